@@ -1,0 +1,19 @@
+/* Compiler attributes by the names this project uses. */
+#ifndef ATTRIBUTES_H
+#define ATTRIBUTES_H
+
+#define HIDDEN __attribute__((visibility("hidden")))
+#define EXPORTED __attribute__((visibility("default")))
+#define PRINTF_LIKE(nth, first) __attribute__((format(printf, nth, first)))
+#define MUST_CHECK __attribute__((warn_unused_result))
+/* Slow paths go out of line so that their locals do not fatten the fast one. */
+#define COLD __attribute__((cold, noinline))
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+#define CACHE_LINE 64
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * One 64-bit hash for everything: checksums of blocks, the rolling signature of a communicator,
+ * table keys. Not for secrets. The values are part of the file formats: never change them.
+ */
+#ifndef HASH_H
+#define HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Mix one word into a running hash. */
+static inline uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide product = (wide)(hash ^ 0x9e3779b97f4a7c15u) * (word ^ 0xd6e8feb86659fd93u);
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64) ^ (word << 1 | word >> 63);
+}
+
+uint64_t hash_bytes(const void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Memory order: the only place that names it. Words that two threads or two processes share are
+ * plain integers, touched through these macros alone.
+ *
+ * relaxed   the word is whole; nothing is said about other words
+ * release   what was written before is visible to whoever acquires this word
+ * acquire   what the releaser wrote before is visible from here on
+ *
+ * A release or acquire in the code names its partner in a comment.
+ */
+#ifndef ORDER_H
+#define ORDER_H
+
+#define load_relaxed(word) __atomic_load_n((word), __ATOMIC_RELAXED)
+#define load_acquire(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
+#define store_relaxed(word, value) __atomic_store_n((word), (value), __ATOMIC_RELAXED)
+#define store_release(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
+
+/* Each gives back the value from before. */
+#define add_relaxed(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELAXED)
+#define add_acquire(word, value) __atomic_fetch_add((word), (value), __ATOMIC_ACQUIRE)
+#define add_release(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELEASE)
+#define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
+#define swap_acq_rel(word, value) __atomic_exchange_n((word), (value), __ATOMIC_ACQ_REL)
+
+/* On failure *expected holds what was found. */
+#define swap_if_acquire(word, expected, value)                                        \
+	__atomic_compare_exchange_n((word), (expected), (value), 0, __ATOMIC_ACQUIRE, \
+				    __ATOMIC_RELAXED)
+#define swap_if_acq_rel(word, expected, value)                                        \
+	__atomic_compare_exchange_n((word), (expected), (value), 0, __ATOMIC_ACQ_REL, \
+				    __ATOMIC_RELAXED)
+
+/* A fence orders what stands before it with relaxed words after it (release), and the reverse. */
+#define fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
+#define fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+
+/* For a word that one thread at a time writes and others only read: cheaper than an atomic add,
+ * and no data race when the rule is broken, only a lost count. */
+#define bump_relaxed(word, value) store_relaxed((word), load_relaxed(word) + (value))
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Writing a trace file: from the plugin's own thread, and from simulations. libc only.
+ * Never blocks on anything but the disk; never from a callback.
+ */
+#ifndef TRACE_WRITE_H
+#define TRACE_WRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "op/comm_layout.h"
+#include "op/op_layout.h"
+#include "trace/trace_layout.h"
+
+enum { TRACE_OPS_PER_BLOCK = 1024 };
+
+struct trace_writer {
+	int fd;		       /* -1: not open */
+	uint64_t bytes;	       /* written so far, all of them whole blocks */
+	uint64_t quota;	       /* bytes; 0: no limit */
+	unsigned char *buffer; /* one block */
+};
+
+/* Create path (never an existing file: ERR_SYSTEM with EEXIST) and write the header. `mode` as for
+ * open(2). The caller owns *writer; see trace_writer_close(). */
+enum status trace_writer_open(struct trace_writer *writer, const char *path, unsigned int mode,
+			      uint64_t quota);
+
+/* All of these append one block whole or not at all: OK, ERR_RANGE (quota), ERR_NO_SPACE,
+ * ERR_SYSTEM. TRACE_CLOSE may use the room that the quota and the disk keep for it. */
+enum status trace_write_text(struct trace_writer *writer, enum trace_block_type type,
+			     const char *text, size_t length);
+enum status trace_write_records(struct trace_writer *writer, enum trace_block_type type,
+				const void *records, size_t record_bytes, uint32_t count);
+/* At most TRACE_OPS_PER_BLOCK a call. */
+enum status trace_write_ops(struct trace_writer *writer, const struct op_record *ops,
+			    uint32_t count);
+enum status trace_write_details(struct trace_writer *writer, const struct op_detail *details,
+				uint32_t count);
+enum status trace_write_counts(struct trace_writer *writer, enum trace_block_type type,
+			       const struct trace_counts *counts,
+			       const struct trace_comm_counts *comms);
+
+/* Closes the file; writes nothing. Fine on a writer that is not open. */
+void trace_writer_close(struct trace_writer *writer);
+
+#endif
