@@ -214,4 +214,10 @@ ABI_SIZE(union abi_args_v7, 8);
 ABI_PLUGIN(7, (void **context, uint64_t comm_hash, int *mask, const char *comm_name, int nnodes,
 	       int nranks, int rank, abi_log_fn log));
 
+/* Forks of NCCL know larger structs by this name: behind ours they find NULL. */
+struct abi_plugin_v7_padded {
+	struct abi_plugin_v7 plugin;
+	void *nothing[10];
+};
+
 #endif

@@ -6,9 +6,6 @@
 #include <cpuid.h>
 #endif
 
-/* Scaled so that a day of ticks at 10 GHz stays far from overflowing 128 bits. */
-enum { CLOCK_SHIFT = 32 };
-
 /* A counter that runs at one rate in every power state, or false. */
 static bool has_constant_counter(void)
 {
@@ -80,7 +77,6 @@ void clock_source_init(struct clock_source *source, struct clock_sample early)
 	} else {
 		source->multiplier = multiplier_from(1000000000u, hz);
 	}
-	source->shift = CLOCK_SHIFT;
 	source->base_ticks = late.ticks;
 	source->base_ns = late.ns;
 	source->kind = CLOCK_KIND_COUNTER;

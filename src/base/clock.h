@@ -21,10 +21,13 @@ enum clock_kind {
 	CLOCK_KIND_COUNTER = 2, /* the processor's counter, scaled */
 };
 
+/* Part of the region's layout. */
+enum { CLOCK_SHIFT = 32 };
+
 struct clock_source {
 	uint32_t kind;
-	uint32_t shift;
-	uint64_t multiplier; /* ns = base_ns + ((ticks - base_ticks) * multiplier >> shift) */
+	uint32_t reserved;
+	uint64_t multiplier; /* ns = base_ns + ((ticks - base_ticks) * multiplier >> CLOCK_SHIFT) */
 	uint64_t base_ticks;
 	uint64_t base_ns;
 };
@@ -63,7 +66,7 @@ static inline uint64_t clock_now(const struct clock_source *source)
 	if (__builtin_expect(source->kind == CLOCK_KIND_COUNTER, 1))
 		return source->base_ns + (uint64_t)(((wide)(clock_ticks() - source->base_ticks) *
 						     source->multiplier) >>
-						    source->shift);
+						    CLOCK_SHIFT);
 	return clock_system_ns(CLOCK_MONOTONIC);
 }
 

@@ -11,6 +11,8 @@
 #ifndef ORDER_H
 #define ORDER_H
 
+#include <stdint.h>
+
 #define load_relaxed(word) __atomic_load_n((word), __ATOMIC_RELAXED)
 #define load_acquire(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
 #define store_relaxed(word, value) __atomic_store_n((word), (value), __ATOMIC_RELAXED)
@@ -21,7 +23,7 @@
 #define add_acquire(word, value) __atomic_fetch_add((word), (value), __ATOMIC_ACQUIRE)
 #define add_release(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELEASE)
 #define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
-#define swap_acq_rel(word, value) __atomic_exchange_n((word), (value), __ATOMIC_ACQ_REL)
+#define swap_relaxed(word, value) __atomic_exchange_n((word), (value), __ATOMIC_RELAXED)
 
 /* On failure *expected holds what was found. */
 #define swap_if_acquire(word, expected, value)                                        \
@@ -38,5 +40,14 @@
 /* For a word that one thread at a time writes and others only read: cheaper than an atomic add,
  * and no data race when the rule is broken, only a lost count. */
 #define bump_relaxed(word, value) store_relaxed((word), load_relaxed(word) + (value))
+
+/* The same, giving back the value from before. */
+static inline uint64_t bump_relaxed_get(uint64_t *word)
+{
+	uint64_t before = load_relaxed(word);
+
+	store_relaxed(word, before + 1);
+	return before;
+}
 
 #endif

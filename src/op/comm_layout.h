@@ -66,9 +66,8 @@ enum lost_reason {
 	LOST_DETAIL_OVERRUN = 7, /* details (mode full) overwritten before the thread came by */
 	LOST_DETAIL_QUOTA = 8,	 /* details not written: quota, disk full or write error */
 	LOST_PROXY_SLOT = 9,	 /* progress of a proxy operation not followed: table full */
-	LOST_STEP_WINDOW = 10,	 /* transfers of a proxy operation not followed: table full */
-	LOST_TOTALS = 11,	 /* counted under "other": table of totals full */
-	LOST_LATE_CHILD = 12,	 /* a kernel or proxy event came after its operation was retired */
+	LOST_TOTALS = 10,	 /* counted under "other": table of totals full */
+	LOST_LATE_CHILD = 11,	 /* a kernel or proxy event came after its operation was retired */
 	LOST_REASONS = 16,
 };
 

@@ -98,7 +98,6 @@ enum op_flag {
 	OP_FLAG_COPY_ENGINE = 1u << 2,	  /* executed by copy engines: end not visible */
 	OP_FLAG_SELF = 1u << 3,		  /* send to or receive from this rank itself */
 	OP_FLAG_UNTRACKED = 1u << 4,	  /* no live slot was free: recorded, not followed */
-	OP_FLAG_LATE_RETIRE = 1u << 5,	  /* retired to make room before its end was seen */
 	OP_FLAG_STAMP_ZERO = 1u << 8,	  /* a GPU stamp was 0 */
 	OP_FLAG_STAMP_REVERSED = 1u << 9, /* a channel stopped before it started */
 	OP_FLAG_STAMP_STALE = 1u << 10,	  /* a start from before the launch: counters drifted */
@@ -178,7 +177,7 @@ enum { OP_RECORD_BYTES = 256, OP_RECORD_WORDS = OP_RECORD_BYTES / 8 };
 
 #define OP_AT(field, offset)                                                                      \
 	_Static_assert(offsetof(struct op_record, field) == (offset), "op_record." #field " move" \
-											  "d")
+								      "d")
 OP_AT(comm, 8);
 OP_AT(function, 12);
 OP_AT(number, 16);

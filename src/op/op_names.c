@@ -45,6 +45,12 @@ static const char *const datatypes[] = {
 };
 _Static_assert(ARRAY_LENGTH(datatypes) == OP_DATATYPES, "a datatype has no name");
 
+static const char *const nccl_datatypes[OP_DATATYPES] = {
+	"Unknown",	"ncclInt8",	  "ncclUint8",	    "ncclInt32",   "ncclUint32",
+	"ncclInt64",	"ncclUint64",	  "ncclFloat16",    "ncclFloat32", "ncclFloat64",
+	"ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2",
+};
+
 static const char *const algorithms[] = {
 	[OP_ALGORITHM_UNKNOWN] = "Unknown",
 	[OP_TREE] = "TREE",
@@ -69,18 +75,23 @@ _Static_assert(ARRAY_LENGTH(protocols) == OP_PROTOCOLS, "a protocol has no name"
 
 static const struct {
 	const char *const *names;
+	const char *const *nccl_names;
 	size_t count;
-	const char *prefix; /* that NCCL puts before our name */
 } tables[OP_NAME_TABLES] = {
-	[OP_NAMES_FUNCTION] = { functions, OP_FUNCTIONS, "" },
-	[OP_NAMES_DATATYPE] = { datatypes, OP_DATATYPES, "nccl" },
-	[OP_NAMES_ALGORITHM] = { algorithms, OP_ALGORITHMS, "" },
-	[OP_NAMES_PROTOCOL] = { protocols, OP_PROTOCOLS, "" },
+	[OP_NAMES_FUNCTION] = { functions, functions, OP_FUNCTIONS },
+	[OP_NAMES_DATATYPE] = { datatypes, nccl_datatypes, OP_DATATYPES },
+	[OP_NAMES_ALGORITHM] = { algorithms, algorithms, OP_ALGORITHMS },
+	[OP_NAMES_PROTOCOL] = { protocols, protocols, OP_PROTOCOLS },
 };
 
 const char *op_name(enum op_name_table table, uint8_t number)
 {
 	return number < tables[table].count ? tables[table].names[number] : NULL;
+}
+
+const char *op_name_of_nccl(enum op_name_table table, uint8_t number)
+{
+	return number < tables[table].count ? tables[table].nccl_names[number] : NULL;
 }
 
 static const char *name_or_question(enum op_name_table table, uint8_t number)
@@ -110,25 +121,14 @@ const char *op_protocol_name(uint8_t protocol)
 	return name_or_question(OP_NAMES_PROTOCOL, protocol);
 }
 
-/* "ncclFloat32" and "float32" are the same; so are "All" and "all" at the start of a word. */
-static int is_same_name(const char *ours, const char *text, const char *prefix)
-{
-	size_t skip = strlen(prefix);
-
-	if (skip == 0 || strncmp(text, prefix, skip) != 0)
-		return strcmp(ours, text) == 0;
-	text += skip;
-	return (text[0] | 0x20) == (ours[0] | 0x20) && text[0] != '\0' &&
-	       strcmp(ours + 1, text + 1) == 0;
-}
-
 uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known)
 {
 	*is_known = 1;
 	if (text == NULL || text[0] == '\0')
 		return 0;
 	for (size_t i = 0; i < tables[table].count; i++)
-		if (is_same_name(tables[table].names[i], text, tables[table].prefix))
+		if (strcmp(tables[table].nccl_names[i], text) == 0 ||
+		    strcmp(tables[table].names[i], text) == 0)
 			return (uint8_t)i;
 	*is_known = 0;
 	return 0;
@@ -170,11 +170,10 @@ const char *op_wait_name(unsigned int wait)
 const char *op_flag_name(unsigned int bit)
 {
 	static const char *const names[32] = {
-		[0] = "replay",		[1] = "api_only",	[2] = "copy_engine",
-		[3] = "self",		[4] = "untracked",	[5] = "late_retire",
-		[8] = "stamp_zero",	[9] = "stamp_reversed", [10] = "stamp_stale",
-		[11] = "stamp_overrun", [12] = "stamp_channel", [13] = "channels_missing",
-		[14] = "foreign_stop",
+		[0] = "replay",		[1] = "api_only",	   [2] = "copy_engine",
+		[3] = "self",		[4] = "untracked",	   [8] = "stamp_zero",
+		[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
+		[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
 	};
 
 	return NAME_FROM(names, bit);
@@ -193,7 +192,6 @@ const char *op_lost_name(unsigned int reason)
 		[LOST_DETAIL_OVERRUN] = "detail_overrun",
 		[LOST_DETAIL_QUOTA] = "detail_not_written",
 		[LOST_PROXY_SLOT] = "no_proxy_slot",
-		[LOST_STEP_WINDOW] = "no_step_window",
 		[LOST_TOTALS] = "totals_other",
 		[LOST_LATE_CHILD] = "late_child",
 	};

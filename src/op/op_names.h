@@ -27,6 +27,9 @@ const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past th
 const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
 const char *op_mode_name(unsigned int mode);	  /* "flight" */
 
+/* NCCL's own spelling ("ncclFloat32"); NULL when the table has no such number. */
+const char *op_name_of_nccl(enum op_name_table table, uint8_t number);
+
 /* What NCCL's string means. A number without table entry is the table's "unknown", 0; *is_known
  * tells whether the name was in the table at all. `text` may be NULL. */
 uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known);

@@ -8,7 +8,7 @@
  *	| names              | interned names
  *	| comms              | communicators
  *	| live               | operations that are not finished
- *	| proxies, windows   | their network side: one slot per proxy operation; its open transfers
+ *	| proxies            | their network side: one slot per proxy operation and its open transfers
  *	| peers              | how many sends to and receives from each peer
  *	| totals             | counts and histograms, never reset
  *	| ring               | the last finished operations
@@ -47,11 +47,10 @@ enum region_part_index {
 	REGION_COMMS = 2,
 	REGION_LIVE = 3,
 	REGION_PROXIES = 4,
-	REGION_WINDOWS = 5,
-	REGION_PEERS = 6,
-	REGION_TOTALS = 7,
-	REGION_RING = 8,
-	REGION_DETAILS = 9,
+	REGION_PEERS = 5,
+	REGION_TOTALS = 6,
+	REGION_RING = 7,
+	REGION_DETAILS = 8,
 	REGION_PARTS = 16,
 };
 
@@ -113,7 +112,6 @@ struct region_header {
 	_Alignas(CACHE_LINE) uint64_t comms_made;
 	uint64_t live_cursor;
 	uint64_t proxy_cursor;
-	uint64_t window_cursor;
 	uint64_t totals_used;
 	uint64_t names_used;
 };
@@ -134,8 +132,11 @@ static inline int region_slot_is_used(uint64_t word)
 	return REGION_GENERATION(word) & 1;
 }
 
+/* A communicator that ended keeps its slot, for readers, until the slot is needed. */
+#define COMM_ENDED UINT64_C(1)
+
 struct region_comm {
-	uint64_t word; /* generation << 32 */
+	uint64_t word; /* generation << 32 | COMM_ENDED */
 	uint64_t reserved;
 	struct comm_info info;
 	struct comm_counts counts;
@@ -157,7 +158,8 @@ struct region_live {
 	uint64_t first_stop_ns; /* GPU's clock: the first channel to stop */
 	uint64_t task_index;	/* recorder's own: how many tasks its communicator had before */
 	uint64_t notes;		/* recorder's own: enum live_note of capture */
-	uint64_t reserved[2];
+	uint64_t comm_slot;	/* index in REGION_COMMS */
+	uint64_t reserved;
 	struct op_record op;
 };
 
@@ -167,6 +169,18 @@ enum proxy_flag {
 	PROXY_IS_SEND = 1u << 0,
 	PROXY_IS_FOREIGN = 1u << 1,  /* for another process: op_* mean nothing here */
 	PROXY_IN_PROGRESS = 1u << 2, /* the proxy thread works on it: no longer queued */
+};
+
+/* NCCL has at most eight transfers of a proxy operation open: slot = step % 8. */
+enum { WINDOW_STEPS = 8 };
+
+struct region_step {
+	uint32_t step_plus_1; /* 0: free */
+	uint8_t state; /* enum abi_state: 8, 20, 9 sending; 10, 11, 12 receiving; 0xff started */
+	uint8_t polls; /* how often the state was repeated, up to 255 */
+	uint16_t reserved;
+	uint64_t time_ns[3]; /* when each of the three states came, 0 not yet */
+	uint64_t bytes;
 };
 
 struct region_proxy {
@@ -185,39 +199,21 @@ struct region_proxy {
 	uint32_t posted;
 	uint32_t transmitted;
 	uint32_t done;
-	uint32_t window;    /* index + 1 of its step window, 0 none */
+	uint32_t spare;
 	uint64_t start_ns;  /* queued */
 	uint64_t active_ns; /* first transfer, 0 none */
 	uint64_t since_ns;  /* last change */
 	uint64_t bytes;
 	uint64_t wait_ns[3]; /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
-	uint64_t spare;
+	uint64_t spares[1];
+	struct region_step open[WINDOW_STEPS]; /* transfers under way */
 };
 
-_Static_assert(sizeof(struct region_proxy) == 128, "region_proxy changed its size");
+_Static_assert(sizeof(struct region_step) == 40, "region_step changed its size");
+_Static_assert(offsetof(struct region_proxy, open) == 128, "region_proxy.open moved");
+_Static_assert(sizeof(struct region_proxy) == 448, "region_proxy changed its size");
 
-/* NCCL has at most eight transfers of a proxy operation open: slot = step % 8. */
-enum { WINDOW_STEPS = 8 };
-
-struct region_step {
-	uint32_t step_plus_1; /* 0: free */
-	uint8_t state; /* enum abi_state: 8, 20, 9 sending; 10, 11, 12 receiving; 0xff started */
-	uint8_t polls; /* how often the state came, up to 255 */
-	uint16_t reserved;
-	uint64_t time_ns[3]; /* when each of the three states came, 0 not yet */
-	uint64_t bytes;
-	uint64_t spare;
-};
-
-struct region_window {
-	uint64_t word; /* index + 1 of the proxy slot that owns it, 0 free */
-	uint64_t reserved[7];
-	struct region_step steps[WINDOW_STEPS];
-};
-
-_Static_assert(sizeof(struct region_window) == 448, "region_window changed its size");
-
-/* key: comm << 33 | direction << 32 | peer + 1; 0 free. */
+/* key: comm << 34 | is replay << 33 | is receive << 32 | peer + 1; 0 free, 1 was used and is free. */
 struct region_peer {
 	uint64_t key;
 	uint64_t count;
@@ -230,7 +226,10 @@ struct region_peer {
 	 (uint64_t)(datatype) << 24 | (uint64_t)(algorithm) << 16 | (uint64_t)(protocol) << 8 | \
 	 (uint64_t)(size_class))
 
-/* Index 0 is "other": what found no room elsewhere. Its key stays 0. */
+/* Index 0 is "other": what found no room elsewhere. Its key stays 0. Elsewhere key 0 is free and
+ * key 1 was used and is free; comm 0 sums up communicators that are forgotten. */
+#define SLOT_FORGOTTEN UINT64_C(1)
+
 struct region_total {
 	uint64_t key;
 	uint64_t count; /* finished operations, timed or not */

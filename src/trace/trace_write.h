@@ -28,6 +28,10 @@ struct trace_writer {
 enum status trace_writer_open(struct trace_writer *writer, const char *path, unsigned int mode,
 			      uint64_t quota);
 
+/* The same with a given time of creation: simulations write the same bytes twice. */
+enum status trace_writer_open_at(struct trace_writer *writer, const char *path, unsigned int mode,
+				 uint64_t quota, uint64_t created_wall_ns);
+
 /* All of these append one block whole or not at all: OK, ERR_RANGE (quota), ERR_NO_SPACE,
  * ERR_SYSTEM. TRACE_CLOSE may use the room that the quota and the disk keep for it. */
 enum status trace_write_text(struct trace_writer *writer, enum trace_block_type type,

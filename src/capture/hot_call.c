@@ -1,0 +1,339 @@
+/*
+ * Operations are issued: by their API event (v5 and later), by their Coll or P2p event (before, and
+ * for each replay of a CUDA graph).
+ *
+ * number    n-th operation of this rank on this communicator
+ * match     what joins ranks: n-th collective, n-th replayed collective, n-th send to or receive
+ *           from that peer. Replays count apart because they race with the calls of the host.
+ * signature rolls over the collectives; ranks that disagree on it have diverged.
+ */
+#include "base/hash.h"
+#include "capture/recorder.h"
+#include "op/op_bytes.h"
+#include "op/op_names.h"
+
+enum { PEER_TRIES = 16 };
+
+/* NULL for whatever is not the context of a living communicator: counted. */
+struct comm_state *hot_comm(const void *context)
+{
+	struct handle handle = handle_decode(recorder.salt, context);
+	struct comm_state *comm;
+	uint64_t word;
+
+	if (UNLIKELY(handle.kind != HANDLE_CONTEXT || handle.slot >= recorder.region.comm_count)) {
+		count_odd(ODD_UNKNOWN_CONTEXT);
+		return NULL;
+	}
+	comm = &recorder.comms[handle.slot];
+	/* Relaxed: the context came out of init, which NCCL finished before. */
+	word = load_relaxed(&comm->shared->word);
+	if (UNLIKELY((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != handle.generation ||
+		     word & COMM_ENDED)) {
+		count_odd(ODD_UNKNOWN_CONTEXT);
+		return NULL;
+	}
+	return comm;
+}
+
+/* The communicator that found no slot has a context of its own; what it does is counted as lost. */
+static void *refuse(const void *context)
+{
+	struct handle handle = handle_decode(recorder.salt, context);
+
+	if (handle.kind == HANDLE_CONTEXT && handle.slot == recorder.region.comm_count)
+		count_lost(LOST_NO_COMM, 1);
+	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+}
+
+void *hot_group_start(void)
+{
+	uint64_t cursor = add_relaxed(&recorder.group_cursor, 1);
+	uint32_t slot = (uint32_t)cursor % GROUPS;
+	uint32_t generation = (uint32_t)(cursor / GROUPS) & HANDLE_GENERATION_MASK;
+
+	store_relaxed(&recorder.groups[slot].generation, generation);
+	store_relaxed(&recorder.groups[slot].launch_ns, 0);
+	return handle_make(HANDLE_GROUP_API, generation, slot, 0);
+}
+
+static struct group_state *group_find(struct handle handle)
+{
+	if (handle.slot >= GROUPS ||
+	    load_relaxed(&recorder.groups[handle.slot].generation) != handle.generation)
+		return NULL;
+	return &recorder.groups[handle.slot];
+}
+
+void *hot_launch_start(const void *parent)
+{
+	struct handle handle = handle_decode(recorder.salt, parent);
+
+	if (handle.kind != HANDLE_GROUP_API || handle.slot >= GROUPS)
+		return handle_ignored();
+	return handle_make(HANDLE_LAUNCH, handle.generation, handle.slot, 0);
+}
+
+void hot_launch_stop(struct handle handle)
+{
+	struct group_state *group = group_find(handle);
+
+	if (group != NULL)
+		store_relaxed(&group->launch_ns, recorder_now());
+}
+
+/* n-th operation between this rank and that peer in that direction; 0 when the table is full. */
+static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is_replay)
+{
+	uint64_t key = (uint64_t)comm << 34 | (uint64_t)is_replay << 33 |
+		       (uint64_t)is_receive << 32 | ((uint32_t)peer + 1);
+	uint32_t mask = recorder.region.peer_count - 1;
+	uint32_t at = (uint32_t)hash_word(key, key) & mask;
+	struct region_peer *free = NULL;
+
+	for (int i = 0; i < PEER_TRIES; i++, at = (at + 1) & mask) {
+		struct region_peer *slot = &recorder.region.peers[at];
+		uint64_t found = load_relaxed(&slot->key);
+
+		if (found == key)
+			return add_relaxed(&slot->count, 1) + 1;
+		if (found <= SLOT_FORGOTTEN && free == NULL)
+			free = slot;
+		if (found == 0)
+			break;
+	}
+	if (free != NULL) {
+		uint64_t found = load_relaxed(&free->key);
+
+		if (found <= SLOT_FORGOTTEN && swap_if_acquire(&free->key, &found, key))
+			return add_relaxed(&free->count, 1) + 1;
+	}
+	return 0;
+}
+
+static void sign(struct comm_counts *counts, struct op_record *op)
+{
+	uint64_t hash = load_relaxed(&counts->signature);
+
+	hash = hash_word(hash, hot_name_hash(OP_NAMES_FUNCTION, op->function));
+	hash = hash_word(hash, op->count);
+	hash = hash_word(hash, hot_name_hash(OP_NAMES_DATATYPE, op->datatype));
+	hash = hash_word(hash, (uint64_t)(int64_t)op->root);
+	store_relaxed(&counts->signature, hash);
+	op->signature = hash;
+}
+
+/* Fill what is known at issue. The record is not shared yet: plain stores. */
+static void issue(struct comm_state *comm, struct op_record *op, const struct call *call,
+		  bool is_replay)
+{
+	struct region_comm *shared = comm->shared;
+	uint64_t now = recorder_now();
+
+	op->comm = shared->info.id;
+	op->function = call->function;
+	op->datatype = call->is_bytes ? OP_DATATYPE_UNKNOWN : call->datatype;
+	op->count = call->count;
+	op->bytes = op_message_bytes(call->function, call->count,
+				     call->is_bytes ? 1 : op_datatype_bytes(call->datatype),
+				     shared->info.nranks);
+	op->user_tag = call->user_tag;
+	op->stream = call->stream;
+	op->root = call->root;
+	op->peer = OP_NOBODY;
+	op->state = OP_ISSUED;
+	op->issue_ns = now;
+	op->number = add_relaxed(&shared->counts.issued, 1) + 1;
+	store_relaxed(&shared->counts.last_issue_ns, now);
+	if (is_replay)
+		op->flags |= OP_FLAG_REPLAY;
+	if (!op_is_collective(op->function))
+		return;
+	if (is_replay) {
+		op->match = add_relaxed(&shared->counts.replays, 1) + 1;
+	} else {
+		op->match = add_relaxed(&shared->counts.collectives, 1) + 1;
+		sign(&shared->counts, op);
+	}
+}
+
+/* What the Coll, P2p or CeColl event adds. */
+static void add_task(struct comm_state *comm, struct region_live *live, const struct call *call,
+		     uint64_t now, uint64_t launch_ns)
+{
+	struct op_record *op = &live->op;
+
+	store_relaxed(&op->algorithm, call->algorithm);
+	store_relaxed(&op->protocol, call->protocol);
+	store_relaxed(&op->channels, call->channels);
+	store_relaxed(&op->warps, call->warps);
+	store_relaxed(&op->nccl_sequence, call->sequence);
+	store_relaxed(&op->task_ns, now);
+	store_relaxed(&op->launch_ns, launch_ns);
+	store_relaxed(&live->task_index, bump_relaxed_get(&comm->tasks));
+	if (call->peer != OP_NOBODY) {
+		store_relaxed(&op->peer, call->peer);
+		store_relaxed(&op->match,
+			      peer_count(op->comm, call->peer, call->function == OP_RECV,
+					 op->flags & OP_FLAG_REPLAY));
+		if (call->peer == comm->shared->info.rank)
+			or_relaxed(&op->flags, OP_FLAG_SELF);
+	}
+	/* The user's uint8 is unknown to NCCL's names, but AllGather and Broadcast come in bytes. */
+	if (op->bytes == OP_BYTES_UNKNOWN && call->is_bytes)
+		store_relaxed(&op->bytes, op_message_bytes(call->function, call->count, 1,
+							   comm->shared->info.nranks));
+	or_relaxed(&live->notes, LIVE_HAS_TASK);
+	if (load_relaxed(&op->state) == OP_ISSUED)
+		store_relaxed(&op->state, OP_LAUNCHED);
+}
+
+/* Without children nobody says that an operation is over. Let go of the one RECENT calls ago when
+ * no child can come any more: none is to be expected, or a later operation is done. */
+static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation)
+{
+	uint64_t old = swap_relaxed(&comm->recent[number % RECENT], slot_and_generation);
+	uint32_t flags = load_relaxed(&comm->shared->info.flags);
+	struct region_live *live = &recorder.region.live[(uint32_t)old];
+	bool expects_children =
+		comm->expects_children || flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
+
+	if (old == 0)
+		return;
+	if (!expects_children ||
+	    (load_relaxed(&live->op.active_ns) == 0 &&
+	     load_relaxed(&comm->shared->counts.last_done_number) > load_relaxed(&live->op.number)))
+		live_retire(live, REGION_GENERATION(old), false);
+}
+
+/* No slot is free: the operation is recorded as issued, and nothing more will be known of it. */
+static COLD void *record_untracked(struct comm_state *comm, const struct call *call, bool is_replay)
+{
+	struct op_record op = { .sequence = 0 };
+
+	issue(comm, &op, call, is_replay);
+	op.flags |= OP_FLAG_UNTRACKED;
+	record_push(comm, &op);
+	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+}
+
+/* A captured call runs when its graph does; each replay has a record of its own. */
+static void *record_captured(struct comm_state *comm, const struct call *call)
+{
+	struct op_record op = { .sequence = 0 };
+
+	issue(comm, &op, call, false);
+	op.state = OP_CAPTURED;
+	record_push(comm, &op);
+	return handle_encode_captured(recorder.salt, op.number);
+}
+
+/* A new live operation; NULL after record_untracked(). */
+static struct region_live *begin(struct comm_state *comm, const struct call *call, bool is_replay,
+				 uint32_t *slot)
+{
+	struct region_live *live = live_claim(comm, slot);
+
+	if (UNLIKELY(live == NULL))
+		return NULL;
+	live->comm_slot = (uint64_t)(comm - recorder.comms);
+	issue(comm, &live->op, call, is_replay);
+	return live;
+}
+
+void *hot_api_call(const void *context, const void *parent, const struct call *call)
+{
+	struct comm_state *comm = hot_comm(context);
+	struct region_live *live;
+	uint32_t slot, generation;
+
+	if (UNLIKELY(comm == NULL))
+		return refuse(context);
+	if (UNLIKELY(call->is_captured))
+		return record_captured(comm, call);
+	live = begin(comm, call, false, &slot);
+	if (UNLIKELY(live == NULL))
+		return record_untracked(comm, call, false);
+	live->group = (uint64_t)(uintptr_t)parent;
+	generation = REGION_GENERATION(live->word);
+	live_publish(live);
+	forget_older(comm, live->op.number, (uint64_t)generation << 32 | slot);
+	return handle_make(HANDLE_CALL, generation, slot, 0);
+}
+
+/* The operation is known from its Coll or P2p event alone: older interfaces, and replays. */
+static void *begin_from_task(const void *context, const struct call *call, uint64_t captured_number)
+{
+	struct comm_state *comm = hot_comm(context);
+	bool is_replay = captured_number != 0;
+	struct region_live *live;
+	uint32_t slot, generation;
+
+	if (UNLIKELY(comm == NULL))
+		return refuse(context);
+	live = begin(comm, call, is_replay, &slot);
+	if (UNLIKELY(live == NULL))
+		return record_untracked(comm, call, is_replay);
+	live->notes = LIVE_FROM_TASK;
+	live->op.captured_number = captured_number;
+	add_task(comm, live, call, live->op.issue_ns, 0);
+	generation = REGION_GENERATION(live->word);
+	live_publish(live);
+	forget_older(comm, live->op.number, (uint64_t)generation << 32 | slot);
+	return handle_make(HANDLE_TASK, generation, slot, 0);
+}
+
+/* The task of a call we know: KernelLaunch has just told when it was launched. */
+static void *continue_call(struct region_live *live, struct handle handle, const struct call *call)
+{
+	uint64_t slot = load_relaxed(&live->comm_slot);
+	struct handle group_handle = handle_decode(recorder.salt, (void *)(uintptr_t)live->group);
+	struct group_state *group = NULL;
+	uint64_t launch_ns = 0;
+
+	if (load_relaxed(&live->notes) & LIVE_HAS_TASK) {
+		count_odd(ODD_REPEATED_START);
+	} else if (slot < recorder.region.comm_count) {
+		if (group_handle.kind == HANDLE_GROUP_API)
+			group = group_find(group_handle);
+		if (group != NULL)
+			launch_ns = load_relaxed(&group->launch_ns);
+		add_task(&recorder.comms[slot], live, call,
+			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
+	}
+	return handle_make(HANDLE_TASK, handle.generation, handle.slot, 0);
+}
+
+void *hot_task(const void *context, const void *parent, const struct call *call)
+{
+	struct handle handle = handle_decode(recorder.salt, parent);
+	struct region_live *live;
+
+	switch (handle.kind) {
+	case HANDLE_CALL:
+		live = live_find(handle);
+		if (LIKELY(live != NULL))
+			return continue_call(live, handle, call);
+		/* It was recorded and let go already. */
+		count_lost(LOST_LATE_CHILD, 1);
+		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+	case HANDLE_CAPTURED:
+		return begin_from_task(context, call,
+				       handle_captured_number(recorder.salt, parent));
+	case HANDLE_UNTRACKED:
+		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+	default:
+		return begin_from_task(context, call, 0);
+	}
+}
+
+void *hot_copy_engine(const void *context, const void *parent, const struct call *call)
+{
+	void *opaque = hot_task(context, parent, call);
+	struct handle handle = handle_decode(recorder.salt, opaque);
+	struct region_live *live = handle.kind == HANDLE_TASK ? live_find(handle) : NULL;
+
+	if (live != NULL)
+		or_relaxed(&live->op.flags, OP_FLAG_COPY_ENGINE);
+	return opaque;
+}

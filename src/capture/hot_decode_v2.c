@@ -1,0 +1,3 @@
+#define ABI_VERSION 2
+#include "abi/abi_v2.h"
+#include "capture/decode.inc"

@@ -1,0 +1,3 @@
+#define ABI_VERSION 4
+#include "abi/abi_v4.h"
+#include "capture/decode.inc"

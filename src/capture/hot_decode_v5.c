@@ -1,0 +1,3 @@
+#define ABI_VERSION 5
+#include "abi/abi_v5.h"
+#include "capture/decode.inc"

@@ -1,0 +1,3 @@
+#define ABI_VERSION 6
+#include "abi/abi_v6.h"
+#include "capture/decode.inc"

@@ -1,0 +1,3 @@
+#define ABI_VERSION 7
+#include "abi/abi_v7.h"
+#include "capture/decode.inc"

@@ -1,0 +1,292 @@
+/*
+ * The table of operations in flight.
+ *
+ *	free --claim--> claimed --publish--> used --retire--> free (next generation)
+ *
+ * A slot's word is generation << 32 | retiring | open children. Odd generations are used. A child
+ * (kernel channel, proxy operation) takes a reference before it touches the slot and gives it back
+ * when it stops; a slot is only retired at zero references, or by force when its communicator ends.
+ * Then late children may still write for a moment, so the slot rests until the cursor laps it.
+ *
+ * An operation whose children have all stopped is done, but another child may yet start (channels
+ * are reported one by one, and the announced number cannot be trusted). So it lingers until LINGER
+ * later operations of its communicator are done too.
+ */
+#include <string.h>
+
+#include "capture/recorder.h"
+#include "op/op_time.h"
+
+enum { CLAIM_TRIES = 32 };
+
+/* NULL when the slot has a new owner: an operation outlived its communicator. */
+static struct comm_state *comm_of(const struct region_live *live)
+{
+	uint64_t slot = load_relaxed(&live->comm_slot);
+
+	if (slot >= recorder.region.comm_count ||
+	    load_relaxed(&recorder.comms[slot].shared->info.id) != live->op.comm)
+		return NULL;
+	return &recorder.comms[slot];
+}
+
+struct region_live *live_find(struct handle handle)
+{
+	struct region_live *live = &recorder.region.live[handle.slot];
+	uint64_t word;
+
+	if (handle.slot >= recorder.region.live_count)
+		return NULL;
+	/* Relaxed: whoever has the handle got it after live_publish(), through NCCL's own ordering. */
+	word = load_relaxed(&live->word);
+	if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != handle.generation ||
+	    !region_slot_is_used(word) || (word & LIVE_RETIRING))
+		return NULL;
+	return live;
+}
+
+/* Is this the last call its communicator made? It is kept however old: it may be the one that hangs. */
+static bool is_newest(const struct region_live *live)
+{
+	const struct comm_state *comm = comm_of(live);
+
+	return comm != NULL && load_relaxed(&comm->shared->counts.issued) == live->op.number;
+}
+
+/* Take this slot if it is free or its operation can go. */
+static bool claim_at(uint32_t at, bool may_take_abandoned)
+{
+	struct region_live *live = &recorder.region.live[at];
+	uint64_t word = load_relaxed(&live->word);
+
+	if (region_slot_is_used(word)) {
+		bool is_abandoned =
+			word & LIVE_RETIRING && load_relaxed(&live->notes) & LIVE_ABANDONED_SLOT;
+
+		if (!may_take_abandoned)
+			return false;
+		if (!is_abandoned &&
+		    (is_newest(live) || !live_retire(live, REGION_GENERATION(word), false)))
+			return false;
+		word = load_relaxed(&live->word);
+	}
+	/* Pairs with the release in live_retire(). */
+	return swap_if_acquire(&live->word, &word,
+			       (uint64_t)((REGION_GENERATION(word) + 1) | 1) << 32 | LIVE_RETIRING);
+}
+
+/* A slot that was free, or whose operation could go. NULL when none was found in a few tries. */
+struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
+{
+	uint32_t mask = recorder.region.live_count - 1;
+	uint32_t at = load_relaxed(&comm->live_hint);
+	bool is_found = false;
+
+	for (int i = 0; i < CLAIM_TRIES && !is_found; i++)
+		is_found = claim_at(at++ & mask, false);
+	for (int i = 0; i < CLAIM_TRIES && !is_found; i++) {
+		at = (uint32_t)add_relaxed(&recorder.region.header->live_cursor, 1);
+		is_found = claim_at(at++ & mask, true);
+	}
+	if (UNLIKELY(!is_found))
+		return NULL;
+	store_relaxed(&comm->live_hint, at & mask);
+	*slot = (at - 1) & mask;
+	memset((char *)&recorder.region.live[*slot] + sizeof(uint64_t), 0,
+	       sizeof(struct region_live) - sizeof(uint64_t));
+	return &recorder.region.live[*slot];
+}
+
+void live_publish(struct region_live *live)
+{
+	/* R3: pairs with the acquire in child_begin(), and with readers of the region. */
+	store_release(&live->word, live->word & ~LIVE_RETIRING);
+}
+
+/* Take a reference. False: the operation is gone. */
+static bool child_begin(struct region_live *live, uint32_t generation)
+{
+	uint64_t word = load_relaxed(&live->word);
+
+	do {
+		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
+		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == LIVE_OPEN(~UINT64_C(0)))
+			return false;
+		/* Pairs with the release in live_publish(). */
+	} while (!swap_if_acquire(&live->word, &word, word + 1));
+	return true;
+}
+
+void live_mark_running(struct region_live *live, uint64_t now)
+{
+	if (load_relaxed(&live->op.active_ns) == 0)
+		store_relaxed(&live->op.active_ns, now);
+	store_relaxed(&live->op.state, OP_RUNNING);
+}
+
+/* All children have stopped: done, as far as anybody can tell. */
+static void become_quiet(struct region_live *live, uint32_t generation)
+{
+	struct comm_state *comm = comm_of(live);
+	uint32_t slot = (uint32_t)(live - recorder.region.live);
+	uint64_t queued, number = live->op.number, now = recorder_now();
+
+	store_relaxed(&live->op.done_ns, now);
+	store_relaxed(&live->op.state, OP_DONE);
+	if (comm == NULL)
+		return;
+	store_relaxed(&comm->shared->counts.last_done_ns, now);
+	if (number > load_relaxed(&comm->shared->counts.last_done_number))
+		store_relaxed(&comm->shared->counts.last_done_number, number);
+	if (or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS)
+		return;
+	queued = add_relaxed(&comm->linger_cursor, 1) % LINGER;
+	queued = swap_relaxed(&comm->linger[queued], (uint64_t)generation << 32 | slot);
+	if (queued != 0)
+		live_leave(queued);
+}
+
+/* Let go of an operation that lingered, unless something started again: then it lingers anew. */
+void live_leave(uint64_t slot_and_generation)
+{
+	struct region_live *live = &recorder.region.live[(uint32_t)slot_and_generation];
+	uint32_t generation = REGION_GENERATION(slot_and_generation);
+
+	if (live_retire(live, generation, false))
+		return;
+	if ((REGION_GENERATION(load_relaxed(&live->word)) & HANDLE_GENERATION_MASK) == generation)
+		__atomic_fetch_and(&live->notes, ~(uint64_t)LIVE_LINGERS, __ATOMIC_RELAXED);
+}
+
+static void child_end(struct region_live *live, uint32_t generation)
+{
+	uint64_t word = load_relaxed(&live->word);
+
+	do {
+		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
+		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == 0)
+			return;
+		if (LIVE_OPEN(word) == 1)
+			become_quiet(live, generation);
+		/* Pairs with the acquire in live_retire(). */
+	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
+}
+
+/*
+ * The kernel channels of an operation are reported by one thread, its proxy operations by one
+ * thread. So each side counts without atomics and holds one reference while any of its is open.
+ */
+bool live_kernel_begin(struct region_live *live, uint32_t generation)
+{
+	uint16_t started = load_relaxed(&live->op.kernels_started);
+
+	if (started == load_relaxed(&live->op.kernels_stopped) && !child_begin(live, generation))
+		return false;
+	store_relaxed(&live->op.kernels_started, (uint16_t)(started + 1));
+	return true;
+}
+
+void live_kernel_end(struct region_live *live, uint32_t generation)
+{
+	uint16_t stopped = (uint16_t)(load_relaxed(&live->op.kernels_stopped) + 1);
+
+	store_relaxed(&live->op.kernels_stopped, stopped);
+	if (stopped == load_relaxed(&live->op.kernels_started))
+		child_end(live, generation);
+}
+
+bool live_proxy_begin(struct region_live *live, uint32_t generation)
+{
+	uint16_t started = load_relaxed(&live->op.proxies_started);
+
+	if (started == load_relaxed(&live->op.proxies_stopped) && !child_begin(live, generation))
+		return false;
+	store_relaxed(&live->op.proxies_started, (uint16_t)(started + 1));
+	return true;
+}
+
+void live_proxy_end(struct region_live *live, uint32_t generation)
+{
+	uint16_t stopped = (uint16_t)(load_relaxed(&live->op.proxies_stopped) + 1);
+
+	store_relaxed(&live->op.proxies_stopped, stopped);
+	if (stopped == load_relaxed(&live->op.proxies_started))
+		child_end(live, generation);
+}
+
+/* Which time can be believed? */
+static void choose_time_source(struct op_record *op, const struct comm_state *comm)
+{
+	bool has_stamps = op->kernels_stopped > 0 && op->gpu_start_ns != 0 &&
+			  op->gpu_stop_ns >= op->gpu_start_ns;
+
+	if (has_stamps && op->kernels_stopped == op->kernels_started &&
+	    !(op->flags & OP_STAMPS_UNTRUSTED)) {
+		op->time_source = OP_TIME_KERNEL_GPU;
+	} else if (op->state == OP_DONE && op->proxies_stopped > 0 &&
+		   op->proxies_stopped == op->proxies_started && op->active_ns != 0) {
+		op->time_source = OP_TIME_PROXY;
+	} else if (op->state == OP_LAUNCHED && comm != NULL &&
+		   load_relaxed(&comm->shared->counts.last_done_number) > op->number) {
+		/* A later operation of this communicator is over: so is this one. */
+		op->done_ns = load_relaxed(&comm->shared->counts.last_done_ns);
+		op->time_source = op->done_ns >= op->issue_ns ? OP_TIME_HOST : OP_TIME_NONE;
+	}
+}
+
+static uint32_t spread(uint64_t first, uint64_t last)
+{
+	uint64_t between = last > first ? last - first : 0;
+
+	return between > UINT32_MAX ? UINT32_MAX : (uint32_t)between;
+}
+
+static void complete_record(struct region_live *live, const struct comm_state *comm, bool is_open,
+			    struct op_record *op)
+{
+	*op = live->op;
+	if (is_open)
+		op->state = OP_ABANDONED;
+	if (op->kernels_stopped > 0) {
+		op->start_spread_ns = spread(op->gpu_start_ns, live->last_start_ns);
+		op->stop_spread_ns = spread(live->first_stop_ns, op->gpu_stop_ns);
+	}
+	if (comm != NULL && comm->shared->info.flags & COMM_FLAG_SEES_KERNELS &&
+	    op->kernels_started < op->channels && op->channels <= STAMPED_CHANNELS &&
+	    op->state != OP_ABANDONED && !(op->flags & (OP_FLAG_SELF | OP_FLAG_COPY_ENGINE)))
+		op->flags |= OP_FLAG_CHANNELS_MISSING;
+	if (!(live->notes & LIVE_HAS_TASK) && op->state == OP_ISSUED)
+		op->flags |= OP_FLAG_API_ONLY;
+	if (!is_open)
+		choose_time_source(op, comm);
+}
+
+/* The record goes to ring and totals, the slot to its next generation. False: still in use. */
+bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
+{
+	uint64_t word = load_relaxed(&live->word);
+	struct comm_state *comm;
+	struct op_record op;
+	bool is_open;
+
+	do {
+		if (((REGION_GENERATION(word) ^ generation) & HANDLE_GENERATION_MASK) != 0 ||
+		    !region_slot_is_used(word) || (word & LIVE_RETIRING) ||
+		    (LIVE_OPEN(word) != 0 && !by_force))
+			return false;
+		/* Pairs with the release in child_end(). */
+	} while (!swap_if_acquire(&live->word, &word, word | LIVE_RETIRING));
+	is_open = LIVE_OPEN(word) != 0;
+	comm = comm_of(live);
+	complete_record(live, comm, is_open, &op);
+	record_push(comm, &op);
+	if (is_open) {
+		or_relaxed(&live->notes, LIVE_ABANDONED_SLOT);
+		return true;
+	}
+	if (comm != NULL)
+		hint_lower(&comm->live_hint, (uint32_t)(live - recorder.region.live));
+	/* Pairs with the acquire in claim_at(). */
+	store_release(&live->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	return true;
+}

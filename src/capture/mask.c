@@ -1,0 +1,83 @@
+#include "capture/mask.h"
+
+#include <sys/statvfs.h>
+
+#include "abi/abi_common.h"
+#include "base/text.h"
+
+/* NCCL 2.28 to 2.30 takes about 33 MiB of /dev/shm per communicator for kernel events, and crashes
+ * when there is too little. Room for a handful must be free. */
+#define KERNEL_SHM_BYTES (UINT64_C(4) * 40 << 20)
+
+static uint64_t free_shm_bytes(void)
+{
+	struct statvfs fs;
+
+	return statvfs("/dev/shm", &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+}
+
+static bool has_room_for_kernel_events(struct mask_choice *choice)
+{
+	uint64_t free_bytes = free_shm_bytes();
+
+	if (free_bytes >= KERNEL_SHM_BYTES)
+		return true;
+	text_format(
+		choice->kernel_reason, sizeof(choice->kernel_reason),
+		"only %llu MiB free in /dev/shm, NCCL needs 40 MiB per communicator and crashes "
+		"without",
+		(unsigned long long)(free_bytes >> 20));
+	return false;
+}
+
+static bool choose_kernel(unsigned int interface, enum settings_switch wish,
+			  struct mask_choice *choice)
+{
+	const char *reason;
+	bool is_on = wish == SWITCH_ON;
+
+	if (interface <= 2)
+		reason = "NCCL before 2.26 has none";
+	else if (wish == SWITCH_OFF)
+		reason = "switched off by RINGSIDE_EVENTS";
+	else if (interface <= 4)
+		reason = is_on ? "switched on by RINGSIDE_EVENTS although NCCL before 2.28 can "
+				 "fail with them"
+			       : "NCCL before 2.28 can fail with them";
+	else if (interface >= 7)
+		reason = is_on ? "switched on by RINGSIDE_EVENTS; NCCL 2.31 pays 4-13 % for them "
+				 "on mid-size "
+				 "messages"
+			       : "NCCL 2.31 pays 4-13 % for them on mid-size messages";
+	else if (!has_room_for_kernel_events(choice))
+		return false; /* a wish does not make room */
+	else
+		reason = "costs NCCL about 33 MiB of /dev/shm and one busy proxy thread per "
+			 "communicator";
+	text_copy(choice->kernel_reason, sizeof(choice->kernel_reason), reason);
+	if (interface <= 2 || wish == SWITCH_OFF)
+		return false;
+	return is_on || interface == 5 || interface == 6;
+}
+
+struct mask_choice mask_choose(unsigned int interface, const struct settings *settings)
+{
+	struct mask_choice choice = { .mask = ABI_GROUP | ABI_COLL | ABI_P2P };
+
+	if (settings->proxy != SWITCH_OFF) {
+		choice.mask |= ABI_PROXY_OP;
+		/* NCCL 2.27 crashes on net plugin callbacks without steps: they stay on there. */
+		if (settings->steps != SWITCH_OFF || interface == 4)
+			choice.mask |= ABI_PROXY_STEP;
+	}
+	if (interface >= 5)
+		choice.mask |= ABI_GROUP_API | ABI_COLL_API | ABI_P2P_API;
+	if (interface >= 5 && settings->launch != SWITCH_OFF)
+		choice.mask |= ABI_KERNEL_LAUNCH;
+	if (interface >= 6)
+		choice.mask |= ABI_CE_COLL;
+	choice.has_kernel = choose_kernel(interface, settings->kernel, &choice);
+	if (choice.has_kernel)
+		choice.mask |= ABI_KERNEL_CH;
+	return choice;
+}

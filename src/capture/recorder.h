@@ -1,0 +1,199 @@
+/*
+ * The recorder's state, and the hot path's functions on it.
+ *
+ * Files named hot_*.c run inside NCCL's callbacks: no allocation, no lock, no system call, no
+ * waiting, no printing (scripts/check-hot-path looks at their objects). The others run in init,
+ * finalize, the trace thread and at exit.
+ */
+#ifndef RECORDER_H
+#define RECORDER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "base/clock.h"
+#include "base/order.h"
+#include "capture/handle.h"
+#include "region/region_create.h"
+
+enum {
+	GROUPS = 1024, /* groups whose launch time is remembered */
+	LINGER = 8,    /* finished operations a communicator holds back for late children */
+	RECENT = 16,   /* after so many more calls an operation without children is let go */
+	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with those before */
+	NAME_GUESSES = 64,
+	STAMP_RING = 64, /* NCCL keeps so many stamps per channel */
+};
+
+/* A KernelCh callback this late, with a full ring of work outstanding, may carry another's stamp. */
+enum { STAMP_LATE_NS = 64000, STAMP_SLACK_NS = 20000 };
+
+/* live->notes */
+enum live_note {
+	LIVE_LINGERS = 1u << 0,	       /* waits in its communicator's linger queue */
+	LIVE_HAS_TASK = 1u << 1,       /* its Coll, P2p or CeColl event came */
+	LIVE_ABANDONED_SLOT = 1u << 2, /* retired by force: late children may still write */
+	LIVE_FROM_TASK = 1u << 3,      /* no API event: issued by its Coll or P2p event */
+};
+
+/* What the recorder alone needs of a communicator. */
+struct comm_state {
+	struct region_comm *shared;
+	bool expects_children; /* kernel events are on, or there is a network */
+	uint64_t tasks;	       /* Coll and P2p events so far */
+	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
+	 * communicator looks elsewhere so that their threads do not meet. */
+	uint32_t live_hint, proxy_hint;
+	uint64_t linger_cursor;
+	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
+	uint64_t recent[RECENT];
+	uint64_t last_start_ns[2][STAMPED_CHANNELS]; /* GPU's clock; [1]: receives */
+	uint64_t last_stop_ns[2][STAMPED_CHANNELS];
+};
+
+struct group_state {
+	uint64_t generation;
+	uint64_t launch_ns;
+};
+
+struct recorder {
+	uint32_t is_on;	  /* the switch: read first by every callback */
+	uint32_t is_full; /* mode full: details wanted */
+	uint32_t is_over; /* switched off at exit: what still comes is counted */
+	uint64_t salt;
+	int32_t pid;
+	struct clock_source clock;
+	struct region_writer region;
+	struct comm_state *comms; /* as many as region.comms */
+	struct group_state *groups;
+	uint64_t group_cursor;
+	uint8_t guesses[4][NAME_GUESSES]; /* by a string's address: what it said last time */
+};
+
+extern HIDDEN struct recorder recorder;
+
+/* A call as an API, Coll, P2p or CeColl event describes it. */
+struct call {
+	uint8_t function, datatype, algorithm, protocol;
+	uint8_t channels, warps;
+	bool is_captured;
+	bool is_bytes;	    /* count is in bytes whatever the datatype says */
+	int32_t root, peer; /* or OP_NOBODY */
+	uint64_t count;
+	uint64_t sequence;
+	uint64_t user_tag;
+	uint64_t stream;
+};
+
+static inline uint64_t recorder_now(void)
+{
+	return clock_now(&recorder.clock);
+}
+
+static inline void count_odd(enum odd_reason reason)
+{
+	bump_relaxed(&recorder.region.header->odd[reason], 1);
+}
+
+/* Losses are exact: an atomic add. They are rare. */
+static inline void count_lost(enum lost_reason reason, uint64_t how_many)
+{
+	add_relaxed(&recorder.region.header->lost[reason], how_many);
+}
+
+static inline void *handle_make(enum handle_kind kind, uint32_t generation, uint32_t slot,
+				uint8_t extra)
+{
+	return handle_encode(recorder.salt, kind, generation, slot, extra);
+}
+
+static inline void *handle_ignored(void)
+{
+	return handle_make(HANDLE_IGNORED, 0, 0, 0);
+}
+
+/* A slot was freed: the next search begins there, if it lies before where it would have begun. */
+static inline void hint_lower(uint32_t *hint, uint32_t slot)
+{
+	if (slot < load_relaxed(hint))
+		store_relaxed(hint, slot);
+}
+
+/* NULL where a slot number makes no sense. */
+static inline struct comm_state *comm_of_live(const struct region_live *live)
+{
+	uint64_t slot = load_relaxed(&live->comm_slot);
+
+	return LIKELY(slot < recorder.region.comm_count) ? &recorder.comms[slot] : NULL;
+}
+
+/* hot_name.c: the number of a name NCCL sent. */
+uint8_t hot_name(unsigned int table, const char *text);
+uint64_t hot_name_hash(unsigned int table, uint8_t id);
+
+/* hot_call.c: operations are issued. Each gives back the handle for NCCL. */
+struct comm_state *hot_comm(const void *context);
+void *hot_group_start(void);
+void *hot_launch_start(const void *parent);
+void hot_launch_stop(struct handle handle);
+void *hot_api_call(const void *context, const void *parent, const struct call *call);
+void *hot_task(const void *context, const void *parent, const struct call *call);
+void *hot_copy_engine(const void *context, const void *parent, const struct call *call);
+
+/* hot_live.c: the table of operations in flight. */
+struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);
+void live_publish(struct region_live *live);
+struct region_live *live_find(struct handle handle);
+bool live_kernel_begin(struct region_live *live, uint32_t generation);
+void live_kernel_end(struct region_live *live, uint32_t generation);
+bool live_proxy_begin(struct region_live *live, uint32_t generation);
+void live_proxy_end(struct region_live *live, uint32_t generation);
+void live_mark_running(struct region_live *live, uint64_t now);
+void live_leave(uint64_t slot_and_generation);
+bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
+
+/* hot_kernel.c: kernel channels. gpu_ns is ignored where has_stamp is false (v3). */
+void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, bool has_stamp);
+void hot_kernel_state(struct handle handle, uint64_t gpu_ns);
+void hot_kernel_stop(struct handle handle);
+
+/* hot_proxy.c: the network's side. */
+struct proxy_start {
+	int32_t pid, peer, steps, chunk_bytes;
+	uint8_t channel;
+	bool is_send;
+};
+void *hot_proxy_start(const void *context, const void *parent, const struct proxy_start *start);
+void hot_proxy_state(struct handle handle, int state, uint64_t bytes);
+void hot_proxy_stop(struct handle handle);
+void *hot_step_start(const void *parent, int step);
+void hot_step_state(struct handle handle, int state, uint64_t bytes);
+void hot_step_stop(struct handle handle);
+
+/* hot_record.c: what is finished. */
+void record_push(struct comm_state *comm, struct op_record *op);
+struct region_total *record_total_find(uint64_t key);
+void record_detail(struct op_detail *detail);
+
+/* hot_event.c: what all versions share of the callbacks. */
+/* v1..v3 tell hash and rank only in their events. */
+void hot_learn_comm(const void *context, uint64_t hash, int rank);
+/* The handle while recording is off: counts what would have been an operation. */
+void *hot_off_handle(uint64_t type, unsigned int interface);
+void hot_stop(void *opaque);
+void hot_state(void *opaque, int state, uint64_t argument, bool has_argument);
+
+/* setup.c */
+struct comm_start {
+	unsigned int interface;
+	uint64_t hash;
+	const char *name; /* may dangle: read with care */
+	int nnodes, nranks, rank;
+	void (*log)(int level, unsigned long flags, const char *file, int line, const char *fmt,
+		    ...);
+};
+void setup_comm(void **context, int *mask, const struct comm_start *start);
+void setup_comm_end(void *context);
+#endif

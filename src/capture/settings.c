@@ -1,0 +1,205 @@
+#include "capture/settings.h"
+
+#include <ctype.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/attributes.h"
+#include "base/text.h"
+#include "op/op_names.h"
+
+enum { BUFFER_LEAST = 64 * 1024 };
+#define BUFFER_DEFAULT (UINT64_C(8) << 20)
+#define BUFFER_MOST (UINT64_C(1) << 30)
+#define QUOTA_LEAST (UINT64_C(1) << 20)
+#define QUOTA_DEFAULT (UINT64_C(2) << 30)
+
+/* A wrong setting costs one line and takes the default: the job goes on. */
+static void complain(struct settings *settings, const char *name, const char *value,
+		     const char *allowed, const char *instead)
+{
+	size_t used = strlen(settings->complaints);
+
+	text_format(settings->complaints + used, sizeof(settings->complaints) - used,
+		    "ringside: %s=%.60s is not %s; using %s\n", name, value, allowed, instead);
+}
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void read_disable(struct settings *settings)
+{
+	const char *value = variable("RINGSIDE_DISABLE");
+
+	if (value == NULL || strcmp(value, "0") == 0)
+		return;
+	/* Whoever reaches for the switch wants it off, however they spell it. */
+	settings->is_disabled = true;
+	if (strcmp(value, "1") != 0)
+		complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
+}
+
+static void read_mode(struct settings *settings)
+{
+	const char *value = variable("RINGSIDE_MODE");
+
+	settings->mode = REGION_MODE_FLIGHT;
+	if (value == NULL)
+		return;
+	for (int mode = REGION_MODE_OFF; mode <= REGION_MODE_FULL; mode++)
+		if (strcmp(value, op_mode_name((unsigned int)mode)) == 0) {
+			settings->mode = (enum region_mode)mode;
+			settings->is_disabled |= mode == REGION_MODE_OFF;
+			return;
+		}
+	complain(settings, "RINGSIDE_MODE", value, "flight, profile, trace, full or off", "flight");
+}
+
+static void read_size(struct settings *settings, const char *name, uint64_t least, uint64_t most,
+		      const char *allowed, const char *instead, uint64_t *size)
+{
+	const char *value = variable(name);
+	uint64_t bytes;
+
+	if (value == NULL)
+		return;
+	if (text_size(value, &bytes) == OK && bytes >= least && bytes <= most)
+		*size = bytes;
+	else
+		complain(settings, name, value, allowed, instead);
+}
+
+static void read_sizes(struct settings *settings)
+{
+	const char *quota = variable("RINGSIDE_QUOTA");
+
+	settings->buffer = BUFFER_DEFAULT;
+	settings->quota = QUOTA_DEFAULT;
+	read_size(settings, "RINGSIDE_BUFFER", BUFFER_LEAST, BUFFER_MOST,
+		  "a size from 64KiB to 1GiB", "8MiB", &settings->buffer);
+	if (quota != NULL && strcmp(quota, "none") == 0)
+		settings->quota = 0;
+	else
+		read_size(settings, "RINGSIDE_QUOTA", QUOTA_LEAST, UINT64_MAX,
+			  "a size of at least 1MiB, or none", "2GiB", &settings->quota);
+}
+
+static void read_text(struct settings *settings, const char *name, const char *standard, char *to,
+		      size_t size)
+{
+	const char *value = variable(name);
+
+	if (value != NULL && !text_copy(to, size, value)) {
+		complain(settings, name, value, "short enough", standard);
+		value = NULL;
+	}
+	if (value == NULL)
+		text_copy(to, size, standard);
+}
+
+static bool switch_event(struct settings *settings, const char *word)
+{
+	const struct {
+		const char *name;
+		enum settings_switch *to;
+	} events[] = {
+		{ "kernel", &settings->kernel },
+		{ "proxy", &settings->proxy },
+		{ "steps", &settings->steps },
+		{ "launch", &settings->launch },
+	};
+	bool is_off = word[0] == '-';
+
+	if (strcmp(word, "auto") == 0)
+		return true;
+	word += word[0] == '-' || word[0] == '+';
+	for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
+		if (strcmp(word, events[i].name) == 0) {
+			*events[i].to = is_off ? SWITCH_OFF : SWITCH_ON;
+			return true;
+		}
+	return false;
+}
+
+static void read_events(struct settings *settings)
+{
+	char list[128], *at = list, *word;
+
+	settings->kernel = settings->proxy = settings->steps = settings->launch = SWITCH_AUTO;
+	read_text(settings, "RINGSIDE_EVENTS", "auto", list, sizeof(list));
+	while ((word = strsep(&at, ",")) != NULL)
+		if (word[0] != '\0' && !switch_event(settings, word))
+			complain(settings, "RINGSIDE_EVENTS", word,
+				 "auto, kernel, -kernel, proxy, -proxy, steps, -steps, launch or "
+				 "-launch",
+				 "auto for it");
+}
+
+/* k=v,k=v: keys of letters, digits and _; values without control bytes. */
+static bool labels_are_fine(const char *text)
+{
+	char list[512], *at = list, *pair;
+
+	if (!text_copy(list, sizeof(list), text))
+		return false;
+	while ((pair = strsep(&at, ",")) != NULL) {
+		char *equals = strchr(pair, '=');
+
+		if (equals == NULL || equals == pair)
+			return false;
+		for (const char *c = pair; c < equals; c++)
+			if (!isalnum((unsigned char)*c) && *c != '_')
+				return false;
+		for (const char *c = equals + 1; *c != '\0'; c++)
+			if (iscntrl((unsigned char)*c))
+				return false;
+	}
+	return true;
+}
+
+static void read_labels(struct settings *settings)
+{
+	read_text(settings, "RINGSIDE_LABELS", "", settings->labels, sizeof(settings->labels));
+	if (settings->labels[0] != '\0' && !labels_are_fine(settings->labels)) {
+		complain(settings, "RINGSIDE_LABELS", settings->labels, "key=value,key=value",
+			 "no labels");
+		settings->labels[0] = '\0';
+	}
+}
+
+static void read_group(struct settings *settings)
+{
+	const char *value = variable("RINGSIDE_GROUP");
+	struct group entry, *found = NULL;
+	char buffer[4096];
+	int64_t number;
+
+	settings->group = (gid_t)-1;
+	if (value == NULL)
+		return;
+	if (text_number(value, 0, UINT32_MAX - 1, &number) == OK)
+		settings->group = (gid_t)number;
+	else if (getgrnam_r(value, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
+		settings->group = entry.gr_gid;
+	else
+		complain(settings, "RINGSIDE_GROUP", value, "a group of this machine", "none");
+}
+
+void settings_read(struct settings *settings)
+{
+	*settings = (struct settings){ .is_disabled = false };
+	read_disable(settings);
+	read_mode(settings);
+	read_sizes(settings);
+	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
+	read_text(settings, "RINGSIDE_SHM", "/dev/shm", settings->shm, sizeof(settings->shm));
+	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
+	read_events(settings);
+	read_labels(settings);
+	read_group(settings);
+}

@@ -1,0 +1,341 @@
+#include "region/region_create.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/order.h"
+#include "base/text.h"
+
+enum { PART_ALIGN = 64 };
+
+/* Slots at full size; shrinking halves all but info and names. */
+static const struct {
+	uint32_t count;
+	uint32_t stride;
+} full_size[REGION_PARTS] = {
+	[REGION_COMMS] = { 512, sizeof(struct region_comm) },
+	[REGION_LIVE] = { 4096, sizeof(struct region_live) },
+	[REGION_PROXIES] = { 8192, sizeof(struct region_proxy) },
+	[REGION_PEERS] = { 8192, sizeof(struct region_peer) },
+	[REGION_TOTALS] = { 1024, sizeof(struct region_total) },
+};
+
+/* The largest power of two of slots that fits into `bytes`. */
+static uint32_t ring_slots(uint64_t bytes, uint32_t stride, int shrink)
+{
+	uint64_t slots = (bytes >> shrink) / stride;
+
+	if (slots == 0)
+		return 0;
+	if (slots > 1u << 30)
+		slots = 1u << 30;
+	return 1u << (63 - __builtin_clzll(slots));
+}
+
+static uint64_t place_part(struct region_part *part, uint64_t offset, uint32_t count,
+			   uint32_t stride)
+{
+	part->offset = offset;
+	part->count = count;
+	part->stride = stride;
+	offset += (uint64_t)count * stride;
+	return (offset + PART_ALIGN - 1) & ~(uint64_t)(PART_ALIGN - 1);
+}
+
+/* Lay the parts out behind each other; gives back the whole size. */
+static uint64_t place_parts(struct region_part parts[REGION_PARTS],
+			    const struct region_request *request, int shrink)
+{
+	uint64_t at = REGION_HEADER_BYTES;
+
+	at = place_part(&parts[REGION_INFO], at, 1, REGION_INFO_BYTES);
+	at = place_part(&parts[REGION_NAMES], at, OP_NAMES_INTERNED_MAX,
+			sizeof(struct region_name));
+	for (int i = REGION_COMMS; i <= REGION_TOTALS; i++)
+		at = place_part(&parts[i], at, full_size[i].count >> shrink, full_size[i].stride);
+	at = place_part(&parts[REGION_RING], at,
+			ring_slots(request->ring_bytes, OP_RECORD_BYTES, shrink), OP_RECORD_BYTES);
+	at = place_part(&parts[REGION_DETAILS], at,
+			ring_slots(request->detail_bytes, OP_DETAIL_BYTES, shrink),
+			OP_DETAIL_BYTES);
+	return (at + 4095) & ~UINT64_C(4095);
+}
+
+static void use_parts(struct region_writer *writer, const struct region_part *parts)
+{
+	char *base = (char *)writer->header;
+
+	memcpy(writer->header->parts, parts, sizeof(writer->header->parts));
+	writer->info = base + parts[REGION_INFO].offset;
+	writer->names = (void *)(base + parts[REGION_NAMES].offset);
+	writer->comms = (void *)(base + parts[REGION_COMMS].offset);
+	writer->live = (void *)(base + parts[REGION_LIVE].offset);
+	writer->proxies = (void *)(base + parts[REGION_PROXIES].offset);
+	writer->peers = (void *)(base + parts[REGION_PEERS].offset);
+	writer->totals = (void *)(base + parts[REGION_TOTALS].offset);
+	writer->ring = (void *)(base + parts[REGION_RING].offset);
+	writer->details = (void *)(base + parts[REGION_DETAILS].offset);
+	writer->comm_count = parts[REGION_COMMS].count;
+	writer->live_count = parts[REGION_LIVE].count;
+	writer->proxy_count = parts[REGION_PROXIES].count;
+	writer->peer_count = parts[REGION_PEERS].count;
+	writer->total_count = parts[REGION_TOTALS].count;
+	writer->ring_count = parts[REGION_RING].count;
+	writer->detail_count = parts[REGION_DETAILS].count;
+}
+
+int region_own_directory(const char *path, gid_t group, const char **why)
+{
+	mode_t mode = group == (gid_t)-1 ? 0700 : 0750;
+	struct stat st;
+	int fd;
+
+	if (mkdir(path, mode) == -1 && errno != EEXIST) {
+		*why = errno == ENOENT	? "its parent directory does not exist"
+		       : errno == EROFS ? "the file system is read-only"
+					: "it cannot be made";
+		return -1;
+	}
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1) {
+		*why = errno == ELOOP || errno == ENOTDIR ? "it is a link or no directory"
+							  : "it cannot be opened";
+		return -1;
+	}
+	if (fstat(fd, &st) == -1 || st.st_uid != geteuid()) {
+		*why = "it belongs to another user";
+		close(fd);
+		return -1;
+	}
+	/* mkdir went through the umask; a directory from before may be wider or lack the group. */
+	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) == -1)
+		mode = 0700;
+	if (fchmod(fd, mode) == -1) {
+		*why = "its permissions cannot be set";
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Is the process that wrote this region gone? Only what can be told for sure counts as dead. */
+static bool is_dead(int dir, const char *name, const struct region_request *request)
+{
+	unsigned long long pid, start;
+	struct region_header header;
+	char path[64], text[512];
+	char *at;
+	int fd;
+	ssize_t got;
+
+	if (sscanf(name, "%llu-%llu", &pid, &start) != 2)
+		return false;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return false;
+	got = pread(fd, &header, sizeof(header), 0);
+	close(fd);
+	if (got != (ssize_t)sizeof(header) || header.pid_namespace != request->pid_namespace)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%llu/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return errno == ENOENT;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	at = strrchr(text, ')');
+	for (int field = 2; at != NULL && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at != NULL && strtoull(at + 1, NULL, 10) != start;
+}
+
+/* Name of the dead region with the earliest start; gives back how many dead ones there are. */
+static unsigned int find_oldest_dead(int dir, const struct region_request *request, char *oldest,
+				     size_t size)
+{
+	unsigned long long pid, start, earliest = ~0ull;
+	unsigned int dead = 0;
+	struct dirent *entry;
+	DIR *list;
+	int again = dup(dir);
+
+	list = again == -1 ? NULL : fdopendir(again);
+	if (list == NULL) {
+		if (again != -1)
+			close(again);
+		return 0;
+	}
+	rewinddir(list);
+	while ((entry = readdir(list)) != NULL) {
+		if (strstr(entry->d_name, ".region") == NULL ||
+		    sscanf(entry->d_name, "%llu-%llu", &pid, &start) != 2 ||
+		    !is_dead(dir, entry->d_name, request))
+			continue;
+		dead++;
+		if (start < earliest && text_copy(oldest, size, entry->d_name))
+			earliest = start;
+	}
+	closedir(list);
+	return dead;
+}
+
+/* What dead processes left is kept for looking at, but only so much of it. */
+static void sweep_dead(int dir, const struct region_request *request)
+{
+	char oldest[128];
+
+	for (int i = 0; i < 64; i++) {
+		oldest[0] = '\0';
+		if (find_oldest_dead(dir, request, oldest, sizeof(oldest)) < REGION_DEAD_KEPT ||
+		    oldest[0] == '\0' || unlinkat(dir, oldest, 0) == -1)
+			return;
+	}
+}
+
+static int create_file(int dir, const struct region_request *request, char *name, size_t size)
+{
+	int fd = -1;
+
+	/* The name can only be taken by a process of another pid namespace that shares the directory. */
+	for (int attempt = 0; fd == -1 && attempt < 8; attempt++) {
+		text_format(name, size, attempt == 0 ? "%llu-%llu.region" : "%llu-%llu-%d.region",
+			    (unsigned long long)request->pid,
+			    (unsigned long long)request->start_ticks, attempt);
+		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (fd == -1 && errno != EEXIST)
+			return -1;
+	}
+	if (fd != -1 && request->group != (gid_t)-1 && fchown(fd, (uid_t)-1, request->group) == 0)
+		fchmod(fd, 0640);
+	return fd;
+}
+
+static bool map_shared(struct region_writer *writer, int fd, uint64_t bytes)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+
+	if (base == MAP_FAILED)
+		return false;
+	writer->header = base;
+	writer->bytes = bytes;
+	return true;
+}
+
+/* Room is reserved now: a full tmpfs is an error here and never a SIGBUS in a callback. */
+static bool fill_file(struct region_writer *writer, int fd, uint64_t bytes)
+{
+	return posix_fallocate(fd, 0, (off_t)bytes) == 0 && map_shared(writer, fd, bytes);
+}
+
+static bool has_room(int dir, uint64_t bytes)
+{
+	struct statvfs fs;
+
+	return fstatvfs(dir, &fs) == 0 &&
+	       bytes <= (uint64_t)fs.f_bavail * fs.f_frsize / REGION_SHARE;
+}
+
+static bool create_in_directory(struct region_writer *writer, const struct region_request *request,
+				struct region_part parts[REGION_PARTS])
+{
+	const char *why = "";
+	char name[128];
+	int dir = region_own_directory(request->dir, request->group, &why);
+
+	if (dir == -1) {
+		text_format(writer->reason, sizeof(writer->reason), "%.96s: %s", request->dir, why);
+		return false;
+	}
+	sweep_dead(dir, request);
+	for (int shrink = 0; shrink <= REGION_SHRINK_STEPS && !writer->header; shrink++) {
+		uint64_t bytes = place_parts(parts, request, shrink);
+		int fd = has_room(dir, bytes) ? create_file(dir, request, name, sizeof(name)) : -1;
+
+		if (fd == -1)
+			continue;
+		if (fill_file(writer, fd, bytes))
+			writer->kind = shrink ? REGION_KIND_SHM_SMALL : REGION_KIND_SHM;
+		else
+			unlinkat(dir, name, 0);
+		close(fd);
+	}
+	close(dir);
+	if (writer->kind != REGION_KIND_SHM)
+		text_format(writer->reason, sizeof(writer->reason), "%.96s: too little room",
+			    request->dir);
+	if (writer->header)
+		text_format(writer->path, sizeof(writer->path), "%.110s/%s", request->dir, name);
+	return writer->header != NULL;
+}
+
+static bool create_memfd(struct region_writer *writer, const struct region_request *request,
+			 struct region_part parts[REGION_PARTS])
+{
+	uint64_t bytes = place_parts(parts, request, 2);
+	int fd = memfd_create("ringside", MFD_CLOEXEC);
+
+	if (fd == -1)
+		return false;
+	if (!fill_file(writer, fd, bytes)) {
+		close(fd);
+		return false;
+	}
+	writer->fd = fd;
+	writer->kind = REGION_KIND_MEMFD;
+	text_format(writer->path, sizeof(writer->path), "/proc/%llu/fd/%d",
+		    (unsigned long long)request->pid, fd);
+	return true;
+}
+
+static bool create_private(struct region_writer *writer, const struct region_request *request,
+			   struct region_part parts[REGION_PARTS])
+{
+	uint64_t bytes = place_parts(parts, request, REGION_SHRINK_STEPS);
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED)
+		return false;
+	writer->header = base;
+	writer->bytes = bytes;
+	writer->kind = REGION_KIND_PRIVATE;
+	return true;
+}
+
+enum status region_create(struct region_writer *writer, const struct region_request *request)
+{
+	struct region_part parts[REGION_PARTS] = { { 0, 0, 0 } };
+	struct region_header *header;
+
+	*writer = (struct region_writer){ .fd = -1 };
+	if (!create_in_directory(writer, request, parts) && !create_memfd(writer, request, parts) &&
+	    !create_private(writer, request, parts))
+		return ERR_NO_SPACE;
+	use_parts(writer, parts);
+	header = writer->header;
+	header->major = REGION_MAJOR;
+	header->minor = REGION_MINOR;
+	header->byte_order = REGION_BYTE_ORDER;
+	header->header_bytes = REGION_HEADER_BYTES;
+	header->total_bytes = writer->bytes;
+	header->pid = request->pid;
+	header->pid_namespace = request->pid_namespace;
+	header->start_ticks = request->start_ticks;
+	header->kind = writer->kind;
+	return OK;
+}
+
+void region_publish(struct region_writer *writer)
+{
+	/* R1: pairs with the acquire of whoever maps the region, or with its read(2). */
+	store_release(&writer->header->magic, REGION_MAGIC);
+}

@@ -1,0 +1,61 @@
+/*
+ * Making the region: the job's side, in init only. Falls back in steps and says which one it took:
+ *
+ *	1. a file in request->dir, at the wanted size
+ *	2. the same, smaller by halves, down to 1/16, when too little room is free there: at most
+ *	   one part in REGION_SHARE of what is free is taken, so that NCCL's own needs are met
+ *	3. a memfd: readable through /proc/PID/fd while the process lives
+ *	4. private memory: nobody else can read it
+ */
+#ifndef REGION_CREATE_H
+#define REGION_CREATE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/status.h"
+#include "region/region_layout.h"
+
+enum { REGION_SHARE = 16, REGION_SHRINK_STEPS = 4, REGION_DEAD_KEPT = 16 };
+
+struct region_request {
+	const char *dir; /* made when missing; must be this user's own */
+	uint64_t pid;
+	uint64_t start_ticks;
+	uint64_t pid_namespace;
+	uint64_t ring_bytes;   /* 0: no ring (mode profile) */
+	uint64_t detail_bytes; /* 0: none (all modes but full) */
+	gid_t group;	       /* (gid_t)-1: for this user alone */
+};
+
+struct region_writer {
+	struct region_header *header; /* NULL: not made */
+	uint64_t bytes;
+	int fd; /* memfd: stays open; else -1 */
+	enum region_kind kind;
+	char path[256];
+	char reason[160]; /* why not the first step; "" when it was */
+	char *info;
+	struct region_name *names;
+	struct region_comm *comms;
+	struct region_live *live;
+	struct region_proxy *proxies;
+	struct region_peer *peers;
+	struct region_total *totals;
+	struct op_record *ring;
+	struct op_detail *details;
+	uint32_t comm_count, live_count, proxy_count, peer_count, total_count;
+	uint32_t ring_count, detail_count; /* powers of two, or 0 */
+};
+
+/* Fails only when not even private memory is to be had. The magic is not set: fill header and info,
+ * then region_publish(). All memory is zero and reserved. */
+enum status region_create(struct region_writer *writer, const struct region_request *request);
+
+void region_publish(struct region_writer *writer);
+
+/* Open or make `path` as a directory of this user's own that nobody else can write to: 0700, or
+ * 0750 with a group. On failure *why says it in words. Gives back a descriptor or -1. */
+int region_own_directory(const char *path, gid_t group, const char **why);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * Appending blocks, each whole or not at all.
+ *
+ *	| blocks written ...            | room kept for CLOSE |
+ *	0                           bytes        bytes + TAIL_BYTES
+ *
+ * Room is reserved on disk before a block is written, and TAIL_BYTES more, so that a full disk is
+ * met between blocks and the closing record still fits. The quota keeps the same tail.
+ */
+#include "trace/trace_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "region/region_layout.h"
+#include "trace/trace_code.h"
+
+enum { TAIL_BYTES = 80 * 1024 };
+
+_Static_assert(TRACE_OPS_PER_BLOCK *TRACE_CODED_MAX(OP_RECORD_WORDS) <= TRACE_BLOCK_PAYLOAD_MAX,
+	       "a block of operations may not fit");
+
+static enum status status_of_write_error(void)
+{
+	return errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_SYSTEM;
+}
+
+/* Write all of it at the end, or take back what was written. */
+static enum status append(struct trace_writer *writer, const unsigned char *from, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t wrote =
+			pwrite(writer->fd, from + done, size - done, (off_t)(writer->bytes + done));
+
+		if (wrote == -1 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			enum status status = status_of_write_error();
+
+			/* Should this fail too, a reader finds a cut block and says so. */
+			if (ftruncate(writer->fd, (off_t)writer->bytes) == -1)
+				return ERR_SYSTEM;
+			return status;
+		}
+		done += (size_t)wrote;
+	}
+	writer->bytes += size;
+	return OK;
+}
+
+/* Reserve room for `size` bytes and the tail. File systems that cannot are taken as they are. */
+static enum status reserve(struct trace_writer *writer, size_t size)
+{
+	if (writer->quota != 0 && writer->bytes + size + TAIL_BYTES > writer->quota)
+		return ERR_RANGE;
+	if (fallocate(writer->fd, FALLOC_FL_KEEP_SIZE, (off_t)writer->bytes,
+		      (off_t)(size + TAIL_BYTES)) == -1 &&
+	    (errno == ENOSPC || errno == EDQUOT))
+		return ERR_NO_SPACE;
+	return OK;
+}
+
+/* The payload lies in the buffer behind room for the block's head. */
+static enum status finish_block(struct trace_writer *writer, enum trace_block_type type,
+				size_t payload_bytes, uint32_t records)
+{
+	struct trace_block block = { .magic = TRACE_BLOCK_MAGIC,
+				     .type = (uint16_t)type,
+				     .payload_bytes = (uint32_t)payload_bytes,
+				     .records = records };
+	size_t size = sizeof(block) + payload_bytes;
+	enum status status = OK;
+
+	block.checksum = trace_block_checksum(&block, writer->buffer + sizeof(block));
+	memcpy(writer->buffer, &block, sizeof(block));
+	if (type != TRACE_CLOSE)
+		status = reserve(writer, size);
+	return status == OK ? append(writer, writer->buffer, size) : status;
+}
+
+enum status trace_writer_open(struct trace_writer *writer, const char *path, unsigned int mode,
+			      uint64_t quota)
+{
+	return trace_writer_open_at(writer, path, mode, quota, clock_system_ns(CLOCK_REALTIME));
+}
+
+enum status trace_writer_open_at(struct trace_writer *writer, const char *path, unsigned int mode,
+				 uint64_t quota, uint64_t created_wall_ns)
+{
+	struct trace_header header = { .magic = TRACE_MAGIC,
+				       .major = TRACE_MAJOR,
+				       .minor = TRACE_MINOR,
+				       .byte_order = REGION_BYTE_ORDER,
+				       .header_bytes = sizeof(header),
+				       .created_wall_ns = created_wall_ns };
+	struct trace_writer made = { .fd = -1, .quota = quota };
+	enum status status;
+
+	header.checksum = hash_bytes(&header, offsetof(struct trace_header, checksum));
+	made.buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
+	if (made.buffer == NULL)
+		return ERR_NO_SPACE;
+	made.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (made.fd == -1) {
+		free(made.buffer);
+		return ERR_SYSTEM;
+	}
+	status = append(&made, (const unsigned char *)&header, sizeof(header));
+	if (status != OK) {
+		trace_writer_close(&made);
+		unlink(path);
+		return status;
+	}
+	*writer = made;
+	return OK;
+}
+
+enum status trace_write_text(struct trace_writer *writer, enum trace_block_type type,
+			     const char *text, size_t length)
+{
+	if (length > TRACE_BLOCK_PAYLOAD_MAX)
+		return ERR_RANGE;
+	memcpy(writer->buffer + sizeof(struct trace_block), text, length);
+	return finish_block(writer, type, length, 1);
+}
+
+enum status trace_write_records(struct trace_writer *writer, enum trace_block_type type,
+				const void *records, size_t record_bytes, uint32_t count)
+{
+	size_t length = record_bytes * count;
+
+	if (length > TRACE_BLOCK_PAYLOAD_MAX)
+		return ERR_RANGE;
+	memcpy(writer->buffer + sizeof(struct trace_block), records, length);
+	return finish_block(writer, type, length, count);
+}
+
+static enum status write_coded(struct trace_writer *writer, enum trace_block_type type,
+			       const uint64_t *records, unsigned int words, uint32_t count)
+{
+	static const uint64_t nothing[TRACE_CODE_WORDS_MAX];
+	unsigned char *start = writer->buffer + sizeof(struct trace_block);
+	unsigned char *at = start;
+	const uint64_t *before = nothing;
+
+	if (count > TRACE_OPS_PER_BLOCK)
+		return ERR_RANGE;
+	for (uint32_t i = 0; i < count; i++) {
+		at += trace_code_record(at, records + (size_t)i * words, before, words);
+		before = records + (size_t)i * words;
+	}
+	return finish_block(writer, type, (size_t)(at - start), count);
+}
+
+enum status trace_write_ops(struct trace_writer *writer, const struct op_record *ops,
+			    uint32_t count)
+{
+	return write_coded(writer, TRACE_OPS, (const uint64_t *)(const void *)ops, OP_RECORD_WORDS,
+			   count);
+}
+
+enum status trace_write_details(struct trace_writer *writer, const struct op_detail *details,
+				uint32_t count)
+{
+	return write_coded(writer, TRACE_DETAILS, (const uint64_t *)(const void *)details,
+			   OP_DETAIL_WORDS, count);
+}
+
+enum status trace_write_counts(struct trace_writer *writer, enum trace_block_type type,
+			       const struct trace_counts *counts,
+			       const struct trace_comm_counts *comms)
+{
+	unsigned char *payload = writer->buffer + sizeof(struct trace_block);
+	size_t tail = sizeof(*comms) * counts->comms;
+
+	if (counts->comms > (TRACE_BLOCK_PAYLOAD_MAX - sizeof(*counts)) / sizeof(*comms))
+		return ERR_RANGE;
+	memcpy(payload, counts, sizeof(*counts));
+	if (tail > 0)
+		memcpy(payload + sizeof(*counts), comms, tail);
+	return finish_block(writer, type, sizeof(*counts) + tail, 1);
+}
+
+void trace_writer_close(struct trace_writer *writer)
+{
+	if (writer->fd != -1) {
+		/* Gives the reserved tail back. On failure the file is longer on disk, not in
+		 * content. */
+		if (ftruncate(writer->fd, (off_t)writer->bytes) == -1)
+			errno = 0;
+		close(writer->fd);
+	}
+	free(writer->buffer);
+	*writer = (struct trace_writer){ .fd = -1 };
+}
