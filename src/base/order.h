@@ -23,6 +23,7 @@
 #define add_acquire(word, value) __atomic_fetch_add((word), (value), __ATOMIC_ACQUIRE)
 #define add_release(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELEASE)
 #define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
+#define and_relaxed(word, value) __atomic_fetch_and((word), (value), __ATOMIC_RELAXED)
 #define swap_relaxed(word, value) __atomic_exchange_n((word), (value), __ATOMIC_RELAXED)
 
 /* On failure *expected holds what was found. */
@@ -48,6 +49,39 @@ static inline uint64_t bump_relaxed_get(uint64_t *word)
 
 	store_relaxed(word, before + 1);
 	return before;
+}
+
+/*
+ * Many words that another thread may look at meanwhile: it gets old ones or new ones, and finds out by
+ * a word of its own that it must not believe them. No order, and no tearing within a word. Compilers
+ * make wide stores of the plain form only; the sanitizer is shown what is meant.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define ORDER_IS_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ORDER_IS_WATCHED 1
+#endif
+#endif
+
+static inline void words_clear(uint64_t *words, unsigned int count)
+{
+#ifdef ORDER_IS_WATCHED
+	for (unsigned int i = 0; i < count; i++)
+		store_relaxed(&words[i], 0);
+#else
+	__builtin_memset(words, 0, count * sizeof(*words));
+#endif
+}
+
+static inline void words_copy(void *to, const void *from, unsigned int count)
+{
+#ifdef ORDER_IS_WATCHED
+	for (unsigned int i = 0; i < count; i++)
+		store_relaxed((uint64_t *)to + i, load_relaxed((const uint64_t *)from + i));
+#else
+	__builtin_memcpy(to, from, count * sizeof(uint64_t));
+#endif
 }
 
 #endif

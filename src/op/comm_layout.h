@@ -48,7 +48,7 @@ struct comm_counts {
 	uint64_t signature;   /* rolling, over collectives */
 	uint64_t last_issue_ns;
 	uint64_t last_done_ns;
-	uint64_t last_done_number; /* highest operation number seen done */
+	uint64_t last_done_number; /* operations with a lower number are over */
 	uint64_t reserved[2];
 };
 

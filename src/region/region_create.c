@@ -10,12 +10,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/fd_high.h"
 #include "base/order.h"
 #include "base/text.h"
 
-enum { PART_ALIGN = 64 };
+enum { PART_ALIGN = 64, BEGIN_SECONDS = 60 };
 
 /* Slots at full size; shrinking halves all but info and names. */
 static const struct {
@@ -133,6 +135,8 @@ static bool is_dead(int dir, const char *name, const struct region_request *requ
 	unsigned long long pid, start;
 	struct region_header header;
 	char path[64], text[512];
+	bool is_begun, is_old;
+	struct stat st;
 	char *at;
 	int fd;
 	ssize_t got;
@@ -143,8 +147,12 @@ static bool is_dead(int dir, const char *name, const struct region_request *requ
 	if (fd == -1)
 		return false;
 	got = pread(fd, &header, sizeof(header), 0);
+	is_begun = got == (ssize_t)sizeof(header) && header.header_bytes != 0;
+	is_old = fstat(fd, &st) == 0 && st.st_mtime + BEGIN_SECONDS < time(NULL);
 	close(fd);
-	if (got != (ssize_t)sizeof(header) || header.pid_namespace != request->pid_namespace)
+	if (!is_begun)
+		return is_old; /* killed while it was made */
+	if (header.pid_namespace != request->pid_namespace)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%llu/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -237,12 +245,13 @@ static bool fill_file(struct region_writer *writer, int fd, uint64_t bytes)
 	return posix_fallocate(fd, 0, (off_t)bytes) == 0 && map_shared(writer, fd, bytes);
 }
 
+/* A tmpfs without limit says that it has no blocks at all. */
 static bool has_room(int dir, uint64_t bytes)
 {
 	struct statvfs fs;
 
 	return fstatvfs(dir, &fs) == 0 &&
-	       bytes <= (uint64_t)fs.f_bavail * fs.f_frsize / REGION_SHARE;
+	       (fs.f_blocks == 0 || bytes <= (uint64_t)fs.f_bavail * fs.f_frsize / REGION_SHARE);
 }
 
 static bool create_in_directory(struct region_writer *writer, const struct region_request *request,
@@ -274,7 +283,7 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		text_format(writer->reason, sizeof(writer->reason), "%.96s: too little room",
 			    request->dir);
 	if (writer->header)
-		text_format(writer->path, sizeof(writer->path), "%.110s/%s", request->dir, name);
+		text_format(writer->path, sizeof(writer->path), "%s/%s", request->dir, name);
 	return writer->header != NULL;
 }
 
@@ -282,7 +291,7 @@ static bool create_memfd(struct region_writer *writer, const struct region_reque
 			 struct region_part parts[REGION_PARTS])
 {
 	uint64_t bytes = place_parts(parts, request, 2);
-	int fd = memfd_create("ringside", MFD_CLOEXEC);
+	int fd = fd_high(memfd_create("ringside", MFD_CLOEXEC));
 
 	if (fd == -1)
 		return false;

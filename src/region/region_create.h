@@ -33,7 +33,7 @@ struct region_writer {
 	uint64_t bytes;
 	int fd; /* memfd: stays open; else -1 */
 	enum region_kind kind;
-	char path[256];
+	char path[512];
 	char reason[160]; /* why not the first step; "" when it was */
 	char *info;
 	struct region_name *names;

@@ -24,6 +24,10 @@
  *     RING_BUSY set. A reader copies and looks at the sequence again.
  * R3  a slot of comms, live or proxies belongs to the generation in its word for as long as that
  *     word's generation does not change.
+ * R4  a live slot that is retiring is just being filled (no number or no state yet), or its record
+ *     is just being written to the ring, or, with open children, it was given up and recorded.
+ * R5  an operation is counted as issued before it is in a live slot, and as recorded before it is
+ *     in the ring; it leaves its live slot after it is in the ring.
  */
 #ifndef REGION_LAYOUT_H
 #define REGION_LAYOUT_H
@@ -159,7 +163,7 @@ struct region_live {
 	uint64_t task_index;	/* recorder's own: how many tasks its communicator had before */
 	uint64_t notes;		/* recorder's own: enum live_note of capture */
 	uint64_t comm_slot;	/* index in REGION_COMMS */
-	uint64_t reserved;
+	uint64_t group_first;	/* number of the first operation of its group on its communicator */
 	struct op_record op;
 };
 
@@ -175,10 +179,15 @@ enum proxy_flag {
 enum { WINDOW_STEPS = 8 };
 
 struct region_step {
-	uint32_t step_plus_1; /* 0: free */
-	uint8_t state; /* enum abi_state: 8, 20, 9 sending; 10, 11, 12 receiving; 0xff started */
-	uint8_t polls; /* how often the state was repeated, up to 255 */
-	uint16_t reserved;
+	union {
+		struct {
+			uint32_t step_plus_1; /* 0: free */
+			uint8_t state; /* enum abi_state: 8, 20, 9 sending; 10, 11, 12 receiving */
+			uint8_t polls; /* how often a state was repeated, up to 255 */
+			uint16_t reserved;
+		};
+		uint64_t head; /* the four at once */
+	};
 	uint64_t time_ns[3]; /* when each of the three states came, 0 not yet */
 	uint64_t bytes;
 };
@@ -196,8 +205,9 @@ struct region_proxy {
 	uint64_t number; /* of the operation on that communicator, 0 unknown */
 	int32_t steps;	 /* expected; may be an upper bound */
 	int32_t chunk_bytes;
-	uint32_t posted;
-	uint32_t transmitted;
+	uint32_t posted; /* transfers posted */
+	uint32_t
+		transmitted; /* a reader's: done, and open ones that are on their way or have come */
 	uint32_t done;
 	uint32_t spare;
 	uint64_t start_ns;  /* queued */

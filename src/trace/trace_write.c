@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd_high.h"
 #include "base/hash.h"
 #include "region/region_layout.h"
 #include "trace/trace_code.h"
@@ -107,7 +108,7 @@ enum status trace_writer_open_at(struct trace_writer *writer, const char *path, 
 	made.buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
 	if (made.buffer == NULL)
 		return ERR_NO_SPACE;
-	made.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	made.fd = fd_high(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 	if (made.fd == -1) {
 		free(made.buffer);
 		return ERR_SYSTEM;

@@ -1,0 +1,228 @@
+#include "timeline/recording.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "region/info_text.h"
+#include "region/region_read.h"
+#include "timeline/recording_load.h"
+
+/* Most of what a text that names a process may have; a region's has 8 KiB. */
+enum { INFO_BYTES_MAX = 1 << 16, ANCHORS_MAX = 1 << 20 };
+
+const char *recording_life_name(enum recording_life life)
+{
+	switch (life) {
+	case RECORDING_ALIVE:
+		return "alive";
+	case RECORDING_ENDED:
+		return "ended";
+	case RECORDING_KILLED:
+		return "killed";
+	default:
+		return "unknown";
+	}
+}
+
+void recording_init(struct recording *recording)
+{
+	*recording = (struct recording){ 0 };
+}
+
+void recording_release(struct recording *recording)
+{
+	for (size_t i = 0; i < recording->count; i++)
+		recording_process_free(recording->processes[i]);
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		free(recording->troubles[i].path);
+	free(recording->processes);
+	free(recording->troubles);
+	*recording = (struct recording){ 0 };
+}
+
+struct recording_process *recording_process_new(void)
+{
+	struct recording_process *process = calloc(1, sizeof(*process));
+
+	if (process != NULL)
+		process->pid = process->pid_here = process->rank = process->local_rank =
+			process->world_size = -1;
+	return process;
+}
+
+void recording_process_free(struct recording_process *process)
+{
+	if (process == NULL)
+		return;
+	for (size_t i = 0; i < process->file_count; i++)
+		free(process->files[i].path);
+	for (size_t i = 0; i < process->flight_count; i++)
+		free(process->flights[i].proxies);
+	if (process->region != NULL)
+		region_close(process->region);
+	free(process->region);
+	free(process->region_path);
+	free(process->files);
+	free(process->flights);
+	free(process->proxies);
+	free(process->comms);
+	free(process->comm_index);
+	free(process->anchors);
+	free(process->info);
+	free(process);
+}
+
+/* Room grows at powers of two, so the count alone says when. */
+bool recording_load_grow(void *list, size_t count, size_t element_bytes)
+{
+	void **at = list;
+	void *more;
+
+	if (count != 0 && (count & (count - 1)) != 0)
+		return true;
+	more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
+	if (more == NULL)
+		return false;
+	*at = more;
+	return true;
+}
+
+void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
+			    const char *path, const struct recording_process *owner,
+			    const char *what, ...)
+{
+	struct recording_trouble *trouble;
+	va_list values;
+
+	if (recording->trouble_count >= RECORDING_TROUBLES_MAX ||
+	    !recording_load_grow(&recording->troubles, recording->trouble_count,
+				 sizeof(*recording->troubles))) {
+		recording->troubles_left_out++;
+		return;
+	}
+	trouble = &recording->troubles[recording->trouble_count];
+	*trouble = (struct recording_trouble){
+		.kind = kind, .path = strdup(path), .process = -1, .owner = owner
+	};
+	if (trouble->path == NULL) {
+		recording->troubles_left_out++;
+		return;
+	}
+	va_start(values, what);
+	vsnprintf(trouble->what, sizeof(trouble->what), what, values);
+	va_end(values);
+	recording->trouble_count++;
+}
+
+void recording_load_at(struct recording *recording, uint64_t offset, uint64_t bytes)
+{
+	struct recording_trouble *trouble;
+
+	if (recording->trouble_count == 0 || recording->troubles_left_out > 0)
+		return;
+	trouble = &recording->troubles[recording->trouble_count - 1];
+	trouble->offset = offset;
+	trouble->bytes = bytes;
+}
+
+enum status recording_load_keep(struct recording *recording, struct recording_process *process)
+{
+	if (!recording_load_grow(&recording->processes, recording->count,
+				 sizeof(*recording->processes))) {
+		recording_process_free(process);
+		return ERR_NO_SPACE;
+	}
+	recording->processes[recording->count++] = process;
+	return OK;
+}
+
+enum status recording_load_info(struct recording_process *process, const char *text, size_t bytes)
+{
+	int64_t number;
+
+	if (process->info != NULL || bytes == 0)
+		return OK;
+	if (bytes > INFO_BYTES_MAX)
+		bytes = INFO_BYTES_MAX;
+	process->info = malloc(bytes);
+	if (process->info == NULL)
+		return ERR_NO_SPACE;
+	memcpy(process->info, text, bytes);
+	process->info_bytes = bytes;
+	info_get(text, bytes, "host", process->host, sizeof(process->host));
+	info_get(text, bytes, "boot_id", process->boot_id, sizeof(process->boot_id));
+	info_get(text, bytes, "job", process->job, sizeof(process->job));
+	info_get(text, bytes, "mode", process->mode, sizeof(process->mode));
+	process->pid = info_get_number(text, bytes, "pid", -1);
+	process->rank = info_get_number(text, bytes, "rank", -1);
+	process->local_rank = info_get_number(text, bytes, "local_rank", -1);
+	process->world_size = info_get_number(text, bytes, "world_size", -1);
+	number = info_get_number(text, bytes, "pid_namespace", 0);
+	process->pid_namespace = number > 0 ? (uint64_t)number : 0;
+	number = info_get_number(text, bytes, "start_ticks", 0);
+	process->start_ticks = number > 0 ? (uint64_t)number : 0;
+	number = info_get_number(text, bytes, "interface", 0);
+	process->interface = number > 0 && number < 1000 ? (uint32_t)number : 0;
+	return OK;
+}
+
+enum status recording_load_anchor(struct recording_process *process, struct clock_anchor anchor)
+{
+	size_t count = process->anchor_count;
+
+	if (anchor.wall_ns == 0 || count >= ANCHORS_MAX)
+		return OK;
+	/* The clock never steps back: an anchor from before the last one is no good. */
+	if (count > 0 && process->anchors[count - 1].clock_ns >= anchor.clock_ns)
+		return OK;
+	if (!recording_load_grow(&process->anchors, count, sizeof(*process->anchors)))
+		return ERR_NO_SPACE;
+	process->anchors[process->anchor_count++] = anchor;
+	return OK;
+}
+
+const char *recording_name(const struct recording_process *process, enum op_name_table table,
+			   uint8_t number)
+{
+	const char *name = op_name(table, number);
+
+	if (name == NULL && number >= OP_NAME_INTERNED &&
+	    number < OP_NAME_INTERNED + OP_NAMES_INTERNED_MAX)
+		name = process->names[number - OP_NAME_INTERNED];
+	return name != NULL && name[0] != '\0' ? name : "?";
+}
+
+bool recording_info(const struct recording_process *process, const char *key, char *value,
+		    size_t size)
+{
+	return info_get(process->info, process->info_bytes, key, value, size);
+}
+
+bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
+		       uint64_t *wall_ns)
+{
+	size_t at = 0;
+
+	if (process->anchor_count == 0)
+		return false;
+	for (size_t from = 0, to = process->anchor_count; from < to;) {
+		size_t middle = from + (to - from) / 2;
+
+		if (process->anchors[middle].clock_ns > clock_ns) {
+			to = middle;
+		} else {
+			at = middle;
+			from = middle + 1;
+		}
+	}
+	*wall_ns = process->anchors[at].wall_ns + (clock_ns - process->anchors[at].clock_ns);
+	return true;
+}
+
+bool recording_now(const struct recording_process *process, uint64_t *now_ns)
+{
+	return process->region != NULL && region_now(process->region, now_ns);
+}

@@ -1,0 +1,254 @@
+/*
+ * What was recorded, wherever it was recorded: the one structure that all commands read.
+ *
+ * A recording is a list of processes. Each comes from its trace files, from its region, or from
+ * both: a killed process's trace ends where its thread last wrote, and the region still has what
+ * came after. Operations are not kept in memory; recording_each_op() walks them.
+ *
+ *	recording_init(&recording);
+ *	recording_add(&recording, "DIR", 0);      or a trace file, a region, "@PID"
+ *	recording_finish(&recording);
+ *	for (i = 0; i < recording.count; i++)
+ *		recording_each_op(recording.processes[i], visit, context, &walk);
+ *	recording_release(&recording);
+ *
+ * Nothing that is read is trusted: all texts are terminated and without control bytes, all numbers
+ * are within their ranges (op_check.h), all lists are bounded by what was really there.
+ */
+#ifndef RECORDING_H
+#define RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "op/comm_layout.h"
+#include "op/op_layout.h"
+#include "op/op_names.h"
+#include "region/region_layout.h"
+#include "region/region_open.h"
+
+/* How a process's recording ends. */
+enum recording_life {
+	RECORDING_UNKNOWN = 0, /* not ended cleanly, and nobody here can say whether it runs */
+	RECORDING_ALIVE = 1,
+	RECORDING_ENDED = 2,  /* cleanly: CLOSE in the trace, ended_ns in the region */
+	RECORDING_KILLED = 3, /* the process is gone and never ended its recording */
+};
+
+const char *recording_life_name(enum recording_life life); /* "alive", "ended", ... */
+
+struct recording_comm {
+	struct comm_info info;
+	struct comm_counts counts; /* the newest known */
+	bool has_counts;
+};
+
+/* One of NCCL's proxy operations: one channel, one peer, one direction. */
+struct recording_proxy {
+	struct region_proxy proxy;
+	struct region_step steps[WINDOW_STEPS]; /* open transfers, sorted by step */
+	unsigned int step_count;
+};
+
+/* An operation that sits in a live slot. State done: finished, not yet moved to the ring. */
+struct recording_flight {
+	struct op_record op;
+	uint32_t open_children; /* kernel channels and proxy operations */
+	bool is_retiring;	/* over, being moved to the ring: may be there, too */
+	uint64_t started[4];	/* bit c: kernel channel c started */
+	uint64_t stopped[4];
+	struct recording_proxy *proxies; /* by channel, peer, direction */
+	size_t proxy_count;
+};
+
+/* One trace file of a process. A process has several when it started recording anew. */
+struct recording_file {
+	char *path;
+	uint64_t device;
+	uint64_t inode;
+	uint64_t bytes;
+	uint64_t created_wall_ns;
+	uint64_t records;	 /* operations in good blocks */
+	uint64_t details;	 /* details in good blocks */
+	uint64_t first_sequence; /* of its first good operation, 0 none */
+	uint64_t last_sequence;	 /* of its last good operation, 0 none */
+	uint64_t last_detail;	 /* sequence of its last good detail, 0 none */
+	uint64_t damages;
+	uint64_t unknown_blocks; /* of a newer minor version: skipped */
+	bool is_closed;
+	uint64_t cut_offset; /* not closed: where the last good block ends */
+};
+
+struct recording_process {
+	/* Identity and settings, from the info text; "", -1 or 0 where it does not say. */
+	char *info; /* the text itself, see info_get() in region/info_text.h */
+	size_t info_bytes;
+	char host[256];
+	char boot_id[40];
+	char job[128];
+	char mode[16];
+	int64_t pid;	  /* as the process sees itself */
+	int64_t pid_here; /* as this machine's tools see it; -1 unknown or not alive */
+	uint64_t pid_namespace;
+	uint64_t start_ticks;
+	int64_t rank;
+	int64_t local_rank;
+	int64_t world_size;
+	uint32_t interface; /* of the first communicator, 0 unknown */
+
+	enum recording_life life;
+
+	/* Sources. */
+	struct recording_file *files; /* trace files, oldest first */
+	size_t file_count;
+	char *region_path;     /* NULL: no region was read */
+	struct region *region; /* open, its header as it was read; NULL none */
+	bool is_moving;	       /* counts changed while they were read: they need not add up */
+
+	/* What it says. */
+	struct recording_comm *comms; /* by id, finalized ones too */
+	size_t comm_count;
+	uint32_t *comm_index;		  /* while it is being loaded */
+	struct recording_flight *flights; /* by communicator and number */
+	size_t flight_count;
+	struct recording_proxy *proxies; /* for other processes (PXN), or of unknown operations */
+	size_t proxy_count;
+	size_t filling; /* live slots that were just being filled: issued, not yet to be read */
+	uint64_t lost[LOST_REASONS];
+	uint64_t odd[ODD_REASONS];
+	bool has_counts;    /* lost, odd and the communicators' counts are known */
+	bool is_final;	    /* and nothing came after them: from a region, or from CLOSE */
+	uint64_t recorded;  /* records finished so far: the last sequence known to be given */
+	uint64_t drained;   /* region: sequences up to here are in the trace or counted as lost */
+	uint64_t counts_ns; /* recorder's clock when the counts were taken, 0 unknown */
+	uint64_t ended_ns;  /* recorder's clock when it ended cleanly, 0 not or unknown */
+	char names[OP_NAMES_INTERNED_MAX][32];
+	struct clock_anchor *anchors; /* by clock_ns */
+	size_t anchor_count;
+	size_t refused;		 /* comms, live slots, proxies that were not acceptable */
+	const char *refused_why; /* the last of them; static */
+};
+
+/* Something that could not be read. The rest was. */
+enum recording_trouble_kind {
+	RECORDING_DAMAGE = 1,	  /* bytes of a trace file or slots of a region are damaged */
+	RECORDING_CUT = 2,	  /* a trace file ends without CLOSE and nobody has the rest */
+	RECORDING_FOREIGN = 3,	  /* a file that is neither trace nor region */
+	RECORDING_UNREADABLE = 4, /* the system did not let us */
+	RECORDING_TOO_NEW = 5,	  /* newer major version */
+	RECORDING_NOTHING = 6,	  /* a path or @PID with nothing recorded behind it */
+};
+
+struct recording_trouble {
+	enum recording_trouble_kind kind;
+	char *path;
+	uint64_t offset; /* in that file, where it makes sense */
+	uint64_t bytes;	 /* that cannot be read because of it, 0 unknown */
+	int process;	 /* index into processes, -1: none; valid after recording_finish() */
+	const struct recording_process *owner; /* the same, before */
+	char what[120];
+};
+
+enum { RECORDING_TROUBLES_MAX = 1000 };
+
+struct recording {
+	const char *directory; /* where regions are looked for, see region_find(); NULL: default */
+	struct recording_process **processes; /* by job, rank, host, pid once finished */
+	size_t count;
+	struct recording_trouble *troubles; /* the first RECORDING_TROUBLES_MAX */
+	size_t trouble_count;
+	size_t troubles_left_out;
+	size_t files_read;
+	size_t files_foreign;
+};
+
+enum recording_flag {
+	/* Regions only: also read the trace file which the region's info names. A region found by a
+	 * trace's info is always read with it. */
+	RECORDING_WITH_TRACES = 1u << 0,
+	/* Do not look for the region which a trace's info names. */
+	RECORDING_TRACES_ALONE = 1u << 1,
+};
+
+void recording_init(struct recording *recording);
+void recording_release(struct recording *recording);
+
+/*
+ * Read what `path` leads to: a trace file, a region, a directory of either (with all below it), or
+ * "@PID" for a process of this machine. What it is shows in its content, never in its name. Trouble
+ * with one file is noted in troubles and does not end the reading. ERR_NO_SPACE (memory) alone is
+ * returned as a failure, with everything read before intact.
+ */
+enum status recording_add(struct recording *recording, const char *path, unsigned int flags);
+
+/* All regions of this machine, live and dead, in `directory` or, when NULL, recording->directory. */
+enum status recording_add_machine(struct recording *recording, const char *directory,
+				  unsigned int flags);
+
+/* After the last add: join what belongs to one process, sort, tell who is alive. */
+enum status recording_finish(struct recording *recording);
+
+/* Where an operation was found. */
+enum recording_place {
+	RECORDING_IN_TRACE = 1,
+	RECORDING_IN_RING = 2, /* the region has it, the trace not */
+	RECORDING_IN_LIVE = 3, /* in flight, or done and not yet moved on */
+};
+
+/* What a walk met: whether it saw everything. */
+struct recording_walk {
+	uint64_t in_trace; /* given from each place */
+	uint64_t in_ring;
+	uint64_t in_live;
+	uint64_t repeated;   /* the same again: not given */
+	uint64_t refused;    /* records that are not acceptable: not given */
+	uint64_t refused_at; /* file offset of the block (trace) with the last of them */
+	uint64_t untimed;    /* given, but their times do not fit their source, which is none now */
+	uint64_t recovered;  /* of in_ring: counted as lost on their way to the file, still there */
+	uint64_t overwritten; /* ring slots that went to later records while they were read */
+	uint64_t torn;	      /* ring slots being written, or left so by a killed writer */
+	uint64_t damages;     /* blocks of a trace file that cannot be read */
+	const char *problem;  /* of the last refused; static, NULL none */
+};
+
+/* Return false to end the walk. What is pointed to is valid during the call. */
+typedef bool recording_visit_op(const struct op_record *op, enum recording_place place,
+				void *context);
+typedef bool recording_visit_detail(const struct op_detail *detail, enum recording_place place,
+				    void *context);
+
+/*
+ * All operations of a process, each once: those of its trace files, then what the region adds
+ * (records with a later sequence), then live slots. By sequence, then the live ones by communicator
+ * and number. *walk may be NULL. ERR_NO_SPACE (memory), ERR_SYSTEM, ERR_GONE (a file is another
+ * now), ERR_TRUNCATED (the region was cut meanwhile).
+ */
+enum status recording_each_op(const struct recording_process *process, recording_visit_op *visit,
+			      void *context, struct recording_walk *walk);
+/* The same for details (mode full): in trace files, then what the region adds. */
+enum status recording_each_detail(const struct recording_process *process,
+				  recording_visit_detail *visit, void *context,
+				  struct recording_walk *walk);
+
+/* NULL when the process has no such communicator. */
+const struct recording_comm *recording_comm(const struct recording_process *process, uint32_t id);
+
+/* The name of what a record holds as a number; interned ones too; "?" when nobody knows. */
+const char *recording_name(const struct recording_process *process, enum op_name_table table,
+			   uint8_t number);
+
+/* A value of the process's info text; false and "" when there is none. */
+bool recording_info(const struct recording_process *process, const char *key, char *value,
+		    size_t size);
+
+/* Recorder's clock to wall time by the nearest anchor before; false when there is none. */
+bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
+		       uint64_t *wall_ns);
+
+/* The recorder's clock now; false unless its region is of this machine and boot. */
+bool recording_now(const struct recording_process *process, uint64_t *now_ns);
+
+#endif

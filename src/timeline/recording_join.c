@@ -1,0 +1,305 @@
+/* What several sources say about one process becomes one; who is alive; the order of all. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "region/region_alive.h"
+#include "timeline/recording_load.h"
+
+bool recording_load_is_same(const struct recording_process *one,
+			    const struct recording_process *other)
+{
+	/* Without these two, equal is not the same: simulations leave them out. */
+	if (one->pid <= 0 || one->start_ticks == 0)
+		return false;
+	return one->pid == other->pid && one->start_ticks == other->start_ticks &&
+	       one->pid_namespace == other->pid_namespace && one->rank == other->rank &&
+	       strcmp(one->boot_id, other->boot_id) == 0 && strcmp(one->host, other->host) == 0 &&
+	       strcmp(one->job, other->job) == 0;
+}
+
+static bool has_file(const struct recording_process *process, const struct recording_file *file)
+{
+	for (size_t i = 0; i < process->file_count; i++)
+		if (process->files[i].device == file->device &&
+		    process->files[i].inode == file->inode)
+			return true;
+	return false;
+}
+
+static int compare_files(const void *one, const void *other)
+{
+	const struct recording_file *a = one, *b = other;
+
+	if (a->first_sequence != b->first_sequence)
+		return a->first_sequence < b->first_sequence ? -1 : 1;
+	if (a->created_wall_ns != b->created_wall_ns)
+		return a->created_wall_ns < b->created_wall_ns ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static enum status join_files(struct recording_process *to, struct recording_process *from)
+{
+	for (size_t i = 0; i < from->file_count; i++) {
+		if (has_file(to, &from->files[i]))
+			continue;
+		if (!recording_load_grow(&to->files, to->file_count, sizeof(*to->files)))
+			return ERR_NO_SPACE;
+		to->files[to->file_count++] = from->files[i];
+		from->files[i].path = NULL;
+	}
+	if (to->file_count > 1)
+		qsort(to->files, to->file_count, sizeof(*to->files), compare_files);
+	return OK;
+}
+
+/* The region's counts are the newest; between trace files the one with more records is. */
+static bool is_newer(const struct recording_process *one, const struct recording_process *other)
+{
+	if ((one->region != NULL) != (other->region != NULL))
+		return one->region != NULL;
+	if (one->has_counts != other->has_counts)
+		return one->has_counts;
+	return one->recorded > other->recorded;
+}
+
+static enum status join_comms(struct recording_process *to, const struct recording_process *from,
+			      bool is_from_newer)
+{
+	enum status status = OK;
+
+	for (size_t i = 0; i < from->comm_count && status == OK; i++) {
+		const struct recording_comm *found = &from->comms[i];
+		size_t before = to->comm_count;
+		struct recording_comm *comm = recording_load_comm(to, found->info.id);
+
+		if (comm == NULL)
+			status = ERR_NO_SPACE;
+		else if (to->comm_count > before || (is_from_newer && found->has_counts))
+			*comm = *found;
+		else if (!comm->has_counts && found->has_counts) {
+			comm->counts = found->counts;
+			comm->has_counts = true;
+		}
+	}
+	recording_load_comms_end(to);
+	return status;
+}
+
+static enum status join_anchors(struct recording_process *to, struct recording_process *from)
+{
+	struct clock_anchor *mine = to->anchors, *theirs = from->anchors;
+	size_t my_count = to->anchor_count, their_count = from->anchor_count;
+	size_t i = 0, j = 0;
+	enum status status = OK;
+
+	to->anchors = NULL;
+	to->anchor_count = 0;
+	while (status == OK && (i < my_count || j < their_count)) {
+		bool is_mine = j >= their_count ||
+			       (i < my_count && mine[i].clock_ns <= theirs[j].clock_ns);
+
+		status = recording_load_anchor(to, is_mine ? mine[i++] : theirs[j++]);
+	}
+	free(mine);
+	return status;
+}
+
+#define TAKE(field)                      \
+	do {                             \
+		to->field = from->field; \
+		from->field = 0;         \
+	} while (0)
+
+static void join_region(struct recording_process *to, struct recording_process *from)
+{
+	TAKE(region);
+	TAKE(region_path);
+	TAKE(flights);
+	TAKE(flight_count);
+	TAKE(proxies);
+	TAKE(proxy_count);
+	to->filling = from->filling;
+	to->is_moving = from->is_moving;
+	to->drained = from->drained;
+	to->ended_ns = from->ended_ns;
+	memcpy(to->mode, from->mode, sizeof(to->mode));
+}
+
+/* Counts only ever grow. */
+static void join_counts(struct recording_process *to, const struct recording_process *from,
+			bool is_from_newer)
+{
+	for (int i = 0; i < LOST_REASONS; i++)
+		if (from->lost[i] > to->lost[i])
+			to->lost[i] = from->lost[i];
+	for (int i = 0; i < ODD_REASONS; i++)
+		if (from->odd[i] > to->odd[i])
+			to->odd[i] = from->odd[i];
+	if (is_from_newer) {
+		to->is_final = from->is_final;
+		to->counts_ns = from->counts_ns;
+	}
+	to->has_counts |= from->has_counts;
+	if (from->recorded > to->recorded)
+		to->recorded = from->recorded;
+	for (int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
+		if (to->names[i][0] == '\0')
+			memcpy(to->names[i], from->names[i], sizeof(to->names[i]));
+	to->refused += from->refused;
+	if (from->refused_why != NULL)
+		to->refused_why = from->refused_why;
+}
+
+enum status recording_join(struct recording *recording, struct recording_process *to,
+			   struct recording_process *from)
+{
+	bool is_from_newer = is_newer(from, to);
+	enum status status = join_files(to, from);
+
+	if (status == OK)
+		status = join_comms(to, from, is_from_newer);
+	if (status == OK)
+		status = join_anchors(to, from);
+	join_counts(to, from, is_from_newer);
+	if (to->region == NULL && from->region != NULL)
+		join_region(to, from);
+	if (to->info == NULL) {
+		TAKE(info);
+		TAKE(info_bytes);
+	}
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		if (recording->troubles[i].owner == from)
+			recording->troubles[i].owner = to;
+	recording_process_free(from);
+	return status;
+}
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_identities(const void *one, const void *other)
+{
+	const struct recording_process *a = *(struct recording_process *const *)one;
+	const struct recording_process *b = *(struct recording_process *const *)other;
+	int order = strcmp(a->job, b->job);
+
+	if (order == 0)
+		order = compare_numbers(a->rank, b->rank);
+	if (order == 0)
+		order = strcmp(a->host, b->host);
+	if (order == 0)
+		order = compare_numbers(a->pid, b->pid);
+	if (order == 0)
+		order = compare_numbers((int64_t)a->start_ticks, (int64_t)b->start_ticks);
+	if (order == 0)
+		order = strcmp(a->boot_id, b->boot_id);
+	if (order == 0)
+		order = compare_numbers((int64_t)a->pid_namespace, (int64_t)b->pid_namespace);
+	return order;
+}
+
+/* The same file twice, under two names or named twice. */
+static bool is_repeated(const struct recording_process *one, const struct recording_process *other)
+{
+	return one->region == NULL && other->region == NULL && one->file_count == 1 &&
+	       other->file_count == 1 && has_file(one, &other->files[0]);
+}
+
+static enum status join_all(struct recording *recording)
+{
+	enum status status = OK;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		struct recording_process *process = recording->processes[i];
+
+		if (kept > 0 && status == OK &&
+		    (recording_load_is_same(recording->processes[kept - 1], process) ||
+		     is_repeated(recording->processes[kept - 1], process)))
+			status = recording_join(recording, recording->processes[kept - 1], process);
+		else
+			recording->processes[kept++] = process;
+	}
+	recording->count = kept;
+	return status;
+}
+
+static bool is_closed(const struct recording_process *process)
+{
+	if (process->region != NULL)
+		return process->ended_ns != 0;
+	return process->file_count > 0 && process->files[process->file_count - 1].is_closed;
+}
+
+static void tell_life(struct recording_process *process)
+{
+	struct region_identity identity = { process->host, process->boot_id,
+					    process->pid > 0 ? (uint64_t)process->pid : 0,
+					    process->pid_namespace, process->start_ticks };
+	enum region_alive alive;
+	uint64_t pid_here = 0;
+
+	alive = region_alive(&identity, &pid_here);
+	process->pid_here = alive == REGION_ALIVE_YES ? (int64_t)pid_here : -1;
+	if (is_closed(process))
+		process->life = RECORDING_ENDED;
+	else if (alive == REGION_ALIVE_YES)
+		process->life = RECORDING_ALIVE;
+	else
+		process->life = alive == REGION_ALIVE_NO ? RECORDING_KILLED : RECORDING_UNKNOWN;
+}
+
+/* A file without its end is no trouble while it is being written, or while a region has the rest. */
+static void note_cuts(struct recording *recording, const struct recording_process *process)
+{
+	if (process->life == RECORDING_ALIVE || process->region != NULL)
+		return;
+	for (size_t i = 0; i < process->file_count; i++) {
+		const struct recording_file *file = &process->files[i];
+
+		if (file->is_closed)
+			continue;
+		recording_load_trouble(recording, RECORDING_CUT, file->path, process,
+				       "it ends at byte %llu without its closing record: %s",
+				       (unsigned long long)file->cut_offset,
+				       process->life == RECORDING_KILLED
+					       ? "its process was killed"
+					       : "it was cut, or its process still runs elsewhere");
+		recording_load_at(recording, file->cut_offset, file->bytes - file->cut_offset);
+	}
+}
+
+static void note_refused(struct recording *recording, const struct recording_process *process)
+{
+	const char *path = process->region_path;
+
+	if (process->refused == 0)
+		return;
+	if (path == NULL)
+		path = process->file_count > 0 ? process->files[0].path : "";
+	recording_load_trouble(recording, RECORDING_DAMAGE, path, process,
+			       "%zu of its communicators, live operations and transfers are "
+			       "damaged: %s",
+			       process->refused, process->refused_why);
+}
+
+enum status recording_finish(struct recording *recording)
+{
+	enum status status;
+
+	if (recording->count > 1)
+		qsort(recording->processes, recording->count, sizeof(*recording->processes),
+		      compare_identities);
+	status = join_all(recording);
+	for (size_t i = 0; i < recording->count; i++) {
+		tell_life(recording->processes[i]);
+		note_cuts(recording, recording->processes[i]);
+		note_refused(recording, recording->processes[i]);
+		for (size_t j = 0; j < recording->trouble_count; j++)
+			if (recording->troubles[j].owner == recording->processes[i])
+				recording->troubles[j].process = (int)i;
+	}
+	return status;
+}

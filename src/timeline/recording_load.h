@@ -1,0 +1,59 @@
+/* Between the files that load a recording; commands use recording.h. */
+#ifndef RECORDING_LOAD_H
+#define RECORDING_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/attributes.h"
+#include "base/status.h"
+#include "timeline/recording.h"
+
+/* Note trouble. Out of memory here only means that one more is left out. `owner` may be NULL. */
+void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
+			    const char *path, const struct recording_process *owner,
+			    const char *what, ...) PRINTF_LIKE(5, 6);
+
+/* Say of the last trouble where it is. */
+void recording_load_at(struct recording *recording, uint64_t offset, uint64_t bytes);
+
+/* A process of its own, without contents, not yet in the list; NULL: no memory. */
+struct recording_process *recording_process_new(void);
+void recording_process_free(struct recording_process *process);
+
+/* The list owns it from now on. ERR_NO_SPACE: it is freed. */
+enum status recording_load_keep(struct recording *recording, struct recording_process *process);
+
+/* Take over an info text and what it says. A text that is there already stays. */
+enum status recording_load_info(struct recording_process *process, const char *text, size_t bytes);
+
+/* The communicator with this id, made when it is new; NULL: no memory. Valid until the next call. */
+struct recording_comm *recording_load_comm(struct recording_process *process, uint32_t id);
+
+/* No more communicators for now: sort them. */
+void recording_load_comms_end(struct recording_process *process);
+
+/* Anchors come in order; one from before the last is passed over. */
+enum status recording_load_anchor(struct recording_process *process, struct clock_anchor anchor);
+
+/* One file of either kind, from a descriptor that stays the caller's. *process is new and not in the
+ * list. Trouble is noted and gives another status than OK; ERR_NO_SPACE is memory. */
+enum status recording_trace_load(struct recording *recording, int fd, const char *path,
+				 const struct stat *st, struct recording_process **process);
+enum status recording_region_load(struct recording *recording, int fd, const char *path,
+				  struct recording_process **process);
+
+/* Do both describe the same process? */
+bool recording_load_is_same(const struct recording_process *one,
+			    const struct recording_process *other);
+
+/* Move what `from` has to `to`, the same process; frees `from`. */
+enum status recording_join(struct recording *recording, struct recording_process *to,
+			   struct recording_process *from);
+
+/* Grow an array by one element: room for it, or false. */
+bool recording_load_grow(void *list, size_t count, size_t element_bytes);
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * From a region: who, its communicators and counts, and what is in flight. The ring stays where it is
+ * until somebody walks the operations; live slots are copied now, so nothing falls in between.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "region/region_read.h"
+#include "timeline/recording_load.h"
+
+static void refuse(struct recording_process *process, const char *problem)
+{
+	if (problem == NULL)
+		return;
+	process->refused++;
+	process->refused_why = problem;
+}
+
+static enum status load_comms(struct recording_process *process)
+{
+	uint32_t count = region_slots(process->region, REGION_COMMS);
+	struct recording_comm *comm;
+	struct region_comm found;
+	const char *problem;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!region_comm_at(process->region, i, &found, &problem)) {
+			refuse(process, problem);
+			continue;
+		}
+		comm = recording_load_comm(process, found.info.id);
+		if (comm == NULL)
+			return ERR_NO_SPACE;
+		comm->info = found.info;
+		comm->counts = found.counts;
+		comm->has_counts = true;
+	}
+	recording_load_comms_end(process);
+	return OK;
+}
+
+/* Retiring with open children: given up when its communicator ended. Its record was written then,
+ * and its slot rests. */
+static bool is_given_up(uint64_t word)
+{
+	return word & LIVE_RETIRING && LIVE_OPEN(word) != 0;
+}
+
+/* of_slot[i] becomes 1 + the flight in live slot i. */
+static enum status load_flights(struct recording_process *process, uint32_t *of_slot)
+{
+	uint32_t count = region_slots(process->region, REGION_LIVE);
+	struct recording_flight *flight;
+	struct region_live live;
+	const char *problem;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!region_live_at(process->region, i, &live, &problem)) {
+			refuse(process, problem);
+			process->filling += region_live_is_filling(process->region, i);
+			continue;
+		}
+		if (is_given_up(live.word))
+			continue;
+		if (!recording_load_grow(&process->flights, process->flight_count,
+					 sizeof(*process->flights)))
+			return ERR_NO_SPACE;
+		flight = &process->flights[process->flight_count++];
+		*flight = (struct recording_flight){ .op = live.op,
+						     .open_children = LIVE_OPEN(live.word),
+						     .is_retiring = live.word & LIVE_RETIRING };
+		memcpy(flight->started, live.started, sizeof(flight->started));
+		memcpy(flight->stopped, live.stopped, sizeof(flight->stopped));
+		of_slot[i] = (uint32_t)process->flight_count;
+	}
+	return OK;
+}
+
+/* The flight that this proxy operation works for; NULL: none that we know. */
+static struct recording_flight *flight_of(struct recording_process *process,
+					  const struct region_proxy *proxy, const uint32_t *of_slot)
+{
+	struct region_live live;
+
+	if (proxy->live >= region_slots(process->region, REGION_LIVE) ||
+	    of_slot[proxy->live] == 0 ||
+	    !region_live_at(process->region, proxy->live, &live, NULL) ||
+	    !region_proxy_is_of(proxy, proxy->live, &live))
+		return NULL;
+	return &process->flights[of_slot[proxy->live] - 1];
+}
+
+static enum status load_proxies(struct recording_process *process, const uint32_t *of_slot)
+{
+	uint32_t count = region_slots(process->region, REGION_PROXIES);
+	struct recording_proxy found;
+	const char *problem;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct recording_flight *flight;
+		struct recording_proxy **list = &process->proxies;
+		size_t *list_count = &process->proxy_count;
+
+		memset(&found, 0, sizeof(found));
+		if (!region_proxy_at(process->region, i, &found.proxy, &problem)) {
+			refuse(process, problem);
+			continue;
+		}
+		found.step_count = region_steps(&found.proxy, found.steps);
+		flight = flight_of(process, &found.proxy, of_slot);
+		if (flight != NULL) {
+			list = &flight->proxies;
+			list_count = &flight->proxy_count;
+		}
+		if (!recording_load_grow(list, *list_count, sizeof(**list)))
+			return ERR_NO_SPACE;
+		(*list)[(*list_count)++] = found;
+	}
+	return OK;
+}
+
+static int compare_proxies(const void *one, const void *other)
+{
+	const struct region_proxy *a = &((const struct recording_proxy *)one)->proxy;
+	const struct region_proxy *b = &((const struct recording_proxy *)other)->proxy;
+
+	if (a->channel != b->channel)
+		return a->channel < b->channel ? -1 : 1;
+	if (a->peer != b->peer)
+		return a->peer < b->peer ? -1 : 1;
+	return (int)(b->flags & PROXY_IS_SEND) - (int)(a->flags & PROXY_IS_SEND);
+}
+
+static int compare_flights(const void *one, const void *other)
+{
+	const struct op_record *a = &((const struct recording_flight *)one)->op;
+	const struct op_record *b = &((const struct recording_flight *)other)->op;
+
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static void sort_flights(struct recording_process *process)
+{
+	for (size_t i = 0; i < process->flight_count; i++)
+		if (process->flights[i].proxy_count > 1)
+			qsort(process->flights[i].proxies, process->flights[i].proxy_count,
+			      sizeof(struct recording_proxy), compare_proxies);
+	if (process->proxy_count > 1)
+		qsort(process->proxies, process->proxy_count, sizeof(*process->proxies),
+		      compare_proxies);
+	if (process->flight_count > 1)
+		qsort(process->flights, process->flight_count, sizeof(*process->flights),
+		      compare_flights);
+}
+
+static enum status load_live(struct recording_process *process)
+{
+	uint32_t slots = region_slots(process->region, REGION_LIVE);
+	uint32_t *of_slot = calloc((size_t)slots + 1, sizeof(*of_slot));
+	enum status status;
+
+	if (of_slot == NULL)
+		return ERR_NO_SPACE;
+	status = load_flights(process, of_slot);
+	if (status == OK)
+		status = load_proxies(process, of_slot);
+	free(of_slot);
+	sort_flights(process);
+	return status;
+}
+
+/* The header knows some things better than the text: it is what the others go by. */
+static void load_identity(struct recording_process *process)
+{
+	const struct region_header *header = &process->region->header;
+
+	process->pid = header->pid <= INT32_MAX ? (int64_t)header->pid : -1;
+	process->pid_namespace = header->pid_namespace;
+	process->start_ticks = header->start_ticks;
+	text_from_field(process->boot_id, sizeof(process->boot_id), header->boot_id,
+			sizeof(header->boot_id) - 1);
+	text_copy(process->mode, sizeof(process->mode), op_mode_name(header->mode));
+	process->interface = header->interface;
+}
+
+static void load_header(struct recording_process *process)
+{
+	const struct region_header *header = &process->region->header;
+
+	memcpy(process->lost, header->lost, sizeof(process->lost));
+	memcpy(process->odd, header->odd, sizeof(process->odd));
+	process->has_counts = true;
+	process->is_final = true;
+	process->is_moving = process->region->is_moving;
+	process->recorded = header->ring_head & RING_BUSY ? 0 : header->ring_head;
+	process->drained = header->drained;
+	process->ended_ns = header->ended_ns;
+	if (!region_now(process->region, &process->counts_ns))
+		process->counts_ns = header->last_anchor.clock_ns;
+	for (unsigned int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
+		region_name(process->region, (uint8_t)(OP_NAME_INTERNED + i), process->names[i],
+			    sizeof(process->names[i]));
+}
+
+static enum status load_region(struct recording_process *process)
+{
+	struct region *region = process->region;
+	enum status status = region_copy(region, REGION_COPY_STATE & ~REGION_COPY_TOTALS);
+
+	if (status == OK)
+		status = recording_load_info(process, region->info, region->info_bytes);
+	if (status != OK)
+		return status;
+	load_identity(process);
+	load_header(process);
+	status = recording_load_anchor(process, region->header.first_anchor);
+	if (status == OK)
+		status = recording_load_anchor(process, region->header.last_anchor);
+	if (status == OK)
+		status = load_comms(process);
+	if (status == OK)
+		status = load_live(process);
+	region_copy_drop(region, REGION_COPY_STATE);
+	return status;
+}
+
+static void note_refusal(struct recording *recording, const char *path, enum status status,
+			 const struct region_problem *problem)
+{
+	if (status == ERR_VERSION)
+		recording_load_trouble(recording, RECORDING_TOO_NEW, path, NULL,
+				       "a region of format %u.%u, newer than the %u this program "
+				       "reads: use a newer ringside",
+				       problem->found_major, problem->found_minor, REGION_MAJOR);
+	else if (status == ERR_SYSTEM)
+		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "%s: %s",
+				       problem->what, strerror(errno));
+	else
+		recording_load_trouble(recording,
+				       status == ERR_TRUNCATED ? RECORDING_CUT : RECORDING_DAMAGE,
+				       path, NULL, "%s", problem->what);
+}
+
+enum status recording_region_load(struct recording *recording, int fd, const char *path,
+				  struct recording_process **process)
+{
+	struct region_problem problem = { .what = "it was cut while it was read" };
+	struct recording_process *made = recording_process_new();
+	struct region *region = calloc(1, sizeof(*region));
+	enum status status = ERR_NO_SPACE;
+
+	if (made == NULL || region == NULL) {
+		free(region);
+		goto out;
+	}
+	made->region = region;
+	made->region_path = strdup(path);
+	if (made->region_path == NULL)
+		goto out;
+	status = region_open_fd(region, fd, &problem);
+	if (status == OK)
+		status = load_region(made);
+	if (status != OK && status != ERR_NO_SPACE)
+		note_refusal(recording, path, status, &problem);
+out:
+	if (status == OK)
+		*process = made;
+	else
+		recording_process_free(made);
+	return status;
+}

@@ -1,0 +1,356 @@
+/*
+ * Bytes come through a window: for memory it is the memory, for a file the last WINDOW_BYTES read.
+ * A window holds any block whole, so no length field ever decides how much is allocated.
+ *
+ * Where no good block stands, the next one is searched byte by byte: its magic, then its checksum.
+ * A file made of magics alone would make that quadratic, so the search has a budget of effort.
+ */
+#include "trace/trace_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/file_open.h"
+#include "region/region_layout.h"
+#include "trace/trace_code.h"
+#include "trace/trace_records.h"
+
+enum {
+	WINDOW_BYTES = 2 << 20,
+	HEADER_BYTES_MAX = 4096,
+	EFFORT_PER_BYTE = 8,
+	EFFORT_LEAST = 64 << 20,
+	EFFORT_PER_CHECK = 64,
+};
+_Static_assert(WINDOW_BYTES >= TRACE_BLOCK_PAYLOAD_MAX + sizeof(struct trace_block),
+	       "a block does not fit into the window");
+
+static void spend(struct trace_reader *reader, uint64_t effort)
+{
+	reader->effort_left -= effort < reader->effort_left ? effort : reader->effort_left;
+}
+
+/* Have [offset, offset + bytes) at hand, bytes <= WINDOW_BYTES; NULL when the file ends before. */
+static const unsigned char *window(struct trace_reader *reader, uint64_t offset, size_t bytes)
+{
+	size_t got = 0;
+
+	if (offset > reader->length || bytes > reader->length - offset)
+		return NULL;
+	if (reader->fd == -1)
+		return reader->memory + offset;
+	if (offset < reader->window_offset ||
+	    offset - reader->window_offset > reader->window_bytes ||
+	    bytes > reader->window_bytes - (offset - reader->window_offset)) {
+		reader->window_bytes = 0;
+		reader->window_offset = offset;
+		/* What cannot be read ends the file as far as we are concerned: a cut. */
+		if (file_pread_some(reader->fd, reader->window, WINDOW_BYTES, offset, &got) != OK ||
+		    got < bytes)
+			reader->length = offset + got;
+		reader->window_bytes = got;
+		spend(reader, got);
+		if (got < bytes)
+			return NULL;
+	}
+	return reader->window + (offset - reader->window_offset);
+}
+
+/* Does what is left look like the beginning of a block whose rest is missing? */
+static bool is_cut_head(const unsigned char *bytes, size_t length)
+{
+	const uint32_t magic = TRACE_BLOCK_MAGIC;
+
+	return memcmp(bytes, &magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
+}
+
+static const char *check_head(const struct trace_reader *reader, const struct trace_block *block)
+{
+	if (block->magic != TRACE_BLOCK_MAGIC)
+		return "no block begins here";
+	if (block->type == 0 || block->payload_bytes > TRACE_BLOCK_PAYLOAD_MAX)
+		return "the block's head is damaged";
+	if (block->reserved != 0 && reader->header.minor <= TRACE_MINOR)
+		return "the block's head is damaged";
+	return NULL;
+}
+
+/* Is there a good block at `offset`? Fills *item when there is. */
+static enum status check_block(struct trace_reader *reader, uint64_t offset,
+			       struct trace_item *item, const char **reason)
+{
+	uint64_t left = reader->length - offset;
+	const unsigned char *bytes;
+	struct trace_block block;
+
+	*reason = "the file ends inside this block";
+	if (left < sizeof(block)) {
+		bytes = window(reader, offset, (size_t)left);
+		if (bytes == NULL || is_cut_head(bytes, (size_t)left))
+			return ERR_TRUNCATED;
+		*reason = "no block begins here";
+		return ERR_FORMAT;
+	}
+	bytes = window(reader, offset, sizeof(block));
+	if (bytes == NULL)
+		return ERR_TRUNCATED;
+	memcpy(&block, bytes, sizeof(block));
+	if (check_head(reader, &block) != NULL) {
+		*reason = check_head(reader, &block);
+		return ERR_FORMAT;
+	}
+	bytes = window(reader, offset, sizeof(block) + block.payload_bytes);
+	if (bytes == NULL)
+		return ERR_TRUNCATED;
+	*item = (struct trace_item){ .found =
+					     block.type > TRACE_CLOSE ? TRACE_UNKNOWN : TRACE_BLOCK,
+				     .offset = offset,
+				     .bytes = sizeof(block) + block.payload_bytes,
+				     .type = block.type,
+				     .records = block.records,
+				     .payload = bytes + sizeof(block),
+				     .payload_bytes = block.payload_bytes };
+	*reason = "the block's checksum is wrong";
+	if (trace_block_checksum(&block, item->payload) != block.checksum)
+		return ERR_FORMAT;
+	*reason = trace_records_check(item);
+	return *reason == NULL ? OK : ERR_FORMAT;
+}
+
+/* The next place after `from` where a block's magic stands; the file's length when there is none. */
+static uint64_t find_magic(struct trace_reader *reader, uint64_t from)
+{
+	const uint32_t magic = TRACE_BLOCK_MAGIC;
+
+	while (reader->length - from >= sizeof(magic)) {
+		uint64_t left = reader->length - from;
+		size_t bytes = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
+		const unsigned char *here = window(reader, from, bytes);
+		const unsigned char *hit;
+
+		if (here == NULL || reader->effort_left == 0)
+			break;
+		hit = memmem(here, bytes, &magic, sizeof(magic));
+		if (hit != NULL)
+			return from + (uint64_t)(hit - here);
+		from += bytes - (sizeof(magic) - 1);
+	}
+	return reader->length;
+}
+
+/* Where the next good block after `from` stands; the file's length when there is none. */
+static uint64_t find_block(struct trace_reader *reader, uint64_t from)
+{
+	struct trace_item item = { .bytes = 0 };
+	const char *reason;
+
+	for (from = find_magic(reader, from); from < reader->length;
+	     from = find_magic(reader, from + 1)) {
+		item.bytes = 0;
+		if (check_block(reader, from, &item, &reason) == OK)
+			return from;
+		spend(reader, item.bytes + EFFORT_PER_CHECK);
+		if (reader->effort_left == 0 || from >= reader->length)
+			break;
+	}
+	return reader->length;
+}
+
+static enum trace_found finish(struct trace_reader *reader, struct trace_item *item,
+			       const char *reason)
+{
+	reader->is_done = true;
+	*item = (struct trace_item){ .found = TRACE_CUT, .offset = reader->at, .reason = reason };
+	if (reader->length > reader->at)
+		item->bytes = reader->length - reader->at;
+	if (reader->is_closed && reader->at == reader->length)
+		item->found = TRACE_END;
+	else
+		reader->is_closed = false;
+	return item->found;
+}
+
+/* No good block at reader->at: damage up to the next one, or the end of a cut file. */
+static enum trace_found step_over(struct trace_reader *reader, struct trace_item *item,
+				  enum status status, const char *reason)
+{
+	uint64_t next =
+		reader->at < reader->length ? find_block(reader, reader->at + 1) : reader->length;
+
+	/* The length is asked again: it shrinks when the file does. */
+	if (next >= reader->length && (status == ERR_TRUNCATED || reader->at >= reader->length))
+		return finish(reader, item, reason);
+	*item = (struct trace_item){ .found = TRACE_DAMAGE,
+				     .offset = reader->at,
+				     .bytes = next - reader->at,
+				     .reason = reason };
+	reader->at = next;
+	reader->is_closed = false;
+	reader->damages++;
+	return TRACE_DAMAGE;
+}
+
+enum trace_found trace_next(struct trace_reader *reader, struct trace_item *item)
+{
+	const char *reason = "the file ends without its closing record";
+	enum status status;
+
+	if (reader->is_done) {
+		*item = (struct trace_item){ .found = TRACE_END, .offset = reader->length };
+		return TRACE_END;
+	}
+	if (reader->is_header_damaged && reader->at == 0) {
+		*item = (struct trace_item){ .found = TRACE_DAMAGE,
+					     .bytes = sizeof(struct trace_header),
+					     .reason = "the file's header is damaged" };
+		reader->at = sizeof(struct trace_header);
+		reader->damages++;
+		return TRACE_DAMAGE;
+	}
+	if (reader->at >= reader->length)
+		return finish(reader, item, reason);
+	status = check_block(reader, reader->at, item, &reason);
+	if (status != OK)
+		return step_over(reader, item, status, reason);
+	reader->at += item->bytes;
+	reader->is_closed = item->type == TRACE_CLOSE;
+	reader->unknown_blocks += item->found == TRACE_UNKNOWN;
+	return item->found;
+}
+
+void trace_seek(struct trace_reader *reader, uint64_t offset)
+{
+	reader->at = offset;
+	reader->is_done = false;
+	reader->is_closed = false;
+}
+
+bool trace_probe(const void *bytes, size_t length)
+{
+	const uint64_t magic = TRACE_MAGIC;
+	const uint32_t block_magic = TRACE_BLOCK_MAGIC;
+	const size_t behind = sizeof(struct trace_header);
+
+	if (length > 0 && memcmp(bytes, &magic, length < sizeof(magic) ? length : 8) == 0)
+		return true;
+	return length >= behind + sizeof(block_magic) &&
+	       memcmp((const char *)bytes + behind, &block_magic, sizeof(block_magic)) == 0;
+}
+
+static enum status refuse(struct trace_problem *problem, enum status status, const char *what)
+{
+	problem->what = what;
+	return status;
+}
+
+/* The first 40 bytes mean the same in every version. */
+static enum status check_header(struct trace_reader *reader, const unsigned char *bytes,
+				struct trace_problem *problem)
+{
+	struct trace_header *header = &reader->header;
+
+	memcpy(header, bytes, sizeof(*header));
+	if (header->magic != TRACE_MAGIC ||
+	    header->checksum != hash_bytes(header, offsetof(struct trace_header, checksum))) {
+		*header = (struct trace_header){ .major = TRACE_MAJOR, .minor = TRACE_MINOR };
+		reader->is_header_damaged = true;
+		return OK;
+	}
+	problem->found_major = header->major;
+	problem->found_minor = header->minor;
+	if (header->byte_order != REGION_BYTE_ORDER)
+		return refuse(problem, ERR_FORMAT, "its byte order is another");
+	if (header->major > TRACE_MAJOR)
+		return refuse(problem, ERR_VERSION, "its major version is newer");
+	if (header->major < TRACE_MAJOR || header->header_bytes < sizeof(*header) ||
+	    header->header_bytes > HEADER_BYTES_MAX)
+		return refuse(problem, ERR_FORMAT, "its header makes no sense");
+	if (header->header_bytes > reader->length)
+		return refuse(problem, ERR_TRUNCATED, "it ends inside its header");
+	reader->at = header->header_bytes;
+	return OK;
+}
+
+static enum status open_contents(struct trace_reader *reader, struct trace_problem *problem)
+{
+	struct trace_problem unwanted;
+	size_t wanted = sizeof(struct trace_header) + sizeof(uint32_t);
+	size_t bytes = reader->length < wanted ? (size_t)reader->length : wanted;
+	const unsigned char *start = window(reader, 0, bytes);
+
+	if (problem == NULL)
+		problem = &unwanted;
+	if (start == NULL)
+		return refuse(problem, ERR_SYSTEM, "it cannot be read");
+	if (!trace_probe(start, bytes))
+		return refuse(problem, ERR_FORMAT, "it is no trace file");
+	if (bytes < sizeof(struct trace_header))
+		return refuse(problem, ERR_TRUNCATED, "it ends inside its header");
+	reader->effort_left = reader->length > UINT64_MAX / (2 * EFFORT_PER_BYTE)
+				      ? UINT64_MAX
+				      : reader->length * EFFORT_PER_BYTE + EFFORT_LEAST;
+	return check_header(reader, start, problem);
+}
+
+enum status trace_open_memory(struct trace_reader *reader, const void *bytes, size_t length,
+			      struct trace_problem *problem)
+{
+	struct trace_reader made = { .fd = -1, .memory = bytes, .length = length };
+	enum status status = open_contents(&made, problem);
+
+	if (status == OK)
+		*reader = made;
+	return status;
+}
+
+enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem)
+{
+	struct trace_reader made = { .fd = -1 };
+	enum status status = ERR_SYSTEM;
+	struct stat st;
+
+	if (problem != NULL)
+		problem->what = "it cannot be read";
+	made.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (made.fd == -1)
+		return ERR_SYSTEM;
+	if (fstat(made.fd, &st) == 0) {
+		made.length = (uint64_t)st.st_size;
+		made.window = malloc(WINDOW_BYTES);
+		status = made.window != NULL ? open_contents(&made, problem) : ERR_NO_SPACE;
+	}
+	if (status == OK)
+		*reader = made;
+	else
+		trace_close(&made);
+	return status;
+}
+
+enum status trace_open(struct trace_reader *reader, const char *path, struct trace_problem *problem)
+{
+	int fd = file_open(AT_FDCWD, path, true);
+	enum status status;
+
+	if (fd == -1) {
+		if (problem != NULL)
+			problem->what = "it cannot be opened";
+		return ERR_SYSTEM;
+	}
+	status = trace_open_fd(reader, fd, problem);
+	close(fd);
+	return status;
+}
+
+void trace_close(struct trace_reader *reader)
+{
+	/* A zeroed reader has descriptor 0, and none was ever opened on that. */
+	if (reader->fd > 0)
+		close(reader->fd);
+	free(reader->window);
+	*reader = (struct trace_reader){ .fd = -1, .is_done = true };
+}

@@ -1,0 +1,22 @@
+/* Numbers as people read them. Bounded; all give back the text they wrote. */
+#ifndef UNITS_H
+#define UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UNITS_TEXT = 40 }; /* room that is always enough */
+
+/* "0 B", "512 B", "4 KiB", "1.5 GiB": one decimal unless the number is whole. */
+const char *units_bytes(char to[static UNITS_TEXT], uint64_t bytes);
+
+/* "850 ns", "12.3 us", "12.3 ms", "1.23 s", "3 min 12 s", "2 h 05 min", "3 d 04 h". */
+const char *units_duration(char to[static UNITS_TEXT], uint64_t ns);
+
+/* "1,234,567". */
+const char *units_count(char to[static UNITS_TEXT], uint64_t count);
+
+/* "2026-11-15T02:09:00.123456789Z", of nanoseconds since 1970. */
+const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns);
+
+#endif

@@ -1,0 +1,87 @@
+#include "region/region_alive.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+
+static uint64_t start_ticks(pid_t pid)
+{
+	unsigned long long ticks = 0;
+	char path[64], text[1024] = "";
+	FILE *file;
+	char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (file == NULL || fgets(text, sizeof(text), file) == NULL)
+		abort();
+	fclose(file);
+	at = strrchr(text, ')');
+	sscanf(at + 2,
+	       "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+	       "%*d %llu",
+	       &ticks);
+	return ticks;
+}
+
+static void test_child(const char *boot_id)
+{
+	struct region_identity child = { "", boot_id, 0, region_own_pid_namespace(), 0 };
+	uint64_t pid_here = 0;
+	pid_t pid = fork();
+	siginfo_t info;
+	int status;
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	child.pid = (uint64_t)pid;
+	child.start_ticks = start_ticks(pid);
+	EXPECT_EQUAL(region_alive(&child, &pid_here), REGION_ALIVE_YES);
+	EXPECT_EQUAL(pid_here, pid);
+	kill(pid, SIGKILL);
+	/* Dead, and nobody has asked for it yet: a zombie. */
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+	EXPECT_THAT("a zombie is dead", region_alive(&child, NULL) == REGION_ALIVE_NO);
+	waitpid(pid, &status, 0);
+	EXPECT_EQUAL(region_alive(&child, NULL), REGION_ALIVE_NO);
+}
+
+int main(void)
+{
+	char boot_id[40], host[256] = "";
+	struct region_identity self = { "", boot_id, (uint64_t)getpid(), region_own_pid_namespace(),
+					start_ticks(getpid()) };
+
+	region_boot_id(boot_id);
+	gethostname(host, sizeof(host) - 1);
+	EXPECT(strlen(boot_id) == 36);
+	EXPECT(self.pid_namespace != 0);
+	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_YES);
+	self.start_ticks++;
+	EXPECT_THAT("the same number given again is not the same process",
+		    region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.start_ticks = 0;
+	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
+	self.start_ticks = start_ticks(getpid());
+	self.pid_namespace++;
+	EXPECT_THAT("in another namespace nobody knows",
+		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
+	self.pid_namespace--;
+	self.boot_id = "00000000-0000-0000-0000-000000000000";
+	EXPECT_THAT("on another machine nobody knows",
+		    region_alive(&self, NULL) == REGION_ALIVE_UNKNOWN);
+	self.host = host;
+	EXPECT_THAT("this machine was started anew: dead",
+		    region_alive(&self, NULL) == REGION_ALIVE_NO);
+	self.boot_id = "";
+	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
+	test_child(boot_id);
+	return tap_done();
+}
