@@ -1,0 +1,13 @@
+/* All commands. Each gets its own name as argv[0] and gives back the exit code. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+int cmd_run(int argc, char **argv);
+int cmd_env(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
+
+#endif

@@ -1,0 +1,48 @@
+/* Reading what the PATHs of a command line lead to. */
+#ifndef CLI_INPUT_H
+#define CLI_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "timeline/recording.h"
+#include "view/json.h"
+
+/* For the help of every command that reads. */
+#define CLI_INPUT_ABOUT                                                                         \
+	"PATH is a trace file, a directory of trace files, a region, or @PID for a process of " \
+	"this "                                                                                 \
+	"machine."
+#define CLI_INPUT_NONE " Without one, the regions of this machine are read."
+
+struct cli_input {
+	struct recording recording;
+	const char **paths;
+	size_t path_count;
+};
+
+void cli_input_init(struct cli_input *input);
+void cli_input_release(struct cli_input *input);
+
+/* One more PATH, borrowed. */
+void cli_input_path(struct cli_input *input, const char *path);
+
+/* Read all of it; without a path, this machine's regions. 0, or the exit code after an error was
+ * told. Trouble with single files is in input->recording.troubles. */
+int cli_input_read(struct cli_input *input, unsigned int flags);
+
+/* Tell trouble on stderr, a line each, the first few of each kind. True when there is some that an
+ * exit code should say. Files that end too early are no trouble where has_cuts is false: commands
+ * that say of each process whether it ended need no further word. */
+bool cli_input_complain(const struct cli_input *input, bool has_cuts);
+
+/* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
+bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
+
+/* "damage", "cut", ... */
+const char *cli_trouble_name(enum recording_trouble_kind kind);
+
+/* Key "troubles", an array, into the object that is open. */
+void cli_input_json(struct json *json, const struct cli_input *input);
+
+#endif

@@ -1,0 +1,115 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "programs/cli/cli_commands.h"
+#include "programs/cli/cli_errors.h"
+#include "view/sink.h"
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{ "run", cmd_run, "run a command with the recorder set up for NCCL" },
+	{ "env", cmd_env, "print the lines that set the recorder up in a job script" },
+	{ "ls", cmd_ls, "list the recorded processes" },
+	{ "ps", cmd_ps, "list the operations in flight and what they wait for" },
+	{ "dump", cmd_dump, "write recorded operations as JSON lines" },
+	{ "verify", cmd_verify, "check that everything was recorded and can be read" },
+	{ "sim", cmd_sim, "play a job that behaves as NCCL does" },
+	{ "help", cmd_help, "explain a command" },
+	{ "version", cmd_version, "print the version" },
+};
+
+static int unknown_command(const char *name)
+{
+	const char *names[ARRAY_LENGTH(commands)];
+	const char *nearest;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+		names[i] = commands[i].name;
+	nearest = cli_nearest(name, names, ARRAY_LENGTH(names));
+	if (nearest)
+		cli_error("unknown command '%s', did you mean '%s'? See 'ringside help'", name,
+			  nearest);
+	else
+		cli_error("unknown command '%s'; see 'ringside help'", name);
+	return CLI_EXIT_USAGE;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int overview(void)
+{
+	struct sink sink;
+
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_text(&sink,
+		  "usage: ringside COMMAND [OPTION...] [ARGUMENT...]\n\n"
+		  "See what NCCL does: record every operation, look at it live and later.\n\n"
+		  "commands:\n");
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+		sink_format(&sink, "  %-10s%s\n", commands[i].name, commands[i].summary);
+	sink_text(&sink, "\n'ringside help COMMAND' explains one of them, with examples.\n");
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	const struct command *command;
+	char help_option[] = "--help";
+	char *words[3] = { NULL, help_option, NULL };
+
+	if (argc < 2 || argv[1][0] == '-')
+		return overview();
+	command = find_command(argv[1]);
+	if (command == NULL)
+		return unknown_command(argv[1]);
+	if (command->run == cmd_help || command->run == cmd_version)
+		return overview();
+	words[0] = argv[1];
+	return command->run(2, words);
+}
+
+static int cmd_version(int argc, char **argv)
+{
+	struct sink sink;
+
+	(void)argv;
+	if (argc > 1) {
+		cli_error("version takes no arguments");
+		return CLI_EXIT_USAGE;
+	}
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_text(&sink, "ringside " RINGSIDE_VERSION "\n");
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		cli_error("which command? See 'ringside help'");
+		return CLI_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)
+		return overview();
+	if (strcmp(argv[1], "-V") == 0 || strcmp(argv[1], "--version") == 0)
+		return cmd_version(1, argv);
+	command = find_command(argv[1]);
+	if (command == NULL)
+		return unknown_command(argv[1]);
+	return command->run(argc - 1, argv + 1);
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/cli.sh"
+
+expect_output "help lists the commands" help "$ringside" help
+expect_same "-h is the same" "$("$ringside" -h)" "$("$ringside" help)"
+expect_same "version says what it is" "$("$ringside" version | cut -d' ' -f1)" ringside
+expect_same "--version is the same" "$("$ringside" --version)" "$("$ringside" version)"
+for command in run env ls ps dump verify; do
+	expect_output "help of $command" "help-$command" "$ringside" help "$command"
+	expect_same "$command -h is help $command" "$("$ringside" "$command" -h)" \
+		"$("$ringside" help "$command")"
+done
+
+expect_refusal "no command" 2 "which command" "$ringside"
+expect_refusal "an unknown command, near a known one" 2 "unknown command 'vrify', did you mean 'verify'" \
+	"$ringside" vrify
+expect_refusal "an unknown command" 2 "unknown command 'xylophone'; see" "$ringside" xylophone
+expect_refusal "help for an unknown command" 2 "did you mean 'ls'" "$ringside" help sl
+expect_refusal "an unknown option, near a known one" 2 "unknown option '--jsno', did you mean '--json'" \
+	"$ringside" ls --jsno
+expect_refusal "an unknown option" 2 "unknown option '--frobnicate'" "$ringside" ps --frobnicate
+expect_refusal "an unknown letter" 2 "unknown option '-x'" "$ringside" dump -x
+expect_refusal "a letter in a bundle" 2 "unknown option '-x'" "$ringside" ls -qx
+expect_refusal "an argument too many" 2 "'--json' takes no argument" "$ringside" ls --json=yes
+expect_refusal "an argument too few" 2 "'--mode' needs MODE" "$ringside" run --mode
+expect_refusal "control bytes do not reach the terminal" 2 "unknown command '\?\[31m'" \
+	"$ringside" $'\e[31m'
+expect_refusal "a full disk is said" 1 "cannot write the output: No space left" \
+	sh -c '"$0" help >/dev/full' "$ringside"
+
+# A reader that goes away: by signal, or where signals are ignored by an error that nobody needs.
+"$ringside" help 2>"$tap_scratch/err" | true
+expect_same "a closed pipe is quiet" "$(cat "$tap_scratch/err")" ""
+(
+	trap '' PIPE
+	"$ringside" help 2>"$tap_scratch/err" | true
+)
+expect_same "a closed pipe is quiet with SIGPIPE ignored" "$(cat "$tap_scratch/err")" ""
+
+expect_same "help is wrapped to a narrow terminal" \
+	"$(COLUMNS=40 "$ringside" ps -h | awk 'length > 60' | wc -l)" 0
+tap_done

@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/cli.sh"
+
+# A copy of the program in a directory of its own: whether a plugin is found depends on where it is.
+bin=$tap_scratch/opt/bin
+mkdir -p "$bin" "$tap_scratch/opt/lib"
+cp "$ringside" "$bin/ringside"
+tool=$bin/ringside
+plugin=libnccl-profiler-ringside.so
+expect_refusal "no plugin anywhere" 1 "cannot find $plugin in .*; name it with --plugin" "$tool" run true
+expect_refusal "env needs it, too" 1 "cannot find $plugin" "$tool" env
+
+cp "$BUILD/$plugin" "$tap_scratch/opt/lib/"
+variables() { # option... : what CMD sees
+	"$tool" run "$@" -- env | grep -E '^(NCCL_PROFILER_PLUGIN|RINGSIDE_[A-Z]*|LD_LIBRARY_PATH)=' | LC_ALL=C sort
+}
+expect_same "installed: the name, and the directory for the loader" "$(variables)" \
+	"LD_LIBRARY_PATH=$tap_scratch/opt/lib
+NCCL_PROFILER_PLUGIN=$plugin"
+mkdir "$tap_scratch/opt/lib/ringside"
+mv "$tap_scratch/opt/lib/$plugin" "$tap_scratch/opt/lib/ringside"
+expect_same "a directory of its own wins" "$(variables | head -n 1)" \
+	"LD_LIBRARY_PATH=$tap_scratch/opt/lib/ringside"
+cp "$BUILD/$plugin" "$bin"
+expect_same "beside the program wins over that" "$(variables | head -n 1)" "LD_LIBRARY_PATH=$bin"
+expect_same "what the job had stays in front" "$(LD_LIBRARY_PATH=/a:/b variables | head -n 1)" \
+	"LD_LIBRARY_PATH=/a:/b:$bin"
+expect_same "nothing is added when the loader finds it" \
+	"$(LD_LIBRARY_PATH=/a:$bin variables | head -n 1)" "LD_LIBRARY_PATH=/a:$bin"
+expect_same "a namesake in front: the path, then" \
+	"$(LD_LIBRARY_PATH=$tap_scratch/opt/lib/ringside variables | tail -n 1)" \
+	"NCCL_PROFILER_PLUGIN=$bin/$plugin"
+expect_same "by path when asked" "$(variables --by-path)" "NCCL_PROFILER_PLUGIN=$bin/$plugin"
+mkdir "$tap_scratch/a:b"
+cp "$BUILD/$plugin" "$tap_scratch/a:b"
+expect_same "by path where LD_LIBRARY_PATH cannot say it" "$(variables --plugin "$tap_scratch/a:b/$plugin")" \
+	"NCCL_PROFILER_PLUGIN=$tap_scratch/a:b/$plugin"
+ln -s "$tool" "$tap_scratch/linked"
+expect_same "a link to the program finds its plugin" \
+	"$("$tap_scratch/linked" run env | grep -c "^LD_LIBRARY_PATH=$bin$")" 1
+if command -v gcc >/dev/null; then
+	cat >"$tap_scratch/load.c" <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	void *library = dlopen(getenv("NCCL_PROFILER_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+	puts(library && dlsym(library, "ncclProfiler_v5") ? "loaded" : dlerror());
+	return 0;
+}
+END
+	gcc -o "$tap_scratch/load" "$tap_scratch/load.c" -ldl
+	expect_same "the loader finds it as NCCL would" "$("$tool" run "$tap_scratch/load")" loaded
+fi
+
+expect_same "options become settings" \
+	"$(cd / && variables -m trace -o /x/%j --events kernel,-steps --buffer 1MiB --quota none --shm /y --job j \
+		--labels a=b,c_1= --group users | grep RINGSIDE)" \
+	"RINGSIDE_BUFFER=1MiB
+RINGSIDE_DIR=/x/%j
+RINGSIDE_EVENTS=kernel,-steps
+RINGSIDE_GROUP=users
+RINGSIDE_JOB=j
+RINGSIDE_LABELS=a=b,c_1=
+RINGSIDE_MODE=trace
+RINGSIDE_QUOTA=none
+RINGSIDE_SHM=/y"
+mkdir "$tap_scratch/50% done"
+expect_same "a relative directory becomes absolute, and a percent sign in it no placeholder" \
+	"$(cd "$tap_scratch/50% done" && variables -o 'x-%h' --shm y | grep -E 'DIR|SHM')" \
+	"RINGSIDE_DIR=$tap_scratch/50%% done/x-%h
+RINGSIDE_SHM=$tap_scratch/50% done/y"
+expect_same "settings from outside stay" "$(RINGSIDE_MODE=full RINGSIDE_JOB=z variables | grep RINGSIDE)" \
+	"RINGSIDE_JOB=z
+RINGSIDE_MODE=full"
+
+expect_refusal "a wrong mode" 2 "unknown mode 'trase', did you mean 'trace'" "$tool" run -m trase true
+expect_refusal "a wrong size" 2 "'8 MiB' is no size from 64KiB" "$tool" run --buffer '8 MiB' true
+expect_refusal "a size out of range" 2 "'1KiB' is no size from 64KiB" "$tool" run --buffer 1KiB true
+expect_refusal "a wrong quota" 2 "'many' is neither none nor a size" "$tool" run --quota many true
+expect_refusal "a wrong event" 2 "'kernels' is no kind of event" "$tool" run --events proxy,kernels true
+expect_refusal "a wrong label" 2 "'a-b=c' is no label" "$tool" run --labels a-b=c true
+expect_refusal "a plugin that is not there" 1 "cannot read the plugin '/nowhere.so'" \
+	"$tool" run --plugin /nowhere.so true
+expect_refusal "no command" 2 "which command shall be run" "$tool" run -m trace
+expect_refusal "a command that does not exist" 127 "cannot run 'no-such-command'" "$tool" run no-such-command
+expect_refusal "a command that cannot be executed" 126 "cannot run '/etc/passwd': Permission" \
+	"$tool" run /etc/passwd
+expect_refusal "another plugin is set" 1 "NCCL_PROFILER_PLUGIN is set to 'inspector' already" \
+	env NCCL_PROFILER_PLUGIN=inspector "$tool" run true
+expect_same "replaced by force" \
+	"$(NCCL_PROFILER_PLUGIN=inspector variables --force | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"
+expect_same "our own name is no other plugin" \
+	"$(NCCL_PROFILER_PLUGIN=ringside variables | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"
+
+"$tool" run sh -c 'exit 42'
+expect_same "the exit code is the command's" $? 42
+expect_same "so is its signal" "$(sh -c '"$0" run sh -c "kill -9 \$\$"; echo $?' "$tool" 2>/dev/null)" 137
+expect_same "options after the command are the command's" "$("$tool" run echo -m --json -h)" "-m --json -h"
+expect_same "-- ends ours" "$("$tool" run -- echo -- x)" "-- x"
+expect_same "there is no process in between" "$("$tool" run sh -c 'echo $PPID')" "$$"
+
+expect_same "env prints lines that a shell takes" \
+	"$(LD_LIBRARY_PATH=/a sh -c "$("$tool" env -m full -o "/it's \$HOME" --labels 'a=b c')"'
+		printf "%s\n" "$RINGSIDE_MODE" "$RINGSIDE_DIR" "$RINGSIDE_LABELS" "$NCCL_PROFILER_PLUGIN" "$LD_LIBRARY_PATH"')" \
+	"full
+/it's \$HOME
+a=b c
+$plugin
+/a:$bin"
+expect_same "without LD_LIBRARY_PATH there is no empty part in it" \
+	"$(unset LD_LIBRARY_PATH; sh -c "$("$tool" env)"'; echo "$LD_LIBRARY_PATH"')" "$bin"
+"$tool" env --json -o "/x\"y" >"$tap_scratch/json"
+expect_same "env --json" \
+	"$(json_says 'my $doc = $_; join " ", map { "$_=$doc->{$_}" } sort keys %$doc' "$tap_scratch/json")" \
+	"LD_LIBRARY_PATH=$bin NCCL_PROFILER_PLUGIN=$plugin RINGSIDE_DIR=/x\"y"
+expect_refusal "env takes no command" 2 "'true' is not expected" "$tool" env true
+tap_done

@@ -1,0 +1,373 @@
+/*
+ * Writes the recordings that the tests of the commands read: the same bytes each time, but for the
+ * boot id, which is this machine's, so that their processes are known to be gone.
+ *
+ *	samples KIND DIRECTORY
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/text.h"
+#include "op/op_bytes.h"
+#include "op/op_names.h"
+#include "region/region_alive.h"
+#include "region/region_create.h"
+#include "trace/trace_write.h"
+
+/* A pid that no Linux gives out. */
+enum { NOBODY = 999999990 };
+
+#define SECOND UINT64_C(1000000000)
+#define START (1000 * SECOND)		     /* recorder's clock */
+#define WALL (UINT64_C(1794708540) * SECOND) /* 2026-11-15T02:09:00Z */
+#define HASH UINT64_C(0x1f2e3d4c5b6a7988)
+
+static void must(enum status status, const char *what)
+{
+	if (status != OK) {
+		fprintf(stderr, "samples: %s: %s\n", what, status_text(status));
+		exit(1);
+	}
+}
+
+/* What differs between the samples. */
+struct sample {
+	int rank;
+	const char *mode;
+	const char *region;
+	const char *kernel_events;
+	const char *extra;
+};
+
+static size_t make_info(char *info, size_t size, const struct sample *sample)
+{
+	char boot_id[40];
+
+	region_boot_id(boot_id);
+	text_format(info, size,
+		    "host=nodea\nboot_id=%s\npid=%d\nstart_ticks=4242\nuid=1000\njob=77\nrank=%d\n"
+		    "local_rank=%d\nworld_size=2\nversion=0.1.0\nmode=%s\ninterface=5\nregion=%s\n"
+		    "region_kind=shm\nkernel_events=%s\nlabel.team=blue\n%s",
+		    boot_id, NOBODY + sample->rank, sample->rank, sample->rank, sample->mode,
+		    sample->region, sample->kernel_events, sample->extra);
+	return strlen(info);
+}
+
+static struct comm_info make_comm(uint32_t id, const char *name, int rank)
+{
+	struct comm_info comm = { .id = id,
+				  .interface = 5,
+				  .hash = HASH + id,
+				  .rank = rank,
+				  .nranks = 2,
+				  .nnodes = 2,
+				  .flags = COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES,
+				  .init_ns = START,
+				  .gpu = rank,
+				  .mask = 0xfdf,
+				  .gpu_uuid = "GPU-00000000-1111-2222-3333-444444444444",
+				  .gpu_bus = "0000:1b:00.0" };
+
+	text_copy(comm.name, sizeof(comm.name), name);
+	return comm;
+}
+
+static struct op_record make_op(uint64_t number, uint8_t function, uint64_t count)
+{
+	uint64_t at = START + number * 1000000;
+	struct op_record op = { .sequence = number,
+				.comm = 1,
+				.function = function,
+				.datatype = OP_BFLOAT16,
+				.algorithm = OP_RING,
+				.protocol = OP_SIMPLE,
+				.number = number,
+				.match = number,
+				.signature = 0xabc0 + number,
+				.count = count,
+				.bytes = op_message_bytes(function, count, 2, 2),
+				.nccl_sequence = number - 1,
+				.stream = 0x7f0000001000,
+				.root = OP_NOBODY,
+				.peer = OP_NOBODY,
+				.state = OP_DONE,
+				.time_source = OP_TIME_KERNEL_GPU,
+				.channels = 2,
+				.warps = 16,
+				.issue_ns = at,
+				.launch_ns = at + 5000,
+				.task_ns = at + 6000,
+				.active_ns = at + 9000,
+				.done_ns = at + 250000,
+				.gpu_start_ns = WALL + at,
+				.gpu_stop_ns = WALL + at + 240000,
+				.start_spread_ns = 100,
+				.stop_spread_ns = 200,
+				.kernels_started = 2,
+				.kernels_stopped = 2,
+				.proxies_started = 4,
+				.proxies_stopped = 4,
+				.send_bytes = count * 2,
+				.recv_bytes = count * 2,
+				.wait_ns = { 1, 2, 3, 4, 5, 6 },
+				.send_steps = 8,
+				.recv_steps = 8 };
+
+	return op;
+}
+
+static struct comm_counts make_counts(uint64_t issued, uint64_t recorded)
+{
+	struct comm_counts counts = { .issued = issued,
+				      .recorded = recorded,
+				      .timed = recorded,
+				      .collectives = issued,
+				      .signature = 0xabc,
+				      .last_issue_ns = START + issued * 1000000,
+				      .last_done_ns = START + recorded * 1000000 + 250000,
+				      .last_done_number = recorded };
+
+	return counts;
+}
+
+/* Functions in turn; the last one is a uint8 of which NCCL does not tell the size. */
+static unsigned int make_ops(struct op_record *ops)
+{
+	ops[0] = make_op(1, OP_ALL_REDUCE, 1 << 20);
+	ops[1] = make_op(2, OP_ALL_GATHER, 1000);
+	ops[2] = make_op(3, OP_BROADCAST, 512);
+	ops[2].root = 1;
+	ops[3] = make_op(4, OP_ALL_REDUCE, 4);
+	ops[3].flags = OP_FLAG_STAMP_STALE;
+	ops[3].time_source = OP_TIME_PROXY;
+	ops[4] = make_op(5, OP_ALL_REDUCE, 77);
+	ops[4].datatype = OP_DATATYPE_UNKNOWN;
+	ops[4].bytes = OP_BYTES_UNKNOWN;
+	ops[4].time_source = OP_TIME_NONE;
+	ops[4].state = OP_LAUNCHED;
+	ops[4].done_ns = 0;
+	return 5;
+}
+
+static void write_trace(const char *directory, const struct sample *sample, uint64_t lost,
+			bool is_closed)
+{
+	struct clock_anchor anchor = { .clock_ns = START, .wall_ns = WALL };
+	struct comm_info comm = make_comm(1, "tp", sample->rank);
+	struct trace_comm_counts counts = { .id = 1 };
+	struct trace_counts total = { .clock_ns = START + SECOND, .comms = 1 };
+	struct trace_writer writer;
+	struct op_record ops[8];
+	char path[512], info[2048];
+	unsigned int count = make_ops(ops);
+	struct op_detail detail = { .sequence = 1,
+				    .comm = 1,
+				    .kind = OP_DETAIL_STEP,
+				    .channel = 1,
+				    .flags = OP_DETAIL_IS_SEND,
+				    .number = 1,
+				    .peer = 1 - sample->rank,
+				    .step = 3,
+				    .time_ns = { START, START + 10, START + 20, START + 30 },
+				    .bytes = 524288,
+				    .origin_pid = 0 };
+
+	text_format(path, sizeof(path), "%s/r%d-nodea-%d-4242.ringside", directory, sample->rank,
+		    NOBODY + sample->rank);
+	total.trace_records = count;
+	total.ring_head = count;
+	total.lost[LOST_NO_COMM] = lost;
+	counts.counts = make_counts(count, count);
+	counts.counts.timed = count - 1;
+	counts.counts.untrusted = 1;
+	must(trace_writer_open(&writer, path, 0600, 0), path);
+	must(trace_write_text(&writer, TRACE_PROCESS, info, make_info(info, sizeof(info), sample)),
+	     "process");
+	must(trace_write_records(&writer, TRACE_COMM, &comm, sizeof(comm), 1), "comm");
+	must(trace_write_records(&writer, TRACE_ANCHOR, &anchor, sizeof(anchor), 1), "anchor");
+	must(trace_write_ops(&writer, ops, count), "ops");
+	must(trace_write_details(&writer, &detail, 1), "details");
+	if (is_closed)
+		must(trace_write_counts(&writer, TRACE_CLOSE, &total, &counts), "close");
+	trace_writer_close(&writer);
+}
+
+static uint64_t used(uint32_t open)
+{
+	return UINT64_C(1) << 32 | open;
+}
+
+/* A transfer of the second live operation: waiting there since `since_ns`. */
+static void add_proxy(struct region_writer *writer, uint32_t index, uint8_t channel, bool is_send,
+		      uint8_t state, unsigned int stage, uint64_t since_ns)
+{
+	struct region_proxy *proxy = &writer->proxies[index];
+
+	*proxy = (struct region_proxy){ .word = used(0),
+					.live = 1,
+					.live_generation = 1,
+					.comm = 1,
+					.peer = 1,
+					.channel = channel,
+					.flags = is_send ? PROXY_IS_SEND : 0,
+					.number = 6,
+					.steps = 16,
+					.chunk_bytes = 524288,
+					.start_ns = since_ns - 1000,
+					.since_ns = since_ns };
+	if (state == 0)
+		return;
+	proxy->flags |= PROXY_IN_PROGRESS;
+	proxy->posted = 5;
+	proxy->transmitted = 3;
+	proxy->done = 3;
+	proxy->active_ns = since_ns - 500;
+	proxy->open[3].step_plus_1 = 4;
+	proxy->open[3].state = state;
+	proxy->open[3].time_ns[stage] = since_ns;
+	proxy->open[4].step_plus_1 = 5;
+	proxy->open[4].state = 0xff;
+}
+
+static struct region_live *add_live(struct region_writer *writer, uint32_t index, uint64_t number,
+				    uint8_t function, uint8_t state, uint32_t open)
+{
+	struct region_live *live = &writer->live[index];
+
+	*live = (struct region_live){ .word = used(open),
+				      .op = make_op(number, function, 1 << 20) };
+	live->op.sequence = 0;
+	live->op.state = state;
+	live->op.time_source = OP_TIME_NONE;
+	live->op.done_ns = 0;
+	live->op.gpu_start_ns = live->op.gpu_stop_ns = 0;
+	live->op.kernels_started = live->op.kernels_stopped = 0;
+	live->op.proxies_started = live->op.proxies_stopped = 0;
+	live->op.start_spread_ns = live->op.stop_spread_ns = 0;
+	if (state == OP_ISSUED)
+		live->op.launch_ns = live->op.task_ns = live->op.active_ns = 0;
+	if (state == OP_LAUNCHED)
+		live->op.active_ns = 0;
+	return live;
+}
+
+/* One AllReduce that runs and waits, a Send that was launched, a Recv that was not. */
+static void fill_live(struct region_writer *writer)
+{
+	struct region_live *live = add_live(writer, 1, 6, OP_ALL_REDUCE, OP_RUNNING, 4);
+	uint64_t now = START + 30 * SECOND;
+
+	live->started[0] = 3;
+	live->stopped[0] = 1;
+	live->op.kernels_started = 2;
+	live->op.kernels_stopped = 1;
+	live->op.proxies_started = 4;
+	add_proxy(writer, 0, 0, false, 10, 0, now - 20 * SECOND);
+	add_proxy(writer, 1, 1, false, 10, 0, now - 19 * SECOND);
+	add_proxy(writer, 2, 0, true, 8, 0, now - 18 * SECOND);
+	add_proxy(writer, 3, 1, true, 0, 0, now - 17 * SECOND);
+	live = add_live(writer, 2, 7, OP_SEND, OP_LAUNCHED, 0);
+	live->op.peer = 1;
+	live = add_live(writer, 3, 8, OP_RECV, OP_ISSUED, 0);
+	live->op.algorithm = live->op.protocol = 0;
+	/* Over, though nobody saw its end: operation 5 is done. */
+	add_live(writer, 4, 4, OP_ALL_REDUCE, OP_LAUNCHED, 0);
+	/* Finished and not moved to the ring yet. */
+	live = add_live(writer, 5, 5, OP_ALL_REDUCE, OP_DONE, 0);
+	live->op.done_ns = START + 5250000;
+	writer->header->last_anchor = (struct clock_anchor){ now, WALL + 30 * SECOND };
+}
+
+/* A send for another process of the machine. */
+static void fill_foreign(struct region_writer *writer)
+{
+	struct region_proxy *proxy = &writer->proxies[0];
+
+	add_proxy(writer, 0, 3, true, 20, 1, START + SECOND / 2);
+	proxy->live = proxy->live_generation = proxy->comm = 0;
+	proxy->number = 0;
+	proxy->origin_pid = NOBODY + 5;
+	proxy->flags |= PROXY_IS_FOREIGN;
+}
+
+static void write_region(const char *directory, const struct sample *sample, bool has_live)
+{
+	struct region_request request = { .dir = directory,
+					  .pid = NOBODY + (uint64_t)sample->rank,
+					  .start_ticks = 4242,
+					  .ring_bytes = 16 * OP_RECORD_BYTES,
+					  .group = (gid_t)-1 };
+	struct region_writer writer;
+	struct region_header *header;
+	struct op_record ops[8];
+	unsigned int count = has_live ? 3 : make_ops(ops);
+
+	make_ops(ops);
+	must(region_create(&writer, &request), "region");
+	header = writer.header;
+	header->pid = request.pid;
+	header->start_ticks = request.start_ticks;
+	region_boot_id(header->boot_id);
+	header->mode = REGION_MODE_FLIGHT;
+	header->kind = REGION_KIND_SHM;
+	header->interface = 5;
+	header->mask = 0xfdf;
+	header->clock = (struct clock_source){ .kind = CLOCK_KIND_SYSTEM };
+	header->first_anchor = header->last_anchor = (struct clock_anchor){ START, WALL };
+	header->info_bytes = make_info(writer.info, REGION_INFO_BYTES, sample);
+	header->comms_made = 1;
+	header->ring_head = count;
+	for (unsigned int i = 0; i < count; i++)
+		writer.ring[i] = ops[i];
+	writer.comms[0] =
+		(struct region_comm){ .word = used(0),
+				      .info = make_comm(1, "tp", sample->rank),
+				      .counts = make_counts(has_live ? 8 : count, count) };
+	if (has_live) {
+		fill_live(&writer);
+		writer.comms[0].counts.last_done_number = 5;
+	} else {
+		header->ended_ns = START + SECOND;
+		writer.comms[0].info.flags |= COMM_FLAG_FINALIZED;
+		writer.comms[0].info.finalize_ns = START + SECOND;
+	}
+	if (strcmp(sample->mode, "profile") == 0)
+		fill_foreign(&writer);
+	region_publish(&writer);
+}
+
+static const char off_info[] =
+	"kernel_events_reason=/dev/shm has 64 MiB, NCCL wants 40 MiB per communicator\n";
+
+int main(int argc, char **argv)
+{
+	struct sample sample = { 0, "trace", "", "on", "" };
+	const char *kind = argc == 3 ? argv[1] : "";
+	const char *directory = argc == 3 ? argv[2] : "";
+
+	if (strcmp(kind, "traces") == 0) {
+		write_trace(directory, &sample, 0, true);
+		sample.rank = 1;
+		write_trace(directory, &sample, 0, true);
+	} else if (strcmp(kind, "lossy") == 0) {
+		write_trace(directory, &sample, 12, true);
+	} else if (strcmp(kind, "open") == 0) {
+		write_trace(directory, &sample, 0, false);
+	} else if (strcmp(kind, "stuck") == 0) {
+		sample.mode = "flight";
+		write_region(directory, &sample, true);
+	} else if (strcmp(kind, "ended") == 0) {
+		sample = (struct sample){ 1, "flight", "", "off", off_info };
+		write_region(directory, &sample, false);
+	} else if (strcmp(kind, "carrier") == 0) {
+		sample.mode = "profile";
+		write_region(directory, &sample, false);
+	} else {
+		fprintf(stderr, "usage: samples traces|lossy|open|stuck|ended|carrier DIRECTORY\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/cli.sh"
+make_samples
+
+expect_output "all is there" verify-traces "$ringside" verify "$tap_scratch/traces"
+expect_output "operations were lost" verify-lossy "$ringside" verify "$tap_scratch/lossy"
+expect_output "a trace that was not closed" verify-open "$ringside" verify "$tap_scratch/open"
+expect_output "a region with operations in flight" verify-stuck "$ringside" verify "$tap_scratch/stuck"
+expect_output "kernel events were off" verify-ended "$ringside" verify "$tap_scratch/ended"
+expect_output "remarks count for the strict" verify-strict "$ringside" verify --strict "$tap_scratch/traces"
+cp "$tap_scratch"/traces/r0-* "$tap_scratch/damaged.ringside"
+printf XXXX | dd of="$tap_scratch/damaged.ringside" bs=1 seek=900 conv=notrunc status=none
+expect_output "a damaged block" verify-damaged "$ringside" verify "$tap_scratch/damaged.ringside"
+expect_output "nothing there" verify-nowhere "$ringside" verify "$tap_scratch/nowhere" @999999999
+alone "nothing recorded" verify-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" verify
+
+# Cut anywhere, a file reads up to the cut and verify says so.
+whole=$(stat -c %s "$tap_scratch"/traces/r0-*)
+wrong=""
+for ((at = 0; at < whole; at += 37)); do
+	head -c "$at" "$tap_scratch"/traces/r0-* >"$tap_scratch/cut.ringside"
+	"$ringside" verify "$tap_scratch/cut.ringside" >"$tap_scratch/out" 2>"$tap_scratch/err"
+	[ $? -eq 1 ] && grep -q '^trouble: ' "$tap_scratch/out" && [ ! -s "$tap_scratch/err" ] || wrong="$wrong $at"
+done
+expect_same "a cut anywhere is trouble" "$wrong" ""
+
+"$ringside" verify --json "$tap_scratch/lossy" >"$tap_scratch/json"
+expect_same "--json: the trouble" "$(json_says '$_->{trouble}' "$tap_scratch/json")" \
+	"rank 0 (pid 999999990 on nodea, job 77): 12 operations were lost: more communicators were alive than the region holds"
+expect_same "--json: losses by reason" "$(json_says '$_->{processes}[0]{lost}{no_comm_slot}' "$tap_scratch/json")" 12
+"$ringside" verify --json "$tap_scratch/traces" >"$tap_scratch/json"
+expect_same "--json: complete" "$(json_says '$_->{is_complete} ? "yes" : "no"' "$tap_scratch/json")" yes
+expect_same "--json: the counts" \
+	"$(json_says 'join " ", map { @{$_}{qw(issued recorded timed in_flight readable missing)} } @{$_->{processes}}' \
+		"$tap_scratch/json")" "5 5 4 0 5 0 5 5 4 0 5 0"
+
+# docs/BLIND-SPOTS.md has the program's own list.
+expect_same "docs/BLIND-SPOTS.md says what the program says" \
+	"$(grep -E '^\| 2\.' docs/BLIND-SPOTS.md)" \
+	"$("$ringside" verify --blind-spots --json |
+		json_says 'join "\n", map { "| $_->{nccl} | `$_->{name}` | $_->{sentence} |" } @{$_->{blind_spots}}')"
+expect_output "the list as text" verify-blind "$ringside" verify --blind-spots
+tap_done
