@@ -64,6 +64,7 @@ static void graphs_have_a_capture_and_replays(void)
 	uint64_t number = play_record(1)->number;
 
 	EXPECT_EQUAL(play_record(1)->state, OP_CAPTURED);
+	play_stop(group_api);
 	for (int i = 0; i < 3; i++)
 		play_stop(play_coll(context, captured, "AllReduce", 8, "ncclFloat32", 1));
 	ncclProfiler_v5.finalize(context);
@@ -158,7 +159,6 @@ static void transfers_are_summed_by_state(void)
 	EXPECT_EQUAL(op_duration_ns(record), record->done_ns - record->active_ns);
 	for (int i = 0; i < OP_WAITS; i++)
 		EXPECT(record->wait_ns[i] <= 12 * (record->done_ns - record->active_ns));
-	EXPECT(recorder.region.header->odd[ODD_REPEATED_START] >= 12);
 	EXPECT(recorder.region.header->odd[ODD_REPEATED_STATE] >= 12);
 }
 

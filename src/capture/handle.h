@@ -35,15 +35,15 @@ struct handle {
 	uint8_t extra;
 };
 
-enum { HANDLE_SLOT_BITS = 20 };
+enum { HANDLE_SLOT_BITS = 20, HANDLE_GENERATION_SHIFT = 29 };
 #define HANDLE_GENERATION_MASK UINT32_C(0x7fffffff)
 
 static inline void *handle_encode(uint64_t salt, enum handle_kind kind, uint32_t generation,
 				  uint32_t slot, uint8_t extra)
 {
 	uint64_t raw = (uint64_t)kind << 60 |
-		       (uint64_t)(generation & HANDLE_GENERATION_MASK) << 29 | (uint64_t)slot << 9 |
-		       (uint64_t)extra << 1;
+		       (uint64_t)(generation & HANDLE_GENERATION_MASK) << HANDLE_GENERATION_SHIFT |
+		       (uint64_t)slot << 9 | (uint64_t)extra << 1;
 
 	return (void *)(uintptr_t)(raw ^ salt);
 }
@@ -52,7 +52,8 @@ static inline struct handle handle_decode(uint64_t salt, const void *opaque)
 {
 	uint64_t raw = (uint64_t)(uintptr_t)opaque ^ salt;
 	struct handle handle = { .kind = raw & 1 ? HANDLE_NONE : (enum handle_kind)(raw >> 60),
-				 .generation = (uint32_t)(raw >> 29) & HANDLE_GENERATION_MASK,
+				 .generation = (uint32_t)(raw >> HANDLE_GENERATION_SHIFT) &
+					       HANDLE_GENERATION_MASK,
 				 .slot = (uint32_t)(raw >> 9) & ((1u << HANDLE_SLOT_BITS) - 1),
 				 .extra = (uint8_t)(raw >> 1) };
 

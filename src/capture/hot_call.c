@@ -37,12 +37,15 @@ struct comm_state *hot_comm(const void *context)
 }
 
 /* The communicator that found no slot has a context of its own; what it does is counted as lost. */
-static void *refuse(const void *context)
+static void *refuse(const void *context, bool is_captured)
 {
 	struct handle handle = handle_decode(recorder.salt, context);
 
 	if (handle.kind == HANDLE_CONTEXT && handle.slot == recorder.region.comm_count)
 		count_lost(LOST_NO_COMM, 1);
+	/* Each replay is one more that is lost. */
+	if (is_captured)
+		return handle_encode_captured(recorder.salt, 0);
 	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
 }
 
@@ -54,7 +57,18 @@ void *hot_group_start(void)
 
 	store_relaxed(&recorder.groups[slot].generation, generation);
 	store_relaxed(&recorder.groups[slot].launch_ns, 0);
+	store_relaxed(&recorder.groups[slot].is_open, 1);
 	return handle_make(HANDLE_GROUP_API, generation, slot, 0);
+}
+
+/* A Group event: the tasks of one kernel. Before v5 a NULL handle would suppress them. Nothing is kept
+ * of it; the handle only differs from that of the communicator's kernel before. */
+void *hot_plan_start(const void *context)
+{
+	struct comm_state *comm = hot_comm(context);
+
+	return handle_make(HANDLE_IGNORED, comm != NULL ? (uint32_t)load_relaxed(&comm->tasks) : 0,
+			   1, 0);
 }
 
 static struct group_state *group_find(struct handle handle)
@@ -63,6 +77,14 @@ static struct group_state *group_find(struct handle handle)
 	    load_relaxed(&recorder.groups[handle.slot].generation) != handle.generation)
 		return NULL;
 	return &recorder.groups[handle.slot];
+}
+
+void hot_group_stop(struct handle handle)
+{
+	struct group_state *group = group_find(handle);
+
+	if (group != NULL)
+		store_relaxed(&group->is_open, 0);
 }
 
 void *hot_launch_start(const void *parent)
@@ -113,46 +135,47 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 
 static void sign(struct comm_counts *counts, struct op_record *op)
 {
-	uint64_t hash = load_relaxed(&counts->signature);
+	uint64_t what = hot_name_hash(OP_NAMES_FUNCTION, op->function) ^
+			hot_name_hash(OP_NAMES_DATATYPE, op->datatype) << 16 ^
+			(uint64_t)(uint32_t)op->root << 32;
+	uint64_t hash = hash_word(hash_word(load_relaxed(&counts->signature), what), op->count);
 
-	hash = hash_word(hash, hot_name_hash(OP_NAMES_FUNCTION, op->function));
-	hash = hash_word(hash, op->count);
-	hash = hash_word(hash, hot_name_hash(OP_NAMES_DATATYPE, op->datatype));
-	hash = hash_word(hash, (uint64_t)(int64_t)op->root);
 	store_relaxed(&counts->signature, hash);
-	op->signature = hash;
+	store_relaxed(&op->signature, hash);
 }
 
-/* Fill what is known at issue. The record is not shared yet: plain stores. */
+/* Fill what is known at issue. */
 static void issue(struct comm_state *comm, struct op_record *op, const struct call *call,
 		  bool is_replay)
 {
 	struct region_comm *shared = comm->shared;
 	uint64_t now = recorder_now();
 
-	op->comm = shared->info.id;
-	op->function = call->function;
-	op->datatype = call->is_bytes ? OP_DATATYPE_UNKNOWN : call->datatype;
-	op->count = call->count;
-	op->bytes = op_message_bytes(call->function, call->count,
-				     call->is_bytes ? 1 : op_datatype_bytes(call->datatype),
-				     shared->info.nranks);
-	op->user_tag = call->user_tag;
-	op->stream = call->stream;
-	op->root = call->root;
-	op->peer = OP_NOBODY;
-	op->state = OP_ISSUED;
-	op->issue_ns = now;
-	op->number = add_relaxed(&shared->counts.issued, 1) + 1;
+	/* Nobody can know the new owner yet, but who has an old handle may still look. */
+	store_relaxed(&op->comm, shared->info.id);
+	store_relaxed(&op->function, call->function);
+	store_relaxed(&op->datatype, call->is_bytes ? OP_DATATYPE_UNKNOWN : call->datatype);
+	store_relaxed(&op->count, call->count);
+	store_relaxed(&op->bytes,
+		      op_message_bytes(call->function, call->count,
+				       call->is_bytes ? 1 : op_datatype_bytes(call->datatype),
+				       shared->info.nranks));
+	store_relaxed(&op->user_tag, call->user_tag);
+	store_relaxed(&op->stream, call->stream);
+	store_relaxed(&op->root, call->root);
+	store_relaxed(&op->peer, OP_NOBODY);
+	store_relaxed(&op->state, OP_ISSUED);
+	store_relaxed(&op->issue_ns, now);
+	store_relaxed(&op->number, add_relaxed(&shared->counts.issued, 1) + 1);
 	store_relaxed(&shared->counts.last_issue_ns, now);
-	if (is_replay)
-		op->flags |= OP_FLAG_REPLAY;
-	if (!op_is_collective(op->function))
+	store_relaxed(&op->flags, is_replay ? OP_FLAG_REPLAY : 0);
+	if (!op_is_collective(call->function))
 		return;
 	if (is_replay) {
-		op->match = add_relaxed(&shared->counts.replays, 1) + 1;
+		store_relaxed(&op->match, add_relaxed(&shared->counts.replays, 1) + 1);
 	} else {
-		op->match = add_relaxed(&shared->counts.collectives, 1) + 1;
+		/* NCCL wants one thread at a time here; replays alone come from another. */
+		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);
 		sign(&shared->counts, op);
 	}
 }
@@ -162,6 +185,8 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 		     uint64_t now, uint64_t launch_ns)
 {
 	struct op_record *op = &live->op;
+	uint8_t function;
+	uint64_t plan;
 
 	store_relaxed(&op->algorithm, call->algorithm);
 	store_relaxed(&op->protocol, call->protocol);
@@ -173,37 +198,56 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 	store_relaxed(&live->task_index, bump_relaxed_get(&comm->tasks));
 	if (call->peer != OP_NOBODY) {
 		store_relaxed(&op->peer, call->peer);
-		store_relaxed(&op->match,
-			      peer_count(op->comm, call->peer, call->function == OP_RECV,
-					 op->flags & OP_FLAG_REPLAY));
+		store_relaxed(&op->match, peer_count(load_relaxed(&op->comm), call->peer,
+						     load_relaxed(&op->function) == OP_RECV,
+						     load_relaxed(&op->flags) & OP_FLAG_REPLAY));
 		if (call->peer == comm->shared->info.rank)
 			or_relaxed(&op->flags, OP_FLAG_SELF);
 	}
 	/* The user's uint8 is unknown to NCCL's names, but AllGather and Broadcast come in bytes. */
-	if (op->bytes == OP_BYTES_UNKNOWN && call->is_bytes)
-		store_relaxed(&op->bytes, op_message_bytes(call->function, call->count, 1,
+	function = load_relaxed(&op->function);
+	if (UNLIKELY(load_relaxed(&op->bytes) == OP_BYTES_UNKNOWN &&
+		     (function == OP_ALL_GATHER || function == OP_BROADCAST)))
+		store_relaxed(&op->bytes, op_message_bytes(function, call->count, 1,
 							   comm->shared->info.nranks));
-	or_relaxed(&live->notes, LIVE_HAS_TASK);
+	/* The handle of its Group event, without the bits that are the same in all. */
+	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
+	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
 	if (load_relaxed(&op->state) == OP_ISSUED)
 		store_relaxed(&op->state, OP_LAUNCHED);
 }
 
 /* Without children nobody says that an operation is over. Let go of the one RECENT calls ago when
- * no child can come any more: none is to be expected, or a later operation is done. */
-static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation)
+ * no child can come any more: none is to be expected, or a later operation is done. In a group the
+ * tasks come after all the calls: one that has none yet and is of the same group stays. */
+static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation,
+			 uint64_t group)
 {
-	uint64_t old = swap_relaxed(&comm->recent[number % RECENT], slot_and_generation);
+	uint64_t *recent = &comm->recent[number % RECENT];
+	uint64_t old = load_relaxed(recent);
 	uint32_t flags = load_relaxed(&comm->shared->info.flags);
 	struct region_live *live = &recorder.region.live[(uint32_t)old];
 	bool expects_children =
 		comm->expects_children || flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
 
-	if (old == 0)
+	store_relaxed(recent, slot_and_generation);
+	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&
+			 !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
 		return;
 	if (!expects_children ||
-	    (load_relaxed(&live->op.active_ns) == 0 &&
-	     load_relaxed(&comm->shared->counts.last_done_number) > load_relaxed(&live->op.number)))
+	    (load_relaxed(&live->op.active_ns) == 0 && is_passed(comm, &live->op)))
 		live_retire(live, REGION_GENERATION(old), false);
+}
+
+/* In a large group it was passed over before its task came. */
+static void remember_again(struct comm_state *comm, const struct region_live *live,
+			   struct handle handle)
+{
+	uint64_t self = (uint64_t)handle.generation << 32 | handle.slot;
+	uint64_t number = load_relaxed(&live->op.number);
+
+	if (UNLIKELY(load_relaxed(&comm->recent[number % RECENT]) != self))
+		forget_older(comm, number, self, 0);
 }
 
 /* No slot is free: the operation is recorded as issued, and nothing more will be known of it. */
@@ -218,14 +262,31 @@ static COLD void *record_untracked(struct comm_state *comm, const struct call *c
 }
 
 /* A captured call runs when its graph does; each replay has a record of its own. */
-static void *record_captured(struct comm_state *comm, const struct call *call)
+static void *record_captured(struct comm_state *comm, const struct call *call, const void *group)
 {
 	struct op_record op = { .sequence = 0 };
 
 	issue(comm, &op, call, false);
+	if (load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group) {
+		store_relaxed(&comm->capture_group, (uint64_t)(uintptr_t)group);
+		store_relaxed(&comm->capture_first, op.number);
+	}
 	op.state = OP_CAPTURED;
 	record_push(comm, &op);
 	return handle_encode_captured(recorder.salt, op.number);
+}
+
+/* Operations of one group end in any order, but all of them after those of groups before. */
+static void join_group(struct comm_state *comm, struct region_live *live, const void *group,
+		       bool is_replay)
+{
+	uint64_t opaque = (uint64_t)(uintptr_t)group;
+
+	if (opaque == 0 || load_relaxed(&comm->current[is_replay].group) != opaque) {
+		store_relaxed(&comm->current[is_replay].group, opaque);
+		store_relaxed(&comm->current[is_replay].first, load_relaxed(&live->op.number));
+	}
+	store_relaxed(&live->group_first, load_relaxed(&comm->current[is_replay].first));
 }
 
 /* A new live operation; NULL after record_untracked(). */
@@ -236,7 +297,7 @@ static struct region_live *begin(struct comm_state *comm, const struct call *cal
 
 	if (UNLIKELY(live == NULL))
 		return NULL;
-	live->comm_slot = (uint64_t)(comm - recorder.comms);
+	store_relaxed(&live->comm_slot, (uint64_t)(comm - recorder.comms));
 	issue(comm, &live->op, call, is_replay);
 	return live;
 }
@@ -244,21 +305,37 @@ static struct region_live *begin(struct comm_state *comm, const struct call *cal
 void *hot_api_call(const void *context, const void *parent, const struct call *call)
 {
 	struct comm_state *comm = hot_comm(context);
+	uint64_t group = (uint64_t)(uintptr_t)parent, number;
 	struct region_live *live;
 	uint32_t slot, generation;
 
 	if (UNLIKELY(comm == NULL))
-		return refuse(context);
+		return refuse(context, call->is_captured);
 	if (UNLIKELY(call->is_captured))
-		return record_captured(comm, call);
+		return record_captured(comm, call, parent);
 	live = begin(comm, call, false, &slot);
 	if (UNLIKELY(live == NULL))
 		return record_untracked(comm, call, false);
-	live->group = (uint64_t)(uintptr_t)parent;
-	generation = REGION_GENERATION(live->word);
+	store_relaxed(&live->group, group);
+	join_group(comm, live, parent, false);
+	generation = REGION_GENERATION(load_relaxed(&live->word));
+	number = load_relaxed(&live->op.number);
 	live_publish(live);
-	forget_older(comm, live->op.number, (uint64_t)generation << 32 | slot);
+	forget_older(comm, number, (uint64_t)generation << 32 | slot, group);
 	return handle_make(HANDLE_CALL, generation, slot, 0);
+}
+
+/* While the group that captured it goes on, a task is not a replay: NCCL shows the tasks of a graph
+ * once, there and then, when nothing of its replays will be seen. */
+static bool is_capture_itself(const struct comm_state *comm, uint64_t captured_number)
+{
+	uint64_t opaque = load_relaxed(&comm->capture_group);
+	struct handle handle = handle_decode(recorder.salt, (const void *)(uintptr_t)opaque);
+	const struct group_state *group =
+		handle.kind == HANDLE_GROUP_API ? group_find(handle) : NULL;
+
+	return group != NULL && load_relaxed(&group->is_open) &&
+	       captured_number >= load_relaxed(&comm->capture_first);
 }
 
 /* The operation is known from its Coll or P2p event alone: older interfaces, and replays. */
@@ -266,20 +343,25 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 {
 	struct comm_state *comm = hot_comm(context);
 	bool is_replay = captured_number != 0;
-	struct region_live *live;
 	uint32_t slot, generation;
+	struct region_live *live;
+	uint64_t number;
 
 	if (UNLIKELY(comm == NULL))
-		return refuse(context);
+		return refuse(context, false);
+	if (UNLIKELY(is_replay && is_capture_itself(comm, captured_number)))
+		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
 	live = begin(comm, call, is_replay, &slot);
 	if (UNLIKELY(live == NULL))
 		return record_untracked(comm, call, is_replay);
-	live->notes = LIVE_FROM_TASK;
-	live->op.captured_number = captured_number;
-	add_task(comm, live, call, live->op.issue_ns, 0);
-	generation = REGION_GENERATION(live->word);
+	store_relaxed(&live->notes, LIVE_FROM_TASK);
+	store_relaxed(&live->op.captured_number, captured_number);
+	join_group(comm, live, call->group, is_replay);
+	add_task(comm, live, call, load_relaxed(&live->op.issue_ns), 0);
+	generation = REGION_GENERATION(load_relaxed(&live->word));
+	number = load_relaxed(&live->op.number);
 	live_publish(live);
-	forget_older(comm, live->op.number, (uint64_t)generation << 32 | slot);
+	forget_older(comm, number, (uint64_t)generation << 32 | slot, 0);
 	return handle_make(HANDLE_TASK, generation, slot, 0);
 }
 
@@ -287,9 +369,9 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 static void *continue_call(struct region_live *live, struct handle handle, const struct call *call)
 {
 	uint64_t slot = load_relaxed(&live->comm_slot);
-	struct handle group_handle = handle_decode(recorder.salt, (void *)(uintptr_t)live->group);
+	uint64_t opaque = load_relaxed(&live->group), launch_ns = 0;
+	struct handle group_handle = handle_decode(recorder.salt, (void *)(uintptr_t)opaque);
 	struct group_state *group = NULL;
-	uint64_t launch_ns = 0;
 
 	if (load_relaxed(&live->notes) & LIVE_HAS_TASK) {
 		count_odd(ODD_REPEATED_START);
@@ -300,6 +382,7 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 			launch_ns = load_relaxed(&group->launch_ns);
 		add_task(&recorder.comms[slot], live, call,
 			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
+		remember_again(&recorder.comms[slot], live, handle);
 	}
 	return handle_make(HANDLE_TASK, handle.generation, handle.slot, 0);
 }

@@ -43,8 +43,10 @@ void hot_stop(void *opaque)
 	case HANDLE_LAUNCH:
 		hot_launch_stop(handle);
 		break;
-	/* The end of these calls says nothing about the end of the operation. */
 	case HANDLE_GROUP_API:
+		hot_group_stop(handle);
+		break;
+	/* The end of these calls says nothing about the end of the operation. */
 	case HANDLE_CALL:
 	case HANDLE_CAPTURED:
 	case HANDLE_TASK:
@@ -65,10 +67,12 @@ void hot_state(void *opaque, int state, uint64_t argument, bool has_argument)
 		return;
 	}
 	handle = handle_decode(recorder.salt, opaque);
-	switch (handle.kind) {
-	case HANDLE_STEP:
+	/* Transfers are most of what comes. */
+	if (LIKELY(handle.kind == HANDLE_STEP)) {
 		hot_step_state(handle, state, argument);
-		break;
+		return;
+	}
+	switch (handle.kind) {
 	case HANDLE_KERNEL:
 		if (LIKELY(state == ABI_KERNEL_CH_STOP && has_argument))
 			hot_kernel_state(handle, argument);

@@ -45,21 +45,35 @@ static COLD void distrust_channel(struct region_comm *shared, unsigned int direc
 		count_odd(ODD_CHANNEL);
 }
 
-/* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
- * late, the stamp may be that of a work 64 later. */
-static bool may_be_overrun(const struct comm_state *comm, const struct region_live *live,
-			   uint64_t gpu_ns)
+/* Where the last stamps of a channel are kept. */
+static struct channel_stamps *stamps_of(struct comm_state *comm, unsigned int direction,
+					uint8_t channel)
 {
-	if (LIKELY(load_relaxed(&comm->tasks) - load_relaxed(&live->task_index) <= STAMP_RING))
-		return false;
-	return (int64_t)(recorder_now() - gpu_ns) +
-		       load_relaxed(&comm->shared->info.gpu_offset_ns) >=
-	       STAMP_LATE_NS;
+	return channel < STAMPED_CHANNELS ? &comm->stamps[direction][channel] : NULL;
 }
 
-/* Is this start older than it can be? */
-static bool is_stale_start(const struct comm_state *comm, const struct region_live *live,
-			   unsigned int direction, uint8_t channel, uint64_t gpu_ns)
+/* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
+ * late, the stamp may be that of a work 64 later. When that was so once, it may be for all that were
+ * queued then, late or not: the latest work's stamp is in one of the slots. */
+static bool may_be_overrun(struct comm_state *comm, const struct region_live *live,
+			   struct channel_stamps *last, uint64_t gpu_ns)
+{
+	uint64_t tasks = load_relaxed(&comm->tasks), index = load_relaxed(&live->task_index);
+	int64_t late;
+
+	if (LIKELY(tasks - index <= STAMP_RING))
+		return false;
+	late = (int64_t)(recorder_now() - gpu_ns) + load_relaxed(&comm->shared->info.gpu_offset_ns);
+	if (late < STAMP_LATE_NS)
+		return last != NULL && index < load_relaxed(&last->overrun_until);
+	if (last != NULL)
+		store_relaxed(&last->overrun_until, tasks);
+	return true;
+}
+
+/* A start from before the call. */
+static bool is_before_call(const struct comm_state *comm, const struct region_live *live,
+			   uint64_t gpu_ns)
 {
 	const struct comm_info *info = &comm->shared->info;
 	bool has_bound = !(load_relaxed(&live->notes) & LIVE_FROM_TASK) ||
@@ -67,13 +81,26 @@ static bool is_stale_start(const struct comm_state *comm, const struct region_li
 	uint64_t earliest = load_relaxed(&live->op.issue_ns) +
 			    (uint64_t)load_relaxed(&info->gpu_offset_ns) - STAMP_SLACK_NS;
 
-	if (has_bound && (int64_t)(gpu_ns - earliest) < 0)
-		return true;
-	if (channel >= STAMPED_CHANNELS)
+	return has_bound && (int64_t)(gpu_ns - earliest) < 0;
+}
+
+static uint64_t plan_of(const struct region_live *live)
+{
+	return load_relaxed(&live->notes) >> LIVE_PLAN_SHIFT;
+}
+
+/* Works of one kernel may be one batch and start together; else nothing starts before its
+ * predecessor's stop, unless the predecessor showed the stamps of a later one. */
+static bool is_before_predecessor(const struct region_live *live, const struct channel_stamps *last,
+				  uint64_t gpu_ns)
+{
+	if (gpu_ns == load_relaxed(&last->start_ns)) {
+		if (LIKELY(load_relaxed(&last->plan) == plan_of(live)))
+			return false;
+	} else if (LIKELY(gpu_ns >= load_relaxed(&last->stop_ns))) {
 		return false;
-	/* Work of one batch starts together; else nothing starts before its predecessor's stop. */
-	return gpu_ns != load_relaxed(&comm->last_start_ns[direction][channel]) &&
-	       gpu_ns < load_relaxed(&comm->last_stop_ns[direction][channel]);
+	}
+	return load_relaxed(&live->task_index) >= load_relaxed(&last->overrun_until);
 }
 
 static void add_flag(struct region_live *live, uint32_t flag)
@@ -87,30 +114,43 @@ static unsigned int direction_of(const struct region_live *live)
 	return load_relaxed(&live->op.function) == OP_RECV;
 }
 
+/* The flag that a start stamp deserves, 0 when it is believed. */
+static uint32_t judge_start(struct comm_state *comm, const struct region_live *live,
+			    uint8_t channel, uint64_t gpu_ns)
+{
+	unsigned int direction = direction_of(live);
+	struct channel_stamps *last = stamps_of(comm, direction, channel);
+
+	if (UNLIKELY(is_before_call(comm, live, gpu_ns) ||
+		     (last != NULL && is_before_predecessor(live, last, gpu_ns)))) {
+		distrust_channel(comm->shared, direction, channel);
+		return OP_FLAG_STAMP_STALE;
+	}
+	if (UNLIKELY(channel_is_untrusted(comm->shared, direction, channel)))
+		return OP_FLAG_STAMP_CHANNEL;
+	return may_be_overrun(comm, live, last, gpu_ns) ? OP_FLAG_STAMP_OVERRUN : 0;
+}
+
 static void take_start_stamp(struct comm_state *comm, struct region_live *live, uint8_t channel,
 			     uint64_t gpu_ns)
 {
-	unsigned int direction = direction_of(live);
-	uint32_t flags = 0;
+	struct channel_stamps *last = stamps_of(comm, direction_of(live), channel);
+	uint32_t flags;
 
 	if (gpu_ns == 0) {
 		add_flag(live, OP_FLAG_STAMP_ZERO);
 		return;
 	}
-	if (is_stale_start(comm, live, direction, channel, gpu_ns)) {
-		distrust_channel(comm->shared, direction, channel);
-		flags = OP_FLAG_STAMP_STALE;
-	} else if (channel_is_untrusted(comm->shared, direction, channel)) {
-		flags = OP_FLAG_STAMP_CHANNEL;
-	} else if (may_be_overrun(comm, live, gpu_ns)) {
-		flags = OP_FLAG_STAMP_OVERRUN;
-	}
+	flags = judge_start(comm, live, channel, gpu_ns);
 	add_flag(live, flags);
-	if (channel < STAMPED_CHANNELS)
-		store_relaxed(&comm->last_start_ns[direction][channel], gpu_ns);
+	if (LIKELY(last != NULL)) {
+		store_relaxed(&last->start_ns, gpu_ns);
+		store_relaxed(&last->plan, plan_of(live));
+	}
 	if (flags & OP_FLAG_STAMP_STALE)
 		return;
-	if (live->op.gpu_start_ns == 0 || gpu_ns < load_relaxed(&live->op.gpu_start_ns))
+	if (load_relaxed(&live->op.gpu_start_ns) == 0 ||
+	    gpu_ns < load_relaxed(&live->op.gpu_start_ns))
 		store_relaxed(&live->op.gpu_start_ns, gpu_ns);
 	if (gpu_ns > load_relaxed(&live->last_start_ns))
 		store_relaxed(&live->last_start_ns, gpu_ns);
@@ -119,10 +159,8 @@ static void take_start_stamp(struct comm_state *comm, struct region_live *live, 
 static void take_stop_stamp(struct comm_state *comm, struct region_live *live, uint8_t channel,
 			    uint64_t gpu_ns)
 {
-	unsigned int direction = direction_of(live);
-	uint64_t start = channel < STAMPED_CHANNELS
-				 ? load_relaxed(&comm->last_start_ns[direction][channel])
-				 : load_relaxed(&live->op.gpu_start_ns);
+	struct channel_stamps *last = stamps_of(comm, direction_of(live), channel);
+	uint64_t start = load_relaxed(last != NULL ? &last->start_ns : &live->op.gpu_start_ns);
 
 	if (gpu_ns == 0) {
 		add_flag(live, OP_FLAG_STAMP_ZERO);
@@ -130,13 +168,13 @@ static void take_stop_stamp(struct comm_state *comm, struct region_live *live, u
 	}
 	if (gpu_ns < start)
 		add_flag(live, OP_FLAG_STAMP_REVERSED);
-	else if (may_be_overrun(comm, live, gpu_ns))
+	else if (may_be_overrun(comm, live, last, gpu_ns))
 		add_flag(live, OP_FLAG_STAMP_OVERRUN);
-	if (channel < STAMPED_CHANNELS)
-		store_relaxed(&comm->last_stop_ns[direction][channel], gpu_ns);
+	if (LIKELY(last != NULL))
+		store_relaxed(&last->stop_ns, gpu_ns);
 	if (gpu_ns > load_relaxed(&live->op.gpu_stop_ns))
 		store_relaxed(&live->op.gpu_stop_ns, gpu_ns);
-	if (live->first_stop_ns == 0 || gpu_ns < load_relaxed(&live->first_stop_ns))
+	if (load_relaxed(&live->first_stop_ns) == 0 || gpu_ns < load_relaxed(&live->first_stop_ns))
 		store_relaxed(&live->first_stop_ns, gpu_ns);
 }
 
@@ -160,6 +198,7 @@ void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, boo
 	struct region_live *live = handle.kind == HANDLE_TASK ? live_find(handle) : NULL;
 	uint64_t bit = UINT64_C(1) << (channel % 64), started;
 	struct comm_state *comm;
+	bool is_first;
 
 	if (UNLIKELY(live == NULL)) {
 		if (handle.kind == HANDLE_TASK)
@@ -172,12 +211,13 @@ void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, boo
 		return handle_make(HANDLE_KERNEL, handle.generation, handle.slot, channel);
 	}
 	comm = comm_of_live(live);
-	if (load_relaxed(&live->op.kernels_started) == 0)
-		first_kernel(comm, live, has_stamp ? gpu_ns : 0);
+	is_first = load_relaxed(&live->op.kernels_started) == 0;
 	if (UNLIKELY(!live_kernel_begin(live, handle.generation))) {
 		count_lost(LOST_LATE_CHILD, 1);
 		return handle_ignored();
 	}
+	if (is_first)
+		first_kernel(comm, live, has_stamp ? gpu_ns : 0);
 	store_relaxed(&live->started[channel / 64], started | bit);
 	if (LIKELY(comm != NULL && has_stamp))
 		take_start_stamp(comm, live, channel, gpu_ns);
@@ -217,17 +257,17 @@ static COLD void detail_kernel(const struct region_live *live, uint8_t channel)
 	struct comm_state *comm = comm_of_live(live);
 	unsigned int direction = direction_of(live);
 	struct op_detail detail = {
-		.comm = live->op.comm,
+		.comm = load_relaxed(&live->op.comm),
 		.kind = OP_DETAIL_KERNEL,
 		.channel = channel,
-		.number = live->op.number,
+		.number = load_relaxed(&live->op.number),
 		.peer = load_relaxed(&live->op.peer),
 		.time_ns = { 0, 0, load_relaxed(&live->op.active_ns), recorder_now() },
 	};
 
 	if (comm != NULL && channel < STAMPED_CHANNELS) {
-		detail.time_ns[0] = load_relaxed(&comm->last_start_ns[direction][channel]);
-		detail.time_ns[1] = load_relaxed(&comm->last_stop_ns[direction][channel]);
+		detail.time_ns[0] = load_relaxed(&comm->stamps[direction][channel].start_ns);
+		detail.time_ns[1] = load_relaxed(&comm->stamps[direction][channel].stop_ns);
 	}
 	record_detail(&detail);
 }

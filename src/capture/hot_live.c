@@ -17,7 +17,10 @@
 #include "capture/recorder.h"
 #include "op/op_time.h"
 
-enum { CLAIM_TRIES = 32 };
+enum { HINT_TRIES = 16, CLAIM_TRIES = 256, CHILDLESS_AGE = 512 };
+
+/* Retired by force, with more open children than there can be: nobody's, until the cursor comes by. */
+#define LIVE_RESTING UINT64_C(0xffffffff)
 
 /* NULL when the slot has a new owner: an operation outlived its communicator. */
 static struct comm_state *comm_of(const struct region_live *live)
@@ -25,7 +28,7 @@ static struct comm_state *comm_of(const struct region_live *live)
 	uint64_t slot = load_relaxed(&live->comm_slot);
 
 	if (slot >= recorder.region.comm_count ||
-	    load_relaxed(&recorder.comms[slot].shared->info.id) != live->op.comm)
+	    load_relaxed(&recorder.comms[slot].shared->info.id) != load_relaxed(&live->op.comm))
 		return NULL;
 	return &recorder.comms[slot];
 }
@@ -45,30 +48,45 @@ struct region_live *live_find(struct handle handle)
 	return live;
 }
 
-/* Is this the last call its communicator made? It is kept however old: it may be the one that hangs. */
-static bool is_newest(const struct region_live *live)
+/*
+ * May an operation without open children leave the table to make room? Not while children may still
+ * come, and not the last call of its communicator: it may be the one that hangs.
+ */
+static bool can_go(const struct region_live *live)
 {
 	const struct comm_state *comm = comm_of(live);
+	uint64_t number = load_relaxed(&live->op.number), age;
+	const struct comm_counts *counts;
+	bool sees_children;
 
-	return comm != NULL && load_relaxed(&comm->shared->counts.issued) == live->op.number;
+	if (comm == NULL || load_relaxed(&live->op.state) == OP_DONE)
+		return true;
+	counts = &comm->shared->counts;
+	age = load_relaxed(&counts->issued) - number;
+	sees_children = load_relaxed(&comm->shared->info.flags) &
+			(COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
+	if (age == 0)
+		return false;
+	if (is_passed(comm, &live->op))
+		return true;
+	return !sees_children && (!load_relaxed(&comm->expects_children) || age >= CHILDLESS_AGE);
 }
 
-/* Take this slot if it is free or its operation can go. */
-static bool claim_at(uint32_t at, bool may_take_abandoned)
+/* Take this slot if it is free; if need be, let its operation go. */
+static bool claim_at(uint32_t at, bool makes_room)
 {
 	struct region_live *live = &recorder.region.live[at];
 	uint64_t word = load_relaxed(&live->word);
 
 	if (region_slot_is_used(word)) {
-		bool is_abandoned =
-			word & LIVE_RETIRING && load_relaxed(&live->notes) & LIVE_ABANDONED_SLOT;
-
-		if (!may_take_abandoned)
+		if (!makes_room)
 			return false;
-		if (!is_abandoned &&
-		    (is_newest(live) || !live_retire(live, REGION_GENERATION(word), false)))
-			return false;
-		word = load_relaxed(&live->word);
+		if ((word & LIVE_RESTING) != LIVE_RESTING) {
+			if (!can_go(live) || !live_retire(live, REGION_GENERATION(word), false))
+				return false;
+			/* As live_retire() left it: whoever was faster has changed it. */
+			word = (uint64_t)(REGION_GENERATION(word) + 1) << 32;
+		}
 	}
 	/* Pairs with the release in live_retire(). */
 	return swap_if_acquire(&live->word, &word,
@@ -80,27 +98,29 @@ struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 {
 	uint32_t mask = recorder.region.live_count - 1;
 	uint32_t at = load_relaxed(&comm->live_hint);
+	struct region_live *live;
 	bool is_found = false;
 
-	for (int i = 0; i < CLAIM_TRIES && !is_found; i++)
+	for (int i = 0; i < HINT_TRIES && !is_found; i++)
 		is_found = claim_at(at++ & mask, false);
 	for (int i = 0; i < CLAIM_TRIES && !is_found; i++) {
-		at = (uint32_t)add_relaxed(&recorder.region.header->live_cursor, 1);
+		/* Jumping: used slots stand together. */
+		at = (uint32_t)add_relaxed(&recorder.region.header->live_cursor, 1) * SCATTER;
 		is_found = claim_at(at++ & mask, true);
 	}
 	if (UNLIKELY(!is_found))
 		return NULL;
 	store_relaxed(&comm->live_hint, at & mask);
 	*slot = (at - 1) & mask;
-	memset((char *)&recorder.region.live[*slot] + sizeof(uint64_t), 0,
-	       sizeof(struct region_live) - sizeof(uint64_t));
-	return &recorder.region.live[*slot];
+	live = &recorder.region.live[*slot];
+	words_clear(&live->word + 1, sizeof(*live) / sizeof(uint64_t) - 1);
+	return live;
 }
 
 void live_publish(struct region_live *live)
 {
 	/* R3: pairs with the acquire in child_begin(), and with readers of the region. */
-	store_release(&live->word, live->word & ~LIVE_RETIRING);
+	store_release(&live->word, load_relaxed(&live->word) & ~LIVE_RETIRING);
 }
 
 /* Take a reference. False: the operation is gone. */
@@ -114,6 +134,9 @@ static bool child_begin(struct region_live *live, uint32_t generation)
 			return false;
 		/* Pairs with the release in live_publish(). */
 	} while (!swap_if_acquire(&live->word, &word, word + 1));
+	/* All that had started had stopped; this one goes on. */
+	if (UNLIKELY(load_relaxed(&live->op.state) == OP_DONE))
+		store_relaxed(&live->op.state, OP_RUNNING);
 	return true;
 }
 
@@ -129,15 +152,15 @@ static void become_quiet(struct region_live *live, uint32_t generation)
 {
 	struct comm_state *comm = comm_of(live);
 	uint32_t slot = (uint32_t)(live - recorder.region.live);
-	uint64_t queued, number = live->op.number, now = recorder_now();
+	uint64_t queued, first = load_relaxed(&live->group_first), now = recorder_now();
 
 	store_relaxed(&live->op.done_ns, now);
 	store_relaxed(&live->op.state, OP_DONE);
 	if (comm == NULL)
 		return;
 	store_relaxed(&comm->shared->counts.last_done_ns, now);
-	if (number > load_relaxed(&comm->shared->counts.last_done_number))
-		store_relaxed(&comm->shared->counts.last_done_number, number);
+	if (first > load_relaxed(&comm->shared->counts.last_done_number))
+		store_relaxed(&comm->shared->counts.last_done_number, first);
 	if (or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS)
 		return;
 	queued = add_relaxed(&comm->linger_cursor, 1) % LINGER;
@@ -155,12 +178,13 @@ void live_leave(uint64_t slot_and_generation)
 	if (live_retire(live, generation, false))
 		return;
 	if ((REGION_GENERATION(load_relaxed(&live->word)) & HANDLE_GENERATION_MASK) == generation)
-		__atomic_fetch_and(&live->notes, ~(uint64_t)LIVE_LINGERS, __ATOMIC_RELAXED);
+		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
 }
 
 static void child_end(struct region_live *live, uint32_t generation)
 {
 	uint64_t word = load_relaxed(&live->word);
+	bool is_quiet = false;
 
 	do {
 		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
@@ -168,6 +192,9 @@ static void child_end(struct region_live *live, uint32_t generation)
 			return;
 		if (LIVE_OPEN(word) == 1)
 			become_quiet(live, generation);
+		else if (is_quiet) /* another child started meanwhile */
+			store_relaxed(&live->op.state, OP_RUNNING);
+		is_quiet = LIVE_OPEN(word) == 1;
 		/* Pairs with the acquire in live_retire(). */
 	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
 }
@@ -244,18 +271,18 @@ static uint32_t spread(uint64_t first, uint64_t last)
 static void complete_record(struct region_live *live, const struct comm_state *comm, bool is_open,
 			    struct op_record *op)
 {
-	*op = live->op;
+	words_copy(op, &live->op, OP_RECORD_WORDS);
 	if (is_open)
 		op->state = OP_ABANDONED;
 	if (op->kernels_stopped > 0) {
-		op->start_spread_ns = spread(op->gpu_start_ns, live->last_start_ns);
-		op->stop_spread_ns = spread(live->first_stop_ns, op->gpu_stop_ns);
+		op->start_spread_ns = spread(op->gpu_start_ns, load_relaxed(&live->last_start_ns));
+		op->stop_spread_ns = spread(load_relaxed(&live->first_stop_ns), op->gpu_stop_ns);
 	}
-	if (comm != NULL && comm->shared->info.flags & COMM_FLAG_SEES_KERNELS &&
+	if (comm != NULL && load_relaxed(&comm->shared->info.flags) & COMM_FLAG_SEES_KERNELS &&
 	    op->kernels_started < op->channels && op->channels <= STAMPED_CHANNELS &&
 	    op->state != OP_ABANDONED && !(op->flags & (OP_FLAG_SELF | OP_FLAG_COPY_ENGINE)))
 		op->flags |= OP_FLAG_CHANNELS_MISSING;
-	if (!(live->notes & LIVE_HAS_TASK) && op->state == OP_ISSUED)
+	if (!(load_relaxed(&live->notes) & LIVE_HAS_TASK) && op->state == OP_ISSUED)
 		op->flags |= OP_FLAG_API_ONLY;
 	if (!is_open)
 		choose_time_source(op, comm);
@@ -281,7 +308,8 @@ bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
 	complete_record(live, comm, is_open, &op);
 	record_push(comm, &op);
 	if (is_open) {
-		or_relaxed(&live->notes, LIVE_ABANDONED_SLOT);
+		/* Late children may still write for a moment. */
+		store_release(&live->word, (word & ~LIVE_RESTING) | LIVE_RESTING);
 		return true;
 	}
 	if (comm != NULL)

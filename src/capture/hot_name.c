@@ -8,21 +8,47 @@
 #include "capture/recorder.h"
 #include "op/op_names.h"
 
+enum { NAME_WORDS = sizeof(struct region_name) / sizeof(uint64_t) };
+
+/* A name's first word is written last: 0 there means that it is not complete yet. */
+static bool is_name(const struct region_name *name, const uint64_t words[NAME_WORDS])
+{
+	const uint64_t *there = (const uint64_t *)(const void *)name;
+
+	/* Pairs with the release in put_name(). */
+	if (load_acquire(&there[0]) != words[0])
+		return false;
+	for (int i = 1; i < NAME_WORDS; i++)
+		if (load_relaxed(&there[i]) != words[i])
+			return false;
+	return true;
+}
+
+static void put_name(struct region_name *name, const uint64_t words[NAME_WORDS])
+{
+	uint64_t *there = (uint64_t *)(void *)name;
+
+	for (int i = 1; i < NAME_WORDS; i++)
+		store_relaxed(&there[i], words[i]);
+	/* Pairs with the acquire in is_name(), and in the trace thread. */
+	store_release(&there[0], words[0]);
+}
+
 /* A name that no table has gets a number of its own, once per process. */
 static COLD uint8_t intern(const char *text)
 {
 	struct region_name *names = recorder.region.names;
-	uint64_t used = load_acquire(&recorder.region.header->names_used);
-	char kept[sizeof(names->text)] = "";
+	uint64_t used = load_relaxed(&recorder.region.header->names_used);
+	uint64_t words[NAME_WORDS] = { 0 };
 
-	memcpy(kept, text, strnlen(text, sizeof(kept) - 1));
+	memcpy(words, text, strnlen(text, sizeof(words) - 1));
 	for (uint64_t i = 0; i < used && i < OP_NAMES_INTERNED_MAX; i++)
-		if (memcmp(names[i].text, kept, sizeof(kept)) == 0)
+		if (is_name(&names[i], words))
 			return (uint8_t)(OP_NAME_INTERNED + i);
 	if (used >= OP_NAMES_INTERNED_MAX ||
 	    !swap_if_acq_rel(&recorder.region.header->names_used, &used, used + 1))
 		return 0; /* full, or another thread was faster: unknown this once */
-	memcpy(names[used].text, kept, sizeof(kept));
+	put_name(&names[used], words);
 	return (uint8_t)(OP_NAME_INTERNED + used);
 }
 

@@ -9,10 +9,12 @@
  * NCCL can repeat a start or a state at every poll, millions of times a second: the first counts,
  * the others cost a compare.
  */
+#include <string.h>
+
 #include "abi/abi_common.h"
 #include "capture/recorder.h"
 
-enum { PROXY_TRIES = 16, STEP_STATES = 3, STEP_STARTED = 0xff };
+enum { HINT_TRIES = 16, PROXY_TRIES = 256, STEP_STATES = 3 };
 
 static struct region_proxy *proxy_find(struct handle handle)
 {
@@ -49,10 +51,11 @@ static struct region_proxy *proxy_claim(uint32_t *hint, uint64_t *word)
 	uint32_t at = hint != NULL ? load_relaxed(hint) : 0;
 	bool is_found = false;
 
-	for (int i = 0; i < PROXY_TRIES && !is_found && hint != NULL; i++)
+	for (int i = 0; i < HINT_TRIES && !is_found && hint != NULL; i++)
 		is_found = proxy_claim_at(at++ & mask, word);
 	for (int i = 0; i < PROXY_TRIES && !is_found; i++) {
-		at = (uint32_t)add_relaxed(&recorder.region.header->proxy_cursor, 1);
+		/* Jumping: used slots stand together. */
+		at = (uint32_t)add_relaxed(&recorder.region.header->proxy_cursor, 1) * SCATTER;
 		is_found = proxy_claim_at(at++ & mask, word);
 	}
 	if (hint != NULL)
@@ -60,76 +63,97 @@ static struct region_proxy *proxy_claim(uint32_t *hint, uint64_t *word)
 	return is_found ? &recorder.region.proxies[(at - 1) & mask] : NULL;
 }
 
-static void proxy_fill(struct region_proxy *proxy, const struct proxy_start *start, bool is_foreign)
+/* The slot is this thread's alone, but who has an old handle may still look. Only what must be set:
+ * transfers of the owner before were closed when the slot was freed. */
+static void proxy_fill(struct region_proxy *proxy, const struct proxy_start *start, uint64_t now,
+		       bool is_foreign)
 {
-	proxy->live = 0;
-	proxy->live_generation = 0;
-	proxy->comm = 0;
-	proxy->number = 0;
-	proxy->peer = start->peer;
-	proxy->origin_pid = start->pid;
-	proxy->channel = start->channel;
-	proxy->flags = (uint8_t)((start->is_send ? PROXY_IS_SEND : 0) |
-				 (is_foreign ? PROXY_IS_FOREIGN : 0));
-	proxy->steps = start->steps;
-	proxy->chunk_bytes = start->chunk_bytes;
-	proxy->posted = 0;
-	proxy->transmitted = 0;
-	proxy->done = 0;
-	proxy->active_ns = 0;
-	proxy->bytes = 0;
+	store_relaxed(&proxy->live, 0);
+	store_relaxed(&proxy->live_generation, 0);
+	store_relaxed(&proxy->comm, 0);
+	store_relaxed(&proxy->peer, start->peer);
+	store_relaxed(&proxy->origin_pid, start->pid);
+	store_relaxed(&proxy->channel, start->channel);
+	store_relaxed(&proxy->flags, (uint8_t)((start->is_send ? PROXY_IS_SEND : 0) |
+					       (is_foreign ? PROXY_IS_FOREIGN : 0)));
+	store_relaxed(&proxy->number, 0);
+	store_relaxed(&proxy->steps, start->steps);
+	store_relaxed(&proxy->chunk_bytes, start->chunk_bytes);
+	store_relaxed(&proxy->posted, 0);
+	store_relaxed(&proxy->done, 0);
+	store_relaxed(&proxy->start_ns, now);
+	store_relaxed(&proxy->active_ns, 0);
+	store_relaxed(&proxy->since_ns, now);
+	store_relaxed(&proxy->bytes, 0);
 	for (int i = 0; i < STEP_STATES; i++)
-		proxy->wait_ns[i] = 0;
-	for (int i = 0; i < WINDOW_STEPS; i++)
-		proxy->open[i].step_plus_1 = 0;
+		store_relaxed(&proxy->wait_ns[i], 0);
 }
 
 /* Tie the slot to its operation, which now has an open child. */
-static void proxy_adopt(struct region_proxy *proxy, struct region_live *live, struct handle parent)
+static void proxy_adopt(struct region_proxy *proxy, const struct region_live *live,
+			struct comm_state *comm, struct handle parent)
 {
-	struct comm_state *comm = comm_of_live(live);
+	struct comm_info *info = &comm->shared->info;
 
-	proxy->live = parent.slot;
-	proxy->live_generation = parent.generation;
-	proxy->comm = live->op.comm;
-	proxy->number = live->op.number;
-	if (UNLIKELY(comm != NULL &&
-		     !(load_relaxed(&comm->shared->info.flags) & COMM_FLAG_SEES_PROXIES)))
-		or_relaxed(&comm->shared->info.flags, COMM_FLAG_SEES_PROXIES);
+	store_relaxed(&proxy->live, parent.slot);
+	store_relaxed(&proxy->live_generation, parent.generation);
+	store_relaxed(&proxy->comm, load_relaxed(&live->op.comm));
+	store_relaxed(&proxy->number, load_relaxed(&live->op.number));
+	if (UNLIKELY(!(load_relaxed(&info->flags) & COMM_FLAG_SEES_PROXIES)))
+		or_relaxed(&info->flags, COMM_FLAG_SEES_PROXIES);
 }
 
-void *hot_proxy_start(const void *context, const void *parent, const struct proxy_start *start)
+static void *proxy_publish(struct region_proxy *proxy, uint64_t word)
 {
-	bool is_foreign = start->pid != recorder.pid;
-	struct handle handle = handle_decode(recorder.salt, parent);
-	struct region_live *live = NULL;
-	struct comm_state *comm;
-	struct region_proxy *proxy;
-	uint64_t word;
-
-	(void)context; /* with PXN it is another process's: never looked at */
-	if (UNLIKELY(is_foreign))
-		count_odd(ODD_FOREIGN_PROCESS);
-	else if (handle.kind == HANDLE_TASK)
-		live = live_find(handle);
-	comm = live != NULL ? comm_of_live(live) : NULL;
-	proxy = proxy_claim(comm != NULL ? &comm->proxy_hint : NULL, &word);
-	if (UNLIKELY(proxy == NULL)) {
-		count_lost(LOST_PROXY_SLOT, 1);
-		return handle_ignored();
-	}
-	proxy_fill(proxy, start, is_foreign);
-	/* NCCL queues it right after the launch: the clock need not be asked. */
-	proxy->start_ns = proxy->since_ns =
-		live != NULL ? load_relaxed(&live->op.task_ns) : recorder_now();
-	if (live != NULL && live_proxy_begin(live, handle.generation))
-		proxy_adopt(proxy, live, handle);
-	else if (!is_foreign && handle.kind == HANDLE_TASK)
-		count_lost(LOST_LATE_CHILD, 1);
 	/* R3: pairs with readers of the region. */
 	store_release(&proxy->word, word);
 	return handle_make(HANDLE_PROXY, REGION_GENERATION(word),
 			   (uint32_t)(proxy - recorder.region.proxies), 0);
+}
+
+/* One without an operation here: another process's, or of one that is not followed. */
+static COLD void *start_orphan(const struct proxy_start *start, bool is_late)
+{
+	bool is_foreign = start->pid != recorder.pid;
+	uint64_t word;
+	struct region_proxy *proxy = proxy_claim(NULL, &word);
+
+	if (is_foreign)
+		count_odd(ODD_FOREIGN_PROCESS);
+	else if (is_late)
+		count_lost(LOST_LATE_CHILD, 1);
+	if (proxy == NULL) {
+		count_lost(LOST_PROXY_SLOT, 1);
+		return handle_ignored();
+	}
+	proxy_fill(proxy, start, recorder_now(), is_foreign);
+	return proxy_publish(proxy, word);
+}
+
+/* With PXN the context is another process's too: it is not even passed on to here. */
+void *hot_proxy_start(const void *parent, const struct proxy_start *start)
+{
+	struct handle handle = handle_decode(recorder.salt, parent);
+	bool is_ours = start->pid == recorder.pid && handle.kind == HANDLE_TASK;
+	struct region_live *live = is_ours ? live_find(handle) : NULL;
+	struct comm_state *comm = live != NULL ? comm_of_live(live) : NULL;
+	struct region_proxy *proxy;
+	uint64_t word;
+
+	if (UNLIKELY(comm == NULL))
+		return start_orphan(start, is_ours);
+	proxy = proxy_claim(&comm->proxy_hint, &word);
+	if (UNLIKELY(proxy == NULL)) {
+		count_lost(LOST_PROXY_SLOT, 1);
+		return handle_ignored();
+	}
+	/* NCCL queues it right after the launch: the clock need not be asked. */
+	proxy_fill(proxy, start, load_relaxed(&live->op.task_ns), false);
+	if (LIKELY(live_proxy_begin(live, handle.generation)))
+		proxy_adopt(proxy, live, comm, handle);
+	else
+		count_lost(LOST_LATE_CHILD, 1);
+	return proxy_publish(proxy, word);
 }
 
 static struct region_live *live_of(const struct region_proxy *proxy, struct handle *handle)
@@ -174,134 +198,140 @@ void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 	}
 }
 
+/* NCCL may start the same transfer at every poll until it can be posted. So a start costs nothing and
+ * leaves no trace: the transfer is open from its first state on. */
 void *hot_step_start(const void *parent, int step)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
-	struct region_proxy *proxy = handle.kind == HANDLE_PROXY ? proxy_find(handle) : NULL;
-	struct region_step *slot;
 
-	if (UNLIKELY(proxy == NULL)) {
-		count_odd(handle.kind == HANDLE_PROXY ? ODD_STALE_HANDLE : ODD_FOREIGN_HANDLE);
+	if (UNLIKELY(handle.kind != HANDLE_PROXY)) {
+		if (handle.kind != HANDLE_IGNORED)
+			count_odd(ODD_FOREIGN_HANDLE);
 		return handle_ignored();
-	}
-	slot = &proxy->open[(uint32_t)step % WINDOW_STEPS];
-	if (UNLIKELY(load_relaxed(&slot->step_plus_1) == (uint32_t)step + 1)) {
-		count_odd(ODD_REPEATED_START);
-	} else {
-		for (int i = 0; i < STEP_STATES; i++)
-			store_relaxed(&slot->time_ns[i], 0);
-		store_relaxed(&slot->bytes, 0);
-		store_relaxed(&slot->polls, 0);
-		store_relaxed(&slot->state, STEP_STARTED);
-		store_relaxed(&slot->step_plus_1, (uint32_t)step + 1);
 	}
 	return handle_make(HANDLE_STEP, handle.generation, handle.slot, (uint8_t)step);
 }
 
-/* The open transfer that the handle names, or NULL. */
-static struct region_step *step_find(struct handle handle, struct region_proxy **proxy)
+/* Where the transfer spent its time up to `now`. A state that never came took none: NCCL up to 2.26
+ * has no "peer not ready". */
+static void step_account(struct region_proxy *proxy, const struct region_step *step, uint64_t now)
 {
-	struct region_step *step;
-	uint32_t step_plus_1;
+	uint64_t last = load_relaxed(&step->time_ns[2]);
+	uint64_t middle = load_relaxed(&step->time_ns[1]);
+	uint64_t first = load_relaxed(&step->time_ns[0]);
 
-	*proxy = proxy_find(handle);
-	if (LIKELY(*proxy != NULL)) {
-		step = &(*proxy)->open[handle.extra % WINDOW_STEPS];
-		step_plus_1 = load_relaxed(&step->step_plus_1);
-		if (LIKELY((uint8_t)(step_plus_1 - 1) == handle.extra && step_plus_1 != 0))
-			return step;
-	}
-	count_odd(ODD_STALE_HANDLE);
-	return NULL;
+	last = last != 0 ? last : now;
+	middle = middle != 0 ? middle : last;
+	first = first != 0 ? first : middle;
+	bump_relaxed(&proxy->wait_ns[0], middle - first);
+	bump_relaxed(&proxy->wait_ns[1], last - middle);
+	bump_relaxed(&proxy->wait_ns[2], now - last);
+	/* Up to 2.26 the bytes come with the proxy operation's own states. */
+	bump_relaxed(&proxy->bytes, load_relaxed(&step->bytes));
 }
 
-/* 0, 1, 2 along a transfer's way; -1 for what is no state of a transfer. */
-static int state_index(int state)
+/* Its first state: the transfer is posted. The handle has eight bits of the step's number; the slot
+ * tells the rest, for a proxy operation's transfers are posted in order. */
+static void step_open(struct region_proxy *proxy, struct region_step *step, uint8_t low, int state)
 {
-	switch (state) {
-	case ABI_STEP_SEND_GPU_WAIT:
-	case ABI_STEP_RECV_WAIT:
-		return 0;
-	case ABI_STEP_SEND_PEER_WAIT:
-	case ABI_STEP_RECV_FLUSH_WAIT:
-		return 1;
-	case ABI_STEP_SEND_WAIT:
-	case ABI_STEP_RECV_GPU_WAIT:
-		return 2;
-	default:
-		return -1;
-	}
+	uint32_t posted = load_relaxed(&proxy->posted);
+	uint32_t number = (posted & ~UINT32_C(0xff)) | low;
+	uint64_t now = recorder_now();
+
+	if (UNLIKELY((uint32_t)load_relaxed(&step->head) != 0))
+		step_account(proxy, step, now); /* some releases forget to stop one */
+	store_relaxed(&proxy->posted, posted + 1);
+	store_relaxed(&step->time_ns[0], now);
+	store_relaxed(&step->time_ns[1], 0);
+	store_relaxed(&step->time_ns[2], 0);
+	store_relaxed(&step->bytes, 0);
+	store_relaxed(&step->head, (uint64_t)(uint32_t)state << 32 | (number + 1));
+	if (UNLIKELY(load_relaxed(&proxy->active_ns) == 0))
+		proxy_activate(proxy, now);
 }
 
-/* Add the time since the last state that came to that state's sum. */
-static void step_account(struct region_proxy *proxy, const struct region_step *step, int before,
-			 uint64_t now)
+/* The same state again, as NCCL says at every poll while it waits. */
+static COLD void repeat_state(struct region_step *step)
 {
-	for (int i = before - 1; i >= 0; i--) {
-		uint64_t since = load_relaxed(&step->time_ns[i]);
+	uint64_t head = load_relaxed(&step->head);
 
-		if (since != 0) {
-			bump_relaxed(&proxy->wait_ns[i], now - since);
-			return;
-		}
-	}
+	count_odd(ODD_REPEATED_STATE);
+	if (head >> 40 < UINT8_MAX)
+		store_relaxed(&step->head, head + (UINT64_C(1) << 40));
 }
 
+/* NCCL says "peer not ready" at each poll: said once only, the send went out in that very poll. */
+static uint64_t sent_at(const struct region_step *step)
+{
+	uint64_t asked = load_relaxed(&step->time_ns[1]);
+
+	return asked != 0 && load_relaxed(&step->head) >> 40 == 0 ? asked : recorder_now();
+}
+
+/* Only the moment is kept here; times are summed when the transfer stops. */
 void hot_step_state(struct handle handle, int state, uint64_t bytes)
 {
-	struct region_proxy *proxy;
-	struct region_step *step = step_find(handle, &proxy);
-	int index = state_index(state);
-	uint64_t now;
+	/* 0, 1, 2 along a transfer's way, and 1 more. */
+	static const uint8_t index_plus_1[32] = {
+		[ABI_STEP_SEND_GPU_WAIT] = 1,  [ABI_STEP_RECV_WAIT] = 1,
+		[ABI_STEP_SEND_PEER_WAIT] = 2, [ABI_STEP_RECV_FLUSH_WAIT] = 2,
+		[ABI_STEP_SEND_WAIT] = 3,      [ABI_STEP_RECV_GPU_WAIT] = 3,
+	};
+	int index = (state & ~31) == 0 ? index_plus_1[state] - 1 : -1;
+	struct region_proxy *proxy = proxy_find(handle);
+	struct region_step *step;
+	uint64_t head;
 
-	if (UNLIKELY(step == NULL))
+	if (UNLIKELY(proxy == NULL || index < 0)) {
+		count_odd(proxy == NULL ? ODD_STALE_HANDLE : ODD_UNKNOWN_STATE);
 		return;
-	if (UNLIKELY(index < 0)) {
-		count_odd(ODD_UNKNOWN_STATE);
+	}
+	step = &proxy->open[handle.extra % WINDOW_STEPS];
+	head = load_relaxed(&step->head);
+	if (UNLIKELY((uint8_t)(head - 1) != handle.extra || (uint32_t)head == 0)) {
+		if (index == 0)
+			step_open(proxy, step, handle.extra, state);
+		else
+			count_odd(ODD_STALE_HANDLE);
 		return;
 	}
 	if (UNLIKELY(load_relaxed(&step->time_ns[index]) != 0)) {
-		count_odd(ODD_REPEATED_STATE);
-		if (step->polls < UINT8_MAX)
-			bump_relaxed(&step->polls, 1);
+		repeat_state(step);
 		return;
 	}
-	/* NCCL says "peer not ready" at each poll: said once only, the send went out in that poll. */
-	if (state == ABI_STEP_SEND_WAIT && load_relaxed(&step->time_ns[1]) != 0 &&
-	    load_relaxed(&step->polls) == 0)
-		now = load_relaxed(&step->time_ns[1]);
-	else
-		now = recorder_now();
-	step_account(proxy, step, index, now);
-	store_relaxed(&step->time_ns[index], now);
-	store_relaxed(&step->state, (uint8_t)state);
-	store_relaxed(&proxy->since_ns, now);
-	if (index == 0) {
-		bump_relaxed(&proxy->posted, 1);
-		if (load_relaxed(&proxy->active_ns) == 0)
-			proxy_activate(proxy, now);
-	} else if (state == ABI_STEP_SEND_WAIT || state == ABI_STEP_RECV_FLUSH_WAIT) {
-		bump_relaxed(&proxy->transmitted, 1);
-		bump_relaxed(&proxy->bytes, bytes);
+	store_relaxed(&step->time_ns[index],
+		      state == ABI_STEP_SEND_WAIT ? sent_at(step) : recorder_now());
+	store_relaxed(&step->head,
+		      (head & ~(UINT64_C(0xff) << 32)) | (uint64_t)(uint32_t)state << 32);
+	if (state == ABI_STEP_SEND_WAIT || state == ABI_STEP_RECV_FLUSH_WAIT)
 		store_relaxed(&step->bytes, bytes);
+}
+
+/* Some releases forget to stop a transfer: it ends with its proxy operation. */
+static COLD void stop_forgotten_steps(struct region_proxy *proxy, uint64_t now)
+{
+	for (int i = 0; i < WINDOW_STEPS; i++) {
+		if (load_relaxed(&proxy->open[i].head) != 0)
+			step_account(proxy, &proxy->open[i], now);
+		store_relaxed(&proxy->open[i].head, 0);
 	}
 }
 
-static void detail_step(const struct region_proxy *proxy, const struct region_step *step,
-			uint64_t now)
+static COLD void detail_step(const struct region_proxy *proxy, const struct region_step *step,
+			     uint64_t now)
 {
 	struct op_detail detail = {
-		.comm = proxy->comm,
+		.comm = load_relaxed(&proxy->comm),
 		.kind = OP_DETAIL_STEP,
-		.channel = proxy->channel,
-		.flags = proxy->flags & (PROXY_IS_SEND | PROXY_IS_FOREIGN),
-		.number = proxy->number,
-		.peer = proxy->peer,
-		.step = (int32_t)(load_relaxed(&step->step_plus_1) - 1),
+		.channel = load_relaxed(&proxy->channel),
+		.flags = load_relaxed(&proxy->flags) & (PROXY_IS_SEND | PROXY_IS_FOREIGN),
+		.number = load_relaxed(&proxy->number),
+		.peer = load_relaxed(&proxy->peer),
+		.step = (int32_t)((uint32_t)load_relaxed(&step->head) - 1),
 		.time_ns = { load_relaxed(&step->time_ns[0]), load_relaxed(&step->time_ns[1]),
 			     load_relaxed(&step->time_ns[2]), now },
 		.bytes = load_relaxed(&step->bytes),
-		.origin_pid = (uint64_t)proxy->origin_pid,
+		.origin_pid = (uint64_t)load_relaxed(&proxy->origin_pid),
 	};
 
 	record_detail(&detail);
@@ -309,25 +339,33 @@ static void detail_step(const struct region_proxy *proxy, const struct region_st
 
 void hot_step_stop(struct handle handle)
 {
-	struct region_proxy *proxy;
-	struct region_step *step = step_find(handle, &proxy);
-	uint64_t now;
+	struct region_proxy *proxy = proxy_find(handle);
+	struct region_step *step;
+	uint64_t now, head;
 
-	if (UNLIKELY(step == NULL))
+	if (UNLIKELY(proxy == NULL)) {
+		count_odd(ODD_STALE_HANDLE);
 		return;
+	}
+	step = &proxy->open[handle.extra % WINDOW_STEPS];
+	head = load_relaxed(&step->head);
+	if (UNLIKELY((uint8_t)(head - 1) != handle.extra || (uint32_t)head == 0)) {
+		count_odd(ODD_REPEATED_STOP);
+		return;
+	}
 	now = recorder_now();
-	step_account(proxy, step, STEP_STATES, now);
+	step_account(proxy, step, now);
 	bump_relaxed(&proxy->done, 1);
 	store_relaxed(&proxy->since_ns, now);
 	if (UNLIKELY(recorder.is_full))
 		detail_step(proxy, step, now);
-	store_relaxed(&step->step_plus_1, 0);
+	store_relaxed(&step->head, 0);
 }
 
 /* What the proxy operation did becomes part of its operation's record. */
 static void add_to_operation(const struct region_proxy *proxy, struct region_live *live)
 {
-	bool is_send = proxy->flags & PROXY_IS_SEND;
+	bool is_send = load_relaxed(&proxy->flags) & PROXY_IS_SEND;
 	uint64_t *waits = &live->op.wait_ns[is_send ? OP_WAIT_SEND_GPU : OP_WAIT_RECV_NET];
 
 	for (int i = 0; i < STEP_STATES; i++)
@@ -338,19 +376,20 @@ static void add_to_operation(const struct region_proxy *proxy, struct region_liv
 		     load_relaxed(&proxy->done));
 }
 
-static void detail_proxy(const struct region_proxy *proxy)
+static COLD void detail_proxy(const struct region_proxy *proxy)
 {
 	struct op_detail detail = {
-		.comm = proxy->comm,
+		.comm = load_relaxed(&proxy->comm),
 		.kind = OP_DETAIL_PROXY,
-		.channel = proxy->channel,
-		.flags = proxy->flags & (PROXY_IS_SEND | PROXY_IS_FOREIGN),
-		.number = proxy->number,
-		.peer = proxy->peer,
-		.step = proxy->steps,
-		.time_ns = { proxy->start_ns, load_relaxed(&proxy->active_ns), 0, recorder_now() },
+		.channel = load_relaxed(&proxy->channel),
+		.flags = load_relaxed(&proxy->flags) & (PROXY_IS_SEND | PROXY_IS_FOREIGN),
+		.number = load_relaxed(&proxy->number),
+		.peer = load_relaxed(&proxy->peer),
+		.step = load_relaxed(&proxy->steps),
+		.time_ns = { load_relaxed(&proxy->start_ns), load_relaxed(&proxy->active_ns), 0,
+			     recorder_now() },
 		.bytes = load_relaxed(&proxy->bytes),
-		.origin_pid = (uint64_t)proxy->origin_pid,
+		.origin_pid = (uint64_t)load_relaxed(&proxy->origin_pid),
 	};
 
 	record_detail(&detail);
@@ -369,6 +408,8 @@ void hot_proxy_stop(struct handle handle)
 		return;
 	}
 	word = load_relaxed(&proxy->word);
+	if (UNLIKELY(load_relaxed(&proxy->posted) != load_relaxed(&proxy->done)))
+		stop_forgotten_steps(proxy, recorder_now());
 	if (UNLIKELY(recorder.is_full))
 		detail_proxy(proxy);
 	live = live_of(proxy, &parent);
@@ -380,4 +421,18 @@ void hot_proxy_stop(struct handle handle)
 		hint_lower(&comm->proxy_hint, handle.slot);
 	/* Pairs with the acquire in proxy_claim_at(). */
 	store_release(&proxy->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+}
+
+/* A communicator ended and its proxy thread stopped nothing any more. */
+void hot_proxy_forget(uint32_t comm)
+{
+	for (uint32_t i = 0; i < recorder.region.proxy_count; i++) {
+		struct region_proxy *proxy = &recorder.region.proxies[i];
+		uint64_t word = load_acquire(&proxy->word);
+
+		if (!region_slot_is_used(word) || load_relaxed(&proxy->comm) != comm)
+			continue;
+		stop_forgotten_steps(proxy, recorder_now());
+		swap_if_acq_rel(&proxy->word, &word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	}
 }

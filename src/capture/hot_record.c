@@ -9,15 +9,16 @@
 enum { TOTAL_TRIES = 16 };
 
 /*
- * R2, the writing side. The slot is taken by putting RING_BUSY there: a writer that finds it busy
- * was overtaken by a whole lap and drops its record, counted. Partners: the sequence is looked at
- * before and after a copy by the trace thread and by every reader.
+ * R2, the writing side. The slot is taken by putting RING_BUSY there: a writer that finds it busy, or
+ * with a later record in it, was overtaken by a whole lap and drops its own, counted. Partners: the
+ * sequence is looked at before and after a copy by the trace thread and by every reader.
  */
 static bool slot_take(uint64_t *slot, uint64_t sequence)
 {
 	uint64_t found = load_relaxed(slot);
 
-	if (UNLIKELY(found & RING_BUSY) || !swap_if_acquire(slot, &found, RING_BUSY | sequence))
+	/* The busy bit is the top one: one comparison for both. */
+	if (UNLIKELY(found >= sequence) || !swap_if_acquire(slot, &found, RING_BUSY | sequence))
 		return false;
 	fence_release();
 	return true;

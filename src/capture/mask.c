@@ -9,17 +9,15 @@
  * when there is too little. Room for a handful must be free. */
 #define KERNEL_SHM_BYTES (UINT64_C(4) * 40 << 20)
 
-static uint64_t free_shm_bytes(void)
+uint64_t mask_free_shm_bytes(void)
 {
 	struct statvfs fs;
 
 	return statvfs("/dev/shm", &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
 }
 
-static bool has_room_for_kernel_events(struct mask_choice *choice)
+static bool has_room_for_kernel_events(uint64_t free_bytes, struct mask_choice *choice)
 {
-	uint64_t free_bytes = free_shm_bytes();
-
 	if (free_bytes >= KERNEL_SHM_BYTES)
 		return true;
 	text_format(
@@ -31,7 +29,7 @@ static bool has_room_for_kernel_events(struct mask_choice *choice)
 }
 
 static bool choose_kernel(unsigned int interface, enum settings_switch wish,
-			  struct mask_choice *choice)
+			  uint64_t free_shm_bytes, struct mask_choice *choice)
 {
 	const char *reason;
 	bool is_on = wish == SWITCH_ON;
@@ -49,7 +47,7 @@ static bool choose_kernel(unsigned int interface, enum settings_switch wish,
 				 "on mid-size "
 				 "messages"
 			       : "NCCL 2.31 pays 4-13 % for them on mid-size messages";
-	else if (!has_room_for_kernel_events(choice))
+	else if (!has_room_for_kernel_events(free_shm_bytes, choice))
 		return false; /* a wish does not make room */
 	else
 		reason = "costs NCCL about 33 MiB of /dev/shm and one busy proxy thread per "
@@ -60,7 +58,8 @@ static bool choose_kernel(unsigned int interface, enum settings_switch wish,
 	return is_on || interface == 5 || interface == 6;
 }
 
-struct mask_choice mask_choose(unsigned int interface, const struct settings *settings)
+struct mask_choice mask_choose(unsigned int interface, const struct settings *settings,
+			       uint64_t free_shm_bytes)
 {
 	struct mask_choice choice = { .mask = ABI_GROUP | ABI_COLL | ABI_P2P };
 
@@ -76,7 +75,7 @@ struct mask_choice mask_choose(unsigned int interface, const struct settings *se
 		choice.mask |= ABI_KERNEL_LAUNCH;
 	if (interface >= 6)
 		choice.mask |= ABI_CE_COLL;
-	choice.has_kernel = choose_kernel(interface, settings->kernel, &choice);
+	choice.has_kernel = choose_kernel(interface, settings->kernel, free_shm_bytes, &choice);
 	if (choice.has_kernel)
 		choice.mask |= ABI_KERNEL_CH;
 	return choice;

@@ -3,6 +3,7 @@
 #define MASK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "capture/settings.h"
 
@@ -12,6 +13,10 @@ struct mask_choice {
 	char kernel_reason[200]; /* why kernel channel events are on or off, and what they cost */
 };
 
-struct mask_choice mask_choose(unsigned int interface, const struct settings *settings);
+/* What is free in /dev/shm now; 0 when there is none. */
+uint64_t mask_free_shm_bytes(void);
+
+struct mask_choice mask_choose(unsigned int interface, const struct settings *settings,
+			       uint64_t free_shm_bytes);
 
 #endif

@@ -30,12 +30,24 @@ enum {
 /* A KernelCh callback this late, with a full ring of work outstanding, may carry another's stamp. */
 enum { STAMP_LATE_NS = 64000, STAMP_SLACK_NS = 20000 };
 
-/* live->notes */
+/* Odd, so that its multiples visit every slot of a table whose size is a power of two. */
+#define SCATTER UINT32_C(0x9e3779b1)
+
+enum { PASSED_NS = 1000 * 1000 * 1000 };
+
+/* live->notes; from LIVE_PLAN_SHIFT on: which kernel it is part of */
+enum { LIVE_PLAN_SHIFT = 32 };
 enum live_note {
-	LIVE_LINGERS = 1u << 0,	       /* waits in its communicator's linger queue */
-	LIVE_HAS_TASK = 1u << 1,       /* its Coll, P2p or CeColl event came */
-	LIVE_ABANDONED_SLOT = 1u << 2, /* retired by force: late children may still write */
-	LIVE_FROM_TASK = 1u << 3,      /* no API event: issued by its Coll or P2p event */
+	LIVE_LINGERS = 1u << 0,	  /* waits in its communicator's linger queue */
+	LIVE_HAS_TASK = 1u << 1,  /* its Coll, P2p or CeColl event came */
+	LIVE_FROM_TASK = 1u << 3, /* no API event: issued by its Coll or P2p event */
+};
+
+/* The last work that was reported on a channel. */
+struct channel_stamps {
+	uint64_t start_ns, stop_ns; /* GPU's clock */
+	uint64_t plan;		    /* the kernel it was part of */
+	uint64_t overrun_until;	    /* tasks before this one were queued when stamps were overrun */
 };
 
 /* What the recorder alone needs of a communicator. */
@@ -46,16 +58,22 @@ struct comm_state {
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint, proxy_hint;
+	struct {
+		uint64_t group;
+		uint64_t first; /* number of its first operation here */
+	} current[2];		/* [1]: of replays, which another thread shows */
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	uint64_t recent[RECENT];
-	uint64_t last_start_ns[2][STAMPED_CHANNELS]; /* GPU's clock; [1]: receives */
-	uint64_t last_stop_ns[2][STAMPED_CHANNELS];
+	uint64_t capture_group; /* handle of the group that captured last ... */
+	uint64_t capture_first; /* ... and the number of the first call in it */
+	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
 };
 
 struct group_state {
 	uint64_t generation;
 	uint64_t launch_ns;
+	uint64_t is_open; /* its GroupApi event has not stopped */
 };
 
 struct recorder {
@@ -85,6 +103,7 @@ struct call {
 	uint64_t sequence;
 	uint64_t user_tag;
 	uint64_t stream;
+	const void *group; /* of a task: its Group event */
 };
 
 static inline uint64_t recorder_now(void)
@@ -121,6 +140,18 @@ static inline void hint_lower(uint32_t *hint, uint32_t slot)
 		store_relaxed(hint, slot);
 }
 
+/*
+ * Is an operation of which no child came over, because one of a later group is done? NCCL's proxy
+ * thread reports channel by channel and may lag behind on some: so only after a good while.
+ */
+static inline bool is_passed(const struct comm_state *comm, const struct op_record *op)
+{
+	const struct comm_counts *counts = &comm->shared->counts;
+
+	return load_relaxed(&counts->last_done_number) > load_relaxed(&op->number) &&
+	       load_relaxed(&counts->last_done_ns) > load_relaxed(&op->issue_ns) + PASSED_NS;
+}
+
 /* NULL where a slot number makes no sense. */
 static inline struct comm_state *comm_of_live(const struct region_live *live)
 {
@@ -136,6 +167,8 @@ uint64_t hot_name_hash(unsigned int table, uint8_t id);
 /* hot_call.c: operations are issued. Each gives back the handle for NCCL. */
 struct comm_state *hot_comm(const void *context);
 void *hot_group_start(void);
+void hot_group_stop(struct handle handle);
+void *hot_plan_start(const void *context);
 void *hot_launch_start(const void *parent);
 void hot_launch_stop(struct handle handle);
 void *hot_api_call(const void *context, const void *parent, const struct call *call);
@@ -165,9 +198,10 @@ struct proxy_start {
 	uint8_t channel;
 	bool is_send;
 };
-void *hot_proxy_start(const void *context, const void *parent, const struct proxy_start *start);
+void *hot_proxy_start(const void *parent, const struct proxy_start *start);
 void hot_proxy_state(struct handle handle, int state, uint64_t bytes);
 void hot_proxy_stop(struct handle handle);
+void hot_proxy_forget(uint32_t comm);
 void *hot_step_start(const void *parent, int step);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);

@@ -20,9 +20,12 @@ static void complain(struct settings *settings, const char *name, const char *va
 		     const char *allowed, const char *instead)
 {
 	size_t used = strlen(settings->complaints);
+	char shown[61];
 
-	text_format(settings->complaints + used, sizeof(settings->complaints) - used,
-		    "ringside: %s=%.60s is not %s; using %s\n", name, value, allowed, instead);
+	text_from_field(shown, sizeof(shown), value, strlen(value));
+	if (!text_format(settings->complaints + used, sizeof(settings->complaints) - used,
+			 "ringside: %s=%s is not %s; using %s\n", name, shown, allowed, instead))
+		settings->complaints[used] = '\0'; /* no half lines */
 }
 
 static const char *variable(const char *name)

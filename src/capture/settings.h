@@ -21,7 +21,7 @@ struct settings {
 	char labels[512]; /* as given, checked */
 	gid_t group;	  /* (gid_t)-1: none */
 	enum settings_switch kernel, proxy, steps, launch;
-	char complaints[1024]; /* one line per wrong setting, "" none */
+	char complaints[4096]; /* one line per wrong setting, "" none */
 };
 
 void settings_read(struct settings *settings);

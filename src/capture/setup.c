@@ -18,6 +18,7 @@
 #include "capture/drain.h"
 #include "capture/identity.h"
 #include "capture/mask.h"
+#include "capture/quiet.h"
 #include "capture/recorder.h"
 #include "capture/settings.h"
 #include "op/op_names.h"
@@ -28,25 +29,32 @@ static struct {
 	pthread_mutex_t lock;
 	bool is_done; /* tried once, whatever came of it */
 	bool is_logged;
+	bool is_guarded; /* forks are noticed */
 	bool is_forked;
 	struct clock_sample early;
 	struct settings settings;
 	struct identity identity;
 	struct mask_choice choice;
-	char trace[768];
+	char trace[1000];
 } setup = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* As early as possible: the longer ago, the better the counter's rate is known. */
-__attribute__((constructor)) static void take_early_sample(void)
-{
-	setup.early = clock_sample_take();
-}
-
-/* A child has the parent's memory and none of its threads: it must not write into the region. */
+/* A child has the parent's memory and none of its threads: it must not write into the region. When
+ * nothing was set up yet, nothing is shared. */
 static void after_fork_in_child(void)
 {
+	/* Another thread may have held it. */
+	pthread_mutex_init(&setup.lock, NULL);
+	if (!setup.is_done)
+		return;
 	store_relaxed(&recorder.is_on, 0);
 	setup.is_forked = true;
+}
+
+/* As early as possible: the longer ago, the better the counter's rate is known. */
+__attribute__((constructor)) static void begin_process(void)
+{
+	setup.early = clock_sample_take();
+	setup.is_guarded = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
 }
 
 static void say(const char *lines)
@@ -58,13 +66,24 @@ static void say(const char *lines)
 		errno = 0;
 }
 
+/* Readers may stand elsewhere. */
+static void make_absolute(char *path, size_t size)
+{
+	char here[512], whole[1024];
+
+	if (path[0] == '\0' || path[0] == '/' || getcwd(here, sizeof(here)) == NULL)
+		return;
+	if (text_format(whole, sizeof(whole), "%s/%s", here, path) && strlen(whole) < size)
+		text_copy(path, size, whole);
+}
+
 static bool make_region(void)
 {
 	const struct settings *settings = &setup.settings;
 	const struct identity *identity = &setup.identity;
 	bool has_ring = settings->mode != REGION_MODE_PROFILE;
 	bool is_full = settings->mode == REGION_MODE_FULL;
-	char dir[320];
+	char dir[448];
 	struct region_request request = {
 		.dir = dir,
 		.pid = identity->pid,
@@ -76,6 +95,7 @@ static bool make_region(void)
 	};
 
 	text_format(dir, sizeof(dir), "%s/ringside-%u", settings->shm, (unsigned int)geteuid());
+	make_absolute(dir, sizeof(dir));
 	return region_create(&recorder.region, &request) == OK;
 }
 
@@ -156,6 +176,7 @@ static void write_info(unsigned int interface)
 {
 	const struct identity *identity = &setup.identity;
 
+	recorder.region.header->info_bytes = 0;
 	add_info("host", identity->host);
 	add_info("boot_id", identity->boot_id);
 	add_info_number("pid", identity->pid);
@@ -183,17 +204,49 @@ static void write_info(unsigned int interface)
 	add_info_labels();
 }
 
-/* mkdir -p; what exists is left as it is. */
-static bool make_directories(char *path)
+/* What exists is left as it is. */
+static void make_directory(const char *path, gid_t group)
+{
+	int fd;
+
+	if (mkdir(path, 0700) == -1 || group == (gid_t)-1)
+		return;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return;
+	if (fchown(fd, (uid_t)-1, group) == 0)
+		fchmod(fd, 0750);
+	close(fd);
+}
+
+/* mkdir -p. Whether it went well shows when the file is made. */
+static void make_directories(char *path, gid_t group)
 {
 	for (char *at = path + 1; *at != '\0'; at++) {
 		if (*at != '/')
 			continue;
 		*at = '\0';
-		mkdir(path, 0700);
+		make_directory(path, group);
 		*at = '/';
 	}
-	return mkdir(path, setup.settings.group == (gid_t)-1 ? 0700 : 0750) == 0 || errno == EEXIST;
+	make_directory(path, group);
+}
+
+/* A name that is not taken: a program that replaced itself (exec) has still the same pid and start. */
+static void choose_trace_name(const char *dir)
+{
+	const struct identity *identity = &setup.identity;
+	struct stat st;
+	char again[16] = "";
+
+	for (int i = 1; i < 100; i++) {
+		text_format(setup.trace, sizeof(setup.trace), "%s/r%s-%.200s-%llu-%llu%s.ringside",
+			    dir, identity->rank, identity->host, (unsigned long long)identity->pid,
+			    (unsigned long long)identity->start_ticks, again);
+		if (lstat(setup.trace, &st) == -1)
+			return;
+		text_format(again, sizeof(again), "-%d", i);
+	}
 }
 
 /* Where the trace goes, or "" with a line that says why not. */
@@ -202,55 +255,50 @@ static void choose_trace_path(void)
 	const struct identity *identity = &setup.identity;
 	struct text_names names = { identity->host, identity->job, identity->rank,
 				    (int64_t)identity->pid };
-	char dir[512], line[1024];
+	char dir[700], line[1024];
 
 	setup.trace[0] = '\0';
 	if (setup.settings.mode < REGION_MODE_TRACE)
 		return;
-	if (text_expand(dir, sizeof(dir), setup.settings.dir, &names) != OK) {
+	if (text_expand(dir, 512, setup.settings.dir, &names) != OK) {
 		text_format(line, sizeof(line),
 			    "ringside: RINGSIDE_DIR=%.200s is no usable path (%%h host, %%p pid, "
-			    "%%r rank, "
-			    "%%j job); recording without trace file\n",
+			    "%%r rank, %%j job); recording without trace file\n",
 			    setup.settings.dir);
 		say(line);
 		setup.settings.mode = REGION_MODE_FLIGHT;
 		return;
 	}
-	make_directories(dir);
-	text_format(setup.trace, sizeof(setup.trace), "%s/r%s-%.200s-%llu-%llu.ringside", dir,
-		    identity->rank, identity->host, (unsigned long long)identity->pid,
-		    (unsigned long long)identity->start_ticks);
+	make_absolute(dir, sizeof(dir));
+	make_directories(dir, setup.settings.group);
+	choose_trace_name(dir);
 }
 
-/* An absolute path: readers may stand elsewhere. */
-static void make_trace_path_absolute(void)
+/* Every record still passes the region; none reaches a file. */
+static void go_without_trace(unsigned int interface)
 {
-	char here[512], path[768];
-
-	if (setup.trace[0] == '\0' || setup.trace[0] == '/' || getcwd(here, sizeof(here)) == NULL)
-		return;
-	if (text_format(path, sizeof(path), "%s/%s", here, setup.trace))
-		text_copy(setup.trace, sizeof(setup.trace), path);
+	setup.settings.mode = REGION_MODE_FLIGHT;
+	setup.trace[0] = '\0';
+	recorder.is_full = 0;
+	recorder.region.header->mode = REGION_MODE_FLIGHT;
+	write_info(interface);
 }
 
-static void start_trace(void)
+static void start_trace(unsigned int interface)
 {
-	unsigned int mode = setup.settings.group == (gid_t)-1 ? 0600 : 0640;
 	char line[1024];
 	enum status status;
 
 	if (setup.trace[0] == '\0')
 		return;
-	status = drain_start(setup.trace, mode, setup.settings.quota);
+	status = drain_start(setup.trace, setup.settings.group, setup.settings.quota);
 	if (status == OK)
 		return;
 	text_format(line, sizeof(line),
 		    "ringside: %.700s cannot be written (%s); recording without trace file\n",
 		    setup.trace, status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	say(line);
-	/* Every record still passes the region; none reaches a file. */
-	recorder.region.header->mode = REGION_MODE_FLIGHT;
+	go_without_trace(interface);
 }
 
 static uint64_t make_salt(void)
@@ -285,7 +333,7 @@ static void set_up_process(unsigned int interface)
 	if (setup.settings.is_disabled)
 		return;
 	identity_read(&setup.identity, setup.settings.job);
-	setup.choice = mask_choose(interface, &setup.settings);
+	setup.choice = mask_choose(interface, &setup.settings, mask_free_shm_bytes());
 	recorder.salt = make_salt();
 	recorder.pid = (int32_t)getpid();
 	if (!make_region() || !make_private_tables()) {
@@ -293,14 +341,13 @@ static void set_up_process(unsigned int interface)
 		return;
 	}
 	choose_trace_path();
-	make_trace_path_absolute();
 	clock_source_init(&recorder.clock, setup.early);
 	fill_header(interface);
 	write_info(interface);
 	recorder.is_full = setup.settings.mode == REGION_MODE_FULL;
-	if (pthread_atfork(NULL, NULL, after_fork_in_child) != 0)
+	if (!setup.is_guarded)
 		return;
-	start_trace();
+	start_trace(interface);
 	region_publish(&recorder.region);
 	store_release(&recorder.is_on, 1);
 }
@@ -310,16 +357,19 @@ static void log_settings(const struct comm_start *start)
 	if (start->log == NULL || setup.is_logged)
 		return;
 	setup.is_logged = true;
-	start->log(ABI_LOG_INFO, ABI_LOG_SUBSYSTEM_INIT | ABI_LOG_SUBSYSTEM_PROFILE, "ringside", 0,
-		   "Ringside %s: mode %s, region %s (%s%s%s), trace %s, kernel events %s (%s), "
-		   "events 0x%x, job %s",
-		   RINGSIDE_VERSION, op_mode_name(recorder.region.header->mode),
-		   recorder.region.path[0] != '\0' ? recorder.region.path : "none",
-		   region_kind_name(recorder.region.kind),
-		   recorder.region.reason[0] != '\0' ? ": " : "", recorder.region.reason,
-		   setup.trace[0] != '\0' ? setup.trace : "none",
-		   setup.choice.has_kernel ? "on" : "off", setup.choice.kernel_reason,
-		   (unsigned int)setup.choice.mask, setup.identity.job);
+	start->log(
+		ABI_LOG_INFO, ABI_LOG_SUBSYSTEM_INIT | ABI_LOG_SUBSYSTEM_PROFILE, "ringside", 0,
+		"Ringside %s: mode %s, region %s (%s%s%s), trace %s, buffer %llu KiB, quota %llu "
+		"MiB, kernel events %s (%s), events 0x%x, job %s",
+		RINGSIDE_VERSION, op_mode_name(recorder.region.header->mode),
+		recorder.region.path[0] != '\0' ? recorder.region.path : "none",
+		region_kind_name(recorder.region.kind),
+		recorder.region.reason[0] != '\0' ? ": " : "", recorder.region.reason,
+		setup.trace[0] != '\0' ? setup.trace : "none",
+		(unsigned long long)setup.settings.buffer >> 10,
+		(unsigned long long)setup.settings.quota >> 20,
+		setup.choice.has_kernel ? "on" : "off", setup.choice.kernel_reason,
+		(unsigned int)setup.choice.mask, setup.identity.job);
 }
 
 /* What a communicator that is gone left in shared tables makes room, but its sums stay. */
@@ -338,7 +388,11 @@ static void forget_comm(uint32_t id)
 		if (key >> 40 != (id & 0xffffff) || key <= SLOT_FORGOTTEN)
 			continue;
 		to = record_total_find(key & UINT64_C(0xffffffffff));
-		target = to != NULL ? &to->count : &recorder.region.totals[0].count;
+		to = to != NULL ? to : &recorder.region.totals[0];
+		if (load_relaxed(&from->max_ns) > load_relaxed(&to->max_ns))
+			store_relaxed(&to->max_ns, from->max_ns);
+		store_relaxed(&from->max_ns, 0);
+		target = &to->count;
 		for (size_t word = 0; word < sizeof(*from) / 8 - 1; word++) {
 			add_relaxed(&target[word], load_relaxed(&source[word]));
 			store_relaxed(&source[word], 0);
@@ -348,7 +402,7 @@ static void forget_comm(uint32_t id)
 }
 
 /* A free slot, else that of the communicator that ended first. comm_count: none. */
-static uint32_t choose_comm_slot(void)
+static uint32_t choose_comm_slot(bool must_be_saved)
 {
 	uint32_t best = recorder.region.comm_count;
 
@@ -357,7 +411,8 @@ static uint32_t choose_comm_slot(void)
 
 		if (!region_slot_is_used(comm->word))
 			return i;
-		if (!(comm->word & COMM_ENDED) || !drain_has_comm(i, comm->info.id))
+		if (!(comm->word & COMM_ENDED) ||
+		    (must_be_saved && !drain_has_comm(i, comm->info.id)))
 			continue;
 		if (best == recorder.region.comm_count ||
 		    comm->info.finalize_ns < recorder.region.comms[best].info.finalize_ns)
@@ -366,62 +421,109 @@ static uint32_t choose_comm_slot(void)
 	return best;
 }
 
+/* The trace file should know all of a communicator before its slot goes to another one. When the disk
+ * does not let it, operations are worth more than a description. */
+static uint32_t take_comm_slot(void)
+{
+	uint32_t slot = choose_comm_slot(true);
+
+	if (slot == recorder.region.comm_count) {
+		drain_save_comms();
+		slot = choose_comm_slot(true);
+	}
+	return slot != recorder.region.comm_count ? slot : choose_comm_slot(false);
+}
+
+/* What other communicators learned about the same GPU's clock is a start. */
+static void inherit_gpu_offset(struct comm_info *info)
+{
+	for (uint32_t i = 0; i < recorder.region.comm_count && info->gpu_uuid[0] != '\0'; i++) {
+		const struct comm_info *other = &recorder.region.comms[i].info;
+		uint64_t at = load_relaxed(&other->gpu_offset_at_ns);
+
+		if (at > info->gpu_offset_at_ns && strcmp(other->gpu_uuid, info->gpu_uuid) == 0) {
+			info->gpu_offset_ns = load_relaxed(&other->gpu_offset_ns);
+			info->gpu_offset_at_ns = at;
+		}
+	}
+}
+
 static void fill_comm(struct region_comm *comm, const struct comm_start *start, int mask)
 {
-	uint64_t word = comm->word;
+	struct region_comm made = { .word = comm->word };
+	uint32_t generation = REGION_GENERATION(made.word);
 
-	memset((char *)comm + sizeof(comm->word), 0, sizeof(*comm) - sizeof(comm->word));
-	comm->info.id = (uint32_t)++recorder.region.header->comms_made;
-	comm->info.interface = start->interface;
-	comm->info.hash = start->hash;
-	comm->info.rank = start->rank;
-	comm->info.nranks = start->nranks;
-	comm->info.nnodes = start->nnodes;
-	comm->info.init_ns = recorder_now();
-	comm->info.mask = (uint32_t)mask;
-	identity_comm_name(&comm->info, start->name);
-	identity_gpu(&comm->info);
+	/* R3: nobody takes the old owner's description, half overwritten, for whole. Pairs with the
+	 * acquire fence of whoever copies the slot. */
+	if (region_slot_is_used(made.word))
+		store_relaxed(&comm->word, (uint64_t)(generation + 1) << 32);
+	fence_release();
+	made.info.id = (uint32_t)++recorder.region.header->comms_made;
+	made.info.interface = start->interface;
+	made.info.hash = start->hash;
+	made.info.rank = start->rank;
+	made.info.nranks = start->nranks > 0 ? start->nranks : 0;
+	made.info.nnodes = start->nnodes > 0 ? start->nnodes : 0;
+	made.info.init_ns = recorder_now();
+	made.info.mask = (uint32_t)mask;
+	identity_comm_name(&made.info, start->name);
+	identity_gpu(&made.info);
+	inherit_gpu_offset(&made.info);
+	words_copy(&comm->reserved, &made.reserved, sizeof(made) / sizeof(uint64_t) - 1);
 	/* Pairs with the acquire in the trace thread. */
-	store_release(&comm->word, (uint64_t)((REGION_GENERATION(word) + 1) | 1) << 32);
+	store_release(&comm->word, (uint64_t)((generation + 1) | 1) << 32);
+}
+
+/* Children of the slot's last owner may still come by: they follow `shared`, which never changes. */
+static void begin_comm_state(struct comm_state *state, uint32_t slot, bool expects_children)
+{
+	struct comm_state fresh = { .expects_children = expects_children,
+				    .live_hint = slot * 16,
+				    .proxy_hint = slot * 64 };
+
+	words_copy((uint64_t *)(void *)state + 1, (uint64_t *)(void *)&fresh + 1,
+		   sizeof(fresh) / sizeof(uint64_t) - 1);
 }
 
 static void *begin_comm(const struct comm_start *start, int mask)
 {
-	uint32_t slot = choose_comm_slot();
+	uint32_t slot = take_comm_slot();
 	struct region_comm *comm;
-	struct comm_state *state;
 
 	if (slot == recorder.region.comm_count)
 		return handle_make(HANDLE_CONTEXT, 0, slot, 0);
 	comm = &recorder.region.comms[slot];
 	if (comm->info.id != 0)
 		forget_comm(comm->info.id);
-	state = &recorder.comms[slot];
-	*state = (struct comm_state){ .shared = comm };
-	state->live_hint = slot * 16;
-	state->proxy_hint = slot * 64;
-	state->expects_children = mask & ABI_KERNEL_CH || start->nnodes != 1;
+	begin_comm_state(&recorder.comms[slot], slot,
+			 mask & ABI_KERNEL_CH || (mask & ABI_PROXY_OP && start->nnodes != 1));
 	fill_comm(comm, start, mask);
 	return handle_make(HANDLE_CONTEXT, REGION_GENERATION(comm->word), slot, 0);
+}
+
+/* Another copy of NCCL in this process may speak another version. */
+static int mask_for(unsigned int interface)
+{
+	if (interface == recorder.region.header->interface)
+		return setup.choice.mask;
+	return mask_choose(interface, &setup.settings, mask_free_shm_bytes()).mask;
 }
 
 void setup_comm(void **context, int *mask, const struct comm_start *start)
 {
 	int saved_errno = errno;
 	void *made = handle_ignored();
+	struct quiet quiet;
 	int wanted = 0;
 
 	pthread_mutex_lock(&setup.lock);
-	if (!setup.is_done)
+	if (!setup.is_done) {
+		quiet_begin(&quiet);
 		set_up_process(start->interface);
+		quiet_end(&quiet);
+	}
 	if (load_relaxed(&recorder.is_on)) {
-		/* Another copy of NCCL in this process may speak another version. */
-		wanted =
-			start->interface == recorder.region.header->interface ? setup.choice.mask
-									      : mask_choose(
-											start->interface,
-											&setup.settings)
-											.mask;
+		wanted = mask_for(start->interface);
 		made = begin_comm(start, wanted);
 		log_settings(start);
 	}
@@ -441,7 +543,7 @@ static void retire_all(uint32_t comm_id)
 		uint64_t word = load_acquire(&live->word);
 
 		if (region_slot_is_used(word) && !(word & LIVE_RETIRING) &&
-		    (comm_id == 0 || live->op.comm == comm_id))
+		    (comm_id == 0 || load_relaxed(&live->op.comm) == comm_id))
 			live_retire(live, REGION_GENERATION(word) & HANDLE_GENERATION_MASK, true);
 	}
 }
@@ -457,6 +559,7 @@ void setup_comm_end(void *context)
 	comm = hot_comm(context);
 	if (comm != NULL) {
 		retire_all(comm->shared->info.id);
+		hot_proxy_forget(comm->shared->info.id);
 		store_relaxed(&comm->shared->info.finalize_ns, recorder_now());
 		or_relaxed(&comm->shared->info.flags, COMM_FLAG_FINALIZED);
 		/* Its context is unknown from now on. */
@@ -470,9 +573,12 @@ void setup_comm_end(void *context)
 __attribute__((destructor)) static void end_process(void)
 {
 	struct clock_anchor anchor;
+	struct quiet quiet;
 
-	if (setup.is_forked || !load_relaxed(&recorder.is_on))
+	/* The pid: there are ways to fork that tell nobody. */
+	if (setup.is_forked || !load_relaxed(&recorder.is_on) || getpid() != recorder.pid)
 		return;
+	quiet_begin(&quiet);
 	store_relaxed(&recorder.is_over, 1);
 	store_relaxed(&recorder.is_on, 0);
 	retire_all(0);
@@ -481,4 +587,5 @@ __attribute__((destructor)) static void end_process(void)
 	store_relaxed(&recorder.region.header->last_anchor.wall_ns, anchor.wall_ns);
 	drain_finish();
 	store_release(&recorder.region.header->ended_ns, recorder_now());
+	quiet_end(&quiet);
 }
