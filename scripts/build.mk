@@ -1,32 +1,83 @@
-# Building: rules only, no lists.
+# Building and installing: rules only, no lists.
 
-$(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c $< -o $@
-
+TOOL := $(BUILD)/ringside
+PLUGIN := $(BUILD)/libnccl-profiler-ringside.so
+TAPE := $(if $(TAPE_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
 LIBRARY := $(BUILD)/libringside.a
 SIM_LIBRARY := $(BUILD)/libsim.a
 
+# A line per file; V=1 shows the commands.
+quiet = $(if $(V),,@echo "  $(1) $@";)
+
+# Objects are kept, also those that only lead to a test.
+.SECONDARY:
+
+.PHONY: all plugin
+all: $(TOOL) $(PLUGIN) $(TAPE) ## build the tool and the plugin
+plugin: $(PLUGIN) ## build the plugin alone: needs a C compiler and libc, nothing else
+
+# Objects depend on what they were compiled with: changed flags rebuild, the same flags do not.
+FLAGS := $(CC) $(ALL_CFLAGS) $(LDFLAGS)
+.PHONY: FORCE
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
+		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# One section per function: what is not used is dropped, and scripts/check-hot-path sees which
+# function calls which. Sanitizers bring symbols of their own, so the floor is for real builds.
+PLUGIN_CFLAGS := -ffunction-sections -fdata-sections \
+	$(if $(SANITIZE),,-O3 -include src/base/glibc_floor.h)
+
+$(BUILD)/plugin/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c $< -o $@
+
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
-	rm -f $@ && ar rcs $@ $^
-
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
-	rm -f $@ && ar rcs $@ $^
+$(LIBRARY) $(SIM_LIBRARY):
+	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
-# -z nodelete: NCCL unloads the plugin while our thread may still run.
-$(PLUGIN): $(call objects,$(PLUGIN_SOURCES)) src/capture/exports.map
-	$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--no-undefined \
-		-Wl,--version-script=src/capture/exports.map -Wl,-soname,$(notdir $@) \
-		-o $@ $(filter %.o,$^) -lpthread -ldl
+# nodelete: NCCL unloads the plugin while our thread may still run.
+# libpthread.so.0 and libdl.so.2: see src/base/glibc_floor.h.
+PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections \
+	-Wl,--version-script=src/capture/exports.map \
+	$(if $(SANITIZE),,-Wl,--no-undefined)
+PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 \
+	-Wl,--pop-state
+
+$(PLUGIN): $(call plugin_objects,$(PLUGIN_SOURCES))
+$(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
+$(PLUGIN) $(TAPE): src/capture/exports.map
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) -Wl,-soname,$(notdir $@) \
+		-o $@ $(filter %.o,$^) $(PLUGIN_LIBS)
+
+PROGRAM_LIBS := -lpthread -ldl -lm
 
 $(TOOL): $(call objects,$(CLI_SOURCES)) $(SIM_LIBRARY) $(LIBRARY)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
-TAPE_RECORDER := $(if $(TAPE_RECORDER_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
-ifneq ($(TAPE_RECORDER),)
-$(TAPE_RECORDER): $(call objects,$(TAPE_RECORDER_SOURCES)) $(call objects,$(wildcard src/base/*.c src/op/*.c))
-	$(CC) -shared $(CFLAGS) $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined \
-		-Wl,--version-script=src/capture/exports.map -o $@ $(filter %.o,$^) -lpthread -ldl
+.PHONY: install
+install: all ## install to prefix (default /usr/local), below DESTDIR when given
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
+	install -m 755 $(TOOL) $(DESTDIR)$(bindir)/
+	install -m 755 $(PLUGIN) $(TAPE) $(DESTDIR)$(libdir)/
+	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
+ifneq ($(MAN_PAGES),)
+	install -d $(DESTDIR)$(mandir)/man1
+	install -m 644 $(MAN_PAGES) $(DESTDIR)$(mandir)/man1/
 endif
+ifneq ($(EXAMPLES),)
+	install -d $(DESTDIR)$(docdir)/examples
+	install -m 644 $(EXAMPLES) $(DESTDIR)$(docdir)/examples/
+endif
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

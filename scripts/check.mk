@@ -1,11 +1,125 @@
-# Testing. A test is a program that prints TAP: tests/test_*.c, or an executable script tests/*.t.
+# Lint, tests, benchmarks, demo. A test is a program that prints TAP:
+#
+#	tests/test_*.c            unit tests: make check, also under ASan+UBSan; those with threads under TSan
+#	tests/*.t, tests/*/*.t    scripts (executable): make check; tests/lint/*.t: make lint
+#	tests/long_*.c            stress and soak: make check-long
+#	tests/long/*.t            the same as scripts
+#	tests/*_plugin.c          a small plugin for a test: $BUILD/tests/*_plugin.so
+#	fuzz/fuzz_*.c             LLVMFuzzerTestOneInput(): a few inputs in make check, LONG_SECONDS each in check-long
+#
+# Scripts find what was built through $BUILD, an absolute path.
 
-TESTS_C := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c))
+LONG_SECONDS ?= 60
+# A test that takes longer hangs, and is ended.
+TEST_SECONDS ?= 180
+LONG_TEST_SECONDS ?= 3600
+JOBS := $(shell nproc)
+# As many jobs as there are processors, unless -j was given.
+SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
+prove = BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) \
+	HARNESS_RULESFILE=tests/testrules.yml \
+	prove -j$(JOBS) --failures --comments --exec 'timeout $(1)'
+
+binaries = $(patsubst %.c,$(2)/%,$(1))
+TESTS := $(call binaries,$(TEST_SOURCES),$(BUILD))
+LONG_TESTS := $(call binaries,$(LONG_TEST_SOURCES),$(BUILD))
+FUZZERS := $(call binaries,$(FUZZ_SOURCES),$(BUILD))
+BENCHES := $(call binaries,$(BENCH_SOURCES),$(BUILD))
+SMALL_PLUGINS := $(patsubst %.c,$(BUILD)/%.so,$(SMALL_PLUGIN_SOURCES))
+
+LINT_SCRIPTS := $(wildcard tests/lint/*.t)
+LONG_SCRIPTS := $(wildcard tests/long/*.t)
+TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gpu/*.t), \
+	$(wildcard tests/*.t tests/*/*.t))
+# What can race: tests that start threads themselves or play a job.
+RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) /dev/null)
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(call objects,$(filter src/capture/%,$(PLUGIN_SOURCES))) $(SIM_LIBRARY) $(LIBRARY)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
+CAPTURE_OBJECTS := $(call objects,$(filter src/capture/%,$(PLUGIN_SOURCES)))
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+
+# Jobs that load the plugin as it is, and who looks at them: see tests/process/process.sh.
+PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))
+$(BENCHES) $(PROCESSES): $(BUILD)/%: $(BUILD)/%.o $(SIM_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+
+$(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
+	@mkdir -p $(@D)
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
+
+# One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
+FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(LIBRARY) \
+		$(filter %.o,$(FUZZ_ENGINE))
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
+
+.PHONY: tests race-tests long-tests fuzzers benches
+tests: $(TESTS) $(SMALL_PLUGINS) $(PROCESSES)
+race-tests: $(call binaries,$(RACE_SOURCES),$(BUILD)) $(SMALL_PLUGINS)
+long-tests: $(LONG_TESTS) $(SMALL_PLUGINS)
+benches: $(BENCHES) $(SMALL_PLUGINS)
+fuzzers: $(FUZZERS)
+
+# The same sources once more under sanitizers, each in a directory of its own.
+ASAN := $(BUILD)/asan
+TSAN := $(BUILD)/tsan
+asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='-O1 -g'
+tsan_make = $(SUBMAKE) BUILD=$(TSAN) SANITIZE=thread CFLAGS='-O1 -g'
+libfuzzer_make = $(SUBMAKE) BUILD=$(BUILD)/libfuzzer CC=clang CFLAGS='-O1 -g' \
+	SANITIZE=address,undefined,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
+export ASAN_OPTIONS ?= detect_leaks=1:abort_on_error=0
+export UBSAN_OPTIONS ?= print_stacktrace=1
+export TSAN_OPTIONS ?= halt_on_error=1
+
+.PHONY: check
+check: ## everything a commit must pass: sets itself up, builds, lints, tests; no GPU, no root
+	@scripts/install-deps check
+	@$(SUBMAKE) DEVELOPER=1 check-built
+
+.PHONY: check-built
+check-built: all tests benches
+	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang all
+	@$(asan_make) tests fuzzers
+	@$(tsan_make) race-tests
+	@$(call prove,$(TEST_SECONDS)) $(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call binaries,$(TEST_SOURCES),$(ASAN)) \
+		$(call binaries,$(RACE_SOURCES),$(TSAN))
 
 .PHONY: check-unit
-check-unit: $(TESTS_C)
-	prove -j2 --exec '' $(TESTS_C)
+check-unit: $(TESTS) ## the unit tests alone
+	$(call prove,$(TEST_SECONDS)) $(TESTS)
+
+.PHONY: lint
+lint: all ## format, layers, hot path, exports, glibc floor, headers, sizes, documents
+	@scripts/install-deps check
+	@$(call prove,$(TEST_SECONDS)) $(LINT_SCRIPTS)
+
+.PHONY: check-long
+check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (default 60)
+	@scripts/install-deps check
+	@$(SUBMAKE) DEVELOPER=1 all tests long-tests
+	@$(asan_make) all tests long-tests fuzzers
+	@$(tsan_make) all tests long-tests fuzzers
+	@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+		clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null; then $(libfuzzer_make) fuzzers; fi
+	@$(call prove,$(LONG_TEST_SECONDS)) $(LONG_TESTS) $(LONG_SCRIPTS) \
+		$(call binaries,$(TEST_SOURCES) $(LONG_TEST_SOURCES),$(ASAN)) \
+		$(call binaries,$(TEST_SOURCES) $(LONG_TEST_SOURCES),$(TSAN))
+
+.PHONY: check-gpu
+check-gpu: all ## with real NCCL on one GPU
+	BUILD=$(abspath $(BUILD)) tests/gpu/run
+
+.PHONY: bench
+bench: all benches ## what recording costs, against a plugin that does nothing
+	BUILD=$(abspath $(BUILD)) bench/run
+
+.PHONY: demo
+demo: ## a simulated job of eight ranks with a slow link, recorded and shown
+	@scripts/install-deps build
+	@$(SUBMAKE) all
+	@scripts/demo $(BUILD)
+
+.PHONY: format
+format: ## let clang-format lay out all C files
+	scripts/check-format --fix

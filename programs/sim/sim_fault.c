@@ -1,0 +1,249 @@
+#include "programs/sim/sim_fault.h"
+
+#include <string.h>
+
+#include "base/attributes.h"
+#include "base/text.h"
+#include "programs/sim/sim_parse.h"
+#include "programs/sim/sim_role.h"
+
+enum fault_key {
+	KEY_RANK = 1u << 0,
+	KEY_FROM = 1u << 1,
+	KEY_TO = 1u << 2,
+	KEY_FACTOR = 1u << 3,
+	KEY_COMM = 1u << 4,
+	KEY_WHAT = 1u << 5,
+	KEY_AT = 1u << 6,
+	KEY_UNTIL = 1u << 7,
+};
+
+static const char *const key_names[] = { "rank", "from", "to", "factor",
+					 "comm", "what", "at", "until" };
+
+static const struct {
+	struct sim_fault_page page;
+	unsigned int allowed;
+	unsigned int needed;
+	uint64_t factor_permille; /* when none is given */
+} kinds[SIM_FAULT_KINDS] = {
+	[SIM_FAULT_NONE] = { { "none", "", "Nothing goes wrong." }, KEY_AT, 0, 0 },
+	[SIM_SLOW_RANK] = { { "slow-rank", "rank=R[,factor=F][,at=T][,until=T]",
+			      "Rank R computes F times slower (1.5), as a throttled GPU does. It "
+			      "comes "
+			      "late to every collective and waits least in it; all others wait for "
+			      "it." },
+			    KEY_RANK | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			    KEY_RANK,
+			    1500 },
+	[SIM_SLOW_LINK] = { { "slow-link", "from=A,to=B[,factor=F][,at=T][,until=T]",
+			      "What rank A sends to rank B takes F times as long (4). Collectives "
+			      "whose "
+			      "ring or tree goes from A to B slow down for everybody, in one "
+			      "channel: A's "
+			      "sends stay on the wire, B waits for data." },
+			    KEY_FROM | KEY_TO | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			    KEY_FROM | KEY_TO,
+			    4000 },
+	[SIM_DEGRADED_NETWORK] = { { "degraded-network", "[factor=F][,at=T][,until=T]",
+				     "All links between nodes have 1/F of their bandwidth (2). "
+				     "Links "
+				     "within nodes stay as they are." },
+				   KEY_FACTOR | KEY_AT | KEY_UNTIL,
+				   0,
+				   2000 },
+	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T]",
+				  "Rank R stops before its next call (on communicator NAME), as in "
+				  "a data "
+				  "loader that does not return. The others wait inside that "
+				  "operation." },
+				KEY_RANK | KEY_COMM | KEY_AT,
+				KEY_RANK,
+				0 },
+	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,at=T]",
+			       "What rank R sends over the network from then on is never "
+			       "completed: R's "
+			       "transfers stay on the wire, its peers wait for data, everybody "
+			       "hangs." },
+			     KEY_RANK | KEY_AT,
+			     KEY_RANK,
+			     0 },
+	[SIM_MISMATCH] = { { "mismatch", "rank=R[,what=count|function][,comm=NAME][,at=T]",
+			     "Rank R makes one collective call with half the count, or another "
+			     "function, "
+			     "than the others. With another function all hang in that call; with "
+			     "half the "
+			     "count R leaves it early and hangs in its next one." },
+			   KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
+			   KEY_RANK,
+			   0 },
+	[SIM_KILL] = { { "kill", "rank=R[,at=T]",
+			 "Rank R's process gets SIGKILL. Its recording ends there; the others wait "
+			 "for "
+			 "it." },
+		       KEY_RANK | KEY_AT,
+		       KEY_RANK,
+		       0 },
+};
+
+const struct sim_fault_page *sim_fault_page(enum sim_fault_kind kind)
+{
+	return (unsigned int)kind < SIM_FAULT_KINDS ? &kinds[kind].page : NULL;
+}
+
+bool sim_fault_hangs(const struct sim_fault *fault)
+{
+	return fault->kind >= SIM_NEVER_ARRIVES;
+}
+
+static enum status find_kind(const char *name, size_t length, enum sim_fault_kind *kind, char *why,
+			     size_t size)
+{
+	size_t used;
+
+	for (int i = 0; i < SIM_FAULT_KINDS; i++)
+		if (strlen(kinds[i].page.name) == length &&
+		    memcmp(kinds[i].page.name, name, length) == 0) {
+			*kind = (enum sim_fault_kind)i;
+			return OK;
+		}
+	text_format(why, size, "there is no fault '%.*s'; there are", (int)length, name);
+	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
+		used = strlen(why);
+		text_format(why + used, size - used, "%s %s", i ? "," : "", kinds[i].page.name);
+	}
+	return ERR_UNKNOWN;
+}
+
+static enum status set_number(const char *text, int *number)
+{
+	int64_t value;
+	enum status status = text_number(text, 0, INT32_MAX, &value);
+
+	if (status == OK)
+		*number = (int)value;
+	return status;
+}
+
+static enum status set_what(struct sim_fault *fault, const char *text)
+{
+	if (strcmp(text, "count") != 0 && strcmp(text, "function") != 0)
+		return ERR_UNKNOWN;
+	fault->what = text[0] == 'c' ? SIM_MISMATCH_COUNT : SIM_MISMATCH_FUNCTION;
+	return OK;
+}
+
+static enum status set_key(struct sim_fault *fault, enum fault_key key, const char *value)
+{
+	switch (key) {
+	case KEY_RANK:
+		return set_number(value, &fault->rank);
+	case KEY_FROM:
+		return set_number(value, &fault->from);
+	case KEY_TO:
+		return set_number(value, &fault->to);
+	case KEY_FACTOR:
+		return sim_parse_permille(value, 1000, &fault->factor_permille);
+	case KEY_COMM:
+		fault->role = sim_role_find(value);
+		return fault->role == -1 ? ERR_UNKNOWN : OK;
+	case KEY_WHAT:
+		return set_what(fault, value);
+	case KEY_AT:
+		fault->has_at = true;
+		return sim_parse_duration(value, &fault->at_ns);
+	case KEY_UNTIL:
+		return sim_parse_duration(value, &fault->until_ns);
+	}
+	return ERR_UNKNOWN;
+}
+
+static const char *wanted(enum fault_key key)
+{
+	switch (key) {
+	case KEY_FACTOR:
+		return "a factor of 1 or more, like 1.5";
+	case KEY_COMM:
+		return "world, tp, pp, dp or ep";
+	case KEY_WHAT:
+		return "count or function";
+	case KEY_AT:
+	case KEY_UNTIL:
+		return "a time, like 30s or 500ms";
+	default:
+		return "the number of a rank";
+	}
+}
+
+/* One "key=value" of `length` bytes. */
+static enum status parse_pair(struct sim_fault *fault, const char *text, size_t length,
+			      unsigned int *seen, char *why, size_t size)
+{
+	const struct sim_fault_page *page = &kinds[fault->kind].page;
+	const char *equals = memchr(text, '=', length);
+	size_t key_length = equals ? (size_t)(equals - text) : length;
+	char value[64];
+
+	for (unsigned int i = 0; i < ARRAY_LENGTH(key_names); i++) {
+		enum fault_key key = (enum fault_key)(1u << i);
+
+		if (strlen(key_names[i]) != key_length ||
+		    memcmp(key_names[i], text, key_length) != 0 ||
+		    !(kinds[fault->kind].allowed & key))
+			continue;
+		text_format(value, sizeof(value), "%.*s",
+			    (int)(equals ? length - key_length - 1 : 0), equals ? equals + 1 : "");
+		*seen |= key;
+		if (set_key(fault, key, value) == OK)
+			return OK;
+		text_format(why, size, "fault %s: '%s=%s' must be %s", page->name, key_names[i],
+			    value, wanted(key));
+		return ERR_RANGE;
+	}
+	text_format(why, size, "fault %s has no key '%.*s'; it takes %s", page->name,
+		    (int)key_length, text, page->keys[0] ? page->keys : "none");
+	return ERR_UNKNOWN;
+}
+
+static enum status check(const struct sim_fault *fault, unsigned int seen, char *why, size_t size)
+{
+	unsigned int missing = kinds[fault->kind].needed & ~seen;
+
+	if (missing != 0) {
+		text_format(why, size, "fault %s needs %s=; it takes %s",
+			    kinds[fault->kind].page.name, key_names[__builtin_ctz(missing)],
+			    kinds[fault->kind].page.keys);
+		return ERR_FORMAT;
+	}
+	if (fault->kind == SIM_SLOW_LINK && fault->from == fault->to) {
+		text_format(why, size, "fault slow-link: from and to are the same rank, %d",
+			    fault->from);
+		return ERR_RANGE;
+	}
+	return OK;
+}
+
+enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why, size_t size)
+{
+	size_t length = strcspn(text, ":");
+	struct sim_fault made = { .role = -1, .until_ns = UINT64_MAX };
+	unsigned int seen = 0;
+	enum status status = find_kind(text, length, &made.kind, why, size);
+
+	if (status != OK)
+		return status;
+	made.factor_permille = kinds[made.kind].factor_permille;
+	text += length;
+	while (*text != '\0' && text[1] != '\0') {
+		text++;
+		length = strcspn(text, ",");
+		status = parse_pair(&made, text, length, &seen, why, size);
+		if (status != OK)
+			return status;
+		text += length;
+	}
+	status = check(&made, seen, why, size);
+	if (status == OK)
+		*fault = made;
+	return status;
+}

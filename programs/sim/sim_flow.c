@@ -1,0 +1,303 @@
+/*
+ * How far the data got before it stopped. Around a ring, edge i goes from the rank at position i to
+ * the next one, and its steps e[i] are as many as these rules let through:
+ *
+ *	a kernel that does not run sends nothing; one that stopped, no more than by then
+ *	e[i] <= e[i - 1] + 1	what a rank sends on it must have received, but for its own data
+ *	e[i] <= e[i + 1] + 15	what a rank cannot send on fills its send and receive buffers
+ *	e[i] <= 8		into a rank that has posted its receives and whose kernel does not run
+ *	e[i] <= 0		into a rank that has not posted any
+ *	e[i] <= where it stuck	for a stuck send
+ *
+ * Which of the rules holds an edge back tells its state: the sender waits for its GPU, for its peer
+ * or for the network; the receiver for data or for its GPU.
+ */
+#include "programs/sim/sim_flow.h"
+
+#include <stdlib.h>
+
+#include "programs/sim/sim_random.h"
+#include "programs/sim/sim_waits.h"
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+bool sim_flow_is_oldest(const struct sim_engine *engine, const struct sim_launch *launch)
+{
+	const struct sim_launch *at = engine->ranks[launch->rank].first_open;
+
+	while (at != launch && at->role != launch->role)
+		at = at->next_of_rank;
+	return at == launch;
+}
+
+/* `rank` is the job's. */
+static enum sim_presence presence_of(const struct sim_engine *engine, const struct sim_call *call,
+				     int rank)
+{
+	uint64_t killed_ns = sim_job_killed_ns(engine->job, rank);
+
+	if (call == NULL || (killed_ns <= engine->end_ns &&
+			     (call->launch->start_ns == 0 || call->launch->start_ns > killed_ns)))
+		return SIM_ABSENT;
+	if (killed_ns <= engine->end_ns)
+		return SIM_LEFT;
+	if (call->launch->start_ns != 0)
+		return call->is_odd_one ? SIM_LEFT : SIM_RUNNING;
+	return sim_flow_is_oldest(engine, call->launch) ? SIM_POSTED : SIM_QUEUED;
+}
+
+/* A rank of a meeting; a rank whose call is gone from a broken one left it early. */
+enum sim_presence sim_flow_presence(const struct sim_engine *engine,
+				    const struct sim_meeting *meeting, int seat)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	int rank = meeting->is_pair ? (seat ? meeting->to : meeting->from) : seat;
+
+	if (meeting->is_broken && meeting->calls[seat] == NULL)
+		return SIM_LEFT;
+	return presence_of(engine, meeting->calls[seat], comm->ranks[rank]);
+}
+
+static bool is_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting, int from,
+		     int to)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+
+	return meeting->is_broken &&
+	       sim_job_fault(engine->job, SIM_STUCK_SEND, comm->ranks[from], engine->end_ns) &&
+	       (sim_comm_is_network(comm, from, to) || engine->job->options.nodes == 1);
+}
+
+/* How many steps are done where something stops in the middle: the same for all who ask. */
+static uint32_t stop_step(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			  const struct sim_plan *plan, int rank)
+{
+	const struct sim_call *call = meeting->calls[rank];
+
+	if (call == NULL) /* it left after its half */
+		return plan->steps / 2;
+	if (call->is_odd_one)
+		return plan->steps > 1;
+	return (uint32_t)sim_random_below(plan->steps, engine->job->options.seed, 6,
+					  meeting->match);
+}
+
+/* The most that edge `from` -> `to` lets through by itself. */
+static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			   const struct sim_plan *plan, int from, int to)
+{
+	enum sim_presence sender = sim_flow_presence(engine, meeting, from);
+	enum sim_presence receiver = sim_flow_presence(engine, meeting, to);
+	uint32_t limit = plan->steps;
+
+	if (!sim_waits_has_hop(plan, from, to))
+		return limit;
+	if (sender < SIM_RUNNING || receiver < SIM_POSTED)
+		return 0;
+	if (receiver == SIM_POSTED)
+		limit = least(limit, SIM_WINDOW);
+	if (sender == SIM_LEFT)
+		limit = least(limit, stop_step(engine, meeting, plan, from));
+	if (receiver == SIM_LEFT)
+		limit = least(limit, stop_step(engine, meeting, plan, to));
+	if (is_stuck(engine, meeting, from, to))
+		limit = least(limit, stop_step(engine, meeting, plan, from));
+	return limit;
+}
+
+/* One rule of the ring both ways; true when something changed. */
+static bool sweep(const struct sim_engine *engine, const struct sim_meeting *meeting,
+		  const struct sim_plan *plan, int channel, uint32_t *e)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const int *ring = comm->ring + (size_t)channel * (size_t)comm->nranks;
+	int n = comm->nranks;
+	bool has_changed = false;
+
+	for (int i = 0; i < 2 * n; i++) {
+		int at = i % n, before = (at + n - 1) % n;
+		uint32_t limit = e[before] + 1;
+
+		if (sim_waits_has_hop(plan, ring[before], ring[at]) && e[at] > limit) {
+			e[at] = limit;
+			has_changed = true;
+		}
+	}
+	for (int i = 2 * n; i-- > 0;) {
+		int at = i % n, behind = (at + 1) % n;
+		uint32_t limit =
+			e[behind] == plan->steps ? plan->steps : e[behind] + 2 * SIM_WINDOW - 1;
+
+		if (sim_waits_has_hop(plan, ring[behind], ring[(behind + 1) % n]) &&
+		    e[at] > limit) {
+			e[at] = limit;
+			has_changed = true;
+		}
+	}
+	return has_changed;
+}
+
+/* Steps done on every edge of a channel's ring. */
+static void work_out_ring(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			  const struct sim_plan *plan, int channel, uint32_t *e)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	size_t n = (size_t)comm->nranks;
+	const int *ring = comm->ring + (size_t)channel * n;
+
+	for (size_t i = 0; i < n; i++)
+		e[i] = edge_limit(engine, meeting, plan, ring[i], ring[(i + 1) % n]);
+	while (sweep(engine, meeting, plan, channel, e))
+		;
+}
+
+/* Does what a node's leader sends towards the top get there? */
+static bool is_sum_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			 int channel, int node)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+
+	return node > 0 && is_stuck(engine, meeting, sim_comm_leader(comm, channel, node),
+				    sim_comm_leader(comm, channel, (node - 1) / 2));
+}
+
+/*
+ * In a channel's tree: ready[node] is 1 when the node's sum can go up, that is when all its ranks run
+ * and all sums from below have come. ready[nnodes] is 1 when everything went up and down again.
+ */
+static void work_out_tree(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			  int channel, uint32_t *ready)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	int top = sim_comm_leader(comm, channel, 0);
+
+	for (int node = comm->nnodes; node-- > 0;) {
+		ready[node] = 1;
+		for (int rank = comm->node_first[node]; rank < comm->node_first[node + 1]; rank++)
+			if (sim_flow_presence(engine, meeting, rank) != SIM_RUNNING)
+				ready[node] = 0;
+		for (int child = 2 * node + 1; child <= 2 * node + 2; child++)
+			if (child < comm->nnodes &&
+			    (!ready[child] || is_sum_stuck(engine, meeting, channel, child)))
+				ready[node] = 0;
+	}
+	ready[comm->nnodes] =
+		ready[0] && !is_stuck(engine, meeting, top, sim_comm_leader(comm, channel, 1));
+}
+
+/* One row per channel. */
+static size_t row_of(const struct sim_comm *comm, int channel)
+{
+	return (size_t)channel * ((size_t)comm->nranks + 1);
+}
+
+enum status sim_flow_work_out(const struct sim_engine *engine, struct sim_meeting *meeting,
+			      const struct sim_plan *plan)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+
+	meeting->progress = malloc(row_of(comm, SIM_CHANNELS_MAX) * sizeof(uint32_t));
+	if (meeting->progress == NULL)
+		return ERR_NO_SPACE;
+	for (int channel = 0; channel < plan->channels; channel++) {
+		uint32_t *row = meeting->progress + row_of(comm, channel);
+
+		if (plan->algorithm == OP_RING)
+			work_out_ring(engine, meeting, plan, channel, row);
+		else
+			work_out_tree(engine, meeting, channel, row);
+	}
+	return OK;
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static struct sim_flow ring_flow(const struct sim_engine *engine, const struct sim_meeting *meeting,
+				 const struct sim_plan *plan, int channel, int from, int to)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	size_t n = (size_t)comm->nranks, row = (size_t)channel * n;
+	size_t at = (size_t)comm->position[row + (size_t)from];
+	const uint32_t *e = meeting->progress + row_of(comm, channel);
+	uint32_t before = e[(at + n - 1) % n], behind = e[(at + 1) % n];
+	struct sim_flow flow = { .steps = plan->steps,
+				 .arrived = e[at],
+				 .sender = sim_flow_presence(engine, meeting, from),
+				 .receiver = sim_flow_presence(engine, meeting, to),
+				 .is_stuck = is_stuck(engine, meeting, from, to) };
+
+	flow.is_starved = sim_waits_has_hop(plan, comm->ring[row + (at + n - 1) % n], from) &&
+			  e[at] == before + 1;
+	flow.consumed = e[at];
+	if (flow.receiver < SIM_RUNNING)
+		flow.consumed = 0;
+	else if (behind < plan->steps &&
+		 sim_waits_has_hop(plan, to, comm->ring[row + (at + 2) % n]))
+		flow.consumed = least(e[at], behind + SIM_WINDOW - 1);
+	return flow;
+}
+
+static struct sim_flow tree_flow(const struct sim_engine *engine, const struct sim_meeting *meeting,
+				 const struct sim_plan *plan, int channel, int from, int to)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const uint32_t *ready = meeting->progress + row_of(comm, channel);
+	struct sim_flow flow = { .steps = plan->steps,
+				 .sender = sim_flow_presence(engine, meeting, from),
+				 .receiver = sim_flow_presence(engine, meeting, to) };
+	int node = comm->nodes[from];
+	bool is_up = node > 0 && (node - 1) / 2 == comm->nodes[to];
+
+	/* Down comes only what the top has. */
+	flow.is_starved = !ready[node] || (!is_up && node > 0);
+	flow.is_stuck = !flow.is_starved && is_stuck(engine, meeting, from, to);
+	if (ready[comm->nnodes])
+		flow.arrived = plan->steps;
+	else if (flow.is_stuck)
+		flow.arrived = stop_step(engine, meeting, plan, from);
+	else if (!flow.is_starved && flow.receiver >= SIM_POSTED)
+		flow.arrived = least(plan->steps, SIM_WINDOW);
+	flow.consumed = flow.receiver >= SIM_RUNNING ? flow.arrived : 0;
+	return flow;
+}
+
+struct sim_flow sim_flow_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			      const struct sim_plan *plan)
+{
+	struct sim_flow flow = { .steps = plan->steps,
+				 .sender = sim_flow_presence(engine, meeting, 0),
+				 .receiver = sim_flow_presence(engine, meeting, 1),
+				 .is_stuck =
+					 is_stuck(engine, meeting, meeting->from, meeting->to) };
+
+	/* The last step stays open: a Send ends when its Recv does. */
+	if (flow.sender == SIM_RUNNING && flow.receiver >= SIM_POSTED)
+		flow.arrived = least(plan->steps - 1, SIM_WINDOW);
+	if (flow.is_stuck || flow.sender == SIM_LEFT)
+		flow.arrived = 0;
+	flow.consumed = flow.receiver >= SIM_RUNNING ? flow.arrived : 0;
+	return flow;
+}
+
+struct sim_flow sim_flow_edge(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			      const struct sim_plan *plan, int channel, int from, int to)
+{
+	return plan->algorithm == OP_RING ? ring_flow(engine, meeting, plan, channel, from, to)
+					  : tree_flow(engine, meeting, plan, channel, from, to);
+}
+
+bool sim_flow_is_channel_over(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			      const struct sim_plan *plan, int channel, int rank)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const uint32_t *row = meeting->progress + row_of(comm, channel);
+	size_t n = (size_t)comm->nranks;
+	size_t at = (size_t)comm->position[(size_t)channel * n + (size_t)rank];
+
+	if (plan->algorithm == OP_TREE)
+		return row[comm->nnodes] == 1;
+	return row[at] == plan->steps && row[(at + n - 1) % n] == plan->steps;
+}

@@ -1,0 +1,198 @@
+#include "programs/sim/sim_score.h"
+
+#include <stdlib.h>
+
+#include "programs/sim/sim_engine.h"
+#include "programs/sim/sim_stall.h"
+
+enum {
+	STEPS_MAX = 8,	  /* played per connection: a thread has to wake up for each */
+	SEND_NET = 2,	  /* place of the network among a send's waits */
+	SMALL_SHARE = 32, /* of a step's life, for what takes no time worth showing */
+};
+
+uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps)
+{
+	uint32_t window = steps < SIM_WINDOW ? steps : SIM_WINDOW;
+
+	return duration_ns / (steps + window - 1);
+}
+
+/* How long a step of this connection stays in each state, in real time. */
+static void set_waits(struct host_edge *to, const struct sim_play *play,
+		      const struct sim_edge *edge)
+{
+	uint64_t sum = edge->wait_ns[0] + edge->wait_ns[1] + edge->wait_ns[2];
+	uint64_t window = play->steps < SIM_WINDOW ? play->steps : SIM_WINDOW;
+	uint64_t life_ns = window * sim_score_period(play->duration_ns, play->steps);
+	uint64_t small_ns = life_ns / SMALL_SHARE + 1;
+
+	if (edge->is_send) {
+		/* What is not on the wire is waited for, before the step is ready. */
+		to->wait_ns[2] =
+			sum ? life_ns * (edge->wait_ns[SEND_NET] / 1000) / (sum / 1000 + 1) : 0;
+		to->wait_ns[2] += small_ns;
+		to->wait_ns[1] = 0;
+		to->wait_ns[0] = small_ns;
+	} else {
+		to->wait_ns[0] = life_ns - 2 * (life_ns / SMALL_SHARE);
+		to->wait_ns[1] = life_ns / SMALL_SHARE;
+		to->wait_ns[2] = life_ns / SMALL_SHARE;
+	}
+}
+
+/* The host has room for a few connections per call; a tree of many channels has more, and then every
+ * channel gets the same ones. */
+static void set_edges(struct sim_play *play, const struct sim_outcome *outcome)
+{
+	bool is_each = outcome->edge_count <= HOST_EDGES;
+
+	for (int i = 0; i < outcome->edge_count && play->edge_count < HOST_EDGES; i++) {
+		const struct sim_edge *edge = &outcome->edges[i];
+		struct host_edge *to = &play->edges[play->edge_count];
+
+		if (!is_each && edge->channel != outcome->edges[0].channel)
+			break;
+		*to = (struct host_edge){ .peer = edge->peer, .is_send = edge->is_send };
+		if (is_each)
+			to->channel_plus_1 = (uint16_t)(edge->channel - play->first_channel + 1);
+		set_waits(to, play, edge);
+		play->edge_count++;
+		if (outcome->is_over || !edge->is_send || edge->open == 0 ||
+		    edge->state != SEND_NET)
+			continue;
+		play->stuck = HOST_STUCK_SEND_NET;
+		play->stuck_step = (uint32_t)((uint64_t)edge->done * play->steps / edge->steps);
+	}
+}
+
+static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
+{
+	const struct sim_call *call = outcome->call;
+	const struct sim_launch *launch = call->launch;
+	bool is_pair = call->peer != OP_NOBODY;
+	uint64_t bytes = outcome->step_bytes * outcome->steps;
+
+	*play = (struct sim_play){
+		.launch = launch->index,
+		.number = call->number,
+		.match = call->match,
+		.count = call->count,
+		.issue_ns = call->issue_ns,
+		.start_ns = launch->start_ns,
+		.begin_ns = outcome->is_over ? outcome->begin_ns : 0,
+		.end_ns = outcome->is_over ? outcome->end_ns : 0,
+		.steps = outcome->steps < STEPS_MAX ? outcome->steps : STEPS_MAX,
+		.peer = call->peer,
+		.root = call->root,
+		.role = (uint8_t)launch->role,
+		.function = call->function,
+		.datatype = call->datatype,
+		.algorithm = outcome->algorithm ? outcome->algorithm : OP_RING,
+		.protocol = outcome->protocol ? outcome->protocol : OP_SIMPLE,
+		.first_channel = is_pair ? call->channel : 0,
+		.channels = outcome->channels,
+	};
+	if (play->steps == 0)
+		play->steps = 1;
+	play->step_bytes = (uint32_t)(bytes / play->steps);
+	/* A broadcast can end before its last rank has come. */
+	if (outcome->is_over && play->end_ns > play->begin_ns)
+		play->duration_ns = play->end_ns - play->begin_ns;
+	set_edges(play, outcome);
+	/* Its own data moves until the network takes no more. */
+	if (play->stuck != HOST_STUCK_NONE) {
+		play->begin_ns = outcome->begin_ns ? outcome->begin_ns : launch->start_ns;
+		play->duration_ns = 1000000;
+	}
+}
+
+enum status sim_score_add(struct sim_score *score, const struct sim_outcome *outcome)
+{
+	struct sim_score_rank *rank = &score->ranks[outcome->call->launch->rank];
+
+	if (rank->count == rank->room) {
+		size_t room = rank->room ? 2 * rank->room : 256;
+		struct sim_play *grown = realloc(rank->plays, room * sizeof(*grown));
+
+		if (grown == NULL)
+			return ERR_NO_SPACE;
+		rank->plays = grown;
+		rank->room = room;
+	}
+	fill_play(&rank->plays[rank->count++], outcome);
+	return OK;
+}
+
+static enum status add_open_calls(struct sim_score *score, struct sim_engine *engine, int rank)
+{
+	enum status status = OK;
+
+	for (struct sim_launch *launch = engine->ranks[rank].first_open; launch && status == OK;
+	     launch = launch->next_of_rank) {
+		for (struct sim_call *call = launch->calls; call && status == OK;
+		     call = call->next) {
+			struct sim_outcome outcome;
+
+			status = sim_stall_outcome(engine, call, &outcome);
+			if (status == OK)
+				status = sim_score_add(score, &outcome);
+		}
+	}
+	return status;
+}
+
+static int compare_plays(const void *a, const void *b)
+{
+	const struct sim_play *first = a, *second = b;
+
+	if (first->launch != second->launch)
+		return first->launch < second->launch ? -1 : 1;
+	return first->number < second->number ? -1 : first->number > second->number;
+}
+
+static void finish(struct sim_score *score, const struct sim_engine *engine)
+{
+	score->end_ns = engine->end_ns;
+	score->still_ns = engine->latest_ns;
+	score->iterations = engine->ranks[0].iteration;
+	score->is_hung = engine->is_hung;
+	for (int i = 0; i < score->world; i++) {
+		struct sim_score_rank *rank = &score->ranks[i];
+
+		rank->end = engine->ranks[i].end;
+		qsort(rank->plays, rank->count, sizeof(*rank->plays), compare_plays);
+	}
+}
+
+enum status sim_score_init(struct sim_score *score, const struct sim_job *job)
+{
+	struct sim_engine engine;
+	enum status status;
+
+	*score = (struct sim_score){ .world = job->world };
+	score->ranks = calloc((size_t)job->world, sizeof(*score->ranks));
+	if (score->ranks == NULL)
+		return ERR_NO_SPACE;
+	status = sim_engine_init(&engine, job, NULL);
+	engine.score = score;
+	if (status == OK)
+		status = sim_engine_run(&engine);
+	for (int rank = 0; rank < job->world && status == OK; rank++)
+		if (engine.ranks[rank].end != SIM_FINISHED)
+			status = add_open_calls(score, &engine, rank);
+	if (status == OK)
+		finish(score, &engine);
+	sim_engine_release(&engine);
+	if (status != OK)
+		sim_score_release(score);
+	return status;
+}
+
+void sim_score_release(struct sim_score *score)
+{
+	for (int i = 0; score->ranks && i < score->world; i++)
+		free(score->ranks[i].plays);
+	free(score->ranks);
+	*score = (struct sim_score){ 0 };
+}

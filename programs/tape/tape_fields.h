@@ -1,0 +1,25 @@
+/*
+ * The words behind "START ... rank=R" for what a version has of its own. False: none of these, the
+ * event is one that all versions share.
+ */
+#ifndef TAPE_FIELDS_H
+#define TAPE_FIELDS_H
+
+#include "abi/abi_v1.h"
+#include "abi/abi_v2.h"
+#include "abi/abi_v3.h"
+#include "abi/abi_v4.h"
+#include "abi/abi_v5.h"
+#include "abi/abi_v6.h"
+#include "abi/abi_v7.h"
+#include "programs/tape/tape_write.h"
+
+bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d);
+bool tape_fields_v2(struct tape_text *text, const struct abi_descr_v2 *d);
+bool tape_fields_v3(struct tape_text *text, const struct abi_descr_v3 *d);
+bool tape_fields_v4(struct tape_text *text, const struct abi_descr_v4 *d);
+bool tape_fields_v5(struct tape_text *text, const struct abi_descr_v5 *d);
+bool tape_fields_v6(struct tape_text *text, const struct abi_descr_v6 *d);
+bool tape_fields_v7(struct tape_text *text, const struct abi_descr_v7 *d);
+
+#endif

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Compares src/abi with NCCL's own headers, where NCCL_HOME points at a tree that has some: NCCL's
+# sources, or the nccl/ folder of one of its example plugins. Nothing of them is kept here.
+#
+#	NCCL_HOME=/path/to/nccl tests/abi/genuine_headers.t
+. "$(dirname "$0")/../tap.sh"
+
+CC=${CC:-cc}
+flags=(-std=gnu11 -D_GNU_SOURCE -Isrc -I.)
+
+# The pairs of a list of genuine_fields.h, as "ours theirs" lines.
+pairs() { # list
+	printf '#include "tests/abi/genuine_fields.h"\n#define F(o, t) [o t]\n%s(F)\n' "$1" |
+		$CC "${flags[@]}" -E -P -x c - | grep -oE '\[[^]]*\]' | tr -d '[]'
+}
+
+# What our own headers pin by ABI_AT is what is compared: nobody can forget a field here.
+for version in 1 2 3 4 5 6 7; do
+	pinned=$(sed -n "s/^ABI_AT(struct abi_descr_v$version, \([a-z0-9_.]*\),.*/\1/p" \
+		src/abi/abi_v$version.h | sort)
+	expect_same "the comparison of version $version covers every pinned field" \
+		"$(pairs FIELDS_$version | awk '$1 != "type" { print $1 }' | sort)" "$pinned"
+done
+expect_same "the comparison covers every number" "$(pairs NUMBERS | awk '{ print $1 }' | sort)" \
+	"$(grep -oE '^	ABI_[A-Z0-9_]+ =' src/abi/abi_common.h | tr -d '\t =' | sort)"
+
+if [ -z "${NCCL_HOME:-}" ]; then
+	tap_line ok "compare with NCCL's headers # SKIP NCCL_HOME is not set" ""
+	tap_done
+fi
+
+# A file that includes NCCL's headers by their one entry, and stands in for what they leave to others.
+prelude() { # entry-header
+	local dir
+	dir=$(dirname "$1")
+	echo '#include <stdbool.h>'
+	echo '#include <stddef.h>'
+	echo '#include <stdint.h>'
+	echo '#include <sys/types.h>'
+	echo 'typedef pid_t ncclPid_t;'
+	[ ! -e "$dir/err.h" ] || echo "#include \"$dir/err.h\""
+	grep -rqs '} *ncclResult_t;' "$dir" || echo 'typedef int ncclResult_t;'
+	grep -rqs 'ncclDebugLogger_t)(' "$dir" ||
+		echo 'typedef void (*ncclDebugLogger_t)(int, unsigned long, const char *, int, const char *, ...);'
+	echo "#include \"$1\""
+}
+
+# NCCL's headers ask for <cstdint> and for its own os.h: empty ones do.
+mkdir -p "$tap_scratch/stand-ins"
+touch "$tap_scratch/stand-ins/cstdint" "$tap_scratch/stand-ins/os.h"
+flags+=(-idirafter "$tap_scratch/stand-ins")
+
+versions_in() { # prelude-file
+	$CC "${flags[@]}" -E -P "$1" | grep -oE 'ncclProfilerEventDescr_v[0-9]+_t *;' |
+		grep -oE '[0-9]+' | sort -nu
+}
+
+compare() { # entry-header version
+	local text
+	prelude "$1" >"$tap_scratch/genuine.h"
+	text=$($CC "${flags[@]}" -E -P "$tap_scratch/genuine.h") || return
+	pairs NUMBERS | while read -r ours theirs; do
+		! grep -qw "$theirs" <<<"$text" || echo "NUMBER($ours, $theirs)"
+	done >"$tap_scratch/genuine_numbers.h"
+	$CC "${flags[@]}" -I"$tap_scratch" -DVERSION="$2" -w -fsyntax-only \
+		-include "$tap_scratch/genuine.h" tests/abi/genuine_compare.c
+}
+
+mapfile -t entries < <(find -L "$NCCL_HOME" -maxdepth 5 \
+	\( -name nccl_profiler.h -o -path '*/nccl/profiler.h' \) 2>/dev/null | sort)
+if [ ${#entries[@]} -eq 0 ]; then
+	tap_line ok "compare with NCCL's headers # SKIP no profiler headers below NCCL_HOME" ""
+fi
+
+for entry in "${entries[@]}"; do
+	name=${entry#"$NCCL_HOME"/}
+	prelude "$entry" >"$tap_scratch/genuine.h"
+	mapfile -t versions < <(versions_in "$tap_scratch/genuine.h")
+	if [ ${#versions[@]} -eq 0 ]; then
+		tap_line "not ok" "$name declares an interface" "no descriptor was found in it"
+	fi
+	for version in "${versions[@]}"; do
+		if [ "$version" -gt 7 ]; then
+			echo "# $name has version $version, which src/abi does not know: see docs/HACKING.md"
+		else
+			expect_ok "version $version is as $name has it" compare "$entry" "$version"
+		fi
+	done
+done
+
+# Can the comparison fail? Move one field in a copy, and see.
+if [ ${#entries[@]} -gt 0 ]; then
+	cp -rL "$(dirname "${entries[0]}")" "$tap_scratch/moved"
+	chmod -R u+w "$tap_scratch/moved"
+	grep -rl 'int nSteps;' "$tap_scratch/moved" |
+		xargs sed -i -e 's/int nSteps;/int TURNED;/' -e 's/int chunkSize;/int nSteps;/' \
+			-e 's/int TURNED;/int chunkSize;/'
+	expect_complaint "a field that moved is found" "proxy_op.steps is not where NCCL has proxyOp.nSteps" \
+		compare "$tap_scratch/moved/$(basename "${entries[0]}")" "${versions[0]:-1}"
+fi
+tap_done

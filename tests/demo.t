@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# The demo runs, ends by itself, and says what it should.
+. "$(dirname "$0")/tap.sh"
+
+expect_ok "the demo succeeds" sh -c "scripts/demo '$BUILD' >'$tap_scratch/said' 2>&1 || { cat '$tap_scratch/said'; exit 1; }"
+expect_ok "it saw all eight ranks alive" sh -c "[ \$(grep -c ' alive ' '$tap_scratch/said') -eq 8 ]"
+expect_ok "nothing is missing" grep -q "nothing is missing: 8 processes" "$tap_scratch/said"
+expect_ok "it names the slow link" grep -q "the link out of rank 3 is slow" "$tap_scratch/said"
+expect_complaint "it fails loudly without a build" "run .make. first" scripts/demo "$tap_scratch/nothing"
+tap_done

@@ -1,0 +1,102 @@
+/* How calls follow each other: each waited for, back to back, or from a CUDA graph. */
+#include "driver.h"
+
+#include <time.h>
+
+#include <cuda_runtime.h>
+
+static void pause_ms(int ms)
+{
+	struct timespec time = { ms / 1000, (long)(ms % 1000) * 1000 * 1000 };
+
+	if (ms > 0)
+		nanosleep(&time, NULL);
+}
+
+static uint64_t events_ns(struct job *job)
+{
+	float ms = 0;
+
+	must_cuda(cudaEventElapsedTime(&ms, job->before, job->after), "cudaEventElapsedTime");
+	return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+}
+
+void style_sync(struct job *job, const struct kind *kind, const struct shape *shape, int calls,
+		int gap_ms)
+{
+	for (int i = 0; i < calls; i++) {
+		size_t first = job->call_count;
+		uint64_t begin_ns, issued_ns, end_ns;
+
+		must_cuda(cudaEventRecord(job->before, job->stream), "cudaEventRecord");
+		begin_ns = now_ns();
+		kind->issue(job, shape);
+		issued_ns = now_ns();
+		must_cuda(cudaEventRecord(job->after, job->stream), "cudaEventRecord");
+		must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
+		end_ns = now_ns();
+		log_times(job, first, begin_ns, end_ns, issued_ns - begin_ns, events_ns(job));
+		pause_ms(gap_ms);
+	}
+}
+
+void style_burst(struct job *job, const struct kind *kind, const struct shape *shape, int calls)
+{
+	size_t first = job->call_count;
+	uint64_t begin_ns, issued_ns, end_ns;
+
+	begin_ns = now_ns();
+	for (int i = 0; i < calls; i++)
+		kind->issue(job, shape);
+	issued_ns = now_ns();
+	must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
+	end_ns = now_ns();
+	log_times(job, first, begin_ns, end_ns, (issued_ns - begin_ns) / (uint64_t)calls, 0);
+}
+
+/* The calls are issued into a graph and do not run: that is for style_replay(). */
+cudaGraphExec_t style_capture(struct job *job, const struct kind *kind, const struct shape *shape,
+			      int calls, size_t *first, size_t *count)
+{
+	cudaGraphExec_t executable;
+	cudaGraph_t graph;
+	uint64_t begin_ns = now_ns();
+
+	*first = job->call_count;
+	must_cuda(cudaStreamBeginCapture(job->stream, cudaStreamCaptureModeThreadLocal),
+		  "cudaStreamBeginCapture");
+	job->is_capturing = 1;
+	for (int i = 0; i < calls; i++)
+		kind->issue(job, shape);
+	job->is_capturing = 0;
+	must_cuda(cudaStreamEndCapture(job->stream, &graph), "cudaStreamEndCapture");
+	must_cuda(cudaGraphInstantiateWithFlags(&executable, graph, 0), "cudaGraphInstantiate");
+	must_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+	*count = job->call_count - *first;
+	log_times(job, *first, begin_ns, now_ns(), 0, 0);
+	return executable;
+}
+
+void style_replay(struct job *job, cudaGraphExec_t graph, size_t first, size_t count, int replays,
+		  int is_synchronised, int gap_ms)
+{
+	uint64_t begin_ns = now_ns();
+
+	for (int i = 0; i < replays; i++) {
+		if (is_synchronised)
+			begin_ns = now_ns();
+		must_cuda(cudaEventRecord(job->before, job->stream), "cudaEventRecord");
+		must_cuda(cudaGraphLaunch(graph, job->stream), "cudaGraphLaunch");
+		must_cuda(cudaEventRecord(job->after, job->stream), "cudaEventRecord");
+		if (!is_synchronised)
+			continue;
+		must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
+		log_replay(job, first, count, begin_ns, now_ns(), events_ns(job));
+		pause_ms(gap_ms);
+	}
+	if (is_synchronised)
+		return;
+	must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
+	for (int i = 0; i < replays; i++)
+		log_replay(job, first, count, begin_ns, now_ns(), 0);
+}

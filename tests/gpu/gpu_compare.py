@@ -1,0 +1,365 @@
+"""What was issued against what was recorded, for one rank and across ranks. No files, no processes:
+everything here is tested without a GPU by test_compare.py."""
+
+from collections import Counter, defaultdict
+import json
+from statistics import median
+
+from gpu_fields import DATATYPE_UNKNOWN, SOURCES_TIMED
+
+# A stamp is somebody else's when it is this far outside its call. Calls that are to be told apart
+# are 25 ms apart; the GPU's clock wanders by less than a millisecond against the host's.
+STAMP_SLACK_NS = 5_000_000
+COLLECTIVES = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}
+PROBLEMS_SHOWN = 12
+
+
+class Issued:
+    """A rank's own account of what it issued, from issued-RANK.jsonl."""
+
+    def __init__(self, text):
+        self.rank = self.ranks = self.pid = self.nccl = None
+        self.comms, self.calls, self.replays = {}, [], []
+        self.is_complete = False
+        for line in text.splitlines():
+            self._take(json.loads(line))
+        self.calls.sort(key=lambda call: call["index"])
+
+    def _take(self, fields):
+        kind = fields["line"]
+        if kind == "rank":
+            self.rank, self.ranks = fields["rank"], fields["ranks"]
+            self.pid, self.nccl = fields["pid"], fields["nccl"]
+        elif kind == "comm":
+            self.comms[fields["comm"]] = fields
+        elif kind == "call":
+            self.calls.append(fields)
+        elif kind == "replay":
+            self.replays.append(fields)
+        elif kind == "end":
+            self.is_complete = fields["calls"] == len(self.calls)
+
+
+class Row:
+    """One case and style on one rank."""
+
+    def __init__(self):
+        self.issued = self.captured = self.replayed = 0
+        self.recorded = self.recorded_captured = self.recorded_replayed = 0
+        self.timed = self.gpu_timed = self.untrusted = self.lost = 0
+        self.functions = Counter()
+        self.problems = []
+
+    @property
+    def is_complete(self):
+        return (not self.problems and self.issued == self.recorded
+                and self.captured == self.recorded_captured
+                and self.replayed == self.recorded_replayed)
+
+    def take(self, record):
+        """Count a record into the row."""
+        self.recorded_captured += record.is_captured and not record.is_replay
+        self.recorded_replayed += record.is_replay
+        self.recorded += not record.is_captured and not record.is_replay
+        self.timed += record.time_source in SOURCES_TIMED
+        self.gpu_timed += record.is_gpu_timed
+        self.untrusted += record.is_untrusted
+
+    def as_dict(self):
+        fields = {name: value for name, value in vars(self).items() if name != "functions"}
+        fields["functions"] = dict(self.functions)
+        fields["problems"] = self.problems[:PROBLEMS_SHOWN]
+        return fields
+
+
+class Pair:
+    """A record beside the call or launch it belongs to."""
+
+    __slots__ = ("call", "record", "begin_ns", "end_ns", "event_ns", "is_replay")
+
+    def __init__(self, call, record, launch=None):
+        times = launch or call
+        self.call, self.record, self.is_replay = call, record, launch is not None
+        self.begin_ns, self.end_ns = times["begin_ns"], times["end_ns"]
+        self.event_ns = 0 if launch else times["event_ns"]
+
+
+class RankResult:
+    """The comparison of one rank: rows by (kind, style), pairs for the times."""
+
+    def __init__(self, issued, records):
+        self.issued = issued
+        self.rows = defaultdict(Row)
+        self.pairs = []
+        self.problems = []
+        self.clock_offset_ns = None
+        self.ratios = []
+        if not issued.is_complete:
+            self.problems.append("the rank did not get to its end")
+        _rank_compare(self, [r for r in records if r.pid == issued.pid])
+
+
+def _row_of(result, call):
+    return result.rows[call["kind"], call["style"]]
+
+
+def _comms_join(result, records):
+    """Records by the driver's number of the communicator: by name, else by order of creation."""
+    by_comm = defaultdict(list)
+    for record in records:
+        by_comm[record.comm].append(record)
+    names = {comm: own[0].comm_name for comm, own in by_comm.items()}
+    joined = {}
+    left = sorted(by_comm)
+    for order, comm in sorted(result.issued.comms.items()):
+        named = [c for c in left if names[c] == comm["name"]]
+        found = named[0] if named else (order if order in left and not names[order] else None)
+        if found is None:
+            continue
+        left.remove(found)
+        joined[order] = sorted(by_comm[found], key=lambda r: r.number)
+    for comm in left:
+        result.problems.append("%d records on communicator %s (%r), which the driver did not make"
+                               % (len(by_comm[comm]), comm, names[comm]))
+    return joined
+
+
+def _difference(call, record):
+    """What a record says that its call did not: a list of short texts."""
+    wrong = []
+    for field in ("function", "count"):
+        if getattr(record, field) != call[field]:
+            wrong.append("%s %s is recorded as %s" % (field, call[field], getattr(record, field)))
+    is_uint8 = call["datatype"] == "uint8"
+    if record.datatype != call["datatype"] and not (is_uint8 and
+                                                    record.datatype in DATATYPE_UNKNOWN):
+        wrong.append("datatype %s is recorded as %s" % (call["datatype"], record.datatype))
+    # NCCL says "Unknown" for uint8: then no number, or the right one.
+    if record.bytes != call["bytes"] and not (is_uint8 and record.bytes is None):
+        wrong.append("bytes %s are recorded as %s" % (call["bytes"], record.bytes))
+    # NCCL tells the peer when the transfer is enqueued: for a captured one that is at its replays.
+    is_peer_told = not call["captured"] or (record.peer is not None and record.peer >= 0)
+    if call["peer"] >= 0 and is_peer_told and record.peer != call["peer"]:
+        wrong.append("peer %s is recorded as %s" % (call["peer"], record.peer))
+    if call["root"] >= 0 and record.root != call["root"]:
+        wrong.append("root %s is recorded as %s" % (call["root"], record.root))
+    if bool(call["captured"]) != record.is_captured:
+        wrong.append("captured %d is recorded in state %s" % (call["captured"], record.state))
+    return wrong
+
+
+def _counts_problem(calls, records):
+    wanted = Counter(call["function"] for call in calls)
+    got = Counter(record.function for record in records)
+    return ", ".join("%s: issued %d, recorded %d" % (name, wanted[name], got[name])
+                     for name in sorted(set(wanted) | set(got)) if wanted[name] != got[name])
+
+
+def _calls_compare(result, calls, records):
+    """Eager and captured calls of one communicator, in the order in which they were made."""
+    if len(calls) != len(records):
+        problem = _counts_problem(calls, records)
+        for row in {id(_row_of(result, c)): _row_of(result, c) for c in calls}.values():
+            row.problems.append("on its communicator: " + problem)
+        if not calls:
+            result.problems.append("records on a communicator that was not used: " + problem)
+    for call, record in zip(calls, records):
+        row = _row_of(result, call)
+        row.take(record)
+        wrong = _difference(call, record)
+        if wrong:
+            row.problems.append("call %d: %s" % (call["index"], "; ".join(wrong)))
+        result.pairs.append(Pair(call, record))
+    return {call["index"]: record for call, record in zip(calls, records)}
+
+
+def _launches_of(issued, comm):
+    """For every captured call of the communicator, the launches of its graph, in order."""
+    launches = defaultdict(list)
+    for replay in issued.replays:
+        for index in range(replay["first"], replay["first"] + replay["calls"]):
+            if issued.calls[index]["comm"] == comm:
+                launches[index].append(replay)
+    return launches
+
+
+def _replays_compare(result, launches, records, record_of):
+    """Replays by the captured call that they name."""
+    by_captured = defaultdict(list)
+    for record in records:
+        by_captured[record.captured_number].append(record)
+    for index, own in sorted(launches.items()):
+        call = result.issued.calls[index]
+        row = _row_of(result, call)
+        row.replayed += len(own)
+        captured = record_of.get(index)
+        found = by_captured.pop(captured.number, []) if captured else []
+        for record in found:
+            row.take(record)
+        if len(found) != len(own) or any(r.function != call["function"] for r in found):
+            row.problems.append("call %d was replayed %d times, recorded %d times (%s)" % (
+                index, len(own), len(found), dict(Counter(r.function for r in found))))
+        result.pairs += [Pair(call, r, launch) for r, launch in zip(found, own)]
+    for number, left in by_captured.items():
+        result.problems.append("%d replays of operation %s, which was not captured (%s)" % (
+            len(left), number, dict(Counter(r.function for r in left))))
+
+
+def _numbers_check(result, order, records):
+    numbers = [record.number for record in records]
+    if numbers != list(range(1, len(numbers) + 1)):
+        result.problems.append("operation numbers on communicator %d are not 1..%d without a gap"
+                               % (order, len(numbers)))
+
+
+def _rank_compare(result, records):
+    issued = result.issued
+    for call in issued.calls:
+        row = _row_of(result, call)
+        row.captured += bool(call["captured"])
+        row.issued += not call["captured"]
+        row.functions[call["function"]] += 1
+    joined = _comms_join(result, records)
+    for order, comm in sorted(issued.comms.items()):
+        own = joined.get(order, [])
+        calls = [call for call in issued.calls if call["comm"] == order]
+        record_of = _calls_compare(result, calls, [r for r in own if not r.is_replay])
+        _replays_compare(result, _launches_of(issued, order), [r for r in own if r.is_replay],
+                         record_of)
+        _numbers_check(result, order, own)
+        _identity_check(result, comm, own)
+    _stamps_check(result)
+    _durations_check(result)
+
+
+def _identity_check(result, comm, records):
+    if not records:
+        return
+    first = records[0]
+    if first.comm_hash is None:
+        result.problems.append("%s: the recording does not know its communicator" % comm["name"])
+        return
+    if (first.comm_rank, first.comm_ranks) != (comm["rank"], comm["ranks"]):
+        result.problems.append("%s is rank %s of %s, recorded as rank %s of %s" % (
+            comm["name"], comm["rank"], comm["ranks"], first.comm_rank, first.comm_ranks))
+
+
+def _clock_offset(pairs):
+    """GPU's clock minus the host's, from synchronised calls that nothing had disturbed yet."""
+    offsets = [p.record.gpu_stop_ns - p.end_ns for p in pairs
+               if p.record.is_gpu_timed and p.record.gpu_stop_ns and not p.is_replay
+               and p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed")]
+    return median(offsets) if offsets else None
+
+
+def _stamps_check(result):
+    """A time from the GPU's stamps must lie inside its own call."""
+    result.clock_offset_ns = offset = _clock_offset(result.pairs)
+    for pair in result.pairs:
+        record = pair.record
+        if not record.is_gpu_timed:
+            continue
+        row = _row_of(result, pair.call)
+        what = "call %d%s" % (pair.call["index"], ", replayed" if pair.is_replay else "")
+        if record.is_untrusted:
+            row.problems.append("%s: stamps marked %s are reported as a time" % (
+                what, sorted(record.flags)))
+        if offset is None or not record.gpu_start_ns or not record.gpu_stop_ns:
+            continue
+        early = pair.begin_ns + offset - record.gpu_start_ns
+        late = record.gpu_stop_ns - pair.end_ns - offset
+        if early > STAMP_SLACK_NS or late > STAMP_SLACK_NS:
+            row.problems.append("%s: another operation's stamps are reported as a time: started "
+                                "%.1f ms before the call, stopped %.1f ms after it" % (
+                                    what, early / 1e6, late / 1e6))
+
+
+def _durations_check(result):
+    """Synchronised calls: the GPU's time against CUDA events around the call."""
+    ratios = defaultdict(list)
+    for pair in result.pairs:
+        duration = pair.record.gpu_duration_ns
+        if pair.record.is_gpu_timed and pair.event_ns and pair.call["style"] == "sync":
+            ratios[pair.call["kind"], pair.call["style"]].append(
+                (duration or 0) / pair.event_ns)
+    for key, values in sorted(ratios.items()):
+        middle = median(values)
+        result.ratios.append({"kind": key[0], "style": key[1], "calls": len(values),
+                              "median": middle, "largest": max(values)})
+        if not 0 < middle <= 1.5:
+            result.rows[key].problems.append(
+                "median of GPU time over CUDA event time is %.3f over %d calls, wanted in (0, 1.5]"
+                % (middle, len(values)))
+
+
+def call_times(result):
+    """Medians per kind, style, size and datatype: the call, the CUDA events, what was recorded."""
+    groups = defaultdict(list)
+    for pair in result.pairs:
+        call = pair.call
+        if not pair.is_replay and not call["captured"] and call["phase"] in ("", "before"):
+            groups[call["kind"], call["style"], call["bytes"], call["function"],
+                   call["datatype"]].append(pair)
+    rows = []
+    for (kind, style, size, function, datatype), pairs in sorted(groups.items()):
+        gpu = [p.record.gpu_duration_ns for p in pairs if p.record.is_gpu_timed]
+        rows.append({
+            "kind": kind, "style": style, "bytes": size, "function": function,
+            "datatype": datatype, "calls": len(pairs),
+            "host_ns": median(p.call["host_ns"] for p in pairs),
+            "event_ns": median(p.event_ns for p in pairs) or None,
+            "gpu_ns": median(gpu) if gpu else None, "gpu_timed": len(gpu)})
+    return rows
+
+
+def ranks_join(records):
+    """Do the ranks' records find each other? A list of problems."""
+    problems = []
+    by_hash = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if record.comm_hash is not None:
+            by_hash[record.comm_hash][record.comm_rank].append(record)
+    for comm_hash, ranks in by_hash.items():
+        name = "communicator %s" % comm_hash
+        for is_replay in (False, True):
+            problems += _collectives_join(name, ranks, is_replay)
+        problems += _transfers_join(name, ranks)
+    return problems
+
+
+def _collectives_join(name, ranks, is_replay):
+    wanted = None
+    what = "replayed collectives" if is_replay else "collectives"
+    for rank, records in sorted(ranks.items()):
+        own = sorted((r.match or 0, r.function or "", r.count or 0,
+                      "" if is_replay else str(r.signature))
+                     for r in records if r.function in COLLECTIVES and r.is_replay == is_replay)
+        if [entry[0] for entry in own] != list(range(1, len(own) + 1)):
+            return ["%s: match numbers of %s on rank %s are not 1..%d" % (
+                name, what, rank, len(own))]
+        if wanted is not None and own != wanted[1]:
+            at = next((i for i, (a, b) in enumerate(zip(own, wanted[1])) if a != b),
+                      min(len(own), len(wanted[1])))
+            return ["%s: %s of ranks %s and %s differ from number %d on: %s, %s" % (
+                name, what, wanted[0], rank, at + 1, wanted[1][at:at + 1], own[at:at + 1])]
+        wanted = wanted or (rank, own)
+    return []
+
+
+def _transfers_join(name, ranks):
+    sends, receives = defaultdict(list), defaultdict(list)
+    for rank, records in ranks.items():
+        for record in records:
+            if record.is_replay or record.is_captured:
+                continue
+            if record.function == "Send":
+                sends[rank, record.peer].append((record.match or 0, record.count or 0))
+            elif record.function == "Recv":
+                receives[record.peer, rank].append((record.match or 0, record.count or 0))
+    problems = []
+    for edge in sorted(set(sends) | set(receives), key=str):
+        if sorted(sends[edge]) != sorted(receives[edge]):
+            problems.append("%s: sends of rank %s to rank %s do not match the receives there: "
+                            "%d and %d" % (name, edge[0], edge[1], len(sends[edge]),
+                                           len(receives[edge])))
+    return problems

@@ -1,0 +1,145 @@
+"""The output of `ringside dump` and `ringside verify --json`, by the names this check uses.
+
+The right-hand names are the only place where the check knows the tool's fields; docs/DUMP.md is
+their specification.
+"""
+
+import json
+
+OPERATION = {
+    "pid": "pid",
+    "comm": "comm_id",
+    "comm_name": "comm_name",
+    "comm_hash": "comm_hash",
+    "comm_rank": "comm_rank",
+    "comm_ranks": "comm_ranks",
+    "number": "number",
+    "match": "match",
+    "signature": "signature",
+    "function": "function",
+    "datatype": "datatype",
+    "count": "count",
+    "bytes": "bytes",
+    "root": "root",
+    "peer": "peer",
+    "state": "state",
+    "time_source": "time_source",
+    "duration_ns": "duration_ns",
+    "gpu_start_ns": "gpu_start_ns",
+    "gpu_stop_ns": "gpu_stop_ns",
+    "flags": "flags",
+    "captured_number": "captured_number",
+    "algorithm": "algorithm",
+    "protocol": "protocol",
+}
+
+# What a line is about: other kinds of lines are details.
+KIND_FIELD, KIND_OPERATION = "record", "operation"
+# Flags after which a GPU stamp is not a time.
+UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun", "stamp_channel"}
+FLAG_REPLAY = "replay"
+STATE_CAPTURED = "captured"
+SOURCE_GPU = "kernel_gpu"
+SOURCES_TIMED = {"kernel_gpu", "proxy"}
+DATATYPE_UNKNOWN = {None, "", "Unknown", "unknown"}
+
+
+class Record:
+    """One recorded operation. A field that the tool left out is None."""
+
+    __slots__ = tuple(OPERATION)
+
+    def __init__(self, fields):
+        for ours, theirs in OPERATION.items():
+            setattr(self, ours, fields.get(theirs))
+        self.flags = set(self.flags or ())
+
+    @property
+    def is_replay(self):
+        return FLAG_REPLAY in self.flags
+
+    @property
+    def is_captured(self):
+        return self.state == STATE_CAPTURED
+
+    @property
+    def is_gpu_timed(self):
+        return self.time_source == SOURCE_GPU
+
+    @property
+    def is_untrusted(self):
+        return bool(self.flags & UNTRUSTED_FLAGS)
+
+    @property
+    def gpu_duration_ns(self):
+        if self.duration_ns is not None:
+            return self.duration_ns
+        if self.gpu_start_ns and self.gpu_stop_ns:
+            return self.gpu_stop_ns - self.gpu_start_ns
+        return None
+
+
+def read_dump(text):
+    """Records of a dump; lines that are not operations are passed over."""
+    records = []
+    for line in text.splitlines():
+        line = line.strip()
+        if not line:
+            continue
+        fields = json.loads(line)
+        if fields.get(KIND_FIELD) == KIND_OPERATION:
+            records.append(Record(fields))
+    return records
+
+
+def missing_fields(text):
+    """Which of the names above the first operation of a dump does not have."""
+    for line in text.splitlines():
+        if line.strip():
+            fields = json.loads(line)
+            if fields.get(KIND_FIELD) != KIND_OPERATION:
+                return [KIND_FIELD]
+            return sorted(name for name in OPERATION.values() if name not in fields)
+    return []
+
+
+def _processes(text):
+    try:
+        return json.loads(text).get("processes", [])
+    except ValueError:
+        return []
+
+
+def lost_operations(text):
+    """What the plugin itself counted as lost, by reason, over all processes of a verify."""
+    lost = {}
+    for process in _processes(text):
+        for reason, count in process.get("lost", {}).items():
+            lost[reason] = lost.get(reason, 0) + count
+    return lost
+
+
+def verified_counts(text):
+    """{pid: (issued, recorded or in flight, lost)} as verify has them."""
+    return {process.get("pid"): (process.get("issued"),
+                                 process.get("recorded", 0) + process.get("in_flight", 0),
+                                 process.get("lost_operations"))
+            for process in _processes(text)}
+
+
+def kernel_events(text):
+    """{"on: reason": processes}"""
+    told = {}
+    for process in _processes(text):
+        key = "%s: %s" % (process.get("kernel_events"), process.get("kernel_events_reason"))
+        told[key] = told.get(key, 0) + 1
+    return told
+
+
+def odd_events(text):
+    """What NCCL handed over that was not followed, by reason, over all processes."""
+    odd = {}
+    for process in _processes(text):
+        for reason, count in process.get("odd", {}).items():
+            odd[reason] = odd.get(reason, 0) + count
+    return odd

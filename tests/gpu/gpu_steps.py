@@ -1,0 +1,429 @@
+"""The steps of the check, in order of weight: what the budget does not allow is at the end."""
+
+import glob
+import gzip
+import json
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+
+import gpu_compare_ddp
+import gpu_overhead
+from gpu_compare import Issued, RankResult, call_times, ranks_join
+from gpu_fields import (kernel_events, lost_operations, missing_fields, odd_events, read_dump,
+                        verified_counts)
+from gpu_job import Place, Tool, environment, run_job
+from gpu_machine import HERE, Mps, clean_environment, describe, package_places
+
+JOB_LIMIT_S = 100
+# PyTorch's libraries may come slowly from a cold disk, and it says nothing meanwhile.
+TORCH_IDLE_S = 75
+# Without MPS every call takes milliseconds: fewer of them, then.
+WITHOUT_MPS = ("--big", "0", "--burst", "24", "--calls", "3", "--captured", "2", "--replays", "2")
+SESSIONS, ROUNDS = 3, 12
+SIX = "allreduce,allgather,broadcast,reduce,reducescatter,sendrecv"
+
+
+class Context:
+    """What the steps share."""
+
+    def __init__(self, options, clock, tap, build, work, shm, results_directory, gpu):
+        self.options, self.clock, self.tap = options, clock, tap
+        self.build, self.work, self.shm = build, work, shm
+        self.results_directory = results_directory
+        self.tool = Tool(os.path.join(build, "ringside"))
+        self.plugin = os.path.join(build, "libnccl-profiler-ringside.so")
+        self.tape = os.path.join(build, "libnccl-profiler-tape.so")
+        self.mps = Mps(tap.say)
+        self.nccls = []
+        self.failed_places = []
+        self.warming = None
+        self.results = {"command": " ".join(["tests/gpu/run"] + sys.argv[1:]),
+                        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                        "machine": {**describe(), **gpu}, "jobs": [], "ddp": [], "overhead": [],
+                        "overhead_samples": []}
+
+    def warm_torch(self):
+        """Get PyTorch's libraries off the disk while other things are done."""
+        if package_places("torch"):
+            self.warming = subprocess.Popen([sys.executable, "-c", "import torch"],
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.DEVNULL)
+
+    def end_warming(self):
+        if self.warming and self.warming.poll() is None:
+            self.warming.kill()
+            self.warming.wait()
+
+    def environment(self):
+        return {**clean_environment(), **self.mps.environment()}
+
+
+class Step:
+    def __init__(self, name, need_s, run):
+        self.name, self.need_s, self.run = name, need_s, run
+
+
+def _job(context, place, argv, settings, idle_s=None):
+    """Run, and tell why when it did not end well."""
+    tap = context.tap
+
+    def on_hang():
+        tap.say("the job hangs; what its ranks are in:")
+        tap.show(context.tool.now(settings))
+
+    limit_s = max(10, min(JOB_LIMIT_S, context.clock.left() - 5))
+    outcome = run_job(argv, settings, place, limit_s, on_hang, idle_s)
+    if not outcome.is_good:
+        context.failed_places.append(place.directory)
+        for name, text in {**place.read("launcher.log"), **place.read("rank-*.log")}.items():
+            tap.say(name + ":")
+            tap.show(text, 25)
+        for name, text in place.read("nccl-*.log").items():
+            tap.say(name + ":")
+            tap.show(text, 8)
+    if outcome.was_killed:
+        context.mps.restart()
+    return outcome
+
+
+def _recorded(context, name, place, mode, ranks):
+    """Records of the job's dump; complaints go out as tests."""
+    tap = context.tap
+    files = place.recorded(mode)
+    tap.ok(len(files) == ranks, "%s: %d recordings for %d ranks" % (name, len(files), ranks),
+           files + [text[-2000:] for text in list(place.read("nccl-*.log").values())[:1]])
+    if not files:
+        return []
+    text, problem = context.tool.dump(files)
+    tap.ok(problem is None, "%s: ringside dump reads all of it" % name, [str(problem)])
+    missing = missing_fields(text)
+    tap.ok(not missing, "%s: dump has the fields that are compared" % name, missing)
+    return read_dump(text)
+
+
+def _verify(context, name, place, mode):
+    """The tool's own word: nothing missing, nothing damaged. Its JSON."""
+    tap = context.tap
+    code, text, remarks = context.tool.verify(place.recorded(mode))
+    with open(os.path.join(place.directory, "verify.json"), "w", encoding="utf-8") as file:
+        file.write(text)
+    tap.ok(code == 0, "%s: ringside verify finds nothing missing" % name,
+           ["exit code %d" % code, remarks[-1000:], text[:3000]])
+    tap.say("%s: kernel events %s; odd %s; lost %s" % (name, kernel_events(text), odd_events(text),
+                                                     lost_operations(text)))
+    return text
+
+
+def _case_rows(results):
+    cases = {}
+    for result in results:
+        for key, row in result.rows.items():
+            cases.setdefault(key, []).append((result.issued.rank, row))
+    return cases
+
+
+def _together(told, most=8):
+    """What several ranks say in the same words is said once."""
+    ranks = {}
+    for rank, text in told:
+        ranks.setdefault(text, []).append(rank)
+    lines = ["rank %s: %s" % (",".join(map(str, own)), text) for text, own in ranks.items()]
+    return lines[:most] + (["and %d more" % (len(lines) - most)] if len(lines) > most else [])
+
+
+def _compare_cases(context, name, results, ranks):
+    """One test per case and style; what goes into the results."""
+    out = []
+    for (kind, style), rows in _case_rows(results).items():
+        problems = _together((rank, text) for rank, row in rows for text in row.problems[:6])
+        if len(rows) != ranks:
+            problems.append("only ranks %s got to it" % [rank for rank, _ in rows])
+        is_complete = len(rows) == ranks and all(row.is_complete for _, row in rows)
+        total = [row.issued + row.captured + row.replayed for _, row in rows]
+        got = [row.recorded + row.recorded_captured + row.recorded_replayed for _, row in rows]
+        context.tap.ok(is_complete, "%s: %s %s: recorded %s of %s issued on %d ranks, %s timed, "
+                       "%s untrusted" % (name, kind, style, sum(got), sum(total), len(rows),
+                                         sum(row.timed for _, row in rows),
+                                         sum(row.untrusted for _, row in rows)), problems)
+        per_rank = []
+        for rank, row in rows:
+            row.lost = max(0, row.issued + row.captured + row.replayed - row.recorded
+                           - row.recorded_captured - row.recorded_replayed)
+            per_rank.append({"rank": rank, **row.as_dict()})
+        out.append({"kind": kind, "style": style, "is_complete": is_complete,
+                    "per_rank": per_rank})
+    return out
+
+
+def _stamps_told(context, name, results, is_kernel_expected):
+    """How many times came from the GPU's stamps where nothing disturbed them."""
+    sync = [p for result in results for p in result.pairs
+            if p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed")]
+    timed = sum(pair.record.is_gpu_timed for pair in sync)
+    offsets = [result.clock_offset_ns for result in results if result.clock_offset_ns is not None]
+    if is_kernel_expected and sync:
+        context.tap.ok(timed * 2 > len(sync), "%s: %d of %d synchronised AllReduce have the GPU's "
+                       "own time" % (name, timed, len(sync)),
+                       ["are kernel events on? See kernel_events in verify.json and ringside ls"])
+    drift = [p for result in results for p in result.pairs
+             if p.call["kind"].startswith("drift") and p.call["phase"] == "after"]
+    if drift:
+        context.tap.say("%s: after self-sends or between replays, of %d operations %d are timed by "
+                        "the GPU, %d marked untrusted" % (
+                            name, len(drift), sum(p.record.is_gpu_timed for p in drift),
+                            sum(p.record.is_untrusted for p in drift)))
+    if offsets:
+        context.tap.say("%s: GPU's clock minus host's: %s ms" % (
+            name, ", ".join("%.3f" % (offset / 1e6) for offset in offsets)))
+
+
+def driver_job(context, name, nccl_index, ranks, mode, arguments=()):
+    """A job of the C driver under the plugin, and the whole comparison."""
+    tap = context.tap
+    if nccl_index >= len(context.nccls):
+        tap.skip(name, "no second NCCL here")
+        return
+    nccl = context.nccls[nccl_index]
+    place = Place(context.work, context.shm, name)
+    failed_before = tap.failed
+    settings = environment(place, context.plugin, mode, context.mps.environment())
+    if not context.mps.directory:
+        arguments = tuple(arguments) + WITHOUT_MPS
+    outcome = _job(context, place, [nccl["driver"], "run", "--ranks", str(ranks), "--out",
+                                    place.directory] + list(arguments), settings)
+    tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
+    records = _recorded(context, name, place, mode, ranks)
+    issued = [Issued(text) for text in place.read("issued-*.jsonl").values()]
+    results = [RankResult(one, records) for one in sorted(issued, key=lambda one: one.rank or 0)]
+    cases = _compare_cases(context, name, results, ranks)
+    problems = _together((r.issued.rank, text) for r in results for text in r.problems)
+    tap.ok(len(results) == ranks and not problems, "%s: every rank's account is whole" % name,
+           problems)
+    joins = ranks_join(records)
+    tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
+    verified = _verify(context, name, place, mode)
+    _stamps_told(context, name, results, is_kernel_expected=True)
+    context.results["jobs"].append({
+        "name": name, "nccl": nccl["version"], "ranks": ranks, "mode": mode,
+        "seconds": outcome.seconds, "outcome": outcome.text, "cases": cases,
+        "ratios": [dict(rank=r.issued.rank, **ratio) for r in results for ratio in r.ratios],
+        "times": call_times(results[0]) if results else [],
+        "counted_lost": lost_operations(verified), "odd": odd_events(verified),
+        "kernel_events": kernel_events(verified), "problems": problems + joins})
+    if tap.failed > failed_before:
+        _keep(context, place, mode)
+    place.release()
+    if "--kill-at-end" in arguments:
+        context.mps.restart()
+
+
+def _keep(context, place, mode):
+    """A failed job's files go into the results; its dump too, since regions will be gone."""
+    text, _ = context.tool.dump(place.recorded(mode))
+    with gzip.open(os.path.join(place.directory, "dump.jsonl.gz"), "wt", 3,
+                   encoding="utf-8") as file:
+        file.write(text)
+    if place.directory not in context.failed_places:
+        context.failed_places.append(place.directory)
+
+
+def _tapes_in(directory):
+    """Files that begin like a tape, wherever its recorder put them below the job's directory."""
+    own = ("issued-", "rank-", "pid-", "id-", "nccl-", "launcher")
+    for base, _, names in os.walk(directory):
+        for name in sorted(names):
+            with open(os.path.join(base, name), "rb") as file:
+                if not name.startswith(own) and b" INIT " in file.read(65536):
+                    yield os.path.join(base, name)
+
+
+def tape_job(context, name, arguments):
+    """What NCCL really calls, as tapes for the tests."""
+    tap = context.tap
+    if not os.path.exists(context.tape):
+        tap.skip(name, "no tape recorder was built")
+        return
+    place = Place(context.work, context.shm, name)
+    settings = environment(place, context.tape, None, context.mps.environment())
+    settings["RINGSIDE_TAPE"] = place.directory + "/%s-rank%%r.tap" % name
+    settings["RINGSIDE_DIR"] = place.directory
+    outcome = _job(context, place, [context.nccls[0]["driver"], "run", "--ranks", "2", "--out",
+                                    place.directory] + list(arguments), settings)
+    tapes = list(_tapes_in(place.directory))
+    tap.ok(outcome.is_good and len(tapes) == 2, "%s: %d tapes, the job %s" % (
+        name, len(tapes), outcome.text), os.listdir(place.directory))
+    with tarfile.open(os.path.join(context.results_directory, name + "-tapes.tar.gz"),
+                      "w:gz") as archive:
+        for tape in tapes:
+            archive.add(tape, os.path.basename(tape))
+
+
+def overhead(context):
+    """Jobs with and without the plugin in turns."""
+    tap, samples, complaints = context.tap, [], []
+    for number in range(SESSIONS):
+        if number and context.clock.left() < 30:
+            tap.say("no time for another session")
+            break
+        deadline = time.monotonic() + min(25, context.clock.left() - 15)
+        try:
+            found, servers = gpu_overhead.session(
+                number, context.nccls[0]["driver"], context.plugin, context.work, context.shm,
+                context.mps.environment(), ROUNDS, deadline, tap.say)
+        except (OSError, EOFError, ValueError) as error:
+            complaints.append("session %d: %s" % (number + 1, error))
+            _overhead_failed(context, number)
+            break
+        samples.append(found)
+        complaints += _overhead_counts(context, number, servers)
+    rows = gpu_overhead.rows_of(samples)
+    tap.ok(bool(rows) and not complaints, "overhead: %d sessions, recorded = issued in them" %
+           len(samples), complaints)
+    for row in rows:
+        tap.say("%9d bytes %-5s %-6s call %8.1f us -> %8.1f us, ratio %.3f (%.3f to %.3f); in call "
+                "%.2f -> %.2f us" % (
+                    row["bytes"], row["style"], row["variant"], row["call"]["without_ns"] / 1e3,
+                    row["call"]["with_ns"] / 1e3, row["call"]["ratio"], *row["call"]["interval"],
+                    row["host"]["without_ns"] / 1e3, row["host"]["with_ns"] / 1e3))
+    context.results["overhead"] = rows
+    context.results["overhead_samples"] = [
+        {" ".join(map(str, key)): value for key, value in found.items()} for found in samples]
+
+
+def _overhead_failed(context, number):
+    """The jobs' own words, and a fresh MPS daemon for what follows."""
+    for variant in gpu_overhead.VARIANTS:
+        directory = os.path.join(context.work, "overhead-%d-%s" % (number, variant))
+        context.failed_places.append(directory)
+        for path in sorted(glob.glob(directory + "/*.log")):
+            context.tap.say(os.path.relpath(path, context.work) + ":")
+            with open(path, encoding="utf-8", errors="replace") as file:
+                context.tap.show(file.read(), 8)
+    context.mps.restart()
+
+
+def _overhead_counts(context, number, servers):
+    """What the servers issued against the tool's count."""
+    complaints = []
+    for variant, server in servers.items():
+        if variant == "none":
+            continue
+        _, text, _ = context.tool.verify(server.place.recorded(variant))
+        counted = verified_counts(text)
+        for pid, issued in (server.issued or {}).items():
+            if counted.get(pid) != (issued, issued, 0):
+                complaints.append("session %d, %s, pid %d: issued %d, verify says issued, recorded "
+                                  "and lost %s" % (number + 1, variant, pid, issued,
+                                                   counted.get(pid)))
+        server.place.release()
+    return complaints
+
+
+def _free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def ddp_job(context, name, ranks, mode, arguments=()):
+    """PyTorch under the plugin."""
+    tap = context.tap
+    if not package_places("torch"):
+        tap.skip(name, "no PyTorch for %s" % sys.executable)
+        return
+    place = Place(context.work, context.shm, name)
+    settings = environment(place, context.plugin, mode, context.mps.environment())
+    settings.update({"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
+                     "TORCH_CPP_LOG_LEVEL": "ERROR"})
+    script = [os.path.join(HERE, "ddp.py"), place.directory] + list(arguments)
+    outcome = _job(context, place, [
+        sys.executable, "-m", "torch.distributed.run", "--nnodes=1",
+        "--nproc-per-node=%d" % ranks, "--master-addr=127.0.0.1",
+        "--master-port=%d" % _free_port()] + script, settings, TORCH_IDLE_S)
+    if not outcome.is_good and not place.read("ddp-*.json") and context.clock.left() > 40:
+        tap.say("once more without torchrun, in case it was torchrun")
+        place = Place(context.work, context.shm, name + "-direct")
+        settings = {**settings, **environment(place, context.plugin, mode,
+                                              context.mps.environment())}
+        script[1] = place.directory
+        outcome = _job(context, place, [
+            sys.executable, os.path.join(HERE, "start_ranks.py"), str(ranks), str(_free_port())]
+            + script, settings, TORCH_IDLE_S)
+    tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
+    _ddp_compare(context, name, place, ranks, mode, outcome)
+
+
+def _ddp_compare(context, name, place, ranks, mode, outcome):
+    tap = context.tap
+    failed_before = tap.failed
+    records = _recorded(context, name, place, mode, ranks)
+    owns = sorted((json.loads(text) for text in place.read("ddp-*.json").values()),
+                  key=lambda own: own["rank"])
+    all_rows = []
+    for own in owns:
+        rows = gpu_compare_ddp.compare(own, records)
+        all_rows += rows
+        tap.ok(all(row["is_equal"] for row in rows if row["is_hard"]),
+               "%s: rank %d: %d explicit calls, %d buckets of DDP with a hook, all bytes of DDP "
+               "without: recorded = issued" % (name, own["rank"], len(own["explicit"]),
+                                               len(own["buckets"])),
+               ["%(what)s: issued %(issued)s, recorded %(recorded)s" % row for row in rows
+                if row["is_hard"] and not row["is_equal"]])
+        told = ["%s %s, recorded %s" % (row["what"].split(": ", 1)[-1], row["issued"],
+                                        row["recorded"]) for row in rows if not row["is_hard"]]
+        if own["rank"] == 0:
+            tap.say("%s: PyTorch's flight recorder: %s" % (name, "; ".join(told)))
+    tap.ok(len(owns) == ranks, "%s: every rank wrote its account" % name)
+    joins = ranks_join(records)
+    tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
+    verified = _verify(context, name, place, mode)
+    first = owns[0] if owns else {}
+    context.results["ddp"].append({
+        "name": name, "ranks": ranks, "mode": mode, "seconds": outcome.seconds,
+        "outcome": outcome.text, "torch": first.get("torch"), "nccl": first.get("nccl"),
+        "rows": all_rows, "counted_lost": lost_operations(verified),
+        "flight_recorder": first.get("flight_recorder")})
+    if tap.failed > failed_before or not outcome.is_good:
+        _keep(context, place, mode)
+    place.release()
+
+
+def plan(context):
+    """All steps; without a context only their names."""
+    big = ("--big", str(32 << 20))
+    killed = ("--kinds", "none", "--kill-at-end")
+    short = ("--burst", "60", "--calls", "4")
+    tape = ("--calls", "2", "--gap-ms", "5")
+
+    def driver(name, need_s, *rest):
+        return Step(name, need_s, lambda: driver_job(context, name, *rest))
+
+    def ddp(name, need_s, *rest):
+        return Step(name, need_s, lambda: ddp_job(context, name, *rest))
+
+    def tapes(name, need_s, arguments):
+        return Step(name, need_s, lambda: tape_job(context, name, arguments))
+
+    return [
+        driver("2-ranks-trace", 25, 0, 2, "trace", big),
+        driver("2-ranks-flight", 20, 0, 2, "flight", big),
+        driver("4-ranks-trace", 25, 0, 4, "trace", big),
+        driver("8-ranks-trace", 35, 0, 8, "trace", big + ("--burst", "120")),
+        ddp("ddp-2-ranks", 25, 2, "trace"),
+        Step("overhead", 45, lambda: overhead(context)),
+        tapes("six-ops", 8, ("--kinds", SIX, "--styles", "sync") + tape),
+        tapes("self-and-graph", 8, ("--kinds", "drift-self,drift-graph") + tape),
+        driver("killed-flight", 8, 0, 2, "flight", killed),
+        driver("killed-trace", 8, 0, 2, "trace", killed),
+        driver("second-nccl-2-ranks-trace", 20, 1, 2, "trace", short),
+        ddp("ddp-4-ranks-eager", 30, 4, "trace", ("--eager",)),
+        driver("8-ranks-flight", 35, 0, 8, "flight", short),
+        driver("4-ranks-flight", 25, 0, 4, "flight", short),
+        driver("2-ranks-full", 20, 0, 2, "full", short),
+        driver("second-nccl-4-ranks-flight", 20, 1, 4, "flight", short),
+        ddp("ddp-2-ranks-flight", 25, 2, "flight"),
+    ]

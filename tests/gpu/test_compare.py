@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""The comparison's own test, without GPU or NCCL: a made-up job of two ranks is recorded
+faithfully, then each kind of lie must be found. Prints TAP."""
+
+import copy
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import gpu_compare_ddp  # noqa: E402
+import gpu_overhead  # noqa: E402
+from gpu_compare import Issued, RankResult, call_times, ranks_join  # noqa: E402
+from gpu_fields import (OPERATION, lost_operations, missing_fields, read_dump,  # noqa: E402
+                        verified_counts)
+from gpu_job import Place  # noqa: E402
+
+COUNT = [0, 0]
+MS = 1_000_000
+OFFSET = 400_000
+
+
+def expect(is_ok, what):
+    COUNT[0] += 1
+    COUNT[1] += not is_ok
+    print("%sok %d - %s" % ("" if is_ok else "not ", COUNT[0], what))
+
+
+class MadeUp:
+    """Two accounts of one rank that agree."""
+
+    def __init__(self, rank):
+        self.rank, self.time, self.number, self.matches = rank, 10_000 * MS, 0, {}
+        self.issued = [{"line": "rank", "rank": rank, "ranks": 2, "pid": 100 + rank, "nccl": 22809},
+                       {"line": "comm", "comm": 1, "name": "one", "rank": rank, "ranks": 2}]
+        self.calls, self.dump = [], []
+
+    def call(self, kind, style, function, count, datatype="float32", captured=0, peer=-1, root=-1,
+             phase=""):
+        self.time += 25 * MS
+        element = 1 if datatype == "uint8" else 4
+        whole = 2 if function in ("AllGather", "ReduceScatter") else 1
+        call = {"line": "call", "index": len(self.calls), "comm": 1, "kind": kind, "style": style,
+                "phase": phase, "function": function, "count": count, "datatype": datatype,
+                "bytes": count * element * whole, "root": root, "peer": peer, "captured": captured,
+                "begin_ns": self.time, "end_ns": self.time + MS, "host_ns": 5000,
+                "event_ns": 0 if captured or style == "burst" else 50_000}
+        self.calls.append(call)
+        self.issued.append(call)
+        return self.record(call, "captured" if captured else "done", [])
+
+    def record(self, call, state, flags, captured_number=None, begin_ns=None):
+        self.number += 1
+        is_replay = "replay" in flags
+        key = ("replay" if is_replay else call["function"] if call["peer"] >= 0 else "collective",
+               call["peer"])
+        self.matches[key] = self.matches.get(key, 0) + 1
+        start = (begin_ns or call["begin_ns"]) + OFFSET + 10_000
+        is_timed = state == "done"
+        fields = dict.fromkeys(OPERATION.values())
+        fields.update({
+            "record": "operation", "pid": 100 + self.rank, "comm_id": 1, "comm_name": "one",
+            "comm_hash": "0x1", "comm_rank": self.rank, "comm_ranks": 2, "number": self.number,
+            "match": self.matches[key], "signature": "0x%x" % self.matches[key],
+            "function": call["function"], "count": call["count"],
+            "datatype": None if call["datatype"] == "uint8" else call["datatype"],
+            "bytes": None if call["datatype"] == "uint8" else call["bytes"],
+            "root": call["root"] if call["root"] >= 0 else None,
+            "peer": call["peer"] if call["peer"] >= 0 and not call["captured"] else None,
+            "state": state, "flags": flags, "captured_number": captured_number,
+            "time_source": "kernel_gpu" if is_timed else "none",
+            "duration_ns": 40_000 if is_timed else None,
+            "gpu_start_ns": start if is_timed else None,
+            "gpu_stop_ns": start + 40_000 if is_timed else None})
+        self.dump.append(fields)
+        return fields
+
+    def replay(self, first, calls, records):
+        self.time += 25 * MS
+        self.issued.append({"line": "replay", "first": first, "calls": calls,
+                            "begin_ns": self.time, "end_ns": self.time + MS, "event_ns": 0})
+        for index in range(first, first + calls):
+            self.record(self.calls[index], "done", ["replay"], records[index - first]["number"],
+                        self.time)
+
+    def texts(self):
+        end = [{"line": "end", "calls": len(self.calls)}]
+        return "\n".join(map(json.dumps, self.issued + end))
+
+
+def made_up(rank):
+    job = MadeUp(rank)
+    for _ in range(6):
+        job.call("allreduce", "sync", "AllReduce", 256)
+    job.call("allreduce", "sync", "AllReduce", 1024, "uint8")
+    for _ in range(5):
+        job.call("allgather", "burst", "AllGather", 128)
+    job.call("broadcast", "sync", "Broadcast", 256, root=1)
+    for _ in range(3):
+        job.call("sendrecv", "sync", "Send", 256, peer=1 - rank)
+        job.call("sendrecv", "sync", "Recv", 256, peer=1 - rank)
+    first = len(job.calls)
+    captured = [job.call("allreduce", "graph", "AllReduce", 256, captured=1) for _ in range(2)]
+    captured.append(job.call("sendrecv", "graph", "Send", 64, captured=1, peer=1 - rank))
+    for _ in range(4):
+        job.replay(first, 3, captured)
+    job.call("allreduce", "sync", "AllReduce", 256, phase="after")
+    return job
+
+
+def compare(job):
+    records = read_dump("\n".join(map(json.dumps, job.dump)))
+    return RankResult(Issued(job.texts()), records), records
+
+
+def is_good(result):
+    return not result.problems and all(row.is_complete for row in result.rows.values())
+
+
+def with_change(change):
+    """The job of rank 0 after `change(dump records)`."""
+    job = made_up(0)
+    job.dump = copy.deepcopy(job.dump)
+    change(job.dump)
+    return compare(job)[0]
+
+
+def complaints(result):
+    return "\n".join(result.problems + [p for row in result.rows.values() for p in row.problems])
+
+
+def one_rank():
+    result, records = compare(made_up(0))
+    row = result.rows["allreduce", "graph"]
+    expect(is_good(result), "a faithful recording is complete: " + complaints(result))
+    expect((row.captured, row.recorded_captured, row.replayed, row.recorded_replayed)
+           == (2, 2, 8, 8), "captures and replays are counted apart")
+    expect(result.rows["sendrecv", "sync"].recorded == 6, "eager transfers are counted")
+    expect(result.clock_offset_ns is not None
+           and abs(result.clock_offset_ns - (OFFSET + 50_000 - MS)) < 1, "the clocks are compared")
+    expect(all(0.79 < ratio["median"] < 0.81 for ratio in result.ratios), "ratios to CUDA events")
+    expect(any(r["kind"] == "allreduce" and r["gpu_ns"] == 40_000 for r in call_times(result)),
+           "median times are told")
+    expect(len(records) == len(made_up(0).dump), "every line of the dump is read")
+
+
+def lies():
+    def drop(index):
+        return lambda dump: dump.pop(index)
+
+    def put(index, **fields):
+        return lambda dump: dump[index].update(fields)
+
+    cases = [
+        ("a missing record", drop(3), "issued"),
+        ("a record too many", lambda dump: dump.append(dict(dump[-1], number=len(dump) + 1)),
+         "recorded"),
+        ("a missing replay", drop(-2), "replayed 4 times, recorded 3"),
+        ("a wrong function", put(1, function="AllGather"), "function AllReduce"),
+        ("a wrong count", put(1, count=255), "count 256"),
+        ("a wrong datatype", put(1, datatype="int32"), "datatype float32"),
+        ("uint8 told as int8", put(6, datatype="int8"), "datatype uint8"),
+        ("a number for uint8 that is wrong", put(6, bytes=4096), "bytes 1024"),
+        ("unknown bytes where they are known", put(1, bytes=None), "bytes 1024"),
+        ("a wrong peer", put(13, peer=0), "peer 1"),
+        ("a wrong root", put(12, root=0), "root 1"),
+        ("a captured call told as done", put(19, state="done"), "captured 1"),
+        ("a replay of nobody", put(-2, captured_number=None), "which was not captured"),
+        ("a gap in the numbers", put(-1, number=99), "without a gap"),
+        ("another rank", put(0, comm_rank=1), "rank 0 of 2"),
+        ("a communicator nobody made", put(-1, comm_id=7, comm_name="other"), "did not make"),
+        ("marked stamps as a time", put(2, flags=["stamp_stale"]), "reported as a time"),
+        ("a time of no length", lambda dump: [d.update(duration_ns=0) for d in dump[:6]],
+         "median of GPU time"),
+        ("a time beyond the events", lambda dump: [d.update(duration_ns=80_000) for d in dump[:6]],
+         "median of GPU time"),
+    ]
+    for what, change, word in cases:
+        result = with_change(change)
+        expect(not is_good(result) and word in complaints(result),
+               "found: %s (%s)" % (what, complaints(result).splitlines()[:1]))
+
+
+def stamps():
+    def stale(dump):
+        dump[-1].update(gpu_start_ns=dump[4]["gpu_start_ns"], gpu_stop_ns=dump[4]["gpu_stop_ns"])
+
+    def marked(dump):
+        stale(dump)
+        dump[-1].update(flags=["stamp_stale"], time_source="proxy")
+
+    expect("another operation's stamps" in complaints(with_change(stale)),
+           "found: another operation's stamps as a time")
+    result = with_change(marked)
+    expect(is_good(result) and result.rows["allreduce", "sync"].untrusted == 1,
+           "stale stamps that are marked and not used are fine, and counted")
+
+
+def two_ranks():
+    jobs = [made_up(0), made_up(1)]
+    records = [record for job in jobs for record in compare(job)[1]]
+    expect(ranks_join(records) == [], "records of two ranks find each other")
+    for what, change in (
+            ("a collective of another size", {"count": 1}),
+            ("another signature", {"signature": "0xbad"}),
+            ("a match number that is gone", {"match": None})):
+        jobs = [made_up(0), made_up(1)]
+        jobs[1].dump[2].update(change)
+        found = ranks_join([record for job in jobs for record in compare(job)[1]])
+        expect(len(found) == 1, "found across ranks: %s (%s)" % (what, found[:1]))
+    jobs = [made_up(0), made_up(1)]
+    jobs[1].dump[14].update(match=9)
+    expect(len(ranks_join([r for job in jobs for r in compare(job)[1]])) == 1,
+           "found across ranks: a receive that belongs to another send")
+
+
+def cut_short():
+    job = made_up(0)
+    text = "\n".join(json.dumps(line) for line in job.issued)
+    result = RankResult(Issued(text), read_dump("\n".join(map(json.dumps, job.dump))))
+    expect("did not get to its end" in complaints(result), "a rank that was cut short is told")
+    result = RankResult(Issued(job.texts()), [])
+    expect(not is_good(result) and "recorded 0" in complaints(result),
+           "no records at all are a failure, not a crash")
+    expect(missing_fields("\n".join(map(json.dumps, job.dump))) == [], "no field is missing")
+    expect("number" in missing_fields('{"record":"operation","pid":1}'), "missing fields are named")
+
+
+def ddp_account():
+    explicit = [{"function": "AllReduce", "count": 1009, "datatype": "float32", "peer": -1},
+                {"function": "AllReduce", "count": 1019, "datatype": "uint8", "peer": -1},
+                {"function": "AllReduce", "count": 1, "datatype": "float32", "peer": -1},
+                {"function": "Send", "count": 1049, "datatype": "float32", "peer": 1},
+                {"function": "Recv", "count": 1049, "datatype": "float32", "peer": 1}]
+    own = {"rank": 0, "ranks": 2, "pid": 5, "explicit": explicit, "buckets": [100, 200, 100, 200],
+           "plain_elements": 600, "flight_recorder": {"nccl:all_reduce": 11, "nccl:strange": 1}}
+
+    def line(comm, function, count, datatype="float32", peer=None):
+        return dict(dict.fromkeys(OPERATION.values()), record="operation", pid=5, comm_id=comm,
+                    function=function, count=count, datatype=datatype, peer=peer, flags=[],
+                    state="done", time_source="none", number=1)
+
+    dump = [line(4, c["function"], c["count"], None if c["datatype"] == "uint8" else c["datatype"],
+                 c["peer"] if c["peer"] >= 0 else None) for c in explicit]
+    dump += [line(2, "AllReduce", n) for n in own["buckets"]]
+    dump += [line(3, "AllReduce", n) for n in (300, 300)] + [line(1, "AllReduce", 1)]
+    dump += [line(2, "Broadcast", 17), line(3, "AllGather", 3)]
+    return own, dump
+
+
+def ddp():
+    own, dump = ddp_account()
+
+    def hard(changed):
+        rows = gpu_compare_ddp.compare(own, read_dump("\n".join(map(json.dumps, changed))))
+        return [row["what"] for row in rows if row["is_hard"] and not row["is_equal"]]
+
+    expect(hard(dump) == [], "a faithful training is complete: %s" % hard(dump))
+    expect(any("explicit AllReduce" in what for what in hard(dump[1:])),
+           "found: an explicit call is missing")
+    expect(any("with a hook" in what for what in hard(dump[:5] + dump[6:])),
+           "found: a bucket is missing")
+    expect(any("without a hook" in what for what in hard(dump[:9] + dump[10:])),
+           "found: bytes are missing")
+    expect(any("per peer" in what for what in hard([dict(d, peer=0 if d["peer"] else None)
+                                                    for d in dump])), "found: a wrong peer")
+    expect(hard([]) != [], "found: nothing was recorded")
+
+
+def figures():
+    pairs = [[(1000 + i, 1100 + i) for i in range(12)] for _ in range(3)]
+    found = gpu_overhead.ratio_of(pairs)
+    expect(abs(found["ratio"] - 1.1) < 0.01, "the ratio of medians")
+    expect(found["interval"][0] <= found["ratio"] <= found["interval"][1], "lies in its interval")
+    expect(gpu_overhead.ratio_of([]) is None, "no samples, no ratio")
+    samples = {(variant, style, size): [{"call_ns": 10, "host_ns": 5}] * 4
+               for variant in gpu_overhead.VARIANTS for style, size, _ in gpu_overhead.BLOCKS}
+    rows = gpu_overhead.rows_of([samples])
+    expect(len(rows) == len(gpu_overhead.BLOCKS) * (len(gpu_overhead.VARIANTS) - 1)
+           and rows[0]["rounds"] == 4, "a row per size, style and variant")
+
+
+def verify_output():
+    text = json.dumps({"processes": [
+        {"pid": 1, "issued": 10, "recorded": 8, "in_flight": 2, "lost_operations": 0, "lost": {}},
+        {"pid": 2, "issued": 9, "recorded": 7, "in_flight": 0, "lost_operations": 2,
+         "lost": {"quota": 2}}]})
+    expect(verified_counts(text) == {1: (10, 10, 0), 2: (9, 7, 2)}, "verify's counts are read")
+    expect(lost_operations(text) == {"quota": 2}, "losses are summed by reason")
+    expect(verified_counts("nonsense") == {}, "what is not JSON has no counts")
+
+
+def main():
+    for part in (one_rank, lies, stamps, two_ranks, cut_short, ddp, figures, verify_output):
+        part()
+    expect(Place is not None, "the job's parts load")
+    print("1..%d" % COUNT[0])
+    return 1 if COUNT[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+. "$(dirname "$0")/../tap.sh"
+
+expect_ok "documents are true" scripts/check-docs
+
+tree=$tap_scratch/tree
+fresh() {
+	rm -rf "$tree"
+	printf 'check: ## all\n\ttrue\n' | sample tree/Makefile >/dev/null
+	echo 'x = getenv("RINGSIDE_MODE");' | sample tree/src/capture/settings.c >/dev/null
+	echo '| `RINGSIDE_MODE` | what |' | sample tree/docs/SETTINGS.md >/dev/null
+	echo '{ "ls", cmd_ls, "list" },' | sample tree/programs/cli/main.c >/dev/null
+}
+refused() { # sentence pattern file text
+	fresh
+	sample "tree/$3" <<<"$4" >/dev/null
+	expect_complaint "$1" "$2" scripts/check-docs "$tree"
+}
+taken() { # sentence file text
+	fresh
+	sample "tree/$2" <<<"$3" >/dev/null
+	expect_ok "$1" scripts/check-docs "$tree"
+}
+
+refused "a dead link is found" "links to docs/NOWHERE.md" README.md 'See [there](docs/NOWHERE.md).'
+refused "a dead anchor is found" "no heading 'gone'" README.md 'See [there](docs/SETTINGS.md#gone).'
+refused "an unknown target is found" 'says `make chek`' README.md 'Run `make chek`.'
+refused "an unknown target in a block is found" 'says `make chek`' README.md $'```\n$ make chek\n```'
+refused "an unknown command is found" 'says `ringside lls`' README.md 'Run `ringside lls`.'
+refused "a file that is gone is found" "names src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
+refused "an undescribed setting is found" "says nothing of RINGSIDE_NEW" \
+	src/capture/more.c 'getenv("RINGSIDE_NEW")'
+refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
+	docs/SETTINGS.md '`RINGSIDE_MODE` and `RINGSIDE_OLD`'
+refused "a comment that sends nowhere is found" "sends the reader to docs/GONE.md" \
+	src/op/x.h '/* see docs/GONE.md */'
+refused "a decision out of order is found" "the next decision has number 0001" \
+	docs/decisions/0003-x.md $'## Needs\n## Choices\n## Decision'
+refused "a decision without needs is found" "no section 'Needs'" \
+	docs/decisions/0001-x.md $'## Choices\n## Decision'
+taken "a good page is fine" README.md \
+	$'# A b\nSee [settings](docs/SETTINGS.md), [here](#a-b), `make check`, `ringside ls -l`, `src/capture/settings.c`.'
+tap_done

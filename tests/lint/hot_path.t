@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# From a callback nothing can be reached that blocks. Needs the plugin's objects.
+. "$(dirname "$0")/../tap.sh"
+
+CC=${CC:-cc}
+mapfile -t objects < <(find "$BUILD/plugin/src" -name '*.o')
+expect_ok "the callbacks reach nothing that allocates, locks, waits or calls the system" \
+	scripts/check-hot-path "${objects[@]}"
+
+# Compiles standard input as hot_x.o and, if a second program is given, that as cold.o.
+reaches() { # hot-source [cold-source]
+	local flags=(-O2 -fPIC -ffunction-sections -fdata-sections -x c -c -)
+	rm -f "$tap_scratch"/*.o
+	$CC "${flags[@]}" -o "$tap_scratch/hot_x.o" <<<"$1"
+	[ $# -lt 2 ] || $CC "${flags[@]}" -o "$tap_scratch/cold.o" <<<"$2"
+	scripts/check-hot-path "$tap_scratch"/*.o
+}
+
+expect_complaint "malloc is found" "start -> malloc" reaches \
+	'#include <stdlib.h>
+	void *start(void) { return malloc(64); }'
+expect_complaint "a lock behind another file is found, with the way to it" \
+	"start -> helper -> pthread_mutex_lock" reaches \
+	'void helper(void); void start(void) { helper(); }' \
+	'#include <pthread.h>
+	pthread_mutex_t m; void helper(void) { pthread_mutex_lock(&m); }'
+expect_complaint "a call through a table is found" "start -> .*table -> write_it -> write" reaches \
+	'extern long (*const table[2])(int); long start(int x) { return table[x & 1](x); }' \
+	'#include <unistd.h>
+	static long write_it(int x) { return write(x, "", 0); }
+	static long other(int x) { return x; }
+	long (*const table[2])(int) = { write_it, other };'
+expect_complaint "a thread-local word is found" "first touch may allocate" reaches \
+	'extern __thread int word; int start(void) { return word++; }'
+$CC -x c -c - -o "$tap_scratch/cool.o" <<<'int x;'
+expect_complaint "an empty check is refused" "nothing was checked" \
+	scripts/check-hot-path "$tap_scratch/cool.o"
+expect_ok "memcpy, atomics and the clock are fine" reaches \
+	'#include <string.h>
+	#include <time.h>
+	unsigned long n; struct timespec t; char to[999];
+	void start(const char *from) { clock_gettime(CLOCK_MONOTONIC, &t);
+		__atomic_fetch_add(&n, 1, __ATOMIC_RELAXED); memcpy(to, from, sizeof(to)); }'
+expect_ok "init and finalize may do as they like" reaches \
+	'#include <stdlib.h>
+	static void *init(void) { return malloc(1); } static void finalize(void *p) { free(p); }
+	static int start(int x) { return x; }
+	const struct { void *(*i)(void); void (*f)(void *); int (*s)(int); } plugin = { init, finalize, start };'
+expect_ok "what another function of that file does is not held against it" reaches \
+	'int helper(int); int start(int x) { return helper(x); }' \
+	'#include <stdlib.h>
+	int helper(int x) { return x + 1; } void *unused(void) { return malloc(1); }'
+tap_done

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Children of fork do not touch the parent's recording.
+. "$(dirname "$0")/process.sh"
+mkdir -p "$RINGSIDE_DIR"
+# Without the trace thread every byte has to stay as it was.
+RINGSIDE_MODE=flight "$BUILD/tests/process/process_fork"

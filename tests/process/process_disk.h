@@ -1,0 +1,109 @@
+/*
+ * A disk that misbehaves on demand. The executable's own pwrite() and fallocate() are found before
+ * libc's by every library that is loaded later, so by the plugin: no preloading is needed.
+ */
+#ifndef PROCESS_DISK_H
+#define PROCESS_DISK_H
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/order.h"
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int is_frozen;	/* writes beyond `room` wait; with no error set */
+	int is_waiting; /* one does */
+	int error;	/* what a write beyond `room` gets */
+	int slices;	/* at most so many bytes a write, 0 any; every other one is interrupted */
+	uint64_t room;
+	uint64_t writes;
+} disk = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	   .changed = PTHREAD_COND_INITIALIZER,
+	   .room = UINT64_MAX };
+
+static inline void disk_freeze(void)
+{
+	store_relaxed(&disk.is_frozen, 1);
+}
+
+/* Until a write waits. */
+static inline void disk_await(void)
+{
+	pthread_mutex_lock(&disk.lock);
+	while (!disk.is_waiting)
+		pthread_cond_wait(&disk.changed, &disk.lock);
+	pthread_mutex_unlock(&disk.lock);
+}
+
+static inline void disk_thaw(void)
+{
+	pthread_mutex_lock(&disk.lock);
+	store_relaxed(&disk.is_frozen, 0);
+	pthread_cond_broadcast(&disk.changed);
+	pthread_mutex_unlock(&disk.lock);
+}
+
+static void disk_wait(uint64_t end)
+{
+	if (!load_relaxed(&disk.is_frozen) || end <= disk.room)
+		return;
+	pthread_mutex_lock(&disk.lock);
+	disk.is_waiting = 1;
+	pthread_cond_broadcast(&disk.changed);
+	while (disk.is_frozen)
+		pthread_cond_wait(&disk.changed, &disk.lock);
+	disk.is_waiting = 0;
+	pthread_mutex_unlock(&disk.lock);
+}
+
+typedef ssize_t disk_pwrite_fn(int, const void *, size_t, off_t);
+typedef int disk_fallocate_fn(int, int, off_t, off_t);
+
+EXPORTED ssize_t pwrite(int fd, const void *from, size_t size, off_t offset)
+{
+	static disk_pwrite_fn *real;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+	disk_wait((uint64_t)offset + size);
+	if (disk.error != 0 && (uint64_t)offset + size > disk.room) {
+		/* As a real one: what still fits is written. */
+		if ((uint64_t)offset < disk.room)
+			return real(fd, from, disk.room - (uint64_t)offset, offset);
+		errno = disk.error;
+		return -1;
+	}
+	if (disk.slices != 0) {
+		if (disk.writes++ % 2 == 1) {
+			errno = EINTR;
+			return -1;
+		}
+		if (size > (size_t)disk.slices)
+			size = (size_t)disk.slices;
+	}
+	return real(fd, from, size, offset);
+}
+
+EXPORTED int fallocate(int fd, int mode, off_t offset, off_t size)
+{
+	static disk_fallocate_fn *real;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "fallocate");
+	if (disk.error != 0 && (uint64_t)offset + (uint64_t)size > disk.room) {
+		errno = disk.error;
+		return -1;
+	}
+	return real(fd, mode, offset, size);
+}
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * A job: it loads the plugin as NCCL does, plays operations as fast as it can, and ends as it is
+ * told to. It then says on stdout what it issued, one "key=value" a line.
+ *
+ *	process_job [key=value]...	see `options` below
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "programs/sim/host.h"
+#include "tests/process/process_disk.h"
+
+enum { THREADS_MAX = 16, COMMS_MAX = 16 };
+
+static struct {
+	long ops;   /* per communicator */
+	long comms; /* per thread */
+	long threads;
+	long channels;
+	long nodes;  /* more than one: with network */
+	long stride; /* operations per group */
+	long ahead;  /* how many may be unfinished: CUDA takes about a thousand launches; 0 any */
+	long disk_room;
+	long disk_slices;
+	long noise; /* something is written to the standard streams all the time */
+	const char *release;
+	const char *disk; /* "", "frozen" while operations are played, "stuck" to the end, "full",
+			     "broken" */
+	const char *end;  /* "finalize", "exit", "_exit", "abort", "kill", "hold" */
+} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, "2.28", "", "finalize" };
+
+static const struct {
+	const char *name;
+	long *number;
+	const char **text;
+} options[] = {
+	{ "ops", &job.ops, NULL },
+	{ "comms", &job.comms, NULL },
+	{ "threads", &job.threads, NULL },
+	{ "channels", &job.channels, NULL },
+	{ "nodes", &job.nodes, NULL },
+	{ "group", &job.stride, NULL },
+	{ "ahead", &job.ahead, NULL },
+	{ "disk_room", &job.disk_room, NULL },
+	{ "disk_slices", &job.disk_slices, NULL },
+	{ "noise", &job.noise, NULL },
+	{ "release", NULL, &job.release },
+	{ "disk", NULL, &job.disk },
+	{ "end", NULL, &job.end },
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "process_job: %s\n", what);
+	exit(3);
+}
+
+static void read_option(const char *word)
+{
+	const char *equals = strchr(word, '=');
+
+	for (size_t i = 0; equals != NULL && i < ARRAY_LENGTH(options); i++) {
+		size_t length = strlen(options[i].name);
+
+		if (length != (size_t)(equals - word) || memcmp(word, options[i].name, length) != 0)
+			continue;
+		if (options[i].number)
+			*options[i].number = strtol(equals + 1, NULL, 10);
+		else
+			*options[i].text = equals + 1;
+		return;
+	}
+	die(word);
+}
+
+static bool is(const char *option, const char *value)
+{
+	return strcmp(option, value) == 0;
+}
+
+static struct {
+	struct host *host;
+	struct host_comm *comms[THREADS_MAX][COMMS_MAX];
+	pthread_barrier_t start;
+} play;
+
+static void make_comms(void)
+{
+	for (long t = 0; t < job.threads; t++)
+		for (long c = 0; c < job.comms; c++) {
+			struct host_comm_config config = {
+				.hash = (uint64_t)(1000 + t * COMMS_MAX + c),
+				.name = "job",
+				.nnodes = (int)job.nodes,
+				.nranks = 8,
+				.rank = 3,
+			};
+
+			if (host_comm_new(play.host, &play.comms[t][c], &config) != OK)
+				die("no communicator");
+		}
+	if (host_plugin(play.host)->version == 0)
+		die(host_load_error(play.host));
+}
+
+static struct host_op make_op(struct host_comm *comm, long index)
+{
+	static const enum op_function functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER,
+						      OP_REDUCE_SCATTER, OP_ALL_REDUCE,
+						      OP_BROADCAST };
+	struct host_op op =
+		host_op_make(comm, functions[index % 5], UINT64_C(1024) << index % 11, OP_FLOAT32);
+
+	op.channels = (uint16_t)job.channels;
+	/* A burst must not run ahead of the clock that it pretends to be stamped with. */
+	op.duration_ns = 1;
+	op.has_network = job.nodes > 1;
+	return op;
+}
+
+static void make_noise(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (write(fd, "noise=1\n", 8) == -1)
+			errno = 0;
+}
+
+static void *play_thread(void *arg)
+{
+	long thread = (long)(intptr_t)arg, played = 0;
+	struct host_user user = { 0 };
+	struct host_op ops[64];
+
+	pthread_barrier_wait(&play.start);
+	for (; played < job.ops; played += job.stride)
+		for (long c = 0; c < job.comms; c++) {
+			struct host_group group = { .ops = ops, .count = (size_t)job.stride };
+
+			for (long i = 0; i < job.stride; i++)
+				ops[i] = make_op(play.comms[thread][c], played + i);
+			if (host_play_group(&user, &group) != OK)
+				die("cannot play");
+			if (job.noise)
+				make_noise();
+			if (job.ahead != 0)
+				host_comm_wait(play.comms[thread][c], (size_t)job.ahead);
+		}
+	for (long c = 0; c < job.comms; c++)
+		host_comm_settle(play.comms[thread][c]);
+	return NULL;
+}
+
+static void play_all(void)
+{
+	pthread_t threads[THREADS_MAX];
+
+	pthread_barrier_init(&play.start, NULL, (unsigned int)job.threads);
+	for (long i = 0; i < job.threads; i++)
+		if (pthread_create(&threads[i], NULL, play_thread, (void *)(intptr_t)i) != 0)
+			die("no thread");
+	for (long i = 0; i < job.threads; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void say_counts(uint64_t ns)
+{
+	struct host_counts counts;
+
+	host_counts(play.host, &counts);
+	printf("pid=%d\nversion=%d\nmask=%d\nissued=%llu\nhidden=%llu\n", getpid(),
+	       host_plugin(play.host)->version, *host_mask(play.host),
+	       (unsigned long long)counts.shown, (unsigned long long)counts.hidden);
+	printf("kernel_events=%llu\n", (unsigned long long)counts.starts[6]);
+	printf("rate=%.0f\nus=%llu\n", (double)counts.shown * 1e9 / (double)ns,
+	       (unsigned long long)ns / 1000);
+	fflush(stdout);
+}
+
+static void end_job(void)
+{
+	char byte;
+
+	if (is(job.end, "_exit"))
+		_exit(0);
+	if (is(job.end, "abort"))
+		abort();
+	if (is(job.end, "kill"))
+		raise(SIGKILL);
+	if (is(job.end, "hold") && read(STDIN_FILENO, &byte, 1) == -1)
+		die("nothing to wait for");
+	if (!is(job.end, "finalize"))
+		return;
+	for (long t = 0; t < job.threads; t++)
+		for (long c = 0; c < job.comms; c++)
+			host_comm_destroy(play.comms[t][c]);
+	host_free(play.host);
+}
+
+static void set_disk(void)
+{
+	disk.slices = (int)job.disk_slices;
+	disk.room = (uint64_t)job.disk_room;
+	if (is(job.disk, "full") || is(job.disk, "broken"))
+		disk.error = is(job.disk, "full") ? ENOSPC : EIO;
+}
+
+int main(int argc, char **argv)
+{
+	struct host_config config = { .plugin = getenv("PLUGIN") };
+	uint64_t start;
+
+	for (int i = 1; i < argc; i++)
+		read_option(argv[i]);
+	if (job.threads > THREADS_MAX || job.comms > COMMS_MAX || job.stride > 64 ||
+	    host_release_parse(job.release, &config.release) != OK)
+		die("too much");
+	set_disk();
+	if (host_new(&play.host, &config) != OK)
+		die("no host");
+	make_comms();
+	if (is(job.disk, "frozen") || is(job.disk, "stuck"))
+		disk_freeze();
+	start = clock_system_ns(CLOCK_MONOTONIC);
+	play_all();
+	start = clock_system_ns(CLOCK_MONOTONIC) - start;
+	say_counts(start);
+	if (is(job.disk, "frozen")) {
+		disk_await();
+		disk_thaw();
+	}
+	end_job();
+	return 0;
+}

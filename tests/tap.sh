@@ -1,0 +1,72 @@
+# shellcheck shell=bash
+# For tests that are shell scripts: source this, say what should hold, end with tap_done.
+# A test runs in the root of the tree and finds what was built below $BUILD.
+
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+: "${BUILD:=$PWD/build}"
+tap_count=0
+tap_failed=0
+tap_scratch=$(mktemp -d)
+trap 'rm -rf "$tap_scratch"' EXIT
+
+# Print "ok" or "not ok"; what the command said goes below as a comment.
+tap_line() { # ok|"not ok" sentence output
+	tap_count=$((tap_count + 1))
+	echo "$1 $tap_count - $2"
+	if [ "$1" != ok ]; then
+		tap_failed=$((tap_failed + 1))
+		[ -z "$3" ] || printf '%s\n' "$3" | sed 's/^/#   /'
+	fi
+}
+
+# The command succeeds.
+expect_ok() { # sentence command...
+	local sentence=$1 output
+	shift
+	if output=$("$@" 2>&1); then
+		tap_line ok "$sentence" ""
+	else
+		tap_line "not ok" "$sentence" "$output"
+	fi
+}
+
+# The command fails and says something that matches the pattern.
+expect_complaint() { # sentence pattern command...
+	local sentence=$1 pattern=$2 output
+	shift 2
+	if output=$("$@" 2>&1); then
+		tap_line "not ok" "$sentence" "it passed, wanted a complaint like: $pattern"
+	elif ! grep -qE -- "$pattern" <<<"$output"; then
+		tap_line "not ok" "$sentence" "wanted: $pattern"$'\n'"got: $output"
+	else
+		tap_line ok "$sentence" ""
+	fi
+}
+
+# Two texts are the same.
+expect_same() { # sentence got wanted
+	if [ "$2" = "$3" ]; then
+		tap_line ok "$1" ""
+	else
+		tap_line "not ok" "$1" "$(diff -u <(printf '%s\n' "$3") <(printf '%s\n' "$2") | tail -n +3)"
+	fi
+}
+
+# Write standard input to a file below the scratch directory, and print its path.
+sample() { # path
+	mkdir -p "$(dirname "$tap_scratch/$1")"
+	cat >"$tap_scratch/$1"
+	echo "$tap_scratch/$1"
+}
+
+tap_skip_all() { # why
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+tap_done() {
+	echo "1..$tap_count"
+	[ "$tap_failed" -eq 0 ]
+	exit
+}
