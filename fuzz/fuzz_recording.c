@@ -35,7 +35,7 @@ static void read_recording(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct sample sample = size > 0 && data[0] & 2 ? fuzz_region_sample(data + 1, size - 1)
+	struct sample sample = size > 0 && data[0] & 2 ? fuzz_region_sample(data, size)
 						       : fuzz_trace_sample(data, size);
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	char path[64];

@@ -1,7 +1,8 @@
 /*
  * A good file, changed by the input: what a reader does with it reaches further than with bytes at
- * random. The input is a list of changes, ten bytes each: where (2), what (8). Trace files get their
- * checksums set right again afterwards, when the first byte is odd.
+ * random. The first byte says how many changes at most (bits 2..5), so that most of the file stays
+ * good, and whether a trace file gets its checksums set right again afterwards (bit 0). The rest is a
+ * list of changes, ten bytes each: where (2), what (8).
  */
 #ifndef FUZZ_SAMPLES_H
 #define FUZZ_SAMPLES_H
@@ -14,9 +15,10 @@
 
 static inline void fuzz_change(struct sample *sample, const uint8_t *data, size_t size)
 {
+	unsigned int changes = size > 0 ? 1 + (data[0] >> 2 & 15) : 0;
 	uint16_t where;
 
-	for (; size >= 10; data += 10, size -= 10) {
+	for (data += changes > 0; changes > 0 && size > 10; data += 10, size -= 10, changes--) {
 		memcpy(&where, data, sizeof(where));
 		if (sample->size >= 8)
 			memcpy(sample->bytes + where % (sample->size - 7), data + 2, 8);
@@ -45,10 +47,8 @@ static inline struct sample fuzz_trace_sample(const uint8_t *data, size_t size)
 {
 	struct sample sample = sample_trace();
 
-	if (size == 0)
-		return sample;
-	fuzz_change(&sample, data + 1, size - 1);
-	if (data[0] & 1)
+	fuzz_change(&sample, data, size);
+	if (size > 0 && data[0] & 1)
 		fuzz_set_checksums(&sample);
 	return sample;
 }

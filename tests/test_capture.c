@@ -168,6 +168,7 @@ static void open_operations_are_abandoned_with_their_communicator(void)
 	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	void *proxy = play_proxy_start(context, op.task, getpid(), 0, 1, true);
 
+	play_state(proxy, ABI_OP_IN_PROGRESS, 0);
 	ncclProfiler_v5.finalize(context);
 	EXPECT_EQUAL(play_record(1)->state, OP_ABANDONED);
 	play_stop(proxy);

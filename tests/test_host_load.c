@@ -102,22 +102,25 @@ static const char *heard(void)
 	return text;
 }
 
-static void listen_to_library(void)
+/* Beside this program, or where the build is. */
+static void find_library(void)
 {
 	const char *build = getenv("BUILD");
+	char self[2048];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[length > 0 ? length : 0] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(library, sizeof(library), "%s/load_plugin.so", self);
+	if (access(library, R_OK) != 0 && build)
+		snprintf(library, sizeof(library), "%s/tests/load_plugin.so", build);
+}
+
+static void listen_to_library(void)
+{
 	char number[16];
 	int ends[2];
 
-	if (build) {
-		snprintf(library, sizeof(library), "%s/tests/load_plugin.so", build);
-	} else {
-		char self[2048];
-		ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-		self[length > 0 ? length : 0] = '\0';
-		*strrchr(self, '/') = '\0';
-		snprintf(library, sizeof(library), "%s/load_plugin.so", self);
-	}
 	if (pipe2(ends, O_NONBLOCK) != 0)
 		abort();
 	heard_fd = ends[0];
@@ -221,6 +224,7 @@ static void none_means_none(void)
 
 int main(void)
 {
+	find_library();
 	listen_to_library();
 	releases_have_their_versions();
 	names_follow_the_release();

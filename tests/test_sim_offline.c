@@ -558,7 +558,7 @@ static void test_no_kernel(void)
 static void test_drift(void)
 {
 	struct sim_options options = options_of(2, 4, SIM_MOE, 2);
-	unsigned int self = 0, spoiled = 0, believed = 0;
+	unsigned int self = 0, spoiled = 0, stale = 0, believed = 0;
 	struct sim_run run;
 
 	EXPECT(sim_run_start(&run, &options, NULL));
@@ -567,11 +567,12 @@ static void test_drift(void)
 
 		self += (op->flags & OP_FLAG_SELF) != 0;
 		spoiled += (op->flags & OP_STAMPS_UNTRUSTED) != 0;
+		stale += (op->flags & OP_FLAG_STAMP_STALE) != 0;
 		believed += (op->flags & OP_STAMPS_UNTRUSTED) != 0 &&
 			    op->time_source == OP_TIME_KERNEL_GPU;
 	}
 	EXPECT_EQUAL(self, 2 * 2 * 16);
-	EXPECT_THAT("stamps after a send to itself are marked", spoiled > 0);
+	EXPECT_THAT("stamps after a send to itself are marked", spoiled > 0 && stale == spoiled);
 	EXPECT_EQUAL(believed, 0);
 	sim_run_end(&run);
 }

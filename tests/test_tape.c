@@ -274,21 +274,19 @@ static void pauses_are_kept_when_asked(void)
 static char recorder[4096];
 static char directory[] = "/tmp/test-tape-XXXXXX";
 
+/* Beside this program's directory, or where the build is. */
 static void find_recorder(void)
 {
 	const char *build = getenv("BUILD");
+	char self[2048];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (build) {
+	self[length > 0 ? length : 0] = '\0';
+	*strrchr(self, '/') = '\0'; /* .../tests */
+	*strrchr(self, '/') = '\0';
+	snprintf(recorder, sizeof(recorder), "%s/libnccl-profiler-tape.so", self);
+	if (access(recorder, R_OK) != 0 && build)
 		snprintf(recorder, sizeof(recorder), "%s/libnccl-profiler-tape.so", build);
-	} else {
-		char self[2048];
-		ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-		self[length > 0 ? length : 0] = '\0';
-		*strrchr(self, '/') = '\0'; /* BUILD/tests */
-		*strrchr(self, '/') = '\0';
-		snprintf(recorder, sizeof(recorder), "%s/libnccl-profiler-tape.so", self);
-	}
 	if (mkdtemp(directory) == NULL)
 		abort();
 }

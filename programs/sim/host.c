@@ -32,7 +32,6 @@ enum status host_new(struct host **host, const struct host_config *config)
 	made->asks = host_asks_of(made->config.release);
 	made->pid = getpid();
 	pthread_mutex_init(&made->lock, NULL);
-	host_worker_init(&made->group);
 	host_worker_init(&made->callback);
 	*host = made;
 	return OK;
@@ -107,7 +106,6 @@ void host_free(struct host *host)
 {
 	if (host == NULL)
 		return;
-	host_worker_release(&host->group);
 	host_worker_release(&host->callback);
 	while (host->engines) {
 		struct host_engine *next = host->engines->next;

@@ -106,16 +106,16 @@ enum host_time {
 enum host_quirk {
 	HOST_QUIRK_LOST_START = 1u << 0, /* 2.26-2.30: no KernelCh start, then state 22 and stop on
 					    the handle that the recycled slot still holds */
-	HOST_QUIRK_SELF_DRIFT = 1u << 1, /* 2.26-2.30: self send/recv moves the device's counter
-					    alone; from then on its channels show old stamps */
-	HOST_QUIRK_STAMP_OVERRUN = 1u << 2,  /* the poll comes 64 kernels late on a channel */
-	HOST_QUIRK_STAMP_ZERO = 1u << 3,     /* the counter was visible before its start stamp */
-	HOST_QUIRK_STAMP_REVERSED = 1u << 4, /* ... before its stop stamp: one of 64 works ago */
-	HOST_QUIRK_STOP_TWICE = 1u << 5,     /* every stop of the operation comes twice */
-	HOST_QUIRK_STOP_NULL = 1u << 6,	     /* stop and state calls on a NULL handle besides */
-	HOST_QUIRK_STEP_STOP_LOST = 1u
-				    << 7, /* 2.24-2.26: recv steps but the last are not stopped */
-	HOST_QUIRK_FLOOD_PEER_WAIT = 1u << 8,	/* state 20 (1 before 2.27) on every poll */
+	HOST_QUIRK_SELF_DRIFT = 1u << 1, /* 2.26-2.30: self send/recv (and what shows API events
+					    alone) moves the device's counter alone; from then on
+					    its channels show old stamps */
+	HOST_QUIRK_STAMP_OVERRUN = 1u << 2,   /* the poll comes 64 kernels late on a channel */
+	HOST_QUIRK_STAMP_ZERO = 1u << 3,      /* the counter was visible before its start stamp */
+	HOST_QUIRK_STAMP_REVERSED = 1u << 4,  /* ... before its stop stamp: one of 64 works ago */
+	HOST_QUIRK_STOP_TWICE = 1u << 5,      /* every stop of the operation comes twice */
+	HOST_QUIRK_STOP_NULL = 1u << 6,	      /* stop and state calls on a NULL handle besides */
+	HOST_QUIRK_STEP_STOP_LOST = 1u << 7,  /* 2.24-2.26: recv steps without stop, but the last */
+	HOST_QUIRK_FLOOD_PEER_WAIT = 1u << 8, /* state 20 (1 before 2.27) on every poll */
 	HOST_QUIRK_FLOOD_STEP_START = 1u << 9,	/* the same recv step is started on every poll */
 	HOST_QUIRK_CHANNELS_GARBAGE = 1u << 10, /* nChannels is any number */
 	HOST_QUIRK_CHANNELS_MISSING = 1u << 11, /* one KernelCh fewer than nChannels says */
@@ -197,8 +197,8 @@ void host_comm_abort(struct host_comm *comm);
 /* ncclCommRevoke (2.28.7): as abort, but finalize comes with destroy. Plays nothing afterwards. */
 void host_comm_revoke(struct host_comm *comm);
 
-/* Wait until nothing moves any more: all is done, or stuck. Gives back how many are stuck. With
- * HOST_TIME_REAL it waits for what is still to come, too. */
+/* Wait until nothing moves any more: all is done, or stuck, or (with a clock of the caller's own) due
+ * later. Gives back how many are not done. With the system's clock it waits for what is due later. */
 size_t host_comm_settle(struct host_comm *comm);
 /* Wait until `limit` or fewer operations of this communicator are unfinished (a stream's end, a
  * queue's bound), or until it is aborted: false then. */
@@ -210,7 +210,7 @@ void *host_comm_context(const struct host_comm *comm);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* How NCCL executes it. What of that a release shows is its own matter (facts, section 7). */
+/* How NCCL executes it. What of that a release shows is its own matter (docs/BLIND-SPOTS.md). */
 enum host_path {
 	HOST_PATH_KERNEL = 0,
 	HOST_PATH_SYMMETRIC = 1,   /* kernel on registered windows */

@@ -179,6 +179,7 @@ static void task_add(struct play *play, const struct host_op *op, uint8_t functi
 		.op = op,
 		.mask = play->user->mask,
 		.quirks = quirks,
+		.releases = load_relaxed(&op->comm->releases),
 		.peer = peer,
 		.function = function,
 		.channels = (uint8_t)op->channels,

@@ -16,12 +16,14 @@ static void comm_set_up(struct host *host, struct host_comm *comm,
 	comm->random = host->config.seed ^ config->hash ^ (uint64_t)config->rank << 48;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_cond_init(&comm->changed, NULL);
+	host_worker_init(&comm->group);
 }
 
 void host_comm_free(struct host_comm *comm)
 {
 	host_device_free(comm->streams[ENGINE_PROXY].device);
 	host_device_free(comm->streams[ENGINE_PROFILER].device);
+	host_worker_release(&comm->group);
 	pthread_cond_destroy(&comm->changed);
 	pthread_mutex_destroy(&comm->lock);
 	free(comm);
@@ -149,8 +151,10 @@ static void comm_leave_engines(struct host_comm *comm, bool is_abort)
 
 void host_comm_revoke(struct host_comm *comm)
 {
-	if (comm_kill(comm, true))
-		comm_leave_engines(comm, true);
+	if (!comm_kill(comm, true))
+		return;
+	host_worker_stop(&comm->group);
+	comm_leave_engines(comm, true);
 }
 
 void host_comm_abort(struct host_comm *comm)
@@ -165,9 +169,9 @@ void host_comm_destroy(struct host_comm *comm)
 		comm_finalize(comm);
 		return;
 	}
-	host_worker_wait(&comm->host->group);
-	host_worker_wait(&comm->host->callback);
 	host_comm_release(comm);
+	host_worker_stop(&comm->group);
+	host_worker_wait(&comm->host->callback);
 	if (comm->host->config.clock && comm->config.share == NULL) {
 		host_engine_hurry(comm->proxy);
 		host_engine_hurry(comm->profiler);
@@ -199,7 +203,7 @@ static uint64_t comm_unfinished(struct host_comm *comm)
 
 size_t host_comm_settle(struct host_comm *comm)
 {
-	host_worker_wait(&comm->host->group);
+	host_worker_wait(&comm->group);
 	host_worker_wait(&comm->host->callback);
 	host_engine_settle(comm->proxy);
 	if (comm->profiler != comm->proxy)
@@ -210,7 +214,7 @@ size_t host_comm_settle(struct host_comm *comm)
 bool host_comm_wait(struct host_comm *comm, size_t limit)
 {
 	if (limit == 0) {
-		host_worker_wait(&comm->host->group);
+		host_worker_wait(&comm->group);
 		host_worker_wait(&comm->host->callback);
 	}
 	host_engine_wait(comm->proxy, comm, limit);

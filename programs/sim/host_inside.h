@@ -54,7 +54,10 @@ struct host_worker {
 
 void host_worker_init(struct host_worker *worker);
 void host_worker_release(struct host_worker *worker);
-/* Takes over the job. ERR_SYSTEM: no thread could be made; the job is still the caller's. */
+/* After the jobs that it has; it takes no more. */
+void host_worker_stop(struct host_worker *worker);
+/* Takes over the job. ERR_SYSTEM: no thread could be made; ERR_GONE: it was stopped. Then the job is
+ * still the caller's. */
 enum status host_worker_give(struct host_worker *worker, struct host_worker_job *job,
 			     const char *thread_name);
 void host_worker_wait(struct host_worker *worker);
@@ -74,7 +77,6 @@ struct host {
 	struct host_comm *comms;
 	struct host_engine *engines;
 
-	struct host_worker group;
 	struct host_worker callback;
 };
 
@@ -94,6 +96,7 @@ struct host_comm {
 	struct host_comm_config config;
 	struct host_plugin plugin; /* as loaded when this communicator was made */
 	void *context;
+	struct host_worker group; /* for a non-blocking one */
 	struct host_engine *proxy;
 	struct host_engine *profiler;  /* the same as proxy before 2.31 */
 	struct host_stream streams[2]; /* by engine: proxy, profiler */
@@ -167,7 +170,8 @@ struct host_task {
 	unsigned int quirks;
 	void *group_api;
 	void *api;
-	void *handle; /* Coll or P2p */
+	void *handle;	   /* Coll or P2p */
+	uint32_t releases; /* of the communicator, when the API was called */
 	int32_t peer;
 	uint8_t function; /* Send or Recv where the user said AlltoAll */
 	uint8_t channels; /* as NCCL shows them */

@@ -6,14 +6,13 @@
 #include "base/order.h"
 #include "programs/sim/host_play.h"
 
-static enum status op_wait(const struct host_op *op)
+/* Waits while the operation is stuck before its launch. ERR_GONE: aborted. */
+static enum status task_wait(const struct host_task *task)
 {
-	struct host_comm *comm = op->comm;
-	uint32_t releases;
+	struct host_comm *comm = task->op->comm;
 
 	pthread_mutex_lock(&comm->lock);
-	releases = comm->releases;
-	while (op->stuck == HOST_STUCK_BEFORE_LAUNCH && comm->releases == releases &&
+	while (task->op->stuck == HOST_STUCK_BEFORE_LAUNCH && comm->releases == task->releases &&
 	       !comm->is_dead)
 		pthread_cond_wait(&comm->changed, &comm->lock);
 	pthread_mutex_unlock(&comm->lock);
@@ -31,7 +30,7 @@ static void group_job_run(struct host_worker_job *job)
 	enum status status = OK;
 
 	for (size_t i = 0; i < plan->count && status == OK; i++)
-		status = op_wait(plan->tasks[i].op);
+		status = task_wait(&plan->tasks[i]);
 	if (status == OK)
 		(void)host_plan_launch(plan, LANE_GROUP);
 	host_plan_free(plan);
@@ -48,7 +47,7 @@ static enum status plan_launch_later(const struct host_plan *plan)
 		return ERR_NO_SPACE;
 	*job = (struct group_job){ .job.run = group_job_run, .plan = host_plan_copy(plan) };
 	if (job->plan)
-		status = host_worker_give(&plan->comm->host->group, &job->job, "NCCL Group");
+		status = host_worker_give(&plan->comm->group, &job->job, "NCCL Group");
 	if (status != OK) {
 		host_plan_free(job->plan);
 		free(job);
@@ -207,7 +206,7 @@ enum status host_launch_wait(const struct play *play)
 
 		if (op->stuck == HOST_STUCK_BEFORE_LAUNCH &&
 		    !(op->comm->config.flags & HOST_COMM_NONBLOCKING))
-			status = op_wait(op);
+			status = task_wait(&play->tasks[i]);
 		if (status != OK)
 			return status;
 	}

@@ -42,15 +42,23 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+void host_worker_stop(struct host_worker *worker)
+{
+	bool is_running;
+
+	pthread_mutex_lock(&worker->lock);
+	is_running = worker->is_running;
+	worker->is_running = false;
+	worker->is_stopping = true;
+	pthread_cond_broadcast(&worker->changed);
+	pthread_mutex_unlock(&worker->lock);
+	if (is_running)
+		pthread_join(worker->thread, NULL);
+}
+
 void host_worker_release(struct host_worker *worker)
 {
-	if (worker->is_running) {
-		pthread_mutex_lock(&worker->lock);
-		worker->is_stopping = true;
-		pthread_cond_broadcast(&worker->changed);
-		pthread_mutex_unlock(&worker->lock);
-		pthread_join(worker->thread, NULL);
-	}
+	host_worker_stop(worker);
 	pthread_cond_destroy(&worker->changed);
 	pthread_mutex_destroy(&worker->lock);
 }
@@ -61,7 +69,9 @@ enum status host_worker_give(struct host_worker *worker, struct host_worker_job 
 	enum status status = OK;
 
 	pthread_mutex_lock(&worker->lock);
-	if (!worker->is_running) {
+	if (worker->is_stopping) {
+		status = ERR_GONE;
+	} else if (!worker->is_running) {
 		if (pthread_create(&worker->thread, NULL, worker_main, worker) == 0) {
 			pthread_setname_np(worker->thread, thread_name);
 			worker->is_running = true;

@@ -33,6 +33,7 @@ struct sim_seat {
 
 /* A rank tells what it does; the first process looks. */
 struct sim_board_rank {
+	uint64_t slip_ns; /* by how much it is behind the score */
 	uint64_t issued[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES]; /* at its end */
 	uint64_t hidden[SIM_ROLES];    /* at its end */

@@ -27,6 +27,7 @@
 
 enum { LOOK_NS = 20000000 };
 #define GRACE_NS UINT64_C(3000000000)
+#define KILL_SLACK_NS UINT64_C(1000000000)
 
 struct troupe {
 	const struct sim_job *job;
@@ -37,12 +38,13 @@ struct troupe {
 	sigset_t before;
 	pid_t parent;
 	pid_t *pids;
-	pid_t *children;  /* the same, 0 once gone */
-	int *exits;	  /* what waitpid() said */
-	bool *is_killed;  /* by a fault */
-	int left;	  /* children that are not gone */
-	uint64_t lost_ns; /* when a child went that should not have; 0: none did */
-	bool was_stopped; /* by a signal */
+	pid_t *children;      /* the same, 0 once gone */
+	int *exits;	      /* what waitpid() said */
+	bool *is_killed;      /* by a fault */
+	int left;	      /* children that are not gone */
+	uint64_t lost_ns;     /* when a child went that should not have; 0: none did */
+	uint64_t deadline_ns; /* a child is gone: so long the others are watched; 0: none is */
+	bool was_stopped;     /* by a signal */
 	char *failed;
 	size_t failed_size;
 };
@@ -139,6 +141,12 @@ static bool should_die(const struct troupe *troupe, int rank)
 	return troupe->is_killed[rank] || load_acquire(&troupe->board->stop);
 }
 
+static void note_loss(struct troupe *troupe)
+{
+	troupe->lost_ns = clock_system_ns(CLOCK_REALTIME);
+	troupe->deadline_ns = troupe->lost_ns + troupe->job->options.hang_ns;
+}
+
 /* Collect those that have ended. */
 static void reap(struct troupe *troupe)
 {
@@ -154,7 +162,7 @@ static void reap(struct troupe *troupe)
 		/* Pairs with the rank's report. */
 		if (!load_acquire(&sim_board_rank(troupe->board, rank)->is_over) &&
 		    !should_die(troupe, rank) && troupe->lost_ns == 0)
-			troupe->lost_ns = clock_system_ns(CLOCK_REALTIME);
+			note_loss(troupe);
 	}
 }
 
@@ -176,13 +184,16 @@ static void kill_faulty(struct troupe *troupe)
 	uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
 	for (int rank = 0; rank < troupe->job->world; rank++) {
+		uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
 		uint64_t at_ns = sim_job_killed_ns(troupe->job, rank);
 
 		if (at_ns == UINT64_MAX || troupe->is_killed[rank] || troupe->children[rank] == 0 ||
-		    now < troupe->board->start_ns + at_ns)
+		    now < troupe->board->start_ns + at_ns + slip_ns)
 			continue;
 		troupe->is_killed[rank] = true;
 		kill(troupe->children[rank], SIGKILL);
+		if (troupe->score.end_ns > at_ns)
+			troupe->deadline_ns = now + troupe->score.end_ns - at_ns + KILL_SLACK_NS;
 	}
 }
 
@@ -203,8 +214,9 @@ static enum status wait_ready(struct troupe *troupe)
 	return OK;
 }
 
-/* Until all are gone. When a rank went that nobody killed, the others are watched as long as any
- * hung job is. */
+/* Until all are gone. When a rank went that should not have, the others are watched as long as any
+ * hung job is; after a fault that killed one, as long as the score says, and a little longer: it may
+ * have died earlier in its work than planned. */
 static void watch_children(struct troupe *troupe)
 {
 	while (troupe->left > 0) {
@@ -212,8 +224,8 @@ static void watch_children(struct troupe *troupe)
 		kill_faulty(troupe);
 		if (load_relaxed(&troupe->board->stop))
 			return;
-		if (troupe->lost_ns != 0 && clock_system_ns(CLOCK_REALTIME) >
-						    troupe->lost_ns + troupe->job->options.hang_ns)
+		if (troupe->deadline_ns != 0 &&
+		    clock_system_ns(CLOCK_REALTIME) > troupe->deadline_ns)
 			store_release(&troupe->board->stop, SIM_STOP_HUNG);
 	}
 }

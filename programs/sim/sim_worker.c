@@ -1,7 +1,7 @@
 /*
  * The score says when each call is made and when its kernel starts; the board says when the others
  * are there. A call whose others come later than the score says is late itself, and so is
- * everything after it: `slip_ns` is by how much. Calls that the score makes after the end of others
+ * everything after it: slip_ns on the board is by how much. Calls that the score makes after the end of others
  * are made after their real end, so that a rank never runs away from one that stands still.
  */
 #include "programs/sim/sim_worker.h"
@@ -39,8 +39,7 @@ struct part {
 	struct host_user user;
 	struct turn *turns; /* one per play */
 	struct host_op *ops;
-	size_t done;	  /* turns before this one are known to be over */
-	uint64_t slip_ns; /* written by the host's threads */
+	size_t done; /* turns before this one are known to be over */
 };
 
 static uint64_t wall_now(void)
@@ -80,7 +79,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 {
 	struct turn *turn = arg;
 	const struct sim_play *play = turn->play;
-	uint64_t slip_ns = load_relaxed(&turn->part->slip_ns), last_ns;
+	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
 
 	answer->look_ns = now_ns + LONG_LOOK_NS;
 	if (play->begin_ns == 0)
@@ -97,7 +96,8 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	answer->duration_ns = play->duration_ns;
 	answer->period_ns = sim_score_period(play->duration_ns, play->steps);
 	if (last_ns > turn->planned_ns && last_ns - turn->planned_ns + turn->slip_ns > slip_ns)
-		store_relaxed(&turn->part->slip_ns, last_ns - turn->planned_ns + turn->slip_ns);
+		store_relaxed(&turn->part->mine->slip_ns,
+			      last_ns - turn->planned_ns + turn->slip_ns);
 	if (play->end_ns != 0)
 		store_relaxed(&turn->end_ns, last_ns + play->duration_ns);
 	return true;
@@ -195,7 +195,7 @@ static size_t launch_size(const struct sim_score_rank *score, size_t first)
 static enum status play_launch(struct part *part, size_t first, size_t count)
 {
 	const struct sim_worker *worker = part->worker;
-	uint64_t start = worker->board->start_ns, slip_ns = load_relaxed(&part->slip_ns);
+	uint64_t start = worker->board->start_ns, slip_ns = load_relaxed(&part->mine->slip_ns);
 	struct host_group group = { .ops = part->ops, .count = count };
 
 	for (size_t i = 0; i < count; i++) {
@@ -223,7 +223,7 @@ static void play_all(struct part *part)
 
 	for (size_t first = 0, count; first < score->count; first += count) {
 		const struct sim_play *play = &score->plays[first];
-		uint64_t slip_ns = load_relaxed(&part->slip_ns);
+		uint64_t slip_ns = load_relaxed(&part->mine->slip_ns);
 
 		count = launch_size(score, first);
 		if (!wait_for_earlier(part, first, play->issue_ns) ||
@@ -378,8 +378,8 @@ static bool play_to_end(struct part *part)
 	play_all(part);
 	if (part->score->end == SIM_FINISHED && !is_stopped(part))
 		return wait_for_earlier(part, part->score->count, UINT64_MAX - 1);
-	wait_until(part,
-		   worker->board->start_ns + worker->score->end_ns + load_relaxed(&part->slip_ns));
+	wait_until(part, worker->board->start_ns + worker->score->end_ns +
+				 load_relaxed(&part->mine->slip_ns));
 	return false;
 }
 

@@ -330,7 +330,7 @@ static void *drain_thread(void *unused)
 	pthread_setname_np(pthread_self(), "ringside");
 	while (!load_acquire(&drain.is_over)) {
 		pthread_mutex_lock(&drain.lock);
-		found = !drain.is_over && drain_pass(false);
+		found = !load_relaxed(&drain.is_over) && drain_pass(false);
 		pthread_mutex_unlock(&drain.lock);
 		pause.tv_nsec = found ? PASS_NS : IDLE_PASS_NS;
 		nanosleep(&pause, NULL);

@@ -227,8 +227,8 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 	uint64_t old = load_relaxed(recent);
 	uint32_t flags = load_relaxed(&comm->shared->info.flags);
 	struct region_live *live = &recorder.region.live[(uint32_t)old];
-	bool expects_children =
-		comm->expects_children || flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
+	bool expects_children = (load_relaxed(&comm->expects_children) && number < CHILDLESS_AGE) ||
+				flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
 
 	store_relaxed(recent, slot_and_generation);
 	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&

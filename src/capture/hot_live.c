@@ -17,7 +17,7 @@
 #include "capture/recorder.h"
 #include "op/op_time.h"
 
-enum { HINT_TRIES = 16, CLAIM_TRIES = 256, CHILDLESS_AGE = 512 };
+enum { CLAIM_TRIES = 256 };
 
 /* Retired by force, with more open children than there can be: nobody's, until the cursor comes by. */
 #define LIVE_RESTING UINT64_C(0xffffffff)
@@ -55,21 +55,18 @@ struct region_live *live_find(struct handle handle)
 static bool can_go(const struct region_live *live)
 {
 	const struct comm_state *comm = comm_of(live);
-	uint64_t number = load_relaxed(&live->op.number), age;
-	const struct comm_counts *counts;
-	bool sees_children;
+	const struct region_comm *shared;
 
 	if (comm == NULL || load_relaxed(&live->op.state) == OP_DONE)
 		return true;
-	counts = &comm->shared->counts;
-	age = load_relaxed(&counts->issued) - number;
-	sees_children = load_relaxed(&comm->shared->info.flags) &
-			(COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
-	if (age == 0)
+	shared = comm->shared;
+	if (load_relaxed(&shared->counts.issued) == load_relaxed(&live->op.number))
 		return false;
-	if (is_passed(comm, &live->op))
+	if (is_passed(comm, &live->op) || is_childless(comm, &live->op))
 		return true;
-	return !sees_children && (!load_relaxed(&comm->expects_children) || age >= CHILDLESS_AGE);
+	return !load_relaxed(&comm->expects_children) &&
+	       !(load_relaxed(&shared->info.flags) &
+		 (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES));
 }
 
 /* Take this slot if it is free; if need be, let its operation go. */
@@ -241,24 +238,15 @@ void live_proxy_end(struct region_live *live, uint32_t generation)
 		child_end(live, generation);
 }
 
-/* Which time can be believed? */
 static void choose_time_source(struct op_record *op, const struct comm_state *comm)
 {
-	bool has_stamps = op->kernels_stopped > 0 && op->gpu_start_ns != 0 &&
-			  op->gpu_stop_ns >= op->gpu_start_ns;
-
-	if (has_stamps && op->kernels_stopped == op->kernels_started &&
-	    !(op->flags & OP_STAMPS_UNTRUSTED)) {
-		op->time_source = OP_TIME_KERNEL_GPU;
-	} else if (op->state == OP_DONE && op->proxies_stopped > 0 &&
-		   op->proxies_stopped == op->proxies_started && op->active_ns != 0) {
-		op->time_source = OP_TIME_PROXY;
-	} else if (op->state == OP_LAUNCHED && comm != NULL &&
-		   load_relaxed(&comm->shared->counts.last_done_number) > op->number) {
-		/* A later operation of this communicator is over: so is this one. */
-		op->done_ns = load_relaxed(&comm->shared->counts.last_done_ns);
-		op->time_source = op->done_ns >= op->issue_ns ? OP_TIME_HOST : OP_TIME_NONE;
-	}
+	op->time_source = op_choose_time_source(op);
+	if (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE || comm == NULL ||
+	    load_relaxed(&comm->shared->counts.last_done_number) <= op->number)
+		return;
+	/* One of a later group is over: so is this one. */
+	op->done_ns = load_relaxed(&comm->shared->counts.last_done_ns);
+	op->time_source = op->done_ns >= op->issue_ns ? OP_TIME_HOST : OP_TIME_NONE;
 }
 
 static uint32_t spread(uint64_t first, uint64_t last)

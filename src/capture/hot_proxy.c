@@ -1,7 +1,8 @@
 /*
  * The network's side: proxy operations and their transfers ("steps").
  *
- * One slot per proxy operation, with room for eight open transfers: NCCL has no more. A transfer goes through three states, and the time in each is summed:
+ * One slot per proxy operation, with room for eight open transfers: NCCL has no more. A transfer
+ * goes through three states, and the time in each is summed:
  *
  *	send: 0 own GPU fills it (8), 1 peer not ready (20), 2 on the wire (9), stop
  *	recv: 0 nothing came yet (10), 1 being flushed (11), 2 own GPU takes it (12), stop
@@ -14,7 +15,7 @@
 #include "abi/abi_common.h"
 #include "capture/recorder.h"
 
-enum { HINT_TRIES = 16, PROXY_TRIES = 256, STEP_STATES = 3 };
+enum { PROXY_TRIES = 256, STEP_STATES = 3 };
 
 static struct region_proxy *proxy_find(struct handle handle)
 {
@@ -31,36 +32,88 @@ static struct region_proxy *proxy_find(struct handle handle)
 	return proxy;
 }
 
+static struct region_live *live_of(const struct region_proxy *proxy, struct handle *handle)
+{
+	handle->slot = load_relaxed(&proxy->live);
+	handle->generation = load_relaxed(&proxy->live_generation);
+	return handle->generation != 0 ? live_find(*handle) : NULL;
+}
+
+/* Some transports (CollNet) never move and never stop what was queued: it stays when its operation is
+ * over. */
+static bool is_left_over(const struct region_proxy *proxy)
+{
+	struct handle handle;
+	struct region_live *live = live_of(proxy, &handle);
+	struct comm_state *comm = live != NULL ? comm_of_live(live) : NULL;
+
+	if (load_relaxed(&proxy->flags) & (PROXY_IN_PROGRESS | PROXY_IS_FOREIGN))
+		return false;
+	return comm == NULL || is_passed(comm, &live->op) || is_childless(comm, &live->op);
+}
+
 /* Bit 0 of a free slot's word: claimed, being filled. */
-static bool proxy_claim_at(uint32_t at, uint64_t *word)
+static bool proxy_claim_at(uint32_t at, bool makes_room, uint64_t *word)
 {
 	struct region_proxy *proxy = &recorder.region.proxies[at];
-	uint64_t found = load_relaxed(&proxy->word);
+	uint64_t found = load_relaxed(&proxy->word), claimed = found | 1;
 
-	if (region_slot_is_used(found) || found & 1 ||
-	    !swap_if_acquire(&proxy->word, &found, found | 1))
+	if (region_slot_is_used(found)) {
+		if (!makes_room || !is_left_over(proxy))
+			return false;
+		claimed = (uint64_t)(REGION_GENERATION(found) + 1) << 32 | 1;
+	} else if (found & 1) {
 		return false;
-	*word = (uint64_t)(REGION_GENERATION(found) + 1) << 32;
+	}
+	if (!swap_if_acquire(&proxy->word, &found, claimed))
+		return false;
+	*word = (uint64_t)(REGION_GENERATION(claimed) + 1) << 32;
 	return true;
 }
 
-/* `hint`: where the last one was freed; NULL for another process's. */
-static struct region_proxy *proxy_claim(uint32_t *hint, uint64_t *word)
+/* Any slot that is free or can be freed. Neighbours first: they share pages; then jumping, because
+ * used slots stand together. */
+static COLD struct region_proxy *proxy_search(uint64_t *word)
 {
 	uint32_t mask = recorder.region.proxy_count - 1;
-	uint32_t at = hint != NULL ? load_relaxed(hint) : 0;
-	bool is_found = false;
 
-	for (int i = 0; i < HINT_TRIES && !is_found && hint != NULL; i++)
-		is_found = proxy_claim_at(at++ & mask, word);
-	for (int i = 0; i < PROXY_TRIES && !is_found; i++) {
-		/* Jumping: used slots stand together. */
-		at = (uint32_t)add_relaxed(&recorder.region.header->proxy_cursor, 1) * SCATTER;
-		is_found = proxy_claim_at(at++ & mask, word);
+	for (int i = 0; i < PROXY_TRIES; i++) {
+		uint32_t at = (uint32_t)add_relaxed(&recorder.region.header->proxy_cursor, 1);
+
+		at = (i < HINT_TRIES ? at : at * SCATTER) & mask;
+		if (proxy_claim_at(at, i >= PROXY_TRIES / 2, word))
+			return &recorder.region.proxies[at];
 	}
-	if (hint != NULL)
-		store_relaxed(hint, at & mask);
-	return is_found ? &recorder.region.proxies[(at - 1) & mask] : NULL;
+	return NULL;
+}
+
+/* A communicator's proxy thread keeps what it freed last: warm in its cache, and without an atomic.
+ * A kept slot looks claimed to everybody else. */
+static struct region_proxy *proxy_take(struct comm_state *comm, uint64_t *word)
+{
+	uint32_t kept = load_relaxed(&comm->kept_proxies);
+	struct region_proxy *proxy;
+
+	if (UNLIKELY(kept == 0 || kept > KEPT_PROXIES))
+		return proxy_search(word);
+	store_relaxed(&comm->kept_proxies, kept - 1);
+	proxy = &recorder.region.proxies[load_relaxed(&comm->kept[kept - 1])];
+	*word = (uint64_t)(REGION_GENERATION(load_relaxed(&proxy->word)) + 1) << 32;
+	return proxy;
+}
+
+static void proxy_give(struct comm_state *comm, struct region_proxy *proxy, uint64_t word)
+{
+	uint64_t free_word = (uint64_t)(REGION_GENERATION(word) + 1) << 32;
+	uint32_t kept = comm != NULL ? load_relaxed(&comm->kept_proxies) : KEPT_PROXIES;
+
+	if (LIKELY(kept < KEPT_PROXIES)) {
+		store_relaxed(&comm->kept[kept], (uint32_t)(proxy - recorder.region.proxies));
+		store_relaxed(&comm->kept_proxies, kept + 1);
+		free_word |= 1;
+	}
+	/* Pairs with the acquire in proxy_claim_at(). */
+	store_release(&proxy->word, free_word);
 }
 
 /* The slot is this thread's alone, but who has an old handle may still look. Only what must be set:
@@ -89,18 +142,40 @@ static void proxy_fill(struct region_proxy *proxy, const struct proxy_start *sta
 		store_relaxed(&proxy->wait_ns[i], 0);
 }
 
-/* Tie the slot to its operation, which now has an open child. */
-static void proxy_adopt(struct region_proxy *proxy, const struct region_live *live,
-			struct comm_state *comm, struct handle parent)
+/* CollNet's transport queues and gives no sign ever after: being queued is not enough there. */
+static bool is_silent(const struct region_live *live)
 {
+	uint8_t algorithm = load_relaxed(&live->op.algorithm);
+
+	return algorithm == OP_COLLNET_DIRECT || algorithm == OP_COLLNET_CHAIN ||
+	       algorithm == OP_NVLS;
+}
+
+/* Make it an open child of its operation, until it stops. */
+static void proxy_hold(struct region_proxy *proxy, struct region_live *live, uint32_t generation)
+{
+	struct comm_state *comm = comm_of_live(live);
 	struct comm_info *info = &comm->shared->info;
 
+	if (UNLIKELY(!live_proxy_begin(live, generation))) {
+		count_lost(LOST_LATE_CHILD, 1);
+		store_relaxed(&proxy->live_generation, 0);
+		return;
+	}
+	store_relaxed(&proxy->flags, (uint8_t)(load_relaxed(&proxy->flags) | PROXY_IS_CHILD));
+	if (UNLIKELY(!(load_relaxed(&info->flags) & COMM_FLAG_SEES_PROXIES)))
+		or_relaxed(&info->flags, COMM_FLAG_SEES_PROXIES);
+}
+
+/* Tie the slot to its operation. */
+static void proxy_adopt(struct region_proxy *proxy, struct region_live *live, struct handle parent)
+{
 	store_relaxed(&proxy->live, parent.slot);
 	store_relaxed(&proxy->live_generation, parent.generation);
 	store_relaxed(&proxy->comm, load_relaxed(&live->op.comm));
 	store_relaxed(&proxy->number, load_relaxed(&live->op.number));
-	if (UNLIKELY(!(load_relaxed(&info->flags) & COMM_FLAG_SEES_PROXIES)))
-		or_relaxed(&info->flags, COMM_FLAG_SEES_PROXIES);
+	if (LIKELY(!is_silent(live)))
+		proxy_hold(proxy, live, parent.generation);
 }
 
 static void *proxy_publish(struct region_proxy *proxy, uint64_t word)
@@ -116,7 +191,7 @@ static COLD void *start_orphan(const struct proxy_start *start, bool is_late)
 {
 	bool is_foreign = start->pid != recorder.pid;
 	uint64_t word;
-	struct region_proxy *proxy = proxy_claim(NULL, &word);
+	struct region_proxy *proxy = proxy_search(&word);
 
 	if (is_foreign)
 		count_odd(ODD_FOREIGN_PROCESS);
@@ -142,59 +217,51 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 
 	if (UNLIKELY(comm == NULL))
 		return start_orphan(start, is_ours);
-	proxy = proxy_claim(&comm->proxy_hint, &word);
+	proxy = proxy_take(comm, &word);
 	if (UNLIKELY(proxy == NULL)) {
 		count_lost(LOST_PROXY_SLOT, 1);
 		return handle_ignored();
 	}
 	/* NCCL queues it right after the launch: the clock need not be asked. */
 	proxy_fill(proxy, start, load_relaxed(&live->op.task_ns), false);
-	if (LIKELY(live_proxy_begin(live, handle.generation)))
-		proxy_adopt(proxy, live, comm, handle);
-	else
-		count_lost(LOST_LATE_CHILD, 1);
+	proxy_adopt(proxy, live, handle);
 	return proxy_publish(proxy, word);
-}
-
-static struct region_live *live_of(const struct region_proxy *proxy, struct handle *handle)
-{
-	handle->slot = load_relaxed(&proxy->live);
-	handle->generation = load_relaxed(&proxy->live_generation);
-	return handle->generation != 0 ? live_find(*handle) : NULL;
 }
 
 /* The proxy thread begins to work on it. */
 static void proxy_activate(struct region_proxy *proxy, uint64_t now)
 {
+	uint8_t flags = load_relaxed(&proxy->flags);
 	struct handle handle;
-	struct region_live *live;
+	struct region_live *live = live_of(proxy, &handle);
 
-	store_relaxed(&proxy->flags, (uint8_t)(load_relaxed(&proxy->flags) | PROXY_IN_PROGRESS));
+	store_relaxed(&proxy->flags, (uint8_t)(flags | PROXY_IN_PROGRESS));
 	store_relaxed(&proxy->active_ns, now);
 	store_relaxed(&proxy->since_ns, now);
-	live = live_of(proxy, &handle);
-	if (live != NULL)
-		live_mark_running(live, now);
+	if (UNLIKELY(live == NULL || comm_of_live(live) == NULL))
+		return;
+	if (UNLIKELY(!(flags & PROXY_IS_CHILD)))
+		proxy_hold(proxy, live, handle.generation);
+	live_mark_running(live, now);
 }
 
 void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 {
-	struct region_proxy *proxy = proxy_find(handle);
+	struct region_proxy *proxy;
 
-	if (UNLIKELY(proxy == NULL)) {
-		count_odd(ODD_STALE_HANDLE);
+	/* Its first transfer says the same, and when. */
+	if (LIKELY(state == ABI_OP_IN_PROGRESS))
+		return;
+	proxy = proxy_find(handle);
+	if (UNLIKELY(proxy == NULL || state < ABI_OP_SEND_POSTED || state > ABI_OP_RECV_DONE)) {
+		count_odd(proxy == NULL ? ODD_STALE_HANDLE : ODD_UNKNOWN_STATE);
 		return;
 	}
-	if (state == ABI_OP_IN_PROGRESS) {
-		store_relaxed(&proxy->flags,
-			      (uint8_t)(load_relaxed(&proxy->flags) | PROXY_IN_PROGRESS));
-	} else if (state == ABI_OP_SEND_TRANSMITTED || state == ABI_OP_RECV_RECEIVED) {
+	if (state == ABI_OP_SEND_TRANSMITTED || state == ABI_OP_RECV_RECEIVED) {
 		/* Up to 2.26 the bytes come here, summed up by NCCL. */
 		store_relaxed(&proxy->bytes, bytes);
 	} else if (state == ABI_OP_SEND_REM_FIFO_WAIT) {
 		count_odd(ODD_REPEATED_STATE);
-	} else if (state < ABI_OP_SEND_POSTED || state > ABI_OP_RECV_DONE) {
-		count_odd(ODD_UNKNOWN_STATE);
 	}
 }
 
@@ -398,7 +465,6 @@ static COLD void detail_proxy(const struct region_proxy *proxy)
 void hot_proxy_stop(struct handle handle)
 {
 	struct region_proxy *proxy = proxy_find(handle);
-	struct comm_state *comm;
 	struct region_live *live;
 	struct handle parent;
 	uint64_t word;
@@ -413,26 +479,34 @@ void hot_proxy_stop(struct handle handle)
 	if (UNLIKELY(recorder.is_full))
 		detail_proxy(proxy);
 	live = live_of(proxy, &parent);
-	if (live != NULL) {
+	if (live != NULL && load_relaxed(&proxy->flags) & PROXY_IS_CHILD) {
 		add_to_operation(proxy, live);
 		live_proxy_end(live, parent.generation);
 	}
-	if (live != NULL && (comm = comm_of_live(live)) != NULL)
-		hint_lower(&comm->proxy_hint, handle.slot);
-	/* Pairs with the acquire in proxy_claim_at(). */
-	store_release(&proxy->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	proxy_give(live != NULL ? comm_of_live(live) : NULL, proxy, word);
 }
 
-/* A communicator ended and its proxy thread stopped nothing any more. */
-void hot_proxy_forget(uint32_t comm)
+/* A communicator ended: what its proxy thread left open, and what it kept, is free again. */
+void hot_proxy_forget(struct comm_state *comm)
 {
+	uint32_t kept = load_relaxed(&comm->kept_proxies);
+
 	for (uint32_t i = 0; i < recorder.region.proxy_count; i++) {
 		struct region_proxy *proxy = &recorder.region.proxies[i];
 		uint64_t word = load_acquire(&proxy->word);
 
-		if (!region_slot_is_used(word) || load_relaxed(&proxy->comm) != comm)
+		if (!region_slot_is_used(word) ||
+		    load_relaxed(&proxy->comm) != load_relaxed(&comm->shared->info.id))
 			continue;
 		stop_forgotten_steps(proxy, recorder_now());
 		swap_if_acq_rel(&proxy->word, &word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	}
+	store_relaxed(&comm->kept_proxies, 0);
+	for (uint32_t i = 0; i < kept && i < KEPT_PROXIES; i++) {
+		uint64_t *word = &recorder.region.proxies[load_relaxed(&comm->kept[i])].word;
+		uint64_t found = load_relaxed(word);
+
+		if (!region_slot_is_used(found))
+			swap_if_acq_rel(word, &found, found & ~UINT64_C(1));
 	}
 }

@@ -13,7 +13,10 @@ uint64_t mask_free_shm_bytes(void)
 {
 	struct statvfs fs;
 
-	return statvfs("/dev/shm", &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : 0;
+	if (statvfs("/dev/shm", &fs) != 0)
+		return 0;
+	/* A tmpfs without limit says that it has no blocks at all. */
+	return fs.f_blocks == 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
 static bool has_room_for_kernel_events(uint64_t free_bytes, struct mask_choice *choice)

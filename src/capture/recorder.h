@@ -19,10 +19,12 @@
 #include "region/region_create.h"
 
 enum {
-	GROUPS = 1024, /* groups whose launch time is remembered */
-	LINGER = 8,    /* finished operations a communicator holds back for late children */
-	RECENT = 16,   /* after so many more calls an operation without children is let go */
+	GROUPS = 1024,	     /* groups whose launch time is remembered */
+	LINGER = 8,	     /* finished operations a communicator holds back for late children */
+	RECENT = 16,	     /* after so many more calls an operation without children is let go */
+	CHILDLESS_AGE = 512, /* calls without any child: none is expected any more */
 	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with those before */
+	KEPT_PROXIES = 64,     /* proxy slots a communicator keeps for itself */
 	NAME_GUESSES = 64,
 	STAMP_RING = 64, /* NCCL keeps so many stamps per channel */
 };
@@ -32,6 +34,9 @@ enum { STAMP_LATE_NS = 64000, STAMP_SLACK_NS = 20000 };
 
 /* Odd, so that its multiples visit every slot of a table whose size is a power of two. */
 #define SCATTER UINT32_C(0x9e3779b1)
+
+/* Slots looked at from where one was freed last, before looking anywhere. */
+enum { HINT_TRIES = 16 };
 
 enum { PASSED_NS = 1000 * 1000 * 1000 };
 
@@ -57,7 +62,9 @@ struct comm_state {
 	uint64_t tasks;	       /* Coll and P2p events so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
-	uint32_t live_hint, proxy_hint;
+	uint32_t live_hint;
+	uint32_t kept_proxies; /* how many of these: proxy slots freed last, kept for the next */
+	uint32_t kept[KEPT_PROXIES];
 	struct {
 		uint64_t group;
 		uint64_t first; /* number of its first operation here */
@@ -152,6 +159,16 @@ static inline bool is_passed(const struct comm_state *comm, const struct op_reco
 	       load_relaxed(&counts->last_done_ns) > load_relaxed(&op->issue_ns) + PASSED_NS;
 }
 
+/* Or because its communicator made so many calls since, and no child of any ever came? */
+static inline bool is_childless(const struct comm_state *comm, const struct op_record *op)
+{
+	const struct region_comm *shared = comm->shared;
+
+	return !(load_relaxed(&shared->info.flags) &
+		 (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES)) &&
+	       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) >= CHILDLESS_AGE;
+}
+
 /* NULL where a slot number makes no sense. */
 static inline struct comm_state *comm_of_live(const struct region_live *live)
 {
@@ -201,7 +218,7 @@ struct proxy_start {
 void *hot_proxy_start(const void *parent, const struct proxy_start *start);
 void hot_proxy_state(struct handle handle, int state, uint64_t bytes);
 void hot_proxy_stop(struct handle handle);
-void hot_proxy_forget(uint32_t comm);
+void hot_proxy_forget(struct comm_state *comm);
 void *hot_step_start(const void *parent, int step);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);

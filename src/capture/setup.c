@@ -477,9 +477,7 @@ static void fill_comm(struct region_comm *comm, const struct comm_start *start, 
 /* Children of the slot's last owner may still come by: they follow `shared`, which never changes. */
 static void begin_comm_state(struct comm_state *state, uint32_t slot, bool expects_children)
 {
-	struct comm_state fresh = { .expects_children = expects_children,
-				    .live_hint = slot * 16,
-				    .proxy_hint = slot * 64 };
+	struct comm_state fresh = { .expects_children = expects_children, .live_hint = slot * 16 };
 
 	words_copy((uint64_t *)(void *)state + 1, (uint64_t *)(void *)&fresh + 1,
 		   sizeof(fresh) / sizeof(uint64_t) - 1);
@@ -559,7 +557,7 @@ void setup_comm_end(void *context)
 	comm = hot_comm(context);
 	if (comm != NULL) {
 		retire_all(comm->shared->info.id);
-		hot_proxy_forget(comm->shared->info.id);
+		hot_proxy_forget(comm);
 		store_relaxed(&comm->shared->info.finalize_ns, recorder_now());
 		or_relaxed(&comm->shared->info.flags, COMM_FLAG_FINALIZED);
 		/* Its context is unknown from now on. */

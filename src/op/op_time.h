@@ -21,4 +21,21 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
 	}
 }
 
+/*
+ * Which time of a finished operation can be believed? For the recorder, and for readers that find it
+ * before its record is complete.
+ */
+static inline uint8_t op_choose_time_source(const struct op_record *op)
+{
+	int has_stamps = op->kernels_stopped > 0 && op->kernels_stopped == op->kernels_started &&
+			 op->gpu_start_ns != 0 && op->gpu_stop_ns >= op->gpu_start_ns;
+
+	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
+		return OP_TIME_KERNEL_GPU;
+	if (op->state == OP_DONE && op->proxies_stopped > 0 &&
+	    op->proxies_stopped == op->proxies_started && op->active_ns != 0)
+		return OP_TIME_PROXY;
+	return OP_TIME_NONE;
+}
+
 #endif

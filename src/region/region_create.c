@@ -122,7 +122,8 @@ int region_own_directory(const char *path, gid_t group, const char **why)
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) == -1)
 		mode = 0700;
 	if (fchmod(fd, mode) == -1) {
-		*why = "its permissions cannot be set";
+		*why = errno == EROFS ? "the file system is read-only"
+				      : "its permissions cannot be set";
 		close(fd);
 		return -1;
 	}

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "op/op_check.h"
+#include "op/op_time.h"
 #include "region/info_text.h"
 #include "region/region_alive.h"
 
@@ -106,6 +107,9 @@ bool region_live_at(const struct region *region, uint32_t index, struct region_l
 	if (!verdict(op_check_live(&found.op), problem))
 		return false;
 	found.op.sequence = 0;
+	/* Finished, but its record is only completed when it leaves the table. */
+	if (found.op.state == OP_DONE)
+		found.op.time_source = op_choose_time_source(&found.op);
 	*live = found;
 	return true;
 }

@@ -34,15 +34,28 @@ static enum content content_of(int fd)
 	return trace_probe(start, got) ? CONTENT_TRACE : CONTENT_FOREIGN;
 }
 
+/* What was noted about a file goes where the file goes. */
+static void move_troubles(struct recording *to, const struct recording *from)
+{
+	for (size_t i = 0; i < from->trouble_count; i++) {
+		const struct recording_trouble *trouble = &from->troubles[i];
+
+		recording_load_trouble(to, trouble->kind, trouble->path, trouble->owner, "%s",
+				       trouble->what);
+		recording_load_at(to, trouble->offset, trouble->bytes);
+	}
+	to->troubles_left_out += from->troubles_left_out;
+}
+
 /* The file that belongs to a process as well: the region of a trace, the trace of a region. What an
- * info text names is somebody's claim: no links, and the process must be the same. */
+ * info text names is somebody's claim: no links, and the process must be the same, or it was nothing. */
 static enum status add_companion(struct recording *recording, struct recording_process *process,
 				 const char *key, enum content wanted)
 {
 	struct recording_process *other = NULL;
 	char path[PATH_MAX], boot_id[40];
 	enum status status = ERR_GONE;
-	struct recording unwanted;
+	struct recording aside;
 	struct stat st;
 	int fd;
 
@@ -54,17 +67,19 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	fd = file_open(AT_FDCWD, path, strncmp(path, "/proc/", strlen("/proc/")) == 0);
 	if (fd == -1)
 		return OK;
-	/* Trouble with a file that nobody named is told only where it is told to be ours. */
-	recording_init(&unwanted);
+	recording_init(&aside);
 	if (fstat(fd, &st) == 0 && content_of(fd) == wanted)
 		status = wanted == CONTENT_REGION
-				 ? recording_region_load(&unwanted, fd, path, &other)
-				 : recording_trace_load(recording, fd, path, &st, &other);
+				 ? recording_region_load(&aside, fd, path, &other)
+				 : recording_trace_load(&aside, fd, path, &st, &other);
 	close(fd);
-	recording_release(&unwanted);
-	if (status == OK && recording_load_is_same(process, other))
-		return recording_join(recording, process, other);
-	recording_process_free(other);
+	if (status == OK && recording_load_is_same(process, other)) {
+		move_troubles(recording, &aside);
+		status = recording_join(recording, process, other);
+	} else {
+		recording_process_free(other);
+	}
+	recording_release(&aside);
 	return status == ERR_NO_SPACE ? status : OK;
 }
 
@@ -262,12 +277,19 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 				       "after @ comes the number of a process");
 		return OK;
 	}
-	status = recording_add_machine(&all, NULL, flags);
+	status = recording_add_machine(&all, NULL, flags & ~(unsigned int)RECORDING_WITH_TRACES);
 	for (size_t i = 0; i < all.count && status == OK; i++) {
-		if (!is_of_pid(all.processes[i], pid))
+		struct recording_process *process = all.processes[i];
+
+		if (!is_of_pid(process, pid))
 			continue;
-		status = recording_load_keep(recording, all.processes[i]);
+		if (flags & RECORDING_WITH_TRACES)
+			status = add_companion(recording, process, "trace", CONTENT_TRACE);
 		all.processes[i] = NULL;
+		if (status == OK)
+			status = recording_load_keep(recording, process);
+		else
+			recording_process_free(process);
 		recording->files_read++;
 		found++;
 	}

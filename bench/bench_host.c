@@ -1,0 +1,106 @@
+/*
+ * What the recorder costs NCCL's threads, against a plugin that does nothing, in one run.
+ *
+ * The host of programs/sim plays AllReduces of 8 channels over a network, one step per channel and
+ * direction, as fast as it can, with NCCL's threads: in turns through the empty plugin and through
+ * ours, so that a busy machine hits both alike. Counted is processor time of the calling thread and
+ * of the proxy thread, the host's own part included, per operation; the median over the rounds.
+ *
+ * Usage: bench_host EMPTY.so PLUGIN.so; prints one "name value" line per figure.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "programs/sim/host.h"
+
+enum { CHANNELS = 8, OPERATIONS = 4000, ROUNDS = 41, COUNT = 1 << 18 };
+
+struct subject {
+	struct host *host;
+	struct host_comm *comm;
+	struct host_user user;
+	double calling_ns[ROUNDS];
+	double proxy_ns[ROUNDS];
+};
+
+static void fail(const char *what, const char *why)
+{
+	fprintf(stderr, "bench_host: %s: %s\n", what, why);
+	exit(1);
+}
+
+static void load(struct subject *subject, const char *path)
+{
+	struct host_config config = { .release = HOST_NCCL_2_28, .plugin = path, .seed = 1 };
+	struct host_comm_config comm = { .hash = 1, .nnodes = 2, .nranks = 2 };
+
+	if (host_new(&subject->host, &config) != OK)
+		fail(path, "no memory");
+	if (host_comm_new(subject->host, &subject->comm, &comm) != OK)
+		fail(path, "no communicator");
+	if (host_plugin(subject->host)->version == 0)
+		fail(path, host_load_error(subject->host));
+}
+
+static void play_round(struct subject *subject, int round)
+{
+	struct host_op op = host_op_make(subject->comm, OP_ALL_REDUCE, COUNT, OP_FLOAT32);
+	uint64_t process = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t thread = clock_system_ns(CLOCK_THREAD_CPUTIME_ID), played;
+
+	op.channels = CHANNELS;
+	op.has_network = true;
+	op.steps = 1;
+	for (int i = 0; i < OPERATIONS; i++)
+		host_play(&subject->user, &op);
+	played = clock_system_ns(CLOCK_THREAD_CPUTIME_ID);
+	host_comm_settle(subject->comm);
+	process = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - process;
+	subject->calling_ns[round] = (double)(played - thread) / OPERATIONS;
+	thread = clock_system_ns(CLOCK_THREAD_CPUTIME_ID) - thread;
+	subject->proxy_ns[round] = (double)(process - thread) / OPERATIONS;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static double median(double *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), by_value);
+	return values[ROUNDS / 2];
+}
+
+static void print(const char *thread, double empty, double ours)
+{
+	printf("%s_empty_ns %.0f\n%s_ns %.0f\n%s_ratio %.2f\n", thread, empty, thread, ours, thread,
+	       ours / empty);
+}
+
+int main(int argc, char **argv)
+{
+	static struct subject empty, ours;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: bench_host EMPTY.so PLUGIN.so\n");
+		return 2;
+	}
+	load(&empty, argv[1]);
+	load(&ours, argv[2]);
+	for (int round = 0; round < ROUNDS; round++) {
+		play_round(&empty, round);
+		play_round(&ours, round);
+	}
+	print("calling", median(empty.calling_ns), median(ours.calling_ns));
+	print("proxy", median(empty.proxy_ns), median(ours.proxy_ns));
+	host_comm_destroy(empty.comm);
+	host_comm_destroy(ours.comm);
+	host_free(empty.host);
+	host_free(ours.host);
+	return 0;
+}

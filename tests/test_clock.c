@@ -1,0 +1,118 @@
+/* The recorder's clock against the system's. No time is asserted, only order: each reading is taken
+ * between two of the other clock. */
+#include "base/clock.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "tests/tap.h"
+
+/* 1 part in 1,000: a counter's rate is known far better, a wrong shift or rate is off by far more. */
+enum { RATE_PARTS = 1000, SETTLE_NS = 50000 };
+
+static struct clock_source make(void)
+{
+	struct clock_sample early = clock_sample_take();
+	struct clock_source source;
+
+	clock_source_init(&source, early);
+	return source;
+}
+
+static void it_never_steps_back(void)
+{
+	struct clock_source source = make();
+	uint64_t before = clock_now(&source), now;
+	unsigned int back = 0;
+
+	for (int i = 0; i < 1000000; i++) {
+		now = clock_now(&source);
+		back += now < before;
+		before = now;
+	}
+	EXPECT_EQUAL(back, 0);
+}
+
+/* |a - b| as parts of `whole`, with room for what one reading costs. */
+static bool is_near(uint64_t a, uint64_t b, uint64_t whole)
+{
+	uint64_t apart = a > b ? a - b : b - a;
+
+	return apart <= SETTLE_NS + whole / RATE_PARTS;
+}
+
+/* Bracketed: system, ours, system. The narrowest bracket of many is taken. */
+static void it_follows_the_system(void)
+{
+	struct clock_source source = make();
+	struct clock_sample best[2];
+
+	for (int part = 0; part < 2; part++) {
+		uint64_t narrowest = UINT64_MAX;
+
+		/* Something to do between the two: counted, not timed. */
+		for (volatile int i = 0; part == 1 && i < 20000000; i++)
+			continue;
+		for (int i = 0; i < 1000; i++) {
+			uint64_t first = clock_system_ns(CLOCK_MONOTONIC);
+			uint64_t ours = clock_now(&source);
+			uint64_t last = clock_system_ns(CLOCK_MONOTONIC);
+
+			if (last - first < narrowest) {
+				narrowest = last - first;
+				best[part] = (struct clock_sample){ ours, first };
+			}
+		}
+	}
+	EXPECT_THAT("it starts where CLOCK_MONOTONIC is", is_near(best[0].ticks, best[0].ns, 0));
+	EXPECT_THAT("it runs at the same rate",
+		    is_near(best[1].ticks - best[0].ticks, best[1].ns - best[0].ns,
+			    best[1].ns - best[0].ns));
+}
+
+static void the_formula_is_exact(void)
+{
+	/* 1.5 ns a tick. */
+	struct clock_source source = { .kind = CLOCK_KIND_COUNTER,
+				       .multiplier = (UINT64_C(3) << CLOCK_SHIFT) / 2,
+				       .base_ticks = clock_ticks(),
+				       .base_ns = 1000 };
+	uint64_t before = clock_ticks(), now = clock_now(&source), after = clock_ticks();
+
+	if (after == before)
+		return; /* no counter here */
+	EXPECT(now >= 1000 + (before - source.base_ticks) * 3 / 2);
+	EXPECT(now <= 1000 + (after - source.base_ticks) * 3 / 2);
+	/* Nearly two centuries of ticks do not overflow it. */
+	source.base_ticks = clock_ticks() - (UINT64_C(1) << 62);
+	source.multiplier = UINT64_C(1) << CLOCK_SHIFT;
+	EXPECT(clock_now(&source) - 1000 >= UINT64_C(1) << 62);
+}
+
+static void other_kinds_are_the_system(void)
+{
+	struct clock_source source = { .kind = CLOCK_KIND_SYSTEM };
+	uint64_t before = clock_system_ns(CLOCK_MONOTONIC), now = clock_now(&source);
+
+	EXPECT(now >= before && now <= clock_system_ns(CLOCK_MONOTONIC));
+}
+
+static void anchors_tie_it_to_wall_time(void)
+{
+	struct clock_source source = make();
+	uint64_t clock = clock_now(&source), wall = clock_system_ns(CLOCK_REALTIME);
+	struct clock_anchor anchor = clock_anchor_take(&source);
+
+	EXPECT(anchor.clock_ns >= clock && anchor.clock_ns <= clock_now(&source));
+	EXPECT(anchor.wall_ns >= wall && anchor.wall_ns <= clock_system_ns(CLOCK_REALTIME));
+}
+
+int main(void)
+{
+	it_never_steps_back();
+	it_follows_the_system();
+	the_formula_is_exact();
+	other_kinds_are_the_system();
+	anchors_tie_it_to_wall_time();
+	return tap_done();
+}

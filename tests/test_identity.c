@@ -1,0 +1,144 @@
+#include "capture/identity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "tests/tap.h"
+
+static const char *const launchers[] = {
+	"RANK",
+	"SLURM_PROCID",
+	"OMPI_COMM_WORLD_RANK",
+	"PMI_RANK",
+	"PMIX_RANK",
+	"LOCAL_RANK",
+	"SLURM_LOCALID",
+	"OMPI_COMM_WORLD_LOCAL_RANK",
+	"WORLD_SIZE",
+	"SLURM_NTASKS",
+	"OMPI_COMM_WORLD_SIZE",
+	"PMI_SIZE",
+	"MPI_LOCALRANKID",
+	"SLURM_JOB_ID",
+	"SLURM_JOBID",
+	"TORCHELASTIC_RUN_ID",
+	"PBS_JOBID",
+	"LSB_JOBID",
+	"JOB_ID",
+};
+
+static struct identity identity_with(const char *name, const char *value, const char *job)
+{
+	struct identity identity;
+
+	if (name != NULL)
+		setenv(name, value, 1);
+	identity_read(&identity, job);
+	for (size_t i = 0; i < ARRAY_LENGTH(launchers); i++)
+		unsetenv(launchers[i]);
+	return identity;
+}
+
+static void the_process_is_known(void)
+{
+	struct identity identity = identity_with(NULL, NULL, "");
+	char path[64], host[256] = "", exe[256] = "";
+	unsigned long long start = 0;
+	struct stat st;
+	FILE *stat_file;
+
+	gethostname(host, sizeof(host) - 1);
+	EXPECT_EQUAL(identity.pid, getpid());
+	EXPECT(strcmp(identity.host, host) == 0);
+	EXPECT_EQUAL(strlen(identity.boot_id), 36);
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", getpid());
+	if (stat(path, &st) == 0)
+		EXPECT_EQUAL(identity.pid_namespace, st.st_ino);
+	/* The name of this test holds no blank: sscanf can count the fields. */
+	stat_file = fopen("/proc/self/stat", "re");
+	EXPECT(stat_file != NULL &&
+	       fscanf(stat_file,
+		      "%*d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		      "%*s %*s %llu",
+		      &start) == 1);
+	EXPECT_EQUAL(identity.start_ticks, start);
+	if (stat_file != NULL)
+		fclose(stat_file);
+	EXPECT(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0 &&
+	       strcmp(identity.exe, exe) == 0);
+}
+
+static void launchers_tell_job_and_rank(void)
+{
+	EXPECT(strcmp(identity_with(NULL, NULL, "").job, "local") == 0);
+	EXPECT(strcmp(identity_with(NULL, NULL, "").rank, "x") == 0);
+	EXPECT(strcmp(identity_with("SLURM_JOB_ID", "42", "").job, "42") == 0);
+	EXPECT(strcmp(identity_with("SLURM_JOB_ID", "42", "mine").job, "mine") == 0);
+	EXPECT_THAT("torchrun says none when it has none",
+		    strcmp(identity_with("TORCHELASTIC_RUN_ID", "none", "").job, "local") == 0);
+	EXPECT(strcmp(identity_with("RANK", "7", "").rank, "7") == 0);
+	EXPECT(strcmp(identity_with("PMI_RANK", "8", "").rank, "8") == 0);
+	setenv("SLURM_PROCID", "1", 1);
+	EXPECT_THAT("torchrun's rank counts before Slurm's",
+		    strcmp(identity_with("RANK", "9", "").rank, "9") == 0);
+	EXPECT(strcmp(identity_with("SLURM_LOCALID", "3", "").local_rank, "3") == 0);
+	EXPECT(strcmp(identity_with("WORLD_SIZE", "64", "").world_size, "64") == 0);
+	EXPECT_THAT("no line breaks", strcmp(identity_with("JOB_ID", "a\nb", "").job, "a?b") == 0);
+}
+
+static void names_are_copied_with_care(void)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	char *memory = mmap(NULL, (size_t)page * 2, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct comm_info info = { 0 };
+	char longest[300];
+
+	identity_comm_name(&info, "tensor-parallel");
+	EXPECT(strcmp(info.name, "tensor-parallel") == 0 && info.flags == 0);
+	info = (struct comm_info){ 0 };
+	identity_comm_name(&info, NULL);
+	EXPECT(info.name[0] == '\0' && info.flags == 0);
+	memset(longest, 'n', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	identity_comm_name(&info, longest);
+	EXPECT(strlen(info.name) == sizeof(info.name) - 1 && info.flags == COMM_FLAG_NAME_CUT);
+	info = (struct comm_info){ 0 };
+	identity_comm_name(&info, (const char *)16);
+	EXPECT_THAT("a pointer to nowhere",
+		    info.name[0] == '\0' && info.flags == COMM_FLAG_NAME_LOST);
+	/* A name at the very end of readable memory, with its terminator and without. */
+	mprotect(memory + page, (size_t)page, PROT_NONE);
+	memcpy(memory + page - 4, "end", 4);
+	info = (struct comm_info){ 0 };
+	identity_comm_name(&info, memory + page - 4);
+	EXPECT(strcmp(info.name, "end") == 0 && info.flags == 0);
+	memory[page - 1] = '!';
+	info = (struct comm_info){ 0 };
+	identity_comm_name(&info, memory + page - 4);
+	EXPECT(info.name[0] == '\0' && info.flags == COMM_FLAG_NAME_LOST);
+	munmap(memory, (size_t)page * 2);
+}
+
+static void without_cuda_there_is_no_gpu(void)
+{
+	struct comm_info info = { .gpu = 5 };
+
+	identity_gpu(&info);
+	EXPECT(info.gpu == -1 && info.gpu_uuid[0] == '\0' && info.gpu_bus[0] == '\0');
+}
+
+int main(void)
+{
+	identity_with(NULL, NULL, "");
+	the_process_is_known();
+	launchers_tell_job_and_rank();
+	names_are_copied_with_care();
+	without_cuda_there_is_no_gpu();
+	return tap_done();
+}

@@ -1,0 +1,92 @@
+/* Which events NCCL is asked for. The expected bits are written out: 0x1 Group, 0x2 Coll, 0x4 P2p,
+ * 0x8 ProxyOp, 0x10 ProxyStep, 0x40 KernelCh, 0x100 GroupApi, 0x200 CollApi, 0x400 P2pApi, 0x800
+ * KernelLaunch, 0x1000 CeColl. */
+#include "capture/mask.h"
+
+#include <string.h>
+
+#include "tests/tap.h"
+
+static const struct settings automatic = {
+	.kernel = SWITCH_AUTO, .proxy = SWITCH_AUTO, .steps = SWITCH_AUTO, .launch = SWITCH_AUTO
+};
+
+#define MIB (UINT64_C(1) << 20)
+static const uint64_t plenty = 1024 * MIB, scarce = 159 * MIB;
+
+static void each_version_is_asked_for_what_it_has(void)
+{
+	EXPECT_EQUAL(mask_choose(1, &automatic, plenty).mask, 0x1f);
+	EXPECT_EQUAL(mask_choose(2, &automatic, plenty).mask, 0x1f);
+	EXPECT_EQUAL(mask_choose(3, &automatic, plenty).mask, 0x1f);
+	EXPECT_EQUAL(mask_choose(4, &automatic, plenty).mask, 0x1f);
+	EXPECT_EQUAL(mask_choose(5, &automatic, plenty).mask, 0xf5f);
+	EXPECT_EQUAL(mask_choose(6, &automatic, plenty).mask, 0x1f5f);
+	EXPECT_EQUAL(mask_choose(7, &automatic, plenty).mask, 0x1f1f);
+}
+
+static void kernel_events_are_on_where_they_are_safe(void)
+{
+	struct settings settings = automatic;
+
+	for (unsigned int version = 1; version <= 7; version++) {
+		struct mask_choice choice = mask_choose(version, &settings, plenty);
+
+		EXPECT(choice.has_kernel == (version == 5 || version == 6));
+		EXPECT(choice.has_kernel == !!(choice.mask & 0x40));
+		EXPECT_THAT("there is a reason", choice.kernel_reason[0] != '\0');
+	}
+	settings.kernel = SWITCH_ON;
+	for (unsigned int version = 1; version <= 7; version++)
+		EXPECT(mask_choose(version, &settings, plenty).has_kernel == (version >= 3));
+	settings.kernel = SWITCH_OFF;
+	for (unsigned int version = 3; version <= 7; version++) {
+		struct mask_choice choice = mask_choose(version, &settings, plenty);
+
+		EXPECT(!choice.has_kernel && strstr(choice.kernel_reason, "RINGSIDE_EVENTS"));
+	}
+}
+
+/* NCCL 2.28 to 2.30 crashes when its own part of /dev/shm is too small: no wish changes that. */
+static void without_room_there_are_none(void)
+{
+	struct settings settings = automatic;
+	struct mask_choice choice;
+
+	for (unsigned int version = 5; version <= 6; version++) {
+		settings.kernel = SWITCH_AUTO;
+		choice = mask_choose(version, &settings, scarce);
+		EXPECT(!choice.has_kernel && !(choice.mask & 0x40));
+		EXPECT(strstr(choice.kernel_reason, "159 MiB free") != NULL);
+		settings.kernel = SWITCH_ON;
+		EXPECT(!mask_choose(version, &settings, scarce).has_kernel);
+		EXPECT(!mask_choose(version, &settings, 0).has_kernel);
+		EXPECT(mask_choose(version, &settings, 160 * MIB).has_kernel);
+	}
+}
+
+static void the_rest_can_be_switched(void)
+{
+	struct settings settings = automatic;
+
+	settings.proxy = SWITCH_OFF;
+	EXPECT_EQUAL(mask_choose(5, &settings, plenty).mask & 0x18, 0);
+	EXPECT_EQUAL(mask_choose(4, &settings, plenty).mask & 0x18, 0);
+	settings = automatic;
+	settings.steps = SWITCH_OFF;
+	EXPECT_EQUAL(mask_choose(5, &settings, plenty).mask & 0x18, 0x8);
+	EXPECT_THAT("NCCL 2.27 crashes without steps",
+		    (mask_choose(4, &settings, plenty).mask & 0x18) == 0x18);
+	settings = automatic;
+	settings.launch = SWITCH_OFF;
+	EXPECT_EQUAL(mask_choose(7, &settings, plenty).mask & 0xf00, 0x700);
+}
+
+int main(void)
+{
+	each_version_is_asked_for_what_it_has();
+	kernel_events_are_on_where_they_are_safe();
+	without_room_there_are_none();
+	the_rest_can_be_switched();
+	return tap_done();
+}

@@ -1,0 +1,168 @@
+/* What becomes of RINGSIDE_* variables. That a job goes on, and what it prints, is shown with real
+ * processes in tests/process/settings.t. */
+#include "capture/settings.h"
+
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "tests/tap.h"
+
+static const char *const names[] = { "RINGSIDE_MODE",	"RINGSIDE_DIR",	   "RINGSIDE_SHM",
+				     "RINGSIDE_BUFFER", "RINGSIDE_QUOTA",  "RINGSIDE_EVENTS",
+				     "RINGSIDE_JOB",	"RINGSIDE_LABELS", "RINGSIDE_GROUP",
+				     "RINGSIDE_DISABLE" };
+
+/* The settings with this one variable set. */
+static struct settings with(const char *name, const char *value)
+{
+	struct settings settings;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+		unsetenv(names[i]);
+	if (name != NULL)
+		setenv(name, value, 1);
+	settings_read(&settings);
+	return settings;
+}
+
+static unsigned int lines(const struct settings *settings)
+{
+	unsigned int count = 0;
+
+	for (const char *at = settings->complaints; *at != '\0'; at++)
+		count += *at == '\n';
+	return count;
+}
+
+static bool are_standard(const struct settings *s)
+{
+	return !s->is_disabled && s->mode == REGION_MODE_FLIGHT && s->buffer == 8388608 &&
+	       s->quota == 2147483648u && strcmp(s->dir, "ringside-%j") == 0 &&
+	       strcmp(s->shm, "/dev/shm") == 0 && s->job[0] == '\0' && s->labels[0] == '\0' &&
+	       s->group == (gid_t)-1 && s->kernel == SWITCH_AUTO && s->proxy == SWITCH_AUTO &&
+	       s->steps == SWITCH_AUTO && s->launch == SWITCH_AUTO;
+}
+
+static void nothing_set_is_the_standard(void)
+{
+	struct settings settings = with(NULL, NULL);
+
+	EXPECT(are_standard(&settings) && lines(&settings) == 0);
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		settings = with(names[i], "");
+		EXPECT_THAT(names[i], are_standard(&settings) && lines(&settings) == 0);
+	}
+}
+
+static void right_values_are_taken(void)
+{
+	struct settings settings = with("RINGSIDE_MODE", "profile");
+
+	EXPECT_EQUAL(settings.mode, REGION_MODE_PROFILE);
+	settings = with("RINGSIDE_MODE", "full");
+	EXPECT_EQUAL(settings.mode, REGION_MODE_FULL);
+	settings = with("RINGSIDE_BUFFER", "64KiB");
+	EXPECT_EQUAL(settings.buffer, 65536);
+	settings = with("RINGSIDE_BUFFER", "1GiB");
+	EXPECT_EQUAL(settings.buffer, 1073741824);
+	settings = with("RINGSIDE_QUOTA", "none");
+	EXPECT_EQUAL(settings.quota, 0);
+	settings = with("RINGSIDE_QUOTA", "1TiB");
+	EXPECT_EQUAL(settings.quota, 1099511627776);
+	settings = with("RINGSIDE_DIR", "/a/%r");
+	EXPECT(strcmp(settings.dir, "/a/%r") == 0);
+	settings = with("RINGSIDE_SHM", "/b");
+	EXPECT(strcmp(settings.shm, "/b") == 0);
+	settings = with("RINGSIDE_JOB", "j1");
+	EXPECT(strcmp(settings.job, "j1") == 0);
+	settings = with("RINGSIDE_LABELS", "a=b,c_2=");
+	EXPECT(strcmp(settings.labels, "a=b,c_2=") == 0 && lines(&settings) == 0);
+	settings = with("RINGSIDE_GROUP", "0");
+	EXPECT_EQUAL(settings.group, 0);
+	if (getgrgid(getegid()) != NULL) {
+		settings = with("RINGSIDE_GROUP", getgrgid(getegid())->gr_name);
+		EXPECT_EQUAL(settings.group, getegid());
+	}
+}
+
+static void events_switch_one_by_one(void)
+{
+	struct settings settings = with("RINGSIDE_EVENTS", "kernel,-steps,+launch");
+
+	EXPECT(settings.kernel == SWITCH_ON && settings.steps == SWITCH_OFF &&
+	       settings.launch == SWITCH_ON && settings.proxy == SWITCH_AUTO);
+	settings = with("RINGSIDE_EVENTS", "kernel,-kernel");
+	EXPECT_THAT("the last one wins", settings.kernel == SWITCH_OFF);
+	settings = with("RINGSIDE_EVENTS", "-auto,-proxy");
+	EXPECT(lines(&settings) == 1 && settings.proxy == SWITCH_OFF);
+}
+
+static void wrong_values_cost_one_line_and_take_the_standard(void)
+{
+	char longest[700];
+	const struct {
+		const char *name, *value;
+	} wrong[] = {
+		{ "RINGSIDE_MODE", "Trace" },	  { "RINGSIDE_BUFFER", "63KiB" },
+		{ "RINGSIDE_BUFFER", "1025MiB" }, { "RINGSIDE_QUOTA", "1" },
+		{ "RINGSIDE_QUOTA", "None" },	  { "RINGSIDE_EVENTS", "kernels" },
+		{ "RINGSIDE_LABELS", "a" },	  { "RINGSIDE_LABELS", "a=b,,c=d" },
+		{ "RINGSIDE_LABELS", "ä=b" },	  { "RINGSIDE_GROUP", "4294967295" },
+		{ "RINGSIDE_GROUP", "-1" },	  { "RINGSIDE_DIR", longest },
+		{ "RINGSIDE_SHM", longest },	  { "RINGSIDE_JOB", longest },
+		{ "RINGSIDE_LABELS", longest },	  { "RINGSIDE_EVENTS", longest },
+		{ "RINGSIDE_GROUP", longest },
+	};
+	struct settings settings;
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+		settings = with(wrong[i].name, wrong[i].value);
+		EXPECT_THAT(wrong[i].name, are_standard(&settings) && lines(&settings) == 1 &&
+						   strstr(settings.complaints, wrong[i].name));
+		if (lines(&settings) != 1 || !are_standard(&settings))
+			printf("# %.60s: %s", wrong[i].value, settings.complaints);
+	}
+}
+
+static void the_switch_means_off_however_it_is_spelt(void)
+{
+	EXPECT(with("RINGSIDE_DISABLE", "1").is_disabled);
+	EXPECT(!with("RINGSIDE_DISABLE", "0").is_disabled);
+	EXPECT(with("RINGSIDE_DISABLE", "true").is_disabled);
+	EXPECT(with("RINGSIDE_MODE", "off").is_disabled);
+}
+
+/* A line is there whole or not at all. */
+static void too_many_complaints_end_with_a_whole_line(void)
+{
+	struct settings settings;
+	char many[128];
+
+	with(NULL, NULL);
+	for (size_t i = 0; i + 2 < sizeof(many); i += 2) {
+		many[i] = 'x';
+		many[i + 1] = ',';
+		many[i + 2] = '\0';
+	}
+	setenv("RINGSIDE_MODE", "x", 1);
+	setenv("RINGSIDE_EVENTS", many, 1);
+	settings_read(&settings);
+	EXPECT(lines(&settings) > 10);
+	EXPECT(settings.complaints[strlen(settings.complaints) - 1] == '\n');
+}
+
+int main(void)
+{
+	nothing_set_is_the_standard();
+	right_values_are_taken();
+	events_switch_one_by_one();
+	wrong_values_cost_one_line_and_take_the_standard();
+	the_switch_means_off_however_it_is_spelt();
+	too_many_complaints_end_with_a_whole_line();
+	return tap_done();
+}
