@@ -68,7 +68,8 @@ asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='-O1 -g'
 tsan_make = $(SUBMAKE) BUILD=$(TSAN) SANITIZE=thread CFLAGS='-O1 -g'
 libfuzzer_make = $(SUBMAKE) BUILD=$(BUILD)/libfuzzer CC=clang CFLAGS='-O1 -g' \
 	SANITIZE=address,undefined,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
-export ASAN_OPTIONS ?= detect_leaks=1:abort_on_error=0
+# Looking for leaks takes seconds per program on some kernels: that is for check-long.
+export ASAN_OPTIONS ?= detect_leaks=0
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=1
 
@@ -95,6 +96,7 @@ lint: all ## format, layers, hot path, exports, glibc floor, headers, sizes, doc
 	@$(call prove,$(TEST_SECONDS)) $(LINT_SCRIPTS)
 
 .PHONY: check-long
+check-long: export ASAN_OPTIONS := detect_leaks=1
 check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (default 60)
 	@scripts/install-deps check
 	@$(SUBMAKE) DEVELOPER=1 all tests long-tests

@@ -297,13 +297,12 @@ static void replays_mixed_with_eager_operations(void)
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.replayed, 6);
 }
 
-/* Hours of operations, ten a second or fewer, with a GPU's clock that runs at its own rate. */
-static void slow_clocks_are_not_marked(double parts_per_million, int hours)
+/* Hours of operations with pauses between them, and a GPU's clock that runs at its own rate. */
+static void slow_clocks_are_not_marked(double parts_per_million, int hours, uint64_t pause_ms)
 {
 	void *context = play_init(11, 1, 2, 0);
 	uint32_t id = comm_id(context);
-	uint64_t random = 1, pause_ms = TAP_IS_SLOW ? 2000 : 100;
-	uint64_t count = (uint64_t)hours * 3600 * 1000 / pause_ms;
+	uint64_t random = 1, count = (uint64_t)hours * 3600 * 1000 / pause_ms;
 
 	stamp_rate = 1 + parts_per_million * 1e-6;
 	for (uint64_t i = 0; i < count; i++) {
@@ -356,10 +355,12 @@ int main(void)
 	a_batch_with_equal_stamps_is_not_marked();
 	a_fused_send_and_receive_is_not_marked();
 	replays_mixed_with_eager_operations();
-	slow_clocks_are_not_marked(8, 3);
-	slow_clocks_are_not_marked(-8, 3);
-	slow_clocks_are_not_marked(30, 1);
-	slow_clocks_are_not_marked(-30, 1);
+	slow_clocks_are_not_marked(8, 3, TAP_IS_SLOW ? 1000 : 100);
+	slow_clocks_are_not_marked(-8, 3, TAP_IS_SLOW ? 1000 : 100);
+	slow_clocks_are_not_marked(8, 300, 60000);
+	slow_clocks_are_not_marked(-8, 300, 60000);
+	slow_clocks_are_not_marked(30, 3, 2000);
+	slow_clocks_are_not_marked(-30, 3, 2000);
 	other_offsets_are_not_marked();
 	return tap_done();
 }

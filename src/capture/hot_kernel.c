@@ -78,8 +78,12 @@ static bool is_before_call(const struct comm_state *comm, const struct region_li
 	const struct comm_info *info = &comm->shared->info;
 	bool has_bound = !(load_relaxed(&live->notes) & LIVE_FROM_TASK) ||
 			 (load_relaxed(&live->op.flags) & OP_FLAG_REPLAY);
-	uint64_t earliest = load_relaxed(&live->op.issue_ns) +
-			    (uint64_t)load_relaxed(&info->gpu_offset_ns) - STAMP_SLACK_NS;
+	uint64_t issued = load_relaxed(&live->op.issue_ns);
+	uint64_t at = load_relaxed(&info->gpu_offset_at_ns);
+	/* What the bound may have sunk since it was seen. */
+	uint64_t sunk = issued > at ? (issued - at) >> OFFSET_DECAY_SHIFT : 0;
+	uint64_t earliest =
+		issued + (uint64_t)load_relaxed(&info->gpu_offset_ns) - sunk - STAMP_SLACK_NS;
 
 	return has_bound && (int64_t)(gpu_ns - earliest) < 0;
 }

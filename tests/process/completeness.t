@@ -17,55 +17,55 @@ expect_balance "with the default buffer, too, or it is counted"
 expect_facts "and the file is closed" closed=1
 echo "# lost $(fact lost)"
 
-run_and_read ops=$((count / 10)) nodes=2
+run_and_read ops=30000 nodes=2
 expect_facts "with a network" operations=issued lost=0 gaps=0 exact=1
 
-run_and_read ops=$((count / 60)) threads=4 comms=3
+run_and_read ops=5000 threads=4 comms=3
 expect_balance "four user threads with three communicators each"
 expect_facts "twelve communicators, none with a gap that is not counted" comms=12 closed=1
 
 for release in 2.23 2.24 2.26 2.27 2.29 2.31; do
-	run_and_read ops=$((count / 30)) nodes=2 release=$release channels=2
+	run_and_read ops=10000 nodes=2 release=$release channels=2
 	expect_facts "NCCL $release" operations=issued lost=0 gaps=0 exact=1 closed=1
 done
 
-RINGSIDE_BUFFER=1MiB run_and_read ops=$((count / 10)) disk=frozen
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen
 expect_balance "the disk is frozen while operations are issued: nobody waits, what is lost is counted"
 expect_facts "and the file is closed once it thaws" closed=1 lost_ring_overrun\>0
 
-RINGSIDE_BUFFER=1MiB run_and_read ops=$((count / 10)) disk=frozen disk_room=200000
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen disk_room=200000
 expect_balance "frozen later, with records in hand"
 expect_facts "and closed" closed=1 in_trace\>0
 
-RINGSIDE_BUFFER=1MiB run_and_read ops=$((count / 10)) disk=stuck end=exit
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck end=exit
 expect_balance "the disk never answers: the job ends, what is lost is counted"
-RINGSIDE_BUFFER=1MiB run_and_read ops=$((count / 10)) disk=stuck disk_room=100000 end=exit
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=100000 end=exit
 expect_balance "never again, with records in hand"
 expect_facts "the region has the last ones" in_ring\>0 life=ended
 
-RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=$((count / 10)) disk=stuck disk_room=200000 end=exit
+RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=200000 end=exit
 expect_balance "the same in mode full"
 
-RINGSIDE_QUOTA=1MiB run_and_read ops=$((count / 5))
+RINGSIDE_QUOTA=1MiB run_and_read ops=60000
 expect_balance "the quota is reached: what is lost is counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_quota\>0 in_trace\>0
 expect_same "within the quota" \
 	"$(find "$RINGSIDE_DIR" -name '*.ringside' -size +1048576c)" ""
 
-run_and_read ops=$((count / 5)) disk=full disk_room=1000000
+run_and_read ops=60000 disk=full disk_room=1000000
 expect_balance "the disk is full: what is lost is counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
 
-run_and_read ops=$((count / 5)) disk=broken disk_room=1000000
+run_and_read ops=60000 disk=broken disk_room=1000000
 expect_balance "the disk is broken: what is lost is counted"
 expect_facts "and what came before reads well" lost_write_error\>0 in_trace\>0 troubles=0
 
-run_and_read ops=$((count / 20)) disk_slices=1000
+run_and_read ops=15000 disk_slices=1000
 expect_facts "writes that are cut and interrupted lose nothing" operations=issued lost=0 exact=1 closed=1
 
 if mount_small 2m; then
 	fresh
-	RINGSIDE_DIR=$mounted run_job ops=$((count / 5))
+	RINGSIDE_DIR=$mounted run_job ops=60000
 	RINGSIDE_DIR=$mounted read_facts
 	expect_balance "a real disk is full: what is lost is counted"
 	expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
@@ -74,7 +74,7 @@ else
 fi
 
 for mode in flight profile; do
-	RINGSIDE_MODE=$mode run_and_read ops=$((count / 10))
+	RINGSIDE_MODE=$mode run_and_read ops=30000
 	expect_facts "mode $mode counts all" issued=issued recorded=issued totals=issued missing=0 lost=0 file_count=0
 done
 tap_done
