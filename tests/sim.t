@@ -78,7 +78,7 @@ has_children() { # pid count
 	[ "$(children_of "$1" | wc -l)" -eq "$2" ]
 }
 has_operations() { # pid
-	"$ringside" dump "@$1" 2>/dev/null | grep -q .
+	"$ringside" dump "@$1" 2>/dev/null | grep . >/dev/null
 }
 are_gone() { # pid...
 	! kill -0 "$@" 2>/dev/null

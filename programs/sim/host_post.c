@@ -39,7 +39,7 @@ static void work_fill(const struct host_plan *plan, const struct host_task *task
 		.mask = task->mask,
 		.quirks = task->quirks,
 		.pid = plan->comm->host->pid,
-		.release = load_relaxed(&plan->comm->releases),
+		.release = plan->is_captured ? load_relaxed(&plan->comm->releases) : task->releases,
 		.is_collnet = op->path == HOST_PATH_COLLNET,
 		.is_fused = task->is_fused,
 		.is_recv = task->function == OP_RECV,
@@ -56,7 +56,8 @@ static void work_fill(const struct host_plan *plan, const struct host_task *task
 		.stop_skew_ns = op->stop_skew_ns,
 		.gate = op->gate,
 		.gate_arg = op->gate_arg,
-		.stuck = op->stuck,
+		/* It was let go where it hung, or it would not be here. */
+		.stuck = op->stuck == HOST_STUCK_BEFORE_LAUNCH ? HOST_STUCK_NONE : op->stuck,
 		.stuck_channel = op->stuck_channel,
 		.stuck_peer = op->stuck_peer,
 		.stuck_step = op->stuck_step,

@@ -247,7 +247,7 @@ static void remember_again(struct comm_state *comm, const struct region_live *li
 	uint64_t number = load_relaxed(&live->op.number);
 
 	if (UNLIKELY(load_relaxed(&comm->recent[number % RECENT]) != self))
-		forget_older(comm, number, self, 0);
+		forget_older(comm, number, self, load_relaxed(&live->group));
 }
 
 /* No slot is free: the operation is recorded as issued, and nothing more will be known of it. */

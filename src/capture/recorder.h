@@ -20,7 +20,7 @@
 
 enum {
 	GROUPS = 1024,	     /* groups whose launch time is remembered */
-	LINGER = 8,	     /* finished operations a communicator holds back for late children */
+	LINGER = 64,	     /* finished operations a communicator holds back for late children */
 	RECENT = 16,	     /* after so many more calls an operation without children is let go */
 	CHILDLESS_AGE = 512, /* calls without any child: none is expected any more */
 	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with those before */

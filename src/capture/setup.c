@@ -491,8 +491,11 @@ static void *begin_comm(const struct comm_start *start, int mask)
 	if (slot == recorder.region.comm_count)
 		return handle_make(HANDLE_CONTEXT, 0, slot, 0);
 	comm = &recorder.region.comms[slot];
-	if (comm->info.id != 0)
+	if (comm->info.id != 0) {
 		forget_comm(comm->info.id);
+		/* A stop that came while it ended may have kept a slot. */
+		hot_proxy_forget(&recorder.comms[slot]);
+	}
 	begin_comm_state(&recorder.comms[slot], slot,
 			 mask & ABI_KERNEL_CH || (mask & ABI_PROXY_OP && start->nnodes != 1));
 	fill_comm(comm, start, mask);

@@ -42,7 +42,7 @@ for command in $commands; do
 		"$(sed -n 's/^usage: //p' "$tap_scratch/help")"
 	missing=$(sed -n '/^examples:/,$s/^  \([^ ]\)/\1/p' "$tap_scratch/help" |
 		while IFS= read -r example; do
-			plain "$page" | grep -qxF -- "$example" || echo "$example"
+			plain "$page" | grep -xF -- "$example" >/dev/null || echo "$example"
 		done)
 	expect_same "examples of $command" "$missing" ""
 done

@@ -51,4 +51,39 @@ expect_same "exactly seven symbols are exported" \
 	"$(nm -D --defined-only "$PLUGIN" | awk '{ print $3 }' | sort | tr '\n' ' ')" \
 	"$(printf 'ncclProfiler_v%d ' 1 2 3 4 5 6 7)"
 expect_same "loading alone leaves nothing behind" "$(find "$RINGSIDE_SHM" -mindepth 1)" ""
+
+# Thread-local variables of the program lie on every thread's stack, the plugin's too.
+cat >"$tap_scratch/large.c" <<'END'
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+
+static __thread char large[4 << 20];
+
+struct plugin {
+	const char *name;
+	int (*init)(void **context, uint64_t hash, int *mask, const char *comm, int nodes, int ranks, int rank, void *log);
+	void *callbacks[3];
+	int (*finalize)(void *context);
+};
+
+int main(int argc, char **argv)
+{
+	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+	struct plugin *plugin = library ? dlsym(library, "ncclProfiler_v5") : NULL;
+	void *context = NULL;
+	int mask = 0;
+
+	if (!plugin)
+		return puts(dlerror()), 1;
+	plugin->init(&context, 1, &mask, NULL, 1, 2, 0, NULL);
+	plugin->finalize(context);
+	return large[argc] + (mask == 0);
+}
+END
+expect_ok "a program with large thread-local variables compiles" \
+	"${CC:-cc}" -o "$tap_scratch/large" "$tap_scratch/large.c" -ldl
+expect_ok "it runs" env RINGSIDE_MODE=trace "$tap_scratch/large" "$PLUGIN"
+read_facts
+expect_facts "and its trace is written" mode=trace file_count=1 closed=1
 tap_done

@@ -9,18 +9,19 @@ is_root() { [ "$user" -eq 0 ]; }
 
 # Run a job and look at it through /proc while it lives: the region may be in its memory alone.
 live_job() { # option...
-	coproc live { exec "$job" "$@" end=hold 2>"$messages"; }
-	local line
-	: >"$said"
-	while read -r line <&"${live[0]}"; do
-		echo "$line" >>"$said"
-		[ "${line%%=*}" != us ] || break
-	done
-	"$facts" "@$(truth pid)" >"$found" 2>&1
+	local pid
+	rm -f "$tap_scratch/hold"
+	mkfifo "$tap_scratch/hold"
+	"$job" "$@" end=hold <"$tap_scratch/hold" >"$said" 2>"$messages" &
+	pid=$!
+	exec 8>"$tap_scratch/hold"
+	# It is done when it says how long it took, or dead.
+	until grep -q '^us=' "$said" || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+	"$facts" "@$pid" >"$found" 2>&1
 	listing=
-	[ ! -x "$BUILD/ringside" ] || listing=$("$BUILD/ringside" ls "@$(truth pid)" 2>&1)
-	exec {live[1]}>&-
-	wait "$live_PID"
+	[ ! -x "$BUILD/ringside" ] || listing=$("$BUILD/ringside" ls "@$pid" 2>&1)
+	exec 8>&-
+	wait $pid
 }
 expect_fallback() { # sentence kind reason
 	local sentence=$1 kind=$2 reason=$3
@@ -129,8 +130,8 @@ expect_same "missing directories are made, for the user alone" \
 	"700 700 600 "
 
 RANK=3 SLURM_JOB_ID=77/8 RINGSIDE_DIR=$tap_scratch/%%-%h-%j-%r-%p run_job ops=10
-expect_ok "%h %j %r %p in its name" test -d "$tap_scratch/%-$host-77_8-3-$(truth pid)"
-expect_ok "and the rank in the file's" test -e "$tap_scratch/%-$host-77_8-3-$(truth pid)"/r3-"$host"-*.ringside
+expect_same "%h %j %r %p in its name, and the rank in the file's" \
+	"$(cd "$tap_scratch/%-$host-77_8-3-$(truth pid)" && find . -name "r3-$host-$(truth pid)-*.ringside" | wc -l)" 1
 
 expect_without_trace() { # sentence message
 	expect_message "$1: one line" "$2.*recording without trace file"

@@ -38,6 +38,7 @@ fresh
 # Run a job with these options: what it says goes to $said, its messages to $messages.
 said=$tap_scratch/said
 messages=$tap_scratch/messages
+: >"$messages"
 run_job() { # option...
 	"$job" "$@" >"$said" 2>"$messages"
 }
