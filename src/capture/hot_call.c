@@ -270,7 +270,10 @@ static void *record_captured(struct comm_state *comm, const struct call *call, c
 	if (load_relaxed(&comm->capture_group) != (uint64_t)(uintptr_t)group) {
 		store_relaxed(&comm->capture_group, (uint64_t)(uintptr_t)group);
 		store_relaxed(&comm->capture_first, op.number);
+		store_relaxed(&comm->capture_calls, 0);
+		store_relaxed(&comm->capture_tasks, 0);
 	}
+	bump_relaxed(&comm->capture_calls, 1);
 	op.state = OP_CAPTURED;
 	record_push(comm, &op);
 	return handle_encode_captured(recorder.salt, op.number);
@@ -327,15 +330,19 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 
 /* While the group that captured it goes on, a task is not a replay: NCCL shows the tasks of a graph
  * once, there and then, when nothing of its replays will be seen. */
-static bool is_capture_itself(const struct comm_state *comm, uint64_t captured_number)
+static bool is_capture_itself(struct comm_state *comm, uint64_t captured_number)
 {
 	uint64_t opaque = load_relaxed(&comm->capture_group);
 	struct handle handle = handle_decode(recorder.salt, (const void *)(uintptr_t)opaque);
 	const struct group_state *group =
 		handle.kind == HANDLE_GROUP_API ? group_find(handle) : NULL;
 
-	return group != NULL && load_relaxed(&group->is_open) &&
-	       captured_number >= load_relaxed(&comm->capture_first);
+	if (group == NULL || !load_relaxed(&group->is_open) ||
+	    captured_number < load_relaxed(&comm->capture_first) ||
+	    load_relaxed(&comm->capture_tasks) >= load_relaxed(&comm->capture_calls))
+		return false;
+	bump_relaxed(&comm->capture_tasks, 1);
+	return true;
 }
 
 /* The operation is known from its Coll or P2p event alone: older interfaces, and replays. */

@@ -72,8 +72,9 @@ struct comm_state {
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	uint64_t recent[RECENT];
-	uint64_t capture_group; /* handle of the group that captured last ... */
-	uint64_t capture_first; /* ... and the number of the first call in it */
+	uint64_t capture_group;		       /* handle of the group that captured last ... */
+	uint64_t capture_first;		       /* ... the number of the first call in it ... */
+	uint64_t capture_calls, capture_tasks; /* ... and how many calls and tasks it had so far */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
 };
 
