@@ -296,7 +296,7 @@ static void play_stop(struct player *player)
 static void play_flood(struct player *player)
 {
 	unsigned int version = take_version(player);
-	uint64_t kind = take(player, 1), times = take(player, 1) * 4;
+	uint64_t kind = take(player, 1), times = take(player, 1);
 	void *handle = take_handle(player), *context = take_context(player);
 
 	for (uint64_t i = 0; i < times; i++) {
@@ -339,7 +339,7 @@ static void play_operations(struct player *player)
 {
 	unsigned int version = take_version(player);
 	void *context = take_context(player);
-	uint64_t times = take(player, 1) % 64 + 1;
+	uint64_t times = take(player, 1) % 32 + 1;
 	bool is_p2p = take(player, 1) & 1;
 
 	for (uint64_t i = 0; i < times; i++) {
@@ -465,7 +465,8 @@ static void check_slots(struct region *region)
 		CHECK(region_proxy_at(region, i, &slot.proxy, &problem) || problem == NULL);
 }
 
-static void check_rings(const struct region *region)
+/* A writer that is overtaken by a whole lap, of 16 slots here, leaves its record out. */
+static void check_rings(const struct region *region, bool is_alone)
 {
 	struct op_detail detail;
 	struct region_ring ring;
@@ -475,16 +476,16 @@ static void check_rings(const struct region *region)
 	while (region_ring_next_op(&ring, &op) == OK)
 		CHECK(op_check_time(&op));
 	CHECK(ring.refused == 0 && ring.overwritten == 0);
-	CHECK(ring.torn == 0);
+	CHECK(ring.torn == 0 || !is_alone);
 	region_ring_close(&ring);
 	CHECK(region_ring_open(&ring, region, REGION_DETAILS, 0) == OK);
 	while (region_ring_next_detail(&ring, &detail) == OK)
 		;
-	CHECK(ring.refused == 0 && ring.overwritten == 0 && ring.torn == 0);
+	CHECK(ring.refused == 0 && ring.overwritten == 0 && (ring.torn == 0 || !is_alone));
 	region_ring_close(&ring);
 }
 
-static void check_region(void)
+static void check_region(bool is_alone)
 {
 	struct region region;
 
@@ -493,11 +494,47 @@ static void check_region(void)
 	CHECK(region_copy(&region, REGION_COPY_STATE) == OK);
 	CHECK(!region.is_moving);
 	check_slots(&region);
-	check_rings(&region);
+	check_rings(&region, is_alone);
 	region_close(&region);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------- */
+
+/* The threads stay: sanitizers do not give back all that one costs. */
+static struct player players[THREADS];
+static pthread_barrier_t at_start, at_end;
+
+static void *player_thread(void *player)
+{
+	for (;;) {
+		pthread_barrier_wait(&at_start);
+		play_all(player);
+		pthread_barrier_wait(&at_end);
+	}
+	return NULL;
+}
+
+static void start_threads(void)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&at_start, NULL, THREADS + 1);
+	pthread_barrier_init(&at_end, NULL, THREADS + 1);
+	for (unsigned int i = 0; i < THREADS; i++) {
+		CHECK(pthread_create(&thread, NULL, player_thread, &players[i]) == 0);
+		pthread_detach(thread);
+	}
+}
+
+static void play_together(const uint8_t *data, size_t size)
+{
+	for (unsigned int i = 0; i < THREADS; i++)
+		players[i] = (struct player){ .data = data + size * i / THREADS,
+					      .size = size * (i + 1) / THREADS - size * i / THREADS,
+					      .context_most = FEW_COMMS / THREADS };
+	pthread_barrier_wait(&at_start);
+	pthread_barrier_wait(&at_end);
+}
 
 static void shrink(enum region_part_index part, uint32_t *count, uint32_t few)
 {
@@ -516,6 +553,7 @@ static void set_up(void)
 	finalize_v5(init_v5(&nobody, &mask));
 	CHECK(load_relaxed(&recorder.is_on));
 	memset(long_name, 'x', sizeof(long_name) - 1);
+	start_threads();
 	shrink(REGION_COMMS, &recorder.region.comm_count, FEW_COMMS);
 	shrink(REGION_LIVE, &recorder.region.live_count, FEW_LIVE);
 	shrink(REGION_PROXIES, &recorder.region.proxy_count, FEW_PROXIES);
@@ -523,27 +561,6 @@ static void set_up(void)
 	shrink(REGION_TOTALS, &recorder.region.total_count, FEW_OTHERS);
 	shrink(REGION_RING, &recorder.region.ring_count, FEW_OTHERS);
 	shrink(REGION_DETAILS, &recorder.region.detail_count, FEW_OTHERS);
-}
-
-static void *player_thread(void *player)
-{
-	play_all(player);
-	return NULL;
-}
-
-static void play_together(const uint8_t *data, size_t size)
-{
-	static struct player players[THREADS];
-	pthread_t threads[THREADS];
-
-	for (unsigned int i = 0; i < THREADS; i++) {
-		players[i] = (struct player){ .data = data + size * i / THREADS,
-					      .size = size * (i + 1) / THREADS - size * i / THREADS,
-					      .context_most = FEW_COMMS / THREADS };
-		CHECK(pthread_create(&threads[i], NULL, player_thread, &players[i]) == 0);
-	}
-	for (unsigned int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -568,6 +585,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	check_comms();
 	check_proxies(!(data[0] & 1));
-	check_region();
+	check_region(!(data[0] & 1));
 	return 0;
 }

@@ -23,12 +23,18 @@ enum { D_PATIENCE_S = 60 };
 static bool d_is_child;
 
 #if TAP_IS_SLOW
-/* Looking for leaks takes seconds on some machines: once is enough, in the parent. The name is the
- * sanitizer's. */
+/* Looking for leaks takes seconds on some machines: once is enough, in the parent. And nobody has to
+ * sleep for a second at each exit. The names are the sanitizers'. */
 EXPORTED int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
 	return d_is_child;
+}
+
+EXPORTED const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "atexit_sleep_ms=0";
 }
 #endif
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,6 +173,25 @@ static void what_is_in_the_way_is_not_touched(void)
 	expect_memory("a link to nowhere", below("broken"), "link or no directory");
 }
 
+static void a_process_without_descriptors_says_so(void)
+{
+	struct region_request request = request_in(below("few"));
+	struct rlimit before, limit;
+	struct region_writer writer;
+	int next = dup(STDIN_FILENO);
+
+	close(next);
+	getrlimit(RLIMIT_NOFILE, &before);
+	/* One more for the directory, none for a file in it. */
+	limit = (struct rlimit){ (rlim_t)next + 1, before.rlim_max };
+	setrlimit(RLIMIT_NOFILE, &limit);
+	EXPECT_EQUAL(region_create(&writer, &request), OK);
+	setrlimit(RLIMIT_NOFILE, &before);
+	EXPECT(writer.kind == REGION_KIND_MEMFD &&
+	       strstr(writer.reason, "no file can be made in it"));
+	drop(&writer);
+}
+
 static void make_dead(const char *dir, unsigned int number, uint64_t pid_namespace)
 {
 	struct region_header header = { .header_bytes = REGION_HEADER_BYTES,
@@ -226,6 +246,7 @@ int main(void)
 	buffers_round_down_to_a_power_of_two();
 	a_region_is_its_users_alone();
 	what_is_in_the_way_is_not_touched();
+	a_process_without_descriptors_says_so();
 	the_oldest_dead_make_room();
 	text_format(command, sizeof(command), "rm -rf %s", scratch);
 	if (system(command) != 0)

@@ -55,19 +55,19 @@ static struct channel_stamps *stamps_of(struct comm_state *comm, unsigned int di
 /* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
  * late, the stamp may be that of a work 64 later. When that was so once, it may be for all that were
  * queued then, late or not: the latest work's stamp is in one of the slots. */
-static bool may_be_overrun(struct comm_state *comm, const struct region_live *live,
-			   struct channel_stamps *last, uint64_t gpu_ns)
+static bool may_be_overrun(struct comm_state *comm, const struct region_live *live, uint64_t gpu_ns)
 {
 	uint64_t tasks = load_relaxed(&comm->tasks), index = load_relaxed(&live->task_index);
 	int64_t late;
 
 	if (LIKELY(tasks - index <= STAMP_RING))
 		return false;
+	if (load_relaxed(&live->op.flags) & OP_FLAG_STAMP_OVERRUN)
+		return true;
 	late = (int64_t)(recorder_now() - gpu_ns) + load_relaxed(&comm->shared->info.gpu_offset_ns);
 	if (late < STAMP_LATE_NS)
-		return last != NULL && index < load_relaxed(&last->overrun_until);
-	if (last != NULL)
-		store_relaxed(&last->overrun_until, tasks);
+		return index < load_relaxed(&comm->overrun_until);
+	store_relaxed(&comm->overrun_until, tasks);
 	return true;
 }
 
@@ -95,8 +95,8 @@ static uint64_t plan_of(const struct region_live *live)
 
 /* Works of one kernel may be one batch and start together; else nothing starts before its
  * predecessor's stop, unless the predecessor showed the stamps of a later one. */
-static bool is_before_predecessor(const struct region_live *live, const struct channel_stamps *last,
-				  uint64_t gpu_ns)
+static bool is_before_predecessor(const struct comm_state *comm, const struct region_live *live,
+				  const struct channel_stamps *last, uint64_t gpu_ns)
 {
 	if (gpu_ns == load_relaxed(&last->start_ns)) {
 		if (LIKELY(load_relaxed(&last->plan) == plan_of(live)))
@@ -104,12 +104,12 @@ static bool is_before_predecessor(const struct region_live *live, const struct c
 	} else if (LIKELY(gpu_ns >= load_relaxed(&last->stop_ns))) {
 		return false;
 	}
-	return load_relaxed(&live->task_index) >= load_relaxed(&last->overrun_until);
+	return load_relaxed(&live->task_index) >= load_relaxed(&comm->overrun_until);
 }
 
 static void add_flag(struct region_live *live, uint32_t flag)
 {
-	if (flag != 0)
+	if (flag & ~load_relaxed(&live->op.flags))
 		or_relaxed(&live->op.flags, flag);
 }
 
@@ -126,13 +126,13 @@ static uint32_t judge_start(struct comm_state *comm, const struct region_live *l
 	struct channel_stamps *last = stamps_of(comm, direction, channel);
 
 	if (UNLIKELY(is_before_call(comm, live, gpu_ns) ||
-		     (last != NULL && is_before_predecessor(live, last, gpu_ns)))) {
+		     (last != NULL && is_before_predecessor(comm, live, last, gpu_ns)))) {
 		distrust_channel(comm->shared, direction, channel);
 		return OP_FLAG_STAMP_STALE;
 	}
 	if (UNLIKELY(channel_is_untrusted(comm->shared, direction, channel)))
 		return OP_FLAG_STAMP_CHANNEL;
-	return may_be_overrun(comm, live, last, gpu_ns) ? OP_FLAG_STAMP_OVERRUN : 0;
+	return may_be_overrun(comm, live, gpu_ns) ? OP_FLAG_STAMP_OVERRUN : 0;
 }
 
 static void take_start_stamp(struct comm_state *comm, struct region_live *live, uint8_t channel,
@@ -172,7 +172,7 @@ static void take_stop_stamp(struct comm_state *comm, struct region_live *live, u
 	}
 	if (gpu_ns < start)
 		add_flag(live, OP_FLAG_STAMP_REVERSED);
-	else if (may_be_overrun(comm, live, last, gpu_ns))
+	else if (may_be_overrun(comm, live, gpu_ns))
 		add_flag(live, OP_FLAG_STAMP_OVERRUN);
 	if (LIKELY(last != NULL))
 		store_relaxed(&last->stop_ns, gpu_ns);

@@ -52,14 +52,14 @@ enum live_note {
 struct channel_stamps {
 	uint64_t start_ns, stop_ns; /* GPU's clock */
 	uint64_t plan;		    /* the kernel it was part of */
-	uint64_t overrun_until;	    /* tasks before this one were queued when stamps were overrun */
 };
 
 /* What the recorder alone needs of a communicator. */
 struct comm_state {
 	struct region_comm *shared;
-	bool expects_children; /* kernel events are on, or there is a network */
-	uint64_t tasks;	       /* Coll and P2p events so far */
+	bool expects_children;	/* kernel events are on, or there is a network */
+	uint64_t tasks;		/* Coll and P2p events so far */
+	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;

@@ -176,7 +176,7 @@ static unsigned int find_oldest_dead(int dir, const struct region_request *reque
 	unsigned int dead = 0;
 	struct dirent *entry;
 	DIR *list;
-	int again = dup(dir);
+	int again = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 
 	list = again == -1 ? NULL : fdopendir(again);
 	if (list == NULL) {
@@ -267,12 +267,18 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		return false;
 	}
 	sweep_dead(dir, request);
+	why = "too little room";
 	for (int shrink = 0; shrink <= REGION_SHRINK_STEPS && !writer->header; shrink++) {
 		uint64_t bytes = place_parts(parts, request, shrink);
-		int fd = has_room(dir, bytes) ? create_file(dir, request, name, sizeof(name)) : -1;
+		int fd;
 
-		if (fd == -1)
+		if (!has_room(dir, bytes))
 			continue;
+		fd = create_file(dir, request, name, sizeof(name));
+		if (fd == -1) {
+			why = "no file can be made in it";
+			break;
+		}
 		if (fill_file(writer, fd, bytes))
 			writer->kind = shrink ? REGION_KIND_SHM_SMALL : REGION_KIND_SHM;
 		else
@@ -281,8 +287,7 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 	}
 	close(dir);
 	if (writer->kind != REGION_KIND_SHM)
-		text_format(writer->reason, sizeof(writer->reason), "%.96s: too little room",
-			    request->dir);
+		text_format(writer->reason, sizeof(writer->reason), "%.96s: %s", request->dir, why);
 	if (writer->header)
 		text_format(writer->path, sizeof(writer->path), "%s/%s", request->dir, name);
 	return writer->header != NULL;

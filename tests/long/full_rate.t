@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Completeness with as many operations as a process issues in ten seconds at 200,000 a second.
-COMPLETENESS_OPERATIONS=2000000 exec "$(dirname "$0")/../process/completeness.t"
+# Completeness at 200,000 operations a second for ten seconds, and with as many at full speed.
+COMPLETENESS_OPERATIONS=2000000 COMPLETENESS_SECONDS=10 exec "$(dirname "$0")/../process/completeness.t"

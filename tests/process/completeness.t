@@ -12,6 +12,12 @@ expect_facts "with a large buffer everything is in the file" \
 expect_same "all of $count" "$(truth issued)" "$count"
 echo "# $(truth rate) operations a second, $(truth kernel_events) kernel channels, timed $(fact timed)"
 
+seconds=${COMPLETENESS_SECONDS:-1}
+RINGSIDE_BUFFER=128MiB run_and_read ops=$((200000 * seconds)) pace=200000 ahead=64
+expect_facts "asked for 200,000 operations a second for $seconds s: everything is in the file" \
+	operations=issued in_trace=issued trace_records=issued recorded=issued lost=0 gaps=0 exact=1 closed=1
+echo "# $(truth rate) operations a second, timed $(fact timed)"
+
 run_and_read ops="$count"
 expect_balance "with the default buffer, too, or it is counted"
 expect_facts "and the file is closed" closed=1

@@ -100,6 +100,15 @@ fresh
 expect_same "no file may have any size: the job runs to its end" \
 	"$(ulimit -f 0; RINGSIDE_MODE=trace "$job" ops=1000 2>&1 | grep -cE '^issued=1000|without trace file')" 2
 
+fresh
+for most in 4 5 6; do
+	(
+		ulimit -n $most
+		RINGSIDE_MODE=trace exec "$job" ops=1000
+	) >"$said" 2>"$messages"
+	expect_same "at most $most open files: the job runs to its end" "$?$(truth issued)" 01000
+done
+
 if is_root && mount_small 1m; then
 	for size in 1m 4m 64m 1g 0; do
 		mount_small $size

@@ -29,12 +29,13 @@ static struct {
 	long ahead;  /* how many may be unfinished: CUDA takes about a thousand launches; 0 any */
 	long disk_room;
 	long disk_slices;
+	long pace;  /* operations a second, of one thread; 0: as fast as it can */
 	long noise; /* something is written to the standard streams all the time */
 	const char *release;
 	const char *disk; /* "", "frozen" while operations are played, "stuck" to the end, "full",
 			     "broken" */
 	const char *end;  /* "finalize", "exit", "_exit", "abort", "kill", "hold" */
-} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, "2.28", "", "finalize" };
+} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, 0, "2.28", "", "finalize" };
 
 static const struct {
 	const char *name;
@@ -50,6 +51,7 @@ static const struct {
 	{ "ahead", &job.ahead, NULL },
 	{ "disk_room", &job.disk_room, NULL },
 	{ "disk_slices", &job.disk_slices, NULL },
+	{ "pace", &job.pace, NULL },
 	{ "noise", &job.noise, NULL },
 	{ "release", NULL, &job.release },
 	{ "disk", NULL, &job.disk },
@@ -132,13 +134,25 @@ static void make_noise(void)
 			errno = 0;
 }
 
+/* Once in a hundred operations: sleep until it is time for the next. */
+static void keep_pace(uint64_t start_ns, long played)
+{
+	uint64_t due = start_ns + (uint64_t)played * 1000000000u / (uint64_t)job.pace;
+	struct timespec until = { (time_t)(due / 1000000000u), (long)(due % 1000000000u) };
+
+	if (played % 100 == 0)
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 static void *play_thread(void *arg)
 {
 	long thread = (long)(intptr_t)arg, played = 0;
 	struct host_user user = { 0 };
 	struct host_op ops[64];
+	uint64_t start;
 
 	pthread_barrier_wait(&play.start);
+	start = clock_system_ns(CLOCK_MONOTONIC);
 	for (; played < job.ops; played += job.stride)
 		for (long c = 0; c < job.comms; c++) {
 			struct host_group group = { .ops = ops, .count = (size_t)job.stride };
@@ -149,6 +163,8 @@ static void *play_thread(void *arg)
 				die("cannot play");
 			if (job.noise)
 				make_noise();
+			if (job.pace)
+				keep_pace(start, played);
 			if (job.ahead != 0)
 				host_comm_wait(play.comms[thread][c], (size_t)job.ahead);
 		}

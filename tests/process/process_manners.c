@@ -280,7 +280,8 @@ static void the_switch_turns_everything_off(void)
 	struct host *host;
 	uint64_t blocked;
 
-	EXPECT(host_new(&host, &config) == OK && host_comm_new(host, &comm, &comm_config) == OK);
+	if (host_new(&host, &config) != OK || host_comm_new(host, &comm, &comm_config) != OK)
+		exit(3);
 	EXPECT_EQUAL(*host_mask(host), 0);
 	play_each_kind(comm, 0);
 	EXPECT_EQUAL(plugin_threads(&blocked), 0);
