@@ -52,17 +52,21 @@ PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0
 
 $(PLUGIN): $(call plugin_objects,$(PLUGIN_SOURCES))
 $(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
+# Put in place whole, by mv: a job may be about to load it.
 $(PLUGIN) $(TAPE): src/capture/exports.map
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) -Wl,-soname,$(notdir $@) \
-		-o $@ $(filter %.o,$^) $(PLUGIN_LIBS)
+		-o $@.new $(filter %.o,$^) $(PLUGIN_LIBS) && mv $@.new $@
 
 PROGRAM_LIBS := -lpthread -ldl -lm
 
 $(TOOL): $(call objects,$(CLI_SOURCES)) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
-.PHONY: install
+.PHONY: install install-built
 install: all ## install to prefix (default /usr/local), below DESTDIR when given
+	@$(MAKE) --no-print-directory install-built
+
+install-built:
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
 	install -m 755 $(TOOL) $(DESTDIR)$(bindir)/
 	install -m 755 $(PLUGIN) $(TAPE) $(DESTDIR)$(libdir)/

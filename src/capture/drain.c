@@ -40,6 +40,7 @@ struct drain_ring {
 	uint32_t count, words;
 	uint64_t *head;
 	uint64_t tail;	   /* sequence last taken or counted */
+	uint64_t taken;	   /* the same as tail, for whoever does not hold the lock */
 	uint64_t in_hand;  /* taken, and not yet known to be in the file */
 	uint64_t stuck_ns; /* since when the next one is waited for; 0 not */
 	enum lost_reason overrun, unwritten;
@@ -146,6 +147,7 @@ static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 	uint32_t filled = ring_fill(ring, is_last, drain.batch);
 	enum status status;
 
+	store_relaxed(&ring->taken, ring->tail);
 	if (load_relaxed(&drain.is_abandoned))
 		return false;
 	if (filled > 0) {
@@ -453,7 +455,7 @@ void drain_save_comms(void)
  * will not; what is left in the ring can be read there. */
 static void give_up(struct drain_ring *ring, uint64_t *drained)
 {
-	uint64_t head = load_relaxed(ring->head), tail = load_relaxed(&ring->tail);
+	uint64_t head = load_relaxed(ring->head), tail = load_relaxed(&ring->taken);
 	uint64_t overwritten = head > ring->count ? head - ring->count : 0;
 
 	count_lost(reason_of(ERR_SYSTEM, ring->unwritten), swap_relaxed(&ring->in_hand, 0));

@@ -4,7 +4,7 @@
 
 # Leaks: the plugin keeps its memory until the process is gone, as it must.
 export ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=halt_on_error=1 SANITIZED=1 COMPLETENESS_OPERATIONS=60000
-# TSan cannot follow threads after a fork, and no small file limit.
+# TSan cannot follow threads after a fork.
 declare -A tests=([asan]="completeness ending kill reload fork fork_trace manners settings places"
 	[tsan]="completeness ending reload manners")
 

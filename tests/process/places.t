@@ -12,6 +12,7 @@ live_job() { # option...
 	local pid
 	rm -f "$tap_scratch/hold"
 	mkfifo "$tap_scratch/hold"
+	: >"$said" # or the job before would still be heard
 	"$job" "$@" end=hold <"$tap_scratch/hold" >"$said" 2>"$messages" &
 	pid=$!
 	exec 8>"$tap_scratch/hold"

@@ -59,7 +59,7 @@ static void disk_wait(uint64_t end)
 	pthread_mutex_lock(&disk.lock);
 	disk.is_waiting = 1;
 	pthread_cond_broadcast(&disk.changed);
-	while (disk.is_frozen)
+	while (load_relaxed(&disk.is_frozen))
 		pthread_cond_wait(&disk.changed, &disk.lock);
 	disk.is_waiting = 0;
 	pthread_mutex_unlock(&disk.lock);
