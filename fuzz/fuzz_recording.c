@@ -7,7 +7,7 @@
 
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "timeline/recording_account.h"
+#include "recording/recording_account.h"
 
 static bool visit_detail(const struct op_detail *detail, enum recording_place place, void *context)
 {

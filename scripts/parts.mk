@@ -4,7 +4,7 @@
 PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/capture/*.c) \
 	src/region/region_create.c src/trace/trace_code.c src/trace/trace_write.c
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
-	src/timeline/*.c src/view/*.c)
+	src/recording/*.c src/foreign/*.c src/timeline/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 CLI_SOURCES := $(wildcard programs/cli/*.c)

@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "tests/capture_play.h"
 #include "tests/tap.h"
-#include "timeline/recording.h"
-#include "timeline/recording_account.h"
+#include "recording/recording.h"
+#include "recording/recording_account.h"
 
 /* A test that hangs is killed, and fails. */
 enum { D_PATIENCE_S = 60 };

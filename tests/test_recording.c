@@ -1,4 +1,4 @@
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -14,7 +14,7 @@
 #include "region/region_alive.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
-#include "timeline/recording_account.h"
+#include "recording/recording_account.h"
 
 static char directory[] = "/tmp/test_recording.XXXXXX";
 static char boot_id[40];

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "timeline/recording.h"
+#include "recording/recording.h"
 #include "view/json.h"
 
 /* For the help of every command that reads. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "op/op_layout.h"
-#include "timeline/recording.h"
+#include "recording/recording.h"
 #include "view/json.h"
 
 /* Into the object that is open: who, where, what, when. */

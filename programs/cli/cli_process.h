@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/recording.h"
+#include "recording/recording.h"
 #include "view/json.h"
 
 /* "rank 3 (pid 4711 on node01, job 77)": for sentences. */

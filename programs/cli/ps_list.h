@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "timeline/flight.h"
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 struct ps_entry {
 	const struct recording_process *process;

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 /* *flights is the caller's to free(); NULL when *count is 0. */
 void ps_traced(const struct recording_process *process, struct recording_flight **flights,

@@ -7,7 +7,7 @@
 
 #include "base/attributes.h"
 #include "programs/cli/cli_input.h"
-#include "timeline/recording_account.h"
+#include "recording/recording_account.h"
 
 enum verify_weight {
 	VERIFY_FACT = 0,    /* good to know */

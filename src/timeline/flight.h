@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 enum flight_kind {
 	FLIGHT_OVER = 0,   /* done, or a later one of its communicator is: they run in order */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "region/region_read.h"
-#include "timeline/recording.h"
-#include "timeline/recording_account.h"
+#include "recording/recording.h"
+#include "recording/recording_account.h"
 
 /* Which numbers of a communicator were seen. */
 struct numbers {

@@ -18,8 +18,8 @@
 #include "base/text.h"
 #include "programs/sim/host.h"
 #include "tests/tap.h"
-#include "timeline/recording.h"
-#include "timeline/recording_account.h"
+#include "recording/recording.h"
+#include "recording/recording_account.h"
 
 /* No ring is lapped: RING_MOST is below what mode full has with the default buffer. */
 enum { THREADS = 3, RING_MOST = 15000, EACH_MOST = 4900, FIRST_HASH = 500 };

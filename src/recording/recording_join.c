@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "region/region_alive.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 
 bool recording_load_is_same(const struct recording_process *one,
 			    const struct recording_process *other)

@@ -1,4 +1,4 @@
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "region/info_text.h"
 #include "region/region_read.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 
 /* Most of what a text that names a process may have; a region's has 8 KiB. */
 enum { INFO_BYTES_MAX = 1 << 16, ANCHORS_MAX = 1 << 20 };

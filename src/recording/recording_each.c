@@ -15,7 +15,7 @@
 #include "base/file_open.h"
 #include "op/op_check.h"
 #include "region/region_ring.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 #include "trace/trace_read.h"
 #include "trace/trace_records.h"
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 struct recording_account_comm {
 	uint32_t id;

@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "region/region_read.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 
 static void refuse(struct recording_process *process, const char *problem)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 
 enum { COMMS_MAX = 1 << 24 };
 

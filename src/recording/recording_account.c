@@ -11,7 +11,7 @@
  * A process that was killed, or that runs, may have been caught between two steps: an operation that
  * is being moved from its live slot to the ring counts where it makes the sum come out.
  */
-#include "timeline/recording_account.h"
+#include "recording/recording_account.h"
 
 #include <stdlib.h>
 #include <string.h>

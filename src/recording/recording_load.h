@@ -9,7 +9,7 @@
 
 #include "base/attributes.h"
 #include "base/status.h"
-#include "timeline/recording.h"
+#include "recording/recording.h"
 
 /* Note trouble. Out of memory here only means that one more is left out. `owner` may be NULL. */
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "region/region_alive.h"
 #include "region/region_find.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 #include "trace/trace_read.h"
 
 enum { DEPTH_MAX = 32 };

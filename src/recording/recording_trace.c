@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "op/op_check.h"
 #include "region/region_read.h"
-#include "timeline/recording_load.h"
+#include "recording/recording_load.h"
 #include "trace/trace_read.h"
 #include "trace/trace_records.h"
 

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "op/comm_layout.h"
+#include "op/op_batch.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 #include "region/region_layout.h"
@@ -228,6 +229,16 @@ typedef bool recording_visit_detail(const struct op_detail *detail, enum recordi
  */
 enum status recording_each_op(const struct recording_process *process, recording_visit_op *visit,
 			      void *context, struct recording_walk *walk);
+/*
+ * The same, a few hundred to a few thousand at a time and only the words asked for: for who reads
+ * millions. Records that are not acceptable are left out of the batch, as above.
+ */
+typedef bool recording_visit_batch(const struct op_batch *batch, enum recording_place place,
+				   void *context);
+enum status recording_each_batch(const struct recording_process *process, uint32_t words,
+				 recording_visit_batch *visit, void *context,
+				 struct recording_walk *walk);
+
 /* The same for details (mode full): in trace files, then what the region adds. */
 enum status recording_each_detail(const struct recording_process *process,
 				  recording_visit_detail *visit, void *context,
