@@ -57,7 +57,7 @@ $(PLUGIN) $(TAPE): src/capture/exports.map
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) -Wl,-soname,$(notdir $@) \
 		-o $@.new $(filter %.o,$^) $(PLUGIN_LIBS) && mv $@.new $@
 
-PROGRAM_LIBS := -lpthread -ldl -lm
+PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
 $(TOOL): $(call objects,$(CLI_SOURCES)) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)

@@ -77,7 +77,7 @@ export TSAN_OPTIONS ?= halt_on_error=1
 
 .PHONY: check
 check: ## everything a commit must pass: sets itself up, builds, lints, tests; no GPU, no root
-	@scripts/install-deps check
+	@scripts/install-deps check && scripts/install-npm check
 	@$(SUBMAKE) DEVELOPER=1 check-built
 
 .PHONY: check-built
@@ -100,7 +100,7 @@ lint: all ## format, layers, hot path, exports, glibc floor, headers, sizes, doc
 .PHONY: check-long
 check-long: export ASAN_OPTIONS := detect_leaks=1
 check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (default 60)
-	@scripts/install-deps check
+	@scripts/install-deps check && scripts/install-npm check
 	@$(SUBMAKE) DEVELOPER=1 all tests long-tests
 	@$(asan_make) all tests long-tests fuzzers
 	@$(tsan_make) all tests long-tests fuzzers
@@ -120,7 +120,7 @@ bench: all benches ## what recording costs, against a plugin that does nothing
 
 .PHONY: demo
 demo: ## a simulated job of eight ranks with a slow link, recorded and shown
-	@scripts/install-deps build
+	@scripts/install-deps build && scripts/install-npm build
 	@$(SUBMAKE) all
 	@scripts/demo $(BUILD)
 
