@@ -223,10 +223,11 @@ static void check_ended(const struct region_comm *comm)
 static const struct region_comm *comm_of_context(const void *context)
 {
 	struct handle handle = handle_decode(recorder.salt, context);
-	const struct region_comm *comm = &recorder.region.comms[handle.slot];
+	const struct region_comm *comm = &recorder.region.comms[handle_slot(handle)];
 
-	if (handle.kind != HANDLE_CONTEXT || handle.slot >= recorder.region.comm_count ||
-	    (REGION_GENERATION(comm->word) & HANDLE_GENERATION_MASK) != handle.generation ||
+	if (handle_kind(handle) != HANDLE_CONTEXT ||
+	    handle_slot(handle) >= recorder.region.comm_count ||
+	    (REGION_GENERATION(comm->word) & HANDLE_GENERATION_MASK) != handle_generation(handle) ||
 	    comm->word & COMM_ENDED)
 		return NULL;
 	return comm;

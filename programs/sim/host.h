@@ -128,6 +128,7 @@ enum { HOST_FLOOD_CALLS = 1000 }; /* how many calls a flood adds to one step */
 
 /* Wall time in ns. Called from all of the host's threads. */
 typedef uint64_t (*host_clock_fn)(void *arg);
+typedef void (*host_transfer_fn)(void *arg, bool is_send);
 
 struct host_config {
 	int release;			  /* 0: HOST_NCCL_NEWEST */
@@ -142,6 +143,10 @@ struct host_config {
 	host_clock_fn clock;	   /* NULL: CLOCK_REALTIME; with HOST_TIME_REAL see host_tick() */
 	void *clock_arg;
 	abi_log_fn log; /* what init gets since v4; NULL: one that says nothing */
+	/* The network's own work, on the proxy thread: a transfer is handed over, or has come. NULL:
+	 * none, transfers cost nothing. */
+	host_transfer_fn transfer;
+	void *transfer_arg;
 };
 
 struct host;

@@ -275,6 +275,8 @@ static void active_set_up(struct host_engine *engine, struct host_active *active
 	active->plugin = work->comm->plugin;
 	active->is_old = active->plugin.release < 22700;
 	active->call = (struct host_call){ work->context, work->comm->config.rank };
+	active->transfer = engine->host->config.transfer;
+	active->transfer_arg = engine->host->config.transfer_arg;
 	active->counts = &work->comm->counts[work->is_foreign ? LANE_FOREIGN : engine->lane];
 	active->wants = (struct host_wishes){
 		.op = version >= 1 && host_is_asked(asks, work->mask, ABI_PROXY_OP),

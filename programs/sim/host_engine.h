@@ -91,7 +91,9 @@ struct host_active {
 	struct host_call call;
 	struct host_counts *counts;
 	struct host_wishes wants;
-	bool is_old; /* before 2.27 */
+	bool is_old;		   /* before 2.27 */
+	host_transfer_fn transfer; /* as configured, NULL none */
+	void *transfer_arg;
 
 	struct host_sub *subs;
 	size_t sub_count, sub_room, subs_open;

@@ -229,8 +229,11 @@ static ALWAYS_INLINE void sub_move(struct host_active *active, struct host_sub *
 		flood(active, sub, step, move);
 	if (move == 2 && sub->is_send && UNLIKELY(active->wants.net))
 		net_events(active, sub, step);
-	if (move == (sub->is_send ? 2u : 1u))
+	if (move == (sub->is_send ? 2u : 1u)) {
 		sub->trans_bytes = active->work.step_bytes;
+		if (active->transfer != NULL)
+			active->transfer(active->transfer_arg, sub->is_send);
+	}
 	op_state_old(active, sub, move);
 	step_state(active, sub, step, move);
 }

@@ -8,6 +8,8 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 /* Slow paths go out of line so that their locals do not fatten the fast one. */
 #define COLD __attribute__((cold, noinline))
+/* The same for one that is not slow or rare. */
+#define APART __attribute__((noinline))
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -15,5 +17,7 @@
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 #define CACHE_LINE 64
+/* Neighbours in pairs: processors fetch two lines at a time. */
+#define ON_OWN_LINE __attribute__((aligned(2 * CACHE_LINE)))
 
 #endif

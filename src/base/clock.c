@@ -6,6 +6,11 @@
 #include <cpuid.h>
 #endif
 
+uint64_t clock_now_system(void)
+{
+	return clock_system_ns(CLOCK_MONOTONIC);
+}
+
 /* A counter that runs at one rate in every power state, or false. */
 static bool has_constant_counter(void)
 {

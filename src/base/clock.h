@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/attributes.h"
+
 enum clock_kind {
 	CLOCK_KIND_SYSTEM = 1,	/* clock_gettime(CLOCK_MONOTONIC) */
 	CLOCK_KIND_COUNTER = 2, /* the processor's counter, scaled */
@@ -59,15 +61,18 @@ static inline uint64_t clock_system_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Out of line: whoever asks for the time should not pay for a system call's frame. */
+COLD uint64_t clock_now_system(void);
+
 static inline uint64_t clock_now(const struct clock_source *source)
 {
 	__extension__ typedef unsigned __int128 wide;
 
-	if (__builtin_expect(source->kind == CLOCK_KIND_COUNTER, 1))
+	if (LIKELY(source->kind == CLOCK_KIND_COUNTER))
 		return source->base_ns + (uint64_t)(((wide)(clock_ticks() - source->base_ticks) *
 						     source->multiplier) >>
 						    CLOCK_SHIFT);
-	return clock_system_ns(CLOCK_MONOTONIC);
+	return clock_now_system();
 }
 
 /* A moment at which counter and CLOCK_MONOTONIC were read together. */

@@ -21,14 +21,16 @@ struct comm_state *hot_comm(const void *context)
 	struct comm_state *comm;
 	uint64_t word;
 
-	if (UNLIKELY(handle.kind != HANDLE_CONTEXT || handle.slot >= recorder.region.comm_count)) {
+	if (UNLIKELY(handle_kind(handle) != HANDLE_CONTEXT ||
+		     handle_slot(handle) >= recorder.region.comm_count)) {
 		count_odd(ODD_UNKNOWN_CONTEXT);
 		return NULL;
 	}
-	comm = &recorder.comms[handle.slot];
+	comm = &recorder.comms[handle_slot(handle)];
 	/* Relaxed: the context came out of init, which NCCL finished before. */
 	word = load_relaxed(&comm->shared->word);
-	if (UNLIKELY((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != handle.generation ||
+	if (UNLIKELY((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) !=
+			     handle_generation(handle) ||
 		     word & COMM_ENDED)) {
 		count_odd(ODD_UNKNOWN_CONTEXT);
 		return NULL;
@@ -41,7 +43,8 @@ static void *refuse(const void *context, bool is_captured)
 {
 	struct handle handle = handle_decode(recorder.salt, context);
 
-	if (handle.kind == HANDLE_CONTEXT && handle.slot == recorder.region.comm_count)
+	if (handle_kind(handle) == HANDLE_CONTEXT &&
+	    handle_slot(handle) == recorder.region.comm_count)
 		count_lost(LOST_NO_COMM, 1);
 	/* Each replay is one more that is lost. */
 	if (is_captured)
@@ -73,10 +76,11 @@ void *hot_plan_start(const void *context)
 
 static struct group_state *group_find(struct handle handle)
 {
-	if (handle.slot >= GROUPS ||
-	    load_relaxed(&recorder.groups[handle.slot].generation) != handle.generation)
+	if (handle_slot(handle) >= GROUPS ||
+	    load_relaxed(&recorder.groups[handle_slot(handle)].generation) !=
+		    handle_generation(handle))
 		return NULL;
-	return &recorder.groups[handle.slot];
+	return &recorder.groups[handle_slot(handle)];
 }
 
 void hot_group_stop(struct handle handle)
@@ -91,9 +95,9 @@ void *hot_launch_start(const void *parent)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
 
-	if (handle.kind != HANDLE_GROUP_API || handle.slot >= GROUPS)
+	if (handle_kind(handle) != HANDLE_GROUP_API || handle_slot(handle) >= GROUPS)
 		return handle_ignored();
-	return handle_make(HANDLE_LAUNCH, handle.generation, handle.slot, 0);
+	return handle_make(HANDLE_LAUNCH, handle_generation(handle), handle_slot(handle), 0);
 }
 
 void hot_launch_stop(struct handle handle)
@@ -243,7 +247,7 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 static void remember_again(struct comm_state *comm, const struct region_live *live,
 			   struct handle handle)
 {
-	uint64_t self = (uint64_t)handle.generation << 32 | handle.slot;
+	uint64_t self = (uint64_t)handle_generation(handle) << 32 | handle_slot(handle);
 	uint64_t number = load_relaxed(&live->op.number);
 
 	if (UNLIKELY(load_relaxed(&comm->recent[number % RECENT]) != self))
@@ -335,7 +339,7 @@ static bool is_capture_itself(struct comm_state *comm, uint64_t captured_number)
 	uint64_t opaque = load_relaxed(&comm->capture_group);
 	struct handle handle = handle_decode(recorder.salt, (const void *)(uintptr_t)opaque);
 	const struct group_state *group =
-		handle.kind == HANDLE_GROUP_API ? group_find(handle) : NULL;
+		handle_kind(handle) == HANDLE_GROUP_API ? group_find(handle) : NULL;
 
 	if (group == NULL || !load_relaxed(&group->is_open) ||
 	    captured_number < load_relaxed(&comm->capture_first) ||
@@ -383,7 +387,7 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 	if (load_relaxed(&live->notes) & LIVE_HAS_TASK) {
 		count_odd(ODD_REPEATED_START);
 	} else if (slot < recorder.region.comm_count) {
-		if (group_handle.kind == HANDLE_GROUP_API)
+		if (handle_kind(group_handle) == HANDLE_GROUP_API)
 			group = group_find(group_handle);
 		if (group != NULL)
 			launch_ns = load_relaxed(&group->launch_ns);
@@ -391,7 +395,7 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
 		remember_again(&recorder.comms[slot], live, handle);
 	}
-	return handle_make(HANDLE_TASK, handle.generation, handle.slot, 0);
+	return handle_make(HANDLE_TASK, handle_generation(handle), handle_slot(handle), 0);
 }
 
 void *hot_task(const void *context, const void *parent, const struct call *call)
@@ -399,7 +403,7 @@ void *hot_task(const void *context, const void *parent, const struct call *call)
 	struct handle handle = handle_decode(recorder.salt, parent);
 	struct region_live *live;
 
-	switch (handle.kind) {
+	switch (handle_kind(handle)) {
 	case HANDLE_CALL:
 		live = live_find(handle);
 		if (LIKELY(live != NULL))
@@ -421,7 +425,7 @@ void *hot_copy_engine(const void *context, const void *parent, const struct call
 {
 	void *opaque = hot_task(context, parent, call);
 	struct handle handle = handle_decode(recorder.salt, opaque);
-	struct region_live *live = handle.kind == HANDLE_TASK ? live_find(handle) : NULL;
+	struct region_live *live = handle_kind(handle) == HANDLE_TASK ? live_find(handle) : NULL;
 
 	if (live != NULL)
 		or_relaxed(&live->op.flags, OP_FLAG_COPY_ENGINE);

@@ -23,19 +23,15 @@ COLD void *hot_off_handle(uint64_t type, unsigned int interface)
 
 void hot_stop(void *opaque)
 {
-	struct handle handle;
+	struct handle handle = handle_decode(recorder.salt, opaque);
 
-	if (UNLIKELY(opaque == NULL)) {
-		count_odd(ODD_NULL_HANDLE);
+	if (LIKELY(handle_is(handle, HANDLE_STEP))) {
+		hot_step_stop(handle);
 		return;
 	}
-	handle = handle_decode(recorder.salt, opaque);
-	switch (handle.kind) {
+	switch (handle_kind(handle)) {
 	case HANDLE_KERNEL:
 		hot_kernel_stop(handle);
-		break;
-	case HANDLE_STEP:
-		hot_step_stop(handle);
 		break;
 	case HANDLE_PROXY:
 		hot_proxy_stop(handle);
@@ -54,25 +50,20 @@ void hot_stop(void *opaque)
 	case HANDLE_IGNORED:
 		break;
 	default:
-		count_odd(ODD_FOREIGN_HANDLE);
+		count_odd(opaque == NULL ? ODD_NULL_HANDLE : ODD_FOREIGN_HANDLE);
 	}
 }
 
 void hot_state(void *opaque, int state, uint64_t argument, bool has_argument)
 {
-	struct handle handle;
+	struct handle handle = handle_decode(recorder.salt, opaque);
 
-	if (UNLIKELY(opaque == NULL)) {
-		count_odd(ODD_NULL_HANDLE);
-		return;
-	}
-	handle = handle_decode(recorder.salt, opaque);
 	/* Transfers are most of what comes. */
-	if (LIKELY(handle.kind == HANDLE_STEP)) {
+	if (LIKELY(handle_is(handle, HANDLE_STEP))) {
 		hot_step_state(handle, state, argument);
 		return;
 	}
-	switch (handle.kind) {
+	switch (handle_kind(handle)) {
 	case HANDLE_KERNEL:
 		if (LIKELY(state == ABI_KERNEL_CH_STOP && has_argument))
 			hot_kernel_state(handle, argument);
@@ -91,6 +82,6 @@ void hot_state(void *opaque, int state, uint64_t argument, bool has_argument)
 	case HANDLE_IGNORED:
 		break;
 	default:
-		count_odd(ODD_FOREIGN_HANDLE);
+		count_odd(opaque == NULL ? ODD_NULL_HANDLE : ODD_FOREIGN_HANDLE);
 	}
 }

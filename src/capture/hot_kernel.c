@@ -57,13 +57,16 @@ static struct channel_stamps *stamps_of(struct comm_state *comm, unsigned int di
  * queued then, late or not: the latest work's stamp is in one of the slots. */
 static bool may_be_overrun(struct comm_state *comm, const struct region_live *live, uint64_t gpu_ns)
 {
-	uint64_t tasks = load_relaxed(&comm->tasks), index = load_relaxed(&live->task_index);
+	uint64_t tasks, index;
 	int64_t late;
 
-	if (LIKELY(tasks - index <= STAMP_RING))
-		return false;
 	if (load_relaxed(&live->op.flags) & OP_FLAG_STAMP_OVERRUN)
 		return true;
+	/* Last: who calls writes it all the time. */
+	tasks = load_relaxed(&comm->tasks);
+	index = load_relaxed(&live->task_index);
+	if (LIKELY(tasks - index <= STAMP_RING))
+		return false;
 	late = (int64_t)(recorder_now() - gpu_ns) + load_relaxed(&comm->shared->info.gpu_offset_ns);
 	if (late < STAMP_LATE_NS)
 		return index < load_relaxed(&comm->overrun_until);
@@ -199,24 +202,25 @@ static void first_kernel(struct comm_state *comm, struct region_live *live, uint
 void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, bool has_stamp)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
-	struct region_live *live = handle.kind == HANDLE_TASK ? live_find(handle) : NULL;
+	struct region_live *live = handle_kind(handle) == HANDLE_TASK ? live_find(handle) : NULL;
 	uint64_t bit = UINT64_C(1) << (channel % 64), started;
 	struct comm_state *comm;
 	bool is_first;
 
 	if (UNLIKELY(live == NULL)) {
-		if (handle.kind == HANDLE_TASK)
+		if (handle_kind(handle) == HANDLE_TASK)
 			count_lost(LOST_LATE_CHILD, 1);
 		return handle_ignored();
 	}
 	started = load_relaxed(&live->started[channel / 64]);
 	if (UNLIKELY(started & bit)) {
 		count_odd(ODD_REPEATED_START);
-		return handle_make(HANDLE_KERNEL, handle.generation, handle.slot, channel);
+		return handle_make(HANDLE_KERNEL, handle_generation(handle), handle_slot(handle),
+				   channel);
 	}
 	comm = comm_of_live(live);
 	is_first = load_relaxed(&live->op.kernels_started) == 0;
-	if (UNLIKELY(!live_kernel_begin(live, handle.generation))) {
+	if (UNLIKELY(!live_kernel_begin(live, handle_generation(handle)))) {
 		count_lost(LOST_LATE_CHILD, 1);
 		return handle_ignored();
 	}
@@ -225,7 +229,7 @@ void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, boo
 	store_relaxed(&live->started[channel / 64], started | bit);
 	if (LIKELY(comm != NULL && has_stamp))
 		take_start_stamp(comm, live, channel, gpu_ns);
-	return handle_make(HANDLE_KERNEL, handle.generation, handle.slot, channel);
+	return handle_make(HANDLE_KERNEL, handle_generation(handle), handle_slot(handle), channel);
 }
 
 /* Has this channel started and not stopped? Otherwise the event is another one's. */
@@ -246,14 +250,14 @@ void hot_kernel_state(struct handle handle, uint64_t gpu_ns)
 		count_odd(ODD_STALE_HANDLE);
 		return;
 	}
-	if (UNLIKELY(!channel_is_open(live, handle.extra))) {
+	if (UNLIKELY(!channel_is_open(live, handle_extra(handle)))) {
 		count_odd(ODD_REPEATED_STATE);
 		add_flag(live, OP_FLAG_FOREIGN_STOP);
 		return;
 	}
 	comm = comm_of_live(live);
 	if (comm != NULL)
-		take_stop_stamp(comm, live, handle.extra, gpu_ns);
+		take_stop_stamp(comm, live, handle_extra(handle), gpu_ns);
 }
 
 static COLD void detail_kernel(const struct region_live *live, uint8_t channel)
@@ -285,14 +289,14 @@ void hot_kernel_stop(struct handle handle)
 		count_odd(ODD_STALE_HANDLE);
 		return;
 	}
-	if (UNLIKELY(!channel_is_open(live, handle.extra))) {
+	if (UNLIKELY(!channel_is_open(live, handle_extra(handle)))) {
 		count_odd(ODD_REPEATED_STOP);
 		add_flag(live, OP_FLAG_FOREIGN_STOP);
 		return;
 	}
-	stopped = &live->stopped[handle.extra / 64];
-	store_relaxed(stopped, load_relaxed(stopped) | UINT64_C(1) << (handle.extra % 64));
+	stopped = &live->stopped[handle_extra(handle) / 64];
+	store_relaxed(stopped, load_relaxed(stopped) | UINT64_C(1) << (handle_extra(handle) % 64));
 	if (UNLIKELY(recorder.is_full))
-		detail_kernel(live, handle.extra);
-	live_kernel_end(live, handle.generation);
+		detail_kernel(live, handle_extra(handle));
+	live_kernel_end(live, handle_generation(handle));
 }

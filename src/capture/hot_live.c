@@ -33,21 +33,6 @@ static struct comm_state *comm_of(const struct region_live *live)
 	return &recorder.comms[slot];
 }
 
-struct region_live *live_find(struct handle handle)
-{
-	struct region_live *live = &recorder.region.live[handle.slot];
-	uint64_t word;
-
-	if (handle.slot >= recorder.region.live_count)
-		return NULL;
-	/* Relaxed: whoever has the handle got it after live_publish(), through NCCL's own ordering. */
-	word = load_relaxed(&live->word);
-	if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != handle.generation ||
-	    !region_slot_is_used(word) || (word & LIVE_RETIRING))
-		return NULL;
-	return live;
-}
-
 /*
  * May an operation without open children leave the table to make room? Not while children may still
  * come, and not the last call of its communicator: it may be the one that hangs.
@@ -116,12 +101,12 @@ struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 
 void live_publish(struct region_live *live)
 {
-	/* R3: pairs with the acquire in child_begin(), and with readers of the region. */
+	/* R3: pairs with the acquire in live_child_begin(), and with readers of the region. */
 	store_release(&live->word, load_relaxed(&live->word) & ~LIVE_RETIRING);
 }
 
 /* Take a reference. False: the operation is gone. */
-static bool child_begin(struct region_live *live, uint32_t generation)
+bool live_child_begin(struct region_live *live, uint32_t generation)
 {
 	uint64_t word = load_relaxed(&live->word);
 
@@ -135,13 +120,6 @@ static bool child_begin(struct region_live *live, uint32_t generation)
 	if (UNLIKELY(load_relaxed(&live->op.state) == OP_DONE))
 		store_relaxed(&live->op.state, OP_RUNNING);
 	return true;
-}
-
-void live_mark_running(struct region_live *live, uint64_t now)
-{
-	if (load_relaxed(&live->op.active_ns) == 0)
-		store_relaxed(&live->op.active_ns, now);
-	store_relaxed(&live->op.state, OP_RUNNING);
 }
 
 /* All children have stopped: done, as far as anybody can tell. */
@@ -178,7 +156,7 @@ void live_leave(uint64_t slot_and_generation)
 		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
 }
 
-static void child_end(struct region_live *live, uint32_t generation)
+void live_child_end(struct region_live *live, uint32_t generation)
 {
 	uint64_t word = load_relaxed(&live->word);
 	bool is_quiet = false;
@@ -194,48 +172,6 @@ static void child_end(struct region_live *live, uint32_t generation)
 		is_quiet = LIVE_OPEN(word) == 1;
 		/* Pairs with the acquire in live_retire(). */
 	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
-}
-
-/*
- * The kernel channels of an operation are reported by one thread, its proxy operations by one
- * thread. So each side counts without atomics and holds one reference while any of its is open.
- */
-bool live_kernel_begin(struct region_live *live, uint32_t generation)
-{
-	uint16_t started = load_relaxed(&live->op.kernels_started);
-
-	if (started == load_relaxed(&live->op.kernels_stopped) && !child_begin(live, generation))
-		return false;
-	store_relaxed(&live->op.kernels_started, (uint16_t)(started + 1));
-	return true;
-}
-
-void live_kernel_end(struct region_live *live, uint32_t generation)
-{
-	uint16_t stopped = (uint16_t)(load_relaxed(&live->op.kernels_stopped) + 1);
-
-	store_relaxed(&live->op.kernels_stopped, stopped);
-	if (stopped == load_relaxed(&live->op.kernels_started))
-		child_end(live, generation);
-}
-
-bool live_proxy_begin(struct region_live *live, uint32_t generation)
-{
-	uint16_t started = load_relaxed(&live->op.proxies_started);
-
-	if (started == load_relaxed(&live->op.proxies_stopped) && !child_begin(live, generation))
-		return false;
-	store_relaxed(&live->op.proxies_started, (uint16_t)(started + 1));
-	return true;
-}
-
-void live_proxy_end(struct region_live *live, uint32_t generation)
-{
-	uint16_t stopped = (uint16_t)(load_relaxed(&live->op.proxies_stopped) + 1);
-
-	store_relaxed(&live->op.proxies_stopped, stopped);
-	if (stopped == load_relaxed(&live->op.proxies_started))
-		child_end(live, generation);
 }
 
 static void choose_time_source(struct op_record *op, const struct comm_state *comm)
@@ -289,7 +225,7 @@ bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
 		    !region_slot_is_used(word) || (word & LIVE_RETIRING) ||
 		    (LIVE_OPEN(word) != 0 && !by_force))
 			return false;
-		/* Pairs with the release in child_end(). */
+		/* Pairs with the release in live_child_end(). */
 	} while (!swap_if_acquire(&live->word, &word, word | LIVE_RETIRING));
 	is_open = LIVE_OPEN(word) != 0;
 	comm = comm_of(live);

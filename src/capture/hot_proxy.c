@@ -15,28 +15,44 @@
 #include "abi/abi_common.h"
 #include "capture/recorder.h"
 
-enum { PROXY_TRIES = 256, STEP_STATES = 3 };
+enum { PROXY_TRIES = 256, STEP_STATES = 3, STATES = 32 };
 
-static struct region_proxy *proxy_find(struct handle handle)
+/* Which moment of a transfer a state is, from 1 on, and whether it brings the bytes. */
+enum { STATE_FIRST = 1, STATE_HAS_BYTES = 4 };
+static const uint8_t state_kinds[STATES] = {
+	[ABI_STEP_SEND_GPU_WAIT] = STATE_FIRST,
+	[ABI_STEP_RECV_WAIT] = STATE_FIRST,
+	[ABI_STEP_SEND_PEER_WAIT] = 2,
+	[ABI_STEP_RECV_FLUSH_WAIT] = 2 | STATE_HAS_BYTES,
+	[ABI_STEP_SEND_WAIT] = 3 | STATE_HAS_BYTES,
+	[ABI_STEP_RECV_GPU_WAIT] = 3,
+};
+
+/* Whose a proxy operation is; all 0: nobody's here. */
+struct proxy_owner {
+	uint32_t live, generation;
+	uint32_t comm;
+	uint64_t number;
+	uint64_t now;
+};
+
+static inline struct region_proxy *proxy_find(struct handle handle)
 {
-	struct region_proxy *proxy = &recorder.region.proxies[handle.slot];
-	uint64_t word;
+	struct region_proxy *proxy = &recorder.region.proxies[handle_slot(handle)];
 
-	if (handle.slot >= recorder.region.proxy_count)
-		return NULL;
 	/* Relaxed: whoever has the handle got it after the slot was filled. */
-	word = load_relaxed(&proxy->word);
-	if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != handle.generation ||
-	    !region_slot_is_used(word))
+	if (UNLIKELY(handle_slot(handle) >= recorder.region.proxy_count ||
+		     !handle_fits(handle, load_relaxed(&proxy->word))))
 		return NULL;
 	return proxy;
 }
 
 static struct region_live *live_of(const struct region_proxy *proxy, struct handle *handle)
 {
-	handle->slot = load_relaxed(&proxy->live);
-	handle->generation = load_relaxed(&proxy->live_generation);
-	return handle->generation != 0 ? live_find(*handle) : NULL;
+	uint32_t generation = load_relaxed(&proxy->live_generation);
+
+	*handle = handle_of(HANDLE_TASK, generation, load_relaxed(&proxy->live), 0);
+	return generation != 0 ? live_find(*handle) : NULL;
 }
 
 /* Some transports (CollNet) never move and never stop what was queued: it stays when its operation is
@@ -116,27 +132,29 @@ static void proxy_give(struct comm_state *comm, struct region_proxy *proxy, uint
 	store_release(&proxy->word, free_word);
 }
 
-/* The slot is this thread's alone, but who has an old handle may still look. Only what must be set:
- * transfers of the owner before were closed when the slot was freed. */
-static void proxy_fill(struct region_proxy *proxy, const struct proxy_start *start, uint64_t now,
-		       bool is_foreign)
+static uint64_t two_words(uint32_t low, uint32_t high)
 {
-	store_relaxed(&proxy->live, 0);
-	store_relaxed(&proxy->live_generation, 0);
-	store_relaxed(&proxy->comm, 0);
-	store_relaxed(&proxy->peer, start->peer);
-	store_relaxed(&proxy->origin_pid, start->pid);
-	store_relaxed(&proxy->channel, start->channel);
-	store_relaxed(&proxy->flags, (uint8_t)((start->is_send ? PROXY_IS_SEND : 0) |
-					       (is_foreign ? PROXY_IS_FOREIGN : 0)));
-	store_relaxed(&proxy->number, 0);
-	store_relaxed(&proxy->steps, start->steps);
-	store_relaxed(&proxy->chunk_bytes, start->chunk_bytes);
-	store_relaxed(&proxy->posted, 0);
-	store_relaxed(&proxy->done, 0);
-	store_relaxed(&proxy->start_ns, now);
+	return (uint64_t)high << 32 | low;
+}
+
+/* The slot is this thread's alone, but who has an old handle may still look. Only what must be set, and
+ * whole words: transfers of the owner before were closed when the slot was freed. */
+static inline void proxy_fill(struct region_proxy *proxy, const struct proxy_start *start,
+			      const struct proxy_owner *owner, uint8_t flags)
+{
+	uint32_t place = start->channel | (uint32_t)flags << 8;
+
+	store_relaxed(&proxy->words[0], two_words(owner->live, owner->generation));
+	store_relaxed(&proxy->words[1], two_words(owner->comm, (uint32_t)start->peer));
+	store_relaxed(&proxy->words[2], two_words((uint32_t)start->pid, place));
+	store_relaxed(&proxy->words[3], owner->number);
+	store_relaxed(&proxy->words[4],
+		      two_words((uint32_t)start->steps, (uint32_t)start->chunk_bytes));
+	store_relaxed(&proxy->words[5], 0); /* posted */
+	store_relaxed(&proxy->words[6], 0); /* done */
+	store_relaxed(&proxy->start_ns, owner->now);
 	store_relaxed(&proxy->active_ns, 0);
-	store_relaxed(&proxy->since_ns, now);
+	store_relaxed(&proxy->since_ns, owner->now);
 	store_relaxed(&proxy->bytes, 0);
 	for (int i = 0; i < STEP_STATES; i++)
 		store_relaxed(&proxy->wait_ns[i], 0);
@@ -145,37 +163,25 @@ static void proxy_fill(struct region_proxy *proxy, const struct proxy_start *sta
 /* CollNet's transport queues and gives no sign ever after: being queued is not enough there. */
 static bool is_silent(const struct region_live *live)
 {
+	uint32_t silent = 1u << OP_COLLNET_DIRECT | 1u << OP_COLLNET_CHAIN | 1u << OP_NVLS;
 	uint8_t algorithm = load_relaxed(&live->op.algorithm);
 
-	return algorithm == OP_COLLNET_DIRECT || algorithm == OP_COLLNET_CHAIN ||
-	       algorithm == OP_NVLS;
+	return algorithm < OP_ALGORITHMS && silent >> algorithm & 1;
 }
 
-/* Make it an open child of its operation, until it stops. */
-static void proxy_hold(struct region_proxy *proxy, struct region_live *live, uint32_t generation)
+/* Be an open child of its operation, until it stops. False: the operation is over. */
+static inline bool proxy_hold(struct region_live *live, struct comm_state *comm,
+			      uint32_t generation)
 {
-	struct comm_state *comm = comm_of_live(live);
 	struct comm_info *info = &comm->shared->info;
 
 	if (UNLIKELY(!live_proxy_begin(live, generation))) {
 		count_lost(LOST_LATE_CHILD, 1);
-		store_relaxed(&proxy->live_generation, 0);
-		return;
+		return false;
 	}
-	store_relaxed(&proxy->flags, (uint8_t)(load_relaxed(&proxy->flags) | PROXY_IS_CHILD));
 	if (UNLIKELY(!(load_relaxed(&info->flags) & COMM_FLAG_SEES_PROXIES)))
 		or_relaxed(&info->flags, COMM_FLAG_SEES_PROXIES);
-}
-
-/* Tie the slot to its operation. */
-static void proxy_adopt(struct region_proxy *proxy, struct region_live *live, struct handle parent)
-{
-	store_relaxed(&proxy->live, parent.slot);
-	store_relaxed(&proxy->live_generation, parent.generation);
-	store_relaxed(&proxy->comm, load_relaxed(&live->op.comm));
-	store_relaxed(&proxy->number, load_relaxed(&live->op.number));
-	if (LIKELY(!is_silent(live)))
-		proxy_hold(proxy, live, parent.generation);
+	return true;
 }
 
 static void *proxy_publish(struct region_proxy *proxy, uint64_t word)
@@ -189,6 +195,7 @@ static void *proxy_publish(struct region_proxy *proxy, uint64_t word)
 /* One without an operation here: another process's, or of one that is not followed. */
 static COLD void *start_orphan(const struct proxy_start *start, bool is_late)
 {
+	struct proxy_owner nobody = { .now = recorder_now() };
 	bool is_foreign = start->pid != recorder.pid;
 	uint64_t word;
 	struct region_proxy *proxy = proxy_search(&word);
@@ -201,35 +208,72 @@ static COLD void *start_orphan(const struct proxy_start *start, bool is_late)
 		count_lost(LOST_PROXY_SLOT, 1);
 		return handle_ignored();
 	}
-	proxy_fill(proxy, start, recorder_now(), is_foreign);
+	proxy_fill(proxy, start, &nobody,
+		   (start->is_send ? PROXY_IS_SEND : 0) | (is_foreign ? PROXY_IS_FOREIGN : 0));
 	return proxy_publish(proxy, word);
+}
+
+static COLD void *no_proxy_slot(void)
+{
+	count_lost(LOST_PROXY_SLOT, 1);
+	return handle_ignored();
 }
 
 /* With PXN the context is another process's too: it is not even passed on to here. */
 void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
-	bool is_ours = start->pid == recorder.pid && handle.kind == HANDLE_TASK;
+	bool is_ours = start->pid == recorder.pid && handle_is(handle, HANDLE_TASK);
 	struct region_live *live = is_ours ? live_find(handle) : NULL;
 	struct comm_state *comm = live != NULL ? comm_of_live(live) : NULL;
+	uint8_t flags = start->is_send ? PROXY_IS_SEND : 0;
 	struct region_proxy *proxy;
+	struct proxy_owner owner;
 	uint64_t word;
 
 	if (UNLIKELY(comm == NULL))
 		return start_orphan(start, is_ours);
+	if (load_relaxed(&live->op.proxies_started) == 0)
+		for (int i = 1; i < 6; i++)
+			__builtin_prefetch((const char *)live + i * 64, 1);
 	proxy = proxy_take(comm, &word);
-	if (UNLIKELY(proxy == NULL)) {
-		count_lost(LOST_PROXY_SLOT, 1);
-		return handle_ignored();
+	if (UNLIKELY(proxy == NULL))
+		return no_proxy_slot();
+	owner = (struct proxy_owner){
+		.live = handle_slot(handle),
+		.generation = handle_generation(handle),
+		.comm = load_relaxed(&live->op.comm),
+		.number = load_relaxed(&live->op.number),
+		/* NCCL queues it right after the launch: the clock need not be asked. */
+		.now = load_relaxed(&live->op.task_ns),
+	};
+	if (LIKELY(!is_silent(live))) {
+		if (LIKELY(proxy_hold(live, comm, owner.generation)))
+			flags |= PROXY_IS_CHILD;
+		else
+			owner.generation = 0;
 	}
-	/* NCCL queues it right after the launch: the clock need not be asked. */
-	proxy_fill(proxy, start, load_relaxed(&live->op.task_ns), false);
-	proxy_adopt(proxy, live, handle);
+	proxy_fill(proxy, start, &owner, flags);
 	return proxy_publish(proxy, word);
 }
 
+/* A silent one that gives a sign after all. */
+static COLD void hold_late(struct region_proxy *proxy, struct region_live *live,
+			   uint32_t generation)
+{
+	struct comm_state *comm = comm_of_live(live);
+	uint8_t flags = load_relaxed(&proxy->flags);
+
+	if (comm == NULL)
+		return;
+	if (proxy_hold(live, comm, generation))
+		store_relaxed(&proxy->flags, (uint8_t)(flags | PROXY_IS_CHILD));
+	else
+		store_relaxed(&proxy->live_generation, 0);
+}
+
 /* The proxy thread begins to work on it. */
-static void proxy_activate(struct region_proxy *proxy, uint64_t now)
+static inline void proxy_activate(struct region_proxy *proxy, uint64_t now)
 {
 	uint8_t flags = load_relaxed(&proxy->flags);
 	struct handle handle;
@@ -238,10 +282,10 @@ static void proxy_activate(struct region_proxy *proxy, uint64_t now)
 	store_relaxed(&proxy->flags, (uint8_t)(flags | PROXY_IN_PROGRESS));
 	store_relaxed(&proxy->active_ns, now);
 	store_relaxed(&proxy->since_ns, now);
-	if (UNLIKELY(live == NULL || comm_of_live(live) == NULL))
+	if (UNLIKELY(live == NULL))
 		return;
 	if (UNLIKELY(!(flags & PROXY_IS_CHILD)))
-		proxy_hold(proxy, live, handle.generation);
+		hold_late(proxy, live, handle_generation(handle));
 	live_mark_running(live, now);
 }
 
@@ -265,23 +309,10 @@ void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 	}
 }
 
-/* NCCL may start the same transfer at every poll until it can be posted. So a start costs nothing and
- * leaves no trace: the transfer is open from its first state on. */
-void *hot_step_start(const void *parent, int step)
-{
-	struct handle handle = handle_decode(recorder.salt, parent);
-
-	if (UNLIKELY(handle.kind != HANDLE_PROXY)) {
-		if (handle.kind != HANDLE_IGNORED)
-			count_odd(ODD_FOREIGN_HANDLE);
-		return handle_ignored();
-	}
-	return handle_make(HANDLE_STEP, handle.generation, handle.slot, (uint8_t)step);
-}
-
 /* Where the transfer spent its time up to `now`. A state that never came took none: NCCL up to 2.26
  * has no "peer not ready". */
-static void step_account(struct region_proxy *proxy, const struct region_step *step, uint64_t now)
+static inline void step_account(struct region_proxy *proxy, const struct region_step *step,
+				uint64_t now)
 {
 	uint64_t last = load_relaxed(&step->time_ns[2]);
 	uint64_t middle = load_relaxed(&step->time_ns[1]);
@@ -299,7 +330,8 @@ static void step_account(struct region_proxy *proxy, const struct region_step *s
 
 /* Its first state: the transfer is posted. The handle has eight bits of the step's number; the slot
  * tells the rest, for a proxy operation's transfers are posted in order. */
-static void step_open(struct region_proxy *proxy, struct region_step *step, uint8_t low, int state)
+static APART void step_open(struct region_proxy *proxy, struct region_step *step, uint8_t low,
+			    int state)
 {
 	uint32_t posted = load_relaxed(&proxy->posted);
 	uint32_t number = (posted & ~UINT32_C(0xff)) | low;
@@ -313,7 +345,7 @@ static void step_open(struct region_proxy *proxy, struct region_step *step, uint
 	store_relaxed(&step->time_ns[2], 0);
 	store_relaxed(&step->bytes, 0);
 	store_relaxed(&step->head, (uint64_t)(uint32_t)state << 32 | (number + 1));
-	if (UNLIKELY(load_relaxed(&proxy->active_ns) == 0))
+	if (load_relaxed(&proxy->active_ns) == 0)
 		proxy_activate(proxy, now);
 }
 
@@ -327,51 +359,45 @@ static COLD void repeat_state(struct region_step *step)
 		store_relaxed(&step->head, head + (UINT64_C(1) << 40));
 }
 
-/* NCCL says "peer not ready" at each poll: said once only, the send went out in that very poll. */
-static uint64_t sent_at(const struct region_step *step)
-{
-	uint64_t asked = load_relaxed(&step->time_ns[1]);
-
-	return asked != 0 && load_relaxed(&step->head) >> 40 == 0 ? asked : recorder_now();
-}
-
-/* Only the moment is kept here; times are summed when the transfer stops. */
+/*
+ * Most of what NCCL calls ends here, so all that is rare is somewhere else, and nothing is kept over a
+ * call. Only the moment is noted; times are summed when the transfer stops.
+ */
 void hot_step_state(struct handle handle, int state, uint64_t bytes)
 {
-	/* 0, 1, 2 along a transfer's way, and 1 more. */
-	static const uint8_t index_plus_1[32] = {
-		[ABI_STEP_SEND_GPU_WAIT] = 1,  [ABI_STEP_RECV_WAIT] = 1,
-		[ABI_STEP_SEND_PEER_WAIT] = 2, [ABI_STEP_RECV_FLUSH_WAIT] = 2,
-		[ABI_STEP_SEND_WAIT] = 3,      [ABI_STEP_RECV_GPU_WAIT] = 3,
-	};
-	int index = (state & ~31) == 0 ? index_plus_1[state] - 1 : -1;
 	struct region_proxy *proxy = proxy_find(handle);
 	struct region_step *step;
-	uint64_t head;
+	uint64_t head, *moment;
+	uint8_t kind;
 
-	if (UNLIKELY(proxy == NULL || index < 0)) {
+	kind = (unsigned int)state < STATES ? state_kinds[state] : 0;
+	if (UNLIKELY(proxy == NULL || kind == 0)) {
 		count_odd(proxy == NULL ? ODD_STALE_HANDLE : ODD_UNKNOWN_STATE);
 		return;
 	}
-	step = &proxy->open[handle.extra % WINDOW_STEPS];
+	step = &proxy->open[handle_extra(handle) % WINDOW_STEPS];
 	head = load_relaxed(&step->head);
-	if (UNLIKELY((uint8_t)(head - 1) != handle.extra || (uint32_t)head == 0)) {
-		if (index == 0)
-			step_open(proxy, step, handle.extra, state);
+	if ((uint8_t)(head - 1) != handle_extra(handle) || (uint32_t)head == 0) {
+		if (LIKELY(kind == STATE_FIRST))
+			step_open(proxy, step, handle_extra(handle), state);
 		else
 			count_odd(ODD_STALE_HANDLE);
 		return;
 	}
-	if (UNLIKELY(load_relaxed(&step->time_ns[index]) != 0)) {
+	moment = &step->time_ns[kind % STATE_HAS_BYTES - 1];
+	if (UNLIKELY(load_relaxed(moment) != 0)) {
 		repeat_state(step);
 		return;
 	}
-	store_relaxed(&step->time_ns[index],
-		      state == ABI_STEP_SEND_WAIT ? sent_at(step) : recorder_now());
+	if (kind & STATE_HAS_BYTES)
+		store_relaxed(&step->bytes, bytes);
 	store_relaxed(&step->head,
 		      (head & ~(UINT64_C(0xff) << 32)) | (uint64_t)(uint32_t)state << 32);
-	if (state == ABI_STEP_SEND_WAIT || state == ABI_STEP_RECV_FLUSH_WAIT)
-		store_relaxed(&step->bytes, bytes);
+	/* "Peer not ready" comes at each poll: said once only, the send went out in that very poll. */
+	store_relaxed(moment, state == ABI_STEP_SEND_WAIT && head >> 40 == 0 &&
+					      load_relaxed(&step->time_ns[1]) != 0
+				      ? load_relaxed(&step->time_ns[1])
+				      : recorder_now());
 }
 
 /* Some releases forget to stop a transfer: it ends with its proxy operation. */
@@ -404,29 +430,40 @@ static COLD void detail_step(const struct region_proxy *proxy, const struct regi
 	record_detail(&detail);
 }
 
+static inline void step_close(struct region_proxy *proxy, struct region_step *step, uint64_t now)
+{
+	step_account(proxy, step, now);
+	bump_relaxed(&proxy->done, 1);
+	store_relaxed(&proxy->since_ns, now);
+	store_relaxed(&step->head, 0);
+}
+
+static COLD void step_close_in_full(struct region_proxy *proxy, struct region_step *step)
+{
+	uint64_t now = recorder_now();
+
+	detail_step(proxy, step, now);
+	step_close(proxy, step, now);
+}
+
 void hot_step_stop(struct handle handle)
 {
 	struct region_proxy *proxy = proxy_find(handle);
 	struct region_step *step;
-	uint64_t now, head;
+	uint64_t head;
 
 	if (UNLIKELY(proxy == NULL)) {
 		count_odd(ODD_STALE_HANDLE);
 		return;
 	}
-	step = &proxy->open[handle.extra % WINDOW_STEPS];
+	step = &proxy->open[handle_extra(handle) % WINDOW_STEPS];
 	head = load_relaxed(&step->head);
-	if (UNLIKELY((uint8_t)(head - 1) != handle.extra || (uint32_t)head == 0)) {
+	if (UNLIKELY((uint8_t)(head - 1) != handle_extra(handle) || (uint32_t)head == 0))
 		count_odd(ODD_REPEATED_STOP);
-		return;
-	}
-	now = recorder_now();
-	step_account(proxy, step, now);
-	bump_relaxed(&proxy->done, 1);
-	store_relaxed(&proxy->since_ns, now);
-	if (UNLIKELY(recorder.is_full))
-		detail_step(proxy, step, now);
-	store_relaxed(&step->head, 0);
+	else if (UNLIKELY(recorder.is_full))
+		step_close_in_full(proxy, step);
+	else
+		step_close(proxy, step, recorder_now());
 }
 
 /* What the proxy operation did becomes part of its operation's record. */
@@ -481,7 +518,7 @@ void hot_proxy_stop(struct handle handle)
 	live = live_of(proxy, &parent);
 	if (live != NULL && load_relaxed(&proxy->flags) & PROXY_IS_CHILD) {
 		add_to_operation(proxy, live);
-		live_proxy_end(live, parent.generation);
+		live_proxy_end(live, handle_generation(parent));
 	}
 	proxy_give(live != NULL ? comm_of_live(live) : NULL, proxy, word);
 }

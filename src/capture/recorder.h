@@ -54,27 +54,31 @@ struct channel_stamps {
 	uint64_t plan;		    /* the kernel it was part of */
 };
 
-/* What the recorder alone needs of a communicator. */
+/* What the recorder alone needs of a communicator. The calling thread writes the first part at every
+ * call while the proxy thread works with the second: they must not share cache lines. */
 struct comm_state {
-	struct region_comm *shared;
-	bool expects_children;	/* kernel events are on, or there is a network */
-	uint64_t tasks;		/* Coll and P2p events so far */
-	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
+	/* Whoever calls. */
+	struct region_comm *shared; /* written once */
+	bool expects_children;	    /* kernel events are on, or there is a network */
+	uint64_t tasks;		    /* Coll and P2p events so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;
-	uint32_t kept_proxies; /* how many of these: proxy slots freed last, kept for the next */
-	uint32_t kept[KEPT_PROXIES];
 	struct {
 		uint64_t group;
 		uint64_t first; /* number of its first operation here */
 	} current[2];		/* [1]: of replays, which another thread shows */
-	uint64_t linger_cursor;
-	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	uint64_t recent[RECENT];
 	uint64_t capture_group;		       /* handle of the group that captured last ... */
 	uint64_t capture_first;		       /* ... the number of the first call in it ... */
 	uint64_t capture_calls, capture_tasks; /* ... and how many calls and tasks it had so far */
+
+	/* The proxy thread, and who reports kernels. */
+	uint32_t kept_proxies ON_OWN_LINE; /* how many of these: proxy slots freed last, kept */
+	uint32_t kept[KEPT_PROXIES];
+	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
+	uint64_t linger_cursor;
+	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
 };
 
@@ -94,7 +98,8 @@ struct recorder {
 	struct region_writer region;
 	struct comm_state *comms; /* as many as region.comms */
 	struct group_state *groups;
-	uint64_t group_cursor;
+	/* Written at every call, while all of the above is read in every callback. */
+	uint64_t group_cursor ON_OWN_LINE;
 	uint8_t guesses[4][NAME_GUESSES]; /* by a string's address: what it said last time */
 };
 
@@ -133,12 +138,25 @@ static inline void count_lost(enum lost_reason reason, uint64_t how_many)
 static inline void *handle_make(enum handle_kind kind, uint32_t generation, uint32_t slot,
 				uint8_t extra)
 {
-	return handle_encode(recorder.salt, kind, generation, slot, extra);
+	return handle_encode(recorder.salt, handle_of(kind, generation, slot, extra));
 }
 
 static inline void *handle_ignored(void)
 {
 	return handle_make(HANDLE_IGNORED, 0, 0, 0);
+}
+
+/* NCCL may start the same transfer at every poll until it can be posted. So a start costs next to
+ * nothing and leaves no trace: the transfer is open from its first state on. */
+static inline void *hot_step_start(const void *parent, int step)
+{
+	struct handle handle = handle_decode(recorder.salt, parent);
+
+	if (LIKELY(handle_is(handle, HANDLE_PROXY)))
+		return handle_encode(recorder.salt, handle_as(handle, HANDLE_STEP, (uint8_t)step));
+	if (!handle_is(handle, HANDLE_IGNORED))
+		count_odd(ODD_FOREIGN_HANDLE);
+	return handle_ignored();
 }
 
 /* A slot was freed: the next search begins there, if it lies before where it would have begun. */
@@ -170,6 +188,19 @@ static inline bool is_childless(const struct comm_state *comm, const struct op_r
 	       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) >= CHILDLESS_AGE;
 }
 
+/* The operation in flight that a handle names, NULL when it is gone. */
+static inline struct region_live *live_find(struct handle handle)
+{
+	struct region_live *live = &recorder.region.live[handle_slot(handle)];
+	uint64_t word;
+
+	if (UNLIKELY(handle_slot(handle) >= recorder.region.live_count))
+		return NULL;
+	/* Relaxed: whoever has the handle got it after live_publish(), through NCCL's own ordering. */
+	word = load_relaxed(&live->word);
+	return LIKELY(handle_fits(handle, word) && !(word & LIVE_RETIRING)) ? live : NULL;
+}
+
 /* NULL where a slot number makes no sense. */
 static inline struct comm_state *comm_of_live(const struct region_live *live)
 {
@@ -196,14 +227,64 @@ void *hot_copy_engine(const void *context, const void *parent, const struct call
 /* hot_live.c: the table of operations in flight. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);
 void live_publish(struct region_live *live);
-struct region_live *live_find(struct handle handle);
-bool live_kernel_begin(struct region_live *live, uint32_t generation);
-void live_kernel_end(struct region_live *live, uint32_t generation);
-bool live_proxy_begin(struct region_live *live, uint32_t generation);
-void live_proxy_end(struct region_live *live, uint32_t generation);
-void live_mark_running(struct region_live *live, uint64_t now);
+bool live_child_begin(struct region_live *live, uint32_t generation);
+void live_child_end(struct region_live *live, uint32_t generation);
 void live_leave(uint64_t slot_and_generation);
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
+
+static inline void live_mark_running(struct region_live *live, uint64_t now)
+{
+	if (load_relaxed(&live->op.active_ns) == 0)
+		store_relaxed(&live->op.active_ns, now);
+	store_relaxed(&live->op.state, OP_RUNNING);
+}
+
+/*
+ * The kernel channels of an operation are reported by one thread, its proxy operations by one
+ * thread. So each side counts without atomics and holds one reference while any of its is open.
+ */
+static inline bool live_side_begin(struct region_live *live, uint32_t generation, uint16_t *started,
+				   const uint16_t *stopped)
+{
+	uint16_t before = load_relaxed(started);
+
+	if (before == load_relaxed(stopped) && !live_child_begin(live, generation))
+		return false;
+	store_relaxed(started, (uint16_t)(before + 1));
+	return true;
+}
+
+static inline void live_side_end(struct region_live *live, uint32_t generation,
+				 const uint16_t *started, uint16_t *stopped)
+{
+	uint16_t after = (uint16_t)(load_relaxed(stopped) + 1);
+
+	store_relaxed(stopped, after);
+	if (after == load_relaxed(started))
+		live_child_end(live, generation);
+}
+
+static inline bool live_kernel_begin(struct region_live *live, uint32_t generation)
+{
+	return live_side_begin(live, generation, &live->op.kernels_started,
+			       &live->op.kernels_stopped);
+}
+
+static inline void live_kernel_end(struct region_live *live, uint32_t generation)
+{
+	live_side_end(live, generation, &live->op.kernels_started, &live->op.kernels_stopped);
+}
+
+static inline bool live_proxy_begin(struct region_live *live, uint32_t generation)
+{
+	return live_side_begin(live, generation, &live->op.proxies_started,
+			       &live->op.proxies_stopped);
+}
+
+static inline void live_proxy_end(struct region_live *live, uint32_t generation)
+{
+	live_side_end(live, generation, &live->op.proxies_started, &live->op.proxies_stopped);
+}
 
 /* hot_kernel.c: kernel channels. gpu_ns is ignored where has_stamp is false (v3). */
 void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, bool has_stamp);
@@ -220,7 +301,6 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start);
 void hot_proxy_state(struct handle handle, int state, uint64_t bytes);
 void hot_proxy_stop(struct handle handle);
 void hot_proxy_forget(struct comm_state *comm);
-void *hot_step_start(const void *parent, int step);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);
 

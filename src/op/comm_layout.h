@@ -2,6 +2,7 @@
 #ifndef COMM_LAYOUT_H
 #define COMM_LAYOUT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum comm_flag {
@@ -34,24 +35,26 @@ struct comm_info {
 
 _Static_assert(sizeof(struct comm_info) == 256, "comm_info changed its size");
 
+/* Who calls writes the first eight words, who sees operations end the others: a cache line each. */
 struct comm_counts {
 	uint64_t issued;      /* operations NCCL showed, captures and replays included */
-	uint64_t recorded;    /* records finished */
-	uint64_t timed;	      /* of these, with a duration from kernel_gpu or proxy */
-	uint64_t captured;    /* of recorded: state captured */
-	uint64_t replayed;    /* of recorded: replays */
-	uint64_t abandoned;   /* of recorded: state abandoned */
-	uint64_t untracked;   /* of recorded: no live slot was free */
-	uint64_t untrusted;   /* of recorded: GPU stamps not believed */
 	uint64_t collectives; /* last match number given to a collective */
 	uint64_t replays;     /* last match number given to a replayed collective */
 	uint64_t signature;   /* rolling, over collectives */
 	uint64_t last_issue_ns;
+	uint64_t captured; /* of recorded: state captured */
+	uint64_t reserved[2];
+	uint64_t recorded;  /* records finished */
+	uint64_t timed;	    /* of these, with a duration from kernel_gpu or proxy */
+	uint64_t replayed;  /* of recorded: replays */
+	uint64_t abandoned; /* of recorded: state abandoned */
+	uint64_t untracked; /* of recorded: no live slot was free */
+	uint64_t untrusted; /* of recorded: GPU stamps not believed */
 	uint64_t last_done_ns;
 	uint64_t last_done_number; /* operations with a lower number are over */
-	uint64_t reserved[2];
 };
 
+_Static_assert(offsetof(struct comm_counts, recorded) == 64, "comm_counts.recorded moved");
 _Static_assert(sizeof(struct comm_counts) == 128, "comm_counts changed its size");
 
 /* Why an operation has no record, or a record has less than it could. */

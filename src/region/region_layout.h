@@ -141,12 +141,15 @@ static inline int region_slot_is_used(uint64_t word)
 
 struct region_comm {
 	uint64_t word; /* generation << 32 | COMM_ENDED */
-	uint64_t reserved;
+	uint64_t reserved[7];
 	struct comm_info info;
-	struct comm_counts counts;
+	struct comm_counts counts;	/* two cache lines */
 	uint64_t untrusted_channels[8]; /* bit c: GPU stamps of channel c drifted; 256 receive bits
 					   after */
 };
+
+_Static_assert(offsetof(struct region_comm, counts) % 64 == 0, "region_comm.counts moved");
+_Static_assert(sizeof(struct region_comm) == 512, "region_comm changed its size");
 
 /* word: generation << 32 | retiring << 31 | open children (kernel channels and proxy operations).
  */
@@ -194,23 +197,28 @@ struct region_step {
 };
 
 struct region_proxy {
-	uint64_t word;		  /* generation << 32 */
-	uint32_t live;		  /* index of its operation's live slot */
-	uint32_t live_generation; /* 0: none */
-	uint32_t comm;		  /* communicator's number, 0 unknown */
-	int32_t peer;
-	int32_t origin_pid;
-	uint8_t channel;
-	uint8_t flags; /* enum proxy_flag */
-	uint16_t reserved;
-	uint64_t number; /* of the operation on that communicator, 0 unknown */
-	int32_t steps;	 /* expected; may be an upper bound */
-	int32_t chunk_bytes;
-	uint32_t posted; /* transfers posted */
-	uint32_t
-		transmitted; /* a reader's: done, and open ones that are on their way or have come */
-	uint32_t done;
-	uint32_t spare;
+	uint64_t word; /* generation << 32 */
+	union {
+		struct {
+			uint32_t live;		  /* index of its operation's live slot */
+			uint32_t live_generation; /* 0: none */
+			uint32_t comm;		  /* communicator's number, 0 unknown */
+			int32_t peer;
+			int32_t origin_pid;
+			uint8_t channel;
+			uint8_t flags; /* enum proxy_flag */
+			uint16_t reserved;
+			uint64_t number; /* of the operation on that communicator, 0 unknown */
+			int32_t steps;	 /* expected; may be an upper bound */
+			int32_t chunk_bytes;
+			uint32_t posted; /* transfers posted */
+			/* A reader's: done, and open ones that are on their way or have come. */
+			uint32_t transmitted;
+			uint32_t done;
+			uint32_t spare;
+		};
+		uint64_t words[7]; /* the same, for who fills it */
+	};
 	uint64_t start_ns;  /* queued */
 	uint64_t active_ns; /* first transfer, 0 none */
 	uint64_t since_ns;  /* last change */
