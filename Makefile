@@ -18,7 +18,8 @@ V ?=
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
 	-Wpointer-arith
-LANGUAGE := -std=gnu11 -D_GNU_SOURCE -Isrc -I. -DRINGSIDE_VERSION='"$(VERSION)"'
+# Records are structs and rows of 64-bit words at the same time: they may alias.
+LANGUAGE := -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE -Isrc -I. -DRINGSIDE_VERSION='"$(VERSION)"'
 # DEVELOPER=1 makes warnings errors; the checks set it.
 STRICT := $(if $(DEVELOPER),-Werror)
 # SANITIZE=address,undefined or SANITIZE=thread: for the checks, each in a BUILD of its own.

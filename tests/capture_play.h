@@ -8,6 +8,7 @@
 
 #include "abi/abi_v5.h"
 #include "capture/recorder.h"
+#include "tests/scratch.h"
 
 extern const struct abi_plugin_v5 ncclProfiler_v5;
 
@@ -167,10 +168,8 @@ static inline const struct op_record *play_record(uint64_t from_end)
 /* Plug in a fresh shared memory directory of the test's own. */
 static inline void play_setup(const char *mode)
 {
-	static char dir[] = "/tmp/ringside-test-XXXXXX";
+	const char *dir = scratch_make();
 
-	if (mkdtemp(dir) == NULL)
-		exit(1);
 	setenv("RINGSIDE_SHM", dir, 1);
 	setenv("RINGSIDE_DIR", dir, 1);
 	setenv("RINGSIDE_MODE", mode, 1);

@@ -11,6 +11,7 @@
 
 #include "capture/recorder.h"
 #include "programs/sim/host.h"
+#include "tests/scratch.h"
 
 extern const struct abi_plugin_v1 ncclProfiler_v1;
 extern const struct abi_plugin_v2 ncclProfiler_v2;
@@ -40,10 +41,8 @@ struct plugin_host {
 /* A fresh directory of the test's own, for region and trace. */
 static inline const char *plugin_host_setup(const char *mode)
 {
-	static char dir[] = "/tmp/ringside-test-XXXXXX";
+	const char *dir = scratch_make();
 
-	if (mkdtemp(dir) == NULL)
-		exit(1);
 	setenv("RINGSIDE_SHM", dir, 1);
 	setenv("RINGSIDE_DIR", dir, 1);
 	setenv("RINGSIDE_MODE", mode, 1);

@@ -1,0 +1,39 @@
+/* A directory of the test's own below /tmp, removed when the process that made it exits. */
+#ifndef SCRATCH_H
+#define SCRATCH_H
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct {
+	char path[32];
+	pid_t owner;
+} scratch_dir = { .path = "/tmp/ringside-test-XXXXXX" };
+
+static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
+				     struct FTW *place)
+{
+	(void)st, (void)type, (void)place;
+	return remove(path);
+}
+
+/* Children that a test forked leave it alone. */
+static inline void scratch_remove(void)
+{
+	if (getpid() == scratch_dir.owner)
+		nftw(scratch_dir.path, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline const char *scratch_make(void)
+{
+	if (mkdtemp(scratch_dir.path) == NULL)
+		exit(1);
+	scratch_dir.owner = getpid();
+	/* Before the recorder registers its own: so this comes last. */
+	atexit(scratch_remove);
+	return scratch_dir.path;
+}
+
+#endif
