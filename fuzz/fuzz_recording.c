@@ -2,6 +2,7 @@
  * file, so that the reading of files is fuzzed, too. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +14,38 @@ static bool visit_detail(const struct op_detail *detail, enum recording_place pl
 {
 	(void)detail, (void)place, (void)context;
 	return true;
+}
+
+static bool sum_op(const struct op_record *op, enum recording_place place, void *context)
+{
+	*(uint64_t *)context += op->sequence * 3 + op->bytes + op->time_source + place;
+	return true;
+}
+
+/* The same of columns. */
+static bool sum_batch(const struct op_batch *batch, enum recording_place place, void *context)
+{
+	for (uint32_t i = 0; i < batch->rows; i++)
+		*(uint64_t *)context += batch->column[OP_WORD_SEQUENCE][i] * 3 +
+					batch->column[OP_WORD_BYTES][i] +
+					op_state_source(batch->column[OP_WORD_STATE][i]) + place;
+	return true;
+}
+
+static void compare_walks(const struct recording_process *process)
+{
+	const uint32_t words = OP_WORD_BIT(OP_WORD_SEQUENCE) | OP_WORD_BIT(OP_WORD_BYTES) |
+			       OP_WORD_BIT(OP_WORD_STATE);
+	struct recording_walk rows, columns;
+	uint64_t sum_rows = 0, sum_columns = 0;
+
+	if (recording_each_op(process, sum_op, &sum_rows, &rows) !=
+		    recording_each_batch(process, words, sum_batch, &sum_columns, &columns) ||
+	    sum_rows != sum_columns)
+		abort();
+	rows.problem = columns.problem = NULL;
+	if (memcmp(&rows, &columns, sizeof(rows)) != 0)
+		abort();
 }
 
 static void read_recording(const char *path)
@@ -28,6 +61,7 @@ static void read_recording(const char *path)
 		recording_account(&account, recording.processes[i]);
 		recording_account_release(&account);
 		recording_each_detail(recording.processes[i], visit_detail, NULL, NULL);
+		compare_walks(recording.processes[i]);
 		recording_wall_ns(recording.processes[i], 7, &wall);
 	}
 	recording_release(&recording);

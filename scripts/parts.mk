@@ -2,7 +2,8 @@
 # but capture. scripts/check-layers holds the same rule for includes.
 
 PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/capture/*.c) \
-	src/region/region_create.c src/trace/trace_code.c src/trace/trace_write.c
+	src/region/region_create.c \
+	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
 	src/recording/*.c src/foreign/*.c src/timeline/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.

@@ -127,6 +127,6 @@ static inline void d_release(struct d_run *run)
 		printf("# %s is left behind\n", run->dir);
 }
 
-enum { D_MANY = TAP_IS_SLOW ? 60000 : 1000000 };
+enum { D_MANY = TAP_IS_SLOW ? 250000 : 1000000 };
 
 #endif

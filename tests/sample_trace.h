@@ -1,5 +1,5 @@
 /*
- * A small trace file, put together byte by byte without the writer: so that the writer, the reader
+ * A small trace file, put together block by block without the writer: so that the writer, the reader
  * and docs/TRACE.md are held against something that neither of them made.
  */
 #ifndef SAMPLE_TRACE_H
@@ -14,11 +14,13 @@
 #include "op/comm_layout.h"
 #include "op/op_layout.h"
 #include "trace/trace_code.h"
+#include "trace/trace_encode.h"
 #include "trace/trace_layout.h"
 
 #define SAMPLE_CREATED_NS UINT64_C(1700000000000000000)
 
 enum { SAMPLE_OPS = 5, SAMPLE_LATE_OPS = 2, SAMPLE_DETAILS = 3, SAMPLE_COMMS = 2 };
+enum { SAMPLE_ROWS_MAX = 16 };
 enum { SAMPLE_BLOCKS = 9, SAMPLE_TRACE_BYTES_MAX = 1 << 14 };
 
 struct sample {
@@ -46,6 +48,14 @@ static inline void sample_put(struct sample *sample, const void *bytes, size_t s
 	sample->size += size;
 }
 
+/* A new one for each file: it remembers what it wrote. */
+static inline struct trace_encoder *sample_encoder(void)
+{
+	static struct trace_encoder encoder;
+
+	return &encoder;
+}
+
 static inline void sample_header(struct sample *sample, uint16_t major, uint16_t minor)
 {
 	struct trace_header header = { .magic = TRACE_MAGIC,
@@ -55,6 +65,7 @@ static inline void sample_header(struct sample *sample, uint16_t major, uint16_t
 				       .header_bytes = 40,
 				       .created_wall_ns = SAMPLE_CREATED_NS };
 
+	memset(sample_encoder(), 0, sizeof(struct trace_encoder));
 	header.checksum = hash_bytes(&header, 32);
 	sample_put(sample, &header, sizeof(header));
 }
@@ -131,36 +142,33 @@ static inline struct comm_info sample_comm(uint32_t id)
 	return comm;
 }
 
+/* Records, coded. The encoder is held against something that it did not make in
+ * tests/test_trace_encode.c. */
+static inline void sample_coded(struct sample *sample, uint16_t type, const void *records,
+				unsigned int words, uint32_t count)
+{
+	unsigned char payload[TRACE_ENCODED_MAX(TRACE_WORDS_MAX, SAMPLE_ROWS_MAX)];
+
+	sample_block(sample, type, payload,
+		     trace_encode(sample_encoder(), records, words, count, payload), count);
+}
+
 static inline void sample_ops(struct sample *sample, uint64_t first, uint32_t count)
 {
-	static const struct op_record nothing;
-	unsigned char payload[16 * TRACE_CODED_MAX(OP_RECORD_WORDS)];
-	struct op_record before = nothing, op;
-	size_t size = 0;
+	struct op_record ops[SAMPLE_ROWS_MAX];
 
-	for (uint32_t i = 0; i < count && i < 16; i++) {
-		op = sample_op(first + i);
-		size += trace_code_record(payload + size, (const uint64_t *)(const void *)&op,
-					  (const uint64_t *)(const void *)&before, OP_RECORD_WORDS);
-		before = op;
-	}
-	sample_block(sample, TRACE_OPS, payload, size, count);
+	for (uint32_t i = 0; i < count && i < SAMPLE_ROWS_MAX; i++)
+		ops[i] = sample_op(first + i);
+	sample_coded(sample, TRACE_OPS, ops, OP_RECORD_WORDS, count);
 }
 
 static inline void sample_details(struct sample *sample, uint64_t first, uint32_t count)
 {
-	static const struct op_detail nothing;
-	unsigned char payload[16 * TRACE_CODED_MAX(OP_DETAIL_WORDS)];
-	struct op_detail before = nothing, detail;
-	size_t size = 0;
+	struct op_detail details[SAMPLE_ROWS_MAX];
 
-	for (uint32_t i = 0; i < count && i < 16; i++) {
-		detail = sample_detail(first + i);
-		size += trace_code_record(payload + size, (const uint64_t *)(const void *)&detail,
-					  (const uint64_t *)(const void *)&before, OP_DETAIL_WORDS);
-		before = detail;
-	}
-	sample_block(sample, TRACE_DETAILS, payload, size, count);
+	for (uint32_t i = 0; i < count && i < SAMPLE_ROWS_MAX; i++)
+		details[i] = sample_detail(first + i);
+	sample_coded(sample, TRACE_DETAILS, details, OP_DETAIL_WORDS, count);
 }
 
 /* What the counts say after `records` operations, the first on communicator 2, and so on in turn. */

@@ -57,6 +57,45 @@ static void every_bit_counts(void)
 	EXPECT_EQUAL(unseen, 0);
 }
 
+static void blocks_have_their_values(void)
+{
+	unsigned char some[1000];
+
+	for (unsigned int i = 0; i < sizeof(some); i++)
+		some[i] = (unsigned char)i;
+	EXPECT(hash_block("", 0) == UINT64_C(0x36df5e41a9493b84));
+	EXPECT(hash_block("ringside", 8) == UINT64_C(0xb9bceb0cc191d5fc));
+	EXPECT(hash_block(some, 256) == UINT64_C(0x2c52fa0c4d63e6f6));
+	for (unsigned int i = 0; i < sizeof(some); i++)
+		some[i] = (unsigned char)(i * 7);
+	EXPECT(hash_block(some, sizeof(some)) == UINT64_C(0xc32777ae7f6fa11f));
+}
+
+/* Bits, lengths, and what changed its place. */
+static void blocks_see_every_change(void)
+{
+	unsigned char block[300] = { 0 };
+	uint64_t sum = hash_block(block, sizeof(block)), longer = hash_block(block, 299);
+	unsigned int unseen = longer == sum;
+
+	for (unsigned int bit = 0; bit < sizeof(block) * 8; bit++) {
+		uint64_t changed;
+
+		block[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		changed = hash_block(block, sizeof(block));
+		unseen += changed == sum;
+		if (bit / 8 + 8 < sizeof(block)) {
+			block[bit / 8 + 8] ^= (unsigned char)(1u << bit % 8);
+			block[bit / 8] ^= (unsigned char)(1u << bit % 8);
+			unseen += hash_block(block, sizeof(block)) == changed;
+			block[bit / 8 + 8] ^= (unsigned char)(1u << bit % 8);
+			block[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		}
+		block[bit / 8] ^= (unsigned char)(1u << bit % 8);
+	}
+	EXPECT_EQUAL(unseen, 0);
+}
+
 int main(void)
 {
 	words_have_their_values();
@@ -64,5 +103,7 @@ int main(void)
 	alignment_does_not_matter();
 	length_counts();
 	every_bit_counts();
+	blocks_have_their_values();
+	blocks_see_every_change();
 	return tap_done();
 }

@@ -372,6 +372,10 @@ static void test_foreign(void)
 	header->header_bytes = 64;
 	header->checksum = hash_bytes(header, 32);
 	EXPECT_EQUAL(open_bytes(sample.bytes, sample.size), ERR_TRUNCATED);
+	header->header_bytes = 40;
+	header->major = TRACE_MAJOR - 1;
+	header->checksum = hash_bytes(header, 32);
+	EXPECT_EQUAL(open_bytes(sample.bytes, sample.size), ERR_FORMAT);
 	free(sample.bytes);
 }
 
@@ -387,7 +391,9 @@ static void test_lies(void)
 	int damages = 0;
 
 	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
-	sample_block(&sample, TRACE_OPS, "\1\0\0\0\2", 5, UINT32_MAX);
+	sample_block(&sample, TRACE_OPS, "\0\0\0\0", 4, UINT32_MAX);
+	sample_block(&sample, TRACE_OPS, "\0\0\0\0", 4, TRACE_ROWS_MAX + 1);
+	sample_block(&sample, TRACE_DETAILS, "\0\0", 2, 0);
 	sample_block(&sample, TRACE_COMM, "0123456789", 10, 3);
 	sample_block(&sample, TRACE_ANCHOR, "", 0, 7);
 	sample_block(&sample, TRACE_COUNTS, "short", 5, 1);
@@ -403,11 +409,16 @@ static void test_lies(void)
 
 	sample = (struct sample){ NULL, 0, 0 };
 	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
-	sample_block(&sample, TRACE_OPS, "\1\0\0\0\2\1\0\0\0\xff", 10, 2);
+	sample_block(&sample, TRACE_OPS, "\1\0\0\0\x08\0\2", 7, 2);
+	sample_block(&sample, TRACE_OPS, "\1\0\0\0\x07\0\2", 7, 2);
 	trace_open_memory(&reader, sample.bytes, sample.size, NULL);
 	EXPECT_EQUAL(trace_next(&reader, &item), TRACE_BLOCK);
 	trace_records_init(&records, &item);
 	EXPECT(trace_records_op(&records, &op) == OK && op.sequence == 1);
+	EXPECT(trace_records_op(&records, &op) == OK && op.sequence == 2);
+	EXPECT_EQUAL(trace_records_op(&records, &op), ERR_GONE);
+	EXPECT_EQUAL(trace_next(&reader, &item), TRACE_BLOCK);
+	trace_records_init(&records, &item);
 	EXPECT_EQUAL(trace_records_op(&records, &op), ERR_FORMAT);
 	EXPECT_EQUAL(trace_records_op(&records, &op), ERR_GONE);
 	trace_close(&reader);

@@ -1,8 +1,7 @@
 /* A rank makes a call: NCCL's numbers and ours, what a mismatch changes, and what is launched. */
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "op/op_names.h"
+#include "op/op_signature.h"
 #include "programs/sim/sim_engine.h"
 #include "programs/sim/sim_random.h"
 
@@ -37,11 +36,10 @@ static void number_call(struct sim_engine *engine, struct sim_call *call, int co
 	}
 	call->match = ++stream->collectives;
 	call->nccl_sequence = stream->sequences[call->function]++;
-	stream->signature = hash_word(stream->signature, OP_NAMES_FUNCTION << 8 | call->function);
-	stream->signature = hash_word(stream->signature, call->count);
-	stream->signature = hash_word(stream->signature, OP_NAMES_DATATYPE << 8 | call->datatype);
-	stream->signature =
-		hash_word(stream->signature, call->root == OP_NOBODY ? 0 : (uint64_t)call->root);
+	stream->signature = op_signature(stream->signature,
+					 op_signature_name(OP_NAMES_FUNCTION, call->function),
+					 op_signature_name(OP_NAMES_DATATYPE, call->datatype),
+					 call->root == OP_NOBODY ? 0 : call->root, call->count);
 	call->signature = stream->signature;
 }
 

@@ -48,7 +48,9 @@ static void file_path(struct sim_trace *trace, const struct sim_file *file)
  */
 static void blocks_begin(const struct sim_trace *trace, struct trace_writer *writer)
 {
-	*writer = (struct trace_writer){ .fd = trace->blocks_fd, .buffer = trace->buffer };
+	*writer = (struct trace_writer){ .fd = trace->blocks_fd,
+					 .buffer = trace->buffer,
+					 .encoder = trace->encoder };
 }
 
 static enum status copy_blocks(const struct sim_trace *trace, int fd, uint64_t size)
@@ -368,9 +370,10 @@ enum status sim_trace_init(struct sim_trace *trace, const struct sim_job *job,
 		trace->pending_room = PENDING_LEAST;
 	trace->files = calloc(world, sizeof(*trace->files));
 	trace->buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
+	trace->encoder = trace_encoder_new();
 	trace->block = malloc(TRACE_OPS_PER_BLOCK * sizeof(*trace->block));
 	trace->blocks_fd = memfd_create("blocks", MFD_CLOEXEC);
-	if (!trace->files || !trace->buffer || !trace->block)
+	if (!trace->files || !trace->buffer || !trace->encoder || !trace->block)
 		status = ERR_NO_SPACE;
 	else if (trace->blocks_fd == -1)
 		status = ERR_SYSTEM;
@@ -461,6 +464,7 @@ void sim_trace_release(struct sim_trace *trace)
 	}
 	free(trace->files);
 	free(trace->buffer);
+	free(trace->encoder);
 	free(trace->block);
 	if (trace->blocks_fd != -1)
 		close(trace->blocks_fd);

@@ -39,6 +39,7 @@ struct sim_trace {
 	uint32_t pending_room;
 	int blocks_fd;	       /* memory where blocks of one file are put together */
 	unsigned char *buffer; /* one block, for all of them */
+	struct trace_encoder *encoder;
 	struct op_record *block;
 	char failed[512]; /* the file that could not be written */
 };

@@ -139,7 +139,8 @@ static uint32_t ring_fill(struct drain_ring *ring, bool is_last, uint64_t *batch
 	return filled;
 }
 
-/* True when there was anything. */
+/* True when there may be more. What came while a block was written is left for the next pass, or
+ * blocks would have few records; at the end it is not. */
 static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 {
 	struct region_header *header = recorder.region.header;
@@ -168,7 +169,7 @@ static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 	}
 	store_relaxed(is_ops ? &header->drained : &header->details_drained, ring->tail);
 	store_relaxed(&header->trace_bytes, drain.writer.bytes);
-	return filled > 0;
+	return filled == TRACE_OPS_PER_BLOCK || (is_last && filled > 0);
 }
 
 /* Word by word: its owner may be writing. */
@@ -299,15 +300,14 @@ static void sweep_live(uint64_t now)
 
 static bool drain_pass(bool is_last)
 {
-	uint64_t now = recorder_now();
-	bool found = false;
+	uint64_t now = recorder_now(), before = drain.ops.tail + drain.details.tail;
 
 	save_comms(false);
 	save_names();
 	while (drain_ring_once(&drain.ops, is_last))
-		found = true;
+		;
 	while (drain.details.count != 0 && drain_ring_once(&drain.details, is_last))
-		found = true;
+		;
 	if (load_relaxed(&drain.is_abandoned))
 		return false;
 	if (now - drain.sweep_ns > SWEEP_NS) {
@@ -320,7 +320,7 @@ static bool drain_pass(bool is_last)
 		save_anchor();
 		save_counts(TRACE_COUNTS);
 	}
-	return found;
+	return drain.ops.tail + drain.details.tail != before;
 }
 
 static void *drain_thread(void *unused)

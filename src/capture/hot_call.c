@@ -11,6 +11,7 @@
 #include "capture/recorder.h"
 #include "op/op_bytes.h"
 #include "op/op_names.h"
+#include "op/op_signature.h"
 
 enum { PEER_TRIES = 16 };
 
@@ -139,10 +140,9 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 
 static void sign(struct comm_counts *counts, struct op_record *op)
 {
-	uint64_t what = hot_name_hash(OP_NAMES_FUNCTION, op->function) ^
-			hot_name_hash(OP_NAMES_DATATYPE, op->datatype) << 16 ^
-			(uint64_t)(uint32_t)op->root << 32;
-	uint64_t hash = hash_word(hash_word(load_relaxed(&counts->signature), what), op->count);
+	uint64_t hash = op_signature(
+		load_relaxed(&counts->signature), hot_name_hash(OP_NAMES_FUNCTION, op->function),
+		hot_name_hash(OP_NAMES_DATATYPE, op->datatype), op->root, op->count);
 
 	store_relaxed(&counts->signature, hash);
 	store_relaxed(&op->signature, hash);

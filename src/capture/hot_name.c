@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "capture/recorder.h"
 #include "op/op_names.h"
+#include "op/op_signature.h"
 
 enum { NAME_WORDS = sizeof(struct region_name) / sizeof(uint64_t) };
 
@@ -80,7 +81,7 @@ uint64_t hot_name_hash(unsigned int table, uint8_t id)
 {
 	/* Numbers of the tables are the same everywhere; interned ones differ from rank to rank. */
 	if (LIKELY(id < OP_NAME_INTERNED))
-		return (uint64_t)table << 8 | id;
+		return op_signature_name((enum op_name_table)table, id);
 	return hash_bytes(recorder.region.names[id - OP_NAME_INTERNED].text,
 			  sizeof(recorder.region.names[0].text));
 }

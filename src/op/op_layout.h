@@ -1,6 +1,6 @@
 /*
- * The record of one operation: the same 256 bytes in a live slot, in the region's ring and, delta
- * coded, in a trace file. Numbers are little-endian. New fields take reserved words; a reader
+ * The record of one operation: the same 256 bytes in a live slot, in the region's ring and, word
+ * by word and packed, in a trace file. Numbers are little-endian. New fields take reserved words; a reader
  * takes 0 there as "not known".
  */
 #ifndef OP_LAYOUT_H

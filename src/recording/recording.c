@@ -38,6 +38,9 @@ void recording_release(struct recording *recording)
 		recording_process_free(recording->processes[i]);
 	for (size_t i = 0; i < recording->trouble_count; i++)
 		free(recording->troubles[i].path);
+	for (size_t i = 0; i < recording->foreign_path_count; i++)
+		free(recording->foreign_paths[i]);
+	free(recording->foreign_paths);
 	free(recording->processes);
 	free(recording->troubles);
 	*recording = (struct recording){ 0 };
@@ -65,6 +68,7 @@ void recording_process_free(struct recording_process *process)
 		region_close(process->region);
 	free(process->region);
 	free(process->region_path);
+	recording_foreign_free(process->foreign);
 	free(process->files);
 	free(process->flights);
 	free(process->proxies);

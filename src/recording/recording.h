@@ -3,7 +3,8 @@
  *
  * A recording is a list of processes. Each comes from its trace files, from its region, or from
  * both: a killed process's trace ends where its thread last wrote, and the region still has what
- * came after. Operations are not kept in memory; recording_each_op() walks them.
+ * came after. What another tool wrote (src/foreign) is a process, too. Operations are not kept in
+ * memory; recording_each_op() walks them.
  *
  *	recording_init(&recording);
  *	recording_add(&recording, "DIR", 0);      or a trace file, a region, "@PID"
@@ -83,6 +84,21 @@ struct recording_file {
 	uint64_t cut_offset; /* not closed: where the last good block ends */
 };
 
+/* The log of another tool (src/foreign), or the part of it that is about this process. */
+struct recording_foreign {
+	char *path;
+	const char *format; /* "NCCL Inspector's log"; static */
+	uint64_t device;
+	uint64_t inode;
+	uint64_t bytes;	  /* that were there when it was loaded; what came later is left alone */
+	uint32_t process; /* which of the file's processes */
+	uint64_t records;
+	uint64_t details;
+	uint64_t untimed; /* records without a duration */
+	uint64_t damaged; /* lines of the file that could not be read */
+	bool is_alone;	  /* the file has no other process */
+};
+
 struct recording_process {
 	/* Identity and settings, from the info text; "", -1 or 0 where it does not say. */
 	char *info; /* the text itself, see info_get() in region/info_text.h */
@@ -108,6 +124,7 @@ struct recording_process {
 	char *region_path;     /* NULL: no region was read */
 	struct region *region; /* open, its header as it was read; NULL none */
 	bool is_moving;	       /* counts changed while they were read: they need not add up */
+	struct recording_foreign *foreign; /* NULL: we recorded it ourselves */
 
 	/* What it says. */
 	struct recording_comm *comms; /* by id, finalized ones too */
@@ -137,7 +154,7 @@ struct recording_process {
 enum recording_trouble_kind {
 	RECORDING_DAMAGE = 1,	  /* bytes of a trace file or slots of a region are damaged */
 	RECORDING_CUT = 2,	  /* a trace file ends without CLOSE and nobody has the rest */
-	RECORDING_FOREIGN = 3,	  /* a file that is neither trace nor region */
+	RECORDING_FOREIGN = 3,	  /* a file without operations that we could read */
 	RECORDING_UNREADABLE = 4, /* the system did not let us */
 	RECORDING_TOO_NEW = 5,	  /* newer major version */
 	RECORDING_NOTHING = 6,	  /* a path or @PID with nothing recorded behind it */
@@ -164,6 +181,8 @@ struct recording {
 	size_t troubles_left_out;
 	size_t files_read;
 	size_t files_foreign;
+	char **foreign_paths; /* RECORDING_LIST_FOREIGN: other tools' logs, in the order they were met */
+	size_t foreign_path_count;
 };
 
 enum recording_flag {
@@ -172,16 +191,18 @@ enum recording_flag {
 	RECORDING_WITH_TRACES = 1u << 0,
 	/* Do not look for the region which a trace's info names. */
 	RECORDING_TRACES_ALONE = 1u << 1,
+	/* Do not read other tools' logs, only say in foreign_paths which files are some. */
+	RECORDING_LIST_FOREIGN = 1u << 2,
 };
 
 void recording_init(struct recording *recording);
 void recording_release(struct recording *recording);
 
 /*
- * Read what `path` leads to: a trace file, a region, a directory of either (with all below it), or
- * "@PID" for a process of this machine. What it is shows in its content, never in its name. Trouble
- * with one file is noted in troubles and does not end the reading. ERR_NO_SPACE (memory) alone is
- * returned as a failure, with everything read before intact.
+ * Read what `path` leads to: a trace file, a region, another tool's log, a directory of these (with
+ * all below it), or "@PID" for a process of this machine. What it is shows in its content, never
+ * in its name. Trouble with one file is noted in troubles and does not end the reading.
+ * ERR_NO_SPACE (memory) alone is returned as a failure, with everything read before intact.
  */
 enum status recording_add(struct recording *recording, const char *path, unsigned int flags);
 
@@ -229,9 +250,15 @@ typedef bool recording_visit_detail(const struct op_detail *detail, enum recordi
  */
 enum status recording_each_op(const struct recording_process *process, recording_visit_op *visit,
 			      void *context, struct recording_walk *walk);
+
 /*
- * The same, a few hundred to a few thousand at a time and only the words asked for: for who reads
- * millions. Records that are not acceptable are left out of the batch, as above.
+ * The same records in the same order, some hundreds at a time and only the words asked for
+ * (OP_WORD_BIT() of each): for who reads millions. A batch is from one place and has one row at
+ * least; columns are valid during the call.
+ *
+ * Records that are not acceptable, or were given before, are left out and counted in *walk, as
+ * above: whatever is asked for, the same records come. Where OP_WORD_STATE is asked for, the time
+ * source is none in it where the times do not fit it, as above; where not, walk->untimed stays 0.
  */
 typedef bool recording_visit_batch(const struct op_batch *batch, enum recording_place place,
 				   void *context);

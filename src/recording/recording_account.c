@@ -222,7 +222,7 @@ static void compare_with_kept(struct tally *tally)
 	bool is_trace = strcmp(process->mode, "trace") == 0 || strcmp(process->mode, "full") == 0;
 	int64_t uncounted;
 
-	account->keeps_all = is_trace && process->file_count > 0;
+	account->keeps_all = is_trace && (process->file_count > 0 || process->foreign != NULL);
 	if (!account->keeps_all)
 		return;
 	account->unread = difference(process->recorded + account->walk.recovered,

@@ -12,6 +12,7 @@
 
 #include "base/file_open.h"
 #include "base/text.h"
+#include "foreign/foreign.h"
 #include "region/region_alive.h"
 #include "region/region_find.h"
 #include "recording/recording_load.h"
@@ -128,12 +129,13 @@ static const char *foreign_words(int fd, const struct stat *st)
 		return "it is empty";
 	if (file_pread(fd, &magic, sizeof(magic), 0) == OK && magic == 0)
 		return "it is empty, or a region that was never finished";
-	return "it is neither trace file nor region";
+	return "it is neither trace file nor region, nor a log that ringside knows";
 }
 
 static enum status add_file(struct recording *recording, int fd, const char *path,
 			    unsigned int flags)
 {
+	enum foreign_format format;
 	struct stat st;
 
 	if (fstat(fd, &st) == -1) {
@@ -147,11 +149,22 @@ static enum status add_file(struct recording *recording, int fd, const char *pat
 	case CONTENT_REGION:
 		return add_region(recording, fd, path, flags);
 	default:
-		recording->files_foreign++;
+		break;
+	}
+	format = foreign_probe_fd(fd);
+	if (foreign_has_operations(format) && flags & RECORDING_LIST_FOREIGN)
+		return recording_foreign_list(recording, path);
+	if (foreign_has_operations(format))
+		return recording_foreign_load(recording, fd, path, &st);
+	recording->files_foreign++;
+	if (format != FOREIGN_NONE)
+		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL,
+				       "it is %s: that has no operations",
+				       foreign_format_name(format));
+	else
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL, "%s",
 				       foreign_words(fd, &st));
-		return OK;
-	}
+	return OK;
 }
 
 static enum status add_directory(struct recording *recording, int fd, const char *path,

@@ -15,31 +15,19 @@
 #include "base/file_open.h"
 #include "op/op_check.h"
 #include "region/region_ring.h"
+#include "recording/recording_each.h"
 #include "recording/recording_load.h"
 #include "trace/trace_read.h"
 #include "trace/trace_records.h"
 
-struct walk {
-	const struct recording_process *process;
-	recording_visit_op *visit_op; /* one of the two */
-	recording_visit_detail *visit_detail;
-	void *context;
-	struct recording_walk *counts;
-	bool *seen;	/* per flight */
-	uint64_t floor; /* sequences up to here were given from earlier files */
-	uint64_t last;	/* the highest sequence met in files */
-	bool is_over;	/* the visitor has had enough */
-};
-
-static void count_refused(struct walk *walk, const char *problem, uint64_t offset)
+void recording_each_refused(struct walk *walk, const char *problem, uint64_t offset)
 {
 	walk->counts->refused++;
 	walk->counts->refused_at = offset;
 	walk->counts->problem = problem;
 }
 
-/* The live slot of the same operation, which then need not be given any more. */
-static void mark_seen(struct walk *walk, const struct op_record *op)
+void recording_each_seen(struct walk *walk, uint32_t comm, uint64_t number)
 {
 	const struct recording_process *process = walk->process;
 	size_t from = 0, to = process->flight_count;
@@ -48,12 +36,11 @@ static void mark_seen(struct walk *walk, const struct op_record *op)
 		size_t middle = from + (to - from) / 2;
 		const struct op_record *found = &process->flights[middle].op;
 
-		if (found->comm == op->comm && found->number == op->number) {
+		if (found->comm == comm && found->number == number) {
 			walk->seen[middle] = true;
 			return;
 		}
-		if (found->comm < op->comm ||
-		    (found->comm == op->comm && found->number < op->number))
+		if (found->comm < comm || (found->comm == comm && found->number < number))
 			from = middle + 1;
 		else
 			to = middle;
@@ -67,7 +54,7 @@ static void give_op(struct walk *walk, struct op_record *op, enum recording_plac
 	walk->counts->in_ring += place == RECORDING_IN_RING;
 	walk->counts->in_live += place == RECORDING_IN_LIVE;
 	if (place != RECORDING_IN_LIVE)
-		mark_seen(walk, op);
+		recording_each_seen(walk, op->comm, op->number);
 	walk->is_over = !walk->visit_op(op, place, walk->context);
 }
 
@@ -79,8 +66,7 @@ static void give_detail(struct walk *walk, const struct op_detail *detail,
 	walk->is_over = !walk->visit_detail(detail, place, walk->context);
 }
 
-/* False: it was given before, from another file. */
-static bool is_new(struct walk *walk, uint64_t sequence)
+bool recording_each_is_new(struct walk *walk, uint64_t sequence)
 {
 	if (sequence <= walk->floor) {
 		walk->counts->repeated++;
@@ -104,12 +90,12 @@ static void walk_ops(struct walk *walk, const struct trace_item *item)
 			break;
 		problem = op_check(&op);
 		if (problem != NULL)
-			count_refused(walk, problem, item->offset);
-		else if (is_new(walk, op.sequence))
+			recording_each_refused(walk, problem, item->offset);
+		else if (recording_each_is_new(walk, op.sequence))
 			give_op(walk, &op, RECORDING_IN_TRACE);
 	}
 	if (status == ERR_FORMAT)
-		count_refused(walk, "its coding is damaged", item->offset);
+		recording_each_refused(walk, "its coding is damaged", item->offset);
 }
 
 static void walk_details(struct walk *walk, const struct trace_item *item)
@@ -125,12 +111,12 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 			break;
 		problem = op_check_detail(&detail);
 		if (problem != NULL)
-			count_refused(walk, problem, item->offset);
-		else if (is_new(walk, detail.sequence))
+			recording_each_refused(walk, problem, item->offset);
+		else if (recording_each_is_new(walk, detail.sequence))
 			give_detail(walk, &detail, RECORDING_IN_TRACE);
 	}
 	if (status == ERR_FORMAT)
-		count_refused(walk, "its coding is damaged", item->offset);
+		recording_each_refused(walk, "its coding is damaged", item->offset);
 }
 
 /* Open the very file that was loaded; another one under its name is not it. */
@@ -161,7 +147,9 @@ static enum status walk_file(struct walk *walk, const struct recording_file *fil
 		walk->counts->damages += item.found == TRACE_DAMAGE;
 		if (item.found != TRACE_BLOCK)
 			continue;
-		if (item.type == TRACE_OPS && walk->visit_op != NULL)
+		if (item.type == TRACE_OPS && walk->batch != NULL)
+			recording_batch_block(walk, &item);
+		else if (item.type == TRACE_OPS && walk->visit_op != NULL)
 			walk_ops(walk, &item);
 		else if (item.type == TRACE_DETAILS && walk->visit_detail != NULL)
 			walk_details(walk, &item);
@@ -216,7 +204,7 @@ static void walk_live(struct walk *walk)
 	}
 }
 
-static enum status walk_all(struct walk *walk, struct recording_walk *counts)
+enum status recording_each_walk(struct walk *walk, struct recording_walk *counts)
 {
 	struct recording_walk unwanted;
 	enum status status = OK;
@@ -241,7 +229,9 @@ enum status recording_each_op(const struct recording_process *process, recording
 {
 	struct walk state = { .process = process, .visit_op = visit, .context = context };
 
-	return walk_all(&state, walk);
+	if (process->foreign != NULL)
+		return recording_foreign_each(process, visit, NULL, context, walk);
+	return recording_each_walk(&state, walk);
 }
 
 enum status recording_each_detail(const struct recording_process *process,
@@ -250,5 +240,7 @@ enum status recording_each_detail(const struct recording_process *process,
 {
 	struct walk state = { .process = process, .visit_detail = visit, .context = context };
 
-	return walk_all(&state, walk);
+	if (process->foreign != NULL)
+		return recording_foreign_each(process, NULL, visit, context, walk);
+	return recording_each_walk(&state, walk);
 }

@@ -203,6 +203,8 @@ static int compare_identities(const void *one, const void *other)
 /* The same file twice, under two names or named twice. */
 static bool is_repeated(const struct recording_process *one, const struct recording_process *other)
 {
+	if (one->foreign != NULL || other->foreign != NULL)
+		return recording_foreign_is_same(one, other);
 	return one->region == NULL && other->region == NULL && one->file_count == 1 &&
 	       other->file_count == 1 && has_file(one, &other->files[0]);
 }
@@ -289,6 +291,7 @@ enum status recording_finish(struct recording *recording)
 {
 	enum status status;
 
+	recording_foreign_ranks(recording);
 	if (recording->count > 1)
 		qsort(recording->processes, recording->count, sizeof(*recording->processes),
 		      compare_identities);

@@ -45,6 +45,28 @@ enum status recording_trace_load(struct recording *recording, int fd, const char
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process);
 
+/* A file that another tool wrote: a process each for those that are in it, which the list owns. When
+ * there is nothing in it that can be read, that is noted. ERR_NO_SPACE: memory. */
+enum status recording_foreign_load(struct recording *recording, int fd, const char *path,
+				   const struct stat *st);
+void recording_foreign_free(struct recording_foreign *foreign);
+/* The same, for later. */
+enum status recording_foreign_list(struct recording *recording, const char *path);
+
+/* As recording_each_op() and recording_each_detail(); one of the visitors is NULL. */
+enum status recording_foreign_each(const struct recording_process *process,
+				   recording_visit_op *visit_op,
+				   recording_visit_detail *visit_detail, void *context,
+				   struct recording_walk *walk);
+
+/* Other tools do not tell a process's rank in the job. Where all of their processes are in one
+ * communicator, it is the rank there. */
+void recording_foreign_ranks(struct recording *recording);
+
+/* Is it the same part of the same file? */
+bool recording_foreign_is_same(const struct recording_process *one,
+			       const struct recording_process *other);
+
 /* Do both describe the same process? */
 bool recording_load_is_same(const struct recording_process *one,
 			    const struct recording_process *other);

@@ -15,7 +15,7 @@
 
 #define TRACE_MAGIC UINT64_C(0x4543415254475252) /* "RRGTRACE" */
 #define TRACE_BLOCK_MAGIC UINT32_C(0x4b4c4252)	 /* "RBLK" */
-enum { TRACE_MAJOR = 1, TRACE_MINOR = 0 };
+enum { TRACE_MAJOR = 2, TRACE_MINOR = 0 };
 
 struct trace_header {
 	uint64_t magic;
@@ -33,8 +33,8 @@ _Static_assert(sizeof(struct trace_header) == 40, "trace_header changed its size
 enum trace_block_type {
 	TRACE_PROCESS = 1, /* "key=value" lines, as in the region's info */
 	TRACE_COMM = 2,	   /* struct comm_info, one per record; a later one of the same id wins */
-	TRACE_OPS = 3,	   /* struct op_record, delta coded */
-	TRACE_DETAILS = 4, /* struct op_detail, delta coded */
+	TRACE_OPS = 3,	   /* struct op_record, as columns */
+	TRACE_DETAILS = 4, /* struct op_detail, as columns */
 	TRACE_ANCHOR = 5,  /* struct clock_anchor, one per record */
 	TRACE_NAME = 6,	   /* struct trace_name, one per record */
 	TRACE_COUNTS = 7,  /* struct trace_counts, then comms x (id, struct comm_counts) */
@@ -54,6 +54,32 @@ _Static_assert(sizeof(struct trace_block) == 24, "trace_block changed its size")
 
 /* No block is larger: a reader can refuse a length at sight. */
 enum { TRACE_BLOCK_PAYLOAD_MAX = 1 << 20 };
+
+/* Coded blocks, OPS and DETAILS: see docs/TRACE.md. */
+enum {
+	TRACE_ROWS_MAX = 1024,	     /* records of a block */
+	TRACE_WORDS_MAX = 32,	     /* of a record */
+	TRACE_WIDTH_MAX = 56,	     /* bits of a packed value, unless it is all 64 */
+	TRACE_SIGNATURE_PLACES = 64, /* communicators whose last signature is remembered */
+};
+
+/* Low three bits of a column's tag. */
+enum trace_packing {
+	TRACE_SAME = 0,	   /* [start] base */
+	TRACE_PACKED = 1,  /* [start] base width bits */
+	TRACE_PATCHED = 2, /* [start] base width patches size bits positions values */
+	TRACE_TABLE = 3,   /* entries size values bits */
+	TRACE_HALVES = 4,  /* two columns: the low 32 bits, the high ones */
+	TRACE_HOLES = 5,   /* a bit per row: the value is 0; then a column */
+	TRACE_SIGNED = 6,  /* patches positions values */
+};
+
+/* High five bits of a column's tag: what its differences are to. */
+enum trace_reference {
+	TRACE_REFERENCE_NONE = 0,
+	TRACE_REFERENCE_PREVIOUS = 1, /* the row before */
+	TRACE_REFERENCE_WORD = 2,     /* and above: the column so many words before, plus 1 */
+};
 
 struct trace_name {
 	uint32_t id;

@@ -1,5 +1,5 @@
 /*
- * Bytes come through a window: for memory it is the memory, for a file the last WINDOW_BYTES read.
+ * Bytes come through a window: for memory it is the memory, for a file what was read last.
  * A window holds any block whole, so no length field ever decides how much is allocated.
  *
  * Where no good block stands, the next one is searched byte by byte: its magic, then its checksum.
@@ -22,6 +22,7 @@
 
 enum {
 	WINDOW_BYTES = 2 << 20,
+	READ_BYTES = 256 << 10, /* at a time, or what is asked for: it stays in the cache */
 	HEADER_BYTES_MAX = 4096,
 	EFFORT_PER_BYTE = 8,
 	EFFORT_LEAST = 64 << 20,
@@ -50,7 +51,8 @@ static const unsigned char *window(struct trace_reader *reader, uint64_t offset,
 		reader->window_bytes = 0;
 		reader->window_offset = offset;
 		/* What cannot be read ends the file as far as we are concerned: a cut. */
-		if (file_pread_some(reader->fd, reader->window, WINDOW_BYTES, offset, &got) != OK ||
+		if (file_pread_some(reader->fd, reader->window,
+				    bytes > READ_BYTES ? bytes : READ_BYTES, offset, &got) != OK ||
 		    got < bytes)
 			reader->length = offset + got;
 		reader->window_bytes = got;
@@ -267,8 +269,10 @@ static enum status check_header(struct trace_reader *reader, const unsigned char
 		return refuse(problem, ERR_FORMAT, "its byte order is another");
 	if (header->major > TRACE_MAJOR)
 		return refuse(problem, ERR_VERSION, "its major version is newer");
-	if (header->major < TRACE_MAJOR || header->header_bytes < sizeof(*header) ||
-	    header->header_bytes > HEADER_BYTES_MAX)
+	if (header->major < TRACE_MAJOR)
+		return refuse(problem, ERR_FORMAT,
+			      "its major version is older and not read any more");
+	if (header->header_bytes < sizeof(*header) || header->header_bytes > HEADER_BYTES_MAX)
 		return refuse(problem, ERR_FORMAT, "its header makes no sense");
 	if (header->header_bytes > reader->length)
 		return refuse(problem, ERR_TRUNCATED, "it ends inside its header");

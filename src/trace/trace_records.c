@@ -39,8 +39,7 @@ const char *trace_records_check(const struct trace_item *item)
 {
 	uint32_t plain = plain_bytes(item->type);
 
-	/* A coded record takes four bytes at least. */
-	if (is_coded(item->type) && item->records > item->payload_bytes / 4)
+	if (is_coded(item->type) && (item->records == 0 || item->records > TRACE_ROWS_MAX))
 		return "the block cannot hold its records";
 	if (plain != 0 && item->records == 0)
 		return item->payload_bytes == 0 ? NULL : "the block has bytes and no records";
@@ -57,7 +56,10 @@ const char *trace_records_check(const struct trace_item *item)
 
 enum status trace_records_init(struct trace_records *records, const struct trace_item *item)
 {
-	memset(records, 0, sizeof(*records));
+	records->at = records->end = NULL;
+	records->left = records->stride = 0;
+	records->piece_rows = records->piece_at = 0;
+	records->columns.words = 0;
 	if (trace_records_check(item) != NULL)
 		return ERR_FORMAT;
 	records->at = item->payload;
@@ -72,20 +74,42 @@ enum status trace_records_init(struct trace_records *records, const struct trace
 	return OK;
 }
 
-static enum status next_coded(struct trace_records *records, unsigned int words)
+/* The next few rows of all columns. */
+static enum status next_piece(struct trace_records *records, unsigned int words)
 {
-	uint64_t record[TRACE_CODE_WORDS_MAX];
-	enum status status;
+	uint64_t *to[TRACE_WORDS_MAX];
+	enum status status = OK;
 
-	if (records->left == 0)
-		return records->at == records->end ? ERR_GONE : ERR_FORMAT;
-	status = trace_decode_record(&records->at, records->end, record, records->before, words);
+	if (records->columns.words == 0)
+		status = trace_columns_open(&records->columns, records->at,
+					    (size_t)(records->end - records->at), words,
+					    records->left, UINT32_MAX);
 	if (status != OK) {
 		records->left = 0;
-		records->at = records->end;
 		return status;
 	}
-	memcpy(records->before, record, words * sizeof(record[0]));
+	for (unsigned int word = 0; word < TRACE_WORDS_MAX; word++)
+		to[word] = records->piece[word];
+	records->piece_rows = trace_columns_next(&records->columns, TRACE_PIECE_ROWS, to);
+	records->piece_at = 0;
+	return OK;
+}
+
+static enum status next_coded(struct trace_records *records, unsigned int words, void *record)
+{
+	uint64_t values[TRACE_WORDS_MAX];
+	enum status status = OK;
+
+	if (records->left == 0)
+		return ERR_GONE;
+	if (records->piece_at == records->piece_rows)
+		status = next_piece(records, words);
+	if (status != OK)
+		return status;
+	for (unsigned int word = 0; word < words; word++)
+		values[word] = records->piece[word][records->piece_at];
+	memcpy(record, values, words * sizeof(values[0]));
+	records->piece_at++;
 	records->left--;
 	return OK;
 }
@@ -103,20 +127,12 @@ static enum status next_plain(struct trace_records *records, void *record, size_
 
 enum status trace_records_op(struct trace_records *records, struct op_record *op)
 {
-	enum status status = next_coded(records, OP_RECORD_WORDS);
-
-	if (status == OK)
-		memcpy(op, records->before, sizeof(*op));
-	return status;
+	return next_coded(records, OP_RECORD_WORDS, op);
 }
 
 enum status trace_records_detail(struct trace_records *records, struct op_detail *detail)
 {
-	enum status status = next_coded(records, OP_DETAIL_WORDS);
-
-	if (status == OK)
-		memcpy(detail, records->before, sizeof(*detail));
-	return status;
+	return next_coded(records, OP_DETAIL_WORDS, detail);
 }
 
 enum status trace_records_comm(struct trace_records *records, struct comm_info *comm)

@@ -9,25 +9,32 @@
 #include "base/status.h"
 #include "op/comm_layout.h"
 #include "op/op_layout.h"
-#include "trace/trace_code.h"
+#include "trace/trace_decode.h"
 #include "trace/trace_layout.h"
 #include "trace/trace_read.h"
+
+enum { TRACE_PIECE_ROWS = 64 };
 
 struct trace_records {
 	const unsigned char *at;
 	const unsigned char *end;
 	uint32_t left;	 /* records still to come */
 	uint32_t stride; /* of uncoded records; a newer minor version may have longer ones */
-	uint64_t before[TRACE_CODE_WORDS_MAX];
+	/* Coded ones: some rows at a time. */
+	struct trace_columns columns;
+	uint32_t piece_rows; /* decoded */
+	uint32_t piece_at;   /* of these: given */
+	uint64_t piece[TRACE_WORDS_MAX][TRACE_PIECE_ROWS];
 };
 
 /* NULL when the block's length can hold what it says it holds, else what is wrong. */
 const char *trace_records_check(const struct trace_item *item);
 
-/* ERR_FORMAT when the block's length cannot hold its records. Any type but PROCESS. */
+/* ERR_FORMAT when the block's length cannot hold its records. Any type but PROCESS. The payload is
+ * borrowed while records are taken. */
 enum status trace_records_init(struct trace_records *records, const struct trace_item *item);
 
-/* OK; ERR_GONE after the last one; ERR_FORMAT: these bytes are no record, there will be no more. */
+/* OK; ERR_GONE after the last one; ERR_FORMAT: the coding is damaged, there will be none. */
 enum status trace_records_op(struct trace_records *records, struct op_record *op);
 enum status trace_records_detail(struct trace_records *records, struct op_detail *detail);
 enum status trace_records_comm(struct trace_records *records, struct comm_info *comm);

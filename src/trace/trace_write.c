@@ -23,7 +23,7 @@
 
 enum { TAIL_BYTES = 80 * 1024 };
 
-_Static_assert(TRACE_OPS_PER_BLOCK *TRACE_CODED_MAX(OP_RECORD_WORDS) <= TRACE_BLOCK_PAYLOAD_MAX,
+_Static_assert(TRACE_ENCODED_MAX(OP_RECORD_WORDS, TRACE_OPS_PER_BLOCK) <= TRACE_BLOCK_PAYLOAD_MAX,
 	       "a block of operations may not fit");
 
 static enum status status_of_write_error(void)
@@ -106,11 +106,17 @@ enum status trace_writer_open_at(struct trace_writer *writer, const char *path, 
 
 	header.checksum = hash_bytes(&header, offsetof(struct trace_header, checksum));
 	made.buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
-	if (made.buffer == NULL)
+	made.encoder = trace_encoder_new();
+	if (made.buffer == NULL || made.encoder == NULL) {
+		trace_writer_close(&made);
 		return ERR_NO_SPACE;
+	}
 	made.fd = fd_high(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 	if (made.fd == -1) {
-		free(made.buffer);
+		int error = errno;
+
+		trace_writer_close(&made);
+		errno = error;
 		return ERR_SYSTEM;
 	}
 	status = append(&made, (const unsigned char *)&header, sizeof(header));
@@ -144,34 +150,29 @@ enum status trace_write_records(struct trace_writer *writer, enum trace_block_ty
 }
 
 static enum status write_coded(struct trace_writer *writer, enum trace_block_type type,
-			       const uint64_t *records, unsigned int words, uint32_t count)
+			       const void *records, unsigned int words, uint32_t count)
 {
-	static const uint64_t nothing[TRACE_CODE_WORDS_MAX];
-	unsigned char *start = writer->buffer + sizeof(struct trace_block);
-	unsigned char *at = start;
-	const uint64_t *before = nothing;
+	size_t size;
 
 	if (count > TRACE_OPS_PER_BLOCK)
 		return ERR_RANGE;
-	for (uint32_t i = 0; i < count; i++) {
-		at += trace_code_record(at, records + (size_t)i * words, before, words);
-		before = records + (size_t)i * words;
-	}
-	return finish_block(writer, type, (size_t)(at - start), count);
+	if (count == 0)
+		return OK;
+	size = trace_encode(writer->encoder, records, words, count,
+			    writer->buffer + sizeof(struct trace_block));
+	return finish_block(writer, type, size, count);
 }
 
 enum status trace_write_ops(struct trace_writer *writer, const struct op_record *ops,
 			    uint32_t count)
 {
-	return write_coded(writer, TRACE_OPS, (const uint64_t *)(const void *)ops, OP_RECORD_WORDS,
-			   count);
+	return write_coded(writer, TRACE_OPS, ops, OP_RECORD_WORDS, count);
 }
 
 enum status trace_write_details(struct trace_writer *writer, const struct op_detail *details,
 				uint32_t count)
 {
-	return write_coded(writer, TRACE_DETAILS, (const uint64_t *)(const void *)details,
-			   OP_DETAIL_WORDS, count);
+	return write_coded(writer, TRACE_DETAILS, details, OP_DETAIL_WORDS, count);
 }
 
 enum status trace_write_counts(struct trace_writer *writer, enum trace_block_type type,
@@ -199,5 +200,6 @@ void trace_writer_close(struct trace_writer *writer)
 		close(writer->fd);
 	}
 	free(writer->buffer);
+	free(writer->encoder);
 	*writer = (struct trace_writer){ .fd = -1 };
 }

@@ -12,15 +12,17 @@
 #include "base/status.h"
 #include "op/comm_layout.h"
 #include "op/op_layout.h"
+#include "trace/trace_encode.h"
 #include "trace/trace_layout.h"
 
-enum { TRACE_OPS_PER_BLOCK = 1024 };
+enum { TRACE_OPS_PER_BLOCK = TRACE_ROWS_MAX };
 
 struct trace_writer {
 	int fd;		       /* -1: not open */
 	uint64_t bytes;	       /* written so far, all of them whole blocks */
 	uint64_t quota;	       /* bytes; 0: no limit */
 	unsigned char *buffer; /* one block */
+	struct trace_encoder *encoder;
 };
 
 /* Create path (never an existing file: ERR_SYSTEM with EEXIST) and write the header. `mode` as for
@@ -38,7 +40,7 @@ enum status trace_write_text(struct trace_writer *writer, enum trace_block_type 
 			     const char *text, size_t length);
 enum status trace_write_records(struct trace_writer *writer, enum trace_block_type type,
 				const void *records, size_t record_bytes, uint32_t count);
-/* At most TRACE_OPS_PER_BLOCK a call. */
+/* At most TRACE_OPS_PER_BLOCK a call; nothing is written for none. */
 enum status trace_write_ops(struct trace_writer *writer, const struct op_record *ops,
 			    uint32_t count);
 enum status trace_write_details(struct trace_writer *writer, const struct op_detail *details,

@@ -39,39 +39,39 @@ RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen
 expect_balance "the disk is frozen while operations are issued: nobody waits, what is lost is counted"
 expect_facts "and the file is closed once it thaws" closed=1 lost_ring_overrun\>0
 
-RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen disk_room=200000
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=frozen disk_room=30000
 expect_balance "frozen later, with records in hand"
 expect_facts "and closed" closed=1 in_trace\>0
 
 RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck end=exit
 expect_balance "the disk never answers: the job ends, what is lost is counted"
-RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=100000 end=exit
+RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=20000 end=exit
 expect_balance "never again, with records in hand"
 expect_facts "the region has the last ones" in_ring\>0 life=ended
 
-RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=200000 end=exit
+RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=100000 end=exit
 expect_balance "the same in mode full"
 
-RINGSIDE_QUOTA=1MiB run_and_read ops=60000
+RINGSIDE_QUOTA=1MiB run_and_read ops=250000
 expect_balance "the quota is reached: what is lost is counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_quota\>0 in_trace\>0
 expect_same "within the quota" \
 	"$(find "$RINGSIDE_DIR" -name '*.ringside' -size +1048576c)" ""
 
-run_and_read ops=60000 disk=full disk_room=1000000
+run_and_read ops=60000 disk=full disk_room=300000
 expect_balance "the disk is full: what is lost is counted"
 expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
 
-run_and_read ops=60000 disk=broken disk_room=1000000
+run_and_read ops=60000 disk=broken disk_room=300000
 expect_balance "the disk is broken: what is lost is counted"
 expect_facts "and what came before reads well" lost_write_error\>0 in_trace\>0 troubles=0
 
 run_and_read ops=15000 disk_slices=1000
 expect_facts "writes that are cut and interrupted lose nothing" operations=issued lost=0 exact=1 closed=1
 
-if mount_small 2m; then
+if mount_small 1m; then
 	fresh
-	RINGSIDE_DIR=$mounted run_job ops=60000
+	RINGSIDE_DIR=$mounted run_job ops=250000
 	RINGSIDE_DIR=$mounted read_facts
 	expect_balance "a real disk is full: what is lost is counted"
 	expect_facts "and the file still ends with its closing record" closed=1 lost_no_space\>0 in_trace\>0
