@@ -1,0 +1,31 @@
+/* Offset and drift between two clocks from moments that both saw. */
+#ifndef ALIGN_FIT_H
+#define ALIGN_FIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct align_sample {
+	uint64_t own_ns;
+	uint64_t other_ns;
+};
+
+struct align_line {
+	int64_t offset_ns; /* other - own, at middle_ns of own */
+	double drift;	   /* further ns per ns of own */
+	double spread_ns;  /* nine of ten samples lie within it of the line */
+	uint64_t middle_ns;
+	size_t samples;
+};
+
+/*
+ * Samples in any order; they are sorted in place. The offset is a median, the drift the median slope
+ * between medians of eight blocks, taken only where it is larger than what the spread makes by chance.
+ */
+bool align_fit(struct align_sample *samples, size_t count, struct align_line *line);
+
+/* The k-th smallest; values are moved around. */
+double align_select(double *values, size_t count, size_t k);
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * Who is waited for: a rank that comes late again and again, a link that holds its ring up, a network
+ * that is slow for all. Decided from the meetings (meet.h), so no clock of one rank is compared with
+ * another's. docs/STATISTICS.md says how each is tested; where the evidence does not suffice nobody is
+ * named.
+ */
+#ifndef STRAGGLER_H
+#define STRAGGLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "timeline/job.h"
+#include "timeline/meet.h"
+
+enum straggler_class {
+	STRAGGLER_NONE = 0,
+	STRAGGLER_SLOW_RANK = 1, /* arrives late: others wait for it */
+	STRAGGLER_SLOW_HOST = 2, /* most ranks of one host do, about equally */
+	STRAGGLER_SLOW_LINK = 3, /* one rank's sends stay on the wire, those of the others do not */
+	STRAGGLER_NETWORK = 4,	 /* transfers between nodes became slower for everybody */
+};
+
+const char *straggler_class_name(enum straggler_class class); /* "slow_rank", ... */
+
+enum straggler_pattern {
+	STRAGGLER_ALWAYS = 0,
+	STRAGGLER_SINCE = 1,  /* from first_ns to the end */
+	STRAGGLER_UNTIL = 2,  /* from the beginning to last_ns */
+	STRAGGLER_BURSTS = 3, /* between first_ns and last_ns, once or several times */
+};
+
+const char *straggler_pattern_name(enum straggler_pattern pattern);
+
+struct straggler {
+	enum straggler_class class;
+	enum straggler_pattern pattern;
+	uint32_t rank;	   /* index into job.ranks; UINT32_MAX: nobody (network) */
+	uint32_t host;	   /* index into job.hosts; UINT32_MAX: nobody */
+	uint32_t peer;	   /* slow link: index into job.ranks of the receiver; UINT32_MAX unknown */
+	int32_t channel;   /* slow link: -1 unknown */
+	uint32_t comm;	   /* where it shows most: index into job.comms */
+	uint64_t meetings; /* that it took part in, there */
+	uint64_t last_in;  /* of these: it arrived last */
+	double share_of_time; /* of the time covered: how much of it was affected, 0..1 */
+	uint64_t
+		late_ns; /* slow rank: how much later than the others, per meeting while affected */
+	uint64_t
+		caused_ns; /* waiting of all others that would not have been, had it come with the next
+				 to last; network, slow link: time lost against the others or before */
+	double cost_share; /* caused_ns against the time of all members of comm, 0..1; 0 unknown */
+	double slowdown;   /* slow link: wire time per transfer against the other senders; network:
+				 duration against before; slow rank: 0 */
+	double confidence; /* 1 - probability that chance alone gives this, corrected for how many
+				 ranks and stretches were looked at; 0..1 */
+	bool has_times;	   /* the next two, common time of align.h; false: not aligned */
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+
+enum { STRAGGLERS_MAX = 64 };
+
+struct stragglers {
+	struct straggler *list; /* most waiting caused first */
+	size_t count;
+	size_t explained; /* ranks that came late because they wait for one of the list elsewhere */
+	uint64_t meetings;	 /* looked at: complete, or with most of their ranks */
+	bool has_enough;	 /* false: too few meetings to name anybody */
+	uint32_t least_meetings; /* so many are needed */
+};
+
+void stragglers_release(struct stragglers *stragglers);
+
+#endif

@@ -1,0 +1,248 @@
+/* The small bricks of src/timeline: busy, filter, chance, align_fit, windows_local, links. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tests/tap.h"
+#include "timeline/align_fit.h"
+#include "timeline/busy.h"
+#include "timeline/chance.h"
+#include "timeline/filter.h"
+#include "timeline/links.h"
+#include "timeline/windows_local.h"
+
+static void test_busy(void)
+{
+	struct busy busy = BUSY_INIT;
+	uint64_t wanted = 0;
+
+	EXPECT_EQUAL(busy_total_ns(&busy), 0);
+	busy_add(&busy, 10, 20);
+	busy_add(&busy, 15, 25);
+	EXPECT_EQUAL(busy_total_ns(&busy), 15);
+	busy_add(&busy, 40, 50);
+	EXPECT_EQUAL(busy_total_ns(&busy), 25);
+	busy_add(&busy, 5, 12);
+	EXPECT_THAT("one that comes late and reaches back", busy_total_ns(&busy) == 30);
+	busy_add(&busy, 24, 42);
+	EXPECT_THAT("one that closes a gap", busy_total_ns(&busy) == 45 && busy.count == 1);
+	busy_add(&busy, 60, 61);
+	busy_add(&busy, 55, 56);
+	EXPECT_THAT("one that lies between", busy_total_ns(&busy) == 47 && busy.count == 3);
+	EXPECT_THAT("span", busy.first_ns == 5 && busy_last_ns(&busy) == 61 && busy.cut == 0);
+
+	busy = BUSY_INIT;
+	for (uint64_t i = 0; i < 1000; i++) {
+		busy_add(&busy, 100 * i, 100 * i + 30);
+		wanted += 30;
+	}
+	EXPECT_THAT("thousands of pieces in bounded room", busy_total_ns(&busy) == wanted);
+	busy_add(&busy, 99900 - 1000, 99930);
+	EXPECT_THAT("one that reaches back over ten of them",
+		    busy_total_ns(&busy) == wanted + 10 * 70 && busy.cut == 0);
+	busy_add(&busy, 0, 99930);
+	EXPECT_THAT("too far back is cut, and counted", busy.cut == 1);
+}
+
+static void test_busy_at_random(void)
+{
+	static unsigned char covered[20000];
+	struct busy busy = BUSY_INIT;
+	uint64_t seed = 3, wanted = 0;
+
+	for (uint64_t i = 0; i < 3000; i++) {
+		uint64_t end = 300 + i * 6, length, from;
+
+		seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+		length = 1 + (seed >> 40) % 40;
+		from = end - (seed >> 50) % 30 - length;
+		busy_add(&busy, from, from + length);
+		memset(covered + from, 1, length);
+	}
+	for (size_t i = 0; i < sizeof(covered); i++)
+		wanted += covered[i];
+	EXPECT_EQUAL(busy_total_ns(&busy), wanted);
+}
+
+static void test_filter_ranks(void)
+{
+	struct filter filter = { .comm_count = 0 };
+
+	EXPECT_THAT("without a list all ranks pass", filter_has_rank(&filter, 77));
+	EXPECT(filter_add_ranks(&filter, "0-3,8") == OK);
+	EXPECT(filter_has_rank(&filter, 0) && filter_has_rank(&filter, 3) &&
+	       filter_has_rank(&filter, 8) && !filter_has_rank(&filter, 4) &&
+	       !filter_has_rank(&filter, -1));
+	EXPECT(filter_add_ranks(&filter, "12") == OK && filter_has_rank(&filter, 12));
+	EXPECT(filter_add_ranks(&filter, "") == ERR_FORMAT);
+	EXPECT(filter_add_ranks(&filter, "3-1") == ERR_FORMAT);
+	EXPECT(filter_add_ranks(&filter, "1,") == ERR_FORMAT);
+	EXPECT(filter_add_ranks(&filter, "1 2") == ERR_FORMAT);
+	EXPECT(filter_add_ranks(&filter, "99999999999") == ERR_FORMAT);
+}
+
+static void test_filter_comms(void)
+{
+	struct job_comm comm = { .hash = UINT64_C(0x0123456789abcdef), .name = "world" };
+	struct filter filter = { .comms = { "world" }, .comm_count = 1 };
+
+	text_copy(comm.label, sizeof(comm.label), "world 0x0123456789abcdef");
+	EXPECT(filter_has_comm(&filter, &comm));
+	filter.comms[0] = "wor";
+	EXPECT_THAT("a name is whole", !filter_has_comm(&filter, &comm));
+	filter.comms[0] = "0x0123";
+	EXPECT_THAT("a hash may be a prefix", filter_has_comm(&filter, &comm));
+	filter.comms[0] = "0123456789ABCDEF";
+	EXPECT(filter_has_comm(&filter, &comm));
+	filter.comms[0] = "0x123";
+	EXPECT(!filter_has_comm(&filter, &comm));
+	filter.comms[0] = "0x";
+	EXPECT(!filter_has_comm(&filter, &comm));
+	filter.comms[0] = comm.label;
+	EXPECT_THAT("a label as a report prints it", filter_has_comm(&filter, &comm));
+}
+
+static uint64_t parsed(const char *text, enum filter_time_base base)
+{
+	struct filter_time time;
+
+	if (filter_parse_time(&time, text) != OK || time.base != base)
+		return UINT64_MAX;
+	return time.ns;
+}
+
+static void test_filter_times(void)
+{
+	static const char *const wrong[] = {
+		"",	  "s",		"1x",  "25:00",	   "12:61", "@",	 "--5s",
+		"1.2.3s", "2026-13-01", "5 s", "14:03:99", "@1.5x", "12:00:00x", "2026-01-01T9x"
+	};
+	struct filter_time time;
+
+	EXPECT_EQUAL(parsed("30s", FILTER_FROM_START), 30000000000);
+	EXPECT_EQUAL(parsed("1.5h", FILTER_FROM_START), 5400000000000);
+	EXPECT_EQUAL(parsed("250ms", FILTER_FROM_START), 250000000);
+	EXPECT_EQUAL(parsed("7", FILTER_FROM_START), 7000000000);
+	EXPECT_EQUAL(parsed("-30s", FILTER_FROM_END), 30000000000);
+	EXPECT_EQUAL(parsed("14:03:10.5", FILTER_TIME_OF_DAY), 50590500000000);
+	EXPECT_EQUAL(parsed("14:03", FILTER_TIME_OF_DAY), 50580000000000);
+	EXPECT_EQUAL(parsed("@1700000000.25", FILTER_WALL), 1700000000250000000);
+	EXPECT_EQUAL(parsed("2023-11-14T22:13:20Z", FILTER_WALL), 1700000000000000000);
+	EXPECT_EQUAL(parsed("2023-11-14 22:13:20", FILTER_WALL), 1700000000000000000);
+	EXPECT_EQUAL(parsed("2023-11-14", FILTER_WALL), 1699920000000000000);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (!EXPECT_THAT("no time", filter_parse_time(&time, wrong[i]) == ERR_FORMAT))
+			printf("# %s\n", wrong[i]);
+}
+
+static void test_chance(void)
+{
+	double values[] = { 1, 2, 3, 4, 5 }, alike[] = { 1, 1, 1, 5, 5, 5 };
+	struct chance_sample sample = chance_series(values, 5), flat = chance_series(alike, 6);
+
+	EXPECT_THAT("Student's t, 1 degree: 0.25 beyond 1",
+		    fabs(chance_student(1, 1) - 0.25) < 1e-9);
+	EXPECT_THAT("10 degrees: 0.025 beyond 2.228",
+		    fabs(chance_student(2.2281388520, 10) - 0.025) < 1e-9);
+	EXPECT_THAT("30 degrees: 0.001 beyond 3.385",
+		    fabs(chance_student(3.3851848668, 30) - 0.001) < 1e-8);
+	EXPECT_THAT("the other side", fabs(chance_student(-1, 1) - 0.75) < 1e-9);
+	EXPECT_THAT("far out it is small, not 0",
+		    chance_student(50, 8) > 0 && chance_student(50, 8) < 1e-9);
+	EXPECT_THAT("and back", fabs(chance_student_quantile(0.025, 10) - 2.2281388520) < 1e-6);
+	EXPECT_THAT("mean and deviation",
+		    sample.mean == 3 && fabs(sample.deviation - sqrt(2.5)) < 1e-12);
+	EXPECT_THAT("neighbours that are alike make the mean less certain",
+		    flat.error > flat.deviation / sqrt(6) * 1.2);
+	EXPECT(chance_median(values, 5) == 3 && chance_median(values, 0) == 0);
+}
+
+static void test_fit(void)
+{
+	struct align_sample samples[512];
+	struct align_line line;
+	uint64_t seed = 5;
+
+	for (size_t i = 0; i < 512; i++) {
+		uint64_t own = UINT64_C(2500000000000000) + i * 100000000;
+
+		seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+		/* Off by up to 5 us, one in eight by a millisecond. */
+		samples[i].own_ns = own;
+		samples[i].other_ns = own + UINT64_C(1700000000000000000) + (seed >> 40) % 10000 +
+				      (i % 8 == 0 ? 1000000 : 0);
+	}
+	EXPECT(align_fit(samples, 512, &line));
+	EXPECT_THAT("the median of the differences, to a microsecond",
+		    llabs(line.offset_ns - 1700000000000005000) < 1500);
+	EXPECT_THAT("no drift where there is none", line.drift == 0);
+	for (size_t i = 0; i < 512; i++)
+		samples[i].other_ns += i * 100000000 / 50000; /* 20 ppm */
+	EXPECT(align_fit(samples, 512, &line));
+	if (!EXPECT_THAT("20 ppm of drift", fabs(line.drift - 2e-5) < 1e-6))
+		printf("# %g, spread %g\n", line.drift, line.spread_ns);
+	EXPECT_THAT("nine of ten lie close", line.spread_ns < 1100000);
+	EXPECT(!align_fit(samples, 0, &line));
+	EXPECT_THAT("one sample is an offset",
+		    align_fit(samples, 1, &line) &&
+			    line.offset_ns == (int64_t)(samples[0].other_ns - samples[0].own_ns));
+}
+
+static void test_stretches(void)
+{
+	const struct windows_stretch one = { 1, 10, 100, 20 };
+	struct windows_local local;
+	float calls = 0;
+	uint32_t series;
+
+	windows_local_init(&local, 64);
+	series = windows_local_series(&local, 7);
+	EXPECT(series == 0 && windows_local_series(&local, 7) == 0 &&
+	       windows_local_series(&local, 8) == 1);
+	for (uint64_t i = 0; i < 10000; i++) {
+		uint64_t ns = 5000000000 + i * 1000000;
+
+		if (ns >= local.current_end_ns)
+			windows_local_move(&local, ns);
+		windows_local_add(&local, series, &one);
+	}
+	windows_local_finish(&local);
+	for (uint32_t i = 0; i < local.used; i++)
+		calls += local.stretches[series][i].calls;
+	EXPECT_THAT("nothing is lost when stretches double", calls == 10000);
+	EXPECT_THAT("and they stay bounded", local.used <= 64 && local.used > 32);
+	EXPECT_THAT("the last one is where it should be",
+		    local.origin_ns + local.used * local.width_ns >
+				    5000000000 + 9999 * 1000000ull &&
+			    local.origin_ns + (local.used - 1) * local.width_ns <=
+				    5000000000 + 9999 * 1000000ull);
+	windows_local_release(&local);
+}
+
+static void test_links(void)
+{
+	struct links links = { .list = NULL };
+	unsigned int wrong = 0;
+
+	for (uint32_t i = 0; i < 5000; i++)
+		links_get(&links, i % 7, i, (int32_t)i % 11)->sends = i;
+	for (uint32_t i = 0; i < 5000; i++)
+		wrong += links_get(&links, i % 7, i, (int32_t)i % 11)->sends != i;
+	EXPECT_THAT("each link finds its entry", wrong == 0 && links.count == 5000);
+	links_release(&links);
+}
+
+int main(void)
+{
+	test_busy();
+	test_busy_at_random();
+	test_filter_ranks();
+	test_filter_comms();
+	test_filter_times();
+	test_chance();
+	test_fit();
+	test_stretches();
+	test_links();
+	return tap_done();
+}

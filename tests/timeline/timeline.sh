@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# For tests of src/timeline on simulated jobs: source this instead of tap.sh.
+. "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
+ringside=$BUILD/ringside
+figures=$tap_scratch/figures
+"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O2 -o "$figures" tests/timeline/figures.c \
+	"$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm || exit 1
+
+# A simulated job below the scratch directory; nobody runs, files are worked out.
+simulate() { # name option...
+	local name=$1
+	shift
+	rm -rf "${tap_scratch:?}/$name"
+	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >/dev/null
+}
+
+# Who is named in a job: "slow_rank 5", "slow_link 7", "network -"; nothing when nobody is.
+named() { # name
+	"$figures" "$tap_scratch/$1" brief |
+		sed -n 's/^{"straggler":"\([a-z_]*\)".*"rank":"\([^"]*\)".*/\1 \2/p'
+}
