@@ -78,8 +78,7 @@ void json_end(struct json *json)
 	json->depth--;
 }
 
-/* Bytes of the UTF-8 sequence at `at`, 0 when it is none. No overlong forms, no surrogates. */
-static size_t utf8_length(const unsigned char *at)
+size_t json_utf8_length(const unsigned char *at)
 {
 	/* Four lead bytes narrow what may follow. */
 	static const struct {
@@ -151,7 +150,7 @@ static void write_string(struct sink *sink, const char *text)
 		sink_write(sink, from, (size_t)(at - from));
 		if (*at == '\0')
 			break;
-		length = utf8_length(at);
+		length = json_utf8_length(at);
 		if (length > 0)
 			sink_write(sink, at, length);
 		else if (*at >= 0x80)

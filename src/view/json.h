@@ -12,6 +12,7 @@
 #define JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -51,6 +52,10 @@ void json_line(struct json *json);
 /* ERR_FORMAT when calls did not nest (a value without key, an end too many, something left open),
  * else the sink's status. */
 enum status json_status(const struct json *json);
+
+/* Bytes of the UTF-8 sequence at `at`, which is terminated; 0 when it is none: for one-byte
+ * characters, overlong forms, surrogates. */
+size_t json_utf8_length(const unsigned char *at);
 
 /* A key and its value in one call. */
 void json_put_string(struct json *json, const char *key, const char *text);

@@ -1,0 +1,30 @@
+/* Bandwidth of a rank over time: each operation's bytes spread evenly over its duration, in bins. */
+#ifndef VIEWER_BINS_H
+#define VIEWER_BINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "view/viewer.h"
+
+enum { VIEWER_BINS_MAX = 1024 };
+
+struct viewer_bins {
+	uint64_t start_ns; /* common time */
+	uint64_t width_ns;
+	uint32_t count;
+	bool is_used;
+	double bytes[VIEWER_BINS_MAX];
+};
+
+/* Bins of a round width (1, 2 or 5 times a power of ten) from start to end. */
+void viewer_bins_init(struct viewer_bins *bins, uint64_t start_ns, uint64_t end_ns);
+
+/* Parts outside of the bins are left out. */
+void viewer_bins_add(struct viewer_bins *bins, uint64_t start_ns, uint64_t end_ns, double bytes);
+
+/* Values of a counter in GB/s, one where it changes, with a 0 behind the last bin. */
+void viewer_bins_write(const struct viewer_bins *bins, struct viewer *viewer,
+		       const struct viewer_track *track, uint64_t origin_ns);
+
+#endif

@@ -1,0 +1,161 @@
+#include "view/viewer_place.h"
+
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "view/viewer.h"
+
+enum { OFFSET_NS = 1000000 }; /* common time minus the recorder's */
+
+static struct recording_comm comms[] = {
+	{ .info = { .id = 1, .gpu = 0, .finalize_ns = 9000000 } },
+	{ .info = { .id = 2, .gpu = 1 } },
+};
+static struct recording_process process = { .comms = comms, .comm_count = 2 };
+static struct align_process aligned = { .source = ALIGN_REFERENCE, .offset_ns = OFFSET_NS };
+static struct align align = { .processes = &aligned, .count = 1 };
+static struct viewer_clock_fit gpus[] = {
+	{ .is_known = true, .offset_ns = 5000000 },
+	{ .is_known = false },
+};
+static const int32_t gpu_numbers[] = { 0, 1 };
+static const uint64_t last_done_ns[] = { 7000000, 0 };
+static const struct viewer_times times = {
+	.process = &process,
+	.align = &align,
+	.gpus = gpus,
+	.gpu_numbers = gpu_numbers,
+	.gpu_count = 2,
+	.last_done_ns = last_done_ns,
+};
+
+static int is_placed(const struct op_record *op, bool is_open, enum viewer_place_kind kind,
+		     uint64_t start_ns, uint64_t end_ns)
+{
+	struct viewer_place place = viewer_place(&times, op, is_open);
+	int is_right = place.kind == kind && place.start_ns == start_ns && place.end_ns == end_ns;
+
+	if (!is_right)
+		printf("# got %s %llu %llu\n", viewer_place_name(place.kind),
+		       (unsigned long long)place.start_ns, (unsigned long long)place.end_ns);
+	return is_right;
+}
+
+static void test_timed(void)
+{
+	struct op_record op = {
+		.comm = 1,
+		.state = OP_DONE,
+		.time_source = OP_TIME_KERNEL_GPU,
+		.issue_ns = 2000000,
+		.active_ns = 2100000,
+		.done_ns = 3000000,
+		.gpu_start_ns = 7400000,
+		.gpu_stop_ns = 7900000,
+	};
+
+	EXPECT_THAT("by the GPU's stop on the recorder's clock, and its duration back",
+		    is_placed(&op, false, VIEWER_TIMED, 3400000, 3900000));
+	op.comm = 2;
+	EXPECT_THAT("by when the stop was seen where the clocks' offset is unknown",
+		    is_placed(&op, false, VIEWER_TIMED, 3500000, 4000000));
+	op.time_source = OP_TIME_PROXY;
+	EXPECT_THAT("by the network's activity",
+		    is_placed(&op, false, VIEWER_TIMED, 3100000, 4000000));
+	op.time_source = OP_TIME_HOST;
+	EXPECT_THAT("by the host's clock", is_placed(&op, false, VIEWER_TIMED, 3000000, 4000000));
+}
+
+static void test_untimed(void)
+{
+	struct op_record op = {
+		.comm = 1,
+		.state = OP_DONE,
+		.issue_ns = 2000000,
+		.task_ns = 2050000,
+		.active_ns = 2100000,
+		.done_ns = 3000000,
+	};
+
+	EXPECT_THAT("without a duration: first to last sign",
+		    is_placed(&op, false, VIEWER_SEEN, 3100000, 4000000));
+	op.done_ns = 0;
+	op.active_ns = 0;
+	op.state = OP_LAUNCHED;
+	EXPECT_THAT("of a call alone: until it was launched",
+		    is_placed(&op, false, VIEWER_CALLED, 3000000, 3050000));
+	op.state = OP_CAPTURED;
+	op.task_ns = 0;
+	EXPECT_THAT("a call without launch is a moment",
+		    is_placed(&op, false, VIEWER_CALLED, 3000000, 3000000));
+	op.state = OP_ABANDONED;
+	EXPECT_THAT("what was abandoned lasts until its communicator ended",
+		    is_placed(&op, false, VIEWER_SEEN, 3000000, 10000000));
+	op = (struct op_record){ .comm = 1, .state = OP_DONE };
+	EXPECT_THAT("without any time: nowhere", is_placed(&op, false, VIEWER_NOWHERE, 0, 0));
+	EXPECT(viewer_first_sign_ns(&op) == 0);
+	op.done_ns = 5;
+	EXPECT(viewer_first_sign_ns(&op) == 5);
+}
+
+static void test_open(void)
+{
+	struct op_record op = {
+		.comm = 2, .state = OP_LAUNCHED, .issue_ns = 2000000, .launch_ns = 2500000
+	};
+
+	EXPECT_THAT("in flight: since it was launched, without an end",
+		    is_placed(&op, true, VIEWER_IN_FLIGHT, 3500000, VIEWER_OPEN));
+	op.comm = 1;
+	EXPECT_THAT("or since the one before it ended",
+		    is_placed(&op, true, VIEWER_IN_FLIGHT, 8000000, VIEWER_OPEN));
+	op.comm = 77;
+	EXPECT_THAT("a communicator that nobody knows is no obstacle",
+		    is_placed(&op, true, VIEWER_IN_FLIGHT, 3500000, VIEWER_OPEN));
+}
+
+/* Stops seen with a delay that is never negative, on a clock that drifts. */
+static void test_clock(void)
+{
+	static struct viewer_clock clock;
+	const int64_t offset_ns = INT64_C(1767000000000000000);
+	const double drift = 2e-5;
+	const uint64_t second = 1000000000;
+	struct viewer_clock_fit fit;
+	uint64_t random = 3, seen_ns, worst = 0;
+
+	viewer_clock_init(&clock);
+	EXPECT_THAT("nothing is known of nothing", !viewer_clock_fit(&clock).is_known);
+	for (uint64_t i = 0; i < 100000; i++) {
+		uint64_t true_ns = 5 * second + i * 3000000;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		seen_ns = true_ns + 2000 + (random >> 40) % 50000;
+		viewer_clock_add(&clock,
+				 true_ns +
+					 (uint64_t)(offset_ns + (int64_t)(drift * (double)true_ns)),
+				 seen_ns);
+	}
+	fit = viewer_clock_fit(&clock);
+	EXPECT(fit.is_known);
+	for (uint64_t at = 5 * second; at < 305 * second; at += second) {
+		uint64_t gpu_ns = at + (uint64_t)(offset_ns + (int64_t)(drift * (double)at));
+		uint64_t back = viewer_clock_ns(&fit, gpu_ns, at);
+		uint64_t off = back > at ? back - at : at - back;
+
+		if (off > worst)
+			worst = off;
+	}
+	EXPECT_THAT("five minutes of a drifting clock, to ten microseconds", worst < 10000);
+	if (worst >= 10000)
+		printf("# off by %llu ns\n", (unsigned long long)worst);
+}
+
+int main(void)
+{
+	test_timed();
+	test_untimed();
+	test_open();
+	test_clock();
+	return tap_done();
+}
