@@ -1,0 +1,232 @@
+/* The answer in words: who, how much, what costs most, what looks wrong. */
+
+const severityWords = { error: 'Error', warning: 'Warning', note: 'Note' };
+
+/* A shape for each severity, so that colour is not needed. */
+function severityShape(severity) {
+	const shapes = {
+		error: 'M3.5 0h5L12 3.5v5L8.5 12h-5L0 8.5v-5zM5.2 2.5v4.2h1.6V2.5zM5.2 7.9v1.6h1.6V7.9z',
+		warning: 'M6 .5 12 11.5H0zM5.3 4v4h1.4V4zM5.3 8.8v1.4h1.4V8.8z',
+		note: 'M6 0a6 6 0 1 1 0 12A6 6 0 0 1 6 0zM5.2 5.2v4.3h1.6V5.2zM5.2 2.5v1.6h1.6V2.5z',
+	};
+
+	return svg('svg', { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' },
+		svg('path', { d: shapes[severity] || shapes.note, 'fill-rule': 'evenodd' }));
+}
+
+function jobName() {
+	const names = data.job.groups.map((group) => group.name).filter((name) => name !== '');
+	const more = data.job.group_count - 1;
+
+	if (names.length === 0)
+		return 'NCCL job without a name';
+	return more > 0 ? `${names[0]} and ${plural(more, 'more job')}` : `Job ${names[0]}`;
+}
+
+function facts() {
+	const list = [
+		['Ranks', count(data.job.ranks)],
+		['Hosts', count(data.job.hosts)],
+		['Communicators', count(data.job.comms)],
+		['NCCL', data.words.nccl.replace(/^NCCL (of )?/, '')],
+		['Duration', answer.duration_ns === null ? 'unknown' : longDuration(answer.duration_ns)],
+		['Start', answer.start ? `${answer.start.slice(0, 10)} ${answer.start.slice(11, 19)} UTC` : 'unknown'],
+	];
+
+	if (answer.total.timed > 0)
+		list.push(['Durations from', data.words.sources]);
+	if (answer.since || answer.until)
+		list.push(['Only', [answer.since && `from ${answer.since}`, answer.until && `until ${answer.until}`]
+			.filter((part) => part).join(' ')]);
+	return el('dl', { class: 'facts' }, ...list.map(([name, value]) =>
+		el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+}
+
+function lead() {
+	const parts = [];
+	const serious = answer.findings.filter((finding) => finding.severity !== 'note');
+
+	if (answer.total.calls === 0)
+		return el('p', { class: 'lead' }, 'No operation was recorded, or none passes the filter.');
+	if (answer.busy_share !== null)
+		parts.push(`On average a rank spent ${percent(answer.busy_share)} of its time in communication.`);
+	if (knowsWaiting)
+		parts.push(`${percent(answer.total.wait_share)} of the collectives' time was waiting for other ranks: ` +
+			`${data.words.lost} lost.`);
+	if (serious.length === 0)
+		parts.push('Nothing looks wrong.');
+	else if (serious.length === 1)
+		parts.push(`One thing looks wrong: ${serious[0].title}.`);
+	else
+		parts.push(`${count(serious.length)} things look wrong; first of all: ${serious[0].title}.`);
+	return el('p', { class: 'lead' }, parts.join(' '));
+}
+
+function gauge(share) {
+	const bar = el('i');
+
+	bar.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
+	return el('div', { class: 'gauge', 'aria-hidden': 'true' }, bar);
+}
+
+/* "12.3 %" with its unit small. */
+function figure(text) {
+	const at = text.lastIndexOf(' ');
+
+	if (at < 0)
+		return el('div', { class: 'figure' }, text);
+	return el('div', { class: 'figure' }, text.slice(0, at), el('span', { class: 'u' }, text.slice(at)));
+}
+
+function tile(id, name, text, share, under) {
+	return el('div', { class: 'tile', id }, el('dt', {}, name),
+		el('dd', {}, figure(text), gauge(share), el('div', { class: 'under' }, under)));
+}
+
+function recordedTile() {
+	const found = answer.completeness;
+	const isKnown = found.issued !== null && found.share !== null;
+
+	return tile('tile-recorded', 'Recorded', isKnown ? percent(found.share) : 'unknown', isKnown ? found.share : 0,
+		data.words.completeness);
+}
+
+function iterationTile() {
+	const found = data.iterations;
+
+	if (!found.is_found || !found.list)
+		return tile('tile-iteration', 'Iteration', 'none found', 0, 'No repeating sequence of operations');
+	return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), found.median_busy_ns / found.median_ns,
+		`${duration(found.median_busy_ns)} of it communication; ${count(found.regular)} iterations`);
+}
+
+function tiles() {
+	const busy = answer.busy_share, waited = answer.total.wait_share;
+
+	return el('dl', { class: 'tiles' },
+		tile('tile-busy', 'In communication', busy === null ? 'unknown' : percent(busy), busy || 0,
+			'of a rank\'s time, mean over ranks; an upper bound'),
+		knowsWaiting
+			? tile('tile-wait', 'Waiting', percent(waited), waited,
+				`of the collectives' time; ${data.words.lost} lost`)
+			: tile('tile-wait', 'Waiting', 'unknown', 0, 'No collective of several ranks to compare'),
+		recordedTile(), iterationTile());
+}
+
+/* What stands in backticks is to be typed. */
+function withCode(text) {
+	return text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
+}
+
+function findingItem(finding) {
+	return el('li', { class: `finding ${finding.severity}` },
+		el('span', { class: 'badge' }, severityShape(finding.severity),
+			severityWords[finding.severity] || finding.severity),
+		el('h4', {}, finding.title),
+		el('p', { class: 'text' }, ...withCode(finding.text)),
+		finding.hint ? el('p', { class: 'hint' }, el('b', {}, 'Next: '), ...withCode(finding.hint)) : null);
+}
+
+function findings() {
+	const list = answer.findings;
+	const shown = 8;
+	const items = list.map(findingItem);
+	const more = el('button', {
+		type: 'button', class: 'more',
+		onclick: () => {
+			items.forEach((item) => { item.hidden = false; });
+			more.hidden = true;
+		},
+	}, `Show all ${count(list.length)}`);
+
+	items.slice(shown).forEach((item) => { item.hidden = true; });
+	return el('div', {}, el('h3', {}, 'What looks wrong'),
+		list.length === 0 ? el('p', { class: 'calm' }, 'Nothing looks wrong.')
+			: el('ul', { class: 'findings' }, ...items),
+		list.length > shown ? more : null,
+		answer.findings_left_out > 0 ? aside(`${count(answer.findings_left_out)} more are left out.`) : null);
+}
+
+/* The rows of a table as objects. */
+function rowsOf(table) {
+	return data.tables[table].rows.map((cells) =>
+		Object.fromEntries(data.tables[table].columns.map((name, i) => [name, cells[i]])));
+}
+
+function costItem(name, row) {
+	const share = answer.total.sum_ns ? row.sum_ns / answer.total.sum_ns : 0;
+	const waited = knowsWaiting && row.joined_ns > 0 ? `, ${percent(row.wait_ns / row.joined_ns)} of it waiting` : '';
+	const speed = row.busbw > 0 ? `, ${rate(row.busbw)}` : '';
+
+	return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, percent(share))),
+		gauge(share),
+		el('div', { class: 'under' }, `${duration(row.sum_ns)} in ${plural(row.calls, 'call')}${speed}${waited}`));
+}
+
+function nameOfComm(row) {
+	if (row.alike > 1)
+		return `${row.name || 'without a name'} (${plural(row.alike, 'communicator')}, ${row.kind})`;
+	return `${row.name} (${row.kind})`;
+}
+
+function costs() {
+	const longest = (rows) => rows.sort((a, b) => b.sum_ns - a.sum_ns).slice(0, 3);
+	const comms = longest(rowsOf('comm_name'));
+	const functions = longest(rowsOf('function'));
+
+	return el('div', {}, el('h3', {}, 'Communicators that cost most'),
+		el('ol', { class: 'costs', id: 'costly-comms' }, ...comms.map((row) => costItem(nameOfComm(row), row))),
+		el('h3', {}, 'Operations that cost most'),
+		el('ol', { class: 'costs', id: 'costly-operations' }, ...functions.map((row) => costItem(row.function, row))));
+}
+
+/* ---- who is waited for ---- */
+
+function stragglerWhen(one) {
+	const when = (ns) => timeText(ns / 1e9, 1);
+
+	if (one.pattern === 'always')
+		return 'all the time';
+	if (one.first_ns === null)
+		return one.pattern === 'bursts' ? 'in bursts' : 'part of the time';
+	if (one.pattern === 'since')
+		return `since ${when(one.first_ns)}`;
+	if (one.pattern === 'until')
+		return `until ${when(one.last_ns)}`;
+	return `in bursts, ${when(one.first_ns)} to ${when(one.last_ns)}`;
+}
+
+function stragglerItem(one) {
+	const parts = [stragglerWhen(one)];
+
+	if (one.caused_ns > 0)
+		parts.push(`cost ${duration(one.caused_ns)} in sum`);
+	parts.push(`confidence ${one.confidence >= 0.999 ? '> 99.9 %' : percent(one.confidence)}`);
+	return el('li', {}, el('div', {}, one.words), el('div', { class: 'under' }, parts.join('; ')));
+}
+
+function stragglers() {
+	const found = data.stragglers;
+	const box = el('div', { id: 'stragglers' }, el('h3', {}, 'Who is waited for'));
+
+	if (found.list.length > 0)
+		box.append(el('ol', { class: 'costs' }, ...found.list.map(stragglerItem)));
+	else if (found.has_enough)
+		box.append(el('p', { class: 'calm' }, 'Nobody: no rank and no link is waited for again and again; ' +
+			`${plural(found.meetings, 'collective was', 'collectives were')} compared.`));
+	else
+		box.append(aside(`Too few collectives to compare: ${count(found.meetings)}, ` +
+			`of at least ${count(found.least_meetings)}.`));
+	if (found.explained > 0)
+		box.append(aside(`${plural(found.explained, 'rank comes', 'ranks come')} late ` +
+			'because they wait for one of these.'));
+	return box;
+}
+
+function showAnswer() {
+	byId('answer').append(
+		el('h1', { id: 'job' }, jobName()), facts(), lead(), tiles(),
+		el('div', { class: 'answer-columns' }, el('div', {}, findings(), stragglers()),
+			answer.total.calls > 0 ? costs() : null));
+	byId('made').textContent = `Made by Ringside ${answer.ringside}. The page fetches nothing and needs no network.`;
+}

@@ -1,0 +1,134 @@
+/* Iterations: how long each took, and how much of it was communication. */
+
+/* One bar each, from `from` to `to` on the axis of iterations' numbers; several iterations in one when there are many. */
+function iterationsOf() {
+	const { list, together, count: all } = data.iterations;
+
+	return list.map(([start, mean, longest, busy, bytes, odd], i) => ({
+		start, mean, longest, bytes,
+		busy: Math.min(busy, mean),
+		isOdd: odd === 1,
+		first: i * together,
+		from: i * together + 0.5,
+		to: Math.min((i + 1) * together, all) + 0.5,
+	}));
+}
+
+function drawIterations(u, list, at) {
+	inPlot(u, (ctx, bbox, ratio) => {
+		const ground = u.valToPos(0, 'y', true);
+		const rest = mixed(colours.s0, colours.panel, 0.25);
+		const isWide = bbox.width / list.length > 5 * ratio;
+		const gap = isWide ? data.iterations.together * 0.1 : 0;
+
+		list.forEach((one, i) => {
+			const from = u.valToPos(one.from + gap, 'x', true), to = u.valToPos(one.to - gap, 'x', true);
+			const width = Math.max(ratio, to - from);
+			const top = u.valToPos(one.mean, 'y', true), busy = u.valToPos(one.busy, 'y', true);
+
+			ctx.fillStyle = i === at ? colours.mark : one.isOdd ? colours.hatch : rest;
+			ctx.fillRect(from, top, width, ground - top);
+			ctx.fillStyle = i === at ? colours.mark : one.isOdd ? colours.dim : colours.s0;
+			ctx.fillRect(from, busy, width, ground - busy);
+			if (one.isOdd && width > 3 * ratio) {
+				ctx.strokeStyle = colours.dim;
+				ctx.lineWidth = ratio;
+				ctx.strokeRect(from, top, width, ground - top);
+			}
+		});
+		const median = u.valToPos(data.iterations.median_ns, 'y', true);
+
+		ctx.strokeStyle = colours.text;
+		ctx.lineWidth = 1.5 * ratio;
+		ctx.setLineDash([3 * ratio, 3 * ratio]);
+		ctx.beginPath();
+		ctx.moveTo(bbox.left, median);
+		ctx.lineTo(bbox.left + bbox.width, median);
+		ctx.stroke();
+	});
+}
+
+function tellIteration(one) {
+	const many = data.iterations.together > 1;
+	const last = Math.min(one.first + data.iterations.together, data.iterations.count);
+
+	const name = many ? `Iterations ${count(one.first + 1)} to ${count(last)}` : `Iteration ${count(one.first + 1)}`;
+
+	return {
+		title: one.isOdd && !many ? `${name}, not a regular one` : name,
+		under: timeLong(one.start / 1e9, 0.01),
+		rows: [
+			[many ? 'mean' : 'duration', duration(one.mean)],
+			...(many ? [['longest', duration(one.longest)]] : []),
+			['communication', `${duration(one.busy)} (${percent(one.mean ? one.busy / one.mean : 0)})`],
+			['moved', bytesText(one.bytes)]],
+	};
+}
+
+function iterationsPlot(host, list, onZoom) {
+	const regular = list.filter((one) => !one.isOdd).map((one) => one.mean);
+	const most = Math.max(...list.map((one) => one.mean));
+	/* An evaluation of ten minutes must not flatten everything else. */
+	const shown = Math.min(most, 3 * Math.max(...regular, most / 20));
+	const made = frame({ from: 0.5, to: data.iterations.count + 0.5, isWhole: true, text: count },
+		{ from: 0, to: shown * 1.08, text: (tick) => shortParts(durationParts(tick)) });
+	const plot = makePlot(host, {
+		label: 'Duration of each iteration, and the communication in it',
+		height: 240,
+		data: made.data,
+		onZoom,
+		options: {
+			...made.options,
+			cursor: { x: false },
+			hooks: { draw: [(u) => drawIterations(u, list, plot ? plot.at : -1)] },
+		},
+		count: () => list.length,
+		place: (u, i) => [u.valToPos((list[i].from + list[i].to) / 2, 'x'), u.over.clientHeight / 3],
+		find: (u, left) => {
+			const i = Math.floor((u.posToVal(left, 'x') - 0.5) / data.iterations.together);
+			return Math.max(0, Math.min(list.length - 1, i));
+		},
+		tell: (i) => tellIteration(list[i]),
+		onPoint: () => plot && plot.u.redraw(false),
+	});
+
+	return plot;
+}
+
+function iterationsText() {
+	const found = data.iterations;
+	const how = found.is_by_tag ? 'by the job\'s own tag' : `a sequence of ${plural(found.period_ops, 'operation')} repeats`;
+	const odd = found.count - found.regular;
+
+	return `${plural(found.count, 'iteration')}, found in the operations of rank ${found.rank}: ${how}. ` +
+		`Median ${duration(found.median_ns)} (dashed), of it ${duration(found.median_busy_ns)} communication; ` +
+		`99 % within ${duration(found.p99_ns)}; the slowest, number ${count(found.slowest + 1)}, took ` +
+		`${duration(found.slowest_ns)}.` +
+		(odd > 0 ? ` ${plural(odd, 'is', 'are')} not regular (grey): a checkpoint, an evaluation.` : '');
+}
+
+function iterationsTable(list) {
+	const columns = [['Iteration'], ['Start', true], ['Duration', true], ['Communication', true], ['Moved', true]];
+
+	return plainTable('Iterations', columns,
+		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (not regular)' : ''), timeText(one.start / 1e9, 0.01),
+			duration(one.mean), duration(one.busy), bytesText(one.bytes)]));
+}
+
+function showIterations() {
+	if (!data.iterations.is_found || !data.iterations.list) {
+		byId('iterations').append(aside('No sequence of operations repeats, so there are no iterations to tell apart.'));
+		return;
+	}
+	const reset = zoomButton(() => showAll(plot));
+	const box = card('Duration', '', [reset], iterationsText());
+	const host = el('div', { class: 'plot', id: 'plot-iterations' });
+	const list = iterationsOf();
+
+	box.append(host, el('div', { class: 'heat-key' },
+		el('span', {}, el('i', { class: 'key-busy' }), 'communication'),
+		el('span', {}, el('i', { class: 'key-rest' }), 'the rest')),
+	onOpen('As a table', () => iterationsTable(list)));
+	byId('iterations').append(box);
+	const plot = iterationsPlot(host, list, (isZoomed) => { reset.hidden = !isZoomed; });
+}

@@ -1,0 +1,146 @@
+/* Message size against bandwidth: a dot per operation and size. */
+
+function pointsOf() {
+	const most = Math.max(1, ...data.points.map((point) => point[4]));
+
+	return data.points.map(([size, speed, isBus, calls, sum, name, kind, comm, algorithm, protocol]) => ({
+		size, speed, isBus: isBus === 1, calls, sum, name, kind, comm, algorithm, protocol,
+		colour: colourNumber(name),
+		radius: 4 + 7 * Math.sqrt(sum / most),
+		isShown: true,
+	})).filter((point) => point.size > 0 && point.speed > 0).sort((a, b) => a.size - b.size);
+}
+
+function drawPoints(u, points, at) {
+	inPlot(u, (ctx, bbox, ratio) => {
+		/* Large ones first, so that small ones are not hidden. */
+		const order = points.map((point, i) => i).sort((a, b) => points[b].radius - points[a].radius);
+
+		for (const i of order) {
+			const point = points[i];
+			const x = u.valToPos(point.size, 'x', true), y = u.valToPos(point.speed, 'y', true);
+			const path = new Path2D(shapes[point.colour](x, y, point.radius * ratio));
+
+			ctx.fillStyle = colours['s' + point.colour] + 'b0';
+			ctx.strokeStyle = i === at ? colours.text : colours.panel;
+			ctx.lineWidth = (i === at ? 2.5 : 1) * ratio;
+			ctx.fill(path);
+			ctx.stroke(path);
+		}
+	});
+}
+
+function tellPoint(point) {
+	const rows = [
+		[point.isBus ? 'bus bandwidth' : 'bytes over time', rate(point.speed)],
+		['mean message', bytesText(point.size)],
+		['calls', count(point.calls)],
+		['time, all ranks', duration(point.sum)],
+	];
+
+	if (point.kind)
+		rows.push(['communicator', point.comm ? `${point.comm} (${point.kind})` : point.kind],
+			['algorithm, protocol', `${point.algorithm}, ${point.protocol}`]);
+	return { title: point.name, rows };
+}
+
+function nearestPoint(u, points, left, top) {
+	let best = -1, distance = 24;
+
+	points.forEach((point, i) => {
+		const away = Math.hypot(u.valToPos(point.size, 'x') - left, u.valToPos(point.speed, 'y') - top);
+
+		if (away < distance)
+			[best, distance] = [i, away];
+	});
+	return best;
+}
+
+function sizesPlot(host, points, onZoom) {
+	const sizes = points.map((point) => point.size), speeds = points.map((point) => point.speed);
+	const made = frame({
+		from: Math.min(...sizes) / 1.8, to: Math.max(...sizes) * 1.8, base: 2,
+		text: (size) => shortParts(bytesParts(size)),
+	}, {
+		from: Math.min(...speeds) / 1.8, to: Math.max(...speeds) * 3, base: 10,
+		text: (speed) => shortParts(rateParts(speed)),
+	});
+	let shown = points;
+	const plot = makePlot(host, {
+		label: 'Bus bandwidth against message size, both on logarithmic scales',
+		height: 320,
+		data: made.data,
+		onZoom,
+		options: {
+			...made.options,
+			cursor: { x: false },
+			hooks: { draw: [(u) => drawPoints(u, shown, plot ? plot.at : -1)] },
+		},
+		count: () => shown.length,
+		place: (u, i) => [u.valToPos(shown[i].size, 'x'), u.valToPos(shown[i].speed, 'y')],
+		find: (u, left, top) => nearestPoint(u, shown, left, top),
+		tell: (i) => tellPoint(shown[i]),
+		onPoint: () => plot && plot.u.redraw(false),
+	});
+
+	plot.show = (test) => {
+		shown = points.filter(test);
+		plot.at = -1;
+		plot.u.redraw(false);
+	};
+	return plot;
+}
+
+function sizesTable(points) {
+	const columns = [['Operation'], ['Kind'], ['Communicator'], ['Algorithm'],
+		['Message', true], ['Bus bandwidth', true], ['Calls', true]];
+
+	return plainTable('Bandwidth by size', columns, points.map((point) => [
+		point.name, point.kind || '–', point.comm || '–',
+		point.algorithm ? `${point.algorithm}, ${point.protocol}` : '–',
+		bytesText(point.size), rate(point.speed), count(point.calls)]));
+}
+
+/* Which operations and kinds are shown, and what changes that. */
+function sizesChoice(points, update) {
+	const hidden = new Set();
+	const kinds = [...new Set(points.map((point) => point.kind).filter((one) => one))];
+	const select = el('select', { id: 'sizes-kind', onchange: () => update() },
+		el('option', { value: '' }, 'all'), ...kinds.map((kind) => el('option', { value: kind }, kind)));
+	const names = functionOrder.filter((name) => points.some((point) => point.name === name));
+	const chips = names.map((name) => el('button', {
+		type: 'button', class: 'chip', 'aria-pressed': 'true',
+		onclick: (event) => {
+			if (!hidden.delete(name))
+				hidden.add(name);
+			event.currentTarget.setAttribute('aria-pressed', String(!hidden.has(name)));
+			update();
+		},
+	}, dotSwatch(colourNumber(name)), name));
+
+	return {
+		tools: kinds.length > 1 ? [el('label', {}, 'Kind', select)] : [],
+		legend: el('div', { class: 'legend', role: 'group', 'aria-label': 'Operations shown' }, ...chips),
+		isShown: (point) => !hidden.has(point.name) && (select.value === '' || point.kind === select.value),
+	};
+}
+
+function showSizes() {
+	const points = pointsOf();
+
+	if (points.length === 0) {
+		byId('sizes').append(aside('No operation has both a known size and a duration.'));
+		return;
+	}
+	const chosen = sizesChoice(points, () => plot.show(chosen.isShown));
+	const reset = zoomButton(() => showAll(plot));
+	const host = el('div', { class: 'plot', id: 'plot-sizes' });
+	const doubt = points.every((point) => point.isBus) ? ''
+		: ' Where nobody knows how many ranks there are: bytes over time.';
+	const box = card('Bus bandwidth', 'against message size', [reset, ...chosen.tools],
+		`A dot is one operation and size, the larger the more time it takes.${doubt}`);
+
+	box.append(host, chosen.legend, onOpen('As a table', () => sizesTable(points)));
+	byId('sizes').append(box);
+	const plot = sizesPlot(host, points, (isZoomed) => { reset.hidden = !isZoomed; });
+}

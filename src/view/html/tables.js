@@ -1,0 +1,315 @@
+/* Tables that can be sorted, filtered and saved. */
+
+const tableColumns = {
+	name: { title: 'Communicators', isKey: true },
+	alike: { title: 'How many', type: 'count' },
+	comm: { title: 'Communicator', isKey: true },
+	kind: { title: 'Kind', isKey: true },
+	nranks: { title: 'Ranks', type: 'count' },
+	nnodes: { title: 'Nodes', type: 'count' },
+	missing: { title: 'Not recorded', type: 'count', hideZero: true },
+	function: { title: 'Operation', isKey: true },
+	size: { title: 'Size', type: 'size', isKey: true },
+	algorithm: { title: 'Algorithm', isKey: true },
+	protocol: { title: 'Protocol', isKey: true },
+	rank: { title: 'Rank', type: 'label', isKey: true },
+	host: { title: 'Host', isKey: true },
+	gpu: { title: 'GPU', type: 'index' },
+	state: { title: 'State', isKey: true },
+	busy_share: { title: 'In comm.', type: 'share', help: 'Share of the rank\'s time during which an operation ran' },
+	calls: { title: 'Calls', type: 'count' },
+	bytes: { title: 'Bytes', type: 'bytes' },
+	sum_ns: { title: 'Time', type: 'time', isBarred: true, help: 'Sum of durations, over all ranks' },
+	share: { title: 'Of all', type: 'share', help: 'Share of the time of all operations' },
+	algbw: { title: 'algbw', type: 'rate', help: 'Bytes over time' },
+	busbw: { title: 'busbw', type: 'rate', help: 'Bus bandwidth' },
+	min_ns: { title: 'Min', type: 'time' },
+	median_ns: { title: 'Median', type: 'time' },
+	mean_ns: { title: 'Mean', type: 'time' },
+	p99_ns: { title: 'p99', type: 'time' },
+	max_ns: { title: 'Max', type: 'time' },
+	wait_ns: { title: 'Waiting', type: 'time', help: 'Time spent waiting for other ranks' },
+	wait_share: { title: 'Waiting, %', type: 'share', help: 'Share of the joined operations\' time that was waiting' },
+	gpu_hours: { title: 'GPU-h lost', type: 'hours', help: 'Waiting in hours of one GPU' },
+};
+
+const timeColumns = ['min_ns', 'median_ns', 'mean_ns', 'p99_ns', 'max_ns'];
+const measureColumns = ['calls', 'bytes', 'sum_ns', 'share', 'algbw', 'busbw', ...timeColumns,
+	'wait_ns', 'wait_share', 'gpu_hours'];
+
+const tableList = [
+	['comm_name', 'Communicators', ['name', 'kind', 'alike']],
+	['comm', 'Single communicators', ['comm', 'kind', 'nranks', 'nnodes', 'missing']],
+	['function', 'Operations', ['function']],
+	['size', 'Operations and sizes', ['function', 'size']],
+	['algorithm', 'Algorithms', ['function', 'algorithm', 'protocol']],
+	['rank', 'Ranks', ['rank', 'host', 'gpu', 'state', 'busy_share']],
+];
+
+/* Rows with what follows from others; what is not known is null. */
+function completeRow(row) {
+	const isJoined = knowsWaiting && row.joined_ns > 0;
+	const untimed = Object.fromEntries(['sum_ns', ...timeColumns].map((name) => [name, null]));
+
+	return {
+		...row,
+		name: row.name === '' ? 'without a name' : row.name,
+		nranks: row.nranks || null,
+		nnodes: row.nnodes || null,
+		gpu: row.gpu < 0 ? null : row.gpu,
+		share: answer.total.sum_ns ? row.sum_ns / answer.total.sum_ns : null,
+		algbw: row.algbw || null,
+		busbw: row.busbw || null,
+		...(row.timed > 0 ? {} : untimed),
+		wait_ns: isJoined ? row.wait_ns : null,
+		wait_share: isJoined ? row.wait_ns / row.joined_ns : null,
+		gpu_hours: isJoined ? row.wait_ns / 3.6e12 : null,
+	};
+}
+
+function cellParts(type, value) {
+	switch (type) {
+	case 'count':
+		return [count(value), ''];
+	case 'index':
+		return [String(value), ''];
+	case 'bytes':
+		return bytesParts(value);
+	case 'time':
+		return durationParts(value);
+	case 'rate':
+		return rateParts(value);
+	case 'share':
+		return [percent(value), ''];
+	case 'hours':
+		return [value >= 0.1 ? digits(value) : value === 0 ? '0' : value.toPrecision(2), ''];
+	case 'size':
+		return [sizeText(value), ''];
+	default:
+		return [String(value), ''];
+	}
+}
+
+const isNumber = (column) => column.type !== undefined && !column.isKey;
+
+function cellText(name, value) {
+	return value === null || value === undefined ? '' : cellParts(tableColumns[name].type, value).join(' ').trim();
+}
+
+function fillCell(cell, name, value, most) {
+	const column = tableColumns[name];
+
+	if (value === null || value === undefined || (column.hideZero && value === 0)) {
+		cell.append('–');
+		return;
+	}
+	const [text, unit] = cellParts(column.type, value);
+
+	cell.append(text);
+	if (unit)
+		cell.append(el('span', { class: unit.length > 3 ? 'u wide' : 'u' }, unit));
+	if (!isNumber(column))
+		cell.title = text;
+	if (column.isBarred && most > 0) {
+		const bar = el('i', { 'aria-hidden': 'true' });
+
+		cell.classList.add('barred');
+		bar.style.width = `calc((100% - 20px) * ${value / most})`;
+		cell.append(bar);
+	}
+}
+
+/* Numbers by value, texts as people count: rank 2 before rank 10. What is not known comes last. */
+function compareCells(a, b, sign) {
+	const isA = a !== null && a !== undefined, isB = b !== null && b !== undefined;
+
+	if (!isA || !isB)
+		return Number(isB) - Number(isA);
+	if (typeof a === 'number' && typeof b === 'number')
+		return sign * (a - b);
+	return sign * String(a).localeCompare(String(b), 'en', { numeric: true });
+}
+
+function visibleRows(table) {
+	const words = table.filter.toLowerCase().split(/\s+/).filter((word) => word !== '');
+	const rows = table.rows.filter((row) => words.every((word) => row.text.includes(word)));
+
+	return table.sort ? rows.sort((a, b) => compareCells(a[table.sort], b[table.sort], table.sign)) : rows;
+}
+
+function bodyRow(table, row, most) {
+	return el('tr', {}, ...table.columns.map((name, i) => {
+		const side = isNumber(tableColumns[name]) ? 'right' : null;
+		const cell = i === 0 ? el('th', { scope: 'row', class: side }) : el('td', { class: side });
+
+		fillCell(cell, name, row[name], most[name]);
+		return cell;
+	}));
+}
+
+function drawTable(table) {
+	const rows = visibleRows(table);
+	const shown = rows.slice(0, table.limit);
+	const most = { sum_ns: Math.max(0, ...table.rows.map((row) => row.sum_ns || 0)) };
+
+	table.body.replaceChildren(...shown.map((row) => bodyRow(table, row, most)));
+	const all = plural(table.rows.length, 'row');
+	const matching = rows.length < table.rows.length ? `, ${count(rows.length)} match` : '';
+
+	table.said.textContent = shown.length === table.rows.length ? all : `${count(shown.length)} of ${all}${matching}`;
+	table.more.hidden = shown.length === rows.length;
+	table.more.textContent = `Show ${count(Math.min(500, rows.length - shown.length))} more`;
+	table.heads.forEach((head) => {
+		const isSorted = head.dataset.name === table.sort;
+
+		head.setAttribute('aria-sort', isSorted ? (table.sign < 0 ? 'descending' : 'ascending') : 'none');
+		head.querySelector('.sort-mark').textContent = isSorted ? (table.sign < 0 ? '▼' : '▲') : '';
+	});
+}
+
+function sortTable(table, name) {
+	const first = isNumber(tableColumns[name]) ? -1 : 1;
+
+	table.sign = table.sort === name ? -table.sign : first;
+	table.sort = name;
+	drawTable(table);
+	speak(`Sorted by ${tableColumns[name].title}, ${table.sign < 0 ? 'descending' : 'ascending'}`);
+}
+
+function tableHead(table, name) {
+	const column = tableColumns[name];
+
+	return el('th', { scope: 'col', class: isNumber(column) ? 'right' : null, 'data-name': name, 'aria-sort': 'none' },
+		el('button', { type: 'button', title: column.help || null, onclick: () => sortTable(table, name) },
+			column.title, el('span', { class: 'sort-mark', 'aria-hidden': 'true' })));
+}
+
+/* Raw values, so that a spreadsheet can go on counting. A cell that a spreadsheet would run is text. */
+function csvOf(table) {
+	const cell = (value) => {
+		const text = value === null || value === undefined ? '' : String(value);
+		const safe = typeof value === 'string' && /^[=+@\t\r-]/.test(text) ? `'${text}` : text;
+
+		return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+	};
+	const lines = visibleRows(table).map((row) => table.columns.map((name) =>
+		cell(name === 'size' ? sizeText(row[name]) : row[name])).join(','));
+
+	return [table.columns.join(','), ...lines, ''].join('\r\n');
+}
+
+function saveTable(table) {
+	const address = URL.createObjectURL(new Blob([csvOf(table)], { type: 'text/csv' }));
+
+	el('a', { href: address, download: `ringside-${table.id}.csv` }).click();
+	setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/* A column that says nothing anywhere takes no room. */
+function usedColumns(rows, names) {
+	const says = (row, name) => row[name] !== null && row[name] !== undefined &&
+		!(tableColumns[name].hideZero && row[name] === 0);
+
+	return names.filter((name) => rows.some((row) => says(row, name)));
+}
+
+/* How a table is sorted at first: ranks by number, sizes as they come, the rest by time. */
+function firstOrder(id) {
+	return id === 'rank' ? { sort: 'rank', sign: 1 } : { sort: id === 'size' ? null : 'sum_ns', sign: -1 };
+}
+
+function tablePanel(table, title) {
+	const left = data.tables[table.id].left_out;
+	const search = el('input', {
+		type: 'search', placeholder: 'Filter', 'aria-label': `Filter ${title.toLowerCase()}`,
+		autocomplete: 'off', spellcheck: 'false',
+		oninput: (event) => {
+			table.filter = event.target.value;
+			drawTable(table);
+		},
+	});
+	const save = el('button', { type: 'button', onclick: () => saveTable(table) }, 'Save as CSV');
+	const panel = el('div', {
+		class: 'tab-panel', role: 'tabpanel', id: `panel-${table.id}`, 'aria-labelledby': `tab-${table.id}`, hidden: true,
+	});
+
+	panel.append(el('div', { class: 'table-tools' }, search, table.said, save),
+		el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': title },
+			el('table', {}, el('caption', { class: 'unseen' }, title),
+				el('thead', {}, el('tr', {}, ...table.heads)), table.body)),
+		table.more);
+	if (left > 0)
+		panel.append(aside(`${plural(left, 'more row is', 'more rows are')} left out of this page; ` +
+			'ringside report --json has them.'));
+	return panel;
+}
+
+function makeTable(id, title, keys) {
+	const rows = rowsOf(id).map(completeRow);
+	const table = { id, rows, filter: '', limit: 50, ...firstOrder(id) };
+
+	for (const row of rows)
+		row.text = keys.map((name) => cellText(name, row[name])).join(' ').toLowerCase();
+	table.columns = usedColumns(rows, [...keys, ...measureColumns]);
+	table.heads = table.columns.map((name) => tableHead(table, name));
+	table.body = el('tbody', {});
+	table.said = el('span', { class: 'dim', role: 'status' });
+	table.more = el('button', {
+		type: 'button', class: 'more',
+		onclick: () => {
+			table.limit += 500;
+			drawTable(table);
+		},
+	});
+	table.panel = tablePanel(table, title);
+	drawTable(table);
+	return table;
+}
+
+function selectTab(tabs, index, hasFocus) {
+	tabs.forEach(({ button, table }, i) => {
+		button.setAttribute('aria-selected', String(i === index));
+		button.setAttribute('tabindex', i === index ? '0' : '-1');
+		table.panel.hidden = i !== index;
+	});
+	if (hasFocus)
+		tabs[index].button.focus();
+}
+
+function tabKey(tabs, event) {
+	const at = tabs.findIndex(({ button }) => button === event.currentTarget);
+	const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
+
+	if (to === undefined)
+		return;
+	event.preventDefault();
+	selectTab(tabs, (to + tabs.length) % tabs.length, true);
+}
+
+function showTables() {
+	/* Where every name is used once the second table says nothing new. */
+	const isTwice = data.tables.comm.rows.length === data.tables.comm_name.rows.length;
+	const wanted = tableList.filter(([id]) => data.tables[id].rows.length > 0 && !(isTwice && id === 'comm_name'));
+	const tabs = [];
+
+	for (const [id, title, keys] of wanted) {
+		const name = isTwice && id === 'comm' ? 'Communicators' : title;
+		const at = tabs.length;
+
+		tabs.push({
+			table: makeTable(id, name, keys),
+			button: el('button', {
+				type: 'button', role: 'tab', id: `tab-${id}`, 'aria-controls': `panel-${id}`,
+				onclick: () => selectTab(tabs, at, false), onkeydown: (event) => tabKey(tabs, event),
+			}, name),
+		});
+	}
+	if (tabs.length === 0) {
+		byId('tables').append(aside('No operation was recorded, or none passes the filter.'));
+		return;
+	}
+	byId('tables').append(
+		el('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Tables' }, ...tabs.map(({ button }) => button)),
+		...tabs.map(({ table }) => table.panel));
+	selectTab(tabs, 0, false);
+}

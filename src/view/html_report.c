@@ -1,0 +1,247 @@
+/*
+ * The template (src/view/html/report.html) has marks like @STYLE@, which are replaced in one walk: what
+ * is put in is not looked at again. The data is JSON in a script element of another type than script,
+ * which a browser does not run; '<' in it is written as an escape, so nothing in it can end that element.
+ */
+#include "view/html_report.h"
+
+#include <string.h>
+
+#include "base/attributes.h"
+#include "view/html_assets.h"
+#include "view/html_data.h"
+#include "view/html_sha256.h"
+#include "view/json.h"
+
+bool html_report_has_charts(void)
+{
+	return html_assets_have_charts();
+}
+
+const char *html_report_missing(void)
+{
+	if (html_report_has_charts())
+		return NULL;
+	return "this program was built without charts: run scripts/install-npm build, then make";
+}
+
+void html_report_options(struct timeline_options *options)
+{
+	if (options->custom_count < TIMELINE_CUSTOM_MAX)
+		options->custom_by[options->custom_count++] = HTML_POINTS_BY;
+}
+
+static void write_asset(struct sink *sink, enum html_asset_name name)
+{
+	struct html_asset asset = html_asset(name);
+
+	sink_write(sink, asset.text, asset.length);
+}
+
+/* How a byte is written between tags and in attributes; NULL: as it is. */
+static const char *escape(char byte)
+{
+	switch (byte) {
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '&':
+		return "&amp;";
+	case '"':
+		return "&quot;";
+	default:
+		return NULL;
+	}
+}
+
+/* `text` is terminated behind its end. Bytes that are not UTF-8 become U+FFFD. */
+static void write_escaped(struct sink *sink, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t sequence = json_utf8_length((const unsigned char *)text + i);
+
+		if (sequence > 0)
+			sink_write(sink, text + i, sequence);
+		else if ((unsigned char)text[i] >= 0x80)
+			sink_text(sink, "&#xfffd;");
+		else if (escape(text[i]))
+			sink_text(sink, escape(text[i]));
+		else
+			sink_byte(sink, text[i]);
+		i += sequence ? sequence : 1;
+	}
+}
+
+static void write_title(struct sink *sink, const struct job *job)
+{
+	const char *name = job->group_count > 0 ? job->groups[0].name : "";
+
+	if (name[0] != '\0')
+		write_escaped(sink, name, strlen(name));
+	else
+		sink_text(sink, "NCCL job");
+	if (job->group_count > 1)
+		sink_format(sink, " and %zu more", job->group_count - 1);
+	sink_text(sink, " - Ringside report");
+}
+
+/* One that lets exactly our own styles and scripts through, by their hashes, and nothing else. */
+static void write_policy(struct sink *sink)
+{
+	static const struct {
+		const char *before;
+		enum html_asset_name name;
+	} parts[] = {
+		{ "default-src 'none'; img-src data:; style-src 'sha256-",
+		  HTML_ASSET_CHARTS_STYLE },
+		{ "' 'sha256-", HTML_ASSET_STYLE },
+		{ "'; script-src 'sha256-", HTML_ASSET_CHARTS },
+		{ "' 'sha256-", HTML_ASSET_SCRIPT },
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+		struct html_asset asset = html_asset(parts[i].name);
+		char digest[HTML_SHA256_TEXT];
+
+		sink_text(sink, parts[i].before);
+		sink_text(sink, html_sha256_text(asset.text, asset.length, digest));
+	}
+	sink_text(sink, "'; base-uri 'none'; form-action 'none'; "
+			"require-trusted-types-for 'script'; trusted-types 'none'");
+}
+
+/* U+2028 and U+2029 end a line for some readers of JavaScript: the last digit, 0 when it is neither. */
+static char line_separator(const char *at)
+{
+	if (at[0] != '\xe2' || at[1] != '\x80')
+		return 0;
+	return at[2] == '\xa8' ? '8' : at[2] == '\xa9' ? '9' : 0;
+}
+
+/* In JSON all these stand inside strings only, where an escape means the same. */
+static void write_data(struct sink *sink, const char *json)
+{
+	for (const char *at = json; *at != '\0';) {
+		size_t plain = strcspn(at, "<>&\xe2");
+
+		sink_write(sink, at, plain);
+		at += plain;
+		if (*at == '\0')
+			break;
+		if (line_separator(at)) {
+			sink_format(sink, "\\u202%c", line_separator(at));
+			at += 3;
+		} else if (*at == '\xe2') {
+			sink_byte(sink, *at++);
+		} else {
+			sink_format(sink, "\\u%04x", (unsigned int)*at++);
+		}
+	}
+}
+
+enum mark { TITLE, POLICY, CHARTS_STYLE, STYLE, CHARTS, SCRIPT, LICENCE, DATA, MARKS };
+
+static const char *const marks[MARKS] = {
+	[TITLE] = "@TITLE@",
+	[POLICY] = "@POLICY@",
+	[CHARTS_STYLE] = "@CHARTS_STYLE@",
+	[STYLE] = "@STYLE@",
+	[CHARTS] = "@CHARTS@",
+	[SCRIPT] = "@SCRIPT@",
+	[LICENCE] = "@CHARTS_LICENCE@",
+	[DATA] = "@DATA@",
+};
+
+static void write_licence(struct sink *sink)
+{
+	struct html_asset licence = html_asset(HTML_ASSET_CHARTS_LICENCE);
+
+	write_escaped(sink, licence.text, licence.length);
+}
+
+static void write_mark(struct sink *sink, enum mark mark, const struct timeline_report *report,
+		       const char *data)
+{
+	switch (mark) {
+	case TITLE:
+		write_title(sink, &report->job);
+		break;
+	case POLICY:
+		write_policy(sink);
+		break;
+	case CHARTS_STYLE:
+		write_asset(sink, HTML_ASSET_CHARTS_STYLE);
+		break;
+	case STYLE:
+		write_asset(sink, HTML_ASSET_STYLE);
+		break;
+	case CHARTS:
+		write_asset(sink, HTML_ASSET_CHARTS);
+		break;
+	case SCRIPT:
+		write_asset(sink, HTML_ASSET_SCRIPT);
+		break;
+	case LICENCE:
+		write_licence(sink);
+		break;
+	case DATA:
+		write_data(sink, data);
+		break;
+	case MARKS:
+		break;
+	}
+}
+
+/* The mark that begins at `at`, MARKS when none does. */
+static enum mark find_mark(const char *at, size_t left)
+{
+	enum mark mark = TITLE;
+
+	while (mark < MARKS &&
+	       (strlen(marks[mark]) > left || memcmp(at, marks[mark], strlen(marks[mark])) != 0))
+		mark++;
+	return mark;
+}
+
+static void write_page(struct sink *sink, const struct timeline_report *report, const char *data)
+{
+	struct html_asset page = html_asset(HTML_ASSET_PAGE);
+	const char *end = page.text + page.length;
+
+	for (const char *at = page.text; at < end;) {
+		const char *next = memchr(at, '@', (size_t)(end - at));
+		enum mark mark;
+
+		next = next ? next : end;
+		sink_write(sink, at, (size_t)(next - at));
+		mark = find_mark(next, (size_t)(end - next));
+		if (mark < MARKS) {
+			write_mark(sink, mark, report, data);
+			next += strlen(marks[mark]);
+		} else if (next < end) {
+			sink_byte(sink, *next++);
+		}
+		at = next;
+	}
+}
+
+enum status html_report_write(struct sink *sink, const struct timeline_report *report)
+{
+	struct sink data;
+	struct json json;
+	enum status status;
+
+	if (!html_report_has_charts())
+		return ERR_GONE;
+	sink_init_memory(&data);
+	json_init(&json, &data);
+	html_data_write(&json, report);
+	status = json_status(&json);
+	if (status == OK) {
+		write_page(sink, report, sink_string(&data));
+		status = sink->status;
+	}
+	sink_release(&data);
+	return status;
+}

@@ -1,0 +1,38 @@
+/*
+ * A report as one HTML page that opens offline: the answer in words, charts, tables. Everything is in
+ * the page: styles, scripts, the charts' library and the data; it fetches nothing.
+ *
+ *	html_report_options(&options);			before the report is made
+ *	timeline_report_make(&report, ..., &options);
+ *	if (!html_report_has_charts())
+ *		say html_report_missing();
+ *	html_report_write(&sink, &report);
+ *
+ * docs/HTML.md describes the page and its data.
+ */
+#ifndef HTML_REPORT_H
+#define HTML_REPORT_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "timeline/report.h"
+#include "view/sink.h"
+
+/* Is the charts' library in this program? It comes from npm; without it the program builds, too. */
+bool html_report_has_charts(void);
+
+/* What is missing and what to run, in one line; NULL when nothing is missing. Static. */
+const char *html_report_missing(void);
+
+/* Ask for the finer table behind the size-against-bandwidth chart. Without it, or where all
+ * TIMELINE_CUSTOM_MAX tables are taken, the chart shows functions and sizes only. */
+void html_report_options(struct timeline_options *options);
+
+/*
+ * The whole page, the same bytes for the same report. What a user or a file put into a name stays
+ * text. ERR_GONE (and nothing is written) without charts, ERR_NO_SPACE (memory), else the sink's status.
+ */
+enum status html_report_write(struct sink *sink, const struct timeline_report *report);
+
+#endif

@@ -1,0 +1,407 @@
+#include "view/report_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/attributes.h"
+#include "base/text.h"
+#include "op/op_blind.h"
+#include "op/op_names.h"
+#include "view/report_key.h"
+#include "view/units.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+#define DAY_NS (86400 * SECOND_NS)
+
+/* Names that a sentence lists before it says how many more there are. */
+enum { NAMES_LISTED = 3 };
+
+const char *report_share(char to[static REPORT_SHARE], double part, double of)
+{
+	double percent = of > 0 ? part / of * 100 : 0;
+
+	if (!(of > 0))
+		text_copy(to, REPORT_SHARE, "-");
+	else if (percent >= 9.95 || percent == 0)
+		text_format(to, REPORT_SHARE, "%.0f %%", percent);
+	else if (percent < 0.1)
+		text_copy(to, REPORT_SHARE, "<0.1 %");
+	else
+		text_format(to, REPORT_SHARE, "%.1f %%", percent);
+	return to;
+}
+
+const char *report_hours(char to[static REPORT_SHARE], double hours)
+{
+	if (hours > 0 && hours < 0.001)
+		text_copy(to, REPORT_SHARE, "<0.001");
+	else if (!(hours > 0))
+		text_copy(to, REPORT_SHARE, "0");
+	else if (hours < 10)
+		text_format(to, REPORT_SHARE, "%.3f", hours);
+	else
+		text_format(to, REPORT_SHARE, "%.*f", hours < 100 ? 1 : 0, hours);
+	return to;
+}
+
+/* Three digits that say something, and never an exponent. */
+static int decimals(double number)
+{
+	return number >= 100 ? 0 : number >= 10 ? 1 : 2;
+}
+
+void report_words_lost(double hours_lost, double hours, char to[static REPORT_WORDS])
+{
+	double unit = hours < 1 ? 3600 : 1;
+	double lost = hours_lost * unit, all = hours * unit;
+
+	text_format(to, REPORT_WORDS, "%.*f of %.*f GPU-%s", decimals(lost), lost, decimals(all),
+		    all, hours < 1 ? "seconds" : "hours");
+}
+
+/* ---- who ------------------------------------------------------------------------------------- */
+
+unsigned int report_interfaces(const struct recording *recording)
+{
+	unsigned int found = 0;
+
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		if (process->interface <= OP_INTERFACES)
+			found |= 1u << process->interface;
+		for (size_t c = 0; c < process->comm_count; c++)
+			if (process->comms[c].info.interface <= OP_INTERFACES)
+				found |= 1u << process->comms[c].info.interface;
+	}
+	return found & ~1u;
+}
+
+void report_words_nccl(const struct recording *recording, char to[static REPORT_WORDS])
+{
+	unsigned int found = report_interfaces(recording);
+	size_t used = strlen("NCCL");
+
+	text_copy(to, REPORT_WORDS, found ? "NCCL" : "NCCL of unknown release");
+	for (unsigned int version = 1; found != 0 && version <= OP_INTERFACES; version++) {
+		if (!(found & 1u << version))
+			continue;
+		text_format(to + used, REPORT_WORDS - used, "%s %s",
+			    used > strlen("NCCL") ? " and" : "", op_interface_releases(version));
+		used = strlen(to);
+	}
+}
+
+static void list_hosts(const struct job *job, struct sink *to)
+{
+	if (job->host_count == 1 && job->hosts[0].name[0] != '\0')
+		sink_format(to, " on %s", job->hosts[0].name);
+	else
+		sink_format(to, " on %zu host%s", job->host_count, job->host_count == 1 ? "" : "s");
+}
+
+static void list_jobs(const struct job *job, struct sink *to)
+{
+	if (job->group_count == 1) {
+		if (job->groups[0].name[0] != '\0')
+			sink_format(to, "job %s: ", job->groups[0].name);
+		return;
+	}
+	sink_format(to, "%zu jobs (", job->group_count);
+	for (size_t i = 0; i < job->group_count && i < NAMES_LISTED; i++)
+		sink_format(to, "%s%s", i > 0 ? ", " : "",
+			    job->groups[i].name[0] ? job->groups[i].name : "without a name");
+	sink_text(to, job->group_count > NAMES_LISTED ? ", ...): " : "): ");
+}
+
+void report_words_job(const struct timeline_report *report, char to[static REPORT_WORDS])
+{
+	const struct job *job = &report->job;
+	struct sink sink;
+	int64_t world = 0;
+
+	for (size_t i = 0; i < job->group_count; i++)
+		world += job->groups[i].world_size;
+	sink_init_memory(&sink);
+	if (job->group_count > 0)
+		list_jobs(job, &sink);
+	if (world > (int64_t)job->rank_count)
+		sink_format(&sink, "%zu of %" PRId64 " ranks", job->rank_count, world);
+	else
+		sink_format(&sink, "%zu rank%s", job->rank_count, job->rank_count == 1 ? "" : "s");
+	list_hosts(job, &sink);
+	text_copy(to, REPORT_WORDS, sink_string(&sink));
+	sink_release(&sink);
+}
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+static bool split_time(uint64_t ns, struct tm *when)
+{
+	time_t seconds = (time_t)(ns / SECOND_NS);
+
+	return gmtime_r(&seconds, when) != NULL;
+}
+
+void report_words_span(const struct timeline_report *report, char to[static REPORT_WORDS])
+{
+	char duration[UNITS_TEXT], from[32];
+	struct tm start;
+
+	text_copy(to, REPORT_WORDS, "");
+	if (report->start_ns == 0 || report->end_ns < report->start_ns)
+		return;
+	units_duration(duration, report->end_ns - report->start_ns);
+	if (!report->has_wall || !split_time(report->start_ns, &start)) {
+		text_copy(to, REPORT_WORDS, duration);
+		return;
+	}
+	strftime(from, sizeof(from), "%Y-%m-%d %H:%M:%S", &start);
+	text_format(to, REPORT_WORDS, "%s from %s UTC", duration, from);
+}
+
+void report_words_moment(const struct timeline_report *report, uint64_t ns,
+			 char to[static REPORT_WORDS])
+{
+	uint64_t duration = report->end_ns - report->start_ns;
+	char text[UNITS_TEXT];
+	struct tm when;
+
+	if (report->has_wall && split_time(ns, &when)) {
+		strftime(text, sizeof(text), duration < DAY_NS ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S",
+			 &when);
+		if (duration < 60 * SECOND_NS)
+			text_format(to, REPORT_WORDS, "%s.%03u", text,
+				    (unsigned int)(ns % SECOND_NS / 1000000));
+		else
+			text_copy(to, REPORT_WORDS, text);
+		return;
+	}
+	if (ns < report->start_ns)
+		text_format(to, REPORT_WORDS, "%s before the start",
+			    units_duration(text, report->start_ns - ns));
+	else
+		text_format(to, REPORT_WORDS, "%s after the start",
+			    units_duration(text, ns - report->start_ns));
+}
+
+/* ---- how complete ---------------------------------------------------------------------------- */
+
+/* "; 3 processes were killed" */
+static void say_count(struct sink *to, uint64_t count, const char *one, const char *many)
+{
+	char text[UNITS_TEXT];
+
+	if (count > 0)
+		sink_format(to, "; %s %s", units_count(text, count), count == 1 ? one : many);
+}
+
+static void say_lost(const struct timeline_completeness *from, struct sink *to)
+{
+	const char *between = " (";
+
+	if (from->lost_operations == 0)
+		return;
+	say_count(to, from->lost_operations, "operation was lost while recording",
+		  "operations were lost while recording");
+	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++) {
+		if (from->lost[i] == 0 || op_lost_name(i) == NULL)
+			continue;
+		sink_format(to, "%s%s %" PRIu64, between, op_lost_name(i), from->lost[i]);
+		between = ", ";
+	}
+	sink_text(to, ")");
+}
+
+static void say_share(const struct timeline_completeness *from, struct sink *to)
+{
+	char read[UNITS_TEXT], issued[UNITS_TEXT], share[REPORT_SHARE];
+
+	units_count(read, from->read);
+	if (from->is_complete)
+		sink_format(to, "complete: all %s operations that NCCL showed were read", read);
+	else if (from->with_counts == 0 && from->issued == 0)
+		sink_format(to, "%s operations; nobody counted how many there were", read);
+	else if (from->issued > from->read)
+		sink_format(to, "not complete: %s of %s operations that NCCL showed were read (%s)",
+			    read, units_count(issued, from->issued),
+			    report_share(share, (double)from->read, (double)from->issued));
+	else
+		sink_format(to, "all %s operations that NCCL showed were read", read);
+}
+
+/* Files of processes that did not end are counted as such already. */
+static uint64_t count_files(const struct recording *recording)
+{
+	const char *last = "";
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < recording->trouble_count; i++) {
+		const struct recording_trouble *trouble = &recording->troubles[i];
+
+		if (trouble->kind == RECORDING_CUT || strcmp(trouble->path, last) == 0)
+			continue;
+		last = trouble->path;
+		count++;
+	}
+	return count;
+}
+
+void report_words_completeness(const struct timeline_report *report, struct sink *to)
+{
+	const struct timeline_completeness *from = &report->completeness;
+	uint64_t looked_at = report->total.calls + report->total.captured;
+
+	say_share(from, to);
+	say_count(to, from->overwritten,
+		  "older one was overwritten: flight mode keeps the last ones",
+		  "older ones were overwritten: flight mode keeps the last ones");
+	say_lost(from, to);
+	say_count(to, from->killed, "process was killed", "processes were killed");
+	say_count(to, from->alive, "process still runs", "processes still run");
+	say_count(to, from->unknown_life, "recording has no end", "recordings have no end");
+	say_count(to, from->in_flight, "operation in flight", "operations in flight");
+	say_count(to, from->refused, "record was not acceptable", "records were not acceptable");
+	say_count(to, from->damages, "damaged block or line", "damaged blocks or lines");
+	say_count(to, count_files(report->recording), "file could not be read wholly",
+		  "files could not be read wholly");
+	if (looked_at < from->read)
+		say_count(to, looked_at, "of them is looked at", "of them are looked at");
+	if (looked_at == 0 && from->read > 0)
+		sink_text(to, "; none of them is looked at: nothing passes the filter");
+}
+
+/* ---- durations ------------------------------------------------------------------------------- */
+
+bool report_has_mixed_sources(const struct tally_row *row)
+{
+	unsigned int kinds = 0;
+
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
+		kinds += row->by_source[i] > 0;
+	return kinds > 1;
+}
+
+void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS])
+{
+	static const char *const names[OP_TIME_SOURCES] = {
+		[OP_TIME_KERNEL_GPU] = "the GPU's clock",
+		[OP_TIME_PROXY] = "network activity",
+		[OP_TIME_HOST] = "the host's clock (upper bound)",
+	};
+	bool is_mixed = report_has_mixed_sources(row);
+	char share[REPORT_SHARE];
+	size_t used = 0;
+
+	text_copy(to, REPORT_WORDS, "nothing: no call has a duration");
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++) {
+		if (row->by_source[i] == 0)
+			continue;
+		report_share(share, (double)row->by_source[i], (double)row->timed);
+		text_format(to + used, REPORT_WORDS - used, "%s%s%s%s", used > 0 ? ", " : "",
+			    is_mixed ? share : "", is_mixed ? " " : "", names[i]);
+		used = strlen(to);
+	}
+}
+
+bool report_knows_waiting(const struct timeline_report *report, const struct tally_row *row)
+{
+	return row->joined > 0 && report->meet.complete + report->meet.partial > 0;
+}
+
+/* ---- what changed, who is late --------------------------------------------------------------- */
+
+static bool is_network_slow(const struct stragglers *stragglers)
+{
+	for (size_t i = 0; i < stragglers->count; i++)
+		if (stragglers->list[i].class == STRAGGLER_NETWORK)
+			return true;
+	return false;
+}
+
+/* Where it was seen, and what that means. With one communicator only, it takes more to blame the network. */
+static void say_where(const struct timeline_report *report, const struct windows_change *change,
+		      char *to, size_t size)
+{
+	bool is_net = change->kind == JOB_COMM_NET || change->kind == JOB_COMM_MIXED;
+	const char *example = change->example_comm < report->job.comm_count
+				      ? report->job.comms[change->example_comm].label
+				      : "?";
+
+	if (change->is_everywhere && is_net &&
+	    (change->comms > 1 || is_network_slow(&report->stragglers)))
+		text_copy(to, size, "on all ranks: network, not a rank");
+	else if (change->is_everywhere && change->comms > 1)
+		text_copy(to, size, "on all nodes: not one of them");
+	else if (change->comms > 1)
+		text_format(to, size, "on %u of %u communicators (%u ranks, among them %s)",
+			    change->comms_changed, change->comms, change->ranks_changed, example);
+	else
+		text_format(to, size, "on %s, the only one with it", example);
+}
+
+void report_words_change(const struct timeline_report *report, const struct windows_change *change,
+			 char to[static REPORT_WORDS])
+{
+	char size[REPORT_KEY_TEXT], when[REPORT_WORDS], where[REPORT_WORDS / 2];
+
+	report_words_moment(report, change->at_ns, when);
+	say_where(report, change, where, sizeof(where));
+	text_format(
+		to, REPORT_WORDS,
+		"%s of %s on %s communicators %s %.0f %% at %.30s (busbw without waiting %.4g to "
+		"%.4g GB/s) %s",
+		job_name(&report->job, OP_NAMES_FUNCTION, change->function),
+		report_size_text(change->size_class, size), job_comm_kind_name(change->kind),
+		change->percent < 0 ? "fell" : "rose", fabs(change->percent), when,
+		change->before / 1e9, change->after / 1e9, where);
+}
+
+static const char *rank_label(const struct timeline_report *report, uint32_t rank)
+{
+	return rank < report->job.rank_count ? report->job.ranks[rank].label : "?";
+}
+
+static const char *host_name(const struct timeline_report *report, uint32_t host)
+{
+	return host < report->job.host_count ? report->job.hosts[host].name : "?";
+}
+
+void report_words_straggler(const struct timeline_report *report, const struct straggler *one,
+			    char to[static REPORT_WORDS])
+{
+	char late[UNITS_TEXT], share[REPORT_SHARE];
+	const char *host = host_name(report, one->host);
+	bool is_peer;
+
+	switch (one->class) {
+	case STRAGGLER_SLOW_RANK:
+		text_format(to, REPORT_WORDS,
+			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 ")",
+			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),
+			    report_share(share, (double)one->last_in, (double)one->meetings),
+			    one->meetings);
+		break;
+	case STRAGGLER_SLOW_HOST:
+		text_format(to, REPORT_WORDS, "host %.64s (its ranks come %s late)", host,
+			    units_duration(late, one->late_ns));
+		break;
+	case STRAGGLER_SLOW_LINK:
+		is_peer = one->peer < report->job.rank_count;
+		text_format(to, REPORT_WORDS,
+			    "%slink from rank %s%s%s (%.1f times as long on the wire)",
+			    is_peer ? "" : "a ", rank_label(report, one->rank),
+			    is_peer ? " to " : "", is_peer ? rank_label(report, one->peer) : "",
+			    one->slowdown);
+		break;
+	case STRAGGLER_NETWORK:
+		text_format(to, REPORT_WORDS, "the network (%.2f times as long, for everybody)",
+			    one->slowdown);
+		break;
+	default:
+		text_copy(to, REPORT_WORDS, "nobody");
+		break;
+	}
+}

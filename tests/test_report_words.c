@@ -1,0 +1,239 @@
+#include "view/report_words.h"
+
+#include <string.h>
+
+#include "op/op_layout.h"
+#include "tests/tap.h"
+#include "view/report_text.h"
+
+#define SECOND UINT64_C(1000000000)
+/* 2026-01-01T14:03:10Z */
+#define MOMENT (UINT64_C(1767276190) * SECOND)
+
+static int is_same(const char *got, const char *wanted)
+{
+	if (strcmp(got, wanted) != 0)
+		printf("# got    '%s'\n# wanted '%s'\n", got, wanted);
+	return strcmp(got, wanted) == 0;
+}
+
+static void test_numbers(void)
+{
+	char share[REPORT_SHARE], bandwidth[REPORT_BANDWIDTH], words[REPORT_WORDS];
+
+	EXPECT(is_same(report_share(share, 1, 0), "-"));
+	EXPECT(is_same(report_share(share, 0, 10), "0 %"));
+	EXPECT(is_same(report_share(share, 1, 10000), "<0.1 %"));
+	EXPECT(is_same(report_share(share, 5, 1000), "0.5 %"));
+	EXPECT(is_same(report_share(share, 9.96, 100), "10 %"));
+	EXPECT(is_same(report_share(share, 100, 100), "100 %"));
+	EXPECT(is_same(report_hours(share, 0), "0"));
+	EXPECT(is_same(report_hours(share, 0.0001), "<0.001"));
+	EXPECT(is_same(report_hours(share, 1.5), "1.500"));
+	EXPECT(is_same(report_hours(share, 12.34), "12.3"));
+	EXPECT(is_same(report_hours(share, 1234.5), "1234"));
+	EXPECT(is_same(report_bandwidth(bandwidth, 0), "-"));
+	EXPECT(is_same(report_bandwidth(bandwidth, 1e6), "<0.01"));
+	EXPECT(is_same(report_bandwidth(bandwidth, 1.234e9), "1.23"));
+	EXPECT(is_same(report_bandwidth(bandwidth, 3.702e11), "370.2"));
+	report_words_lost(0.001, 0.01, words);
+	EXPECT(is_same(words, "3.60 of 36.0 GPU-seconds"));
+	report_words_lost(12.34, 456, words);
+	EXPECT(is_same(words, "12.3 of 456 GPU-hours"));
+}
+
+static void test_chart(void)
+{
+	const double values[] = { 8, 4, 0, 1, -1, 8 };
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	report_chart(&sink, values, 6, 10, false);
+	EXPECT_THAT("the largest is 8, what is not there is a blank",
+		    is_same(sink_string(&sink), "85 2 8"));
+	sink_release(&sink);
+	sink_init_memory(&sink);
+	report_chart(&sink, values, 6, 3, false);
+	EXPECT_THAT("neighbours are averaged, those that are there",
+		    is_same(sink_string(&sink), "728"));
+	sink_release(&sink);
+	sink_init_memory(&sink);
+	report_chart(&sink, values, 2, 10, true);
+	EXPECT_THAT("blocks", is_same(sink_string(&sink), "\xe2\x96\x88\xe2\x96\x85"));
+	report_chart(&sink, values, 0, 10, true);
+	sink_release(&sink);
+}
+
+static void test_moments(void)
+{
+	struct timeline_report report = { .start_ns = MOMENT,
+					  .end_ns = MOMENT + 90 * SECOND,
+					  .has_wall = true };
+	char words[REPORT_WORDS];
+
+	report_words_moment(&report, MOMENT + SECOND / 2, words);
+	EXPECT(is_same(words, "14:03:10"));
+	report_words_span(&report, words);
+	EXPECT(is_same(words, "1 min 30 s from 2026-01-01 14:03:10 UTC"));
+	report.end_ns = MOMENT + 5 * SECOND;
+	report_words_moment(&report, MOMENT + SECOND / 2, words);
+	EXPECT_THAT("short runs need more digits", is_same(words, "14:03:10.500"));
+	report.end_ns = MOMENT + 100000 * SECOND;
+	report_words_moment(&report, MOMENT, words);
+	EXPECT_THAT("long ones a date", is_same(words, "2026-01-01 14:03:10"));
+	report.has_wall = false;
+	report_words_moment(&report, MOMENT + 2 * SECOND, words);
+	EXPECT_THAT("without wall time there is only a distance",
+		    is_same(words, "2.00 s after the start"));
+	report.start_ns = 0;
+	report_words_span(&report, words);
+	EXPECT_THAT("nothing has a time", is_same(words, ""));
+}
+
+static void test_sources(void)
+{
+	struct tally_row row = { .calls = 10, .timed = 0 };
+	char words[REPORT_WORDS];
+
+	report_words_sources(&row, words);
+	EXPECT(is_same(words, "nothing: no call has a duration"));
+	row.timed = row.by_source[OP_TIME_KERNEL_GPU] = 8;
+	row.by_source[OP_TIME_NONE] = 2;
+	EXPECT(!report_has_mixed_sources(&row));
+	report_words_sources(&row, words);
+	EXPECT(is_same(words, "the GPU's clock"));
+	row.timed = 10;
+	row.by_source[OP_TIME_HOST] = 2;
+	EXPECT(report_has_mixed_sources(&row));
+	report_words_sources(&row, words);
+	EXPECT(is_same(words, "80 % the GPU's clock, 20 % the host's clock (upper bound)"));
+}
+
+static int completeness_is(const struct timeline_report *report, const char *wanted)
+{
+	struct sink sink;
+	int same;
+
+	sink_init_memory(&sink);
+	report_words_completeness(report, &sink);
+	same = is_same(sink_string(&sink), wanted);
+	sink_release(&sink);
+	return same;
+}
+
+static void test_completeness(void)
+{
+	struct recording_trouble troubles[] = {
+		{ .kind = RECORDING_CUT, .path = "a" },
+		{ .kind = RECORDING_DAMAGE, .path = "b" },
+		{ .kind = RECORDING_DAMAGE, .path = "b" },
+	};
+	struct recording recording = { .troubles = troubles, .trouble_count = 0 };
+	struct timeline_report report = { .recording = &recording };
+	struct timeline_completeness *it = &report.completeness;
+
+	*it = (struct timeline_completeness){
+		.issued = 1000, .read = 1000, .with_counts = 2, .is_complete = true
+	};
+	report.total.calls = 990;
+	report.total.captured = 10;
+	EXPECT(completeness_is(&report,
+			       "complete: all 1,000 operations that NCCL showed were read"));
+	report.total.calls = 90;
+	EXPECT(completeness_is(&report,
+			       "complete: all 1,000 operations that NCCL showed were read; "
+			       "100 of them are looked at"));
+	report.total.calls = report.total.captured = 0;
+	EXPECT(completeness_is(&report,
+			       "complete: all 1,000 operations that NCCL showed were read; "
+			       "none of them is looked at: nothing passes the filter"));
+	report.total.calls = 500;
+	*it = (struct timeline_completeness){
+		.issued = 1000, .read = 500, .with_counts = 2, .overwritten = 500, .alive = 1
+	};
+	EXPECT(completeness_is(&report,
+			       "not complete: 500 of 1,000 operations that NCCL showed were "
+			       "read (50 %); 500 older ones were overwritten: flight mode "
+			       "keeps the last ones; 1 process still runs"));
+	*it = (struct timeline_completeness){ .issued = 510,
+					      .read = 500,
+					      .with_counts = 2,
+					      .lost_operations = 10,
+					      .killed = 2,
+					      .in_flight = 1 };
+	it->lost[LOST_QUOTA] = 10;
+	EXPECT(completeness_is(&report,
+			       "not complete: 500 of 510 operations that NCCL showed were "
+			       "read (98 %); 10 operations were lost while recording "
+			       "(quota 10); 2 processes were killed; 1 operation in flight"));
+	*it = (struct timeline_completeness){ .read = 500, .unknown_life = 1, .damages = 1 };
+	recording.trouble_count = 3;
+	EXPECT_THAT(
+		"a file is counted once, one that only ends early not at all",
+		completeness_is(&report,
+				"500 operations; nobody counted how many there were; 1 "
+				"recording has no end; 1 damaged block or line; 1 file could not "
+				"be read wholly"));
+}
+
+static void test_changes(void)
+{
+	struct job_comm comms[] = { { .label = "dp-3" } };
+	struct straggler slow = { .class = STRAGGLER_NETWORK };
+	struct timeline_report report = { .start_ns = MOMENT - 600 * SECOND,
+					  .end_ns = MOMENT,
+					  .has_wall = true,
+					  .job = { .comms = comms, .comm_count = 1 } };
+	struct windows_change change = { .kind = JOB_COMM_NET,
+					 .function = OP_REDUCE_SCATTER,
+					 .size_class = 28,
+					 .at_ns = MOMENT,
+					 .before = 112.3e9,
+					 .after = 97.7e9,
+					 .percent = -13,
+					 .comms = 8,
+					 .comms_changed = 8,
+					 .is_everywhere = true,
+					 .ranks_changed = 64 };
+	char words[REPORT_WORDS];
+
+	report_words_change(&report, &change, words);
+	EXPECT(is_same(words,
+		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators fell 13 % "
+		       "at 14:03:10 (busbw without waiting 112.3 to 97.7 GB/s) on all ranks: "
+		       "network, not a rank"));
+	change.is_everywhere = false;
+	change.comms_changed = 1;
+	change.ranks_changed = 8;
+	change.percent = 20;
+	report_words_change(&report, &change, words);
+	EXPECT(is_same(words,
+		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators rose 20 % "
+		       "at 14:03:10 (busbw without waiting 112.3 to 97.7 GB/s) on 1 of 8 "
+		       "communicators (8 ranks, among them dp-3)"));
+	change.comms = 1;
+	change.is_everywhere = true;
+	report_words_change(&report, &change, words);
+	EXPECT_THAT("one communicator alone is no proof",
+		    strstr(words, "on dp-3, the only one with it") != NULL);
+	report.stragglers = (struct stragglers){ .list = &slow, .count = 1 };
+	report_words_change(&report, &change, words);
+	EXPECT_THAT("unless the network was found to be slow for all",
+		    strstr(words, "on all ranks: network, not a rank") != NULL);
+	change.kind = JOB_COMM_NVLINK;
+	change.comms = 4;
+	report_words_change(&report, &change, words);
+	EXPECT_THAT("within nodes it is not the network",
+		    strstr(words, "on all nodes: not one of them") != NULL);
+}
+
+int main(void)
+{
+	test_numbers();
+	test_chart();
+	test_moments();
+	test_sources();
+	test_completeness();
+	test_changes();
+	return tap_done();
+}
