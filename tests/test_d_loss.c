@@ -23,12 +23,13 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 
 /* ---- D1 -------------------------------------------------------------------------------------- */
 
+/* No two alike, or a block of them would take next to nothing in the file. */
 static void issue_many(void)
 {
 	void *context = play_init(1, 1, 2, 0);
 
-	for (int i = 0; i < D_MANY; i++)
-		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	for (uint64_t i = 1; i <= D_MANY; i++)
+		play_issue(context, "AllReduce", i * 0x9e3779b97f4a7c15u >> 4, "ncclFloat32", 1);
 }
 
 static void issue_many_through_a_small_ring(void)

@@ -57,6 +57,10 @@ static void find_trace(const struct recording_process *process, struct trace_pla
 		for (size_t i = 0; i < process->file_count; i++)
 			trace->bytes += process->files[i].bytes;
 		trace->is_there = true;
+	} else if (process->foreign) {
+		text_copy(trace->path, sizeof(trace->path), process->foreign->path);
+		trace->bytes = process->foreign->bytes;
+		trace->is_there = true;
 	} else if (recording_info(process, "trace", trace->path, sizeof(trace->path)) &&
 		   trace->path[0] && stat(trace->path, &st) == 0) {
 		trace->bytes = (uint64_t)st.st_size;
@@ -113,7 +117,10 @@ static void add_notes(struct table *table, const struct recording_process *proce
 		table_note(table, "region: gone; it was %s, because %s", kind, reason);
 	find_trace(process, &trace);
 	if (trace.is_there)
-		table_note(table, "trace: %s, %s%s", trace.path, units_bytes(bytes, trace.bytes),
+		table_note(table, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
+			   trace.path, units_bytes(bytes, trace.bytes),
+			   process->foreign ? ", " : "",
+			   process->foreign ? process->foreign->format : "",
 			   process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
 		table_note(table, "trace: %s, which is not there", trace.path);

@@ -62,13 +62,42 @@ static void judge_counts(struct verify_process *of)
 		     account->unread);
 }
 
+/* Another tool has other reasons. */
+static const char *lost_words(const struct recording_process *process, unsigned int reason)
+{
+	char recorder[32];
+
+	if (!recording_info(process, "recorder", recorder, sizeof(recorder)))
+		return verify_lost_words(reason);
+	switch (reason) {
+	case LOST_RING_OVERRUN:
+		return "overwritten in its recorder's ring before they were written";
+	case LOST_OFF:
+		return "NCCL counted them, its recorder did not write them: too small for it, not "
+		       "finished, or lost";
+	default:
+		return verify_lost_words(reason);
+	}
+}
+
+/* Its recorder counts nothing at the end, and NCCL's numbers tell only of what came before. */
+static void judge_recorder(struct verify_process *of)
+{
+	char recorder[32];
+
+	if (recording_info(of->process, "recorder", recorder, sizeof(recorder)))
+		note(of, VERIFY_REMARK,
+		     "recorded by %s: whether operations followed its last record is not known",
+		     recorder);
+}
+
 static void judge_losses(struct verify_process *of)
 {
 	uint64_t recovered = of->account.walk.recovered;
 
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		uint64_t count = of->process->lost[i];
-		const char *words = verify_lost_words(i);
+		const char *words = lost_words(of->process, i);
 
 		if (count == 0)
 			continue;
@@ -98,8 +127,9 @@ static void judge_damage(struct verify_process *of)
 		note(of, VERIFY_TROUBLE, "its operations cannot be read: %s",
 		     of->status == ERR_SYSTEM ? strerror(errno) : status_text(of->status));
 	if (walk->damages > 0)
-		note(of, VERIFY_TROUBLE, "%" PRIu64 " block%s of its trace cannot be read: damaged",
-		     walk->damages, walk->damages == 1 ? "" : "s");
+		note(of, VERIFY_TROUBLE, "%" PRIu64 " %s%s of its %s cannot be read: damaged",
+		     walk->damages, of->process->foreign ? "line" : "block",
+		     walk->damages == 1 ? "" : "s", of->process->foreign ? "log" : "trace");
 	if (walk->refused > 0)
 		note(of, VERIFY_TROUBLE, "%" PRIu64 " record%s damaged (%s)", walk->refused,
 		     walk->refused == 1 ? " is" : "s are", walk->problem ? walk->problem : "?");
@@ -168,6 +198,7 @@ static void judge(struct verify_process *of)
 	judge_damage(of);
 	judge_counts(of);
 	judge_losses(of);
+	judge_recorder(of);
 	judge_files(of);
 	judge_trust(of);
 }

@@ -67,6 +67,10 @@ static void add_source_notes(struct table *table, const struct recording_process
 
 	if (process->region_path)
 		table_note(table, "region: %s", process->region_path);
+	if (process->foreign)
+		table_note(table, "log: %s, %s, %s operations, %s", process->foreign->path,
+			   units_bytes(size, process->foreign->bytes),
+			   units_count(count, process->foreign->records), process->foreign->format);
 	for (size_t i = 0; i < process->file_count; i++) {
 		const struct recording_file *file = &process->files[i];
 

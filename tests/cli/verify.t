@@ -9,7 +9,7 @@ expect_output "a region with operations in flight" verify-stuck "$ringside" veri
 expect_output "kernel events were off" verify-ended "$ringside" verify "$tap_scratch/ended"
 expect_output "remarks count for the strict" verify-strict "$ringside" verify --strict "$tap_scratch/traces"
 cp "$tap_scratch"/traces/r0-* "$tap_scratch/damaged.ringside"
-printf XXXX | dd of="$tap_scratch/damaged.ringside" bs=1 seek=900 conv=notrunc status=none
+printf XXXX | dd of="$tap_scratch/damaged.ringside" bs=1 seek=700 conv=notrunc status=none
 expect_output "a damaged block" verify-damaged "$ringside" verify "$tap_scratch/damaged.ringside"
 expect_output "nothing there" verify-nowhere "$ringside" verify "$tap_scratch/nowhere" @999999999
 alone "nothing recorded" verify-nothing env RINGSIDE_SHM="$tap_scratch/none" "$ringside" verify

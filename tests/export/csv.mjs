@@ -1,0 +1,12 @@
+// csv.mjs FILE.csv FILE.jsonl: DuckDB, told the types, reads from CSV what JSON lines say.
+import { difference, openDuckdb, queryDuckdb, readJsonl } from "./table.mjs";
+
+const [csv, jsonl] = process.argv.slice(2);
+const wanted = readJsonl(jsonl);
+// All as text but times; an empty text and nothing are told apart by quotes.
+const types = wanted.names.map((name) => `'${name}': '${name.endsWith("_time") ? "TIMESTAMP_NS" : "VARCHAR"}'`);
+const got = await queryDuckdb(await openDuckdb(), `SELECT * FROM read_csv('${csv}', header = true, delim = ',', quote = '"',
+	escape = '"', allow_quoted_nulls = false, columns = { ${types.join()} })`);
+const why = difference(got, wanted);
+console.log(why ?? "the same");
+process.exit(why === null ? 0 : 1);

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Files are whole or not there: whatever happens on the way.
+. "$(dirname "$0")/export.sh"
+out=$tap_scratch/written
+mkdir "$out"
+simulate "$tap_scratch/small" --nodes 1 --gpus 2 -w fsdp --seconds 1s
+simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 500s
+listing() { (cd "$out" && find . -mindepth 1 | LC_ALL=C sort); }
+
+expect_refusal "where to must be said" 2 "where to\? Say -o FILE" "$ringside" export "$tap_scratch/small"
+expect_refusal "a name that says no format" 2 "which format for 'x'\? Name it .parquet" \
+	"$ringside" export "$tap_scratch/small" -o x
+expect_refusal "an unknown format" 2 "--format xls is none of parquet, csv, jsonl" \
+	"$ringside" export "$tap_scratch/small" -f xls -o x
+expect_refusal "standard output is no directory" 2 "standard output is no directory" \
+	"$ringside" export "$tap_scratch/small" --partition -o -
+expect_refusal "a number of rows that is none" 2 "--rows 0 is not a number from 1 on" \
+	"$ringside" export "$tap_scratch/small" --rows 0 -o x
+expect_refusal "nothing recorded, nothing written" 1 "nowhere" \
+	"$ringside" export "$tap_scratch/nowhere" -o "$out/x.csv"
+expect_refusal "a directory that is not there" 1 "cannot write $out/no/x.csv: No such file or directory" \
+	"$ringside" export "$tap_scratch/small" -o "$out/no/x.csv"
+expect_refusal "a file where a directory should be" 1 "cannot write .*/small.*: Not a directory" \
+	"$ringside" export "$tap_scratch/small" -o "$(find "$tap_scratch/small" -type f | head -n 1)/"
+expect_same "no trace of all that" "$(listing)" ""
+
+# What is there is replaced, whole, and by nobody else than who may.
+echo old >"$out/x.csv"
+chmod 640 "$out/x.csv"
+ln -s x.csv "$out/link.csv"
+"$ringside" export "$tap_scratch/small" -o "$out/link.csv" >/dev/null
+expect_same "a link is followed" "$(readlink "$out/link.csv") $(head -c 4 "$out/x.csv")" "x.csv job,"
+expect_same "a file keeps its permissions" "$(stat -c %a "$out/x.csv")" 640
+if [ "$(id -u)" -ne 0 ]; then
+	chmod 400 "$out/x.csv"
+	expect_refusal "a file that may not be written" 1 "Permission denied" \
+		"$ringside" export "$tap_scratch/small" -o "$out/x.csv"
+else
+	tap_line ok "a file that may not be written # SKIP root may write everything" ""
+fi
+rm -f "$out"/*
+
+# No space: a device that is full, a file that may not grow.
+expect_refusal "a full device" 1 "cannot write /dev/full: No space left on device" \
+	"$ringside" export "$tap_scratch/small" -f parquet -o /dev/full
+expect_refusal "a full device as standard output" 1 "cannot write the output: No space left on device" \
+	sh -c '"$0" export "$1" -f csv -o - >/dev/full' "$ringside" "$tap_scratch/small"
+echo old >"$out/x.parquet"
+expect_refusal "a file that may not grow" 1 "cannot write .*x.parquet: File too large" \
+	bash -c 'ulimit -f 64; exec "$0" export "$1" -o "$2"' "$ringside" "$tap_scratch/large" "$out/x.parquet"
+expect_same "what was there is there" "$(cat "$out/x.parquet") $(listing)" "old ./x.parquet"
+rm "$out/x.parquet"
+expect_refusal "a file of a directory that may not grow" 1 "cannot write .*rank=0/part-0.jsonl: File too large" \
+	bash -c 'ulimit -f 64; exec "$0" export "$1" -f jsonl -o "$2"' "$ringside" "$tap_scratch/large" "$out/lake/"
+expect_same "nothing of the directory stays" "$(listing)" ""
+"$ringside" export "$tap_scratch/small" -f csv -o - 2>"$tap_scratch/err" | true
+expect_same "a reader that goes away is no trouble" "$(cat "$tap_scratch/err")" ""
+
+# Signals, as soon as the file is begun. The export takes a second; when it was faster, again.
+interrupted() { # signal path...
+	local signal=$1 try pid
+	shift
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		"$ringside" export "$tap_scratch/large" -f jsonl "$@" >/dev/null 2>"$tap_scratch/err" &
+		pid=$!
+		while kill -0 "$pid" 2>/dev/null && ! compgen -G "$out/.ringside-*" >/dev/null; do :; done
+		kill -s "$signal" "$pid" 2>/dev/null
+		wait "$pid"
+		if [ $? -eq $((128 + $(kill -l "$signal"))) ]; then
+			echo "ended by $signal, left: $(listing | tr '\n' ' ')$(cat "$tap_scratch/err")"
+			return
+		fi
+		find "$out" -mindepth 1 ! -name mine -delete
+	done
+	echo "was faster than $signal $try times"
+}
+for signal in TERM HUP; do
+	expect_same "$signal leaves no half file" "$(interrupted "$signal" -o "$out/x.jsonl")" "ended by $signal, left: "
+	expect_same "$signal leaves no half directory" "$(interrupted "$signal" -o "$out/lake/")" "ended by $signal, left: "
+done
+mkdir "$out/lake"
+echo mine >"$out/lake/mine"
+out=$out/lake
+expect_same "a directory that was there is as it was" \
+	"$(interrupted TERM --force -o "$out") $(cat "$out/mine")" "ended by TERM, left: ./mine  mine"
+mkdir "$tap_scratch/int"
+# ^C is SIGINT; shells have children in the background ignore it, perl does not.
+expect_same "^C leaves no half file" "$(perl -e '
+	my ($out, @command) = @ARGV;
+	for my $try (1 .. 10) {
+		my $pid = fork;
+		if ($pid == 0) { $SIG{INT} = "DEFAULT"; open STDOUT, ">", "/dev/null"; exec @command }
+		1 while !glob("$out/.ringside-*") && kill(0, $pid) && waitpid($pid, 1) == 0;
+		kill "INT", $pid;
+		waitpid $pid, 0;
+		if ($? == 2) { print "ended by INT, left: ", join(" ", glob("$out/* $out/.ringside*")); exit }
+		unlink glob "$out/*";
+	}' "$tap_scratch/int" "$ringside" export "$tap_scratch/large" -o "$tap_scratch/int/x.jsonl")" "ended by INT, left: "
+tap_done

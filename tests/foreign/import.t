@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Logs of other tools: imported, or read as they are, they say the same.
+. "$(dirname "$0")/../cli/cli.sh"
+
+data=$PWD/tests/foreign/data
+logs=$tap_scratch/nccl-inspector-77
+mkdir "$logs"
+cp "$data"/inspector-v4.[0-4].log "$data/inspector-v4.0-verbose.log" "$logs"
+gzip -n "$logs/inspector-v4.3.log"
+
+said "$ringside" import "$logs" -o "$tap_scratch/traces" >"$tap_scratch/import"
+expect_same "an import says what it did and what is missing" "$(tidy <"$tap_scratch/import")" "44 operations of 6 processes, 8 communicators, from 6 logs to TMP/traces
+  16 details of channels and transfers
+  12 operations are missing: their recorder dropped them
+  5 details are missing: their recorder dropped them
+  39 operations ended at a time that is not known, before they were written
+  not known: algorithms and protocols; when they were issued; datatypes, counts, roots
+exit 0"
+expect_same "there is a trace file per process" "$(find "$tap_scratch/traces" -name '*.ringside' | wc -l)" 6
+expect_same "imported or not, there are the same operations and details" \
+	"$("$ringside" dump --details "$tap_scratch/traces" | sort)" "$("$ringside" dump --details "$logs" | sort)"
+expect_same "the job's name is that of the directory" \
+	"$("$ringside" dump "$tap_scratch/traces" | perl -ne '/"job":("[^"]*"|null)/ and print "$1\n"' | sort -u)" '"77"'
+said "$ringside" verify "$tap_scratch/traces" >"$tap_scratch/verify"
+expect_same "an import adds up" "$(grep -cE 'neither recorded|cannot be read|without its closing' "$tap_scratch/verify")" 0
+
+# What is damaged.
+expect_same "lines that cannot be read are named and skipped" \
+	"$(said "$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged" | tidy | head -n 8)" \
+	"6 operations of 1 processes, 1 communicators, from 1 logs to TMP/damaged
+  9 operations are missing: NCCL counted them, their recorder did not write them (too small, not finished, or lost)
+  6 operations ended at a time that is not known, before they were written
+  13 lines could not be read
+  not known: algorithms and protocols; when they were issued; datatypes, counts, roots
+stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: no JSON value
+stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: it ends too early
+stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: something follows the value"
+expect_complaint "and the exit code says so" "8 more lines" \
+	"$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged2"
+expect_ok "the rest is imported" test -s "$tap_scratch/damaged2/alpha-pid4100.ringside"
+expect_complaint "--strict refuses" "nothing is written: 13 lines cannot be read" \
+	"$ringside" import --strict "$data/inspector-damaged.log" -o "$tap_scratch/strict"
+expect_ok "and leaves nothing behind" test ! -e "$tap_scratch/strict"
+expect_same "reading commands skip and name them, too" \
+	"$(said "$ringside" dump "$data/inspector-damaged.log" | grep -c '^{')" 6
+gzip -nc "$data/inspector-v4.0.log" | head -c 800 >"$tap_scratch/cut.gz"
+expect_complaint "packed and cut: what is there is imported" "its gzip ends too early" \
+	"$ringside" import "$tap_scratch/cut.gz" -o "$tap_scratch/cut"
+expect_ok "as a file" test -s "$tap_scratch/cut/alpha-pid4100.ringside"
+
+# What is no log.
+expect_refusal "results of nccl-tests have no operations" 1 "nccl-tests' output: that has no operations" \
+	"$ringside" import "$data/nccl-tests-all-reduce.txt" -o "$tap_scratch/none"
+expect_refusal "our own files need no import" 1 "no log of another tool" \
+	"$ringside" import "$tap_scratch/traces" -o "$tap_scratch/none"
+expect_refusal "a path that is not there" 1 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
+expect_refusal "no directory" 2 "-o DIR" "$ringside" import "$logs"
+expect_refusal "no log" 2 "no log is given" "$ringside" import -o "$tap_scratch/none"
+expect_refusal "a directory with files is left alone" 1 "not empty" "$ringside" import "$logs" -o "$tap_scratch/traces"
+expect_ok "unless it is meant" "$ringside" import --force "$logs" -o "$tap_scratch/traces"
+expect_ok "nothing is left of what was refused" test ! -e "$tap_scratch/none"
+
+# One file of several processes, and the JSON.
+cat "$data/inspector-mixed.jsonl" "$data/inspector-v4.2.log" >"$tap_scratch/all.jsonl"
+"$ringside" import --json "$tap_scratch/all.jsonl" -o "$tap_scratch/all" >"$tap_scratch/all.json"
+# shellcheck disable=SC2016
+expect_same "a file of two processes becomes two" \
+	"$(json_says '"$_->{logs} $_->{files} $_->{operations} $_->{ignored_lines} $_->{damaged_lines}"' "$tap_scratch/all.json")" "1 2 7 1 0"
+expect_same "and reads as it does itself" "$("$ringside" dump "$tap_scratch/all" | sort)" "$("$ringside" dump "$tap_scratch/all.jsonl" | sort)"
+"$ringside" import "$data/comma-latency.txt" -o "$tap_scratch/comma" >/dev/null
+expect_same "CoMMA's file, too" "$("$ringside" dump --details "$tap_scratch/comma" | sort)" \
+	"$("$ringside" dump --details "$data/comma-latency.txt" | sort)"
+tap_done

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The page says in words what the JSON says in numbers; it is quiet and fetches nothing.
+. "$(dirname "$0")/../tap.sh"
+. tests/html/html.sh
+
+html_needs
+html_job "$tap_scratch/job"
+html_page "$tap_scratch/job"
+"$BUILD/ringside" sim --offline --nodes 2 --gpus 2 -w ddp -f stuck-send:rank=1 --at 1s -o "$tap_scratch/stuck" >/dev/null
+html_page "$tap_scratch/stuck"
+html_run answer.mjs "$tap_scratch/job" "$tap_scratch/stuck"

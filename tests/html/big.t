@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# A job of thousands of ranks still makes a page of a few megabytes, and the browser opens it.
+. "$(dirname "$0")/../tap.sh"
+. tests/html/html.sh
+
+html_needs
+"$BUILD/ringside" sim --offline --nodes 520 --gpus 8 -w loop --sizes 1MiB --iterations 30 -o "$tap_scratch/job" >/dev/null
+"$BUILD/ringside" report "$tap_scratch/job" --html "$tap_scratch/job.html" >/dev/null
+rm -rf "$tap_scratch/job"
+html_run big.mjs "$tap_scratch/job.html"

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The page can be read: on a phone, in light and dark, without colours, on paper.
+. "$(dirname "$0")/../tap.sh"
+. tests/html/html.sh
+
+html_needs
+html_job "$tap_scratch/job"
+html_page "$tap_scratch/job"
+html_run look.mjs "$tap_scratch/job"

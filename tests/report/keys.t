@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# docs/REPORT.md and docs/DIFF.md explain every key of the JSON, every column of the CSV, and no table that is not there.
+. "$(dirname "$0")/report.sh"
+
+simulate job --nodes 4 --gpus 2 -w fsdp -f degraded-network:factor=1.5 --at 6s --seconds 12s
+simulate hung --nodes 2 --gpus 4 -w moe -f stuck-send:rank=3 --at 1s
+make_samples
+
+# All keys of a document, but those whose names are data.
+keys() { # file
+	json_says '
+		my %keys;
+		my @open = ($_);
+		while (@open) {
+			my $value = shift @open;
+			if (ref $value eq "ARRAY") {
+				push @open, @$value;
+			} elsif (ref $value eq "HASH") {
+				for my $key (keys %$value) {
+					$keys{$key} = 1;
+					push @open, $value->{$key} if $key ne "lost" && $key ne "sources";
+				}
+			}
+		}
+		join "\n", sort keys %keys' "$1"
+}
+unexplained() { # document... ; keys on standard input
+	while IFS= read -r key; do
+		cat "$@" | grep -F -- "\`$key\`" >/dev/null || echo "$key"
+	done
+}
+
+for job in job hung stuck lossy; do
+	"$ringside" report --json --by tag,host "$tap_scratch/$job" >"$tap_scratch/report.json" 2>/dev/null
+	keys "$tap_scratch/report.json" >"$tap_scratch/keys"
+	expect_ok "the report of $job has keys" grep -qx completeness "$tap_scratch/keys"
+	expect_same "all of them are explained" "$(unexplained docs/REPORT.md <"$tap_scratch/keys")" ""
+done
+"$ringside" diff --json "$tap_scratch/job" "$tap_scratch/job" >"$tap_scratch/diff.json"
+expect_same "all keys of diff --json are explained" \
+	"$(keys "$tap_scratch/diff.json" | unexplained docs/DIFF.md docs/REPORT.md)" ""
+expect_same "the check finds a key that is not" "$(echo no_such_key | unexplained docs/REPORT.md)" no_such_key
+for table in size rank windows iterations; do
+	expect_same "all columns of --csv --table $table are explained" \
+		"$("$ringside" report --csv --table "$table" "$tap_scratch/job" | head -n 1 | tr -d '\r' | tr ',' '\n' |
+			unexplained docs/REPORT.md)" ""
+done
+tap_done

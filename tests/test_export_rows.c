@@ -1,0 +1,235 @@
+#include "view/export_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+#include "view/export_cells.h"
+
+enum { ROWS_MAX = 5000 };
+
+static struct op_record records[ROWS_MAX];
+static uint64_t words[OP_RECORD_WORDS][ROWS_MAX];
+
+static struct op_batch batch_of(uint32_t rows)
+{
+	struct op_batch batch = { .rows = rows, .words = OP_WORDS_ALL };
+
+	for (unsigned int word = 0; word < OP_RECORD_WORDS; word++) {
+		for (uint32_t i = 0; i < rows; i++)
+			memcpy(&words[word][i], (const char *)&records[i] + 8 * word, 8);
+		batch.column[word] = words[word];
+	}
+	return batch;
+}
+
+static struct op_record make_op(uint64_t number)
+{
+	struct op_record op = { .sequence = number,
+				.comm = 1,
+				.function = OP_ALL_REDUCE,
+				.number = number,
+				.root = OP_NOBODY,
+				.peer = OP_NOBODY,
+				.state = OP_DONE,
+				.issue_ns = 1000,
+				.done_ns = 1500,
+				.time_source = OP_TIME_HOST };
+
+	return op;
+}
+
+static struct recording_comm comm = { .info = { .id = 1,
+						.interface = 5,
+						.hash = 0xabc,
+						.rank = 0,
+						.nranks = 4,
+						.nnodes = 2,
+						.gpu = -1,
+						.name = "tp" } };
+static struct clock_anchor anchors[] = { { 1000, 5000 }, { 2000, 7000 } };
+static struct recording_process process = { .job = "j",
+					    .rank = -1,
+					    .pid = 7,
+					    .comms = &comm,
+					    .comm_count = 1,
+					    .anchors = anchors,
+					    .anchor_count = 2 };
+
+static const struct export_cell *cell(const struct export_rows *rows,
+				      const struct export_frame *frame,
+				      enum export_column_id column, uint32_t row)
+{
+	return export_cell(rows, column, frame->entry[export_columns[column].group][row]);
+}
+
+static int is_text(const struct export_rows *rows, const struct export_frame *frame,
+		   enum export_column_id column, uint32_t row, const char *wanted)
+{
+	const char *text = cell(rows, frame, column, row)->text;
+
+	return text != NULL && strcmp(text, wanted) == 0;
+}
+
+static void test_cells(struct export_rows *rows)
+{
+	struct export_frame frame;
+	struct op_batch batch;
+
+	records[0] = make_op(1);
+	records[0].flags = OP_FLAG_REPLAY | OP_FLAG_STAMP_ZERO | 1u << 20;
+	records[1] = make_op(2);
+	records[1].comm = 9;
+	records[1].function = OP_FUNCTION_UNKNOWN;
+	records[1].peer = 3;
+	records[1].kernels_stopped = 8;
+	batch = batch_of(2);
+	export_rows_process(rows, &process);
+	EXPECT_EQUAL(export_rows_take(rows, &batch, 0, &frame), 2);
+	EXPECT(is_text(rows, &frame, EXPORT_JOB, 0, "j"));
+	EXPECT_THAT("a host that is not known is null",
+		    cell(rows, &frame, EXPORT_HOST, 0)->is_null);
+	EXPECT_THAT("a rank that is not known is null",
+		    cell(rows, &frame, EXPORT_RANK, 0)->is_null);
+	EXPECT(cell(rows, &frame, EXPORT_PID, 0)->number == 7);
+	EXPECT(is_text(rows, &frame, EXPORT_COMM_HASH, 0, "0x0000000000000abc"));
+	EXPECT(is_text(rows, &frame, EXPORT_COMM_KIND, 0, "mixed"));
+	EXPECT(is_text(rows, &frame, EXPORT_FUNCTION, 0, "AllReduce"));
+	EXPECT(is_text(rows, &frame, EXPORT_FLAGS, 0, "replay,stamp_zero,bit20"));
+	EXPECT(cell(rows, &frame, EXPORT_IS_REPLAY, 0)->number == 1);
+	EXPECT_THAT("nobody is null", cell(rows, &frame, EXPORT_PEER, 0)->is_null);
+	EXPECT_THAT("of a communicator that is not listed the number is known",
+		    cell(rows, &frame, EXPORT_COMM_ID, 1)->number == 9 &&
+			    cell(rows, &frame, EXPORT_COMM_HASH, 1)->is_null &&
+			    cell(rows, &frame, EXPORT_COMM_KIND, 1)->is_null &&
+			    cell(rows, &frame, EXPORT_COMM_RANK, 1)->is_null);
+	EXPECT(cell(rows, &frame, EXPORT_FUNCTION, 1)->is_null);
+	EXPECT(cell(rows, &frame, EXPORT_PEER, 1)->number == 3);
+	EXPECT(cell(rows, &frame, EXPORT_KERNELS_STOPPED, 1)->number == 8);
+	EXPECT(is_text(rows, &frame, EXPORT_FLAGS, 1, ""));
+}
+
+static void test_times(struct export_rows *rows)
+{
+	static const struct recording_process timeless = { .pid = 7 };
+	struct export_frame frame;
+	struct op_batch batch;
+
+	records[0] = make_op(1);
+	records[1] = make_op(2);
+	records[1].issue_ns = 2100;
+	records[1].done_ns = 2000;
+	records[2] = make_op(3);
+	records[2].issue_ns = 0;
+	records[2].active_ns = 3000;
+	records[2].done_ns = 3500;
+	records[2].time_source = OP_TIME_PROXY;
+	records[3] = make_op(4);
+	records[3].issue_ns = 1999;
+	records[3].done_ns = 2500;
+	records[4] = make_op(5);
+	records[4].issue_ns = 10;
+	records[4].time_source = OP_TIME_NONE;
+	batch = batch_of(5);
+	export_rows_process(rows, &process);
+	EXPECT_EQUAL(export_rows_take(rows, &batch, 0, &frame), 5);
+	EXPECT_THAT("wall time goes by the anchor before",
+		    frame.values[EXPORT_ISSUE_TIME][0] == 5000);
+	EXPECT(frame.values[EXPORT_ISSUE_TIME][1] == 7100);
+	EXPECT_THAT("a time that is not known is null",
+		    frame.values[EXPORT_ISSUE_TIME][2] == EXPORT_NULL_SIGNED);
+	EXPECT_THAT("then the next one decides", frame.values[EXPORT_ACTIVE_TIME][2] == 8000);
+	EXPECT_THAT("all times of an operation go by the same anchor",
+		    frame.values[EXPORT_DONE_TIME][3] - frame.values[EXPORT_ISSUE_TIME][3] == 501);
+	EXPECT_THAT("before all anchors the first one counts",
+		    frame.values[EXPORT_ISSUE_TIME][4] == 4010);
+	EXPECT(frame.values[EXPORT_CLOCK_OFFSET][0] == 4000);
+	EXPECT(frame.values[EXPORT_CLOCK_OFFSET][1] == 5000);
+	EXPECT_EQUAL(frame.values[EXPORT_DURATION][0], 500);
+	EXPECT_THAT("an end before its start is no duration",
+		    frame.values[EXPORT_DURATION][1] == EXPORT_NULL_SIGNED);
+	EXPECT_EQUAL(frame.values[EXPORT_DURATION][2], 500);
+	EXPECT_THAT("no source, no duration",
+		    frame.values[EXPORT_DURATION][4] == EXPORT_NULL_SIGNED);
+	export_rows_process(rows, &timeless);
+	export_rows_take(rows, &batch, 0, &frame);
+	EXPECT_THAT("without an anchor times are the recorder's, and there is no offset",
+		    frame.values[EXPORT_ISSUE_TIME][0] == 1000 &&
+			    frame.values[EXPORT_CLOCK_OFFSET][0] == EXPORT_NULL_SIGNED);
+}
+
+static void test_processes(struct export_rows *rows)
+{
+	static const struct recording_process other = { .job = "k", .rank = 3, .pid = 8 };
+	struct export_frame frame;
+	struct op_batch batch;
+
+	records[0] = make_op(1);
+	batch = batch_of(1);
+	export_rows_process(rows, &other);
+	export_rows_take(rows, &batch, 0, &frame);
+	EXPECT_THAT("the same number is another communicator in another process",
+		    is_text(rows, &frame, EXPORT_JOB, 0, "k") &&
+			    cell(rows, &frame, EXPORT_COMM_HASH, 0)->is_null);
+	export_rows_process(rows, &process);
+	export_rows_take(rows, &batch, 0, &frame);
+	EXPECT(is_text(rows, &frame, EXPORT_JOB, 0, "j"));
+}
+
+static void test_full(struct export_rows *rows)
+{
+	uint32_t taken = 0, forgotten = 0;
+	struct export_frame frame;
+	int is_right = 1;
+
+	export_rows_forget(rows);
+	for (uint32_t round = 0; round < 8; round++) {
+		struct op_batch batch;
+
+		for (uint32_t i = 0; i < ROWS_MAX; i++) {
+			records[i] = make_op(i + 1);
+			records[i].peer = (int32_t)(round * ROWS_MAX + i);
+		}
+		batch = batch_of(ROWS_MAX);
+		for (uint32_t at = 0; at < ROWS_MAX; at += frame.rows) {
+			export_rows_take(rows, &batch, at, &frame);
+			for (uint32_t i = 0; i < frame.rows; i++)
+				is_right &= cell(rows, &frame, EXPORT_PEER, i)->number ==
+					    round * ROWS_MAX + at + i;
+			taken += frame.rows;
+			forgotten += rows->is_full;
+			if (rows->is_full)
+				export_rows_forget(rows);
+		}
+	}
+	EXPECT_EQUAL(taken, 8 * ROWS_MAX);
+	EXPECT_EQUAL(forgotten, 8 * ROWS_MAX / EXPORT_ENTRIES_MAX);
+	EXPECT_THAT("more values than a group holds are right, too", is_right);
+}
+
+static void test_strings(void)
+{
+	struct export_string *strings = NULL;
+	const char *good = "gr\xc3\xbc\xc3\x9f";
+
+	EXPECT_THAT("UTF-8 stays where it is", export_string_clean(&strings, good) == good);
+	EXPECT(strcmp(export_string_clean(&strings, "a\xff\xc3z\xed\xa0\x80"),
+		      "a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd") == 0);
+	export_string_free(&strings);
+	EXPECT(strings == NULL);
+}
+
+int main(void)
+{
+	struct export_rows *rows = export_rows_new();
+
+	if (rows == NULL)
+		return 1;
+	test_cells(rows);
+	test_times(rows);
+	test_processes(rows);
+	test_full(rows);
+	test_strings();
+	export_rows_free(rows);
+	return tap_done();
+}

@@ -1,0 +1,62 @@
+// Open a timeline in speedscope, in a real browser without a screen.
+//
+//	node speedscope.mjs FILE [PICTURE.png]
+//
+// Prints what is seen: the title that names the profile, and the rows of the table of all slices, as
+// JSON. Errors of the page end it. Everything is served from this process on the loopback address.
+import { createServer } from 'node:http';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const [path, picture] = process.argv.slice(2);
+const packages = fileURLToPath(new URL('../../npm/node_modules', import.meta.url));
+const { chromium } = createRequire(join(packages, 'x.js'))('playwright-core');
+const root = join(packages, 'speedscope/dist/release');
+const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json' };
+
+const server = createServer((request, response) => {
+	const name = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+	const file = name.startsWith('/timeline') ? path : join(root, name);
+	if (!existsSync(file)) {
+		response.writeHead(404).end();
+		return;
+	}
+	response.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
+	response.end(readFileSync(file));
+});
+await new Promise((done) => server.listen(0, '127.0.0.1', done));
+const base = `http://127.0.0.1:${server.address().port}`;
+
+const browser = await chromium.launch({
+	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+	args: ['--no-sandbox', '--enable-unsafe-swiftshader'],
+});
+const errors = [];
+try {
+	const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
+	page.on('pageerror', (error) => errors.push(String(error)));
+	// speedscope tells trouble with a file in a dialog of the browser or in its log.
+	page.on('dialog', (dialog) => { errors.push(dialog.message()); dialog.dismiss(); });
+	page.on('console', (message) => {
+		if (message.type() === 'error' && !/favicon|404/.test(message.text())) errors.push(message.text());
+	});
+	const file = `timeline${path.endsWith('.gz') ? '.json.gz' : '.json'}`;
+	await page.goto(`${base}/index.html#profileURL=${encodeURIComponent(`${base}/${file}`)}`);
+	await page.waitForFunction(() => /\(\d+\/\d+\)/.test(document.body.innerText), null, { timeout: 60000 });
+	const title = await page.evaluate(() => /[^\n]*\(\d+\/\d+\)/.exec(document.body.innerText)[0]);
+	if (picture) {
+		await page.waitForTimeout(500);
+		await page.screenshot({ path: picture });
+	}
+	await page.keyboard.press('3');
+	await page.waitForFunction(() => document.querySelectorAll('table tbody tr, table tr').length > 3, null, { timeout: 60000 });
+	const rows = await page.evaluate(() => [...document.querySelectorAll('table tr')].map((row) => row.innerText));
+	if (picture) await page.screenshot({ path: picture.replace(/\.png$/, '-table.png') });
+	console.log(JSON.stringify({ title, rows, errors }));
+} finally {
+	await browser.close();
+	server.close();
+}
+process.exit(errors.length > 0 ? 1 : 0);
