@@ -47,8 +47,8 @@ static const struct cli_page page = {
 	.name = "export",
 	.operands = "[PATH...]",
 	.about = "Writes recorded operations as a table, one row an operation, for other tools: "
-		 "Parquet, CSV or JSON lines. docs/EXPORT.md explains every column, "
-		 "docs/QUERIES.md has queries to begin with.\n"
+		 "Parquet, CSV or JSON lines; or as NCCL Inspector's log. docs/EXPORT.md explains "
+		 "every column, docs/QUERIES.md has queries to begin with.\n"
 		 "A file appears when it is whole, in the place of an older one of its "
 		 "name.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
@@ -198,8 +198,10 @@ static void write_text(struct sink *sink, const struct export_job *job, size_t p
 	if (job->is_directory)
 		sink_format(sink, " (%s files, %s)\n", units_count(files, job->files),
 			    units_bytes(bytes, job->bytes));
-	else
+	else if (job->bytes > 0)
 		sink_format(sink, " (%s)\n", units_bytes(bytes, job->bytes));
+	else
+		sink_text(sink, "\n"); /* a device or a pipe */
 	if (job->is_complete)
 		return;
 	sink_text(sink, "Not every operation of the job is there");

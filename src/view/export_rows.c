@@ -256,23 +256,26 @@ static void make_durations(struct export_rows *rows, const struct op_batch *batc
 			   uint32_t count)
 {
 	static const uint8_t ends[OP_TIME_SOURCES][2] = {
-		[OP_TIME_NONE] = { OP_WORD_ISSUE, OP_WORD_ISSUE },
 		[OP_TIME_KERNEL_GPU] = { OP_WORD_GPU_START, OP_WORD_GPU_STOP },
 		[OP_TIME_PROXY] = { OP_WORD_ACTIVE, OP_WORD_DONE },
 		[OP_TIME_HOST] = { OP_WORD_ISSUE, OP_WORD_DONE },
 	};
+	const uint64_t *states = batch->column[OP_WORD_STATE] + at;
+	const uint64_t *first = NULL, *last = NULL;
 	uint64_t *to = rows->scratch->made[MADE_DURATION];
+	unsigned int before = OP_TIME_SOURCES;
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint8_t source = op_state_source(batch->column[OP_WORD_STATE][at + i]);
-		uint64_t first, last;
+		unsigned int source = op_state_source(states[i]);
 
-		if (source >= OP_TIME_SOURCES)
-			source = OP_TIME_NONE;
-		first = batch->column[ends[source][0]][at + i];
-		last = batch->column[ends[source][1]][at + i];
-		to[i] = source == OP_TIME_NONE || first == 0 || last < first ? EXPORT_NULL_SIGNED
-									     : last - first;
+		if (source != before) {
+			before = source;
+			source = source < OP_TIME_SOURCES ? source : OP_TIME_NONE;
+			first = source == OP_TIME_NONE ? NULL : batch->column[ends[source][0]] + at;
+			last = source == OP_TIME_NONE ? NULL : batch->column[ends[source][1]] + at;
+		}
+		to[i] = first == NULL || first[i] == 0 || last[i] < first[i] ? EXPORT_NULL_SIGNED
+									     : last[i] - first[i];
 	}
 }
 

@@ -60,8 +60,8 @@ struct parquet_column {
 enum {
 	PARQUET_ROWS_AT_ONCE = 4096,
 	PARQUET_PAGE_ROWS = 32768, /* a page ends with the rows that reach this */
-	PARQUET_GROUP_ROWS = 1 << 20,
-	PARQUET_GROUP_BYTES = 64 << 20,
+	PARQUET_GROUP_ROWS = 1 << 18,
+	PARQUET_GROUP_BYTES = 32 << 20,
 };
 
 struct parquet;

@@ -37,6 +37,17 @@ expect_same "several row groups are several" "$(shape groups)" "4|0"
 expect_same "pages differ in how they are packed" "$(shape pages)" "1|1"
 expect_same "more kinds than there is room for take another row group" "$(shape awkward)" "2|0"
 
+# More than a row group, by what each rank wrote alone: other pages and other groups, the same rows.
+simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 700s
+"$ringside" export "$tap_scratch/large" -o "$tap_scratch/large.parquet" >/dev/null
+"$ringside" export "$tap_scratch/large" -o "$tap_scratch/large.lake/" >/dev/null
+ranks="SELECT job, host, rank, * EXCLUDE (job, host, rank) FROM read_parquet('$tap_scratch/large.lake/**/*.parquet')"
+expect_same "a large file has the rows that its ranks have, and several row groups" \
+	"$(query "SELECT (SELECT count(*) > 262144 FROM '$tap_scratch/large.parquet'),
+		(SELECT count(*) FROM (SELECT * FROM '$tap_scratch/large.parquet' EXCEPT ALL $ranks)),
+		(SELECT count(*) FROM ($ranks EXCEPT ALL SELECT * FROM '$tap_scratch/large.parquet')),
+		(SELECT count(DISTINCT row_group_id) FROM parquet_metadata('$tap_scratch/large.parquet'))")" "true|0|0|2"
+
 "$ringside" export "$tap_scratch/sim" -f parquet -o - >"$tap_scratch/piped.parquet"
 expect_ok "a pipe gets the same bytes as a file" cmp "$tap_scratch/piped.parquet" "$tap_scratch/sim.parquet"
 
