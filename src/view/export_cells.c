@@ -123,7 +123,7 @@ static void put_hash(struct filling *filling, uint64_t hash)
 	put_text(filling, text);
 }
 
-/* As src/timeline/job.c tells them apart; a test compares the two. */
+/* As src/timeline/job.c tells them apart. */
 static const char *comm_kind(const struct comm_info *info)
 {
 	if (info->nranks == 1)

@@ -41,12 +41,12 @@ expect_same "more kinds than there is room for take another row group" "$(shape 
 simulate "$tap_scratch/large" --nodes 4 --gpus 2 -w tp-pp --seconds 700s
 "$ringside" export "$tap_scratch/large" -o "$tap_scratch/large.parquet" >/dev/null
 "$ringside" export "$tap_scratch/large" -o "$tap_scratch/large.lake/" >/dev/null
-ranks="SELECT job, host, rank, * EXCLUDE (job, host, rank) FROM read_parquet('$tap_scratch/large.lake/**/*.parquet')"
-expect_same "a large file has the rows that its ranks have, and several row groups" \
-	"$(query "SELECT (SELECT count(*) > 262144 FROM '$tap_scratch/large.parquet'),
-		(SELECT count(*) FROM (SELECT * FROM '$tap_scratch/large.parquet' EXCEPT ALL $ranks)),
-		(SELECT count(*) FROM ($ranks EXCEPT ALL SELECT * FROM '$tap_scratch/large.parquet')),
-		(SELECT count(DISTINCT row_group_id) FROM parquet_metadata('$tap_scratch/large.parquet'))")" "true|0|0|2"
+sums="count(*), sum(hash(o) % 1099511627776)"
+expect_same "a large file has the rows that its ranks have" \
+	"$(query "SELECT $sums FROM '$tap_scratch/large.parquet' o")" \
+	"$(query "SELECT $sums FROM (SELECT job, host, rank, * EXCLUDE (job, host, rank)
+		FROM read_parquet('$tap_scratch/large.lake/**/*.parquet')) o")"
+expect_same "it has several row groups" "$(shape large | cut -d'|' -f1)" 2
 
 "$ringside" export "$tap_scratch/sim" -f parquet -o - >"$tap_scratch/piped.parquet"
 expect_ok "a pipe gets the same bytes as a file" cmp "$tap_scratch/piped.parquet" "$tap_scratch/sim.parquet"

@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 	} kinds[] = { { "empty", 0, 0 },
 		      { "one", 1, 0 },
 		      { "edge", 3000, 0 },
-		      { "pages", 60000, 0 },
+		      { "pages", 52000, 0 },
 		      { "groups", 9001, 3000 } };
 	struct sink binary, text;
 	struct parquet *parquet;
