@@ -28,6 +28,7 @@ static const struct region_part sample_parts[REGION_PARTS] = {
 	[REGION_TOTALS] = { 0, 2, sizeof(struct region_total) },
 	[REGION_RING] = { 0, SAMPLE_RING, OP_RECORD_BYTES },
 	[REGION_DETAILS] = { 0, 4, OP_DETAIL_BYTES },
+	[REGION_LINKS] = { 0, 4, sizeof(struct region_link) },
 };
 
 static inline void *sample_slot(struct sample *sample, enum region_part_index part, uint32_t index)
@@ -126,6 +127,17 @@ static inline void sample_fill_proxies(struct sample *sample)
 	}
 }
 
+static inline void sample_fill_links(struct sample *sample)
+{
+	struct region_link *link = sample_slot(sample, REGION_LINKS, 2);
+
+	*link = (struct region_link){ .key = REGION_LINK_KEY(1, true, 4),
+				      .proxies = 3,
+				      .steps = 48,
+				      .bytes = 48 << 20,
+				      .wait_ns = { 100, 20, 3 } };
+}
+
 static inline void sample_fill_rings(struct sample *sample)
 {
 	for (uint64_t sequence = SAMPLE_RING_HEAD - SAMPLE_RING + 1; sequence <= SAMPLE_RING_HEAD;
@@ -203,6 +215,7 @@ static inline struct sample sample_region(void)
 	sample_fill_live(&sample);
 	sample_fill_proxies(&sample);
 	sample_fill_totals(&sample);
+	sample_fill_links(&sample);
 	sample_fill_rings(&sample);
 	sample_fill_header(&sample);
 	return sample;

@@ -120,6 +120,34 @@ static void sends_and_receives_are_matched_by_peer(void)
 	EXPECT_THAT("a receive from oneself is marked", play_record(1)->flags & OP_FLAG_SELF);
 }
 
+static const struct region_link *link_to(const struct region_comm *comm, bool is_receive, int peer)
+{
+	uint64_t key = REGION_LINK_KEY(comm->info.id, is_receive, peer);
+
+	for (uint32_t i = 1; i < recorder.region.link_count; i++)
+		if (recorder.region.links[i].key == key)
+			return &recorder.region.links[i];
+	return NULL;
+}
+
+static void transfers_are_summed_by_peer(const struct op_record *record,
+					 const struct region_comm *comm)
+{
+	const struct region_link *send = link_to(comm, false, 1), *recv = link_to(comm, true, 1);
+
+	EXPECT(send != NULL && recv != NULL && link_to(comm, false, 0) == NULL);
+	if (send == NULL || recv == NULL)
+		return;
+	EXPECT_EQUAL(send->proxies, 1);
+	EXPECT_EQUAL(send->steps, 12);
+	EXPECT_EQUAL(send->bytes, 12000);
+	EXPECT_EQUAL(recv->bytes, 6000);
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQUAL(send->wait_ns[i], record->wait_ns[OP_WAIT_SEND_GPU + i]);
+		EXPECT_EQUAL(recv->wait_ns[i], record->wait_ns[OP_WAIT_RECV_NET + i]);
+	}
+}
+
 static void transfers_are_summed_by_state(void)
 {
 	void *context = play_init(6, 2, 2, 0);
@@ -128,6 +156,7 @@ static void transfers_are_summed_by_state(void)
 	void *recv = play_proxy_start(context, op.task, getpid(), 0, 1, false);
 	void *step;
 	const struct op_record *record;
+	const struct region_comm *comm = hot_comm(context)->shared;
 
 	play_state(send, ABI_OP_IN_PROGRESS, 0);
 	for (int i = 0; i < 12; i++) {
@@ -160,6 +189,7 @@ static void transfers_are_summed_by_state(void)
 	for (int i = 0; i < OP_WAITS; i++)
 		EXPECT(record->wait_ns[i] <= 12 * (record->done_ns - record->active_ns));
 	EXPECT(recorder.region.header->odd[ODD_REPEATED_STATE] >= 12);
+	transfers_are_summed_by_peer(record, comm);
 }
 
 static void open_operations_are_abandoned_with_their_communicator(void)

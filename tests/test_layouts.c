@@ -112,7 +112,13 @@ static const struct field region_fields[] = {
 	FIELD(region_total, send_bytes),
 	FIELD(region_total, recv_bytes),
 	FIELD(region_total, wait_ns),
+	FIELD(region_total, timed_bytes),
 	FIELD(region_total, buckets),
+	FIELD(region_link, key),
+	FIELD(region_link, proxies),
+	FIELD(region_link, steps),
+	FIELD(region_link, bytes),
+	FIELD(region_link, wait_ns),
 };
 
 static const struct field shared_fields[] = {

@@ -84,7 +84,7 @@ static void parts_lie_behind_each_other(void)
 	request.detail_bytes = 1 << 20;
 	EXPECT_EQUAL(region_create(&writer, &request), OK);
 	header = writer.header;
-	for (int i = REGION_INFO; i <= REGION_DETAILS; i++) {
+	for (int i = REGION_INFO; i <= REGION_LINKS; i++) {
 		const struct region_part *part = &header->parts[i];
 
 		wrong += part->offset % 64 != 0 || part->stride % 8 != 0 || part->count == 0;

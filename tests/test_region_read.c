@@ -304,6 +304,7 @@ static void test_rest(void)
 	struct sample sample = sample_region();
 	struct region_header *header = sample_head(&sample);
 	struct region_total total;
+	struct region_link link;
 	struct region_ring ring;
 	struct op_detail detail;
 	struct region region;
@@ -312,6 +313,8 @@ static void test_rest(void)
 
 	region_open_memory(&region, sample.bytes, sample.size, NULL);
 	region_copy(&region, REGION_COPY_STATE);
+	EXPECT(!region_link_at(&region, 0, &link) && !region_link_at(&region, 1, &link));
+	EXPECT(region_link_at(&region, 2, &link) && link.steps == 48 && link.wait_ns[2] == 3);
 	EXPECT(!region_total_at(&region, 0, &total));
 	EXPECT(region_total_at(&region, 1, &total) && total.count == 11 && total.buckets[20] == 11);
 	region_ring_open(&ring, &region, REGION_DETAILS, 0);

@@ -515,6 +515,7 @@ void hot_proxy_stop(struct handle handle)
 		stop_forgotten_steps(proxy, recorder_now());
 	if (UNLIKELY(recorder.is_full))
 		detail_proxy(proxy);
+	link_add(proxy);
 	live = live_of(proxy, &parent);
 	if (live != NULL && load_relaxed(&proxy->flags) & PROXY_IS_CHILD) {
 		add_to_operation(proxy, live);

@@ -92,6 +92,8 @@ static void record_total(const struct op_record *op)
 		return;
 	add_relaxed(&total->timed, 1);
 	add_relaxed(&total->sum_ns, ns);
+	if (op->bytes != OP_BYTES_UNKNOWN)
+		add_relaxed(&total->timed_bytes, op->bytes);
 	add_relaxed(&total->buckets[histogram_bucket(ns)], 1);
 	if (ns > load_relaxed(&total->max_ns))
 		store_relaxed(&total->max_ns, ns);

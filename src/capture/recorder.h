@@ -304,6 +304,9 @@ void hot_proxy_forget(struct comm_state *comm);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);
 
+/* hot_link.c: a proxy operation that has stopped. */
+void link_add(const struct region_proxy *proxy);
+
 /* hot_record.c: what is finished. */
 void record_push(struct comm_state *comm, struct op_record *op);
 struct region_total *record_total_find(uint64_t key);

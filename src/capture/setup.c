@@ -372,18 +372,41 @@ static void log_settings(const struct comm_start *start)
 		(unsigned int)setup.choice.mask, setup.identity.job);
 }
 
-/* What a communicator that is gone left in shared tables makes room, but its sums stay. */
-static void forget_comm(uint32_t id)
+static void forget_peers(uint32_t id)
 {
 	for (uint32_t i = 0; i < recorder.region.peer_count; i++)
 		if (load_relaxed(&recorder.region.peers[i].key) >> 34 == id) {
 			store_relaxed(&recorder.region.peers[i].count, 0);
 			store_release(&recorder.region.peers[i].key, SLOT_FORGOTTEN);
 		}
+}
+
+/* Words [0, count) of one slot are added to those of another. */
+static void move_sums(uint64_t *to, uint64_t *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		add_relaxed(&to[i], load_relaxed(&from[i]));
+		store_relaxed(&from[i], 0);
+	}
+}
+
+static void forget_links(uint32_t id)
+{
+	struct region_link *links = recorder.region.links;
+
+	for (uint32_t i = 1; i < recorder.region.link_count; i++) {
+		if (load_relaxed(&links[i].key) >> 34 != id)
+			continue;
+		move_sums(&links[0].proxies, &links[i].proxies, sizeof(*links) / 8 - 1);
+		store_release(&links[i].key, SLOT_FORGOTTEN);
+	}
+}
+
+static void forget_totals(uint32_t id)
+{
 	for (uint32_t i = 1; i < recorder.region.total_count; i++) {
 		struct region_total *from = &recorder.region.totals[i], *to;
 		uint64_t key = load_relaxed(&from->key);
-		uint64_t *source = &from->count, *target;
 
 		if (key >> 40 != (id & 0xffffff) || key <= SLOT_FORGOTTEN)
 			continue;
@@ -392,13 +415,17 @@ static void forget_comm(uint32_t id)
 		if (load_relaxed(&from->max_ns) > load_relaxed(&to->max_ns))
 			store_relaxed(&to->max_ns, from->max_ns);
 		store_relaxed(&from->max_ns, 0);
-		target = &to->count;
-		for (size_t word = 0; word < sizeof(*from) / 8 - 1; word++) {
-			add_relaxed(&target[word], load_relaxed(&source[word]));
-			store_relaxed(&source[word], 0);
-		}
+		move_sums(&to->count, &from->count, sizeof(*from) / 8 - 1);
 		store_release(&from->key, SLOT_FORGOTTEN);
 	}
+}
+
+/* What a communicator that is gone left in shared tables makes room, but its sums stay. */
+static void forget_comm(uint32_t id)
+{
+	forget_peers(id);
+	forget_totals(id);
+	forget_links(id);
 }
 
 /* A free slot, else that of the communicator that ended first. comm_count: none. */

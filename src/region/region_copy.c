@@ -31,6 +31,7 @@ static const struct {
 	[REGION_LIVE] = { UINT64_C(0xffffffff) << 32 | LIVE_RETIRING, LIVE_RETIRING },
 	[REGION_PROXIES] = { UINT64_C(0xffffffff) << 32, 0 },
 	[REGION_TOTALS] = { ~UINT64_C(0), 0 },
+	[REGION_LINKS] = { ~UINT64_C(0), 0 },
 	[REGION_RING] = { ~UINT64_C(0), RING_BUSY },
 	[REGION_DETAILS] = { ~UINT64_C(0), RING_BUSY },
 };

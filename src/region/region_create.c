@@ -29,6 +29,7 @@ static const struct {
 	[REGION_PROXIES] = { 8192, sizeof(struct region_proxy) },
 	[REGION_PEERS] = { 8192, sizeof(struct region_peer) },
 	[REGION_TOTALS] = { 1024, sizeof(struct region_total) },
+	[REGION_LINKS] = { 4096, sizeof(struct region_link) },
 };
 
 /* The largest power of two of slots that fits into `bytes`. */
@@ -69,6 +70,8 @@ static uint64_t place_parts(struct region_part parts[REGION_PARTS],
 	at = place_part(&parts[REGION_DETAILS], at,
 			ring_slots(request->detail_bytes, OP_DETAIL_BYTES, shrink),
 			OP_DETAIL_BYTES);
+	at = place_part(&parts[REGION_LINKS], at, full_size[REGION_LINKS].count >> shrink,
+			full_size[REGION_LINKS].stride);
 	return (at + 4095) & ~UINT64_C(4095);
 }
 
@@ -86,11 +89,13 @@ static void use_parts(struct region_writer *writer, const struct region_part *pa
 	writer->totals = (void *)(base + parts[REGION_TOTALS].offset);
 	writer->ring = (void *)(base + parts[REGION_RING].offset);
 	writer->details = (void *)(base + parts[REGION_DETAILS].offset);
+	writer->links = (void *)(base + parts[REGION_LINKS].offset);
 	writer->comm_count = parts[REGION_COMMS].count;
 	writer->live_count = parts[REGION_LIVE].count;
 	writer->proxy_count = parts[REGION_PROXIES].count;
 	writer->peer_count = parts[REGION_PEERS].count;
 	writer->total_count = parts[REGION_TOTALS].count;
+	writer->link_count = parts[REGION_LINKS].count;
 	writer->ring_count = parts[REGION_RING].count;
 	writer->detail_count = parts[REGION_DETAILS].count;
 }

@@ -42,9 +42,10 @@ struct region_writer {
 	struct region_proxy *proxies;
 	struct region_peer *peers;
 	struct region_total *totals;
+	struct region_link *links;
 	struct op_record *ring;
 	struct op_detail *details;
-	uint32_t comm_count, live_count, proxy_count, peer_count, total_count;
+	uint32_t comm_count, live_count, proxy_count, peer_count, total_count, link_count;
 	uint32_t ring_count, detail_count; /* powers of two, or 0 */
 };
 

@@ -13,6 +13,7 @@
  *	| totals             | counts and histograms, never reset
  *	| ring               | the last finished operations
  *	| details            | mode full: the last channels and transfers
+ *	| links              | network transfers per peer: counts and times, never reset
  *	+--------------------+ total_bytes
  *
  * Rules. The writer never looks at a reader. Nothing in here is a pointer. A reader copies, then
@@ -42,7 +43,7 @@
 #include "op/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 0 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 1 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -55,6 +56,7 @@ enum region_part_index {
 	REGION_TOTALS = 6,
 	REGION_RING = 7,
 	REGION_DETAILS = 8,
+	REGION_LINKS = 9,
 	REGION_PARTS = 16,
 };
 
@@ -259,11 +261,29 @@ struct region_total {
 	uint64_t send_bytes;
 	uint64_t recv_bytes;
 	uint64_t wait_ns[OP_WAITS];
-	uint64_t reserved[2];
+	uint64_t timed_bytes; /* of bytes: of operations with a duration */
+	uint64_t reserved[1];
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
 _Static_assert(sizeof(struct region_total) == 2176, "region_total changed its size");
+
+/* What was moved to or from one peer over the network, by proxy operations that have stopped. The key is
+ * that of a peer; index 0 is "other": what found no room elsewhere, and communicators that are
+ * forgotten. Its key stays 0. */
+#define REGION_LINK_KEY(comm, is_receive, peer) \
+	((uint64_t)(comm) << 34 | (uint64_t)(is_receive) << 32 | ((uint32_t)(peer) + 1))
+
+struct region_link {
+	uint64_t key;
+	uint64_t proxies;    /* proxy operations */
+	uint64_t steps;	     /* transfers done */
+	uint64_t bytes;	     /* of those transfers */
+	uint64_t wait_ns[3]; /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
+	uint64_t reserved;
+};
+
+_Static_assert(sizeof(struct region_link) == 64, "region_link changed its size");
 
 /* Top bit of op_record.sequence and op_detail.sequence in a ring: being written. */
 #define RING_BUSY (UINT64_C(1) << 63)

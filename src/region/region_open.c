@@ -30,6 +30,7 @@ static const struct {
 	[REGION_PROXIES] = { sizeof(struct region_proxy), 1 << 19 },
 	[REGION_PEERS] = { sizeof(struct region_peer), 1 << 20 },
 	[REGION_TOTALS] = { sizeof(struct region_total), 1 << 16 },
+	[REGION_LINKS] = { sizeof(struct region_link), 1 << 20 },
 	[REGION_RING] = { OP_RECORD_BYTES, 1 << 26 },
 	[REGION_DETAILS] = { OP_DETAIL_BYTES, 1 << 27 },
 };

@@ -163,6 +163,21 @@ bool region_total_at(const struct region *region, uint32_t index, struct region_
 	return true;
 }
 
+bool region_link_at(const struct region *region, uint32_t index, struct region_link *link)
+{
+	const unsigned char *slot = slot_at(region, REGION_LINKS, index);
+	struct region_link found;
+
+	if (slot == NULL)
+		return false;
+	memcpy(&found, slot, sizeof(found));
+	/* Index 0 has key 0 and is "other". */
+	if (found.proxies == 0 || (found.key <= SLOT_FORGOTTEN && index != 0))
+		return false;
+	*link = found;
+	return true;
+}
+
 bool region_proxy_is_of(const struct region_proxy *proxy, uint32_t index,
 			const struct region_live *live)
 {

@@ -36,6 +36,7 @@ bool region_live_at(const struct region *region, uint32_t index, struct region_l
 bool region_proxy_at(const struct region *region, uint32_t index, struct region_proxy *proxy,
 		     const char **problem);
 bool region_total_at(const struct region *region, uint32_t index, struct region_total *total);
+bool region_link_at(const struct region *region, uint32_t index, struct region_link *link);
 
 /* Was that live slot just being filled? Its operation is issued and cannot be read yet. */
 bool region_live_is_filling(const struct region *region, uint32_t index);
