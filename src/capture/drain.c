@@ -1,12 +1,11 @@
 /*
- * One pass: communicators and names that are new, then the ring from where the last pass stopped.
+ * One pass: communicators and names that are new, then the rings from where the last pass stopped.
  *
- * A ring slot is read as R2 says: sequence, copy, sequence again. What a slot can say about the
- * sequence number wanted:
- *	the same	take it
- *	a later one	overrun: lost, counted
- *	an earlier one	its writer is still at it, or was overtaken and gave up: wait a little, then
- *			count it as lost
+ * The disk may take its time, or never answer. So all writing is done by this thread alone, and two
+ * locks keep apart who may wait for it:
+ *	writing	held during a pass: the file and what was saved of it
+ *	account	held for moments, never during a write: what was taken from the rings, what is under
+ *		way, whether it is over. Whoever ends the job looks at this and does not wait for ever.
  */
 #include "capture/drain.h"
 
@@ -20,34 +19,34 @@
 #include <unistd.h>
 
 #include "capture/recorder.h"
+#include "capture/ring_reader.h"
 #include "trace/trace_write.h"
 
 enum {
-	PASS_NS = 5 * 1000 * 1000,	  /* between passes while records come */
-	IDLE_PASS_NS = 50 * 1000 * 1000,  /* and while none come */
-	SLOW_NS = 1000 * 1000 * 1000,	  /* anchors and counts */
-	SWEEP_NS = 200 * 1000 * 1000,	  /* how long a finished operation may linger */
-	PATIENCE_NS = 1000 * 1000 * 1000, /* with a writer that does not finish */
-	FINISH_MS = 2000,		  /* at exit, with a thread stuck in the disk */
-	SAVE_MS = 50,			  /* in init, when a communicator's slot is wanted */
+	PASS_MS = 5,		      /* between passes while records come */
+	IDLE_PASS_MS = 50,	      /* and while none come */
+	SLOW_NS = 1000 * 1000 * 1000, /* anchors and counts */
+	SWEEP_NS = 200 * 1000 * 1000, /* how long a finished operation may linger */
+	STANDSTILL_MS = 2000,	      /* at exit: no longer with a disk that does not answer */
+	FINISH_MS = 30000,	      /* and no longer with one that is slow */
+	LOOK_MS = 20,		      /* how often that is looked at */
+	SAVE_MS = 50,		      /* in init, when a communicator's slot is wanted */
 	STACK_BYTES = 256 * 1024,
 	STACK_BYTES_MOST = 64 * 1024 * 1024,
 };
 
-/* One ring and how far it was read. */
+/* One ring, and where its records are on their way to the file. */
 struct drain_ring {
-	uint64_t *slots;
-	uint32_t count, words;
-	uint64_t *head;
-	uint64_t tail;	   /* sequence last taken or counted */
-	uint64_t taken;	   /* the same as tail, for whoever does not hold the lock */
-	uint64_t in_hand;  /* taken, and not yet known to be in the file */
-	uint64_t stuck_ns; /* since when the next one is waited for; 0 not */
-	enum lost_reason overrun, unwritten;
+	struct ring_reader reader;
+	uint64_t taken;	  /* account: sequence last taken, or missed and counted */
+	uint64_t in_hand; /* account: of these, how many are being written */
+	enum lost_reason overrun, busy, unwritten;
+	uint64_t *drained; /* in the region's header */
 };
 
 static struct {
-	pthread_mutex_t lock;
+	bool is_running; /* written once */
+	pthread_mutex_t writing;
 	struct trace_writer writer;
 	struct drain_ring ops, details;
 	uint64_t *batch;
@@ -57,9 +56,16 @@ static struct {
 	uint64_t names_saved;
 	uint64_t slow_ns, sweep_ns;
 	uint64_t counts_head; /* ring head when counts were last written */
-	uint32_t is_over;
-	uint32_t is_abandoned; /* the exit did not wait any longer: what is left is counted */
-} drain = { .lock = PTHREAD_MUTEX_INITIALIZER, .writer = { .fd = -1 } };
+
+	pthread_mutex_t account;
+	pthread_cond_t changed; /* is_over, is_finished */
+	bool is_over;		/* one last pass */
+	bool is_finished;	/* it is done, the file is closed */
+	bool is_abandoned;	/* nobody waits any longer: what is left is accounted for */
+	uint64_t progress;	/* grows with everything that was written */
+} drain = { .writing = PTHREAD_MUTEX_INITIALIZER,
+	    .account = PTHREAD_MUTEX_INITIALIZER,
+	    .writer = { .fd = -1 } };
 
 static enum lost_reason reason_of(enum status status, enum lost_reason unwritten)
 {
@@ -70,106 +76,62 @@ static enum lost_reason reason_of(enum status status, enum lost_reason unwritten
 					: LOST_WRITE_ERROR;
 }
 
-/* Copy the record with this sequence, or say why not: ERR_GONE overrun, ERR_RANGE not there yet. */
-static enum status ring_take(const struct drain_ring *ring, uint64_t sequence, uint64_t *to)
+/* What was taken is this thread's to write from now on. False: too late, it is accounted for. */
+static bool take_in_hand(struct drain_ring *ring, uint32_t taken, const struct ring_missed *missed)
 {
-	uint64_t *slot = ring->slots + ((sequence - 1) & (ring->count - 1)) * ring->words;
-	/* Pairs with the release in record_push(). */
-	uint64_t found = load_acquire(&slot[0]);
+	bool is_ours;
 
-	if (found != sequence) {
-		found &= ~RING_BUSY;
-		return found > sequence ? ERR_GONE : ERR_RANGE;
+	pthread_mutex_lock(&drain.account);
+	is_ours = !drain.is_abandoned;
+	if (is_ours) {
+		count_lost(ring->overrun, missed->overrun);
+		count_lost(ring->busy, missed->busy);
+		ring->taken = ring->reader.tail;
+		ring->in_hand = taken;
 	}
-	to[0] = sequence;
-	for (uint32_t i = 1; i < ring->words; i++)
-		to[i] = load_relaxed(&slot[i]);
-	fence_acquire();
-	return load_relaxed(&slot[0]) == sequence ? OK : ERR_GONE;
+	pthread_mutex_unlock(&drain.account);
+	return is_ours;
 }
 
-/* The oldest that can still be there; all before it are gone at once. */
-static void count_overrun(struct drain_ring *ring, uint64_t head)
+static void put_down(struct drain_ring *ring, uint32_t taken, enum status status)
 {
-	uint64_t first = head >= ring->count ? head - ring->count + 1 : 1;
-	uint64_t next = ring->tail + 2 > first ? ring->tail + 2 : first;
+	struct region_header *header = recorder.region.header;
 
-	count_lost(ring->overrun, next - 1 - ring->tail);
-	ring->tail = next - 1;
-}
-
-/* A writer is at it. True: give up on it. */
-static bool is_out_of_patience(struct drain_ring *ring, uint64_t head, bool is_last)
-{
-	uint64_t now = recorder_now();
-
-	if (ring->stuck_ns == 0)
-		ring->stuck_ns = now;
-	if (!is_last && now - ring->stuck_ns < PATIENCE_NS && head - ring->tail < ring->count / 2)
-		return false;
-	ring->stuck_ns = 0;
-	return true;
-}
-
-/* Fill the batch with consecutive records. */
-static uint32_t ring_fill(struct drain_ring *ring, bool is_last, uint64_t *batch)
-{
-	uint64_t head = load_relaxed(ring->head);
-	uint32_t filled = 0;
-
-	while (ring->tail < head && filled < TRACE_OPS_PER_BLOCK) {
-		switch (ring_take(ring, ring->tail + 1, batch + (size_t)filled * ring->words)) {
-		case OK:
-			ring->tail++;
-			ring->stuck_ns = 0;
-			filled++;
-			break;
-		case ERR_GONE:
-			count_overrun(ring, load_relaxed(ring->head));
-			break;
-		default:
-			if (!is_out_of_patience(ring, head, is_last))
-				return filled;
-			count_lost(ring->overrun == LOST_RING_OVERRUN ? LOST_RING_BUSY
-								      : ring->overrun,
-				   1);
-			ring->tail++;
-		}
+	pthread_mutex_lock(&drain.account);
+	if (drain.is_abandoned) {
+		/* give_up() counted them as lost: take that back when it is not true. */
+		if (status == OK)
+			count_lost(reason_of(ERR_SYSTEM, ring->unwritten), -(uint64_t)taken);
+	} else {
+		if (status != OK)
+			count_lost(reason_of(status, ring->unwritten), taken);
+		store_relaxed(ring->drained, ring->taken);
 	}
-	return filled;
+	if (status == OK && ring == &drain.ops)
+		bump_relaxed(&header->trace_records, taken);
+	ring->in_hand = 0;
+	drain.progress++;
+	pthread_mutex_unlock(&drain.account);
+	store_relaxed(&header->trace_bytes, drain.writer.bytes);
 }
 
 /* True when there may be more. What came while a block was written is left for the next pass, or
  * blocks would have few records; at the end it is not. */
 static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 {
-	struct region_header *header = recorder.region.header;
-	bool is_ops = ring == &drain.ops;
-	uint32_t filled = ring_fill(ring, is_last, drain.batch);
-	enum status status;
+	struct ring_missed missed;
+	uint32_t taken = ring_reader_take(&ring->reader, recorder_now(), is_last, drain.batch,
+					  TRACE_OPS_PER_BLOCK, &missed);
+	enum status status = OK;
 
-	store_relaxed(&ring->taken, ring->tail);
-	if (load_relaxed(&drain.is_abandoned))
+	if (!take_in_hand(ring, taken, &missed))
 		return false;
-	if (filled > 0) {
-		store_relaxed(&ring->in_hand, filled);
-		status = is_ops ? trace_write_ops(&drain.writer, (void *)drain.batch, filled)
-				: trace_write_details(&drain.writer, (void *)drain.batch, filled);
-		if (swap_relaxed(&ring->in_hand, 0) == 0) {
-			/* give_up() counted them as lost: take that back when it is not true. */
-			if (status == OK)
-				count_lost(reason_of(ERR_SYSTEM, ring->unwritten),
-					   -(uint64_t)filled);
-			return false;
-		}
-		if (status != OK)
-			count_lost(reason_of(status, ring->unwritten), filled);
-		else if (is_ops)
-			bump_relaxed(&header->trace_records, filled);
-	}
-	store_relaxed(is_ops ? &header->drained : &header->details_drained, ring->tail);
-	store_relaxed(&header->trace_bytes, drain.writer.bytes);
-	return filled == TRACE_OPS_PER_BLOCK || (is_last && filled > 0);
+	if (taken > 0)
+		status = ring == &drain.ops
+				 ? trace_write_ops(&drain.writer, (void *)drain.batch, taken)
+				 : trace_write_details(&drain.writer, (void *)drain.batch, taken);
+	put_down(ring, taken, status);
+	return taken == TRACE_OPS_PER_BLOCK || (is_last && taken > 0);
 }
 
 /* Word by word: its owner may be writing. */
@@ -298,17 +260,28 @@ static void sweep_live(uint64_t now)
 	}
 }
 
+static bool is_abandoned(void)
+{
+	bool is_true;
+
+	pthread_mutex_lock(&drain.account);
+	is_true = drain.is_abandoned;
+	pthread_mutex_unlock(&drain.account);
+	return is_true;
+}
+
+/* True when there were records. */
 static bool drain_pass(bool is_last)
 {
-	uint64_t now = recorder_now(), before = drain.ops.tail + drain.details.tail;
+	uint64_t now = recorder_now(), before = drain.ops.reader.tail + drain.details.reader.tail;
 
 	save_comms(false);
 	save_names();
 	while (drain_ring_once(&drain.ops, is_last))
 		;
-	while (drain.details.count != 0 && drain_ring_once(&drain.details, is_last))
+	while (drain.details.reader.count != 0 && drain_ring_once(&drain.details, is_last))
 		;
-	if (load_relaxed(&drain.is_abandoned))
+	if (is_abandoned())
 		return false;
 	if (now - drain.sweep_ns > SWEEP_NS) {
 		drain.sweep_ns = now;
@@ -320,23 +293,69 @@ static bool drain_pass(bool is_last)
 		save_anchor();
 		save_counts(TRACE_COUNTS);
 	}
-	return drain.ops.tail + drain.details.tail != before;
+	return drain.ops.reader.tail + drain.details.reader.tail != before;
+}
+
+/* Once more everything, then the closing record. */
+static void drain_last(void)
+{
+	drain_pass(true);
+	if (is_abandoned())
+		return;
+	save_comms(true);
+	save_anchor();
+	save_counts(TRACE_CLOSE);
+	store_relaxed(&recorder.region.header->trace_bytes, drain.writer.bytes);
+	trace_writer_close(&drain.writer);
+}
+
+static struct timespec time_after(int milliseconds)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	time.tv_sec += milliseconds / 1000;
+	time.tv_nsec += milliseconds % 1000 * 1000000l;
+	if (time.tv_nsec >= 1000000000l) {
+		time.tv_sec++;
+		time.tv_nsec -= 1000000000l;
+	}
+	return time;
+}
+
+/* False: it is over. */
+static bool rest(int milliseconds)
+{
+	struct timespec until = time_after(milliseconds);
+	bool goes_on;
+
+	pthread_mutex_lock(&drain.account);
+	while (!drain.is_over &&
+	       pthread_cond_timedwait(&drain.changed, &drain.account, &until) == 0)
+		;
+	goes_on = !drain.is_over;
+	pthread_mutex_unlock(&drain.account);
+	return goes_on;
 }
 
 static void *drain_thread(void *unused)
 {
-	struct timespec pause = { .tv_sec = 0 };
 	bool found;
 
 	(void)unused;
 	pthread_setname_np(pthread_self(), "ringside");
-	while (!load_acquire(&drain.is_over)) {
-		pthread_mutex_lock(&drain.lock);
-		found = !load_relaxed(&drain.is_over) && drain_pass(false);
-		pthread_mutex_unlock(&drain.lock);
-		pause.tv_nsec = found ? PASS_NS : IDLE_PASS_NS;
-		nanosleep(&pause, NULL);
-	}
+	do {
+		pthread_mutex_lock(&drain.writing);
+		found = drain_pass(false);
+		pthread_mutex_unlock(&drain.writing);
+	} while (rest(found ? PASS_MS : IDLE_PASS_MS));
+	pthread_mutex_lock(&drain.writing);
+	drain_last();
+	pthread_mutex_unlock(&drain.writing);
+	pthread_mutex_lock(&drain.account);
+	drain.is_finished = true;
+	pthread_cond_broadcast(&drain.changed);
+	pthread_mutex_unlock(&drain.account);
 	return NULL;
 }
 
@@ -344,10 +363,16 @@ static void *drain_thread(void *unused)
 static enum status start_thread(void)
 {
 	pthread_attr_t attributes;
+	pthread_condattr_t clock;
 	sigset_t all, before;
 	pthread_t thread;
 	int error = EINVAL;
 
+	/* The wall clock may be set back an hour, and this thread would sleep so long. */
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&drain.changed, &clock);
+	pthread_condattr_destroy(&clock);
 	sigfillset(&all);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -367,24 +392,28 @@ static bool make_room(void)
 {
 	struct region_writer *region = &recorder.region;
 
-	drain.ops = (struct drain_ring){ .slots = (void *)region->ring,
-					 .count = region->ring_count,
-					 .words = OP_RECORD_WORDS,
-					 .head = &region->header->ring_head,
+	drain.ops = (struct drain_ring){ .reader = { .slots = (void *)region->ring,
+						     .count = region->ring_count,
+						     .words = OP_RECORD_WORDS,
+						     .head = &region->header->ring_head },
+					 .drained = &region->header->drained,
 					 .overrun = LOST_RING_OVERRUN,
+					 .busy = LOST_RING_BUSY,
 					 .unwritten = LOST_QUOTA };
-	drain.details = (struct drain_ring){ .slots = (void *)region->details,
-					     .count = region->detail_count,
-					     .words = OP_DETAIL_WORDS,
-					     .head = &region->header->details_head,
+	drain.details = (struct drain_ring){ .reader = { .slots = (void *)region->details,
+							 .count = region->detail_count,
+							 .words = OP_DETAIL_WORDS,
+							 .head = &region->header->details_head },
+					     .drained = &region->header->details_drained,
 					     .overrun = LOST_DETAIL_OVERRUN,
+					     .busy = LOST_DETAIL_OVERRUN,
 					     .unwritten = LOST_DETAIL_QUOTA };
 	drain.batch = malloc((size_t)TRACE_OPS_PER_BLOCK * OP_RECORD_BYTES);
 	drain.saved_comms = calloc(region->comm_count, sizeof(*drain.saved_comms));
 	drain.ended_comms = calloc(region->comm_count, sizeof(*drain.ended_comms));
 	drain.counts = calloc(region->comm_count, sizeof(*drain.counts));
 	return drain.batch && drain.saved_comms && drain.ended_comms && drain.counts &&
-	       drain.ops.count > 0;
+	       drain.ops.reader.count > 0;
 }
 
 /* The group may read, if there is one and it is the user's to give. */
@@ -414,7 +443,8 @@ enum status drain_start(const char *path, gid_t group, uint64_t quota)
 					     sizeof(struct clock_anchor), 1);
 	if (status == OK)
 		status = start_thread();
-	if (status == OK)
+	drain.is_running = status == OK;
+	if (drain.is_running)
 		return OK;
 	error = errno;
 	trace_writer_close(&drain.writer);
@@ -423,67 +453,79 @@ enum status drain_start(const char *path, gid_t group, uint64_t quota)
 	return status;
 }
 
-/* False: the thread did not let go in time. */
-static bool lock_within(int milliseconds)
-{
-	struct timespec deadline;
-
-	clock_gettime(CLOCK_REALTIME, &deadline);
-	deadline.tv_sec += milliseconds / 1000;
-	deadline.tv_nsec += milliseconds % 1000 * 1000000l;
-	if (deadline.tv_nsec >= 1000000000l) {
-		deadline.tv_sec++;
-		deadline.tv_nsec -= 1000000000l;
-	}
-	return pthread_mutex_timedlock(&drain.lock, &deadline) == 0;
-}
-
 bool drain_has_comm(uint32_t slot, uint32_t id)
 {
-	return drain.writer.fd == -1 || load_acquire(&drain.ended_comms[slot]) == id;
+	return !drain.is_running || load_acquire(&drain.ended_comms[slot]) == id;
+}
+
+/* Without a clock that can be set: a try, a little later another. */
+static bool lock_writing_within(int milliseconds)
+{
+	struct timespec pause = { .tv_nsec = 1000 * 1000 };
+
+	for (int i = 0; i < milliseconds; i++) {
+		if (pthread_mutex_trylock(&drain.writing) == 0)
+			return true;
+		nanosleep(&pause, NULL);
+	}
+	return false;
 }
 
 void drain_save_comms(void)
 {
-	if (drain.writer.fd == -1 || !lock_within(SAVE_MS))
+	if (!drain.is_running || !lock_writing_within(SAVE_MS))
 		return;
 	save_comms(false);
-	pthread_mutex_unlock(&drain.lock);
+	pthread_mutex_unlock(&drain.writing);
 }
 
 /* The thread is stuck in the disk. What it has in hand may never reach the file, what was overwritten
  * will not; what is left in the ring can be read there. */
-static void give_up(struct drain_ring *ring, uint64_t *drained)
+static void give_up(const struct drain_ring *ring)
 {
-	uint64_t head = load_relaxed(ring->head), tail = load_relaxed(&ring->taken);
-	uint64_t overwritten = head > ring->count ? head - ring->count : 0;
+	uint64_t head = load_relaxed(ring->reader.head), tail = ring->taken;
+	uint64_t overwritten = head > ring->reader.count ? head - ring->reader.count : 0;
 
-	count_lost(reason_of(ERR_SYSTEM, ring->unwritten), swap_relaxed(&ring->in_hand, 0));
+	count_lost(reason_of(ERR_SYSTEM, ring->unwritten), ring->in_hand);
 	if (overwritten > tail) {
 		count_lost(ring->overrun, overwritten - tail);
 		tail = overwritten;
 	}
-	store_relaxed(drained, tail);
+	store_relaxed(ring->drained, tail);
+}
+
+/* Wait for the thread for as long as it gets on. */
+static bool wait_for_finish(void)
+{
+	uint64_t seen = drain.progress;
+
+	for (int waited = 0, still = 0; waited < FINISH_MS && still < STANDSTILL_MS;
+	     waited += LOOK_MS, still += LOOK_MS) {
+		struct timespec until = time_after(LOOK_MS);
+
+		while (!drain.is_finished &&
+		       pthread_cond_timedwait(&drain.changed, &drain.account, &until) == 0)
+			;
+		if (drain.is_finished)
+			return true;
+		if (drain.progress != seen)
+			still = 0;
+		seen = drain.progress;
+	}
+	return false;
 }
 
 void drain_finish(void)
 {
-	struct region_header *header = recorder.region.header;
-
-	if (drain.writer.fd == -1)
+	if (!drain.is_running)
 		return;
-	store_release(&drain.is_over, 1);
-	if (!lock_within(FINISH_MS)) {
-		store_relaxed(&drain.is_abandoned, 1);
-		give_up(&drain.ops, &header->drained);
-		give_up(&drain.details, &header->details_drained);
-		return;
+	pthread_mutex_lock(&drain.account);
+	drain.is_over = true;
+	pthread_cond_broadcast(&drain.changed);
+	if (!wait_for_finish()) {
+		drain.is_abandoned = true;
+		give_up(&drain.ops);
+		give_up(&drain.details);
 	}
-	drain_pass(true);
-	save_comms(true);
-	save_anchor();
-	save_counts(TRACE_CLOSE);
-	store_relaxed(&header->trace_bytes, drain.writer.bytes);
-	trace_writer_close(&drain.writer);
-	pthread_mutex_unlock(&drain.lock);
+	pthread_mutex_unlock(&drain.account);
 }

@@ -49,6 +49,10 @@ RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=20000 end=exit
 expect_balance "never again, with records in hand"
 expect_facts "the region has the last ones" in_ring\>0 life=ended
 
+RINGSIDE_BUFFER=1MiB run_and_read ops=3000 disk=stuck_last end=exit
+expect_same "the disk gets stuck in the very last write: the job ends all the same" "$?" 0
+expect_facts "and everything but the closing record is in the file" in_trace=issued lost=0 closed=0 life=ended
+
 RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=100000 end=exit
 expect_balance "the same in mode full"
 

@@ -39,8 +39,9 @@ fresh
 said=$tap_scratch/said
 messages=$tap_scratch/messages
 : >"$messages"
+# A job that hangs is a failure, not a pause.
 run_job() { # option...
-	"$job" "$@" >"$said" 2>"$messages"
+	timeout -k 5 120 "$job" "$@" >"$said" 2>"$messages"
 }
 # The same, and then what a reader finds, in $found.
 found=$tap_scratch/found

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/attributes.h"
@@ -33,6 +34,18 @@ static struct {
 static inline void disk_freeze(void)
 {
 	store_relaxed(&disk.is_frozen, 1);
+}
+
+/* Until there is nothing left to write, as far as one can see from here. */
+static inline void disk_settle(void)
+{
+	struct timespec pause = { .tv_nsec = 200 * 1000 * 1000 };
+	uint64_t before;
+
+	do {
+		before = load_relaxed(&disk.writes);
+		nanosleep(&pause, NULL);
+	} while (load_relaxed(&disk.writes) != before);
 }
 
 /* Until a write waits. */
@@ -75,6 +88,7 @@ EXPORTED ssize_t pwrite(int fd, const void *from, size_t size, off_t offset)
 	if (real == NULL)
 		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
 	disk_wait((uint64_t)offset + size);
+	add_relaxed(&disk.writes, 1);
 	if (disk.error != 0 && (uint64_t)offset + size > disk.room) {
 		/* As a real one: what still fits is written. */
 		if ((uint64_t)offset < disk.room)
@@ -83,7 +97,7 @@ EXPORTED ssize_t pwrite(int fd, const void *from, size_t size, off_t offset)
 		return -1;
 	}
 	if (disk.slices != 0) {
-		if (disk.writes++ % 2 == 1) {
+		if (load_relaxed(&disk.writes) % 2 == 0) {
 			errno = EINTR;
 			return -1;
 		}

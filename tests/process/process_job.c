@@ -251,6 +251,10 @@ int main(int argc, char **argv)
 		disk_await();
 		disk_thaw();
 	}
+	if (is(job.disk, "stuck_last")) {
+		disk_settle();
+		disk_freeze();
+	}
 	end_job();
 	return 0;
 }
