@@ -1,19 +1,30 @@
 # Which sources make which part. The plugin takes the writing sides only; the tool takes everything
 # but capture. scripts/check-layers holds the same rule for includes.
 
-PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/capture/*.c) \
+PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/inspector/*.c src/capture/*.c) \
 	src/region/region_create.c \
 	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
-	src/recording/*.c src/foreign/*.c src/timeline/*.c src/view/*.c)
+	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 CLI_SOURCES := $(wildcard programs/cli/*.c)
+# The node agent: what is no server is a library, for the tests and for the tool's help.
+AGENT_SERVER_SOURCES := $(addprefix programs/agent/agent_,body.c http.c loop.c main.c route.c tls.c)
+AGENT_PACKAGES := libmicrohttpd gnutls libcrypt
+HAS_AGENT := $(shell pkg-config --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
+AGENT_LIBRARY_SOURCES := $(filter-out $(AGENT_SERVER_SOURCES) \
+	$(if $(HAS_AGENT),,programs/agent/web_auth.c),$(wildcard programs/agent/*.c))
+# The live screen: what knows no terminal is a library, for the same reasons.
+TOP_SCREEN_SOURCES := $(addprefix programs/top/top_,loop.c main.c screen.c)
+TOP_PACKAGES := ncursesw
+HAS_TOP := $(shell pkg-config --exists $(TOP_PACKAGES) 2>/dev/null && echo yes)
+TOP_LIBRARY_SOURCES := $(filter-out $(TOP_SCREEN_SOURCES),$(wildcard programs/top/*.c))
 # A second plugin: it writes down what NCCL calls, for bug reports and new fixtures.
 TAPE_SOURCES := $(wildcard programs/tape/*.c)
 TAPE_ALL_SOURCES := $(if $(TAPE_SOURCES),$(TAPE_SOURCES) $(wildcard src/base/*.c src/op/*.c))
 
-TEST_SOURCES := $(wildcard tests/test_*.c)
+TEST_SOURCES := $(filter-out $(if $(HAS_AGENT),,tests/test_agent_auth.c),$(wildcard tests/test_*.c))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)
 FUZZ_SOURCES := $(filter-out fuzz/fuzz_main.c,$(wildcard fuzz/fuzz_*.c))
 
@@ -23,6 +34,7 @@ SMALL_PLUGIN_SOURCES := $(wildcard bench/*_plugin.c tests/*_plugin.c)
 
 MAN_PAGES := $(wildcard man/*.1)
 DOCUMENTS := README.md CHANGELOG.md LICENSE $(wildcard docs/*.md)
+RUNBOOKS := $(wildcard docs/runbooks/*.md)
 EXAMPLES := $(wildcard docs/examples/*)
 
 # Objects for programs, and for plugins: these are compiled with flags of their own, so that what is

@@ -112,7 +112,7 @@ static void v1_sends_numbers(void)
 
 static void reasons_and_modes_have_names(void)
 {
-	for (unsigned int i = 0; i <= LOST_LATE_CHILD; i++)
+	for (unsigned int i = 0; i <= LOST_INSPECTOR; i++)
 		EXPECT(op_lost_name(i) != NULL);
 	for (unsigned int i = 0; i <= ODD_CHANNEL; i++)
 		EXPECT(op_odd_name(i) != NULL);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "foreign/inspector_write.h"
+#include "inspector/inspector_line.h"
 
 struct inspector_export {
 	struct sink *sink;
@@ -55,6 +55,7 @@ static void put_op(struct inspector_export *export, const struct op_record *op)
 {
 	const struct recording_process *of = export->process;
 	const struct recording_comm *comm = recording_comm(of, op->comm);
+	static const struct inspector_filter timed = { .is_without_bounds = true };
 	struct inspector_speaker speaker = { .host = of->host, .pid = of->pid };
 	char line[INSPECTOR_LINE_BYTES];
 	uint64_t *p2p;
@@ -63,9 +64,12 @@ static void put_op(struct inspector_export *export, const struct op_record *op)
 		return;
 	p2p = &export->p2p[comm - of->comms];
 	*p2p += op->function == OP_SEND || op->function == OP_RECV;
+	if (inspector_fate(op, &comm->info, &timed) != INSPECTOR_WRITTEN)
+		return;
 	if (op->done_ns == 0 || !recording_wall_ns(of, op->done_ns, &speaker.wall_ns))
 		speaker.wall_ns = 0;
-	sink_write(export->sink, line, inspector_write_op(line, &speaker, &comm->info, op, *p2p));
+	sink_write(export->sink, line,
+		   inspector_line(line, sizeof(line), &speaker, &comm->info, op, *p2p, NULL));
 }
 
 static enum status batch(void *writer, const struct op_batch *from)

@@ -20,6 +20,9 @@ const char *verify_lost_words(unsigned int reason)
 				"full",
 		[LOST_LATE_CHILD] =
 			"kernel or network events came after their operation was let go",
+		[LOST_INSPECTOR] =
+			"operations are not in NCCL Inspector's file: it could not be written "
+			"in time",
 	};
 
 	return reason < ARRAY_LENGTH(words) ? words[reason] : NULL;

@@ -11,13 +11,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/own_thread.h"
 #include "capture/recorder.h"
 #include "capture/ring_reader.h"
 #include "trace/trace_write.h"
@@ -26,13 +26,10 @@ enum {
 	PASS_MS = 5,		      /* between passes while records come */
 	IDLE_PASS_MS = 50,	      /* and while none come */
 	SLOW_NS = 1000 * 1000 * 1000, /* anchors and counts */
-	SWEEP_NS = 200 * 1000 * 1000, /* how long a finished operation may linger */
 	STANDSTILL_MS = 2000,	      /* at exit: no longer with a disk that does not answer */
 	FINISH_MS = 30000,	      /* and no longer with one that is slow */
 	LOOK_MS = 20,		      /* how often that is looked at */
 	SAVE_MS = 50,		      /* in init, when a communicator's slot is wanted */
-	STACK_BYTES = 256 * 1024,
-	STACK_BYTES_MOST = 64 * 1024 * 1024,
 };
 
 /* One ring, and where its records are on their way to the file. */
@@ -134,32 +131,6 @@ static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 	return taken == TRACE_OPS_PER_BLOCK || (is_last && taken > 0);
 }
 
-/* Word by word: its owner may be writing. */
-static void copy_shared(void *to, const void *from, size_t bytes)
-{
-	typedef uint64_t __attribute__((may_alias)) any_word;
-	any_word *target = to;
-	const any_word *source = from;
-
-	for (size_t i = 0; i < bytes / sizeof(*target); i++)
-		target[i] = load_relaxed(&source[i]);
-}
-
-/* False: the slot is free, or changed hands meanwhile. */
-static bool read_comm(const struct region_comm *comm, struct region_comm *copy)
-{
-	/* Pairs with the release in fill_comm(). */
-	uint64_t word = load_acquire(&comm->word);
-
-	if (!region_slot_is_used(word))
-		return false;
-	copy_shared(copy, comm, sizeof(*copy));
-	fence_acquire();
-	copy->word = word;
-	return REGION_GENERATION(load_relaxed(&comm->word)) == REGION_GENERATION(word) &&
-	       copy->info.id != 0;
-}
-
 static void save_counts_of(enum trace_block_type type, const struct trace_comm_counts *comms,
 			   uint64_t comm_count)
 {
@@ -194,7 +165,7 @@ static void save_comms(bool all)
 	struct region_comm comm;
 
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++) {
-		if (!read_comm(&recorder.region.comms[i], &comm) ||
+		if (!own_thread_read_comm(&recorder.region.comms[i], &comm) ||
 		    drain.ended_comms[i] == comm.info.id)
 			continue;
 		if (comm.word & COMM_ENDED)
@@ -231,7 +202,7 @@ static void save_counts(enum trace_block_type type)
 
 	drain.counts_head = load_relaxed(&recorder.region.header->ring_head);
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++)
-		if (read_comm(&recorder.region.comms[i], &comm))
+		if (own_thread_read_comm(&recorder.region.comms[i], &comm))
 			drain.counts[count++] =
 				(struct trace_comm_counts){ comm.info.id, comm.counts };
 	save_counts_of(type, drain.counts, count);
@@ -244,20 +215,6 @@ static void save_anchor(void)
 	store_relaxed(&recorder.region.header->last_anchor.clock_ns, anchor.clock_ns);
 	store_relaxed(&recorder.region.header->last_anchor.wall_ns, anchor.wall_ns);
 	trace_write_records(&drain.writer, TRACE_ANCHOR, &anchor, sizeof(anchor), 1);
-}
-
-/* What lingers only because nothing follows it need not wait any longer. */
-static void sweep_live(uint64_t now)
-{
-	for (uint32_t i = 0; i < recorder.region.live_count; i++) {
-		struct region_live *live = &recorder.region.live[i];
-		uint64_t word = load_acquire(&live->word);
-		uint64_t done = load_relaxed(&live->op.done_ns);
-
-		if (region_slot_is_used(word) && LIVE_OPEN(word) == 0 && done != 0 &&
-		    done + SWEEP_NS < now)
-			live_retire(live, REGION_GENERATION(word) & HANDLE_GENERATION_MASK, false);
-	}
 }
 
 static bool is_abandoned(void)
@@ -283,9 +240,9 @@ static bool drain_pass(bool is_last)
 		;
 	if (is_abandoned())
 		return false;
-	if (now - drain.sweep_ns > SWEEP_NS) {
+	if (now - drain.sweep_ns > OWN_THREAD_SWEEP_NS) {
 		drain.sweep_ns = now;
-		sweep_live(now);
+		own_thread_sweep(now);
 	}
 	if (now - drain.slow_ns > SLOW_NS &&
 	    load_relaxed(&recorder.region.header->ring_head) != drain.counts_head) {
@@ -309,24 +266,10 @@ static void drain_last(void)
 	trace_writer_close(&drain.writer);
 }
 
-static struct timespec time_after(int milliseconds)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	time.tv_sec += milliseconds / 1000;
-	time.tv_nsec += milliseconds % 1000 * 1000000l;
-	if (time.tv_nsec >= 1000000000l) {
-		time.tv_sec++;
-		time.tv_nsec -= 1000000000l;
-	}
-	return time;
-}
-
 /* False: it is over. */
 static bool rest(int milliseconds)
 {
-	struct timespec until = time_after(milliseconds);
+	struct timespec until = own_thread_time_after(milliseconds);
 	bool goes_on;
 
 	pthread_mutex_lock(&drain.account);
@@ -343,7 +286,6 @@ static void *drain_thread(void *unused)
 	bool found;
 
 	(void)unused;
-	pthread_setname_np(pthread_self(), "ringside");
 	do {
 		pthread_mutex_lock(&drain.writing);
 		found = drain_pass(false);
@@ -357,35 +299,6 @@ static void *drain_thread(void *unused)
 	pthread_cond_broadcast(&drain.changed);
 	pthread_mutex_unlock(&drain.account);
 	return NULL;
-}
-
-/* The job's signals are none of this thread's business. */
-static enum status start_thread(void)
-{
-	pthread_attr_t attributes;
-	pthread_condattr_t clock;
-	sigset_t all, before;
-	pthread_t thread;
-	int error = EINVAL;
-
-	/* The wall clock may be set back an hour, and this thread would sleep so long. */
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&drain.changed, &clock);
-	pthread_condattr_destroy(&clock);
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* The job's thread-local variables lie on the stack too, however large they are. */
-	for (size_t stack = STACK_BYTES; error == EINVAL && stack <= STACK_BYTES_MOST; stack *= 4) {
-		pthread_attr_setstacksize(&attributes, stack);
-		error = pthread_create(&thread, &attributes, drain_thread, NULL);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	errno = error;
-	return error == 0 ? OK : ERR_SYSTEM;
 }
 
 static bool make_room(void)
@@ -442,7 +355,7 @@ enum status drain_start(const char *path, gid_t group, uint64_t quota)
 					     &region->header->first_anchor,
 					     sizeof(struct clock_anchor), 1);
 	if (status == OK)
-		status = start_thread();
+		status = own_thread_start(drain_thread, "ringside", &drain.changed);
 	drain.is_running = status == OK;
 	if (drain.is_running)
 		return OK;
@@ -501,7 +414,7 @@ static bool wait_for_finish(void)
 
 	for (int waited = 0, still = 0; waited < FINISH_MS && still < STANDSTILL_MS;
 	     waited += LOOK_MS, still += LOOK_MS) {
-		struct timespec until = time_after(LOOK_MS);
+		struct timespec until = own_thread_time_after(LOOK_MS);
 
 		while (!drain.is_finished &&
 		       pthread_cond_timedwait(&drain.changed, &drain.account, &until) == 0)

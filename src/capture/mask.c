@@ -31,6 +31,14 @@ static bool has_room_for_kernel_events(uint64_t free_bytes, struct mask_choice *
 	return false;
 }
 
+/* Whoever turned NCCL Inspector on wants its times, and knows what they cost; where it runs, that is. */
+static enum settings_switch kernel_wish(unsigned int interface, const struct settings *settings)
+{
+	bool is_inspector = settings->inspector.is_on && interface >= 5;
+
+	return settings->kernel == SWITCH_AUTO && is_inspector ? SWITCH_ON : settings->kernel;
+}
+
 static bool choose_kernel(unsigned int interface, enum settings_switch wish,
 			  uint64_t free_shm_bytes, struct mask_choice *choice)
 {
@@ -46,9 +54,8 @@ static bool choose_kernel(unsigned int interface, enum settings_switch wish,
 				 "fail with them"
 			       : "NCCL before 2.28 can fail with them";
 	else if (interface >= 7)
-		reason = is_on ? "switched on by RINGSIDE_EVENTS; NCCL 2.31 pays 4-13 % for them "
-				 "on mid-size "
-				 "messages"
+		reason = is_on ? "switched on by a setting; NCCL 2.31 pays 4-13 % for them on "
+				 "mid-size messages"
 			       : "NCCL 2.31 pays 4-13 % for them on mid-size messages";
 	else if (!has_room_for_kernel_events(free_shm_bytes, choice))
 		return false; /* a wish does not make room */
@@ -78,7 +85,8 @@ struct mask_choice mask_choose(unsigned int interface, const struct settings *se
 		choice.mask |= ABI_KERNEL_LAUNCH;
 	if (interface >= 6)
 		choice.mask |= ABI_CE_COLL;
-	choice.has_kernel = choose_kernel(interface, settings->kernel, free_shm_bytes, &choice);
+	choice.has_kernel =
+		choose_kernel(interface, kernel_wish(interface, settings), free_shm_bytes, &choice);
 	if (choice.has_kernel)
 		choice.mask |= ABI_KERNEL_CH;
 	return choice;

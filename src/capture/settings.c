@@ -15,9 +15,8 @@ enum { BUFFER_LEAST = 64 * 1024 };
 #define QUOTA_LEAST (UINT64_C(1) << 20)
 #define QUOTA_DEFAULT (UINT64_C(2) << 30)
 
-/* A wrong setting costs one line and takes the default: the job goes on. */
-static void complain(struct settings *settings, const char *name, const char *value,
-		     const char *allowed, const char *instead)
+void settings_complain(struct settings *settings, const char *name, const char *value,
+		       const char *allowed, const char *instead)
 {
 	size_t used = strlen(settings->complaints);
 	char shown[61];
@@ -28,7 +27,7 @@ static void complain(struct settings *settings, const char *name, const char *va
 		settings->complaints[used] = '\0'; /* no half lines */
 }
 
-static const char *variable(const char *name)
+const char *settings_variable(const char *name)
 {
 	const char *value = getenv(name);
 
@@ -37,19 +36,19 @@ static const char *variable(const char *name)
 
 static void read_disable(struct settings *settings)
 {
-	const char *value = variable("RINGSIDE_DISABLE");
+	const char *value = settings_variable("RINGSIDE_DISABLE");
 
 	if (value == NULL || strcmp(value, "0") == 0)
 		return;
 	/* Whoever reaches for the switch wants it off, however they spell it. */
 	settings->is_disabled = true;
 	if (strcmp(value, "1") != 0)
-		complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
+		settings_complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
 }
 
 static void read_mode(struct settings *settings)
 {
-	const char *value = variable("RINGSIDE_MODE");
+	const char *value = settings_variable("RINGSIDE_MODE");
 
 	settings->mode = REGION_MODE_FLIGHT;
 	if (value == NULL)
@@ -60,13 +59,14 @@ static void read_mode(struct settings *settings)
 			settings->is_disabled |= mode == REGION_MODE_OFF;
 			return;
 		}
-	complain(settings, "RINGSIDE_MODE", value, "flight, profile, trace, full or off", "flight");
+	settings_complain(settings, "RINGSIDE_MODE", value, "flight, profile, trace, full or off",
+			  "flight");
 }
 
 static void read_size(struct settings *settings, const char *name, uint64_t least, uint64_t most,
 		      const char *allowed, const char *instead, uint64_t *size)
 {
-	const char *value = variable(name);
+	const char *value = settings_variable(name);
 	uint64_t bytes;
 
 	if (value == NULL)
@@ -74,17 +74,18 @@ static void read_size(struct settings *settings, const char *name, uint64_t leas
 	if (text_size(value, &bytes) == OK && bytes >= least && bytes <= most)
 		*size = bytes;
 	else
-		complain(settings, name, value, allowed, instead);
+		settings_complain(settings, name, value, allowed, instead);
 }
 
 static void read_sizes(struct settings *settings)
 {
-	const char *quota = variable("RINGSIDE_QUOTA");
+	const char *quota = settings_variable("RINGSIDE_QUOTA");
 
 	settings->buffer = BUFFER_DEFAULT;
 	settings->quota = QUOTA_DEFAULT;
 	read_size(settings, "RINGSIDE_BUFFER", BUFFER_LEAST, BUFFER_MOST,
 		  "a size from 64KiB to 1GiB", "8MiB", &settings->buffer);
+	settings->has_quota = quota != NULL;
 	if (quota != NULL && strcmp(quota, "none") == 0)
 		settings->quota = 0;
 	else
@@ -95,10 +96,10 @@ static void read_sizes(struct settings *settings)
 static void read_text(struct settings *settings, const char *name, const char *standard, char *to,
 		      size_t size)
 {
-	const char *value = variable(name);
+	const char *value = settings_variable(name);
 
 	if (value != NULL && !text_copy(to, size, value)) {
-		complain(settings, name, value, "short enough", standard);
+		settings_complain(settings, name, value, "short enough", standard);
 		value = NULL;
 	}
 	if (value == NULL)
@@ -137,10 +138,11 @@ static void read_events(struct settings *settings)
 	read_text(settings, "RINGSIDE_EVENTS", "auto", list, sizeof(list));
 	while ((word = strsep(&at, ",")) != NULL)
 		if (word[0] != '\0' && !switch_event(settings, word))
-			complain(settings, "RINGSIDE_EVENTS", word,
-				 "auto, kernel, -kernel, proxy, -proxy, steps, -steps, launch or "
-				 "-launch",
-				 "auto for it");
+			settings_complain(
+				settings, "RINGSIDE_EVENTS", word,
+				"auto, kernel, -kernel, proxy, -proxy, steps, -steps, launch or "
+				"-launch",
+				"auto for it");
 }
 
 /* k=v,k=v: keys of letters, digits and _; values without control bytes. */
@@ -169,15 +171,15 @@ static void read_labels(struct settings *settings)
 {
 	read_text(settings, "RINGSIDE_LABELS", "", settings->labels, sizeof(settings->labels));
 	if (settings->labels[0] != '\0' && !labels_are_fine(settings->labels)) {
-		complain(settings, "RINGSIDE_LABELS", settings->labels, "key=value,key=value",
-			 "no labels");
+		settings_complain(settings, "RINGSIDE_LABELS", settings->labels,
+				  "key=value,key=value", "no labels");
 		settings->labels[0] = '\0';
 	}
 }
 
 static void read_group(struct settings *settings)
 {
-	const char *value = variable("RINGSIDE_GROUP");
+	const char *value = settings_variable("RINGSIDE_GROUP");
 	struct group entry, *found = NULL;
 	char buffer[4096];
 	int64_t number;
@@ -190,7 +192,8 @@ static void read_group(struct settings *settings)
 	else if (getgrnam_r(value, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
 		settings->group = entry.gr_gid;
 	else
-		complain(settings, "RINGSIDE_GROUP", value, "a group of this machine", "none");
+		settings_complain(settings, "RINGSIDE_GROUP", value, "a group of this machine",
+				  "none");
 }
 
 void settings_read(struct settings *settings)
@@ -205,4 +208,5 @@ void settings_read(struct settings *settings)
 	read_events(settings);
 	read_labels(settings);
 	read_group(settings);
+	inspector_settings_read(settings);
 }

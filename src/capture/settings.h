@@ -1,4 +1,4 @@
-/* What the user asked for: RINGSIDE_* variables, read once, in the first init. */
+/* What the user asked for: RINGSIDE_* variables, and NCCL Inspector's; read once, in the first init. */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/inspector_settings.h"
 #include "region/region_layout.h"
 
 enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2 };
@@ -17,13 +18,21 @@ struct settings {
 	char shm[256];	  /* where the region's directory lies */
 	uint64_t buffer;  /* bytes for rings */
 	uint64_t quota;	  /* bytes of trace file; 0 none */
+	bool has_quota;	  /* it was asked for: holds for Inspector's log, too */
 	char job[128];	  /* "" unset */
 	char labels[512]; /* as given, checked */
 	gid_t group;	  /* (gid_t)-1: none */
 	enum settings_switch kernel, proxy, steps, launch;
+	struct inspector_settings inspector;
 	char complaints[4096]; /* one line per wrong setting, "" none */
 };
 
 void settings_read(struct settings *settings);
+
+/* For whoever reads a group of variables. An empty one counts as unset: NULL. */
+const char *settings_variable(const char *name);
+/* A wrong setting costs one line and takes the default: the job goes on. */
+void settings_complain(struct settings *settings, const char *name, const char *value,
+		       const char *allowed, const char *instead);
 
 #endif

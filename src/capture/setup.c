@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "capture/drain.h"
 #include "capture/identity.h"
+#include "capture/inspector_thread.h"
 #include "capture/mask.h"
 #include "capture/quiet.h"
 #include "capture/recorder.h"
@@ -77,12 +78,21 @@ static void make_absolute(char *path, size_t size)
 		text_copy(path, size, whole);
 }
 
+/* What channels and transfers did: for the trace file, and for Inspector's verbose lines. */
+static bool wants_details(void)
+{
+	const struct inspector_settings *inspector = &setup.settings.inspector;
+
+	return setup.settings.mode == REGION_MODE_FULL ||
+	       (inspector->is_on && inspector->is_verbose && !inspector->is_prom);
+}
+
 static bool make_region(void)
 {
 	const struct settings *settings = &setup.settings;
 	const struct identity *identity = &setup.identity;
-	bool has_ring = settings->mode != REGION_MODE_PROFILE;
-	bool is_full = settings->mode == REGION_MODE_FULL;
+	bool has_ring = settings->mode != REGION_MODE_PROFILE || settings->inspector.is_on;
+	bool is_full = wants_details();
 	char dir[448];
 	struct region_request request = {
 		.dir = dir,
@@ -195,6 +205,8 @@ static void write_info(unsigned int interface)
 	add_info("region_kind", region_kind_name(recorder.region.kind));
 	add_info("region_reason", recorder.region.reason);
 	add_info("trace", setup.trace);
+	if (setup.settings.inspector.is_on)
+		add_info("inspector", setup.settings.inspector.dir);
 	add_info_number("buffer", setup.settings.buffer);
 	add_info_number("quota", setup.settings.quota);
 	add_info("kernel_events", setup.choice.has_kernel ? "on" : "off");
@@ -279,7 +291,7 @@ static void go_without_trace(unsigned int interface)
 {
 	setup.settings.mode = REGION_MODE_FLIGHT;
 	setup.trace[0] = '\0';
-	recorder.is_full = 0;
+	recorder.is_full = wants_details();
 	recorder.region.header->mode = REGION_MODE_FLIGHT;
 	write_info(interface);
 }
@@ -299,6 +311,25 @@ static void start_trace(unsigned int interface)
 		    setup.trace, status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	say(line);
 	go_without_trace(interface);
+}
+
+/* In NCCL Inspector's place, when its variables say so. */
+static void start_inspector(void)
+{
+	char line[1024];
+	enum status status;
+
+	if (!setup.settings.inspector.is_on)
+		return;
+	status = inspector_start(&setup.settings, &setup.identity);
+	if (status == OK)
+		return;
+	text_format(line, sizeof(line),
+		    "ringside: NCCL_INSPECTOR_ENABLE: nothing can be written to %.600s (%s); "
+		    "recording without\n",
+		    setup.settings.inspector.dir,
+		    status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	say(line);
 }
 
 static uint64_t make_salt(void)
@@ -344,10 +375,11 @@ static void set_up_process(unsigned int interface)
 	clock_source_init(&recorder.clock, setup.early);
 	fill_header(interface);
 	write_info(interface);
-	recorder.is_full = setup.settings.mode == REGION_MODE_FULL;
+	recorder.is_full = wants_details();
 	if (!setup.is_guarded)
 		return;
 	start_trace(interface);
+	start_inspector();
 	region_publish(&recorder.region);
 	store_release(&recorder.is_on, 1);
 }
@@ -360,7 +392,7 @@ static void log_settings(const struct comm_start *start)
 	start->log(
 		ABI_LOG_INFO, ABI_LOG_SUBSYSTEM_INIT | ABI_LOG_SUBSYSTEM_PROFILE, "ringside", 0,
 		"Ringside %s: mode %s, region %s (%s%s%s), trace %s, buffer %llu KiB, quota %llu "
-		"MiB, kernel events %s (%s), events 0x%x, job %s",
+		"MiB, kernel events %s (%s), events 0x%x, job %s, Inspector's files in %s",
 		RINGSIDE_VERSION, op_mode_name(recorder.region.header->mode),
 		recorder.region.path[0] != '\0' ? recorder.region.path : "none",
 		region_kind_name(recorder.region.kind),
@@ -369,7 +401,8 @@ static void log_settings(const struct comm_start *start)
 		(unsigned long long)setup.settings.buffer >> 10,
 		(unsigned long long)setup.settings.quota >> 20,
 		setup.choice.has_kernel ? "on" : "off", setup.choice.kernel_reason,
-		(unsigned int)setup.choice.mask, setup.identity.job);
+		(unsigned int)setup.choice.mask, setup.identity.job,
+		setup.settings.inspector.is_on ? setup.settings.inspector.dir : "none");
 }
 
 static void forget_peers(uint32_t id)
@@ -439,7 +472,8 @@ static uint32_t choose_comm_slot(bool must_be_saved)
 		if (!region_slot_is_used(comm->word))
 			return i;
 		if (!(comm->word & COMM_ENDED) ||
-		    (must_be_saved && !drain_has_comm(i, comm->info.id)))
+		    (must_be_saved &&
+		     !(drain_has_comm(i, comm->info.id) && inspector_has_comm(i, comm->info.id))))
 			continue;
 		if (best == recorder.region.comm_count ||
 		    comm->info.finalize_ns < recorder.region.comms[best].info.finalize_ns)
@@ -448,14 +482,15 @@ static uint32_t choose_comm_slot(bool must_be_saved)
 	return best;
 }
 
-/* The trace file should know all of a communicator before its slot goes to another one. When the disk
- * does not let it, operations are worth more than a description. */
+/* Files should know all of a communicator before its slot goes to another one. When the disk does not
+ * let them, operations are worth more than a description. */
 static uint32_t take_comm_slot(void)
 {
 	uint32_t slot = choose_comm_slot(true);
 
 	if (slot == recorder.region.comm_count) {
 		drain_save_comms();
+		inspector_save_comms();
 		slot = choose_comm_slot(true);
 	}
 	return slot != recorder.region.comm_count ? slot : choose_comm_slot(false);
@@ -614,6 +649,7 @@ __attribute__((destructor)) static void end_process(void)
 	store_relaxed(&recorder.region.header->last_anchor.clock_ns, anchor.clock_ns);
 	store_relaxed(&recorder.region.header->last_anchor.wall_ns, anchor.wall_ns);
 	drain_finish();
+	inspector_finish();
 	store_release(&recorder.region.header->ended_ns, recorder_now());
 	quiet_end(&quiet);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "op/op_bus.h"
 #include "op/op_layout.h"
 
 void expected_init(struct expected *expected)
@@ -44,30 +45,6 @@ uint8_t expected_function(const char *name, size_t length)
 		if (strlen(names[i].name) == length && memcmp(names[i].name, name, length) == 0)
 			return names[i].function;
 	return OP_FUNCTION_UNKNOWN;
-}
-
-double expected_bus_factor(uint8_t function, int32_t nranks)
-{
-	double ranks = nranks;
-
-	switch (function) {
-	case OP_ALL_REDUCE:
-		return nranks > 0 ? 2 * (ranks - 1) / ranks : 0;
-	case OP_ALL_GATHER:
-	case OP_REDUCE_SCATTER:
-	case OP_ALL_TO_ALL:
-	case OP_GATHER:
-	case OP_SCATTER:
-		return nranks > 0 ? (ranks - 1) / ranks : 0;
-	case OP_BROADCAST:
-	case OP_REDUCE:
-	case OP_SEND:
-	case OP_RECV:
-	case OP_SEND_RECV:
-		return 1;
-	default:
-		return 0;
-	}
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -174,7 +151,7 @@ bool expected_find(const struct expected *expected, uint8_t function, uint64_t b
 		   int32_t nranks, struct expected_value *value)
 {
 	struct curve curve = nearest_curve(expected, function, nranks);
-	double factor = expected_bus_factor(function, nranks), measured_factor;
+	double factor = op_bus_factor(function, nranks), measured_factor;
 	unsigned int how = 0;
 
 	/* Both halves of what nccl-tests does at once. */
@@ -182,7 +159,7 @@ bool expected_find(const struct expected *expected, uint8_t function, uint64_t b
 		curve = nearest_curve(expected, OP_SEND_RECV, nranks);
 	if (curve.rows == NULL)
 		return false;
-	measured_factor = expected_bus_factor(function, curve.rows->nranks);
+	measured_factor = op_bus_factor(function, curve.rows->nranks);
 	value->nranks = curve.rows->nranks;
 	value->time_ns = time_on(&curve, bytes, &how);
 	value->algbw = (double)bytes / value->time_ns;

@@ -79,7 +79,4 @@ bool expected_find(const struct expected *expected, uint8_t function, uint64_t b
 /* nccl-tests' name of a program or test ("all_reduce_perf"); 0 unknown. */
 uint8_t expected_function(const char *name, size_t length);
 
-/* busbw / algbw, as nccl-tests has it; 0 where it is not defined or nranks is unknown. */
-double expected_bus_factor(uint8_t function, int32_t nranks);
-
 #endif

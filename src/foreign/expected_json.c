@@ -14,6 +14,7 @@
 #include "base/attributes.h"
 #include "foreign/expected_parts.h"
 #include "foreign/json_scan.h"
+#include "op/op_bus.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 
@@ -229,7 +230,7 @@ static void settle(struct document *document)
 			row->function = document->function;
 		if (row->nranks == 0)
 			row->nranks = document->nranks;
-		row->busbw = row->algbw * expected_bus_factor(row->function, row->nranks);
+		row->busbw = row->algbw * op_bus_factor(row->function, row->nranks);
 	}
 	if (document->function != OP_FUNCTION_UNKNOWN)
 		return;

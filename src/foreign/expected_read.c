@@ -6,6 +6,7 @@
 #include "foreign/expected_parts.h"
 #include "foreign/foreign.h"
 #include "foreign/foreign_lines.h"
+#include "op/op_bus.h"
 #include "op/op_names.h"
 
 enum { TEXT_BYTES_FIRST = 1 << 20, TEXT_BYTES_MAX = 256 << 20 };
@@ -32,7 +33,7 @@ enum status expected_add_row(struct expected *expected, struct expected_row row)
 		expected->rows = more;
 	}
 	row.algbw = (double)row.bytes / (double)row.time_ns;
-	row.busbw = row.algbw * expected_bus_factor(row.function, row.nranks);
+	row.busbw = row.algbw * op_bus_factor(row.function, row.nranks);
 	expected->rows[expected->count++] = row;
 	return OK;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/utf8.h"
 #include "foreign/json_chars.h"
 
 void json_scan_init(struct json_scan *scan, const char *text, size_t length)
@@ -116,7 +117,7 @@ static COLD const char *pass_special(struct json_scan *scan, const char *at)
 		bytes = 0;
 		fail(scan, "a control byte in a string");
 	} else {
-		bytes = json_utf8_bytes((const unsigned char *)at, (size_t)(scan->end - at));
+		bytes = utf8_bytes((const unsigned char *)at, (size_t)(scan->end - at));
 		if (bytes == 0)
 			fail(scan, "a string that is not UTF-8");
 	}

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "foreign/json_chars.h"
 #include "foreign/json_scan.h"
 
@@ -147,7 +148,7 @@ static size_t next_character(const char *at, const char *end, char to[static 4],
 	}
 	bytes = (unsigned char)*at < 0x80
 			? 1
-			: json_utf8_bytes((const unsigned char *)at, (size_t)(end - at));
+			: utf8_bytes((const unsigned char *)at, (size_t)(end - at));
 	memcpy(to, at, bytes);
 	*used = bytes;
 	return bytes;

@@ -71,6 +71,7 @@ enum lost_reason {
 	LOST_PROXY_SLOT = 9,	 /* progress of a proxy operation not followed: table full */
 	LOST_TOTALS = 10,	 /* counted under "other": table of totals full */
 	LOST_LATE_CHILD = 11,	 /* a kernel or proxy event came after its operation was retired */
+	LOST_INSPECTOR = 12, /* recorded, and not in NCCL Inspector's file: see docs/INSPECTOR.md */
 	LOST_REASONS = 16,
 };
 

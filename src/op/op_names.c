@@ -194,6 +194,7 @@ const char *op_lost_name(unsigned int reason)
 		[LOST_PROXY_SLOT] = "no_proxy_slot",
 		[LOST_TOTALS] = "totals_other",
 		[LOST_LATE_CHILD] = "late_child",
+		[LOST_INSPECTOR] = "not_in_inspector_file",
 	};
 
 	return NAME_FROM(names, reason);

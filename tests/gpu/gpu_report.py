@@ -202,10 +202,25 @@ def _ddp_lines(jobs):
     return lines
 
 
+def _inspector_lines(rows):
+    """What became of each operation in the log that Inspector's variables ask for."""
+    if not rows:
+        return []
+    fates = sorted({fate for row in rows for fate in row["account"]} - {"lines", "lost"})
+    return ["## In NCCL Inspector's place", "",
+            "NCCL %s with `NCCL_INSPECTOR_ENABLE=1`: the plugin writes Inspector's log. NCCL does not tell the "
+            "size of uint8, which half of the calls have." % rows[0]["nccl"], ""] + _table(
+                ["rank", "operations", "lines"] + fates + ["lost"],
+                [[row["rank"], row["operations"], row["account"]["lines"]] +
+                 [row["account"].get(fate, 0) for fate in fates] + [row["account"]["lost"]]
+                 for row in rows])
+
+
 def write_markdown(path, results):
     lines = _machine_lines(results)
     for job in results["jobs"]:
         lines += _job_lines(job)
+    lines += _inspector_lines(results.get("inspector"))
     lines += _ddp_lines(results["ddp"]) + _overhead_lines(results["overhead"])
     for job in results["jobs"][:1]:
         lines += ["## Times, %s" % job["name"], ""] + _ratio_lines(job) + _times_lines(job)

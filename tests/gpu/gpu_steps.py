@@ -11,6 +11,7 @@ import tarfile
 import time
 
 import gpu_compare_ddp
+import gpu_inspector
 import gpu_overhead
 from gpu_compare import Issued, RankResult, call_times, ranks_join
 from gpu_fields import (kernel_events, lost_operations, missing_fields, odd_events, read_dump,
@@ -221,6 +222,37 @@ def driver_job(context, name, nccl_index, ranks, mode, arguments=()):
         context.mps.restart()
 
 
+def inspector_job(context, name, ranks):
+    """The same job with NCCL Inspector's variables: nothing is lost on the way to its log."""
+    tap = context.tap
+    place = Place(context.work, context.shm, name)
+    failed_before = tap.failed
+    logs = os.path.join(place.directory, "inspector")
+    settings = {**environment(place, context.plugin, "trace", context.mps.environment()),
+                **gpu_inspector.settings(logs)}
+    outcome = _job(context, place, [context.nccls[0]["driver"], "run", "--ranks", str(ranks),
+                                    "--out", place.directory] +
+                   ([] if context.mps.directory else list(WITHOUT_MPS)), settings)
+    tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
+    records = _recorded(context, name, place, "trace", ranks)
+    accounts = gpu_inspector.read_accounts(place.read("rank-*.log").values())
+    issued = [Issued(text) for text in place.read("issued-*.jsonl").values()]
+    tap.ok(len(issued) == ranks, "%s: every rank wrote its account" % name)
+    for one in sorted(issued, key=lambda own: own.rank or 0):
+        log = "".join(place.read("inspector/*-pid%s.log" % one.pid).values())
+        account = accounts.get(one.pid)
+        problems = gpu_inspector.compare(one, records, log, account)
+        tap.ok(not problems, "%s: rank %s: of %d operations, %s" % (
+            name, one.rank, account[0] if account else 0, account[1] if account else "?"), problems)
+        context.results.setdefault("inspector", []).append({
+            "name": name, "rank": one.rank, "nccl": context.nccls[0]["version"],
+            "operations": account[0] if account else None, "account": account[1] if account else {},
+            "problems": problems})
+    if tap.failed > failed_before:
+        _keep(context, place, "trace")
+    place.release()
+
+
 def _keep(context, place, mode):
     """A failed job's files go into the results; its dump too, since regions will be gone."""
     text, _ = context.tool.dump(place.recorded(mode))
@@ -411,6 +443,7 @@ def plan(context):
     return [
         driver("2-ranks-trace", 25, 0, 2, "trace", big),
         driver("2-ranks-flight", 20, 0, 2, "flight", big),
+        Step("inspector-2-ranks", 25, lambda: inspector_job(context, "inspector-2-ranks", 2)),
         driver("4-ranks-trace", 25, 0, 4, "trace", big),
         driver("8-ranks-trace", 35, 0, 8, "trace", big + ("--burst", "120")),
         ddp("ddp-2-ranks", 25, 2, "trace"),

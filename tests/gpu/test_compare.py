@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import gpu_compare_ddp  # noqa: E402
+import gpu_inspector  # noqa: E402
 import gpu_overhead  # noqa: E402
 from gpu_compare import Issued, RankResult, call_times, ranks_join  # noqa: E402
 from gpu_fields import (OPERATION, lost_operations, missing_fields, read_dump,  # noqa: E402
@@ -282,6 +283,47 @@ def figures():
            and rows[0]["rounds"] == 4, "a row per size, style and variant")
 
 
+def inspector_log(job):
+    """What the plugin would write in Inspector's place, and its last word."""
+    lines, left = [], {"captured into graphs": 0, "of unknown size": 0}
+    for fields in job.dump:
+        kind = "p2p" if fields["function"] in ("Send", "Recv") else "coll"
+        size = fields["bytes"]
+        if fields["state"] == "captured" or size is None:
+            left["captured into graphs" if size is not None else "of unknown size"] += 1
+            continue
+        whole = 2 if fields["function"] in ("AllGather", "ReduceScatter") else 1
+        lines.append(json.dumps({"header": {"id": "0x1"}, kind + "_perf": {
+            kind: fields["function"], kind + "_msg_size_bytes": size // whole,
+            kind + "_exec_time_us": 40, kind + "_timing_source": "kernel_gpu"}}))
+    told = "ringside: /x/host-pid%d.log: %d operations, %d lines%s, 0 lost" % (
+        100 + job.rank, len(job.dump), len(lines),
+        "".join(", %d %s" % (count, words) for words, count in left.items()))
+    return lines, told
+
+
+def inspector():
+    job = made_up(0)
+    lines, told = inspector_log(job)
+    issued, records = Issued(job.texts()), compare(job)[1]
+
+    def found(changed, word):
+        account = gpu_inspector.read_accounts(["noise", word, "noise"]).get(100)
+        return gpu_inspector.compare(issued, records, "\n".join(changed), account)
+
+    expect(found(lines, told) == [], "a faithful log is complete: %s" % found(lines, told))
+    expect(found(lines[1:], told) != [], "found: a line is missing")
+    expect(found(lines + lines[:1], told) != [], "found: a line is there twice")
+    expect(found(lines, "") != [], "found: no account")
+    expect(found(lines, told.replace("0 lost", "1 lost")) != [], "found: one is lost")
+    expect(found(lines, told.replace("%d operations" % len(job.dump), "3 operations")) != [],
+           "found: the account does not add up")
+    expect(found(lines, told.replace("captured into graphs", "below the least size")) != [],
+           "found: a reason that nobody gave")
+    expect(found([line.replace('us": 40', 'us": 41') for line in lines], told) != [],
+           "found: another time")
+
+
 def verify_output():
     text = json.dumps({"processes": [
         {"pid": 1, "issued": 10, "recorded": 8, "in_flight": 2, "lost_operations": 0, "lost": {}},
@@ -293,7 +335,8 @@ def verify_output():
 
 
 def main():
-    for part in (one_rank, lies, stamps, two_ranks, cut_short, ddp, figures, verify_output):
+    for part in (one_rank, lies, stamps, two_ranks, cut_short, ddp, figures, inspector,
+                 verify_output):
         part()
     expect(Place is not None, "the job's parts load")
     print("1..%d" % COUNT[0])

@@ -39,7 +39,8 @@ static inline void disk_freeze(void)
 /* Until there is nothing left to write, as far as one can see from here. */
 static inline void disk_settle(void)
 {
-	struct timespec pause = { .tv_nsec = 200 * 1000 * 1000 };
+	/* Finished operations linger for 200 ms before they go to the ring. */
+	struct timespec pause = { .tv_nsec = 700 * 1000 * 1000 };
 	uint64_t before;
 
 	do {

@@ -35,7 +35,13 @@ static struct {
 	const char *disk; /* "", "frozen" while operations are played, "stuck" to the end, "full",
 			     "broken" */
 	const char *end;  /* "finalize", "exit", "_exit", "abort", "kill", "hold" */
-} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, 0, "2.28", "", "finalize" };
+	const char *name; /* of the communicators */
+	long p2p;	  /* every third operation is a Send, the one behind it a Recv */
+	long duration;	  /* ns on the GPU */
+	long rank;	  /* within the communicators */
+	long ranks;
+	long sizes; /* of messages: so many different ones */
+} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, 0, "2.28", "", "finalize", "job", 0, 1, 3, 8, 11 };
 
 static const struct {
 	const char *name;
@@ -56,6 +62,12 @@ static const struct {
 	{ "release", NULL, &job.release },
 	{ "disk", NULL, &job.disk },
 	{ "end", NULL, &job.end },
+	{ "name", NULL, &job.name },
+	{ "p2p", &job.p2p, NULL },
+	{ "duration", &job.duration, NULL },
+	{ "rank", &job.rank, NULL },
+	{ "ranks", &job.ranks, NULL },
+	{ "sizes", &job.sizes, NULL },
 };
 
 static void die(const char *what)
@@ -99,10 +111,10 @@ static void make_comms(void)
 		for (long c = 0; c < job.comms; c++) {
 			struct host_comm_config config = {
 				.hash = (uint64_t)(1000 + t * COMMS_MAX + c),
-				.name = "job",
+				.name = job.name,
 				.nnodes = (int)job.nodes,
-				.nranks = 8,
-				.rank = 3,
+				.nranks = (int)job.ranks,
+				.rank = (int)job.rank,
 			};
 
 			if (host_comm_new(play.host, &play.comms[t][c], &config) != OK)
@@ -117,12 +129,15 @@ static struct host_op make_op(struct host_comm *comm, long index)
 	static const enum op_function functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER,
 						      OP_REDUCE_SCATTER, OP_ALL_REDUCE,
 						      OP_BROADCAST };
-	struct host_op op =
-		host_op_make(comm, functions[index % 5], UINT64_C(1024) << index % 11, OP_FLOAT32);
+	enum op_function function = functions[index % 5];
+	struct host_op op;
 
+	if (job.p2p && index % 3 < 2)
+		function = index % 3 == 0 ? OP_SEND : OP_RECV;
+	op = host_op_make(comm, function, UINT64_C(1024) << index % job.sizes, OP_FLOAT32);
 	op.channels = (uint16_t)job.channels;
 	/* A burst must not run ahead of the clock that it pretends to be stamped with. */
-	op.duration_ns = 1;
+	op.duration_ns = (uint64_t)job.duration;
 	op.has_network = job.nodes > 1;
 	return op;
 }

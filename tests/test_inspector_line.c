@@ -1,5 +1,5 @@
 /* Records as Inspector's lines, and back. */
-#include "foreign/inspector_write.h"
+#include "inspector/inspector_line.h"
 
 #include <math.h>
 
@@ -83,13 +83,13 @@ static int has_shape(const char *wanted)
 static void test_shape(void)
 {
 	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 123456);
-	size_t length = inspector_write_op(line, &speaker, &world, &op, 0);
+	size_t length = inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL);
 
 	EXPECT(length == strlen(line) && line[length - 1] == '\n');
 	EXPECT_THAT("a collective has every field of v4.0", has_shape(coll_fields));
 	op = made(OP_SEND, 4096, 5000);
 	op.peer = 6;
-	inspector_write_op(line, &speaker, &world, &op, 9);
+	inspector_line(line, sizeof(line), &speaker, &world, &op, 9, NULL);
 	EXPECT_THAT("a Send has, too", has_shape(p2p_fields));
 }
 
@@ -104,7 +104,7 @@ static void test_numbers(void)
 {
 	struct op_record op = made(OP_ALL_GATHER, 8 << 20, 1000400);
 
-	inspector_write_op(line, &speaker, &world, &op, 0);
+	inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL);
 	EXPECT_THAT("the size is one rank's", number_after("\"coll_msg_size_bytes\":") == 1 << 20);
 	EXPECT(number_after("\"coll_exec_time_us\":") == 1000);
 	EXPECT(number_after("\"coll_sn\":") == 41);
@@ -119,17 +119,17 @@ static void test_left_out(void)
 	struct comm_info comm = world;
 
 	op.time_source = OP_TIME_NONE;
-	EXPECT_EQUAL(inspector_write_op(line, &speaker, &world, &op, 0), 0);
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL), 0);
 	op = made(OP_ALL_REDUCE, OP_BYTES_UNKNOWN, 5000);
-	EXPECT_EQUAL(inspector_write_op(line, &speaker, &world, &op, 0), 0);
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL), 0);
 	op = made(OP_ALL_TO_ALL, 1024, 5000);
-	EXPECT_EQUAL(inspector_write_op(line, &speaker, &world, &op, 0), 0);
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL), 0);
 	op = made(OP_ALL_REDUCE, 1024, 5000);
 	comm.nranks = 0;
-	EXPECT_EQUAL(inspector_write_op(line, &speaker, &comm, &op, 0), 0);
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &comm, &op, 0, NULL), 0);
 	comm = world;
 	comm.rank = -1;
-	EXPECT_EQUAL(inspector_write_op(line, &speaker, &comm, &op, 0), 0);
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &comm, &op, 0, NULL), 0);
 }
 
 /* All that can be written, in one log. */
@@ -140,7 +140,7 @@ static size_t write_log(char *text, size_t size, const struct op_record *ops, si
 
 	for (size_t i = 0; i < count; i++) {
 		p2p += ops[i].function == OP_SEND || ops[i].function == OP_RECV;
-		length += inspector_write_op(line, &speaker, &world, &ops[i], p2p);
+		length += inspector_line(line, sizeof(line), &speaker, &world, &ops[i], p2p, NULL);
 		append(text, size, line);
 	}
 	return length;
@@ -198,14 +198,101 @@ static void test_extremes(void)
 	host[sizeof(host) - 1] = '\0';
 	nobody.host = host;
 	EXPECT_THAT("the longest line fits",
-		    inspector_write_op(line, &nobody, &comm, &op, 0) > 0 && has_shape(coll_fields));
+		    inspector_line(line, sizeof(line), &nobody, &comm, &op, 0, NULL) > 0 &&
+			    has_shape(coll_fields));
 	nobody.host = "";
-	inspector_write_op(line, &nobody, &comm, &op, 0);
+	inspector_line(line, sizeof(line), &nobody, &comm, &op, 0, NULL);
 	EXPECT(strstr(line, "\"hostname\":\"unknown\",\"pid\":0}"));
 	inspector_file_name(name, "node01", 4711);
 	EXPECT(strcmp(name, "node01-pid4711.log") == 0);
 	inspector_file_name(name, "../etc/x y", -1);
 	EXPECT(strcmp(name, "_._etc_x_y-pid0.log") == 0);
+}
+
+/* What becomes of each kind of operation, and why. */
+static void test_fates(void)
+{
+	static const struct inspector_filter everything;
+	struct inspector_filter filter = { .least_bytes = 8192 };
+	struct op_record op = made(OP_ALL_GATHER, 8 * 8191, 5000);
+	struct comm_info comm = world;
+
+	EXPECT_EQUAL(inspector_fate(&op, &world, &everything), INSPECTOR_WRITTEN);
+	EXPECT_THAT("the least size is that of one rank's part",
+		    inspector_fate(&op, &world, &filter) == INSPECTOR_SMALL);
+	op.bytes += 8;
+	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_WRITTEN);
+	filter = (struct inspector_filter){ .is_without_p2p = true };
+	op = made(OP_RECV, 1, 5000);
+	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_NO_P2P);
+	filter = (struct inspector_filter){ .is_kernel_gpu_only = true };
+	op.time_source = OP_TIME_PROXY;
+	op.active_ns = 1;
+	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_HOST_TIME);
+	op.state = OP_CAPTURED;
+	EXPECT_EQUAL(inspector_fate(&op, &world, &everything), INSPECTOR_CAPTURED);
+	op = made(OP_GATHER, 1, 5000);
+	EXPECT_EQUAL(inspector_fate(&op, &world, &everything), INSPECTOR_OTHER_FUNCTION);
+	op = made(OP_ALL_REDUCE, OP_BYTES_UNKNOWN, 5000);
+	EXPECT_EQUAL(inspector_fate(&op, &world, &everything), INSPECTOR_UNKNOWN_SIZE);
+	comm.nranks = 0;
+	EXPECT_EQUAL(inspector_fate(&op, &comm, &everything), INSPECTOR_UNKNOWN_RANKS);
+	op = made(OP_ALL_REDUCE, 1, (uint64_t)-5);
+	EXPECT_THAT("stamps the wrong way around are no time",
+		    inspector_fate(&op, &world, &everything) == INSPECTOR_NO_TIME);
+}
+
+static void test_bounds(void)
+{
+	struct inspector_filter filter = { .is_without_bounds = true };
+	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 5000);
+
+	op.time_source = OP_TIME_NONE;
+	op.flags = OP_FLAG_STAMP_OVERRUN;
+	op.issue_ns = 1000000;
+	op.done_ns = 3000000;
+	EXPECT_EQUAL(inspector_fate(&op, &world, &filter), INSPECTOR_HOST_TIME);
+	inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL);
+	EXPECT_THAT("without a time of its own, from call to end: named as such",
+		    number_after("\"coll_exec_time_us\":") == 2000 &&
+			    strstr(line, "\"collective_cpu\"") != NULL);
+	op.flags = OP_FLAG_STAMP_STALE;
+	EXPECT_THAT("but not when its end was that of another one",
+		    inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL) == 0);
+	op.flags = 0;
+	op.state = OP_ABANDONED;
+	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &world, &op, 0, NULL), 0);
+}
+
+static void test_verbose(void)
+{
+	static const char *const fields =
+		"header{id\"comm_name\"rank#n_ranks#nnodes#}"
+		"metadata{inspector_output_format_version\"git_rev\"rec_mechanism\""
+		"dump_timestamp_us#hostname\"pid#}"
+		"coll_perf{coll\"coll_sn#coll_msg_size_bytes#coll_exec_time_us#"
+		"coll_timing_source\"coll_algobw_gbs#coll_busbw_gbs#"
+		"event_trace_sn{coll_start_sn#coll_stop_sn#kernel_events#{channel_id#"
+		"kernel_start_sn#kernel_stop_sn#kernel_record_sn#}#}"
+		"event_trace_ts{coll_start_ts#coll_stop_ts#kernel_events#{channel_id#"
+		"kernel_start_ts#kernel_stop_ts#kernel_record_ts#}#}}}";
+	static char verbose[INSPECTOR_VERBOSE_BYTES];
+	struct inspector_channel channels[INSPECTOR_CHANNELS] = { { NOW, NOW + 5000, 7 } };
+	struct inspector_events events = { .op_ns = NOW - 1000, .channels = channels, .count = 1 };
+	struct op_record op = made(OP_ALL_REDUCE, 1 << 20, 123456);
+
+	inspector_line(line, sizeof(line), &speaker, &world, &op, 0, &events);
+	EXPECT_THAT("a verbose line has its events", has_shape(fields));
+	EXPECT(strstr(line, "\"kernel_start_sn\":2,\"kernel_stop_sn\":4,\"kernel_record_sn\":3}"));
+	EXPECT(number_after("\"kernel_stop_ts\":") == NOW / 1000 + 5);
+	for (int i = 0; i < INSPECTOR_CHANNELS; i++)
+		channels[i] = (struct inspector_channel){ UINT64_MAX, UINT64_MAX, (uint8_t)i };
+	events.count = INSPECTOR_CHANNELS;
+	EXPECT_THAT("all channels there can be fit",
+		    inspector_line(verbose, sizeof(verbose), &speaker, &world, &op, 0, &events) >
+			    0);
+	EXPECT_THAT("what does not fit is no line",
+		    inspector_line(line, sizeof(line), &speaker, &world, &op, 0, &events) == 0);
 }
 
 int main(void)
@@ -215,5 +302,8 @@ int main(void)
 	test_left_out();
 	test_round_trip();
 	test_extremes();
+	test_fates();
+	test_bounds();
+	test_verbose();
 	return tap_done();
 }

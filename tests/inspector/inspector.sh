@@ -1,0 +1,59 @@
+# shellcheck shell=bash
+# For tests of the plugin in NCCL Inspector's place: source this. Jobs have Inspector's variables, a GPU that
+# is none, and a directory for files.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../process/process.sh"
+unset "${!NCCL_INSPECTOR_@}"
+export NCCL_INSPECTOR_ENABLE=1
+# shellcheck disable=SC2034 # for the tests
+tool=$BUILD/ringside uuid=abababab-abab-abab-abab-ababababab
+[ -e "$BUILD/tests/fake_cuda_plugin.so" ] || tap_skip_all "$BUILD/tests/fake_cuda_plugin.so is not built: make tests"
+mkdir -p "$tap_scratch/lib"
+cp "$BUILD/tests/fake_cuda_plugin.so" "$tap_scratch/lib/libcuda.so.1"
+
+# A place of its own for the next job's files.
+files=$tap_scratch/files
+fresh_files() {
+	fresh
+	rm -rf "$files"
+	mkdir -p "$files"
+	export NCCL_INSPECTOR_DUMP_DIR=$files
+}
+
+# Run a job on a GPU with these options.
+run_on_gpu() { # option...
+	LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD=libcuda.so.1 "$job" "$@" >"$said" 2>"$messages"
+}
+
+# The same in a fresh place, and what a reader finds.
+inspect() { # option...
+	local code
+	fresh_files
+	run_on_gpu "$@"
+	code=$?
+	read_facts
+	return "$code"
+}
+
+log() { find "$files" -name '*.log'; }
+lines() { cat "$files"/*.log 2>/dev/null | wc -l; }
+
+# A number of the closing account on stderr: "12 lines", "3 without a time", "0 lost".
+told() { # words
+	grep 'operations' "$messages" | grep -oE "[0-9]+ $1" | head -n 1 | grep -oE '^[0-9]+' || echo 0
+}
+
+# Every operation that was issued is a line, or left out for a reason that is told, or counted as lost.
+expect_account() { # sentence
+	local all=0 number
+	for number in $(grep 'operations,' "$messages" | sed 's/.*operations,//' | grep -oE '[0-9]+ ' || true); do
+		all=$((all + number))
+	done
+	if [ "$all" = "$(truth issued)" ] && [ "$(told operations)" = "$(truth issued)" ] &&
+		[ "$(told lines)" = "$(lines)" ] && [ "$(told lost)" = "$(fact lost_not_in_inspector_file)" ]; then
+		tap_line ok "$1" ""
+	else
+		tap_line "not ok" "$1" "issued $(truth issued), told $all, lines $(lines), counted as lost $(
+			fact lost_not_in_inspector_file)"$'\n'"$(cat "$messages")"
+	fi
+}

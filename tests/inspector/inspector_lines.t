@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# With NCCL Inspector's variables the plugin writes Inspector's log: where, what, and every operation.
+. "$(dirname "$0")/inspector.sh"
+reader=(python3 "$PWD/tests/inspector/inspector_lines.py")
+steady=(nodes=2 ahead=32)
+
+# Where.
+in_place() { # directory option...
+	(cd "$1" && shift && run_on_gpu "$@")
+}
+unset NCCL_INSPECTOR_DUMP_DIR
+for case in "unknown-jobid" "77 SLURM_JOB_ID=77 SLURM_JOBID=78" "78 SLURM_JOBID=78"; do
+	read -r directory settings <<<"$case"
+	fresh
+	rm -rf "$tap_scratch/here" && mkdir "$tap_scratch/here"
+	# shellcheck disable=SC2086,SC2163 # none, one or two
+	(export PATH $settings && in_place "$tap_scratch/here" ops=500 "${steady[@]}")
+	expect_same "D4: with nothing but the switch (${settings:-no job}) there is a log, where Inspector has it" \
+		"$(cd "$tap_scratch/here" && find . -type f)" \
+		"./nccl-inspector-$directory/$(hostname)-pid$(truth pid).log"
+	files=$tap_scratch/here/nccl-inspector-$directory
+	expect_same "and everything in it" "$(lines)" 500
+	expect_same "that everybody may read" "$(stat -c %a "$(log)")" 644
+done
+files=$tap_scratch/files
+
+# What.
+RINGSIDE_MODE=trace inspect ops=3000 p2p=1 "${steady[@]}"
+expect_ok "every line has every field of v4.0, in order" "${reader[@]}" shape "$(log)"
+expect_account "every operation is in the log"
+expect_same "all of them" "$(lines)" "$(truth issued)"
+expect_ok "collectives are numbered as NCCL does" "${reader[@]}" numbers "$(log)"
+expect_facts "the recording has them too" operations=issued lost=0 exact=1 closed=1
+if [ -x "$tool" ]; then
+	expect_ok "ringside export makes a log of the recording" \
+		"$tool" export "$RINGSIDE_DIR" --format inspector -o "$tap_scratch/exported/"
+	expect_ok "the same lines as ringside export makes of the recording" \
+		"${reader[@]}" same "$(log)" "$(find "$tap_scratch/exported" -name '*.log')"
+	# What the reader of foreign logs makes of it; when it was written is another time.
+	read_with_tool() { # log
+		"$tool" dump "$1" | sed -E 's/"[a-z_]+_ns":[0-9]+//g; s/"(sequence|path)":[^,}]*//g' | sort
+	}
+	read_with_tool "$(log)" >"$tap_scratch/ours"
+	read_with_tool "$(find "$tap_scratch/exported" -name '*.log')" >"$tap_scratch/theirs"
+	expect_same "one reader finds as many in both" "$(wc -l <"$tap_scratch/ours")" "$(truth issued)"
+	expect_ok "and the same" diff "$tap_scratch/ours" "$tap_scratch/theirs"
+	rm -r "$tap_scratch/exported"
+fi
+inspect ops=600 name='a "b" \ c' "${steady[@]}"
+expect_ok "a name that needs quoting does not break a line" "${reader[@]}" shape "$(log)"
+inspect ops=600 release=2.31 "${steady[@]}"
+expect_account "NCCL 2.31: all there"
+expect_same "with GPU times, for Inspector asks for them; of a Broadcast it shows nothing but the call" \
+	"$(grep -c '"kernel_gpu"' "$(log)") $(told 'without a time')" "480 120"
+
+NCCL_INSPECTOR_DUMP_VERBOSE=1 inspect ops=1500 channels=3 p2p=1 "${steady[@]}"
+expect_ok "verbose: with events of each channel" "${reader[@]}" shape verbose "$(log)"
+expect_account "verbose: all there"
+
+# What is left out.
+NCCL_INSPECTOR_ENABLE_P2P=0 inspect ops=900 p2p=1 "${steady[@]}"
+expect_same "ENABLE_P2P=0: no Send, no Recv" "$(lines) $(grep -c p2p_perf "$(log)")" "300 0"
+expect_same "and that is told" "$(told 'Send and Recv')" 600
+NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8192 inspect ops=1100 "${steady[@]}"
+expect_account "MIN_SIZE_BYTES=8192: the small ones are told of"
+expect_same "and left out" "$(told 'below the least size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
+NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
+expect_same "REQUIRE_KERNEL_TIMING=1: nothing that the host timed" "$(lines) $(told 'timed by the host only')" "0 500"
+RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
+expect_same "without it, with their source" "$(lines) $(grep -c '"kernel_cpu"' "$(log)")" "500 500"
+NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=0 inspect ops=20000
+expect_account "REQUIRE_KERNEL_TIMING=0, too many at once for NCCL's stamps: all there or told of"
+echo "# $(lines) lines, $(grep -c collective_cpu "$(log)") of them bounds"
+
+# Together with the recorder's own settings.
+for mode in flight profile trace full; do
+	RINGSIDE_MODE=$mode inspect ops=1000 "${steady[@]}"
+	expect_same "mode $mode: all lines" "$(lines)" 1000
+	expect_facts "mode $mode: nothing is taken away" totals=issued lost=0
+done
+RINGSIDE_DISABLE=1 inspect ops=10
+expect_same "RINGSIDE_DISABLE wins" "$(lines)" 0
+for off in NCCL_INSPECTOR_ENABLE NCCL_INSPECTOR_DUMP_THREAD_ENABLE; do
+	(export "$off=0" && inspect ops=10)
+	expect_same "$off=0: no file" "$(find "$files" -type f | wc -l)" 0
+done
+RINGSIDE_QUOTA=1MiB inspect ops=8000 "${steady[@]}"
+expect_account "RINGSIDE_QUOTA holds for the log: what is too much is counted"
+expect_same "and it is within it" "$(($(told lost) > 0 && $(stat -c %s "$(log)") <= 1048576))" 1
+
+# Wrong values.
+for wrong in ENABLE_P2P=yes DUMP_VERBOSE=x PROM_DUMP=maybe DUMP_MIN_SIZE_BYTES=-1 DUMP_MIN_SIZE_BYTES=8k \
+	DUMP_THREAD_INTERVAL_MICROSECONDS=soon REQUIRE_KERNEL_TIMING=1.5; do
+	(export "NCCL_INSPECTOR_$wrong" && inspect ops=100 "${steady[@]}")
+	expect_same "$wrong: one line, and the default" "$(grep -c "NCCL_INSPECTOR_${wrong%%=*}=${wrong#*=} is not" "$messages") $(lines)" "1 100"
+done
+
+# Intervals: until the end, or at once.
+NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1 inspect ops=1000 "${steady[@]}" end=exit
+expect_same "interval -1: all there at the end" "$(lines)" 1000
+mkfifo "$tap_scratch/hold"
+fresh_files
+NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 run_on_gpu ops=1000 "${steady[@]}" end=hold <"$tap_scratch/hold" &
+running=$!
+exec 9>"$tap_scratch/hold"
+for _ in $(seq 200); do
+	[ "$(lines)" = 1000 ] && break
+	read -rt 0.05 <>"$tap_scratch/hold" || true
+done
+expect_same "interval 500: all there while the job lives, those of the last moment too" "$(lines)" 1000
+exec 9>&-
+wait $running
+expect_same "and not once more at the end" "$(lines)" 1000
+
+# A log that is there already: another process of this name, in a container of its own.
+if [ -z "${SANITIZED:-}" ] && unshare -pf true 2>/dev/null; then
+	fresh_files
+	job_alone() {
+		LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD=libcuda.so.1 unshare -pf "$job" ops=100 "${steady[@]}" \
+			>"$said" 2>"$messages"
+	}
+	job_alone
+	printf torn >>"$(log)"
+	cp "$(log)" "$tap_scratch/before"
+	job_alone
+	expect_same "nothing that is there is overwritten" \
+		"$(head -c "$(stat -c %s "$tap_scratch/before")" "$(log)" | cmp - "$tap_scratch/before" 2>&1)" ""
+	expect_same "a torn line ends there, and the next one is whole" "$(lines) $(grep -c '^{.*}$' "$(log)")" "201 200"
+else
+	expect_skip "nothing that is there is overwritten" "no namespaces"
+fi
+tap_done

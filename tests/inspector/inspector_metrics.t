@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# NCCL_INSPECTOR_PROM_DUMP=1: one file of metrics per GPU and process, for node-exporter's collector.
+. "$(dirname "$0")/inspector.sh"
+reader=(python3 "$PWD/tests/inspector/inspector_metrics.py")
+export NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=300000
+# Slow enough to be looked at, and at work until it is told to end.
+steady=(nodes=2 ahead=32 p2p=1 duration=20000 pace=3000 ops=1000000)
+jobs=()
+
+start_job() { # gpu device option...
+	local gpu=$1 device=$2
+	shift 2
+	FAKE_CUDA_GPU=$gpu FAKE_CUDA_DEVICE=$device LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD=libcuda.so.1 \
+		"$job" "${steady[@]}" "$@" >"$said" 2>>"$messages" &
+	jobs+=($!)
+}
+kill_jobs() {
+	[ ${#jobs[@]} -eq 0 ] || kill -9 "${jobs[@]}" 2>/dev/null
+	[ ${#jobs[@]} -eq 0 ] || wait "${jobs[@]}" 2>/dev/null
+	jobs=()
+}
+trap 'kill_jobs; clean_up' EXIT
+
+# Until so many files have samples of every function; a copy of each, for nobody changes that.
+copies=$tap_scratch/copies
+has_all() { # file
+	local function
+	for function in AllReduce AllGather ReduceScatter Send Recv; do
+		grep -q "\"$function\"" "$1" || return 1
+	done
+}
+await_metrics() { # files
+	local _ file whole
+	for _ in $(seq 300); do
+		rm -rf "$copies" && mkdir -p "$copies"
+		whole=0
+		for file in "$files"/*.prom; do
+			cp "$file" "$copies/" 2>/dev/null || continue
+			! has_all "$copies/${file##*/}" || whole=$((whole + 1))
+		done
+		[ "$whole" -lt "$1" ] || return 0
+		read -rt 0.05 <>"$tap_scratch/never" || true
+	done
+	return 1
+}
+mkfifo "$tap_scratch/never"
+names() { (cd "$files" && find . -type f ! -name '.*' | sort); }
+
+# One process.
+fresh_files
+export SLURM_JOBID=4711
+umask 077
+start_job 1 0 name='DP "0" \ x'
+await_metrics 1
+expect_same "one file, named by the GPU as Inspector names it" "$(names)" "./nccl_inspector_metrics_${uuid}01.prom"
+expect_same "that everybody may read, whatever the umask" "$(stat -c %a "$files"/*.prom)" 644
+umask 022
+expect_ok "names, labels and their order, HELP and TYPE; D23: quotes in a name" "${reader[@]}" check "$copies"/*
+expect_ok "D34: what NVIDIA's dashboard asks for, by SLURM_JOBID, too" "${reader[@]}" dashboard 4711 "$copies"/*
+expect_same "the name is whole" "$("${reader[@]}" label comm_name "$copies"/*)" 'DP \"0\" \\ x'
+expect_same "GPU, as Inspector numbers it, and whose number it is" \
+	"$("${reader[@]}" label gpu "$copies"/*) $("${reader[@]}" label gpu_uuid "$copies"/*)" "GPU0 GPU-${uuid}01"
+expect_same "D24: few sizes" "$(($("${reader[@]}" label message_size "$copies"/* | wc -l) <= 30))" 1
+if type promtool >/dev/null 2>&1; then
+	expect_same "promtool finds nothing but Inspector's unit" "$(promtool check metrics <"$(echo "$copies"/*)" 2>&1 | sort)" \
+		'nccl_collective_exec_time_microseconds use base unit "seconds" instead of "microseconds"
+nccl_p2p_exec_time_microseconds use base unit "seconds" instead of "microseconds"'
+else
+	expect_skip "promtool finds nothing but Inspector's unit" "no promtool"
+fi
+
+# Two on the same GPU, and one on another GPU that is GPU0 in its process as well.
+start_job 1 0
+start_job 2 0
+await_metrics 3
+expect_same "D21: each process has its file" "$(names)" "./nccl_inspector_metrics_${uuid}01.prom
+./nccl_inspector_metrics_${uuid}01_2.prom
+./nccl_inspector_metrics_${uuid}02.prom"
+expect_ok "the same HELP and TYPE in all" "${reader[@]}" check "$copies"/*
+expect_ok "D21: no series twice" "${reader[@]}" unique "$copies"/*
+expect_same "the second one on a GPU has a number" "$("${reader[@]}" label process "$copies"/*01_2.prom)" 2
+if type prometheus-node-exporter >/dev/null 2>&1; then
+	port=$((20000 + RANDOM % 20000))
+	prometheus-node-exporter --collector.disable-defaults --collector.textfile \
+		--collector.textfile.directory="$files" --web.listen-address="127.0.0.1:$port" >"$tap_scratch/exporter" 2>&1 &
+	exporter=$!
+	scraped=$("${reader[@]}" scrape "$port")
+	expect_same "node-exporter reads the directory without an error" "$?" 0
+	expect_same "and has their series" "$((scraped >= 3 * 4))" 1
+	for _ in 1 2 3 4 5 6; do
+		"${reader[@]}" scrape "$port" >"$tap_scratch/scraped" || break
+	done
+	expect_same "again and again, while they are written" "$(grep -c . "$tap_scratch/scraped") $(
+		grep -ciE 'level=error|collected (before|metric)' "$tap_scratch/exporter")" "1 0"
+	kill "$exporter"
+	wait "$exporter" 2>/dev/null
+else
+	expect_skip "node-exporter reads the directory without an error" "no prometheus-node-exporter"
+fi
+whole=0
+for _ in $(seq 150); do
+	tail -c 1 "$files"/*02.prom | cmp -s - <(echo) && whole=$((whole + 1))
+done
+expect_same "D21: a file is whole whenever it is looked at" "$whole" 150
+
+# Killed ones leave their files; who comes next takes them away, and the number that is free.
+kill -9 "${jobs[0]}" "${jobs[2]}"
+wait "${jobs[0]}" "${jobs[2]}" 2>/dev/null
+jobs=("${jobs[1]}")
+expect_same "D22: kill -9 leaves files" "$(names | wc -l)" 3
+start_job 1 0
+for _ in $(seq 300); do
+	[ "$(names | wc -l)" -eq 2 ] && [ "$files/nccl_inspector_metrics_${uuid}01.prom" -nt "$copies" ] && break
+	read -rt 0.05 <>"$tap_scratch/never" || true
+done
+expect_same "D22: the next process on this machine takes them away" "$(names)" \
+	"./nccl_inspector_metrics_${uuid}01.prom
+./nccl_inspector_metrics_${uuid}01_2.prom"
+await_metrics 2
+expect_ok "and has the number that is free" "${reader[@]}" unique "$copies"/*
+kill_jobs
+
+# An end without a kill leaves nothing, at once.
+fresh_files
+: >"$messages"
+steady=(nodes=2 ahead=32 p2p=1)
+NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=30000000 \
+	timeout 10 "$job" "${steady[@]}" ops=1000 >"$said" 2>"$messages"
+expect_same "D5: an interval of 30 s holds up nobody" $? 0
+expect_same "and the account is told" "$(told operations) $(told 'since the last metrics') $(told lost)" "1000 1000 0"
+run_on_gpu "${steady[@]}" ops=3000 pace=3000
+read_facts
+expect_same "nothing is left at the end" "$(find "$files" -type f)" ""
+expect_same "all are told of" "$(($(told 'in metrics') + $(told 'since the last metrics')))" 3000
+
+# Idle: the file stays young and says nothing any more.
+fresh_files
+mkfifo "$tap_scratch/hold"
+run_on_gpu "${steady[@]}" ops=500 end=hold <"$tap_scratch/hold" &
+running=$!
+exec 9>"$tap_scratch/hold"
+for _ in $(seq 200); do
+	[ -e "$files/nccl_inspector_metrics_${uuid}01.prom" ] && [ "$(grep -vc '^#' "$files"/*.prom)" = 0 ] && break
+	read -rt 0.05 <>"$tap_scratch/never" || true
+done
+expect_same "D22: a job that does nothing shows nothing" "$(grep -vc '^#' "$files"/*.prom)" 0
+before=$(stat -c %y "$files"/*.prom)
+for _ in $(seq 200); do
+	[ "$(stat -c %y "$files"/*.prom)" != "$before" ] && break
+	read -rt 0.05 <>"$tap_scratch/never" || true
+done
+expect_same "and its file is still looked after" "$([ "$(stat -c %y "$files"/*.prom)" != "$before" ]; echo $?)" 0
+exec 9>&-
+wait $running
+
+# Trouble.
+fresh_files
+NCCL_INSPECTOR_DUMP_DIR=/dev/null/x run_on_gpu "${steady[@]}" ops=3000 pace=3000
+read_facts
+expect_same "no directory: one line, and what is lost is counted" \
+	"$(grep -c 'cannot be written' "$messages") $(($(told lost) > 0)) $(told lost)" \
+	"1 1 $(fact lost_not_in_inspector_file)"
+inspect "${steady[@]}" ops=3000 pace=3000 disk=full disk_room=300
+expect_same "a full disk: what is lost is counted, and nothing half is left" \
+	"$(($(told lost) > 0)) $(find "$files" -type f)" "1 "
+inspect "${steady[@]}" ops=3000 pace=3000 disk=stuck end=exit
+expect_same "a disk that never answers: the job ends" $? 0
+NCCL_INSPECTOR_ENABLE_P2P=0 inspect "${steady[@]}" ops=300
+expect_same "ENABLE_P2P=0" "$(told 'Send and Recv')" 200
+tap_done
