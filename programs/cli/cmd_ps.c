@@ -14,6 +14,7 @@
 #include "programs/cli/cli_process.h"
 #include "programs/cli/ps_list.h"
 #include "programs/cli/ps_words.h"
+#include "view/flight_words.h"
 #include "view/json.h"
 #include "view/table.h"
 #include "view/units.h"
@@ -55,7 +56,7 @@ static void add_row(struct table *table, const struct ps_entry *entry)
 
 	table_cellf(table, "%s%s", entry->is_live ? "" : ">",
 		    units_duration(number, entry->age_ns));
-	table_cell(table, ps_words_operation(entry, what));
+	table_cell(table, flight_words_operation(entry->process, entry->flight, what));
 	table_cell(table, op->bytes == OP_BYTES_UNKNOWN ? "?" : units_bytes(number, op->bytes));
 	table_cell(table, op->datatype == 0 ? "?"
 					    : recording_name(entry->process, OP_NAMES_DATATYPE,

@@ -9,9 +9,6 @@
 
 enum { PS_WORDS = 400 };
 
-/* "AllReduce", "Send to 3", "Broadcast from 0". */
-const char *ps_words_operation(const struct ps_entry *entry, char words[static PS_WORDS]);
-
 /* How far its kernel came, or why nothing can be said; "" when there is nothing to say. */
 const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS]);
 

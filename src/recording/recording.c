@@ -27,6 +27,25 @@ const char *recording_life_name(enum recording_life life)
 	}
 }
 
+const char *recording_trouble_name(enum recording_trouble_kind kind)
+{
+	switch (kind) {
+	case RECORDING_DAMAGE:
+		return "damage";
+	case RECORDING_CUT:
+		return "cut";
+	case RECORDING_FOREIGN:
+		return "foreign";
+	case RECORDING_UNREADABLE:
+		return "unreadable";
+	case RECORDING_TOO_NEW:
+		return "too_new";
+	case RECORDING_NOTHING:
+		return "nothing";
+	}
+	return "?";
+}
+
 void recording_init(struct recording *recording)
 {
 	*recording = (struct recording){ 0 };
@@ -74,6 +93,9 @@ void recording_process_free(struct recording_process *process)
 	free(process->proxies);
 	free(process->comms);
 	free(process->comm_index);
+	free(process->totals);
+	free(process->links);
+	recording_totals_free(process->follow);
 	free(process->anchors);
 	free(process->info);
 	free(process);

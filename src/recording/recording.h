@@ -134,6 +134,15 @@ struct recording_process {
 	size_t flight_count;
 	struct recording_proxy *proxies; /* for other processes (PXN), or of unknown operations */
 	size_t proxy_count;
+	/* Only after recording_refresh(), see there. The first is "other", with key 0. Links may be some looks
+	 * old, and there are none while there were no proxy operations. Totals by key; they include
+	 * operations that are done and still in live slots, which the recorder has not counted yet: of those
+	 * only the last of each communicator are among flights. They never fall. */
+	struct region_total *totals;
+	size_t total_count;
+	struct region_link *links;
+	size_t link_count;
+	struct recording_follow *follow; /* recording_refresh()'s own */
 	size_t filling; /* live slots that were just being filled: issued, not yet to be read */
 	uint64_t lost[LOST_REASONS];
 	uint64_t odd[ODD_REASONS];
@@ -159,6 +168,8 @@ enum recording_trouble_kind {
 	RECORDING_TOO_NEW = 5,	  /* newer major version */
 	RECORDING_NOTHING = 6,	  /* a path or @PID with nothing recorded behind it */
 };
+
+const char *recording_trouble_name(enum recording_trouble_kind kind); /* "damage", "cut", ... */
 
 struct recording_trouble {
 	enum recording_trouble_kind kind;
@@ -209,6 +220,28 @@ enum status recording_add(struct recording *recording, const char *path, unsigne
 /* All regions of this machine, live and dead, in `directory` or, when NULL, recording->directory. */
 enum status recording_add_machine(struct recording *recording, const char *directory,
 				  unsigned int flags);
+
+/*
+ * Read a process that has an open region once more: communicators, counts and flights, for who follows
+ * it while it runs; with RECORDING_REFRESH_TOTALS also totals and links. life is told anew. What was
+ * found before stays as it was when reading fails: ERR_TRUNCATED (it was cut), ERR_SYSTEM, ERR_NO_SPACE
+ * (memory), ERR_GONE (it has no open region). Does not touch trace files.
+ */
+enum recording_refresh_flag {
+	RECORDING_REFRESH_TOTALS = 1u << 0,
+	/* Only when something happened since: see recording_stands_still(). */
+	RECORDING_REFRESH_MOVED = 1u << 1,
+	/* life changes to ENDED alone: to find a process in another namespace all are gone through. */
+	RECORDING_REFRESH_SAME_LIFE = 1u << 2,
+};
+enum status recording_refresh(struct recording_process *process, unsigned int flags);
+
+/* Was nothing issued and nothing finished since it was read, and nothing in flight then? Costs a read of
+ * the header and of the communicators' counts. */
+bool recording_stands_still(const struct recording_process *process);
+
+/* Close its region, whose last state stays: a descriptor keeps the memory of a deleted region. */
+void recording_rest(struct recording_process *process);
 
 /* After the last add: join what belongs to one process, sort, tell who is alive. */
 enum status recording_finish(struct recording *recording);

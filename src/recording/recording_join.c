@@ -179,10 +179,8 @@ static int compare_numbers(int64_t a, int64_t b)
 	return a < b ? -1 : a > b;
 }
 
-static int compare_identities(const void *one, const void *other)
+int recording_load_order(const struct recording_process *a, const struct recording_process *b)
 {
-	const struct recording_process *a = *(struct recording_process *const *)one;
-	const struct recording_process *b = *(struct recording_process *const *)other;
 	int order = strcmp(a->job, b->job);
 
 	if (order == 0)
@@ -198,6 +196,12 @@ static int compare_identities(const void *one, const void *other)
 	if (order == 0)
 		order = compare_numbers((int64_t)a->pid_namespace, (int64_t)b->pid_namespace);
 	return order;
+}
+
+static int compare_identities(const void *one, const void *other)
+{
+	return recording_load_order(*(struct recording_process *const *)one,
+				    *(struct recording_process *const *)other);
 }
 
 /* The same file twice, under two names or named twice. */
@@ -235,7 +239,7 @@ static bool is_closed(const struct recording_process *process)
 	return process->file_count > 0 && process->files[process->file_count - 1].is_closed;
 }
 
-static void tell_life(struct recording_process *process)
+void recording_load_life(struct recording_process *process)
 {
 	struct region_identity identity = { process->host, process->boot_id,
 					    process->pid > 0 ? (uint64_t)process->pid : 0,
@@ -243,7 +247,12 @@ static void tell_life(struct recording_process *process)
 	enum region_alive alive;
 	uint64_t pid_here = 0;
 
-	alive = region_alive(&identity, &pid_here);
+	if (process->pid_here > 0) {
+		pid_here = (uint64_t)process->pid_here;
+		alive = region_alive_still(&identity, pid_here);
+	} else {
+		alive = region_alive(&identity, &pid_here);
+	}
 	process->pid_here = alive == REGION_ALIVE_YES ? (int64_t)pid_here : -1;
 	if (is_closed(process))
 		process->life = RECORDING_ENDED;
@@ -297,7 +306,7 @@ enum status recording_finish(struct recording *recording)
 		      compare_identities);
 	status = join_all(recording);
 	for (size_t i = 0; i < recording->count; i++) {
-		tell_life(recording->processes[i]);
+		recording_load_life(recording->processes[i]);
 		note_cuts(recording, recording->processes[i]);
 		note_refused(recording, recording->processes[i]);
 		for (size_t j = 0; j < recording->trouble_count; j++)

@@ -10,6 +10,7 @@
 #include "base/attributes.h"
 #include "base/status.h"
 #include "recording/recording.h"
+#include "region/region_copy.h"
 
 /* Note trouble. Out of memory here only means that one more is left out. `owner` may be NULL. */
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
@@ -44,6 +45,38 @@ enum status recording_trace_load(struct recording *recording, int fd, const char
 				 const struct stat *st, struct recording_process **process);
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process);
+
+/* What a region says now, into a process that says nothing yet: counts, anchors, communicators, flights.
+ * Of these parts there must be copies. */
+enum {
+	RECORDING_REGION_PARTS =
+		REGION_COPY_NAMES | REGION_COPY_COMMS | REGION_COPY_LIVE | REGION_COPY_PROXIES,
+};
+enum status recording_region_state(struct recording_process *process);
+
+/* Totals, by key, and links; is_full: not only where totals were before. ERR_NO_SPACE, ERR_TRUNCATED,
+ * ERR_SYSTEM. */
+enum status recording_totals_load(struct recording_process *process, bool is_full);
+/* An operation in this live slot, when totals and communicators are there: one that is done is added to
+ * them. True: nothing else is to be learned from it, and it need not be read again. */
+bool recording_totals_take(struct recording_process *process, const struct region_live *live,
+			   uint32_t slot);
+/* When all is there: add what was known before, drop totals of communicators that are gone, and let no
+ * figure be below what it was. */
+void recording_totals_end(struct recording_process *now, const struct recording_process *before);
+/* For the next look: which communicators are too fast for it to matter what is held back. */
+void recording_totals_hasty(struct recording_process *now, const struct recording_process *before);
+/* Were links read at the last look? Not at every one. */
+bool recording_totals_has_links(const struct recording_follow *follow);
+/* Was something passed over at the last look for that reason? */
+bool recording_totals_is_behind(const struct recording_follow *follow);
+void recording_totals_free(struct recording_follow *follow);
+
+/* Does it run? By its identity; under the pid where it was found before, if it was. */
+void recording_load_life(struct recording_process *process);
+
+/* The order of processes in a recording, for qsort(). */
+int recording_load_order(const struct recording_process *a, const struct recording_process *b);
 
 /* A file that another tool wrote: a process each for those that are in it, which the list owns. When
  * there is nothing in it that can be read, that is noted. ERR_NO_SPACE: memory. */

@@ -48,21 +48,29 @@ static bool is_given_up(uint64_t word)
 	return word & LIVE_RETIRING && LIVE_OPEN(word) != 0;
 }
 
-/* of_slot[i] becomes 1 + the flight in live slot i. */
-static enum status load_flights(struct recording_process *process, uint32_t *of_slot)
+/* Per slot of the part: which of the copy it is, and which flight. */
+struct from_slot {
+	uint32_t copied;
+	uint32_t flight; /* from 1; 0: none */
+};
+
+static enum status load_flights(struct recording_process *process, struct from_slot *of_slot)
 {
-	uint32_t count = region_slots(process->region, REGION_LIVE);
+	const struct region_copy *copy = &process->region->copies[REGION_LIVE];
 	struct recording_flight *flight;
 	struct region_live live;
 	const char *problem;
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < copy->count; i++) {
 		if (!region_live_at(process->region, i, &live, &problem)) {
 			refuse(process, problem);
 			process->filling += region_live_is_filling(process->region, i);
 			continue;
 		}
 		if (is_given_up(live.word))
+			continue;
+		if (process->totals != NULL &&
+		    recording_totals_take(process, &live, region_copy_index(copy, i)))
 			continue;
 		if (!recording_load_grow(&process->flights, process->flight_count,
 					 sizeof(*process->flights)))
@@ -73,26 +81,28 @@ static enum status load_flights(struct recording_process *process, uint32_t *of_
 						     .is_retiring = live.word & LIVE_RETIRING };
 		memcpy(flight->started, live.started, sizeof(flight->started));
 		memcpy(flight->stopped, live.stopped, sizeof(flight->stopped));
-		of_slot[i] = (uint32_t)process->flight_count;
+		of_slot[region_copy_index(copy, i)] =
+			(struct from_slot){ i, (uint32_t)process->flight_count };
 	}
 	return OK;
 }
 
 /* The flight that this proxy operation works for; NULL: none that we know. */
 static struct recording_flight *flight_of(struct recording_process *process,
-					  const struct region_proxy *proxy, const uint32_t *of_slot)
+					  const struct region_proxy *proxy,
+					  const struct from_slot *of_slot)
 {
 	struct region_live live;
 
-	if (proxy->live >= region_slots(process->region, REGION_LIVE) ||
-	    of_slot[proxy->live] == 0 ||
-	    !region_live_at(process->region, proxy->live, &live, NULL) ||
+	if (proxy->live >= process->region->header.parts[REGION_LIVE].count ||
+	    of_slot[proxy->live].flight == 0 ||
+	    !region_live_at(process->region, of_slot[proxy->live].copied, &live, NULL) ||
 	    !region_proxy_is_of(proxy, proxy->live, &live))
 		return NULL;
-	return &process->flights[of_slot[proxy->live] - 1];
+	return &process->flights[of_slot[proxy->live].flight - 1];
 }
 
-static enum status load_proxies(struct recording_process *process, const uint32_t *of_slot)
+static enum status load_proxies(struct recording_process *process, const struct from_slot *of_slot)
 {
 	uint32_t count = region_slots(process->region, REGION_PROXIES);
 	struct recording_proxy found;
@@ -159,8 +169,8 @@ static void sort_flights(struct recording_process *process)
 
 static enum status load_live(struct recording_process *process)
 {
-	uint32_t slots = region_slots(process->region, REGION_LIVE);
-	uint32_t *of_slot = calloc((size_t)slots + 1, sizeof(*of_slot));
+	uint32_t slots = process->region->header.parts[REGION_LIVE].count;
+	struct from_slot *of_slot = calloc((size_t)slots + 1, sizeof(*of_slot));
 	enum status status;
 
 	if (of_slot == NULL)
@@ -206,24 +216,31 @@ static void load_header(struct recording_process *process)
 			    sizeof(process->names[i]));
 }
 
+enum status recording_region_state(struct recording_process *process)
+{
+	const struct region_header *header = &process->region->header;
+	enum status status;
+
+	load_header(process);
+	status = recording_load_anchor(process, header->first_anchor);
+	if (status == OK)
+		status = recording_load_anchor(process, header->last_anchor);
+	if (status == OK)
+		status = load_comms(process);
+	return status == OK ? load_live(process) : status;
+}
+
 static enum status load_region(struct recording_process *process)
 {
 	struct region *region = process->region;
-	enum status status = region_copy(region, REGION_COPY_STATE & ~REGION_COPY_TOTALS);
+	enum status status = region_copy(region, RECORDING_REGION_PARTS);
 
 	if (status == OK)
 		status = recording_load_info(process, region->info, region->info_bytes);
 	if (status != OK)
 		return status;
 	load_identity(process);
-	load_header(process);
-	status = recording_load_anchor(process, region->header.first_anchor);
-	if (status == OK)
-		status = recording_load_anchor(process, region->header.last_anchor);
-	if (status == OK)
-		status = load_comms(process);
-	if (status == OK)
-		status = load_live(process);
+	status = recording_region_state(process);
 	region_copy_drop(region, REGION_COPY_STATE);
 	return status;
 }

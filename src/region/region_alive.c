@@ -152,3 +152,13 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 	*pid_here = identity->pid;
 	return REGION_ALIVE_YES;
 }
+
+enum region_alive region_alive_still(const struct region_identity *identity, uint64_t pid_here)
+{
+	char pid[24];
+
+	text_format(pid, sizeof(pid), "%llu", (unsigned long long)pid_here);
+	if (start_ticks_of(pid) == identity->start_ticks && identity->start_ticks != 0)
+		return REGION_ALIVE_YES;
+	return access("/proc/self/stat", R_OK) == 0 ? REGION_ALIVE_NO : REGION_ALIVE_UNKNOWN;
+}

@@ -18,6 +18,10 @@ enum region_copy_flag {
 	REGION_COPY_LINKS = 1u << REGION_LINKS,
 	REGION_COPY_STATE = REGION_COPY_NAMES | REGION_COPY_COMMS | REGION_COPY_LIVE |
 			    REGION_COPY_PROXIES | REGION_COPY_TOTALS | REGION_COPY_LINKS,
+	/* For who comes every second: once, whether anything moved meanwhile or not; of
+	 * communicators and proxies as many slots as the recorder says it ever used; and of live
+	 * operations, proxies and links a copy of those slots alone that are in use. */
+	REGION_COPY_BRIEF = 1u << 31,
 };
 
 /*
@@ -40,5 +44,8 @@ void region_copy_release(struct region_copy *copy);
 /* A slot's bytes, at least as many as this version's layout has; NULL when the copy has no such slot
  * (counted from its first) or the slot did not hold still. */
 const unsigned char *region_copy_slot(const struct region_copy *copy, uint32_t index);
+
+/* Which slot of the part that is. */
+uint32_t region_copy_index(const struct region_copy *copy, uint32_t index);
 
 #endif

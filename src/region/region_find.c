@@ -201,16 +201,29 @@ static int compare_places(const void *one, const void *other)
 	return strcmp(a->path, b->path);
 }
 
-enum status region_find(struct region_places *places, const char *directory)
+static void sort_places(struct region_places *places)
+{
+	if (places->count > 1)
+		qsort(places->list, places->count, sizeof(*places->list), compare_places);
+}
+
+enum status region_find_files(struct region_places *places, const char *directory)
 {
 	enum status status;
 
 	*places = (struct region_places){ 0 };
 	status = find_files(places, directory != NULL ? directory : REGION_FIND_DIRECTORY);
+	sort_places(places);
+	return status;
+}
+
+enum status region_find(struct region_places *places, const char *directory)
+{
+	enum status status = region_find_files(places, directory);
+
 	if (status == OK)
 		status = find_memfds(places);
-	if (places->count > 1)
-		qsort(places->list, places->count, sizeof(*places->list), compare_places);
+	sort_places(places);
 	return status;
 }
 

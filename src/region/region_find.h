@@ -30,6 +30,8 @@ struct region_places {
  * is no error: nothing is there. ERR_SYSTEM (errno), ERR_NO_SPACE (memory). Release in every case.
  */
 enum status region_find(struct region_places *places, const char *directory);
+/* The same without memfds: to find those, all descriptors of all processes are gone through. */
+enum status region_find_files(struct region_places *places, const char *directory);
 void region_find_release(struct region_places *places);
 
 #endif

@@ -197,6 +197,7 @@ void region_close(struct region *region)
 	for (unsigned int i = 0; i < REGION_PARTS; i++) {
 		free(region->copies[i].bytes);
 		free(region->copies[i].is_stable);
+		free(region->copies[i].slots);
 	}
 	/* A zeroed region has descriptor 0, and no region was ever opened on that. */
 	if (region->fd > 0)

@@ -21,6 +21,14 @@ struct region_copy {
 	uint32_t first;	      /* slot of the part that is slot 0 of the copy */
 	uint32_t count;
 	uint32_t stride;
+	uint32_t *slots; /* slot i of the copy is this one of the part; NULL: first + i */
+};
+
+/* A live slot of which all is known, as long as its word stays the same. */
+struct region_known {
+	uint64_t word;
+	uint32_t slot;
+	uint32_t is_there; /* set by region_copy() when it is so */
 };
 
 struct region {
@@ -32,6 +40,12 @@ struct region {
 	size_t info_bytes;
 	struct region_copy copies[REGION_PARTS];
 	bool is_moving; /* operations were issued or finished while it was copied */
+	/* What REGION_COPY_BRIEF passes over: operations that are done of these communicators, by number
+	 * and sorted (the recorder counts those soon enough), and these slots, sorted. Borrowed. */
+	const uint32_t *hasty;
+	uint32_t hasty_count;
+	uint32_t known_count;
+	struct region_known *known;
 };
 
 /* Why something was refused, for the one line that the user sees. */

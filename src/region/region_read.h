@@ -21,7 +21,7 @@
 #include "region/region_layout.h"
 #include "region/region_open.h"
 
-/* Slots of a part that was copied; 0 when it was not. */
+/* Slots of a part that were copied; 0 when it was not. */
 uint32_t region_slots(const struct region *region, enum region_part_index part);
 
 /*

@@ -18,33 +18,17 @@ enum { MASK_KERNEL_CHANNELS = 1 << 6 };
 /* Broadcast shows no execution from NCCL 2.29 on; see op_blind.c. */
 enum { INTERFACE_WITHOUT_BROADCAST = 6 };
 
-static bool is_any_later_done(const struct recording_process *process,
-			      const struct recording_comm *comm, const struct op_record *op)
+/* What became of later operations of the same communicator: calls are launched in their order and run in
+ * it, so one that was passed by is over, or shows nothing of its execution. */
+struct later {
+	bool is_any_done;
+	bool is_any_launched; /* or running */
+};
+
+static void note_later(struct later *later, const struct op_record *op)
 {
-	if (comm && comm->has_counts && comm->counts.last_done_number > op->number)
-		return true;
-	for (size_t i = 0; i < process->flight_count; i++) {
-		const struct op_record *other = &process->flights[i].op;
-
-		if (other->comm == op->comm && other->number > op->number &&
-		    other->state == OP_DONE)
-			return true;
-	}
-	return false;
-}
-
-/* Calls are launched in their order: one that was passed by shows nothing of its execution. */
-static bool is_any_later_launched(const struct recording_process *process,
-				  const struct op_record *op)
-{
-	for (size_t i = 0; i < process->flight_count; i++) {
-		const struct op_record *other = &process->flights[i].op;
-
-		if (other->comm == op->comm && other->number > op->number &&
-		    (other->state == OP_LAUNCHED || other->state == OP_RUNNING))
-			return true;
-	}
-	return false;
+	later->is_any_done |= op->state == OP_DONE;
+	later->is_any_launched |= op->state == OP_LAUNCHED || op->state == OP_RUNNING;
 }
 
 /* Does NCCL show more of such an operation than the call? */
@@ -64,11 +48,10 @@ static bool is_end_visible(const struct recording_comm *comm, const struct op_re
 	       comm->info.flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
 }
 
-enum flight_kind flight_kind(const struct recording_process *process,
-			     const struct recording_flight *flight)
+static enum flight_kind kind_of(const struct recording_comm *comm,
+				const struct recording_flight *flight, const struct later *later)
 {
 	const struct op_record *op = &flight->op;
-	const struct recording_comm *comm = recording_comm(process, op->comm);
 	bool would_show;
 
 	if (op->state == OP_RUNNING)
@@ -77,13 +60,46 @@ enum flight_kind flight_kind(const struct recording_process *process,
 		return FLIGHT_OVER;
 	if (flight->open_children > 0)
 		return FLIGHT_OPEN;
-	if (is_any_later_done(process, comm, op))
+	if (later->is_any_done ||
+	    (comm && comm->has_counts && comm->counts.last_done_number > op->number))
 		return FLIGHT_OVER;
 	if (op->state == OP_ISSUED)
-		would_show = is_execution_shown(comm, op) && !is_any_later_launched(process, op);
+		would_show = is_execution_shown(comm, op) && !later->is_any_launched;
 	else
 		would_show = is_end_visible(comm, op);
 	return would_show ? FLIGHT_OPEN : FLIGHT_UNSEEN;
+}
+
+enum flight_kind flight_kind(const struct recording_process *process,
+			     const struct recording_flight *flight)
+{
+	struct later later = { false, false };
+
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct op_record *other = &process->flights[i].op;
+
+		if (other->comm == flight->op.comm && other->number > flight->op.number)
+			note_later(&later, other);
+	}
+	return kind_of(recording_comm(process, flight->op.comm), flight, &later);
+}
+
+void flight_kinds(const struct recording_process *process, uint8_t *kinds)
+{
+	const struct recording_comm *comm = NULL;
+	struct later later = { false, false };
+
+	for (size_t i = process->flight_count; i-- > 0;) {
+		const struct recording_flight *flight = &process->flights[i];
+
+		if (i + 1 == process->flight_count ||
+		    process->flights[i + 1].op.comm != flight->op.comm) {
+			comm = recording_comm(process, flight->op.comm);
+			later = (struct later){ false, false };
+		}
+		kinds[i] = (uint8_t)kind_of(comm, flight, &later);
+		note_later(&later, &flight->op);
+	}
 }
 
 static const struct {

@@ -21,6 +21,9 @@ enum flight_kind {
 enum flight_kind flight_kind(const struct recording_process *process,
 			     const struct recording_flight *flight);
 
+/* The same of all its flights at once, in one go: kinds[i] of flights[i]. */
+void flight_kinds(const struct recording_process *process, uint8_t *kinds);
+
 /* What a transfer over the network waits for. */
 enum flight_reason {
 	FLIGHT_SEND_GPU = 0,	/* own GPU has not produced the data */

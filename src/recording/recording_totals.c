@@ -1,0 +1,478 @@
+/*
+ * A region's totals for who follows it. The recorder holds the last operations of a communicator back in
+ * their live slots, in case more is heard of them, and counts them when they leave: that can be minutes
+ * later. So those that are done are added here, to a copy. Totals are copied before live slots: one that
+ * leaves its slot in between is in neither, and is there at the next look.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "op/op_bytes.h"
+#include "op/op_time.h"
+#include "region/region_read.h"
+#include "recording/recording_load.h"
+
+enum { TOTAL_WORDS = sizeof(struct region_total) / sizeof(uint64_t) };
+
+struct place {
+	uint64_t key;
+	uint32_t slot;
+};
+
+/* What an operation adds to its total. */
+struct held {
+	uint64_t word; /* of its live slot */
+	uint32_t slot;
+	bool is_timed;
+	bool has_proxies;
+	uint64_t key;
+	uint64_t bytes;
+	uint64_t ns;
+	uint64_t send_bytes;
+	uint64_t recv_bytes;
+	uint64_t wait_ns[OP_WAITS];
+};
+
+/* Totals that are in use, as they were found when all slots were gone through. While the recorder says
+ * that it took no other, only these are read. */
+struct recording_follow {
+	uint64_t totals_used; /* header: counts every one that is taken */
+	struct place *places; /* by key */
+	size_t count;
+	uint32_t links_age; /* looks since links were read */
+	uint32_t *hasty;    /* region->hasty of the next look */
+	bool was_hasty;	    /* at the last look some were passed over */
+	/* Operations that are done and held back, by slot: as of the last look, and as of this one. */
+	struct held *held;
+	struct region_known *known;
+	size_t held_count;
+	struct held *next;
+	size_t next_count;
+};
+
+static int by_key(const void *one, const void *other)
+{
+	const struct place *a = one, *b = other;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+static void total_merge(struct region_total *to, const struct region_total *from)
+{
+	uint64_t *mine = (uint64_t *)to, most_ns = to->max_ns;
+	const uint64_t *theirs = (const uint64_t *)from;
+
+	for (unsigned int i = 1; i < TOTAL_WORDS; i++)
+		mine[i] += theirs[i];
+	to->max_ns = most_ns > from->max_ns ? most_ns : from->max_ns;
+}
+
+static enum status totals_alloc(struct recording_process *process, size_t count)
+{
+	process->totals = calloc(count + 1, sizeof(*process->totals));
+	process->total_count = 1;
+	return process->totals != NULL ? OK : ERR_NO_SPACE;
+}
+
+/* Two threads may have made the same total. */
+static void totals_add(struct recording_process *process, const struct region_total *total)
+{
+	struct region_total *last = &process->totals[process->total_count - 1];
+
+	if (total->key == last->key)
+		total_merge(last, total);
+	else
+		process->totals[process->total_count++] = *total;
+}
+
+/* All slots, from a copy. Index 0, "other", comes first even when nothing is in it. */
+static enum status load_all(struct recording_process *process, struct recording_follow *follow)
+{
+	enum status status = totals_alloc(process, follow->count);
+	struct region_total total;
+
+	if (status != OK)
+		return status;
+	region_total_at(process->region, 0, &process->totals[0]);
+	process->totals[0].key = 0;
+	for (size_t i = 0; i < follow->count; i++)
+		if (region_total_at(process->region, follow->places[i].slot, &total))
+			totals_add(process, &total);
+	return OK;
+}
+
+static enum status find_all(struct recording_process *process, struct recording_follow *follow)
+{
+	uint32_t slots = region_slots(process->region, REGION_TOTALS);
+	struct place *places = calloc((size_t)slots + 1, sizeof(*places));
+	size_t count = 0;
+
+	if (places == NULL)
+		return ERR_NO_SPACE;
+	for (uint32_t i = 1; i < slots; i++) {
+		const unsigned char *slot =
+			region_copy_slot(&process->region->copies[REGION_TOTALS], i);
+		uint64_t key = 0;
+
+		/* Also those that count nothing yet: they were taken. */
+		if (slot != NULL)
+			memcpy(&key, slot, sizeof(key));
+		if (key > SLOT_FORGOTTEN)
+			places[count++] = (struct place){ .key = key, .slot = i };
+	}
+	if (count > 1)
+		qsort(places, count, sizeof(*places), by_key);
+	free(follow->places);
+	follow->places = places;
+	follow->count = count;
+	return OK;
+}
+
+/* A slot's key changes only after its communicator has lost its own slot, and does not come back: numbers
+ * of communicators are not given twice. So where the communicator is still there when communicators are
+ * read, after this, the slot was its own: see recording_totals_end(). */
+static enum status load_known(struct recording_process *process,
+			      const struct recording_follow *follow)
+{
+	const struct region_part *part = &process->region->header.parts[REGION_TOTALS];
+	enum status status = totals_alloc(process, follow->count);
+	struct region_total total;
+
+	if (status == OK)
+		status = region_pread(process->region, &process->totals[0], sizeof(total),
+				      part->offset);
+	for (size_t i = 0; i < follow->count && status == OK; i++) {
+		status = region_pread(process->region, &total, sizeof(total),
+				      part->offset +
+					      (uint64_t)follow->places[i].slot * part->stride);
+		if (status == OK && total.key == follow->places[i].key && total.count != 0)
+			totals_add(process, &total);
+	}
+	if (status == OK)
+		process->totals[0].key = 0;
+	return status;
+}
+
+static enum status load_totals(struct recording_process *process, bool is_full)
+{
+	struct recording_follow *follow = process->follow;
+	struct region *region = process->region;
+	enum status status;
+	uint64_t used;
+
+	if (region->header.parts[REGION_TOTALS].count == 0)
+		return totals_alloc(process, 0);
+	status = region_pread(region, &used, sizeof(used),
+			      offsetof(struct region_header, totals_used));
+	if (status != OK)
+		return status;
+	if (!is_full && follow->places != NULL && used == follow->totals_used)
+		return load_known(process, follow);
+	status = region_copy(region, REGION_COPY_BRIEF | REGION_COPY_TOTALS);
+	if (status == OK)
+		status = find_all(process, follow);
+	if (status == OK)
+		status = load_all(process, follow);
+	follow->totals_used = used;
+	region_copy_drop(region, REGION_COPY_TOTALS);
+	return status;
+}
+
+static enum status load_links(struct recording_process *process)
+{
+	uint32_t count = region_slots(process->region, REGION_LINKS);
+	struct region_link link;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!region_link_at(process->region, i, &link)) {
+			if (i != 0)
+				continue;
+			link = (struct region_link){ 0 };
+		}
+		if (!recording_load_grow(&process->links, process->link_count, sizeof(link)))
+			return ERR_NO_SPACE;
+		process->links[process->link_count++] = link;
+	}
+	return OK;
+}
+
+/* Links come of proxy operations: while there were none, there are none. Nobody looks at them every
+ * second, so they may be some looks old. */
+static enum status copy_links(struct recording_process *process, bool is_full)
+{
+	enum { LINKS_LOOKS = 5 };
+	struct region *region = process->region;
+	enum status status;
+	uint64_t proxies;
+
+	if (!is_full && ++process->follow->links_age < LINKS_LOOKS)
+		return OK;
+	process->follow->links_age = 0;
+
+	status = region_pread(region, &proxies, sizeof(proxies),
+			      offsetof(struct region_header, proxy_cursor));
+	if (status != OK || proxies == 0)
+		return status;
+	status = region_copy(region, REGION_COPY_BRIEF | REGION_COPY_LINKS);
+	if (status == OK)
+		status = load_links(process);
+	region_copy_drop(region, REGION_COPY_LINKS);
+	return status;
+}
+
+bool recording_totals_has_links(const struct recording_follow *follow)
+{
+	return follow != NULL && follow->links_age == 0;
+}
+
+bool recording_totals_is_behind(const struct recording_follow *follow)
+{
+	return follow != NULL && follow->was_hasty;
+}
+
+enum status recording_totals_load(struct recording_process *process, bool is_full)
+{
+	enum status status;
+
+	if (is_full)
+		process->region->hasty_count = process->region->known_count = 0;
+	if (process->follow == NULL)
+		process->follow = calloc(1, sizeof(*process->follow));
+	status = process->follow != NULL ? load_totals(process, is_full) : ERR_NO_SPACE;
+	/* What a look that failed has left. */
+	if (process->follow != NULL)
+		process->follow->next_count = 0;
+	for (uint32_t i = 0; i < process->region->known_count; i++)
+		process->region->known[i].is_there = 0;
+	return status == OK ? copy_links(process, is_full) : status;
+}
+
+void recording_totals_free(struct recording_follow *follow)
+{
+	if (follow == NULL)
+		return;
+	free(follow->places);
+	free(follow->hasty);
+	free(follow->held);
+	free(follow->known);
+	free(follow->next);
+	free(follow);
+}
+
+/* ---- those that are held back ---------------------------------------------------------------- */
+
+/* Where this key is, or belongs. */
+static size_t find_total(const struct recording_process *process, uint64_t key)
+{
+	size_t from = 0, to = process->total_count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (process->totals[middle].key < key)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static struct region_total *total_of(struct recording_process *process, uint64_t key)
+{
+	size_t at = find_total(process, key);
+	struct region_total *more;
+
+	if (at < process->total_count && process->totals[at].key == key)
+		return &process->totals[at];
+	more = reallocarray(process->totals, process->total_count + 1, sizeof(*more));
+	if (more == NULL)
+		return NULL;
+	process->totals = more;
+	memmove(&more[at + 1], &more[at], (process->total_count - at) * sizeof(*more));
+	more[at] = (struct region_total){ .key = key };
+	process->total_count++;
+	return &more[at];
+}
+
+static struct held held_of(const struct region_live *live, uint32_t slot)
+{
+	const struct op_record *op = &live->op;
+	struct held held = { .word = live->word,
+			     .slot = slot,
+			     .is_timed = op->time_source == OP_TIME_KERNEL_GPU ||
+					 op->time_source == OP_TIME_PROXY,
+			     .has_proxies = op->proxies_stopped > 0,
+			     .key = TOTALS_KEY(op->comm, op->function, op->datatype, op->algorithm,
+					       op->protocol, op_size_class(op->bytes)),
+			     .bytes = op->bytes,
+			     .ns = op_duration_ns(op),
+			     .send_bytes = op->send_bytes,
+			     .recv_bytes = op->recv_bytes };
+
+	memcpy(held.wait_ns, op->wait_ns, sizeof(held.wait_ns));
+	return held;
+}
+
+/* As the recorder does it when the operation leaves. */
+static void total_add(struct region_total *total, const struct held *held)
+{
+	total->count++;
+	if (held->bytes != OP_BYTES_UNKNOWN)
+		total->bytes += held->bytes;
+	if (held->has_proxies) {
+		total->send_bytes += held->send_bytes;
+		total->recv_bytes += held->recv_bytes;
+		for (int i = 0; i < OP_WAITS; i++)
+			total->wait_ns[i] += held->wait_ns[i];
+	}
+	if (!held->is_timed)
+		return;
+	total->timed++;
+	total->sum_ns += held->ns;
+	if (held->bytes != OP_BYTES_UNKNOWN)
+		total->timed_bytes += held->bytes;
+	total->buckets[histogram_bucket(held->ns)]++;
+	if (held->ns > total->max_ns)
+		total->max_ns = held->ns;
+}
+
+/* Without memory it counts when the recorder has counted it. */
+static void hold(struct recording_process *process, const struct held *held, bool is_settled)
+{
+	struct recording_follow *follow = process->follow;
+	struct region_total *total = total_of(process, held->key);
+
+	if (total != NULL)
+		total_add(total, held);
+	if (is_settled && recording_load_grow(&follow->next, follow->next_count, sizeof(*held)))
+		follow->next[follow->next_count++] = *held;
+}
+
+bool recording_totals_take(struct recording_process *process, const struct region_live *live,
+			   uint32_t slot)
+{
+	/* Ranks that called different things are told from their last calls. */
+	enum { LAST_CALLS = 4 };
+	const struct op_record *op = &live->op;
+	const struct recording_comm *comm;
+	struct held held;
+	bool is_settled;
+
+	/* One that is retiring may have been counted. */
+	if (op->state != OP_DONE || live->word & LIVE_RETIRING)
+		return false;
+	comm = recording_comm(process, op->comm);
+	is_settled = LIVE_OPEN(live->word) == 0 && comm != NULL &&
+		     op->number + LAST_CALLS < comm->counts.last_done_number;
+	held = held_of(live, slot);
+	hold(process, &held, is_settled);
+	return is_settled;
+}
+
+/* Those of the last look that are still there were passed over. */
+static void hold_again(struct recording_process *process)
+{
+	struct recording_follow *follow = process->follow;
+
+	for (uint32_t i = 0; i < process->region->known_count; i++)
+		if (follow->known[i].is_there)
+			hold(process, &follow->held[i], true);
+}
+
+static int by_slot(const void *one, const void *other)
+{
+	const struct held *a = one, *b = other;
+
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+static void next_becomes_held(struct recording_process *process)
+{
+	struct recording_follow *follow = process->follow;
+	struct region *region = process->region;
+
+	free(follow->held);
+	free(follow->known);
+	follow->held = follow->next;
+	follow->held_count = follow->next_count;
+	follow->next = NULL;
+	follow->next_count = 0;
+	if (follow->held_count > 1)
+		qsort(follow->held, follow->held_count, sizeof(*follow->held), by_slot);
+	follow->known = calloc(follow->held_count + 1, sizeof(*follow->known));
+	region->known = follow->known;
+	region->known_count = follow->known != NULL ? (uint32_t)follow->held_count : 0;
+	for (uint32_t i = 0; i < region->known_count; i++)
+		follow->known[i] = (struct region_known){ .word = follow->held[i].word,
+							  .slot = follow->held[i].slot };
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void drop_strangers(struct recording_process *process)
+{
+	size_t kept = 1;
+	uint32_t last = 0;
+	bool is_there = true;
+
+	for (size_t i = 1; i < process->total_count; i++) {
+		uint32_t comm = (uint32_t)(process->totals[i].key >> 40);
+
+		if (comm != last)
+			is_there = recording_comm(process, comm) != NULL;
+		last = comm;
+		/* 0: of those that are forgotten. */
+		if (!is_there && comm != 0)
+			continue;
+		if (kept != i)
+			process->totals[kept] = process->totals[i];
+		kept++;
+	}
+	process->total_count = kept;
+}
+
+void recording_totals_end(struct recording_process *now, const struct recording_process *before)
+{
+	size_t at = 0;
+
+	hold_again(now);
+	next_becomes_held(now);
+	drop_strangers(now);
+	for (size_t i = 0; i < before->total_count; i++) {
+		const uint64_t *old = (const uint64_t *)&before->totals[i];
+		uint64_t *new;
+
+		while (at < now->total_count && now->totals[at].key < before->totals[i].key)
+			at++;
+		if (at == now->total_count || now->totals[at].key != before->totals[i].key)
+			continue;
+		new = (uint64_t *)&now->totals[at];
+		for (unsigned int word = 1; word < TOTAL_WORDS; word++)
+			new[word] = new[word] < old[word] ? old[word] : new[word];
+	}
+}
+
+/* A communicator that finished several times as many as are held back: those do not matter then. */
+void recording_totals_hasty(struct recording_process *now, const struct recording_process *before)
+{
+	enum { HASTY = 128 };
+	struct recording_follow *follow = now->follow;
+	struct region *region = now->region;
+
+	follow->was_hasty = region->hasty_count > 0;
+	region->hasty = NULL;
+	region->hasty_count = 0;
+	free(follow->hasty);
+	follow->hasty = calloc(now->comm_count + 1, sizeof(*follow->hasty));
+	for (size_t i = 0; i < now->comm_count && follow->hasty != NULL; i++) {
+		const struct recording_comm *comm = &now->comms[i];
+		const struct recording_comm *old = recording_comm(before, comm->info.id);
+
+		if (old != NULL && comm->counts.recorded > old->counts.recorded + HASTY)
+			follow->hasty[region->hasty_count++] = comm->info.id;
+	}
+	region->hasty = follow->hasty;
+}

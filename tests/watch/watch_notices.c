@@ -1,0 +1,102 @@
+/*
+ * Follows a job and prints every notice about it, once:
+ *
+ *	watch_notices DIRECTORY JOB LIMIT_MS WANTED
+ *
+ * until one begins with WANTED ("straggler: ..."), or nobody of the job is left. Says at the end how many
+ * operations it saw. LIMIT_MS is for everything that has a limit.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "timeline/live.h"
+#include "watch/watch.h"
+
+enum { SEEN_MAX = 256, LOOK_MS = 100 };
+
+static char seen[SEEN_MAX][200];
+static int seen_count;
+
+static bool is_of_job(const struct live *live, const struct live_notice *notice, const char *job)
+{
+	if (notice->comm == UINT32_MAX)
+		return false;
+	return strcmp(live->job.groups[live->job.comms[notice->comm].group].name, job) == 0;
+}
+
+/* True: the wanted one is there. */
+static bool tell(const struct live *live, const char *job, const char *wanted)
+{
+	bool is_wanted = false;
+	char line[200];
+
+	for (size_t i = 0; i < live->notice_count; i++) {
+		const struct live_notice *notice = &live->notices[i];
+		bool is_new = true;
+
+		snprintf(line, sizeof(line), "%s: %s", live_notice_name(notice->kind),
+			 notice->title);
+		for (int j = 0; j < seen_count; j++)
+			is_new &= strcmp(line, seen[j]) != 0;
+		if (!is_of_job(live, notice, job) || !is_new || seen_count == SEEN_MAX)
+			continue;
+		text_copy(seen[seen_count++], sizeof(seen[0]), line);
+		puts(line);
+		is_wanted |= wanted[0] != '\0' && strncmp(line, wanted, strlen(wanted)) == 0;
+	}
+	return is_wanted;
+}
+
+/* Living processes of the job; those there ever were and what they did in *operations. */
+static size_t count_living(const struct watch *watch, const struct live *live, const char *job,
+			   unsigned long long *operations)
+{
+	size_t living = 0;
+
+	for (size_t i = 0; i < watch->recording.count; i++)
+		living += watch->processes[i].died_ns == 0 &&
+			  strcmp(watch->recording.processes[i]->job, job) == 0;
+	*operations = 0;
+	for (size_t i = 0; i < live->job.comm_count; i++)
+		if (strcmp(live->job.groups[live->job.comms[i].group].name, job) == 0)
+			*operations += live->comms[i].sums.operations;
+	return living;
+}
+
+int main(int argc, char **argv)
+{
+	struct watch_settings settings = { .directory = argv[1], .keep_ns = UINT64_C(1) << 40 };
+	struct live_limits limits = live_limits_default();
+	unsigned long long operations = 0;
+	bool is_over = false, was_there = false;
+	struct watch watch;
+	struct live live;
+
+	if (argc != 5)
+		return 2;
+	limits.hang_ns = limits.lag_ns = limits.straggler_ns =
+		strtoull(argv[3], NULL, 10) * 1000000;
+	watch_init(&watch, &settings);
+	live_init(&live, &limits);
+	for (int i = 0; i < 600 && !is_over; i++) {
+		size_t living;
+
+		if (watch_look(&watch, WATCH_TOTALS) != OK ||
+		    live_look(&live, &watch.recording, clock_system_ns(CLOCK_MONOTONIC),
+			      clock_system_ns(CLOCK_REALTIME)) != OK)
+			return 1;
+		is_over = tell(&live, argv[2], argv[4]);
+		living = count_living(&watch, &live, argv[2], &operations);
+		was_there |= living > 0;
+		is_over |= was_there && living == 0;
+		poll(NULL, 0, LOOK_MS);
+	}
+	printf("operations %llu\n", operations);
+	live_release(&live);
+	watch_release(&watch);
+	return 0;
+}
