@@ -1,3 +1,4 @@
+#include "op/op_bus.h"
 #include "timeline/tally.h"
 
 #include <math.h>
@@ -97,13 +98,13 @@ static void test_quantiles(void)
 
 static void test_factors(void)
 {
-	EXPECT(tally_bus_factor(OP_ALL_REDUCE, 4) == 1.5);
-	EXPECT(tally_bus_factor(OP_ALL_GATHER, 4) == 0.75);
-	EXPECT(tally_bus_factor(OP_REDUCE_SCATTER, 2) == 0.5);
-	EXPECT(tally_bus_factor(OP_ALL_TO_ALL, 2) == 0.5);
-	EXPECT(tally_bus_factor(OP_BROADCAST, 4) == 1);
-	EXPECT(tally_bus_factor(OP_SEND, 0) == 1);
-	EXPECT(tally_bus_factor(OP_ALL_REDUCE, 0) == 0);
+	EXPECT(op_bus_factor(OP_ALL_REDUCE, 4) == 1.5);
+	EXPECT(op_bus_factor(OP_ALL_GATHER, 4) == 0.75);
+	EXPECT(op_bus_factor(OP_REDUCE_SCATTER, 2) == 0.5);
+	EXPECT(op_bus_factor(OP_ALL_TO_ALL, 2) == 0.5);
+	EXPECT(op_bus_factor(OP_BROADCAST, 4) == 1);
+	EXPECT(op_bus_factor(OP_SEND, 0) == 1);
+	EXPECT(op_bus_factor(OP_ALL_REDUCE, 0) == 0);
 }
 
 static void test_rows(void)

@@ -49,25 +49,6 @@ int cli_input_read(struct cli_input *input, unsigned int flags)
 	return status == OK ? 0 : cli_error("cannot read: %s", status_text(status));
 }
 
-const char *cli_trouble_name(enum recording_trouble_kind kind)
-{
-	switch (kind) {
-	case RECORDING_DAMAGE:
-		return "damage";
-	case RECORDING_CUT:
-		return "cut";
-	case RECORDING_FOREIGN:
-		return "foreign";
-	case RECORDING_UNREADABLE:
-		return "unreadable";
-	case RECORDING_TOO_NEW:
-		return "too_new";
-	case RECORDING_NOTHING:
-		return "nothing";
-	}
-	return "?";
-}
-
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble)
 {
 	if (trouble->kind != RECORDING_FOREIGN)
@@ -113,7 +94,7 @@ void cli_input_json(struct json *json, const struct cli_input *input)
 		const struct recording_trouble *trouble = &recording->troubles[i];
 
 		json_object(json);
-		json_put_string(json, "kind", cli_trouble_name(trouble->kind));
+		json_put_string(json, "kind", recording_trouble_name(trouble->kind));
 		json_put_string(json, "path", trouble->path);
 		json_put_unsigned(json, "offset", trouble->offset);
 		json_put_unsigned(json, "bytes", trouble->bytes);

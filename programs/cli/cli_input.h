@@ -39,9 +39,6 @@ bool cli_input_complain(const struct cli_input *input, bool has_cuts);
 /* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
 
-/* "damage", "cut", ... */
-const char *cli_trouble_name(enum recording_trouble_kind kind);
-
 /* Key "troubles", an array, into the object that is open. */
 void cli_input_json(struct json *json, const struct cli_input *input);
 

@@ -12,6 +12,7 @@
 #include "programs/cli/cli_output.h"
 #include "programs/cli/export_inspector.h"
 #include "programs/cli/export_job.h"
+#include "programs/cli/report_filter.h"
 #include "view/json.h"
 #include "view/units.h"
 
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
 	{ EXPORT_OPTION_FORCE, "force", NULL,
 	  "put files into a directory that has some: those of the same job, host and rank are "
 	  "replaced" },
+	REPORT_FILTER_OPTIONS,
 	CLI_OPTION_JSON,
 	CLI_OPTION_END,
 };
@@ -40,6 +42,8 @@ static const struct cli_example examples[] = {
 	{ "ringside export traces/ -o operations.parquet", "one file, for DuckDB and others" },
 	{ "ringside export traces/ -o lake/", "a directory for each job, host and rank" },
 	{ "ringside export traces/ -f csv -o - | head", "as text, on standard output" },
+	{ "ringside export traces/ --rank 0-7 --op AllReduce --since -5m -o last.parquet",
+	  "the AllReduces of eight ranks in the last five minutes" },
 	{ NULL, NULL },
 };
 
@@ -64,6 +68,7 @@ static const struct export_format *const formats[] = {
 
 struct request {
 	struct export_job job;
+	struct report_filter chosen;
 	const char *format;
 	bool is_json;
 };
@@ -95,6 +100,8 @@ static int take(struct request *request, int option, const char *value)
 			return cli_usage(&page, "--rows %s is not a number from 1 on", value);
 		request->job.file_rows = (uint64_t)rows;
 		break;
+	default:
+		return report_filter_take(&request->chosen, &page, option, value);
 	}
 	return 0;
 }
@@ -169,7 +176,7 @@ static int check(struct request *request)
 
 /* ---- what was done --------------------------------------------------------------------------- */
 
-static void write_json(struct sink *sink, const struct export_job *job, size_t processes)
+static void write_json(struct sink *sink, const struct export_job *job)
 {
 	struct json json;
 
@@ -179,8 +186,9 @@ static void write_json(struct sink *sink, const struct export_job *job, size_t p
 	json_put_string(&json, "format", job->format->name);
 	json_put_unsigned(&json, "files", job->files);
 	json_put_unsigned(&json, "bytes", job->bytes);
-	json_put_unsigned(&json, "processes", processes);
+	json_put_unsigned(&json, "processes", job->processes);
 	json_put_unsigned(&json, "operations", job->rows);
+	json_put_unsigned(&json, "read", job->read);
 	json_put_unsigned(&json, "issued", job->issued);
 	json_put_unsigned(&json, "lost", job->lost);
 	json_put_unsigned(&json, "damaged", job->damaged);
@@ -189,14 +197,17 @@ static void write_json(struct sink *sink, const struct export_job *job, size_t p
 	json_line(&json);
 }
 
-static void write_text(struct sink *sink, const struct export_job *job, size_t processes)
+static void write_text(struct sink *sink, const struct export_job *job)
 {
 	char rows[UNITS_TEXT], bytes[UNITS_TEXT], files[UNITS_TEXT], count[UNITS_TEXT];
 
-	sink_format(sink, "%s operations of %s process%s in %s", units_count(rows, job->rows),
-		    units_count(count, processes), processes == 1 ? "" : "es", job->path);
+	sink_format(sink, "%s %s of %s %s in %s", units_count(rows, job->rows),
+		    text_which(job->rows, "operation", "operations"),
+		    units_count(count, job->processes),
+		    text_which(job->processes, "process", "processes"), job->path);
 	if (job->is_directory)
-		sink_format(sink, " (%s files, %s)\n", units_count(files, job->files),
+		sink_format(sink, " (%s %s, %s)\n", units_count(files, job->files),
+			    text_which(job->files, "file", "files"),
 			    units_bytes(bytes, job->bytes));
 	else if (job->bytes > 0)
 		sink_format(sink, " (%s)\n", units_bytes(bytes, job->bytes));
@@ -206,7 +217,8 @@ static void write_text(struct sink *sink, const struct export_job *job, size_t p
 		return;
 	sink_text(sink, "Not every operation of the job is there");
 	if (job->lost > 0)
-		sink_format(sink, ", %s were lost while recording", units_count(count, job->lost));
+		sink_format(sink, ", %s %s lost while recording", units_count(count, job->lost),
+			    text_which(job->lost, "was", "were"));
 	sink_text(sink, ": 'ringside verify' says more.\n");
 }
 
@@ -218,15 +230,19 @@ static int run(struct request *request, const struct cli_input *input)
 
 	if (input->recording.count == 0)
 		return is_trouble ? CLI_EXIT_TROUBLE : cli_error("nothing is recorded here");
+	exit_code = report_filter_check(&request->chosen, &page, &input->recording);
+	if (exit_code != 0)
+		return exit_code;
+	request->job.filter = &request->chosen.filter;
 	exit_code = export_job_run(&request->job, input);
 	/* Nothing was written, and why was said; or the rows were what standard output is for. */
 	if (request->job.files == 0 || strcmp(request->job.path, "-") == 0)
 		return exit_code | is_trouble;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
-		write_json(&sink, &request->job, input->recording.count);
+		write_json(&sink, &request->job);
 	else
-		write_text(&sink, &request->job, input->recording.count);
+		write_text(&sink, &request->job);
 	return cli_finish(&sink, exit_code | is_trouble);
 }
 
@@ -238,6 +254,7 @@ int cmd_export(int argc, char **argv)
 	int found, exit_code = 0;
 
 	cli_input_init(&input);
+	report_filter_init(&request.chosen);
 	cli_args_init(&args, &page, argc, argv);
 	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
 		if (found == CLI_OPERAND)
@@ -246,8 +263,8 @@ int cmd_export(int argc, char **argv)
 			exit_code = take(&request, found, args.value);
 	}
 	if (exit_code == 0 && found == CLI_STOP) {
-		cli_input_release(&input);
-		return args.exit_code;
+		exit_code = args.exit_code;
+		goto out;
 	}
 	if (exit_code == 0)
 		exit_code = check(&request);
@@ -255,6 +272,8 @@ int cmd_export(int argc, char **argv)
 		exit_code = cli_input_read(&input, RECORDING_WITH_TRACES);
 	if (exit_code == 0)
 		exit_code = run(&request, &input);
+out:
+	report_filter_release(&request.chosen);
 	cli_input_release(&input);
 	return exit_code;
 }

@@ -8,23 +8,27 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
 #include "programs/cli/cli_errors.h"
+#include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_output.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/cli_progress.h"
+#include "timeline/filter_rows.h"
 #include "view/export_columns.h"
 
-enum { EXPORT_NAME_BYTES = 4096 };
+enum { EXPORT_NAME_BYTES = 4096, EXPORT_BATCH_ROWS = 1024 };
 #define EXPORT_FORMAT_VERSION "1"
 
 /* What the recorders of a file's processes say. */
 struct told {
 	uint64_t rows;
+	uint64_t read;
 	uint64_t issued;
 	uint64_t lost;
 	uint64_t damaged;
@@ -39,7 +43,10 @@ struct doing {
 	void *writer; /* NULL: no file is open */
 	const struct recording_process *process;
 	struct told file;
-	uint64_t process_rows;
+	uint64_t process_rows; /* read */
+	struct job *who;       /* NULL: no filter */
+	struct filter_rows chosen;
+	uint64_t *room;			   /* for rows that pass, of EXPORT_BATCH_ROWS each word */
 	char directory[EXPORT_NAME_BYTES]; /* of the file before */
 	unsigned int part;
 	bool is_stopped; /* the format or its file has failed; told when the file ends */
@@ -63,6 +70,8 @@ static void put_facts(struct doing *doing)
 	job->format->fact(doing->writer, "ringside.format", EXPORT_FORMAT_VERSION);
 	job->format->fact(doing->writer, "ringside.version", RINGSIDE_VERSION);
 	put_number(doing, "ringside.operations", doing->file.rows);
+	if (doing->who != NULL)
+		put_number(doing, "ringside.read", doing->file.read);
 	put_number(doing, "ringside.issued", doing->file.issued);
 	put_number(doing, "ringside.lost", doing->file.lost);
 	put_number(doing, "ringside.damaged", doing->file.damaged);
@@ -208,6 +217,45 @@ static void end(struct doing *doing)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* Those of up to EXPORT_BATCH_ROWS rows from `at` on that pass the filter. */
+static struct op_batch choose(struct doing *doing, const struct op_batch *from, uint32_t at)
+{
+	struct op_batch some = { .rows = from->rows - at, .words = from->words };
+	uint32_t places[EXPORT_BATCH_ROWS], count;
+
+	some.rows = some.rows < EXPORT_BATCH_ROWS ? some.rows : EXPORT_BATCH_ROWS;
+	for (unsigned int word = 0; word < OP_RECORD_WORDS; word++)
+		if (from->column[word] != NULL)
+			some.column[word] = from->column[word] + at;
+	if (doing->who == NULL)
+		return some;
+	count = filter_rows_choose(&doing->chosen, &some, places);
+	for (unsigned int word = 0; count < some.rows && word < OP_RECORD_WORDS; word++) {
+		uint64_t *to = doing->room + (size_t)word * EXPORT_BATCH_ROWS;
+
+		for (uint32_t i = 0; some.column[word] != NULL && i < count; i++)
+			to[i] = some.column[word][places[i]];
+		some.column[word] = some.column[word] != NULL ? to : NULL;
+	}
+	some.rows = count;
+	return some;
+}
+
+static void put_rows(struct doing *doing, const struct op_batch *batch)
+{
+	for (uint32_t at = 0; at < batch->rows && !doing->is_stopped; at += EXPORT_BATCH_ROWS) {
+		struct op_batch some = choose(doing, batch, at);
+
+		if (some.rows > 0)
+			doing->is_stopped = doing->job->format->batch(doing->writer, &some) != OK;
+		doing->file.rows += some.rows;
+		doing->job->rows += some.rows;
+	}
+	doing->file.read += batch->rows;
+	doing->process_rows += batch->rows;
+	doing->job->read += batch->rows;
+}
+
 static bool take_batch(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct doing *doing = context;
@@ -217,11 +265,8 @@ static bool take_batch(const struct op_batch *batch, enum recording_place place,
 		begin_next(doing);
 	if (doing->is_failed)
 		return false;
-	doing->is_stopped = doing->job->format->batch(doing->writer, batch) != OK;
-	doing->file.rows += batch->rows;
-	doing->process_rows += batch->rows;
-	doing->job->rows += batch->rows;
-	cli_progress_at(&doing->progress, doing->job->rows);
+	put_rows(doing, batch);
+	cli_progress_at(&doing->progress, doing->job->read);
 	if (doing->job->is_directory && doing->job->format->file_name == NULL &&
 	    doing->file.rows >= doing->job->file_rows)
 		end(doing);
@@ -245,7 +290,8 @@ static int complain(struct doing *doing, enum status status, const struct record
 			 who, walk->refused, walk->problem ? walk->problem : "?");
 }
 
-static int export_process(struct doing *doing, const struct recording_process *process)
+static int export_process(struct doing *doing, uint32_t number,
+			  const struct recording_process *process)
 {
 	struct export_job *job = doing->job;
 	struct recording_walk walk = { 0 };
@@ -253,6 +299,10 @@ static int export_process(struct doing *doing, const struct recording_process *p
 	bool is_known = count_issued(process, &issued);
 	enum status status;
 
+	if (doing->who != NULL &&
+	    !filter_rows_start(&doing->chosen, job->filter, doing->who, number))
+		return 0;
+	job->processes++;
 	doing->process = process;
 	doing->process_rows = 0;
 	/* One without operations has a file, too: that it has none is worth knowing. */
@@ -306,6 +356,22 @@ static int open_output(struct doing *doing)
 	return 0;
 }
 
+static void set_up_filter(struct doing *doing, const struct recording *recording)
+{
+	doing->who = cli_realloc(NULL, sizeof(*doing->who));
+	doing->room = cli_realloc(NULL, sizeof(uint64_t) * OP_RECORD_WORDS * EXPORT_BATCH_ROWS);
+	if (job_make(doing->who, recording) != OK)
+		cli_no_memory();
+}
+
+static void release_filter(struct doing *doing)
+{
+	if (doing->who != NULL)
+		job_release(doing->who);
+	free(doing->who);
+	free(doing->room);
+}
+
 int export_job_run(struct export_job *job, const struct cli_input *input)
 {
 	const struct recording *recording = &input->recording;
@@ -315,14 +381,17 @@ int export_job_run(struct export_job *job, const struct cli_input *input)
 	job->is_complete = true;
 	if (open_output(&doing) != 0)
 		return CLI_EXIT_TROUBLE;
+	if (job->filter != NULL && !filter_is_empty(job->filter))
+		set_up_filter(&doing, recording);
 	cli_progress_start(&doing.progress, "export", "operations", count_expected(recording));
 	/* The rows are seen; a line among them would only be in their way. */
 	if (cli_output_is_terminal(job->path))
 		cli_progress_end(&doing.progress);
-	for (size_t i = 0; i < recording->count && !doing.is_stopped && !doing.is_failed; i++)
-		exit_code |= export_process(&doing, recording->processes[i]);
+	for (uint32_t i = 0; i < recording->count && !doing.is_stopped && !doing.is_failed; i++)
+		exit_code |= export_process(&doing, i, recording->processes[i]);
 	end(&doing);
 	cli_progress_end(&doing.progress);
+	release_filter(&doing);
 	if (doing.is_failed) {
 		cli_tree_discard(&doing.tree);
 		job->files = 0;

@@ -1,4 +1,4 @@
-/* Options that choose operations and the parts of a key: for report and diff. */
+/* Options that choose operations and the parts of a key: for report, diff and export. */
 #ifndef REPORT_FILTER_H
 #define REPORT_FILTER_H
 

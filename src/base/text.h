@@ -34,4 +34,10 @@ struct text_names {
 };
 enum status text_expand(char *to, size_t size, const char *pattern, const struct text_names *names);
 
+/* The words that go with a number: text_which(ranks, "rank waits", "ranks wait"). */
+static inline const char *text_which(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
 #endif

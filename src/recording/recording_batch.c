@@ -41,7 +41,12 @@ struct recording_batch {
 	/* Of its columns: all values are acceptable. */
 	bool is_kind_good;
 	bool is_state_good;
+	bool is_sequence_good;
+	bool is_number_good;
 	uint32_t sources; /* bit per enum op_time_source: there may be such rows */
+	uint32_t
+		same; /* bit per word: all of its column has the value below, whatever is in the file */
+	uint64_t values[OP_RECORD_WORDS];
 };
 
 static bool flush(struct recording_batch *batch)
@@ -68,6 +73,7 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	if (place != batch->place && !flush(batch))
 		return false;
 	batch->place = place;
+	batch->same = 0;
 	for (unsigned int word = 0; word < OP_RECORD_WORDS; word++)
 		batch->columns[word][batch->rows] = record[word];
 	return ++batch->rows < BATCH_ROWS || flush(batch);
@@ -158,13 +164,28 @@ static void look_at_values(struct recording_batch *batch)
 		batch->sources = UINT32_MAX;
 }
 
+/* Columns that rise: the first and the last value say all. */
+static void look_at_ends(struct recording_batch *batch, uint64_t floor)
+{
+	uint64_t first, last;
+
+	batch->is_sequence_good =
+		trace_columns_rising(&batch->block, OP_WORD_SEQUENCE, &first, &last) &&
+		(wrong_sequence(first, floor) | wrong_sequence(last, floor)) >> 63 == 0;
+	batch->is_number_good =
+		trace_columns_rising(&batch->block, OP_WORD_NUMBER, &first, &last) && first != 0;
+}
+
 /* Are all rows acceptable and new? */
 static bool are_good(const struct recording_batch *batch, uint32_t from, uint32_t rows,
 		     uint64_t floor)
 {
-	uint64_t wrong = wrong_sequences(batch->columns[OP_WORD_SEQUENCE] + from, rows, floor) |
-			 wrong_numbers(batch->columns[OP_WORD_NUMBER] + from, rows);
+	uint64_t wrong = 0;
 
+	if (!batch->is_sequence_good)
+		wrong |= wrong_sequences(batch->columns[OP_WORD_SEQUENCE] + from, rows, floor);
+	if (!batch->is_number_good)
+		wrong |= wrong_numbers(batch->columns[OP_WORD_NUMBER] + from, rows);
 	for (uint32_t row = from; !batch->is_kind_good && row < from + rows; row++)
 		wrong |= wrong_kind(batch->columns[OP_WORD_KIND][row]);
 	for (uint32_t row = from; !batch->is_state_good && row < from + rows; row++)
@@ -266,9 +287,13 @@ static void check_times(struct walk *walk, uint32_t from, uint32_t rows)
 static void note_seen(struct walk *walk, uint32_t from, uint32_t rows)
 {
 	const uint64_t *sequence = walk->batch->columns[OP_WORD_SEQUENCE];
+	uint64_t last = walk->last;
 
-	for (uint32_t i = from; i < from + rows; i++)
-		walk->last = sequence[i] > walk->last ? sequence[i] : walk->last;
+	if (walk->batch->is_sequence_good && rows > 0)
+		last = sequence[from + rows - 1] > last ? sequence[from + rows - 1] : last;
+	for (uint32_t i = from; !walk->batch->is_sequence_good && i < from + rows; i++)
+		last = sequence[i] > last ? sequence[i] : last;
+	walk->last = last;
 	for (uint32_t i = from; i < from + rows && walk->process->flight_count > 0; i++)
 		recording_each_seen(walk, op_kind_comm(walk->batch->columns[OP_WORD_KIND][i]),
 				    walk->batch->columns[OP_WORD_NUMBER][i]);
@@ -290,6 +315,33 @@ static void take_rows(struct walk *walk, uint32_t words, uint32_t rows, uint64_t
 		walk->is_over = true;
 }
 
+/* Columns with one value in the whole block, as many have in block after block: filled when it is another one
+ * than before, and not decoded. But for the state, which check_times() may change. */
+static void fill_same(struct recording_batch *batch)
+{
+	for (unsigned int word = 0; word < OP_RECORD_WORDS; word++) {
+		uint32_t bit = OP_WORD_BIT(word);
+		bool is_same = false;
+		uint64_t value;
+
+		if (!(batch->block.needed & bit))
+			continue;
+		if (word != OP_WORD_STATE && trace_columns_constant(&batch->block, word, &value))
+			is_same = batch->rows == 0 ||
+				  (batch->same & bit && batch->values[word] == value);
+		if (is_same && !(batch->same & bit && batch->values[word] == value))
+			for (uint32_t row = 0; row < BATCH_ROWS; row++)
+				batch->columns[word][row] = value;
+		if (is_same) {
+			batch->block.needed &= ~bit;
+			batch->same |= bit;
+			batch->values[word] = value;
+		} else {
+			batch->same &= ~bit;
+		}
+	}
+}
+
 void recording_batch_block(struct walk *walk, const struct trace_item *item)
 {
 	struct recording_batch *batch = walk->batch;
@@ -305,6 +357,8 @@ void recording_batch_block(struct walk *walk, const struct trace_item *item)
 	}
 	batch->place = RECORDING_IN_TRACE;
 	look_at_values(batch);
+	look_at_ends(batch, walk->floor);
+	fill_same(batch);
 	while (!walk->is_over) {
 		uint32_t rows;
 

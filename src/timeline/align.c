@@ -21,16 +21,6 @@ void align_release(struct align *align)
 	*align = (struct align){ .count = 0 };
 }
 
-uint64_t align_ns(const struct align *align, size_t process, uint64_t clock_ns)
-{
-	const struct align_process *own = &align->processes[process];
-	double elapsed = (double)(int64_t)(clock_ns - own->middle_ns);
-
-	if (clock_ns == 0)
-		return 0;
-	return clock_ns + (uint64_t)own->offset_ns + (uint64_t)(int64_t)(own->drift * elapsed);
-}
-
 uint64_t align_clock_ns(const struct align *align, size_t process, uint64_t common_ns)
 {
 	const struct align_process *own = &align->processes[process];

@@ -71,7 +71,15 @@ enum status align_make(struct align *align, const struct job *job, timeline_prog
 void align_release(struct align *align);
 
 /* Recorder's clock of a process to common time, 0 stays 0 ("unknown"). */
-uint64_t align_ns(const struct align *align, size_t process, uint64_t clock_ns);
+static inline uint64_t align_ns(const struct align *align, size_t process, uint64_t clock_ns)
+{
+	const struct align_process *own = &align->processes[process];
+	double elapsed = (double)(int64_t)(clock_ns - own->middle_ns);
+
+	if (clock_ns == 0)
+		return 0;
+	return clock_ns + (uint64_t)own->offset_ns + (uint64_t)(int64_t)(own->drift * elapsed);
+}
 /* And back. */
 uint64_t align_clock_ns(const struct align *align, size_t process, uint64_t common_ns);
 uint64_t align_uncertainty_ns(const struct align *align, size_t process);

@@ -7,6 +7,7 @@
 #define BUSY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { BUSY_PIECES = 64 };
@@ -27,24 +28,60 @@ struct busy {
 
 void busy_add_slowly(struct busy *busy, uint64_t start_ns, uint64_t end_ns);
 
-/* Most begin after all others ended, or while the last one ran. Which of the two is a toss-up where calls
- * follow each other closely, so it is not branched on. */
-static inline void busy_add(struct busy *busy, uint64_t start_ns, uint64_t end_ns)
-{
-	const struct busy_piece last = busy->pieces[busy->count ? busy->count - 1 : 0];
-	bool is_apart = start_ns > last.end_ns;
+/*
+ * Many, one after the other: the newest piece stays in registers. Nothing else may be added between start and
+ * end.
+ */
+struct busy_run {
+	struct busy *busy; /* NULL: none yet */
+	struct busy_piece last;
+	uint32_t count;
+};
 
-	if (__builtin_expect(busy->count == 0 || start_ns < last.start_ns ||
-				     busy->count == BUSY_PIECES,
+static inline void busy_run_start(struct busy_run *run, struct busy *busy)
+{
+	run->busy = busy;
+	run->count = busy->count;
+	run->last = busy->pieces[busy->count ? busy->count - 1 : 0];
+}
+
+static inline void busy_run_end(struct busy_run *run)
+{
+	if (run->busy == NULL || run->count == 0)
+		return;
+	run->busy->count = run->count;
+	run->busy->pieces[run->count - 1] = run->last;
+}
+
+/* Most begin after all others ended, or while the last one ran. Which of the two is a toss-up where calls
+ * follow each other closely, so it is not branched on: the newest piece is written each time. */
+static inline void busy_run_add(struct busy_run *run, uint64_t start_ns, uint64_t end_ns)
+{
+	bool is_apart = start_ns > run->last.end_ns;
+
+	/* None yet, or as many as there is room for; or it begins before the last one. */
+	if (__builtin_expect(run->count - 1 >= BUSY_PIECES - 1 || start_ns < run->last.start_ns,
 			     0)) {
+		struct busy *busy = run->busy;
+
+		busy_run_end(run);
 		busy_add_slowly(busy, start_ns, end_ns);
+		busy_run_start(run, busy);
 		return;
 	}
-	busy->count += is_apart;
-	busy->pieces[busy->count - 1] = (struct busy_piece){
-		.start_ns = is_apart ? start_ns : last.start_ns,
-		.end_ns = end_ns > last.end_ns ? end_ns : last.end_ns,
-	};
+	run->busy->pieces[run->count - 1] = run->last;
+	run->count += is_apart;
+	run->last.start_ns = is_apart ? start_ns : run->last.start_ns;
+	run->last.end_ns = end_ns > run->last.end_ns ? end_ns : run->last.end_ns;
+}
+
+static inline void busy_add(struct busy *busy, uint64_t start_ns, uint64_t end_ns)
+{
+	struct busy_run run;
+
+	busy_run_start(&run, busy);
+	busy_run_add(&run, start_ns, end_ns);
+	busy_run_end(&run);
 }
 
 uint64_t busy_total_ns(const struct busy *busy);

@@ -28,14 +28,17 @@ static void unfinished(struct findings *findings, const struct timeline_report *
 	if (count == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_KILLED, FINDINGS_WARNING,
-			       "%zu of %zu processes never ended their recording", count,
-			       of->processes);
+			       "%zu of %zu %s never ended %s recording", count, of->processes,
+			       text_which(of->processes, "process", "processes"),
+			       text_which(count, "its", "their"));
 	finding->count = count;
 	finding->of = of->processes;
 	text_format(
 		finding->text, sizeof(finding->text),
-		"They were killed, crashed, or their files were copied while they ran. What they "
-		"did last may be missing.");
+		"%s killed, crashed, or %s copied while %s ran. What %s did last may be missing.",
+		text_which(count, "It was", "They were"),
+		text_which(count, "its files were", "their files were"),
+		text_which(count, "it", "they"), text_which(count, "it", "they"));
 }
 
 static void lost(struct findings *findings, const struct timeline_report *report)
@@ -49,17 +52,18 @@ static void lost(struct findings *findings, const struct timeline_report *report
 	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++)
 		if (of->lost[i] > of->lost[most])
 			most = i;
-	finding =
-		findings_add(findings, FINDINGS_LOST, FINDINGS_WARNING, "%llu operations were lost",
-			     (unsigned long long)of->lost_operations);
+	finding = findings_add(findings, FINDINGS_LOST, FINDINGS_WARNING, "%llu %s lost",
+			       (unsigned long long)of->lost_operations,
+			       text_which(of->lost_operations, "operation was", "operations were"));
 	finding->count = of->lost_operations;
 	finding->of = of->issued;
 	finding->percent = of->issued ? 100 * (double)of->lost_operations / (double)of->issued : 0;
-	text_format(
-		finding->text, sizeof(finding->text),
-		"The recorders counted them and have no record of them, most because of %s. Sums "
-		"are too low by so much.",
-		op_lost_name(most) ? op_lost_name(most) : "an unknown reason");
+	text_format(finding->text, sizeof(finding->text),
+		    "%s because of %s. Sums are too low by so much.",
+		    text_which(of->lost_operations,
+			       "The recorder counted it and has no record of it,",
+			       "The recorders counted them and have no record of them, most"),
+		    op_lost_name(most) ? op_lost_name(most) : "an unknown reason");
 	text_format(finding->hint, sizeof(finding->hint),
 		    "`ringside verify` has the counts per process and reason.");
 }
@@ -98,10 +102,13 @@ static void incomplete(struct findings *findings, const struct timeline_report *
 	finding = findings_add(findings, FINDINGS_INCOMPLETE, FINDINGS_WARNING,
 			       "parts of the recording could not be read");
 	finding->count = count;
-	text_format(finding->text, sizeof(finding->text),
-		    "%llu damaged blocks, %llu records that are not acceptable, %zu files with "
-		    "trouble. The rest was read.",
-		    (unsigned long long)of->damages, (unsigned long long)of->refused, troubles);
+	text_format(
+		finding->text, sizeof(finding->text),
+		"%llu damaged %s, %llu %s not acceptable, %zu %s with trouble. The rest was read.",
+		(unsigned long long)of->damages, text_which(of->damages, "block", "blocks"),
+		(unsigned long long)of->refused,
+		text_which(of->refused, "record that is", "records that are"), troubles,
+		text_which(troubles, "file", "files"));
 	text_format(finding->hint, sizeof(finding->hint), "`ringside verify` names them.");
 }
 
@@ -122,16 +129,21 @@ static void ranks_missing(struct findings *findings, const struct timeline_repor
 	if (comms == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_RANKS_MISSING, FINDINGS_WARNING,
-			       "%zu communicators lack the recordings of some ranks", comms);
+			       "%zu %s the recordings of some ranks", comms,
+			       text_which(comms, "communicator lacks", "communicators lack"));
 	finding->count = comms;
 	finding->of = report->job.comm_count;
 	finding->comm = (uint32_t)largest;
 	text_format(
 		finding->text, sizeof(finding->text),
-		"%.60s has %d ranks and recordings of %u of them. Waiting is then a lower bound: "
-		"a rank that is not there may have come last.",
+		"%.60s has %d %s and recordings of %u of them. %s",
 		report->job.comms[largest].label, report->job.comms[largest].nranks,
-		report->job.comms[largest].seat_count);
+		text_which((uint64_t)report->job.comms[largest].nranks, "rank", "ranks"),
+		report->job.comms[largest].seat_count,
+		report->job.comms[largest].seat_count == 1
+			? "Who waits for whom shows only where several ranks are recorded."
+			: "Waiting is then a lower bound: a rank that is not there may have come "
+			  "last.");
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Give the directories of all hosts to the same command.");
 }
@@ -196,8 +208,9 @@ static void joins(struct findings *findings, const struct timeline_report *repor
 	}
 	if (report->job.conflicts > 0) {
 		finding = findings_add(findings, FINDINGS_CONFLICT, FINDINGS_WARNING,
-				       "%u times two processes are the same rank of a communicator",
-				       report->job.conflicts);
+				       "%u %s two processes are the same rank of a communicator",
+				       report->job.conflicts,
+				       text_which(report->job.conflicts, "time", "times"));
 		finding->count = report->job.conflicts;
 		text_format(
 			finding->text, sizeof(finding->text),
@@ -217,13 +230,17 @@ static void joins(struct findings *findings, const struct timeline_report *repor
 	}
 	if (report->align.unaligned > 0 && report->completeness.read > 0) {
 		finding = findings_add(findings, FINDINGS_UNALIGNED, FINDINGS_NOTE,
-				       "%u of %zu processes could not be aligned in time",
-				       report->align.unaligned, report->align.count);
+				       "%u of %zu %s could not be aligned in time",
+				       report->align.unaligned, report->align.count,
+				       text_which(report->align.count, "process", "processes"));
 		finding->count = report->align.unaligned;
 		finding->of = report->align.count;
 		text_format(finding->text, sizeof(finding->text),
-			    "They share no collective with the others; their own wall clock places "
-			    "them. Only figures over time are concerned.");
+			    "%s no collective with the others; %s. Only figures over time are "
+			    "concerned.",
+			    text_which(report->align.unaligned, "It shares", "They share"),
+			    text_which(report->align.unaligned, "its own wall clock places it",
+				       "their own wall clock places them"));
 	}
 }
 

@@ -163,8 +163,9 @@ static void change_found(struct findings *findings, const struct timeline_report
 	if (change->is_everywhere)
 		text_format(where, sizeof(where), "on all ranks");
 	else
-		text_format(where, sizeof(where), "in %u of %u communicators (%u ranks)",
-			    change->comms_changed, change->comms, change->ranks_changed);
+		text_format(where, sizeof(where), "in %u of %u communicators (%u %s)",
+			    change->comms_changed, change->comms, change->ranks_changed,
+			    text_which(change->ranks_changed, "rank", "ranks"));
 	text_format(finding->text, sizeof(finding->text),
 		    "Waiting left out, busbw went from %.2f to %.2f GB/s %s, over %llu collectives "
 		    "before and %llu after.",

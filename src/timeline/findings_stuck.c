@@ -66,23 +66,29 @@ static void stuck_comm(struct findings *findings, const struct scan *scan, uint3
 			name_rank(missing, sizeof(missing), outside++, job->ranks[rank].label);
 	}
 	finding = findings_add(findings, FINDINGS_HUNG, FINDINGS_ERROR,
-			       "%zu ranks did not come out of %.20s %llu of %.32s", inside,
+			       "%zu %s did not come out of %.20s %llu of %.32s", inside,
+			       text_which(inside, "rank", "ranks"),
 			       job_name(job, OP_NAMES_FUNCTION, first->function),
 			       (unsigned long long)first->match, comm->label);
 	finding->comm = c;
 	finding->count = inside;
 	finding->of = comm->seat_count;
-	if (outside == 0)
+	if (outside == 0 && inside == 1)
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended the recorded rank of %.60s was in this "
+			    "collective.",
+			    comm->label);
+	else if (outside == 0)
 		text_format(finding->text, sizeof(finding->text),
 			    "When the recording ended all %zu recorded ranks of %.60s were in this "
 			    "collective.",
 			    inside, comm->label);
 	else
-		text_format(
-			finding->text, sizeof(finding->text),
-			"When the recording ended %zu of %u recorded ranks of %.60s were in this "
-			"collective. Not in it: %s.",
-			inside, comm->seat_count, comm->label, missing);
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended %zu of %u recorded ranks of %.60s %s in this "
+			    "collective. Not in it: %s.",
+			    inside, comm->seat_count, comm->label,
+			    text_which(inside, "was", "were"), missing);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "`ringside ps` shows what each rank waits for.");
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeline/align_fit.h"
 #include "timeline/busy.h"
 
 enum {
@@ -305,16 +306,15 @@ static enum status cut_by_tag(struct iterations *iterations, const struct iterat
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-static int by_value(const void *left, const void *right)
+/* The nth smallest; 0 when there is none. */
+static uint64_t nth_ns(double *values, size_t count, size_t nth)
 {
-	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-
-	return a < b ? -1 : a > b;
+	return count > 0 ? (uint64_t)align_select(values, count, nth) : 0;
 }
 
 static enum status summarise(struct iterations *iterations)
 {
-	uint64_t *values = calloc(iterations->regular + 1, sizeof(*values));
+	double *values = calloc(iterations->regular + 1, sizeof(*values));
 	size_t used = 0;
 
 	if (values == NULL)
@@ -330,21 +330,19 @@ static enum status summarise(struct iterations *iterations)
 
 		if (iteration->is_odd)
 			continue;
-		values[used++] = ns;
+		values[used++] = (double)ns;
 		if (ns > iterations->slowest_ns) {
 			iterations->slowest_ns = ns;
 			iterations->slowest = i;
 		}
 	}
-	qsort(values, used, sizeof(*values), by_value);
-	iterations->median_ns = used ? values[used / 2] : 0;
-	iterations->p99_ns = used ? values[(used * 99 + 99) / 100 - 1] : 0;
+	iterations->median_ns = nth_ns(values, used, used / 2);
+	iterations->p99_ns = nth_ns(values, used, (used * 99 + 99) / 100 - 1);
 	used = 0;
 	for (size_t i = 0; i < iterations->count; i++)
 		if (!iterations->list[i].is_odd)
-			values[used++] = iterations->list[i].busy_ns;
-	qsort(values, used, sizeof(*values), by_value);
-	iterations->median_busy_ns = used ? values[used / 2] : 0;
+			values[used++] = (double)iterations->list[i].busy_ns;
+	iterations->median_busy_ns = nth_ns(values, used, used / 2);
 	free(values);
 	return OK;
 }

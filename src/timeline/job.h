@@ -37,6 +37,8 @@ enum job_comm_kind {
 };
 
 const char *job_comm_kind_name(enum job_comm_kind kind); /* "nvlink-only", "net-only", ... */
+/* 0 or less: NCCL did not tell. */
+enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes);
 
 /* Processes with the same job name. */
 struct job_group {

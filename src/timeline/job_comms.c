@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-static enum job_comm_kind kind_of(int32_t nranks, int32_t nnodes)
+enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes)
 {
 	if (nranks == 1)
 		return JOB_COMM_SINGLE;
@@ -128,7 +128,7 @@ static enum status start_comm(struct job *job, const struct claim *first, size_t
 	comm->generation = first->generation;
 	comm->nranks = info->nranks;
 	comm->nnodes = info->nnodes;
-	comm->kind = kind_of(info->nranks, info->nnodes);
+	comm->kind = job_comm_kind_of(info->nranks, info->nnodes);
 	text_from_field(comm->name, sizeof(comm->name), info->name, sizeof(info->name));
 	job->comm_count++;
 	return OK;

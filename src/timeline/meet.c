@@ -11,28 +11,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/attributes.h"
 #include "base/hash.h"
 #include "timeline/meet_cursor.h"
+#include "timeline/meet_lane.h"
 
-enum { SEATS_MAX = UINT16_MAX };
+enum { SEATS_MAX = UINT16_MAX, STORE_BYTES = MEET_STORE * sizeof(struct meet_chunk) };
 
 bool meet_is_synchronising(uint8_t function)
 {
 	return function == OP_ALL_REDUCE || function == OP_ALL_GATHER ||
 	       function == OP_REDUCE_SCATTER || function == OP_ALL_TO_ALL;
-}
-
-static unsigned int lane_index(uint8_t source, bool is_replay, unsigned int variant)
-{
-	return (source == OP_TIME_PROXY ? 1u : 0u) | (is_replay ? 2u : 0u) | variant << 2;
-}
-
-static void fail(struct meet *meet)
-{
-	if (meet->status == OK)
-		meet->status = ERR_NO_SPACE;
 }
 
 /* How many collectives the recorders counted, over all communicators. */
@@ -84,11 +75,11 @@ static void lane_free(struct meet_lane *lane, uint32_t seat_count)
 {
 	if (lane == NULL)
 		return;
-	for (uint32_t i = 0; i < lane->chunk_count; i++)
-		free(lane->chunks[i]);
 	for (uint32_t i = 0; i < seat_count; i++)
 		free(lane->seats[i].parts);
 	free(lane->chunks);
+	free(lane->briefs);
+	free(lane->sums);
 	free(lane->table);
 	free(lane->seats);
 	free(lane);
@@ -101,9 +92,14 @@ void meet_forget(struct meet *meet)
 			lane_free(meet->comms[c].lanes[i], meet->job->comms[c].seat_count);
 		free(meet->comms[c].kinds);
 	}
+	for (size_t i = 0; i < meet->store_count; i++)
+		munmap(meet->stores[i], STORE_BYTES);
+	free(meet->stores);
 	free(meet->comms);
 	free(meet->edges);
 	meet->comms = NULL;
+	meet->stores = NULL;
+	meet->store_count = meet->store_room = meet->store_left = 0;
 	meet->edges = NULL;
 	meet->edge_count = meet->edge_room = 0;
 }
@@ -122,7 +118,8 @@ uint32_t meet_kind(struct meet *meet, uint32_t comm_index, const struct meet_kin
 	/* Each process goes through them in about the same order. */
 	for (uint32_t n = 0, i = comm->kind_hint; n < comm->kind_count; n++, i++) {
 		i = i < comm->kind_count ? i : 0;
-		if (comm->kinds[i].names == kind->names && comm->kinds[i].tag == kind->tag &&
+		if (i > 0 && comm->kinds[i].names == kind->names &&
+		    comm->kinds[i].tag == kind->tag &&
 		    comm->kinds[i].size_class == kind->size_class)
 			return comm->kind_hint = i;
 	}
@@ -133,12 +130,14 @@ uint32_t meet_kind(struct meet *meet, uint32_t comm_index, const struct meet_kin
 		void *grown = realloc(comm->kinds, room * sizeof(*comm->kinds));
 
 		if (grown == NULL) {
-			fail(meet);
+			meet_fail(meet);
 			return MEET_KINDS_MAX;
 		}
 		comm->kinds = grown;
 		comm->kind_room = room;
 	}
+	if (comm->kind_count == 0)
+		comm->kinds[comm->kind_count++] = (struct meet_kind){ .names = 0 };
 	comm->kinds[comm->kind_count] = *kind;
 	return comm->kind_count++;
 }
@@ -149,7 +148,7 @@ static struct meet_lane *lane_get(struct meet *meet, uint32_t comm_index, uint8_
 				  bool is_replay, unsigned int variant)
 {
 	struct meet_lane **lane =
-		&meet->comms[comm_index].lanes[lane_index(source, is_replay, variant)];
+		&meet->comms[comm_index].lanes[meet_lane_index(source, is_replay, variant)];
 
 	if (*lane != NULL)
 		return *lane;
@@ -169,34 +168,63 @@ static struct meet_lane *lane_get(struct meet *meet, uint32_t comm_index, uint8_
 	return *lane;
 }
 
-static uint32_t table_place(const struct meet_lane *lane, uint64_t number)
-{
-	uint32_t place = (uint32_t)hash_word(7, number) & (lane->table_size - 1);
-
-	while (lane->table[place] != 0 && lane->chunks[lane->table[place] - 1]->number != number)
-		place = (place + 1) & (lane->table_size - 1);
-	return place;
-}
-
 static bool lane_grow(struct meet_lane *lane)
 {
 	uint32_t room = lane->chunk_room ? lane->chunk_room * 2 : 16;
 	struct meet_chunk **chunks = realloc(lane->chunks, room * sizeof(*chunks));
-	uint32_t *table;
+	struct meet_brief *briefs = realloc(lane->briefs, room * sizeof(*briefs));
+	uint32_t *table = calloc((size_t)room * 2, sizeof(*table));
 
-	if (chunks == NULL)
+	lane->chunks = chunks != NULL ? chunks : lane->chunks;
+	lane->briefs = briefs != NULL ? briefs : lane->briefs;
+	if (chunks == NULL || briefs == NULL || table == NULL) {
+		free(table);
 		return false;
-	lane->chunks = chunks;
-	table = calloc((size_t)room * 2, sizeof(*table));
-	if (table == NULL)
-		return false;
+	}
 	free(lane->table);
 	lane->table = table;
 	lane->table_size = room * 2;
 	lane->chunk_room = room;
 	for (uint32_t i = 0; i < lane->chunk_count; i++)
-		table[table_place(lane, chunks[i]->number)] = i + 1;
+		table[meet_lane_place(lane, briefs[i].number)] = i + 1;
 	return true;
+}
+
+/* All zero. Jobs that need more than one get large pages: they are walked once per rank. */
+static struct meet_chunk *store_new(bool is_large)
+{
+	void *store =
+		mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (store == MAP_FAILED)
+		return NULL;
+	if (is_large)
+		madvise(store, STORE_BYTES, MADV_HUGEPAGE);
+	return store;
+}
+
+/* One after the other, so that what is walked together lies together. */
+static struct meet_chunk *chunk_new(struct meet *meet)
+{
+	struct meet_chunk *store;
+
+	if (meet->store_left > 0)
+		return meet->stores[meet->store_count - 1] + (MEET_STORE - meet->store_left--);
+	if (meet->store_count == meet->store_room) {
+		size_t room = meet->store_room ? meet->store_room * 2 : 16;
+		void *grown = realloc(meet->stores, room * sizeof(*meet->stores));
+
+		if (grown == NULL)
+			return NULL;
+		meet->stores = grown;
+		meet->store_room = room;
+	}
+	store = store_new(meet->store_count > 0);
+	if (store == NULL)
+		return NULL;
+	meet->stores[meet->store_count++] = store;
+	meet->store_left = MEET_STORE - 1;
+	return store;
 }
 
 /* UINT32_MAX: it is not there, and could not be made. */
@@ -207,24 +235,27 @@ static uint32_t chunk_get(struct meet *meet, struct meet_lane *lane, uint64_t nu
 	uint32_t place;
 
 	/* Chunks were made in this order by the first process, so the next one follows. */
-	if (*hint + 1 < lane->chunk_count && lane->chunks[*hint + 1]->number == number)
+	if (*hint + 1 < lane->chunk_count && lane->briefs[*hint + 1].number == number)
 		return ++*hint;
 	if (lane->table_size > 0) {
-		place = table_place(lane, number);
+		place = meet_lane_place(lane, number);
 		if (lane->table[place] != 0)
 			return *hint = lane->table[place] - 1;
 	}
 	if (meet->slot_count + MEET_CHUNK > meet->limit)
 		return UINT32_MAX;
-	chunk = calloc(1, sizeof(*chunk));
-	if (chunk == NULL || (lane->chunk_count == lane->chunk_room && !lane_grow(lane))) {
-		free(chunk);
-		fail(meet);
+	if (lane->chunk_count == lane->chunk_room && !lane_grow(lane)) {
+		meet_fail(meet);
 		return UINT32_MAX;
 	}
-	chunk->number = number;
+	chunk = chunk_new(meet);
+	if (chunk == NULL) {
+		meet_fail(meet);
+		return UINT32_MAX;
+	}
+	lane->briefs[lane->chunk_count] = (struct meet_brief){ .number = number };
 	lane->chunks[lane->chunk_count] = chunk;
-	lane->table[table_place(lane, number)] = lane->chunk_count + 1;
+	lane->table[meet_lane_place(lane, number)] = lane->chunk_count + 1;
 	meet->slot_count += MEET_CHUNK;
 	return *hint = lane->chunk_count++;
 }
@@ -232,7 +263,7 @@ static uint32_t chunk_get(struct meet *meet, struct meet_lane *lane, uint64_t nu
 static struct meet_part *part_get(struct meet *meet, struct meet_seat *seat, uint32_t chunk)
 {
 	/* Numbers rise: if it is there at all, it is one of the last. */
-	for (uint32_t i = seat->count; i-- > 0 && seat->count - i <= 8;)
+	for (uint32_t i = seat->count; chunk < seat->next_chunk && i-- > 0 && seat->count - i <= 8;)
 		if (seat->parts[i].chunk == chunk)
 			return &seat->parts[i];
 	if (seat->count == seat->room) {
@@ -240,13 +271,14 @@ static struct meet_part *part_get(struct meet *meet, struct meet_seat *seat, uin
 		void *grown = realloc(seat->parts, room * sizeof(*seat->parts));
 
 		if (grown == NULL) {
-			fail(meet);
+			meet_fail(meet);
 			return NULL;
 		}
 		seat->parts = grown;
 		seat->room = room;
 	}
 	seat->parts[seat->count] = (struct meet_part){ .chunk = chunk };
+	seat->next_chunk = chunk < seat->next_chunk ? seat->next_chunk : chunk + 1;
 	meet->part_count++;
 	return &seat->parts[seat->count++];
 }
@@ -267,7 +299,7 @@ struct meet_cursor *meet_cursor_new(struct meet *meet, const struct job_seat *se
 		place++;
 	cursor = malloc(sizeof(*cursor));
 	if (cursor == NULL) {
-		fail(meet);
+		meet_fail(meet);
 		return NULL;
 	}
 	memset(cursor, 0, offsetof(struct meet_cursor, samples));
@@ -283,7 +315,7 @@ struct meet_cursor *meet_cursor_new(struct meet *meet, const struct job_seat *se
 	cursor->lane = lane_get(meet, seat->comm, source, is_replay, 0);
 	if (cursor->lane == NULL) {
 		free(cursor);
-		fail(meet);
+		meet_fail(meet);
 		return NULL;
 	}
 	return cursor;
@@ -323,7 +355,7 @@ static void add_edge(struct meet_cursor *cursor)
 		void *grown = realloc(meet->edges, room * sizeof(*meet->edges));
 
 		if (grown == NULL) {
-			fail(meet);
+			meet_fail(meet);
 			return;
 		}
 		meet->edges = grown;
@@ -378,7 +410,7 @@ COLD bool meet_cursor_turn(struct meet_cursor *cursor, const struct meet_op *op)
 						  cursor->is_replay, variant);
 
 		if (lane == NULL) {
-			fail(cursor->meet);
+			meet_fail(cursor->meet);
 			return false;
 		}
 		cursor->lane = lane;
@@ -390,6 +422,15 @@ COLD bool meet_cursor_turn(struct meet_cursor *cursor, const struct meet_op *op)
 			return true;
 	}
 	return false;
+}
+
+bool meet_cursor_add(struct meet_cursor *cursor, const struct meet_op *op)
+{
+	if (op->match == 0) {
+		cursor->meet->unmatched++;
+		return false;
+	}
+	return meet_add(cursor, op);
 }
 
 void meet_slot_start(struct meet_cursor *cursor, struct meet_slot *slot, const struct meet_op *op)
@@ -410,153 +451,4 @@ void meet_slot_start(struct meet_cursor *cursor, struct meet_slot *slot, const s
 				    .owner = (uint16_t)cursor->seat,
 				    .kind = (uint16_t)op->kind,
 				    .bytes = op->bytes };
-}
-
-/* ---- afterwards ------------------------------------------------------------------------------ */
-
-struct meet_slice meet_slice(const struct meet_chunk *chunk, uint32_t bits)
-{
-	struct meet_slice slice = { 0 };
-
-	if ((bits & chunk->occupied) == chunk->occupied) {
-		slice.meetings = (uint32_t)__builtin_popcount(chunk->occupied);
-		slice.least_ns = chunk->least_ns;
-		slice.mean_ns = chunk->mean_ns;
-		return slice;
-	}
-	for (bits &= chunk->occupied; bits != 0; bits &= bits - 1) {
-		const struct meet_slot *slot = &chunk->slots[__builtin_ctz(bits)];
-
-		slice.meetings++;
-		slice.least_ns += slot->least_ns;
-		slice.mean_ns += (double)slot->sum_ns / slot->count;
-	}
-	return slice;
-}
-
-void meet_sums(const struct meet_lane *lane, uint32_t seat, struct meet_sum *sums)
-{
-	const struct meet_seat *of = &lane->seats[seat];
-
-	for (uint32_t i = 0; i < of->count; i++) {
-		const struct meet_chunk *chunk = lane->chunks[of->parts[i].chunk];
-
-		for (uint32_t bits = of->parts[i].bits; bits != 0; bits &= bits - 1) {
-			const struct meet_slot *slot = &chunk->slots[__builtin_ctz(bits)];
-
-			sums[slot->kind].joined++;
-			sums[slot->kind].least_ns += slot->least_ns;
-		}
-	}
-}
-
-static void count_slot(struct meet *meet, struct meet_comm *comm, int32_t nranks,
-		       const struct meet_slot *slot)
-{
-	uint64_t wait_ns = slot->sum_ns - slot->least_ns * slot->count;
-
-	if (slot->count == 1 && nranks != 1)
-		meet->alone++;
-	else if (slot->count == (uint32_t)nranks)
-		comm->complete++;
-	else
-		comm->partial++;
-	comm->wait_ns += wait_ns;
-}
-
-static void count_lane(struct meet *meet, struct meet_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		struct meet_chunk *chunk = lane->chunks[i];
-
-		for (unsigned int j = 0; j < MEET_CHUNK; j++) {
-			if (chunk->slots[j].count == 0)
-				continue;
-			chunk->occupied |= UINT32_C(1) << j;
-			chunk->least_ns += chunk->slots[j].least_ns;
-			chunk->mean_ns += (double)chunk->slots[j].sum_ns / chunk->slots[j].count;
-			count_slot(meet, &meet->comms[lane->comm],
-				   meet->job->comms[lane->comm].nranks, &chunk->slots[j]);
-		}
-	}
-}
-
-uint32_t meet_signature(const struct meet *meet, uint32_t comm, uint64_t match)
-{
-	const uint8_t sources[] = { OP_TIME_KERNEL_GPU, OP_TIME_PROXY };
-
-	for (size_t i = 0; i < ARRAY_LENGTH(sources); i++) {
-		const struct meet_lane *lane =
-			meet->comms[comm].lanes[lane_index(sources[i], false, 0)];
-		uint32_t at = 0;
-
-		if (lane != NULL && lane->table_size > 0)
-			at = lane->table[table_place(lane, match / MEET_CHUNK)];
-		if (at != 0 && lane->chunks[at - 1]->slots[match % MEET_CHUNK].count > 0)
-			return lane->chunks[at - 1]->slots[match % MEET_CHUNK].signature;
-	}
-	return 0;
-}
-
-static uint32_t ranks_at(const struct meet_lane *lane, uint64_t number, unsigned int place)
-{
-	uint32_t at;
-
-	if (lane == NULL || lane->table_size == 0)
-		return 0;
-	at = lane->table[table_place(lane, number)];
-	return at ? lane->chunks[at - 1]->slots[place].count : 0;
-}
-
-/* All variants but the largest differ from it. Each collective is looked at from its last variant. */
-static void count_difference(struct meet *meet, const struct meet_lane *lane, uint64_t number,
-			     unsigned int place)
-{
-	struct meet_comm *comm = &meet->comms[lane->comm];
-	uint32_t total = 0, most = 0;
-
-	for (unsigned int variant = 0; variant < MEET_VARIANTS; variant++) {
-		uint32_t ranks =
-			ranks_at(comm->lanes[lane_index(lane->source, lane->is_replay, variant)],
-				 number, place);
-
-		if (variant > lane->variant && ranks > 0)
-			return;
-		total += ranks;
-		most = ranks > most ? ranks : most;
-	}
-	comm->differing += total - most;
-	if (total > most && !lane->is_replay) {
-		uint64_t match = number * MEET_CHUNK + place;
-
-		if (comm->first_difference == 0 || match < comm->first_difference)
-			comm->first_difference = match;
-	}
-}
-
-static void count_differences(struct meet *meet, const struct meet_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->chunk_count; i++)
-		for (uint32_t bits = lane->chunks[i]->occupied; bits != 0; bits &= bits - 1)
-			count_difference(meet, lane, lane->chunks[i]->number,
-					 (unsigned int)__builtin_ctz(bits));
-}
-
-enum status meet_finish(struct meet *meet)
-{
-	for (size_t c = 0; c < meet->job->comm_count; c++) {
-		struct meet_comm *comm = &meet->comms[c];
-
-		for (unsigned int i = 0; i < MEET_LANES; i++)
-			if (comm->lanes[i] != NULL)
-				count_lane(meet, comm->lanes[i]);
-		for (unsigned int i = 0; i < MEET_LANES; i++)
-			if (comm->lanes[i] != NULL && comm->lanes[i]->variant > 0)
-				count_differences(meet, comm->lanes[i]);
-		meet->complete += comm->complete;
-		meet->partial += comm->partial;
-		meet->wait_ns += comm->wait_ns;
-		meet->differing += comm->differing;
-	}
-	return meet->status;
 }

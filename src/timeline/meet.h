@@ -38,7 +38,13 @@
 #include "op/op_layout.h"
 #include "timeline/job.h"
 
-enum { MEET_CHUNK = 32, MEET_LIMIT = 4 << 20, MEET_VARIANTS = 4, MEET_KINDS_MAX = 65535 };
+enum {
+	MEET_CHUNK = 32,
+	MEET_STORE = 8192, /* chunks that are allocated together: 12 MiB, as far as they are used */
+	MEET_LIMIT = 4 << 20,
+	MEET_VARIANTS = 4,
+	MEET_KINDS_MAX = 65535,
+};
 
 struct meet_slot {
 	uint64_t sum_ns;    /* of the durations joined */
@@ -46,10 +52,10 @@ struct meet_slot {
 	uint64_t second_ns; /* the next one; UINT64_MAX while only one rank is there */
 	uint64_t end_ns;    /* done_ns of the first rank joined, on that process's recorder clock */
 	uint32_t signature; /* lower half of it; 0 unknown */
+	uint16_t kind;	    /* index into meet_comm.kinds; 0: nobody met here */
+	uint16_t owner;	    /* index in job_comm.seats: whose end_ns it is */
 	uint16_t count;	    /* ranks joined; 0: nobody met here */
 	uint16_t last;	    /* index in job_comm.seats: shortest duration */
-	uint16_t owner;	    /* index in job_comm.seats: whose end_ns it is */
-	uint16_t kind;	    /* index into meet_comm.kinds */
 	float bytes;	    /* of the message, as the first rank says; 0 unknown */
 };
 _Static_assert(sizeof(struct meet_slot) == 48, "meet.h says 48 bytes per collective");
@@ -63,12 +69,17 @@ struct meet_kind {
 };
 
 struct meet_chunk {
-	uint64_t number; /* match / MEET_CHUNK */
-	uint32_t
-		occupied; /* bit i: slots[i].count > 0; this and the next two set by meet_finish() */
-	uint64_t least_ns; /* of all its meetings, summed */
-	double mean_ns;
 	struct meet_slot slots[MEET_CHUNK];
+};
+
+/* What is asked of a chunk again and again, apart from its slots: many of these share a cache line. All but
+ * the number are set by meet_finish(). */
+struct meet_brief {
+	uint64_t number;   /* match / MEET_CHUNK */
+	uint64_t least_ns; /* shortest durations of all its meetings, summed */
+	double mean_ns;	   /* mean durations, summed */
+	uint32_t occupied; /* bit i: slots[i].count > 0 */
+	uint32_t fewest;   /* ranks in the smallest of its meetings; 0 when there is none */
 };
 
 /* What one seat did in one chunk. */
@@ -89,6 +100,15 @@ struct meet_seat {
 	struct meet_part *parts; /* in the order in which chunks were met */
 	uint32_t count;
 	uint32_t room;
+	uint32_t next_chunk; /* none of its parts is in this chunk, or in a later one */
+};
+
+/* What a seat has in a lane, by kind. */
+struct meet_sum {
+	uint64_t joined;
+	uint64_t least_ns; /* shortest durations of the meetings it was in, summed */
+	uint64_t alone;	   /* of joined: nobody else was there */
+	uint64_t alone_ns; /* durations of these */
 };
 
 /* One sequence of meetings: calls or replays of one communicator, one source of time, one variant. */
@@ -98,20 +118,22 @@ struct meet_lane {
 	uint8_t variant;
 	bool is_replay;
 	bool has_owner;
-	uint16_t owner; /* seat that joined first */
-	struct meet_chunk **chunks;
+	uint16_t owner;		    /* seat that joined first */
+	struct meet_chunk **chunks; /* parts of meet.stores */
+	struct meet_brief *briefs;  /* as chunks */
 	uint32_t chunk_count;
 	uint32_t chunk_room;
 	uint32_t *table; /* hash of chunk numbers: index + 1 */
 	uint32_t table_size;
 	struct meet_seat *seats; /* as job_comm.seats */
+	struct meet_sum *sums;	 /* of all meetings, by kind; set by meet_finish() */
 };
 
 enum { MEET_LANES = 2 * 2 * MEET_VARIANTS }; /* source, replay, variant */
 
 struct meet_comm {
 	struct meet_lane *lanes[MEET_LANES]; /* NULL: nothing there */
-	struct meet_kind *kinds;
+	struct meet_kind *kinds;	     /* from 1 on: the first one stands for none */
 	uint32_t kind_count;
 	uint32_t kind_room;
 	uint32_t kind_hint;
@@ -140,7 +162,11 @@ struct meet {
 	uint32_t stride;	 /* one in so many chunks is kept */
 	size_t slot_count;
 	size_t part_count;
-	enum status status; /* first failure */
+	struct meet_chunk **stores; /* each has MEET_STORE chunks, in the order they were needed */
+	size_t store_count;
+	size_t store_room;
+	uint32_t store_left; /* chunks of the last one that are not in use */
+	enum status status;  /* first failure */
 	struct meet_edge *edges;
 	size_t edge_count;
 	size_t edge_room;
@@ -166,7 +192,7 @@ void meet_release(struct meet *meet);
 /* Frees what was joined, keeps the counts. */
 void meet_forget(struct meet *meet);
 
-/* The number of a kind within a communicator; MEET_KINDS_MAX: too many, or no memory. */
+/* The number of a kind within a communicator, from 1; MEET_KINDS_MAX: too many, or no memory. */
 uint32_t meet_kind(struct meet *meet, uint32_t comm, const struct meet_kind *kind);
 
 /* Where a seat's operations of one source go, while its process is walked: see meet_cursor.h. */
@@ -192,16 +218,30 @@ struct meet_op {
 	uint32_t wire_class;
 };
 
+/* What many operations of one cursor have in common. */
+struct meet_what {
+	struct meet_cursor *cursor; /* NULL: not joined */
+	uint32_t kind;
+	uint32_t wire_class;
+};
+
+/* Operations as columns. */
+struct meet_columns {
+	const uint64_t *match;
+	const uint64_t *signature;
+	const uint64_t *duration_ns;
+	const uint64_t *end_ns;
+	const uint64_t *send_net_ns;
+	const uint64_t *steps; /* OP_WORD_STEPS */
+	const uint64_t *bytes; /* OP_BYTES_UNKNOWN unknown */
+};
+
 /* All is added: compare variants, count. */
 enum status meet_finish(struct meet *meet);
 
-/* What a seat has in a lane, by kind. */
-struct meet_sum {
-	uint64_t joined;
-	uint64_t least_ns; /* shortest durations of the meetings it was in, summed */
-};
-/* Adds to sums[kind], kind_count of them. */
-void meet_sums(const struct meet_lane *lane, uint32_t seat, struct meet_sum *sums);
+/* Adds what a seat has to sums[kind], kind_count of them. After meet_finish(). */
+void meet_sums(const struct meet_lane *lane, uint32_t kind_count, uint32_t seat,
+	       struct meet_sum *sums);
 
 /* Lower half of the signature of a call's meeting, the first variant's; 0 when there is none. */
 uint32_t meet_signature(const struct meet *meet, uint32_t comm, uint64_t match);
@@ -212,6 +252,6 @@ struct meet_slice {
 	uint64_t least_ns;
 	double mean_ns; /* sum of the mean durations */
 };
-struct meet_slice meet_slice(const struct meet_chunk *chunk, uint32_t bits);
+struct meet_slice meet_slice(const struct meet_lane *lane, uint32_t chunk, uint32_t bits);
 
 #endif

@@ -36,6 +36,8 @@ struct meet_cursor {
 };
 
 void meet_cursor_move(struct meet_cursor *cursor, uint64_t number);
+/* meet_add(), out of line; without a match number it is counted as such. */
+bool meet_cursor_add(struct meet_cursor *cursor, const struct meet_op *op);
 bool meet_cursor_turn(struct meet_cursor *cursor, const struct meet_op *op);
 void meet_slot_start(struct meet_cursor *cursor, struct meet_slot *slot, const struct meet_op *op);
 void meet_take_sample(struct meet_cursor *cursor, const struct meet_slot *slot, uint64_t end_ns);
@@ -61,17 +63,19 @@ static inline void meet_slot_join(struct meet_cursor *cursor, struct meet_slot *
 		meet_take_sample(cursor, slot, op->end_ns);
 }
 
-static inline void meet_add_wire(struct meet_part *part, const struct meet_op *op)
+/* Only the largest messages count. */
+static inline void meet_add_wire(struct meet_part *part, uint32_t wire_class, uint64_t send_net_ns,
+				 uint32_t send_steps)
 {
-	if (op->wire_class < part->wire_class)
+	if (wire_class < part->wire_class)
 		return;
-	if (op->wire_class > part->wire_class) {
-		part->wire_class = op->wire_class;
+	if (wire_class > part->wire_class) {
+		part->wire_class = wire_class;
 		part->send_net_ns = 0;
 		part->send_steps = 0;
 	}
-	part->send_net_ns += op->send_net_ns;
-	part->send_steps += op->send_steps;
+	part->send_net_ns += send_net_ns;
+	part->send_steps += send_steps;
 }
 
 /* Rising match numbers are fast. True when it was joined. */
@@ -105,12 +109,127 @@ static inline bool meet_add(struct meet_cursor *cursor, const struct meet_op *op
 	}
 	cursor->part->bits |= UINT32_C(1) << place;
 	cursor->part->sum_ns += op->duration_ns;
-	meet_add_wire(cursor->part, op);
+	meet_add_wire(cursor->part, op->wire_class, op->send_net_ns, op->send_steps);
 	if (slot->count == 0)
 		meet_slot_start(cursor, slot, op);
 	else
 		meet_slot_join(cursor, slot, op);
 	cursor->meet->joined++;
+	return true;
+}
+
+/*
+ * Many of one cursor, one after the other: what does not change from one to the next, and the sums, stay in
+ * registers. Nothing else may be added to this cursor between start and end.
+ *
+ *	meet_run_start(&run, cursor);
+ *	for (...)
+ *		is_joined = meet_run_add(&run, columns, row, what);
+ *	meet_run_end(&run);
+ */
+struct meet_run {
+	struct meet_cursor *cursor; /* NULL: none yet */
+	struct meet_slot *slots;
+	uint64_t number; /* of the chunk; UINT64_MAX: there is none */
+	struct meet_part part;
+	uint32_t joined;
+	uint32_t samples_left; /* to pass over before the next is taken */
+	uint16_t owner;
+	uint16_t seat;
+};
+
+static inline void meet_run_start(struct meet_run *run, struct meet_cursor *cursor)
+{
+	run->cursor = cursor;
+	run->number = UINT64_MAX;
+	run->joined = 0;
+	run->samples_left = cursor->sample_step - cursor->sample_skip;
+	run->owner = cursor->lane->owner;
+	run->seat = (uint16_t)cursor->seat;
+	if (cursor->chunk == NULL)
+		return;
+	run->number = cursor->number;
+	run->slots = cursor->chunk->slots;
+	run->part = *cursor->part;
+}
+
+static inline void meet_run_end(struct meet_run *run)
+{
+	struct meet_cursor *cursor = run->cursor;
+
+	if (cursor == NULL)
+		return;
+	cursor->sample_skip = cursor->sample_step - run->samples_left;
+	cursor->meet->joined += run->joined;
+	if (run->number != UINT64_MAX)
+		*cursor->part = run->part;
+}
+
+/* The first of its meeting, another chunk, or something that does not fit. */
+static inline bool meet_run_add_alone(struct meet_run *run, const struct meet_columns *columns,
+				      uint32_t row, const struct meet_what *what)
+{
+	struct meet_cursor *cursor = run->cursor;
+	uint64_t bytes = columns->bytes[row];
+	const struct meet_op op = {
+		.match = columns->match[row],
+		.signature = columns->signature[row],
+		.duration_ns = columns->duration_ns[row],
+		.end_ns = columns->end_ns[row],
+		.send_net_ns = columns->send_net_ns[row],
+		.send_steps = (uint32_t)columns->steps[row],
+		.kind = what->kind,
+		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : (float)bytes,
+		.wire_class = what->wire_class,
+	};
+	bool is_joined;
+
+	meet_run_end(run);
+	is_joined = meet_cursor_add(cursor, &op);
+	meet_run_start(run, cursor);
+	return is_joined;
+}
+
+static inline void meet_run_sample(struct meet_run *run, const struct meet_slot *slot,
+				   uint64_t end_ns)
+{
+	meet_take_sample(run->cursor, slot, end_ns);
+	run->samples_left = run->cursor->sample_step;
+}
+
+static inline bool meet_run_add(struct meet_run *run, const struct meet_columns *columns,
+				uint32_t row, const struct meet_what *what)
+{
+	uint64_t match = columns->match[row], ns = columns->duration_ns[row], other;
+	uint32_t place = match % MEET_CHUNK;
+	struct meet_slot *slot;
+	bool is_least;
+
+	if (UNLIKELY(match / MEET_CHUNK != run->number))
+		return meet_run_add_alone(run, columns, row, what);
+	slot = &run->slots[place];
+	/* Some collectives further on, in the next chunk as well: they lie one behind the other. */
+	__builtin_prefetch(slot + 32, 1);
+	/* All that must agree, at once. Nobody's slot has kind 0. */
+	if (UNLIKELY((slot->signature ^ (uint32_t)columns->signature[row]) |
+		     (slot->kind ^ what->kind) | (uint32_t)(slot->owner ^ run->owner) |
+		     (run->part.bits >> place & 1)))
+		return meet_run_add_alone(run, columns, row, what);
+	run->part.bits |= UINT32_C(1) << place;
+	run->part.sum_ns += ns;
+	if (what->wire_class >= run->part.wire_class)
+		meet_add_wire(&run->part, what->wire_class, columns->send_net_ns[row],
+			      (uint32_t)columns->steps[row]);
+	is_least = ns < slot->least_ns;
+	other = is_least ? slot->least_ns : ns;
+	slot->sum_ns += ns;
+	slot->count++;
+	slot->second_ns = other < slot->second_ns ? other : slot->second_ns;
+	slot->least_ns = is_least ? ns : slot->least_ns;
+	slot->last = is_least ? run->seat : slot->last;
+	run->joined++;
+	if (UNLIKELY(--run->samples_left == 0))
+		meet_run_sample(run, slot, columns->end_ns[row]);
 	return true;
 }
 

@@ -20,32 +20,34 @@
 #include "base/status.h"
 #include "op/op_batch.h"
 #include "timeline/busy.h"
+#include "timeline/filter_rows.h"
 #include "timeline/links.h"
 #include "timeline/meet.h"
 #include "timeline/report.h"
 #include "timeline/tally.h"
 #include "timeline/windows_local.h"
 
-enum { SCAN_VIEWS = 8 + TIMELINE_CUSTOM_MAX, SCAN_CACHE = 256, SCAN_CELLS = 512 };
+enum { SCAN_VIEWS = 8 + TIMELINE_CUSTOM_MAX, SCAN_CACHE = 256, SCAN_CELLS = 512, SCAN_CURSORS = 4 };
 
 /* All operations of one process that are alike. */
 struct scan_cell {
-	uint32_t seat;	/* index into job.seats */
-	uint32_t names; /* job-wide */
-	uint64_t tag;
-	uint8_t size_class;
-	uint8_t source;
+	/* First what each operation changes. */
 	uint64_t calls;
-	uint64_t bytes;
+	uint64_t bytes; /* nonsense when they are unknown: scan_cell_bytes() */
 	uint64_t sum_ns;
+	double square_sum;
 	uint64_t min_ns;
 	uint64_t max_ns;
-	double square_sum;
-	uint64_t joined;
-	uint64_t joined_ns;
+	uint64_t apart; /* with a duration, and not joined with other ranks' */
+	uint64_t apart_ns;
 	uint64_t untrusted;
 	uint64_t open;
 	uint64_t captured;
+	uint64_t tag;
+	uint32_t seat;	/* index into job.seats */
+	uint32_t names; /* job-wide */
+	uint8_t size_class;
+	uint8_t source;
 	uint32_t series; /* over time; UINT32_MAX none */
 	double bus_factor;
 	uint64_t told_calls; /* that the series has already */
@@ -54,22 +56,47 @@ struct scan_cell {
 	uint32_t buckets[HISTOGRAM_BUCKETS];
 };
 
-/* Found by an operation's words: what to do with the next one like it. */
+static inline uint64_t scan_cell_bytes(const struct scan_cell *cell)
+{
+	return cell->size_class == 0 ? 0 : cell->bytes;
+}
+
+/* What is to be done with such an operation. */
+enum scan_mark {
+	SCAN_TIMED = 1u << 0, /* << source: whence its duration is */
+	SCAN_ANY_SOURCE = SCAN_TIMED << 1 | SCAN_TIMED << 2 | SCAN_TIMED << 3,
+	SCAN_IGNORED = 1u << 4,	  /* does not pass the filter: cell is NULL */
+	SCAN_HIDDEN = 1u << 5,	  /* of a rank that is not shown: joined, and in no table */
+	SCAN_CAPTURED = 1u << 6,  /* put into a graph: counted, no more */
+	SCAN_UNTIMED = 1u << 7,	  /* without a duration */
+	SCAN_UNTRUSTED = 1u << 8, /* OP_STAMPS_UNTRUSTED */
+	SCAN_JOINED = 1u << 9,	  /* with other ranks' */
+	SCAN_APART = 1u << 10,	  /* could be joined, but for its source or its communicator */
+	SCAN_SEND = 1u << 11,
+};
+
+/*
+ * Found by an operation's words: what to do with the next one like it. Calls come in much the same order again
+ * and again, so the one that came after it last time is tried first.
+ */
 struct scan_entry {
-	uint64_t kind;	/* OP_WORD_KIND */
-	uint64_t bytes; /* OP_WORD_BYTES */
-	uint64_t tag;	/* 0 unless wanted */
-	uint32_t mode;	/* source | is replay << 2, + 8: used */
-	uint32_t symbol;
-	struct scan_cell *cell;	    /* NULL: not looked at */
-	struct meet_cursor *cursor; /* NULL: not joined */
+	uint64_t kind; /* OP_WORD_KIND; 0: not in use */
+	uint64_t what; /* of OP_WORD_STATE, and the size class: all that makes a difference */
+	uint64_t tag;  /* 0 unless wanted */
+	struct scan_entry *next;
+	struct scan_cell *cell; /* NULL: not looked at */
+	struct meet_what meet;
+	uint32_t marks;
+	uint32_t symbol; /* for iterations */
 	struct scan_rank *rank;
-	const struct job_seat *seat;
-	uint32_t meet_kind;
-	float size; /* bytes, 0 unknown */
-	uint32_t wire_class;
-	bool is_sync;
-	bool is_send;
+};
+
+/* What tells entries apart. */
+struct scan_key {
+	uint64_t kind;
+	uint64_t what;
+	uint64_t tag;
+	uint64_t bytes; /* of one of them: says the size class */
 };
 
 /* One rank of the process that is being walked. */
@@ -127,6 +154,7 @@ struct scan {
 	size_t cell_count;
 	uint16_t cell_table[2 * SCAN_CELLS];
 	struct scan_entry cache[SCAN_CACHE];
+	struct scan_entry *latest; /* of the last row */
 };
 
 /* A series over time: kind of communicator and function. */
@@ -140,6 +168,15 @@ enum status scan_init(struct scan *scan, struct timeline_report *report,
 		      const struct filter *filter, const struct timeline_options *options);
 enum status scan_run(struct scan *scan);
 void scan_release(struct scan *scan);
+
+/* What becomes of operations like this one; *entry may be in use for others, and another entry may be after
+ * it. Failures are in scan->status. */
+void scan_entry_fill(struct scan *scan, const struct scan_key *key, struct scan_entry *entry);
+/* Empty the cache: what entries point to is no longer there. */
+void scan_entry_forget(struct scan *scan);
+
+/* For recording_each_batch(): a struct scan is the context. */
+bool scan_rows_visit(const struct op_batch *batch, enum recording_place place, void *context);
 
 /* One process's cells into the tables. */
 enum status scan_flush(struct scan *scan);

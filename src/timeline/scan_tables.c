@@ -5,90 +5,22 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "op/op_bus.h"
 
 enum { LOCALS_IN_ALL = 1 << 17, LOCALS_LEAST = 64 };
 
 /* ---- time limits ----------------------------------------------------------------------------- */
 
-/* Wall time of the job's first and last sign of life, by the hosts' own clocks. */
-static void wall_span(const struct scan *scan, uint64_t *first_ns, uint64_t *last_ns)
-{
-	const struct recording *recording = scan->job->recording;
-
-	*first_ns = UINT64_MAX;
-	*last_ns = 0;
-	for (size_t p = 0; p < recording->count; p++) {
-		const struct recording_process *process = recording->processes[p];
-		uint64_t wall_ns;
-
-		if (process->anchor_count == 0)
-			continue;
-		if (process->anchors[0].wall_ns < *first_ns)
-			*first_ns = process->anchors[0].wall_ns;
-		if (process->anchors[process->anchor_count - 1].wall_ns > *last_ns)
-			*last_ns = process->anchors[process->anchor_count - 1].wall_ns;
-		for (size_t i = 0; i < process->comm_count; i++)
-			if (recording_wall_ns(process, process->comms[i].counts.last_done_ns,
-					      &wall_ns) &&
-			    wall_ns > *last_ns)
-				*last_ns = wall_ns;
-	}
-}
-
-static uint64_t limit_wall(const struct filter_time *time, uint64_t first_ns, uint64_t last_ns)
-{
-	const uint64_t day_ns = UINT64_C(86400) * 1000000000;
-
-	switch (time->base) {
-	case FILTER_FROM_START:
-		return first_ns == UINT64_MAX ? 0 : first_ns + time->ns;
-	case FILTER_FROM_END:
-		return last_ns > time->ns ? last_ns - time->ns : 1;
-	case FILTER_WALL:
-		return time->ns;
-	case FILTER_TIME_OF_DAY:
-		return first_ns == UINT64_MAX ? 0 : first_ns - first_ns % day_ns + time->ns;
-	default:
-		return 0;
-	}
-}
-
 void scan_find_limits(struct scan *scan)
 {
-	uint64_t first_ns, last_ns;
-
-	wall_span(scan, &first_ns, &last_ns);
-	scan->report->since_ns = limit_wall(&scan->filter->since, first_ns, last_ns);
-	scan->report->until_ns = limit_wall(&scan->filter->until, first_ns, last_ns);
-}
-
-/* By the nearest anchor before, as recording_wall_ns() goes the other way. */
-static uint64_t clock_of_wall(const struct recording_process *process, uint64_t wall_ns)
-{
-	const struct clock_anchor *anchor = &process->anchors[0];
-
-	for (size_t i = 1; i < process->anchor_count; i++)
-		if (process->anchors[i].wall_ns <= wall_ns)
-			anchor = &process->anchors[i];
-	if (wall_ns >= anchor->wall_ns)
-		return anchor->clock_ns + (wall_ns - anchor->wall_ns);
-	return anchor->clock_ns > anchor->wall_ns - wall_ns
-		       ? anchor->clock_ns - (anchor->wall_ns - wall_ns)
-		       : 1;
+	filter_wall_limits(scan->filter, scan->job->recording, &scan->report->since_ns,
+			   &scan->report->until_ns);
 }
 
 void scan_limits(struct scan *scan, uint32_t p)
 {
-	const struct recording_process *process = scan->job->recording->processes[p];
-
-	scan->since_ns = 0;
-	scan->until_ns = UINT64_MAX;
-	if (process->anchor_count == 0)
-		return;
-	if (scan->report->since_ns != 0)
-		scan->since_ns = clock_of_wall(process, scan->report->since_ns);
-	if (scan->report->until_ns != 0)
-		scan->until_ns = clock_of_wall(process, scan->report->until_ns);
+	filter_clock_limits(scan->job->recording->processes[p], scan->report->since_ns,
+			    scan->report->until_ns, &scan->since_ns, &scan->until_ns);
 }
 
 /* ---- set up ---------------------------------------------------------------------------------- */
@@ -273,7 +205,7 @@ static struct tally_row *view_row(struct scan *scan, struct tally *view, struct 
 
 static bool needs_ranks(uint8_t function)
 {
-	return tally_bus_factor(function, 0) == 0;
+	return op_bus_factor(function, 0) == 0;
 }
 
 static enum status row_of(const struct scan *scan, const struct scan_cell *cell,
@@ -290,9 +222,7 @@ static enum status row_of(const struct scan *scan, const struct scan_cell *cell,
 				   .captured = cell->captured,
 				   .unknown_size = cell->size_class == 0 ? cell->calls : 0,
 				   .untrusted = cell->untrusted,
-				   .bytes = cell->bytes,
-				   .joined = cell->joined,
-				   .joined_ns = cell->joined_ns };
+				   .bytes = scan_cell_bytes(cell) };
 	row->by_source[cell->source] = cell->calls;
 	if (cell->source == OP_TIME_NONE || cell->calls == 0)
 		return OK;
@@ -301,12 +231,16 @@ static enum status row_of(const struct scan *scan, const struct scan_cell *cell,
 	row->min_ns = cell->min_ns;
 	row->max_ns = cell->max_ns;
 	row->square_sum = cell->square_sum;
+	if (meet_is_synchronising(function)) {
+		row->joined = cell->calls - cell->apart;
+		row->joined_ns = cell->sum_ns - cell->apart_ns;
+	}
 	if (cell->size_class != 0) {
 		row->sized_bytes = cell->bytes;
 		row->sized_ns = cell->sum_ns;
 		if (comm->nranks > 0 || !needs_ranks(function)) {
 			row->bus_bytes =
-				(double)cell->bytes * tally_bus_factor(function, comm->nranks);
+				(double)cell->bytes * op_bus_factor(function, comm->nranks);
 			row->bus_ns = cell->sum_ns;
 		}
 	}
@@ -323,9 +257,11 @@ static void add_to_rank(struct scan *scan, const struct scan_cell *cell)
 	rank->calls += cell->calls;
 	rank->timed += cell->source != OP_TIME_NONE ? cell->calls : 0;
 	rank->sum_ns += cell->sum_ns;
-	rank->bytes += cell->bytes;
-	rank->joined += cell->joined;
-	rank->joined_ns += cell->joined_ns;
+	rank->bytes += scan_cell_bytes(cell);
+	if (meet_is_synchronising((uint8_t)cell->names) && cell->source != OP_TIME_NONE) {
+		rank->joined += cell->calls - cell->apart;
+		rank->joined_ns += cell->sum_ns - cell->apart_ns;
+	}
 }
 
 static enum status flush_cell(struct scan *scan, const struct scan_cell *cell)
@@ -359,7 +295,7 @@ void scan_tell_series(struct scan *scan)
 		bool is_sized = cell->size_class != 0;
 		struct windows_stretch what = {
 			.calls = (float)(cell->calls - cell->told_calls),
-			.bytes = (float)(cell->bytes - cell->told_bytes),
+			.bytes = is_sized ? (float)(cell->bytes - cell->told_bytes) : 0,
 			.time_ns = is_sized ? (float)(cell->sum_ns - cell->told_ns) : 0,
 		};
 
@@ -388,6 +324,14 @@ enum status scan_flush(struct scan *scan)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Who met nobody was not joined: whether it waited is not known. */
+static void add_sum(struct tally_row *row, const struct meet_sum *sum)
+{
+	row->joined -= sum->alone;
+	row->joined_ns -= sum->alone_ns;
+	row->joined_least_ns += sum->least_ns - sum->alone_ns;
+}
+
 static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct meet_lane *lane,
 			    const struct meet_kind *kind, const struct meet_sum *sum)
 {
@@ -395,7 +339,9 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 		key_of(scan, seat_index, kind->names, kind->size_class, lane->source, kind->tag);
 	struct timeline_rank *rank = &scan->report->ranks[key.rank];
 
-	rank->least_ns += sum->least_ns;
+	rank->joined -= sum->alone;
+	rank->joined_ns -= sum->alone_ns;
+	rank->least_ns += sum->least_ns - sum->alone_ns;
 	if (!rank->is_shown)
 		return OK;
 	for (size_t i = 0; i < scan->view_count; i++) {
@@ -403,9 +349,9 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 
 		if (row == NULL)
 			return ERR_NO_SPACE;
-		row->joined_least_ns += sum->least_ns;
+		add_sum(row, sum);
 	}
-	scan->report->total.joined_least_ns += sum->least_ns;
+	add_sum(&scan->report->total, sum);
 	return OK;
 }
 
@@ -418,7 +364,7 @@ static enum status add_seat(struct scan *scan, const struct meet_lane *lane, uin
 	if (lane->seats[place].count == 0)
 		return OK;
 	memset(sums, 0, comm->kind_count * sizeof(*sums));
-	meet_sums(lane, place, sums);
+	meet_sums(lane, comm->kind_count, place, sums);
 	for (uint32_t k = 0; k < comm->kind_count && status == OK; k++)
 		if (sums[k].joined > 0)
 			status = add_kind(scan, scan->job->comms[lane->comm].seats[place], lane,

@@ -120,8 +120,12 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 		search->status = status;
 		return;
 	}
+	/* Too few so far: of the lane that has most of them. */
+	if (table.blocks == 0 && !stragglers->has_enough && table.meetings > stragglers->meetings)
+		stragglers->meetings = table.meetings;
 	if (table.blocks > 0) {
-		stragglers->meetings += table.meetings;
+		stragglers->meetings =
+			table.meetings + (stragglers->has_enough ? stragglers->meetings : 0);
 		stragglers->has_enough = true;
 		if (!is_comm_staggered)
 			straggler_late(search, &table);

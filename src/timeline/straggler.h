@@ -66,7 +66,9 @@ struct stragglers {
 	struct straggler *list; /* most waiting caused first */
 	size_t count;
 	size_t explained; /* ranks that came late because they wait for one of the list elsewhere */
-	uint64_t meetings;	 /* looked at: complete, or with most of their ranks */
+	/* Looked at: complete, or with most of their ranks. Where there are too few, those of the
+	 * communicator that has most. */
+	uint64_t meetings;
 	bool has_enough;	 /* false: too few meetings to name anybody */
 	uint32_t least_meetings; /* so many are needed */
 };

@@ -24,7 +24,7 @@ struct straggler_table {
 	const struct meet_lane *lane;
 	uint32_t seats;
 	uint32_t blocks;
-	uint64_t meetings;
+	uint64_t meetings;   /* also when they are too few for blocks */
 	uint32_t wire_class; /* size class that wire_ns is about */
 	double *late_ns;    /* mean duration of all minus the seat's, per meeting; NAN: not there */
 	double *wire_ns;    /* time on the wire per transfer; NAN: no transfers */

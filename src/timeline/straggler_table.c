@@ -43,14 +43,9 @@ static bool allocate(struct straggler_table *table)
 }
 
 /* All its meetings have (nearly) all ranks, so that nobody unseen came last. */
-static bool is_usable(const struct meet_chunk *chunk, uint32_t nranks)
+static bool is_usable(const struct meet_brief *brief, uint32_t nranks)
 {
-	if (chunk->occupied == 0)
-		return false;
-	for (uint32_t bits = chunk->occupied; bits != 0; bits &= bits - 1)
-		if (chunk->slots[__builtin_ctz(bits)].count * 4u < nranks * 3u)
-			return false;
-	return true;
+	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
 }
 
 /* Chunks in the order of their numbers. */
@@ -77,8 +72,10 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 		return ERR_NO_SPACE;
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
 		block_of[i] = UINT32_MAX;
-		if (is_usable(lane->chunks[i], nranks))
-			order[used++] = (struct ordered){ lane->chunks[i]->number, i };
+		if (!is_usable(&lane->briefs[i], nranks))
+			continue;
+		order[used++] = (struct ordered){ lane->briefs[i].number, i };
+		table->meetings += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
 	}
 	qsort(order, used, sizeof(*order), by_number);
 	/* A chunk with few meetings, at the ends, counts with its neighbours. */
@@ -92,16 +89,16 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 }
 
 static void add_chunk(struct straggler_table *table, const struct job *job,
-		      const struct align *align, const struct meet_chunk *chunk, uint32_t block)
+		      const struct align *align, uint32_t chunk, uint32_t block)
 {
-	const struct job_comm *comm = &job->comms[table->lane->comm];
+	const struct meet_lane *lane = table->lane;
+	const struct job_comm *comm = &job->comms[lane->comm];
 
-	for (uint32_t bits = chunk->occupied; bits != 0; bits &= bits - 1) {
-		const struct meet_slot *slot = &chunk->slots[__builtin_ctz(bits)];
+	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
+		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
 		uint32_t owner = job->seats[comm->seats[slot->owner]].process;
 		uint64_t end_ns = align ? align_ns(align, owner, slot->end_ns) : 0;
 
-		table->meetings++;
 		table->count[block]++;
 		table->mean_ns[block] += (double)slot->sum_ns / slot->count;
 		table->least_ns[block] += (double)slot->least_ns;
@@ -145,7 +142,7 @@ static void add_parts(struct straggler_table *table, const uint32_t *block_of, u
 
 		if (block == UINT32_MAX || part->bits == 0)
 			continue;
-		slice = meet_slice(table->lane->chunks[part->chunk], part->bits);
+		slice = meet_slice(table->lane, part->chunk, part->bits);
 		late[block] += slice.mean_ns - (double)part->sum_ns;
 		meetings[block] += slice.meetings;
 		if (part->wire_class == table->wire_class) {
@@ -164,18 +161,22 @@ static void add_parts(struct straggler_table *table, const uint32_t *block_of, u
 static void drop_thin_blocks(struct straggler_table *table)
 {
 	uint32_t good = 0;
+	uint64_t kept = 0;
 
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		bool is_thin = table->count[b] * 2 * table->blocks < (double)table->meetings;
 
 		good += !is_thin;
+		kept += is_thin ? 0 : (uint64_t)table->count[b];
 		for (uint32_t seat = 0; is_thin && seat < table->seats; seat++) {
 			table->late_ns[(size_t)seat * table->blocks + b] = NAN;
 			table->wire_ns[(size_t)seat * table->blocks + b] = NAN;
 		}
 	}
-	if (good < STRAGGLER_BLOCKS_LEAST)
+	if (good < STRAGGLER_BLOCKS_LEAST) {
 		table->blocks = 0;
+		table->meetings = kept;
+	}
 }
 
 enum status straggler_table_make(struct straggler_table *table, const struct meet *meet,
@@ -193,7 +194,7 @@ enum status straggler_table_make(struct straggler_table *table, const struct mee
 	if (status == OK && table->blocks > 0) {
 		for (uint32_t i = 0; i < lane->chunk_count; i++)
 			if (block_of[i] != UINT32_MAX)
-				add_chunk(table, meet->job, align, lane->chunks[i], block_of[i]);
+				add_chunk(table, meet->job, align, i, block_of[i]);
 		table->wire_class = largest_class(lane, table->seats);
 		for (uint32_t seat = 0; seat < table->seats; seat++)
 			add_parts(table, block_of, seat);

@@ -43,24 +43,6 @@ enum status tally_by_parse(const char *text, uint32_t *by, const char **bad)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-double tally_bus_factor(uint8_t function, int nranks)
-{
-	double share = nranks > 0 ? (double)(nranks - 1) / (double)nranks : 0;
-
-	switch (function) {
-	case OP_ALL_REDUCE:
-		return 2 * share;
-	case OP_ALL_GATHER:
-	case OP_REDUCE_SCATTER:
-	case OP_ALL_TO_ALL:
-	case OP_GATHER:
-	case OP_SCATTER:
-		return share;
-	default:
-		return 1;
-	}
-}
-
 double tally_mean_ns(const struct tally_row *row)
 {
 	return row->timed ? (double)row->sum_ns / (double)row->timed : 0;
@@ -129,14 +111,14 @@ void tally_scale_init(struct tally_scale *scale)
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		scale->upper_ns[i] = histogram_upper_ns(i);
 	scale->upper_ns[HISTOGRAM_BUCKETS - 1] = UINT64_MAX;
-	/* Below 16 ns the lower bits are an index of their own: all in bucket 0, too. */
-	for (unsigned int i = 0; i < ARRAY_LENGTH(scale->start); i++) {
+	for (unsigned int i = 0; i < 64 * 16; i++) {
 		unsigned int log2 = i >> 4;
-		uint64_t least =
-			log2 < 4 ? 0 : UINT64_C(1) << log2 | (uint64_t)(i & 15) << (log2 - 4);
+		/* Below 16 ns not all of these bits are there: all in bucket 0. */
+		uint64_t least = log2 < 4 ? 0 : (UINT64_C(16) | (i & 15)) << (log2 - 4);
 
 		scale->start[i] = (uint8_t)histogram_bucket(least);
 	}
+	scale->start[64 * 16] = HISTOGRAM_BUCKETS - 1;
 }
 
 static enum status histogram_cover(struct tally_histogram *histogram, unsigned int from,

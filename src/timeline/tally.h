@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/histogram.h"
 #include "base/status.h"
@@ -84,7 +85,8 @@ struct tally_row {
 	uint64_t sized_ns;
 	double bus_bytes; /* bytes x factor of the function */
 	uint64_t bus_ns;
-	/* Waiting: over the calls that were joined with those of other ranks, see meet.h. */
+	/* Waiting: over the calls that were joined with those of other ranks, see meet.h. Those of which no
+	 * other rank was there are not among them: with joined 0, waiting is unknown. */
 	uint64_t joined;
 	uint64_t joined_ns;	  /* their durations */
 	uint64_t joined_least_ns; /* of each, the shortest duration among the ranks joined */
@@ -106,10 +108,6 @@ struct tally {
 
 enum { TALLY_ROWS_MAX = 100000 };
 
-/* The busbw factor of design: 2(n-1)/n for AllReduce, (n-1)/n for AllGather, ReduceScatter, AlltoAll,
- * Gather and Scatter, 1 else. 0 when nranks is needed and unknown. */
-double tally_bus_factor(uint8_t function, int nranks);
-
 double tally_mean_ns(const struct tally_row *row);	/* 0 when nothing was timed */
 double tally_deviation_ns(const struct tally_row *row); /* standard deviation; 0 below two calls */
 /* Bytes per second; 0 when not known. */
@@ -129,16 +127,21 @@ struct tally_scale {
 	uint64_t upper_ns[HISTOGRAM_BUCKETS]; /* of the last one: UINT64_MAX */
 	/* By position of the highest bit and the four below it, the first bucket. Such a range is at
 	 * most 6.25 % wide, a bucket 9 %: there are at most two. */
-	uint8_t start[64 * 16];
+	uint8_t start[64 * 16 + 1];
 };
 
 void tally_scale_init(struct tally_scale *scale);
 
 static inline unsigned int tally_bucket(const struct tally_scale *scale, uint64_t ns)
 {
-	unsigned int log2 = 63 - (unsigned int)__builtin_clzll(ns | 16);
-	unsigned int bucket = scale->start[log2 << 4 | (ns >> (log2 - 4) & 15)];
+	/* As a floating point number it has these bits behind one another. Rounding, of more than a hundred
+	 * days, may lead to the next range: the last bucket's, too. */
+	double as_double = (double)(ns | 1);
+	unsigned int bucket;
+	uint64_t bits;
 
+	memcpy(&bits, &as_double, sizeof(bits));
+	bucket = scale->start[(bits >> 48) - (1023u << 4)];
 	return bucket + (ns > scale->upper_ns[bucket]);
 }
 

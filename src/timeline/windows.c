@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "op/op_bus.h"
 #include "timeline/scan.h"
 #include "timeline/windows_make.h"
 
@@ -18,15 +19,6 @@ void windows_release(struct windows *windows)
 	free(windows->waiting.joined_ns);
 	free(windows->changes);
 	*windows = (struct windows){ .count = 0 };
-}
-
-uint64_t windows_slot_ns(const struct timeline_report *report, const struct meet_lane *lane,
-			 const struct meet_slot *slot)
-{
-	const struct job_comm *comm = &report->job.comms[lane->comm];
-
-	return align_ns(&report->align, report->job.seats[comm->seats[slot->owner]].process,
-			slot->end_ns);
 }
 
 /* Enough operations in each window to be worth one. */
@@ -164,38 +156,68 @@ static enum status add_local(struct windows *windows, const struct timeline_repo
 	return status;
 }
 
-static void add_slot(struct windows *windows, const struct timeline_report *report,
-		     const struct meet_lane *lane, const struct meet_slot *slot,
-		     struct windows_series *series, double factor)
-{
-	uint32_t window = window_of(windows, windows_slot_ns(report, lane, slot));
+/* The window of moments that come in order, nearly: a division is the exception. */
+struct place {
+	uint64_t start_ns;
+	uint32_t window;
+};
 
-	if (slot->bytes <= 0 || slot->count < 2)
-		return;
-	series->move_bus_bytes[window] += (double)slot->bytes * factor;
-	series->move_ns[window] += (double)slot->least_ns;
+static inline uint32_t place_of(const struct windows *windows, struct place *place, uint64_t ns)
+{
+	if (ns - place->start_ns >= windows->width_ns) {
+		place->window = window_of(windows, ns);
+		place->start_ns = windows->start_ns + place->window * windows->width_ns;
+		/* Before the first or behind the last window: not to be taken for it. */
+		if (ns - place->start_ns >= windows->width_ns)
+			place->start_ns = UINT64_MAX;
+	}
+	return place->window;
 }
 
+/* What its meetings moved goes to the series of their kinds; gives back when they ended, as a stretch of
+ * windows. */
+static struct lay add_chunk(const struct windows *windows, const struct timeline_report *report,
+			    const struct meet_lane *lane, uint32_t chunk,
+			    struct windows_series *const *series, const double *factors)
+{
+	uint64_t first_ns = UINT64_MAX, last_ns = 0;
+	struct place place = { .start_ns = UINT64_MAX };
+
+	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
+		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
+		struct windows_series *of = series[slot->kind];
+		uint64_t ns = windows_slot_ns(report, lane, slot);
+
+		first_ns = ns < first_ns ? ns : first_ns;
+		last_ns = ns > last_ns ? ns : last_ns;
+		if (of == NULL || slot->bytes <= 0 || slot->count < 2)
+			continue;
+		place_of(windows, &place, ns);
+		of->move_bus_bytes[place.window] += (double)slot->bytes * factors[slot->kind];
+		of->move_ns[place.window] += (double)slot->least_ns;
+	}
+	return last_ns >= first_ns ? lay_over(windows, first_ns, last_ns + 1)
+				   : (struct lay){ .first = 0 };
+}
+
+/* lays: of each chunk, when its meetings ended. */
 static enum status add_lane(struct windows *windows, const struct timeline_report *report,
-			    const struct meet *meet, const struct meet_lane *lane)
+			    const struct meet *meet, const struct meet_lane *lane, struct lay *lays)
 {
 	const struct job_comm *comm = &report->job.comms[lane->comm];
 	const struct meet_comm *of = &meet->comms[lane->comm];
 	struct windows_series **series = calloc(of->kind_count + 1, sizeof(*series));
-	enum status status = series ? OK : ERR_NO_SPACE;
+	double *factors = calloc(of->kind_count + 1, sizeof(*factors));
+	enum status status = series && factors ? OK : ERR_NO_SPACE;
 
-	for (uint32_t k = 0; k < of->kind_count && status == OK; k++)
+	for (uint32_t k = 1; k < of->kind_count && status == OK; k++) {
 		series[k] = find_series(windows, comm->kind, (uint8_t)of->kinds[k].names, &status);
+		factors[k] = op_bus_factor((uint8_t)of->kinds[k].names, comm->nranks);
+	}
 	for (uint32_t i = 0; i < lane->chunk_count && status == OK; i++)
-		for (uint32_t bits = lane->chunks[i]->occupied; bits != 0; bits &= bits - 1) {
-			const struct meet_slot *slot = &lane->chunks[i]->slots[__builtin_ctz(bits)];
-
-			if (series[slot->kind] != NULL)
-				add_slot(windows, report, lane, slot, series[slot->kind],
-					 tally_bus_factor(series[slot->kind]->function,
-							  comm->nranks));
-		}
+		lays[i] = add_chunk(windows, report, lane, i, series, factors);
 	free(series);
+	free(factors);
 	return status;
 }
 
@@ -234,33 +256,10 @@ static enum status start_matrix(struct windows *windows, const struct timeline_r
 	return OK;
 }
 
-/* When a chunk's meetings ended, as stretches of windows. */
-static enum status chunk_lays(const struct windows *windows, const struct timeline_report *report,
-			      const struct meet_lane *lane, struct lay **lays)
-{
-	*lays = calloc(lane->chunk_count + 1, sizeof(**lays));
-	if (*lays == NULL)
-		return ERR_NO_SPACE;
-	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		uint64_t first_ns = UINT64_MAX, last_ns = 0;
-
-		for (uint32_t bits = lane->chunks[i]->occupied; bits != 0; bits &= bits - 1) {
-			uint64_t ns = windows_slot_ns(report, lane,
-						      &lane->chunks[i]->slots[__builtin_ctz(bits)]);
-
-			first_ns = ns < first_ns ? ns : first_ns;
-			last_ns = ns > last_ns ? ns : last_ns;
-		}
-		if (last_ns >= first_ns)
-			(*lays)[i] = lay_over(windows, first_ns, last_ns + 1);
-	}
-	return OK;
-}
-
 static void add_part(struct windows *windows, const struct meet_lane *lane,
 		     const struct meet_part *part, const struct lay *lay, uint32_t row)
 {
-	struct meet_slice slice = meet_slice(lane->chunks[part->chunk], part->bits);
+	struct meet_slice slice = meet_slice(lane, part->chunk, part->bits);
 	double wait_ns = (double)(part->sum_ns - slice.least_ns);
 
 	for (uint32_t w = lay->first; w <= lay->last; w++) {
@@ -271,14 +270,13 @@ static void add_part(struct windows *windows, const struct meet_lane *lane,
 	}
 }
 
-static enum status add_waiting(struct windows *windows, const struct timeline_report *report,
-			       const struct meet_lane *lane, const uint32_t *row_of)
+static void add_waiting(struct windows *windows, const struct timeline_report *report,
+			const struct meet_lane *lane, const struct lay *lays,
+			const uint32_t *row_of)
 {
 	const struct job_comm *comm = &report->job.comms[lane->comm];
-	struct lay *lays;
-	enum status status = chunk_lays(windows, report, lane, &lays);
 
-	for (uint32_t seat = 0; status == OK && seat < comm->seat_count; seat++) {
+	for (uint32_t seat = 0; seat < comm->seat_count; seat++) {
 		uint32_t row = row_of[report->job.seats[comm->seats[seat]].rank];
 		const struct meet_seat *of = &lane->seats[seat];
 
@@ -287,6 +285,18 @@ static enum status add_waiting(struct windows *windows, const struct timeline_re
 				add_part(windows, lane, &of->parts[i], &lays[of->parts[i].chunk],
 					 row);
 	}
+}
+
+static enum status add_meetings_of(struct windows *windows, const struct timeline_report *report,
+				   const struct meet *meet, const struct meet_lane *lane,
+				   const uint32_t *row_of)
+{
+	struct lay *lays = calloc(lane->chunk_count + 1, sizeof(*lays));
+	enum status status =
+		lays != NULL ? add_lane(windows, report, meet, lane, lays) : ERR_NO_SPACE;
+
+	if (status == OK)
+		add_waiting(windows, report, lane, lays, row_of);
 	free(lays);
 	return status;
 }
@@ -298,15 +308,10 @@ static enum status add_meetings(struct windows *windows, const struct timeline_r
 	enum status status = row_of ? start_matrix(windows, report, row_of) : ERR_NO_SPACE;
 
 	for (size_t c = 0; c < report->job.comm_count && status == OK; c++)
-		for (unsigned int i = 0; i < MEET_LANES && status == OK; i++) {
-			const struct meet_lane *lane = meet->comms[c].lanes[i];
-
-			if (lane == NULL)
-				continue;
-			status = add_lane(windows, report, meet, lane);
-			if (status == OK)
-				status = add_waiting(windows, report, lane, row_of);
-		}
+		for (unsigned int i = 0; i < MEET_LANES && status == OK; i++)
+			if (meet->comms[c].lanes[i] != NULL)
+				status = add_meetings_of(windows, report, meet,
+							 meet->comms[c].lanes[i], row_of);
 	free(row_of);
 	return status;
 }

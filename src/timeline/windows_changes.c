@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "op/op_bus.h"
 #include "timeline/chance.h"
 #include "timeline/windows_make.h"
 
@@ -148,30 +149,6 @@ static void cut_series(struct search *search, struct raw *like, const struct poi
 	cut_series(search, like, points, cut, to, depth - 1);
 }
 
-/* At most POINTS_MAX points, each the median of its neighbours. */
-static size_t condense(struct point *points, size_t count)
-{
-	size_t wanted = count < POINTS_MAX ? count : POINTS_MAX;
-	double *values = calloc(count / wanted + 2, sizeof(*values));
-
-	if (values == NULL)
-		return 0;
-	for (size_t i = 0; i < wanted; i++) {
-		size_t from = count * i / wanted, to = count * (i + 1) / wanted;
-		struct point all = { .ns = points[from].ns };
-
-		for (size_t j = from; j < to; j++) {
-			values[j - from] = points[j].value;
-			all.cost_ns += points[j].cost_ns;
-			all.meetings++;
-		}
-		all.value = chance_median(values, to - from);
-		points[i] = all;
-	}
-	free(values);
-	return wanted;
-}
-
 /* ---- the series of a lane -------------------------------------------------------------------- */
 
 static void count_tested(struct search *search, uint8_t kind, uint8_t function, uint8_t size_class)
@@ -212,57 +189,88 @@ static bool is_counted(const struct meet_slot *slot, int32_t nranks)
 	       slot->least_ns > 0;
 }
 
-/* The points of all kinds, each kind's from its own start on. One walk over the lane. */
-static void take_points(const struct search *search, const struct meet_lane *lane,
-			const struct ordered *order, struct point *points, uint64_t *used)
+/* The meetings of one kind, while they are walked: at most POINTS_MAX points, each the median of its
+ * neighbours. */
+struct series {
+	double factor;	/* of busbw */
+	uint64_t count; /* meetings in all */
+	uint64_t taken;
+	uint64_t next;	      /* taken when the point at hand is complete */
+	struct point *points; /* NULL: too few meetings */
+	size_t point_count;
+	size_t points_wanted;
+	double *rates; /* of the point at hand: busbw */
+	struct point all;
+};
+
+static void end_point(struct series *series)
 {
-	const struct job_comm *comm = &search->report->job.comms[lane->comm];
-	const struct meet_kind *kinds = search->meet->comms[lane->comm].kinds;
+	series->all.value = log(chance_median(series->rates, series->all.meetings));
+	series->points[series->point_count++] = series->all;
+	series->all = (struct point){ .meetings = 0 };
+	series->next = series->count * (series->point_count + 1) / series->points_wanted;
+}
+
+static inline void take_meeting(const struct search *search, const struct meet_lane *lane,
+				const struct meet_slot *slot, struct series *series)
+{
+	if (series->all.meetings == 0)
+		series->all.ns = windows_slot_ns(search->report, lane, slot);
+	series->rates[series->all.meetings++] =
+		slot->bytes * series->factor * 1e9 / (double)slot->least_ns;
+	series->all.cost_ns += (double)slot->least_ns * slot->count;
+	if (++series->taken == series->next)
+		end_point(series);
+}
+
+/* One walk over the lane, in the order of its meetings. */
+static void take_meetings(const struct search *search, const struct meet_lane *lane,
+			  const struct ordered *order, struct series *list)
+{
+	int32_t nranks = search->report->job.comms[lane->comm].nranks;
 
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
 		const struct meet_chunk *chunk = lane->chunks[order[i].chunk];
 
-		for (uint32_t bits = chunk->occupied; bits != 0; bits &= bits - 1) {
+		for (uint32_t bits = lane->briefs[order[i].chunk].occupied; bits != 0;
+		     bits &= bits - 1) {
 			const struct meet_slot *slot = &chunk->slots[__builtin_ctz(bits)];
-			double factor =
-				tally_bus_factor((uint8_t)kinds[slot->kind].names, comm->nranks);
-			double rate = slot->bytes * factor * 1e9 / (double)slot->least_ns;
+			struct series *series = &list[slot->kind];
 
-			if (!is_counted(slot, comm->nranks) || rate <= 0)
-				continue;
-			points[used[slot->kind]++] = (struct point){
-				.ns = windows_slot_ns(search->report, lane, slot),
-				.value = log(rate),
-				.cost_ns = (double)slot->least_ns * slot->count,
-				.meetings = 1,
-			};
+			if (series->points != NULL && is_counted(slot, nranks))
+				take_meeting(search, lane, slot, series);
 		}
 	}
 }
 
 static void look_at_kind(struct search *search, const struct meet_lane *lane, uint32_t kind,
-			 struct point *points, size_t count)
+			 const struct series *series)
 {
 	const struct meet_kind *of = &search->meet->comms[lane->comm].kinds[kind];
 	struct raw like = { .comm = lane->comm,
 			    .function = (uint8_t)of->names,
 			    .size_class = of->size_class };
 
-	if (count < MEETINGS_LEAST)
+	if (series->points == NULL)
 		return;
-	count = condense(points, count);
 	count_tested(search, (uint8_t)search->report->job.comms[lane->comm].kind, like.function,
 		     like.size_class);
 	search->series++;
-	cut_series(search, &like, points, 0, count, 3);
+	cut_series(search, &like, series->points, 0, series->point_count, 3);
 }
 
-static void count_kinds(const struct meet_lane *lane, struct ordered *order, uint64_t *counts)
+static void count_meetings(const struct search *search, const struct meet_lane *lane,
+			   struct ordered *order, struct series *list)
 {
+	int32_t nranks = search->report->job.comms[lane->comm].nranks;
+
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		order[i] = (struct ordered){ lane->chunks[i]->number, i };
-		for (uint32_t bits = lane->chunks[i]->occupied; bits != 0; bits &= bits - 1)
-			counts[lane->chunks[i]->slots[__builtin_ctz(bits)].kind]++;
+		order[i] = (struct ordered){ lane->briefs[i].number, i };
+		for (uint32_t bits = lane->briefs[i].occupied; bits != 0; bits &= bits - 1) {
+			const struct meet_slot *slot = &lane->chunks[i]->slots[__builtin_ctz(bits)];
+
+			list[slot->kind].count += is_counted(slot, nranks);
+		}
 	}
 	/* They were made in the order of the first process: sorted already, as a rule. */
 	for (uint32_t i = 1; i < lane->chunk_count; i++)
@@ -272,31 +280,51 @@ static void count_kinds(const struct meet_lane *lane, struct ordered *order, uin
 		}
 }
 
-static void look_at_lane(struct search *search, const struct meet_lane *lane)
+/* Memory for those that have enough meetings; false: there is none. */
+static bool start_series(struct search *search, const struct meet_lane *lane, struct series *list)
 {
 	const struct meet_comm *comm = &search->meet->comms[lane->comm];
-	struct ordered *order = calloc(lane->chunk_count + 1, sizeof(*order));
-	struct point *points = calloc((size_t)lane->chunk_count * MEET_CHUNK + 1, sizeof(*points));
-	uint64_t *starts = calloc(comm->kind_count + 1, sizeof(*starts));
-	uint64_t *used = calloc(comm->kind_count + 1, sizeof(*used));
 
-	if (order == NULL || points == NULL || starts == NULL || used == NULL) {
-		search->status = ERR_NO_SPACE;
-		goto out;
+	for (uint32_t kind = 1; kind < comm->kind_count; kind++) {
+		struct series *series = &list[kind];
+
+		series->factor = op_bus_factor((uint8_t)comm->kinds[kind].names,
+					       search->report->job.comms[lane->comm].nranks);
+		if (series->count < MEETINGS_LEAST || series->factor <= 0)
+			continue;
+		series->points_wanted = series->count < POINTS_MAX ? series->count : POINTS_MAX;
+		series->next = series->count / series->points_wanted;
+		series->points = calloc(series->points_wanted, sizeof(*series->points));
+		series->rates =
+			calloc(series->count / series->points_wanted + 2, sizeof(*series->rates));
+		if (series->points == NULL || series->rates == NULL)
+			return false;
 	}
-	count_kinds(lane, order, used);
-	for (uint32_t kind = 0; kind < comm->kind_count; kind++) {
-		starts[kind + 1] = starts[kind] + used[kind];
-		used[kind] = starts[kind];
+	return true;
+}
+
+static void look_at_lane(struct search *search, const struct meet_lane *lane)
+{
+	uint32_t kind_count = search->meet->comms[lane->comm].kind_count;
+	struct ordered *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	struct series *list = calloc(kind_count + 1, sizeof(*list));
+
+	search->status = order && list ? OK : ERR_NO_SPACE;
+	if (search->status == OK) {
+		count_meetings(search, lane, order, list);
+		search->status = start_series(search, lane, list) ? OK : ERR_NO_SPACE;
 	}
-	take_points(search, lane, order, points, used);
-	for (uint32_t kind = 0; kind < comm->kind_count; kind++)
-		look_at_kind(search, lane, kind, points + starts[kind], used[kind] - starts[kind]);
-out:
+	if (search->status == OK) {
+		take_meetings(search, lane, order, list);
+		for (uint32_t kind = 1; kind < kind_count; kind++)
+			look_at_kind(search, lane, kind, &list[kind]);
+	}
+	for (uint32_t kind = 0; list != NULL && kind < kind_count; kind++) {
+		free(list[kind].points);
+		free(list[kind].rates);
+	}
 	free(order);
-	free(points);
-	free(starts);
-	free(used);
+	free(list);
 }
 
 /* ---- what belongs together ------------------------------------------------------------------- */

@@ -19,7 +19,13 @@ enum status windows_find_changes(struct windows *windows, const struct timeline_
 				 const struct meet *meet);
 
 /* Common time of a meeting's end. */
-uint64_t windows_slot_ns(const struct timeline_report *report, const struct meet_lane *lane,
-			 const struct meet_slot *slot);
+static inline uint64_t windows_slot_ns(const struct timeline_report *report,
+				       const struct meet_lane *lane, const struct meet_slot *slot)
+{
+	const struct job_comm *comm = &report->job.comms[lane->comm];
+
+	return align_ns(&report->align, report->job.seats[comm->seats[slot->owner]].process,
+			slot->end_ns);
+}
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef TRACE_DECODE_H
 #define TRACE_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,15 @@ enum { TRACE_VALUES_MAX = 256 };
  * more. Some of them may be in no row. */
 uint32_t trace_columns_values(const struct trace_columns *columns, unsigned int word,
 			      uint64_t values[TRACE_VALUES_MAX]);
+
+/* Has it the same value in all rows of the block? */
+bool trace_columns_constant(const struct trace_columns *columns, unsigned int word,
+			    uint64_t *value);
+
+/* Does it rise from row to row, and nowhere by 0 or past the largest number? Then the values of the next row
+ * and of the last one say all about its range. */
+bool trace_columns_rising(const struct trace_columns *columns, unsigned int word, uint64_t *next,
+			  uint64_t *last);
 
 /* The next rows, at most `most`, of all columns of columns->needed: to[w] has room for them. Gives
  * back how many; 0 after the last. */

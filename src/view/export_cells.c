@@ -124,15 +124,12 @@ static void put_hash(struct filling *filling, uint64_t hash)
 }
 
 /* As src/timeline/job.c tells them apart. */
+/* NULL: not known. */
 static const char *comm_kind(const struct comm_info *info)
 {
-	if (info->nranks == 1)
-		return job_comm_kind_name(JOB_COMM_SINGLE);
-	if (info->nranks <= 0 || info->nnodes <= 0)
-		return NULL;
-	if (info->nnodes == 1)
-		return job_comm_kind_name(JOB_COMM_NVLINK);
-	return job_comm_kind_name(info->nnodes >= info->nranks ? JOB_COMM_NET : JOB_COMM_MIXED);
+	enum job_comm_kind kind = job_comm_kind_of(info->nranks, info->nnodes);
+
+	return kind == JOB_COMM_UNKNOWN ? NULL : job_comm_kind_name(kind);
 }
 
 static void put_comm(struct filling *filling, uint32_t id)

@@ -95,25 +95,6 @@ void report_json_put_completeness(struct json *json, const struct timeline_repor
 	json_end(json);
 }
 
-static const char *trouble_name(enum recording_trouble_kind kind)
-{
-	switch (kind) {
-	case RECORDING_DAMAGE:
-		return "damage";
-	case RECORDING_CUT:
-		return "cut";
-	case RECORDING_FOREIGN:
-		return "foreign";
-	case RECORDING_UNREADABLE:
-		return "unreadable";
-	case RECORDING_TOO_NEW:
-		return "too_new";
-	case RECORDING_NOTHING:
-		return "nothing";
-	}
-	return "?";
-}
-
 void report_json_put_troubles(struct json *json, const struct timeline_report *report)
 {
 	const struct recording *recording = report->recording;
@@ -123,7 +104,7 @@ void report_json_put_troubles(struct json *json, const struct timeline_report *r
 		const struct recording_trouble *trouble = &recording->troubles[i];
 
 		json_object(json);
-		json_put_string(json, "kind", trouble_name(trouble->kind));
+		json_put_string(json, "kind", recording_trouble_name(trouble->kind));
 		json_put_string(json, "path", trouble->path);
 		json_put_unsigned(json, "offset", trouble->offset);
 		json_put_unsigned(json, "bytes", trouble->bytes);

@@ -78,8 +78,9 @@ static enum status write_ranks(struct sink *sink, const struct timeline_report *
 	for (size_t i = 0; i < head; i++)
 		add_rank(&grid, report, rows[i]);
 	if (tail > 0)
-		report_grid_note(&grid, "... %zu ranks between them (--all shows all) ...",
-				 known - head - tail);
+		report_grid_note(&grid, "... %zu %s between them (--all shows all) ...",
+				 known - head - tail,
+				 text_which(known - head - tail, "rank", "ranks"));
 	for (size_t i = known - tail; i < known; i++)
 		add_rank(&grid, report, rows[i]);
 	status = report_grid_write(&grid, sink, width, left_out);

@@ -130,7 +130,8 @@ void report_words_job(const struct timeline_report *report, char to[static REPOR
 	if (world > (int64_t)job->rank_count)
 		sink_format(&sink, "%zu of %" PRId64 " ranks", job->rank_count, world);
 	else
-		sink_format(&sink, "%zu rank%s", job->rank_count, job->rank_count == 1 ? "" : "s");
+		sink_format(&sink, "%zu %s", job->rank_count,
+			    text_which(job->rank_count, "rank", "ranks"));
 	list_hosts(job, &sink);
 	text_copy(to, REPORT_WORDS, sink_string(&sink));
 	sink_release(&sink);
@@ -336,8 +337,9 @@ static void say_where(const struct timeline_report *report, const struct windows
 	else if (change->is_everywhere && change->comms > 1)
 		text_copy(to, size, "on all nodes: not one of them");
 	else if (change->comms > 1)
-		text_format(to, size, "on %u of %u communicators (%u ranks, among them %s)",
-			    change->comms_changed, change->comms, change->ranks_changed, example);
+		text_format(to, size, "on %u of %u communicators (%u %s, among them %s)",
+			    change->comms_changed, change->comms, change->ranks_changed,
+			    text_which(change->ranks_changed, "rank", "ranks"), example);
 	else
 		text_format(to, size, "on %s, the only one with it", example);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "op/op_bus.h"
 #include "op/op_names.h"
 #include "op/op_time.h"
 #include "timeline/tally.h"
@@ -117,7 +118,7 @@ double viewer_op_bus_bytes(const struct viewer_op *of)
 
 	if (of->op->bytes == OP_BYTES_UNKNOWN)
 		return 0;
-	return (double)of->op->bytes * tally_bus_factor(of->op->function, nranks);
+	return (double)of->op->bytes * op_bus_factor(of->op->function, nranks);
 }
 
 static void put_time(const struct viewer_op *of, struct viewer_op_texts *texts,

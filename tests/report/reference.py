@@ -118,14 +118,14 @@ def add_waiting(ops):
                op["time_source"], op["signature"], op["function"], op["datatype"], op["algorithm"],
                op["protocol"], size_range(op))
         meetings[key].append(op)
-    # Who met nobody says nothing of waiting; where all met nobody it is not known.
-    has_met = any(len(members) > 1 for members in meetings.values())
     for members in meetings.values():
+        # Whether somebody waited who met nobody is not known.
+        if len(members) < 2:
+            continue
         least = min(op["duration_ns"] for op in members)
         for op in members:
             op["joined"] = True
             op["wait_ns"] = op["duration_ns"] - least
-            op["has_met"] = has_met
 
 
 def add_flight(ops, report):
@@ -151,7 +151,6 @@ def sum_up(ops):
     timed = sorted(op["duration_ns"] for op in calls if is_timed(op))
     sized = [op for op in calls if op["bytes"] is not None]
     joined = [op for op in calls if op["joined"]]
-    has_met = bool(joined) and joined[0]["has_met"]
     moved = [op for op in sized if is_timed(op)]
     bused = [op for op in moved if bus_factor(op["function"], op["comm_ranks"] or 0) > 0]
     sum_ns = sum(timed)
@@ -170,8 +169,8 @@ def sum_up(ops):
         "min_ns": timed[0] if timed else None,
         "max_ns": timed[-1] if timed else None,
         "joined": len(joined),
-        "joined_ns": sum(op["duration_ns"] for op in joined) if has_met else None,
-        "wait_ns": sum(op["wait_ns"] for op in joined) if has_met else None,
+        "joined_ns": sum(op["duration_ns"] for op in joined) if joined else None,
+        "wait_ns": sum(op["wait_ns"] for op in joined) if joined else None,
     }
     near = {
         "mean_ns": sum_ns / len(timed) if timed else None,

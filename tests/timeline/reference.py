@@ -134,7 +134,8 @@ def main():
     for op in ops:
         if op["state"] == "captured":
             continue
-        shortest = least[meeting_of(op)] if is_joined(op) else None
+        has_met = is_joined(op) and len(meetings[meeting_of(op)]) > 1
+        shortest = least[meeting_of(op)] if has_met else None
         rows[row_key(op)].add(op, shortest)
         if shortest is not None:
             waits[str(op["rank"])] += op["duration_ns"] - shortest
