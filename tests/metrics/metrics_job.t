@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Metrics of a job that really records are what `ringside report` says of the same run.
+. "$(dirname "$0")/metrics.sh"
+needs_readers
+build_tool metrics_sample
+build_tool metrics_dump
+"$tap_scratch/metrics_sample" names >"$tap_scratch/names"
+unset "${!RINGSIDE_@}" "${!SLURM_@}"
+export RINGSIDE_SHM=$tap_scratch/shm
+
+simulate() { # option...
+	rm -rf "$tap_scratch/shm" "$tap_scratch/traces"
+	mkdir -p "$tap_scratch/shm"
+	"$ringside" sim -o "$tap_scratch/traces" "$@" >"$tap_scratch/sim.out" 2>&1
+}
+dump() { # format
+	"$tap_scratch/metrics_dump" "$1" "$tap_scratch/shm"
+}
+same() {
+	local format
+	for format in text openmetrics protobuf; do
+		dump "$format" >"$tap_scratch/$format" || return 1
+	done
+	check same "$tap_scratch/text" "$tap_scratch/openmetrics" "$tap_scratch/protobuf" "$tap_scratch/names"
+}
+reported() {
+	"$ringside" report --json --by comm,rank,function,size,source "$tap_scratch/traces" >"$tap_scratch/report.json" ||
+		return 1
+	check report "$tap_scratch/text" "$tap_scratch/report.json"
+}
+
+simulate --nodes 2 --gpus 2 -w moe --seconds 2s &
+job=$!
+# While it runs: as soon as something was done, and once more at the end.
+for _ in $(seq 100); do
+	dump text >"$tap_scratch/early" 2>/dev/null
+	[ "$(check sum "$tap_scratch/early" nccl_operations_total)" = none ] || break
+	sleep 0.1
+done
+wait "$job" || cat "$tap_scratch/sim.out"
+expect_ok "a job's three formats say the same" same
+expect_lint "promtool takes the metrics of a job" "$tap_scratch/text"
+expect_ok "operations, bytes, times and histograms are those of the report" reported
+expect_ok "no counter fell since the job began" check grows "$tap_scratch/early" "$tap_scratch/text"
+expect_complaint "a counter that falls is seen" "fell" check grows "$tap_scratch/text" "$tap_scratch/early"
+expect_same "transfers were seen" "$(check sum "$tap_scratch/text" nccl_proxy_transfers_total | grep -c '^[1-9]')" 1
+expect_same "all processes ended" "$(check sum "$tap_scratch/text" ringside_agent_processes state=ended)" 4
+
+simulate --nodes 1 --gpus 4 -w tp-pp --tp 2 --pp 2 --seconds 1s --threads
+expect_ok "ranks that are threads of one process: the formats say the same" same
+expect_ok "and what the report says" reported
+tap_done
