@@ -14,6 +14,7 @@ bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/ringside
+unitdir ?= $(prefix)/lib/systemd/system
 V ?=
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \

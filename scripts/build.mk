@@ -5,6 +5,10 @@ PLUGIN := $(BUILD)/libnccl-profiler-ringside.so
 TAPE := $(if $(TAPE_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
 LIBRARY := $(BUILD)/libringside.a
 SIM_LIBRARY := $(BUILD)/libsim.a
+AGENT := $(if $(HAS_AGENT),$(BUILD)/ringside-agent)
+AGENT_LIBRARY := $(BUILD)/libagent.a
+TOP := $(if $(HAS_TOP),$(BUILD)/ringside-top)
+TOP_LIBRARY := $(BUILD)/libtop.a
 
 # A line per file; V=1 shows the commands.
 quiet = $(if $(V),,@echo "  $(1) $@";)
@@ -13,7 +17,13 @@ quiet = $(if $(V),,@echo "  $(1) $@";)
 .SECONDARY:
 
 .PHONY: all plugin
-all: $(TOOL) $(PLUGIN) $(TAPE) ## build the tool and the plugin
+all: $(TOOL) $(PLUGIN) $(TAPE) $(AGENT) $(TOP) ## build the tool, the plugin, the agent and the live screen
+ifeq ($(AGENT),)
+	@echo "  the agent is left out: pkg-config finds not all of $(AGENT_PACKAGES) (scripts/install-deps build)"
+endif
+ifeq ($(TOP),)
+	@echo "  the live screen is left out: pkg-config finds no $(TOP_PACKAGES) (scripts/install-deps build)"
+endif
 plugin: $(PLUGIN) ## build the plugin alone: needs a C compiler and libc, nothing else
 
 # Objects depend on what they were compiled with: changed flags rebuild, the same flags do not.
@@ -26,11 +36,11 @@ $(BUILD)/flags: FORCE
 
 # Loops over millions of rows: a tenth faster with wider instructions.
 LOOPS := $(addprefix $(BUILD)/src/,trace/trace_decode.o recording/recording_batch.o)
-$(LOOPS): LOOP_CFLAGS := $(if $(SANITIZE),,-O3)
+$(LOOPS): OWN_CFLAGS := $(if $(SANITIZE),,-O3)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(LOOP_CFLAGS) -MMD -MP -c $< -o $@
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(OWN_CFLAGS) -MMD -MP -c $< -o $@
 
 # One section per function: what is not used is dropped, and scripts/check-hot-path sees which
 # function calls which. Sanitizers bring symbols of their own, so the floor is for real builds.
@@ -50,10 +60,21 @@ $(BUILD)/html_parts: FORCE
 	@mkdir -p $(@D)
 	@cksum $(HTML_PARTS) | cmp -s - $@ || cksum $(HTML_PARTS) > $@
 $(BUILD)/src/view/html_assets.o: $(BUILD)/html_parts
+# The same for the live page; a sum of its parts is what browsers ask by whether it changed.
+PAGE_PARTS := $(sort $(wildcard src/view/page/* \
+	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
+$(BUILD)/page_parts: FORCE
+	@mkdir -p $(@D)
+	@cat $(PAGE_PARTS) | sha256sum | cut -c 1-16 > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/src/view/live_page.o: $(BUILD)/page_parts
+$(BUILD)/src/view/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
-$(LIBRARY) $(SIM_LIBRARY):
+$(AGENT_LIBRARY): $(call objects,$(AGENT_LIBRARY_SOURCES))
+$(TOP_LIBRARY): $(call objects,$(TOP_LIBRARY_SOURCES))
+$(LIBRARY) $(SIM_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
@@ -73,8 +94,25 @@ $(PLUGIN) $(TAPE): src/capture/exports.map
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CLI_SOURCES)) $(SIM_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CLI_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+
+# A program of its own: the tool runs where there is no libmicrohttpd.
+ifneq ($(AGENT),)
+AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
+$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES) $(addprefix programs/cli/cli_,errors.c options.c page.c)) \
+		$(AGENT_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
+endif
+
+# The same for ncurses.
+ifneq ($(TOP),)
+TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
+$(BUILD)/programs/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
+$(TOP): $(call objects,$(TOP_SCREEN_SOURCES) $(addprefix programs/cli/cli_,errors.c options.c page.c)) \
+		$(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
+endif
 
 .PHONY: install install-built
 install: all ## install to prefix (default /usr/local), below DESTDIR when given
@@ -82,9 +120,18 @@ install: all ## install to prefix (default /usr/local), below DESTDIR when given
 
 install-built:
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
-	install -m 755 $(TOOL) $(DESTDIR)$(bindir)/
+	install -m 755 $(TOOL) $(AGENT) $(TOP) $(DESTDIR)$(bindir)/
 	install -m 755 $(PLUGIN) $(TAPE) $(DESTDIR)$(libdir)/
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
+	install -d $(DESTDIR)$(docdir)/runbooks
+	install -m 644 $(RUNBOOKS) $(DESTDIR)$(docdir)/runbooks/
+	cp -R deploy $(DESTDIR)$(docdir)/
+ifneq ($(AGENT),)
+	install -d $(DESTDIR)$(unitdir)
+	sed 's|@bindir@|$(bindir)|' packaging/systemd/ringside-agent.service \
+		> $(DESTDIR)$(unitdir)/ringside-agent.service
+	chmod 644 $(DESTDIR)$(unitdir)/ringside-agent.service
+endif
 ifneq ($(MAN_PAGES),)
 	install -d $(DESTDIR)$(mandir)/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(mandir)/man1/

@@ -36,8 +36,10 @@ RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) 
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
 CAPTURE_OBJECTS := $(call objects,$(filter src/capture/%,$(PLUGIN_SOURCES)))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
+# Only one of them needs more than programs do.
+$(BUILD)/tests/test_agent_auth: TEST_LIBS := -lcrypt
 
 # Jobs that load the plugin as it is, and who looks at them: see tests/process/process.sh.
 PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))
@@ -50,7 +52,7 @@ $(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
 
 # One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
-$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(LIBRARY) \
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY) \
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 
@@ -115,7 +117,7 @@ check-gpu: all ## with real NCCL on one GPU
 	BUILD=$(abspath $(BUILD)) tests/gpu/run
 
 .PHONY: bench
-bench: all benches ## what recording costs, against a plugin that does nothing
+bench: all benches $(PROCESSES) ## what recording costs, against a plugin that does nothing
 	BUILD=$(abspath $(BUILD)) bench/run
 
 .PHONY: demo

@@ -13,6 +13,8 @@ int cmd_trace(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_agent(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 
 #endif

@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url';
 const require = createRequire(new URL('../../npm/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
 let tests = 0, failed = 0;
 
 export function expect(sentence, holds, found) {

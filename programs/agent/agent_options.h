@@ -1,0 +1,30 @@
+/* The command line. */
+#ifndef AGENT_OPTIONS_H
+#define AGENT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "programs/agent/agent_listen.h"
+#include "programs/agent/web_address.h"
+#include "timeline/live.h"
+#include "watch/watch.h"
+
+struct agent_options {
+	struct web_address listen[AGENT_LISTENERS_MAX];
+	size_t listen_count; /* 0: nothing was said */
+	const char *web_config;
+	const char *textfile;
+	uint64_t interval_ns;
+	struct watch_settings watch;
+	struct live_limits limits;
+	char host[256]; /* this machine's name */
+	const char *user;
+	const char *group;
+};
+
+/* Gives back -1 to go on, else the exit code: help was shown, or a line was said. */
+int agent_options_parse(struct agent_options *options, int argc, char **argv);
+
+#endif

@@ -1,0 +1,277 @@
+#include "programs/agent/agent_route.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "programs/agent/web_encoding.h"
+#include "programs/agent/web_host.h"
+#include "view/json.h"
+#include "view/live_page.h"
+
+static const char text_type[] = "text/plain; charset=utf-8";
+static const char json_type[] = "application/json";
+
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void add_headers(const struct agent_route *route, struct MHD_Response *response,
+			const char *type, const char *caching)
+{
+	static const char *const fixed[][2] = {
+		{ "Content-Security-Policy", LIVE_PAGE_POLICY },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ "X-Frame-Options", "DENY" },
+		{ "Referrer-Policy", "no-referrer" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+	};
+	const char *strict = route->http->config.strict_transport;
+
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching);
+	for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++)
+		MHD_add_response_header(response, fixed[i][0], fixed[i][1]);
+	if (strict[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_STRICT_TRANSPORT_SECURITY,
+					strict);
+}
+
+/* A short answer; name and value are one more header, or NULL. */
+static enum MHD_Result reply(struct agent_route *route, struct MHD_Connection *connection,
+			     unsigned int code, const char *type, const char *text,
+			     const char *name, const char *value)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result;
+
+	if (response == NULL)
+		return MHD_NO;
+	add_headers(route, response, type, "no-store");
+	if (name)
+		MHD_add_response_header(response, name, value);
+	result = MHD_queue_response(connection, code, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result refuse(struct agent_route *route, struct MHD_Connection *connection,
+			      unsigned int code, const char *text)
+{
+	return reply(route, connection, code, text_type, text, NULL, NULL);
+}
+
+static enum MHD_Result come_again(struct agent_route *route, struct MHD_Connection *connection,
+				  unsigned int code, const char *text)
+{
+	return reply(route, connection, code, text_type, text, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connection *connection,
+				   enum agent_body_kind kind, const char *type,
+				   const struct agent_past *past)
+{
+	bool is_gzip =
+		web_encoding_takes_gzip(header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+	struct MHD_Response *response;
+	bool is_new;
+
+	if (agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
+		agent_bodies_age(&route->bodies);
+	response = agent_body(&route->bodies, kind, is_gzip, past, &is_new);
+	if (response == NULL)
+		return come_again(route, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				  "too busy; come again\n");
+	if (is_new) {
+		add_headers(route, response, type, "no-store");
+		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+	}
+	return MHD_queue_response(connection, MHD_HTTP_OK, response);
+}
+
+static enum MHD_Result answer_metrics(struct agent_route *route, struct MHD_Connection *connection)
+{
+	enum metrics_format format =
+		metrics_negotiate(header_of(connection, MHD_HTTP_HEADER_ACCEPT));
+
+	return answer_body(route, connection, (enum agent_body_kind)format,
+			   metrics_content_type(format), NULL);
+}
+
+static enum MHD_Result answer_now(struct agent_route *route, struct MHD_Connection *connection)
+{
+	return answer_body(route, connection, AGENT_BODY_NOW, json_type, NULL);
+}
+
+static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Connection *connection)
+{
+	const char *after = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "after");
+	const char *members =
+		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "members");
+	struct agent_past past = { .has_all_members = members == NULL };
+	int64_t number = 0;
+
+	if (after && text_number(after, 0, INT64_MAX, &number) != OK)
+		return refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+			      "after is a number of nanoseconds since 1970\n");
+	past.after_ns = (uint64_t)number;
+	/* Cut where it is longer than any key. */
+	text_copy(past.members, sizeof(past.members), members);
+	return answer_body(route, connection, AGENT_BODY_HISTORY, json_type, &past);
+}
+
+static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Connection *connection)
+{
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+	struct agent_look *look = route->look;
+	enum MHD_Result result;
+	struct sink sink;
+	struct json json;
+
+	if (agent_look_fresh(look, now_ns))
+		agent_bodies_age(&route->bodies);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	json_put_string(&json, "status", look->status == OK ? "ok" : "failing");
+	json_put_string(&json, "version", RINGSIDE_VERSION);
+	json_put_string(&json, "host", route->host);
+	json_put_unsigned(&json, "processes", look->watch.recording.count);
+	json_put_unsigned(&json, "notices", look->live.notice_count);
+	json_put_unsigned(&json, "looks", look->number);
+	json_put_unsigned(&json, "looks_failed", look->failures);
+	json_put_unsigned(&json, "refused_files", look->watch.refused_count);
+	json_put_unsigned(&json, "connections", route->http->count);
+	json_end(&json);
+	json_line(&json);
+	result = reply(route, connection,
+		       look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, json_type,
+		       sink_string(&sink), NULL, NULL);
+	sink_release(&sink);
+	return result;
+}
+
+static enum MHD_Result answer_file(struct agent_route *route, struct MHD_Connection *connection,
+				   const struct live_page_file *file)
+{
+	const char *known = header_of(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	bool is_known = known && (strstr(known, file->etag) || strcmp(known, "*") == 0);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		is_known ? 0 : file->length, (void *)(uintptr_t)file->bytes,
+		MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result;
+
+	if (response == NULL)
+		return MHD_NO;
+	add_headers(route, response, file->type, "no-cache");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->etag);
+	result = MHD_queue_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
+				    response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connection *connection,
+				   const char *path)
+{
+	static const struct {
+		const char *path;
+		enum MHD_Result (*answer)(struct agent_route *route,
+					  struct MHD_Connection *connection);
+	} paths[] = {
+		{ "/metrics", answer_metrics },
+		{ "/healthz", answer_health },
+		{ "/api/v1/now", answer_now },
+		{ "/api/v1/history", answer_history },
+	};
+	const struct live_page_file *file;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+		if (strcmp(path, paths[i].path) == 0)
+			return paths[i].answer(route, connection);
+	file = live_page_file(path);
+	if (file)
+		return answer_file(route, connection, file);
+	return refuse(route, connection, MHD_HTTP_NOT_FOUND,
+		      "nothing here; there are /metrics, /healthz, /api/v1/now, /api/v1/history "
+		      "and the page at /\n");
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connection *connection)
+{
+	return reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
+		     "user and password are needed\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+		     "Basic realm=\"ringside\", charset=\"UTF-8\"");
+}
+
+/* Is it somebody we answer to? If not, it has its answer. */
+static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connection *connection,
+				    const struct agent_connection *from, bool *may_pass)
+{
+	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
+	enum web_verdict verdict = WEB_AUTH_GOOD;
+
+	*may_pass = false;
+	if (from->checks_host && host && !web_host_is_local(host, route->host))
+		return refuse(route, connection, MHD_HTTP_FORBIDDEN,
+			      "this listens on loopback and answers to localhost, 127.0.0.1, [::1] "
+			      "and this machine's name alone; the Host header says otherwise\n");
+	if (route->http->config.user_count > 0)
+		verdict = web_auth_check(&route->http->auth, &route->http->config,
+					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+					 from->address, clock_system_ns(CLOCK_MONOTONIC));
+	if (verdict == WEB_AUTH_WRONG)
+		return ask_password(route, connection);
+	if (verdict == WEB_AUTH_LATER)
+		return come_again(route, connection, MHD_HTTP_TOO_MANY_REQUESTS,
+				  "too many wrong passwords; come again\n");
+	*may_pass = true;
+	return MHD_YES;
+}
+
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+	       (length && strcmp(length, "0") != 0);
+}
+
+enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, const char *path,
+			    const char *method, const char *version, const char *upload,
+			    size_t *upload_bytes, void **request)
+{
+	struct agent_connection *from = agent_http_connection(connection);
+	struct agent_route *route = context;
+	enum MHD_Result result;
+	bool may_pass;
+
+	(void)version, (void)upload;
+	if (from == NULL || *upload_bytes > 0)
+		return MHD_NO;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
+			     "this is for reading: GET and HEAD\n", MHD_HTTP_HEADER_ALLOW,
+			     "GET, HEAD");
+	if (has_body(connection))
+		return refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+			      "a request has no body here\n");
+	/* libmicrohttpd asks twice: once before the rest of the request is read. */
+	if (*request == NULL) {
+		*request = route;
+		from->is_answering = true;
+		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
+		return MHD_YES;
+	}
+	result = check_client(route, connection, from, &may_pass);
+	return may_pass ? answer_path(route, connection, path) : result;
+}

@@ -1,0 +1,370 @@
+#include "programs/agent/web_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/file_open.h"
+#include "base/text.h"
+#include "programs/agent/web_yaml.h"
+
+/* Where in the file a pair stands. */
+enum section { ROOT = 0, TLS = 1, HTTP = 2, HEADERS = 3, USERS = 4, SECTIONS = 5 };
+
+struct parser {
+	struct web_config *config;
+	struct web_yaml yaml;
+	enum section sections[WEB_YAML_DEPTH]; /* the map that is open at each depth */
+	unsigned int seen;		       /* bit k: keys[k] was there */
+	char *why;
+	size_t why_size;
+};
+
+enum key {
+	KEY_TLS,
+	KEY_HTTP,
+	KEY_USERS,
+	KEY_CERT,
+	KEY_KEY,
+	KEY_CLIENT_CA,
+	KEY_CLIENT_AUTH,
+	KEY_MIN_VERSION,
+	KEY_MAX_VERSION,
+	KEY_HTTP2,
+	KEY_HEADERS,
+	KEY_STRICT,
+	KEY_REFUSED,
+};
+
+static const char ours[] = "the agent sets this header itself";
+static const char priorities[] = "GnuTLS' own choice is used; take it out";
+static const char in_files[] = "certificates and keys are taken from files alone";
+
+static const struct {
+	enum section section;
+	const char *name;
+	enum key key;
+	const char *refused; /* why it is not taken */
+} keys[] = {
+	{ ROOT, "tls_server_config", KEY_TLS, NULL },
+	{ ROOT, "http_server_config", KEY_HTTP, NULL },
+	{ ROOT, "basic_auth_users", KEY_USERS, NULL },
+	{ TLS, "cert_file", KEY_CERT, NULL },
+	{ TLS, "key_file", KEY_KEY, NULL },
+	{ TLS, "client_ca_file", KEY_CLIENT_CA, NULL },
+	{ TLS, "client_auth_type", KEY_CLIENT_AUTH, NULL },
+	{ TLS, "min_version", KEY_MIN_VERSION, NULL },
+	{ TLS, "max_version", KEY_MAX_VERSION, NULL },
+	{ TLS, "cert", KEY_REFUSED, in_files },
+	{ TLS, "key", KEY_REFUSED, in_files },
+	{ TLS, "client_ca", KEY_REFUSED, in_files },
+	{ TLS, "client_allowed_sans", KEY_REFUSED, "names of clients are not compared here" },
+	{ TLS, "cipher_suites", KEY_REFUSED, priorities },
+	{ TLS, "prefer_server_cipher_suites", KEY_REFUSED, priorities },
+	{ TLS, "curve_preferences", KEY_REFUSED, priorities },
+	{ HTTP, "http2", KEY_HTTP2, NULL },
+	{ HTTP, "headers", KEY_HEADERS, NULL },
+	{ HEADERS, "Strict-Transport-Security", KEY_STRICT, NULL },
+	{ HEADERS, "Content-Security-Policy", KEY_REFUSED, ours },
+	{ HEADERS, "X-Content-Type-Options", KEY_REFUSED, ours },
+	{ HEADERS, "X-Frame-Options", KEY_REFUSED, ours },
+	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, "no browser heeds it any more" },
+};
+_Static_assert(ARRAY_LENGTH(keys) <= 32, "seen has a bit per key");
+
+static const char *const section_names[SECTIONS] = {
+	[ROOT] = "the file",   [TLS] = "tls_server_config",  [HTTP] = "http_server_config",
+	[HEADERS] = "headers", [USERS] = "basic_auth_users",
+};
+
+static enum status PRINTF_LIKE(2, 3) refuse(struct parser *parser, const char *format, ...)
+{
+	char what[256];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(what, sizeof(what), format, values);
+	va_end(values);
+	text_format(parser->why, parser->why_size, "line %u: %s", parser->yaml.line, what);
+	return ERR_FORMAT;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static enum status take_text(struct parser *parser, char *to, size_t size)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+
+	if (!yaml->has_value || yaml->value[0] == '\0')
+		return refuse(parser, "%s has no value", yaml->key);
+	if (!text_copy(to, size, yaml->value))
+		return refuse(parser, "the value of %s is too long", yaml->key);
+	return OK;
+}
+
+static enum status take_version(struct parser *parser, int *version)
+{
+	static const char *const names[] = { "TLS10", "TLS11", "TLS12", "TLS13" };
+
+	for (int i = 0; i < 4; i++)
+		if (strcmp(parser->yaml.value, names[i]) == 0) {
+			*version = i;
+			return OK;
+		}
+	return refuse(parser, "%s is one of TLS10, TLS11, TLS12, TLS13, not '%s'", parser->yaml.key,
+		      parser->yaml.value);
+}
+
+static enum status take_client_auth(struct parser *parser)
+{
+	static const char *const names[] = {
+		[WEB_CLIENT_NONE] = "NoClientCert",
+		[WEB_CLIENT_REQUEST] = "RequestClientCert",
+		[WEB_CLIENT_REQUIRE_ANY] = "RequireAnyClientCert",
+		[WEB_CLIENT_VERIFY_IF_GIVEN] = "VerifyClientCertIfGiven",
+		[WEB_CLIENT_REQUIRE] = "RequireAndVerifyClientCert",
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+		if (strcmp(parser->yaml.value, names[i]) == 0) {
+			parser->config->client_auth = (enum web_client_auth)i;
+			return OK;
+		}
+	return refuse(parser,
+		      "client_auth_type is one of NoClientCert, RequestClientCert, "
+		      "RequireAnyClientCert, VerifyClientCertIfGiven, "
+		      "RequireAndVerifyClientCert, not '%s'",
+		      parser->yaml.value);
+}
+
+/* "$2y$10$" and 53 letters of bcrypt's own base64. */
+static bool is_bcrypt(const char *hash, int *cost)
+{
+	static const char letters[] =
+		"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+	if (strlen(hash) != 60 || hash[0] != '$' || hash[1] != '2' || !strchr("aby", hash[2]) ||
+	    hash[3] != '$' || strspn(hash + 4, "0123456789") != 2 || hash[6] != '$' ||
+	    strspn(hash + 7, letters) != 53)
+		return false;
+	*cost = (hash[4] - '0') * 10 + hash[5] - '0';
+	return true;
+}
+
+static enum status take_user(struct parser *parser)
+{
+	struct web_config *config = parser->config;
+	const struct web_yaml *yaml = &parser->yaml;
+	struct web_user *user;
+	int cost = 0;
+
+	for (size_t i = 0; i < config->user_count; i++)
+		if (strcmp(config->users[i].name, yaml->key) == 0)
+			return refuse(parser, "user %s is there twice", yaml->key);
+	if (strchr(yaml->key, ':'))
+		return refuse(parser, "a user's name cannot have a colon");
+	if (!is_bcrypt(yaml->value, &cost))
+		return refuse(parser, "what follows user %s is no bcrypt hash, like $2y$10$...",
+			      yaml->key);
+	if (cost < 4 || cost > WEB_CONFIG_COST_MAX)
+		return refuse(parser, "the hash of user %s has cost %d; taken are 4 to %d",
+			      yaml->key, cost, WEB_CONFIG_COST_MAX);
+	if (config->user_count == WEB_CONFIG_USERS_MAX)
+		return refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
+	user = realloc(config->users, (config->user_count + 1) * sizeof(*user));
+	if (user == NULL)
+		return ERR_NO_SPACE;
+	config->users = user;
+	user += config->user_count++;
+	text_copy(user->name, sizeof(user->name), yaml->key);
+	text_copy(user->hash, sizeof(user->hash), yaml->value);
+	return OK;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* A map begins below this key. */
+static enum status open_section(struct parser *parser, enum section section)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+
+	if (yaml->has_value)
+		return refuse(parser, "%s is a map, not a value", yaml->key);
+	parser->sections[yaml->depth + 1] = section;
+	return OK;
+}
+
+static enum status take_key(struct parser *parser, enum key key)
+{
+	struct web_config *config = parser->config;
+	const char *value = parser->yaml.value;
+
+	switch (key) {
+	case KEY_TLS:
+		config->has_tls = true;
+		return open_section(parser, TLS);
+	case KEY_HTTP:
+		return open_section(parser, HTTP);
+	case KEY_USERS:
+		return open_section(parser, USERS);
+	case KEY_HEADERS:
+		return open_section(parser, HEADERS);
+	case KEY_CERT:
+		return take_text(parser, config->cert_file, sizeof(config->cert_file));
+	case KEY_KEY:
+		return take_text(parser, config->key_file, sizeof(config->key_file));
+	case KEY_CLIENT_CA:
+		return take_text(parser, config->client_ca_file, sizeof(config->client_ca_file));
+	case KEY_CLIENT_AUTH:
+		return take_client_auth(parser);
+	case KEY_MIN_VERSION:
+		return take_version(parser, &config->min_version);
+	case KEY_MAX_VERSION:
+		return take_version(parser, &config->max_version);
+	case KEY_HTTP2:
+		/* HTTP/2 is an offer that a client need not take; the agent makes none. */
+		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
+			return OK;
+		return refuse(parser, "http2 is true or false, not '%s'", value);
+	case KEY_STRICT:
+		return take_text(parser, config->strict_transport,
+				 sizeof(config->strict_transport));
+	case KEY_REFUSED:
+		break;
+	}
+	return ERR_FORMAT;
+}
+
+static enum status take_pair(struct parser *parser)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+	enum section section = parser->sections[yaml->depth];
+
+	if (yaml->depth > 0 && section == ROOT)
+		return refuse(parser, "%s is further in than it should be", yaml->key);
+	/* What is below this key is nothing, unless the key opens a section. */
+	if (yaml->depth + 1 < WEB_YAML_DEPTH)
+		parser->sections[yaml->depth + 1] = ROOT;
+	if (section == USERS)
+		return take_user(parser);
+	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+		if (keys[i].section != section || strcmp(keys[i].name, yaml->key) != 0)
+			continue;
+		if (keys[i].refused)
+			return refuse(parser, "%s is not taken: %s", yaml->key, keys[i].refused);
+		if (parser->seen & 1u << i)
+			return refuse(parser, "%s is there twice", yaml->key);
+		parser->seen |= 1u << i;
+		return take_key(parser, keys[i].key);
+	}
+	return refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
+}
+
+/* What only shows when all is there. */
+static enum status check_whole(const struct web_config *config, char *why, size_t why_size)
+{
+	const char *problem = NULL;
+	bool verifies = config->client_auth == WEB_CLIENT_VERIFY_IF_GIVEN ||
+			config->client_auth == WEB_CLIENT_REQUIRE;
+
+	if (config->has_tls && config->cert_file[0] == '\0')
+		problem = "tls_server_config has no cert_file";
+	else if (config->has_tls && config->key_file[0] == '\0')
+		problem = "tls_server_config has no key_file";
+	else if (config->min_version > config->max_version)
+		problem = "min_version is above max_version";
+	else if (verifies && config->client_ca_file[0] == '\0')
+		problem = "client_auth_type asks for client_ca_file, which is missing";
+	else if (config->client_ca_file[0] && config->client_auth == WEB_CLIENT_NONE)
+		problem = "client_ca_file is there, but client_auth_type asks for no certificate";
+	if (problem == NULL)
+		return OK;
+	text_format(why, why_size, "%s", problem);
+	return ERR_FORMAT;
+}
+
+enum status web_config_parse(struct web_config *config, const char *text, size_t length, char *why,
+			     size_t why_size)
+{
+	struct parser parser = { .config = config, .why = why, .why_size = why_size };
+	enum status status = OK;
+
+	*config = (struct web_config){ .min_version = 2, .max_version = 3 };
+	text_copy(why, why_size, "not enough memory");
+	web_yaml_init(&parser.yaml, text, length);
+	while (status == OK && web_yaml_next(&parser.yaml))
+		status = take_pair(&parser);
+	if (status == OK && parser.yaml.problem)
+		status = refuse(&parser, "%s", parser.yaml.problem);
+	if (status == OK)
+		status = check_whole(config, why, why_size);
+	return status;
+}
+
+void web_config_release(struct web_config *config)
+{
+	free(config->users);
+	config->users = NULL;
+	config->user_count = 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* `name` beside `path`, unless it is absolute. */
+static bool make_beside(char name[static WEB_CONFIG_TEXT], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char whole[WEB_CONFIG_TEXT];
+
+	if (name[0] == '\0' || name[0] == '/' || slash == NULL)
+		return true;
+	return text_format(whole, sizeof(whole), "%.*s%s", (int)(slash + 1 - path), path, name) &&
+	       text_copy(name, WEB_CONFIG_TEXT, whole);
+}
+
+static enum status read_whole(const char *path, char *text, size_t size, size_t *length)
+{
+	int fd = file_open(AT_FDCWD, path, true);
+	enum status status;
+
+	if (fd == -1)
+		return ERR_SYSTEM;
+	status = file_pread_some(fd, text, size, 0, length);
+	close(fd);
+	return status;
+}
+
+enum status web_config_read(struct web_config *config, const char *path, char *why, size_t why_size)
+{
+	char *text = malloc(WEB_CONFIG_BYTES_MAX + 1);
+	char what[512];
+	size_t length = 0;
+	enum status status;
+
+	*config = (struct web_config){ 0 };
+	status = text ? read_whole(path, text, WEB_CONFIG_BYTES_MAX + 1, &length) : ERR_NO_SPACE;
+	if (status == ERR_SYSTEM) {
+		text_format(why, why_size, "cannot read %s: %s", path, strerror(errno));
+	} else if (status == OK && length > WEB_CONFIG_BYTES_MAX) {
+		text_format(why, why_size, "%s is longer than 64 KiB", path);
+		status = ERR_FORMAT;
+	} else if (status == OK) {
+		status = web_config_parse(config, text, length, what, sizeof(what));
+		text_format(why, why_size, "%s: %s", path, what);
+	} else {
+		text_format(why, why_size, "cannot read %s: %s", path, status_text(status));
+	}
+	if (status == OK &&
+	    (!make_beside(config->cert_file, path) || !make_beside(config->key_file, path) ||
+	     !make_beside(config->client_ca_file, path))) {
+		text_format(why, why_size, "%s: a file's name is too long", path);
+		status = ERR_FORMAT;
+	}
+	free(text);
+	return status;
+}

@@ -1,0 +1,46 @@
+#include "programs/cli/cli_become.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/text.h"
+#include "programs/cli/cli_errors.h"
+
+/* With links followed: a link in ~/bin finds what lies beside the real one. */
+static void own_directory(char *directory, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", directory, size - 1);
+	char *slash;
+
+	directory[length > 0 ? length : 0] = '\0';
+	slash = strrchr(directory, '/');
+	if (slash)
+		*slash = '\0';
+}
+
+static bool find(const char *directory, const char *program, char *path, size_t size)
+{
+	static const char *const places[] = { ".", "../libexec/ringside", "../lib/ringside" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+		if (text_format(path, size, "%s/%s/%s", directory, places[i], program) &&
+		    access(path, X_OK) == 0)
+			return true;
+	return false;
+}
+
+int cli_become(const char *program, const char *lacks, char **argv)
+{
+	char directory[4000], path[4096];
+
+	own_directory(directory, sizeof(directory));
+	if (!find(directory, program, path, sizeof(path)))
+		return cli_error("no %s beside %s/ringside: it was built without %s", program,
+				 directory, lacks);
+	argv[0] = path;
+	execv(path, argv);
+	return cli_error("cannot run %s: %s", path, strerror(errno));
+}

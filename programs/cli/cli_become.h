@@ -1,0 +1,10 @@
+/* Commands that are programs of their own: they need libraries that the tool does without. */
+#ifndef CLI_BECOME_H
+#define CLI_BECOME_H
+
+/* Becomes the program of this name that lies beside this one, or where packages put such; argv[0]
+ * is replaced. Comes back only when that fails, after one line, with the exit code; `lacks` is why
+ * it may not be there. */
+int cli_become(const char *program, const char *lacks, char **argv);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * What is wrong, most serious first. The list is an alert: screen readers say what is added to it. What counts
+ * up every second is hidden from them, or they would say that every second, too.
+ */
+
+const shownNotices = new Map();
+let hasAllNotices = false;
+const NOTICES_FIRST = 3;
+
+const noticeKey = (notice) => `${notice.kind} ${notice.comm} ${notice.rank_label} ${notice.first_ms}`;
+
+/* Without a secure origin there is no clipboard: then the text is selected, and copied the old way. */
+async function copyText(code, button) {
+	let isDone = false;
+
+	try {
+		await navigator.clipboard.writeText(code.textContent);
+		isDone = true;
+	} catch {
+		getSelection().selectAllChildren(code);
+		try {
+			isDone = document.execCommand('copy');
+		} catch {
+			/* it is selected, at least */
+		}
+	}
+	button.textContent = isDone ? 'Copied' : 'Selected';
+	speak(isDone ? 'Copied' : 'Selected: copy it with your keyboard');
+	setTimeout(() => { button.textContent = 'Copy'; }, 2000);
+}
+
+function severityMark(severity) {
+	const mark = el('span', { class: `severity-mark ${severity}`, 'aria-hidden': 'true' });
+
+	mark.textContent = { error: '■', warning: '▲', note: '●' }[severity];
+	return mark;
+}
+
+/* Commands within a hint, up to where words go on: each can be copied. */
+const commands = /(?:sudo )?(?:ringside|nvidia-smi|py-spy|gdb|dmesg) .*?(?=; | or | on [\w.-]+(?:;|$)|$)/g;
+
+function commandParts(command) {
+	const code = el('code', {}, command);
+	const copy = el('button', { type: 'button', class: 'small', 'aria-label': `Copy ${command}` }, 'Copy');
+
+	copy.addEventListener('click', () => copyText(code, copy));
+	return [code, copy];
+}
+
+function hintParts(hint) {
+	const words = (from, to) => hint.slice(from, to).replace(/^[; ]+/, '').trim();
+	const parts = [];
+	let at = 0;
+
+	for (const found of hint.matchAll(commands)) {
+		if (words(at, found.index))
+			parts.push(el('span', {}, words(at, found.index)));
+		parts.push(...commandParts(found[0]));
+		at = found.index + found[0].length;
+	}
+	if (words(at))
+		parts.push(el('span', {}, words(at)));
+	return parts;
+}
+
+function makeNotice(notice) {
+	const severity = severityOf(notice.kind);
+	const made = { severity };
+
+	made.kind = el('span', { class: 'notice-kind' }, (notices[notice.kind] || [null, notice.kind])[1]);
+	made.title = el('strong', {});
+	made.text = el('p', {});
+	made.hint = el('p', { class: 'hint' });
+	made.since = el('span', {});
+	made.lasts = el('span', { 'aria-hidden': 'true' });
+	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show its ranks');
+	made.row = el('article', { class: `notice ${severity}` },
+		severityMark(severity),
+		el('div', {},
+			el('h2', { class: 'notice-title' }, made.kind, ': ', made.title),
+			made.text,
+			el('div', { class: 'notice-foot' }, made.hint, el('p', {}, made.since, made.lasts), made.show)));
+	return made;
+}
+
+function updateNotice(made, notice) {
+	setText(made.title, notice.title);
+	setText(made.text, notice.text || '');
+	setHidden(made.text, !notice.text);
+	setHidden(made.hint, !notice.hint);
+	if (made.shownHint !== notice.hint) {
+		made.shownHint = notice.hint;
+		made.hint.replaceChildren(...hintParts(notice.hint || ''));
+	}
+	setText(made.since, `since ${clockTime(notice.since_ms)}`);
+	setText(made.lasts, `, for ${duration(Math.max(0, store.now.time_ms - notice.since_ms) * 1e6)}`);
+	made.comm = notice.comm;
+	setHidden(made.show, !store.now.communicators.some((comm) => comm.key === notice.comm));
+}
+
+function showWell() {
+	const well = byId('all-well'), isEmpty = store.now.processes.length === 0;
+	const isAlive = store.now.processes.some((process) => process.state === 'alive');
+	const text = store.now.notices.length ? ''
+		: isEmpty ? 'No NCCL job is recorded on this node. Start one like this, and it appears here by itself: '
+			: isAlive ? 'Nothing hangs, and nobody lags behind.' : 'Nothing runs here any more.';
+
+	document.body.dataset.empty = String(isEmpty);
+	setHidden(well, text === '');
+	if (well.shownWell === text)
+		return;
+	well.shownWell = text;
+	well.replaceChildren(text, ...(isEmpty ? commandParts('ringside run -- COMMAND') : []));
+}
+
+function showNotices() {
+	const all = store.now.notices;
+	const shown = hasAllNotices ? all : all.slice(0, NOTICES_FIRST);
+	const rest = all.length - shown.length;
+
+	syncRows(byId('notice-list'), shownNotices, shown, noticeKey, makeNotice, updateNotice);
+	setHidden(byId('more-notices'), all.length <= NOTICES_FIRST);
+	setText(byId('more-notices'), rest > 0 ? `Show ${plural(rest, 'more notice')}` : 'Show fewer');
+	showWell();
+	const left = all.length + store.now.notices_left_out;
+
+	document.title = `${left ? `(${left}) ` : ''}${store.now.host || 'this node'} – Ringside`;
+}
+
+byId('more-notices').addEventListener('click', () => {
+	hasAllNotices = !hasAllNotices;
+	showNotices();
+});

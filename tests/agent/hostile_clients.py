@@ -1,0 +1,212 @@
+"""Clients that mean no good, one kind per run: hostile_clients.py KIND HOST PORT.
+
+Each says in a line what came of it. That others are still answered is asked elsewhere, while this one
+stands still and holds what it has: it waits for its standard input to end."""
+
+import socket
+import ssl
+import sys
+import time
+
+
+def connect(seconds=10):
+    client = socket.create_connection((host, port), timeout=seconds)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def read_all(client):
+    """What comes until the other side closes, and whether it did."""
+    got = b""
+    try:
+        while True:
+            more = client.recv(65536)
+            if not more:
+                return got, True
+            got += more
+    except ConnectionError:
+        return got, True
+    except socket.timeout:
+        return got, False
+
+
+def status_of(got):
+    words = got.split(b"\r\n", 1)[0].split()
+    return words[1].decode() if len(words) > 1 else "nothing"
+
+
+def hold(clients):
+    print("holding", len(clients), flush=True)
+    sys.stdin.read()
+
+
+def many():
+    """A thousand connections that never say anything."""
+    clients = []
+    for _ in range(1000):
+        try:
+            clients.append(connect())
+        except OSError:
+            pass
+    hold(clients)
+
+
+def half():
+    """Requests of which the end never comes."""
+    clients = []
+    for _ in range(100):
+        try:
+            client = connect()
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-")
+            clients.append(client)
+        except OSError:
+            pass
+    hold(clients)
+
+
+def deaf():
+    """Ask for a lot and read nothing."""
+    clients = []
+    for _ in range(40):
+        try:
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(5)
+            client.connect((host, port))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+            clients.append(client)
+        except OSError:
+            pass
+    hold(clients)
+
+
+def handshake():
+    """TLS begun and left alone, in the middle of a record and before it."""
+    clients = []
+    for i in range(100):
+        try:
+            client = connect()
+            if i % 2:
+                client.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+            clients.append(client)
+        except OSError:
+            pass
+    hold(clients)
+
+
+def drip():
+    """A byte now and then keeps no connection beyond its time: how long does it live?"""
+    client = connect(30)
+    start = time.monotonic()
+    try:
+        for byte in b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"x" * 1000:
+            client.sendall(bytes([byte]))
+            client.settimeout(0.5)
+            try:
+                if client.recv(1) == b"":
+                    break
+            except socket.timeout:
+                pass
+    except OSError:
+        pass
+    print("dropped" if time.monotonic() - start < 60 else "kept", flush=True)
+
+
+def oversized():
+    """Each of these is answered with a 4xx, or closed; never with 200 and never with silence."""
+    requests = {
+        "path": b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "query": b"GET /metrics?" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "header": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100000 + b"\r\n\r\n",
+        "headers": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + b"X: x\r\n" * 20000 + b"\r\n",
+        "body": b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+        + b"x" * 100000,
+        "length": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+        + b"9" * 40 + b"\r\n\r\n",
+        "chunk": b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"ffffffffffffffffff\r\n",
+        "method": b"X" * 100000 + b" /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "host": b"GET /metrics HTTP/1.1\r\nHost: " + b"x" * 10000 + b"\r\nConnection: close\r\n\r\n",
+        "cookie": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic "
+        + b"QUFB" * 2000 + b"\r\nAccept: " + b"text/plain;q=0.1," * 300 + b"\r\n"
+        + b"Connection: close\r\n\r\n",
+    }
+    fine = {"cookie": "200"}
+    for name, request in requests.items():
+        client = connect()
+        try:
+            client.sendall(request)
+        except OSError:
+            pass
+        got, is_closed = read_all(client)
+        status = status_of(got)
+        wanted = fine.get(name)
+        good = is_closed and (status == wanted if wanted else status == "nothing" or status[0] == "4")
+        print(name, "good" if good else "bad %s %s" % (status, is_closed), flush=True)
+        client.close()
+
+
+def garbage():
+    """Bytes that are no HTTP, from a generator that does the same each time."""
+    state = 12345
+    bad = 0
+    for i in range(300):
+        data = bytearray()
+        for _ in range(1 + i * 7 % 400):
+            state = (state * 1103515245 + 12345) % 2**31
+            data.append(state >> 16 & 0xFF)
+        data = (b"GET /metrics HTTP/1.1\r\n" if i % 3 == 0 else b"") + bytes(data) + b"\r\n\r\n"
+        client = connect()
+        try:
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        got, is_closed = read_all(client)
+        bad += not is_closed
+        client.close()
+    print("garbage", "good" if bad == 0 else "bad %d" % bad, flush=True)
+
+
+def reset():
+    """Connections that are torn, at every point of a request."""
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for i in range(len(request) + 1):
+        client = connect()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        client.sendall(request[:i])
+        client.close()
+    print("reset good", flush=True)
+
+
+def pipeline():
+    """A thousand requests at once on one connection: all of them answered, in order."""
+    client = connect(20)
+    wanted = []
+    for i in range(1000):
+        path, code = ("/healthz", b"200") if i % 2 else ("/nothing", b"404")
+        wanted.append(code)
+        last = "Connection: close\r\n" if i == 999 else ""
+        client.sendall(("GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (path, last)).encode())
+    got, _ = read_all(client)
+    codes = [part.split()[0] for part in got.split(b"HTTP/1.1 ")[1:]]
+    print("pipeline", "good" if codes == wanted else "bad %d" % len(codes), flush=True)
+
+
+def renegotiate():
+    """Two hundred handshakes, each torn in its middle or done and closed."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    for i in range(200):
+        client = connect()
+        if i % 2:
+            client.sendall(b"\x16\x03\x01")
+        else:
+            context.wrap_socket(client).close()
+        client.close()
+    print("handshakes good", flush=True)
+
+
+kind, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+globals()[kind]()

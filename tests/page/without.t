@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Without the charts' library the page is built all the same; once it is there, or a part of the page has changed, make
+# embeds it anew, under another etag.
+. "$(dirname "$0")/../tap.sh"
+
+tree=$tap_scratch/tree
+mkdir -p "$tree/src/base" "$tree/src/view"
+cp -r Makefile scripts "$tree/"
+cp -r src/view/page src/view/live_page.c src/view/live_page.h "$tree/src/view/"
+cp src/base/attributes.h "$tree/src/base/"
+
+object=build/src/view/live_page.o
+build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }
+is_rebuilt() { build | grep "live_page.o" >/dev/null; }
+is_kept() { ! is_rebuilt; }
+has() { grep -a -F -- "$1" "$tree/$object" >/dev/null; }
+has_not() { ! has "$1"; }
+etag() { grep -a -o -m 1 '"[0-9a-f]\{16\}"' "$tree/$object" | head -n 1; }
+differs() { [ -n "$1" ] && [ "$1" != "$(etag)" ]; }
+
+expect_ok "it compiles without npm" build
+expect_ok "and has the page" has "Skip to the communicators"
+expect_ok "nothing changed, nothing is built" is_kept
+before=$(etag)
+
+mkdir -p "$tree/npm/node_modules/uplot/dist"
+echo "the licence" >"$tree/npm/node_modules/uplot/LICENSE"
+echo "var charts = 1;" >"$tree/npm/node_modules/uplot/dist/uPlot.iife.min.js"
+echo ".chart{}" >"$tree/npm/node_modules/uplot/dist/uPlot.min.css"
+touch -d 1985-10-26 "$tree"/npm/node_modules/uplot/LICENSE "$tree"/npm/node_modules/uplot/dist/*
+expect_ok "when the library comes it is embedded, old as its files may be" is_rebuilt
+expect_ok "all of it" has "var charts = 1;"
+expect_ok "with its licence" has "the licence"
+expect_ok "under another etag" differs "$before"
+expect_ok "nothing changed, nothing is built again" is_kept
+before=$(etag)
+echo "/* changed */" >>"$tree/src/view/page/live_keys.js"
+expect_ok "a changed part of the page is embedded" is_rebuilt
+expect_ok "as it is now" has "/* changed */"
+expect_ok "under another etag again" differs "$before"
+rm -r "$tree/npm"
+expect_ok "when the library goes it is no longer there" is_rebuilt
+expect_ok "really" has_not "var charts = 1;"
+tap_done

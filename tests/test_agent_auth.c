@@ -1,0 +1,125 @@
+#include <string.h>
+
+#include "base/attributes.h"
+#include "programs/agent/web_auth.h"
+#include "tests/tap.h"
+
+static const uint8_t here[16] = { 1 }, there[16] = { 2 }, elsewhere[16] = { 3 };
+
+static void test_decode(void)
+{
+	char pair[WEB_AUTH_TEXT];
+	char many[1024] = "Basic ";
+
+	EXPECT_THAT("a pair with one sign of padding",
+		    web_auth_decode("Basic YWxpY2U6c2VjcmV0cw==", pair) &&
+			    strcmp(pair, "alice:secrets") == 0);
+	EXPECT_THAT("in any case of letters, without padding",
+		    web_auth_decode("bAsIc  YTpi", pair) && strcmp(pair, "a:b") == 0);
+	EXPECT_THAT("an empty password",
+		    web_auth_decode("Basic YTo=", pair) && strcmp(pair, "a:") == 0);
+	EXPECT_THAT("another scheme", !web_auth_decode("Bearer YTpi", pair));
+	EXPECT_THAT("no colon", !web_auth_decode("Basic YWI=", pair));
+	EXPECT_THAT("a stray letter", !web_auth_decode("Basic YTpi!", pair));
+	EXPECT_THAT("letters behind the padding", !web_auth_decode("Basic YTo=YTo=", pair));
+	EXPECT_THAT("too much padding", !web_auth_decode("Basic YTpi====", pair));
+	EXPECT_THAT("bits left over", !web_auth_decode("Basic YTp", pair));
+	EXPECT_THAT("a zero byte", !web_auth_decode("Basic YToAYg==", pair));
+	EXPECT_THAT("nothing", !web_auth_decode("Basic ", pair) && !web_auth_decode("", pair));
+	memset(many + 6, 'Y', sizeof(many) - 7);
+	EXPECT_THAT("more than fits", !web_auth_decode(many, pair));
+}
+
+static void make_users(struct web_config *config, struct web_user *users, size_t count)
+{
+	memset(users, 0, sizeof(*users) * count);
+	*config = (struct web_config){ .users = users, .user_count = count };
+	for (size_t i = 0; i < count; i++)
+		users[i].name[0] = (char)('a' + i);
+}
+
+/* "a:U*U", "c:U*U" and "a:wrong". */
+static const char a_right[] = "Basic YTpVKlU=";
+static const char c_right[] = "Basic YzpVKlU=";
+static const char a_wrong[] = "Basic YTp3cm9uZw==";
+
+static void test_check(const char *hash, const char *other)
+{
+	struct web_config config;
+	struct web_user users[2];
+	struct web_auth auth;
+	uint64_t now = UINT64_C(1) << 62;
+
+	make_users(&config, users, 2);
+	memcpy(users[0].hash, hash, strlen(hash));
+	memcpy(users[1].hash, hash, strlen(hash));
+	EXPECT(web_auth_init(&auth) == OK);
+	EXPECT_THAT("no header is wrong and costs nothing",
+		    web_auth_check(&auth, &config, NULL, here, now) == WEB_AUTH_WRONG &&
+			    auth.checks == 0);
+	EXPECT_THAT("the right password",
+		    web_auth_check(&auth, &config, a_right, here, now) == WEB_AUTH_GOOD);
+	EXPECT_EQUAL(auth.checks, 1);
+	EXPECT_THAT("is remembered",
+		    web_auth_check(&auth, &config, a_right, there, now) == WEB_AUTH_GOOD &&
+			    auth.checks == 1);
+	EXPECT_THAT("a wrong one",
+		    web_auth_check(&auth, &config, a_wrong, here, now) == WEB_AUTH_WRONG);
+	EXPECT_THAT("makes its address wait",
+		    web_auth_check(&auth, &config, a_wrong, here, now + 1) == WEB_AUTH_LATER);
+	EXPECT_EQUAL(auth.checks, 2);
+	EXPECT_THAT("but not who is remembered",
+		    web_auth_check(&auth, &config, a_right, here, now + 1) == WEB_AUTH_GOOD);
+	EXPECT_THAT("nor another address",
+		    web_auth_check(&auth, &config, a_wrong, there, now + 1) == WEB_AUTH_WRONG);
+	EXPECT_THAT("for a second", web_auth_check(&auth, &config, a_wrong, here,
+						   now + 2000000000) == WEB_AUTH_WRONG);
+	EXPECT_THAT("a user who does not exist costs the same",
+		    web_auth_check(&auth, &config, c_right, here, now + 4000000000u) ==
+				    WEB_AUTH_WRONG &&
+			    auth.checks == 5);
+	/* bcrypt has just run, so its share of the time is used up. */
+	EXPECT_THAT("bcrypt gets a share of the time",
+		    web_auth_check(&auth, &config, c_right, elsewhere, auth.free_ns - 1) ==
+			    WEB_AUTH_LATER);
+	memcpy(users[0].hash, other, strlen(other));
+	EXPECT_THAT("a changed hash is not remembered",
+		    web_auth_check(&auth, &config, a_right, here, now + 8000000000u) ==
+			    WEB_AUTH_WRONG);
+	web_auth_release(&auth);
+}
+
+static void test_memory(const char *hash)
+{
+	static struct web_user users[26];
+	struct web_config config;
+	struct web_auth auth;
+	uint64_t now = UINT64_C(1) << 62;
+
+	make_users(&config, users, 1);
+	memcpy(users[0].hash, hash, strlen(hash));
+	EXPECT(web_auth_init(&auth) == OK);
+	for (int i = 0; i < WEB_AUTH_ADDRESSES + 3; i++) {
+		uint8_t address[16] = { 4, (uint8_t)i };
+
+		if (web_auth_check(&auth, &config, a_wrong, address, now) != WEB_AUTH_WRONG)
+			break;
+		if (i == WEB_AUTH_ADDRESSES + 2)
+			EXPECT_THAT("more addresses than are kept", 1);
+	}
+	web_auth_release(&auth);
+	EXPECT_THAT("nothing is left of it", auth.crypt == NULL && auth.secret[0] == 0);
+}
+
+int main(void)
+{
+	/* Of "U*U" and "U*U*", as bcrypt's author published them. */
+	static const char hash[] = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+	static const char other[] = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK";
+
+	_Static_assert(sizeof(hash) == 61 && sizeof(other) == 61, "hashes of bcrypt");
+	test_decode();
+	test_check(hash, other);
+	test_memory(hash);
+	return tap_done();
+}

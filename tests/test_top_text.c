@@ -1,0 +1,172 @@
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+#include "programs/top/top_bars.h"
+#include "programs/top/top_canvas.h"
+#include "programs/top/top_text.h"
+#include "tests/tap.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static bool is_line(const struct top_canvas *canvas, const char *wanted)
+{
+	struct sink sink;
+	bool is_same;
+
+	sink_init_memory(&sink);
+	top_canvas_write(canvas, &sink);
+	is_same = strcmp(sink_string(&sink), wanted) == 0;
+	if (!is_same)
+		printf("#   got '%s'\n", sink_string(&sink));
+	sink_release(&sink);
+	return is_same;
+}
+
+static void test_numbers(void)
+{
+	char to[TOP_TEXT_NUMBER];
+
+	EXPECT(strcmp(top_text_rate(to, 0), "0") == 0);
+	EXPECT(strcmp(top_text_rate(to, 0.04), "0.04") == 0);
+	EXPECT(strcmp(top_text_rate(to, 7.96), "8.0") == 0);
+	EXPECT(strcmp(top_text_rate(to, 9.96), "10") == 0);
+	EXPECT(strcmp(top_text_rate(to, 999.4), "999") == 0);
+	EXPECT(strcmp(top_text_rate(to, 1234), "1.2k") == 0);
+	EXPECT(strcmp(top_text_rate(to, 123456), "123k") == 0);
+	EXPECT(strcmp(top_text_rate(to, 2.5e6), "2.5M") == 0);
+	EXPECT(strcmp(top_text_rate(to, NAN), "-") == 0);
+	EXPECT(strcmp(top_text_bandwidth(to, 182.4e9), "182 GB/s") == 0);
+	EXPECT(strcmp(top_text_bandwidth(to, 1.236e9), "1.24 GB/s") == 0);
+	EXPECT(strcmp(top_text_bandwidth(to, 999.7e6), "1.00 GB/s") == 0);
+	EXPECT(strcmp(top_text_bandwidth(to, 12), "12 B/s") == 0);
+	EXPECT(strcmp(top_text_bandwidth(to, NAN), "-") == 0);
+	EXPECT(strcmp(top_text_share(to, 0.123), "12%") == 0);
+	EXPECT(strcmp(top_text_share(to, 0.001), "<1%") == 0);
+	EXPECT(strcmp(top_text_share(to, 0), "0%") == 0);
+	EXPECT(strcmp(top_text_share(to, 1e9), "999%") == 0);
+	EXPECT(strcmp(top_text_age(to, 0), "-") == 0);
+	EXPECT(strcmp(top_text_age(to, 7), "1us") == 0);
+	EXPECT(strcmp(top_text_age(to, 12345678), "12ms") == 0);
+	EXPECT(strcmp(top_text_age(to, 24150000000), "24.1s") == 0);
+	EXPECT(strcmp(top_text_age(to, 192 * SECOND_NS), "3m12s") == 0);
+	EXPECT(strcmp(top_text_age(to, 7500 * SECOND_NS), "2h05m") == 0);
+	EXPECT(strcmp(top_text_age(to, 3 * 86400 * SECOND_NS), "3d00h") == 0);
+	EXPECT_THAT("no age is wider than its column", strlen(top_text_age(to, UINT64_MAX)) <= 6);
+}
+
+static void test_widths(void)
+{
+	size_t skip;
+
+	EXPECT_EQUAL(top_text_width("dp", true), 2);
+	EXPECT_THAT("a wide character takes two columns", top_text_width("訓練", true) == 4);
+	EXPECT_THAT("a mark takes none", top_text_width("e\xcc\x81", true) == 1);
+	EXPECT_THAT("what turns writing around is one '?'",
+		    top_text_width("\xe2\x80\xae", true) == 1);
+	EXPECT_THAT("bytes that are no UTF-8 are one '?' each",
+		    top_text_width("\xff\xc0\xaf", true) == 3);
+	EXPECT_THAT("C1 control characters are one '?'", top_text_width("\xc2\x9b", true) == 1);
+	EXPECT_THAT("without UTF-8 a character is one '?'", top_text_width("訓練", false) == 2);
+	EXPECT_EQUAL(top_text_line("one two three", 8, true, &skip), 7);
+	EXPECT_EQUAL(skip, 1);
+	EXPECT_THAT("a word that is too long is cut",
+		    top_text_line("incomprehensible", 5, true, &skip) == 5 && skip == 0);
+	EXPECT_THAT("a line is never empty", top_text_line("訓練", 1, true, &skip) == 3);
+}
+
+static void test_canvas(void)
+{
+	struct top_canvas canvas;
+
+	top_canvas_init(&canvas, true);
+	EXPECT(top_canvas_clear(&canvas, 6, 1) == OK);
+	EXPECT_EQUAL(top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, "abcdefgh"), 6);
+	EXPECT_THAT("what is cut ends with ~", is_line(&canvas, "abcde~\n"));
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_text(&canvas, 0, 0, 4, TOP_PLAIN, "a訓練");
+	EXPECT_THAT("half a wide character is not drawn", is_line(&canvas, "a訓~\n"));
+	EXPECT(top_canvas_cell(&canvas, 0, 2)->is_second);
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN,
+			"\xcc\x81"
+			"e\xcc\x81\xcc\x82\xcc\x83\xcc\x84x");
+	EXPECT_THAT("two marks on a character are kept, more are not, and none without one",
+		    is_line(&canvas, "e\xcc\x81\xcc\x82x\n"));
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_right(&canvas, 0, 0, 6, TOP_ALARM, "訓");
+	EXPECT_THAT("right is right for wide ones, too", is_line(&canvas, "    訓\n"));
+	EXPECT_EQUAL(top_canvas_cell(&canvas, 0, 4)->style, TOP_ALARM);
+	EXPECT_THAT("outside nothing is drawn",
+		    top_canvas_text(&canvas, 1, 0, 6, TOP_PLAIN, "x") == 0 &&
+			    top_canvas_text(&canvas, 0, 6, 6, TOP_PLAIN, "x") == 0 &&
+			    top_canvas_text(&canvas, 0, 5, 99, TOP_PLAIN, "xy") == 1);
+	EXPECT_THAT("a size beyond all reason is cut",
+		    top_canvas_clear(&canvas, 1000000, 2) == OK &&
+			    canvas.width == TOP_CANVAS_WIDTH_MAX);
+	canvas.is_utf8 = false;
+	top_canvas_clear(&canvas, 6, 1);
+	top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, "a訓\x1b[2J");
+	EXPECT_THAT("without UTF-8 all is ASCII", is_line(&canvas, "a??[2J\n"));
+	top_canvas_release(&canvas);
+}
+
+static void test_minute(void)
+{
+	struct live_point points[60];
+	struct live_history history = { .points = points, .count = 60, .next = 60 };
+	uint64_t now_ns = 1000 * SECOND_NS;
+	char to[TOP_BARS_TEXT];
+
+	for (uint64_t i = 0; i < 60; i++)
+		points[i] = (struct live_point){ .wall_ns = now_ns - (59 - i) * SECOND_NS,
+						 .busbw = i < 30 ? 1e9f : 8e9f };
+	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 8, true), "▁▁▁▁████") == 0);
+	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 8, false), "____####") == 0);
+	for (int i = 45; i < 60; i++)
+		points[i].busbw = NAN;
+	EXPECT_THAT("where nothing finished there is a blank",
+		    strcmp(top_bars_minute(to, &history, now_ns, 8, true), "▁▁▁▁██  ") == 0);
+	EXPECT_THAT("a history that stopped moves to the left",
+		    strcmp(top_bars_minute(to, &history, now_ns + 30 * SECOND_NS, 8, true),
+			   "██      ") == 0);
+	history.count = 1;
+	points[0] = (struct live_point){ .wall_ns = now_ns, .busbw = 5 };
+	EXPECT_THAT("one look is one block",
+		    strcmp(top_bars_minute(to, &history, now_ns, 8, true), "       █") == 0);
+	history.count = 2;
+	points[1] = (struct live_point){ .wall_ns = now_ns, .busbw = 5 };
+	points[0].wall_ns = now_ns - 60 * SECOND_NS;
+	EXPECT_THAT("looks far apart leave no holes",
+		    strcmp(top_bars_minute(to, &history, now_ns, 4, true), "████") == 0);
+	history.count = 0;
+	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 3, true), "   ") == 0);
+	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 0, true), "") == 0);
+	EXPECT(strlen(top_bars_minute(to, &history, now_ns, 9999, true)) == TOP_BARS_COLUMNS);
+}
+
+static void test_share(void)
+{
+	char to[TOP_BARS_TEXT];
+
+	EXPECT(strcmp(top_bars_share(to, 0.5, 4, true), "██  ") == 0);
+	EXPECT(strcmp(top_bars_share(to, 0.5625, 2, true), "█▏") == 0);
+	EXPECT_THAT("a little is more than nothing",
+		    strcmp(top_bars_share(to, 0.0001, 4, true), "▏   ") == 0);
+	EXPECT(strcmp(top_bars_share(to, NAN, 2, true), "  ") == 0);
+	EXPECT(strcmp(top_bars_share(to, 77, 2, true), "██") == 0);
+	EXPECT(strcmp(top_bars_share(to, 0.5, 4, false), "##  ") == 0);
+	EXPECT(strcmp(top_bars_share(to, 0.01, 4, false), "#   ") == 0);
+}
+
+int main(void)
+{
+	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
+		return tap_skip_all("there is no locale C.UTF-8 here");
+	test_numbers();
+	test_widths();
+	test_canvas();
+	test_minute();
+	test_share();
+	return tap_done();
+}
