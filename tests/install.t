@@ -6,9 +6,27 @@ root=$tap_scratch/root
 # Without building: other tests use what is built.
 install=(make -s BUILD="$BUILD" DESTDIR="$root" install-built)
 expect_ok "make install succeeds" "${install[@]}" prefix=/opt/ringside
-for file in bin/ringside lib/libnccl-profiler-ringside.so share/doc/ringside/LICENSE; do
+for file in bin/ringside lib/libnccl-profiler-ringside.so share/doc/ringside/LICENSE \
+	share/doc/ringside/runbooks/NcclStraggler.md share/doc/ringside/deploy/grafana/dashboards/ringside-job.json; do
 	expect_ok "$file is installed" test -s "$root/opt/ringside/$file"
 done
+if [ -x "$BUILD/ringside-agent" ]; then
+	expect_ok "the installed tool finds the installed agent" \
+		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" agent x 2>&1)
+	expect_ok "the agent's unit starts the installed one" \
+		grep -qx 'ExecStart=/opt/ringside/bin/ringside-agent $ARGS' \
+		"$root/opt/ringside/lib/systemd/system/ringside-agent.service"
+	if command -v systemd-analyze >/dev/null; then
+		sed "s|=/opt|=$root/opt|" "$root/opt/ringside/lib/systemd/system/ringside-agent.service" \
+			>"$tap_scratch/ringside-agent.service"
+		expect_same "and systemd has no complaint" \
+			"$(systemd-analyze verify --man=no "$tap_scratch/ringside-agent.service" 2>&1 | grep -F ringside-agent)" ""
+	fi
+fi
+if [ -x "$BUILD/ringside-top" ]; then
+	expect_ok "ringside finds the installed live screen" \
+		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" top x 2>&1)
+fi
 expect_same "nothing is installed elsewhere" "$(ls "$root") $(ls "$root/opt")" "opt ringside"
 expect_ok "the installed tool runs" "$root/opt/ringside/bin/ringside" version
 expect_ok "and finds the installed plugin" \

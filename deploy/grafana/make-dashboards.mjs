@@ -1,0 +1,364 @@
+// Writes the dashboards: node deploy/grafana/make-dashboards.mjs [DIRECTORY]
+//
+// Panels are listed below, dashboard by dashboard; how they look is decided once, at the top. tests/deploy/dashboards.t checks that what lies
+// in dashboards/ is what this writes, that Grafana's own types accept it, and that every query is PromQL over series that exist.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const SCHEMA = 42;
+const datasource = { type: 'prometheus', uid: '${datasource}' };
+const KIND_NVLINK = 'kind="nvlink-only"';
+const KIND_NETWORK = 'kind=~"net-only|mixed"';
+// Rules are evaluated so often (deploy/prometheus/rules): sums over time become hours.
+const WAITING_INTERVAL_S = 15;
+
+// --- Variables.
+
+const datasourceVariable = {
+	name: 'datasource', type: 'datasource', label: 'Data source', query: 'prometheus', regex: '', refresh: 1,
+	hide: 0, multi: false, includeAll: false, options: [],
+};
+
+function labelValues(name, label, metric, labelName, { multi = true } = {}) {
+	const query = `label_values(${metric}, ${labelName})`;
+	return {
+		name, type: 'query', label, datasource,
+		query: { query, refId: 'PrometheusVariableQueryEditor-VariableQuery' },
+		refresh: 2, sort: 3, hide: 0, regex: '', multi, includeAll: true, allValue: '.*', options: [],
+		current: { text: 'All', value: multi ? ['$__all'] : '$__all' },
+	};
+}
+
+const jobVariable = labelValues('nccl_job', 'Job', 'nccl_process_info', 'nccl_job');
+
+// --- Queries: text, or { expr, legend }.
+
+function targets(queries, { instant = false, table = false } = {}) {
+	return [queries].flat().map((query, index) => {
+		const { expr, legend = '' } = typeof query === 'string' ? { expr: query } : query;
+		return {
+			refId: String.fromCharCode(65 + index), datasource, expr, legendFormat: legend || '__auto', editorMode: 'code',
+			range: !(instant || table), instant: instant || table, format: table ? 'table' : 'time_series',
+		};
+	});
+}
+
+// --- Panels. A panel is given as a function of nothing but its content; width and height are in Grafana's grid of 24 columns.
+
+const steps = (...pairs) => ({ mode: 'absolute', steps: pairs.map(([value, color]) => ({ value, color })) });
+const calm = steps([null, 'text']);
+
+function panel(type, title, description, queries, { w, h, unit, thresholds = calm, custom, min, max, decimals, options, how, overrides = [],
+	transformations, links, mappings }) {
+	const defaults = { unit, thresholds, mappings, links, min, max, decimals, custom };
+	return {
+		type, title, description, datasource, w, h, targets: targets(queries, how), transformations, options,
+		fieldConfig: { defaults, overrides },
+	};
+}
+
+function lines(title, description, queries, { w = 12, h = 8, unit = 'short', stack = false, thresholds, min = 0, max, calcs = ['mean', 'max'] } = {}) {
+	const custom = {
+		drawStyle: 'line', lineInterpolation: 'linear', lineWidth: 1, fillOpacity: stack ? 30 : 5, pointSize: 4,
+		showPoints: 'auto', spanNulls: false, stacking: { mode: stack ? 'normal' : 'none', group: 'A' },
+		thresholdsStyle: { mode: thresholds ? 'line' : 'off' },
+	};
+	return panel('timeseries', title, description, queries, { w, h, unit, custom, thresholds, min, max, options: {
+		legend: { displayMode: 'table', placement: 'bottom', showLegend: true, calcs, sortBy: 'Max', sortDesc: true },
+		tooltip: { mode: 'multi', sort: 'desc' },
+	} });
+}
+
+function figure(title, description, query, { w = 4, h = 4, unit = 'short', thresholds, decimals } = {}) {
+	return panel('stat', title, description, query, { w, h, unit, thresholds, decimals, how: { instant: true }, options: {
+		reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false }, orientation: 'auto', textMode: 'auto',
+		colorMode: thresholds ? 'background' : 'value', graphMode: 'none', justifyMode: 'auto', wideLayout: true,
+		showPercentChange: false, percentChangeColorMode: 'standard',
+	} });
+}
+
+function bars(title, description, query, { w = 12, h = 8, unit = 'short', thresholds, max } = {}) {
+	return panel('bargauge', title, description, query, { w, h, unit, thresholds, min: 0, max, how: { instant: true }, options: {
+		displayMode: 'basic', orientation: 'horizontal', valueMode: 'text', namePlacement: 'left', showUnfilled: true, sizing: 'auto',
+		minVizWidth: 8, minVizHeight: 16, maxVizHeight: 300, legend: { displayMode: 'list', placement: 'bottom', showLegend: false, calcs: [] },
+		reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false },
+	} });
+}
+
+function table(title, description, query, { w = 24, h = 8, unit = 'short', value = 'Value', thresholds, hide = [] } = {}) {
+	const excludeByName = Object.fromEntries(['Time', '__name__', 'instance', 'job', 'node', 'cluster', ...hide].map((name) => [name, true]));
+	return panel('table', title, description, query, {
+		w, h, unit, thresholds, how: { table: true },
+		custom: { align: 'auto', cellOptions: { type: thresholds ? 'color-text' : 'auto' }, inspect: false, filterable: true },
+		transformations: [{ id: 'organize', options: { excludeByName, indexByName: {}, renameByName: { Value: value } } }],
+		options: { showHeader: true, cellHeight: 'sm', frameIndex: 0 },
+	});
+}
+
+const row = (title) => ({ type: 'row', title });
+
+// Panels flow from left to right; a row begins a line of its own.
+function place(panels) {
+	let x = 0, y = 0, height = 0;
+	const below = () => { y += height; x = height = 0; };
+	return panels.map(({ w, h, ...rest }, index) => {
+		if (rest.type === 'row') {
+			below();
+			const placed = { id: index + 1, ...rest, collapsed: false, gridPos: { h: 1, w: 24, x: 0, y }, panels: [] };
+			y += 1;
+			return placed;
+		}
+		if (x + w > 24)
+			below();
+		const placed = { id: index + 1, ...rest, gridPos: { h, w, x, y } };
+		x += w;
+		height = Math.max(height, h);
+		return placed;
+	});
+}
+
+const alerts = {
+	name: 'Alerts', datasource, enable: true, hide: false, iconColor: 'red',
+	target: { refId: 'Alerts', expr: 'ALERTS{alertname=~"Nccl.+", alertstate="firing", nccl_job=~"$nccl_job"}', interval: '15s' },
+	titleFormat: '{{alertname}}', textFormat: '{{nccl_job}} rank {{global_rank}} {{host}} {{comm_name}}',
+};
+
+function dashboard(uid, title, description, variables, panels, { refresh = '30s', from = 'now-1h', annotate = true } = {}) {
+	return {
+		uid, title, description, tags: ['nccl', 'ringside'], schemaVersion: SCHEMA, version: 1, editable: true, graphTooltip: 1,
+		timezone: 'browser', weekStart: '', fiscalYearStartMonth: 0, liveNow: false, refresh, time: { from, to: 'now' },
+		timepicker: { refresh_intervals: ['5s', '10s', '30s', '1m', '5m'] },
+		links: [{
+			title: 'NCCL', type: 'dashboards', tags: ['ringside'], asDropdown: true, includeVars: true, keepTime: true, targetBlank: false,
+			icon: 'external link', tooltip: '', url: '',
+		}],
+		annotations: { list: annotate ? [alerts] : [] },
+		templating: { list: [datasourceVariable, ...variables] },
+		panels: place(panels),
+	};
+}
+
+// --- What is selected in all of them.
+
+const J = 'nccl_job=~"$nccl_job"';
+const RATE = '$__rate_interval';
+const lost = steps([null, 'green'], [0.5, 'orange'], [4, 'red']);
+const age = steps([null, 'green'], [5, 'orange'], [15, 'red']);
+const any = steps([null, 'green'], [1, 'red']);
+const slow = steps([null, 'green'], [1.05, 'orange'], [1.1, 'red']);
+const share = steps([null, 'green'], [0.05, 'orange'], [0.1, 'red']);
+const hours = (series) => `sum_over_time(${series}[$__range]) * ${WAITING_INTERVAL_S} / 3600`;
+
+const overview = dashboard('ringside-job', 'NCCL: jobs', 'What the communication of a job does, how much of it is waiting, and whether something is wrong.',
+	[jobVariable], [
+		figure('Ranks', 'Processes that live and are seen.', `count(nccl_process_info{${J}, state="alive"})`),
+		figure('Communicators', 'Of which at least one member is seen.', `count(group by (nccl_job, comm) (nccl_communicator_info{${J}}))`),
+		figure('GPUs that wait', 'So many GPUs do nothing but wait for others, at least.', `sum(job:nccl_wait:gpus{${J}})`,
+			{ thresholds: lost, decimals: 1 }),
+		figure('GPU-hours lost', 'In the chosen time, by waiting, at least.', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`, { decimals: 1 }),
+		figure('Oldest operation', 'In flight for so long. Beyond 15 s an alert is raised.', `max(nccl_oldest_operation_age_seconds{${J}})`,
+			{ unit: 's', thresholds: age }),
+		figure('Operations not recorded', 'In the chosen time. 0 is as it should be.',
+			`sum(increase(nccl_lost_operations_total{${J}}[$__range]))`, { thresholds: any, decimals: 0 }),
+		lines('Bus bandwidth by kind of communicator', 'While in operations, of a rank that waits least; as busbw of nccl-tests.',
+			{ expr: `sum by (kind) (comm:nccl_bus_bytes:rate2m{${J}}) / sum by (kind) (comm:nccl_transfer_seconds:rate2m{${J}} > 0)`, legend: '{{kind}}' },
+			{ unit: 'Bps' }),
+		lines('Time in operations', 'Share of the time that a rank is in operations of NCCL, waiting included; above 100 % where communicators overlap.',
+			{ expr: `sum by (nccl_job, function) (rate(nccl_operation_seconds_total{${J}}[${RATE}])) / on (nccl_job) group_left () `
+				+ `count by (nccl_job) (nccl_process_info{${J}, state="alive"})`, legend: '{{nccl_job}} {{function}}' }, { unit: 'percentunit', stack: true }),
+		lines('Operations', 'Finished, per second, over all ranks.',
+			{ expr: `sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'ops' }),
+		lines('Bytes', 'Message bytes per second, over all ranks, as nccl-tests counts them.',
+			{ expr: `sum by (function) (rate(nccl_operation_bytes_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'Bps' }),
+		lines('GPUs that wait', 'By job.', { expr: `job:nccl_wait:gpus{${J}}`, legend: '{{nccl_job}}' }),
+		lines('Slower than before', 'Time in collectives over the time they would take at the bandwidth of the hours before. 1.13 is 13 % more.',
+			{ expr: `quantile by (nccl_job, kind) (0.2, comm:nccl_slowdown:ratio{${J}})`, legend: '{{nccl_job}} {{kind}}' }, { min: 0.8, thresholds: slow }),
+		table('Alerts', 'That stand now.', `ALERTS{alertname=~"Nccl.+", alertstate="firing", ${J}}`, { hide: ['Value', 'alertstate'] }),
+		table('Communicators', 'Members that are seen, of how many.',
+			`count by (nccl_job, comm_name, comm, kind, nranks, nnodes) (nccl_communicator_info{${J}})`, { value: 'seen' }),
+	]);
+
+const functionVariable = labelValues('function', 'Operation', `nccl_operations_total{${J}}`, 'function');
+const sizeVariable = labelValues('size', 'Size from', `nccl_operations_total{${J}, function=~"$function"}`, 'size');
+const FS = `${J}, function=~"$function", size=~"$size"`;
+
+function meanTime(kind) {
+	const of = (metric) => `sum by (function, size) (rate(${metric}{${FS}}[${RATE}]) * on (nccl_job, comm, rank) group_left () `
+		+ `group by (nccl_job, comm, rank) (nccl_communicator_info{${J}, ${kind}}))`;
+	return `${of('nccl_operation_seconds_total')} / (${of('nccl_operations_total')} > 0)`;
+}
+
+function bandwidthOf(kind) {
+	return `sum by (function, size) (comm:nccl_bus_bytes:rate2m{${FS}, ${kind}}) / `
+		+ `sum by (function, size) (comm:nccl_transfer_seconds:rate2m{${FS}, ${kind}} > 0)`;
+}
+
+function bandwidthRow(title, words, kind) {
+	return [
+		row(title),
+		lines(`Bus bandwidth, ${title}`, `${words} Of a rank that waits least, by operation and lower bound of the size.`,
+			{ expr: bandwidthOf(kind), legend: '{{function}} {{size}}' }, { unit: 'Bps', h: 10 }),
+		lines(`Time per operation, ${title}`, `${words} Mean over all ranks, waiting included.`,
+			{ expr: meanTime(kind), legend: '{{function}} {{size}}' }, { unit: 's', h: 10 }),
+		lines(`Slower than before, ${title}`, 'Each communicator against the median of its own six hours before. Above 1.1 for five minutes an alert is raised.',
+			{ expr: `comm:nccl_slowdown:ratio{${J}, ${kind}}`, legend: '{{nccl_job}} {{comm}}' }, { min: 0.8, thresholds: slow }),
+		table(`Now, ${title}`, 'Bus bandwidth by operation and size.', `${bandwidthOf(kind)}`, { w: 12, unit: 'Bps', value: 'busbw' }),
+	];
+}
+
+const bandwidth = dashboard('ringside-bandwidth', 'NCCL: bandwidth', 'How fast data moves on NVLink and over the network, by operation and size, and whether it was faster before.',
+	[jobVariable, functionVariable, sizeVariable], [
+		...bandwidthRow('NVLink only', 'Communicators all of whose ranks are on one node.', KIND_NVLINK),
+		...bandwidthRow('network', 'Communicators that span nodes.', KIND_NETWORK),
+		row('network, by connection'),
+		lines('Waiting of sends on the wire', 'Where transfers over the network spend their time: the ten members whose sends wait most for the network.',
+			{ expr: `topk(10, sum by (nccl_job, comm, rank, peer) (rate(nccl_proxy_wait_seconds_total{${J}, direction="send", state="net"}[${RATE}])))`,
+				legend: '{{nccl_job}} {{comm}} {{rank}} to {{peer}}' }, { unit: 'percentunit' }),
+		lines('Bytes over the network', 'Sent, by rank.',
+			{ expr: `topk(10, sum by (nccl_job, comm, rank) (rate(nccl_proxy_bytes_total{${J}, direction="send"}[${RATE}])))`,
+				legend: '{{nccl_job}} {{comm}} {{rank}}' }, { unit: 'Bps' }),
+	]);
+
+const waiting = dashboard('ringside-waiting', 'NCCL: stragglers and waiting', 'Who waits, for whom, and what it costs. Without clocks: who spends least time in a collective came last.',
+	[jobVariable], [
+		figure('GPU-hours lost', 'In the chosen time, by waiting in collectives, at least.', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`,
+			{ w: 6, decimals: 1 }),
+		figure('GPUs that wait', 'Now.', `sum(job:nccl_wait:gpus{${J}})`, { w: 6, thresholds: lost, decimals: 1 }),
+		figure('Share of the job', 'Of all its GPUs.',
+			`sum(job:nccl_wait:gpus{${J}}) / count(nccl_process_info{${J}, state="alive"})`, { w: 6, unit: 'percentunit', thresholds: share }),
+		figure('Others wait for one rank', 'For this share of the time, for the worst.', `max(process:nccl_delay:rate1m{${J}})`,
+			{ w: 6, unit: 'percentunit', thresholds: share }),
+		lines('Who is waited for', 'For this share of the time others stand in collectives until this rank arrives. One that waits itself, on another communicator, is not where it begins.',
+			{ expr: `topk(10, process:nccl_delay:rate1m{${J}})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' },
+			{ unit: 'percentunit', h: 10, thresholds: share }),
+		lines('Who waits', 'Share of its time that a rank waits, at least.',
+			{ expr: `topk(10, process:nccl_wait:rate1m{${J}})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { unit: 'percentunit', h: 10 }),
+		bars('GPU-hours lost by rank', 'The twenty that waited most: they are not to blame.',
+			{ expr: `topk(20, ${hours(`process:nccl_wait:rate1m{${J}}`)})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { h: 12 }),
+		bars('GPU-hours that others lost', 'Time that others waited for it, in hours of one GPU: the twenty most waited for.',
+			{ expr: `topk(20, ${hours(`process:nccl_delay:rate1m{${J}}`)})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { h: 12 }),
+		lines('Waiting by host', 'GPUs of that host which wait.',
+			{ expr: `sum by (nccl_job, host) (process:nccl_wait:rate1m{${J}})`, legend: '{{nccl_job}} {{host}}' }),
+		lines('Waiting by communicator', 'Sum over its members.',
+			{ expr: `topk(10, sum by (nccl_job, comm) (member:nccl_wait:rate1m{${J}}))`, legend: '{{nccl_job}} {{comm}}' }),
+		lines('Waiting among the ranks of one node', 'As each agent sees it by itself: a lower bound that needs no join.',
+			{ expr: `sum by (nccl_job, instance) (rate(nccl_wait_seconds_total{${J}}[${RATE}]))`, legend: '{{nccl_job}} {{instance}}' }),
+		lines('Collectives between first and last rank', 'By communicator. Ranks are not scraped at the same moment, so a running job is not at 0.',
+			{ expr: `topk(10, comm:nccl_collective_lag:max{${J}})`, legend: '{{nccl_job}} {{comm}}' }),
+	]);
+
+const stuck = `max by (nccl_job, comm, rank) (nccl_oldest_operation_age_seconds{${J}})`;
+const hang = dashboard('ringside-hang', 'NCCL: hangs', 'Operations that take too long, who has not arrived, and what the others wait for.',
+	[jobVariable], [
+		figure('Oldest operation', 'In flight for so long.', `max(nccl_oldest_operation_age_seconds{${J}})`, { w: 6, unit: 's', thresholds: age }),
+		figure('Ranks that stand', 'In an operation for longer than 15 s.',
+			`count(group by (nccl_job, host, pid, global_rank, gpu) (member:nccl_stuck:age_seconds{${J}})) or vector(0)`, { w: 6, thresholds: any }),
+		figure('Ranks that did not arrive', 'And wait nowhere else.', `sum(job:nccl_culprit:ranks{${J}}) or vector(0)`, { w: 6, thresholds: any }),
+		figure('Processes that died', 'Without ending their recording, and are still remembered.',
+			`count(nccl_process_info{${J}, state="killed"}) or vector(0)`, { w: 6, thresholds: any }),
+		table('Who has not arrived', 'Behind the others, with nothing in flight there, and waiting nowhere else.', `member:nccl_culprit:age_seconds{${J}}`,
+			{ value: 'others wait for (s)', unit: 's', h: 6 }),
+		table('Communicators in which all arrived', 'And nothing moves.', `comm:nccl_all_arrived:age_seconds{${J}}`, { value: 'for (s)', unit: 's', h: 6, w: 12 }),
+		table('What agents say', 'Notices of the agents, each about its own node.', `nccl_notice_info{${J}}`, { hide: ['Value'], h: 6, w: 12 }),
+		table('Operations in flight for more than a second', 'State, and what the operation waits for: the GPU, a peer, the network. Numbers count a member\'s own operations.',
+			`${stuck} * on (nccl_job, comm, rank) group_right () nccl_oldest_operation_info{${J}}`, { value: 'age', unit: 's', h: 10, thresholds: age }),
+		lines('Age of the oldest operation', 'By communicator.',
+			{ expr: `topk(10, max by (nccl_job, comm) (nccl_oldest_operation_age_seconds{${J}}))`, legend: '{{nccl_job}} {{comm}}' },
+			{ unit: 's', thresholds: age }),
+		lines('Collectives issued', 'By communicator, the first and the last rank: two lines that part are a rank that is left behind.', [
+			{ expr: `topk(10, max by (nccl_job, comm) (nccl_collective_number_issued{${J}}))`, legend: '{{comm}} first' },
+			{ expr: `topk(10, min by (nccl_job, comm) (nccl_collective_number_issued{${J}}))`, legend: '{{comm}} last' }]),
+		table('Ranks that are behind', 'By how many collectives. In a running job some are, by scrapes that are not at the same moment.',
+			`topk(50, max by (nccl_job, comm) (nccl_collective_number_issued{${J}}) - on (nccl_job, comm) group_right () `
+			+ `max by (nccl_job, comm, rank) (nccl_collective_number_issued{${J}}))`, { value: 'behind', w: 12 }),
+		table('Signatures', 'What each member has called so far, as a number. Members with the same number of collectives must have the same.',
+			`max by (nccl_job, comm, rank) (nccl_collective_signature{${J}}) and on (nccl_job, comm) `
+			+ `(comm:nccl_signature:different or comm:nccl_signature:split or max by (nccl_job, comm) (nccl_oldest_operation_age_seconds{${J}}) > 1)`, { value: 'signature', w: 12, unit: 'none' }),
+		table('Processes', 'And whether they live.', `nccl_process_info{${J}}`, { hide: ['Value'] }),
+	], { refresh: '5s', from: 'now-15m' });
+
+const hostVariable = labelValues('host', 'Host', `nccl_process_info{${J}}`, 'host');
+const H = `host=~"$host"`;
+const ON_HOST = `* on (nccl_job, comm, rank) group_right () group by (nccl_job, comm, rank, host, global_rank, gpu) (nccl_communicator_info{${J}, ${H}})`;
+const agents = `on (instance) group by (instance) (nccl_process_info{${J}, ${H}})`;
+const quantile = (q) => `histogram_quantile(${q}, sum by (le, function) (rate(nccl_operation_duration_seconds_bucket{${J}}[${RATE}]) and ${agents})) `
+	+ `or histogram_quantile(${q}, sum by (function) (rate(nccl_operation_duration_seconds{${J}}[${RATE}]) and ${agents}))`;
+const node = dashboard('ringside-node', 'NCCL: nodes', 'One node or some: its GPUs side by side, what its operations take, its connections, and the agent itself.',
+	[jobVariable, hostVariable], [
+		figure('Processes', 'That live.', `count(nccl_process_info{${J}, ${H}, state="alive"})`),
+		figure('GPUs that wait', 'Of these hosts.', `sum(process:nccl_wait:rate1m{${J}, ${H}})`, { thresholds: lost, decimals: 1 }),
+		figure('Oldest operation', 'In flight for so long.', `max(${stuck} ${ON_HOST})`, { unit: 's', thresholds: age }),
+		figure('Untrusted times', 'Operations whose GPU stamps were not believed, in the chosen time.',
+			`sum(increase(nccl_untrusted_times_total{${J}}[$__range]) and ${agents})`, { decimals: 0 }),
+		figure('Lost details', 'Parts of operations, in the chosen time.',
+			`sum(increase(nccl_lost_details_total{${J}}[$__range]) and ${agents})`, { thresholds: any, decimals: 0 }),
+		figure('Odd events', 'Calls of NCCL that could not be followed, in the chosen time.',
+			`sum(increase(nccl_odd_events_total{${J}}[$__range]) and ${agents})`, { decimals: 0 }),
+		lines('Bus bytes by GPU', 'Bytes per second that a GPU puts on NVLink or the network, over time and not only while in operations.',
+			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (rate(nccl_operation_bus_bytes_total{${J}}[${RATE}])) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' },
+			{ unit: 'Bps' }),
+		lines('Time in operations by GPU', 'Share of the time, waiting included.',
+			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (rate(nccl_operation_seconds_total{${J}}[${RATE}])) ${ON_HOST})`,
+				legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
+		lines('Waiting by GPU', 'Share of the time, at least.',
+			{ expr: `sum by (host, gpu) (process:nccl_wait:rate1m{${J}, ${H}})`, legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
+		lines('Operations in flight by GPU', '',
+			{ expr: `sum by (host, gpu) (max by (nccl_job, comm, rank) (nccl_operations_in_flight{${J}}) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' }),
+		lines('Durations', 'Median and 99th percentile by operation, over the ranks of these hosts.', [
+			{ expr: quantile(0.5), legend: '{{function}} median' }, { expr: quantile(0.99), legend: '{{function}} 99 %' }], { unit: 's' }),
+		lines('Algorithms', 'Time in operations by what NCCL chose.',
+			{ expr: `sum by (function, algorithm, protocol) (rate(nccl_algorithm_seconds_total{${J}}[${RATE}]) and ${agents})`,
+				legend: '{{function}} {{algorithm}} {{protocol}}' }, { unit: 'percentunit' }),
+		lines('Network: what transfers wait for', 'Seconds per second, over all connections: the own GPU, the peer\'s memory, the wire, flushes.',
+			{ expr: `sum by (direction, state) (rate(nccl_proxy_wait_seconds_total{${J}}[${RATE}]) and ${agents})`, legend: '{{direction}} {{state}}' }),
+		lines('Network: bytes', 'Over all connections.',
+			{ expr: `sum by (instance, direction) (rate(nccl_proxy_bytes_total{${J}}[${RATE}]) and ${agents})`, legend: '{{instance}} {{direction}}' }, { unit: 'Bps' }),
+		table('Processes', '', `nccl_process_info{${J}, ${H}}`, { hide: ['Value'] }),
+		row('the agent'),
+		lines('Processor time', 'Share of one core.', { expr: `rate(process_cpu_seconds_total[${RATE}]) and ${agents}`, legend: '{{instance}}' },
+			{ w: 8, unit: 'percentunit' }),
+		lines('Memory', '', { expr: `process_resident_memory_bytes and ${agents}`, legend: '{{instance}}' }, { w: 8, unit: 'bytes' }),
+		lines('Time of a look', 'At all processes of the node.',
+			{ expr: `rate(ringside_agent_look_seconds_total[${RATE}]) / rate(ringside_agent_looks_total[${RATE}])`, legend: '{{instance}}' }, { w: 8, unit: 's' }),
+		lines('Processes followed', '', { expr: `sum by (instance, state) (ringside_agent_processes)`, legend: '{{instance}} {{state}}' }, { w: 8 }),
+		lines('Recordings not read', 'Refused, not permitted, or beyond the limit.',
+			{ expr: 'ringside_agent_refused_files + ringside_agent_unreadable_files + ringside_agent_left_out_processes', legend: '{{instance}}' }, { w: 8 }),
+		table('Versions', '', 'count by (version) (ringside_build_info)', { w: 8, value: 'agents' }),
+	]);
+
+// What NVIDIA's template asks of NCCL Inspector's metrics, without a second database: busbw and time by collective, size, ranks, nodes.
+const inspectorJob = labelValues('slurm_job_id', 'Slurm job', 'nccl_bus_bandwidth_gbs', 'slurm_job_id');
+const collectiveVariable = labelValues('collective', 'Collective', 'nccl_bus_bandwidth_gbs{slurm_job_id=~"$slurm_job_id"}', 'collective');
+const I = 'slurm_job_id=~"$slurm_job_id"';
+
+function inspectorRow(title, metrics, selector, nodes, by) {
+	const [speed, time] = metrics;
+	const legend = by.map((name) => `{{${name}}}`).join(' ');
+	return [
+		lines(`Bus bandwidth, ${title}`, 'Mean over GPUs of what the plugin last wrote, in GB/s.',
+			{ expr: `avg by (${by.join(', ')}) (${speed}{${I}, ${selector}, ${nodes}})`, legend }, { unit: 'GBs' }),
+		lines(`Time per operation, ${title}`, 'Mean over GPUs of what the plugin last wrote, in microseconds.',
+			{ expr: `avg by (${by.join(', ')}) (${time}{${I}, ${selector}, ${nodes}})`, legend }, { unit: 'µs' }),
+	];
+}
+
+const collectives = ['nccl_bus_bandwidth_gbs', 'nccl_collective_exec_time_microseconds'];
+const pairs = ['nccl_p2p_bus_bandwidth_gbs', 'nccl_p2p_exec_time_microseconds'];
+const SEVERAL = 'n_nodes!="1"';
+const ONE = 'n_nodes="1"';
+const inspector = dashboard('ringside-inspector', 'NCCL: Inspector\'s metrics',
+	'For those who keep NCCL Inspector\'s variables and metric names: the same figures as in NVIDIA\'s template, of files that the plugin writes by itself.',
+	[inspectorJob, collectiveVariable], [
+		row('collectives'),
+		...inspectorRow('NVLink only', collectives, 'collective=~"$collective"', ONE, ['collective', 'message_size', 'nranks']),
+		...inspectorRow('network', collectives, 'collective=~"$collective"', SEVERAL, ['collective', 'message_size', 'nranks', 'n_nodes']),
+		row('Send and Recv'),
+		...inspectorRow('NVLink only, Send and Recv', pairs, 'p2p_operation=~"Send|Recv"', ONE, ['p2p_operation', 'message_size', 'nranks']),
+		...inspectorRow('network, Send and Recv', pairs, 'p2p_operation=~"Send|Recv"', SEVERAL, ['p2p_operation', 'message_size', 'nranks', 'n_nodes']),
+	], { annotate: false });
+
+const directory = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), 'dashboards');
+mkdirSync(directory, { recursive: true });
+for (const made of [overview, bandwidth, waiting, hang, node, inspector])
+	writeFileSync(join(directory, `${made.uid}.json`), `${JSON.stringify(made, null, 2)}\n`);

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Real Prometheus and node-exporter, two agents, a job of sixteen ranks on two nodes under the real plugin, and four small jobs with faults
+# of their own. The rules tell what happened, and every panel shows something.
+#
+#	seconds   the job "train": tensor groups on NVLink, data groups over the network
+#	 0 -  8   is well
+#	 8 - 18   rank 5 computes more slowly
+#	18 - 26   is well
+#	26 - 38   the network has 13 % less bandwidth
+#	38 - 42   is well
+#	42 -      rank 11 does not arrive
+. "$(dirname "$0")/../tap.sh"
+. tests/deploy/story.sh
+
+story_needs
+trap story_end EXIT
+read -r agent0 agent1 exporter0 exporter1 prometheus <<<"$(story_ports 5)"
+shm=$tap_scratch/shm
+mkdir -p "$shm" "$tap_scratch"/{node0,node1,text0,text1}
+story_rules "$tap_scratch/rules"
+cat >"$tap_scratch/prometheus.yml" <<END
+global:
+  scrape_interval: 1s
+  scrape_timeout: 1s
+  evaluation_interval: 1s
+rule_files: [$tap_scratch/rules/*.yml]
+scrape_configs:
+  - job_name: ringside
+    static_configs:
+      - targets: [127.0.0.1:$agent0]
+        labels: {node: node0}
+      - targets: [127.0.0.1:$agent1]
+        labels: {node: node1}
+    metric_relabel_configs: # one machine plays both
+      - source_labels: [host, node]
+        regex: .+;(.+)
+        target_label: host
+  # The same by way of textfiles, as jobs of another name.
+  - job_name: node
+    static_configs:
+      - targets: [127.0.0.1:$exporter0]
+        labels: {node: node0}
+      - targets: [127.0.0.1:$exporter1]
+        labels: {node: node1}
+    metric_relabel_configs:
+      - source_labels: [host, node]
+        regex: .+;(.+)
+        target_label: host
+      - source_labels: [nccl_job]
+        regex: (.+)
+        replacement: \${1}-by-file
+        target_label: nccl_job
+END
+
+for node in 0 1; do
+	agent=agent$node
+	exporter=exporter$node
+	story_start "$agent" "$BUILD/ringside-agent" --listen "127.0.0.1:${!agent}" --directory "$tap_scratch/node$node" \
+		--textfile "$tap_scratch/text$node" --interval 1s
+	story_start "$exporter" prometheus-node-exporter --web.listen-address="127.0.0.1:${!exporter}" --collector.disable-defaults \
+		--collector.textfile --collector.textfile.directory="$tap_scratch/text$node"
+done
+story_start prometheus prometheus --config.file="$tap_scratch/prometheus.yml" --storage.tsdb.path="$tap_scratch/data" \
+	--web.listen-address="127.0.0.1:$prometheus" --enable-feature=native-histograms --log.level=warn
+
+export RINGSIDE_SHM=$shm
+unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
+play() { # job option...
+	local job=$1
+	shift
+	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 200s \
+		-m trace -o "$tap_scratch/traces/$job" "$@"
+}
+# The first job and the pipelines write NCCL Inspector's metrics, too.
+inspect() { # job option...
+	NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_PROM_DUMP=1 NCCL_INSPECTOR_DUMP_DIR=$tap_scratch/text0 \
+		NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=1000000 play "$@"
+}
+inspect train --nodes 2 --gpus 8 -w tp-pp --pp 1 --nvlink 4 --network 1 -f slow-rank:rank=5,factor=2,at=8s,until=18s \
+	-f degraded-network:factor=1.15,at=26s,until=38s -f never-arrives:rank=11,at=42s
+inspect pipeline --nodes 1 --gpus 2 -w tp-pp --tp 1 --pp 2 --rate 2 -f never-arrives:rank=0,comm=pp,at=10s
+inspect killed --nodes 2 --gpus 1 -w tp-pp --tp 1 --pp 2 --rate 2 -f kill:rank=1,at=10s
+play stuck --nodes 2 --gpus 1 --rate 2 -f stuck-send:rank=1,at=10s
+play mismatch --nodes 2 --gpus 1 --rate 2 -f mismatch:rank=1,what=function,at=10s
+for _ in {1..100}; do
+	story_link_regions "$shm" "$tap_scratch/node"
+	regions=("$tap_scratch"/node?/*.region)
+	[ "${#regions[@]}" -lt 24 ] || break
+	sleep 0.1
+done
+node tests/deploy/prometheus_story.mjs "http://127.0.0.1:$prometheus" "$tap_scratch" "$BUILD/ringside"

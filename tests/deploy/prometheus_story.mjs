@@ -1,0 +1,184 @@
+// What Prometheus knows of the jobs of prometheus.t: node prometheus_story.mjs URL SCRATCH RINGSIDE. Prints TAP.
+import { execFileSync } from 'node:child_process';
+import { dashboards, queriesOf, rules, withoutVariables } from './promql.mjs';
+
+const [url, scratch, ringside] = process.argv.slice(2);
+const DEADLINE_S = 130;
+const began = Date.now() / 1000;
+
+let count = 0;
+let failed = 0;
+// The jobs play in real time. Where an agent cannot answer within a second the machine has no time for them, and how long their
+// operations take says nothing: what rests on that is left out. What is named in a hang does not rest on it.
+let isBusy = false;
+function expectInTime(sentence, isTrue, ...said) {
+	if (isBusy && !isTrue)
+		console.log(`ok ${++count} - ${sentence} # SKIP the machine is too busy: an agent did not answer within a second`);
+	else
+		expect(sentence, isTrue, ...said);
+}
+function expect(sentence, isTrue, ...said) {
+	console.log(`${isTrue ? 'ok' : 'not ok'} ${++count} - ${sentence}`);
+	if (!isTrue) {
+		failed++;
+		said.flat().forEach((line) => console.log(`#   ${typeof line === 'string' ? line : JSON.stringify(line)}`));
+	}
+}
+const expectSame = (sentence, got, wanted, judge = expect) =>
+	judge(sentence, JSON.stringify(got) === JSON.stringify(wanted), `wanted: ${JSON.stringify(wanted)}`, `got:    ${JSON.stringify(got)}`);
+
+// --- Asking.
+
+async function api(path, parameters) {
+	const response = await fetch(`${url}/api/v1/${path}?${new URLSearchParams(parameters)}`);
+	const answer = await response.json();
+	if (answer.status !== 'success')
+		throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
+	return answer.data;
+}
+const now = async (query) => (await api('query', { query })).result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+// [{ metric, values: [[time, number], ...] }] over the whole run; histograms count as numbers.
+async function history(query, step = 1) {
+	const { result } = await api('query_range', { query, start: began - 5, end: Date.now() / 1000, step });
+	return result.map(({ metric, values = [], histograms = [] }) =>
+		({ metric, values: [...values.map(([time, text]) => [time, Number(text)]), ...histograms.map(([time]) => [time, 1])] }));
+}
+const hasData = (series) => series.some(({ values }) => values.some(([, number]) => !Number.isNaN(number)));
+const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
+
+async function until(isSo) {
+	for (;;) {
+		try {
+			if (await isSo())
+				return true;
+		} catch (error) {
+			if (!(error instanceof TypeError)) // not up yet
+				throw error;
+		}
+		if (Date.now() / 1000 > began + DEADLINE_S)
+			return false;
+		await sleep(0.5);
+	}
+}
+
+// --- The stories. The job's own times are read from its series: a busy machine delays it.
+
+const firing = (job, more = '') => `ALERTS{alertstate="firing", nccl_job="${job}"${more}}`;
+const values = (series, label) => [...new Set(series.map(({ metric }) => metric[label]))].sort();
+
+async function named(job, alert, label) {
+	return values(await history(firing(job, `, alertname="${alert}"`)), label);
+}
+
+async function tellTrain() {
+	expectSame('a slow rank: the straggler is named, and nobody else', await named('train', 'NcclStraggler', 'global_rank'), ['5'], expectInTime);
+	expectSame('a network with 13 % less bandwidth is told', await named('train', 'NcclNetworkDegraded', 'nccl_job'), ['train'], expectInTime);
+	expectSame('and not put on NVLink', await named('train', 'NcclNvlinkDegraded', 'host'), [], expectInTime);
+
+	const slow = await history('quantile by (kind) (0.2, comm:nccl_slowdown:ratio{nccl_job="train"})');
+	const most = (kind) => Math.max(...slow.filter(({ metric }) => metric.kind === kind).flatMap(({ values: all }) => all.map(([, n]) => n)));
+	console.log(`# slowdown at most: net-only ${most('net-only').toFixed(3)}, nvlink-only ${most('nvlink-only').toFixed(3)}`);
+
+	expectSame('a hang: the rank that did not arrive is named, and nobody else', await named('train', 'NcclHangRankMissing', 'global_rank'), ['11']);
+	expectSame('on its host', await named('train', 'NcclHangRankMissing', 'host'), ['node1']);
+	const [finished] = await history('sum(nccl_operations_finished_total{nccl_job="train", job="ringside"})');
+	const still = finished.values.find(([, number]) => number === finished.values.at(-1)[1])[0];
+	const [alert] = await history(firing('train', ', alertname="NcclHangRankMissing"'));
+	const after = alert ? alert.values[0][0] - still : Infinity;
+	expectInTime('within 30 s of the last operation that finished', after <= 30, `it took ${after} s`);
+	console.log(`# the hang was told ${after.toFixed(0)} s after the last operation finished`);
+	expectSame('nothing else was said of the job', values(await history(firing('train')), 'alertname'),
+		['NcclHangRankMissing', 'NcclNetworkDegraded', 'NcclStraggler'], expectInTime);
+}
+
+async function tellOthers() {
+	expectSame('sends that are stuck: all arrived', await named('stuck', 'NcclHangAllArrived', 'comm_name'), ['world']);
+	expectSame('calls that differ: a mismatch', await named('mismatch', 'NcclMismatch', 'nccl_job'), ['mismatch']);
+	expectSame('a Recv without its Send: the peer is named', await named('pipeline', 'NcclHangRankMissing', 'global_rank'), ['0']);
+	expectSame('a killed process: it is gone, and which', await named('killed', 'NcclHangProcessGone', 'global_rank'), ['1']);
+	expectSame('by way of textfiles the same rank is named', await named('train-by-file', 'NcclHangRankMissing', 'global_rank'), ['11']);
+	expectSame('no textfile was refused', values(await history('node_textfile_scrape_error > 0'), 'instance'), []);
+}
+
+// --- Every panel and every rule.
+
+async function showPanels() {
+	const range = `${Math.ceil(Date.now() / 1000 - began)}s`;
+	for (const dashboard of dashboards()) {
+		const empty = [];
+		for (const { where, expr } of queriesOf(dashboard)) {
+			if (!hasData(await history(withoutVariables(expr, { window: '5s', range }), 2)))
+				empty.push(where);
+		}
+		expect(`${dashboard.name}: every panel and variable shows something`, empty.length === 0, empty);
+	}
+}
+
+// What did not happen in these jobs, or only where a machine is slow; rules.t tells those stories.
+const NOT_HERE = ['NcclNvlinkDegraded', 'NcclRecordingLosses', 'RingsideAgentDown', 'RingsideFilesRefused', 'member:nccl_missing:replays',
+	'member:nccl_old:replays'];
+const PERHAPS = ['NcclHangUnexplained', 'NcclRanksUnseen'];
+
+async function showRules() {
+	const empty = new Set();
+	for (const { name, expr, isAlert } of rules(`${scratch}/rules`)) {
+		if (!hasData(await history(isAlert ? expr : name)))
+			empty.add(name);
+	}
+	expectSame('every rule had something to say, but those about what did not happen',
+		[...empty].filter((name) => !PERHAPS.includes(name)).sort(), NOT_HERE.sort(), expectInTime);
+	const { groups } = await api('rules', {});
+	const broken = groups.flatMap((group) => group.rules).filter(({ health }) => health !== 'ok');
+	expect('Prometheus could evaluate all of them', broken.length === 0, broken.map(({ name, lastError }) => `${name}: ${lastError}`));
+}
+
+// --- The same figures as in the report.
+
+function sizeText(least) {
+	if (least < 256)
+		return least === 0 ? '0' : '1B';
+	const power = Math.floor(Math.log2(least));
+	return `${2 ** (power % 10)}${['B', 'KiB', 'MiB', 'GiB'][Math.floor(power / 10)]}`;
+}
+
+async function compareWithReport() {
+	const report = JSON.parse(execFileSync(ringside, ['report', `${scratch}/traces/train`, '--by', 'comm,function,size', '--json'],
+		{ encoding: 'utf8', maxBuffer: 1 << 26 }));
+	const wanted = {};
+	for (const row of report.custom[0].rows) {
+		const comm = report.communicators[row.comm_index].hash.replace(/^0x/, '');
+		const sums = wanted[`${comm} ${row.function} ${sizeText(row.size_least)}`] ??= [0, 0, 0];
+		const finished = row.calls - row.in_flight; // all of one size
+		[finished, row.bytes / row.calls * finished, row.sum_ns].forEach((number, i) => { sums[i] += number; });
+	}
+	const got = {};
+	for (const [index, metric] of ['nccl_operations_total', 'nccl_operation_bytes_total', 'nccl_operation_seconds_total'].entries()) {
+		for (const { metric: labels, value } of await now(`sum by (comm, function, size) (${metric}{nccl_job="train", job="ringside"})`)) {
+			const sums = got[`${labels.comm} ${labels.function} ${labels.size}`] ??= [0, 0, 0];
+			sums[index] = index === 2 ? Math.round(value * 1e9) : value;
+		}
+	}
+	const sorted = (object) => Object.keys(object).sort();
+	expectSame('samples and report know the same communicators, functions and sizes', sorted(got), sorted(wanted));
+	for (const [index, what] of ['operations', 'bytes'].entries())
+		expectSame(`the same ${what}`, sorted(got).map((key) => got[key][index]), sorted(got).map((key) => wanted[key]?.[index]));
+	const off = sorted(got).filter((key) => Math.abs(got[key][2] - wanted[key]?.[2]) > 1000);
+	expect('the same time, to the microsecond', off.length === 0, off.map((key) => `${key}: ${got[key][2]} ns, report ${wanted[key]?.[2]} ns`));
+	const operations = Object.values(got).reduce((sum, [n]) => sum + n, 0);
+	expect('and not nothing', operations > 10000, `${operations} operations`);
+}
+
+const isTold = await until(async () => (await now('count by (nccl_job) (ALERTS{alertname="NcclHangRankMissing", alertstate="firing"})'))
+	.filter(({ metric }) => metric.nccl_job.startsWith('train')).length === 2);
+isBusy = (await history('up{job="ringside"} == 0')).some(({ values: all }) => all.some(([time]) => time > began + 5));
+expectInTime('the hang of the job was told', isTold, await now('ALERTS'));
+await sleep(6); // one more evaluation: what was said stays said, and nothing is added
+if (isTold) {
+	await tellTrain();
+	await tellOthers();
+	await showPanels();
+	await showRules();
+	await compareWithReport();
+}
+console.log(`1..${count}`);
+process.exit(failed ? 1 : 0);

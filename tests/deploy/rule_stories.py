@@ -1,0 +1,772 @@
+"""Stories for the rules: what agents would have reported of a job, and which alerts must stand at which time.
+
+    rule_stories.py DIRECTORY
+
+writes one file for `promtool test rules` per story and prints their names, with a sentence each. A job has two nodes with
+two GPUs: communicator "world" (mixed), "tp" of each node (nvlink-only), "dp" of GPUs that are alike (net-only).
+"""
+import json
+import os
+import sys
+
+RULES = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/prometheus/rules"))
+HOSTS = [f"node{number}" for number in range(6)]
+
+
+class Member:
+    def __init__(self, job, comm, comm_name, kind, rank, nranks, global_rank):
+        self.job, self.global_rank, self.kind, self.name = job, global_rank, kind, comm_name
+        self.host = HOSTS[global_rank // 2]
+        self.labels = {"nccl_job": job.name, "comm": comm, "rank": str(rank)}
+        self.info = dict(self.labels, comm_name=comm_name, kind=kind, nranks=str(nranks), host=self.host,
+                         nnodes="1" if kind == "nvlink-only" else "2", global_rank=str(global_rank),
+                         pid=job.pid(global_rank), gpu=str(global_rank % 2), gpu_uuid="")
+
+
+class Job:
+    """Series by name and labels, each a function of the time in seconds that gives a number, or None: not there."""
+
+    def __init__(self, name="train", comm_suffix="", first_pid=100, ranks=4, process_per_node=False):
+        self.name, self.first_pid, self.ranks, self.series = name, first_pid, ranks, []
+        self.process_per_node = process_per_node
+        world = "aa" + comm_suffix
+        self.members = [Member(self, world, "world", "mixed", rank, ranks, rank) for rank in range(ranks)]
+        if ranks != 4:
+            return
+        for node in range(2):
+            self.members += [Member(self, f"b{node}{comm_suffix}", "tp", "nvlink-only", rank, 2, node * 2 + rank)
+                             for rank in range(2)]
+        for gpu in range(2):
+            self.members += [Member(self, f"c{gpu}{comm_suffix}", "dp", "net-only", rank, 2, rank * 2 + gpu)
+                             for rank in range(2)]
+
+    def pid(self, global_rank):
+        return str(self.first_pid + (global_rank // 2 if self.process_per_node else global_rank))
+
+    def on(self, comm_name):
+        return [member for member in self.members if member.name == comm_name]
+
+    def add(self, metric, labels, host, value):
+        self.series.append((metric, dict(labels, instance=host + ":9400", job="ringside"), value))
+
+    def describe(self, there=lambda t, host: True, state="alive"):
+        """Info series, and up; there(t, host) says whether that host's agent was heard."""
+        for rank in range(0, self.ranks, 2 if self.process_per_node else 1):
+            host = HOSTS[rank // 2]
+            labels = {"nccl_job": self.name, "host": host, "pid": self.pid(rank), "global_rank": str(rank),
+                      "local_rank": str(rank % 2), "mode": "flight", "interface": "5", "state": state}
+            self.add("nccl_process_info", labels, host, lambda t, h=host: 1 if there(t, h) else None)
+        for member in self.members:
+            self.add("nccl_communicator_info", member.info, member.host,
+                     lambda t, h=member.host: 1 if there(t, h) else None)
+
+    def progress(self, issue, age, in_flight=None, signature=lambda m, t: 7, there=lambda t, host: True):
+        """issue(member, t): collectives issued; age(member, t): of the oldest in flight, 0 none."""
+        in_flight = in_flight or (lambda m, t: 1 if age(m, t) else 0)
+        for m in self.members:
+            for metric, function in (("nccl_collective_number_issued", issue), ("nccl_oldest_operation_age_seconds", age),
+                                     ("nccl_operations_in_flight", in_flight), ("nccl_collective_signature", signature)):
+                self.add(metric, m.labels, m.host,
+                         lambda t, f=function, m=m: f(m, t) if there(t, m.host) else None)
+
+    def totals(self, seconds, bus_bytes=None, there=lambda t, host: True, function="AllReduce", size="1MiB"):
+        """seconds(member, t), bus_bytes(member, t): counters."""
+        for m in self.members:
+            labels = dict(m.labels, function=function, size=size)
+            self.add("nccl_operation_seconds_total", labels, m.host,
+                     lambda t, m=m: seconds(m, t) if there(t, m.host) else None)
+            if bus_bytes:
+                self.add("nccl_operation_bus_bytes_total", labels, m.host,
+                         lambda t, m=m: bus_bytes(m, t) if there(t, m.host) else None)
+
+
+def selector(metric, labels):
+    return metric + "{" + ", ".join(f"{key}={json.dumps(value)}" for key, value in sorted(labels.items())) + "}"
+
+
+def values(function, step, until):
+    out, was_there = [], False
+    for t in range(0, until + 1, step):
+        value = function(t)
+        if value is None:
+            out.append("stale" if was_there else "_")
+        else:
+            out.append(repr(value))
+        was_there = value is not None
+    return " ".join(out)
+
+
+class Story:
+    def __init__(self, sentence, step, until):
+        self.sentence, self.step, self.until, self.jobs, self.checks, self.words = sentence, step, until, [], [], []
+
+    def job(self, *arguments, **named):
+        self.jobs.append(Job(*arguments, **named))
+        return self.jobs[-1]
+
+    def expect(self, t, *alerts):
+        """At t exactly these stand: (name, severity, {labels})."""
+        self.checks.append((t, alerts))
+
+    def never(self, first=0):
+        for t in range(first, self.until + 1, self.step):
+            self.expect(t)
+
+    def text(self, t, alert, labels, annotations):
+        self.words.append({"eval_time": f"{t}s", "alertname": alert,
+                           "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}]})
+
+    def document(self):
+        series = [{"series": selector(metric, labels), "values": values(function, self.step, self.until)}
+                  for job in self.jobs for metric, labels, function in job.series]
+        tests = []
+        for t, alerts in self.checks:
+            wanted = [{"value": 1, "labels": selector("ALERTS", dict(labels, alertname=name, severity=severity,
+                                                                    alertstate="firing"))}
+                      for name, severity, labels in alerts]
+            tests.append({"expr": 'ALERTS{alertstate="firing"}', "eval_time": f"{t}s", "exp_samples": wanted})
+        return {"rule_files": sorted(os.path.join(RULES, name) for name in os.listdir(RULES)),
+                "evaluation_interval": f"{self.step}s",
+                "tests": [{"interval": f"{self.step}s", "input_series": series, "promql_expr_test": tests,
+                           "alert_rule_test": self.words}]}
+
+
+stories = {}
+
+
+def story(sentence, step, until):
+    def register(function):
+        made = Story(sentence, step, until)
+        function(made)
+        stories[function.__name__] = made
+        return function
+    return register
+
+
+# --- Hangs. Healthy jobs issue 10 collectives a second and none takes a second.
+
+def healthy_issue(m, t):
+    return 10 * t
+
+
+def healthy_age(m, t):
+    return 0.02
+
+
+def culprit(member):
+    wanted = ("nccl_job", "comm", "comm_name", "kind", "nranks", "rank", "host", "pid", "global_rank", "gpu")
+    return {key: member.info[key] for key in wanted}
+
+
+def hang_at(start, missing, comm_name="world"):
+    """From `start` on the members of comm_name wait for global rank `missing`; nothing else is in flight."""
+    def issue(m, t):
+        if t < start:
+            return 10 * t
+        return 10 * start + (0 if m.name != comm_name or m.global_rank == missing else 1)
+
+    def age(m, t):
+        if t < start:
+            return 0.02
+        return 0 if m.name != comm_name or m.global_rank == missing else t - start + 0.5
+    return issue, age
+
+
+@story("a rank that does not arrive is named within 30 s, and nobody else", 5, 120)
+def rank_missing(s):
+    job = s.job()
+    job.describe()
+    job.progress(*hang_at(60, 2))
+    late = culprit(job.members[2])
+    for t in range(0, 75, 5):
+        s.expect(t)
+    for t in range(90, 121, 5):
+        s.expect(t, ("NcclHangRankMissing", "warning", late))
+    s.text(90, "NcclHangRankMissing", dict(late, severity="warning"), {
+        "summary": "Job train hangs: rank 2 on node1 has not arrived",
+        "description": "Others stand in an operation of communicator world (aa) for 30.5s. Its member 2 of 4 has not issued that operation"
+                       " and waits nowhere else: process 102 on node1, GPU 0, rank 2 of the job.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangRankMissing.md"})
+
+
+@story("a hang of five minutes is critical", 5, 400)
+def hang_lasts(s):
+    job = s.job()
+    job.describe()
+    job.progress(*hang_at(60, 2))
+    late = culprit(job.members[2])
+    s.expect(370, ("NcclHangRankMissing", "warning", late))
+    s.expect(395, ("NcclHangRankMissing", "warning", late), ("NcclHangRankMissing", "critical", late))
+
+
+@story("ranks that share a process are told apart", 5, 120)
+def one_process(s):
+    job = s.job(process_per_node=True)
+    job.describe()
+    job.progress(*hang_at(60, 2))
+    s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
+
+
+@story("hosts that ran ahead, each as far as it liked, are not missing", 5, 120)
+def ran_ahead(s):
+    job = s.job()
+    job.describe()
+    issue, age = hang_at(60, 2)
+    job.progress(lambda m, t: issue(m, t) + (m.global_rank if t >= 60 and m.name == "world" and m.global_rank != 2 else 0), age)
+    s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
+
+
+@story("of ranks that wait for each other's groups, the one where it began is named", 5, 120)
+def cascade(s):
+    job = s.job()
+    job.describe()
+
+    # Rank 3 does not come to tp of its node: rank 2 waits there. Ranks 0 and 1 wait in dp for 2 and 3.
+    def waits(m):
+        return (m.name == "tp" and m.global_rank == 2) or (m.name == "dp" and m.global_rank in (0, 1))
+    job.progress(lambda m, t: 10 * min(t, 60) + (1 if t >= 60 and waits(m) else 0),
+                 lambda m, t: 0.02 if t < 60 else (t - 60 + 0.5 if waits(m) else 0))
+    rank3 = [m for m in job.members if m.global_rank == 3]
+    s.expect(90, *[("NcclHangRankMissing", "warning", culprit(m)) for m in rank3 if m.name in ("tp", "dp")])
+
+
+@story("a rank that does not arrive in a replayed graph is named", 5, 120)
+def replay_missing(s):
+    job = s.job()
+    job.describe()
+    issue, age = hang_at(60, 2)
+    job.progress(lambda m, t: 40, age)
+    for m in job.members:
+        job.add("nccl_collective_number_replayed", m.labels, m.host, lambda t, m=m: issue(m, t))
+    s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
+
+
+@story("a Recv that waits names the peer that has not sent", 5, 120)
+def peer_missing(s):
+    job = s.job()
+    job.describe()
+    waiting = job.on("dp")[1]
+    job.progress(lambda m, t: 10 * min(t, 60), lambda m, t: t - 59.5 if m is waiting and t >= 60 else 0)
+    job.add("nccl_oldest_operation_info", dict(waiting.labels, function="Recv", number="5", state="running", waits_for="recv_net",
+                                               peer="0"), waiting.host, lambda t: 1 if t >= 65 else None)
+    s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.on("dp")[0])))
+
+
+@story("when all ranks arrived, that is said", 5, 120)
+def all_arrived(s):
+    job = s.job()
+    job.describe()
+    issue, age = hang_at(60, None)
+    job.progress(issue, age)
+    labels = {"nccl_job": "train", "comm": "aa", "comm_name": "world", "kind": "mixed", "nranks": "4"}
+    s.expect(70)
+    s.expect(90, ("NcclHangAllArrived", "warning", labels))
+    s.text(90, "NcclHangAllArrived", dict(labels, severity="warning"), {
+        "summary": "Job train hangs: all 4 ranks of world arrived and none goes on",
+        "description": "Every member of communicator world (aa, mixed) stands in an operation, for 30.5s at most. Nobody is missing: look at the"
+                       " network, a GPU that does not run, or calls that do not match.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangAllArrived.md"})
+
+
+@story("when some ranks are not seen, nobody is accused, and not all arrived", 5, 120)
+def half_seen(s):
+    job = s.job()
+    there = lambda t, host: host == "node0"
+    job.describe(there)
+    job.progress(*hang_at(60, None), there=there)
+    s.expect(90, ("NcclHangUnexplained", "warning", {"nccl_job": "train"}))
+    s.text(90, "NcclHangUnexplained", {"nccl_job": "train", "severity": "warning"}, {
+        "summary": "Job train hangs",
+        "description": "The oldest operation of job train is in flight for 30.5s. Which rank did not arrive cannot be told: some ranks are not seen"
+                       " here, or many are missing, or communicators wait for each other.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangUnexplained.md"})
+
+
+@story("communicators that wait for each other are a hang without a culprit", 5, 120)
+def circle(s):
+    job = s.job()
+    job.describe()
+
+    # Node 0's ranks are in world, node 1's in tp 1 and dp: everybody waits, somebody is missing everywhere.
+    def waits(m):
+        return (m.name == "world" and m.global_rank < 2) or (m.name == "dp" and m.global_rank >= 2)
+    job.progress(lambda m, t: 10 * min(t, 60) + (1 if t >= 60 and waits(m) else 0),
+                 lambda m, t: 0.02 if t < 60 else (t - 60 + 0.5 if waits(m) else 0))
+    s.expect(90, ("NcclHangUnexplained", "warning", {"nccl_job": "train"}))
+
+
+@story("when more than eight ranks are missing, no list of them is sent", 5, 120)
+def many_missing(s):
+    for name, missing in (("eight", 8), ("nine", 9)):
+        job = s.job(name, ranks=12)
+        job.describe()
+        waits = lambda m, first=missing: m.global_rank >= first
+        job.progress(lambda m, t, w=waits: 10 * min(t, 60) + (1 if t >= 60 and w(m) else 0),
+                     lambda m, t, w=waits: 0.02 if t < 60 else t - 59.5 if w(m) else 0)
+    s.expect(90, ("NcclHangUnexplained", "warning", {"nccl_job": "nine"}),
+             *[("NcclHangRankMissing", "warning", culprit(m)) for m in s.jobs[0].members if m.global_rank < 8])
+
+
+@story("a rank that was killed is named, and that it is gone, whether it was in an operation or not", 5, 120)
+def killed_rank(s):
+    for name, was_in_flight in (("calm", False), ("busy", True)):
+        job = s.job(name)
+        job.describe()
+        for index, (metric, labels, _) in enumerate(list(job.series)):
+            if metric == "nccl_process_info" and labels["global_rank"] == "2":
+                job.series[index] = (metric, labels, lambda t: 1 if t < 60 else None)
+                job.add(metric, {k: v for k, v in dict(labels, state="killed").items() if k not in ("job", "instance")}, "node1",
+                        lambda t: 1 if t >= 60 else None)
+        issue, age = hang_at(60, None if was_in_flight else 2)
+        job.progress(issue, age)
+    gone = [culprit(m) for job in s.jobs for m in job.members if m.global_rank == 2 and m.name == "world"]
+    s.expect(90, *[("NcclHangProcessGone", "warning", labels) for labels in gone])
+    texts = [{"exp_labels": dict(labels, severity="warning"), "exp_annotations": {
+        "summary": f"Job {labels['nccl_job']} hangs: the process of rank 2 on node1 is gone",
+        "description": "Others stand in an operation of communicator world (aa) for 30.5s. Its member 2 of 4 will not come: process 102 on node1,"
+                       " GPU 0, rank 2 of the job, has ended or was killed.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangProcessGone.md"}} for labels in gone]
+    s.words.append({"eval_time": "90s", "alertname": "NcclHangProcessGone", "exp_alerts": texts})
+
+
+@story("a running job is left alone", 5, 120)
+def runs(s):
+    job = s.job()
+    job.describe()
+    # Agents are not scraped at the same moment: numbers and signatures differ.
+    job.progress(lambda m, t: 10 * t + 3 * (m.global_rank // 2), healthy_age, signature=lambda m, t: t * 4 + m.global_rank // 2)
+    s.never()
+
+
+@story("an idle job is left alone", 5, 300)
+def idle(s):
+    job = s.job()
+    job.describe()
+    job.progress(lambda m, t: 50, lambda m, t: 0)
+    s.never()
+
+
+@story("an evaluation pause is left alone: nothing is in flight, whatever the numbers", 5, 300)
+def evaluation_pause(s):
+    job = s.job()
+    job.describe()
+    job.progress(lambda m, t: 10 * min(t, 60) + m.global_rank % 2 + 10 * max(0, t - 240), lambda m, t: 0 if 60 <= t < 240 else 0.02,
+                 signature=lambda m, t: t + m.global_rank % 2)
+    s.never()
+
+
+@story("an operation of 14 s is left alone", 5, 120)
+def long_operation(s):
+    job = s.job()
+    job.describe()
+    job.progress(healthy_issue, lambda m, t: max(0.02, min(14, t - 60) if t < 75 else 0.02))
+    s.never()
+
+
+@story("a short job that comes and goes is left alone", 5, 120)
+def short_job(s):
+    job = s.job()
+    there = lambda t, host: 30 <= t <= 50
+    job.describe(there)
+    job.progress(lambda m, t: 10 * (t - 30), healthy_age, there=there)
+    s.never()
+
+
+@story("one scrape that is missing raises nothing", 5, 120)
+def scrape_missing(s):
+    job = s.job()
+    there = lambda t, host: not (host == "node1" and t == 60)
+    job.describe(there)
+    job.progress(healthy_issue, healthy_age, there=there)
+    s.never()
+
+
+@story("one scrape that is missing does not hide a hang for longer than itself", 5, 120)
+def scrape_missing_in_hang(s):
+    job = s.job()
+    there = lambda t, host: not (host == "node1" and t == 90)
+    job.describe(there)
+    job.progress(*hang_at(60, 2), there=there)
+    s.expect(85, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
+    s.expect(95, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
+
+
+@story("a job that was killed and started again is left alone, though its dead still have operations in flight", 5, 200)
+def restarted(s):
+    old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
+    before = lambda t, host: t < 60
+    kept = lambda t, host: 60 <= t < 150
+    old.describe(before)
+    old.describe(kept, state="killed")
+    old.progress(lambda m, t: 10 * min(t, 60) + m.global_rank, lambda m, t: 0.02 if t < 60 else t - 60,
+                 there=lambda t, host: t < 150)
+    after = lambda t, host: t >= 70
+    new.describe(after)
+    new.progress(lambda m, t: 10 * (t - 70), healthy_age, there=after)
+    s.never()
+
+
+@story("ranks that nobody sees raise no hang while the others go on, and are told after five minutes", 5, 360)
+def fewer_visible(s):
+    job = s.job()
+    there = lambda t, host: host == "node0"
+    job.describe(there)
+    job.progress(healthy_issue, healthy_age, there=there)
+    for t in range(0, 300, 5):
+        s.expect(t)
+    s.expect(320, ("NcclRanksUnseen", "info", {"nccl_job": "train"}))
+    s.text(320, "NcclRanksUnseen", {"nccl_job": "train", "severity": "info"}, {
+        "summary": "Job train: some of its ranks are not seen",
+        "description": "Of 3 communicators of job train some ranks report nothing: their nodes have no agent, it is not scraped, or their processes"
+                       " are not recorded. A rank that is not seen cannot be named by the other alerts.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRanksUnseen.md"})
+
+
+# --- Calls that do not match.
+
+@story("the same number of collectives and another signature is a mismatch", 5, 120)
+def mismatch(s):
+    job = s.job()
+    job.describe()
+    job.progress(lambda m, t: 10 * min(t, 60), lambda m, t: 0,
+                 signature=lambda m, t: 4503599627370495 if t >= 60 and m.name == "world" and m.global_rank == 1 else 7 + t)
+    s.expect(60)
+    s.expect(80, ("NcclMismatch", "critical", {"nccl_job": "train", "comm": "aa"}))
+    s.text(80, "NcclMismatch", {"nccl_job": "train", "comm": "aa", "severity": "critical"}, {
+        "summary": "Job train: ranks call different collectives on one communicator",
+        "description": "Members of communicator aa issued the same number of collectives and do not agree on which: another function, count, type"
+                       " or root. They hang, or exchange wrong data.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclMismatch.md"})
+
+
+@story("a mismatch is found among members that stand and are equally far, though others ran ahead", 5, 120)
+def mismatch_behind(s):
+    job = s.job()
+    job.describe()
+    world = lambda m: m.name == "world"
+    job.progress(lambda m, t: 600 + (5 if world(m) and m.global_rank == 3 else 0), lambda m, t: t + 1 if world(m) else 0,
+                 signature=lambda m, t: 4503599627370490 + m.global_rank // 2 if world(m) and m.global_rank != 1 else 7)
+    s.expect(60, ("NcclMismatch", "critical", {"nccl_job": "train", "comm": "aa"}),
+             ("NcclHangAllArrived", "warning", {"nccl_job": "train", "comm": "aa", "comm_name": "world", "kind": "mixed", "nranks": "4"}))
+
+
+@story("members that stand and are not equally far have other signatures, and that is no mismatch", 5, 120)
+def no_mismatch(s):
+    job = s.job()
+    job.describe()
+    issue, age = hang_at(60, None)
+    job.progress(lambda m, t: issue(m, t) + m.global_rank, age, signature=lambda m, t: issue(m, t) + m.global_rank)
+    s.expect(115, ("NcclHangAllArrived", "warning", {"nccl_job": "train", "comm": "aa", "comm_name": "world", "kind": "mixed", "nranks": "4"}))
+
+
+@story("a mismatch that an agent saw is passed on", 5, 120)
+def mismatch_noticed(s):
+    job = s.job()
+    job.describe()
+    job.progress(lambda m, t: 600 + m.global_rank, lambda m, t: 0, signature=lambda m, t: m.global_rank)
+    job.add("nccl_notice_info", {"nccl_job": "train", "kind": "mismatch", "comm": "aa", "rank": "1"}, "node0", lambda t: 1)
+    job.add("nccl_notice_info", {"nccl_job": "train", "kind": "straggler", "comm": "b0", "rank": "1"}, "node0", lambda t: 1)
+    s.expect(60, ("NcclMismatch", "critical", {"nccl_job": "train", "comm": "aa"}))
+
+
+# --- Waiting: seconds per second in collectives.
+
+def process(job, rank):
+    info = job.members[rank].info
+    return {key: info[key] for key in ("nccl_job", "host", "pid", "global_rank", "gpu")}
+
+
+def share(of):
+    """A counter whose rate is of(member), or of(member, t) piecewise: integrated by seconds."""
+    sums = {}
+
+    def seconds(m, t):
+        key = id(m)
+        line = sums.setdefault(key, [0.0])
+        while len(line) <= t:
+            line.append(line[-1] + of(m, len(line) - 1))
+        return round(line[t], 6)
+    return seconds
+
+
+@story("a rank for which the others wait is named", 15, 480)
+def straggler(s):
+    job = s.job()
+    job.describe()
+    slow = lambda m, t: 0.1 if m.global_rank == 1 and t >= 60 else 0.3 if t >= 60 else 0.1
+    job.totals(share(lambda m, t: slow(m, t) if m.name == "world" else 0.01))
+    for t in range(0, 180, 15):
+        s.expect(t)
+    s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
+    s.expect(480, ("NcclStraggler", "warning", process(job, 1)))
+    s.text(300, "NcclStraggler", dict(process(job, 1), severity="warning"), {
+        "summary": "Job train waits for rank 1 on node0",
+        "description": "For 20% of the time the other ranks of job train stand in collectives until rank 1 arrives (process 101 on node0, GPU 1),"
+                       " for two minutes now. It hardly waits itself.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclStraggler.md"})
+
+
+@story("a straggler among ranks that share a process is named", 15, 480)
+def straggler_in_process(s):
+    job = s.job(process_per_node=True)
+    job.describe()
+    job.totals(share(lambda m, t: (0.1 if m.global_rank == 1 else 0.4) if m.name == "world" else 0.01))
+    s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
+
+
+@story("all ranks of a slow node are named when half the job is slow", 15, 480)
+def slow_node(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: (0.1 if m.host == "node1" else 0.4) if m.name == "world" else 0.01))
+    s.expect(300, ("NcclStraggler", "warning", process(job, 2)), ("NcclStraggler", "warning", process(job, 3)))
+
+
+@story("who is late because it waits elsewhere is not named", 15, 480)
+def late_by_waiting(s):
+    job = s.job()
+    job.describe()
+
+    # Rank 3 is slow: rank 2 waits for it in tp, so both are late in dp, where 0 and 1 wait.
+    def of(m, t):
+        if m.name == "tp" and m.host == "node1":
+            return 0.05 if m.global_rank == 3 else 0.45
+        if m.name == "dp":
+            return 0.05 if m.global_rank >= 2 else 0.45
+        return 0.05
+    job.totals(share(of))
+    s.expect(300, ("NcclStraggler", "warning", process(job, 3)))
+
+
+@story("ranks that are late in turns are not named", 15, 480)
+def in_turns(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: 0.1 if m.global_rank == t // 60 % 4 else 0.4))
+    s.never()
+
+
+@story("one rank that comes early and waits is no straggler, nor are the others", 15, 480)
+def early_bird(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: 0.5 if m.global_rank == 0 and m.name == "world" else 0.1))
+    s.never()
+
+
+@story("Broadcast, Send and Recv make nobody a straggler", 15, 480)
+def rooted(s):
+    job = s.job()
+    job.describe()
+    for function in ("Broadcast", "Send", "Recv", "Reduce"):
+        job.totals(share(lambda m, t: 0.05 * m.global_rank), function=function)
+    s.never()
+
+
+@story("an idle job has no straggler", 15, 480)
+def idle_waiting(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: (0.1 if m.global_rank == 1 else 0.4) if t < 60 else 0))
+    s.never()
+
+
+@story("a job of two minutes, heard later from one node, has no straggler", 15, 480)
+def short_waiting(s):
+    job = s.job()
+    there = lambda t, host: (60 if host == "node0" else 75) <= t <= 180
+    job.describe(there)
+    job.totals(share(lambda m, t: 0.9 if t >= 60 else 0), there=there)
+    s.never()
+
+
+@story("a restarted job whose nodes are heard one after the other has no straggler", 15, 480)
+def restarted_waiting(s):
+    old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
+    before = lambda t, host: t < 120
+    old.describe(before)
+    old.totals(share(lambda m, t: 0.8), there=before)
+    after = lambda t, host: t >= (135 if host == "node0" else 165)
+    new.describe(after)
+    new.totals(share(lambda m, t: 0.8), there=after)
+    s.never()
+
+
+@story("a scrape that is missing makes no straggler", 15, 480)
+def scrape_missing_waiting(s):
+    job = s.job()
+    there = lambda t, host: not (host == "node1" and t % 120 == 60)
+    job.describe(there)
+    job.totals(share(lambda m, t: 0.8), there=there)
+    s.never()
+
+
+@story("when the straggler is not seen, nobody else is taken for it", 15, 285)
+def straggler_unseen(s):
+    job = s.job()
+    there = lambda t, host: host == "node0"
+    job.describe(there)
+    job.totals(share(lambda m, t: 0.1 if m.global_rank == 3 else 0.4), there=there)
+    s.never()
+
+
+# --- Bandwidth: 100 GB/s on NVLink, 20 GB/s over the network; a tenth of the time each.
+
+def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait=lambda m, t: 0.0):
+    """slower(member, t): time over usual time."""
+    seconds = share(lambda m, t: 0.1 * slower(m, t) + wait(m, t) if busy(t) else 0)
+    moved = share(lambda m, t: 0.1 * (100e9 if m.kind == "nvlink-only" else 20e9) if busy(t) else 0)
+    job.describe(there)
+    job.totals(seconds, moved, there=there)
+
+
+LONG = 2400  # long enough to have a past
+
+
+@story("a network that is 13 % slower is attributed to the network and not to NVLink", 30, 2 * LONG)
+def network(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1)
+    labels = {"nccl_job": "train"}
+    for t in range(0, LONG + 300, 30):
+        s.expect(t)
+    s.expect(LONG + 600, ("NcclNetworkDegraded", "warning", labels))
+    s.expect(2 * LONG, ("NcclNetworkDegraded", "warning", labels))
+    s.text(LONG + 600, "NcclNetworkDegraded", dict(labels, severity="warning"), {
+        "summary": "Job train: the network between nodes has become slower",
+        "description": "Collectives over the network take 1.15 times as long as in the hours before, on at least four of five of the communicators"
+                       " of job train that span nodes. Those within a node do not: it is the network, not NVLink.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNetworkDegraded.md"})
+
+
+@story("NVLink that is 13 % slower on one node is attributed to NVLink of that node", 30, 2 * LONG)
+def nvlink(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.name == "tp" and m.host == "node1" else 1)
+    labels = {"nccl_job": "train", "comm": "b1", "comm_name": "tp", "host": "node1"}
+    s.expect(LONG)
+    s.expect(LONG + 600, ("NcclNvlinkDegraded", "warning", labels))
+    s.text(LONG + 600, "NcclNvlinkDegraded", dict(labels, severity="warning"), {
+        "summary": "Job train: NVLink on node1 has become slower",
+        "description": "Collectives of communicator tp (b1), all of whose ranks are on node1, take 1.15 times as long as in the hours before.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNvlinkDegraded.md"})
+
+
+@story("what slows NVLink and everything that goes over it is not put on the network", 30, 2 * LONG)
+def both(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1 / 0.87 if t >= LONG else 1)
+    s.expect(LONG + 600, *[("NcclNvlinkDegraded", "warning", {"nccl_job": "train", "comm": f"b{node}", "comm_name": "tp",
+                                                              "host": HOSTS[node]}) for node in range(2)])
+
+
+@story("9 % slower is left alone", 30, 2 * LONG)
+def little_slower(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1.09 if t >= LONG and m.kind != "nvlink-only" else 1)
+    s.never()
+
+
+@story("one communicator of three over the network that is slow is a link and not the network", 30, 2 * LONG)
+def one_link(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1.5 if t >= LONG and m.labels["comm"] == "c0" else 1)
+    s.never()
+
+
+@story("waiting for a slow rank is no slow network", 30, LONG + 1800)
+def waiting_is_not_slow(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1, wait=lambda m, t: 0.3 if t >= LONG and m.global_rank != 1 and m.name == "world" else 0)
+    s.expect(LONG + 1800, ("NcclStraggler", "warning", process(job, 1)))
+
+
+@story("a job that does nothing for long and then goes on is not slow", 30, 3 * LONG)
+def idle_bandwidth(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1, busy=lambda t: not LONG <= t < 2 * LONG)
+    s.never()
+
+
+@story("a job of twenty minutes is not judged", 30, 1800)
+def short_bandwidth(s):
+    job = s.job()
+    there = lambda t, host: 300 <= t <= 1500
+    transfers(job, lambda m, t: 2 if t >= 900 and m.kind != "nvlink-only" else 1, there=there)
+    s.never()
+
+
+@story("a restarted job is compared with itself and not with the run before", 30, 2 * LONG)
+def restarted_bandwidth(s):
+    old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
+    transfers(old, lambda m, t: 1, there=lambda t, host: t < LONG)
+    transfers(new, lambda m, t: 1.3 if m.kind != "nvlink-only" else 1, there=lambda t, host: t >= LONG + 60)
+    s.never()
+
+
+@story("scrapes that are missing are not slowness", 30, 2 * LONG)
+def scrape_missing_bandwidth(s):
+    job = s.job()
+    transfers(job, lambda m, t: 1, there=lambda t, host: not (host == "node1" and t % 600 == 300))
+    s.never()
+
+
+# --- The recorder itself.
+
+@story("operations that were lost are told, with reason and rank", 30, 900)
+def losses(s):
+    job = s.job()
+    labels = {"nccl_job": "train", "global_rank": "1", "pid": "101", "reason": "live_full"}
+    job.add("nccl_lost_operations_total", labels, "node0", lambda t: 0 if t < 300 else 80)
+    s.expect(270)
+    alert = {"nccl_job": "train", "global_rank": "1", "reason": "live_full"}
+    s.expect(330, ("NcclRecordingLosses", "warning", alert))
+    s.expect(900)
+    s.text(330, "NcclRecordingLosses", dict(alert, severity="warning"), {
+        "summary": "Job train: operations of rank 1 were not recorded",
+        "description": "About 80 operations of rank 1 were lost in five minutes, because of live_full. Figures of that rank are too low until then,"
+                       " and what rests on absence is not certain.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRecordingLosses.md"})
+
+
+@story("an agent that does not answer for a minute is told, one that missed a scrape is not", 15, 300)
+def agent_down(s):
+    job = s.job()
+    job.add("up", {}, "node0", lambda t: 0 if t == 60 else 1)
+    job.add("up", {}, "node1", lambda t: 0 if t >= 120 else 1)
+    s.expect(60)
+    s.expect(165)
+    labels = {"instance": "node1:9400", "job": "ringside"}
+    s.expect(195, ("RingsideAgentDown", "warning", labels))
+    s.text(195, "RingsideAgentDown", dict(labels, severity="warning"), {
+        "summary": "The Ringside agent on node1:9400 does not answer",
+        "description": "Prometheus could not scrape node1:9400 for a minute. Jobs go on; their ranks on that node are not seen meanwhile, and a hang"
+                       " there is noticed by the other nodes alone.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideAgentDown.md"})
+
+
+@story("recordings that the agent cannot read are told", 30, 600)
+def refused(s):
+    job = s.job()
+    for metric, value in (("refused_files", 1), ("unreadable_files", 2), ("left_out_processes", 0)):
+        job.add("ringside_agent_" + metric, {}, "node0", lambda t, v=value: v)
+        job.add("ringside_agent_" + metric, {}, "node1", lambda t: 0)
+    s.expect(270)
+    labels = {"instance": "node0:9400", "job": "ringside"}
+    s.expect(330, ("RingsideFilesRefused", "info", labels))
+    s.text(330, "RingsideFilesRefused", dict(labels, severity="info"), {
+        "summary": "The Ringside agent on node0:9400 cannot read 3 recordings",
+        "description": "The agent on node0:9400 finds recordings that it may not read, does not understand, or has no room for. Their jobs are not seen.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideFilesRefused.md"})
+
+
+def main():
+    directory = sys.argv[1]
+    for name, made in stories.items():
+        with open(os.path.join(directory, name + ".yml"), "w", encoding="utf-8") as file:
+            json.dump(made.document(), file)
+        print(name, made.sentence)
+
+
+if __name__ == "__main__":
+    main()

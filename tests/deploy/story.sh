@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# For tests with a real Prometheus: source this after tests/tap.sh. Everything lives below $tap_scratch and is ended by story_end.
+# shellcheck disable=SC2154
+
+story_pids=()
+
+story_needs() {
+	local tool
+	for tool in prometheus promtool prometheus-node-exporter node; do
+		command -v "$tool" >/dev/null || tap_skip_all "$tool is not here: run scripts/install-deps check"
+	done
+	[ -x "$BUILD/ringside-agent" ] || tap_skip_all "the agent was not built: run scripts/install-deps build"
+}
+
+story_end() {
+	local pid
+	for pid in "${story_pids[@]}"; do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in "${story_pids[@]}"; do
+		wait "$pid" 2>/dev/null
+	done
+	rm -rf "$tap_scratch"
+}
+
+# A program in the background, its words in a file.
+story_start() { # name command...
+	local name=$1
+	shift
+	"$@" >"$tap_scratch/$name.log" 2>&1 &
+	story_pids+=($!)
+}
+
+# Ports that are free now.
+story_ports() { # how many
+	node -e '
+const net = require("net");
+const servers = Array.from({ length: Number(process.argv[1]) }, () => net.createServer().listen(0, "127.0.0.1"));
+let open = servers.length;
+servers.forEach((server) => server.on("listening", () => {
+	if (--open === 0) {
+		console.log(servers.map((each) => each.address().port).join(" "));
+		servers.forEach((each) => each.close());
+	}
+}));' "$1"
+}
+
+# The rules with hours and minutes as seconds, so that a minute tells what takes half a day. Rules about hangs keep their times. Which
+# numbers become which stands here and nowhere else; promtool tests the rules as they are (rules.t).
+story_rules() { # directory
+	mkdir -p "$1"
+	cp deploy/prometheus/rules/ringside-hang.rules.yml "$1"
+	sed -e 's/interval: 15s/interval: 1s/; s/\[1m\]/[5s]/; s/for: 2m/for: 4s/' \
+		deploy/prometheus/rules/ringside-waiting.rules.yml >"$1/ringside-waiting.rules.yml"
+	sed -e 's/interval: 30s/interval: 1s/; s/interval: 2m/interval: 1s/; s/\[2m\]/[6s]/' \
+		-e 's/\[6h\] offset 15m/[60s] offset 8s/; s/>= 20/>= 10/; s/for: 5m/for: 3s/' \
+		deploy/prometheus/rules/ringside-bandwidth.rules.yml >"$1/ringside-bandwidth.rules.yml"
+	sed -e 's/interval: 30s/interval: 1s/; s/for: [15]m/for: 3s/' \
+		deploy/prometheus/rules/ringside-recorder.rules.yml >"$1/ringside-recorder.rules.yml"
+}
+
+# Two nodes on one machine: each agent gets a directory with links to the regions of its own ranks.
+story_link_regions() { # regions-directory node-directory-prefix
+	"$BUILD/ringside" ls --json "$1" 2>/dev/null | node -e '
+const { linkSync, mkdirSync } = require("fs");
+const { basename } = require("path");
+let text = "";
+process.stdin.on("data", (part) => { text += part; }).on("end", () => {
+	for (const { rank, world_size: ranks, region } of text ? JSON.parse(text).processes : []) {
+		const node = process.argv[1] + (rank < ranks / 2 ? 0 : 1);
+		mkdirSync(node, { recursive: true });
+		try { linkSync(region, `${node}/${basename(region)}`); } catch (error) { if (error.code !== "EEXIST") throw error; }
+	}
+});' "$2"
+}
