@@ -61,8 +61,7 @@ static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind
 		live_json_now(sink, live, bodies->host);
 		break;
 	case AGENT_BODY_HISTORY:
-		live_json_history_of(sink, live, past->after_ns,
-				     past->has_all_members ? NULL : past->members);
+		live_json_history_of(sink, live, past->after_ns, past->members);
 		break;
 	default:
 		agent_look_self(bodies->look, &agent);
@@ -100,8 +99,7 @@ static struct content *make_content(struct agent_bodies *bodies, enum agent_body
 
 static bool is_same(const struct agent_past *a, const struct agent_past *b)
 {
-	return a->after_ns == b->after_ns && a->has_all_members == b->has_all_members &&
-	       strcmp(a->members, b->members) == 0;
+	return a->after_ns == b->after_ns && strcmp(a->members, b->members) == 0;
 }
 
 struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,

@@ -28,7 +28,6 @@ enum agent_body_kind {
 /* Which history: after which moment, and whose members' (live_json_history_of()). */
 struct agent_past {
 	uint64_t after_ns;
-	bool has_all_members;
 	char members[LIVE_JSON_KEY];
 };
 
