@@ -126,6 +126,7 @@ install-built:
 	install -d $(DESTDIR)$(docdir)/runbooks
 	install -m 644 $(RUNBOOKS) $(DESTDIR)$(docdir)/runbooks/
 	cp -R deploy $(DESTDIR)$(docdir)/
+	sed -i 's|file:///usr/share/doc/ringside|file://$(docdir)|' $(DESTDIR)$(docdir)/deploy/prometheus/rules/*.yml
 ifneq ($(AGENT),)
 	install -d $(DESTDIR)$(unitdir)
 	sed 's|@bindir@|$(bindir)|' packaging/systemd/ringside-agent.service \

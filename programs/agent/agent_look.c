@@ -57,6 +57,28 @@ static void tell_failure(const struct agent_look *look, enum status before)
 		agent_log(AGENT_NOTICE, "can look at the processes again");
 }
 
+/* One line a look, whatever somebody puts into that directory. */
+static void tell_refused(struct agent_look *look)
+{
+	const struct watch_refused *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < look->watch.refused_count; i++) {
+		struct watch_refused *refused = &look->watch.refused[i];
+
+		if (refused->is_told)
+			continue;
+		refused->is_told = true;
+		first = first ? first : refused;
+		count++;
+	}
+	if (count == 1)
+		agent_log(AGENT_WARNING, "cannot follow %s: %s", first->path, first->why);
+	else if (count > 1)
+		agent_log(AGENT_WARNING, "cannot follow %s: %s; and %zu more files", first->path,
+			  first->why, count - 1);
+}
+
 /* The first look at a process costs more than those after it, so the cheaper one of two counts. */
 static void note_cost(struct agent_look *look, uint64_t cost_ns)
 {
@@ -94,6 +116,7 @@ void agent_look_take(struct agent_look *look, uint64_t now_ns)
 	look->last_ns = now_ns;
 	look->next_ns = now_ns + pause_of(look, now_ns);
 	tell_failure(look, before);
+	tell_refused(look);
 }
 
 bool agent_look_fresh(struct agent_look *look, uint64_t now_ns)

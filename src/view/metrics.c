@@ -24,15 +24,20 @@ static void write_process_infos(struct metrics_writer *writer)
 	for (size_t i = 0; i < model->member_count; i++) {
 		const struct metrics_member *member = &model->members[i];
 		const struct recording_process *process;
+		const struct job_rank *rank;
 		struct metrics_labels labels;
 
 		if (member->kind != METRICS_PROCESS || !metrics_is_shown(writer, member))
 			continue;
 		process = model->recording->processes[member->process];
+		rank = &model->job->ranks[model->job->process_rank[member->process]];
 		metrics_labels_begin(out, &labels);
 		metrics_labels_copy(out, member->labels);
 		metrics_label(out, "host", process->host);
 		label_if_known(out, "local_rank", process->local_rank, 0);
+		label_if_known(out, "world_size", process->world_size, 1);
+		label_if_known(out, "gpu", rank->gpu, 0);
+		metrics_label(out, "gpu_uuid", rank->gpu_uuid);
 		metrics_label(out, "mode", process->mode);
 		label_if_known(out, "interface", process->interface, 1);
 		metrics_label(out, "state", recording_life_name(process->life));

@@ -7,8 +7,10 @@
 /* Help has no backslash and no line's end: it needs no escaping in any format. */
 static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
-				   "nccl_job,host,pid,global_rank,local_rank,mode,interface,state",
-				   "A process that records, and how it is." },
+				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
+				   "gpu_uuid,mode,interface,state",
+				   "A process that records, its place in the job, its first GPU, "
+				   "and how it is." },
 	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
 					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
 					       "gpu,gpu_uuid",

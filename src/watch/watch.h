@@ -61,6 +61,7 @@ struct watch_refused {
 	struct watch_file file;
 	char *path;
 	char why[120];
+	bool is_told; /* for whoever tells people about it, once */
 };
 
 struct watch {

@@ -171,14 +171,14 @@ async function compareWithReport() {
 const isTold = await until(async () => (await now('count by (nccl_job) (ALERTS{alertname="NcclHangRankMissing", alertstate="firing"})'))
 	.filter(({ metric }) => metric.nccl_job.startsWith('train')).length === 2);
 isBusy = (await history('up{job="ringside"} == 0')).some(({ values: all }) => all.some(([time]) => time > began + 5));
-expectInTime('the hang of the job was told', isTold, await now('ALERTS'));
+// However busy: the deadline is four times as long as a hang takes to be told.
+expect('the hang of the job was told', isTold, await now('ALERTS'));
 await sleep(6); // one more evaluation: what was said stays said, and nothing is added
-if (isTold) {
+if (isTold)
 	await tellTrain();
-	await tellOthers();
-	await showPanels();
-	await showRules();
-	await compareWithReport();
-}
+await tellOthers();
+await showPanels();
+await showRules();
+await compareWithReport();
 console.log(`1..${count}`);
 process.exit(failed ? 1 : 0);
