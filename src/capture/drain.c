@@ -1,11 +1,9 @@
 /*
  * One pass: communicators and names that are new, then the rings from where the last pass stopped.
  *
- * The disk may take its time, or never answer. So all writing is done by this thread alone, and two
- * locks keep apart who may wait for it:
- *	writing	held during a pass: the file and what was saved of it
- *	account	held for moments, never during a write: what was taken from the rings, what is under
- *		way, whether it is over. Whoever ends the job looks at this and does not wait for ever.
+ * The disk may take its time, or never answer. So all writing is done by this thread alone. `account` is held
+ * for moments, never during a write: what was taken from the rings, what is under way, whether it is over.
+ * Whoever ends the job looks at this and does not wait for ever.
  */
 #include "capture/drain.h"
 
@@ -43,7 +41,8 @@ struct drain_ring {
 
 static struct {
 	bool is_running; /* written once */
-	pthread_mutex_t writing;
+
+	/* The thread's own. */
 	struct trace_writer writer;
 	struct drain_ring ops, details;
 	uint64_t *batch;
@@ -55,14 +54,14 @@ static struct {
 	uint64_t counts_head; /* ring head when counts were last written */
 
 	pthread_mutex_t account;
-	pthread_cond_t changed; /* is_over, is_finished */
+	pthread_cond_t changed; /* is_asked, is_over, is_finished */
+	uint64_t passes;	/* finished ones */
+	bool is_asked;		/* somebody waits for a pass */
 	bool is_over;		/* one last pass */
 	bool is_finished;	/* it is done, the file is closed */
 	bool is_abandoned;	/* nobody waits any longer: what is left is accounted for */
 	uint64_t progress;	/* grows with everything that was written */
-} drain = { .writing = PTHREAD_MUTEX_INITIALIZER,
-	    .account = PTHREAD_MUTEX_INITIALIZER,
-	    .writer = { .fd = -1 } };
+} drain = { .account = PTHREAD_MUTEX_INITIALIZER, .writer = { .fd = -1 } };
 
 static enum lost_reason reason_of(enum status status, enum lost_reason unwritten)
 {
@@ -273,10 +272,12 @@ static bool rest(int milliseconds)
 	bool goes_on;
 
 	pthread_mutex_lock(&drain.account);
-	while (!drain.is_over &&
+	drain.passes++;
+	while (!drain.is_over && !drain.is_asked &&
 	       pthread_cond_timedwait(&drain.changed, &drain.account, &until) == 0)
 		;
 	goes_on = !drain.is_over;
+	drain.is_asked = false;
 	pthread_mutex_unlock(&drain.account);
 	return goes_on;
 }
@@ -286,14 +287,10 @@ static void *drain_thread(void *unused)
 	bool found;
 
 	(void)unused;
-	do {
-		pthread_mutex_lock(&drain.writing);
+	do
 		found = drain_pass(false);
-		pthread_mutex_unlock(&drain.writing);
-	} while (rest(found ? PASS_MS : IDLE_PASS_MS));
-	pthread_mutex_lock(&drain.writing);
+	while (rest(found ? PASS_MS : IDLE_PASS_MS));
 	drain_last();
-	pthread_mutex_unlock(&drain.writing);
 	pthread_mutex_lock(&drain.account);
 	drain.is_finished = true;
 	pthread_cond_broadcast(&drain.changed);
@@ -371,25 +368,30 @@ bool drain_has_comm(uint32_t slot, uint32_t id)
 	return !drain.is_running || load_acquire(&drain.ended_comms[slot]) == id;
 }
 
-/* Without a clock that can be set: a try, a little later another. */
-static bool lock_writing_within(int milliseconds)
+/* Ask for a pass; how many there were so far. */
+static uint64_t ask_for_pass(void)
 {
-	struct timespec pause = { .tv_nsec = 1000 * 1000 };
+	uint64_t passes;
 
-	for (int i = 0; i < milliseconds; i++) {
-		if (pthread_mutex_trylock(&drain.writing) == 0)
-			return true;
-		nanosleep(&pause, NULL);
-	}
-	return false;
+	pthread_mutex_lock(&drain.account);
+	passes = drain.passes;
+	drain.is_asked = true;
+	pthread_cond_broadcast(&drain.changed);
+	pthread_mutex_unlock(&drain.account);
+	return passes;
 }
 
+/* Two passes: one may be under way, and have looked at the communicators before. */
 void drain_save_comms(void)
 {
-	if (!drain.is_running || !lock_writing_within(SAVE_MS))
+	struct timespec pause = { .tv_nsec = 1000 * 1000 };
+	uint64_t wanted;
+
+	if (!drain.is_running)
 		return;
-	save_comms(false);
-	pthread_mutex_unlock(&drain.writing);
+	wanted = ask_for_pass() + 2;
+	for (int i = 0; i < SAVE_MS && ask_for_pass() < wanted; i++)
+		nanosleep(&pause, NULL);
 }
 
 /* The thread is stuck in the disk. What it has in hand may never reach the file, what was overwritten

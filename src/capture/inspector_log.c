@@ -90,7 +90,7 @@ static uint64_t let_go(struct inspector_log *log, size_t bytes)
 
 /* The disk took a part: what it has of a line begun is taken back, so that the file ends with a whole
  * one. Gives back the bytes of the whole ones. */
-static size_t cut_last_line(const struct inspector_log *log, size_t written)
+static size_t cut_last_line(struct inspector_log *log, size_t written)
 {
 	const char *newline = written > 0 ? memrchr(log->text, '\n', written) : NULL;
 	size_t whole = newline != NULL ? (size_t)(newline + 1 - log->text) : 0;
@@ -98,9 +98,9 @@ static size_t cut_last_line(const struct inspector_log *log, size_t written)
 
 	if (whole == written)
 		return whole;
-	if (fstat(log->fd, &st) == -1 ||
-	    ftruncate(log->fd, st.st_size - (off_t)(written - whole)) == -1)
-		errno = 0; /* a reader finds half a line and says so */
+	/* Where that fails a reader finds half a line and says so. */
+	log->is_torn = fstat(log->fd, &st) == -1 ||
+		       ftruncate(log->fd, st.st_size - (off_t)(written - whole)) == -1;
 	return whole;
 }
 
@@ -113,14 +113,19 @@ static size_t write_some(struct inspector_log *log, enum status *status)
 {
 	size_t written = 0;
 
+	if (log->is_torn && pwrite(log->fd, "\n", 1, (off_t)log->bytes) != 1) {
+		*status = status_of_errno();
+		return 0;
+	}
+	log->is_torn = false;
 	while (written < log->used && *status == OK) {
 		ssize_t got = pwrite(log->fd, log->text + written, log->used - written,
 				     (off_t)(log->bytes + written));
 
-		if (got >= 0)
+		if (got > 0)
 			written += (size_t)got;
-		else if (errno != EINTR)
-			*status = status_of_errno();
+		else if (got == 0 || errno != EINTR)
+			*status = got == 0 ? ERR_NO_SPACE : status_of_errno();
 	}
 	return written;
 }

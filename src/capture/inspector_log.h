@@ -22,6 +22,7 @@ struct inspector_log {
 	int fd;		   /* -1: not open (yet) */
 	uint64_t quota;	   /* most bytes, 0 any number */
 	uint64_t bytes;	   /* written by us */
+	bool is_torn;	   /* the file ends with half a line that could not be taken back */
 	char *text;	   /* lines held: */
 	size_t used;	   /*   their bytes */
 	uint64_t held;	   /*   their number */

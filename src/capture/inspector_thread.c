@@ -64,7 +64,8 @@ static struct {
 	bool is_asked;	   /* somebody waits for a pass */
 	bool is_over;	   /* one last pass */
 	bool is_finished;
-	bool is_abandoned; /* nobody waits any longer: what is left is accounted for */
+	bool is_abandoned;     /* nobody waits any longer: what is left is accounted for */
+	char last_words[2400]; /* what became of every operation */
 } inspector = { .account = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- the account ----------------------------------------------------------------------------- */
@@ -317,29 +318,27 @@ static void add_fates(char *line, size_t size)
 }
 
 /* What became of every operation; with the account held. */
-static void tell_account(void)
+static void sum_up(void)
 {
 	bool is_prom = inspector.settings->is_prom;
+	size_t size = sizeof(inspector.last_words), used;
+	char *line = inspector.last_words;
 	uint64_t left_out = 0;
-	char line[2400];
-	size_t used;
 
 	for (int i = INSPECTOR_WRITTEN + 1; i < INSPECTOR_FATES; i++)
 		left_out += inspector.fates[i];
-	text_format(line, sizeof(line), "ringside: %.1300s: %llu operations, %llu %s",
+	text_format(line, size, "ringside: %.1300s: %llu operations, %llu %s",
 		    is_prom ? inspector.dir : inspector.log.path,
 		    (unsigned long long)(inspector.in_file + inspector.in_hand + left_out +
 					 inspector.lost),
 		    (unsigned long long)inspector.in_file, is_prom ? "in metrics" : "lines");
-	add_fates(line, sizeof(line));
+	add_fates(line, size);
 	used = strlen(line);
 	if (inspector.in_hand > 0)
-		text_format(line + used, sizeof(line) - used, ", %llu since the last metrics",
+		text_format(line + used, size - used, ", %llu since the last metrics",
 			    (unsigned long long)inspector.in_hand);
 	used = strlen(line);
-	text_format(line + used, sizeof(line) - used, ", %llu lost\n",
-		    (unsigned long long)inspector.lost);
-	own_thread_say(line);
+	text_format(line + used, size - used, ", %llu lost\n", (unsigned long long)inspector.lost);
 }
 
 /* What cannot be written now never will be. */
@@ -381,7 +380,7 @@ static void *run_thread(void *unused)
 	last_pass();
 	pthread_mutex_lock(&inspector.account);
 	if (!inspector.is_abandoned)
-		tell_account();
+		sum_up();
 	inspector.is_finished = true;
 	pthread_cond_broadcast(&inspector.changed);
 	pthread_mutex_unlock(&inspector.account);
@@ -482,7 +481,7 @@ static void give_up(void)
 	inspector.is_abandoned = true;
 	lose(inspector.in_hand + load_relaxed(inspector.reader.head) - inspector.taken);
 	inspector.in_hand = 0;
-	tell_account();
+	sum_up();
 }
 
 /* Wait for the thread for as long as it gets on. */
@@ -516,4 +515,5 @@ void inspector_finish(void)
 	if (!wait_for_finish())
 		give_up();
 	pthread_mutex_unlock(&inspector.account);
+	own_thread_say_for(inspector.last_words);
 }

@@ -9,7 +9,7 @@
 
 #include "capture/recorder.h"
 
-enum { STACK_BYTES = 256 * 1024, STACK_BYTES_MOST = 64 * 1024 * 1024 };
+enum { STACK_BYTES = 256 * 1024, STACK_BYTES_MOST = 64 * 1024 * 1024, SAY_MS = 200 };
 
 enum status own_thread_start(void *(*run)(void *), const char *name, pthread_cond_t *changed)
 {
@@ -94,4 +94,36 @@ void own_thread_say(const char *line)
 	if (poll(&stream, 1, 0) == 1 && stream.revents & POLLOUT &&
 	    write(STDERR_FILENO, line, length) == -1)
 		errno = 0;
+}
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	const char *line;
+	bool is_said;
+} speech = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void *speak(void *unused)
+{
+	(void)unused;
+	own_thread_say(speech.line);
+	pthread_mutex_lock(&speech.lock);
+	speech.is_said = true;
+	pthread_cond_broadcast(&speech.changed);
+	pthread_mutex_unlock(&speech.lock);
+	return NULL;
+}
+
+void own_thread_say_for(const char *line)
+{
+	struct timespec until = own_thread_time_after(SAY_MS);
+
+	speech.line = line;
+	if (own_thread_start(speak, "ringside-says", &speech.changed) != OK)
+		return;
+	pthread_mutex_lock(&speech.lock);
+	while (!speech.is_said &&
+	       pthread_cond_timedwait(&speech.changed, &speech.lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&speech.lock);
 }

@@ -26,7 +26,11 @@ void own_thread_sweep(uint64_t now_ns);
 /* A communicator's slot, whose owner may be writing it. False: free, or it changed hands meanwhile. */
 bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *copy);
 
-/* One line to stderr, unless its reader would have to be waited for. */
+/* One line to stderr, unless its reader would have to be waited for. From a thread of our own: ready is
+ * not a promise, where others write into the same pipe, or the file lies on a disk that is gone. */
 void own_thread_say(const char *line);
+
+/* The same from the job's thread, which waits a short time only. Once in a process; `line` must stay. */
+void own_thread_say_for(const char *line);
 
 #endif

@@ -314,7 +314,7 @@ static void start_trace(unsigned int interface)
 }
 
 /* In NCCL Inspector's place, when its variables say so. */
-static void start_inspector(void)
+static void start_inspector(unsigned int interface)
 {
 	char line[1024];
 	enum status status;
@@ -330,6 +330,9 @@ static void start_inspector(void)
 		    setup.settings.inspector.dir,
 		    status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	say(line);
+	setup.settings.inspector.is_on = false;
+	recorder.is_full = wants_details();
+	write_info(interface);
 }
 
 static uint64_t make_salt(void)
@@ -379,7 +382,7 @@ static void set_up_process(unsigned int interface)
 	if (!setup.is_guarded)
 		return;
 	start_trace(interface);
-	start_inspector();
+	start_inspector(interface);
 	region_publish(&recorder.region);
 	store_release(&recorder.is_on, 1);
 }
@@ -414,13 +417,11 @@ static void forget_peers(uint32_t id)
 		}
 }
 
-/* Words [0, count) of one slot are added to those of another. */
+/* Words [0, count) of one slot are added to those of another; late ones may still come. */
 static void move_sums(uint64_t *to, uint64_t *from, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		add_relaxed(&to[i], load_relaxed(&from[i]));
-		store_relaxed(&from[i], 0);
-	}
+	for (size_t i = 0; i < count; i++)
+		add_relaxed(&to[i], swap_relaxed(&from[i], 0));
 }
 
 static void forget_links(uint32_t id)
