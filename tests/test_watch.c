@@ -522,6 +522,46 @@ static void test_oversized(void)
 	free(sample.bytes);
 }
 
+static void test_oversized_slots(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct region_part *part = &sample_head(&sample)->parts[REGION_LIVE];
+	struct watch watch;
+
+	empty_directory();
+	part->offset = (sample.size + 63) & ~UINT64_C(63);
+	part->stride = 1 << 16;
+	sample_head(&sample)->total_bytes = part->offset + (uint64_t)part->count * part->stride;
+	write_region("wide", &sample);
+	if (truncate(path_of("wide"), (off_t)sample_head(&sample)->total_bytes) == -1)
+		abort();
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("slots beyond measure are refused, too",
+		    watch.recording.count == 0 && watch.refused_count == 1);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* Only root can give a file away. */
+static void test_forged(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	write_region("forged", &sample);
+	if (chown(path_of("forged"), 12345, (gid_t)-1) == 0) {
+		start(&watch, NULL);
+		look(&watch, 1);
+		EXPECT_THAT("a file about somebody else's process is refused",
+			    watch.recording.count == 0 && watch.refused_count == 1 &&
+				    strstr(watch.refused[0].why, "another user") != NULL);
+		watch_release(&watch);
+	}
+	free(sample.bytes);
+}
+
 static void test_oddities(void)
 {
 	struct watch watch;
@@ -689,6 +729,8 @@ int main(void)
 	test_ended();
 	test_refused();
 	test_oversized();
+	test_oversized_slots();
+	test_forged();
 	test_oddities();
 	test_host();
 	test_memfd();

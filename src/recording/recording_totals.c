@@ -49,7 +49,10 @@ struct recording_follow {
 	size_t held_count;
 	struct held *next;
 	size_t next_count;
+	uint32_t new_keys; /* among them, at this look: that are in no total */
 };
+
+enum { NEW_KEYS_MAX = 256 };
 
 static int by_key(const void *one, const void *other)
 {
@@ -244,7 +247,7 @@ enum status recording_totals_load(struct recording_process *process, bool is_ful
 	status = process->follow != NULL ? load_totals(process, is_full) : ERR_NO_SPACE;
 	/* What a look that failed has left. */
 	if (process->follow != NULL)
-		process->follow->next_count = 0;
+		process->follow->next_count = process->follow->new_keys = 0;
 	for (uint32_t i = 0; i < process->region->known_count; i++)
 		process->region->known[i].is_there = 0;
 	return status == OK ? copy_links(process, is_full) : status;
@@ -287,6 +290,10 @@ static struct region_total *total_of(struct recording_process *process, uint64_t
 
 	if (at < process->total_count && process->totals[at].key == key)
 		return &process->totals[at];
+	/* A recorder holds few operations back whose key it has not counted before; a hostile file may claim
+	 * any number of them. */
+	if (process->follow->new_keys++ >= NEW_KEYS_MAX)
+		return &process->totals[0];
 	more = reallocarray(process->totals, process->total_count + 1, sizeof(*more));
 	if (more == NULL)
 		return NULL;
@@ -365,7 +372,9 @@ bool recording_totals_take(struct recording_process *process, const struct regio
 	if (op->state != OP_DONE || live->word & LIVE_RETIRING)
 		return false;
 	comm = recording_comm(process, op->comm);
-	is_settled = LIVE_OPEN(live->word) == 0 && comm != NULL &&
+	if (comm == NULL)
+		return false;
+	is_settled = LIVE_OPEN(live->word) == 0 &&
 		     op->number + LAST_CALLS < comm->counts.last_done_number;
 	held = held_of(live, slot);
 	hold(process, &held, is_settled);

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,6 +183,26 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 	       watch_quiet_for_ns(process) < watch->settings.keep_ns;
 }
 
+/* Is the process somebody else's than the file? Whoever can write a file can write into it that it is of
+ * any process. True only when both are known. */
+static bool is_forged(const struct recording_process *process, const struct watch_file *file)
+{
+	char path[64], line[256];
+	unsigned int real = 0, effective = 0;
+	bool is_found = false;
+	FILE *status;
+
+	if (process->life != RECORDING_ALIVE || process->pid_here <= 0)
+		return false;
+	text_format(path, sizeof(path), "/proc/%lld/status", (long long)process->pid_here);
+	status = fopen(path, "re");
+	while (status != NULL && !is_found && fgets(line, sizeof(line), status) != NULL)
+		is_found = sscanf(line, "Uid: %u %u", &real, &effective) == 2;
+	if (status != NULL)
+		fclose(status);
+	return is_found && file->owner != real && file->owner != effective;
+}
+
 static enum status welcome(struct watch *watch, struct recording_process *process,
 			   const struct watch_file *file, uint64_t now_ns)
 {
@@ -193,6 +214,12 @@ static enum status welcome(struct watch *watch, struct recording_process *proces
 		recording_process_free(process);
 		return watch_put_aside(watch, file);
 	}
+	if (is_forged(process, file)) {
+		status = refuse(watch, process->region_path, file,
+				"it says to be of a process that belongs to another user");
+		recording_process_free(process);
+		return status;
+	}
 	if (is_known_process(watch, process)) {
 		status = refuse(watch, process->region_path, file,
 				"it says to be of a process that has another region: a copy?");
@@ -202,12 +229,18 @@ static enum status welcome(struct watch *watch, struct recording_process *proces
 	return insert(watch, process, &own);
 }
 
-/* Tables several times as large as any recorder makes: whoever made that wants our memory and time. */
+/* Tables more than twice as large as any recorder makes: whoever made that wants our memory and time. */
 static bool is_oversized(int fd)
 {
-	static const uint32_t most[REGION_PARTS] = {
-		[REGION_COMMS] = 2048,	[REGION_LIVE] = 8192,	[REGION_PROXIES] = 16384,
-		[REGION_TOTALS] = 4096, [REGION_LINKS] = 16384,
+	static const struct {
+		uint32_t count, stride;
+	} most[REGION_PARTS] = {
+		[REGION_NAMES] = { 2 * OP_NAMES_INTERNED_MAX, 2 * sizeof(struct region_name) },
+		[REGION_COMMS] = { 1024, 2 * sizeof(struct region_comm) },
+		[REGION_LIVE] = { 8192, 2 * sizeof(struct region_live) },
+		[REGION_PROXIES] = { 16384, 2 * sizeof(struct region_proxy) },
+		[REGION_TOTALS] = { 2048, 2 * sizeof(struct region_total) },
+		[REGION_LINKS] = { 8192, 2 * sizeof(struct region_link) },
 	};
 	struct region region;
 	bool is_over = false;
@@ -215,7 +248,8 @@ static bool is_oversized(int fd)
 	if (region_open_fd(&region, fd, NULL) != OK)
 		return false;
 	for (int i = 0; i < REGION_PARTS; i++)
-		is_over |= most[i] != 0 && region.header.parts[i].count > most[i];
+		is_over |= most[i].count != 0 && (region.header.parts[i].count > most[i].count ||
+						  region.header.parts[i].stride > most[i].stride);
 	region_close(&region);
 	return is_over;
 }
