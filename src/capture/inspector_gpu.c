@@ -47,6 +47,26 @@ static int take_lock(const char *path, int flags)
 	return -1;
 }
 
+/* Locks of some network file systems hold on one machine only: a lock tells whose it is. */
+static void sign_lock(int lock)
+{
+	char host[256] = "";
+
+	if (gethostname(host, sizeof(host) - 1) == -1 || pwrite(lock, host, strlen(host), 0) == -1)
+		errno = 0;
+}
+
+/* One that nobody signed is as good as ours. */
+static bool is_of_this_host(int lock)
+{
+	char host[256] = "", signature[256] = "";
+
+	if (gethostname(host, sizeof(host) - 1) == -1 ||
+	    pread(lock, signature, sizeof(signature) - 1, 0) == -1)
+		return false;
+	return signature[0] == '\0' || strcmp(signature, host) == 0;
+}
+
 /* ---- after processes that were killed -------------------------------------------------------- */
 
 static void remove_file(const char *dir, const char *prefix, const char *name, const char *suffix)
@@ -73,9 +93,11 @@ static void clean_one(const char *dir, const char *lock_name)
 	lock = take_lock(path, 0);
 	if (lock == -1)
 		return;
-	remove_file(dir, "", name, ".prom");
-	remove_file(dir, ".", name, ".prom.draft");
-	remove_file(dir, ".", name, ".lock");
+	if (is_of_this_host(lock)) {
+		remove_file(dir, "", name, ".prom");
+		remove_file(dir, ".", name, ".prom.draft");
+		remove_file(dir, ".", name, ".lock");
+	}
 	close(lock);
 }
 
@@ -117,6 +139,7 @@ enum status inspector_gpu_claim(struct inspector_gpu *gpu, const char *dir)
 	for (uint32_t i = 1; i <= PROCESSES_MOST && name_files(gpu, dir, i); i++) {
 		gpu->lock = take_lock(gpu->lock_path, O_CREAT);
 		if (gpu->lock != -1) {
+			sign_lock(gpu->lock);
 			gpu->process = i;
 			return OK;
 		}

@@ -108,14 +108,19 @@ kill -9 "${jobs[0]}" "${jobs[2]}"
 wait "${jobs[0]}" "${jobs[2]}" 2>/dev/null
 jobs=("${jobs[1]}")
 expect_same "D22: kill -9 leaves files" "$(names | wc -l)" 3
+# One of another host, whose lock does not hold here.
+printf elsewhere >"$files/.nccl_inspector_metrics_other.lock"
+echo "# theirs" >"$files/nccl_inspector_metrics_other.prom"
 start_job 1 0
 for _ in $(seq 300); do
-	[ "$(names | wc -l)" -eq 2 ] && [ "$files/nccl_inspector_metrics_${uuid}01.prom" -nt "$copies" ] && break
+	[ "$(names | wc -l)" -eq 3 ] && [ "$files/nccl_inspector_metrics_${uuid}01.prom" -nt "$copies" ] && break
 	read -rt 0.05 <>"$tap_scratch/never" || true
 done
-expect_same "D22: the next process on this machine takes them away" "$(names)" \
+expect_same "D22: the next process on this machine takes them away, and not another host's" "$(names)" \
 	"./nccl_inspector_metrics_${uuid}01.prom
-./nccl_inspector_metrics_${uuid}01_2.prom"
+./nccl_inspector_metrics_${uuid}01_2.prom
+./nccl_inspector_metrics_other.prom"
+rm "$files/nccl_inspector_metrics_other.prom" "$files/.nccl_inspector_metrics_other.lock"
 await_metrics 2
 expect_ok "and has the number that is free" "${reader[@]}" unique "$copies"/*
 kill_jobs
