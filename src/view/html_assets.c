@@ -38,7 +38,7 @@
 #endif
 
 ASSET(page, OWN("report.html"));
-ASSET(style, OWN("report.css"));
+ASSET(style, ".incbin \"src/view/palette.css\"\n" OWN("report.css"));
 /* One script: each file uses what those before it define. */
 ASSET(script, OWN("base.js") OWN("answer.js") OWN("plot.js") OWN("time.js") OWN("heat.js")
 		      OWN("frame.js") OWN("sizes.js") OWN("durations.js") OWN("iterations.js")
