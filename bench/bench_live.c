@@ -1,5 +1,5 @@
 /*
- * What it costs to follow running processes: looks of src/watch and src/timeline/live.h at processes that
+ * What it costs to follow running processes: looks of src/watch and src/live/live.h at processes that
  * each have several communicators and make calls at a set rate, through the real plugin.
  *
  * Usage: bench_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "programs/sim/host.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "watch/watch.h"
 
 enum { COMMS_MAX = 64, PROCESSES_MAX = 1024, TICK_NS = 2000000, LOOKS_A_SECOND = 1 };

@@ -11,7 +11,7 @@
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
 #include "recording/recording_load.h"
-#include "timeline/live.h"
+#include "live/live.h"
 
 enum { PROCESSES = 3, LOOKS = 6 };
 #define SECOND UINT64_C(1000000000)

@@ -5,7 +5,8 @@ PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/inspector/*.c src/captu
 	src/region/region_create.c \
 	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
-	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/view/*.c)
+	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/nccllog/*.c \
+	src/doctor/*.c src/live/*.c src/archive/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 CLI_SOURCES := $(wildcard programs/cli/*.c)

@@ -1,4 +1,4 @@
-/* Processes made by hand and looked at again and again: for tests of src/timeline/live.h. */
+/* Processes made by hand and looked at again and again: for tests of src/live/live.h. */
 #ifndef LIVE_STAGE_H
 #define LIVE_STAGE_H
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/timeline/hand_made.h"
-#include "timeline/live.h"
+#include "live/live.h"
 
 #define SECOND UINT64_C(1000000000)
 enum { STAGE_TOTALS = 64 };

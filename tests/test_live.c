@@ -1,4 +1,4 @@
-#include "timeline/live.h"
+#include "live/live.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "timeline/live.h"
+#include "live/live.h"
 
 #include "tests/live_stage.h"
 #include "tests/tap.h"

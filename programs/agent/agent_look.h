@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "view/metrics.h"
 #include "watch/watch.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/live.h"
+#include "live/live.h"
 
 #define AGENT_NOTICE_QUIET_NS UINT64_C(10000000000)
 

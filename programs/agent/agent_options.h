@@ -8,7 +8,7 @@
 
 #include "programs/agent/agent_listen.h"
 #include "programs/agent/web_address.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "watch/watch.h"
 
 struct agent_options {

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/live.h"
+#include "live/live.h"
 
 enum { AGENT_TEXTFILE_NAME = 128 };
 

@@ -8,7 +8,7 @@
 #include "programs/top/top_canvas.h"
 #include "programs/top/top_columns.h"
 #include "programs/top/top_view.h"
-#include "timeline/live.h"
+#include "live/live.h"
 
 enum { TOP_CELL_TEXT = 512 };
 

@@ -8,7 +8,7 @@
 #include "programs/top/top_draw.h"
 #include "programs/top/top_model.h"
 #include "programs/top/top_view.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "watch/watch.h"
 
 struct top_look {

@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "programs/top/top_view.h"
-#include "timeline/live.h"
+#include "live/live.h"
 
 struct top_row {
 	uint64_t key; /* the same from look to look */

@@ -117,6 +117,7 @@ struct recording_process {
 	uint32_t interface; /* of the first communicator, 0 unknown */
 
 	enum recording_life life;
+	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0 unknown or not alive */
 
 	/* Sources. */
 	struct recording_file *files; /* trace files, oldest first */
@@ -245,6 +246,30 @@ void recording_rest(struct recording_process *process);
 
 /* After the last add: join what belongs to one process, sort, tell who is alive. */
 enum status recording_finish(struct recording *recording);
+
+/*
+ * Fill in flights of processes of which there is no region: operations that their trace shows as not over
+ * at its end, with their proxy operations and open transfers from details; and the last
+ * RECORDING_LAST_CALLS of each communicator, in state done, as a live table has them. Walks their
+ * operations once. After recording_finish(). ERR_NO_SPACE, or what recording_each_op() said.
+ */
+enum { RECORDING_LAST_CALLS = 4 };
+enum status recording_find_flights(struct recording *recording);
+
+/*
+ * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
+ * counts, what is in flight with its transfers, and the last `last_operations` finished ones. Small: what an
+ * agent hands on, what a ticket gets. Its info says "snapshot_wall_ns" and, as far as it is known,
+ * "snapshot_life" and "snapshot_state" (of the process: R, S, D, T ... as in /proc). *bytes is the caller's
+ * to free(). ERR_NO_SPACE (memory), ERR_SYSTEM, or what walking said.
+ */
+enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
+			       unsigned char **bytes, size_t *length);
+
+/* The same as recording_add() for bytes in memory: a trace file, or a tar archive of such (and of
+ * directories with such in it). They are copied where they are needed. `name` is for people. */
+enum status recording_add_memory(struct recording *recording, const char *name, const void *bytes,
+				 size_t length, unsigned int flags);
 
 /* Where an operation was found. */
 enum recording_place {

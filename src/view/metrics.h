@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "view/sink.h"
 
 /* What one GPU gets: the most used ones, the others are added up. docs/METRICS.md has the budget. */

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/live.h"
+#include "live/live.h"
 #include "view/metrics_out.h"
 
 #define METRICS_NOBODY UINT32_MAX

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "timeline/live.h"
+#include "live/live.h"
 #include "view/metrics.h"
 #include "watch/watch.h"
 

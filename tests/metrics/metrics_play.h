@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "op/op_bytes.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "view/metrics.h"
 
 /* Less where thousands of looks are made. */

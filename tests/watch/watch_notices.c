@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "timeline/live.h"
+#include "live/live.h"
 #include "watch/watch.h"
 
 enum { SEEN_MAX = 256, LOOK_MS = 100 };

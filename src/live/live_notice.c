@@ -2,7 +2,7 @@
  * What is worth telling, in words. A notice is given anew at every look at which its reason holds, and
  * keeps the time when it was first given; when the reason is gone, so is the notice.
  */
-#include "timeline/live_notice.h"
+#include "live/live_notice.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

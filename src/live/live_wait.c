@@ -17,7 +17,7 @@
  */
 #include <stdlib.h>
 
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 
 enum {
 	JOIN_MANY = 32,

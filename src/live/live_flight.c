@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 #include "op/op_bytes.h"
 
 /* An operation that is older than one which is done is over, whatever became of its parts. */

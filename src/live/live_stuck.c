@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "timeline/live_notice.h"
+#include "live/live_notice.h"
 
 enum { NAMED = 4 }; /* ranks that a sentence names */
 

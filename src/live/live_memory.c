@@ -3,7 +3,7 @@
  * do not: a process is its host, boot, pid, pid namespace and start time, a seat is a process and its
  * number of the communicator, a communicator is its hash, number of ranks and generation in its job.
  */
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

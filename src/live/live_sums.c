@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "op/op_bus.h"
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 #include "timeline/meet.h"
 #include "timeline/tally.h"
 

@@ -1,4 +1,4 @@
-/* Notices of one look. For the use of src/timeline/live*.c. */
+/* Notices of one look. For the use of src/live. */
 #ifndef LIVE_NOTICE_H
 #define LIVE_NOTICE_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/attributes.h"
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 
 /* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
  * began. */

@@ -10,13 +10,13 @@
  *
  * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
  */
-#include "timeline/live.h"
+#include "live/live.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline/live_memory.h"
+#include "live/live_memory.h"
 
 struct live_limits live_limits_default(void)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "op/op_bytes.h"
-#include "timeline/live_notice.h"
+#include "live/live_notice.h"
 #include "timeline/meet.h"
 
 /* Members that are asked who is odd; a node has fewer. */

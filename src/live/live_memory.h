@@ -1,4 +1,4 @@
-/* What src/timeline/live*.c carry from look to look. For their own use. */
+/* What src/live carry from look to look. For their own use. */
 #ifndef LIVE_MEMORY_H
 #define LIVE_MEMORY_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "timeline/live.h"
+#include "live/live.h"
 
 #define LIVE_SECOND_NS UINT64_C(1000000000)
 

@@ -1,0 +1,265 @@
+#include "doctor/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+static const struct {
+	const char *name;
+	char family; /* what the job does: h hangs, s is slow, c is configured badly, b blind */
+} classes[VERDICT_CLASSES] = {
+	[VERDICT_NEVER_ISSUED] = { "never_issued", 'h' },
+	[VERDICT_MISMATCH] = { "mismatch", 'h' },
+	[VERDICT_NOT_LAUNCHED] = { "not_launched", 'h' },
+	[VERDICT_GPU_NOT_REACHED] = { "gpu_not_reached", 'h' },
+	[VERDICT_GPU_STUCK] = { "gpu_stuck", 'h' },
+	[VERDICT_NETWORK_STUCK] = { "network_stuck", 'h' },
+	[VERDICT_DEADLOCK] = { "deadlock", 'h' },
+	[VERDICT_PROCESS_DEAD] = { "process_dead", 'h' },
+	[VERDICT_PROCESS_STOPPED] = { "process_stopped", 'h' },
+	[VERDICT_AGENT_DEAD] = { "agent_dead", 'h' },
+	[VERDICT_UNSEEN] = { "unseen", 'h' },
+	[VERDICT_STUCK] = { "stuck", 'h' },
+	[VERDICT_SLOW_RANK] = { "slow_rank", 's' },
+	[VERDICT_SLOW_HOST] = { "slow_host", 's' },
+	[VERDICT_SLOW_LINK] = { "slow_link", 's' },
+	[VERDICT_SLOW_NETWORK] = { "slow_network", 's' },
+	[VERDICT_SLOW_NVLINK] = { "slow_nvlink", 's' },
+	[VERDICT_SLOW_COMM] = { "slow_communicator", 's' },
+	[VERDICT_SLOW_SIZE] = { "slow_size", 's' },
+	[VERDICT_SLOW_ALGORITHM] = { "slow_algorithm", 's' },
+	[VERDICT_BELOW_EXPECTED] = { "below_expected", 's' },
+	[VERDICT_SETUP] = { "setup", 'c' },
+	[VERDICT_BLIND] = { "blind", 'b' },
+};
+
+const char *verdict_class_name(enum verdict_class class)
+{
+	return (size_t)class < VERDICT_CLASSES ? classes[class].name : "?";
+}
+
+bool verdict_is_hang(enum verdict_class class)
+{
+	return (size_t)class < VERDICT_CLASSES && classes[class].family == 'h';
+}
+
+bool verdict_is_slow(enum verdict_class class)
+{
+	return (size_t)class < VERDICT_CLASSES && classes[class].family == 's';
+}
+
+const char *verdict_severity_name(enum verdict_severity severity)
+{
+	static const char *const names[] = { "note", "warning", "error" };
+
+	return (size_t)severity < ARRAY_LENGTH(names) ? names[severity] : "?";
+}
+
+const char *verdict_confidence_word(double confidence)
+{
+	if (confidence >= 0.95)
+		return "certain";
+	if (confidence >= 0.8)
+		return "very likely";
+	return confidence >= 0.5 ? "likely" : "possible";
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+void verdicts_init(struct verdicts *verdicts)
+{
+	*verdicts = (struct verdicts){ .list = NULL };
+}
+
+static void release_lines(struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		free(lines->list[i]);
+	free(lines->list);
+}
+
+void verdicts_release(struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++) {
+		release_lines(&verdicts->list[i].evidence);
+		release_lines(&verdicts->list[i].missing);
+		release_lines(&verdicts->list[i].advice);
+	}
+	free(verdicts->list);
+	verdicts_init(verdicts);
+}
+
+static void clear(struct verdict *verdict, enum verdict_class class, enum verdict_severity severity)
+{
+	*verdict = (struct verdict){
+		.class = class,
+		.severity = severity,
+		.confidence = 1,
+		.rank = -1,
+		.pid = -1,
+		.gpu = -1,
+		.peer = -1,
+		.channel = -1,
+		.comm_rank = -1,
+	};
+}
+
+/* Where one too many goes: nobody reads it, and its lines are dropped. */
+static _Thread_local struct verdict nowhere;
+
+struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
+			     enum verdict_severity severity)
+{
+	struct verdict *list = NULL;
+
+	if (verdicts->count < VERDICTS_MAX)
+		list = realloc(verdicts->list, (verdicts->count + 1) * sizeof(*list));
+	if (list == NULL) {
+		verdicts->left_out++;
+		clear(&nowhere, class, severity);
+		return &nowhere;
+	}
+	verdicts->list = list;
+	clear(&list[verdicts->count], class, severity);
+	return &list[verdicts->count++];
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void cut_with_dots(char *text, size_t size)
+{
+	memcpy(text + size - sizeof("..."), "...", sizeof("..."));
+}
+
+void verdict_title(struct verdict *verdict, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(verdict->title, sizeof(verdict->title), format, arguments);
+	va_end(arguments);
+	if (length >= (int)sizeof(verdict->title))
+		cut_with_dots(verdict->title, sizeof(verdict->title));
+}
+
+/* One that finds no place takes the last one's: it is better to know that something is missing. */
+static void add_line(struct verdict *verdict, struct verdict_lines *lines, const char *format,
+		     va_list arguments)
+{
+	char line[1024];
+	char **list;
+
+	if (verdict == &nowhere)
+		return;
+	if (vsnprintf(line, sizeof(line), format, arguments) >= (int)sizeof(line))
+		cut_with_dots(line, sizeof(line));
+	if (lines->count == VERDICT_LINES_MAX) {
+		free(lines->list[--lines->count]);
+		text_copy(line, sizeof(line), "There is more of this kind, which is left out.");
+	}
+	list = realloc(lines->list, (lines->count + 1) * sizeof(*list));
+	if (list == NULL)
+		return;
+	lines->list = list;
+	list[lines->count] = strdup(line);
+	lines->count += list[lines->count] != NULL;
+}
+
+void verdict_evidence(struct verdict *verdict, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	add_line(verdict, &verdict->evidence, format, arguments);
+	va_end(arguments);
+}
+
+void verdict_missing(struct verdict *verdict, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	add_line(verdict, &verdict->missing, format, arguments);
+	va_end(arguments);
+}
+
+void verdict_advice(struct verdict *verdict, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	add_line(verdict, &verdict->advice, format, arguments);
+	va_end(arguments);
+}
+
+/* ---- order and identity ---------------------------------------------------------------------- */
+
+static int family_order(enum verdict_class class)
+{
+	if (verdict_is_hang(class))
+		return 0;
+	if (verdict_is_slow(class))
+		return 1;
+	return class == VERDICT_SETUP ? 2 : 3;
+}
+
+static int descending(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+static int compare(const void *one, const void *other)
+{
+	const struct verdict *a = one, *b = other;
+	int order = (int)b->severity - (int)a->severity;
+
+	if (order == 0)
+		order = family_order(a->class) - family_order(b->class);
+	if (order == 0)
+		order = descending(a->gpu_hours, b->gpu_hours);
+	if (order == 0)
+		order = descending(a->victims, b->victims);
+	if (order == 0)
+		order = descending(a->confidence, b->confidence);
+	if (order == 0)
+		order = strcmp(a->job, b->job);
+	if (order == 0)
+		order = (a->rank > b->rank) - (a->rank < b->rank);
+	return order == 0 ? strcmp(a->title, b->title) : order;
+}
+
+void verdicts_sort(struct verdicts *verdicts)
+{
+	if (verdicts->count > 1)
+		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), compare);
+}
+
+bool verdicts_has_trouble(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdicts->list[i].severity >= VERDICT_WARNING)
+			return true;
+	return false;
+}
+
+static uint64_t hash_text(uint64_t before, const char *text)
+{
+	return hash_word(before, hash_bytes(text, strlen(text)));
+}
+
+uint64_t verdict_key(const struct verdict *verdict)
+{
+	uint64_t key = hash_word((uint64_t)verdict->class, (uint64_t)verdict->rank);
+
+	key = hash_word(key, (uint64_t)verdict->peer);
+	key = hash_word(key, verdict->comm_hash);
+	key = hash_text(key, verdict->job);
+	key = hash_text(key, verdict->host);
+	key = hash_text(key, verdict->comm);
+	return hash_text(key, verdict->rule);
+}

@@ -1,0 +1,143 @@
+/*
+ * What is wrong, whose fault it is, how sure that is, and what to do next. Everything that thinks (hang.h,
+ * slow.h, setup.h) adds to one list; everything that shows (view/verdict_text.h, view/verdict_json.h, the
+ * agent) reads it.
+ *
+ * A verdict names one cause. Who merely waits because of it is counted in `victims` and named in the
+ * evidence, never accused. What could not be seen stands in `missing` and makes `confidence` smaller.
+ * docs/DOCTOR.md explains the classes.
+ */
+#ifndef VERDICT_H
+#define VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "base/status.h"
+
+enum verdict_class {
+	/* The job stands still. */
+	VERDICT_NEVER_ISSUED = 0, /* a rank has not called what the others are in */
+	VERDICT_MISMATCH = 1, /* ranks called different things: function, count, datatype, root, order */
+	VERDICT_NOT_LAUNCHED = 2, /* called, and its kernel was never enqueued */
+	VERDICT_GPU_NOT_REACHED = 3, /* enqueued, and the kernel did not start */
+	VERDICT_GPU_STUCK = 4, /* the kernel runs, and its own side produces or consumes nothing */
+	VERDICT_NETWORK_STUCK = 5, /* the network took the data and does not complete: both ends named */
+	VERDICT_DEADLOCK = 6,	   /* ranks wait for each other in a circle, over communicators */
+	VERDICT_PROCESS_DEAD = 7,
+	VERDICT_PROCESS_STOPPED = 8, /* SIGSTOP, a debugger, a frozen container */
+	VERDICT_AGENT_DEAD = 9,	     /* its ranks cannot be seen; others wait for some of them */
+	VERDICT_UNSEEN = 10, /* everybody waits in the end for a rank of which nothing is recorded */
+	VERDICT_STUCK = 11,  /* it stands still, and what can be seen does not say why */
+	/* The job is slow. */
+	VERDICT_SLOW_RANK = 12,	   /* arrives late: compute, data, host */
+	VERDICT_SLOW_HOST = 13,	   /* most ranks of one host do */
+	VERDICT_SLOW_LINK = 14,	   /* transfers of one edge are slow */
+	VERDICT_SLOW_NETWORK = 15, /* between nodes, for everybody */
+	VERDICT_SLOW_NVLINK = 16,  /* within nodes, or within one */
+	VERDICT_SLOW_COMM = 17,	   /* one communicator */
+	VERDICT_SLOW_SIZE = 18,	   /* one size of message */
+	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or another than before was chosen */
+	VERDICT_BELOW_EXPECTED = 20, /* against nccl-tests, a baseline or --peak, and none of the above */
+	/* The job is set up badly: `rule` says what (setup.h). */
+	VERDICT_SETUP = 21,
+	/* What limits all the others: operations lost, files damaged, ranks missing. */
+	VERDICT_BLIND = 22,
+	VERDICT_CLASSES = 23,
+};
+
+const char *verdict_class_name(enum verdict_class class); /* "never_issued", ... */
+bool verdict_is_hang(enum verdict_class class);		  /* NEVER_ISSUED .. STUCK */
+bool verdict_is_slow(enum verdict_class class);		  /* SLOW_RANK .. BELOW_EXPECTED */
+
+enum verdict_severity {
+	VERDICT_NOTE = 0, /* worth knowing; exit code 0 */
+	VERDICT_WARNING = 1,
+	VERDICT_ERROR = 2, /* the job does not go on */
+};
+const char *verdict_severity_name(enum verdict_severity severity);
+
+/* Lines of text, each a sentence or a command. */
+struct verdict_lines {
+	char **list;
+	size_t count;
+};
+enum { VERDICT_LINES_MAX = 32 }; /* of each kind; the last one says how many are left out */
+
+struct verdict {
+	enum verdict_class class;
+	enum verdict_severity severity;
+	double confidence; /* 0..1: see verdict_confidence_word() */
+
+	/* Whom and where. Texts are "" and numbers -1 where that is not part of it or nobody knows. */
+	char job[128];
+	int64_t rank;	     /* global */
+	char rank_label[64]; /* as job_rank.label */
+	char host[256];
+	int64_t pid;
+	int32_t gpu;
+	int64_t peer; /* global rank at the other end of a link, or one that disagrees */
+	char peer_label[64];
+	char peer_host[256];
+	int32_t channel;   /* the only one */
+	char channels[64]; /* "3", "0-7,12" */
+	char comm[128];	   /* job_comm.label */
+	uint64_t comm_hash;
+	int32_t comm_rank;
+	char function[32];
+	uint64_t number; /* of the operation, as ranks are joined (match); 0 none */
+	char rule[48];	 /* setup: "p2p-disabled"; mismatch: "count", "datatype", "root", "order",
+			    "function"; slow: what it was compared with: "others", "past",
+			    "baseline", "expected", "peak" */
+
+	uint64_t since_wall_ns; /* 0 unknown */
+	uint64_t for_ns;	/* 0 unknown */
+	uint32_t victims;	/* ranks that wait because of it */
+	double gpu_hours;	/* lost by it so far, 0 unknown */
+	double money;		/* the same at the price given; 0: none was given */
+	double percent;		/* slower by, 0 none */
+
+	char title[200];		/* one sentence without a full stop */
+	struct verdict_lines evidence;	/* what was seen; of a log: "FILE:LINE: ..." */
+	struct verdict_lines missing;	/* what could not be seen, and what that means */
+	struct verdict_lines advice;	/* what to do: words, or a command after "$ " */
+	char page[64];			/* "runbooks/stuck-rank.md" below docs/; "" none */
+};
+
+enum { VERDICTS_MAX = 256 };
+
+struct verdicts {
+	struct verdict *list;
+	size_t count;
+	size_t left_out; /* beyond VERDICTS_MAX, or for want of memory */
+};
+
+void verdicts_init(struct verdicts *verdicts);
+void verdicts_release(struct verdicts *verdicts);
+
+/* A new one, all unknown, confidence 1; never NULL: one too many goes nowhere and is counted. Valid until
+ * the next call. */
+struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
+			     enum verdict_severity severity);
+
+/* What does not fit ends in "...". Lines that find no memory are dropped and counted in a last line. */
+void verdict_title(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
+void verdict_evidence(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
+void verdict_missing(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
+void verdict_advice(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Most serious first: severity, hangs before slowness before set-up, cost or victims, confidence. */
+void verdicts_sort(struct verdicts *verdicts);
+
+/* "certain" from 0.95, "very likely" from 0.8, "likely" from 0.5, "possible" below. */
+const char *verdict_confidence_word(double confidence);
+
+/* Is one of them at least a warning? The exit code of the doctor. */
+bool verdicts_has_trouble(const struct verdicts *verdicts);
+
+/* Who is meant, from one look to the next: the same cause has the same key. */
+uint64_t verdict_key(const struct verdict *verdict);
+
+#endif
