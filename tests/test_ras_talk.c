@@ -1,0 +1,105 @@
+/* A conversation with NCCL's RAS: as it should be, with an older release, and with whatever else listens. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nccllog/ras_talk.h"
+#include "tests/tap.h"
+
+/* It says this, and what we would say then is as wanted. */
+static enum status say(struct ras_talk *talk, const char *text, const char *wanted)
+{
+	enum status status;
+
+	talk->request[0] = '\0';
+	status = ras_talk_take(talk, text, strlen(text));
+	EXPECT_THAT(wanted[0] ? wanted : "nothing is to be said",
+		    strcmp(talk->request, wanted) == 0);
+	return status;
+}
+
+static void test_text(void)
+{
+	struct ras_talk talk;
+
+	ras_talk_init(&talk, false, 5);
+	EXPECT(strcmp(talk.request, "client protocol 2\n") == 0);
+	EXPECT_EQUAL(say(&talk, "SERVER PROTO", ""), OK);
+	EXPECT_EQUAL(say(&talk, "COL 2\n", "timeout 5\n"), OK);
+	EXPECT_EQUAL(talk.protocol, 2);
+	EXPECT_EQUAL(say(&talk, "OK\r\n", "verbose status\n"), OK);
+	EXPECT_EQUAL(say(&talk, "NCCL version 2.28.9\n", ""), OK);
+	EXPECT_EQUAL(say(&talk, "\tdead: \033[31m1\n", ""), OK);
+	EXPECT_EQUAL(ras_talk_end(&talk), OK);
+	EXPECT_THAT("the answer is whole, without control bytes",
+		    strcmp(talk.answer, "NCCL version 2.28.9\n\tdead: ?[31m1\n") == 0);
+	EXPECT(!talk.is_cut && !talk.is_json);
+	ras_talk_release(&talk);
+}
+
+static void test_json(void)
+{
+	struct ras_talk talk;
+
+	ras_talk_init(&talk, true, 5);
+	say(&talk, "server protocol 3\n", "timeout 5\n");
+	EXPECT_THAT("another version is no reason to stop", talk.protocol == 3);
+	say(&talk, "OK\n", "set format json\n");
+	say(&talk, "OK\n", "verbose status\n");
+	say(&talk, "{\"nccl_version\":\"2.28.9\"}", "");
+	EXPECT_EQUAL(ras_talk_end(&talk), OK);
+	EXPECT(talk.is_json && strcmp(talk.answer, "{\"nccl_version\":\"2.28.9\"}") == 0);
+	ras_talk_release(&talk);
+
+	ras_talk_init(&talk, true, 5);
+	say(&talk, "SERVER PROTOCOL 2\n", "timeout 5\n");
+	say(&talk, "OK\n", "set format json\n");
+	say(&talk, "ERROR: Unknown command\n", "verbose status\n");
+	say(&talk, "Job summary\n", "");
+	EXPECT_EQUAL(ras_talk_end(&talk), OK);
+	EXPECT_THAT("a release that has no JSON gives text",
+		    !talk.is_json && talk.answer_length == 12);
+	ras_talk_release(&talk);
+}
+
+static void test_hostile(void)
+{
+	static char flood[70000];
+	struct ras_talk talk;
+	enum status status = OK;
+
+	ras_talk_init(&talk, false, 5);
+	EXPECT_EQUAL(say(&talk, "HTTP/1.1 400 Bad Request\r\n", ""), ERR_FORMAT);
+	EXPECT(strstr(talk.why, "not NCCL's RAS") && strstr(talk.why, "HTTP/1.1 400"));
+	EXPECT_EQUAL(ras_talk_take(&talk, "OK\n", 3), ERR_FORMAT);
+	EXPECT_EQUAL(ras_talk_end(&talk), ERR_FORMAT);
+	ras_talk_release(&talk);
+
+	memset(flood, 'A', sizeof(flood));
+	ras_talk_init(&talk, false, 5);
+	EXPECT_THAT("a line without end is refused",
+		    ras_talk_take(&talk, flood, sizeof(flood)) == ERR_FORMAT);
+	ras_talk_release(&talk);
+
+	ras_talk_init(&talk, true, 5);
+	EXPECT_THAT("answers that come before the questions",
+		    ras_talk_take(&talk, "SERVER PROTOCOL 2\nOK\nOK\nx", 25) == OK);
+	EXPECT_THAT("are taken as answers", talk.answer_length == 1);
+	while (status == OK)
+		status = ras_talk_take(&talk, flood, sizeof(flood));
+	EXPECT_EQUAL(status, ERR_RANGE);
+	EXPECT_THAT("an answer without end is cut",
+		    talk.is_cut && talk.answer_length == RAS_ANSWER_MAX);
+	ras_talk_release(&talk);
+
+	ras_talk_init(&talk, false, 5);
+	EXPECT_THAT("who closes at once gave no answer", ras_talk_end(&talk) == ERR_FORMAT);
+	ras_talk_release(&talk);
+}
+
+int main(void)
+{
+	test_text();
+	test_json();
+	test_hostile();
+	return tap_done();
+}
