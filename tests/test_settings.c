@@ -10,10 +10,10 @@
 #include "base/attributes.h"
 #include "tests/tap.h"
 
-static const char *const names[] = { "RINGSIDE_MODE",	"RINGSIDE_DIR",	   "RINGSIDE_SHM",
-				     "RINGSIDE_BUFFER", "RINGSIDE_QUOTA",  "RINGSIDE_EVENTS",
-				     "RINGSIDE_JOB",	"RINGSIDE_LABELS", "RINGSIDE_GROUP",
-				     "RINGSIDE_DISABLE" };
+static const char *const names[] = { "RINGSIDE_MODE",	 "RINGSIDE_DIR",	"RINGSIDE_SHM",
+				     "RINGSIDE_BUFFER",	 "RINGSIDE_QUOTA",	"RINGSIDE_EVENTS",
+				     "RINGSIDE_JOB",	 "RINGSIDE_LABELS",	"RINGSIDE_GROUP",
+				     "RINGSIDE_DISABLE", "RINGSIDE_ENVIRONMENT" };
 
 /* The settings with this one variable set. */
 static struct settings with(const char *name, const char *value)
@@ -42,8 +42,8 @@ static bool are_standard(const struct settings *s)
 	return !s->is_disabled && s->mode == REGION_MODE_FLIGHT && s->buffer == 8388608 &&
 	       s->quota == 2147483648u && strcmp(s->dir, "ringside-%j") == 0 &&
 	       strcmp(s->shm, "/dev/shm") == 0 && s->job[0] == '\0' && s->labels[0] == '\0' &&
-	       s->group == (gid_t)-1 && s->kernel == SWITCH_AUTO && s->proxy == SWITCH_AUTO &&
-	       s->steps == SWITCH_AUTO && s->launch == SWITCH_AUTO;
+	       s->group == (gid_t)-1 && !s->is_environment_off && s->kernel == SWITCH_AUTO &&
+	       s->proxy == SWITCH_AUTO && s->steps == SWITCH_AUTO && s->launch == SWITCH_AUTO;
 }
 
 static void nothing_set_is_the_standard(void)
@@ -131,6 +131,10 @@ static void wrong_values_cost_one_line_and_take_the_standard(void)
 
 static void the_switch_means_off_however_it_is_spelt(void)
 {
+	EXPECT(with("RINGSIDE_ENVIRONMENT", "off").is_environment_off);
+	EXPECT(!with("RINGSIDE_ENVIRONMENT", "on").is_environment_off);
+	EXPECT_THAT("a wrong value keeps variables out",
+		    with("RINGSIDE_ENVIRONMENT", "no").is_environment_off);
 	EXPECT(with("RINGSIDE_DISABLE", "1").is_disabled);
 	EXPECT(!with("RINGSIDE_DISABLE", "0").is_disabled);
 	EXPECT(with("RINGSIDE_DISABLE", "true").is_disabled);

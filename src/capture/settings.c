@@ -196,6 +196,18 @@ static void read_group(struct settings *settings)
 				  "none");
 }
 
+static void read_environment(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_ENVIRONMENT");
+
+	if (value == NULL || strcmp(value, "on") == 0)
+		return;
+	/* As with the switch: whoever touches it does not want to be recorded. */
+	settings->is_environment_off = true;
+	if (strcmp(value, "off") != 0)
+		settings_complain(settings, "RINGSIDE_ENVIRONMENT", value, "on or off", "off");
+}
+
 void settings_read(struct settings *settings)
 {
 	*settings = (struct settings){ .is_disabled = false };
@@ -208,5 +220,6 @@ void settings_read(struct settings *settings)
 	read_events(settings);
 	read_labels(settings);
 	read_group(settings);
+	read_environment(settings);
 	inspector_settings_read(settings);
 }

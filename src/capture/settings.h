@@ -14,14 +14,15 @@ enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2 };
 struct settings {
 	bool is_disabled;
 	enum region_mode mode;
-	char dir[512];	  /* pattern for trace files' directory */
-	char shm[256];	  /* where the region's directory lies */
-	uint64_t buffer;  /* bytes for rings */
-	uint64_t quota;	  /* bytes of trace file; 0 none */
-	bool has_quota;	  /* it was asked for: holds for Inspector's log, too */
-	char job[128];	  /* "" unset */
-	char labels[512]; /* as given, checked */
-	gid_t group;	  /* (gid_t)-1: none */
+	char dir[512];		 /* pattern for trace files' directory */
+	char shm[256];		 /* where the region's directory lies */
+	uint64_t buffer;	 /* bytes for rings */
+	uint64_t quota;		 /* bytes of trace file; 0 none */
+	bool has_quota;		 /* it was asked for: holds for Inspector's log, too */
+	char job[128];		 /* "" unset */
+	char labels[512];	 /* as given, checked */
+	gid_t group;		 /* (gid_t)-1: none */
+	bool is_environment_off; /* variables are not recorded */
 	enum settings_switch kernel, proxy, steps, launch;
 	struct inspector_settings inspector;
 	char complaints[4096]; /* one line per wrong setting, "" none */

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "capture/drain.h"
+#include "capture/environment.h"
 #include "capture/identity.h"
 #include "capture/inspector_thread.h"
 #include "capture/mask.h"
@@ -35,6 +36,7 @@ static struct {
 	struct clock_sample early;
 	struct settings settings;
 	struct identity identity;
+	struct environment environment;
 	struct mask_choice choice;
 	char trace[1000];
 } setup = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -168,6 +170,28 @@ static void add_info_labels(void)
 	}
 }
 
+/* Whole lines only, with room left for the last one: how many are missing. */
+static void add_info_environment(void)
+{
+	uint64_t *used = &recorder.region.header->info_bytes;
+	const char *at = setup.environment.text, *end = at + setup.environment.bytes, *stop;
+	unsigned int left_out = setup.environment.left_out;
+
+	while (at < end && (stop = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+		size_t length = (size_t)(stop + 1 - at);
+
+		if (*used + length + sizeof("env_left_out=4294967295") > REGION_INFO_BYTES)
+			left_out++;
+		else {
+			memcpy(recorder.region.info + *used, at, length);
+			*used += length;
+		}
+		at += length;
+	}
+	if (left_out > 0)
+		add_info_number("env_left_out", left_out);
+}
+
 static const char *region_kind_name(enum region_kind kind)
 {
 	switch (kind) {
@@ -214,6 +238,7 @@ static void write_info(unsigned int interface)
 	add_info_number("events", (uint64_t)setup.choice.mask);
 	add_info_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);
 	add_info_labels();
+	add_info_environment();
 }
 
 /* What exists is left as it is. */
@@ -367,6 +392,8 @@ static void set_up_process(unsigned int interface)
 	if (setup.settings.is_disabled)
 		return;
 	identity_read(&setup.identity, setup.settings.job);
+	if (!setup.settings.is_environment_off)
+		environment_read(&setup.environment);
 	setup.choice = mask_choose(interface, &setup.settings, mask_free_shm_bytes());
 	recorder.salt = make_salt();
 	recorder.pid = (int32_t)getpid();
