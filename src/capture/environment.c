@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 enum {
@@ -154,16 +155,6 @@ static bool is_listed(const char *name)
 	return false;
 }
 
-static bool speaks_of_secrets(const char *name)
-{
-	static const char *const words[] = { "TOKEN", "SECRET", "PASS", "KEY", "CRED", "AUTH" };
-
-	for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
-		if (strcasestr(name, words[i]) != NULL)
-			return true;
-	return false;
-}
-
 static bool has_prefix(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
@@ -174,23 +165,7 @@ static bool has_prefix(const char *name)
 
 bool environment_has(const char *name)
 {
-	return name[0] != '\0' && !speaks_of_secrets(name) && (is_listed(name) || has_prefix(name));
-}
-
-/* In an address with "user:password@" that part becomes three stars. The last @ counts: a password may hold
- * one. */
-static void cut_password(char *value)
-{
-	char *at = strrchr(value, '@'), *colon = strchr(value, ':'), *start, *scheme;
-
-	if (at == NULL || colon == NULL || colon > at)
-		return;
-	scheme = strstr(value, "://");
-	start = scheme != NULL && scheme < at ? scheme + 3 : value;
-	if (at - start < 3)
-		return;
-	memcpy(start, "***", 3);
-	memmove(start + 3, at, strlen(at) + 1);
+	return name[0] != '\0' && !secret_is_name(name) && (is_listed(name) || has_prefix(name));
 }
 
 /* Another thread may be changing it: every step is bounded by itself. One whose end is out of sight could hide a
@@ -232,7 +207,8 @@ static void add(struct environment *environment, const char *name)
 	if (found == NULL)
 		return;
 	copy_value(value, sizeof(value), found);
-	cut_password(value);
+	if (secret_is_value(value))
+		text_copy(value, sizeof(value), "***");
 	if (strlen(value) > ENVIRONMENT_VALUE_BYTES)
 		memcpy(value + ENVIRONMENT_VALUE_BYTES - 3, "...", 4);
 	text_format(line, sizeof(line), "env.%s=", name);
@@ -259,9 +235,12 @@ struct reader {
 static void take_name(struct reader *reader)
 {
 	reader->name[reader->length] = '\0';
-	if (reader->length == NAME_MOST || !has_prefix(reader->name) ||
-	    speaks_of_secrets(reader->name) || is_listed(reader->name))
+	if (!has_prefix(reader->name) || secret_is_name(reader->name) || is_listed(reader->name))
 		return;
+	if (reader->length == NAME_MOST) {
+		reader->environment->left_out++;
+		return;
+	}
 	for (const char *at = reader->name; *at != '\0'; at++)
 		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_",
 			   *at) == NULL)

@@ -1,6 +1,7 @@
 /*
  * Which variables the job was started with, as far as they decide how it communicates: for the doctor. Secrets stay
- * out: only the names of a list are looked at, none whose name speaks of secrets, and passwords in addresses are cut.
+ * out: only the names of a list are looked at, none whose name speaks of secrets, and of a value that looks like one
+ * nothing is kept (base/secret.h).
  * docs/SETTINGS.md says which. In init only: it reads a file and calls getenv, as NCCL does there.
  */
 #ifndef ENVIRONMENT_H
