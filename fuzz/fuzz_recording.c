@@ -48,6 +48,15 @@ static void compare_walks(const struct recording_process *process)
 		abort();
 }
 
+/* "Other" alone has key 0, and comes first. */
+static void check_links(const struct recording_process *process)
+{
+	for (size_t i = 0; i < process->link_count; i++)
+		if (i > 0 &&
+		    (process->links[i].key <= SLOT_FORGOTTEN || process->links[i].proxies == 0))
+			abort();
+}
+
 static void read_recording(const char *path)
 {
 	struct recording_account account;
@@ -62,6 +71,7 @@ static void read_recording(const char *path)
 		recording_account_release(&account);
 		recording_each_detail(recording.processes[i], visit_detail, NULL, NULL);
 		compare_walks(recording.processes[i]);
+		check_links(recording.processes[i]);
 		recording_wall_ns(recording.processes[i], 7, &wall);
 	}
 	recording_release(&recording);

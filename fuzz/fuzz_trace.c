@@ -14,6 +14,7 @@ static void read_records(const struct trace_item *item)
 	struct clock_anchor anchor;
 	struct trace_counts counts;
 	struct op_detail detail;
+	struct region_link link;
 	struct trace_name name;
 	struct comm_info comm;
 	struct op_record op;
@@ -40,6 +41,10 @@ static void read_records(const struct trace_item *item)
 		break;
 	case TRACE_NAME:
 		while (trace_records_name(&records, &name) == OK)
+			;
+		break;
+	case TRACE_LINKS:
+		while (trace_records_link(&records, &link) == OK)
 			;
 		break;
 	default:

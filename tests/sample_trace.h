@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "op/comm_layout.h"
 #include "op/op_layout.h"
+#include "region/region_layout.h"
 #include "trace/trace_code.h"
 #include "trace/trace_encode.h"
 #include "trace/trace_layout.h"
@@ -21,7 +22,7 @@
 
 enum { SAMPLE_OPS = 5, SAMPLE_LATE_OPS = 2, SAMPLE_DETAILS = 3, SAMPLE_COMMS = 2 };
 enum { SAMPLE_ROWS_MAX = 16 };
-enum { SAMPLE_BLOCKS = 9, SAMPLE_TRACE_BYTES_MAX = 1 << 14 };
+enum { SAMPLE_BLOCKS = 10, SAMPLE_LINKS = 3, SAMPLE_TRACE_BYTES_MAX = 1 << 14 };
 
 struct sample {
 	unsigned char *bytes; /* the caller frees it */
@@ -142,6 +143,19 @@ static inline struct comm_info sample_comm(uint32_t id)
 	return comm;
 }
 
+/* The first is "other". */
+static inline struct region_link sample_link(uint32_t index)
+{
+	struct region_link link = { .proxies = 1 + index,
+				    .steps = 4 * (1 + index),
+				    .bytes = 4096 * (1 + index),
+				    .wait_ns = { 100 + index, 200 + index, 300 + index } };
+
+	if (index > 0)
+		link.key = REGION_LINK_KEY(1, index > 1, 5);
+	return link;
+}
+
 /* Records, coded. The encoder is held against something that it did not make in
  * tests/test_trace_encode.c. */
 static inline void sample_coded(struct sample *sample, uint16_t type, const void *records,
@@ -202,13 +216,14 @@ static inline void sample_counts(struct sample *sample, uint16_t type, uint64_t 
 	sample_block(sample, type, &payload, sizeof(payload), 1);
 }
 
-/* The blocks behind the header: PROCESS COMM NAME ANCHOR OPS DETAILS COUNTS OPS CLOSE. */
+/* The blocks behind the header: PROCESS COMM NAME ANCHOR OPS DETAILS COUNTS OPS LINKS CLOSE. */
 static inline void sample_blocks(struct sample *sample, const char *info)
 {
 	struct comm_info comms[SAMPLE_COMMS] = { sample_comm(1), sample_comm(2) };
 	struct trace_name name = { .id = OP_NAME_INTERNED, .text = "ncclFloat4" };
 	struct clock_anchor anchors[2] = { { 1000000, SAMPLE_CREATED_NS },
 					   { 2000000, SAMPLE_CREATED_NS + 1000010 } };
+	struct region_link links[SAMPLE_LINKS] = { sample_link(0), sample_link(1), sample_link(2) };
 
 	sample_block(sample, TRACE_PROCESS, info, strlen(info), 1);
 	sample_block(sample, TRACE_COMM, comms, sizeof(comms), SAMPLE_COMMS);
@@ -218,6 +233,7 @@ static inline void sample_blocks(struct sample *sample, const char *info)
 	sample_details(sample, 1, SAMPLE_DETAILS);
 	sample_counts(sample, TRACE_COUNTS, SAMPLE_OPS);
 	sample_ops(sample, SAMPLE_OPS + 1, SAMPLE_LATE_OPS);
+	sample_block(sample, TRACE_LINKS, links, sizeof(links), SAMPLE_LINKS);
 	sample_counts(sample, TRACE_CLOSE, SAMPLE_OPS + SAMPLE_LATE_OPS);
 }
 

@@ -77,6 +77,7 @@ static void write_sample(const char *path)
 	struct op_record ops[SAMPLE_OPS + SAMPLE_LATE_OPS];
 	struct op_detail details[SAMPLE_DETAILS];
 	struct trace_comm_counts entries[SAMPLE_COMMS];
+	struct region_link links[SAMPLE_LINKS];
 	struct trace_counts counts;
 	struct trace_writer writer;
 	int failed;
@@ -85,6 +86,8 @@ static void write_sample(const char *path)
 		ops[i] = sample_op((uint64_t)i + 1);
 	for (int i = 0; i < SAMPLE_DETAILS; i++)
 		details[i] = sample_detail((uint64_t)i + 1);
+	for (uint32_t i = 0; i < SAMPLE_LINKS; i++)
+		links[i] = sample_link(i);
 	failed = trace_writer_open_at(&writer, path, 0600, 0, SAMPLE_CREATED_NS);
 	if (failed != OK)
 		abort();
@@ -97,6 +100,7 @@ static void write_sample(const char *path)
 	sample_fill_counts(SAMPLE_OPS, &counts, entries);
 	failed |= trace_write_counts(&writer, TRACE_COUNTS, &counts, entries);
 	failed |= trace_write_ops(&writer, ops + SAMPLE_OPS, SAMPLE_LATE_OPS);
+	failed |= trace_write_records(&writer, TRACE_LINKS, links, sizeof(links[0]), SAMPLE_LINKS);
 	sample_fill_counts(SAMPLE_OPS + SAMPLE_LATE_OPS, &counts, entries);
 	failed |= trace_write_counts(&writer, TRACE_CLOSE, &counts, entries);
 	trace_writer_close(&writer);
@@ -148,7 +152,8 @@ static void test_contents(const struct sample *sample)
 {
 	static const uint16_t types[SAMPLE_BLOCKS] = { TRACE_PROCESS, TRACE_COMM, TRACE_NAME,
 						       TRACE_ANCHOR,  TRACE_OPS,  TRACE_DETAILS,
-						       TRACE_COUNTS,  TRACE_OPS,  TRACE_CLOSE };
+						       TRACE_COUNTS,  TRACE_OPS,  TRACE_LINKS,
+						       TRACE_CLOSE };
 	struct trace_reader reader;
 	struct trace_records records;
 	struct trace_item item;
@@ -216,6 +221,15 @@ static void test_plain_records(const struct sample *sample)
 	       entry.counts.issued == 2);
 	EXPECT(trace_records_comm_counts(&records, &entry) == OK && entry.counts.issued == 3);
 	EXPECT_EQUAL(trace_records_comm_counts(&records, &entry), ERR_GONE);
+	trace_seek(&reader, starts[8]);
+	trace_next(&reader, &item);
+	trace_records_init(&records, &item);
+	for (uint32_t i = 0; i < SAMPLE_LINKS; i++) {
+		struct region_link link, meant = sample_link(i);
+
+		EXPECT(trace_records_link(&records, &link) == OK &&
+		       memcmp(&link, &meant, sizeof(link)) == 0);
+	}
 	trace_close(&reader);
 }
 
@@ -342,6 +356,27 @@ static void test_versions(void)
 	free(major.bytes);
 }
 
+/* As it was written by 2.0: without links. It is never written anew. */
+static void test_older_minor(void)
+{
+	struct sample old = read_file("tests/golden/minor-0.ringside");
+	struct trace_reader reader;
+	struct trace_item item;
+	int blocks = 0, closes = 0;
+
+	EXPECT_EQUAL(trace_open_memory(&reader, old.bytes, old.size, NULL), OK);
+	EXPECT(reader.header.minor == 0);
+	while (trace_next(&reader, &item) == TRACE_BLOCK) {
+		blocks++;
+		closes += item.type == TRACE_CLOSE;
+	}
+	EXPECT_THAT("a file of an older minor version reads as before",
+		    item.found == TRACE_END && blocks == SAMPLE_BLOCKS - 1 && closes == 1 &&
+			    reader.is_closed && reader.damages == 0 && reader.unknown_blocks == 0);
+	trace_close(&reader);
+	free(old.bytes);
+}
+
 static enum status open_bytes(const void *bytes, size_t length)
 {
 	struct trace_reader reader;
@@ -396,6 +431,7 @@ static void test_lies(void)
 	sample_block(&sample, TRACE_DETAILS, "\0\0", 2, 0);
 	sample_block(&sample, TRACE_COMM, "0123456789", 10, 3);
 	sample_block(&sample, TRACE_ANCHOR, "", 0, 7);
+	sample_block(&sample, TRACE_LINKS, "0123456789", 10, 1);
 	sample_block(&sample, TRACE_COUNTS, "short", 5, 1);
 	sample_block(&sample, TRACE_CLOSE, &counts, sizeof(counts), 1);
 	trace_open_memory(&reader, sample.bytes, sample.size, NULL);
@@ -538,6 +574,7 @@ int main(int argc, char **argv)
 	test_cuts(&sample);
 	test_flips(&sample);
 	test_versions();
+	test_older_minor();
 	test_foreign();
 	test_lies();
 	test_effort();

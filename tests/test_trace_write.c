@@ -44,7 +44,7 @@ static uint64_t file_bytes(void)
 }
 
 struct content {
-	unsigned int blocks[TRACE_CLOSE + 1];
+	unsigned int blocks[TRACE_LINKS + 1];
 	uint64_t operations;
 	unsigned int damages;
 	bool is_closed, is_same; /* as what make_ops() made, over and over */
@@ -220,6 +220,52 @@ static void nothing_is_kept_on_disk_after_the_end(void)
 	EXPECT(stat(path, &st) == 0 && st.st_blocks * 512 < 64 * 1024);
 }
 
+/* The same blocks, with and without a file; and a part of a larger file reads as the whole of its own. */
+static void memory_holds_the_same_bytes(void)
+{
+	struct trace_counts counts = { .trace_records = 3 };
+	unsigned char *bytes = NULL, *same = NULL;
+	struct trace_reader reader;
+	struct trace_item item;
+	size_t length = 0, blocks = 0;
+	int fd;
+
+	use("twin");
+	for (int is_memory = 0; is_memory < 2; is_memory++) {
+		struct trace_writer writer;
+
+		if ((is_memory ? trace_writer_open_memory(&writer, 77)
+			       : trace_writer_open_at(&writer, path, 0600, 0, 77)) != OK)
+			abort();
+		EXPECT_EQUAL(trace_write_text(&writer, TRACE_PROCESS, "a=b\n", 4), OK);
+		for (int i = 0; i < 3; i++)
+			EXPECT_EQUAL(trace_write_ops(&writer, ops, TRACE_OPS_PER_BLOCK), OK);
+		EXPECT_EQUAL(trace_write_counts(&writer, TRACE_CLOSE, &counts, NULL), OK);
+		if (is_memory)
+			bytes = trace_writer_take(&writer, &length);
+		trace_writer_close(&writer);
+	}
+	EXPECT(length == file_bytes() && length > 3 * sizeof(ops) / 2);
+	same = malloc(length);
+	fd = open(path, O_RDWR);
+	EXPECT_THAT("both are the same", same != NULL && fd != -1 &&
+						 read(fd, same, length) == (ssize_t)length &&
+						 memcmp(bytes, same, length) == 0);
+	/* Twice in one file, with something between and behind. */
+	if (pwrite(fd, "x", 1, (off_t)length) != 1 ||
+	    pwrite(fd, bytes, length, (off_t)length + 1) != (ssize_t)length ||
+	    pwrite(fd, bytes, length, (off_t)(2 * length + 1)) != (ssize_t)length)
+		abort();
+	EXPECT_EQUAL(trace_open_part(&reader, fd, length + 1, length, NULL), OK);
+	while (trace_next(&reader, &item) == TRACE_BLOCK)
+		blocks++;
+	EXPECT(blocks == 5 && item.found == TRACE_END && reader.is_closed && reader.damages == 0);
+	trace_close(&reader);
+	close(fd);
+	free(bytes);
+	free(same);
+}
+
 int main(void)
 {
 	char command[64];
@@ -234,6 +280,7 @@ int main(void)
 	what_exists_is_never_touched();
 	it_never_becomes_a_standard_stream();
 	nothing_is_kept_on_disk_after_the_end();
+	memory_holds_the_same_bytes();
 	text_format(command, sizeof(command), "rm -rf %s", scratch);
 	if (system(command) != 0)
 		return 1;

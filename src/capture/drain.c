@@ -24,6 +24,9 @@ enum {
 	PASS_MS = 5,		      /* between passes while records come */
 	IDLE_PASS_MS = 50,	      /* and while none come */
 	SLOW_NS = 1000 * 1000 * 1000, /* anchors and counts */
+	STILL_SLOWS = 10,	      /* of these, while nothing ends: an anchor says "alive" */
+	LINKS_SLOWS = 10,	      /* of these, from links to links */
+	LINKS_SHARE = 16,	      /* and links are at most such a part of the file */
 	STANDSTILL_MS = 2000,	      /* at exit: no longer with a disk that does not answer */
 	FINISH_MS = 30000,	      /* and no longer with one that is slow */
 	LOOK_MS = 20,		      /* how often that is looked at */
@@ -51,7 +54,12 @@ static struct {
 	struct trace_comm_counts *counts;
 	uint64_t names_saved;
 	uint64_t slow_ns, sweep_ns;
-	uint64_t counts_head; /* ring head when counts were last written */
+	uint64_t counts_head;	/* ring head when counts were last written */
+	uint64_t counts_issued; /* operations issued then */
+	struct region_link *links;
+	uint64_t links_proxies; /* proxy operations begun when links were last written */
+	uint64_t links_bytes;	/* of the file, behind them */
+	uint32_t links_age;	/* counts written since */
 
 	pthread_mutex_t account;
 	pthread_cond_t changed; /* is_asked, is_over, is_finished */
@@ -200,11 +208,77 @@ static void save_counts(enum trace_block_type type)
 	uint64_t count = 0;
 
 	drain.counts_head = load_relaxed(&recorder.region.header->ring_head);
+	drain.counts_issued = 0;
+	for (uint32_t i = 0; i < recorder.region.comm_count; i++) {
+		if (!own_thread_read_comm(&recorder.region.comms[i], &comm))
+			continue;
+		drain.counts[count++] = (struct trace_comm_counts){ comm.info.id, comm.counts };
+		drain.counts_issued += comm.counts.issued;
+	}
+	save_counts_of(type, drain.counts, count);
+}
+
+static uint64_t issued_so_far(void)
+{
+	struct region_comm comm;
+	uint64_t issued = 0;
+
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++)
 		if (own_thread_read_comm(&recorder.region.comms[i], &comm))
-			drain.counts[count++] =
-				(struct trace_comm_counts){ comm.info.id, comm.counts };
-	save_counts_of(type, drain.counts, count);
+			issued += comm.counts.issued;
+	return issued;
+}
+
+static void copy_link(struct region_link *to, const struct region_link *from)
+{
+	to->key = load_relaxed(&from->key);
+	to->proxies = load_relaxed(&from->proxies);
+	to->steps = load_relaxed(&from->steps);
+	to->bytes = load_relaxed(&from->bytes);
+	for (int i = 0; i < 3; i++)
+		to->wait_ns[i] = load_relaxed(&from->wait_ns[i]);
+	to->reserved = 0;
+}
+
+/* Those that are in use, "other" first; how many. A slot that changes hands meanwhile, which takes a
+ * communicator that is forgotten, may be of both: it is left out. */
+static uint32_t copy_links(void)
+{
+	const struct region_link *links = recorder.region.links;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < recorder.region.link_count && count < TRACE_LINKS_MAX; i++) {
+		if (i != 0 && load_relaxed(&links[i].key) <= SLOT_FORGOTTEN)
+			continue;
+		copy_link(&drain.links[count], &links[i]);
+		/* Pairs with the release in forget_links(). */
+		fence_acquire();
+		count += load_relaxed(&links[i].key) == drain.links[count].key;
+	}
+	return count;
+}
+
+/* At the end in any case; before that now and then, when there is news and it does not make the file much
+ * longer. */
+static void save_links(bool is_last)
+{
+	uint64_t proxies = load_relaxed(&recorder.region.header->proxy_cursor);
+	uint64_t grown = drain.writer.bytes - drain.links_bytes;
+	uint32_t count;
+
+	drain.links_age++;
+	if (proxies == 0 ||
+	    (!is_last && (drain.links_age < LINKS_SLOWS || proxies == drain.links_proxies)))
+		return;
+	count = copy_links();
+	if (!is_last && count * sizeof(struct region_link) * LINKS_SHARE > grown)
+		return;
+	if (trace_write_records(&drain.writer, TRACE_LINKS, drain.links, sizeof(*drain.links),
+				count) != OK)
+		return;
+	drain.links_age = 0;
+	drain.links_proxies = proxies;
+	drain.links_bytes = drain.writer.bytes;
 }
 
 static void save_anchor(void)
@@ -226,6 +300,29 @@ static bool is_abandoned(void)
 	return is_true;
 }
 
+/*
+ * Now and then what is known besides records. While nothing ends an anchor is enough, and counts when
+ * something was issued: a job that is killed after it hung for an hour has a file that says so.
+ */
+static void save_slowly(uint64_t now)
+{
+	uint64_t age_ns = now - drain.slow_ns;
+
+	if (age_ns <= SLOW_NS)
+		return;
+	if (load_relaxed(&recorder.region.header->ring_head) != drain.counts_head) {
+		drain.slow_ns = now;
+		save_anchor();
+		save_links(false);
+		save_counts(TRACE_COUNTS);
+	} else if (age_ns > (uint64_t)STILL_SLOWS * SLOW_NS) {
+		drain.slow_ns = now;
+		save_anchor();
+		if (issued_so_far() != drain.counts_issued)
+			save_counts(TRACE_COUNTS);
+	}
+}
+
 /* True when there were records. */
 static bool drain_pass(bool is_last)
 {
@@ -243,12 +340,7 @@ static bool drain_pass(bool is_last)
 		drain.sweep_ns = now;
 		own_thread_sweep(now);
 	}
-	if (now - drain.slow_ns > SLOW_NS &&
-	    load_relaxed(&recorder.region.header->ring_head) != drain.counts_head) {
-		drain.slow_ns = now;
-		save_anchor();
-		save_counts(TRACE_COUNTS);
-	}
+	save_slowly(now);
 	return drain.ops.reader.tail + drain.details.reader.tail != before;
 }
 
@@ -260,6 +352,7 @@ static void drain_last(void)
 		return;
 	save_comms(true);
 	save_anchor();
+	save_links(true);
 	save_counts(TRACE_CLOSE);
 	store_relaxed(&recorder.region.header->trace_bytes, drain.writer.bytes);
 	trace_writer_close(&drain.writer);
@@ -322,8 +415,9 @@ static bool make_room(void)
 	drain.saved_comms = calloc(region->comm_count, sizeof(*drain.saved_comms));
 	drain.ended_comms = calloc(region->comm_count, sizeof(*drain.ended_comms));
 	drain.counts = calloc(region->comm_count, sizeof(*drain.counts));
-	return drain.batch && drain.saved_comms && drain.ended_comms && drain.counts &&
-	       drain.ops.reader.count > 0;
+	drain.links = calloc((size_t)region->link_count + 1, sizeof(*drain.links));
+	return drain.batch && drain.links && drain.saved_comms && drain.ended_comms &&
+	       drain.counts && drain.ops.reader.count > 0;
 }
 
 /* The group may read, if there is one and it is the user's to give. */

@@ -59,6 +59,11 @@ void recording_release(struct recording *recording)
 		free(recording->troubles[i].path);
 	for (size_t i = 0; i < recording->foreign_path_count; i++)
 		free(recording->foreign_paths[i]);
+	for (size_t i = 0; i < recording->note_count; i++) {
+		free(recording->notes[i].path);
+		free(recording->notes[i].text);
+	}
+	free(recording->notes);
 	free(recording->foreign_paths);
 	free(recording->processes);
 	free(recording->troubles);
@@ -75,12 +80,21 @@ struct recording_process *recording_process_new(void)
 	return process;
 }
 
+void recording_file_release(struct recording_file *file)
+{
+	free(file->path);
+	free(file->archive);
+	/* Whoever reads it must not change it; it is ours. */
+	free((void *)(uintptr_t)file->memory);
+	*file = (struct recording_file){ .path = NULL };
+}
+
 void recording_process_free(struct recording_process *process)
 {
 	if (process == NULL)
 		return;
 	for (size_t i = 0; i < process->file_count; i++)
-		free(process->files[i].path);
+		recording_file_release(&process->files[i]);
 	for (size_t i = 0; i < process->flight_count; i++)
 		free(process->flights[i].proxies);
 	if (process->region != NULL)

@@ -35,9 +35,9 @@
 /* How a process's recording ends. */
 enum recording_life {
 	RECORDING_UNKNOWN = 0, /* not ended cleanly, and nobody here can say whether it runs */
-	RECORDING_ALIVE = 1,
-	RECORDING_ENDED = 2,  /* cleanly: CLOSE in the trace, ended_ns in the region */
-	RECORDING_KILLED = 3, /* the process is gone and never ended its recording */
+	RECORDING_ALIVE = 1,   /* now; of a snapshot: when it was made, see is_snapshot */
+	RECORDING_ENDED = 2,   /* cleanly: CLOSE in the trace, ended_ns in the region */
+	RECORDING_KILLED = 3,  /* the process is gone and never ended its recording */
 };
 
 const char *recording_life_name(enum recording_life life); /* "alive", "ended", ... */
@@ -68,10 +68,16 @@ struct recording_flight {
 
 /* One trace file of a process. A process has several when it started recording anew. */
 struct recording_file {
-	char *path;
+	char *path;	/* in an archive: that one's name, '/', its name in there */
+	char *archive;	/* the file it lies in; NULL: it is a file itself, or in memory */
+	uint64_t start; /* where it begins in there */
+	const unsigned char *memory; /* its bytes; NULL: it is read from its file */
 	uint64_t device;
-	uint64_t inode;
+	uint64_t inode; /* in memory: a hash of its bytes, and no device */
 	uint64_t bytes;
+	bool is_snapshot;
+	uint64_t
+		live_after; /* snapshot: later sequences are not of records but of what was in flight */
 	uint64_t created_wall_ns;
 	uint64_t records;	 /* operations in good blocks */
 	uint64_t details;	 /* details in good blocks */
@@ -119,6 +125,18 @@ struct recording_process {
 	enum recording_life life;
 	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0 unknown or not alive */
 
+	/*
+	 * Known from snapshots alone (docs/SNAPSHOT.md): one moment of it, counts_ns, which is "now" for all that
+	 * is said about it. life and process_state are those of that moment. What it finished before the last
+	 * snapshot_operations is not missing: it was never meant to be here.
+	 */
+	bool is_snapshot;
+	uint64_t
+		snapshot_wall_ns; /* the same moment, CLOCK_REALTIME of its host; 0: there is no snapshot */
+	uint64_t snapshot_operations;
+	enum recording_life snapshot_life;
+	char snapshot_state;
+
 	/* Sources. */
 	struct recording_file *files; /* trace files, oldest first */
 	size_t file_count;
@@ -135,14 +153,16 @@ struct recording_process {
 	size_t flight_count;
 	struct recording_proxy *proxies; /* for other processes (PXN), or of unknown operations */
 	size_t proxy_count;
-	/* Only after recording_refresh(), see there. The first is "other", with key 0. Links may be some looks
-	 * old, and there are none while there were no proxy operations. Totals by key; they include
+	/* What was moved to and from each peer since the process began. The first is "other", with key 0. There
+	 * are none while there were no proxy operations, and in trace files from before format 2.1; who
+	 * follows a region has some that are a few looks old. */
+	struct region_link *links;
+	size_t link_count;
+	/* Only after recording_refresh(), see there. The first is "other", with key 0. By key; they include
 	 * operations that are done and still in live slots, which the recorder has not counted yet: of those
 	 * only the last of each communicator are among flights. They never fall. */
 	struct region_total *totals;
 	size_t total_count;
-	struct region_link *links;
-	size_t link_count;
 	struct recording_follow *follow; /* recording_refresh()'s own */
 	size_t filling; /* live slots that were just being filled: issued, not yet to be read */
 	uint64_t lost[LOST_REASONS];
@@ -184,6 +204,16 @@ struct recording_trouble {
 
 enum { RECORDING_TROUBLES_MAX = 1000 };
 
+/* What an agent says about its snapshot, and a bundle about its agents: files agent.json and agents.json in an
+ * archive, as they are. doctor/agent_notes.h knows what they mean. */
+struct recording_note {
+	char *path;
+	char *text; /* terminated */
+	size_t length;
+};
+/* Of all: as many as agents may be asked, and one. */
+enum { RECORDING_NOTES_MAX = 16385, RECORDING_NOTES_BYTES = 64 << 20 };
+
 struct recording {
 	const char *directory; /* where regions are looked for, see region_find(); NULL: default */
 	struct recording_process **processes; /* by job, rank, host, pid once finished */
@@ -193,6 +223,9 @@ struct recording {
 	size_t troubles_left_out;
 	size_t files_read;
 	size_t files_foreign;
+	struct recording_note *notes;
+	size_t note_count;
+	size_t note_bytes;
 	char **foreign_paths; /* RECORDING_LIST_FOREIGN: other tools' logs, in the order they were met */
 	size_t foreign_path_count;
 };
@@ -237,6 +270,14 @@ enum recording_refresh_flag {
 };
 enum status recording_refresh(struct recording_process *process, unsigned int flags);
 
+/*
+ * The same process once more, in another recording: what its open region says now, all of it, for who must not
+ * touch what others look at. Life and state are told anew where it was found alive. ERR_GONE: it has no open region; else
+ * as above. recording_finish() is not needed.
+ */
+enum status recording_add_again(struct recording *recording,
+				const struct recording_process *process);
+
 /* Was nothing issued and nothing finished since it was read, and nothing in flight then? Costs a read of
  * the header and of the communicators' counts. */
 bool recording_stands_still(const struct recording_process *process);
@@ -258,18 +299,26 @@ enum status recording_find_flights(struct recording *recording);
 
 /*
  * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
- * counts, what is in flight with its transfers, and the last `last_operations` finished ones. Small: what an
- * agent hands on, what a ticket gets. Its info says "snapshot_wall_ns" and, as far as it is known,
- * "snapshot_life" and "snapshot_state" (of the process: R, S, D, T ... as in /proc). *bytes is the caller's
- * to free(). ERR_NO_SPACE (memory), ERR_SYSTEM, or what walking said.
+ * counts, what is in flight with its transfers, and the last `last_operations` finished ones (of a region: as
+ * many of them as its ring still has). Small: what an agent hands on, what a ticket gets. Its info says
+ * "snapshot_wall_ns" and, as far as it is known, "snapshot_life" and "snapshot_state" (of the process: R, S,
+ * D, T ... as in /proc). The moment is that of the last reading or refresh: nothing is read anew but the
+ * ring, and of that only what was finished then. *bytes is the caller's to free(). ERR_NO_SPACE (memory), or
+ * what walking a trace said.
  */
+enum { RECORDING_SNAPSHOT_MAX = 1 << 20 }; /* operations */
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
 			       unsigned char **bytes, size_t *length);
 
 /* The same as recording_add() for bytes in memory: a trace file, or a tar archive of such (and of
- * directories with such in it). They are copied where they are needed. `name` is for people. */
+ * directories with such in it). They are copied where they are needed. `name` is for people. Other files in
+ * an archive are counted in files_foreign and no trouble: it may hold logs. */
 enum status recording_add_memory(struct recording *recording, const char *name, const void *bytes,
 				 size_t length, unsigned int flags);
+
+/* One more note, copied. One too many or too long is a trouble; ERR_NO_SPACE is memory alone. */
+enum status recording_add_note(struct recording *recording, const char *path, const void *text,
+			       size_t length);
 
 /* Where an operation was found. */
 enum recording_place {

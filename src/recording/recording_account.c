@@ -138,8 +138,12 @@ static enum status count_flights(struct tally *tally)
 	const struct recording_process *process = tally->process;
 
 	for (size_t i = 0; i < process->flight_count; i++) {
-		struct recording_account_comm *comm = comm_of(tally, process->flights[i].op.comm);
+		struct recording_account_comm *comm;
 
+		/* One that was found in a trace counts as recorded there. */
+		if (process->flights[i].op.sequence != 0)
+			continue;
+		comm = comm_of(tally, process->flights[i].op.comm);
 		if (comm == NULL)
 			return ERR_NO_SPACE;
 		comm->in_flight += !process->flights[i].is_retiring;
@@ -222,7 +226,9 @@ static void compare_with_kept(struct tally *tally)
 	bool is_trace = strcmp(process->mode, "trace") == 0 || strcmp(process->mode, "full") == 0;
 	int64_t uncounted;
 
-	account->keeps_all = is_trace && (process->file_count > 0 || process->foreign != NULL);
+	/* A snapshot has the last of them, however many there were. */
+	account->keeps_all = is_trace && !process->is_snapshot &&
+			     (process->file_count > 0 || process->foreign != NULL);
 	if (!account->keeps_all)
 		return;
 	account->unread = difference(process->recorded + account->walk.recovered,

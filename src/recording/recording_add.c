@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/tar.h"
 #include "base/file_open.h"
 #include "base/text.h"
 #include "foreign/foreign.h"
@@ -20,18 +21,20 @@
 
 enum { DEPTH_MAX = 32 };
 
-enum content { CONTENT_FOREIGN = 0, CONTENT_TRACE = 1, CONTENT_REGION = 2 };
+enum content { CONTENT_FOREIGN = 0, CONTENT_TRACE = 1, CONTENT_REGION = 2, CONTENT_ARCHIVE = 3 };
 
 static enum content content_of(int fd)
 {
 	const uint64_t region_magic = REGION_MAGIC;
-	unsigned char start[64];
+	unsigned char start[TAR_BLOCK];
 	size_t got = 0;
 
 	if (file_pread_some(fd, start, sizeof(start), 0, &got) != OK)
 		return CONTENT_FOREIGN;
 	if (got >= sizeof(region_magic) && memcmp(start, &region_magic, sizeof(region_magic)) == 0)
 		return CONTENT_REGION;
+	if (tar_is(start, got))
+		return CONTENT_ARCHIVE;
 	return trace_probe(start, got) ? CONTENT_TRACE : CONTENT_FOREIGN;
 }
 
@@ -48,6 +51,15 @@ static void move_troubles(struct recording *to, const struct recording *from)
 	to->troubles_left_out += from->troubles_left_out;
 }
 
+static struct recording_source source_of(int fd, const char *path, const struct stat *st)
+{
+	return (struct recording_source){ .path = path,
+					  .fd = fd,
+					  .length = (size_t)st->st_size,
+					  .device = st->st_dev,
+					  .inode = st->st_ino };
+}
+
 /* The file that belongs to a process as well: the region of a trace, the trace of a region. What an
  * info text names is somebody's claim: no links, and the process must be the same, or it was nothing. */
 static enum status add_companion(struct recording *recording, struct recording_process *process,
@@ -56,6 +68,7 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	struct recording_process *other = NULL;
 	char path[PATH_MAX], boot_id[40];
 	enum status status = ERR_GONE;
+	struct recording_source source;
 	struct recording aside;
 	struct stat st;
 	int fd;
@@ -69,10 +82,11 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	if (fd == -1)
 		return OK;
 	recording_init(&aside);
-	if (fstat(fd, &st) == 0 && content_of(fd) == wanted)
-		status = wanted == CONTENT_REGION
-				 ? recording_region_load(&aside, fd, path, &other)
-				 : recording_trace_load(&aside, fd, path, &st, &other);
+	if (fstat(fd, &st) == 0 && content_of(fd) == wanted) {
+		source = source_of(fd, path, &st);
+		status = wanted == CONTENT_REGION ? recording_region_load(&aside, fd, path, &other)
+						  : recording_trace_load(&aside, &source, &other);
+	}
 	close(fd);
 	if (status == OK && recording_load_is_same(process, other)) {
 		move_troubles(recording, &aside);
@@ -87,13 +101,15 @@ static enum status add_companion(struct recording *recording, struct recording_p
 static enum status add_trace(struct recording *recording, int fd, const char *path,
 			     const struct stat *st, unsigned int flags)
 {
+	struct recording_source source = source_of(fd, path, st);
 	struct recording_process *process = NULL;
-	enum status status = recording_trace_load(recording, fd, path, st, &process);
+	enum status status = recording_trace_load(recording, &source, &process);
 
 	if (status != OK)
 		return status == ERR_NO_SPACE ? status : OK;
 	recording->files_read++;
-	if (!(flags & RECORDING_TRACES_ALONE))
+	/* A snapshot is of another moment than what there is now. */
+	if (!(flags & RECORDING_TRACES_ALONE) && !process->is_snapshot)
 		status = add_companion(recording, process, "region", CONTENT_REGION);
 	if (status != OK) {
 		recording_process_free(process);
@@ -129,12 +145,15 @@ static const char *foreign_words(int fd, const struct stat *st)
 		return "it is empty";
 	if (file_pread(fd, &magic, sizeof(magic), 0) == OK && magic == 0)
 		return "it is empty, or a region that was never finished";
+	if (file_pread(fd, &magic, 2, 0) == OK && (magic & 0xffff) == 0x8b1f)
+		return "it is compressed: unpack it with gunzip first";
 	return "it is neither trace file nor region, nor a log that ringside knows";
 }
 
 static enum status add_file(struct recording *recording, int fd, const char *path,
 			    unsigned int flags)
 {
+	struct recording_source source;
 	enum foreign_format format;
 	struct stat st;
 
@@ -148,6 +167,9 @@ static enum status add_file(struct recording *recording, int fd, const char *pat
 		return add_trace(recording, fd, path, &st, flags);
 	case CONTENT_REGION:
 		return add_region(recording, fd, path, flags);
+	case CONTENT_ARCHIVE:
+		source = source_of(fd, path, &st);
+		return recording_archive_load(recording, &source);
 	default:
 		break;
 	}

@@ -88,6 +88,9 @@ static void walk_ops(struct walk *walk, const struct trace_item *item)
 		status = trace_records_op(&records, &op);
 		if (status != OK)
 			break;
+		/* Of a snapshot these are among the flights. */
+		if (op.sequence > walk->live_after)
+			continue;
 		problem = op_check(&op);
 		if (problem != NULL)
 			recording_each_refused(walk, problem, item->offset);
@@ -112,7 +115,8 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 		problem = op_check_detail(&detail);
 		if (problem != NULL)
 			recording_each_refused(walk, problem, item->offset);
-		else if (recording_each_is_new(walk, detail.sequence))
+		/* A snapshot numbers its own. */
+		else if (walk->is_snapshot || recording_each_is_new(walk, detail.sequence))
 			give_detail(walk, &detail, RECORDING_IN_TRACE);
 	}
 	if (status == ERR_FORMAT)
@@ -123,13 +127,18 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 static enum status open_again(const struct recording_file *file, struct trace_reader *reader)
 {
 	enum status status = ERR_GONE;
-	int fd = file_open(AT_FDCWD, file->path, true);
 	struct stat st;
+	int fd;
 
+	if (file->memory != NULL)
+		return trace_open_memory(reader, file->memory, file->bytes, NULL);
+	fd = file_open(AT_FDCWD, file->archive != NULL ? file->archive : file->path, true);
 	if (fd == -1)
 		return errno == ENOENT ? ERR_GONE : ERR_SYSTEM;
 	if (fstat(fd, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode)
-		status = trace_open_fd(reader, fd, NULL);
+		status = file->archive != NULL
+				 ? trace_open_part(reader, fd, file->start, file->bytes, NULL)
+				 : trace_open_fd(reader, fd, NULL);
 	close(fd);
 	return status;
 }
@@ -143,11 +152,13 @@ static enum status walk_file(struct walk *walk, const struct recording_file *fil
 	if (status != OK)
 		return status;
 	walk->floor = walk->last;
+	walk->is_snapshot = file->is_snapshot;
+	walk->live_after = file->is_snapshot ? file->live_after : UINT64_MAX;
 	while (!walk->is_over && trace_next(&reader, &item) != TRACE_END) {
 		walk->counts->damages += item.found == TRACE_DAMAGE;
 		if (item.found != TRACE_BLOCK)
 			continue;
-		if (item.type == TRACE_OPS && walk->batch != NULL)
+		if (item.type == TRACE_OPS && walk->batch != NULL && !file->is_snapshot)
 			recording_batch_block(walk, &item);
 		else if (item.type == TRACE_OPS && walk->visit_op != NULL)
 			walk_ops(walk, &item);

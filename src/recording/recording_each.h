@@ -19,10 +19,12 @@ struct walk {
 	/* Blocks of operations go here instead; what is in no block goes to visit_op all the same. */
 	struct recording_batch *batch;
 	struct recording_walk *counts;
-	bool *seen;	/* per flight */
-	uint64_t floor; /* sequences up to here were given from earlier files */
-	uint64_t last;	/* the highest sequence met in files */
-	bool is_over;	/* the visitor has had enough */
+	bool *seen;	     /* per flight */
+	uint64_t floor;	     /* sequences up to here were given from earlier files */
+	uint64_t last;	     /* the highest sequence met in files */
+	bool is_snapshot;    /* the file at hand is one */
+	uint64_t live_after; /* of the file at hand: later sequences are not of records */
+	bool is_over;	     /* the visitor has had enough */
 };
 
 /* From all places. *counts may be NULL. */

@@ -21,7 +21,8 @@ static bool has_file(const struct recording_process *process, const struct recor
 {
 	for (size_t i = 0; i < process->file_count; i++)
 		if (process->files[i].device == file->device &&
-		    process->files[i].inode == file->inode)
+		    process->files[i].inode == file->inode &&
+		    process->files[i].start == file->start)
 			return true;
 	return false;
 }
@@ -45,10 +46,8 @@ static enum status join_files(struct recording_process *to, struct recording_pro
 		if (!recording_load_grow(&to->files, to->file_count, sizeof(*to->files)))
 			return ERR_NO_SPACE;
 		to->files[to->file_count++] = from->files[i];
-		from->files[i].path = NULL;
+		from->files[i] = (struct recording_file){ .path = NULL };
 	}
-	if (to->file_count > 1)
-		qsort(to->files, to->file_count, sizeof(*to->files), compare_files);
 	return OK;
 }
 
@@ -59,6 +58,9 @@ static bool is_newer(const struct recording_process *one, const struct recording
 		return one->region != NULL;
 	if (one->has_counts != other->has_counts)
 		return one->has_counts;
+	/* Two looks at one that hangs. */
+	if (one->recorded == other->recorded)
+		return one->counts_ns > other->counts_ns;
 	return one->recorded > other->recorded;
 }
 
@@ -125,6 +127,65 @@ static void join_region(struct recording_process *to, struct recording_process *
 	memcpy(to->mode, from->mode, sizeof(to->mode));
 }
 
+/* Sums since the start of the process: the newest are all. */
+static void join_links(struct recording_process *to, struct recording_process *from,
+		       bool is_from_newer)
+{
+	if (from->link_count == 0 || (to->link_count > 0 && !is_from_newer))
+		return;
+	free(to->links);
+	TAKE(links);
+	TAKE(link_count);
+}
+
+static void drop_flights(struct recording_process *process)
+{
+	for (size_t i = 0; i < process->flight_count; i++)
+		free(process->flights[i].proxies);
+	free(process->flights);
+	free(process->proxies);
+	process->flights = NULL;
+	process->proxies = NULL;
+	process->flight_count = process->proxy_count = 0;
+}
+
+/* A region has all that its snapshot had, and what came after. */
+static void drop_snapshot(struct recording_process *process)
+{
+	if (!process->is_snapshot)
+		return;
+	for (size_t i = 0; i < process->file_count; i++)
+		recording_file_release(&process->files[i]);
+	process->file_count = 0;
+	drop_flights(process);
+	process->is_snapshot = false;
+	process->snapshot_wall_ns = 0;
+}
+
+/* Between snapshots the later one tells what is in flight; a trace that goes on behind it proves that all of
+ * it is over, or has it once more. */
+static void join_snapshot(struct recording_process *to, struct recording_process *from,
+			  bool is_from_newer)
+{
+	if (is_from_newer)
+		drop_flights(to);
+	if (is_from_newer && from->snapshot_wall_ns != 0) {
+		TAKE(flights);
+		TAKE(flight_count);
+		TAKE(proxies);
+		TAKE(proxy_count);
+		to->filling = from->filling;
+		to->is_moving = from->is_moving;
+	}
+	if (from->snapshot_wall_ns != 0 && (is_from_newer || to->snapshot_wall_ns == 0)) {
+		to->snapshot_wall_ns = from->snapshot_wall_ns;
+		to->snapshot_operations = from->snapshot_operations;
+		to->snapshot_life = from->snapshot_life;
+		to->snapshot_state = from->snapshot_state;
+	}
+	to->is_snapshot &= from->is_snapshot;
+}
+
 /* Counts only ever grow. */
 static void join_counts(struct recording_process *to, const struct recording_process *from,
 			bool is_from_newer)
@@ -154,13 +215,21 @@ enum status recording_join(struct recording *recording, struct recording_process
 			   struct recording_process *from)
 {
 	bool is_from_newer = is_newer(from, to);
-	enum status status = join_files(to, from);
+	enum status status;
 
+	if (from->region != NULL)
+		drop_snapshot(to);
+	if (to->region != NULL)
+		drop_snapshot(from);
+	status = join_files(to, from);
 	if (status == OK)
 		status = join_comms(to, from, is_from_newer);
 	if (status == OK)
 		status = join_anchors(to, from);
 	join_counts(to, from, is_from_newer);
+	join_links(to, from, is_from_newer);
+	if (to->region == NULL && from->region == NULL)
+		join_snapshot(to, from, is_from_newer);
 	if (to->region == NULL && from->region != NULL)
 		join_region(to, from);
 	if (to->info == NULL) {
@@ -229,6 +298,13 @@ static enum status join_all(struct recording *recording)
 			recording->processes[kept++] = process;
 	}
 	recording->count = kept;
+	for (size_t i = 0; i < kept; i++) {
+		struct recording_process *process = recording->processes[i];
+
+		if (process->file_count > 1)
+			qsort(process->files, process->file_count, sizeof(*process->files),
+			      compare_files);
+	}
 	return status;
 }
 
@@ -239,6 +315,14 @@ static bool is_closed(const struct recording_process *process)
 	return process->file_count > 0 && process->files[process->file_count - 1].is_closed;
 }
 
+/* Of a snapshot: what was so then. Whether it runs now is another question. */
+static void set_life_then(struct recording_process *process)
+{
+	process->life = process->snapshot_life;
+	process->process_state = process->snapshot_state;
+	process->pid_here = -1;
+}
+
 void recording_load_life(struct recording_process *process)
 {
 	struct region_identity identity = { process->host, process->boot_id,
@@ -247,11 +331,17 @@ void recording_load_life(struct recording_process *process)
 	enum region_alive alive;
 	uint64_t pid_here = 0;
 
+	if (process->is_snapshot) {
+		set_life_then(process);
+		return;
+	}
 	if (process->pid_here > 0) {
 		pid_here = (uint64_t)process->pid_here;
-		alive = region_alive_still(&identity, pid_here);
+		alive = region_alive_still(&identity, pid_here, &process->process_state);
 	} else {
 		alive = region_alive(&identity, &pid_here);
+		process->process_state =
+			alive == REGION_ALIVE_YES ? region_process_state(pid_here) : 0;
 	}
 	process->pid_here = alive == REGION_ALIVE_YES ? (int64_t)pid_here : -1;
 	if (is_closed(process))
@@ -260,18 +350,38 @@ void recording_load_life(struct recording_process *process)
 		process->life = RECORDING_ALIVE;
 	else
 		process->life = alive == REGION_ALIVE_NO ? RECORDING_KILLED : RECORDING_UNKNOWN;
+	/* A trace from elsewhere says nothing; its snapshot did. */
+	if (process->life == RECORDING_UNKNOWN && process->snapshot_wall_ns != 0)
+		set_life_then(process);
+}
+
+/* A snapshot ends with its counts: it is whole without a closing record. */
+static bool is_whole(const struct recording_process *process, const struct recording_file *file)
+{
+	return file->is_closed ||
+	       (file->is_snapshot && process->is_final && file->cut_offset == file->bytes);
 }
 
 /* A file without its end is no trouble while it is being written, or while a region has the rest. */
 static void note_cuts(struct recording *recording, const struct recording_process *process)
 {
-	if (process->life == RECORDING_ALIVE || process->region != NULL)
+	if ((process->life == RECORDING_ALIVE && !process->is_snapshot) || process->region != NULL)
 		return;
 	for (size_t i = 0; i < process->file_count; i++) {
 		const struct recording_file *file = &process->files[i];
 
-		if (file->is_closed)
+		if (is_whole(process, file))
 			continue;
+		if (file->is_snapshot) {
+			recording_load_trouble(
+				recording, RECORDING_CUT, file->path, process,
+				"a snapshot that was cut at byte %llu: what it lacks "
+				"was there",
+				(unsigned long long)file->cut_offset);
+			recording_load_at(recording, file->cut_offset,
+					  file->bytes - file->cut_offset);
+			continue;
+		}
 		recording_load_trouble(recording, RECORDING_CUT, file->path, process,
 				       "it ends at byte %llu without its closing record: %s",
 				       (unsigned long long)file->cut_offset,

@@ -23,6 +23,7 @@ void recording_load_at(struct recording *recording, uint64_t offset, uint64_t by
 /* A process of its own, without contents, not yet in the list; NULL: no memory. */
 struct recording_process *recording_process_new(void);
 void recording_process_free(struct recording_process *process);
+void recording_file_release(struct recording_file *file);
 
 /* The list owns it from now on. ERR_NO_SPACE: it is freed. */
 enum status recording_load_keep(struct recording *recording, struct recording_process *process);
@@ -39,12 +40,28 @@ void recording_load_comms_end(struct recording_process *process);
 /* Anchors come in order; one from before the last is passed over. */
 enum status recording_load_anchor(struct recording_process *process, struct clock_anchor anchor);
 
-/* One file of either kind, from a descriptor that stays the caller's. *process is new and not in the
- * list. Trouble is noted and gives another status than OK; ERR_NO_SPACE is memory. */
-enum status recording_trace_load(struct recording *recording, int fd, const char *path,
-				 const struct stat *st, struct recording_process **process);
+/* Where the bytes of a trace file are: in a file, in a part of one, or in memory. */
+struct recording_source {
+	const char *path;    /* its name for people; of a file, where it is */
+	const char *archive; /* the file of which it is a part; NULL: it is none */
+	int fd;
+	const unsigned char *memory; /* NULL: fd */
+	uint64_t start;
+	size_t length;
+	uint64_t device;
+	uint64_t inode;
+};
+
+/* One file of either kind, from a descriptor that stays the caller's, or from memory, which is copied. *process
+ * is new and not in the list. Trouble is noted and gives another status than OK; ERR_NO_SPACE is memory. */
+enum status recording_trace_load(struct recording *recording, const struct recording_source *source,
+				 struct recording_process **process);
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process);
+
+/* A tar archive: what is in it becomes part of the recording. A part of a file, or memory, as above. */
+enum status recording_archive_load(struct recording *recording,
+				   const struct recording_source *source);
 
 /* What a region says now, into a process that says nothing yet: counts, anchors, communicators, flights.
  * Of these parts there must be copies. */
@@ -53,6 +70,10 @@ enum {
 		REGION_COPY_NAMES | REGION_COPY_COMMS | REGION_COPY_LIVE | REGION_COPY_PROXIES,
 };
 enum status recording_region_state(struct recording_process *process);
+
+/* Links, of a process that has none yet. Before the region's state is copied: the header's counters are read
+ * anew. ERR_NO_SPACE, ERR_TRUNCATED, ERR_SYSTEM. */
+enum status recording_links_load(struct recording_process *process);
 
 /* Totals, by key, and links; is_full: not only where totals were before. ERR_NO_SPACE, ERR_TRUNCATED,
  * ERR_SYSTEM. */

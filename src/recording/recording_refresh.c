@@ -175,6 +175,27 @@ enum status recording_refresh(struct recording_process *process, unsigned int fl
 	return status;
 }
 
+enum status recording_add_again(struct recording *recording,
+				const struct recording_process *process)
+{
+	struct recording_process *found = NULL;
+	enum status status;
+
+	if (process->region == NULL || process->region->fd <= 0)
+		return ERR_GONE;
+	status =
+		recording_region_load(recording, process->region->fd, process->region_path, &found);
+	if (status != OK)
+		return status;
+	/* Under the pid where it was found before; one that was not found is not searched for again: for that all
+	 * processes of the machine are gone through. */
+	found->life = found->ended_ns != 0 ? RECORDING_ENDED : process->life;
+	found->pid_here = process->pid_here;
+	if (found->pid_here > 0)
+		recording_load_life(found);
+	return recording_load_keep(recording, found);
+}
+
 void recording_rest(struct recording_process *process)
 {
 	struct region *region = process->region;

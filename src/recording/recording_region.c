@@ -1,5 +1,5 @@
 /*
- * From a region: who, its communicators and counts, and what is in flight. The ring stays where it is
+ * From a region: who, its communicators, counts and links, and what is in flight. The ring stays where it is
  * until somebody walks the operations; live slots are copied now, so nothing falls in between.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "region/region_read.h"
+#include "recording/recording_flights.h"
 #include "recording/recording_load.h"
 
 static void refuse(struct recording_process *process, const char *problem)
@@ -131,42 +132,6 @@ static enum status load_proxies(struct recording_process *process, const struct 
 	return OK;
 }
 
-static int compare_proxies(const void *one, const void *other)
-{
-	const struct region_proxy *a = &((const struct recording_proxy *)one)->proxy;
-	const struct region_proxy *b = &((const struct recording_proxy *)other)->proxy;
-
-	if (a->channel != b->channel)
-		return a->channel < b->channel ? -1 : 1;
-	if (a->peer != b->peer)
-		return a->peer < b->peer ? -1 : 1;
-	return (int)(b->flags & PROXY_IS_SEND) - (int)(a->flags & PROXY_IS_SEND);
-}
-
-static int compare_flights(const void *one, const void *other)
-{
-	const struct op_record *a = &((const struct recording_flight *)one)->op;
-	const struct op_record *b = &((const struct recording_flight *)other)->op;
-
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
-static void sort_flights(struct recording_process *process)
-{
-	for (size_t i = 0; i < process->flight_count; i++)
-		if (process->flights[i].proxy_count > 1)
-			qsort(process->flights[i].proxies, process->flights[i].proxy_count,
-			      sizeof(struct recording_proxy), compare_proxies);
-	if (process->proxy_count > 1)
-		qsort(process->proxies, process->proxy_count, sizeof(*process->proxies),
-		      compare_proxies);
-	if (process->flight_count > 1)
-		qsort(process->flights, process->flight_count, sizeof(*process->flights),
-		      compare_flights);
-}
-
 static enum status load_live(struct recording_process *process)
 {
 	uint32_t slots = process->region->header.parts[REGION_LIVE].count;
@@ -179,7 +144,7 @@ static enum status load_live(struct recording_process *process)
 	if (status == OK)
 		status = load_proxies(process, of_slot);
 	free(of_slot);
-	sort_flights(process);
+	recording_flights_sort(process);
 	return status;
 }
 
@@ -233,8 +198,10 @@ enum status recording_region_state(struct recording_process *process)
 static enum status load_region(struct recording_process *process)
 {
 	struct region *region = process->region;
-	enum status status = region_copy(region, RECORDING_REGION_PARTS);
+	enum status status = recording_links_load(process);
 
+	if (status == OK)
+		status = region_copy(region, RECORDING_REGION_PARTS);
 	if (status == OK)
 		status = recording_load_info(process, region->info, region->info_bytes);
 	if (status != OK)

@@ -184,46 +184,15 @@ static enum status load_totals(struct recording_process *process, bool is_full)
 	return status;
 }
 
-static enum status load_links(struct recording_process *process)
-{
-	uint32_t count = region_slots(process->region, REGION_LINKS);
-	struct region_link link;
-
-	for (uint32_t i = 0; i < count; i++) {
-		if (!region_link_at(process->region, i, &link)) {
-			if (i != 0)
-				continue;
-			link = (struct region_link){ 0 };
-		}
-		if (!recording_load_grow(&process->links, process->link_count, sizeof(link)))
-			return ERR_NO_SPACE;
-		process->links[process->link_count++] = link;
-	}
-	return OK;
-}
-
-/* Links come of proxy operations: while there were none, there are none. Nobody looks at them every
- * second, so they may be some looks old. */
+/* Nobody looks at them every second, so they may be some looks old. */
 static enum status copy_links(struct recording_process *process, bool is_full)
 {
 	enum { LINKS_LOOKS = 5 };
-	struct region *region = process->region;
-	enum status status;
-	uint64_t proxies;
 
 	if (!is_full && ++process->follow->links_age < LINKS_LOOKS)
 		return OK;
 	process->follow->links_age = 0;
-
-	status = region_pread(region, &proxies, sizeof(proxies),
-			      offsetof(struct region_header, proxy_cursor));
-	if (status != OK || proxies == 0)
-		return status;
-	status = region_copy(region, REGION_COPY_BRIEF | REGION_COPY_LINKS);
-	if (status == OK)
-		status = load_links(process);
-	region_copy_drop(region, REGION_COPY_LINKS);
-	return status;
+	return recording_links_load(process);
 }
 
 bool recording_totals_has_links(const struct recording_follow *follow)

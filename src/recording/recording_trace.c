@@ -10,6 +10,7 @@
 #include "op/op_check.h"
 #include "region/region_read.h"
 #include "recording/recording_load.h"
+#include "recording/recording_snapshot.h"
 #include "trace/trace_read.h"
 #include "trace/trace_records.h"
 
@@ -94,6 +95,28 @@ static enum status load_counts(struct load *load, struct trace_records *records)
 	return OK;
 }
 
+/* The newest block replaces what an older one said. */
+static enum status load_links(struct load *load, const struct trace_item *item,
+			      struct trace_records *records)
+{
+	struct recording_process *process = load->process;
+	struct region_link *links = calloc((size_t)item->records + 1, sizeof(*links)), link;
+	size_t count = 1; /* "other" comes first, with or without anything in it */
+
+	if (links == NULL)
+		return ERR_NO_SPACE;
+	while (trace_records_link(records, &link) == OK) {
+		if (link.key == 0)
+			links[0] = link;
+		else if (region_link_is_used(&link))
+			links[count++] = link;
+	}
+	free(process->links);
+	process->links = links;
+	process->link_count = count;
+	return OK;
+}
+
 static void load_ops(struct load *load, const struct trace_item *item,
 		     struct trace_records *records)
 {
@@ -125,6 +148,8 @@ static enum status load_block(struct load *load, const struct trace_item *item)
 	case TRACE_COUNTS:
 	case TRACE_CLOSE:
 		return load_counts(load, &records);
+	case TRACE_LINKS:
+		return load_links(load, item, &records);
 	case TRACE_OPS:
 		load_ops(load, item, &records);
 		return OK;
@@ -205,9 +230,10 @@ static enum status load_file(struct load *load, struct trace_reader *reader)
 	file->last_sequence = last_sequence(reader, load->last_ops);
 	file->last_detail = last_sequence(reader, load->last_details);
 	process->is_final = file->is_closed && process->has_counts;
-	if (file->last_sequence > process->recorded)
+	status = recording_snapshot_load(process, file, reader);
+	if (file->last_sequence > process->recorded && !file->is_snapshot)
 		process->recorded = file->last_sequence;
-	return OK;
+	return status;
 }
 
 static void note_refusal(struct recording *recording, const char *path, enum status status,
@@ -222,22 +248,53 @@ static void note_refusal(struct recording *recording, const char *path, enum sta
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "%s: %s",
 				       problem->what, strerror(errno));
 	else
-		recording_load_trouble(recording,
-				       status == ERR_TRUNCATED ? RECORDING_CUT : RECORDING_DAMAGE,
-				       path, NULL, "%s", problem->what);
+		/* Also one that ends inside its header: there is no process with which a cut would be told. */
+		recording_load_trouble(recording, RECORDING_DAMAGE, path, NULL, "%s",
+				       problem->what);
 }
 
-enum status recording_trace_load(struct recording *recording, int fd, const char *path,
-				 const struct stat *st, struct recording_process **process)
+static enum status open_source(struct trace_reader *reader, const struct recording_source *source,
+			       struct trace_problem *problem)
+{
+	if (source->memory != NULL)
+		return trace_open_memory(reader, source->memory, source->length, problem);
+	return trace_open_part(reader, source->fd, source->start, source->length, problem);
+}
+
+/* Where it is found again when its operations are walked. */
+static enum status keep_place(struct recording_file *file, const struct recording_source *source)
+{
+	unsigned char *memory = NULL;
+
+	file->path = strdup(source->path);
+	if (file->path == NULL)
+		return ERR_NO_SPACE;
+	file->device = source->device;
+	file->inode = source->inode;
+	file->start = source->start;
+	if (source->archive != NULL && (file->archive = strdup(source->archive)) == NULL)
+		return ERR_NO_SPACE;
+	if (source->memory == NULL)
+		return OK;
+	memory = malloc(source->length + 1);
+	if (memory == NULL)
+		return ERR_NO_SPACE;
+	memcpy(memory, source->memory, source->length);
+	file->memory = memory;
+	return OK;
+}
+
+enum status recording_trace_load(struct recording *recording, const struct recording_source *source,
+				 struct recording_process **process)
 {
 	struct trace_problem problem = { .what = "it cannot be read" };
 	struct load load = { .recording = recording };
 	struct trace_reader reader;
-	enum status status = trace_open_fd(&reader, fd, &problem);
+	enum status status = open_source(&reader, source, &problem);
 
 	if (status != OK) {
 		if (status != ERR_NO_SPACE)
-			note_refusal(recording, path, status, &problem);
+			note_refusal(recording, source->path, status, &problem);
 		return status;
 	}
 	load.process = recording_process_new();
@@ -245,13 +302,11 @@ enum status recording_trace_load(struct recording *recording, int fd, const char
 		load.file = load.process->files = calloc(1, sizeof(*load.file));
 	status = ERR_NO_SPACE;
 	if (load.file != NULL) {
-		load.file->path = strdup(path);
 		load.process->file_count = 1;
-		load.file->device = st->st_dev;
-		load.file->inode = st->st_ino;
-		if (load.file->path != NULL)
-			status = load_file(&load, &reader);
+		status = keep_place(load.file, source);
 	}
+	if (status == OK)
+		status = load_file(&load, &reader);
 	trace_close(&reader);
 	if (status == OK)
 		*process = load.process;

@@ -58,18 +58,20 @@ uint64_t region_own_pid_namespace(void)
 }
 
 /* Field 22 of stat; 0 when there is no such process any more: gone, or a zombie. The name in field 2
- * may hold anything, so counting begins behind its last parenthesis. */
-static uint64_t start_ticks_of(const char *pid)
+ * may hold anything, so counting begins behind its last parenthesis. *state is field 3. */
+static uint64_t start_ticks_of(const char *pid, char *state)
 {
 	char path[64], text[1024];
 	char *at;
 
+	*state = 0;
 	text_format(path, sizeof(path), "/proc/%s/stat", pid);
 	if (!read_text(path, text, sizeof(text)))
 		return 0;
 	at = strrchr(text, ')');
 	if (at == NULL || at[1] == '\0' || strchr("ZXx", at[2]) != NULL)
 		return 0;
+	*state = at[2];
 	for (int field = 2; field < 22 && at != NULL; field++)
 		at = strchr(at + 1, ' ');
 	return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
@@ -95,8 +97,10 @@ static uint64_t own_pid_of(const char *pid)
 
 static bool is_the_process(const char *pid, const struct region_identity *identity)
 {
+	char state;
+
 	return namespace_of(pid) == identity->pid_namespace && own_pid_of(pid) == identity->pid &&
-	       start_ticks_of(pid) == identity->start_ticks;
+	       start_ticks_of(pid, &state) == identity->start_ticks;
 }
 
 /* In another namespace: look through those of its processes that we can see. Not finding it proves
@@ -129,7 +133,7 @@ static bool is_host_here(const char *host)
 
 enum region_alive region_alive(const struct region_identity *identity, uint64_t *pid_here)
 {
-	char boot_id[40], pid[24];
+	char boot_id[40], pid[24], state;
 	uint64_t unwanted, start;
 
 	if (pid_here == NULL)
@@ -142,7 +146,7 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 	if (identity->pid_namespace != 0 && identity->pid_namespace != region_own_pid_namespace())
 		return look_everywhere(identity, pid_here);
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);
-	start = start_ticks_of(pid);
+	start = start_ticks_of(pid, &state);
 	if (start == 0 && access("/proc/self/stat", R_OK) == -1)
 		return REGION_ALIVE_UNKNOWN;
 	if (start == 0 || (identity->start_ticks != 0 && start != identity->start_ticks))
@@ -153,12 +157,23 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 	return REGION_ALIVE_YES;
 }
 
-enum region_alive region_alive_still(const struct region_identity *identity, uint64_t pid_here)
+enum region_alive region_alive_still(const struct region_identity *identity, uint64_t pid_here,
+				     char *state)
 {
 	char pid[24];
 
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)pid_here);
-	if (start_ticks_of(pid) == identity->start_ticks && identity->start_ticks != 0)
+	if (start_ticks_of(pid, state) == identity->start_ticks && identity->start_ticks != 0)
 		return REGION_ALIVE_YES;
+	*state = 0;
 	return access("/proc/self/stat", R_OK) == 0 ? REGION_ALIVE_NO : REGION_ALIVE_UNKNOWN;
+}
+
+char region_process_state(uint64_t pid_here)
+{
+	char pid[24], state;
+
+	text_format(pid, sizeof(pid), "%llu", (unsigned long long)pid_here);
+	start_ticks_of(pid, &state);
+	return state;
 }

@@ -25,8 +25,12 @@ struct region_identity {
 enum region_alive region_alive(const struct region_identity *identity, uint64_t *pid_here);
 
 /* Of a process that was alive as pid_here when it was last asked for: the same, for the price of one
- * small file, in whatever namespace it is. */
-enum region_alive region_alive_still(const struct region_identity *identity, uint64_t pid_here);
+ * small file, in whatever namespace it is. *state becomes its state as region_process_state() says. */
+enum region_alive region_alive_still(const struct region_identity *identity, uint64_t pid_here,
+				     char *state);
+
+/* How a process is: R, S, D, T (stopped), t (in a debugger) ... as in /proc/PID/stat; 0 unknown or gone. */
+char region_process_state(uint64_t pid_here);
 
 /* Of this machine and this process; "" and 0 where /proc does not tell. */
 void region_boot_id(char boot_id[40]);

@@ -163,6 +163,11 @@ bool region_total_at(const struct region *region, uint32_t index, struct region_
 	return true;
 }
 
+bool region_link_is_used(const struct region_link *link)
+{
+	return link->key > SLOT_FORGOTTEN && link->proxies != 0;
+}
+
 bool region_link_at(const struct region *region, uint32_t index, struct region_link *link)
 {
 	const unsigned char *slot = slot_at(region, REGION_LINKS, index);
@@ -172,7 +177,7 @@ bool region_link_at(const struct region *region, uint32_t index, struct region_l
 		return false;
 	memcpy(&found, slot, sizeof(found));
 	/* Index 0 has key 0 and is "other". */
-	if (found.proxies == 0 || (found.key <= SLOT_FORGOTTEN && index != 0))
+	if (index == 0 ? found.proxies == 0 : !region_link_is_used(&found))
 		return false;
 	*link = found;
 	return true;

@@ -36,6 +36,8 @@ bool region_live_at(const struct region *region, uint32_t index, struct region_l
 bool region_proxy_at(const struct region *region, uint32_t index, struct region_proxy *proxy,
 		     const char **problem);
 bool region_total_at(const struct region *region, uint32_t index, struct region_total *total);
+/* Is it one of a peer that moved something? */
+bool region_link_is_used(const struct region_link *link);
 bool region_link_at(const struct region *region, uint32_t index, struct region_link *link);
 
 /* Was that live slot just being filled? Its operation is issued and cannot be read yet. */

@@ -1,7 +1,7 @@
 /*
  * A trace file: a header and then blocks, appended only. docs/TRACE.md has the byte tables.
  *
- *	header | PROCESS | COMM | ANCHOR | OPS | OPS | COUNTS | ... | CLOSE
+ *	header | PROCESS | COMM | ANCHOR | OPS | OPS | COUNTS | ... | LINKS | CLOSE
  *
  * Each block has a checksum and can be read alone: a file cut anywhere reads up to the cut, a
  * damaged block costs itself. What is last says how the file ended: CLOSE, or it was cut.
@@ -15,7 +15,7 @@
 
 #define TRACE_MAGIC UINT64_C(0x4543415254475252) /* "RRGTRACE" */
 #define TRACE_BLOCK_MAGIC UINT32_C(0x4b4c4252)	 /* "RBLK" */
-enum { TRACE_MAJOR = 2, TRACE_MINOR = 0 };
+enum { TRACE_MAJOR = 2, TRACE_MINOR = 1 };
 
 struct trace_header {
 	uint64_t magic;
@@ -39,6 +39,7 @@ enum trace_block_type {
 	TRACE_NAME = 6,	   /* struct trace_name, one per record */
 	TRACE_COUNTS = 7,  /* struct trace_counts, then comms x (id, struct comm_counts) */
 	TRACE_CLOSE = 8,   /* the same; the process ended its recording here */
+	TRACE_LINKS = 9,   /* struct region_link, one per record; the newest block wins; 2.1 */
 };
 
 struct trace_block {
@@ -54,6 +55,8 @@ _Static_assert(sizeof(struct trace_block) == 24, "trace_block changed its size")
 
 /* No block is larger: a reader can refuse a length at sight. */
 enum { TRACE_BLOCK_PAYLOAD_MAX = 1 << 20 };
+/* Of 64 bytes each. */
+enum { TRACE_LINKS_MAX = TRACE_BLOCK_PAYLOAD_MAX / 64 };
 
 /* Coded blocks, OPS and DETAILS: see docs/TRACE.md. */
 enum {

@@ -52,9 +52,13 @@ static const unsigned char *window(struct trace_reader *reader, uint64_t offset,
 		reader->window_offset = offset;
 		/* What cannot be read ends the file as far as we are concerned: a cut. */
 		if (file_pread_some(reader->fd, reader->window,
-				    bytes > READ_BYTES ? bytes : READ_BYTES, offset, &got) != OK ||
+				    bytes > READ_BYTES ? bytes : READ_BYTES, reader->start + offset,
+				    &got) != OK ||
 		    got < bytes)
 			reader->length = offset + got;
+		/* What comes behind a part of a file is not its own. */
+		if (got > reader->length - offset)
+			got = (size_t)(reader->length - offset);
 		reader->window_bytes = got;
 		spend(reader, got);
 		if (got < bytes)
@@ -110,7 +114,7 @@ static enum status check_block(struct trace_reader *reader, uint64_t offset,
 	if (bytes == NULL)
 		return ERR_TRUNCATED;
 	*item = (struct trace_item){ .found =
-					     block.type > TRACE_CLOSE ? TRACE_UNKNOWN : TRACE_BLOCK,
+					     block.type > TRACE_LINKS ? TRACE_UNKNOWN : TRACE_BLOCK,
 				     .offset = offset,
 				     .bytes = sizeof(block) + block.payload_bytes,
 				     .type = block.type,
@@ -312,27 +316,35 @@ enum status trace_open_memory(struct trace_reader *reader, const void *bytes, si
 	return status;
 }
 
-enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem)
+enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start, uint64_t length,
+			    struct trace_problem *problem)
 {
-	struct trace_reader made = { .fd = -1 };
+	struct trace_reader made = { .fd = -1, .start = start, .length = length };
 	enum status status = ERR_SYSTEM;
-	struct stat st;
 
 	if (problem != NULL)
 		problem->what = "it cannot be read";
 	made.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (made.fd == -1)
 		return ERR_SYSTEM;
-	if (fstat(made.fd, &st) == 0) {
-		made.length = (uint64_t)st.st_size;
-		made.window = malloc(WINDOW_BYTES);
-		status = made.window != NULL ? open_contents(&made, problem) : ERR_NO_SPACE;
-	}
+	made.window = malloc(WINDOW_BYTES);
+	status = made.window != NULL ? open_contents(&made, problem) : ERR_NO_SPACE;
 	if (status == OK)
 		*reader = made;
 	else
 		trace_close(&made);
 	return status;
+}
+
+enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem)
+{
+	struct stat st;
+
+	if (problem != NULL)
+		problem->what = "it cannot be read";
+	if (fstat(fd, &st) == -1)
+		return ERR_SYSTEM;
+	return trace_open_part(reader, fd, 0, (uint64_t)st.st_size, problem);
 }
 
 enum status trace_open(struct trace_reader *reader, const char *path, struct trace_problem *problem)

@@ -45,6 +45,7 @@ struct trace_problem {
 struct trace_reader {
 	int fd; /* -1: memory */
 	const unsigned char *memory;
+	uint64_t start; /* fd: where in the file it begins; offsets below count from there */
 	uint64_t length;
 	uint64_t at;	       /* where the next block is expected */
 	unsigned char *window; /* fd: what was read last */
@@ -71,6 +72,9 @@ enum status trace_open(struct trace_reader *reader, const char *path,
 		       struct trace_problem *problem);
 /* The descriptor is borrowed for the call and duplicated. */
 enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem);
+/* The same of a part of the file: one that lies in an archive. */
+enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start, uint64_t length,
+			    struct trace_problem *problem);
 void trace_close(struct trace_reader *reader);
 
 enum trace_found trace_next(struct trace_reader *reader, struct trace_item *item);

@@ -12,6 +12,8 @@ static uint32_t plain_bytes(uint16_t type)
 		return sizeof(struct clock_anchor);
 	case TRACE_NAME:
 		return sizeof(struct trace_name);
+	case TRACE_LINKS:
+		return sizeof(struct region_link);
 	default:
 		return 0;
 	}
@@ -148,6 +150,11 @@ enum status trace_records_anchor(struct trace_records *records, struct clock_anc
 enum status trace_records_name(struct trace_records *records, struct trace_name *name)
 {
 	return next_plain(records, name, sizeof(*name));
+}
+
+enum status trace_records_link(struct trace_records *records, struct region_link *link)
+{
+	return next_plain(records, link, sizeof(*link));
 }
 
 enum status trace_records_counts(struct trace_records *records, struct trace_counts *counts)

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "op/comm_layout.h"
 #include "op/op_layout.h"
+#include "region/region_layout.h"
 #include "trace/trace_decode.h"
 #include "trace/trace_layout.h"
 #include "trace/trace_read.h"
@@ -40,6 +41,7 @@ enum status trace_records_detail(struct trace_records *records, struct op_detail
 enum status trace_records_comm(struct trace_records *records, struct comm_info *comm);
 enum status trace_records_anchor(struct trace_records *records, struct clock_anchor *anchor);
 enum status trace_records_name(struct trace_records *records, struct trace_name *name);
+enum status trace_records_link(struct trace_records *records, struct region_link *link);
 /* COUNTS and CLOSE: first the counts, once; then trace_counts.comms times the other. */
 enum status trace_records_counts(struct trace_records *records, struct trace_counts *counts);
 enum status trace_records_comm_counts(struct trace_records *records,

@@ -21,8 +21,10 @@
 #include "region/region_layout.h"
 #include "trace/trace_code.h"
 
-enum { TAIL_BYTES = 80 * 1024 };
+enum { TAIL_BYTES = 80 * 1024, MEMORY_BYTES = 16 * 1024 };
 
+_Static_assert(sizeof(struct region_link) * TRACE_LINKS_MAX == TRACE_BLOCK_PAYLOAD_MAX,
+	       "TRACE_LINKS_MAX is wrong");
 _Static_assert(TRACE_ENCODED_MAX(OP_RECORD_WORDS, TRACE_OPS_PER_BLOCK) <= TRACE_BLOCK_PAYLOAD_MAX,
 	       "a block of operations may not fit");
 
@@ -31,11 +33,33 @@ static enum status status_of_write_error(void)
 	return errno == ENOSPC || errno == EDQUOT ? ERR_NO_SPACE : ERR_SYSTEM;
 }
 
+static enum status append_memory(struct trace_writer *writer, const unsigned char *from,
+				 size_t size)
+{
+	size_t wanted = (size_t)writer->bytes + size, room = writer->memory_room;
+	unsigned char *more;
+
+	while (room < wanted)
+		room *= 2;
+	if (room != writer->memory_room) {
+		more = realloc(writer->memory, room);
+		if (more == NULL)
+			return ERR_NO_SPACE;
+		writer->memory = more;
+		writer->memory_room = room;
+	}
+	memcpy(writer->memory + writer->bytes, from, size);
+	writer->bytes = wanted;
+	return OK;
+}
+
 /* Write all of it at the end, or take back what was written. */
 static enum status append(struct trace_writer *writer, const unsigned char *from, size_t size)
 {
 	size_t done = 0;
 
+	if (writer->memory != NULL)
+		return append_memory(writer, from, size);
 	while (done < size) {
 		ssize_t wrote =
 			pwrite(writer->fd, from + done, size - done, (off_t)(writer->bytes + done));
@@ -81,7 +105,7 @@ static enum status finish_block(struct trace_writer *writer, enum trace_block_ty
 
 	block.checksum = trace_block_checksum(&block, writer->buffer + sizeof(block));
 	memcpy(writer->buffer, &block, sizeof(block));
-	if (type != TRACE_CLOSE)
+	if (type != TRACE_CLOSE && writer->memory == NULL)
 		status = reserve(writer, size);
 	return status == OK ? append(writer, writer->buffer, size) : status;
 }
@@ -92,8 +116,7 @@ enum status trace_writer_open(struct trace_writer *writer, const char *path, uns
 	return trace_writer_open_at(writer, path, mode, quota, clock_system_ns(CLOCK_REALTIME));
 }
 
-enum status trace_writer_open_at(struct trace_writer *writer, const char *path, unsigned int mode,
-				 uint64_t quota, uint64_t created_wall_ns)
+static struct trace_header header_of(uint64_t created_wall_ns)
 {
 	struct trace_header header = { .magic = TRACE_MAGIC,
 				       .major = TRACE_MAJOR,
@@ -101,10 +124,18 @@ enum status trace_writer_open_at(struct trace_writer *writer, const char *path, 
 				       .byte_order = REGION_BYTE_ORDER,
 				       .header_bytes = sizeof(header),
 				       .created_wall_ns = created_wall_ns };
+
+	header.checksum = hash_bytes(&header, offsetof(struct trace_header, checksum));
+	return header;
+}
+
+enum status trace_writer_open_at(struct trace_writer *writer, const char *path, unsigned int mode,
+				 uint64_t quota, uint64_t created_wall_ns)
+{
+	struct trace_header header = header_of(created_wall_ns);
 	struct trace_writer made = { .fd = -1, .quota = quota };
 	enum status status;
 
-	header.checksum = hash_bytes(&header, offsetof(struct trace_header, checksum));
 	made.buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
 	made.encoder = trace_encoder_new();
 	if (made.buffer == NULL || made.encoder == NULL) {
@@ -125,6 +156,23 @@ enum status trace_writer_open_at(struct trace_writer *writer, const char *path, 
 		unlink(path);
 		return status;
 	}
+	*writer = made;
+	return OK;
+}
+
+enum status trace_writer_open_memory(struct trace_writer *writer, uint64_t created_wall_ns)
+{
+	struct trace_header header = header_of(created_wall_ns);
+	struct trace_writer made = { .fd = -1, .memory_room = MEMORY_BYTES };
+
+	made.buffer = malloc(sizeof(struct trace_block) + TRACE_BLOCK_PAYLOAD_MAX);
+	made.encoder = trace_encoder_new();
+	made.memory = malloc(made.memory_room);
+	if (made.buffer == NULL || made.encoder == NULL || made.memory == NULL) {
+		trace_writer_close(&made);
+		return ERR_NO_SPACE;
+	}
+	append_memory(&made, (const unsigned char *)&header, sizeof(header));
 	*writer = made;
 	return OK;
 }
@@ -190,6 +238,16 @@ enum status trace_write_counts(struct trace_writer *writer, enum trace_block_typ
 	return finish_block(writer, type, sizeof(*counts) + tail, 1);
 }
 
+unsigned char *trace_writer_take(struct trace_writer *writer, size_t *length)
+{
+	unsigned char *memory = writer->memory;
+
+	*length = (size_t)writer->bytes;
+	writer->memory = NULL;
+	trace_writer_close(writer);
+	return memory;
+}
+
 void trace_writer_close(struct trace_writer *writer)
 {
 	if (writer->fd != -1) {
@@ -201,5 +259,6 @@ void trace_writer_close(struct trace_writer *writer)
 	}
 	free(writer->buffer);
 	free(writer->encoder);
+	free(writer->memory);
 	*writer = (struct trace_writer){ .fd = -1 };
 }

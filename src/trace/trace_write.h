@@ -1,5 +1,5 @@
 /*
- * Writing a trace file: from the plugin's own thread, and from simulations. libc only.
+ * Writing a trace file: from the plugin's own thread, and from simulations; or one in memory. libc only.
  * Never blocks on anything but the disk; never from a callback.
  */
 #ifndef TRACE_WRITE_H
@@ -18,11 +18,13 @@
 enum { TRACE_OPS_PER_BLOCK = TRACE_ROWS_MAX };
 
 struct trace_writer {
-	int fd;		       /* -1: not open */
+	int fd;		       /* -1: not open, or in memory */
 	uint64_t bytes;	       /* written so far, all of them whole blocks */
 	uint64_t quota;	       /* bytes; 0: no limit */
 	unsigned char *buffer; /* one block */
 	struct trace_encoder *encoder;
+	unsigned char *memory; /* what was written, where there is no file; NULL: there is one */
+	size_t memory_room;
 };
 
 /* Create path (never an existing file: ERR_SYSTEM with EEXIST) and write the header. `mode` as for
@@ -33,6 +35,9 @@ enum status trace_writer_open(struct trace_writer *writer, const char *path, uns
 /* The same with a given time of creation: simulations write the same bytes twice. */
 enum status trace_writer_open_at(struct trace_writer *writer, const char *path, unsigned int mode,
 				 uint64_t quota, uint64_t created_wall_ns);
+
+/* The same in memory, without a limit: ERR_NO_SPACE is memory. See trace_writer_take(). */
+enum status trace_writer_open_memory(struct trace_writer *writer, uint64_t created_wall_ns);
 
 /* All of these append one block whole or not at all: OK, ERR_RANGE (quota), ERR_NO_SPACE,
  * ERR_SYSTEM. TRACE_CLOSE may use the room that the quota and the disk keep for it. */
@@ -48,6 +53,9 @@ enum status trace_write_details(struct trace_writer *writer, const struct op_det
 enum status trace_write_counts(struct trace_writer *writer, enum trace_block_type type,
 			       const struct trace_counts *counts,
 			       const struct trace_comm_counts *comms);
+
+/* The bytes that were written to memory, the caller's to free(); the writer is closed. */
+unsigned char *trace_writer_take(struct trace_writer *writer, size_t *length);
 
 /* Closes the file; writes nothing. Fine on a writer that is not open. */
 void trace_writer_close(struct trace_writer *writer);

@@ -1,0 +1,143 @@
+/*
+ * One moment as a trace file, and back. Whatever is read, a snapshot of it is written and read again: what is
+ * in flight is then the same as in a snapshot of that, and nothing of it is trouble.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz/fuzz_main.h"
+#include "fuzz/fuzz_samples.h"
+#include "recording/recording_account.h"
+#include "timeline/flight.h"
+
+static void add_waits(uint64_t *sum, const struct recording_proxy *proxies, size_t count)
+{
+	struct flight_wait *waits;
+	size_t found;
+
+	if (flight_waits(proxies, count, &waits, &found) != OK)
+		abort();
+	for (size_t i = 0; i < found; i++)
+		*sum = hash_word(*sum, hash_bytes(&waits[i], sizeof(waits[i])));
+	free(waits);
+}
+
+/* What is in flight, as a number. */
+static uint64_t sum_of(const struct recording_process *process)
+{
+	uint64_t sum = hash_word(process->flight_count, process->proxy_count);
+
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+		struct op_record op = flight->op;
+
+		op.sequence = op.sequence != 0;
+		sum = hash_word(sum, hash_bytes(&op, sizeof(op)));
+		sum = hash_word(sum, flight->open_children + flight->is_retiring);
+		if (op.state == OP_DONE)
+			continue;
+		sum = hash_word(sum, hash_bytes(flight->started, sizeof(flight->started)));
+		sum = hash_word(sum, hash_bytes(flight->stopped, sizeof(flight->stopped)));
+		add_waits(&sum, flight->proxies, flight->proxy_count);
+	}
+	add_waits(&sum, process->proxies, process->proxy_count);
+	return sum;
+}
+
+static void read_again(const struct recording_process *process, int depth, uint64_t wanted)
+{
+	struct recording_account account;
+	struct recording recording;
+	unsigned char *bytes;
+	size_t length;
+
+	if (recording_snapshot(process, 3, &bytes, &length) != OK)
+		abort();
+	recording_init(&recording);
+	if (recording_add_memory(&recording, "snapshot", bytes, length, 0) != OK ||
+	    recording_finish(&recording) != OK || recording.count != 1)
+		abort();
+	if (depth > 0 && sum_of(recording.processes[0]) != wanted)
+		abort();
+	if (recording_account(&account, recording.processes[0]) != OK)
+		abort();
+	recording_account_release(&account);
+	if (depth < 2)
+		read_again(recording.processes[0], depth + 1, sum_of(recording.processes[0]));
+	recording_release(&recording);
+	free(bytes);
+}
+
+static void finish(struct recording *recording)
+{
+	if (recording_finish(recording) != OK)
+		abort();
+	recording_find_flights(recording);
+	for (size_t i = 0; i < recording->count; i++)
+		read_again(recording->processes[i], 0, 0);
+	recording_release(recording);
+}
+
+static void read_region(const uint8_t *data, size_t size)
+{
+	struct sample sample = fuzz_region_sample(data, size);
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct recording recording;
+	char path[64];
+
+	if (fd == -1 || write(fd, sample.bytes, sample.size) != (ssize_t)sample.size)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	recording_init(&recording);
+	if (recording_add(&recording, path, 0) != OK)
+		abort();
+	finish(&recording);
+	close(fd);
+	free(sample.bytes);
+}
+
+/* A snapshot of the good region, with changes. */
+static void read_changed(const uint8_t *data, size_t size)
+{
+	struct sample region = sample_region(), snapshot = { NULL, 0, 0 };
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct recording recording;
+	char path[64];
+
+	if (fd == -1 || write(fd, region.bytes, region.size) != (ssize_t)region.size)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	recording_init(&recording);
+	if (recording_add(&recording, path, 0) != OK || recording_finish(&recording) != OK ||
+	    recording_snapshot(recording.processes[0], 4, &snapshot.bytes, &snapshot.size) != OK)
+		abort();
+	recording_release(&recording);
+	close(fd);
+	fuzz_change(&snapshot, data, size);
+	if (size > 0 && data[0] & 1)
+		fuzz_set_checksums(&snapshot);
+	recording_init(&recording);
+	if (recording_add_memory(&recording, "changed", snapshot.bytes, snapshot.size, 0) != OK)
+		abort();
+	finish(&recording);
+	free(snapshot.bytes);
+	free(region.bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct recording recording;
+
+	recording_init(&recording);
+	if (recording_add_memory(&recording, "bytes", data, size, 0) != OK)
+		abort();
+	finish(&recording);
+	if (size > 0 && data[0] & 2)
+		read_region(data, size);
+	else
+		read_changed(data, size);
+	return 0;
+}

@@ -1,0 +1,503 @@
+/*
+ * One moment of a process as a trace file:
+ *
+ *	PROCESS   snapshot_...=, then its own info text
+ *	COMM, NAME, ANCHOR
+ *	OPS       the last finished ones, then what is in live slots, with the sequences that come next
+ *	DETAILS   of what is in flight: channels, proxy operations, open transfers
+ *	LINKS     what was moved to and from each peer so far
+ *	COUNTS    as they stood at that moment; CLOSE when the process had ended its recording
+ *
+ * What a live slot knows and a record does not is in the record's reserved word (recording_snapshot.h).
+ */
+#include "recording/recording_snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/secret.h"
+#include "base/text.h"
+#include "region/info_text.h"
+#include "region/region_ring.h"
+#include "recording/recording_load.h"
+#include "trace/trace_write.h"
+
+enum {
+	COMMS_PER_BLOCK = 2048,
+	/* With more of them, those that were finalized stay out: a snapshot is small. */
+	COMMS_MAX = 4096,
+	INFO_ROOM = 1024, /* for the lines that a snapshot adds */
+};
+
+struct snapshot {
+	const struct recording_process *process;
+	struct trace_writer writer;
+	struct op_record *ops; /* the last finished ones, a ring of ops_most */
+	size_t ops_most;
+	uint64_t ops_met;
+	struct op_detail *details;
+	uint64_t detail_count; /* so far */
+	size_t detail_pending;
+	uint64_t wall_ns;
+	enum status status;
+};
+
+/* ---- which moment ------------------------------------------------------------------------------ */
+
+static uint64_t moment_of(const struct recording_process *process)
+{
+	if (process->counts_ns != 0 || process->anchor_count == 0)
+		return process->counts_ns;
+	return process->anchors[process->anchor_count - 1].clock_ns;
+}
+
+/* Its machine's wall clock says it best, where that is ours. */
+static uint64_t wall_of(const struct recording_process *process, uint64_t moment_ns)
+{
+	uint64_t now_ns, wall_ns = 0;
+
+	if (recording_now(process, &now_ns) && now_ns >= moment_ns)
+		return clock_system_ns(CLOCK_REALTIME) - (now_ns - moment_ns);
+	if (process->snapshot_wall_ns != 0)
+		return process->snapshot_wall_ns;
+	return recording_wall_ns(process, moment_ns, &wall_ns) ? wall_ns : 0;
+}
+
+/* ---- finished operations ----------------------------------------------------------------------- */
+
+static void keep_op(struct snapshot *snapshot, const struct op_record *op)
+{
+	snapshot->ops[snapshot->ops_met++ % snapshot->ops_most] = *op;
+}
+
+static bool take_op(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct snapshot *snapshot = context;
+
+	if (place != RECORDING_IN_LIVE && op->sequence <= snapshot->process->recorded)
+		keep_op(snapshot, op);
+	return true;
+}
+
+/* A region that can no longer be read still has its last state: without operations then. */
+static enum status take_ring(struct snapshot *snapshot)
+{
+	uint64_t recorded = snapshot->process->recorded;
+	struct region_ring ring;
+	struct op_record op;
+	enum status status;
+
+	status =
+		region_ring_open(&ring, snapshot->process->region, REGION_RING,
+				 recorded > snapshot->ops_most ? recorded - snapshot->ops_most : 0);
+	while (status == OK && (status = region_ring_next_op(&ring, &op)) == OK &&
+	       op.sequence <= recorded)
+		keep_op(snapshot, &op);
+	region_ring_close(&ring);
+	return status == ERR_NO_SPACE ? status : OK;
+}
+
+static enum status find_ops(struct snapshot *snapshot, size_t last_operations)
+{
+	const struct recording_process *process = snapshot->process;
+
+	if (last_operations > process->recorded)
+		last_operations = (size_t)process->recorded;
+	if (last_operations > RECORDING_SNAPSHOT_MAX)
+		last_operations = RECORDING_SNAPSHOT_MAX;
+	if (last_operations == 0)
+		return OK;
+	snapshot->ops_most = last_operations;
+	snapshot->ops = calloc(last_operations, sizeof(*snapshot->ops));
+	if (snapshot->ops == NULL)
+		return ERR_NO_SPACE;
+	if (process->region != NULL)
+		return take_ring(snapshot);
+	return recording_each_op(process, take_op, snapshot, NULL);
+}
+
+static uint64_t op_count(const struct snapshot *snapshot)
+{
+	return snapshot->ops_met < snapshot->ops_most ? snapshot->ops_met : snapshot->ops_most;
+}
+
+/* The ring of them as one row, oldest first. */
+static enum status write_finished(struct snapshot *snapshot)
+{
+	uint64_t count = op_count(snapshot), from = snapshot->ops_met - count;
+	enum status status = OK;
+
+	while (count > 0 && status == OK) {
+		size_t at = (size_t)(from % snapshot->ops_most);
+		size_t some = snapshot->ops_most - at;
+
+		some = some < count ? some : (size_t)count;
+		some = some < TRACE_OPS_PER_BLOCK ? some : TRACE_OPS_PER_BLOCK;
+		status = trace_write_ops(&snapshot->writer, snapshot->ops + at, (uint32_t)some);
+		from += some;
+		count -= some;
+	}
+	return status;
+}
+
+/* ---- what is in flight ------------------------------------------------------------------------- */
+
+static enum status write_flights(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	struct op_record *rows = calloc(TRACE_OPS_PER_BLOCK, sizeof(*rows));
+	enum status status = rows != NULL ? OK : ERR_NO_SPACE;
+	uint32_t pending = 0;
+
+	for (size_t i = 0; i < process->flight_count && status == OK; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+
+		rows[pending] = flight->op;
+		rows[pending].sequence = process->recorded + 1 + i;
+		rows[pending].reserved = SNAPSHOT_LIVE | (flight->open_children & SNAPSHOT_OPEN);
+		if (flight->is_retiring)
+			rows[pending].reserved |= SNAPSHOT_RETIRING;
+		if (flight->op.sequence != 0)
+			rows[pending].reserved |= SNAPSHOT_RECORDED;
+		if (++pending == TRACE_OPS_PER_BLOCK) {
+			status = trace_write_ops(&snapshot->writer, rows, pending);
+			pending = 0;
+		}
+	}
+	if (status == OK)
+		status = trace_write_ops(&snapshot->writer, rows, pending);
+	free(rows);
+	return status;
+}
+
+static void put_detail(struct snapshot *snapshot, const struct op_detail *detail)
+{
+	if (snapshot->status != OK)
+		return;
+	if (snapshot->details == NULL)
+		snapshot->details = calloc(TRACE_OPS_PER_BLOCK, sizeof(*snapshot->details));
+	if (snapshot->details == NULL) {
+		snapshot->status = ERR_NO_SPACE;
+		return;
+	}
+	snapshot->details[snapshot->detail_pending] = *detail;
+	snapshot->details[snapshot->detail_pending].sequence = ++snapshot->detail_count;
+	if (++snapshot->detail_pending < TRACE_OPS_PER_BLOCK)
+		return;
+	snapshot->status = trace_write_details(&snapshot->writer, snapshot->details,
+					       (uint32_t)snapshot->detail_pending);
+	snapshot->detail_pending = 0;
+}
+
+static void put_kernels(struct snapshot *snapshot, const struct recording_flight *flight)
+{
+	for (unsigned int channel = 0; channel < 256; channel++) {
+		uint64_t bit = UINT64_C(1) << channel % 64;
+		struct op_detail detail = { .comm = flight->op.comm,
+					    .kind = OP_DETAIL_KERNEL,
+					    .channel = (uint8_t)channel,
+					    .number = flight->op.number,
+					    .peer = OP_NOBODY };
+
+		if (flight->stopped[channel / 64] & bit)
+			detail.flags = OP_DETAIL_IS_OVER;
+		if ((flight->started[channel / 64] | flight->stopped[channel / 64]) & bit)
+			put_detail(snapshot, &detail);
+	}
+}
+
+/* The proxy operation, the last of its transfers that is done, those that are open. */
+static void put_proxy(struct snapshot *snapshot, const struct recording_proxy *of, uint32_t comm,
+		      uint64_t number)
+{
+	const struct region_proxy *proxy = &of->proxy;
+	struct op_detail detail = { .comm = comm,
+				    .kind = OP_DETAIL_PROXY,
+				    .channel = proxy->channel,
+				    .flags = proxy->flags & (PROXY_IS_SEND | PROXY_IS_FOREIGN),
+				    .number = number,
+				    .peer = proxy->peer,
+				    .step = proxy->steps,
+				    .time_ns = { proxy->start_ns, proxy->active_ns },
+				    .bytes = proxy->bytes,
+				    .origin_pid = (uint64_t)proxy->origin_pid };
+
+	put_detail(snapshot, &detail);
+	detail.kind = OP_DETAIL_STEP;
+	memset(detail.time_ns, 0, sizeof(detail.time_ns));
+	/* With none of them done it says that, and when anything last happened. */
+	detail.flags |= OP_DETAIL_IS_OVER;
+	detail.step = (int32_t)(proxy->done - 1);
+	detail.time_ns[3] = proxy->since_ns;
+	detail.bytes = 0;
+	put_detail(snapshot, &detail);
+	for (unsigned int i = 0; i < of->step_count; i++) {
+		const struct region_step *step = &of->steps[i];
+
+		detail.flags = (uint16_t)((proxy->flags & (PROXY_IS_SEND | PROXY_IS_FOREIGN)) |
+					  step->state << 8);
+		detail.step = (int32_t)(step->step_plus_1 - 1);
+		memcpy(detail.time_ns, step->time_ns, sizeof(step->time_ns));
+		detail.time_ns[3] = 0;
+		detail.bytes = step->bytes;
+		put_detail(snapshot, &detail);
+	}
+}
+
+static enum status write_details(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+
+		if (flight->op.state == OP_DONE)
+			continue;
+		put_kernels(snapshot, flight);
+		for (size_t j = 0; j < flight->proxy_count; j++)
+			put_proxy(snapshot, &flight->proxies[j], flight->op.comm,
+				  flight->op.number);
+	}
+	for (size_t i = 0; i < process->proxy_count; i++)
+		put_proxy(snapshot, &process->proxies[i], process->proxies[i].proxy.comm,
+			  process->proxies[i].proxy.number);
+	if (snapshot->status == OK)
+		snapshot->status = trace_write_details(&snapshot->writer, snapshot->details,
+						       (uint32_t)snapshot->detail_pending);
+	return snapshot->status;
+}
+
+/* ---- all the rest ------------------------------------------------------------------------------ */
+
+/* Without lines that a snapshot of a snapshot says anew, and what recorders should not have written down. */
+static size_t copy_info(char *to, const struct recording_process *process)
+{
+	static const char own[] = "snapshot_";
+	size_t length = 0;
+
+	for (size_t at = 0; at < process->info_bytes;) {
+		const char *line = process->info + at;
+		const char *end = memchr(line, '\n', process->info_bytes - at);
+		size_t bytes = end ? (size_t)(end - line) : process->info_bytes - at;
+
+		at += bytes + 1;
+		if (bytes == 0 || secret_is_line(line, bytes) ||
+		    (bytes >= sizeof(own) - 1 && memcmp(line, own, sizeof(own) - 1) == 0))
+			continue;
+		memcpy(to + length, line, bytes);
+		to[length + bytes] = '\n';
+		length += bytes + 1;
+	}
+	return length;
+}
+
+/* What the region's header says and its text may not; what is said first counts. */
+static int put_identity(char *to, size_t size, const struct recording_process *process)
+{
+	return snprintf(to, size,
+			"boot_id=%s\npid=%" PRId64 "\npid_namespace=%" PRIu64
+			"\nstart_ticks=%" PRIu64 "\nmode=%s\ninterface=%u\n",
+			process->boot_id, process->pid, process->pid_namespace,
+			process->start_ticks, process->mode, process->interface);
+}
+
+/* A look at what changed passes over operations that are done and wait in their slots to be moved on: issued,
+ * not yet recorded, and not among the flights. */
+static uint64_t held_back(const struct recording_process *process)
+{
+	uint64_t held = 0, open = 0;
+
+	if (process->follow == NULL)
+		return 0;
+	for (size_t i = 0; i < process->comm_count; i++)
+		held += process->comms[i].counts.issued - process->comms[i].counts.recorded;
+	for (size_t i = 0; i < process->flight_count; i++)
+		open += process->flights[i].op.sequence == 0;
+	return held > open && held - open < INT32_MAX ? held - open : 0;
+}
+
+static enum status write_info(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	char *text = malloc(INFO_ROOM + process->info_bytes + 1);
+	enum status status;
+	int length;
+
+	if (text == NULL)
+		return ERR_NO_SPACE;
+	length = snprintf(
+		text, INFO_ROOM,
+		"snapshot_wall_ns=%" PRIu64 "\nsnapshot_life=%s\nsnapshot_operations=%" PRIu64 "\n",
+		snapshot->wall_ns, recording_life_name(process->life), op_count(snapshot));
+	if (process->process_state != 0)
+		length += snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_state=%c\n",
+				   process->process_state);
+	if (process->is_moving)
+		length +=
+			snprintf(text + length, INFO_ROOM - (size_t)length, "snapshot_moving=1\n");
+	if (process->filling > 0 || held_back(process) > 0)
+		length += snprintf(text + length, INFO_ROOM - (size_t)length,
+				   "snapshot_filling=%" PRIu64 "\n",
+				   process->filling + held_back(process));
+	if (process->refused > 0)
+		length += snprintf(text + length, INFO_ROOM - (size_t)length,
+				   "snapshot_refused=%zu\n", process->refused);
+	if (process->region != NULL)
+		length += put_identity(text + length, INFO_ROOM - (size_t)length, process);
+	length += (int)copy_info(text + length, process);
+	status = trace_write_text(&snapshot->writer, TRACE_PROCESS, text, (size_t)length);
+	free(text);
+	return status;
+}
+
+static bool is_comm_kept(const struct recording_process *process, const struct recording_comm *comm)
+{
+	return process->comm_count <= COMMS_MAX || comm->info.finalize_ns == 0;
+}
+
+static enum status write_comms(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	struct comm_info *infos = calloc(COMMS_PER_BLOCK, sizeof(*infos));
+	enum status status = infos != NULL ? OK : ERR_NO_SPACE;
+	uint32_t pending = 0;
+
+	for (size_t i = 0; i < process->comm_count && status == OK; i++) {
+		if (is_comm_kept(process, &process->comms[i]))
+			infos[pending++] = process->comms[i].info;
+		if (pending < COMMS_PER_BLOCK)
+			continue;
+		status = trace_write_records(&snapshot->writer, TRACE_COMM, infos, sizeof(*infos),
+					     pending);
+		pending = 0;
+	}
+	if (status == OK && pending > 0)
+		status = trace_write_records(&snapshot->writer, TRACE_COMM, infos, sizeof(*infos),
+					     pending);
+	free(infos);
+	return status;
+}
+
+static enum status write_names(struct snapshot *snapshot)
+{
+	struct trace_name names[OP_NAMES_INTERNED_MAX];
+	uint32_t count = 0;
+
+	memset(names, 0, sizeof(names));
+	for (uint32_t i = 0; i < OP_NAMES_INTERNED_MAX; i++) {
+		if (snapshot->process->names[i][0] == '\0')
+			continue;
+		names[count].id = OP_NAME_INTERNED + i;
+		text_copy(names[count].text, sizeof(names[count].text),
+			  snapshot->process->names[i]);
+		count++;
+	}
+	if (count == 0)
+		return OK;
+	return trace_write_records(&snapshot->writer, TRACE_NAME, names, sizeof(names[0]), count);
+}
+
+/* The first one, and this moment: between them the clock ran at the rate they show. */
+static enum status write_anchors(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	struct clock_anchor anchors[3];
+	uint32_t count = 0;
+
+	if (process->anchor_count > 0)
+		anchors[count++] = process->anchors[0];
+	if (process->anchor_count > 1)
+		anchors[count++] = process->anchors[process->anchor_count - 1];
+	if (snapshot->wall_ns != 0)
+		anchors[count++] = (struct clock_anchor){ moment_of(process), snapshot->wall_ns };
+	if (count == 0)
+		return OK;
+	return trace_write_records(&snapshot->writer, TRACE_ANCHOR, anchors, sizeof(anchors[0]),
+				   count);
+}
+
+/* More than any recorder keeps stay out. */
+static enum status write_links(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	size_t count =
+		process->link_count < TRACE_LINKS_MAX ? process->link_count : TRACE_LINKS_MAX;
+
+	if (count == 0)
+		return OK;
+	return trace_write_records(&snapshot->writer, TRACE_LINKS, process->links,
+				   sizeof(process->links[0]), (uint32_t)count);
+}
+
+/* The counts of very many communicators take several blocks; all say the same of the process. */
+static enum status write_counts(struct snapshot *snapshot)
+{
+	const struct recording_process *process = snapshot->process;
+	struct trace_comm_counts *comms = calloc(COMMS_PER_BLOCK, sizeof(*comms));
+	enum trace_block_type type = process->life == RECORDING_ENDED ? TRACE_CLOSE : TRACE_COUNTS;
+	struct trace_counts counts = { .clock_ns = moment_of(process),
+				       .trace_records = op_count(snapshot) + process->flight_count,
+				       .ring_head = process->recorded };
+	enum status status = comms != NULL ? OK : ERR_NO_SPACE;
+
+	memcpy(counts.lost, process->lost, sizeof(counts.lost));
+	memcpy(counts.odd, process->odd, sizeof(counts.odd));
+	for (size_t i = 0; i < process->comm_count && status == OK; i++) {
+		const struct recording_comm *comm = &process->comms[i];
+
+		if (!comm->has_counts || !is_comm_kept(process, comm))
+			continue;
+		comms[counts.comms++] = (struct trace_comm_counts){ comm->info.id, comm->counts };
+		if (counts.comms < COMMS_PER_BLOCK)
+			continue;
+		status = trace_write_counts(&snapshot->writer, TRACE_COUNTS, &counts, comms);
+		counts.comms = 0;
+	}
+	if (status == OK)
+		status = trace_write_counts(&snapshot->writer, type, &counts, comms);
+	free(comms);
+	return status;
+}
+
+static enum status write_all(struct snapshot *snapshot)
+{
+	enum status status = write_info(snapshot);
+
+	if (status == OK)
+		status = write_comms(snapshot);
+	if (status == OK)
+		status = write_names(snapshot);
+	if (status == OK)
+		status = write_anchors(snapshot);
+	if (status == OK)
+		status = write_finished(snapshot);
+	if (status == OK)
+		status = write_flights(snapshot);
+	if (status == OK)
+		status = write_details(snapshot);
+	if (status == OK)
+		status = write_links(snapshot);
+	return status == OK ? write_counts(snapshot) : status;
+}
+
+enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
+			       unsigned char **bytes, size_t *length)
+{
+	struct snapshot snapshot = { .process = process, .writer = { .fd = -1 } };
+	enum status status;
+
+	snapshot.wall_ns = wall_of(process, moment_of(process));
+	status = trace_writer_open_memory(&snapshot.writer, snapshot.wall_ns);
+	if (status == OK)
+		status = find_ops(&snapshot, last_operations);
+	if (status == OK)
+		status = write_all(&snapshot);
+	if (status == OK)
+		*bytes = trace_writer_take(&snapshot.writer, length);
+	trace_writer_close(&snapshot.writer);
+	free(snapshot.details);
+	free(snapshot.ops);
+	return status;
+}
