@@ -96,21 +96,33 @@ refused "no nodes" "--nodes 0 is not a number from 1 to 4096" --nodes 0
 refused "too many ranks" "more than 16384 ranks" --nodes 4096 --gpus 16
 refused "groups that do not fit" "cannot be split into groups of 3" -w tp-pp --tp 3
 refused "a mode that writes no files" "mode trace or full, not flight" -m flight
+refused "a link that is not there" "rank 3 has fewer than 2 links to other nodes; --channels makes more" \
+	--nodes 2 -f stuck-send:rank=3,link=2
+refused "a deadlock of ranks that share one communicator" "ranks 0 and 5 are not together in two communicators" \
+	--nodes 2 --gpus 4 -w tp-pp -f deadlock:rank=0,peer=5
+refused "too many channels" "--channels 17 is not a number from 1 to 16" --channels 17
 refused "clocks that are too far apart" "more than 1s" --clock-shift 2s
 expect_same "nothing was written for these" "$(ls "$tap_scratch/refused" 2>/dev/null)" ""
-expect_complaint "too many ranks to run" "add --offline" "$ringside" sim --nodes 64
+expect_complaint "too many ranks to run" "add --offline" "$ringside" sim --nodes 65
 expect_complaint "kill needs processes" "fault kill needs a process per rank" "$ringside" sim --threads -f kill:rank=1
+expect_complaint "so does stop" "fault stop needs a process per rank" "$ringside" sim --node-processes -f stop:rank=1
+expect_complaint "regions of nodes need processes" "not --threads" "$ringside" sim --threads --node-regions /nowhere
 expect_complaint "a plugin that is not there" "nowhere.so" "$ringside" sim --plugin /nowhere.so --gpus 2 --iterations 1
 
 # ---- what it explains
 
 list=$("$ringside" sim --list)
-for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network never-arrives stuck-send mismatch kill; do
+for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network slow-nvlink \
+	never-arrives stuck-send mismatch deadlock gpu-stuck stop kill; do
 	expect_ok "--list explains $word" grep -qE "^  $word(:|$)" <<<"$list"
 done
 expect_ok "a slow link nobody uses is said" sh -c \
 	"'$ringside' sim --offline --nodes 2 --gpus 4 -f slow-link:from=4,to=3 --iterations 1 -o '$tap_scratch/unused' 2>&1 |
 	grep -q 'rank 4 sends nothing to rank 3 in this job; it sends to'"
+"$ringside" sim --offline --nodes 2 --gpus 2 -w ddp -f mismatch:rank=1,what=root,at=1s --seconds 2s -o "$tap_scratch/unmet" \
+	>/dev/null 2>"$tap_scratch/unmet.err"
+expect_same "so is a fault that finds nothing to begin with" "$(cat "$tap_scratch/unmet.err")" \
+	"ringside: note: fault mismatch met no call that it concerns: nothing is wrong with this job"
 
 # ---- what it writes
 
@@ -126,6 +138,21 @@ expect_ok "it says that the job hangs" grep -q "hangs since 2\." "$tap_scratch/o
 expect_complaint "a directory that cannot be made" "cannot write" \
 	"$ringside" sim "${offline[@]}" -o "$tap_scratch/no/such/directory"
 
+algorithms() { # name option...
+	local name=$1
+	shift
+	"$ringside" sim --offline --nodes 2 --gpus 4 -w ddp --iterations 3 -o "$tap_scratch/$name" "$@" >/dev/null
+	"$ringside" dump "$tap_scratch/$name" | grep -o '"algorithm":"[A-Z]*","protocol":"[A-Z0-9]*"' | sort | uniq -c
+}
+expect_same "NCCL does not know of a slow link, and chooses as ever" \
+	"$(algorithms slow -f slow-link:from=2,to=7,factor=16)" "$(algorithms calm)"
+"$ringside" sim --offline --nodes 4 --gpus 8 -w fsdp --channels 16 -f stuck-send:rank=11,link=2 --at 1s --seconds 9s \
+	-o "$tap_scratch/link" >/dev/null
+"$ringside" ps "$tap_scratch/link" >"$tap_scratch/said" 2>&1
+expect_same "one link is stuck, and no other" "$(grep -o "network to complete sends to.* on channel[s]* [0-9,-]*" "$tap_scratch/said")" \
+	"network to complete sends to rank 20 on channel 12"
+expect_ok "channels that do not use it are through" grep -q "16 of 16 channels started, 15 stopped" "$tap_scratch/said"
+
 # ---- jobs that run
 
 short=(--nodes 2 --gpus 2 --iterations 3 --rate 20)
@@ -138,9 +165,16 @@ for release in 2.23 2.27 2.31; do
 done
 played "mode full" finished "${short[@]}" -w tp-pp -m full
 hang=(--nodes 2 --gpus 2 -w fsdp --rate 20 --at 400ms --seconds 900ms)
-for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1; do
+for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1 stop:rank=1 \
+	mismatch:rank=1,what=order gpu-stuck:rank=1 gpu-stuck:rank=1,what=not-launched; do
 	played "$fault hangs, and what is in flight can be seen" hung "${hang[@]}" -f "$fault"
 done
+played "a deadlock of two communicators hangs" hung --nodes 2 --gpus 2 -w tp-pp --rate 20 --at 400ms --seconds 900ms \
+	-f deadlock:rank=1,peer=0
+played "a process per node, its regions in a directory of its own" finished "${short[@]}" -w fsdp --node-processes \
+	--node-regions "$tap_scratch/nodes"
+expect_same "two nodes, two regions" "$(find "$tap_scratch/nodes" -name '*.region' | sed 's|.*/\(node[0-9]*\)/.*|\1|' | sort)" \
+	$'node0000\nnode0001'
 played "a slow rank does not hang" finished "${short[@]}" -w ddp -f slow-rank:rank=1,factor=2
 played "a hung job of threads ends" hung "${hang[@]}" -f stuck-send:rank=1 --threads
 

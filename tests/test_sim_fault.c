@@ -31,7 +31,25 @@ static void test_faults(void)
 	EXPECT(fault.from == 4 && fault.to == 5 && fault.factor_permille == 4000 && !fault.has_at);
 	EXPECT(parse("never-arrives:rank=0,comm=tp") == OK && fault.role == SIM_TENSOR);
 	EXPECT(parse("mismatch:rank=0,what=function") == OK && fault.what == SIM_MISMATCH_FUNCTION);
+	EXPECT(parse("mismatch:rank=0,what=order") == OK && fault.what == SIM_MISMATCH_ORDER);
+	EXPECT(parse("mismatch:rank=0,what=datatype") == OK && fault.what == SIM_MISMATCH_DATATYPE);
+	EXPECT(parse("mismatch:rank=0,what=root") == OK && fault.what == SIM_MISMATCH_ROOT);
+	EXPECT(parse("stuck-send:rank=3") == OK && fault.link == 0 && fault.channel == -1 &&
+	       fault.to == -1);
+	EXPECT(parse("stuck-send:rank=3,link=2,to=4") == OK && fault.link == 2 && fault.to == 4);
+	EXPECT(parse("stuck-send:rank=3,channel=0") == OK && fault.channel == 0);
+	EXPECT(parse("deadlock:rank=3,peer=1") == OK && fault.rank == 3 && fault.peer == 1);
+	EXPECT(parse("slow-nvlink") == OK && fault.node == -1 && fault.factor_permille == 4000);
+	EXPECT(parse("slow-nvlink:node=2,factor=3") == OK && fault.node == 2);
+	EXPECT(parse("gpu-stuck:rank=1") == OK && fault.what == SIM_NOT_STARTED);
+	EXPECT(parse("gpu-stuck:rank=1,what=not-launched") == OK && fault.what == SIM_NOT_LAUNCHED);
+	EXPECT(parse("gpu-stuck:rank=1,what=not-producing") == OK &&
+	       fault.what == SIM_NOT_PRODUCING);
+	EXPECT(parse("stop:rank=7") == OK && fault.kind == SIM_STOP);
 	EXPECT(parse("kill:rank=7") == OK && fault.role == -1);
+	EXPECT(sim_fault_hangs(&fault));
+	EXPECT(parse("slow-nvlink") == OK && !sim_fault_hangs(&fault));
+	EXPECT(parse("kill:rank=7") == OK);
 }
 
 static void test_refused(void)
@@ -45,7 +63,13 @@ static void test_refused(void)
 	EXPECT(parse("kill:rank=1,factor=2") != OK && strstr(why, "it takes rank=R[,at=T]"));
 	EXPECT(parse("slow-link:from=1,to=1") != OK && strstr(why, "same rank"));
 	EXPECT(parse("kill:rank=1,at=soon") != OK && strstr(why, "a time, like 30s"));
-	EXPECT(parse("mismatch:rank=1,what=colour") != OK && strstr(why, "count or function"));
+	EXPECT(parse("mismatch:rank=1,what=colour") != OK &&
+	       strstr(why, "datatype, root or order"));
+	EXPECT(parse("gpu-stuck:rank=1,what=count") != OK && strstr(why, "not-started, not-lau"));
+	EXPECT(parse("deadlock:rank=1") != OK && strstr(why, "needs peer="));
+	EXPECT(parse("deadlock:rank=1,peer=1") != OK && strstr(why, "same rank"));
+	EXPECT(parse("stuck-send:rank=1,link=0") != OK && strstr(why, "a number from 1"));
+	EXPECT(parse("stuck-send:rank=1,link=1,channel=2") != OK && strstr(why, "not both"));
 	EXPECT(parse("never-arrives:rank=1,comm=x") != OK && strstr(why, "world, tp, pp"));
 	EXPECT(parse("kill:rank") != OK);
 	EXPECT_THAT("a refused fault leaves the last one alone", fault.kind == SIM_KILL);
@@ -112,6 +136,28 @@ static void test_options(void)
 	parse("never-arrives:rank=1,comm=ep");
 	other.faults[other.fault_count++] = fault;
 	EXPECT(strstr(refusal(other), "ddp has no communicator 'ep'"));
+	other = options;
+	parse("deadlock:rank=1,peer=9");
+	other.faults[other.fault_count++] = fault;
+	EXPECT(strstr(refusal(other), "no rank 9 (peer=)"));
+	other = options;
+	parse("deadlock:rank=1,peer=2");
+	other.faults[other.fault_count++] = fault;
+	EXPECT(strstr(refusal(other), "ddp has one communicator"));
+	other = options;
+	parse("slow-nvlink:node=1");
+	other.faults[other.fault_count++] = fault;
+	EXPECT(strstr(refusal(other), "no node 1, the last one is 0"));
+	other = options;
+	other.workload = SIM_FSDP;
+	parse("mismatch:rank=1,what=root");
+	other.faults[other.fault_count++] = fault;
+	EXPECT(strstr(refusal(other), "fsdp has no call with a root"));
+	other = options;
+	other.release = 22707;
+	parse("gpu-stuck:rank=1,what=not-launched");
+	other.faults[other.fault_count++] = fault;
+	EXPECT(strstr(refusal(other), "say --release 2.28"));
 	other = options;
 	parse("slow-rank:rank=1,at=5s,until=4s");
 	other.faults[other.fault_count++] = fault;

@@ -236,6 +236,7 @@ enum host_stuck {
 	HOST_STUCK_RECV_NET = 7,      /* state 10: nothing arrives */
 	HOST_STUCK_RECV_FLUSH = 8,    /* state 11 */
 	HOST_STUCK_RECV_GPU = 9,      /* state 12: the local GPU does not consume */
+	HOST_STUCK_EDGES = 10,	      /* each connection as its own `stuck` says */
 };
 
 /* A network connection that every channel of the operation uses. */
@@ -246,6 +247,9 @@ struct host_edge {
 	 * net, flush, GPU. All 0: the operation's duration is split evenly. */
 	uint64_t wait_ns[3];
 	uint16_t channel_plus_1; /* this channel alone, from 1 for first_channel; 0: every one */
+	/* With HOST_STUCK_EDGES: SEND_GPU to RECV_GPU, or NONE: it gets through. */
+	uint8_t stuck;
+	uint32_t stuck_step; /* the first step that does not move on */
 };
 enum { HOST_EDGES = 8 };
 
@@ -302,11 +306,12 @@ struct host_op {
 	void *gate_arg;
 
 	/* Trouble. */
-	uint8_t stuck;	       /* enum host_stuck */
-	int16_t stuck_channel; /* counted from first_channel; -1: all */
-	int32_t stuck_peer;    /* edges to this peer only; -1: all */
-	uint32_t stuck_step;   /* the first step that does not move on */
-	unsigned int quirks;   /* enum host_quirk */
+	uint8_t stuck;		/* enum host_stuck */
+	int16_t stuck_channel;	/* counted from first_channel; -1: all */
+	int32_t stuck_peer;	/* edges to this peer only; -1: all */
+	uint32_t stuck_step;	/* the first step that does not move on */
+	uint32_t stuck_kernels; /* HOST_STUCK_EDGES: bit c: channel c's kernel does not end */
+	unsigned int quirks;	/* enum host_quirk */
 };
 
 /* 1 channel, ring, LL, 3 warps, in one node, 1 step of 512 KiB, 1 us; peers are the neighbours. */

@@ -252,6 +252,9 @@ static bool channel_may_stop(struct host_engine *engine, const struct host_activ
 	bool hangs = work->stuck == HOST_STUCK_KERNEL_END ||
 		     (work->stuck != HOST_STUCK_NONE && work->edge_count == 0);
 
+	if (work->stuck == HOST_STUCK_EDGES)
+		hangs = i < 32 && (work->stuck_kernels >> i & 1) != 0;
+
 	if (active->channel_open[i] > 0 || !active->is_open)
 		return false;
 	if (hangs && active_is_stuck_channel(active, i) && active_is_held(active))

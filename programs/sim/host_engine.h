@@ -40,6 +40,8 @@ struct host_sub {
 	uint32_t moved[4];
 	int32_t peer;
 	uint8_t channel; /* counted from the work's first */
+	uint8_t stuck;	 /* as its edge says */
+	uint32_t stuck_step;
 	bool is_send;
 	bool is_begun;
 	bool is_done;

@@ -260,6 +260,7 @@ struct host_work {
 	int16_t stuck_channel;
 	int32_t stuck_peer;
 	uint32_t stuck_step;
+	uint32_t stuck_kernels;
 };
 
 enum host_engine_kind {

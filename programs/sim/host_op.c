@@ -111,7 +111,7 @@ bool host_op_is_possible(const struct host_op *op)
 	config = &op->comm->config;
 	return op->function < OP_FUNCTIONS && op->datatype < OP_DATATYPES &&
 	       op->algorithm <= OP_PAT && op->protocol <= OP_SIMPLE &&
-	       op->path <= HOST_PATH_SIMULATED && op->stuck <= HOST_STUCK_RECV_GPU &&
+	       op->path <= HOST_PATH_SIMULATED && op->stuck <= HOST_STUCK_EDGES &&
 	       op->channels >= 1 && op->channels <= HOST_CHANNELS && op->edge_count <= HOST_EDGES &&
 	       op->peer >= 0 && op->peer < config->nranks && op->root >= 0 &&
 	       op->root < config->nranks && (op->steps > 0 || !op->has_network);

@@ -61,6 +61,7 @@ static void work_fill(const struct host_plan *plan, const struct host_task *task
 		.stuck_channel = op->stuck_channel,
 		.stuck_peer = op->stuck_peer,
 		.stuck_step = op->stuck_step,
+		.stuck_kernels = op->stuck_kernels,
 	};
 	if (task_has_network(task))
 		work->edge_count = host_op_edges(op, task->function, task->peer, work->edges);

@@ -81,6 +81,8 @@ static void sub_init(struct host_engine *engine, struct host_active *active, str
 		.peer = edge->peer,
 		.channel = (uint8_t)channel,
 		.is_send = edge->is_send,
+		.stuck = edge->stuck,
+		.stuck_step = edge->stuck_step,
 	};
 	for (unsigned int i = 0; i < 3; i++) {
 		if (has_waits)
@@ -245,6 +247,9 @@ static COLD bool sub_is_stuck(const struct host_active *active, const struct hos
 	const struct host_work *work = &active->work;
 	unsigned int first = sub->is_send ? HOST_STUCK_SEND_GPU : HOST_STUCK_RECV_NET;
 
+	if (work->stuck == HOST_STUCK_EDGES)
+		return move > 0 && sub->stuck == first + move - 1 && step >= sub->stuck_step &&
+		       active_is_held(active);
 	return move > 0 && work->stuck == first + move - 1 && step >= work->stuck_step &&
 	       (work->stuck_peer < 0 || work->stuck_peer == sub->peer) &&
 	       active_is_stuck_channel(active, sub->channel) && active_is_held(active);

@@ -7,10 +7,12 @@
 
 enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
 
-static int channels_of(const struct sim_comm *comm)
+static int channels_of(const struct sim_comm *comm, int channels)
 {
 	if (comm->nnodes == 1)
 		return NVLINK_CHANNELS;
+	if (channels != 0)
+		return channels;
 	if (comm->locals == 1)
 		return LONE_CHANNELS;
 	if (comm->locals >= NVLINK_CHANNELS)
@@ -49,7 +51,7 @@ static void lay_rings(struct sim_comm *comm)
 }
 
 enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
-			  uint64_t parent_hash, const int *ranks, int count, int gpus)
+			  uint64_t parent_hash, const int *ranks, int count, int gpus, int channels)
 {
 	struct sim_comm made = { .role = role, .nranks = count };
 	size_t n = (size_t)count;
@@ -71,7 +73,7 @@ enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
 	for (int i = 0; i < count; i++)
 		made.ranks[i] = ranks[i];
 	find_nodes(&made, gpus);
-	made.channels = channels_of(&made);
+	made.channels = channels_of(&made, channels);
 	lay_rings(&made);
 	*comm = made;
 	return OK;
@@ -100,6 +102,16 @@ int sim_comm_previous(const struct sim_comm *comm, int channel, int rank)
 	int before = comm->position[row + (size_t)rank] + comm->nranks - 1;
 
 	return comm->ring[row + (size_t)(before % comm->nranks)];
+}
+
+int sim_comm_link(const struct sim_comm *comm, int rank, int n)
+{
+	for (int channel = 0; channel < comm->channels; channel++)
+		if ((comm->nnodes == 1 ||
+		     sim_comm_is_network(comm, rank, sim_comm_next(comm, channel, rank))) &&
+		    --n == 0)
+			return channel;
+	return -1;
 }
 
 int sim_comm_leader(const struct sim_comm *comm, int channel, int node)

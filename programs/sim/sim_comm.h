@@ -22,8 +22,10 @@ struct sim_rates {
 	uint64_t epoch_plus_1;		 /* 0: not worked out yet */
 	uint64_t ring[SIM_CHANNELS_MAX]; /* bytes per us through the slowest link */
 	uint64_t tree[SIM_CHANNELS_MAX];
-	uint64_t ring_latency_ns; /* once around */
-	uint64_t tree_latency_ns; /* to the top and back */
+	uint64_t ring_latency_ns;	       /* once around */
+	uint64_t tree_latency_ns;	       /* to the top and back */
+	uint64_t usual_ring[SIM_CHANNELS_MAX]; /* without any fault: what NCCL goes by */
+	uint64_t usual_tree[SIM_CHANNELS_MAX];
 };
 
 struct sim_comm {
@@ -42,9 +44,11 @@ struct sim_comm {
 	struct sim_rates rates;
 };
 
-/* `ranks` are copied; `gpus` is how many ranks a node of the job has. ERR_NO_SPACE. */
+/* `ranks` are copied; `gpus` is how many ranks a node of the job has, `channels` how many it has
+ * between nodes (0: as many as suit). ERR_NO_SPACE. */
 enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
-			  uint64_t parent_hash, const int *ranks, int count, int gpus);
+			  uint64_t parent_hash, const int *ranks, int count, int gpus,
+			  int channels);
 void sim_comm_release(struct sim_comm *comm);
 
 int sim_comm_next(const struct sim_comm *comm, int channel, int rank);
@@ -54,6 +58,10 @@ static inline bool sim_comm_is_network(const struct sim_comm *comm, int a, int b
 {
 	return comm->nodes[a] != comm->nodes[b];
 }
+
+/* The channel of the n-th link (from 1) of a rank: of the rings in which it sends to another node, or
+ * in which it sends at all where there is one node. -1: it has fewer. */
+int sim_comm_link(const struct sim_comm *comm, int rank, int n);
 
 /* The rank that stands for its node in this channel's tree. */
 int sim_comm_leader(const struct sim_comm *comm, int channel, int node);

@@ -53,6 +53,9 @@ static void start_head(struct sim_engine *engine, struct sim_stream *stream)
 	if (launch == NULL || launch->start_ns != 0)
 		return;
 	launch->post_ns = later(launch->launch_ns, stream->free_ns);
+	if (sim_job_gpu_is_stuck(engine->job, launch->rank, launch->role, SIM_NOT_STARTED,
+				 later(launch->ready_ns, stream->free_ns)))
+		return;
 	launch->start_ns = later(launch->ready_ns, stream->free_ns);
 	engine->latest_ns = later(engine->latest_ns, launch->start_ns);
 	sim_meet_post(engine, launch);
@@ -148,8 +151,9 @@ static bool may_call(struct sim_engine *engine, int number, const struct sim_ste
 	const struct sim_fault *fault =
 		sim_job_fault(engine->job, SIM_NEVER_ARRIVES, number, rank->host_ns);
 
-	if (rank->host_ns >= sim_job_killed_ns(engine->job, number))
-		rank->end = SIM_DEAD;
+	if (rank->host_ns >= sim_job_gone_ns(engine->job, number))
+		rank->end = rank->host_ns >= sim_job_killed_ns(engine->job, number) ? SIM_DEAD
+										    : SIM_STOPPED;
 	else if (fault && (fault->role == -1 || fault->role == step->role))
 		rank->end = SIM_STOPPED;
 	return rank->end == SIM_GOES_ON;
@@ -174,7 +178,27 @@ static bool make_call(struct sim_engine *engine, int number, const struct sim_st
 	if (launch == NULL)
 		return false;
 	engine->latest_ns = later(engine->latest_ns, rank->host_ns);
+	if (launch->is_unlaunched) {
+		rank->end = SIM_STOPPED;
+		return false;
+	}
 	push_task(engine, rank, (struct sim_task){ .kind = step->kind, .launch = launch });
+	return true;
+}
+
+/* The call at the rank's step, or in place of it; false when the host has to wait, or ends here. */
+static bool do_call(struct sim_engine *engine, int number, const struct sim_program *program)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_step *step = sim_detour_step(engine, number, program);
+
+	if (step && !make_call(engine, number, step))
+		return false;
+	if (step && !sim_detour_is_done(engine, number)) {
+		push_task(engine, rank, (struct sim_task){ .kind = SIM_WAIT, .role = step->role });
+		return true;
+	}
+	rank->step++;
 	return true;
 }
 
@@ -194,9 +218,7 @@ static bool do_step(struct sim_engine *engine, int number)
 	switch (step->kind) {
 	case SIM_CALL:
 	case SIM_ALL_TO_ALL:
-		if (!make_call(engine, number, step))
-			return false;
-		break;
+		return do_call(engine, number, program);
 	case SIM_SYNC:
 		if (rank->task_count != 0)
 			return false;

@@ -42,6 +42,7 @@ struct sim_call {
 	uint8_t channel; /* Send and Recv */
 	bool is_over;
 	bool is_odd_one; /* SIM_MISMATCH: this is the call that differs */
+	uint8_t odd;	 /* enum sim_mismatch: by what */
 	int32_t peer;	 /* or OP_NOBODY */
 	int32_t root;	 /* or OP_NOBODY */
 	uint64_t count;
@@ -64,7 +65,8 @@ struct sim_launch {
 	struct sim_call *calls;
 	unsigned int count;
 	unsigned int open;
-	uint64_t index; /* n-th launch of its rank, from 0 */
+	uint64_t index;	    /* n-th launch of its rank, from 0 */
+	bool is_unlaunched; /* SIM_NOT_LAUNCHED: its call was made, and that is all */
 	uint64_t launch_ns;
 	uint64_t ready_ns; /* its stream may start it */
 	uint64_t post_ns;  /* its transfers are posted; 0: not yet */
@@ -101,8 +103,17 @@ struct sim_task {
 enum sim_rank_end {
 	SIM_GOES_ON = 0,
 	SIM_FINISHED = 1,
-	SIM_STOPPED = 2, /* never arrives */
+	SIM_STOPPED = 2, /* never arrives, does not come back from its call, or got SIGSTOP */
 	SIM_DEAD = 3,
+};
+
+/* SIM_DEADLOCK and SIM_MISMATCH_ORDER: the call of step `later` is made before that of `earlier`. */
+struct sim_detour {
+	bool is_planned;
+	bool has_begun;	  /* the later call was made in place of the earlier one, or before it */
+	bool is_deadlock; /* and the earlier one waits until that is over */
+	uint64_t iteration;
+	size_t earlier, later;
 };
 
 struct sim_rank {
@@ -113,6 +124,7 @@ struct sim_rank {
 	enum sim_rank_end end;
 	bool is_waiting_for_iteration;
 	bool has_mismatched;
+	struct sim_detour detour;
 	bool is_listed; /* in the list of ranks that may go on */
 	struct sim_task *tasks;
 	size_t task_first, task_count, task_room;
@@ -128,6 +140,8 @@ struct sim_meeting {
 	int comm;
 	bool is_pair;
 	bool is_broken; /* all are there and it will never end */
+	int odd;	/* the rank that took another one for the root and has left; -1 none */
+	int odd_root;	/* the one it took */
 	int from, to;	/* of a pair: communicator's ranks */
 	uint64_t match;
 	int expected;
@@ -170,6 +184,15 @@ void sim_engine_list(struct sim_engine *engine, int rank);
 void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch);
 
 struct sim_launch *sim_issue(struct sim_engine *engine, int rank, const struct sim_step *step);
+
+/* The call that this rank makes at its step: the program's, unless a fault makes it take another way.
+ * NULL: it was made before. */
+const struct sim_step *sim_detour_step(struct sim_engine *engine, int rank,
+				       const struct sim_program *program);
+/* That call was made: is the step done? Else the other communicator is waited for first. */
+bool sim_detour_is_done(struct sim_engine *engine, int rank);
+/* Is the call that it makes at this step one of two that changed places? */
+bool sim_detour_is_swapped(const struct sim_rank *rank);
 
 void sim_meet_issue(struct sim_engine *engine, struct sim_call *call);
 void sim_meet_post(struct sim_engine *engine, struct sim_launch *launch);

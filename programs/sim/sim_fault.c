@@ -16,10 +16,20 @@ enum fault_key {
 	KEY_WHAT = 1u << 5,
 	KEY_AT = 1u << 6,
 	KEY_UNTIL = 1u << 7,
+	KEY_PEER = 1u << 8,
+	KEY_NODE = 1u << 9,
+	KEY_LINK = 1u << 10,
+	KEY_CHANNEL = 1u << 11,
 };
 
-static const char *const key_names[] = { "rank", "from", "to", "factor",
-					 "comm", "what", "at", "until" };
+static const char *const key_names[] = { "rank", "from",  "to",	  "factor", "comm", "what",
+					 "at",	 "until", "peer", "node",   "link", "channel" };
+
+/* What what= may be, by fault; the first is meant when it is not said. */
+static const char *const mismatches[SIM_MISMATCHES + 1] = { "count", "function", "datatype",
+							    "root",  "order",	 NULL };
+static const char *const gpu_stucks[SIM_GPU_STUCKS + 1] = { "not-started", "not-launched",
+							    "not-producing", NULL };
 
 static const struct {
 	struct sim_fault_page page;
@@ -52,6 +62,13 @@ static const struct {
 				   KEY_FACTOR | KEY_AT | KEY_UNTIL,
 				   0,
 				   2000 },
+	[SIM_SLOW_NVLINK] = { { "slow-nvlink", "[node=N][,factor=F][,at=T][,until=T]",
+				"Links within node N, or within all nodes, have 1/F of their "
+				"bandwidth (4). "
+				"Links between nodes stay as they are." },
+			      KEY_NODE | KEY_FACTOR | KEY_AT | KEY_UNTIL,
+			      0,
+			      4000 },
 	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T]",
 				  "Rank R stops before its next call (on communicator NAME), as in "
 				  "a data "
@@ -60,23 +77,62 @@ static const struct {
 				KEY_RANK | KEY_COMM | KEY_AT,
 				KEY_RANK,
 				0 },
-	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,at=T]",
+	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
 			       "What rank R sends over the network from then on is never "
 			       "completed: R's "
 			       "transfers stay on the wire, its peers wait for data, everybody "
-			       "hangs." },
-			     KEY_RANK | KEY_AT,
+			       "hangs. With "
+			       "link=N only on the N-th of the channels on which R sends to "
+			       "another "
+			       "node, "
+			       "with channel=C on that one, with to=B what it sends to rank B." },
+			     KEY_RANK | KEY_LINK | KEY_CHANNEL | KEY_TO | KEY_AT,
 			     KEY_RANK,
 			     0 },
-	[SIM_MISMATCH] = { { "mismatch", "rank=R[,what=count|function][,comm=NAME][,at=T]",
-			     "Rank R makes one collective call with half the count, or another "
-			     "function, "
-			     "than the others. With another function all hang in that call; with "
-			     "half the "
-			     "count R leaves it early and hangs in its next one." },
+	[SIM_MISMATCH] = { { "mismatch",
+			     "rank=R[,what=count|function|datatype|root|order][,comm=NAME][,at=T]",
+			     "Rank R makes one collective call with half the count (count), "
+			     "another "
+			     "function, a datatype of half the size, or another root than the "
+			     "others, or two "
+			     "of them in the other order. With another function all hang in that "
+			     "call; with "
+			     "less data or another root R leaves it early and hangs in its next "
+			     "one." },
 			   KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
 			   KEY_RANK,
 			   0 },
+	[SIM_DEADLOCK] = { { "deadlock", "rank=R,peer=P[,at=T]",
+			     "Rank R uses two communicators in the other order than rank P does: P "
+			     "is in the "
+			     "first and waits for R, R is in the second and waits for P. For "
+			     "workloads with "
+			     "two communicators or more of which both are members." },
+			   KEY_RANK | KEY_PEER | KEY_AT,
+			   KEY_RANK | KEY_PEER,
+			   0 },
+	[SIM_GPU_STUCK] = { { "gpu-stuck",
+			      "rank=R[,what=not-started|not-launched|not-producing][,comm=NAME][,"
+			      "at=T"
+			      "]",
+			      "Rank R's kernel is launched and never starts (not-started), as "
+			      "behind "
+			      "another "
+			      "one that does not end; or R makes its call and does not come back "
+			      "from it "
+			      "(not-launched); or the kernel runs and does nothing "
+			      "(not-producing). The "
+			      "others wait inside that operation." },
+			    KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
+			    KEY_RANK,
+			    0 },
+	[SIM_STOP] = { { "stop", "rank=R[,at=T]",
+			 "Rank R's process gets SIGSTOP, as from a debugger or a frozen container. "
+			 "It is "
+			 "there and does nothing; the others wait for it." },
+		       KEY_RANK | KEY_AT,
+		       KEY_RANK,
+		       0 },
 	[SIM_KILL] = { { "kill", "rank=R[,at=T]",
 			 "Rank R's process gets SIGKILL. Its recording ends there; the others wait "
 			 "for "
@@ -125,12 +181,29 @@ static enum status set_number(const char *text, int *number)
 	return status;
 }
 
+static const char *const *whats_of(enum sim_fault_kind kind)
+{
+	return kind == SIM_GPU_STUCK ? gpu_stucks : mismatches;
+}
+
 static enum status set_what(struct sim_fault *fault, const char *text)
 {
-	if (strcmp(text, "count") != 0 && strcmp(text, "function") != 0)
-		return ERR_UNKNOWN;
-	fault->what = text[0] == 'c' ? SIM_MISMATCH_COUNT : SIM_MISMATCH_FUNCTION;
-	return OK;
+	const char *const *names = whats_of(fault->kind);
+
+	for (int i = 0; names[i]; i++)
+		if (strcmp(names[i], text) == 0) {
+			fault->what = i;
+			return OK;
+		}
+	return ERR_UNKNOWN;
+}
+
+/* Links are counted from 1. */
+static enum status set_link(struct sim_fault *fault, const char *text)
+{
+	enum status status = set_number(text, &fault->link);
+
+	return status == OK && fault->link == 0 ? ERR_RANGE : status;
 }
 
 static enum status set_key(struct sim_fault *fault, enum fault_key key, const char *value)
@@ -154,11 +227,19 @@ static enum status set_key(struct sim_fault *fault, enum fault_key key, const ch
 		return sim_parse_duration(value, &fault->at_ns);
 	case KEY_UNTIL:
 		return sim_parse_duration(value, &fault->until_ns);
+	case KEY_PEER:
+		return set_number(value, &fault->peer);
+	case KEY_NODE:
+		return set_number(value, &fault->node);
+	case KEY_LINK:
+		return set_link(fault, value);
+	case KEY_CHANNEL:
+		return set_number(value, &fault->channel);
 	}
 	return ERR_UNKNOWN;
 }
 
-static const char *wanted(enum fault_key key)
+static const char *wanted(enum sim_fault_kind kind, enum fault_key key)
 {
 	switch (key) {
 	case KEY_FACTOR:
@@ -166,7 +247,14 @@ static const char *wanted(enum fault_key key)
 	case KEY_COMM:
 		return "world, tp, pp, dp or ep";
 	case KEY_WHAT:
-		return "count or function";
+		return kind == SIM_GPU_STUCK ? "not-started, not-launched or not-producing"
+					     : "count, function, datatype, root or order";
+	case KEY_NODE:
+		return "the number of a node";
+	case KEY_LINK:
+		return "a number from 1";
+	case KEY_CHANNEL:
+		return "the number of a channel";
 	case KEY_AT:
 	case KEY_UNTIL:
 		return "a time, like 30s or 500ms";
@@ -197,7 +285,7 @@ static enum status parse_pair(struct sim_fault *fault, const char *text, size_t 
 		if (set_key(fault, key, value) == OK)
 			return OK;
 		text_format(why, size, "fault %s: '%s=%s' must be %s", page->name, key_names[i],
-			    value, wanted(key));
+			    value, wanted(fault->kind, key));
 		return ERR_RANGE;
 	}
 	text_format(why, size, "fault %s has no key '%.*s'; it takes %s", page->name,
@@ -220,13 +308,24 @@ static enum status check(const struct sim_fault *fault, unsigned int seen, char 
 			    fault->from);
 		return ERR_RANGE;
 	}
+	if (fault->kind == SIM_DEADLOCK && fault->rank == fault->peer) {
+		text_format(why, size, "fault deadlock: rank and peer are the same rank, %d",
+			    fault->rank);
+		return ERR_RANGE;
+	}
+	if ((seen & KEY_LINK) && (seen & KEY_CHANNEL)) {
+		text_format(why, size, "fault stuck-send: link= or channel=, not both");
+		return ERR_RANGE;
+	}
 	return OK;
 }
 
 enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why, size_t size)
 {
 	size_t length = strcspn(text, ":");
-	struct sim_fault made = { .role = -1, .until_ns = UINT64_MAX };
+	struct sim_fault made = {
+		.to = -1, .node = -1, .channel = -1, .role = -1, .until_ns = UINT64_MAX
+	};
 	unsigned int seen = 0;
 	enum status status = find_kind(text, length, &made.kind, why, size);
 

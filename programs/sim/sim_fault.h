@@ -13,22 +13,46 @@ enum sim_fault_kind {
 	SIM_SLOW_RANK = 1,	  /* computes slower: arrives late */
 	SIM_SLOW_LINK = 2,	  /* one direction between two ranks */
 	SIM_DEGRADED_NETWORK = 3, /* all links between nodes */
-	SIM_NEVER_ARRIVES = 4,	  /* makes no more calls; the others wait inside theirs */
-	SIM_STUCK_SEND = 5,	  /* a send that the network never completes */
-	SIM_MISMATCH = 6,	  /* one call differs from what the other ranks call */
-	SIM_KILL = 7,		  /* SIGKILL */
-	SIM_FAULT_KINDS = 8,
+	SIM_SLOW_NVLINK = 4,	  /* links within a node */
+	SIM_NEVER_ARRIVES = 5,	  /* makes no more calls; the others wait inside theirs */
+	SIM_STUCK_SEND = 6,	  /* a send that the network never completes */
+	SIM_MISMATCH = 7,	  /* one call differs from what the other ranks call */
+	SIM_DEADLOCK = 8,	  /* two communicators used in the opposite order */
+	SIM_GPU_STUCK = 9,	  /* a GPU does not do its part */
+	SIM_STOP = 10,		  /* SIGSTOP */
+	SIM_KILL = 11,		  /* SIGKILL */
+	SIM_FAULT_KINDS = 12,
 };
 
 /* SIM_MISMATCH: what differs. */
-enum sim_mismatch { SIM_MISMATCH_COUNT = 0, SIM_MISMATCH_FUNCTION = 1 };
+enum sim_mismatch {
+	SIM_MISMATCH_COUNT = 0,
+	SIM_MISMATCH_FUNCTION = 1,
+	SIM_MISMATCH_DATATYPE = 2,
+	SIM_MISMATCH_ROOT = 3,
+	SIM_MISMATCH_ORDER = 4, /* it makes two calls the other way round */
+	SIM_MISMATCHES = 5,
+};
+
+/* SIM_GPU_STUCK: how far a call gets. */
+enum sim_gpu_stuck {
+	SIM_NOT_STARTED = 0,   /* its kernel is enqueued behind something that does not end */
+	SIM_NOT_LAUNCHED = 1,  /* the call was made, and does not come back */
+	SIM_NOT_PRODUCING = 2, /* its kernel runs, and neither fills nor empties a buffer */
+	SIM_GPU_STUCKS = 3,
+};
 
 struct sim_fault {
 	enum sim_fault_kind kind;
 	int rank;
-	int from, to;
+	int from;
+	int to;	     /* SIM_STUCK_SEND: -1 any */
+	int peer;    /* SIM_DEADLOCK */
+	int node;    /* SIM_SLOW_NVLINK: -1 all */
+	int link;    /* SIM_STUCK_SEND: n-th from 1, 0 all */
+	int channel; /* SIM_STUCK_SEND: -1 all */
 	uint64_t factor_permille;
-	enum sim_mismatch what;
+	int what;	   /* enum sim_mismatch, enum sim_gpu_stuck */
 	int role;	   /* enum sim_role of the communicator, -1: any */
 	uint64_t at_ns;	   /* of the job's time */
 	uint64_t until_ns; /* UINT64_MAX: for good */

@@ -37,13 +37,19 @@ bool sim_flow_is_oldest(const struct sim_engine *engine, const struct sim_launch
 static enum sim_presence presence_of(const struct sim_engine *engine, const struct sim_call *call,
 				     int rank)
 {
-	uint64_t killed_ns = sim_job_killed_ns(engine->job, rank);
+	uint64_t gone_ns = sim_job_gone_ns(engine->job, rank);
 
-	if (call == NULL || (killed_ns <= engine->end_ns &&
-			     (call->launch->start_ns == 0 || call->launch->start_ns > killed_ns)))
+	if (call == NULL || call->launch->is_unlaunched ||
+	    (gone_ns <= engine->end_ns &&
+	     (call->launch->start_ns == 0 || call->launch->start_ns > gone_ns)))
 		return SIM_ABSENT;
-	if (killed_ns <= engine->end_ns)
+	if (gone_ns <= engine->end_ns)
 		return SIM_LEFT;
+	/* A kernel that does nothing is as good as one that does not run. */
+	if (call->launch->start_ns != 0 && call->meeting->is_broken &&
+	    sim_job_gpu_is_stuck(engine->job, rank, call->launch->role, SIM_NOT_PRODUCING,
+				 engine->end_ns))
+		return SIM_POSTED;
 	if (call->launch->start_ns != 0)
 		return call->is_odd_one ? SIM_LEFT : SIM_RUNNING;
 	return sim_flow_is_oldest(engine, call->launch) ? SIM_POSTED : SIM_QUEUED;
@@ -61,14 +67,33 @@ enum sim_presence sim_flow_presence(const struct sim_engine *engine,
 	return presence_of(engine, meeting->calls[seat], comm->ranks[rank]);
 }
 
-static bool is_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting, int from,
-		     int to)
+static bool is_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting,
+		     int channel, int from, int to)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-
 	return meeting->is_broken &&
-	       sim_job_fault(engine->job, SIM_STUCK_SEND, comm->ranks[from], engine->end_ns) &&
-	       (sim_comm_is_network(comm, from, to) || engine->job->options.nodes == 1);
+	       sim_job_is_stuck(engine->job, &engine->job->comms[meeting->comm], channel, from, to,
+				engine->end_ns);
+}
+
+/* The last step at which a ring can break and nobody in it gets through: each rank gets one step
+ * further than the one before. */
+static uint32_t last_break(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			   const struct sim_plan *plan)
+{
+	uint32_t hops = (uint32_t)engine->job->comms[meeting->comm].nranks - 1;
+
+	return plan->steps > hops ? plan->steps - hops : 0;
+}
+
+/* Steps into or out of a rank that is through with its part. */
+static uint32_t left_steps(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			   const struct sim_plan *plan, int rank, bool is_out)
+{
+	if (meeting->odd == -1) /* of half a count, or a datatype of half the size */
+		return least(plan->steps / 2, last_break(engine, meeting, plan));
+	if (rank != meeting->odd)
+		return plan->steps;
+	return is_out || meeting->odd_root == rank ? 0 : plan->steps;
 }
 
 /* How many steps are done where something stops in the middle: the same for all who ask. */
@@ -77,17 +102,15 @@ static uint32_t stop_step(const struct sim_engine *engine, const struct sim_meet
 {
 	const struct sim_call *call = meeting->calls[rank];
 
-	if (call == NULL) /* it left after its half */
-		return plan->steps / 2;
-	if (call->is_odd_one)
+	if (call && call->is_odd_one)
 		return plan->steps > 1;
-	return (uint32_t)sim_random_below(plan->steps, engine->job->options.seed, 6,
-					  meeting->match);
+	return (uint32_t)sim_random_below(last_break(engine, meeting, plan) + UINT64_C(1),
+					  engine->job->options.seed, 6, meeting->match);
 }
 
 /* The most that edge `from` -> `to` lets through by itself. */
 static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_meeting *meeting,
-			   const struct sim_plan *plan, int from, int to)
+			   const struct sim_plan *plan, int channel, int from, int to)
 {
 	enum sim_presence sender = sim_flow_presence(engine, meeting, from);
 	enum sim_presence receiver = sim_flow_presence(engine, meeting, to);
@@ -100,10 +123,14 @@ static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_mee
 	if (receiver == SIM_POSTED)
 		limit = least(limit, SIM_WINDOW);
 	if (sender == SIM_LEFT)
-		limit = least(limit, stop_step(engine, meeting, plan, from));
+		limit = least(limit, meeting->calls[from]
+					     ? stop_step(engine, meeting, plan, from)
+					     : left_steps(engine, meeting, plan, from, true));
 	if (receiver == SIM_LEFT)
-		limit = least(limit, stop_step(engine, meeting, plan, to));
-	if (is_stuck(engine, meeting, from, to))
+		limit = least(limit, meeting->calls[to]
+					     ? stop_step(engine, meeting, plan, to)
+					     : left_steps(engine, meeting, plan, to, false));
+	if (is_stuck(engine, meeting, channel, from, to))
 		limit = least(limit, stop_step(engine, meeting, plan, from));
 	return limit;
 }
@@ -149,7 +176,7 @@ static void work_out_ring(const struct sim_engine *engine, const struct sim_meet
 	const int *ring = comm->ring + (size_t)channel * n;
 
 	for (size_t i = 0; i < n; i++)
-		e[i] = edge_limit(engine, meeting, plan, ring[i], ring[(i + 1) % n]);
+		e[i] = edge_limit(engine, meeting, plan, channel, ring[i], ring[(i + 1) % n]);
 	while (sweep(engine, meeting, plan, channel, e))
 		;
 }
@@ -160,7 +187,7 @@ static bool is_sum_stuck(const struct sim_engine *engine, const struct sim_meeti
 {
 	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
 
-	return node > 0 && is_stuck(engine, meeting, sim_comm_leader(comm, channel, node),
+	return node > 0 && is_stuck(engine, meeting, channel, sim_comm_leader(comm, channel, node),
 				    sim_comm_leader(comm, channel, (node - 1) / 2));
 }
 
@@ -184,8 +211,10 @@ static void work_out_tree(const struct sim_engine *engine, const struct sim_meet
 			    (!ready[child] || is_sum_stuck(engine, meeting, channel, child)))
 				ready[node] = 0;
 	}
-	ready[comm->nnodes] =
-		ready[0] && !is_stuck(engine, meeting, top, sim_comm_leader(comm, channel, 1));
+	ready[comm->nnodes] = ready[0];
+	for (int child = 1; child <= 2 && child < comm->nnodes; child++)
+		if (is_stuck(engine, meeting, channel, top, sim_comm_leader(comm, channel, child)))
+			ready[comm->nnodes] = 0;
 }
 
 /* One row per channel. */
@@ -227,7 +256,7 @@ static struct sim_flow ring_flow(const struct sim_engine *engine, const struct s
 				 .arrived = e[at],
 				 .sender = sim_flow_presence(engine, meeting, from),
 				 .receiver = sim_flow_presence(engine, meeting, to),
-				 .is_stuck = is_stuck(engine, meeting, from, to) };
+				 .is_stuck = is_stuck(engine, meeting, channel, from, to) };
 
 	flow.is_starved = sim_waits_has_hop(plan, comm->ring[row + (at + n - 1) % n], from) &&
 			  e[at] == before + 1;
@@ -253,7 +282,7 @@ static struct sim_flow tree_flow(const struct sim_engine *engine, const struct s
 
 	/* Down comes only what the top has. */
 	flow.is_starved = !ready[node] || (!is_up && node > 0);
-	flow.is_stuck = !flow.is_starved && is_stuck(engine, meeting, from, to);
+	flow.is_stuck = !flow.is_starved && is_stuck(engine, meeting, channel, from, to);
 	if (ready[comm->nnodes])
 		flow.arrived = plan->steps;
 	else if (flow.is_stuck)
@@ -267,11 +296,12 @@ static struct sim_flow tree_flow(const struct sim_engine *engine, const struct s
 struct sim_flow sim_flow_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
 			      const struct sim_plan *plan)
 {
+	const struct sim_call *call = meeting->calls[meeting->calls[0] == NULL];
 	struct sim_flow flow = { .steps = plan->steps,
 				 .sender = sim_flow_presence(engine, meeting, 0),
 				 .receiver = sim_flow_presence(engine, meeting, 1),
-				 .is_stuck =
-					 is_stuck(engine, meeting, meeting->from, meeting->to) };
+				 .is_stuck = is_stuck(engine, meeting, call->channel, meeting->from,
+						      meeting->to) };
 
 	/* The last step stays open: a Send ends when its Recv does. */
 	if (flow.sender == SIM_RUNNING && flow.receiver >= SIM_POSTED)

@@ -73,13 +73,31 @@ static uint32_t mask_of(const struct sim_job *job)
 	return mask;
 }
 
+/* That a process is stopped is seen from outside alone: such a job's files are as snapshots are, taken
+ * when it was watched long enough. */
+static void describe_state(const struct sim_identity *identity, const struct sim_job *job,
+			   char *text, size_t size)
+{
+	const struct sim_options *options = &job->options;
+
+	text[0] = '\0';
+	if (sim_job_is_snapshot(job))
+		text_format(text, size,
+			    "snapshot_wall_ns=%llu\nsnapshot_operations=1000000000\n"
+			    "snapshot_life=alive\nsnapshot_state=%c\n",
+			    (unsigned long long)sim_wall(&identity->clocks, options->seconds_ns),
+			    sim_job_fault(job, SIM_STOP, identity->rank, UINT64_MAX - 1) ? 'T'
+											 : 'S');
+}
+
 bool sim_identity_text(const struct sim_identity *identity, const struct sim_job *job, char *text,
 		       size_t size)
 {
 	const struct sim_options *options = &job->options;
-	char file[96];
+	char file[96], snapshot[128];
 
 	sim_identity_file(identity, file, sizeof(file));
+	describe_state(identity, job, snapshot, sizeof(snapshot));
 	return text_format(
 		text, size,
 		"host=%s\nboot_id=%s\npid=%lld\npid_namespace=4026531836\nstart_ticks=%llu\nuid="
@@ -88,7 +106,7 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		"version=%s\nmode=%s\ninterface=%d\nregion=\nregion_kind=offline\n"
 		"region_reason=written by a simulation\ntrace=%s\nbuffer=0\nquota=0\n"
 		"kernel_events=%s\nkernel_events_reason=%s\nevents=%u\nstarted_wall_ns=%llu\n"
-		"label.simulated=%s\n",
+		"label.simulated=%s\n%s",
 		identity->host, identity->boot_id, (long long)identity->pid,
 		(unsigned long long)identity->start_ticks, (unsigned long long)options->seed,
 		identity->rank, identity->local_rank, job->world, RINGSIDE_VERSION,
@@ -96,7 +114,7 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		options->has_kernel ? "on" : "off",
 		options->is_kernel_said ? "asked for" : "default of this release", mask_of(job),
 		(unsigned long long)sim_wall(&identity->clocks, INIT_NS),
-		sim_workload_page(options->workload)->name);
+		sim_workload_page(options->workload)->name, snapshot);
 }
 
 void sim_identity_comm(const struct sim_identity *identity, const struct sim_job *job, int role,

@@ -43,6 +43,46 @@ static void number_call(struct sim_engine *engine, struct sim_call *call, int co
 	call->signature = stream->signature;
 }
 
+/* Of half the size. */
+static uint8_t other_datatype(uint8_t datatype)
+{
+	switch (op_datatype_bytes(datatype)) {
+	case 8:
+		return OP_FLOAT32;
+	case 4:
+		return OP_BFLOAT16;
+	default:
+		return OP_FLOAT8_E4M3;
+	}
+}
+
+/* The next in the first ring, so that nothing is passed on to it. */
+static int other_root(const struct sim_engine *engine, const struct sim_launch *launch, int root)
+{
+	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	int next = sim_comm_next(&engine->job->comms[member->comm], 0, member->rank);
+
+	return next == root ? member->rank : next;
+}
+
+static void change_call(struct sim_call *call, enum sim_mismatch what)
+{
+	call->is_odd_one = true;
+	call->odd = (uint8_t)what;
+	if (what == SIM_MISMATCH_COUNT)
+		call->count /= 2;
+	else if (what == SIM_MISMATCH_DATATYPE)
+		call->datatype = other_datatype(call->datatype);
+	else if (what == SIM_MISMATCH_FUNCTION)
+		call->function =
+			call->function == OP_ALL_REDUCE ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+}
+
+static bool is_rooted(const struct sim_call *call)
+{
+	return call->function == OP_BROADCAST || call->function == OP_REDUCE;
+}
+
 /* Does this rank make the one call that differs? */
 static void make_mismatch(struct sim_engine *engine, struct sim_call *call)
 {
@@ -51,16 +91,16 @@ static void make_mismatch(struct sim_engine *engine, struct sim_call *call)
 		sim_job_fault(engine->job, SIM_MISMATCH, launch->rank, call->issue_ns);
 	struct sim_rank *rank = &engine->ranks[launch->rank];
 
-	if (fault == NULL || call->count < 2 || rank->has_mismatched ||
-	    (fault->role != -1 && fault->role != launch->role))
+	if (sim_detour_is_swapped(rank)) {
+		change_call(call, SIM_MISMATCH_ORDER);
+		return;
+	}
+	if (fault == NULL || fault->what == SIM_MISMATCH_ORDER || call->count < 2 ||
+	    rank->has_mismatched || (fault->role != -1 && fault->role != launch->role) ||
+	    (fault->what == SIM_MISMATCH_ROOT && !is_rooted(call)))
 		return;
 	rank->has_mismatched = true;
-	call->is_odd_one = true;
-	if (fault->what == SIM_MISMATCH_COUNT)
-		call->count /= 2;
-	else
-		call->function =
-			call->function == OP_ALL_REDUCE ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+	change_call(call, (enum sim_mismatch)fault->what);
 }
 
 static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *launch,
@@ -92,8 +132,10 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 			(uint8_t)((distance + comm->nranks) % comm->nranks % comm->channels);
 	} else {
 		make_mismatch(engine, call);
-		if (call->function == OP_BROADCAST || call->function == OP_REDUCE)
+		if (is_rooted(call))
 			call->root = step->peer;
+		if (call->is_odd_one && call->odd == SIM_MISMATCH_ROOT)
+			call->root = other_root(engine, launch, call->root);
 	}
 	number_call(engine, call, member->comm);
 	sim_meet_issue(engine, call);
@@ -151,6 +193,11 @@ struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 		add_call(engine, launch, step, step->function, OP_NOBODY);
 	rank->host_ns += sim_random_spread(CALL_NS, 500, engine->job->options.seed,
 					   (uint64_t)rank_number << 8 | 1, launch->index);
+	if (sim_job_gpu_is_stuck(engine->job, rank_number, step->role, SIM_NOT_LAUNCHED,
+				 rank->host_ns)) {
+		launch->is_unlaunched = true;
+		return engine->status == OK ? launch : NULL;
+	}
 	launch->launch_ns = rank->host_ns + LAUNCH_NS;
 	rank->host_ns = launch->launch_ns + AFTER_LAUNCH_NS;
 	return engine->status == OK ? launch : NULL;

@@ -12,7 +12,7 @@ static enum status add_comm(struct sim_job *job, enum sim_role role, int index, 
 	uint64_t parent = role == SIM_WORLD ? sim_random(job->options.seed, 0x776f726c64, 0)
 					    : job->comms[0].hash;
 	enum status status = sim_comm_init(&job->comms[job->comm_count], role, index, parent, ranks,
-					   count, job->options.gpus);
+					   count, job->options.gpus, job->options.channels);
 
 	if (status != OK)
 		return status;
@@ -190,7 +190,9 @@ uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint
 		if (!sim_fault_is_on(fault, ns))
 			continue;
 		if ((fault->kind == SIM_SLOW_LINK && fault->from == from && fault->to == to) ||
-		    (fault->kind == SIM_DEGRADED_NETWORK && is_network))
+		    (fault->kind == SIM_DEGRADED_NETWORK && is_network) ||
+		    (fault->kind == SIM_SLOW_NVLINK && !is_network &&
+		     (fault->node == -1 || fault->node == sim_job_node(job, from))))
 			permille = permille * fault->factor_permille / 1000;
 	}
 	return permille;
@@ -242,15 +244,115 @@ void sim_job_neighbours(const struct sim_job *job, int rank, char *text, size_t 
 	}
 }
 
-uint64_t sim_job_killed_ns(const struct sim_job *job, int rank)
+/* When the first fault of this kind happens to the rank. */
+static uint64_t first_ns(const struct sim_job *job, enum sim_fault_kind kind, int rank)
 {
 	uint64_t ns = UINT64_MAX;
 
 	for (size_t i = 0; i < job->options.fault_count; i++) {
 		const struct sim_fault *fault = &job->options.faults[i];
 
-		if (fault->kind == SIM_KILL && fault->rank == rank && fault->at_ns < ns)
+		if (fault->kind == kind && fault->rank == rank && fault->at_ns < ns)
 			ns = fault->at_ns;
 	}
 	return ns;
+}
+
+uint64_t sim_job_killed_ns(const struct sim_job *job, int rank)
+{
+	return first_ns(job, SIM_KILL, rank);
+}
+
+bool sim_job_is_snapshot(const struct sim_job *job)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++)
+		if (job->options.faults[i].kind == SIM_STOP)
+			return true;
+	return false;
+}
+
+uint64_t sim_job_gone_ns(const struct sim_job *job, int rank)
+{
+	uint64_t killed_ns = first_ns(job, SIM_KILL, rank);
+	uint64_t stopped_ns = first_ns(job, SIM_STOP, rank);
+
+	return killed_ns < stopped_ns ? killed_ns : stopped_ns;
+}
+
+bool sim_job_is_stuck(const struct sim_job *job, const struct sim_comm *comm, int channel, int from,
+		      int to, uint64_t ns)
+{
+	/* In a job of one node sends within it stand for those over the network. */
+	if (from == to || (!sim_comm_is_network(comm, from, to) && job->options.nodes > 1))
+		return false;
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_STUCK_SEND && fault->rank == comm->ranks[from] &&
+		    sim_fault_is_on(fault, ns) &&
+		    (fault->to == -1 || fault->to == comm->ranks[to]) &&
+		    (fault->channel == -1 || fault->channel == channel) &&
+		    (fault->link == 0 || sim_comm_link(comm, from, fault->link) == channel))
+			return true;
+	}
+	return false;
+}
+
+bool sim_job_gpu_is_stuck(const struct sim_job *job, int rank, int role, enum sim_gpu_stuck what,
+			  uint64_t ns)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_GPU_STUCK && fault->rank == rank &&
+		    fault->what == (int)what && (fault->role == -1 || fault->role == role) &&
+		    sim_fault_is_on(fault, ns))
+			return true;
+	}
+	return false;
+}
+
+/* Communicators of which both are members. */
+static int shared_comms(const struct sim_job *job, int a, int b)
+{
+	int shared = 0;
+
+	for (int role = 0; role < SIM_ROLES; role++)
+		shared += job->members[a][role].comm != -1 &&
+			  job->members[a][role].comm == job->members[b][role].comm;
+	return shared;
+}
+
+static bool has_link(const struct sim_job *job, int rank, int link)
+{
+	for (int role = 0; role < SIM_ROLES; role++) {
+		const struct sim_comm *comm = sim_job_comm(job, rank, role);
+
+		if (comm && sim_comm_link(comm, job->members[rank][role].rank, link) != -1)
+			return true;
+	}
+	return false;
+}
+
+enum status sim_job_check(const struct sim_job *job, char *why, size_t size)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_DEADLOCK && shared_comms(job, fault->rank, fault->peer) < 2)
+			text_format(why, size,
+				    "fault deadlock: ranks %d and %d are not together in two "
+				    "communicators",
+				    fault->rank, fault->peer);
+		else if (fault->kind == SIM_STUCK_SEND && fault->link > 0 &&
+			 !has_link(job, fault->rank, fault->link))
+			text_format(why, size,
+				    "fault stuck-send: rank %d has fewer than %d links to other "
+				    "nodes; --channels makes more of them",
+				    fault->rank, fault->link);
+		else
+			continue;
+		return ERR_RANGE;
+	}
+	return OK;
 }

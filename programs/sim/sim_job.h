@@ -59,7 +59,22 @@ bool sim_job_uses_link(const struct sim_job *job, int from, int to);
 /* The ranks to which it sends, as text: "4, 12". */
 void sim_job_neighbours(const struct sim_job *job, int rank, char *text, size_t size);
 
-/* UINT64_MAX: never. */
+/* When it gets SIGKILL; UINT64_MAX: never. */
 uint64_t sim_job_killed_ns(const struct sim_job *job, int rank);
+/* Has it a rank that is stopped? That is seen from outside alone: its files are as snapshots are. */
+bool sim_job_is_snapshot(const struct sim_job *job);
+/* When it does nothing any more, killed or stopped; UINT64_MAX: never. */
+uint64_t sim_job_gone_ns(const struct sim_job *job, int rank);
+
+/* Is what rank `from` of the communicator sends to `to` on that channel never completed? */
+bool sim_job_is_stuck(const struct sim_job *job, const struct sim_comm *comm, int channel, int from,
+		      int to, uint64_t ns);
+
+/* Does the GPU of this rank not do its part of calls of this role, in this way? */
+bool sim_job_gpu_is_stuck(const struct sim_job *job, int rank, int role, enum sim_gpu_stuck what,
+			  uint64_t ns);
+
+/* Can its faults happen at all? On failure `why` has one line. */
+enum status sim_job_check(const struct sim_job *job, char *why, size_t size);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 #include "programs/sim/sim_board.h"
 #include "programs/sim/sim_worker.h"
 
-enum { LOOK_NS = 20000000 };
+enum { LOOK_NS = 20000000, MANY_PROCESSES = 32 };
 #define GRACE_NS UINT64_C(3000000000)
 #define KILL_SLACK_NS UINT64_C(1000000000)
 
@@ -37,10 +38,13 @@ struct troupe {
 	sigset_t signals; /* that the parent waits for */
 	sigset_t before;
 	pid_t parent;
-	pid_t *pids;
+	int ranks_each; /* of a process */
+	int processes;
+	pid_t *pids;	      /* by process, as the next four */
 	pid_t *children;      /* the same, 0 once gone */
 	int *exits;	      /* what waitpid() said */
 	bool *is_killed;      /* by a fault */
+	bool *is_stopped;     /* by a fault */
 	int left;	      /* children that are not gone */
 	uint64_t lost_ns;     /* when a child went that should not have; 0: none did */
 	uint64_t deadline_ns; /* a child is gone: so long the others are watched; 0: none is */
@@ -79,26 +83,74 @@ static bool set_job_environment(const struct troupe *troupe)
 		is_set = is_set && setenv("RINGSIDE_DIR", troupe->live->directory, 1) == 0;
 	if (troupe->live->mode)
 		is_set = is_set && setenv("RINGSIDE_MODE", troupe->live->mode, 1) == 0;
+	/* Many regions have to fit into memory, and none of them is filled. */
+	if (troupe->processes > MANY_PROCESSES)
+		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_kernel_said)
 		is_set = is_set && setenv("RINGSIDE_EVENTS",
 					  options->has_kernel ? "kernel" : "-kernel", 1) == 0;
 	return is_set;
 }
 
-static bool set_rank_environment(const struct sim_job *job, int rank)
+/* A directory for regions of this node alone. */
+static bool set_node_regions(const char *regions, int node)
 {
+	char path[4096];
+
+	return text_format(path, sizeof(path), "%s/node%04d", regions, node) &&
+	       (mkdir(path, 0700) == 0 || errno == EEXIST) && setenv("RINGSIDE_SHM", path, 1) == 0;
+}
+
+static bool set_rank_environment(const struct troupe *troupe, int rank)
+{
+	const struct sim_job *job = troupe->job;
+	const char *regions = troupe->live->regions;
+
 	return set_number("RANK", rank) && set_number("LOCAL_RANK", rank % job->options.gpus) &&
-	       set_number("GROUP_RANK", sim_job_node(job, rank));
+	       set_number("GROUP_RANK", sim_job_node(job, rank)) &&
+	       (regions == NULL || set_node_regions(regions, sim_job_node(job, rank)));
 }
 
 /* ---- ranks as processes ---------------------------------------------------------------------- */
 
-static void child_main(struct troupe *troupe, int rank)
+static void *thread_main(void *arg)
 {
-	struct sim_worker worker = {
-		.job = troupe->job, .score = &troupe->score, .board = troupe->board, .rank = rank
-	};
+	struct sim_worker *worker = arg;
+
+	worker->is_over = sim_worker_run(worker);
+	return NULL;
+}
+
+/* The ranks of this process; true when nothing of them is left. */
+static bool run_ranks(struct troupe *troupe, struct host *host, int first)
+{
+	struct sim_worker workers[SIM_GPUS_MAX];
+	pthread_t threads[SIM_GPUS_MAX];
+	bool is_over = true;
+
+	for (int i = 0; i < troupe->ranks_each; i++) {
+		workers[i] = (struct sim_worker){ .job = troupe->job,
+						  .score = &troupe->score,
+						  .board = troupe->board,
+						  .host = host,
+						  .rank = first + i };
+		if (i > 0 && pthread_create(&threads[i], NULL, thread_main, &workers[i]) != 0)
+			_exit(1);
+	}
+	(void)thread_main(&workers[0]);
+	for (int i = 0; i < troupe->ranks_each; i++) {
+		if (i > 0)
+			pthread_join(threads[i], NULL);
+		is_over = is_over && workers[i].is_over;
+	}
+	return is_over;
+}
+
+static void child_main(struct troupe *troupe, int process)
+{
+	int rank = process * troupe->ranks_each;
 	struct sim_board_rank *mine = sim_board_rank(troupe->board, rank);
+	struct host *host;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_TIMERSLACK, 1);
@@ -108,37 +160,48 @@ static void child_main(struct troupe *troupe, int rank)
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
-	if (!set_rank_environment(troupe->job, rank) ||
-	    sim_worker_host(&worker.host, troupe->job, rank, troupe->live->plugin) != OK) {
-		text_copy(mine->trouble, sizeof(mine->trouble), "no memory");
+	if (!set_rank_environment(troupe, rank) ||
+	    sim_worker_host(&host, troupe->job, rank, troupe->live->plugin) != OK) {
+		text_copy(mine->trouble, sizeof(mine->trouble),
+			  "no memory, or no directory for its region");
 		store_release(&mine->is_ready, 1);
 		_exit(1);
 	}
-	if (!sim_worker_run(&worker))
+	if (!run_ranks(troupe, host, rank))
 		_exit(0);
-	host_free(worker.host);
+	host_free(host);
 	exit(0);
 }
 
 static enum status start_children(struct troupe *troupe)
 {
 	fflush(NULL);
-	for (int rank = 0; rank < troupe->job->world; rank++) {
+	for (int process = 0; process < troupe->processes; process++) {
 		pid_t child = fork();
 
 		if (child == -1)
 			return fail(troupe, ERR_SYSTEM, "cannot start a process");
 		if (child == 0)
-			child_main(troupe, rank);
-		troupe->children[rank] = troupe->pids[rank] = child;
+			child_main(troupe, process);
+		troupe->children[process] = troupe->pids[process] = child;
 		troupe->left++;
 	}
 	return OK;
 }
 
-static bool should_die(const struct troupe *troupe, int rank)
+static bool should_die(const struct troupe *troupe, int process)
 {
-	return troupe->is_killed[rank] || load_acquire(&troupe->board->stop);
+	return troupe->is_killed[process] || load_acquire(&troupe->board->stop);
+}
+
+/* Did all its ranks say how they ended? Pairs with their reports. */
+static bool is_reported(const struct troupe *troupe, int process)
+{
+	for (int i = 0; i < troupe->ranks_each; i++)
+		if (!load_acquire(&sim_board_rank(troupe->board, process * troupe->ranks_each + i)
+					   ->is_over))
+			return false;
+	return true;
 }
 
 static void note_loss(struct troupe *troupe)
@@ -150,18 +213,17 @@ static void note_loss(struct troupe *troupe)
 /* Collect those that have ended. */
 static void reap(struct troupe *troupe)
 {
-	for (int rank = 0; rank < troupe->job->world; rank++) {
-		pid_t child = troupe->children[rank];
+	for (int process = 0; process < troupe->processes; process++) {
+		pid_t child = troupe->children[process];
 		int status;
 
 		if (child == 0 || waitpid(child, &status, WNOHANG) != child)
 			continue;
-		troupe->children[rank] = 0;
-		troupe->exits[rank] = status;
+		troupe->children[process] = 0;
+		troupe->exits[process] = status;
 		troupe->left--;
-		/* Pairs with the rank's report. */
-		if (!load_acquire(&sim_board_rank(troupe->board, rank)->is_over) &&
-		    !should_die(troupe, rank) && troupe->lost_ns == 0)
+		if (!is_reported(troupe, process) && !should_die(troupe, process) &&
+		    troupe->lost_ns == 0)
 			note_loss(troupe);
 	}
 }
@@ -179,22 +241,30 @@ static void watch(struct troupe *troupe)
 	reap(troupe);
 }
 
-static void kill_faulty(struct troupe *troupe)
+/* Kill or stop it if a fault says so and the time has come. */
+static void hit_faulty(struct troupe *troupe, int rank, uint64_t now)
+{
+	uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
+	uint64_t at_ns = sim_job_gone_ns(troupe->job, rank);
+	bool is_kill = sim_job_killed_ns(troupe->job, rank) == at_ns;
+	int process = rank / troupe->ranks_each;
+	bool *is_hit = is_kill ? &troupe->is_killed[process] : &troupe->is_stopped[process];
+
+	if (at_ns == UINT64_MAX || *is_hit || troupe->children[process] == 0 ||
+	    now < troupe->board->start_ns + at_ns + slip_ns)
+		return;
+	*is_hit = true;
+	kill(troupe->children[process], is_kill ? SIGKILL : SIGSTOP);
+	if (troupe->score.end_ns > at_ns)
+		troupe->deadline_ns = now + troupe->score.end_ns - at_ns + KILL_SLACK_NS;
+}
+
+static void hit_all_faulty(struct troupe *troupe)
 {
 	uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
-	for (int rank = 0; rank < troupe->job->world; rank++) {
-		uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
-		uint64_t at_ns = sim_job_killed_ns(troupe->job, rank);
-
-		if (at_ns == UINT64_MAX || troupe->is_killed[rank] || troupe->children[rank] == 0 ||
-		    now < troupe->board->start_ns + at_ns + slip_ns)
-			continue;
-		troupe->is_killed[rank] = true;
-		kill(troupe->children[rank], SIGKILL);
-		if (troupe->score.end_ns > at_ns)
-			troupe->deadline_ns = now + troupe->score.end_ns - at_ns + KILL_SLACK_NS;
-	}
+	for (size_t i = 0; i < troupe->job->options.fault_count; i++)
+		hit_faulty(troupe, troupe->job->options.faults[i].rank, now);
 }
 
 /* Everybody has a plugin; or one line of what is wrong. */
@@ -221,13 +291,20 @@ static void watch_children(struct troupe *troupe)
 {
 	while (troupe->left > 0) {
 		watch(troupe);
-		kill_faulty(troupe);
+		hit_all_faulty(troupe);
 		if (load_relaxed(&troupe->board->stop))
 			return;
 		if (troupe->deadline_ns != 0 &&
 		    clock_system_ns(CLOCK_REALTIME) > troupe->deadline_ns)
 			store_release(&troupe->board->stop, SIM_STOP_HUNG);
 	}
+}
+
+static void signal_all(const struct troupe *troupe, int signal_number)
+{
+	for (int process = 0; process < troupe->processes; process++)
+		if (troupe->children[process])
+			kill(troupe->children[process], signal_number);
 }
 
 /* They were told; some may need help. */
@@ -238,13 +315,12 @@ static void end_children(struct troupe *troupe)
 
 	if (!load_relaxed(&troupe->board->stop))
 		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+	signal_all(troupe, SIGCONT);
 	while (troupe->left > 0) {
 		watch(troupe);
 		if (has_killed || clock_system_ns(CLOCK_REALTIME) < start + GRACE_NS)
 			continue;
-		for (int rank = 0; rank < troupe->job->world; rank++)
-			if (troupe->children[rank])
-				kill(troupe->children[rank], SIGKILL);
+		signal_all(troupe, SIGKILL);
 		has_killed = true;
 	}
 }
@@ -266,12 +342,6 @@ static enum status run_processes(struct troupe *troupe)
 
 /* ---- ranks as threads ------------------------------------------------------------------------ */
 
-static void *thread_main(void *arg)
-{
-	sim_worker_run(arg);
-	return NULL;
-}
-
 static enum status run_threads(struct troupe *troupe)
 {
 	size_t world = (size_t)troupe->job->world;
@@ -281,7 +351,7 @@ static enum status run_threads(struct troupe *troupe)
 	struct host *host = NULL;
 	size_t started = 0, over = 0;
 
-	set_rank_environment(troupe->job, 0);
+	set_rank_environment(troupe, 0);
 	if (status == OK)
 		status = sim_worker_host(&host, troupe->job, 0, troupe->live->plugin);
 	for (; started < world && status == OK; started++) {
@@ -321,7 +391,7 @@ static enum status run_threads(struct troupe *troupe)
 static enum sim_result_end end_of(const struct troupe *troupe, int rank)
 {
 	const struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
-	int status = troupe->exits[rank];
+	int status = troupe->exits[rank / troupe->ranks_each];
 
 	if (load_acquire(&one->is_over))
 		return (enum sim_result_end)one->end;
@@ -344,7 +414,9 @@ static void fill_result(const struct troupe *troupe, struct sim_result *result)
 		struct sim_result_rank *to = &result->ranks[rank];
 
 		to->end = end_of(troupe, rank);
-		to->pid = troupe->pids[rank] ? troupe->pids[rank] : troupe->parent;
+		to->pid = troupe->pids[rank / troupe->ranks_each];
+		if (to->pid == 0)
+			to->pid = troupe->parent;
 		if (gethostname(to->host, sizeof(to->host) - 1) == -1)
 			text_copy(to->host, sizeof(to->host), "unknown");
 		for (int role = 0; role < SIM_ROLES; role++) {
@@ -363,22 +435,29 @@ static void fill_result(const struct troupe *troupe, struct sim_result *result)
 
 static enum status troupe_init(struct troupe *troupe)
 {
-	size_t world = (size_t)troupe->job->world;
+	size_t processes;
 	enum status status;
 
 	troupe->parent = getpid();
+	troupe->ranks_each = troupe->live->is_node_processes ? troupe->job->options.gpus : 1;
+	troupe->processes = troupe->job->world / troupe->ranks_each;
+	processes = (size_t)troupe->processes;
 	sigemptyset(&troupe->signals);
 	sigaddset(&troupe->signals, SIGINT);
 	sigaddset(&troupe->signals, SIGTERM);
 	sigaddset(&troupe->signals, SIGHUP);
 	sigaddset(&troupe->signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &troupe->signals, &troupe->before);
-	troupe->pids = calloc(world, sizeof(*troupe->pids));
-	troupe->children = calloc(world, sizeof(*troupe->children));
-	troupe->exits = calloc(world, sizeof(*troupe->exits));
-	troupe->is_killed = calloc(world, sizeof(*troupe->is_killed));
-	if (!troupe->pids || !troupe->children || !troupe->exits || !troupe->is_killed)
+	troupe->pids = calloc(processes, sizeof(*troupe->pids));
+	troupe->children = calloc(processes, sizeof(*troupe->children));
+	troupe->exits = calloc(processes, sizeof(*troupe->exits));
+	troupe->is_killed = calloc(processes, sizeof(*troupe->is_killed));
+	troupe->is_stopped = calloc(processes, sizeof(*troupe->is_stopped));
+	if (!troupe->pids || !troupe->children || !troupe->exits || !troupe->is_killed ||
+	    !troupe->is_stopped)
 		return fail(troupe, ERR_NO_SPACE, "cannot prepare the job");
+	if (troupe->live->regions && mkdir(troupe->live->regions, 0700) == -1 && errno != EEXIST)
+		return fail(troupe, ERR_SYSTEM, troupe->live->regions);
 	status = sim_score_init(&troupe->score, troupe->job);
 	if (status == OK)
 		status = sim_board_new(&troupe->board, troupe->job);
@@ -397,6 +476,7 @@ static void troupe_release(struct troupe *troupe)
 	free(troupe->children);
 	free(troupe->exits);
 	free(troupe->is_killed);
+	free(troupe->is_stopped);
 	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
 	errno = error;
 }

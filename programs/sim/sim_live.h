@@ -10,10 +10,12 @@
 #include "programs/sim/sim_result.h"
 
 struct sim_live {
-	const char *plugin;    /* its path */
-	const char *directory; /* RINGSIDE_DIR; NULL: as the environment says */
-	const char *mode;      /* RINGSIDE_MODE; NULL: as the environment says */
-	bool is_threads;
+	const char *plugin;	/* its path */
+	const char *directory;	/* RINGSIDE_DIR; NULL: as the environment says */
+	const char *mode;	/* RINGSIDE_MODE; NULL: as the environment says */
+	const char *regions;	/* below it a directory per node for its regions; NULL: as usual */
+	bool is_threads;	/* all ranks in one process */
+	bool is_node_processes; /* those of a node in one process */
 };
 
 /*

@@ -74,7 +74,9 @@ static struct sim_meeting *meeting_new(struct sim_engine *engine, int comm, bool
 		engine->status = ERR_NO_SPACE;
 		return NULL;
 	}
-	*meeting = (struct sim_meeting){ .comm = comm, .is_pair = is_pair, .expected = expected };
+	*meeting = (struct sim_meeting){
+		.comm = comm, .is_pair = is_pair, .expected = expected, .odd = -1
+	};
 	for (int i = 0; i < expected; i++)
 		meeting->calls[i] = NULL;
 	return meeting;
@@ -150,22 +152,28 @@ void sim_meet_issue(struct sim_engine *engine, struct sim_call *call)
 
 /* ---- will it ever end? ----------------------------------------------------------------------- */
 
-static bool sends_over_network(const struct sim_comm *comm, const struct sim_plan *plan, int rank)
+/* Does it send something in this channel that is never completed? Down a tree everybody passes on
+ * what it got; only the top can be stuck there. */
+static bool is_stuck_in_channel(const struct sim_engine *engine, const struct sim_comm *comm,
+				const struct sim_plan *plan, int channel, int rank, uint64_t ns)
 {
+	int next = sim_comm_next(comm, channel, rank);
 	int peers[SIM_TREE_EDGES];
+	int count;
 
-	for (int channel = 0; channel < plan->channels; channel++) {
-		if (plan->algorithm == OP_TREE && sim_comm_tree(comm, channel, rank, peers) > 0)
+	if (plan->algorithm == OP_RING)
+		return sim_waits_has_hop(plan, rank, next) &&
+		       sim_job_is_stuck(engine->job, comm, channel, rank, next, ns);
+	count = sim_comm_tree(comm, channel, rank, peers);
+	if (count > 1 && comm->nodes[rank] > 0)
+		count = 1;
+	for (int i = 0; i < count; i++)
+		if (sim_job_is_stuck(engine->job, comm, channel, rank, peers[i], ns))
 			return true;
-		if (plan->algorithm == OP_RING &&
-		    sim_comm_is_network(comm, rank, sim_comm_next(comm, channel, rank)))
-			return true;
-	}
 	return false;
 }
 
-/* A rank that dies before the end, or whose sends are stuck. In a job of one node sends within it
- * stand for those over the network. */
+/* A rank that dies before the end, whose sends are stuck, or whose GPU does nothing. */
 static bool breaks(const struct sim_engine *engine, const struct sim_meeting *meeting, int rank,
 		   const struct sim_plan *plan, uint64_t start_ns, bool is_sender)
 {
@@ -173,15 +181,18 @@ static bool breaks(const struct sim_engine *engine, const struct sim_meeting *me
 	const struct sim_comm *comm = &job->comms[meeting->comm];
 	int number = comm->ranks[rank];
 
-	if (start_ns + plan->longest_ns > sim_job_killed_ns(job, number))
+	if (start_ns + plan->longest_ns > sim_job_gone_ns(job, number) ||
+	    sim_job_gpu_is_stuck(job, number, (int)comm->role, SIM_NOT_PRODUCING, start_ns))
 		return true;
-	if (!is_sender || !sim_job_fault(job, SIM_STUCK_SEND, number, start_ns) ||
-	    (meeting->is_pair && meeting->from == meeting->to))
+	if (!is_sender || !sim_job_fault(job, SIM_STUCK_SEND, number, start_ns))
 		return false;
-	if (job->options.nodes == 1)
-		return true;
-	return meeting->is_pair ? sim_comm_is_network(comm, meeting->from, meeting->to)
-				: sends_over_network(comm, plan, rank);
+	if (meeting->is_pair)
+		return sim_job_is_stuck(job, comm, meeting->calls[0]->channel, meeting->from,
+					meeting->to, start_ns);
+	for (int channel = 0; channel < plan->channels; channel++)
+		if (is_stuck_in_channel(engine, comm, plan, channel, rank, start_ns))
+			return true;
+	return false;
 }
 
 static const struct sim_call *odd_call(const struct sim_meeting *meeting)
@@ -273,6 +284,75 @@ void sim_meet_plan(const struct sim_engine *engine, const struct sim_meeting *me
 	vary_plan(engine, meeting, plan);
 }
 
+static void leave(struct sim_engine *engine, struct sim_meeting *meeting, int rank, uint64_t end_ns)
+{
+	call_over(engine, meeting->calls[rank], end_ns);
+	meeting->calls[rank] = NULL;
+}
+
+/* How far down the chain from the root, in one channel. */
+static int distance(const struct sim_comm *comm, int channel, int root, int rank)
+{
+	size_t row = (size_t)channel * (size_t)comm->nranks;
+
+	return (comm->position[row + (size_t)rank] - comm->position[row + (size_t)root] +
+		comm->nranks) %
+	       comm->nranks;
+}
+
+/* Is it in every channel no further from the root than the one that passes nothing on? */
+static bool is_upstream(const struct sim_comm *comm, const struct sim_plan *plan, int rank, int odd)
+{
+	for (int channel = 0; channel < plan->channels; channel++)
+		if (distance(comm, channel, plan->root, rank) >
+		    distance(comm, channel, plan->root, odd))
+			return false;
+	return true;
+}
+
+/* It takes another rank for the root, and passes nothing on: who is before it gets through. */
+static void leave_rooted(struct sim_engine *engine, struct sim_meeting *meeting,
+			 const struct sim_plan *plan, const struct sim_arrivals *arrivals, int odd)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+
+	if (odd == plan->root)
+		return; /* everybody waits for its data */
+	meeting->odd = odd;
+	meeting->odd_root = meeting->calls[odd]->root;
+	for (int rank = 0; rank < comm->nranks; rank++)
+		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			sim_outcome_collective(engine, meeting, plan, arrivals, rank,
+					       arrivals->last_ns + plan->longest_ns);
+	for (int rank = 0; rank < comm->nranks; rank++)
+		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns);
+}
+
+/* One rank's call differs. If it needs no more than the others send, it leaves and comes to grief later. */
+static void end_mismatch(struct sim_engine *engine, struct sim_meeting *meeting,
+			 const struct sim_plan *plan, const struct sim_arrivals *arrivals,
+			 const struct sim_call *odd)
+{
+	int rank = engine->job->members[odd->launch->rank][odd->launch->role].rank;
+	struct sim_plan own;
+
+	meeting->is_broken = true;
+	if (odd->function != meeting->calls[odd == meeting->calls[0]]->function)
+		return;
+	if (odd->odd == SIM_MISMATCH_ROOT) {
+		leave_rooted(engine, meeting, plan, arrivals, rank);
+	} else if (odd->odd == SIM_MISMATCH_ORDER) {
+		sim_meet_plan(engine, meeting, odd, arrivals->last_ns, &own);
+		sim_outcome_collective(engine, meeting, &own, arrivals, rank,
+				       arrivals->last_ns + own.longest_ns);
+		leave(engine, meeting, rank, arrivals->last_ns + own.longest_ns);
+	} else {
+		sim_outcome_odd(engine, meeting, plan, arrivals, rank);
+		leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns / 2);
+	}
+}
+
 /* All ranks are there. */
 static void end_collective(struct sim_engine *engine, struct sim_meeting *meeting)
 {
@@ -285,18 +365,8 @@ static void end_collective(struct sim_engine *engine, struct sim_meeting *meetin
 		      &plan);
 	for (int i = 0; i < comm->nranks && !meeting->is_broken; i++)
 		meeting->is_broken = breaks(engine, meeting, i, &plan, arrivals.last_ns, true);
-	if (odd) {
-		meeting->is_broken = true;
-		/* Half of it is all this rank needs: it leaves and comes to grief later. */
-		if (odd->function == meeting->calls[odd == meeting->calls[0]]->function) {
-			int rank = engine->job->members[odd->launch->rank][odd->launch->role].rank;
-
-			sim_outcome_odd(engine, meeting, &plan, &arrivals, rank);
-			call_over(engine, meeting->calls[rank],
-				  arrivals.last_ns + plan.longest_ns / 2);
-			meeting->calls[rank] = NULL;
-		}
-	}
+	if (odd)
+		end_mismatch(engine, meeting, &plan, &arrivals, odd);
 	if (meeting->is_broken)
 		return;
 	for (int i = 0; i < comm->nranks; i++)

@@ -22,6 +22,8 @@ static const struct {
 	[OP_SIMPLE] = { 1024 * KIB, 20000, 100 },
 };
 
+#define NO_FAULT_NS UINT64_MAX
+
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
 	return (a + b - 1) / b;
@@ -74,6 +76,7 @@ static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm
 	int peers[SIM_TREE_EDGES];
 
 	for (int node = 0; node < comm->nnodes; node++) {
+		int first = comm->node_first[node];
 		int leader = sim_comm_leader(comm, channel, node);
 		int count = sim_comm_tree(comm, channel, leader, peers);
 
@@ -81,6 +84,9 @@ static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm
 			rate = least(rate, rate_of(job, comm->ranks[leader], comm->ranks[peers[i]],
 						   sim_comm_share(comm), ns) *
 						   100 / TREE_SHARE_PERCENT);
+		if (comm->node_first[node + 1] - first > 1)
+			rate = least(rate, rate_of(job, comm->ranks[first], comm->ranks[first + 1],
+						   comm->channels, ns));
 	}
 	return rate;
 }
@@ -100,6 +106,8 @@ static const struct sim_rates *rates_at(const struct sim_job *job, struct sim_co
 	for (int channel = 0; channel < comm->channels; channel++) {
 		rates->ring[channel] = ring_rate(job, comm, channel, ns);
 		rates->tree[channel] = tree_rate(job, comm, channel, ns);
+		rates->usual_ring[channel] = ring_rate(job, comm, channel, NO_FAULT_NS);
+		rates->usual_tree[channel] = tree_rate(job, comm, channel, NO_FAULT_NS);
 	}
 	rates->ring_latency_ns =
 		network_hops * job->options.network.latency_ns +
@@ -148,11 +156,15 @@ static void set_times(struct sim_plan *plan, const uint64_t *rates, uint64_t lat
 	}
 }
 
-static void plan_tree(struct sim_plan *plan, const struct sim_rates *rates, uint64_t bytes)
+/* NCCL chooses by what links of that kind can do; that one of them is slow it does not know. */
+static bool is_tree_better(const struct sim_plan *ring, const struct sim_plan *tree,
+			   const struct sim_rates *rates)
 {
-	plan->algorithm = OP_TREE;
-	set_steps(plan, divide_up(bytes, plan->channels), 1);
-	set_times(plan, rates->tree, rates->tree_latency_ns);
+	struct sim_plan usual_ring = *ring, usual_tree = *tree;
+
+	set_times(&usual_ring, rates->usual_ring, 2 * rates->ring_latency_ns);
+	set_times(&usual_tree, rates->usual_tree, rates->tree_latency_ns);
+	return usual_tree.longest_ns < usual_ring.longest_ns;
 }
 
 void sim_model_collective(struct sim_plan *plan, const struct sim_job *job, struct sim_comm *comm,
@@ -175,9 +187,12 @@ void sim_model_collective(struct sim_plan *plan, const struct sim_job *job, stru
 	set_times(plan, rates->ring, rounds * rates->ring_latency_ns);
 	if (function != OP_ALL_REDUCE || comm->nnodes == 1)
 		return;
-	plan_tree(&tree, rates, bytes);
-	if (tree.longest_ns < plan->longest_ns)
-		*plan = tree;
+	tree.algorithm = OP_TREE;
+	set_steps(&tree, divide_up(bytes, tree.channels), 1);
+	if (!is_tree_better(plan, &tree, rates))
+		return;
+	*plan = tree;
+	set_times(plan, rates->tree, rates->tree_latency_ns);
 }
 
 void sim_model_send(struct sim_plan *plan, const struct sim_job *job, int from, int to,

@@ -137,17 +137,59 @@ static bool has_role(const struct sim_options *options, int role)
 	}
 }
 
-static enum status finish_fault(const struct sim_options *options, struct sim_fault *fault,
-				char *why, size_t size)
+static enum status check_ranks(const struct sim_fault *fault, int world, char *why, size_t size)
 {
-	const char *name = sim_fault_page(fault->kind)->name;
-	int world = sim_options_world(options);
 	enum status status = check_rank(fault, "rank", fault->rank, world, why, size);
 
 	if (status == OK)
 		status = check_rank(fault, "from", fault->from, world, why, size);
 	if (status == OK)
 		status = check_rank(fault, "to", fault->to, world, why, size);
+	if (status == OK)
+		status = check_rank(fault, "peer", fault->peer, world, why, size);
+	return status;
+}
+
+/* What a fault needs of the job. */
+static enum status check_needs(const struct sim_options *options, const struct sim_fault *fault,
+			       char *why, size_t size)
+{
+	const char *name = sim_fault_page(fault->kind)->name;
+	const char *workload = pages[options->workload].name;
+
+	if (fault->kind == SIM_DEGRADED_NETWORK && options->nodes == 1)
+		text_format(why, size, "fault %s: one node has no network; say --nodes 2 or more",
+			    name);
+	else if (fault->kind == SIM_SLOW_NVLINK && options->gpus == 1)
+		text_format(why, size, "fault %s: nodes of one GPU have no links inside", name);
+	else if (fault->kind == SIM_SLOW_NVLINK && fault->node >= options->nodes)
+		text_format(why, size, "fault %s: there is no node %d, the last one is %d", name,
+			    fault->node, options->nodes - 1);
+	else if (fault->kind == SIM_DEADLOCK && options->workload != SIM_TP_PP &&
+		 options->workload != SIM_MOE)
+		text_format(why, size, "fault %s: workload %s has one communicator; say -w tp-pp",
+			    name, workload);
+	else if (fault->kind == SIM_MISMATCH && fault->what == SIM_MISMATCH_ROOT &&
+		 options->workload != SIM_DDP)
+		text_format(why, size, "fault %s: workload %s has no call with a root; say -w ddp",
+			    name, workload);
+	else if (fault->kind == SIM_GPU_STUCK && fault->what == SIM_NOT_LAUNCHED &&
+		 sim_options_interface(options) < 5)
+		text_format(why, size,
+			    "fault %s: this release does not show calls that were not launched; "
+			    "say --release 2.28",
+			    name);
+	else
+		return OK;
+	return ERR_RANGE;
+}
+
+static enum status finish_fault(const struct sim_options *options, struct sim_fault *fault,
+				char *why, size_t size)
+{
+	const char *name = sim_fault_page(fault->kind)->name;
+	enum status status = check_ranks(fault, sim_options_world(options), why, size);
+
 	if (status != OK)
 		return status;
 	if (!fault->has_at)
@@ -161,12 +203,7 @@ static enum status finish_fault(const struct sim_options *options, struct sim_fa
 			    pages[options->workload].name, sim_role_name(fault->role));
 		return ERR_UNKNOWN;
 	}
-	if (fault->kind == SIM_DEGRADED_NETWORK && options->nodes == 1) {
-		text_format(why, size, "fault %s: one node has no network; say --nodes 2 or more",
-			    name);
-		return ERR_RANGE;
-	}
-	return OK;
+	return check_needs(options, fault, why, size);
 }
 
 enum status sim_options_finish(struct sim_options *options, char *why, size_t size)

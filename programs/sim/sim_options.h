@@ -22,7 +22,7 @@ enum {
 	SIM_NODES_MAX = 4096,
 	SIM_GPUS_MAX = 16,
 	SIM_RANKS_MAX = 16384,
-	SIM_LIVE_RANKS_MAX = 256,
+	SIM_LIVE_RANKS_MAX = 512,
 	SIM_SIZES_MAX = 16,
 };
 
@@ -37,6 +37,7 @@ struct sim_options {
 	int gpus; /* of a node */
 	enum sim_workload workload;
 	int tensor, pipeline, expert; /* sizes of these groups; 0: the workload's own choice */
+	int channels;		      /* of communicators between nodes; 0: as many as suit */
 	uint64_t iterations;	      /* 0: by time */
 	uint64_t seconds_ns;	      /* 0: by iterations, or 10 s past the last fault's begin */
 	uint64_t sizes[SIM_SIZES_MAX];
@@ -55,9 +56,11 @@ struct sim_options {
 	unsigned int jitter_permille;
 	struct sim_link nvlink, network;
 	bool is_offline;
-	bool is_threads;
+	bool is_threads;	/* all ranks in one process */
+	bool is_node_processes; /* those of a node in one process */
 	const char *plugin;
 	const char *directory;
+	const char *regions; /* below it a directory per node for its regions; NULL: one for all */
 };
 
 void sim_options_init(struct sim_options *options);

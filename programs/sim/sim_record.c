@@ -60,6 +60,10 @@ static void set_host_times(struct op_record *op, const struct sim_job *job,
 {
 	uint64_t launch_ns = call->launch->launch_ns;
 
+	if (call->launch->is_unlaunched) {
+		op->issue_ns = sim_clock(clocks, call->issue_ns);
+		return;
+	}
 	if (job->interface < 5) {
 		op->issue_ns = op->task_ns = sim_clock(clocks, launch_ns + TASK_NS);
 		return;
@@ -198,6 +202,10 @@ void sim_record_make(struct op_record *op, const struct sim_job *job,
 		op->flags = OP_FLAG_API_ONLY;
 		return;
 	}
+	if (call->launch->is_unlaunched) {
+		op->state = OP_ISSUED;
+		return;
+	}
 	op->nccl_sequence = call->nccl_sequence;
 	op->algorithm = outcome->algorithm;
 	op->protocol = outcome->protocol;
@@ -287,7 +295,7 @@ int sim_record_details(struct op_detail details[SIM_DETAILS_MAX], const struct s
 	const struct sim_clocks *clocks = &identity->clocks;
 	int count = 0;
 
-	if (is_api_only(job, outcome->call->function))
+	if (is_api_only(job, outcome->call->function) || outcome->call->launch->is_unlaunched)
 		return 0;
 	for (int i = 0; has_kernels(job) && i < outcome->kernel_count; i++)
 		details[count++] = kernel_detail(job, clocks, comm_id, outcome, i);

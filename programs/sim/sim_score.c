@@ -6,9 +6,11 @@
 #include "programs/sim/sim_stall.h"
 
 enum {
-	STEPS_MAX = 8,	  /* played per connection: a thread has to wake up for each */
-	SEND_NET = 2,	  /* place of the network among a send's waits */
-	SMALL_SHARE = 32, /* of a step's life, for what takes no time worth showing */
+	STEPS_MAX = 8,	    /* played per connection: a thread has to wake up for each */
+	STUCK_NS = 1000000, /* from the start of a call that hangs to its last transfer */
+	SEND_NET = 2,	    /* place of the network among a send's waits */
+	SMALL_SHARE = 32,   /* of a step's life, for what takes no time worth showing */
+	SMALL_NS = 10000,   /* and no more: a slow link makes nobody else's transfers slow */
 };
 
 uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps)
@@ -27,6 +29,8 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 	uint64_t life_ns = window * sim_score_period(play->duration_ns, play->steps);
 	uint64_t small_ns = life_ns / SMALL_SHARE + 1;
 
+	if (small_ns > SMALL_NS)
+		small_ns = SMALL_NS;
 	if (edge->is_send) {
 		/* What is not on the wire is waited for, before the step is ready. */
 		to->wait_ns[2] =
@@ -39,6 +43,17 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 		to->wait_ns[1] = life_ns / SMALL_SHARE;
 		to->wait_ns[2] = life_ns / SMALL_SHARE;
 	}
+}
+
+/* Where a connection of a call that hangs stops. */
+static void set_stop(struct host_edge *to, const struct sim_play *play, const struct sim_edge *edge)
+{
+	unsigned int first = edge->is_send ? HOST_STUCK_SEND_GPU : HOST_STUCK_RECV_NET;
+
+	if (edge->is_started && edge->done == edge->steps)
+		return;
+	to->stuck = (uint8_t)(first + (edge->is_started ? edge->state : 0u));
+	to->stuck_step = (uint32_t)((uint64_t)edge->done * play->steps / edge->steps);
 }
 
 /* The host has room for a few connections per call; a tree of many channels has more, and then every
@@ -57,13 +72,25 @@ static void set_edges(struct sim_play *play, const struct sim_outcome *outcome)
 		if (is_each)
 			to->channel_plus_1 = (uint16_t)(edge->channel - play->first_channel + 1);
 		set_waits(to, play, edge);
+		if (!outcome->is_over)
+			set_stop(to, play, edge);
 		play->edge_count++;
-		if (outcome->is_over || !edge->is_send || edge->open == 0 ||
-		    edge->state != SEND_NET)
-			continue;
-		play->stuck = HOST_STUCK_SEND_NET;
-		play->stuck_step = (uint32_t)((uint64_t)edge->done * play->steps / edge->steps);
 	}
+}
+
+static void set_stuck(struct sim_play *play, const struct sim_outcome *outcome)
+{
+	bool is_unlaunched = outcome->call->launch->is_unlaunched;
+
+	play->stuck = is_unlaunched ? HOST_STUCK_BEFORE_LAUNCH : HOST_STUCK_EDGES;
+	play->duration_ns = STUCK_NS;
+	if (play->channels == 0)
+		play->channels = 1;
+	play->stuck_kernels = outcome->kernel_count ? 0 : UINT32_MAX;
+	for (int i = 0; i < outcome->kernel_count; i++)
+		if (outcome->kernels[i].stop_ns == 0)
+			play->stuck_kernels |=
+				UINT32_C(1) << (outcome->kernels[i].channel - play->first_channel);
 }
 
 static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
@@ -100,11 +127,8 @@ static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
 	if (outcome->is_over && play->end_ns > play->begin_ns)
 		play->duration_ns = play->end_ns - play->begin_ns;
 	set_edges(play, outcome);
-	/* Its own data moves until the network takes no more. */
-	if (play->stuck != HOST_STUCK_NONE) {
-		play->begin_ns = outcome->begin_ns ? outcome->begin_ns : launch->start_ns;
-		play->duration_ns = 1000000;
-	}
+	if (!outcome->is_over)
+		set_stuck(play, outcome);
 }
 
 enum status sim_score_add(struct sim_score *score, const struct sim_outcome *outcome)

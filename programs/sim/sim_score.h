@@ -29,8 +29,8 @@ struct sim_play {
 	int32_t peer, root;
 	uint8_t role, function, datatype, algorithm, protocol;
 	uint8_t first_channel, channels;
-	uint8_t stuck; /* enum host_stuck */
-	uint32_t stuck_step;
+	uint8_t stuck; /* enum host_stuck; not NONE: it never ends */
+	uint32_t stuck_kernels;
 	uint8_t edge_count;
 	struct host_edge edges[HOST_EDGES];
 };

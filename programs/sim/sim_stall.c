@@ -68,6 +68,12 @@ static const struct sim_call *usual_call(const struct sim_meeting *meeting)
 	return odd;
 }
 
+/* Would its kernel have started after its process stopped? Then nobody was there to see it. */
+static bool is_late(const struct sim_engine *engine, const struct sim_launch *launch)
+{
+	return launch->start_ns > sim_job_gone_ns(engine->job, launch->rank);
+}
+
 static void fill_edge(const struct sim_engine *engine, const struct sim_call *call,
 		      const struct sim_plan *plan, const struct sim_flow *flow,
 		      struct sim_edge *edge)
@@ -77,10 +83,13 @@ static void fill_edge(const struct sim_engine *engine, const struct sim_call *ca
 	uint64_t post_ns =
 		launch->launch_ns > stream->free_ns ? launch->launch_ns : stream->free_ns;
 	uint64_t since_ns = still_since(engine, call->meeting) + 20000;
+	uint64_t gone_ns = sim_job_gone_ns(engine->job, launch->rank);
 
 	edge->queued_ns = launch->launch_ns;
-	if (!sim_flow_is_oldest(engine, launch))
+	if (!sim_flow_is_oldest(engine, launch) || is_late(engine, launch))
 		return;
+	if (since_ns > gone_ns)
+		since_ns = gone_ns;
 	edge->is_started = true;
 	if (edge->is_send)
 		set_send_state(edge, flow);
@@ -126,7 +135,7 @@ static enum status stall_collective(struct sim_engine *engine, const struct sim_
 
 		fill_edge(engine, call, &plan, &flow, edge);
 	}
-	outcome->kernel_count = start_ns ? plan.channels : 0;
+	outcome->kernel_count = start_ns && !is_late(engine, call->launch) ? plan.channels : 0;
 	for (int i = 0; i < outcome->kernel_count; i++) {
 		bool is_over = !call->is_odd_one &&
 			       sim_flow_is_channel_over(engine, meeting, &plan, i, rank);
@@ -163,7 +172,8 @@ static void stall_pair(struct sim_engine *engine, const struct sim_call *call,
 	outcome->is_self = call->peer == member->rank;
 	outcome->is_over = call->is_over && (outcome->is_self || is_channel_done);
 	outcome->end_ns = outcome->is_self ? call->end_ns : stop_ns;
-	outcome->kernel_count = launch->start_ns && !outcome->is_self ? 1 : 0;
+	outcome->kernel_count =
+		launch->start_ns && !outcome->is_self && !is_late(engine, launch) ? 1 : 0;
 	outcome->kernels[0] = (struct sim_kernel){
 		.channel = call->channel,
 		.start_ns = sim_outcome_kernel_start(launch->start_ns, call->channel),
@@ -193,6 +203,8 @@ enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *
 			      struct sim_outcome *outcome)
 {
 	*outcome = (struct sim_outcome){ .call = call };
+	if (call->launch->is_unlaunched)
+		return OK;
 	if (call->function != OP_SEND && call->function != OP_RECV)
 		return stall_collective(engine, call, outcome);
 	stall_pair(engine, call, outcome);

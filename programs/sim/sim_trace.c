@@ -120,6 +120,7 @@ static enum status write_counts(const struct sim_trace *trace, const struct sim_
 	struct trace_counts counts = { .clock_ns = sim_clock(&file->identity.clocks, ns),
 				       .trace_records = file->sequence,
 				       .ring_head = file->sequence };
+	bool is_snapshot = sim_job_is_snapshot(trace->job);
 	struct trace_comm_counts comms[SIM_ROLES];
 	int rank = file->identity.rank;
 
@@ -134,6 +135,12 @@ static enum status write_counts(const struct sim_trace *trace, const struct sim_
 		own->signature = stream->signature;
 		comms[counts.comms++] =
 			(struct trace_comm_counts){ .id = file->comms[role].id, .counts = *own };
+		/* In a snapshot what is in flight is not recorded yet. */
+		if (!is_snapshot)
+			continue;
+		comms[counts.comms - 1].counts.recorded -= file->in_flight[role];
+		counts.trace_records -= file->in_flight[role];
+		counts.ring_head -= file->in_flight[role];
 	}
 	return trace_write_counts(writer, type, &counts, comms);
 }
@@ -296,7 +303,9 @@ enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 					     outcome->is_over ? outcome->end_ns : UINT64_MAX / 2);
 	if (!outcome->is_over)
 		file->in_flight[launch->role]++;
-	if (trace->job->options.is_full || !outcome->is_over)
+	if (pending->op.proxies_stopped > 0)
+		status = sim_links_add(&file->links, file->comms[launch->role].id, outcome);
+	if (status == OK && (trace->job->options.is_full || !outcome->is_over))
 		status = add_details(trace, engine, file, file->comms[launch->role].id, outcome);
 	return status;
 }
@@ -443,6 +452,8 @@ static enum status file_end(struct sim_trace *trace, struct sim_engine *engine, 
 	if (status == OK)
 		status = write_details(file, &writer);
 	if (status == OK)
+		status = sim_links_write(&file->links, &writer);
+	if (status == OK)
 		status = write_tail(trace, engine, file, &writer);
 	return blocks_end(trace, file, &writer, status);
 }
@@ -461,6 +472,7 @@ void sim_trace_release(struct sim_trace *trace)
 	for (int rank = 0; trace->files && rank < trace->job->world; rank++) {
 		free(trace->files[rank].pending);
 		free(trace->files[rank].details);
+		sim_links_release(&trace->files[rank].links);
 	}
 	free(trace->files);
 	free(trace->buffer);

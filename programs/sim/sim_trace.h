@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "op/comm_layout.h"
 #include "programs/sim/sim_identity.h"
+#include "programs/sim/sim_links.h"
 #include "programs/sim/sim_outcome.h"
 #include "trace/trace_write.h"
 
@@ -30,6 +31,7 @@ struct sim_file {
 	struct comm_info comms[SIM_ROLES];
 	struct comm_counts counts[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES];
+	struct sim_links links;
 };
 
 struct sim_trace {

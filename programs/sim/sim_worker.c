@@ -6,6 +6,7 @@
  */
 #include "programs/sim/sim_worker.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +17,9 @@
 
 #define NEVER_NS (UINT64_C(1) << 62)
 
-enum { NAP_NS = 500000, LOOK_NS = 1000000, LONG_LOOK_NS = 50000000 };
+/* How often a rank looks whether it can go on. Hundreds of them share a few processors: then each
+ * looks more rarely. */
+enum { NAP_NS = 500000, LOOK_NS = 1000000, LONG_LOOK_NS = 50000000, MANY_RANKS = 32 };
 
 struct part;
 
@@ -39,7 +42,10 @@ struct part {
 	struct host_user user;
 	struct turn *turns; /* one per play */
 	struct host_op *ops;
-	size_t done; /* turns before this one are known to be over */
+	struct host_group group; /* of the launch that is being played */
+	size_t done;		 /* turns before this one are known to be over */
+	pthread_t caller;	 /* of a call that does not come back */
+	bool has_caller;
 };
 
 static uint64_t wall_now(void)
@@ -50,6 +56,13 @@ static uint64_t wall_now(void)
 static bool is_stopped(const struct part *part)
 {
 	return load_relaxed(&part->worker->board->stop) != 0;
+}
+
+static uint64_t patient(const struct part *part, uint64_t ns)
+{
+	uint64_t world = (uint64_t)part->worker->job->world;
+
+	return world > MANY_RANKS ? ns * world / MANY_RANKS : ns;
 }
 
 static void nap(uint64_t ns)
@@ -70,7 +83,7 @@ static bool wait_until(const struct part *part, uint64_t wall_ns)
 			return false;
 		if (now >= wall_ns)
 			return true;
-		nap(wall_ns - now < LONG_LOOK_NS ? wall_ns - now : LONG_LOOK_NS);
+		nap(wall_ns - now < LONG_LOOK_NS ? wall_ns - now : patient(part, LONG_LOOK_NS));
 	}
 }
 
@@ -80,11 +93,9 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	struct turn *turn = arg;
 	const struct sim_play *play = turn->play;
 	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
+	uint64_t look_ns = now_ns + patient(turn->part, LOOK_NS);
 
-	answer->look_ns = now_ns + LONG_LOOK_NS;
-	if (play->begin_ns == 0)
-		return false;
-	answer->look_ns = turn->planned_ns > now_ns + LOOK_NS ? turn->planned_ns : now_ns + LOOK_NS;
+	answer->look_ns = turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
 	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
 		return false;
 	/* It may still be to come: arrivals are announced when a call is made. */
@@ -121,7 +132,7 @@ static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 		if (end_ns == 0) {
 			if (is_stopped(part))
 				return false;
-			nap(NAP_NS);
+			nap(patient(part, NAP_NS));
 			continue;
 		}
 		if (!wait_until(part, end_ns))
@@ -174,10 +185,11 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 	op.chunk_bytes = play->step_bytes ? play->step_bytes : 1;
 	op.start_skew_ns = 100;
 	op.duration_ns = play->duration_ns;
-	op.gate = gate;
+	/* What hangs waits for nobody: where its parts stand still was worked out. */
+	op.gate = play->stuck == HOST_STUCK_NONE ? gate : NULL;
 	op.gate_arg = turn;
 	op.stuck = play->stuck;
-	op.stuck_step = play->stuck_step;
+	op.stuck_kernels = play->stuck_kernels;
 	return op;
 }
 
@@ -192,11 +204,23 @@ static size_t launch_size(const struct sim_score_rank *score, size_t first)
 	return count;
 }
 
+static enum status play_group(struct part *part)
+{
+	return part->group.count == 1 ? host_play(&part->user, part->ops)
+				      : host_play_group(&part->user, &part->group);
+}
+
+/* The rank's last call, on a thread of its own: this one has to notice the job's end. */
+static void *call_for_ever(void *arg)
+{
+	(void)play_group(arg);
+	return NULL;
+}
+
 static enum status play_launch(struct part *part, size_t first, size_t count)
 {
 	const struct sim_worker *worker = part->worker;
 	uint64_t start = worker->board->start_ns, slip_ns = load_relaxed(&part->mine->slip_ns);
-	struct host_group group = { .ops = part->ops, .count = count };
 
 	for (size_t i = 0; i < count; i++) {
 		const struct sim_play *play = &part->score->plays[first + i];
@@ -212,8 +236,12 @@ static enum status play_launch(struct part *part, size_t first, size_t count)
 		if (play->start_ns)
 			sim_board_arrive(turn->seat, arrive_ns > now ? arrive_ns : now);
 	}
-	return count == 1 ? host_play(&part->user, part->ops)
-			  : host_play_group(&part->user, &group);
+	part->group = (struct host_group){ .ops = part->ops, .count = count };
+	if (part->ops[0].stuck == HOST_STUCK_BEFORE_LAUNCH) {
+		part->has_caller = pthread_create(&part->caller, NULL, call_for_ever, part) == 0;
+		return part->has_caller ? OK : ERR_SYSTEM;
+	}
+	return play_group(part);
 }
 
 /* All calls of the score. */
@@ -365,7 +393,7 @@ static bool begin(struct part *part)
 	while (load_acquire(&worker->board->start_ns) == 0) {
 		if (is_stopped(part))
 			return false;
-		nap(NAP_NS);
+		nap(patient(part, NAP_NS));
 	}
 	return status == OK;
 }
@@ -401,6 +429,8 @@ bool sim_worker_run(const struct sim_worker *worker)
 	/* What hangs is still asked for by the host's threads: it stays. */
 	if (!is_finished && !is_torn_down(part))
 		return false;
+	if (part->has_caller)
+		pthread_join(part->caller, NULL);
 	free(part->turns);
 	free(part->ops);
 	free(part);

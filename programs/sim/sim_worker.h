@@ -13,6 +13,7 @@ struct sim_worker {
 	struct host *host; /* of this process: shared by its ranks */
 	int rank;
 	bool may_abort; /* of a hung job: its process lives on, so tear its communicators down */
+	bool is_over;	/* what sim_worker_run() gave back, where that was on another thread */
 };
 
 /* The host of a process in which this rank lives. ERR_NO_SPACE. */
