@@ -92,10 +92,17 @@ static void incomplete(struct findings *findings, const struct timeline_report *
 		finding->of = of->issued;
 		text_format(
 			finding->text, sizeof(finding->text),
-			"%llu of %llu operations: this mode keeps the last ones of each process.",
+			of->snapshots > 0
+				? "%llu of %llu operations: a snapshot holds the last ones of each "
+				  "process."
+				: "%llu of %llu operations: this mode keeps the last ones of each "
+				  "process.",
 			(unsigned long long)of->read, (unsigned long long)of->issued);
 		text_format(finding->hint, sizeof(finding->hint),
-			    "Record with --mode trace to keep them all.");
+			    of->snapshots > 0
+				    ? "Ask for a snapshot with more operations, or record with "
+				      "--mode trace to keep them all."
+				    : "Record with --mode trace to keep them all.");
 	}
 	if (count == 0)
 		return;

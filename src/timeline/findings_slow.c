@@ -34,6 +34,17 @@ static const char *when(const struct timeline_report *report, const struct strag
 	return to;
 }
 
+/* Several hosts that come late to the same collectives may be held up by one rank, in a group of their own. */
+static bool is_one_of_several(const struct timeline_report *report, const struct straggler *late)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->stragglers.count; i++)
+		count += report->stragglers.list[i].class == STRAGGLER_SLOW_HOST &&
+			 report->stragglers.list[i].comm == late->comm;
+	return late->class == STRAGGLER_SLOW_HOST && count > 1;
+}
+
 static void slow_rank(struct findings *findings, const struct timeline_report *report,
 		      const struct straggler *straggler)
 {
@@ -65,8 +76,12 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
 		    findings_duration((double)straggler->caused_ns).text);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.",
-		    host);
+		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.%s",
+		    host,
+		    is_one_of_several(report, straggler)
+			    ? " It is late together with other hosts: 'ringside doctor' looks for "
+			      "one rank that holds them up."
+			    : "");
 }
 
 static void slow_link(struct findings *findings, const struct timeline_report *report,
@@ -120,9 +135,14 @@ static void network(struct findings *findings, const struct timeline_report *rep
 		    "comes later than before. That cost %s in sum.",
 		    straggler->slowdown, when(report, straggler, times, sizeof(times)),
 		    findings_duration((double)straggler->caused_ns).text);
+	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at the fabric: congestion by other jobs, a switch or uplink that failed, "
-		    "adaptive routing.");
+		    "adaptive routing.%s",
+		    straggler->has_wire || report->job.comms[straggler->comm].kind != JOB_COMM_MIXED
+			    ? ""
+			    : " Slow NVLink would look alike here; 'ringside doctor' tells them "
+			      "apart.");
 }
 
 /* Said already, in other words? */

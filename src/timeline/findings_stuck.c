@@ -1,4 +1,5 @@
-/* Findings about ranks that are stuck or disagree. */
+/* Findings about ranks that are stuck or disagree: that it is so. Why is the doctor's to say
+ * (doctor/hang.h), which knows what each of them waits for. */
 #include <string.h>
 
 #include "base/text.h"
@@ -90,7 +91,7 @@ static void stuck_comm(struct findings *findings, const struct scan *scan, uint3
 			    inside, comm->seat_count, comm->label,
 			    text_which(inside, "was", "were"), missing);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "`ringside ps` shows what each rank waits for.");
+		    "`ringside doctor` on the same files says whom they wait for.");
 }
 
 /* Two ranks made the same number of collective calls and do not agree on what they were. */
@@ -165,7 +166,8 @@ static void mismatched_comm(struct findings *findings, const struct timeline_rep
 		    "datatypes or roots. NCCL then hangs or mixes data up.",
 		    (unsigned long long)number, comm->label);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Compare the calls around it: `ringside dump` with match %llu.",
+		    "`ringside doctor` on the same files shows both sides; `ringside dump` "
+		    "the calls around it, match %llu.",
 		    (unsigned long long)number);
 }
 

@@ -109,6 +109,11 @@ struct meet_sum {
 	uint64_t least_ns; /* shortest durations of the meetings it was in, summed */
 	uint64_t alone;	   /* of joined: nobody else was there */
 	uint64_t alone_ns; /* durations of these */
+	/* Of a whole lane only: those where at least two met, and the logarithms of their shortest durations
+	 * in ns. */
+	uint64_t moves;
+	double move_log_sum;
+	double move_log_squares;
 };
 
 /* One sequence of meetings: calls or replays of one communicator, one source of time, one variant. */

@@ -1,4 +1,5 @@
 /* What all meetings come to, once everything is added. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/attributes.h"
@@ -89,6 +90,19 @@ void meet_sums(const struct meet_lane *lane, uint32_t kind_count, uint32_t seat,
 	sum_others(lane, of, sums);
 }
 
+static void count_move(const struct meet_slot *slot, struct meet_sum *sums)
+{
+	struct meet_sum *sum = &sums[slot->kind];
+	double logarithm;
+
+	if (slot->count < 2 || slot->least_ns == 0)
+		return;
+	logarithm = log((double)slot->least_ns);
+	sum->moves++;
+	sum->move_log_sum += logarithm;
+	sum->move_log_squares += logarithm * logarithm;
+}
+
 static void count_slot(struct meet *meet, struct meet_comm *comm, int32_t nranks,
 		       const struct meet_slot *slot)
 {
@@ -118,6 +132,7 @@ static void count_chunk(struct meet *meet, const struct meet_lane *lane, uint32_
 		brief->least_ns += slots[i].least_ns;
 		brief->mean_ns += (double)slots[i].sum_ns / slots[i].count;
 		count_slot(meet, &meet->comms[lane->comm], nranks, &slots[i]);
+		count_move(&slots[i], lane->sums);
 	}
 	sum_slots(lane->chunks[chunk], brief->occupied, 1, lane->sums);
 }

@@ -59,9 +59,11 @@ static void count_life(struct timeline_completeness *to, enum recording_life lif
 
 static void count_process(struct timeline_completeness *to, const struct recording_process *process)
 {
-	bool is_kept = strcmp(process->mode, "trace") == 0 || strcmp(process->mode, "full") == 0;
+	bool is_kept = !process->is_snapshot &&
+		       (strcmp(process->mode, "trace") == 0 || strcmp(process->mode, "full") == 0);
 
 	to->processes++;
+	to->snapshots += process->is_snapshot;
 	to->with_counts += process->has_counts && process->is_final;
 	to->keeps_all = to->keeps_all && is_kept;
 	count_life(to, process->life);

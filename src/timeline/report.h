@@ -54,11 +54,13 @@ struct timeline_completeness {
 	uint64_t in_flight;	  /* of read: not finished */
 	uint64_t lost_operations; /* counted as lost by the recorders */
 	uint64_t lost[LOST_REASONS];
-	uint64_t overwritten; /* flight mode: recorded, no longer in the ring */
-	uint64_t refused;     /* records that are not acceptable */
-	uint64_t damages;     /* damaged blocks of files */
-	uint64_t untimed;     /* times that do not fit their source */
+	uint64_t
+		overwritten; /* flight mode: recorded, no longer in the ring; or not part of a snapshot */
+	uint64_t refused; /* records that are not acceptable */
+	uint64_t damages; /* damaged blocks of files */
+	uint64_t untimed; /* times that do not fit their source */
 	size_t processes;
+	size_t snapshots; /* of these, known from snapshots alone: the last operations, by choice */
 	size_t with_counts; /* processes whose counters are known and final */
 	size_t ended;	    /* processes by life */
 	size_t alive;

@@ -330,6 +330,9 @@ static void add_sum(struct tally_row *row, const struct meet_sum *sum)
 	row->joined -= sum->alone;
 	row->joined_ns -= sum->alone_ns;
 	row->joined_least_ns += sum->least_ns - sum->alone_ns;
+	row->moves += sum->moves;
+	row->move_log_sum += sum->move_log_sum;
+	row->move_log_squares += sum->move_log_squares;
 }
 
 static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct meet_lane *lane,
@@ -355,16 +358,31 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 	return OK;
 }
 
+/* The first rank shown says for all what took place: its own collectives are nearly all of them. */
+static void add_moves(const struct meet_lane *lane, uint32_t kind_count, struct meet_sum *sums)
+{
+	for (uint32_t kind = 0; kind < kind_count; kind++) {
+		sums[kind].moves = lane->sums[kind].moves;
+		sums[kind].move_log_sum = lane->sums[kind].move_log_sum;
+		sums[kind].move_log_squares = lane->sums[kind].move_log_squares;
+	}
+}
+
 static enum status add_seat(struct scan *scan, const struct meet_lane *lane, uint32_t place,
-			    struct meet_sum *sums)
+			    struct meet_sum *sums, bool *has_moves)
 {
 	const struct meet_comm *comm = &scan->meet.comms[lane->comm];
+	const struct job_seat *seat = &scan->job->seats[scan->job->comms[lane->comm].seats[place]];
 	enum status status = OK;
 
 	if (lane->seats[place].count == 0)
 		return OK;
 	memset(sums, 0, comm->kind_count * sizeof(*sums));
 	meet_sums(lane, comm->kind_count, place, sums);
+	if (!*has_moves && scan->report->ranks[seat->rank].is_shown) {
+		add_moves(lane, comm->kind_count, sums);
+		*has_moves = true;
+	}
 	for (uint32_t k = 0; k < comm->kind_count && status == OK; k++)
 		if (sums[k].joined > 0)
 			status = add_kind(scan, scan->job->comms[lane->comm].seats[place], lane,
@@ -378,11 +396,14 @@ static enum status add_comm(struct scan *scan, uint32_t c)
 	struct meet_sum *sums = calloc(comm->kind_count + 1, sizeof(*sums));
 	enum status status = sums ? OK : ERR_NO_SPACE;
 
-	for (unsigned int i = 0; i < MEET_LANES && status == OK; i++)
+	for (unsigned int i = 0; i < MEET_LANES && status == OK; i++) {
+		bool has_moves = false;
+
 		for (uint32_t place = 0; comm->lanes[i] != NULL && status == OK &&
 					 place < scan->job->comms[c].seat_count;
 		     place++)
-			status = add_seat(scan, comm->lanes[i], place, sums);
+			status = add_seat(scan, comm->lanes[i], place, sums, &has_moves);
+	}
 	free(sums);
 	return status;
 }

@@ -12,7 +12,7 @@
 
 #include "timeline/straggler_find.h"
 
-/* A slow rank costs the others at least this share of their time. */
+/* A slow rank or host costs the others at least this share of their time. */
 static const double cost_that_matters = 0.005;
 
 const char *straggler_class_name(enum straggler_class class)
@@ -33,6 +33,7 @@ const char *straggler_pattern_name(enum straggler_pattern pattern)
 void stragglers_release(struct stragglers *stragglers)
 {
 	free(stragglers->list);
+	free(stragglers->jobs);
 	*stragglers = (struct stragglers){ .list = NULL };
 }
 
@@ -110,6 +111,15 @@ static bool is_staggered(const struct straggler_search *search, uint32_t comm, u
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
+static void note_judged(struct straggler_judged *judged, const struct straggler_table *table)
+{
+	judged->is_judged |= table->blocks > 0;
+	if (table->meetings <= judged->meetings)
+		return;
+	judged->meetings = table->meetings;
+	judged->comm = table->lane->comm;
+}
+
 static void look_at_lane(struct straggler_search *search, struct stragglers *stragglers,
 			 const struct meet_lane *lane, bool is_comm_staggered)
 {
@@ -123,6 +133,8 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 	/* Too few so far: of the lane that has most of them. */
 	if (table.blocks == 0 && !stragglers->has_enough && table.meetings > stragglers->meetings)
 		stragglers->meetings = table.meetings;
+	if (!is_comm_staggered)
+		note_judged(&stragglers->jobs[search->job->comms[lane->comm].group], &table);
 	if (table.blocks > 0) {
 		stragglers->meetings =
 			table.meetings + (stragglers->has_enough ? stragglers->meetings : 0);
@@ -130,6 +142,7 @@ static void look_at_lane(struct straggler_search *search, struct stragglers *str
 		if (!is_comm_staggered)
 			straggler_late(search, &table);
 		straggler_wire(search, &table);
+		straggler_network_wire(search, &table);
 	}
 	straggler_table_release(&table);
 }
@@ -287,13 +300,24 @@ static void merge_hosts(struct straggler_search *search)
 			search->found[j] = search->found[--search->count];
 		}
 		/* Together they keep all others waiting; one by one, they hide each other. */
-		first->cost_share =
-			first->caused_ns ? first->cost_share / (double)first->caused_ns : 0;
 		first->caused_ns = first->late_ns * first->meetings *
 				   (search->job->comms[first->comm].seat_count - members);
-		first->cost_share *= (double)first->caused_ns;
+		first->cost_share = (double)first->caused_ns * first->share_of_ns;
 		first->rank = UINT32_MAX;
 	}
+}
+
+/* Hosts that are late to the same collectives are late for one reason, and are judged together. */
+static double cost_of(const struct straggler_search *search, const struct straggler *late)
+{
+	double share = 0;
+
+	if (late->class == STRAGGLER_SLOW_RANK)
+		return late->cost_share;
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].class == late->class && search->found[i].comm == late->comm)
+			share += search->found[i].cost_share;
+	return share;
 }
 
 /* Late beyond chance, and yet nobody would notice. */
@@ -301,89 +325,17 @@ static void drop_minor(struct straggler_search *search)
 {
 	size_t kept = 0;
 
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *late = &search->found[i];
+
+		late->is_minor = (late->class == STRAGGLER_SLOW_RANK ||
+				  late->class == STRAGGLER_SLOW_HOST) &&
+				 cost_of(search, late) < cost_that_matters;
+	}
 	for (size_t i = 0; i < search->count; i++)
-		if (search->found[i].class != STRAGGLER_SLOW_RANK ||
-		    search->found[i].cost_share >= cost_that_matters)
+		if (!search->found[i].is_minor)
 			search->found[kept++] = search->found[i];
 	search->count = kept;
-}
-
-/* ---- network --------------------------------------------------------------------------------- */
-
-static bool has_link(const struct straggler_search *search)
-{
-	for (size_t i = 0; i < search->count; i++)
-		if (search->found[i].class == STRAGGLER_SLOW_LINK)
-			return true;
-	return false;
-}
-
-static bool is_over_network(enum job_comm_kind kind)
-{
-	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
-}
-
-/* Did transfers within nodes fall at the same time? Then it is not the network. */
-static bool is_nvlink_too(const struct windows *windows, const struct windows_change *change)
-{
-	for (size_t i = 0; i < windows->change_count; i++) {
-		const struct windows_change *other = &windows->changes[i];
-		uint32_t apart = other->window > change->window ? other->window - change->window
-								: change->window - other->window;
-
-		if (other->kind == JOB_COMM_NVLINK && other->percent < 0 && apart <= 2)
-			return true;
-	}
-	return false;
-}
-
-static void look_at_network(struct straggler_search *search)
-{
-	const struct windows *windows = search->windows;
-	const struct windows_change *worst = NULL;
-	struct straggler straggler = { .class = STRAGGLER_NETWORK,
-				       .pattern = STRAGGLER_SINCE,
-				       .rank = UINT32_MAX,
-				       .host = UINT32_MAX,
-				       .peer = UINT32_MAX,
-				       .channel = -1,
-				       .has_times = true };
-
-	if (windows == NULL || has_link(search))
-		return;
-	for (size_t i = 0; i < windows->change_count; i++) {
-		const struct windows_change *change = &windows->changes[i];
-
-		if (!is_over_network(change->kind) || !change->is_everywhere ||
-		    change->percent >= 0 || is_nvlink_too(windows, change))
-			continue;
-		if (worst == NULL || change->meetings_after > worst->meetings_after)
-			worst = change;
-	}
-	if (worst == NULL)
-		return;
-	straggler.comm = worst->example_comm;
-	straggler.meetings = worst->meetings_before + worst->meetings_after;
-	straggler.slowdown = worst->after > 0 ? worst->before / worst->after : 0;
-	straggler.confidence = worst->confidence;
-	straggler.first_ns = worst->at_ns;
-	straggler.last_ns = windows->end_ns;
-	straggler.caused_ns = worst->lost_ns;
-	/* Did it come back? */
-	for (size_t i = 0; i < windows->change_count; i++) {
-		const struct windows_change *change = &windows->changes[i];
-
-		if (change->kind == worst->kind && change->function == worst->function &&
-		    change->size_class == worst->size_class && change->percent > 0 &&
-		    change->at_ns > worst->at_ns) {
-			straggler.pattern = STRAGGLER_BURSTS;
-			straggler.last_ns = change->at_ns;
-		}
-	}
-	if (windows->end_ns > windows->start_ns)
-		straggler.share_of_time = (double)(straggler.last_ns - straggler.first_ns) /
-					  (double)(windows->end_ns - windows->start_ns);
-	straggler_add(search, &straggler);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -399,6 +351,33 @@ static int most_caused_first(const void *left, const void *right)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+static enum status init_jobs(struct stragglers *stragglers, const struct job *job)
+{
+	stragglers->jobs = calloc(job->group_count + 1, sizeof(*stragglers->jobs));
+	if (stragglers->jobs == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < job->group_count; i++)
+		stragglers->jobs[i].comm = UINT32_MAX;
+	return OK;
+}
+
+static void find_all(struct straggler_search *search, struct stragglers *stragglers)
+{
+	find_chains(search);
+	if (search->status == OK)
+		look_at_lanes(search, stragglers);
+	if (search->status == OK)
+		straggler_links(search);
+	if (search->status == OK)
+		stragglers->explained = drop_explained(search);
+	if (search->status != OK)
+		return;
+	merge_same(search);
+	merge_hosts(search);
+	drop_minor(search);
+	straggler_network(search);
+}
+
 enum status straggler_find(struct stragglers *stragglers, const struct job *job,
 			   const struct meet *meet, const struct links *links,
 			   const struct align *align, const struct windows *windows)
@@ -409,24 +388,18 @@ enum status straggler_find(struct stragglers *stragglers, const struct job *job,
 
 	*stragglers = (struct stragglers){ .least_meetings = STRAGGLER_MEETINGS_LEAST };
 	search.is_chain = calloc(job->comm_count + 1, sizeof(*search.is_chain));
-	if (search.is_chain == NULL)
-		return ERR_NO_SPACE;
-	find_chains(&search);
+	search.wire_rise =
+		calloc(windows ? windows->change_count + 1 : 1, sizeof(*search.wire_rise));
+	search.status = init_jobs(stragglers, job);
+	if (search.is_chain == NULL || search.wire_rise == NULL)
+		search.status = ERR_NO_SPACE;
 	if (search.status == OK)
-		look_at_lanes(&search, stragglers);
-	if (search.status == OK)
-		straggler_links(&search);
-	if (search.status == OK)
-		stragglers->explained = drop_explained(&search);
-	if (search.status == OK) {
-		merge_same(&search);
-		merge_hosts(&search);
-		drop_minor(&search);
-		look_at_network(&search);
-	}
+		find_all(&search, stragglers);
 	free(search.is_chain);
+	free(search.wire_rise);
 	if (search.status != OK) {
 		free(search.found);
+		stragglers_release(stragglers);
 		return search.status;
 	}
 	if (search.count > 0)

@@ -37,27 +37,39 @@ const char *straggler_pattern_name(enum straggler_pattern pattern);
 struct straggler {
 	enum straggler_class class;
 	enum straggler_pattern pattern;
-	uint32_t rank;	   /* index into job.ranks; UINT32_MAX: nobody (network) */
-	uint32_t host;	   /* index into job.hosts; UINT32_MAX: nobody */
-	uint32_t peer;	   /* slow link: index into job.ranks of the receiver; UINT32_MAX unknown */
-	int32_t channel;   /* slow link: -1 unknown */
-	uint32_t comm;	   /* where it shows most: index into job.comms */
-	uint64_t meetings; /* that it took part in, there */
-	uint64_t last_in;  /* of these: it arrived last */
-	double share_of_time; /* of the time covered: how much of it was affected, 0..1 */
+	uint32_t rank; /* index into job.ranks; UINT32_MAX: nobody (network) */
+	uint32_t host; /* index into job.hosts; UINT32_MAX: nobody */
+	uint32_t peer; /* slow link: index into job.ranks of the receiver; UINT32_MAX unknown */
+	double peer_confidence; /* slow link: that it is this receiver; 0: it is unknown */
+	int32_t channel;	/* slow link: -1 unknown */
+	uint32_t comm;		/* where it shows most: index into job.comms */
+	uint64_t meetings;	/* that it took part in, there */
+	uint64_t last_in;	/* of these: it arrived last */
+	double share_of_time;	/* of the time covered: how much of it was affected, 0..1 */
 	uint64_t
 		late_ns; /* slow rank: how much later than the others, per meeting while affected */
 	uint64_t
 		caused_ns; /* waiting of all others that would not have been, had it come with the next
 				 to last; network, slow link: time lost against the others or before */
-	double cost_share; /* caused_ns against the time of all members of comm, 0..1; 0 unknown */
-	double slowdown;   /* slow link: wire time per transfer against the other senders; network:
+	double cost_share;  /* caused_ns against the time of all members of comm, 0..1; 0 unknown */
+	double slowdown;    /* slow link: wire time per transfer against the other senders; network:
 				 duration against before; slow rank: 0 */
-	double confidence; /* 1 - probability that chance alone gives this, corrected for how many
+	double confidence;  /* 1 - probability that chance alone gives this, corrected for how many
 				 ranks and stretches were looked at; 0..1 */
-	bool has_times;	   /* the next two, common time of align.h; false: not aligned */
+	double share_of_ns; /* for the search's own use, like the next: cost_share of 1 ns */
+	bool is_minor;
+	bool has_wire;	/* network: time on the wire is known, and says so, too */
+	bool has_times; /* the next two, common time of align.h; false: not aligned */
 	uint64_t first_ns;
 	uint64_t last_ns;
+};
+
+/* Could it be told who of a job comes late? By the collectives of ranks that should come together: of all members
+ * or most of them, and not of stages of a pipeline. */
+struct straggler_judged {
+	bool is_judged;
+	uint64_t meetings; /* of the communicator that has most; */
+	uint32_t comm;	   /* this one, index into job.comms; UINT32_MAX: none has any */
 };
 
 enum { STRAGGLERS_MAX = 64 };
@@ -69,8 +81,9 @@ struct stragglers {
 	/* Looked at: complete, or with most of their ranks. Where there are too few, those of the
 	 * communicator that has most. */
 	uint64_t meetings;
-	bool has_enough;	 /* false: too few meetings to name anybody */
-	uint32_t least_meetings; /* so many are needed */
+	bool has_enough;	       /* false: too few meetings to name anybody */
+	uint32_t least_meetings;       /* so many are needed */
+	struct straggler_judged *jobs; /* as job.groups */
 };
 
 void stragglers_release(struct stragglers *stragglers);

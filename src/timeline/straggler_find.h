@@ -67,7 +67,8 @@ struct straggler_search {
 	struct straggler *found;
 	size_t count;
 	size_t room;
-	bool *is_chain; /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	bool *is_chain;	   /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	double *wire_rise; /* per change of windows: time on the wire after over before; 0 unknown */
 	enum status status;
 };
 
@@ -78,6 +79,11 @@ void straggler_late(struct straggler_search *search, const struct straggler_tabl
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */
 void straggler_links(struct straggler_search *search);
+
+/* Keeps from a lane how time on the wire changed when transfers between nodes did. */
+void straggler_network_wire(struct straggler_search *search, const struct straggler_table *table);
+/* From the changes: the network, when it is slower for all. */
+void straggler_network(struct straggler_search *search);
 
 /* When it was: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,

@@ -85,7 +85,8 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 	for (uint32_t b = 0; b < table->blocks; b++)
 		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
 	straggler_times(&straggler, table, is_on);
-	straggler.cost_share = straggler_cost_share(table, (double)straggler.caused_ns);
+	straggler.share_of_ns = straggler_cost_share(table, 1);
+	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
 	straggler_add(search, &straggler);
 }
 

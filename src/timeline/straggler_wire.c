@@ -11,6 +11,7 @@
 
 #include "op/op_bytes.h"
 #include "timeline/align_fit.h"
+#include "timeline/link_peer.h"
 #include "timeline/straggler_find.h"
 
 static const double ratio_that_matters = 1.5; /* against the middle sender */
@@ -33,10 +34,13 @@ static double middle_of(const struct straggler_table *table, uint32_t block, dou
 }
 
 /*
- * In mode full the recording says to whom each proxy operation sent. The slowest peer of this process on that
- * communicator, by time per byte.
+ * In mode full the recording says to whom, and on which channel, each proxy operation sent. The slowest of them, by
+ * time per byte; those with few bytes (trees of tiny messages) are slow by nature. What the sums by peer say
+ * goes before.
  */
 enum { PEERS_MAX = 256 };
+static const double part_that_matters = 0.05; /* of the bytes of the one with most */
+static const double sure_by_details = 0.95;
 
 struct peer_times {
 	uint32_t comm_id;
@@ -75,22 +79,37 @@ static bool add_detail(const struct op_detail *detail, enum recording_place plac
 	return true;
 }
 
-static uint32_t rank_of(const struct job *job, uint32_t comm, int32_t comm_rank)
+/* The slowest of those to this peer (-1: to anybody); *is_one: all are to one. */
+static uint32_t slowest(const struct peer_times *times, int32_t peer, bool *is_one)
 {
-	const struct job_comm *of = &job->comms[comm];
+	uint32_t found = times->count, first = times->count;
+	double worst = 0, most = 0;
 
-	for (uint32_t i = 0; i < of->seat_count; i++)
-		if (job->seats[of->seats[i]].comm_rank == comm_rank)
-			return job->seats[of->seats[i]].rank;
-	return UINT32_MAX;
+	for (uint32_t i = 0; i < times->count; i++)
+		most = times->list[i].bytes > most ? times->list[i].bytes : most;
+	*is_one = true;
+	for (uint32_t i = 0; i < times->count; i++) {
+		double bytes = times->list[i].bytes;
+
+		if (bytes <= 0 || bytes < part_that_matters * most)
+			continue;
+		first = first < times->count ? first : i;
+		*is_one = *is_one && times->list[i].peer == times->list[first].peer;
+		if ((peer != -1 && times->list[i].peer != peer) ||
+		    times->list[i].ns / bytes <= worst)
+			continue;
+		worst = times->list[i].ns / bytes;
+		found = i;
+	}
+	return found;
 }
 
-static void find_peer(struct straggler_search *search, const struct job_seat *seat,
-		      struct straggler *straggler)
+static void find_channel(struct straggler_search *search, const struct job_seat *seat, int32_t peer,
+			 struct straggler *straggler)
 {
 	struct peer_times *times;
-	double worst = 0;
-	bool is_one = true;
+	uint32_t found;
+	bool is_one;
 
 	if (search->job->recording->processes[seat->process]->file_count == 0)
 		return;
@@ -102,20 +121,31 @@ static void find_peer(struct straggler_search *search, const struct job_seat *se
 	times->comm_id = seat->comm_id;
 	recording_each_detail(search->job->recording->processes[seat->process], add_detail, times,
 			      NULL);
-	for (uint32_t i = 0; i < times->count; i++) {
-		double pace =
-			times->list[i].bytes > 0 ? times->list[i].ns / times->list[i].bytes : 0;
-
-		is_one = is_one && times->list[i].peer == times->list[0].peer;
-		if (pace <= worst)
-			continue;
-		worst = pace;
-		straggler->peer = rank_of(search->job, seat->comm, times->list[i].peer);
-		straggler->channel = times->list[i].channel;
+	found = slowest(times, peer, &is_one);
+	if (found < times->count) {
+		straggler->peer = link_peer_rank(search->job, seat->comm, times->list[found].peer);
+		if (peer == -1)
+			straggler->peer_confidence = sure_by_details;
+		if (times->count == 1 || !is_one)
+			straggler->channel = times->list[found].channel;
 	}
-	if (times->count > 1 && is_one)
-		straggler->channel = -1;
 	free(times);
+}
+
+static void find_peer(struct straggler_search *search, uint32_t seat, struct straggler *straggler)
+{
+	const struct job_seat *of = &search->job->seats[seat];
+	struct link_peer known;
+
+	if (link_peer_find(&known, search->job, seat) != OK) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	if (known.peer != -1) {
+		straggler->peer = link_peer_rank(search->job, of->comm, known.peer);
+		straggler->peer_confidence = known.confidence;
+	}
+	find_channel(search, of, known.peer, straggler);
 }
 
 static void name_seat(struct straggler_search *search, const struct straggler_table *table,
@@ -145,7 +175,7 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 	}
 	straggler_times(&straggler, table, is_on);
 	straggler.cost_share = straggler_cost_share(table, (double)straggler.caused_ns);
-	find_peer(search, of, &straggler);
+	find_peer(search, comm->seats[seat], &straggler);
 	straggler_add(search, &straggler);
 }
 
@@ -232,7 +262,8 @@ static void name_link(struct straggler_search *search, const struct link *link, 
 	struct straggler straggler = { .class = STRAGGLER_SLOW_LINK,
 				       .rank = seat->rank,
 				       .host = search->job->ranks[seat->rank].host,
-				       .peer = rank_of(search->job, link->comm, link->to),
+				       .peer = link_peer_rank(search->job, link->comm, link->to),
+				       .peer_confidence = 1,
 				       .channel = -1,
 				       .comm = link->comm,
 				       .meetings = link->sends,

@@ -199,6 +199,9 @@ enum status tally_merge(struct tally_row *to, const struct tally_row *from)
 	to->joined_ns += from->joined_ns;
 	to->joined_least_ns += from->joined_least_ns;
 	to->wait_ns += from->wait_ns;
+	to->moves += from->moves;
+	to->move_log_sum += from->move_log_sum;
+	to->move_log_squares += from->move_log_squares;
 	return histogram_merge(&to->histogram, &from->histogram);
 }
 

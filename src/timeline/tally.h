@@ -91,6 +91,11 @@ struct tally_row {
 	uint64_t joined_ns;	  /* their durations */
 	uint64_t joined_least_ns; /* of each, the shortest duration among the ranks joined */
 	uint64_t wait_ns;	  /* joined_ns - joined_least_ns */
+	/* Transfers without waiting: of the collectives joined, each once however many ranks it has, the
+	 * logarithms of their shortest durations in ns. Nothing in tables by rank or host. */
+	uint64_t moves;
+	double move_log_sum;
+	double move_log_squares;
 	struct tally_histogram histogram;
 };
 
