@@ -1,7 +1,13 @@
-/* How fast a job was on a good day: `ringside baseline save`, a small JSON file. docs/BASELINE.md. */
+/*
+ * How fast a job was on a good day: `ringside baseline save`, a small JSON file. docs/BASELINE.md.
+ *
+ * A report that is compared, or made into a baseline, has a table by BASELINE_BY among its own
+ * (timeline_options.custom_by).
+ */
 #ifndef BASELINE_H
 #define BASELINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,39 +15,82 @@
 #include "op/op_layout.h"
 #include "timeline/report.h"
 
+enum {
+	BASELINE_BY = TALLY_BY_COMM | TALLY_BY_KIND | TALLY_BY_FUNCTION | TALLY_BY_SIZE |
+		      TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL,
+	BASELINE_ROWS_MAX = 65536,
+	BASELINE_VERSION = 1,
+};
+
 /* Transfers of one kind: by what they are, not by whose they are, so that another job compares. */
 struct baseline_row {
-	char comm_name[96];    /* "" any */
-	char kind[16];	       /* job_comm_kind_name() */
+	char comm_name[96]; /* "" none: those without a name, by their shape */
+	char kind[16];	    /* job_comm_kind_name() */
 	char function[32];
-	char size[16];	       /* the class, as the report names it */
-	char algorithm[24];
+	char size[16];	    /* baseline_size_text() */
+	char algorithm[24]; /* "" unknown */
 	char protocol[16];
 	int32_t nranks;
 	int32_t nnodes;
 	uint64_t calls;
-	double busbw;	       /* bytes a second, waiting left out where ranks could be joined */
-	double median_ns;
+	uint64_t comms;	  /* communicators that it is about */
+	bool is_joined;	  /* waiting is left out of the next two */
+	double busbw;	  /* bytes a second; 0 unknown */
+	double mean_ns;	  /* of a transfer */
+	double median_ns; /* of calls, waiting included, like p99_ns */
 	double p99_ns;
-	double log_mean;       /* of durations: mean and deviation of logarithms, for intervals */
+	double p10_ns; /* nine of ten take longer: of Sends, those that hardly waited */
+	/* Of transfers of its proxies: time on the wire, and until the GPU took over; 0 unknown. */
+	double wire_ns;
+	double consume_ns;
+	double log_mean; /* of durations in ns, of transfers where joined: mean and deviation of
+			    logarithms, for intervals */
 	double log_deviation;
 	double samples;
 };
 
 struct baseline {
-	struct baseline_row *rows;
+	struct baseline_row *rows; /* sorted by their texts */
 	size_t count;
-	char job[128];
-	uint64_t saved_wall_ns;
-	double wait_share; /* of the time in communication */
+	size_t left_out; /* rows beyond BASELINE_ROWS_MAX */
+	char job[128];	 /* "" none, or several */
+	uint32_t jobs;
+	uint32_t ranks;
+	uint64_t saved_wall_ns; /* end of the recording that it was made of; 0 unknown */
+	double wait_share;	/* of the time in communication */
+	/* Iterations of its first job; 0 of them: none were found. */
+	uint64_t iterations;
+	uint32_t iteration_ops;
+	double iteration_ns; /* medians */
+	double iteration_busy_ns;
 };
 
 void baseline_release(struct baseline *baseline);
 
+/* ERR_NO_SPACE (memory); ERR_RANGE: the report has no table by BASELINE_BY. */
 enum status baseline_make(struct baseline *baseline, const struct timeline_report *report);
 
-/* From a file's bytes. ERR_FORMAT: `why` says what and where. ERR_NO_SPACE. */
+/* From a file's bytes. ERR_FORMAT, ERR_VERSION (a newer one): `why` says what and where. ERR_NO_SPACE. */
 enum status baseline_read(struct baseline *baseline, const char *text, size_t length, char *why,
 			  size_t why_size);
+
+/* The table by BASELINE_BY of a report; NULL: it has none. */
+const struct tally *baseline_table(const struct timeline_report *report);
+
+/* "32 MiB": what a class of sizes begins with. */
+void baseline_size_text(char *to, size_t size, uint8_t size_class);
+
+/* Figures of a row of that table, for both sides of a comparison. */
+struct baseline_figures {
+	bool is_joined;
+	bool is_gpu; /* nine of ten times are the GPU's */
+	double busbw;
+	double mean_ns;
+	double log_mean;
+	double log_variance;
+	double samples; /* effective: of calls that are alike one counts, as in compare.h */
+};
+struct baseline_figures baseline_figures(const struct timeline_report *report,
+					 const struct tally_row *row);
 
 #endif

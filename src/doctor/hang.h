@@ -34,6 +34,13 @@ struct hang_options {
 	uint64_t hang_ns; /* 0: 20 s */
 	/* Now on the recorders' clocks, one per process of the recording; NULL: as hang_now_ns() says. */
 	const uint64_t *now_ns;
+	/* For so long nothing was issued and nothing finished, one per seat of the job, by who looks again and
+	 * again; NULL: only what the recorders wrote down counts. */
+	const uint64_t *still_ns;
+	/* Say nothing of processes none of which lives any more: for who looks at what runs now. */
+	bool only_living;
+	/* Do not go through recorded operations to find where ranks diverged: for who looks again and again. */
+	bool is_quick;
 	const struct hang_source *sources;
 	size_t source_count;
 };

@@ -1,7 +1,7 @@
 /*
  * What NCCL was told and what it found: rules over its log (nccllog/nccl_log.h) and over the environment
  * that recorders wrote down at start (info lines "env.NAME=VALUE"). Each rule has a name, a page
- * (docs/setup/NAME.md) and cites the line it speaks of.
+ * of that name below docs/setup, and cites the line it speaks of. docs/SETUP-RULES.md lists them.
  */
 #ifndef SETUP_H
 #define SETUP_H

@@ -25,7 +25,12 @@ struct slow_options {
 	double gpu_hour_price; /* 0: not given */
 };
 
-/* Adds to verdicts. ERR_NO_SPACE (memory). */
+/*
+ * Adds to verdicts; hangs that are among them explain ranks that look slow because they stand still. The
+ * report has windows and a table by BASELINE_BY (baseline.h); without that table there is no comparison
+ * but with the others and the past. Where it matters, operations of some processes are walked once more.
+ * ERR_NO_SPACE (memory).
+ */
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,
 		      const struct slow_options *options);
 

@@ -37,19 +37,19 @@ static const struct {
 	[VERDICT_BLIND] = { "blind", 'b' },
 };
 
-const char *verdict_class_name(enum verdict_class class)
+const char *verdict_class_name(enum verdict_class kind)
 {
-	return (size_t)class < VERDICT_CLASSES ? classes[class].name : "?";
+	return (size_t)kind < VERDICT_CLASSES ? classes[kind].name : "?";
 }
 
-bool verdict_is_hang(enum verdict_class class)
+bool verdict_is_hang(enum verdict_class kind)
 {
-	return (size_t)class < VERDICT_CLASSES && classes[class].family == 'h';
+	return (size_t)kind < VERDICT_CLASSES && classes[kind].family == 'h';
 }
 
-bool verdict_is_slow(enum verdict_class class)
+bool verdict_is_slow(enum verdict_class kind)
 {
-	return (size_t)class < VERDICT_CLASSES && classes[class].family == 's';
+	return (size_t)kind < VERDICT_CLASSES && classes[kind].family == 's';
 }
 
 const char *verdict_severity_name(enum verdict_severity severity)
@@ -199,13 +199,13 @@ void verdict_advice(struct verdict *verdict, const char *format, ...)
 
 /* ---- order and identity ---------------------------------------------------------------------- */
 
-static int family_order(enum verdict_class class)
+static int family_order(enum verdict_class kind)
 {
-	if (verdict_is_hang(class))
+	if (verdict_is_hang(kind))
 		return 0;
-	if (verdict_is_slow(class))
+	if (verdict_is_slow(kind))
 		return 1;
-	return class == VERDICT_SETUP ? 2 : 3;
+	return kind == VERDICT_SETUP ? 2 : 3;
 }
 
 static int descending(double a, double b)

@@ -19,28 +19,28 @@
 
 enum verdict_class {
 	/* The job stands still. */
-	VERDICT_NEVER_ISSUED = 0, /* a rank has not called what the others are in */
-	VERDICT_MISMATCH = 1, /* ranks called different things: function, count, datatype, root, order */
-	VERDICT_NOT_LAUNCHED = 2, /* called, and its kernel was never enqueued */
+	VERDICT_NEVER_ISSUED = 0,    /* a rank has not called what the others are in */
+	VERDICT_MISMATCH = 1,	     /* ranks called different things: see `rule` */
+	VERDICT_NOT_LAUNCHED = 2,    /* called, and its kernel was never enqueued */
 	VERDICT_GPU_NOT_REACHED = 3, /* enqueued, and the kernel did not start */
 	VERDICT_GPU_STUCK = 4, /* the kernel runs, and its own side produces or consumes nothing */
-	VERDICT_NETWORK_STUCK = 5, /* the network took the data and does not complete: both ends named */
+	VERDICT_NETWORK_STUCK = 5, /* the network took the data and does not complete */
 	VERDICT_DEADLOCK = 6,	   /* ranks wait for each other in a circle, over communicators */
 	VERDICT_PROCESS_DEAD = 7,
 	VERDICT_PROCESS_STOPPED = 8, /* SIGSTOP, a debugger, a frozen container */
 	VERDICT_AGENT_DEAD = 9,	     /* its ranks cannot be seen; others wait for some of them */
-	VERDICT_UNSEEN = 10, /* everybody waits in the end for a rank of which nothing is recorded */
-	VERDICT_STUCK = 11,  /* it stands still, and what can be seen does not say why */
+	VERDICT_UNSEEN = 10,	     /* all wait for a rank of which nothing is recorded */
+	VERDICT_STUCK = 11,	     /* it stands still, and what can be seen does not say why */
 	/* The job is slow. */
-	VERDICT_SLOW_RANK = 12,	   /* arrives late: compute, data, host */
-	VERDICT_SLOW_HOST = 13,	   /* most ranks of one host do */
-	VERDICT_SLOW_LINK = 14,	   /* transfers of one edge are slow */
-	VERDICT_SLOW_NETWORK = 15, /* between nodes, for everybody */
-	VERDICT_SLOW_NVLINK = 16,  /* within nodes, or within one */
-	VERDICT_SLOW_COMM = 17,	   /* one communicator */
-	VERDICT_SLOW_SIZE = 18,	   /* one size of message */
-	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or another than before was chosen */
-	VERDICT_BELOW_EXPECTED = 20, /* against nccl-tests, a baseline or --peak, and none of the above */
+	VERDICT_SLOW_RANK = 12,	     /* arrives late: compute, data, host */
+	VERDICT_SLOW_HOST = 13,	     /* most ranks of one host do */
+	VERDICT_SLOW_LINK = 14,	     /* transfers of one edge are slow */
+	VERDICT_SLOW_NETWORK = 15,   /* between nodes, for everybody */
+	VERDICT_SLOW_NVLINK = 16,    /* within nodes, or within one */
+	VERDICT_SLOW_COMM = 17,	     /* one communicator */
+	VERDICT_SLOW_SIZE = 18,	     /* one size of message */
+	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or another one than before */
+	VERDICT_BELOW_EXPECTED = 20, /* than nccl-tests, a baseline, --peak; none of the above */
 	/* The job is set up badly: `rule` says what (setup.h). */
 	VERDICT_SETUP = 21,
 	/* What limits all the others: operations lost, files damaged, ranks missing. */
@@ -97,13 +97,14 @@ struct verdict {
 	uint32_t victims;	/* ranks that wait because of it */
 	double gpu_hours;	/* lost by it so far, 0 unknown */
 	double money;		/* the same at the price given; 0: none was given */
-	double percent;		/* slower by, 0 none */
+	double percent;		/* slower by; of a slow rank or host: of their time that others
+				   wait for it; 0 none */
 
-	char title[200];		/* one sentence without a full stop */
-	struct verdict_lines evidence;	/* what was seen; of a log: "FILE:LINE: ..." */
-	struct verdict_lines missing;	/* what could not be seen, and what that means */
-	struct verdict_lines advice;	/* what to do: words, or a command after "$ " */
-	char page[64];			/* "runbooks/stuck-rank.md" below docs/; "" none */
+	char title[200];	       /* one sentence without a full stop */
+	struct verdict_lines evidence; /* what was seen; of a log: "FILE:LINE: ..." */
+	struct verdict_lines missing;  /* what could not be seen, and what that means */
+	struct verdict_lines advice;   /* what to do: words, or a command after "$ " */
+	char page[64];		       /* "runbooks/HangNetwork.md" below docs/; "" none */
 };
 
 enum { VERDICTS_MAX = 256 };

@@ -59,6 +59,7 @@ static const struct rule rules[] = {
 	{ BEGINS("Could not open XML"), NCCL_LOG_KIND_TOPOLOGY, NOTE, NULL },
 	{ BEGINS("Could not find a path"), NCCL_LOG_KIND_TOPOLOGY, NOTE, NULL },
 	{ BEGINS("Could not find PCI"), NCCL_LOG_KIND_TOPOLOGY, NOTE, NULL },
+	{ BEGINS("Could not find real path"), NCCL_LOG_KIND_TOPOLOGY, NOTE, NULL },
 	{ BEGINS("Call to connect"), NCCL_LOG_KIND_RETRY, NOTE, NULL },
 	{ BEGINS("Call to accept"), NCCL_LOG_KIND_RETRY, NOTE, NULL },
 	{ BEGINS("Call to ibv"), NCCL_LOG_KIND_IB, NOTE, NULL },

@@ -1,0 +1,150 @@
+/* A rank that did not come, and a process that is gone or stopped. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "doctor/hang_tell.h"
+#include "doctor/hang_words.h"
+
+#define SAY text, sizeof(text)
+
+/* The last operation of a seat that is known. */
+static const struct recording_flight *last_flight(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+
+	if (of->flight_count == 0)
+		return NULL;
+	return &hang_process(scene, seat)->flights[of->first_flight + of->flight_count - 1];
+}
+
+/* What it did last, on this communicator and anywhere. */
+static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct comm_counts *counts = &scene->seats[seat].comm->counts;
+	const struct recording_flight *flight;
+	uint64_t ago_ns;
+	uint32_t last = hang_last_active(scene, seat, &ago_ns);
+	char text[600] = "";
+
+	hang_say_whole_rank(SAY, scene, seat);
+	hang_capital(text);
+	if (tale->lead->note == HANG_NOTE_PEER)
+		hang_say(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
+			 hang_comm(scene, seat)->label);
+	else
+		hang_say(SAY, " has issued %" PRIu64 " collectives on %.60s", counts->collectives,
+			 hang_comm(scene, seat)->label);
+	if (counts->last_issue_ns != 0)
+		hang_say_for(
+			SAY, scene, ", the last one ",
+			hang_ago(scene, scene->job->seats[seat].process, counts->last_issue_ns),
+			" ago");
+	verdict_evidence(tale->verdict, "%s.", text);
+	if (last == HANG_NOBODY) {
+		verdict_evidence(tale->verdict, "It has done nothing on any communicator.");
+		return;
+	}
+	flight = last_flight(scene, last);
+	text[0] = '\0';
+	if (flight != NULL)
+		hang_say_operation(SAY, scene, last, &flight->op);
+	else
+		hang_say(SAY, "collective %" PRIu64, scene->seats[last].comm->counts.collectives);
+	hang_say(SAY, " of %.60s", hang_comm(scene, last)->label);
+	hang_say_for(SAY, scene, ", ", ago_ns, " ago");
+	verdict_evidence(tale->verdict, "The last thing that is known of it: %s.%s", text,
+			 scene->seats[seat].is_over ? "" : " It is in no operation since.");
+}
+
+/* What it has not called: of a Send or Recv, the other half. */
+static void say_missing_call(const struct hang_tale *tale, char *text, size_t size)
+{
+	const struct hang_end *lead = tale->lead;
+
+	hang_say(text, size, " not called ");
+	if (lead->note == HANG_NOTE_PEER) {
+		hang_say(text, size, "the %s for ",
+			 lead->flight->op.function == OP_SEND ? "Recv" : "Send");
+		hang_say_rank(text, size, tale->scene, lead->witness);
+		hang_say(text, size, "'s ");
+	}
+	hang_say_lead(tale, text, size);
+}
+
+void hang_tell_never_issued(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	uint32_t process = scene->job->seats[lead->seat].process;
+	const char *rest = "";
+	char text[300] = "";
+
+	if (scene->processes[process].life == HANG_ENDED)
+		rest = " and has ended";
+	else if (scene->seats[lead->seat].comm->info.flags & COMM_FLAG_FINALIZED)
+		rest = " and has closed the communicator";
+	hang_say_culprits(tale, SAY, "has", "have");
+	say_missing_call(tale, SAY);
+	hang_say(SAY, "%s", rest);
+	hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	hang_tell_culprits(tale);
+	tell_last_deed(tale, lead->seat);
+	if (rest[0] != '\0')
+		verdict_evidence(tale->verdict, "It ended%s after collective %" PRIu64 ".",
+				 scene->processes[process].life == HANG_ENDED ? " cleanly"
+									      : " its part",
+				 scene->seats[lead->seat].comm->counts.collectives);
+}
+
+void hang_tell_process(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	const struct hang_process *process =
+		&scene->processes[scene->job->seats[lead->seat].process];
+	bool is_dead = lead->class == VERDICT_PROCESS_DEAD;
+	char text[600] = "", end[60] = "";
+
+	if (is_dead)
+		hang_say_culprits(tale, SAY,
+				  process->is_dead_for_sure ? "is dead" : "is probably dead",
+				  process->is_dead_for_sure ? "are dead" : "are probably dead");
+	else
+		hang_say_culprits(tale, SAY, "is stopped", "are stopped");
+	hang_say_victims(SAY, tale->victims);
+	hang_say(SAY, " in ");
+	hang_say_lead(tale, SAY);
+	verdict_title(tale->verdict, "%s", text);
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, lead->seat);
+	hang_say_wall(end, sizeof(end), process->end_wall_ns);
+	if (!is_dead)
+		verdict_evidence(tale->verdict,
+				 "The process of %s is stopped: a signal (SIGSTOP), a debugger, or "
+				 "a frozen container.",
+				 text);
+	else if (process->is_dead_for_sure)
+		verdict_evidence(tale->verdict,
+				 "The process of %s is gone and did not end its recording: it was "
+				 "killed or crashed.",
+				 text);
+	else
+		verdict_evidence(tale->verdict,
+				 "The recording of %s ends %" PRIu64
+				 " s before that of the others%s%s, without having been closed.",
+				 text, process->lag_ns / HANG_SECOND_NS, end[0] ? ", at " : "",
+				 end);
+	hang_tell_waiting(tale);
+	hang_tell_culprits(tale);
+	if (scene->seats[lead->seat].front != NULL) {
+		text[0] = '\0';
+		hang_say_operation(SAY, scene, lead->seat, &scene->seats[lead->seat].front->op);
+		verdict_evidence(tale->verdict, "It was in %s of %.60s.", text,
+				 hang_comm(scene, lead->seat)->label);
+	} else {
+		tell_last_deed(tale, lead->seat);
+	}
+}

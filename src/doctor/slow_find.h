@@ -1,0 +1,218 @@
+/* How slowness is found. For the room's own use. */
+#ifndef SLOW_FIND_H
+#define SLOW_FIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "doctor/slow.h"
+#include "timeline/link_peer.h"
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+struct slow_text {
+	char text[160];
+};
+struct slow_text slow_duration(double ns); /* "1.23 ms", "4.5 s", "2.1 h" */
+/* "14:03:10" UTC, or "12.3 s after the start" where there is no wall time. */
+struct slow_text slow_time(const struct timeline_report *report, uint64_t ns);
+
+/* When something was slow, in common time: 0 from the beginning, 0 to the end. */
+struct slow_span {
+	uint64_t from_ns;
+	uint64_t until_ns;
+	double share; /* of the time between them; 0: all of it */
+};
+/* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12 % of the time)". */
+struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);
+
+/* ---- one comparison of transfers -------------------------------------------------------------- */
+
+enum slow_against { SLOW_PAST = 0, SLOW_BASELINE = 1, SLOW_EXPECTED = 2, SLOW_PEAK = 3 };
+const char *slow_against_name(enum slow_against against); /* as verdict.rule has it */
+const char *slow_than(enum slow_against against);	  /* behind "than" or "as": "before", ... */
+
+/* Transfers of one kind on one communicator: its algorithms and protocols together. */
+struct slow_cell {
+	uint32_t comm; /* index into job.comms */
+	uint8_t function;
+	uint8_t size_class;
+	uint8_t algorithm; /* of most calls, like the protocol */
+	uint8_t protocol;
+	uint8_t choices;  /* how many algorithms and protocols there are */
+	bool is_transfer; /* waiting is left out, and times are the GPU's */
+	uint32_t ranks;
+	uint64_t calls;
+	uint64_t moves;
+	uint64_t bytes; /* of a message, the mean */
+	double busbw;
+	double mean_ns;
+	double p10_ns;	   /* of Sends: those that hardly waited */
+	double spent_ns;   /* in transfers, over all ranks */
+	double wire_ns;	   /* of one transfer of its proxies; 0 unknown, like the next */
+	double consume_ns; /* until the GPU has taken over what arrived */
+	double log_mean;
+	double log_variance;
+	double samples;
+	/* The comparison: */
+	bool is_compared;
+	bool is_slow;
+	bool is_send;	     /* by the quicker of its Sends: waiting cannot be left out */
+	bool is_other_ranks; /* with another number of ranks: by bus bandwidth */
+	double ratio;	     /* time now over time then */
+	double ratio_low;    /* 95 % interval */
+	double ratio_high;
+	double busbw_then;
+	double wire_then_ns; /* 0 unknown, like the next */
+	double consume_then_ns;
+	double confidence;
+	char was[48]; /* "RING SIMPLE": another algorithm or protocol was chosen; "" the same */
+};
+
+struct slow_cells {
+	struct slow_cell *list; /* by communicator, function, size */
+	size_t count;
+};
+
+/* From the report's table by BASELINE_BY; without one there are none. ERR_NO_SPACE. */
+enum status slow_cells_make(struct slow_cells *cells, const struct timeline_report *report);
+void slow_cells_release(struct slow_cells *cells);
+
+/* The same kind of transfers on all communicators of a kind. */
+struct slow_row {
+	enum job_comm_kind kind;
+	uint8_t function;
+	uint8_t size_class;
+	uint8_t algorithm;
+	uint8_t protocol;
+	bool is_slow;
+	uint32_t comms;	     /* compared */
+	uint32_t comms_slow; /* of these */
+	uint32_t comm;	     /* one of those, that which lost most: index into job.comms */
+	bool is_one_name;    /* all slow ones have its name */
+	uint32_t host;	/* the only one on which slow ones are; UINT32_MAX several or unknown */
+	uint32_t ranks; /* members of the slow ones */
+	double before;	/* bus bandwidth then and now, bytes a second */
+	double after;
+	double ratio; /* time now over time then */
+	double ratio_low;
+	double ratio_high;
+	double bound;	/* those that are not slow take at most so many times as long */
+	double lost_ns; /* over all ranks */
+	double confidence;
+	struct slow_span span;
+	bool is_over;	     /* it was slow at first and is no more */
+	bool is_send;	     /* by the quicker ones of its Sends: waiting cannot be left out */
+	double wire_then_ns; /* as in the cell, these three */
+	double consume_then_ns;
+	char was[48];
+};
+
+enum { SLOW_ROWS_MAX = 512 };
+
+struct slow_rows {
+	enum slow_against against;
+	struct slow_row *list; /* SLOW_ROWS_MAX */
+	size_t count;
+	size_t left_out;     /* cells that found no room */
+	size_t unmatched;    /* cells that could not be compared */
+	bool is_other_ranks; /* bus bandwidths were compared: other numbers of ranks */
+};
+
+enum status slow_rows_init(struct slow_rows *rows, enum slow_against against);
+void slow_rows_release(struct slow_rows *rows);
+
+/* Compare: each fills in the cells' comparison. */
+void slow_compare_baseline(struct slow_cells *cells, const struct timeline_report *report,
+			   const struct slow_options *options, struct slow_rows *rows);
+void slow_compare_expected(struct slow_cells *cells, const struct timeline_report *report,
+			   const struct slow_options *options, struct slow_rows *rows);
+void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *report,
+		       const struct slow_options *options, struct slow_rows *rows);
+/* Cells that were compared, of one job, become rows. */
+void slow_rows_collect(struct slow_rows *rows, const struct timeline_report *report,
+		       const struct slow_cells *cells, uint32_t group);
+/* Cells in which one choice of algorithm and protocol gave way to a slower one, with their times. */
+void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *report,
+			const struct slow_cells *cells, uint32_t group, double threshold);
+/* Rows from the changes that the report found, and from the cells that did not change. */
+void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
+		    const struct slow_cells *cells, uint32_t group, double threshold);
+
+/* Fills in wire_ns and consume_ns: walks the operations of some processes. ERR_NO_SPACE. */
+enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report);
+
+/* Time on the wire per transfer, before and while it is slow. */
+struct slow_wire {
+	bool is_known;
+	double before_ns;
+	double after_ns;
+	uint32_t host; /* the only one whose GPUs take over later; UINT32_MAX none or several */
+};
+enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
+		      const struct slow_row *row);
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+struct slow_search {
+	struct verdicts *verdicts;
+	const struct timeline_report *report;
+	const struct slow_options *options;
+	double threshold;
+	uint32_t group; /* the job that is looked at: index into job.groups */
+	size_t first;	/* verdicts[first...] are ours, and this job's */
+	/* Kinds of transfers that are slow by a verdict: later comparisons add to that one. */
+	struct slow_told {
+		enum job_comm_kind kind;
+		uint8_t function;
+		uint8_t size_class;
+		size_t verdict;
+	} told[SLOW_ROWS_MAX];
+	size_t told_count;
+	enum status status;
+};
+
+/* A new verdict with what all have in common. */
+struct verdict *slow_verdict(struct slow_search *search, enum verdict_class class,
+			     enum slow_against against);
+void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t rank);
+void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t comm, uint32_t rank);
+void slow_fill_span(struct verdict *verdict, const struct timeline_report *report,
+		    const struct slow_span *span);
+void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double lost_ns);
+/* What limits what can be concluded: at the end of a verdict's making. */
+void slow_fill_missing(struct slow_search *search, struct verdict *verdict);
+
+/* Ranks, hosts and links of the report's stragglers. */
+void slow_stragglers(struct slow_search *search);
+/* Ranks that are late together, for one of them: told here. Gives back the communicator (index into job.comms)
+ * whose late ranks and hosts are explained by that; UINT32_MAX: there is no such group. */
+uint32_t slow_held_up(struct slow_search *search);
+/* The slow link because of which ranks or a host come late; NULL: none. */
+const struct straggler *slow_link_behind(const struct slow_search *search,
+					 const struct straggler *late);
+/* The receiver of a slow link, from the sender's sums by peer: evidence, and the verdict's peer and confidence. Its
+ * seat is an index into job.seats. */
+void slow_link_peer(struct slow_search *search, const struct straggler *straggler, uint32_t seat,
+		    struct verdict *verdict, struct link_peer *known);
+/* The same, and its channels, from details of the sender. Adds to the verdict. */
+void slow_link_channels(struct slow_search *search, const struct straggler *straggler,
+			struct verdict *verdict);
+
+/* Is it explained by somebody who was named, or told before? Then it is told there. */
+bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
+		       enum slow_against against);
+
+/* One verdict for the rows that are slow. */
+void slow_classify(struct slow_search *search, const struct slow_rows *rows,
+		   const struct slow_cells *cells);
+
+/* Who comes late could not be told, and nobody was named: a note that says why. */
+void slow_unjudged(struct slow_search *search);
+
+/* Iterations against those of the baseline. */
+void slow_iterations(struct slow_search *search, const struct slow_rows *rows);
+
+#endif

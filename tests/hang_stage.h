@@ -1,0 +1,277 @@
+/* A job made by hand, one moment of it, and what the doctor says: for tests of src/doctor/hang.h. */
+#ifndef HANG_STAGE_H
+#define HANG_STAGE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "op/op_bytes.h"
+#include "doctor/hang.h"
+#include "timeline/job.h"
+
+#define SECOND UINT64_C(1000000000)
+#define NOW_NS (1000 * SECOND)
+#define WALL_NS (UINT64_C(1700000000) * SECOND) /* at NOW_NS */
+
+enum { STAGE_OPS = 64, STAGE_COMMS = 8 };
+
+/* NCCL's numbers of what a transfer waits for. */
+enum {
+	STEP_SEND_GPU = 8,
+	STEP_SEND_NET = 9,
+	STEP_RECV_NET = 10,
+	STEP_RECV_GPU = 12,
+	STEP_SEND_PEER = 20
+};
+
+struct hang_stage {
+	struct recording recording;
+	struct job job;
+	struct verdicts verdicts;
+	struct hang_options options;
+};
+
+static inline struct recording_process *stage_rank(const struct hang_stage *stage, int rank)
+{
+	return stage->recording.processes[rank];
+}
+
+/* `count` living ranks, so many on a host, all of one job; one communicator "world" of all of them. */
+static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char *name, int first,
+			     int count, int step, int nranks);
+
+static inline void stage_begin(struct hang_stage *stage, int count, int per_host)
+{
+	*stage = (struct hang_stage){ .recording = { .directory = NULL } };
+	recording_init(&stage->recording);
+	stage->recording.processes = calloc((size_t)count, sizeof(*stage->recording.processes));
+	if (stage->recording.processes == NULL)
+		abort();
+	for (int i = 0; i < count; i++) {
+		struct recording_process *process = calloc(1, sizeof(*process));
+
+		if (process == NULL)
+			abort();
+		stage->recording.processes[stage->recording.count++] = process;
+		snprintf(process->job, sizeof(process->job), "job");
+		snprintf(process->host, sizeof(process->host), "node%d", i / per_host);
+		process->rank = i;
+		process->pid = process->pid_here = 4000 + i;
+		process->world_size = count;
+		process->life = RECORDING_ALIVE;
+		process->has_counts = true;
+		process->counts_ns = NOW_NS;
+		process->comms = calloc(STAGE_COMMS, sizeof(*process->comms));
+		process->flights = calloc(STAGE_OPS, sizeof(*process->flights));
+		process->anchors = calloc(1, sizeof(*process->anchors));
+		if (!process->comms || !process->flights || !process->anchors)
+			abort();
+		process->anchors[0] = (struct clock_anchor){ SECOND, WALL_NS - NOW_NS + SECOND };
+		process->anchor_count = 1;
+	}
+	stage_comm(stage, 0x100, "world", 0, count, 1, count);
+}
+
+/* A communicator of ranks first, first + step ...; gives its number within these processes. */
+static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char *name, int first,
+			     int count, int step, int nranks)
+{
+	int id = 0;
+
+	for (int i = 0; i < count; i++) {
+		struct recording_process *process = stage_rank(stage, first + i * step);
+		struct recording_comm *comm = &process->comms[process->comm_count++];
+
+		if (process->comm_count > STAGE_COMMS)
+			abort();
+		id = (int)process->comm_count;
+		*comm = (struct recording_comm){ .info = { .id = (uint32_t)id,
+							   .interface = 5,
+							   .hash = hash,
+							   .rank = i,
+							   .nranks = nranks,
+							   .nnodes = 2,
+							   .flags = COMM_FLAG_SEES_KERNELS |
+								    COMM_FLAG_SEES_PROXIES,
+							   .init_ns = 2 * SECOND,
+							   .gpu = first + i * step },
+						 .has_counts = true };
+		snprintf(comm->info.name, sizeof(comm->info.name), "%s", name);
+	}
+	return id;
+}
+
+/* A call, so long ago; it is in it when its state is running. */
+static inline struct recording_flight *stage_call(struct hang_stage *stage, int rank, int comm,
+						  uint8_t function, uint64_t match, uint8_t state,
+						  uint64_t ago_ns)
+{
+	struct recording_process *process = stage_rank(stage, rank);
+	struct recording_comm *of = &process->comms[comm - 1];
+	struct recording_flight *flight = &process->flights[process->flight_count++];
+	uint64_t at_ns = NOW_NS - ago_ns;
+
+	if (process->flight_count > STAGE_OPS)
+		abort();
+	*flight = (struct recording_flight){ .op = { .comm = (uint32_t)comm,
+						     .function = function,
+						     .datatype = OP_FLOAT32,
+						     .number = ++of->counts.issued,
+						     .match = match,
+						     .count = 1024,
+						     .root = OP_NOBODY,
+						     .peer = OP_NOBODY,
+						     .state = state,
+						     .issue_ns = at_ns,
+						     .launch_ns = at_ns } };
+	if (state == OP_RUNNING || state == OP_DONE) {
+		flight->op.active_ns = at_ns;
+		flight->op.kernels_started = 2;
+		flight->started[0] = 3;
+	}
+	if (state == OP_RUNNING)
+		flight->open_children = 1;
+	of->counts.last_issue_ns = at_ns;
+	if (state == OP_DONE) {
+		flight->op.done_ns = of->counts.last_done_ns = at_ns + 1000;
+		of->counts.last_done_number = flight->op.number;
+		flight->stopped[0] = 3;
+	}
+	if (op_is_collective(function)) {
+		flight->op.signature = 0x1000 + match;
+		of->counts.collectives = match;
+		of->counts.signature = flight->op.signature;
+	}
+	return flight;
+}
+
+/* What it called is another thing than the others did: hashes differ from there on. */
+static inline void stage_diverge(struct hang_stage *stage, int rank, int comm,
+				 struct recording_flight *flight)
+{
+	flight->op.signature ^= 0x55;
+	stage_rank(stage, rank)->comms[comm - 1].counts.signature ^= 0x55;
+}
+
+/* One connection of an operation, with its oldest transfer in this state; 0: none is open. */
+static inline struct recording_proxy *stage_proxy(struct recording_flight *flight, bool is_send,
+						  int peer, int channel, int state, uint64_t ago_ns)
+{
+	struct recording_proxy *proxy;
+
+	flight->proxies =
+		realloc(flight->proxies, (flight->proxy_count + 1) * sizeof(*flight->proxies));
+	if (flight->proxies == NULL)
+		abort();
+	proxy = &flight->proxies[flight->proxy_count++];
+	memset(proxy, 0, sizeof(*proxy));
+	proxy->proxy.peer = peer;
+	proxy->proxy.channel = (uint8_t)channel;
+	proxy->proxy.flags = is_send ? PROXY_IS_SEND | PROXY_IN_PROGRESS : PROXY_IN_PROGRESS;
+	proxy->proxy.steps = 8;
+	proxy->proxy.done = state == 0 ? 8 : 3;
+	proxy->proxy.start_ns = proxy->proxy.since_ns = NOW_NS - ago_ns;
+	if (state != 0) {
+		int stage = state == STEP_SEND_PEER			       ? 1
+			    : state == STEP_SEND_NET || state == STEP_RECV_GPU ? 2
+									       : 0;
+
+		proxy->step_count = 1;
+		proxy->steps[0].step_plus_1 = 4;
+		proxy->steps[0].state = (uint8_t)state;
+		proxy->steps[0].time_ns[stage] = NOW_NS - ago_ns;
+	}
+	return proxy;
+}
+
+static int stage_by_comm(const void *one, const void *other)
+{
+	const struct op_record *a = &((const struct recording_flight *)one)->op;
+	const struct op_record *b = &((const struct recording_flight *)other)->op;
+
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Ask the doctor. */
+static inline size_t stage_find(struct hang_stage *stage)
+{
+	for (size_t i = 0; i < stage->recording.count; i++) {
+		struct recording_process *process = stage->recording.processes[i];
+
+		qsort(process->flights, process->flight_count, sizeof(*process->flights),
+		      stage_by_comm);
+	}
+	job_release(&stage->job);
+	verdicts_release(&stage->verdicts);
+	if (job_make(&stage->job, &stage->recording) != OK ||
+	    hang_find(&stage->verdicts, &stage->job, &stage->options) != OK)
+		abort();
+	verdicts_sort(&stage->verdicts);
+	return stage->verdicts.count;
+}
+
+static inline bool stage_has_line(const struct verdict_lines *lines, const char *words)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		if (strstr(lines->list[i], words) != NULL)
+			return true;
+	return false;
+}
+
+static inline void stage_print(const struct hang_stage *stage)
+{
+	for (size_t i = 0; i < stage->verdicts.count; i++) {
+		const struct verdict *verdict = &stage->verdicts.list[i];
+
+		printf("# %s rank %lld (%.2f, %u wait) %s\n", verdict_class_name(verdict->class),
+		       (long long)verdict->rank, verdict->confidence, verdict->victims,
+		       verdict->title);
+		for (size_t j = 0; j < verdict->evidence.count; j++)
+			printf("#   %s\n", verdict->evidence.list[j]);
+		for (size_t j = 0; j < verdict->missing.count; j++)
+			printf("#   missing: %s\n", verdict->missing.list[j]);
+	}
+}
+
+/* The only verdict is of this class and accuses this rank (-1 nobody). */
+static inline bool stage_only(struct hang_stage *stage, enum verdict_class class, int64_t rank)
+{
+	bool is_so = stage_find(stage) == 1 && stage->verdicts.list[0].class == class &&
+		     stage->verdicts.list[0].rank == rank && stage->verdicts.list[0].title[0] &&
+		     stage->verdicts.list[0].evidence.count > 0 &&
+		     stage->verdicts.list[0].advice.count > 0 && stage->verdicts.list[0].page[0];
+
+	if (!is_so)
+		stage_print(stage);
+	return is_so;
+}
+
+static inline bool stage_nobody(struct hang_stage *stage)
+{
+	bool is_so = stage_find(stage) == 0;
+
+	stage_print(stage);
+	return is_so;
+}
+
+static inline void stage_end(struct hang_stage *stage)
+{
+	verdicts_release(&stage->verdicts);
+	job_release(&stage->job);
+	for (size_t i = 0; i < stage->recording.count; i++) {
+		struct recording_process *process = stage->recording.processes[i];
+
+		for (size_t j = 0; j < process->flight_count; j++)
+			free(process->flights[j].proxies);
+		free(process->flights);
+		free(process->comms);
+		free(process->anchors);
+		free(process);
+	}
+	free(stage->recording.processes);
+}
+
+#endif

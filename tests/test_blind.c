@@ -1,0 +1,128 @@
+#include <string.h>
+
+#include "doctor/blind.h"
+#include "tests/tap.h"
+
+static struct verdicts verdicts;
+
+static const struct verdict *only(const char *rule)
+{
+	const struct verdict *found = NULL;
+
+	for (size_t i = 0; i < verdicts.count; i++)
+		if (strcmp(verdicts.list[i].rule, rule) == 0)
+			found = &verdicts.list[i];
+	return found && found->class == VERDICT_BLIND ? found : NULL;
+}
+
+static void test_nothing(void)
+{
+	struct recording recording = { .count = 0 };
+	struct scene scene = { .ranks = 8 };
+	const struct hang_source source = { .name = "a:9749" };
+	const struct blind_options options = { .sources = &source, .source_count = 1 };
+
+	blind_find(&verdicts, &recording, &scene, &options);
+	blind_find(&verdicts, &recording, NULL, &options);
+	EXPECT_THAT("nothing to say", verdicts.count == 0);
+}
+
+static void test_silent(void)
+{
+	struct recording recording = { .count = 0 };
+	struct hang_source sources[40] = { { .name = "fine:1" } };
+	const struct blind_options options = { .sources = sources,
+					       .source_count = 40,
+					       .asked = "agents" };
+	const struct verdict *verdict;
+
+	for (int i = 1; i < 40; i++)
+		sources[i] = (struct hang_source){ "dead:1", true, i > 1 ? "refused" : NULL };
+	blind_find(&verdicts, &recording, NULL, &options);
+	verdict = only("silent");
+	EXPECT(verdict && verdict->severity == VERDICT_WARNING);
+	EXPECT(verdict && strcmp(verdict->title, "39 of 40 agents did not answer") == 0);
+	EXPECT(verdict && strcmp(verdict->evidence.list[0], "dead:1: no answer") == 0);
+	EXPECT(verdict && strcmp(verdict->evidence.list[1], "dead:1: refused") == 0);
+	EXPECT_THAT("the rest is counted",
+		    verdict && strcmp(verdict->evidence.list[verdict->evidence.count - 1],
+				      "and 15 more") == 0);
+	verdicts_release(&verdicts);
+	verdicts_add(&verdicts, VERDICT_AGENT_DEAD, VERDICT_ERROR);
+	blind_find(&verdicts, &recording, NULL, &options);
+	verdict = only("silent");
+	EXPECT_THAT("a hang that is put down to it says it already",
+		    verdict && verdict->severity == VERDICT_NOTE);
+	verdicts_release(&verdicts);
+}
+
+static void test_missing(void)
+{
+	struct recording recording = { .count = 0 };
+	struct scene scene = { .ranks = 500, .missing = 12 };
+	struct blind_options options = { .source_count = 0 };
+
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT(only("ranks") && only("ranks")->severity == VERDICT_NOTE);
+	EXPECT(only("ranks") && strstr(only("ranks")->title, "12 of 512 ranks"));
+	verdicts_release(&verdicts);
+	options.is_whole = true;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("who asked for all of them is warned",
+		    only("ranks") && only("ranks")->severity == VERDICT_WARNING);
+	verdicts_release(&verdicts);
+}
+
+static void test_lost(void)
+{
+	struct recording_process process = {
+		.lost = { [LOST_QUOTA] = 5, [LOST_OFF] = 1000, [LOST_LATE_CHILD] = 1000 }
+	};
+	struct recording_process *list = &process;
+	struct recording recording = { .processes = &list, .count = 1 };
+	struct scene scene = { .operations = 1000 };
+	const struct blind_options options = { .source_count = 0 };
+
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("whole operations alone, and not those while it was off",
+		    only("lost") && strncmp(only("lost")->title, "5 operations", 12) == 0);
+	EXPECT(only("lost") && only("lost")->severity == VERDICT_NOTE);
+	verdicts_release(&verdicts);
+	scene.operations = 400;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("more than one of a hundred",
+		    only("lost") && only("lost")->severity == VERDICT_WARNING);
+	verdicts_release(&verdicts);
+}
+
+static void test_files(void)
+{
+	char path[] = "x.ringside";
+	struct recording_trouble troubles[] = {
+		{ .kind = RECORDING_CUT, .path = path, .what = "cut" },
+		{ .kind = RECORDING_FOREIGN, .path = path, .what = "foreign" },
+		{ .kind = RECORDING_DAMAGE, .path = path, .what = "damaged" },
+	};
+	struct recording recording = { .troubles = troubles, .trouble_count = 2 };
+	const struct blind_options options = { .source_count = 0 };
+
+	blind_find(&verdicts, &recording, NULL, &options);
+	EXPECT_THAT("files that end early, and others' files, are none", verdicts.count == 0);
+	recording.trouble_count = 3;
+	blind_find(&verdicts, &recording, NULL, &options);
+	EXPECT(only("files") && only("files")->severity == VERDICT_WARNING);
+	EXPECT(only("files") &&
+	       strcmp(only("files")->evidence.list[0], "x.ringside: damaged") == 0);
+	verdicts_release(&verdicts);
+}
+
+int main(void)
+{
+	verdicts_init(&verdicts);
+	test_nothing();
+	test_silent();
+	test_missing();
+	test_lost();
+	test_files();
+	return tap_done();
+}

@@ -1,0 +1,617 @@
+/* Prometheus' answers, made by hand, and what becomes of them. */
+#include "doctor/prom.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tests/tap.h"
+#include "timeline/flight.h"
+#include "timeline/job.h"
+
+enum { ROOM = 1 << 16 };
+
+/* An answer that grows sample by sample. */
+struct answer {
+	char text[ROOM];
+	size_t used;
+};
+
+static void begin(struct answer *answer)
+{
+	text_copy(answer->text, ROOM,
+		  "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[");
+	answer->used = strlen(answer->text);
+}
+
+/* Labels are written with ' for ". */
+static void sample(struct answer *answer, const char *labels, const char *value)
+{
+	size_t from = answer->used;
+
+	text_format(answer->text + answer->used, ROOM - answer->used,
+		    "%s{\"metric\":{%s},\"value\":[1700000100.5,\"%s\"]}",
+		    answer->text[answer->used - 1] == '}' ? "," : "", labels, value);
+	answer->used += strlen(answer->text + answer->used);
+	for (; from < answer->used; from++)
+		if (answer->text[from] == '\'')
+			answer->text[from] = '"';
+}
+
+static void end(struct answer *answer)
+{
+	text_copy(answer->text + answer->used, ROOM - answer->used, "]}}");
+	answer->used += strlen(answer->text + answer->used);
+}
+
+static char why[PROM_WHY_SIZE];
+
+static enum status take(struct prom *prom, size_t i, const char *text)
+{
+	return prom_take(prom, i, text, strlen(text), why, sizeof(why));
+}
+
+/* The number of the query that asks for this. */
+static size_t query_of(const struct prom *prom, const char *name)
+{
+	size_t i = 0;
+
+	while (prom_path(prom, i) != NULL && strcmp(prom_name(prom, i), name) != 0)
+		i++;
+	if (prom_path(prom, i) == NULL)
+		printf("# no query is called %s\n", name);
+	return i;
+}
+
+static enum status give(struct prom *prom, const char *name, struct answer *answer)
+{
+	end(answer);
+	return take(prom, query_of(prom, name), answer->text);
+}
+
+static struct prom *made(const char *job)
+{
+	struct prom_options options = { .job = job };
+	struct prom *prom = prom_new(&options);
+
+	if (prom == NULL)
+		abort();
+	return prom;
+}
+
+/* ---- queries ----------------------------------------------------------------------------------- */
+
+static void test_queries(void)
+{
+	struct prom_options options = {
+		.job = "a\"b\\c", .hang_ns = 8000000000, .window_s = 60, .past_s = 7200
+	};
+	struct prom *prom = made(NULL), *of_job = prom_new(&options);
+	bool are_short = true, are_encoded = true, are_of_job = true;
+	size_t count = 0;
+
+	for (; prom_path(of_job, count) != NULL; count++) {
+		const char *path = prom_path(of_job, count);
+
+		are_short = are_short && strlen(path) < 8192;
+		are_encoded = are_encoded && strncmp(path, "/api/v1/query?query=", 20) == 0 &&
+			      strspn(path + 20, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+						"yz0123456789-_.~%") == strlen(path + 20);
+		are_of_job =
+			are_of_job && strstr(prom_query(of_job, count), "nccl_job=\"a\\\"b\\\\c\"");
+	}
+	EXPECT_EQUAL(count, 21);
+	EXPECT(prom_query(prom, count) == NULL && prom_path(prom, count) == NULL);
+	EXPECT_THAT("each fits into a request", are_short);
+	EXPECT_THAT("and needs no more encoding", are_encoded);
+	EXPECT_THAT("each asks for the job alone, with its name escaped", are_of_job);
+	EXPECT_THAT("without a job, for all",
+		    strstr(prom_query(prom, 0), "nccl_process_info{}") != NULL);
+	EXPECT_THAT("what stands for a quarter of a hang is asked for",
+		    strstr(prom_query(of_job, 2), "> 2.000)") &&
+			    strstr(prom_query(prom, 2), "> 5.000)"));
+	EXPECT(strstr(prom_query(of_job, query_of(prom, "operations now")), "[60s])"));
+	EXPECT(strstr(prom_query(of_job, query_of(prom, "bytes before")), "[60s] offset 7200s))"));
+	EXPECT_THAT("a young job is compared with a quarter of an hour ago",
+		    strstr(prom_query(prom, query_of(prom, "bytes before")), "offset 3600s) or "));
+	prom_free(of_job);
+	prom_free(prom);
+	prom_free(NULL);
+}
+
+/* ---- answers that are none ---------------------------------------------------------------------- */
+
+#define VECTOR "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":"
+#define SAMPLE "{\"metric\":{\"nccl_job\":\"j\",\"pid\":\"1\"},\"value\":[1,\"2\"]}"
+
+static void test_refused(void)
+{
+	static const struct {
+		const char *text, *why;
+	} bad[] = {
+		{ "", "is empty" },
+		{ "<html>404", "begins with \"<html>404\"" },
+		{ VECTOR "[" SAMPLE, "damaged at byte" },
+		{ VECTOR "[" SAMPLE "]}} x", "damaged at byte" },
+		{ "{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"query\\u0007timed "
+		  "out\"}",
+		  "refused the query: timeout: query timed out" },
+		{ "{\"status\":\"error\"}", "does not say why" },
+		{ "{}", "refused the query" },
+		{ "{\"status\":\"success\"}", "not a vector" },
+		{ "{\"status\":\"success\",\"data\":[]}", "not a vector" },
+		{ "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[]}}",
+		  "not a vector" },
+		{ VECTOR "7}}", "no list" },
+		{ "[]", "no JSON" },
+	};
+	struct prom *prom = made(NULL);
+	struct recording recording;
+	bool are_refused = true;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (take(prom, 0, bad[i].text) == ERR_FORMAT && strstr(why, bad[i].why) &&
+		    !strchr(why, '\n') && !strchr(why, '\a'))
+			continue;
+		printf("# %s: %s\n", bad[i].text, why);
+		are_refused = false;
+	}
+	EXPECT_THAT("each is refused, with one line that says what it is", are_refused);
+	EXPECT(take(prom, 21, VECTOR "[]}}") == ERR_FORMAT);
+	EXPECT_EQUAL(take(prom, 0, VECTOR "[" SAMPLE "]}}"), OK);
+	EXPECT_THAT("an answer is taken once",
+		    take(prom, 0, VECTOR "[" SAMPLE "]}}") == ERR_FORMAT);
+	EXPECT(prom_take(prom, 1, "", PROM_ANSWER_MAX + 1, why, sizeof(why)) == ERR_NO_SPACE &&
+	       strstr(why, "--job"));
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT_THAT("of what was refused nothing is believed", recording.count == 1);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+static void test_odd(void)
+{
+	static const char *const odd[] = {
+		"7",
+		"{}",
+		"{\"metric\":{}}",
+		"{\"metric\":7,\"value\":[1,\"1\"]}",
+		"{\"metric\":{\"pid\":7},\"value\":[1,\"1\"]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1,\"1\",2]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[[[1]],{\"a\":[2]}]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1,\"NaN\"]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1,\"+Inf\"]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1,\"1x\"]}",
+		"{\"metric\":{\"pid\":\"7\"},\"value\":[1,\"\\u0031\"]}",
+		"{\"metric\":{\"pid\":\"7\"},\"histogram\":[1,{\"count\":\"2\"}]}",
+	};
+	struct prom *prom = made(NULL);
+	struct recording recording;
+	char text[4096] = VECTOR "[";
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		size_t used = strlen(text);
+
+		text_format(text + used, sizeof(text) - used, "%s,", odd[i]);
+	}
+	text_format(text + strlen(text), sizeof(text) - strlen(text), "%s",
+		    SAMPLE
+		    "]},\"infos\":[\"x\"],\"warnings\":[{},\"store \\n down\",\"more\",[1]]}");
+	EXPECT_EQUAL(take(prom, 0, text), OK);
+	EXPECT_EQUAL(prom_odd_series(prom), sizeof(odd) / sizeof(odd[0]));
+	EXPECT_THAT("what Prometheus warns of is kept, in one line",
+		    strcmp(prom_warning(prom), "store   down") == 0);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT_THAT("series that are not as they should be are left out, and no others",
+		    recording.count == 1 && recording.processes[0]->pid == 1);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* ---- a job that stands --------------------------------------------------------------------------- */
+
+#define DP "'comm':'00000000000000ab','nccl_job':'j','rank':"
+
+static void give_processes(struct prom *prom)
+{
+	struct answer answer;
+
+	begin(&answer);
+	sample(&answer,
+	       "'global_rank':'0','gpu':'0','gpu_uuid':'GPU-1','host':'n0','interface':'5','mode':"
+	       "'flight','nccl_job':'j','pid':'10','state':'alive','world_size':'2'",
+	       "1700000099.25");
+	sample(&answer, "'global_rank':'1','host':'n1','nccl_job':'j','pid':'10','state':'stopped'",
+	       "1700000100");
+	sample(&answer, "'global_rank':'2','host':'n1','nccl_job':'j','pid':'11','state':'killed'",
+	       "1700000100");
+	sample(&answer, "'global_rank':'3','host':'n1','nccl_job':'j','pid':'12','state':'ended'",
+	       "1700000100");
+	sample(&answer,
+	       "'global_rank':'4','host':'n\\u0001\\\"','nccl_job':'i','pid':'13','state':'?'",
+	       "1700000100");
+	EXPECT_EQUAL(give(prom, "processes", &answer), OK);
+	begin(&answer);
+	sample(&answer,
+	       "'comm_name':'dp'," DP "'0','nnodes':'2','nranks':'2','host':'n0','pid':'10',"
+	       "'global_rank':'0','gpu':'0'",
+	       "1");
+	sample(&answer,
+	       "'comm_name':'dp'," DP
+	       "'1','finalized':'true','nnodes':'2','nranks':'2','host':'n1',"
+	       "'pid':'10','global_rank':'1','gpu':'3'",
+	       "1");
+	/* Of a process that its agent did not tell of: it came in between. */
+	sample(&answer, "'comm':'x#9.1','nccl_job':'j','host':'n7','pid':'9','global_rank':'7'",
+	       "1");
+	EXPECT_EQUAL(give(prom, "communicators", &answer), OK);
+}
+
+#define NUMBER(name, rank) "'__name__':'nccl_" name "'," DP rank
+
+static void give_numbers(struct prom *prom)
+{
+	struct answer answer;
+
+	begin(&answer);
+	sample(&answer, NUMBER("collective_number_issued", "'0'"), "12");
+	sample(&answer, NUMBER("collective_number_replayed", "'0'"), "3");
+	sample(&answer, NUMBER("operation_number_issued", "'0'"), "22");
+	sample(&answer, NUMBER("operation_number_done", "'0'"), "19");
+	sample(&answer, NUMBER("collective_signature", "'0'"), "4503599627370495");
+	sample(&answer, NUMBER("oldest_operation_age_seconds", "'0'"), "30.5");
+	sample(&answer, NUMBER("last_activity_age_seconds", "'0'"), "30.25");
+	sample(&answer, NUMBER("collective_number_issued", "'1'"), "11");
+	sample(&answer, NUMBER("operation_number_issued", "'1'"), "20");
+	sample(&answer, NUMBER("operation_number_done", "'1'"), "20");
+	sample(&answer, NUMBER("collective_signature", "'1'"), "7");
+	sample(&answer, NUMBER("oldest_operation_age_seconds", "'1'"), "0");
+	sample(&answer, NUMBER("last_activity_age_seconds", "'1'"), "31");
+	sample(&answer, NUMBER("something_else", "'1'"), "31");
+	sample(&answer, "'__name__':'nccl_operation_number_done','rank':'1'", "20");
+	EXPECT_EQUAL(give(prom, "how far members are", &answer), OK);
+	EXPECT_THAT("what names no communicator is of no use", prom_odd_series(prom) == 1);
+}
+
+static void give_calls(struct prom *prom)
+{
+	struct answer answer;
+
+	begin(&answer);
+	sample(&answer,
+	       DP "'0','count':'6553600','datatype':'bfloat16','function':'AllReduce','kernels_"
+		  "started'"
+		  ":'0-3','kernels_stopped':'none','match':'12','number':'21','signature':'99',"
+		  "'state':'running','waits_for':'recv_net','peer':'1'",
+	       "1");
+	EXPECT_EQUAL(give(prom, "operations in flight", &answer), OK);
+	begin(&answer);
+	sample(&answer, DP "'0','channels':'0-1,64,300','peer':'1','waits_for':'recv_net'", "30");
+	sample(&answer, DP "'0','channels':'2','peer':'1','waits_for':'send_queued'", "20");
+	sample(&answer, DP "'0','peer':'0','waits_for':'send_net'", "10");
+	sample(&answer, DP "'0','channels':'3','waits_for':'the_moon'", "30");
+	EXPECT_EQUAL(give(prom, "what they wait for", &answer), OK);
+	begin(&answer);
+	sample(&answer,
+	       DP
+	       "'0','count':'5','datatype':'float32','function':'Broadcast','match':'11','root':'1'"
+	       ",'signature':'98'",
+	       "1");
+	sample(&answer, DP "'1','count':'6','function':'NewThing'", "1");
+	EXPECT_EQUAL(give(prom, "what was called last", &answer), OK);
+}
+
+static void check_processes(const struct recording *recording)
+{
+	const struct recording_process *first, *second;
+	uint64_t wall_ns;
+
+	EXPECT_EQUAL(recording->count, 6);
+	first = recording->processes[0];
+	EXPECT_THAT("by job, then rank", strcmp(first->job, "i") == 0);
+	EXPECT_THAT("texts without control bytes", strcmp(first->host, "n?\"") == 0);
+	EXPECT_EQUAL(first->life, RECORDING_UNKNOWN);
+	first = recording->processes[1];
+	second = recording->processes[2];
+	EXPECT(strcmp(first->host, "n0") == 0 && first->pid == 10 && first->rank == 0 &&
+	       first->world_size == 2 && first->interface == 5 &&
+	       strcmp(first->mode, "flight") == 0);
+	EXPECT(first->life == RECORDING_ALIVE && first->process_state == 0);
+	EXPECT_THAT("its now is its last scrape", hang_now_ns(first) == 1700000099250000000);
+	EXPECT_THAT("which is a time of day",
+		    recording_wall_ns(first, 1700000099250000000, &wall_ns) &&
+			    wall_ns == 1700000099250000000);
+	EXPECT_THAT("one that was stopped is alive, and stopped",
+		    second->life == RECORDING_ALIVE && second->process_state == 'T');
+	EXPECT(recording->processes[3]->life == RECORDING_KILLED);
+	EXPECT(recording->processes[4]->life == RECORDING_ENDED);
+	EXPECT_THAT("one that only a communicator tells of is there",
+		    recording->processes[5]->pid == 9 && recording->processes[5]->rank == 7 &&
+			    recording->processes[5]->life == RECORDING_UNKNOWN &&
+			    recording->processes[5]->comms[0].info.hash == 0);
+}
+
+static void check_counts(const struct recording *recording)
+{
+	const struct recording_comm *comm = recording_comm(recording->processes[1], 1);
+	const struct recording_comm *other = recording_comm(recording->processes[2], 1);
+
+	EXPECT(comm && comm->info.hash == 0xab && comm->info.rank == 0 && comm->info.nranks == 2 &&
+	       comm->info.nnodes == 2 && comm->info.gpu == 0 &&
+	       strcmp(comm->info.name, "dp") == 0 && strcmp(comm->info.gpu_uuid, "GPU-1") == 0);
+	EXPECT(comm->has_counts && comm->counts.collectives == 12 && comm->counts.replays == 3 &&
+	       comm->counts.issued == 22 && comm->counts.last_done_number == 19);
+	EXPECT_THAT("52 bits of a signature are exact", comm->counts.signature == 4503599627370495);
+	EXPECT(comm->counts.last_issue_ns == 1700000069000000000);
+	EXPECT_THAT("what one member shows of kernels and transfers holds for all",
+		    comm->info.flags == (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES));
+	EXPECT_THAT("a member that left says so",
+		    other->info.flags & COMM_FLAG_FINALIZED && other->info.finalize_ns != 0);
+	EXPECT_THAT("a GPU that is not the process's first has no UUID",
+		    other->info.gpu == 3 && other->info.gpu_uuid[0] == '\0');
+}
+
+static void check_flights(const struct recording *recording)
+{
+	const struct recording_process *process = recording->processes[1];
+	const struct recording_process *other = recording->processes[2];
+	const struct recording_flight *flight = &process->flights[1];
+	const struct op_record *before = &process->flights[0].op;
+
+	EXPECT_EQUAL(process->flight_count, 2);
+	EXPECT(flight->op.function == OP_ALL_REDUCE && flight->op.datatype == OP_BFLOAT16 &&
+	       flight->op.count == 6553600 && flight->op.bytes == 13107200 &&
+	       flight->op.number == 21 && flight->op.match == 12 && flight->op.signature == 99 &&
+	       flight->op.state == OP_RUNNING && flight->op.root == OP_NOBODY &&
+	       flight->op.peer == OP_NOBODY);
+	EXPECT(flight->op.issue_ns == 1700000099250000000 - 30500000000);
+	EXPECT(flight->started[0] == 0xf && flight->stopped[0] == 0 &&
+	       flight->op.kernels_started == 4 && flight->op.kernels_stopped == 0);
+	EXPECT_THAT("it is open", flight_kind(process, flight) == FLIGHT_OPEN);
+	EXPECT_THAT("and the collective before it is over",
+		    before->state == OP_DONE && before->number == 20 && before->match == 11 &&
+			    before->signature == 98 && before->function == OP_BROADCAST &&
+			    before->root == 1 &&
+			    flight_kind(process, &process->flights[0]) == FLIGHT_OVER);
+	EXPECT_EQUAL(other->flight_count, 1);
+	before = &other->flights[0].op;
+	EXPECT_THAT("with nothing in flight the gauges tell which the last one was",
+		    before->number == 20 && before->match == 11 && before->signature == 7 &&
+			    before->count == 6);
+	EXPECT_THAT("a function that nobody knows keeps its name",
+		    strcmp(recording_name(other, OP_NAMES_FUNCTION, before->function),
+			   "NewThing") == 0);
+}
+
+static void check_waits(const struct recording *recording)
+{
+	const struct recording_flight *flight = &recording->processes[1]->flights[1];
+	struct flight_wait *waits;
+	size_t count;
+
+	EXPECT_EQUAL(flight_waits(flight->proxies, flight->proxy_count, &waits, &count), OK);
+	EXPECT_EQUAL(count, 3);
+	EXPECT_THAT("the longest wait first, with its channels",
+		    waits[0].reason == FLIGHT_RECV_NET && waits[0].peer == 1 &&
+			    waits[0].channels[0] == 3 && waits[0].channels[1] == 1 &&
+			    waits[0].channels[3] == 0 &&
+			    waits[0].since_ns == 1700000099250000000 - 30000000000);
+	EXPECT(waits[1].reason == FLIGHT_SEND_QUEUED && waits[1].channels[0] == 4);
+	EXPECT_THAT("one without channels is there",
+		    waits[2].reason == FLIGHT_SEND_NET && waits[2].peer == 0);
+	free(waits);
+}
+
+static void test_standing(void)
+{
+	struct prom *prom = made("j");
+	struct recording recording;
+	struct job job;
+
+	give_processes(prom);
+	give_numbers(prom);
+	give_calls(prom);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT(prom_wall_ns(prom) == 1700000100500000000);
+	EXPECT(prom_scrape_age_ns(prom) == 1250000000);
+	check_processes(&recording);
+	check_counts(&recording);
+	check_flights(&recording);
+	check_waits(&recording);
+	EXPECT_EQUAL(job_make(&job, &recording), OK);
+	EXPECT_THAT("ranks of different hosts are one communicator",
+		    job.comm_count == 2 && job.comms[0].seat_count == 2 &&
+			    job.comms[0].kind == JOB_COMM_NET && job.comms[0].missing == 0);
+	job_release(&job);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* Only the numbers are known, and not who they are of. */
+static void test_nobody(void)
+{
+	struct prom *prom = made("j");
+	struct recording recording;
+	size_t count;
+
+	give_numbers(prom);
+	give_calls(prom);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	EXPECT_EQUAL(recording.count, 0);
+	EXPECT(prom_sources(prom, &count) && count == 0);
+	EXPECT(prom_now(prom)->member_count == 0 && prom_before(prom) == NULL);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* ---- agents that are down ------------------------------------------------------------------------- */
+
+static void test_down(void)
+{
+	struct prom *prom = made("j");
+	const struct hang_source *sources;
+	struct recording recording;
+	struct answer answer;
+	size_t count;
+
+	begin(&answer);
+	sample(&answer, "'instance':'n1:9749','node':'n1'", "0");
+	sample(&answer, "'instance':'n2:9749'", "0");
+	EXPECT_EQUAL(give(prom, "agents that are down", &answer), OK);
+	begin(&answer);
+	for (int i = 0; i < 3; i++) {
+		static const char *const ranks[] = { "9", "8", "12" };
+		char labels[200];
+
+		/* Each in two communicators. */
+		for (int c = 0; c < 2; c++) {
+			snprintf(labels, sizeof(labels),
+				 "'comm':'%d','global_rank':'%s','instance':'n1:9749','nccl_job':'"
+				 "j',"
+				 "'rank':'%s'",
+				 c, ranks[i], ranks[i]);
+			sample(&answer, labels, "1");
+		}
+	}
+	EXPECT_EQUAL(give(prom, "ranks of agents that are down", &answer), OK);
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	sources = prom_sources(prom, &count);
+	EXPECT_EQUAL(count, 2);
+	EXPECT(sources[0].is_silent && strcmp(sources[0].name, "n1:9749") == 0 &&
+	       strcmp(sources[0].problem,
+		      "Prometheus cannot scrape it; it had ranks 8-9,12 of job j") == 0);
+	EXPECT(sources[1].is_silent &&
+	       strcmp(sources[1].problem, "Prometheus cannot scrape it") == 0);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------ */
+
+static void give_sum(struct prom *prom, const char *name, const char *value)
+{
+	struct answer answer;
+
+	begin(&answer);
+	if (strstr(name, "transfer") || strstr(name, "wire"))
+		sample(&answer, DP "'1','peer':'0'", value);
+	else
+		sample(&answer, DP "'1','function':'AllReduce','size':'1MiB'", value);
+	EXPECT_EQUAL(give(prom, name, &answer), OK);
+}
+
+static void test_sums(void)
+{
+	struct prom *prom = made("j");
+	struct recording recording;
+	const struct slow_sums *now;
+
+	give_processes(prom);
+	give_sum(prom, "operations now", "100.25");
+	give_sum(prom, "time in operations now", "2.5e-05");
+	give_sum(prom, "bytes now", "1e+09");
+	give_sum(prom, "operations before", "100");
+	give_sum(prom, "time in operations before", "3");
+	give_sum(prom, "transfers now", "7");
+	give_sum(prom, "time on the wire now", "0.5");
+	give_sum(prom, "bytes on the wire now", "4096");
+	recording_init(&recording);
+	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+	now = prom_now(prom);
+	EXPECT(now->member_count == 1 && now->edge_count == 1 && now->seconds == 300);
+	EXPECT(now->members[0].operations == 100.25 && now->members[0].seconds == 2.5e-05 &&
+	       now->members[0].bus_bytes == 1e9);
+	EXPECT(now->members[0].function == OP_ALL_REDUCE &&
+	       strcmp(now->members[0].size, "1MiB") == 0);
+	EXPECT(now->members[0].comm_hash == 0xab && now->members[0].comm_rank == 1 &&
+	       now->members[0].rank == 1 && now->members[0].kind == JOB_COMM_NET &&
+	       strcmp(now->members[0].host, "n1") == 0 && strcmp(now->members[0].comm, "dp") == 0);
+	EXPECT(now->edges[0].from == 1 && now->edges[0].to == 0 && now->edges[0].transfers == 7 &&
+	       now->edges[0].wire_seconds == 0.5 && now->edges[0].bytes == 4096);
+	EXPECT_THAT("where one of three is missing, nothing is known of before",
+		    prom_before(prom) == NULL);
+	recording_release(&recording);
+	prom_free(prom);
+}
+
+/* Four ranks; the others spend five seconds more in their collectives than the first. */
+static void give_late(struct prom *prom)
+{
+	static const char *const names[] = { "communicators", "operations now",
+					     "time in operations now", "bytes now" };
+	struct answer answer;
+
+	for (unsigned int i = 0; i < 4; i++) {
+		begin(&answer);
+		for (unsigned int rank = 0; rank < 4; rank++) {
+			char labels[256];
+
+			snprintf(labels, sizeof(labels),
+				 i == 0 ? DP "'%u','global_rank':'%u','host':'n%u','nnodes':'4',"
+					     "'nranks':'4','pid':'10'"
+					: DP "'%u','function':'AllReduce','size':'1MiB'",
+				 rank, rank, rank);
+			sample(&answer, labels,
+			       i == 1		     ? "100"
+			       : i == 2 && rank == 0 ? "1"
+			       : i == 2		     ? "6"
+						     : "1000000");
+		}
+		EXPECT_EQUAL(give(prom, names[i], &answer), OK);
+	}
+}
+
+/* A job that runs for 20 s has lost a quarter of its time; one that runs for five minutes next to nothing. */
+static void test_young(void)
+{
+	for (int is_young = 0; is_young < 2; is_young++) {
+		struct slow_sums_options options = { .threshold = 0.1 };
+		struct prom *prom = made("j");
+		struct recording recording;
+		struct verdicts verdicts;
+		struct answer answer;
+
+		give_late(prom);
+		begin(&answer);
+		sample(&answer, "'nccl_job':'other'", "1700000099");
+		sample(&answer, "'nccl_job':'j'", is_young ? "1700000080.5" : "1699990000");
+		EXPECT_EQUAL(give(prom, "since when jobs run", &answer), OK);
+		recording_init(&recording);
+		EXPECT_EQUAL(prom_finish(prom, &recording), OK);
+		verdicts_init(&verdicts);
+		EXPECT_EQUAL(prom_slow(prom, &verdicts, &options), OK);
+		if (is_young)
+			EXPECT_THAT("who is late in a young job is told",
+				    verdicts.count == 1 &&
+					    verdicts.list[0].class == VERDICT_SLOW_RANK &&
+					    verdicts.list[0].rank == 0 &&
+					    fabs(verdicts.list[0].percent - 25) < 0.01);
+		else
+			EXPECT_THAT("the same over five minutes is nothing", verdicts.count == 0);
+		verdicts_release(&verdicts);
+		recording_release(&recording);
+		prom_free(prom);
+	}
+}
+
+int main(void)
+{
+	test_queries();
+	test_refused();
+	test_odd();
+	test_standing();
+	test_nobody();
+	test_down();
+	test_sums();
+	test_young();
+	return tap_done();
+}
