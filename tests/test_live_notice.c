@@ -40,10 +40,11 @@ static void test_missing(void)
 	stage_looks(&stage, 15);
 	EXPECT_THAT("after hang_ns it hangs", stage_notice(&stage, LIVE_MISSING, 0) != NULL);
 	notice = stage_notice(&stage, LIVE_MISSING, 0);
-	EXPECT_THAT("in words",
-		    stage_says(notice, "rank 2 has not issued AllReduce 1 of dp; 3 ranks wait",
-			       "3 of 4 ranks of dp seen here are in an operation, the "
-			       "longest in AllReduce 1 for 21 s. Rank 2 (node0, pid 1002)"));
+	EXPECT_THAT(
+		"in words",
+		stage_says(notice, "rank 2 has not called AllReduce 1 of dp; 3 ranks wait",
+			   "3 of 4 ranks of dp are in AllReduce 1 for 21.0 s. Rank 2 (node0, pid "
+			   "1002) has issued 0 collectives on dp"));
 	EXPECT_THAT("with what to type", notice && strstr(notice->hint, "ringside ps @1002"));
 	EXPECT_EQUAL(stage.live.notice_count, 1);
 	first = notice ? notice->first_wall_ns : 0;
@@ -74,9 +75,8 @@ static void test_hang(void)
 	stage_looks(&stage, 2);
 	notice = stage_notice(&stage, LIVE_HANG, 0);
 	EXPECT_THAT("all are in it and nobody knows why",
-		    stage_says(notice, "4 ranks of dp stand still in AllReduce 1",
-			       "Rank 1 (node0, pid 1001) waits for data from rank 3 of the "
-			       "communicator."));
+		    stage_says(notice, "4 ranks stand still in AllReduce 1 of dp",
+			       "Rank 1 waits for data from rank 3 on channel 0 for"));
 	EXPECT_THAT("nobody is named as the culprit", notice && notice->seat == UINT32_MAX);
 	/* A send that the network does not complete. */
 	proxy.proxy.flags = PROXY_IS_SEND;
@@ -86,7 +86,7 @@ static void test_hang(void)
 	EXPECT_THAT("the only one whose sends are stuck is",
 		    notice && notice->seat != UINT32_MAX &&
 			    stage.live.job.seats[notice->seat].process == 1 &&
-			    strstr(notice->text, "the network to complete sends to rank 3"));
+			    strstr(notice->title, "rank 1 sends to rank 3 on channel 0"));
 	stage_release(&stage);
 }
 
@@ -131,7 +131,7 @@ static void test_pipeline(void)
 	stage_looks(&stage, 21);
 	EXPECT_THAT("but a pipeline that stands still is",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "4 ranks of pp stand still in Send 156", "for 22 s"));
+			       "4 ranks stand still in Send 156 of pp", "for 22.0 s"));
 	stage_release(&stage);
 }
 
@@ -152,15 +152,11 @@ static void test_cause(void)
 	stage_looks(&stage, 22);
 	notice = stage_notice(&stage, LIVE_MISSING, 0);
 	EXPECT_THAT("the cause is told first", notice == &stage.live.notices[0]);
-	EXPECT_THAT("with who did not come",
-		    stage_says(notice, "rank 3 has not issued AllGather 1 of tp; 1 rank waits",
-			       "1 of 2 ranks of tp"));
-	EXPECT_THAT("who is held up by it is not blamed",
-		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "1 rank of pair stands still in AllReduce 1",
-			       "Rank 2 (node0, pid 1002) has not come: it is itself in AllGather 1 "
-			       "of tp."));
-	EXPECT_THAT("no more than these two", stage.live.notice_count == 2);
+	EXPECT_THAT("with who did not come, and all that wait for that",
+		    stage_says(notice, "rank 3 has not called AllGather 1 of tp; 2 ranks wait",
+			       "1 of 2 ranks of pair is in AllReduce 1 for 22.0 s: rank 2 has not "
+			       "come, it is in AllGather 1 of tp."));
+	EXPECT_THAT("who is held up by it has no notice", stage.live.notice_count == 1);
 	stage_release(&stage);
 }
 
@@ -175,7 +171,7 @@ static void test_elsewhere(void)
 	EXPECT_THAT("who is elsewhere is not judged",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
 			       "2 ranks of dp stand still in AllReduce 1",
-			       "6 members on other nodes cannot be seen here."));
+			       "2 of 2 ranks that are seen of dp are in AllReduce 1"));
 	stage_release(&stage);
 }
 
@@ -186,31 +182,31 @@ static void test_mismatch(void)
 	all_enter(4, -1);
 	process(2)->flights[0].op.function = OP_ALL_GATHER;
 	process(2)->flights[0].op.signature ^= 5;
+	process(2)->comms[0].counts.signature ^= 5;
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
-	EXPECT_THAT(
-		"who called something else is named at once",
-		stage_says(notice, "rank 2 disagrees with 3 ranks on collective 1 of dp",
-			   "Rank 2 (node0, pid 1002) called AllGather of 262144 float32; rank 0 "
-			   "called AllReduce of 262144 float32."));
+	EXPECT_THAT("who called something else is named at once",
+		    stage_says(notice,
+			       "rank 2 disagrees with 3 ranks on collective 1 of dp: function",
+			       "Rank 2 called AllGather of 262144 float32. "
+			       "Rank 0 and 2 others called AllReduce of 262144 float32."));
 	stage_looks(&stage, 25);
-	EXPECT_THAT("the hang that follows is told apart",
-		    stage.live.notices[0].kind == LIVE_MISMATCH &&
-			    stage.live.notices[1].kind == LIVE_HANG &&
-			    stage.live.notice_count == 2);
+	EXPECT_THAT("the hang that follows is the same notice",
+		    stage.live.notices[0].kind == LIVE_MISMATCH && stage.live.notice_count == 1);
 	stage_release(&stage);
 
 	/* One left it early and is in its next call: the others are not missing there. */
 	all_enter(4, -1);
 	process(1)->flights[0].op.state = OP_DONE;
 	process(1)->flights[0].op.signature ^= 5;
+	process(1)->comms[0].counts.signature ^= 5;
 	process(1)->flights[0].op.count /= 2;
 	process(1)->comms[0].counts.last_done_number = 1;
 	stage_enter(&stage, process(1), 1, OP_ALL_REDUCE, 2);
 	stage_looks(&stage, 25);
 	EXPECT_THAT("half the count",
 		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
-			       "rank 1 disagrees with 3 ranks on collective 1 of dp",
+			       "rank 1 disagrees with 3 ranks on collective 1 of dp: count",
 			       "called AllReduce of 131072 float32"));
 	EXPECT_THAT("nobody is said to be missing",
 		    stage_notice(&stage, LIVE_MISSING, 0) == NULL &&
@@ -225,12 +221,13 @@ static void test_undecided(void)
 
 	all_enter(2, -1);
 	process(1)->flights[0].op.signature ^= 5;
+	process(1)->comms[0].counts.signature ^= 5;
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
-	EXPECT_THAT(
-		"of two nobody is named",
-		stage_says(notice, "ranks of dp disagree on collective 1", "Up to collective 1") &&
-			notice->seat == UINT32_MAX);
+	EXPECT_THAT("of two nobody is named",
+		    stage_says(notice, "ranks of dp disagree on collective 1, half against half",
+			       "Rank 0 called") &&
+			    notice->seat == UINT32_MAX);
 	stage_release(&stage);
 
 	/* Only the counters are left. */
@@ -246,7 +243,8 @@ static void test_undecided(void)
 	stage_looks(&stage, 1);
 	EXPECT_THAT("those that stand still do",
 		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
-			       "rank 1 disagrees with 2 ranks on collective 7 of dp", "Up to"));
+			       "rank 1 disagrees with 2 ranks on collective 7 of dp",
+			       "not recorded any more"));
 	stage_release(&stage);
 }
 
@@ -268,8 +266,8 @@ static void test_dead(void)
 	stage_looks(&stage, 22);
 	EXPECT_THAT("they hang because of it",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "3 ranks of dp stand still in AllReduce 1",
-			       "Rank 3 (node0, pid 1003) died."));
+			       "rank 3 is dead; 3 ranks wait in AllReduce 1 of dp",
+			       "It was in AllReduce 1 of dp."));
 	EXPECT_THAT("in this order", stage.live.notices[0].kind == LIVE_DEAD);
 	for (size_t i = 0; i < 3; i++)
 		process(i)->life = RECORDING_KILLED;
@@ -368,23 +366,21 @@ static void test_loss(void)
 	stage_release(&stage);
 }
 
+/* Jobs that have nothing to do with each other, each waiting for another node. */
 static void test_many(void)
 {
 	bool is_ordered = true;
 
 	stage_init(&stage);
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < HAND_PROCESSES; i++) {
 		struct recording_process *one = stage_process(&stage, i, "node0");
 
-		for (int c = 0; c < HAND_COMMS; c++) {
-			hand_comm(one, (uint64_t)(1000 * i + c + 1), "c", 0, 2, 1);
-			stage_enter(&stage, one, (uint32_t)c + 1, OP_ALL_REDUCE, 1);
-		}
+		hand_comm(one, 1000 + (uint64_t)i, "c", 0, 2, 1);
+		stage_enter(&stage, one, 1, OP_ALL_REDUCE, 1);
 	}
-	process(7)->life = RECORDING_ALIVE;
 	stage_looks(&stage, 25);
 	EXPECT_EQUAL(stage.live.notice_count, LIVE_NOTICES_MAX - 1);
-	EXPECT_EQUAL(stage.live.notice_count + stage.live.notices_left_out, 8 * HAND_COMMS);
+	EXPECT_EQUAL(stage.live.notice_count + stage.live.notices_left_out, HAND_PROCESSES);
 	for (size_t i = 0; i < stage.live.notice_count; i++)
 		is_ordered &= stage.live.notices[i].first_wall_ns != 0 &&
 			      stage.live.notices[i].title[0] != '\0';

@@ -70,6 +70,9 @@ static void test_member(void)
 	play_release(&play);
 }
 
+#define OLD "nccl_oldest_operation_info{" DP ","
+#define OLD_WAIT "nccl_oldest_operation_wait_seconds{" DP ","
+
 static void test_oldest(void)
 {
 	struct play play = { 0 };
@@ -78,32 +81,159 @@ static void test_oldest(void)
 	char *text;
 
 	play_comm(process, 0xab, "dp", 3, 4);
-	process->flights[0].op = (struct op_record){
-		.function = OP_RECV, .number = 12, .state = OP_RUNNING, .peer = 2
-	};
+	process->flights[0].op = (struct op_record){ .function = OP_RECV,
+						     .number = 12,
+						     .count = 7,
+						     .state = OP_RUNNING,
+						     .root = OP_NOBODY,
+						     .peer = 2,
+						     .issue_ns = 5000000000 };
 	live = play_look(&play);
 	live->seats[0].oldest = &process->flights[0];
 	live->seats[0].oldest_age_ns = 1000000000;
 	live->seats[0].in_flight = 2;
 	text = written(live, NULL, -1);
 	says("age in seconds", text, "nccl_oldest_operation_age_seconds{" DP "}", "1");
-	EXPECT_THAT("nobody tells of what is a second old", !strstr(text, "nccl_oldest_operation_"
-									  "info{"));
+	EXPECT_THAT("nobody tells of what is a second old", !strstr(text, OLD));
 	free(text);
 	live->seats[0].oldest_age_ns = 1000000001;
 	text = written(live, NULL, -1);
 	says("of what is older, one does", text,
-	     "nccl_oldest_operation_info{" DP
-	     ",function=\"Recv\",number=\"12\",state=\"running\",peer=\"2\"}",
-	     "1");
+	     OLD "function=\"Recv\",count=\"7\",number=\"12\",state=\"running\",peer=\"2\"}", "1");
+	EXPECT_THAT("what nobody knows to wait has no waits", !strstr(text, OLD_WAIT));
 	free(text);
-	live->seats[0].wait_count = 1;
-	live->seats[0].waits[0] = (struct flight_wait){ .reason = FLIGHT_SEND_PEER, .peer = 1 };
+	live->seats[0].oldest_age_ns = 9000000000;
+	live->seats[0].wait_count = 2;
+	live->seats[0].waits[0] = (struct flight_wait){
+		.reason = FLIGHT_SEND_PEER, .peer = 1, .since_ns = 7000000000, .channels = { 0x107 }
+	};
+	live->seats[0].waits[1] = (struct flight_wait){ .reason = FLIGHT_RECV_NET,
+							.peer = 0,
+							.since_ns = UINT64_MAX };
 	text = written(live, NULL, -1);
 	says("with what it waits for", text,
-	     "nccl_oldest_operation_info{" DP ",function=\"Recv\",number=\"12\",state=\"running\","
-	     "waits_for=\"send_peer\",peer=\"1\"}",
+	     OLD "function=\"Recv\",count=\"7\",number=\"12\",state=\"running\","
+		 "waits_for=\"send_peer\",peer=\"1\"}",
 	     "1");
+	says("and since when, on which channels", text,
+	     OLD_WAIT "waits_for=\"send_peer\",peer=\"1\",channels=\"0-2,8\"}", "7");
+	says("a time that cannot be is none", text, OLD_WAIT "waits_for=\"recv_net\",peer=\"0\"}",
+	     "0");
+	free(text);
+	play_release(&play);
+}
+
+/* Both sides of a call that differs: what it is, which one, and the hash up to it. */
+static void test_collective(void)
+{
+	struct play play = { 0 };
+	struct recording_process *process = play_process(&play, "j", 3);
+	struct recording_comm *comm = play_comm(process, 0xab, "dp", 3, 4);
+	struct live *live;
+	char *text;
+
+	comm->info.flags = COMM_FLAG_SEES_KERNELS;
+	process->flights[0] = (struct recording_flight){
+		.op = { .comm = 1,
+			.function = OP_BROADCAST,
+			.datatype = OP_BFLOAT16,
+			.number = 12,
+			.match = 11,
+			.count = UINT64_MAX,
+			.signature = UINT64_C(0xfff0000000000001),
+			.flags = OP_FLAG_REPLAY,
+			.state = OP_LAUNCHED,
+			.root = 2,
+			.peer = OP_NOBODY },
+	};
+	live = play_look(&play);
+	live->seats[0].oldest = &process->flights[0];
+	live->seats[0].oldest_age_ns = 2000000000;
+	text = written(live, NULL, -1);
+	says("a collective with all that ranks must agree on", text,
+	     OLD "function=\"Broadcast\",count=\"18446744073709551615\",datatype=\"bfloat16\","
+		 "root=\"2\",number=\"12\",match=\"11\",signature=\"1\",replay=\"true\","
+		 "state=\"launched\",kernels_started=\"none\",kernels_stopped=\"none\"}",
+	     "1");
+	free(text);
+	process->flights[0].started[0] = 0xff;
+	process->flights[0].stopped[0] = 0x0f;
+	text = written(live, NULL, -1);
+	EXPECT_THAT("and how far its kernels are",
+		    strstr(text, "kernels_started=\"0-7\",kernels_stopped=\"0-3\"}"));
+	free(text);
+	play_release(&play);
+}
+
+#define LAST "nccl_last_collective_info{" DP ",function=\"AllReduce\",count="
+
+static void test_last(void)
+{
+	struct play play = { 0 };
+	struct recording_process *process = play_process(&play, "j", 3);
+	struct live *live;
+	char *text;
+
+	play_comm(process, 0xab, "dp", 3, 4);
+	for (uint32_t i = 0; i < 3; i++)
+		process->flights[i].op = (struct op_record){ .comm = 1,
+							     .function = OP_ALL_REDUCE,
+							     .datatype = OP_FLOAT32,
+							     .number = 20 + i,
+							     .match = 10 + i,
+							     .count = 100 + i,
+							     .signature = 7 + i,
+							     .state = OP_DONE,
+							     .root = OP_NOBODY };
+	process->flight_count = 3;
+	live = play_look(&play);
+	live->seats[0].still_ns = 9999999999;
+	text = written(live, NULL, -1);
+	says("for how long nothing moved", text, "nccl_last_activity_age_seconds{" DP "}",
+	     "9.999999999");
+	EXPECT_THAT("what was called last is not told of each pause", !strstr(text, LAST));
+	free(text);
+	process->life = RECORDING_ENDED;
+	text = written(live, NULL, -1);
+	says("and of what has ended nobody counts on", text,
+	     "nccl_last_activity_age_seconds{" DP "}", NULL);
+	free(text);
+	process->life = RECORDING_ALIVE;
+	live->seats[0].still_ns = 10000000000;
+	text = written(live, NULL, -1);
+	says("after ten seconds it is, without the number that the gauges have", text,
+	     LAST "\"102\",datatype=\"float32\"}", "1");
+	free(text);
+	process->flights[2].op.state = OP_RUNNING;
+	live->seats[0].oldest = &process->flights[2];
+	text = written(live, NULL, -1);
+	says("and while it is in one, the one before, with its number", text,
+	     LAST "\"101\",datatype=\"float32\",match=\"11\",signature=\"8\"}", "1");
+	free(text);
+	play_release(&play);
+}
+
+static void test_states(void)
+{
+	struct play play = { 0 };
+	struct recording_process *process = play_process(&play, "j", 3);
+	struct recording_comm *comm = play_comm(process, 0xab, "dp", 3, 4);
+	char *text;
+
+	process->process_state = 'S';
+	text = written(play_look(&play), NULL, -1);
+	EXPECT_THAT("one that sleeps is alive", strstr(text, "state=\"alive\""));
+	EXPECT_THAT("nothing is finalized", !strstr(text, "finalized="));
+	free(text);
+	process->process_state = 'T';
+	comm->info.flags = COMM_FLAG_FINALIZED;
+	text = written(play_look(&play), NULL, -1);
+	EXPECT_THAT("one that was stopped says so", strstr(text, "state=\"stopped\""));
+	EXPECT_THAT("and so does a communicator that is over", strstr(text, "finalized=\"true\""));
+	free(text);
+	process->life = RECORDING_KILLED;
+	text = written(play_look(&play), NULL, -1);
+	EXPECT_THAT("one that is gone is not stopped", strstr(text, "state=\"killed\""));
 	free(text);
 	play_release(&play);
 }
@@ -299,6 +429,12 @@ static void test_names(void)
 			      LIST("comm=\"000000000000abc0\"", "rank=\"0\"",
 				   "function=\"AllReduce\"")) == 1);
 	EXPECT_EQUAL(series_of(text, "nccl_notice_info", LIST("")), 2);
+	EXPECT_EQUAL(series_of(text, "nccl_verdict_info", LIST("")), 2);
+	EXPECT_EQUAL(series_of(text, "nccl_verdict_info",
+			       LIST("class=\"network_stuck\"", "comm=\"000000000000abc0\"",
+				    "rank=\"1\"", "global_rank=\"13\"", "peer_global_rank=\"14\"",
+				    "host=\"node\\n\xef\xbf\xbd\"", "confidence=\"very likely\"")),
+		     1);
 	free(text);
 	play_release(&play);
 }
@@ -373,6 +509,9 @@ static void test_nobody(void)
 	     "ringside_build_info{version=\"1.2.3\"}", "1");
 	EXPECT(strstr(text, "nccl_") == NULL);
 	says("when it was started", text, "process_start_time_seconds", "1700000000.123456789");
+	says("how many verdicts there were", text,
+	     "ringside_agent_verdicts_total{class=\"network_stuck\"}", "7");
+	EXPECT_THAT("of classes that it looks for", strstr(text, "slow_rank") == NULL);
 	free(text);
 	text = written(&never, NULL, -1);
 	EXPECT_THAT("a textfile of nobody is empty", text[0] == '\0');
@@ -402,6 +541,9 @@ int main(void)
 {
 	test_member();
 	test_oldest();
+	test_collective();
+	test_last();
+	test_states();
 	test_links();
 	test_two_processes();
 	test_made_anew();

@@ -152,7 +152,7 @@ const hours = (series) => `sum_over_time(${series}[$__range]) * ${WAITING_INTERV
 
 const overview = dashboard('ringside-job', 'NCCL: jobs', 'What the communication of a job does, how much of it is waiting, and whether something is wrong.',
 	[jobVariable], [
-		figure('Ranks', 'Processes that live and are seen.', `count(nccl_process_info{${J}, state="alive"})`),
+		figure('Ranks', 'Processes that live and are seen.', `count(nccl_process_info{${J}, state=~"alive|stopped"})`),
 		figure('Communicators', 'Of which at least one member is seen.', `count(group by (nccl_job, comm) (nccl_communicator_info{${J}}))`),
 		figure('GPUs that wait', 'So many GPUs do nothing but wait for others, at least.', `sum(job:nccl_wait:gpus{${J}})`,
 			{ thresholds: lost, decimals: 1 }),
@@ -166,7 +166,7 @@ const overview = dashboard('ringside-job', 'NCCL: jobs', 'What the communication
 			{ unit: 'Bps' }),
 		lines('Time in operations', 'Share of the time that a rank is in operations of NCCL, waiting included; above 100 % where communicators overlap.',
 			{ expr: `sum by (nccl_job, function) (rate(nccl_operation_seconds_total{${J}}[${RATE}])) / on (nccl_job) group_left () `
-				+ `count by (nccl_job) (nccl_process_info{${J}, state="alive"})`, legend: '{{nccl_job}} {{function}}' }, { unit: 'percentunit', stack: true }),
+				+ `count by (nccl_job) (nccl_process_info{${J}, state=~"alive|stopped"})`, legend: '{{nccl_job}} {{function}}' }, { unit: 'percentunit', stack: true }),
 		lines('Operations', 'Finished, per second, over all ranks.',
 			{ expr: `sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'ops' }),
 		lines('Bytes', 'Message bytes per second, over all ranks, as nccl-tests counts them.',
@@ -226,7 +226,7 @@ const waiting = dashboard('ringside-waiting', 'NCCL: stragglers and waiting', 'W
 			{ w: 6, decimals: 1 }),
 		figure('GPUs that wait', 'Now.', `sum(job:nccl_wait:gpus{${J}})`, { w: 6, thresholds: lost, decimals: 1 }),
 		figure('Share of the job', 'Of all its GPUs.',
-			`sum(job:nccl_wait:gpus{${J}}) / count(nccl_process_info{${J}, state="alive"})`, { w: 6, unit: 'percentunit', thresholds: share }),
+			`sum(job:nccl_wait:gpus{${J}}) / count(nccl_process_info{${J}, state=~"alive|stopped"})`, { w: 6, unit: 'percentunit', thresholds: share }),
 		figure('Others wait for one rank', 'For this share of the time, for the worst.', `max(process:nccl_delay:rate1m{${J}})`,
 			{ w: 6, unit: 'percentunit', thresholds: share }),
 		lines('Who is waited for', 'For this share of the time others stand in collectives until this rank arrives. One that waits itself, on another communicator, is not where it begins.',
@@ -286,7 +286,7 @@ const quantile = (q) => `histogram_quantile(${q}, sum by (le, function) (rate(nc
 	+ `or histogram_quantile(${q}, sum by (function) (rate(nccl_operation_duration_seconds{${J}}[${RATE}]) and ${agents}))`;
 const node = dashboard('ringside-node', 'NCCL: nodes', 'One node or some: its GPUs side by side, what its operations take, its connections, and the agent itself.',
 	[jobVariable, hostVariable], [
-		figure('Processes', 'That live.', `count(nccl_process_info{${J}, ${H}, state="alive"})`),
+		figure('Processes', 'That live.', `count(nccl_process_info{${J}, ${H}, state=~"alive|stopped"})`),
 		figure('GPUs that wait', 'Of these hosts.', `sum(process:nccl_wait:rate1m{${J}, ${H}})`, { thresholds: lost, decimals: 1 }),
 		figure('Oldest operation', 'In flight for so long.', `max(${stuck} ${ON_HOST})`, { unit: 's', thresholds: age }),
 		figure('Untrusted times', 'Operations whose GPU stamps were not believed, in the chosen time.',

@@ -192,6 +192,16 @@ static const char *detail(const struct top_brush *brush, enum top_pane pane, uin
 	return n == 0 ? notice->text : n == 1 ? notice->hint : NULL;
 }
 
+/* Where a notice's text has to end so that what to type next has its lines. */
+static unsigned int text_end(struct top_brush *brush, uint32_t index, unsigned int row,
+			     unsigned int end)
+{
+	unsigned int hint = top_brush_wrap(brush, 0, 0, TOP_MARGIN * 2, TOP_PLAIN,
+					   brush->model->live->notices[index].hint);
+
+	return end > row + hint ? end - hint : end;
+}
+
 static unsigned int draw_details(struct top_brush *brush, enum top_pane pane, uint32_t index,
 				 unsigned int row, unsigned int end)
 {
@@ -199,10 +209,16 @@ static unsigned int draw_details(struct top_brush *brush, enum top_pane pane, ui
 	unsigned int lines = 0;
 	const char *words;
 
-	for (unsigned int n = 0; (words = detail(brush, pane, index, n, text)) != NULL; n++)
+	for (unsigned int n = 0; (words = detail(brush, pane, index, n, text)) != NULL; n++) {
+		bool is_text = pane == TOP_NOTICES && n == 0 && end > 0;
+		unsigned int until = is_text ? text_end(brush, index, row, end) : end;
+
 		lines +=
-			top_brush_wrap(brush, row + lines, end, TOP_MARGIN * 2,
+			top_brush_wrap(brush, row + lines, until, TOP_MARGIN * 2,
 				       pane == TOP_NOTICES && n > 0 ? TOP_FAINT : TOP_PLAIN, words);
+		if (is_text && row + lines > until)
+			lines = until > row ? until - row : 0;
+	}
 	return lines;
 }
 

@@ -6,6 +6,7 @@
  *	live_clocks, live_totals what each process and seat says now, and what grew
  *	live_flights, live_waits what they are in, who waits for whom
  *	live_points              one more point of each history
+ *	live_verdicts            who is stuck, as the doctor sees it
  *	live_notices             what is worth telling
  *
  * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
@@ -38,6 +39,7 @@ void live_release(struct live *live)
 	free(live->seats);
 	free(live->comms);
 	free(live->notices);
+	verdicts_release(&live->verdicts);
 	live_memory_free(live->memory);
 	*live = (struct live){ .limits = live->limits };
 }
@@ -190,6 +192,7 @@ enum status live_look(struct live *live, const struct recording *recording, uint
 	live_waits(live);
 	live_stragglers(live);
 	live_points(live);
+	live_verdicts(live);
 	live_notices(live);
 	return OK;
 }

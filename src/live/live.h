@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "doctor/verdict.h"
 #include "recording/recording.h"
 #include "timeline/flight.h"
 #include "timeline/job.h"
@@ -132,6 +133,9 @@ struct live {
 	struct live_notice *notices; /* most serious first */
 	size_t notice_count;
 	size_t notices_left_out;
+	/* Who is stuck, and why: the doctor's part of the last look (doctor/hang.h), most serious first. What
+	 * other nodes would have to say is missing here, and said so. Valid until the next look. */
+	struct verdicts verdicts;
 	uint64_t looks;
 	uint64_t wall_ns;	    /* of the last look */
 	uint64_t elapsed_ns;	    /* between the last two; 0 at the first */

@@ -101,6 +101,7 @@ void live_flights(struct live *live); /* what is in flight, for how long, who is
 void live_waits(struct live *live);
 void live_stragglers(struct live *live);
 void live_points(struct live *live);
+void live_verdicts(struct live *live);
 void live_notices(struct live *live);
 
 /* Is this one of the collectives that wait for all? */

@@ -318,8 +318,7 @@ void live_notices(struct live *live)
 {
 	for (uint32_t p = 0; p < live->memory->process_count; p++)
 		dead_process(live, p);
-	for (uint32_t c = 0; c < live->job.comm_count; c++)
-		live_stuck(live, c);
+	live_stuck(live);
 	for (uint32_t c = 0; c < live->job.comm_count; c++)
 		straggler_of(live, c);
 	for (uint32_t p = 0; p < live->memory->process_count; p++)

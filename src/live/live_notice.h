@@ -31,9 +31,7 @@ void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t
 
 const struct recording_process *live_notice_process(const struct live *live, uint32_t seat);
 
-/* Of one communicator: MISMATCH, HANG, MISSING, BEHIND. */
-void live_stuck(struct live *live, uint32_t comm);
-/* True, and a notice, when members called different things. */
-bool live_mismatch(struct live *live, uint32_t comm);
+/* MISMATCH, HANG, MISSING from verdicts; BEHIND. */
+void live_stuck(struct live *live);
 
 #endif

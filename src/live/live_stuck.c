@@ -1,13 +1,8 @@
 /*
- * Communicators that stand still.
+ * Communicators that stand still, as notices. Who is stuck and why is the doctor's to say (live_verdicts.c);
+ * here a verdict becomes one notice, named by its cause: who waits because of it has none of its own.
  *
- * A hang: an operation is in flight for longer than hang_ns, and for as long no member here has issued or
- * finished anything on that communicator. A job that computes, saves or evaluates has nothing in flight;
- * one that makes slow progress still makes some. What cannot be told apart from here is a member that
- * keeps the others waiting for so long on purpose.
- *
- * One member that does not come holds up all others, and those hold up their other communicators. So a
- * member that has not come because it is itself held up elsewhere is not the one to name.
+ * Before a hang there is lag: a member that has not issued what others are in for lag_ns is behind.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,169 +11,170 @@
 
 enum { NAMED = 4 }; /* ranks that a sentence names */
 
-struct standing {
-	uint32_t open;	  /* members here that go on */
-	uint32_t waiting; /* of these: in an operation */
-	uint32_t oldest;  /* the seat that is in its for longest */
-	uint64_t age_ns;  /* of that */
-	bool is_still;	  /* nobody issued or finished anything for hang_ns */
+#define TITLE notice->title, sizeof(notice->title)
+#define TEXT notice->text, sizeof(notice->text)
+#define HINT notice->hint, sizeof(notice->hint)
+
+/* ---- verdicts ------------------------------------------------------------------------------------ */
+
+static uint32_t find_comm(const struct live *live, const struct verdict *verdict)
+{
+	for (uint32_t c = 0; c < live->job.comm_count; c++)
+		if (strcmp(live->job.comms[c].label, verdict->comm) == 0)
+			return c;
+	return UINT32_MAX;
+}
+
+static uint32_t find_seat(const struct live *live, const struct verdict *verdict, uint32_t c)
+{
+	const struct job_comm *comm;
+
+	if (c == UINT32_MAX || verdict->rank_label[0] == '\0')
+		return UINT32_MAX;
+	comm = &live->job.comms[c];
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t rank = live->job.seats[comm->seats[i]].rank;
+
+		if (strcmp(live->job.ranks[rank].label, verdict->rank_label) == 0)
+			return comm->seats[i];
+	}
+	return UINT32_MAX;
+}
+
+/* A warning says that it may go on yet: no hang. */
+static enum live_notice_kind kind_of(const struct verdict *verdict)
+{
+	if (verdict->class == VERDICT_MISMATCH)
+		return LIVE_MISMATCH;
+	if (verdict->severity < VERDICT_ERROR)
+		return LIVE_BEHIND;
+	return verdict->class == VERDICT_NEVER_ISSUED ? LIVE_MISSING : LIVE_HANG;
+}
+
+/* Whole sentences, as many as fit. */
+static void say_lines(struct live_notice *notice, const struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		size_t used = strlen(notice->text);
+
+		if (used + strlen(lines->list[i]) + 2 > sizeof(notice->text))
+			return;
+		live_notice_say(TEXT, "%s%s", used > 0 ? " " : "", lines->list[i]);
+	}
+}
+
+static void say_hint(const struct live *live, struct live_notice *notice,
+		     const struct verdict *verdict)
+{
+	if (notice->seat != UINT32_MAX && verdict->class != VERDICT_NETWORK_STUCK)
+		live_notice_hint(HINT, live, notice->seat);
+	for (size_t i = 0; i < verdict->advice.count && notice->hint[0] == '\0'; i++)
+		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
+			live_notice_say(HINT, "%s", verdict->advice.list[i] + 2);
+}
+
+/* On one node it is usual that others are not seen: what is news is that those here stand still. */
+static void say_title(struct live_notice *notice, const struct verdict *verdict)
+{
+	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
+		live_notice_say(TITLE, "%s", verdict->title);
+	else
+		live_notice_say(TITLE, "%u rank%s of %.40s stand%s still in %.24s %" PRIu64,
+				verdict->victims, verdict->victims == 1 ? "" : "s", verdict->comm,
+				verdict->victims == 1 ? "s" : "", verdict->function,
+				verdict->number);
+}
+
+static void give_verdict(struct live *live, const struct verdict *verdict)
+{
+	uint32_t comm = find_comm(live, verdict);
+	struct live_notice *notice = live_notice_add(
+		live, kind_of(verdict), comm, find_seat(live, verdict, comm), verdict->for_ns);
+
+	say_title(notice, verdict);
+	say_lines(notice, &verdict->evidence);
+	say_lines(notice, &verdict->missing);
+	say_hint(live, notice, verdict);
+}
+
+static bool is_told(const struct live *live, uint32_t comm)
+{
+	for (size_t i = 0; i < live->notice_count; i++)
+		if (live->notices[i].comm == comm && live->notices[i].kind != LIVE_DEAD)
+			return true;
+	return false;
+}
+
+/* ---- lag ----------------------------------------------------------------------------------------- */
+
+struct lag {
 	uint32_t missing; /* members that have not issued what the lead is in */
 	uint32_t culprit; /* of those, the first that is not held up elsewhere; UINT32_MAX none */
-	uint32_t held;	  /* else the first; UINT32_MAX none */
-	uint32_t held_by; /* the seat where that one is in something else */
-	uint32_t dead;	  /* the first whose process was killed; UINT32_MAX none */
-	uint32_t sender;  /* the only one whose sends the network does not complete; UINT32_MAX */
 };
 
 /* Is this rank in an operation of another communicator, and for long? */
-static uint32_t held_up_by(const struct live *live, uint32_t seat)
+static bool is_held_up(const struct live *live, uint32_t seat)
 {
 	const struct job_seat *of = &live->job.seats[seat];
-	uint32_t found = UINT32_MAX;
 
 	for (uint32_t s = live->job.first_seat[of->process];
 	     s < live->job.first_seat[of->process + 1]; s++) {
 		const struct live_seat *other = &live->seats[s];
 
-		if (live->job.seats[s].rank != of->rank || s == seat || other->is_over ||
-		    other->oldest == NULL || other->oldest_age_ns < live->limits.lag_ns)
-			continue;
-		if (found == UINT32_MAX || other->oldest_age_ns > live->seats[found].oldest_age_ns)
-			found = s;
+		if (live->job.seats[s].rank == of->rank && s != seat && !other->is_over &&
+		    other->oldest != NULL && other->oldest_age_ns >= live->limits.lag_ns)
+			return true;
 	}
-	return found;
+	return false;
 }
 
-static void count_missing(const struct live *live, struct standing *standing, uint32_t s)
+static struct lag survey(const struct live *live, const struct job_comm *comm)
 {
-	uint32_t held_by;
-
-	standing->missing++;
-	held_by = live->seats[s].is_over ? UINT32_MAX : held_up_by(live, s);
-	if (held_by == UINT32_MAX && standing->culprit == UINT32_MAX)
-		standing->culprit = s;
-	if (held_by != UINT32_MAX && standing->held == UINT32_MAX) {
-		standing->held = s;
-		standing->held_by = held_by;
-	}
-}
-
-static uint32_t sends_stuck(const struct live_seat *seat)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < seat->wait_count; i++)
-		count += seat->waits[i].reason == FLIGHT_SEND_NET;
-	return count;
-}
-
-static bool is_killed(const struct live *live, uint32_t s)
-{
-	return live_notice_process(live, s)->life == RECORDING_KILLED &&
-	       !(live->seats[s].comm->info.flags & COMM_FLAG_FINALIZED);
-}
-
-static struct standing survey(const struct live *live, const struct job_comm *comm)
-{
-	struct standing standing = { .is_still = true,
-				     .oldest = UINT32_MAX,
-				     .culprit = UINT32_MAX,
-				     .held = UINT32_MAX,
-				     .dead = UINT32_MAX,
-				     .sender = UINT32_MAX };
-	uint32_t senders = 0;
+	struct lag lag = { 0, UINT32_MAX };
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t s = comm->seats[i];
-		const struct live_seat *seat = &live->seats[s];
 
-		if (seat->is_behind)
-			count_missing(live, &standing, s);
-		if (standing.dead == UINT32_MAX && is_killed(live, s))
-			standing.dead = s;
-		if (seat->is_over)
+		if (!live->seats[s].is_behind)
 			continue;
-		standing.open++;
-		standing.is_still &= seat->still_ns >= live->limits.hang_ns;
-		if (seat->oldest == NULL)
-			continue;
-		standing.waiting++;
-		if (standing.oldest == UINT32_MAX || seat->oldest_age_ns > standing.age_ns) {
-			standing.oldest = s;
-			standing.age_ns = seat->oldest_age_ns;
-		}
-		if (sends_stuck(seat) > 0) {
-			standing.sender = s;
-			senders++;
-		}
+		lag.missing++;
+		if (lag.culprit == UINT32_MAX && (live->seats[s].is_over || !is_held_up(live, s)))
+			lag.culprit = s;
 	}
-	if (senders != 1)
-		standing.sender = UINT32_MAX;
-	return standing;
+	return lag;
 }
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-#define TITLE notice->title, sizeof(notice->title)
-#define TEXT notice->text, sizeof(notice->text)
-#define HINT notice->hint, sizeof(notice->hint)
 
 /* "rank 5 has", "ranks 5, 6 and 2 more have": those that are behind. */
 static void name_missing(const struct live *live, const struct job_comm *comm,
-			 const struct standing *standing, uint32_t first, char *text, size_t size)
+			 const struct lag *lag, char *text, size_t size)
 {
 	uint32_t named = 1;
 
-	live_notice_rank(text, size, live, first);
+	live_notice_rank(text, size, live, lag->culprit);
 	for (uint32_t i = 0; i < comm->seat_count && named < NAMED; i++) {
 		uint32_t s = comm->seats[i];
 
-		if (!live->seats[s].is_behind || s == first)
+		if (!live->seats[s].is_behind || s == lag->culprit)
 			continue;
 		live_notice_say(text, size, ", %.24s",
 				live->job.ranks[live->job.seats[s].rank].label);
 		named++;
 	}
-	if (standing->missing > named)
-		live_notice_say(text, size, " and %u more", standing->missing - named);
-	live_notice_say(text, size, standing->missing == 1 ? " has" : " have");
+	if (lag->missing > named)
+		live_notice_say(text, size, " and %u more", lag->missing - named);
+	live_notice_say(text, size, lag->missing == 1 ? " has" : " have");
 }
 
-static void say_elsewhere(struct live_notice *notice, const struct job_comm *comm)
+/* " Rank 5 (node3, pid 4711) is at collective 811 ...": where the one that is behind stands. */
+static void say_missing(const struct live *live, struct live_notice *notice, uint32_t seat)
 {
-	if (comm->missing > 0)
-		live_notice_say(TEXT, " %u member%s on other nodes cannot be seen here.",
-				comm->missing, comm->missing == 1 ? "" : "s");
-}
-
-static void say_who_waits(const struct live *live, struct live_notice *notice,
-			  const struct job_comm *comm, const struct standing *standing,
-			  uint32_t seat)
-{
-	live_notice_say(TEXT,
-			"%u of %u ranks of %.60s seen here %s in an operation, the longest in ",
-			standing->waiting, standing->open, comm->label,
-			standing->waiting == 1 ? "is" : "are");
-	live_notice_operation(TEXT, live, seat);
-	live_notice_say(TEXT, " for %" PRIu64 " s.", standing->age_ns / LIVE_SECOND_NS);
-}
-
-/* " Rank 5 (node3, pid 4711)": the beginning of one more sentence. */
-static void say_rank(const struct live *live, struct live_notice *notice, uint32_t seat)
-{
+	const struct live_seat *of = &live->seats[seat];
 	size_t at = strlen(notice->text) + 1;
 
 	live_notice_say(TEXT, " ");
 	live_notice_whole_rank(TEXT, live, seat);
 	if (at < sizeof(notice->text))
 		live_notice_capital(notice->text, at);
-}
-
-static void say_missing(const struct live *live, struct live_notice *notice, uint32_t seat)
-{
-	const struct live_seat *of = &live->seats[seat];
-
-	say_rank(live, notice, seat);
 	if (of->is_over && live_notice_process(live, seat)->life == RECORDING_KILLED)
 		live_notice_say(TEXT, " died at collective %" PRIu64 ".",
 				of->comm->counts.collectives);
@@ -192,82 +188,6 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 				of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
 }
 
-/* "rank 3 waits for data from rank 4." */
-static void say_wait(const struct live *live, struct live_notice *notice, uint32_t seat)
-{
-	const struct live_seat *of = &live->seats[seat];
-	const struct flight_wait *wait = of->wait_count > 0 ? &of->waits[0] : NULL;
-	const char *sentence, *peer;
-
-	for (uint32_t i = 0; i < of->wait_count; i++)
-		if (of->waits[i].reason == FLIGHT_SEND_NET)
-			wait = &of->waits[i];
-	if (wait == NULL)
-		return;
-	/* The sentence has one %d, for the peer; its rank within the communicator. */
-	sentence = flight_reason_text(wait->reason);
-	peer = strstr(sentence, "%d");
-	say_rank(live, notice, seat);
-	if (peer == NULL)
-		live_notice_say(TEXT, " %s.", sentence);
-	else
-		live_notice_say(TEXT, " %.*s%d%s of the communicator.", (int)(peer - sentence),
-				sentence, wait->peer, peer + strlen("%d"));
-}
-
-/* ---- the notices ----------------------------------------------------------------------------- */
-
-static void give_missing(struct live *live, uint32_t c, const struct standing *standing)
-{
-	const struct job_comm *comm = &live->job.comms[c];
-	uint32_t lead = live->comms[c].lead;
-	struct live_notice *notice =
-		live_notice_add(live, LIVE_MISSING, c, standing->culprit, standing->age_ns);
-
-	name_missing(live, comm, standing, standing->culprit, TITLE);
-	live_notice_say(TITLE, " not issued ");
-	live_notice_operation(TITLE, live, lead);
-	live_notice_say(TITLE, " of %.40s; %u rank%s wait%s", comm->label, standing->waiting,
-			standing->waiting == 1 ? "" : "s", standing->waiting == 1 ? "s" : "");
-	say_who_waits(live, notice, comm, standing, standing->oldest);
-	say_missing(live, notice, standing->culprit);
-	say_elsewhere(notice, comm);
-	live_notice_hint(HINT, live, standing->culprit);
-}
-
-static void give_hang(struct live *live, uint32_t c, const struct standing *standing,
-		      bool is_mismatch)
-{
-	const struct job_comm *comm = &live->job.comms[c];
-	uint32_t named = standing->dead != UINT32_MAX ? standing->dead : standing->sender;
-	struct live_notice *notice = live_notice_add(
-		live, LIVE_HANG, c, is_mismatch ? UINT32_MAX : named, standing->age_ns);
-
-	live_notice_say(TITLE, "%u rank%s of %.40s stand%s still in ", standing->waiting,
-			standing->waiting == 1 ? "" : "s", comm->label,
-			standing->waiting == 1 ? "s" : "");
-	live_notice_operation(TITLE, live, standing->oldest);
-	say_who_waits(live, notice, comm, standing, standing->oldest);
-	if (is_mismatch) {
-		live_notice_say(TEXT, " They disagree on what is called: see there.");
-	} else if (standing->dead != UINT32_MAX) {
-		say_rank(live, notice, standing->dead);
-		live_notice_say(TEXT, " died.");
-	} else if (standing->held != UINT32_MAX) {
-		say_rank(live, notice, standing->held);
-		live_notice_say(TEXT, " has not come: it is itself in ");
-		live_notice_operation(TEXT, live, standing->held_by);
-		live_notice_say(TEXT, " of %.60s.",
-				live->job.comms[live->job.seats[standing->held_by].comm].label);
-	} else {
-		say_wait(live, notice,
-			 standing->sender != UINT32_MAX ? standing->sender : standing->oldest);
-	}
-	say_elsewhere(notice, comm);
-	live_notice_hint(HINT, live,
-			 standing->sender != UINT32_MAX ? standing->sender : standing->oldest);
-}
-
 /* How long is the lead in what the others have not issued? Since it is known to run, where it is. */
 static uint64_t in_it_ns(const struct live *live, uint32_t lead)
 {
@@ -279,7 +199,7 @@ static uint64_t in_it_ns(const struct live *live, uint32_t lead)
 	return now_ns - active_ns;
 }
 
-static void give_behind(struct live *live, uint32_t c, const struct standing *standing)
+static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 {
 	const struct job_comm *comm = &live->job.comms[c];
 	uint32_t lead = live->comms[c].lead;
@@ -288,33 +208,33 @@ static void give_behind(struct live *live, uint32_t c, const struct standing *st
 
 	if (in_ns < live->limits.lag_ns)
 		return;
-	notice = live_notice_add(live, LIVE_BEHIND, c, standing->culprit, in_ns);
-	name_missing(live, comm, standing, standing->culprit, TITLE);
+	notice = live_notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
+	name_missing(live, comm, lag, TITLE);
 	live_notice_say(TITLE, " not issued ");
 	live_notice_operation(TITLE, live, lead);
 	live_notice_say(TITLE, " of %.40s yet", comm->label);
 	live_notice_rank(TEXT, live, lead);
 	live_notice_capital(notice->text, 0);
 	live_notice_say(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
-	say_missing(live, notice, standing->culprit);
-	say_elsewhere(notice, comm);
-	live_notice_hint(HINT, live, standing->culprit);
+	say_missing(live, notice, lag->culprit);
+	if (comm->missing > 0)
+		live_notice_say(TEXT, " %u member%s on other nodes cannot be seen here.",
+				comm->missing, comm->missing == 1 ? "" : "s");
+	live_notice_hint(HINT, live, lag->culprit);
 }
 
-void live_stuck(struct live *live, uint32_t c)
+/* A communicator of which a verdict speaks, or that waits for one, is not behind once more. */
+void live_stuck(struct live *live)
 {
-	const struct job_comm *comm = &live->job.comms[c];
-	bool is_mismatch = live_mismatch(live, c);
-	struct standing standing = survey(live, comm);
+	for (size_t i = 0; i < live->verdicts.count; i++)
+		give_verdict(live, &live->verdicts.list[i]);
+	for (uint32_t c = 0; c < live->job.comm_count; c++) {
+		struct lag lag;
 
-	if (standing.waiting == 0)
-		return;
-	if (standing.is_still && standing.age_ns >= live->limits.hang_ns) {
-		if (standing.culprit != UINT32_MAX && !is_mismatch)
-			give_missing(live, c, &standing);
-		else
-			give_hang(live, c, &standing, is_mismatch);
-	} else if (standing.culprit != UINT32_MAX && !is_mismatch) {
-		give_behind(live, c, &standing);
+		if (live->comms[c].lead == UINT32_MAX || is_told(live, c))
+			continue;
+		lag = survey(live, &live->job.comms[c]);
+		if (lag.culprit != UINT32_MAX)
+			give_behind(live, c, &lag);
 	}
 }

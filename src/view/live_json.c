@@ -9,6 +9,7 @@
 #include "op/op_names.h"
 #include "view/flight_words.h"
 #include "view/json.h"
+#include "view/verdict_json.h"
 
 /* ---- small parts ------------------------------------------------------------------------------ */
 
@@ -366,6 +367,10 @@ void live_json_now(struct sink *sink, const struct live *live, const char *host)
 		put_notice(&json, live, &live->notices[i]);
 	json_end(&json);
 	json_put_unsigned(&json, "notices_left_out", live->notices_left_out);
+	json_put_array(&json, "verdicts");
+	for (size_t i = 0; i < live->verdicts.count; i++)
+		verdict_json_one(&json, &live->verdicts.list[i]);
+	json_end(&json);
 	put_jobs(&json, &live->job);
 	put_processes(&json, &live->job);
 	json_put_array(&json, "communicators");

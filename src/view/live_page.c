@@ -47,7 +47,7 @@ _Static_assert(sizeof(LIVE_PAGE_SUM) + 2 <= LIVE_PAGE_ETAG, "an etag of the page
 /* clang-format off */
 #define SCRIPT                                                                           \
 	OWN("live_base.js") OWN("live_store.js") OWN("live_notices.js")                  \
-	OWN("live_glance.js") OWN("live_chart.js") OWN("live_comms.js")                  \
+	OWN("live_verdicts.js") OWN("live_glance.js") OWN("live_chart.js") OWN("live_comms.js") \
 	OWN("live_ranks.js") OWN("live_flights.js") OWN("live_keys.js") OWN("live_page.js")
 /* clang-format on */
 

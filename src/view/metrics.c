@@ -15,6 +15,16 @@ static void label_if_known(struct metrics_out *out, const char *name, int64_t nu
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
+/* One that lives and was stopped, by SIGSTOP or a debugger, is neither alive nor gone. */
+static const char *process_state(const struct recording_process *process)
+{
+	bool is_stopped = process->process_state == 'T' || process->process_state == 't';
+
+	if (process->life == RECORDING_ALIVE && is_stopped)
+		return "stopped";
+	return recording_life_name(process->life);
+}
+
 static void write_process_infos(struct metrics_writer *writer)
 {
 	const struct metrics_model *model = &writer->model;
@@ -40,7 +50,7 @@ static void write_process_infos(struct metrics_writer *writer)
 		metrics_label(out, "gpu_uuid", rank->gpu_uuid);
 		metrics_label(out, "mode", process->mode);
 		label_if_known(out, "interface", process->interface, 1);
-		metrics_label(out, "state", recording_life_name(process->life));
+		metrics_label(out, "state", process_state(process));
 		metrics_labels_end(out, &labels);
 		metrics_put_unsigned(out, labels, 1);
 	}
@@ -123,6 +133,8 @@ static void label_communicator(struct metrics_out *out, const struct metrics_mod
 	metrics_label_number(out, "pid", process->pid);
 	label_if_known(out, "gpu", info ? info->gpu : -1, 0);
 	metrics_label(out, "gpu_uuid", info ? info->gpu_uuid : "");
+	if (info && info->flags & COMM_FLAG_FINALIZED)
+		metrics_label(out, "finalized", "true");
 }
 
 static void write_communicator_infos(struct metrics_writer *writer)
@@ -167,6 +179,9 @@ static bool member_value(const struct metrics_member *member, enum metrics_famil
 	case METRICS_OLDEST_AGE:
 		*value = member->oldest_age_ns;
 		return true;
+	case METRICS_ACTIVITY_AGE:
+		*value = member->still_ns;
+		return is_comm && !member->is_ended;
 	case METRICS_UNTRUSTED:
 		*value = member->untrusted;
 		return true;
@@ -192,7 +207,8 @@ static bool member_value(const struct metrics_member *member, enum metrics_famil
 
 static void write_members(struct metrics_writer *writer, enum metrics_family family)
 {
-	bool is_time = family == METRICS_WAIT_SECONDS || family == METRICS_OLDEST_AGE;
+	bool is_time = family == METRICS_WAIT_SECONDS || family == METRICS_OLDEST_AGE ||
+		       family == METRICS_ACTIVITY_AGE;
 
 	metrics_family(&writer->out, family);
 	for (size_t i = 0; i < writer->model.member_count; i++) {
@@ -206,42 +222,6 @@ static void write_members(struct metrics_writer *writer, enum metrics_family fam
 			metrics_put_seconds(&writer->out, member->labels, value);
 		else
 			metrics_put_unsigned(&writer->out, member->labels, value);
-	}
-}
-
-enum { OLD_NS = 1000000000 };
-
-static void write_oldest_infos(struct metrics_writer *writer)
-{
-	const struct metrics_model *model = &writer->model;
-	struct metrics_out *out = &writer->out;
-
-	metrics_family(out, METRICS_OLDEST_INFO);
-	for (size_t i = 0; i < model->member_count; i++) {
-		const struct metrics_member *member = &model->members[i];
-		const struct live_seat *seat;
-		struct metrics_labels labels;
-		uint8_t function;
-
-		if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member) ||
-		    member->oldest == METRICS_NOBODY || member->oldest_age_ns <= OLD_NS)
-			continue;
-		seat = &model->live->seats[member->oldest];
-		function = metrics_name_number(model, model->job->seats[member->oldest].process,
-					       OP_NAMES_FUNCTION, seat->oldest->op.function);
-		metrics_labels_begin(out, &labels);
-		metrics_labels_copy(out, member->labels);
-		metrics_label(out, "function",
-			      metrics_name_text(model, OP_NAMES_FUNCTION, function));
-		metrics_label_number(out, "number", (int64_t)seat->oldest->op.number);
-		metrics_label(out, "state", op_state_name(seat->oldest->op.state));
-		if (seat->wait_count > 0)
-			metrics_label(out, "waits_for", flight_reason_name(seat->waits[0].reason));
-		label_if_known(out, "peer",
-			       seat->wait_count > 0 ? seat->waits[0].peer : seat->oldest->op.peer,
-			       0);
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, 1);
 	}
 }
 
@@ -314,7 +294,9 @@ static void write_jobs(struct metrics_writer *writer)
 	write_members(writer, METRICS_WAIT_SECONDS);
 	write_members(writer, METRICS_IN_FLIGHT);
 	write_members(writer, METRICS_OLDEST_AGE);
-	write_oldest_infos(writer);
+	metrics_write_oldest(writer);
+	write_members(writer, METRICS_ACTIVITY_AGE);
+	metrics_write_last(writer);
 	write_members(writer, METRICS_COLLECTIVE_NUMBER);
 	write_members(writer, METRICS_REPLAY_NUMBER);
 	write_members(writer, METRICS_NUMBER_ISSUED);
@@ -326,6 +308,7 @@ static void write_jobs(struct metrics_writer *writer)
 	write_losses(writer, METRICS_LOST_DETAILS, LOSS_DETAILS);
 	write_losses(writer, METRICS_ODD_EVENTS, LOSS_ODD);
 	write_notices(writer);
+	metrics_write_verdicts(writer);
 }
 
 void metrics_write(struct sink *sink, enum metrics_format format, const struct live *live,

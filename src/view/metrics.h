@@ -51,6 +51,7 @@ struct metrics_agent {
 	uint64_t resident_bytes;
 	uint64_t open_fds;
 	uint64_t start_wall_ns;
+	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; NULL: not shown */
 };
 
 /*

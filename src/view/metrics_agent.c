@@ -81,5 +81,6 @@ void metrics_write_agent(struct metrics_writer *writer, const struct metrics_age
 	metrics_family(out, METRICS_AGENT_MERGED);
 	metrics_put_unsigned(out, no_labels, writer->model.merged);
 	write_folded(writer);
+	metrics_write_verdict_counts(writer, agent->verdicts);
 	write_own_process(writer, agent);
 }

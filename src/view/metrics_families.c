@@ -13,7 +13,7 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				   "and how it is." },
 	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
 					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
-					       "gpu,gpu_uuid",
+					       "gpu,gpu_uuid,finalized",
 					"A member of a communicator, and where it runs." },
 	[METRICS_OPERATIONS_ISSUED] = { "nccl_operations_issued", "counter", MEMBER,
 					"Operations that NCCL showed, captures and replays "
@@ -53,9 +53,22 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_OLDEST_AGE] = { "nccl_oldest_operation_age_seconds", "gauge", MEMBER,
 				 "Age of the oldest operation in flight, 0 when there is none." },
 	[METRICS_OLDEST_INFO] = { "nccl_oldest_operation_info", "info",
-				  MEMBER ",function,number,state,waits_for,peer",
+				  MEMBER ",function,count,datatype,root,number,match,signature,"
+					 "replay,state,kernels_started,kernels_stopped,waits_for,"
+					 "peer",
 				  "The oldest operation in flight, when it is older than a "
 				  "second." },
+	[METRICS_OLDEST_WAIT] = { "nccl_oldest_operation_wait_seconds", "gauge",
+				  MEMBER ",waits_for,peer,channels",
+				  "For how long that operation waits, by what for; at most four of "
+				  "a member." },
+	[METRICS_ACTIVITY_AGE] = { "nccl_last_activity_age_seconds", "gauge", MEMBER,
+				   "Time since anything was issued or finished, until the process "
+				   "ends." },
+	[METRICS_LAST_COLLECTIVE] = { "nccl_last_collective_info", "info",
+				      MEMBER ",function,count,datatype,root,match,signature",
+				      "The collective before the oldest in flight, or the last "
+				      "one, of a member that stood still for ten seconds." },
 	[METRICS_COLLECTIVE_NUMBER] = { "nccl_collective_number_issued", "gauge", MEMBER,
 					"Number of the last collective issued: equal on all ranks "
 					"that are equally far." },
@@ -85,6 +98,10 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				 "Calls of NCCL that cannot be followed." },
 	[METRICS_NOTICE_INFO] = { "nccl_notice_info", "info", "nccl_job,kind,comm,rank",
 				  "Something that the agent would tell a person." },
+	[METRICS_VERDICT_INFO] = { "nccl_verdict_info", "info",
+				   "nccl_job,class,comm,rank,global_rank,peer_global_rank,host,"
+				   "confidence",
+				   "Who is stuck, as the doctor sees it from this node." },
 	[METRICS_BUILD_INFO] = { "ringside_build_info", "info", "version", "The agent's version." },
 	[METRICS_AGENT_PROCESSES] = { "ringside_agent_processes", "gauge", "state",
 				      "Processes that the agent follows." },
@@ -103,6 +120,8 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				   "labels." },
 	[METRICS_AGENT_FOLDED] = { "ringside_agent_folded", "gauge", "what",
 				   "What is beyond the budget and shown as other." },
+	[METRICS_AGENT_VERDICTS] = { "ringside_agent_verdicts", "counter", "class",
+				     "Verdicts that appeared since the agent started." },
 	[METRICS_CPU_SECONDS] = { "process_cpu_seconds", "counter", "",
 				  "Processor time that the agent used." },
 	[METRICS_RESIDENT_BYTES] = { "process_resident_memory_bytes", "gauge", "",

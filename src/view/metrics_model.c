@@ -268,6 +268,9 @@ static void add_seat(const struct metrics_model *model, struct metrics_member *m
 		member->process = model->job->seats[seat].process;
 		member->gpu = model->job->seats[seat].rank;
 		member->signature = counts->signature;
+		member->still_ns = live->still_ns;
+		member->is_ended =
+			model->recording->processes[member->process]->life == RECORDING_ENDED;
 	}
 	if (is_over(model, seat) == is_over(model, member->seat))
 		add_position(member, counts);

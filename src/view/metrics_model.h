@@ -33,6 +33,7 @@ struct metrics_member {
 	enum metrics_member_kind kind;
 	bool is_folded;	  /* its seats are shown with METRICS_OTHER of their process */
 	bool is_used;	  /* something is in it: others without anything are not shown */
+	bool is_ended;	  /* the process of the seat that tells ended cleanly */
 	uint32_t process; /* that shows it: in a textfile, in whose file it is */
 	uint32_t seat;	  /* the one that tells about it, METRICS_NOBODY: none */
 	uint32_t gpu;	  /* index into job.ranks: whose budget it takes */
@@ -43,6 +44,7 @@ struct metrics_member {
 	uint64_t untrusted;
 	uint64_t in_flight; /* a sum for others, else the largest */
 	uint64_t oldest_age_ns;
+	uint64_t still_ns;    /* of the seat that tells */
 	uint64_t collectives; /* these four are the largest of those that live */
 	uint64_t replays;
 	uint64_t number_issued;

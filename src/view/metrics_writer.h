@@ -27,9 +27,17 @@ static inline bool metrics_is_shown(const struct metrics_writer *writer,
 	return member->is_used && !member->is_folded && metrics_is_in_file(writer, member->process);
 }
 
+/* Families of what stands, in parts because another stands between them. */
+void metrics_write_oldest(struct metrics_writer *writer);
+void metrics_write_last(struct metrics_writer *writer);
+
 /* Families of totals and links, in parts because others stand between them. */
 void metrics_write_totals(struct metrics_writer *writer);
 void metrics_write_links(struct metrics_writer *writer);
+
+/* Who is stuck. The counts are by class, NULL: none. */
+void metrics_write_verdicts(struct metrics_writer *writer);
+void metrics_write_verdict_counts(struct metrics_writer *writer, const uint64_t *counts);
 
 /* The agent about itself, and what was folded. After everything else. */
 void metrics_write_agent(struct metrics_writer *writer, const struct metrics_agent *agent);

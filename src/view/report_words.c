@@ -256,12 +256,19 @@ void report_words_completeness(const struct timeline_report *report, struct sink
 	uint64_t looked_at = report->total.calls + report->total.captured;
 
 	say_share(from, to);
-	say_count(to, from->overwritten,
-		  "older one was overwritten: flight mode keeps the last ones",
-		  "older ones were overwritten: flight mode keeps the last ones");
+	if (from->snapshots > 0)
+		say_count(to, from->overwritten, "older one is not in the snapshot",
+			  "older ones are not in the snapshots: they hold the last ones");
+	else
+		say_count(to, from->overwritten,
+			  "older one was overwritten: flight mode keeps the last ones",
+			  "older ones were overwritten: flight mode keeps the last ones");
 	say_lost(from, to);
 	say_count(to, from->killed, "process was killed", "processes were killed");
-	say_count(to, from->alive, "process still runs", "processes still run");
+	if (from->snapshots > 0)
+		say_count(to, from->alive, "process ran then", "processes ran then");
+	else
+		say_count(to, from->alive, "process still runs", "processes still run");
 	say_count(to, from->unknown_life, "recording has no end", "recordings have no end");
 	say_count(to, from->in_flight, "operation in flight", "operations in flight");
 	say_count(to, from->refused, "record was not acceptable", "records were not acceptable");

@@ -152,6 +152,7 @@ static inline void play_release(struct play *play)
 	free(play->live.seats);
 	free(play->live.comms);
 	free(play->live.notices);
+	verdicts_release(&play->live.verdicts);
 	for (size_t i = 0; i < play->recording.count; i++) {
 		free(play->list[i]->comms);
 		free(play->list[i]->totals);
@@ -160,6 +161,49 @@ static inline void play_release(struct play *play)
 		free(play->list[i]);
 	}
 	memset(play, 0, sizeof(*play));
+}
+
+static inline void play_verdict(struct live *live, const char *job, const char *comm)
+{
+	struct verdict *verdict =
+		verdicts_add(&live->verdicts, VERDICT_NETWORK_STUCK, VERDICT_ERROR);
+
+	snprintf(verdict->job, sizeof(verdict->job), "%s", job);
+	snprintf(verdict->comm, sizeof(verdict->comm), "%s", comm);
+	snprintf(verdict->host, sizeof(verdict->host), "node\n\xff");
+	verdict->confidence = 0.85;
+	verdict->comm_rank = 1;
+	verdict->rank = 13;
+	verdict->peer = 14;
+}
+
+/* Of notices and of verdicts two have the same labels: they are shown once. */
+static inline void play_wrong(struct live *live)
+{
+	live->notices = play_room(3, sizeof(*live->notices));
+	live->notice_count = 3;
+	live->notices[0] = (struct live_notice){ .kind = LIVE_HANG, .comm = 0, .seat = 0 };
+	live->notices[1] = live->notices[0]; /* the same labels: once */
+	live->notices[2] =
+		(struct live_notice){ .kind = LIVE_LOSS, .comm = UINT32_MAX, .seat = UINT32_MAX };
+	play_verdict(live, "job \"q\"", live->job.comms[0].label);
+	play_verdict(live, "job \"q\"", live->job.comms[0].label);
+	play_verdict(live, "elsewhere", "");
+}
+
+/* An operation of a name that nobody knows, and one that is over. */
+static inline void play_flights(struct recording_process *process)
+{
+	process->flights[0].op = (struct op_record){
+		.function = OP_NAME_INTERNED + 1, .number = 99, .state = OP_RUNNING, .peer = -1
+	};
+	process->flights[1].op = (struct op_record){ .comm = 2,
+						     .function = OP_ALL_REDUCE,
+						     .datatype = OP_NAME_INTERNED + 2,
+						     .number = 98,
+						     .match = 8,
+						     .state = OP_DONE };
+	process->flight_count = 2;
 }
 
 /* Everything that can make trouble in one look: names nobody should choose, all kinds of series. */
@@ -200,10 +244,7 @@ static inline void play_hostile(struct play *play)
 		process->links[0].wait_ns[1] = 1;
 		process->lost[LOST_QUOTA] = 12;
 		process->odd[ODD_REPEATED_STATE] = 13;
-		process->flights[0].op = (struct op_record){ .function = OP_NAME_INTERNED + 1,
-							     .number = 99,
-							     .state = OP_RUNNING,
-							     .peer = -1 };
+		play_flights(process);
 	}
 	live = play_look(play);
 	live->seats[0].in_flight = 3;
@@ -212,17 +253,18 @@ static inline void play_hostile(struct play *play)
 	live->seats[0].wait_count = 1;
 	live->seats[0].waits[0] = (struct flight_wait){ .reason = FLIGHT_RECV_NET, .peer = 1 };
 	live->seats[1].wait_ns = 3000000001;
-	live->notices = play_room(3, sizeof(*live->notices));
-	live->notice_count = 3;
-	live->notices[0] = (struct live_notice){ .kind = LIVE_HANG, .comm = 0, .seat = 0 };
-	live->notices[1] = live->notices[0]; /* the same labels: once */
-	live->notices[2] =
-		(struct live_notice){ .kind = LIVE_LOSS, .comm = UINT32_MAX, .seat = UINT32_MAX };
+	live->seats[1].still_ns = 11000000001;
+	play_wrong(live);
 }
 
 static inline struct metrics_agent play_agent(void)
 {
-	return (struct metrics_agent){ .version = "1.2.3",
+	static const uint64_t verdicts[VERDICT_CLASSES] = {
+		[VERDICT_NETWORK_STUCK] = 7, [VERDICT_SLOW_RANK] = 8
+	};
+
+	return (struct metrics_agent){ .verdicts = verdicts,
+				       .version = "1.2.3",
 				       .looks = 5,
 				       .look_ns = 1234567,
 				       .cpu_ns = 7000000,

@@ -54,8 +54,8 @@ expect('and to the time', histories[4].every((comm) => [comm, ...(comm.members |
 const notice = page.locator('.notice.error').filter({ hasText: 'rank 2' });
 
 await notice.waitFor();
-expectPart('the banner names who is missing', await notice.innerText(), 'rank 2 has not issued AllReduce');
-expect('it is an alert', await page.getByRole('alert').filter({ hasText: 'rank 2 has not issued' }).count() === 1);
+expectPart('the banner names who is missing', await notice.innerText(), 'rank 2 has not called AllReduce');
+expect('it is an alert', await page.getByRole('alert').filter({ hasText: 'rank 2 has not called' }).count() === 1);
 expectPart('with a command to copy', await notice.locator('code').first().innerText(), 'ringside ps @');
 await notice.getByRole('button', { name: 'Show its ranks' }).click();
 await page.waitForFunction(() => chosenComm().members.some((member) => member.is_behind));

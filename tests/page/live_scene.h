@@ -219,6 +219,26 @@ static inline struct live_notice *scene_notice(struct live_scene *scene, enum li
 	return notice;
 }
 
+static inline struct verdict *scene_verdict(struct live_scene *scene, enum verdict_class class,
+					    uint32_t comm, uint32_t seat, uint64_t seconds)
+{
+	const struct job_comm *of = &scene->live.job.comms[comm];
+	const struct job_rank *rank = &scene->live.job.ranks[scene->live.job.seats[seat].rank];
+	struct verdict *verdict = verdicts_add(&scene->live.verdicts, class, VERDICT_ERROR);
+
+	snprintf(verdict->job, sizeof(verdict->job), "%s", scene->live.job.groups[of->group].name);
+	snprintf(verdict->comm, sizeof(verdict->comm), "%s", of->label);
+	snprintf(verdict->rank_label, sizeof(verdict->rank_label), "%s", rank->label);
+	snprintf(verdict->host, sizeof(verdict->host), "%s", scene->list[rank->process]->host);
+	verdict->comm_hash = of->hash;
+	verdict->comm_rank = scene->live.job.seats[seat].comm_rank;
+	verdict->rank = rank->rank;
+	verdict->pid = rank->pid;
+	verdict->since_wall_ns = SCENE_WALL_NS - seconds * 1000000000;
+	verdict->for_ns = seconds * 1000000000;
+	return verdict;
+}
+
 /* What scene_*() allocated; the rest of struct live is its own. */
 static inline void scene_release(struct live_scene *scene)
 {
@@ -228,6 +248,7 @@ static inline void scene_release(struct live_scene *scene)
 		free(live->seats[i].history.points);
 	for (size_t i = 0; i < live->job.comm_count; i++)
 		free(live->comms[i].history.points);
+	verdicts_release(&live->verdicts);
 	free(live->seats);
 	free(live->comms);
 	job_release(&live->job);

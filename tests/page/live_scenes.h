@@ -104,6 +104,31 @@ static inline void scene_wait(struct live_seat *seat, enum flight_reason reason,
 								.steps = 64 };
 }
 
+static inline void scene_hang_verdict(struct live_scene *scene, uint32_t comm, uint32_t seat)
+{
+	struct verdict *verdict = scene_verdict(scene, VERDICT_NEVER_ISSUED, comm, seat, 38);
+
+	verdict->confidence = 0.85;
+	verdict->victims = 7;
+	verdict->number = 812;
+	snprintf(verdict->function, sizeof(verdict->function), "AllReduce");
+	verdict_title(verdict,
+		      "rank 13 has not called AllReduce 812 of world; 7 ranks wait for it");
+	verdict_evidence(verdict,
+			 "7 of the 8 ranks seen here are in AllReduce 812 (64 MiB, float32)");
+	verdict_evidence(verdict,
+			 "rank 13 (gpu-node-07, pid 41205, GPU 5) called AllReduce 811 last, "
+			 "38 s ago, and it is over");
+	verdict_evidence(verdict, "it is in no operation of another communicator");
+	verdict_evidence(verdict,
+			 "rank 12 waits for rank 13 to be ready to receive on channels 0-5");
+	verdict_missing(verdict,
+			"8 of 16 ranks are on other nodes: one of them may be missing, too");
+	verdict_advice(verdict, "$ ringside ps @41205");
+	verdict_advice(verdict, "$ py-spy dump --pid 41205");
+	verdict_advice(verdict, "look for a collective inside a condition that not all ranks meet");
+}
+
 static inline void scene_hang(struct live_scene *scene)
 {
 	struct live_notice *notice;
@@ -139,6 +164,7 @@ static inline void scene_hang(struct live_scene *scene)
 		 "Python "
 		 "or CPU side does.");
 	snprintf(notice->hint, sizeof(notice->hint), "ringside ps @41205");
+	scene_hang_verdict(scene, comm, world->seats[5]);
 	scene->list[9]->life = RECORDING_KILLED;
 	scene->live.seats[scene->live.job.first_seat[9]].is_over = true;
 	notice = scene_notice(scene, LIVE_DEAD, scene->live.job.comm_count - 1,
@@ -175,6 +201,10 @@ static inline void scene_hostile(struct live_scene *scene)
 	snprintf(notice->title, sizeof(notice->title), "rank 0 of %s is behind", evil);
 	snprintf(notice->text, sizeof(notice->text), "<script>alert(4)</script>");
 	snprintf(notice->hint, sizeof(notice->hint), "ringside ps '<u>x</u>'");
+	verdict_title(scene_verdict(scene, VERDICT_STUCK, 1, 1, 9), "%s is stuck", evil);
+	verdict_evidence(&scene->live.verdicts.list[0], "<script>alert(5)</script>");
+	verdict_missing(&scene->live.verdicts.list[0], "<img src=x onerror=alert(6)>");
+	verdict_advice(&scene->live.verdicts.list[0], "$ ringside ps '<u>y</u>'");
 }
 
 static inline void scene_many(struct live_scene *scene)
@@ -243,6 +273,14 @@ static inline void scene_wide(struct live_scene *scene)
 	memset(scene->notices[0].text, 'M', sizeof(scene->notices[0].text) - 1);
 	memset(scene->notices[0].hint, 'm', sizeof(scene->notices[0].hint) - 1);
 	memcpy(scene->notices[0].hint, "ringside ps ", 12);
+	verdict_title(scene_verdict(scene, VERDICT_NETWORK_STUCK, 0, 0, 987654), "%s%s", name,
+		      name);
+	for (int i = 0; i < 5; i++)
+		verdict_evidence(&scene->live.verdicts.list[0], "%s%s%s", name, name, name);
+	verdict_missing(&scene->live.verdicts.list[0], "%s%s%s", name, name, name);
+	verdict_advice(&scene->live.verdicts.list[0], "$ ringside ps %s%s", name, name);
+	scene_notice(scene, LIVE_BEHIND, 0, 0, 7)->text[0] = 'M';
+	memset(scene->notices[1].text, 'M', sizeof(scene->notices[1].text) - 1);
 }
 
 static inline void scene_make(struct live_scene *scene, const char *name)

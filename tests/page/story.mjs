@@ -49,7 +49,14 @@ const agent = await serve(process.argv[2]);
 	const first = page.locator('.notice').first();
 
 	expect('the banner is an alert', await page.getByRole('alert').filter({ hasText: 'rank 13' }).count() === 1);
-	expectPart('it says what, in words', await first.innerText(), 'Hang: rank 13 has not issued AllReduce 812 of world; 7 ranks wait');
+	expectPart('it says what, in words', await first.innerText(), 'Hang: rank 13 has not called AllReduce 812 of world; 7 ranks wait for it');
+	expectPart('how sure that is, and who suffers', await textOf(page, '.verdict-sure'), 'very likely · 7 ranks wait');
+	expectSame('what speaks for it, the first of it', await page.locator('.verdict .evidence').first().locator('li').count(), 3);
+	expectSame('the notice of the same hang is not shown beside it', await page.locator('.notice').filter({ hasText: 'has not issued' }).count(), 0);
+	await page.locator('.verdict summary').click();
+	expectPart('and on demand the rest', await textOf(page, '.verdict details'), 'rank 12 waits for rank 13');
+	expectPart('with what could not be seen', await textOf(page, '.verdict details'), '8 of 16 ranks are on other nodes');
+	expectSame('what to type, one after the other', await texts(page, '.verdict .advice code'), ['ringside ps @41205', 'py-spy dump --pid 41205']);
 	expectPart('and since when', await first.innerText(), 'since 07:59:22, for 38 s');
 	expectSame('the most serious comes first', (await texts(page, '.notice-kind')), ['Hang', 'Process gone']);
 	expectSame('the command to type next can be copied', await first.getByRole('button').first().getAttribute('aria-label'),

@@ -12,16 +12,17 @@ has() { # sentence name line
 
 follow slow 3000 straggler: --gpus 4 -w ddp --seconds 30s -f slow-rank:rank=2,factor=3
 follow missing 3000 missing: --gpus 4 -w ddp --seconds 30s -f never-arrives:rank=3 --at 1s
-follow mismatch 3000 hang: --gpus 4 -w ddp --seconds 30s -f mismatch:rank=1,what=function --at 1s
+follow mismatch 3000 mismatch: --gpus 4 -w ddp --seconds 30s -f mismatch:rank=1,what=function --at 1s
 follow kill 3000 hang: --gpus 4 -w ddp --seconds 30s -f kill:rank=0 --at 1s
 follow stuck 3000 hang: --nodes 2 --gpus 2 -w fsdp --seconds 30s -f stuck-send:rank=1 --at 1s
 wait
 
 has "a slow rank is named" slow "straggler: 3 ranks of world wait for rank 2: N % of the time"
-has "a rank that never arrives" missing "missing: rank 3 has not issued AllReduce N of world; 3 ranks wait"
-has "a rank that calls another function" mismatch "mismatch: rank 1 disagrees with 3 ranks on collective N of world"
+has "a rank that never arrives" missing "missing: rank 3 has not called AllReduce N of world; 3 ranks wait"
+has "a rank that calls another function" mismatch "mismatch: rank 1 disagrees with 3 ranks on collective N of world: function"
 expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c '^missing')" 0
 has "a rank that was killed" kill "dead: rank 0 died; 3 ranks of world are left"
-expect_same "sends that are stuck make a hang" "$(noticed stuck | sed -n 's/^\(hang: 4 ranks of world stand still\).*/\1/p')" \
-	"hang: 4 ranks of world stand still"
+expect_same "sends that are stuck make a hang" \
+	"$(noticed stuck | sed -n 's/^\(hang: the network does not complete what rank 1 sends\).*/\1/p')" \
+	"hang: the network does not complete what rank 1 sends"
 tap_done

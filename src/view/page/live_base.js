@@ -5,6 +5,7 @@
  *	live_base.js     making elements, numbers as people read them, colours
  *	live_store.js    what the agent said, kept within bounds
  *	live_notices.js  what is wrong, in words
+ *	live_verdicts.js who is stuck, as the doctor sees it
  *	live_glance.js   figures, jobs, processes, losses
  *	live_chart.js    bandwidth and waiting over time
  *	live_comms.js    the list of communicators

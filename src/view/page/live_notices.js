@@ -7,7 +7,10 @@ const shownNotices = new Map();
 let hasAllNotices = false;
 const NOTICES_FIRST = 3;
 
-const noticeKey = (notice) => `${notice.kind} ${notice.comm} ${notice.rank_label} ${notice.first_ms}`;
+const isVerdict = (item) => item.class !== undefined;
+const noticeKey = (item) => (isVerdict(item) ? item.key : `${item.kind} ${item.comm} ${item.rank_label} ${item.first_ms}`);
+/* Verdicts, and the notices that none of them speaks of. */
+const wrongNow = () => [...store.now.verdicts, ...store.now.notices.filter((notice) => !isCovered(notice))];
 
 /* Without a secure origin there is no clipboard: then the text is selected, and copied the old way. */
 async function copyText(code, button) {
@@ -101,7 +104,7 @@ function updateNotice(made, notice) {
 function showWell() {
 	const well = byId('all-well'), isEmpty = store.now.processes.length === 0;
 	const isAlive = store.now.processes.some((process) => process.state === 'alive');
-	const text = store.now.notices.length ? ''
+	const text = wrongNow().length ? ''
 		: isEmpty ? 'No NCCL job is recorded on this node. Start one like this, and it appears here by itself: '
 			: isAlive ? 'Nothing hangs, and nobody lags behind.' : 'Nothing runs here any more.';
 
@@ -114,11 +117,13 @@ function showWell() {
 }
 
 function showNotices() {
-	const all = store.now.notices;
+	const all = wrongNow();
 	const shown = hasAllNotices ? all : all.slice(0, NOTICES_FIRST);
 	const rest = all.length - shown.length;
 
-	syncRows(byId('notice-list'), shownNotices, shown, noticeKey, makeNotice, updateNotice);
+	syncRows(byId('notice-list'), shownNotices, shown, noticeKey,
+		(item) => (isVerdict(item) ? makeVerdict(item) : makeNotice(item)),
+		(made, item) => (isVerdict(item) ? updateVerdict(made, item) : updateNotice(made, item)));
 	setHidden(byId('more-notices'), all.length <= NOTICES_FIRST);
 	setText(byId('more-notices'), rest > 0 ? `Show ${plural(rest, 'more notice')}` : 'Show fewer');
 	showWell();

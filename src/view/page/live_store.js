@@ -102,10 +102,15 @@ const notices = {
 const severityOf = (kind) => (notices[kind] || ['warning'])[0];
 const severities = ['error', 'warning', 'note'];
 
-/* The worst notice about a communicator, null none. */
+/* The worst notice or verdict about a communicator, null none. */
 function troubleOf(key) {
+	const of = store.now.communicators.find((comm) => comm.key === key);
 	const found = store.now.notices.filter((notice) => notice.comm === key)
 		.map((notice) => severities.indexOf(severityOf(notice.kind)));
+
+	if (of)
+		found.push(...store.now.verdicts.filter((verdict) => verdict.communicator === of.label)
+			.map((verdict) => severities.indexOf(verdict.severity)));
 
 	return found.length ? severities[Math.min(...found)] : null;
 }

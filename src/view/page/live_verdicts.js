@@ -1,0 +1,82 @@
+/*
+ * The doctor's verdicts: who is stuck, what speaks for it, how sure that is, what could not be seen, what to type.
+ * They stand among the notices, before them. Lines are kept from answer to answer and only their text changes, so
+ * that a screen reader does not hear them again.
+ */
+
+const EVIDENCE_FIRST = 3;
+
+/* Hangs and mismatches are made from verdicts, and so may be who is behind; a death that somebody hangs on is one, too. */
+function isCovered(notice) {
+	const { verdicts } = store.now;
+
+	if (['hang', 'missing', 'mismatch'].includes(notice.kind))
+		return verdicts.length > 0;
+	if (notice.kind === 'behind')
+		return verdicts.some((one) => one.communicator === notice.comm_label);
+	return notice.kind === 'dead' && verdicts.some((one) => one.class === 'process_dead' && one.rank_label === notice.rank_label);
+}
+
+const commOfVerdict = (verdict) => store.now.communicators.find((comm) => comm.label === verdict.communicator);
+
+/* As many items as there are lines, each with its text. */
+function syncLines(list, lines) {
+	while (list.children.length > lines.length)
+		list.lastElementChild.remove();
+	while (list.children.length < lines.length)
+		list.append(el('li', {}));
+	lines.forEach((line, i) => setText(list.children[i], line));
+	setHidden(list, lines.length === 0);
+}
+
+function adviceParts(line) {
+	return line.startsWith('$ ') ? commandParts(line.slice(2)) : hintParts(line);
+}
+
+function makeVerdict(verdict) {
+	const made = { severity: verdict.severity };
+
+	made.title = el('strong', {});
+	made.sure = el('span', { class: 'sure' });
+	made.waiting = el('span', {});
+	made.first = el('ul', { class: 'evidence' });
+	made.more = el('ul', { class: 'evidence' });
+	made.missing = el('ul', { class: 'evidence' });
+	made.missingBox = el('div', {}, el('p', {}, 'What could not be seen:'), made.missing);
+	made.details = el('details', {}, el('summary', {}, 'More of what was seen'), made.more, made.missingBox);
+	made.advice = el('ul', { class: 'advice' });
+	made.since = el('span', {});
+	made.lasts = el('span', { 'aria-hidden': 'true' });
+	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show its ranks');
+	made.row = el('article', { class: `notice verdict ${verdict.severity}` },
+		severityMark(verdict.severity),
+		el('div', {},
+			el('h2', { class: 'notice-title' }, el('span', { class: 'notice-kind' }, verdict.severity === 'error' ? 'Hang' : 'Behind'), ': ', made.title),
+			el('p', { class: 'verdict-sure' }, made.sure, made.waiting),
+			made.first, made.details, made.advice,
+			el('div', { class: 'notice-foot' }, el('p', {}, made.since, made.lasts), made.show)));
+	return made;
+}
+
+function updateVerdict(made, verdict) {
+	const comm = commOfVerdict(verdict), sinceMs = verdict.since_ns / 1e6;
+	const more = verdict.evidence.slice(EVIDENCE_FIRST);
+
+	setText(made.title, verdict.title);
+	setText(made.sure, verdict.confidence_word);
+	setText(made.waiting, verdict.victims ? ` · ${plural(verdict.victims, 'rank waits', 'ranks wait')}` : '');
+	syncLines(made.first, verdict.evidence.slice(0, EVIDENCE_FIRST));
+	syncLines(made.more, more);
+	syncLines(made.missing, verdict.missing);
+	setHidden(made.missingBox, verdict.missing.length === 0);
+	setHidden(made.details, more.length === 0 && verdict.missing.length === 0);
+	if (made.shownAdvice !== verdict.advice.join('\n')) {
+		made.shownAdvice = verdict.advice.join('\n');
+		made.advice.replaceChildren(...verdict.advice.map((line) => el('li', { class: 'hint' }, ...adviceParts(line))));
+	}
+	setHidden(made.since.parentElement, verdict.since_ns === null);
+	setText(made.since, `since ${clockTime(sinceMs)}`);
+	setText(made.lasts, `, for ${duration(Math.max(0, store.now.time_ms - sinceMs) * 1e6)}`);
+	made.comm = comm && comm.key;
+	setHidden(made.show, !comm);
+}
