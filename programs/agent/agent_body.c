@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "programs/agent/web_encoding.h"
 #include "view/metrics.h"
 #include "view/sink.h"
 
 /* What a response owns; freed when the last client has read it. */
 struct content {
-	struct agent_bodies *bodies;
+	size_t *held; /* where it is counted */
 	void *bytes;
 	size_t length;
 };
@@ -18,7 +19,7 @@ static void free_content(void *context)
 {
 	struct content *content = context;
 
-	content->bodies->held -= content->length;
+	*content->held -= content->length;
 	free(content->bytes);
 	free(content);
 }
@@ -60,6 +61,9 @@ static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind
 	case AGENT_BODY_NOW:
 		live_json_now(sink, live, bodies->host);
 		break;
+	case AGENT_BODY_SNAPSHOT:
+		agent_snapshot_write(sink, bodies->look, bodies->host, &past->snapshot);
+		break;
 	case AGENT_BODY_HISTORY:
 		live_json_history_of(sink, live, past->after_ns, past->members);
 		break;
@@ -68,6 +72,11 @@ static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind
 		metrics_write(sink, (enum metrics_format)kind, live, &agent, -1);
 		break;
 	}
+}
+
+static size_t *held_of(struct agent_bodies *bodies, enum agent_body_kind kind)
+{
+	return kind == AGENT_BODY_SNAPSHOT ? &bodies->held_snapshots : &bodies->held;
 }
 
 /* Everything in one piece: its length is known, and the look it tells of may be over before it is read. */
@@ -84,7 +93,7 @@ static struct content *make_content(struct agent_bodies *bodies, enum agent_body
 		free(content);
 		return NULL;
 	}
-	*content = (struct content){ bodies, sink.bytes, sink.used };
+	*content = (struct content){ held_of(bodies, kind), sink.bytes, sink.used };
 	if (is_gzip) {
 		content->bytes = web_encoding_gzip(sink.bytes, sink.used, &content->length);
 		sink_release(&sink);
@@ -93,13 +102,30 @@ static struct content *make_content(struct agent_bodies *bodies, enum agent_body
 		free(content);
 		return NULL;
 	}
-	bodies->held += content->length;
+	*content->held += content->length;
 	return content;
 }
 
 static bool is_same(const struct agent_past *a, const struct agent_past *b)
 {
-	return a->after_ns == b->after_ns && strcmp(a->members, b->members) == 0;
+	return a->after_ns == b->after_ns && a->snapshot.operations == b->snapshot.operations &&
+	       a->snapshot.has_environment == b->snapshot.has_environment &&
+	       strcmp(a->members, b->members) == 0;
+}
+
+static bool is_affordable(struct agent_bodies *bodies, enum agent_body_kind kind)
+{
+	if (kind == AGENT_BODY_SNAPSHOT && bodies->held_snapshots > AGENT_BODY_SNAPSHOT_BYTES_MAX)
+		return false;
+	if (kind != AGENT_BODY_SNAPSHOT && bodies->held > AGENT_BODY_BYTES_MAX)
+		return false;
+	return agent_budget_allows(&bodies->budgets[kind], clock_system_ns(CLOCK_MONOTONIC));
+}
+
+/* Others are made once per look. */
+static bool has_budget(enum agent_body_kind kind)
+{
+	return kind == AGENT_BODY_HISTORY || kind == AGENT_BODY_SNAPSHOT;
 }
 
 struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
@@ -108,15 +134,20 @@ struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kin
 	static const struct agent_past none;
 	struct agent_body *body = &bodies->made[kind][is_gzip];
 	struct content *content;
+	uint64_t began_ns;
 
 	*is_new = false;
 	past = past ? past : &none;
 	if (body->response && body->look == bodies->look->number && is_same(&body->past, past))
 		return body->response;
 	let_go(body);
-	if (bodies->held > AGENT_BODY_BYTES_MAX)
+	if (!is_affordable(bodies, kind))
 		return NULL;
+	began_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
 	content = make_content(bodies, kind, is_gzip, past);
+	if (has_budget(kind))
+		agent_budget_spend(&bodies->budgets[kind],
+				   clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
 	if (content == NULL)
 		return NULL;
 	body->response = MHD_create_response_from_buffer_with_free_callback_cls(

@@ -117,6 +117,14 @@ static void address_of(const struct sockaddr_storage *from, uint8_t address[stat
 	}
 }
 
+/* Whoever was served already can do without more than one whose first request is on its way. */
+static bool goes_before(const struct agent_connection *one, const struct agent_connection *other)
+{
+	if ((one->requests > 0) != (other->requests > 0))
+		return one->requests > 0;
+	return one->since_ns < other->since_ns;
+}
+
 /* Who has been waiting for longest: of one address, or of all. */
 static struct agent_connection *longest_waiting(struct agent_http *http, const uint8_t *address)
 {
@@ -128,7 +136,7 @@ static struct agent_connection *longest_waiting(struct agent_http *http, const u
 		if (at->fd == -1 || at->is_answering || at->is_dropped ||
 		    (address && memcmp(at->address, address, 16) != 0))
 			continue;
-		if (found == NULL || at->since_ns < found->since_ns)
+		if (found == NULL || goes_before(at, found))
 			found = at;
 	}
 	return found;
@@ -183,6 +191,7 @@ static void take(struct agent_http *http, const struct agent_listener *listener,
 	*slot = (struct agent_connection){ .fd = fd,
 					   .http = http,
 					   .is_unix = listener->address.is_unix,
+					   .is_private = listener->is_ours,
 					   .checks_host = listener->address.is_loopback,
 					   .since_ns = now_ns };
 	memcpy(slot->address, address, sizeof(address));

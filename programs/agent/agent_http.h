@@ -34,6 +34,7 @@ struct agent_connection {
 	struct agent_http *http;
 	uint8_t address[16];
 	bool is_unix;
+	bool is_private;  /* came through a Unix socket that is for its owner and group alone */
 	bool checks_host; /* came through a loopback listener */
 	bool is_answering;
 	bool is_dropped;   /* shut down; libmicrohttpd will close it */

@@ -14,7 +14,7 @@ enum { AGENT_LISTENERS_MAX = 8 };
 struct agent_listener {
 	int fd;
 	struct web_address address;
-	bool is_ours;	 /* a Unix socket whose file we made, and remove */
+	bool is_ours;	 /* a Unix socket whose file we made (mode 0660), and remove */
 	uint64_t device; /* of that file */
 	uint64_t inode;
 };

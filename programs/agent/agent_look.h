@@ -19,16 +19,17 @@ struct agent_look {
 	struct watch watch;
 	struct live live;
 	struct live_limits limits;
-	uint64_t last_ns;	/* monotonic, 0: never */
-	uint64_t next_ns;	/* monotonic: when the next is due */
-	uint64_t busy_until_ns; /* something may be about to come: look every second until then */
-	uint64_t number;	/* grows with every look */
-	uint64_t cost_ns;	/* processor time of a look: of the last two the cheaper one */
-	uint64_t last_cost_ns;	/* of the last */
-	uint64_t spent_ns;	/* in looks */
-	uint64_t failures;	/* looks that failed */
-	enum status status;	/* of the last */
-	uint64_t start_wall_ns; /* of the agent */
+	uint64_t last_ns;	  /* monotonic, 0: never */
+	uint64_t next_ns;	  /* monotonic: when the next is due */
+	uint64_t busy_until_ns;	  /* something may be about to come: look every second until then */
+	uint64_t number;	  /* grows with every look */
+	uint64_t cost_ns;	  /* processor time of a look: of the last two the cheaper one */
+	uint64_t last_cost_ns;	  /* of the last */
+	uint64_t spent_ns;	  /* in looks */
+	uint64_t failures;	  /* looks that failed */
+	enum status status;	  /* of the last */
+	uint64_t start_wall_ns;	  /* of the agent */
+	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; borrowed, NULL none */
 };
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,

@@ -1,10 +1,11 @@
 /*
- *	             +--------------------- epoll -----------------------+
- *	             |          |             |           |              |
- *	         listeners   libmicrohttpd  inotify   signals        a moment:
- *	             |          |             |           |     look, textfiles, watchdog,
- *	             v          v             v           v     a client's patience
- *	          accept     answer       look soon   end, reload
+ *	             +--------------------- epoll -------------------------------------+
+ *	             |          |             |           |           |                |
+ *	         listeners   libmicrohttpd  inotify   signals    the hook's        a moment:
+ *	             |          |             |           |        output     look, textfiles, watchdog,
+ *	             v          v             v           v           v       a client's patience, the
+ *	          accept     answer       look soon   end, reload,   log it   hook's time
+ *	                                              a child ended
  *
  * One thread. The longest that anything else waits is one look, one body or one bcrypt.
  */
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_http.h"
 #include "programs/agent/agent_log.h"
 #include "programs/agent/agent_look.h"
@@ -29,6 +31,7 @@
 #include "programs/agent/agent_route.h"
 #include "programs/agent/agent_systemd.h"
 #include "programs/agent/agent_textfile.h"
+#include "programs/agent/agent_verdicts.h"
 
 /* Blocks above this go back to the system when they are freed: bodies do, what a look needs is reused. */
 enum { EVENTS_AT_ONCE = 32, LARGE_BLOCK = 2 * 1024 * 1024, TRIM_ABOVE = 8 * 1024 * 1024 };
@@ -40,6 +43,8 @@ struct agent {
 	struct agent_route route;
 	struct agent_look look;
 	struct agent_notices notices;
+	struct agent_verdicts verdicts;
+	struct agent_hook hook;
 	struct agent_textfile textfile;
 	int epoll;
 	int signals;
@@ -82,8 +87,11 @@ static int open_signals(struct agent *agent)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* Whoever started us may have ignored it: then nobody would know how the hook ended. */
+	signal(SIGCHLD, SIG_DFL);
 	agent->epoll = epoll_create1(EPOLL_CLOEXEC);
 	agent->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (agent->epoll == -1 || agent->signals == -1 || !listen_to(agent, agent->signals))
@@ -136,6 +144,19 @@ static int open_look(struct agent *agent)
 	return 0;
 }
 
+static int open_hook(struct agent *agent)
+{
+	const char *command = agent->options->hook;
+	const char *wrong = agent_hook_init(&agent->hook, command, agent->epoll);
+
+	if (wrong)
+		return agent_log(AGENT_ERROR, "--hook %s: %s", command, wrong);
+	agent->hook.timeout_ns = agent->options->hook_ns;
+	if (command && access(agent->hook.words[0], X_OK) == -1)
+		agent_log(AGENT_WARNING, "--hook %s: %s", agent->hook.words[0], strerror(errno));
+	return 0;
+}
+
 static int open_all(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
@@ -157,11 +178,14 @@ static int open_all(struct agent *agent)
 					   options->interval_ns);
 	if (code == 0)
 		code = open_look(agent);
+	if (code == 0)
+		code = open_hook(agent);
 	for (size_t i = 0; code == 0 && i < agent->listeners.count; i++)
 		if (!listen_to(agent, agent->listeners.list[i].fd))
 			code = agent_log(AGENT_ERROR, "cannot begin: %s", strerror(errno));
 	agent->route.http = &agent->http;
 	agent->route.look = &agent->look;
+	agent->look.verdicts = agent->verdicts.totals;
 	agent->route.host = options->host;
 	agent_bodies_init(&agent->route.bodies, &agent->look, options->host);
 	return code;
@@ -173,6 +197,8 @@ static void close_all(struct agent *agent)
 	agent_http_release(&agent->http);
 	agent_bodies_release(&agent->route.bodies);
 	agent_textfile_close(&agent->textfile);
+	agent_hook_release(&agent->hook);
+	agent_verdicts_release(&agent->verdicts);
 	agent_look_release(&agent->look);
 	if (agent->signals != -1)
 		close(agent->signals);
@@ -208,7 +234,7 @@ static void take_signals(struct agent *agent)
 	while (read(agent->signals, &got, sizeof(got)) == (ssize_t)sizeof(got)) {
 		if (got.ssi_signo == SIGHUP)
 			reload(agent);
-		else
+		else if (got.ssi_signo != SIGCHLD) /* heard in do_due() */
 			agent->must_end = true;
 	}
 }
@@ -217,6 +243,8 @@ static void take_event(struct agent *agent, int fd, uint64_t now_ns)
 {
 	if (fd == agent->signals)
 		take_signals(agent);
+	else if (fd == agent->hook.output)
+		agent_hook_heed(&agent->hook, now_ns);
 	else if (agent->is_heeding && fd == watch_fd(&agent->look.watch))
 		agent_look_heed(&agent->look, now_ns);
 	else
@@ -240,6 +268,8 @@ static void tell_status(struct agent *agent)
 /* Whatever is due; gives back when the next thing is. */
 static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 {
+	const struct agent_verdicts_to to = { &agent->hook, agent->options->host,
+					      &agent->look.watch };
 	struct agent_textfile *textfile = &agent->textfile;
 	uint64_t next, at;
 
@@ -250,6 +280,7 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 		agent->noted_look = agent->look.number;
 		agent_bodies_age(&agent->route.bodies);
 		agent_notices_tell(&agent->notices, &agent->look.live, now_ns);
+		agent_verdicts_tell(&agent->verdicts, &agent->look.live, &to, now_ns);
 		tell_status(agent);
 	}
 	next = agent->look.next_ns;
@@ -265,6 +296,8 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 		}
 		next = agent->next_watchdog_ns < next ? agent->next_watchdog_ns : next;
 	}
+	at = agent_hook_run(&agent->hook, now_ns);
+	next = at < next ? at : next;
 	at = agent_http_run(&agent->http, now_ns);
 	return at < next ? at : next;
 }
@@ -350,7 +383,7 @@ int agent_loop(const struct agent_options *options)
 	if (agent == NULL)
 		return agent_log(AGENT_ERROR, "not enough memory");
 	agent->options = options;
-	agent->epoll = agent->signals = agent->textfile.fd = -1;
+	agent->epoll = agent->signals = agent->textfile.fd = agent->hook.output = -1;
 	agent->http.server.epoll = agent->http.old.epoll = -1;
 	agent->look.watch.inotify = -1;
 	code = open_all(agent);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "programs/agent/agent_log.h"
+#include "programs/agent/agent_verdicts.h"
 
 /* Titles count and so change from look to look: what a notice is about does not. */
 static void make_key(const struct live *live, const struct live_notice *notice, char *key,
@@ -59,7 +60,8 @@ void agent_notices_tell(struct agent_notices *notices, const struct live *live, 
 	size_t kept = 0;
 
 	for (size_t i = 0; i < live->notice_count; i++)
-		see(notices, live, &live->notices[i], now_ns);
+		if (!agent_verdicts_covers(live, &live->notices[i]))
+			see(notices, live, &live->notices[i], now_ns);
 	for (size_t i = 0; i < notices->count; i++) {
 		struct agent_notice *at = &notices->told[i];
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_page.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
@@ -45,6 +46,14 @@ static int take_host(struct agent_options *options, const char *text)
 	return -1;
 }
 
+static int take_hook(struct agent_options *options, const char *text)
+{
+	if (text[0] != '/')
+		return cli_usage(&agent_page, "--hook %s is not the whole path of a program", text);
+	options->hook = text;
+	return -1;
+}
+
 static int take(struct agent_options *options, int found, const char *value)
 {
 	switch (found) {
@@ -67,6 +76,10 @@ static int take(struct agent_options *options, int found, const char *value)
 		return take_time("hang", value, SECOND_NS, &options->limits.hang_ns);
 	case AGENT_OPTION_LAG:
 		return take_time("lag", value, SECOND_NS, &options->limits.lag_ns);
+	case AGENT_OPTION_HOOK:
+		return take_hook(options, value);
+	case AGENT_OPTION_HOOK_TIME:
+		return take_time("hook-time", value, SECOND_NS, &options->hook_ns);
 	case AGENT_OPTION_HOST:
 		return take_host(options, value);
 	case AGENT_OPTION_USER:
@@ -87,6 +100,7 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv)
 
 	*options = (struct agent_options){
 		.interval_ns = 15 * SECOND_NS,
+		.hook_ns = AGENT_HOOK_TIMEOUT_NS,
 		.watch = { .directory = getenv("RINGSIDE_SHM"), .keep_ns = 300 * SECOND_NS },
 		.limits = live_limits_default(),
 	};

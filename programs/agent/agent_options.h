@@ -19,6 +19,8 @@ struct agent_options {
 	uint64_t interval_ns;
 	struct watch_settings watch;
 	struct live_limits limits;
+	const char *hook; /* NULL none */
+	uint64_t hook_ns;
 	char host[256]; /* this machine's name */
 	const char *user;
 	const char *group;

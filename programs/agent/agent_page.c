@@ -19,6 +19,10 @@ static const struct cli_option options[] = {
 	  "an operation without progress for so long hangs (20s)" },
 	{ AGENT_OPTION_LAG, "lag", "TIME",
 	  "a rank is behind when others wait for it for so long (5s)" },
+	{ AGENT_OPTION_HOOK, "hook", "COMMAND",
+	  "run this when a hang appears and when it is over: the path of a program and its "
+	  "words, cut at blanks; the verdict is JSON on its standard input" },
+	{ AGENT_OPTION_HOOK_TIME, "hook-time", "TIME", "how long that may take (60s)" },
 	{ AGENT_OPTION_HOST, "host", "NAME",
 	  "this machine's name; processes that recorded another one are passed over" },
 	{ AGENT_OPTION_USER, "user", "NAME", "become this user once all is open (for root)" },
@@ -32,6 +36,8 @@ static const struct cli_example examples[] = {
 	  "for the whole network, with TLS and passwords" },
 	{ "ringside agent --textfile /var/lib/prometheus/node-exporter",
 	  "through a node-exporter that runs anyway" },
+	{ "ringside agent --hang 60s --hook /usr/local/bin/page-me",
+	  "be woken when a job stands still for a minute" },
 	{ "curl http://127.0.0.1:9749/metrics", "what a scraper gets" },
 	{ NULL, NULL },
 };

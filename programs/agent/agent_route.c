@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "programs/agent/agent_snapshot.h"
 #include "programs/agent/web_encoding.h"
 #include "programs/agent/web_host.h"
 #include "view/json.h"
@@ -128,6 +129,31 @@ static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Conn
 	return answer_body(route, connection, AGENT_BODY_HISTORY, json_type, &past);
 }
 
+/* What users put into variables is not for every account of the machine, so for who proved to be let in alone. */
+static bool may_see_environment(const struct agent_route *route, struct MHD_Connection *connection)
+{
+	const struct web_config *config = &route->http->config;
+
+	return config->user_count > 0 || config->client_auth == WEB_CLIENT_REQUIRE ||
+	       agent_http_connection(connection)->is_private;
+}
+
+static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Connection *connection)
+{
+	const char *operations =
+		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "operations");
+	struct agent_past past = { 0 };
+	int64_t number = 0;
+
+	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
+		return refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+			      "operations is a number from 0 to 20000: of each process the last "
+			      "that it finished\n");
+	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
+	past.snapshot.has_environment = may_see_environment(route, connection);
+	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
+}
+
 static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Connection *connection)
 {
 	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
@@ -187,10 +213,9 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 		enum MHD_Result (*answer)(struct agent_route *route,
 					  struct MHD_Connection *connection);
 	} paths[] = {
-		{ "/metrics", answer_metrics },
-		{ "/healthz", answer_health },
-		{ "/api/v1/now", answer_now },
-		{ "/api/v1/history", answer_history },
+		{ "/metrics", answer_metrics },		 { "/healthz", answer_health },
+		{ "/api/v1/now", answer_now },		 { "/api/v1/history", answer_history },
+		{ "/api/v1/snapshot", answer_snapshot },
 	};
 	const struct live_page_file *file;
 
@@ -201,8 +226,8 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 	if (file)
 		return answer_file(route, connection, file);
 	return refuse(route, connection, MHD_HTTP_NOT_FOUND,
-		      "nothing here; there are /metrics, /healthz, /api/v1/now, /api/v1/history "
-		      "and the page at /\n");
+		      "nothing here; there are /metrics, /healthz, /api/v1/now, /api/v1/history, "
+		      "/api/v1/snapshot and the page at /\n");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# One moment of all processes, fetched from an agent: readable as any trace file, and the same as the regions.
+. "$(dirname "$0")/agent.sh"
+ringside=$BUILD/ringside
+[ -x "$ringside" ] || tap_skip_all "the tool is not built"
+
+start_agent --keep 5m
+host=$(uname -n)
+expect_code "nobody is there" 200 /api/v1/snapshot
+fetch /api/v1/snapshot -o "$tap_scratch/empty.tar"
+expect_same "that is an archive, too" "$(tar tf "$tap_scratch/empty.tar")" "$host/agent.json"
+for number in x -1 20001 1e3 99999999999999999999; do
+	expect_code "operations=$number" 400 "/api/v1/snapshot?operations=$number"
+done
+
+# Four ranks on two nodes; the sends of one are never completed. Every record should be kept.
+NCCL_ALGO=Ring RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$ringside" sim --nodes 2 --gpus 2 -w ddp --seconds 12s \
+	--rate 100 --sizes 64KiB \
+	-m trace -o "$tap_scratch/traces" -f stuck-send:rank=1,at=1500ms >"$tap_scratch/sim" 2>&1 &
+sim_pid=$!
+started+=("$sim_pid")
+
+# What is in flight, and what it waits for since when: without what grows with the time.
+in_flight='
+	local $/;
+	for (sort { "$a->{pid} $a->{number}" cmp "$b->{pid} $b->{number}" } @{decode_json(<STDIN>)->{operations}}) {
+		print join(" ", @$_{qw(rank pid comm_id number state function bytes issue_ns)},
+			"k@{$_->{kernel_started}}/@{$_->{kernel_stopped}}",
+			map { ($_->{reason}, $_->{peer} // "-", "@{$_->{channels}}", @$_{qw(since_ns steps_done steps)}) }
+				@{$_->{waits}}), "\n";
+	}'
+flights_of() { # path
+	"$ringside" ps --json "$1" 2>/dev/null | perl -MJSON::PP -e "$in_flight"
+}
+is_the_same() {
+	flights_of "$shm" >"$tap_scratch/before"
+	fetch '/api/v1/snapshot?operations=20' -o "$tap_scratch/snapshot.tar" || return 1
+	flights_of "$shm" >"$tap_scratch/after"
+	flights_of "$tap_scratch/snapshot.tar" >"$tap_scratch/fetched"
+	grep -q send_net "$tap_scratch/fetched" && cmp -s "$tap_scratch/before" "$tap_scratch/after" &&
+		cmp -s "$tap_scratch/before" "$tap_scratch/fetched"
+}
+expect_soon "what hangs is in the snapshot as in the regions, with what it waits for" is_the_same
+expect_same "one file for each process, and one about the agent" \
+	"$(tar tf "$tap_scratch/snapshot.tar" | sed 's|.*/||; s/-[0-9]*\./-PID./' | tr '\n' ' ')" \
+	"r0-PID.ringside r1-PID.ringside r2-PID.ringside r3-PID.ringside agent.json "
+expect_same "its type" "$(header_of Content-Type /api/v1/snapshot)" application/x-tar
+expect_ok "gzip when that is taken" tar tf <(fetch /api/v1/snapshot -H 'Accept-Encoding: gzip' | gzip -dc)
+
+mkdir "$tap_scratch/unpacked"
+expect_ok "tar unpacks it" tar xf "$tap_scratch/snapshot.tar" -C "$tap_scratch/unpacked"
+expect_same "unpacked it says the same" "$(flights_of "$tap_scratch/unpacked")" "$(cat "$tap_scratch/fetched")"
+said=$("$ringside" verify "$tap_scratch/unpacked" 2>&1)
+expect_same "nothing is missing" "$? $(grep -c '^nothing is missing so far: 4 processes' <<<"$said")" "0 1"
+expect_same "that it is a window is said of each" \
+	"$(grep -c 'a snapshot, one moment of it: of [0-9]* recorded operations it was given the last 512$' <<<"$said")" 4
+expect_same "older operations are not lost" "$("$ringside" verify --json "$tap_scratch/snapshot.tar" |
+	perl -MJSON::PP -0777 -ne 'my $v = decode_json($_); print join " ", map { $_->{keeps_all} ? "all" : "some" } @{$v->{processes}}')" \
+	"some some some some"
+said=$("$ringside" report "$tap_scratch/snapshot.tar" 2>&1)
+expect_same "the report says so in words" \
+	"$(grep -c 'a snapshot holds the last ones of each' <<<"$(tr -s ' \n' ' ' <<<"$said")") $(
+		grep -c 'were lost\|damaged\|no end' <<<"$said")" "1 0"
+expect_same "and who lived then" "$("$ringside" ls --json "$tap_scratch/snapshot.tar" |
+	perl -MJSON::PP -0777 -ne 'my $l = decode_json($_); print join " ", map { $_->{life} // $_->{state} } @{$l->{processes}}')" \
+	"alive alive alive alive"
+
+# Numbers are rounded up to few different ones.
+note() { # what of agent.json, as Perl
+	fetch /api/v1/snapshot | tar xO "$host/agent.json" | perl -MJSON::PP -0777 -ne "my \$n = decode_json(\$_); print $1"
+}
+asked_for() { # operations
+	fetch "/api/v1/snapshot?operations=$1" | tar xO "$host/agent.json" | grep -o '"operations_asked":[0-9]*'
+}
+expect_same "as many operations as were asked for, or more" "$(for number in 0 1 512 2049 4097; do asked_for $number; done)" \
+	"$(printf '"operations_asked":%s\n' 0 512 512 4096 20000)"
+expect_same "asked for otherwise it is the same archive, until the next look" "$(
+	for ((i = 0; i < 30; i++)); do
+		bytes=$(fetch /api/v1/snapshot?operations=$((i + 1)) | md5sum)
+		[ "$bytes" != "$(fetch /api/v1/snapshot?operations=$((400 - i)) | md5sum)" ] || echo same
+	done | head -n 1)" same
+
+# Who needs no password does not see variables; who comes through the socket of the agent's group does.
+expect_ok "the regions have variables" grep -qraF env.NCCL_ALGO=Ring "$shm"
+expect_same "they are not in the archive" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
+expect_same "and it says so" "$(note '$n->{environment_left_out} ? "left out" : "there"')" "left out"
+first=$agent_pid first_url=$url
+start_agent_at --listen 127.0.0.1:0 --listen "unix:$tap_scratch/socket"
+expect_same "through the agent's own Unix socket they are" \
+	"$(fetch /api/v1/snapshot --unix-socket "$tap_scratch/socket" | grep -acF env.NCCL_ALGO=Ring)" 4
+expect_same "and not for others of the same agent" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
+if [ -x "$BUILD/ringside-fetch" ]; then
+	notes_of() { # agent
+		"$ringside" doctor --json --agents "$1" | grep -o '"rule":"environment"'
+	}
+	expect_same "the doctor says what it was not shown" "$(notes_of "$url")" '"rule":"environment"'
+	expect_same "and nothing when it was" "$(notes_of "unix:$tap_scratch/socket")" ""
+fi
+stop_agent
+# shellcheck disable=SC2016
+printf '%s\n' 'basic_auth_users:' '  alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' >"$tap_scratch/web.yml"
+start_agent --web-config "$tap_scratch/web.yml"
+expect_same "with a password they are there" "$(fetch /api/v1/snapshot -u 'alice:U*U' | grep -acF env.NCCL_ALGO=Ring)" 4
+stop_agent
+agent_pid=$first url=$first_url
+
+# A process that is stopped is seen to be.
+pid=$(note '$n->{processes}[2]{pid}')
+kill -STOP "$pid"
+is_stopped() { [ "$(note '$n->{processes}[2]{state}')" = T ]; }
+expect_soon "a stopped process" is_stopped
+kill -CONT "$pid"
+expect_same "the note says who made it, of whom, and what it may be" \
+	"$(note 'join " ", $n->{host}, $n->{processes_packed}, $n->{processes_left_out}, $n->{limits}{operations}')" \
+	"$host 4 0 20000"
+
+# Without finished operations it is small, and a hang still shows.
+fetch /api/v1/snapshot -o "$tap_scratch/small.tar"
+expect_ok "a hang of four processes takes less than 64 KiB" \
+	test "$(stat -c %s "$tap_scratch/small.tar")" -lt 65536
+expect_same "and nothing of it is gone" "$(flights_of "$tap_scratch/small.tar" | grep -c send_net)" \
+	"$(grep -c send_net "$tap_scratch/fetched")"
+
+# Dead ones keep their last state for a while: the job ends without tearing NCCL down.
+wait "$sim_pid"
+are_dead() { [ "$(note 'join " ", map { $_->{life} } @{$n->{processes}}')" = "killed killed killed killed" ]; }
+expect_soon "who died is said" are_dead
+fetch '/api/v1/snapshot?operations=20000' -o "$tap_scratch/dead.tar"
+expect_same "what they had in flight stays" "$(flights_of "$tap_scratch/dead.tar" | grep -c send_net)" \
+	"$(grep -c send_net "$tap_scratch/fetched")"
+expect_ok "and nothing of it counts as missing" "$ringside" verify "$tap_scratch/dead.tar"
+
+# Whoever asks for all archives again and again gets a part of the time, and others are answered beside that.
+RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$ringside" sim --nodes 2 --gpus 8 -w ddp --seconds 40s --rate 100 --sizes 64KiB \
+	-f stuck-send:rank=1,at=1500ms >"$tap_scratch/sim" 2>&1 &
+sim_pid=$!
+started+=("$sim_pid")
+are_many() { [ "$(note 'scalar(grep { $_->{life} eq "alive" } @{$n->{processes}})')" = 16 ]; }
+expect_soon "sixteen processes" are_many
+is_refused() {
+	local all=()
+	for number in 0 512 1024 2048 4096 20000; do
+		all+=("$url/api/v1/snapshot?operations=$number")
+	done
+	{ curl -s -I "${all[@]}" && curl -s -I -H 'Accept-Encoding: gzip' "${all[@]}"; } | tr -d '\r' >"$tap_scratch/heads"
+	grep -q '^HTTP/1.1 503' "$tap_scratch/heads" && grep -q '^Retry-After: 1$' "$tap_scratch/heads"
+}
+expect_soon "who asks for everything all the time is told when to come again" is_refused
+expect_code "metrics are there meanwhile" 200 /metrics
+expect_soon "and soon there is a snapshot again" answers 200 /api/v1/snapshot
+kill "$sim_pid"
+wait "$sim_pid" 2>/dev/null
+stop_agent
+tap_done

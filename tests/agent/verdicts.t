@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# A hang is told by the doctor's verdict: in the log, as a metric, on the page, to the hook; once, and taken back.
+. "$(dirname "$0")/agent.sh"
+[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
+
+calls=$tap_scratch/calls
+hook=$tap_scratch/hook
+cat >"$hook" <<EOF
+#!/bin/sh
+cat >>$tap_scratch/input
+echo "\$1 \$RINGSIDE_EVENT \$RINGSIDE_CLASS rank \$RINGSIDE_RANK host \$RINGSIDE_HOST job \$RINGSIDE_JOB" >>$calls
+grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status | tr -d '\n\t' >$tap_scratch/rights
+echo "told somebody"
+[ "\$RINGSIDE_EVENT" = appeared ] || exit 3
+EOF
+chmod +x "$hook"
+: >"$calls"
+times_called() { # pattern
+	grep -cE -- "$1" "$calls"
+}
+has_called() { # pattern
+	grep -qE -- "$1" "$calls"
+}
+
+# By somebody who ignores the end of children: that is inherited.
+before=(perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV')
+start_agent --hang 1s --lag 1s --hook "$hook word"
+before=()
+RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --nodes 1 --gpus 4 -w ddp --seconds 6s \
+	-f never-arrives:rank=1,at=500ms >"$tap_scratch/sim" 2>&1 &
+sim_pid=$!
+started+=("$sim_pid")
+expect_soon "a rank that did not come is told" says 'never_issued: .*rank 1 '
+expect_ok "since when, and how sure" says 'never_issued: .*; job sim-1, since 20[0-9-]*T[0-9:]*Z, (certain|very likely|likely|possible)'
+expect_ok "with what to do next" says 'never_issued: .*; try: '
+expect_ok "the page's data have it" \
+	perl -MJSON::PP -e 'my $now = decode_json(shift);
+		exit !grep { $_->{class} eq "never_issued" && $_->{rank} == 1 && @{$_->{evidence}} && @{$_->{advice}} } @{$now->{verdicts}}' \
+	"$(fetch /api/v1/now)"
+expect_ok "and the metrics" shows \
+	'^nccl_verdict_info\{nccl_job="sim-1",class="never_issued",comm="[0-9a-f]{16}",rank="1",global_rank="1",.*confidence="[a-z ]+"\} 1'
+expect_ok "where it is counted" shows '^ringside_agent_verdicts_total\{class="never_issued"\} 1$'
+expect_soon "the hook was called" has_called '^word appeared never_issued rank 1 host [^ ]+ job sim-1$'
+expect_soon "that it went well is told" says "hook $hook: done in .* \(appeared: never_issued\)"
+expect_ok "and what it said" says 'hook says: told somebody'
+expect_same "it has no capability and no way to gain one" "$(cat "$tap_scratch/rights")" \
+	"CapPrm:0000000000000000CapEff:0000000000000000NoNewPrivs:1"
+wait "$sim_pid"
+expect_soon "that it is over is told" says 'over after [0-9]+ s: never_issued: .*rank 1 '
+expect_soon "to the hook as well" has_called '^word cleared never_issued rank 1'
+expect_soon "which then failed, and that is told" says "hook $hook: exit code 3 after .* \(cleared: never_issued\)"
+expect_ok "the verdict was on its standard input, both times" \
+	perl -MJSON::PP -e 'my @all = map { decode_json($_) } <>;
+		exit !(@all == 2 && $all[0]{event} eq "appeared" && $all[1]{event} eq "cleared" &&
+			!grep { $_->{verdict}{class} ne "never_issued" || $_->{verdict}{rank} != 1 } @all)' "$tap_scratch/input"
+expect_same "all that once" "$(times_said 'error: |never_issued: .*; job') $(times_said 'over after .*never_issued') $(wc -l <"$calls")" "1 1 2"
+expect_ok "and it is no metric any more" test -z "$(fetch /metrics | grep '^nccl_verdict_info')"
+stop_agent
+
+expect_refusal "a hook without a path is refused" 2 "hook page-me is not the whole path" \
+	"$agent" --directory "$shm" --hook page-me
+start_agent --hook /nowhere/page-me
+expect_ok "one that is not there is told at once" says '/nowhere/page-me: No such file'
+expect_ok "and is no reason to end" is_running
+stop_agent
+tap_done

@@ -1,0 +1,85 @@
+/* Dear answers get a tenth of the time, whoever asks how often. */
+#include "programs/agent/agent_budget.h"
+#include "programs/agent/agent_snapshot.h"
+#include "tests/tap.h"
+
+#define MS UINT64_C(1000000)
+
+/* Somebody asks every millisecond for a minute; each answer takes `cost_ms`. How long they took together. */
+static uint64_t spent_in_a_minute(uint64_t cost_ms)
+{
+	struct agent_budget budget = { 0 };
+	uint64_t spent_ms = 0;
+
+	for (uint64_t now_ms = 1000; now_ms < 61000; now_ms++) {
+		if (!agent_budget_allows(&budget, now_ms * MS))
+			continue;
+		agent_budget_spend(&budget, cost_ms * MS);
+		spent_ms += cost_ms;
+		now_ms += cost_ms;
+	}
+	return spent_ms;
+}
+
+static void a_tenth_of_the_time(void)
+{
+	static const uint64_t costs[] = { 1, 7, 80, 500, 1500 };
+
+	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+		uint64_t spent_ms = spent_in_a_minute(costs[i]);
+
+		EXPECT_THAT("not more, but for the first",
+			    spent_ms <= 6000 + AGENT_BUDGET_BURST_NS / MS + costs[i]);
+		EXPECT_THAT("and not much less", spent_ms >= 4500);
+	}
+}
+
+static void who_comes_seldom_is_always_served(void)
+{
+	struct agent_budget budget = { 0 };
+
+	for (uint64_t second = 1; second < 100; second++) {
+		EXPECT(agent_budget_allows(&budget, second * 1000 * MS));
+		agent_budget_spend(&budget, 90 * MS);
+	}
+}
+
+static void time_gives_back(void)
+{
+	struct agent_budget budget = { 0 };
+
+	EXPECT(agent_budget_allows(&budget, 1000 * MS));
+	agent_budget_spend(&budget, 500 * MS);
+	EXPECT(!agent_budget_allows(&budget, 1001 * MS));
+	EXPECT(!agent_budget_allows(&budget, 2990 * MS));
+	EXPECT(agent_budget_allows(&budget, 3010 * MS));
+	EXPECT_THAT("never more than the burst", agent_budget_allows(&budget, 1000000 * MS));
+	agent_budget_spend(&budget, AGENT_BUDGET_BURST_NS + MS);
+	EXPECT(!agent_budget_allows(&budget, 1000001 * MS));
+}
+
+static void operations_come_in_steps(void)
+{
+	size_t steps = 0, last = SIZE_MAX;
+
+	for (uint64_t asked = 0; asked <= AGENT_SNAPSHOT_OPERATIONS_MAX; asked++) {
+		size_t given = agent_snapshot_operations(asked);
+
+		if (given < asked)
+			EXPECT_THAT("never less than was asked for", false);
+		steps += given != last;
+		last = given;
+	}
+	EXPECT_THAT("few different ones", steps == 6);
+	EXPECT(agent_snapshot_operations(0) == 0 && agent_snapshot_operations(1) == 512);
+	EXPECT(agent_snapshot_operations(4096) == 4096 && agent_snapshot_operations(4097) == 20000);
+}
+
+int main(void)
+{
+	a_tenth_of_the_time();
+	who_comes_seldom_is_always_served();
+	time_gives_back();
+	operations_come_in_steps();
+	return tap_done();
+}
