@@ -9,6 +9,8 @@ AGENT := $(if $(HAS_AGENT),$(BUILD)/ringside-agent)
 AGENT_LIBRARY := $(BUILD)/libagent.a
 TOP := $(if $(HAS_TOP),$(BUILD)/ringside-top)
 TOP_LIBRARY := $(BUILD)/libtop.a
+FETCH := $(if $(HAS_FETCH),$(BUILD)/ringside-fetch)
+FETCH_LIBRARY := $(BUILD)/libfetch.a
 
 # A line per file; V=1 shows the commands.
 quiet = $(if $(V),,@echo "  $(1) $@";)
@@ -17,12 +19,15 @@ quiet = $(if $(V),,@echo "  $(1) $@";)
 .SECONDARY:
 
 .PHONY: all plugin
-all: $(TOOL) $(PLUGIN) $(TAPE) $(AGENT) $(TOP) ## build the tool, the plugin, the agent and the live screen
+all: $(TOOL) $(PLUGIN) $(TAPE) $(AGENT) $(TOP) $(FETCH) ## build the tool, the plugin, the agent and the live screen
 ifeq ($(AGENT),)
 	@echo "  the agent is left out: pkg-config finds not all of $(AGENT_PACKAGES) (scripts/install-deps build)"
 endif
 ifeq ($(TOP),)
 	@echo "  the live screen is left out: pkg-config finds no $(TOP_PACKAGES) (scripts/install-deps build)"
+endif
+ifeq ($(FETCH),)
+	@echo "  asking agents is left out: pkg-config finds no $(FETCH_PACKAGES) (scripts/install-deps build)"
 endif
 plugin: $(PLUGIN) ## build the plugin alone: needs a C compiler and libc, nothing else
 
@@ -74,7 +79,8 @@ $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
 $(AGENT_LIBRARY): $(call objects,$(AGENT_LIBRARY_SOURCES))
 $(TOP_LIBRARY): $(call objects,$(TOP_LIBRARY_SOURCES))
-$(LIBRARY) $(SIM_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY):
+$(FETCH_LIBRARY): $(call objects,$(FETCH_LIBRARY_SOURCES))
+$(LIBRARY) $(SIM_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
@@ -94,7 +100,7 @@ $(PLUGIN) $(TAPE): src/capture/exports.map
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CLI_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CLI_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A program of its own: the tool runs where there is no libmicrohttpd.
@@ -114,17 +120,26 @@ $(TOP): $(call objects,$(TOP_SCREEN_SOURCES) $(addprefix programs/cli/cli_,error
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
 
+# The same for libcurl.
+ifneq ($(FETCH),)
+FETCH_LIBS := $(shell pkg-config --libs $(FETCH_PACKAGES))
+$(BUILD)/programs/fetch/fetch_loop.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(FETCH_PACKAGES))
+$(FETCH): $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(FETCH_LIBS) $(PROGRAM_LIBS)
+endif
+
 .PHONY: install install-built
 install: all ## install to prefix (default /usr/local), below DESTDIR when given
 	@$(MAKE) --no-print-directory install-built
 
 install-built:
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
-	install -m 755 $(TOOL) $(AGENT) $(TOP) $(DESTDIR)$(bindir)/
+	install -m 755 $(TOOL) $(AGENT) $(TOP) $(FETCH) $(DESTDIR)$(bindir)/
 	install -m 755 $(PLUGIN) $(TAPE) $(DESTDIR)$(libdir)/
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
-	install -d $(DESTDIR)$(docdir)/runbooks
+	install -d $(DESTDIR)$(docdir)/runbooks $(DESTDIR)$(docdir)/setup
 	install -m 644 $(RUNBOOKS) $(DESTDIR)$(docdir)/runbooks/
+	install -m 644 $(SETUP_PAGES) $(DESTDIR)$(docdir)/setup/
 	cp -R deploy $(DESTDIR)$(docdir)/
 	sed -i 's|file:///usr/share/doc/ringside|file://$(docdir)|' $(DESTDIR)$(docdir)/deploy/prometheus/rules/*.yml
 ifneq ($(AGENT),)

@@ -21,6 +21,11 @@ TOP_SCREEN_SOURCES := $(addprefix programs/top/top_,loop.c main.c screen.c)
 TOP_PACKAGES := ncursesw
 HAS_TOP := $(shell pkg-config --exists $(TOP_PACKAGES) 2>/dev/null && echo yes)
 TOP_LIBRARY_SOURCES := $(filter-out $(TOP_SCREEN_SOURCES),$(wildcard programs/top/*.c))
+# What asks agents and Prometheus: what knows no libcurl is a library, for the same reasons.
+FETCH_CURL_SOURCES := $(addprefix programs/fetch/fetch_,loop.c main.c)
+FETCH_PACKAGES := libcurl
+HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo yes)
+FETCH_LIBRARY_SOURCES := $(filter-out $(FETCH_CURL_SOURCES),$(wildcard programs/fetch/*.c))
 # A second plugin: it writes down what NCCL calls, for bug reports and new fixtures.
 TAPE_SOURCES := $(wildcard programs/tape/*.c)
 TAPE_ALL_SOURCES := $(if $(TAPE_SOURCES),$(TAPE_SOURCES) $(wildcard src/base/*.c src/op/*.c))
@@ -36,6 +41,7 @@ SMALL_PLUGIN_SOURCES := $(wildcard bench/*_plugin.c tests/*_plugin.c)
 MAN_PAGES := $(wildcard man/*.1)
 DOCUMENTS := README.md CHANGELOG.md LICENSE $(wildcard docs/*.md)
 RUNBOOKS := $(wildcard docs/runbooks/*.md)
+SETUP_PAGES := $(wildcard docs/setup/*.md)
 EXAMPLES := $(wildcard docs/examples/*)
 
 # Objects for programs, and for plugins: these are compiled with flags of their own, so that what is

@@ -7,5 +7,7 @@ expect_ok "it saw all eight ranks alive" sh -c "[ \$(grep -c ' alive ' '$tap_scr
 expect_ok "nothing is missing" grep -q "nothing is missing: 8 processes" "$tap_scratch/said"
 expect_ok "it names the slow link" grep -q "the link out of rank 3 is slow" "$tap_scratch/said"
 expect_ok "the report has an answer" grep -q "^complete: all .* operations that NCCL showed were read" "$tap_scratch/said"
+expect_ok "the doctor names the slow link" grep -qE "^warning .*link from rank 3 " "$tap_scratch/said"
+expect_ok "and of 512 ranks the one that all wait for" grep -qE "^error .* rank 247 .*; 511 ranks wait" "$tap_scratch/said"
 expect_complaint "it fails loudly without a build" "run .make. first" scripts/demo "$tap_scratch/nothing"
 tap_done

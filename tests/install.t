@@ -27,6 +27,15 @@ if [ -x "$BUILD/ringside-top" ]; then
 	expect_ok "ringside finds the installed live screen" \
 		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" top x 2>&1)
 fi
+if [ -x "$BUILD/ringside-fetch" ]; then
+	expect_same "the installed doctor finds the installed ringside-fetch" \
+		"$("$root/opt/ringside/bin/ringside" doctor --timeout 1s --agents no-such-host.invalid 2>&1 | grep -c 'does not resolve')" 1
+fi
+"$root/opt/ringside/bin/ringside" sim --offline --nodes 2 --gpus 2 --workload fsdp --fault never-arrives:rank=1 --at 1s \
+	-o "$tap_scratch/hung" >/dev/null 2>&1
+page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^page *//p')
+expect_ok "the installed doctor names a page that is installed" test -s "$page"
+expect_ok "pages of rules are installed" test -s "$root/opt/ringside/share/doc/ringside/setup/p2p-disabled.md"
 expect_same "nothing is installed elsewhere" "$(ls "$root") $(ls "$root/opt")" "opt ringside"
 expect_ok "the installed tool runs" "$root/opt/ringside/bin/ringside" version
 expect_ok "and finds the installed plugin" \

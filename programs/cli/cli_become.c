@@ -32,14 +32,24 @@ static bool find(const char *directory, const char *program, char *path, size_t 
 	return false;
 }
 
-int cli_become(const char *program, const char *lacks, char **argv)
+bool cli_become_find(const char *program, char *path, size_t size)
 {
-	char directory[4000], path[4096];
+	char directory[4000];
 
 	own_directory(directory, sizeof(directory));
-	if (!find(directory, program, path, sizeof(path)))
-		return cli_error("no %s beside %s/ringside: it was built without %s", program,
-				 directory, lacks);
+	if (find(directory, program, path, size))
+		return true;
+	text_copy(path, size, directory);
+	return false;
+}
+
+int cli_become(const char *program, const char *lacks, char **argv)
+{
+	char path[4096];
+
+	if (!cli_become_find(program, path, sizeof(path)))
+		return cli_error("no %s beside %s/ringside: it was built without %s", program, path,
+				 lacks);
 	argv[0] = path;
 	execv(path, argv);
 	return cli_error("cannot run %s: %s", path, strerror(errno));

@@ -6,6 +6,8 @@
 
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
+#include "programs/cli/cli_unpack.h"
+#include "recording/recording_load.h"
 
 /* A thousand ranks that were killed say the same thing. */
 enum { TOLD_OF_A_KIND = 5 };
@@ -30,6 +32,28 @@ void cli_input_path(struct cli_input *input, const char *path)
 	input->paths[input->path_count++] = path;
 }
 
+static enum status add_path(struct cli_input *input, const char *path, unsigned int flags)
+{
+	unsigned char *bytes;
+	size_t length;
+	enum status status = cli_unpack(path, CLI_UNPACK_MOST, &bytes, &length);
+
+	if (status == ERR_RANGE || status == ERR_FORMAT || status == ERR_TRUNCATED) {
+		recording_load_trouble(&input->recording, RECORDING_DAMAGE, path, NULL, "%s",
+				       status == ERR_RANGE
+					       ? "unpack it by hand: it is too large to do so here"
+					       : "what is packed in it is damaged");
+		return OK;
+	}
+	if (status == ERR_UNKNOWN)
+		return recording_add(&input->recording, path, flags);
+	if (status == OK) {
+		status = recording_add_memory(&input->recording, path, bytes, length, flags);
+		free(bytes);
+	}
+	return status;
+}
+
 int cli_input_read(struct cli_input *input, unsigned int flags)
 {
 	const char *directory = getenv("RINGSIDE_SHM");
@@ -39,7 +63,7 @@ int cli_input_read(struct cli_input *input, unsigned int flags)
 	if (directory && directory[0])
 		input->recording.directory = directory;
 	for (size_t i = 0; i < input->path_count && status == OK; i++)
-		status = recording_add(&input->recording, input->paths[i], flags);
+		status = add_path(input, input->paths[i], flags);
 	if (input->path_count == 0)
 		status = recording_add_machine(&input->recording, NULL, flags);
 	if (status == OK)

@@ -10,9 +10,8 @@
 
 /* For the help of every command that reads. */
 #define CLI_INPUT_ABOUT                                                                            \
-	"PATH is a trace file, a region, a log of NCCL Inspector or CoMMA, a directory of these, " \
-	"or "                                                                                      \
-	"@PID for a process of this machine."
+	"PATH is a trace file, a region, a log of NCCL Inspector or CoMMA, a bundle, a directory " \
+	"of these, or @PID for a process of this machine."
 #define CLI_INPUT_NONE " Without one, the regions of this machine are read."
 
 struct cli_input {

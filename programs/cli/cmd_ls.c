@@ -12,6 +12,7 @@
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_process.h"
+#include "region/info_text.h"
 #include "view/json.h"
 #include "view/table.h"
 #include "view/units.h"
@@ -187,6 +188,26 @@ static void put_info(struct json *json, const struct recording_process *process,
 	cli_json_text_or_null(json, key, value);
 }
 
+/* Variables that the recorder wrote down; nothing where it wrote none. */
+static void put_environment(struct json *json, const struct recording_process *process)
+{
+	char key[128], value[1024];
+	bool is_open = false;
+	size_t at = 0;
+
+	while (info_next(process->info, process->info_bytes, &at, key, sizeof(key), value,
+			 sizeof(value))) {
+		if (strncmp(key, "env.", 4) != 0)
+			continue;
+		if (!is_open)
+			json_put_object(json, "environment");
+		is_open = true;
+		json_put_string(json, key + 4, value);
+	}
+	if (is_open)
+		json_end(json);
+}
+
 static void put_process(struct json *json, const struct recording_process *process)
 {
 	struct trace_place trace;
@@ -218,6 +239,7 @@ static void put_process(struct json *json, const struct recording_process *proce
 		json_put_unsigned(json, "trace_bytes", trace.bytes);
 	else
 		json_put_null(json, "trace_bytes");
+	put_environment(json, process);
 	put_comms(json, process);
 	json_end(json);
 }

@@ -54,7 +54,7 @@ static void add_row(struct table *table, const struct ps_entry *entry)
 	const struct recording_comm *comm = recording_comm(entry->process, op->comm);
 	char what[PS_WORDS], name[CLI_COMM_TEXT], number[UNITS_TEXT];
 
-	table_cellf(table, "%s%s", entry->is_live ? "" : ">",
+	table_cellf(table, "%s%s", entry->is_live || entry->process->is_snapshot ? "" : ">",
 		    units_duration(number, entry->age_ns));
 	table_cell(table, flight_words_operation(entry->process, entry->flight, what));
 	table_cell(table, op->bytes == OP_BYTES_UNKNOWN ? "?" : units_bytes(number, op->bytes));
@@ -147,13 +147,19 @@ static void write_text(const struct ps_list *list, struct sink *sink)
 /* What the table does not say, for people. */
 static void write_remarks(const struct ps_list *list, bool has_unseen)
 {
+	bool has_snapshots = false, has_others = false;
+
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->entries[i].is_live)
-			continue;
+		bool is_snapshot = list->entries[i].process->is_snapshot;
+
+		has_snapshots |= is_snapshot;
+		has_others |= !is_snapshot && !list->entries[i].is_live;
+	}
+	if (has_snapshots)
+		cli_error("ages in a snapshot count to the moment it was made");
+	if (has_others)
 		cli_error("ages of processes that do not run here count to their last sign of "
 			  "life: it may have been longer");
-		break;
-	}
 	if (list->count == 0 && list->processes > 0)
 		cli_error("nothing is in flight in %zu process%s", list->processes,
 			  list->processes == 1 ? "" : "es");
@@ -285,8 +291,11 @@ int cmd_ps(int argc, char **argv)
 	}
 	if (found == CLI_STOP)
 		exit_code = args.exit_code;
-	else if ((exit_code = cli_input_read(&input, 0)) == 0)
+	else if ((exit_code = cli_input_read(&input, 0)) == 0) {
+		if (recording_find_flights(&input.recording) == ERR_NO_SPACE)
+			cli_no_memory();
 		exit_code = show(&input, is_json, has_unseen, has_dead);
+	}
 	cli_input_release(&input);
 	return exit_code;
 }

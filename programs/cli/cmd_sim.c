@@ -22,6 +22,7 @@ enum sim_option {
 	SIM_OPTION_TP,
 	SIM_OPTION_PP,
 	SIM_OPTION_EP,
+	SIM_OPTION_CHANNELS,
 	SIM_OPTION_ITERATIONS,
 	SIM_OPTION_SECONDS,
 	SIM_OPTION_SIZES,
@@ -41,6 +42,8 @@ enum sim_option {
 	SIM_OPTION_OFFLINE,
 	SIM_OPTION_PROCESSES,
 	SIM_OPTION_THREADS,
+	SIM_OPTION_NODE_PROCESSES,
+	SIM_OPTION_NODE_REGIONS,
 	SIM_OPTION_PLUGIN,
 	SIM_OPTION_LIST,
 };
@@ -52,6 +55,8 @@ static const struct cli_option options[] = {
 	{ SIM_OPTION_TP, "tp", "N", "ranks of a tensor group (tp-pp; default: a node's)" },
 	{ SIM_OPTION_PP, "pp", "N", "stages of a pipeline (tp-pp; default: 4 where that fits)" },
 	{ SIM_OPTION_EP, "ep", "N", "ranks of an expert group (moe; default: two nodes')" },
+	{ SIM_OPTION_CHANNELS, "channels", "N",
+	  "channels of communicators between nodes (default: one per GPU of a node, or more)" },
 	{ SIM_OPTION_ITERATIONS, "iterations", "N", "end after N iterations" },
 	{ SIM_OPTION_SECONDS, "seconds", "TIME",
 	  "end after this time (default: 10s, or 10s after the last fault began)" },
@@ -80,6 +85,11 @@ static const struct cli_option options[] = {
 	{ SIM_OPTION_PROCESSES, "processes", NULL, "a process per rank (default)" },
 	{ SIM_OPTION_THREADS, "threads", NULL,
 	  "all ranks in one process, which one recorder sees" },
+	{ SIM_OPTION_NODE_PROCESSES, "node-processes", NULL,
+	  "a process per node, its ranks are threads: for hundreds of ranks" },
+	{ SIM_OPTION_NODE_REGIONS, "node-regions", "DIR",
+	  "regions of each node in a directory of its own, DIR/node0000 and so on, as for agents "
+	  "of single nodes" },
 	{ SIM_OPTION_PLUGIN, "plugin", "FILE", "this plugin instead of the one found" },
 	{ SIM_OPTION_LIST, "list", NULL, "explain workloads and faults" },
 	CLI_OPTION_JSON,
@@ -240,6 +250,8 @@ static int take_shape(struct sim_options *to, int id, const char *value)
 		return take_int("pp", value, 1, SIM_RANKS_MAX, &to->pipeline);
 	case SIM_OPTION_EP:
 		return take_int("ep", value, 1, SIM_RANKS_MAX, &to->expert);
+	case SIM_OPTION_CHANNELS:
+		return take_int("channels", value, 1, SIM_CHANNELS_MAX, &to->channels);
 	case SIM_OPTION_ITERATIONS:
 		failed = take_number("iterations", value, 1, INT32_MAX, &number);
 		to->iterations = (uint64_t)number;
@@ -325,8 +337,13 @@ static int take(struct request *request, int id, const char *value)
 		to->is_offline = true;
 		return 0;
 	case SIM_OPTION_THREADS:
+	case SIM_OPTION_NODE_PROCESSES:
 	case SIM_OPTION_PROCESSES:
 		to->is_threads = id == SIM_OPTION_THREADS;
+		to->is_node_processes = id == SIM_OPTION_NODE_PROCESSES;
+		return 0;
+	case SIM_OPTION_NODE_REGIONS:
+		to->regions = value;
 		return 0;
 	case SIM_OPTION_PLUGIN:
 		to->plugin = value;
@@ -374,12 +391,25 @@ static void warn(const struct sim_job *job)
 	}
 }
 
+/* What should have ended the job and found nothing to begin with, said afterwards. */
+static void tell_unmet(const struct sim_job *job, const struct sim_result *result)
+{
+	const struct sim_options *to = &job->options;
+
+	for (size_t i = 0; i < to->fault_count && result->end == SIM_RESULT_FINISHED; i++)
+		if (sim_fault_hangs(&to->faults[i]) && to->faults[i].at_ns < result->ns)
+			cli_error("note: fault %s met no call that it concerns: nothing is wrong "
+				  "with this job",
+				  sim_fault_page(to->faults[i].kind)->name);
+}
+
 static int show(const struct request *request, const struct sim_job *job,
 		const struct sim_result *result, const char *directory)
 {
 	bool is_wrong = result->end == SIM_RESULT_FAILED;
 	struct sink sink;
 
+	tell_unmet(job, result);
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		sim_result_json(&sink, job, result, directory);
@@ -410,6 +440,23 @@ static int run_offline(const struct request *request, const struct sim_job *job,
 	return show(request, job, result, directory);
 }
 
+/* What cannot be run as it was asked for. */
+static int refuse_live(const struct sim_options *to)
+{
+	if (sim_options_world(to) > SIM_LIVE_RANKS_MAX)
+		return cli_usage(&page, "%d ranks are too many to run (at most %d); add --offline",
+				 sim_options_world(to), SIM_LIVE_RANKS_MAX);
+	if (to->is_threads && to->regions)
+		return cli_usage(&page, "--node-regions needs a process per rank or per node, not "
+					"--threads");
+	for (size_t i = 0; (to->is_threads || to->is_node_processes) && i < to->fault_count; i++)
+		if (to->faults[i].kind == SIM_KILL || to->faults[i].kind == SIM_STOP)
+			return cli_usage(&page, "fault %s needs a process per rank, not %s",
+					 sim_fault_page(to->faults[i].kind)->name,
+					 to->is_threads ? "--threads" : "--node-processes");
+	return 0;
+}
+
 static int run_live(const struct request *request, const struct sim_job *job,
 		    struct sim_result *result)
 {
@@ -417,16 +464,14 @@ static int run_live(const struct request *request, const struct sim_job *job,
 	struct sim_live live = { .plugin = request->options.plugin,
 				 .directory = request->options.directory,
 				 .mode = request->mode,
-				 .is_threads = request->options.is_threads };
+				 .regions = request->options.regions,
+				 .is_threads = request->options.is_threads,
+				 .is_node_processes = request->options.is_node_processes };
+	int refused = refuse_live(&job->options);
 	enum status status;
 
-	if (job->world > SIM_LIVE_RANKS_MAX)
-		return cli_usage(&page, "%d ranks are too many to run (at most %d); add --offline",
-				 job->world, SIM_LIVE_RANKS_MAX);
-	for (size_t i = 0; live.is_threads && i < job->options.fault_count; i++)
-		if (job->options.faults[i].kind == SIM_KILL)
-			return cli_usage(&page,
-					 "fault kill needs a process per rank, not --threads");
+	if (refused)
+		return refused;
 	if (live.plugin == NULL) {
 		if (!cli_plugin_find(plugin, sizeof(plugin), looked, sizeof(looked)))
 			return cli_error("no %s in %s; say where it is with --plugin",
@@ -458,6 +503,10 @@ static int run(struct request *request)
 	if (sim_job_init(&job, &request->options) != OK)
 		return cli_error("not enough memory for %d ranks",
 				 sim_options_world(&request->options));
+	if (sim_job_check(&job, why, sizeof(why)) != OK) {
+		sim_job_release(&job);
+		return cli_usage(&page, "%s", why);
+	}
 	warn(&job);
 	if (sim_result_init(&result, &job) != OK)
 		code = cli_error("not enough memory for %d ranks", job.world);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "programs/cli/cli_memory.h"
-#include "programs/cli/ps_traced.h"
 
 static void add_entry(struct ps_list *list, const struct ps_entry *entry)
 {
@@ -14,31 +13,33 @@ static void add_entry(struct ps_list *list, const struct ps_entry *entry)
 	list->entries[list->count++] = *entry;
 }
 
-static void add_flights(struct ps_list *list, struct ps_entry *entry,
-			const struct recording_flight *flights, size_t count, bool has_unseen)
+static void add_flights(struct ps_list *list, struct ps_entry *entry, bool has_unseen)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct recording_comm *comm =
-			recording_comm(entry->process, flights[i].op.comm);
-		uint64_t since_ns = flight_since_ns(&flights[i]);
+	const struct recording_process *process = entry->process;
+	uint8_t *kinds = cli_realloc(NULL, process->flight_count + 1);
+
+	flight_kinds(process, kinds);
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+		const struct recording_comm *comm = recording_comm(process, flight->op.comm);
+		uint64_t since_ns = flight_since_ns(flight);
 
 		entry->hash = comm ? comm->info.hash : 0;
 		entry->rank = comm ? comm->info.rank : -1;
-		entry->flight = &flights[i];
-		entry->kind = flight_kind(entry->process, entry->flight);
+		entry->flight = flight;
+		entry->kind = kinds[i];
 		entry->age_ns = entry->now_ns > since_ns ? entry->now_ns - since_ns : 0;
 		list->unseen += entry->kind == FLIGHT_UNSEEN;
 		if (entry->kind == FLIGHT_OPEN || (entry->kind == FLIGHT_UNSEEN && has_unseen))
 			add_entry(list, entry);
 	}
+	free(kinds);
 }
 
 static void add_process(struct ps_list *list, const struct recording_process *process,
 			bool has_unseen)
 {
 	struct ps_entry entry = { .process = process };
-	struct recording_flight *flights;
-	size_t count;
 
 	entry.is_live = process->life != RECORDING_ENDED && process->life != RECORDING_KILLED &&
 			recording_now(process, &entry.now_ns);
@@ -50,14 +51,7 @@ static void add_process(struct ps_list *list, const struct recording_process *pr
 		list->carriers[list->carrier_count++] =
 			(struct ps_carrier){ process, entry.now_ns };
 	}
-	add_flights(list, &entry, process->flights, process->flight_count, has_unseen);
-	ps_traced(process, &flights, &count);
-	if (count > 0) {
-		add_flights(list, &entry, flights, count, has_unseen);
-		list->owned =
-			cli_realloc(list->owned, (list->owned_count + 1) * sizeof(*list->owned));
-		list->owned[list->owned_count++] = flights;
-	}
+	add_flights(list, &entry, has_unseen);
 }
 
 static int compare(uint64_t a, uint64_t b)
@@ -125,10 +119,6 @@ void ps_list_make(struct ps_list *list, const struct recording *recording, bool 
 
 void ps_list_release(struct ps_list *list)
 {
-	for (size_t i = 0; i < list->owned_count; i++)
-		free(list->owned[i]);
-	free(list->owned);
-	list->owned = NULL;
 	free(list->entries);
 	list->entries = NULL;
 	free(list->carriers);

@@ -32,8 +32,6 @@ struct ps_list {
 	size_t count;
 	struct ps_carrier *carriers;
 	size_t carrier_count;
-	struct recording_flight **owned; /* flights that were found in traces */
-	size_t owned_count;
 	size_t unseen;	  /* operations whose end does not show, listed or not */
 	size_t processes; /* that were looked at */
 	size_t dead;	  /* that were not, because they are dead */

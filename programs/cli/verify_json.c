@@ -49,6 +49,8 @@ static void put_files(struct json *json, const struct recording_process *process
 		json_put_unsigned(json, "details", file->details);
 		json_put_unsigned(json, "damages", file->damages);
 		json_put_bool(json, "is_closed", file->is_closed);
+		if (file->is_snapshot)
+			json_put_bool(json, "is_snapshot", true);
 		cli_json_time_or_null(json, "cut_offset", file->is_closed ? 0 : file->cut_offset);
 		json_end(json);
 	}

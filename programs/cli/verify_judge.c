@@ -43,6 +43,11 @@ static void judge_counts(struct verify_process *of)
 		note(of, VERIFY_TROUBLE,
 		     "how many operations were issued is not known: the file was cut "
 		     "before its first counts");
+	if (of->process->is_snapshot)
+		note(of, VERIFY_FACT,
+		     "a snapshot, one moment of it: of %" PRIu64
+		     " recorded operations it was given the last %" PRIu64,
+		     of->process->recorded, account->kept);
 	if (account->is_moving)
 		note(of, VERIFY_FACT, "it runs: its counts were taken while they changed");
 	if (account->is_moving || !of->process->has_counts)
@@ -52,7 +57,7 @@ static void judge_counts(struct verify_process *of)
 		     "%" PRId64 " operations were issued that are neither recorded nor counted as "
 		     "lost",
 		     account->missing);
-	if (!account->keeps_all && account->kept < account->recorded)
+	if (!of->process->is_snapshot && !account->keeps_all && account->kept < account->recorded)
 		note(of, VERIFY_FACT,
 		     "mode %s keeps the last operations only: %" PRIu64 " of %" PRIu64
 		     " can be read",
@@ -168,7 +173,8 @@ static void judge_files(struct verify_process *of)
 	for (size_t i = 0; i < process->file_count; i++) {
 		const struct recording_file *file = &process->files[i];
 
-		if (file->is_closed || process->life == RECORDING_ALIVE)
+		if (file->is_closed || process->life == RECORDING_ALIVE ||
+		    (file->is_snapshot && process->is_final))
 			continue;
 		note(of, is_whole ? VERIFY_FACT : VERIFY_TROUBLE,
 		     "%s ends at byte %" PRIu64 " without its closing record: %s", file->path,

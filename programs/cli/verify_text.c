@@ -76,7 +76,8 @@ static void add_source_notes(struct table *table, const struct recording_process
 
 		table_note(table, "trace: %s, %s, %s operations, %s", file->path,
 			   units_bytes(size, file->bytes), units_count(count, file->records),
-			   file->is_closed		      ? "closed"
+			   file->is_snapshot		      ? "snapshot"
+			   : file->is_closed		      ? "closed"
 			   : process->life == RECORDING_ALIVE ? "being written"
 							      : "cut");
 	}

@@ -23,4 +23,13 @@ expect_same "--json has the waits, the longest first" \
 		@{$_->{operations}[0]{waits}}')" \
 	"recv_net 1 0+1 20, send_gpu 1 0 18, send_queued 1 1 17.000001"
 expect_same "--json has steps" "$(json 'join "/", @{$_->{operations}[0]{waits}[0]}{"steps_done", "steps"}')" 6/32
+
+# A job that hangs, of which there are trace files alone: one rank's sends are on the wire, and all wait for that.
+"$ringside" sim --offline --nodes 2 --gpus 2 -w ddp --iterations 20 -f stuck-send:rank=1 --at 1s \
+	-o "$tap_scratch/hang" >/dev/null
+offline=$("$ringside" ps --json "$tap_scratch/hang" | json_says 'join " ", sort map {
+	my $op = $_; map { "$op->{rank}:$_->{reason}:$_->{peer}" } @{$op->{waits}} }
+	grep { $_->{state} eq "running" } @{$_->{operations}}')
+expect_same "what hung when traces ended, and what each waited for" "$offline" \
+	"0:recv_net:3 1:send_net:2 2:recv_net:1 3:send_gpu:0"
 tap_done

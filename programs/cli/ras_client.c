@@ -1,0 +1,195 @@
+#include "programs/cli/ras_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "nccllog/ras_talk.h"
+
+#define MILLISECOND_NS UINT64_C(1000000)
+
+/* ---- where ------------------------------------------------------------------------------------ */
+
+static bool split(const char *address, char *host, size_t host_size, char *port, size_t port_size)
+{
+	const char *colon = strrchr(address, ':');
+	size_t length = colon ? (size_t)(colon - address) : 0;
+
+	if (length > 1 && address[0] == '[' && address[length - 1] == ']') {
+		address++;
+		length -= 2;
+	}
+	if (length == 0 || length >= host_size)
+		return false;
+	memcpy(host, address, length);
+	host[length] = '\0';
+	return colon[1 + strspn(colon + 1, "0123456789")] == '\0' && colon[1] != '\0' &&
+	       text_copy(port, port_size, colon + 1);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+static bool is_ready(int fd, short events, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+		struct pollfd wait = { .fd = fd, .events = events };
+		int count;
+
+		if (now_ns >= until_ns)
+			break;
+		count = poll(&wait, 1, (int)((until_ns - now_ns) / MILLISECOND_NS) + 1);
+		if (count > 0)
+			return true;
+		if (count == -1 && errno != EINTR)
+			return false;
+	}
+	errno = ETIMEDOUT;
+	return false;
+}
+
+static int connect_one(const struct addrinfo *to, uint64_t until_ns)
+{
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error = 0;
+	socklen_t size = sizeof(error);
+
+	if (fd == -1)
+		return -1;
+	if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+		return fd;
+	if (errno != EINPROGRESS)
+		error = errno;
+	else if (!is_ready(fd, POLLOUT, until_ns))
+		error = errno;
+	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == -1)
+		error = errno;
+	if (error == 0)
+		return fd;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static int connect_to(struct ras_answer *answer, uint64_t until_ns)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	char host[256], port[8];
+	int fd = -1, code;
+
+	if (!split(answer->address, host, sizeof(host), port, sizeof(port))) {
+		text_format(answer->why, sizeof(answer->why), "'%.200s' is not HOST:PORT",
+			    answer->address);
+		return -1;
+	}
+	code = getaddrinfo(host, port, &hints, &list);
+	if (code != 0) {
+		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
+			    gai_strerror(code));
+		return -1;
+	}
+	for (const struct addrinfo *at = list; at && fd == -1; at = at->ai_next)
+		fd = connect_one(at, until_ns);
+	if (fd == -1)
+		text_format(answer->why, sizeof(answer->why), "nobody answers on %.200s: %s",
+			    answer->address, strerror(errno));
+	freeaddrinfo(list);
+	return fd;
+}
+
+/* ---- talking ---------------------------------------------------------------------------------- */
+
+static bool send_request(int fd, struct ras_talk *talk, uint64_t until_ns)
+{
+	size_t done = 0, length = strlen(talk->request);
+
+	while (done < length) {
+		ssize_t sent;
+
+		if (!is_ready(fd, POLLOUT, until_ns))
+			return false;
+		sent = send(fd, talk->request + done, length - done, MSG_NOSIGNAL);
+		if (sent == -1 && errno != EINTR && errno != EAGAIN)
+			return false;
+		done += sent > 0 ? (size_t)sent : 0;
+	}
+	talk->request[0] = '\0';
+	return true;
+}
+
+/* ERR_SYSTEM with errno. */
+static enum status talk_until_end(int fd, struct ras_talk *talk, uint64_t until_ns)
+{
+	char bytes[16384];
+
+	for (;;) {
+		enum status status;
+		ssize_t got;
+
+		if (!send_request(fd, talk, until_ns) || !is_ready(fd, POLLIN, until_ns))
+			return ERR_SYSTEM;
+		got = recv(fd, bytes, sizeof(bytes), 0);
+		if (got == 0)
+			return ras_talk_end(talk);
+		if (got == -1 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (got == -1)
+			return ERR_SYSTEM;
+		status = ras_talk_take(talk, bytes, (size_t)got);
+		if (status != OK)
+			return status == ERR_RANGE ? OK : status;
+	}
+}
+
+static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum status status,
+		      int error)
+{
+	if (status == ERR_SYSTEM && error == ETIMEDOUT && talk->answer_length > 0)
+		text_format(answer->why, sizeof(answer->why),
+			    "it did not end its answer within %d s", RAS_CLIENT_TIME_S);
+	else if (status == ERR_SYSTEM)
+		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
+			    strerror(error));
+	else if (status != OK)
+		text_format(answer->why, sizeof(answer->why), "%s",
+			    status == ERR_FORMAT ? talk->why : status_text(status));
+	if (status != OK)
+		return;
+	answer->text = talk->answer;
+	answer->length = talk->answer_length;
+	answer->is_json = talk->is_json;
+	answer->is_cut = talk->is_cut;
+	talk->answer = NULL;
+}
+
+enum status ras_client_ask(struct ras_answer *answer, const char *address, bool is_json)
+{
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) +
+			    (uint64_t)RAS_CLIENT_TIME_S * 1000 * MILLISECOND_NS;
+	const char *named = getenv("NCCL_RAS_ADDR");
+	struct ras_talk talk;
+	enum status status;
+	int fd;
+
+	*answer = (struct ras_answer){ .text = NULL };
+	if (address == NULL)
+		address = named && named[0] ? named : RAS_CLIENT_ADDRESS;
+	text_copy(answer->address, sizeof(answer->address), address);
+	fd = connect_to(answer, until_ns);
+	if (fd == -1)
+		return ERR_SYSTEM;
+	ras_talk_init(&talk, is_json, RAS_CLIENT_WAITS_S);
+	status = talk_until_end(fd, &talk, until_ns);
+	take_talk(answer, &talk, status, errno);
+	ras_talk_release(&talk);
+	close(fd);
+	return status;
+}
