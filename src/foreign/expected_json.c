@@ -236,7 +236,10 @@ static void settle(struct document *document)
 		return;
 	for (size_t i = document->first_row; i < expected->count; i++)
 		if (expected->rows[i].function == OP_FUNCTION_UNKNOWN) {
-			expected_damage(expected, 0, "results of an unknown test");
+			expected_damage(expected, 0,
+					"it does not say which test it is: name the file after it, "
+					"all_reduce_perf.json "
+					"or so");
 			expected->rows[i--] = expected->rows[--expected->count];
 		}
 }

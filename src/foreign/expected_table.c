@@ -139,7 +139,10 @@ static enum status take_row(struct table *table, const struct words *words)
 			row.datatype = expected_datatype(words->list[i]);
 	}
 	if (row.function == OP_FUNCTION_UNKNOWN)
-		expected_damage(table->expected, table->line, "a row of an unknown test");
+		expected_damage(table->expected, table->line,
+				"it does not say which test it is: name the file after it, "
+				"all_reduce_perf.txt "
+				"or so, or use nccl-tests 2.17.3 or later");
 	if (row.function == OP_FUNCTION_UNKNOWN || row.bytes == 0 || first == 0)
 		return OK;
 	/* Without out-of-place results their columns are blank. */

@@ -5,8 +5,9 @@
  *	nccl_driver probe			the GPU and the versions, as one line of JSON
  *	nccl_driver run --ranks N --out DIR	the cases, one after the other
  *	nccl_driver serve --ranks N --out DIR	blocks of AllReduce on command, for measuring
+ *	nccl_driver hang --ranks N --out DIR --scene NAME	comes to stand still, and stays so
  *
- * `run` and `serve` start their ranks themselves: the same program with --rank.
+ * `run`, `serve` and `hang` start their ranks themselves: the same program with --rank.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -39,6 +40,9 @@ struct options {
 	int replays;
 	int gap_ms; /* between calls where stamps are told apart by the clock */
 	int is_killed_at_end;
+	const char *scene;   /* of `hang` */
+	int victim;	     /* of `hang`: the rank to blame */
+	const char *preload; /* library that is loaded into the victim alone; NULL none */
 };
 
 /* What one NCCL call was, and when. Ranks' clocks are the machine's CLOCK_REALTIME. */
@@ -110,6 +114,8 @@ struct kind {
 /* driver_launch.c */
 int launch_run(const struct options *options, int argc, char **argv);
 int launch_serve(const struct options *options, int argc, char **argv);
+/* Waits for all of them, whatever becomes of any. */
+int launch_hang(const struct options *options, int argc, char **argv);
 
 /* driver_job.c */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -156,5 +162,8 @@ int cases_run(const struct options *options);
 
 /* driver_timing.c */
 int timing_serve(const struct options *options);
+
+/* driver_hang.c */
+int hang_run(const struct options *options);
 
 #endif

@@ -67,6 +67,8 @@ static void rank_exec(const struct options *options, int argc, char **argv, int 
 	arguments[count + 2] = NULL;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	environment_set(options, rank);
+	if (options->preload && rank == options->victim)
+		setenv("LD_PRELOAD", options->preload, 1);
 	execv("/proc/self/exe", arguments);
 	fprintf(stderr, "nccl_driver: cannot start rank %d: %s\n", rank, strerror(errno));
 	_exit(1);
@@ -184,6 +186,28 @@ int launch_run(const struct options *options, int argc, char **argv)
 	for (int rank = 0; rank < options->ranks; rank++)
 		rank_start(&processes[rank], options, argc, argv, rank, 0);
 	return ranks_wait(processes, options);
+}
+
+int launch_hang(const struct options *options, int argc, char **argv)
+{
+	struct rank_process processes[RANKS_MAX] = { 0 };
+	int left = options->ranks;
+
+	ids_remove(options);
+	for (int rank = 0; rank < options->ranks; rank++)
+		rank_start(&processes[rank], options, argc, argv, rank, 0);
+	while (left > 0) {
+		int status;
+		pid_t pid = waitpid(-1, &status, 0);
+
+		if (pid == -1 && errno != EINTR)
+			die("cannot wait for the ranks: %s", strerror(errno));
+		if (pid <= 0)
+			continue;
+		left--;
+		end_report(rank_of(processes, options->ranks, pid), status);
+	}
+	return 1;
 }
 
 /* One command to every rank, one line back from every rank. */

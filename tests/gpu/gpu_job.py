@@ -73,7 +73,7 @@ def _growth(directory):
     return total
 
 
-def _rank_pids(directory):
+def rank_pids(directory):
     """Ranks that wrote their process id and still are the processes that did."""
     wanted = ("%s=%s" % (MARK, directory)).encode()
     for path in glob.glob(os.path.join(directory, "pid-*")):
@@ -94,14 +94,14 @@ def end_job(process, directory):
             os.killpg(process.pid, number)
         except OSError:
             pass
-        for pid in _rank_pids(directory):
+        for pid in rank_pids(directory):
             try:
                 os.kill(pid, number)
             except OSError:
                 pass
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            if process.poll() is not None and not list(_rank_pids(directory)):
+            if process.poll() is not None and not list(rank_pids(directory)):
                 return
             time.sleep(0.05)
 

@@ -15,7 +15,10 @@ static int usage(const char *problem)
 		"usage: nccl_driver probe\n"
 		"       nccl_driver run|serve --ranks N --out DIR [--kinds all] [--styles all]\n"
 		"           [--sizes 1024,1048576] [--big BYTES] [--calls N] [--burst N]\n"
-		"           [--captured N] [--replays N] [--gap-ms N] [--kill-at-end]\n",
+		"           [--captured N] [--replays N] [--gap-ms N] [--kill-at-end]\n"
+		"       nccl_driver hang --ranks N --out DIR --scene NAME [--victim R] [--big "
+		"BYTES]\n"
+		"           [--preload FILE]\n",
 		problem);
 	return 2;
 }
@@ -82,6 +85,14 @@ static int option_take(struct options *options, int letter, const char *value)
 	case 'K':
 		options->is_killed_at_end = 1;
 		break;
+	case 'x':
+		options->scene = value;
+		break;
+	case 'v':
+		return number_parse(&options->victim, value);
+	case 'p':
+		options->preload = value;
+		break;
 	default:
 		return -1;
 	}
@@ -89,13 +100,23 @@ static int option_take(struct options *options, int letter, const char *value)
 }
 
 static const struct option long_options[] = {
-	{ "ranks", required_argument, NULL, 'n' },   { "rank", required_argument, NULL, 'r' },
-	{ "out", required_argument, NULL, 'o' },     { "kinds", required_argument, NULL, 'k' },
-	{ "styles", required_argument, NULL, 's' },  { "sizes", required_argument, NULL, 'z' },
-	{ "big", required_argument, NULL, 'B' },     { "calls", required_argument, NULL, 'c' },
-	{ "burst", required_argument, NULL, 'b' },   { "captured", required_argument, NULL, 'C' },
-	{ "replays", required_argument, NULL, 'R' }, { "gap-ms", required_argument, NULL, 'g' },
-	{ "kill-at-end", no_argument, NULL, 'K' },   { NULL, 0, NULL, 0 },
+	{ "ranks", required_argument, NULL, 'n' },
+	{ "rank", required_argument, NULL, 'r' },
+	{ "out", required_argument, NULL, 'o' },
+	{ "kinds", required_argument, NULL, 'k' },
+	{ "styles", required_argument, NULL, 's' },
+	{ "sizes", required_argument, NULL, 'z' },
+	{ "big", required_argument, NULL, 'B' },
+	{ "calls", required_argument, NULL, 'c' },
+	{ "burst", required_argument, NULL, 'b' },
+	{ "captured", required_argument, NULL, 'C' },
+	{ "replays", required_argument, NULL, 'R' },
+	{ "gap-ms", required_argument, NULL, 'g' },
+	{ "kill-at-end", no_argument, NULL, 'K' },
+	{ "scene", required_argument, NULL, 'x' },
+	{ "victim", required_argument, NULL, 'v' },
+	{ "preload", required_argument, NULL, 'p' },
+	{ NULL, 0, NULL, 0 },
 };
 
 /* Everything a reader of the results wants to know about the machine, from the libraries
@@ -156,5 +177,7 @@ int main(int argc, char **argv)
 	if (strcmp(options.verb, "serve") == 0)
 		return options.rank < 0 ? launch_serve(&options, argc, argv)
 					: timing_serve(&options);
-	return usage("neither probe, run nor serve");
+	if (strcmp(options.verb, "hang") == 0)
+		return options.rank < 0 ? launch_hang(&options, argc, argv) : hang_run(&options);
+	return usage("neither probe, run, serve nor hang");
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# What NCCL's RAS says goes into a bundle, as long as it is NCCL's RAS that says it.
+. "$(dirname "$0")/../tap.sh"
+export LC_ALL=C
+unset NCCL_RAS_ADDR
+tool=$BUILD/ringside
+[ -x "$tool" ] || tap_skip_all "the tool is not built"
+command -v python3 >/dev/null || tap_skip_all "there is no python3"
+
+work=$tap_scratch
+export RINGSIDE_SHM=$work/shm
+mkdir -p "$RINGSIDE_SHM"
+started=()
+clean_up() {
+	local pid
+	for pid in "${started[@]}"; do
+		kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	rm -rf "$tap_scratch"
+}
+trap clean_up EXIT
+until_ok() { # command...
+	local tries
+	for ((tries = 0; tries < 300; tries++)); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.05
+	done
+	return 1
+}
+file_of() { # archive name
+	tar xOf "$1" "ringside-bundle/$2"
+}
+has() { # archive name pattern
+	grep -qE -- "$3" <<<"$(file_of "$1" "$2")"
+}
+bundle() { # option...
+	"$tool" bundle "$@"
+}
+ras() { # kind: sets port
+	python3 tests/doctor/ras_servers.py "$1" >"$tap_scratch/port.$1" &
+	started+=("$!")
+	until_ok test -s "$tap_scratch/port.$1"
+	port=$(cat "$tap_scratch/port.$1")
+}
+ras good
+expect_ok "where NCCL's RAS answers" bundle --ras "127.0.0.1:$port" -o "$work/ras.tar"
+expect_same "its words are in the bundle, without control bytes" "$(file_of "$work/ras.tar" ras/status.txt | tail -n 1)" "  1 process MISSING?[31m"
+expect_ok "and its JSON" has "$work/ras.tar" ras/status.json '"nccl_version": "2.28.9"'
+export NCCL_RAS_ADDR=127.0.0.1:$port
+bundle -o "$work/named.tar" >/dev/null
+unset NCCL_RAS_ADDR
+expect_ok "NCCL_RAS_ADDR says where" has "$work/named.tar" ras/status.txt '^NCCL version 2.28.9'
+ras old
+bundle --ras "127.0.0.1:$port" -o "$work/old.tar" >/dev/null
+expect_ok "an older release gives text" has "$work/old.tar" ras/status.txt '^Job summary'
+expect_ok "and README says that it has no JSON" has "$work/old.tar" README.txt 'this release of NCCL has it as text alone'
+ras http
+bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
+expect_ok "what is no RAS is told as such" has "$work/http.tar" README.txt 'not NCCL.s RAS, it says: HTTP/1.1 400'
+ras closes
+bundle --ras "127.0.0.1:$port" -o "$work/closes.tar" >/dev/null
+expect_ok "who closes at once, too" has "$work/closes.tar" README.txt 'closed the connection without an answer|reset by peer|Broken pipe'
+ras flood
+bundle --ras "127.0.0.1:$port" -o "$work/flood.tar" >/dev/null
+expect_same "of an answer without end 8 MiB are kept" "$(file_of "$work/flood.tar" ras/status.txt | wc -c)" 8388608
+expect_ok "and it is told" has "$work/flood.tar" README.txt 'the end of it: it was too long'
+bundle --ras 127.0.0.1:1 -o "$work/nobody.tar" >/dev/null
+expect_ok "nobody there is no failure" has "$work/nobody.tar" README.txt 'nobody answers on 127.0.0.1:1: Connection refused'
+
+bundle --ras nowhere -o "$work/wrong.tar" >/dev/null
+expect_ok "an address that is none is told" has "$work/wrong.tar" README.txt "'nowhere' is not HOST:PORT"
+ras slow
+bundle --ras "127.0.0.1:$port" -o "$work/slow.tar" >/dev/null
+expect_ok "who takes for ever is left after some seconds" has "$work/slow.tar" README.txt 'timed out|did not end its answer'
+tap_done

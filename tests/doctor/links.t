@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Both ends of a slow link are told in every mode: from files, from regions of a job that runs, through agents (snapshots).
+. "$(dirname "$0")/slowness.sh"
+
+background=()
+clean_up() {
+	local pid
+	for pid in "${background[@]}"; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	rm -rf "$tap_scratch"
+}
+trap clean_up EXIT
+
+# ---- files ----------------------------------------------------------------------------------------
+# One that is slow from the beginning; the second sends tiny messages to others, too, the last two large ones to several.
+while read -r from to options; do
+	for mode in trace full; do
+		# shellcheck disable=SC2086 # options are several
+		simulate link $options -m "$mode" -f "slow-link:from=$from,to=$to,factor=4"
+		expect_same "$options, mode $mode: $from to $to" "$(told link)" "slow_link $from>$to"
+	done
+done <<'JOBS'
+3 4 --nodes 4 --gpus 4 --seconds 8s -w fsdp --seed 3
+4 1 --nodes 2 --gpus 4 --seconds 8s -w fsdp --seed 4
+7 8 --nodes 2 --gpus 8 --seconds 8s -w fsdp --seed 9
+1 0 --nodes 2 --gpus 1 --seconds 8s -w fsdp --seed 5
+3 4 --nodes 4 --gpus 4 --seconds 8s -w ddp --seed 3
+3 7 --nodes 4 --gpus 4 --seconds 8s -w tp-pp --seed 3
+3 4 --nodes 4 --gpus 4 --seconds 8s -w moe --seed 3
+8 0 --nodes 4 --gpus 8 --seconds 8s -w ddp --seed 35
+15 7 --nodes 8 --gpus 4 --channels 8 --seconds 8s -w ddp --seed 21
+JOBS
+
+simulate link --nodes 4 --gpus 4 --seconds 8s -w fsdp --seed 3 -f slow-link:from=3,to=4
+told link >/dev/null
+expect_ok "the only peer is certain" python3 -c "exit(not $(value confidence) > 0.99)"
+expect_ok "and its transfers are counted" grep -q "to rank 4 of world and to nobody else: .* transfers since the process began" \
+	<(value evidence)
+expect_same "its host is told" "$(value peer_host)" node0001
+expect_ok "the channel is not" grep -q "On which channel cannot be seen" <(value missing)
+
+simulate late --nodes 8 --gpus 4 --channels 16 --seconds 12s -w ddp --seed 2 -f slow-link:from=2,to=6,factor=4,at=9s
+expect_same "one of several peers, lately" "$(told late)" "slow_link 2>6"
+expect_ok "is less certain" python3 -c "exit(not 0.5 < $(value confidence) < 0.9)"
+expect_ok "and it is said why" grep -q "summed up since the process began" <(value missing)
+
+# ---- a job that runs ------------------------------------------------------------------------------
+# The ends of the slow link that the doctor tells, as soon as it does: some hundred collectives are needed.
+ends() { # option...
+	local tries found=""
+	for ((tries = 0; tries < 60; tries++)); do
+		"$ringside" doctor --json "$@" >"$tap_scratch/told.json" 2>"$tap_scratch/doctor.err"
+		found=$(python3 -c 'import json, sys
+for v in json.load(open(sys.argv[1]))["verdicts"]:
+    if v["class"] == "slow_link":
+        print("%s>%s" % (v["rank"], v["peer"]))' "$tap_scratch/told.json" 2>/dev/null)
+		[ -z "$found" ] || break
+		sleep 0.5
+	done
+	echo "$found"
+}
+unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
+mkdir "$tap_scratch/live"
+"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --node-regions "$tap_scratch/live" --seconds 200s \
+	--nodes 2 --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=8 >"$tap_scratch/sim.out" 2>&1 &
+background+=($!)
+expect_same "regions in mode flight" "$(ends "$tap_scratch/live")" "3>4"
+
+if [ -x "$BUILD/ringside-fetch" ]; then
+	read -r port0 port1 < <(python3 -c 'import socket
+sockets = [socket.socket() for _ in range(2)]
+for one in sockets:
+    one.bind(("127.0.0.1", 0))
+print(*(one.getsockname()[1] for one in sockets))')
+	for node in 0 1; do
+		port=port$node
+		"$BUILD/ringside-agent" --listen "127.0.0.1:${!port}" --directory "$tap_scratch/live/node000$node" --interval 1s \
+			>"$tap_scratch/agent$node" 2>&1 &
+		background+=($!)
+	done
+	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
+	expect_same "the same through agents, which hand on snapshots" "$(ends --agents "127.0.0.1:$port0,127.0.0.1:$port1")" "3>4"
+else
+	echo "# no agents: ringside-fetch was not built"
+fi
+
+# ---- what is written ------------------------------------------------------------------------------
+sums() { # name
+	"$ringside" export -f csv -o "$tap_scratch/$1.csv" "$tap_scratch/$1" >/dev/null
+	python3 tests/doctor/links.py "$tap_scratch/$1" "$tap_scratch/$1.csv"
+}
+"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m trace -o "$tap_scratch/traces" --iterations 5 --nodes 2 --gpus 2 \
+	-w fsdp --sizes 16MiB >"$tap_scratch/sim.out" 2>&1
+expect_same "the recorder's links sum up what its operations moved" "$(sums traces)" "4 files, all the same"
+expect_same "a simulation's links do" "$(sums late)" "32 files, all the same"
+
+tap_done

@@ -1,0 +1,124 @@
+"""A simulated job that runs, with an agent for each of its nodes if wanted, and the doctor asked about it."""
+
+import glob
+import json
+import os
+import re
+import subprocess
+import time
+
+PATIENCE_S = 60
+
+
+def clean_environment():
+    """Ours, without what would change a job or the way to its agents."""
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith(("RINGSIDE_", "NCCL_")) and
+            key.lower() not in ("http_proxy", "all_proxy")}
+
+
+class Agent:
+    """The agent of one node."""
+
+    def __init__(self, build, regions, hang_s):
+        self.process = subprocess.Popen(
+            [os.path.join(build, "ringside-agent"), "--directory", regions, "--listen",
+             "127.0.0.1:0", "--hang", "%ds" % hang_s], env=clean_environment(),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.address = None
+
+    def wait_address(self):
+        for line in self.process.stderr:
+            found = re.search(r"listening on https?://([^,\s]*)", line)
+            if found:
+                self.address = found.group(1).rstrip("/")
+                return
+        raise RuntimeError("an agent does not listen")
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class LiveJob:
+    """Below `scratch`, which should be memory: regions/nodeNNNN, and a file with the agents' addresses."""
+
+    def __init__(self, build, scratch, nodes, per_node, hang_s):
+        self.build, self.scratch, self.hang_s = build, scratch, hang_s
+        self.per_node = per_node  # processes
+        self.ringside = os.path.join(build, "ringside")
+        self.nodes = [os.path.join(scratch, "regions", "node%04d" % node) for node in range(nodes)]
+        self.process, self.agents = None, []
+
+    def start(self, *options):
+        """Its ranks are processes, or threads of one per node, as the options say."""
+        os.makedirs(self.scratch, exist_ok=True)
+        self.process = subprocess.Popen(
+            [self.ringside, "sim", "--nodes", str(len(self.nodes)), "--node-regions",
+             os.path.dirname(self.nodes[0]), "-m", "flight"] + list(options),
+            env=clean_environment(), stdout=subprocess.DEVNULL)
+        self.wait(lambda: all(len(glob.glob(node + "/*/*.region")) == self.per_node
+                              for node in self.nodes), "every node has its regions")
+
+    def start_agents(self):
+        self.agents = [Agent(self.build, node, self.hang_s) for node in self.nodes]
+        for agent in self.agents:
+            agent.wait_address()
+        with open(os.path.join(self.scratch, "agents"), "w", encoding="ascii") as file:
+            file.write("".join(agent.address + "\n" for agent in self.agents))
+        # They look for new processes now and then.
+        self.wait(lambda: self.ask(True)[0]["looked_at"].get("processes") ==
+                  len(self.nodes) * self.per_node, "agents see all processes")
+
+    def wait(self, is_so, what):
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so():
+            if self.process.poll() is not None:
+                raise RuntimeError("the job ended with %d before: %s" % (self.process.poll(), what))
+            if time.monotonic() > deadline:
+                raise RuntimeError("never: %s" % what)
+            time.sleep(0.2)
+
+    def wait_still(self, node=0):
+        self.wait(lambda: self.age(self.nodes[node]) > self.hang_s + 2, "the job stands still")
+
+    def age(self, regions):
+        """Of the oldest operation in flight on a node, in seconds."""
+        done = subprocess.run([self.ringside, "ps", "--json"], text=True, stdout=subprocess.PIPE,
+                              env=dict(clean_environment(), RINGSIDE_SHM=regions), check=False)
+        issued = [op["issue_wall_ns"] for op in json.loads(done.stdout)["operations"]
+                  if op["issue_wall_ns"]]
+        return time.time() - min(issued) / 1e9 if issued else 0
+
+    def ask(self, is_through_agents):
+        """The doctor's document, and how long it took."""
+        started = time.monotonic()
+        # A busy machine is no dead agent; those that are dead refuse at once.
+        sources = ["--timeout", "30s", "--agents", "@" + os.path.join(self.scratch, "agents")] \
+            if is_through_agents else self.nodes
+        done = subprocess.run([self.ringside, "doctor", "--json", "--hang", "%ds" % self.hang_s]
+                              + sources, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=120, env=clean_environment(), check=False)
+        if done.returncode not in (0, 1):
+            raise RuntimeError("the doctor ends with %d: %s" % (done.returncode, done.stderr))
+        return json.loads(done.stdout), time.monotonic() - started
+
+    def end(self):
+        for agent in self.agents:
+            agent.end()
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+
+
+def memory(wanted_bytes):
+    """Where regions are memory, and enough of it; None: nowhere."""
+    if not os.access("/dev/shm", os.W_OK):
+        return None
+    space = os.statvfs("/dev/shm")
+    return "/dev/shm" if space.f_bavail * space.f_frsize > wanted_bytes else None
+
+
+def has_agents(build):
+    return all(os.path.exists(os.path.join(build, name))
+               for name in ("ringside-agent", "ringside-fetch"))

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What real NCCL jobs looked like while they hung (tests/gpu/recorded, made by tests/gpu/run): the doctor still says
+what is true of them. And NCCL's own logs of these jobs are read whole."""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+GPU = os.path.join(os.path.dirname(HERE), "gpu")
+sys.path[:0] = [HERE, GPU]
+
+import gpu_scenes  # noqa: E402
+import verdicts  # noqa: E402
+
+count = failed = 0
+
+
+def ok(is_ok, what, more=()):
+    global count, failed
+    count += 1
+    failed += not is_ok
+    print("%s %d - %s" % ("ok" if is_ok else "not ok", count, what))
+    for line in more if not is_ok else ():
+        print("# %s" % line)
+
+
+def doctor(*arguments):
+    build = os.path.abspath(os.environ.get("BUILD", "build"))
+    done = subprocess.run([os.path.join(build, "ringside"), "doctor", "--json"] + list(arguments),
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                          check=False)
+    try:
+        return json.loads(done.stdout), done.stderr
+    except ValueError:
+        return None, done.stderr
+
+
+def check_scene(recorded, name, truth):
+    document, said = doctor("--hang", truth["hang"], os.path.join(recorded, name + ".tar"))
+    if document is None:
+        ok(False, "%s: the doctor reads it" % name, [said])
+        return
+    told, wrong = verdicts.judge(truth["told"], truth["culprit"], document, truth["is_timed"])
+    ok(not wrong, "%s: %s" % (name, told), wrong + [v["title"] for v in document["verdicts"]])
+
+
+def check_logs(recorded, name):
+    logs = sorted(glob.glob(os.path.join(recorded, name + "-*.log")))
+    lines = sum(len(open(path, "rb").read().splitlines()) for path in logs)
+    document, said = doctor("--log", *logs)
+    ok(document is not None and len(logs) == gpu_scenes.RANKS and lines > 0 and
+       document["looked_at"]["log_lines"] == lines,
+       "%s: all %d lines of %d logs of NCCL are read" % (name, lines, len(logs)), [said])
+
+
+def main():
+    recorded = os.environ.get("RECORDED", os.path.join(GPU, "recorded"))
+    if not os.path.isdir(recorded):
+        print("1..0 # SKIP no recordings of real NCCL yet: tests/gpu/run makes hangs.tar.gz for %s" %
+              os.path.relpath(recorded))
+        return 0
+    with open(os.path.join(recorded, "expected.json"), encoding="utf-8") as file:
+        expected = json.load(file)
+    scenes = expected["scenes"]
+    names = [scene.name for scene in gpu_scenes.SCENES]
+    ok(sorted(scenes) == sorted(names), "all scenes were recorded, and no others",
+       ["recorded: %s" % " ".join(sorted(scenes)), "scenes: %s" % " ".join(sorted(names))])
+    for name in names:
+        if name in scenes:
+            check_scene(recorded, name, scenes[name])
+            check_logs(recorded, name)
+    print("1..%d" % count)
+    return 1 if failed else 0
+
+
+sys.exit(main())
