@@ -127,8 +127,8 @@ static const double time_most = 1e18, rate_most = 1e18, log_most = 100, calls_mo
 static bool take_field(struct reading *reading, const struct field *field, void *object)
 {
 	void *to = (char *)object + field->offset;
-	uint64_t count;
-	double figure;
+	uint64_t count = 0;
+	double figure = 0;
 
 	switch (field->type) {
 	case FIELD_TEXT:

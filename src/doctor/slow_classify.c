@@ -461,6 +461,16 @@ static void tell_missing(struct verdict *verdict, const struct common *common)
 
 /* ------------------------------------------------------------------------------------------------ */
 
+/* Shorter changes come and go in any network. */
+#define BRIEF_NS UINT64_C(5000000000)
+
+static bool is_past(const struct timeline_report *report, const struct slow_span *span)
+{
+	uint64_t length_ns = report->end_ns - report->start_ns;
+
+	return span->until_ns != 0 && span->until_ns + length_ns / 20 < report->end_ns;
+}
+
 static void fill(struct slow_search *search, struct verdict *verdict, const struct common *common)
 {
 	const struct job *job = &search->report->job;
@@ -480,7 +490,9 @@ static void fill(struct slow_search *search, struct verdict *verdict, const stru
 	verdict->confidence = common->confidence;
 	verdict->percent = common->percent;
 	verdict->victims = common->ranks;
-	if (common->is_all_over)
+	/* It is over, or has only begun: what it cost stays, and nobody has to be woken up. */
+	if (common->is_all_over ||
+	    (common->rows->against == SLOW_PAST && verdict->for_ns < BRIEF_NS))
 		verdict->severity = VERDICT_NOTE;
 }
 
@@ -552,6 +564,7 @@ void slow_classify(struct slow_search *search, const struct slow_rows *rows,
 	common.cells = cells;
 	if (common.slow == 0)
 		return;
+	common.is_all_over |= is_past(search->report, &common.worst->span);
 	look_at_wire(search, &common);
 	tell(search, &common);
 }

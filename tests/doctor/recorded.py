@@ -59,10 +59,6 @@ def check_logs(recorded, name):
 
 def main():
     recorded = os.environ.get("RECORDED", os.path.join(GPU, "recorded"))
-    if not os.path.isdir(recorded):
-        print("1..0 # SKIP no recordings of real NCCL yet: tests/gpu/run makes hangs.tar.gz for %s" %
-              os.path.relpath(recorded))
-        return 0
     with open(os.path.join(recorded, "expected.json"), encoding="utf-8") as file:
         expected = json.load(file)
     scenes = expected["scenes"]
