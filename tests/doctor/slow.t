@@ -60,7 +60,8 @@ for workload in ddp fsdp moe; do
 	expect_same "$workload: the network became slow" "$(told network)" "slow_network"
 	expect_ok "$workload: since when" grep -q "since 00:00:0" <(value evidence)
 	simulate network "${size[@]}" -w "$workload" --seed 3 -f degraded-network:factor=2,at=3s,until=11s
-	expect_same "$workload: the network was slow for a while" "$(told network)" "slow_network"
+	expect_same "$workload: the network was slow for a while, which wakes nobody up" "$(told network)" ""
+	expect_same "$workload: but is told" "$(value class) $(value severity)" "slow_network note"
 	expect_ok "$workload: from when to when" grep -q "between 00:00:0. and 00:00:1" <(value evidence)
 done
 for workload in ddp fsdp tp-pp moe; do
