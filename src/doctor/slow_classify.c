@@ -464,6 +464,11 @@ static void tell_missing(struct verdict *verdict, const struct common *common)
 /* Shorter changes come and go in any network. */
 #define BRIEF_NS UINT64_C(5000000000)
 
+static bool is_brief(const struct timeline_report *report, uint64_t for_ns)
+{
+	return for_ns < BRIEF_NS && for_ns < (report->end_ns - report->start_ns) / 5;
+}
+
 static bool is_past(const struct timeline_report *report, const struct slow_span *span)
 {
 	uint64_t length_ns = report->end_ns - report->start_ns;
@@ -492,7 +497,7 @@ static void fill(struct slow_search *search, struct verdict *verdict, const stru
 	verdict->victims = common->ranks;
 	/* It is over, or has only begun: what it cost stays, and nobody has to be woken up. */
 	if (common->is_all_over ||
-	    (common->rows->against == SLOW_PAST && verdict->for_ns < BRIEF_NS))
+	    (common->rows->against == SLOW_PAST && is_brief(search->report, verdict->for_ns)))
 		verdict->severity = VERDICT_NOTE;
 }
 
