@@ -99,9 +99,10 @@ async function tellStanding() {
 
 // A region has no past: what the network was is told through Prometheus alone. It becomes slow after 25 s, so that half a minute before
 // is another figure from then on, for as long.
+// Seventeen jobs share this machine: single operations of a second or two say now and then that something else is slow, too.
 async function tellSlow() {
-	await expectVerdict('late', 'slow_rank rank 2');
-	await expectVerdict('link', 'slow_link rank 3 to 4');
+	await expectVerdict('late', 'slow_rank rank 2', { live: null });
+	await expectVerdict('link', 'slow_link rank 3 to 4', { live: null });
 }
 await Promise.all([
 	tellStanding(),
