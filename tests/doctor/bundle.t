@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One archive of a job that hangs: what is in it, what is not and why, no secrets, and the same verdict out of it.
-. "$(dirname "$0")/../tap.sh"
+. "$(dirname "$0")/doctor.sh"
 export LC_ALL=C
 unset NCCL_RAS_ADDR RINGSIDE_SHM
 tool=$BUILD/ringside
@@ -10,23 +10,6 @@ command -v python3 >/dev/null || tap_skip_all "there is no python3"
 shm=$tap_scratch/shm
 work=$tap_scratch/work
 mkdir -p "$shm" "$work"
-started=()
-clean_up() {
-	local pid
-	for pid in "${started[@]}"; do
-		kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	rm -rf "$tap_scratch"
-}
-trap clean_up EXIT
-until_ok() { # command...
-	local tries
-	for ((tries = 0; tries < 300; tries++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-	done
-	return 1
-}
 file_of() { # archive name
 	tar xOf "$1" "ringside-bundle/$2"
 }

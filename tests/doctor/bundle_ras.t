@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What NCCL's RAS says goes into a bundle, as long as it is NCCL's RAS that says it.
-. "$(dirname "$0")/../tap.sh"
+. "$(dirname "$0")/doctor.sh"
 export LC_ALL=C
 unset NCCL_RAS_ADDR
 tool=$BUILD/ringside
@@ -10,23 +10,6 @@ command -v python3 >/dev/null || tap_skip_all "there is no python3"
 work=$tap_scratch
 export RINGSIDE_SHM=$work/shm
 mkdir -p "$RINGSIDE_SHM"
-started=()
-clean_up() {
-	local pid
-	for pid in "${started[@]}"; do
-		kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	rm -rf "$tap_scratch"
-}
-trap clean_up EXIT
-until_ok() { # command...
-	local tries
-	for ((tries = 0; tries < 300; tries++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-	done
-	return 1
-}
 file_of() { # archive name
 	tar xOf "$1" "ringside-bundle/$2"
 }
