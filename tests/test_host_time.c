@@ -220,6 +220,26 @@ static void operation_waits_for_others(void)
 	EXPECT_THAT("destroy opens the gate", stage_is_balanced());
 }
 
+static void group_waits_as_a_whole(void)
+{
+	struct stage stage = timed_stage(HOST_NCCL_2_28, HOST_TIME_REAL, 0);
+	struct host_op ops[2] = { stage_op(&stage, OP_SEND), stage_op(&stage, OP_RECV) };
+	struct host_group group = { .ops = ops, .count = 2 };
+
+	ops[0].gate = ops[1].gate = test_gate;
+	store_relaxed(&others_are_there, 0);
+	EXPECT_EQUAL(host_play_group(&stage.user, &group), OK);
+	EXPECT_EQUAL(host_play_group(&stage.user, &group), OK);
+	EXPECT_EQUAL(host_comm_settle(stage.comm), 4);
+	store_relaxed(&others_are_there, 1005000);
+	(void)move_to(&stage, 1005000);
+	EXPECT_EQUAL(move_to(&stage, 1020000), 0);
+	EXPECT_THAT("nothing of the second group starts before the first has ended",
+		    witness_nth(ABI_KERNEL_CH, 2)->gpu_ns >= stop_stamp(0) &&
+			    witness_nth(ABI_KERNEL_CH, 3)->gpu_ns >= stop_stamp(0));
+	stage_strike(&stage);
+}
+
 static void connection_of_one_channel(void)
 {
 	struct stage stage = timed_stage(HOST_NCCL_2_28, HOST_TIME_VIRTUAL, 0);
@@ -277,6 +297,7 @@ int main(void)
 	slow_transfer_keeps_the_kernel();
 	hang_is_released_in_time();
 	operation_waits_for_others();
+	group_waits_as_a_whole();
 	connection_of_one_channel();
 	destroy_does_not_wait_for_a_clock_that_stands();
 	real_clock_runs();

@@ -284,7 +284,9 @@ static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 		}
 		active->is_gpu_done = active->channels_running == 0;
 	}
-	if (!active->is_gpu_done && (engine->is_real || active_is_held(active))) {
+	/* The first that is not over keeps it busy; one that waits behind must not let its own plan in. */
+	if (!active->is_gpu_done && stream->busy_pass != engine->pass &&
+	    (engine->is_real || active_is_held(active))) {
 		stream->busy_pass = engine->pass;
 		stream->busy_plan = active->work.plan;
 	}
