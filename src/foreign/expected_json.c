@@ -4,10 +4,13 @@
  *	{"args":["./all_reduce_perf",...],"config":{"nthreads","ngpus","devices":[{"rank"},...]},
  *	 "results":[{"size","type","out_of_place":{"time","alg_bw","bus_bw","nwrong"},"in_place":{...}}]}
  *
- * Ours, which `ringside bench` is to write:
+ * Ours, and what `ringside bench --json` writes, which has the same keys and many more:
  *
  *	{"format":"ringside-expected","version":1,"ranks":8,"results":[{"function":"AllReduce",
  *	 "bytes":33554432,"time_ns":412950,"datatype":"float32","in_place":false}]}
+ *
+ * Of a benchmark, what is no measure for a job is left out: results that were wrong, an algorithm or
+ * protocol that NCCL was made to take, pairs that had the machine to themselves, results without a time.
  */
 #include <string.h>
 
@@ -29,6 +32,7 @@ struct document {
 	uint64_t gpus;
 	uint64_t last_rank;
 	size_t first_row; /* of this document in expected->rows */
+	bool is_bench;	  /* written by `ringside bench` */
 	enum status status;
 };
 
@@ -275,43 +279,134 @@ static enum status add_tests(struct document *document)
 
 /* ---- ours ------------------------------------------------------------------------------------ */
 
-static void read_own_result(struct document *document)
-{
-	static const struct json_scan_key keys[] = { KEY("function"), KEY("bytes"),
-						     KEY("time_ns"),  KEY("datatype"),
-						     KEY("in_place"), KEY("ranks") };
-	struct expected_row row = { 0 };
-	char name[32];
-	uint64_t ranks = 0;
-	int key, hint = 0, is_known;
+/* What only a benchmark tells of its result. */
+struct own_facts {
+	uint64_t wrong; /* elements */
+	bool is_forced; /* NCCL did not choose */
+	bool is_paired;
+};
 
-	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
-	       JSON_SCAN_KEY_UNKNOWN) {
-		if (key == 0) {
-			read_string(document, name, sizeof(name));
-			row.function = op_name_find(OP_NAMES_FUNCTION, name, &is_known);
-		} else if (key == 1) {
-			read_unsigned(document, &row.bytes);
-		} else if (key == 2) {
-			read_unsigned(document, &row.time_ns);
-		} else if (key == 3) {
-			read_string(document, name, sizeof(name));
-			row.datatype = expected_datatype(name);
-		} else if (key == 4) {
-			row.is_in_place = json_scan_next(&document->scan) == JSON_SCAN_TRUE;
+enum own_key {
+	OWN_FUNCTION,
+	OWN_BYTES,
+	OWN_TIME,
+	OWN_DATATYPE,
+	OWN_IN_PLACE,
+	OWN_RANKS,
+	OWN_ALGORITHM,
+	OWN_PROTOCOL,
+	OWN_WRONG,
+	OWN_PEERS,
+	OWN_KEYS,
+};
+
+/* False: none of these. */
+static bool read_own_fact(struct document *document, int key, struct own_facts *facts)
+{
+	enum json_scan_token token;
+
+	switch (key) {
+	case OWN_ALGORITHM:
+	case OWN_PROTOCOL:
+		facts->is_forced |= json_scan_next(&document->scan) != JSON_SCAN_NULL;
+		break;
+	case OWN_WRONG:
+		/* null: nobody looked */
+		json_scan_next(&document->scan);
+		json_scan_unsigned(&document->scan, &facts->wrong);
+		break;
+	case OWN_PEERS:
+		token = json_scan_next(&document->scan);
+		if (token != JSON_SCAN_ARRAY)
+			break;
+		facts->is_paired = json_scan_next(&document->scan) != JSON_SCAN_ARRAY_END;
+		if (!facts->is_paired)
+			return true;
+		/* The rest of the array. */
+		while (token > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
 			json_scan_skip(&document->scan);
-		} else if (key == 5) {
-			read_unsigned(document, &ranks);
-			row.nranks = ranks <= EXPECTED_RANKS_MAX ? (int32_t)ranks : 0;
-		} else {
-			json_scan_skip(&document->scan);
+			token = json_scan_next(&document->scan);
 		}
+		return true;
+	default:
+		return false;
 	}
-	if (row.bytes == 0 || row.time_ns == 0 || row.function == OP_FUNCTION_UNKNOWN)
+	json_scan_skip(&document->scan);
+	return true;
+}
+
+static void read_own_field(struct document *document, int key, struct expected_row *row)
+{
+	uint64_t ranks = 0;
+	char name[32];
+	int is_known;
+
+	switch (key) {
+	case OWN_FUNCTION:
+		read_string(document, name, sizeof(name));
+		row->function = op_name_find(OP_NAMES_FUNCTION, name, &is_known);
+		break;
+	case OWN_BYTES:
+		read_unsigned(document, &row->bytes);
+		break;
+	case OWN_TIME:
+		read_unsigned(document, &row->time_ns);
+		break;
+	case OWN_DATATYPE:
+		read_string(document, name, sizeof(name));
+		row->datatype = expected_datatype(name);
+		break;
+	case OWN_IN_PLACE:
+		row->is_in_place = json_scan_next(&document->scan) == JSON_SCAN_TRUE;
+		json_scan_skip(&document->scan);
+		break;
+	case OWN_RANKS:
+		read_unsigned(document, &ranks);
+		row->nranks = ranks <= EXPECTED_RANKS_MAX ? (int32_t)ranks : 0;
+		break;
+	default:
+		json_scan_skip(&document->scan);
+	}
+}
+
+static void add_own_result(struct document *document, struct expected_row row,
+			   const struct own_facts *facts)
+{
+	const char *unfit = NULL;
+
+	if (document->is_bench)
+		unfit = facts->wrong > 0   ? "a test with wrong results"
+			: facts->is_forced ? "an algorithm or protocol that NCCL did not choose"
+			: facts->is_paired ? "pairs that had the machine to themselves"
+			: row.time_ns == 0 ? "a result without a time"
+					   : NULL;
+	if (unfit != NULL)
+		expected_damage(document->expected, 0, unfit);
+	else if (row.bytes == 0 || row.time_ns == 0 || row.function == OP_FUNCTION_UNKNOWN)
 		expected_damage(document->expected, 0,
 				"a result without function, bytes or time_ns");
 	else if (document->scan.problem == NULL)
 		document->status = expected_add_row(document->expected, row);
+}
+
+static void read_own_result(struct document *document)
+{
+	static const struct json_scan_key keys[OWN_KEYS] = {
+		[OWN_FUNCTION] = KEY("function"),   [OWN_BYTES] = KEY("bytes"),
+		[OWN_TIME] = KEY("time_ns"),	    [OWN_DATATYPE] = KEY("datatype"),
+		[OWN_IN_PLACE] = KEY("in_place"),   [OWN_RANKS] = KEY("ranks"),
+		[OWN_ALGORITHM] = KEY("algorithm"), [OWN_PROTOCOL] = KEY("protocol"),
+		[OWN_WRONG] = KEY("wrong"),	    [OWN_PEERS] = KEY("peers"),
+	};
+	struct expected_row row = { 0 };
+	struct own_facts facts = { 0 };
+	int key, hint = 0;
+
+	while ((key = json_scan_next_key(&document->scan, keys, OWN_KEYS, &hint)) >=
+	       JSON_SCAN_KEY_UNKNOWN)
+		if (!document->is_bench || !read_own_fact(document, key, &facts))
+			read_own_field(document, key, &row);
+	add_own_result(document, row, &facts);
 }
 
 static enum status add_own(struct document *document)
@@ -324,7 +419,11 @@ static enum status add_own(struct document *document)
 	json_scan_next(&document->scan);
 	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
-		if (key == 1)
+		if (key == 0) {
+			json_scan_next(&document->scan);
+			document->is_bench = json_scan_is(&document->scan, "ringside-bench");
+			json_scan_skip(&document->scan);
+		} else if (key == 1)
 			read_unsigned(document, &version);
 		else if (key == 2)
 			read_unsigned(document, &ranks);

@@ -31,6 +31,7 @@ struct table {
 	int32_t nranks;
 	uint8_t columns[WORDS_MAX]; /* enum column */
 	size_t column_count;	    /* 0: no table has begun */
+	const char *unfit;	    /* `ringside bench` says why these rows are no measure; NULL */
 	uint64_t line;
 };
 
@@ -84,8 +85,14 @@ static void take_comment(struct table *table, const struct words *words)
 
 	if (word_is(words, 1, "nThread"))
 		table->nranks = 0;
-	if (word_is(words, 1, "Collective") && word_is(words, 3, "starting:") && words->count > 4)
+	if (word_is(words, 1, "Collective") && word_is(words, 3, "starting:") && words->count > 4) {
 		table->function = expected_function(words->list[4], strlen(words->list[4]));
+		table->unfit = NULL;
+	}
+	if (word_is(words, 1, "NCCL") && word_is(words, 2, "was") && word_is(words, 3, "made"))
+		table->unfit = "an algorithm or protocol that NCCL did not choose";
+	if (word_is(words, 1, "Pairs:"))
+		table->unfit = "pairs that had the machine to themselves";
 	if (word_is(words, 1, "Rank") && words->count > 2 && number_of(words->list[2], &rank) &&
 	    rank < EXPECTED_RANKS_MAX && rank + 1 > table->nranks)
 		table->nranks = (int32_t)rank + 1;
@@ -102,6 +109,9 @@ static enum status take_measure(struct table *table, const struct words *words, 
 {
 	double time_us, wrong;
 
+	/* Not measured in this place. */
+	if (at - shift < words->count && strcmp(words->list[at - shift], "N/A") == 0)
+		return OK;
 	if (at - shift >= words->count || !number_of(words->list[at - shift], &time_us) ||
 	    time_us <= 0 || time_us > 1e12) {
 		expected_damage(table->expected, table->line, "a time that is none");
@@ -145,6 +155,10 @@ static enum status take_row(struct table *table, const struct words *words)
 				"or so, or use nccl-tests 2.17.3 or later");
 	if (row.function == OP_FUNCTION_UNKNOWN || row.bytes == 0 || first == 0)
 		return OK;
+	if (table->unfit != NULL) {
+		expected_damage(table->expected, table->line, table->unfit);
+		return OK;
+	}
 	/* Without out-of-place results their columns are blank. */
 	if (second > 0 && words->count <= table->column_count - (second - first))
 		shift = second - first;

@@ -84,7 +84,8 @@ static enum foreign_format probe_object(const char *text, size_t length)
 		json_scan_next(&scan);
 		is_comma |= json_scan_is(&scan, "COLL") || json_scan_is(&scan, "P2P") ||
 			    json_scan_is(&scan, "PROXY") || json_scan_is(&scan, "GROUP");
-		if (key == PROBE_FORMAT && json_scan_is(&scan, "ringside-expected"))
+		if (key == PROBE_FORMAT && (json_scan_is(&scan, "ringside-expected") ||
+					    json_scan_is(&scan, "ringside-bench")))
 			return FOREIGN_EXPECTED;
 	}
 	if (scan.problem != NULL)
@@ -108,7 +109,8 @@ static enum foreign_format probe_text(const char *text, size_t length)
 	       (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
 		at++;
 	if (at < length && text[at] == '{') {
-		if (has(text, length, "\"ringside-expected\""))
+		if (has(text, length, "\"ringside-expected\"") ||
+		    has(text, length, "\"ringside-bench\""))
 			return FOREIGN_EXPECTED;
 		if (has(text, length, "\"message_sizes\"") ||
 		    has(text, length, "\"latency_distribution\"") ||
