@@ -3,8 +3,10 @@
 TOOL := $(BUILD)/ringside
 PLUGIN := $(BUILD)/libnccl-profiler-ringside.so
 TAPE := $(if $(TAPE_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
+COUNT := $(if $(COUNT_SOURCES),$(BUILD)/libringside-count.so)
 LIBRARY := $(BUILD)/libringside.a
 SIM_LIBRARY := $(BUILD)/libsim.a
+NCCL_BENCH_LIBRARY := $(BUILD)/libncclbench.a
 AGENT := $(if $(HAS_AGENT),$(BUILD)/ringside-agent)
 AGENT_LIBRARY := $(BUILD)/libagent.a
 TOP := $(if $(HAS_TOP),$(BUILD)/ringside-top)
@@ -19,7 +21,7 @@ quiet = $(if $(V),,@echo "  $(1) $@";)
 .SECONDARY:
 
 .PHONY: all plugin
-all: $(TOOL) $(PLUGIN) $(TAPE) $(AGENT) $(TOP) $(FETCH) ## build the tool, the plugin, the agent and the live screen
+all: $(TOOL) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) ## build the tool, the plugin, the agent and the live screen
 ifeq ($(AGENT),)
 	@echo "  the agent is left out: pkg-config finds not all of $(AGENT_PACKAGES) (scripts/install-deps build)"
 endif
@@ -75,32 +77,42 @@ $(BUILD)/page_parts: FORCE
 $(BUILD)/src/view/live_page.o: $(BUILD)/page_parts
 $(BUILD)/src/view/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
+# And the style of pages about benchmarks.
+$(BUILD)/src/view/bench_page.o: src/view/palette.css src/view/bench_page.css
+
+# So is the training script of the benchmark.
+$(BUILD)/programs/bench/densenet_script.o: programs/bench/densenet.py
+
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
+$(NCCL_BENCH_LIBRARY): $(call objects,$(NCCL_BENCH_SOURCES))
 $(AGENT_LIBRARY): $(call objects,$(AGENT_LIBRARY_SOURCES))
 $(TOP_LIBRARY): $(call objects,$(TOP_LIBRARY_SOURCES))
 $(FETCH_LIBRARY): $(call objects,$(FETCH_LIBRARY_SOURCES))
-$(LIBRARY) $(SIM_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
+$(LIBRARY) $(SIM_LIBRARY) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
 # libpthread.so.0 and libdl.so.2: see src/base/glibc_floor.h.
 PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections \
-	-Wl,--version-script=src/capture/exports.map \
 	$(if $(SANITIZE),,-Wl,--no-undefined)
 PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 \
 	-Wl,--pop-state
 
 $(PLUGIN): $(call plugin_objects,$(PLUGIN_SOURCES))
 $(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
-# Put in place whole, by mv: a job may be about to load it.
+$(COUNT): $(call plugin_objects,$(COUNT_ALL_SOURCES))
 $(PLUGIN) $(TAPE): src/capture/exports.map
-	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) -Wl,-soname,$(notdir $@) \
+$(COUNT): programs/count/count_exports.map
+# Put in place whole, by mv: a job may be about to load it.
+$(PLUGIN) $(TAPE) $(COUNT):
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) \
+		-Wl,--version-script=$(filter %.map,$^) -Wl,-soname,$(notdir $@) \
 		-o $@.new $(filter %.o,$^) $(PLUGIN_LIBS) && mv $@.new $@
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CLI_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CLI_SOURCES)) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A program of its own: the tool runs where there is no libmicrohttpd.
@@ -135,7 +147,7 @@ install: all ## install to prefix (default /usr/local), below DESTDIR when given
 install-built:
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
 	install -m 755 $(TOOL) $(AGENT) $(TOP) $(FETCH) $(DESTDIR)$(bindir)/
-	install -m 755 $(PLUGIN) $(TAPE) $(DESTDIR)$(libdir)/
+	install -m 755 $(PLUGIN) $(TAPE) $(COUNT) $(DESTDIR)$(libdir)/
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
 	install -d $(DESTDIR)$(docdir)/runbooks $(DESTDIR)$(docdir)/setup
 	install -m 644 $(RUNBOOKS) $(DESTDIR)$(docdir)/runbooks/

@@ -6,9 +6,11 @@ PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/inspector/*.c src/captu
 	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
 	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/nccllog/*.c \
-	src/doctor/*.c src/live/*.c src/archive/*.c src/view/*.c)
+	src/doctor/*.c src/live/*.c src/archive/*.c src/bench/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
+# The benchmark of NCCL: opens CUDA and NCCL when it runs, so it is part of the tool.
+NCCL_BENCH_SOURCES := $(wildcard programs/bench/*.c)
 CLI_SOURCES := $(wildcard programs/cli/*.c)
 # The node agent: what is no server is a library, for the tests and for the tool's help.
 AGENT_SERVER_SOURCES := $(addprefix programs/agent/agent_,body.c http.c loop.c main.c route.c tls.c)
@@ -29,6 +31,9 @@ FETCH_LIBRARY_SOURCES := $(filter-out $(FETCH_CURL_SOURCES),$(wildcard programs/
 # A second plugin: it writes down what NCCL calls, for bug reports and new fixtures.
 TAPE_SOURCES := $(wildcard programs/tape/*.c)
 TAPE_ALL_SOURCES := $(if $(TAPE_SOURCES),$(TAPE_SOURCES) $(wildcard src/base/*.c src/op/*.c))
+# What counts the calls of NCCL that a program makes, by LD_PRELOAD: for bench profilers.
+COUNT_SOURCES := $(wildcard programs/count/*.c)
+COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/base/*.c)
 
 TEST_SOURCES := $(filter-out $(if $(HAS_AGENT),,tests/test_agent_auth.c),$(wildcard tests/test_*.c))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)

@@ -1,0 +1,124 @@
+/* Operations of the whole job: right results, and as fast as somebody expects. */
+#include <stdlib.h>
+
+#include "bench/bench_stats.h"
+#include "bench/link_health_parts.h"
+#include "op/op_layout.h"
+#include "op/op_names.h"
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static void judge_results(struct health_scene *scene, uint8_t function)
+{
+	const struct bench_run *run = scene->run;
+	struct health_finding *finding;
+	uint64_t wrong = 0;
+	size_t cells = 0;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		if (run->cells[c].function != function || run->cells[c].wrong == BENCH_UNCHECKED)
+			continue;
+		scene->health->is_checked = true;
+		wrong += run->cells[c].wrong;
+		cells += run->cells[c].wrong != 0;
+	}
+	if (wrong == 0)
+		return;
+	finding = health_find_add(scene->health, HEALTH_WRONG_RESULTS, HEALTH_CERTAIN);
+	if (finding == NULL)
+		return;
+	finding->function = function;
+	finding->value = (double)wrong;
+	health_say(finding, "%s gave wrong results: %llu %s in %zu %s", op_function_name(function),
+		   (unsigned long long)wrong, wrong == 1 ? "element" : "elements", cells,
+		   cells == 1 ? "measurement" : "measurements");
+	health_advise(finding,
+		      "take these GPUs out of use; look at their memory errors (nvidia-smi "
+		      "-q -d ECC) and at the kernel's log (Xid)");
+}
+
+/* ---- speed ----------------------------------------------------------------------------------- */
+
+/* The largest size of a function; of several such cells the fastest. */
+static enum status find_collective(struct health_scene *scene, uint8_t function,
+				   struct health_collective *found)
+{
+	const struct bench_run *run = scene->run;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		const struct bench_cell *cell = &run->cells[c];
+		struct bench_figures figures;
+		enum status status;
+
+		if (cell->function != function || cell->peers || cell->bytes < found->bytes)
+			continue;
+		status = bench_cell_figures(cell, BENCH_OVER_MEAN, &figures);
+		if (status != OK)
+			return status;
+		if (figures.p50 <= 0 || (cell->bytes == found->bytes && found->time_ns > 0 &&
+					 figures.p50 >= found->time_ns))
+			continue;
+		found->function = function;
+		found->bytes = cell->bytes;
+		found->time_ns = figures.p50;
+		found->busbw = bench_busbw(cell, figures.p50);
+	}
+	return OK;
+}
+
+static void judge_collective(struct health_scene *scene, struct health_collective *one)
+{
+	struct expected_value value;
+	struct health_finding *finding;
+
+	if (scene->options->expected == NULL ||
+	    !expected_find(scene->options->expected, one->function, one->bytes, scene->run->nranks,
+			   &value) ||
+	    value.busbw <= 0)
+		return;
+	one->expected = value.busbw;
+	one->how = value.how;
+	one->is_slow = one->busbw < scene->slow * one->expected;
+	if (!one->is_slow)
+		return;
+	finding = health_find_add(scene->health, HEALTH_SLOW_COLLECTIVE,
+				  value.how & ~(unsigned int)EXPECTED_BETWEEN ? HEALTH_LIKELY
+									      : HEALTH_CERTAIN);
+	if (finding == NULL)
+		return;
+	finding->function = one->function;
+	finding->value = one->busbw;
+	finding->usual = one->expected;
+	finding->ratio = one->busbw / one->expected;
+	health_say(finding, "%s of %llu bytes: %.2f GB/s (busbw), %.2f GB/s expected (%.0f %%)%s",
+		   op_function_name(one->function), (unsigned long long)one->bytes, one->busbw,
+		   one->expected, finding->ratio * 100,
+		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with other ranks" : "");
+	health_advise(finding, "compare with pairs: one slow link holds up the whole ring");
+}
+
+enum status health_judge_collectives(struct health_scene *scene)
+{
+	struct health *health = scene->health;
+	const size_t room = sizeof(health->collectives) / sizeof(health->collectives[0]);
+	enum status status = OK;
+	size_t judged = 0;
+
+	for (uint8_t function = 1; function < OP_FUNCTIONS && status == OK; function++) {
+		struct health_collective found = { 0 };
+
+		judge_results(scene, function);
+		status = find_collective(scene, function, &found);
+		if (status != OK || found.time_ns <= 0 || health->collective_count == room)
+			continue;
+		judge_collective(scene, &found);
+		judged += found.expected > 0;
+		health->collectives[health->collective_count++] = found;
+	}
+	if (status == OK && health->collective_count > 0 && judged == 0)
+		health_reason(health,
+			      scene->options->expected
+				      ? "the expectations have none of the functions measured"
+				      : "nobody said which bandwidth to expect of the whole job");
+	return status;
+}
