@@ -1,0 +1,13 @@
+/* Profilers compared, as tables for people: completeness, accuracy, overhead, training. */
+#ifndef PROFILERS_TEXT_H
+#define PROFILERS_TEXT_H
+
+#include "base/status.h"
+#include "bench/profilers.h"
+#include "view/sink.h"
+
+/* `width` 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */
+enum status profilers_text_write(struct sink *sink, const struct profilers_comparison *comparison,
+				 unsigned int width);
+
+#endif
