@@ -36,7 +36,7 @@ RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) 
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
 CAPTURE_OBJECTS := $(call objects,$(filter src/capture/%,$(PLUGIN_SOURCES)))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
 # Only one of them needs more than programs do.
 $(BUILD)/tests/test_agent_auth: TEST_LIBS := -lcrypt
@@ -52,19 +52,33 @@ $(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
 	@mkdir -p $(@D)
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
 
+# A CUDA driver and an NCCL that play on the CPU, and an older NCCL: see docs/BENCH-TESTS.md.
+FAKE_GPU := $(BUILD)/tests/fake_gpu
+FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2)
+FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,cuda.c graph.c kernel.c memory.c point.c queue.c)
+FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES),$(wildcard tests/fake_gpu/fake_*.c)) \
+	tests/fake_gpu/fake_point.c $(wildcard programs/sim/host*.c src/base/*.c src/op/*.c)
+$(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))
+$(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcuda.so.1
+$(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1
+$(FAKE_LIBRARIES):
+	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
+$(BUILD)/tests/test_fake_gpu: | $(FAKE_LIBRARIES)
+
 # One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
-$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY) \
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY) \
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 
-.PHONY: tests race-tests long-tests fuzzers benches
-tests: $(TESTS) $(SMALL_PLUGINS) $(PROCESSES)
+.PHONY: tests race-tests long-tests fuzzers benches fake-gpu
+tests: $(TESTS) $(SMALL_PLUGINS) $(PROCESSES) $(FAKE_LIBRARIES)
+fake-gpu: $(FAKE_LIBRARIES)
 race-tests: $(call binaries,$(RACE_SOURCES),$(BUILD)) $(SMALL_PLUGINS)
 long-tests: $(LONG_TESTS) $(SMALL_PLUGINS)
 benches: $(BENCHES) $(SMALL_PLUGINS)
 fuzzers: $(FUZZERS)
-tests race-tests long-tests benches fuzzers:
+tests race-tests long-tests benches fuzzers fake-gpu:
 	@:
 
 # The same sources once more under sanitizers, each in a directory of its own.
@@ -121,6 +135,10 @@ check-gpu: all ## with real NCCL on one GPU
 .PHONY: bench
 bench: all benches $(PROCESSES) ## what recording costs, against a plugin that does nothing
 	BUILD=$(abspath $(BUILD)) bench/run
+
+.PHONY: bench-gpu
+bench-gpu: all ## NCCL call by call, and profilers compared, on one GPU: bench/gpu says what
+	BUILD=$(abspath $(BUILD)) bench/gpu
 
 .PHONY: demo
 demo: ## a simulated job of eight ranks with a slow link, recorded and shown

@@ -6,7 +6,7 @@ root=$tap_scratch/root
 # Without building: other tests use what is built.
 install=(make -s BUILD="$BUILD" DESTDIR="$root" install-built)
 expect_ok "make install succeeds" "${install[@]}" prefix=/opt/ringside
-for file in bin/ringside lib/libnccl-profiler-ringside.so share/doc/ringside/LICENSE \
+for file in bin/ringside lib/libnccl-profiler-ringside.so lib/libringside-count.so share/doc/ringside/LICENSE \
 	share/doc/ringside/runbooks/NcclStraggler.md share/doc/ringside/deploy/grafana/dashboards/ringside-job.json; do
 	expect_ok "$file is installed" test -s "$root/opt/ringside/$file"
 done

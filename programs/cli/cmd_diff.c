@@ -52,8 +52,8 @@ static const struct cli_page page = {
 		"slower by more than the threshold. docs/DIFF.md explains how it is decided.\n"
 		"A and B are a trace file, a directory of trace files, a region or @PID each. One "
 		"of "
-		"them may be what nccl-tests wrote: then transfers are compared, without "
-		"waiting.\n",
+		"them may be what nccl-tests or 'ringside bench' wrote: then transfers are "
+		"compared, without waiting.\n",
 	.options = options,
 	.examples = examples,
 };

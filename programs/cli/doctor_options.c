@@ -55,7 +55,7 @@ static const struct cli_option rows[] = {
 	{ DOCTOR_BASELINE, "baseline", "FILE",
 	  "what 'ringside baseline save' wrote on a good day, to compare with" },
 	{ DOCTOR_EXPECTED, "expected", "FILE",
-	  "what nccl-tests measured, to compare with: its output, or its JSON" },
+	  "what nccl-tests or 'ringside bench' measured, to compare with: output, or JSON" },
 	{ DOCTOR_PEAK, "peak", "LIST",
 	  "bus bandwidth to expect in GB/s: nvlink=450,net=50, or one of them" },
 	{ DOCTOR_PRICE, "gpu-hour-price", "PRICE", "say what lost GPU-hours cost" },

@@ -11,7 +11,9 @@ static int read_expected(struct doctor_yardstick *yardstick, const char *path)
 	yardstick->has_expected = found == DIFF_EXPECTED_FOUND;
 	if (found == DIFF_EXPECTED_NOT)
 		return cli_error(
-			"%s: no file of expected bandwidths: what nccl-tests wrote will do", path);
+			"%s: no file of expected bandwidths: what nccl-tests or 'ringside bench' "
+			"wrote will do",
+			path);
 	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_TROUBLE : 0;
 }
 

@@ -31,6 +31,8 @@ static const struct command {
 	{ "bundle", cmd_bundle, "make one archive of a job for a ticket" },
 	{ "verify", cmd_verify, "check that everything was recorded and can be read" },
 	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this machine" },
+	{ "bench", cmd_bench, "measure NCCL call by call; health, crossover, profilers compared" },
+	{ "model", cmd_model, "say how long a collective should take" },
 	{ "sim", cmd_sim, "play a job that behaves as NCCL does" },
 	{ "help", cmd_help, "explain a command" },
 	{ "version", cmd_version, "print the version" },

@@ -11,7 +11,7 @@ help_options() {
 		!on { next }
 		/^ +-/ {
 			if (line) print line
-			match($0, /^ +(-[a-z], )?--[a-z-]+( [A-Z]+)?/)
+			match($0, /^ +(-[a-zA-Z], )?--[a-z-]+( [A-Z]+)?/)
 			line = substr($0, 1, RLENGTH); rest = substr($0, RLENGTH + 1)
 			sub(/^ +/, "", line); sub(/^ +/, "", rest)
 			line = line ":" (rest ? " " rest : "")
@@ -45,6 +45,21 @@ for command in $commands; do
 			plain "$page" | grep -xF -- "$example" >/dev/null || echo "$example"
 		done)
 	expect_same "examples of $command" "$missing" ""
+done
+# What a command does with its second word has a page of its own.
+for page in man/ringside-*-*.1; do
+	words=$(basename "$page" .1)
+	read -ra words <<<"${words//-/ }"
+	"$ringside" "${words[@]:1}" -h >"$tap_scratch/help"
+	expect_same "options of ${words[*]}" "$(manual_options "$page")" "$(help_options <"$tap_scratch/help")"
+	expect_same "synopsis of ${words[*]}" \
+		"$(plain "$page" | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' | grep -v '^\.' | tr '\n' ' ' | sed 's/ $//')" \
+		"$(sed -n 's/^usage: //p' "$tap_scratch/help")"
+	missing=$(sed -n '/^examples:/,$s/^  \([^ ]\)/\1/p' "$tap_scratch/help" |
+		while IFS= read -r example; do
+			plain "$page" | grep -xF -- "$example" >/dev/null || echo "$example"
+		done)
+	expect_same "examples of ${words[*]}" "$missing" ""
 done
 for command in $commands; do
 	expect_same "ringside(1) knows $command" \

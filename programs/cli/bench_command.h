@@ -1,0 +1,111 @@
+/*
+ * What `ringside bench` and its sub-commands have in common: where ranks come from, and running
+ * something on all of them. In a job (torchrun, mpirun, srun) this process is one rank of it; otherwise
+ * the ranks are started here.
+ *
+ *	static int body(const struct bench_place *place, void *context)
+ *	{
+ *		struct bench_team team;
+ *
+ *		if (bench_team_open(&team, place, &request->how, &request->plan) != 0)
+ *			return CLI_EXIT_TROUBLE;
+ *		if (bench_job_connect(team.job, NULL, NULL) != 0 || ...)
+ *			return bench_team_fail(&team);
+ *		if (bench_team_finish(&team) != 0)
+ *			return CLI_EXIT_TROUBLE;
+ *		if (place->rank == 0)
+ *			code = ... write team.run to stdout;
+ *		bench_team_release(&team);
+ *		return code;
+ *	}
+ *
+ *	return bench_everywhere(&request.how, body, &request);
+ */
+#ifndef BENCH_COMMAND_H
+#define BENCH_COMMAND_H
+
+#include <stdbool.h>
+
+#include "bench/bench_result.h"
+#include "programs/bench/bench_hub.h"
+#include "programs/bench/bench_job.h"
+#include "programs/bench/bench_launch.h"
+#include "programs/bench/bench_place.h"
+#include "programs/bench/bench_plan.h"
+#include "programs/cli/cli_page.h"
+
+/* Ids of the options below; own long options of a command begin at CLI_LONG_ONLY and end before. */
+enum bench_how_option {
+	BENCH_HOW_RANKS = 'R',
+	BENCH_HOW_MEET = CLI_LONG_ONLY + 64,
+	BENCH_HOW_NCCL,
+	BENCH_HOW_NO_MPS,
+	BENCH_HOW_PATIENCE,
+};
+
+#define BENCH_HOW_OPTIONS                                                                         \
+	{ BENCH_HOW_RANKS, "ranks", "N",                                                          \
+	  "start N ranks on this machine, sharing GPUs where there are fewer (default: what the " \
+	  "launcher says; without one, a rank for each GPU)" },                                   \
+		{ BENCH_HOW_MEET, "meet", "WHERE",                                                \
+		  "where ranks meet: HOST:PORT of rank 0's machine, or a file that all see "      \
+		  "(default: found from the launcher)" },                                         \
+		{ BENCH_HOW_NCCL, "nccl", "FILE",                                                 \
+		  "this libnccl.so.2 instead of the one that the loader finds" },                 \
+		{ BENCH_HOW_NO_MPS, "no-mps", NULL,                                               \
+		  "ranks that share a GPU: do not start MPS; they take turns" },                  \
+	{                                                                                         \
+		BENCH_HOW_PATIENCE, "patience", "SECONDS",                                        \
+			"how long to wait for all ranks to come (default 60)"                     \
+	}
+
+struct bench_how {
+	int ranks;	  /* to start here; 0: not said */
+	const char *meet; /* NULL: found */
+	const char *nccl; /* NULL: found */
+	bool is_mps_wanted;
+	int patience_s;
+	/* For ranks started here; see struct bench_launch. Set by commands, not by options. */
+	const struct bench_variable *variables;
+	const char *log;
+	int limit_s; /* the whole job is ended after so long; 0: never */
+};
+
+void bench_how_init(struct bench_how *how);
+/* Take one of BENCH_HOW_OPTIONS. 0, or the exit code after an error was told. */
+int bench_how_take(struct bench_how *how, const struct cli_page *page, int id, const char *value);
+
+/*
+ * Run `body` on every rank: here, when a launcher made this process one of them and --ranks was not
+ * given; otherwise in processes that are forked from this one. Standard output of every rank is
+ * standard error until bench_team_finish(). Gives back the exit code of the command: in a job this
+ * rank's own, else 0 when all ranks gave 0, 1 otherwise (128 + n after signal n). What failed was told
+ * once. Without CUDA, or without NCCL, that is one line and CLI_EXIT_TROUBLE.
+ */
+int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *context);
+
+/* One rank among all: what a body works with. */
+struct bench_team {
+	const struct bench_place *place; /* borrowed */
+	struct bench_plan plan;		 /* the caller's, with how->nccl */
+	struct bench_hub *hub;
+	struct bench_job *job;
+	struct bench_run run; /* filled on rank 0 alone */
+};
+
+/* Meet the others, open the GPU. 0, or CLI_EXIT_TROUBLE after it was told; then there is nothing to
+ * release. `how` is read in this call only. */
+int bench_team_open(struct bench_team *team, const struct bench_place *place,
+		    const struct bench_how *how, const struct bench_plan *plan);
+
+/* A call on the job or the hub failed: told (once for all ranks), all is released. Gives back
+ * CLI_EXIT_TROUBLE. */
+int bench_team_fail(struct bench_team *team);
+
+/* Measuring is over, on all ranks: job and hub are closed, rank 0 has its standard output back and writes
+ * there as any command does. team->run stays. 0, or as bench_team_fail(). */
+int bench_team_finish(struct bench_team *team);
+
+void bench_team_release(struct bench_team *team);
+
+#endif

@@ -1,0 +1,104 @@
+#include "programs/cli/bench_outputs.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "programs/cli/cli_errors.h"
+#include "programs/cli/cli_memory.h"
+#include "programs/cli/cli_output.h"
+
+static bool ends_with(const char *path, const char *end)
+{
+	size_t length = strlen(path), end_length = strlen(end);
+
+	return length > end_length && strcmp(path + length - end_length, end) == 0;
+}
+
+void bench_outputs_command(char *to, size_t size, int argc, char **argv)
+{
+	text_copy(to, size, "ringside bench");
+	for (int i = 0; i < argc; i++) {
+		size_t at = strlen(to);
+
+		text_format(to + at, size - at, " %s", argv[i]);
+	}
+}
+
+int bench_outputs_add(struct bench_outputs *files, const struct cli_page *page, const char *path,
+		      enum bench_output_kind kind)
+{
+	if (path[0] == '\0')
+		return cli_usage(page, "'' is no name of a file");
+	if (strcmp(path, "-") == 0)
+		return cli_usage(page, "standard output has the results anyway; --json for JSON");
+	if (files->count == BENCH_OUTPUTS_MOST)
+		return cli_usage(page, "more than %d files", BENCH_OUTPUTS_MOST);
+	files->kinds[files->count] = kind;
+	files->paths[files->count++] = path;
+	return 0;
+}
+
+int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page, const char *path,
+		       bool has_html)
+{
+	if (ends_with(path, ".json"))
+		return bench_outputs_add(files, page, path, BENCH_OUTPUT_JSON);
+	if (has_html && ends_with(path, ".html"))
+		return bench_outputs_add(files, page, path, BENCH_OUTPUT_HTML);
+	return bench_outputs_add(files, page, path, BENCH_OUTPUT_TEXT);
+}
+
+int bench_outputs_check(const struct bench_outputs *files)
+{
+	struct cli_output output;
+
+	for (size_t i = 0; i < files->count; i++) {
+		if (cli_output_open(&output, files->paths[i]) != 0)
+			return CLI_EXIT_TROUBLE;
+		cli_output_discard(&output);
+	}
+	return 0;
+}
+
+int bench_team_quit(struct bench_team *team)
+{
+	hub_fail(team->hub, "a file cannot be written");
+	bench_job_close(team->job);
+	hub_close(team->hub);
+	bench_run_release(&team->run);
+	team->job = NULL;
+	team->hub = NULL;
+	return CLI_EXIT_TROUBLE;
+}
+
+static int write_one(const char *path, enum bench_output_kind kind, unsigned int width,
+		     bench_outputs_fn write, const void *context, int exit_code)
+{
+	struct cli_output output;
+	enum status status;
+
+	if (cli_output_open(&output, path) != 0)
+		return CLI_EXIT_TROUBLE;
+	status = write(context, kind, width, &output.sink);
+	if (status == ERR_NO_SPACE && output.sink.status == OK)
+		cli_no_memory();
+	if (status != OK && output.sink.status == OK) {
+		cli_output_discard(&output);
+		return cli_error("%s: what was measured does not hold together: %s", path,
+				 status_text(status));
+	}
+	return cli_output_commit(&output, exit_code);
+}
+
+int bench_outputs_write(const struct bench_outputs *files, bench_outputs_fn write,
+			const void *context, int exit_code)
+{
+	int trouble = 0;
+
+	for (size_t i = 0; i < files->count; i++)
+		trouble |= write_one(files->paths[i], files->kinds[i], 0, write, context,
+				     CLI_EXIT_DONE);
+	trouble |= write_one("-", files->is_json ? BENCH_OUTPUT_JSON : BENCH_OUTPUT_TEXT,
+			     cli_width(), write, context, CLI_EXIT_DONE);
+	return trouble != 0 ? CLI_EXIT_TROUBLE : exit_code;
+}

@@ -1,0 +1,435 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "op/op_names.h"
+#include "programs/cli/bench_command.h"
+#include "programs/cli/bench_write.h"
+#include "programs/cli/cli_commands.h"
+#include "programs/cli/cli_errors.h"
+#include "programs/cli/cli_options.h"
+#include "programs/cli/cli_progress.h"
+#include "view/bench_histogram.h"
+
+enum {
+	OPTION_MODES = CLI_LONG_ONLY,
+	OPTION_IN_PLACE,
+	OPTION_OUT_OF_PLACE,
+	OPTION_ROOT,
+	OPTION_SECONDS,
+	OPTION_LEAST_CALLS,
+	OPTION_WARMUP,
+	OPTION_GRAPH_CALLS,
+	OPTION_ALIGN,
+	OPTION_NO_CHECK,
+	OPTION_OVER,
+	OPTION_HISTOGRAM,
+	OPTION_PERCENTILES,
+	OPTION_MEDIAN,
+	OPTION_MODEL,
+	OPTION_STUCK,
+};
+
+enum { STUCK_SECONDS = 300 };
+
+static const struct cli_option options[] = {
+	{ 'f', "functions", "LIST",
+	  "what to measure, as FUNCTION does: allreduce, allgather, reducescatter, broadcast, "
+	  "reduce, alltoall, sendrecv, gather, scatter; all of them: all (default allreduce)" },
+	{ 's', "sizes", "LIST",
+	  "bytes of the message: 1K,32K,1M or 1K..1G (by 2), 1K..1G*4, 1M..8M+1M (default "
+	  "1K..128M*4)" },
+	{ 't', "types", "LIST", "float32, float16, bfloat16, int32 ...; all (default float32)" },
+	{ 'r', "redops", "LIST", "sum, prod, max, min, avg; all (default sum)" },
+	{ OPTION_MODES, "modes", "LIST",
+	  "blocking, back-to-back, graph, loop; all (default blocking)" },
+	{ OPTION_IN_PLACE, "in-place", NULL, "in place only (default: both)" },
+	{ OPTION_OUT_OF_PLACE, "out-of-place", NULL, "out of place only" },
+	{ OPTION_ROOT, "root", "RANK", "of Broadcast, Reduce, Gather, Scatter (default 0)" },
+	{ 'n', "calls", "N", "measured calls of each cell (default 20)" },
+	{ OPTION_SECONDS, "seconds", "S",
+	  "measure each cell for so long; with --calls: until one of them is reached" },
+	{ OPTION_LEAST_CALLS, "least-calls", "N", "with --seconds: not fewer (default 5)" },
+	{ OPTION_WARMUP, "warmup", "N", "calls before the measured ones (default 5)" },
+	{ OPTION_GRAPH_CALLS, "graph-calls", "N", "calls in one CUDA graph (default 10)" },
+	{ OPTION_ALIGN, "align", "HOW",
+	  "what keeps ranks together before each measured call: none, hub (a message over TCP), "
+	  "nccl (an AllReduce of one element) (default hub)" },
+	{ OPTION_NO_CHECK, "no-check", NULL, "do not check results" },
+	{ OPTION_OVER, "over", "WHICH",
+	  "whose time a call has: mean, min or max of its ranks (default mean)" },
+	{ OPTION_STUCK, "stuck", "SECONDS",
+	  "a call that is not over after so long ends the job; 0: never (default 300)" },
+	BENCH_HOW_OPTIONS,
+	{ OPTION_PERCENTILES, "percentiles", NULL, "columns p50, p90, p99, min and max" },
+	{ OPTION_MEDIAN, "median", NULL,
+	  "times and bandwidths of the median call, not of the mean" },
+	{ OPTION_HISTOGRAM, "histogram", NULL, "how the calls of each cell spread" },
+	{ OPTION_MODEL, "model", NULL,
+	  "columns with the times of a model that is fitted to these results" },
+	{ 'o', "output", "FILE",
+	  "write this file too: .json and .parquet have every call, others are text; may be given "
+	  "several times" },
+	CLI_OPTION_JSON,
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside bench", "AllReduce on the GPUs of this machine" },
+	{ "ringside bench --ranks 4 allgather -s 1M,32M", "four ranks, on one GPU if need be" },
+	{ "ringside bench all -s 1K..1G*4 --seconds 1 --percentiles",
+	  "every function, a second for each cell" },
+	{ "ringside bench allreduce --modes all -o calls.parquet -o run.json",
+	  "every mode; every call into files" },
+	{ "srun -N2 --ntasks-per-node=8 ringside bench alltoall", "in a job" },
+	{ "mpirun -n 16 -H a:8,b:8 ringside bench --meet a:5000",
+	  "where the launcher does not say which machine is rank 0's" },
+	{ "ringside bench health", "is this machine or job as fast as it should be?" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "bench",
+	.operands = "[FUNCTION...]",
+	.about = "Measures NCCL call by call: every single call of every rank, by CUDA events "
+		 "and by the host's clock, and checks results on the GPU. Prints a table in the "
+		 "shape of nccl-tests. docs/BENCH.md explains it.\n"
+		 "Starts its ranks itself, one for each GPU, or takes part in a job of torchrun, "
+		 "mpirun or srun; MPI is not needed. CUDA and NCCL are opened when it runs.\n"
+		 "ringside bench health, crossover and profilers are commands of their own: see "
+		 "their --help.\n"
+		 "Exits with 1 when results are wrong.\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct request {
+	struct bench_how how;
+	struct bench_plan plan;
+	struct bench_write write;
+	char functions[1024];
+	bool is_calls_said;
+	char command[BENCH_TEXT_BYTES * 4];
+};
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static int take_count(const char *name, const char *value, int64_t least, int64_t most,
+		      uint32_t *count)
+{
+	int64_t number;
+
+	if (text_number(value, least, most, &number) != OK)
+		return cli_usage(&page, "--%s %s is not a number from %" PRId64 " to %" PRId64,
+				 name, value, least, most);
+	*count = (uint32_t)number;
+	return 0;
+}
+
+static int take_seconds(struct request *request, const char *value)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(seconds >= 0.001 && seconds <= 86400))
+		return cli_usage(&page, "--seconds %s is not a time from 0.001 to 86400", value);
+	request->plan.seconds = seconds;
+	return 0;
+}
+
+static int take_word(const char *name, const char *value, const char *const words[3],
+		     unsigned int *which)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		if (strcmp(value, words[i]) == 0) {
+			*which = i;
+			return 0;
+		}
+	}
+	return cli_usage(&page, "--%s %s is none of %s, %s, %s", name, value, words[0], words[1],
+			 words[2]);
+}
+
+/* Options whose text the plan understands. */
+static int take_list(struct request *request, int option, const char *value)
+{
+	struct bench_plan *plan = &request->plan;
+	char problem[512];
+	int result = 0;
+
+	switch (option) {
+	case 's':
+		result = plan_sizes(plan, value, problem, sizeof(problem));
+		break;
+	case 't':
+		result = plan_datatypes(plan, value, problem, sizeof(problem));
+		break;
+	case 'r':
+		result = plan_redops(plan, value, problem, sizeof(problem));
+		break;
+	case OPTION_MODES:
+		result = plan_modes(plan, value, problem, sizeof(problem));
+		break;
+	}
+	return result == 0 ? 0 : cli_usage(&page, "%s", problem);
+}
+
+static int take_function(struct request *request, const char *value)
+{
+	size_t length = strlen(request->functions);
+
+	if (!text_format(request->functions + length, sizeof(request->functions) - length, "%s%s",
+			 length ? "," : "", value))
+		return cli_usage(&page, "too many functions");
+	return 0;
+}
+
+static int take_file(struct bench_write *write, const char *value)
+{
+	if (strcmp(value, "-") == 0)
+		return cli_usage(&page, "standard output has the results anyway; --json for JSON");
+	if (write->count == BENCH_FILES_MAX)
+		return cli_usage(&page, "more than %d files", BENCH_FILES_MAX);
+	write->paths[write->count++] = value;
+	return 0;
+}
+
+static int take_number(struct request *request, int option, const char *value)
+{
+	static const char *const aligns[] = { "none", "hub", "nccl" };
+	static const char *const overs[] = { "mean", "min", "max" };
+	struct bench_plan *plan = &request->plan;
+	unsigned int which = 0;
+	uint32_t number = 0;
+	int result = 0;
+
+	switch (option) {
+	case OPTION_ROOT:
+		result = take_count("root", value, 0, BENCH_RANKS_MAX, &number);
+		plan->root = (int32_t)number;
+		break;
+	case OPTION_STUCK:
+		result = take_count("stuck", value, 0, 86400, &number);
+		plan->patience_s = (int)number;
+		break;
+	case 'n':
+		request->is_calls_said = true;
+		result = take_count("calls", value, 1, 10000000, &plan->calls);
+		break;
+	case OPTION_LEAST_CALLS:
+		result = take_count("least-calls", value, 1, 1000000, &plan->least_calls);
+		break;
+	case OPTION_WARMUP:
+		result = take_count("warmup", value, 0, 1000000, &plan->warmups);
+		break;
+	case OPTION_GRAPH_CALLS:
+		result = take_count("graph-calls", value, 1, 10000, &plan->graph_calls);
+		break;
+	case OPTION_ALIGN:
+		result = take_word("align", value, aligns, &which);
+		plan->align = (enum plan_align)which;
+		break;
+	case OPTION_OVER:
+		result = take_word("over", value, overs, &which);
+		plan->over = (enum bench_over)which;
+		break;
+	}
+	return result;
+}
+
+static int take(struct request *request, int option, const char *value)
+{
+	struct bench_plan *plan = &request->plan;
+
+	switch (option) {
+	case CLI_OPERAND:
+	case 'f':
+		return take_function(request, value);
+	case 's':
+	case 't':
+	case 'r':
+	case OPTION_MODES:
+		return take_list(request, option, value);
+	case OPTION_IN_PLACE:
+	case OPTION_OUT_OF_PLACE: {
+		unsigned int place = option == OPTION_IN_PLACE ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE;
+
+		/* Both said is both meant. */
+		plan->places = plan->places == PLAN_BOTH_PLACES ? place : plan->places | place;
+		return 0;
+	}
+	case OPTION_SECONDS:
+		return take_seconds(request, value);
+	case OPTION_NO_CHECK:
+		plan->is_checked = false;
+		return 0;
+	case OPTION_HISTOGRAM:
+		request->write.has_histogram = true;
+		return 0;
+	case OPTION_PERCENTILES:
+		request->write.has_percentiles = true;
+		return 0;
+	case OPTION_MEDIAN:
+		request->write.is_median = true;
+		return 0;
+	case OPTION_MODEL:
+		request->write.has_model = true;
+		return 0;
+	case 'j':
+		request->write.is_json = true;
+		return 0;
+	case 'o':
+		return take_file(&request->write, value);
+	case BENCH_HOW_RANKS:
+	case BENCH_HOW_MEET:
+	case BENCH_HOW_NCCL:
+	case BENCH_HOW_NO_MPS:
+	case BENCH_HOW_PATIENCE:
+		return bench_how_take(&request->how, &page, option, value);
+	}
+	return take_number(request, option, value);
+}
+
+static int complete(struct request *request)
+{
+	char problem[512];
+
+	if (request->functions[0] != '\0' &&
+	    plan_functions(&request->plan, request->functions, problem, sizeof(problem)) != 0)
+		return cli_usage(&page, "%s", problem);
+	if (request->plan.seconds > 0 && !request->is_calls_said)
+		request->plan.calls = 0;
+	request->write.over = request->plan.over;
+	return 0;
+}
+
+/* ---- a rank ------------------------------------------------------------------------------------ */
+
+static void show_progress(void *context, const struct bench_run *run)
+{
+	cli_progress_at(context, run->cell_count);
+}
+
+static int count_wrong(const struct bench_run *run)
+{
+	const struct bench_cell *first = NULL;
+	char words[BENCH_CELL_TEXT];
+	size_t cells = 0;
+
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const struct bench_cell *cell = &run->cells[i];
+
+		if (cell->wrong == 0 || cell->wrong == BENCH_UNCHECKED)
+			continue;
+		if (first == NULL)
+			first = cell;
+		cells++;
+	}
+	if (first == NULL)
+		return CLI_EXIT_DONE;
+	return cli_error("wrong results in %zu of %zu cells; the first, with %" PRIu64
+			 " wrong elements: %s",
+			 cells, run->cell_count, first->wrong, bench_cell_words(words, first));
+}
+
+static int measure(struct request *request, struct bench_team *team)
+{
+	struct cli_progress progress;
+	int code;
+
+	cli_progress_start(&progress, "bench", "cells", 0);
+	if (bench_job_connect(team->job, NULL, NULL) != 0 ||
+	    bench_job_measure_all(team->job, show_progress, &progress) != 0) {
+		cli_progress_end(&progress);
+		return bench_team_fail(team);
+	}
+	bench_job_choices(team->job);
+	cli_progress_end(&progress);
+	if (bench_team_finish(team) != 0)
+		return CLI_EXIT_TROUBLE;
+	code = CLI_EXIT_DONE;
+	if (team->place->rank == 0) {
+		text_copy(team->run.command, sizeof(team->run.command), request->command);
+		code = count_wrong(&team->run);
+		code = bench_write_all(&request->write, &team->run, code);
+	}
+	bench_team_release(team);
+	return code;
+}
+
+static int body(const struct bench_place *place, void *context)
+{
+	struct request *request = context;
+	struct bench_team *team;
+	int code = CLI_EXIT_TROUBLE;
+
+	if (request->plan.root >= place->nranks)
+		return place->rank != 0 ? CLI_EXIT_USAGE
+					: cli_usage(&page, "--root %d: ranks are from 0 to %d",
+						    (int)request->plan.root, place->nranks - 1);
+	if (place->rank == 0 && bench_write_open(&request->write) != 0)
+		return CLI_EXIT_TROUBLE;
+	team = malloc(sizeof(*team));
+	if (team == NULL)
+		bench_tell(place, "no memory");
+	else if (bench_team_open(team, place, &request->how, &request->plan) == 0)
+		code = measure(request, team);
+	free(team);
+	if (place->rank == 0)
+		bench_write_discard(&request->write);
+	return code;
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
+/* As it was given, for whoever looks at the results later. */
+static void keep_command(struct request *request, int argc, char **argv)
+{
+	size_t at = 0;
+
+	text_copy(request->command, sizeof(request->command), "ringside");
+	for (int i = 0; i < argc; i++) {
+		at = strlen(request->command);
+		text_format(request->command + at, sizeof(request->command) - at, " %s", argv[i]);
+	}
+}
+
+static int measure_plain(int argc, char **argv)
+{
+	struct request *request = calloc(1, sizeof(*request));
+	struct cli_args args;
+	int code = 0, found;
+
+	if (request == NULL)
+		return cli_error("no memory");
+	bench_how_init(&request->how);
+	plan_init(&request->plan);
+	request->plan.patience_s = STUCK_SECONDS;
+	keep_command(request, argc, argv);
+	cli_args_init(&args, &page, argc, argv);
+	while (code == 0 && (found = cli_next(&args)) != CLI_END)
+		code = found == CLI_STOP ? -1 : take(request, found, args.value);
+	if (code == -1) {
+		free(request);
+		return args.exit_code;
+	}
+	if (code == 0)
+		code = complete(request);
+	if (code == 0)
+		code = bench_everywhere(&request->how, body, request);
+	free(request);
+	return code;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "health") == 0)
+		return bench_health(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "crossover") == 0)
+		return bench_crossover(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "profilers") == 0)
+		return bench_profilers(argc - 1, argv + 1);
+	return measure_plain(argc, argv);
+}

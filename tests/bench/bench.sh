@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# For tests of `ringside bench` on a machine without a GPU: source this instead of tap.sh. CUDA and NCCL are
+# the ones of tests/fake_gpu; docs/BENCH-TESTS.md lists what they can be told.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
+# shellcheck disable=SC2034
+ringside=$BUILD/ringside
+fake=$BUILD/tests/fake_gpu
+for variable in $(compgen -e); do
+	case $variable in
+	FAKE_* | NCCL_* | RINGSIDE_* | OMPI_* | PMI_* | PMIX_* | MPI_* | SLURM_* | CUDA_* | RANK | WORLD_SIZE | \
+		LOCAL_RANK | LOCAL_WORLD_SIZE | MASTER_ADDR | MASTER_PORT) unset "$variable" ;;
+	esac
+done
+export LC_ALL=C RINGSIDE_CUDA=$fake/libcuda.so.1 RINGSIDE_NCCL=$fake/libnccl.so.2
+export RINGSIDE_SHM=$tap_scratch/shm TMPDIR=$tap_scratch/tmp BENCH_TEST_MARK=$tap_scratch
+mkdir "$RINGSIDE_SHM" "$TMPDIR"
+command -v python3 >/dev/null || tap_skip_all "no python3"
+
+# Run it; what it said lies in out and err, its exit code in $code.
+bench() { # argument...
+	timeout 60 "$ringside" bench "$@" >"$tap_scratch/out" 2>"$tap_scratch/err"
+	code=$?
+}
+# The same with --json: value looks at it.
+bench_json() { # argument...
+	bench --json "$@"
+	mv "$tap_scratch/out" "$tap_scratch/run.json"
+}
+
+# A Python expression over what bench_json wrote: run, cells (its results), members.
+value() { # expression [file]
+	python3 tests/bench/value.py "$1" "${2:-$tap_scratch/run.json}" 2>&1
+}
+
+said() {
+	cat "$tap_scratch/out" "$tap_scratch/err"
+}
+
+# It failed with this code, said one line that matches, and left nothing behind.
+expect_trouble() { # sentence code pattern
+	local lines
+	lines=$(wc -l <"$tap_scratch/err")
+	if [ "$code" -eq "$2" ] && [ "$lines" -eq 1 ] && grep -qE -- "$3" "$tap_scratch/err" && [ ! -s "$tap_scratch/out" ]; then
+		tap_line ok "$1" ""
+	else
+		tap_line "not ok" "$1" "exit $code, wanted $2 and one line like: $3"$'\n'"$(said)"
+	fi
+	expect_nothing_left "$1: nothing is left behind"
+}
+
+# Neither processes nor files. What a rank leaves is gone with a moment's delay at most.
+left_running() {
+	env -u BENCH_TEST_MARK grep -lsz "^BENCH_TEST_MARK=$tap_scratch\$" /proc/[0-9]*/environ
+}
+expect_nothing_left() { # sentence
+	local tries left
+	for ((tries = 0; tries < 100; tries++)); do
+		left=$(left_running) || break
+		sleep 0.05
+	done
+	expect_same "$1" "$left$(find "$TMPDIR" -mindepth 1)" ""
+}

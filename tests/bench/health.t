@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# ringside bench health: what is slow, wrong or stuck is named, and nothing else is.
+. "$(dirname "$0")/bench.sh"
+export FAKE_GPU_CLOCK=model FAKE_GPUS=8
+# Messages of 1 MiB: the fake GPU computes on the CPU. Time enough for all on a busy machine.
+quick=(--size 1M --seconds 30)
+
+health() { # argument...
+	bench health "${quick[@]}" "$@"
+}
+health_json() { # argument...
+	health --json "$@"
+	mv "$tap_scratch/out" "$tap_scratch/run.json"
+}
+first_line() {
+	head -n 1 "$tap_scratch/out"
+}
+# A Python expression over the document: d.
+says() { # expression [file]
+	python3 -c '
+import json, sys
+d = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1]))' "$1" "${2:-$tap_scratch/run.json}" 2>&1
+}
+expect_verdict() { # sentence code pattern
+	if [ "$code" -eq "$2" ] && [[ $(first_line) =~ $3 ]]; then
+		tap_line ok "$1" ""
+	else
+		tap_line "not ok" "$1" "exit $code, wanted $2 and a first line like: $3"$'\n'"$(said)"
+	fi
+}
+
+health --ranks 4 -o "$tap_scratch/good-day.json"
+expect_verdict "healthy links are healthy" 0 "^healthy: 6 pairs inside a node carry .* results are right$"
+expect_same "nothing is found" "$(grep -c FOUND "$tap_scratch/out")" 0
+bench health --from "$tap_scratch/good-day.json" --quiet
+expect_same "quiet is one line" "$(wc -l <"$tap_scratch/out") $code" "1 0"
+
+FAKE_NCCL_SLOW=2-3:10 health_json --ranks 4 -o "$tap_scratch/slow.txt" -o "$tap_scratch/slow.json"
+expect_same "a slow pair is trouble" "$code" 1
+expect_same "it is named, and no other" "$(says '[(f["kind"], f["rank"], f["peer"]) for f in d["findings"]]')" \
+	"[('slow_pair', 2, 3)]"
+expect_same "its kind knows it" "$(says 'd["links"][0]["slowest"], d["links"][0]["slow_pairs"]')" "([2, 3], 1)"
+expect_same "all pairs were measured, both ways, large and small" \
+	"$(says 'len(d["pairs"]), d["pairs_all"], all(p["bandwidth_gbs"] and p["latency_ns"] for p in d["pairs"])')" "(6, 6, True)"
+expect_same "every result was checked" \
+	"$(says 'd["is_checked"], sum(r["wrong"] for r in d["run"]["results"])')" "(True, 0)"
+expect_same "a file of text has the verdict first" "$(head -c 38 "$tap_scratch/slow.txt")" \
+	"slow: the link between rank 2 (host $(says 'd["run"]["members"][2]["host"]' | head -c 3)"
+expect_same "a file of JSON has all" "$(says 'd["verdict"]' "$tap_scratch/slow.json")" slow
+
+FAKE_NCCL_SLOW=1-0:8,1-2:8,1-3:8,1-4:8 health_json --ranks 5
+expect_same "a rank whose links are all slow is named, not its links" \
+	"$(says '[(f["kind"], f["rank"]) for f in d["findings"]], d["exit_code"]')" "([('slow_rank', 1)], 1)"
+
+FAKE_NCCL_WRONG=AllReduce:1 health --ranks 2
+expect_verdict "wrong results are the first thing told" 1 "^wrong results: AllReduce"
+FAKE_NCCL_WRONG=Recv:1 health --ranks 2 --quiet
+expect_verdict "those of a pair, too" 1 "^wrong results: "
+
+# ---- too little to judge ----
+health --ranks 2 -o "$tap_scratch/two.json"
+expect_verdict "one pair alone is not judged" 0 "^not judged: "
+expect_same "why is said" "$(grep -c 'too few to compare' "$tap_scratch/out")" 2
+bench health --from "$tap_scratch/two.json" --strict --quiet
+expect_verdict "which is trouble for the strict" 1 "^not judged: "
+bench health --from "$tap_scratch/two.json" --expect inside=9 --quiet
+expect_verdict "an expectation judges it" 0 "^healthy: "
+FAKE_GPUS=1 health --ranks 2 --no-mps
+expect_same "where ranks share a GPU it says so" "$(grep -c 'ranks share GPUs' "$tap_scratch/out")" 1
+
+# ---- against what was expected ----
+health --ranks 2 --expect inside=40 --quiet
+expect_verdict "a kind of link below what was expected" 1 "^slow: links inside a node: .* 40\.00 GB/s expected"
+bench health --from "$tap_scratch/two.json" --expect inside=40 --tolerance 0.1 --quiet
+expect_verdict "is fine with enough tolerance" 0 "^healthy: "
+bench --ranks 2 -s 1M -n 3 --out-of-place allreduce -o "$tap_scratch/good.json"
+health --ranks 2 --expected "$tap_scratch/good.json" --quiet
+expect_verdict "as fast as on a good day" 0 "^(healthy|not judged): "
+FAKE_NCCL_GBPS=2 health --ranks 2 --expected "$tap_scratch/good.json" --quiet
+expect_verdict "slower than on a good day" 1 "^slow: AllReduce"
+
+# ---- a former measurement ----
+bench health --from "$tap_scratch/slow.json" --quiet
+expect_verdict "a former measurement is judged the same" 1 "^slow: the link between rank 2 "
+bench health --from "$tap_scratch/slow.json" --expect inside=100 --json
+mv "$tap_scratch/out" "$tap_scratch/run.json"
+expect_same "or with another expectation" \
+	"$(says '[f["kind"] for f in d["findings"]]')" "['slow_pair', 'below_expected']"
+bench health --from tests/bench/health.json
+if [ "${REWRITE:-0}" = 1 ]; then cp "$tap_scratch/out" tests/bench/health.expected; fi
+expect_same "what it looks like" "$(cat "$tap_scratch/out")" "$(cat tests/bench/health.expected)"
+bench health --from tests/bench/health.t
+expect_trouble "no measurement" 1 "health.t: not a result of"
+bench health --from "$tap_scratch/nothing"
+expect_trouble "no file" 1 "nothing: No such file"
+head -c 20000 "$tap_scratch/slow.json" >"$tap_scratch/cut.json"
+bench health --from "$tap_scratch/cut.json"
+expect_trouble "half a measurement" 1 "cut.json, line [0-9]+: "
+
+# ---- in a job of a launcher: rank 0 writes, its exit code is the verdict's ----
+for rank in 1 2 3 0; do
+	FAKE_NCCL_SLOW=0-3:10 RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=4 \
+		timeout 60 "$ringside" bench health "${quick[@]}" --quiet --meet "$tap_scratch/met" \
+		>"$tap_scratch/out.$rank" 2>&1 &
+	pids[rank]=$!
+done
+codes=
+for rank in 0 1 2 3; do
+	wait "${pids[rank]}"
+	codes+=$?
+done
+expect_same "one line of rank 0, and its exit code alone" "$codes $(cat "$tap_scratch"/out.[0-3] | cut -c 1-29)" \
+	"1000 slow: the link between rank 0"
+
+# ---- what goes wrong ----
+FAKE_NCCL_HANG=2:9 bench health --size 1M --seconds 1 --ranks 4
+expect_trouble "what hangs ends, and is told" 1 "(did not come back within|not over after) [12] s"
+FAKE_NCCL_DIE=1:9 health --ranks 3
+expect_trouble "a rank that dies is told" 1 "rank 1 "
+RINGSIDE_CUDA=$tap_scratch/none health --ranks 2
+expect_trouble "no driver" 1 "CUDA"
+health --ranks 2 -o "$tap_scratch/no/such.json"
+expect_trouble "a file that cannot be written, before anything is measured" 1 "cannot write .*no/such.json"
+for wrong in "--expect inside" "--expect outside=3" "--expect inside=-1" "--expect inside=1,"; do
+	# shellcheck disable=SC2086
+	health $wrong
+	expect_trouble "$wrong" 2 "say inside, between or shared"
+done
+health --seconds 0
+expect_trouble "no time" 2 "is not 1 to 86400"
+health --size 1K
+expect_trouble "a size that tells nothing" 2 "one size from 1M to 1G"
+health --tolerance 2
+expect_trouble "a tolerance that is none" 2 "no share"
+health --json --quiet
+expect_trouble "two ways at once" 2 "one of them"
+health --expected tests/bench/health.t
+expect_trouble "an expectation that is none" 1 "neither output of nccl-tests"
+health sideways
+expect_trouble "a word too many" 2 "'sideways' is no option"
+tap_done

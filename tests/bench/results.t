@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# What is measured is what is written: table, JSON, Parquet, by calls and by seconds, whatever NCCL says beside.
+. "$(dirname "$0")/bench.sh"
+
+# 3 ranks: 4 hops of 5 us, and 4/3 of the bytes at 3 GB/s (LL). Time is the model's, so figures are known.
+export FAKE_GPU_CLOCK=model NCCL_ALGO=Ring NCCL_PROTO=LL
+bench --ranks 3 -s 3000,30000 -n 4 --warmup 2
+expect_same "the table has nccl-tests' shape" "$code $(grep -v '^#' "$tap_scratch/out")" \
+	"0         3000           750     float     sum      -1    21.33    0.14    0.19       0    21.33    0.14    0.19       0
+       30000          7500     float     sum      -1    33.33    0.90    1.20       0    33.33    0.90    1.20       0"
+expect_same "with its titles" "$(grep -E '^#  +(size|\(B\))' "$tap_scratch/out" | tr -s ' ')" \
+	"# size count type redop root time algbw busbw #wrong time algbw busbw #wrong
+# (B) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s) "
+bench --ranks 3 -s 3000 -n 4 --out-of-place --percentiles --histogram
+expect_same "percentiles are there" "$code $(grep -c 'p99' "$tap_scratch/out")" "0 1"
+
+bench_json --ranks 3 -s 3000 -n 7 --warmup 2 --modes blocking,back-to-back,graph --graph-calls 3 --in-place
+expect_same "JSON has every call of every rank" \
+	"$code $(value '[(cell["mode"], cell["calls"], [len(rank["gpu_ns"]) for rank in cell["per_rank"]] == [cell["calls"]] * 3) for cell in cells]')" \
+	"0 ('blocking', 7, True) ('back-to-back', 7, True) ('graph', $(value 'cells[2]["calls"]'), True)"
+expect_same "and its time" "$(value '{round(ns / 1000, 2) for cell in cells[:1] for rank in cell["per_rank"] for ns in rank["gpu_ns"]}')" "{21.33}"
+expect_same "of a graph at least as many as were asked for, in whole graphs" \
+	"$(value 'cells[2]["calls"] >= 7 and cells[2]["captured"] > 0')" True
+expect_same "calls follow each other" \
+	"$(value 'all(rank["begin_ns"] == sorted(rank["begin_ns"]) for cell in cells for rank in cell["per_rank"])')" True
+expect_same "blocking calls were seen to end" "$(value 'min(rank_done for rank in cells[0]["per_rank"] for rank_done in rank["done_ns"]) > 0')" True
+
+bench_json --ranks 2 -s 1000 --seconds 0.2 --warmup 2 --out-of-place
+expect_same "by seconds: more than by number" "$code $(value 'cells[0]["calls"] > 20')" "0 True"
+bench_json --ranks 2 -s 1000 --seconds 20 -n 6 --out-of-place
+expect_same "both: what is reached first" "$code $(value 'cells[0]["calls"]')" "0 6"
+bench_json --ranks 2 -s 1000 --seconds 0.001 --least-calls 300 --out-of-place
+expect_same "never fewer than the least" "$code $(value 'cells[0]["calls"]')" "0 300"
+
+NCCL_DEBUG=INFO bench_json --ranks 2 -s 1000 -n 2
+expect_same "what NCCL writes to standard output does not get into results" "$code $(value 'len(cells)')" "0 2"
+expect_same "and is not lost" "$(grep -c 'NCCL INFO' "$tap_scratch/err")" 2
+
+bench --ranks 3 allgather gather -s 3000 -n 5 -o "$tap_scratch/a.json" -o "$tap_scratch/a.parquet" -o "$tap_scratch/a.txt"
+expect_same "files beside the table" "$code $(value 'len(cells)' "$tap_scratch/a.json")" "0 4"
+expect_same "text is the table" "$(grep -v '^#' "$tap_scratch/a.txt")" "$(grep -v '^#' "$tap_scratch/out")"
+if command -v node >/dev/null && [ -d npm/node_modules/@duckdb ]; then
+	rows=$(node tests/export/query.mjs "SELECT count(*), count(DISTINCT rank) FROM '$tap_scratch/a.parquet'")
+	expect_same "Parquet has a row for each call of each rank" "$rows" "$((4 * 3 * 5))|3"
+fi
+expect_nothing_left "nothing is left behind"
+tap_done

@@ -1,0 +1,68 @@
+/* One call of the fake NCCL, and the communicator it is made on. */
+#ifndef FAKE_CALL_H
+#define FAKE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attributes.h"
+#include "programs/bench/nccl_open.h"
+#include "tests/fake_gpu/fake_model.h"
+#include "tests/fake_gpu/fake_wire.h"
+
+enum fake_nccl_error {
+	FAKE_NCCL_CUDA_ERROR = 1,
+	FAKE_NCCL_SYSTEM_ERROR = 2,
+	FAKE_NCCL_INTERNAL_ERROR = 3,
+	FAKE_NCCL_INVALID_ARGUMENT = 4,
+	FAKE_NCCL_INVALID_USAGE = 5,
+};
+
+/* In the public form of nccl_open.h. */
+#define FAKE_DECLARE(member, symbol, parameters) EXPORTED nccl_result symbol parameters;
+NCCL_FUNCTIONS(FAKE_DECLARE)
+NCCL_NEW_FUNCTIONS(FAKE_DECLARE)
+#undef FAKE_DECLARE
+EXPORTED const char *ncclGetErrorString(nccl_result result);
+EXPORTED const char *ncclGetLastError(struct ncclComm *comm);
+
+struct fake_show;
+
+struct ncclComm {
+	int references; /* the user's, and one for each kernel on a stream or in a graph */
+	int rank;
+	int nranks;
+	int is_aborted;
+	struct fake_wire *wire;
+	struct fake_show *show;
+	struct fake_model model;
+};
+
+void fake_comm_drop(struct ncclComm *comm);
+
+struct fake_call {
+	struct ncclComm *comm;
+	uint8_t function; /* enum op_function */
+	int type;
+	int op;
+	int root;
+	int peer;
+	const void *send;
+	void *recv;
+	size_t count;
+	struct CUstream_st *stream;
+	struct fake_choice choice; /* collectives */
+	bool hangs;		   /* it was told to */
+};
+
+/* Checked, then run, or kept until the group ends. */
+nccl_result fake_call_make(const char *name, const struct fake_call *call);
+
+/* Put calls of one communicator on their stream as one kernel. */
+nccl_result fake_kernel_launch(const struct fake_call *calls, size_t count);
+
+/* Say why something failed, for ncclGetLastError; gives back `result`. */
+nccl_result fake_nccl_fail(nccl_result result, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

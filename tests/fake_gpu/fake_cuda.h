@@ -1,0 +1,50 @@
+/*
+ * A CUDA driver that plays on the CPU: libcuda.so.1 for tests on machines without a GPU. Device memory is
+ * host memory, a stream is a thread with a queue, a kernel is a C function of the same name.
+ * docs/BENCH-TESTS.md lists the settings.
+ */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+
+#include "base/attributes.h"
+#include "programs/bench/cuda_open.h"
+#include "tests/fake_gpu/fake_point.h"
+
+enum fake_cuda_error {
+	FAKE_INVALID_VALUE = 1,
+	FAKE_OUT_OF_MEMORY = 2,
+	FAKE_NOT_INITIALIZED = 3,
+	FAKE_NO_DEVICE = 100,
+	FAKE_INVALID_DEVICE = 101,
+	FAKE_INVALID_CONTEXT = 201,
+	FAKE_INVALID_PTX = 218,
+	FAKE_INVALID_HANDLE = 400,
+	FAKE_NOT_FOUND = 500,
+	FAKE_ILLEGAL_ADDRESS = 700,
+	FAKE_LAUNCH_FAILED = 719,
+	FAKE_CAPTURE_UNSUPPORTED = 900,
+	FAKE_ILLEGAL_STATE = 401,
+};
+
+#define FAKE_DECLARE(member, symbol, parameters) EXPORTED cuda_result symbol parameters;
+CUDA_FUNCTIONS(FAKE_DECLARE)
+#undef FAKE_DECLARE
+/* The recorder asks a loaded driver for this one. */
+EXPORTED cuda_result cuCtxGetDevice(cuda_device *device);
+
+/* Before every call but cuInit: was it told to fail, was cuInit called, and, where it needs one, is there a
+ * current context? 0: go on. */
+cuda_result fake_enter(const char *function, bool needs_context);
+#define FAKE_ENTER(needs_context)                                            \
+	do {                                                                 \
+		cuda_result entered = fake_enter(__func__, (needs_context)); \
+		if (entered != 0)                                            \
+			return entered;                                      \
+	} while (0)
+
+/* Does this thread capture a stream? Then CUDA refuses what would wait. */
+bool fake_is_thread_capturing(void);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * A stream is a queue and a thread that works on it, so what is enqueued is really not over yet. See
+ * fake_stream.h for time.
+ */
+#include "tests/fake_gpu/fake_queue.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/order.h"
+
+static _Thread_local int captures;
+
+bool fake_is_thread_capturing(void)
+{
+	return captures > 0;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+uint64_t fake_clock(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool is_model_time(void)
+{
+	const char *clock = getenv("FAKE_GPU_CLOCK");
+
+	return clock != NULL && strcmp(clock, "model") == 0;
+}
+
+uint64_t fake_stream_time(const struct CUstream_st *stream)
+{
+	return is_model_time() ? stream->clock_ns : fake_clock();
+}
+
+void fake_stream_pass(struct CUstream_st *stream, uint64_t begin_ns, uint64_t duration_ns)
+{
+	uint64_t end_ns = begin_ns + duration_ns;
+	struct timespec end = { .tv_sec = (time_t)(end_ns / 1000000000),
+				.tv_nsec = (long)(end_ns % 1000000000) };
+
+	stream->clock_ns += duration_ns;
+	if (is_model_time() || end_ns <= fake_clock())
+		return;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0)
+		;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+struct fake_node *fake_node_new(const struct fake_work *work, void (*issue)(void *arg))
+{
+	struct fake_node *node = malloc(sizeof(*node));
+
+	if (node != NULL)
+		*node = (struct fake_node){ .work = *work, .issue = issue, .references = 1 };
+	return node;
+}
+
+void fake_node_drop(struct fake_node *node)
+{
+	/* The last one sees what all others did. Pairs with itself. */
+	if (__atomic_sub_fetch(&node->references, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	if (node->work.release != NULL)
+		node->work.release(node->work.arg);
+	free(node);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void stream_free(struct CUstream_st *stream)
+{
+	pthread_mutex_destroy(&stream->lock);
+	pthread_cond_destroy(&stream->changed);
+	free(stream);
+}
+
+static struct fake_node *stream_take(struct CUstream_st *stream)
+{
+	struct fake_item *item;
+	struct fake_node *node;
+
+	pthread_mutex_lock(&stream->lock);
+	stream->is_busy = false;
+	pthread_cond_broadcast(&stream->changed);
+	while (stream->first == NULL && !stream->is_ending)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	item = stream->first;
+	if (item != NULL) {
+		stream->first = item->next;
+		if (stream->first == NULL)
+			stream->last = &stream->first;
+		stream->is_busy = true;
+	}
+	pthread_mutex_unlock(&stream->lock);
+	if (item == NULL)
+		return NULL;
+	node = item->node;
+	free(item);
+	return node;
+}
+
+static void *stream_main(void *arg)
+{
+	struct CUstream_st *stream = arg;
+	struct fake_node *node;
+
+	while ((node = stream_take(stream)) != NULL) {
+		cuda_result error = load_relaxed(&stream->error);
+
+		/* After an error nothing runs any more. */
+		if (error == 0)
+			error = node->work.run(node->work.arg, stream);
+		fake_node_drop(node);
+		store_relaxed(&stream->error, error);
+	}
+	stream_free(stream);
+	return NULL;
+}
+
+static cuda_result thread_start(struct CUstream_st *stream)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	pthread_t thread;
+	int failed;
+
+	/* Signals are the caller's. */
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&thread, &attributes, stream_main, stream);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return failed != 0 ? FAKE_OUT_OF_MEMORY : 0;
+}
+
+cuda_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
+{
+	struct CUstream_st *made;
+
+	FAKE_ENTER(true);
+	if (flags > CUDA_STREAM_NON_BLOCKING)
+		return FAKE_INVALID_VALUE;
+	made = calloc(1, sizeof(*made));
+	if (made == NULL)
+		return FAKE_OUT_OF_MEMORY;
+	pthread_mutex_init(&made->lock, NULL);
+	pthread_cond_init(&made->changed, NULL);
+	made->last = &made->first;
+	made->clock_ns = fake_clock();
+	if (thread_start(made) != 0) {
+		stream_free(made);
+		return FAKE_OUT_OF_MEMORY;
+	}
+	*stream = made;
+	return 0;
+}
+
+/* As CUDA does: returns at once, what is enqueued still runs. */
+cuda_result cuStreamDestroy_v2(struct CUstream_st *stream)
+{
+	FAKE_ENTER(true);
+	if (stream == NULL)
+		return FAKE_INVALID_HANDLE;
+	pthread_mutex_lock(&stream->lock);
+	stream->is_ending = true;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	return 0;
+}
+
+cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node)
+{
+	struct fake_item *item = malloc(sizeof(*item));
+
+	if (item == NULL)
+		return FAKE_OUT_OF_MEMORY;
+	if (node->issue != NULL)
+		node->issue(node->work.arg);
+	*item = (struct fake_item){ .node = node };
+	pthread_mutex_lock(&stream->lock);
+	*stream->last = item;
+	stream->last = &item->next;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	return 0;
+}
+
+cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node)
+{
+	if (stream->capture != NULL)
+		return fake_graph_add(stream->capture, node);
+	return fake_stream_push(stream, node);
+}
+
+int fake_stream_add(struct CUstream_st *stream, const struct fake_work *work)
+{
+	struct fake_node *node;
+	cuda_result result;
+
+	if (stream == NULL)
+		return FAKE_INVALID_HANDLE;
+	node = fake_node_new(work, NULL);
+	if (node == NULL)
+		return FAKE_OUT_OF_MEMORY;
+	result = fake_stream_put(stream, node);
+	if (result != 0)
+		free(node);
+	return result;
+}
+
+cuda_result cuStreamSynchronize(struct CUstream_st *stream)
+{
+	FAKE_ENTER(true);
+	if (stream == NULL)
+		return FAKE_INVALID_HANDLE;
+	if (stream->capture != NULL)
+		return FAKE_CAPTURE_UNSUPPORTED;
+	pthread_mutex_lock(&stream->lock);
+	while (stream->first != NULL || stream->is_busy)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	pthread_mutex_unlock(&stream->lock);
+	return load_relaxed(&stream->error);
+}
+
+cuda_result cuStreamQuery(struct CUstream_st *stream)
+{
+	bool is_over;
+
+	FAKE_ENTER(true);
+	if (stream == NULL)
+		return FAKE_INVALID_HANDLE;
+	if (stream->capture != NULL)
+		return FAKE_CAPTURE_UNSUPPORTED;
+	pthread_mutex_lock(&stream->lock);
+	is_over = stream->first == NULL && !stream->is_busy;
+	pthread_mutex_unlock(&stream->lock);
+	return is_over ? load_relaxed(&stream->error) : CUDA_NOT_READY;
+}
+
+/* ---- capture --------------------------------------------------------------------------------- */
+
+bool fake_stream_is_capturing(struct CUstream_st *stream)
+{
+	return stream != NULL && stream->capture != NULL;
+}
+
+cuda_result cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
+{
+	FAKE_ENTER(true);
+	if (stream == NULL || stream->capture != NULL || mode < 0 || mode > 2)
+		return FAKE_INVALID_VALUE;
+	stream->capture = calloc(1, sizeof(*stream->capture));
+	if (stream->capture == NULL)
+		return FAKE_OUT_OF_MEMORY;
+	captures++;
+	return 0;
+}
+
+cuda_result cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
+{
+	FAKE_ENTER(true);
+	if (stream == NULL || stream->capture == NULL)
+		return FAKE_INVALID_VALUE;
+	*graph = stream->capture;
+	stream->capture = NULL;
+	captures--;
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* The inside of the fake streams, graphs and events: only these include this. */
+#ifndef FAKE_QUEUE_H
+#define FAKE_QUEUE_H
+
+#include <pthread.h>
+
+#include "tests/fake_gpu/fake_cuda.h"
+#include "tests/fake_gpu/fake_stream.h"
+
+/* Work that streams and graphs share; it lives as long as one of them has it. */
+struct fake_node {
+	struct fake_work work;
+	void (*issue)(void *arg); /* each time that it is put on a stream; may be NULL */
+	int references;
+};
+
+struct fake_node *fake_node_new(const struct fake_work *work, void (*issue)(void *arg));
+void fake_node_drop(struct fake_node *node);
+
+struct CUgraph_st {
+	struct fake_node **nodes;
+	size_t count;
+	size_t room;
+};
+cuda_result fake_graph_add(struct CUgraph_st *graph, struct fake_node *node);
+
+struct fake_item {
+	struct fake_item *next;
+	struct fake_node *node;
+};
+
+struct CUstream_st {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct fake_item *first;
+	struct fake_item **last;
+	bool is_busy; /* with one that left the queue */
+	bool is_ending;
+	cuda_result error;
+	struct CUgraph_st *capture;
+	uint64_t clock_ns; /* FAKE_GPU_CLOCK=model; only its thread */
+};
+
+/* The caller's reference goes to the stream, or to the graph that is being captured. */
+cuda_result fake_stream_put(struct CUstream_st *stream, struct fake_node *node);
+/* The same, though there is a capture. */
+cuda_result fake_stream_push(struct CUstream_st *stream, struct fake_node *node);
+#endif

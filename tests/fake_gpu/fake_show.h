@@ -1,0 +1,30 @@
+/*
+ * Showing calls to a profiler plugin as NCCL does, by the host that plays NCCL (programs/sim/host.h): one host
+ * per process, a communicator of it for each of ours.
+ */
+#ifndef FAKE_SHOW_H
+#define FAKE_SHOW_H
+
+#include <stdbool.h>
+
+#include "tests/fake_gpu/fake_call.h"
+
+struct fake_show;
+struct fake_shown;
+
+/* Loads the plugin that NCCL_PROFILER_PLUGIN names, with the process's first communicator. */
+int fake_show_open(struct fake_show **show, uint64_t hash, int nranks, int nodes, int rank);
+void fake_show_close(struct fake_show *show, bool is_abort);
+
+/* Room for calls that become one kernel; NULL: there is no plugin, or no memory. Belongs to `show`. */
+struct fake_shown *fake_shown_new(struct fake_show *show, size_t calls, bool is_captured);
+/* The calls themselves, on the caller's thread: API events, launch. */
+void fake_shown_play(struct fake_shown *shown, const struct fake_call *calls, size_t count);
+/* A captured kernel comes up once more: on the stream's thread. */
+void fake_shown_replay(struct fake_shown *shown);
+/* The kernel ran for so long: on the stream's thread. */
+void fake_shown_end(struct fake_shown *shown, uint64_t duration_ns);
+/* It comes up no more. */
+void fake_shown_drop(struct fake_shown *shown);
+
+#endif
