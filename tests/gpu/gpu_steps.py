@@ -10,6 +10,7 @@ import sys
 import tarfile
 import time
 
+import gpu_bench
 import gpu_compare_ddp
 import gpu_hangs
 import gpu_inspector
@@ -448,7 +449,7 @@ def plan(context):
         driver("4-ranks-trace", 25, 0, 4, "trace", big),
         driver("8-ranks-trace", 35, 0, 8, "trace", big + ("--burst", "120")),
         ddp("ddp-2-ranks", 25, 2, "trace"),
-    ] + gpu_hangs.steps(context, Step) + [
+    ] + gpu_bench.steps(context, Step) + gpu_hangs.steps(context, Step) + [
         Step("overhead", 45, lambda: overhead(context)),
         tapes("six-ops", 8, ("--kinds", SIX, "--styles", "sync") + tape),
         tapes("self-and-graph", 8, ("--kinds", "drift-self,drift-graph") + tape),
