@@ -36,15 +36,19 @@ struct stamp_op {
 	void *kernels[4];
 };
 
-/* A collective in a group and a kernel of its own, up to its Coll event. */
-static inline struct play_op stamp_call(void *context, uint8_t channels)
+/* NCCL's word for what becomes one kernel. */
+static inline void *stamp_plan(void *context)
+{
+	return play_start(context, (struct abi_descr_v5){ .type = ABI_GROUP });
+}
+
+/* A collective in a group of its own, in this kernel, up to its Coll event. */
+static inline struct play_op stamp_call(void *context, uint8_t channels, void *plan)
 {
 	struct abi_descr_v5 descr = { .type = ABI_GROUP_API };
 	struct play_op op = { .group_api = play_start(context, descr) };
 
 	op.api = play_coll_api(context, op.group_api, "AllReduce", 1024, "ncclFloat32", false);
-	descr = (struct abi_descr_v5){ .type = ABI_GROUP };
-	descr.parent = play_start(context, descr);
 	descr = (struct abi_descr_v5){
 		.type = ABI_COLL,
 		.parent = op.api,
@@ -54,7 +58,7 @@ static inline struct play_op stamp_call(void *context, uint8_t channels)
 			  .channels = channels,
 			  .algorithm = "RING",
 			  .protocol = "SIMPLE",
-			  .parent_group = descr.parent },
+			  .parent_group = plan },
 	};
 	op.task = play_start(context, descr);
 	play_stop(op.task);
@@ -66,7 +70,7 @@ static inline struct play_op stamp_call(void *context, uint8_t channels)
 static inline struct stamp_op stamp_issue(void *context, uint8_t channels, uint64_t until_start_ns,
 					  uint64_t duration_ns)
 {
-	struct stamp_op made = { .op = stamp_call(context, channels) };
+	struct stamp_op made = { .op = stamp_call(context, channels, stamp_plan(context)) };
 
 	made.start_ns = stamp_now_ns + until_start_ns;
 	made.stop_ns = made.start_ns + duration_ns;

@@ -82,7 +82,7 @@ static void an_absurd_count_has_no_size(void)
 static void staggered_channels_are_one_span(void)
 {
 	void *context = play_init(3, 1, 2, 0), *kernels[4];
-	struct play_op op = stamp_call(context, 4);
+	struct play_op op = stamp_call(context, 4, stamp_plan(context));
 	uint64_t gpu = stamp_gpu(stamp_now_ns + 10000);
 
 	/* Each takes 1000, and starts when the one before stops. */

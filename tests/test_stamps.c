@@ -175,6 +175,78 @@ static void a_deep_queue_alone_is_no_overrun(void)
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 0);
 }
 
+enum { NETWORK_WORKS = 200, NETWORK_LATE_NS = 250000 };
+
+/* One transfer to the other rank begins. Gives back its proxy operation. */
+static void *send_begin(void *context, const struct stamp_op *work)
+{
+	void *proxy = play_proxy_start(context, work->op.task, getpid(), 0, 1, true);
+
+	play_state(play_step_start(context, proxy, 0), ABI_STEP_SEND_GPU_WAIT, 0);
+	return proxy;
+}
+
+/* A deep queue whose callbacks come late, over the network: its transfers begin `ahead` works early, the first
+ * kernel has so many works. Gives back the communicator. */
+static uint32_t play_network(uint64_t hash, int ahead, int works_of_first)
+{
+	void *context = play_init(hash, 2, 2, 0), *proxies[NETWORK_WORKS];
+	uint32_t id = comm_id(context);
+	struct stamp_op works[NETWORK_WORKS], first = stamp_issue(context, 1, 10000, 20000);
+	void *plan;
+
+	/* In time: it tells how the clocks stand to each other. */
+	proxies[0] = send_begin(context, &first);
+	stamp_report(context, &first, 1, 2000);
+	play_stop(proxies[0]);
+	plan = stamp_plan(context);
+	for (int i = 0; i < works_of_first; i++)
+		(void)stamp_call(context, 1, plan);
+	for (int i = 0; i < NETWORK_WORKS; i++)
+		works[i] = stamp_issue(context, 1, 10000 + (uint64_t)i * 300000, 290000);
+	for (int i = 0; i < ahead; i++)
+		proxies[i] = send_begin(context, &works[i]);
+	for (int i = 0; i < NETWORK_WORKS; i++) {
+		if (i + ahead < NETWORK_WORKS)
+			proxies[i + ahead] = send_begin(context, &works[i + ahead]);
+		stamp_report(context, &works[i], 1, NETWORK_LATE_NS);
+		play_stop(proxies[i]);
+	}
+	ncclProfiler_v5.finalize(context);
+	return id;
+}
+
+/* Who reports is who moves the data: late or not, no later work can have been done. */
+static void the_network_holds_the_gpu(void)
+{
+	uint32_t id = play_network(60, 2, 1);
+
+	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 0);
+	EXPECT(recorder.region.comms[id - 1].counts.timed > NETWORK_WORKS);
+	id = play_network(61, 70, 1);
+	EXPECT_THAT("a network that is 64 works further proves nothing",
+		    recorder.region.comms[id - 1].counts.untrusted > NETWORK_WORKS / 2);
+	id = play_network(63, 2, 9);
+	EXPECT_THAT("nor where one kernel has many works",
+		    recorder.region.comms[id - 1].counts.untrusted > NETWORK_WORKS / 2);
+}
+
+/* One that needs no network says that others may not need it either. */
+static void without_network_late_callbacks_are_doubted(void)
+{
+	void *context = play_init(62, 1, 2, 0);
+	uint32_t id = comm_id(context);
+	struct stamp_op works[NETWORK_WORKS];
+
+	stamp_good(context);
+	for (int i = 0; i < NETWORK_WORKS; i++)
+		works[i] = stamp_issue(context, 1, 10000 + (uint64_t)i * 300000, 290000);
+	for (int i = 0; i < NETWORK_WORKS; i++)
+		stamp_report(context, &works[i], 1, NETWORK_LATE_NS);
+	ncclProfiler_v5.finalize(context);
+	EXPECT(recorder.region.comms[id - 1].counts.untrusted > NETWORK_WORKS / 2);
+}
+
 static void zero_and_reversed_stamps_are_found(void)
 {
 	void *context = play_init(7, 1, 2, 0), *kernel;
@@ -351,6 +423,8 @@ int main(void)
 	an_operation_without_any_start_ends();
 	an_overrun_ring_of_stamps_is_found();
 	a_deep_queue_alone_is_no_overrun();
+	the_network_holds_the_gpu();
+	without_network_late_callbacks_are_doubted();
 	zero_and_reversed_stamps_are_found();
 	a_batch_with_equal_stamps_is_not_marked();
 	a_fused_send_and_receive_is_not_marked();

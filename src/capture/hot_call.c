@@ -184,6 +184,18 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 	}
 }
 
+/* Of a kernel with many works one channel may be far ahead of another that waits for the network. */
+static void count_works(struct comm_state *comm, uint64_t plan)
+{
+	uint32_t works =
+		load_relaxed(&comm->last_plan) == plan ? load_relaxed(&comm->plan_tasks) : 0;
+
+	store_relaxed(&comm->last_plan, plan);
+	store_relaxed(&comm->plan_tasks, works + 1);
+	if (UNLIKELY(works >= KERNEL_WORKS) && !load_relaxed(&comm->is_loose))
+		store_relaxed(&comm->is_loose, 1);
+}
+
 /* What the Coll, P2p or CeColl event adds. */
 static void add_task(struct comm_state *comm, struct region_live *live, const struct call *call,
 		     uint64_t now, uint64_t launch_ns)
@@ -216,6 +228,7 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 							   comm->shared->info.nranks));
 	/* The handle of its Group event, without the bits that are the same in all. */
 	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
+	count_works(comm, plan);
 	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
 	if (load_relaxed(&op->state) == OP_ISSUED)
 		store_relaxed(&op->state, OP_LAUNCHED);

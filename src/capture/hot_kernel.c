@@ -52,6 +52,17 @@ static struct channel_stamps *stamps_of(struct comm_state *comm, unsigned int di
 	return channel < STAMPED_CHANNELS ? &comm->stamps[direction][channel] : NULL;
 }
 
+/* Who tells us of kernels is who moves the data: the proxy thread. Where every kernel needs the network, and
+ * has few works, the GPU cannot be 64 works further while the transfers of none of these have begun, however
+ * late the callback comes. */
+static bool is_held_by_network(const struct comm_state *comm, uint64_t index)
+{
+	uint64_t at = load_relaxed(&comm->network_at);
+
+	return at > index && at + AHEAD_OF_NETWORK < index + STAMP_RING &&
+	       !load_relaxed(&comm->is_loose);
+}
+
 /* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
  * late, the stamp may be that of a work 64 later. When that was so once, it may be for all that were
  * queued then, late or not: the latest work's stamp is in one of the slots. */
@@ -65,7 +76,7 @@ static bool may_be_overrun(struct comm_state *comm, const struct region_live *li
 	/* Last: who calls writes it all the time. */
 	tasks = load_relaxed(&comm->tasks);
 	index = load_relaxed(&live->task_index);
-	if (LIKELY(tasks - index <= STAMP_RING))
+	if (LIKELY(tasks - index <= STAMP_RING) || is_held_by_network(comm, index))
 		return false;
 	late = (int64_t)(recorder_now() - gpu_ns) + load_relaxed(&comm->shared->info.gpu_offset_ns);
 	if (late < STAMP_LATE_NS)

@@ -133,6 +133,8 @@ static void become_quiet(struct region_live *live, uint32_t generation)
 	store_relaxed(&live->op.state, OP_DONE);
 	if (comm == NULL)
 		return;
+	if (load_relaxed(&live->op.proxies_started) == 0 && !load_relaxed(&comm->is_loose))
+		store_relaxed(&comm->is_loose, 1);
 	store_relaxed(&comm->shared->counts.last_done_ns, now);
 	if (first > load_relaxed(&comm->shared->counts.last_done_number))
 		store_relaxed(&comm->shared->counts.last_done_number, first);

@@ -272,6 +272,16 @@ static COLD void hold_late(struct region_proxy *proxy, struct region_live *live,
 		store_relaxed(&proxy->live_generation, 0);
 }
 
+/* How far the network has come: see is_held_by_network(). */
+static inline void note_network(const struct region_live *live)
+{
+	struct comm_state *comm = comm_of_live(live);
+	uint64_t at = load_relaxed(&live->task_index) + 1;
+
+	if (comm != NULL && at > load_relaxed(&comm->network_at))
+		store_relaxed(&comm->network_at, at);
+}
+
 /* The proxy thread begins to work on it. */
 static inline void proxy_activate(struct region_proxy *proxy, uint64_t now)
 {
@@ -286,6 +296,7 @@ static inline void proxy_activate(struct region_proxy *proxy, uint64_t now)
 		return;
 	if (UNLIKELY(!(flags & PROXY_IS_CHILD)))
 		hold_late(proxy, live, handle_generation(handle));
+	note_network(live);
 	live_mark_running(live, now);
 }
 

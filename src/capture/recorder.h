@@ -32,6 +32,10 @@ enum {
 /* A KernelCh callback this late, with a full ring of work outstanding, may carry another's stamp. */
 enum { STAMP_LATE_NS = 64000, STAMP_SLACK_NS = 20000 };
 
+/* So many works the GPU may be ahead of the network: NCCL's buffers take eight transfers, and on one channel
+ * it may do the rest of its kernel while another channel waits. Twice as many. */
+enum { KERNEL_WORKS = 8, AHEAD_OF_NETWORK = 32 };
+
 /* Odd, so that its multiples visit every slot of a table whose size is a power of two. */
 #define SCATTER UINT32_C(0x9e3779b1)
 
@@ -61,6 +65,8 @@ struct comm_state {
 	struct region_comm *shared; /* written once */
 	bool expects_children;	    /* kernel events are on, or there is a network */
 	uint64_t tasks;		    /* Coll and P2p events so far */
+	uint64_t last_plan;	    /* the kernel of the last one ... */
+	uint32_t plan_tasks;	    /* ... and how many it has so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;
@@ -77,6 +83,8 @@ struct comm_state {
 	uint32_t kept_proxies ON_OWN_LINE; /* how many of these: proxy slots freed last, kept */
 	uint32_t kept[KEPT_PROXIES];
 	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
+	uint64_t network_at;	/* how many tasks there were up to the latest with a transfer */
+	uint32_t is_loose;	/* not everything waits for the network: see is_held_by_network() */
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
