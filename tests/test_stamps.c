@@ -177,41 +177,44 @@ static void a_deep_queue_alone_is_no_overrun(void)
 
 enum { NETWORK_WORKS = 200, NETWORK_LATE_NS = 250000 };
 
-/* One transfer to the other rank begins. Gives back its proxy operation. */
-static void *send_begin(void *context, const struct stamp_op *work)
+/* NCCL queues what is to be sent to the other rank right after the launch. */
+static void *send_queue(void *context, const struct stamp_op *work)
 {
-	void *proxy = play_proxy_start(context, work->op.task, getpid(), 0, 1, true);
-
-	play_state(play_step_start(context, proxy, 0), ABI_STEP_SEND_GPU_WAIT, 0);
-	return proxy;
+	return play_proxy_start(context, work->op.task, getpid(), 0, 1, true);
 }
 
-/* A deep queue whose callbacks come late, over the network: its transfers begin `ahead` works early, the first
- * kernel has so many works. Gives back the communicator. */
+static void send_begin(void *context, void *proxy)
+{
+	play_state(play_step_start(context, proxy, 0), ABI_STEP_SEND_GPU_WAIT, 0);
+}
+
+/* A deep queue whose callbacks come late, over the network: transfers begin `ahead` works early (less than 0:
+ * late), the first kernel has so many works. Gives back the communicator. */
 static uint32_t play_network(uint64_t hash, int ahead, int works_of_first)
 {
-	void *context = play_init(hash, 2, 2, 0), *proxies[NETWORK_WORKS];
+	void *context = play_init(hash, 2, 2, 0), *proxies[NETWORK_WORKS], *plan;
 	uint32_t id = comm_id(context);
 	struct stamp_op works[NETWORK_WORKS], first = stamp_issue(context, 1, 10000, 20000);
-	void *plan;
 
 	/* In time: it tells how the clocks stand to each other. */
-	proxies[0] = send_begin(context, &first);
+	proxies[0] = send_queue(context, &first);
+	send_begin(context, proxies[0]);
 	stamp_report(context, &first, 1, 2000);
 	play_stop(proxies[0]);
 	plan = stamp_plan(context);
 	for (int i = 0; i < works_of_first; i++)
 		(void)stamp_call(context, 1, plan);
-	for (int i = 0; i < NETWORK_WORKS; i++)
-		works[i] = stamp_issue(context, 1, 10000 + (uint64_t)i * 300000, 290000);
-	for (int i = 0; i < ahead; i++)
-		proxies[i] = send_begin(context, &works[i]);
 	for (int i = 0; i < NETWORK_WORKS; i++) {
-		if (i + ahead < NETWORK_WORKS)
-			proxies[i + ahead] = send_begin(context, &works[i + ahead]);
-		stamp_report(context, &works[i], 1, NETWORK_LATE_NS);
-		play_stop(proxies[i]);
+		works[i] = stamp_issue(context, 1, 10000 + (uint64_t)i * 300000, 290000);
+		proxies[i] = send_queue(context, &works[i]);
 	}
+	for (int i = 0, begun = 0; i < NETWORK_WORKS; i++) {
+		while (begun <= i + ahead && begun < NETWORK_WORKS)
+			send_begin(context, proxies[begun++]);
+		stamp_report(context, &works[i], 1, NETWORK_LATE_NS);
+	}
+	for (int i = 0; i < NETWORK_WORKS; i++)
+		play_stop(proxies[i]);
 	ncclProfiler_v5.finalize(context);
 	return id;
 }
@@ -223,6 +226,9 @@ static void the_network_holds_the_gpu(void)
 
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.untrusted, 0);
 	EXPECT(recorder.region.comms[id - 1].counts.timed > NETWORK_WORKS);
+	id = play_network(64, -3, 1);
+	EXPECT_THAT("who only sends may be some works ahead of the network",
+		    recorder.region.comms[id - 1].counts.untrusted == 0);
 	id = play_network(61, 70, 1);
 	EXPECT_THAT("a network that is 64 works further proves nothing",
 		    recorder.region.comms[id - 1].counts.untrusted > NETWORK_WORKS / 2);

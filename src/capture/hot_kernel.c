@@ -59,8 +59,8 @@ static bool is_held_by_network(const struct comm_state *comm, uint64_t index)
 {
 	uint64_t at = load_relaxed(&comm->network_at);
 
-	return at > index && at + AHEAD_OF_NETWORK < index + STAMP_RING &&
-	       !load_relaxed(&comm->is_loose);
+	return at != 0 && index < at + AHEAD_OF_NETWORK &&
+	       at + AHEAD_OF_NETWORK < index + STAMP_RING && !load_relaxed(&comm->is_loose);
 }
 
 /* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
