@@ -204,12 +204,18 @@ static void excess_of(const struct straggler_table *table, uint32_t seat, const 
 	}
 }
 
+/* Ratios are compared by their logarithm: one that goes from 44 to 52 is no less certain than one that
+ * stays at 2. */
 static bool stands_out(const struct straggler_table *table, uint32_t seat, const double *excess,
 		       uint32_t senders, struct straggler_stretch *stretch)
 {
 	double ratio = senders > 2 ? ratio_that_matters : ratio_of_two;
+	double logarithms[STRAGGLER_BLOCKS];
 
-	*stretch = straggler_stretch(excess, table->blocks, ratio - 1, 0);
+	for (uint32_t b = 0; b < table->blocks; b++)
+		logarithms[b] = log1p(excess[b]);
+	*stretch = straggler_stretch(logarithms, table->blocks, log(ratio), 0);
+	stretch->typical = expm1(stretch->typical);
 	return stretch->is_found && stretch->chance * table->seats < chance_accepted &&
 	       share_of(table, seat, excess) > share_that_matters;
 }
