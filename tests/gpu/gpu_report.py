@@ -216,11 +216,38 @@ def _inspector_lines(rows):
                  for row in rows])
 
 
+def _failure_lines(failures):
+    return ["Failed:", ""] + ["- " + text for text in failures] + [""] if failures else []
+
+
+def _bench_lines(results):
+    lines = []
+    if results.get("bench"):
+        lines = ["## ringside bench", ""] + _table(
+            ("job", "ranks", "cells", "wrong elements", "cells not checked"),
+            [(job["name"], job["ranks"], job["cells"], job["wrong"], job["unchecked"])
+             for job in results["bench"]])
+    if results.get("bench_loop"):
+        lines += ["Median of single calls, back to back, beside a loop as nccl-tests has it, in several "
+                  "runs (us): AllReduce, 2 ranks.", ""] + _table(
+            ("bytes", "single", "least to most", "loop", "least to most", "ratio"),
+            [(row["bytes"], _us(_middle(row["single_ns"])),
+              "%s to %s" % (_us(row["single_ns"][0]), _us(row["single_ns"][-1])),
+              _us(_middle(row["loop_ns"])),
+              "%s to %s" % (_us(row["loop_ns"][0]), _us(row["loop_ns"][-1])),
+              "%.3f" % row["ratio"]) for row in results["bench_loop"]])
+    return lines
+
+
+def _middle(values):
+    return values[len(values) // 2]
+
+
 def write_markdown(path, results):
-    lines = _machine_lines(results)
+    lines = _machine_lines(results) + _failure_lines(results.get("failures"))
     for job in results["jobs"]:
         lines += _job_lines(job)
-    lines += _inspector_lines(results.get("inspector"))
+    lines += _inspector_lines(results.get("inspector")) + _bench_lines(results)
     lines += _ddp_lines(results["ddp"]) + _overhead_lines(results["overhead"])
     for job in results["jobs"][:1]:
         lines += ["## Times, %s" % job["name"], ""] + _ratio_lines(job) + _times_lines(job)
