@@ -99,6 +99,29 @@ static void measured_protocols_are_preferred(void)
 	bench_run_release(&run);
 }
 
+/* All were measured up to the same size, and the first of them is the slowest there. */
+static void beyond_all_sizes_the_fastest_wins(void)
+{
+	static const double slow[COST_PARAMETERS] = { 4000, 500, 2000, 1 / 20.0, 1 / 3.0 };
+	const struct cost_shape shape = { 8, 1, 0 };
+	const struct bench_run *pointer;
+	struct cost_model model;
+	struct cost_answer answer;
+	struct bench_run run;
+
+	run_of(&run, 8, 1);
+	for (uint64_t bytes = 1024; bytes <= 1 << 26; bytes *= 4)
+		add_cell(&run, OP_ALL_REDUCE, OP_RING, OP_LL, bytes, slow, 0);
+	add_sizes(&run, OP_ALL_REDUCE, OP_RING, OP_SIMPLE, 1024, 1 << 26, 0);
+	pointer = &run;
+	cost_model_init(&model);
+	EXPECT(cost_fit(&model, NULL, &pointer, 1, &plain) == OK);
+	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, UINT64_C(1) << 33, &answer,
+			    NULL));
+	EXPECT(answer.protocol == OP_SIMPLE && answer.bytes_factor == 128);
+	bench_run_release(&run);
+}
+
 /* The median of five, as cells have it. */
 static double median_noise(double noise)
 {
@@ -221,6 +244,7 @@ int main(void)
 	more_takes_longer();
 	trees_for_small_rings_for_large();
 	measured_protocols_are_preferred();
+	beyond_all_sizes_the_fastest_wins();
 	intervals_hold_what_they_say();
 	textbooks_only_by_name();
 	trees_stand_for_each_other();

@@ -113,8 +113,15 @@ static void patterns_expand(void)
 	EXPECT(text_expand(to, 6, "%j", &names) == OK && is(to, "job-9"));
 }
 
+static void test_endings(void)
+{
+	EXPECT(text_ends_with("run.json", ".json") && !text_ends_with("run.jsonl", ".json"));
+	EXPECT(!text_ends_with(".json", ".json") && !text_ends_with("", ".json"));
+}
+
 int main(void)
 {
+	test_endings();
 	copies_are_terminated_and_say_when_cut();
 	formats_are_bounded();
 	fields_need_no_terminator();

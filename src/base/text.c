@@ -144,3 +144,10 @@ enum status text_expand(char *to, size_t size, const char *pattern, const struct
 		to[at] = '\0';
 	return status;
 }
+
+bool text_ends_with(const char *text, const char *ending)
+{
+	size_t length = strlen(text), part = strlen(ending);
+
+	return length > part && strcmp(text + length - part, ending) == 0;
+}

@@ -34,6 +34,9 @@ struct text_names {
 };
 enum status text_expand(char *to, size_t size, const char *pattern, const struct text_names *names);
 
+/* More than the ending alone: ".json" is a name that has no ending. */
+bool text_ends_with(const char *text, const char *ending);
+
 /* The words that go with a number: text_which(ranks, "rank waits", "ranks wait"). */
 static inline const char *text_which(uint64_t count, const char *one, const char *many)
 {

@@ -94,8 +94,8 @@ static int distance(const struct cost_group *group, const struct question *quest
 	return far;
 }
 
-/* Is `group`, as near as `best`, the one to take? Of protocols, one that was measured at this
- * size, and of these the fastest. */
+/* Is `group`, as near as `best`, the one to take? Of protocols, those that were measured at this size,
+ * or about as near to it as any, and of these the fastest. */
 static bool is_better(const struct cost_group *group, double time, const struct cost_answer *best,
 		      uint64_t bytes)
 {
@@ -104,7 +104,9 @@ static bool is_better(const struct cost_group *group, double time, const struct 
 			     group->algorithm == best->group->algorithm &&
 			     group->protocol == best->group->protocol;
 
-	if (!are_stretches && here <= COVERS && there <= COVERS)
+	if (are_stretches)
+		return here < there;
+	if (fmax(here, COVERS) == fmax(there, COVERS))
 		return time < best->time_ns;
 	return here < there;
 }

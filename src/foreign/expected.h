@@ -33,6 +33,7 @@ struct expected {
 	size_t damaged;	       /* rows that could not be read: passed over */
 	uint64_t damaged_line; /* the first of them, from 1; 0 none */
 	const char *problem;   /* of the first; static */
+	bool is_gpu_shared; /* ranks shared a GPU: these are sockets of one machine, not its links */
 };
 
 /* How a value was come by; 0: this very size was measured with this number of ranks. */

@@ -409,14 +409,27 @@ static void read_own_result(struct document *document)
 	add_own_result(document, row, &facts);
 }
 
-static enum status add_own(struct document *document)
+/* What stands before the results. */
+struct own_head {
+	uint64_t version;
+	uint64_t ranks;
+};
+
+static void read_bool(struct document *document, bool *value)
 {
-	static const struct json_scan_key keys[] = { KEY("format"), KEY("version"), KEY("ranks"),
-						     KEY("results") };
-	uint64_t version = 1, ranks = 0;
+	if (json_scan_next(&document->scan) == JSON_SCAN_TRUE)
+		*value = true;
+	json_scan_skip(&document->scan);
+}
+
+/* An object whose brace was passed. Commands that judge a measurement have it whole in "run". */
+static void read_own(struct document *document, struct own_head *head, bool is_inside)
+{
+	static const struct json_scan_key keys[] = { KEY("format"),	KEY("version"),
+						     KEY("ranks"),	KEY("results"),
+						     KEY("gpu_shared"), KEY("run") };
 	int key, hint = 0;
 
-	json_scan_next(&document->scan);
 	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		if (key == 0) {
@@ -424,16 +437,29 @@ static enum status add_own(struct document *document)
 			document->is_bench = json_scan_is(&document->scan, "ringside-bench");
 			json_scan_skip(&document->scan);
 		} else if (key == 1)
-			read_unsigned(document, &version);
+			read_unsigned(document, &head->version);
 		else if (key == 2)
-			read_unsigned(document, &ranks);
+			read_unsigned(document, &head->ranks);
 		else if (key == 3)
 			read_results(document, read_own_result);
+		else if (key == 4)
+			read_bool(document, &document->expected->is_gpu_shared);
+		else if (key == 5 && !is_inside &&
+			 json_scan_next(&document->scan) == JSON_SCAN_OBJECT)
+			read_own(document, head, true);
 		else
 			json_scan_skip(&document->scan);
 	}
-	document->nranks = ranks <= EXPECTED_RANKS_MAX ? (int32_t)ranks : 0;
-	if (version > 1) {
+}
+
+static enum status add_own(struct document *document)
+{
+	struct own_head head = { .version = 1 };
+
+	json_scan_next(&document->scan);
+	read_own(document, &head, false);
+	document->nranks = head.ranks <= EXPECTED_RANKS_MAX ? (int32_t)head.ranks : 0;
+	if (head.version > 1) {
 		document->expected->count = document->first_row;
 		return ERR_VERSION;
 	}

@@ -85,7 +85,9 @@ static enum foreign_format probe_object(const char *text, size_t length)
 		is_comma |= json_scan_is(&scan, "COLL") || json_scan_is(&scan, "P2P") ||
 			    json_scan_is(&scan, "PROXY") || json_scan_is(&scan, "GROUP");
 		if (key == PROBE_FORMAT && (json_scan_is(&scan, "ringside-expected") ||
-					    json_scan_is(&scan, "ringside-bench")))
+					    json_scan_is(&scan, "ringside-bench") ||
+					    json_scan_is(&scan, "ringside-health") ||
+					    json_scan_is(&scan, "ringside-crossover")))
 			return FOREIGN_EXPECTED;
 	}
 	if (scan.problem != NULL)
@@ -110,7 +112,9 @@ static enum foreign_format probe_text(const char *text, size_t length)
 		at++;
 	if (at < length && text[at] == '{') {
 		if (has(text, length, "\"ringside-expected\"") ||
-		    has(text, length, "\"ringside-bench\""))
+		    has(text, length, "\"ringside-bench\"") ||
+		    has(text, length, "\"ringside-health\"") ||
+		    has(text, length, "\"ringside-crossover\""))
 			return FOREIGN_EXPECTED;
 		if (has(text, length, "\"message_sizes\"") ||
 		    has(text, length, "\"latency_distribution\"") ||
