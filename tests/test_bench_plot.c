@@ -12,8 +12,8 @@
 static const double sizes[] = { 1024, 4096, 16384, 65536, 262144, 1048576 };
 static const double ring[] = { 30000, 31000, 33000, 45000, 90000, 300000 };
 static const double tree[] = { 10000, 12000, 20000, 50000, 180000, 700000 };
-static const struct plot_series curves[] = { { "Ring", sizes, ring, 6, false },
-					     { "Tree", sizes, tree, 6, false } };
+static const struct plot_series curves[] = { { "Ring", sizes, ring, 6, false, 0 },
+					     { "Tree", sizes, tree, 6, false, 0 } };
 
 static int is_same(const struct sink *sink, const char *wanted)
 {
@@ -74,7 +74,7 @@ static void test_braille(void)
 static void test_refused(void)
 {
 	static const double nothing[] = { 0, -1, NAN };
-	struct plot_series series[PLOT_SERIES_MAX + 1] = { { "x", sizes, nothing, 3, false } };
+	struct plot_series series[PLOT_SERIES_MAX + 1] = { { "x", sizes, nothing, 3, false, 0 } };
 	struct plot_options options = { .y = { NULL, PLOT_NS, PLOT_LOG } };
 	struct sink sink;
 

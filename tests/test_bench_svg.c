@@ -180,9 +180,9 @@ static void test_lines(void)
 		.mark_label = nasty,
 		.is_file = true,
 	};
-	struct plot_series series[] = { { nasty, xs, ys, POINTS, false },
-					{ "holes", xs, holes, POINTS, false },
-					{ "model", xs, ys, POINTS, true } };
+	struct plot_series series[] = { { nasty, xs, ys, POINTS, false, 0 },
+					{ "holes", xs, holes, POINTS, false, 0 },
+					{ "model", xs, ys, POINTS, true, 1 } };
 	struct sink sink;
 	const char *text;
 
@@ -202,6 +202,8 @@ static void test_lines(void)
 	EXPECT_EQUAL(occurrences(text, "<title>"), 1 + POINTS + POINTS / 3);
 	EXPECT_THAT("holes interrupt their line: three points alone",
 		    occurrences(strstr(text, "class=\"line s1\" d=\"M"), "h18") >= 1);
+	EXPECT_THAT("what belongs to a series has its colour",
+		    strstr(text, "class=\"line s0 computed\"") != NULL);
 	EXPECT_THAT("dark and light", strstr(text, "prefers-color-scheme:dark") != NULL);
 	EXPECT_THAT("nothing is fetched", strstr(text, "http://www.w3.org/2000/svg") != NULL &&
 						  occurrences(text, "http") == 1);
@@ -212,7 +214,7 @@ static void test_extremes(void)
 {
 	static const double xs[] = { 1e-320, 1e308, 3, 3, -5, INFINITY, 0 };
 	static const double ys[] = { 1e308, 1e-320, -1e308, 7, 7, 1, -INFINITY };
-	struct plot_series series = { "x", xs, ys, 7, false };
+	struct plot_series series = { "x", xs, ys, 7, false, 0 };
 
 	for (unsigned int i = 0; i < 4; i++)
 		for (size_t count = 0; count <= 7; count++) {

@@ -180,13 +180,29 @@ void bench_page_section_end(struct sink *sink)
 	sink_text(sink, "</section>\n");
 }
 
-/* ---- tables ---------------------------------------------------------------------------------- */
+/* ---- charts and tables ---------------------------------------------------------------------------------- */
 
 /* A part that scrolls must be reached by keyboard, too, and has a name then. */
-void bench_page_table(struct sink *sink, const char *caption)
+static void scroll_begin(struct sink *sink, const char *name)
 {
 	sink_text(sink, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
-	bench_page_text(sink, caption);
+	bench_page_text(sink, name);
+}
+
+void bench_page_chart(struct sink *sink, const char *title)
+{
+	scroll_begin(sink, title);
+	sink_text(sink, "\">\n");
+}
+
+void bench_page_chart_end(struct sink *sink)
+{
+	sink_text(sink, "</div>\n");
+}
+
+void bench_page_table(struct sink *sink, const char *caption)
+{
+	scroll_begin(sink, caption);
 	sink_text(sink, "\">\n<table>\n<caption>");
 	bench_page_text(sink, caption);
 	sink_text(sink, "</caption>\n<tr>");

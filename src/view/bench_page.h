@@ -36,6 +36,10 @@ void bench_page_list(struct sink *sink);
 void bench_page_item(struct sink *sink, const char *format, ...) PRINTF_LIKE(2, 3);
 void bench_page_list_end(struct sink *sink);
 
+/* Around each <svg>: it scrolls sideways within itself where it would become too small to read. */
+void bench_page_chart(struct sink *sink, const char *title);
+void bench_page_chart_end(struct sink *sink);
+
 /*
  * A table that scrolls sideways within itself.
  *

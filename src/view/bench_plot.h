@@ -41,6 +41,7 @@ struct plot_series {
 	const double *ys;
 	size_t count;
 	bool is_line_only; /* no marks at the points: what was computed, beside what was measured */
+	size_t like; /* SVG: in the colour of series like - 1, which it belongs to; 0: its own */
 };
 
 struct plot_axis {

@@ -81,14 +81,15 @@ enum status bench_svg_lines(struct sink *sink, const struct plot_series *series,
 			return ERR_RANGE;
 		legend.names[i] = series[i].name;
 		legend.samples[i] = series[i].is_line_only ? SVG_SAMPLE_COMPUTED : SVG_SAMPLE_LINE;
+		legend.colours[i] = series[i].like > 0 ? series[i].like - 1 : i;
 	}
 	find_ranges(&frame, series, count);
 	if (svg_begin(&frame, &legend)) {
 		for (size_t i = 0; i < count; i++)
-			put_path(&frame, &series[i], i);
+			put_path(&frame, &series[i], legend.colours[i]);
 		for (size_t i = 0; i < count; i++)
 			if (!series[i].is_line_only)
-				put_marks(&frame, &series[i], i);
+				put_marks(&frame, &series[i], legend.colours[i]);
 	}
 	return svg_end(&frame);
 }
@@ -106,6 +107,7 @@ static enum status make_legend(struct svg_legend *legend, const char *const *gro
 	for (size_t i = 0; i < series_count; i++) {
 		legend->names[i] = series[i];
 		legend->samples[i] = SVG_SAMPLE_BAR;
+		legend->colours[i] = i;
 	}
 	return OK;
 }

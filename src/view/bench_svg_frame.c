@@ -77,6 +77,15 @@ static void place_name(const struct svg_frame *frame, const char *name, double *
 	}
 }
 
+/* The name of the dashed line; NULL: there is none. Inside the plot it would cover what is drawn there. */
+static const char *mark_name(const struct svg_frame *frame)
+{
+	return frame->options->has_mark && frame->y.has_values &&
+			       plot_range_has(&frame->y, frame->options->mark)
+		       ? frame->options->mark_label
+		       : NULL;
+}
+
 static double legend_bottom(const struct svg_frame *frame, const struct svg_legend *legend)
 {
 	double x = EDGE, y = 42;
@@ -85,7 +94,9 @@ static double legend_bottom(const struct svg_frame *frame, const struct svg_lege
 		place_name(frame, legend->names[i], &x, &y);
 		x += 36 + text_width(legend->names[i]);
 	}
-	return legend->count > 0 ? y : 24;
+	if (mark_name(frame) != NULL)
+		place_name(frame, mark_name(frame), &x, &y);
+	return legend->count > 0 || mark_name(frame) != NULL ? y : 24;
 }
 
 static double widest_tick(const struct plot_range *range, size_t most)
@@ -247,10 +258,15 @@ static void put_legend(const struct svg_frame *frame, const struct svg_legend *l
 
 	for (size_t i = 0; i < legend->count; i++) {
 		place_name(frame, legend->names[i], &x, &y);
-		put_sample(frame, legend->samples[i], i, x, y - 4);
+		put_sample(frame, legend->samples[i], legend->colours[i], x, y - 4);
 		put_label(frame->sink, x + 22, y, "", legend->names[i]);
 		x += 36 + text_width(legend->names[i]);
 	}
+	if (mark_name(frame) == NULL)
+		return;
+	place_name(frame, mark_name(frame), &x, &y);
+	put_line(frame->sink, "expect", x, y - 4, x + 18, y - 4);
+	put_label(frame->sink, x + 22, y, "", mark_name(frame));
 }
 
 /* ---- axes -------------------------------------------------------------------------------------- */
@@ -346,9 +362,6 @@ enum status svg_end(const struct svg_frame *frame)
 		double y = svg_y(frame, options->mark);
 
 		put_line(frame->sink, "expect", frame->left, y, frame->right, y);
-		if (options->mark_label != NULL)
-			put_label(frame->sink, frame->right, y - 5,
-				  " class=\"over\" text-anchor=\"end\"", options->mark_label);
 	}
 	sink_text(frame->sink, "</svg>\n");
 	return frame->sink->status;

@@ -41,6 +41,7 @@ enum svg_sample { SVG_SAMPLE_LINE = 0, SVG_SAMPLE_COMPUTED = 1, SVG_SAMPLE_BAR =
 struct svg_legend {
 	const char *names[SVG_SERIES_MAX];
 	enum svg_sample samples[SVG_SERIES_MAX];
+	size_t colours[SVG_SERIES_MAX];
 	size_t count;
 	const char *const *groups;
 	size_t group_count;
@@ -64,7 +65,7 @@ struct svg_frame {
 /* The element's begin, style, title, legend and axes. sink, options and the finished ranges are there.
  * False: there is nothing to show, and the chart says so. */
 bool svg_begin(struct svg_frame *frame, const struct svg_legend *legend);
-/* The dashed mark, and the end of the element. Gives back the sink's status. */
+/* The dashed mark (its name is in the legend), and the end of the element. Gives back the sink's status. */
 enum status svg_end(const struct svg_frame *frame);
 
 double svg_x(const struct svg_frame *frame, double value);

@@ -109,7 +109,6 @@ void bench_svg_style(struct sink *sink)
 			    i, i, i, i);
 	sink_text(sink,
 		  ".ringside-chart text{fill:var(--ink);font:12px system-ui,sans-serif}\n"
-		  ".ringside-chart .over{stroke:var(--paper);stroke-width:3;paint-order:stroke}\n"
 		  ".ringside-chart .title{font-weight:600;font-size:14px}\n"
 		  ".ringside-chart .dim{fill:var(--dim)}\n"
 		  ".ringside-chart .grid{stroke:var(--grid);fill:none}\n"

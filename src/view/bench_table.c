@@ -164,7 +164,7 @@ static void put_model(struct bench_block *block, const struct bench_cell *cell, 
 	else
 		sink_format(block->sink, "  %7s", "N/A");
 	if (model_ns > 0 && isfinite(model_ns) && time_ns > 0)
-		put_number(block->sink, (time_ns / model_ns - 1) * 100, 6);
+		put_number(block->sink, (model_ns / time_ns - 1) * 100, 6);
 	else
 		sink_format(block->sink, "  %6s", "N/A");
 }

@@ -53,7 +53,8 @@ static const struct chart charts[] = {
 	{ CROSSOVER_LINES_MODEL,
 	  "model",
 	  "Measured, and what the model says",
-	  "Marks are measured medians, lines what the fitted model says.",
+	  "Marks and solid lines are measured medians, dotted lines of the same colour what "
+	  "the fitted model says.",
 	  { "median time", PLOT_NS, PLOT_LOG },
 	  false },
 };
@@ -70,7 +71,7 @@ static enum status write_chart(struct sink *sink, const struct crossover_view *v
 		.description = chart->description,
 		.x = { "message size", PLOT_BYTES, PLOT_LOG },
 		.y = chart->y,
-		.width = 1000,
+		.width = 800,
 		.height = chart->has_mark ? 260 : 420,
 		.has_mark = chart->has_mark,
 		.mark = 1,
@@ -82,7 +83,9 @@ static enum status write_chart(struct sink *sink, const struct crossover_view *v
 	if (status != OK)
 		return status;
 	text_format(id, sizeof(id), "%s-%zu", chart->id, which);
+	bench_page_chart(sink, chart->title);
 	status = bench_svg_lines(sink, lines.series, lines.count, &style);
+	bench_page_chart_end(sink);
 	if (lines.left_out > 0)
 		bench_page_paragraph(sink, "%zu more are not drawn; the table has them.",
 				     lines.left_out);
@@ -100,29 +103,17 @@ static const struct crossover_point *point_at(const struct crossover_curve *curv
 	return NULL;
 }
 
-static void write_point(struct sink *sink, const struct crossover_view *view,
-			const struct crossover *one, const struct crossover_curve *curve,
-			const struct crossover_size *size)
+static void write_point(struct sink *sink, const struct crossover *one,
+			const struct crossover_curve *curve, const struct crossover_size *size)
 {
 	const struct crossover_point *point = point_at(curve, size->bytes);
 	bool is_best = size->best < one->curve_count && &one->curves[size->best] == curve;
 	char text[UNITS_TEXT];
-	double model;
 
-	if (point == NULL || point->median_ns <= 0) {
+	if (point == NULL || point->median_ns <= 0)
 		bench_page_cell(sink, PAGE_NUMBER, "-");
-		return;
-	}
-	model = crossover_expected_ns(view, one, curve, size->bytes);
-	if (point->wrong > 0 && point->wrong != BENCH_UNCHECKED)
+	else if (point->wrong > 0 && point->wrong != BENCH_UNCHECKED)
 		bench_page_cell(sink, PAGE_BAD, "%s, wrong", duration(text, point->median_ns));
-	else if (model > 0)
-		bench_page_cell(sink, is_best ? PAGE_BEST : PAGE_NUMBER, "%s%s (model %+.0f %%)",
-				duration(text, point->median_ns),
-				!is_best	      ? ""
-				: size->is_best_clear ? " *"
-						      : " ~",
-				(model / point->median_ns - 1) * 100);
 	else
 		bench_page_cell(sink, is_best ? PAGE_BEST : PAGE_NUMBER, "%s%s",
 				duration(text, point->median_ns),
@@ -149,17 +140,29 @@ static void write_own(struct sink *sink, const struct crossover_size *size)
 		bench_page_cell(sink, PAGE_NUMBER, "-");
 }
 
-static void write_table(struct sink *sink, const struct crossover_view *view,
-			const struct crossover *one)
+static bool is_forced(const struct crossover_curve *curve)
 {
-	char text[UNITS_TEXT], name[CROSSOVER_NAME];
+	return !curve->is_own && !curve->is_envelope;
+}
 
-	bench_page_table(sink, "Median times; * fastest, ~ fastest as measured but not beyond "
-			       "doubt; beside it by how much the model is off");
+static void begin_table(struct sink *sink, const struct crossover *one, const char *caption)
+{
+	char name[CROSSOVER_NAME];
+
+	bench_page_table(sink, caption);
 	bench_page_head(sink, "Size", true);
 	for (size_t i = 0; i < one->curve_count; i++)
-		if (!one->curves[i].is_own && !one->curves[i].is_envelope)
+		if (is_forced(&one->curves[i]))
 			bench_page_head(sink, crossover_curve_name(name, &one->curves[i]), true);
+}
+
+static void write_table(struct sink *sink, const struct crossover *one)
+{
+	char text[UNITS_TEXT];
+
+	begin_table(sink, one,
+		    "Median times; * fastest, ~ fastest as measured but not beyond doubt; of best: "
+		    "NCCL's time divided by that of the fastest");
 	bench_page_head(sink, "NCCL took", false);
 	bench_page_head(sink, "Its time", true);
 	bench_page_head(sink, "Of best", true);
@@ -167,9 +170,45 @@ static void write_table(struct sink *sink, const struct crossover_view *view,
 		bench_page_row(sink);
 		bench_page_cell(sink, PAGE_NUMBER, "%s", units_bytes(text, one->sizes[s].bytes));
 		for (size_t i = 0; i < one->curve_count; i++)
-			if (!one->curves[i].is_own && !one->curves[i].is_envelope)
-				write_point(sink, view, one, &one->curves[i], &one->sizes[s]);
+			if (is_forced(&one->curves[i]))
+				write_point(sink, one, &one->curves[i], &one->sizes[s]);
 		write_own(sink, &one->sizes[s]);
+	}
+	bench_page_table_end(sink);
+}
+
+static void write_expected(struct sink *sink, const struct crossover_view *view,
+			   const struct crossover *one, const struct crossover_curve *curve,
+			   uint64_t bytes)
+{
+	const struct crossover_point *point = point_at(curve, bytes);
+	double model = point ? crossover_expected_ns(view, one, curve, bytes) : 0;
+	char text[UNITS_TEXT];
+
+	if (model <= 0)
+		bench_page_cell(sink, PAGE_NUMBER, "-");
+	else if (point->median_ns <= 0)
+		bench_page_cell(sink, PAGE_NUMBER, "%s", duration(text, model));
+	else
+		bench_page_cell(sink, PAGE_NUMBER, "%s %+.0f %%", duration(text, model),
+				(model / point->median_ns - 1) * 100);
+}
+
+static void write_model(struct sink *sink, const struct crossover_view *view,
+			const struct crossover *one)
+{
+	char text[UNITS_TEXT];
+
+	begin_table(sink, one,
+		    "What the fitted model says, and by how much that is more or less than was "
+		    "measured");
+	for (size_t s = 0; s < one->size_count; s++) {
+		bench_page_row(sink);
+		bench_page_cell(sink, PAGE_NUMBER, "%s", units_bytes(text, one->sizes[s].bytes));
+		for (size_t i = 0; i < one->curve_count; i++)
+			if (is_forced(&one->curves[i]))
+				write_expected(sink, view, one, &one->curves[i],
+					       one->sizes[s].bytes);
 	}
 	bench_page_table_end(sink);
 }
@@ -251,7 +290,9 @@ static enum status write_one(struct sink *sink, const struct crossover_view *vie
 		bench_page_paragraph(sink, "No model beside it: %s",
 				     view->why_no_model != NULL ? view->why_no_model
 								: "nothing was fitted");
-	write_table(sink, view, one);
+	write_table(sink, one);
+	if (view->model != NULL)
+		write_model(sink, view, one);
 	bench_page_section_end(sink);
 	return status;
 }

@@ -20,11 +20,8 @@ static size_t forced_curves(const struct crossover *one)
 }
 
 /* All where they can be told apart, else the best of each algorithm. */
-static bool is_shown(const struct crossover *one, const struct crossover_curve *curve,
-		     enum crossover_lines_kind kind)
+static bool is_shown(const struct crossover *one, const struct crossover_curve *curve)
 {
-	if (kind == CROSSOVER_LINES_MODEL)
-		return is_forced(curve);
 	if (curve->is_own)
 		return true;
 	return forced_curves(one) < PLOT_SERIES_MAX ? is_forced(curve) : curve->is_envelope;
@@ -81,8 +78,9 @@ static void add_curve(struct crossover_lines *lines, const struct crossover *one
 			  value_of(one, &curve->points[i], kind));
 }
 
+/* In the colour of the measured curve, which is the series `like`. */
 static void add_model(struct crossover_lines *lines, const struct crossover_view *view,
-		      const struct crossover *one, const struct crossover_curve *curve)
+		      const struct crossover *one, const struct crossover_curve *curve, size_t like)
 {
 	struct plot_series *series = add(lines, one);
 	char name[CROSSOVER_NAME];
@@ -92,6 +90,7 @@ static void add_model(struct crossover_lines *lines, const struct crossover_view
 	text_format(lines->names[lines->count - 1], sizeof(lines->names[0]), "%s, model",
 		    crossover_curve_name(name, curve));
 	series->is_line_only = true;
+	series->like = like + 1;
 	for (size_t i = 0; i < curve->count && i < one->size_count; i++) {
 		uint64_t bytes = curve->points[i].bytes;
 		double ns = crossover_expected_ns(view, one, curve, bytes);
@@ -113,6 +112,25 @@ static void add_regret(struct crossover_lines *lines, const struct crossover *on
 			add_point(lines, series, (double)one->sizes[i].bytes, one->sizes[i].regret);
 }
 
+/* Measured curves first, then their models in the same order: a curve has its model, or neither is there. */
+static void add_models(struct crossover_lines *lines, const struct crossover_view *view,
+		       const struct crossover *one)
+{
+	size_t like = 0;
+
+	for (size_t i = 0; i < one->curve_count; i++) {
+		if (!is_forced(&one->curves[i]))
+			continue;
+		if (lines->count == PLOT_SERIES_MAX / 2)
+			lines->left_out++;
+		else
+			add_curve(lines, one, &one->curves[i], CROSSOVER_LINES_MODEL);
+	}
+	for (size_t i = 0, count = lines->count; i < one->curve_count && like < count; i++)
+		if (is_forced(&one->curves[i]))
+			add_model(lines, view, one, &one->curves[i], like++);
+}
+
 enum status crossover_lines_make(struct crossover_lines *lines, const struct crossover_view *view,
 				 const struct crossover *one, enum crossover_lines_kind kind)
 {
@@ -124,18 +142,13 @@ enum status crossover_lines_make(struct crossover_lines *lines, const struct cro
 		add_regret(lines, one);
 		return OK;
 	}
-	for (size_t i = 0; i < one->curve_count; i++) {
-		if (!is_shown(one, &one->curves[i], kind))
-			continue;
-		/* A curve and its model, or neither. */
-		if (kind == CROSSOVER_LINES_MODEL && lines->count + 2 > PLOT_SERIES_MAX) {
-			lines->left_out++;
-			continue;
-		}
-		add_curve(lines, one, &one->curves[i], kind);
-		if (kind == CROSSOVER_LINES_MODEL)
-			add_model(lines, view, one, &one->curves[i]);
+	if (kind == CROSSOVER_LINES_MODEL) {
+		add_models(lines, view, one);
+		return OK;
 	}
+	for (size_t i = 0; i < one->curve_count; i++)
+		if (is_shown(one, &one->curves[i]))
+			add_curve(lines, one, &one->curves[i], kind);
 	return OK;
 }
 

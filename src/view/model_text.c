@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 #include "view/model_view.h"
@@ -53,12 +54,48 @@ static const char *time_text(char to[static UNITS_TEXT], double ns)
 
 /* ---- the sentence ---------------------------------------------------------------------------- */
 
+enum { FAR_TEXT = 160 };
+
+/* "256 times the ranks": how far it is from what was measured. Nothing where that is inside. */
+static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, const char *what)
+{
+	size_t used = strlen(to);
+
+	if (factor > 1)
+		text_format(to + used, FAR_TEXT - used,
+			    is_more ? "%s%.3g times the %s" : "%s1/%.3g of the %s",
+			    used > 0 ? ", " : "", factor, what);
+}
+
+/* What the answer rests on: the end of its sentence. */
+static void basis_text(char *to, size_t size, const struct model_view *view,
+		       const struct model_line *line)
+{
+	const struct cost_answer *best = &line->answers[0];
+	const struct cost_range *range = &best->group->range;
+	char far[FAR_TEXT] = "";
+
+	to[0] = '\0';
+	if (best->group->cells == 0) {
+		if (view->model->hardware[0])
+			text_format(to, size, ", by textbook values of %s and not by measurements",
+				    view->model->hardware);
+		return;
+	}
+	add_factor(far, best->ranks_factor, view->shape.ranks > range->ranks_most, "ranks");
+	add_factor(far, best->nodes_factor, view->shape.nodes > range->nodes_most, "nodes");
+	add_factor(far, best->bytes_factor, line->bytes > range->bytes_most, "bytes");
+	text_format(to, size, ", by a fit that is off by %.1f %% in the median%s%s%s",
+		    best->group->median_error * 100, far[0] ? ", extrapolated to " : "", far,
+		    far[0] ? " that were measured" : "");
+}
+
 static void write_sentence(struct sink *sink, const struct model_view *view, unsigned int width)
 {
 	const struct model_line *line = &view->lines[0];
 	const struct cost_answer *best = &line->answers[0];
 	char bytes[UNITS_TEXT], time[UNITS_TEXT], low[UNITS_TEXT], high[UNITS_TEXT];
-	char where[80], range[2 * UNITS_TEXT + 32] = "", text[512];
+	char where[80], range[2 * UNITS_TEXT + 32] = "", basis[256], text[768];
 
 	units_bytes(bytes, line->bytes);
 	snprintf(where, sizeof(where), "%d %s on %d %s", (int)view->shape.ranks,
@@ -73,11 +110,12 @@ static void write_sentence(struct sink *sink, const struct model_view *view, uns
 	if (best->has_interval)
 		snprintf(range, sizeof(range), " (%s to %s)", time_text(low, best->low_ns),
 			 time_text(high, best->high_ns));
+	basis_text(basis, sizeof(basis), view, line);
 	snprintf(text, sizeof(text),
-		 "%s of %s over %s should take %s%s: %s%s%s, algbw %.2f GB/s, busbw %.2f GB/s.",
+		 "%s of %s over %s should take %s%s: %s%s%s, algbw %.2f GB/s, busbw %.2f GB/s%s.",
 		 op_function_name(view->function), bytes, where, time_text(time, best->time_ns),
 		 range, cost_algorithm_name(best->algorithm), best->protocol ? " with " : "",
-		 model_protocol_name(best->protocol), best->algbw, best->busbw);
+		 model_protocol_name(best->protocol), best->algbw, best->busbw, basis);
 	table_wrap(sink, text, "", 0, width);
 }
 
@@ -216,12 +254,21 @@ static void remark(struct sink *sink, unsigned int width, const char *text)
 	table_wrap(sink, text, "- ", 2, width);
 }
 
+static void add_beyond(char to[static FAR_TEXT], const char *what, double factor)
+{
+	size_t used = strlen(to);
+
+	if (factor > 1)
+		text_format(to + used, FAR_TEXT - used, "%s%.3g (%s)", used > 0 ? ", " : "", factor,
+			    what);
+}
+
 /* The most that any answer is beyond what was measured. */
 static void write_beyond(struct sink *sink, const struct model_view *view, unsigned int width)
 {
 	double most[3] = { 1, 1, 1 };
 	unsigned int flags = 0;
-	char text[256];
+	char text[512];
 
 	for (size_t l = 0; l < view->line_count; l++)
 		for (size_t a = 0; a < view->lines[l].count; a++) {
@@ -233,10 +280,15 @@ static void write_beyond(struct sink *sink, const struct model_view *view, unsig
 			most[2] = fmax(most[2], answer->bytes_factor);
 		}
 	if (most[0] > 1 || most[1] > 1 || most[2] > 1) {
+		char far[FAR_TEXT] = "";
+
+		add_beyond(far, "ranks", most[0]);
+		add_beyond(far, "nodes", most[1]);
+		add_beyond(far, "bytes", most[2]);
 		snprintf(text, sizeof(text),
-			 "extrapolated, beyond what was measured: ranks by a factor of %.3g, nodes "
-			 "%.3g, bytes %.3g",
-			 most[0], most[1], most[2]);
+			 "extrapolated, by factors of up to %s: LOW and HIGH know how measurements "
+			 "scatter, not whether the model still holds that far from them",
+			 far);
 		remark(sink, width, text);
 	}
 	if (flags & COST_UNSEPARATED)
@@ -258,13 +310,13 @@ static void write_fit(struct sink *sink, const struct model_view *view, unsigned
 
 	if (view->fit == NULL)
 		return;
-	snprintf(
-		text, sizeof(text),
-		"fitted to %zu of %zu cells of %zu %s (%s): half of them within %.1f %%, the worst "
-		"%.1f %% off",
-		view->fit->used, view->fit->cell_count, view->file_count,
-		view->file_count == 1 ? "file" : "files", bench_mode_name(view->fit->mode),
-		view->fit->median_error * 100, view->fit->worst_error * 100);
+	snprintf(text, sizeof(text),
+		 "fitted to %zu of %zu cells of %zu %s (%s): with the parameters of its own "
+		 "function half of them "
+		 "are within %.1f %%, the worst %.1f %% off",
+		 view->fit->used, view->fit->cell_count, view->file_count,
+		 view->file_count == 1 ? "file" : "files", bench_mode_name(view->fit->mode),
+		 view->fit->median_error * 100, view->fit->worst_error * 100);
 	remark(sink, width, text);
 }
 

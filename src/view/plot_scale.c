@@ -55,7 +55,9 @@ const char *bench_plot_value(char to[static PLOT_VALUE_TEXT], double value, enum
 		text_format(to, PLOT_VALUE_TEXT, "%.3g GB/s", value);
 		break;
 	case PLOT_PERCENT:
-		text_format(to, PLOT_VALUE_TEXT, "%.3g %%", value);
+		/* Nothing is rounded up to the whole. */
+		text_format(to, PLOT_VALUE_TEXT, "%.4g %%",
+			    value < 100 ? floor(value * 100) / 100 : value);
 		break;
 	default:
 		text_format(to, PLOT_VALUE_TEXT, "%.4g", value);
@@ -182,14 +184,15 @@ static size_t power_ticks(const struct plot_range *range, double base, size_t mo
 }
 
 /* 1, 2 and 5 times powers of ten. */
-static size_t fine_ticks(const struct plot_range *range, size_t most, double *ticks)
+/* At these parts of each power of ten; 0: there is no room for them. */
+static size_t ticks_at(const struct plot_range *range, const double *parts, size_t part_count,
+		       size_t most, double *ticks)
 {
-	static const double parts[] = { 1, 2, 5 };
 	double ten = floor(log10(range->low));
 	size_t count = 0;
 
 	for (; pow(10, ten) <= range->high; ten++)
-		for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+		for (size_t i = 0; i < part_count; i++) {
 			double value = parts[i] * pow(10, ten);
 
 			if (value < range->low * (1 - 1e-9) || value > range->high * (1 + 1e-9))
@@ -203,6 +206,7 @@ static size_t fine_ticks(const struct plot_range *range, size_t most, double *ti
 
 size_t plot_range_ticks(const struct plot_range *range, size_t most, double *ticks)
 {
+	static const double three[] = { 1, 2, 5 }, two[] = { 1, 3 };
 	size_t count = 0;
 
 	if (most < 2)
@@ -214,9 +218,11 @@ size_t plot_range_ticks(const struct plot_range *range, size_t most, double *tic
 	if (range->axis.unit == PLOT_BYTES)
 		count = power_ticks(range, 2, most, ticks);
 	else if (range->high < range->low * 1000)
-		count = fine_ticks(range, most, ticks);
+		count = ticks_at(range, three, ARRAY_LENGTH(three), most, ticks);
 	if (count < 2 && range->axis.unit != PLOT_BYTES)
 		count = power_ticks(range, 10, most, ticks);
+	if (count < 2 && range->axis.unit != PLOT_BYTES)
+		count = ticks_at(range, two, ARRAY_LENGTH(two), most, ticks);
 	if (count < 2)
 		count = linear_ticks(range, most, ticks);
 	return count;

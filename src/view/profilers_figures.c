@@ -8,10 +8,8 @@
 
 #include "base/text.h"
 #include "op/op_names.h"
-#include "view/bench_svg.h"
+#include "view/profilers_chart.h"
 #include "view/profilers_tables.h"
-
-enum { GROUPS_MAX = 48, SERIES_MAX = SVG_SERIES_MAX, NAME_BYTES = 128 };
 
 static const struct {
 	const char *title;
@@ -51,155 +49,32 @@ const char *profilers_figure_words(enum profilers_figure which)
 	return figures[which].words;
 }
 
-/* What a chart is made of. Names are found or added; what does not fit any more is counted. */
-struct chart {
-	char groups[GROUPS_MAX][NAME_BYTES];
-	uint64_t keys[GROUPS_MAX][2]; /* by which groups are sorted and found */
-	size_t group_count;
-	char series[SERIES_MAX][NAME_BYTES];
-	size_t series_count;
-	double values[GROUPS_MAX * SERIES_MAX];
-	struct svg_box boxes[GROUPS_MAX * SERIES_MAX];
-	size_t left_out;
-};
-
-static struct chart *chart_new(void)
-{
-	struct chart *chart = calloc(1, sizeof(*chart));
-
-	for (size_t i = 0; chart && i < GROUPS_MAX * SERIES_MAX; i++) {
-		chart->values[i] = NAN;
-		chart->boxes[i].mean = NAN;
-	}
-	return chart;
-}
-
-/* All groups are added before the first value: they are sorted. SIZE_MAX: no room. */
-static size_t group_at(struct chart *chart, uint64_t first, uint64_t second, const char *name)
-{
-	size_t at = 0;
-
-	while (at < chart->group_count &&
-	       (chart->keys[at][0] < first ||
-		(chart->keys[at][0] == first && chart->keys[at][1] < second)))
-		at++;
-	if (at < chart->group_count && chart->keys[at][0] == first && chart->keys[at][1] == second)
-		return at;
-	if (chart->group_count == GROUPS_MAX || name == NULL) {
-		chart->left_out++;
-		return SIZE_MAX;
-	}
-	memmove(&chart->keys[at + 1], &chart->keys[at],
-		(chart->group_count - at) * sizeof(chart->keys[0]));
-	memmove(&chart->groups[at + 1], &chart->groups[at],
-		(chart->group_count - at) * sizeof(chart->groups[0]));
-	chart->keys[at][0] = first;
-	chart->keys[at][1] = second;
-	text_copy(chart->groups[at], NAME_BYTES, name);
-	chart->group_count++;
-	return at;
-}
-
-static size_t series_at(struct chart *chart, const char *name)
-{
-	for (size_t i = 0; i < chart->series_count; i++)
-		if (strcmp(chart->series[i], name) == 0)
-			return i;
-	if (chart->series_count == SERIES_MAX) {
-		chart->left_out++;
-		return SIZE_MAX;
-	}
-	text_copy(chart->series[chart->series_count], NAME_BYTES, name);
-	return chart->series_count++;
-}
-
-/* Places are kept with room for all series; charts take them side by side. */
-static void pack(struct chart *chart)
-{
-	for (size_t group = 0; group < chart->group_count; group++)
-		for (size_t i = 0; i < chart->series_count; i++) {
-			size_t to = group * chart->series_count + i, from = group * SERIES_MAX + i;
-
-			chart->values[to] = chart->values[from];
-			chart->boxes[to] = chart->boxes[from];
-		}
-}
-
-static void point_at(const char *const **groups, const char *const **series, struct chart *chart,
-		     const char *names[GROUPS_MAX + SERIES_MAX])
-{
-	for (size_t i = 0; i < chart->group_count; i++)
-		names[i] = chart->groups[i];
-	for (size_t i = 0; i < chart->series_count; i++)
-		names[GROUPS_MAX + i] = chart->series[i];
-	*groups = names;
-	*series = names + GROUPS_MAX;
-}
-
-/* Ratios that lie far apart: on a linear axis one of them would hide the others. */
-static bool is_wide(const struct chart *chart)
-{
-	double least = INFINITY, most = 0;
-
-	for (size_t i = 0; i < GROUPS_MAX * SERIES_MAX; i++) {
-		if (!chart->boxes[i].is_there)
-			continue;
-		least = fmin(least, chart->boxes[i].low);
-		most = fmax(most, chart->boxes[i].high);
-	}
-	return least > 0 && most > 8 * least;
-}
-
-static enum status draw(struct sink *sink, struct chart *chart, bool is_boxes,
-			struct svg_options *options)
-{
-	const char *names[GROUPS_MAX + SERIES_MAX];
-	const char *const *groups, *const *series;
-
-	if (chart->group_count == 0 || chart->series_count == 0)
-		return OK;
-	options->has_no_style = true;
-	if (is_boxes && is_wide(chart))
-		options->y.scale = PLOT_LOG;
-	point_at(&groups, &series, chart, names);
-	pack(chart);
-	if (is_boxes) {
-		struct svg_boxes boxes = { groups, chart->group_count, series, chart->series_count,
-					   chart->boxes };
-
-		return bench_svg_boxes(sink, &boxes, options);
-	}
-	return bench_svg_bars(sink,
-			      &(struct svg_bars){ groups, chart->group_count, series,
-						  chart->series_count, chart->values, NULL, NULL },
-			      options);
-}
-
 /* A plugin looks the same in all charts, also where it has nothing to show. */
 static void all_plugins(struct chart *chart, const struct profilers_comparison *comparison)
 {
 	for (size_t i = 1; i < comparison->plugin_count; i++)
-		series_at(chart, comparison->plugins[i].label);
+		chart_series(chart, comparison->plugins[i].label);
 }
 
 /* ---- figure 1 --------------------------------------------------------------------------------- */
 
-static enum status draw_complete(struct sink *sink, const struct profilers_comparison *comparison,
-				 unsigned int mode, struct chart *chart)
+static enum status draw_complete(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 struct chart *chart)
 {
 	struct svg_options options = { .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
 				       .x.label = "operation" };
-	char id[NAME_BYTES], title[NAME_BYTES];
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES];
 
 	for (size_t i = 0; i < comparison->complete_count; i++) {
 		const struct profilers_complete *row = &comparison->complete[i];
 
 		if (row->mode == mode && row->counts.issued > 0)
-			group_at(chart, row->function, 0, op_function_name(row->function));
+			chart_group(chart, row->function, 0, op_function_name(row->function));
 	}
 	all_plugins(chart, comparison);
 	for (size_t plugin = 1; plugin < comparison->plugin_count; plugin++) {
-		size_t series = series_at(chart, comparison->plugins[plugin].label);
+		size_t series = chart_series(chart, comparison->plugins[plugin].label);
 
 		for (size_t group = 0; group < chart->group_count && series != SIZE_MAX; group++) {
 			struct profilers_which which = PROFILERS_WHICH_ALL;
@@ -211,7 +86,7 @@ static enum status draw_complete(struct sink *sink, const struct profilers_compa
 			counts = profilers_counts(comparison, &which);
 			if (profilers_is_judged(comparison, (unsigned int)plugin, mode) &&
 			    counts.issued > 0)
-				chart->values[group * SERIES_MAX + series] =
+				chart->values[group * CHART_SERIES_MAX + series] =
 					100 * profilers_share(&counts);
 		}
 	}
@@ -221,7 +96,7 @@ static enum status draw_complete(struct sink *sink, const struct profilers_compa
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_COMPLETE);
-	return draw(sink, chart, false, &options);
+	return chart_draw(paper, chart, false, &options);
 }
 
 /* ---- figure 2 --------------------------------------------------------------------------------- */
@@ -235,22 +110,23 @@ static bool is_drawn(const struct profilers_accuracy *row)
 static size_t source_at(struct chart *chart, const struct profilers_comparison *comparison,
 			const struct profilers_accuracy *row)
 {
-	char name[NAME_BYTES];
+	char name[CHART_NAME_BYTES];
 
 	text_format(name, sizeof(name), "%s (%s)", comparison->plugins[row->plugin].label,
 		    row->is_mean_only ? "means" : op_time_source_name(row->source));
-	return series_at(chart, name);
+	return chart_series(chart, name);
 }
 
-static enum status draw_accuracy(struct sink *sink, const struct profilers_comparison *comparison,
-				 unsigned int mode, struct chart *chart)
+static enum status draw_accuracy(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 struct chart *chart)
 {
-	struct svg_options options = { .y = { "reported / measured", PLOT_PLAIN, PLOT_LINEAR },
+	struct svg_options options = { .y = { "reported / measured", PLOT_PLAIN, PLOT_LOG },
 				       .x.label = "message size",
 				       .has_mark = true,
 				       .mark = 1,
 				       .mark_label = "as measured" };
-	char id[NAME_BYTES], title[NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
 
 	for (size_t i = 0; i < comparison->accuracy_count; i++) {
 		const struct profilers_accuracy *row = &comparison->accuracy[i];
@@ -259,8 +135,8 @@ static enum status draw_accuracy(struct sink *sink, const struct profilers_compa
 			continue;
 		source_at(chart, comparison, row);
 		if (row->mode == mode)
-			group_at(chart, row->bytes, row->bytes_to,
-				 profilers_size_text(size, row->bytes, row->bytes_to));
+			chart_group(chart, row->bytes, row->bytes_to,
+				    profilers_size_text(size, row->bytes, row->bytes_to));
 	}
 	for (size_t i = 0; i < comparison->accuracy_count; i++) {
 		const struct profilers_accuracy *row = &comparison->accuracy[i];
@@ -268,11 +144,11 @@ static enum status draw_accuracy(struct sink *sink, const struct profilers_compa
 
 		if (!is_drawn(row) || row->mode != mode)
 			continue;
-		group = group_at(chart, row->bytes, row->bytes_to, NULL);
+		group = chart_group(chart, row->bytes, row->bytes_to, NULL);
 		series = source_at(chart, comparison, row);
 		if (group == SIZE_MAX || series == SIZE_MAX)
 			continue;
-		chart->boxes[group * SERIES_MAX + series] =
+		chart->boxes[group * CHART_SERIES_MAX + series] =
 			(struct svg_box){ .is_there = true,
 					  .low = row->ratio.p05,
 					  .p25 = row->ratio.p25,
@@ -286,7 +162,7 @@ static enum status draw_accuracy(struct sink *sink, const struct profilers_compa
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_ACCURACY);
-	return draw(sink, chart, true, &options);
+	return chart_draw(paper, chart, true, &options);
 }
 
 /* ---- figure 3 --------------------------------------------------------------------------------- */
@@ -296,8 +172,9 @@ static bool is_ratio(const struct profilers_overhead *row, unsigned int mode, ui
 	return row->mode == mode && row->clock == clock && row->function == 0 && row->bytes != 0;
 }
 
-static enum status draw_overhead(struct sink *sink, const struct profilers_comparison *comparison,
-				 unsigned int mode, uint8_t clock, struct chart *chart)
+static enum status draw_overhead(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 uint8_t clock, struct chart *chart)
 {
 	struct svg_options options = { .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR },
 				       .x.label = "message size",
@@ -305,13 +182,13 @@ static enum status draw_overhead(struct sink *sink, const struct profilers_compa
 				       .mark = 1,
 				       .mark_label = "no difference" };
 	const char *what = clock == BENCH_GPU ? "GPU time" : "host time in the call";
-	char id[NAME_BYTES], title[NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
 
 	all_plugins(chart, comparison);
 	for (size_t i = 0; i < comparison->overhead_count; i++)
 		if (is_ratio(&comparison->overhead[i], mode, clock))
-			group_at(chart, comparison->overhead[i].bytes, 0,
-				 profilers_size_text(size, comparison->overhead[i].bytes, 0));
+			chart_group(chart, comparison->overhead[i].bytes, 0,
+				    profilers_size_text(size, comparison->overhead[i].bytes, 0));
 	for (size_t i = 0; i < comparison->overhead_count; i++) {
 		const struct profilers_overhead *row = &comparison->overhead[i];
 		double ratio = row->ratio.ratio;
@@ -319,11 +196,11 @@ static enum status draw_overhead(struct sink *sink, const struct profilers_compa
 
 		if (!is_ratio(row, mode, clock))
 			continue;
-		group = group_at(chart, row->bytes, 0, NULL);
-		series = series_at(chart, comparison->plugins[row->plugin].label);
+		group = chart_group(chart, row->bytes, 0, NULL);
+		series = chart_series(chart, comparison->plugins[row->plugin].label);
 		if (group == SIZE_MAX || series == SIZE_MAX)
 			continue;
-		chart->boxes[group * SERIES_MAX + series] =
+		chart->boxes[group * CHART_SERIES_MAX + series] =
 			(struct svg_box){ .is_there = true,
 					  .low = row->has_interval ? row->ratio.low : ratio,
 					  .p25 = ratio,
@@ -339,13 +216,13 @@ static enum status draw_overhead(struct sink *sink, const struct profilers_compa
 	options.id = id;
 	options.title = title;
 	options.description = profilers_figure_words(PROFILERS_FIGURE_OVERHEAD);
-	return draw(sink, chart, true, &options);
+	return chart_draw(paper, chart, true, &options);
 }
 
 /* ---- figure 4 --------------------------------------------------------------------------------- */
 
-static enum status draw_epochs(struct sink *sink, const struct profilers_comparison *comparison,
-			       struct chart *chart)
+static enum status draw_epochs(const struct paper *paper,
+			       const struct profilers_comparison *comparison, struct chart *chart)
 {
 	struct svg_options options = {
 		.id = "figure-4-time",
@@ -355,25 +232,25 @@ static enum status draw_epochs(struct sink *sink, const struct profilers_compari
 	};
 
 	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
-	series_at(chart, "epoch");
-	series_at(chart, "communication, as reported");
+	chart_series(chart, "epoch");
+	chart_series(chart, "communication, as reported");
 	for (size_t i = 0; i < comparison->training_count; i++) {
 		const struct profilers_train *row = &comparison->training[i];
 		size_t group =
-			group_at(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
+			chart_group(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
 
 		if (group == SIZE_MAX)
 			continue;
 		if (row->epoch_ns > 0)
-			chart->values[group * SERIES_MAX] = row->epoch_ns;
+			chart->values[group * CHART_SERIES_MAX] = row->epoch_ns;
 		if (row->has_comm)
-			chart->values[group * SERIES_MAX + 1] = row->comm_ns;
+			chart->values[group * CHART_SERIES_MAX + 1] = row->comm_ns;
 	}
-	return draw(sink, chart, false, &options);
+	return chart_draw(paper, chart, false, &options);
 }
 
-static enum status draw_training(struct sink *sink, const struct profilers_comparison *comparison,
-				 struct chart *chart)
+static enum status draw_training(const struct paper *paper,
+				 const struct profilers_comparison *comparison, struct chart *chart)
 {
 	struct svg_options options = { .id = "figure-4-calls",
 				       .title = "Training: calls recorded of calls issued",
@@ -385,7 +262,7 @@ static enum status draw_training(struct sink *sink, const struct profilers_compa
 		const struct profilers_train *row = &comparison->training[i];
 
 		if (row->plugin > 0)
-			group_at(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
+			chart_group(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
 	}
 	for (size_t i = 0; i < comparison->training_count; i++) {
 		const struct profilers_train *row = &comparison->training[i];
@@ -396,15 +273,15 @@ static enum status draw_training(struct sink *sink, const struct profilers_compa
 			if (row->issued[function] == 0 || row->plugin == 0 || !row->is_read ||
 			    !row->is_counted)
 				continue;
-			group = group_at(chart, row->plugin, 0, NULL);
-			series = series_at(chart, op_function_name(function));
+			group = chart_group(chart, row->plugin, 0, NULL);
+			series = chart_series(chart, op_function_name(function));
 			if (group != SIZE_MAX && series != SIZE_MAX)
-				chart->values[group * SERIES_MAX + series] =
+				chart->values[group * CHART_SERIES_MAX + series] =
 					100.0 * (double)row->recorded[function] /
 					(double)row->issued[function];
 		}
 	}
-	return draw(sink, chart, false, &options);
+	return chart_draw(paper, chart, false, &options);
 }
 
 /* ---- all -------------------------------------------------------------------------------------- */
@@ -425,7 +302,8 @@ bool profilers_figure_is_there(const struct profilers_comparison *comparison,
 }
 
 /* Charts of a figure are numbered: by mode, and by clock or by what of the training. */
-static enum status draw_one(struct sink *sink, const struct profilers_comparison *comparison,
+static enum status draw_one(const struct paper *paper,
+			    const struct profilers_comparison *comparison,
 			    enum profilers_figure which, unsigned int mode, unsigned int part)
 {
 	struct chart *chart = chart_new();
@@ -435,30 +313,33 @@ static enum status draw_one(struct sink *sink, const struct profilers_comparison
 		return ERR_NO_SPACE;
 	switch (which) {
 	case PROFILERS_FIGURE_COMPLETE:
-		status = draw_complete(sink, comparison, mode, chart);
+		status = draw_complete(paper, comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_ACCURACY:
-		status = draw_accuracy(sink, comparison, mode, chart);
+		status = draw_accuracy(paper, comparison, mode, chart);
 		break;
 	case PROFILERS_FIGURE_OVERHEAD:
-		status = draw_overhead(sink, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
+		status = draw_overhead(paper, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
 				       chart);
 		break;
 	default:
-		status = part ? draw_training(sink, comparison, chart)
-			      : draw_epochs(sink, comparison, chart);
+		status = part ? draw_training(paper, comparison, chart)
+			      : draw_epochs(paper, comparison, chart);
 	}
 	if (chart->left_out > 0)
-		sink_format(
-			sink,
-			"<p>%zu values more, for which there was no room: --json has them.</p>\n",
-			chart->left_out);
+		sink_format(paper->sink,
+			    paper->is_text ? "%zu values more, for which there was no room: --json "
+					     "has them\n"
+					   : "<p>%zu values more, for which there was no room: "
+					     "--json has them.</p>\n",
+			    chart->left_out);
 	free(chart);
 	return status;
 }
 
-enum status profilers_figure_write(struct sink *sink, const struct profilers_comparison *comparison,
-				   enum profilers_figure which)
+static enum status draw_all(const struct paper *paper,
+			    const struct profilers_comparison *comparison,
+			    enum profilers_figure which)
 {
 	bool has_modes = which != PROFILERS_FIGURE_TRAINING;
 	bool has_parts = which >= PROFILERS_FIGURE_OVERHEAD;
@@ -467,6 +348,18 @@ enum status profilers_figure_write(struct sink *sink, const struct profilers_com
 	for (unsigned int part = 0; part <= has_parts; part++)
 		for (unsigned int mode = 1; mode < (has_modes ? BENCH_MODES : 2); mode++)
 			if (status == OK)
-				status = draw_one(sink, comparison, which, mode, part);
+				status = draw_one(paper, comparison, which, mode, part);
 	return status;
+}
+
+enum status profilers_figure_write(struct sink *sink, const struct profilers_comparison *comparison,
+				   enum profilers_figure which)
+{
+	return draw_all(&(struct paper){ .sink = sink }, comparison, which);
+}
+
+enum status profilers_figure_text(struct sink *sink, const struct profilers_comparison *comparison,
+				  enum profilers_figure which, unsigned int width)
+{
+	return draw_all(&(struct paper){ sink, true, width }, comparison, which);
 }

@@ -1,4 +1,4 @@
-/* Figures 1 to 4 of a comparison of profilers, as SVG: each one chart for each mode. */
+/* Figures 1 to 4 of a comparison of profilers, as SVG and as text: each one chart for each mode. */
 #ifndef PROFILERS_FIGURES_H
 #define PROFILERS_FIGURES_H
 
@@ -25,5 +25,8 @@ bool profilers_figure_is_there(const struct profilers_comparison *comparison,
 /* The <svg> elements, with .has_no_style: the page has it. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_figure_write(struct sink *sink, const struct profilers_comparison *comparison,
 				   enum profilers_figure which);
+/* The same charts as lines of text, each after an empty line. */
+enum status profilers_figure_text(struct sink *sink, const struct profilers_comparison *comparison,
+				  enum profilers_figure which, unsigned int width);
 
 #endif

@@ -5,6 +5,7 @@
 #include "bench/bench_result.h"
 #include "view/bench_page.h"
 #include "view/profilers_figures.h"
+#include "view/profilers_short.h"
 #include "view/profilers_tables.h"
 
 /* "-" in every row says nothing, as in the text. */
@@ -101,6 +102,19 @@ static void write_head(struct sink *sink, const struct profilers_comparison *com
 	bench_page_section_end(sink);
 }
 
+static void write_short(struct sink *sink, const struct profilers_comparison *comparison)
+{
+	char text[PROFILERS_SHORT_SENTENCE];
+
+	bench_page_section(sink, "short", "In short");
+	for (size_t i = 1; i < comparison->plugin_count; i++) {
+		profilers_short(text, comparison, i);
+		bench_page_lead(sink, "%s: %s.", comparison->plugins[i].label,
+				text[0] != '\0' ? text : "nothing is known");
+	}
+	bench_page_section_end(sink);
+}
+
 static void write_lines(struct sink *sink, const char *id, const char *title,
 			const char lines[][PROFILERS_TEXT_BYTES], size_t count, size_t lost)
 {
@@ -175,6 +189,7 @@ enum status profilers_html_write(struct sink *sink, const struct profilers_compa
 	enum status status = OK;
 
 	bench_page_begin(sink, "NCCL profilers compared", "ringside bench profilers");
+	write_short(sink, comparison);
 	write_head(sink, comparison);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == OK; i++)
 		status = write_part(sink, comparison, i);

@@ -29,18 +29,24 @@ static const struct {
 	[PROFILERS_TABLE_BY_RANK] = { "Completeness by rank", "" },
 	[PROFILERS_TABLE_ACCURACY] = { "Accuracy: reported time over measured time of the same "
 				       "call",
-				       "Measured between CUDA events on the same rank. JOINED: "
-				       "calls that were "
-				       "found among the records and have a time there; BY TIME: of "
-				       "these, found by "
-				       "when they were issued, because not all are there." },
+				       "Measured between CUDA events around the call on the same "
+				       "rank. Below 1 for small messages: a kernel's time has no "
+				       "launch in it. TIMES FROM: kernel_gpu is the kernel by the "
+				       "GPU's clock, proxy what the thread that feeds the network "
+				       "saw, host the host's clock. "
+				       "JOINED: calls that were found among the records and have "
+				       "a time there; BY TIME: of these, found by when they were "
+				       "issued, because not all are there." },
 	[PROFILERS_TABLE_OVERHEAD] = { "Overhead: time per call with the plugin over time without",
 				       "Ratio of medians, geometric mean over operations and "
 				       "sizes, with the 95 "
 				       "% interval over pairs of runs. GPU: between CUDA events; "
 				       "HOST: inside the "
 				       "call, on the calling thread." },
-	[PROFILERS_TABLE_OVERHEAD_BY_SIZE] = { "Overhead by size", "" },
+	[PROFILERS_TABLE_OVERHEAD_BY_SIZE] = { "Overhead by size",
+					       "Each operation and size by itself, with the spread "
+					       "of its calls with and without the plugin, is on "
+					       "the page (--html) and in the JSON." },
 	[PROFILERS_TABLE_TRAINING] = { "Training: DenseNet-121",
 				       "Calls as a counter between program and NCCL saw them; "
 				       "communication "
@@ -49,10 +55,10 @@ static const struct {
 				       "compared." },
 	[PROFILERS_TABLE_ACCURACY_CELLS] = { "Accuracy by operation and size", "" },
 	[PROFILERS_TABLE_OVERHEAD_CELLS] = { "Overhead by operation and size",
-					     "Medians of single calls. 95 % interval: runs "
-					     "resampled, and calls "
-					     "within them; of a hundred such intervals five miss "
-					     "by chance." },
+					     "Times are medians of single calls, in brackets 5 % "
+					     "and 95 % of them. 95 % interval: runs resampled, and "
+					     "calls within them; of a hundred such intervals five "
+					     "miss by chance." },
 };
 
 const char *profilers_table_title(enum profilers_table which)

@@ -41,6 +41,8 @@ const char *profilers_size_text(char to[static PROFILERS_SHORT_TEXT], uint64_t b
 const char *profilers_share_text(char to[static PROFILERS_SHORT_TEXT],
 				 const struct profilers_comparison *comparison,
 				 const struct profilers_which *which);
+/* "slower", "faster", "no difference shown", "too few runs to say". */
+const char *profilers_verdict_text(const struct profilers_overhead *row);
 /* "NVIDIA H200 on node-1, 4 ranks sharing one GPU (MPS), NCCL 2.28.9, CUDA 13.0". */
 enum { PROFILERS_PLACE_TEXT = 320 };
 const char *profilers_place_text(char to[static PROFILERS_PLACE_TEXT],

@@ -100,7 +100,7 @@ void profilers_tables_accuracy(struct report_grid *grid,
 
 /* ---- overhead --------------------------------------------------------------------------------- */
 
-static const char *verdict_text(const struct profilers_overhead *row)
+const char *profilers_verdict_text(const struct profilers_overhead *row)
 {
 	static const char *const texts[] = { [PROFILERS_NO_DIFFERENCE] = "no difference shown",
 					     [PROFILERS_SLOWER] = "slower",
@@ -119,6 +119,20 @@ static void interval_cell(struct report_grid *grid, const struct bench_ratio *ra
 		report_grid_cell(grid, "-");
 }
 
+/* "41.2 us (38.0 us to 60.1 us)": the median, and what nine of ten calls lie between. */
+static void spread_cell(struct report_grid *grid, const struct profilers_quantiles *times)
+{
+	char p05[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT];
+
+	if (times->p50 > 0)
+		report_grid_cellf(grid, "%s (%s to %s)",
+				  units_duration(p50, (uint64_t)(times->p50 + 0.5)),
+				  units_duration(p05, (uint64_t)(times->p05 + 0.5)),
+				  units_duration(p95, (uint64_t)(times->p95 + 0.5)));
+	else
+		report_grid_cell(grid, "-");
+}
+
 static void ratio_cells(struct report_grid *grid, const struct profilers_overhead *row,
 			bool has_times)
 {
@@ -128,12 +142,12 @@ static void ratio_cells(struct report_grid *grid, const struct profilers_overhea
 		return;
 	}
 	if (has_times) {
-		time_cell(grid, row->without_ns.p50);
-		time_cell(grid, row->with_ns.p50);
+		spread_cell(grid, &row->without_ns);
+		spread_cell(grid, &row->with_ns);
 	}
 	report_grid_cellf(grid, "%.3f", row->ratio.ratio);
 	interval_cell(grid, &row->ratio, row->has_interval);
-	report_grid_cell(grid, verdict_text(row));
+	report_grid_cell(grid, profilers_verdict_text(row));
 }
 
 /* The same on the other clock; NULL: it was not taken. */

@@ -38,8 +38,9 @@ export const expectStart = (sentence, text, start) =>
 export const expectPart = (sentence, text, part) =>
 	expect(sentence, text.includes(part), `found: ${text}\nwanted in it: ${part}`);
 
-/* trouble: what the page printed, threw or fetched. Empty is good. */
-export async function open(file, { width = 1280, height = 900, scheme = 'light', motion = 'no-preference' } = {}) {
+/* trouble: what the page printed, threw or fetched. Empty is good. `ready`: what is there once it is whole. */
+export async function open(file, { width = 1280, height = 900, scheme = 'light', motion = 'no-preference',
+	ready = 'html[data-ready]' } = {}) {
 	const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion });
 	const page = await context.newPage();
 	const address = String(pathToFileURL(file));
@@ -58,7 +59,7 @@ export async function open(file, { width = 1280, height = 900, scheme = 'light',
 			trouble.push(`request: ${request.url()}`);
 	});
 	await page.goto(address);
-	await page.waitForSelector('html[data-ready]', { timeout: 60000 });
+	await page.waitForSelector(ready, { timeout: 60000 });
 	return { page, trouble, context };
 }
 

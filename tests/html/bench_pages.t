@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Pages about benchmarks (no scripts): read on a phone and on a desk, in light and dark; they say what the text says.
+. "$(dirname "$0")/../tap.sh"
+. tests/html/html.sh
+
+html_needs
+"$BUILD/ringside" bench crossover --from tests/bench/crossover.json --html "$tap_scratch/crossover.html" >"$tap_scratch/crossover.txt"
+"$BUILD/tests/test_profilers_view" "$tap_scratch/profilers.html" >/dev/null
+cp tests/golden/profilers.txt "$tap_scratch/profilers.txt"
+html_run bench_pages.mjs "$tap_scratch"
