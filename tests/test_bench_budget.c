@@ -19,6 +19,7 @@ static void test_calls(void)
 	EXPECT_EQUAL(budget_calls(&plan, 1e6, 2), 1000);
 	EXPECT_EQUAL(budget_calls(&plan, 1, 2), BUDGET_CALLS_MAX);
 	EXPECT_EQUAL(budget_calls(&plan, 1, 4096), BUDGET_CALLS_BYTES / (4096 * 32));
+	EXPECT_EQUAL(budget_calls_limit(4096), BUDGET_CALLS_BYTES / (4096 * 32));
 	plan.least_calls = 0;
 	EXPECT_EQUAL(budget_calls(&plan, 5e9, 2), 1);
 	EXPECT_EQUAL(budget_calls(&plan, 1, BENCH_RANKS_MAX), BUDGET_CALLS_BYTES / (65536 * 32));

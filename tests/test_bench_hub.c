@@ -444,13 +444,51 @@ static void test_ports(void)
 	EXPECT_THAT("IPv6", count_ended(pids, 2, 0) == 2);
 }
 
+static char meeting_file[64];
+
+/* When all are here it is gone: no end of the job can leave it behind. */
 static int look_at_file(struct bench_hub *hub, int rank, int nranks)
 {
-	struct stat st;
-
-	if (rank == 0 && (stat(hub->file, &st) != 0 || (st.st_mode & 0777) != 0600))
+	if (access(meeting_file, F_OK) == 0)
 		return 1;
 	return talk(hub, rank, nranks);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	EXPECT(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void test_precious_file(void)
+{
+	char path[] = "/tmp/ringside-test-XXXXXX", other[80];
+	struct bench_place place = self(0, 2);
+	struct stat st;
+	pid_t pid;
+	int fd = mkstemp(path);
+
+	EXPECT(fd != -1 && close(fd) == 0);
+	place.address[0] = '\0';
+	text_format(place.file, sizeof(place.file), "%s", path);
+	write_text(path, "precious\n");
+	pid = start_rank(place, talk, 1);
+	EXPECT(count_ended(&pid, 1, 2) == 1);
+	EXPECT(is_told(0, "is there and was not written for ranks to meet"));
+	EXPECT_THAT("a file of the user's stays", stat(path, &st) == 0 && st.st_size == 9);
+	text_format(other, sizeof(other), "%s.link", path);
+	EXPECT(symlink(path, other) == 0);
+	text_format(place.file, sizeof(place.file), "%s", other);
+	pid = start_rank(place, talk, 1);
+	EXPECT(count_ended(&pid, 1, 2) == 1 && is_told(0, "is there and was not written"));
+	EXPECT_THAT("a link, too", unlink(other) == 0 && stat(path, &st) == 0 && st.st_size == 9);
+	write_text(path, "");
+	text_format(place.file, sizeof(place.file), "%s", path);
+	pid = start_rank(place, talk, 1);
+	EXPECT(count_ended(&pid, 1, 2) == 1);
+	EXPECT_THAT("the empty file of mktemp is taken",
+		    is_told(0, "rank 1 did not come") && unlink(path) == -1);
 }
 
 static void test_file(void)
@@ -460,13 +498,16 @@ static void test_file(void)
 		.count = 1, .hosts = { "127.0.0.1" }, .port = free_port(), .token = 1
 	};
 	struct bench_place place = self(0, 3);
+	struct stat st;
 	pid_t pids[3];
 
 	EXPECT(mkdtemp(directory) != NULL);
 	text_format(place.file, sizeof(place.file), "%s/meet", directory);
+	text_copy(meeting_file, sizeof(meeting_file), place.file);
 	place.address[0] = '\0';
 	/* Of a job that is gone; a rank sees it before rank 0 is there. */
 	EXPECT(hub_card_write(&stale, place.file) == OK);
+	EXPECT(stat(place.file, &st) == 0 && (st.st_mode & 0777) == 0600);
 	for (int rank = 1; rank < 3; rank++) {
 		place.rank = rank;
 		pids[rank] = start_rank(place, look_at_file, PATIENCE_S);
@@ -531,5 +572,6 @@ int main(void)
 	test_files();
 	test_ports();
 	test_file();
+	test_precious_file();
 	return tap_done();
 }

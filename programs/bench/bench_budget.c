@@ -2,7 +2,7 @@
 
 #include "bench/bench_result.h"
 
-static uint32_t calls_limit(int nranks)
+uint32_t budget_calls_limit(int nranks)
 {
 	uint64_t bytes = sizeof(struct bench_call) * (uint64_t)(nranks > 0 ? nranks : 1);
 	uint64_t limit = BUDGET_CALLS_BYTES / bytes;
@@ -14,7 +14,7 @@ static uint32_t calls_limit(int nranks)
 
 uint32_t budget_calls(const struct bench_plan *plan, double call_ns, int nranks)
 {
-	uint32_t limit = calls_limit(nranks), calls = plan->calls ? plan->calls : limit;
+	uint32_t limit = budget_calls_limit(nranks), calls = plan->calls ? plan->calls : limit;
 	double fitting;
 
 	if (plan->seconds > 0 && call_ns > 0) {

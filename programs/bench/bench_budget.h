@@ -8,6 +8,8 @@
 
 enum { BUDGET_CALLS_MAX = 1000000, BUDGET_CALLS_BYTES = 1 << 28 };
 
+/* More calls of one cell are not kept. */
+uint32_t budget_calls_limit(int nranks);
 /* Measured calls of one cell when one takes about `call_ns` (0: not known). At least 1. */
 uint32_t budget_calls(const struct bench_plan *plan, double call_ns, int nranks);
 

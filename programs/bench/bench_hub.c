@@ -195,8 +195,6 @@ void hub_close(struct bench_hub *hub)
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub->peers[i].fd != -1)
 			close(hub->peers[i].fd);
-	if (hub->file[0] != '\0')
-		unlink(hub->file);
 	free(hub->peers);
 	free(hub->polls);
 	free(hub);

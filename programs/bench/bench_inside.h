@@ -32,7 +32,8 @@ enum {
 	JOB_GUARD_BYTES =
 		4096, /* in front of and behind the receive buffer: must stay as they are */
 	JOB_EVENTS_MAX = 4097, /* calls of one block of back-to-back, and one */
-	JOB_VARIABLE_BYTES = 128,
+	JOB_VARIABLE_BYTES =
+		4096, /* lists for each function are long; set again, they must be whole */
 };
 
 /* Tables on the GPU: as in struct bench_pattern, and what guards hold. */

@@ -60,12 +60,14 @@ void job_note(struct bench_job *job, const char *format, ...)
 	bench_run_note(job->run, "%s", note);
 }
 
-static void variable_keep(struct job_variable *variable, const char *name)
+static int variable_keep(struct bench_job *job, struct job_variable *variable, const char *name)
 {
 	const char *value = getenv(name);
 
 	variable->is_set = value != NULL;
-	text_copy(variable->value, sizeof(variable->value), value);
+	if (value && !text_copy(variable->value, sizeof(variable->value), value))
+		return job_fail(job, "%s is longer than %zu bytes", name, sizeof(variable->value));
+	return 0;
 }
 
 static void run_describe(struct bench_job *job)
@@ -112,10 +114,10 @@ int bench_job_open(struct bench_job **job, const struct bench_place *place, stru
 	new->hub = hub;
 	new->plan = plan;
 	new->run = place->rank == 0 ? run : NULL;
-	variable_keep(&new->algorithm, "NCCL_ALGO");
-	variable_keep(&new->protocol, "NCCL_PROTO");
-	if (libraries_open(new) < 0 || ranks_count(new) < 0 || device_open(new) < 0 ||
-	    ranks_meet(new) < 0 || device_memory_open(new) < 0) {
+	if (variable_keep(new, &new->algorithm, "NCCL_ALGO") < 0 ||
+	    variable_keep(new, &new->protocol, "NCCL_PROTO") < 0 || libraries_open(new) < 0 ||
+	    ranks_count(new) < 0 || device_open(new) < 0 || ranks_meet(new) < 0 ||
+	    device_memory_open(new) < 0) {
 		bench_job_close(new);
 		return -1;
 	}

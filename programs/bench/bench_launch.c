@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/attributes.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench/bench_result.h"
@@ -69,15 +70,24 @@ static int open_socket(struct launch_job *job)
 	return 0;
 }
 
+/* What nohup or a shell made us ignore stays ignored: a signal that is blocked would come all the same. */
+void bench_launch_signals(sigset_t *ending)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction before;
+
+	sigemptyset(ending);
+	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
+		if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaddset(ending, numbers[i]);
+}
+
 static sigset_t watched_signals(void)
 {
 	sigset_t wanted;
 
-	sigemptyset(&wanted);
+	bench_launch_signals(&wanted);
 	sigaddset(&wanted, SIGCHLD);
-	sigaddset(&wanted, SIGINT);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGHUP);
 	return wanted;
 }
 

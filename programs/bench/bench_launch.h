@@ -6,6 +6,7 @@
 #ifndef BENCH_LAUNCH_H
 #define BENCH_LAUNCH_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -36,6 +37,9 @@ typedef int (*bench_rank_fn)(const struct bench_place *place, void *context);
  * failed; a rank that exits with 1 or 2 told it, to the launcher by bench_tell() or by itself. 128 + n when
  * signal n ended it: Ctrl-C, SIGTERM and SIGHUP reach the ranks. */
 int bench_launch(const struct bench_launch *launch, bench_rank_fn body, void *context);
+
+/* The signals that end a job: Ctrl-C, SIGTERM and SIGHUP, less those that are ignored. */
+void bench_launch_signals(sigset_t *ending);
 
 /* A rank says why it cannot go on: to the launcher, who tells the first one, or on stderr where there
  * is none. One line without "ringside: ". */

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,8 @@ static void look_in_child(bool with_nccl, const char *nccl, int fd)
 {
 	struct answer answer = { 0 };
 
+	/* Who asked may be gone before CUDA answers. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Libraries may talk; results are on stdout. */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	look(with_nccl, nccl, &answer);

@@ -246,6 +246,8 @@ int measure_plan_calls(struct job_cell *work, double call_ns)
 		uint32_t calls;
 	} said = { call_ns, budget_calls(job->plan, call_ns, job->place->nranks) };
 
+	if (said.calls == budget_calls_limit(job->place->nranks) && said.calls != job->plan->calls)
+		job_note(job, "%u calls of a cell are measured at the most", said.calls);
 	if (hub_share(job->hub, &said, sizeof(said)) < 0)
 		return -1;
 	work->cell.calls = said.calls;

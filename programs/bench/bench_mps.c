@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,25 +80,6 @@ static bool make_directories(struct bench_mps *mps)
 	return mkdir(mps->pipe, 0700) == 0 && mkdir(mps->log, 0700) == 0;
 }
 
-void bench_mps_start(struct bench_mps *mps)
-{
-	const char *set = getenv("CUDA_MPS_PIPE_DIRECTORY");
-
-	memset(mps, 0, sizeof(*mps));
-	if (is_running(set && set[0] ? set : "/tmp/nvidia-mps")) {
-		mps->is_on = true;
-		return;
-	}
-	if (!bench_find_program("nvidia-cuda-mps-control", mps->control, sizeof(mps->control)))
-		return;
-	mps->is_ours = true;
-	if (!make_directories(mps) || run_control(mps, "-d", NULL, START_SECONDS) != 0) {
-		bench_mps_stop(mps);
-		return;
-	}
-	mps->is_on = true;
-}
-
 /* ---- stopping ------------------------------------------------------------------------------------- */
 
 static bool has_variable(const char *text, size_t length, const char *wanted)
@@ -151,24 +131,13 @@ static size_t find_left(const struct bench_mps *mps, pid_t *pids)
 	return count;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+static void stop_all(const void *context)
 {
-	(void)st;
-	(void)type;
-	(void)where;
-	remove(path);
-	return 0;
-}
-
-void bench_mps_stop(struct bench_mps *mps)
-{
+	const struct bench_mps *mps = context;
 	pid_t left[PIDS_MAX];
 	size_t count = 0;
 
-	if (!mps->is_ours)
-		return;
-	if (mps->is_on)
-		run_control(mps, NULL, "quit\n", QUIT_SECONDS);
+	run_control(mps, NULL, "quit\n", QUIT_SECONDS);
 	for (int i = 0; i < LEFT_TRIES; i++) {
 		count = find_left(mps, left);
 		if (count == 0)
@@ -177,7 +146,36 @@ void bench_mps_stop(struct bench_mps *mps)
 	}
 	for (size_t i = 0; i < count; i++)
 		kill(left[i], SIGKILL);
-	if (mps->directory[0] != '\0')
-		nftw(mps->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	bench_remove_tree(mps->directory);
+}
+
+/* ---- both ----------------------------------------------------------------------------------------- */
+
+void bench_mps_start(struct bench_mps *mps)
+{
+	const char *set = getenv("CUDA_MPS_PIPE_DIRECTORY");
+
+	memset(mps, 0, sizeof(*mps));
+	if (is_running(set && set[0] ? set : "/tmp/nvidia-mps")) {
+		mps->is_on = true;
+		return;
+	}
+	if (!bench_find_program("nvidia-cuda-mps-control", mps->control, sizeof(mps->control)))
+		return;
+	mps->is_ours = true;
+	if (!make_directories(mps) || !bench_keeper_start(&mps->keeper, stop_all, mps) ||
+	    run_control(mps, "-d", NULL, START_SECONDS) != 0) {
+		bench_mps_stop(mps);
+		return;
+	}
+	mps->is_on = true;
+}
+
+void bench_mps_stop(struct bench_mps *mps)
+{
+	if (!mps->is_ours)
+		return;
+	if (!bench_keeper_end(&mps->keeper))
+		bench_remove_tree(mps->directory);
 	memset(mps, 0, sizeof(*mps));
 }

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "programs/bench/bench_keeper.h"
+
 struct bench_mps {
 	bool is_on;	     /* ranks will run under it, ours or one that was there */
 	bool is_ours;	     /* to be stopped */
@@ -14,11 +16,13 @@ struct bench_mps {
 	char directory[128]; /* "" unless it is ours */
 	char pipe[160];	     /* for CUDA_MPS_PIPE_DIRECTORY; "" unless it is ours */
 	char log[160];
+	struct bench_keeper keeper; /* stops it, also when we are killed */
 };
 
 /* Quietly off where there is no MPS, or it does not start. */
 void bench_mps_start(struct bench_mps *mps);
-/* Nothing of it stays: neither daemon, server nor directory. */
+/* Nothing of it stays: neither daemon, server nor directory. It happens by itself when this process and those
+ * that it forked end otherwise. */
 void bench_mps_stop(struct bench_mps *mps);
 /* In a rank, before CUDA is opened. */
 void bench_mps_environment(const struct bench_mps *mps);

@@ -69,13 +69,6 @@ static void add(struct count_sum *sum, const struct count_file *file)
 	}
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-	size_t length = strlen(name), end_length = strlen(end);
-
-	return length > end_length && strcmp(name + length - end_length, end) == 0;
-}
-
 enum status count_sum_directory(struct count_sum *sum, const char *directory)
 {
 	struct count_file file;
@@ -86,7 +79,7 @@ enum status count_sum_directory(struct count_sum *sum, const char *directory)
 	if (list == NULL)
 		return ERR_SYSTEM;
 	while ((entry = readdir(list)) != NULL) {
-		if (!ends_with(entry->d_name, ".count"))
+		if (!text_ends_with(entry->d_name, ".count"))
 			continue;
 		if (read_file(&file, dirfd(list), entry->d_name) == OK)
 			add(sum, &file);

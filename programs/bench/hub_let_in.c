@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -39,6 +40,7 @@ struct door {
 	int listen_fd;
 	int port;
 	size_t missing;
+	bool has_card;
 	uint64_t next_look_ns;
 	struct guest guests[GUESTS_MAX];
 	struct pollfd polls[GUESTS_MAX + 1];
@@ -170,10 +172,28 @@ static void add_interfaces(struct hub_card *card)
 	freeifaddrs(all);
 }
 
+/* A card that a job left may go, and the empty file of mktemp. Nothing else is ours to remove. */
+static bool is_replaceable(const char *path)
+{
+	struct hub_card card;
+	struct stat st;
+
+	if (lstat(path, &st) == -1)
+		return true; /* where it cannot be written, that is told */
+	if (S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == geteuid())
+		return true;
+	return hub_card_read(&card, path) == OK;
+}
+
 static int write_card(struct door *door, const struct bench_place *place)
 {
 	struct hub_card card = { .port = door->port };
 
+	if (!is_replaceable(place->file))
+		return hub_break(door->hub, NULL,
+				 "%s is there and was not written for ranks to meet: --meet names "
+				 "a new file",
+				 place->file);
 	if (getrandom(&card.token, sizeof(card.token), 0) != (ssize_t)sizeof(card.token))
 		return hub_break(door->hub, NULL, "no random numbers: %s", strerror(errno));
 	if (hub_is_local(place)) {
@@ -186,7 +206,7 @@ static int write_card(struct door *door, const struct bench_place *place)
 	if (hub_card_write(&card, place->file) != OK)
 		return hub_break(door->hub, NULL, "rank 0 cannot write %s for ranks to meet: %s",
 				 place->file, strerror(errno));
-	text_copy(door->hub->file, sizeof(door->hub->file), place->file);
+	door->has_card = true;
 	door->token = card.token;
 	return 0;
 }
@@ -423,5 +443,8 @@ int hub_let_in(struct bench_hub *hub, const struct bench_place *place, int patie
 			close(door.guests[i].fd);
 	if (door.listen_fd != -1)
 		close(door.listen_fd);
+	/* All are here, or nobody comes any more: whatever ends this job later leaves no file. */
+	if (door.has_card)
+		unlink(place->file);
 	return result;
 }

@@ -82,7 +82,6 @@ struct bench_hub {
 	bool is_rank_0_lost;   /* so it cannot tell why */
 	bool is_refused;       /* and rank 0 goes on without this one */
 	char problem[HUB_PROBLEM_BYTES];
-	char file[4096]; /* to be removed; "" none */
 };
 
 uint64_t hub_now(void);

@@ -7,13 +7,6 @@
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_output.h"
 
-static bool ends_with(const char *path, const char *end)
-{
-	size_t length = strlen(path), end_length = strlen(end);
-
-	return length > end_length && strcmp(path + length - end_length, end) == 0;
-}
-
 void bench_outputs_command(char *to, size_t size, int argc, char **argv)
 {
 	text_copy(to, size, "ringside bench");
@@ -41,9 +34,9 @@ int bench_outputs_add(struct bench_outputs *files, const struct cli_page *page, 
 int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page, const char *path,
 		       bool has_html)
 {
-	if (ends_with(path, ".json"))
+	if (text_ends_with(path, ".json"))
 		return bench_outputs_add(files, page, path, BENCH_OUTPUT_JSON);
-	if (has_html && ends_with(path, ".html"))
+	if (has_html && text_ends_with(path, ".html"))
 		return bench_outputs_add(files, page, path, BENCH_OUTPUT_HTML);
 	return bench_outputs_add(files, page, path, BENCH_OUTPUT_TEXT);
 }

@@ -62,6 +62,23 @@ static int show_all(const struct profilers_options *options,
 	return failed ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 }
 
+/* Minutes of measuring are not to end at a file that cannot be written. */
+static int check_files(const struct profilers_options *options)
+{
+	struct cli_output output;
+
+	for (size_t i = 0; i <= options->file_count; i++) {
+		const char *path = i < options->file_count ? options->files[i] : options->html;
+
+		if (path == NULL)
+			continue;
+		if (cli_output_open(&output, path) != 0)
+			return CLI_EXIT_TROUBLE;
+		cli_output_discard(&output);
+	}
+	return 0;
+}
+
 /* ---- comparing -------------------------------------------------------------------------------- */
 
 static void tell_command(struct profilers *profilers, int argc, char **argv)
@@ -113,8 +130,10 @@ static int compare(struct profilers_options *options, struct profilers_session *
 		   struct profilers_comparison *comparison)
 {
 	struct profilers_request *request = &options->request;
-	int failed = tell_plugins(session->profilers, request);
+	int failed = check_files(options);
 
+	if (!failed)
+		failed = tell_plugins(session->profilers, request);
 	if (failed)
 		return failed;
 	failed = profilers_work_open(&session->work, request->keep);

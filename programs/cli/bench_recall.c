@@ -79,3 +79,16 @@ int bench_recall(struct bench_run *run, const char *path)
 	free(text);
 	return status == OK ? 0 : tell(path, status, &problem);
 }
+
+int bench_recall_check(const struct cli_page *page, const char *from, int measuring)
+{
+	const char *name = NULL;
+
+	if (from == NULL || measuring == 0)
+		return 0;
+	for (const struct cli_option *option = page->options; option->name != NULL; option++)
+		if (option->id == measuring)
+			name = option->name;
+	return cli_usage(page, "%s%s does not go with --from: nothing is measured then",
+			 name != NULL ? "--" : "", name != NULL ? name : "a function");
+}

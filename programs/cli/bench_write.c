@@ -1,9 +1,9 @@
 #include "programs/cli/bench_write.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "bench/cost_fit.h"
 #include "bench/cost_model.h"
 #include "programs/cli/cli_errors.h"
@@ -11,13 +11,6 @@
 #include "view/bench_json.h"
 #include "view/bench_parquet.h"
 #include "view/bench_table.h"
-
-static bool ends_with(const char *path, const char *end)
-{
-	size_t length = strlen(path), end_length = strlen(end);
-
-	return length > end_length && strcmp(path + length - end_length, end) == 0;
-}
 
 /* A time for each cell; NULL where nothing could be fitted, which is said in *why. */
 static double *model_times(const struct bench_run *run, enum bench_over over, const char **why)
@@ -66,9 +59,9 @@ static enum status write_text(struct sink *sink, const struct bench_write *write
 static enum status write_one(struct sink *sink, const struct bench_write *write,
 			     const struct bench_run *run, const char *path)
 {
-	if (path != NULL ? ends_with(path, ".json") : write->is_json)
+	if (path != NULL ? text_ends_with(path, ".json") : write->is_json)
 		return bench_json_write(sink, run);
-	if (path != NULL && ends_with(path, ".parquet"))
+	if (path != NULL && text_ends_with(path, ".parquet"))
 		return bench_parquet_write(sink, run);
 	return write_text(sink, write, run);
 }

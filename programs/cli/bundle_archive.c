@@ -18,20 +18,13 @@
 
 enum { PIECE = 256 * 1024, ZSTD_LEVEL = 3 };
 
-static bool ends_with(const char *path, const char *ending)
-{
-	size_t length = strlen(path), part = strlen(ending);
-
-	return length > part && strcmp(path + length - part, ending) == 0;
-}
-
 bool bundle_packing_of(const char *path, enum bundle_packing *packing)
 {
-	if (strcmp(path, "-") == 0 || ends_with(path, ".tar"))
+	if (strcmp(path, "-") == 0 || text_ends_with(path, ".tar"))
 		*packing = BUNDLE_PLAIN;
-	else if (ends_with(path, ".tar.gz") || ends_with(path, ".tgz"))
+	else if (text_ends_with(path, ".tar.gz") || text_ends_with(path, ".tgz"))
 		*packing = BUNDLE_GZIP;
-	else if (ends_with(path, ".tar.zst"))
+	else if (text_ends_with(path, ".tar.zst"))
 		*packing = BUNDLE_ZSTD;
 	else
 		return false;

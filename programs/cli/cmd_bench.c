@@ -1,11 +1,14 @@
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attributes.h"
 #include "base/text.h"
 #include "op/op_names.h"
 #include "programs/cli/bench_command.h"
+#include "programs/cli/bench_recall.h"
 #include "programs/cli/bench_write.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
@@ -30,6 +33,7 @@ enum {
 	OPTION_MEDIAN,
 	OPTION_MODEL,
 	OPTION_STUCK,
+	OPTION_FROM,
 };
 
 enum { STUCK_SECONDS = 300 };
@@ -69,6 +73,8 @@ static const struct cli_option options[] = {
 	{ OPTION_HISTOGRAM, "histogram", NULL, "how the calls of each cell spread" },
 	{ OPTION_MODEL, "model", NULL,
 	  "columns with the times of a model that is fitted to these results" },
+	{ OPTION_FROM, "from", "FILE",
+	  "show a former measurement again, a .json file, instead of measuring" },
 	{ 'o', "output", "FILE",
 	  "write this file too: .json and .parquet have every call, others are text; may be given "
 	  "several times" },
@@ -83,6 +89,7 @@ static const struct cli_example examples[] = {
 	  "every function, a second for each cell" },
 	{ "ringside bench allreduce --modes all -o calls.parquet -o run.json",
 	  "every mode; every call into files" },
+	{ "ringside bench --from run.json --histogram", "what was measured then, shown again" },
 	{ "srun -N2 --ntasks-per-node=8 ringside bench alltoall", "in a job" },
 	{ "mpirun -n 16 -H a:8,b:8 ringside bench --meet a:5000",
 	  "where the launcher does not say which machine is rank 0's" },
@@ -100,7 +107,7 @@ static const struct cli_page page = {
 		 "mpirun or srun; MPI is not needed. CUDA and NCCL are opened when it runs.\n"
 		 "ringside bench health, crossover and profilers are commands of their own: see "
 		 "their --help.\n"
-		 "Exits with 1 when results are wrong.\n",
+		 "Exits with 1 when results are wrong, or nothing could be measured.\n",
 	.options = options,
 	.examples = examples,
 };
@@ -109,6 +116,8 @@ struct request {
 	struct bench_how how;
 	struct bench_plan plan;
 	struct bench_write write;
+	const char *from; /* a former measurement; NULL: measure */
+	int measuring;	  /* an option that says what or how to measure; 0: none was said */
 	char functions[1024];
 	bool is_calls_said;
 	char command[BENCH_TEXT_BYTES * 4];
@@ -239,10 +248,20 @@ static int take_number(struct request *request, int option, const char *value)
 	return result;
 }
 
+/* Options that go with a former measurement, too. */
+static bool is_for_showing(int option)
+{
+	return option == OPTION_FROM || option == OPTION_OVER || option == OPTION_HISTOGRAM ||
+	       option == OPTION_PERCENTILES || option == OPTION_MEDIAN || option == OPTION_MODEL ||
+	       option == 'j' || option == 'o';
+}
+
 static int take(struct request *request, int option, const char *value)
 {
 	struct bench_plan *plan = &request->plan;
 
+	if (!is_for_showing(option))
+		request->measuring = option;
 	switch (option) {
 	case CLI_OPERAND:
 	case 'f':
@@ -282,6 +301,9 @@ static int take(struct request *request, int option, const char *value)
 		return 0;
 	case 'o':
 		return take_file(&request->write, value);
+	case OPTION_FROM:
+		request->from = value;
+		return 0;
 	case BENCH_HOW_RANKS:
 	case BENCH_HOW_MEET:
 	case BENCH_HOW_NCCL:
@@ -292,13 +314,24 @@ static int take(struct request *request, int option, const char *value)
 	return take_number(request, option, value);
 }
 
+/* Commands behind this one. */
+static const char *const commands[] = { "health", "crossover", "profilers" };
+
 static int complete(struct request *request)
 {
 	char problem[512];
 
+	if (bench_recall_check(&page, request->from, request->measuring) != 0)
+		return CLI_EXIT_USAGE;
 	if (request->functions[0] != '\0' &&
-	    plan_functions(&request->plan, request->functions, problem, sizeof(problem)) != 0)
-		return cli_usage(&page, "%s", problem);
+	    plan_functions(&request->plan, request->functions, problem, sizeof(problem)) != 0) {
+		const char *near =
+			cli_nearest(request->functions, commands, ARRAY_LENGTH(commands));
+
+		return cli_usage(&page, "%s%s%s%s", problem,
+				 near != NULL ? "; did you mean 'ringside bench " : "",
+				 near != NULL ? near : "", near != NULL ? "'?" : "");
+	}
 	if (request->plan.seconds > 0 && !request->is_calls_said)
 		request->plan.calls = 0;
 	request->write.over = request->plan.over;
@@ -312,7 +345,7 @@ static void show_progress(void *context, const struct bench_run *run)
 	cli_progress_at(context, run->cell_count);
 }
 
-static int count_wrong(const struct bench_run *run)
+static int judge(const struct bench_run *run)
 {
 	const struct bench_cell *first = NULL;
 	char words[BENCH_CELL_TEXT];
@@ -327,11 +360,14 @@ static int count_wrong(const struct bench_run *run)
 			first = cell;
 		cells++;
 	}
+	if (run->cell_count == 0)
+		return cli_error("nothing was measured: the notes of the results say why");
 	if (first == NULL)
 		return CLI_EXIT_DONE;
-	return cli_error("wrong results in %zu of %zu cells; the first, with %" PRIu64
-			 " wrong elements: %s",
-			 cells, run->cell_count, first->wrong, bench_cell_words(words, first));
+	return cli_error(
+		"wrong results in %zu of %zu cells; the first, with %" PRIu64 " wrong %s: %s",
+		cells, run->cell_count, first->wrong,
+		text_which(first->wrong, "element", "elements"), bench_cell_words(words, first));
 }
 
 static int measure(struct request *request, struct bench_team *team)
@@ -352,7 +388,7 @@ static int measure(struct request *request, struct bench_team *team)
 	code = CLI_EXIT_DONE;
 	if (team->place->rank == 0) {
 		text_copy(team->run.command, sizeof(team->run.command), request->command);
-		code = count_wrong(&team->run);
+		code = judge(&team->run);
 		code = bench_write_all(&request->write, &team->run, code);
 	}
 	bench_team_release(team);
@@ -396,6 +432,21 @@ static void keep_command(struct request *request, int argc, char **argv)
 	}
 }
 
+static int show_former(struct request *request)
+{
+	struct bench_run run;
+	int code = bench_recall(&run, request->from);
+
+	if (code != 0)
+		return code;
+	code = bench_write_open(&request->write);
+	if (code == 0)
+		code = bench_write_all(&request->write, &run, judge(&run));
+	bench_write_discard(&request->write);
+	bench_run_release(&run);
+	return code;
+}
+
 static int measure_plain(int argc, char **argv)
 {
 	struct request *request = calloc(1, sizeof(*request));
@@ -418,13 +469,16 @@ static int measure_plain(int argc, char **argv)
 	if (code == 0)
 		code = complete(request);
 	if (code == 0)
-		code = bench_everywhere(&request->how, body, request);
+		code = request->from != NULL ? show_former(request)
+					     : bench_everywhere(&request->how, body, request);
 	free(request);
 	return code;
 }
 
 int cmd_bench(int argc, char **argv)
 {
+	/* Where it is inherited as ignored, nobody could wait for a rank. */
+	signal(SIGCHLD, SIG_DFL);
 	if (argc > 1 && strcmp(argv[1], "health") == 0)
 		return bench_health(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "crossover") == 0)

@@ -224,6 +224,8 @@ static int find_expected(struct request *request)
 			return CLI_EXIT_TROUBLE;
 		request->sides[i].has_expected = found == DIFF_EXPECTED_FOUND;
 		count += request->sides[i].has_expected;
+		if (request->sides[i].has_expected)
+			diff_expected_warn(&request->sides[i].expected, request->paths[i]);
 	}
 	if (count == ARRAY_LENGTH(request->sides))
 		return cli_error("both are files of expected bandwidths: one has to be a run");

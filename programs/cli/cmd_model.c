@@ -74,18 +74,17 @@ static int fit_runs(struct request *request)
 
 static int find_hardware(struct request *request)
 {
-	const char *names[16];
-	size_t count = 0;
-	const char *near;
+	char names[256] = "";
+	size_t used = 0;
 
 	if (request->options.hardware == NULL ||
 	    cost_model_hardware(&request->model, request->options.hardware))
 		return 0;
-	for (; count < 16 && cost_hardware(count) != NULL; count++)
-		names[count] = cost_hardware(count)->name;
-	near = cli_nearest(request->options.hardware, names, count);
-	return cli_usage(&model_page, "--hardware: unknown '%s'%s%s%s", request->options.hardware,
-			 near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+	for (size_t i = 0; cost_hardware(i) != NULL && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+					 i > 0 ? ", " : "", cost_hardware(i)->name);
+	return cli_usage(&model_page, "--hardware: '%s' is none of %s", request->options.hardware,
+			 names);
 }
 
 /* Measured first, then a textbook for what is missing, then what was said by hand over both. */

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
+#include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
 
@@ -190,8 +191,16 @@ static int take_output(struct crossover_request *request, int found, const char 
 }
 
 /* 0, or the exit code after an error was told. */
+static bool is_for_showing(int found)
+{
+	return found == CROSSOVER_OPTION_FROM || found == CROSSOVER_OPTION_HTML ||
+	       found == CROSSOVER_OPTION_ASCII || found == 'j' || found == 'o';
+}
+
 static int take(struct crossover_request *request, int found, const char *value)
 {
+	if (!is_for_showing(found))
+		request->measuring = found;
 	switch (found) {
 	case 'f':
 		return take_functions(request, value);
@@ -218,7 +227,8 @@ static int take(struct crossover_request *request, int found, const char *value)
 	case 'o':
 		return take_output(request, found, value);
 	case CLI_OPERAND:
-		return cli_usage(&crossover_page, "'%s' is no option", value);
+		return cli_usage(&crossover_page, "'%s': functions are named with --functions",
+				 value);
 	default:
 		return bench_how_take(&request->how, &crossover_page, found, value);
 	}
@@ -257,6 +267,8 @@ int crossover_request_read(struct crossover_request *request, int argc, char **a
 			return args.exit_code;
 		exit_code = take(request, found, args.value);
 	}
+	if (exit_code == 0)
+		exit_code = bench_recall_check(&crossover_page, request->from, request->measuring);
 	if (exit_code != 0)
 		return exit_code;
 	crossover_variants_list(&request->variants);

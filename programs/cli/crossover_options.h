@@ -18,6 +18,7 @@ struct crossover_request {
 	struct crossover_recorder recorder;
 	struct crossover_budget budget;
 	const char *from; /* a former run; NULL: measure */
+	int measuring;	  /* an option that says what or how to measure; 0: none was said */
 	struct bench_outputs files;
 	char command[1024]; /* for those who read the results */
 	bool is_ascii;

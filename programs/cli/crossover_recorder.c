@@ -1,7 +1,6 @@
 #include "programs/cli/crossover_recorder.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +40,13 @@ static void set_variables(struct crossover_recorder *recorder)
 	memcpy(recorder->variables, variables, sizeof(variables));
 }
 
+static void sweep(const void *context)
+{
+	const struct crossover_recorder *recorder = context;
+
+	bench_remove_tree(recorder->directory);
+}
+
 void crossover_recorder_open(struct crossover_recorder *recorder)
 {
 	const char *other = getenv("NCCL_PROFILER_PLUGIN");
@@ -59,6 +65,7 @@ void crossover_recorder_open(struct crossover_recorder *recorder)
 			    strerror(errno));
 		return;
 	}
+	(void)bench_keeper_start(&recorder->keeper, sweep, recorder);
 	recorder->is_in_place_of = other != NULL && other[0] != '\0' &&
 				   strcmp(other, "none") != 0 && strstr(other, "ringside") == NULL;
 	recorder->is_on = true;
@@ -75,18 +82,9 @@ void crossover_recorder_set(const struct crossover_recorder *recorder)
 	}
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-	(void)st;
-	(void)kind;
-	(void)where;
-	remove(path);
-	return 0;
-}
-
 void crossover_recorder_close(struct crossover_recorder *recorder)
 {
-	if (recorder->directory[0] != '\0')
-		nftw(recorder->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (!bench_keeper_end(&recorder->keeper))
+		sweep(recorder);
 	recorder->directory[0] = '\0';
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "programs/bench/bench_keeper.h"
 #include "programs/bench/bench_launch.h"
 
 enum { CROSSOVER_RECORDER_VARIABLES = 4 };
@@ -17,6 +18,7 @@ struct crossover_recorder {
 	char why[512];
 	char plugin[4096];
 	char directory[4096];
+	struct bench_keeper keeper; /* of the directory: what lies in it takes memory */
 	struct bench_variable variables[CROSSOVER_RECORDER_VARIABLES + 1]; /* for the ranks */
 };
 
@@ -24,7 +26,7 @@ struct crossover_recorder {
 void crossover_recorder_open(struct crossover_recorder *recorder);
 /* In a rank that somebody else started: into its own environment, before NCCL is opened. */
 void crossover_recorder_set(const struct crossover_recorder *recorder);
-/* Remove the directory with what was recorded. */
+/* Remove the directory with what was recorded; it happens by itself when this process is killed. */
 void crossover_recorder_close(struct crossover_recorder *recorder);
 
 #endif

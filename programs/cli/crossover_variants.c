@@ -40,10 +40,8 @@ struct words {
 	const char *known; /* for messages */
 };
 
-static const struct words algorithms = {
-	algorithm_words, ARRAY_LENGTH(algorithm_words),
-	"ring, tree, nvls, nvlstree, collnetdirect, collnetchain, pat or all"
-};
+static const struct words algorithms = { algorithm_words, ARRAY_LENGTH(algorithm_words),
+					 "ring, tree, nvls, nvlstree, collnet, pat or all" };
 static const struct words protocols = { protocol_words, ARRAY_LENGTH(protocol_words),
 					"ll, ll128, simple or all" };
 

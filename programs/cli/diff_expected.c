@@ -68,6 +68,15 @@ enum diff_expected_found diff_expected_read(struct expected *expected, const cha
 	return DIFF_EXPECTED_BAD;
 }
 
+void diff_expected_warn(const struct expected *expected, const char *path)
+{
+	if (expected->is_gpu_shared)
+		cli_error("%s: its ranks shared a GPU: expected is what sockets of one machine "
+			  "carry, not "
+			  "links between GPUs",
+			  path);
+}
+
 uint32_t diff_expected_by(uint32_t by)
 {
 	by |= TALLY_BY_FUNCTION | TALLY_BY_SIZE;

@@ -23,6 +23,9 @@ enum diff_expected_found {
 /* Is it a file of expected bandwidths? When found, the caller releases *expected. */
 enum diff_expected_found diff_expected_read(struct expected *expected, const char *path);
 
+/* One line on stderr where ranks shared a GPU: a job on GPUs of its own is always faster than that. */
+void diff_expected_warn(const struct expected *expected, const char *path);
+
 /* What such a comparison has to be summed up by: function, size and communicators, at least. */
 uint32_t diff_expected_by(uint32_t by);
 

@@ -9,6 +9,8 @@ static int read_expected(struct doctor_yardstick *yardstick, const char *path)
 	enum diff_expected_found found = diff_expected_read(&yardstick->expected, path);
 
 	yardstick->has_expected = found == DIFF_EXPECTED_FOUND;
+	if (yardstick->has_expected)
+		diff_expected_warn(&yardstick->expected, path);
 	if (found == DIFF_EXPECTED_NOT)
 		return cli_error(
 			"%s: no file of expected bandwidths: what nccl-tests or 'ringside bench' "

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "programs/bench/bench_plan.h"
+#include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
 #include "programs/cli/diff_expected.h"
@@ -154,8 +155,18 @@ static int take_expected(struct health_request *request, const char *path)
 }
 
 /* 0, or the exit code after an error was told. */
+/* Options of the measurement, not of the verdict. */
+static bool is_for_measuring(int found)
+{
+	return found == HEALTH_OPTION_SECONDS || found == HEALTH_OPTION_SIZE ||
+	       found == BENCH_HOW_RANKS || found == BENCH_HOW_MEET || found == BENCH_HOW_NCCL ||
+	       found == BENCH_HOW_NO_MPS || found == BENCH_HOW_PATIENCE;
+}
+
 static int take(struct health_request *request, int found, const char *value)
 {
+	if (is_for_measuring(found))
+		request->measuring = found;
 	switch (found) {
 	case HEALTH_OPTION_SECONDS:
 		if (!take_number(value, 1, 86400, &request->budget.seconds))
@@ -225,6 +236,8 @@ int health_request_read(struct health_request *request, int argc, char **argv)
 			return args.exit_code;
 		exit_code = take(request, found, args.value);
 	}
+	if (exit_code == 0)
+		exit_code = bench_recall_check(&health_page, request->from, request->measuring);
 	return exit_code != 0 ? exit_code : check(request);
 }
 

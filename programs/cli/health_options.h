@@ -18,6 +18,7 @@ struct health_request {
 	struct expected expected; /* judge.expected, when a file was given */
 	bool has_expected;
 	const char *from; /* a former run; NULL: measure */
+	int measuring;	  /* an option that says what or how to measure; 0: none was said */
 	struct bench_outputs files;
 	char command[1024]; /* for those who read the results */
 	bool is_quiet;

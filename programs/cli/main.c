@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,10 +109,21 @@ static int cmd_version(int argc, char **argv)
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
+/* One that was closed would go to the next socket or file, which then is taken for the output. What stands
+ * there instead refuses to be read or written, as a closed one does. */
+static void hold_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) == -1 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	hold_standard_descriptors();
 	if (argc < 2) {
 		cli_error("which command? See 'ringside help'");
 		return CLI_EXIT_USAGE;

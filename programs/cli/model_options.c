@@ -12,7 +12,7 @@
 #include "programs/cli/cli_options.h"
 
 enum option_id {
-	MODEL_RANKS = 'r',
+	MODEL_RANKS = 'R',
 	MODEL_NODES = CLI_LONG_ONLY,
 	MODEL_NICS,
 	MODEL_FROM,
@@ -226,8 +226,14 @@ static int take_operand(struct model_options *options, const char *text)
 		struct bench_plan plan;
 
 		plan_init(&plan);
-		if (plan_functions(&plan, text, problem, sizeof(problem)) != 0)
+		if (plan_functions(&plan, text, problem, sizeof(problem)) != 0) {
+			/* "all" is for those who measure. */
+			char *all = strstr(problem, " and all");
+
+			if (all != NULL)
+				*all = '\0';
 			return cli_usage(&model_page, "%s", problem);
+		}
 		if (plan.function_count != 1)
 			return cli_usage(&model_page, "'%s' is more than one function", text);
 		options->function = plan.functions[0];

@@ -21,22 +21,6 @@ static FTS *walk_open(const char *path)
 	return path[0] == '\0' ? NULL : fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 }
 
-void profilers_remove_tree(const char *path)
-{
-	FTS *walk = walk_open(path);
-	FTSENT *at;
-
-	while (walk && (at = fts_read(walk)) != NULL) {
-		/* What cannot be removed stays; the rest goes. */
-		if (at->fts_info == FTS_DP || at->fts_info == FTS_DNR)
-			(void)rmdir(at->fts_accpath);
-		else if (at->fts_info != FTS_D)
-			(void)unlink(at->fts_accpath);
-	}
-	if (walk)
-		fts_close(walk);
-}
-
 void profilers_count_files(const char *path, size_t *files, uint64_t *bytes)
 {
 	FTS *walk = walk_open(path);

@@ -50,11 +50,11 @@ int session_job_open(struct profilers_session *session, struct session_job *job)
 void session_job_close(struct profilers_session *session, struct session_job *job)
 {
 	if (!session->work.is_kept)
-		profilers_remove_tree(job->directory);
+		bench_remove_tree(job->directory);
 	else if (!profilers_copy_files(job->place.regions, job->place.output))
 		cli_error("%s: not all regions could be kept in '%s'", job->name,
 			  job->place.output);
-	profilers_remove_tree(job->place.regions);
+	bench_remove_tree(job->place.regions);
 }
 
 /* ---- running ---------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static void renew_mps(struct profilers_session *session)
 
 static void empty(const char *directory)
 {
-	profilers_remove_tree(directory);
+	bench_remove_tree(directory);
 	/* Whoever needs it finds that it is not there. */
 	(void)mkdir(directory, 0755);
 }

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "programs/bench/train_read.h"
+#include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
 
@@ -282,6 +283,7 @@ static int take(struct profilers_options *options, int found, const char *value)
 		options->request.keep = value;
 		return 0;
 	default:
+		options->measuring = found;
 		failed = take_measuring(&options->request, found, value);
 		return failed == -1 ? take_training(&options->request, found, value) : failed;
 	}
@@ -301,6 +303,8 @@ static int check(const struct profilers_options *options)
 	if (options->from && (request->variant_count > 1 || request->keep || request->is_trained))
 		return cli_usage(&page, "--from runs nothing: leave --plugin, --train and --keep "
 					"out");
+	if (bench_recall_check(&page, options->from, options->measuring) != 0)
+		return CLI_EXIT_USAGE;
 	if (options->from == NULL && request->variant_count == 1)
 		return cli_usage(&page,
 				 "which plugins shall be compared? --plugin ringside is one");

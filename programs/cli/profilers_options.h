@@ -11,7 +11,8 @@ enum { PROFILERS_FILES_MAX = 8 };
 
 struct profilers_options {
 	struct profilers_request request;
-	const char *from;			/* show this comparison again; NULL: make one */
+	const char *from; /* show this comparison again; NULL: make one */
+	int measuring;	  /* an option that says what or how to run; 0: none was said */
 	const char *files[PROFILERS_FILES_MAX]; /* to write beside standard output */
 	size_t file_count;
 	const char *html; /* NULL: none */

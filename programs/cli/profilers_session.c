@@ -138,10 +138,7 @@ static void hold_signals(sigset_t *before)
 {
 	sigset_t held;
 
-	sigemptyset(&held);
-	sigaddset(&held, SIGINT);
-	sigaddset(&held, SIGTERM);
-	sigaddset(&held, SIGHUP);
+	bench_launch_signals(&held);
 	sigprocmask(SIG_BLOCK, &held, before);
 }
 
@@ -188,7 +185,7 @@ static size_t kinds_of(const struct profilers_session *session, unsigned int *ki
 static void note_cuts(struct profilers_session *session)
 {
 	const struct bench_plan *plan = &session->request->plan;
-	char size[UNITS_TEXT];
+	char size[UNITS_TEXT], calls[48];
 
 	for (unsigned int mode = 0; mode < BENCH_MODES; mode++) {
 		for (size_t i = 0; i < plan->size_count; i++) {
@@ -196,11 +193,13 @@ static void note_cuts(struct profilers_session *session)
 
 			if (cut->least == 0)
 				continue;
-			profilers_note(
-				session->profilers,
-				"%s, %s: %u to %u calls instead of %u (--seconds-per-cell %g)",
-				bench_mode_name(mode), units_bytes(size, plan->sizes[i]),
-				cut->least, cut->most, plan->calls, plan->seconds);
+			text_format(calls, sizeof(calls),
+				    cut->least == cut->most ? "%u" : "%u to %u", cut->least,
+				    cut->most);
+			profilers_note(session->profilers,
+				       "%s, %s: %s calls instead of %u (--seconds-per-cell %g)",
+				       bench_mode_name(mode), units_bytes(size, plan->sizes[i]),
+				       calls, plan->calls, plan->seconds);
 		}
 	}
 }

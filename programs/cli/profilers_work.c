@@ -2,13 +2,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -49,42 +46,13 @@ static int temporary(char *path, size_t size, const char *parent)
 	return 0;
 }
 
-/* Waits until the other end is closed by the end of this process and of all its ranks. */
-static void sweep(struct profilers_work *work, int fd)
+static void sweep(const void *context)
 {
-	char byte;
+	const struct profilers_work *work = context;
 
-	setsid();
-	while (read(fd, &byte, 1) == -1 && errno == EINTR)
-		;
-	profilers_remove_tree(work->memory);
+	bench_remove_tree(work->memory);
 	if (!work->is_kept)
-		profilers_remove_tree(work->disk);
-	_exit(0);
-}
-
-static void sweeper_start(struct profilers_work *work)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) == -1)
-		return;
-	work->sweeper = fork();
-	if (work->sweeper == 0) {
-		close(fds[1]);
-		/* Whoever reads our output waits for its end. */
-		close(STDOUT_FILENO);
-		for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-			signal(signals[i], SIG_IGN);
-		sweep(work, fds[0]);
-	}
-	close(fds[0]);
-	work->sweeper_fd = fds[1];
-	if (work->sweeper == -1) {
-		work->sweeper = 0;
-		close(fds[1]);
-	}
+		bench_remove_tree(work->disk);
 }
 
 int profilers_work_open(struct profilers_work *work, const char *keep)
@@ -93,7 +61,6 @@ int profilers_work_open(struct profilers_work *work, const char *keep)
 	int failed;
 
 	memset(work, 0, sizeof(*work));
-	work->sweeper_fd = -1;
 	work->is_kept = keep != NULL;
 	parent = parent && parent[0] == '/' ? parent : "/tmp";
 	failed = keep ? keep_open(work, keep) : temporary(work->disk, sizeof(work->disk), parent);
@@ -102,24 +69,17 @@ int profilers_work_open(struct profilers_work *work, const char *keep)
 	failed = temporary(work->memory, sizeof(work->memory),
 			   access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : parent);
 	if (failed && !keep)
-		profilers_remove_tree(work->disk);
+		bench_remove_tree(work->disk);
+	/* Without a keeper it is cleaned at an end of the usual kind. */
 	if (!failed)
-		sweeper_start(work);
+		(void)bench_keeper_start(&work->keeper, sweep, work);
 	return failed;
 }
 
 void profilers_work_close(struct profilers_work *work)
 {
-	if (work->sweeper) {
-		close(work->sweeper_fd);
-		while (waitpid(work->sweeper, NULL, 0) == -1 && errno == EINTR)
-			;
-		work->sweeper = 0;
-		return;
-	}
-	profilers_remove_tree(work->memory);
-	if (!work->is_kept)
-		profilers_remove_tree(work->disk);
+	if (!bench_keeper_end(&work->keeper))
+		sweep(work);
 }
 
 int profilers_work_make(const char *parent, const char *name, char *path, size_t size)

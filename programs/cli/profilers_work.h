@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "programs/bench/bench_keeper.h"
 
 enum { WORK_PATH_BYTES = 3000, WORK_TAIL_LINES = 3 };
 
@@ -17,8 +18,7 @@ struct profilers_work {
 	char disk[WORK_PATH_BYTES];
 	char memory[WORK_PATH_BYTES];
 	bool is_kept;
-	pid_t sweeper; /* 0: none */
-	int sweeper_fd;
+	struct bench_keeper keeper;
 };
 
 /* `keep`: NULL, or a directory that is empty or not there yet. 0, or CLI_EXIT_TROUBLE after the reason was told. */
@@ -28,8 +28,6 @@ void profilers_work_close(struct profilers_work *work);
 /* Make a directory below the one on disk or in memory: its path. 0, or CLI_EXIT_TROUBLE after it was told. */
 int profilers_work_make(const char *parent, const char *name, char *path, size_t size);
 
-/* All of it, and itself; quietly. */
-void profilers_remove_tree(const char *path);
 /* Regular files below `from`, by their names, into `to`. False: not all. */
 bool profilers_copy_files(const char *from, const char *to);
 /* How many regular files there are below, and their bytes. */

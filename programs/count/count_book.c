@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,12 +76,19 @@ static void say(const char *what)
 
 static struct count_file *map_file(int fd)
 {
+	struct rlimit most;
 	void *base;
 
+	/* Whoever writes past the limit of `ulimit -f` is killed by a signal. */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < COUNT_JSON_BYTES) {
+		errno = EFBIG;
+		return NULL;
+	}
 	if (ftruncate(fd, sizeof(struct count_file)) == -1)
 		return NULL;
 	/* Room is taken now: a full disk must not end the program later. */
-	if (posix_fallocate(fd, 0, sizeof(struct count_file)) != 0)
+	errno = posix_fallocate(fd, 0, sizeof(struct count_file));
+	if (errno != 0)
 		return NULL;
 	base = mmap(NULL, sizeof(struct count_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return base == MAP_FAILED ? NULL : base;
@@ -106,6 +114,8 @@ static struct count_file *file_make(const char *directory)
 	file = fd == -1 ? NULL : map_file(fd);
 	if (file == NULL)
 		say(strerror(errno));
+	if (file == NULL && fd != -1)
+		(void)unlink(path);
 	if (fd != -1)
 		close(fd);
 	if (file == NULL)

@@ -61,6 +61,9 @@ expect_ok "a directory that is not there does no harm" \
 	env RINGSIDE_COUNT_DIR=/nonexistent LD_PRELOAD="$counter" "$tap_scratch/linked" calls
 expect_same "but is told, once" \
 	"$(RINGSIDE_COUNT_DIR=/nonexistent LD_PRELOAD=$counter "$tap_scratch/linked" calls 2>&1 | grep -c 'calls are not counted')" 1
+limited=$( (ulimit -f 0 && counted limited "$tap_scratch/linked" calls) 2>&1)
+expect_same "where no file may be written the program goes on, it is told, and no empty file is left" \
+	"$? $(grep -c 'File too large; calls are not counted' <<<"$limited") $(find "$tap_scratch/limited" -type f | wc -l)" "0 1 0"
 
 expect_ok "it needs libc alone and stays loaded" scripts/check-linkage "$counter"
 expect_ok "it loads with glibc 2.28" scripts/check-glibc-floor "$counter"

@@ -37,7 +37,7 @@ expect_same "a ring's model fits" "$(says 'max(x["model_worst_error"] for x in c
 expect_same "the recorder leaves nothing behind" "$(find "$RINGSIDE_SHM" -mindepth 1)" ""
 expect_same "the page runs nothing" "$(grep -c '<script' "$tap_scratch/page.html") $(grep -c '<svg' "$tap_scratch/page.html")" "0 4"
 
-crossover --from "$tap_scratch/run.json" -o "$tap_scratch/again.html" -o "$tap_scratch/again.json"
+bench crossover --from "$tap_scratch/run.json" -o "$tap_scratch/again.html" -o "$tap_scratch/again.json"
 expect_same "shown again it is the same" "$(cat "$tap_scratch/out")" "$(cat "$tap_scratch/text")"
 expect_same "so is the page" "$(cmp "$tap_scratch/again.html" "$tap_scratch/page.html" 2>&1)" ""
 expect_same "so is JSON" "$(cmp "$tap_scratch/again.json" "$tap_scratch/run.json" 2>&1)" ""
@@ -99,6 +99,9 @@ crossover --rounds 0
 expect_trouble "no round" 2 "no number from 1 to 100"
 crossover -o -
 expect_trouble "a file that is none" 2 "standard output has the results anyway"
-crossover --from tests/bench/crossover.t
+bench crossover --from "$tap_scratch/run.json" -s 1K
+expect_same "what would be measured cannot be said beside a former measurement" "$code $(cat "$tap_scratch/err")" \
+	"2 ringside bench crossover: --sizes does not go with --from: nothing is measured then (see 'ringside bench crossover --help')"
+bench crossover --from tests/bench/crossover.t
 expect_trouble "no measurement" 1 "crossover.t: not a result of"
 tap_done

@@ -43,4 +43,14 @@ expect_complaint "a newer version" "newer" "$ringside" diff "$tap_scratch/newer.
 head -c 300 "$tap_scratch/bench.json" >"$tap_scratch/cut.json"
 expect_complaint "a file that was cut before its results" "no expected bandwidth that can be used" \
 	"$ringside" diff "$tap_scratch/cut.json" "$tap_scratch/loop"
+
+# What judges a measurement has it in its own file. Ranks on one GPU are no measure for links: that is said.
+{ printf '{"format":"ringside-health","version":1,"verdict":"healthy","run":' && tr -d '\n' <"$tap_scratch/bench.json" && echo '}'; } \
+	>"$tap_scratch/health.json"
+expect_same "the file of bench health is taken, too" "$(diff_against "$tap_scratch/health.json")" "$wanted"
+perl -pe 's/"gpu_shared":false/"gpu_shared":true/' "$tap_scratch/bench.json" >"$tap_scratch/shared.json"
+expect_same "ranks that shared a GPU are told" \
+	"$("$ringside" diff "$tap_scratch/shared.json" "$tap_scratch/loop" 2>&1 >/dev/null | grep -c 'its ranks shared a GPU')" 1
+expect_same "others are not" \
+	"$("$ringside" diff "$tap_scratch/bench.json" "$tap_scratch/loop" 2>&1 >/dev/null | grep -c 'shared a GPU')" 0
 tap_done

@@ -41,9 +41,9 @@ expect_same "a list of sizes is a table" "$code $(grep -cE '^ *[0-9.]+ [KM]iB ' 
 
 model allreduce 8G --ranks 512 --hardware h100-ib
 expect_same "the textbook is named" \
-	"$code $(grep -c 'textbook values of h100-ib' "$tap_scratch/out") $(grep -c '64 nodes: 8 ranks a node, as this hardware has' "$tap_scratch/out")" "0 1 1"
+	"$code $(grep -c 'textbook values of h100-ib where' "$tap_scratch/out") $(grep -c '64 nodes: 8 ranks a node, as this hardware has' "$tap_scratch/out")" "0 1 1"
 expect_same "in one sentence" "$(first_line | sed 's/take .*:/take/')" \
-	"AllReduce of 8 GiB over 512 ranks on 64 nodes should take double-tree with Simple, algbw 168.51 GB/s, busbw 336.37 GB/s."
+	"AllReduce of 8 GiB over 512 ranks on 64 nodes should take double-tree with Simple, algbw 168.51 GB/s, busbw 336.37 GB/s, by textbook values of h100-ib and not by measurements."
 
 # ---- measured ----------------------------------------------------------------------------------------
 
@@ -66,6 +66,8 @@ expect_same "and so is the error" \
 model allreduce 3M --ranks 8 --from "$tap_scratch/4.json"
 expect_same "one number of ranks does not, and it is said" \
 	"$code $(grep -c 'does not tell the call overhead' "$tap_scratch/out") $(grep -c 'from "all of the fixed time is the call"' "$tap_scratch/out")" "0 1 1"
+expect_same "the sentence has the fit's error, and how far it is from what was measured" \
+	"$(first_line | grep -cE 'by a fit that is off by [0-9.]+ % in the median, extrapolated to 2 times the ranks, 2 times the nodes that were measured')" 1
 expect_same "nor what ranks on one GPU say about a network" "$(grep -c 'loopback and no network' "$tap_scratch/out")" 1
 model allreduce 3M --ranks 8 --nodes 2 --from "$tap_scratch/4.json"
 expect_same "what was not measured is not made up" "$code $(first_line)" \
@@ -87,7 +89,7 @@ refused "nothing to go by" 2 "on which machine\? Say --from FILE .*--latency and
 refused "no ranks" 2 "over how many ranks" allreduce 8G --hardware h100-ib
 refused "no nodes" 2 "on how many nodes" allreduce 8G --ranks 8 --latency inside=1us --bandwidth inside=1
 refused "more nodes than ranks" 2 "9 nodes are more than 8 ranks" allreduce 8G --ranks 8 --nodes 9 --hardware h100-ib
-refused "no such hardware" 2 "unknown 'h100ib', did you mean 'h100-ib'" allreduce 8G --ranks 8 --hardware h100ib
+refused "no such hardware" 2 "'h100ib' is none of a100-ib, h100-ib, b200-ib, pcie4-eth" allreduce 8G --ranks 8 --hardware h100ib
 refused "no function" 2 "say a function and a size" --ranks 8 --hardware h100-ib
 refused "no such function" 2 "allreduec" allreduec 8G --ranks 8 --hardware h100-ib
 refused "two functions" 2 "more than one function" allreduce,reduce 8G --ranks 8 --hardware h100-ib

@@ -39,6 +39,14 @@ expect_same "and is not lost" "$(grep -c 'NCCL INFO' "$tap_scratch/err")" 2
 bench --ranks 3 allgather gather -s 3000 -n 5 -o "$tap_scratch/a.json" -o "$tap_scratch/a.parquet" -o "$tap_scratch/a.txt"
 expect_same "files beside the table" "$code $(value 'len(cells)' "$tap_scratch/a.json")" "0 4"
 expect_same "text is the table" "$(grep -v '^#' "$tap_scratch/a.txt")" "$(grep -v '^#' "$tap_scratch/out")"
+cp "$tap_scratch/out" "$tap_scratch/first"
+bench --from "$tap_scratch/a.json" -o "$tap_scratch/b.json"
+expect_same "a former measurement is shown again" "$code $(cat "$tap_scratch/out")" "0 $(cat "$tap_scratch/first")"
+expect_same "and written again" "$(value '[cell["per_rank"] for cell in cells]' "$tap_scratch/b.json")" \
+	"$(value '[cell["per_rank"] for cell in cells]' "$tap_scratch/a.json")"
+bench --from "$tap_scratch/a.json" -s 1K
+expect_same "what would be measured cannot be said then" "$code $(cat "$tap_scratch/err")" \
+	"2 ringside bench: --sizes does not go with --from: nothing is measured then (see 'ringside bench --help')"
 if command -v node >/dev/null && [ -d npm/node_modules/@duckdb ]; then
 	rows=$(node tests/export/query.mjs "SELECT count(*), count(DISTINCT rank) FROM '$tap_scratch/a.parquet'")
 	expect_same "Parquet has a row for each call of each rank" "$rows" "$((4 * 3 * 5))|3"

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# What the bench must never do to a machine or a user: hang on odd descriptors and signals, leave MPS behind, remove
+# files that are not its own.
+. "$(dirname "$0")/bench.sh"
+
+few=(--ranks 2 -s 1K -n 2)
+
+# ---- descriptors that are closed -----------------------------------------------------------------
+
+timeout 60 "$ringside" bench "${few[@]}" <&- >"$tap_scratch/out" 2>"$tap_scratch/err"
+expect_same "without stdin" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
+timeout 60 "$ringside" bench "${few[@]}" >&- 2>"$tap_scratch/err"
+expect_same "without stdout it fails and says so" "$? $(cat "$tap_scratch/err")" \
+	"1 ringside: cannot write the output: Bad file descriptor"
+timeout 60 "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>&-
+expect_same "without stderr" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
+timeout 60 "$ringside" bench "${few[@]}" -o "$tap_scratch/f.json" <&- >&- 2>&-
+expect_same "without any, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "1 2"
+expect_nothing_left "nothing is left behind"
+
+# ---- what is not said is not done in silence ------------------------------------------------------
+
+bench --ranks 2 -s 1
+expect_same "nothing measured is a failure" "$code $(cat "$tap_scratch/err")" \
+	"1 ringside: nothing was measured: the notes of the results say why"
+rings=$(printf 'Ring,%.0s' {1..60})Ring
+NCCL_ALGO=$rings bench_json "${few[@]}"
+expect_same "a long NCCL_ALGO reaches NCCL whole" "$code $(cat "$tap_scratch/err")" "0 "
+
+# ---- signals that are ignored --------------------------------------------------------------------
+
+# Started when all ranks run: sends the signal and sees whether it goes on.
+hanging() { # command...
+	FAKE_NCCL_HANG=1:4 "$@" "$ringside" bench "${few[@]}" --stuck 2 >"$tap_scratch/out" 2>"$tap_scratch/err" &
+	started=$!
+	running=()
+	while [ ${#running[@]} -lt 3 ] && kill -0 $started 2>/dev/null; do # it and its ranks
+		mapfile -t running < <(left_running)
+	done
+}
+hanging nohup
+kill -HUP $started
+wait $started
+expect_same "under nohup SIGHUP does not end it" "$?" 1
+expect_ok "its end is its own" grep -q 'did not come back within' "$tap_scratch/err"
+expect_nothing_left "nothing is left behind under nohup"
+
+timeout 60 python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>"$tap_scratch/err"
+expect_same "who ignores SIGCHLD can start ranks" "$? $(cat "$tap_scratch/err")" "0 "
+
+# ---- MPS -----------------------------------------------------------------------------------------
+
+# One that does what NVIDIA's does, as far as it is seen from outside.
+mkdir "$tap_scratch/bin"
+cat >"$tap_scratch/bin/nvidia-cuda-mps-control" <<'END'
+#!/bin/bash
+case $1 in
+-d)
+	echo "$CUDA_MPS_PIPE_DIRECTORY" >>"$BENCH_TEST_MARK/mps"
+	"$0" daemon >/dev/null 2>&1 </dev/null &
+	;;
+daemon)
+	echo $$ >"$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
+	trap 'exit 0' TERM
+	while :; do sleep 0.05; done
+	;;
+*)
+	read -r word
+	[ "$word" = quit ] && kill "$(cat "$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid")"
+	;;
+esac
+END
+chmod +x "$tap_scratch/bin/nvidia-cuda-mps-control"
+directories_left() {
+	local tries pipe left
+	for ((tries = 0; tries < 200; tries++)); do
+		left=
+		while read -r pipe; do [ -e "${pipe%/pipe}" ] && left+="$pipe "; done <"$tap_scratch/mps"
+		[ -z "$left" ] && break
+		sleep 0.05
+	done
+	echo "$(wc -l <"$tap_scratch/mps") started, left: $left"
+}
+PATH=$tap_scratch/bin:$PATH
+bench_json "${few[@]}"
+expect_same "MPS is started for ranks that share a GPU" "$code $(value "run['mps']")" "0 True"
+expect_same "and stopped" "$(directories_left)" "1 started, left: "
+expect_nothing_left "MPS: nothing is left behind"
+hanging env
+kill -KILL $started
+wait $started 2>/dev/null
+expect_same "whoever is killed leaves no MPS behind" "$(directories_left)" "2 started, left: "
+expect_nothing_left "a killed one: nothing is left behind"
+
+# ---- what takes memory ---------------------------------------------------------------------------
+
+regions_left() {
+	local tries
+	for ((tries = 0; tries < 200; tries++)); do
+		[ -z "$(ls "$RINGSIDE_SHM")" ] && break
+		sleep 0.05
+	done
+	ls "$RINGSIDE_SHM"
+}
+FAKE_NCCL_HANG=1:4 "$ringside" bench crossover --ranks 2 -s 1K --no-mps >"$tap_scratch/out" 2>"$tap_scratch/err" &
+started=$!
+until [ -n "$(find "$RINGSIDE_SHM" -type f)" ] || ! kill -0 $started 2>/dev/null; do sleep 0.02; done
+expect_same "crossover records into memory" "$(find "$RINGSIDE_SHM" -mindepth 1 -maxdepth 1 | wc -l)" 1
+kill -KILL $started
+wait $started 2>/dev/null
+expect_same "which is free again when it is killed" "$(regions_left)" ""
+expect_nothing_left "a killed crossover: nothing is left behind"
+tap_done
