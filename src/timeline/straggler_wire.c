@@ -212,8 +212,9 @@ static bool stands_out(const struct straggler_table *table, uint32_t seat, const
 	double ratio = senders > 2 ? ratio_that_matters : ratio_of_two;
 	double logarithms[STRAGGLER_BLOCKS];
 
+	/* Nothing on the wire at all has no logarithm: a hundredth of the others' will do. */
 	for (uint32_t b = 0; b < table->blocks; b++)
-		logarithms[b] = log1p(excess[b]);
+		logarithms[b] = log1p(excess[b] < -0.99 ? -0.99 : excess[b]);
 	*stretch = straggler_stretch(logarithms, table->blocks, log(ratio), 0);
 	stretch->typical = expm1(stretch->typical);
 	return stretch->is_found && stretch->chance * table->seats < chance_accepted &&
