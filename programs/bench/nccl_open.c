@@ -12,9 +12,10 @@
 #include "base/text.h"
 #include "bench/bench_result.h"
 #include "op/op_layout.h"
+#include "op/op_names.h"
 
 #define NCCL_LIBRARY "libnccl.so.2"
-enum { NCCL_FLOAT8_SINCE = 22400 };
+enum { NCCL_FLOAT8_SINCE = 22400, NCCL_BFLOAT16_SINCE = 21000 };
 
 static int take(void *library, const char *symbol, void *pointer)
 {
@@ -115,30 +116,19 @@ const char *nccl_explain(const struct nccl *nccl, nccl_result result, const char
 
 nccl_type nccl_type_of(const struct nccl *nccl, unsigned int datatype)
 {
-	static const signed char types[OP_DATATYPES] = {
-		[OP_DATATYPE_UNKNOWN] = -1,
-		[OP_INT8] = 0,
-		[OP_UINT8] = 1,
-		[OP_INT32] = 2,
-		[OP_UINT32] = 3,
-		[OP_INT64] = 4,
-		[OP_UINT64] = 5,
-		[OP_FLOAT16] = 6,
-		[OP_FLOAT32] = 7,
-		[OP_FLOAT64] = 8,
-		[OP_BFLOAT16] = 9,
-		[OP_FLOAT8_E4M3] = 10,
-		[OP_FLOAT8_E5M2] = 11,
-	};
+	int since = datatype == OP_FLOAT8_E4M3 || datatype == OP_FLOAT8_E5M2 ? NCCL_FLOAT8_SINCE
+		    : datatype == OP_BFLOAT16				     ? NCCL_BFLOAT16_SINCE
+									     : 0;
 
-	if (datatype >= OP_DATATYPES)
-		return -1;
-	/* bfloat16 came with 2.10. */
-	if (types[datatype] >= 10 && nccl->version < NCCL_FLOAT8_SINCE)
-		return -1;
-	if (types[datatype] == 9 && nccl->version < 21000)
-		return -1;
-	return types[datatype];
+	for (uint8_t type = 0; nccl->version >= since; type++) {
+		uint8_t found = op_datatype_from_nccl(type);
+
+		if (found == OP_DATATYPE_UNKNOWN)
+			break;
+		if (found == datatype)
+			return type;
+	}
+	return -1;
 }
 
 nccl_op nccl_op_of(unsigned int redop)

@@ -126,15 +126,20 @@ static void tell(const struct bench_team *team)
 		bench_tell(team->place, hub_problem(team->hub));
 }
 
-int bench_team_fail(struct bench_team *team)
+int bench_team_drop(struct bench_team *team)
 {
-	tell(team);
 	bench_job_close(team->job);
 	hub_close(team->hub);
 	bench_run_release(&team->run);
 	team->job = NULL;
 	team->hub = NULL;
 	return CLI_EXIT_TROUBLE;
+}
+
+int bench_team_fail(struct bench_team *team)
+{
+	tell(team);
+	return bench_team_drop(team);
 }
 
 int bench_team_open(struct bench_team *team, const struct bench_place *place,

@@ -101,6 +101,8 @@ int bench_team_open(struct bench_team *team, const struct bench_place *place,
 /* A call on the job or the hub failed: told (once for all ranks), all is released. Gives back
  * CLI_EXIT_TROUBLE. */
 int bench_team_fail(struct bench_team *team);
+/* The same when the reason was told already. */
+int bench_team_drop(struct bench_team *team);
 
 /* Measuring is over, on all ranks: job and hub are closed, rank 0 has its standard output back and writes
  * there as any command does. team->run stays. 0, or as bench_team_fail(). */

@@ -56,12 +56,7 @@ int bench_outputs_check(const struct bench_outputs *files)
 int bench_team_quit(struct bench_team *team)
 {
 	hub_fail(team->hub, "a file cannot be written");
-	bench_job_close(team->job);
-	hub_close(team->hub);
-	bench_run_release(&team->run);
-	team->job = NULL;
-	team->hub = NULL;
-	return CLI_EXIT_TROUBLE;
+	return bench_team_drop(team);
 }
 
 static int write_one(const char *path, enum bench_output_kind kind, unsigned int width,

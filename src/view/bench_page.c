@@ -12,6 +12,7 @@
 
 #include "view/bench_svg.h"
 #include "view/html_sha256.h"
+#include "view/html_escape.h"
 #include "view/json.h"
 
 enum { PAGE_SENTENCE = 1024 };
@@ -28,22 +29,6 @@ extern const char bench_page_style[] HIDDEN;
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static const char *escape(char byte)
-{
-	switch (byte) {
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '&':
-		return "&amp;";
-	case '"':
-		return "&quot;";
-	default:
-		return NULL;
-	}
-}
-
 void bench_page_text(struct sink *sink, const char *text)
 {
 	while (*text != '\0') {
@@ -53,8 +38,8 @@ void bench_page_text(struct sink *sink, const char *text)
 			sink_write(sink, text, sequence);
 		else if ((unsigned char)*text >= 0x80 || (unsigned char)*text < ' ')
 			sink_text(sink, "&#xfffd;");
-		else if (escape(*text) != NULL)
-			sink_text(sink, escape(*text));
+		else if (html_escape(*text) != NULL)
+			sink_text(sink, html_escape(*text));
 		else
 			sink_byte(sink, *text);
 		text += sequence > 0 ? sequence : 1;

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "view/bench_svg_parts.h"
+#include "view/html_escape.h"
 
 /* ---- letters and numbers --------------------------------------------------------------------- */
 
@@ -26,25 +27,12 @@ void svg_at(struct sink *sink, const char *name, double value)
 
 static void put_ascii(struct sink *sink, char byte)
 {
-	switch (byte) {
-	case '&':
-		sink_text(sink, "&amp;");
-		break;
-	case '<':
-		sink_text(sink, "&lt;");
-		break;
-	case '>':
-		sink_text(sink, "&gt;");
-		break;
-	case '"':
-		sink_text(sink, "&quot;");
-		break;
-	default:
-		if ((unsigned char)byte < ' ' || byte == 0x7f)
-			sink_text(sink, "\357\277\275");
-		else
-			sink_byte(sink, byte);
-	}
+	if (html_escape(byte) != NULL)
+		sink_text(sink, html_escape(byte));
+	else if ((unsigned char)byte < ' ' || byte == 0x7f)
+		sink_text(sink, "\357\277\275");
+	else
+		sink_byte(sink, byte);
 }
 
 void svg_text(struct sink *sink, const char *text)

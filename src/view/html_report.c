@@ -11,6 +11,7 @@
 #include "view/html_assets.h"
 #include "view/html_data.h"
 #include "view/html_sha256.h"
+#include "view/html_escape.h"
 #include "view/json.h"
 
 bool html_report_has_charts(void)
@@ -38,23 +39,6 @@ static void write_asset(struct sink *sink, enum html_asset_name name)
 	sink_write(sink, asset.text, asset.length);
 }
 
-/* How a byte is written between tags and in attributes; NULL: as it is. */
-static const char *escape(char byte)
-{
-	switch (byte) {
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '&':
-		return "&amp;";
-	case '"':
-		return "&quot;";
-	default:
-		return NULL;
-	}
-}
-
 /* `text` is terminated behind its end. Bytes that are not UTF-8 become U+FFFD. */
 static void write_escaped(struct sink *sink, const char *text, size_t length)
 {
@@ -65,8 +49,8 @@ static void write_escaped(struct sink *sink, const char *text, size_t length)
 			sink_write(sink, text + i, sequence);
 		else if ((unsigned char)text[i] >= 0x80)
 			sink_text(sink, "&#xfffd;");
-		else if (escape(text[i]))
-			sink_text(sink, escape(text[i]));
+		else if (html_escape(text[i]))
+			sink_text(sink, html_escape(text[i]));
 		else
 			sink_byte(sink, text[i]);
 		i += sequence ? sequence : 1;
