@@ -20,4 +20,5 @@ check profilers profilers-others-h200 txt
 check profilers profilers-training-h200 txt html
 check profilers profilers-late-h200 txt
 check health bench-health-h200 txt
+check crossover crossover-h200 txt html
 tap_done
