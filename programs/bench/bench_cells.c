@@ -2,10 +2,10 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 #include "programs/bench/bench_inside.h"
-#include "view/units.h"
 
 enum { FLOAT8_MAJOR = 9 };
 

@@ -7,9 +7,9 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/bench/bench_inside.h"
 #include "programs/bench/bench_share.h"
-#include "view/units.h"
 
 enum { ATTRIBUTE_MAJOR = 75, BOOT_ID_BYTES = 40 };
 #define MPS_DIRECTORY "/tmp/nvidia-mps"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "programs/bench/bench_inside.h"
-#include "view/units.h"
 
 enum { FIRST_LOOK_NS = 2000000, LOOK_NS = 5000000 };
 

@@ -11,12 +11,12 @@
 #include "base/attributes.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_capture.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/ras_client.h"
-#include "view/units.h"
 
 enum { FILE_MOST = 1024 * 1024, SMI_MOST = 4 * 1024 * 1024, SMI_SECONDS = 10 };
 

@@ -12,11 +12,11 @@
 #include "base/file_open.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 #include "region/info_text.h"
-#include "view/units.h"
 
 enum { NAME = 160 };
 

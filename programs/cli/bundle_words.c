@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_capture.h"
-#include "view/units.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "view/units.h"
+#include "base/units.h"
 
 enum { PROGRESS_LINE = 160 };
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
@@ -12,7 +13,6 @@
 #include "programs/cli/cli_options.h"
 #include "programs/sim/sim_parse.h"
 #include "view/json.h"
-#include "view/units.h"
 
 enum {
 	BUNDLE_OPTION_OPERATIONS = CLI_LONG_ONLY,

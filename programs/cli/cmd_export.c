@@ -14,7 +14,7 @@
 #include "programs/cli/export_job.h"
 #include "programs/cli/report_filter.h"
 #include "view/json.h"
-#include "view/units.h"
+#include "base/units.h"
 
 enum { EXPORT_OPTION_PARTITION = CLI_LONG_ONLY, EXPORT_OPTION_ROWS, EXPORT_OPTION_FORCE };
 /* A file of some 200 MB. */

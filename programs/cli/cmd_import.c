@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "base/units.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -8,7 +9,6 @@
 #include "programs/cli/cli_progress.h"
 #include "programs/cli/import_log.h"
 #include "view/json.h"
-#include "view/units.h"
 
 enum { IMPORT_STRICT = CLI_LONG_ONLY, IMPORT_FORCE };
 

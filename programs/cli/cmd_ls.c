@@ -15,7 +15,7 @@
 #include "region/info_text.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "view/units.h"
+#include "base/units.h"
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON,

@@ -17,7 +17,7 @@
 #include "view/flight_words.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "view/units.h"
+#include "base/units.h"
 
 enum { PS_DEAD = CLI_LONG_ONLY };
 

@@ -15,7 +15,7 @@
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"
 #include "view/json.h"
-#include "view/units.h"
+#include "base/units.h"
 #include "view/verdict_json.h"
 
 /* What is remembered of a verdict from one look to the next. */

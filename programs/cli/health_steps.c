@@ -5,10 +5,10 @@
 
 #include "base/attributes.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "bench/pair_schedule.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
-#include "view/units.h"
 
 /* Shares of the time for each step; what one leaves over is the next ones'. */
 enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };

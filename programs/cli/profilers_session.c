@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/cli/cli_errors.h"
-#include "view/units.h"
 
 /* A job without a plugin may take its time; others hang when they take ten times as long. */
 enum { LIMIT_FIRST_S = 3600, LIMIT_LEAST_S = 60, LIMIT_TIMES = 10 };

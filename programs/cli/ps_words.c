@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "view/flight_words.h"
-#include "view/units.h"
 
 const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS])
 {

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_output.h"
 #include "view/gzip_sink.h"
 #include "view/json.h"
-#include "view/units.h"
 
 /* Measured: what an operation with its waiting and arrows takes, and a detail. */
 enum {

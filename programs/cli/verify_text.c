@@ -3,12 +3,12 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_blind.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
 #include "view/table.h"
-#include "view/units.h"
 
 static const struct table_column columns[] = {
 	{ "RANK", TABLE_RIGHT, 0 },	 { "PID", TABLE_RIGHT, 0 },

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/sim/sim_role.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum status sim_result_init(struct sim_result *result, const struct sim_job *job)
 {

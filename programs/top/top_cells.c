@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "programs/top/top_bars.h"
 #include "programs/top/top_text.h"
 #include "view/flight_words.h"
-#include "view/units.h"
 
 #define LATE_NS UINT64_C(1000000000)
 #define PUT(text, ...) text_format(text, TOP_CELL_TEXT, __VA_ARGS__)

@@ -4,8 +4,8 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "view/table.h"
-#include "view/units.h"
 
 static const struct table_column columns[] = {
 	{ "COMMUNICATOR", TABLE_LEFT, 12 }, { "KIND", TABLE_LEFT, 0 },

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/bench_plot.h"
-#include "view/units.h"
 
 enum { WIDTH_USUAL = 80, WIDTH_LEAST = 30, WIDTH_MOST = 400, BINS_USUAL = 16, BAR_LEAST = 4 };
 

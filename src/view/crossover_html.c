@@ -4,10 +4,10 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "view/bench_page.h"
 #include "view/bench_svg.h"
 #include "view/crossover_lines.h"
-#include "view/units.h"
 
 enum { ID_TEXT = 40 };
 

@@ -4,12 +4,12 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/bench_plot.h"
 #include "view/crossover_lines.h"
 #include "view/report_grid.h"
 #include "view/table.h"
-#include "view/units.h"
 
 /* What a table and a plot have room for; JSON has all. */
 enum { COLUMNS_MOST = 16, PLOT_WIDTH = 100, PLOT_HEIGHT = 14 };

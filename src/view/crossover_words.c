@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "bench/cost_fit.h"
 #include "op/op_names.h"
 #include "view/crossover_text.h"
-#include "view/units.h"
 
 const char *crossover_title(char to[static CROSSOVER_TITLE], const struct crossover *one)
 {

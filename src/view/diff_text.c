@@ -3,10 +3,10 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "view/report_key.h"
 #include "view/report_words.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum { DIFF_ROWS = 30, DIFF_KEY_LEAST = 13 };
 

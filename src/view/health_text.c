@@ -6,12 +6,12 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "bench/bench_stats.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 #include "view/report_grid.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum { NUMBER_TEXT = 32 };
 

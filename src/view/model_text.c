@@ -7,7 +7,7 @@
 #include "op/op_names.h"
 #include "view/model_view.h"
 #include "view/table.h"
-#include "view/units.h"
+#include "base/units.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "view/profilers_tables.h"
-#include "view/units.h"
 
 enum { INTERVAL_TEXT = 96 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
-#include "view/units.h"
 
 enum { SIZES_MAX = 256, RANKS_SHOWN = 64 };
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/profilers_tables.h"
-#include "view/units.h"
 
 static const char *mode_text(uint8_t mode)
 {

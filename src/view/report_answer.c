@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/report_family.h"
 #include "view/report_key.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum { COST_MOST = 3, NAME_LEAST = 8, FINDINGS_SHOWN = 12 };
 

@@ -2,10 +2,10 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
-#include "view/units.h"
 
 #define HOUR_NS 3.6e12
 

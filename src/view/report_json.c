@@ -2,10 +2,10 @@
 #include "view/report_json.h"
 
 #include "base/histogram.h"
+#include "base/units.h"
 #include "op/op_blind.h"
 #include "op/op_names.h"
 #include "view/report_words.h"
-#include "view/units.h"
 
 /* ---- head ------------------------------------------------------------------------------------ */
 

@@ -5,7 +5,7 @@
 #include "base/attributes.h"
 #include "base/text.h"
 #include "op/op_names.h"
-#include "view/units.h"
+#include "base/units.h"
 
 /* A class of sizes, its bytes from 2^(class - 2) on. */
 enum { SIZE_UNKNOWN = 0, SIZE_NOTHING = 1, SIZE_FIRST = 2, SIZE_LAST = 65 };

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
-#include "view/units.h"
 
 enum { RANKS_ALL = 20, RANKS_EACH = 8, HOST_LEAST = 8 };
 

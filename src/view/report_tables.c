@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/units.h"
 #include "view/report_family.h"
 #include "view/report_key.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum {
 	ROWS_SHOWN = 20,

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/report_key.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
 #include "view/table.h"
-#include "view/units.h"
 
 enum { SERIES_SHOWN = 8, CHANGES_SHOWN = 8, CHART_NARROW = 24, CHART_WIDE = 60, WIDE_FROM = 120 };
 

@@ -10,7 +10,7 @@
 #include "op/op_blind.h"
 #include "op/op_names.h"
 #include "view/report_key.h"
-#include "view/units.h"
+#include "base/units.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)

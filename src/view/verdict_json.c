@@ -1,6 +1,6 @@
 #include "view/verdict_json.h"
 
-#include "view/units.h"
+#include "base/units.h"
 
 /* ---- one verdict ----------------------------------------------------------------------------- */
 

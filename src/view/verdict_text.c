@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "view/units.h"
+#include "base/units.h"
 
 /* What a screen has room for; --all shows the rest. */
 enum { MARGIN = 9, WHOLE = 3, TITLES = 12, SEEN = 4, UNSEEN = 3, STEPS = 8, ROWS = 4, LINE = 1100 };

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "timeline/flight.h"
-#include "view/units.h"
 #include "view/viewer_rank.h"
 
 static void note(struct viewer_rank *rank, uint64_t common_ns, const char *name,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "view/units.h"
+#include "base/units.h"
 #include "view/viewer_op.h"
 #include "view/viewer_rank.h"
 

@@ -20,7 +20,7 @@
 #include "view/bench_parquet.h"
 #include "view/bench_table.h"
 #include "view/json.h"
-#include "view/units.h"
+#include "base/units.h"
 
 static const struct bench_table_options table_options = { .has_percentiles = true };
 

@@ -16,7 +16,20 @@ const char *units_duration(char to[static UNITS_TEXT], uint64_t ns);
 /* "1,234,567". */
 const char *units_count(char to[static UNITS_TEXT], uint64_t count);
 
-/* "2026-11-15T02:09:00.123456789Z", of nanoseconds since 1970. */
+/* Of nanoseconds since 1970, in UTC: "2026-11-15T02:09:00.123456789Z". */
 const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns);
+/* The same to the second: "2026-11-15 02:09:00". */
+const char *units_date(char to[static UNITS_TEXT], uint64_t wall_ns);
+/* The same without the day: "02:09:00". */
+const char *units_clock(char to[static UNITS_TEXT], uint64_t wall_ns);
+
+/* A text that is a value, to stand among the arguments of a longer one: units_of_ns(ns).text. */
+struct units_text {
+	char text[UNITS_TEXT];
+};
+/* As units_duration() has it, rounded to whole nanoseconds; "?" for what is no duration. */
+struct units_text units_of_ns(double ns);
+/* As units_bytes() has it. */
+struct units_text units_of_bytes(uint64_t bytes);
 
 #endif

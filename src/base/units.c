@@ -1,4 +1,4 @@
-#include "view/units.h"
+#include "base/units.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -96,16 +96,48 @@ const char *units_count(char to[static UNITS_TEXT], uint64_t count)
 	return to;
 }
 
-const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns)
+static const char *put_wall(char to[static UNITS_TEXT], uint64_t wall_ns, const char *format)
 {
 	time_t seconds = (time_t)(wall_ns / 1000000000);
 	struct tm when;
 
-	if (gmtime_r(&seconds, &when) == NULL)
+	if (gmtime_r(&seconds, &when) == NULL || strftime(to, UNITS_TEXT, format, &when) == 0)
 		text_copy(to, UNITS_TEXT, "?");
-	else
-		text_format(to, UNITS_TEXT, "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ",
-			    when.tm_year + 1900, when.tm_mon + 1, when.tm_mday, when.tm_hour,
-			    when.tm_min, when.tm_sec, (unsigned int)(wall_ns % 1000000000));
+	return to;
+}
+
+const char *units_date(char to[static UNITS_TEXT], uint64_t wall_ns)
+{
+	return put_wall(to, wall_ns, "%Y-%m-%d %H:%M:%S");
+}
+
+const char *units_clock(char to[static UNITS_TEXT], uint64_t wall_ns)
+{
+	return put_wall(to, wall_ns, "%H:%M:%S");
+}
+
+const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns)
+{
+	char second[UNITS_TEXT];
+
+	put_wall(second, wall_ns, "%Y-%m-%dT%H:%M:%S");
+	text_format(to, UNITS_TEXT, "%.20s.%09uZ", second, (unsigned int)(wall_ns % 1000000000));
+	return to;
+}
+
+struct units_text units_of_ns(double ns)
+{
+	struct units_text to = { "?" };
+
+	if (ns >= 0 && ns < 0x1p64)
+		units_duration(to.text, (uint64_t)(ns + 0.5));
+	return to;
+}
+
+struct units_text units_of_bytes(uint64_t bytes)
+{
+	struct units_text to;
+
+	units_bytes(to.text, bytes);
 	return to;
 }
