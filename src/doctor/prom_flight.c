@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "doctor/prom_parts.h"
 #include "op/op_bytes.h"
+#include "recording/recording_flights.h"
 #include "recording/recording_load.h"
 #include "timeline/flight.h"
 
@@ -146,31 +148,18 @@ static enum status add_proxies(const struct prom *prom, const struct prom_wait *
 			continue;
 		proxy = proxy_of(wait, reason, &flight->op, now_ns);
 		proxy.proxy.channel = (uint8_t)c;
-		if (!recording_load_grow(&flight->proxies, flight->proxy_count, sizeof(proxy)))
+		if (!list_grow(&flight->proxies, flight->proxy_count, sizeof(proxy)))
 			return ERR_NO_SPACE;
 		flight->proxies[flight->proxy_count++] = proxy;
 	}
 	return OK;
 }
 
-static int by_channel(const void *one, const void *other)
-{
-	const struct region_proxy *a = &((const struct recording_proxy *)one)->proxy;
-	const struct region_proxy *b = &((const struct recording_proxy *)other)->proxy;
-
-	if (a->channel != b->channel)
-		return a->channel < b->channel ? -1 : 1;
-	if (a->peer != b->peer)
-		return a->peer < b->peer ? -1 : 1;
-	return (int)(b->flags & PROXY_IS_SEND) - (int)(a->flags & PROXY_IS_SEND);
-}
-
 static struct recording_flight *new_flight(struct recording_process *process)
 {
 	struct recording_flight *flight;
 
-	if (!recording_load_grow(&process->flights, process->flight_count,
-				 sizeof(*process->flights)))
+	if (!list_grow(&process->flights, process->flight_count, sizeof(*process->flights)))
 		return NULL;
 	flight = &process->flights[process->flight_count++];
 	*flight = (struct recording_flight){ .op = { .sequence = 0 } };
@@ -233,7 +222,8 @@ static enum status add_oldest(const struct prom *prom, const struct prom_member 
 	for (uint32_t at = member->waits; at != 0 && status == OK; at = prom->waits[at - 1].next)
 		status = add_proxies(prom, &prom->waits[at - 1], flight, now_ns);
 	if (flight->proxy_count > 1)
-		qsort(flight->proxies, flight->proxy_count, sizeof(*flight->proxies), by_channel);
+		qsort(flight->proxies, flight->proxy_count, sizeof(*flight->proxies),
+		      recording_compare_proxies);
 	op->proxies_started = (uint16_t)flight->proxy_count;
 	if (op->kernels_started > op->kernels_stopped)
 		flight->open_children = (uint32_t)(op->kernels_started - op->kernels_stopped);

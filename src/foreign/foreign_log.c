@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "foreign/foreign_parts.h"
 #include "op/op_bytes.h"
@@ -26,21 +27,6 @@ void foreign_log_release(struct foreign_log *log)
 	*log = (struct foreign_log){ 0 };
 }
 
-/* Room grows at powers of two, so the count alone says when. */
-static bool grow(void *list, size_t count, size_t element_bytes)
-{
-	void **at = list;
-	void *more;
-
-	if (count != 0 && (count & (count - 1)) != 0)
-		return true;
-	more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
-	if (more == NULL)
-		return false;
-	*at = more;
-	return true;
-}
-
 enum status foreign_process_of(struct foreign_log *log, const char *host, int64_t pid,
 			       uint32_t *process)
 {
@@ -56,7 +42,7 @@ enum status foreign_process_of(struct foreign_log *log, const char *host, int64_
 	}
 	if (log->process_count == FOREIGN_PROCESSES_MAX)
 		return ERR_RANGE;
-	if (!grow(&log->processes, log->process_count, sizeof(*log->processes)))
+	if (!list_grow(&log->processes, log->process_count, sizeof(*log->processes)))
 		return ERR_NO_SPACE;
 	made = &log->processes[log->process_count];
 	*made = (struct foreign_process){ .pid = pid };
@@ -131,8 +117,8 @@ enum status foreign_comm_of(struct foreign_log *log, uint32_t process, const str
 	}
 	if (log->comm_count == FOREIGN_COMMS_MAX)
 		return ERR_RANGE;
-	if (!grow(&log->comms, log->comm_count, sizeof(*log->comms)) ||
-	    !grow(&owner->comms, owner->comm_count, sizeof(*owner->comms)))
+	if (!list_grow(&log->comms, log->comm_count, sizeof(*log->comms)) ||
+	    !list_grow(&owner->comms, owner->comm_count, sizeof(*owner->comms)))
 		return ERR_NO_SPACE;
 	log->comms[log->comm_count] = (struct foreign_comm){ .info = *info, .process = process };
 	owner->comms[owner->comm_count++] = log->comm_count;

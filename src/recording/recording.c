@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "region/info_text.h"
 #include "region/region_read.h"
@@ -115,21 +116,6 @@ void recording_process_free(struct recording_process *process)
 	free(process);
 }
 
-/* Room grows at powers of two, so the count alone says when. */
-bool recording_load_grow(void *list, size_t count, size_t element_bytes)
-{
-	void **at = list;
-	void *more;
-
-	if (count != 0 && (count & (count - 1)) != 0)
-		return true;
-	more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
-	if (more == NULL)
-		return false;
-	*at = more;
-	return true;
-}
-
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
 			    const char *path, const struct recording_process *owner,
 			    const char *what, ...)
@@ -138,8 +124,8 @@ void recording_load_trouble(struct recording *recording, enum recording_trouble_
 	va_list values;
 
 	if (recording->trouble_count >= RECORDING_TROUBLES_MAX ||
-	    !recording_load_grow(&recording->troubles, recording->trouble_count,
-				 sizeof(*recording->troubles))) {
+	    !list_grow(&recording->troubles, recording->trouble_count,
+		       sizeof(*recording->troubles))) {
 		recording->troubles_left_out++;
 		return;
 	}
@@ -170,8 +156,7 @@ void recording_load_at(struct recording *recording, uint64_t offset, uint64_t by
 
 enum status recording_load_keep(struct recording *recording, struct recording_process *process)
 {
-	if (!recording_load_grow(&recording->processes, recording->count,
-				 sizeof(*recording->processes))) {
+	if (!list_grow(&recording->processes, recording->count, sizeof(*recording->processes))) {
 		recording_process_free(process);
 		return ERR_NO_SPACE;
 	}
@@ -218,7 +203,7 @@ enum status recording_load_anchor(struct recording_process *process, struct cloc
 	/* The clock never steps back: an anchor from before the last one is no good. */
 	if (count > 0 && process->anchors[count - 1].clock_ns >= anchor.clock_ns)
 		return OK;
-	if (!recording_load_grow(&process->anchors, count, sizeof(*process->anchors)))
+	if (!list_grow(&process->anchors, count, sizeof(*process->anchors)))
 		return ERR_NO_SPACE;
 	process->anchors[process->anchor_count++] = anchor;
 	return OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/list_grow.h"
 #include "recording/recording_load.h"
 
 enum { COMMS_MAX = 1 << 24 };
@@ -55,7 +56,7 @@ struct recording_comm *recording_load_comm(struct recording_process *process, ui
 	if (*place != 0)
 		return &process->comms[*place - 1];
 	if (process->comm_count >= COMMS_MAX ||
-	    !recording_load_grow(&process->comms, process->comm_count, sizeof(*process->comms)))
+	    !list_grow(&process->comms, process->comm_count, sizeof(*process->comms)))
 		return NULL;
 	process->comms[process->comm_count] =
 		(struct recording_comm){ .info = { .id = id, .rank = -1, .gpu = -1 } };

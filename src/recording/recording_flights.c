@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "recording/recording_flights.h"
 #include "recording/recording_load.h"
 
@@ -124,7 +125,7 @@ static bool take_open(struct search *search, const struct op_batch *batch, uint3
 		make_room(search, calls);
 	if (search->open_count == OPEN_MAX)
 		return true;
-	if (!recording_load_grow(&calls->open, calls->open_count, sizeof(*calls->open))) {
+	if (!list_grow(&calls->open, calls->open_count, sizeof(*calls->open))) {
 		search->status = ERR_NO_SPACE;
 		return false;
 	}

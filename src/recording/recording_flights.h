@@ -8,6 +8,9 @@
 #include "base/status.h"
 #include "recording/recording.h"
 
+/* For qsort: struct recording_proxy by channel, peer and direction. */
+int recording_compare_proxies(const void *one, const void *other);
+
 /* By communicator and number, their proxy operations by channel, peer and direction. */
 void recording_flights_sort(struct recording_process *process);
 

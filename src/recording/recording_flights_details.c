@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "recording/recording_flights.h"
 #include "recording/recording_load.h"
 
@@ -68,7 +69,7 @@ static bool take_detail(const struct op_detail *detail, enum recording_place pla
 	}
 	if (gather->count == DETAILS_MAX)
 		return true;
-	if (!recording_load_grow(&gather->details, gather->count, sizeof(*gather->details))) {
+	if (!list_grow(&gather->details, gather->count, sizeof(*gather->details))) {
 		gather->status = ERR_NO_SPACE;
 		return false;
 	}
@@ -237,7 +238,7 @@ static enum status keep_proxy(struct recording_process *process, const struct op
 		list = &flight->proxies;
 		count = &flight->proxy_count;
 	}
-	if (!recording_load_grow(list, *count, sizeof(**list)))
+	if (!list_grow(list, *count, sizeof(**list)))
 		return ERR_NO_SPACE;
 	(*list)[(*count)++] = *proxy;
 	return OK;

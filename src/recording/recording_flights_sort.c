@@ -2,7 +2,7 @@
 
 #include "recording/recording_flights.h"
 
-static int compare_proxies(const void *one, const void *other)
+int recording_compare_proxies(const void *one, const void *other)
 {
 	const struct region_proxy *a = &((const struct recording_proxy *)one)->proxy;
 	const struct region_proxy *b = &((const struct recording_proxy *)other)->proxy;
@@ -31,10 +31,10 @@ void recording_flights_sort(struct recording_process *process)
 	for (size_t i = 0; i < process->flight_count; i++)
 		if (process->flights[i].proxy_count > 1)
 			qsort(process->flights[i].proxies, process->flights[i].proxy_count,
-			      sizeof(struct recording_proxy), compare_proxies);
+			      sizeof(struct recording_proxy), recording_compare_proxies);
 	if (process->proxy_count > 1)
 		qsort(process->proxies, process->proxy_count, sizeof(*process->proxies),
-		      compare_proxies);
+		      recording_compare_proxies);
 	if (process->flight_count > 1)
 		qsort(process->flights, process->flight_count, sizeof(*process->flights),
 		      compare_flights);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file_open.h"
+#include "base/list_grow.h"
 #include "foreign/foreign.h"
 #include "op/op_check.h"
 #include "recording/recording_load.h"
@@ -195,9 +196,8 @@ enum status recording_foreign_list(struct recording *recording, const char *path
 {
 	char *copy = strdup(path);
 
-	if (copy == NULL ||
-	    !recording_load_grow(&recording->foreign_paths, recording->foreign_path_count,
-				 sizeof(*recording->foreign_paths))) {
+	if (copy == NULL || !list_grow(&recording->foreign_paths, recording->foreign_path_count,
+				       sizeof(*recording->foreign_paths))) {
 		free(copy);
 		return ERR_NO_SPACE;
 	}

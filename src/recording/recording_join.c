@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "region/region_alive.h"
 #include "recording/recording_load.h"
 
@@ -43,7 +44,7 @@ static enum status join_files(struct recording_process *to, struct recording_pro
 	for (size_t i = 0; i < from->file_count; i++) {
 		if (has_file(to, &from->files[i]))
 			continue;
-		if (!recording_load_grow(&to->files, to->file_count, sizeof(*to->files)))
+		if (!list_grow(&to->files, to->file_count, sizeof(*to->files)))
 			return ERR_NO_SPACE;
 		to->files[to->file_count++] = from->files[i];
 		from->files[i] = (struct recording_file){ .path = NULL };

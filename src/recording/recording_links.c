@@ -1,4 +1,5 @@
 /* What a region says was moved to and from each peer. */
+#include "base/list_grow.h"
 #include "region/region_read.h"
 #include "recording/recording_load.h"
 
@@ -13,7 +14,7 @@ static enum status take_links(struct recording_process *process)
 				continue;
 			link = (struct region_link){ 0 };
 		}
-		if (!recording_load_grow(&process->links, process->link_count, sizeof(link)))
+		if (!list_grow(&process->links, process->link_count, sizeof(link)))
 			return ERR_NO_SPACE;
 		process->links[process->link_count++] = link;
 	}

@@ -129,7 +129,4 @@ bool recording_load_is_same(const struct recording_process *one,
 enum status recording_join(struct recording *recording, struct recording_process *to,
 			   struct recording_process *from);
 
-/* Grow an array by one element: room for it, or false. */
-bool recording_load_grow(void *list, size_t count, size_t element_bytes);
-
 #endif

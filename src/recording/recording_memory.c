@@ -9,6 +9,7 @@
 #include "archive/tar.h"
 #include "base/file_open.h"
 #include "base/hash.h"
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "recording/recording_load.h"
 #include "trace/trace_read.h"
@@ -69,8 +70,7 @@ static struct recording_note *new_note(struct recording *recording, const char *
 {
 	struct recording_note *note;
 
-	if (!recording_load_grow(&recording->notes, recording->note_count,
-				 sizeof(*recording->notes)))
+	if (!list_grow(&recording->notes, recording->note_count, sizeof(*recording->notes)))
 		return NULL;
 	note = &recording->notes[recording->note_count];
 	*note = (struct recording_note){ strdup(path), calloc(1, length + 1), length };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "region/region_read.h"
 #include "recording/recording_flights.h"
@@ -73,8 +74,7 @@ static enum status load_flights(struct recording_process *process, struct from_s
 		if (process->totals != NULL &&
 		    recording_totals_take(process, &live, region_copy_index(copy, i)))
 			continue;
-		if (!recording_load_grow(&process->flights, process->flight_count,
-					 sizeof(*process->flights)))
+		if (!list_grow(&process->flights, process->flight_count, sizeof(*process->flights)))
 			return ERR_NO_SPACE;
 		flight = &process->flights[process->flight_count++];
 		*flight = (struct recording_flight){ .op = live.op,
@@ -125,7 +125,7 @@ static enum status load_proxies(struct recording_process *process, const struct 
 			list = &flight->proxies;
 			list_count = &flight->proxy_count;
 		}
-		if (!recording_load_grow(list, *list_count, sizeof(**list)))
+		if (!list_grow(list, *list_count, sizeof(**list)))
 			return ERR_NO_SPACE;
 		(*list)[(*list_count)++] = found;
 	}

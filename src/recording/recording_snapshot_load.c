@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list_grow.h"
 #include "op/op_check.h"
 #include "recording/recording_flights.h"
 #include "recording/recording_load.h"
@@ -61,8 +62,7 @@ static enum status take_live(struct recording_process *process, struct op_record
 		process->refused_why = problem;
 		return OK;
 	}
-	if (!recording_load_grow(&process->flights, process->flight_count,
-				 sizeof(*process->flights)))
+	if (!list_grow(&process->flights, process->flight_count, sizeof(*process->flights)))
 		return ERR_NO_SPACE;
 	flight = &process->flights[process->flight_count++];
 	*flight = (struct recording_flight){ .op = *op,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/histogram.h"
+#include "base/list_grow.h"
 #include "op/op_bytes.h"
 #include "op/op_time.h"
 #include "region/region_read.h"
@@ -323,7 +324,7 @@ static void hold(struct recording_process *process, const struct held *held, boo
 
 	if (total != NULL)
 		total_add(total, held);
-	if (is_settled && recording_load_grow(&follow->next, follow->next_count, sizeof(*held)))
+	if (is_settled && list_grow(&follow->next, follow->next_count, sizeof(*held)))
 		follow->next[follow->next_count++] = *held;
 }
 

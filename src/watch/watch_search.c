@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file_open.h"
+#include "base/list_grow.h"
 #include "base/text.h"
 #include "recording/recording_load.h"
 #include "region/region_find.h"
@@ -67,7 +68,7 @@ enum status watch_put_aside(struct watch *watch, const struct watch_file *file)
 {
 	if (watch->past_count >= PAST_MAX)
 		return OK;
-	if (!recording_load_grow(&watch->past, watch->past_count, sizeof(*watch->past)))
+	if (!list_grow(&watch->past, watch->past_count, sizeof(*watch->past)))
 		return ERR_NO_SPACE;
 	watch->past[watch->past_count] = *file;
 	watch->past[watch->past_count++].is_there = true;
@@ -81,7 +82,7 @@ static enum status refuse(struct watch *watch, const char *path, const struct wa
 
 	if (watch->refused_count >= WATCH_REFUSED_MAX)
 		return watch_put_aside(watch, file);
-	if (!recording_load_grow(&watch->refused, watch->refused_count, sizeof(*refused)))
+	if (!list_grow(&watch->refused, watch->refused_count, sizeof(*refused)))
 		return ERR_NO_SPACE;
 	refused = &watch->refused[watch->refused_count];
 	*refused = (struct watch_refused){ .file = *file, .path = strdup(path) };
@@ -144,9 +145,8 @@ static enum status insert(struct watch *watch, struct recording_process *process
 	struct recording *recording = &watch->recording;
 	size_t at = recording->count;
 
-	if (!recording_load_grow(&watch->processes, recording->count, sizeof(*own)) ||
-	    !recording_load_grow(&recording->processes, recording->count,
-				 sizeof(*recording->processes))) {
+	if (!list_grow(&watch->processes, recording->count, sizeof(*own)) ||
+	    !list_grow(&recording->processes, recording->count, sizeof(*recording->processes))) {
 		recording_process_free(process);
 		return ERR_NO_SPACE;
 	}
