@@ -1,5 +1,7 @@
 #include "op/op_bytes.h"
 
+#include <string.h>
+
 #include "base/attributes.h"
 #include "op/op_layout.h"
 #include "tests/tap.h"
@@ -52,6 +54,40 @@ static void classes_are_powers_of_two(void)
 	EXPECT_EQUAL(op_size_class(UINT64_MAX - 1), 65);
 }
 
+static void a_class_has_the_sizes_that_fall_into_it(void)
+{
+	static const uint64_t sizes[] = {
+		0, 1, 2, 3, 4, 1023, 1024, 1025, UINT64_C(1) << 40, UINT64_MAX - 1
+	};
+	uint64_t least, most;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++) {
+		unsigned int class = op_size_class(sizes[i]);
+
+		EXPECT(op_size_range(class, &least, &most));
+		EXPECT(least <= sizes[i] && sizes[i] <= most);
+		EXPECT(op_size_class(least) == class);
+		EXPECT(most == UINT64_MAX || op_size_class(most) == class);
+	}
+	EXPECT(!op_size_range(op_size_class(OP_BYTES_UNKNOWN), &least, &most));
+	EXPECT(!op_size_range(66, &least, &most));
+}
+
+static void a_class_is_called_by_its_least_size(void)
+{
+	static const struct {
+		unsigned int size_class;
+		const char *text;
+	} known[] = { { 0, "unknown" }, { 1, "0 B" },	 { 2, "1 B" },	   { 11, "512 B" },
+		      { 27, "32 MiB" }, { 65, "8 EiB" }, { 66, "unknown" } };
+	char text[16];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
+		op_size_text(text, sizeof(text), known[i].size_class);
+		EXPECT_THAT(known[i].text, strcmp(text, known[i].text) == 0);
+	}
+}
+
 static void only_collectives_join_ranks_by_number(void)
 {
 	EXPECT(op_is_collective(OP_ALL_REDUCE) && op_is_collective(OP_BROADCAST) &&
@@ -65,6 +101,8 @@ int main(void)
 	messages_are_counted_as_nccl_tests_does();
 	what_is_not_known_is_not_a_number();
 	classes_are_powers_of_two();
+	a_class_has_the_sizes_that_fall_into_it();
+	a_class_is_called_by_its_least_size();
 	only_collectives_join_ranks_by_number();
 	return tap_done();
 }

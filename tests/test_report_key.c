@@ -57,24 +57,10 @@ static void test_texts(void)
 	EXPECT(says((struct tally_key){ .group = 1 }, TALLY_BY_GROUP, "77"));
 }
 
-/* Every size lies in the range of its class, and its neighbours do not. */
 static void test_sizes(void)
 {
-	const uint64_t sizes[] = {
-		0, 1, 2, 3, 4, 1023, 1024, 1025, UINT64_C(1) << 40, UINT64_MAX - 1
-	};
-	uint64_t least, most;
 	char text[REPORT_KEY_TEXT];
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		unsigned int class = op_size_class(sizes[i]);
-
-		EXPECT(report_size_range(class, &least, &most));
-		EXPECT(least <= sizes[i] && sizes[i] <= most);
-		EXPECT(op_size_class(least) == class);
-		EXPECT(most == UINT64_MAX || op_size_class(most) == class);
-	}
-	EXPECT(!report_size_range(op_size_class(OP_BYTES_UNKNOWN), &least, &most));
 	EXPECT(strcmp(report_size_text(0, text), "-") == 0);
 	EXPECT(strcmp(report_size_text(1, text), "0 B") == 0);
 	EXPECT(strcmp(report_size_text(2, text), "1 B") == 0);

@@ -1,5 +1,7 @@
 #include "op/op_bytes.h"
 
+#include "base/text.h"
+#include "base/units.h"
 #include "op/op_layout.h"
 
 static int is_per_rank(uint8_t function)
@@ -28,6 +30,26 @@ unsigned int op_size_class(uint64_t bytes)
 	if (bytes == OP_BYTES_UNKNOWN)
 		return 0;
 	return bytes == 0 ? 1 : 2 + 63 - (unsigned int)__builtin_clzll(bytes);
+}
+
+bool op_size_range(unsigned int size_class, uint64_t *least, uint64_t *most)
+{
+	if (size_class == 0 || size_class > 2 + 63)
+		return false;
+	*least = size_class == 1 ? 0 : UINT64_C(1) << (size_class - 2);
+	*most = size_class == 1 ? 0 : *least + (*least - 1);
+	return true;
+}
+
+void op_size_text(char *to, size_t size, unsigned int size_class)
+{
+	char text[UNITS_TEXT];
+	uint64_t least, most;
+
+	if (op_size_range(size_class, &least, &most))
+		text_copy(to, size, units_bytes(text, least));
+	else
+		text_copy(to, size, "unknown");
 }
 
 int op_is_collective(uint8_t function)

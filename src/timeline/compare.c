@@ -16,25 +16,13 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "op/op_bytes.h"
 #include "timeline/chance.h"
 
 enum { PARTS_MAX = 9, CALLS_ALIKE = 4 };
 static const double level = 0.05;
 
 /* ---- keys as texts --------------------------------------------------------------------------- */
-
-static void size_text(char *to, size_t size, uint8_t size_class)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	unsigned int log2 = size_class - 2u;
-
-	if (size_class == 0)
-		text_copy(to, size, "unknown");
-	else if (size_class == 1)
-		text_copy(to, size, "0 B");
-	else
-		text_format(to, size, "%u %s", 1u << (log2 % 10), units[log2 / 10]);
-}
 
 static void comm_text(char *to, size_t size, const struct job_comm *comm)
 {
@@ -61,7 +49,7 @@ static void part_text(char *to, size_t size, const struct timeline_report *repor
 		text_copy(to, size, job_name(job, OP_NAMES_FUNCTION, key->function));
 		break;
 	case TALLY_BY_SIZE:
-		size_text(to, size, key->size_class);
+		op_size_text(to, size, key->size_class);
 		break;
 	case TALLY_BY_DATATYPE:
 		text_copy(to, size, job_name(job, OP_NAMES_DATATYPE, key->datatype));

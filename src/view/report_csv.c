@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "op/op_bytes.h"
 #include "op/op_names.h"
 #include "view/csv.h"
 #include "view/report_key.h"
@@ -102,7 +103,7 @@ static void write_key(struct sink *sink, const struct timeline_report *report,
 						       : NULL);
 		if (1u << bit != TALLY_BY_SIZE)
 			continue;
-		is_known = report_size_range(key->size_class, &least, &most);
+		is_known = op_size_range(key->size_class, &least, &most);
 		put_number(sink, is_known, least);
 		put_number(sink, is_known, most);
 	}

@@ -4,31 +4,20 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
-#include "op/op_names.h"
 #include "base/units.h"
-
-/* A class of sizes, its bytes from 2^(class - 2) on. */
-enum { SIZE_UNKNOWN = 0, SIZE_NOTHING = 1, SIZE_FIRST = 2, SIZE_LAST = 65 };
-
-bool report_size_range(unsigned int size_class, uint64_t *least, uint64_t *most)
-{
-	if (size_class == SIZE_UNKNOWN || size_class > SIZE_LAST)
-		return false;
-	*least = size_class == SIZE_NOTHING ? 0 : UINT64_C(1) << (size_class - SIZE_FIRST);
-	*most = size_class == SIZE_NOTHING ? 0 : *least + (*least - 1);
-	return true;
-}
+#include "op/op_bytes.h"
+#include "op/op_names.h"
 
 const char *report_size_text(unsigned int size_class, char to[static REPORT_KEY_TEXT])
 {
 	char low[UNITS_TEXT], high[UNITS_TEXT];
 	uint64_t least, most;
 
-	if (!report_size_range(size_class, &least, &most))
+	if (!op_size_range(size_class, &least, &most))
 		text_copy(to, REPORT_KEY_TEXT, "-");
 	else if (least == most)
 		units_bytes(to, least);
-	else if (size_class == SIZE_LAST)
+	else if (most == UINT64_MAX)
 		text_format(to, REPORT_KEY_TEXT, "%s and more", units_bytes(low, least));
 	else
 		text_format(to, REPORT_KEY_TEXT, "%s - %s", units_bytes(low, least),
@@ -105,7 +94,7 @@ bool report_key_is_known(const struct tally_key *key, unsigned int bit)
 	case TALLY_BY_PROTOCOL:
 		return key->protocol != OP_PROTOCOL_UNKNOWN;
 	case TALLY_BY_SIZE:
-		return key->size_class != SIZE_UNKNOWN;
+		return key->size_class != 0;
 	case TALLY_BY_KIND:
 		return key->kind != JOB_COMM_UNKNOWN;
 	default:
@@ -145,7 +134,7 @@ static void put_size(struct json *json, unsigned int size_class)
 	char text[REPORT_KEY_TEXT];
 	uint64_t least, most;
 
-	if (!report_size_range(size_class, &least, &most)) {
+	if (!op_size_range(size_class, &least, &most)) {
 		json_put_null(json, "size");
 		json_put_null(json, "size_least");
 		json_put_null(json, "size_most");

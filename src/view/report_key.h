@@ -26,8 +26,6 @@ const char *report_key_title(unsigned int bit);
 void report_key_json(struct json *json, const struct timeline_report *report,
 		     const struct tally_key *key, uint32_t by);
 
-/* The sizes of a class, both included; false: unknown. */
-bool report_size_range(unsigned int size_class, uint64_t *least, uint64_t *most);
 /* "-", "0 B", "1 MiB - 2 MiB" (up to, not including, the second). */
 const char *report_size_text(unsigned int size_class, char to[static REPORT_KEY_TEXT]);
 
