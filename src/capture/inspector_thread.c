@@ -19,20 +19,13 @@
 #include "capture/inspector_events.h"
 #include "capture/inspector_log.h"
 #include "capture/inspector_series.h"
+#include "capture/own_passes.h"
 #include "capture/own_thread.h"
 #include "capture/recorder.h"
 #include "capture/ring_reader.h"
 #include "inspector/inspector_line.h"
 
-enum {
-	PASS_MS = 5,	      /* between passes while records come */
-	IDLE_PASS_MS = 50,    /* and while none come */
-	STANDSTILL_MS = 2000, /* at exit: no longer with a disk that does not answer */
-	FINISH_MS = 30000,    /* and no longer with one that is slow */
-	LOOK_MS = 20,	      /* how often that is looked at */
-	SAVE_MS = 50,	      /* in init, when a communicator's slot is wanted */
-	BATCH = 256,
-};
+enum { BATCH = 256 };
 #define PROM_LEAST_NS (UINT64_C(100) * 1000 * 1000)
 
 static struct {
@@ -52,21 +45,14 @@ static struct {
 	uint64_t written_ns, sweep_ns;
 	bool is_told; /* the user knows that nothing can be written */
 
-	pthread_mutex_t account;
-	pthread_cond_t changed; /* is_asked, is_over, is_finished */
-	uint64_t taken;		/* sequence last taken, or missed and counted */
-	uint64_t in_hand;	/* of these, not yet in the file */
+	struct own_passes passes; /* its account guards what follows */
+	uint64_t taken;		  /* sequence last taken, or missed and counted */
+	uint64_t in_hand;	  /* of these, not yet in the file */
 	uint64_t in_file;
 	uint64_t lost;
 	uint64_t fates[INSPECTOR_FATES];
-	uint64_t passes;   /* finished ones */
-	uint64_t progress; /* grows with everything that is done */
-	bool is_asked;	   /* somebody waits for a pass */
-	bool is_over;	   /* one last pass */
-	bool is_finished;
-	bool is_abandoned;     /* nobody waits any longer: what is left is accounted for */
 	char last_words[2400]; /* what became of every operation */
-} inspector = { .account = PTHREAD_MUTEX_INITIALIZER };
+} inspector = { .passes = OWN_PASSES_INIT };
 
 /* ---- the account ----------------------------------------------------------------------------- */
 
@@ -82,23 +68,23 @@ static bool take_in_hand(uint32_t taken, const struct ring_missed *missed)
 {
 	bool is_ours;
 
-	pthread_mutex_lock(&inspector.account);
-	is_ours = !inspector.is_abandoned;
+	pthread_mutex_lock(&inspector.passes.account);
+	is_ours = !inspector.passes.is_abandoned;
 	if (is_ours) {
 		lose(missed->overrun + missed->busy);
 		inspector.taken = inspector.reader.tail;
 		inspector.in_hand += taken;
-		inspector.progress++;
+		inspector.passes.progress++;
 	}
-	pthread_mutex_unlock(&inspector.account);
+	pthread_mutex_unlock(&inspector.passes.account);
 	return is_ours;
 }
 
 /* So many of them are in the file now, and so many never will be. */
 static void put_down(uint64_t in_file, uint64_t lost)
 {
-	pthread_mutex_lock(&inspector.account);
-	if (inspector.is_abandoned) {
+	pthread_mutex_lock(&inspector.passes.account);
+	if (inspector.passes.is_abandoned) {
 		/* give_up() counted all of them as lost: take back what is not true. */
 		count_lost(LOST_INSPECTOR, -in_file);
 	} else {
@@ -106,18 +92,18 @@ static void put_down(uint64_t in_file, uint64_t lost)
 		inspector.in_file += in_file;
 		lose(lost);
 	}
-	inspector.progress++;
-	pthread_mutex_unlock(&inspector.account);
+	inspector.passes.progress++;
+	pthread_mutex_unlock(&inspector.passes.account);
 }
 
 static void leave_out(enum inspector_fate fate)
 {
-	pthread_mutex_lock(&inspector.account);
-	if (!inspector.is_abandoned) {
+	pthread_mutex_lock(&inspector.passes.account);
+	if (!inspector.passes.is_abandoned) {
 		inspector.in_hand--;
 		inspector.fates[fate]++;
 	}
-	pthread_mutex_unlock(&inspector.account);
+	pthread_mutex_unlock(&inspector.passes.account);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -352,23 +338,6 @@ static void last_pass(void)
 	inspector_log_close(&inspector.log);
 }
 
-/* False: it is over. */
-static bool rest(int milliseconds)
-{
-	struct timespec until = own_thread_time_after(milliseconds);
-	bool goes_on;
-
-	pthread_mutex_lock(&inspector.account);
-	inspector.passes++;
-	while (!inspector.is_over && !inspector.is_asked &&
-	       pthread_cond_timedwait(&inspector.changed, &inspector.account, &until) == 0)
-		;
-	goes_on = !inspector.is_over;
-	inspector.is_asked = false;
-	pthread_mutex_unlock(&inspector.account);
-	return goes_on;
-}
-
 static void *run_thread(void *unused)
 {
 	bool has_found;
@@ -376,14 +345,13 @@ static void *run_thread(void *unused)
 	(void)unused;
 	do
 		has_found = pass(false);
-	while (rest(has_found ? PASS_MS : IDLE_PASS_MS));
+	while (own_passes_rest(&inspector.passes, has_found));
 	last_pass();
-	pthread_mutex_lock(&inspector.account);
-	if (!inspector.is_abandoned)
+	pthread_mutex_lock(&inspector.passes.account);
+	if (!inspector.passes.is_abandoned)
 		sum_up();
-	inspector.is_finished = true;
-	pthread_cond_broadcast(&inspector.changed);
-	pthread_mutex_unlock(&inspector.account);
+	own_passes_end(&inspector.passes);
+	pthread_mutex_unlock(&inspector.passes.account);
 	return NULL;
 }
 
@@ -438,7 +406,7 @@ enum status inspector_start(const struct settings *settings, const struct identi
 	if (!make_room(settings, identity))
 		return ERR_NO_SPACE;
 	inspector.written_ns = inspector.sweep_ns = recorder_now();
-	status = own_thread_start(run_thread, "ringside-insp", &inspector.changed);
+	status = own_thread_start(run_thread, "ringside-insp", &inspector.passes.changed);
 	inspector.is_running = status == OK;
 	return status;
 }
@@ -448,72 +416,28 @@ bool inspector_has_comm(uint32_t slot, uint32_t id)
 	return !inspector.is_running || inspector_comms_is_done(&inspector.comms, slot, id);
 }
 
-/* Ask for a pass; how many there were so far. */
-static uint64_t ask_for_pass(void)
-{
-	uint64_t passes;
-
-	pthread_mutex_lock(&inspector.account);
-	passes = inspector.passes;
-	inspector.is_asked = true;
-	pthread_cond_broadcast(&inspector.changed);
-	pthread_mutex_unlock(&inspector.account);
-	return passes;
-}
-
-/* Two passes: one may be under way, and have looked at the communicators before. */
 void inspector_save_comms(void)
 {
-	struct timespec pause = { .tv_nsec = 1000 * 1000 };
-	uint64_t wanted;
-
-	if (!inspector.is_running)
-		return;
-	wanted = ask_for_pass() + 2;
-	for (int i = 0; i < SAVE_MS && ask_for_pass() < wanted; i++)
-		nanosleep(&pause, NULL);
+	if (inspector.is_running)
+		own_passes_ask(&inspector.passes);
 }
 
 /* The thread is stuck in the disk: what it has in hand may never reach the file, what is in the ring will
  * not. With the account held. */
 static void give_up(void)
 {
-	inspector.is_abandoned = true;
 	lose(inspector.in_hand + load_relaxed(inspector.reader.head) - inspector.taken);
 	inspector.in_hand = 0;
 	sum_up();
-}
-
-/* Wait for the thread for as long as it gets on. */
-static bool wait_for_finish(void)
-{
-	uint64_t seen = inspector.progress;
-
-	for (int waited = 0, still = 0; waited < FINISH_MS && still < STANDSTILL_MS;
-	     waited += LOOK_MS, still += LOOK_MS) {
-		struct timespec until = own_thread_time_after(LOOK_MS);
-
-		while (!inspector.is_finished &&
-		       pthread_cond_timedwait(&inspector.changed, &inspector.account, &until) == 0)
-			;
-		if (inspector.is_finished)
-			return true;
-		if (inspector.progress != seen)
-			still = 0;
-		seen = inspector.progress;
-	}
-	return false;
 }
 
 void inspector_finish(void)
 {
 	if (!inspector.is_running)
 		return;
-	pthread_mutex_lock(&inspector.account);
-	inspector.is_over = true;
-	pthread_cond_broadcast(&inspector.changed);
-	if (!wait_for_finish())
+	pthread_mutex_lock(&inspector.passes.account);
+	if (!own_passes_finish(&inspector.passes))
 		give_up();
-	pthread_mutex_unlock(&inspector.account);
+	pthread_mutex_unlock(&inspector.passes.account);
 	own_thread_say_for(inspector.last_words);
 }
