@@ -43,6 +43,7 @@ struct trace_columns {
 	struct trace_stream streams[TRACE_WORDS_MAX]; /* SAME 0 where there is no column */
 	struct trace_stream high[TRACE_WORDS_MAX];    /* of those in halves */
 	uint32_t halves;			      /* bit per word */
+	bool has_signatures; /* asked for, and to be computed from others */
 	struct trace_signatures signatures;
 };
 
