@@ -63,6 +63,8 @@ bool foreign_take_bool(struct foreign_reading *reading, bool *value);
 bool foreign_take_any_us(struct foreign_reading *reading, uint64_t *ns);
 bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size);
 bool foreign_take_skip(struct foreign_reading *reading);
+/* reading->line, from its beginning: it is an object, which has begun. Forgets details and problems of others. */
+bool foreign_begin_line(struct foreign_reading *reading);
 /* True and *is_there when an object (an array) begins. */
 bool foreign_take_object(struct foreign_reading *reading, bool *is_there);
 bool foreign_take_array(struct foreign_reading *reading, bool *is_there);

@@ -110,6 +110,17 @@ static bool take_begin(struct foreign_reading *reading, bool *is_there, uint8_t 
 	return true;
 }
 
+bool foreign_begin_line(struct foreign_reading *reading)
+{
+	reading->problem = NULL;
+	reading->details.count = reading->details.total = 0;
+	json_scan_init(&reading->scan, reading->line.text, reading->line.length);
+	if (json_scan_next(&reading->scan) != JSON_SCAN_OBJECT)
+		reading->problem = reading->scan.problem != NULL ? reading->scan.problem
+								 : "it is no JSON object";
+	return reading->problem == NULL;
+}
+
 bool foreign_take_object(struct foreign_reading *reading, bool *is_there)
 {
 	return take_begin(reading, is_there, JSON_SCAN_OBJECT, "a value is no object");

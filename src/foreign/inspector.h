@@ -99,6 +99,10 @@ static inline void inspector_forget(struct inspector_kept *kept)
 	kept->header_length = kept->before_length = 0;
 }
 
+/* The value of the key coll_perf or p2p_perf: line->perf, and details. */
+bool inspector_parse_perf(struct foreign_reading *reading, enum inspector_body body,
+			  struct inspector_line *line);
+
 /* The value of the key proxy_trace: details. */
 bool inspector_parse_proxy(struct foreign_reading *reading);
 

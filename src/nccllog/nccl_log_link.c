@@ -142,6 +142,16 @@ static struct nccl_log_link blank_link(const struct log_line *line)
 				       .device = -1 };
 }
 
+/* " [send] via NET/Socket/0"; the direction may be missing. */
+static bool read_way(struct log_text *text, struct nccl_log_link *link, struct via *via)
+{
+	if (LOG_SKIP(text, " [send]"))
+		link->direction = 's';
+	else if (LOG_SKIP(text, " [receive]"))
+		link->direction = 'r';
+	return LOG_SKIP(text, " via ") && read_via(text, link, via);
+}
+
 bool log_take_link(struct log_line *line)
 {
 	struct log_text text = line->message;
@@ -156,11 +166,7 @@ bool log_take_link(struct log_line *line)
 	if (!LOG_SKIP(&text, " : ") || !read_end(&text, &link.from, &link.from_device) ||
 	    !LOG_SKIP(&text, " -> ") || !read_end(&text, &link.to, &link.to_device))
 		return log_take_ring(line);
-	if (LOG_SKIP(&text, " [send]"))
-		link.direction = 's';
-	else if (LOG_SKIP(&text, " [receive]"))
-		link.direction = 'r';
-	if (!LOG_SKIP(&text, " via ") || !read_via(&text, &link, &via))
+	if (!read_way(&text, &link, &via))
 		return false;
 	link.comm = log_comm_of(line, link.from, link.to);
 	return keep_link(line, &link, &via, channel);
@@ -178,11 +184,7 @@ bool log_take_collnet_link(struct log_line *line)
 	    !log_int(&text, &link.connection) || !LOG_SKIP(&text, " : ") ||
 	    !log_int(&text, &link.from))
 		return false;
-	if (LOG_SKIP(&text, " [send]"))
-		link.direction = 's';
-	else if (LOG_SKIP(&text, " [receive]"))
-		link.direction = 'r';
-	if (!LOG_SKIP(&text, " via ") || !read_via(&text, &link, &via))
+	if (!read_way(&text, &link, &via))
 		return false;
 	link.comm = log_comm_of(line, link.from, link.from);
 	return keep_link(line, &link, &via, channel);

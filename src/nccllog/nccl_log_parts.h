@@ -52,6 +52,11 @@ struct log_line {
 	enum nccl_log_level level;
 };
 
+/* Whose message it is, of which "NCCL" stands at `label`: fills process, thread and source. Gives back where its
+ * head begins. is_cut: another message stands before it in the line. */
+const char *log_read_whose(struct log_line *line, const char *start, const char *label,
+			   bool is_cut);
+
 /* ---- keeping (nccl_log_keep.c) --------------------------------------------------------------- */
 
 enum log_list {
