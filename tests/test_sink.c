@@ -31,6 +31,20 @@ static void test_memory(void)
 	free(large);
 }
 
+static void test_numbers(void)
+{
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	sink_unsigned(&sink, 0);
+	sink_byte(&sink, ' ');
+	sink_unsigned(&sink, 1090);
+	sink_byte(&sink, ' ');
+	sink_unsigned(&sink, UINT64_MAX);
+	EXPECT(strcmp(sink_string(&sink), "0 1090 18446744073709551615") == 0);
+	sink_release(&sink);
+}
+
 static void test_descriptor(void)
 {
 	char path[] = "/tmp/test_sink.XXXXXX";
@@ -80,6 +94,7 @@ static void test_failure_sticks(void)
 int main(void)
 {
 	test_memory();
+	test_numbers();
 	test_descriptor();
 	test_failure_sticks();
 	return tap_done();

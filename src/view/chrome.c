@@ -24,14 +24,7 @@ static void put(struct viewer *viewer, const char *text)
 
 static void put_number(struct viewer *viewer, uint64_t number)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
-
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	sink_write(viewer->sink, digits + at, sizeof(digits) - at);
+	sink_unsigned(viewer->sink, number);
 }
 
 static void put_microseconds(struct viewer *viewer, uint64_t ns)

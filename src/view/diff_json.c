@@ -70,15 +70,6 @@ static void put_side(struct json *json, const char *key, const struct diff_side 
 	json_end(json);
 }
 
-static void put_by(struct json *json, uint32_t by)
-{
-	json_put_array(json, "by");
-	for (unsigned int bit = 0; bit < TALLY_BYS; bit++)
-		if (by & 1u << bit)
-			json_string(json, tally_by_name(bit));
-	json_end(json);
-}
-
 void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,
 	       const struct compare *compare)
 {
@@ -88,7 +79,7 @@ void diff_json(struct json *json, const struct diff_side *a, const struct diff_s
 	json_put_string(json, "ringside", RINGSIDE_VERSION);
 	put_side(json, "a", a);
 	put_side(json, "b", b);
-	put_by(json, compare->by);
+	report_json_put_by(json, compare->by);
 	json_put_double(json, "threshold", compare->threshold);
 	json_put_unsigned(json, "slower", compare->slower);
 	json_put_unsigned(json, "faster", compare->faster);

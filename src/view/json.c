@@ -184,23 +184,10 @@ void json_string(struct json *json, const char *text)
 		write_string(json->sink, text);
 }
 
-/* By hand: a dump is mostly integers, and printf takes ten times as long. */
-static void write_digits(struct sink *sink, uint64_t number)
-{
-	char digits[20];
-	size_t at = sizeof(digits);
-
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	sink_write(sink, digits + at, sizeof(digits) - at);
-}
-
 void json_unsigned(struct json *json, uint64_t number)
 {
 	if (begin_value(json))
-		write_digits(json->sink, number);
+		sink_unsigned(json->sink, number);
 }
 
 void json_signed(struct json *json, int64_t number)
@@ -210,7 +197,7 @@ void json_signed(struct json *json, int64_t number)
 	if (number < 0)
 		sink_byte(json->sink, '-');
 	/* Negated as unsigned: the least number has no positive partner. */
-	write_digits(json->sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+	sink_unsigned(json->sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void json_double(struct json *json, double number)

@@ -10,18 +10,6 @@
 #include "view/json.h"
 #include "view/live_json.h"
 
-static void write_whole(struct sink *sink, uint64_t number)
-{
-	char digits[20];
-	size_t at = sizeof(digits);
-
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	sink_write(sink, digits + at, sizeof(digits) - at);
-}
-
 /* Not finite or negative: null. */
 static void write_short(struct sink *sink, float number)
 {
@@ -43,11 +31,11 @@ static void write_short(struct sink *sink, float number)
 		value *= 10;
 	for (digits = (uint64_t)(value + 0.5); digits % 10 == 0; power++)
 		digits /= 10;
-	write_whole(sink, digits);
+	sink_unsigned(sink, digits);
 	if (power == 0)
 		return;
 	sink_write(sink, "e-", power < 0 ? 2 : 1);
-	write_whole(sink, (uint64_t)(power < 0 ? -power : power));
+	sink_unsigned(sink, (uint64_t)(power < 0 ? -power : power));
 }
 
 static float value_of(const struct live_point *point, size_t which)

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "view/metrics_member.h"
 
 struct claim {
 	enum metrics_member_kind kind;
@@ -35,18 +36,10 @@ int64_t metrics_global_rank(const struct metrics_model *model, size_t process)
 	return job->ranks[job->process_rank[process]].rank;
 }
 
-static const struct comm_info *info_of(const struct metrics_model *model, uint32_t seat)
-{
-	const struct job *job = model->job;
-	uint32_t process = job->seats[seat].process;
-
-	return &model->recording->processes[process]->comms[seat - job->first_seat[process]].info;
-}
-
 void metrics_comm_text(const struct metrics_model *model, uint32_t seat,
 		       char to[static METRICS_COMM_TEXT])
 {
-	const struct comm_info *info = info_of(model, seat);
+	const struct comm_info *info = metrics_seat_info(model, seat);
 	const struct recording_process *process =
 		model->recording->processes[model->job->seats[seat].process];
 
@@ -193,89 +186,6 @@ static enum status make_claims(const struct metrics_model *model, struct claim *
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static bool is_over(const struct metrics_model *model, uint32_t seat)
-{
-	const struct comm_info *info = info_of(model, seat);
-
-	return info->finalize_ns != 0 || info->flags & COMM_FLAG_FINALIZED ||
-	       !metrics_is_living(model->recording->processes[model->job->seats[seat].process]);
-}
-
-static uint64_t largest(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static const struct comm_counts *counts_of(const struct metrics_model *model, uint32_t seat)
-{
-	uint32_t process = model->job->seats[seat].process;
-
-	return &model->recording->processes[process]
-			->comms[seat - model->job->first_seat[process]]
-			.counts;
-}
-
-/* Does this seat tell more of the member than the one that tells so far? A living one does; then the one
- * that was made last. */
-static bool tells_more(const struct metrics_model *model, uint32_t seat, uint32_t than)
-{
-	const struct job_seat *seats = model->job->seats;
-
-	if (than == METRICS_NOBODY)
-		return true;
-	if (is_over(model, seat) != is_over(model, than))
-		return is_over(model, than);
-	return seats[seat].process == seats[than].process &&
-	       seats[seat].comm_id > seats[than].comm_id;
-}
-
-static void add_position(struct metrics_member *member, const struct comm_counts *counts)
-{
-	member->collectives = largest(member->collectives, counts->collectives);
-	member->replays = largest(member->replays, counts->replays);
-	member->number_issued = largest(member->number_issued, counts->issued);
-	member->number_done = largest(member->number_done, counts->last_done_number);
-}
-
-static void add_seat(const struct metrics_model *model, struct metrics_member *member,
-		     uint32_t seat)
-{
-	const struct live_seat *live = &model->live->seats[seat];
-	const struct comm_counts *counts = counts_of(model, seat);
-
-	member->is_used = true;
-	member->issued += counts->issued;
-	member->finished += counts->recorded;
-	member->untrusted += counts->untrusted;
-	member->wait_ns += live->wait_ns;
-	member->in_flight = member->kind == METRICS_OTHER
-				    ? member->in_flight + live->in_flight
-				    : largest(member->in_flight, live->in_flight);
-	if (live->oldest != NULL && live->oldest_age_ns >= member->oldest_age_ns) {
-		member->oldest_age_ns = live->oldest_age_ns;
-		member->oldest = seat;
-	}
-	if (member->kind == METRICS_OTHER)
-		return;
-	if (member->seat == METRICS_NOBODY || tells_more(model, seat, member->seat)) {
-		bool gives_way = member->seat != METRICS_NOBODY && is_over(model, member->seat) &&
-				 !is_over(model, seat);
-
-		if (gives_way)
-			member->collectives = member->replays = member->number_issued =
-				member->number_done = 0;
-		member->seat = seat;
-		member->process = model->job->seats[seat].process;
-		member->gpu = model->job->seats[seat].rank;
-		member->signature = counts->signature;
-		member->still_ns = live->still_ns;
-		member->is_ended =
-			model->recording->processes[member->process]->life == RECORDING_ENDED;
-	}
-	if (is_over(model, seat) == is_over(model, member->seat))
-		add_position(member, counts);
-}
-
 /* One member of a run of claims. */
 static void make_member(struct metrics_model *model, const struct claim *claims, size_t count)
 {
@@ -309,7 +219,7 @@ static void make_member(struct metrics_model *model, const struct claim *claims,
 			model->other_member[claim->process] = index;
 		} else {
 			model->seat_member[claim->seat] = index;
-			add_seat(model, member, claim->seat);
+			metrics_member_add(model, member, claim->seat);
 		}
 	}
 	if (claims->kind != METRICS_OTHER)
@@ -360,7 +270,8 @@ static uint64_t use_of(const struct metrics_model *model, const struct metrics_m
 {
 	uint64_t in_use = UINT64_C(1) << 63;
 
-	return (member->issued & ~in_use) | (is_over(model, member->seat) ? 0 : in_use);
+	return (member->issued & ~in_use) |
+	       (metrics_seat_is_over(model, member->seat) ? 0 : in_use);
 }
 
 static enum status fold_members(struct metrics_model *model)
@@ -411,7 +322,7 @@ static void fill_others(struct metrics_model *model)
 			continue;
 		*member = model->other_member[model->job->seats[s].process];
 		if (*member != METRICS_NOBODY)
-			add_seat(model, &model->members[*member], s);
+			metrics_member_add(model, &model->members[*member], s);
 	}
 	for (uint32_t p = 0; p < model->recording->count; p++) {
 		uint32_t other = model->other_member[p];

@@ -35,6 +35,8 @@ void report_json(struct json *json, const struct timeline_report *report, unsign
 
 /* Parts. Those named put_ write a key of that name and its value into the object that is open. */
 void report_json_put_head(struct json *json, const struct timeline_report *report);
+/* The parts of a key, by name. */
+void report_json_put_by(struct json *json, uint32_t by);
 void report_json_put_completeness(struct json *json, const struct timeline_report *report);
 void report_json_put_troubles(struct json *json, const struct timeline_report *report);
 void report_json_put_jobs(struct json *json, const struct timeline_report *report);

@@ -112,7 +112,7 @@ void report_json_row(struct json *json, const struct timeline_report *report,
 	put_figures(json, row, report_knows_waiting(report, row), has_histogram);
 }
 
-static void put_by(struct json *json, uint32_t by)
+void report_json_put_by(struct json *json, uint32_t by)
 {
 	json_put_array(json, "by");
 	for (unsigned int bit = 0; bit < TALLY_BYS; bit++)
@@ -125,7 +125,7 @@ void report_json_table(struct json *json, const struct timeline_report *report,
 		       const struct tally *tally, bool has_histograms)
 {
 	json_object(json);
-	put_by(json, tally->by);
+	report_json_put_by(json, tally->by);
 	json_put_array(json, "rows");
 	for (size_t i = 0; i < tally->count; i++) {
 		json_object(json);

@@ -117,6 +117,18 @@ void sink_text(struct sink *sink, const char *text)
 	sink_write(sink, text, strlen(text));
 }
 
+void sink_unsigned(struct sink *sink, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	sink_write(sink, digits + at, sizeof(digits) - at);
+}
+
 void sink_repeat(struct sink *sink, char byte, size_t times)
 {
 	char bytes[64];

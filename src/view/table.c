@@ -79,28 +79,31 @@ void table_cell(struct table *table, const char *text)
 	add_item(table, strdup(text), false);
 }
 
-void table_cellf(struct table *table, const char *format, ...)
+static void add_formatted(struct table *table, bool is_note, const char *format, va_list values)
 {
 	char *text = NULL;
+
+	if (vasprintf(&text, format, values) == -1)
+		text = NULL;
+	add_item(table, text, is_note);
+}
+
+void table_cellf(struct table *table, const char *format, ...)
+{
 	va_list values;
 
 	va_start(values, format);
-	if (vasprintf(&text, format, values) == -1)
-		text = NULL;
+	add_formatted(table, false, format, values);
 	va_end(values);
-	add_item(table, text, false);
 }
 
 void table_note(struct table *table, const char *format, ...)
 {
-	char *text = NULL;
 	va_list values;
 
 	va_start(values, format);
-	if (vasprintf(&text, format, values) == -1)
-		text = NULL;
+	add_formatted(table, true, format, values);
 	va_end(values);
-	add_item(table, text, true);
 }
 
 /* Columns on the screen: one per character of UTF-8. */

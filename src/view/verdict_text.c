@@ -16,50 +16,16 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "view/json.h"
-#include "view/table.h"
 #include "base/units.h"
+#include "view/table.h"
+#include "view/verdict_comms.h"
 
 /* What a screen has room for; --all shows the rest. */
-enum { MARGIN = 9, WHOLE = 3, TITLES = 12, SEEN = 4, UNSEEN = 3, STEPS = 8, ROWS = 4, LINE = 1100 };
+enum { MARGIN = 9, WHOLE = 3, TITLES = 12, SEEN = 4, UNSEEN = 3, STEPS = 8, LINE = 1100 };
 
 #define WORTH_TELLING_NS ((uint64_t)1000000000) /* in flight for so long, and healthy */
 
 /* ---- bricks ---------------------------------------------------------------------------------- */
-
-/* Controls of the second kind, and those that turn the direction of what follows. */
-static bool is_unseemly(const unsigned char *at, size_t length)
-{
-	if (length == 2)
-		return at[0] == 0xc2 && at[1] < 0xa0;
-	if (length != 3 || at[0] != 0xe2)
-		return false;
-	return (at[1] == 0x80 &&
-		((at[2] >= 0xa8 && at[2] <= 0xae) || at[2] == 0x8e || at[2] == 0x8f)) ||
-	       (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
-}
-
-void verdict_text_clean(char *to, size_t size, const char *from)
-{
-	const unsigned char *at = (const unsigned char *)from;
-	size_t used = 0;
-
-	while (*at != '\0') {
-		bool is_plain = *at >= ' ' && *at < 0x7f;
-		size_t length = is_plain ? 1 : json_utf8_length(at);
-
-		if (used + (length > 0 ? length : 1) >= size)
-			break;
-		if (is_plain || (length > 1 && !is_unseemly(at, length))) {
-			memcpy(to + used, at, length);
-			used += length;
-		} else {
-			to[used++] = '?';
-		}
-		at += length > 0 ? length : 1;
-	}
-	to[used] = '\0';
-}
 
 static unsigned int sentence_width(const struct verdict_text_options *options)
 {
@@ -97,14 +63,6 @@ static void put_line(struct sink *sink, const char *word, const char *before, co
 	verdict_text_clean(clean, sizeof(clean), text);
 	text_format(first, sizeof(first), "%-*s%s", MARGIN, word, before);
 	table_wrap(sink, clean, first, MARGIN + strlen(before), sentence_width(options));
-}
-
-static const char *utc_text(char to[static UNITS_TEXT], uint64_t wall_ns)
-{
-	units_wall_time(to, wall_ns);
-	to[strcspn(to, ".Z")] = '\0';
-	to[strcspn(to, "T")] = ' ';
-	return to;
 }
 
 /* Pieces of a sentence, with "; " between them. */
@@ -164,7 +122,7 @@ static void put_circumstances(struct sink *sink, const struct verdict *verdict,
 	}
 	if (verdict->since_wall_ns > 0) {
 		text_format(piece, sizeof(piece), "since %s UTC%s%s",
-			    utc_text(time, verdict->since_wall_ns),
+			    units_date(time, verdict->since_wall_ns),
 			    verdict->for_ns > 0 ? ", for " : "",
 			    verdict->for_ns > 0 ? units_duration(duration, verdict->for_ns) : "");
 		join(text, sizeof(text), piece);
@@ -323,7 +281,7 @@ static void put_head(struct sink *sink, const struct verdict_look *look,
 		join(text, sizeof(text), piece);
 	}
 	if (look->wall_ns > 0) {
-		text_format(piece, sizeof(piece), "at %s UTC", utc_text(time, look->wall_ns));
+		text_format(piece, sizeof(piece), "at %s UTC", units_date(time, look->wall_ns));
 		join(text, sizeof(text), piece);
 	}
 	verdict_text_clean(clean, sizeof(clean), text);
@@ -395,65 +353,6 @@ static void put_healthy(struct sink *sink, const struct verdict_look *look,
 		    options);
 }
 
-/* ---- where communicators stand --------------------------------------------------------------- */
-
-static void put_comm(struct table *table, const struct job *job, const struct scene_comm *comm)
-{
-	const struct job_comm *of = &job->comms[comm->comm];
-	char number[UNITS_TEXT];
-
-	table_cell(table, of->label);
-	if (of->nranks > 0)
-		table_cellf(table, "%d", of->nranks);
-	else
-		table_cell(table, "?");
-	table_cellf(table, "%u", comm->open);
-	table_cellf(table, "%u", comm->inside);
-	if (comm->function[0] == '\0')
-		table_cell(table, "-");
-	else if (comm->number > 0)
-		table_cellf(table, "%s %" PRIu64, comm->function, comm->number);
-	else
-		table_cell(table, comm->function);
-	table_cell(table, comm->age_ns > 0 ? units_duration(number, comm->age_ns) : "-");
-	if (comm->least_issued > comm->most_issued)
-		table_cell(table, "?");
-	else if (comm->least_issued == comm->most_issued)
-		table_cellf(table, "%" PRIu64, comm->most_issued);
-	else
-		table_cellf(table, "%" PRIu64 "-%" PRIu64, comm->least_issued, comm->most_issued);
-}
-
-static enum status put_comms(struct sink *sink, const struct verdict_look *look,
-			     const struct verdict_text_options *options)
-{
-	static const struct table_column columns[] = {
-		{ "COMMUNICATOR", TABLE_LEFT, 8 }, { "RANKS", TABLE_RIGHT, 0 },
-		{ "SEEN", TABLE_RIGHT, 0 },	   { "INSIDE", TABLE_RIGHT, 0 },
-		{ "OLDEST", TABLE_LEFT, 8 },	   { "FOR", TABLE_RIGHT, 0 },
-		{ "ISSUED", TABLE_RIGHT, 0 },
-	};
-	const struct scene *scene = look->scene;
-	size_t count = 0, shown;
-	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
-	enum status status;
-
-	if (table == NULL)
-		return ERR_NO_SPACE;
-	/* Those that nobody is in stand at the end. */
-	while (count < scene->comm_count && (options->has_all || scene->comms[count].inside > 0))
-		count++;
-	shown = most_lines(count, ROWS, options);
-	for (size_t i = 0; i < shown; i++)
-		put_comm(table, look->job, &scene->comms[i]);
-	sink_text(sink, "\n");
-	status = table_write(table, sink, options->width);
-	table_free(table);
-	if (shown < count)
-		sink_format(sink, "... and %zu more: --all\n", count - shown);
-	return status;
-}
-
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Whole verdicts for what matters most, titles for others. */
@@ -513,6 +412,6 @@ enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 	}
 	put_verdicts(sink, verdicts, &style);
 	if (look->scene && look->scene->comm_count > 0 && (options->has_all || has_hang(verdicts)))
-		status = put_comms(sink, look, options);
+		status = verdict_comms_text(sink, look, options);
 	return status == OK ? sink->status : status;
 }
