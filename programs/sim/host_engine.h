@@ -1,6 +1,6 @@
 /*
  * Inside an engine: what the proxy's progress thread (and the profiler thread of 2.31) works on.
- * Only host_engine.c, host_proxy.c and host_device.c include this.
+ * Only host_engine.c, host_engine_thread.c, host_proxy.c and host_device.c include this.
  *
  * The thread makes turns. In a turn it takes new works from the queue, starts their proxy
  * operations, and then looks once at every active work: each connection and each channel moves on
@@ -213,6 +213,9 @@ static inline void active_stop(struct host_active *active, unsigned int bit, voi
 		bump_relaxed(&active->counts->extra_stops, 1);
 	}
 }
+
+/* host_engine_thread.c: what the thread does; the engine is its argument. */
+void *host_engine_main(void *arg);
 
 /* host_proxy.c: fill active->subs and start them; move them on, true when something moved. */
 enum status host_proxy_append(struct host_engine *engine, struct host_active *active);
