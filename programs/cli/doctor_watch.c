@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"
 #include "view/json.h"
-#include "base/units.h"
 #include "view/verdict_json.h"
 
 /* What is remembered of a verdict from one look to the next. */
@@ -63,13 +63,6 @@ static struct known *remember(struct watch *watch, uint64_t key, uint64_t wall_n
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void clock_text(char to[static UNITS_TEXT], uint64_t wall_ns)
-{
-	units_wall_time(to, wall_ns);
-	to[strcspn(to, ".Z")] = '\0';
-	to[strcspn(to, "T")] = ' ';
-}
-
 static void tell_json(struct sink *sink, const char *event, const struct doctor_case *look,
 		      const struct verdict *verdict, const struct known *known)
 {
@@ -102,7 +95,7 @@ static void tell(struct sink *sink, const char *event, const struct doctor_case 
 		return;
 	}
 	style.has_jobs = look->has_job && look->scene.jobs > 1;
-	clock_text(time, look->wall_ns);
+	units_date(time, look->wall_ns);
 	if (verdict) {
 		sink_format(sink, "\n%s UTC: %s\n", time, event);
 		verdict_text_one(sink, verdict, 0, &style);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/hang_tell.h"
 #include "doctor/hang_words.h"
 
@@ -73,14 +74,14 @@ static void tell_evidence(struct hang_tale *tale, const struct job_comm *comm,
 {
 	const struct hang_scene *scene = tale->scene;
 	const struct comm_counts *counts = &scene->seats[aborted->culprit].comm->counts;
-	char text[400] = "", time[40] = "";
+	char text[400] = "", time[UNITS_TEXT];
 
-	hang_say_time(time, sizeof(time), aborted->for_ns);
 	verdict_evidence(tale->verdict,
 			 "%u of %u ranks of %.60s gave up operations when they closed it, after "
 			 "%s without a call or an end; each of them had issued at least %" PRIu64
 			 " collectives.",
-			 aborted->count, comm->seat_count, comm->label, time, aborted->least);
+			 aborted->count, comm->seat_count, comm->label,
+			 units_duration(time, aborted->for_ns), aborted->least);
 	hang_say_whole_rank(SAY, scene, aborted->culprit);
 	hang_capital(text);
 	verdict_evidence(tale->verdict, "%s had issued %" PRIu64 " and was in nothing.%s", text,

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/units.h"
 #include "timeline/meet.h"
 
 enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
@@ -104,45 +104,21 @@ void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint
 		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), "");
 }
 
-/* As the head of a verdict is written (view/units.h), so that both say the same. */
-void hang_say_time(char *text, size_t size, uint64_t ns)
-{
-	uint64_t seconds = ns / HANG_SECOND_NS;
-
-	if (ns < 10 * HANG_SECOND_NS)
-		hang_say(text, size, "%.2f s", (double)ns / 1e9);
-	else if (seconds < 60)
-		hang_say(text, size, "%.1f s", (double)ns / 1e9);
-	else if (seconds < 3600)
-		hang_say(text, size, "%" PRIu64 " min %02" PRIu64 " s", seconds / 60, seconds % 60);
-	else if (seconds < 86400)
-		hang_say(text, size, "%" PRIu64 " h %02" PRIu64 " min", seconds / 3600,
-			 seconds / 60 % 60);
-	else
-		hang_say(text, size, "%" PRIu64 " d %02" PRIu64 " h", seconds / 86400,
-			 seconds / 3600 % 24);
-}
-
 void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const char *before,
 		  uint64_t ns, const char *after)
 {
-	if (scene->is_guess)
-		return;
-	hang_say(text, size, "%s", before);
-	hang_say_time(text, size, ns);
-	hang_say(text, size, "%s", after);
+	char time[UNITS_TEXT];
+
+	if (!scene->is_guess)
+		hang_say(text, size, "%s%s%s", before, units_duration(time, ns), after);
 }
 
 void hang_say_wall(char *text, size_t size, uint64_t wall_ns)
 {
-	time_t seconds = (time_t)(wall_ns / HANG_SECOND_NS);
-	struct tm parts;
-	char clock[40];
+	char time[UNITS_TEXT];
 
-	if (wall_ns == 0 || gmtime_r(&seconds, &parts) == NULL ||
-	    strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
-		return;
-	hang_say(text, size, "%s", clock);
+	if (wall_ns != 0)
+		hang_say(text, size, "%s UTC", units_date(time, wall_ns));
 }
 
 static bool has_channel(const uint64_t channels[4], int channel)

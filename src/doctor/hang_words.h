@@ -26,9 +26,7 @@ void hang_say_call(char *text, size_t size, const struct recording_process *proc
 void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
 		   const struct flight_wait *wait);
 
-/* "0.30 s", "45.0 s", "3 min 20 s", "2 h 05 min". */
-void hang_say_time(char *text, size_t size, uint64_t ns);
-/* The same between two words; nothing at all where nobody knows for how long (a guess). */
+/* A duration between two words; nothing at all where nobody knows for how long (a guess). */
 void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const char *before,
 		  uint64_t ns, const char *after);
 /* "2026-11-15 03:17:04 UTC"; "" for 0. */
