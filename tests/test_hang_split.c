@@ -145,6 +145,51 @@ static void test_older(void)
 	stage_end(&stage);
 }
 
+/* Rank 1 of four calls something else than rank 0; rank 2 is not there yet; rank 3 did the same as rank 0, or
+ * has not come, either. Who moved a moment ago is waited for by who looks again. */
+static void test_watched(void)
+{
+	uint64_t still_ns[] = { 30 * SECOND, 30 * SECOND, SECOND / 2, SECOND / 2 };
+
+	stage_begin(&stage, 4, 4);
+	stage.options.hang_ns = 60 * SECOND;
+	for (int i = 0; i < 4; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE,
+			   i < 2 ? 31 * SECOND : 2 * SECOND);
+	for (int i = 0; i < 2; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 30 * SECOND);
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	flight_of(1, 1)->op.count = 512;
+	EXPECT_THAT("one look tells what is there", is_rule(-1, "count"));
+	stage.options.only_living = true;
+	stage.options.still_ns = still_ns;
+	EXPECT_THAT("who looks again waits for two that move", stage_nobody(&stage));
+	stage_call(&stage, 3, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 0);
+	still_ns[3] = 0;
+	EXPECT_THAT("and for the last of them", stage_nobody(&stage));
+	still_ns[2] = SECOND;
+	EXPECT_THAT("not for one that stands still", is_rule(1, "count"));
+	EXPECT_THAT("those that came are counted",
+		    strstr(first()->title, "rank 1 disagrees with 2 ranks") != NULL);
+	still_ns[2] = SECOND / 2;
+	stage.options.hang_ns = 30 * SECOND;
+	EXPECT_THAT("nor for longer than for a hang", is_rule(1, "count"));
+	stage.options.hang_ns = 60 * SECOND;
+	stage_rank(&stage, 2)->comms[0].info.interface = 4;
+	EXPECT_THAT("nor for one that is not compared", is_rule(1, "count"));
+	stage_rank(&stage, 2)->comms[0].info.interface = 5;
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 3;
+	EXPECT_THAT("nor for one whose call is not to be seen any more", is_rule(1, "count"));
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 2;
+	still_ns[2] = SECOND / 20;
+	EXPECT_THAT("counters that say so before its call is there are waited for",
+		    stage_nobody(&stage));
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 1;
+	stage_rank(&stage, 2)->life = RECORDING_KILLED;
+	EXPECT_THAT("nor are the dead", is_rule(1, "count"));
+	stage_end(&stage);
+}
+
 static void test_nobody(void)
 {
 	all_in(4);
@@ -174,6 +219,7 @@ int main(void)
 	test_halves();
 	test_counters();
 	test_older();
+	test_watched();
 	test_nobody();
 	return tap_done();
 }

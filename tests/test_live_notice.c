@@ -214,6 +214,34 @@ static void test_mismatch(void)
 	stage_release(&stage);
 }
 
+/* Ranks come to a call one after the other: half against half, two against one, three against one. */
+static void test_one_after_the_other(void)
+{
+	all_enter(4, -1);
+	stage_looks(&stage, 2);
+	for (size_t i = 0; i < 4; i++) {
+		if (i != 1)
+			stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 2);
+		else
+			stage_enter(&stage, process(1), 1, OP_ALL_GATHER, 2)->op.signature ^= 5;
+		if (i == 1)
+			process(1)->comms[0].counts.signature ^= 5;
+		/* The others still do something. */
+		for (size_t j = i + 1; j < 4; j++)
+			process(j)->comms[0].counts.issued++;
+		if (i == 3)
+			break;
+		stage_look(&stage, SECOND / 10);
+		EXPECT_THAT("while some are to come nothing is told", stage.live.notice_count == 0);
+	}
+	stage_look(&stage, SECOND / 10);
+	EXPECT_THAT("with the last of them it is told, as it stays",
+		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
+			       "rank 1 disagrees with 3 ranks on collective 2 of dp: function",
+			       "Rank 0 and 2 others called"));
+	stage_release(&stage);
+}
+
 /* Of two, who is right? And it was before what can be seen. */
 static void test_undecided(void)
 {
@@ -405,6 +433,7 @@ int main(void)
 	test_cause();
 	test_elsewhere();
 	test_mismatch();
+	test_one_after_the_other();
 	test_undecided();
 	test_dead();
 	test_straggler();

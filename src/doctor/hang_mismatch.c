@@ -16,6 +16,10 @@
 /* Counters that have not changed for so long were read as a whole. */
 #define SETTLED_NS (HANG_SECOND_NS / 10)
 
+/* Ranks make a call within a moment of each other, also on a busy machine. Who has done nothing for so long
+ * is held up, and nobody knows when it will come. */
+#define COMING_NS HANG_SECOND_NS
+
 /* Walking through what two processes recorded takes time: for so many communicators at most. */
 enum { WALKS_MAX = 8, LATER_MAX = 8 };
 
@@ -213,6 +217,35 @@ static void take_sides(const struct hang_scene *scene, struct hang_split *split)
 	qsort(split->sides, split->side_count, sizeof(split->sides[0]), most_first);
 }
 
+/*
+ * Is a member about to make this call? Sides that are told before it has chosen would be others at the next
+ * look, with another culprit. So who looks again waits for those that move, but no longer than for a hang:
+ * Sends and Recvs may go on for ever on a communicator.
+ */
+static bool is_too_early(const struct hang_scene *scene, const struct job_comm *comm,
+			 uint64_t number)
+{
+	bool is_any_coming = false;
+	struct hang_call call;
+
+	if (scene->options == NULL || scene->options->still_ns == NULL)
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->is_over || !is_comparable(scene, comm, i))
+			continue;
+		if (call_at(scene, comm->seats[i], number, &call)) {
+			if (seat->still_ns >= scene->hang_ns)
+				return false;
+		} else if (seat->comm->has_counts && seat->comm->counts.collectives <= number &&
+			   seat->still_ns < COMING_NS) {
+			is_any_coming = true;
+		}
+	}
+	return is_any_coming;
+}
+
 /* ---- what kind ----------------------------------------------------------------------------------- */
 
 static bool is_same_call(const struct hang_call *a, const struct hang_call *b)
@@ -328,7 +361,11 @@ void hang_mismatches(struct hang_graph *graph)
 		if (comm->hash == 0 || comm->seat_count < 2 || is_all_the_same(graph->scene, comm))
 			continue;
 		number = first_difference(graph, &table, comm);
-		if (number != 0)
+		if (number == 0)
+			continue;
+		if (is_too_early(graph->scene, comm, number))
+			graph->is_split[c] = true; /* nothing else is concluded meanwhile */
+		else
 			add_split(graph, c, number, walks++ < WALKS_MAX);
 	}
 	free(table.slots);

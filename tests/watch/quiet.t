@@ -2,10 +2,10 @@
 # Jobs that are well: nothing is noticed, and every operation is counted.
 . "$(dirname "$0")/watch.sh"
 
-follow ddp 10000 "" --gpus 4 -w ddp --seconds 4s
-follow fsdp 10000 "" --gpus 4 -w fsdp --seconds 4s
-follow tp-pp 10000 "" --nodes 2 --gpus 4 -w tp-pp --seconds 4s
-follow moe 10000 "" --nodes 2 --gpus 2 -w moe --seconds 4s
+follow ddp 10000 -- --gpus 4 -w ddp --seconds 4s
+follow fsdp 10000 -- --gpus 4 -w fsdp --seconds 4s
+follow tp-pp 10000 -- --nodes 2 --gpus 4 -w tp-pp --seconds 4s
+follow moe 10000 -- --nodes 2 --gpus 2 -w moe --seconds 4s
 wait
 
 for job in ddp fsdp tp-pp moe; do

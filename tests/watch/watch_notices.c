@@ -1,11 +1,13 @@
 /*
  * Follows a job and prints every notice about it, once:
  *
- *	watch_notices DIRECTORY JOB LIMIT_MS WANTED
+ *	watch_notices DIRECTORY JOB LIMIT_MS [WANTED...]
  *
- * until one begins with WANTED ("straggler: ..."), or nobody of the job is left. Says at the end how many
- * operations it saw. LIMIT_MS is for everything that has a limit.
+ * until for each WANTED, a pattern for a whole line ("dead: rank 3 *"), one was given, or nobody of the job
+ * is left. A notice is given anew with other numbers as more ranks come: so a pattern has all that matters.
+ * Says at the end how many operations it saw. LIMIT_MS is for everything that has a limit.
  */
+#include <fnmatch.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +30,8 @@ static bool is_of_job(const struct live *live, const struct live_notice *notice,
 	return strcmp(live->job.groups[live->job.comms[notice->comm].group].name, job) == 0;
 }
 
-/* True: the wanted one is there. */
-static bool tell(const struct live *live, const char *job, const char *wanted)
+static void tell(const struct live *live, const char *job)
 {
-	bool is_wanted = false;
 	char line[200];
 
 	for (size_t i = 0; i < live->notice_count; i++) {
@@ -46,9 +46,21 @@ static bool tell(const struct live *live, const char *job, const char *wanted)
 			continue;
 		text_copy(seen[seen_count++], sizeof(seen[0]), line);
 		puts(line);
-		is_wanted |= wanted[0] != '\0' && strncmp(line, wanted, strlen(wanted)) == 0;
 	}
-	return is_wanted;
+}
+
+/* Was one like each of these given? */
+static bool is_all_told(char **wanted)
+{
+	for (; *wanted != NULL; wanted++) {
+		int j = 0;
+
+		while (j < seen_count && fnmatch(*wanted, seen[j], 0) != 0)
+			j++;
+		if (j == seen_count)
+			return false;
+	}
+	return true;
 }
 
 /* Living processes of the job; those there ever were and what they did in *operations. */
@@ -76,7 +88,7 @@ int main(int argc, char **argv)
 	struct watch watch;
 	struct live live;
 
-	if (argc != 5)
+	if (argc < 4)
 		return 2;
 	limits.hang_ns = limits.lag_ns = limits.straggler_ns =
 		strtoull(argv[3], NULL, 10) * 1000000;
@@ -89,7 +101,8 @@ int main(int argc, char **argv)
 		    live_look(&live, &watch.recording, clock_system_ns(CLOCK_MONOTONIC),
 			      clock_system_ns(CLOCK_REALTIME)) != OK)
 			return 1;
-		is_over = tell(&live, argv[2], argv[4]);
+		tell(&live, argv[2]);
+		is_over = argc > 4 && is_all_told(argv + 4);
 		living = count_living(&watch, &live, argv[2], &operations);
 		was_there |= living > 0;
 		is_over |= was_there && living == 0;
