@@ -1,164 +1,13 @@
-/* Between nodes: sockets or InfiniBand, how many cards, GPUDirect RDMA, which interface. */
-#include <stdlib.h>
+/* Between nodes: sockets or InfiniBand, and which interface. */
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
-#include "doctor/setup_parts.h"
-
-/* What one machine's processes found and used. */
-struct node {
-	const char *host;
-	uint32_t process;  /* the first */
-	uint64_t found[4]; /* InfiniBand devices by index */
-	uint64_t used[4];
-	uint64_t gpus[4]; /* by NVML's number */
-	const struct nccl_log_net *device;
-	const struct nccl_log_net *interface; /* of socket_link */
-	const struct nccl_log_link *ib_link, *socket_link, *gdr_link, *plain_link, *p2p_link;
-	size_t socket_links, gdr_links, plain_links;
-	bool is_ib_off; /* by the user */
-};
-
-struct network {
-	struct node *nodes;
-	size_t count;
-	uint32_t *node_of; /* by process */
-};
-
-static void mark(uint64_t bits[4], int32_t number)
-{
-	if (number >= 0 && number < 256)
-		bits[number / 64] |= UINT64_C(1) << number % 64;
-}
-
-static int marked(const uint64_t bits[4])
-{
-	return __builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1]) +
-	       __builtin_popcountll(bits[2]) + __builtin_popcountll(bits[3]);
-}
-
-static struct node *node_named(struct network *network, const char *host, uint32_t process)
-{
-	for (size_t i = network->count; i-- > 0;)
-		if (network->nodes[i].host == host) /* texts are kept once */
-			return &network->nodes[i];
-	network->nodes[network->count] = (struct node){ .host = host, .process = process };
-	return &network->nodes[network->count++];
-}
-
-static enum status make_nodes(const struct setup *setup, struct network *network)
-{
-	const struct nccl_log *log = setup->log;
-
-	network->nodes = calloc(log->process_count + 1, sizeof(*network->nodes));
-	network->node_of = calloc(log->process_count + 1, sizeof(*network->node_of));
-	if (network->nodes == NULL || network->node_of == NULL)
-		return ERR_NO_SPACE;
-	for (size_t i = 0; i < log->process_count; i++)
-		network->node_of[i] =
-			(uint32_t)(node_named(network, log->processes[i].host, (uint32_t)i) -
-				   network->nodes);
-	return OK;
-}
-
-static void read_link(struct network *network, const struct nccl_log_link *link)
-{
-	struct node *node = &network->nodes[network->node_of[link->process]];
-
-	if (link->transport <= NCCL_LOG_P2P_OTHER)
-		node->p2p_link = link;
-	if (link->transport != NCCL_LOG_NET)
-		return;
-	if (strcmp(link->network, "Socket") == 0) {
-		node->socket_link = node->socket_link != NULL ? node->socket_link : link;
-		node->socket_links++;
-		return;
-	}
-	if (strcmp(link->network, "IB") == 0) {
-		node->ib_link = node->ib_link != NULL ? node->ib_link : link;
-		mark(node->used, link->device);
-	}
-	if (link->flags & NCCL_LOG_LINK_GDR) {
-		node->gdr_link = link;
-		node->gdr_links++;
-	} else {
-		node->plain_link = node->plain_link != NULL ? node->plain_link : link;
-		node->plain_links++;
-	}
-}
-
-/* Device numbers of links are indices into the list of interfaces. */
-static void read_interface(struct network *network, const struct nccl_log_net *net)
-{
-	struct node *node = &network->nodes[network->node_of[net->process]];
-
-	if (node->socket_link != NULL && node->socket_link->process == net->process &&
-	    node->socket_link->device == net->index && strcmp(net->network, "Socket") == 0)
-		node->interface = net;
-}
-
-/* Sockets were asked for. */
-static void read_wishes(const struct setup *setup, struct network *network, const char *name)
-{
-	size_t count, first = setup_find_variable(setup, name, &count);
-
-	for (size_t i = first; i < first + count; i++) {
-		int64_t process = setup->whos[setup->variables[i].who].logged;
-		const char *value = setup->variables[i].value;
-
-		if (process >= 0 && (setup_is_true(value) || strcasecmp(value, "Socket") == 0))
-			network->nodes[network->node_of[process]].is_ib_off = true;
-	}
-}
-
-static void read_nodes(const struct setup *setup, struct network *network)
-{
-	const struct nccl_log *log = setup->log;
-
-	for (size_t i = 0; i < log->net_count; i++) {
-		struct node *node = &network->nodes[network->node_of[log->nets[i].process]];
-
-		/* Those of the list of devices: lines about GPUDirect name some again. */
-		if (strcmp(log->nets[i].network, "IB") != 0 || log->nets[i].port < 0)
-			continue;
-		mark(node->found, log->nets[i].index);
-		node->device = node->device != NULL ? node->device : &log->nets[i];
-	}
-	for (size_t i = 0; i < log->link_count; i++)
-		read_link(network, &log->links[i]);
-	for (size_t i = 0; i < log->comm_count; i++)
-		mark(network->nodes[network->node_of[log->comms[i].process]].gpus,
-		     log->comms[i].nvml_device);
-	for (size_t i = 0; i < log->net_count; i++)
-		read_interface(network, &log->nets[i]);
-	read_wishes(setup, network, "NCCL_IB_DISABLE");
-	read_wishes(setup, network, "NCCL_NET");
-}
-
-static void cite_link(const struct setup *setup, struct verdict *verdict,
-		      const struct nccl_log_link *link)
-{
-	setup_cite(setup, verdict, link->place, "%d -> %d [%s] via NET/%s/%d%s", link->from,
-		   link->to, link->direction == 's' ? "send" : "receive", link->network,
-		   link->device, link->flags & NCCL_LOG_LINK_GDR ? "/GDRDMA" : "");
-}
-
-static void cite_device(const struct setup *setup, struct verdict *verdict,
-			const struct nccl_log_net *net)
-{
-	if (net->port >= 0)
-		setup_cite(setup, verdict, net->place, "NET/IB : Using [%d]%s:%d/%s", net->index,
-			   net->name, net->port, net->link);
-	else
-		setup_cite(setup, verdict, net->place, "NET/%s : Using [%d]%s:%s", net->network,
-			   net->index, net->name, net->address);
-}
+#include "doctor/setup_machines.h"
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
 /* A card that somebody found: here, or on another node of the same job. */
-static const struct nccl_log_net *any_device(const struct network *network)
+static const struct nccl_log_net *any_device(const struct setup_machines *network)
 {
 	for (size_t i = 0; i < network->count; i++)
 		if (network->nodes[i].device != NULL)
@@ -176,7 +25,7 @@ static const struct nccl_log_note *find_note(const struct setup *setup, uint32_t
 	return NULL;
 }
 
-static void tell_fallback(const struct setup *setup, const struct node *node, size_t nodes,
+static void tell_fallback(const struct setup *setup, const struct setup_machine *node, size_t nodes,
 			  const struct nccl_log_net *device)
 {
 	struct verdict *verdict = setup_verdict(setup, "net-socket-fallback", VERDICT_WARNING);
@@ -188,8 +37,8 @@ static void tell_fallback(const struct setup *setup, const struct node *node, si
 	else
 		verdict_title(verdict,
 			      "%zu nodes talk through sockets although InfiniBand is there", nodes);
-	cite_link(setup, verdict, node->socket_link);
-	cite_device(setup, verdict, device);
+	setup_machines_cite_link(setup, verdict, node->socket_link);
+	setup_machines_cite_device(setup, verdict, device);
 	note = find_note(setup, node->process, "NET/IB : No device");
 	if (note == NULL)
 		note = find_note(setup, node->process, "Failed to open lib");
@@ -205,13 +54,13 @@ static void tell_fallback(const struct setup *setup, const struct node *node, si
 		text_copy(verdict->host, sizeof(verdict->host), node->host);
 }
 
-static void tell_sockets(const struct setup *setup, const struct node *node)
+static void tell_sockets(const struct setup *setup, const struct setup_machine *node)
 {
 	struct verdict *verdict = setup_verdict(setup, "net-socket", VERDICT_NOTE);
 	const struct nccl_log_note *note = find_note(setup, node->process, "NET/IB : No device");
 
 	verdict_title(verdict, "traffic between nodes goes through sockets");
-	cite_link(setup, verdict, node->socket_link);
+	setup_machines_cite_link(setup, verdict, node->socket_link);
 	if (note != NULL)
 		setup_cite(setup, verdict, note->place, "%s", note->text);
 	verdict_advice(verdict, "Nothing to do where the machines have no InfiniBand, RoCE or EFA; "
@@ -219,14 +68,14 @@ static void tell_sockets(const struct setup *setup, const struct node *node)
 	verdict_advice(verdict, "$ ls /sys/class/infiniband");
 }
 
-static void find_sockets(const struct setup *setup, const struct network *network)
+static void find_sockets(const struct setup *setup, const struct setup_machines *network)
 {
 	const struct nccl_log_net *device = any_device(network);
-	const struct node *fallen = NULL, *plain = NULL;
+	const struct setup_machine *fallen = NULL, *plain = NULL;
 	size_t fallen_count = 0;
 
 	for (size_t i = 0; i < network->count; i++) {
-		const struct node *node = &network->nodes[i];
+		const struct setup_machine *node = &network->nodes[i];
 
 		if (node->socket_link == NULL || node->is_ib_off)
 			continue;
@@ -240,228 +89,6 @@ static void find_sockets(const struct setup *setup, const struct network *networ
 		tell_fallback(setup, fallen, fallen_count, device);
 	else if (plain != NULL)
 		tell_sockets(setup, plain);
-}
-
-/* ---- cards ----------------------------------------------------------------------------------- */
-
-static void cite_choice_of_cards(const struct setup *setup, struct verdict *verdict)
-{
-	const struct setup_variable *variable = setup_any(setup, "NCCL_IB_HCA");
-
-	if (variable == NULL)
-		return;
-	setup_cite_variable(setup, verdict, variable);
-	verdict_advice(verdict, "Unset NCCL_IB_HCA, or name all cards that belong to the GPUs");
-}
-
-static bool leaves_cards(const struct node *node)
-{
-	int found = marked(node->found), used = marked(node->used);
-
-	return used > 0 && found > 1 && used < found && used < marked(node->gpus);
-}
-
-static bool has_few_cards(const struct node *node)
-{
-	int found = marked(node->found), gpus = marked(node->gpus);
-
-	return node->ib_link != NULL && found > 0 && gpus >= 4 && found * 2 < gpus;
-}
-
-/* The first node that is so, and how many are. */
-static const struct node *first_node(const struct network *network,
-				     bool (*is_so)(const struct node *), size_t *count)
-{
-	const struct node *first = NULL;
-
-	*count = 0;
-	for (size_t i = 0; i < network->count; i++)
-		if (is_so(&network->nodes[i])) {
-			first = first != NULL ? first : &network->nodes[i];
-			++*count;
-		}
-	return first;
-}
-
-static void name_nodes(struct verdict *verdict, const struct node *node, size_t count)
-{
-	if (count == 1)
-		text_copy(verdict->host, sizeof(verdict->host), node->host);
-	else
-		verdict_evidence(verdict, "and so on %zu more nodes", count - 1);
-}
-
-static void find_unused_cards(const struct setup *setup, const struct network *network)
-{
-	size_t count;
-	const struct node *node = first_node(network, leaves_cards, &count);
-	struct verdict *verdict;
-	int used;
-
-	if (node == NULL)
-		return;
-	used = marked(node->used);
-	verdict = setup_verdict(setup, "hcas-unused", VERDICT_WARNING);
-	verdict_title(verdict, "%d of %d network cards %s used on %s, which has %d GPUs", used,
-		      marked(node->found), used == 1 ? "is" : "are", node->host,
-		      marked(node->gpus));
-	cite_device(setup, verdict, node->device);
-	cite_link(setup, verdict, node->ib_link);
-	verdict_advice(verdict,
-		       "Compare with `nvidia-smi topo -m`: each GPU should have a card near "
-		       "to it");
-	verdict_advice(verdict,
-		       "In a virtual machine give NCCL_TOPO_FILE; else NCCL thinks that all "
-		       "are equally far");
-	cite_choice_of_cards(setup, verdict);
-	name_nodes(verdict, node, count);
-}
-
-static void find_few_cards(const struct setup *setup, const struct network *network)
-{
-	size_t count;
-	const struct node *node = first_node(network, has_few_cards, &count);
-	struct verdict *verdict;
-	int found;
-
-	if (node == NULL)
-		return;
-	found = marked(node->found);
-	verdict = setup_verdict(setup, "few-hcas", VERDICT_WARNING);
-	verdict_title(verdict, "%d GPUs of %s share %d network %s", marked(node->gpus), node->host,
-		      found, found == 1 ? "card" : "cards");
-	cite_device(setup, verdict, node->device);
-	verdict_advice(verdict,
-		       "Nothing to do where the machine has no more; else see why NCCL found "
-		       "no others");
-	verdict_advice(verdict, "$ ibv_devinfo | grep -E 'hca_id|state|link_layer'");
-	cite_choice_of_cards(setup, verdict);
-	name_nodes(verdict, node, count);
-}
-
-/* ---- GPUDirect RDMA ---------------------------------------------------------------------------- */
-
-static void find_gdr_lines(const struct setup *setup, struct verdict *verdict, uint32_t process)
-{
-	const struct nccl_log *log = setup->log;
-
-	for (size_t i = 0; i < log->net_count; i++)
-		if (log->nets[i].process == process && log->nets[i].gdr == 0) {
-			setup_cite(setup, verdict, log->nets[i].gdr_place,
-				   "NET/%s : GPU Direct RDMA Disabled for HCA %d '%s'",
-				   log->nets[i].network, log->nets[i].index, log->nets[i].name);
-			break;
-		}
-	for (size_t i = 0; i < log->gdr_count; i++)
-		if (log->gdrs[i].process == process && !log->gdrs[i].is_on) {
-			setup_cite(setup, verdict, log->gdrs[i].place, "%s", log->gdrs[i].text);
-			break;
-		}
-}
-
-static void find_gdr(const struct setup *setup, const struct network *network)
-{
-	const struct node *worst = NULL;
-	struct verdict *verdict;
-	size_t nodes = 0;
-
-	for (size_t i = 0; i < network->count; i++)
-		if (network->nodes[i].plain_links > 0 && network->nodes[i].gdr_links == 0) {
-			worst = worst != NULL ? worst : &network->nodes[i];
-			nodes++;
-		}
-	if (worst == NULL)
-		return;
-	verdict = setup_verdict(setup, "gdr-off", VERDICT_WARNING);
-	if (nodes == 1)
-		verdict_title(verdict, "GPUDirect RDMA is not used on %s", worst->host);
-	else
-		verdict_title(verdict, "GPUDirect RDMA is not used on %zu nodes", nodes);
-	cite_link(setup, verdict, worst->plain_link);
-	find_gdr_lines(setup, verdict, worst->plain_link->process);
-	if (setup_any(setup, "NCCL_NET_GDR_LEVEL") != NULL)
-		setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_NET_GDR_LEVEL"));
-	verdict_advice(verdict, "$ lsmod | grep -E 'nvidia_peermem|nv_peer_mem'");
-	verdict_advice(verdict,
-		       "Load nvidia-peermem, or use a kernel and driver with DMA-BUF; turn "
-		       "PCI ACS off on bare metal; unset NCCL_NET_GDR_LEVEL");
-	if (nodes == 1)
-		text_copy(verdict->host, sizeof(verdict->host), worst->host);
-}
-
-/* ---- channels -------------------------------------------------------------------------------- */
-
-enum { CHANNELS_FEW = 2, GPUS_MANY = 8 };
-
-/* How many of a communicator's ranks are on this node; old releases do not say it. */
-static int32_t local_ranks(const struct network *network, const struct nccl_log_comm *comm)
-{
-	const struct node *node = &network->nodes[network->node_of[comm->process]];
-	int32_t gpus = marked(node->gpus);
-
-	if (comm->local_ranks >= 0)
-		return comm->local_ranks;
-	return comm->nranks == gpus * (int32_t)network->count ? gpus : -1;
-}
-
-/* Within a node many GPUs that talk directly, between nodes many cards, can feed more than these. */
-static bool has_few_channels(const struct network *network, const struct nccl_log_comm *comm)
-{
-	const struct node *node = &network->nodes[network->node_of[comm->process]];
-	int32_t local = local_ranks(network, comm);
-
-	if (comm->channels.line == 0 || comm->coll_channels < 1 ||
-	    comm->coll_channels > CHANNELS_FEW || local < GPUS_MANY)
-		return false;
-	return local == comm->nranks ? node->p2p_link != NULL
-				     : node->ib_link != NULL && marked(node->found) >= GPUS_MANY;
-}
-
-static bool were_channels_limited(const struct setup *setup)
-{
-	return setup_any(setup, "NCCL_MAX_NCHANNELS") != NULL ||
-	       setup_any(setup, "NCCL_MAX_CTAS") != NULL;
-}
-
-static void find_few_channels(const struct setup *setup, const struct network *network)
-{
-	const struct nccl_log_comm *first = NULL;
-	struct setup_group group = { .count = 0 };
-	struct verdict *verdict;
-	const struct node *node;
-	char where[400];
-
-	for (size_t i = 0; i < setup->log->comm_count; i++)
-		if (has_few_channels(network, &setup->log->comms[i])) {
-			first = first != NULL ? first : &setup->log->comms[i];
-			setup_group_add(setup, &group,
-					setup_who_of_process(setup, setup->log->comms[i].process));
-		}
-	/* A variable that is the reason is told as that. */
-	if (first == NULL || were_channels_limited(setup))
-		return;
-	node = &network->nodes[network->node_of[first->process]];
-	/* GPUs that talk directly over PCI, and not over NVLink, do not need more. */
-	verdict = setup_verdict(setup, "few-channels",
-				local_ranks(network, first) < first->nranks ||
-						first->nvls_channels > 0
-					? VERDICT_WARNING
-					: VERDICT_NOTE);
-	verdict_title(verdict, "NCCL uses %d %s for a communicator of %d ranks %s",
-		      first->coll_channels, first->coll_channels == 1 ? "channel" : "channels",
-		      first->nranks, setup_group_text(setup, &group, where, sizeof(where)));
-	setup_cite(setup, verdict, first->channels, "%d coll channels, %d p2p channels",
-		   first->coll_channels, first->p2p_channels);
-	if (local_ranks(network, first) < first->nranks)
-		cite_link(setup, verdict, node->ib_link);
-	else
-		setup_cite(setup, verdict, node->p2p_link->place, "%d -> %d via P2P/%s",
-			   node->p2p_link->from, node->p2p_link->to, node->p2p_link->detail);
-	verdict_advice(verdict, "$ nvidia-smi topo -m; nvidia-smi nvlink -s");
-	verdict_advice(verdict,
-		       "Where GPUs have NVLink or a card each: see whether links are down, "
-		       "and whether the machine's topology can be read");
-	setup_blame(setup, verdict, &group);
 }
 
 /* ---- interfaces ------------------------------------------------------------------------------ */
@@ -479,7 +106,7 @@ static bool is_no_data_interface(const char *name)
 	return false;
 }
 
-static void find_interfaces(const struct setup *setup, const struct network *network)
+static void find_interfaces(const struct setup *setup, const struct setup_machines *network)
 {
 	size_t hosts = 0;
 
@@ -487,7 +114,7 @@ static void find_interfaces(const struct setup *setup, const struct network *net
 		hosts += network->nodes[i].host[0] != '\0';
 	/* On one machine any interface leads to the same place. */
 	for (size_t i = 0; hosts > 1 && i < network->count; i++) {
-		const struct node *node = &network->nodes[i];
+		const struct setup_machine *node = &network->nodes[i];
 		const struct nccl_log_net *net = node->interface;
 		struct verdict *verdict;
 
@@ -496,8 +123,8 @@ static void find_interfaces(const struct setup *setup, const struct network *net
 		verdict = setup_verdict(setup, "interface-slow", VERDICT_WARNING);
 		verdict_title(verdict, "data goes through %s on %s, which is not a network for it",
 			      net->name, node->host);
-		cite_device(setup, verdict, net);
-		cite_link(setup, verdict, node->socket_link);
+		setup_machines_cite_device(setup, verdict, net);
+		setup_machines_cite_link(setup, verdict, node->socket_link);
 		if (setup_any(setup, "NCCL_SOCKET_IFNAME") != NULL)
 			setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_SOCKET_IFNAME"));
 		verdict_advice(verdict,
@@ -512,19 +139,14 @@ static void find_interfaces(const struct setup *setup, const struct network *net
 
 enum status setup_find_network(const struct setup *setup)
 {
-	struct network network = { .count = 0 };
-	enum status status = make_nodes(setup, &network);
+	struct setup_machines network = { .count = 0 };
+	enum status status = setup_machines_read(&network, setup);
 
 	if (status == OK) {
-		read_nodes(setup, &network);
 		find_sockets(setup, &network);
-		find_unused_cards(setup, &network);
-		find_few_cards(setup, &network);
-		find_gdr(setup, &network);
-		find_few_channels(setup, &network);
+		setup_find_cards(setup, &network);
 		find_interfaces(setup, &network);
 	}
-	free(network.nodes);
-	free(network.node_of);
+	setup_machines_release(&network);
 	return status;
 }
