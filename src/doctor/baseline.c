@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "doctor/slow_find.h"
+#include "op/op_bytes.h"
 
 /* Calls that stand for one sample where iterations are not known, as in compare.c. */
 enum { CALLS_ALIKE = 4 };
@@ -26,19 +27,6 @@ const struct tally *baseline_table(const struct timeline_report *report)
 		if (report->custom[i].by == BASELINE_BY)
 			return &report->custom[i];
 	return NULL;
-}
-
-void baseline_size_text(char *to, size_t size, uint8_t size_class)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	unsigned int log2 = size_class - 2u;
-
-	if (size_class == 0)
-		text_copy(to, size, "unknown");
-	else if (size_class == 1)
-		text_copy(to, size, "0 B");
-	else
-		text_format(to, size, "%u %s", 1u << (log2 % 10), units[log2 / 10]);
 }
 
 /* ---- figures of a row ------------------------------------------------------------------------ */
@@ -131,7 +119,7 @@ static void fill_row(struct baseline_row *to, const struct timeline_report *repo
 	text_copy(to->kind, sizeof(to->kind), job_comm_kind_name(comm->kind));
 	text_copy(to->function, sizeof(to->function),
 		  job_name(job, OP_NAMES_FUNCTION, from->key.function));
-	baseline_size_text(to->size, sizeof(to->size), from->key.size_class);
+	op_size_text(to->size, sizeof(to->size), from->key.size_class);
 	name_text(to->algorithm, sizeof(to->algorithm), job, OP_NAMES_ALGORITHM,
 		  from->key.algorithm);
 	name_text(to->protocol, sizeof(to->protocol), job, OP_NAMES_PROTOCOL, from->key.protocol);

@@ -27,7 +27,7 @@ struct baseline_row {
 	char comm_name[96]; /* "" none: those without a name, by their shape */
 	char kind[16];	    /* job_comm_kind_name() */
 	char function[32];
-	char size[16];	    /* baseline_size_text() */
+	char size[16];	    /* op_size_text() */
 	char algorithm[24]; /* "" unknown */
 	char protocol[16];
 	int32_t nranks;
@@ -76,9 +76,6 @@ enum status baseline_read(struct baseline *baseline, const char *text, size_t le
 
 /* The table by BASELINE_BY of a report; NULL: it has none. */
 const struct tally *baseline_table(const struct timeline_report *report);
-
-/* "32 MiB": what a class of sizes begins with. */
-void baseline_size_text(char *to, size_t size, uint8_t size_class);
 
 /* Figures of a row of that table, for both sides of a comparison. */
 struct baseline_figures {

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_find.h"
 
 enum { ITERATIONS_LEAST = 10 };
@@ -141,7 +142,7 @@ void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
 	text_format(
 		figures, sizeof(figures),
 		"An iteration takes %s, in the baseline %s: %.1f %% %s (medians of %zu and %llu).",
-		slow_duration((double)now->median_ns).text, slow_duration(then->iteration_ns).text,
+		units_of_ns((double)now->median_ns).text, units_of_ns(then->iteration_ns).text,
 		100 * fabs(ratio - 1), ratio >= 1 ? "longer" : "less", now->regular,
 		(unsigned long long)then->iterations);
 	if (is_named(search))

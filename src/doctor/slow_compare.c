@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "doctor/slow_find.h"
+#include "op/op_bytes.h"
 #include "timeline/chance.h"
 #include "timeline/compare.h"
 
@@ -202,7 +203,7 @@ static void compare_cell(struct slow_cell *cell, const struct job *job,
 	struct then then;
 	double gap;
 
-	baseline_size_text(wanted.size, sizeof(wanted.size), cell->size_class);
+	op_size_text(wanted.size, sizeof(wanted.size), cell->size_class);
 	then = find_then(options->baseline, &wanted, !is_send);
 	if (!then.is_found || (is_send && then.p10_ns <= 0) ||
 	    (then.is_other_ranks && (then.busbw <= 0 || cell->busbw <= 0))) {

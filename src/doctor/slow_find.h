@@ -15,7 +15,6 @@
 struct slow_text {
 	char text[160];
 };
-struct slow_text slow_duration(double ns); /* "1.23 ms", "4.5 s", "2.1 h" */
 /* "14:03:10" UTC, or "12.3 s after the start" where there is no wall time. */
 struct slow_text slow_time(const struct timeline_report *report, uint64_t ns);
 
@@ -150,6 +149,11 @@ struct slow_wire {
 	double before_ns;
 	double after_ns;
 	uint32_t host; /* the only one whose GPUs take over later; UINT32_MAX none or several */
+	/* Compared with the past: who sends enough to tell, how many of these have it on the wire longer than
+	 * before, as the transfers are, and how many as long as before. The rest is in between. */
+	uint32_t senders;
+	uint32_t senders_slower;
+	uint32_t senders_same;
 };
 enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
 		      const struct slow_row *row);

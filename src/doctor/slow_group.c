@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_find.h"
 #include "op/op_time.h"
 
@@ -18,7 +19,8 @@ static const double time_that_matters = 0.05;
 
 static bool is_late(const struct straggler *straggler)
 {
-	return straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST;
+	return straggler->late_ns > 0 &&
+	       (straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST);
 }
 
 /* Who of `comm` is late, by all stragglers there; how many. */
@@ -149,7 +151,7 @@ static void tell(struct slow_search *search, const struct straggler *late, uint3
 	verdict_evidence(verdict,
 			 "All %u ranks of %.100s come %s late to the collectives of %.100s: they "
 			 "are held up together.",
-			 of->seat_count, of->label, slow_duration((double)late->late_ns).text,
+			 of->seat_count, of->label, units_of_ns((double)late->late_ns).text,
 			 all->label);
 	verdict_evidence(
 		verdict,

@@ -3,6 +3,7 @@
  * the start of the process; where the slowness does not, and there are several peers, that is said.
  */
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_find.h"
 
 static const double sure_though_late = 0.9;
@@ -14,19 +15,6 @@ static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t r
 	verdict->peer = peer->rank;
 	text_copy(verdict->peer_label, sizeof(verdict->peer_label), peer->label);
 	text_copy(verdict->peer_host, sizeof(verdict->peer_host), job->hosts[peer->host].name);
-}
-
-static struct slow_text volume(uint64_t bytes)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-	double value = (double)bytes;
-	struct slow_text text;
-	size_t unit = 0;
-
-	for (; value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
-		value /= 1024;
-	text_format(text.text, sizeof(text.text), "%.3g %s", value, units[unit]);
-	return text;
 }
 
 static void tell(struct verdict *verdict, const struct link_peer *known,
@@ -42,16 +30,16 @@ static void tell(struct verdict *verdict, const struct link_peer *known,
 			verdict,
 			"Over the network it sends to rank %d of %.100s and to nobody else: %s in "
 			"%llu transfers since the process began, %s a MiB on the wire%s.",
-			known->peer, comm->label, volume(known->bytes).text,
-			(unsigned long long)known->transfers, slow_duration(known->ns_per_mib).text,
+			known->peer, comm->label, units_of_bytes(known->bytes).text,
+			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
 			against);
 	else
 		verdict_evidence(
 			verdict,
 			"Of the %u ranks of %.100s to which it sends over the network it is rank "
 			"%d: %s in %llu transfers since the process began, %s a MiB on the wire%s.",
-			known->peers, comm->label, known->peer, volume(known->bytes).text,
-			(unsigned long long)known->transfers, slow_duration(known->ns_per_mib).text,
+			known->peers, comm->label, known->peer, units_of_bytes(known->bytes).text,
+			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
 			against);
 }
 

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_find.h"
+#include "op/op_bytes.h"
 
 static struct slow_span span_of(const struct straggler *straggler)
 {
@@ -65,6 +67,60 @@ static void advise_host(struct verdict *verdict, const char *host)
 	verdict_advice(verdict, "$ ssh %.200s top -b -n 1", host);
 }
 
+/* Its process is late in what needs no network as well. */
+static void tell_starved(struct verdict *verdict, const struct straggler *straggler)
+{
+	verdict_evidence(
+		verdict,
+		"Transfers over it look %.1f times as long on the wire as the others', but "
+		"what needs no network takes %.1f times as long there, too: it is its "
+		"process that comes to them late, not the link.",
+		straggler->slowdown, straggler->own_slowdown);
+	verdict_advice(verdict,
+		       "NCCL's proxy thread seems to get too little processor: look for "
+		       "other processes on its cores, for limits (cpu.max and nr_throttled "
+		       "of its cgroup), and to which cores it is bound.");
+	if (verdict->pid > 0)
+		verdict_advice(verdict, "$ ssh %.200s top -H -b -n 1 -p %lld", verdict->host,
+			       (long long)verdict->pid);
+}
+
+static void tell_lateness(struct slow_search *search, struct verdict *verdict,
+			  const struct straggler *straggler, const struct slow_span *span)
+{
+	const char *comm = search->report->job.comms[straggler->comm].label;
+
+	verdict_evidence(verdict,
+			 "It comes %s later than the others to the collectives of %.100s, %s.",
+			 units_of_ns((double)straggler->late_ns).text, comm,
+			 slow_when(search->report, span).text);
+	verdict_evidence(verdict,
+			 "It was the last in %llu of %llu collectives; the others waited %s for it "
+			 "in sum, %.1f %% of their time.",
+			 (unsigned long long)straggler->last_in,
+			 (unsigned long long)straggler->meetings,
+			 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
+	if (search->report->stragglers.explained > 0)
+		verdict_evidence(verdict,
+				 "%zu more ranks come late to other communicators because they "
+				 "wait for a slow one: they are not to blame.",
+				 search->report->stragglers.explained);
+}
+
+static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host)
+{
+	if (straggler->class == STRAGGLER_SLOW_HOST)
+		verdict_title(verdict, "all ranks of %.100s arrive late", host);
+	else if (straggler->late_ns == 0)
+		verdict_title(verdict,
+			      "rank %.24s on %.100s is late in its transfers: too little "
+			      "processor",
+			      verdict->rank_label, host);
+	else
+		verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
+			      verdict->rank_label, host);
+}
+
 static void tell_late(struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
@@ -82,27 +138,13 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	text_copy(verdict->host, sizeof(verdict->host), host);
 	verdict->victims = seats > members ? seats - members : 0;
 	verdict->percent = 100 * straggler->cost_share;
-	if (is_host)
-		verdict_title(verdict, "all ranks of %.100s arrive late", host);
-	else
-		verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
-			      verdict->rank_label, host);
-	verdict_evidence(verdict,
-			 "It comes %s later than the others to the collectives of %.100s, %s.",
-			 slow_duration((double)straggler->late_ns).text,
-			 job->comms[straggler->comm].label, slow_when(search->report, &span).text);
-	verdict_evidence(verdict,
-			 "It was the last in %llu of %llu collectives; the others waited %s for it "
-			 "in sum, %.1f %% of their time.",
-			 (unsigned long long)straggler->last_in,
-			 (unsigned long long)straggler->meetings,
-			 slow_duration((double)straggler->caused_ns).text, verdict->percent);
-	if (search->report->stragglers.explained > 0)
-		verdict_evidence(verdict,
-				 "%zu more ranks come late to other communicators because they "
-				 "wait for a slow one: they are not to blame.",
-				 search->report->stragglers.explained);
-	advise_host(verdict, host);
+	title_late(verdict, straggler, host);
+	if (straggler->late_ns > 0)
+		tell_lateness(search, verdict, straggler, &span);
+	if (straggler->is_starved)
+		tell_starved(verdict, straggler);
+	if (straggler->late_ns > 0)
+		advise_host(verdict, host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
 	slow_fill_missing(search, verdict);
 }
@@ -147,6 +189,11 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 			 verdict->rank_label, verdict->comm, straggler->slowdown,
 			 straggler->has_times ? slow_when(search->report, &span).text
 					      : "all in all");
+	if (straggler->slow_share > 0 && straggler->slow_share < 0.33)
+		verdict_evidence(verdict,
+				 "It comes and goes: in %.0f %% of what it sends there they stand "
+				 "out, in the rest they do not.",
+				 100 * straggler->slow_share);
 	if (straggler->has_times)
 		verdict_evidence(verdict, "It does not come late itself: its transfers do, and "
 					  "everybody in the collective waits for them.");
@@ -202,6 +249,12 @@ static bool is_group_held(const struct job *job, const struct straggler *late,
 	return false;
 }
 
+/* All members of a collective end it together, whichever of its links is slow: that makes nobody late to the next. */
+static bool is_elsewhere(const struct straggler *late, const struct straggler *link)
+{
+	return link->is_of_sends || late->comm != link->comm;
+}
+
 /* Who sends or gets its data over a slow link comes late to everything else because of it, and so does the group
  * that exchanges its data there. */
 const struct straggler *slow_link_behind(const struct slow_search *search,
@@ -215,7 +268,7 @@ const struct straggler *slow_link_behind(const struct slow_search *search,
 		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
 		    (late->class != STRAGGLER_SLOW_RANK && late->class != STRAGGLER_SLOW_HOST))
 			continue;
-		if ((late->class == STRAGGLER_SLOW_RANK &&
+		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
 		     (late->rank == link->peer || late->rank == link->rank)) ||
 		    is_group_held(&search->report->job, late, link))
 			return link;
@@ -242,8 +295,8 @@ static void tell_held_up(struct slow_search *search, struct verdict *verdict,
 			"%.100s, and others wait there: %s in sum.",
 			is_host ? "all ranks of" : "rank",
 			is_host ? job->hosts[late->host].name : job->ranks[late->rank].label,
-			is_host ? "" : "s", slow_duration((double)late->late_ns).text,
-			job->comms[late->comm].label, slow_duration((double)late->caused_ns).text);
+			is_host ? "" : "s", units_of_ns((double)late->late_ns).text,
+			job->comms[late->comm].label, units_of_ns((double)late->caused_ns).text);
 		/* Hosts that are late together keep the same ones waiting. */
 		lost_ns = lost_ns > (double)late->caused_ns ? lost_ns : (double)late->caused_ns;
 		if (verdict->victims < job->comms[late->comm].seat_count - 1)
@@ -396,7 +449,7 @@ bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 
 	if (verdict == NULL)
 		return straggler != NULL;
-	baseline_size_text(size, sizeof(size), row->size_class);
+	op_size_text(size, sizeof(size), row->size_class);
 	verdict_evidence(verdict,
 			 "%s that %s of %s on %s communicators takes %.2f times as long as %s: "
 			 "%.2f GB/s of bus bandwidth instead of %.2f.",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_sums_find.h"
 
 enum { TRANSFERS_LEAST = 32, EDGES_LEAST = 3, MIDDLES_KEPT = 16 };
@@ -109,11 +110,11 @@ static void tell(struct sums_search *search, const struct slow_edge *edge, doubl
 	else
 		verdict_title(verdict, "a link from rank %.24s on %.100s is slow",
 			      verdict->rank_label, verdict->host);
-	verdict_evidence(
-		verdict,
-		"Its %.0f transfers were on the wire for %.3g us each, %.1f times as long as "
-		"those of the middle of %zu alike edges of %.100s.",
-		edge->transfers, 1e6 * wire(edge), ratio, alike, edge->comm);
+	verdict_evidence(verdict,
+			 "Its %.0f transfers were on the wire for %s each, %.1f times as long as "
+			 "those of the middle of %zu alike edges of %.100s.",
+			 edge->transfers, units_of_ns(1e9 * wire(edge)).text, ratio, alike,
+			 edge->comm);
 	if (to == NULL)
 		verdict_missing(verdict, "To whom it sends is not among the metrics.");
 	verdict_missing(verdict, "On which channel is not among the metrics.");

@@ -28,8 +28,9 @@ struct walk {
 	const struct job *job;
 	const struct slow_cell *cells;
 	size_t count;
-	size_t hosts;		/* 1: not told apart */
-	struct wire_sums *sums; /* [(cell * 2 + is_slow) * hosts + host] */
+	size_t hosts;		   /* 1: not told apart */
+	struct wire_sums *sums;	   /* [(cell * 2 + is_slow) * hosts + host] */
+	struct wire_sums *senders; /* [process * 2 + is_slow], of all cells; NULL: not wanted */
 	size_t process;
 	size_t host;
 	uint64_t from_clock_ns; /* what ended from here on, and before the next, is slow */
@@ -104,6 +105,11 @@ static bool visit(const struct op_batch *batch, enum recording_place place, void
 		sums->consume_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
 		sums->sends += (double)(uint32_t)steps;
 		sums->receives += (double)(steps >> 32);
+		if (walk->senders != NULL) {
+			sums = &walk->senders[walk->process * 2 + is_slow];
+			sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
+			sums->sends += (double)(uint32_t)steps;
+		}
 	}
 	return true;
 }
@@ -200,10 +206,25 @@ static struct wire_sums add_up(const struct wire_sums *list, size_t count)
 	return all;
 }
 
+static void count_senders(struct slow_wire *wire, const struct wire_sums *senders, size_t processes,
+			  double ratio)
+{
+	for (size_t p = 0; p < processes; p++) {
+		double before_ns = per_send(&senders[p * 2]);
+		double after_ns = per_send(&senders[p * 2 + 1]);
+
+		if (before_ns <= 0 || after_ns <= 0)
+			continue;
+		wire->senders++;
+		wire->senders_slower += after_ns > before_ns * (1 + (ratio - 1) * 0.6);
+		wire->senders_same += after_ns < before_ns * (1 + (ratio - 1) / 4);
+	}
+}
+
 enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
 		      const struct slow_row *row)
 {
-	size_t hosts = report->job.host_count;
+	size_t hosts = report->job.host_count, processes = report->recording->count;
 	struct slow_cell cell = { .comm = row->comm,
 				  .function = row->function,
 				  .size_class = row->size_class };
@@ -213,8 +234,12 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 
 	*wire = (struct slow_wire){ .host = UINT32_MAX };
 	walk.sums = calloc(hosts * 2 + 1, sizeof(*walk.sums));
-	if (walk.sums == NULL)
+	walk.senders = calloc(processes * 2 + 1, sizeof(*walk.senders));
+	if (walk.sums == NULL || walk.senders == NULL) {
+		free(walk.sums);
+		free(walk.senders);
 		return ERR_NO_SPACE;
+	}
 	walk_all(&walk, report, &row->span);
 	fast = walk.sums;
 	slow = walk.sums + hosts;
@@ -225,6 +250,9 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	wire->is_known = wire->before_ns > 0 && wire->after_ns > 0;
 	if (is_past || row->consume_then_ns > 0)
 		wire->host = find_host(fast, slow, hosts, is_past ? 0 : row->consume_then_ns);
+	if (is_past)
+		count_senders(wire, walk.senders, processes, row->ratio);
 	free(walk.sums);
+	free(walk.senders);
 	return OK;
 }

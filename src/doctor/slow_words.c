@@ -1,41 +1,21 @@
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_find.h"
-
-struct slow_text slow_duration(double ns)
-{
-	struct slow_text to;
-
-	if (ns < 1e3)
-		text_format(to.text, sizeof(to.text), "%.0f ns", ns);
-	else if (ns < 1e6)
-		text_format(to.text, sizeof(to.text), "%.3g us", ns / 1e3);
-	else if (ns < 1e9)
-		text_format(to.text, sizeof(to.text), "%.3g ms", ns / 1e6);
-	else if (ns < 120e9)
-		text_format(to.text, sizeof(to.text), "%.3g s", ns / 1e9);
-	else if (ns < 2 * 3600e9)
-		text_format(to.text, sizeof(to.text), "%.3g min", ns / 60e9);
-	else
-		text_format(to.text, sizeof(to.text), "%.3g h", ns / 3600e9);
-	return to;
-}
 
 struct slow_text slow_time(const struct timeline_report *report, uint64_t ns)
 {
-	time_t seconds = (time_t)(ns / 1000000000);
+	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
+	char after[UNITS_TEXT];
 	struct slow_text to;
-	struct tm parts;
 
-	if (report->has_wall && gmtime_r(&seconds, &parts) != NULL)
-		text_format(to.text, sizeof(to.text), "%02d:%02d:%02d", parts.tm_hour, parts.tm_min,
-			    parts.tm_sec);
+	if (report->has_wall)
+		units_clock(to.text, ns);
 	else
-		text_format(to.text, sizeof(to.text), "%.1f s after the start",
-			    ns > report->start_ns ? (double)(ns - report->start_ns) / 1e9 : 0);
+		text_format(to.text, sizeof(to.text), "%s after the start",
+			    units_duration(after, after_ns));
 	return to;
 }
 
@@ -147,7 +127,7 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 			verdict,
 			"In mode flight only the last operations are kept: this is about the "
 			"last %s.",
-			slow_duration((double)(report->end_ns - report->start_ns)).text);
+			units_of_ns((double)(report->end_ns - report->start_ns)).text);
 	if (found->keeps_all && !found->is_complete && found->share < 0.99) {
 		verdict_missing(verdict,
 				"Only %.0f %% of the operations that NCCL showed were read: what "

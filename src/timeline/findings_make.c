@@ -5,38 +5,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/text.h"
-
-struct findings_text findings_duration(double ns)
-{
-	static const struct {
-		double ns;
-		const char *unit;
-	} units[] = { { 3.6e12, "h" }, { 6e10, "min" }, { 1e9, "s" },
-		      { 1e6, "ms" },   { 1e3, "us" },	{ 1, "ns" } };
-	struct findings_text to;
-	size_t i = 0;
-
-	while (i + 1 < ARRAY_LENGTH(units) && ns < units[i].ns)
-		i++;
-	text_format(to.text, sizeof(to.text), "%.3g %s", ns / units[i].ns, units[i].unit);
-	return to;
-}
+#include "base/units.h"
 
 struct findings_text findings_time(const struct timeline_report *report, uint64_t ns)
 {
+	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
 	struct findings_text to;
-	time_t seconds = (time_t)(ns / 1000000000);
-	struct tm date;
+	char when[UNITS_TEXT];
 
-	if (report->has_wall && gmtime_r(&seconds, &date) != NULL)
-		text_format(to.text, sizeof(to.text), "%02d:%02d:%02d UTC", date.tm_hour,
-			    date.tm_min, date.tm_sec);
+	if (report->has_wall)
+		text_format(to.text, sizeof(to.text), "%s UTC", units_clock(when, ns));
 	else
-		text_format(to.text, sizeof(to.text), "%.1f s after the start",
-			    (double)(ns - report->start_ns) / 1e9);
+		text_format(to.text, sizeof(to.text), "%s after the start",
+			    units_duration(when, after_ns));
 	return to;
 }
 

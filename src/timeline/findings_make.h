@@ -23,12 +23,10 @@ void findings_stuck(struct findings *findings, const struct timeline_report *rep
 		    const struct scan *scan);
 void findings_record(struct findings *findings, const struct timeline_report *report);
 
-/* "1.23 ms", "4.5 s", "2.1 h". */
+/* "14:03:10 UTC", or "12.3 s after the start" where there is no wall time. */
 struct findings_text {
-	char text[32];
+	char text[64];
 };
-struct findings_text findings_duration(double ns);
-/* "14:03:10" UTC, or "12.3 s after the start" where there is no wall time. */
 struct findings_text findings_time(const struct timeline_report *report, uint64_t ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* Findings about what costs time. */
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_bytes.h"
 #include "timeline/findings_make.h"
 
@@ -45,6 +46,35 @@ static bool is_one_of_several(const struct timeline_report *report, const struct
 	return late->class == STRAGGLER_SLOW_HOST && count > 1;
 }
 
+static void starved_rank(struct findings *findings, const struct timeline_report *report,
+			 const struct straggler *straggler)
+{
+	const struct job *job = &report->job;
+	const char *host = job->hosts[straggler->host].name;
+	char times[120];
+	struct finding *finding = findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
+					       "rank %.24s on %.40s is late in its transfers",
+					       job->ranks[straggler->rank].label, host);
+
+	finding->rank = straggler->rank;
+	finding->host = straggler->host;
+	finding->comm = straggler->comm;
+	finding->count = straggler->meetings;
+	finding->cost_ns = straggler->caused_ns;
+	finding->percent = 100 * (straggler->slowdown - 1);
+	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
+	text_format(finding->text, sizeof(finding->text),
+		    "In %.60s transfers over it take %.1f times as long as the others'%s; what "
+		    "needs no network takes %.1f times as long there, too: it is its process, not "
+		    "the link.",
+		    job->comms[straggler->comm].label, straggler->slowdown,
+		    when(report, straggler, times, sizeof(times)), straggler->own_slowdown);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Look at %.60s: does NCCL's proxy thread get its processor? Other processes, "
+		    "limits of its cgroup, the cores it is bound to.",
+		    host);
+}
+
 static void slow_rank(struct findings *findings, const struct timeline_report *report,
 		      const struct straggler *straggler)
 {
@@ -70,11 +100,10 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
 		    "collectives. The others waited %s for it in sum.",
-		    job->comms[straggler->comm].label,
-		    findings_duration((double)straggler->late_ns).text,
+		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
 		    when(report, straggler, times, sizeof(times)),
 		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
-		    findings_duration((double)straggler->caused_ns).text);
+		    units_of_ns((double)straggler->caused_ns).text);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.%s",
 		    host,
@@ -134,7 +163,7 @@ static void network(struct findings *findings, const struct timeline_report *rep
 		    "Transfers between nodes take %.2f times as long%s, on all ranks alike; nobody "
 		    "comes later than before. That cost %s in sum.",
 		    straggler->slowdown, when(report, straggler, times, sizeof(times)),
-		    findings_duration((double)straggler->caused_ns).text);
+		    units_of_ns((double)straggler->caused_ns).text);
 	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at the fabric: congestion by other jobs, a switch or uplink that failed, "
@@ -211,7 +240,7 @@ static void waiting(struct findings *findings, const struct timeline_report *rep
 	text_format(finding->text, sizeof(finding->text),
 		    "Ranks wait %s in sum (%.3g GPU-hours) for ranks that arrive later, and it is "
 		    "not the same one again and again.",
-		    findings_duration((double)total->wait_ns).text, report->gpu_hours_waited);
+		    units_of_ns((double)total->wait_ns).text, report->gpu_hours_waited);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Uneven work or jitter of the hosts: compare iterations, pin threads, balance "
 		    "batches.");
@@ -248,7 +277,7 @@ static void small_messages(struct findings *findings, const struct timeline_repo
 		"%llu of %llu calls move less than 64 KiB, waiting left out they take %s: latency, "
 		"not bandwidth, decides.",
 		(unsigned long long)calls, (unsigned long long)report->total.timed,
-		findings_duration((double)ns).text);
+		units_of_ns((double)ns).text);
 	text_format(
 		finding->hint, sizeof(finding->hint),
 		"Put messages together (larger buckets, grouped calls) where the framework can.");
@@ -265,6 +294,8 @@ void findings_slow(struct findings *findings, const struct timeline_report *repo
 			slow_link(findings, report, straggler);
 		else if (straggler->class == STRAGGLER_NETWORK)
 			network(findings, report, straggler);
+		else if (straggler->late_ns == 0)
+			starved_rank(findings, report, straggler);
 		else
 			slow_rank(findings, report, straggler);
 	}

@@ -211,6 +211,7 @@ static size_t drop_explained(struct straggler_search *search)
 	}
 	for (size_t i = 0; i < search->count; i++)
 		is_dropped[i] = search->found[i].class == STRAGGLER_SLOW_RANK &&
+				!search->found[i].is_starved &&
 				is_explained(search, &search->found[i]);
 	for (size_t i = 0; i < search->count; i++)
 		if (!is_dropped[i])
@@ -233,13 +234,22 @@ static bool is_same(const struct straggler *a, const struct straggler *b)
 
 static void merge_into(struct straggler *to, const struct straggler *from)
 {
+	const struct straggler *starved = to->own_slowdown > from->own_slowdown ? to : from;
+	double slowdown = starved->slowdown, own_slowdown = starved->own_slowdown;
 	uint64_t caused_ns = to->caused_ns + from->caused_ns;
 	uint32_t peer = to->peer != UINT32_MAX ? to->peer : from->peer;
 	double cost_share = to->cost_share > from->cost_share ? to->cost_share : from->cost_share;
+	bool is_starved = to->is_starved || from->is_starved;
+	bool is_late = to->late_ns > 0, is_from_late = from->late_ns > 0;
 
-	/* The communicator where it costs most speaks for it. */
-	if (from->caused_ns > to->caused_ns)
+	/* The communicator where it costs most speaks for it; and one to which it comes late, before others. */
+	if (is_late != is_from_late ? is_from_late : from->caused_ns > to->caused_ns)
 		*to = *from;
+	to->is_starved = is_starved;
+	if (is_starved) {
+		to->slowdown = slowdown;
+		to->own_slowdown = own_slowdown;
+	}
 	to->cost_share = cost_share;
 	to->caused_ns = caused_ns;
 	to->peer = peer;
@@ -278,7 +288,7 @@ static void merge_hosts(struct straggler_search *search)
 		struct straggler *first = &search->found[i];
 		uint32_t members, late = 0;
 
-		if (first->class != STRAGGLER_SLOW_RANK)
+		if (first->class != STRAGGLER_SLOW_RANK || first->late_ns == 0)
 			continue;
 		members = ranks_of_host(search->job, first->comm, first->host);
 		for (size_t j = i; j < search->count; j++)
@@ -330,7 +340,7 @@ static void drop_minor(struct straggler_search *search)
 
 		late->is_minor = (late->class == STRAGGLER_SLOW_RANK ||
 				  late->class == STRAGGLER_SLOW_HOST) &&
-				 cost_of(search, late) < cost_that_matters;
+				 !late->is_starved && cost_of(search, late) < cost_that_matters;
 	}
 	for (size_t i = 0; i < search->count; i++)
 		if (!search->found[i].is_minor)

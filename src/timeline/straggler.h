@@ -51,12 +51,19 @@ struct straggler {
 	uint64_t
 		caused_ns; /* waiting of all others that would not have been, had it come with the next
 				 to last; network, slow link: time lost against the others or before */
-	double cost_share;  /* caused_ns against the time of all members of comm, 0..1; 0 unknown */
-	double slowdown;    /* slow link: wire time per transfer against the other senders; network:
-				 duration against before; slow rank: 0 */
-	double confidence;  /* 1 - probability that chance alone gives this, corrected for how many
+	double cost_share; /* caused_ns against the time of all members of comm, 0..1; 0 unknown */
+	double slowdown;   /* slow link: wire time per transfer against the other senders; network:
+				 duration against before; slow rank: 0 unless starved */
+	double slow_share; /* slow link: of the operations there, in so many its transfers stand
+				 out; 0 unknown */
+	bool is_of_sends;  /* slow link: of Sends; else of collectives */
+	bool is_starved;   /* slow rank: its process is late in all that it does for transfers, as
+				 without a processor; slowdown as of a slow link, and late_ns 0
+				 unless it also arrives late */
+	double own_slowdown; /* then: of what needs no network, against the other ranks */
+	double confidence;   /* 1 - probability that chance alone gives this, corrected for how many
 				 ranks and stretches were looked at; 0..1 */
-	double share_of_ns; /* for the search's own use, like the next: cost_share of 1 ns */
+	double share_of_ns;  /* for the search's own use, like the next: cost_share of 1 ns */
 	bool is_minor;
 	bool has_wire;	/* network: time on the wire is known, and says so, too */
 	bool has_times; /* the next two, common time of align.h; false: not aligned */

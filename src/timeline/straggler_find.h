@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "timeline/align.h"
+#include "timeline/link_witness.h"
 #include "timeline/links.h"
 #include "timeline/meet.h"
 #include "timeline/straggler.h"
@@ -34,9 +35,10 @@ struct straggler_table {
 	double *count;	    /* [block]: meetings */
 	uint64_t *start_ns; /* [block], common time; 0 unknown */
 	uint64_t *end_ns;
-	uint64_t *last_in;   /* [seat]: meetings in which it came last */
-	uint64_t *caused_ns; /* [seat]: see struct straggler */
-	uint64_t *took_part; /* [seat] */
+	uint64_t *first_number; /* [block]: meet_brief.number with which it begins */
+	uint64_t *last_in;	/* [seat]: meetings in which it came last */
+	uint64_t *caused_ns;	/* [seat]: see struct straggler */
+	uint64_t *took_part;	/* [seat] */
 };
 
 /* Fewer than STRAGGLER_BLOCKS_LEAST blocks: tables are empty (blocks 0). */
@@ -68,11 +70,18 @@ struct straggler_search {
 	size_t count;
 	size_t room;
 	bool *is_chain;	   /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	uint32_t looks;	   /* second looks at links, which are bounded */
 	double *wire_rise; /* per change of windows: time on the wire after over before; 0 unknown */
 	enum status status;
 };
 
 void straggler_add(struct straggler_search *search, const struct straggler *straggler);
+
+/* A link that stands out, or what a second look at it makes of it. */
+void straggler_add_link(struct straggler_search *search, struct straggler *link,
+			const struct link_question *question);
+/* Index into job_comm.seats of a rank (index into job.ranks); UINT32_MAX: it has none there. */
+uint32_t straggler_seat_of(const struct job *job, uint32_t comm, uint32_t rank);
 
 /* Each adds what it finds in a lane. */
 void straggler_late(struct straggler_search *search, const struct straggler_table *table);

@@ -6,6 +6,8 @@
 
 #include "timeline/straggler_find.h"
 
+static const double slowdown_that_tells = 1.25;
+
 static bool has_link(const struct straggler_search *search)
 {
 	for (size_t i = 0; i < search->count; i++)
@@ -117,7 +119,9 @@ void straggler_network(struct straggler_search *search)
 	straggler.first_ns = worst->at_ns;
 	straggler.last_ns = windows->end_ns;
 	straggler.caused_ns = worst->lost_ns;
-	straggler.has_wire = search->wire_rise[worst - windows->changes] > 0;
+	/* By so little, links within nodes that became about as slow as the network would do it, too. */
+	straggler.has_wire = search->wire_rise[worst - windows->changes] > 0 &&
+			     straggler.slowdown >= slowdown_that_tells;
 	/* Did it come back? */
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];

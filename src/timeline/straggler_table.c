@@ -16,6 +16,7 @@ void straggler_table_release(struct straggler_table *table)
 	free(table->count);
 	free(table->start_ns);
 	free(table->end_ns);
+	free(table->first_number);
 	free(table->last_in);
 	free(table->caused_ns);
 	free(table->took_part);
@@ -34,12 +35,13 @@ static bool allocate(struct straggler_table *table)
 	table->count = calloc(table->blocks + 1, sizeof(*table->count));
 	table->start_ns = calloc(table->blocks + 1, sizeof(*table->start_ns));
 	table->end_ns = calloc(table->blocks + 1, sizeof(*table->end_ns));
+	table->first_number = calloc(table->blocks + 1, sizeof(*table->first_number));
 	table->last_in = calloc(table->seats + 1, sizeof(*table->last_in));
 	table->caused_ns = calloc(table->seats + 1, sizeof(*table->caused_ns));
 	table->took_part = calloc(table->seats + 1, sizeof(*table->took_part));
 	return table->late_ns && table->wire_ns && table->wire_sum && table->mean_ns &&
 	       table->least_ns && table->count && table->start_ns && table->end_ns &&
-	       table->last_in && table->caused_ns && table->took_part;
+	       table->first_number && table->last_in && table->caused_ns && table->took_part;
 }
 
 /* All its meetings have (nearly) all ranks, so that nobody unseen came last. */
@@ -93,6 +95,9 @@ static void add_chunk(struct straggler_table *table, const struct job *job,
 {
 	const struct meet_lane *lane = table->lane;
 	const struct job_comm *comm = &job->comms[lane->comm];
+
+	if (table->count[block] == 0 || lane->briefs[chunk].number < table->first_number[block])
+		table->first_number[block] = lane->briefs[chunk].number;
 
 	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
 		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];

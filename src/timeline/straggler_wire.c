@@ -2,14 +2,14 @@
  * Links that hold up.
  *
  * A transfer over a slow link stays on the wire longer than those of the other senders do. Collectives say
- * so per sender (their records sum over all peers), Sends per sender and receiver. Who stands out: a
- * sender whose time on the wire per transfer is well above the middle of all senders of the same
- * collectives, for a stretch of time, and long enough to matter for the collectives' duration.
+ * so per sender (their records sum over all peers); Sends, per sender and receiver, are in straggler_sends.c.
+ * Who stands out: a sender whose time on the wire per transfer is well above the middle of all senders of
+ * the same collectives, for a stretch of time, and long enough to matter for the collectives' duration. Then a
+ * second look decides whether it is the link, or a process at one of its ends (link_witness.h).
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "op/op_bytes.h"
 #include "timeline/align_fit.h"
 #include "timeline/link_peer.h"
 #include "timeline/straggler_find.h"
@@ -148,9 +148,57 @@ static void find_peer(struct straggler_search *search, uint32_t seat, struct str
 	find_channel(search, of, known.peer, straggler);
 }
 
+/* What the second look needs to know of each block. */
+struct blocks {
+	double behind_ns[STRAGGLER_BLOCKS];
+	double limit_ns[STRAGGLER_BLOCKS];
+};
+
+/* ratio: what stands out against the middle sender. */
+static void fill_blocks(struct blocks *blocks, const struct straggler_table *table, uint32_t seat,
+			uint32_t receiver, const double *middle, double ratio)
+{
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		double behind = 0;
+
+		/* Both are against the mean of all; NAN compares as false. */
+		if (receiver != UINT32_MAX)
+			behind = table->late_ns[(size_t)receiver * table->blocks + b] -
+				 table->late_ns[(size_t)seat * table->blocks + b];
+		blocks->behind_ns[b] = behind > 0 ? behind : 0;
+		blocks->limit_ns[b] = middle[b] * ratio;
+	}
+}
+
+/* A link that stands out, after a second look. */
+static void judge(struct straggler_search *search, const struct straggler_table *table,
+		  uint32_t seat, const bool *is_on, const double *middle, double ratio,
+		  struct straggler *straggler)
+{
+	uint32_t comm = table->lane->comm;
+	uint32_t receiver = straggler->peer != UINT32_MAX
+				    ? straggler_seat_of(search->job, comm, straggler->peer)
+				    : UINT32_MAX;
+	struct blocks blocks;
+	struct link_question question = { .job = search->job,
+					  .comm = comm,
+					  .sender = seat,
+					  .receiver = receiver,
+					  .size_class = (uint8_t)table->wire_class,
+					  .slowdown = straggler->slowdown,
+					  .is_on = is_on,
+					  .blocks = table->blocks,
+					  .first_number = table->first_number,
+					  .behind_ns = blocks.behind_ns,
+					  .limit_ns = blocks.limit_ns };
+
+	fill_blocks(&blocks, table, seat, receiver, middle, ratio);
+	straggler_add_link(search, straggler, &question);
+}
+
 static void name_seat(struct straggler_search *search, const struct straggler_table *table,
-		      uint32_t seat, const double *excess, const struct straggler_stretch *stretch,
-		      double chance)
+		      uint32_t seat, const double *middle, const double *excess,
+		      const struct straggler_stretch *stretch, double ratio)
 {
 	const struct job_comm *comm = &search->job->comms[table->lane->comm];
 	const struct job_seat *of = &search->job->seats[comm->seats[seat]];
@@ -164,7 +212,7 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 				       .meetings = table->took_part[seat],
 				       .last_in = table->last_in[seat],
 				       .slowdown = 1 + stretch->typical,
-				       .confidence = 1 - chance };
+				       .confidence = 1 - stretch->chance * table->seats };
 
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		is_on[b] = !isnan(excess[b]) && excess[b] > stretch->typical / 2;
@@ -176,7 +224,7 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 	straggler_times(&straggler, table, is_on);
 	straggler.cost_share = straggler_cost_share(table, (double)straggler.caused_ns);
 	find_peer(search, comm->seats[seat], &straggler);
-	straggler_add(search, &straggler);
+	judge(search, table, seat, is_on, middle, ratio, &straggler);
 }
 
 /* How much of the collectives' time the time on the wire too much is. */
@@ -207,9 +255,8 @@ static void excess_of(const struct straggler_table *table, uint32_t seat, const 
 /* Ratios are compared by their logarithm: one that goes from 44 to 52 is no less certain than one that
  * stays at 2. */
 static bool stands_out(const struct straggler_table *table, uint32_t seat, const double *excess,
-		       uint32_t senders, struct straggler_stretch *stretch)
+		       double ratio, struct straggler_stretch *stretch)
 {
-	double ratio = senders > 2 ? ratio_that_matters : ratio_of_two;
 	double logarithms[STRAGGLER_BLOCKS];
 
 	/* Nothing on the wire at all has no logarithm: a hundredth of the others' will do. */
@@ -227,6 +274,7 @@ void straggler_wire(struct straggler_search *search, const struct straggler_tabl
 	double middle[STRAGGLER_BLOCKS], excess[STRAGGLER_BLOCKS];
 	struct straggler_stretch stretch;
 	uint32_t senders = 0, most = 0, standing_out = 0;
+	double ratio;
 
 	if (scratch == NULL) {
 		search->status = ERR_NO_SPACE;
@@ -237,80 +285,17 @@ void straggler_wire(struct straggler_search *search, const struct straggler_tabl
 		most = senders > most ? senders : most;
 	}
 	free(scratch);
+	ratio = most > 2 ? ratio_that_matters : ratio_of_two;
 	for (uint32_t seat = 0; seat < table->seats && most > 1; seat++) {
 		excess_of(table, seat, middle, excess);
-		standing_out += stands_out(table, seat, excess, most, &stretch);
+		standing_out += stands_out(table, seat, excess, ratio, &stretch);
 	}
 	/* Many that stand out are a structure that we do not know, no slow link. */
 	if (standing_out > 1 + most / 16)
 		return;
 	for (uint32_t seat = 0; seat < table->seats && standing_out > 0; seat++) {
 		excess_of(table, seat, middle, excess);
-		if (stands_out(table, seat, excess, most, &stretch))
-			name_seat(search, table, seat, excess, &stretch,
-				  stretch.chance * table->seats);
+		if (stands_out(table, seat, excess, ratio, &stretch))
+			name_seat(search, table, seat, middle, excess, &stretch, ratio);
 	}
-}
-
-/* ---- Sends ----------------------------------------------------------------------------------- */
-
-enum { LINKS_LEAST = 4, SENDS_LEAST = 8, SIZE_CLASSES = 66 };
-static const double link_ratio = 2, link_excess_ns = 5000;
-
-static bool is_comparable(const struct link *link, unsigned int size_class)
-{
-	return link->sends >= SENDS_LEAST && link->send_steps > 0 && link->to >= 0 &&
-	       op_size_class(link->bytes / link->sends) == size_class;
-}
-
-static void name_link(struct straggler_search *search, const struct link *link, double ratio)
-{
-	const struct job_seat *seat = &search->job->seats[link->from];
-	struct straggler straggler = { .class = STRAGGLER_SLOW_LINK,
-				       .rank = seat->rank,
-				       .host = search->job->ranks[seat->rank].host,
-				       .peer = link_peer_rank(search->job, link->comm, link->to),
-				       .peer_confidence = 1,
-				       .channel = -1,
-				       .comm = link->comm,
-				       .meetings = link->sends,
-				       .share_of_time = 1,
-				       .slowdown = ratio,
-				       /* By how many there are: no distribution is assumed. */
-				       .confidence = 1 - 1 / (double)(link->sends + 1) };
-
-	straggler_add(search, &straggler);
-}
-
-void straggler_links(struct straggler_search *search)
-{
-	const struct links *links = search->links;
-	double *wires = calloc(links->count + 1, sizeof(*wires));
-
-	if (wires == NULL) {
-		search->status = ERR_NO_SPACE;
-		return;
-	}
-	for (unsigned int size = 1; size < SIZE_CLASSES; size++) {
-		size_t count = 0;
-		double middle;
-
-		for (size_t i = 0; i < links->count; i++)
-			if (is_comparable(&links->list[i], size))
-				wires[count++] = (double)links->list[i].send_net_ns /
-						 (double)links->list[i].send_steps;
-		if (count < LINKS_LEAST)
-			continue;
-		middle = align_select(wires, count, (count - 1) / 2);
-		for (size_t i = 0; i < links->count; i++) {
-			const struct link *link = &links->list[i];
-			double wire = (double)link->send_net_ns /
-				      (double)(link->send_steps + !link->send_steps);
-
-			if (is_comparable(link, size) && wire > link_ratio * middle &&
-			    wire > middle + link_excess_ns)
-				name_link(search, link, wire / (middle > 1 ? middle : 1));
-		}
-	}
-	free(wires);
 }

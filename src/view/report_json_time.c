@@ -48,6 +48,8 @@ static void put_straggler(struct json *json, const struct straggler *one)
 	json_put_unsigned(json, "late_ns", one->late_ns);
 	json_put_unsigned(json, "caused_ns", one->caused_ns);
 	report_json_put_ratio(json, "slowdown", one->slowdown > 0, one->slowdown);
+	report_json_put_ratio(json, "slow_share", one->slow_share > 0, one->slow_share);
+	report_json_put_ratio(json, "own_slowdown", one->is_starved, one->own_slowdown);
 	json_put_double(json, "confidence", one->confidence);
 	report_json_put_known(json, "first_ns", one->has_times, one->first_ns);
 	report_json_put_known(json, "last_ns", one->has_times, one->last_ns);

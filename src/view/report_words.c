@@ -3,14 +3,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_blind.h"
 #include "op/op_names.h"
 #include "view/report_key.h"
-#include "base/units.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)
@@ -139,28 +138,19 @@ void report_words_job(const struct timeline_report *report, char to[static REPOR
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-static bool split_time(uint64_t ns, struct tm *when)
-{
-	time_t seconds = (time_t)(ns / SECOND_NS);
-
-	return gmtime_r(&seconds, when) != NULL;
-}
-
 void report_words_span(const struct timeline_report *report, char to[static REPORT_WORDS])
 {
-	char duration[UNITS_TEXT], from[32];
-	struct tm start;
+	char duration[UNITS_TEXT], from[UNITS_TEXT];
 
 	text_copy(to, REPORT_WORDS, "");
 	if (report->start_ns == 0 || report->end_ns < report->start_ns)
 		return;
 	units_duration(duration, report->end_ns - report->start_ns);
-	if (!report->has_wall || !split_time(report->start_ns, &start)) {
+	if (report->has_wall)
+		text_format(to, REPORT_WORDS, "%s from %s UTC", duration,
+			    units_date(from, report->start_ns));
+	else
 		text_copy(to, REPORT_WORDS, duration);
-		return;
-	}
-	strftime(from, sizeof(from), "%Y-%m-%d %H:%M:%S", &start);
-	text_format(to, REPORT_WORDS, "%s from %s UTC", duration, from);
 }
 
 void report_words_moment(const struct timeline_report *report, uint64_t ns,
@@ -168,11 +158,12 @@ void report_words_moment(const struct timeline_report *report, uint64_t ns,
 {
 	uint64_t duration = report->end_ns - report->start_ns;
 	char text[UNITS_TEXT];
-	struct tm when;
 
-	if (report->has_wall && split_time(ns, &when)) {
-		strftime(text, sizeof(text), duration < DAY_NS ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S",
-			 &when);
+	if (report->has_wall) {
+		if (duration < DAY_NS)
+			units_clock(text, ns);
+		else
+			units_date(text, ns);
 		if (duration < 60 * SECOND_NS)
 			text_format(to, REPORT_WORDS, "%s.%03u", text,
 				    (unsigned int)(ns % SECOND_NS / 1000000));
@@ -387,6 +378,13 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 
 	switch (one->class) {
 	case STRAGGLER_SLOW_RANK:
+		if (one->late_ns == 0) {
+			text_format(to, REPORT_WORDS,
+				    "rank %s on %.64s (short of processor: its transfers take %.1f "
+				    "times as long)",
+				    rank_label(report, one->rank), host, one->slowdown);
+			break;
+		}
 		text_format(to, REPORT_WORDS,
 			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 ")",
 			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),

@@ -89,6 +89,19 @@ simulate nvlink "${size[@]}" -w ddp --seed 3 -f slow-nvlink:node=3,factor=4,at=7
 expect_same "ddp: NVLink became slow in one node" "$(told nvlink)" "slow_nvlink @node0003"
 simulate nvlink --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f slow-nvlink:factor=4,at=20s
 expect_same "ddp by a tree: NVLink became slow" "$(told nvlink)" "slow_nvlink"
+# Half of NVLink's bandwidth is about the network's, of four GPUs: both hold up alike.
+simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-nvlink:factor=2,at=7s
+expect_same "fsdp: NVLink became about as slow as the network" "$(told nvlink)" "slow_network"
+expect_ok "which looks like a slower network: it is not certain" python3 -c "exit(not $(value confidence) < 0.8)"
+expect_ok "and the title says so" grep -q "or NVLink" <(value title)
+expect_ok "and what cannot be seen" grep -q "NVLink which became about as slow" <(value missing)
+expect_ok "and NVLink is not ruled out" test -z "$(value evidence | grep "it is not NVLink")"
+simulate network "${size[@]}" -w fsdp --seed 3 -f degraded-network:factor=1.5,at=7s
+expect_same "fsdp: the network became clearly slower" "$(told network)" "slow_network"
+expect_ok "and NVLink is ruled out" grep -q "it is not NVLink" <(value evidence)
+simulate nvlink "${size[@]}" -w fsdp --seed 3 -f slow-link:from=1,to=2,factor=2,at=7s
+expect_same "fsdp: one link within a node, which some rings use: not the network" "$(told nvlink)" "below_expected"
+expect_ok "and how many ranks' sends are slower is said" grep -q "What 12 of 16 ranks send" <(value evidence)
 for factor in 1.2 8; do
 	simulate network --nodes 8 --gpus 8 --seconds 40s -w ddp --seed 1 -f "degraded-network:factor=$factor,at=20s"
 	expect_same "ddp by a tree: the network became $factor times slower" "$(told network)" "slow_network"

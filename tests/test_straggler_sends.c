@@ -1,0 +1,168 @@
+/* Sends that hold up, and what looks like it: four ranks on four hosts, each sends to each, made up. */
+#include "timeline/straggler.h"
+
+#include <stdlib.h>
+
+#include "tests/tap.h"
+#include "tests/timeline/hand_made.h"
+#include "timeline/report.h"
+
+enum { RANKS = 4, ROUNDS = 64, STEPS = 4, SENDER = 1, RECEIVER = 2 };
+#define US UINT64_C(1000)
+
+static struct hand_made hand;
+static struct timeline_report report;
+
+/* Per transfer, of one round: on the wire, and at the receiver until its GPU has it. */
+typedef uint64_t (*time_of)(int from, int to, int round);
+
+static uint64_t usual_wire(int from, int to, int round)
+{
+	(void)from;
+	(void)to;
+	(void)round;
+	return 30 * US;
+}
+
+static uint64_t usual_consume(int from, int to, int round)
+{
+	return usual_wire(from, to, round) / 10;
+}
+
+static void add(struct recording_process *process, uint8_t function, int peer, int round,
+		const uint64_t wait_ns[OP_WAITS])
+{
+	struct op_record *op = hand_op(process, 1, function, (uint64_t)round + 1, 2 << 20, 500 * US,
+				       (uint64_t)(round + 1) * 10000 * US);
+
+	op->peer = peer;
+	op->send_steps = function == OP_SEND ? STEPS : 0;
+	op->recv_steps = function == OP_RECV ? STEPS : 0;
+	op->proxies_started = op->proxies_stopped = 1;
+	for (int i = 0; i < OP_WAITS; i++)
+		op->wait_ns[i] = wait_ns[i] * STEPS;
+}
+
+static void play(time_of wire, time_of consume)
+{
+	struct timeline_options options = { 0 };
+	struct filter filter = { 0 };
+	char host[8];
+
+	for (int rank = 0; rank < RANKS; rank++) {
+		struct recording_process *process;
+
+		snprintf(host, sizeof(host), "h%d", rank);
+		process = hand_process(&hand, "j", rank, host);
+		hand_comm(process, 0x77, "experts", rank, RANKS, RANKS);
+		for (int i = 0; i < ROUNDS * RANKS; i++) {
+			int peer = i % RANKS, round = i / RANKS;
+			uint64_t sends[OP_WAITS] = { [OP_WAIT_SEND_NET] = wire(rank, peer, round) };
+			uint64_t receives[OP_WAITS] = { [OP_WAIT_RECV_GPU] =
+								consume(peer, rank, round) };
+
+			if (peer == rank)
+				continue;
+			add(process, OP_SEND, peer, round, sends);
+			add(process, OP_RECV, peer, round, receives);
+		}
+	}
+	if (timeline_report_make(&report, &hand.recording, &filter, &options) != OK) {
+		printf("Bail out! no report\n");
+		exit(1);
+	}
+}
+
+static void over(void)
+{
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
+static uint64_t slow_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && to == RECEIVER ? 8 : 1);
+}
+
+/* What it gets waits for its GPU, which sends. */
+static uint64_t slow_consume(int from, int to, int round)
+{
+	return usual_consume(from, to, round) * (to == SENDER ? 8 : 1);
+}
+
+static void test_slow_link(void)
+{
+	play(slow_wire, slow_consume);
+	EXPECT_THAT("a link over which all Sends are slow is one, whatever the sender's GPU does",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].rank == SENDER &&
+			    report.stragglers.list[0].peer == RECEIVER &&
+			    report.stragglers.list[0].slow_share == 1);
+	over();
+}
+
+/* Every fifth round a process gets no processor for a while. */
+static uint64_t stopped_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && round % 5 == 0 ? 1000 : 1);
+}
+
+static uint64_t stopped_consume(int from, int to, int round)
+{
+	return usual_consume(from, to, round) * (to == SENDER && round % 5 == 0 ? 1000 : 1);
+}
+
+static void test_stopped_now_and_then(void)
+{
+	play(stopped_wire, stopped_consume);
+	EXPECT_THAT("a process that stops now and then, sending and receiving, is no slow link",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_RANK &&
+			    report.stragglers.list[0].rank == SENDER &&
+			    report.stragglers.list[0].is_starved);
+	over();
+}
+
+static uint64_t stalled_wire(int from, int to, int round)
+{
+	return to == RECEIVER ? stopped_wire(from, to, round) : usual_wire(from, to, round);
+}
+
+static void test_stalls(void)
+{
+	play(stalled_wire, usual_consume);
+	EXPECT_THAT("a link over which some Sends stall is one, and less certain",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].slow_share < 0.25 &&
+			    report.stragglers.list[0].confidence < 0.8);
+	over();
+}
+
+/* Some Sends of everybody stall, and those of one link a little more. */
+static uint64_t noisy_wire(int from, int to, int round)
+{
+	bool is_more = from == SENDER && to == RECEIVER && round % 8 == 0;
+
+	return usual_wire(from, to, round) * (round % 16 == (from + to) % 16 ? is_more ? 1000 : 200
+					      : is_more			     ? 1000
+									     : 1);
+}
+
+static void test_noise(void)
+{
+	play(noisy_wire, usual_consume);
+	EXPECT_THAT("where everything stalls now and then, no link is named",
+		    report.stragglers.count == 0);
+	over();
+}
+
+int main(void)
+{
+	test_slow_link();
+	test_stopped_now_and_then();
+	test_stalls();
+	test_noise();
+	return tap_done();
+}
