@@ -62,15 +62,6 @@ played() { # sentence end option...
 		"$(perl -MJSON::PP -e 'local $/; print decode_json(<>)->{end}' "$tap_scratch/sim.json")" "$end"
 }
 
-# Wait until a command succeeds; not for ever.
-until_ok() { # command...
-	local tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1500 ] || return 1
-		sleep 0.02
-	done
-}
 children_of() { # pid
 	tr ' ' '\n' <"/proc/$1/task/$1/children" | grep .
 }

@@ -53,6 +53,20 @@ expect_same() { # sentence got wanted
 	fi
 }
 
+# Until a command succeeds. A busy machine takes its time; what has not come after two minutes never does.
+until_ok() { # command...
+	local end=$((SECONDS + 120))
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.02
+	done
+}
+
+# A process has begun to write into a directory: a file that has no name yet, or a temporary one.
+is_writing() { # pid directory
+	compgen -G "$2/.ringside-*" >/dev/null || [ -n "$(find "/proc/$1/fd" -lname "$2/*" 2>/dev/null)" ]
+}
+
 # Write standard input to a file below the scratch directory, and print its path.
 sample() { # path
 	mkdir -p "$(dirname "$tap_scratch/$1")"

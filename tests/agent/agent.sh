@@ -28,15 +28,6 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Until a command succeeds, for a quarter of a minute at most.
-until_ok() { # command...
-	local tries
-	for ((tries = 0; tries < 300; tries++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-	done
-	return 1
-}
 # Now or soon.
 expect_soon() { # sentence command...
 	local sentence=$1
@@ -71,7 +62,7 @@ stop_agent() {
 fetch() { # path curl-option...
 	local path=$1
 	shift
-	curl -sS --max-time 10 "$@" "$url$path"
+	curl -sS --max-time 60 "$@" "$url$path"
 }
 # The code of an answer.
 code_of() { # path curl-option...
@@ -107,7 +98,7 @@ says() { # pattern
 expect_refusal() { # sentence code pattern command...
 	local sentence=$1 code=$2 pattern=$3 got
 	shift 3
-	timeout 10 "$@" >"$tap_scratch/out" 2>"$tap_scratch/err"
+	timeout 60 "$@" >"$tap_scratch/out" 2>"$tap_scratch/err"
 	got=$?
 	if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" "$tap_scratch/err" ||
 		[ "$(wc -l <"$tap_scratch/err")" -ne 1 ]; then
@@ -116,6 +107,18 @@ $(cat "$tap_scratch/err")"
 	else
 		tap_line ok "$sentence" ""
 	fi
+}
+
+# A simulated job, until it is told to end. What it does then is as orderly as it can be.
+start_sim() { # option...
+	[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
+	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --seconds 600s "$@" >"$tap_scratch/sim" 2>&1 &
+	sim_pid=$!
+	started+=("$sim_pid")
+}
+stop_sim() { # signal
+	kill "-$1" "$sim_pid"
+	wait "$sim_pid" 2>/dev/null
 }
 
 # A job of one process that loads the plugin and does as its options say; it goes on until it is killed.

@@ -7,7 +7,7 @@ has_processes() { [ "$(processes)" = "$1" ]; }
 state_is() { [ "$(fetch /metrics | sed -n 's/^nccl_process_info{.*state="\([a-z]*\)".*/\1/p' | sort | tr '\n' ' ')" = "$1 " ]; }
 value_of() { fetch /metrics | sed -n "s/^$1 //p"; }
 
-start_agent --keep 4s
+start_agent --keep 8s
 expect_ok "nobody is there" has_processes 0
 start_job ops=2000 comms=3 pace=1000
 expect_soon "a process is found without being told" has_processes 1

@@ -14,11 +14,9 @@ for number in x -1 20001 1e3 99999999999999999999; do
 done
 
 # Four ranks on two nodes; the sends of one are never completed. Every record should be kept.
-NCCL_ALGO=Ring RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$ringside" sim --nodes 2 --gpus 2 -w ddp --seconds 12s \
-	--rate 100 --sizes 64KiB \
-	-m trace -o "$tap_scratch/traces" -f stuck-send:rank=1,at=1500ms >"$tap_scratch/sim" 2>&1 &
-sim_pid=$!
-started+=("$sim_pid")
+export NCCL_ALGO=Ring
+start_sim --nodes 2 --gpus 2 -w ddp --rate 100 --sizes 64KiB -m trace -o "$tap_scratch/traces" -f stuck-send:rank=1,at=1500ms
+unset NCCL_ALGO
 
 # What is in flight, and what it waits for since when: without what grows with the time.
 in_flight='
@@ -122,7 +120,7 @@ expect_same "and nothing of it is gone" "$(flights_of "$tap_scratch/small.tar" |
 	"$(grep -c send_net "$tap_scratch/fetched")"
 
 # Dead ones keep their last state for a while: the job ends without tearing NCCL down.
-wait "$sim_pid"
+stop_sim KILL
 are_dead() { [ "$(note 'join " ", map { $_->{life} } @{$n->{processes}}')" = "killed killed killed killed" ]; }
 expect_soon "who died is said" are_dead
 fetch '/api/v1/snapshot?operations=20000' -o "$tap_scratch/dead.tar"
@@ -131,10 +129,7 @@ expect_same "what they had in flight stays" "$(flights_of "$tap_scratch/dead.tar
 expect_ok "and nothing of it counts as missing" "$ringside" verify "$tap_scratch/dead.tar"
 
 # Whoever asks for all archives again and again gets a part of the time, and others are answered beside that.
-RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$ringside" sim --nodes 2 --gpus 8 -w ddp --seconds 40s --rate 100 --sizes 64KiB \
-	-f stuck-send:rank=1,at=1500ms >"$tap_scratch/sim" 2>&1 &
-sim_pid=$!
-started+=("$sim_pid")
+start_sim --nodes 2 --gpus 8 -w ddp --rate 100 --sizes 64KiB -f stuck-send:rank=1,at=1500ms
 are_many() { [ "$(note 'scalar(grep { $_->{life} eq "alive" } @{$n->{processes}})')" = 16 ]; }
 expect_soon "sixteen processes" are_many
 is_refused() {
@@ -145,10 +140,19 @@ is_refused() {
 	{ curl -s -I "${all[@]}" && curl -s -I -H 'Accept-Encoding: gzip' "${all[@]}"; } | tr -d '\r' >"$tap_scratch/heads"
 	grep -q '^HTTP/1.1 503' "$tap_scratch/heads" && grep -q '^Retry-After: 1$' "$tap_scratch/heads"
 }
-expect_soon "who asks for everything all the time is told when to come again" is_refused
+# What is refused is more than a tenth of a processor, and a busy machine does not give the agent as much. Looks take some of it, too.
+agent_ms() { awk -v second="$(getconf CLK_TCK)" '{ print int(1000 * ($14 + $15) / second) }' "/proc/$agent_pid/stat"; }
+sentence="who asks for everything all the time is told when to come again"
+began=$SECONDS before_ms=$(agent_ms)
+if until_ok is_refused; then
+	tap_line ok "$sentence" ""
+elif [ $((($(agent_ms) - before_ms) / (SECONDS - began))) -lt 200 ]; then
+	tap_line ok "$sentence # SKIP the machine is too busy: the agent had no fifth of a processor" ""
+else
+	tap_line "not ok" "$sentence" "$(cat "$tap_scratch/heads")"
+fi
 expect_code "metrics are there meanwhile" 200 /metrics
 expect_soon "and soon there is a snapshot again" answers 200 /api/v1/snapshot
-kill "$sim_pid"
-wait "$sim_pid" 2>/dev/null
+stop_sim TERM
 stop_agent
 tap_done

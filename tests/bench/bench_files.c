@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "foreign/expected.h"
 #include "op/op_names.h"
 #include "tests/bench_sample.h"
@@ -20,7 +21,6 @@
 #include "view/bench_parquet.h"
 #include "view/bench_table.h"
 #include "view/json.h"
-#include "base/units.h"
 
 static const struct bench_table_options table_options = { .has_percentiles = true };
 

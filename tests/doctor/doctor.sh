@@ -18,16 +18,6 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Until a command succeeds, for a quarter of a minute at most.
-until_ok() { # command...
-	local tries
-	for ((tries = 0; tries < 300; tries++)); do
-		"$@" >/dev/null 2>&1 && return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # See hostile_servers.py; PATH=FILE is what the good one answers there.
 start_servers() { # [PATH=FILE...]
 	mkfifo "$tap_scratch/servers.in"

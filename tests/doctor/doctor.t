@@ -209,11 +209,11 @@ list=$tap_scratch/agents
 	done
 	echo no-such-host.invalid
 } >"$list"
-diagnose --hang 5s --timeout 2s --agents "@$list"
+diagnose --hang 5s --timeout 4s --agents "@$list"
 expect_same "one good agent among many that are not: the hang is found" \
 	"$? $(value '"$_->{verdicts}[0]{class} $_->{verdicts}[0]{rank}"')" "1 never_issued 5"
 expect_same "and twelve are said to be silent" "$(value '"$_->{looked_at}{sources} $_->{looked_at}{sources_silent}"')" "13 12"
-"$ringside" doctor -a --timeout 2s --agents "@$list" >"$tap_scratch/said" 2>"$tap_scratch/err"
+"$ringside" doctor -a --timeout 4s --agents "@$list" >"$tap_scratch/said" 2>"$tap_scratch/err"
 expect_ok "why, in words" grep -q "it wants a password or token (HTTP 401): --auth FILE" "$tap_scratch/said"
 expect_ok "no bytes of theirs reach the terminal" test "$(grep -c $'\033' "$tap_scratch/said")" -eq 0
 expect_same "and nothing on stderr" "$(cat "$tap_scratch/err")" ""

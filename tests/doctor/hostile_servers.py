@@ -45,18 +45,18 @@ def packed(client, request):
 
 
 def silent(client, request):
-    time.sleep(60)
+    time.sleep(600)
 
 
 def drip(client, request):
     client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-    for _ in range(600):
+    for _ in range(6000):
         client.sendall(b"x")
         time.sleep(0.1)
 
 
 def drip_head(client, request):
-    for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 600:
+    for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 6000:
         client.sendall(bytes([byte]))
         time.sleep(0.1)
 

@@ -46,41 +46,38 @@ expect_ok "is less certain" python3 -c "exit(not 0.5 < $(value confidence) < 0.9
 expect_ok "and it is said why" grep -q "summed up since the process began" <(value missing)
 
 # ---- a job that runs ------------------------------------------------------------------------------
-# The ends of the slow link that the doctor tells, as soon as it does: some hundred collectives are needed.
-ends() { # option...
-	local tries found=""
-	for ((tries = 0; tries < 60; tries++)); do
-		"$ringside" doctor --json "$@" >"$tap_scratch/told.json" 2>"$tap_scratch/doctor.err"
-		found=$(python3 -c 'import json, sys
+# The ends of the slow link that the doctor tells, as soon as it does: some hundred collectives are needed. A busy machine is no dead
+# agent.
+found_ends() { # option...
+	"$ringside" doctor --json "$@" >"$tap_scratch/told.json" 2>"$tap_scratch/doctor.err"
+	python3 -c 'import json, sys
 for v in json.load(open(sys.argv[1]))["verdicts"]:
     if v["class"] == "slow_link":
-        print("%s>%s" % (v["rank"], v["peer"]))' "$tap_scratch/told.json" 2>/dev/null)
-		[ -z "$found" ] || break
-		sleep 0.5
-	done
-	echo "$found"
+        print("%s>%s" % (v["rank"], v["peer"]))' "$tap_scratch/told.json" >"$tap_scratch/ends" 2>/dev/null
+	[ -s "$tap_scratch/ends" ]
+}
+ends() { # option...
+	until_ok found_ends "$@"
+	cat "$tap_scratch/ends"
 }
 unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
 mkdir "$tap_scratch/live"
-"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --node-regions "$tap_scratch/live" --seconds 200s \
+"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --node-regions "$tap_scratch/live" --seconds 600s \
 	--nodes 2 --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=8 >"$tap_scratch/sim.out" 2>&1 &
 background+=($!)
 expect_same "regions in mode flight" "$(ends "$tap_scratch/live")" "3>4"
 
 if [ -x "$BUILD/ringside-fetch" ]; then
-	read -r port0 port1 < <(python3 -c 'import socket
-sockets = [socket.socket() for _ in range(2)]
-for one in sockets:
-    one.bind(("127.0.0.1", 0))
-print(*(one.getsockname()[1] for one in sockets))')
+	addresses=()
 	for node in 0 1; do
-		port=port$node
-		"$BUILD/ringside-agent" --listen "127.0.0.1:${!port}" --directory "$tap_scratch/live/node000$node" --interval 1s \
+		"$BUILD/ringside-agent" --listen 127.0.0.1:0 --directory "$tap_scratch/live/node000$node" --interval 1s \
 			>"$tap_scratch/agent$node" 2>&1 &
 		background+=($!)
+		until_ok grep -q "listening on" "$tap_scratch/agent$node"
+		addresses+=("$(sed -n 's|.*listening on http://||p' "$tap_scratch/agent$node")")
 	done
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
-	expect_same "the same through agents, which hand on snapshots" "$(ends --agents "127.0.0.1:$port0,127.0.0.1:$port1")" "3>4"
+	expect_same "the same through agents, which hand on snapshots" "$(ends --timeout 30s --agents "${addresses[0]},${addresses[1]}")" "3>4"
 else
 	echo "# no agents: ringside-fetch was not built"
 fi

@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 def clean_environment():

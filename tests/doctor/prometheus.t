@@ -12,7 +12,7 @@ read -r agent0 agent1 prometheus <<<"$(story_ports 3)"
 regions=$tap_scratch/regions
 mkdir -p "$regions"/node000{0,1}
 cat >"$tap_scratch/prometheus.yml" <<END
-global: {scrape_interval: 1s, scrape_timeout: 1s}
+global: {scrape_interval: 2s, scrape_timeout: 2s} # a busy machine is no dead agent
 scrape_configs:
   - job_name: ringside
     static_configs:
@@ -37,7 +37,7 @@ unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELAS
 play() { # job option...
 	local job=$1
 	shift
-	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 200s \
+	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 600s \
 		-m flight --node-regions "$regions" --nodes 2 --gpus 2 --rate 2 "$@"
 }
 play missing -f never-arrives:rank=1,at=4s
@@ -55,6 +55,11 @@ play launching -f gpu-stuck:rank=1,what=not-launched,at=4s
 play unseen -f never-arrives:rank=3,at=4s
 play late --nvlink 4 --network 2 -f slow-rank:rank=2,factor=2
 play link --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=8
-play network -w tp-pp --pp 1 --nvlink 4 --network 1 -f degraded-network:factor=2,at=25s
+# Again and again: on a busy machine the first time may be over before anybody looks.
+network=()
+for at in 25 105 185 265 345; do
+	network+=(-f "degraded-network:factor=2,at=${at}s,until=$((at + 40))s")
+done
+play network -w tp-pp --pp 1 --nvlink 4 --network 1 "${network[@]}"
 play healthy --jitter 10
 node tests/doctor/prometheus_cases.mjs "http://127.0.0.1:$prometheus" "$BUILD/ringside" "$regions" "$agent1_pid" "127.0.0.1:$agent1"

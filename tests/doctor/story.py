@@ -69,7 +69,7 @@ def from_files(tap, build, scratch):
 
 
 def through_agents(tap, job):
-    job.start("--node-processes", "--at", "3s", "--seconds", "120s", *SIM)
+    job.start("--node-processes", "--at", "3s", "--seconds", "600s", *SIM)
     job.start_agents()
     job.wait_still(NODE)
     whole, seconds = job.ask(True)

@@ -107,10 +107,7 @@ fresh_files
 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 run_on_gpu ops=1000 "${steady[@]}" end=hold <"$tap_scratch/hold" &
 running=$!
 exec 9>"$tap_scratch/hold"
-for _ in $(seq 200); do
-	[ "$(lines)" = 1000 ] && break
-	read -rt 0.05 <>"$tap_scratch/hold" || true
-done
+until_ok eval '[ "$(lines)" = 1000 ]'
 expect_same "interval 500: all there while the job lives, those of the last moment too" "$(lines)" 1000
 exec 9>&-
 wait $running

@@ -29,21 +29,18 @@ has_all() { # file
 		grep -q "\"$function\"" "$1" || return 1
 	done
 }
-await_metrics() { # files
-	local _ file whole
-	for _ in $(seq 300); do
-		rm -rf "$copies" && mkdir -p "$copies"
-		whole=0
-		for file in "$files"/*.prom; do
-			cp "$file" "$copies/" 2>/dev/null || continue
-			! has_all "$copies/${file##*/}" || whole=$((whole + 1))
-		done
-		[ "$whole" -lt "$1" ] || return 0
-		read -rt 0.05 <>"$tap_scratch/never" || true
+have_metrics() { # files
+	local file whole=0
+	rm -rf "$copies" && mkdir -p "$copies"
+	for file in "$files"/*.prom; do
+		cp "$file" "$copies/" 2>/dev/null || continue
+		! has_all "$copies/${file##*/}" || whole=$((whole + 1))
 	done
-	return 1
+	[ "$whole" -ge "$1" ]
 }
-mkfifo "$tap_scratch/never"
+await_metrics() { # files
+	until_ok have_metrics "$1"
+}
 names() { (cd "$files" && find . -type f ! -name '.*' | sort); }
 
 # One process.
@@ -112,10 +109,7 @@ expect_same "D22: kill -9 leaves files" "$(names | wc -l)" 3
 printf elsewhere >"$files/.nccl_inspector_metrics_other.lock"
 echo "# theirs" >"$files/nccl_inspector_metrics_other.prom"
 start_job 1 0
-for _ in $(seq 300); do
-	[ "$(names | wc -l)" -eq 3 ] && [ "$files/nccl_inspector_metrics_${uuid}01.prom" -nt "$copies" ] && break
-	read -rt 0.05 <>"$tap_scratch/never" || true
-done
+until_ok eval '[ "$(names | wc -l)" -eq 3 ] && [ "$files/nccl_inspector_metrics_${uuid}01.prom" -nt "$copies" ]'
 expect_same "D22: the next process on this machine takes them away, and not another host's" "$(names)" \
 	"./nccl_inspector_metrics_${uuid}01.prom
 ./nccl_inspector_metrics_${uuid}01_2.prom
@@ -130,7 +124,7 @@ fresh_files
 : >"$messages"
 steady=(nodes=2 ahead=32 p2p=1)
 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=30000000 \
-	timeout 10 "$job" "${steady[@]}" ops=1000 >"$said" 2>"$messages"
+	timeout 25 "$job" "${steady[@]}" ops=1000 >"$said" 2>"$messages"
 expect_same "D5: an interval of 30 s holds up nobody" $? 0
 expect_same "and the account is told" "$(told operations) $(told 'since the last metrics') $(told lost)" "1000 1000 0"
 run_on_gpu "${steady[@]}" ops=3000 pace=3000
@@ -144,17 +138,11 @@ mkfifo "$tap_scratch/hold"
 run_on_gpu "${steady[@]}" ops=500 end=hold <"$tap_scratch/hold" &
 running=$!
 exec 9>"$tap_scratch/hold"
-for _ in $(seq 200); do
-	[ -e "$files/nccl_inspector_metrics_${uuid}01.prom" ] && [ "$(grep -vc '^#' "$files"/*.prom)" = 0 ] && break
-	read -rt 0.05 <>"$tap_scratch/never" || true
-done
+until_ok eval '[ "$(grep -vc "^#" "$files/nccl_inspector_metrics_${uuid}01.prom")" = 0 ]'
 expect_same "D22: a job that does nothing shows nothing" "$(grep -vc '^#' "$files"/*.prom)" 0
 before=$(stat -c %y "$files"/*.prom)
-for _ in $(seq 200); do
-	[ "$(stat -c %y "$files"/*.prom)" != "$before" ] && break
-	read -rt 0.05 <>"$tap_scratch/never" || true
-done
-expect_same "and its file is still looked after" "$([ "$(stat -c %y "$files"/*.prom)" != "$before" ]; echo $?)" 0
+is_young() { [ "$(stat -c %y "$files"/*.prom)" != "$before" ]; }
+expect_ok "and its file is still looked after" until_ok is_young
 exec 9>&-
 wait $running
 

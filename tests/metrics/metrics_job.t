@@ -29,15 +29,18 @@ reported() {
 	check report "$tap_scratch/text" "$tap_scratch/report.json"
 }
 
-simulate --nodes 2 --gpus 2 -w moe --seconds 2s &
-job=$!
-# While it runs: as soon as something was done, and once more at the end.
-for _ in $(seq 100); do
-	dump text >"$tap_scratch/early" 2>/dev/null
-	[ "$(check sum "$tap_scratch/early" nccl_operations_total)" = none ] || break
-	sleep 0.1
-done
-wait "$job" || cat "$tap_scratch/sim.out"
+# While it runs: as soon as something was done, and once more at the end, which comes when more was done.
+operations() { # file
+	dump text >"$tap_scratch/$1" 2>/dev/null
+	check sum "$tap_scratch/$1" nccl_operations_total
+}
+simulate --nodes 2 --gpus 2 -w moe --seconds 600s &
+has_begun() { [ "$(operations early)" != none ]; }
+has_more() { [ "$(operations later)" != "$(check sum "$tap_scratch/early" nccl_operations_total)" ]; }
+until_ok has_begun
+until_ok has_more
+pkill -TERM -P $!
+wait
 expect_ok "a job's three formats say the same" same
 expect_lint "promtool takes the metrics of a job" "$tap_scratch/text"
 expect_ok "operations, bytes, times and histograms are those of the report" reported

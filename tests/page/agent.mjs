@@ -12,7 +12,7 @@ const trouble = [];
 const requests = [];
 let isGone = false;
 
-page.setDefaultTimeout(30000);
+page.setDefaultTimeout(120000);
 page.on('console', (message) => isGone || trouble.push(`console: ${message.text()}`));
 page.on('pageerror', (error) => trouble.push(`error: ${error.message}`));
 page.on('request', (request) => requests.push(request.url()));

@@ -3,5 +3,5 @@
 . "$(dirname "$0")/top.sh"
 
 top_needs
-top_job --nodes 2 --gpus 2 -w ddp --seconds 120s -f never-arrives:rank=2 --at 1s
+top_job --nodes 2 --gpus 2 -w ddp --seconds 600s -f never-arrives:rank=2 --at 1s
 top_run hang.mjs

@@ -3,5 +3,5 @@
 . "$(dirname "$0")/top.sh"
 
 top_needs
-top_job --nodes 2 --gpus 2 -w tp-pp --seconds 120s
+top_job --nodes 2 --gpus 2 -w tp-pp --seconds 600s
 top_run live.mjs

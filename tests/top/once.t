@@ -13,7 +13,7 @@ once() { # option...
 out=$(once)
 expect_ok "nobody records: it says so" grep -F "No process of this machine records" <<<"$out"
 
-top_job --nodes 2 --gpus 2 -w tp-pp --seconds 120s
+top_job --nodes 2 --gpus 2 -w tp-pp --seconds 600s
 for _ in $(seq 200); do
 	out=$(once --once)
 	if grep -F '4 ranks alive' <<<"$out" >/dev/null && grep -E 'tp-0 .*GB/s' <<<"$out" >/dev/null; then break; fi

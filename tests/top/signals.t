@@ -3,5 +3,5 @@
 . "$(dirname "$0")/top.sh"
 
 top_needs
-top_job --gpus 2 -w ddp --seconds 120s
+top_job --gpus 2 -w ddp --seconds 600s
 top_run signals.mjs
