@@ -3,6 +3,7 @@
  * events are on, so they are not asked for; and our own region gives way.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 . "$(dirname "$0")/../tap.sh"
 
+command -v clang-format-14 >/dev/null || clang-format --version 2>/dev/null | grep -q 'version 14\.' ||
+	tap_skip_all "clang-format 14 is not here, and not in this system's packages: Debian 12 and Ubuntu 24.04 have it"
+
 expect_ok "all C files are laid out as clang-format 14 wants it" scripts/check-format
 
 bad=$(sample bad.c <<'C'
