@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "programs/bench/bench_inside.h"
+#include "programs/bench/bench_watch.h"
 
 uint64_t job_now(void)
 {
@@ -27,6 +28,9 @@ int job_fail(struct bench_job *job, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(problem, sizeof(problem), format, arguments);
 	va_end(arguments);
+	/* What another rank met before may be why this one fails: then that is told. And where rank 0 is gone
+	 * another one has to know it, to tell anything. */
+	(void)hub_look(job->hub);
 	hub_fail(job->hub, problem);
 	return -1;
 }
@@ -193,6 +197,7 @@ static int comm_new(struct bench_job *job)
 {
 	struct nccl_unique_id id = { { 0 } };
 	const char *what = "ncclGetUniqueId";
+	struct bench_watch watch;
 	nccl_result result = 0;
 	int refused;
 
@@ -204,7 +209,9 @@ static int comm_new(struct bench_job *job)
 	if (hub_share(job->hub, &id, sizeof(id)) < 0)
 		return -1;
 	what = "ncclCommInitRank";
+	bench_watch_begin(&watch, job, what);
 	result = job->nccl.comm_init(&job->comm, job->place->nranks, id, job->place->rank);
+	bench_watch_end(&watch);
 	if (result)
 		job->comm = NULL;
 	if (result && !job->is_forced)

@@ -8,6 +8,7 @@
 #include "op/op_names.h"
 #include "programs/bench/bench_budget.h"
 #include "programs/bench/bench_inside.h"
+#include "programs/bench/bench_watch.h"
 
 enum { BLOCK_CALLS = JOB_EVENTS_MAX - 1 };
 
@@ -156,9 +157,13 @@ static int first_call(struct job_cell *work)
 {
 	struct bench_job *job = work->job;
 	const char *what = "";
-	nccl_result result = issue_call(work, &what);
+	struct bench_watch watch;
+	nccl_result result;
 	int refused;
 
+	bench_watch_begin(&watch, job, "the first call, which makes connections,");
+	result = issue_call(work, &what);
+	bench_watch_end(&watch);
 	if (!job->is_forced)
 		return result ? job_nccl(job, result, what) : wait_stream(work, 1);
 	refused = job_agree(job, (int32_t)result);

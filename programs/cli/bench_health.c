@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "bench/link_health.h"
+#include "programs/bench/bench_watch.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
@@ -67,7 +68,7 @@ static void fail(struct bench_team *team, struct health_watch *watch)
 {
 	/* From here on all that waits has a limit of its own. */
 	health_watch_stop(watch);
-	health_watch_tell(team->place, team->hub);
+	bench_watch_tell(team->place, team->hub);
 	hub_close(team->hub);
 	_exit(CLI_EXIT_TROUBLE);
 }

@@ -8,10 +8,11 @@
 
 #include "base/text.h"
 #include "programs/bench/bench_launch.h"
+#include "programs/bench/bench_watch.h"
 #include "programs/cli/cli_errors.h"
 
 /* Rank 0 gives up a moment later, so that it hears from the others why. */
-enum { LATER_MS = 500, SILENT_MS = 2000, SILENT_NAMED = 8 };
+enum { LATER_MS = 500 };
 
 static struct timespec deadline_of(const struct health_watch *watch)
 {
@@ -29,37 +30,6 @@ static struct timespec deadline_of(const struct health_watch *watch)
 	return at;
 }
 
-/* "rank 3", "ranks 3, 5 and more"; gives back `to`. */
-static const char *name_ranks(char *to, size_t size, const int *ranks, size_t known, size_t count)
-{
-	size_t used = (size_t)snprintf(to, size, count == 1 ? "rank" : "ranks");
-
-	for (size_t i = 0; i < known && i < count && used < size; i++)
-		used += (size_t)snprintf(to + used, size - used, "%s %d", i > 0 ? "," : "",
-					 ranks[i]);
-	if (count > known && used < size)
-		snprintf(to + used, size - used, " and %zu more", count - known);
-	return to;
-}
-
-void health_watch_tell(const struct bench_place *place, struct bench_hub *hub)
-{
-	char names[128], problem[HUB_PROBLEM_BYTES + 192];
-	int ranks[SILENT_NAMED];
-	size_t silent = hub_silent(hub, SILENT_MS, ranks, SILENT_NAMED);
-
-	/* Rank 0 tells it, unless it is rank 0 that does not answer. */
-	if (place->rank != 0 && silent == 0 && !hub_is_teller(hub))
-		return;
-	if (silent == 0)
-		text_copy(problem, sizeof(problem), hub_problem(hub));
-	else
-		text_format(problem, sizeof(problem), "%s gave no sign of life; %s",
-			    name_ranks(names, sizeof(names), ranks, SILENT_NAMED, silent),
-			    hub_problem(hub));
-	bench_tell(place, problem);
-}
-
 /* The lock is held. The main thread is somewhere inside CUDA or NCCL, and will not come back. */
 static void give_up(struct health_watch *watch)
 {
@@ -71,7 +41,7 @@ static void give_up(struct health_watch *watch)
 		/* One that only waits lets others say what they are in. */
 		if (!watch->is_waiting || watch->place->rank == 0)
 			hub_fail(watch->hub, problem);
-		health_watch_tell(watch->place, watch->hub);
+		bench_watch_tell(watch->place, watch->hub);
 	} else {
 		bench_tell(watch->place, problem);
 	}

@@ -27,10 +27,6 @@ struct health_watch {
 	char step[160];
 };
 
-/* A call on the job or the hub failed: tell why, once for all ranks, and who gave no sign of life. The hub is
- * only good for being closed after that. */
-void health_watch_tell(const struct bench_place *place, struct bench_hub *hub);
-
 /* From now on the process lives for `limit_s` seconds at most. 0, or -1: no thread could be made. */
 int health_watch_start(struct health_watch *watch, const struct bench_place *place, double limit_s);
 /* The hub, once it is there; NULL before it is closed. */

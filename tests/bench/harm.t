@@ -7,14 +7,14 @@ few=(--ranks 2 -s 1K -n 2)
 
 # ---- descriptors that are closed -----------------------------------------------------------------
 
-timeout 60 "$ringside" bench "${few[@]}" <&- >"$tap_scratch/out" 2>"$tap_scratch/err"
+timeout 300 "$ringside" bench "${few[@]}" <&- >"$tap_scratch/out" 2>"$tap_scratch/err"
 expect_same "without stdin" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
-timeout 60 "$ringside" bench "${few[@]}" >&- 2>"$tap_scratch/err"
+timeout 300 "$ringside" bench "${few[@]}" >&- 2>"$tap_scratch/err"
 expect_same "without stdout it fails and says so" "$? $(cat "$tap_scratch/err")" \
 	"1 ringside: cannot write the output: Bad file descriptor"
-timeout 60 "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>&-
+timeout 300 "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>&-
 expect_same "without stderr" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
-timeout 60 "$ringside" bench "${few[@]}" -o "$tap_scratch/f.json" <&- >&- 2>&-
+timeout 300 "$ringside" bench "${few[@]}" -o "$tap_scratch/f.json" <&- >&- 2>&-
 expect_same "without any, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "1 2"
 expect_nothing_left "nothing is left behind"
 
@@ -45,10 +45,36 @@ expect_same "under nohup SIGHUP does not end it" "$?" 1
 expect_ok "its end is its own" grep -q 'did not come back within' "$tap_scratch/err"
 expect_nothing_left "nothing is left behind under nohup"
 
-timeout 60 python3 -c 'import os, signal, sys
+timeout 300 python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>"$tap_scratch/err"
 expect_same "who ignores SIGCHLD can start ranks" "$? $(cat "$tap_scratch/err")" "0 "
+
+# ---- files that are never written -----------------------------------------------------------------
+
+mkdir "$tap_scratch/kept"
+unfinished() { # who gets the signal: the one that was started, its first rank, all; the signal
+	local whom
+	FAKE_NCCL_HANG=1:4 env --default-signal=INT "$ringside" bench "${few[@]}" -o "$tap_scratch/kept/f.json" \
+		>"$tap_scratch/out" 2>"$tap_scratch/err" &
+	started=$!
+	until [ "$(pgrep -c -P $started)" -ge 2 ] || ! kill -0 $started 2>/dev/null; do :; done
+	mapfile -t whom < <(pgrep -P $started)
+	case $1 in
+	started) whom=("$started") ;;
+	rank) whom=("${whom[0]}") ;;
+	*) whom+=("$started") ;;
+	esac
+	kill -"$2" "${whom[@]}" 2>/dev/null
+	wait $started 2>/dev/null
+	expect_nothing_left "SIG$2 to $1: nothing runs"
+	expect_same "SIG$2 to $1: no part of a file is left" "$(ls -A "$tap_scratch/kept")" ""
+}
+for signal in INT TERM KILL; do
+	for whom in started rank all; do
+		unfinished $whom $signal
+	done
+done
 
 # ---- MPS -----------------------------------------------------------------------------------------
 
@@ -73,15 +99,13 @@ daemon)
 esac
 END
 chmod +x "$tap_scratch/bin/nvidia-cuda-mps-control"
+mps_left() {
+	local pipe
+	while read -r pipe; do [ ! -e "${pipe%/pipe}" ] || echo -n "$pipe "; done <"$tap_scratch/mps"
+}
 directories_left() {
-	local tries pipe left
-	for ((tries = 0; tries < 200; tries++)); do
-		left=
-		while read -r pipe; do [ -e "${pipe%/pipe}" ] && left+="$pipe "; done <"$tap_scratch/mps"
-		[ -z "$left" ] && break
-		sleep 0.05
-	done
-	echo "$(wc -l <"$tap_scratch/mps") started, left: $left"
+	until_ok eval '[ -z "$(mps_left)" ]'
+	echo "$(wc -l <"$tap_scratch/mps") started, left: $(mps_left)"
 }
 PATH=$tap_scratch/bin:$PATH
 bench_json "${few[@]}"
@@ -97,11 +121,7 @@ expect_nothing_left "a killed one: nothing is left behind"
 # ---- what takes memory ---------------------------------------------------------------------------
 
 regions_left() {
-	local tries
-	for ((tries = 0; tries < 200; tries++)); do
-		[ -z "$(ls "$RINGSIDE_SHM")" ] && break
-		sleep 0.05
-	done
+	until_ok eval '[ -z "$(ls "$RINGSIDE_SHM")" ]'
 	ls "$RINGSIDE_SHM"
 }
 FAKE_NCCL_HANG=1:4 "$ringside" bench crossover --ranks 2 -s 1K --no-mps >"$tap_scratch/out" 2>"$tap_scratch/err" &

@@ -3,8 +3,9 @@
  * processes, results are real, a profiler plugin sees what NCCL would show; time is a model's (fake_model.h).
  *
  *	FAKE_NCCL_FAIL		function:nth[:error],...
- *	FAKE_NCCL_DIE		rank:nth call: this rank is gone
- *	FAKE_NCCL_HANG		rank:nth call: its kernel never ends, until the communicator is aborted
+ *	FAKE_NCCL_DIE		rank:nth call: this rank is gone; 0: while communicators are made
+ *	FAKE_NCCL_HANG		rank:nth call: its kernel never ends, until the communicator is aborted; 0:
+ *				it never returns from ncclCommInitRank
  *	FAKE_NCCL_WRONG		function:rank: one byte of the result is wrong there
  */
 #include <signal.h>
@@ -139,6 +140,16 @@ static nccl_result comm_connect(struct ncclComm *comm, const char *id)
 	return 0;
 }
 
+static bool is_told(const char *variable, int rank, uint32_t nth)
+{
+	const char *text = getenv(variable);
+	char *end;
+
+	if (text == NULL || strtol(text, &end, 10) != rank || *end != ':')
+		return false;
+	return strtoul(end + 1, NULL, 10) == nth;
+}
+
 nccl_result ncclCommInitRank(struct ncclComm **comm, int nranks, struct nccl_unique_id id, int rank)
 {
 	nccl_result result = told_to_fail(__func__);
@@ -155,6 +166,10 @@ nccl_result ncclCommInitRank(struct ncclComm **comm, int nranks, struct nccl_uni
 	made->rank = rank;
 	made->nranks = nranks;
 	id.bytes[NCCL_UNIQUE_ID_BYTES - 1] = '\0';
+	if (is_told("FAKE_NCCL_DIE", rank, 0))
+		(void)raise(SIGKILL);
+	while (is_told("FAKE_NCCL_HANG", rank, 0))
+		(void)pause();
 	result = comm_connect(made, id.bytes);
 	if (result != 0)
 		fake_comm_drop(made);
@@ -204,16 +219,6 @@ nccl_result ncclCommGetAsyncError(struct ncclComm *comm, nccl_result *error)
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
-
-static bool is_told(const char *variable, int rank, uint32_t nth)
-{
-	const char *text = getenv(variable);
-	char *end;
-
-	if (text == NULL || strtol(text, &end, 10) != rank || *end != ':')
-		return false;
-	return strtoul(end + 1, NULL, 10) == nth;
-}
 
 /* How many parts of `count` elements a buffer has. */
 static size_t parts_of(const struct fake_call *call, bool is_send)
