@@ -43,13 +43,9 @@ int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page,
 
 int bench_outputs_check(const struct bench_outputs *files)
 {
-	struct cli_output output;
-
-	for (size_t i = 0; i < files->count; i++) {
-		if (cli_output_open(&output, files->paths[i]) != 0)
+	for (size_t i = 0; i < files->count; i++)
+		if (cli_output_check(files->paths[i]) != 0)
 			return CLI_EXIT_TROUBLE;
-		cli_output_discard(&output);
-	}
 	return 0;
 }
 

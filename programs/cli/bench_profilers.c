@@ -65,16 +65,11 @@ static int show_all(const struct profilers_options *options,
 /* Minutes of measuring are not to end at a file that cannot be written. */
 static int check_files(const struct profilers_options *options)
 {
-	struct cli_output output;
-
 	for (size_t i = 0; i <= options->file_count; i++) {
 		const char *path = i < options->file_count ? options->files[i] : options->html;
 
-		if (path == NULL)
-			continue;
-		if (cli_output_open(&output, path) != 0)
+		if (path != NULL && cli_output_check(path) != 0)
 			return CLI_EXIT_TROUBLE;
-		cli_output_discard(&output);
 	}
 	return 0;
 }

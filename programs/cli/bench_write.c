@@ -66,42 +66,37 @@ static enum status write_one(struct sink *sink, const struct bench_write *write,
 	return write_text(sink, write, run);
 }
 
-int bench_write_open(struct bench_write *write)
+int bench_write_check(const struct bench_write *write)
 {
-	for (size_t i = 0; i < write->count; i++) {
-		if (cli_output_open(&write->files[i], write->paths[i]) != 0) {
-			write->count = i;
-			bench_write_discard(write);
+	for (size_t i = 0; i < write->count; i++)
+		if (cli_output_check(write->paths[i]) != 0)
 			return CLI_EXIT_TROUBLE;
-		}
-	}
 	return 0;
 }
 
-void bench_write_discard(struct bench_write *write)
+static int write_file(const struct bench_write *write, const struct bench_run *run,
+		      const char *path, int exit_code)
 {
-	for (size_t i = 0; i < write->count; i++)
-		cli_output_discard(&write->files[i]);
-	write->count = 0;
+	struct cli_output output;
+	enum status status;
+
+	if (cli_output_open(&output, path) != 0)
+		return CLI_EXIT_TROUBLE;
+	status = write_one(&output.sink, write, run, path);
+	/* What the file system refuses is told by the commit. */
+	if (status == OK || status == ERR_SYSTEM)
+		return cli_output_commit(&output, exit_code);
+	cli_output_discard(&output);
+	return cli_error("%s is not written: %s", path, status_text(status));
 }
 
-int bench_write_all(struct bench_write *write, const struct bench_run *run, int exit_code)
+int bench_write_all(const struct bench_write *write, const struct bench_run *run, int exit_code)
 {
 	enum status status;
 	struct sink sink;
 
-	for (size_t i = 0; i < write->count; i++) {
-		status = write_one(&write->files[i].sink, write, run, write->paths[i]);
-		/* What the file system refuses is told by the commit. */
-		if (status != OK && status != ERR_SYSTEM) {
-			cli_output_discard(&write->files[i]);
-			exit_code = cli_error("%s is not written: %s", write->paths[i],
-					      status_text(status));
-			continue;
-		}
-		exit_code = cli_output_commit(&write->files[i], exit_code);
-	}
-	write->count = 0;
+	for (size_t i = 0; i < write->count; i++)
+		exit_code = write_file(write, run, write->paths[i], exit_code);
 	sink_init_fd(&sink, STDOUT_FILENO);
 	status = write_one(&sink, write, run, NULL);
 	if (status != OK && status != ERR_SYSTEM)

@@ -13,7 +13,6 @@ enum { BENCH_FILES_MAX = 16 };
 
 struct bench_write {
 	const char *paths[BENCH_FILES_MAX]; /* by their end: .json, .parquet, otherwise text */
-	struct cli_output files[BENCH_FILES_MAX];
 	size_t count;
 	bool is_json; /* on standard output, instead of text */
 	bool has_percentiles;
@@ -23,11 +22,9 @@ struct bench_write {
 	enum bench_over over;
 };
 
-/* Begin the files, before anything is measured: a path that is wrong is told now. 0, or the exit code. */
-int bench_write_open(struct bench_write *write);
+/* Could all be written? Before anything is measured. 0, or CLI_EXIT_TROUBLE after it was told. */
+int bench_write_check(const struct bench_write *write);
 /* Files, then standard output. Gives back exit_code, or CLI_EXIT_TROUBLE after something was told. */
-int bench_write_all(struct bench_write *write, const struct bench_run *run, int exit_code);
-/* Nothing of the files stays. */
-void bench_write_discard(struct bench_write *write);
+int bench_write_all(const struct bench_write *write, const struct bench_run *run, int exit_code);
 
 #endif

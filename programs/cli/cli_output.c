@@ -8,8 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_pending.h"
+
+enum { FD_NAME = 32 };
 
 bool cli_output_is_terminal(const char *path)
 {
@@ -65,10 +68,8 @@ static int follow(struct cli_output *output)
 	return 0;
 }
 
-static int open_pending(struct cli_output *output, const struct stat *before)
+static int take_fd(struct cli_output *output, int fd, const struct stat *before)
 {
-	int fd = open(output->pending->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-
 	if (fd == -1)
 		return open_failed(output, errno);
 	/* Who could read what was there can read what comes. Where that cannot be had, what the
@@ -79,16 +80,52 @@ static int open_pending(struct cli_output *output, const struct stat *before)
 	return 0;
 }
 
-static int open_beside(struct cli_output *output, const struct stat *before)
+static void add_pending(struct cli_output *output)
 {
 	char *temporary = cli_pending_name(output->path);
 
 	output->pending = cli_pending_add(temporary, false, NULL);
 	free(temporary);
-	return open_pending(output, before);
 }
 
-int cli_output_open(struct cli_output *output, const char *path)
+static void name_of_fd(char to[static FD_NAME], int fd)
+{
+	text_format(to, FD_NAME, "/proc/self/fd/%d", fd);
+}
+
+/* -1 where the file system, or the machine, cannot give it a name later. */
+static int open_nameless(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *directory = slash ? cli_path_join(path, (int)(slash - path + 1), "", ".")
+				: cli_path_join("", 0, "", ".");
+	int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	char name[FD_NAME];
+
+	free(directory);
+	if (fd == -1)
+		return -1;
+	name_of_fd(name, fd);
+	if (access(name, F_OK) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int open_beside(struct cli_output *output, const struct stat *before)
+{
+	int fd = open_nameless(output->path);
+
+	cli_pending_guard();
+	output->is_nameless = fd != -1;
+	if (fd == -1) {
+		add_pending(output);
+		fd = open(output->pending->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	}
+	return take_fd(output, fd, before);
+}
+
+static int start(struct cli_output *output, const char *path, bool is_trial)
 {
 	struct stat st;
 
@@ -103,11 +140,26 @@ int cli_output_open(struct cli_output *output, const char *path)
 		return errno == ENOENT ? open_beside(output, NULL) : open_failed(output, errno);
 	if (S_ISDIR(st.st_mode))
 		return open_failed(output, EISDIR);
-	if (!S_ISREG(st.st_mode))
-		return open_directly(output);
 	if (access(output->path, W_OK) == -1)
 		return open_failed(output, errno);
-	return open_beside(output, &st);
+	if (S_ISREG(st.st_mode))
+		return open_beside(output, &st);
+	/* Whoever reads a pipe would take a trial for its end. */
+	return is_trial ? 0 : open_directly(output);
+}
+
+int cli_output_open(struct cli_output *output, const char *path)
+{
+	return start(output, path, false);
+}
+
+int cli_output_check(const char *path)
+{
+	struct cli_output output;
+	int exit_code = start(&output, path, true);
+
+	cli_output_discard(&output);
+	return exit_code;
 }
 
 int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *name)
@@ -122,7 +174,9 @@ int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *
 	output->is_in_tree = true;
 	/* It is the newest of all. */
 	output->pending = cli_pending_first();
-	return open_pending(output, NULL);
+	return take_fd(output,
+		       open(output->pending->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666),
+		       NULL);
 }
 
 static void release(struct cli_output *output)
@@ -134,18 +188,46 @@ static void release(struct cli_output *output)
 	*output = (struct cli_output){ .fd = -1 };
 }
 
-/* 0 or an errno. Network file systems tell of a full disk when a file is closed. */
+/* 0 or an errno. Network file systems tell of a full disk when a file is closed; a descriptor more can be
+ * closed and the file still be given a name. */
 static int finish_writing(struct cli_output *output)
 {
+	int fd;
+
 	if (sink_flush(&output->sink) != OK)
 		return output->sink.error;
-	output->is_own_fd = false;
-	return close(output->fd) == -1 ? errno : 0;
+	fd = dup(output->fd);
+	return fd == -1 || close(fd) == -1 ? errno : 0;
+}
+
+static int give_name(const struct cli_output *output, const char *path)
+{
+	char name[FD_NAME];
+
+	name_of_fd(name, output->fd);
+	return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == -1 ? errno : 0;
+}
+
+/* 0 or an errno. What is there already can be replaced by a name only, which a nameless one has for this moment. */
+static int put_in_place(struct cli_output *output)
+{
+	int error;
+
+	if (output->is_nameless) {
+		error = give_name(output, output->path);
+		if (error != EEXIST)
+			return error;
+		add_pending(output);
+		error = give_name(output, output->pending->path);
+		if (error != 0)
+			return error;
+	}
+	return rename(output->pending->path, output->path) == -1 ? errno : 0;
 }
 
 int cli_output_commit(struct cli_output *output, int exit_code)
 {
-	bool is_moved = output->pending != NULL && !output->is_in_tree;
+	bool is_moved = output->is_nameless || (output->pending && !output->is_in_tree);
 	int error;
 
 	if (output->path == NULL)
@@ -156,8 +238,8 @@ int cli_output_commit(struct cli_output *output, int exit_code)
 		return cli_finish(&output->sink, exit_code);
 	}
 	error = finish_writing(output);
-	if (error == 0 && is_moved && rename(output->pending->path, output->path) == -1)
-		error = errno;
+	if (error == 0 && is_moved)
+		error = put_in_place(output);
 	if (error != 0)
 		exit_code = cannot_write(output->path, error);
 	if (is_moved)

@@ -1,10 +1,11 @@
 /*
  * Files that a command writes: whole or not at all.
  *
- * Until it is whole a file has a temporary name in its own directory (".ringside-PID-N.part"); then
- * it takes the place of what was there, in one step. Whatever ends the command before, ^C, SIGTERM,
- * SIGHUP, SIGQUIT, exit() or an error, removes what was begun; only SIGKILL and a power cut leave a
- * temporary file behind. For one thread.
+ * Until it is whole a file has no name at all (O_TMPFILE), so whatever ends the command, SIGKILL and a
+ * power cut, too, leaves nothing; then it takes the place of what was there, in one step. Where the file
+ * system has no such files (NFS), and in directories of files, it has a temporary name beside its place
+ * (".ringside-PID-N.part"), which ^C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error remove; SIGKILL and a
+ * power cut leave it behind. For one thread.
  *
  *	if (cli_output_open(&output, path) != 0)
  *		return CLI_EXIT_TROUBLE;
@@ -30,7 +31,8 @@ struct cli_output {
 	const struct cli_pending *pending;
 	int fd;
 	bool is_own_fd;
-	bool is_in_tree; /* moved when its tree is */
+	bool is_in_tree;  /* moved when its tree is */
+	bool is_nameless; /* until it is whole */
 };
 
 /*
@@ -40,6 +42,10 @@ struct cli_output {
  * reason was told; *output then needs no release.
  */
 int cli_output_open(struct cli_output *output, const char *path);
+
+/* Could it be written? For those who work long before they write. Nothing is left of the trial. 0, or
+ * CLI_EXIT_TROUBLE after the reason was told. */
+int cli_output_check(const char *path);
 
 /* All is written: put the file in its place. Gives back exit_code, or CLI_EXIT_TROUBLE after it
  * was told why the file is not there. Releases *output in every case. */

@@ -46,7 +46,7 @@ static void end_early(int signal_number)
 	errno = saved;
 }
 
-static void guard(void)
+void cli_pending_guard(void)
 {
 	struct sigaction action = { .sa_handler = end_early, .sa_flags = (int)SA_RESETHAND };
 	struct sigaction before;
@@ -83,7 +83,7 @@ struct cli_pending *cli_pending_add(const char *path, bool is_directory,
 	struct cli_pending *pending = cli_realloc(NULL, sizeof(*pending) + bytes);
 	sigset_t before;
 
-	guard();
+	cli_pending_guard();
 	pending->tree = tree;
 	pending->is_directory = is_directory;
 	memcpy(pending->path, path, bytes);

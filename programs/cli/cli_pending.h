@@ -14,6 +14,10 @@ struct cli_pending {
 	char path[];
 };
 
+/* From now on signals remove what is pending, and a limit on file sizes ends nothing. Done with the first path;
+ * for those who have none yet. */
+void cli_pending_guard(void);
+
 /* Before it is made: a moment later would be too late. */
 struct cli_pending *cli_pending_add(const char *path, bool is_directory,
 				    const struct cli_pending *tree);

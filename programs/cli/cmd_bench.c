@@ -405,7 +405,7 @@ static int body(const struct bench_place *place, void *context)
 		return place->rank != 0 ? CLI_EXIT_USAGE
 					: cli_usage(&page, "--root %d: ranks are from 0 to %d",
 						    (int)request->plan.root, place->nranks - 1);
-	if (place->rank == 0 && bench_write_open(&request->write) != 0)
+	if (place->rank == 0 && bench_write_check(&request->write) != 0)
 		return CLI_EXIT_TROUBLE;
 	team = malloc(sizeof(*team));
 	if (team == NULL)
@@ -413,8 +413,6 @@ static int body(const struct bench_place *place, void *context)
 	else if (bench_team_open(team, place, &request->how, &request->plan) == 0)
 		code = measure(request, team);
 	free(team);
-	if (place->rank == 0)
-		bench_write_discard(&request->write);
 	return code;
 }
 
@@ -439,10 +437,9 @@ static int show_former(struct request *request)
 
 	if (code != 0)
 		return code;
-	code = bench_write_open(&request->write);
+	code = bench_write_check(&request->write);
 	if (code == 0)
 		code = bench_write_all(&request->write, &run, judge(&run));
-	bench_write_discard(&request->write);
 	bench_run_release(&run);
 	return code;
 }

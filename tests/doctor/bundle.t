@@ -151,10 +151,7 @@ until_ok test -s "$tap_scratch/port"
 RINGSIDE_SHM=$shm "$tool" bundle --no-traces --ras "127.0.0.1:$(cat "$tap_scratch/port")" -o "$work/alone/x.tar" >/dev/null 2>&1 &
 bundle_pid=$!
 started+=("$bundle_pid")
-begun() {
-	[ -n "$(ls -A "$work/alone")" ]
-}
-until_ok begun
+until_ok is_writing "$bundle_pid" "$work/alone"
 kill -TERM "$bundle_pid"
 wait "$bundle_pid" 2>/dev/null
 expect_same "one that is interrupted leaves nothing behind" "$(ls -A "$work/alone")" ""

@@ -63,7 +63,7 @@ interrupted() { # signal path...
 	for try in 1 2 3 4 5 6 7 8 9 10; do
 		"$ringside" export "$tap_scratch/large" -f jsonl "$@" >/dev/null 2>"$tap_scratch/err" &
 		pid=$!
-		while kill -0 "$pid" 2>/dev/null && ! compgen -G "$out/.ringside-*" >/dev/null; do :; done
+		while kill -0 "$pid" 2>/dev/null && ! is_writing "$pid" "$out"; do :; done
 		kill -s "$signal" "$pid" 2>/dev/null
 		wait "$pid"
 		if [ $? -eq $((128 + $(kill -l "$signal"))) ]; then
@@ -90,7 +90,8 @@ expect_same "^C leaves no half file" "$(perl -e '
 	for my $try (1 .. 10) {
 		my $pid = fork;
 		if ($pid == 0) { $SIG{INT} = "DEFAULT"; open STDOUT, ">", "/dev/null"; exec @command }
-		1 while !glob("$out/.ringside-*") && kill(0, $pid) && waitpid($pid, 1) == 0;
+		1 while !(() = glob("$out/.ringside-*")) && !grep({ (readlink($_) // "") =~ m{^\Q$out\E/} } glob("/proc/$pid/fd/*"))
+			&& kill(0, $pid) && waitpid($pid, 1) == 0;
 		kill "INT", $pid;
 		waitpid $pid, 0;
 		if ($? == 2) { print "ended by INT, left: ", join(" ", glob("$out/* $out/.ringside*")); exit }

@@ -76,7 +76,7 @@ for signal in INT TERM HUP; do
 	# A shell without job control starts what it leaves in the background deaf to SIGINT.
 	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$ringside" trace "$tap_scratch/large" -o "$tap_scratch/end/x.json" 2>/dev/null &
 	pid=$!
-	until [ -n "$(find "$tap_scratch/end" -name '.*.part' -size +100k)" ] || ! kill -0 $pid 2>/dev/null; do :; done
+	until is_writing $pid "$tap_scratch/end" || ! kill -0 $pid 2>/dev/null; do :; done
 	kill -s $signal $pid 2>/dev/null
 	{ wait $pid; } 2>/dev/null
 	expect_same "SIG$signal leaves no half file" "$(ls -A "$tap_scratch/end")" ""

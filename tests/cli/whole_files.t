@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Files that commands write: whole or not there, and nothing beside them, whatever ends the command. Both ways: files
+# that have no name until they are whole, and, where the file system does not have these, a name of their own.
+. "$(dirname "$0")/cli.sh"
+
+# Stands between the tool and the system: SHIM_NAMED: no nameless files here. SHIM_END: this signal comes when
+# the file is whole and has not got its name yet.
+"${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -x c -o "$tap_scratch/shim.so" - <<'END' || exit 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void end(void) { if (getenv("SHIM_END")) raise(atoi(getenv("SHIM_END"))); }
+int open(const char *path, int flags, ...)
+{
+	if (getenv("SHIM_NAMED") && (flags & O_TMPFILE) == O_TMPFILE)
+		return errno = EOPNOTSUPP, -1;
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0666);
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int linkat(int from, const char *path, int to, const char *name, int flags)
+{
+	end();
+	return (int)syscall(SYS_linkat, from, path, to, name, flags);
+}
+int rename(const char *path, const char *name)
+{
+	end();
+	return (int)syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, name, 0);
+}
+END
+kept=$PWD/tests/bench/data/h200-shared.json
+here=$tap_scratch/here
+
+write() { # file [variable...]
+	local file=$1
+	shift
+	{
+		env "$@" LD_PRELOAD="$tap_scratch/shim.so" "$ringside" bench --from "$kept" -o "$file" >/dev/null 2>"$tap_scratch/err"
+		code=$?
+	} 2>/dev/null # the shell tells of signals
+}
+left() {
+	(cd "$here" && find . -mindepth 1 | sort | tr '\n' ' ')
+}
+fresh() {
+	rm -rf "$here"
+	mkdir "$here"
+}
+fresh
+has_nameless=$(python3 -c 'import os, sys
+try: os.close(os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY)); print(1)
+except OSError: print(0)' "$here" 2>/dev/null)
+
+for way in NAMELESS NAMED; do
+	fresh
+	write "$here/a.json" SHIM_$way=1
+	expect_same "$way: a new file" "$code $(left)" "0 ./a.json "
+	size=$(stat -c %s "$here/a.json")
+	expect_same "$way: as the umask says" "$(stat -c %a "$here/a.json")" "$(printf '%o' $((0666 & ~$(umask))))"
+	echo old >"$here/a.json"
+	chmod 640 "$here/a.json"
+	ln -s a.json "$here/link.json"
+	write "$here/link.json" SHIM_$way=1
+	expect_same "$way: in the place of another, by a link, with its rights" \
+		"$code $(left)$(stat -c '%a %s' "$here/a.json") $(readlink "$here/link.json")" "0 ./a.json ./link.json 640 $size a.json"
+	(cd "$here" && env LD_PRELOAD="$tap_scratch/shim.so" SHIM_$way=1 "$ringside" bench --from "$kept" -o plain.json >/dev/null)
+	expect_same "$way: where one is" "$(left)" "./a.json ./link.json ./plain.json "
+	fresh
+	for signal in 2 15 1; do
+		write "$here/a.json" SHIM_$way=1 SHIM_END=$signal
+		expect_same "$way: signal $signal leaves nothing" "$code $(left)" "$((128 + signal)) "
+	done
+	echo old >"$here/a.json"
+	write "$here/a.json" SHIM_$way=1 SHIM_END=15
+	expect_same "$way: and what was there stays" "$code $(left)$(cat "$here/a.json")" "143 ./a.json old"
+	fresh
+	(ulimit -f 8 && write "$here/a.json" SHIM_$way=1 && exit $code)
+	expect_same "$way: a file that may not grow is told" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "1 1"
+done
+if [ "$has_nameless" = 1 ]; then
+	fresh
+	write "$here/a.json" SHIM_END=9
+	expect_same "SIGKILL leaves nothing" "$code $(left)" "137 "
+fi
+
+fresh
+mkfifo "$here/pipe"
+wc -c <"$here/pipe" >"$tap_scratch/bytes" &
+reader=$!
+timeout 60 "$ringside" bench --from "$kept" -o "$here/pipe" >/dev/null
+code=$?
+wait $reader
+expect_same "whoever reads a pipe gets all of it" "$code $(($(cat "$tap_scratch/bytes") > 100))" "0 1"
+expect_complaint "a directory that is not there" "cannot write .*nowhere/a.json: No such file" \
+	"$ringside" bench --from "$kept" -o "$here/nowhere/a.json"
+tap_done
