@@ -119,11 +119,24 @@ static void test_sizes(void)
 	EXPECT(sizes("1K..2K..4K") == -1);
 }
 
+static void test_cells(void)
+{
+	plan_init(&plan);
+	EXPECT(functions("allreduce,allgather,alltoall") == 0 && sizes("1K,2K,4K") == 0);
+	EXPECT(plan_redops(&plan, "sum,max", problem, sizeof(problem)) == 0);
+	EXPECT(plan_modes(&plan, "blocking,graph", problem, sizeof(problem)) == 0);
+	/* AllReduce with both operations, and AllGather, in and out of place; AlltoAll is never in place. */
+	EXPECT_EQUAL(plan_cells(&plan), (2 * 2 + 2 + 1) * 3 * 2);
+	plan.places = PLAN_OUT_OF_PLACE;
+	EXPECT_EQUAL(plan_cells(&plan), (2 + 1 + 1) * 3 * 2);
+}
+
 int main(void)
 {
 	test_defaults();
 	test_functions();
 	test_words();
 	test_sizes();
+	test_cells();
 	return tap_done();
 }

@@ -8,6 +8,7 @@
 #include "base/attributes.h"
 #include "base/text.h"
 #include "op/op_layout.h"
+#include "programs/bench/bench_layout.h"
 
 enum { PLAN_WORD_BYTES = 64 };
 
@@ -233,4 +234,15 @@ void plan_init(struct bench_plan *plan)
 	plan->align = PLAN_ALIGN_HUB;
 	plan->is_checked = true;
 	plan->over = BENCH_OVER_MEAN;
+}
+
+size_t plan_cells(const struct bench_plan *plan)
+{
+	size_t places = plan->places == PLAN_BOTH_PLACES ? 2 : 1, cells = 0;
+
+	for (size_t i = 0; i < plan->function_count; i++)
+		cells += plan->datatype_count * plan->mode_count * plan->size_count *
+			 (layout_is_reduction(plan->functions[i]) ? plan->redop_count : 1) *
+			 (layout_has_in_place(plan->functions[i]) ? places : 1);
+	return cells > 0 ? cells : 1;
 }

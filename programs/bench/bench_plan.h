@@ -49,6 +49,9 @@ int plan_functions(struct bench_plan *plan, const char *text, char *problem, siz
 int plan_datatypes(struct bench_plan *plan, const char *text, char *problem, size_t size);
 int plan_redops(struct bench_plan *plan, const char *text, char *problem, size_t size);
 int plan_modes(struct bench_plan *plan, const char *text, char *problem, size_t size);
+/* How many cells it has, of which some may turn out not to be possible. */
+size_t plan_cells(const struct bench_plan *plan);
+
 /* "1K,32K,1M", "1K..1G" (by 2), "1K..1G*4" (by a factor), "1M..8M+1M" (by steps). K, M, G are 1024. */
 int plan_sizes(struct bench_plan *plan, const char *text, char *problem, size_t size);
 

@@ -47,6 +47,13 @@ int cli_usage(const struct cli_page *page, const char *format, ...)
 	return CLI_EXIT_USAGE;
 }
 
+int cli_one_value(const struct cli_page *page, const char *option, const char *value)
+{
+	if (strchr(value, ',') == NULL && strcmp(value, "all") != 0)
+		return 0;
+	return cli_usage(page, "--%s '%s': one at a time here, not several", option, value);
+}
+
 static unsigned int least(unsigned int a, unsigned int b)
 {
 	return a < b ? a : b;

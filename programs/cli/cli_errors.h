@@ -21,6 +21,9 @@ int cli_error(const char *format, ...) PRINTF_LIKE(1, 2);
 /* "ringside ls: ... (see 'ringside ls --help')" Gives back CLI_EXIT_USAGE. */
 int cli_usage(const struct cli_page *page, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* An option that takes a list elsewhere, and one value here: 0, or CLI_EXIT_USAGE after a list was refused. */
+int cli_one_value(const struct cli_page *page, const char *option, const char *value);
+
 /* The word of the list that is meant most likely, or NULL when none is near. */
 const char *cli_nearest(const char *word, const char *const *list, size_t count);
 

@@ -22,6 +22,7 @@ enum {
 	OPTION_OUT_OF_PLACE,
 	OPTION_ROOT,
 	OPTION_SECONDS,
+	OPTION_CELL_SECONDS,
 	OPTION_LEAST_CALLS,
 	OPTION_WARMUP,
 	OPTION_GRAPH_CALLS,
@@ -53,9 +54,12 @@ static const struct cli_option options[] = {
 	{ OPTION_OUT_OF_PLACE, "out-of-place", NULL, "out of place only" },
 	{ OPTION_ROOT, "root", "RANK", "of Broadcast, Reduce, Gather, Scatter (default 0)" },
 	{ 'n', "calls", "N", "measured calls of each cell (default 20)" },
-	{ OPTION_SECONDS, "seconds", "S",
+	{ OPTION_CELL_SECONDS, "seconds-per-cell", "S",
 	  "measure each cell for so long; with --calls: until one of them is reached" },
-	{ OPTION_LEAST_CALLS, "least-calls", "N", "with --seconds: not fewer (default 5)" },
+	{ OPTION_SECONDS, "seconds", "S",
+	  "time for everything: each cell has its share of it, warm-up apart" },
+	{ OPTION_LEAST_CALLS, "least-calls", "N",
+	  "never fewer than these because of a time (default 5)" },
 	{ OPTION_WARMUP, "warmup", "N", "calls before the measured ones (default 5)" },
 	{ OPTION_GRAPH_CALLS, "graph-calls", "N", "calls in one CUDA graph (default 10)" },
 	{ OPTION_ALIGN, "align", "HOW",
@@ -85,7 +89,7 @@ static const struct cli_option options[] = {
 static const struct cli_example examples[] = {
 	{ "ringside bench", "AllReduce on the GPUs of this machine" },
 	{ "ringside bench --ranks 4 allgather -s 1M,32M", "four ranks, on one GPU if need be" },
-	{ "ringside bench all -s 1K..1G*4 --seconds 1 --percentiles",
+	{ "ringside bench all -s 1K..1G*4 --seconds-per-cell 1 --percentiles",
 	  "every function, a second for each cell" },
 	{ "ringside bench allreduce --modes all -o calls.parquet -o run.json",
 	  "every mode; every call into files" },
@@ -120,6 +124,7 @@ struct request {
 	int measuring;	  /* an option that says what or how to measure; 0: none was said */
 	char functions[1024];
 	bool is_calls_said;
+	double seconds; /* for everything; 0: not said */
 	char command[BENCH_TEXT_BYTES * 4];
 };
 
@@ -137,14 +142,14 @@ static int take_count(const char *name, const char *value, int64_t least, int64_
 	return 0;
 }
 
-static int take_seconds(struct request *request, const char *value)
+static int take_seconds(const char *name, const char *value, double *to)
 {
 	char *end;
 	double seconds = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !(seconds >= 0.001 && seconds <= 86400))
-		return cli_usage(&page, "--seconds %s is not a time from 0.001 to 86400", value);
-	request->plan.seconds = seconds;
+		return cli_usage(&page, "--%s %s is not a time from 0.001 to 86400", name, value);
+	*to = seconds;
 	return 0;
 }
 
@@ -280,7 +285,9 @@ static int take(struct request *request, int option, const char *value)
 		return 0;
 	}
 	case OPTION_SECONDS:
-		return take_seconds(request, value);
+		return take_seconds("seconds", value, &request->seconds);
+	case OPTION_CELL_SECONDS:
+		return take_seconds("seconds-per-cell", value, &plan->seconds);
 	case OPTION_NO_CHECK:
 		plan->is_checked = false;
 		return 0;
@@ -332,6 +339,10 @@ static int complete(struct request *request)
 				 near != NULL ? "; did you mean 'ringside bench " : "",
 				 near != NULL ? near : "", near != NULL ? "'?" : "");
 	}
+	if (request->seconds > 0 && request->plan.seconds > 0)
+		return cli_usage(&page, "--seconds and --seconds-per-cell: one of them");
+	if (request->seconds > 0)
+		request->plan.seconds = request->seconds / (double)plan_cells(&request->plan);
 	if (request->plan.seconds > 0 && !request->is_calls_said)
 		request->plan.calls = 0;
 	request->write.over = request->plan.over;

@@ -15,7 +15,7 @@ enum {
 	CROSSOVER_OPTION_WARMUPS,
 	CROSSOVER_OPTION_ROUNDS,
 	CROSSOVER_OPTION_SECONDS,
-	CROSSOVER_OPTION_MODE,
+	CROSSOVER_OPTION_MODES,
 	CROSSOVER_OPTION_FROM,
 	CROSSOVER_OPTION_HTML,
 	CROSSOVER_OPTION_ASCII,
@@ -36,11 +36,10 @@ static const struct cli_option options[] = {
 	{ CROSSOVER_OPTION_ALGORITHMS, "algorithms", "LIST",
 	  "of ring, tree, nvls, nvlstree, collnet, pat; or all (default ring,tree)" },
 	{ CROSSOVER_OPTION_PROTOCOLS, "protocols", "LIST", "of ll, ll128, simple (default all)" },
-	{ 's', "sizes", "SIZES",
-	  "bytes of the message, like 1K..64M*4 (the default) or 4K,1M,32M" },
-	{ 't', "type", "TYPE", "datatype of the elements (default float32)" },
-	{ CROSSOVER_OPTION_MODE, "mode", "MODE",
-	  "how calls follow each other: blocking (default), back-to-back or graph" },
+	{ 's', "sizes", "LIST", "bytes of the message, like 1K..64M*4 (the default) or 4K,1M,32M" },
+	{ 't', "types", "TYPE", "datatype of the elements, one of them (default float32)" },
+	{ CROSSOVER_OPTION_MODES, "modes", "MODE",
+	  "how calls follow each other, one of blocking (default), back-to-back and graph" },
 	{ 'n', "calls", "N", "calls of each size in a round (default 20)" },
 	{ CROSSOVER_OPTION_WARMUPS, "warmup", "N", "calls before these (default 5)" },
 	{ CROSSOVER_OPTION_ROUNDS, "rounds", "N",
@@ -131,10 +130,10 @@ static int take_type(struct crossover_request *request, const char *value)
 {
 	char problem[PROBLEM_TEXT];
 
+	if (cli_one_value(&crossover_page, "types", value) != 0)
+		return CLI_EXIT_USAGE;
 	if (plan_datatypes(&request->plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&crossover_page, "--type: %s", problem);
-	if (request->plan.datatype_count != 1)
-		return cli_usage(&crossover_page, "--type '%s': one of them", value);
+		return cli_usage(&crossover_page, "--types: %s", problem);
 	return 0;
 }
 
@@ -142,11 +141,12 @@ static int take_mode(struct crossover_request *request, const char *value)
 {
 	char problem[PROBLEM_TEXT];
 
+	if (cli_one_value(&crossover_page, "modes", value) != 0)
+		return CLI_EXIT_USAGE;
 	if (plan_modes(&request->plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&crossover_page, "--mode: %s", problem);
-	if (request->plan.mode_count != 1 || request->plan.modes[0] == BENCH_LOOP)
-		return cli_usage(&crossover_page,
-				 "--mode '%s': one of blocking, back-to-back and graph", value);
+		return cli_usage(&crossover_page, "--modes: %s", problem);
+	if (request->plan.modes[0] == BENCH_LOOP)
+		return cli_usage(&crossover_page, "--modes: loop has no single calls to compare");
 	return 0;
 }
 
@@ -210,7 +210,7 @@ static int take(struct crossover_request *request, int found, const char *value)
 		return take_list(request, found, value);
 	case 't':
 		return take_type(request, value);
-	case CROSSOVER_OPTION_MODE:
+	case CROSSOVER_OPTION_MODES:
 		return take_mode(request, value);
 	case 'n':
 		return take_count("calls", value, 1, CALLS_MOST, &request->plan.calls);

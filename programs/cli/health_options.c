@@ -15,7 +15,6 @@
 
 enum {
 	HEALTH_OPTION_SECONDS = CLI_LONG_ONLY,
-	HEALTH_OPTION_SIZE,
 	HEALTH_OPTION_EXPECTED,
 	HEALTH_OPTION_EXPECT,
 	HEALTH_OPTION_TOLERANCE,
@@ -35,7 +34,7 @@ static const struct cli_option options[] = {
 	  "what links should carry in GB/s each way, like inside=300,between=45" },
 	{ HEALTH_OPTION_TOLERANCE, "tolerance", "SHARE",
 	  "how much of that, or of the links of its kind, is still healthy (default 0.8)" },
-	{ HEALTH_OPTION_SIZE, "size", "SIZE",
+	{ 's', "sizes", "SIZE",
 	  "the large message, that tells bandwidth (default 64M; 8M where ranks share a GPU)" },
 	BENCH_HOW_OPTIONS,
 	{ HEALTH_OPTION_FROM, "from", "FILE",
@@ -91,12 +90,14 @@ static int take_size(struct health_request *request, const char *value)
 	struct bench_plan plan;
 	char problem[160];
 
+	if (cli_one_value(&health_page, "sizes", value) != 0)
+		return CLI_EXIT_USAGE;
 	plan_init(&plan);
 	if (plan_sizes(&plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&health_page, "--size: %s", problem);
+		return cli_usage(&health_page, "--sizes: %s", problem);
 	if (plan.size_count != 1 || plan.sizes[0] < HEALTH_SIZE_LEAST ||
 	    plan.sizes[0] > HEALTH_SIZE_MOST)
-		return cli_usage(&health_page, "--size '%s': one size from 1M to 1G", value);
+		return cli_usage(&health_page, "--sizes '%s': one size from 1M to 1G", value);
 	request->budget.bytes = plan.sizes[0];
 	return 0;
 }
@@ -158,9 +159,9 @@ static int take_expected(struct health_request *request, const char *path)
 /* Options of the measurement, not of the verdict. */
 static bool is_for_measuring(int found)
 {
-	return found == HEALTH_OPTION_SECONDS || found == HEALTH_OPTION_SIZE ||
-	       found == BENCH_HOW_RANKS || found == BENCH_HOW_MEET || found == BENCH_HOW_NCCL ||
-	       found == BENCH_HOW_NO_MPS || found == BENCH_HOW_PATIENCE;
+	return found == HEALTH_OPTION_SECONDS || found == 's' || found == BENCH_HOW_RANKS ||
+	       found == BENCH_HOW_MEET || found == BENCH_HOW_NCCL || found == BENCH_HOW_NO_MPS ||
+	       found == BENCH_HOW_PATIENCE;
 }
 
 static int take(struct health_request *request, int found, const char *value)
@@ -172,7 +173,7 @@ static int take(struct health_request *request, int found, const char *value)
 		if (!take_number(value, 1, 86400, &request->budget.seconds))
 			return cli_usage(&health_page, "--seconds '%s' is not 1 to 86400", value);
 		return 0;
-	case HEALTH_OPTION_SIZE:
+	case 's':
 		return take_size(request, value);
 	case HEALTH_OPTION_EXPECTED:
 		return take_expected(request, value);

@@ -16,13 +16,13 @@ enum option_id {
 	MODEL_NODES = CLI_LONG_ONLY,
 	MODEL_NICS,
 	MODEL_FROM,
-	MODEL_MODE,
+	MODEL_MODES,
 	MODEL_CALL,
 	MODEL_LATENCY,
 	MODEL_BANDWIDTH,
 	MODEL_HARDWARE,
-	MODEL_ALGORITHM,
-	MODEL_PROTOCOL,
+	MODEL_ALGORITHMS,
+	MODEL_PROTOCOLS,
 };
 
 static const struct cli_option page_options[] = {
@@ -33,9 +33,9 @@ static const struct cli_option page_options[] = {
 	{ MODEL_FROM, "from", "FILE",
 	  "fit the parameters to what 'ringside bench --json' measured; may be said several "
 	  "times" },
-	{ MODEL_MODE, "mode", "MODE",
-	  "which of the measurements: blocking, back-to-back, graph or loop; else blocking if "
-	  "there" },
+	{ MODEL_MODES, "modes", "MODE",
+	  "which of the measurements, one of blocking, back-to-back, graph and loop; else blocking "
+	  "if there" },
 	{ MODEL_LATENCY, "latency", "LIST", "of a hop: inside=3us,between=15us" },
 	{ MODEL_BANDWIDTH, "bandwidth", "LIST",
 	  "of a GPU's links inside a node and of a NIC, one direction: "
@@ -43,8 +43,8 @@ static const struct cli_option page_options[] = {
 	{ MODEL_CALL, "call", "TIME", "what every call takes beside its hops: 8us" },
 	{ MODEL_HARDWARE, "hardware", "NAME",
 	  "a textbook's values: a100-ib, h100-ib, b200-ib or pcie4-eth" },
-	{ MODEL_ALGORITHM, "algorithm", "NAME", "only ring, tree, double-tree or direct" },
-	{ MODEL_PROTOCOL, "protocol", "NAME", "only LL, LL128 or Simple" },
+	{ MODEL_ALGORITHMS, "algorithms", "NAME", "only one of ring, tree, double-tree, direct" },
+	{ MODEL_PROTOCOLS, "protocols", "NAME", "only one of LL, LL128, Simple" },
 	CLI_OPTION_JSON,
 	CLI_OPTION_END,
 };
@@ -193,21 +193,25 @@ static int take_protocol(struct model_options *options, const char *text)
 {
 	static const char *const names[OP_PROTOCOLS] = { "", "LL", "LL128", "Simple" };
 
+	if (cli_one_value(&model_page, "protocols", text) != 0)
+		return CLI_EXIT_USAGE;
 	for (uint8_t protocol = 1; protocol < OP_PROTOCOLS; protocol++)
 		if (strcasecmp(text, names[protocol]) == 0) {
 			options->protocol = protocol;
 			return 0;
 		}
-	return cli_usage(&model_page, "--protocol: '%s' is none of LL, LL128, Simple", text);
+	return cli_usage(&model_page, "--protocols: '%s' is none of LL, LL128, Simple", text);
 }
 
 static int take_algorithm(struct model_options *options, const char *text)
 {
+	if (cli_one_value(&model_page, "algorithms", text) != 0)
+		return CLI_EXIT_USAGE;
 	options->algorithm = cost_algorithm_find(text);
 	if (options->algorithm != COST_ANY)
 		return 0;
 	return cli_usage(&model_page,
-			 "--algorithm: '%s' is none of ring, tree, double-tree, direct", text);
+			 "--algorithms: '%s' is none of ring, tree, double-tree, direct", text);
 }
 
 static int take_file(struct model_options *options, const char *path)
@@ -249,11 +253,13 @@ static int take_operand(struct model_options *options, const char *text)
 
 static int take_mode(struct model_options *options, const char *text)
 {
+	if (cli_one_value(&model_page, "modes", text) != 0)
+		return CLI_EXIT_USAGE;
 	options->mode = (uint8_t)bench_mode_find(text);
 	if (options->mode != 0)
 		return 0;
-	return cli_usage(&model_page, "--mode: '%s' is none of blocking, back-to-back, graph, loop",
-			 text);
+	return cli_usage(&model_page,
+			 "--modes: '%s' is none of blocking, back-to-back, graph, loop", text);
 }
 
 static int take_call(struct model_options *options, const char *text)
@@ -279,7 +285,7 @@ static int take(struct model_options *options, int found, const char *value)
 		return take_count("nics", value, &options->nics);
 	case MODEL_FROM:
 		return take_file(options, value);
-	case MODEL_MODE:
+	case MODEL_MODES:
 		return take_mode(options, value);
 	case MODEL_LATENCY:
 	case MODEL_BANDWIDTH:
@@ -289,9 +295,9 @@ static int take(struct model_options *options, int found, const char *value)
 	case MODEL_HARDWARE:
 		options->hardware = value;
 		return 0;
-	case MODEL_ALGORITHM:
+	case MODEL_ALGORITHMS:
 		return take_algorithm(options, value);
-	case MODEL_PROTOCOL:
+	case MODEL_PROTOCOLS:
 		return take_protocol(options, value);
 	default:
 		options->is_json = true;

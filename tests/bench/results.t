@@ -25,12 +25,18 @@ expect_same "calls follow each other" \
 	"$(value 'all(rank["begin_ns"] == sorted(rank["begin_ns"]) for cell in cells for rank in cell["per_rank"])')" True
 expect_same "blocking calls were seen to end" "$(value 'min(rank_done for rank in cells[0]["per_rank"] for rank_done in rank["done_ns"]) > 0')" True
 
-bench_json --ranks 2 -s 1000 --seconds 0.2 --warmup 2 --out-of-place
+bench_json --ranks 2 -s 1000 --seconds-per-cell 0.2 --warmup 2 --out-of-place
 expect_same "by seconds: more than by number" "$code $(value 'cells[0]["calls"] > 20')" "0 True"
-bench_json --ranks 2 -s 1000 --seconds 20 -n 6 --out-of-place
+bench_json --ranks 2 -s 1000 --seconds-per-cell 20 -n 6 --out-of-place
 expect_same "both: what is reached first" "$code $(value 'cells[0]["calls"]')" "0 6"
-bench_json --ranks 2 -s 1000 --seconds 0.001 --least-calls 300 --out-of-place
+bench_json --ranks 2 -s 1000 --seconds-per-cell 0.001 --least-calls 300 --out-of-place
 expect_same "never fewer than the least" "$code $(value 'cells[0]["calls"]')" "0 300"
+
+FAKE_GPU_CLOCK=model bench_json --ranks 2 -s 1000,2000 allreduce alltoall --seconds 0.4 --least-calls 1
+expect_same "time for everything: each of six cells has its share" \
+	"$code $(value 'len(cells), all(2 <= cell["calls"] <= 0.4 / 6 / 1e-6 for cell in cells)')" "0 6 True"
+bench --ranks 2 --seconds 1 --seconds-per-cell 1
+expect_trouble "a time for everything and one for each" 2 "one of them"
 
 NCCL_DEBUG=INFO bench_json --ranks 2 -s 1000 -n 2
 expect_same "what NCCL writes to standard output does not get into results" "$code $(value 'len(cells)')" "0 2"
