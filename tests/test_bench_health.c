@@ -357,6 +357,55 @@ static void tables_to_expect(void)
 	expected_release(&expected);
 }
 
+/* An AllReduce of five calls, of which `late` took longer. */
+static void add_calls(struct bench_run *run, double time_ns, uint32_t late, double late_ns)
+{
+	struct bench_cell like = { .function = OP_ALL_REDUCE,
+				   .datatype = OP_FLOAT32,
+				   .mode = BENCH_BLOCKING,
+				   .root = -1,
+				   .nranks = run->nranks,
+				   .bytes = 64 << 20,
+				   .calls = 5 };
+	struct bench_cell *cell = bench_run_add_cell(run, &like);
+
+	for (int32_t rank = 0; rank < run->nranks; rank++)
+		for (uint32_t call = 0; call < 5; call++)
+			cell->calls_of[(size_t)rank * 5 + call].gpu_ns =
+				(uint64_t)(call < late ? late_ns : time_ns);
+}
+
+static size_t slower_findings(double first_ns, double last_ns, uint32_t late, double late_ns)
+{
+	const struct health_options options = { 0 };
+	struct bench_run run;
+	struct health health;
+	size_t count;
+
+	make_run(&run, &well, 0);
+	add_calls(&run, first_ns, 0, 0);
+	add_calls(&run, last_ns, late, late_ns);
+	EXPECT(health_find(&health, &run, &options) == OK);
+	count = count_of(&health, HEALTH_GOT_SLOWER);
+	if (count > 0)
+		printf("# %s\n", health.sentence);
+	EXPECT(count == 0 || (health.exit_code == 1 && health.findings[0].ratio < 0.8));
+	health_release(&health);
+	bench_run_release(&run);
+	return count;
+}
+
+static void a_machine_that_gets_slower(void)
+{
+	EXPECT_THAT("slower at the end than at the beginning",
+		    slower_findings(1e6, 1.5e6, 0, 0) == 1);
+	EXPECT_THAT("a little is no finding", slower_findings(1e6, 1.2e6, 0, 0) == 0);
+	EXPECT_THAT("nor are single calls", slower_findings(1e6, 1e6, 2, 9e6) == 0);
+	EXPECT_THAT("nor a median among calls that are as fast",
+		    slower_findings(1e6, 1e6, 3, 9e6) == 0);
+	EXPECT_THAT("faster is warming up", slower_findings(1.5e6, 1e6, 0, 0) == 0);
+}
+
 /* ---- too little ------------------------------------------------------------------------------ */
 
 static void too_little_to_judge(void)
@@ -416,6 +465,7 @@ int main(void)
 	noise_is_no_finding();
 	numbers_to_expect();
 	tables_to_expect();
+	a_machine_that_gets_slower();
 	too_little_to_judge();
 	ranks_on_one_gpu();
 	return tap_done();

@@ -122,6 +122,41 @@ static void beyond_all_sizes_the_fastest_wins(void)
 	bench_run_release(&run);
 }
 
+static struct cost_group stretch_of(uint8_t protocol, uint64_t from, uint64_t to, double call_ns)
+{
+	struct cost_group group = { .function = OP_ALL_REDUCE,
+				    .algorithm = COST_RING,
+				    .protocol = protocol,
+				    .bytes_from = from,
+				    .bytes_to = to,
+				    .cells = 9,
+				    .points = 3,
+				    .value = { call_ns, 1, 1, 1, 1 },
+				    .source = { 1, 1, 1, 1, 1 } };
+
+	group.range = (struct cost_range){ from, to, 4, 4, 4, 4 };
+	return group;
+}
+
+/* A stretch that was fitted to larger messages has no latency, and so seems to win just below them. */
+static void a_stretch_is_for_its_own_sizes(void)
+{
+	const struct cost_shape shape = { 4, 4, 0 };
+	struct cost_answer answer;
+	struct cost_model model;
+
+	cost_model_init(&model);
+	model.groups[0] = stretch_of(OP_LL, 1024, 1 << 20, 2e6);
+	model.groups[1] = stretch_of(OP_LL128, 1024, 1 << 20, 3e6);
+	model.groups[2] = stretch_of(OP_LL128, 2 << 20, 64 << 20, 0);
+	model.group_count = 3;
+	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 1 << 20, &answer, NULL));
+	EXPECT_THAT("what was measured at this size is asked, not what seems faster there",
+		    answer.group == &model.groups[0]);
+	EXPECT(cost_predict(&model, OP_ALL_REDUCE, COST_RING, 0, &shape, 4 << 20, &answer, NULL));
+	EXPECT(answer.group == &model.groups[2]);
+}
+
 /* The median of five, as cells have it. */
 static double median_noise(double noise)
 {
@@ -245,6 +280,7 @@ int main(void)
 	trees_for_small_rings_for_large();
 	measured_protocols_are_preferred();
 	beyond_all_sizes_the_fastest_wins();
+	a_stretch_is_for_its_own_sizes();
 	intervals_hold_what_they_say();
 	textbooks_only_by_name();
 	trees_stand_for_each_other();

@@ -165,6 +165,27 @@ static void intervals_grow_with_noise(void)
 	EXPECT(width[1] > 1.5 * width[0] && width[0] > 1);
 }
 
+/* Ring 4 % slower than tree in one round and 4 % faster in the next: many calls do not settle that. */
+static void rounds_that_disagree(void)
+{
+	struct crossover_set set;
+	struct bench_run run;
+
+	bench_run_init(&run);
+	for (int round = 0; round < 3; round++)
+		for (uint64_t bytes = 1024; bytes <= 4096; bytes *= 2) {
+			add(&run, OP_RING, OP_SIMPLE, bytes, round == 0 ? 104000 : 96000, 0.001);
+			add(&run, OP_TREE, OP_SIMPLE, bytes, 100000, 0.001);
+		}
+	EXPECT(crossover_find(&set, &run, BENCH_OVER_MEAN) == OK);
+	EXPECT_EQUAL(set.all[0].curves[0].points[0].calls, 3 * CALLS);
+	EXPECT_THAT("what a round says by itself is in the interval",
+		    !set.all[0].sizes[0].is_best_clear &&
+			    set.all[0].crossings[0].answer == CROSSOVER_ALIKE);
+	crossover_set_release(&set);
+	bench_run_release(&run);
+}
+
 static void curves_that_never_cross(void)
 {
 	struct crossover_point a[3] = { { 1024, 100, 99, 101, 9, 0, 0, 0 },
@@ -363,6 +384,7 @@ int main(void)
 	curves_cross_where_they_meet(0);
 	curves_cross_where_they_meet(0.03);
 	intervals_grow_with_noise();
+	rounds_that_disagree();
 	curves_that_never_cross();
 	curves_that_cross_twice();
 	bad_choices_are_told();

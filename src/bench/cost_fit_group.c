@@ -49,6 +49,24 @@ static size_t count_sizes(double *sizes, size_t count)
 	return different;
 }
 
+static int by_work(const void *left, const void *right)
+{
+	const struct cost_observation *a = left, *b = right;
+
+	return memcmp(&a->work, &b->work, sizeof(a->work));
+}
+
+/* Those that ask different things of the formula. */
+static size_t count_points(struct cost_observation *rows, size_t count)
+{
+	size_t points = 0;
+
+	qsort(rows, count, sizeof(*rows), by_work);
+	for (size_t i = 0; i < count; i++)
+		points += i == 0 || by_work(&rows[i - 1], &rows[i]) != 0;
+	return points;
+}
+
 void cost_group_gather(struct cost_fitting *fitting, struct cost_group *group)
 {
 	for (size_t i = 0; i < fitting->count; i++) {
@@ -63,6 +81,7 @@ void cost_group_gather(struct cost_fitting *fitting, struct cost_group *group)
 						   .time_ns = one->cell.measured_ns };
 	}
 	group->sizes = count_sizes(fitting->errors, group->cells);
+	group->points = count_points(fitting->rows, group->cells);
 }
 
 bool cost_group_is_enough(const struct cost_group *group)
@@ -84,6 +103,17 @@ static void errors_of(struct cost_fitting *fitting, struct cost_group *group,
 		group->worst_error = fmax(group->worst_error, fitting->errors[i]);
 	}
 	group->median_error = chance_median(fitting->errors, group->cells);
+}
+
+/* Cells that ask the same of the formula repeat its misfit, too: parameters are as sure as there are
+ * different ones, however often these were measured. */
+static void spread_over_points(struct cost_group *group)
+{
+	double repeats = (double)group->cells / (double)group->points;
+
+	for (int p = 0; p < COST_PARAMETERS; p++)
+		for (int q = 0; q < COST_PARAMETERS; q++)
+			group->covariance[p][q] *= repeats;
 }
 
 /* What calls and hops take together, as measured. */
@@ -173,6 +203,7 @@ enum status cost_group_add(struct cost_fitting *fitting, const struct cost_group
 	if (status != OK)
 		return status;
 	take_solution(fitting, &group, &solution);
+	spread_over_points(&group);
 	for (size_t i = 0; i < fitting->count; i++)
 		if (cost_group_has(&group, &fitting->observed[i]) &&
 		    fitting->observed[i].group == SIZE_MAX)

@@ -21,7 +21,7 @@ struct cost_fitting {
 
 /* Does the cell belong to the group? */
 bool cost_group_has(const struct cost_group *group, const struct cost_observed *one);
-/* The group's cells into rows[], their sizes, sorted, into errors[]; its range and its sizes. */
+/* The group's cells into rows[], their sizes, sorted, into errors[]; its range, sizes and points. */
 void cost_group_gather(struct cost_fitting *fitting, struct cost_group *group);
 bool cost_group_is_enough(const struct cost_group *group);
 /* Fit a group like this and add it to the model. ERR_NO_SPACE. */

@@ -17,6 +17,7 @@ enum { STRETCH_CUTS = 2, STRETCH_SIZES_MOST = 64 };
 struct trial {
 	double squares; /* of ln(measured / expected) */
 	size_t cells;
+	size_t points; /* different ones */
 	size_t parameters;
 };
 
@@ -37,6 +38,7 @@ static enum status try_stretch(struct cost_fitting *fitting, const struct cost_g
 	if (status != OK)
 		return status;
 	trial->cells = group.cells;
+	trial->points = group.points;
 	trial->parameters = (size_t)__builtin_popcount(solution.free);
 	for (size_t i = 0; i < group.cells; i++) {
 		double time = cost_solution_time(&solution, &fitting->rows[i].work);
@@ -48,14 +50,15 @@ static enum status try_stretch(struct cost_fitting *fitting, const struct cost_g
 	return OK;
 }
 
-/* Bayes' information criterion: what is gained has to pay for the parameters. */
+/* Bayes' information criterion: what is gained has to pay for the parameters. A cell that repeats another
+ * one is no new evidence of a bend. */
 static double criterion(const struct trial *one, const struct trial *other)
 {
-	double cells = (double)(one->cells + other->cells);
+	double points = (double)(one->points + other->points);
 	double parameters = (double)(one->parameters + other->parameters);
-	double mean = (one->squares + other->squares) / cells;
+	double mean = (one->squares + other->squares) / (double)(one->cells + other->cells);
 
-	return cells * log(fmax(mean, EXACT * EXACT)) + parameters * log(cells);
+	return points * log(fmax(mean, EXACT * EXACT)) + parameters * log(points);
 }
 
 /* Where to cut sizes[0 .. count - 1] in two; 0: nowhere is better. */

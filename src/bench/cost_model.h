@@ -53,6 +53,7 @@ struct cost_group {
 	/* Of a fit; cells 0: there was none. */
 	size_t cells;
 	size_t sizes;	     /* different ones */
+	size_t points;	     /* different sizes, shapes and functions: others repeat these */
 	double median_error; /* |expected / measured - 1| over the cells */
 	double worst_error;
 	double scatter; /* standard deviation of ln(measured / expected), robust */
@@ -124,7 +125,7 @@ struct cost_answer {
 	const struct cost_group *group;
 	struct cost_work work;
 	double time_ns;
-	double low_ns; /* 95 % interval; the time itself where there was no fit (hand, textbook) */
+	double low_ns; /* 95 % interval; the time itself where nothing like it was measured */
 	double high_ns;
 	bool has_interval;
 	double algbw; /* GB/s */
@@ -133,6 +134,7 @@ struct cost_answer {
 	double bytes_factor; /* how far beyond the range, at least 1 */
 	double ranks_factor;
 	double nodes_factor;
+	double doublings; /* of all these; ranks and nodes mostly grow together and count once */
 	/* Parts of time_ns, for people. */
 	double call_ns;
 	double latency_ns;

@@ -38,4 +38,7 @@ static inline double cost_product(const double *row, const double *value)
 	return sum;
 }
 
+/* The answer's interval; its group, time, flags and factors are there already. */
+void cost_interval(struct cost_answer *answer, const double *row);
+
 #endif

@@ -8,7 +8,6 @@
 #include "bench/cost_parts.h"
 #include "op/op_bus.h"
 #include "op/op_layout.h"
-#include "timeline/chance.h"
 
 /* Sizes within this factor of what was measured count as measured where protocols are chosen. */
 #define COVERS 2.0
@@ -94,18 +93,29 @@ static int distance(const struct cost_group *group, const struct question *quest
 	return far;
 }
 
+/* Of the stretches of one kind, the nearest to this size alone has a say: another one may seem to be
+ * faster, where it was never measured. */
+static bool is_nearest_stretch(const struct cost_model *model, const struct cost_group *group,
+			       uint64_t bytes)
+{
+	for (size_t i = 0; i < model->group_count; i++) {
+		const struct cost_group *other = &model->groups[i];
+
+		if (other->function == group->function && other->algorithm == group->algorithm &&
+		    other->protocol == group->protocol &&
+		    beyond_bytes(other, bytes) < beyond_bytes(group, bytes))
+			return false;
+	}
+	return true;
+}
+
 /* Is `group`, as near as `best`, the one to take? Of protocols, those that were measured at this size,
  * or about as near to it as any, and of these the fastest. */
 static bool is_better(const struct cost_group *group, double time, const struct cost_answer *best,
 		      uint64_t bytes)
 {
 	double here = beyond_bytes(group, bytes), there = beyond_bytes(best->group, bytes);
-	bool are_stretches = group->bytes_to > 0 && group->function == best->group->function &&
-			     group->algorithm == best->group->algorithm &&
-			     group->protocol == best->group->protocol;
 
-	if (are_stretches)
-		return here < there;
 	if (fmax(here, COVERS) == fmax(there, COVERS))
 		return time < best->time_ns;
 	return here < there;
@@ -123,42 +133,6 @@ static void split(struct cost_answer *answer, const double *row)
 	answer->transfer_ns = answer->time_ns - answer->call_ns - answer->latency_ns;
 }
 
-/* Standard deviation of the logarithm: of single measurements, and of the parameters as they work
- * here. */
-static double spread(const struct cost_answer *answer, const double *row)
-{
-	const struct cost_group *group = answer->group;
-	double variance = 0;
-
-	for (int p = 0; p < COST_PARAMETERS; p++)
-		for (int q = 0; q < COST_PARAMETERS; q++)
-			variance += row[p] * group->covariance[p][q] * row[q];
-	variance = variance > 0 ? variance / (answer->time_ns * answer->time_ns) : 0;
-	return sqrt(variance + group->scatter * group->scatter);
-}
-
-static void interval(struct cost_answer *answer, const double *row)
-{
-	const struct cost_group *group = answer->group;
-	double freedom = 0, wide, other;
-
-	answer->low_ns = answer->high_ns = answer->time_ns;
-	if (group->cells == 0 || answer->time_ns <= 0)
-		return;
-	for (int p = 0; p < COST_PARAMETERS; p++)
-		freedom -= group->source[p] == COST_FROM_FIT;
-	freedom = fmax(freedom + (double)group->cells, 1);
-	if (answer->flags & COST_UNSEPARATED) {
-		other = group->fixed_ns + answer->transfer_ns;
-		answer->low_ns = fmin(answer->low_ns, other);
-		answer->high_ns = fmax(answer->high_ns, other);
-	}
-	wide = exp(chance_student_quantile(0.025, freedom) * spread(answer, row));
-	answer->low_ns /= wide;
-	answer->high_ns *= wide;
-	answer->has_interval = true;
-}
-
 static void set_flags(struct cost_answer *answer, const struct question *question)
 {
 	const struct cost_group *group = answer->group;
@@ -174,6 +148,8 @@ static void set_flags(struct cost_answer *answer, const struct question *questio
 		beyond(question->shape->ranks, range->ranks_least, range->ranks_most);
 	answer->nodes_factor =
 		beyond(question->shape->nodes, range->nodes_least, range->nodes_most);
+	answer->doublings =
+		log2(answer->bytes_factor) + log2(fmax(answer->ranks_factor, answer->nodes_factor));
 	answer->flags |= answer->bytes_factor > 1 ? COST_BEYOND_BYTES : 0;
 	answer->flags |= answer->ranks_factor > 1 ? COST_BEYOND_RANKS : 0;
 	answer->flags |= answer->nodes_factor > 1 ? COST_BEYOND_NODES : 0;
@@ -198,7 +174,7 @@ static void finish(struct cost_answer *answer, const struct question *question)
 	cost_row(&question->work, cost_slow(&question->work, answer->group->value), row);
 	split(answer, row);
 	set_flags(answer, question);
-	interval(answer, row);
+	cost_interval(answer, row);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -216,7 +192,8 @@ static bool answer_question(const struct cost_model *model, const struct questio
 		int far = distance(group, question);
 		double time;
 
-		if (far < 0 || (nearest >= 0 && far > nearest))
+		if (far < 0 || (nearest >= 0 && far > nearest) ||
+		    !is_nearest_stretch(model, group, question->bytes))
 			continue;
 		if (!cost_time(group, &question->work, &time, &missing)) {
 			has_missing = true;

@@ -231,6 +231,8 @@ static void build(struct system *system, const struct cost_observation *observat
 	}
 }
 
+/* A parameter that came out as 0 is as uncertain as the others: it is in the covariance, too, where
+ * the measurements tell it at all. */
 static void confidence(const struct system *system, unsigned int set, size_t count,
 		       struct cost_solution *solution)
 {
@@ -239,7 +241,7 @@ static void confidence(const struct system *system, unsigned int set, size_t cou
 
 	if (count > used)
 		solution->scatter *= sqrt((double)count / (double)(count - used));
-	if (!invert(system, set, inverse))
+	if (!invert(system, solution->free, inverse) && !invert(system, set, inverse))
 		return;
 	for (int p = 0; p < COST_PARAMETERS; p++)
 		for (int q = 0; q < COST_PARAMETERS; q++)

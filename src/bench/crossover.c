@@ -123,24 +123,42 @@ static void merge_choice(uint8_t *known, uint8_t chosen, bool is_first)
 		*known = 0; /* not the same in all cells */
 }
 
-/* `count` cells of the same size. False: nobody took a time. */
+/* Calls of one round are more alike than rounds are: however many there were, the interval holds what each
+ * round by itself would have said. */
+static void widen_to_rounds(struct crossover_point *point, double least_ns, double most_ns)
+{
+	point->low_ns = fmin(point->low_ns, least_ns);
+	point->high_ns = fmax(point->high_ns, most_ns);
+}
+
+/* `count` cells of the same size, one for each round. False: nobody took a time. */
 static bool fill_point(struct crossover_point *point, const struct bench_cell *const *cells,
 		       size_t count, enum bench_over over, double *times)
 {
+	double least_ns = INFINITY, most_ns = 0;
 	size_t calls = 0;
 
 	memset(point, 0, sizeof(*point));
 	point->bytes = cells[0]->bytes;
 	for (size_t i = 0; i < count; i++) {
-		calls += bench_call_times(cells[i], BENCH_GPU, over, times + calls);
+		size_t here = bench_call_times(cells[i], BENCH_GPU, over, times + calls);
+		double median_ns = bench_figures_of(times + calls, here).p50;
+
+		if (here > 0) {
+			least_ns = fmin(least_ns, median_ns);
+			most_ns = fmax(most_ns, median_ns);
+		}
+		calls += here;
 		if (cells[i]->wrong != BENCH_UNCHECKED)
 			point->wrong += cells[i]->wrong;
 		merge_choice(&point->chosen_algorithm, cells[i]->chosen_algorithm, i == 0);
 		merge_choice(&point->chosen_protocol, cells[i]->chosen_protocol, i == 0);
 	}
-	if (calls > 0)
-		interval(point, times, calls);
-	return calls > 0;
+	if (calls == 0)
+		return false;
+	interval(point, times, calls);
+	widen_to_rounds(point, least_ns, most_ns);
+	return true;
 }
 
 static size_t calls_of(const struct bench_cell *const *cells, size_t count)

@@ -21,8 +21,8 @@
 #define CROSSOVER_LEAST 0.03 /* differences below this are never reported */
 
 /* Median of one cell, with its 99 % interval (order statistics; with fewer than 8 calls the
- * extremes): many are compared, so 95 % would find differences in noise. Equal cells are put
- * together: their calls are one sample. */
+ * extremes): many are compared, so 95 % would find differences in noise. Equal cells, of several
+ * rounds, are put together: their calls are one sample, and the interval holds the median of each. */
 struct crossover_point {
 	uint64_t bytes;
 	double median_ns;

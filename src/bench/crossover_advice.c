@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/attributes.h"
+#include "base/units.h"
 #include "op/op_names.h"
 
 /* One size alone has to differ by this much, beyond doubt. */
@@ -18,30 +19,15 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-enum { SIZE_TEXT = 32 };
-
-static const char *size_text(char to[static SIZE_TEXT], uint64_t bytes)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-	double value = (double)bytes;
-	size_t unit = 0;
-
-	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		value /= 1024;
-		unit++;
-	}
-	snprintf(to, SIZE_TEXT, value == floor(value) ? "%.0f %s" : "%.1f %s", value, units[unit]);
-	return to;
-}
-
 static const char *range_text(char *to, size_t size, uint64_t from, uint64_t until)
 {
-	char one[SIZE_TEXT], other[SIZE_TEXT];
+	char one[UNITS_TEXT], other[UNITS_TEXT];
 
 	if (from == until)
-		snprintf(to, size, "at %s", size_text(one, from));
+		snprintf(to, size, "at %s", units_bytes(one, from));
 	else
-		snprintf(to, size, "from %s to %s", size_text(one, from), size_text(other, until));
+		snprintf(to, size, "from %s to %s", units_bytes(one, from),
+			 units_bytes(other, until));
 	return to;
 }
 
@@ -172,7 +158,7 @@ static void advise_change(struct crossover *crossover, const struct range *range
 {
 	uint64_t from = crossover->sizes[range->first].bytes;
 	uint64_t until = crossover->sizes[range->last].bytes;
-	char where[3 * SIZE_TEXT], name[CROSSOVER_NAME], took[CROSSOVER_NAME + 4];
+	char where[3 * UNITS_TEXT], name[CROSSOVER_NAME], took[CROSSOVER_NAME + 4];
 	struct crossover_advice *advice;
 
 	range_text(where, sizeof(where), from, until);
@@ -195,7 +181,7 @@ static void advise_change(struct crossover *crossover, const struct range *range
 /* Where the same curve is clearly slower than NCCL's choice, and by how much at the worst. */
 static void warn_of_others(struct crossover *crossover, const struct range *range)
 {
-	char name[CROSSOVER_NAME], where[SIZE_TEXT];
+	char name[CROSSOVER_NAME], where[UNITS_TEXT];
 	double worst = 1;
 	size_t at = SIZE_MAX;
 
@@ -215,7 +201,7 @@ static void warn_of_others(struct crossover *crossover, const struct range *rang
 	    "Forcing %s for all sizes costs elsewhere: at %s it takes %.2f times as long as NCCL's "
 	    "choice.",
 	    crossover_curve_name(name, &crossover->curves[range->curve]),
-	    size_text(where, crossover->sizes[at].bytes), worst);
+	    units_bytes(where, crossover->sizes[at].bytes), worst);
 }
 
 static size_t advise_changes(struct crossover *crossover)

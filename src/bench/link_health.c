@@ -44,6 +44,7 @@ const char *health_finding_name(enum health_finding_kind kind)
 		[HEALTH_LATE_PAIR] = "late_pair",
 		[HEALTH_BELOW_EXPECTED] = "below_expected",
 		[HEALTH_SLOW_COLLECTIVE] = "slow_collective",
+		[HEALTH_GOT_SLOWER] = "got_slower",
 	};
 
 	return (unsigned int)kind < sizeof(names) / sizeof(names[0]) && names[kind] ? names[kind]

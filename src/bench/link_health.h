@@ -90,6 +90,7 @@ enum health_finding_kind {
 	HEALTH_LATE_PAIR = 6,
 	HEALTH_BELOW_EXPECTED = 7,  /* a kind of link as a whole */
 	HEALTH_SLOW_COLLECTIVE = 8, /* below what was expected */
+	HEALTH_GOT_SLOWER = 9,	    /* a collective, from the beginning to the end */
 };
 
 enum health_confidence { HEALTH_LIKELY = 1, HEALTH_CERTAIN = 2 };

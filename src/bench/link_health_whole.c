@@ -1,10 +1,13 @@
 /* Operations of the whole job: right results, and as fast as somebody expects. */
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "bench/bench_stats.h"
 #include "bench/link_health_parts.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
+
+enum { CALLS_FOR_COURSE = 3 };
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -70,6 +73,7 @@ static void judge_collective(struct health_scene *scene, struct health_collectiv
 {
 	struct expected_value value;
 	struct health_finding *finding;
+	char size[UNITS_TEXT];
 
 	if (scene->options->expected == NULL ||
 	    !expected_find(scene->options->expected, one->function, one->bytes, scene->run->nranks,
@@ -90,11 +94,63 @@ static void judge_collective(struct health_scene *scene, struct health_collectiv
 	finding->value = one->busbw;
 	finding->usual = one->expected;
 	finding->ratio = one->busbw / one->expected;
-	health_say(finding, "%s of %llu bytes: %.2f GB/s (busbw), %.2f GB/s expected (%.0f %%)%s",
-		   op_function_name(one->function), (unsigned long long)one->bytes, one->busbw,
+	health_say(finding, "%s of %s: %.2f GB/s (busbw), %.2f GB/s expected (%.0f %%)%s",
+		   op_function_name(one->function), units_bytes(size, one->bytes), one->busbw,
 		   one->expected, finding->ratio * 100,
 		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with other ranks" : "");
 	health_advise(finding, "compare with pairs: one slow link holds up the whole ring");
+}
+
+static void tell_slower(struct health_scene *scene, const struct health_collective *one,
+			double first_gbs, double last_gbs)
+{
+	struct health_finding *finding =
+		health_find_add(scene->health, HEALTH_GOT_SLOWER, HEALTH_LIKELY);
+	char size[UNITS_TEXT];
+
+	if (finding == NULL)
+		return;
+	finding->function = one->function;
+	finding->value = last_gbs;
+	finding->usual = first_gbs;
+	finding->ratio = last_gbs / first_gbs;
+	health_say(finding,
+		   "%s of %s got slower: %.2f GB/s (busbw) at the beginning, %.2f GB/s at "
+		   "the end (%.0f %%)",
+		   op_function_name(one->function), units_bytes(size, one->bytes), first_gbs,
+		   last_gbs, finding->ratio * 100);
+	health_advise(finding, "look at clocks and temperatures (nvidia-smi -q -d "
+			       "PERFORMANCE,TEMPERATURE), and at what else began meanwhile");
+}
+
+/* The same was measured at the beginning and at the end: did the machine get slower? Beyond what calls scatter,
+ * and by more than is tolerated of links. Getting faster is warming up. */
+static enum status judge_course(struct health_scene *scene, const struct health_collective *one)
+{
+	const struct bench_run *run = scene->run;
+	const struct bench_cell *first = NULL, *last = NULL;
+	struct bench_figures before, after;
+	enum status status;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		const struct bench_cell *cell = &run->cells[c];
+
+		if (cell->function != one->function || cell->peers || cell->bytes != one->bytes ||
+		    cell->calls < CALLS_FOR_COURSE)
+			continue;
+		first = first ? first : cell;
+		last = cell;
+	}
+	if (first == last)
+		return OK;
+	status = bench_cell_figures(first, BENCH_OVER_MEAN, &before);
+	if (status == OK)
+		status = bench_cell_figures(last, BENCH_OVER_MEAN, &after);
+	if (status == OK && before.p50 > 0 && before.p50 < scene->slow * after.p50 &&
+	    before.p75 < after.p25)
+		tell_slower(scene, one, bench_busbw(first, before.p50),
+			    bench_busbw(last, after.p50));
+	return status;
 }
 
 enum status health_judge_collectives(struct health_scene *scene)
@@ -112,6 +168,7 @@ enum status health_judge_collectives(struct health_scene *scene)
 		if (status != OK || found.time_ns <= 0 || health->collective_count == room)
 			continue;
 		judge_collective(scene, &found);
+		status = judge_course(scene, &found);
 		judged += found.expected > 0;
 		health->collectives[health->collective_count++] = found;
 	}

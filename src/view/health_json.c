@@ -27,8 +27,9 @@ static void put_findings(struct json *json, const struct health *health)
 	json_put_array(json, "findings");
 	for (size_t i = 0; i < health->finding_count; i++) {
 		const struct health_finding *one = &health->findings[i];
-		bool has_link =
-			one->kind != HEALTH_WRONG_RESULTS && one->kind != HEALTH_SLOW_COLLECTIVE;
+		bool has_link = one->kind != HEALTH_WRONG_RESULTS &&
+				one->kind != HEALTH_SLOW_COLLECTIVE &&
+				one->kind != HEALTH_GOT_SLOWER;
 
 		json_object(json);
 		json_put_string(json, "kind", health_finding_name(one->kind));

@@ -53,6 +53,7 @@ static void put_answer(struct json *json, const struct cost_answer *answer, bool
 	json_put_double(json, "ranks", answer->ranks_factor);
 	json_put_double(json, "nodes", answer->nodes_factor);
 	json_put_double(json, "bytes", answer->bytes_factor);
+	json_put_double(json, "doublings", answer->doublings);
 	json_end(json);
 	json_put_bool(json, "is_other_function", answer->flags & COST_OTHER_FUNCTION);
 	json_put_bool(json, "is_other_algorithm", answer->flags & COST_OTHER_ALGORITHM);

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_layout.h"
 #include "op/op_names.h"
 #include "view/model_view.h"
 #include "view/table.h"
-#include "base/units.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -67,12 +67,21 @@ static void add_factor(char to[static FAR_TEXT], double factor, bool is_more, co
 			    used > 0 ? ", " : "", factor, what);
 }
 
+static void far_text(char to[static FAR_TEXT], const struct model_view *view,
+		     const struct model_line *line, const struct cost_answer *answer)
+{
+	const struct cost_range *range = &answer->group->range;
+
+	add_factor(to, answer->ranks_factor, view->shape.ranks > range->ranks_most, "ranks");
+	add_factor(to, answer->nodes_factor, view->shape.nodes > range->nodes_most, "nodes");
+	add_factor(to, answer->bytes_factor, line->bytes > range->bytes_most, "bytes");
+}
+
 /* What the answer rests on: the end of its sentence. */
 static void basis_text(char *to, size_t size, const struct model_view *view,
 		       const struct model_line *line)
 {
 	const struct cost_answer *best = &line->answers[0];
-	const struct cost_range *range = &best->group->range;
 	char far[FAR_TEXT] = "";
 
 	to[0] = '\0';
@@ -82,9 +91,7 @@ static void basis_text(char *to, size_t size, const struct model_view *view,
 				    view->model->hardware);
 		return;
 	}
-	add_factor(far, best->ranks_factor, view->shape.ranks > range->ranks_most, "ranks");
-	add_factor(far, best->nodes_factor, view->shape.nodes > range->nodes_most, "nodes");
-	add_factor(far, best->bytes_factor, line->bytes > range->bytes_most, "bytes");
+	far_text(far, view, line, best);
 	text_format(to, size, ", by a fit that is off by %.1f %% in the median%s%s%s",
 		    best->group->median_error * 100, far[0] ? ", extrapolated to " : "", far,
 		    far[0] ? " that were measured" : "");
@@ -254,43 +261,55 @@ static void remark(struct sink *sink, unsigned int width, const char *text)
 	table_wrap(sink, text, "- ", 2, width);
 }
 
-static void add_beyond(char to[static FAR_TEXT], const char *what, double factor)
+/* "2 to 4 ranks" */
+static const char *range_text(char to[static 48], int32_t least, int32_t most, const char *what)
 {
-	size_t used = strlen(to);
-
-	if (factor > 1)
-		text_format(to + used, FAR_TEXT - used, "%s%.3g (%s)", used > 0 ? ", " : "", factor,
-			    what);
+	if (least == most)
+		snprintf(to, 48, "%d %s%s", (int)most, what, most == 1 ? "" : "s");
+	else
+		snprintf(to, 48, "%d to %d %ss", (int)least, (int)most, what);
+	return to;
 }
 
-/* The most that any answer is beyond what was measured. */
+/* The answer that is farthest from what was measured, in words. */
+static void write_far(struct sink *sink, const struct model_view *view, unsigned int width,
+		      const struct model_line *line, const struct cost_answer *answer)
+{
+	const struct cost_range *range = &answer->group->range;
+	char ranks[48], nodes[48], least[UNITS_TEXT], most[UNITS_TEXT], text[512];
+	char far[FAR_TEXT] = "";
+
+	far_text(far, view, line, answer);
+	snprintf(text, sizeof(text),
+		 "%s of what was measured (%s on %s, %s to %s): up to %s. LOW and HIGH widen with "
+		 "every doubling of that distance; they hold as long as the formula does",
+		 answer->doublings <= 1	  ? "just outside"
+		 : answer->doublings <= 4 ? "outside"
+					  : "far outside",
+		 range_text(ranks, range->ranks_least, range->ranks_most, "rank"),
+		 range_text(nodes, range->nodes_least, range->nodes_most, "node"),
+		 units_bytes(least, range->bytes_least), units_bytes(most, range->bytes_most), far);
+	remark(sink, width, text);
+}
+
 static void write_beyond(struct sink *sink, const struct model_view *view, unsigned int width)
 {
-	double most[3] = { 1, 1, 1 };
+	const struct cost_answer *farthest = NULL;
+	const struct model_line *its_line = NULL;
 	unsigned int flags = 0;
-	char text[512];
 
 	for (size_t l = 0; l < view->line_count; l++)
 		for (size_t a = 0; a < view->lines[l].count; a++) {
 			const struct cost_answer *answer = &view->lines[l].answers[a];
 
 			flags |= answer->flags;
-			most[0] = fmax(most[0], answer->ranks_factor);
-			most[1] = fmax(most[1], answer->nodes_factor);
-			most[2] = fmax(most[2], answer->bytes_factor);
+			if (answer->doublings <= (farthest ? farthest->doublings : 0))
+				continue;
+			farthest = answer;
+			its_line = &view->lines[l];
 		}
-	if (most[0] > 1 || most[1] > 1 || most[2] > 1) {
-		char far[FAR_TEXT] = "";
-
-		add_beyond(far, "ranks", most[0]);
-		add_beyond(far, "nodes", most[1]);
-		add_beyond(far, "bytes", most[2]);
-		snprintf(text, sizeof(text),
-			 "extrapolated, by factors of up to %s: LOW and HIGH know how measurements "
-			 "scatter, not whether the model still holds that far from them",
-			 far);
-		remark(sink, width, text);
-	}
+	if (farthest != NULL)
+		write_far(sink, view, width, its_line, farthest);
 	if (flags & COST_UNSEPARATED)
 		remark(sink, width,
 		       "the interval goes from \"all of the fixed time is the call\" to \"all of "
@@ -298,10 +317,12 @@ static void write_beyond(struct sink *sink, const struct model_view *view, unsig
 	if (flags & COST_OTHER_FUNCTION)
 		remark(sink, width,
 		       "this function was not measured in enough sizes or ranks: others stand for "
-		       "it");
+		       "it; LOW and HIGH only where several of them tell how functions differ");
 	if (flags & COST_OTHER_ALGORITHM)
 		remark(sink, width,
-		       "an algorithm that was not measured has the parameters of another one");
+		       "an algorithm that was not measured has the parameters of another one, and "
+		       "no "
+		       "interval");
 }
 
 static void write_fit(struct sink *sink, const struct model_view *view, unsigned int width)

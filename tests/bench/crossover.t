@@ -81,7 +81,7 @@ FAKE_NCCL_WRONG=AllReduce:1 crossover --ranks 2 --rounds 1 -n 2 -s 4K,64K
 expect_same "wrong results are trouble" "$code $(grep -c 'elements of results are wrong' "$tap_scratch/err")" "1 1"
 mkdir "$tap_scratch/alone"
 cp "$ringside" "$tap_scratch/alone/"
-timeout 60 "$tap_scratch/alone/ringside" bench crossover --ranks 2 --rounds 1 -n 2 -s 4K,64K,1M >"$tap_scratch/out" 2>"$tap_scratch/err"
+timeout 300 "$tap_scratch/alone/ringside" bench crossover --ranks 2 --rounds 1 -n 2 -s 4K,64K,1M >"$tap_scratch/out" 2>"$tap_scratch/err"
 expect_same "without the recorder NCCL's choice is unknown, and it says so" \
 	"$? $(grep -c 'what NCCL took is not known: the recorder' "$tap_scratch/out")" "0 1"
 RINGSIDE_CUDA=$tap_scratch/none crossover --ranks 2
@@ -93,8 +93,12 @@ crossover --protocols fast
 expect_trouble "a protocol that is none" 2 "'fast' is none of ll"
 crossover -f sendrecv
 expect_trouble "a function without a choice" 2 "one way only to do SendRecv"
-crossover --mode loop
-expect_trouble "a mode without single times" 2 "one of blocking"
+crossover --modes loop
+expect_trouble "a mode without single times" 2 "loop has no single calls"
+crossover --modes blocking,graph
+expect_trouble "several modes" 2 "--modes 'blocking,graph': one at a time here"
+crossover --types all
+expect_trouble "several types" 2 "--types 'all': one at a time here"
 crossover --rounds 0
 expect_trouble "no round" 2 "no number from 1 to 100"
 crossover -o -

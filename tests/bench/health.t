@@ -3,7 +3,7 @@
 . "$(dirname "$0")/bench.sh"
 export FAKE_GPU_CLOCK=model FAKE_GPUS=8
 # Messages of 1 MiB: the fake GPU computes on the CPU. Time enough for all on a busy machine.
-quick=(--size 1M --seconds 30)
+quick=(--sizes 1M --seconds 30)
 
 health() { # argument...
 	bench health "${quick[@]}" "$@"
@@ -101,7 +101,7 @@ expect_trouble "half a measurement" 1 "cut.json, line [0-9]+: "
 # ---- in a job of a launcher: rank 0 writes, its exit code is the verdict's ----
 for rank in 1 2 3 0; do
 	FAKE_NCCL_SLOW=0-3:10 RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=4 \
-		timeout 60 "$ringside" bench health "${quick[@]}" --quiet --meet "$tap_scratch/met" \
+		timeout 300 "$ringside" bench health "${quick[@]}" --quiet --meet "$tap_scratch/met" \
 		>"$tap_scratch/out.$rank" 2>&1 &
 	pids[rank]=$!
 done
@@ -114,7 +114,7 @@ expect_same "one line of rank 0, and its exit code alone" "$codes $(cat "$tap_sc
 	"1000 slow: the link between rank 0"
 
 # ---- what goes wrong ----
-FAKE_NCCL_HANG=2:9 bench health --size 1M --seconds 1 --ranks 4
+FAKE_NCCL_HANG=2:9 bench health --sizes 1M --seconds 1 --ranks 4
 expect_trouble "what hangs ends, and is told" 1 "(did not come back within|not over after) [12] s"
 FAKE_NCCL_DIE=1:9 health --ranks 3
 expect_trouble "a rank that dies is told" 1 "rank 1 "
@@ -129,8 +129,10 @@ for wrong in "--expect inside" "--expect outside=3" "--expect inside=-1" "--expe
 done
 health --seconds 0
 expect_trouble "no time" 2 "is not 1 to 86400"
-health --size 1K
+health --sizes 1K
 expect_trouble "a size that tells nothing" 2 "one size from 1M to 1G"
+health --sizes 4M,8M
+expect_trouble "several sizes" 2 "--sizes '4M,8M': one at a time here"
 health --tolerance 2
 expect_trouble "a tolerance that is none" 2 "no share"
 health --json --quiet

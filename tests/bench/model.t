@@ -21,10 +21,10 @@ first_line() {
 # ---- by hand -----------------------------------------------------------------------------------------
 
 # 6 hops of 10 us, and 2 * 3/4 of 4 MB at 10 GB/s.
-model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth between=10 --algorithm ring
+model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth between=10 --algorithms ring
 expect_same "a ring by hand" "$code $(first_line)" \
 	"0 AllReduce of 3.8 MiB over 4 ranks on 4 nodes should take 660 us: ring, algbw 6.06 GB/s, busbw 9.09 GB/s."
-model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth between=80Gb/s --call 40us --algorithm ring --json
+model allreduce 4000000 --ranks 4 --nodes 4 --latency between=10us --bandwidth between=80Gb/s --call 40us --algorithms ring --json
 expect_same "bits a second, and what a call costs" "$code $(answer 'answer["time_ns"], answer["call_ns"], answer["low_ns"]')" \
 	"0 (700000, 40000, None)"
 model alltoall 16000000 --ranks 16 --nodes 2 --nics 2 --latency inside=1us,between=10us --bandwidth inside=100GB/s,between=10GB/s --json
@@ -56,7 +56,7 @@ unset NCCL_ALGO NCCL_PROTO
 model allreduce 3M --ranks 8 --from "$tap_scratch/2.json" --from "$tap_scratch/4.json" --json
 expect_same "two numbers of ranks tell everything" \
 	"$code $(answer 'round(answer["time_ns"] / 1000), document["nodes"], answer["beyond"]')" \
-	"0 (1905, 8, {'ranks': 2, 'nodes': 2, 'bytes': 1})"
+	"0 (1905, 8, {'ranks': 2, 'nodes': 2, 'bytes': 1, 'doublings': 1})"
 expect_same "the parameters are what they were made with" \
 	"$(answer '[(round(p["latency_between_ns"]["value"] / 1000, 2), round(p["bandwidth_between_gbs"]["value"], 2), p["latency_inside_ns"]["source"]) for p in document["parameters"]]')" \
 	"[(5.0, 3.0, 'unknown')]"
@@ -98,13 +98,16 @@ refused "one operand too many" 2 "too many" allreduce 8G 9G --ranks 8 --hardware
 refused "a latency without unit" 2 "'inside=3' is no latency" allreduce 8G --ranks 8 --latency inside=3
 refused "a link that there is not" 2 "'beside=3us' is no latency" allreduce 8G --ranks 8 --latency beside=3us
 refused "a bandwidth of nothing" 2 "'inside=0' is no bandwidth" allreduce 8G --ranks 8 --bandwidth inside=0
-refused "no such algorithm" 2 "none of ring, tree" allreduce 8G --ranks 8 --hardware h100-ib --algorithm star
-refused "no such protocol" 2 "none of LL, LL128" allreduce 8G --ranks 8 --hardware h100-ib --protocol LL64
+refused "no such algorithm" 2 "none of ring, tree" allreduce 8G --ranks 8 --hardware h100-ib --algorithms star
+refused "no such protocol" 2 "none of LL, LL128" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL64
+refused "several algorithms" 2 "--algorithms 'ring,tree': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --algorithms ring,tree
+refused "several protocols" 2 "--protocols 'LL,LL128': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL,LL128
+refused "several modes" 2 "--modes 'all': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --modes all
 refused "no such file" 1 "nowhere.json: No such file" allreduce 8G --ranks 8 --from nowhere.json
 echo '{"format":"other"}' >"$tap_scratch/other.json"
 refused "a file of something else" 1 "other.json.*not a result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"
 bench --ranks 2 allreduce -s 1K,2K -n 3 -o "$tap_scratch/few.json"
 refused "too few sizes" 1 "few.json: nothing to fit: it takes 3 sizes" allreduce 8G --ranks 8 --from "$tap_scratch/few.json"
-model allgather 8G --ranks 8 --hardware h100-ib --algorithm tree
+model allgather 8G --ranks 8 --hardware h100-ib --algorithms tree
 expect_same "a function that cannot be done so" "$code $(first_line | sed 's/.*: //')" "1 this function cannot be done so."
 tap_done
