@@ -109,6 +109,11 @@ bool cli_input_complain(const struct cli_input *input, bool has_cuts)
 	return is_any || (recording->count == 0 && input->path_count > 0);
 }
 
+int cli_input_nothing(void)
+{
+	return cli_error(CLI_INPUT_NOTHING);
+}
+
 void cli_input_json(struct json *json, const struct cli_input *input)
 {
 	const struct recording *recording = &input->recording;
@@ -126,4 +131,13 @@ void cli_input_json(struct json *json, const struct cli_input *input)
 		json_end(json);
 	}
 	json_end(json);
+}
+
+uint64_t cli_input_operations(const struct recording *recording)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		count += recording->processes[i]->recorded + recording->processes[i]->flight_count;
+	return count;
 }

@@ -14,6 +14,10 @@
 	"of these, or @PID for a process of this machine."
 #define CLI_INPUT_NONE " Without one, the regions of this machine are read."
 
+#define CLI_INPUT_NOTHING                                                                        \
+	"nothing is recorded on this machine; start a job with 'ringside run -- CMD', or say a " \
+	"PATH where recordings are"
+
 struct cli_input {
 	struct recording recording;
 	const char **paths;
@@ -35,10 +39,16 @@ int cli_input_read(struct cli_input *input, unsigned int flags);
  * that say of each process whether it ended need no further word. */
 bool cli_input_complain(const struct cli_input *input, bool has_cuts);
 
+/* Nobody records on this machine, and no PATH was given: what to do. The exit code for trouble. */
+int cli_input_nothing(void);
+
 /* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
 
 /* Key "troubles", an array, into the object that is open. */
 void cli_input_json(struct json *json, const struct cli_input *input);
+
+/* How many operations are to be expected: for progress. */
+uint64_t cli_input_operations(const struct recording *recording);
 
 #endif

@@ -92,6 +92,14 @@ void cli_progress_at(struct cli_progress *progress, uint64_t done)
 		cli_progress_at_time(progress, done, clock_system_ns(CLOCK_MONOTONIC));
 }
 
+bool cli_progress_fraction(double fraction, void *context)
+{
+	struct cli_progress *progress = context;
+
+	cli_progress_at(progress, (uint64_t)(fraction * (double)progress->total));
+	return true;
+}
+
 void cli_progress_hide(struct cli_progress *progress)
 {
 	static const char clear[] = "\r\033[K";

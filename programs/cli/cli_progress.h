@@ -33,6 +33,9 @@ void cli_progress_at(struct cli_progress *progress, uint64_t done);
 void cli_progress_hide(struct cli_progress *progress);
 void cli_progress_end(struct cli_progress *progress);
 
+/* The same by a part of the total; `progress` is a struct cli_progress. For who is told fractions. Always true. */
+bool cli_progress_fraction(double fraction, void *progress);
+
 /* The same as cli_progress_at() at a given time: for tests. */
 void cli_progress_at_time(struct cli_progress *progress, uint64_t done, uint64_t now_ns);
 

@@ -133,6 +133,8 @@ static int dump_all(const struct cli_input *input, bool has_details)
 	json_init(&dump.json, &dump.sink);
 	for (size_t i = 0; i < input->recording.count && dump.sink.status == OK; i++)
 		exit_code |= dump_process(&dump, input->recording.processes[i], has_details);
+	if (input->recording.count == 0 && input->path_count == 0)
+		cli_input_nothing();
 	return cli_finish(&dump.sink, exit_code);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -14,7 +15,6 @@
 #include "programs/cli/export_job.h"
 #include "programs/cli/report_filter.h"
 #include "view/json.h"
-#include "base/units.h"
 
 enum { EXPORT_OPTION_PARTITION = CLI_LONG_ONLY, EXPORT_OPTION_ROWS, EXPORT_OPTION_FORCE };
 /* A file of some 200 MB. */
@@ -229,7 +229,7 @@ static int run(struct request *request, const struct cli_input *input)
 	int exit_code;
 
 	if (input->recording.count == 0)
-		return is_trouble ? CLI_EXIT_TROUBLE : cli_error("nothing is recorded here");
+		return is_trouble ? CLI_EXIT_TROUBLE : cli_input_nothing();
 	exit_code = report_filter_check(&request->chosen, &page, &input->recording);
 	if (exit_code != 0)
 		return exit_code;

@@ -5,6 +5,7 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_blind.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
@@ -15,7 +16,6 @@
 #include "region/info_text.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "base/units.h"
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON,
@@ -271,8 +271,7 @@ static int list(const struct cli_input *input, bool is_json, bool is_quiet)
 		write_text(input, &sink, is_quiet);
 	exit_code = cli_finish(&sink, exit_code);
 	if (input->recording.count == 0 && input->path_count == 0 && !is_json)
-		cli_error("nothing is recorded on this machine; start a job with 'ringside run -- "
-			  "CMD'");
+		cli_input_nothing();
 	return exit_code;
 }
 

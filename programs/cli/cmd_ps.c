@@ -4,6 +4,7 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
@@ -17,7 +18,6 @@
 #include "view/flight_words.h"
 #include "view/json.h"
 #include "view/table.h"
-#include "base/units.h"
 
 enum { PS_DEAD = CLI_LONG_ONLY };
 
@@ -269,6 +269,8 @@ static int show(const struct cli_input *input, bool is_json, bool has_unseen, bo
 	exit_code = cli_finish(&sink, exit_code);
 	if (!is_json)
 		write_remarks(&list, has_unseen);
+	if (!is_json && input->recording.count == 0 && input->path_count == 0)
+		cli_input_nothing();
 	ps_list_release(&list);
 	return exit_code;
 }

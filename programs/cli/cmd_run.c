@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -58,6 +59,48 @@ static int set_variable(const struct cli_variable *variable)
 	return failed ? cli_error("cannot set %s: %s", variable->name, strerror(errno)) : 0;
 }
 
+/* The first directory of a path that is there; placeholders are not known before the job is. */
+static int find_directory(const char *path, char found[JOB_PATH_BYTES])
+{
+	struct stat st;
+
+	text_copy(found, JOB_PATH_BYTES, path);
+	found[strcspn(found, "%")] = '\0';
+	while (stat(found, &st) == -1) {
+		char *slash = strrchr(found, '/');
+
+		if (errno != ENOENT || slash == NULL)
+			return errno;
+		slash[slash == found] = '\0';
+	}
+	if (!S_ISDIR(st.st_mode))
+		return ENOTDIR;
+	return access(found, W_OK | X_OK) == -1 ? errno : 0;
+}
+
+/* Trace files that will not be there are told now, and not when the job is over. It runs all the same. */
+static void tell_traces(const struct cli_job *job)
+{
+	const char *mode = getenv("RINGSIDE_MODE"), *path = NULL;
+	char directory[JOB_PATH_BYTES];
+	int problem;
+
+	for (size_t i = 0; i < job->count; i++)
+		if (strcmp(job->variables[i].name, "RINGSIDE_DIR") == 0)
+			path = job->variables[i].value;
+	if (path == NULL)
+		return;
+	if (mode == NULL || (strcmp(mode, "trace") != 0 && strcmp(mode, "full") != 0)) {
+		cli_error("no trace files will be in %s: mode %s writes none, -m trace does", path,
+			  mode && mode[0] ? mode : "flight");
+		return;
+	}
+	problem = find_directory(path, directory);
+	if (problem != 0)
+		cli_error("trace files cannot be written to %s: %s: %s", path, directory,
+			  strerror(problem));
+}
+
 static int execute(char **words)
 {
 	int code;
@@ -97,5 +140,8 @@ int cmd_run(int argc, char **argv)
 	failed = cli_job_complete(&job);
 	for (size_t i = 0; i < job.count && failed == 0; i++)
 		failed = set_variable(&job.variables[i]);
-	return failed ? failed : execute(argv + args.at);
+	if (failed)
+		return failed;
+	tell_traces(&job);
+	return execute(argv + args.at);
 }

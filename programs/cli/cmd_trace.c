@@ -269,7 +269,7 @@ static int show(struct trace *trace)
 	int exit_code;
 
 	if (trace->input.recording.count == 0)
-		return is_trouble ? CLI_EXIT_TROUBLE : cli_error("nothing is recorded here");
+		return is_trouble ? CLI_EXIT_TROUBLE : cli_input_nothing();
 	status = job_make(&job, &trace->input.recording);
 	if (status != OK)
 		return told(status);

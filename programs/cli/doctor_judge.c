@@ -20,23 +20,6 @@ static void must(enum status status)
 
 /* ---- slowness -------------------------------------------------------------------------------- */
 
-static bool show_progress(double fraction, void *context)
-{
-	struct cli_progress *progress = context;
-
-	cli_progress_at(progress, (uint64_t)(fraction * (double)progress->total));
-	return true;
-}
-
-static uint64_t expected_operations(const struct recording *recording)
-{
-	uint64_t count = 0;
-
-	for (size_t i = 0; i < recording->count; i++)
-		count += recording->processes[i]->recorded + recording->processes[i]->flight_count;
-	return count;
-}
-
 static enum status make_report(struct doctor_case *look, struct timeline_report *report)
 {
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
@@ -44,9 +27,9 @@ static enum status make_report(struct doctor_case *look, struct timeline_report 
 	enum status status;
 
 	cli_progress_start(&progress, "doctor", "operations",
-			   expected_operations(&look->asked_for));
+			   cli_input_operations(&look->asked_for));
 	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
-	wanted.progress = show_progress;
+	wanted.progress = cli_progress_fraction;
 	wanted.progress_context = &progress;
 	status = timeline_report_make(report, &look->asked_for, NULL, &wanted);
 	cli_progress_end(&progress);

@@ -123,6 +123,16 @@ static void tell_rest(struct reading *reading)
 	doctor_note_failure(reading->look, "the rest of the logs", why, strlen(why));
 }
 
+/* A log of something else would be found healthy. A watched one may have to begin yet. */
+static int check_lines(const struct doctor_case *look)
+{
+	if (look->log.nccl_lines > 0 || look->log.report_count > 0 || look->options->is_watch)
+		return 0;
+	return cli_error("%s%s: not one line is NCCL's; it writes them with NCCL_DEBUG=INFO",
+			 look->options->logs[0],
+			 look->options->log_count > 1 ? " and the other logs" : "");
+}
+
 int doctor_read_logs(struct doctor_case *look)
 {
 	struct reading reading = { .look = look };
@@ -135,5 +145,5 @@ int doctor_read_logs(struct doctor_case *look)
 		code |= read_path(&reading, look->options->logs[i], 0);
 	if (reading.is_over || reading.is_deep)
 		tell_rest(&reading);
-	return code;
+	return code == 0 ? check_lines(look) : code;
 }

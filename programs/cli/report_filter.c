@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "op/op_names.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
@@ -28,7 +29,7 @@ void report_filter_release(struct report_filter *chosen)
 static int take_by(struct report_filter *chosen, const struct cli_page *page, const char *value)
 {
 	const char *names[TALLY_BYS], *bad = value, *nearest;
-	char word[32] = "";
+	char word[32] = "", all[256] = "";
 	size_t length;
 
 	if (tally_by_parse(value, &chosen->by, &bad) == OK && chosen->by != 0)
@@ -43,7 +44,10 @@ static int take_by(struct report_filter *chosen, const struct cli_page *page, co
 	if (nearest != NULL)
 		return cli_usage(page, "--by: unknown word '%.*s', did you mean '%s'?", (int)length,
 				 bad, nearest);
-	return cli_usage(page, "--by: unknown word '%.*s'", (int)length, bad);
+	for (unsigned int i = 0; i < TALLY_BYS; i++)
+		text_format(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? ", " : "",
+			    names[i]);
+	return cli_usage(page, "--by: unknown word '%.*s'; allowed are %s", (int)length, bad, all);
 }
 
 static int take_comm(struct report_filter *chosen, const struct cli_page *page, const char *value)

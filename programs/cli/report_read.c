@@ -32,7 +32,7 @@ int report_read_troubles(const struct cli_input *input, bool is_strict)
 	else
 		exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 	if (input->recording.count == 0 && exit_code == CLI_EXIT_DONE)
-		exit_code = cli_error("nothing is recorded here");
+		exit_code = cli_input_nothing();
 	return exit_code;
 }
 
@@ -45,23 +45,6 @@ int report_read_strictly(const struct timeline_report *report)
 	return cli_error("%" PRIu64 " records are not acceptable, %" PRIu64
 			 " blocks are damaged; 'ringside verify' says where",
 			 found->refused, found->damages);
-}
-
-static bool show_progress(double fraction, void *context)
-{
-	struct cli_progress *progress = context;
-
-	cli_progress_at(progress, (uint64_t)(fraction * (double)progress->total));
-	return true;
-}
-
-static uint64_t expected_operations(const struct recording *recording)
-{
-	uint64_t count = 0;
-
-	for (size_t i = 0; i < recording->count; i++)
-		count += recording->processes[i]->recorded + recording->processes[i]->flight_count;
-	return count;
 }
 
 static int told(enum status status)
@@ -85,8 +68,8 @@ int report_read(struct timeline_report *report, const struct cli_input *input,
 	if (exit_code != 0)
 		return exit_code;
 	cli_progress_start(&progress, page->name, "operations",
-			   expected_operations(&input->recording));
-	watched.progress = show_progress;
+			   cli_input_operations(&input->recording));
+	watched.progress = cli_progress_fraction;
 	watched.progress_context = &progress;
 	status = timeline_report_make(report, &input->recording, &chosen->filter, &watched);
 	cli_progress_end(&progress);

@@ -245,7 +245,9 @@ static void find_first_trouble(struct verify *verify)
 						  of->notes[j].text);
 	}
 	if (verify->count == 0)
-		set_first_trouble(verify, "nothing is recorded here");
+		set_first_trouble(verify, "%s",
+				  verify->input->path_count > 0 ? "nothing is recorded there"
+								: CLI_INPUT_NOTHING);
 }
 
 /* An operation that is over stays in its live slot for a moment, in case more events of it come. For

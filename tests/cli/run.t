@@ -68,12 +68,25 @@ RINGSIDE_QUOTA=none
 RINGSIDE_SHM=/y"
 mkdir "$tap_scratch/50% done"
 expect_same "a relative directory becomes absolute, and a percent sign in it no placeholder" \
-	"$(cd "$tap_scratch/50% done" && variables -o 'x-%h' --shm y | grep -E 'DIR|SHM')" \
+	"$(cd "$tap_scratch/50% done" && variables -m trace -o 'x-%h' --shm y | grep -E 'DIR|SHM')" \
 	"RINGSIDE_DIR=$tap_scratch/50%% done/x-%h
 RINGSIDE_SHM=$tap_scratch/50% done/y"
 expect_same "settings from outside stay" "$(RINGSIDE_MODE=full RINGSIDE_JOB=z variables | grep RINGSIDE)" \
 	"RINGSIDE_JOB=z
 RINGSIDE_MODE=full"
+
+says() { # option... : what is said before the job runs
+	"$tool" run "$@" -- true 2>&1
+}
+mkdir "$tap_scratch/good"
+: >"$tap_scratch/file"
+expect_same "traces to a directory that can be made: no word" "$(says -m trace -o "$tap_scratch/good/a/b-%j")" ""
+expect_same "traces where there cannot be any are told at once, and the job runs" \
+	"$(says -m full -o "$tap_scratch/file/%j")$?" \
+	"ringside: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
+expect_same "so is a directory in a mode that writes no traces" "$(says -o "$tap_scratch/good")" \
+	"ringside: no trace files will be in $tap_scratch/good: mode flight writes none, -m trace does"
+expect_same "a mode from outside counts" "$(RINGSIDE_MODE=trace says -o "$tap_scratch/good")" ""
 
 expect_refusal "a wrong mode" 2 "unknown mode 'trase', did you mean 'trace'" "$tool" run -m trase true
 expect_refusal "a wrong size" 2 "'8 MiB' is no size from 64KiB" "$tool" run --buffer '8 MiB' true

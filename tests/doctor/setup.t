@@ -67,5 +67,10 @@ mkdir "$tap_scratch/shm"
 NCCL_P2P_DISABLE=1 RINGSIDE_SHM=$tap_scratch/shm RINGSIDE_MODE=trace RINGSIDE_DIR=$tap_scratch/traces \
 	PLUGIN=$BUILD/libnccl-profiler-ringside.so "$BUILD/tests/process/process_job" ops=10 >"$tap_scratch/job" 2>&1
 expect_same "a recorded variable speaks" "$(rules "$tap_scratch/traces" | grep -o p2p-disabled)" p2p-disabled
+echo hello >"$tap_scratch/hello.log"
+expect_complaint "a log of something else is not healthy" "hello.log: not one line is NCCL's; .*NCCL_DEBUG=INFO" \
+	doctor --log "$tap_scratch/hello.log"
+expect_complaint "nor are two" "hello.log and the other logs: not one" doctor --log "$tap_scratch/hello.log" "$tap_scratch/hello.log"
+expect_ok "beside one of NCCL's it is left alone" doctor --log "$clean" "$tap_scratch/hello.log"
 expect_complaint "a file that is not there" "No such file" doctor --log "$tap_scratch/nothing.log"
 tap_done
