@@ -259,6 +259,8 @@ const hang = dashboard('ringside-hang', 'NCCL: hangs', 'Operations that take too
 			`count(nccl_process_info{${J}, state="killed"}) or vector(0)`, { w: 6, thresholds: any }),
 		table('Who has not arrived', 'Behind the others, with nothing in flight there, and waiting nowhere else.', `member:nccl_culprit:age_seconds{${J}}`,
 			{ value: 'others wait for (s)', unit: 's', h: 6 }),
+		table('Who is stuck, as agents see it', 'Verdicts of the agents, each about its own node; unseen: the cause is on another one.', `nccl_verdict_info{${J}}`,
+			{ hide: ['Value'], h: 6 }),
 		table('Communicators in which all arrived', 'And nothing moves.', `comm:nccl_all_arrived:age_seconds{${J}}`, { value: 'for (s)', unit: 's', h: 6, w: 12 }),
 		table('What agents say', 'Notices of the agents, each about its own node.', `nccl_notice_info{${J}}`, { hide: ['Value'], h: 6, w: 12 }),
 		table('Operations in flight for more than a second', 'State, and what the operation waits for: the GPU, a peer, the network. Numbers count a member\'s own operations.',

@@ -56,7 +56,7 @@ for node in 0 1; do
 	agent=agent$node
 	exporter=exporter$node
 	story_start "$agent" "$BUILD/ringside-agent" --listen "127.0.0.1:${!agent}" --directory "$tap_scratch/node$node" \
-		--textfile "$tap_scratch/text$node" --interval 1s
+		--textfile "$tap_scratch/text$node" --interval 1s --hang 10s
 	story_start "$exporter" prometheus-node-exporter --web.listen-address="127.0.0.1:${!exporter}" --collector.disable-defaults \
 		--collector.textfile --collector.textfile.directory="$tap_scratch/text$node"
 done

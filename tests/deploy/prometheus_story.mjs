@@ -80,6 +80,7 @@ async function tellTrain() {
 	console.log(`# slowdown at most: net-only ${most('net-only').toFixed(3)}, nvlink-only ${most('nvlink-only').toFixed(3)}`);
 
 	expectSame('a hang: the rank that did not arrive is named, and nobody else', await named('train', 'NcclHangRankMissing', 'global_rank'), ['11']);
+	expectSame('its agent names it, too', await named('train', 'NcclHangCulprit', 'global_rank'), ['11']);
 	expectSame('on its host', await named('train', 'NcclHangRankMissing', 'host'), ['node1']);
 	const [finished] = await history('sum(nccl_operations_finished_total{nccl_job="train", job="ringside"})');
 	const still = finished.values.find(([, number]) => number === finished.values.at(-1)[1])[0];
@@ -88,7 +89,7 @@ async function tellTrain() {
 	expectInTime('within 30 s of the last operation that finished', after <= 30, `it took ${after} s`);
 	console.log(`# the hang was told ${after.toFixed(0)} s after the last operation finished`);
 	expectSame('nothing else was said of the job', values(await history(firing('train')), 'alertname'),
-		['NcclHangRankMissing', 'NcclNetworkDegraded', 'NcclStraggler'], expectInTime);
+		['NcclHangCulprit', 'NcclHangRankMissing', 'NcclNetworkDegraded', 'NcclStraggler'], expectInTime);
 }
 
 async function tellOthers() {

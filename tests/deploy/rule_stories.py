@@ -422,6 +422,86 @@ def fewer_visible(s):
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRanksUnseen.md"})
 
 
+# --- What the agents' doctors say.
+
+def verdict(job, kind, host, member=None, confidence="certain", peer=None, comm="aa", there=lambda t: t >= 60):
+    """The agent on `host` says so of `member`, or of nobody."""
+    labels = {"nccl_job": job.name, "class": kind, "comm": comm, "confidence": confidence}
+    if member:
+        labels.update(comm=member.labels["comm"], rank=member.labels["rank"], global_rank=str(member.global_rank), host=member.host)
+    if peer is not None:
+        labels["peer_global_rank"] = str(peer)
+    job.add("nccl_verdict_info", labels, host, lambda t: 1 if there(t) else None)
+    return {key: value for key, value in labels.items() if key != "confidence"}
+
+
+@story("what an agent says of a rank is told at once, and is critical after five minutes", 5, 400)
+def culprit_named(s):
+    job = s.job()
+    job.describe()
+    job.progress(healthy_issue, healthy_age)
+    said = verdict(job, "network_stuck", "node1", job.members[2], peer=1)
+    s.expect(55)
+    s.expect(65, ("NcclHangCulprit", "warning", said))
+    s.expect(395, ("NcclHangCulprit", "warning", said), ("NcclHangCulprit", "critical", said))
+    s.text(65, "NcclHangCulprit", dict(said, severity="warning"), {
+        "summary": "Job train hangs: the network does not complete what rank 2 on node1 sends to rank 1",
+        "description": "It is member 2 of 4 of communicator world (aa): process 102 on node1, GPU 0. Class network_stuck, as 1 agent saw it: certain."
+                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+
+
+@story("two agents that say the same, now less and now more sure, are one alert that does not begin anew", 5, 400)
+def culprit_twice(s):
+    job = s.job()
+    job.describe()
+    job.progress(healthy_issue, healthy_age)
+    verdict(job, "process_stopped", "node0", job.members[1], "likely", there=lambda t: 60 <= t < 200)
+    verdict(job, "process_stopped", "node0", job.members[1], "certain", there=lambda t: t >= 200)
+    said = verdict(job, "process_stopped", "node1", job.members[1])
+    s.expect(100, ("NcclHangCulprit", "warning", said))
+    s.expect(200, ("NcclHangCulprit", "warning", said))
+    s.expect(395, ("NcclHangCulprit", "warning", said), ("NcclHangCulprit", "critical", said))
+
+
+@story("agents that only see that the cause is elsewhere name nobody, and one that is known has its words without a process", 5, 120)
+def culprit_elsewhere(s):
+    job = s.job()
+    job.progress(healthy_issue, healthy_age)
+    for host in ("node0", "node1"):
+        verdict(job, "unseen", host)
+        verdict(job, "stuck", host)
+    s.expect(90)
+    other = s.job("circle")
+    said = verdict(other, "deadlock", "node0", confidence="likely", comm="cc", there=lambda t: t >= 100)
+    s.expect(110, ("NcclHangCulprit", "warning", said))
+    s.text(110, "NcclHangCulprit", dict(said, severity="warning"), {
+        "summary": "Job circle hangs: ranks wait for each other in a circle; a rank without a number is one of them",
+        "description": "Communicator cc. Class deadlock, as 1 agent saw it: likely."
+                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+
+
+@story("a job's name may have anything in it", 5, 120)
+def culprit_odd_name(s):
+    job = s.job('a "job" {{ 1 }} \\d')
+    said = verdict(job, "never_issued", "node0", job.members[0])
+    s.expect(90, ("NcclHangCulprit", "warning", said))
+    s.text(90, "NcclHangCulprit", dict(said, severity="warning"), {
+        "summary": 'Job a "job" {{ 1 }} \\d hangs: rank 0 on node0 has not called what the others are in',
+        "description": "Communicator aa. Class never_issued, as 1 agent saw it: certain."
+                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
+
+
+@story("more than eight that are named at once are no list of alerts", 5, 120)
+def culprit_many(s):
+    job = s.job("many", ranks=12)
+    for member in job.members[:9]:
+        verdict(job, "process_dead", "node0", member)
+    s.expect(90)
+
+
 # --- Calls that do not match.
 
 @story("the same number of collectives and another signature is a mismatch", 5, 120)

@@ -49,7 +49,7 @@ servers.forEach((server) => server.on("listening", () => {
 # numbers become which stands here and nowhere else; promtool tests the rules as they are (rules.t).
 story_rules() { # directory
 	mkdir -p "$1"
-	cp deploy/prometheus/rules/ringside-hang.rules.yml "$1"
+	cp deploy/prometheus/rules/ringside-{culprit,hang}.rules.yml "$1"
 	sed -e 's/interval: 15s/interval: 1s/; s/\[1m\]/[5s]/; s/for: 2m/for: 4s/' \
 		deploy/prometheus/rules/ringside-waiting.rules.yml >"$1/ringside-waiting.rules.yml"
 	sed -e 's/interval: 30s/interval: 1s/; s/interval: 2m/interval: 1s/; s/\[2m\]/[6s]/' \

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# One job that hangs is one page: a real Alertmanager with our configuration is told the alerts of two jobs.
+. "$(dirname "$0")/../tap.sh"
+. tests/deploy/story.sh
+
+for tool in amtool prometheus-alertmanager node curl; do
+	command -v "$tool" >/dev/null || tap_skip_all "$tool is not here: run scripts/install-deps check"
+done
+trap story_end EXIT
+config=$tap_scratch/alertmanager.yml
+read -r manager receiver <<<"$(story_ports 2)"
+sed "s/127.0.0.1:9095/127.0.0.1:$receiver/; s/group_wait: .*/group_wait: 1s/" deploy/prometheus/alertmanager.yml >"$config"
+expect_ok "the configuration is one" amtool check-config deploy/prometheus/alertmanager.yml
+
+# Each message is a line: to whom, of which job, which alerts.
+pages=$tap_scratch/pages
+cat >"$tap_scratch/receiver.mjs" <<'END'
+import { createServer } from 'node:http';
+import { appendFileSync } from 'node:fs';
+const [port, file] = process.argv.slice(2);
+createServer((request, response) => {
+	let text = '';
+	request.on('data', (part) => { text += part; }).on('end', () => {
+		const { groupLabels, alerts } = JSON.parse(text);
+		const names = [...new Set(alerts.map(({ labels }) => labels.alertname))].sort();
+		appendFileSync(file, `${request.url} ${groupLabels.nccl_job ?? groupLabels.instance} ${names.join(' ')}\n`);
+		response.end();
+	});
+}).listen(Number(port), '127.0.0.1');
+END
+: >"$pages"
+story_start receiver node "$tap_scratch/receiver.mjs" "$receiver" "$pages"
+story_start manager prometheus-alertmanager --config.file="$config" --storage.path="$tap_scratch/data" --cluster.listen-address= \
+	--web.listen-address="127.0.0.1:$manager"
+
+alerts() { # "name severity job rank" lines
+	local name severity job rank comma='['
+	while read -r name severity job rank; do
+		printf '%s{"labels":{"alertname":"%s","severity":"%s","nccl_job":"%s","global_rank":"%s"}}' \
+			"$comma" "$name" "$severity" "$job" "$rank"
+		comma=,
+	done
+	printf ']'
+}
+# A hang of five minutes: two agents name two ranks, the rules name one, and all warnings stand still. Another hangs for less long.
+body=$(alerts <<'END'
+NcclHangRankMissing critical train 5
+NcclHangCulprit critical train 5
+NcclHangCulprit critical train 6
+NcclHangAllArrived critical train -
+NcclHangRankMissing warning train 5
+NcclHangCulprit warning train 5
+NcclHangCulprit warning train 6
+NcclHangAllArrived warning train -
+NcclStraggler warning train 5
+NcclHangCulprit warning young 1
+NcclHangUnexplained warning young -
+NcclHangUnexplained critical old -
+NcclHangCulprit warning old 1
+NcclStraggler warning slow 3
+END
+)
+for _ in {1..100}; do
+	curl -sf -o "$tap_scratch/answer" -H 'Content-Type: application/json' -d "$body" "http://127.0.0.1:$manager/api/v2/alerts" && break
+	kill -0 "${story_pids[1]}" 2>/dev/null || break
+	sleep 0.1
+done
+expect_same "it took the alerts" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
+# Groups are told one after the other: the last is there when all four are.
+for _ in {1..100}; do
+	[ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -lt 4 ] || break
+	sleep 0.1
+done
+expect_same "a hang is one page that names the ranks; what stands besides is silent" "$(grep ' train ' "$pages")" \
+	"/pager train NcclHangCulprit NcclHangRankMissing"
+expect_same "before that it is one message" "$(grep ' young ' "$pages")" "/chat young NcclHangCulprit"
+expect_same "a page is never silenced by a warning" "$(grep ' old ' "$pages")" "/pager old NcclHangUnexplained"
+expect_same "a slow job that runs is told" "$(grep ' slow ' "$pages")" "/chat slow NcclStraggler"
+tap_done
