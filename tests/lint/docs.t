@@ -24,6 +24,7 @@ taken() { # sentence file text
 
 refused "a dead link is found" "links to docs/NOWHERE.md" README.md 'See [there](docs/NOWHERE.md).'
 refused "a dead anchor is found" "no heading 'gone'" README.md 'See [there](docs/SETTINGS.md#gone).'
+refused "a page that the index leaves out is found" "does not lead to SETTINGS.md" docs/INDEX.md 'See [nothing](../Makefile).'
 refused "an unknown target is found" 'says `make chek`' README.md 'Run `make chek`.'
 refused "an unknown target in a block is found" 'says `make chek`' README.md $'```\n$ make chek\n```'
 refused "an unknown command is found" 'says `ringside lls`' README.md 'Run `ringside lls`.'
