@@ -104,6 +104,26 @@ static void test_bursts(void)
 	hand_ring_over(&ring);
 }
 
+/* Replays count apart from calls, with the same numbers. */
+static struct part slow_replays(int rank, int meeting)
+{
+	struct part part = meeting % 4 ? calm() : slow_link(rank, meeting);
+
+	part.is_replay = meeting % 4 == 0;
+	return part;
+}
+
+static void test_slow_replays(void)
+{
+	const struct straggler *link;
+
+	hand_ring_play(&ring, slow_replays);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("a link that is slow in all replays is certain, whatever calls do",
+		    link != NULL && link->slow_share == 1 && link->confidence > 0.95);
+	hand_ring_over(&ring);
+}
+
 /* ---- it is a process --------------------------------------------------------------------------- */
 
 static struct part starved_sender(int rank, int meeting)
@@ -221,6 +241,7 @@ int main(void)
 	test_nothing_on_the_wire();
 	test_two_kinds();
 	test_bursts();
+	test_slow_replays();
 	test_starved_sender();
 	test_starved_receiver();
 	test_stopped_now_and_then();

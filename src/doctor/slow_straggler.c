@@ -189,7 +189,7 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 			 verdict->rank_label, verdict->comm, straggler->slowdown,
 			 straggler->has_times ? slow_when(search->report, &span).text
 					      : "all in all");
-	if (straggler->slow_share > 0 && straggler->slow_share < 0.33)
+	if (straggler->is_bursty)
 		verdict_evidence(verdict,
 				 "It comes and goes: in %.0f %% of what it sends there they stand "
 				 "out, in the rest they do not.",
@@ -359,7 +359,6 @@ static bool merge_link(struct slow_search *search, const struct straggler *strag
 			 job->ranks[straggler->peer].label, straggler->slowdown);
 	verdict->peer = -1;
 	verdict->peer_label[0] = verdict->peer_host[0] = '\0';
-	verdict->victims++;
 	verdict_title(verdict, "what rank %.24s on %.100s sends is slow, to several ranks",
 		      verdict->rank_label, verdict->host);
 	return true;

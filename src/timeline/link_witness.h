@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "timeline/job.h"
 
 /* What is asked. Times are per block of the stretch of meetings in which it stands out. */
@@ -22,9 +21,12 @@ struct link_question {
 	uint32_t sender;    /* index into job_comm.seats, like the next */
 	uint32_t receiver;  /* UINT32_MAX: unknown */
 	bool is_send;	    /* Sends to the receiver; else the rings of collectives */
+	bool is_replay;	    /* of collectives: replays, which count apart; else calls */
 	uint8_t size_class; /* of their messages */
 	double slowdown;    /* time on the wire against the others */
-	const bool *is_on;  /* [block]; NULL, like the next three: one block, all of it */
+	uint64_t since_ns;  /* only what ended then, wall time; 0, like the next: no limit */
+	uint64_t until_ns;
+	const bool *is_on; /* [block]; NULL, like the next three: one block, all of it */
 	uint32_t blocks;
 	const uint64_t *first_number; /* [block]: match / MEET_CHUNK with which it begins */
 	const double *
@@ -46,8 +48,35 @@ struct link_witness {
 	bool is_receiver_starved;
 };
 
-/* Walks the operations of the two, and of some of the others. ERR_NO_SPACE. */
-enum status link_witness_find(struct link_witness *witness, const struct link_question *question);
+/* What one rank's operations add up to. */
+struct link_sums {
+	uint32_t seat; /* index into job_comm.seats */
+	double flush_ns;
+	double consume_ns;
+	double receives;
+	uint64_t operations; /* those that send */
+	uint64_t slow;
+	uint64_t slow_again; /* of slow: the one before was, too */
+	uint64_t waiting;
+	bool is_last_slow;
+};
+
+enum { LINK_SEATS_MAX = 64 };
+
+/* Ranks that the two are compared with. Kept from one question to the next: several about Sends need the same. All 0
+ * at first. */
+struct link_sample {
+	bool is_of_sends;
+	uint32_t comm;
+	uint8_t size_class;
+	double limit_ns;
+	uint32_t count;
+	struct link_sums list[LINK_SEATS_MAX];
+};
+
+/* Walks the operations of the two, and of some of the others. */
+void link_witness_find(struct link_witness *witness, const struct link_question *question,
+		       struct link_sample *sample);
 
 /* Most of what stands out is waiting for the receiver. */
 bool link_witness_is_waiting(const struct link_witness *witness);

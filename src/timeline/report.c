@@ -253,8 +253,7 @@ static enum status think(struct timeline_report *report, struct scan *scan)
 		status = windows_make(&report->windows, report, &scan->meet, scan->locals,
 				      options->windows ? options->windows : WINDOWS_DEFAULT);
 	if (status == OK && !options->without_joins)
-		status = straggler_find(&report->stragglers, &report->job, &scan->meet,
-					&scan->links, &report->align, &report->windows);
+		status = straggler_find(&report->stragglers, report, &scan->meet, &scan->links);
 	if (status == OK)
 		status = find_iterations(report, scan);
 	return status;

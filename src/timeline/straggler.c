@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeline/report.h"
 #include "timeline/straggler_find.h"
 
 /* A slow rank or host costs the others at least this share of their time. */
@@ -388,19 +389,21 @@ static void find_all(struct straggler_search *search, struct stragglers *straggl
 	straggler_network(search);
 }
 
-enum status straggler_find(struct stragglers *stragglers, const struct job *job,
-			   const struct meet *meet, const struct links *links,
-			   const struct align *align, const struct windows *windows)
+enum status straggler_find(struct stragglers *stragglers, const struct timeline_report *report,
+			   const struct meet *meet, const struct links *links)
 {
-	struct straggler_search search = {
-		.job = job, .meet = meet, .links = links, .align = align, .windows = windows
-	};
+	struct straggler_search search = { .job = &report->job,
+					   .meet = meet,
+					   .links = links,
+					   .align = &report->align,
+					   .windows = &report->windows,
+					   .since_ns = report->since_ns,
+					   .until_ns = report->until_ns };
 
 	*stragglers = (struct stragglers){ .least_meetings = STRAGGLER_MEETINGS_LEAST };
-	search.is_chain = calloc(job->comm_count + 1, sizeof(*search.is_chain));
-	search.wire_rise =
-		calloc(windows ? windows->change_count + 1 : 1, sizeof(*search.wire_rise));
-	search.status = init_jobs(stragglers, job);
+	search.is_chain = calloc(report->job.comm_count + 1, sizeof(*search.is_chain));
+	search.wire_rise = calloc(report->windows.change_count + 1, sizeof(*search.wire_rise));
+	search.status = init_jobs(stragglers, &report->job);
 	if (search.is_chain == NULL || search.wire_rise == NULL)
 		search.status = ERR_NO_SPACE;
 	if (search.status == OK)

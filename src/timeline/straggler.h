@@ -57,6 +57,7 @@ struct straggler {
 	double slow_share; /* slow link: of the operations there, in so many its transfers stand
 				 out; 0 unknown */
 	bool is_of_sends;  /* slow link: of Sends; else of collectives */
+	bool is_bursty;	   /* slow link: it comes and goes, in slow_share of the operations */
 	bool is_starved;   /* slow rank: its process is late in all that it does for transfers, as
 				 without a processor; slowdown as of a slow link, and late_ns 0
 				 unless it also arrives late */

@@ -60,6 +60,8 @@ struct straggler_stretch {
 struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks, double least,
 					   double noise);
 
+struct timeline_report;
+
 struct straggler_search {
 	const struct job *job;
 	const struct meet *meet;
@@ -69,8 +71,12 @@ struct straggler_search {
 	struct straggler *found;
 	size_t count;
 	size_t room;
-	bool *is_chain;	   /* per communicator: its Sends and Recvs make a chain (a pipeline) */
-	uint32_t looks;	   /* second looks at links, which are bounded */
+	bool *is_chain; /* per communicator: its Sends and Recvs make a chain (a pipeline) */
+	uint32_t looks; /* second looks at links, which are bounded */
+	struct link_sample sample;
+	uint64_t
+		since_ns; /* only what ended then is looked at, wall time; 0, like the next: no limit */
+	uint64_t until_ns;
 	double *wire_rise; /* per change of windows: time on the wire after over before; 0 unknown */
 	enum status status;
 };
@@ -101,9 +107,8 @@ void straggler_times(struct straggler *straggler, const struct straggler_table *
 /* What caused_ns is against the time of all seats, from the lane's first to its last block. */
 double straggler_cost_share(const struct straggler_table *table, double caused_ns);
 
-/* Everything: who is to blame, most waiting first. links, windows may be NULL. */
-enum status straggler_find(struct stragglers *stragglers, const struct job *job,
-			   const struct meet *meet, const struct links *links,
-			   const struct align *align, const struct windows *windows);
+/* Everything: who is to blame, most waiting first. The report has its job, times and changes already. */
+enum status straggler_find(struct stragglers *stragglers, const struct timeline_report *report,
+			   const struct meet *meet, const struct links *links);
 
 #endif

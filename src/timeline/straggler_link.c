@@ -42,16 +42,16 @@ static void add_starved(struct straggler_search *search, const struct straggler 
 void straggler_add_link(struct straggler_search *search, struct straggler *link,
 			const struct link_question *question)
 {
+	struct link_question within = *question;
 	struct link_witness witness;
 
+	within.since_ns = search->since_ns;
+	within.until_ns = search->until_ns;
 	if (search->looks++ >= LOOKS_MAX) {
 		straggler_add(search, link);
 		return;
 	}
-	if (link_witness_find(&witness, question) != OK) {
-		search->status = ERR_NO_SPACE;
-		return;
-	}
+	link_witness_find(&witness, &within, &search->sample);
 	if (witness.is_sender_starved) {
 		add_starved(search, link, link->rank, witness.sender_own);
 		return;
@@ -68,6 +68,7 @@ void straggler_add_link(struct straggler_search *search, struct straggler *link,
 		return;
 	if (witness.operations > 0)
 		link->slow_share = (double)witness.slow / (double)witness.operations;
+	link->is_bursty = witness.is_bursty && witness.slow > 0;
 	if (witness.is_bursty)
 		link->confidence *= sure_of_bursts;
 	straggler_add(search, link);

@@ -51,7 +51,7 @@ void straggler_network_wire(struct straggler_search *search, const struct stragg
 {
 	const struct windows *windows = search->windows;
 
-	if (windows == NULL || table->start_ns[0] == 0)
+	if (table->start_ns[0] == 0)
 		return;
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
@@ -99,7 +99,7 @@ void straggler_network(struct straggler_search *search)
 				       .channel = -1,
 				       .has_times = true };
 
-	if (windows == NULL || has_link(search))
+	if (has_link(search))
 		return;
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];

@@ -184,6 +184,7 @@ static void judge(struct straggler_search *search, const struct straggler_table 
 					  .comm = comm,
 					  .sender = seat,
 					  .receiver = receiver,
+					  .is_replay = table->lane->is_replay,
 					  .size_class = (uint8_t)table->wire_class,
 					  .slowdown = straggler->slowdown,
 					  .is_on = is_on,

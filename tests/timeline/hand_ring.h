@@ -5,6 +5,7 @@
 #ifndef HAND_RING_H
 #define HAND_RING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct part {
 	uint64_t flush_ns;
 	uint64_t consume_ns;
 	uint64_t duration_ns;
+	bool is_replay;
 };
 
 /* What a test plays. */
@@ -45,7 +47,7 @@ typedef struct part (*part_of)(int rank, int meeting);
 
 static inline struct part calm(void)
 {
-	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS };
+	return (struct part){ 200 * US, 20 * US, 100 * US, 10 * MS, false };
 }
 
 static inline void hand_ring_op(struct recording_process *process, const struct part *part,
@@ -55,6 +57,7 @@ static inline void hand_ring_op(struct recording_process *process, const struct 
 		hand_op(process, 1, OP_ALL_REDUCE, (uint64_t)meeting + MEET_CHUNK, 32 << 20,
 			part->duration_ns, (uint64_t)(meeting + 1) * 100 * MS);
 
+	op->flags |= part->is_replay ? OP_FLAG_REPLAY : 0;
 	op->send_steps = op->recv_steps = STEPS;
 	op->proxies_started = op->proxies_stopped = 2 * CONNECTIONS;
 	op->wait_ns[OP_WAIT_SEND_NET] = part->wire_ns * STEPS;
@@ -68,7 +71,7 @@ static inline void hand_ring_play(struct hand_ring *ring, part_of of)
 	struct filter filter = { 0 };
 
 	for (int rank = 0; rank < RANKS; rank++) {
-		char host[8];
+		char host[16];
 		struct recording_process *process;
 
 		snprintf(host, sizeof(host), "h%d", rank);
