@@ -61,7 +61,7 @@ static void test_chain(void)
 {
 	/* 0 - 1 - 2 - 3 in pairs: 0 never meets 3. 4 meets nobody, 5 neither but shares 0's clock. */
 	for (int rank = 0; rank < 6; rank++) {
-		char host[8];
+		char host[16];
 		struct recording_process *process;
 
 		snprintf(host, sizeof(host), "h%d", rank == 5 ? 0 : rank);
