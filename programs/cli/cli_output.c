@@ -128,16 +128,21 @@ static int open_beside(struct cli_output *output, const struct stat *before)
 static int start(struct cli_output *output, const char *path, bool is_trial)
 {
 	struct stat st;
+	bool is_there;
 
 	*output = (struct cli_output){ .path = cli_path_join("", 0, "", path), .fd = -1 };
 	if (strcmp(path, "-") == 0) {
 		begin(output, STDOUT_FILENO, false);
 		return 0;
 	}
-	if (follow(output) != 0)
+	is_there = stat(output->path, &st) == 0;
+	if (!is_there && errno != ENOENT)
+		return open_failed(output, errno);
+	/* A pipe may have no other path than such a link: /dev/stdout, and >(command) of the shell. */
+	if ((!is_there || S_ISREG(st.st_mode)) && follow(output) != 0)
 		return CLI_EXIT_TROUBLE;
-	if (stat(output->path, &st) == -1)
-		return errno == ENOENT ? open_beside(output, NULL) : open_failed(output, errno);
+	if (!is_there)
+		return open_beside(output, NULL);
 	if (S_ISDIR(st.st_mode))
 		return open_failed(output, EISDIR);
 	if (access(output->path, W_OK) == -1)

@@ -9,11 +9,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/attributes.h"
 #include "base/text.h"
 #include "programs/cli/cli_memory.h"
+
+enum { NAMES_TRIED = 1000 };
 
 static struct cli_pending *newest;
 static unsigned int names_given;
@@ -134,8 +137,15 @@ char *cli_path_join(const char *first, int length, const char *between, const ch
 char *cli_pending_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char name[64];
+	char name[64], *whole = NULL;
+	struct stat st;
 
-	text_format(name, sizeof(name), ".ringside-%d-%u.part", (int)getpid(), names_given++);
-	return cli_path_join(path, slash ? (int)(slash - path + 1) : 0, "", name);
+	/* One that was killed may have had the same number: in containers most have. */
+	for (int i = 0; i < NAMES_TRIED && (i == 0 || lstat(whole, &st) == 0); i++) {
+		free(whole);
+		text_format(name, sizeof(name), ".ringside-%d-%u.part", (int)getpid(),
+			    names_given++);
+		whole = cli_path_join(path, slash ? (int)(slash - path + 1) : 0, "", name);
+	}
+	return whole;
 }

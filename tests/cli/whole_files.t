@@ -70,6 +70,14 @@ for way in NAMELESS NAMED; do
 	(cd "$here" && env LD_PRELOAD="$tap_scratch/shim.so" SHIM_$way=1 "$ringside" bench --from "$kept" -o plain.json >/dev/null)
 	expect_same "$way: where one is" "$(left)" "./a.json ./link.json ./plain.json "
 	fresh
+	echo old >"$here/a.json"
+	(
+		echo its >"$here/.ringside-$BASHPID-0.part"
+		exec env LD_PRELOAD="$tap_scratch/shim.so" SHIM_$way=1 "$ringside" bench --from "$kept" -o "$here/a.json" >/dev/null 2>"$tap_scratch/err"
+	)
+	expect_same "$way: what one of the same number left when it was killed is in nobody's way" \
+		"$? $(cat "$here"/.ringside-*-0.part) $(stat -c %s "$here/a.json")" "0 its $size"
+	fresh
 	for signal in 2 15 1; do
 		write "$here/a.json" SHIM_$way=1 SHIM_END=$signal
 		expect_same "$way: signal $signal leaves nothing" "$code $(left)" "$((128 + signal)) "
@@ -89,12 +97,13 @@ fi
 
 fresh
 mkfifo "$here/pipe"
-wc -c <"$here/pipe" >"$tap_scratch/bytes" &
+timeout 60 sh -c 'wc -c <"$1"' - "$here/pipe" >"$tap_scratch/bytes" &
 reader=$!
 timeout 60 "$ringside" bench --from "$kept" -o "$here/pipe" >/dev/null
 code=$?
 wait $reader
 expect_same "whoever reads a pipe gets all of it" "$code $(($(cat "$tap_scratch/bytes") > 100))" "0 1"
+expect_same "by a link that has no path, too" "$("$ringside" bench --from "$kept" -o >(cat >/dev/null) 2>&1 >/dev/null; echo $?)" 0
 expect_complaint "a directory that is not there" "cannot write .*nowhere/a.json: No such file" \
 	"$ringside" bench --from "$kept" -o "$here/nowhere/a.json"
 tap_done
