@@ -1,5 +1,6 @@
 #include "programs/bench/bench_job.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include "base/text.h"
 #include "programs/bench/bench_inside.h"
 #include "programs/bench/bench_watch.h"
+
+enum { LOOK_MS = 20, CAUSE_MS = 1000 };
 
 uint64_t job_now(void)
 {
@@ -43,10 +46,19 @@ int job_cuda(struct bench_job *job, cuda_result result, const char *what)
 			cuda_explain(&job->cuda, result, what, problem, sizeof(problem)));
 }
 
+/* NCCL may notice that a peer is gone before the hub does. Causes are told, not what follows from them: they have a
+ * moment to come. */
+static void wait_for_cause(struct bench_job *job)
+{
+	for (int waited = 0; waited < CAUSE_MS && hub_look(job->hub) == 0; waited += LOOK_MS)
+		poll(NULL, 0, LOOK_MS);
+}
+
 int job_nccl(struct bench_job *job, nccl_result result, const char *what)
 {
 	char problem[HUB_PROBLEM_BYTES];
 
+	wait_for_cause(job);
 	return job_fail(job, "%s",
 			nccl_explain(&job->nccl, result, what, problem, sizeof(problem)));
 }
