@@ -104,6 +104,7 @@ await page.locator('#plot-waiting').focus();
 await page.keyboard.press('End');
 expect('times can be counted from the start', /^[\d.]+ s after the start/.test(await tip()), await tip());
 await page.locator('#time summary').click();
+await page.locator('#time tbody tr').first().waitFor();
 expectSame('the course is a table, too', await page.locator('#time tbody tr').count(), windows.count);
 
 /* ---- sizes, durations, iterations ---- */
