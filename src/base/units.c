@@ -125,6 +125,13 @@ const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns)
 	return to;
 }
 
+uint64_t units_whole(double value)
+{
+	if (!(value > 0))
+		return 0;
+	return value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
+}
+
 struct units_text units_of_ns(double ns)
 {
 	struct units_text to = { "?" };

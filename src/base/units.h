@@ -23,6 +23,9 @@ const char *units_date(char to[static UNITS_TEXT], uint64_t wall_ns);
 /* The same without the day: "02:09:00". */
 const char *units_clock(char to[static UNITS_TEXT], uint64_t wall_ns);
 
+/* What was computed, as a whole number: 0 for what is negative or no number, the largest for what is larger. */
+uint64_t units_whole(double value);
+
 /* A text that is a value, to stand among the arguments of a longer one: units_of_ns(ns).text. */
 struct units_text {
 	char text[UNITS_TEXT];

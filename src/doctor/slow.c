@@ -26,6 +26,7 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 
 	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
 	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(rows->against));
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	verdict_title(verdict, "nothing could be compared with %s", with[rows->against]);
 	verdict_evidence(
 		verdict,

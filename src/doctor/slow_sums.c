@@ -16,6 +16,7 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/slow_sums_find.h"
 #include "timeline/meet.h"
 
@@ -198,7 +199,7 @@ struct verdict *sums_verdict(struct sums_search *search, enum verdict_class clas
 
 	text_copy(verdict->job, sizeof(verdict->job), job);
 	text_copy(verdict->rule, sizeof(verdict->rule), rule);
-	verdict->for_ns = (uint64_t)(search->now->seconds * 1e9);
+	verdict->for_ns = units_whole(search->now->seconds * 1e9);
 	if (search->options->now_wall_ns > verdict->for_ns)
 		verdict->since_wall_ns = search->options->now_wall_ns - verdict->for_ns;
 	return verdict;

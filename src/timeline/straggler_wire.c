@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "timeline/align_fit.h"
 #include "timeline/link_peer.h"
 #include "timeline/straggler_find.h"
@@ -214,16 +215,17 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 				       .last_in = table->last_in[seat],
 				       .slowdown = 1 + stretch->typical,
 				       .confidence = 1 - stretch->chance * table->seats };
+	double caused_ns = 0;
 
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		is_on[b] = !isnan(excess[b]) && excess[b] > stretch->typical / 2;
 		if (is_on[b])
-			straggler.caused_ns +=
-				(uint64_t)(table->least_ns[b] * table->count[b] * table->seats *
-					   (1 - 1 / straggler.slowdown));
+			caused_ns += table->least_ns[b] * table->count[b] * table->seats *
+				     (1 - 1 / straggler.slowdown);
 	}
 	straggler_times(&straggler, table, is_on);
-	straggler.cost_share = straggler_cost_share(table, (double)straggler.caused_ns);
+	straggler.caused_ns = units_whole(caused_ns);
+	straggler.cost_share = straggler_cost_share(table, caused_ns);
 	find_peer(search, comm->seats[seat], &straggler);
 	judge(search, table, seat, is_on, middle, ratio, &straggler);
 }

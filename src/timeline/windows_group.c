@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
 
@@ -64,7 +65,7 @@ static void add_change(struct windows *windows, const struct change_search *sear
 		lost_ns += list[i]->lost_ns;
 		chance = list[i]->chance < chance ? list[i]->chance : chance;
 	}
-	change.lost_ns = (uint64_t)lost_ns;
+	change.lost_ns = units_whole(lost_ns);
 	change.comms_changed = (uint32_t)count;
 	change.comms = comms_tested(search, &change);
 	change.is_everywhere = change.comms_changed * 5 >= change.comms * 4;
