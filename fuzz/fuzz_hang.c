@@ -5,22 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
 #include "doctor/hang.h"
 #include "timeline/job.h"
 
 enum { PROCESSES = 8, COMMS = 4, FLIGHTS = 12, PROXIES = 4 };
 #define SECOND UINT64_C(1000000000)
-
-struct input {
-	const uint8_t *data;
-	size_t size, at;
-};
-
-static uint8_t byte(struct input *input)
-{
-	return input->at < input->size ? input->data[input->at++] : 0;
-}
 
 /* Mostly small and equal, so that ranks meet. */
 static uint64_t number(struct input *input)

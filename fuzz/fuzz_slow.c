@@ -1,28 +1,19 @@
 /*
  * Any job that is over: ranks that do the same thing again and again, in phases whose figures the input chooses for
- * each rank, absurd ones among them. The report adds up, and what the doctor says of slowness can be told.
+ * each rank, absurd ones among them. There is a report, and what the doctor says of slowness can be told.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "doctor/slow.h"
+#include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
 #include "tests/timeline/hand_made.h"
 
 enum { RANKS = 5, PHASES = 3, PHASE_MEETINGS = 160 };
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
-
-struct input {
-	const uint8_t *data;
-	size_t size, at;
-};
-
-static uint8_t byte(struct input *input)
-{
-	return input->at < input->size ? input->data[input->at++] : 0;
-}
 
 /* Mostly as usual, sometimes a few times as much, seldom anything. */
 static uint64_t about(struct input *input, uint64_t usual)

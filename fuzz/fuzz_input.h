@@ -1,0 +1,18 @@
+/* Bytes of an input, one after the other; when there are no more, zeros. */
+#ifndef FUZZ_INPUT_H
+#define FUZZ_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct input {
+	const uint8_t *data;
+	size_t size, at;
+};
+
+static inline uint8_t byte(struct input *input)
+{
+	return input->at < input->size ? input->data[input->at++] : 0;
+}
+
+#endif
