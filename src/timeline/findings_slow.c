@@ -35,6 +35,15 @@ static const char *when(const struct timeline_report *report, const struct strag
 	return to;
 }
 
+static void take_straggler(struct finding *finding, const struct straggler *straggler)
+{
+	finding->rank = straggler->rank;
+	finding->host = straggler->host;
+	finding->comm = straggler->comm;
+	finding->cost_ns = straggler->caused_ns;
+	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
+}
+
 /* Several hosts that come late to the same collectives may be held up by one rank, in a group of their own. */
 static bool is_one_of_several(const struct timeline_report *report, const struct straggler *late)
 {
@@ -56,13 +65,9 @@ static void starved_rank(struct findings *findings, const struct timeline_report
 					       "rank %.24s on %.40s is late in its transfers",
 					       job->ranks[straggler->rank].label, host);
 
-	finding->rank = straggler->rank;
-	finding->host = straggler->host;
-	finding->comm = straggler->comm;
+	take_straggler(finding, straggler);
 	finding->count = straggler->meetings;
-	finding->cost_ns = straggler->caused_ns;
 	finding->percent = 100 * (straggler->slowdown - 1);
-	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s transfers over it take %.1f times as long as the others'%s; what "
 		    "needs no network takes %.1f times as long there, too: it is its process, not "
@@ -89,14 +94,10 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 				       "rank %.24s on %.40s arrives late",
 				       job->ranks[straggler->rank].label, host);
 
-	finding->rank = straggler->rank;
-	finding->host = straggler->host;
-	finding->comm = straggler->comm;
+	take_straggler(finding, straggler);
 	finding->count = straggler->last_in;
 	finding->of = straggler->meetings;
-	finding->cost_ns = straggler->caused_ns;
 	finding->percent = 100 * straggler->cost_share;
-	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
 		    "collectives. The others waited %s for it in sum.",
@@ -127,14 +128,10 @@ static void slow_link(struct findings *findings, const struct timeline_report *r
 			    job->hosts[job->ranks[straggler->peer].host].name);
 	finding = findings_add(findings, FINDINGS_SLOW_LINK, FINDINGS_WARNING,
 			       "a link from rank %.24s%s is slow", from->label, to);
-	finding->rank = straggler->rank;
-	finding->host = straggler->host;
+	take_straggler(finding, straggler);
 	finding->peer = straggler->peer;
-	finding->comm = straggler->comm;
 	finding->count = straggler->meetings;
-	finding->cost_ns = straggler->caused_ns;
 	finding->percent = 100 * (straggler->slowdown - 1);
-	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
 	text_format(finding->text, sizeof(finding->text),
 		    "What rank %.24s on %.40s sends in %.60s is %.1f times as long on the wire as "
 		    "what the others send%s. Everybody in the collective waits for it.",
