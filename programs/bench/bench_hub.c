@@ -20,7 +20,8 @@
 /* Ranks of one machine leave hub_meet() together: so long after the last one came. Sending to one takes
  * about this. */
 #define LONGER_NS UINT64_C(5000000000)
-enum { GO_NS_FIRST = 10000, GO_NS_EACH = 6000, CLOSE_SECONDS = 30, DRAIN_SECONDS = 2 };
+enum { GO_NS_FIRST = 10000, GO_NS_EACH = 6000 };
+enum { ANSWER_SECONDS = 5, CLOSE_SECONDS = 30, DRAIN_SECONDS = 2 };
 
 /* ---- this rank --------------------------------------------------------------------------------- */
 
@@ -126,29 +127,19 @@ static int arrive(struct bench_hub *hub, const struct bench_place *place, int pa
 	else
 		result = hub_look_for(hub, place, patience_s);
 	if (result == 0) {
-		hub_set_patience(hub, patience_s + 5);
+		/* Rank 0 has just let in the last one; the first ones may have to wait for that. */
+		hub_set_patience(hub,
+				 hub->rank == 0 ? ANSWER_SECONDS : patience_s + ANSWER_SECONDS);
 		result = hub_meet(hub);
 		hub_set_patience(hub, 0);
 	}
 	return result;
 }
 
-int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s, char *problem,
-	     size_t problem_size)
+int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)
 {
-	struct bench_hub *made = new_hub(place);
-
-	if (made == NULL) {
-		text_copy(problem, problem_size, "no memory to meet the other ranks");
-		return -1;
-	}
-	if (arrive(made, place, patience_s) != 0) {
-		text_copy(problem, problem_size, hub_is_teller(made) ? made->problem : "");
-		hub_close(made);
-		return -1;
-	}
-	*hub = made;
-	return 0;
+	*hub = new_hub(place);
+	return *hub == NULL ? -1 : arrive(*hub, place, patience_s);
 }
 
 /* ---- closing ----------------------------------------------------------------------------------- */
@@ -305,10 +296,11 @@ void hub_fail(struct bench_hub *hub, const char *reason)
 
 const char *hub_problem(const struct bench_hub *hub)
 {
-	return hub->problem;
+	return hub == NULL ? "no memory to meet the other ranks" : hub->problem;
 }
 
 bool hub_is_teller(const struct bench_hub *hub)
 {
-	return hub->rank == 0 || hub->is_refused || (hub->rank == 1 && hub->is_rank_0_lost);
+	return hub == NULL || hub->rank == 0 || hub->is_refused ||
+	       (hub->rank == 1 && hub->is_rank_0_lost);
 }

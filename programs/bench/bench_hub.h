@@ -21,9 +21,8 @@ struct bench_hub;
 enum { HUB_PROBLEM_BYTES = 512, HUB_MESSAGE_MAX = 1 << 30 };
 
 /* Meet all ranks. `patience_s`: how long to wait for the last one (names who is missing). With one
- * rank there is no network. *problem is "" where another rank tells it. */
-int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s, char *problem,
-	     size_t problem_size);
+ * rank there is no network. After -1, too, there is a hub to ask why and to close; NULL: no memory for one. */
+int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s);
 void hub_close(struct bench_hub *hub);
 
 /* From now on a call that waits longer for the others fails and names who did not answer; 0, as it is
@@ -48,7 +47,7 @@ const char *hub_problem(const struct bench_hub *hub);
  * all do whose call fails. Gives back how many did not within `wait_ms`, their numbers in `ranks`: they are
  * stopped, or their machine is. Rank 0 asks for all, others for rank 0. Nothing can be sent afterwards. */
 size_t hub_silent(struct bench_hub *hub, int wait_ms, int *ranks, size_t most);
-/* Rank 0; when rank 0 is gone, rank 1. */
+/* Rank 0; when rank 0 is gone, rank 1. Each rank that has no hub. */
 bool hub_is_teller(const struct bench_hub *hub);
 
 #endif

@@ -142,11 +142,9 @@ int bench_team_fail(struct bench_team *team)
 	return bench_team_drop(team);
 }
 
-int bench_team_open(struct bench_team *team, const struct bench_place *place,
+int bench_team_meet(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan)
 {
-	char problem[HUB_PROBLEM_BYTES];
-
 	memset(team, 0, sizeof(*team));
 	bench_run_init(&team->run);
 	team->place = place;
@@ -156,15 +154,24 @@ int bench_team_open(struct bench_team *team, const struct bench_place *place,
 		bench_tell(place, "--nccl: the file's name is too long");
 		return CLI_EXIT_TROUBLE;
 	}
-	if (hub_open(&team->hub, place, how->patience_s, problem, sizeof(problem)) != 0) {
-		if (problem[0] != '\0')
-			bench_tell(place, problem);
+	if (hub_open(&team->hub, place, how->patience_s) != 0) {
+		if (hub_is_teller(team->hub))
+			bench_tell(place, hub_problem(team->hub));
+		return bench_team_drop(team);
+	}
+	return 0;
+}
+
+int bench_team_open(struct bench_team *team, const struct bench_place *place,
+		    const struct bench_how *how, const struct bench_plan *plan)
+{
+	if (bench_team_meet(team, place, how, plan) != 0)
 		return CLI_EXIT_TROUBLE;
-	}
-	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0) {
-		team->job = NULL;
+	/* A GPU that does not open does not come back from it, either. */
+	hub_set_patience(team->hub, plan->patience_s);
+	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
 		return bench_team_fail(team);
-	}
+	hub_set_patience(team->hub, 0);
 	return 0;
 }
 

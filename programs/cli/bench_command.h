@@ -97,6 +97,9 @@ struct bench_team {
  * release. `how` is read in this call only. */
 int bench_team_open(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan);
+/* Its first half, for those who watch over the second: bench_job_open() of what is in the team then. */
+int bench_team_meet(struct bench_team *team, const struct bench_place *place,
+		    const struct bench_how *how, const struct bench_plan *plan);
 
 /* A call on the job or the hub failed: told (once for all ranks), all is released. Gives back
  * CLI_EXIT_TROUBLE. */

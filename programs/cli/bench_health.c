@@ -81,13 +81,16 @@ static int measure(const struct health_request *request, const struct bench_plac
 	int result;
 
 	health_steps_plan(&plan, &request->budget);
-	health_watch_step(watch, "opening the GPU and meeting the other ranks");
-	if (bench_team_open(team, place, &request->how, &plan) != 0)
+	health_watch_step(watch, "meeting the other ranks");
+	if (bench_team_meet(team, place, &request->how, &plan) != 0)
 		return CLI_EXIT_TROUBLE;
 	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
 		return bench_team_quit(team);
 	hub_set_patience(team->hub, (int)ceil(request->budget.seconds));
 	health_watch_hub(watch, team->hub);
+	health_watch_step(watch, "opening the GPU");
+	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
+		fail(team, watch);
 	health_watch_step(watch, "making the communicator");
 	result = bench_job_connect(team->job, NULL, NULL);
 	if (result == 0)

@@ -1,16 +1,27 @@
 #!/usr/bin/env bash
-# A rank that is stopped answers nobody: health names it and ends, and does not wait for ever.
+# A rank that is stopped answers nobody: it is named and all end, wherever it was. Its parent kills it then.
 . "$(dirname "$0")/bench.sh"
 export FAKE_GPU_CLOCK=model FAKE_GPUS=4
 
-# Stop the last rank as soon as it has the GPU open; the others get stuck with it. Its parent kills it in the end.
-"$ringside" bench health --ranks 3 --sizes 16M --seconds 2 >"$tap_scratch/out" 2>"$tap_scratch/err" &
-parent=$!
-while kill -0 "$parent" 2>/dev/null; do
-	mapfile -t ranks < <(pgrep -P "$parent")
-	[ "${#ranks[@]}" -eq 3 ] && grep -qs libnccl "/proc/${ranks[2]}/maps" && kill -STOP "${ranks[2]}" && break
+stopped_in() { # function argument...
+	FAKE_GPU_STOP=$1:2 timeout 300 "$ringside" bench "${@:2}" --ranks 3 >"$tap_scratch/out.$case" 2>"$tap_scratch/err.$case"
+	echo $? >"$tap_scratch/code.$case"
+}
+expect_named() { # case sentence
+	code=$(cat "$tap_scratch/code.$1")
+	mv "$tap_scratch/out.$1" "$tap_scratch/out"
+	mv "$tap_scratch/err.$1" "$tap_scratch/err"
+	expect_trouble "$2" 1 "rank 2( on [^ ]+)? (gave no sign of life|did not answer)"
+}
+
+# All at once: they only wait.
+for case in cuInit ncclCommInitRank ncclAllReduce; do
+	stopped_in "$case" health --sizes 16M --seconds 4 &
 done
-wait "$parent"
-code=$?
-expect_trouble "a stopped rank is named" 1 "rank 2( on [^ ]+)? (gave no sign of life|did not answer)"
+case=bench stopped_in cuInit -s 4K --stuck 4 &
+wait
+for case in cuInit ncclCommInitRank ncclAllReduce; do
+	expect_named "$case" "health: stopped in $case"
+done
+expect_named bench "bench: stopped in cuInit"
 tap_done

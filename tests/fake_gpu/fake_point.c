@@ -1,5 +1,6 @@
 #include "tests/fake_gpu/fake_point.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,12 +35,23 @@ static int point_try(const char *text, size_t length, uint32_t *calls, int stand
 	return add_relaxed(calls, 1) + 1 == nth || nth == 0 ? standard : 0;
 }
 
+static void stop_where_told(const char *function)
+{
+	const char *told = getenv("FAKE_GPU_STOP"), *rank = getenv("RANK");
+	size_t name = strlen(function);
+
+	if (told != NULL && rank != NULL && strncmp(told, function, name) == 0 &&
+	    told[name] == ':' && strcmp(told + name + 1, rank) == 0)
+		(void)raise(SIGSTOP);
+}
+
 int fake_point(const char *variable, const char *function, uint32_t calls[FAKE_POINTS],
 	       int standard)
 {
 	const char *text = getenv(variable);
 	int result = 0;
 
+	stop_where_told(function);
 	for (int i = 0; text != NULL && *text != '\0' && i < FAKE_POINTS; i++) {
 		size_t length = strcspn(text, ","), name = strcspn(text, ":,");
 

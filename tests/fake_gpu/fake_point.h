@@ -1,4 +1,7 @@
-/* Calls that are told to fail: VARIABLE=function:nth[:error],... makes the nth call of that function give the error, 0 every call. */
+/*
+ * Calls that are told to fail: VARIABLE=function:nth[:error],... makes the nth call of that function give the error, 0
+ * every call. And FAKE_GPU_STOP=function:rank: that rank's process is stopped when it calls it.
+ */
 #ifndef FAKE_POINT_H
 #define FAKE_POINT_H
 
