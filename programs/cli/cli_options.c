@@ -42,9 +42,20 @@ static int take(struct cli_args *args, const struct cli_option *option, const ch
 	return option->id;
 }
 
+/* One that another tool has, by its letter or its name: NULL if not. */
+static const struct cli_option *find_elsewhere(const struct cli_page *page, int letter,
+					       const char *name)
+{
+	for (const struct cli_option *at = page->elsewhere; at && at->name; at++)
+		if (name ? strcmp(at->name, name) == 0 : at->id == letter)
+			return at;
+	return NULL;
+}
+
 static int unknown(struct cli_args *args, const char *word, size_t length)
 {
 	const char *names[64] = { "help" };
+	const struct cli_option *elsewhere;
 	const char *nearest;
 	char name[64];
 	size_t count = 1;
@@ -53,6 +64,10 @@ static int unknown(struct cli_args *args, const char *word, size_t length)
 		if (count < ARRAY_LENGTH(names))
 			names[count++] = at->name;
 	text_format(name, sizeof(name), "%.*s", (int)length, word);
+	elsewhere = find_elsewhere(args->page, 0, name);
+	if (elsewhere)
+		return stop(args, cli_usage(args->page, "unknown option '--%s': %s", name,
+					    elsewhere->help));
 	nearest = cli_nearest(name, names, count);
 	if (nearest)
 		return stop(args,
@@ -81,6 +96,7 @@ static int short_option(struct cli_args *args)
 {
 	char letter = *args->bundle++;
 	char shown[3] = { '-', letter, '\0' };
+	const struct cli_option *elsewhere;
 
 	for (const struct cli_option *at = args->page->options; at->name; at++) {
 		const char *given = NULL;
@@ -95,7 +111,9 @@ static int short_option(struct cli_args *args)
 	}
 	if (letter == 'h')
 		return show_help(args);
-	return stop(args, cli_usage(args->page, "unknown option '%s'", shown));
+	elsewhere = find_elsewhere(args->page, letter, NULL);
+	return stop(args, cli_usage(args->page, "unknown option '%s'%s%s", shown,
+				    elsewhere ? ": " : "", elsewhere ? elsewhere->help : ""));
 }
 
 int cli_next(struct cli_args *args)

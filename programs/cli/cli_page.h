@@ -28,6 +28,8 @@ struct cli_page {
 	const char *about;    /* paragraphs, each ended by a newline */
 	const struct cli_option *options;
 	const struct cli_example *examples;
+	const struct cli_option
+		*elsewhere;    /* another tool's, not taken: `help` says what is; may be NULL */
 	bool stops_at_operand; /* what follows the first operand is not ours */
 };
 

@@ -14,6 +14,7 @@
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_progress.h"
+#include "programs/cli/nccl_tests_options.h"
 #include "view/bench_histogram.h"
 
 enum {
@@ -114,6 +115,7 @@ static const struct cli_page page = {
 		 "Exits with 1 when results are wrong, or nothing could be measured.\n",
 	.options = options,
 	.examples = examples,
+	.elsewhere = nccl_tests_options,
 };
 
 struct request {
