@@ -16,9 +16,9 @@ LONG_TEST_SECONDS ?= 3600
 JOBS := $(shell nproc)
 # As many jobs as there are processors, unless -j was given.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-prove = BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) \
-	HARNESS_RULESFILE=tests/testrules.yml \
-	prove -j$(JOBS) --failures --comments --exec 'timeout $(1)'
+test_environment = BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
+prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
+prove = $(test_environment) prove $(call prove_options,$(1))
 
 binaries = $(patsubst %.c,$(2)/%,$(1))
 TESTS := $(call binaries,$(TEST_SOURCES),$(BUILD))
@@ -103,8 +103,8 @@ check-built: all tests benches
 	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
 	@$(asan_make) tests fuzzers
 	@$(tsan_make) race-tests
-	@$(call prove,$(TEST_SECONDS)) $(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call binaries,$(TEST_SOURCES),$(ASAN)) \
-		$(call binaries,$(RACE_SOURCES),$(TSAN))
+	@$(test_environment) scripts/run-tests $(BUILD)/test-state $(call prove_options,$(TEST_SECONDS)) -- \
+		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call binaries,$(TEST_SOURCES),$(ASAN)) $(call binaries,$(RACE_SOURCES),$(TSAN))
 
 .PHONY: check-unit
 check-unit: $(TESTS) ## the unit tests alone

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# scripts/run-tests: a script that plays a job may fail once on a busy machine; nothing else may.
+. "$(dirname "$0")/tap.sh"
+run_tests=$PWD/scripts/run-tests
+cd "$tap_scratch" || exit 1
+mkdir -p tests/lint
+
+make_test() { # name what-it-does
+	printf '#!/bin/sh\n%s\necho 1..1\n' "$2" >"$1"
+	chmod +x "$1"
+}
+good='echo ok 1'
+bad='echo not ok 1'
+unsteady="if [ -e \$0.ran ]; then $good; else $bad; fi; : >\$0.ran"
+
+expect_run() { # sentence exit-code pattern test...
+	local code
+	rm -f tests/*.ran tests/lint/*.ran
+	env -u HARNESS_RULESFILE "$run_tests" state/of -j2 --exec sh -- "${@:4}" >out 2>&1
+	code=$?
+	if [ "$code" -eq "$2" ] && grep -qE -- "$3" out; then
+		tap_line ok "$1" ""
+	else
+		tap_line "not ok" "$1" "exit $code, wanted $2 and: $3"$'\n'"$(cat out)"
+	fi
+}
+
+expect_one_chance() { # sentence test...
+	expect_run "$1" 1 "^Result: FAIL" "${@:2}"
+	expect_same "$1: nothing ran again" "$(grep -c "once more alone" out)" 0
+}
+
+for name in good bad unsteady; do
+	make_test "tests/$name.t" "${!name}"
+done
+for name in a b c; do
+	make_test "tests/unsteady_$name.t" "$unsteady"
+done
+make_test tests/unit "$unsteady"
+make_test tests/lint/unsteady.t "$unsteady"
+
+expect_run "all is well" 0 "Files=1," tests/good.t
+expect_run "a script that fails once is named, and counts when it runs alone" 0 "once more alone: tests/unsteady.t\$" \
+	tests/good.t tests/unsteady.t
+expect_run "the end is prove's summary" 0 "^Result: PASS" tests/good.t tests/unsteady.t
+expect_run "one that fails twice has failed" 1 "^Result: FAIL" tests/good.t tests/bad.t
+expect_run "two may" 0 "alone: tests/unsteady_a.t tests/unsteady_b.t" tests/unsteady_a.t tests/unsteady_b.t
+expect_one_chance "three are too many" tests/unsteady_a.t tests/unsteady_b.t tests/unsteady_c.t
+expect_one_chance "a unit test has one chance" tests/unit
+expect_one_chance "also beside a script" tests/unit tests/unsteady.t
+expect_one_chance "and lint" tests/lint/unsteady.t
+tap_done
