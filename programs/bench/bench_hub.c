@@ -116,8 +116,21 @@ static struct bench_hub *new_hub(const struct bench_place *place)
 	return hub;
 }
 
+/* Rank 0 has just let in the last one; the first ones have to wait for that. */
+static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
+{
+	int left_s = hub->rank == 0 ? patience_s - waited_s : patience_s + ANSWER_SECONDS;
+	int result;
+
+	hub_set_patience(hub, left_s > ANSWER_SECONDS ? left_s : ANSWER_SECONDS);
+	result = hub_meet(hub);
+	hub_set_patience(hub, 0);
+	return result;
+}
+
 static int arrive(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
+	uint64_t began_ns = hub_now();
 	int result;
 
 	if (hub->nranks == 1)
@@ -126,14 +139,9 @@ static int arrive(struct bench_hub *hub, const struct bench_place *place, int pa
 		result = hub_let_in(hub, place, patience_s);
 	else
 		result = hub_look_for(hub, place, patience_s);
-	if (result == 0) {
-		/* Rank 0 has just let in the last one; the first ones may have to wait for that. */
-		hub_set_patience(hub,
-				 hub->rank == 0 ? ANSWER_SECONDS : patience_s + ANSWER_SECONDS);
-		result = hub_meet(hub);
-		hub_set_patience(hub, 0);
-	}
-	return result;
+	if (result != 0)
+		return result;
+	return meet_first(hub, patience_s, (int)((hub_now() - began_ns) / 1000000000));
 }
 
 int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)

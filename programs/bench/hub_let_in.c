@@ -262,6 +262,14 @@ static bool is_stranger(const struct door *door, const struct guest *guest)
 	       header->length != sizeof(struct hub_hello) || guest->said.hello.token != door->token;
 }
 
+/* It waited too long for an answer and comes again: what it said lies here still. */
+static bool has_left(const struct guest *guest)
+{
+	char byte;
+
+	return recv(guest->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void welcome(struct door *door, struct guest *guest)
 {
 	struct {
@@ -274,7 +282,8 @@ static void welcome(struct door *door, struct guest *guest)
 	struct hub_hello *hello = &guest->said.hello;
 	struct hub_peer *peer = &door->hub->peers[hello->rank - 1];
 
-	if (hub_write_whole(guest->fd, &answer, sizeof(answer), hub_now()) != 0) {
+	if (has_left(guest) ||
+	    hub_write_whole(guest->fd, &answer, sizeof(answer), hub_now()) != 0) {
 		turn_away(door, guest, "it hung up");
 		return;
 	}
@@ -383,14 +392,19 @@ static int look_inside(struct door *door)
 	return hub_peek(door->hub);
 }
 
+/* A rank 0 that had no processor for all that time finds ranks at the door that came early enough: they are let
+ * in before anybody is said to be missing. */
 static int wait_for_ranks(struct door *door, int patience_s)
 {
 	uint64_t deadline_ns = hub_now() + (uint64_t)patience_s * 1000000000;
+	size_t late_looks = door->hub->peer_count + GUESTS_MAX;
 
 	while (door->missing > 0) {
-		if (hub_now() >= deadline_ns)
+		bool is_late = hub_now() >= deadline_ns;
+		bool has_come = wait_at_door(door, deadline_ns) > 0;
+
+		if (is_late && (!has_come || late_looks-- == 0))
 			return tell_missing(door, patience_s);
-		wait_at_door(door, deadline_ns);
 		if (door->polls[GUESTS_MAX].revents != 0)
 			take_guest(door);
 		for (size_t i = 0; i < GUESTS_MAX; i++)

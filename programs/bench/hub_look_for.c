@@ -27,11 +27,19 @@ struct search {
 	char last[256]; /* why it did not work */
 };
 
-static uint64_t sooner(uint64_t deadline_ns)
+/* Our own launcher listens before it starts ranks, on a port that is nobody else's. */
+static bool is_certain(const struct bench_place *place)
+{
+	return strcmp(place->launcher, "self") == 0;
+}
+
+/* Where nobody else can be, rank 0 has all the time there is: it may have no processor yet. */
+static uint64_t sooner(const struct search *search)
 {
 	uint64_t try_ns = hub_now() + (uint64_t)TRY_SECONDS * 1000000000;
 
-	return try_ns < deadline_ns ? try_ns : deadline_ns;
+	return try_ns < search->deadline_ns && !is_certain(search->place) ? try_ns
+									  : search->deadline_ns;
 }
 
 static int connect_to(const struct addrinfo *address, uint64_t deadline_ns)
@@ -76,11 +84,15 @@ static enum found greet(struct search *search, int fd, uint64_t token)
 	struct hub_peer *peer = &search->hub->peers[0];
 	struct hub_header header;
 	struct hub_hello hello;
-	uint64_t until = sooner(search->deadline_ns);
+	uint64_t until = sooner(search);
 	char why[HUB_PROBLEM_BYTES] = "";
 
 	if (hub_write_whole(fd, &say, sizeof(say), until) != 0 ||
-	    hub_read_whole(fd, &header, sizeof(header), until) != 0 || header.magic != HUB_MAGIC)
+	    hub_read_whole(fd, &header, sizeof(header), until) != 0) {
+		text_copy(search->last, sizeof(search->last), "it does not answer");
+		return NOT_YET;
+	}
+	if (header.magic != HUB_MAGIC)
 		goto not_ours;
 	if (header.kind == HUB_FAIL && header.length < sizeof(why)) {
 		hub_read_whole(fd, why, header.length, until);
@@ -115,7 +127,7 @@ static enum found try_host(struct search *search, const char *host, int port, ui
 		return NOT_YET;
 	}
 	for (struct addrinfo *at = all; at != NULL && found == NOT_YET; at = at->ai_next) {
-		int fd = connect_to(at, sooner(search->deadline_ns));
+		int fd = connect_to(at, sooner(search));
 
 		search->is_connection_refused = fd == -1 && errno == ECONNREFUSED;
 		if (fd == -1) {
@@ -164,11 +176,10 @@ static enum found try_ports(struct search *search)
 	return found;
 }
 
-/* Our own launcher listens before it starts ranks: when nobody does any more, rank 0 is gone, and it or the
- * launcher tells why. */
+/* When nobody listens any more, rank 0 is gone, and it or the launcher tells why. */
 static bool is_hopeless(const struct search *search, const struct bench_place *place)
 {
-	return strcmp(place->launcher, "self") == 0 && search->is_connection_refused;
+	return is_certain(place) && search->is_connection_refused;
 }
 
 int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s)
@@ -192,7 +203,7 @@ int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int pat
 			break;
 		poll(NULL, 0, PAUSE_MS);
 	}
-	hub->is_rank_0_lost = strcmp(place->launcher, "self") != 0;
+	hub->is_rank_0_lost = !is_certain(place);
 	if (is_by_file)
 		return hub_break(hub, NULL,
 				 "rank %d did not find rank 0 by %s within %d s: %s; is it on a "

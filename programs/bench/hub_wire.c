@@ -167,7 +167,8 @@ static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
 		is_whole = left == 0 && hub_read_whole(peer->fd, &peer->header,
 						       sizeof(peer->header), hub_now()) == 0;
 	}
-	if (peer->rank == 0)
+	/* Of what another thread said here rank 0 knows, and tells it: that is why it ends. */
+	if (peer->rank == 0 && !hub->is_broken)
 		hub->is_rank_0_lost = true;
 	return hub_break(hub, peer, "rank %d on %s ended without a word: killed, or crashed",
 			 peer->rank, peer->host);
@@ -277,25 +278,30 @@ static int name_missing(struct bench_hub *hub)
 			 first->rank, first->host, hub->rank);
 }
 
-/* Until something happens; revents say where. One that is a step ahead is only watched for its end. */
-static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_t deadline_ns)
+/* revents say where something happened. One that is a step ahead is only watched for its end. */
+static int poll_peers(struct bench_hub *hub, int timeout_ms, bool *is_quiet)
 {
-	int timeout = 0;
-
 	for (size_t i = 0; i < hub->peer_count; i++) {
 		hub->polls[i].fd = hub->peers[i].fd;
 		hub->polls[i].events =
 			(short)(is_ahead(&hub->peers[i]) ? POLLRDHUP : POLLIN | POLLRDHUP);
 		hub->polls[i].revents = 0;
 	}
-	if (!hub->may_spin || hub_now() >= spin_until_ns)
-		timeout = milliseconds_until(deadline_ns);
-	if (poll(hub->polls, hub->peer_count, timeout) == 0 && timeout != 0 && is_past(deadline_ns))
-		return name_missing(hub);
+	*is_quiet = poll(hub->polls, hub->peer_count, timeout_ms) == 0;
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub->polls[i].revents != 0 && is_ahead(&hub->peers[i]))
 			return take_last_words(hub, &hub->peers[i]);
 	return 0;
+}
+
+/* Until something happens. Whoever had no processor when the time was over hears first what came meanwhile. */
+static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_t deadline_ns)
+{
+	bool is_spinning = hub->may_spin && hub_now() < spin_until_ns, is_quiet;
+
+	if (poll_peers(hub, is_spinning ? 0 : milliseconds_until(deadline_ns), &is_quiet) != 0)
+		return -1;
+	return is_quiet && !is_spinning && is_past(deadline_ns) ? name_missing(hub) : 0;
 }
 
 int hub_collect(struct bench_hub *hub, enum hub_kind kind, void *into, size_t length,
@@ -333,9 +339,11 @@ int hub_collect(struct bench_hub *hub, enum hub_kind kind, void *into, size_t le
 
 int hub_peek(struct bench_hub *hub)
 {
+	bool is_quiet;
+
 	for (size_t i = 0; i < hub->peer_count; i++)
 		hub->peers[i].is_done = true;
-	if (wait_for_peers(hub, UINT64_MAX, hub_now()) != 0)
+	if (poll_peers(hub, 0, &is_quiet) != 0)
 		return -1;
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub->polls[i].revents != 0 && read_header(hub, &hub->peers[i]) == -1)

@@ -79,8 +79,8 @@ struct bench_hub {
 	bool is_one_machine;
 	pthread_mutex_t lock;  /* one frame at a time, and one reason: a watchdog may fail, too */
 	atomic_bool is_broken; /* problem says why; no call succeeds any more */
-	bool is_rank_0_lost;   /* so it cannot tell why */
-	bool is_refused;       /* and rank 0 goes on without this one */
+	atomic_bool is_rank_0_lost; /* so it cannot tell why */
+	bool is_refused;	    /* and rank 0 goes on without this one */
 	char problem[HUB_PROBLEM_BYTES];
 };
 
