@@ -170,8 +170,9 @@ static void note_end(struct launch_job *job, int rank)
 	/* Whoever read the results went away: nothing to say, as with any command. */
 	if (rank == 0 && is_signal && code == SIGPIPE && job->signal == 0)
 		job->signal = SIGPIPE;
-	/* Wrong usage is, where it is what all say that failed. */
-	job->code = is_signal || code != 2 || (job->has_failed && job->code != 2) ? 1 : 2;
+	/* Wrong usage is, where it is what all say that failed; whom we had to end says nothing. */
+	if (!ended->is_ended_by_us)
+		job->code = is_signal || code != 2 || (job->has_failed && job->code != 2) ? 1 : 2;
 	job->has_failed = true;
 	end_soon(job, GRACE_SECONDS);
 	if (ended->is_ended_by_us || (!is_signal && code <= 2) || job->death[0] != '\0')
