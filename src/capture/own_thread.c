@@ -9,7 +9,10 @@
 
 #include "capture/recorder.h"
 
-enum { STACK_BYTES = 256 * 1024, STACK_BYTES_MOST = 64 * 1024 * 1024, SAY_MS = 200 };
+enum { STACK_BYTES = 256 * 1024, STACK_BYTES_MOST = 64 * 1024 * 1024 };
+/* For a line: no longer with a reader that does not take it, nor with a machine that does not let our thread begin.
+ * Looks are counted, not time: while the machine stands still nobody had a chance. */
+enum { SAY_MS = 200, BEGIN_MS = 2000, LOOK_MS = 10 };
 
 enum status own_thread_start(void *(*run)(void *), const char *name, pthread_cond_t *changed)
 {
@@ -100,12 +103,16 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	const char *line;
+	bool has_begun;
 	bool is_said;
 } speech = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *speak(void *unused)
 {
 	(void)unused;
+	pthread_mutex_lock(&speech.lock);
+	speech.has_begun = true;
+	pthread_mutex_unlock(&speech.lock);
 	own_thread_say(speech.line);
 	pthread_mutex_lock(&speech.lock);
 	speech.is_said = true;
@@ -116,14 +123,17 @@ static void *speak(void *unused)
 
 void own_thread_say_for(const char *line)
 {
-	struct timespec until = own_thread_time_after(SAY_MS);
+	int before_ms = 0, said_ms = 0;
 
 	speech.line = line;
 	if (own_thread_start(speak, "ringside-says", &speech.changed) != OK)
 		return;
 	pthread_mutex_lock(&speech.lock);
-	while (!speech.is_said &&
-	       pthread_cond_timedwait(&speech.changed, &speech.lock, &until) == 0)
-		;
+	while (!speech.is_said && before_ms < BEGIN_MS && said_ms < SAY_MS) {
+		struct timespec until = own_thread_time_after(LOOK_MS);
+
+		*(speech.has_begun ? &said_ms : &before_ms) += LOOK_MS;
+		pthread_cond_timedwait(&speech.changed, &speech.lock, &until);
+	}
 	pthread_mutex_unlock(&speech.lock);
 }

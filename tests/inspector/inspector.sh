@@ -20,9 +20,10 @@ fresh_files() {
 	export NCCL_INSPECTOR_DUMP_DIR=$files
 }
 
-# Run a job on a GPU with these options.
+# Run a job on a GPU with these options; $between stands between it and the system.
+between=
 run_on_gpu() { # option...
-	LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD=libcuda.so.1 "$job" "$@" >"$said" 2>"$messages"
+	LD_LIBRARY_PATH=$tap_scratch/lib LD_PRELOAD="libcuda.so.1 $between" "$job" "$@" >"$said" 2>"$messages"
 }
 
 # The same in a fresh place, and what a reader finds.

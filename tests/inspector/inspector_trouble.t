@@ -11,6 +11,38 @@ for end in finalize exit; do
 	expect_account "D2, D3: $end: everything is in the log"
 	expect_same "all of it" "$(lines)" 16000
 done
+
+# A machine that is so busy that threads begin late: nothing is cut short for that.
+if [ -z "${SANITIZED:-}" ]; then
+	"${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -x c -o "$tap_scratch/lib/late.so" - <<-'END' || exit 1
+		#include <dlfcn.h>
+		#include <pthread.h>
+		#include <stdlib.h>
+		#include <unistd.h>
+		struct start { void *(*run)(void *); void *argument; };
+		static void *begin_late(void *made)
+		{
+			struct start start = *(struct start *)made;
+			free(made);
+			usleep(400000);
+			return start.run(start.argument);
+		}
+		int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *argument)
+		{
+			int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = dlsym(RTLD_NEXT, "pthread_create");
+			struct start *made = malloc(sizeof(*made));
+			*made = (struct start){ run, argument };
+			return create(thread, how, begin_late, made);
+		}
+	END
+	between=$tap_scratch/lib/late.so
+	inspect ops=1000 "${steady[@]}"
+	between=
+	expect_account "threads that begin late: everything is in the log, and the account is told"
+else
+	expect_skip "threads that begin late: everything is in the log, and the account is told" "a sanitizer has threads of its own"
+fi
+
 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 inspect ops=8000 pace=20000 "${steady[@]}" end=kill 2>/dev/null
 expect_ok "kill -9: what is in the log is whole lines" "${reader[@]}" shape "$(log)"
 expect_same "nearly all of them" "$(($(lines) > 2000 && $(lines) <= 8000))" 1
