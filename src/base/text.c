@@ -28,6 +28,18 @@ bool text_format(char *to, size_t size, const char *format, ...)
 	return length >= 0 && (size_t)length < size;
 }
 
+bool text_append(char *to, size_t size, const char *format, ...)
+{
+	size_t used = strlen(to);
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(to + used, size - used, format, values);
+	va_end(values);
+	return length >= 0 && (size_t)length < size - used;
+}
+
 void text_from_field(char *to, size_t size, const char *field, size_t field_size)
 {
 	size_t at = 0;

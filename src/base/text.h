@@ -15,6 +15,9 @@ bool text_copy(char *to, size_t size, const char *from);
 /* printf into a buffer; false when it did not fit and was cut. */
 bool text_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The same behind what is there; false when it did not fit and was cut. */
+bool text_append(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
 /* Copy what a fixed-size field holds, which may lack its terminator; control bytes become '?'. */
 void text_from_field(char *to, size_t size, const char *field, size_t field_size);
 

@@ -112,10 +112,10 @@ static void tell(struct hang_tale *tale, uint32_t c, const struct aborted *abort
 			  scene->seats[aborted->first].comm->info.finalize_ns - aborted->for_ns);
 	hang_say_rank(SAY, scene, aborted->culprit);
 	if (aborted->missing > 1)
-		hang_say(SAY, " and %u more", aborted->missing - 1);
-	hang_say(SAY, "%s had not called collective %" PRIu64 " of %.40s when %u rank%s gave up",
-		 is_dead ? " died and" : "", tale->verdict->number, comm->label, aborted->count,
-		 aborted->count == 1 ? "" : "s");
+		text_append(SAY, " and %u more", aborted->missing - 1);
+	text_append(SAY, "%s had not called collective %" PRIu64 " of %.40s when %u rank%s gave up",
+		    is_dead ? " died and" : "", tale->verdict->number, comm->label, aborted->count,
+		    aborted->count == 1 ? "" : "s");
 	verdict_title(tale->verdict, "%s", text);
 	tell_evidence(tale, comm, aborted);
 	hang_tell_advice(tale);

@@ -86,7 +86,7 @@ static void say_since(char *text, size_t size, const struct hang_scene *scene, u
 	hang_say_for(text, size, scene, " for ", hang_ago(scene, process, since_ns), "");
 	if (wall_ns == 0)
 		return;
-	hang_say(text, size, ", since ");
+	text_append(text, size, ", since ");
 	hang_say_wall(text, size, wall_ns);
 }
 
@@ -114,10 +114,10 @@ static void say_members(char *text, size_t size, const struct hang_scene *scene,
 	uint32_t count = inside > 0 ? inside : seats_in(scene, c, HANG_ISSUED);
 	bool is_one = count == 1;
 
-	hang_say(text, size, "%u of %u ranks %sof %.60s %s ", count, comm->seat_count,
-		 comm->missing > 0 ? "that are seen " : "", comm->label,
-		 inside > 0 ? (is_one ? "is in" : "are in")
-			    : (is_one ? "waits in its call of" : "wait in their call of"));
+	text_append(text, size, "%u of %u ranks %sof %.60s %s ", count, comm->seat_count,
+		    comm->missing > 0 ? "that are seen " : "", comm->label,
+		    inside > 0 ? (is_one ? "is in" : "are in")
+			       : (is_one ? "waits in its call of" : "wait in their call of"));
 }
 
 /* One node that waits, as a sentence. */
@@ -132,13 +132,13 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 		say_members(text, size, scene, node);
 	} else {
 		hang_say_rank(text, size, scene, witness);
-		hang_say(text, size,
-			 scene->seats[witness].presence == HANG_ISSUED ? " waits in its call of "
-								       : " is in ");
+		text_append(text, size,
+			    scene->seats[witness].presence == HANG_ISSUED ? " waits in its call of "
+									  : " is in ");
 	}
 	hang_say_operation(text, size, scene, witness, &front->op);
 	if (node >= comms)
-		hang_say(text, size, " of %.60s", comm->label);
+		text_append(text, size, " of %.60s", comm->label);
 	say_since(text, size, scene, scene->job->seats[witness].process,
 		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front));
 }
@@ -149,13 +149,13 @@ static void say_edge(char *text, size_t size, const struct hang_scene *scene,
 {
 	const struct recording_flight *held = scene->seats[edge->held_by].front;
 
-	hang_say(text, size, ": ");
+	text_append(text, size, ": ");
 	hang_say_rank(text, size, scene, edge->seat);
-	hang_say(text, size,
-		 edge->kind == HANG_EDGE_NOT_CALLED ? " has not come, it is in "
-						    : " has not started it, its GPU is in ");
+	text_append(text, size,
+		    edge->kind == HANG_EDGE_NOT_CALLED ? " has not come, it is in "
+						       : " has not started it, its GPU is in ");
 	hang_say_operation(text, size, scene, edge->held_by, &held->op);
-	hang_say(text, size, " of %.60s", hang_comm(scene, edge->held_by)->label);
+	text_append(text, size, " of %.60s", hang_comm(scene, edge->held_by)->label);
 }
 
 static const struct hang_edge *edge_of(const struct hang_graph *graph, uint32_t node, uint8_t mark)
@@ -251,7 +251,7 @@ static void tell_others(struct hang_tale *tale)
 void hang_say_victims(char *text, size_t size, uint32_t victims)
 {
 	if (victims > 0)
-		hang_say(text, size, "; %u rank%s", victims, victims == 1 ? " waits" : "s wait");
+		text_append(text, size, "; %u rank%s", victims, victims == 1 ? " waits" : "s wait");
 }
 
 /* "rank 5 has", "ranks 5-8 (4) have". */
@@ -262,12 +262,12 @@ void hang_say_culprits(struct hang_tale *tale, char *text, size_t size, const ch
 
 	if (count <= 1) {
 		hang_say_rank(text, size, tale->scene, tale->lead->seat);
-		hang_say(text, size, " %s", one);
+		text_append(text, size, " %s", one);
 		return;
 	}
-	hang_say(text, size, "ranks ");
+	text_append(text, size, "ranks ");
 	hang_say_ranks(text, size < 110 ? size : 110, tale->scene->job, tale->ranks, count);
-	hang_say(text, size, " %s", many);
+	text_append(text, size, " %s", many);
 }
 
 void hang_say_lead(const struct hang_tale *tale, char *text, size_t size)
@@ -275,7 +275,7 @@ void hang_say_lead(const struct hang_tale *tale, char *text, size_t size)
 	const struct hang_end *lead = tale->lead;
 
 	hang_say_operation(text, size, tale->scene, lead->witness, &lead->flight->op);
-	hang_say(text, size, " of %.40s", tale->scene->job->comms[lead->comm].label);
+	text_append(text, size, " of %.40s", tale->scene->job->comms[lead->comm].label);
 }
 
 void hang_tell_culprits(struct hang_tale *tale)

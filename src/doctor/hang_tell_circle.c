@@ -38,17 +38,17 @@ static void tell_link(struct hang_tale *tale, const struct hang_edge *edge,
 
 	hang_say_whole_rank(SAY, scene, waits);
 	hang_capital(text);
-	hang_say(SAY, " is in ");
+	text_append(SAY, " is in ");
 	hang_say_operation(SAY, scene, waits, &scene->seats[waits].front->op);
-	hang_say(SAY, " of %.60s and waits for ", hang_comm(scene, waits)->label);
+	text_append(SAY, " of %.60s and waits for ", hang_comm(scene, waits)->label);
 	hang_say_whole_rank(SAY, scene, edge->seat);
-	hang_say(SAY, edge->kind == HANG_EDGE_NOT_CALLED
-			      ? ", which has not called it and is in "
-			      : ", whose GPU has not come to it and is in ");
+	text_append(SAY, edge->kind == HANG_EDGE_NOT_CALLED
+				 ? ", which has not called it and is in "
+				 : ", whose GPU has not come to it and is in ");
 	hang_say_operation(SAY, scene, edge->held_by, &scene->seats[edge->held_by].front->op);
-	hang_say(SAY, " of %.60s", hang_comm(scene, edge->held_by)->label);
+	text_append(SAY, " of %.60s", hang_comm(scene, edge->held_by)->label);
 	if (parallel(tale->graph, edge) > 1)
-		hang_say(SAY, "; %u others like it", parallel(tale->graph, edge) - 1);
+		text_append(SAY, "; %u others like it", parallel(tale->graph, edge) - 1);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -66,11 +66,11 @@ static size_t say_comms(const struct hang_tale *tale, const uint32_t *edges, siz
 		for (size_t j = 0; j < i && is_new; j++)
 			is_new = comm_of(tale->scene, graph->edges[edges[j]].from) != comm;
 		if (is_new && named++ < NAMED)
-			hang_say(text, size, "%s%.30s", named > 1 ? ", " : "",
-				 tale->scene->job->comms[comm].label);
+			text_append(text, size, "%s%.30s", named > 1 ? ", " : "",
+				    tale->scene->job->comms[comm].label);
 	}
 	if (named > NAMED)
-		hang_say(text, size, " and %zu more", named - NAMED);
+		text_append(text, size, " and %zu more", named - NAMED);
 	return named;
 }
 
@@ -125,9 +125,9 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 	hang_tell_who(tale, odd->seat);
 	hang_tell_where(tale, comm_of(scene, odd->from), witness, scene->seats[witness].front, 0);
 	tell_peer(tale, graph->edges[edges[(at + 1) % count]].seat);
-	hang_say(SAY, "deadlock: ranks wait for each other in a circle over %s%s", names,
-		 named == 1 ? " alone" : "");
-	hang_say(SAY, "; %u ranks stand still", tale->victims);
+	text_append(SAY, "deadlock: ranks wait for each other in a circle over %s%s", names,
+		    named == 1 ? " alone" : "");
+	text_append(SAY, "; %u ranks stand still", tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	for (size_t i = 0; i < count; i++)
 		tell_link(tale, &graph->edges[edges[(at + i) % count]],

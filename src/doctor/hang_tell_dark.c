@@ -49,11 +49,12 @@ void hang_tell_unseen(struct hang_tale *tale)
 	char text[600] = "";
 
 	if (lead->peer_comm_rank >= 0)
-		hang_say(SAY, "rank %d of %.40s cannot be seen", lead->peer_comm_rank, comm->label);
+		text_append(SAY, "rank %d of %.40s cannot be seen", lead->peer_comm_rank,
+			    comm->label);
 	else
-		hang_say(SAY, "%u of %d ranks of %.40s cannot be seen", comm->missing, comm->nranks,
-			 comm->label);
-	hang_say(SAY, is_agent ? ", an agent does not answer" : "");
+		text_append(SAY, "%u of %d ranks of %.40s cannot be seen", comm->missing,
+			    comm->nranks, comm->label);
+	text_append(SAY, is_agent ? ", an agent does not answer" : "");
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	if (is_agent) {
@@ -101,8 +102,8 @@ void hang_tell_stuck(struct hang_tale *tale)
 	const struct hang_end *lead = tale->lead;
 	char text[600] = "", channels[64] = "";
 
-	hang_say(SAY, "%u rank%s still in ", tale->victims,
-		 tale->victims == 1 ? " stands" : "s stand");
+	text_append(SAY, "%u rank%s still in ", tale->victims,
+		    tale->victims == 1 ? " stands" : "s stand");
 	hang_say_lead(tale, SAY);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);

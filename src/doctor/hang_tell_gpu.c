@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "doctor/hang_tell.h"
 #include "doctor/hang_words.h"
 
@@ -47,11 +48,12 @@ static void tell_connecting(struct hang_tale *tale)
 	if (is_pair)
 		hang_say_culprits(tale, SAY, "has", "have");
 	else
-		hang_say(SAY, "all %u ranks have", tale->scene->job->comms[lead->comm].seat_count);
-	hang_say(SAY, " called ");
+		text_append(SAY, "all %u ranks have",
+			    tale->scene->job->comms[lead->comm].seat_count);
+	text_append(SAY, " called ");
 	hang_say_lead(tale, SAY);
-	hang_say(SAY,
-		 is_pair ? ", and NCCL has not launched it" : ", and NCCL has launched it nowhere");
+	text_append(SAY, is_pair ? ", and NCCL has not launched it"
+				 : ", and NCCL has launched it nowhere");
 	if (is_pair)
 		hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
@@ -82,20 +84,20 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 		return;
 	}
 	hang_say_culprits(tale, SAY, "has called", "have called");
-	hang_say(SAY, " ");
+	text_append(SAY, " ");
 	hang_say_lead(tale, SAY);
-	hang_say(SAY,
-		 is_launch ? ", and NCCL has not launched it" : ", and the GPU has not started it");
+	text_append(SAY, is_launch ? ", and NCCL has not launched it"
+				   : ", and the GPU has not started it");
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
 	text[0] = '\0';
 	hang_say_whole_rank(SAY, scene, lead->seat);
 	hang_capital(text);
-	hang_say(SAY, " called it");
+	text_append(SAY, " called it");
 	hang_say_for(SAY, scene, " ", scene->seats[lead->seat].age_ns, " ago");
-	hang_say(SAY, is_launch
-			      ? ", and its kernel was not launched since. The call may be inside a "
+	text_append(SAY,
+		    is_launch ? ", and its kernel was not launched since. The call may be inside a "
 				"group that is not ended, or the launch itself does not return"
 			      : " and its kernel was launched; it has not started. Something "
 				"before it on that GPU does not end");
@@ -122,7 +124,7 @@ static void tell_signs(struct hang_tale *tale)
 	char text[600] = "", channels[80] = "";
 	bool is_one = verdict->channel >= 0;
 
-	hang_say(channels, sizeof(channels), is_one ? "channel " : "channels ");
+	text_append(channels, sizeof(channels), is_one ? "channel " : "channels ");
 	hang_say_channels(channels, sizeof(channels), lead->channels);
 	hang_say_whole_rank(SAY, tale->scene, lead->seat);
 	switch (lead->note) {
@@ -156,11 +158,11 @@ void hang_tell_gpu_stuck(struct hang_tale *tale)
 	char text[600] = "";
 
 	if (is_any_of_host)
-		hang_say(SAY, "a GPU of %.60s gets nowhere in",
-			 hang_process(scene, lead->seat)->host);
+		text_append(SAY, "a GPU of %.60s gets nowhere in",
+			    hang_process(scene, lead->seat)->host);
 	else
 		hang_say_culprits(tale, SAY, "gets nowhere in", "get nowhere in");
-	hang_say(SAY, " ");
+	text_append(SAY, " ");
 	hang_say_lead(tale, SAY);
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);

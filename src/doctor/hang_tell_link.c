@@ -66,8 +66,8 @@ static void say_peer(char *text, size_t size, const struct hang_scene *scene,
 		     const struct hang_end *end, bool is_whole)
 {
 	if (end->peer == HANG_NOBODY)
-		hang_say(text, size, "rank %d of %.40s", end->peer_comm_rank,
-			 scene->job->comms[end->comm].label);
+		text_append(text, size, "rank %d of %.40s", end->peer_comm_rank,
+			    scene->job->comms[end->comm].label);
 	else if (is_whole)
 		hang_say_whole_rank(text, size, scene, end->peer);
 	else
@@ -120,19 +120,19 @@ static void tell_one(struct hang_tale *tale, const struct hang_end *end)
 	uint32_t process = scene->job->seats[end->witness].process;
 	char text[700] = "";
 
-	hang_say(SAY, "Sends of ");
+	text_append(SAY, "Sends of ");
 	hang_say_whole_rank(SAY, scene, end->seat);
-	hang_say(SAY, " to ");
+	text_append(SAY, " to ");
 	say_peer(SAY, scene, end, true);
-	hang_say(SAY, " on channel%s ", stuck == 1 ? "" : "s");
+	text_append(SAY, " on channel%s ", stuck == 1 ? "" : "s");
 	hang_say_channels(SAY, end->channels);
 	if (all > stuck)
-		hang_say(SAY, " (%u of the %u between them)", stuck, all);
-	hang_say(SAY, " %s", what_happens(end->note));
+		text_append(SAY, " (%u of the %u between them)", stuck, all);
+	text_append(SAY, " %s", what_happens(end->note));
 	hang_say_for(SAY, scene, ", for ", hang_ago(scene, process, end->since_ns), "");
 	if (end->steps > 0)
-		hang_say(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps are done",
-			 end->steps_done, end->steps);
+		text_append(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps are done",
+			    end->steps_done, end->steps);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -166,36 +166,36 @@ static void say_title(struct hang_tale *tale, const struct links *links, char *t
 	const struct hang_end *lead = tale->lead;
 
 	if (links->is_one_sender && links->is_one_receiver) {
-		hang_say(text, size, "the network does not complete what ");
+		text_append(text, size, "the network does not complete what ");
 		hang_say_rank(text, size, scene, lead->seat);
-		hang_say(text, size, " sends to ");
+		text_append(text, size, " sends to ");
 		say_peer(text, size, scene, lead, false);
-		hang_say(text, size, " on channel%s ",
-			 channel_count(lead->channels) == 1 ? "" : "s");
+		text_append(text, size, " on channel%s ",
+			    channel_count(lead->channels) == 1 ? "" : "s");
 		hang_say_channels(text, size < 150 ? size : 150, lead->channels);
 	} else if (links->is_one_sender) {
-		hang_say(text, size, "the network does not complete what ");
+		text_append(text, size, "the network does not complete what ");
 		hang_say_rank(text, size, scene, lead->seat);
-		hang_say(text, size, " sends, on %u links", links->count);
+		text_append(text, size, " sends, on %u links", links->count);
 	} else if (links->is_one_receiver || links->is_one_target) {
-		hang_say(text, size, "the network does not complete what is sent to %s",
-			 links->is_one_receiver ? "" : "host ");
+		text_append(text, size, "the network does not complete what is sent to %s",
+			    links->is_one_receiver ? "" : "host ");
 		if (links->is_one_receiver)
 			say_peer(text, size, scene, lead, false);
 		else
-			hang_say(text, size, "%.60s", hang_process(scene, lead->peer)->host);
-		hang_say(text, size, ", on %u links", links->count);
+			text_append(text, size, "%.60s", hang_process(scene, lead->peer)->host);
+		text_append(text, size, ", on %u links", links->count);
 	} else if (links->is_one_source) {
-		hang_say(text, size,
-			 "the network of host %.60s does not complete sends, on %u links",
-			 hang_process(scene, lead->seat)->host, links->count);
+		text_append(text, size,
+			    "the network of host %.60s does not complete sends, on %u links",
+			    hang_process(scene, lead->seat)->host, links->count);
 	} else {
-		hang_say(text, size,
-			 "the network does not complete sends of several hosts, on %u links",
-			 links->count);
+		text_append(text, size,
+			    "the network does not complete sends of several hosts, on %u links",
+			    links->count);
 	}
-	hang_say(text, size, "; %u rank%s", tale->victims,
-		 tale->victims == 1 ? " waits" : "s wait");
+	text_append(text, size, "; %u rank%s", tale->victims,
+		    tale->victims == 1 ? " waits" : "s wait");
 }
 
 static void fill_peer(struct hang_tale *tale)

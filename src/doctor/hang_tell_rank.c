@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "doctor/hang_tell.h"
 #include "doctor/hang_words.h"
 
@@ -30,11 +31,11 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 	hang_say_whole_rank(SAY, scene, seat);
 	hang_capital(text);
 	if (tale->lead->note == HANG_NOTE_PEER)
-		hang_say(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
-			 hang_comm(scene, seat)->label);
+		text_append(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
+			    hang_comm(scene, seat)->label);
 	else
-		hang_say(SAY, " has issued %" PRIu64 " collectives on %.60s", counts->collectives,
-			 hang_comm(scene, seat)->label);
+		text_append(SAY, " has issued %" PRIu64 " collectives on %.60s",
+			    counts->collectives, hang_comm(scene, seat)->label);
 	if (counts->last_issue_ns != 0)
 		hang_say_for(
 			SAY, scene, ", the last one ",
@@ -50,8 +51,9 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 	if (flight != NULL)
 		hang_say_operation(SAY, scene, last, &flight->op);
 	else
-		hang_say(SAY, "collective %" PRIu64, scene->seats[last].comm->counts.collectives);
-	hang_say(SAY, " of %.60s", hang_comm(scene, last)->label);
+		text_append(SAY, "collective %" PRIu64,
+			    scene->seats[last].comm->counts.collectives);
+	text_append(SAY, " of %.60s", hang_comm(scene, last)->label);
 	hang_say_for(SAY, scene, ", ", ago_ns, " ago");
 	verdict_evidence(tale->verdict, "The last thing that is known of it: %s.%s", text,
 			 scene->seats[seat].is_over ? "" : " It is in no operation since.");
@@ -62,12 +64,12 @@ static void say_missing_call(const struct hang_tale *tale, char *text, size_t si
 {
 	const struct hang_end *lead = tale->lead;
 
-	hang_say(text, size, " not called ");
+	text_append(text, size, " not called ");
 	if (lead->note == HANG_NOTE_PEER) {
-		hang_say(text, size, "the %s for ",
-			 lead->flight->op.function == OP_SEND ? "Recv" : "Send");
+		text_append(text, size, "the %s for ",
+			    lead->flight->op.function == OP_SEND ? "Recv" : "Send");
 		hang_say_rank(text, size, tale->scene, lead->witness);
-		hang_say(text, size, "'s ");
+		text_append(text, size, "'s ");
 	}
 	hang_say_lead(tale, text, size);
 }
@@ -86,7 +88,7 @@ void hang_tell_never_issued(struct hang_tale *tale)
 		rest = " and has closed the communicator";
 	hang_say_culprits(tale, SAY, "has", "have");
 	say_missing_call(tale, SAY);
-	hang_say(SAY, "%s", rest);
+	text_append(SAY, "%s", rest);
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
@@ -115,7 +117,7 @@ void hang_tell_process(struct hang_tale *tale)
 	else
 		hang_say_culprits(tale, SAY, "is stopped", "are stopped");
 	hang_say_victims(SAY, tale->victims);
-	hang_say(SAY, " in ");
+	text_append(SAY, " in ");
 	hang_say_lead(tale, SAY);
 	verdict_title(tale->verdict, "%s", text);
 	text[0] = '\0';

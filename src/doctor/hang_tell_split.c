@@ -13,13 +13,13 @@ static void say_side(char *text, size_t size, const struct hang_scene *scene,
 {
 	hang_say_rank(text, size, scene, side->first);
 	if (side->count > 1)
-		hang_say(text, size, " and %u other%s", side->count - 1,
-			 side->count == 2 ? "" : "s");
-	hang_say(text, size, " called ");
+		text_append(text, size, " and %u other%s", side->count - 1,
+			    side->count == 2 ? "" : "s");
+	text_append(text, size, " called ");
 	if (side->call.is_known)
 		hang_say_call(text, size, hang_process(scene, side->first), &side->call);
 	else
-		hang_say(text, size, "something that is not recorded any more");
+		text_append(text, size, "something that is not recorded any more");
 }
 
 static void say_title(const struct hang_scene *scene, const struct hang_split *split, bool has_odd,
@@ -30,20 +30,20 @@ static void say_title(const struct hang_scene *scene, const struct hang_split *s
 	const char *label = scene->job->comms[split->comm].label;
 
 	if (!has_odd) {
-		hang_say(text, size,
-			 "ranks of %.40s disagree on collective %" PRIu64 ", half against half",
-			 label, split->number);
+		text_append(text, size,
+			    "ranks of %.40s disagree on collective %" PRIu64 ", half against half",
+			    label, split->number);
 	} else {
 		hang_say_rank(text, size, scene, odd->first);
 		if (odd->count > 1)
-			hang_say(text, size, " and %u more disagree", odd->count - 1);
+			text_append(text, size, " and %u more disagree", odd->count - 1);
 		else
-			hang_say(text, size, " disagrees");
-		hang_say(text, size, " with %u rank%s on collective %" PRIu64 " of %.40s",
-			 usual->count, usual->count == 1 ? "" : "s", split->number, label);
+			text_append(text, size, " disagrees");
+		text_append(text, size, " with %u rank%s on collective %" PRIu64 " of %.40s",
+			    usual->count, usual->count == 1 ? "" : "s", split->number, label);
 	}
 	if (split->rule[0] != '\0')
-		hang_say(text, size, ": %s", split->rule);
+		text_append(text, size, ": %s", split->rule);
 }
 
 static void tell_rule(struct hang_tale *tale, const struct hang_split *split)

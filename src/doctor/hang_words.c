@@ -1,25 +1,14 @@
 #include "doctor/hang_words.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "timeline/meet.h"
 
 enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
-
-void hang_say(char *text, size_t size, const char *format, ...)
-{
-	size_t used = strlen(text);
-	va_list values;
-
-	va_start(values, format);
-	vsnprintf(text + used, size - used, format, values);
-	va_end(values);
-}
 
 void hang_capital(char *text)
 {
@@ -31,7 +20,7 @@ void hang_say_rank(char *text, size_t size, const struct hang_scene *scene, uint
 {
 	const struct job_rank *rank = hang_rank(scene, seat);
 
-	hang_say(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
 }
 
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
@@ -40,12 +29,12 @@ void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene
 	const struct job_rank *rank = hang_rank(scene, seat);
 
 	hang_say_rank(text, size, scene, seat);
-	hang_say(text, size, " (%.60s, pid %" PRId64,
-		 process->host[0] ? process->host : "host unknown",
-		 process->pid_here > 0 ? process->pid_here : process->pid);
+	text_append(text, size, " (%.60s, pid %" PRId64,
+		    process->host[0] ? process->host : "host unknown",
+		    process->pid_here > 0 ? process->pid_here : process->pid);
 	if (rank->gpu >= 0)
-		hang_say(text, size, ", GPU %d", rank->gpu);
-	hang_say(text, size, ")");
+		text_append(text, size, ", GPU %d", rank->gpu);
+	text_append(text, size, ")");
 }
 
 void hang_say_operation(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
@@ -54,17 +43,17 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 	const struct job_comm *comm = hang_comm(scene, seat);
 	uint32_t peer;
 
-	hang_say(text, size, "%.24s %" PRIu64,
-		 recording_name(hang_process(scene, seat), OP_NAMES_FUNCTION, op->function),
-		 op->match != 0 ? op->match : op->number);
+	text_append(text, size, "%.24s %" PRIu64,
+		    recording_name(hang_process(scene, seat), OP_NAMES_FUNCTION, op->function),
+		    op->match != 0 ? op->match : op->number);
 	if (op->flags & OP_FLAG_REPLAY)
-		hang_say(text, size, " (a graph's replay)");
+		text_append(text, size, " (a graph's replay)");
 	if (op->peer < 0 || (op->function != OP_SEND && op->function != OP_RECV))
 		return;
-	hang_say(text, size, op->function == OP_SEND ? " to " : " from ");
+	text_append(text, size, op->function == OP_SEND ? " to " : " from ");
 	peer = hang_member(comm, scene->job, op->peer);
 	if (peer == HANG_NOBODY)
-		hang_say(text, size, "its rank %d", op->peer);
+		text_append(text, size, "its rank %d", op->peer);
 	else
 		hang_say_rank(text, size, scene, peer);
 }
@@ -72,11 +61,11 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 void hang_say_call(char *text, size_t size, const struct recording_process *process,
 		   const struct hang_call *call)
 {
-	hang_say(text, size, "%.24s of %" PRIu64 " %.24s",
-		 recording_name(process, OP_NAMES_FUNCTION, call->function), call->count,
-		 recording_name(process, OP_NAMES_DATATYPE, call->datatype));
+	text_append(text, size, "%.24s of %" PRIu64 " %.24s",
+		    recording_name(process, OP_NAMES_FUNCTION, call->function), call->count,
+		    recording_name(process, OP_NAMES_DATATYPE, call->datatype));
 	if (call->root >= 0 && !meet_is_synchronising(call->function))
-		hang_say(text, size, " with root %d", call->root);
+		text_append(text, size, " with root %d", call->root);
 }
 
 void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
@@ -89,16 +78,16 @@ void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint
 	bool is_one;
 
 	hang_say_rank(text, size, scene, seat);
-	hang_say(text, size, " %.*s", place ? (int)(place - sentence) : 80, sentence);
+	text_append(text, size, " %.*s", place ? (int)(place - sentence) : 80, sentence);
 	if (place != NULL && peer != HANG_NOBODY)
 		hang_say_rank(text, size, scene, peer);
 	else if (place != NULL)
-		hang_say(text, size, "its rank %d", wait->peer);
+		text_append(text, size, "its rank %d", wait->peer);
 	if (place != NULL)
-		hang_say(text, size, "%s", place + strlen("rank %d"));
+		text_append(text, size, "%s", place + strlen("rank %d"));
 	is_one = !(wait->channels[0] & (wait->channels[0] - 1)) && !wait->channels[1] &&
 		 !wait->channels[2] && !wait->channels[3];
-	hang_say(text, size, is_one ? " on channel " : " on channels ");
+	text_append(text, size, is_one ? " on channel " : " on channels ");
 	hang_say_channels(text, size, wait->channels);
 	hang_say_for(text, size, scene, " for ",
 		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), "");
@@ -110,7 +99,7 @@ void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const
 	char time[UNITS_TEXT];
 
 	if (!scene->is_guess)
-		hang_say(text, size, "%s%s%s", before, units_duration(time, ns), after);
+		text_append(text, size, "%s%s%s", before, units_duration(time, ns), after);
 }
 
 void hang_say_wall(char *text, size_t size, uint64_t wall_ns)
@@ -118,7 +107,7 @@ void hang_say_wall(char *text, size_t size, uint64_t wall_ns)
 	char time[UNITS_TEXT];
 
 	if (wall_ns != 0)
-		hang_say(text, size, "%s UTC", units_date(time, wall_ns));
+		text_append(text, size, "%s UTC", units_date(time, wall_ns));
 }
 
 static bool has_channel(const uint64_t channels[4], int channel)
@@ -137,7 +126,8 @@ void hang_say_channels(char *text, size_t size, const uint64_t channels[4])
 			continue;
 		while (has_channel(channels, last + 1))
 			last++;
-		hang_say(text, size, last > c ? "%s%d-%d" : "%s%d", is_first ? "" : ",", c, last);
+		text_append(text, size, last > c ? "%s%d-%d" : "%s%d", is_first ? "" : ",", c,
+			    last);
 		is_first = false;
 		c = last;
 	}
@@ -169,12 +159,13 @@ void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ra
 
 		while (last + 1 < count && is_next(job, ranks[last], ranks[last + 1]))
 			last++;
-		hang_say(text, size, "%s%.24s", named > 0 ? ", " : "", job->ranks[ranks[at]].label);
+		text_append(text, size, "%s%.24s", named > 0 ? ", " : "",
+			    job->ranks[ranks[at]].label);
 		if (last > at)
-			hang_say(text, size, "%s%.24s", last > at + 1 ? "-" : ", ",
-				 job->ranks[ranks[last]].label);
+			text_append(text, size, "%s%.24s", last > at + 1 ? "-" : ", ",
+				    job->ranks[ranks[last]].label);
 		at = last + 1;
 	}
 	if (at < count)
-		hang_say(text, size, " and %zu more", count - at);
+		text_append(text, size, " and %zu more", count - at);
 }

@@ -2,13 +2,9 @@
 #ifndef HANG_WORDS_H
 #define HANG_WORDS_H
 
-#include "base/attributes.h"
 #include "doctor/hang_chain.h"
 
-/* Append. */
-void hang_say(char *text, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
-
-/* "rank 5", "process node0:4711"; "rank 5 (node0, pid 4711, GPU 3)". */
+/* All append. "rank 5", "process node0:4711"; "rank 5 (node0, pid 4711, GPU 3)". */
 void hang_say_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
 

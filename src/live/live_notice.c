@@ -5,8 +5,6 @@
 #include "live/live_notice.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,16 +24,6 @@ const char *live_notice_name(enum live_notice_kind kind)
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
-
-void live_notice_say(char *text, size_t size, const char *format, ...)
-{
-	size_t used = strlen(text);
-	va_list values;
-
-	va_start(values, format);
-	vsnprintf(text + used, size - used, format, values);
-	va_end(values);
-}
 
 void live_notice_capital(char *text, size_t at)
 {
@@ -57,7 +45,7 @@ void live_notice_rank(char *text, size_t size, const struct live *live, uint32_t
 {
 	const struct job_rank *rank = rank_of(live, seat);
 
-	live_notice_say(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
 }
 
 void live_notice_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat)
@@ -66,9 +54,9 @@ void live_notice_whole_rank(char *text, size_t size, const struct live *live, ui
 
 	live_notice_rank(text, size, live, seat);
 	if (rank_of(live, seat)->rank >= 0)
-		live_notice_say(text, size, " (%.40s, pid %" PRId64 ")",
-				process->host[0] ? process->host : "host unknown",
-				process->pid_here > 0 ? process->pid_here : process->pid);
+		text_append(text, size, " (%.40s, pid %" PRId64 ")",
+			    process->host[0] ? process->host : "host unknown",
+			    process->pid_here > 0 ? process->pid_here : process->pid);
 }
 
 void live_notice_operation(char *text, size_t size, const struct live *live, uint32_t seat)
@@ -76,15 +64,15 @@ void live_notice_operation(char *text, size_t size, const struct live *live, uin
 	const struct op_record *op = &live->seats[seat].oldest->op;
 	const struct recording_process *process = live_notice_process(live, seat);
 
-	live_notice_say(text, size, "%.24s %" PRIu64,
-			recording_name(process, OP_NAMES_FUNCTION, op->function),
-			op->match != 0 ? op->match : op->number);
+	text_append(text, size, "%.24s %" PRIu64,
+		    recording_name(process, OP_NAMES_FUNCTION, op->function),
+		    op->match != 0 ? op->match : op->number);
 	if (op->flags & OP_FLAG_REPLAY)
-		live_notice_say(text, size, " (a graph's replay)");
+		text_append(text, size, " (a graph's replay)");
 	else if (op->peer >= 0 && op->function == OP_SEND)
-		live_notice_say(text, size, " to rank %d", op->peer);
+		text_append(text, size, " to rank %d", op->peer);
 	else if (op->peer >= 0 && op->function == OP_RECV)
-		live_notice_say(text, size, " from rank %d", op->peer);
+		text_append(text, size, " from rank %d", op->peer);
 }
 
 void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t seat)
@@ -92,10 +80,10 @@ void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t
 	const struct recording_process *process = live_notice_process(live, seat);
 
 	if (process->pid_here > 0)
-		live_notice_say(text, size,
-				"ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
-				" or gdb -p %" PRId64,
-				process->pid_here, process->pid_here, process->pid_here);
+		text_append(text, size,
+			    "ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
+			    " or gdb -p %" PRId64,
+			    process->pid_here, process->pid_here, process->pid_here);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -207,23 +195,22 @@ static void dead_process(struct live *live, uint32_t p)
 		;
 	notice = live_notice_add(live, LIVE_DEAD, comm, seat, since_ns);
 	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	live_notice_say(notice->title, sizeof(notice->title), " died; %u rank%s of %.40s %s left",
-			survivors, survivors == 1 ? "" : "s", live->job.comms[comm].label,
-			survivors == 1 ? "is" : "are");
-	live_notice_say(notice->text, sizeof(notice->text), "The process of ");
+	text_append(notice->title, sizeof(notice->title), " died; %u rank%s of %.40s %s left",
+		    survivors, survivors == 1 ? "" : "s", live->job.comms[comm].label,
+		    survivors == 1 ? "is" : "are");
+	text_append(notice->text, sizeof(notice->text), "The process of ");
 	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
-	live_notice_say(notice->text, sizeof(notice->text),
-			" is gone and did not end its recording: it was killed or crashed.");
+	text_append(notice->text, sizeof(notice->text),
+		    " is gone and did not end its recording: it was killed or crashed.");
 	if (live->seats[seat].oldest != NULL) {
-		live_notice_say(notice->text, sizeof(notice->text), " It was in ");
+		text_append(notice->text, sizeof(notice->text), " It was in ");
 		live_notice_operation(notice->text, sizeof(notice->text), live, seat);
-		live_notice_say(notice->text, sizeof(notice->text), " of %.60s.",
-				live->job.comms[comm].label);
+		text_append(notice->text, sizeof(notice->text), " of %.60s.",
+			    live->job.comms[comm].label);
 	}
 	/* Texts of others do not belong into what is to be typed. */
-	live_notice_say(
-		notice->hint, sizeof(notice->hint),
-		"on its host: dmesg | grep -iE 'xid|killed process'; and the job's own log");
+	text_append(notice->hint, sizeof(notice->hint),
+		    "on its host: dmesg | grep -iE 'xid|killed process'; and the job's own log");
 }
 
 static void losing_process(struct live *live, uint32_t p)
@@ -240,25 +227,23 @@ static void losing_process(struct live *live, uint32_t p)
 	notice = live_notice_add(live, LIVE_LOSS, UINT32_MAX, seat,
 				 live->memory->monotonic_ns - memory->losing_since_ns);
 	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	live_notice_say(notice->title, sizeof(notice->title),
-			": %" PRIu64 " operations not recorded",
-			memory->lost - memory->lost_before);
-	live_notice_say(notice->text, sizeof(notice->text), "Of ");
+	text_append(notice->title, sizeof(notice->title), ": %" PRIu64 " operations not recorded",
+		    memory->lost - memory->lost_before);
+	text_append(notice->text, sizeof(notice->text), "Of ");
 	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
-	live_notice_say(notice->text, sizeof(notice->text),
-			" operations are not in its recording. Since it started, by reason: ");
+	text_append(notice->text, sizeof(notice->text),
+		    " operations are not in its recording. Since it started, by reason: ");
 	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++) {
 		if (process->lost[i] == 0)
 			continue;
-		live_notice_say(notice->text, sizeof(notice->text), "%s%s %" PRIu64,
-				is_first ? "" : ", ", op_lost_name(i), process->lost[i]);
+		text_append(notice->text, sizeof(notice->text), "%s%s %" PRIu64,
+			    is_first ? "" : ", ", op_lost_name(i), process->lost[i]);
 		is_first = false;
 	}
-	live_notice_say(notice->text, sizeof(notice->text), ".");
-	live_notice_say(
-		notice->hint, sizeof(notice->hint),
-		"docs/COMPLETENESS.md says what each reason means; a larger RINGSIDE_BUFFER or "
-		"RINGSIDE_QUOTA may help");
+	text_append(notice->text, sizeof(notice->text), ".");
+	text_append(notice->hint, sizeof(notice->hint),
+		    "docs/COMPLETENESS.md says what each reason means; a larger RINGSIDE_BUFFER or "
+		    "RINGSIDE_QUOTA may help");
 }
 
 /* ---- stragglers ------------------------------------------------------------------------------ */
@@ -288,29 +273,29 @@ static void straggler_of(struct live *live, uint32_t c)
 		others += comm->seats[i] != seat && !live->seats[comm->seats[i]].is_over;
 	notice = live_notice_add(live, LIVE_STRAGGLER, c, seat, since_ns);
 	info = &live->seats[seat].comm->info;
-	live_notice_say(notice->title, sizeof(notice->title), "%u rank%s of %.40s wait%s for ",
-			others, others == 1 ? "" : "s", comm->label, others == 1 ? "s" : "");
+	text_append(notice->title, sizeof(notice->title), "%u rank%s of %.40s wait%s for ", others,
+		    others == 1 ? "" : "s", comm->label, others == 1 ? "s" : "");
 	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	live_notice_say(notice->title, sizeof(notice->title), ": %.0f %% of the time",
-			100 * memory->straggler_share);
-	live_notice_say(notice->text, sizeof(notice->text), "For %" PRIu64 " s ",
-			since_ns / LIVE_SECOND_NS);
+	text_append(notice->title, sizeof(notice->title), ": %.0f %% of the time",
+		    100 * memory->straggler_share);
+	text_append(notice->text, sizeof(notice->text), "For %" PRIu64 " s ",
+		    since_ns / LIVE_SECOND_NS);
 	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
-	live_notice_say(
+	text_append(
 		notice->text, sizeof(notice->text),
 		" has come last to the collectives of %.60s. The others waited at least %.0f %% "
 		"of that time in them.",
 		comm->label, 100 * memory->straggler_share);
 	if (comm->missing > 0)
-		live_notice_say(notice->text, sizeof(notice->text),
-				" %u members are on other nodes and not seen here.", comm->missing);
+		text_append(notice->text, sizeof(notice->text),
+			    " %u members are on other nodes and not seen here.", comm->missing);
 	if (is_plain_uuid(info->gpu_uuid))
-		live_notice_say(notice->hint, sizeof(notice->hint),
-				"is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
-				info->gpu_uuid);
+		text_append(notice->hint, sizeof(notice->hint),
+			    "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
+			    info->gpu_uuid);
 	else
-		live_notice_say(notice->hint, sizeof(notice->hint),
-				"is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
+		text_append(notice->hint, sizeof(notice->hint),
+			    "is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
 }
 
 /* When there are too many of them, the first are kept. */

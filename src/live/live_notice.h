@@ -5,16 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
 #include "live/live_memory.h"
 
 /* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
  * began. */
 struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind, uint32_t comm,
 				    uint32_t seat, uint64_t since_ns);
-
-/* Append to a text; what does not fit is cut. */
-void live_notice_say(char *text, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* A sentence begins there. */
 void live_notice_capital(char *text, size_t at);

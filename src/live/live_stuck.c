@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "live/live_notice.h"
 
 enum { NAMED = 4 }; /* ranks that a sentence names */
@@ -59,7 +60,7 @@ static void say_lines(struct live_notice *notice, const struct verdict_lines *li
 
 		if (used + strlen(lines->list[i]) + 2 > sizeof(notice->text))
 			return;
-		live_notice_say(TEXT, "%s%s", used > 0 ? " " : "", lines->list[i]);
+		text_append(TEXT, "%s%s", used > 0 ? " " : "", lines->list[i]);
 	}
 }
 
@@ -70,19 +71,18 @@ static void say_hint(const struct live *live, struct live_notice *notice,
 		live_notice_hint(HINT, live, notice->seat);
 	for (size_t i = 0; i < verdict->advice.count && notice->hint[0] == '\0'; i++)
 		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
-			live_notice_say(HINT, "%s", verdict->advice.list[i] + 2);
+			text_append(HINT, "%s", verdict->advice.list[i] + 2);
 }
 
 /* On one node it is usual that others are not seen: what is news is that those here stand still. */
 static void say_title(struct live_notice *notice, const struct verdict *verdict)
 {
 	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
-		live_notice_say(TITLE, "%s", verdict->title);
+		text_append(TITLE, "%s", verdict->title);
 	else
-		live_notice_say(TITLE, "%u rank%s of %.40s stand%s still in %.24s %" PRIu64,
-				verdict->victims, verdict->victims == 1 ? "" : "s", verdict->comm,
-				verdict->victims == 1 ? "s" : "", verdict->function,
-				verdict->number);
+		text_append(TITLE, "%u rank%s of %.40s stand%s still in %.24s %" PRIu64,
+			    verdict->victims, verdict->victims == 1 ? "" : "s", verdict->comm,
+			    verdict->victims == 1 ? "s" : "", verdict->function, verdict->number);
 }
 
 static void give_verdict(struct live *live, const struct verdict *verdict)
@@ -156,13 +156,12 @@ static void name_missing(const struct live *live, const struct job_comm *comm,
 
 		if (!live->seats[s].is_behind || s == lag->culprit)
 			continue;
-		live_notice_say(text, size, ", %.24s",
-				live->job.ranks[live->job.seats[s].rank].label);
+		text_append(text, size, ", %.24s", live->job.ranks[live->job.seats[s].rank].label);
 		named++;
 	}
 	if (lag->missing > named)
-		live_notice_say(text, size, " and %u more", lag->missing - named);
-	live_notice_say(text, size, lag->missing == 1 ? " has" : " have");
+		text_append(text, size, " and %u more", lag->missing - named);
+	text_append(text, size, lag->missing == 1 ? " has" : " have");
 }
 
 /* " Rank 5 (node3, pid 4711) is at collective 811 ...": where the one that is behind stands. */
@@ -171,21 +170,20 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 	const struct live_seat *of = &live->seats[seat];
 	size_t at = strlen(notice->text) + 1;
 
-	live_notice_say(TEXT, " ");
+	text_append(TEXT, " ");
 	live_notice_whole_rank(TEXT, live, seat);
 	if (at < sizeof(notice->text))
 		live_notice_capital(notice->text, at);
 	if (of->is_over && live_notice_process(live, seat)->life == RECORDING_KILLED)
-		live_notice_say(TEXT, " died at collective %" PRIu64 ".",
-				of->comm->counts.collectives);
+		text_append(TEXT, " died at collective %" PRIu64 ".", of->comm->counts.collectives);
 	else if (of->is_over)
-		live_notice_say(TEXT, " ended after collective %" PRIu64 ".",
-				of->comm->counts.collectives);
+		text_append(TEXT, " ended after collective %" PRIu64 ".",
+			    of->comm->counts.collectives);
 	else
-		live_notice_say(TEXT,
-				" is at collective %" PRIu64
-				" and has done nothing on it for %" PRIu64 " s.",
-				of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
+		text_append(TEXT,
+			    " is at collective %" PRIu64 " and has done nothing on it for %" PRIu64
+			    " s.",
+			    of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
 }
 
 /* How long is the lead in what the others have not issued? Since it is known to run, where it is. */
@@ -210,16 +208,16 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 		return;
 	notice = live_notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
 	name_missing(live, comm, lag, TITLE);
-	live_notice_say(TITLE, " not issued ");
+	text_append(TITLE, " not issued ");
 	live_notice_operation(TITLE, live, lead);
-	live_notice_say(TITLE, " of %.40s yet", comm->label);
+	text_append(TITLE, " of %.40s yet", comm->label);
 	live_notice_rank(TEXT, live, lead);
 	live_notice_capital(notice->text, 0);
-	live_notice_say(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
+	text_append(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
 	say_missing(live, notice, lag->culprit);
 	if (comm->missing > 0)
-		live_notice_say(TEXT, " %u member%s on other nodes cannot be seen here.",
-				comm->missing, comm->missing == 1 ? "" : "s");
+		text_append(TEXT, " %u member%s on other nodes cannot be seen here.", comm->missing,
+			    comm->missing == 1 ? "" : "s");
 	live_notice_hint(HINT, live, lag->culprit);
 }
 
