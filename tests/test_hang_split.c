@@ -190,6 +190,26 @@ static void test_watched(void)
 	stage_end(&stage);
 }
 
+/* What ranks of a job called that is over is told by its files, and not by who looks at what runs. */
+static void test_past(void)
+{
+	all_in(4);
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	flight_of(1, 1)->op.count = 512;
+	for (int i = 0; i < 3; i++)
+		stage_rank(&stage, i)->life = RECORDING_KILLED;
+	stage.options.only_living = true;
+	stage_find(&stage);
+	EXPECT_THAT("who asks for what lives is told while one lives",
+		    stage.verdicts.count == 2 && first()->class == VERDICT_PROCESS_DEAD &&
+			    stage.verdicts.list[1].class == VERDICT_MISMATCH);
+	stage_rank(&stage, 3)->life = RECORDING_KILLED;
+	EXPECT_THAT("and not when nobody does", stage_nobody(&stage));
+	stage.options.only_living = false;
+	EXPECT_THAT("who asks for what was is told", is_rule(1, "count"));
+	stage_end(&stage);
+}
+
 static void test_nobody(void)
 {
 	all_in(4);
@@ -220,6 +240,7 @@ int main(void)
 	test_counters();
 	test_older();
 	test_watched();
+	test_past();
 	test_nobody();
 	return tap_done();
 }

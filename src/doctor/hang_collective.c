@@ -76,8 +76,7 @@ static bool is_queued(const struct hang_scene *scene, uint32_t seat,
 		      const struct hang_meeting *meeting)
 {
 	const struct hang_seat *of = &scene->seats[seat];
-	const struct recording_flight *flights =
-		hang_process(scene, seat)->flights + of->first_flight;
+	const struct recording_flight *flights = hang_flights(scene, seat);
 
 	for (size_t i = 0; i < of->flight_count; i++)
 		if (&flights[i] > of->front && op_is_collective(flights[i].op.function) &&

@@ -35,10 +35,8 @@ static struct calls calls_of(const struct hang_scene *scene, uint32_t s)
 	const struct hang_seat *seat = &scene->seats[s];
 	const struct recording_process *process = hang_process(scene, s);
 	const uint64_t *still_ns = scene->options ? scene->options->still_ns : NULL;
-	struct calls calls = { .at = NULL };
+	struct calls calls = { .at = hang_flights(scene, s) };
 
-	if (seat->flight_count > 0)
-		calls.at = process->flights + seat->first_flight;
 	calls.end = calls.at ? calls.at + seat->flight_count : NULL;
 	calls.has_last = seat->comm->has_counts && seat->comm->counts.signature != 0 &&
 			 seat->comm->counts.collectives != 0 &&
@@ -358,7 +356,8 @@ void hang_mismatches(struct hang_graph *graph)
 		const struct job_comm *comm = &job->comms[c];
 		uint64_t number;
 
-		if (comm->hash == 0 || comm->seat_count < 2 || is_all_the_same(graph->scene, comm))
+		if (comm->hash == 0 || comm->seat_count < 2 || hang_is_past(graph->scene, comm) ||
+		    is_all_the_same(graph->scene, comm))
 			continue;
 		number = first_difference(graph, &table, comm);
 		if (number == 0)

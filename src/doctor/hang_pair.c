@@ -22,17 +22,12 @@ static uint8_t counterpart(uint8_t function)
 	return function == OP_RECV ? OP_SEND : function;
 }
 
-static const struct recording_flight *flights_of(const struct hang_scene *scene, uint32_t seat)
-{
-	return hang_process(scene, seat)->flights + scene->seats[seat].first_flight;
-}
-
 /* The peer's side of it. *latest: the highest number of that kind that is known there. */
 static const struct recording_flight *find_counterpart(const struct hang_scene *scene,
 						       uint32_t peer, const struct op_record *op,
 						       int32_t me, uint64_t *latest)
 {
-	const struct recording_flight *flights = flights_of(scene, peer), *found = NULL;
+	const struct recording_flight *flights = hang_flights(scene, peer), *found = NULL;
 	uint8_t function = counterpart(op->function);
 
 	*latest = 0;
@@ -231,7 +226,7 @@ static bool is_stopped(struct hang_graph *graph, uint32_t node, uint32_t seat)
 void hang_pair(struct hang_graph *graph, uint32_t seat)
 {
 	const struct hang_scene *scene = graph->scene;
-	const struct recording_flight *flights = flights_of(scene, seat);
+	const struct recording_flight *flights = hang_flights(scene, seat);
 	uint32_t node = hang_seat_node(scene, seat);
 	size_t before_edges = graph->edge_count, before_ends = graph->end_count, looked_at = 0;
 

@@ -28,6 +28,18 @@ const struct job_comm *hang_comm(const struct hang_scene *scene, uint32_t seat)
 	return &scene->job->comms[scene->job->seats[seat].comm];
 }
 
+const struct recording_flight *hang_flights(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+
+	return of->flight_count > 0 ? hang_process(scene, seat)->flights + of->first_flight : NULL;
+}
+
+bool hang_is_past(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	return scene->processes[scene->job->seats[comm->seats[0]].process].is_past;
+}
+
 uint64_t hang_ago(const struct hang_scene *scene, uint32_t process, uint64_t ns)
 {
 	const struct hang_process *of = &scene->processes[process];
@@ -180,8 +192,7 @@ static uint64_t last_transfer(const struct recording_flight *flight)
 static uint64_t last_launch_over(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
-	const struct recording_flight *flights =
-		hang_process(scene, s)->flights + seat->first_flight;
+	const struct recording_flight *flights = hang_flights(scene, s);
 	uint64_t launch_ns = 0;
 
 	for (size_t i = 0; i < seat->flight_count; i++)
@@ -260,8 +271,7 @@ static void share_out_flights(struct hang_scene *scene, uint32_t p)
 static uint32_t shown_by(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
-	const struct recording_flight *flights =
-		seat->flight_count ? hang_process(scene, s)->flights + seat->first_flight : NULL;
+	const struct recording_flight *flights = hang_flights(scene, s);
 	uint32_t shown = seat->comm->info.flags;
 
 	for (size_t i = 0; i < seat->flight_count; i++) {
@@ -374,8 +384,7 @@ static void take_meeting(struct hang_scene *scene, uint32_t c)
 
 	for (enum asked asked = ASK_USUAL; asked <= ASK_CALLED && longest_ns == 0; asked++)
 		longest_ns = survey_members(scene, c, asked);
-	if (comm->nranks == 1 || comm->seat_count == 0 ||
-	    scene->processes[scene->job->seats[comm->seats[0]].process].is_past)
+	if (comm->nranks == 1 || comm->seat_count == 0 || hang_is_past(scene, comm))
 		return;
 	if (longest_ns >= scene->hang_ns && meeting->still_ns >= scene->hang_ns)
 		meeting->level = HANG_HANGS;

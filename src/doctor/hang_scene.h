@@ -112,6 +112,10 @@ enum status hang_lives(struct hang_scene *scene);
 const struct recording_process *hang_process(const struct hang_scene *scene, uint32_t seat);
 const struct job_rank *hang_rank(const struct hang_scene *scene, uint32_t seat);
 const struct job_comm *hang_comm(const struct hang_scene *scene, uint32_t seat);
+/* Its operations, flight_count of its hang_seat; NULL: none. */
+const struct recording_flight *hang_flights(const struct hang_scene *scene, uint32_t seat);
+/* Nobody asks for what became of its members: see hang_process. All of them are of one component. */
+bool hang_is_past(const struct hang_scene *scene, const struct job_comm *comm);
 
 /* How long ago was this moment of the recorder's clock? 0 for a moment that is not known. */
 uint64_t hang_ago(const struct hang_scene *scene, uint32_t process, uint64_t ns);
