@@ -114,25 +114,6 @@ int cli_input_nothing(void)
 	return cli_error(CLI_INPUT_NOTHING);
 }
 
-void cli_input_json(struct json *json, const struct cli_input *input)
-{
-	const struct recording *recording = &input->recording;
-
-	json_put_array(json, "troubles");
-	for (size_t i = 0; i < recording->trouble_count; i++) {
-		const struct recording_trouble *trouble = &recording->troubles[i];
-
-		json_object(json);
-		json_put_string(json, "kind", recording_trouble_name(trouble->kind));
-		json_put_string(json, "path", trouble->path);
-		json_put_unsigned(json, "offset", trouble->offset);
-		json_put_unsigned(json, "bytes", trouble->bytes);
-		json_put_string(json, "what", trouble->what);
-		json_end(json);
-	}
-	json_end(json);
-}
-
 uint64_t cli_input_operations(const struct recording *recording)
 {
 	uint64_t count = 0;

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "recording/recording.h"
-#include "view/json.h"
 
 /* For the help of every command that reads. */
 #define CLI_INPUT_ABOUT                                                                            \
@@ -44,9 +43,6 @@ int cli_input_nothing(void);
 
 /* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
-
-/* Key "troubles", an array, into the object that is open. */
-void cli_input_json(struct json *json, const struct cli_input *input);
 
 /* How many operations are to be expected: for progress. */
 uint64_t cli_input_operations(const struct recording *recording);

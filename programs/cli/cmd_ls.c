@@ -15,6 +15,7 @@
 #include "programs/cli/cli_process.h"
 #include "region/info_text.h"
 #include "view/json.h"
+#include "view/report_json.h"
 #include "view/table.h"
 
 static const struct cli_option options[] = {
@@ -254,7 +255,7 @@ static void write_json(const struct cli_input *input, struct sink *sink)
 	for (size_t i = 0; i < input->recording.count; i++)
 		put_process(&json, input->recording.processes[i]);
 	json_end(&json);
-	cli_input_json(&json, input);
+	report_json_put_troubles(&json, &input->recording);
 	json_end(&json);
 	json_line(&json);
 }

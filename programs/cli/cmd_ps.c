@@ -17,6 +17,7 @@
 #include "programs/cli/ps_words.h"
 #include "view/flight_words.h"
 #include "view/json.h"
+#include "view/report_json.h"
 #include "view/table.h"
 
 enum { PS_DEAD = CLI_LONG_ONLY };
@@ -249,7 +250,7 @@ static void write_json(const struct cli_input *input, const struct ps_list *list
 	json_put_unsigned(&json, "processes", list->processes);
 	json_put_unsigned(&json, "processes_dead", list->dead);
 	json_put_unsigned(&json, "operations_unseen", list->unseen);
-	cli_input_json(&json, input);
+	report_json_put_troubles(&json, &input->recording);
 	json_end(&json);
 	json_line(&json);
 }

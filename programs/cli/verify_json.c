@@ -4,6 +4,7 @@
 #include "op/op_names.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
+#include "view/report_json.h"
 
 static void put_comm(struct json *json, const struct recording_process *process,
 		     const struct recording_account_comm *comm)
@@ -146,7 +147,7 @@ void verify_show_json(const struct verify *verify, struct sink *sink)
 	for (size_t i = 0; i < verify->count; i++)
 		put_process(&json, &verify->processes[i]);
 	json_end(&json);
-	cli_input_json(&json, verify->input);
+	report_json_put_troubles(&json, &verify->input->recording);
 	put_blind_spots(&json, verify);
 	json_end(&json);
 	json_line(&json);

@@ -63,7 +63,7 @@ static void put_side(struct json *json, const char *key, const struct diff_side 
 		report_json_put_head(json, side->report);
 		report_json_put_jobs(json, side->report);
 		report_json_put_completeness(json, side->report);
-		report_json_put_troubles(json, side->report);
+		report_json_put_troubles(json, side->report->recording);
 	} else {
 		json_put_string(json, "format", "expected-bandwidth");
 	}

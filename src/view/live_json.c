@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "op/op_names.h"
+#include "view/comm_json.h"
 #include "view/flight_words.h"
 #include "view/json.h"
 #include "view/verdict_json.h"
@@ -250,27 +251,6 @@ static bool is_finalized(const struct live *live, const struct job_comm *comm)
 	return comm->seat_count > 0;
 }
 
-static void put_comm_identity(struct json *json, const struct live *live, uint32_t index)
-{
-	const struct job_comm *comm = &live->job.comms[index];
-	char key[LIVE_JSON_KEY];
-
-	json_put_string(json, "key", live_json_key(live, index, key));
-	json_put_string(json, "label", comm->label);
-	put_text(json, "name", comm->name);
-	if (comm->hash != 0)
-		json_put_hex(json, "hash", comm->hash);
-	else
-		json_put_null(json, "hash");
-	json_put_unsigned(json, "generation", comm->generation);
-	json_put_unsigned(json, "job_index", comm->group);
-	json_put_string(json, "kind", job_comm_kind_name(comm->kind));
-	put_known(json, "ranks", comm->nranks > 0, comm->nranks);
-	put_known(json, "nodes", comm->nnodes > 0, comm->nnodes);
-	json_put_unsigned(json, "recorded_ranks", comm->seat_count);
-	json_put_bool(json, "is_finalized", is_finalized(live, comm));
-}
-
 /* Whom the others wait for in the last stretch, by its rank in the communicator. */
 static void put_straggler(struct json *json, const struct live *live, const struct live_comm *comm)
 {
@@ -286,6 +266,7 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	const struct job_comm *comm = &live->job.comms[index];
 	const struct live_comm *of = &live->comms[index];
 	uint64_t in_flight = 0, oldest_age_ns = 0;
+	char key[LIVE_JSON_KEY];
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct live_seat *seat = &live->seats[comm->seats[i]];
@@ -295,7 +276,9 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 			oldest_age_ns = seat->oldest_age_ns;
 	}
 	json_object(json);
-	put_comm_identity(json, live, index);
+	json_put_string(json, "key", live_json_key(live, index, key));
+	comm_json_put_identity(json, comm);
+	json_put_bool(json, "is_finalized", is_finalized(live, comm));
 	json_put_unsigned(json, "operations", of->sums.operations);
 	json_put_unsigned(json, "bytes", of->sums.bytes);
 	put_point(json, newest(live, &of->history));

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "op/op_blind.h"
 #include "op/op_names.h"
+#include "view/comm_json.h"
 #include "view/report_words.h"
 
 /* ---- head ------------------------------------------------------------------------------------ */
@@ -95,10 +96,8 @@ void report_json_put_completeness(struct json *json, const struct timeline_repor
 	json_end(json);
 }
 
-void report_json_put_troubles(struct json *json, const struct timeline_report *report)
+void report_json_put_troubles(struct json *json, const struct recording *recording)
 {
-	const struct recording *recording = report->recording;
-
 	json_put_array(json, "troubles");
 	for (size_t i = 0; i < recording->trouble_count; i++) {
 		const struct recording_trouble *trouble = &recording->troubles[i];
@@ -212,32 +211,16 @@ void report_json_put_ranks(struct json *json, const struct timeline_report *repo
 	json_end(json);
 }
 
-static void put_comm_identity(struct json *json, const struct job_comm *comm)
-{
-	json_put_string(json, "label", comm->label);
-	report_json_put_text(json, "name", comm->name);
-	if (comm->hash != 0)
-		json_put_hex(json, "hash", comm->hash);
-	else
-		json_put_null(json, "hash");
-	json_put_unsigned(json, "generation", comm->generation);
-	json_put_unsigned(json, "job_index", comm->group);
-	json_put_string(json, "kind",
-			comm->kind == JOB_COMM_UNKNOWN ? NULL : job_comm_kind_name(comm->kind));
-	report_json_put_known(json, "ranks", comm->nranks > 0, (uint64_t)comm->nranks);
-	report_json_put_known(json, "nodes", comm->nnodes > 0, (uint64_t)comm->nnodes);
-	json_put_unsigned(json, "recorded_ranks", comm->seat_count);
-	report_json_put_known(json, "missing_ranks", comm->nranks > 0, comm->missing);
-}
-
 void report_json_put_communicators(struct json *json, const struct timeline_report *report)
 {
 	json_put_array(json, "communicators");
 	for (size_t i = 0; i < report->job.comm_count; i++) {
 		const struct timeline_comm *comm = &report->comms[i];
+		const struct job_comm *of = &report->job.comms[i];
 
 		json_object(json);
-		put_comm_identity(json, &report->job.comms[i]);
+		comm_json_put_identity(json, of);
+		report_json_put_known(json, "missing_ranks", of->nranks > 0, of->missing);
 		json_put_bool(json, "is_shown", comm->is_shown);
 		json_put_unsigned(json, "complete", comm->complete);
 		json_put_unsigned(json, "partial", comm->partial);
@@ -288,6 +271,6 @@ void report_json(struct json *json, const struct timeline_report *report, unsign
 	report_json_put_hosts(json, report);
 	report_json_put_ranks(json, report);
 	report_json_put_communicators(json, report);
-	report_json_put_troubles(json, report);
+	report_json_put_troubles(json, report->recording);
 	json_end(json);
 }

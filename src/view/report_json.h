@@ -38,7 +38,7 @@ void report_json_put_head(struct json *json, const struct timeline_report *repor
 /* The parts of a key, by name. */
 void report_json_put_by(struct json *json, uint32_t by);
 void report_json_put_completeness(struct json *json, const struct timeline_report *report);
-void report_json_put_troubles(struct json *json, const struct timeline_report *report);
+void report_json_put_troubles(struct json *json, const struct recording *recording);
 void report_json_put_jobs(struct json *json, const struct timeline_report *report);
 void report_json_put_hosts(struct json *json, const struct timeline_report *report);
 void report_json_put_ranks(struct json *json, const struct timeline_report *report);

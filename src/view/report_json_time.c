@@ -1,6 +1,7 @@
 /* Waiting, who is waited for, and how everything went over time. */
 #include <math.h>
 
+#include "view/comm_json.h"
 #include "view/report_json.h"
 #include "view/report_key.h"
 #include "view/report_words.h"
@@ -109,7 +110,7 @@ static void put_series(struct json *json, const struct timeline_report *report,
 	size_t count = report->windows.count;
 
 	json_object(json);
-	json_put_string(json, "kind", job_comm_kind_name(series->kind));
+	comm_json_put_kind(json, series->kind);
 	json_put_string(json, "function",
 			job_name(&report->job, OP_NAMES_FUNCTION, series->function));
 	put_calls(json, series->calls, count);
@@ -149,7 +150,7 @@ static void put_change(struct json *json, const struct timeline_report *report,
 	report_words_change(report, change, words);
 	json_object(json);
 	json_put_string(json, "text", words);
-	json_put_string(json, "kind", job_comm_kind_name(change->kind));
+	comm_json_put_kind(json, change->kind);
 	json_put_string(json, "function",
 			job_name(&report->job, OP_NAMES_FUNCTION, change->function));
 	json_put_string(json, "size", report_size_text(change->size_class, text));

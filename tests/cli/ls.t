@@ -25,6 +25,13 @@ expect_same "--json has all processes" "$(json 'join ",", map { $_->{pid} } @{$_
 expect_same "a region and a trace of one process are one process" \
 	"$(json 'join ",", map { defined $_->{region} ? "both" : "trace" } @{$_->{processes}}')" "trace,both"
 expect_same "--json has the trouble" "$(json '$_->{troubles}[0]{kind}')" unreadable
+mkdir "$tap_scratch/foreign"
+most=$(sed -n 's/.*RECORDING_TROUBLES_MAX = \([0-9]*\).*/\1/p' src/recording/recording.h)
+(cd "$tap_scratch/foreign" && seq "$((most + 3))" | split -l 1 -a 4)
+for command in ls ps verify; do
+	expect_same "$command --json says how many troubles it leaves out" \
+		"$("$ringside" $command --json "$tap_scratch/foreign" 2>/dev/null | json_says '@{$_->{troubles}} . " " . $_->{troubles_left_out}')" "$most 3"
+done
 expect_same "--json says why kernel events are off" \
 	"$("$ringside" ls -j "$tap_scratch/ended" | json_says '$_->{processes}[0]{kernel_events_reason}')" \
 	"/dev/shm has 64 MiB, NCCL wants 40 MiB per communicator"

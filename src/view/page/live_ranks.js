@@ -141,7 +141,7 @@ function showChosen() {
 	setText(byId('chosen-title'), comm.label);
 	showFacts([
 		ranksText(comm),
-		comm.kind === 'unknown' ? null : comm.kind,
+		comm.kind,
 		comm.nodes === null ? null : plural(comm.nodes, 'node'),
 		`${plural(comm.operations, 'operation')}, ${bytesText(comm.bytes)}`,
 		comm.busy_share === null ? null : `busy ${percent(comm.busy_share)}`,
