@@ -16,8 +16,8 @@ static const double more_waiting = 0.1; /* of the time in collectives */
 typedef void slow_compare(struct slow_cells *cells, const struct timeline_report *report,
 			  const struct slow_options *options, struct slow_rows *rows);
 
-/* Whoever asks for a comparison has to know when there was none. */
-static void tell_nothing(struct slow_search *search, const struct slow_rows *rows)
+static struct verdict *tell_compared(struct slow_search *search, enum slow_against against,
+				     const char *what)
 {
 	static const char *const with[] = { "the job's own past", "the baseline",
 					    "what was measured", "the peak" };
@@ -25,9 +25,17 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 	const struct job *job = &search->report->job;
 
 	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
-	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(rows->against));
+	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(against));
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
-	verdict_title(verdict, "nothing could be compared with %s", with[rows->against]);
+	verdict_title(verdict, "%s could be compared with %s", what, with[against]);
+	return verdict;
+}
+
+/* Whoever asks for a comparison has to know when there was none. */
+static void tell_nothing(struct slow_search *search, const struct slow_rows *rows)
+{
+	struct verdict *verdict = tell_compared(search, rows->against, "nothing");
+
 	verdict_evidence(
 		verdict,
 		"%zu kinds of transfers have no counterpart there: by kind of communicator, "
@@ -37,6 +45,31 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 				  "times of the GPU, on all ranks of a communicator.");
 	verdict_advice(verdict, "Compare with a run of the same job, and record all ranks in mode "
 				"trace.");
+}
+
+static void tell_left_out(struct slow_search *search, const struct slow_rows *rows)
+{
+	size_t changes = rows->against == SLOW_PAST ? search->report->windows.changes_left_out : 0;
+	struct verdict *verdict;
+
+	if (changes == 0 && rows->left_out == 0)
+		return;
+	verdict = tell_compared(search, rows->against, "not everything");
+	if (changes > 0)
+		verdict_evidence(
+			verdict,
+			"%zu %s of a transfer's speed %s left out: the %d that cost most are kept.",
+			changes, text_which(changes, "change", "changes"),
+			text_which(changes, "was", "were"), WINDOWS_CHANGES_MAX);
+	if (rows->left_out > 0)
+		verdict_evidence(
+			verdict,
+			"%zu times a communicator's transfers of one kind found no room: %d kinds "
+			"are compared at most, by kind of communicator, operation, size of "
+			"message, algorithm and protocol.",
+			rows->left_out, SLOW_ROWS_MAX);
+	verdict_missing(verdict, "slowness of those that were left out");
+	verdict_advice(verdict, "`ringside report --since --until` looks at a part of the time.");
 }
 
 static void compare(struct slow_search *search, struct slow_cells *cells, enum slow_against against,
@@ -59,6 +92,7 @@ static void compare(struct slow_search *search, struct slow_cells *cells, enum s
 	slow_classify(search, &rows, cells);
 	if (against != SLOW_PAST && rows.count == 0)
 		tell_nothing(search, &rows);
+	tell_left_out(search, &rows);
 	if (against == SLOW_BASELINE)
 		slow_iterations(search, &rows);
 	slow_rows_release(&rows);

@@ -80,9 +80,9 @@ struct windows {
 	size_t series_count;
 	size_t series_left_out;
 	struct windows_matrix waiting;
-	struct windows_change
-		*changes; /* by |percent| x time concerned, the most important first */
+	struct windows_change *changes; /* by what they cost, the most important first */
 	size_t change_count;
+	size_t changes_left_out; /* beyond WINDOWS_CHANGES_MAX */
 };
 
 void windows_release(struct windows *windows);

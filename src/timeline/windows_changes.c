@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/list_grow.h"
 #include "op/op_bus.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
@@ -24,14 +25,13 @@ static void count_tested(struct change_search *search, uint8_t kind, uint8_t fun
 	       (search->tested[i].kind != kind || search->tested[i].function != function ||
 		search->tested[i].size_class != size_class))
 		i++;
-	if (i == sizeof(search->tested) / sizeof(search->tested[0]))
-		return;
 	if (i == search->tested_count) {
-		search->tested_count++;
-		search->tested[i].kind = kind;
-		search->tested[i].function = function;
-		search->tested[i].size_class = size_class;
-		search->tested[i].comms = 0;
+		if (!list_grow(&search->tested, i, sizeof(*search->tested))) {
+			search->status = ERR_NO_SPACE;
+			return;
+		}
+		search->tested[search->tested_count++] =
+			(struct change_tested){ kind, function, size_class, 0 };
 	}
 	search->tested[i].comms++;
 }
@@ -200,9 +200,6 @@ enum status windows_find_changes(struct windows *windows, const struct timeline_
 	struct change_search search = { .report = report, .meet = meet };
 	enum status status;
 
-	search.raws = calloc(CHANGE_RAW_MAX, sizeof(*search.raws));
-	if (search.raws == NULL)
-		return ERR_NO_SPACE;
 	for (size_t c = 0; c < report->job.comm_count; c++)
 		for (unsigned int i = 0; i < MEET_LANES && search.status == OK; i++)
 			if (meet->comms[c].lanes[i] != NULL)
@@ -211,5 +208,6 @@ enum status windows_find_changes(struct windows *windows, const struct timeline_
 	if (status == OK)
 		status = windows_group_changes(windows, &search);
 	free(search.raws);
+	free(search.tested);
 	return status;
 }

@@ -4,7 +4,7 @@
 
 #include "timeline/windows_make.h"
 
-enum { CHANGE_POINTS_MAX = 128, CHANGE_RAW_MAX = 8192 };
+enum { CHANGE_POINTS_MAX = 128 };
 
 /* What comes about by chance more often is no change. */
 #define CHANGE_CHANCE 1e-3
@@ -31,16 +31,20 @@ struct change_raw {
 	uint64_t meetings_after;
 };
 
+/* What changes are counted against: communicators that were looked at. */
+struct change_tested {
+	uint8_t kind, function, size_class;
+	uint32_t comms;
+};
+
+/* Both lists are bounded by the meetings that are kept: a series has sixteen at least, a change five on each side. */
 struct change_search {
 	const struct timeline_report *report;
 	const struct meet *meet;
 	struct change_raw *raws;
 	size_t raw_count;
 	size_t series; /* tested so far */
-	struct {
-		uint8_t kind, function, size_class;
-		uint32_t comms;
-	} tested[256];
+	struct change_tested *tested;
 	size_t tested_count;
 	enum status status;
 };
@@ -50,7 +54,7 @@ void windows_cut_series(struct change_search *search, struct change_raw *like,
 			const struct change_point *points, size_t from, size_t to,
 			unsigned int depth);
 
-/* windows_group.c: search->raws become windows->changes. Sorts them. */
+/* windows_group.c: search->raws become windows->changes, of which the most important are kept. Sorts both. */
 enum status windows_group_changes(struct windows *windows, struct change_search *search);
 
 #endif

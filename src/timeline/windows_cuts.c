@@ -7,6 +7,7 @@
  */
 #include <math.h>
 
+#include "base/list_grow.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
 
@@ -76,8 +77,10 @@ static void add_raw(struct change_search *search, const struct change_raw *like,
 {
 	struct change_raw *raw;
 
-	if (search->raw_count == CHANGE_RAW_MAX)
+	if (!list_grow(&search->raws, search->raw_count, sizeof(*search->raws))) {
+		search->status = ERR_NO_SPACE;
 		return;
+	}
 	raw = &search->raws[search->raw_count++];
 	*raw = *like;
 	raw->at_ns = points[cut].ns;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/list_grow.h"
 #include "base/units.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
@@ -40,10 +41,22 @@ static uint32_t comms_tested(const struct change_search *search,
 	return 0;
 }
 
-static void add_change(struct windows *windows, const struct change_search *search,
-		       const struct change_raw *const *list, size_t count)
+/* What is put together, while that is done. */
+struct grouping {
+	struct windows *windows;
+	struct change_search *search;
+	const struct change_raw **list; /* of the group at hand */
+	bool *is_taken;			/* per raw */
+	size_t *group_of;		/* per communicator: the last group that has it, from 1 */
+	size_t groups;
+};
+
+static void add_change(const struct grouping *of, size_t count)
 {
+	const struct change_raw *const *list = of->list;
+	const struct change_search *search = of->search;
 	const struct job *job = &search->report->job;
+	struct windows *windows = of->windows;
 	struct windows_change change = { .kind = job->comms[list[0]->comm].kind,
 					 .function = list[0]->function,
 					 .size_class = list[0]->size_class,
@@ -52,8 +65,6 @@ static void add_change(struct windows *windows, const struct change_search *sear
 					 .confidence = 1 };
 	double lost_ns = 0, chance = 1;
 
-	if (windows->change_count == WINDOWS_CHANGES_MAX)
-		return;
 	change.before = median_side(list, count, false);
 	change.after = median_side(list, count, true);
 	change.percent = (change.after - change.before) / change.before * 100;
@@ -70,38 +81,40 @@ static void add_change(struct windows *windows, const struct change_search *sear
 	change.comms = comms_tested(search, &change);
 	change.is_everywhere = change.comms_changed * 5 >= change.comms * 4;
 	change.confidence = 1 - fmin(1, chance * (double)search->series);
-	if (change.confidence > 1 - CHANGE_CHANCE)
+	if (change.confidence <= 1 - CHANGE_CHANCE)
+		return;
+	if (list_grow(&windows->changes, windows->change_count, sizeof(change)))
 		windows->changes[windows->change_count++] = change;
+	else
+		of->search->status = ERR_NO_SPACE;
 }
 
 /* raws of one function and size class, by time: groups of one kind and direction at about one time. */
-static void group(struct windows *windows, const struct change_search *search,
-		  const struct change_raw **list, bool *is_taken, size_t from, size_t to)
+static void group(struct grouping *of, size_t from, size_t to)
 {
-	const struct job *job = &search->report->job;
+	const struct job *job = &of->search->report->job;
 
 	for (size_t i = from; i < to; i++) {
-		const struct change_raw *first = &search->raws[i];
+		const struct change_raw *first = &of->search->raws[i];
 		size_t count = 0;
 
-		if (is_taken[i])
+		if (of->is_taken[i])
 			continue;
+		of->groups++;
 		for (size_t j = i; j < to; j++) {
-			const struct change_raw *raw = &search->raws[j];
-			bool is_repeated = false;
+			const struct change_raw *raw = &of->search->raws[j];
 
-			if (raw->at_ns - first->at_ns > 3 * windows->width_ns)
+			if (raw->at_ns - first->at_ns > 3 * of->windows->width_ns)
 				break;
-			for (size_t k = 0; k < count; k++)
-				is_repeated = is_repeated || list[k]->comm == raw->comm;
-			if (is_taken[j] || is_repeated ||
+			if (of->is_taken[j] || of->group_of[raw->comm] == of->groups ||
 			    job->comms[raw->comm].kind != job->comms[first->comm].kind ||
 			    (raw->after < raw->before) != (first->after < first->before))
 				continue;
-			is_taken[j] = true;
-			list[count++] = raw;
+			of->is_taken[j] = true;
+			of->group_of[raw->comm] = of->groups;
+			of->list[count++] = raw;
 		}
-		add_change(windows, search, list, count);
+		add_change(of, count);
 	}
 }
 
@@ -116,28 +129,49 @@ static int most_important_first(const void *left, const void *right)
 	return weight_a > weight_b ? -1 : weight_a < weight_b;
 }
 
-enum status windows_group_changes(struct windows *windows, struct change_search *search)
+static void keep_most_important(struct windows *windows)
 {
-	const struct change_raw **list = calloc(search->raw_count + 1, sizeof(*list));
-	bool *is_taken = calloc(search->raw_count + 1, sizeof(*is_taken));
-	enum status status = list && is_taken ? OK : ERR_NO_SPACE;
+	if (windows->change_count > 1)
+		qsort(windows->changes, windows->change_count, sizeof(*windows->changes),
+		      most_important_first);
+	if (windows->change_count <= WINDOWS_CHANGES_MAX)
+		return;
+	windows->changes_left_out = windows->change_count - WINDOWS_CHANGES_MAX;
+	windows->change_count = WINDOWS_CHANGES_MAX;
+}
+
+static void group_all(struct grouping *of)
+{
+	struct change_search *search = of->search;
 	size_t next;
 
-	windows->changes = calloc(WINDOWS_CHANGES_MAX, sizeof(*windows->changes));
-	if (windows->changes == NULL)
-		status = ERR_NO_SPACE;
-	qsort(search->raws, search->raw_count, sizeof(*search->raws), by_key_and_time);
-	for (size_t i = 0; i < search->raw_count && status == OK; i = next) {
+	for (size_t i = 0; i < search->raw_count; i = next) {
 		for (next = i; next < search->raw_count &&
 			       search->raws[next].function == search->raws[i].function &&
 			       search->raws[next].size_class == search->raws[i].size_class;)
 			next++;
-		group(windows, search, list, is_taken, i, next);
+		group(of, i, next);
 	}
-	if (status == OK)
-		qsort(windows->changes, windows->change_count, sizeof(*windows->changes),
-		      most_important_first);
-	free(list);
-	free(is_taken);
-	return status;
+	keep_most_important(of->windows);
+}
+
+enum status windows_group_changes(struct windows *windows, struct change_search *search)
+{
+	struct grouping of = { .windows = windows, .search = search };
+
+	if (search->raw_count == 0)
+		return OK;
+	of.list = calloc(search->raw_count, sizeof(*of.list));
+	of.is_taken = calloc(search->raw_count, sizeof(*of.is_taken));
+	of.group_of = calloc(search->report->job.comm_count, sizeof(*of.group_of));
+	if (of.list != NULL && of.is_taken != NULL && of.group_of != NULL) {
+		qsort(search->raws, search->raw_count, sizeof(*search->raws), by_key_and_time);
+		group_all(&of);
+	} else {
+		search->status = ERR_NO_SPACE;
+	}
+	free(of.list);
+	free(of.is_taken);
+	free(of.group_of);
+	return search->status;
 }

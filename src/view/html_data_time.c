@@ -109,6 +109,7 @@ void html_data_windows(struct json *json, const struct timeline_report *report)
 	for (size_t i = 0; i < windows->change_count; i++)
 		write_change(json, report, &windows->changes[i]);
 	json_end(json);
+	json_put_unsigned(json, "changes_left_out", windows->changes_left_out);
 	json_put_unsigned(json, "ranks_per_row", windows->waiting.ranks_per_row);
 	json_put_array(json, "waiting");
 	for (uint32_t row = 0; row < windows->waiting.rows && windows->count > 0; row++)

@@ -193,6 +193,7 @@ void report_json_put_windows(struct json *json, const struct timeline_report *re
 	for (size_t i = 0; i < windows->change_count; i++)
 		put_change(json, report, &windows->changes[i]);
 	json_end(json);
+	json_put_unsigned(json, "changes_left_out", windows->changes_left_out);
 	if (flags & REPORT_JSON_MATRIX)
 		put_matrix(json, windows);
 	json_end(json);

@@ -181,6 +181,9 @@ static void say_changes(struct sink *sink, const struct timeline_report *report,
 	if (shown < windows->change_count)
 		sink_format(sink, "(%zu more changes: --all shows them)\n",
 			    windows->change_count - shown);
+	if (windows->changes_left_out > 0)
+		sink_format(sink, "(%zu more that cost less are left out)\n",
+			    windows->changes_left_out);
 	if (windows->change_count == 0)
 		sink_text(sink, "No lasting change of a transfer's speed.\n");
 }

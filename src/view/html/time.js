@@ -289,5 +289,7 @@ function showTime() {
 	if (marks.length > 0)
 		box.append(el('h3', { class: 'plot-title' }, 'Changes of the transfers\' speed'),
 			el('ul', { class: 'changes' }, ...marks.map(changeItem)));
+	if (windows.changes_left_out > 0)
+		box.append(aside(`${count(windows.changes_left_out)} more that cost less are left out.`));
 	box.append(onOpen('As a table', () => timeTable(list, sums)));
 }
