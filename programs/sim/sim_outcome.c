@@ -1,6 +1,7 @@
 #include "programs/sim/sim_outcome.h"
 
 #include "programs/sim/sim_score.h"
+#include "programs/sim/sim_stall.h"
 #include "programs/sim/sim_trace.h"
 
 static void hand_on(struct sim_engine *engine, const struct sim_outcome *outcome)
@@ -97,4 +98,21 @@ void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launc
 		outcome.edges[0] = call->edge;
 		hand_on(engine, &outcome);
 	}
+}
+
+enum status sim_outcome_open_calls(struct sim_engine *engine, int rank)
+{
+	for (const struct sim_launch *launch = engine->ranks[rank].first_open; launch;
+	     launch = launch->next_of_rank)
+		for (const struct sim_call *call = launch->calls; call; call = call->next) {
+			struct sim_outcome outcome;
+			enum status status = sim_stall_outcome(engine, call, &outcome);
+
+			if (status != OK)
+				return status;
+			hand_on(engine, &outcome);
+			if (engine->status != OK)
+				return engine->status;
+		}
+	return OK;
 }

@@ -37,6 +37,9 @@ void sim_outcome_odd(struct sim_engine *engine, const struct sim_meeting *meetin
 		     const struct sim_plan *plan, const struct sim_arrivals *arrivals, int rank);
 /* All Sends and Recvs of a launch are over. */
 void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launch);
+/* At the end: this rank's calls that are in flight, in the order in which they were made. ERR_NO_SPACE, and what the
+ * trace or the score could not take. */
+enum status sim_outcome_open_calls(struct sim_engine *engine, int rank);
 
 /* When the kernel of a channel starts, of a launch that starts then. */
 static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)

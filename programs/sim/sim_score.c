@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "programs/sim/sim_engine.h"
-#include "programs/sim/sim_stall.h"
+#include "programs/sim/sim_outcome.h"
 
 enum {
 	STEPS_MAX = 8,	    /* played per connection: a thread has to wake up for each */
@@ -148,24 +148,6 @@ enum status sim_score_add(struct sim_score *score, const struct sim_outcome *out
 	return OK;
 }
 
-static enum status add_open_calls(struct sim_score *score, struct sim_engine *engine, int rank)
-{
-	enum status status = OK;
-
-	for (struct sim_launch *launch = engine->ranks[rank].first_open; launch && status == OK;
-	     launch = launch->next_of_rank) {
-		for (struct sim_call *call = launch->calls; call && status == OK;
-		     call = call->next) {
-			struct sim_outcome outcome;
-
-			status = sim_stall_outcome(engine, call, &outcome);
-			if (status == OK)
-				status = sim_score_add(score, &outcome);
-		}
-	}
-	return status;
-}
-
 static int compare_plays(const void *a, const void *b)
 {
 	const struct sim_play *first = a, *second = b;
@@ -204,7 +186,7 @@ enum status sim_score_init(struct sim_score *score, const struct sim_job *job)
 		status = sim_engine_run(&engine);
 	for (int rank = 0; rank < job->world && status == OK; rank++)
 		if (engine.ranks[rank].end != SIM_FINISHED)
-			status = add_open_calls(score, &engine, rank);
+			status = sim_outcome_open_calls(&engine, rank);
 	if (status == OK)
 		finish(score, &engine);
 	sim_engine_release(&engine);

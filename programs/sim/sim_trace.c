@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "programs/sim/sim_outcome.h"
 #include "programs/sim/sim_record.h"
-#include "programs/sim/sim_stall.h"
 #include "trace/trace_layout.h"
 
 enum {
@@ -391,25 +391,6 @@ enum status sim_trace_init(struct sim_trace *trace, const struct sim_job *job,
 	return status;
 }
 
-/* Calls in flight, in the order in which they were made. */
-static enum status add_open_calls(struct sim_trace *trace, struct sim_engine *engine, int rank)
-{
-	enum status status = OK;
-
-	for (struct sim_launch *launch = engine->ranks[rank].first_open; launch && status == OK;
-	     launch = launch->next_of_rank) {
-		for (struct sim_call *call = launch->calls; call && status == OK;
-		     call = call->next) {
-			struct sim_outcome outcome;
-
-			status = sim_stall_outcome(engine, call, &outcome);
-			if (status == OK)
-				status = sim_trace_add(trace, engine, &outcome);
-		}
-	}
-	return status;
-}
-
 /* How the file ends: closed; as its process hangs; or cut, when it was killed. */
 static enum status write_tail(struct sim_trace *trace, const struct sim_engine *engine,
 			      struct sim_file *file, struct trace_writer *writer)
@@ -444,7 +425,7 @@ static enum status file_end(struct sim_trace *trace, struct sim_engine *engine, 
 
 	/* What a killed process had in flight died with it. */
 	if (engine->ranks[rank].end != SIM_FINISHED && killed_ns > engine->end_ns)
-		status = add_open_calls(trace, engine, rank);
+		status = sim_outcome_open_calls(engine, rank);
 	if (status != OK)
 		return status;
 	blocks_begin(trace, &writer);

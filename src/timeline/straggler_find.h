@@ -100,6 +100,11 @@ void straggler_network_wire(struct straggler_search *search, const struct stragg
 /* From the changes: the network, when it is slower for all. */
 void straggler_network(struct straggler_search *search);
 
+/* Nothing but who: a seat of the table's communicator, and in how much it took part. */
+struct straggler straggler_begin(const struct straggler_search *search,
+				 const struct straggler_table *table, uint32_t seat,
+				 enum straggler_class class);
+
 /* When it was: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,
 		     const bool *is_on);

@@ -67,21 +67,12 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 		      uint32_t seat, const double *values, const struct straggler_stretch *stretch,
 		      double chance)
 {
-	const struct job_comm *comm = &search->job->comms[table->lane->comm];
-	const struct job_seat *of = &search->job->seats[comm->seats[seat]];
+	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
 	bool is_on[STRAGGLER_BLOCKS];
-	struct straggler straggler = { .class = STRAGGLER_SLOW_RANK,
-				       .rank = of->rank,
-				       .host = search->job->ranks[of->rank].host,
-				       .peer = UINT32_MAX,
-				       .channel = -1,
-				       .comm = table->lane->comm,
-				       .meetings = table->took_part[seat],
-				       .last_in = table->last_in[seat],
-				       .late_ns = (uint64_t)stretch->typical,
-				       .caused_ns = table->caused_ns[seat],
-				       .confidence = 1 - chance };
 
+	straggler.late_ns = (uint64_t)stretch->typical;
+	straggler.caused_ns = table->caused_ns[seat];
+	straggler.confidence = 1 - chance;
 	for (uint32_t b = 0; b < table->blocks; b++)
 		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
 	straggler_times(&straggler, table, is_on);

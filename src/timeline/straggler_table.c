@@ -306,6 +306,23 @@ void straggler_times(struct straggler *straggler, const struct straggler_table *
 		straggler->pattern = first <= 1 ? STRAGGLER_UNTIL : STRAGGLER_BURSTS;
 }
 
+struct straggler straggler_begin(const struct straggler_search *search,
+				 const struct straggler_table *table, uint32_t seat,
+				 enum straggler_class class)
+{
+	const struct job_comm *comm = &search->job->comms[table->lane->comm];
+	const struct job_seat *of = &search->job->seats[comm->seats[seat]];
+
+	return (struct straggler){ .class = class,
+				   .rank = of->rank,
+				   .host = search->job->ranks[of->rank].host,
+				   .peer = UINT32_MAX,
+				   .channel = -1,
+				   .comm = table->lane->comm,
+				   .meetings = table->took_part[seat],
+				   .last_in = table->last_in[seat] };
+}
+
 double straggler_cost_share(const struct straggler_table *table, double caused_ns)
 {
 	double span_ns = (double)(table->end_ns[table->blocks - 1] - table->start_ns[0]);

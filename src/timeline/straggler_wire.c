@@ -203,20 +203,12 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 		      const struct straggler_stretch *stretch, double ratio)
 {
 	const struct job_comm *comm = &search->job->comms[table->lane->comm];
-	const struct job_seat *of = &search->job->seats[comm->seats[seat]];
+	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_LINK);
 	bool is_on[STRAGGLER_BLOCKS];
-	struct straggler straggler = { .class = STRAGGLER_SLOW_LINK,
-				       .rank = of->rank,
-				       .host = search->job->ranks[of->rank].host,
-				       .peer = UINT32_MAX,
-				       .channel = -1,
-				       .comm = table->lane->comm,
-				       .meetings = table->took_part[seat],
-				       .last_in = table->last_in[seat],
-				       .slowdown = 1 + stretch->typical,
-				       .confidence = 1 - stretch->chance * table->seats };
 	double caused_ns = 0;
 
+	straggler.slowdown = 1 + stretch->typical;
+	straggler.confidence = 1 - stretch->chance * table->seats;
 	for (uint32_t b = 0; b < table->blocks; b++) {
 		is_on[b] = !isnan(excess[b]) && excess[b] > stretch->typical / 2;
 		if (is_on[b])
