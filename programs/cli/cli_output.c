@@ -8,11 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "programs/cli/cli_errors.h"
+#include "programs/cli/cli_nameless.h"
 #include "programs/cli/cli_pending.h"
-
-enum { FD_NAME = 32 };
 
 bool cli_output_is_terminal(const char *path)
 {
@@ -88,33 +86,9 @@ static void add_pending(struct cli_output *output)
 	free(temporary);
 }
 
-static void name_of_fd(char to[static FD_NAME], int fd)
-{
-	text_format(to, FD_NAME, "/proc/self/fd/%d", fd);
-}
-
-/* -1 where the file system, or the machine, cannot give it a name later. */
-static int open_nameless(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *directory = slash ? cli_path_join(path, (int)(slash - path + 1), "", ".")
-				: cli_path_join("", 0, "", ".");
-	int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-	char name[FD_NAME];
-
-	free(directory);
-	if (fd == -1)
-		return -1;
-	name_of_fd(name, fd);
-	if (access(name, F_OK) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 static int open_beside(struct cli_output *output, const struct stat *before)
 {
-	int fd = open_nameless(output->path);
+	int fd = cli_nameless_open(output->path);
 
 	cli_pending_guard();
 	output->is_nameless = fd != -1;
@@ -194,7 +168,7 @@ static void release(struct cli_output *output)
 }
 
 /* 0 or an errno. Network file systems tell of a full disk when a file is closed; a descriptor more can be
- * closed and the file still be given a name. */
+ * closed and the file still be given a name. What has its name is on the disk: a power cut leaves no half file. */
 static int finish_writing(struct cli_output *output)
 {
 	int fd;
@@ -202,15 +176,26 @@ static int finish_writing(struct cli_output *output)
 	if (sink_flush(&output->sink) != OK)
 		return output->sink.error;
 	fd = dup(output->fd);
-	return fd == -1 || close(fd) == -1 ? errno : 0;
+	if (fd == -1 || close(fd) == -1)
+		return errno;
+	return output->is_nameless || output->pending ? cli_nameless_settle(output->fd) : 0;
 }
 
-static int give_name(const struct cli_output *output, const char *path)
+/* 0 or an errno: the name that it has until it takes its place. */
+static int give_name(struct cli_output *output, int why_not)
 {
-	char name[FD_NAME];
+	int error;
 
-	name_of_fd(name, output->fd);
-	return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == -1 ? errno : 0;
+	add_pending(output);
+	if (why_not == EEXIST)
+		why_not = cli_nameless_link(output->fd, output->pending->path);
+	if (why_not == 0)
+		return 0;
+	error = cli_nameless_copy(output->fd, output->pending->path);
+	if (error == 0)
+		cli_error("note: %s is a copy, the file system gave the file itself no name: %s",
+			  output->path, strerror(why_not));
+	return error;
 }
 
 /* 0 or an errno. What is there already can be replaced by a name only, which a nameless one has for this moment. */
@@ -219,12 +204,10 @@ static int put_in_place(struct cli_output *output)
 	int error;
 
 	if (output->is_nameless) {
-		error = give_name(output, output->path);
-		if (error != EEXIST)
-			return error;
-		add_pending(output);
-		error = give_name(output, output->pending->path);
+		error = cli_nameless_link(output->fd, output->path);
 		if (error != 0)
+			error = give_name(output, error);
+		if (error != 0 || output->pending == NULL)
 			return error;
 	}
 	return rename(output->pending->path, output->path) == -1 ? errno : 0;

@@ -1,11 +1,11 @@
 /*
  * Files that a command writes: whole or not at all.
  *
- * Until it is whole a file has no name at all (O_TMPFILE), so whatever ends the command, SIGKILL and a
- * power cut, too, leaves nothing; then it takes the place of what was there, in one step. Where the file
- * system has no such files (NFS), and in directories of files, it has a temporary name beside its place
- * (".ringside-PID-N.part"), which ^C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error remove; SIGKILL and a
- * power cut leave it behind. For one thread.
+ * Until it is whole, and on the disk, a file has no name at all (O_TMPFILE), so whatever ends the command, SIGKILL
+ * and a power cut, too, leaves nothing; then it takes the place of what was there, in one step. Where the file
+ * system has no such files (NFS), or gives them no name in the end, and in directories of files, it has a
+ * temporary name beside its place (".ringside-PID-N.part"), which ^C, SIGTERM, SIGHUP, SIGQUIT, exit() or an error
+ * remove; SIGKILL and a power cut leave it behind. For one thread.
  *
  *	if (cli_output_open(&output, path) != 0)
  *		return CLI_EXIT_TROUBLE;
@@ -79,8 +79,8 @@ struct cli_tree {
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
 
 /* Where to write the file of this name, like "job=7/rank=0/part-0.parquet": its directories are
- * made, it will be removed and moved with the tree, however it is written. NULL after an error was
- * told. The caller frees it. */
+ * made, it will be removed and moved with the tree, however it is written; whether it is on the disk before that is its
+ * writer's business. NULL after an error was told. The caller frees it. */
 char *cli_tree_path(struct cli_tree *tree, const char *name);
 
 /* The same, opened; cli_output_commit() ends it. Errors name it as it will be. */

@@ -3,32 +3,64 @@
 # that have no name until they are whole, and, where the file system does not have these, a name of their own.
 . "$(dirname "$0")/cli.sh"
 
-# Stands between the tool and the system: SHIM_NAMED: no nameless files here. SHIM_END: this signal comes when
-# the file is whole and has not got its name yet.
+# Stands between the tool and the system: SHIM_NAMED: no nameless files here. SHIM_REFUSED: there are, and in the end they
+# get no name. SHIM_MASKLESS: nameless files, and the umask does not count. SHIM_END: this signal comes when the file is
+# whole and has not got its name yet. SHIM_TOLD: a file that tells what was done.
 "${CC:-cc}" -shared -fPIC -D_GNU_SOURCE -x c -o "$tap_scratch/shim.so" - <<'END' || exit 1
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 static void end(void) { if (getenv("SHIM_END")) raise(atoi(getenv("SHIM_END"))); }
+static void tell(const char *what)
+{
+	int fd = getenv("SHIM_TOLD") ? (int)syscall(SYS_openat, AT_FDCWD, getenv("SHIM_TOLD"), O_WRONLY | O_APPEND) : -1;
+
+	if (fd != -1 && write(fd, what, strlen(what)) > 0)
+		close(fd);
+}
 int open(const char *path, int flags, ...)
 {
-	if (getenv("SHIM_NAMED") && (flags & O_TMPFILE) == O_TMPFILE)
+	int is_nameless = (flags & O_TMPFILE) == O_TMPFILE, fd;
+	mode_t mask = umask(0), mode = 0;
+	va_list list;
+
+	va_start(list, flags);
+	if (is_nameless || (flags & O_CREAT))
+		mode = va_arg(list, mode_t);
+	va_end(list);
+	if (!is_nameless || !getenv("SHIM_MASKLESS"))
+		umask(mask);
+	if (is_nameless && getenv("SHIM_NAMED"))
 		return errno = EOPNOTSUPP, -1;
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0666);
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	umask(mask);
+	return fd;
 }
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int fsync(int fd)
+{
+	tell("disk ");
+	return (int)syscall(SYS_fsync, fd);
+}
 int linkat(int from, const char *path, int to, const char *name, int flags)
 {
 	end();
+	if (getenv("SHIM_REFUSED"))
+		return errno = EPERM, -1;
+	tell("link ");
 	return (int)syscall(SYS_linkat, from, path, to, name, flags);
 }
 int rename(const char *path, const char *name)
 {
 	end();
+	tell("rename ");
 	return (int)syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, name, 0);
 }
 END
@@ -39,7 +71,7 @@ write() { # file [variable...]
 	local file=$1
 	shift
 	{
-		env "$@" LD_PRELOAD="$tap_scratch/shim.so" "$ringside" bench --from "$kept" -o "$file" >/dev/null 2>"$tap_scratch/err"
+		env --default-signal=INT "$@" LD_PRELOAD="$tap_scratch/shim.so" "$ringside" bench --from "$kept" -o "$file" >/dev/null 2>"$tap_scratch/err"
 		code=$?
 	} 2>/dev/null # the shell tells of signals
 }
@@ -89,10 +121,32 @@ for way in NAMELESS NAMED; do
 	(ulimit -f 8 && write "$here/a.json" SHIM_$way=1 && exit $code)
 	expect_same "$way: a file that may not grow is told" "$? $(left)$(grep -c 'cannot write .*: File too large' "$tap_scratch/err")" "1 1"
 done
+told() { # file [variable...]: what was done to it, in turn
+	: >"$tap_scratch/told"
+	write "$@" SHIM_TOLD="$tap_scratch/told"
+	echo "$code $(cat "$tap_scratch/told")"
+}
+fresh
+expect_same "what takes its place is on the disk" "$(told "$here/a.json" SHIM_NAMED=1)" "0 disk rename "
 if [ "$has_nameless" = 1 ]; then
 	fresh
 	write "$here/a.json" SHIM_END=9
 	expect_same "SIGKILL leaves nothing" "$code $(left)" "137 "
+	expect_same "what has a name is on the disk" "$(told "$here/a.json")" "0 disk link "
+	expect_same "also in the place of another" "$(told "$here/a.json")" "0 disk link link rename "
+	fresh
+	expect_same "what gets no name in the end is copied, to the disk" \
+		"$(told "$here/a.json" SHIM_REFUSED=1) $(left)$(stat -c %s "$here/a.json")" "0 disk disk rename  ./a.json $size"
+	expect_same "as the umask says, and one line tells of it" \
+		"$(stat -c %a "$here/a.json") $(grep -c . "$tap_scratch/err") $(grep -c 'a.json is a copy, .*: Operation not permitted' "$tap_scratch/err")" \
+		"$(printf '%o' $((0666 & ~$(umask)))) 1 1"
+	echo old >"$here/a.json"
+	chmod 640 "$here/a.json"
+	write "$here/a.json" SHIM_REFUSED=1
+	expect_same "also in the place of another" "$code $(left)$(stat -c '%a %s' "$here/a.json")" "0 ./a.json 640 $size"
+	fresh
+	(umask 027 && write "$here/a.json" SHIM_MASKLESS=1)
+	expect_same "the umask counts where the kernel forgets it" "$(stat -c %a "$here/a.json")" 640
 fi
 
 fresh
