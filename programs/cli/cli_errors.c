@@ -90,7 +90,8 @@ static unsigned int distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *list, size_t count)
 {
 	size_t length = strlen(word);
-	unsigned int nearest = length > 6 ? 3 : length > 2 ? 2 : 1;
+	/* Of "foo" most letters are other ones than of "job": that was no typing error. */
+	unsigned int nearest = length > 6 ? 3 : length > 4 ? 2 : 1;
 	const char *found = NULL;
 
 	for (size_t i = 0; i < count; i++) {

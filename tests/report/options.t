@@ -10,6 +10,7 @@ report() { "$ringside" report "$@"; }
 expect_refusal "--by with a typing error" 2 "unknown word 'funktion', did you mean 'function'" report "$job" --by comm,funktion
 expect_refusal "--by with another word" 2 "unknown word 'nonsense'; allowed are comm, .*function" report "$job" --by nonsense
 expect_refusal "--by with nothing" 2 "unknown word ''" report "$job" --by ''
+expect_refusal "--by with a word that is near none" 2 "--by: unknown word 'foo'; allowed are comm" report "$job" --by foo
 expect_refusal "--table with a typing error" 2 "there is no 'ranks', did you mean 'rank'" report "$job" --table ranks
 expect_refusal "--table and --by" 2 "one too many" report "$job" --table rank --by rank
 expect_refusal "--json and --csv" 2 "one too many" report "$job" --json --csv
