@@ -301,6 +301,36 @@ static void test_boxes(void)
 	sink_release(&sink);
 }
 
+/* What few values do not say is left out; the rest is drawn. */
+static void test_few(void)
+{
+	static const size_t counts[] = { 40, 19, 3 }, lines[] = { 6, 0, 0 },
+			    boxes_of[] = { 1, 1, 0 };
+	struct svg_options options = { .title = "times", .y = { "time", PLOT_NS, PLOT_LOG } };
+	size_t median_lines = 0;
+	double values[40];
+
+	for (size_t i = 0; i < 3; i++) {
+		struct bench_figures figures;
+		struct svg_box box;
+		struct svg_boxes chart = { groups, 1, plugins, 1, &box };
+		struct sink sink;
+
+		for (size_t k = 0; k < 40; k++)
+			values[k] = 20000 + 500 * (double)k;
+		figures = bench_figures_of(values, counts[i]);
+		box = bench_svg_box_of(&figures);
+		sink_init_memory(&sink);
+		EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
+		EXPECT_THAT("no value that is none", strstr(sink_string(&sink), "nan") == NULL);
+		EXPECT_EQUAL(occurrences(sink_string(&sink), "class=\"line s0\""), lines[i]);
+		EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), boxes_of[i]);
+		median_lines += occurrences(sink_string(&sink), "<g>");
+		sink_release(&sink);
+	}
+	EXPECT_THAT("a median is always drawn", median_lines == 3);
+}
+
 int main(void)
 {
 	test_parser();
@@ -308,5 +338,6 @@ int main(void)
 	test_extremes();
 	test_bars();
 	test_boxes();
+	test_few();
 	return tap_done();
 }

@@ -190,6 +190,10 @@ int main(void)
 	text = table_of(&run, &wide);
 	test_read("with percentiles and a model, too", text, &wide_ns);
 	EXPECT_THAT("the same", time_ns == wide_ns);
+	EXPECT_THAT("percentiles of too few calls are not made up, and told once",
+		    strstr(text, "     N/A") != NULL &&
+			    strstr(text, "# Too few calls        : ") != NULL &&
+			    strstr(text, "percentiles; p90 takes 10 calls, p99 100\n") != NULL);
 	EXPECT_THAT("the model and how far off it is", strstr(text, "   80.00   -6.76\n") != NULL);
 	free(text);
 	bench_run_release(&run);

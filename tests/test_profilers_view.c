@@ -332,6 +332,16 @@ static void test_json(const struct profilers_comparison *comparison)
 	cut[26] = '9';
 	EXPECT_THAT("a plugin that is not there is refused",
 		    profilers_read(&again, second.bytes, second.used, &problem) == ERR_FORMAT);
+	cut[26] = '1';
+	cut = strstr(second.bytes, "\"ratio\":[null,");
+	if (EXPECT_THAT("percentiles of too few values are null", cut != NULL)) {
+		cut = strchr(strchr(cut, ',') + 1, ',') + 1;
+		memcpy(cut, "null                    ", strcspn(cut, ","));
+		EXPECT_THAT("a median is always there",
+			    profilers_read(&again, second.bytes, second.used, &problem) ==
+					    ERR_FORMAT &&
+				    strstr(problem.text, "no median"));
+	}
 	sink_release(&first);
 	sink_release(&second);
 	sink_release(&text);

@@ -40,7 +40,7 @@ static const struct cli_option options_table[] = {
 	{ 'f', "functions", "LIST",
 	  "what to call (default allreduce,allgather,reducescatter,broadcast,reduce)" },
 	{ 's', "sizes", "LIST", "sizes of messages (default 1K,32K,1M,32M,1G)" },
-	{ 't', "types", "LIST", "datatypes (default int32)" },
+	{ 't', "types", "TYPE", "datatype of the elements, one of them (default int32)" },
 	{ OPTION_MODES, "modes", "LIST",
 	  "how calls follow each other (default blocking,back-to-back,graph)" },
 	{ 'n', "calls", "N", "measured calls of each function and size (default 200)" },
@@ -206,7 +206,10 @@ static int take_measuring(struct profilers_request *request, int found, const ch
 	case 's':
 		return take_list(request, "sizes", plan_sizes, value);
 	case 't':
-		return take_list(request, "types", plan_datatypes, value);
+		/* Tables have no column for it. */
+		return cli_one_value(&page, "types", value) != 0
+			       ? CLI_EXIT_USAGE
+			       : take_list(request, "types", plan_datatypes, value);
 	case OPTION_MODES:
 		return take_list(request, "modes", plan_modes, value);
 	case 'n':

@@ -68,13 +68,16 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* Of sorted values; between two neighbours the share of the way is taken. */
-static double percentile(const double *sorted, size_t count, double share)
+/* Of sorted values; between two neighbours the share of the way is taken. Where not one value can lie beyond it, it would
+ * be the least or the most of them by another name. */
+static double percentile(const double *sorted, size_t count, unsigned int percent)
 {
-	double place = share * (double)(count - 1);
-	size_t below = (size_t)place;
+	double place = percent / 100.0 * (double)(count - 1);
+	size_t below = (size_t)place, beyond = percent < 50 ? percent : 100 - percent;
 	double rest = place - (double)below;
 
+	if (percent != 50 && count * beyond < 100)
+		return NAN;
 	if (below + 1 >= count)
 		return sorted[count - 1];
 	return sorted[below] + rest * (sorted[below + 1] - sorted[below]);
@@ -104,13 +107,13 @@ struct bench_figures bench_figures_of(double *values, size_t count)
 	figures.mean = sum / (double)count;
 	figures.deviation = deviation_of(values, count, figures.mean);
 	figures.least = values[0];
-	figures.p05 = percentile(values, count, 0.05);
-	figures.p25 = percentile(values, count, 0.25);
-	figures.p50 = percentile(values, count, 0.50);
-	figures.p75 = percentile(values, count, 0.75);
-	figures.p90 = percentile(values, count, 0.90);
-	figures.p95 = percentile(values, count, 0.95);
-	figures.p99 = percentile(values, count, 0.99);
+	figures.p05 = percentile(values, count, 5);
+	figures.p25 = percentile(values, count, 25);
+	figures.p50 = percentile(values, count, 50);
+	figures.p75 = percentile(values, count, 75);
+	figures.p90 = percentile(values, count, 90);
+	figures.p95 = percentile(values, count, 95);
+	figures.p99 = percentile(values, count, 99);
 	figures.most = values[count - 1];
 	return figures;
 }

@@ -34,7 +34,8 @@ struct bench_figures {
 	double most;
 };
 
-/* Values are sorted in place. Percentiles interpolate between neighbours. All 0 for no values. */
+/* Values are sorted in place. Percentiles interpolate between neighbours; NAN where there are too few values for one: p99
+ * takes 100, p95 and p05 20, p90 10, p75 and p25 4. All 0 for no values. */
 struct bench_figures bench_figures_of(double *values, size_t count);
 /* Of the calls of a cell (GPU time, in loop mode the one mean); ERR_NO_SPACE. */
 enum status bench_cell_figures(const struct bench_cell *cell, enum bench_over over,

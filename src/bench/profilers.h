@@ -171,6 +171,7 @@ struct profilers_jobs {
 	char problem[PROFILERS_TEXT_BYTES]; /* of the last that went wrong */
 };
 
+/* NAN: too few values for it, see bench_stats.h. */
 struct profilers_quantiles {
 	double p05;
 	double p25;

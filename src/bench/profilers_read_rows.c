@@ -95,7 +95,7 @@ static void read_double(struct bench_reader *reader, const char *name, double *v
 		bench_reader_fail(reader, "%s is no number from 0 on", name);
 }
 
-/* An array of numbers; how many there were. */
+/* An array of numbers; how many there were. Null is NAN. */
 static size_t read_doubles(struct bench_reader *reader, const char *name, double *values,
 			   size_t most)
 {
@@ -106,6 +106,8 @@ static size_t read_doubles(struct bench_reader *reader, const char *name, double
 	while (bench_reader_item(reader)) {
 		if (count == most)
 			bench_reader_fail(reader, "%s has too many numbers", name);
+		else if (reader->token == JSON_SCAN_NULL)
+			values[count++] = NAN;
 		else
 			read_double(reader, name, &values[count++]);
 	}
@@ -117,11 +119,11 @@ static void read_quantiles(struct bench_reader *reader, const char *name,
 {
 	double values[5];
 
-	if (read_doubles(reader, name, values, 5) == 5)
+	if (read_doubles(reader, name, values, 5) == 5 && !isnan(values[2]))
 		*quantiles = (struct profilers_quantiles){ values[0], values[1], values[2],
 							   values[3], values[4] };
 	else
-		bench_reader_fail(reader, "%s has not five numbers", name);
+		bench_reader_fail(reader, "%s has not five numbers, or no median", name);
 }
 
 /* One number, or three with its interval. */
@@ -131,7 +133,7 @@ static void read_ratio(struct bench_reader *reader, const char *name, struct ben
 	double values[3] = { 0 };
 	size_t count = read_doubles(reader, name, values, 3);
 
-	if (count != 1 && count != 3)
+	if ((count != 1 && count != 3) || isnan(values[0] + values[1] + values[2]))
 		bench_reader_fail(reader, "%s has neither one number nor three", name);
 	*has_interval = count == 3;
 	*ratio = (struct bench_ratio){ values[0], values[1], values[2] };

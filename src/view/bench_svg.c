@@ -242,11 +242,30 @@ static void put_outliers(const struct svg_frame *frame, const struct svg_box *bo
 	}
 }
 
-static bool is_box_shown(const struct plot_range *range, const struct svg_box *box)
+bool bench_svg_box_is_shown(const struct plot_range *range, const struct svg_box *box)
 {
-	return box->is_there && plot_range_has(range, box->low) &&
-	       plot_range_has(range, box->p25) && plot_range_has(range, box->p50) &&
-	       plot_range_has(range, box->p75) && plot_range_has(range, box->high);
+	return box->is_there && plot_range_has(range, box->p50);
+}
+
+void bench_svg_box_add(struct plot_range *range, const struct svg_box *box)
+{
+	const double values[] = { box->low, box->p25, box->p50, box->p75, box->high };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		plot_range_add(range, values[i]);
+}
+
+static void put_middle(const struct svg_frame *frame, const struct svg_box *box, size_t series,
+		       double middle, double inner)
+{
+	struct sink *sink = frame->sink;
+
+	sink_format(sink, "<rect class=\"s%zu box\"", series % SVG_COLOURS);
+	svg_at(sink, "x", middle - inner);
+	svg_at(sink, "y", svg_y(frame, box->p75));
+	svg_at(sink, "width", 2 * inner);
+	svg_at(sink, "height", fmax(svg_y(frame, box->p25) - svg_y(frame, box->p75), 1));
+	sink_text(sink, "/>\n");
 }
 
 static void put_box(const struct svg_frame *frame, const struct svg_box *box, size_t series,
@@ -261,14 +280,13 @@ static void put_box(const struct svg_frame *frame, const struct svg_box *box, si
 		put_shape(frame, box->bins, series, middle, half);
 	put_outliers(frame, box, series, middle);
 	text_format(class, sizeof(class), "line s%zu", series % SVG_COLOURS);
-	put_whisker(frame, class, middle, box->low, box->p25, inner / 2);
-	put_whisker(frame, class, middle, box->p75, box->high, inner / 2);
-	sink_format(sink, "<rect class=\"s%zu box\"", series % SVG_COLOURS);
-	svg_at(sink, "x", middle - inner);
-	svg_at(sink, "y", svg_y(frame, box->p75));
-	svg_at(sink, "width", 2 * inner);
-	svg_at(sink, "height", fmax(svg_y(frame, box->p25) - svg_y(frame, box->p75), 1));
-	sink_text(sink, "/>\n");
+	if (plot_range_has(&frame->y, box->p25) && plot_range_has(&frame->y, box->p75)) {
+		if (plot_range_has(&frame->y, box->low))
+			put_whisker(frame, class, middle, box->low, box->p25, inner / 2);
+		if (plot_range_has(&frame->y, box->high))
+			put_whisker(frame, class, middle, box->p75, box->high, inner / 2);
+		put_middle(frame, box, series, middle, inner);
+	}
 	put_line(sink, "error", middle - inner, svg_y(frame, box->p50), middle + inner,
 		 svg_y(frame, box->p50));
 	if (!plot_range_has(&frame->y, box->mean))
@@ -281,10 +299,9 @@ static void put_box(const struct svg_frame *frame, const struct svg_box *box, si
 
 static void add_box(struct plot_range *range, const struct svg_box *box)
 {
-	if (!is_box_shown(range, box))
+	if (!bench_svg_box_is_shown(range, box))
 		return;
-	plot_range_add(range, box->low);
-	plot_range_add(range, box->high);
+	bench_svg_box_add(range, box);
 	plot_range_add(range, box->mean);
 	for (size_t i = 0; i < box->outlier_count; i++)
 		plot_range_add(range, box->outliers[i]);
@@ -324,7 +341,7 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 		struct svg_slot slot =
 			svg_slot(&frame, group, boxes->group_count, series, boxes->series_count);
 
-		if (!is_box_shown(&frame.y, &boxes->boxes[i]))
+		if (!bench_svg_box_is_shown(&frame.y, &boxes->boxes[i]))
 			continue;
 		sink_text(sink, "<g>");
 		svg_tip(&frame, boxes->series[series], boxes->groups[group], boxes->boxes[i].p50);

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "bench/bench_stats.h"
 #include "view/bench_plot.h"
+#include "view/plot_scale.h"
 #include "view/sink.h"
 
 enum { SVG_SERIES_MAX = 12, SVG_GROUPS_MAX = 256 };
@@ -57,7 +58,7 @@ struct svg_bars {
 enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
 			   const struct svg_options *options);
 
-/* A box from quarter to quarter, a line at the median, whiskers, a dot at the mean. */
+/* A box from quarter to quarter, a line at the median, whiskers, a dot at the mean. What is NAN is not drawn. */
 struct svg_box {
 	bool is_there;
 	double low; /* ends of the whiskers, as the caller likes them: p05, least ... */
@@ -65,7 +66,7 @@ struct svg_box {
 	double p50;
 	double p75;
 	double high;
-	double mean;		       /* NAN: no dot */
+	double mean;
 	const struct bench_bins *bins; /* the distribution's shape behind the box; NULL: none */
 	const double *outliers;	       /* dots beyond the whiskers */
 	size_t outlier_count;
@@ -80,6 +81,10 @@ struct svg_boxes {
 };
 enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 			    const struct svg_options *options);
+
+/* It has a median that can be drawn; and what of it can be is in the range. */
+bool bench_svg_box_is_shown(const struct plot_range *range, const struct svg_box *box);
+void bench_svg_box_add(struct plot_range *range, const struct svg_box *box);
 
 /* Whiskers at 5 % and 95 %. No shape, no outliers: the caller's to add. */
 struct svg_box bench_svg_box_of(const struct bench_figures *figures);

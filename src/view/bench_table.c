@@ -140,7 +140,7 @@ static void put_number(struct sink *sink, double value, int width)
 	sink_format(sink, "  %*.*e", width, width >= 7 ? 1 : 0, value);
 }
 
-static void put_percentiles(struct sink *sink, const struct bench_cell *cell,
+static void put_percentiles(struct bench_block *block, const struct bench_cell *cell,
 			    const struct bench_figures *figures)
 {
 	const double values[] = { figures->p50, figures->p90, figures->p99, figures->least,
@@ -148,10 +148,13 @@ static void put_percentiles(struct sink *sink, const struct bench_cell *cell,
 
 	for (size_t i = 0; i < ARRAY_LENGTH(values); i++) {
 		/* One time around all calls has no percentiles. */
-		if (cell == NULL || cell->mode == BENCH_LOOP || figures->count == 0)
-			sink_format(sink, "  %7s", "N/A");
+		bool has_calls = cell != NULL && cell->mode != BENCH_LOOP && figures->count > 0;
+
+		if (has_calls && !isnan(values[i]))
+			put_number(block->sink, values[i] / 1000, 7);
 		else
-			put_number(sink, values[i] / 1000, 7);
+			sink_format(block->sink, "  %7s", "N/A");
+		block->unsupported += has_calls && isnan(values[i]);
 	}
 }
 
@@ -200,7 +203,7 @@ static enum status put_measure(struct bench_block *block, const struct bench_cel
 	block->wrong += cell != NULL && cell->wrong != BENCH_UNCHECKED && cell->wrong > 0;
 	block->unchecked += cell != NULL && cell->wrong == BENCH_UNCHECKED;
 	if (block->options->has_percentiles)
-		put_percentiles(sink, cell, &figures);
+		put_percentiles(block, cell, &figures);
 	if (block->options->model_ns != NULL)
 		put_model(block, cell, time_ns);
 	return OK;

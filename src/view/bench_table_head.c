@@ -273,6 +273,10 @@ void bench_table_foot(const struct bench_block *block)
 	if (block->untimed > 0)
 		sink_format(sink, "# %-20s : %" PRIu64 " measurements\n", "Without a time",
 			    block->untimed);
+	if (block->unsupported > 0)
+		sink_format(sink,
+			    "# %-20s : %" PRIu64 " percentiles; p90 takes 10 calls, p99 100\n",
+			    "Too few calls", block->unsupported);
 	sink_format(sink, "# %-20s : %g\n", "Avg bus bandwidth",
 		    block->measures > 0 ? block->busbw_sum / (double)block->measures : 0);
 	sink_format(sink, "#\n# Collective test concluded: %s\n", bench_table_test(cell->function));

@@ -29,6 +29,7 @@ struct bench_block {
 	uint64_t wrong; /* measurements with wrong results */
 	uint64_t unchecked;
 	uint64_t untimed;
+	uint64_t unsupported; /* percentiles of too few calls */
 };
 
 static inline const struct bench_cell *bench_row_cell(const struct bench_row *row)

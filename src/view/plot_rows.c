@@ -133,27 +133,27 @@ enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
 
 /* ---- boxes ------------------------------------------------------------------------------------- */
 
-static bool is_shown(const struct plot_range *range, const struct svg_box *box)
+/* Columns from one value to another; none where one of them cannot be shown. */
+static void put_between(const struct layout *layout, unsigned char *line, double from, double to,
+			unsigned char glyph)
 {
-	return box->is_there && plot_range_has(range, box->low) &&
-	       plot_range_has(range, box->p25) && plot_range_has(range, box->p50) &&
-	       plot_range_has(range, box->p75) && plot_range_has(range, box->high);
+	if (!plot_range_has(&layout->range, from) || !plot_range_has(&layout->range, to))
+		return;
+	for (size_t i = column_at(layout, from); i <= column_at(layout, to); i++)
+		line[i] = glyph;
 }
 
 static void put_box(const struct layout *layout, const struct svg_box *box)
 {
 	unsigned char line[WIDTH_MOST] = { EMPTY };
-	size_t low = column_at(layout, box->low), high = column_at(layout, box->high);
 	char text[PLOT_VALUE_TEXT];
 
 	if (layout->options->has_mark)
 		line[column_at(layout, layout->options->mark)] = ACROSS;
-	for (size_t i = low; i <= high; i++)
-		line[i] = LINE;
-	line[low] = LEFT_END;
-	line[high] = RIGHT_END;
-	for (size_t i = column_at(layout, box->p25); i <= column_at(layout, box->p75); i++)
-		line[i] = BAND;
+	put_between(layout, line, box->low, box->high, LINE);
+	put_between(layout, line, box->low, box->low, LEFT_END);
+	put_between(layout, line, box->high, box->high, RIGHT_END);
+	put_between(layout, line, box->p25, box->p75, BAND);
 	line[column_at(layout, box->p50)] = MEDIAN;
 	for (size_t i = 0; i < layout->plot; i++)
 		sink_text(layout->sink, glyphs[line[i]]);
@@ -189,10 +189,8 @@ static void find_range(struct layout *layout, const struct svg_boxes *boxes)
 {
 	plot_range_start(&layout->range, &layout->options->y);
 	for (size_t i = 0; i < boxes->group_count * boxes->series_count; i++)
-		if (is_shown(&layout->range, &boxes->boxes[i])) {
-			plot_range_add(&layout->range, boxes->boxes[i].low);
-			plot_range_add(&layout->range, boxes->boxes[i].high);
-		}
+		if (bench_svg_box_is_shown(&layout->range, &boxes->boxes[i]))
+			bench_svg_box_add(&layout->range, &boxes->boxes[i]);
 	if (layout->options->has_mark && layout->range.has_values)
 		plot_range_add(&layout->range, layout->options->mark);
 	plot_range_finish(&layout->range, true);
@@ -220,7 +218,7 @@ enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
 		for (size_t i = 0; i < boxes->series_count; i++) {
 			const struct svg_box *box = &boxes->boxes[group * boxes->series_count + i];
 
-			if (!is_shown(&layout.range, box))
+			if (!bench_svg_box_is_shown(&layout.range, box))
 				continue;
 			put_names(&layout, boxes->groups[group], boxes->series[i], is_first);
 			put_box(&layout, box);

@@ -89,8 +89,8 @@ static bool is_wide(const struct chart *chart)
 	for (size_t i = 0; i < CHART_GROUPS_MAX * CHART_SERIES_MAX; i++) {
 		if (!chart->boxes[i].is_there)
 			continue;
-		least = fmin(least, chart->boxes[i].low);
-		most = fmax(most, chart->boxes[i].high);
+		least = fmin(least, fmin(chart->boxes[i].low, chart->boxes[i].p50));
+		most = fmax(most, fmax(chart->boxes[i].high, chart->boxes[i].p50));
 	}
 	return least > 0 && most > 8 * least;
 }

@@ -21,9 +21,11 @@ static const struct {
 					"runs. No bar: the output could not be read, or the "
 					"operation was not "
 					"run." },
-	[PROFILERS_FIGURE_ACCURACY] = { "Figure 2: accuracy", "Reported time over measured time of "
-							      "the same call, by size. Box: middle "
-							      "half; whiskers: 5 % to 95 %." },
+	[PROFILERS_FIGURE_ACCURACY] = { "Figure 2: accuracy",
+					"Reported time over measured time of "
+					"the same call, by size. Box: middle "
+					"half; whiskers: 5 % to 95 %, none of fewer "
+					"than 20 values." },
 	[PROFILERS_FIGURE_OVERHEAD] = { "Figure 3: overhead",
 					"Time per call with the plugin over time without, by size: "
 					"ratio of "

@@ -67,7 +67,7 @@ static void accuracy_row(struct report_grid *grid, const struct profilers_compar
 	else
 		report_grid_cell(grid, "-");
 	for (size_t i = 0; i < 5; i++)
-		if (row->ratio.p50 > 0)
+		if (row->ratio.p50 > 0 && !isnan(quantiles[i]))
 			report_grid_cellf(grid, "%.3f", quantiles[i]);
 		else
 			report_grid_cell(grid, "-");
@@ -119,12 +119,14 @@ static void interval_cell(struct report_grid *grid, const struct bench_ratio *ra
 		report_grid_cell(grid, "-");
 }
 
-/* "41.2 us (38.0 us to 60.1 us)": the median, and what nine of ten calls lie between. */
+/* "41.2 us (38.0 us to 60.1 us)": the median, and what nine of ten calls lie between, if there are so many. */
 static void spread_cell(struct report_grid *grid, const struct profilers_quantiles *times)
 {
 	char p05[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT];
 
-	if (times->p50 > 0)
+	if (times->p50 > 0 && (isnan(times->p05) || isnan(times->p95)))
+		report_grid_cell(grid, units_duration(p50, (uint64_t)(times->p50 + 0.5)));
+	else if (times->p50 > 0)
 		report_grid_cellf(grid, "%s (%s to %s)",
 				  units_duration(p50, (uint64_t)(times->p50 + 0.5)),
 				  units_duration(p05, (uint64_t)(times->p05 + 0.5)),
