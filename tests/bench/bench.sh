@@ -28,6 +28,17 @@ bench_json() { # argument...
 	mv "$tap_scratch/out" "$tap_scratch/run.json"
 }
 
+# A command that has little time for something, so that what hangs is told soon: it gets more until this is what it says. On a
+# machine that stands still for a moment other things take too long as well, and are told.
+until_told() { # pattern option-with-seconds command...
+	local pattern=$1 option=$2 seconds
+	shift 2
+	for seconds in 1 5 25; do
+		"$@" "$option" $seconds
+		! grep -qsE -- "$pattern" "$tap_scratch/err" "$tap_scratch/err.0" || break
+	done
+}
+
 # A Python expression over what bench_json wrote: run, cells (its results), members.
 value() { # expression [file]
 	python3 tests/bench/value.py "$1" "${2:-$tap_scratch/run.json}" 2>&1
@@ -52,6 +63,12 @@ expect_trouble() { # sentence code pattern
 # Neither processes nor files. What a rank leaves is gone with a moment's delay.
 left_running() {
 	env -u BENCH_TEST_MARK grep -lsz "^BENCH_TEST_MARK=$tap_scratch\$" /proc/[0-9]*/environ
+}
+# As many ranks have opened NCCL.
+are_inside() { # ranks
+	local maps
+	mapfile -t maps < <(left_running | sed 's/environ$/maps/')
+	[ ${#maps[@]} -gt 0 ] && [ "$(grep -lsF "$RINGSIDE_NCCL" "${maps[@]}" | wc -l)" -ge "$1" ]
 }
 nothing_runs() {
 	left=$(left_running)
