@@ -24,7 +24,7 @@ bundle() { # option...
 planted=(S3cr3tValueOne S3cr3tValueTwo S3cr3tValueThree S3cr3tValueFour S3cr3tValueSix)
 MY_API_TOKEN=${planted[0]} NCCL_SECRET_KEY=${planted[1]} NCCL_SOCKET_IFNAME="http://me:${planted[2]}@proxy" \
 	AWS_SECRET_ACCESS_KEY=${planted[3]} NCCL_TOPO_FILE="https://h/topology?token=${planted[4]}" NCCL_IB_HCA=mlx5_0 RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_MODE=trace \
-	RINGSIDE_DIR=$tap_scratch/traces "$tool" sim --nodes 1 --gpus 4 -w ddp --seconds 60s -f never-arrives:rank=1,at=500ms \
+	RINGSIDE_DIR=$tap_scratch/traces "$tool" sim --nodes 1 --gpus 4 -w ddp --seconds 600s -f never-arrives:rank=1,at=500ms \
 	>"$tap_scratch/sim" 2>&1 &
 started+=("$!")
 stands() { # the doctor sees it
@@ -126,7 +126,7 @@ if [ -x "$BUILD/ringside-agent" ] && [ -x "$BUILD/ringside-fetch" ]; then
 	started+=("$!")
 	until_ok grep -q 'listening on' "$tap_scratch/agent"
 	address=$(sed -n 's|.*listening on http://||p' "$tap_scratch/agent")
-	expect_ok "agents are asked" bundle --no-ras --agents "$address,127.0.0.1:1" -o "$work/agents.tar.zst"
+	expect_ok "agents are asked" bundle --no-ras --timeout 60s --agents "$address,127.0.0.1:1" -o "$work/agents.tar.zst"
 	expect_same "it has their processes" "$(tar tf "$work/agents.tar.zst" | grep -c '/snapshots/')" 4
 	expect_same "and the doctor says the same of them" "$(verdict_of "$work/agents.tar.zst")" "$live"
 	expect_ok "an agent that is silent is told" has "$work/agents.tar.zst" README.txt 'this agent does not answer: .*refused'

@@ -50,13 +50,17 @@ class LiveJob:
         self.nodes = [os.path.join(scratch, "regions", "node%04d" % node) for node in range(nodes)]
         self.process, self.agents = None, []
 
-    def start(self, *options):
+    def launch(self, *options):
         """Its ranks are processes, or threads of one per node, as the options say."""
         os.makedirs(self.scratch, exist_ok=True)
         self.process = subprocess.Popen(
             [self.ringside, "sim", "--nodes", str(len(self.nodes)), "--node-regions",
              os.path.dirname(self.nodes[0]), "-m", "flight"] + list(options),
             env=clean_environment(), stdout=subprocess.DEVNULL)
+
+    def start(self, *options):
+        """One that goes on for longer than it takes to see it."""
+        self.launch(*options)
         self.wait(lambda: all(len(glob.glob(node + "/*/*.region")) == self.per_node
                               for node in self.nodes), "every node has its regions")
 

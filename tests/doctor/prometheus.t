@@ -54,7 +54,7 @@ play starting -f gpu-stuck:rank=2,at=4s
 play launching -f gpu-stuck:rank=1,what=not-launched,at=4s
 play unseen -f never-arrives:rank=3,at=4s
 play late --nvlink 4 --network 2 -f slow-rank:rank=2,factor=2
-play link --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=8
+play link --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=32
 # Again and again: on a busy machine the first time may be over before anybody looks.
 network=()
 for at in 25 105 185 265 345; do

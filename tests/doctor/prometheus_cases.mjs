@@ -68,7 +68,11 @@ async function expectVerdict(job, wanted, { rule = null, live = wanted, window, 
 	if (rule)
 		expect(`${job}: they differ in the ${rule}`, verdicts?.[0]?.rule === rule, verdicts?.[0]?.title ?? 'nothing');
 	if (live) {
-		const [first] = (await direct(job)) ?? [];
+		let first;
+		await until(async () => {
+			[first] = (await direct(job)) ?? [];
+			return named(first) === live;
+		});
 		expect(`${job}: the same as from the regions themselves`, named(first) === live, first?.title ?? 'nothing');
 	}
 	return verdicts?.[0];

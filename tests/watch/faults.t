@@ -34,7 +34,9 @@ wait
 has "a slow rank is named" slow "$slow"
 has "a rank that never arrives" missing "$missing"
 has "a rank that calls another function" mismatch "$mismatch"
-expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c '^missing')" 0
+# Ranks of a busy machine may be late elsewhere.
+number=$(noticed mismatch | sed -n 's/^mismatch: .* on collective \([0-9]*\) of world: .*/\1/p' | head -n 1)
+expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c "^missing: .* ${number:-.*} of world; ")" 0
 has "a rank that was killed" kill "$dead"
 has "the others hang because of it" kill "$hang"
 has "sends that are stuck make a hang" stuck "$stuck"
