@@ -73,10 +73,13 @@ static bool give(struct agent_hook *hook, const char *what, bool may_be_left_out
 	return agent_hook_give(hook, &event, may_be_left_out, now_ns);
 }
 
+/* Looks, 5 ms apart: what has not come after two minutes never does. */
+enum { PATIENCE = 24000 };
+
 /* Let it end by itself: time does not pass for the hook. */
 static void settle(struct agent_hook *hook, uint64_t now_ns)
 {
-	for (int i = 0; i < 3000 && (hook->pid != 0 || hook->count > 0); i++) {
+	for (int i = 0; i < PATIENCE && (hook->pid != 0 || hook->count > 0); i++) {
 		agent_hook_run(hook, now_ns);
 		agent_hook_heed(hook, now_ns);
 		poll(NULL, 0, 5);
@@ -150,7 +153,7 @@ static void test_missing(void)
 
 static bool is_written(const char *path)
 {
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < PATIENCE; i++) {
 		struct stat st;
 
 		if (stat(path, &st) == 0 && st.st_size > 0)
@@ -162,7 +165,7 @@ static bool is_written(const char *path)
 
 static bool is_gone(pid_t pid)
 {
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < PATIENCE; i++) {
 		if (kill(pid, 0) == -1 && errno == ESRCH)
 			return true;
 		poll(NULL, 0, 5);
@@ -198,7 +201,7 @@ static void test_hangs(void)
 	now_ns += AGENT_HOOK_GRACE_NS;
 	agent_hook_run(&hook, now_ns);
 	EXPECT_THAT("then it is killed", hook.is_killed);
-	for (int i = 0; i < 2000 && hook.count == 1; i++) {
+	for (int i = 0; i < PATIENCE && hook.count == 1; i++) {
 		agent_hook_heed(&hook, now_ns);
 		agent_hook_run(&hook, now_ns);
 		poll(NULL, 0, 5);
@@ -276,7 +279,7 @@ static void test_cannot_be_ended(void)
 	said();
 	EXPECT(agent_hook_init(&hook, path, -1) == NULL);
 	give(&hook, "appeared", true, SECOND_NS);
-	for (int i = 0; i < 3000 && strstr(content(log_path), "moved") == NULL; i++) {
+	for (int i = 0; i < PATIENCE && strstr(content(log_path), "moved") == NULL; i++) {
 		agent_hook_run(&hook, SECOND_NS);
 		agent_hook_heed(&hook, SECOND_NS);
 		poll(NULL, 0, 5);

@@ -79,7 +79,8 @@ static void look(uint64_t second, const int *ranks, size_t count)
 
 static void settle(void)
 {
-	for (int i = 0; i < 3000 && (hook.pid != 0 || hook.count > 0); i++) {
+	/* 5 ms each: what has not come after two minutes never does. */
+	for (int i = 0; i < 24000 && (hook.pid != 0 || hook.count > 0); i++) {
 		agent_hook_run(&hook, 1000 * SECOND);
 		agent_hook_heed(&hook, 1000 * SECOND);
 		poll(NULL, 0, 5);

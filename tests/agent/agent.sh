@@ -51,7 +51,7 @@ start_agent_at() { # option...
 	"${before[@]}" "$agent" --directory "$shm" "$@" 2>"$log" &
 	agent_pid=$!
 	started+=("$agent_pid")
-	until_ok is_listening
+	until_ok eval 'is_listening || ! is_running'
 	url=$(sed -n 's|.*listening on \(https*://[^,]*\).*|\1|p' "$log" | head -n 1)
 }
 stop_agent() {

@@ -7,9 +7,13 @@ has_processes() { [ "$(processes)" = "$1" ]; }
 state_is() { [ "$(fetch /metrics | sed -n 's/^nccl_process_info{.*state="\([a-z]*\)".*/\1/p' | sort | tr '\n' ' ')" = "$1 " ]; }
 value_of() { fetch /metrics | sed -n "s/^$1 //p"; }
 
-start_agent --keep 8s
+# One agent keeps the dead for as long as anybody may need to look at them, another one soon forgets.
+start_agent --keep 10m
+remembers=$url
+start_agent --keep 1s
+forgets=$url
 expect_ok "nobody is there" has_processes 0
-start_job ops=2000 comms=3 pace=1000
+start_job ops=1000000 comms=3 pace=1000
 expect_soon "a process is found without being told" has_processes 1
 expect_soon "it is alive" state_is alive
 finished() { fetch /metrics | awk '/^nccl_operations_finished_total\{/ { sum += $2 } END { print sum + 0 }'; }
@@ -19,8 +23,11 @@ so_far=$(finished)
 expect_soon "and goes on" has_finished $((so_far + 100))
 communicators() { fetch /api/v1/now | perl -MJSON::PP -e 'local $/; print scalar @{decode_json(<>)->{communicators}}'; }
 expect_same "its communicators are there as JSON" "$(communicators)" 3
+expect_soon "two agents see the same" eval 'url=$remembers has_processes 1'
 kill -9 "$job_pid"
+url=$remembers
 expect_soon "its death is noticed" state_is killed
+url=$forgets
 expect_soon "and it is forgotten some time later" has_processes 0
 expect_same "nothing of it is left" "$(fetch /metrics | grep -c '^nccl_operations_finished_total')" 0
 

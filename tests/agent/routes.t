@@ -73,7 +73,7 @@ expect_same "not a word beside the addresses" "$(wc -l <"$log")" 3
 answers_of() { # how many answers a raw text gets
 	exec 3<>"/dev/tcp/127.0.0.1/${url##*:}"
 	printf '%b' "$1" >&3
-	timeout 10 cat <&3 | grep -ac '^HTTP/1.1 '
+	timeout 60 cat <&3 | grep -ac '^HTTP/1.1 '
 	exec 3<&-
 }
 expect_same "five requests at once" "$(answers_of "$(

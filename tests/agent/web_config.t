@@ -40,10 +40,10 @@ start_agent --web-config "$web"
 	expect_code "TLS 1.2" 200 /metrics $(with server) --tls-max 1.2
 }
 s_client() { # option...
-	timeout 10 openssl s_client -connect "${url#https://}" "$@" </dev/null 2>&1
+	timeout 60 openssl s_client -connect "${url#https://}" "$@" </dev/null 2>&1
 }
 expect_ok "TLS 1.1 is not enough" grep -qE 'alert|error|no protocols' <(s_client -tls1_1 -cipher ALL@SECLEVEL=0)
-expect_same "plain HTTP gets nothing" "$(curl -s --max-time 10 -o /dev/null -w '%{http_code}' "http://${url#https://}/metrics")" 000
+expect_same "plain HTTP gets nothing" "$(curl -s --max-time 60 -o /dev/null -w '%{http_code}' "http://${url#https://}/metrics")" 000
 expect_code "which harms nobody" 200 /healthz -k
 
 # ---- read anew
