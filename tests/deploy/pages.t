@@ -26,10 +26,11 @@ createServer((request, response) => {
 		appendFileSync(file, `${request.url} ${groupLabels.nccl_job ?? groupLabels.instance} ${names.join(' ')}\n`);
 		response.end();
 	});
-}).listen(Number(port), '127.0.0.1');
+}).listen(Number(port), '127.0.0.1', () => console.log('ready'));
 END
 : >"$pages"
 story_start receiver node "$tap_scratch/receiver.mjs" "$receiver" "$pages"
+until_ok grep -q ready "$tap_scratch/receiver.log"
 story_start manager prometheus-alertmanager --config.file="$config" --storage.path="$tap_scratch/data" --cluster.listen-address= \
 	--web.listen-address="127.0.0.1:$manager"
 
@@ -60,17 +61,17 @@ NcclHangCulprit warning old 1
 NcclStraggler warning slow 3
 END
 )
-for _ in {1..100}; do
-	curl -sf -o "$tap_scratch/answer" -H 'Content-Type: application/json' -d "$body" "http://127.0.0.1:$manager/api/v2/alerts" && break
-	kill -0 "${story_pids[1]}" 2>/dev/null || break
-	sleep 0.1
-done
-expect_same "it took the alerts" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
+tell_manager() {
+	curl -sf -o "$tap_scratch/answer" -H 'Content-Type: application/json' -d "$body" "http://127.0.0.1:$manager/api/v2/alerts"
+}
+is_up() { curl -sf "http://127.0.0.1:$manager/-/ready" || ! kill -0 "${story_pids[1]}" 2>/dev/null; }
+until_ok is_up
+# Once: what is told a second time may be another page.
+expect_ok "it took the alerts" tell_manager
+expect_same "without a complaint" "$(cat "$tap_scratch/answer" "$tap_scratch/manager.log" | grep -E 'error|err=')" ""
 # Groups are told one after the other: the last is there when all four are.
-for _ in {1..100}; do
-	[ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -lt 4 ] || break
-	sleep 0.1
-done
+are_told() { [ "$(cut -d ' ' -f 2 "$pages" | sort -u | wc -l)" -ge 4 ]; }
+until_ok are_told
 expect_same "a hang is one page that names the ranks; what stands besides is silent" "$(grep ' train ' "$pages")" \
 	"/pager train NcclHangCulprit NcclHangRankMissing"
 expect_same "before that it is one message" "$(grep ' young ' "$pages")" "/chat young NcclHangCulprit"

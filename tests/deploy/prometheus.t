@@ -62,13 +62,18 @@ for node in 0 1; do
 done
 story_start prometheus prometheus --config.file="$tap_scratch/prometheus.yml" --storage.tsdb.path="$tap_scratch/data" \
 	--web.listen-address="127.0.0.1:$prometheus" --enable-feature=native-histograms --log.level=warn
+# The jobs begin when all of these have begun, however long that takes: what they do in their first seconds is looked at, too.
+are_up() {
+	curl -sf "http://127.0.0.1:$prometheus/api/v1/query?query=up==1" | grep -o '"__name__":"up"' | grep -c . | grep -qx 4
+}
+until_ok are_up
 
 export RINGSIDE_SHM=$shm
 unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
 play() { # job option...
 	local job=$1
 	shift
-	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 200s \
+	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
 		-m trace -o "$tap_scratch/traces/$job" "$@"
 }
 # The first job and the pipelines write NCCL Inspector's metrics, too.
@@ -82,10 +87,10 @@ inspect pipeline --nodes 1 --gpus 2 -w tp-pp --tp 1 --pp 2 --rate 2 -f never-arr
 inspect killed --nodes 2 --gpus 1 -w tp-pp --tp 1 --pp 2 --rate 2 -f kill:rank=1,at=10s
 play stuck --nodes 2 --gpus 1 --rate 2 -f stuck-send:rank=1,at=10s
 play mismatch --nodes 2 --gpus 1 --rate 2 -f mismatch:rank=1,what=function,at=10s
-for _ in {1..100}; do
+are_linked() {
 	story_link_regions "$shm" "$tap_scratch/node"
 	regions=("$tap_scratch"/node?/*.region)
-	[ "${#regions[@]}" -lt 24 ] || break
-	sleep 0.1
-done
+	[ "${#regions[@]}" -ge 24 ]
+}
+until_ok are_linked
 node tests/deploy/prometheus_story.mjs "http://127.0.0.1:$prometheus" "$tap_scratch" "$BUILD/ringside"

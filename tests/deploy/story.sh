@@ -6,7 +6,7 @@ story_pids=()
 
 story_needs() {
 	local tool
-	for tool in prometheus promtool prometheus-node-exporter node; do
+	for tool in prometheus promtool prometheus-node-exporter node curl; do
 		command -v "$tool" >/dev/null || tap_skip_all "$tool is not here: run scripts/install-deps check"
 	done
 	[ -x "$BUILD/ringside-agent" ] || tap_skip_all "the agent was not built: run scripts/install-deps build"
@@ -31,18 +31,22 @@ story_start() { # name command...
 	story_pids+=($!)
 }
 
-# Ports that are free now.
+# Ports that are free now, and none of those which the system gives to whoever asks for any: until ours are taken, others ask.
 story_ports() { # how many
 	node -e '
 const net = require("net");
-const servers = Array.from({ length: Number(process.argv[1]) }, () => net.createServer().listen(0, "127.0.0.1"));
+const servers = Array.from({ length: Number(process.argv[1]) }, () => net.createServer());
+const listen = (server) => server.listen(10000 + Math.floor(Math.random() * 22000), "127.0.0.1");
 let open = servers.length;
-servers.forEach((server) => server.on("listening", () => {
-	if (--open === 0) {
-		console.log(servers.map((each) => each.address().port).join(" "));
-		servers.forEach((each) => each.close());
-	}
-}));' "$1"
+servers.forEach((server) => {
+	server.on("error", () => listen(server)).on("listening", () => {
+		if (--open === 0) {
+			console.log(servers.map((each) => each.address().port).join(" "));
+			servers.forEach((each) => each.close());
+		}
+	});
+	listen(server);
+});' "$1"
 }
 
 # The rules with hours and minutes as seconds, so that a minute tells what takes half a day. Rules about hangs keep their times. Which

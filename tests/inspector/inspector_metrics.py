@@ -11,8 +11,6 @@ Exit code 1 and what is wrong otherwise.
 
 import re
 import sys
-import time
-import urllib.error
 import urllib.request
 
 COMMON = ["version", "slurm_job_id", "node", "gpu", "comm_name", "n_nodes", "nranks"]
@@ -105,15 +103,11 @@ def dashboard(job, paths):
 
 
 def scrape(port):
-    for _ in range(100):
-        try:
-            with urllib.request.urlopen("http://127.0.0.1:%s/metrics" % port, timeout=10) as answer:
-                text = answer.read().decode()
-            break
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.1)
-    else:
-        fail(port, "nobody answers")
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:%s/metrics" % port, timeout=60) as answer:
+            text = answer.read().decode()
+    except OSError as error:
+        fail(port, "nobody answers: %s" % error)
     if not re.search(r"^node_textfile_scrape_error 0$", text, re.M):
         fail(port, "the collector has an error: %s" % re.findall("^node_textfile.*", text, re.M))
     if "error" in text.splitlines()[0].lower():
