@@ -52,8 +52,14 @@ async function compareFindings(page, report, whose) {
 
 	expectStart('a policy forbids all', policy, 'default-src \'none\'');
 	expect('but the page\'s own script', !policy.includes('unsafe'), policy);
-	await page.evaluate(() => { document.body.appendChild(new Image()).src = 'https://example.invalid/x.png'; });
-	await page.waitForTimeout(50);
+	await page.evaluate(() => new Promise((done) => {
+		addEventListener('securitypolicyviolation', done);
+		document.body.appendChild(Object.assign(new Image(), { onerror: done })).src = 'https://example.invalid/x.png';
+	}));
+	/* The browser tells us in its order: what the page printed before is here when this is. */
+	await page.evaluate(() => console.log('that was all'));
+	while (!trouble.some((line) => line.includes('that was all')))
+		await page.waitForEvent('console');
 	expectPart('and holds: an image from elsewhere is refused', trouble.join('\n'), 'Content Security Policy');
 }
 

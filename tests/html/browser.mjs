@@ -13,7 +13,9 @@ import { pathToFileURL } from 'node:url';
 const require = createRequire(new URL('../../npm/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
-export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+/* For what must come: a busy machine takes its time. */
+export const PATIENCE_MS = 120000;
+export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'], timeout: PATIENCE_MS });
 let tests = 0, failed = 0;
 
 export function expect(sentence, holds, found) {
@@ -46,7 +48,7 @@ export async function open(file, { width = 1280, height = 900, scheme = 'light',
 	const address = String(pathToFileURL(file));
 	const trouble = [];
 
-	page.setDefaultTimeout(20000);
+	page.setDefaultTimeout(PATIENCE_MS);
 
 	page.on('console', (message) => trouble.push(`console: ${message.text()}`));
 	page.on('pageerror', (error) => trouble.push(`error: ${error.message}`));
@@ -59,7 +61,7 @@ export async function open(file, { width = 1280, height = 900, scheme = 'light',
 			trouble.push(`request: ${request.url()}`);
 	});
 	await page.goto(address);
-	await page.waitForSelector(ready, { timeout: 60000 });
+	await page.waitForSelector(ready);
 	return { page, trouble, context };
 }
 

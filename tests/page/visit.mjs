@@ -2,14 +2,14 @@
  * Opens the live page of an agent and notes everything it complains about. Its clock stands still; tick() lets time
  * pass in the page and on the agent, so nothing depends on how fast the machine is.
  */
-import { browser } from '../html/browser.mjs';
+import { browser, PATIENCE_MS } from '../html/browser.mjs';
 
 export async function visit(agent, { width = 1280, height = 800, scheme = 'light', motion = 'no-preference' } = {}) {
 	const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion, timezoneId: 'UTC' });
 	const page = await context.newPage();
 	const trouble = [];
 
-	page.setDefaultTimeout(20000);
+	page.setDefaultTimeout(PATIENCE_MS);
 	page.on('console', (message) => {
 		/* The browser itself prints every failed request. */
 		if (!(agent.failure && message.text().startsWith('Failed to load resource')))

@@ -10,6 +10,8 @@ import { createRequire } from 'node:module';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+/* For what must come: a busy machine takes its time. */
+const PATIENCE_MS = 120000;
 const [path, picture] = process.argv.slice(2);
 const packages = fileURLToPath(new URL('../../npm/node_modules', import.meta.url));
 const { chromium } = createRequire(join(packages, 'x.js'))('playwright-core');
@@ -32,10 +34,12 @@ const base = `http://127.0.0.1:${server.address().port}`;
 const browser = await chromium.launch({
 	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
 	args: ['--no-sandbox', '--enable-unsafe-swiftshader'],
+	timeout: PATIENCE_MS,
 });
 const errors = [];
 try {
 	const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
+	page.setDefaultTimeout(PATIENCE_MS);
 	page.on('pageerror', (error) => errors.push(String(error)));
 	// speedscope tells trouble with a file in a dialog of the browser or in its log.
 	page.on('dialog', (dialog) => { errors.push(dialog.message()); dialog.dismiss(); });
@@ -44,14 +48,14 @@ try {
 	});
 	const file = `timeline${path.endsWith('.gz') ? '.json.gz' : '.json'}`;
 	await page.goto(`${base}/index.html#profileURL=${encodeURIComponent(`${base}/${file}`)}`);
-	await page.waitForFunction(() => /\(\d+\/\d+\)/.test(document.body.innerText), null, { timeout: 60000 });
+	await page.waitForFunction(() => /\(\d+\/\d+\)/.test(document.body.innerText), null, { timeout: PATIENCE_MS });
 	const title = await page.evaluate(() => /[^\n]*\(\d+\/\d+\)/.exec(document.body.innerText)[0]);
 	if (picture) {
 		await page.waitForTimeout(500);
 		await page.screenshot({ path: picture });
 	}
 	await page.keyboard.press('3');
-	await page.waitForFunction(() => document.querySelectorAll('table tbody tr, table tr').length > 3, null, { timeout: 60000 });
+	await page.waitForFunction(() => document.querySelectorAll('table tbody tr, table tr').length > 3, null, { timeout: PATIENCE_MS });
 	const rows = await page.evaluate(() => [...document.querySelectorAll('table tr')].map((row) => row.innerText));
 	if (picture) await page.screenshot({ path: picture.replace(/\.png$/, '-table.png') });
 	console.log(JSON.stringify({ title, rows, errors }));
