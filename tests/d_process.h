@@ -18,7 +18,7 @@
 #include "recording/recording_account.h"
 
 /* A test that hangs is killed, and fails. */
-enum { D_PATIENCE_S = 60 };
+enum { D_PATIENCE_S = 170 };
 
 static bool d_is_child;
 

@@ -49,8 +49,21 @@ RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=20000 end=exit
 expect_balance "never again, with records in hand"
 expect_facts "the region has the last ones" in_ring\>0 life=ended
 
-RINGSIDE_BUFFER=1MiB run_and_read ops=3000 disk=stuck_last end=exit
+fresh
+mkfifo "$tap_scratch/word"
+: >"$said" # or the job before would still be heard
+RINGSIDE_BUFFER=1MiB run_job ops=3000 disk=stuck_last end=exit <"$tap_scratch/word" &
+stuck=$!
+exec 8>"$tap_scratch/word"
+are_all_written() {
+	read_facts
+	[ -n "$(truth issued)" ] && [ "$(fact in_trace)" = "$(truth issued)" ]
+}
+until_ok are_all_written
+exec 8>&-
+wait $stuck
 expect_same "the disk gets stuck in the very last write: the job ends all the same" "$?" 0
+read_facts
 expect_facts "and everything but the closing record is in the file" in_trace=issued lost=0 closed=0 life=ended
 
 RINGSIDE_MODE=full RINGSIDE_BUFFER=1MiB run_and_read ops=30000 disk=stuck disk_room=100000 end=exit

@@ -36,19 +36,6 @@ static inline void disk_freeze(void)
 	store_relaxed(&disk.is_frozen, 1);
 }
 
-/* Until there is nothing left to write, as far as one can see from here. */
-static inline void disk_settle(void)
-{
-	/* Finished operations linger for 200 ms before they go to the ring. */
-	struct timespec pause = { .tv_nsec = 700 * 1000 * 1000 };
-	uint64_t before;
-
-	do {
-		before = load_relaxed(&disk.writes);
-		nanosleep(&pause, NULL);
-	} while (load_relaxed(&disk.writes) != before);
-}
-
 /* Until a write waits. */
 static inline void disk_await(void)
 {

@@ -162,7 +162,7 @@ static bool ended_well(pid_t pid, int wanted)
 {
 	int status = -1;
 
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 12000; i++) {
 		struct timespec moment = { 0, 10000000 };
 
 		if (waitpid(pid, &status, WNOHANG) == pid)

@@ -33,7 +33,7 @@ static struct {
 	long noise; /* something is written to the standard streams all the time */
 	const char *release;
 	const char *disk; /* "", "frozen" while operations are played, "stuck" to the end, "full",
-			     "broken" */
+			     "broken", "stuck_last": to the end, once stdin says so */
 	const char *end;  /* "finalize", "exit", "_exit", "abort", "kill", "hold" */
 	const char *name; /* of the communicators */
 	long p2p;	  /* every third operation is a Send, the one behind it a Recv */
@@ -214,18 +214,25 @@ static void say_counts(uint64_t ns)
 	fflush(stdout);
 }
 
-static void end_job(void)
+/* Whoever started us knows what we wait for; its end is a word, too. */
+static void await_word(void)
 {
 	char byte;
 
+	if (read(STDIN_FILENO, &byte, 1) == -1)
+		die("nothing to wait for");
+}
+
+static void end_job(void)
+{
 	if (is(job.end, "_exit"))
 		_exit(0);
 	if (is(job.end, "abort"))
 		abort();
 	if (is(job.end, "kill"))
 		raise(SIGKILL);
-	if (is(job.end, "hold") && read(STDIN_FILENO, &byte, 1) == -1)
-		die("nothing to wait for");
+	if (is(job.end, "hold"))
+		await_word();
 	if (!is(job.end, "finalize"))
 		return;
 	for (long t = 0; t < job.threads; t++)
@@ -267,7 +274,7 @@ int main(int argc, char **argv)
 		disk_thaw();
 	}
 	if (is(job.disk, "stuck_last")) {
-		disk_settle();
+		await_word();
 		disk_freeze();
 	}
 	end_job();
