@@ -23,7 +23,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
 LANGUAGE := -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE -Isrc -I. -DRINGSIDE_VERSION='"$(VERSION)"'
 # DEVELOPER=1 makes warnings errors; the checks set it.
 STRICT := $(if $(DEVELOPER),-Werror)
-# SANITIZE=address,undefined or SANITIZE=thread: for the checks, each in a BUILD of its own.
+# SANITIZE=address,undefined,float-cast-overflow or SANITIZE=thread: for the checks, each in a BUILD of its own.
 # gcc warns that TSan does not follow fences: every word around ours is atomic, so nothing is missed.
 SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-Wno-unknown-warning-option -Wno-tsan)

@@ -84,10 +84,10 @@ tests race-tests long-tests benches fuzzers fake-gpu:
 # The same sources once more under sanitizers, each in a directory of its own.
 ASAN := $(BUILD)/asan
 TSAN := $(BUILD)/tsan
-asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='-Og -g1'
+asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined,float-cast-overflow CFLAGS='-Og -g1'
 tsan_make = $(SUBMAKE) BUILD=$(TSAN) SANITIZE=thread CFLAGS='-O1 -g1'
 libfuzzer_make = $(SUBMAKE) BUILD=$(BUILD)/libfuzzer CC=clang CFLAGS='-O1 -g' \
-	SANITIZE=address,undefined,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
+	SANITIZE=address,undefined,float-cast-overflow,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
 # Looking for leaks takes seconds per program on some kernels: that is for check-long.
 export ASAN_OPTIONS ?= detect_leaks=0
 export UBSAN_OPTIONS ?= print_stacktrace=1

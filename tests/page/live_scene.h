@@ -172,7 +172,7 @@ static inline void scene_course(struct live_scene *scene, uint32_t comm,
 		member.busbw = course->busbw * (1 - 0.01 * i);
 		scene_history(&seat->history, &member);
 		scene_sums(&seat->sums, &member);
-		seat->wait_ns = (uint64_t)(member.wait * 3600e9);
+		seat->wait_ns = isnan(member.wait) ? 0 : (uint64_t)(member.wait * 3600e9);
 		seat->has_wait = true;
 		found->wait_ns += seat->wait_ns;
 	}
