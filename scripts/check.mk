@@ -14,7 +14,8 @@ LONG_SECONDS ?= 60
 TEST_SECONDS ?= 600
 LONG_TEST_SECONDS ?= 3600
 JOBS := $(shell nproc)
-# As many jobs as there are processors, unless -j was given.
+# As many jobs as there are processors, unless -j was given. Recipes that use it begin with +: make sees only a literal
+# $(MAKE) by itself, and the processors would not be shared with the others.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 test_environment = BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
 prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
@@ -96,13 +97,13 @@ export TSAN_OPTIONS ?= halt_on_error=1
 .PHONY: check
 check: ## everything a commit must pass: sets itself up, builds, lints, tests; no GPU, no root
 	@scripts/install-deps check && scripts/install-npm check
-	@$(SUBMAKE) DEVELOPER=1 check-built
+	+@$(SUBMAKE) DEVELOPER=1 check-built
 
 .PHONY: check-built
 check-built: all tests benches
-	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
-	@$(asan_make) tests fuzzers
-	@$(tsan_make) race-tests
+	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
+	+@$(asan_make) tests fuzzers
+	+@$(tsan_make) race-tests
 	@$(test_environment) scripts/run-tests $(BUILD)/test-state $(call prove_options,$(TEST_SECONDS)) -- \
 		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call binaries,$(TEST_SOURCES),$(ASAN)) $(call binaries,$(RACE_SOURCES),$(TSAN))
 
@@ -119,10 +120,10 @@ lint: all ## format, layers, hot path, exports, glibc floor, headers, sizes, doc
 check-long: export ASAN_OPTIONS := detect_leaks=1
 check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (default 60)
 	@scripts/install-deps check && scripts/install-npm check
-	@$(SUBMAKE) DEVELOPER=1 all tests long-tests
-	@$(asan_make) all tests long-tests fuzzers
-	@$(tsan_make) all tests long-tests fuzzers
-	@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
+	+@$(SUBMAKE) DEVELOPER=1 all tests long-tests
+	+@$(asan_make) all tests long-tests fuzzers
+	+@$(tsan_make) all tests long-tests fuzzers
+	+@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 		clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null; then $(libfuzzer_make) fuzzers; fi
 	@$(call prove,$(LONG_TEST_SECONDS)) $(LONG_TESTS) $(LONG_SCRIPTS) \
 		$(call binaries,$(TEST_SOURCES) $(LONG_TEST_SOURCES),$(ASAN)) \
@@ -143,7 +144,7 @@ bench-gpu: all ## NCCL call by call, and profilers compared, on one GPU: bench/g
 .PHONY: demo
 demo: ## a simulated job of eight ranks with a slow link, recorded and shown
 	@scripts/install-deps compile
-	@$(SUBMAKE) all
+	+@$(SUBMAKE) all
 	@scripts/demo $(BUILD)
 
 .PHONY: drill
