@@ -1,7 +1,6 @@
 #include "programs/bench/bench_watch.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -9,7 +8,8 @@
 #include "programs/bench/bench_launch.h"
 
 /* NCCL may notice by itself that a peer is gone, and say more about it: it has a moment for that. */
-enum { LOOK_MS = 50, GRACE_MS = 1000, SILENT_MS = 2000, SILENT_NAMED = 8, WATCH_EXIT = 1 };
+static const double look_seconds = 0.05, grace_seconds = 1;
+enum { SILENT_MS = 2000, SILENT_NAMED = 8, WATCH_EXIT = 1 };
 
 /* "rank 3", "ranks 3, 5 and more"; gives back `to`. */
 static const char *name_ranks(char *to, size_t size, const int *ranks, size_t known, size_t count)
@@ -42,24 +42,6 @@ void bench_watch_tell(const struct bench_place *place, struct bench_hub *hub)
 	bench_tell(place, problem);
 }
 
-/* The lock is held but while this waits. */
-static bool is_over_within(struct bench_watch *watch, int wait_ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += wait_ms / 1000;
-	at.tv_nsec += wait_ms % 1000 * 1000000L;
-	if (at.tv_nsec >= 1000000000) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000;
-	}
-	while (!watch->is_over)
-		if (pthread_cond_timedwait(&watch->change, &watch->lock, &at) != 0)
-			break;
-	return watch->is_over;
-}
-
 /* The main thread is somewhere inside NCCL, and will not come back. */
 static void give_up(const struct bench_watch *watch)
 {
@@ -83,37 +65,25 @@ static void *keep_watch(void *context)
 {
 	struct bench_watch *watch = context;
 
-	pthread_mutex_lock(&watch->lock);
-	while (!is_over_within(watch, LOOK_MS)) {
+	pthread_mutex_lock(&watch->thread.lock);
+	while (!watch_thread_is_over_within(&watch->thread, look_seconds)) {
 		look_at_time(watch);
-		if (hub_look(watch->job->hub) < 0 && !is_over_within(watch, GRACE_MS))
+		if (hub_look(watch->job->hub) < 0 &&
+		    !watch_thread_is_over_within(&watch->thread, grace_seconds))
 			give_up(watch);
 	}
-	pthread_mutex_unlock(&watch->lock);
+	pthread_mutex_unlock(&watch->thread.lock);
 	return NULL;
 }
 
 void bench_watch_begin(struct bench_watch *watch, struct bench_job *job, const char *what)
 {
-	pthread_condattr_t attributes;
-
 	*watch = (struct bench_watch){ .job = job, .what = what, .began_ns = job_now() };
-	pthread_mutex_init(&watch->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&watch->change, &attributes);
-	pthread_condattr_destroy(&attributes);
-	watch->is_started = pthread_create(&watch->thread, NULL, keep_watch, watch) == 0;
+	/* Without a thread nobody watches, and that is all. */
+	(void)watch_thread_begin(&watch->thread, keep_watch, watch);
 }
 
 void bench_watch_end(struct bench_watch *watch)
 {
-	pthread_mutex_lock(&watch->lock);
-	watch->is_over = true;
-	pthread_cond_signal(&watch->change);
-	pthread_mutex_unlock(&watch->lock);
-	if (watch->is_started)
-		pthread_join(watch->thread, NULL);
-	pthread_cond_destroy(&watch->change);
-	pthread_mutex_destroy(&watch->lock);
+	watch_thread_end(&watch->thread);
 }

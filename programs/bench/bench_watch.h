@@ -6,11 +6,10 @@
 #ifndef BENCH_WATCH_H
 #define BENCH_WATCH_H
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "programs/bench/bench_hub.h"
+#include "programs/bench/watch_thread.h"
 
 struct bench_job;
 
@@ -18,11 +17,7 @@ struct bench_watch {
 	struct bench_job *job; /* borrowed */
 	const char *what;      /* borrowed: the call */
 	uint64_t began_ns;
-	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
-	pthread_cond_t change;
-	bool is_started; /* else nobody watches: no thread could be made */
-	bool is_over;
+	struct watch_thread thread;
 };
 
 /* Between these two the caller makes the call and nothing else; above all it leaves the hub alone. */

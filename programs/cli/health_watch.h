@@ -6,24 +6,19 @@
 #ifndef HEALTH_WATCH_H
 #define HEALTH_WATCH_H
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/attributes.h"
 #include "programs/bench/bench_hub.h"
 #include "programs/bench/bench_place.h"
+#include "programs/bench/watch_thread.h"
 
 struct health_watch {
 	const struct bench_place *place; /* borrowed */
 	struct bench_hub *hub;		 /* borrowed; NULL: not met yet */
 	double limit_s;
-	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
-	pthread_cond_t change;
-	bool is_started;
-	bool is_over;
-	bool is_waiting; /* for other ranks, with nothing of its own under way */
+	struct watch_thread thread; /* its lock is that of the hub above, and of what follows */
+	bool is_waiting;	    /* for other ranks, with nothing of its own under way */
 	char step[160];
 };
 
