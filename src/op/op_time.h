@@ -2,8 +2,10 @@
 #ifndef OP_TIME_H
 #define OP_TIME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "op/comm_layout.h"
 #include "op/op_layout.h"
 
 /* 0 when the record has no duration (time source none). */
@@ -19,6 +21,17 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
 	default:
 		return 0;
 	}
+}
+
+/*
+ * Could kernel events of this operation come at all? Only then does their absence mean anything. They
+ * were requested for all operations of its communicator, or for this one because it was sampled.
+ */
+static inline bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
+{
+	enum { KERNEL_CH = 0x40 }; /* NCCL's number of the event */
+
+	return (comm->mask & KERNEL_CH) || (op->flags & OP_FLAG_KERNELS_ASKED);
 }
 
 /*

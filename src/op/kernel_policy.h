@@ -1,0 +1,57 @@
+/*
+ * Kernel events (KernelCh) give GPU times and cost a job more than everything else NCCL's profiler
+ * interface offers. This is the one table of what is requested by default, release by release, and why:
+ * the plugin obeys it, `ringside verify` prints it, the simulator plays it. docs/KERNEL-EVENTS.md
+ * explains it; a test compares the two.
+ */
+#ifndef KERNEL_POLICY_H
+#define KERNEL_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+enum kernel_events {
+	KERNEL_EVENTS_ABSENT = 0,  /* the release has none */
+	KERNEL_EVENTS_OFF = 1,	   /* never requested */
+	KERNEL_EVENTS_SAMPLED = 2, /* requested for a share of the collectives */
+	KERNEL_EVENTS_ON = 3,	   /* requested for every operation */
+};
+
+struct kernel_policy {
+	unsigned char first, last;   /* profiler interface versions: they tell the release */
+	unsigned char by_default;    /* enum kernel_events */
+	unsigned char no_allgatherv; /* the default where NCCL_ALLGATHERV_ENABLE=0 is set */
+	bool can_sample;	     /* switching at run time keeps NCCL's counters right */
+	const char *why;	     /* the reason for the default */
+	const char *risk;	     /* what requesting all of them can do to a job */
+};
+
+/* NULL for an interface version that does not exist. */
+const struct kernel_policy *kernel_policy_of(unsigned int interface);
+/* "none", "off", "sampled", "on" */
+const char *kernel_events_name(enum kernel_events events);
+
+/*
+ * Which collectives are timed when events are sampled. Collectives of a communicator come in blocks of
+ * SAMPLE_BLOCK by their number, which is equal on all ranks; a block's level is drawn from the
+ * communicator's hash and the block's number: half of the blocks have level 0, a quarter level 1, and so
+ * on. A rank that samples at level k times all blocks of level k and above, so a rank with a smaller
+ * k times everything that the others time, and ranks need not agree on k to be comparable.
+ */
+enum { SAMPLE_BLOCK = 8, SAMPLE_LEVEL_MOST = 12 };
+
+static inline uint64_t sample_block(uint64_t collective)
+{
+	return collective / SAMPLE_BLOCK;
+}
+
+static inline unsigned int sample_level(uint64_t comm_hash, uint64_t collective)
+{
+	uint64_t drawn = hash_word(comm_hash, sample_block(collective));
+
+	return (unsigned int)__builtin_ctzll(drawn | UINT64_C(1) << SAMPLE_LEVEL_MOST);
+}
+
+#endif

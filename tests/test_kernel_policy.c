@@ -1,0 +1,76 @@
+/* What is requested by default, and which collectives a sample takes. */
+#include "op/kernel_policy.h"
+
+#include <stdlib.h>
+
+#include "tests/tap.h"
+
+static void every_interface_has_a_policy(void)
+{
+	for (unsigned int interface = 1; interface <= 7; interface++) {
+		const struct kernel_policy *policy = kernel_policy_of(interface);
+
+		EXPECT(policy != NULL && policy->why[0] != '\0');
+		EXPECT_THAT("all events are never the default",
+			    policy->by_default != KERNEL_EVENTS_ON &&
+				    policy->no_allgatherv != KERNEL_EVENTS_ON);
+		EXPECT_THAT("a default of sampling can sample",
+			    policy->no_allgatherv != KERNEL_EVENTS_SAMPLED || policy->can_sample);
+	}
+	EXPECT(kernel_policy_of(0) == NULL && kernel_policy_of(8) == NULL);
+}
+
+static void nothing_that_hangs_is_requested_by_default(void)
+{
+	EXPECT_EQUAL(kernel_policy_of(3)->by_default, KERNEL_EVENTS_OFF);
+	EXPECT_EQUAL(kernel_policy_of(4)->by_default, KERNEL_EVENTS_OFF);
+	EXPECT_EQUAL(kernel_policy_of(5)->by_default, KERNEL_EVENTS_SAMPLED);
+	EXPECT_EQUAL(kernel_policy_of(6)->by_default, KERNEL_EVENTS_OFF);
+	EXPECT_EQUAL(kernel_policy_of(6)->no_allgatherv, KERNEL_EVENTS_SAMPLED);
+	EXPECT_EQUAL(kernel_policy_of(7)->by_default, KERNEL_EVENTS_OFF);
+}
+
+static void a_block_has_one_level(void)
+{
+	bool is_same = true;
+
+	for (uint64_t n = 0; n < 1000; n++)
+		is_same &= sample_level(7, n) == sample_level(7, n / SAMPLE_BLOCK * SAMPLE_BLOCK);
+	EXPECT(is_same);
+	EXPECT_THAT("levels are bounded", sample_level(7, UINT64_MAX) <= SAMPLE_LEVEL_MOST);
+}
+
+/* Of any communicator, whatever its hash, a share of 2^-k of the blocks has level k or more, and an
+ * iteration of 2^n collectives is not sampled at the same places again and again. */
+static void levels_halve(void)
+{
+	enum { BLOCKS = 1 << 16 };
+	bool halves = true, is_spread = true;
+
+	for (uint64_t comm = 1; comm <= 40; comm++) {
+		unsigned int at_least[SAMPLE_LEVEL_MOST + 1] = { 0 }, phases[32] = { 0 };
+
+		for (uint64_t block = 0; block < BLOCKS; block++) {
+			unsigned int level = sample_level(comm * 0x9e3779b9, block * SAMPLE_BLOCK);
+
+			for (unsigned int k = 0; k <= level; k++)
+				at_least[k]++;
+			phases[block % 32] += level >= 3;
+		}
+		for (unsigned int k = 0; k <= 6; k++)
+			halves &= abs((int)at_least[k] - (BLOCKS >> k)) < (BLOCKS >> k) / 5;
+		for (unsigned int i = 0; i < 32; i++)
+			is_spread &= phases[i] > BLOCKS / 32 / 8 / 2;
+	}
+	EXPECT(halves);
+	EXPECT(is_spread);
+}
+
+int main(void)
+{
+	every_interface_has_a_policy();
+	nothing_that_hangs_is_requested_by_default();
+	a_block_has_one_level();
+	levels_halve();
+	return tap_done();
+}
