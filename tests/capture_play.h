@@ -173,6 +173,8 @@ static inline void play_setup(const char *mode)
 	setenv("RINGSIDE_SHM", dir, 1);
 	setenv("RINGSIDE_DIR", dir, 1);
 	setenv("RINGSIDE_MODE", mode, 1);
+	/* Most tests are about what comes with kernel events; a test may have said otherwise. */
+	setenv("RINGSIDE_EVENTS", "kernel", 0);
 }
 
 #endif

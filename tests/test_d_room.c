@@ -28,7 +28,8 @@ static void kernel_events_need_room(void)
 		{ 5, SWITCH_AUTO, 64 * MIB, false },   { 6, SWITCH_AUTO, 64 * MIB, false },
 		{ 5, SWITCH_ON, 64 * MIB, false },     { 6, SWITCH_ON, 64 * MIB, false },
 		{ 5, SWITCH_AUTO, 0, false },	       { 6, SWITCH_AUTO, 159 * MIB, false },
-		{ 5, SWITCH_AUTO, 1024 * MIB, true },  { 6, SWITCH_AUTO, 1024 * MIB, true },
+		{ 5, SWITCH_ON, 1024 * MIB, true },    { 6, SWITCH_ON, 1024 * MIB, true },
+		{ 5, SWITCH_AUTO, 1024 * MIB, false }, { 6, SWITCH_AUTO, 1024 * MIB, false },
 		{ 5, SWITCH_OFF, 1024 * MIB, false },  { 4, SWITCH_AUTO, 1024 * MIB, false },
 		{ 3, SWITCH_AUTO, 1024 * MIB, false }, { 1, SWITCH_ON, 1024 * MIB, false },
 	};
@@ -47,7 +48,7 @@ static void kernel_events_need_room(void)
 			    (unsigned long long)(cases[i].free_bytes / MIB),
 			    cases[i].is_asked ? "on" : "off");
 		EXPECT_THAT(sentence,
-			    choice.has_kernel == cases[i].is_asked &&
+			    (choice.kernel == KERNEL_EVENTS_ON) == cases[i].is_asked &&
 				    !!(choice.mask & ABI_KERNEL_CH) == cases[i].is_asked &&
 				    choice.kernel_reason[0] != '\0' && choice.mask & ABI_COLL);
 	}

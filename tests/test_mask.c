@@ -12,7 +12,7 @@ static const struct settings automatic = {
 };
 
 #define MIB (UINT64_C(1) << 20)
-static const uint64_t plenty = 1024 * MIB, scarce = 159 * MIB;
+static const uint64_t plenty = 4096 * MIB, scarce = 159 * MIB;
 
 static void each_version_is_asked_for_what_it_has(void)
 {
@@ -20,31 +20,52 @@ static void each_version_is_asked_for_what_it_has(void)
 	EXPECT_EQUAL(mask_choose(2, &automatic, plenty).mask, 0x1f);
 	EXPECT_EQUAL(mask_choose(3, &automatic, plenty).mask, 0x1f);
 	EXPECT_EQUAL(mask_choose(4, &automatic, plenty).mask, 0x1f);
-	EXPECT_EQUAL(mask_choose(5, &automatic, plenty).mask, 0xf5f);
-	EXPECT_EQUAL(mask_choose(6, &automatic, plenty).mask, 0x1f5f);
+	EXPECT_EQUAL(mask_choose(5, &automatic, plenty).mask, 0xf1f);
+	EXPECT_EQUAL(mask_choose(6, &automatic, plenty).mask, 0x1f1f);
 	EXPECT_EQUAL(mask_choose(7, &automatic, plenty).mask, 0x1f1f);
 }
 
-static void kernel_events_are_on_where_they_are_safe(void)
+/* No release is asked for all kernel events unless somebody says so: they hang or slow down jobs. */
+static void kernel_events_follow_the_policy(void)
 {
 	struct settings settings = automatic;
 
 	for (unsigned int version = 1; version <= 7; version++) {
 		struct mask_choice choice = mask_choose(version, &settings, plenty);
 
-		EXPECT(choice.has_kernel == (version == 5 || version == 6));
-		EXPECT(choice.has_kernel == !!(choice.mask & 0x40));
+		EXPECT_EQUAL(choice.kernel, kernel_policy_of(version)->by_default);
+		EXPECT(!(choice.mask & 0x40));
 		EXPECT_THAT("there is a reason", choice.kernel_reason[0] != '\0');
 	}
-	settings.kernel = SWITCH_ON;
+	settings.is_allgatherv_off = true;
 	for (unsigned int version = 1; version <= 7; version++)
-		EXPECT(mask_choose(version, &settings, plenty).has_kernel == (version >= 3));
+		EXPECT_EQUAL(mask_choose(version, &settings, plenty).kernel,
+			     kernel_policy_of(version)->no_allgatherv);
+}
+
+static void kernel_events_can_be_switched(void)
+{
+	struct settings settings = automatic;
+
+	settings.kernel = SWITCH_ON;
+	for (unsigned int version = 1; version <= 7; version++) {
+		struct mask_choice choice = mask_choose(version, &settings, plenty);
+
+		EXPECT((choice.kernel == KERNEL_EVENTS_ON) == (version >= 3));
+		EXPECT((choice.kernel == KERNEL_EVENTS_ON) == !!(choice.mask & 0x40));
+		EXPECT(version < 3 || strstr(choice.kernel_reason, "known risk") != NULL);
+	}
 	settings.kernel = SWITCH_OFF;
 	for (unsigned int version = 3; version <= 7; version++) {
 		struct mask_choice choice = mask_choose(version, &settings, plenty);
 
-		EXPECT(!choice.has_kernel && strstr(choice.kernel_reason, "RINGSIDE_EVENTS"));
+		EXPECT(choice.kernel == KERNEL_EVENTS_OFF &&
+		       strstr(choice.kernel_reason, "RINGSIDE_EVENTS"));
 	}
+	settings.kernel = SWITCH_SAMPLE;
+	for (unsigned int version = 3; version <= 7; version++)
+		EXPECT((mask_choose(version, &settings, plenty).kernel == KERNEL_EVENTS_SAMPLED) ==
+		       (version == 5 || version == 6));
 }
 
 /* NCCL 2.28 to 2.30 crashes when its own part of /dev/shm is too small: no wish changes that. */
@@ -53,16 +74,17 @@ static void without_room_there_are_none(void)
 	struct settings settings = automatic;
 	struct mask_choice choice;
 
+	choice = mask_choose(5, &settings, scarce);
+	EXPECT(choice.kernel == KERNEL_EVENTS_OFF &&
+	       strstr(choice.kernel_reason, "159 MiB free") != NULL);
+	settings.kernel = SWITCH_ON;
 	for (unsigned int version = 5; version <= 6; version++) {
-		settings.kernel = SWITCH_AUTO;
 		choice = mask_choose(version, &settings, scarce);
-		EXPECT(!choice.has_kernel && !(choice.mask & 0x40));
-		EXPECT(strstr(choice.kernel_reason, "159 MiB free") != NULL);
-		settings.kernel = SWITCH_ON;
-		EXPECT(!mask_choose(version, &settings, scarce).has_kernel);
-		EXPECT(!mask_choose(version, &settings, 0).has_kernel);
-		EXPECT(mask_choose(version, &settings, 160 * MIB).has_kernel);
+		EXPECT(choice.kernel == KERNEL_EVENTS_OFF && !(choice.mask & 0x40));
+		EXPECT_EQUAL(mask_choose(version, &settings, 0).kernel, KERNEL_EVENTS_OFF);
+		EXPECT_EQUAL(mask_choose(version, &settings, 160 * MIB).kernel, KERNEL_EVENTS_ON);
 	}
+	EXPECT(mask_has_shm(plenty, 0) && !mask_has_shm(plenty, 100) && !mask_has_shm(0, 0));
 }
 
 static void the_rest_can_be_switched(void)
@@ -85,7 +107,8 @@ static void the_rest_can_be_switched(void)
 int main(void)
 {
 	each_version_is_asked_for_what_it_has();
-	kernel_events_are_on_where_they_are_safe();
+	kernel_events_follow_the_policy();
+	kernel_events_can_be_switched();
 	without_room_there_are_none();
 	the_rest_can_be_switched();
 	return tap_done();

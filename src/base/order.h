@@ -55,6 +55,8 @@
 /* A fence orders what stands before it with relaxed words after it (release), and the reverse. */
 #define fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+/* Orders a store before it with a load after it: of two threads that do so, one sees the other's. */
+#define fence_full() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
 /* For a word that one thread at a time writes and others only read: cheaper than an atomic add,
  * and no data race when the rule is broken, only a lost count. */

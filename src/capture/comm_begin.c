@@ -141,15 +141,34 @@ static void fill_comm(struct region_comm *comm, const struct comm_start *start, 
 }
 
 /* Children of the slot's last owner may still come by: they follow `shared`, which never changes. */
-static void begin_comm_state(struct comm_state *state, uint32_t slot, bool expects_children)
+static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, int nnodes,
+			     bool is_sampled)
 {
-	struct comm_state fresh = { .expects_children = expects_children, .live_hint = slot * 16 };
+	struct comm_state fresh = {
+		.expects_kernels = mask & ABI_KERNEL_CH,
+		.expects_proxies = mask & ABI_PROXY_OP && nnodes != 1,
+		.live_hint = slot * 16,
+		/* Without sampling there is never anything to decide. */
+		.sample_at = is_sampled ? 1 : UINT64_MAX,
+	};
 
 	words_copy((uint64_t *)(void *)state + 1, (uint64_t *)(void *)&fresh + 1,
 		   sizeof(fresh) / sizeof(uint64_t) - 1);
 }
 
-void *comm_begin(const struct comm_start *start, int mask)
+uint32_t comm_begin_alive(void)
+{
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < recorder.region.comm_count; i++) {
+		uint64_t word = load_relaxed(&recorder.region.comms[i].word);
+
+		alive += region_slot_is_used(word) && !(word & COMM_ENDED);
+	}
+	return alive;
+}
+
+void *comm_begin(const struct comm_start *start, int mask, bool is_sampled)
 {
 	uint32_t slot = take_comm_slot();
 	struct region_comm *comm;
@@ -162,8 +181,7 @@ void *comm_begin(const struct comm_start *start, int mask)
 		/* A stop that came while it ended may have kept a slot. */
 		hot_proxy_forget(&recorder.comms[slot]);
 	}
-	begin_comm_state(&recorder.comms[slot], slot,
-			 mask & ABI_KERNEL_CH || (mask & ABI_PROXY_OP && start->nnodes != 1));
+	begin_comm_state(&recorder.comms[slot], slot, mask, start->nnodes, is_sampled);
 	fill_comm(comm, start, mask);
 	return handle_make(HANDLE_CONTEXT, REGION_GENERATION(comm->word), slot, 0);
 }

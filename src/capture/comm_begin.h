@@ -5,7 +5,9 @@
 #include "capture/recorder.h"
 
 /* The context for NCCL; one that no callback takes for a communicator where all slots are in use.
- * `mask`: the events that were asked for. */
-void *comm_begin(const struct comm_start *start, int mask);
+ * `mask`: the events that were asked for; is_sampled: kernel events, for some. */
+void *comm_begin(const struct comm_start *start, int mask, bool is_sampled);
+/* How many are alive. */
+uint32_t comm_begin_alive(void);
 
 #endif

@@ -90,6 +90,8 @@ void hot_group_stop(struct handle handle)
 
 	if (group != NULL)
 		store_relaxed(&group->is_open, 0);
+	if (UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ENDING))
+		hot_sample_group_end(handle.raw);
 }
 
 void *hot_launch_start(const void *parent)
@@ -154,6 +156,7 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 {
 	struct region_comm *shared = comm->shared;
 	uint64_t now = recorder_now();
+	uint32_t flags = 0;
 
 	/* Nobody can know the new owner yet, but who has an old handle may still look. */
 	store_relaxed(&op->comm, shared->info.id);
@@ -172,7 +175,10 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 	store_relaxed(&op->issue_ns, now);
 	store_relaxed(&op->number, add_relaxed(&shared->counts.issued, 1) + 1);
 	store_relaxed(&shared->counts.last_issue_ns, now);
-	store_relaxed(&op->flags, is_replay ? OP_FLAG_REPLAY : 0);
+	/* Of replays it is not known how they were captured. */
+	if (UNLIKELY(load_relaxed(&recorder.sampling.is_open)))
+		flags = OP_FLAG_KERNELS_ASKED;
+	store_relaxed(&op->flags, is_replay ? OP_FLAG_REPLAY : flags);
 	if (!op_is_collective(call->function))
 		return;
 	if (is_replay) {
@@ -181,17 +187,22 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 		/* NCCL wants one thread at a time here; replays alone come from another. */
 		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);
 		sign(&shared->counts, op);
+		if (UNLIKELY(load_relaxed(&op->match) >= load_relaxed(&comm->sample_at)))
+			hot_sample(comm, load_relaxed(&op->match), now);
 	}
 }
 
 /* Of a kernel with many works one channel may be far ahead of another that waits for the network. */
-static void count_works(struct comm_state *comm, uint64_t plan)
+static void count_works(struct comm_state *comm, uint64_t plan, uint8_t algorithm)
 {
 	uint32_t works =
 		load_relaxed(&comm->last_plan) == plan ? load_relaxed(&comm->plan_tasks) : 0;
 
 	store_relaxed(&comm->last_plan, plan);
 	store_relaxed(&comm->plan_tasks, works + 1);
+	/* With registered buffers NCCL looks for the flags of all but the first in the wrong place. */
+	if (is_sampling() && works > 0 && (algorithm == OP_NVLS || algorithm == OP_NVLS_TREE))
+		hot_sample_end(SAMPLING_BY_NVLS);
 	if (UNLIKELY(works >= KERNEL_WORKS) && !load_relaxed(&comm->is_loose))
 		store_relaxed(&comm->is_loose, 1);
 }
@@ -228,7 +239,7 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 							   comm->shared->info.nranks));
 	/* The handle of its Group event, without the bits that are the same in all. */
 	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
-	count_works(comm, plan);
+	count_works(comm, plan, call->algorithm);
 	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
 	if (load_relaxed(&op->state) == OP_ISSUED)
 		store_relaxed(&op->state, OP_LAUNCHED);
@@ -242,16 +253,13 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 {
 	uint64_t *recent = &comm->recent[number % RECENT];
 	uint64_t old = load_relaxed(recent);
-	uint32_t flags = load_relaxed(&comm->shared->info.flags);
 	struct region_live *live = &recorder.region.live[(uint32_t)old];
-	bool expects_children = (load_relaxed(&comm->expects_children) && number < CHILDLESS_AGE) ||
-				flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
 
 	store_relaxed(recent, slot_and_generation);
 	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&
 			 !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
 		return;
-	if (!expects_children ||
+	if (!may_have_children(comm, &live->op, number < CHILDLESS_AGE) ||
 	    (load_relaxed(&live->op.active_ns) == 0 && is_passed(comm, &live->op)))
 		live_retire(live, REGION_GENERATION(old), false);
 }
@@ -322,6 +330,15 @@ static struct region_live *begin(struct comm_state *comm, const struct call *cal
 	return live;
 }
 
+/* Calls after which NCCL's counters are not those of the GPU: nothing is sampled any more. */
+static COLD void watch_call(const struct call *call, const void *group)
+{
+	if (!op_is_collective(call->function))
+		hot_sample_p2p(group);
+	else if (call->function == OP_BROADCAST && !load_relaxed(&recorder.sampling.broadcasts))
+		hot_sample_end(SAMPLING_BY_BROADCAST);
+}
+
 void *hot_api_call(const void *context, const void *parent, const struct call *call)
 {
 	struct comm_state *comm = hot_comm(context);
@@ -331,8 +348,12 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 
 	if (UNLIKELY(comm == NULL))
 		return refuse(context, call->is_captured);
-	if (UNLIKELY(call->is_captured))
+	if (UNLIKELY(call->is_captured)) {
+		hot_sample_captured();
 		return record_captured(comm, call, parent);
+	}
+	if (is_sampling())
+		watch_call(call, parent);
 	live = begin(comm, call, false, &slot);
 	if (UNLIKELY(live == NULL))
 		return record_untracked(comm, call, false);

@@ -47,11 +47,7 @@ static bool can_go(const struct region_live *live)
 	shared = comm->shared;
 	if (load_relaxed(&shared->counts.issued) == load_relaxed(&live->op.number))
 		return false;
-	if (is_passed(comm, &live->op) || is_childless(comm, &live->op))
-		return true;
-	return !load_relaxed(&comm->expects_children) &&
-	       !(load_relaxed(&shared->info.flags) &
-		 (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES));
+	return is_passed(comm, &live->op) || is_childless(comm, &live->op);
 }
 
 /* Take this slot if it is free; if need be, let its operation go. */
@@ -180,6 +176,7 @@ static void choose_time_source(struct op_record *op, const struct comm_state *co
 {
 	op->time_source = op_choose_time_source(op);
 	if (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE || comm == NULL ||
+	    !may_have_children(comm, op, true) ||
 	    load_relaxed(&comm->shared->counts.last_done_number) <= op->number)
 		return;
 	/* One of a later group is over: so is this one. */
@@ -205,8 +202,9 @@ static void complete_record(struct region_live *live, const struct comm_state *c
 		op->stop_spread_ns = spread(load_relaxed(&live->first_stop_ns), op->gpu_stop_ns);
 	}
 	if (comm != NULL && load_relaxed(&comm->shared->info.flags) & COMM_FLAG_SEES_KERNELS &&
-	    op->kernels_started < op->channels && op->channels <= STAMPED_CHANNELS &&
-	    op->state != OP_ABANDONED && !(op->flags & (OP_FLAG_SELF | OP_FLAG_COPY_ENGINE)))
+	    op_kernels_were_asked(&comm->shared->info, op) && op->kernels_started < op->channels &&
+	    op->channels <= STAMPED_CHANNELS && op->state != OP_ABANDONED &&
+	    !(op->flags & (OP_FLAG_SELF | OP_FLAG_COPY_ENGINE)))
 		op->flags |= OP_FLAG_CHANNELS_MISSING;
 	if (!(load_relaxed(&live->notes) & LIVE_HAS_TASK) && op->state == OP_ISSUED)
 		op->flags |= OP_FLAG_API_ONLY;

@@ -115,7 +115,7 @@ void process_info_write(const struct process_info *process)
 		add_line("inspector", settings->inspector.dir);
 	add_number("buffer", settings->buffer);
 	add_number("quota", settings->quota);
-	add_line("kernel_events", choice->has_kernel ? "on" : "off");
+	add_line("kernel_events", kernel_events_name(choice->kernel));
 	add_line("kernel_events_reason", choice->kernel_reason);
 	add_number("events", (uint64_t)choice->mask);
 	add_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);
@@ -138,7 +138,7 @@ void process_info_log(const struct process_info *process, const struct comm_star
 		recorder.region.reason[0] != '\0' ? ": " : "", recorder.region.reason,
 		process->trace[0] != '\0' ? process->trace : "none",
 		(unsigned long long)settings->buffer >> 10,
-		(unsigned long long)settings->quota >> 20, choice->has_kernel ? "on" : "off",
+		(unsigned long long)settings->quota >> 20, kernel_events_name(choice->kernel),
 		choice->kernel_reason, (unsigned int)choice->mask, process->identity.job,
 		settings->inspector.is_on ? settings->inspector.dir : "none");
 }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/order.h"
 #include "capture/handle.h"
+#include "op/kernel_policy.h"
 #include "region/region_create.h"
 
 enum {
@@ -63,10 +64,16 @@ struct channel_stamps {
 struct comm_state {
 	/* Whoever calls. */
 	struct region_comm *shared; /* written once */
-	bool expects_children;	    /* kernel events are on, or there is a network */
-	uint64_t tasks;		    /* Coll and P2p events so far */
-	uint64_t last_plan;	    /* the kernel of the last one ... */
-	uint32_t plan_tasks;	    /* ... and how many it has so far */
+	bool expects_kernels;	    /* of every operation, not of samples alone */
+	bool expects_proxies;	    /* there is a network */
+	uint32_t wants_kernels;	    /* sampled: of its next collective */
+	int32_t credit;		    /* sampled: blocks it may be timed in for the sake of others */
+	uint64_t sample_at;	    /* from this collective on hot_sample() is to decide */
+	uint64_t sampled_ns;	    /* when it decided last, and at which collective */
+	uint64_t sampled_at;
+	uint64_t tasks;	     /* Coll and P2p events so far */
+	uint64_t last_plan;  /* the kernel of the last one ... */
+	uint32_t plan_tasks; /* ... and how many it has so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;
@@ -85,6 +92,8 @@ struct comm_state {
 	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
 	uint64_t network_at;	/* how many tasks there were up to the latest with a transfer */
 	uint32_t is_loose;	/* not everything waits for the network: see is_held_by_network() */
+	uint64_t timed_count, timed_ns; /* operations with GPU times, and their sum */
+	uint64_t new_kind_ns;		/* when a kind of operation was recorded first */
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
@@ -94,6 +103,21 @@ struct group_state {
 	uint64_t generation;
 	uint64_t launch_ns;
 	uint64_t is_open; /* its GroupApi event has not stopped */
+};
+
+/* Kernel events are requested for some collectives: see hot_sample.c. Read at every call, written
+ * rarely. */
+struct sampling {
+	uint32_t state;	     /* enum sampling_state */
+	uint32_t is_open;    /* NCCL's mask has kernel events now */
+	uint32_t wanting;    /* communicators whose next collective is to be timed */
+	uint32_t broadcasts; /* Broadcast does not harm NCCL's counters */
+	int *mask;	     /* NCCL's, which it reads anew for every call */
+	int mask_closed;
+	uint64_t begin_ns;   /* no window before */
+	uint64_t request;    /* the last one seen */
+	uint64_t until_ns;   /* everything is timed until then: somebody asked for it */
+	uint64_t last_group; /* with state ENDING: closes when this group's call returns */
 };
 
 struct recorder {
@@ -106,6 +130,7 @@ struct recorder {
 	struct region_writer region;
 	struct comm_state *comms; /* as many as region.comms */
 	struct group_state *groups;
+	struct sampling sampling ON_OWN_LINE;
 	/* Written at every call, while all of the above is read in every callback. */
 	uint64_t group_cursor ON_OWN_LINE;
 	uint8_t guesses[4][NAME_GUESSES]; /* by a string's address: what it said last time */
@@ -186,14 +211,36 @@ static inline bool is_passed(const struct comm_state *comm, const struct op_reco
 	       load_relaxed(&counts->last_done_ns) > load_relaxed(&op->issue_ns) + PASSED_NS;
 }
 
+/*
+ * May children of this operation still come? What was ever seen of a communicator is expected of its
+ * later operations, too; what never came is expected of young ones: of a communicator's first
+ * operations, or of the last ones, as the caller likes. With sampling, kernels come of operations that
+ * were sampled alone.
+ */
+static inline bool may_have_children(const struct comm_state *comm, const struct op_record *op,
+				     bool is_young)
+{
+	const struct region_comm *shared = comm->shared;
+	uint32_t seen = load_relaxed(&shared->info.flags);
+
+	if (seen & COMM_FLAG_SEES_PROXIES || (load_relaxed(&comm->expects_proxies) && is_young))
+		return true;
+	if (load_relaxed(&op->flags) & OP_FLAG_KERNELS_ASKED)
+		return seen & COMM_FLAG_SEES_KERNELS ||
+		       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) <
+			       CHILDLESS_AGE;
+	/* Others may have asked for kernel events, for all operations. */
+	if (seen & COMM_FLAG_SEES_KERNELS)
+		return recorder.sampling.mask == NULL;
+	return load_relaxed(&comm->expects_kernels) && is_young;
+}
+
 /* Or because its communicator made so many calls since, and no child of any ever came? */
 static inline bool is_childless(const struct comm_state *comm, const struct op_record *op)
 {
-	const struct region_comm *shared = comm->shared;
+	uint64_t age = load_relaxed(&comm->shared->counts.issued) - load_relaxed(&op->number);
 
-	return !(load_relaxed(&shared->info.flags) &
-		 (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES)) &&
-	       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) >= CHILDLESS_AGE;
+	return !may_have_children(comm, op, age < CHILDLESS_AGE);
 }
 
 /* The operation in flight that a handle names, NULL when it is gone. */
@@ -231,6 +278,19 @@ void hot_launch_stop(struct handle handle);
 void *hot_api_call(const void *context, const void *parent, const struct call *call);
 void *hot_task(const void *context, const void *parent, const struct call *call);
 void *hot_copy_engine(const void *context, const void *parent, const struct call *call);
+
+/* hot_sample.c: kernel events for some of the collectives. */
+void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now);
+void hot_sample_captured(void);
+void hot_sample_p2p(const void *group);
+void hot_sample_end(enum sampling_state why);
+void hot_sample_group_end(uint64_t group);
+void hot_sample_forget(struct comm_state *comm);
+
+static inline bool is_sampling(void)
+{
+	return UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ACTIVE);
+}
 
 /* hot_live.c: the table of operations in flight. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);

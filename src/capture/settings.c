@@ -14,6 +14,8 @@ enum { BUFFER_LEAST = 64 * 1024 };
 #define BUFFER_MOST (UINT64_C(1) << 30)
 #define QUOTA_LEAST (UINT64_C(1) << 20)
 #define QUOTA_DEFAULT (UINT64_C(2) << 30)
+/* CUDA graphs are captured in a job's first minutes, if at all. */
+enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
 
 void settings_complain(struct settings *settings, const char *name, const char *value,
 		       const char *allowed, const char *instead)
@@ -121,6 +123,10 @@ static bool switch_event(struct settings *settings, const char *word)
 
 	if (strcmp(word, "auto") == 0)
 		return true;
+	if (strcmp(word, "sample") == 0) {
+		settings->kernel = SWITCH_SAMPLE;
+		return true;
+	}
 	word += word[0] == '-' || word[0] == '+';
 	for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
 		if (strcmp(word, events[i].name) == 0) {
@@ -140,9 +146,24 @@ static void read_events(struct settings *settings)
 		if (word[0] != '\0' && !switch_event(settings, word))
 			settings_complain(
 				settings, "RINGSIDE_EVENTS", word,
-				"auto, kernel, -kernel, proxy, -proxy, steps, -steps, launch or "
-				"-launch",
+				"auto, kernel, -kernel, sample, proxy, -proxy, steps, -steps, "
+				"launch or -launch",
 				"auto for it");
+}
+
+static void read_sampling(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_SAMPLE_AFTER");
+	const char *allgatherv = settings_variable("NCCL_ALLGATHERV_ENABLE");
+	int64_t seconds = SAMPLE_AFTER_S;
+
+	if (value != NULL && text_number(value, 0, SAMPLE_AFTER_MOST_S, &seconds) != OK) {
+		settings_complain(settings, "RINGSIDE_SAMPLE_AFTER", value, "a number of seconds",
+				  "120");
+		seconds = SAMPLE_AFTER_S;
+	}
+	settings->sample_after_ns = (uint64_t)seconds * 1000000000;
+	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
 }
 
 /* k=v,k=v: keys of letters, digits and _; values without control bytes. */
@@ -218,6 +239,7 @@ void settings_read(struct settings *settings)
 	read_text(settings, "RINGSIDE_SHM", "/dev/shm", settings->shm, sizeof(settings->shm));
 	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
 	read_events(settings);
+	read_sampling(settings);
 	read_labels(settings);
 	read_group(settings);
 	read_environment(settings);

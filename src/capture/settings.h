@@ -9,7 +9,8 @@
 #include "capture/inspector_settings.h"
 #include "region/region_layout.h"
 
-enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2 };
+/* SWITCH_SAMPLE: for kernel events alone. */
+enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2, SWITCH_SAMPLE = 3 };
 
 struct settings {
 	bool is_disabled;
@@ -24,6 +25,9 @@ struct settings {
 	gid_t group;		 /* (gid_t)-1: none */
 	bool is_environment_off; /* variables are not recorded */
 	enum settings_switch kernel, proxy, steps, launch;
+	uint64_t
+		sample_after_ns; /* of calls without a CUDA graph, before kernel events are sampled */
+	bool is_allgatherv_off; /* NCCL_ALLGATHERV_ENABLE=0: NCCL's counters stay right */
 	struct inspector_settings inspector;
 	char complaints[4096]; /* one line per wrong setting, "" none */
 };

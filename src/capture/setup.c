@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "abi/abi_common.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "capture/comm_begin.h"
@@ -234,6 +235,32 @@ static int mask_for(unsigned int interface)
 	return mask_choose(interface, &process.settings, mask_free_shm_bytes()).mask;
 }
 
+/* By the first communicator; a second copy of NCCL, whose mask is another int, is not sampled. */
+static void start_sampling(int *mask)
+{
+	struct sampling *sampling = &recorder.sampling;
+
+	if (process.choice.kernel != KERNEL_EVENTS_SAMPLED || mask == NULL ||
+	    sampling->mask != NULL || process.interface != recorder.region.header->interface)
+		return;
+	sampling->mask = mask;
+	sampling->mask_closed = process.choice.mask;
+	sampling->begin_ns = recorder_now() + process.settings.sample_after_ns;
+	sampling->broadcasts = process.interface < 6 || process.settings.is_allgatherv_off;
+	store_relaxed(&recorder.region.header->sampling, SAMPLING_ACTIVE);
+	store_relaxed(&sampling->state, SAMPLING_ACTIVE);
+}
+
+/* NCCL takes its room in /dev/shm with the first timed operation of each communicator. */
+static bool is_sampled(const int *mask)
+{
+	if (recorder.sampling.mask == NULL || mask != recorder.sampling.mask)
+		return false;
+	if (!mask_has_shm(mask_free_shm_bytes(), comm_begin_alive()))
+		hot_sample_end(SAMPLING_BY_SHM);
+	return is_sampling();
+}
+
 void setup_comm(void **context, int *mask, const struct comm_start *start)
 {
 	int saved_errno = errno;
@@ -249,7 +276,10 @@ void setup_comm(void **context, int *mask, const struct comm_start *start)
 	}
 	if (load_relaxed(&recorder.is_on)) {
 		wanted = mask_for(start->interface);
-		made = comm_begin(start, wanted);
+		start_sampling(mask);
+		made = comm_begin(start, wanted, is_sampled(mask));
+		if (mask == recorder.sampling.mask && load_relaxed(&recorder.sampling.is_open))
+			wanted |= ABI_KERNEL_CH;
 		if (start->log != NULL && !setup.is_logged) {
 			setup.is_logged = true;
 			process_info_log(&process, start);
@@ -288,6 +318,7 @@ void setup_comm_end(void *context)
 	if (comm != NULL) {
 		retire_all(comm->shared->info.id);
 		hot_proxy_forget(comm);
+		hot_sample_forget(comm);
 		store_relaxed(&comm->shared->info.finalize_ns, recorder_now());
 		or_relaxed(&comm->shared->info.flags, COMM_FLAG_FINALIZED);
 		/* Its context is unknown from now on. */

@@ -80,7 +80,34 @@ const struct kernel_policy *kernel_policy_of(unsigned int interface)
 
 const char *kernel_events_name(enum kernel_events events)
 {
-	static const char *const names[] = { "none", "off", "sampled", "on" };
+	static const char *const names[] = { "off", "off", "sampled", "on" };
 
 	return names[events <= KERNEL_EVENTS_ON ? events : KERNEL_EVENTS_ABSENT];
+}
+
+const char *sampling_state_text(uint64_t state)
+{
+	static const char *const texts[] = {
+		[SAMPLING_NONE] = "",
+		[SAMPLING_ACTIVE] = "a share of the collectives is timed",
+		[SAMPLING_ENDING] = "sampling is ending: the process calls Send or Recv",
+		[SAMPLING_STUCK] =
+			"every operation is timed: a CUDA graph was captured while events "
+			"were requested, and switching them off again could hang NCCL",
+		[SAMPLING_BY_GRAPH] =
+			"sampling ended: the process captured a CUDA graph, and NCCL can "
+			"hang when events are switched after that",
+		[SAMPLING_BY_P2P] =
+			"sampling ended: the process calls Send or Recv, and NCCL can hang "
+			"when events are switched between the two",
+		[SAMPLING_BY_NVLS] = "sampling ended: the process groups collectives that use NVLS",
+		[SAMPLING_BY_BROADCAST] =
+			"sampling ended: the process calls Broadcast, which NCCL 2.29 "
+			"and later does not count; NCCL_ALLGATHERV_ENABLE=0 helps",
+		[SAMPLING_BY_SHM] = "sampling ended: too little room in /dev/shm for another "
+				    "communicator",
+	};
+
+	_Static_assert(ARRAY_LENGTH(texts) == SAMPLING_STATES, "a state has no text");
+	return state < SAMPLING_STATES ? texts[state] : "";
 }

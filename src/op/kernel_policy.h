@@ -30,8 +30,26 @@ struct kernel_policy {
 
 /* NULL for an interface version that does not exist. */
 const struct kernel_policy *kernel_policy_of(unsigned int interface);
-/* "none", "off", "sampled", "on" */
+/* "off", "sampled", "on" */
 const char *kernel_events_name(enum kernel_events events);
+
+/* What became of sampling in a process, as its region tells. Numbers are part of the format. */
+enum sampling_state {
+	SAMPLING_NONE = 0,   /* nothing is sampled: off, on for good, or an older recorder */
+	SAMPLING_ACTIVE = 1, /* windows open and close, or will */
+	SAMPLING_ENDING =
+		2,	    /* a Send or Recv came while a window was open: closes with its group */
+	SAMPLING_STUCK = 3, /* a CUDA graph was captured in an open window: on for good */
+	SAMPLING_BY_GRAPH = 4,	   /* ended: a CUDA graph was captured */
+	SAMPLING_BY_P2P = 5,	   /* ended: Send or Recv was called */
+	SAMPLING_BY_NVLS = 6,	   /* ended: grouped collectives with NVLS */
+	SAMPLING_BY_BROADCAST = 7, /* ended: NCCL 2.29 and later, Broadcast as AllGatherV */
+	SAMPLING_BY_SHM = 8,	   /* ended: too little room in /dev/shm */
+	SAMPLING_STATES = 9,
+};
+
+/* A sentence for people, "" for SAMPLING_NONE and unknown numbers. */
+const char *sampling_state_text(uint64_t state);
 
 /*
  * Which collectives are timed when events are sampled. Collectives of a communicator come in blocks of

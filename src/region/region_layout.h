@@ -43,7 +43,7 @@
 #include "op/op_layout.h"
 
 #define REGION_MAGIC UINT64_C(0x314e4f4947455252) /* "RREGION1" */
-enum { REGION_MAJOR = 1, REGION_MINOR = 1 };
+enum { REGION_MAJOR = 1, REGION_MINOR = 2 };
 #define REGION_BYTE_ORDER UINT32_C(0x01020304)
 
 enum region_part_index {
@@ -120,6 +120,12 @@ struct region_header {
 	uint64_t proxy_cursor;
 	uint64_t totals_used;
 	uint64_t names_used;
+
+	/* Kernel events. The request is the one word that others write: serial << 32 | seconds for
+	 * which every operation should be timed. The recorder looks at it now and then. */
+	_Alignas(CACHE_LINE) uint64_t kernel_request;
+	uint64_t kernel_answer; /* the request that was granted last */
+	uint64_t sampling;	/* enum sampling_state */
 };
 
 enum { REGION_HEADER_BYTES = 4096, REGION_INFO_BYTES = 8192 };
