@@ -14,7 +14,8 @@ static const struct cli_option options[] = {
 	{ VERIFY_STRICT, "strict", NULL,
 	  "take remarks for trouble: lost details, GPU times not believed, odd events" },
 	{ VERIFY_BLIND, "blind-spots", NULL,
-	  "only say what NCCL does not show, release by release; reads nothing" },
+	  "only list what NCCL does not show and which kernel events are requested, release by "
+	  "release; reads nothing" },
 	CLI_OPTION_END,
 };
 

@@ -20,6 +20,7 @@ static const struct command {
 	{ "env", cmd_env, "print the lines that set the recorder up in a job script" },
 	{ "ls", cmd_ls, "list the recorded processes" },
 	{ "ps", cmd_ps, "list the operations in flight and what they wait for" },
+	{ "record", cmd_record, "time every operation of running processes for a while" },
 	{ "top", cmd_top, "watch the jobs of this machine on a live screen" },
 	{ "report", cmd_report, "say where communication time went and what looks wrong" },
 	{ "doctor", cmd_doctor, "say who is stuck, who is slow, what is wrong and what to do" },

@@ -1,0 +1,299 @@
+/*
+ * Ask running processes to time every operation for a while. The request is one word in a process's
+ * region; its recorder looks there at its collectives, and answers in the word beside it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/attributes.h"
+#include "base/order.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "op/kernel_policy.h"
+#include "programs/cli/cli_commands.h"
+#include "programs/cli/cli_errors.h"
+#include "programs/cli/cli_input.h"
+#include "programs/cli/cli_memory.h"
+#include "programs/cli/cli_options.h"
+#include "programs/cli/cli_process.h"
+#include "programs/sim/sim_parse.h"
+#include "region/region_open.h"
+#include "view/json.h"
+#include "view/report_json.h"
+
+enum { RECORD_KERNEL = CLI_LONG_ONLY, RECORD_JOB, RECORD_WAIT };
+
+static const struct cli_option options[] = {
+	CLI_OPTION_JSON,
+	{ RECORD_KERNEL, "kernel", "TIME", "time every operation for this long (1s to 60m)" },
+	{ RECORD_JOB, "job", "NAME", "only processes of this job" },
+	{ RECORD_WAIT, "wait", "TIME", "wait this long for answers (default 2s)" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside record --kernel 30s @4711", "time everything that one process does" },
+	{ "ringside record --kernel 1m --job train7", "all processes of a job on this machine" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "record",
+	.operands = "[@PID...]",
+	.about =
+		"Asks running processes to request kernel events for every operation for a while, "
+		"so that "
+		"all of them have GPU times. A process complies at one of its next collectives, or "
+		"refuses where that could harm it: docs/KERNEL-EVENTS.md says when. Ranks can only "
+		"be "
+		"compared if all of them are asked, so run this on every node of the job.\n"
+		"Without @PID, all processes recorded on this machine are asked.\n",
+	.options = options,
+	.examples = examples,
+};
+
+enum answer { ANSWER_GRANTED, ANSWER_PENDING, ANSWER_ALREADY, ANSWER_REFUSED, ANSWER_FAILED };
+
+static const char *const answer_names[] = { "granted", "pending", "already_on", "refused",
+					    "failed" };
+
+struct asked {
+	const struct recording_process *process;
+	struct region_header *header; /* mapped, NULL where nothing was asked */
+	uint64_t request;
+	enum answer answer;
+	char reason[CLI_REASON_TEXT];
+};
+
+struct record {
+	struct cli_input input;
+	const char *job;
+	uint64_t kernel_ns, wait_ns;
+	bool is_json;
+	struct asked *asked;
+	size_t count;
+};
+
+/* The region's first page, to write into: whoever may is the process's user, or root. */
+static struct region_header *map_header(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct region_header *header;
+
+	if (fd == -1)
+		return NULL;
+	header = mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	return header != MAP_FAILED ? header : NULL;
+}
+
+static void refuse(struct asked *asked, enum answer answer, const char *why)
+{
+	asked->answer = answer;
+	text_copy(asked->reason, sizeof(asked->reason), why);
+}
+
+static void ask(struct asked *asked, uint64_t kernel_ns)
+{
+	const struct recording_process *process = asked->process;
+	char is_on[8], reason[CLI_REASON_TEXT];
+	uint64_t before;
+
+	cli_process_kernel_events(process, is_on, reason);
+	if (strcmp(is_on, "on") == 0 || process->region->header.sampling == SAMPLING_STUCK) {
+		refuse(asked, ANSWER_ALREADY, "every operation is timed already");
+		return;
+	}
+	if (process->region->header.sampling != SAMPLING_ACTIVE) {
+		refuse(asked, ANSWER_REFUSED,
+		       reason[0] != '\0' ? reason : "its recorder is too old");
+		return;
+	}
+	asked->header = map_header(process->region_path);
+	if (asked->header == NULL) {
+		refuse(asked, ANSWER_FAILED, strerror(errno));
+		return;
+	}
+	before = load_relaxed(&asked->header->kernel_request);
+	asked->request = ((before >> 32) + 1) << 32 | kernel_ns / 1000000000;
+	store_relaxed(&asked->header->kernel_request, asked->request);
+	asked->answer = ANSWER_PENDING;
+	text_copy(asked->reason, sizeof(asked->reason),
+		  "it has called no collective since; it complies at its next ones");
+}
+
+static bool is_answered(struct asked *asked)
+{
+	if (asked->answer != ANSWER_PENDING)
+		return true;
+	if (load_relaxed(&asked->header->kernel_answer) == asked->request) {
+		asked->answer = ANSWER_GRANTED;
+		asked->reason[0] = '\0';
+	} else if (load_relaxed(&asked->header->sampling) != SAMPLING_ACTIVE) {
+		refuse(asked, ANSWER_REFUSED,
+		       sampling_state_text(load_relaxed(&asked->header->sampling)));
+	}
+	return asked->answer != ANSWER_PENDING;
+}
+
+static void wait_for_answers(struct record *record)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	uint64_t waited_ns = 0;
+	size_t answered;
+
+	do {
+		answered = 0;
+		for (size_t i = 0; i < record->count; i++)
+			answered += is_answered(&record->asked[i]);
+		if (answered == record->count || waited_ns >= record->wait_ns)
+			return;
+		nanosleep(&pause, NULL);
+		waited_ns += (uint64_t)pause.tv_nsec;
+	} while (true);
+}
+
+static void choose(struct record *record)
+{
+	const struct recording *recording = &record->input.recording;
+
+	record->asked = calloc(recording->count + 1, sizeof(*record->asked));
+	if (record->asked == NULL)
+		cli_no_memory();
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (process->life != RECORDING_ALIVE || process->region == NULL ||
+		    process->region_path == NULL ||
+		    (record->job != NULL && strcmp(process->job, record->job) != 0))
+			continue;
+		record->asked[record->count++].process = process;
+	}
+}
+
+static void write_text(const struct record *record, struct sink *sink)
+{
+	char who[CLI_PROCESS_TEXT], time[UNITS_TEXT];
+
+	units_duration(time, record->kernel_ns);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct asked *asked = &record->asked[i];
+
+		cli_process_text(asked->process, who);
+		if (asked->answer == ANSWER_GRANTED)
+			sink_format(sink, "%s: every operation is timed for %s\n", who, time);
+		else if (asked->answer == ANSWER_PENDING)
+			sink_format(sink, "%s: asked; %s\n", who, asked->reason);
+		else if (asked->answer == ANSWER_FAILED)
+			sink_format(sink, "%s: cannot be asked: %s\n", who, asked->reason);
+		else
+			sink_format(sink, "%s: %s%s\n", who,
+				    asked->answer == ANSWER_REFUSED ? "not timed: " : "",
+				    asked->reason);
+	}
+}
+
+static void write_json(const struct record *record, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_array(&json, "processes");
+	for (size_t i = 0; i < record->count; i++) {
+		json_object(&json);
+		cli_process_json(&json, record->asked[i].process);
+		json_put_string(&json, "answer", answer_names[record->asked[i].answer]);
+		cli_json_text_or_null(&json, "reason", record->asked[i].reason);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+	sink_text(sink, "\n");
+}
+
+static int show(const struct record *record)
+{
+	int code = CLI_EXIT_DONE;
+	struct sink sink;
+
+	for (size_t i = 0; i < record->count; i++)
+		if (record->asked[i].answer == ANSWER_REFUSED ||
+		    record->asked[i].answer == ANSWER_FAILED)
+			code = CLI_EXIT_TROUBLE;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (record->is_json)
+		write_json(record, &sink);
+	else
+		write_text(record, &sink);
+	return cli_finish(&sink, code);
+}
+
+static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t *ns)
+{
+	if (sim_parse_duration(text, ns) != OK || *ns < least_ns ||
+	    *ns > UINT64_C(3600) * 1000000000)
+		return cli_usage(&page, "--%s %s is not a time like 30s, at most 60m", name, text);
+	return -1;
+}
+
+/* -1, or the exit code. */
+static int read_arguments(struct record *record, int argc, char **argv)
+{
+	struct cli_args args;
+	int found, code = -1;
+
+	cli_args_init(&args, &page, argc, argv);
+	while (code == -1 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		if (found == 'j')
+			record->is_json = true;
+		else if (found == RECORD_KERNEL)
+			code = take_time("kernel", args.value, 1000000000, &record->kernel_ns);
+		else if (found == RECORD_WAIT)
+			code = take_time("wait", args.value, 0, &record->wait_ns);
+		else if (found == RECORD_JOB)
+			record->job = args.value;
+		else
+			cli_input_path(&record->input, args.value);
+	}
+	if (code == -1 && record->kernel_ns == 0)
+		code = cli_usage(&page, "nothing to record: use --kernel TIME");
+	return code;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record record = { .wait_ns = 2000000000 };
+	bool is_asking;
+	int code;
+
+	cli_input_init(&record.input);
+	code = read_arguments(&record, argc, argv);
+	is_asking = code == -1;
+	if (is_asking)
+		code = cli_input_read(&record.input, 0);
+	if (is_asking && code == 0) {
+		choose(&record);
+		for (size_t i = 0; i < record.count; i++)
+			ask(&record.asked[i], record.kernel_ns);
+		wait_for_answers(&record);
+		code = record.count == 0 ? cli_error("no running process%s%s is recorded here",
+						     record.job != NULL ? " of job " : "",
+						     record.job != NULL ? record.job : "")
+					 : show(&record);
+	}
+	for (size_t i = 0; i < record.count; i++)
+		if (record.asked[i].header != NULL)
+			munmap(record.asked[i].header, REGION_HEADER_BYTES);
+	free(record.asked);
+	cli_input_release(&record.input);
+	return code;
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Asking running processes to time everything for a while, with the real plugin.
+. "$(dirname "$0")/cli.sh"
+
+unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
+export RINGSIDE_SHM=$tap_scratch/shm
+mkdir "$RINGSIDE_SHM"
+
+expect_refusal "nothing to do" 2 "use --kernel TIME" "$ringside" record
+expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --kernel soon
+expect_refusal "nobody runs" 1 "no running process of job sim-5 is recorded here" \
+	"$ringside" record --kernel 10s --job sim-5
+
+# How many operations the processes of a job have timed by their GPU so far.
+timed() { # job
+	"$ringside" verify --json | json_says 'my $n = 0; for my $p (@{$_->{processes}}) {
+		next if $p->{job} ne "'"$1"'"; $n += $_->{timed} for @{$p->{communicators}} } $n'
+}
+play() { # seed option... : a job of two ranks in one node; waits until it communicates
+	local seed=$1
+	shift
+	RINGSIDE_JOB=job-$seed "$ringside" sim --nodes 1 --gpus 2 -w loop --seed "$seed" --seconds 120s \
+		-o "$tap_scratch/t$seed" "$@" >/dev/null 2>&1 &
+	jobs_of+=($!)
+	for _ in $(seq 600); do
+		[ "$("$ringside" ls --json 2>/dev/null | json_says 'scalar grep { $_->{job} eq "job-'"$seed"'" &&
+			$_->{recorded} > 20 } @{$_->{processes}}')" = 2 ] && break
+		sleep 0.1
+	done
+}
+jobs_of=()
+trap 'kill "${jobs_of[@]}" 2>/dev/null' EXIT
+
+RINGSIDE_EVENTS=sample RINGSIDE_SAMPLE_AFTER=100000 play 1
+expect_same "nothing is timed before it is asked for" "$(timed job-1)" 0
+"$ringside" record --kernel 60m --job job-1 --wait 60s >"$tap_scratch/said"
+expect_same "both processes comply" "$? $(grep -c 'every operation is timed for' "$tap_scratch/said")" "0 2"
+for _ in $(seq 600); do
+	[ "$(timed job-1)" -gt 0 ] && break
+	sleep 0.1
+done
+expect_same "operations are timed now" "$([ "$(timed job-1)" -gt 0 ] && echo yes)" yes
+
+RINGSIDE_EVENTS=-kernel play 2
+expect_same "a process without kernel events refuses, and says why" \
+	"$("$ringside" record --kernel 10s --job job-2 --json | json_says 'join " ", map {
+		"$_->{answer} $_->{reason}" } @{$_->{processes}}')" \
+	"refused switched off by RINGSIDE_EVENTS refused switched off by RINGSIDE_EVENTS"
+"$ringside" record --kernel 10s --job job-2 >/dev/null
+expect_same "that is an exit code" $? 1
+tap_done
