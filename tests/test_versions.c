@@ -87,7 +87,9 @@ static void everything_shown_is_recorded(int release, bool has_kernel_events, bo
 		if (plugin_host_records(made.id, i) != counts.shown_of[i])
 			EXPECT_OF(release, plugin_host_records(made.id, i) == counts.shown_of[i]);
 	EXPECT_OF(release, plugin_host_lost() == lost);
-	EXPECT_OF(release, comm->counts.untrusted == 0);
+	/* NCCL's counters drift: up to 2.30 by the send to oneself, from 2.31 on by the Broadcast. */
+	EXPECT_OF(release, (comm->counts.untrusted > 0) ==
+				   (has_kernel_events && host_release_native(release) >= 4));
 	EXPECT_OF(release, comm->counts.untracked == 0);
 }
 

@@ -1,6 +1,7 @@
 #include "programs/sim/host.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +18,13 @@ static void log_nothing(int level, unsigned long flags, const char *file, int li
 	(void)fmt;
 }
 
+static bool is_off_by_environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && strcmp(value, "0") == 0;
+}
+
 enum status host_new(struct host **host, const struct host_config *config)
 {
 	struct host *made = calloc(1, sizeof(*made));
@@ -28,6 +36,7 @@ enum status host_new(struct host **host, const struct host_config *config)
 		made->config.release = HOST_NCCL_NEWEST;
 	if (made->config.log == NULL)
 		made->config.log = log_nothing;
+	made->config.no_allgatherv |= is_off_by_environment("NCCL_ALLGATHERV_ENABLE");
 	made->plugin.release = made->config.release;
 	made->asks = host_asks_of(made->config.release);
 	made->pid = getpid();

@@ -106,9 +106,6 @@ enum host_time {
 enum host_quirk {
 	HOST_QUIRK_LOST_START = 1u << 0, /* 2.26-2.30: no KernelCh start, then state 22 and stop on
 					    the handle that the recycled slot still holds */
-	HOST_QUIRK_SELF_DRIFT = 1u << 1, /* 2.26-2.30: self send/recv (and what shows API events
-					    alone) moves the device's counter alone; from then on
-					    its channels show old stamps */
 	HOST_QUIRK_STAMP_OVERRUN = 1u << 2,   /* the poll comes 64 kernels late on a channel */
 	HOST_QUIRK_STAMP_ZERO = 1u << 3,      /* the counter was visible before its start stamp */
 	HOST_QUIRK_STAMP_REVERSED = 1u << 4,  /* ... before its stop stamp: one of 64 works ago */
@@ -143,6 +140,9 @@ struct host_config {
 	host_clock_fn clock;	   /* NULL: CLOCK_REALTIME; with HOST_TIME_REAL see host_tick() */
 	void *clock_arg;
 	abi_log_fn log; /* what init gets since v4; NULL: one that says nothing */
+	/* NCCL_ALLGATHERV_ENABLE=0, which the environment can say, too. 2.29 and later: Broadcast is an
+	 * ordinary collective again. */
+	bool no_allgatherv;
 	/* The network's own work, on the proxy thread: a transfer is handed over, or has come. NULL:
 	 * none, transfers cost nothing. */
 	host_transfer_fn transfer;
@@ -195,7 +195,8 @@ struct host_comm_config {
 enum status host_comm_new(struct host *host, struct host_comm **comm,
 			  const struct host_comm_config *config);
 /* ncclCommDestroy: lets the proxy thread finish (a stuck operation is released first), then calls
- * finalize, then unloads if it was the last. */
+ * finalize, then unloads if it was the last. Where NCCL would never return, because a profiler operation
+ * waits for a stamp that never comes, this returns, and host_counts.would_hang says so. */
 void host_comm_destroy(struct host_comm *comm);
 /* ncclCommAbort: the proxy thread leaves at once, children stay open; then finalize. */
 void host_comm_abort(struct host_comm *comm);
@@ -206,7 +207,7 @@ void host_comm_revoke(struct host_comm *comm);
  * later. Gives back how many are not done. With the system's clock it waits for what is due later. */
 size_t host_comm_settle(struct host_comm *comm);
 /* Wait until `limit` or fewer operations of this communicator are unfinished (a stream's end, a
- * queue's bound), or until it is aborted: false then. */
+ * queue's bound; nobody waits for stamps that never come), or until it is aborted: false then. */
 bool host_comm_wait(struct host_comm *comm, size_t limit);
 /* Free all operations that are stuck; those played later get stuck again. */
 void host_comm_release(struct host_comm *comm);
@@ -331,6 +332,9 @@ enum host_group_flag {
 					   early and a second one starts */
 };
 
+/* Before each call of a group: what happens meanwhile, in the user's thread or another. */
+typedef void (*host_between_fn)(void *arg, size_t call);
+
 struct host_group {
 	const struct host_op *ops;
 	size_t count;
@@ -338,6 +342,8 @@ struct host_group {
 	size_t tasks_per_plan; /* kernels per communicator; 0: one kernel for all */
 	unsigned int flags;
 	struct host_graph *capture; /* put into this graph instead of running; NULL: eager */
+	host_between_fn between;    /* NULL: nothing */
+	void *between_arg;
 };
 
 /*
@@ -377,6 +383,11 @@ struct host_counts {
 	uint64_t null_calls;	 /* stops and states on a NULL handle */
 	uint64_t extra_stops;	 /* second stops, and stops of a handle left by somebody else */
 	uint64_t foreign_starts; /* ProxyOp of another process; not in starts[] */
+
+	/* Profiler operations (one per operation and channel) that still waited for a stamp when their
+	 * communicator was destroyed. Up to 2.30 ncclCommDestroy would never return; 2.31 purges them. */
+	uint64_t would_hang;
+	uint64_t purged;
 
 	/* Operations. `shown` is what a complete recorder has: calls whose API event was made (v5
 	 * and later) or whose Coll or P2p event was made (before), and every replayed Coll or P2p.

@@ -32,7 +32,8 @@ static bool task_is_hidden(const struct host_op *op)
 
 	if (op->path == HOST_PATH_SYMMETRIC)
 		return release < 23100;
-	return op->function == OP_BROADCAST && release >= 22900;
+	return op->function == OP_BROADCAST && release >= 22900 &&
+	       !op->comm->host->config.no_allgatherv;
 }
 
 /* ... because it never gets as far as a kernel. */

@@ -179,6 +179,12 @@ void host_comm_destroy(struct host_comm *comm)
 	/* With a proxy of its own it ends before finalize; a shared one goes on. */
 	if (comm->config.share == NULL)
 		host_engine_wait(comm->proxy, comm, 0);
+	/* Here NCCL would wait for ever. */
+	if (comm->config.share == NULL && load_acquire(&comm->unfinished[ENGINE_PROXY]) > 0) {
+		store_relaxed(&comm->is_purged, 1);
+		host_engine_wake(comm->proxy);
+		host_engine_wait(comm->proxy, comm, 0);
+	}
 	if (comm_kill(comm, false))
 		comm_leave_engines(comm, false);
 	comm_finalize(comm);

@@ -1,15 +1,16 @@
 /*
- * The GPU, and the poll for it. For each channel the device counts the kernels that it runs and
- * writes {time, counter} into a ring of 64 stamps, one ring for starts and one for stops. The host
- * counts the polls it posts and waits until the slot of its own count holds that count *or more*:
+ * The GPU, and the poll for it. For each channel the device counts the works that it runs and writes
+ * {time, counter} of those whose kernel events were requested into a ring of 64 stamps, one ring for starts and
+ * one for stops (2.26: one stamp). A poll waits until the slot of the host's count holds that count *or more*:
  *
  *	device counts	...  7   8   9  10		slot 9 % 64: { time, 9 }
  *	host expects	         8   9			poll for 9 is satisfied
  *
- * As long as both count the same kernels the stamps are the right ones. When the device has counted
- * one that the host does not know (a send to oneself), every later poll on that channel is
- * satisfied too early, by the stamps of an older kernel; when the poll comes 64 kernels late, by
- * those of a younger one. Nothing here makes that up: the quirks only let it happen.
+ * As long as both count the same works the stamps are the right ones. When the device has counted
+ * one that the host does not know (a send to oneself), every later poll on that channel looks at the slot of an
+ * older work: old stamps if that work was stamped, and if not, nothing, until a work 64 later is
+ * stamped there. When the poll comes 64 works late it finds the stamps of a younger work. Nothing here makes that
+ * up: host_post.c counts as NCCL does.
  */
 #include <stdlib.h>
 
@@ -42,7 +43,13 @@ static struct host_channel *channel_of(const struct host_engine *engine,
 
 static bool has_stamps(const struct host_active *active)
 {
-	return active->work.has_kernel_events || active->work.is_counted;
+	return active->work.has_kernel_events || active->work.is_stamped;
+}
+
+static struct host_stamp *slot_of(const struct host_engine *engine, struct host_stamp *stamps,
+				  uint64_t counter)
+{
+	return &stamps[engine->host->config.release < 22700 ? 0 : counter % HOST_STAMPS];
 }
 
 /* Memory for the rings of the channels that this work uses. */
@@ -89,9 +96,7 @@ static void kernel_init(const struct host_engine *engine, struct host_active *ac
 	struct host_kernel *kernel = &active->kernels[i];
 
 	kernel->channel = channel;
-	if (!active->work.is_fused)
-		channel->expected++;
-	kernel->base = channel->expected;
+	kernel->base = host_work_counters(&active->work)[i].host;
 	kernel->turn = channel->queued[active->work.is_recv]++;
 	kernel->is_started = kernel->is_done = false;
 }
@@ -158,16 +163,18 @@ static void device_start(struct host_engine *engine, struct host_active *active)
 {
 	stamps_choose(engine, active);
 	active->is_gpu_started = true;
-	if (!has_stamps(active))
+	if (!active->work.is_stamped)
 		return;
 	for (unsigned int i = 0; i < active->work.channels; i++) {
 		struct host_channel *channel = channel_of(engine, active, i);
-		uint64_t counter = active->work.is_fused ? channel->device : ++channel->device;
-		struct host_stamp *slot = &channel->start[counter % HOST_STAMPS];
+		uint64_t counter = host_work_counters(&active->work)[i].device;
+		struct host_stamp *slot = slot_of(engine, channel->start, counter);
 
-		active->device_base[i] = counter;
+		if (slot->counter > counter)
+			continue;
 		slot->gpu_ns = active->start_ns + i * (uint64_t)active->work.start_skew_ns;
 		slot->counter = counter;
+		channel->device = counter;
 	}
 }
 
@@ -176,8 +183,8 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 	uint64_t stop = active->stop_ns + i * (uint64_t)active->work.stop_skew_ns;
 	uint64_t now = engine->now_ns + (uint64_t)engine->host->config.gpu_offset_ns;
 	struct host_stream *stream = stream_of(engine, active);
-	struct host_channel *channel;
 	struct host_stamp *slot;
+	uint64_t counter;
 
 	active->channel_stopped[i] = true;
 	active->channels_running--;
@@ -187,14 +194,14 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 		stop = now;
 	if (stream->stop_ns < stop)
 		stream->stop_ns = stop;
-	if (!has_stamps(active))
+	if (!active->work.is_stamped)
 		return;
-	channel = channel_of(engine, active, i);
-	slot = &channel->stop[active->device_base[i] % HOST_STAMPS];
-	if (slot->counter == active->device_base[i])
+	counter = host_work_counters(&active->work)[i].device;
+	slot = slot_of(engine, channel_of(engine, active, i)->stop, counter);
+	if (slot->counter >= counter)
 		return; /* by the Send that this Recv shares its work with */
 	slot->gpu_ns = stop;
-	slot->counter = active->device_base[i];
+	slot->counter = counter;
 }
 
 /* Kernels of a communicator run one after the other. In virtual time only one that hangs is waited
@@ -364,17 +371,20 @@ static bool kernel_poll(struct host_engine *engine, struct host_active *active, 
 	struct host_channel *channel = kernel->channel;
 	const struct host_stamp *slot;
 
-	if (channel->polled[active->work.is_recv] != kernel->turn)
+	/* Up to 2.30 one waits for the other on the same connection. 2.31 looks at all of them, and those whose
+	 * kernel has not ended have nothing to show. */
+	if (channel->polled[active->work.is_recv] != kernel->turn &&
+	    (engine->kind == ENGINE_PROXY || !active->is_gpu_done))
 		return false;
 	if (active->is_lagging && !engine->is_lag_over &&
 	    channel->device < kernel->base + HOST_STAMPS)
 		return false;
-	slot = &channel->start[kernel->base % HOST_STAMPS];
+	slot = slot_of(engine, channel->start, kernel->base);
 	if (!kernel->is_started && i != active->lost_channel && slot->counter >= kernel->base) {
 		kernel_show_start(active, kernel, i, slot->gpu_ns);
 		return true;
 	}
-	slot = &channel->stop[kernel->base % HOST_STAMPS];
+	slot = slot_of(engine, channel->stop, kernel->base);
 	if ((!kernel->is_started && i != active->lost_channel) || slot->counter < kernel->base)
 		return false;
 	kernel_show_stop(active, kernel, i, slot->gpu_ns);

@@ -55,6 +55,7 @@ static void active_free(struct host_active *active)
 
 		free(active->subs);
 		free(active->kernels);
+		free(active->work.many);
 		free(active);
 		active = next;
 	}
@@ -65,6 +66,8 @@ static void engine_empty(struct host_engine *engine)
 {
 	active_free(engine->first);
 	active_free(engine->spare);
+	for (uint64_t head = engine->head; head != engine->tail; head++)
+		free(engine->queue[head % ENGINE_QUEUE].many);
 	free(engine->queue);
 	free(engine->connections);
 	engine->first = engine->spare = NULL;
@@ -188,11 +191,18 @@ static void watch_end(struct host_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* Asleep, and no work that it has will ever move again. */
+static bool engine_is_starved(const struct host_engine *engine)
+{
+	return engine->has_thread && engine->is_sleeping && !engine->is_kicked &&
+	       engine->tail == load_acquire(&engine->head) && engine->is_starved;
+}
+
 void host_engine_wait(struct host_engine *engine, struct host_comm *comm, uint64_t limit)
 {
 	watch_begin(engine);
 	while (load_acquire(&comm->unfinished[engine->kind]) > limit &&
-	       !load_relaxed(&comm->is_dead))
+	       !load_relaxed(&comm->is_dead) && !engine_is_starved(engine))
 		pthread_cond_wait(&engine->quiet, &engine->lock);
 	watch_end(engine);
 }

@@ -54,8 +54,7 @@ struct host_stamp {
 
 /* The GPU's side of one channel, in memory that the host polls. */
 struct host_channel {
-	uint64_t device;    /* kernels that the device counted */
-	uint64_t expected;  /* kernels that the host posted a poll for */
+	uint64_t device;    /* the last work that was stamped */
 	uint64_t queued[2]; /* polls posted, by direction (Recv has a connection of its own) */
 	uint64_t polled[2]; /* polls finished */
 	struct host_stamp start[HOST_STAMPS];
@@ -110,8 +109,7 @@ struct host_active {
 	uint64_t start_ns, stop_ns; /* GPU's clock, first channel */
 	uint64_t period_ns;	    /* real time: between two steps */
 	uint16_t channels_running;
-	uint16_t lost_channel; /* whose start is lost, by quirk; or none */
-	uint64_t device_base[HOST_CHANNELS];
+	uint16_t lost_channel;		      /* whose start is lost, by quirk; or none */
 	uint16_t channel_open[HOST_CHANNELS]; /* proxy operations not done */
 	bool channel_stopped[HOST_CHANNELS];
 };
@@ -136,7 +134,8 @@ struct host_engine {
 	unsigned int references;
 	bool has_thread;
 	bool is_sleeping;
-	bool is_kicked;	      /* look again, though nothing was posted */
+	bool is_kicked;	 /* look again, though nothing was posted */
+	bool is_starved; /* while sleeping: works are left, and all of them wait for stamps alone */
 	uint64_t wakes_at_ns; /* while sleeping; ENGINE_NEVER: only when woken */
 	int stop;	      /* enum engine_stop */
 	int waits_for_room;
@@ -161,6 +160,7 @@ struct host_engine {
 	bool is_lag_over;  /* nothing else moves: late polls happen now */
 	bool was_lag_over; /* and that did not help */
 	bool was_idle;
+	bool is_purging; /* the last one is leaving: polls that nothing answers are dropped */
 	uint64_t random;
 	struct host_connection *connections;
 };

@@ -158,6 +158,8 @@ static void null_calls(struct host_active *active)
 static void active_finish(struct host_engine *engine, struct host_active *active)
 {
 	null_calls(active);
+	free(active->work.many);
+	active->work.many = NULL;
 	active->next = engine->spare;
 	engine->spare = active;
 	/* What was counted is visible to whoever sees 0. Pairs with host_engine_wait(). */
@@ -169,10 +171,26 @@ static void active_finish(struct host_engine *engine, struct host_active *active
 	}
 }
 
-static bool active_is_over(const struct host_active *active)
+/* Nothing but stamps is left to wait for. */
+static bool active_is_starved(const struct host_active *active)
 {
-	return (active->subs_open == 0 && active->kernels_open == 0 && active->is_gpu_done) ||
-	       load_relaxed(&active->work.comm->is_aborted);
+	return active->subs_open == 0 && active->kernels_open > 0 && active->is_gpu_done;
+}
+
+static bool active_is_over(struct host_engine *engine, struct host_active *active)
+{
+	const struct host_comm *comm = active->work.comm;
+
+	if (active->subs_open == 0 && active->kernels_open == 0 && active->is_gpu_done)
+		return true;
+	if (load_relaxed(&comm->is_aborted))
+		return true;
+	if (!active_is_starved(active) || !(engine->is_purging || load_relaxed(&comm->is_purged)))
+		return false;
+	bump_relaxed(engine->kind == ENGINE_PROXY ? &active->counts->would_hang
+						  : &active->counts->purged,
+		     active->kernels_open);
+	return true;
 }
 
 /* One look at everything. True when something moved. */
@@ -195,7 +213,7 @@ static bool engine_turn(struct host_engine *engine)
 		has_stuck |= active->work.stuck != HOST_STUCK_NONE;
 		if (has_moved)
 			engine->moved_count++;
-		if (!active_is_over(active)) {
+		if (!active_is_over(engine, active)) {
 			link = &active->next;
 			continue;
 		}
@@ -236,6 +254,14 @@ static bool has_lagging(const struct host_engine *engine)
 	return false;
 }
 
+static bool engine_is_starving(const struct host_engine *engine)
+{
+	for (const struct host_active *active = engine->first; active; active = active->next)
+		if (!active_is_starved(active))
+			return false;
+	return engine->first != NULL;
+}
+
 /* Late polls stay late until somebody waits for the end. */
 static bool has_audience(const struct host_engine *engine)
 {
@@ -255,7 +281,7 @@ static void sleep_until(struct host_engine *engine, uint64_t ns)
 /* False when the thread is to leave. */
 static bool engine_sleep(struct host_engine *engine)
 {
-	bool is_over, has_new;
+	bool is_over, has_new, is_starving = engine_is_starving(engine);
 	void *ctrl = NULL;
 
 	if (engine->first == NULL && load_relaxed(&engine->stop) == ENGINE_RUN)
@@ -267,6 +293,7 @@ static bool engine_sleep(struct host_engine *engine)
 		  (engine->stop == ENGINE_DRAIN && !has_new && engine->first == NULL);
 	if (!is_over && !has_new && !engine->is_kicked) {
 		engine->is_sleeping = true;
+		engine->is_starved = is_starving;
 		engine->wakes_at_ns = engine->next_due_ns;
 		pthread_cond_broadcast(&engine->quiet);
 		pthread_cond_broadcast(&engine->room);
@@ -293,6 +320,10 @@ void *host_engine_main(void *arg)
 			engine->was_lag_over = false;
 		} else if (!engine->was_lag_over && has_audience(engine) && has_lagging(engine)) {
 			engine->is_lag_over = engine->was_lag_over = true;
+			has_moved = true;
+		} else if (load_relaxed(&engine->stop) == ENGINE_DRAIN && !engine->is_purging &&
+			   engine_is_starving(engine)) {
+			engine->is_purging = true;
 			has_moved = true;
 		}
 		if (load_relaxed(&engine->stop) == ENGINE_ABORT)

@@ -22,6 +22,7 @@ enum {
 	HOST_CHANNELS = 256,
 	HOST_STAMPS = 64,   /* NCCL's ring of stamps per channel */
 	HOST_IN_FLIGHT = 8, /* steps of a proxy operation at once */
+	HOST_COUNTERS_FEW = 8,
 };
 
 /* Who counts what it calls. Each lane of a communicator is one thread at a time. */
@@ -80,6 +81,12 @@ struct host {
 	struct host_worker callback;
 };
 
+/* NCCL's two counters of works of a channel. They should be equal. */
+struct host_counter {
+	uint64_t host;
+	uint64_t device;
+};
+
 /* What one engine knows about one communicator's stream of kernels. The engine's thread alone. */
 struct host_stream {
 	uint64_t plan; /* whose stamps these are; GPU's clock */
@@ -107,9 +114,12 @@ struct host_comm {
 	uint64_t random;
 	uint64_t unfinished[2]; /* works posted and not yet done, by engine */
 	uint32_t releases;	/* how often host_comm_release() was called */
+	int is_purged;		/* it ends: polls that nothing answers are dropped */
 
 	/* Changed under `lock`, which those who wait for a change hold. */
 	pthread_mutex_t lock;
+	struct host_counter counters[HOST_CHANNELS]; /* of the last work */
+	bool is_persistent;			     /* the last group was captured */
 	pthread_cond_t changed;
 	int is_dead;	/* for its user: revoked, aborted or destroyed */
 	int is_aborted; /* for its engines: drop what is left */
@@ -176,10 +186,12 @@ struct host_task {
 	uint8_t function; /* Send or Recv where the user said AlltoAll */
 	uint8_t channels; /* as NCCL shows them */
 	bool is_p2p;
-	bool is_shown;	/* by its API event */
-	bool is_self;	/* send to or from this rank: no proxy, no kernel channel */
-	bool is_hidden; /* executes, but shows no more than its API event */
-	bool is_fused;	/* Recv that shares the device work of the Send before it */
+	bool is_shown;	  /* by its API event */
+	bool is_self;	  /* send to or from this rank: no proxy, no kernel channel */
+	bool is_hidden;	  /* executes, but shows no more than its API event */
+	bool is_fused;	  /* Recv that shares the device work of the Send before it */
+	bool is_gathered; /* one of a group's Broadcasts of several roots, which are one AllGatherV */
+	uint64_t *expected; /* captured: by channel, what a replay that does not count waits for */
 };
 
 struct host_plan {
@@ -211,7 +223,9 @@ void host_task_copy_engine(struct host_task *task, enum host_lane lane);
 /* Is there something for an engine, whether or not anybody asks for it? */
 bool host_post_is_needed(const struct host_plan *plan);
 /* Works for all tasks of the plan. ERR_GONE: aborted meanwhile. */
-enum status host_post_plan(const struct host_plan *plan);
+enum status host_post_plan(const struct host_plan *plan, bool is_replay);
+/* What host and device count when the plan is captured, or replayed with nothing to post. */
+void host_post_count(const struct host_plan *plan, bool is_replay);
 
 static inline struct host_call host_call_of(const struct host_comm *comm)
 {
@@ -236,10 +250,9 @@ struct host_work {
 	uint32_t release; /* comm->releases when it was posted */
 	bool is_foreign;
 	bool is_collnet;
-	bool is_fused;
 	bool is_recv;
-	bool has_kernel_events; /* KernelCh for its channels */
-	bool is_counted;	/* by the device alone: nobody polls it (self, hidden) */
+	bool has_kernel_events; /* KernelCh for its channels: somebody polls */
+	bool is_stamped;	/* by the device, whether or not somebody polls */
 	bool has_net_events;
 	uint8_t first_channel;
 	uint16_t channels;
@@ -261,7 +274,15 @@ struct host_work {
 	int32_t stuck_peer;
 	uint32_t stuck_step;
 	uint32_t stuck_kernels;
+	/* By channel, where it is polled or stamped: host_work_counters(). */
+	struct host_counter few[HOST_COUNTERS_FEW];
+	struct host_counter *many; /* on the heap when there are more */
 };
+
+static inline struct host_counter *host_work_counters(struct host_work *work)
+{
+	return work->many != NULL ? work->many : work->few;
+}
 
 enum host_engine_kind {
 	ENGINE_PROXY = 0,
@@ -286,7 +307,8 @@ enum status host_engine_post(struct host_engine *engine, const struct host_work 
 void host_engine_wake(struct host_engine *engine);
 /* From now on everything is due: nobody moves the clock any more. */
 void host_engine_hurry(struct host_engine *engine);
-/* Until no more than `limit` works of the communicator are unfinished, or it is dead. */
+/* Until no more than `limit` works of the communicator are unfinished, or it is dead, or all that is left
+ * are polls that nothing will answer. */
 void host_engine_wait(struct host_engine *engine, struct host_comm *comm, uint64_t limit);
 /* Until it has nothing to do. */
 void host_engine_settle(struct host_engine *engine);

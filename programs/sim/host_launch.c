@@ -112,7 +112,7 @@ static size_t rounds_fill(const struct play *play, const struct host_comm *comm,
 				continue;
 			sorted[count] = *task;
 			sorted[count].is_fused =
-				has_send && !task->is_self && !sorted[count - 1].is_self;
+				has_send && task->is_self == sorted[count - 1].is_self;
 			count++;
 			recv++;
 			break;
@@ -157,10 +157,29 @@ static enum status plans_launch(const struct play *play, struct host_comm *comm,
 	return status;
 }
 
+/* 2.29 and later: Broadcasts of several roots in one group become one AllGatherV. */
+static void broadcasts_gather(struct host_task *tasks, size_t count)
+{
+	const struct host_task *first = NULL;
+	bool is_gathered = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!tasks[i].is_hidden || tasks[i].function != OP_BROADCAST)
+			continue;
+		if (first == NULL)
+			first = &tasks[i];
+		is_gathered |= tasks[i].op->root != first->op->root;
+	}
+	for (size_t i = 0; i < count; i++)
+		tasks[i].is_gathered =
+			is_gathered && tasks[i].is_hidden && tasks[i].function == OP_BROADCAST;
+}
+
 static enum status comm_launch(const struct play *play, struct host_comm *comm)
 {
 	struct host_task few[PLAY_FEW], *sorted = few;
 	enum status status;
+	size_t count;
 
 	if (play->count > PLAY_FEW)
 		sorted = malloc(play->count * sizeof(*sorted));
@@ -170,7 +189,12 @@ static enum status comm_launch(const struct play *play, struct host_comm *comm)
 		if (play->tasks[i].op->comm == comm &&
 		    play->tasks[i].op->path == HOST_PATH_COPY_ENGINE)
 			host_task_copy_engine(&play->tasks[i], LANE_USER);
-	status = plans_launch(play, comm, sorted, tasks_sort(play, comm, sorted));
+	pthread_mutex_lock(&comm->lock);
+	comm->is_persistent = play->group->capture != NULL;
+	pthread_mutex_unlock(&comm->lock);
+	count = tasks_sort(play, comm, sorted);
+	broadcasts_gather(sorted, count);
+	status = plans_launch(play, comm, sorted, count);
 	if (sorted != few)
 		free(sorted);
 	return status;

@@ -9,6 +9,7 @@
  *	Group stop
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/order.h"
 #include "programs/sim/host_inside.h"
@@ -45,7 +46,7 @@ static enum status plan_run(struct host_plan *plan, enum host_lane lane, bool is
 	}
 	for (size_t i = 0; i < plan->count; i++)
 		host_task_start(plan, &plan->tasks[i], counts, is_replay);
-	status = host_post_plan(plan);
+	status = host_post_plan(plan, is_replay);
 	for (size_t i = 0; i < plan->count; i++)
 		host_task_stop(plan, &plan->tasks[i], counts);
 	if (plan->group) {
@@ -75,6 +76,8 @@ enum status host_plan_launch(struct host_plan *plan, enum host_lane lane)
 	struct host_counts *counts = host_lane_counts(plan->comm, lane);
 
 	plan_show_launch(plan, counts);
+	if (plan->is_captured)
+		host_post_count(plan, false);
 	if (!plan->is_captured ||
 	    (!host_post_is_needed(plan) && plan->comm->plugin.release >= 22700))
 		return plan_run(plan, lane, false);
@@ -86,27 +89,39 @@ enum status host_plan_launch(struct host_plan *plan, enum host_lane lane)
 
 void host_plan_replay(struct host_plan *plan)
 {
-	if (host_post_is_needed(plan) && !load_relaxed(&plan->comm->is_dead))
+	if (load_relaxed(&plan->comm->is_dead))
+		return;
+	if (host_post_is_needed(plan))
 		(void)plan_run(plan, LANE_CALLBACK, true);
+	else
+		host_post_count(plan, true);
 }
 
 struct host_plan *host_plan_copy(const struct host_plan *plan)
 {
 	size_t tasks = plan->count * sizeof(struct host_task);
-	struct host_plan *copy =
-		malloc(sizeof(*copy) + tasks + plan->count * sizeof(struct host_op));
+	size_t ops_size = plan->count * sizeof(struct host_op), channels = 0;
+	struct host_plan *copy;
 	struct host_op *ops;
+	uint64_t *expected;
 
+	for (size_t i = 0; i < plan->count; i++)
+		channels += plan->tasks[i].op->channels;
+	copy = malloc(sizeof(*copy) + tasks + ops_size + channels * sizeof(*expected));
 	if (copy == NULL)
 		return NULL;
 	*copy = *plan;
 	copy->next = NULL;
 	copy->tasks = (struct host_task *)(copy + 1);
 	ops = (struct host_op *)((char *)copy->tasks + tasks);
+	expected = (uint64_t *)((char *)ops + ops_size);
+	memset(expected, 0, channels * sizeof(*expected));
 	for (size_t i = 0; i < plan->count; i++) {
 		copy->tasks[i] = plan->tasks[i];
 		ops[i] = *plan->tasks[i].op;
 		copy->tasks[i].op = &ops[i];
+		copy->tasks[i].expected = expected;
+		expected += ops[i].channels;
 	}
 	return copy;
 }

@@ -27,6 +27,8 @@ static enum status play_run(struct play *play)
 	enum status status, later = OK;
 
 	for (size_t i = 0; i < play->group->count; i++) {
+		if (play->group->between != NULL)
+			play->group->between(play->group->between_arg, i);
 		host_call(play, &play->group->ops[i]);
 		if (i == 0 && play->group->flags & HOST_GROUP_SPLIT_API)
 			host_call_group_stop(play);

@@ -67,7 +67,7 @@ unsigned int host_quirks_of(int release)
 	unsigned int quirks = 0;
 
 	if (release >= 22602 && release < 23100)
-		quirks |= HOST_QUIRK_LOST_START | HOST_QUIRK_SELF_DRIFT | HOST_QUIRK_STAMP_OVERRUN;
+		quirks |= HOST_QUIRK_LOST_START | HOST_QUIRK_STAMP_OVERRUN;
 	if (release >= 22703 && release < 23100)
 		quirks |= HOST_QUIRK_STAMP_ZERO | HOST_QUIRK_STAMP_REVERSED;
 	if (release >= 22403 && release < 22700)

@@ -273,7 +273,6 @@ enum status sim_worker_host(struct host **host, const struct sim_job *job, int r
 		.plugin = plugin,
 		.time = HOST_TIME_REAL,
 		.seed = job->options.seed + (uint64_t)rank,
-		.quirks = host_quirks_of(job->options.release) & HOST_QUIRK_SELF_DRIFT,
 	};
 
 	sim_identity_make(&identity, job, rank);
