@@ -32,7 +32,7 @@ if [ -x "$BUILD/ringside-fetch" ]; then
 	expect_same "the installed doctor finds the installed ringside-fetch" \
 		"$("$root/opt/ringside/bin/ringside" doctor --timeout 60s --agents 127.0.0.1:1 2>&1 | grep -c 'refused')" 1
 fi
-"$root/opt/ringside/bin/ringside" sim --offline --nodes 2 --gpus 2 --workload fsdp --fault never-arrives:rank=1 --at 1s \
+"$root/opt/ringside/bin/ringside" sim --offline --kernel --nodes 2 --gpus 2 --workload fsdp --fault never-arrives:rank=1 --at 1s \
 	-o "$tap_scratch/hung" >/dev/null 2>&1
 page=$("$root/opt/ringside/bin/ringside" doctor --hang 2s "$tap_scratch/hung" | sed -n 's/^page *//p')
 expect_ok "the installed doctor names a page that is installed" test -s "$page"

@@ -82,6 +82,8 @@ refused "an unknown fault" "no fault 'fire'; there are none, slow-rank, slow-lin
 refused "a fault that lacks its rank" "fault kill needs rank=" --fault kill
 refused "a rank that is not there" "no rank 8 .*, the last one is 7" --fault kill:rank=8
 refused "a release without profilers" "--release 2.20 is no release" --release 2.20
+refused "a sample where switching is not safe" "cannot be sampled; say --kernel, --no-kernel or" --kernel-sampled --release 2.31
+refused "a level that is none" "--sample-level 13 is not a number from 0 to 12" --sample-level 13
 refused "a time that is none" "--at noon is not a time like 30s" --at noon
 refused "no nodes" "--nodes 0 is not a number from 1 to 4096" --nodes 0
 refused "too many ranks" "more than 16384 ranks" --nodes 4096 --gpus 16
@@ -137,12 +139,24 @@ algorithms() { # name option...
 }
 expect_same "NCCL does not know of a slow link, and chooses as ever" \
 	"$(algorithms slow -f slow-link:from=2,to=7,factor=16)" "$(algorithms calm)"
-"$ringside" sim --offline --nodes 4 --gpus 8 -w fsdp --channels 16 -f stuck-send:rank=11,link=2 --at 1s --seconds 9s \
+"$ringside" sim --offline --kernel --nodes 4 --gpus 8 -w fsdp --channels 16 -f stuck-send:rank=11,link=2 --at 1s --seconds 9s \
 	-o "$tap_scratch/link" >/dev/null
 "$ringside" ps "$tap_scratch/link" >"$tap_scratch/said" 2>&1
 expect_same "one link is stuck, and no other" "$(grep -o "network to complete sends to.* on channel[s]* [0-9,-]*" "$tap_scratch/said")" \
 	"network to complete sends to rank 20 on channel 12"
 expect_ok "channels that do not use it are through" grep -q "16 of 16 channels started, 15 stopped" "$tap_scratch/said"
+
+timed() { # option...
+	rm -rf "$tap_scratch/timed"
+	"$ringside" sim --offline --nodes 2 --gpus 2 -w ddp --iterations 20 -o "$tap_scratch/timed" "$@" >/dev/null
+	"$ringside" dump "$tap_scratch/timed" | awk '/"time_source":"kernel_gpu"/ { timed++ }
+		END { print (timed == NR ? "all" : timed ? "some" : "none") }'
+}
+expect_same "2.28 times some of the collectives" "$(timed)" some
+expect_same "--kernel times all" "$(timed --kernel)" all
+expect_same "--no-kernel times none" "$(timed --no-kernel)" none
+expect_same "2.30 times none" "$(timed --release 2.30)" none
+expect_same "but some when it is told to" "$(timed --release 2.30 --kernel-sampled --sample-level 2)" some
 
 # ---- jobs that run
 

@@ -15,6 +15,8 @@ static struct sim_options options_of(int nodes, int gpus, enum sim_workload work
 	options.workload = workload;
 	options.iterations = (uint64_t)iterations;
 	options.seed = 7;
+	options.kernel = KERNEL_EVENTS_ON;
+	options.is_kernel_said = true;
 	return options;
 }
 
@@ -529,6 +531,7 @@ static void test_releases(void)
 		struct sim_run run;
 
 		options.release = releases[i];
+		options.is_kernel_said = i % 2 != 0; /* else by default */
 		snprintf(sentence, sizeof(sentence), "release %d", releases[i]);
 		EXPECT_THAT(sentence, sim_run_start(&run, &options, NULL) && is_sound(&run));
 		EXPECT_EQUAL(run.reads[0].comms[1].interface, i + 1);
@@ -542,7 +545,7 @@ static void test_no_kernel(void)
 	bool has_gpu_times = false, has_proxy_times = false;
 	struct sim_run run;
 
-	options.is_kernel_said = true;
+	options.kernel = KERNEL_EVENTS_OFF;
 	EXPECT(sim_run_start(&run, &options, NULL));
 	for (size_t i = 0; i < run.reads[0].count; i++) {
 		has_gpu_times = has_gpu_times || run.reads[0].ops[i].gpu_start_ns != 0;
@@ -552,6 +555,73 @@ static void test_no_kernel(void)
 	EXPECT_THAT("without kernel events there are no GPU times", !has_gpu_times);
 	EXPECT_THAT("but those of the network", has_proxy_times);
 	sim_run_end(&run);
+}
+
+/* Are these and no others timed by the GPU, and the others as if there were no kernel events? */
+static bool is_sample(const struct sim_read *read, unsigned int level, size_t *timed)
+{
+	const uint64_t hash = read->comms[1].hash;
+
+	*timed = 0;
+	for (size_t i = 0; i < read->count; i++) {
+		const struct op_record *op = &read->ops[i];
+		bool is_timed = op->time_source == OP_TIME_KERNEL_GPU;
+
+		*timed += is_timed;
+		if (is_timed != (sample_level(hash, op->match) >= level) ||
+		    is_timed != ((op->flags & OP_FLAG_KERNELS_ASKED) != 0) ||
+		    is_timed != (op->gpu_start_ns != 0 && op->kernels_stopped > 0) ||
+		    is_timed != (op->kernels_started > 0))
+			return false;
+		if (!is_timed && op->proxies_started == 0 &&
+		    (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE))
+			return false;
+	}
+	return read->count > 0 && (read->comms[1].mask & 0x40) == 0;
+}
+
+static void test_sampled(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 60);
+	struct sim_run run;
+	size_t timed;
+
+	options.is_kernel_said = false;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	for (int rank = 0; rank < 8; rank++)
+		EXPECT_THAT("2.28 times a sample of the collectives, the same on all ranks",
+			    is_sample(&run.reads[rank], 3, &timed));
+	EXPECT_THAT("about one in eight",
+		    timed > run.reads[7].count / 16 && timed < run.reads[7].count / 4);
+	EXPECT(strstr(run.reads[0].info, "kernel_events=sampled\n") != NULL);
+	sim_run_end(&run);
+	options.sample_level = 0;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	EXPECT(is_sample(&run.reads[0], 0, &timed) && timed == run.reads[0].count);
+	sim_run_end(&run);
+	/* Not in a process that uses Send and Recv. */
+	options = options_of(2, 4, SIM_TP_PP, 4);
+	options.kernel = KERNEL_EVENTS_SAMPLED;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	EXPECT(is_sample(&run.reads[0], SAMPLE_LEVEL_MOST + 1, &timed) && timed == 0);
+	sim_run_end(&run);
+}
+
+static void test_defaults(void)
+{
+	static const int releases[] = { 22403, 22707, 22809, 23007, 23102 };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
+		struct sim_options options = options_of(2, 4, SIM_FSDP, 2);
+		char why[256];
+
+		options.release = releases[i];
+		options.is_kernel_said = false;
+		EXPECT_EQUAL(sim_options_finish(&options, why, sizeof(why)), OK);
+		EXPECT_EQUAL(options.kernel,
+			     kernel_policy_of((unsigned int)sim_options_interface(&options))
+				     ->by_default);
+	}
 }
 
 /* Sends to itself spoil the stamps of a channel (2.26 to 2.30). */
@@ -592,6 +662,8 @@ int main(void)
 	test_all_faults();
 	test_releases();
 	test_no_kernel();
+	test_sampled();
+	test_defaults();
 	test_drift();
 	return tap_done();
 }

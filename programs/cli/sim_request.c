@@ -24,6 +24,8 @@ enum sim_option {
 	SIM_OPTION_SEED,
 	SIM_OPTION_RELEASE,
 	SIM_OPTION_KERNEL,
+	SIM_OPTION_KERNEL_SAMPLED,
+	SIM_OPTION_SAMPLE_LEVEL,
 	SIM_OPTION_NO_KERNEL,
 	SIM_OPTION_NVLINK,
 	SIM_OPTION_NETWORK,
@@ -60,8 +62,13 @@ static const struct cli_option options[] = {
 	{ SIM_OPTION_AT, "at", "TIME", "when faults begin that do not say it themselves (0s)" },
 	{ SIM_OPTION_SEED, "seed", "N", "another number, another job (1)" },
 	{ SIM_OPTION_RELEASE, "release", "RELEASE", "the release of NCCL that is played (2.28)" },
-	{ SIM_OPTION_KERNEL, "kernel", NULL, "with GPU times of kernels, whatever the release" },
+	{ SIM_OPTION_KERNEL, "kernel", NULL,
+	  "with GPU times of all kernels (default: as the recorder does with this release)" },
+	{ SIM_OPTION_KERNEL_SAMPLED, "kernel-sampled", NULL,
+	  "with GPU times of a sample of the collectives" },
 	{ SIM_OPTION_NO_KERNEL, "no-kernel", NULL, "without GPU times of kernels" },
+	{ SIM_OPTION_SAMPLE_LEVEL, "sample-level", "N",
+	  "with --offline: a sample of one block of collectives in 2^N, N up to 12 (3)" },
 	{ SIM_OPTION_NVLINK, "nvlink", "RATE", "a GPU's bandwidth within its node, in GB/s (360)" },
 	{ SIM_OPTION_NETWORK, "network", "RATE", "a GPU's bandwidth to other nodes, in GB/s (48)" },
 	{ SIM_OPTION_NVLINK_LATENCY, "nvlink-latency", "TIME", "per hop within a node (1us)" },
@@ -302,6 +309,22 @@ static int take_release(struct sim_options *to, const char *text)
 			 text);
 }
 
+static int take_kernel(struct sim_options *to, enum kernel_events kernel)
+{
+	to->is_kernel_said = true;
+	to->kernel = kernel;
+	return 0;
+}
+
+static int take_sample_level(struct sim_options *to, const char *text)
+{
+	int level = (int)to->sample_level;
+	int failed = take_int("sample-level", text, 0, SAMPLE_LEVEL_MOST, &level);
+
+	to->sample_level = (unsigned int)level;
+	return failed;
+}
+
 static int take(struct sim_request *request, int id, const char *value)
 {
 	struct sim_options *to = &request->options;
@@ -315,10 +338,13 @@ static int take(struct sim_request *request, int id, const char *value)
 	case SIM_OPTION_RELEASE:
 		return take_release(to, value);
 	case SIM_OPTION_KERNEL:
+		return take_kernel(to, KERNEL_EVENTS_ON);
+	case SIM_OPTION_KERNEL_SAMPLED:
+		return take_kernel(to, KERNEL_EVENTS_SAMPLED);
 	case SIM_OPTION_NO_KERNEL:
-		to->is_kernel_said = true;
-		to->has_kernel = id == SIM_OPTION_KERNEL;
-		return 0;
+		return take_kernel(to, KERNEL_EVENTS_OFF);
+	case SIM_OPTION_SAMPLE_LEVEL:
+		return take_sample_level(to, value);
 	case SIM_OPTION_OFFLINE:
 		to->is_offline = true;
 		return 0;

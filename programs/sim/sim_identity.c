@@ -64,7 +64,7 @@ static uint32_t mask_of(const struct sim_job *job)
 {
 	uint32_t mask = ABI_GROUP | ABI_COLL | ABI_P2P | ABI_PROXY_OP | ABI_PROXY_STEP;
 
-	if (job->options.has_kernel && job->interface >= 3)
+	if (job->options.kernel == KERNEL_EVENTS_ON && job->interface >= 3)
 		mask |= ABI_KERNEL_CH;
 	if (job->interface >= 5)
 		mask |= ABI_GROUP_API | ABI_COLL_API | ABI_P2P_API | ABI_KERNEL_LAUNCH;
@@ -111,7 +111,7 @@ bool sim_identity_text(const struct sim_identity *identity, const struct sim_job
 		(unsigned long long)identity->start_ticks, (unsigned long long)options->seed,
 		identity->rank, identity->local_rank, job->world, RINGSIDE_VERSION,
 		options->is_full ? "full" : "trace", job->interface, file,
-		options->has_kernel ? "on" : "off",
+		kernel_events_name(options->kernel),
 		options->is_kernel_said ? "asked for" : "default of this release", mask_of(job),
 		(unsigned long long)sim_wall(&identity->clocks, INIT_NS),
 		sim_workload_page(options->workload)->name, snapshot);

@@ -69,6 +69,18 @@ static bool set_number(const char *name, long long number)
 	return setenv(name, text, 1) == 0;
 }
 
+static const char *events_of(enum kernel_events kernel)
+{
+	switch (kernel) {
+	case KERNEL_EVENTS_ON:
+		return "kernel";
+	case KERNEL_EVENTS_SAMPLED:
+		return "sample";
+	default:
+		return "-kernel";
+	}
+}
+
 /* What all ranks have in common. */
 static bool set_job_environment(const struct troupe *troupe)
 {
@@ -87,8 +99,7 @@ static bool set_job_environment(const struct troupe *troupe)
 	if (troupe->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_kernel_said)
-		is_set = is_set && setenv("RINGSIDE_EVENTS",
-					  options->has_kernel ? "kernel" : "-kernel", 1) == 0;
+		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
 	return is_set;
 }
 

@@ -6,7 +6,7 @@
 #include "programs/sim/host.h"
 #include "programs/sim/sim_role.h"
 
-enum { DEFAULT_SECONDS = 10 };
+enum { DEFAULT_SECONDS = 10, DEFAULT_SAMPLE_LEVEL = 3 };
 #define SECOND_NS UINT64_C(1000000000)
 
 static const struct sim_workload_page pages[SIM_WORKLOADS] = {
@@ -66,6 +66,7 @@ void sim_options_init(struct sim_options *options)
 		.seed = 1,
 		.release = HOST_NCCL_2_28,
 		.clock_shift_ns = 100000000,
+		.sample_level = DEFAULT_SAMPLE_LEVEL,
 		.hang_ns = DEFAULT_SECONDS * SECOND_NS,
 		.jitter_permille = 20,
 		.nvlink = { .bytes_per_us = 360000, .latency_ns = 1000 },
@@ -206,6 +207,21 @@ static enum status finish_fault(const struct sim_options *options, struct sim_fa
 	return check_needs(options, fault, why, size);
 }
 
+static enum status finish_kernel(struct sim_options *options, char *why, size_t size)
+{
+	const struct kernel_policy *policy =
+		kernel_policy_of((unsigned int)sim_options_interface(options));
+
+	if (!options->is_kernel_said)
+		options->kernel = (enum kernel_events)policy->by_default;
+	if (options->kernel != KERNEL_EVENTS_SAMPLED || policy->can_sample)
+		return OK;
+	text_format(why, size,
+		    "kernel events of this release cannot be sampled; say --kernel, --no-kernel or "
+		    "--release 2.28");
+	return ERR_RANGE;
+}
+
 enum status sim_options_finish(struct sim_options *options, char *why, size_t size)
 {
 	uint64_t last_ns = 0;
@@ -220,12 +236,9 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 		text_format(why, size, "one rank alone does not communicate; say --gpus 2 or more");
 		return ERR_RANGE;
 	}
-	if (!options->is_kernel_said) {
-		int interface = sim_options_interface(options);
-
-		/* As the recorder chooses: not before 2.28, and not in 2.31, where it costs. */
-		options->has_kernel = interface == 5 || interface == 6;
-	}
+	status = finish_kernel(options, why, size);
+	if (status != OK)
+		return status;
 	status = finish_groups(options, why, size);
 	for (size_t i = 0; i < options->fault_count && status == OK; i++) {
 		status = finish_fault(options, &options->faults[i], why, size);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "op/kernel_policy.h"
 #include "programs/sim/sim_fault.h"
 
 enum sim_workload {
@@ -47,10 +48,11 @@ struct sim_options {
 	size_t fault_count;
 	uint64_t at_ns; /* of faults that do not say it themselves */
 	uint64_t seed;
-	int release;	     /* 22809 */
-	bool has_kernel;     /* KernelCh events */
-	bool is_kernel_said; /* else: what suits the release */
-	bool is_full;	     /* mode full: details of every operation */
+	int release; /* 22809 */
+	enum kernel_events kernel;
+	bool is_kernel_said;	   /* else: the recorder's default for the release */
+	unsigned int sample_level; /* sampled: one block of collectives in 2^level is timed */
+	bool is_full;		   /* mode full: details of every operation */
 	uint64_t clock_shift_ns;
 	uint64_t hang_ns; /* how long a hung job is watched */
 	unsigned int jitter_permille;

@@ -19,9 +19,23 @@ static bool is_api_only(const struct sim_job *job, uint8_t function)
 	return job->interface >= 6 && function == OP_BROADCAST;
 }
 
-static bool has_kernels(const struct sim_job *job)
+/* The recorder samples collectives, by their numbers, of processes that use neither Send nor Recv. */
+static bool is_sampled(const struct sim_job *job, const struct sim_call *call)
 {
-	return job->options.has_kernel && job->interface >= 3;
+	const struct sim_member *member = &job->members[call->launch->rank][call->launch->role];
+	enum sim_workload workload = job->options.workload;
+
+	return workload != SIM_TP_PP && workload != SIM_MOE &&
+	       sample_level(job->comms[member->comm].hash, call->match) >=
+		       job->options.sample_level;
+}
+
+static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
+{
+	if (job->interface < 3)
+		return false;
+	return job->options.kernel == KERNEL_EVENTS_ON ||
+	       (job->options.kernel == KERNEL_EVENTS_SAMPLED && is_sampled(job, call));
 }
 
 /* The plugin's stamps come when NCCL's proxy thread looks. */
@@ -202,6 +216,8 @@ void sim_record_make(struct op_record *op, const struct sim_job *job,
 		op->flags = OP_FLAG_API_ONLY;
 		return;
 	}
+	if (has_kernels(job, call) && job->options.kernel == KERNEL_EVENTS_SAMPLED)
+		op->flags |= OP_FLAG_KERNELS_ASKED;
 	if (call->launch->is_unlaunched) {
 		op->state = OP_ISSUED;
 		return;
@@ -213,7 +229,7 @@ void sim_record_make(struct op_record *op, const struct sim_job *job,
 	op->warps = outcome->algorithm ? WARPS : 0;
 	if (outcome->is_self)
 		op->flags |= OP_FLAG_SELF;
-	if (has_kernels(job)) {
+	if (has_kernels(job, call)) {
 		set_kernels(op, job, clocks, outcome);
 		spoil_stamps(op, job, clocks, stream, outcome);
 	}
@@ -297,7 +313,7 @@ int sim_record_details(struct op_detail details[SIM_DETAILS_MAX], const struct s
 
 	if (is_api_only(job, outcome->call->function) || outcome->call->launch->is_unlaunched)
 		return 0;
-	for (int i = 0; has_kernels(job) && i < outcome->kernel_count; i++)
+	for (int i = 0; has_kernels(job, outcome->call) && i < outcome->kernel_count; i++)
 		details[count++] = kernel_detail(job, clocks, comm_id, outcome, i);
 	for (int i = 0; i < outcome->edge_count; i++) {
 		const struct sim_edge *edge = &outcome->edges[i];

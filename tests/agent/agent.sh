@@ -112,7 +112,7 @@ $(cat "$tap_scratch/err")"
 # A simulated job, until it is told to end. What it does then is as orderly as it can be.
 start_sim() { # option...
 	[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
-	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --seconds 600s "$@" >"$tap_scratch/sim" 2>&1 &
+	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --kernel --seconds 600s "$@" >"$tap_scratch/sim" 2>&1 &
 	sim_pid=$!
 	started+=("$sim_pid")
 }

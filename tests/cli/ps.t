@@ -26,7 +26,7 @@ expect_same "--json has the waits, the longest first" \
 expect_same "--json has steps" "$(json 'join "/", @{$_->{operations}[0]{waits}[0]}{"steps_done", "steps"}')" 6/32
 
 # A job that hangs, of which there are trace files alone: one rank's sends are on the wire, and all wait for that.
-"$ringside" sim --offline --nodes 2 --gpus 2 -w ddp --iterations 20 -f stuck-send:rank=1 --at 1s \
+"$ringside" sim --offline --kernel --nodes 2 --gpus 2 -w ddp --iterations 20 -f stuck-send:rank=1 --at 1s \
 	-o "$tap_scratch/hang" >/dev/null
 offline=$("$ringside" ps --json "$tap_scratch/hang" | json_says 'join " ", sort map {
 	my $op = $_; map { "$op->{rank}:$_->{reason}:$_->{peer}" } @{$op->{waits}} }

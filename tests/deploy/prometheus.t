@@ -73,7 +73,7 @@ unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELAS
 play() { # job option...
 	local job=$1
 	shift
-	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
+	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 900s \
 		-m trace -o "$tap_scratch/traces/$job" "$@"
 }
 # The first job and the pipelines write NCCL Inspector's metrics, too.

@@ -57,7 +57,7 @@ traces/0000-rank0.trace
 traces/0001-rank1.trace
 traces/0002-rank2.trace
 traces/0003-rank3.trace"
-"$tool" sim --offline --nodes 2 --gpus 2 -f stuck-send:rank=1 --at 1s -o "$work/hung" >/dev/null
+"$tool" sim --offline --kernel --nodes 2 --gpus 2 -f stuck-send:rank=1 --at 1s -o "$work/hung" >/dev/null
 expect_ok "of a job that hung" bundle --no-ras -o "$work/hung.tar" "$work/hung"
 expect_same "files without an end are there, and no gap" "$(file_of "$work/hung.tar" README.txt | grep -c 'closing record')" 0
 missing=$(tar tf "$work/hang.tar" | sed 's|^ringside-bundle/||' | while read -r name; do

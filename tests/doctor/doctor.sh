@@ -38,7 +38,7 @@ address_of() { # server
 simulate() { # name option...
 	local name=$1
 	shift
-	"$ringside" sim --offline --seed 7 -o "$tap_scratch/$name" "$@" >/dev/null 2>"$tap_scratch/sim.err" ||
+	"$ringside" sim --offline --kernel --seed 7 -o "$tap_scratch/$name" "$@" >/dev/null 2>"$tap_scratch/sim.err" ||
 		{ cat "$tap_scratch/sim.err"; exit 1; }
 }
 

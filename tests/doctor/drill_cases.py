@@ -26,7 +26,7 @@ class Case:
         return self.nodes * self.gpus
 
     def command(self):
-        return ["--offline", "--nodes", str(self.nodes), "--gpus", str(self.gpus),
+        return ["--offline", "--kernel", "--nodes", str(self.nodes), "--gpus", str(self.gpus),
                 "--seed", str(self.seed)] + self.options
 
     def host(self, rank):

@@ -64,7 +64,7 @@ ends() { # wanted option...
 }
 unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
 mkdir "$tap_scratch/live"
-"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --node-regions "$tap_scratch/live" --seconds 600s \
+"$ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" -m flight --node-regions "$tap_scratch/live" --seconds 600s \
 	--nodes 2 --gpus 4 --rate 1 -w fsdp --sizes 16MiB -f slow-link:from=3,to=4,factor=32 >"$tap_scratch/sim.out" 2>&1 &
 background+=($!)
 expect_same "regions in mode flight" "$(ends "3>4" "$tap_scratch/live")" "3>4"
@@ -89,7 +89,7 @@ sums() { # name
 	"$ringside" export -f csv -o "$tap_scratch/$1.csv" "$tap_scratch/$1" >/dev/null
 	python3 tests/doctor/links.py "$tap_scratch/$1" "$tap_scratch/$1.csv"
 }
-"$ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" -m trace -o "$tap_scratch/traces" --iterations 5 --nodes 2 --gpus 2 \
+"$ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" -m trace -o "$tap_scratch/traces" --iterations 5 --nodes 2 --gpus 2 \
 	-w fsdp --sizes 16MiB >"$tap_scratch/sim.out" 2>&1
 expect_same "the recorder's links sum up what its operations moved" "$(sums traces)" "4 files, all the same"
 expect_same "a simulation's links do" "$(sums late)" "32 files, all the same"

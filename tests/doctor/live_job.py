@@ -54,7 +54,7 @@ class LiveJob:
         """Its ranks are processes, or threads of one per node, as the options say."""
         os.makedirs(self.scratch, exist_ok=True)
         self.process = subprocess.Popen(
-            [self.ringside, "sim", "--nodes", str(len(self.nodes)), "--node-regions",
+            [self.ringside, "sim", "--kernel", "--nodes", str(len(self.nodes)), "--node-regions",
              os.path.dirname(self.nodes[0]), "-m", "flight"] + list(options),
             env=clean_environment(), stdout=subprocess.DEVNULL)
 

@@ -37,7 +37,7 @@ unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELAS
 play() { # job option...
 	local job=$1
 	shift
-	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 600s \
+	story_start "$job" env RINGSIDE_JOB="$job" "$BUILD/ringside" sim --kernel --plugin "$BUILD/libnccl-profiler-ringside.so" --seconds 600s \
 		-m flight --node-regions "$regions" --nodes 2 --gpus 2 --rate 2 "$@"
 }
 play missing -f never-arrives:rank=1,at=4s

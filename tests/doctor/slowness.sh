@@ -9,7 +9,7 @@ simulate() { # name option...
 	local name=$1
 	shift
 	rm -rf "${tap_scratch:?}/$name"
-	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >/dev/null
+	"$ringside" sim --offline --kernel -o "$tap_scratch/$name" "$@" >/dev/null
 }
 
 save() { # name: a baseline of that job

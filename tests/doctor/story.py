@@ -56,7 +56,7 @@ def judge(tap, what, told, culprit, document, seconds):
 def from_files(tap, build, scratch):
     ringside, directory = os.path.join(build, "ringside"), os.path.join(scratch, "files")
     environment = live_job.clean_environment()
-    subprocess.run([ringside, "sim", "--offline", "--nodes", str(NODES), "-o", directory, "--at", "20s",
+    subprocess.run([ringside, "sim", "--offline", "--kernel", "--nodes", str(NODES), "-o", directory, "--at", "20s",
                     "--seconds", "60s"] + SIM, check=True, stdout=subprocess.DEVNULL,
                    env=environment)
     started = time.monotonic()

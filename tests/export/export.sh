@@ -29,5 +29,5 @@ query() { # sql
 simulate() { # directory option...
 	local directory=$1
 	shift
-	"$ringside" sim --offline -o "$directory" "$@" >/dev/null || exit 1
+	"$ringside" sim --offline --kernel -o "$directory" "$@" >/dev/null || exit 1
 }

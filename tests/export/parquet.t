@@ -13,7 +13,7 @@ done
 mkdir "$tap_scratch/awkward"
 "$tap_scratch/edge_trace" "$tap_scratch/awkward" || exit 1
 simulate "$tap_scratch/sim" --nodes 2 --gpus 2 -w tp-pp --seconds 3s
-simulate "$tap_scratch/moe" --nodes 2 --gpus 2 -w moe --seconds 1s --release 2.26 -m full
+simulate "$tap_scratch/moe" --nodes 2 --gpus 2 -w moe --seconds 1s --release 2.26 --no-kernel -m full
 for recording in awkward sim moe; do
 	"$ringside" export "$tap_scratch/$recording" -o "$tap_scratch/$recording.parquet" >/dev/null
 	"$ringside" export "$tap_scratch/$recording" -o "$tap_scratch/$recording.jsonl" >/dev/null

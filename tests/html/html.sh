@@ -16,7 +16,7 @@ html_needs() {
 
 # A job with something to see: a rank that is late for a while, then a network that becomes slow.
 html_job() { # directory
-	"$BUILD/ringside" sim --offline --nodes 2 --gpus 4 -w loop --sizes 1KiB,1MiB,64MiB --rate 60 \
+	"$BUILD/ringside" sim --offline --kernel --nodes 2 --gpus 4 -w loop --sizes 1KiB,1MiB,64MiB --rate 60 \
 		-f slow-rank:rank=5,factor=3,at=2s,until=6s -f degraded-network:factor=3,at=9s -o "$1" >/dev/null
 }
 

@@ -41,7 +41,7 @@ if [ -f "$BUILD/ringside" ] && [ -f "$BUILD/libringside.a" ]; then
 	# shellcheck disable=SC2086 # CC may have words
 	if ${CC:-cc} -o "$tap_scratch/ringside" "$BUILD"/programs/cli/*.o "$tap_scratch/without.o" "$BUILD/libncclbench.a" "$BUILD/libagent.a" \
 		"$BUILD/libtop.a" "$BUILD/libsim.a" "$BUILD/libfetch.a" "$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm; then
-		"$BUILD/ringside" sim --offline --gpus 2 --iterations 3 -o "$tap_scratch/job" >/dev/null
+		"$BUILD/ringside" sim --offline --kernel --gpus 2 --iterations 3 -o "$tap_scratch/job" >/dev/null
 		expect_complaint "report --html says what is missing and what to run, in one line" \
 			'^ringside: --html: .*scripts/install-npm build' \
 			"$tap_scratch/ringside" report "$tap_scratch/job" --html "$tap_scratch/page.html"

@@ -11,7 +11,7 @@ export RINGSIDE_SHM=$tap_scratch/shm
 simulate() { # option...
 	rm -rf "$tap_scratch/shm" "$tap_scratch/traces"
 	mkdir -p "$tap_scratch/shm"
-	"$ringside" sim -o "$tap_scratch/traces" "$@" >"$tap_scratch/sim.out" 2>&1
+	"$ringside" sim --kernel -o "$tap_scratch/traces" "$@" >"$tap_scratch/sim.out" 2>&1
 }
 dump() { # format
 	"$tap_scratch/metrics_dump" "$1" "$tap_scratch/shm"

@@ -12,7 +12,7 @@ run_job() {
 	until [ -e "$tap_scratch/open" ]; do
 		sleep 0.05
 	done
-	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB exec "$BUILD/ringside" sim --nodes 1 --gpus 4 -w ddp --rate 20 --seconds 600s \
+	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB exec "$BUILD/ringside" sim --kernel --nodes 1 --gpus 4 -w ddp --rate 20 --seconds 600s \
 		-f never-arrives:rank=2,at=10s >"$tap_scratch/sim" 2>&1
 }
 run_job &

@@ -28,7 +28,7 @@ agrees() { # sentence path [option...] [-- filter...]
 simulate fsdp --nodes 2 --gpus 4 -w fsdp --seconds 4s
 simulate slow --nodes 2 --gpus 6 -w tp-pp --pp 2 -f slow-rank:rank=5 --clock-shift 1s --seconds 4s
 simulate moe --nodes 2 --gpus 4 -w moe --seed 3 --seconds 2s
-simulate old --nodes 2 --gpus 2 -w ddp --release 2.26 --seconds 3s
+simulate old --nodes 2 --gpus 2 -w ddp --release 2.26 --no-kernel --seconds 3s
 simulate newer --nodes 2 --gpus 2 -w fsdp --release 2.29 --seconds 3s
 simulate hung --nodes 2 --gpus 4 -w moe -f stuck-send:rank=3 --at 1s
 simulate killed --nodes 2 --gpus 4 -w ddp -f kill:rank=3 --at 1s

@@ -9,7 +9,7 @@ expected_dir=$PWD/tests/report
 simulate() { # name option...
 	local name=$1
 	shift
-	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >"$tap_scratch/sim.out" 2>&1 || {
+	"$ringside" sim --offline --kernel -o "$tap_scratch/$name" "$@" >"$tap_scratch/sim.out" 2>&1 || {
 		cat "$tap_scratch/sim.out" >&2
 		exit 1
 	}

@@ -23,7 +23,7 @@ job "experts: several sources of time, untrusted stamps" --nodes 2 --gpus 4 -w m
 job "a rank that never arrives" --nodes 2 --gpus 4 -w fsdp --seconds 6s -f never-arrives:rank=3,at=3s
 job "half the count in one call" --nodes 2 --gpus 4 -w fsdp --seconds 6s \
 	-f mismatch:rank=3,at=3s,what=count
-job "NCCL 2.27, which shows no calls" --nodes 2 --gpus 4 -w ddp --seconds 3s --release 2.27
+job "NCCL 2.27, which shows no calls" --nodes 2 --gpus 4 -w ddp --seconds 3s --release 2.27 --no-kernel
 job "without GPU times" --nodes 2 --gpus 4 -w fsdp --seconds 3s --no-kernel
 job "many small messages" --nodes 1 --gpus 4 -w loop --seconds 2s --sizes 1KiB,3KiB,100KiB
 

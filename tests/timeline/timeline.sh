@@ -11,7 +11,7 @@ simulate() { # name option...
 	local name=$1
 	shift
 	rm -rf "${tap_scratch:?}/$name"
-	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >/dev/null
+	"$ringside" sim --offline --kernel -o "$tap_scratch/$name" "$@" >/dev/null
 }
 
 # Who is named in a job: "slow_rank 5", "slow_link 7", "network -"; nothing when nobody is.

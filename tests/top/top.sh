@@ -16,7 +16,7 @@ top_needs() {
 
 # A job that runs beside the test, and ends with it.
 top_job() { # option...
-	"$BUILD/ringside" sim "$@" >"$tap_scratch/sim" 2>&1 &
+	"$BUILD/ringside" sim --kernel "$@" >"$tap_scratch/sim" 2>&1 &
 	top_job_pid=$!
 	trap 'kill "$top_job_pid" 2>/dev/null; wait "$top_job_pid" 2>/dev/null; rm -rf "$tap_scratch"' EXIT
 }

@@ -23,7 +23,7 @@ expect_timeline() { # sentence name option...
 
 make_job clean --nodes 2 --gpus 2 -w fsdp --seconds 1s --clock-shift 1s
 make_job transfers --nodes 2 --gpus 2 -w moe --seconds 500ms
-make_job pipeline --nodes 2 --gpus 2 -w tp-pp --seconds 500ms --release 2.26
+make_job pipeline --nodes 2 --gpus 2 -w tp-pp --seconds 500ms --release 2.26 --no-kernel
 make_job hang --nodes 2 --gpus 2 -w fsdp --seconds 2s -f stuck-send:rank=3 --at 300ms
 make_job killed --nodes 2 --gpus 2 -w ddp --seconds 2s -f kill:rank=1 --at 300ms
 make_job full --nodes 2 --gpus 2 -w ddp --seconds 300ms -m full
@@ -47,7 +47,7 @@ expect_same "details can be left out" \
 	"$(summary details "$tap_scratch/full" -o "$tap_scratch/x.json" --no-details)" 0
 
 # What a ring no longer has is missing, and said; the rest adds up.
-RINGSIDE_BUFFER=64KiB "$ringside" sim --gpus 2 -w loop --sizes 1KiB --rate 2000 --seconds 1s -m flight >/dev/null
+RINGSIDE_BUFFER=64KiB "$ringside" sim --kernel --gpus 2 -w loop --sizes 1KiB --rate 2000 --seconds 1s -m flight >/dev/null
 recorded=$("$ringside" ls --json "$RINGSIDE_SHM" |
 	perl -MJSON::PP -MList::Util=sum -e 'local $/; print sum map { $_->{recorded} } @{decode_json(<STDIN>)->{processes}}')
 missing=$(summary missing "$RINGSIDE_SHM" -o "$tap_scratch/ring.json")

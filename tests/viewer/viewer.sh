@@ -10,7 +10,7 @@ mkdir -p "$RINGSIDE_SHM"
 make_job() { # name option...
 	local name=$1
 	shift
-	"$ringside" sim --offline -o "$tap_scratch/$name" "$@" >"$tap_scratch/$name.sim" 2>&1 || exit 1
+	"$ringside" sim --offline --kernel -o "$tap_scratch/$name" "$@" >"$tap_scratch/$name.sim" 2>&1 || exit 1
 	"$ringside" dump "$tap_scratch/$name" >"$tap_scratch/$name.dump" 2>/dev/null
 }
 

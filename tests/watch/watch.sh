@@ -19,7 +19,7 @@ follow() { # name limit_ms [wanted...] -- option...
 	mkdir "$tap_scratch/$name"
 	(
 		export RINGSIDE_SHM=$tap_scratch/$name RINGSIDE_JOB=$name
-		"$ringside" sim --processes -m flight "$@" >"$tap_scratch/$name.job" 2>&1 &
+		"$ringside" sim --kernel --processes -m flight "$@" >"$tap_scratch/$name.job" 2>&1 &
 		job=$!
 		"$tap_scratch/watch_notices" "$tap_scratch/$name" "$name" "$limit" "${wanted[@]}" >"$tap_scratch/$name.out" 2>&1
 		# The first process of the job turns this into an orderly end.
