@@ -125,43 +125,52 @@ static uint64_t expected_choose(const struct host_plan *plan, const struct host_
 	return expected;
 }
 
-/* One channel of one work, by both counters. The communicator's lock is held. */
-static void channel_count(const struct host_plan *plan, const struct unit *unit, unsigned int i,
-			  bool is_replay, struct host_counter found[2])
+static struct host_counter *counter_of(const struct host_plan *plan, const struct unit *unit,
+				       unsigned int channel)
 {
-	unsigned int number = (unit->leader->op->first_channel + i) % HOST_CHANNELS;
-	struct host_counter *counter = &plan->comm->counters[number];
+	return &plan->comm->counters[(unit->leader->op->first_channel + channel) % HOST_CHANNELS];
+}
 
-	counter->host += host_counts_unit(plan, unit, is_replay);
-	if (!plan->is_captured || is_replay)
-		counter->device += device_counts(plan, unit);
-	for (size_t t = 0; t < unit_tasks(unit); t++) {
-		const struct host_task *task = unit->tasks[t];
+/* What this task's profiler operations wait for, and what the device writes; `work` may be NULL. */
+static void task_note(const struct host_plan *plan, const struct unit *unit,
+		      const struct host_task *task, bool is_replay, struct host_work *work)
+{
+	bool has_kernel = task_has_kernel(plan, task);
 
-		found[t].device = counter->device;
-		if (task_has_kernel(plan, task) && i < task->op->channels)
-			found[t].host = expected_choose(plan, task, i, counter->host, is_replay);
+	if (work != NULL && !work->has_kernel_events && !work->is_stamped)
+		work = NULL;
+	if (work == NULL && !has_kernel)
+		return;
+	for (unsigned int i = 0; i < task->op->channels; i++) {
+		struct host_counter found = *counter_of(plan, unit, i);
+
+		if (has_kernel)
+			found.host = expected_choose(plan, task, i, found.host, is_replay);
+		if (work != NULL)
+			host_work_counters(work)[i] = found;
 	}
 }
 
-/* All channels; the works' own copies are filled where there are works. */
+/* A work by both counters, on all its channels; the works' own copies are filled where there are works. */
 static void unit_count(const struct host_plan *plan, const struct unit *unit, bool is_replay,
 		       struct host_work works[2])
 {
+	bool is_run = !plan->is_captured || is_replay, is_host, is_device;
 	unsigned int channels = unit->leader->op->channels;
 
 	if (unit->tasks[0]->op->channels > channels)
 		channels = unit->tasks[0]->op->channels;
 	pthread_mutex_lock(&plan->comm->lock);
+	is_host = host_counts_unit(plan, unit, is_replay);
+	is_device = is_run && device_counts(plan, unit);
 	for (unsigned int i = 0; i < channels; i++) {
-		struct host_counter found[2] = { { 0 } };
+		struct host_counter *counter = counter_of(plan, unit, i);
 
-		channel_count(plan, unit, i, is_replay, found);
-		for (size_t t = 0; works != NULL && t < unit_tasks(unit); t++)
-			if ((works[t].has_kernel_events || works[t].is_stamped) &&
-			    i < works[t].channels)
-				host_work_counters(&works[t])[i] = found[t];
+		counter->host += is_host;
+		counter->device += is_device;
 	}
+	for (size_t t = 0; t < unit_tasks(unit); t++)
+		task_note(plan, unit, unit->tasks[t], is_replay, works ? &works[t] : NULL);
 	pthread_mutex_unlock(&plan->comm->lock);
 }
 
