@@ -5,9 +5,11 @@
  *	nccl_driver probe			the GPU and the versions, as one line of JSON
  *	nccl_driver run --ranks N --out DIR	the cases, one after the other
  *	nccl_driver serve --ranks N --out DIR	blocks of AllReduce on command, for measuring
+ *	nccl_driver steady --ranks N --out DIR	one straggler in a loop, to compare ways of timing
+ *	nccl_driver windows --ranks N --out DIR	graphs, sends to itself and grouped broadcasts in turn
  *	nccl_driver hang --ranks N --out DIR --scene NAME	comes to stand still, and stays so
  *
- * `run`, `serve` and `hang` start their ranks themselves: the same program with --rank.
+ * All but `probe` start their ranks themselves: the same program with --rank.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -40,6 +42,8 @@ struct options {
 	int replays;
 	int gap_ms; /* between calls where stamps are told apart by the clock */
 	int is_killed_at_end;
+	int is_one_node;     /* ranks are of one machine to NCCL, not each of its own */
+	int seconds;	     /* of `steady` and `windows` */
 	const char *scene;   /* of `hang` */
 	int victim;	     /* of `hang`: the rank to blame */
 	const char *preload; /* library that is loaded into the victim alone; NULL none */
@@ -123,6 +127,7 @@ void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2))
 void must_cuda(int result, const char *what); /* cudaError_t */
 void must_nccl(int result, const char *what); /* ncclResult_t */
 uint64_t now_ns(void);
+void pause_us(long us);
 void job_open(struct job *job, const struct options *options);
 void job_close(struct job *job);
 struct communicator *job_communicator(struct job *job, const char *name);
@@ -162,6 +167,10 @@ int cases_run(const struct options *options);
 
 /* driver_timing.c */
 int timing_serve(const struct options *options);
+
+/* driver_loops.c */
+int loop_steady(const struct options *options);
+int loop_windows(const struct options *options);
 
 /* driver_hang.c */
 int hang_run(const struct options *options);

@@ -24,6 +24,14 @@ uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void pause_us(long us)
+{
+	struct timespec time = { us / 1000000, us % 1000000 * 1000 };
+
+	if (us > 0)
+		nanosleep(&time, NULL);
+}
+
 static void say_list(const char *format, va_list arguments)
 {
 	double elapsed = started_ns ? (double)(now_ns() - started_ns) / 1e9 : 0;

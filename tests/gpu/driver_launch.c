@@ -1,7 +1,7 @@
 /*
  * Starting the ranks: the same program again, with --rank, before anything touched CUDA. Each gets
  * an NCCL_HOSTID of its own, so that NCCL takes them for separate machines and lets them share the
- * GPU. They die with the process that started them.
+ * GPU; with --one-node they are of one machine, which needs NCCL_MULTI_RANK_GPU_ENABLE. They die with the process that started them.
  */
 #include "driver.h"
 
@@ -29,7 +29,10 @@ static void environment_set(const struct options *options, int rank)
 	char text[32];
 
 	snprintf(text, sizeof(text), "ringside-%d", rank);
-	setenv("NCCL_HOSTID", text, 1);
+	if (options->is_one_node)
+		unsetenv("NCCL_HOSTID");
+	else
+		setenv("NCCL_HOSTID", text, 1);
 	snprintf(text, sizeof(text), "%d", rank);
 	setenv("RANK", text, 1);
 	setenv("LOCAL_RANK", text, 1);
@@ -221,10 +224,12 @@ static int command_pass(struct rank_process *processes, const struct options *op
 		fflush(processes[rank].commands);
 	}
 	for (int rank = 0; rank < options->ranks; rank++) {
-		if (!fgets(reply, sizeof(reply), processes[rank].replies)) {
-			fprintf(stderr, "nccl_driver: rank %d gave no answer\n", rank);
-			return -1;
-		}
+		do { /* libraries may have words of their own */
+			if (!fgets(reply, sizeof(reply), processes[rank].replies)) {
+				fprintf(stderr, "nccl_driver: rank %d gave no answer\n", rank);
+				return -1;
+			}
+		} while (*reply != '{');
 		fputs(reply, stdout);
 	}
 	fflush(stdout);

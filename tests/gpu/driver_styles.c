@@ -1,17 +1,7 @@
 /* How calls follow each other: each waited for, back to back, or from a CUDA graph. */
 #include "driver.h"
 
-#include <time.h>
-
 #include <cuda_runtime.h>
-
-static void pause_ms(int ms)
-{
-	struct timespec time = { ms / 1000, (long)(ms % 1000) * 1000 * 1000 };
-
-	if (ms > 0)
-		nanosleep(&time, NULL);
-}
 
 static uint64_t events_ns(struct job *job)
 {
@@ -36,7 +26,7 @@ void style_sync(struct job *job, const struct kind *kind, const struct shape *sh
 		must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
 		end_ns = now_ns();
 		log_times(job, first, begin_ns, end_ns, issued_ns - begin_ns, events_ns(job));
-		pause_ms(gap_ms);
+		pause_us(1000L * gap_ms);
 	}
 }
 
@@ -92,7 +82,7 @@ void style_replay(struct job *job, cudaGraphExec_t graph, size_t first, size_t c
 			continue;
 		must_cuda(cudaStreamSynchronize(job->stream), "cudaStreamSynchronize");
 		log_replay(job, first, count, begin_ns, now_ns(), events_ns(job));
-		pause_ms(gap_ms);
+		pause_us(1000L * gap_ms);
 	}
 	if (is_synchronised)
 		return;

@@ -13,12 +13,16 @@ static int usage(const char *problem)
 	fprintf(stderr,
 		"nccl_driver: %s\n"
 		"usage: nccl_driver probe\n"
-		"       nccl_driver run|serve --ranks N --out DIR [--kinds all] [--styles all]\n"
+		"       nccl_driver run|serve --ranks N --out DIR [--one-node] [--kinds all] "
+		"[--styles "
+		"all]\n"
 		"           [--sizes 1024,1048576] [--big BYTES] [--calls N] [--burst N]\n"
 		"           [--captured N] [--replays N] [--gap-ms N] [--kill-at-end]\n"
 		"       nccl_driver hang --ranks N --out DIR --scene NAME [--victim R] [--big "
 		"BYTES]\n"
-		"           [--preload FILE]\n",
+		"           [--one-node] [--preload FILE]\n"
+		"       nccl_driver steady|windows --ranks N --out DIR --seconds N [--victim R] "
+		"[--one-node]\n",
 		problem);
 	return 2;
 }
@@ -85,6 +89,11 @@ static int option_take(struct options *options, int letter, const char *value)
 	case 'K':
 		options->is_killed_at_end = 1;
 		break;
+	case 'N':
+		options->is_one_node = 1;
+		break;
+	case 'S':
+		return number_parse(&options->seconds, value);
 	case 'x':
 		options->scene = value;
 		break;
@@ -113,6 +122,8 @@ static const struct option long_options[] = {
 	{ "replays", required_argument, NULL, 'R' },
 	{ "gap-ms", required_argument, NULL, 'g' },
 	{ "kill-at-end", no_argument, NULL, 'K' },
+	{ "one-node", no_argument, NULL, 'N' },
+	{ "seconds", required_argument, NULL, 'S' },
 	{ "scene", required_argument, NULL, 'x' },
 	{ "victim", required_argument, NULL, 'v' },
 	{ "preload", required_argument, NULL, 'p' },
@@ -156,6 +167,7 @@ int main(int argc, char **argv)
 		.captured = 4,
 		.replays = 6,
 		.gap_ms = 25,
+		.seconds = 5,
 	};
 	int letter;
 
@@ -179,5 +191,9 @@ int main(int argc, char **argv)
 					: timing_serve(&options);
 	if (strcmp(options.verb, "hang") == 0)
 		return options.rank < 0 ? launch_hang(&options, argc, argv) : hang_run(&options);
-	return usage("neither probe, run, serve nor hang");
+	if (strcmp(options.verb, "steady") == 0)
+		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_steady(&options);
+	if (strcmp(options.verb, "windows") == 0)
+		return options.rank < 0 ? launch_run(&options, argc, argv) : loop_windows(&options);
+	return usage("neither probe, run, serve, hang, steady nor windows");
 }
