@@ -21,12 +21,14 @@ LOCAL_RANK = int(os.environ.get("LOCAL_RANK", RANK))
 RANKS = int(os.environ["WORLD_SIZE"])
 OUT = sys.argv[1]
 IS_EAGER = "--eager" in sys.argv[2:]
+IS_ONE_NODE = "--one-node" in sys.argv[2:]
 ITERATIONS = 8
 REPEATS = 5
 RECORDER_ENTRIES = "20000"
 
-# Before torch loads NCCL: each rank is a machine of its own.
-os.environ["NCCL_HOSTID"] = "ringside-%d" % LOCAL_RANK
+# Before torch loads NCCL: each rank is a machine of its own, unless NCCL lets ranks share a GPU.
+if not IS_ONE_NODE:
+    os.environ["NCCL_HOSTID"] = "ringside-%d" % LOCAL_RANK
 os.environ.setdefault("TORCH_FR_BUFFER_SIZE", RECORDER_ENTRIES)
 os.environ.setdefault("TORCH_NCCL_TRACE_BUFFER_SIZE", RECORDER_ENTRIES)
 

@@ -12,6 +12,34 @@ from gpu_fields import DATATYPE_UNKNOWN, SOURCES_TIMED
 STAMP_SLACK_NS = 5_000_000
 COLLECTIVES = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}
 PROBLEMS_SHOWN = 12
+# Names of docs/BLIND-SPOTS.md.
+BLIND_BROADCAST, BLIND_REPLAYS = "broadcast_call_only", "graph_replays_without_kernel_events"
+ALL, NONE, EITHER = "all", "none", "either"
+
+
+class Shown:
+    """What a release of NCCL shows of a job: docs/BLIND-SPOTS.md has the list, this is what of it the comparison
+    needs. `kernel` is "on", "sampled" or "off"."""
+
+    def __init__(self, number=22809, is_one_node=False, kernel="on", has_allgatherv=True):
+        self.number, self.is_one_node, self.kernel = number, is_one_node, kernel
+        # Before 2.28 there is no event for the call itself, so nothing tells that it was captured.
+        self.has_calls = number >= 22800
+        # From 2.29 on Broadcast is a kind of kernel for which NCCL has no event.
+        self.has_broadcast = number < 22900 or not has_allgatherv
+
+    def replays(self, function):
+        """How many of a captured call's replays have a record, and the blind spot where not all have."""
+        if function == "Broadcast" and not self.has_broadcast:
+            return NONE, BLIND_BROADCAST
+        if not self.is_one_node or self.kernel == "on":
+            return ALL, None
+        # NCCL decides at the capture; a window of sampling may have been open just then.
+        return (EITHER if self.kernel == "sampled" else NONE), BLIND_REPLAYS
+
+    def is_in_bytes(self, function):
+        """NCCL turns these into bytes before the event, and before 2.28 there is no other event."""
+        return not self.has_calls and function in ("AllGather", "Broadcast")
 
 
 class Issued:
@@ -47,27 +75,32 @@ class Row:
         self.issued = self.captured = self.replayed = 0
         self.recorded = self.recorded_captured = self.recorded_replayed = 0
         self.timed = self.gpu_timed = self.untrusted = self.lost = 0
+        self.unseen_captured = 0
         self.functions = Counter()
+        self.blind = Counter()
         self.problems = []
 
     @property
     def is_complete(self):
+        """Every record is there, or its absence has the name of a blind spot."""
         return (not self.problems and self.issued == self.recorded
-                and self.captured == self.recorded_captured
-                and self.replayed == self.recorded_replayed)
+                and self.captured == self.recorded_captured + self.unseen_captured
+                and self.replayed == self.recorded_replayed + sum(self.blind.values()))
 
-    def take(self, record):
-        """Count a record into the row."""
-        self.recorded_captured += record.is_captured and not record.is_replay
-        self.recorded_replayed += record.is_replay
-        self.recorded += not record.is_captured and not record.is_replay
+    def take(self, record, is_replay=None):
+        """Count a record into the row. Where NCCL does not tell replays apart, the caller knows."""
+        is_replay = record.is_replay if is_replay is None else is_replay
+        self.recorded_captured += record.is_captured and not is_replay
+        self.recorded_replayed += is_replay
+        self.recorded += not record.is_captured and not is_replay
         self.timed += record.time_source in SOURCES_TIMED
         self.gpu_timed += record.is_gpu_timed
         self.untrusted += record.is_untrusted
 
     def as_dict(self):
-        fields = {name: value for name, value in vars(self).items() if name != "functions"}
-        fields["functions"] = dict(self.functions)
+        fields = {name: value for name, value in vars(self).items()
+                  if name not in ("functions", "blind")}
+        fields["functions"], fields["blind"] = dict(self.functions), dict(self.blind)
         fields["problems"] = self.problems[:PROBLEMS_SHOWN]
         return fields
 
@@ -87,8 +120,8 @@ class Pair:
 class RankResult:
     """The comparison of one rank: rows by (kind, style), pairs for the times."""
 
-    def __init__(self, issued, records):
-        self.issued = issued
+    def __init__(self, issued, records, shown=None):
+        self.issued, self.shown = issued, shown or Shown()
         self.rows = defaultdict(Row)
         self.pairs = []
         self.problems = []
@@ -124,26 +157,36 @@ def _comms_join(result, records):
     return joined
 
 
-def _difference(call, record):
-    """What a record says that its call did not: a list of short texts."""
+def _kind_difference(call, record, shown):
+    """Function, count, datatype and bytes."""
     wrong = []
-    for field in ("function", "count"):
-        if getattr(record, field) != call[field]:
-            wrong.append("%s %s is recorded as %s" % (field, call[field], getattr(record, field)))
+    if record.function != call["function"]:
+        wrong.append("function %s is recorded as %s" % (call["function"], record.function))
+    if record.bytes != call["bytes"]:
+        wrong.append("bytes %s are recorded as %s" % (call["bytes"], record.bytes))
+    if shown.is_in_bytes(call["function"]):
+        return wrong
+    if record.count != call["count"]:
+        wrong.append("count %s is recorded as %s" % (call["count"], record.count))
+    # NCCL has no name for uint8.
     is_uint8 = call["datatype"] == "uint8"
     if record.datatype != call["datatype"] and not (is_uint8 and
                                                     record.datatype in DATATYPE_UNKNOWN):
         wrong.append("datatype %s is recorded as %s" % (call["datatype"], record.datatype))
-    # NCCL says "Unknown" for uint8: then no number, or the right one.
-    if record.bytes != call["bytes"] and not (is_uint8 and record.bytes is None):
-        wrong.append("bytes %s are recorded as %s" % (call["bytes"], record.bytes))
+    return wrong
+
+
+def _difference(call, record, shown, is_replay=False):
+    """What a record says that its call did not: a list of short texts."""
+    wrong = _kind_difference(call, record, shown)
     # NCCL tells the peer when the transfer is enqueued: for a captured one that is at its replays.
-    is_peer_told = not call["captured"] or (record.peer is not None and record.peer >= 0)
+    is_peer_told = not call["captured"] or is_replay or (record.peer is not None and
+                                                         record.peer >= 0)
     if call["peer"] >= 0 and is_peer_told and record.peer != call["peer"]:
         wrong.append("peer %s is recorded as %s" % (call["peer"], record.peer))
     if call["root"] >= 0 and record.root != call["root"]:
         wrong.append("root %s is recorded as %s" % (call["root"], record.root))
-    if bool(call["captured"]) != record.is_captured:
+    if bool(call["captured"] and not is_replay) != record.is_captured:
         wrong.append("captured %d is recorded in state %s" % (call["captured"], record.state))
     return wrong
 
@@ -166,7 +209,7 @@ def _calls_compare(result, calls, records):
     for call, record in zip(calls, records):
         row = _row_of(result, call)
         row.take(record)
-        wrong = _difference(call, record)
+        wrong = _difference(call, record, result.shown)
         if wrong:
             row.problems.append("call %d: %s" % (call["index"], "; ".join(wrong)))
         result.pairs.append(Pair(call, record))
@@ -196,9 +239,17 @@ def _replays_compare(result, launches, records, record_of):
         found = by_captured.pop(captured.number, []) if captured else []
         for record in found:
             row.take(record)
+        wanted, blind = result.shown.replays(call["function"])
+        if wanted != ALL and not found:
+            row.blind[blind] += len(own)
+            continue
         if len(found) != len(own) or any(r.function != call["function"] for r in found):
             row.problems.append("call %d was replayed %d times, recorded %d times (%s)" % (
                 index, len(own), len(found), dict(Counter(r.function for r in found))))
+        sizes = {r.bytes for r in found} - {call["bytes"]}
+        if sizes:
+            row.problems.append("call %d: bytes %s are recorded as %s in its replays" % (
+                index, call["bytes"], sorted(sizes, key=str)[:3]))
         result.pairs += [Pair(call, r, launch) for r, launch in zip(found, own)]
     for number, left in by_captured.items():
         result.problems.append("%d replays of operation %s, which was not captured (%s)" % (
@@ -212,6 +263,54 @@ def _numbers_check(result, order, records):
                                % (order, len(numbers)))
 
 
+def _runs_of(issued, comm):
+    """What ran on a communicator, in order: (call, None) or, for a captured call, (call, launch)."""
+    runs = [(call["begin_ns"], 0, call["index"], call, None) for call in issued.calls
+            if call["comm"] == comm and not call["captured"]]
+    for order, launch in enumerate(issued.replays):
+        runs += [(launch["begin_ns"], 1 + order, index, issued.calls[index], launch)
+                 for index in range(launch["first"], launch["first"] + launch["calls"])
+                 if issued.calls[index]["comm"] == comm]
+    return [run[3:] for run in sorted(runs, key=lambda run: run[:3])]
+
+
+def _line_of(function, peer, root):
+    """NCCL keeps the order within these where it shows tasks and not calls: a group's transfers come in the order
+    of its own schedule."""
+    return (function, peer) if function in ("Send", "Recv") else ("collective", function, root)
+
+
+def _runs_compare(result, comm, records):
+    """Before 2.28: no record at the capture, and a replay looks like any other operation."""
+    wanted, got = defaultdict(list), defaultdict(list)
+    for call, launch in _runs_of(result.issued, comm):
+        wanted[_line_of(call["function"], call["peer"], call["root"])].append((call, launch))
+    for record in records:
+        root = record.root if record.function in ("Broadcast", "Reduce") else -1
+        got[_line_of(record.function, record.peer, root)].append(record)
+    for line in sorted(set(wanted) | set(got), key=str):
+        own, found = wanted[line], got[line]
+        if len(own) != len(found):
+            problem = "%s: issued %d, recorded %d" % (" ".join(map(str, line)), len(own), len(found))
+            rows = {id(_row_of(result, call)): _row_of(result, call) for call, _ in own}
+            for row in rows.values():
+                row.problems.append("on its communicator: " + problem)
+            if not own:
+                result.problems.append("records of what was not called: " + problem)
+        for (call, launch), record in zip(own, found):
+            row = _row_of(result, call)
+            row.take(record, is_replay=launch is not None)
+            wrong = _difference(call, record, result.shown, launch is not None)
+            if wrong:
+                row.problems.append("call %d: %s" % (call["index"], "; ".join(wrong)))
+            result.pairs.append(Pair(call, record, launch))
+    for call in result.issued.calls:
+        if call["comm"] == comm and call["captured"]:
+            _row_of(result, call).unseen_captured += 1
+    for index, own in _launches_of(result.issued, comm).items():
+        _row_of(result, result.issued.calls[index]).replayed += len(own)
+
+
 def _rank_compare(result, records):
     issued = result.issued
     for call in issued.calls:
@@ -222,10 +321,13 @@ def _rank_compare(result, records):
     joined = _comms_join(result, records)
     for order, comm in sorted(issued.comms.items()):
         own = joined.get(order, [])
-        calls = [call for call in issued.calls if call["comm"] == order]
-        record_of = _calls_compare(result, calls, [r for r in own if not r.is_replay])
-        _replays_compare(result, _launches_of(issued, order), [r for r in own if r.is_replay],
-                         record_of)
+        if result.shown.has_calls:
+            calls = [call for call in issued.calls if call["comm"] == order]
+            record_of = _calls_compare(result, calls, [r for r in own if not r.is_replay])
+            _replays_compare(result, _launches_of(issued, order), [r for r in own if r.is_replay],
+                             record_of)
+        else:
+            _runs_compare(result, order, own)
         _numbers_check(result, order, own)
         _identity_check(result, comm, own)
     _stamps_check(result)
@@ -248,7 +350,7 @@ def _clock_offset(pairs):
     """GPU's clock minus the host's, from synchronised calls that nothing had disturbed yet."""
     offsets = [p.record.gpu_stop_ns - p.end_ns for p in pairs
                if p.record.is_gpu_timed and p.record.gpu_stop_ns and not p.is_replay
-               and p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed")]
+               and p.call["style"] == "sync" and p.call["kind"] in ("allreduce", "killed", "steady")]
     return median(offsets) if offsets else None
 
 
@@ -312,8 +414,10 @@ def call_times(result):
     return rows
 
 
-def ranks_join(records):
+def ranks_join(records, shown=None):
     """Do the ranks' records find each other? A list of problems."""
+    # Ranks may have been sampling or not when each captured its graph.
+    has_replays = not shown or shown.replays("AllReduce")[0] != EITHER
     problems = []
     by_hash = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -321,7 +425,7 @@ def ranks_join(records):
             by_hash[record.comm_hash][record.comm_rank].append(record)
     for comm_hash, ranks in by_hash.items():
         name = "communicator %s" % comm_hash
-        for is_replay in (False, True):
+        for is_replay in (False, True) if has_replays else (False,):
             problems += _collectives_join(name, ranks, is_replay)
         problems += _transfers_join(name, ranks)
     return problems
@@ -363,3 +467,26 @@ def _transfers_join(name, ranks):
                             "%d and %d" % (name, edge[0], edge[1], len(sends[edge]),
                                            len(receives[edge])))
     return problems
+
+
+def sampled_together(records):
+    """Do all ranks of a communicator time the same collectives? (timed on all ranks, timed on some of them only,
+    a list of examples). An operation counts as timed as soon as one of its kernels was shown, believed or not."""
+    everywhere, examples, somewhere = 0, [], 0
+    by_hash = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        if record.comm_hash is not None and record.function in COLLECTIVES and not record.is_replay \
+                and not record.is_captured:
+            by_hash[record.comm_hash][record.match][record.comm_rank] = record
+    for comm_hash, matches in by_hash.items():
+        for match, ranks in matches.items():
+            timed = [rank for rank, record in ranks.items() if record.is_sampled]
+            if not timed:
+                continue
+            if len(timed) == len(ranks):
+                everywhere += 1
+                continue
+            somewhere += 1
+            examples.append("communicator %s, %s %s: timed on ranks %s of %d" % (
+                comm_hash, next(iter(ranks.values())).function, match, sorted(timed), len(ranks)))
+    return everywhere, somewhere, examples

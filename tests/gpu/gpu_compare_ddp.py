@@ -1,4 +1,4 @@
-"""What ddp.py says it issued against what was recorded. Process groups have no names in NCCL's
+"""What ddp.py and fsdp.py say they issued against what was recorded. Process groups have no names in NCCL's
 eyes, so communicators are told apart by element counts that only one of them uses."""
 
 from collections import Counter, defaultdict
@@ -25,6 +25,10 @@ def _by_comm(records, pid):
     return comms
 
 
+ELEMENT_BYTES = {"uint8": 1, "int8": 1, "bfloat16": 2, "float16": 2, "float32": 4, "int32": 4,
+                 "float64": 8, "int64": 8}
+
+
 def _key(function, count, datatype):
     """A barrier's element may have any datatype; NCCL does not name uint8."""
     if count == 1:
@@ -32,15 +36,28 @@ def _key(function, count, datatype):
     return (function, count, "uint8" if datatype in DATATYPE_UNKNOWN else datatype)
 
 
+def _issued_key(call, shown):
+    """Before 2.28 NCCL turns some calls into bytes."""
+    if shown and shown.is_in_bytes(call["function"]):
+        return (call["function"], call["count"] * ELEMENT_BYTES[call["datatype"]], "bytes")
+    return _key(call["function"], call["count"], call["datatype"])
+
+
+def _recorded_key(record, shown):
+    if shown and shown.is_in_bytes(record.function):
+        return (record.function, record.count, "bytes")
+    return _key(record.function, record.count, record.datatype)
+
+
 def _row(rank, what, issued, recorded, is_hard=True):
     return {"rank": rank, "what": what, "issued": issued, "recorded": recorded,
             "is_equal": issued == recorded, "is_hard": is_hard}
 
 
-def explicit_rows(own, records):
+def explicit_rows(own, records, shown=None):
     """The explicit calls, function by function, and exactly with counts, datatypes and peers."""
-    wanted = Counter(_key(c["function"], c["count"], c["datatype"]) for c in own["explicit"])
-    got = Counter(_key(r.function, r.count, r.datatype) for r in records)
+    wanted = Counter(_issued_key(call, shown) for call in own["explicit"])
+    got = Counter(_recorded_key(record, shown) for record in records)
     rows = []
     for function in sorted({key[0] for key in wanted} | {key[0] for key in got}):
         rows.append(_row(own["rank"], "explicit " + function,
@@ -108,13 +125,32 @@ def recorder_rows(own, records):
     return rows
 
 
-def compare(own, records):
+def sharded_rows(own, records):
+    """FSDP: every AllGather and ReduceScatter of the process, by the bytes of its whole buffer."""
+    rows = []
+    for function in ("AllGather", "ReduceScatter"):
+        wanted = Counter(c["bytes"] for c in own["calls"] if c["function"] == function)
+        got = Counter(r.bytes for r in records if r.function == function)
+        rows.append(_row(own["rank"], "FSDP: calls of " + function, sum(wanted.values()),
+                         sum(got.values())))
+        rows.append(_row(own["rank"], "FSDP: bytes of " + function,
+                         sum(size * n for size, n in wanted.items()),
+                         sum((size or 0) * n for size, n in got.items())))
+        rows.append(_row(own["rank"], "FSDP: sizes of %s that differ in number" % function, 0,
+                         len([size for size in set(wanted) | set(got)
+                              if wanted[size] != got[size]])))
+    return rows
+
+
+def compare(own, records, shown=None):
     """Rows for one rank."""
     comms = _by_comm(records, own["pid"])
     mine = [record for records_of in comms.values() for record in records_of]
+    if "calls" in own:
+        return sharded_rows(own, mine) + recorder_rows(own, mine)
     explicit = {comm for comm in comms if any(r.count in EXPLICIT_COUNTS for r in comms[comm])}
     rows = [_row(own["rank"], "operations with stamps that are marked and yet reported as a time",
                  0, sum(r.is_gpu_timed and r.is_untrusted for r in mine))]
-    rows += explicit_rows(own, [record for comm in explicit for record in comms[comm]])
+    rows += explicit_rows(own, [record for comm in explicit for record in comms[comm]], shown)
     rows += training_rows(own, {c: r for c, r in comms.items() if c not in explicit})
     return rows + recorder_rows(own, mine)

@@ -29,6 +29,7 @@ OPERATION = {
     "gpu_stop_ns": "gpu_stop_ns",
     "flags": "flags",
     "captured_number": "captured_number",
+    "kernels_started": "kernels_started",
     "algorithm": "algorithm",
     "protocol": "protocol",
 }
@@ -65,6 +66,11 @@ class Record:
     @property
     def is_gpu_timed(self):
         return self.time_source == SOURCE_GPU
+
+    @property
+    def is_sampled(self):
+        """Kernel events were on for it."""
+        return self.is_gpu_timed or bool(self.kernels_started)
 
     @property
     def is_untrusted(self):
@@ -134,6 +140,20 @@ def kernel_events(text):
         key = "%s: %s" % (process.get("kernel_events"), process.get("kernel_events_reason"))
         told[key] = told.get(key, 0) + 1
     return told
+
+
+def interfaces(text):
+    """Versions of the profiler interface that NCCL asked for."""
+    return sorted({process.get("interface") for process in _processes(text)}, key=str)
+
+
+def kernel_state(text):
+    """"on", "sampled", "off", or None where processes differ or nothing is known."""
+    told = set()
+    for process in _processes(text):
+        word = str(process.get("kernel_events"))
+        told.add("sampled" if "sampl" in word else word)
+    return told.pop() if len(told) == 1 and told <= {"on", "off", "sampled"} else None
 
 
 def odd_events(text):

@@ -15,9 +15,9 @@ import gpu_compare_ddp
 import gpu_hangs
 import gpu_inspector
 import gpu_overhead
-from gpu_compare import Issued, RankResult, call_times, ranks_join
-from gpu_fields import (kernel_events, lost_operations, missing_fields, odd_events, read_dump,
-                        verified_counts)
+from gpu_compare import Issued, RankResult, Shown, call_times, ranks_join
+from gpu_fields import (kernel_events, kernel_state, lost_operations, missing_fields, odd_events,
+                        read_dump, verified_counts)
 from gpu_job import Place, Tool, environment, run_job
 from gpu_machine import HERE, Mps, clean_environment, describe, package_places
 
@@ -47,7 +47,9 @@ class Context:
         self.results = {"command": " ".join(["tests/gpu/run"] + sys.argv[1:]),
                         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                         "machine": {**describe(), **gpu}, "jobs": [], "ddp": [], "overhead": [],
-                        "overhead_samples": []}
+                        "overhead_samples": [], "matrix": [], "scenes": [], "endings": [],
+                        "torch": [], "cost": [], "cost_memory": [], "accuracy": [],
+                        "releases": []}
 
     def warm_torch(self):
         """Get PyTorch's libraries off the disk while other things are done."""
@@ -70,7 +72,7 @@ class Step:
         self.name, self.need_s, self.run = name, need_s, run
 
 
-def _job(context, place, argv, settings, idle_s=None):
+def watched(context, place, argv, settings, idle_s=None):
     """Run, and tell why when it did not end well."""
     tap = context.tap
 
@@ -93,7 +95,7 @@ def _job(context, place, argv, settings, idle_s=None):
     return outcome
 
 
-def _recorded(context, name, place, mode, ranks):
+def recorded(context, name, place, mode, ranks):
     """Records of the job's dump; complaints go out as tests."""
     tap = context.tap
     files = place.recorded(mode)
@@ -108,7 +110,7 @@ def _recorded(context, name, place, mode, ranks):
     return read_dump(text)
 
 
-def _verify(context, name, place, mode):
+def verified(context, name, place, mode):
     """The tool's own word: nothing missing, nothing damaged. Its JSON."""
     tap = context.tap
     code, text, remarks = context.tool.verify(place.recorded(mode))
@@ -121,7 +123,7 @@ def _verify(context, name, place, mode):
     return text
 
 
-def _case_rows(results):
+def case_rows(results):
     cases = {}
     for result in results:
         for key, row in result.rows.items():
@@ -129,7 +131,7 @@ def _case_rows(results):
     return cases
 
 
-def _together(told, most=8):
+def together(told, most=8):
     """What several ranks say in the same words is said once."""
     ranks = {}
     for rank, text in told:
@@ -141,8 +143,8 @@ def _together(told, most=8):
 def _compare_cases(context, name, results, ranks):
     """One test per case and style; what goes into the results."""
     out = []
-    for (kind, style), rows in _case_rows(results).items():
-        problems = _together((rank, text) for rank, row in rows for text in row.problems[:6])
+    for (kind, style), rows in case_rows(results).items():
+        problems = together((rank, text) for rank, row in rows for text in row.problems[:6])
         if len(rows) != ranks:
             problems.append("only ranks %s got to it" % [rank for rank, _ in rows])
         is_complete = len(rows) == ranks and all(row.is_complete for _, row in rows)
@@ -155,7 +157,8 @@ def _compare_cases(context, name, results, ranks):
         per_rank = []
         for rank, row in rows:
             row.lost = max(0, row.issued + row.captured + row.replayed - row.recorded
-                           - row.recorded_captured - row.recorded_replayed)
+                           - row.recorded_captured - row.recorded_replayed - row.unseen_captured
+                           - sum(row.blind.values()))
             per_rank.append({"rank": rank, **row.as_dict()})
         out.append({"kind": kind, "style": style, "is_complete": is_complete,
                     "per_rank": per_rank})
@@ -184,8 +187,15 @@ def _stamps_told(context, name, results, is_kernel_expected):
             name, ", ".join("%.3f" % (offset / 1e6) for offset in offsets)))
 
 
-def driver_job(context, name, nccl_index, ranks, mode, arguments=()):
-    """A job of the C driver under the plugin, and the whole comparison."""
+def shown_of(nccl, checked, is_one_node=False, settings=None):
+    """What this NCCL shows of a job, by its release and by what the recording says of kernel events."""
+    return Shown(nccl["number"], is_one_node, kernel_state(checked) or "on",
+                 (settings or {}).get("NCCL_ALLGATHERV_ENABLE") != "0")
+
+
+def driver_job(context, name, nccl_index, ranks, mode, arguments=(), has_kernel=False):
+    """A job of the C driver under the plugin, and the whole comparison. `has_kernel`: every call is to be timed,
+    where the release can be trusted with that."""
     tap = context.tap
     if nccl_index >= len(context.nccls):
         tap.skip(name, "no second NCCL here")
@@ -194,31 +204,35 @@ def driver_job(context, name, nccl_index, ranks, mode, arguments=()):
     place = Place(context.work, context.shm, name)
     failed_before = tap.failed
     settings = environment(place, context.plugin, mode, context.mps.environment())
+    if has_kernel and 22800 <= nccl["number"] < 22900:
+        settings["RINGSIDE_EVENTS"] = "kernel"
     if not context.mps.directory:
         arguments = tuple(arguments) + WITHOUT_MPS
-    outcome = _job(context, place, [nccl["driver"], "run", "--ranks", str(ranks), "--out",
+    outcome = watched(context, place, [nccl["driver"], "run", "--ranks", str(ranks), "--out",
                                     place.directory] + list(arguments), settings)
     tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
-    records = _recorded(context, name, place, mode, ranks)
+    records = recorded(context, name, place, mode, ranks)
     issued = [Issued(text) for text in place.read("issued-*.jsonl").values()]
-    results = [RankResult(one, records) for one in sorted(issued, key=lambda one: one.rank or 0)]
+    checked = verified(context, name, place, mode)
+    shown = shown_of(nccl, checked)
+    results = [RankResult(one, records, shown)
+               for one in sorted(issued, key=lambda one: one.rank or 0)]
     cases = _compare_cases(context, name, results, ranks)
-    problems = _together((r.issued.rank, text) for r in results for text in r.problems)
+    problems = together((r.issued.rank, text) for r in results for text in r.problems)
     tap.ok(len(results) == ranks and not problems, "%s: every rank's account is whole" % name,
            problems)
-    joins = ranks_join(records)
+    joins = ranks_join(records, shown)
     tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
-    verified = _verify(context, name, place, mode)
-    _stamps_told(context, name, results, is_kernel_expected=True)
+    _stamps_told(context, name, results, is_kernel_expected=shown.kernel == "on")
     context.results["jobs"].append({
         "name": name, "nccl": nccl["version"], "ranks": ranks, "mode": mode,
         "seconds": outcome.seconds, "outcome": outcome.text, "cases": cases,
         "ratios": [dict(rank=r.issued.rank, **ratio) for r in results for ratio in r.ratios],
         "times": call_times(results[0]) if results else [],
-        "counted_lost": lost_operations(verified), "odd": odd_events(verified),
-        "kernel_events": kernel_events(verified), "problems": problems + joins})
+        "counted_lost": lost_operations(checked), "odd": odd_events(checked),
+        "kernel_events": kernel_events(checked), "problems": problems + joins})
     if tap.failed > failed_before:
-        _keep(context, place, mode)
+        keep(context, place, mode)
     place.release()
     if "--kill-at-end" in arguments:
         context.mps.restart()
@@ -232,11 +246,11 @@ def inspector_job(context, name, ranks):
     logs = os.path.join(place.directory, "inspector")
     settings = {**environment(place, context.plugin, "trace", context.mps.environment()),
                 **gpu_inspector.settings(logs)}
-    outcome = _job(context, place, [context.nccls[0]["driver"], "run", "--ranks", str(ranks),
+    outcome = watched(context, place, [context.nccls[0]["driver"], "run", "--ranks", str(ranks),
                                     "--out", place.directory] +
                    ([] if context.mps.directory else list(WITHOUT_MPS)), settings)
     tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
-    records = _recorded(context, name, place, "trace", ranks)
+    records = recorded(context, name, place, "trace", ranks)
     accounts = gpu_inspector.read_accounts(place.read("rank-*.log").values())
     issued = [Issued(text) for text in place.read("issued-*.jsonl").values()]
     tap.ok(len(issued) == ranks, "%s: every rank wrote its account" % name)
@@ -251,11 +265,11 @@ def inspector_job(context, name, ranks):
             "operations": account[0] if account else None, "account": account[1] if account else {},
             "problems": problems})
     if tap.failed > failed_before:
-        _keep(context, place, "trace")
+        keep(context, place, "trace")
     place.release()
 
 
-def _keep(context, place, mode):
+def keep(context, place, mode):
     """A failed job's files go into the results; its dump too, since regions will be gone."""
     text, _ = context.tool.dump(place.recorded(mode))
     with gzip.open(os.path.join(place.directory, "dump.jsonl.gz"), "wt", 3,
@@ -285,7 +299,7 @@ def tape_job(context, name, arguments):
     settings = environment(place, context.tape, None, context.mps.environment())
     settings["RINGSIDE_TAPE"] = place.directory + "/%s-rank%%r.tap" % name
     settings["RINGSIDE_DIR"] = place.directory
-    outcome = _job(context, place, [context.nccls[0]["driver"], "run", "--ranks", "2", "--out",
+    outcome = watched(context, place, [context.nccls[0]["driver"], "run", "--ranks", "2", "--out",
                                     place.directory] + list(arguments), settings)
     tapes = list(_tapes_in(place.directory))
     tap.ok(outcome.is_good and len(tapes) == 2, "%s: %d tapes, the job %s" % (
@@ -363,18 +377,20 @@ def _free_port():
         return listener.getsockname()[1]
 
 
-def ddp_job(context, name, ranks, mode, arguments=()):
-    """PyTorch under the plugin."""
+def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=None, shown=None):
+    """PyTorch under the plugin: what was recorded against what the program counted. What goes into the results,
+    or None where there is no PyTorch."""
     tap = context.tap
     if not package_places("torch"):
         tap.skip(name, "no PyTorch for %s" % sys.executable)
-        return
+        return None
     place = Place(context.work, context.shm, name)
     settings = environment(place, context.plugin, mode, context.mps.environment())
-    settings.update({"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1",
-                     "TORCH_CPP_LOG_LEVEL": "ERROR"})
-    script = [os.path.join(HERE, "ddp.py"), place.directory] + list(arguments)
-    outcome = _job(context, place, [
+    more = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "TORCH_CPP_LOG_LEVEL": "ERROR",
+            **(more or {})}
+    settings.update(more)
+    script = [os.path.join(HERE, program), place.directory] + list(arguments)
+    outcome = watched(context, place, [
         sys.executable, "-m", "torch.distributed.run", "--nnodes=1",
         "--nproc-per-node=%d" % ranks, "--master-addr=127.0.0.1",
         "--master-port=%d" % _free_port()] + script, settings, TORCH_IDLE_S)
@@ -382,29 +398,41 @@ def ddp_job(context, name, ranks, mode, arguments=()):
         tap.say("once more without torchrun, in case it was torchrun")
         place = Place(context.work, context.shm, name + "-direct")
         settings = {**settings, **environment(place, context.plugin, mode,
-                                              context.mps.environment())}
+                                              context.mps.environment()), **more}
         script[1] = place.directory
-        outcome = _job(context, place, [
+        outcome = watched(context, place, [
             sys.executable, os.path.join(HERE, "start_ranks.py"), str(ranks), str(_free_port())]
             + script, settings, TORCH_IDLE_S)
     tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
-    _ddp_compare(context, name, place, ranks, mode, outcome)
+    return _torch_compare(context, name, place, ranks, mode, outcome, shown)
 
 
-def _ddp_compare(context, name, place, ranks, mode, outcome):
+def ddp_job(context, *arguments):
+    """A step of its own."""
+    found = torch_job(context, *arguments)
+    if found:
+        context.results["ddp"].append(found)
+
+
+def _account_words(own):
+    if "calls" in own:
+        return "%d calls of FSDP" % len(own["calls"])
+    return "%d explicit calls, %d buckets of DDP with a hook, all bytes of DDP without" % (
+        len(own["explicit"]), len(own["buckets"]))
+
+
+def _torch_compare(context, name, place, ranks, mode, outcome, shown):
     tap = context.tap
     failed_before = tap.failed
-    records = _recorded(context, name, place, mode, ranks)
+    records = recorded(context, name, place, mode, ranks)
     owns = sorted((json.loads(text) for text in place.read("ddp-*.json").values()),
                   key=lambda own: own["rank"])
     all_rows = []
     for own in owns:
-        rows = gpu_compare_ddp.compare(own, records)
+        rows = gpu_compare_ddp.compare(own, records, shown)
         all_rows += rows
         tap.ok(all(row["is_equal"] for row in rows if row["is_hard"]),
-               "%s: rank %d: %d explicit calls, %d buckets of DDP with a hook, all bytes of DDP "
-               "without: recorded = issued" % (name, own["rank"], len(own["explicit"]),
-                                               len(own["buckets"])),
+               "%s: rank %d: %s: recorded = issued" % (name, own["rank"], _account_words(own)),
                ["%(what)s: issued %(issued)s, recorded %(recorded)s" % row for row in rows
                 if row["is_hard"] and not row["is_equal"]])
         told = ["%s %s, recorded %s" % (row["what"].split(": ", 1)[-1], row["issued"],
@@ -412,18 +440,20 @@ def _ddp_compare(context, name, place, ranks, mode, outcome):
         if own["rank"] == 0:
             tap.say("%s: PyTorch's flight recorder: %s" % (name, "; ".join(told)))
     tap.ok(len(owns) == ranks, "%s: every rank wrote its account" % name)
-    joins = ranks_join(records)
+    joins = ranks_join(records, shown)
     tap.ok(not joins, "%s: the ranks' records find each other" % name, joins[:8])
-    verified = _verify(context, name, place, mode)
+    checked = verified(context, name, place, mode)
     first = owns[0] if owns else {}
-    context.results["ddp"].append({
+    if tap.failed > failed_before or not outcome.is_good:
+        keep(context, place, mode)
+    place.release()
+    return {
         "name": name, "ranks": ranks, "mode": mode, "seconds": outcome.seconds,
         "outcome": outcome.text, "torch": first.get("torch"), "nccl": first.get("nccl"),
-        "rows": all_rows, "counted_lost": lost_operations(verified),
-        "flight_recorder": first.get("flight_recorder")})
-    if tap.failed > failed_before or not outcome.is_good:
-        _keep(context, place, mode)
-    place.release()
+        "rows": all_rows, "counted_lost": lost_operations(checked),
+        "kernel_events": kernel_events(checked),
+        "is_complete": outcome.is_good and tap.failed == failed_before,
+        "flight_recorder": first.get("flight_recorder")}
 
 
 def plan(context):
@@ -443,12 +473,13 @@ def plan(context):
         return Step(name, need_s, lambda: tape_job(context, name, arguments))
 
     return [
-        driver("2-ranks-trace", 25, 0, 2, "trace", big),
+        driver("2-ranks-trace", 25, 0, 2, "trace", big, True),
         driver("2-ranks-flight", 20, 0, 2, "flight", big),
         Step("inspector-2-ranks", 25, lambda: inspector_job(context, "inspector-2-ranks", 2)),
         driver("4-ranks-trace", 25, 0, 4, "trace", big),
-        driver("8-ranks-trace", 35, 0, 8, "trace", big + ("--burst", "120")),
+        driver("8-ranks-trace", 35, 0, 8, "trace", big + ("--burst", "120"), True),
         ddp("ddp-2-ranks", 25, 2, "trace"),
+        ddp("fsdp-2-ranks", 25, 2, "trace", (), "fsdp.py"),
     ] + gpu_bench.steps(context, Step) + gpu_hangs.steps(context, Step) + [
         Step("overhead", 45, lambda: overhead(context)),
         tapes("six-ops", 8, ("--kinds", SIX, "--styles", "sync") + tape),

@@ -13,9 +13,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gpu_compare_ddp  # noqa: E402
 import gpu_inspector  # noqa: E402
 import gpu_overhead  # noqa: E402
-from gpu_compare import Issued, RankResult, call_times, ranks_join  # noqa: E402
-from gpu_fields import (OPERATION, lost_operations, missing_fields, read_dump,  # noqa: E402
-                        verified_counts)
+from gpu_compare import (BLIND_BROADCAST, BLIND_REPLAYS, Issued, RankResult, Shown,  # noqa: E402
+                         call_times, ranks_join, sampled_together)
+from gpu_fields import (OPERATION, kernel_state, lost_operations, missing_fields,  # noqa: E402
+                        read_dump, verified_counts)
 from gpu_job import Place  # noqa: E402
 
 COUNT = [0, 0]
@@ -67,7 +68,7 @@ class MadeUp:
             "match": self.matches[key], "signature": "0x%x" % self.matches[key],
             "function": call["function"], "count": call["count"],
             "datatype": None if call["datatype"] == "uint8" else call["datatype"],
-            "bytes": None if call["datatype"] == "uint8" else call["bytes"],
+            "bytes": call["bytes"],
             "root": call["root"] if call["root"] >= 0 else None,
             "peer": call["peer"] if call["peer"] >= 0 and not call["captured"] else None,
             "state": state, "flags": flags, "captured_number": captured_number,
@@ -111,9 +112,9 @@ def made_up(rank):
     return job
 
 
-def compare(job):
+def compare(job, shown=None):
     records = read_dump("\n".join(map(json.dumps, job.dump)))
-    return RankResult(Issued(job.texts()), records), records
+    return RankResult(Issued(job.texts()), records, shown), records
 
 
 def is_good(result):
@@ -165,6 +166,8 @@ def lies():
         ("uint8 told as int8", put(6, datatype="int8"), "datatype uint8"),
         ("a number for uint8 that is wrong", put(6, bytes=4096), "bytes 1024"),
         ("unknown bytes where they are known", put(1, bytes=None), "bytes 1024"),
+        ("unknown bytes of uint8", put(6, bytes=None), "bytes 1024"),
+        ("wrong bytes in a replay", put(-2, bytes=4), "in its replays"),
         ("a wrong peer", put(13, peer=0), "peer 1"),
         ("a wrong root", put(12, root=0), "root 1"),
         ("a captured call told as done", put(19, state="done"), "captured 1"),
@@ -197,6 +200,114 @@ def stamps():
     result = with_change(marked)
     expect(is_good(result) and result.rows["allreduce", "sync"].untrusted == 1,
            "stale stamps that are marked and not used are fine, and counted")
+
+
+def graph_job(rank=0, has_broadcast=True, has_replays=True, has_calls=True):
+    """Eager calls and a graph, as a release shows them."""
+    job = MadeUp(rank)
+    job.call("allreduce", "sync", "AllReduce", 256)
+    first = len(job.calls)
+    captured = [job.call("split", "graph", "AllReduce", 256, captured=1),
+                job.call("split", "graph", "Broadcast", 64, captured=1, root=1)]
+    for _ in range(3):
+        job.replay(first, 2, captured)
+    job.call("allreduce", "sync", "AllReduce", 256)
+    if not has_calls:
+        job.dump = [d for d in job.dump if d["state"] != "captured"]
+        for fields in job.dump:
+            fields.update(flags=[], captured_number=None)
+            if fields["function"] == "Broadcast":  # in bytes, of no datatype
+                fields.update(count=fields["bytes"], datatype=None)
+    job.dump = [d for d in job.dump if "replay" not in d["flags"] or (
+        has_replays and (has_broadcast or d["function"] != "Broadcast"))]
+    for number, fields in enumerate(job.dump):
+        fields["number"] = number + 1
+    return job
+
+
+def releases():
+    """The same job, as each release shows it, is complete or has its blind spot's name; and not as another's."""
+    broadcast = {BLIND_BROADCAST: 3}
+    cases = [
+        ("2.27", graph_job(has_calls=False), Shown(22707), {}),
+        ("2.28", graph_job(), Shown(22809), {}),
+        ("2.30", graph_job(has_broadcast=False), Shown(23007), broadcast),
+        ("2.30 with NCCL_ALLGATHERV_ENABLE=0", graph_job(), Shown(23007, has_allgatherv=False), {}),
+        ("2.30 in one node, kernel events on", graph_job(has_broadcast=False),
+         Shown(23007, True, "on"), broadcast),
+        ("2.30 in one node, kernel events off", graph_job(has_replays=False),
+         Shown(23007, True, "off"), {BLIND_BROADCAST: 3, BLIND_REPLAYS: 3}),
+        ("2.30 in one node, captured inside a window", graph_job(has_broadcast=False),
+         Shown(23007, True, "sampled"), broadcast),
+        ("2.30 in one node, captured outside of windows", graph_job(has_replays=False),
+         Shown(23007, True, "sampled"), {BLIND_BROADCAST: 3, BLIND_REPLAYS: 3}),
+    ]
+    for what, job, shown, blind in cases:
+        result, _ = compare(job, shown)
+        got = dict(result.rows["split", "graph"].blind)
+        expect(is_good(result) and got == blind, "%s: complete, blind %s: %s" % (
+            what, got, complaints(result)))
+    for what, job, shown in (
+            ("replays are missing over the network", graph_job(has_replays=False), Shown(23007)),
+            ("replays are missing with kernel events on", graph_job(has_replays=False),
+             Shown(23007, True, "on")),
+            ("Broadcast's replays are missing on 2.28", graph_job(has_broadcast=False), Shown()),
+            ("some replays of one call are missing", part_of_replays(), Shown(23007, True, "sampled")),
+            ("a replay is missing on 2.27", short_of_one(), Shown(22707)),
+            ("another peer's receive on 2.27", other_peer(), Shown(22707)),
+            ("wrong bytes on 2.27", wrong_bytes(), Shown(22707))):
+        expect(not is_good(compare(job, shown)[0]), "found: %s (%s)" % (
+            what, complaints(compare(job, shown)[0]).splitlines()[:1]))
+    grouped = MadeUp(0)
+    for peer in (0, 1):
+        grouped.call("alltoall", "sync", "Send", 64, peer=peer)
+        grouped.call("alltoall", "sync", "Recv", 64, peer=peer)
+    grouped.dump = [dict(grouped.dump[i], number=n + 1) for n, i in enumerate((3, 0, 2, 1))]
+    expect(is_good(compare(grouped, Shown(22707))[0]), "2.27: a group's order is NCCL's own")
+
+
+def part_of_replays():
+    job = graph_job(has_broadcast=False)
+    job.dump = [d for d in job.dump if "replay" not in d["flags"]] + \
+        [d for d in job.dump if "replay" in d["flags"]][:2]
+    for number, fields in enumerate(job.dump):
+        fields["number"] = number + 1
+    return job
+
+
+def short_of_one():
+    job = graph_job(has_calls=False)
+    job.dump = job.dump[:-1]
+    return job
+
+
+def other_peer():
+    job = MadeUp(0)
+    job.call("alltoall", "sync", "Recv", 64, peer=1)
+    job.dump[0]["peer"] = 0
+    return job
+
+
+def wrong_bytes():
+    job = graph_job(has_calls=False)
+    next(d for d in job.dump if d["function"] == "Broadcast")["bytes"] = 64
+    return job
+
+
+def sampling():
+    jobs = [made_up(0), made_up(1)]
+    for job in jobs:
+        for fields in job.dump[2:]:
+            fields.update(time_source="none", duration_ns=None, gpu_start_ns=None, gpu_stop_ns=None)
+    records = [record for job in jobs for record in compare(job)[1]]
+    expect(sampled_together(records)[:2] == (2, 0), "both ranks time the same collectives")
+    jobs[1].dump[4].update(kernels_started=1)
+    records = [record for job in jobs for record in compare(job)[1]]
+    expect(sampled_together(records)[:2] == (2, 1), "found: a collective that one rank alone timed")
+    for words, state in (((("on",) * 2), "on"), ((("sampled",) * 2), "sampled"),
+                         (("on", "off"), None)):
+        text = json.dumps({"processes": [{"kernel_events": word} for word in words]})
+        expect(kernel_state(text) == state, "kernel events are %s" % state)
 
 
 def two_ranks():
@@ -270,6 +381,25 @@ def ddp():
     expect(hard([]) != [], "found: nothing was recorded")
 
 
+def fsdp():
+    calls = [{"function": "AllGather", "bytes": 800}, {"function": "AllGather", "bytes": 400},
+             {"function": "ReduceScatter", "bytes": 800}]
+    own = {"rank": 0, "ranks": 2, "pid": 5, "calls": calls, "flight_recorder": {}}
+
+    def hard(changed):
+        dump = [dict(dict.fromkeys(OPERATION.values()), record="operation", pid=5, comm_id=1,
+                     number=1, flags=[], **call) for call in changed]
+        rows = gpu_compare_ddp.compare(own, read_dump("\n".join(map(json.dumps, dump))))
+        return [row["what"] for row in rows if row["is_hard"] and not row["is_equal"]]
+
+    expect(hard(calls + [{"function": "AllReduce", "bytes": 4}]) == [],
+           "a faithful FSDP job is complete: %s" % hard(calls))
+    expect(hard(calls[1:]) != [] and hard(calls + calls[:1]) != [],
+           "found: a call is missing, a call too many")
+    expect(hard(calls[1:] + [{"function": "AllGather", "bytes": None}]) != [],
+           "found: a size that is not known")
+
+
 def figures():
     pairs = [[(1000 + i, 1100 + i) for i in range(12)] for _ in range(3)]
     found = gpu_overhead.ratio_of(pairs)
@@ -335,7 +465,7 @@ def verify_output():
 
 
 def main():
-    for part in (one_rank, lies, stamps, two_ranks, cut_short, ddp, figures, inspector,
+    for part in (one_rank, lies, stamps, releases, sampling, two_ranks, cut_short, ddp, fsdp, figures, inspector,
                  verify_output):
         part()
     expect(Place is not None, "the job's parts load")
