@@ -14,9 +14,10 @@ import sys
 import tarfile
 import time
 
+from gpu_fields import kernel_state
 from gpu_job import Place, end_job, environment, rank_pids
 from gpu_machine import HERE, ROOT, capture
-from gpu_scenes import HANG, RANKS, SCENES, truth
+from gpu_scenes import HANG, RANKS, SCENES, blind_spot, truth
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "doctor"))
 import verdicts  # noqa: E402
@@ -39,16 +40,28 @@ def build_slow_reader(out):
                     "-o", out, os.path.join(HERE, "shim", "slow_reader.c"), "-ldl", "-lpthread"])
 
 
+class Variant:
+    """How a scene is played in the matrix of releases: which NCCL, where, with which events."""
+
+    def __init__(self, name, nccl, settings, arguments, is_one_node):
+        self.name, self.nccl, self.settings = name, nccl, settings
+        self.arguments, self.is_one_node = list(arguments), is_one_node
+
+
 class Stage:
     """One scene that is being played."""
 
-    def __init__(self, context, scene):
+    def __init__(self, context, scene, variant=None):
         self.context, self.scene = context, scene
-        self.place = Place(context.work, context.shm, "hang-" + scene.name)
+        self.nccl = variant.nccl if variant else context.nccls[0]
+        self.arguments = variant.arguments if variant else []
+        self.place = Place(context.work, context.shm,
+                           (variant.name + "-" if variant else "") + "hang-" + scene.name)
         mps = context.mps.environment() if scene.has_mps else {}
         self.settings = environment(self.place, context.plugin, "flight", mps)
         self.settings.pop("NCCL_DEBUG_SUBSYS", None)
         self.settings.update(RINGSIDE_BUFFER="256KiB", RINGSIDE_JOB=scene.name, **scene.settings)
+        self.settings.update(variant.settings if variant else {})
         self.way = context.way
         self.process = None
 
@@ -56,9 +69,9 @@ class Stage:
         return os.path.join(self.place.directory, name)
 
     def start(self):
-        argv = [self.context.nccls[0]["driver"], "hang", "--ranks", str(RANKS), "--out",
+        argv = [self.nccl["driver"], "hang", "--ranks", str(RANKS), "--out",
                 self.place.directory, "--scene", self.scene.name, "--victim",
-                str(self.scene.victim), "--big", str(self.scene.big)]
+                str(self.scene.victim), "--big", str(self.scene.big)] + self.arguments
         if self.scene.is_slow_reader:
             library = self.path("slow_reader.so")
             code, text = build_slow_reader(library)
@@ -232,6 +245,67 @@ def hang_job(context, scene):
     stage.end()
     stage.place.release()
     _pack(context, keep)
+
+
+def _doctor(stage, hang):
+    started = time.monotonic()
+    done = stage.tool("doctor", "--json", "--hang", hang)
+    if not done.stdout:
+        raise RuntimeError("the doctor printed nothing: %s" % done.stderr.strip()[-500:])
+    return json.loads(done.stdout), time.monotonic() - started
+
+
+def _variant_judge(stage, variant, document):
+    """What goes into the results. Where a blind spot hides the cause, nobody else may be accused."""
+    scene = stage.scene
+    _, text, _ = stage.context.tool.verify(stage.place.recorded("flight"))
+    kernel = kernel_state(text) or "off"
+    told, wrong = verdicts.judge(scene.told, scene.culprit, document, scene.is_timed())
+    blind = blind_spot(scene, variant.is_one_node, kernel) if wrong else None
+    if blind and told == "none":
+        wrong = []
+    return {"scene": scene.name, "wanted": scene.told, "told": told, "kernel_events": kernel,
+            "blind": blind if not wrong else None, "wrong": wrong, "is_right": not wrong,
+            "titles": [verdict["title"] for verdict in document["verdicts"]]}
+
+
+def variant_job(context, scene, variant, hang, still_s, run_s):
+    """A scene of the matrix: played, judged, ended. What goes into the results."""
+    if not hasattr(context, "way"):
+        context.way = renamed()
+    stage = Stage(context, scene, variant)
+    started = time.monotonic()
+    result = {"scene": scene.name, "wanted": scene.told, "told": None, "is_right": False, "wrong": [],
+              "titles": [], "blind": None, "kernel_events": None}
+    try:
+        stage.start()
+        stage.wait_ready()
+        stage.strike()
+        # Not until `ringside ps` shows an old operation: without kernel events none has to.
+        time.sleep(run_s if scene.is_timed() else still_s)
+        document, seconds = _doctor(stage, hang)
+        result.update(_variant_judge(stage, variant, document), doctor_seconds=seconds)
+    except (RuntimeError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+        result["wrong"] = ["%s: %s" % (type(error).__name__, error)]
+    if not result["is_right"]:
+        _variant_failed(stage)
+    stage.end()
+    stage.place.release()
+    result["seconds"] = time.monotonic() - started
+    return result
+
+
+def _variant_failed(stage):
+    """Snapshots of a scene that was judged wrong, for machines without a GPU."""
+    try:
+        stage.tool("bundle", "-o", stage.path("bundle.tar"), "--hang", HANG, "--no-traces")
+    except (OSError, subprocess.TimeoutExpired):
+        pass
+    for name, text in {**stage.place.read("launcher.log"),
+                       **stage.place.read("rank-0.log")}.items():
+        stage.context.tap.say(name + ":")
+        stage.context.tap.show(text, 6)
+    stage.context.failed_places.append(stage.place.directory)
 
 
 def _pack(context, keep):

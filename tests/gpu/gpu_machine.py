@@ -69,6 +69,15 @@ def find_cuda():
     return None
 
 
+def find_cuda_home():
+    """Where nvcc is, or None."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    nvcc = shutil.which("nvcc")
+    homes += [os.path.dirname(os.path.dirname(os.path.realpath(nvcc)))] if nvcc else []
+    homes += ["/usr/local/cuda"] + sorted(glob.glob("/usr/local/cuda-*"), reverse=True)
+    return next((home for home in filter(None, homes) if os.path.exists(home + "/bin/nvcc")), None)
+
+
 def package_places(name):
     try:
         spec = importlib.util.find_spec(name)

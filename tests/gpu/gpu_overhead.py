@@ -24,14 +24,13 @@ RESAMPLES = 2000
 class Server:
     """A job that runs blocks on command."""
 
-    def __init__(self, driver, variant, place, plugin, mps):
-        self.place, self.variant, self.issued = place, variant, None
-        mode = None if variant == "none" else variant
-        settings = environment(place, plugin if mode else None, mode, mps, is_quiet=True)
+    def __init__(self, driver, variant, place, settings, largest, ranks=2, arguments=()):
+        self.place, self.variant, self.ranks, self.issued = place, variant, ranks, None
+        self.captured, self.replayed = {}, {}
         with open(os.path.join(place.directory, "launcher.log"), "wb") as log:
             self.process = subprocess.Popen(
-                [driver, "serve", "--ranks", "2", "--out", place.directory, "--big",
-                 str(max(size for _, size, _ in BLOCKS))], env=settings, stdin=subprocess.PIPE,
+                [driver, "serve", "--ranks", str(ranks), "--out", place.directory, "--big",
+                 str(largest), *arguments], env=settings, stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, start_new_session=True)
         self.pending = b""
 
@@ -49,11 +48,11 @@ class Server:
         return json.loads(line)
 
     def ask(self, command):
-        """One line to all ranks, the answers of both."""
+        """One line to all ranks, the answers of all."""
         self.process.stdin.write(command.encode() + b"\n")
         self.process.stdin.flush()
         deadline = time.monotonic() + ANSWER_S
-        return [self._line(deadline) for _ in range(2)]
+        return [self._line(deadline) for _ in range(self.ranks)]
 
     def block(self, style, size, calls):
         answers = self.ask("%s %d %d" % (style, size, calls))
@@ -61,7 +60,10 @@ class Server:
                 "host_ns": max(a["host_ns"] for a in answers)}
 
     def quit(self):
-        self.issued = {answer["pid"]: answer["issued"] for answer in self.ask("quit")}
+        answers = self.ask("quit")
+        self.issued, self.captured, self.replayed = (
+            {answer["pid"]: answer[key] for answer in answers}
+            for key in ("issued", "captured", "replayed"))
         self.process.stdin.close()
         return self.process.wait(timeout=20)
 
@@ -79,7 +81,10 @@ def session(number, driver, plugin, work, shm, mps, rounds, deadline, say):
     try:
         for variant in order:
             place = Place(work, shm, "overhead-%d-%s" % (number, variant))
-            servers[variant] = Server(driver, variant, place, plugin, mps)
+            mode = None if variant == "none" else variant
+            settings = environment(place, plugin if mode else None, mode, mps, is_quiet=True)
+            servers[variant] = Server(driver, variant, place, settings,
+                                      max(size for _, size, _ in BLOCKS))
         for style, size, calls in BLOCKS:
             for variant in order:
                 servers[variant].block(style, size, max(4, calls // 8))

@@ -111,7 +111,7 @@ def _same(values):
     return str(values[0]) if len(set(values)) == 1 else " ".join(map(str, values))
 
 
-def _table(head, rows):
+def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(" --- " for _ in head) + "|"]
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
 
@@ -122,7 +122,7 @@ def _machine_lines(results):
     return ["# Recorded against issued, on real NCCL", "",
             "Made by `%s` in %.0f s. %d tests, %d failed, %d skipped." % (
                 results["command"], results["seconds"], results["tests"], results["failed"],
-                results["skipped"]), ""] + _table(("", ""), rows)
+                results["skipped"]), ""] + table(("", ""), rows)
 
 
 def _job_lines(job):
@@ -138,7 +138,7 @@ def _job_lines(job):
             for key in ("issued", "recorded", "captured", "recorded_captured", "replayed",
                         "recorded_replayed", "timed", "untrusted", "lost")] +
             ["yes" if case["is_complete"] else "**no**"])
-    return lines + _table(("case", "style", "issued", "recorded", "captured", "recorded",
+    return lines + table(("case", "style", "issued", "recorded", "captured", "recorded",
                            "replays", "recorded", "timed", "untrusted", "lost", "complete"), rows)
 
 
@@ -153,7 +153,7 @@ def _ratio_lines(job):
     if not rows:
         return []
     return ["Recorded GPU time over the time between CUDA events: the ranks' medians.", ""] + \
-        _table(("case", "style", "calls", "ratio"), rows)
+        table(("case", "style", "calls", "ratio"), rows)
 
 
 def _us(value):
@@ -167,7 +167,7 @@ def _times_lines(job):
     if not rows:
         return []
     return ["Median times on rank 0 in microseconds: in the call (or its whole group), between CUDA"
-            " events, as recorded from the GPU's stamps.", ""] + _table(
+            " events, as recorded from the GPU's stamps.", ""] + table(
                 ("case", "style", "function", "bytes", "datatype", "calls", "call", "events",
                  "recorded"), rows)
 
@@ -179,7 +179,7 @@ def _overhead_lines(rows):
              "without the plugin with a 95 % interval (bootstrap over sessions and rounds). `call` "
              "is the whole of a synchronised call, or the time per call back to back; `in call` is "
              "the part inside `ncclAllReduce`.", ""]
-    return lines + _table(
+    return lines + table(
         ("bytes", "style", "plugin", "rounds", "call, without", "call, with", "ratio", "interval",
          "in call, without", "in call, with", "ratio", "interval"),
         [(row["bytes"], row["style"], row["variant"], row["rounds"],
@@ -196,7 +196,7 @@ def _ddp_lines(jobs):
         lines += ["## %s" % job["name"], "", "PyTorch %s, NCCL %s, %d ranks, mode `%s`, %.1f s, %s."
                   % (job.get("torch", "?"), job.get("nccl", "?"), job["ranks"], job["mode"],
                      job["seconds"], job["outcome"]), ""]
-        lines += _table(("rank", "what", "issued", "recorded", "equal"),
+        lines += table(("rank", "what", "issued", "recorded", "equal"),
                         [(row["rank"], row["what"], row["issued"], row["recorded"],
                           "yes" if row["is_equal"] else "**no**") for row in job["rows"]])
     return lines
@@ -209,7 +209,7 @@ def _inspector_lines(rows):
     fates = sorted({fate for row in rows for fate in row["account"]} - {"lines", "lost"})
     return ["## In NCCL Inspector's place", "",
             "NCCL %s with `NCCL_INSPECTOR_ENABLE=1`: the plugin writes Inspector's log. NCCL does not tell the "
-            "size of uint8, which half of the calls have." % rows[0]["nccl"], ""] + _table(
+            "size of uint8, which half of the calls have." % rows[0]["nccl"], ""] + table(
                 ["rank", "operations", "lines"] + fates + ["lost"],
                 [[row["rank"], row["operations"], row["account"]["lines"]] +
                  [row["account"].get(fate, 0) for fate in fates] + [row["account"]["lost"]]
@@ -223,13 +223,13 @@ def _failure_lines(failures):
 def _bench_lines(results):
     lines = []
     if results.get("bench"):
-        lines = ["## ringside bench", ""] + _table(
+        lines = ["## ringside bench", ""] + table(
             ("job", "ranks", "cells", "wrong elements", "cells not checked"),
             [(job["name"], job["ranks"], job["cells"], job["wrong"], job["unchecked"])
              for job in results["bench"]])
     if results.get("bench_loop"):
         lines += ["Median of single calls, back to back, beside a loop as nccl-tests has it, in several "
-                  "runs (us): AllReduce, 2 ranks.", ""] + _table(
+                  "runs (us): AllReduce, 2 ranks.", ""] + table(
             ("bytes", "single", "least to most", "loop", "least to most", "ratio"),
             [(row["bytes"], _us(_middle(row["single_ns"])),
               "%s to %s" % (_us(row["single_ns"][0]), _us(row["single_ns"][-1])),

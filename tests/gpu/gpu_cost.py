@@ -1,0 +1,302 @@
+"""What a plugin costs, per release and transport: jobs of all configurations live side by side and take turns, block
+by block. A block is a few calls of AllReduce of one size; its time is compared with that of the job without a
+plugin measured right before or after it.
+
+The plugin is chosen when a process starts, so processes differ between configurations. Two things keep that honest:
+several sessions with new processes each, and a second job without a plugin, whose ratio should be 1.
+"""
+
+import glob
+import gzip
+import json
+import os
+import random
+import shutil
+import time
+from collections import defaultdict
+from statistics import mean, median
+
+import gpu_inspector
+from gpu_fields import verified_counts
+from gpu_job import Place, environment
+from gpu_machine import HERE, capture
+from gpu_overhead import Server
+from gpu_releases import EVENTS, transport_arguments, transport_settings
+
+KIB, MIB = 1 << 10, 1 << 20
+STYLES = ("burst", "sync", "graph")
+# Calls in a block by size. Inside a node a call is short, over sockets on loopback it is not.
+CALLS = {
+    "node": {KIB: 300, 64 * KIB: 300, 256 * KIB: 200, MIB: 100, 8 * MIB: 20, 64 * MIB: 5},
+    "sockets": {KIB: 100, 64 * KIB: 60, 256 * KIB: 30, MIB: 10, 8 * MIB: 3, 64 * MIB: 1},
+}
+RANKS = {"node": 4, "sockets": 2}
+SESSIONS = 3
+LIMIT_S = 165  # per release and transport
+COMMS = 4
+RESAMPLES = 800
+COLL_AND_P2P = "6"
+BASELINE, CONTROL, INSPECTOR = "none", "none, again", "NVIDIA Inspector"
+# Not the 500 us of its documentation: its threads also run while the other jobs have their turn.
+INSPECTOR_INTERVAL_US = "100000"
+
+
+class Configuration:
+    """A name, the plugin (None: none), the recorder's mode and more settings."""
+
+    def __init__(self, name, plugin=None, mode=None, **settings):
+        self.name, self.plugin, self.mode, self.settings = name, plugin, mode, settings
+
+
+def build_empty_plugin(out):
+    return capture([os.environ.get("CC") or shutil.which("gcc") or "cc", "-O2", "-shared", "-fPIC",
+                    "-o", out, os.path.join(HERE, "shim", "idle_plugin.c")])
+
+
+def configurations(context):
+    """What is compared. The first is the baseline."""
+    found = [Configuration(BASELINE), Configuration(CONTROL)]
+    empty = os.path.join(context.work, "libnccl-profiler-empty.so")
+    code, text = build_empty_plugin(empty)
+    if code == 0:
+        found += [Configuration("empty plugin, no events", empty),
+                  Configuration("empty plugin, Coll and P2p", empty,
+                                EMPTY_PLUGIN_MASK=COLL_AND_P2P)]
+    else:
+        context.tap.say("the empty plugin does not build: %s" % text)
+    plugin = context.plugin
+    found += [Configuration("flight (default)", plugin, "flight"),
+              Configuration("flight, sampled", plugin, "flight", **EVENTS["sample"]),
+              Configuration("flight, kernel events", plugin, "flight", **EVENTS["kernel"]),
+              Configuration("trace", plugin, "trace"), Configuration("full", plugin, "full")]
+    inspector = context.options.inspector
+    if inspector:
+        found.append(Configuration(INSPECTOR, os.path.abspath(inspector)))
+    return found
+
+
+def start(context, nccl, transport, configuration, number):
+    """The job of a configuration."""
+    place = Place(context.work, context.shm, "cost-%s-%s-%d-%s" % (
+        nccl["version"], transport, number, "".join(c if c.isalnum() else "-"
+                                                    for c in configuration.name)))
+    settings = environment(place, configuration.plugin, configuration.mode,
+                           context.mps.environment(), is_quiet=True)
+    settings.update(transport_settings(transport))
+    settings.update(configuration.settings)
+    if configuration.name == INSPECTOR:
+        settings.update(gpu_inspector.settings(os.path.join(place.directory, "inspector")),
+                        NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=INSPECTOR_INTERVAL_US)
+    return Server(nccl["driver"], configuration.name, place, settings, max(CALLS[transport]),
+                  RANKS[transport], transport_arguments(transport))
+
+
+def shm_used():
+    found = os.statvfs("/dev/shm")
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def shm_mapped(pids):
+    """Bytes of /dev/shm that these processes map, each file once; files that are unlinked already, too."""
+    files = {}
+    for pid in pids:
+        try:
+            with open("/proc/%d/maps" % pid, encoding="utf-8", errors="replace") as maps:
+                for line in maps:
+                    words = line.split(None, 5)
+                    if len(words) == 6 and words[5].startswith("/dev/shm/"):
+                        first, last = (int(part, 16) for part in words[0].split("-"))
+                        key = words[3], words[4]
+                        files[key] = files.get(key, {})
+                        files[key][int(words[2], 16)] = last - first
+        except OSError:
+            continue
+    return sum(sum(parts.values()) for parts in files.values())
+
+
+def memory_of(server):
+    """Per rank, the mean: what the processes take, and /dev/shm of them all."""
+    answers = server.ask("memory")
+    found = {key: mean(answer[key] for answer in answers)
+             for key in ("rss_bytes", "anonymous_bytes", "heap_bytes", "threads")}
+    found["shm_mapped_bytes"] = shm_mapped([answer["pid"] for answer in answers]) / server.ranks
+    return found
+
+
+def communicators_of(server):
+    """COMMS more communicators with one operation each: how long, and how much more memory, per rank and
+    communicator."""
+    before, shm_before = memory_of(server), shm_used()
+    answers = server.ask("comms %d" % COMMS)
+    after, shm_after = memory_of(server), shm_used()
+    server.ask("close")
+    per = {key.replace("_bytes", "") + "_bytes_per_comm": (after[key] - before[key]) / COMMS
+           for key in ("rss_bytes", "heap_bytes", "shm_mapped_bytes")}
+    per.update(shm_bytes_per_comm=(shm_after - shm_before) / COMMS / server.ranks,
+               create_ns=max(answer["create_ns"] for answer in answers),
+               first_operation_ns=max(answer["first_ns"] for answer in answers),
+               **{"process_" + key: value for key, value in before.items()})
+    return per
+
+
+def blocks_of(transport):
+    return [(style, size, CALLS[transport][size]) for size in CALLS[transport] for style in STYLES]
+
+
+def session(context, nccl, transport, number, deadline):
+    """New processes for all configurations: (samples by (configuration, style, bytes), memory rows, servers)."""
+    samples, memory, servers = defaultdict(list), {}, {}
+    listed = configurations(context)
+    shift = number * 3 % len(listed)
+    order = listed[shift:] + listed[:shift]
+    rounds = 0
+    try:
+        for configuration in order:
+            servers[configuration.name] = start(context, nccl, transport, configuration, number)
+        for name, server in servers.items():
+            for style, size, calls in blocks_of(transport):
+                server.block(style, size, max(1, calls // 4))
+        for name, server in servers.items():
+            memory[name] = communicators_of(server)
+        context.tap.say("cost %s %s: session %d: %d jobs are warm" % (
+            nccl["version"], transport, number + 1, len(servers)))
+        while time.monotonic() < deadline:
+            for style, size, calls in blocks_of(transport):
+                turn = rounds % len(order)
+                for configuration in order[turn:] + order[:turn]:
+                    samples[configuration.name, style, size].append(
+                        servers[configuration.name].block(style, size, calls))
+            rounds += 1
+        for server in servers.values():
+            server.quit()
+    finally:
+        for server in servers.values():
+            server.end()
+    return samples, memory, {c.name: (c, servers[c.name]) for c in order}, rounds
+
+
+def counts_wrong(context, nccl, transport, servers):
+    """recorded = issued in these jobs, too; replays inside a node may be blind."""
+    wrong = []
+    for configuration, server in servers.values():
+        if configuration.mode:
+            files = server.place.recorded(configuration.mode)
+            _, text, _ = context.tool.verify(files)
+            counted = verified_counts(text)
+            for pid, eager in (server.issued or {}).items():
+                least = eager + (server.captured[pid] if nccl["number"] >= 22800 else 0)
+                most = least + server.replayed[pid]
+                if transport != "node":
+                    least = most
+                issued, got, lost = counted.get(pid, (None, None, None))
+                if issued is None or not least <= issued <= most or got != issued or lost:
+                    wrong.append("%s, pid %d: %d to %d issued, recording says issued, recorded and "
+                                 "lost %s" % (configuration.name, pid, least, most,
+                                              counted.get(pid)))
+        server.place.release()
+    return wrong
+
+
+def interval(sessions, estimate, generator, resamples=RESAMPLES):
+    """The middle 95 % over resampled sessions and rounds within them; sessions: lists of ratios."""
+    drawn = sorted(estimate([ratio for own in generator.choices(sessions, k=len(sessions))
+                             for ratio in generator.choices(own, k=len(own))])
+                   for _ in range(resamples))
+    return [drawn[int(0.025 * resamples)], drawn[int(0.975 * resamples) - 1]]
+
+
+def trimmed_mean(ratios):
+    """Without the outermost 1 % at either end: one preempted block must not decide, windows of sampling must
+    count."""
+    ordered = sorted(ratios)
+    cut = len(ordered) // 100
+    return mean(ordered[cut:len(ordered) - cut])
+
+
+def rows_of(all_samples, transport, names, seed=1):
+    """One row per size, style and configuration: ratios of blocks to the baseline's block of the same round."""
+    rows = []
+    generator = random.Random(seed)
+    for style, size, _ in blocks_of(transport):
+        for name in names[1:]:
+            sessions, host, with_ns, without_ns = [], [], [], []
+            for samples in all_samples:
+                pairs = list(zip(samples.get((BASELINE, style, size), ()),
+                                 samples.get((name, style, size), ())))
+                if pairs:
+                    sessions.append([b["call_ns"] / a["call_ns"] for a, b in pairs])
+                    host += [b["host_ns"] / max(1, a["host_ns"]) for a, b in pairs]
+                    without_ns += [a["call_ns"] for a, _ in pairs]
+                    with_ns += [b["call_ns"] for _, b in pairs]
+            if not sessions:
+                continue
+            ratios = [ratio for own in sessions for ratio in own]
+            rows.append({"style": style, "bytes": size, "configuration": name,
+                         "sessions": len(sessions), "rounds": len(ratios),
+                         "without_ns": median(without_ns), "with_ns": median(with_ns),
+                         "ratio": median(ratios), "interval": interval(sessions, median, generator),
+                         "mean_ratio": trimmed_mean(ratios),
+                         "mean_interval": interval(sessions, trimmed_mean, generator, RESAMPLES // 2),
+                         "host_ratio": median(host)})
+    return rows
+
+
+def memory_rows(all_memory, names):
+    """Medians over sessions."""
+    return [{"configuration": name, **{key: median(own[name][key] for own in all_memory)
+                                       for key in all_memory[0][name]}}
+            for name in names if all_memory and name in all_memory[0]]
+
+
+def cost_job(context, nccl, transport):
+    """All sessions of a release and transport."""
+    tap = context.tap
+    name = "%s-%s-cost" % (nccl["version"], transport)
+    names = [configuration.name for configuration in configurations(context)]
+    limit_s = min(LIMIT_S, context.clock.left() - 10)
+    began = time.monotonic()
+    all_samples, all_memory, complaints = [], [], []
+    for number in range(SESSIONS):
+        left_s = limit_s - (time.monotonic() - began)
+        if number and left_s < 15:
+            break
+        deadline = time.monotonic() + left_s / (SESSIONS - number)
+        try:
+            samples, memory, servers, rounds = session(context, nccl, transport, number, deadline)
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            complaints.append("session %d: %s: %s" % (number + 1, type(error).__name__, error))
+            failed(context, nccl, transport, number)
+            break
+        tap.say("%s: session %d: %d rounds" % (name, number + 1, rounds))
+        all_samples.append(samples)
+        all_memory.append(memory)
+        complaints += counts_wrong(context, nccl, transport, servers)
+    rows = rows_of(all_samples, transport, names)
+    tap.ok(bool(rows) and not complaints, "%s: %d sessions, %d configurations, %.0f s" % (
+        name, len(all_samples), len(names), time.monotonic() - began), complaints)
+    for row in rows:
+        if row["style"] == "burst":
+            tap.say("%s: %9d bytes %-28s %8.1f -> %8.1f us, ratio %.3f (%.3f to %.3f), mean %.3f" % (
+                name, row["bytes"], row["configuration"], row["without_ns"] / 1e3,
+                row["with_ns"] / 1e3, row["ratio"], *row["interval"], row["mean_ratio"]))
+    with gzip.open(os.path.join(context.results_directory, "cost-%s-%s.json.gz" % (
+            nccl["version"], transport)), "wt", encoding="ascii") as file:
+        json.dump([{" | ".join(map(str, key)): [(block["call_ns"], block["host_ns"])
+                                                for block in blocks]
+                    for key, blocks in samples.items()} for samples in all_samples], file)
+    where = {"nccl": nccl["version"], "transport": transport, "ranks": RANKS[transport]}
+    context.results["cost"] += [{**where, **row} for row in rows]
+    context.results["cost_memory"] += [{**where, **row} for row in memory_rows(all_memory, names)]
+
+
+def failed(context, nccl, transport, number):
+    """The jobs' own words, and a fresh MPS daemon for what follows."""
+    for directory in sorted(glob.glob(os.path.join(context.work, "cost-%s-%s-%d-*" % (
+            nccl["version"], transport, number)))):
+        for path in sorted(glob.glob(directory + "/*.log"))[:2]:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read().strip()
+            if text:
+                context.tap.say(os.path.relpath(path, context.work) + ":")
+                context.tap.show(text, 4)
+    context.mps.restart()
