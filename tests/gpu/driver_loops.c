@@ -1,7 +1,8 @@
 /*
  * Two jobs that run for some seconds. `steady`: one rank always comes late, so that times of all calls
- * and times of some of them can be compared. `windows`: everything that moves NCCL's own counters apart,
- * in turn, while the plugin switches kernel events on and off; it must come to its end.
+ * and times of some of them can be compared. `windows`: plain collectives, so that the plugin switches kernel
+ * events on and off; then everything that moves NCCL's own counters apart, in turn, --kinds (capture, self or
+ * broadcasts) first. It must come to its end.
  */
 #include "driver.h"
 
@@ -12,7 +13,7 @@
 
 enum { FLAG_FLOATS = 1, LATE_US = 400, STEP_US = 200, STEPS_BETWEEN_FLAGS = 64 };
 enum { GRAPHS_KEPT = 4, ROUNDS_MAX = 4000, CHILD_ROUNDS = 8, CHILDREN_MAX = 64, EAGER = 8 };
-enum { ROUND_US = 5000 };
+enum { ROUND_US = 5000, STEP_CALLS = 16 };
 
 /* All ranks go on until rank 0's clock says otherwise, so all make the same calls. */
 static int is_over(struct job *job, uint64_t end_ns)
@@ -142,9 +143,29 @@ static void round_play(struct job *job, int round, cudaGraphExec_t *graphs)
 	style_burst(job, kind_find("split"), &shape, 2);
 }
 
+/* Half of the time: the plugin samples such calls. */
+static void collectives_play(struct job *job)
+{
+	static const char *const names[] = { "allreduce", "allgather", "reducescatter" };
+	uint64_t end_ns = now_ns() + (uint64_t)job->options.seconds * 500000000u;
+	int step = 0;
+
+	do {
+		struct shape shape = shape_of(1024u << (step % 9), 0);
+		const struct kind *kind = kind_find(names[step % 3]);
+
+		style_sync(job, kind, &shape, STEP_CALLS, 0);
+		style_burst(job, kind, &shape, STEP_CALLS);
+		pause_us(ROUND_US);
+		step++;
+	} while (!is_over(job, end_ns));
+	log_write(job);
+}
+
 int loop_windows(const struct options *options)
 {
 	cudaGraphExec_t graphs[GRAPHS_KEPT] = { NULL };
+	struct shape first = shape_of(16 << 10, 0);
 	uint64_t end_ns;
 	struct job job;
 	int round = 0;
@@ -154,6 +175,12 @@ int loop_windows(const struct options *options)
 	job.style = "mixed";
 	job.main = job_communicator(&job, "windows");
 	end_ns = end_of(&job);
+	collectives_play(&job);
+	if (strcmp(options->kinds, "self") == 0)
+		style_sync(&job, &self_kind, &first, 2, 0);
+	else if (strcmp(options->kinds, "broadcasts") == 0)
+		style_sync(&job, &broadcasts_kind, &first, 2, 0);
+	style_burst(&job, kind_find("allreduce"), &first, 4 * STEP_CALLS);
 	do {
 		if (round % CHILD_ROUNDS == 0) /* graphs of a child end before it */
 			graphs_end(graphs);

@@ -17,14 +17,16 @@ from collections import defaultdict
 from statistics import mean, median
 
 import gpu_inspector
-from gpu_fields import verified_counts
+from gpu_fields import timed_share, verified_counts
 from gpu_job import Place, environment
 from gpu_machine import HERE, capture
 from gpu_overhead import Server
 from gpu_releases import EVENTS, transport_arguments, transport_settings
 
 KIB, MIB = 1 << 10, 1 << 20
-STYLES = ("burst", "sync", "graph")
+# In turns. Graphs come last: at the first capture sampling ends for the process.
+PHASES = ((("burst", "sync"), 0.65), (("graph",), 0.35))
+STYLES = tuple(style for styles, _ in PHASES for style in styles)
 # Calls in a block by size. Inside a node a call is short, over sockets on loopback it is not.
 CALLS = {
     "node": {KIB: 300, 64 * KIB: 300, 256 * KIB: 200, MIB: 100, 8 * MIB: 20, 64 * MIB: 5},
@@ -35,7 +37,7 @@ SESSIONS = 3
 LIMIT_S = 165  # per release and transport
 COMMS = 4
 RESAMPLES = 800
-COLL_AND_P2P = "6"
+COLL_AND_P2P, COLL_P2P_AND_KERNEL = "0x6", "0x46"
 BASELINE, CONTROL, INSPECTOR = "none", "none, again", "NVIDIA Inspector"
 # Not the 500 us of its documentation: its threads also run while the other jobs have their turn.
 INSPECTOR_INTERVAL_US = "100000"
@@ -48,22 +50,26 @@ class Configuration:
         self.name, self.plugin, self.mode, self.settings = name, plugin, mode, settings
 
 
-def build_empty_plugin(out):
-    return capture([os.environ.get("CC") or shutil.which("gcc") or "cc", "-O2", "-shared", "-fPIC",
-                    "-o", out, os.path.join(HERE, "shim", "idle_plugin.c")])
+def idle_plugin(context):
+    """The plugin that does nothing, built on first use; None where it does not build."""
+    out = os.path.join(context.work, "libnccl-profiler-idle.so")
+    if not os.path.exists(out):
+        code, text = capture([os.environ.get("CC") or shutil.which("gcc") or "cc", "-O2", "-shared",
+                              "-fPIC", "-o", out, os.path.join(HERE, "shim", "idle_plugin.c")])
+        if code != 0:
+            context.tap.say("the plugin that does nothing does not build: %s" % text)
+            return None
+    return out
 
 
 def configurations(context):
     """What is compared. The first is the baseline."""
     found = [Configuration(BASELINE), Configuration(CONTROL)]
-    empty = os.path.join(context.work, "libnccl-profiler-empty.so")
-    code, text = build_empty_plugin(empty)
-    if code == 0:
+    empty = idle_plugin(context)
+    if empty:
         found += [Configuration("empty plugin, no events", empty),
                   Configuration("empty plugin, Coll and P2p", empty,
                                 EMPTY_PLUGIN_MASK=COLL_AND_P2P)]
-    else:
-        context.tap.say("the empty plugin does not build: %s" % text)
     plugin = context.plugin
     found += [Configuration("flight (default)", plugin, "flight"),
               Configuration("flight, sampled", plugin, "flight", **EVENTS["sample"]),
@@ -139,8 +145,8 @@ def communicators_of(server):
     return per
 
 
-def blocks_of(transport):
-    return [(style, size, CALLS[transport][size]) for size in CALLS[transport] for style in STYLES]
+def blocks_of(transport, styles=STYLES):
+    return [(style, size, CALLS[transport][size]) for size in CALLS[transport] for style in styles]
 
 
 def session(context, nccl, transport, number, deadline):
@@ -149,24 +155,21 @@ def session(context, nccl, transport, number, deadline):
     listed = configurations(context)
     shift = number * 3 % len(listed)
     order = listed[shift:] + listed[:shift]
-    rounds = 0
+    rounds = {}
     try:
         for configuration in order:
             servers[configuration.name] = start(context, nccl, transport, configuration, number)
         for name, server in servers.items():
-            for style, size, calls in blocks_of(transport):
+            for style, size, calls in blocks_of(transport, PHASES[0][0]):
                 server.block(style, size, max(1, calls // 4))
         for name, server in servers.items():
             memory[name] = communicators_of(server)
         context.tap.say("cost %s %s: session %d: %d jobs are warm" % (
             nccl["version"], transport, number + 1, len(servers)))
-        while time.monotonic() < deadline:
-            for style, size, calls in blocks_of(transport):
-                turn = rounds % len(order)
-                for configuration in order[turn:] + order[:turn]:
-                    samples[configuration.name, style, size].append(
-                        servers[configuration.name].block(style, size, calls))
-            rounds += 1
+        whole_s, until = deadline - time.monotonic(), time.monotonic()
+        for styles, share in PHASES:
+            until += share * whole_s
+            rounds[styles] = rounds_play(order, servers, blocks_of(transport, styles), until, samples)
         for server in servers.values():
             server.quit()
     finally:
@@ -175,14 +178,33 @@ def session(context, nccl, transport, number, deadline):
     return samples, memory, {c.name: (c, servers[c.name]) for c in order}, rounds
 
 
-def counts_wrong(context, nccl, transport, servers):
-    """recorded = issued in these jobs, too; replays inside a node may be blind."""
+def rounds_play(order, servers, blocks, until, samples):
+    """Rounds until then, one at least: every block, and in it every configuration. How many there were."""
+    for style, size, calls in blocks:
+        if style == "graph":  # captured here
+            for configuration in order:
+                servers[configuration.name].block(style, size, 1)
+    rounds = 0
+    while rounds == 0 or time.monotonic() < until:
+        for style, size, calls in blocks:
+            turn = rounds % len(order)
+            for configuration in order[turn:] + order[:turn]:
+                samples[configuration.name, style, size].append(
+                    servers[configuration.name].block(style, size, calls))
+        rounds += 1
+    return rounds
+
+
+def counts_wrong(context, nccl, transport, servers, memory):
+    """recorded = issued in these jobs, too; replays inside a node may be blind. How many operations were timed goes
+    beside the memory."""
     wrong = []
     for configuration, server in servers.values():
         if configuration.mode:
             files = server.place.recorded(configuration.mode)
             _, text, _ = context.tool.verify(files)
             counted = verified_counts(text)
+            memory[configuration.name]["timed_share"] = timed_share(text)
             for pid, eager in (server.issued or {}).items():
                 least = eager + (server.captured[pid] if nccl["number"] >= 22800 else 0)
                 most = least + server.replayed[pid]
@@ -243,7 +265,7 @@ def rows_of(all_samples, transport, names, seed=1):
 
 def memory_rows(all_memory, names):
     """Medians over sessions."""
-    return [{"configuration": name, **{key: median(own[name][key] for own in all_memory)
+    return [{"configuration": name, **{key: median(own[name][key] or 0 for own in all_memory)
                                        for key in all_memory[0][name]}}
             for name in names if all_memory and name in all_memory[0]]
 
@@ -267,10 +289,11 @@ def cost_job(context, nccl, transport):
             complaints.append("session %d: %s: %s" % (number + 1, type(error).__name__, error))
             failed(context, nccl, transport, number)
             break
-        tap.say("%s: session %d: %d rounds" % (name, number + 1, rounds))
+        tap.say("%s: session %d: rounds %s" % (name, number + 1, ", ".join(
+            "%s %d" % ("+".join(styles), count) for styles, count in rounds.items())))
         all_samples.append(samples)
         all_memory.append(memory)
-        complaints += counts_wrong(context, nccl, transport, servers)
+        complaints += counts_wrong(context, nccl, transport, servers, memory)
     rows = rows_of(all_samples, transport, names)
     tap.ok(bool(rows) and not complaints, "%s: %d sessions, %d configurations, %.0f s" % (
         name, len(all_samples), len(names), time.monotonic() - began), complaints)

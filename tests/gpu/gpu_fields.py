@@ -39,6 +39,7 @@ KIND_FIELD, KIND_OPERATION = "record", "operation"
 # Flags after which a GPU stamp is not a time.
 UNTRUSTED_FLAGS = {"stamp_zero", "stamp_reversed", "stamp_stale", "stamp_overrun", "stamp_channel"}
 FLAG_REPLAY = "replay"
+FLAG_ASKED = "kernels_asked"  # sampling chose this operation
 STATE_CAPTURED = "captured"
 SOURCE_GPU = "kernel_gpu"
 SOURCES_TIMED = {"kernel_gpu", "proxy"}
@@ -70,7 +71,7 @@ class Record:
     @property
     def is_sampled(self):
         """Kernel events were on for it."""
-        return self.is_gpu_timed or bool(self.kernels_started)
+        return FLAG_ASKED in self.flags or self.is_gpu_timed or bool(self.kernels_started)
 
     @property
     def is_untrusted(self):
@@ -152,8 +153,15 @@ def kernel_state(text):
     told = set()
     for process in _processes(text):
         word = str(process.get("kernel_events"))
-        told.add("sampled" if "sampl" in word else word)
+        told.add("sampled" if "sampl" in word else "off" if word == "none" else word)
     return told.pop() if len(told) == 1 and told <= {"on", "off", "sampled"} else None
+
+
+def timed_share(text):
+    """Operations with a time, of all that were recorded."""
+    recorded = sum(process.get("recorded") or 0 for process in _processes(text))
+    timed = sum(process.get("timed") or 0 for process in _processes(text))
+    return timed / recorded if recorded else None
 
 
 def odd_events(text):

@@ -126,12 +126,23 @@ def _matrix_lines(results):
     lines += table(["NCCL", "transport", "events", "kernel"] + ["%d ranks" % n for n in RANKS], rows)
     return lines + ["Counts over all ranks.", ""] + table(
         ("NCCL", "interface", "transport", "ranks", "events", "kernel", "eager", "recorded", "captured",
-         "recorded", "replays", "recorded", "blind", "GPU times", "rejected", "not run"),
+         "recorded", "replays", "recorded", "blind", "GPU times", "rejected", "through", "more settings"),
         [(c["nccl"], ", ".join("v%s" % v for v in c.get("interface", [])), c["transport"], c["ranks"],
           c["events"], c.get("kernel_events", ""), c.get("eager", ""), c.get("recorded_eager", ""),
           c.get("captured", ""), c.get("recorded_captured", ""), c.get("replays", ""),
           c.get("recorded_replays", ""), _blind(c), c.get("gpu_timed", ""), c.get("untrusted", ""),
-          ", ".join(c.get("left_out") or [])) for c in cells]) + _sampled_lines(cells)
+          ", ".join(sorted(c.get("via") or {})),
+          ", ".join("`%s=%s`" % item for item in sorted((c.get("settings") or {}).items())))
+         for c in cells]) + _cell_problem_lines(cells) + _sampled_lines(cells)
+
+
+def _cell_problem_lines(cells):
+    wrong = [c for c in cells if not c["is_complete"]]
+    if not wrong:
+        return []
+    return ["Not complete:", ""] + ["- %s %s, %s ranks, events %s: %s" % (
+        c["nccl"], c["transport"], c["ranks"], c["events"], "; ".join(c["problems"][:3])[:400])
+        for c in wrong] + [""]
 
 
 def _sampled_lines(cells):
@@ -186,15 +197,16 @@ def _ending_lines(results):
         return []
     rows = [(e["nccl"], e["transport"], e["ranks"], e["events"], e["what"], e.get("kernel_events", ""),
              "%s, %.1f s" % (e["outcome"], e["seconds"]), e.get("without") or "",
+             e.get("idle_plugin") or "",
              _blind(e), "demonstration" if e["is_demo"] else "yes" if e["is_good"] else "**no**")
             for e in entries]
     return ["## Does the job end?", "",
             "`split-graph`: a Broadcast of a split communicator in a CUDA graph, then `ncclCommDestroy`. With "
             "kernel events NCCL 2.29 and later may never return from it; that demonstration is ended after a few "
-            "seconds. `windows`: captures, sends to itself and grouped broadcasts while kernel events are "
-            "switched on and off.", ""] + table(
+            "seconds. `windows`: collectives while sampling switches kernel events on and off, then captures, "
+            "sends to itself and grouped broadcasts.", ""] + table(
                 ("NCCL", "transport", "ranks", "events", "job", "kernel", "with the plugin",
-                 "without the plugin", "blind", "good"), rows)
+                 "without the plugin", "with a plugin that does nothing", "blind", "good"), rows)
 
 
 def _torch_lines(results):
@@ -306,10 +318,10 @@ def _memory_lines(results, nccl, transport, names):
         return []
     return ["Per rank, after the first operations; KiB, and milliseconds. `per communicator` is what each further "
             "communicator adds with its first operation.", ""] + table(
-                ("configuration", "process RSS", "heap", "/dev/shm mapped", "threads",
+                ("configuration", "operations timed", "process RSS", "heap", "/dev/shm mapped", "threads",
                  "RSS per communicator", "heap per communicator", "/dev/shm per communicator",
                  "create, ms", "first operation, ms"),
-                [(r["configuration"], _kib(r["process_rss_bytes"]), _kib(r["process_heap_bytes"]),
+                [(r["configuration"], _share(r.get("timed_share")), _kib(r["process_rss_bytes"]), _kib(r["process_heap_bytes"]),
                   _kib(r["process_shm_mapped_bytes"]), "%.0f" % r["process_threads"],
                   _kib(r["rss_bytes_per_comm"]), _kib(r["heap_bytes_per_comm"]),
                   _kib(r["shm_bytes_per_comm"]), "%.1f" % (r["create_ns"] / 1e6),
