@@ -2,7 +2,7 @@
 # but capture. scripts/check-layers holds the same rule for includes.
 
 PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/inspector/*.c src/capture/*.c) \
-	src/region/region_create.c \
+	src/region/region_create.c src/region/region_sweep.c \
 	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
 	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/nccllog/*.c \

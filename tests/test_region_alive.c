@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "recording/recording.h"
+#include "region/region_create.h"
 #include "tests/tap.h"
 
 static uint64_t start_ticks(pid_t pid)
@@ -53,6 +56,62 @@ static void test_child(const char *boot_id)
 	EXPECT_EQUAL(region_alive(&child, NULL), REGION_ALIVE_NO);
 }
 
+/* Its pid means nothing to us, and we cannot see its namespace: as an agent in a container of its own. */
+static void make_region_elsewhere(const char *dir, const char *boot_id, int ready)
+{
+	struct region_request request = { .dir = dir,
+					  .pid = 4711,
+					  .start_ticks = 42,
+					  .pid_namespace = 1,
+					  .ring_bytes = 64 << 10,
+					  .group = (gid_t)-1 };
+	struct region_writer writer;
+
+	if (region_create(&writer, &request) != OK || writer.kind != REGION_KIND_SHM)
+		_exit(3);
+	text_copy(writer.header->boot_id, sizeof(writer.header->boot_id), boot_id);
+	region_publish(&writer);
+	if (write(ready, "", 1) != 1)
+		_exit(3);
+	pause();
+}
+
+static enum recording_life life_of_the_one_in(const char *dir)
+{
+	enum recording_life life = RECORDING_ENDED;
+	struct recording recording;
+
+	recording_init(&recording);
+	if (recording_add(&recording, dir, 0) != OK || recording_finish(&recording) != OK)
+		abort();
+	if (recording.count == 1)
+		life = recording.processes[0]->life;
+	recording_release(&recording);
+	return life;
+}
+
+static void readers_see_a_death_in_another_namespace(const char *boot_id)
+{
+	char dir[] = "/tmp/ringside-test-XXXXXX", command[64], byte;
+	int ready[2];
+	pid_t pid;
+
+	if (mkdtemp(dir) == NULL || pipe(ready) != 0)
+		abort();
+	pid = fork();
+	if (pid == 0)
+		make_region_elsewhere(dir, boot_id, ready[1]);
+	close(ready[1]);
+	EXPECT(read(ready[0], &byte, 1) == 1);
+	EXPECT_EQUAL(life_of_the_one_in(dir), RECORDING_UNKNOWN);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	EXPECT_EQUAL(life_of_the_one_in(dir), RECORDING_KILLED);
+	close(ready[0]);
+	text_format(command, sizeof(command), "rm -rf %s", dir);
+	EXPECT(system(command) == 0);
+}
+
 int main(void)
 {
 	char boot_id[40], host[256] = "";
@@ -83,5 +142,6 @@ int main(void)
 	self.boot_id = "";
 	EXPECT_EQUAL(region_alive(&self, NULL), REGION_ALIVE_UNKNOWN);
 	test_child(boot_id);
+	readers_see_a_death_in_another_namespace(boot_id);
 	return tap_done();
 }

@@ -2,15 +2,20 @@
 #include "region/region_create.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "region/region_open.h"
+#include "region/region_sweep.h"
 #include "tests/tap.h"
 
 static char scratch[] = "/tmp/ringside-test-XXXXXX";
@@ -30,7 +35,7 @@ static struct region_request request_in(const char *dir)
 	return (struct region_request){ .dir = dir,
 					.pid = (uint64_t)getpid(),
 					.start_ticks = 12345,
-					.pid_namespace = 7,
+					.pid_namespace = 7, /* HERE */
 					.ring_bytes = 8 << 20,
 					.group = (gid_t)-1 };
 }
@@ -192,17 +197,25 @@ static void a_process_without_descriptors_says_so(void)
 	drop(&writer);
 }
 
-static void make_dead(const char *dir, unsigned int number, uint64_t pid_namespace)
+/* ---- what others left ------------------------------------------------------------------------ */
+
+enum { HERE = 7, ELSEWHERE = 8 }; /* pid namespaces */
+enum { DAY = 24 * 60 * 60 };
+
+/* A region as a recorder without a lock left it. No process has such a pid. */
+static void make_old(const char *dir, unsigned int number, uint64_t pid_namespace, time_t age)
 {
 	struct region_header header = { .header_bytes = REGION_HEADER_BYTES,
 					.pid_namespace = pid_namespace };
+	struct timespec times[2] = { { .tv_sec = time(NULL) - age + number },
+				     { .tv_sec = time(NULL) - age + number } };
 	char path[400];
 	int fd;
 
-	/* No process has such a pid. */
+	mkdir(dir, 0700);
 	text_format(path, sizeof(path), "%s/%u-%u.region", dir, 2000000000u + number, 100 + number);
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	if (write(fd, &header, sizeof(header)) != sizeof(header))
+	if (write(fd, &header, sizeof(header)) != sizeof(header) || futimens(fd, times) != 0)
 		exit(3);
 	close(fd);
 }
@@ -215,24 +228,274 @@ static bool is_there(const char *dir, unsigned int number)
 	return access(path, F_OK) == 0;
 }
 
+static unsigned int count_there(const char *dir, unsigned int from, unsigned int to)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = from; i < to; i++)
+		count += is_there(dir, i);
+	return count;
+}
+
+/* A process of another container: it makes its region and says so; it lives until it is told to go. */
+struct other {
+	pid_t pid;
+	int go; /* closed: it ends */
+	char path[512];
+};
+
+static void live_elsewhere(const char *dir, unsigned int number, int ready, int go, bool forks)
+{
+	struct region_request request = request_in(dir);
+	struct region_writer writer;
+	char byte;
+
+	request.pid = 2000000000u + number;
+	request.start_ticks = 100 + number;
+	request.pid_namespace = ELSEWHERE;
+	request.ring_bytes = 64 << 10;
+	if (region_create(&writer, &request) != OK || writer.kind != REGION_KIND_SHM)
+		_exit(3);
+	region_publish(&writer);
+	/* Whatever the job closes: the lock needs no descriptor. */
+	for (int fd = 3; fd < 64; fd++)
+		if (fd != ready && fd != go)
+			close(fd);
+	if (forks && fork() == 0) {
+		region_leave_to_parent(&writer);
+		writer.header->magic = 0; /* there is memory still, and it is the child's own */
+		forks = false;
+	}
+	if (write(ready, "", 1) != 1)
+		_exit(3);
+	/* The child stays, to show that it does not matter. */
+	_exit(read(go, &byte, 1) == 0 ? 0 : 3);
+}
+
+static struct other begin_other(const char *dir, unsigned int number, bool forks)
+{
+	struct other other = { .pid = 0 };
+	int ready[2], go[2];
+	char byte;
+
+	if (pipe(ready) != 0 || pipe(go) != 0)
+		exit(3);
+	text_format(other.path, sizeof(other.path), "%s/%u-%u.region", dir, 2000000000u + number,
+		    100 + number);
+	other.pid = fork();
+	if (other.pid == 0) {
+		close(go[1]);
+		close(ready[0]);
+		live_elsewhere(dir, number, ready[1], go[0], forks);
+	}
+	close(go[0]);
+	close(ready[1]);
+	for (int i = 0; i < 1 + forks; i++)
+		if (read(ready[0], &byte, 1) != 1)
+			exit(3);
+	close(ready[0]);
+	other.go = go[1];
+	return other;
+}
+
+/* Killed; a child that it forked lives on until end_other(). */
+static void kill_other(struct other *other)
+{
+	kill(other->pid, SIGKILL);
+	waitpid(other->pid, NULL, 0);
+}
+
+static void end_other(struct other *other)
+{
+	close(other->go);
+}
+
+static bool is_let_go(const char *path)
+{
+	struct region region;
+	bool is_true;
+
+	if (region_open(&region, path, 0, NULL) != OK)
+		exit(3);
+	is_true = region_is_let_go(&region);
+	region_close(&region);
+	return is_true;
+}
+
+static void sweep(const char *dir, struct region_limits limits)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	region_sweep(fd, HERE, &limits);
+	close(fd);
+}
+
+static struct region_limits limits_of(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct region_limits limits = region_limits_of(fd);
+
+	close(fd);
+	/* However slow this machine is. */
+	limits.time_ns = UINT64_MAX / 2;
+	return limits;
+}
+
 static void the_oldest_dead_make_room(void)
 {
 	const char *dir = below("dead");
 	struct region_request request = request_in(dir);
 	struct region_writer writer;
-	unsigned int left = 0;
 
-	mkdir(dir, 0700);
 	for (unsigned int i = 0; i < 20; i++)
-		make_dead(dir, i, 7);
-	make_dead(dir, 50, 8); /* of another pid namespace: who knows */
+		make_old(dir, i, HERE, DAY);
+	make_old(dir, 50, ELSEWHERE, DAY); /* who knows */
 	EXPECT_EQUAL(region_create(&writer, &request), OK);
-	for (unsigned int i = 0; i < 20; i++)
-		left += is_there(dir, i);
-	EXPECT_EQUAL(left, REGION_DEAD_KEPT - 1);
+	EXPECT_EQUAL(count_there(dir, 0, 20), 15);
 	EXPECT(!is_there(dir, 0) && !is_there(dir, 4) && is_there(dir, 5) && is_there(dir, 19));
 	EXPECT(is_there(dir, 50));
 	drop(&writer);
+}
+
+static void a_lock_tells_who_lives_in_another_container(void)
+{
+	const char *dir = below("containers");
+	struct region_limits limits;
+	struct other alive, killed;
+
+	alive = begin_other(dir, 0, false);
+	killed = begin_other(dir, 1, true);
+	limits = limits_of(dir);
+	limits.count = 0;
+	EXPECT(!is_let_go(alive.path) && !is_let_go(killed.path));
+	sweep(dir, limits);
+	EXPECT_THAT("regions of living processes of another pid namespace stay",
+		    is_there(dir, 0) && is_there(dir, 1));
+	kill_other(&killed);
+	EXPECT_THAT("a killed process lets go, though a child that it forked lives on",
+		    is_let_go(killed.path) && !is_let_go(alive.path));
+	sweep(dir, limits);
+	EXPECT_THAT("that of a killed one goes, by the same caps as any other",
+		    is_there(dir, 0) && !is_there(dir, 1));
+	end_other(&killed);
+	end_other(&alive);
+	waitpid(alive.pid, NULL, 0);
+	sweep(dir, limits);
+	EXPECT_THAT("and that of one that ended", !is_there(dir, 0));
+}
+
+static void a_copy_says_nothing_about_its_process(void)
+{
+	const char *dir = below("copy");
+	struct other alive = begin_other(dir, 0, false);
+	char command[1200];
+
+	text_format(command, sizeof(command), "cp %s %s.copy", alive.path, alive.path);
+	EXPECT(system(command) == 0);
+	text_format(command, sizeof(command), "%s.copy", alive.path);
+	EXPECT(!is_let_go(command));
+	end_other(&alive);
+	waitpid(alive.pid, NULL, 0);
+	EXPECT(is_let_go(alive.path) && !is_let_go(command));
+}
+
+static void many_containers_share_one_cap(void)
+{
+	const char *dir = below("many");
+
+	for (unsigned int i = 0; i < 40; i++) {
+		struct other other = begin_other(dir, i, false);
+
+		end_other(&other);
+		waitpid(other.pid, NULL, 0);
+	}
+	EXPECT_THAT("40 processes of other pid namespaces, one after the other: 15 and the last",
+		    count_there(dir, 0, 40) == 16 && is_there(dir, 39));
+}
+
+static void memory_and_age_are_capped(void)
+{
+	const char *dir = below("caps");
+	struct region_limits limits;
+	struct stat st;
+
+	for (unsigned int i = 0; i < 10; i++)
+		make_old(dir, i, HERE, DAY);
+	limits = limits_of(dir);
+	EXPECT(stat(below("caps/2000000000-100.region"), &st) == 0 && st.st_blocks > 0);
+	limits.bytes = 3 * (uint64_t)st.st_blocks * 512;
+	sweep(dir, limits);
+	EXPECT_THAT("as many as their memory allows, the newest",
+		    count_there(dir, 0, 10) == 3 && is_there(dir, 9));
+	make_old(dir, 20, HERE, 8 * DAY);
+	sweep(dir, limits_of(dir));
+	EXPECT_THAT("what was found dead more than a week ago goes",
+		    !is_there(dir, 20) && count_there(dir, 0, 10) == 3);
+}
+
+/* It began nine days ago and was killed just now: that is what somebody wants to look at. */
+static void age_counts_from_death(void)
+{
+	const char *dir = below("death");
+	struct other other = begin_other(dir, 0, false);
+	struct timespec times[2] = { { .tv_sec = time(NULL) - 9 * DAY },
+				     { .tv_sec = time(NULL) - 9 * DAY } };
+	uint64_t began_ns = (uint64_t)times[0].tv_sec * 1000000000;
+	int fd;
+
+	kill_other(&other);
+	end_other(&other);
+	fd = open(other.path, O_WRONLY | O_CLOEXEC);
+	EXPECT(pwrite(fd, &began_ns, sizeof(began_ns),
+		      offsetof(struct region_header, first_anchor.wall_ns)) == sizeof(began_ns) &&
+	       futimens(fd, times) == 0);
+	sweep(dir, limits_of(dir));
+	EXPECT(is_there(dir, 0));
+	sweep(dir, limits_of(dir));
+	EXPECT_THAT("nor is it new at every look", is_there(dir, 0));
+	times[0].tv_sec = times[1].tv_sec += DAY;
+	EXPECT(futimens(fd, times) == 0);
+	sweep(dir, limits_of(dir));
+	EXPECT_THAT("found dead eight days ago: it goes", !is_there(dir, 0));
+	close(fd);
+}
+
+static void whose_owner_is_unknown_stays_for_days(void)
+{
+	const char *dir = below("unknown");
+
+	for (unsigned int i = 0; i < 30; i++)
+		make_old(dir, i, ELSEWHERE, 6 * DAY);
+	sweep(dir, limits_of(dir));
+	EXPECT_THAT("without a lock, in another pid namespace: younger than a week stays",
+		    count_there(dir, 0, 30) == 30);
+	for (unsigned int i = 0; i < 30; i++)
+		make_old(dir, i, ELSEWHERE, 8 * DAY);
+	sweep(dir, limits_of(dir));
+	EXPECT_THAT("older ones are capped",
+		    count_there(dir, 0, 30) == 15 && is_there(dir, 29) && !is_there(dir, 0));
+}
+
+static void a_sweep_is_bounded(void)
+{
+	const char *dir = below("bounded");
+	struct region_limits limits;
+
+	for (unsigned int i = 0; i < 200; i++)
+		make_old(dir, i, HERE, DAY);
+	limits = limits_of(dir);
+	limits.count = 0;
+	limits.names = 50;
+	sweep(dir, limits);
+	EXPECT_THAT("so many names are looked at in one sweep",
+		    count_there(dir, 0, 200) >= 150 && count_there(dir, 0, 200) < 200);
+	for (unsigned int i = 0; i < 200; i++)
+		make_old(dir, i, HERE, DAY);
+	limits.names = 1000;
+	limits.time_ns = 0;
+	sweep(dir, limits);
+	EXPECT_THAT("when its time is over it ends, with something done",
+		    count_there(dir, 0, 200) == 199);
 }
 
 int main(void)
@@ -248,6 +511,13 @@ int main(void)
 	what_is_in_the_way_is_not_touched();
 	a_process_without_descriptors_says_so();
 	the_oldest_dead_make_room();
+	a_lock_tells_who_lives_in_another_container();
+	a_copy_says_nothing_about_its_process();
+	many_containers_share_one_cap();
+	memory_and_age_are_capped();
+	age_counts_from_death();
+	whose_owner_is_unknown_stays_for_days();
+	a_sweep_is_bounded();
 	text_format(command, sizeof(command), "rm -rf %s", scratch);
 	if (system(command) != 0)
 		return 1;

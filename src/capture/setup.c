@@ -41,6 +41,7 @@ static void after_fork_in_child(void)
 		return;
 	store_relaxed(&recorder.is_on, 0);
 	setup.is_forked = true;
+	region_leave_to_parent(&recorder.region);
 }
 
 /* As early as possible: the longer ago, the better the counter's rate is known. */

@@ -4,6 +4,7 @@
 
 #include "base/list_grow.h"
 #include "region/region_alive.h"
+#include "region/region_open.h"
 #include "recording/recording_load.h"
 
 bool recording_load_is_same(const struct recording_process *one,
@@ -344,6 +345,10 @@ void recording_load_life(struct recording_process *process)
 		process->process_state =
 			alive == REGION_ALIVE_YES ? region_process_state(pid_here) : 0;
 	}
+	/* Nobody else's processes need to be visible for this. */
+	if (alive == REGION_ALIVE_UNKNOWN && process->region != NULL &&
+	    region_is_let_go(process->region))
+		alive = REGION_ALIVE_NO;
 	process->pid_here = alive == REGION_ALIVE_YES ? (int64_t)pid_here : -1;
 	if (is_closed(process))
 		process->life = RECORDING_ENDED;

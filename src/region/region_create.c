@@ -1,23 +1,20 @@
 #include "region/region_create.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd_high.h"
 #include "base/order.h"
 #include "base/text.h"
+#include "region/region_sweep.h"
 
-enum { PART_ALIGN = 64, BEGIN_SECONDS = 60 };
+enum { PART_ALIGN = 64 };
 
 /* Slots at full size; shrinking halves all but info and names. */
 static const struct {
@@ -135,85 +132,21 @@ int region_own_directory(const char *path, gid_t group, const char **why)
 	return fd;
 }
 
-/* Is the process that wrote this region gone? Only what can be told for sure counts as dead. */
-static bool is_dead(int dir, const char *name, const struct region_request *request)
+/*
+ * The recorder holds a lock on its region for as long as it lives: whoever cannot see its process, from
+ * another pid namespace, can still test the lock. It belongs to the open file, which the mapping keeps open
+ * after close(2): no descriptor is needed, nothing that the job closes lets go of it, and the kernel drops it when
+ * the process ends or replaces itself (exec). See region_leave_to_parent() about fork. Gives back the inode, 0:
+ * no lock.
+ */
+static uint64_t hold_lock(int fd)
 {
-	unsigned long long pid, start;
-	struct region_header header;
-	char path[64], text[512];
-	bool is_begun, is_old;
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct stat st;
-	char *at;
-	int fd;
-	ssize_t got;
 
-	if (sscanf(name, "%llu-%llu", &pid, &start) != 2)
-		return false;
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1)
-		return false;
-	got = pread(fd, &header, sizeof(header), 0);
-	is_begun = got == (ssize_t)sizeof(header) && header.header_bytes != 0;
-	is_old = fstat(fd, &st) == 0 && st.st_mtime + BEGIN_SECONDS < time(NULL);
-	close(fd);
-	if (!is_begun)
-		return is_old; /* killed while it was made */
-	if (header.pid_namespace != request->pid_namespace)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%llu/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return errno == ENOENT;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	at = strrchr(text, ')');
-	for (int field = 2; at != NULL && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at != NULL && strtoull(at + 1, NULL, 10) != start;
-}
-
-/* Name of the dead region with the earliest start; gives back how many dead ones there are. */
-static unsigned int find_oldest_dead(int dir, const struct region_request *request, char *oldest,
-				     size_t size)
-{
-	unsigned long long pid, start, earliest = ~0ull;
-	unsigned int dead = 0;
-	struct dirent *entry;
-	DIR *list;
-	int again = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-
-	list = again == -1 ? NULL : fdopendir(again);
-	if (list == NULL) {
-		if (again != -1)
-			close(again);
+	if (fcntl(fd, F_OFD_SETLK, &whole) == -1 || fstat(fd, &st) == -1)
 		return 0;
-	}
-	rewinddir(list);
-	while ((entry = readdir(list)) != NULL) {
-		if (strstr(entry->d_name, ".region") == NULL ||
-		    sscanf(entry->d_name, "%llu-%llu", &pid, &start) != 2 ||
-		    !is_dead(dir, entry->d_name, request))
-			continue;
-		dead++;
-		if (start < earliest && text_copy(oldest, size, entry->d_name))
-			earliest = start;
-	}
-	closedir(list);
-	return dead;
-}
-
-/* What dead processes left is kept for looking at, but only so much of it. */
-static void sweep_dead(int dir, const struct region_request *request)
-{
-	char oldest[128];
-
-	for (int i = 0; i < 64; i++) {
-		oldest[0] = '\0';
-		if (find_oldest_dead(dir, request, oldest, sizeof(oldest)) < REGION_DEAD_KEPT ||
-		    oldest[0] == '\0' || unlinkat(dir, oldest, 0) == -1)
-			return;
-	}
+	return st.st_ino;
 }
 
 static int create_file(int dir, const struct region_request *request, char *name, size_t size)
@@ -271,7 +204,7 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		text_format(writer->reason, sizeof(writer->reason), "%.96s: %s", request->dir, why);
 		return false;
 	}
-	sweep_dead(dir, request);
+	region_sweep(dir, request->pid_namespace, NULL);
 	why = "too little room";
 	for (int shrink = 0; shrink <= REGION_SHRINK_STEPS && !writer->header; shrink++) {
 		uint64_t bytes = place_parts(parts, request, shrink);
@@ -284,6 +217,8 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 			why = "no file can be made in it";
 			break;
 		}
+		/* Before anything is in it: what looks begun is locked. */
+		writer->lock_inode = hold_lock(fd);
 		if (fill_file(writer, fd, bytes))
 			writer->kind = shrink ? REGION_KIND_SHM_SMALL : REGION_KIND_SHM;
 		else
@@ -351,6 +286,7 @@ enum status region_create(struct region_writer *writer, const struct region_requ
 	header->pid_namespace = request->pid_namespace;
 	header->start_ticks = request->start_ticks;
 	header->kind = writer->kind;
+	header->lock_inode = writer->lock_inode;
 	return OK;
 }
 
@@ -358,4 +294,15 @@ void region_publish(struct region_writer *writer)
 {
 	/* R1: pairs with the acquire of whoever maps the region, or with its read(2). */
 	store_release(&writer->header->magic, REGION_MAGIC);
+}
+
+void region_leave_to_parent(struct region_writer *writer)
+{
+	if (writer->header == NULL || writer->lock_inode == 0)
+		return;
+	/* In one step: should a callback come by, there is memory. Where this fails the region seems alive for as
+	 * long as this child lives, which harms nobody. */
+	if (mmap(writer->header, writer->bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
+		writer->lock_inode = 0;
 }

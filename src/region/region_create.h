@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "region/region_layout.h"
 
-enum { REGION_SHARE = 16, REGION_SHRINK_STEPS = 4, REGION_DEAD_KEPT = 16 };
+enum { REGION_SHARE = 16, REGION_SHRINK_STEPS = 4 };
 
 struct region_request {
 	const char *dir; /* made when missing; must be this user's own */
@@ -33,6 +33,7 @@ struct region_writer {
 	uint64_t bytes;
 	int fd; /* memfd: stays open; else -1 */
 	enum region_kind kind;
+	uint64_t lock_inode; /* of the file whose lock we hold; 0 none */
 	char path[512];
 	char reason[160]; /* why not the first step; "" when it was */
 	char *info;
@@ -54,6 +55,9 @@ struct region_writer {
 enum status region_create(struct region_writer *writer, const struct region_request *request);
 
 void region_publish(struct region_writer *writer);
+
+/* In a child of fork: the region and the lock on it are the parent's alone. Private zeroes take its place. */
+void region_leave_to_parent(struct region_writer *writer);
 
 /* Open or make `path` as a directory of this user's own that nobody else can write to: 0700, or
  * 0750 with a group. On failure *why says it in words. Gives back a descriptor or -1. */

@@ -103,6 +103,7 @@ struct region_header {
 	uint64_t info_bytes; /* of text in REGION_INFO */
 	struct clock_source clock;
 	struct clock_anchor first_anchor;
+	uint64_t lock_inode; /* the process holds a lock on the file with this inode; 0: on none */
 
 	_Alignas(CACHE_LINE) struct clock_anchor last_anchor;
 	uint64_t ended_ns; /* recorder's clock: the process ended cleanly; 0 not (yet) */

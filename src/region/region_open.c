@@ -205,3 +205,14 @@ void region_close(struct region *region)
 	memset(region, 0, sizeof(*region));
 	region->fd = -1;
 }
+
+bool region_is_let_go(const struct region *region)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct stat st;
+
+	/* A copy has another inode, and nobody ever held its lock. */
+	return region->fd != -1 && region->header.lock_inode != 0 && fstat(region->fd, &st) == 0 &&
+	       st.st_ino == region->header.lock_inode &&
+	       fcntl(region->fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
+}

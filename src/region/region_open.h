@@ -84,4 +84,7 @@ void region_close(struct region *region);
 /* Read [offset, offset + length) of the region. ERR_TRUNCATED when it ends before. */
 enum status region_pread(const struct region *region, void *to, size_t length, uint64_t offset);
 
+/* Its process held a lock on it and does not any more: it is dead, in whatever pid namespace it was. False says nothing. */
+bool region_is_let_go(const struct region *region);
+
 #endif
