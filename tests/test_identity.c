@@ -1,13 +1,22 @@
 #include "capture/identity.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "base/order.h"
 #include "tests/tap.h"
 
 static const char *const launchers[] = {
@@ -125,6 +134,99 @@ static void names_are_copied_with_care(void)
 	munmap(memory, (size_t)page * 2);
 }
 
+/* ---- a process that closed its standard streams, and prints all the same ---------------------- */
+
+static uint32_t is_noisy;
+
+static void *make_noise(void *unused)
+{
+	(void)unused;
+	while (load_relaxed(&is_noisy))
+		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+			if (write(fd, "noise", 5) == -1)
+				errno = 0;
+	return NULL;
+}
+
+/* As a sandbox may: this one call answers EPERM. */
+static bool forbid_vm_reads(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_process_vm_readv, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { ARRAY_LENGTH(filter), filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+enum { CANNOT_FORBID = 9 };
+
+/* A child that hangs is killed, and fails; so does one that dies of SIGPIPE. */
+static int read_names_amid_noise(bool without_vm)
+{
+	pthread_t thread;
+	bool is_fine = true;
+
+	alarm(60);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		close(fd);
+	if (without_vm && !forbid_vm_reads())
+		return CANNOT_FORBID;
+	is_noisy = 1;
+	if (pthread_create(&thread, NULL, make_noise, NULL) != 0)
+		return 3;
+	for (int i = 0; i < (TAP_IS_SLOW ? 2000 : 20000); i++) {
+		struct comm_info info = { 0 };
+
+		identity_comm_name(&info, "tensor-parallel");
+		is_fine &= strcmp(info.name, "tensor-parallel") == 0 && info.flags == 0;
+	}
+	store_relaxed(&is_noisy, 0);
+	pthread_join(thread, NULL);
+	return is_fine ? 0 : 1;
+}
+
+static void names_are_read_while_others_print(bool without_vm, const char *sentence)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(read_names_amid_noise(without_vm));
+	waitpid(child, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID)
+		EXPECT_THAT("in a sandbox # SKIP there are no filters of system calls here", true);
+	else if (!EXPECT_THAT(sentence, status == 0))
+		printf("# status 0x%x\n", (unsigned int)status);
+}
+
+/* All of the above once more, in a child that may not read itself; only its result is ours. */
+static void names_are_copied_in_a_sandbox(void)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		if (freopen("/dev/null", "w", stdout) == NULL || !forbid_vm_reads())
+			_exit(CANNOT_FORBID);
+		names_are_copied_with_care();
+		_exit(tap_failed != 0);
+	}
+	waitpid(child, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID)
+		EXPECT_THAT("in a sandbox # SKIP there are no filters of system calls here", true);
+	else
+		EXPECT_THAT("names are copied with care in a sandbox", status == 0);
+}
+
 static void without_cuda_there_is_no_gpu(void)
 {
 	struct comm_info info = { .gpu = 5 };
@@ -139,6 +241,9 @@ int main(void)
 	the_process_is_known();
 	launchers_tell_job_and_rank();
 	names_are_copied_with_care();
+	names_are_copied_in_a_sandbox();
+	names_are_read_while_others_print(false, "closed streams, and another thread prints");
+	names_are_read_while_others_print(true, "the same in a sandbox");
 	without_cuda_there_is_no_gpu();
 	return tap_done();
 }

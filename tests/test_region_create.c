@@ -1,7 +1,9 @@
 /* Making regions. Small, full and read-only file systems are in tests/process/places.t. */
 #include "region/region_create.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "base/order.h"
 #include "base/text.h"
 #include "region/region_open.h"
 #include "region/region_sweep.h"
@@ -195,6 +198,62 @@ static void a_process_without_descriptors_says_so(void)
 	EXPECT(writer.kind == REGION_KIND_MEMFD &&
 	       strstr(writer.reason, "no file can be made in it"));
 	drop(&writer);
+}
+
+static uint32_t is_noisy;
+
+static void *make_noise(void *unused)
+{
+	char noise[4096];
+
+	(void)unused;
+	memset(noise, 'n', sizeof(noise));
+	while (load_relaxed(&is_noisy))
+		for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+			if (write(fd, noise, sizeof(noise)) == -1)
+				errno = 0;
+	return NULL;
+}
+
+static int make_regions_amid_noise(const char *dir)
+{
+	struct region_request request = request_in(dir);
+	struct region_writer writer;
+	pthread_t thread;
+	int spoiled = 0;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		close(fd);
+	is_noisy = 1;
+	if (pthread_create(&thread, NULL, make_noise, NULL) != 0)
+		return 3;
+	for (int i = 0; i < 50; i++) {
+		if (region_create(&writer, &request) != OK)
+			return 3;
+		for (int j = 0; j < LOST_REASONS; j++)
+			spoiled |= writer.header->lost[j] != 0;
+		spoiled |= writer.header->magic != 0 || writer.kind != REGION_KIND_SHM;
+		unlink(writer.path);
+		drop(&writer);
+	}
+	store_relaxed(&is_noisy, 0);
+	pthread_join(thread, NULL);
+	return spoiled;
+}
+
+static void a_region_is_never_a_standard_stream(void)
+{
+	const char *dir = below("noise");
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(make_regions_amid_noise(dir));
+	waitpid(child, &status, 0);
+	EXPECT_THAT("closed streams, and another thread prints: nothing of it gets into a region",
+		    status == 0);
 }
 
 /* ---- what others left ------------------------------------------------------------------------ */
@@ -510,6 +569,7 @@ int main(void)
 	a_region_is_its_users_alone();
 	what_is_in_the_way_is_not_touched();
 	a_process_without_descriptors_says_so();
+	a_region_is_never_a_standard_stream();
 	the_oldest_dead_make_room();
 	a_lock_tells_who_lives_in_another_container();
 	a_copy_says_nothing_about_its_process();

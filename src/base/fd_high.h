@@ -1,7 +1,8 @@
-/* Descriptors that stay open for long. */
+/* Descriptors in a process that closed its standard streams. */
 #ifndef FD_HIGH_H
 #define FD_HIGH_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,6 +18,60 @@ static inline int fd_high(int fd)
 	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	close(fd);
 	return high;
+}
+
+/*
+ * Where another thread may print at any moment, moving a file up comes too late. While a guard is held, free
+ * numbers among the first three are taken by descriptors that answer as closed ones do (EBADF), so that
+ * whatever is opened gets a higher one. Keeps errno.
+ */
+struct fd_guard {
+	int held[STDERR_FILENO + 1];
+	int count;
+};
+
+static inline struct fd_guard fd_guard_begin(void)
+{
+	struct fd_guard guard = { .count = 0 };
+	int error = errno;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int taken;
+
+		if (fcntl(fd, F_GETFD) != -1)
+			continue;
+		taken = open("/", O_PATH | O_CLOEXEC);
+		if (taken > STDERR_FILENO)
+			close(taken);
+		else if (taken != -1)
+			guard.held[guard.count++] = taken;
+	}
+	errno = error;
+	return guard;
+}
+
+static inline void fd_guard_end(const struct fd_guard *guard)
+{
+	int error = errno;
+
+	for (int i = 0; i < guard->count; i++) {
+		int flags = fcntl(guard->held[i], F_GETFL);
+
+		/* Unless somebody put a real stream there meanwhile. */
+		if (flags != -1 && flags & O_PATH)
+			close(guard->held[i]);
+	}
+	errno = error;
+}
+
+/* openat(2), never as a standard stream. */
+static inline int fd_open_high(int dir, const char *path, int flags, mode_t mode)
+{
+	struct fd_guard guard = fd_guard_begin();
+	int fd = fd_high(openat(dir, path, flags, mode));
+
+	fd_guard_end(&guard);
+	return fd;
 }
 
 #endif

@@ -25,7 +25,8 @@ static int take_lock(const char *path, int flags)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct stat ours, there;
-	int fd = fd_high(open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600));
+	int fd = fd_open_high(AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags,
+			      0600);
 	int error = errno;
 
 	if (fd == -1) {
@@ -163,8 +164,8 @@ void inspector_gpu_begin(struct inspector_gpu *gpu, char *chunk)
 	/* Whatever lies there is not ours to write to. */
 	if (unlink(gpu->draft) == -1)
 		errno = 0;
-	gpu->fd = fd_high(
-		open(gpu->draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+	gpu->fd = fd_open_high(AT_FDCWD, gpu->draft,
+			       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (gpu->fd == -1 || fchmod(gpu->fd, 0644) == -1)
 		gpu->status = ERR_SYSTEM;
 }

@@ -55,8 +55,8 @@ static enum status open_log(struct inspector_log *log)
 	int fd;
 
 	inspector_make_directories(log->dir);
-	fd = fd_high(open(log->path,
-			  O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+	fd = fd_open_high(AT_FDCWD, log->path,
+			  O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	if (fd == -1)
 		return ERR_SYSTEM;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&

@@ -158,7 +158,8 @@ static int create_file(int dir, const struct region_request *request, char *name
 		text_format(name, size, attempt == 0 ? "%llu-%llu.region" : "%llu-%llu-%d.region",
 			    (unsigned long long)request->pid,
 			    (unsigned long long)request->start_ticks, attempt);
-		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		fd = fd_open_high(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+				  0600);
 		if (fd == -1 && errno != EEXIST)
 			return -1;
 	}
@@ -237,8 +238,10 @@ static bool create_memfd(struct region_writer *writer, const struct region_reque
 			 struct region_part parts[REGION_PARTS])
 {
 	uint64_t bytes = place_parts(parts, request, 2);
+	struct fd_guard guard = fd_guard_begin();
 	int fd = fd_high(memfd_create("ringside", MFD_CLOEXEC));
 
+	fd_guard_end(&guard);
 	if (fd == -1)
 		return false;
 	if (!fill_file(writer, fd, bytes)) {

@@ -142,7 +142,8 @@ enum status trace_writer_open_at(struct trace_writer *writer, const char *path, 
 		trace_writer_close(&made);
 		return ERR_NO_SPACE;
 	}
-	made.fd = fd_high(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+	made.fd = fd_open_high(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			       mode);
 	if (made.fd == -1) {
 		int error = errno;
 
