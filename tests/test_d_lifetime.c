@@ -368,6 +368,35 @@ static void init_never_fails(void)
 	}
 }
 
+/* ---- threads of our own ----------------------------------------------------------------------- */
+
+static uint32_t names_own, names_others;
+
+/* Before libc's: a detached thread may be gone when another thread names it. */
+EXPORTED int pthread_setname_np(pthread_t thread, const char *name)
+{
+	(void)name;
+	add_relaxed(pthread_equal(thread, pthread_self()) ? &names_own : &names_others, 1);
+	return 0;
+}
+
+/* The trace thread, and one that says what is wrong with a setting. */
+static void start_threads(void)
+{
+	setenv("RINGSIDE_BUFFER", "junk", 1);
+	setenv("RINGSIDE_GROUP", "nobody-has-this-group", 1);
+	play_init(1, 1, 2, 0);
+	_exit(load_relaxed(&names_own) >= 2 && load_relaxed(&names_others) == 0 ? 0 : 1);
+}
+
+static void threads_name_themselves(void)
+{
+	struct d_run run = d_run("trace", start_threads);
+
+	EXPECT_THAT("threads of our own are named by nobody but themselves", run.status == 0);
+	d_release(&run);
+}
+
 int main(void)
 {
 	/* Those with a process of their own first: here nothing is set up yet. */
@@ -375,6 +404,7 @@ int main(void)
 	the_library_is_loaded_and_unloaded();
 	a_communicator_without_room_spoils_nothing();
 	init_never_fails();
+	threads_name_themselves();
 	play_setup("flight");
 	late_calls_on_retired_handles();
 	late_calls_while_it_ends();

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 
@@ -199,6 +200,17 @@ static void judge_trust(struct verify_process *of)
 						 : "for a reason of a newer version");
 }
 
+/* What the recorder had to say to its user, who may not have seen it. */
+static void judge_messages(struct verify_process *of)
+{
+	char key[24], message[1024];
+
+	for (unsigned int i = 1; text_format(key, sizeof(key), "message.%u", i) &&
+				 recording_info(of->process, key, message, sizeof(message));
+	     i++)
+		note(of, VERIFY_FACT, "message: %s", message);
+}
+
 static void judge(struct verify_process *of)
 {
 	judge_damage(of);
@@ -207,6 +219,7 @@ static void judge(struct verify_process *of)
 	judge_recorder(of);
 	judge_files(of);
 	judge_trust(of);
+	judge_messages(of);
 }
 
 static void set_first_trouble(struct verify *verify, const char *text, ...) PRINTF_LIKE(2, 3);

@@ -1,4 +1,7 @@
 /*
+ * The thread makes the file first. While init waits for it, init has the last word on the name and may give up;
+ * after that the thread is alone with it.
+ *
  * One pass: communicators and names that are new, then the rings from where the last pass stopped.
  *
  * The disk may take its time, or never answer. So all writing is done by this thread alone. What was taken
@@ -6,11 +9,15 @@
  */
 #include "capture/drain.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "capture/drain_file.h"
 #include "capture/own_passes.h"
 #include "capture/own_thread.h"
+#include "capture/process_info.h"
 #include "capture/recorder.h"
 #include "capture/ring_reader.h"
 
@@ -23,8 +30,28 @@ struct drain_ring {
 	uint64_t *drained; /* in the region's header */
 };
 
+enum {
+	OPEN_MS = 20, /* that init waits for a disk */
+	NAMES_MOST = 100,
+};
+
 static struct {
 	bool is_running; /* written once */
+	uint32_t has_no_file;
+	struct trace_place place;
+	uint64_t quota;
+
+	/* Until the file is there; guarded by the account. */
+	struct {
+		pid_t tid;
+		char path[1000];
+		bool is_settled; /* init has something to do: */
+		bool is_renamed; /*   the path is another one, and the thread waits for a word */
+		bool is_over;	 /*   status and error say how it went */
+		bool is_late;	 /* init does not wait any longer */
+		enum status status;
+		int error;
+	} opening;
 
 	/* The thread's own. */
 	struct drain_file file;
@@ -123,17 +150,110 @@ static bool drain_pass(bool is_last)
 	return drain.ops.reader.tail + drain.details.reader.tail != before;
 }
 
+void drain_explain(char *line, size_t size, const char *path, enum status status, int error)
+{
+	text_format(line, size,
+		    "ringside: %.700s cannot be written (%s); recording without trace file\n", path,
+		    status == ERR_SYSTEM ? strerror(error) : status_text(status));
+}
+
+static bool is_late(void)
+{
+	bool answer;
+
+	pthread_mutex_lock(&drain.passes.account);
+	answer = drain.opening.is_late;
+	pthread_mutex_unlock(&drain.passes.account);
+	return answer;
+}
+
+/* The region says where the file is: init sees to that. False: it has left. */
+static bool agree_on_name(const char *path)
+{
+	bool is_agreed;
+
+	pthread_mutex_lock(&drain.passes.account);
+	text_copy(drain.opening.path, sizeof(drain.opening.path), path);
+	drain.opening.is_renamed = drain.opening.is_settled = true;
+	pthread_cond_broadcast(&drain.passes.changed);
+	while (drain.opening.is_renamed && !drain.opening.is_late)
+		pthread_cond_wait(&drain.passes.changed, &drain.passes.account);
+	is_agreed = !drain.opening.is_renamed;
+	pthread_mutex_unlock(&drain.passes.account);
+	return is_agreed;
+}
+
+static enum status make_file(char *path, size_t size)
+{
+	enum status status;
+	int attempt = 0;
+
+	trace_place_make(&drain.place);
+	do {
+		trace_place_path(path, size, &drain.place, attempt);
+		status = drain_file_open(&drain.file, path, drain.place.group, drain.quota);
+	} while (status == ERR_SYSTEM && errno == EEXIST && ++attempt < NAMES_MOST && !is_late());
+	if (status != OK)
+		return status;
+	if (attempt > 0 && !agree_on_name(path)) {
+		errno = EEXIST;
+		status = ERR_SYSTEM;
+	} else {
+		status = drain_file_begin(&drain.file);
+	}
+	if (status != OK)
+		drain_file_discard(&drain.file, path);
+	return status;
+}
+
+/* Init has left and the job runs: as if it had known at once, as far as that is possible. */
+static void go_without_file(const char *path, enum status status, int error)
+{
+	char line[1024];
+
+	store_relaxed(&recorder.region.header->mode, REGION_MODE_FLIGHT);
+	drain_explain(line, sizeof(line), path, status, error);
+	process_info_add_message(line);
+	store_release(&drain.has_no_file, 1);
+	own_thread_say(line);
+}
+
+static bool open_file(void)
+{
+	char path[sizeof(drain.opening.path)];
+	enum status status = make_file(path, sizeof(path));
+	int error = errno;
+	bool was_late;
+
+	pthread_mutex_lock(&drain.passes.account);
+	was_late = drain.opening.is_late;
+	drain.opening.status = status;
+	drain.opening.error = error;
+	drain.opening.is_over = drain.opening.is_settled = true;
+	pthread_cond_broadcast(&drain.passes.changed);
+	pthread_mutex_unlock(&drain.passes.account);
+	if (status != OK && was_late)
+		go_without_file(path, status, error);
+	return status == OK;
+}
+
 static void *drain_thread(void *unused)
 {
+	pid_t tid = own_thread_begin("ringside");
 	bool found;
 
 	(void)unused;
-	do
-		found = drain_pass(false);
-	while (own_passes_rest(&drain.passes, found));
-	drain_pass(true);
-	if (!own_passes_are_abandoned(&drain.passes))
-		drain_file_close(&drain.file);
+	pthread_mutex_lock(&drain.passes.account);
+	drain.opening.tid = tid;
+	pthread_mutex_unlock(&drain.passes.account);
+	if (open_file()) {
+		do
+			found = drain_pass(false);
+		while (own_passes_rest(&drain.passes, found));
+		drain_pass(true);
+		if (!own_passes_are_abandoned(&drain.passes))
+			drain_file_close(&drain.file);
+	}
 	pthread_mutex_lock(&drain.passes.account);
 	own_passes_end(&drain.passes);
 	pthread_mutex_unlock(&drain.passes.account);
@@ -164,30 +284,59 @@ static bool make_rings(void)
 	return drain.batch != NULL && drain.ops.reader.count > 0;
 }
 
-enum status drain_start(const char *path, gid_t group, uint64_t quota)
+/* How it went, as far as that is known in time. */
+static enum status await_file(void (*is_renamed)(const char *path))
+{
+	enum status status = OK;
+
+	pthread_mutex_lock(&drain.passes.account);
+	while (!drain.opening.is_over && !drain.opening.is_late) {
+		if (!own_thread_wait(&drain.passes.account, &drain.passes.changed,
+				     &drain.opening.tid, &drain.opening.is_settled, OPEN_MS))
+			drain.opening.is_late = true;
+		else if (drain.opening.is_renamed) {
+			is_renamed(drain.opening.path);
+			drain.opening.is_renamed = drain.opening.is_settled = false;
+		}
+		pthread_cond_broadcast(&drain.passes.changed);
+	}
+	if (drain.opening.is_over) {
+		status = drain.opening.status;
+		errno = drain.opening.error;
+	}
+	pthread_mutex_unlock(&drain.passes.account);
+	return status;
+}
+
+enum status drain_start(const struct trace_place *place, uint64_t quota,
+			void (*is_renamed)(const char *path))
 {
 	enum status status;
 
-	if (!make_rings())
+	if (!make_rings() || !drain_file_init(&drain.file))
 		return ERR_NO_SPACE;
-	status = drain_file_open(&drain.file, path, group, quota);
-	if (status != OK)
-		return status;
-	status = own_thread_start(drain_thread, "ringside", &drain.passes.changed);
+	drain.place = *place;
+	drain.quota = quota;
+	status = own_thread_start(drain_thread, NULL, &drain.passes.changed);
+	if (status == OK)
+		status = await_file(is_renamed);
 	drain.is_running = status == OK;
-	if (!drain.is_running)
-		drain_file_discard(&drain.file, path);
 	return status;
+}
+
+static bool is_writing(void)
+{
+	return drain.is_running && !load_acquire(&drain.has_no_file);
 }
 
 bool drain_has_comm(uint32_t slot, uint32_t id)
 {
-	return !drain.is_running || load_acquire(&drain.file.ended_comms[slot]) == id;
+	return !is_writing() || load_acquire(&drain.file.ended_comms[slot]) == id;
 }
 
 void drain_save_comms(void)
 {
-	if (drain.is_running)
+	if (is_writing())
 		own_passes_ask(&drain.passes);
 }
 
@@ -208,7 +357,7 @@ static void give_up(const struct drain_ring *ring)
 
 void drain_finish(void)
 {
-	if (!drain.is_running)
+	if (!is_writing())
 		return;
 	pthread_mutex_lock(&drain.passes.account);
 	if (!own_passes_finish(&drain.passes)) {

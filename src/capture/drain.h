@@ -6,14 +6,25 @@
 #define DRAIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/status.h"
+#include "capture/trace_place.h"
 
-/* Open the file and start the thread. `group` may read it, too; (gid_t)-1: none. On failure nothing
- * runs and there is no file; errno says why for ERR_SYSTEM. */
-enum status drain_start(const char *path, gid_t group, uint64_t quota);
+/*
+ * Start the thread, which makes directories and file; wait for that, but not for long: a disk that does not answer is no
+ * reason for a job not to begin. OK: the file is there, or may yet come. When it turns out later that it
+ * cannot be made, the process goes on in mode flight, and a line says why.
+ *
+ * Else nothing runs and there is no file; errno says why for ERR_SYSTEM. When the file has another name than its first,
+ * `is_renamed` is called with it before anything is written.
+ */
+enum status drain_start(const struct trace_place *place, uint64_t quota,
+			void (*is_renamed)(const char *path));
+
+/* The line about a trace file that cannot be made. */
+void drain_explain(char *line, size_t size, const char *path, enum status status, int error);
 
 /* Has the file got the description and the counts of this communicator, which has ended? Its slot may
  * be used again then. True when there is no file. */

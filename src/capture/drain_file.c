@@ -206,7 +206,7 @@ void drain_file_close(struct drain_file *file)
 	trace_writer_close(&file->writer);
 }
 
-static bool make_room(struct drain_file *file)
+bool drain_file_init(struct drain_file *file)
 {
 	const struct region_writer *region = &recorder.region;
 
@@ -226,23 +226,23 @@ static void share(int fd, gid_t group)
 
 enum status drain_file_open(struct drain_file *file, const char *path, gid_t group, uint64_t quota)
 {
-	const struct region_writer *region = &recorder.region;
-	enum status status;
+	enum status status = trace_writer_open(&file->writer, path, 0600, quota);
 
-	if (!make_room(file))
-		return ERR_NO_SPACE;
-	status = trace_writer_open(&file->writer, path, 0600, quota);
-	if (status != OK)
-		return status;
-	share(file->writer.fd, group);
-	status = trace_write_text(&file->writer, TRACE_PROCESS, region->info,
-				  region->header->info_bytes);
+	if (status == OK)
+		share(file->writer.fd, group);
+	return status;
+}
+
+enum status drain_file_begin(struct drain_file *file)
+{
+	const struct region_writer *region = &recorder.region;
+	enum status status = trace_write_text(&file->writer, TRACE_PROCESS, region->info,
+					      region->header->info_bytes);
+
 	if (status == OK)
 		status = trace_write_records(&file->writer, TRACE_ANCHOR,
 					     &region->header->first_anchor,
 					     sizeof(struct clock_anchor), 1);
-	if (status != OK)
-		drain_file_discard(file, path);
 	return status;
 }
 

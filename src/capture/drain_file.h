@@ -23,9 +23,15 @@ struct drain_file {
 	uint32_t links_age;	/* counts written since */
 };
 
-/* Make the file and say in it who writes. `group` may read it, too; (gid_t)-1: none. On failure there is no
- * file, and errno says why for ERR_SYSTEM. */
+/* Memory for what follows. False: there is none. */
+bool drain_file_init(struct drain_file *file);
+
+/* Make the file. `group` may read it, too; (gid_t)-1: none. On failure there is no file, and errno says why for
+ * ERR_SYSTEM. */
 enum status drain_file_open(struct drain_file *file, const char *path, gid_t group, uint64_t quota);
+
+/* Say in it who writes. */
+enum status drain_file_begin(struct drain_file *file);
 
 /* There is no use for it after all. Leaves errno as it was. */
 void drain_file_discard(struct drain_file *file, const char *path);

@@ -25,7 +25,7 @@
 #include "capture/ring_reader.h"
 #include "inspector/inspector_line.h"
 
-enum { BATCH = 256 };
+enum { BATCH = 256, LAST_WORDS_MS = 200 };
 #define PROM_LEAST_NS (UINT64_C(100) * 1000 * 1000)
 
 static struct {
@@ -343,6 +343,7 @@ static void *run_thread(void *unused)
 	bool has_found;
 
 	(void)unused;
+	own_thread_begin("ringside-insp");
 	do
 		has_found = pass(false);
 	while (own_passes_rest(&inspector.passes, has_found));
@@ -406,7 +407,7 @@ enum status inspector_start(const struct settings *settings, const struct identi
 	if (!make_room(settings, identity))
 		return ERR_NO_SPACE;
 	inspector.written_ns = inspector.sweep_ns = recorder_now();
-	status = own_thread_start(run_thread, "ringside-insp", &inspector.passes.changed);
+	status = own_thread_start(run_thread, NULL, &inspector.passes.changed);
 	inspector.is_running = status == OK;
 	return status;
 }
@@ -439,5 +440,5 @@ void inspector_finish(void)
 	if (!own_passes_finish(&inspector.passes))
 		give_up();
 	pthread_mutex_unlock(&inspector.passes.account);
-	own_thread_say_for(inspector.last_words);
+	own_thread_say_for(inspector.last_words, LAST_WORDS_MS);
 }

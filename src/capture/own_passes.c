@@ -10,7 +10,7 @@ enum {
 	STANDSTILL_MS = 2000, /* at exit: no longer with a disk that does not answer */
 	FINISH_MS = 30000,    /* and no longer with one that is slow */
 	LOOK_MS = 20,	      /* how often that is looked at */
-	ASK_MS = 50,	      /* in init, when a communicator's slot is wanted */
+	ASK_MS = 40,	      /* in init, when a communicator's slot is wanted */
 };
 
 bool own_passes_rest(struct own_passes *passes, bool has_found)
@@ -20,6 +20,7 @@ bool own_passes_rest(struct own_passes *passes, bool has_found)
 
 	pthread_mutex_lock(&passes->account);
 	passes->count++;
+	passes->is_mute = false;
 	while (!passes->is_over && !passes->is_asked &&
 	       pthread_cond_timedwait(&passes->changed, &passes->account, &until) == 0)
 		;
@@ -45,13 +46,13 @@ void own_passes_end(struct own_passes *passes)
 	pthread_cond_broadcast(&passes->changed);
 }
 
-/* How many there were so far. */
+/* How many there were so far. UINT64_MAX: no use to wait for more. */
 static uint64_t ask(struct own_passes *passes)
 {
 	uint64_t count;
 
 	pthread_mutex_lock(&passes->account);
-	count = passes->count;
+	count = passes->is_mute ? UINT64_MAX : passes->count;
 	passes->is_asked = true;
 	pthread_cond_broadcast(&passes->changed);
 	pthread_mutex_unlock(&passes->account);
@@ -62,10 +63,15 @@ static uint64_t ask(struct own_passes *passes)
 void own_passes_ask(struct own_passes *passes)
 {
 	struct timespec pause = { .tv_nsec = 1000 * 1000 };
-	uint64_t wanted = ask(passes) + 2;
+	uint64_t first = ask(passes), count = first;
 
-	for (int i = 0; i < ASK_MS && ask(passes) < wanted; i++)
+	if (first == UINT64_MAX)
+		return;
+	for (int i = 0; i < ASK_MS && count < first + 2; i++, count = ask(passes))
 		nanosleep(&pause, NULL);
+	pthread_mutex_lock(&passes->account);
+	passes->is_mute = passes->count == first;
+	pthread_mutex_unlock(&passes->account);
 }
 
 bool own_passes_finish(struct own_passes *passes)

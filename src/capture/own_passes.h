@@ -16,9 +16,10 @@ struct own_passes {
 	uint64_t count;		/* finished passes */
 	uint64_t progress;	/* grows with everything that is done: the owner sees to it */
 	bool is_asked;		/* somebody waits for a pass */
-	bool is_over;		/* one last pass */
-	bool is_finished;	/* it is done */
-	bool is_abandoned;	/* nobody waits any longer: what is left is accounted for */
+	bool is_mute; /* the last who asked got no answer in time, and no pass has ended since */
+	bool is_over; /* one last pass */
+	bool is_finished;  /* it is done */
+	bool is_abandoned; /* nobody waits any longer: what is left is accounted for */
 };
 
 #define OWN_PASSES_INIT                              \
@@ -34,7 +35,8 @@ bool own_passes_are_abandoned(struct own_passes *passes);
 /* The last pass is done. With the account held. */
 void own_passes_end(struct own_passes *passes);
 
-/* A whole pass from now on, waiting a short time for it. In init only. */
+/* A whole pass from now on, waiting a short time for it; not at all while one who asked before still has no answer. In
+ * init only. */
 void own_passes_ask(struct own_passes *passes);
 
 /* Ask for the last pass, and wait for it for as long as the thread gets on. False: it does not, and is abandoned.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/status.h"
@@ -14,7 +15,30 @@
  * A detached thread that gets none of the job's signals. `changed` is made for it: it waits on
  * CLOCK_MONOTONIC, for the wall clock may be set back an hour. ERR_SYSTEM: errno says why not.
  */
-enum status own_thread_start(void *(*run)(void *), const char *name, pthread_cond_t *changed);
+enum status own_thread_start(void *(*run)(void *), void *argument, pthread_cond_t *changed);
+
+/* First in such a thread: takes a name, which only the thread itself can do safely (it may have ended when somebody
+ * else comes to it), and gives back its number. */
+pid_t own_thread_begin(const char *name);
+
+/*
+ * Wait until a thread of ours has set *is_done, but no longer than so many milliseconds in which it waits itself: for a
+ * disk, a pipe, another process. While it wants nothing but the processor that is not counted. With the lock
+ * held, which guards *tid (0: has not begun) and *is_done, too.
+ */
+bool own_thread_wait(pthread_mutex_t *lock, pthread_cond_t *changed, const pid_t *tid,
+		     const bool *is_done, int patience_ms);
+
+/* What may have to wait for a disk or for another process is no business of the job's threads. */
+struct own_work {
+	const char *name; /* of the thread: at most 15 bytes */
+	void (*run)(void *data);
+	void (*drop)(void *data); /* nobody wants it any more */
+};
+
+/* True: it ran, and data is the caller's. False: it is not done in time, or there is no thread for it; then data is
+ * dropped, when it is over at the latest. */
+bool own_thread_try(const struct own_work *work, void *data, int patience_ms);
 
 /* For pthread_cond_timedwait(). */
 struct timespec own_thread_time_after(int milliseconds);
@@ -30,7 +54,7 @@ bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *co
  * not a promise, where others write into the same pipe, or the file lies on a disk that is gone. */
 void own_thread_say(const char *line);
 
-/* The same from the job's thread, which waits a short time only. Once in a process; `line` must stay. */
-void own_thread_say_for(const char *line);
+/* The same from the job's thread, which does not wait for longer than this: see own_thread_wait(). */
+void own_thread_say_for(const char *line, int patience_ms);
 
 #endif

@@ -23,7 +23,8 @@ static void add_line(const char *key, const char *value)
 	if (*used + length > REGION_INFO_BYTES)
 		return;
 	memcpy(recorder.region.info + *used, line, length);
-	*used += length;
+	/* Readers may look already, see process_info_add_message(): a line is there whole or not at all. */
+	store_release(used, *used + length);
 }
 
 static void add_number(const char *key, uint64_t value)
@@ -48,6 +49,24 @@ static void add_labels(const char *labels)
 		text_format(key, sizeof(key), "label.%s", pair);
 		add_line(key, equals + 1);
 	}
+}
+
+static unsigned int messages;
+
+void process_info_add_message(const char *line)
+{
+	char key[24], text[1000];
+
+	text_format(key, sizeof(key), "message.%u", ++messages);
+	text_format(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
+	add_line(key, text);
+}
+
+static void add_messages(const char *lines)
+{
+	messages = 0;
+	for (const char *at = lines, *stop; (stop = strchr(at, '\n')) != NULL; at = stop + 1)
+		process_info_add_message(at);
 }
 
 /* Whole lines only, with room left for the last one: how many are missing. */
@@ -120,6 +139,7 @@ void process_info_write(const struct process_info *process)
 	add_number("events", (uint64_t)choice->mask);
 	add_number("started_wall_ns", recorder.region.header->first_anchor.wall_ns);
 	add_labels(settings->labels);
+	add_messages(process->messages);
 	add_environment(&process->environment);
 }
 

@@ -14,11 +14,16 @@ struct process_info {
 	struct identity identity;
 	struct environment environment;
 	struct mask_choice choice;
-	char trace[1000]; /* path of the trace file, "" none */
+	char trace[1000];    /* path of the trace file, "" none */
+	char messages[6144]; /* lines for the user; on stderr they may be lost */
 };
 
 /* All of it into the region, as lines "key=value": for readers, and for the trace file. */
 void process_info_write(const struct process_info *process);
+
+/* One more line for the user, as "message.N": stderr may be closed, full, or read by nobody. By the trace thread, when
+ * init is over; by nobody else. */
+void process_info_add_message(const char *line);
 
 /* The most telling of it as one line into NCCL's log. */
 void process_info_log(const struct process_info *process, const struct comm_start *start);

@@ -7,9 +7,13 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "capture/own_thread.h"
 #include "op/op_names.h"
 
-enum { BUFFER_LEAST = 64 * 1024 };
+enum {
+	BUFFER_LEAST = 64 * 1024,
+	GROUP_MS = 40, /* that init waits for the name of a group */
+};
 #define BUFFER_DEFAULT (UINT64_C(8) << 20)
 #define BUFFER_MOST (UINT64_C(1) << 30)
 #define QUOTA_LEAST (UINT64_C(1) << 20)
@@ -198,11 +202,50 @@ static void read_labels(struct settings *settings)
 	}
 }
 
+struct group_search {
+	char name[256];
+	gid_t found; /* (gid_t)-1: there is none */
+};
+
+/* Libraries of the system may ask a daemon, and that a server. */
+static void find_group(void *data)
+{
+	struct group_search *search = data;
+	struct group entry, *found = NULL;
+	char buffer[4096];
+
+	if (getgrnam_r(search->name, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
+		search->found = entry.gr_gid;
+}
+
+static void read_group_name(struct settings *settings, const char *name)
+{
+	static const struct own_work work = { "ringside-group", find_group, free };
+	struct group_search *search = calloc(1, sizeof(*search));
+
+	if (search == NULL)
+		return;
+	search->found = (gid_t)-1;
+	if (!text_copy(search->name, sizeof(search->name), name)) {
+		free(search);
+		settings_complain(settings, "RINGSIDE_GROUP", name, "short enough", "none");
+		return;
+	}
+	if (!own_thread_try(&work, search, GROUP_MS)) {
+		settings_complain(settings, "RINGSIDE_GROUP", name,
+				  "found in time: give its number", "none");
+		return;
+	}
+	settings->group = search->found;
+	free(search);
+	if (settings->group == (gid_t)-1)
+		settings_complain(settings, "RINGSIDE_GROUP", name, "a group of this machine",
+				  "none");
+}
+
 static void read_group(struct settings *settings)
 {
 	const char *value = settings_variable("RINGSIDE_GROUP");
-	struct group entry, *found = NULL;
-	char buffer[4096];
 	int64_t number;
 
 	settings->group = (gid_t)-1;
@@ -210,11 +253,8 @@ static void read_group(struct settings *settings)
 		return;
 	if (text_number(value, 0, UINT32_MAX - 1, &number) == OK)
 		settings->group = (gid_t)number;
-	else if (getgrnam_r(value, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
-		settings->group = entry.gr_gid;
 	else
-		settings_complain(settings, "RINGSIDE_GROUP", value, "a group of this machine",
-				  "none");
+		read_group_name(settings, value);
 }
 
 static void read_environment(struct settings *settings)
@@ -236,7 +276,7 @@ void settings_read(struct settings *settings)
 	read_mode(settings);
 	read_sizes(settings);
 	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
-	read_text(settings, "RINGSIDE_SHM", "/dev/shm", settings->shm, sizeof(settings->shm));
+	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
 	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
 	read_events(settings);
 	read_sampling(settings);

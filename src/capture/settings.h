@@ -9,6 +9,8 @@
 #include "capture/inspector_settings.h"
 #include "region/region_layout.h"
 
+#define SETTINGS_SHM "/dev/shm" /* where regions go unless RINGSIDE_SHM says otherwise */
+
 /* SWITCH_SAMPLE: for kernel events alone. */
 enum settings_switch { SWITCH_OFF = 0, SWITCH_ON = 1, SWITCH_AUTO = 2, SWITCH_SAMPLE = 3 };
 

@@ -3,6 +3,7 @@
  * Here, and in what is called from here, the plugin may allocate, lock and talk to the system.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -14,9 +15,12 @@
 #include "capture/comm_begin.h"
 #include "capture/drain.h"
 #include "capture/inspector_thread.h"
+#include "capture/own_thread.h"
 #include "capture/process_info.h"
 #include "capture/quiet.h"
 #include "capture/trace_place.h"
+
+enum { REGION_MS = 30, SAY_MS = 10 };
 
 struct recorder recorder;
 
@@ -27,6 +31,7 @@ static struct {
 	bool is_guarded; /* forks are noticed */
 	bool is_forked;
 	struct clock_sample early;
+	struct trace_place place;
 } setup = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct process_info process;
@@ -51,13 +56,17 @@ __attribute__((constructor)) static void begin_process(void)
 	setup.is_guarded = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
 }
 
-static void say(const char *lines)
+/* For the user: in the region for whoever looks there (ringside verify), and on stderr once init is done with the rest. */
+static void note(const char *lines)
 {
-	size_t length = strlen(lines);
+	text_append(process.messages, sizeof(process.messages), "%s", lines);
+}
 
-	/* One write, so that ranks do not mix; when stderr is gone there is nobody to tell. */
-	if (length > 0 && write(STDERR_FILENO, lines, length) == -1)
-		errno = 0;
+/* One write, so that ranks do not mix. Nobody may read what is written, or the pipe be full: the job does not wait for that. */
+static void say_notes(void)
+{
+	if (process.messages[0] != '\0')
+		own_thread_say_for(process.messages, SAY_MS);
 }
 
 /* What channels and transfers did: for the trace file, and for Inspector's verbose lines. */
@@ -67,6 +76,51 @@ static bool wants_details(void)
 
 	return process.settings.mode == REGION_MODE_FULL ||
 	       (inspector->is_on && inspector->is_verbose && !inspector->is_prom);
+}
+
+struct region_task {
+	char dir[448];
+	struct region_request request;
+	struct region_writer writer;
+	enum status status;
+};
+
+static void create_region(void *data)
+{
+	struct region_task *task = data;
+
+	task->status = region_create(&task->writer, &task->request);
+}
+
+static void drop_region(void *data)
+{
+	struct region_task *task = data;
+
+	region_discard(&task->writer);
+	free(task);
+}
+
+/* Wherever the user wants it: that may be a disk, or a server that is gone. */
+static bool make_region_elsewhere(const struct region_request *request)
+{
+	static const struct own_work work = { "ringside-region", create_region, drop_region };
+	struct region_task *task = calloc(1, sizeof(*task));
+	struct region_request without = *request;
+	bool is_made;
+
+	if (task == NULL)
+		return false;
+	task->request = *request;
+	task->request.dir = task->dir;
+	text_copy(task->dir, sizeof(task->dir), request->dir);
+	if (!own_thread_try(&work, task, REGION_MS)) {
+		without.why_not = "the file system does not answer";
+		return region_create(&recorder.region, &without) == OK;
+	}
+	is_made = task->status == OK;
+	recorder.region = task->writer;
+	free(task);
+	return is_made;
 }
 
 static bool make_region(void)
@@ -88,7 +142,10 @@ static bool make_region(void)
 
 	text_format(dir, sizeof(dir), "%s/ringside-%u", settings->shm, (unsigned int)geteuid());
 	trace_place_absolute(dir, sizeof(dir));
-	return region_create(&recorder.region, &request) == OK;
+	/* Memory answers at once. */
+	if (strcmp(settings->shm, SETTINGS_SHM) == 0)
+		return region_create(&recorder.region, &request) == OK;
+	return make_region_elsewhere(&request);
 }
 
 static bool make_private_tables(void)
@@ -112,15 +169,17 @@ static void choose_trace(void)
 {
 	char line[1024];
 
-	if (process.settings.mode < REGION_MODE_TRACE ||
-	    trace_place_choose(process.trace, sizeof(process.trace), &process.settings,
-			       &process.identity) == OK)
+	if (process.settings.mode < REGION_MODE_TRACE)
 		return;
+	if (trace_place_choose(&setup.place, &process.settings, &process.identity) == OK) {
+		trace_place_path(process.trace, sizeof(process.trace), &setup.place, 0);
+		return;
+	}
 	text_format(line, sizeof(line),
 		    "ringside: RINGSIDE_DIR=%.200s is no usable path (%%h host, %%p pid, %%r rank, "
 		    "%%j job); recording without trace file\n",
 		    process.settings.dir);
-	say(line);
+	note(line);
 	process.settings.mode = REGION_MODE_FLIGHT;
 }
 
@@ -134,6 +193,13 @@ static void go_without_trace(void)
 	process_info_write(&process);
 }
 
+static void rename_trace(const char *path)
+{
+	text_copy(process.trace, sizeof(process.trace), path);
+	process_info_write(&process);
+}
+
+/* Last: from now on the thread reads what the region says of the process. */
 static void start_trace(void)
 {
 	char line[1024];
@@ -141,13 +207,11 @@ static void start_trace(void)
 
 	if (process.trace[0] == '\0')
 		return;
-	status = drain_start(process.trace, process.settings.group, process.settings.quota);
+	status = drain_start(&setup.place, process.settings.quota, rename_trace);
 	if (status == OK)
 		return;
-	text_format(line, sizeof(line),
-		    "ringside: %.700s cannot be written (%s); recording without trace file\n",
-		    process.trace, status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-	say(line);
+	drain_explain(line, sizeof(line), process.trace, status, errno);
+	note(line);
 	go_without_trace();
 }
 
@@ -167,7 +231,7 @@ static void start_inspector(void)
 		    "recording without\n",
 		    process.settings.inspector.dir,
 		    status == ERR_SYSTEM ? strerror(errno) : status_text(status));
-	say(line);
+	note(line);
 	process.settings.inspector.is_on = false;
 	recorder.is_full = wants_details();
 	process_info_write(&process);
@@ -196,13 +260,12 @@ static void fill_header(void)
 	header->last_anchor = header->first_anchor;
 }
 
-/* Once in a process. Whatever fails here leaves the recorder off and the job alone. */
-static void set_up_process(unsigned int interface)
+/* Whatever fails here leaves the recorder off and the job alone. */
+static void begin_recording(unsigned int interface)
 {
-	setup.is_done = true;
 	process.interface = interface;
 	settings_read(&process.settings);
-	say(process.settings.complaints);
+	note(process.settings.complaints);
 	if (process.settings.is_disabled)
 		return;
 	identity_read(&process.identity, process.settings.job);
@@ -212,7 +275,7 @@ static void set_up_process(unsigned int interface)
 	recorder.salt = make_salt();
 	recorder.pid = (int32_t)getpid();
 	if (!make_region() || !make_private_tables()) {
-		say("ringside: no memory to record into; not recording\n");
+		note("ringside: no memory to record into; not recording\n");
 		return;
 	}
 	choose_trace();
@@ -222,10 +285,29 @@ static void set_up_process(unsigned int interface)
 	recorder.is_full = wants_details();
 	if (!setup.is_guarded)
 		return;
-	start_trace();
 	start_inspector();
+	start_trace();
 	region_publish(&recorder.region);
 	store_release(&recorder.is_on, 1);
+}
+
+/*
+ * Once in a process. It waits for nothing and nobody for more than 100 ms in total:
+ *
+ *	the name of a group (RINGSIDE_GROUP)	40 ms	system libraries may ask a server
+ *	a region that is not in /dev/shm	30 ms	RINGSIDE_SHM may be a disk; then memory is taken
+ *	the trace file				20 ms	then it comes later, or not at all (drain.c)
+ *	lines for the user			10 ms	then the reader of stderr takes them later
+ *
+ * Each is done by a thread of our own (own_thread.h). What else touches a file system is in memory and answers at
+ * once: /proc/self (status, environment, links), /proc/sys, /dev/shm, and getcwd, which asks no disk. Inspector's files
+ * are made by its thread.
+ */
+static void set_up_process(unsigned int interface)
+{
+	setup.is_done = true;
+	begin_recording(interface);
+	say_notes();
 }
 
 /* Another copy of NCCL in this process may speak another version. */

@@ -32,46 +32,42 @@ static void make_directory(const char *path, gid_t group)
 	close(fd);
 }
 
-/* mkdir -p. Whether it went well shows when the file is made. */
-static void make_directories(char *path, gid_t group)
+void trace_place_make(const struct trace_place *place)
 {
-	for (char *at = path + 1; *at != '\0'; at++) {
+	char path[sizeof(place->dir)];
+
+	text_copy(path, sizeof(path), place->dir);
+	for (char *at = path + 1; path[0] != '\0' && *at != '\0'; at++) {
 		if (*at != '/')
 			continue;
 		*at = '\0';
-		make_directory(path, group);
+		make_directory(path, place->group);
 		*at = '/';
 	}
-	make_directory(path, group);
+	make_directory(path, place->group);
 }
 
-/* A name that is not taken: a program that replaced itself (exec) has still the same pid and start. */
-static void choose_name(char *path, size_t size, const char *dir, const struct identity *identity)
+void trace_place_path(char *path, size_t size, const struct trace_place *place, int attempt)
 {
-	struct stat st;
 	char again[16] = "";
 
-	for (int i = 1; i < 100; i++) {
-		text_format(path, size, "%s/r%s-%.200s-%llu-%llu%s.ringside", dir, identity->rank,
-			    identity->host, (unsigned long long)identity->pid,
-			    (unsigned long long)identity->start_ticks, again);
-		if (lstat(path, &st) == -1)
-			return;
-		text_format(again, sizeof(again), "-%d", i);
-	}
+	if (attempt > 0)
+		text_format(again, sizeof(again), "-%d", attempt);
+	text_format(path, size, "%s/%s%s.ringside", place->dir, place->name, again);
 }
 
-enum status trace_place_choose(char *path, size_t size, const struct settings *settings,
+enum status trace_place_choose(struct trace_place *place, const struct settings *settings,
 			       const struct identity *identity)
 {
 	struct text_names names = { identity->host, identity->job, identity->rank,
 				    (int64_t)identity->pid };
-	char dir[700];
 
-	if (text_expand(dir, 512, settings->dir, &names) != OK)
+	place->group = settings->group;
+	if (text_expand(place->dir, 512, settings->dir, &names) != OK)
 		return ERR_FORMAT;
-	trace_place_absolute(dir, sizeof(dir));
-	make_directories(dir, settings->group);
-	choose_name(path, size, dir, identity);
+	trace_place_absolute(place->dir, sizeof(place->dir));
+	text_format(place->name, sizeof(place->name), "r%s-%.200s-%llu-%llu", identity->rank,
+		    identity->host, (unsigned long long)identity->pid,
+		    (unsigned long long)identity->start_ticks);
 	return OK;
 }

@@ -197,9 +197,9 @@ static bool has_room(int dir, uint64_t bytes)
 static bool create_in_directory(struct region_writer *writer, const struct region_request *request,
 				struct region_part parts[REGION_PARTS])
 {
-	const char *why = "";
+	const char *why = request->why_not;
 	char name[128];
-	int dir = region_own_directory(request->dir, request->group, &why);
+	int dir = why != NULL ? -1 : region_own_directory(request->dir, request->group, &why);
 
 	if (dir == -1) {
 		text_format(writer->reason, sizeof(writer->reason), "%.96s: %s", request->dir, why);
@@ -291,6 +291,18 @@ enum status region_create(struct region_writer *writer, const struct region_requ
 	header->kind = writer->kind;
 	header->lock_inode = writer->lock_inode;
 	return OK;
+}
+
+void region_discard(struct region_writer *writer)
+{
+	if (writer->header == NULL)
+		return;
+	if (writer->kind == REGION_KIND_SHM || writer->kind == REGION_KIND_SHM_SMALL)
+		unlink(writer->path);
+	munmap(writer->header, writer->bytes);
+	if (writer->fd != -1)
+		close(writer->fd);
+	*writer = (struct region_writer){ .fd = -1 };
 }
 
 void region_publish(struct region_writer *writer)

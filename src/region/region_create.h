@@ -26,6 +26,7 @@ struct region_request {
 	uint64_t ring_bytes;   /* 0: no ring (mode profile) */
 	uint64_t detail_bytes; /* 0: none (all modes but full) */
 	gid_t group;	       /* (gid_t)-1: for this user alone */
+	const char *why_not;   /* not NULL: dir is not even tried, for this reason */
 };
 
 struct region_writer {
@@ -53,6 +54,9 @@ struct region_writer {
 /* Fails only when not even private memory is to be had. The magic is not set: fill header and info,
  * then region_publish(). All memory is zero and reserved. */
 enum status region_create(struct region_writer *writer, const struct region_request *request);
+
+/* There is no use for it after all. */
+void region_discard(struct region_writer *writer);
 
 void region_publish(struct region_writer *writer);
 

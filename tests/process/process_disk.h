@@ -1,6 +1,7 @@
 /*
- * A disk that misbehaves on demand. The executable's own pwrite() and fallocate() are found before
- * libc's by every library that is loaded later, so by the plugin: no preloading is needed.
+ * A disk that misbehaves on demand, and a directory of groups that does not answer. The executable's own pwrite(),
+ * open() and others are found before libc's by every library that is loaded later, so by the plugin: no
+ * preloading is needed.
  */
 #ifndef PROCESS_DISK_H
 #define PROCESS_DISK_H
@@ -8,9 +9,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,9 +32,12 @@ static struct {
 	int slices;	/* at most so many bytes a write, 0 any; every other one is interrupted */
 	uint64_t room;
 	uint64_t writes;
+	const char *dead; /* whoever reaches for a path that begins so waits; "" nobody does */
+	int is_group_dead;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	   .changed = PTHREAD_COND_INITIALIZER,
-	   .room = UINT64_MAX };
+	   .room = UINT64_MAX,
+	   .dead = "" };
 
 static inline void disk_freeze(void)
 {
@@ -63,6 +71,24 @@ static void disk_wait(uint64_t end)
 	while (load_relaxed(&disk.is_frozen))
 		pthread_cond_wait(&disk.changed, &disk.lock);
 	disk.is_waiting = 0;
+	pthread_mutex_unlock(&disk.lock);
+}
+
+/* Everything that was dead answers. */
+static inline void disk_revive(void)
+{
+	pthread_mutex_lock(&disk.lock);
+	disk.dead = "";
+	disk.is_group_dead = 0;
+	pthread_cond_broadcast(&disk.changed);
+	pthread_mutex_unlock(&disk.lock);
+}
+
+static void disk_reach(const char *path)
+{
+	pthread_mutex_lock(&disk.lock);
+	while (disk.dead[0] != '\0' && strncmp(path, disk.dead, strlen(disk.dead)) == 0)
+		pthread_cond_wait(&disk.changed, &disk.lock);
 	pthread_mutex_unlock(&disk.lock);
 }
 
@@ -106,6 +132,70 @@ EXPORTED int fallocate(int fd, int mode, off_t offset, off_t size)
 		return -1;
 	}
 	return real(fd, mode, offset, size);
+}
+
+typedef int disk_mkdir_fn(const char *, mode_t);
+typedef int disk_open_fn(const char *, int, ...);
+typedef int disk_openat_fn(int, const char *, int, ...);
+typedef int disk_getgrnam_fn(const char *, struct group *, char *, size_t, struct group **);
+
+EXPORTED int mkdir(const char *path, mode_t mode)
+{
+	static disk_mkdir_fn *real;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "mkdir");
+	disk_reach(path);
+	return real(path, mode);
+}
+
+static mode_t disk_mode(int flags, va_list values)
+{
+	return flags & (O_CREAT | __O_TMPFILE) ? va_arg(values, mode_t) : 0;
+}
+
+EXPORTED int open(const char *path, int flags, ...)
+{
+	static disk_open_fn *real;
+	va_list values;
+	mode_t mode;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "open");
+	va_start(values, flags);
+	mode = disk_mode(flags, values);
+	va_end(values);
+	disk_reach(path);
+	return real(path, flags, mode);
+}
+
+EXPORTED int openat(int dir, const char *path, int flags, ...)
+{
+	static disk_openat_fn *real;
+	va_list values;
+	mode_t mode;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "openat");
+	va_start(values, flags);
+	mode = disk_mode(flags, values);
+	va_end(values);
+	disk_reach(path);
+	return real(dir, path, flags, mode);
+}
+
+EXPORTED int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t size,
+			struct group **found)
+{
+	static disk_getgrnam_fn *real;
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "getgrnam_r");
+	pthread_mutex_lock(&disk.lock);
+	while (disk.is_group_dead)
+		pthread_cond_wait(&disk.changed, &disk.lock);
+	pthread_mutex_unlock(&disk.lock);
+	return real(name, entry, buffer, size, found);
 }
 
 #endif

@@ -40,8 +40,12 @@ static struct {
 	long duration;	  /* ns on the GPU */
 	long rank;	  /* within the communicators */
 	long ranks;
-	long sizes; /* of messages: so many different ones */
-} job = { 1000, 1, 1, 8, 1, 1, 1000, 0, 0, 0, 0, "2.28", "", "finalize", "job", 0, 1, 3, 8, 11 };
+	long sizes;	   /* of messages: so many different ones */
+	const char *dead;  /* whoever reaches for a path that begins so waits ... */
+	long dead_groups;  /* ... or for the name of a group ... */
+	const char *until; /* ... until all communicators are "made", or "never" to the end */
+} job = { 1000, 1,	    1,	   8, 1, 1, 1000, 0,  0,  0, 0,	    "2.28",
+	  "",	"finalize", "job", 0, 1, 3, 8,	  11, "", 0, "made" };
 
 static const struct {
 	const char *name;
@@ -68,6 +72,9 @@ static const struct {
 	{ "rank", &job.rank, NULL },
 	{ "ranks", &job.ranks, NULL },
 	{ "sizes", &job.sizes, NULL },
+	{ "dead", NULL, &job.dead },
+	{ "dead_groups", &job.dead_groups, NULL },
+	{ "until", NULL, &job.until },
 };
 
 static void die(const char *what)
@@ -262,7 +269,11 @@ int main(int argc, char **argv)
 	set_disk();
 	if (host_new(&play.host, &config) != OK)
 		die("no host");
+	disk.dead = job.dead;
+	disk.is_group_dead = (int)job.dead_groups;
 	make_comms();
+	if (is(job.until, "made"))
+		disk_revive();
 	if (is(job.disk, "frozen") || is(job.disk, "stuck"))
 		disk_freeze();
 	start = clock_system_ns(CLOCK_MONOTONIC);
