@@ -48,20 +48,21 @@ static void an_unknown_type_has_no_size(void)
 	for (int i = 0; i < 4; i++)
 		play_issue(context, i == 3 ? "AllGather" : "AllReduce", 1000,
 			   i == 0   ? "Unknown"
-			   : i == 1 ? "ncclInt128"
 			   : i == 2 ? NULL
-				    : "Unknown",
+				    : "ncclInt128",
 			   1);
 	ncclProfiler_v5.finalize(context);
-	for (uint64_t i = 2; i <= 4; i++)
-		EXPECT_THAT("D9: of an unknown type (uint8) the size is unknown, not a number",
+	EXPECT_THAT("D9: NCCL's Unknown is uint8: its size is its count",
+		    play_record(4)->bytes == 1000 && play_record(4)->datatype == OP_UINT8);
+	for (uint64_t i = 2; i <= 3; i++)
+		EXPECT_THAT("D9: the size of an unknown datatype is unknown, not a number",
 			    play_record(i)->bytes == OP_BYTES_UNKNOWN &&
 				    play_record(i)->count == 1000);
 	EXPECT_THAT("D9: where NCCL counts bytes the size is known all the same",
 		    play_record(1)->bytes == UINT64_C(4) * 4000);
 	for (uint32_t i = 0; i < recorder.region.total_count; i++)
 		summed += totals[i].bytes;
-	EXPECT_THAT("D9: and no sum is spoiled by it", summed == 16000);
+	EXPECT_THAT("D9: and no sum is spoiled by it", summed == 17000);
 }
 
 /* A count that no buffer has: the product does not wrap. */
@@ -234,6 +235,25 @@ static void copy_engines_and_all_names_are_known(void)
 	}
 }
 
+/* Without its API event the count is NCCL's, in bytes, and the datatype is not the user's. */
+static void a_copy_engine_counts_in_bytes(void)
+{
+	struct abi_descr_v6 descr = { .type = ABI_CE_COLL };
+	void *context = NULL, *handle;
+	int mask;
+
+	ncclProfiler_v6.init(&context, 9, &mask, NULL, 1, 4, 0, NULL);
+	descr.ce_coll.function = "AllGather";
+	descr.ce_coll.count = 400;
+	descr.ce_coll.datatype = "ncclInt8";
+	ncclProfiler_v6.start_event(context, &handle, &descr);
+	ncclProfiler_v6.stop_event(handle);
+	ncclProfiler_v6.finalize(context);
+	EXPECT_THAT("D28: a size in bytes is right, and no datatype is made up for it",
+		    play_record(1)->bytes == 1600 &&
+			    play_record(1)->datatype == OP_DATATYPE_UNKNOWN);
+}
+
 static void every_name_of_nccl_is_known(void)
 {
 	static const char *const names[] = {
@@ -272,6 +292,7 @@ int main(void)
 	an_overrun_is_no_time();
 	a_stepping_wall_clock_changes_nothing();
 	copy_engines_and_all_names_are_known();
+	a_copy_engine_counts_in_bytes();
 	every_name_of_nccl_is_known();
 	return tap_done();
 }

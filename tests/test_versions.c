@@ -117,8 +117,8 @@ static void fields_of_a_call(int release, uint32_t id)
 	EXPECT_OF(release,
 		  broadcast->datatype == (version >= 5 ? OP_FLOAT32 : OP_DATATYPE_UNKNOWN));
 	EXPECT_OF(release, !!(broadcast->flags & OP_FLAG_API_ONLY) == is_api_only);
-	EXPECT_OF(release, bytes->bytes == (version == 1 ? 100 : OP_BYTES_UNKNOWN));
-	EXPECT_OF(release, bytes->datatype == (version == 1 ? OP_UINT8 : OP_DATATYPE_UNKNOWN));
+	EXPECT_OF(release, gather->datatype == broadcast->datatype);
+	EXPECT_OF(release, bytes->bytes == 100 && bytes->datatype == OP_UINT8);
 }
 
 static void fields_of_the_execution(int release, uint32_t id)

@@ -213,15 +213,16 @@ static void ce_coll_start(struct host_task *task)
 {
 	const struct host_op *op = task->op;
 	const struct host_comm *comm = op->comm;
+	bool is_bytes = is_counted_in_bytes(op->function);
 	struct host_ce_coll ce = {
 		.parent = task->api,
 		.sequence = comm->ce_sequence,
 		.function = host_function_name(op->function),
-		.datatype = host_datatype_name(op->datatype),
+		.datatype = host_datatype_name(is_bytes ? OP_INT8 : op->datatype),
 		.sync_strategy = "MC",
 		.send_buffer = op->send_buffer,
 		.recv_buffer = op->recv_buffer,
-		.count = op->count,
+		.count = is_bytes ? host_op_bytes(op) : op->count,
 		.root = op->root,
 		.ce_sequence = comm->ce_sequence,
 		.stream = op->stream,

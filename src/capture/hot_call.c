@@ -231,7 +231,7 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 		if (call->peer == comm->shared->info.rank)
 			or_relaxed(&op->flags, OP_FLAG_SELF);
 	}
-	/* The user's uint8 is unknown to NCCL's names, but AllGather and Broadcast come in bytes. */
+	/* A datatype newer than our tables has no known size, but AllGather and Broadcast come in bytes. */
 	function = load_relaxed(&op->function);
 	if (UNLIKELY(load_relaxed(&op->bytes) == OP_BYTES_UNKNOWN &&
 		     (function == OP_ALL_GATHER || function == OP_BROADCAST)))

@@ -77,6 +77,16 @@ uint8_t hot_name(unsigned int table, const char *text)
 	return find_and_remember(table, text, guess);
 }
 
+uint8_t hot_datatype(const char *text)
+{
+	uint8_t id = hot_name(OP_NAMES_DATATYPE, text);
+
+	/* From 2.24 on NCCL's table of names lacks ncclUint8 and no other datatype. */
+	if (UNLIKELY(id == OP_DATATYPE_UNKNOWN) && text != NULL && strcmp(text, "Unknown") == 0)
+		return OP_UINT8;
+	return id;
+}
+
 uint64_t hot_name_hash(unsigned int table, uint8_t id)
 {
 	/* Numbers of the tables are the same everywhere; interned ones differ from rank to rank. */

@@ -266,6 +266,7 @@ static inline struct comm_state *comm_of_live(const struct region_live *live)
 
 /* hot_name.c: the number of a name NCCL sent. */
 uint8_t hot_name(unsigned int table, const char *text);
+uint8_t hot_datatype(const char *text);
 uint64_t hot_name_hash(unsigned int table, uint8_t id);
 
 /* hot_call.c: operations are issued. Each gives back the handle for NCCL. */

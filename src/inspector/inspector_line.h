@@ -49,7 +49,7 @@ enum inspector_fate {
 	INSPECTOR_OTHER_FUNCTION, /* Inspector knows no such function */
 	INSPECTOR_UNKNOWN_RANKS, /* the communicator's rank or size is unknown (NCCL before 2.27) */
 	INSPECTOR_NO_P2P,	 /* by the filter */
-	INSPECTOR_UNKNOWN_SIZE,	 /* NCCL names no type for uint8 */
+	INSPECTOR_UNKNOWN_SIZE,	 /* of a datatype that our tables lack */
 	INSPECTOR_SMALL,	 /* by the filter */
 	INSPECTOR_NO_TIME,	 /* its end was not seen, or what was seen is not believed */
 	INSPECTOR_HOST_TIME,	 /* by the filter, one of its last two */

@@ -44,9 +44,12 @@ static const struct op_blind_spot spots[] = {
 	{ "communicator_size", 1, 3,
 	  "A communicator's number of ranks and nodes is not told, so AllGather and ReduceScatter "
 	  "have an unknown size." },
-	{ "uint8", 2, 7,
-	  "Operations on uint8 have an unknown datatype and mostly an unknown size: NCCL has no "
-	  "name for it." },
+	{ "datatype_in_bytes", 1, 4,
+	  "AllGather and Broadcast have an unknown datatype: NCCL reports them in bytes." },
+	{ "datatype_of_replays", 5, 7,
+	  "Replays of AllGather and Broadcast in CUDA graphs have an unknown datatype: NCCL "
+	  "reports "
+	  "them in bytes." },
 	{ "inside_node", 1, 7,
 	  "Transfers within a node (NVLink, PCIe, shared memory) show no peer: only the network's "
 	  "side tells whom an operation waits for." },

@@ -30,7 +30,7 @@ enum op_function {
 };
 
 enum op_datatype {
-	OP_DATATYPE_UNKNOWN = 0, /* NCCL prints "Unknown" for uint8 */
+	OP_DATATYPE_UNKNOWN = 0, /* NCCL's "Unknown" is uint8 instead: see hot_datatype() */
 	OP_INT8 = 1,
 	OP_UINT8 = 2,
 	OP_INT32 = 3,

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import json
 from statistics import median
 
-from gpu_fields import DATATYPE_UNKNOWN, SOURCES_TIMED
+from gpu_fields import SOURCES_TIMED
 
 # A stamp is somebody else's when it is this far outside its call. Calls that are to be told apart
 # are 25 ms apart; the GPU's clock wanders by less than a millisecond against the host's.
@@ -168,10 +168,7 @@ def _kind_difference(call, record, shown):
         return wrong
     if record.count != call["count"]:
         wrong.append("count %s is recorded as %s" % (call["count"], record.count))
-    # NCCL has no name for uint8.
-    is_uint8 = call["datatype"] == "uint8"
-    if record.datatype != call["datatype"] and not (is_uint8 and
-                                                    record.datatype in DATATYPE_UNKNOWN):
+    if record.datatype != call["datatype"]:
         wrong.append("datatype %s is recorded as %s" % (call["datatype"], record.datatype))
     return wrong
 

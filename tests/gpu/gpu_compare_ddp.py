@@ -3,7 +3,6 @@ eyes, so communicators are told apart by element counts that only one of them us
 
 from collections import Counter, defaultdict
 
-from gpu_fields import DATATYPE_UNKNOWN
 
 # Of the explicit calls in ddp.py; no bucket or bookkeeping of DDP has these sizes.
 EXPLICIT_COUNTS = {1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051}
@@ -30,10 +29,10 @@ ELEMENT_BYTES = {"uint8": 1, "int8": 1, "bfloat16": 2, "float16": 2, "float32": 
 
 
 def _key(function, count, datatype):
-    """A barrier's element may have any datatype; NCCL does not name uint8."""
+    """A barrier's element may have any datatype."""
     if count == 1:
         datatype = "any"
-    return (function, count, "uint8" if datatype in DATATYPE_UNKNOWN else datatype)
+    return (function, count, datatype)
 
 
 def _issued_key(call, shown):

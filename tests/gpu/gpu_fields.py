@@ -43,7 +43,6 @@ FLAG_ASKED = "kernels_asked"  # sampling chose this operation
 STATE_CAPTURED = "captured"
 SOURCE_GPU = "kernel_gpu"
 SOURCES_TIMED = {"kernel_gpu", "proxy"}
-DATATYPE_UNKNOWN = {None, "", "Unknown", "unknown"}
 
 
 class Record:

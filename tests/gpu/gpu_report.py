@@ -208,8 +208,7 @@ def _inspector_lines(rows):
         return []
     fates = sorted({fate for row in rows for fate in row["account"]} - {"lines", "lost"})
     return ["## In NCCL Inspector's place", "",
-            "NCCL %s with `NCCL_INSPECTOR_ENABLE=1`: the plugin writes Inspector's log. NCCL does not tell the "
-            "size of uint8, which half of the calls have." % rows[0]["nccl"], ""] + table(
+            "NCCL %s with `NCCL_INSPECTOR_ENABLE=1`: the plugin writes Inspector's log." % rows[0]["nccl"], ""] + table(
                 ["rank", "operations", "lines"] + fates + ["lost"],
                 [[row["rank"], row["operations"], row["account"]["lines"]] +
                  [row["account"].get(fate, 0) for fate in fates] + [row["account"]["lost"]]

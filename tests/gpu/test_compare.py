@@ -67,8 +67,7 @@ class MadeUp:
             "comm_hash": "0x1", "comm_rank": self.rank, "comm_ranks": 2, "number": self.number,
             "match": self.matches[key], "signature": "0x%x" % self.matches[key],
             "function": call["function"], "count": call["count"],
-            "datatype": None if call["datatype"] == "uint8" else call["datatype"],
-            "bytes": call["bytes"],
+            "datatype": call["datatype"], "bytes": call["bytes"],
             "root": call["root"] if call["root"] >= 0 else None,
             "peer": call["peer"] if call["peer"] >= 0 and not call["captured"] else None,
             "state": state, "flags": flags, "captured_number": captured_number,
@@ -164,9 +163,9 @@ def lies():
         ("a wrong count", put(1, count=255), "count 256"),
         ("a wrong datatype", put(1, datatype="int32"), "datatype float32"),
         ("uint8 told as int8", put(6, datatype="int8"), "datatype uint8"),
-        ("a number for uint8 that is wrong", put(6, bytes=4096), "bytes 1024"),
+        ("uint8 of unknown datatype", put(6, datatype=None), "datatype uint8"),
+        ("uint8 of unknown size", put(6, bytes=None), "bytes 1024"),
         ("unknown bytes where they are known", put(1, bytes=None), "bytes 1024"),
-        ("unknown bytes of uint8", put(6, bytes=None), "bytes 1024"),
         ("wrong bytes in a replay", put(-2, bytes=4), "in its replays"),
         ("a wrong peer", put(13, peer=0), "peer 1"),
         ("a wrong root", put(12, root=0), "root 1"),
@@ -354,7 +353,7 @@ def ddp_account():
                     function=function, count=count, datatype=datatype, peer=peer, flags=[],
                     state="done", time_source="none", number=1)
 
-    dump = [line(4, c["function"], c["count"], None if c["datatype"] == "uint8" else c["datatype"],
+    dump = [line(4, c["function"], c["count"], c["datatype"],
                  c["peer"] if c["peer"] >= 0 else None) for c in explicit]
     dump += [line(2, "AllReduce", n) for n in own["buckets"]]
     dump += [line(3, "AllReduce", n) for n in (300, 300)] + [line(1, "AllReduce", 1)]
@@ -415,12 +414,12 @@ def figures():
 
 def inspector_log(job):
     """What the plugin would write in Inspector's place, and its last word."""
-    lines, left = [], {"captured into graphs": 0, "of unknown size": 0}
+    lines, left = [], {"captured into graphs": 0}
     for fields in job.dump:
         kind = "p2p" if fields["function"] in ("Send", "Recv") else "coll"
         size = fields["bytes"]
-        if fields["state"] == "captured" or size is None:
-            left["captured into graphs" if size is not None else "of unknown size"] += 1
+        if fields["state"] == "captured":
+            left["captured into graphs"] += 1
             continue
         whole = 2 if fields["function"] in ("AllGather", "ReduceScatter") else 1
         lines.append(json.dumps({"header": {"id": "0x1"}, kind + "_perf": {
