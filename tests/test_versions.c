@@ -2,6 +2,8 @@
  * All seven interface versions, played by the host with the releases that speak them: every operation
  * that NCCL shows is recorded, with what that version can know of it.
  */
+#include <sys/mman.h>
+
 #include "op/op_time.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
@@ -314,6 +316,135 @@ static void another_process_is_not_followed(int release)
 	EXPECT_OF(release, used == 0);
 }
 
+/* ---- the early version 7 ------------------------------------------------------------------------ */
+
+/* The last 128 bytes before memory that nobody may read. */
+static struct abi_descr_v7 *early_descriptor(void)
+{
+	static unsigned char *end;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (end == NULL) {
+		end = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+		if (end == MAP_FAILED || mprotect(end + page, page, PROT_NONE) != 0)
+			abort();
+		end += page;
+	}
+	memset(end - ABI_DESCR_V7_SURE, 0, ABI_DESCR_V7_SURE);
+	return (struct abi_descr_v7 *)(void *)(end - ABI_DESCR_V7_SURE);
+}
+
+static void *early_start(void *context, struct abi_descr_v7 *descr, uint64_t type, void *parent)
+{
+	void *handle = NULL;
+
+	descr->type = type;
+	descr->parent = parent;
+	ncclProfiler_v7.plugin.start_event(context, &handle, descr);
+	ncclProfiler_v7.plugin.stop_event(handle);
+	return handle;
+}
+
+static void *early_coll(void *context, void *api)
+{
+	struct abi_descr_v7 *descr = early_descriptor();
+
+	descr->coll.function = "AllReduce";
+	descr->coll.count = 8;
+	descr->coll.datatype = "ncclFloat32";
+	descr->coll.algorithm = "RING";
+	descr->coll.protocol = "LL";
+	return early_start(context, descr, ABI_COLL, api);
+}
+
+static void *early_coll_api(void *context, void *group, bool is_captured)
+{
+	struct abi_descr_v7 *descr = early_descriptor();
+
+	descr->coll_api.function = "AllReduce";
+	descr->coll_api.count = 8;
+	descr->coll_api.datatype = "ncclFloat32";
+	descr->coll_api.is_captured = is_captured;
+	return early_start(context, descr, ABI_COLL_API, group);
+}
+
+static void early_pair(void *context)
+{
+	struct abi_descr_v7 *descr = early_descriptor();
+	void *api;
+
+	descr->p2p_api.function = "Send";
+	descr->p2p_api.count = 8;
+	descr->p2p_api.datatype = "ncclFloat32";
+	/* The tag's place: four bytes of Coll's root, which are cleared, and four of padding. */
+	memset((unsigned char *)descr + 68, 0xa5, 4);
+	api = early_start(context, descr, ABI_P2P_API, NULL);
+	descr = early_descriptor();
+	descr->p2p.function = "Send";
+	descr->p2p.count = 8;
+	descr->p2p.datatype = "ncclFloat32";
+	descr->p2p.peer = 1;
+	early_start(context, descr, ABI_P2P, api);
+}
+
+static void an_early_version_7_is_not_read_past_its_end(void)
+{
+	static const uint64_t others[] = {
+		ABI_GROUP,     ABI_PROXY_OP,	  ABI_PROXY_STEP, ABI_PROXY_CTRL,
+		ABI_KERNEL_CH, ABI_NET_PLUGIN,	  ABI_GROUP_API,  ABI_KERNEL_LAUNCH,
+		ABI_CE_COLL,   ABI_CE_SYNC,	  ABI_CE_BATCH,	  ABI_KERNEL_PHASE,
+		1 << 16,       UINT64_C(1) << 63,
+	};
+	void *context = NULL, *captured;
+	uint32_t id;
+	int mask;
+
+	ncclProfiler_v7.plugin.init(&context, 7, &mask, NULL, 1, 2, 0, NULL);
+	id = hot_comm(context)->shared->info.id;
+	early_coll(context, early_coll_api(context, NULL, false));
+	early_coll(context, NULL);
+	captured = early_coll_api(context, NULL, true);
+	early_coll(context, captured);
+	early_pair(context);
+	for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+		early_start(context, early_descriptor(), others[i], NULL);
+	ncclProfiler_v7.plugin.finalize(context);
+	for (uint64_t number = 1; number <= 5; number++)
+		EXPECT_THAT("early v7: there is no tag",
+			    plugin_host_record(id, number) != NULL &&
+				    plugin_host_record(id, number)->user_tag == 0);
+	EXPECT_EQUAL(plugin_host_record(id, 4)->captured_number, 3);
+	EXPECT_EQUAL(plugin_host_record(id, 5)->function, OP_SEND);
+}
+
+static void tags_reach_every_record(void)
+{
+	struct plugin_host made = plugin_host_new(HOST_NCCL_2_31, true, 1);
+	struct host_op ops[2] = {
+		host_op_make(made.comm, OP_ALL_REDUCE, 1024, OP_FLOAT32),
+		host_op_make(made.comm, OP_SEND, 1024, OP_FLOAT32),
+	};
+	struct host_group group = { .ops = &ops[0], .count = 1 };
+
+	ops[0].user_tag = UINT64_C(0xfeedface00000001);
+	ops[1].user_tag = UINT64_C(0xfeedface00000002);
+	plugin_host_play(&made, &ops[0]);
+	plugin_host_play(&made, &ops[1]);
+	if (host_graph_new(made.host, &group.capture) != OK ||
+	    host_play_group(&made.user, &group) != OK)
+		abort();
+	host_graph_replay(group.capture);
+	host_graph_replay(group.capture);
+	host_graph_free(group.capture);
+	host_comm_settle(made.comm);
+	plugin_host_end(&made);
+	for (uint64_t number = 1; number <= 5; number++)
+		EXPECT_EQUAL(plugin_host_record(made.id, number)->user_tag,
+			     ops[number == 2].user_tag);
+	EXPECT(plugin_host_record(made.id, 5)->flags & OP_FLAG_REPLAY);
+}
+
 int main(void)
 {
 	plugin_host_setup("flight");
@@ -337,5 +468,7 @@ int main(void)
 		collnet_operations_come_to_an_end(releases[i], true);
 		collnet_operations_come_to_an_end(releases[i], false);
 	}
+	an_early_version_7_is_not_read_past_its_end();
+	tags_reach_every_record();
 	return tap_done();
 }

@@ -1,5 +1,9 @@
 /* NCCL's profiler interface, version 7: NCCL 2.31 and later. User tags, kernel variants, kernel
- * phases. */
+ * phases.
+ *
+ * An early version 7 has no user tags, and a descriptor of 128 bytes; nothing tells them apart. NCCL
+ * clears descriptors before it fills them, so there the other events' tags read as 0. That of Coll lies
+ * beyond the end, and that of P2pApi on bytes that are padding there: neither may be read. */
 #ifndef ABI_V7_H
 #define ABI_V7_H
 
@@ -113,6 +117,9 @@ struct abi_descr_v7 {
 		} kernel_phase;
 	};
 };
+
+/* Of these bytes alone a plugin can be sure. */
+enum { ABI_DESCR_V7_SURE = 128 };
 
 ABI_SIZE(struct abi_descr_v7, 136);
 ABI_AT(struct abi_descr_v7, parent, ABI_DESCR_PARENT);

@@ -241,6 +241,8 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
 	count_works(comm, plan, call->algorithm);
 	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
+	if (UNLIKELY(call->user_tag != 0))
+		store_relaxed(&op->user_tag, call->user_tag);
 	if (load_relaxed(&op->state) == OP_ISSUED)
 		store_relaxed(&op->state, OP_LAUNCHED);
 }
@@ -286,6 +288,37 @@ static COLD void *record_untracked(struct comm_state *comm, const struct call *c
 	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
 }
 
+static struct capture_tag *capture_tag(const struct comm_state *comm, uint64_t number,
+				       uint64_t *key)
+{
+	*key = (uint64_t)comm->shared->info.id << 40 ^ number;
+	return &recorder.capture_tags[hash_word(*key, *key) % TAGGED_CAPTURES];
+}
+
+static COLD void remember_tag(const struct comm_state *comm, const struct op_record *op)
+{
+	uint64_t key;
+	struct capture_tag *at = capture_tag(comm, op->number, &key);
+
+	/* Replays come later, from another thread: they must not find a tag with another's key. */
+	store_relaxed(&at->key, 0);
+	store_release(&at->tag, op->user_tag);
+	store_release(&at->key, key);
+	store_relaxed(&recorder.has_capture_tags, 1);
+}
+
+/* Pairs with the releases in remember_tag(). 0 when others took its place. */
+static COLD uint64_t recall_tag(const struct comm_state *comm, uint64_t number)
+{
+	uint64_t key, tag;
+	const struct capture_tag *at = capture_tag(comm, number, &key);
+
+	if (load_acquire(&at->key) != key)
+		return 0;
+	tag = load_acquire(&at->tag);
+	return load_relaxed(&at->key) == key ? tag : 0;
+}
+
 /* A captured call runs when its graph does; each replay has a record of its own. */
 static void *record_captured(struct comm_state *comm, const struct call *call, const void *group)
 {
@@ -299,6 +332,8 @@ static void *record_captured(struct comm_state *comm, const struct call *call, c
 		store_relaxed(&comm->capture_tasks, 0);
 	}
 	bump_relaxed(&comm->capture_calls, 1);
+	if (UNLIKELY(op.user_tag != 0))
+		remember_tag(comm, &op);
 	op.state = OP_CAPTURED;
 	record_push(comm, &op);
 	return handle_encode_captured(recorder.salt, op.number);
@@ -403,6 +438,8 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 	store_relaxed(&live->op.captured_number, captured_number);
 	join_group(comm, live, call->group, is_replay);
 	add_task(comm, live, call, load_relaxed(&live->op.issue_ns), 0);
+	if (UNLIKELY(is_replay && load_relaxed(&recorder.has_capture_tags) && call->user_tag == 0))
+		store_relaxed(&live->op.user_tag, recall_tag(comm, captured_number));
 	generation = REGION_GENERATION(load_relaxed(&live->word));
 	number = load_relaxed(&live->op.number);
 	live_publish(live);

@@ -27,7 +27,8 @@ enum {
 	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with those before */
 	KEPT_PROXIES = 64,     /* proxy slots a communicator keeps for itself */
 	NAME_GUESSES = 64,
-	STAMP_RING = 64, /* NCCL keeps so many stamps per channel */
+	TAGGED_CAPTURES = 4096, /* captured calls whose user tag their replays can have */
+	STAMP_RING = 64,	/* NCCL keeps so many stamps per channel */
 };
 
 /* A KernelCh callback this late, with a full ring of work outstanding, may carry another's stamp. */
@@ -120,10 +121,17 @@ struct sampling {
 	uint64_t last_group; /* with state ENDING: closes when this group's call returns */
 };
 
+/* The user tag of a captured call. Its replays have none in what may be read of their events. */
+struct capture_tag {
+	uint64_t key;
+	uint64_t tag;
+};
+
 struct recorder {
 	uint32_t is_on;	  /* the switch: read first by every callback */
 	uint32_t is_full; /* mode full: details wanted */
 	uint32_t is_over; /* switched off at exit: what still comes is counted */
+	uint32_t has_capture_tags;
 	uint64_t salt;
 	int32_t pid;
 	struct clock_source clock;
@@ -134,6 +142,7 @@ struct recorder {
 	/* Written at every call, while all of the above is read in every callback. */
 	uint64_t group_cursor ON_OWN_LINE;
 	uint8_t guesses[4][NAME_GUESSES]; /* by a string's address: what it said last time */
+	struct capture_tag capture_tags[TAGGED_CAPTURES]; /* by communicator and number */
 };
 
 extern HIDDEN struct recorder recorder;
