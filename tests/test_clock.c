@@ -107,6 +107,25 @@ static void anchors_tie_it_to_wall_time(void)
 	EXPECT(anchor.wall_ns >= wall && anchor.wall_ns <= clock_system_ns(CLOCK_REALTIME));
 }
 
+static void anchors_are_steady_unless_the_wall_clock_was_set(void)
+{
+	const uint64_t day = UINT64_C(86400) * 1000000000,
+		       start = UINT64_C(1700000000) * 1000000000;
+	const struct clock_anchor first = { 5000, start };
+	const struct clock_anchor drifted = { 5000 + day, start + day - day / 20000 };
+	const struct clock_anchor set = { 5000 + day, start + day + day / 24 };
+	const struct clock_anchor back = { 5000 + day, start - day };
+	const struct clock_anchor soon = { 5000 + 1000, start + 40000 };
+
+	EXPECT(clock_anchors_are_steady(&first, &drifted));
+	EXPECT_THAT("right after each other both are read with some delay",
+		    clock_anchors_are_steady(&first, &soon));
+	EXPECT(!clock_anchors_are_steady(&first, &set));
+	EXPECT(!clock_anchors_are_steady(&first, &back));
+	EXPECT(!clock_anchors_are_steady(&drifted, &first));
+	EXPECT(!clock_anchors_are_steady(&first, &first));
+}
+
 int main(void)
 {
 	it_never_steps_back();
@@ -114,5 +133,6 @@ int main(void)
 	the_formula_is_exact();
 	other_kinds_are_the_system();
 	anchors_tie_it_to_wall_time();
+	anchors_are_steady_unless_the_wall_clock_was_set();
 	return tap_done();
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -569,11 +570,114 @@ static void test_lying_times(void)
 	free(region.bytes);
 }
 
+/* ---- wall time ----------------------------------------------------------------------------------- */
+
+enum {
+	FAST_S = 26
+}; /* so much the recorder's clock gained over the wall clock, of which a day may see 43 */
+
+/* A process without a thread started a day ago; both clocks were read together then, and never since. */
+static struct sample old_anchor(int64_t wall_step_ns)
+{
+	const uint64_t day_ns = UINT64_C(86400) * 1000000000;
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct region_header *header = sample_head(&region);
+	struct clock_anchor now;
+
+	header->mode = REGION_MODE_FLIGHT;
+	clock_source_init(&header->clock, clock_sample_take());
+	/* A clock that begins at boot, which may be less than a day ago, where there is no counter. */
+	header->clock.kind = CLOCK_KIND_COUNTER;
+	header->clock.multiplier |= 1;
+	header->clock.base_ns += 2 * day_ns;
+	now = clock_anchor_take(&header->clock);
+	header->first_anchor.clock_ns = now.clock_ns - day_ns;
+	header->first_anchor.wall_ns =
+		now.wall_ns - day_ns + FAST_S * UINT64_C(1000000000) - (uint64_t)wall_step_ns;
+	header->last_anchor = header->first_anchor;
+	return region;
+}
+
+/* How far from the wall clock that process's "now" is. */
+static double seconds_off(const struct recording_process *process, int64_t before_ns)
+{
+	uint64_t clock_ns = process->fresh_anchor.clock_ns - (uint64_t)before_ns, wall_ns = 0;
+
+	if (!recording_wall_ns(process, clock_ns, &wall_ns))
+		return 1e9;
+	return (double)(int64_t)(wall_ns + (uint64_t)before_ns - process->fresh_anchor.wall_ns) /
+	       1e9;
+}
+
+static void test_old_anchor(void)
+{
+	const int64_t day_ns = INT64_C(86400) * 1000000000;
+	struct sample region = old_anchor(0);
+	const struct recording_process *process;
+	struct recording recording, read;
+	uint64_t clock_ns, wall_ns;
+	unsigned char *bytes;
+	size_t length;
+
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	process = recording.processes[0];
+	EXPECT_THAT("who reads it takes an anchor", process->fresh_anchor.wall_ns != 0);
+	EXPECT_THAT("what it does now has the wall time of now", fabs(seconds_off(process, 0)) < 1);
+	EXPECT_THAT("what it did half a day ago is half as far off",
+		    fabs(seconds_off(process, day_ns / 2) - FAST_S / 2.0) < 1);
+	EXPECT_THAT("and at its start nothing changes",
+		    fabs(seconds_off(process, day_ns) - FAST_S) < 1);
+	recording_wall_ns(process, process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3, &wall_ns);
+	EXPECT(recording_clock_ns(process, wall_ns, &clock_ns));
+	EXPECT_THAT("and back",
+		    clock_ns + 2 > process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 &&
+			    clock_ns < process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 + 2);
+	EXPECT_THAT("that it was read says nothing of the process", process->anchor_count == 1);
+	if (recording_snapshot(process, 4, &bytes, &length) != OK)
+		abort();
+	recording_init(&read);
+	recording_add_memory(&read, "snapshot", bytes, length, 0);
+	recording_finish(&read);
+	EXPECT(read.count == 1 && read.processes[0]->fresh_anchor.wall_ns == 0);
+	EXPECT_THAT(
+		"a snapshot has it, for other machines",
+		recording_wall_ns(read.processes[0], process->fresh_anchor.clock_ns, &wall_ns) &&
+			fabs((double)(int64_t)(wall_ns - process->fresh_anchor.wall_ns)) < 1e9);
+	recording_release(&read);
+	free(bytes);
+	recording_release(&recording);
+	memset(sample_head(&region)->boot_id, 'x', sizeof(boot_id) - 1);
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT_THAT("of another boot the clock is not known",
+		    recording.processes[0]->fresh_anchor.wall_ns == 0);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+/* The wall clock was an hour behind, and was set. */
+static void test_set_wall_clock(void)
+{
+	const int64_t hour_ns = INT64_C(3600) * 1000000000;
+	struct sample region = old_anchor(hour_ns);
+	struct recording recording;
+
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT_THAT("lately it was right", fabs(seconds_off(recording.processes[0], hour_ns)) < 1);
+	EXPECT_THAT("at the start of the process it said what the process saw",
+		    fabs(seconds_off(recording.processes[0], 23 * hour_ns) - FAST_S + 3600) < 1);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
 int main(void)
 {
 	static void (*const tests[])(void) = {
-		test_trace, test_directory, test_cut,	 test_killed,	      test_killed_between,
-		test_quota, test_alive,	    test_claims, test_damaged_region, test_lying_times
+		test_trace,	     test_directory,   test_cut,	test_killed,
+		test_killed_between, test_quota,       test_alive,	test_claims,
+		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock
 	};
 
 	if (mkdtemp(directory) == NULL)

@@ -125,11 +125,37 @@ static void test_cancel(void)
 	over();
 }
 
+/* Read a day after its start, by which the wall clock had gone 20 s less than the recorder's. */
+static void test_fresh_anchor(void)
+{
+	const uint64_t day = UINT64_C(86400) * 1000000000, start = 1700000000000000000;
+	struct recording_process *process = rank_with_anchor(0, "a");
+
+	meet(process, 0, 0x77, 0);
+	process->fresh_anchor.clock_ns = base_of(0) + day;
+	process->fresh_anchor.wall_ns = start + day - 20 * UINT64_C(1000000000);
+	made();
+	EXPECT(llabs((int64_t)(align_ns(&align, 0, base_of(0)) - start)) < 1000000);
+	EXPECT(llabs((int64_t)(align_ns(&align, 0, base_of(0) + day) -
+			       process->fresh_anchor.wall_ns)) < 1000000);
+	over();
+	process = rank_with_anchor(0, "a");
+	meet(process, 0, 0x77, 0);
+	process->fresh_anchor.clock_ns = base_of(0) + 1000000000;
+	process->fresh_anchor.wall_ns = start + day;
+	process->comms[0].counts.last_issue_ns = base_of(0) + 900000000;
+	made();
+	EXPECT_THAT("the wall clock was set: what it says now counts",
+		    align_ns(&align, 0, base_of(0) + 1000000000) == start + day);
+	over();
+}
+
 int main(void)
 {
 	test_chain();
 	test_nothing();
 	test_cancel();
+	test_fresh_anchor();
 	EXPECT(strcmp(align_source_name(ALIGN_CHAIN), "chain") == 0);
 	return tap_done();
 }

@@ -1,7 +1,5 @@
 #include "base/clock.h"
 
-#include <stdbool.h>
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -104,4 +102,15 @@ struct clock_anchor clock_anchor_take(const struct clock_source *source)
 		}
 	}
 	return best;
+}
+
+bool clock_anchors_are_steady(const struct clock_anchor *one, const struct clock_anchor *later)
+{
+	const uint64_t slack_ns = 100000;
+	uint64_t clock_ns = later->clock_ns - one->clock_ns;
+	uint64_t wall_ns = later->wall_ns - one->wall_ns;
+	uint64_t apart_ns = wall_ns > clock_ns ? wall_ns - clock_ns : clock_ns - wall_ns;
+
+	return later->clock_ns > one->clock_ns && later->wall_ns > one->wall_ns &&
+	       apart_ns <= clock_ns / 2000 + slack_ns;
 }

@@ -13,6 +13,7 @@
 #ifndef CLOCK_H
 #define CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -91,5 +92,11 @@ enum { CLOCK_CALIBRATION_NS = 4000000 };
 void clock_source_init(struct clock_source *source, struct clock_sample early);
 
 struct clock_anchor clock_anchor_take(const struct clock_source *source);
+
+/*
+ * Did both clocks run at nearly one rate between these, as they do unless the wall clock was set? Then
+ * times between them can be interpolated. What adjusts a wall clock slews it by 500 ppm at most.
+ */
+bool clock_anchors_are_steady(const struct clock_anchor *one, const struct clock_anchor *later);
 
 #endif

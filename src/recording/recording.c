@@ -226,24 +226,98 @@ bool recording_info(const struct recording_process *process, const char *key, ch
 	return info_get(process->info, process->info_bytes, key, value, size);
 }
 
-bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
-		       uint64_t *wall_ns)
+/* ---- wall time --------------------------------------------------------------------------------- */
+
+/* The anchors of the recording, and behind them the fresh one. */
+static size_t anchor_total(const struct recording_process *process)
+{
+	size_t count = process->anchor_count;
+	bool is_fresh = process->fresh_anchor.wall_ns != 0 &&
+			(count == 0 ||
+			 process->fresh_anchor.clock_ns > process->anchors[count - 1].clock_ns);
+
+	return count + is_fresh;
+}
+
+static const struct clock_anchor *anchor_at(const struct recording_process *process, size_t at)
+{
+	return at < process->anchor_count ? &process->anchors[at] : &process->fresh_anchor;
+}
+
+/* The last anchor that is not after this moment; the first when all are. */
+static size_t anchor_before(const struct recording_process *process, uint64_t clock_ns)
 {
 	size_t at = 0;
 
-	if (process->anchor_count == 0)
-		return false;
-	for (size_t from = 0, to = process->anchor_count; from < to;) {
+	for (size_t from = 0, to = anchor_total(process); from < to;) {
 		size_t middle = from + (to - from) / 2;
 
-		if (process->anchors[middle].clock_ns > clock_ns) {
+		if (anchor_at(process, middle)->clock_ns > clock_ns) {
 			to = middle;
 		} else {
 			at = middle;
 			from = middle + 1;
 		}
 	}
-	*wall_ns = process->anchors[at].wall_ns + (clock_ns - process->anchors[at].clock_ns);
+	return at;
+}
+
+/* The same by wall time, which may have been set back. */
+static size_t anchor_before_wall(const struct recording_process *process, uint64_t wall_ns)
+{
+	size_t at = anchor_total(process);
+
+	while (at > 0 && anchor_at(process, at - 1)->wall_ns > wall_ns)
+		at--;
+	return at > 0 ? at - 1 : 0;
+}
+
+/* From one clock to the other along the line through two points; the first alone when there is no other. */
+static uint64_t interpolate(uint64_t ns, uint64_t from, uint64_t to, uint64_t next_from,
+			    uint64_t next_to, bool has_next)
+{
+	__extension__ typedef unsigned __int128 wide;
+
+	if (!has_next || ns < from)
+		return to + (ns - from);
+	return to + (uint64_t)((wide)(ns - from) * (next_to - to) / (next_from - from));
+}
+
+bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
+		       uint64_t *wall_ns)
+{
+	size_t count = anchor_total(process), at = anchor_before(process, clock_ns);
+	const struct clock_anchor *before, *after;
+	bool is_steady;
+
+	if (count == 0)
+		return false;
+	before = anchor_at(process, at);
+	after = anchor_at(process, at + 1 < count ? at + 1 : at);
+	is_steady = clock_anchors_are_steady(before, after);
+	if (!is_steady && after == &process->fresh_anchor && after != before &&
+	    clock_ns > before->clock_ns + (after->clock_ns - before->clock_ns) / 2)
+		before = after;
+	*wall_ns = interpolate(clock_ns, before->clock_ns, before->wall_ns, after->clock_ns,
+			       after->wall_ns, is_steady);
+	return true;
+}
+
+bool recording_clock_ns(const struct recording_process *process, uint64_t wall_ns,
+			uint64_t *clock_ns)
+{
+	size_t count = anchor_total(process), at = anchor_before_wall(process, wall_ns);
+	const struct clock_anchor *before, *after;
+
+	if (count == 0)
+		return false;
+	before = anchor_at(process, at);
+	after = anchor_at(process, at + 1 < count ? at + 1 : at);
+	if (wall_ns < before->wall_ns && before->wall_ns - wall_ns >= before->clock_ns)
+		*clock_ns = 1;
+	else
+		*clock_ns = interpolate(wall_ns, before->wall_ns, before->clock_ns, after->wall_ns,
+					after->clock_ns, clock_anchors_are_steady(before, after));
 	return true;
 }
 

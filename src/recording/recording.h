@@ -176,6 +176,9 @@ struct recording_process {
 	char names[OP_NAMES_INTERNED_MAX][32];
 	struct clock_anchor *anchors; /* by clock_ns */
 	size_t anchor_count;
+	/* Taken by who reads its region, on the machine and in the boot that it runs or ran in: without a thread
+	 * the recorder takes one at its start and no more. It says nothing of the process. wall_ns 0: none. */
+	struct clock_anchor fresh_anchor;
 	size_t refused;		 /* comms, live slots, proxies that were not acceptable */
 	const char *refused_why; /* the last of them; static */
 };
@@ -389,9 +392,16 @@ const char *recording_name(const struct recording_process *process, enum op_name
 bool recording_info(const struct recording_process *process, const char *key, char *value,
 		    size_t size);
 
-/* Recorder's clock to wall time by the nearest anchor before; false when there is none. */
+/*
+ * Recorder's clock to wall time, false when there is no anchor. Between two anchors it is interpolated; where
+ * the wall clock was set between them, the one before counts, or the fresh one, if that is nearer.
+ */
 bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
 		       uint64_t *wall_ns);
+
+/* The other way. 1 for moments before the clock began; false when there is no anchor. */
+bool recording_clock_ns(const struct recording_process *process, uint64_t wall_ns,
+			uint64_t *clock_ns);
 
 /* The recorder's clock now; false unless its region is of this machine and boot. */
 bool recording_now(const struct recording_process *process, uint64_t *now_ns);

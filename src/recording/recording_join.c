@@ -126,6 +126,7 @@ static void join_region(struct recording_process *to, struct recording_process *
 	to->is_moving = from->is_moving;
 	to->drained = from->drained;
 	to->ended_ns = from->ended_ns;
+	to->fresh_anchor = from->fresh_anchor;
 	memcpy(to->mode, from->mode, sizeof(to->mode));
 }
 

@@ -34,6 +34,7 @@ static void change_places(struct recording_process *now, struct recording_proces
 		SWAP(anchors);
 		SWAP(anchor_count);
 	}
+	now->fresh_anchor = before->fresh_anchor;
 	if (has_totals) {
 		SWAP(totals);
 		SWAP(total_count);

@@ -174,8 +174,10 @@ static void load_header(struct recording_process *process)
 	process->recorded = header->ring_head & RING_BUSY ? 0 : header->ring_head;
 	process->drained = header->drained;
 	process->ended_ns = header->ended_ns;
-	if (!region_now(process->region, &process->counts_ns))
-		process->counts_ns = header->last_anchor.clock_ns;
+	process->fresh_anchor = (struct clock_anchor){ 0, 0 };
+	process->counts_ns = header->last_anchor.clock_ns;
+	if (region_anchor(process->region, &process->fresh_anchor))
+		process->counts_ns = process->fresh_anchor.clock_ns;
 	for (unsigned int i = 0; i < OP_NAMES_INTERNED_MAX; i++)
 		region_name(process->region, (uint8_t)(OP_NAME_INTERNED + i), process->names[i],
 			    sizeof(process->names[i]));

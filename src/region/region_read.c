@@ -227,7 +227,7 @@ bool region_name(const struct region *region, uint8_t id, char *text, size_t siz
 	return text[0] != '\0';
 }
 
-bool region_now(const struct region *region, uint64_t *now_ns)
+static bool is_clock_known(const struct region *region)
 {
 	const struct clock_source *clock = &region->header.clock;
 	char boot_id[sizeof(region->header.boot_id)];
@@ -235,11 +235,23 @@ bool region_now(const struct region *region, uint64_t *now_ns)
 	region_boot_id(boot_id);
 	if (boot_id[0] == '\0' || memcmp(boot_id, region->header.boot_id, sizeof(boot_id)) != 0)
 		return false;
-	if (clock->kind != CLOCK_KIND_SYSTEM && clock->kind != CLOCK_KIND_COUNTER)
+	return clock->kind == CLOCK_KIND_SYSTEM ||
+	       (clock->kind == CLOCK_KIND_COUNTER && clock->multiplier != 0);
+}
+
+bool region_now(const struct region *region, uint64_t *now_ns)
+{
+	if (!is_clock_known(region))
 		return false;
-	if (clock->kind == CLOCK_KIND_COUNTER && clock->multiplier == 0)
+	*now_ns = clock_now(&region->header.clock);
+	return true;
+}
+
+bool region_anchor(const struct region *region, struct clock_anchor *anchor)
+{
+	if (!is_clock_known(region))
 		return false;
-	*now_ns = clock_now(clock);
+	*anchor = clock_anchor_take(&region->header.clock);
 	return true;
 }
 

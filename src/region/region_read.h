@@ -57,6 +57,9 @@ bool region_name(const struct region *region, uint8_t id, char *text, size_t siz
  */
 bool region_now(const struct region *region, uint64_t *now_ns);
 
+/* The recorder's clock and wall time now; false under the same conditions. */
+bool region_anchor(const struct region *region, struct clock_anchor *anchor);
+
 /* Make the texts of a communicator terminated and free of control bytes. */
 void region_clean_comm(struct comm_info *info);
 

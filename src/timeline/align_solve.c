@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "timeline/align_fit.h"
+#include "timeline/flight.h"
 
 /* Even equal clocks are read at different moments. */
 enum { HOP_NS = 100, ANCHORS_MAX = 256 };
@@ -113,6 +114,31 @@ static void chain(struct align *align, uint32_t from, uint32_t to, const struct 
 	own->is_uncertain = known->is_uncertain;
 }
 
+/* Through the first anchor and the fresh one of who reads. Where the wall clock was set between them, the one
+ * counts that is nearer to the last the process did. */
+static bool is_freshly_placed(const struct recording_process *process, struct align_process *own)
+{
+	const struct clock_anchor *fresh = &process->fresh_anchor, *first = process->anchors;
+	bool is_steady;
+
+	/* A recorder with a thread takes them all the time. */
+	if (fresh->wall_ns == 0 || process->anchor_count == 0 || process->anchor_count > 2)
+		return false;
+	is_steady = clock_anchors_are_steady(first, fresh);
+	if (!is_steady &&
+	    flight_last_ns(process) < first->clock_ns + (fresh->clock_ns - first->clock_ns) / 2)
+		return false;
+	own->source = ALIGN_ANCHOR;
+	own->offset_ns = (int64_t)(fresh->wall_ns - fresh->clock_ns);
+	own->middle_ns = fresh->clock_ns;
+	own->samples = (uint32_t)process->anchor_count + 1;
+	if (is_steady)
+		own->drift =
+			(double)(own->offset_ns - (int64_t)(first->wall_ns - first->clock_ns)) /
+			(double)(fresh->clock_ns - first->clock_ns);
+	return true;
+}
+
 /* By its own wall clock. */
 static void place_by_anchor(struct graph *graph, uint32_t p, uint32_t island)
 {
@@ -123,6 +149,8 @@ static void place_by_anchor(struct graph *graph, uint32_t p, uint32_t island)
 	size_t count = process->anchor_count, used = 0;
 
 	*own = (struct align_process){ .via = p, .island = island, .is_uncertain = true };
+	if (is_freshly_placed(process, own))
+		return;
 	for (size_t i = 0; i < count && used < ANCHORS_MAX; i++) {
 		const struct clock_anchor *anchor =
 			&process->anchors[count > ANCHORS_MAX ? i * count / ANCHORS_MAX : i];

@@ -56,32 +56,15 @@ void filter_wall_limits(const struct filter *filter, const struct recording *rec
 	*until_ns = limit_wall(&filter->until, first_ns, last_ns);
 }
 
-/* By the nearest anchor before, as recording_wall_ns() goes the other way. */
-static uint64_t clock_of_wall(const struct recording_process *process, uint64_t wall_ns)
-{
-	const struct clock_anchor *anchor = &process->anchors[0];
-
-	for (size_t i = 1; i < process->anchor_count; i++)
-		if (process->anchors[i].wall_ns <= wall_ns)
-			anchor = &process->anchors[i];
-	if (wall_ns >= anchor->wall_ns)
-		return anchor->clock_ns + (wall_ns - anchor->wall_ns);
-	return anchor->clock_ns > anchor->wall_ns - wall_ns
-		       ? anchor->clock_ns - (anchor->wall_ns - wall_ns)
-		       : 1;
-}
-
 void filter_clock_limits(const struct recording_process *process, uint64_t since_wall_ns,
 			 uint64_t until_wall_ns, uint64_t *since_ns, uint64_t *until_ns)
 {
 	*since_ns = 0;
 	*until_ns = UINT64_MAX;
-	if (process->anchor_count == 0)
-		return;
 	if (since_wall_ns != 0)
-		*since_ns = clock_of_wall(process, since_wall_ns);
+		recording_clock_ns(process, since_wall_ns, since_ns);
 	if (until_wall_ns != 0)
-		*until_ns = clock_of_wall(process, until_wall_ns);
+		recording_clock_ns(process, until_wall_ns, until_ns);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include "view/export_cells.h"
 
 enum { SLOT_BITS = 15, SLOTS = 1 << SLOT_BITS };
+enum { OFFSET_SPAN_NS = 100 * 1000 * 1000 };
 _Static_assert(SLOTS == 2 * EXPORT_ENTRIES_MAX, "a search ends at an empty slot");
 
 /* Columns that no word of the record is, and the entries of a frame's rows. */
@@ -187,10 +188,13 @@ static void find_anchor(struct export_rows *rows, uint64_t clock_ns)
 			from = middle + 1;
 	}
 	/* `to` is the first anchor after it; what lies before all anchors goes by the first one. */
-	rows->anchor_from = to > 0 ? process->anchors[to - 1].clock_ns : 0;
+	rows->anchor_from = to > 0 ? clock_ns : 0;
 	rows->anchor_span =
 		(to < process->anchor_count ? process->anchors[to].clock_ns - 1 : UINT64_MAX) -
 		rows->anchor_from;
+	/* Between anchors the offset changes as far as the clocks differ: 5 us in this time at 50 ppm. */
+	if (to > 0 && rows->anchor_span > OFFSET_SPAN_NS)
+		rows->anchor_span = OFFSET_SPAN_NS;
 	rows->anchor_offset =
 		recording_wall_ns(process, clock_ns, &wall_ns) ? wall_ns - clock_ns : 0;
 }
