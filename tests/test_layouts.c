@@ -201,6 +201,7 @@ static const struct field shared_fields[] = {
 	FIELD(comm_counts, signature),
 	FIELD(comm_counts, last_issue_ns),
 	FIELD(comm_counts, captured),
+	FIELD(comm_counts, missed),
 	FIELD(comm_counts, reserved),
 	FIELD(comm_counts, recorded),
 	FIELD(comm_counts, timed),

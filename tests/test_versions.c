@@ -93,6 +93,7 @@ static void everything_shown_is_recorded(int release, bool has_kernel_events, bo
 	EXPECT_OF(release, (comm->counts.untrusted > 0) ==
 				   (has_kernel_events && host_release_native(release) >= 4));
 	EXPECT_OF(release, comm->counts.untracked == 0);
+	EXPECT_OF(release, comm->counts.missed == 0);
 }
 
 static void fields_of_a_call(int release, uint32_t id)
@@ -181,6 +182,7 @@ static void graphs_are_captures_and_replays(int release, bool is_seen, enum host
 	EXPECT_OF(release,
 		  comm->counts.replayed == counts.replayed || host_release_native(release) < 5);
 	EXPECT_OF(release, comm->counts.replays == comm->counts.replayed);
+	EXPECT_OF(release, comm->counts.missed == 0);
 	if (host_release_native(release) < 5 || path != HOST_PATH_KERNEL)
 		return;
 	EXPECT_OF(release, comm->counts.captured == 1);
@@ -248,6 +250,7 @@ static void paths_without_kernels(int release)
 	host_comm_counts(made.comm, &counts);
 	plugin_host_end(&made);
 	EXPECT_OF(release, plugin_host_comm(made.id)->counts.recorded == counts.shown);
+	EXPECT_OF(release, plugin_host_comm(made.id)->counts.missed == 0);
 	if (version < 5)
 		return;
 	record = plugin_host_record(made.id, 1);

@@ -75,11 +75,7 @@ uint64_t cli_process_all_comms(const struct recording_process *process)
 
 uint64_t cli_process_lost(const struct recording_process *process)
 {
-	uint64_t lost = 0;
-
-	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++)
-		lost += process->lost[i];
-	return lost;
+	return op_lost_operations(process->lost);
 }
 
 void cli_process_gpus(const struct recording_process *process, char *text, size_t size)

@@ -147,7 +147,7 @@ static bool count_issued(const struct recording_process *process, uint64_t *issu
 {
 	bool is_known = process->has_counts;
 
-	*issued = process->lost[LOST_NO_COMM] + process->lost[LOST_OFF];
+	*issued = op_lost_unseen(process->lost);
 	for (size_t i = 0; i < process->comm_count; i++) {
 		is_known &= process->comms[i].has_counts;
 		*issued += process->comms[i].counts.issued;

@@ -107,7 +107,7 @@ static void judge_losses(struct verify_process *of)
 
 		if (count == 0)
 			continue;
-		if (i < LOST_WHOLE_OPERATIONS)
+		if (op_lost_is_whole(i))
 			note(of, VERIFY_TROUBLE, "%" PRIu64 " operation%s lost: %s", count,
 			     WERE(count), words ? words : "for a reason of a newer version");
 		else

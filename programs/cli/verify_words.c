@@ -23,6 +23,8 @@ const char *verify_lost_words(unsigned int reason)
 		[LOST_INSPECTOR] =
 			"operations are not in NCCL Inspector's file: it could not be written "
 			"in time",
+		[LOST_NOT_SHOWN] = "NCCL did not show them: someone else switched profiler events "
+				   "off for a while",
 	};
 
 	return reason < ARRAY_LENGTH(words) ? words[reason] : NULL;

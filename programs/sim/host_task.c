@@ -123,6 +123,9 @@ static void sequence_bump(const struct host_plan *plan, const struct host_task *
 				 ? is_started
 				 : !plan->is_captured || task->mask & ABI_KERNEL_CH;
 
+	/* Before 2.31 symmetric kernels leave no task behind to be counted. */
+	if (task->is_hidden && task->op->path == HOST_PATH_SYMMETRIC)
+		return;
 	if (is_bumped && !task->is_p2p)
 		add_relaxed(&plan->comm->sequence[task->op->function], 1);
 }

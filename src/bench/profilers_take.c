@@ -137,8 +137,7 @@ bool profilers_take_lost(const struct recording *recording, enum profilers_kind 
 			*lost += process->lost[LOST_RING_OVERRUN];
 			tells = tells || process->lost[LOST_RING_OVERRUN] > 0;
 		} else if (kind == PROFILERS_RINGSIDE && process->has_counts) {
-			for (unsigned int reason = 0; reason < LOST_WHOLE_OPERATIONS; reason++)
-				*lost += process->lost[reason];
+			*lost += op_lost_operations(process->lost);
 			tells = true;
 		}
 	}

@@ -111,7 +111,8 @@ void hot_launch_stop(struct handle handle)
 		store_relaxed(&group->launch_ns, recorder_now());
 }
 
-/* n-th operation between this rank and that peer in that direction; 0 when the table is full. */
+/* n-th operation between this rank and that peer in that direction; 0 when the table is full, or when some
+ * may have been missed: NCCL does not number them. */
 static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is_replay)
 {
 	uint64_t key = (uint64_t)comm << 34 | (uint64_t)is_replay << 33 |
@@ -120,6 +121,8 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 	uint32_t at = (uint32_t)hash_word(key, key) & mask;
 	struct region_peer *free = NULL;
 
+	if (UNLIKELY(load_relaxed(&recorder.region.header->lost[LOST_NOT_SHOWN]) != 0))
+		return 0;
 	for (int i = 0; i < PEER_TRIES; i++, at = (at + 1) & mask) {
 		struct region_peer *slot = &recorder.region.peers[at];
 		uint64_t found = load_relaxed(&slot->key);
@@ -142,9 +145,14 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 
 static void sign(struct comm_counts *counts, struct op_record *op)
 {
-	uint64_t hash = op_signature(
-		load_relaxed(&counts->signature), hot_name_hash(OP_NAMES_FUNCTION, op->function),
-		hot_name_hash(OP_NAMES_DATATYPE, op->datatype), op->root, op->count);
+	uint64_t hash;
+
+	/* Of calls that were not shown nobody knows what they were. */
+	if (UNLIKELY(load_relaxed(&counts->missed) != 0))
+		return;
+	hash = op_signature(load_relaxed(&counts->signature),
+			    hot_name_hash(OP_NAMES_FUNCTION, op->function),
+			    hot_name_hash(OP_NAMES_DATATYPE, op->datatype), op->root, op->count);
 
 	store_relaxed(&counts->signature, hash);
 	store_relaxed(&op->signature, hash);
@@ -389,6 +397,7 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 	}
 	if (is_sampling())
 		watch_call(call, parent);
+	hot_sequence_call(comm, call->function, parent);
 	live = begin(comm, call, false, &slot);
 	if (UNLIKELY(live == NULL))
 		return record_untracked(comm, call, false);
@@ -418,6 +427,14 @@ static bool is_capture_itself(struct comm_state *comm, uint64_t captured_number)
 	return true;
 }
 
+/* Nothing is kept of it but that NCCL numbered it. */
+static COLD void *untracked_task(struct comm_state *comm, const struct call *call)
+{
+	if (comm != NULL && call->has_sequence)
+		hot_sequence_task(comm, call->function, call->sequence, NULL);
+	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+}
+
 /* The operation is known from its Coll or P2p event alone: older interfaces, and replays. */
 static void *begin_from_task(const void *context, const struct call *call, uint64_t captured_number)
 {
@@ -430,10 +447,15 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 	if (UNLIKELY(comm == NULL))
 		return refuse(context, false);
 	if (UNLIKELY(is_replay && is_capture_itself(comm, captured_number)))
-		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+		return untracked_task(comm, call);
 	live = begin(comm, call, is_replay, &slot);
-	if (UNLIKELY(live == NULL))
+	if (UNLIKELY(live == NULL)) {
+		untracked_task(comm, call);
 		return record_untracked(comm, call, is_replay);
+	}
+	if (call->has_sequence)
+		hot_sequence_task(comm, call->function, call->sequence,
+				  is_replay ? NULL : &live->op);
 	store_relaxed(&live->notes, LIVE_FROM_TASK);
 	store_relaxed(&live->op.captured_number, captured_number);
 	join_group(comm, live, call->group, is_replay);
@@ -462,6 +484,9 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 			group = group_find(group_handle);
 		if (group != NULL)
 			launch_ns = load_relaxed(&group->launch_ns);
+		if (call->has_sequence)
+			hot_sequence_task(&recorder.comms[slot], load_relaxed(&live->op.function),
+					  call->sequence, &live->op);
 		add_task(&recorder.comms[slot], live, call,
 			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
 		remember_again(&recorder.comms[slot], live, handle);
@@ -481,12 +506,14 @@ void *hot_task(const void *context, const void *parent, const struct call *call)
 			return continue_call(live, handle, call);
 		/* It was recorded and let go already. */
 		count_lost(LOST_LATE_CHILD, 1);
+		if (call->has_sequence && hot_comm(context) != NULL)
+			hot_sequence_lose(hot_comm(context));
 		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
 	case HANDLE_CAPTURED:
 		return begin_from_task(context, call,
 				       handle_captured_number(recorder.salt, parent));
 	case HANDLE_UNTRACKED:
-		return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
+		return untracked_task(hot_comm(context), call);
 	default:
 		return begin_from_task(context, call, 0);
 	}

@@ -60,6 +60,15 @@ struct channel_stamps {
 	uint64_t plan;		    /* the kernel it was part of */
 };
 
+/* The collectives of one function, as NCCL numbers them: hot_sequence.c. */
+struct comm_sequence {
+	uint64_t next;	       /* number of the next task, if none is missed */
+	uint64_t tasks;	       /* Coll events so far */
+	uint64_t calls;	       /* API events so far ... */
+	uint64_t calls_before; /* ... before those of the current group */
+	uint64_t group;
+};
+
 /* What the recorder alone needs of a communicator. The calling thread writes the first part at every
  * call while the proxy thread works with the second: they must not share cache lines. */
 struct comm_state {
@@ -86,6 +95,10 @@ struct comm_state {
 	uint64_t capture_group;		       /* handle of the group that captured last ... */
 	uint64_t capture_first;		       /* ... the number of the first call in it ... */
 	uint64_t capture_calls, capture_tasks; /* ... and how many calls and tasks it had so far */
+	struct comm_sequence sequences[OP_REDUCE + 1]; /* by function */
+	uint64_t
+		gap_issued; /* operations issued up to here may be numbered as before the last gap ... */
+	uint64_t gap_shift; /* ... and are so many further on */
 
 	/* The proxy thread, and who reports kernels. */
 	uint32_t kept_proxies ON_OWN_LINE; /* how many of these: proxy slots freed last, kept */
@@ -153,6 +166,7 @@ struct call {
 	uint8_t channels, warps;
 	bool is_captured;
 	bool is_bytes;	    /* count is in bytes whatever the datatype says */
+	bool has_sequence;  /* of a Coll event: NCCL's number among those of its function */
 	int32_t root, peer; /* or OP_NOBODY */
 	uint64_t count;
 	uint64_t sequence;
@@ -301,6 +315,12 @@ static inline bool is_sampling(void)
 {
 	return UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ACTIVE);
 }
+
+/* hot_sequence.c: calls that NCCL did not show. `op` may be NULL: its numbers stay as they are. */
+void hot_sequence_call(struct comm_state *comm, uint8_t function, const void *group);
+void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t sequence,
+		       struct op_record *op);
+void hot_sequence_lose(struct comm_state *comm);
 
 /* hot_live.c: the table of operations in flight. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);

@@ -119,9 +119,9 @@ static uint64_t whole_lost(const struct recording *recording, uint64_t lost[LOST
 		const struct recording_process *process = recording->processes[i];
 		uint64_t here = 0;
 
-		for (unsigned int reason = 0; reason < LOST_WHOLE_OPERATIONS; reason++) {
+		for (unsigned int reason = 0; reason < LOST_REASONS; reason++) {
 			/* Switched off on purpose. */
-			if (reason == LOST_OFF)
+			if (reason == LOST_OFF || !op_lost_is_whole(reason))
 				continue;
 			lost[reason] += process->lost[reason];
 			here += process->lost[reason];
@@ -151,7 +151,7 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 		      text_which(sum, "operation was", "operations were"),
 		      text_which(processes, "recorder", "recorders"), processes,
 		      text_which(processes, "process", "processes"));
-	for (unsigned int reason = 0; reason < LOST_WHOLE_OPERATIONS; reason++)
+	for (unsigned int reason = 0; reason < LOST_REASONS; reason++)
 		if (lost[reason] > 0)
 			verdict_evidence(verdict, "%s: %" PRIu64, op_lost_name(reason),
 					 lost[reason]);

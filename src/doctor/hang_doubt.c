@@ -31,12 +31,10 @@ static void doubt_unseen(struct hang_tale *tale, const struct job_comm *comm)
 static void doubt_losses(struct hang_tale *tale, uint32_t seat)
 {
 	const struct recording_process *process = hang_process(tale->scene, seat);
-	uint64_t never_seen = process->lost[LOST_NO_COMM] + process->lost[LOST_OFF];
-	uint64_t lost = 0;
+	uint64_t never_seen = op_lost_unseen(process->lost);
+	uint64_t lost = op_lost_operations(process->lost);
 	char text[100] = "";
 
-	for (int i = 0; i < LOST_WHOLE_OPERATIONS; i++)
-		lost += process->lost[i];
 	hang_say_rank(SAY, tale->scene, seat);
 	hang_capital(text);
 	if (never_seen > 0) {

@@ -233,8 +233,8 @@ static void losing_process(struct live *live, uint32_t p)
 	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
 	text_append(notice->text, sizeof(notice->text),
 		    " operations are not in its recording. Since it started, by reason: ");
-	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++) {
-		if (process->lost[i] == 0)
+	for (unsigned int i = 0; i < LOST_REASONS; i++) {
+		if (process->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
 		text_append(notice->text, sizeof(notice->text), "%s%s %" PRIu64,
 			    is_first ? "" : ", ", op_lost_name(i), process->lost[i]);

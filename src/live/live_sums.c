@@ -35,10 +35,8 @@ static void losses_of(struct live_process_memory *memory, const struct recording
 		      uint64_t monotonic_ns)
 {
 	enum { LOSS_SECONDS = 60 };
-	uint64_t lost = 0;
+	uint64_t lost = op_lost_operations(process->lost);
 
-	for (int i = 0; i < LOST_WHOLE_OPERATIONS; i++)
-		lost += process->lost[i];
 	if (!memory->was_seen)
 		memory->lost = lost;
 	memory->was_seen = true;

@@ -43,7 +43,8 @@ struct comm_counts {
 	uint64_t signature;   /* rolling, over collectives */
 	uint64_t last_issue_ns;
 	uint64_t captured; /* of recorded: state captured */
-	uint64_t reserved[2];
+	uint64_t missed;   /* collectives that NCCL made and did not show: see LOST_NOT_SHOWN */
+	uint64_t reserved;
 	uint64_t recorded;  /* records finished */
 	uint64_t timed;	    /* of these, with a duration from kernel_gpu or proxy */
 	uint64_t replayed;  /* of recorded: replays */
@@ -57,7 +58,7 @@ struct comm_counts {
 _Static_assert(offsetof(struct comm_counts, recorded) == 64, "comm_counts.recorded moved");
 _Static_assert(sizeof(struct comm_counts) == 128, "comm_counts changed its size");
 
-/* Why an operation has no record, or a record has less than it could. */
+/* Why an operation has no record, or a record has less than it could: see op_lost_is_whole(). */
 enum lost_reason {
 	LOST_NO_COMM = 0,	 /* more communicators alive than the region holds */
 	LOST_RING_BUSY = 1,	 /* a writer was overtaken by a whole lap of the ring */
@@ -72,11 +73,9 @@ enum lost_reason {
 	LOST_TOTALS = 10,	 /* counted under "other": table of totals full */
 	LOST_LATE_CHILD = 11,	 /* a kernel or proxy event came after its operation was retired */
 	LOST_INSPECTOR = 12, /* recorded, and not in NCCL Inspector's file: see docs/INSPECTOR.md */
+	LOST_NOT_SHOWN = 13, /* collectives that NCCL counted and did not show: events were off */
 	LOST_REASONS = 16,
 };
-
-/* The first seven are whole operations; the others are details of operations that are recorded. */
-enum { LOST_WHOLE_OPERATIONS = LOST_OFF + 1 };
 
 /* What NCCL (or a tester) handed us that we do not follow. Counted, ignored. */
 enum odd_reason {

@@ -170,10 +170,19 @@ const char *op_wait_name(unsigned int wait)
 const char *op_flag_name(unsigned int bit)
 {
 	static const char *const names[32] = {
-		[0] = "replay",		[1] = "api_only",	[2] = "copy_engine",
-		[3] = "self",		[4] = "untracked",	[5] = "kernels_asked",
-		[8] = "stamp_zero",	[9] = "stamp_reversed", [10] = "stamp_stale",
-		[11] = "stamp_overrun", [12] = "stamp_channel", [13] = "channels_missing",
+		[0] = "replay",
+		[1] = "api_only",
+		[2] = "copy_engine",
+		[3] = "self",
+		[4] = "untracked",
+		[5] = "kernels_asked",
+		[6] = "after_gap",
+		[8] = "stamp_zero",
+		[9] = "stamp_reversed",
+		[10] = "stamp_stale",
+		[11] = "stamp_overrun",
+		[12] = "stamp_channel",
+		[13] = "channels_missing",
 		[14] = "foreign_stop",
 	};
 
@@ -196,9 +205,29 @@ const char *op_lost_name(unsigned int reason)
 		[LOST_TOTALS] = "totals_other",
 		[LOST_LATE_CHILD] = "late_child",
 		[LOST_INSPECTOR] = "not_in_inspector_file",
+		[LOST_NOT_SHOWN] = "not_shown",
 	};
 
 	return NAME_FROM(names, reason);
+}
+
+bool op_lost_is_whole(unsigned int reason)
+{
+	return reason <= LOST_OFF || reason == LOST_NOT_SHOWN;
+}
+
+uint64_t op_lost_operations(const uint64_t *lost)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		sum += op_lost_is_whole(i) ? lost[i] : 0;
+	return sum;
+}
+
+uint64_t op_lost_unseen(const uint64_t *lost)
+{
+	return lost[LOST_NO_COMM] + lost[LOST_OFF] + lost[LOST_NOT_SHOWN];
 }
 
 const char *op_odd_name(unsigned int reason)

@@ -2,6 +2,7 @@
 #ifndef OP_NAMES_H
 #define OP_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum op_name_table {
@@ -26,6 +27,13 @@ const char *op_flag_name(unsigned int bit);	  /* "replay"; NULL for a bit withou
 const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past the table */
 const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
 const char *op_mode_name(unsigned int mode);	  /* "flight" */
+
+/* Is a whole operation missing? Else details of one that is recorded. */
+bool op_lost_is_whole(unsigned int reason);
+/* How many, over all reasons. */
+uint64_t op_lost_operations(const uint64_t *lost);
+/* Of these: not counted as issued, either. The others were, and were lost then. */
+uint64_t op_lost_unseen(const uint64_t *lost);
 
 /* NCCL's own spelling ("ncclFloat32"); NULL when the table has no such number. */
 const char *op_name_of_nccl(enum op_name_table table, uint8_t number);

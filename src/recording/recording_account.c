@@ -184,7 +184,7 @@ static void sum_up(struct tally *tally)
 	/* Counted as issued and not to be read yet: whose, nobody can say. */
 	account->missing -= clamp(account->missing, (int64_t)tally->process->filling);
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
-		if (i < LOST_WHOLE_OPERATIONS)
+		if (op_lost_is_whole(i))
 			account->lost_operations += tally->process->lost[i];
 		else
 			account->lost_details += tally->process->lost[i];

@@ -9,7 +9,7 @@
  *
  * Operations of communicators for which the region had no slot, and those shown while recording was
  * off, have no counters: they are in lost_operations alone. So, for the whole process, what NCCL
- * showed is issued + lost[LOST_NO_COMM] + lost[LOST_OFF].
+ * showed is issued + lost[LOST_NO_COMM] + lost[LOST_OFF]; lost[LOST_NOT_SHOWN] it made besides.
  */
 #ifndef RECORDING_ACCOUNT_H
 #define RECORDING_ACCOUNT_H

@@ -49,8 +49,8 @@ static void lost(struct findings *findings, const struct timeline_report *report
 
 	if (of->lost_operations == 0)
 		return;
-	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++)
-		if (of->lost[i] > of->lost[most])
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		if (op_lost_is_whole(i) && of->lost[i] > of->lost[most])
 			most = i;
 	finding = findings_add(findings, FINDINGS_LOST, FINDINGS_WARNING, "%llu %s lost",
 			       (unsigned long long)of->lost_operations,

@@ -70,11 +70,11 @@ static void count_process(struct timeline_completeness *to, const struct recordi
 	for (size_t i = 0; i < process->comm_count; i++)
 		if (process->comms[i].has_counts)
 			to->issued += process->comms[i].counts.issued;
-	/* Operations without communicator, or while recording was off, are in no other counter. */
-	to->issued += process->lost[LOST_NO_COMM] + process->lost[LOST_OFF];
+	/* Operations without communicator, or while recording or events were off, are in no other counter. */
+	to->issued += op_lost_unseen(process->lost);
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		to->lost[i] += process->lost[i];
-		if (i < LOST_WHOLE_OPERATIONS)
+		if (op_lost_is_whole(i))
 			to->lost_operations += process->lost[i];
 	}
 }

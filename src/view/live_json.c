@@ -98,7 +98,7 @@ static void put_losses(struct json *json, const struct recording_process *proces
 	uint64_t operations = 0, details = 0;
 
 	for (unsigned int i = 0; i < LOST_REASONS; i++)
-		*(i < LOST_WHOLE_OPERATIONS ? &operations : &details) += process->lost[i];
+		*(op_lost_is_whole(i) ? &operations : &details) += process->lost[i];
 	json_put_unsigned(json, "lost_operations", operations);
 	json_put_unsigned(json, "lost_details", details);
 	json_put_object(json, "lost");

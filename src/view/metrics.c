@@ -65,7 +65,7 @@ static const char *reason_name(enum loss loss, unsigned int reason)
 {
 	if (loss == LOSS_ODD)
 		return op_odd_name(reason);
-	if ((loss == LOSS_OPERATIONS) != (reason < LOST_WHOLE_OPERATIONS))
+	if ((loss == LOSS_OPERATIONS) != op_lost_is_whole(reason))
 		return NULL;
 	return op_lost_name(reason);
 }

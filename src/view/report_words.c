@@ -198,8 +198,8 @@ static void say_lost(const struct timeline_completeness *from, struct sink *to)
 		return;
 	say_count(to, from->lost_operations, "operation was lost while recording",
 		  "operations were lost while recording");
-	for (unsigned int i = 0; i < LOST_WHOLE_OPERATIONS; i++) {
-		if (from->lost[i] == 0 || op_lost_name(i) == NULL)
+	for (unsigned int i = 0; i < LOST_REASONS; i++) {
+		if (from->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
 		sink_format(to, "%s%s %" PRIu64, between, op_lost_name(i), from->lost[i]);
 		between = ", ";

@@ -64,7 +64,7 @@ static void note_losses(struct viewer_rank *rank, uint64_t at_ns)
 		viewer_arg_text(&args, "reason", op_lost_name(i));
 		viewer_arg_unsigned(&args, "count", process->lost[i]);
 		viewer_arg_text(&args, "what",
-				i < LOST_WHOLE_OPERATIONS ? "operations" : "details of operations");
+				op_lost_is_whole(i) ? "operations" : "details of operations");
 		note(rank, at_ns, name, &args);
 	}
 }
