@@ -375,6 +375,141 @@ static void test_cancel(void)
 	over();
 }
 
+/* NCCL showed the call and nothing of its end. */
+static void untimed_op(struct recording_process *rank, uint8_t function, uint64_t match,
+		       uint64_t bytes, uint64_t issue_ns)
+{
+	struct op_record *op = hand_op(rank, 1, function, match, bytes, 0, issue_ns);
+
+	op->time_source = OP_TIME_NONE;
+	op->gpu_start_ns = op->gpu_stop_ns = op->active_ns = op->done_ns = 0;
+	op->issue_ns = issue_ns;
+	op->state = OP_LAUNCHED;
+}
+
+/* Three ranks; per rank 2 of 4 small AllReduce are timed, 1 of 10 large ones, and no Broadcast. */
+static void sampled(struct recording_process *ranks[3])
+{
+	static const uint64_t small[3] = { 500, 300, 400 }, large[3] = { 7000, 9000, 5000 };
+
+	three(ranks);
+	for (int i = 0; i < 3; i++) {
+		untimed_op(ranks[i], OP_BROADCAST, 1, 64, 50000);
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 2, 8, small[i], 100000);
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 3, 8, small[i], 110000);
+		untimed_op(ranks[i], OP_ALL_REDUCE, 4, 8, 120000);
+		untimed_op(ranks[i], OP_ALL_REDUCE, 5, 8, 130000);
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 6, 4096, large[i], 200000);
+		for (uint64_t n = 0; n < 9; n++)
+			untimed_op(ranks[i], OP_ALL_REDUCE, 7 + n, 4096, 300000 + 1000 * n);
+	}
+}
+
+static void test_sampled(void)
+{
+	struct recording_process *ranks[3];
+	const struct tally_row *row;
+
+	sampled(ranks);
+	made();
+	EXPECT_EQUAL(report.total.calls, 3 * 15);
+	EXPECT_EQUAL(report.total.timed, 3 * 3);
+	EXPECT_EQUAL(report.total.covered, 3 * 11);
+	EXPECT_EQUAL(tally_not_timed(&report.total), 3);
+	EXPECT_THAT("the sum has the timed calls alone", report.total.sum_ns == 2400 + 21000);
+	EXPECT_THAT("a total is scaled kind by kind",
+		    tally_total_ns(&report.total) == 2 * 2400 + 10 * 21000);
+	EXPECT_THAT("and so is waiting",
+		    report.total.wait_ns == 600 + 6000 &&
+			    tally_total_wait_ns(&report.total) == 2 * 600 + 10 * 6000 &&
+			    (uint64_t)(report.gpu_hours_waited * 3.6e12 + 0.5) == 61200);
+	EXPECT_THAT("its share, too", tally_wait_share(&report.total) == 61200.0 / 214800.0);
+	EXPECT_THAT("by rank", report.ranks[1].wait_ns == 4000 &&
+				       report.ranks[1].covered_wait_ns == 9 * 4000.0 &&
+				       report.ranks[1].covered_ns == 600 + 9 * 9000.0);
+	row = row_of(&report.by_function, OP_ALL_REDUCE);
+	EXPECT_THAT("bandwidth is of the timed calls alone",
+		    tally_algbw(row) == (6 * 8 + 3 * 4096) * 1e9 / 23400);
+	row = row_of(&report.by_function, OP_BROADCAST);
+	EXPECT_THAT("a kind with nothing timed has no estimate",
+		    row->timed == 0 && row->covered == 0 && tally_total_ns(row) == 0 &&
+			    tally_not_timed(row) == 3);
+	EXPECT_THAT("and is listed once for all ranks",
+		    report.untimed_count == 1 && report.untimed[0].calls == 3 &&
+			    report.untimed[0].comm == 0 &&
+			    (uint8_t)report.untimed[0].names == OP_BROADCAST);
+	EXPECT_THAT("tables by source have no estimates",
+		    report.by_source.count == 2 && report.by_source.rows[0].covered == 0 &&
+			    report.by_source.rows[1].covered == 0);
+	EXPECT_THAT("a rank's span has calls that were not timed in it",
+		    report.ranks[0].span_ns == 308000 - 50000);
+	EXPECT_THAT("its share of time is scaled as its durations are",
+		    report.ranks[0].is_busy_known &&
+			    (uint64_t)(report.ranks[0].busy_share * 258000 + 0.5) ==
+				    2 * 1000 + 10 * 7000);
+	EXPECT_THAT("a communicator's scale is of its collectives' time",
+		    report.comms[0].scale == 214800.0 / 23400.0);
+	over();
+}
+
+static void test_not_timed(void)
+{
+	struct recording_process *ranks[3];
+
+	three(ranks);
+	for (int i = 0; i < 3; i++)
+		for (uint64_t n = 1; n <= 4; n++)
+			untimed_op(ranks[i], OP_ALL_REDUCE, n, 8, 1000 * n);
+	made();
+	EXPECT_THAT("where nothing is timed nothing is estimated",
+		    report.total.calls == 12 && report.total.timed == 0 &&
+			    report.total.covered == 0 && tally_total_ns(&report.total) == 0 &&
+			    tally_not_timed(&report.total) == 12);
+	EXPECT_THAT("the share of time is not known, the span is",
+		    report.busy_ranks == 0 && !report.ranks[0].is_busy_known &&
+			    report.ranks[0].span_ns == 3000 && report.gpu_hours > 0);
+	over();
+}
+
+static void test_in_flight_is_not_untimed(void)
+{
+	struct recording_process *ranks[3];
+
+	three(ranks);
+	for (int i = 0; i < 3; i++) {
+		ranks[i]->life = RECORDING_KILLED;
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8, 500, 1000);
+		untimed_op(ranks[i], OP_ALL_REDUCE, 2, 8, 2000);
+	}
+	made();
+	EXPECT_THAT("a call in flight has no time yet: all that could be timed were",
+		    report.total.open == 3 && !tally_is_sampled(&report.total) &&
+			    report.total.covered == 0 && report.comms[0].scale == 1);
+	over();
+}
+
+/* Tags split rows, not kinds: a tag's calls take as long as the kind's. */
+static void test_sampled_by_tag(void)
+{
+	struct recording_process *ranks[3];
+
+	options.custom_by[0] = TALLY_BY_TAG;
+	options.custom_count = 1;
+	three(ranks);
+	for (int i = 0; i < 3; i++) {
+		hand_op(ranks[i], 1, OP_ALL_REDUCE, 1, 8, 500, 1000)->user_tag = 1;
+		untimed_op(ranks[i], OP_ALL_REDUCE, 2, 8, 2000);
+		ranks[i]->flights[ranks[i]->flight_count - 1].op.user_tag = 2;
+	}
+	made();
+	EXPECT_THAT("a tag without a timed call has its kind's mean",
+		    report.custom[0].count == 2 && report.custom[0].rows[1].key.tag == 2 &&
+			    report.custom[0].rows[1].timed == 0 &&
+			    tally_total_ns(&report.custom[0].rows[1]) == 1500 &&
+			    tally_total_ns(&report.total) == 3000);
+	over();
+}
+
 int main(void)
 {
 	test_waiting();
@@ -387,5 +522,9 @@ int main(void)
 	test_unfinished();
 	test_time_and_share();
 	test_cancel();
+	test_sampled();
+	test_not_timed();
+	test_in_flight_is_not_untimed();
+	test_sampled_by_tag();
 	return tap_done();
 }

@@ -88,7 +88,8 @@ uint32_t diff_expected_by(uint32_t by)
 /* Mean duration, without waiting where it is known. */
 static double transfer_ns(const struct timeline_report *run, const struct tally_row *row)
 {
-	if (row->joined > 0 && run->meet.complete + run->meet.partial > 0)
+	if (row->joined > 0 && row->joined_least_ns > 0 &&
+	    run->meet.complete + run->meet.partial > 0)
 		return (double)row->joined_least_ns / (double)row->joined;
 	return tally_mean_ns(row);
 }
@@ -101,15 +102,21 @@ static struct compare_side side_of_run(const struct timeline_report *run,
 	return (struct compare_side){
 		.is_there = true,
 		.calls = row->calls,
+		.open = row->open,
 		.timed = row->timed,
+		.not_timed = tally_not_timed(row),
 		.bytes = row->bytes,
 		.sum_ns = row->sum_ns,
+		.total_ns = tally_total_ns(row),
 		.mean_ns = transfer_ns(run, row),
 		.median_ns = tally_quantile_ns(row, 0.5),
-		.p99_ns = tally_quantile_ns(row, 0.99),
+		.p99_ns = row->timed >= TALLY_P99_LEAST ? tally_quantile_ns(row, 0.99) : 0,
 		.algbw = tally_algbw(row) * faster,
 		.busbw = tally_busbw(row) * faster,
 		.wait_ns = row->wait_ns,
+		.wait_share = tally_total_ns(row) > 0
+				      ? tally_total_wait_ns(row) / tally_total_ns(row)
+				      : 0,
 		.joined = row->joined,
 	};
 }
@@ -185,8 +192,8 @@ static bool make_row(struct compare_row *row, const struct timeline_report *run,
 static int by_importance(const void *left, const void *right)
 {
 	const struct compare_row *a = left, *b = right;
-	double a_ns = fabs(log(a->mean_ratio)) * (double)(a->a.sum_ns + a->b.sum_ns);
-	double b_ns = fabs(log(b->mean_ratio)) * (double)(b->a.sum_ns + b->b.sum_ns);
+	double a_ns = fabs(log(a->mean_ratio)) * (a->a.total_ns + a->b.total_ns);
+	double b_ns = fabs(log(b->mean_ratio)) * (b->a.total_ns + b->b.total_ns);
 
 	if (a->has_interval != b->has_interval)
 		return a->has_interval ? -1 : 1;

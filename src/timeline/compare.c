@@ -145,20 +145,31 @@ static enum status make_texts(const struct timeline_report *report, const struct
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+static double ratio_of(double b, double a)
+{
+	return a > 0 && b > 0 ? b / a : 0;
+}
+
 static struct compare_side side_of(const struct tally_row *row)
 {
-	return (struct compare_side){ .is_there = true,
-				      .calls = row->calls,
-				      .timed = row->timed,
-				      .bytes = row->bytes,
-				      .sum_ns = row->sum_ns,
-				      .mean_ns = tally_mean_ns(row),
-				      .median_ns = tally_quantile_ns(row, 0.5),
-				      .p99_ns = tally_quantile_ns(row, 0.99),
-				      .algbw = tally_algbw(row),
-				      .busbw = tally_busbw(row),
-				      .wait_ns = row->wait_ns,
-				      .joined = row->joined };
+	return (struct compare_side){
+		.is_there = true,
+		.calls = row->calls,
+		.open = row->open,
+		.timed = row->timed,
+		.not_timed = tally_not_timed(row),
+		.bytes = row->bytes,
+		.sum_ns = row->sum_ns,
+		.total_ns = tally_total_ns(row),
+		.mean_ns = tally_mean_ns(row),
+		.median_ns = tally_quantile_ns(row, 0.5),
+		.p99_ns = row->timed >= TALLY_P99_LEAST ? tally_quantile_ns(row, 0.99) : 0,
+		.algbw = tally_algbw(row),
+		.busbw = tally_busbw(row),
+		.wait_ns = row->wait_ns,
+		.wait_share = ratio_of(tally_total_wait_ns(row), tally_total_ns(row)),
+		.joined = row->joined
+	};
 }
 
 struct logs {
@@ -238,11 +249,6 @@ static void judge(struct compare_row *row, const struct logs *a, const struct lo
 	row->is_faster = row->is_significant && row->ratio_high < 1 / (1 + threshold);
 }
 
-static double ratio_of(double b, double a)
-{
-	return a > 0 && b > 0 ? b / a : 0;
-}
-
 static void fill_row(struct compare_row *row, const struct timeline_report *report_a,
 		     const struct tally_row *a, const struct timeline_report *report_b,
 		     const struct tally_row *b, double rows, double threshold)
@@ -266,8 +272,8 @@ static void fill_row(struct compare_row *row, const struct timeline_report *repo
 static int most_important_first(const void *left, const void *right)
 {
 	const struct compare_row *a = left, *b = right;
-	double weight_a = fabs((double)a->b.sum_ns - (double)a->a.sum_ns);
-	double weight_b = fabs((double)b->b.sum_ns - (double)b->a.sum_ns);
+	double weight_a = fabs(a->b.total_ns - a->a.total_ns);
+	double weight_b = fabs(b->b.total_ns - b->a.total_ns);
 
 	if (a->is_significant != b->is_significant)
 		return a->is_significant ? -1 : 1;

@@ -17,15 +17,19 @@
 struct compare_side {
 	bool is_there;
 	uint64_t calls;
+	uint64_t open; /* of calls: in flight */
 	uint64_t timed;
+	uint64_t not_timed; /* of calls: of kinds with nothing timed */
 	uint64_t bytes;
-	uint64_t sum_ns;
+	uint64_t sum_ns; /* of timed */
+	double total_ns; /* of all calls, estimated where not all were timed */
 	double mean_ns;
 	uint64_t median_ns;
-	uint64_t p99_ns;
-	double algbw; /* bytes per second, 0 unknown */
+	uint64_t p99_ns; /* 0: fewer than TALLY_P99_LEAST timed calls */
+	double algbw;	 /* bytes per second, 0 unknown */
 	double busbw;
 	uint64_t wait_ns;
+	double wait_share; /* of the time of all calls; those that were not joined show no waiting */
 	uint64_t joined;
 };
 

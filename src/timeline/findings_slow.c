@@ -86,6 +86,7 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 	const struct job *job = &report->job;
 	const char *host = job->hosts[straggler->host].name;
 	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
+	bool is_estimate = report->comms[straggler->comm].scale > 1;
 	char times[120];
 	struct finding *finding =
 		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
@@ -100,11 +101,12 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 	finding->percent = 100 * straggler->cost_share;
 	text_format(finding->text, sizeof(finding->text),
 		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
-		    "collectives. The others waited %s for it in sum.",
+		    "collectives. The others waited %s%s for it in sum%s.",
 		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
 		    when(report, straggler, times, sizeof(times)),
 		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
-		    units_of_ns((double)straggler->caused_ns).text);
+		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
+		    is_estimate ? " (estimated: not all of them were timed)" : "");
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.%s",
 		    host,
@@ -223,7 +225,9 @@ static void change_found(struct findings *findings, const struct timeline_report
 static void waiting(struct findings *findings, const struct timeline_report *report)
 {
 	const struct tally_row *total = &report->total;
-	double share = total->joined_ns ? (double)total->wait_ns / (double)total->joined_ns : 0;
+	double share = tally_wait_share(total);
+	double wait_ns = tally_total_wait_ns(total);
+	bool is_estimate = total->covered > 0;
 	struct finding *finding;
 
 	if (share < wait_share || report->stragglers.count > 0)
@@ -233,11 +237,13 @@ static void waiting(struct findings *findings, const struct timeline_report *rep
 		"%.0f %% of the time in collectives is waiting, for nobody in particular",
 		100 * share);
 	finding->percent = 100 * share;
-	finding->cost_ns = total->wait_ns;
-	text_format(finding->text, sizeof(finding->text),
-		    "Ranks wait %s in sum (%.3g GPU-hours) for ranks that arrive later, and it is "
-		    "not the same one again and again.",
-		    units_of_ns((double)total->wait_ns).text, report->gpu_hours_waited);
+	finding->cost_ns = units_whole(wait_ns);
+	text_format(
+		finding->text, sizeof(finding->text),
+		"Ranks wait %s%s in sum (%.3g GPU-hours%s) for ranks that arrive later, and it is "
+		"not the same one again and again.",
+		is_estimate ? "about " : "", units_of_ns(wait_ns).text, report->gpu_hours_waited,
+		is_estimate ? ", estimated" : "");
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Uneven work or jitter of the hosts: compare iterations, pin threads, balance "
 		    "batches.");
@@ -245,36 +251,37 @@ static void waiting(struct findings *findings, const struct timeline_report *rep
 
 static void small_messages(struct findings *findings, const struct timeline_report *report)
 {
-	uint64_t calls = 0, ns = 0;
+	const struct tally_row *total = &report->total;
+	uint64_t calls = 0;
 	struct finding *finding;
-	double share;
+	double share, ns = 0, all_ns = tally_total_ns(total) - tally_total_wait_ns(total);
 
 	for (size_t i = 0; i < report->by_size.count; i++) {
 		const struct tally_row *row = &report->by_size.rows[i];
 
 		if (row->key.size_class == 0 || row->key.size_class > SMALL_CLASS)
 			continue;
-		calls += row->timed;
-		ns += row->sum_ns - row->wait_ns;
+		/* Those of kinds with nothing timed take a time that is not known. */
+		calls += row->timed + row->covered;
+		ns += tally_total_ns(row) - tally_total_wait_ns(row);
 	}
-	share = report->total.sum_ns > report->total.wait_ns
-			? (double)ns / (double)(report->total.sum_ns - report->total.wait_ns)
-			: 0;
-	if (calls < SMALL_CALLS_LEAST || calls * 2 < report->total.timed || share < small_share)
+	share = all_ns > 0 ? ns / all_ns : 0;
+	if (calls < SMALL_CALLS_LEAST || calls * 2 < total->timed + total->covered ||
+	    share < small_share)
 		return;
 	finding = findings_add(findings, FINDINGS_SMALL_MESSAGES, FINDINGS_NOTE,
 			       "many small messages: %.0f %% of the time in communication",
 			       100 * share);
 	finding->count = calls;
-	finding->of = report->total.timed;
+	finding->of = total->timed + total->covered;
 	finding->percent = 100 * share;
-	finding->cost_ns = ns;
-	text_format(
-		finding->text, sizeof(finding->text),
-		"%llu of %llu calls move less than 64 KiB, waiting left out they take %s: latency, "
-		"not bandwidth, decides.",
-		(unsigned long long)calls, (unsigned long long)report->total.timed,
-		units_of_ns((double)ns).text);
+	finding->cost_ns = units_whole(ns);
+	text_format(finding->text, sizeof(finding->text),
+		    "%llu of %llu calls move less than 64 KiB, waiting left out they take %s%s: "
+		    "latency, "
+		    "not bandwidth, decides.",
+		    (unsigned long long)calls, (unsigned long long)finding->of,
+		    total->covered > 0 ? "about " : "", units_of_ns(ns).text);
 	text_format(
 		finding->hint, sizeof(finding->hint),
 		"Put messages together (larger buckets, grouped calls) where the framework can.");

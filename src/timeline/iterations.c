@@ -223,6 +223,7 @@ static struct iteration measure(const struct iterations_op *ops, size_t from, si
 	struct busy busy = BUSY_INIT;
 
 	for (size_t i = from; i < to; i++) {
+		iteration.timed += ops[i].is_timed;
 		iteration.sum_ns += ops[i].duration_ns;
 		iteration.bytes += ops[i].bytes;
 		if (ops[i].done_ns > iteration.end_ns)
@@ -340,9 +341,11 @@ static enum status summarise(struct iterations *iterations)
 	iterations->p99_ns = nth_ns(values, used, (used * 99 + 99) / 100 - 1);
 	used = 0;
 	for (size_t i = 0; i < iterations->count; i++)
-		if (!iterations->list[i].is_odd)
+		if (!iterations->list[i].is_odd &&
+		    iterations->list[i].timed == iterations->list[i].ops)
 			values[used++] = (double)iterations->list[i].busy_ns;
-	iterations->median_busy_ns = nth_ns(values, used, used / 2);
+	iterations->timed = used;
+	iterations->median_busy_ns = used ? nth_ns(values, used, used / 2) : 0;
 	free(values);
 	return OK;
 }

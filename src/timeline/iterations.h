@@ -24,6 +24,7 @@ struct iteration {
 	uint32_t ops;
 	uint64_t start_ns; /* issue of its first operation (end, where that is unknown) */
 	uint64_t end_ns;   /* start of the next one; end of its last operation for the last */
+	uint32_t timed;	   /* of ops: with a duration; the next two are of these alone */
 	uint64_t busy_ns;  /* union of its operations' times, see busy.h */
 	uint64_t sum_ns;   /* sum of their durations */
 	uint64_t bytes;
@@ -37,13 +38,14 @@ struct iterations {
 	uint32_t period_ops;	/* operations of a regular iteration */
 	struct iteration *list; /* in order of time; times are common time */
 	size_t count;
-	size_t regular;	      /* of these: not odd */
-	uint64_t warm_up_ops; /* before the first */
-	uint64_t tail_ops;    /* after the last complete one */
-	uint64_t ops;	      /* looked at */
-	bool is_cut;	      /* there were more than ITERATIONS_OPS_MAX */
-	uint64_t median_ns;   /* duration of regular ones */
-	uint64_t median_busy_ns;
+	size_t regular;		 /* of these: not odd */
+	uint64_t warm_up_ops;	 /* before the first */
+	uint64_t tail_ops;	 /* after the last complete one */
+	uint64_t ops;		 /* looked at */
+	bool is_cut;		 /* there were more than ITERATIONS_OPS_MAX */
+	uint64_t median_ns;	 /* duration of regular ones */
+	size_t timed;		 /* of regular: with all operations timed */
+	uint64_t median_busy_ns; /* of these; 0 when there are none */
 	uint64_t p99_ns;
 	uint64_t slowest_ns;
 	size_t slowest; /* index into list */
@@ -58,6 +60,7 @@ struct iterations_op {
 	uint64_t done_ns;  /* 0 unknown */
 	uint64_t duration_ns;
 	uint64_t bytes;
+	bool is_timed; /* false: no duration */
 };
 
 /* ops in the order of issue; kept by the caller. ERR_NO_SPACE. */

@@ -108,33 +108,46 @@ static void choose_ranks(struct timeline_report *report, const struct filter *fi
 		report->comms[c].is_shown = filter_has_comm(filter, &report->job.comms[c]);
 }
 
+/* The union of the timed calls, and as much more for the others as their durations would add up to. */
+static double busy_share_of(const struct timeline_rank *rank)
+{
+	double scale = rank->sum_ns ? 1 + rank->covered_ns / (double)rank->sum_ns : 1;
+	double share = rank->span_ns ? scale * (double)rank->busy_ns / (double)rank->span_ns : 0;
+
+	return share < 1 ? share : 1;
+}
+
 static void sum_ranks(struct timeline_report *report)
 {
 	double share_sum = 0;
-	size_t with_span = 0;
 
 	for (size_t r = 0; r < report->job.rank_count; r++) {
 		struct timeline_rank *rank = &report->ranks[r];
 		struct timeline_host *host = &report->hosts[report->job.ranks[r].host];
 
-		if (rank->span_ns > 0)
-			rank->busy_share = (double)rank->busy_ns / (double)rank->span_ns;
+		rank->busy_share = busy_share_of(rank);
+		rank->is_busy_known = rank->timed > 0 && rank->span_ns > 0;
 		if (!rank->is_shown)
 			continue;
 		host->ranks++;
+		host->busy_ranks += rank->is_busy_known;
+		host->timed += rank->timed;
 		host->wait_ns += rank->wait_ns;
 		host->joined_ns += rank->joined_ns;
 		host->sum_ns += rank->sum_ns;
+		host->covered_ns += rank->covered_ns;
+		host->covered_wait_ns += rank->covered_wait_ns;
 		host->busy_share += rank->busy_share;
 		report->gpu_hours += (double)rank->span_ns / HOUR_NS;
-		report->gpu_hours_waited += (double)rank->wait_ns / HOUR_NS;
-		with_span += rank->span_ns > 0;
+		report->gpu_hours_waited +=
+			((double)rank->wait_ns + rank->covered_wait_ns) / HOUR_NS;
+		report->busy_ranks += rank->is_busy_known;
 		share_sum += rank->busy_share;
 	}
 	for (size_t h = 0; h < report->job.host_count; h++)
-		if (report->hosts[h].ranks > 0)
-			report->hosts[h].busy_share /= report->hosts[h].ranks;
-	report->busy_share = with_span ? share_sum / (double)with_span : 0;
+		if (report->hosts[h].busy_ranks > 0)
+			report->hosts[h].busy_share /= report->hosts[h].busy_ranks;
+	report->busy_share = report->busy_ranks ? share_sum / (double)report->busy_ranks : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -267,6 +280,8 @@ static enum status fill(struct timeline_report *report, struct scan *scan)
 		status = meet_finish(&scan->meet);
 	if (status == OK)
 		status = scan_add_waiting(scan);
+	if (status == OK)
+		status = scan_add_estimates(scan);
 	if (status != OK)
 		return status;
 	judge_completeness(report);
@@ -326,6 +341,7 @@ void timeline_report_release(struct timeline_report *report)
 	free(report->ranks);
 	free(report->hosts);
 	free(report->comms);
+	free(report->untimed);
 	align_release(&report->align);
 	stragglers_release(&report->stragglers);
 	windows_release(&report->windows);

@@ -77,8 +77,11 @@ struct timeline_completeness {
 struct timeline_rank {
 	bool is_shown; /* passes the filter's ranks */
 	uint64_t calls;
+	uint64_t open;
 	uint64_t timed;
-	uint64_t sum_ns; /* of durations; overlapping ones count twice */
+	uint64_t sum_ns;   /* of durations; overlapping ones count twice */
+	double covered_ns; /* estimated for calls that were not timed, like the next; see tally.h */
+	double covered_wait_ns;
 	uint64_t bytes;
 	uint64_t wait_ns;
 	uint64_t joined_ns;
@@ -86,20 +89,35 @@ struct timeline_rank {
 	uint64_t joined;
 	/* Share of time in communication: union of the operations' times over the span from the first to
 	 * the last operation of the rank. Without CUPTI nobody sees what is computed meanwhile, so it is
-	 * an upper bound of the communication that computing waits for. */
+	 * an upper bound of the communication that computing waits for. Where not all calls were timed the
+	 * union has the timed ones only, and the share is scaled as the sum of durations is. */
 	uint64_t busy_ns;
 	uint64_t span_ns;
-	double busy_share; /* 0 when the span is 0 */
-	uint64_t first_ns; /* common time of the first and last sign of it; 0 unknown */
+	bool is_busy_known; /* a call was timed, and the span is not 0 */
+	double busy_share;  /* 0 when not known */
+	uint64_t first_ns;  /* common time of the first and last sign of it; 0 unknown */
 	uint64_t last_ns;
 };
 
 struct timeline_host {
 	uint32_t ranks;
+	uint32_t busy_ranks; /* of which busy_share is known */
+	uint64_t timed;
 	uint64_t wait_ns;
 	uint64_t joined_ns;
 	uint64_t sum_ns;
-	double busy_share; /* mean over its ranks */
+	double covered_ns; /* see timeline_rank */
+	double covered_wait_ns;
+	double busy_share; /* mean over busy_ranks */
+};
+
+/* A kind of calls of which not one was timed. */
+struct timeline_untimed {
+	uint32_t comm; /* index into job.comms */
+	uint32_t
+		names; /* job-wide: function, datatype, algorithm, protocol from the lowest byte up */
+	uint8_t size_class;
+	uint64_t calls;
 };
 
 /* Per communicator, beside its tally row. */
@@ -108,6 +126,9 @@ struct timeline_comm {
 	uint64_t complete; /* meetings with all ranks */
 	uint64_t partial;
 	uint64_t wait_ns;
+	/* All its synchronising collectives against the timed ones, by their estimated time; 1: all were timed.
+	 * What is summed over the timed ones is multiplied by it for a total. */
+	double scale;
 	uint64_t mismatches;	 /* operations that disagree with other ranks */
 	uint64_t first_mismatch; /* match number of the first, 0 none */
 };
@@ -138,10 +159,14 @@ struct timeline_report {
 	struct timeline_rank *ranks; /* as job.ranks */
 	struct timeline_host *hosts; /* as job.hosts */
 	struct timeline_comm *comms; /* as job.comms */
-	double busy_share;	     /* mean over the ranks shown with a span */
-	double gpu_hours;	     /* spans of the ranks shown, summed */
-	double gpu_hours_waited;     /* waiting of the ranks shown, summed: GPU-hours lost */
-	struct meet meet;	     /* counts only: its lanes are freed */
+	struct timeline_untimed
+		*untimed; /* kinds with nothing timed, of the ranks shown; most calls first */
+	size_t untimed_count;
+	double busy_share;	 /* mean over the ranks shown of which it is known */
+	size_t busy_ranks;	 /* so many */
+	double gpu_hours;	 /* spans of the ranks shown, summed */
+	double gpu_hours_waited; /* waiting of the ranks shown, summed, estimated: GPU-hours lost */
+	struct meet meet;	 /* counts only: its lanes are freed */
 
 	struct align align;
 	struct stragglers stragglers;

@@ -23,7 +23,8 @@ static enum status start_process(struct scan *scan, uint32_t p)
 			continue;
 		*rank = (struct scan_rank){ .rank = (uint32_t)r,
 					    .is_shown = scan->report->ranks[r].is_shown,
-					    .busy = BUSY_INIT };
+					    .busy = BUSY_INIT,
+					    .untimed_first_ns = UINT64_MAX };
 		scan->rank_count++;
 	}
 	scan_limits(scan, p);
@@ -46,12 +47,17 @@ static void end_process(struct scan *scan)
 		struct timeline_rank *rank = &scan->report->ranks[scan->ranks[i].rank];
 		const struct busy *busy = &scan->ranks[i].busy;
 
+		uint64_t first_ns = scan->ranks[i].untimed_first_ns;
+		uint64_t last_ns = scan->ranks[i].untimed_last_ns;
+
 		rank->busy_ns = busy_total_ns(busy);
-		if (busy->first_ns != UINT64_MAX) {
-			rank->span_ns = busy_last_ns(busy) - busy->first_ns;
+		first_ns = busy->first_ns < first_ns ? busy->first_ns : first_ns;
+		last_ns = busy_last_ns(busy) > last_ns ? busy_last_ns(busy) : last_ns;
+		if (first_ns <= last_ns) {
+			rank->span_ns = last_ns - first_ns;
 			/* Of its own clock, until it is aligned. */
-			rank->first_ns = busy->first_ns;
-			rank->last_ns = busy_last_ns(busy);
+			rank->first_ns = first_ns;
+			rank->last_ns = last_ns;
 		}
 	}
 	if (scan->local != NULL) {
@@ -84,6 +90,7 @@ static enum status scan_process(struct scan *scan, uint32_t p)
 					      scan_words(scan, p), scan_rows_visit, scan, &walk);
 	add_walk(&scan->report->completeness, &walk);
 	flushed = scan_flush(scan);
+	estimate_end_process(&scan->estimate);
 	end_process(scan);
 	if (scan->status != OK)
 		return scan->status;

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "op/op_batch.h"
 #include "timeline/busy.h"
+#include "timeline/estimate.h"
 #include "timeline/filter_rows.h"
 #include "timeline/links.h"
 #include "timeline/meet.h"
@@ -104,6 +105,9 @@ struct scan_rank {
 	uint32_t rank; /* index into job.ranks */
 	bool is_shown;
 	struct busy busy;
+	/* Of calls without a duration: they make the rank's span longer, not busier. UINT64_MAX, 0: none. */
+	uint64_t untimed_first_ns;
+	uint64_t untimed_last_ns;
 };
 
 /* The first operation of a seat that was not over at the end. */
@@ -123,6 +127,7 @@ struct scan {
 	const struct timeline_options *options;
 	struct meet meet;
 	struct links links;
+	struct estimate estimate;
 	struct tally *views[SCAN_VIEWS];
 	size_t view_count;
 	uint32_t *name_first; /* per communicator: the first one that is named and shaped alike */
@@ -186,6 +191,9 @@ void scan_tell_series(struct scan *scan);
 
 /* Waiting, once everything is joined, into the tables and ranks. */
 enum status scan_add_waiting(struct scan *scan);
+
+/* Estimates for calls that were not timed, once waiting is known, into the tables, ranks and communicators. */
+enum status scan_add_estimates(struct scan *scan);
 
 /* Which words of a process's records are needed. */
 uint32_t scan_words(const struct scan *scan, uint32_t process);

@@ -159,6 +159,20 @@ static uint64_t duration_of(const struct step *step, uint32_t place, uint8_t sou
 	}
 }
 
+/* Either may be 0: not known. */
+static void widen_span(struct scan_rank *rank, uint64_t issue_ns, uint64_t done_ns)
+{
+	uint64_t first_ns = issue_ns != 0 ? issue_ns : done_ns;
+	uint64_t last_ns = done_ns > issue_ns ? done_ns : issue_ns;
+
+	if (last_ns == 0)
+		return;
+	if (first_ns < rank->untimed_first_ns)
+		rank->untimed_first_ns = first_ns;
+	if (last_ns > rank->untimed_last_ns)
+		rank->untimed_last_ns = last_ns;
+}
+
 /* No duration. Neither done nor captured: in flight, or never seen to end. */
 static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 			      const struct step *step, uint32_t place)
@@ -175,6 +189,8 @@ static COLD void take_untimed(struct scan *scan, const struct scan_entry *entry,
 
 	entry->cell->calls++;
 	entry->cell->bytes += column(step, OP_WORD_BYTES)[place];
+	widen_span(entry->rank, column(step, OP_WORD_ISSUE)[place],
+		   column(step, OP_WORD_DONE)[place]);
 	if (entry->marks & (SCAN_JOINED | SCAN_APART))
 		scan->meet.untimed++;
 	if (state >= OP_DONE || column(step, OP_WORD_DONE)[place] != 0 ||
@@ -223,6 +239,7 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 		.done_ns = column(step, OP_WORD_DONE)[place],
 		.duration_ns = duration_of(step, place, entry->cell->source),
 		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : bytes,
+		.is_timed = entry->cell->source != OP_TIME_NONE,
 	};
 }
 

@@ -167,6 +167,7 @@ void scan_release(struct scan *scan)
 		windows_local_release(&scan->locals[p]);
 	meet_release(&scan->meet);
 	links_release(&scan->links);
+	estimate_release(&scan->estimate);
 	free(scan->name_first);
 	free(scan->locals);
 	free(scan->opens);
@@ -255,6 +256,7 @@ static void add_to_rank(struct scan *scan, const struct scan_cell *cell)
 	struct timeline_rank *rank = &scan->report->ranks[scan->job->seats[cell->seat].rank];
 
 	rank->calls += cell->calls;
+	rank->open += cell->open;
 	rank->timed += cell->source != OP_TIME_NONE ? cell->calls : 0;
 	rank->sum_ns += cell->sum_ns;
 	rank->bytes += scan_cell_bytes(cell);
@@ -262,6 +264,24 @@ static void add_to_rank(struct scan *scan, const struct scan_cell *cell)
 		rank->joined += cell->calls - cell->apart;
 		rank->joined_ns += cell->sum_ns - cell->apart_ns;
 	}
+}
+
+static enum status add_to_estimate(struct scan *scan, const struct scan_cell *cell)
+{
+	struct estimate_part part = { .seat = cell->seat,
+				      .names = cell->names,
+				      .tag = cell->tag,
+				      .size_class = cell->size_class };
+
+	if (cell->source == OP_TIME_NONE) {
+		part.untimed = cell->calls - cell->open;
+	} else {
+		part.timed = cell->calls;
+		part.sum_ns = cell->sum_ns;
+		if (meet_is_synchronising((uint8_t)cell->names))
+			part.joined_ns = cell->sum_ns - cell->apart_ns;
+	}
+	return part.timed + part.untimed > 0 ? estimate_add(&scan->estimate, &part) : OK;
 }
 
 static enum status flush_cell(struct scan *scan, const struct scan_cell *cell)
@@ -272,8 +292,10 @@ static enum status flush_cell(struct scan *scan, const struct scan_cell *cell)
 	enum status status;
 
 	add_to_rank(scan, cell);
-	if (!scan->report->ranks[key.rank].is_shown || cell->calls + cell->captured == 0)
-		return OK;
+	status = add_to_estimate(scan, cell);
+	if (status != OK || !scan->report->ranks[key.rank].is_shown ||
+	    cell->calls + cell->captured == 0)
+		return status;
 	status = row_of(scan, cell, &row);
 	for (size_t i = 0; i < scan->view_count && status == OK; i++) {
 		struct tally_row *to = view_row(scan, scan->views[i], key);
@@ -341,10 +363,19 @@ static enum status add_kind(struct scan *scan, uint32_t seat_index, const struct
 	struct tally_key key =
 		key_of(scan, seat_index, kind->names, kind->size_class, lane->source, kind->tag);
 	struct timeline_rank *rank = &scan->report->ranks[key.rank];
+	struct estimate_part *part;
 
 	rank->joined -= sum->alone;
 	rank->joined_ns -= sum->alone_ns;
 	rank->least_ns += sum->least_ns - sum->alone_ns;
+	part = estimate_find(&scan->estimate,
+			     &(struct estimate_part){ .seat = seat_index,
+						      .names = kind->names,
+						      .size_class = kind->size_class });
+	if (part != NULL) {
+		part->joined_ns -= sum->alone_ns;
+		part->least_ns += sum->least_ns - sum->alone_ns;
+	}
 	if (!rank->is_shown)
 		return OK;
 	for (size_t i = 0; i < scan->view_count; i++) {
@@ -428,5 +459,150 @@ enum status scan_add_waiting(struct scan *scan)
 	finish_row(&report->total);
 	for (size_t r = 0; r < scan->job->rank_count; r++)
 		report->ranks[r].wait_ns = report->ranks[r].joined_ns - report->ranks[r].least_ns;
+	return status;
+}
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+static void add_covered(struct tally_row *row, uint64_t calls, const struct estimate_kind *kind)
+{
+	double share = (double)calls / (double)kind->timed;
+
+	row->covered += calls;
+	row->covered_ns += share * (double)kind->sum_ns;
+	row->covered_joined_ns += share * (double)kind->joined_ns;
+	row->covered_wait_ns += share * (double)(kind->joined_ns - kind->least_ns);
+}
+
+static enum status cover_part(struct scan *scan, const struct estimate_part *part,
+			      const struct estimate_kind *kind)
+{
+	struct tally_key key =
+		key_of(scan, part->seat, part->names, part->size_class, OP_TIME_NONE, part->tag);
+	struct timeline_rank *rank = &scan->report->ranks[key.rank];
+	double share = (double)part->untimed / (double)kind->timed;
+
+	rank->covered_ns += share * (double)kind->sum_ns;
+	rank->covered_wait_ns += share * (double)(kind->joined_ns - kind->least_ns);
+	if (!rank->is_shown)
+		return OK;
+	for (size_t i = 0; i < scan->view_count; i++) {
+		struct tally_row *row;
+
+		/* A row of one source says what that source measured. */
+		if (scan->views[i]->by & TALLY_BY_SOURCE)
+			continue;
+		row = view_row(scan, scan->views[i], key);
+		if (row == NULL)
+			return ERR_NO_SPACE;
+		add_covered(row, part->untimed, kind);
+	}
+	add_covered(&scan->report->total, part->untimed, kind);
+	return OK;
+}
+
+static enum status keep_untimed(struct scan *scan, const struct estimate_part *part, uint64_t calls)
+{
+	const struct job_seat *seat = &scan->job->seats[part->seat];
+	struct timeline_report *report = scan->report;
+
+	if (calls == 0 || !report->ranks[seat->rank].is_shown)
+		return OK;
+	if ((report->untimed_count & (report->untimed_count - 1)) == 0) {
+		size_t room = report->untimed_count ? report->untimed_count * 2 : 1;
+		void *grown = realloc(report->untimed, room * sizeof(*report->untimed));
+
+		if (grown == NULL)
+			return ERR_NO_SPACE;
+		report->untimed = grown;
+	}
+	report->untimed[report->untimed_count++] =
+		(struct timeline_untimed){ .comm = seat->comm,
+					   .names = part->names,
+					   .size_class = part->size_class,
+					   .calls = calls };
+	return OK;
+}
+
+static int by_comm_and_names(const void *left, const void *right)
+{
+	const struct timeline_untimed *a = left, *b = right;
+
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	if (a->names != b->names)
+		return a->names < b->names ? -1 : 1;
+	return (a->size_class > b->size_class) - (a->size_class < b->size_class);
+}
+
+static int by_calls(const void *left, const void *right)
+{
+	const struct timeline_untimed *a = left, *b = right;
+
+	if (a->calls != b->calls)
+		return a->calls > b->calls ? -1 : 1;
+	return by_comm_and_names(left, right);
+}
+
+/* What all ranks have in common is one kind. */
+static void sort_untimed(struct timeline_report *report)
+{
+	struct timeline_untimed *list = report->untimed;
+	size_t kept = 0;
+
+	if (report->untimed_count == 0)
+		return;
+	qsort(list, report->untimed_count, sizeof(*list), by_comm_and_names);
+	for (size_t i = 1; i < report->untimed_count; i++) {
+		if (by_comm_and_names(&list[kept], &list[i]) == 0)
+			list[kept].calls += list[i].calls;
+		else
+			list[++kept] = list[i];
+	}
+	report->untimed_count = kept + 1;
+	qsort(list, report->untimed_count, sizeof(*list), by_calls);
+}
+
+/* Time of all calls and of the timed ones, by communicator: only collectives that can be joined. */
+struct comm_time {
+	double all_ns;
+	double timed_ns;
+};
+
+static enum status cover_kind(struct scan *scan, const struct estimate_kind *kind,
+			      struct comm_time *times)
+{
+	const struct estimate_part *first = &scan->estimate.parts[kind->first];
+	struct comm_time *time = &times[scan->job->seats[first->seat].comm];
+	enum status status = OK;
+
+	if (kind->timed == 0)
+		return keep_untimed(scan, first, kind->untimed);
+	if (meet_is_synchronising((uint8_t)first->names)) {
+		time->timed_ns += (double)kind->sum_ns;
+		time->all_ns +=
+			(double)kind->sum_ns * (1 + (double)kind->untimed / (double)kind->timed);
+	}
+	for (size_t i = kind->first; i < kind->next && status == OK; i++)
+		if (scan->estimate.parts[i].untimed > 0)
+			status = cover_part(scan, &scan->estimate.parts[i], kind);
+	return status;
+}
+
+enum status scan_add_estimates(struct scan *scan)
+{
+	struct comm_time *times = calloc(scan->job->comm_count + 1, sizeof(*times));
+	enum status status = times ? OK : ERR_NO_SPACE;
+	struct estimate_kind kind;
+
+	for (size_t i = 0; i < scan->estimate.count && status == OK; i = kind.next) {
+		kind = estimate_kind(&scan->estimate, i);
+		status = cover_kind(scan, &kind, times);
+	}
+	for (size_t c = 0; c < scan->job->comm_count && status == OK; c++)
+		scan->report->comms[c].scale =
+			times[c].timed_ns > 0 ? times[c].all_ns / times[c].timed_ns : 1;
+	free(times);
+	sort_untimed(scan->report);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "timeline/report.h"
 #include "timeline/straggler_find.h"
 
@@ -52,6 +53,11 @@ void straggler_add(struct straggler_search *search, const struct straggler *stra
 		search->room = room;
 	}
 	search->found[search->count++] = *straggler;
+}
+
+double straggler_scale(const struct straggler_search *search, uint32_t comm)
+{
+	return search->comms != NULL ? search->comms[comm].scale : 1;
 }
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
@@ -311,8 +317,10 @@ static void merge_hosts(struct straggler_search *search)
 			search->found[j] = search->found[--search->count];
 		}
 		/* Together they keep all others waiting; one by one, they hide each other. */
-		first->caused_ns = first->late_ns * first->meetings *
-				   (search->job->comms[first->comm].seat_count - members);
+		first->caused_ns =
+			units_whole((double)first->late_ns * (double)first->meetings *
+				    (search->job->comms[first->comm].seat_count - members) *
+				    straggler_scale(search, first->comm));
 		first->cost_share = (double)first->caused_ns * first->share_of_ns;
 		first->rank = UINT32_MAX;
 	}
@@ -397,6 +405,7 @@ enum status straggler_find(struct stragglers *stragglers, const struct timeline_
 					   .links = links,
 					   .align = &report->align,
 					   .windows = &report->windows,
+					   .comms = report->comms,
 					   .since_ns = report->since_ns,
 					   .until_ns = report->until_ns };
 

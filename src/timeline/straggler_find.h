@@ -68,6 +68,7 @@ struct straggler_search {
 	const struct links *links;
 	const struct align *align;
 	const struct windows *windows;
+	const struct timeline_comm *comms; /* as job.comms */
 	struct straggler *found;
 	size_t count;
 	size_t room;
@@ -108,6 +109,9 @@ struct straggler straggler_begin(const struct straggler_search *search,
 /* When it was: pattern, first_ns, last_ns, share_of_time from the blocks where is_on. */
 void straggler_times(struct straggler *straggler, const struct straggler_table *table,
 		     const bool *is_on);
+
+/* What is summed over a communicator's timed collectives is multiplied by this for all of them. */
+double straggler_scale(const struct straggler_search *search, uint32_t comm);
 
 /* What caused_ns is against the time of all seats, from the lane's first to its last block. */
 double straggler_cost_share(const struct straggler_table *table, double caused_ns);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "timeline/align_fit.h"
 #include "timeline/straggler_find.h"
 
@@ -71,7 +72,8 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 	bool is_on[STRAGGLER_BLOCKS];
 
 	straggler.late_ns = (uint64_t)stretch->typical;
-	straggler.caused_ns = table->caused_ns[seat];
+	straggler.caused_ns = units_whole((double)table->caused_ns[seat] *
+					  straggler_scale(search, table->lane->comm));
 	straggler.confidence = 1 - chance;
 	for (uint32_t b = 0; b < table->blocks; b++)
 		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;

@@ -216,6 +216,7 @@ static void name_seat(struct straggler_search *search, const struct straggler_ta
 				     (1 - 1 / straggler.slowdown);
 	}
 	straggler_times(&straggler, table, is_on);
+	caused_ns *= straggler_scale(search, table->lane->comm);
 	straggler.caused_ns = units_whole(caused_ns);
 	straggler.cost_share = straggler_cost_share(table, caused_ns);
 	find_peer(search, comm->seats[seat], &straggler);

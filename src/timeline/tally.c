@@ -43,6 +43,28 @@ enum status tally_by_parse(const char *text, uint32_t *by, const char **bad)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
+double tally_total_ns(const struct tally_row *row)
+{
+	return (double)row->sum_ns + row->covered_ns;
+}
+
+double tally_total_joined_ns(const struct tally_row *row)
+{
+	return (double)row->joined_ns + row->covered_joined_ns;
+}
+
+double tally_total_wait_ns(const struct tally_row *row)
+{
+	return (double)row->wait_ns + row->covered_wait_ns;
+}
+
+double tally_wait_share(const struct tally_row *row)
+{
+	double joined_ns = tally_total_joined_ns(row);
+
+	return joined_ns > 0 ? tally_total_wait_ns(row) / joined_ns : 0;
+}
+
 double tally_mean_ns(const struct tally_row *row)
 {
 	return row->timed ? (double)row->sum_ns / (double)row->timed : 0;
@@ -202,6 +224,10 @@ enum status tally_merge(struct tally_row *to, const struct tally_row *from)
 	to->moves += from->moves;
 	to->move_log_sum += from->move_log_sum;
 	to->move_log_squares += from->move_log_squares;
+	to->covered += from->covered;
+	to->covered_ns += from->covered_ns;
+	to->covered_joined_ns += from->covered_joined_ns;
+	to->covered_wait_ns += from->covered_wait_ns;
 	return histogram_merge(&to->histogram, &from->histogram);
 }
 
@@ -345,8 +371,8 @@ static int by_time_spent(const void *left, const void *right)
 {
 	const struct tally_row *a = left, *b = right;
 
-	if (a->sum_ns != b->sum_ns)
-		return a->sum_ns > b->sum_ns ? -1 : 1;
+	if (tally_total_ns(a) != tally_total_ns(b))
+		return tally_total_ns(a) > tally_total_ns(b) ? -1 : 1;
 	if (a->calls != b->calls)
 		return a->calls > b->calls ? -1 : 1;
 	return by_key(left, right);
@@ -356,8 +382,8 @@ static int by_waiting(const void *left, const void *right)
 {
 	const struct tally_row *a = left, *b = right;
 
-	if (a->wait_ns != b->wait_ns)
-		return a->wait_ns > b->wait_ns ? -1 : 1;
+	if (tally_total_wait_ns(a) != tally_total_wait_ns(b))
+		return tally_total_wait_ns(a) > tally_total_wait_ns(b) ? -1 : 1;
 	return by_time_spent(left, right);
 }
 

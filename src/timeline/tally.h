@@ -96,6 +96,12 @@ struct tally_row {
 	uint64_t moves;
 	double move_log_sum;
 	double move_log_squares;
+	/* Estimates for calls that were not timed, of kinds of which others were: see estimate.h. Nothing in
+	 * tables by source of time. */
+	uint64_t covered; /* of calls: so many such */
+	double covered_ns;
+	double covered_joined_ns; /* what joined_ns and wait_ns would have grown by */
+	double covered_wait_ns;
 	struct tally_histogram histogram;
 };
 
@@ -112,6 +118,34 @@ struct tally {
 };
 
 enum { TALLY_ROWS_MAX = 100000 };
+
+/* Calls that could have a duration: those in flight have none yet. */
+static inline uint64_t tally_over(const struct tally_row *row)
+{
+	return row->calls - row->open;
+}
+
+/* Fewer are timed than could be: totals are estimates. */
+static inline bool tally_is_sampled(const struct tally_row *row)
+{
+	return row->timed < tally_over(row);
+}
+
+/* Of kinds of which nothing was timed: in no estimate. */
+static inline uint64_t tally_not_timed(const struct tally_row *row)
+{
+	return tally_over(row) - row->timed - row->covered;
+}
+
+/* Totals of all calls, estimated where not all were timed: sum_ns, joined_ns, wait_ns and what is estimated. */
+double tally_total_ns(const struct tally_row *row);
+double tally_total_joined_ns(const struct tally_row *row);
+double tally_total_wait_ns(const struct tally_row *row);
+/* Share of the time in joined collectives; 0 when nothing was joined. */
+double tally_wait_share(const struct tally_row *row);
+
+/* A percentile needs as many calls as let one lie beyond it; the bench has the same rule. */
+enum { TALLY_P99_LEAST = 100, TALLY_P90_LEAST = 10 };
 
 double tally_mean_ns(const struct tally_row *row);	/* 0 when nothing was timed */
 double tally_deviation_ns(const struct tally_row *row); /* standard deviation; 0 below two calls */
@@ -163,9 +197,9 @@ enum status tally_merge(struct tally_row *to, const struct tally_row *from);
 void tally_row_release(struct tally_row *row);
 
 enum tally_order {
-	TALLY_BY_TIME_SPENT = 0, /* sum_ns downwards */
+	TALLY_BY_TIME_SPENT = 0, /* tally_total_ns() downwards */
 	TALLY_BY_KEY = 1,	 /* the parts of the key upwards, in the order of enum tally_by */
-	TALLY_BY_WAITING = 2,	 /* wait_ns downwards */
+	TALLY_BY_WAITING = 2,	 /* tally_total_wait_ns() downwards */
 };
 /* Sort rows; the hash table is dropped: no tally_row() afterwards. */
 void tally_sort(struct tally *tally, enum tally_order order);

@@ -73,7 +73,7 @@ static void add_change(const struct grouping *of, size_t count)
 		change.meetings_before += list[i]->meetings_before;
 		change.meetings_after += list[i]->meetings_after;
 		change.ranks_changed += job->comms[list[i]->comm].seat_count;
-		lost_ns += list[i]->lost_ns;
+		lost_ns += list[i]->lost_ns * search->report->comms[list[i]->comm].scale;
 		chance = list[i]->chance < chance ? list[i]->chance : chance;
 	}
 	change.lost_ns = units_whole(lost_ns);
