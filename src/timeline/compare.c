@@ -288,6 +288,8 @@ static void count_row(struct compare *compare, const struct compare_row *row)
 {
 	compare->only_a += !row->b.is_there;
 	compare->only_b += !row->a.is_there;
+	compare->not_timed +=
+		row->a.is_there && row->b.is_there && (row->a.timed == 0 || row->b.timed == 0);
 	compare->slower += row->is_slower;
 	compare->faster += row->is_faster;
 }
@@ -314,6 +316,14 @@ static void walk_together(struct compare *compare, const struct timeline_report 
 	qsort(compare->rows, compare->count, sizeof(*compare->rows), most_important_first);
 }
 
+/* The sides have other kinds of calls timed: all together cannot be compared. */
+static void drop_ratios(struct compare_row *row)
+{
+	row->median_ratio = row->mean_ratio = row->busbw_ratio = 0;
+	row->has_interval = row->is_significant = row->is_slower = row->is_faster = false;
+	row->ratio = row->ratio_low = row->ratio_high = 0;
+}
+
 enum status compare_make(struct compare *compare, const struct timeline_report *a,
 			 const struct timeline_report *b, double threshold)
 {
@@ -336,6 +346,8 @@ enum status compare_make(struct compare *compare, const struct timeline_report *
 	if (status == OK) {
 		walk_together(compare, a, texts_a, count_a, b, texts_b, count_b);
 		fill_row(&compare->total, a, &a->total, b, &b->total, 1, threshold);
+		if (compare->not_timed > 0)
+			drop_ratios(&compare->total);
 	}
 	release_texts(texts_a, count_a);
 	release_texts(texts_b, count_b);

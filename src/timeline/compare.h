@@ -64,6 +64,7 @@ struct compare {
 	size_t count;
 	size_t only_a; /* rows that only one side has */
 	size_t only_b;
+	size_t not_timed; /* rows of both sides that are not timed on both */
 	size_t slower;
 	size_t faster;
 	struct compare_row total; /* key is empty */

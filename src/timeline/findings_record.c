@@ -159,7 +159,7 @@ static void sources(struct findings *findings, const struct timeline_report *rep
 {
 	const struct tally_row *total = &report->total;
 	double calls = (double)(total->calls ? total->calls : 1);
-	double untimed = (double)total->by_source[OP_TIME_NONE] / calls;
+	double untimed = (double)tally_not_timed(total) / calls;
 	unsigned int used = 0;
 	struct finding *finding;
 
@@ -177,13 +177,15 @@ static void sources(struct findings *findings, const struct timeline_report *rep
 	}
 	if (untimed > untimed_share) {
 		finding = findings_add(findings, FINDINGS_UNTIMED, FINDINGS_NOTE,
-				       "%.1f %% of the calls have no duration", 100 * untimed);
-		finding->count = total->by_source[OP_TIME_NONE];
+				       "%.1f %% of the calls are of kinds that were never timed",
+				       100 * untimed);
+		finding->count = tally_not_timed(total);
 		finding->of = total->calls;
 		finding->percent = 100 * untimed;
-		text_format(finding->text, sizeof(finding->text),
-			    "Nothing of their end was seen. They count as calls and bytes, not as "
-			    "time.");
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Nothing of their end was seen: kernel events were off, or none of them "
+			"was sampled. They count as calls and bytes, not as time.");
 	}
 	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
 		used += (double)total->by_source[i] / calls > mixed_share;

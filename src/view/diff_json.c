@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/attributes.h"
+#include "base/units.h"
 #include "view/report_json.h"
 
 static void put_figures(struct json *json, const char *key, const struct compare_side *side)
@@ -15,12 +16,16 @@ static void put_figures(struct json *json, const char *key, const struct compare
 	}
 	json_put_object(json, key);
 	report_json_put_known(json, "calls", side->calls > 0, side->calls);
+	report_json_put_known(json, "in_flight", side->calls > 0, side->open);
 	json_put_unsigned(json, "timed", side->timed);
+	report_json_put_known(json, "not_timed", side->calls > 0, side->not_timed);
 	report_json_put_known(json, "bytes", side->calls > 0, side->bytes);
 	report_json_put_known(json, "sum_ns", is_timed && side->calls > 0, side->sum_ns);
+	report_json_put_known(json, "total_ns", is_timed && side->calls > 0,
+			      units_whole(side->total_ns));
 	report_json_put_ratio(json, "mean_ns", is_timed, side->mean_ns);
 	report_json_put_known(json, "median_ns", is_timed, side->median_ns);
-	report_json_put_known(json, "p99_ns", is_timed && side->calls > 0, side->p99_ns);
+	report_json_put_known(json, "p99_ns", side->p99_ns > 0, side->p99_ns);
 	report_json_put_ratio(json, "algbw_bytes_per_second", side->algbw > 0, round(side->algbw));
 	report_json_put_ratio(json, "busbw_bytes_per_second", side->busbw > 0, round(side->busbw));
 	json_put_unsigned(json, "joined", side->joined);
@@ -85,6 +90,7 @@ void diff_json(struct json *json, const struct diff_side *a, const struct diff_s
 	json_put_unsigned(json, "faster", compare->faster);
 	json_put_unsigned(json, "only_a", compare->only_a);
 	json_put_unsigned(json, "only_b", compare->only_b);
+	json_put_unsigned(json, "not_timed", compare->not_timed);
 	json_put_array(json, "rows");
 	for (size_t i = 0; i < compare->count; i++) {
 		json_object(json);

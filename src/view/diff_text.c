@@ -16,6 +16,8 @@ const char *diff_verdict(const struct compare_row *row)
 		return "only in B";
 	if (!row->b.is_there)
 		return "only in A";
+	if (row->a.timed == 0 || row->b.timed == 0)
+		return "not timed";
 	if (!row->has_interval)
 		return "too few calls";
 	if (row->is_slower)
@@ -37,6 +39,8 @@ static void add_columns(struct report_grid *grid, uint32_t by)
 					   1u << bit == TALLY_BY_COMM_NAME ? DIFF_KEY_LEAST : 0, 0);
 	report_grid_column(grid, "CALLS A", TABLE_RIGHT, 0, 7);
 	report_grid_column(grid, "CALLS B", TABLE_RIGHT, 0, 7);
+	report_grid_column(grid, "TIMED A", TABLE_RIGHT, 0, 6);
+	report_grid_column(grid, "TIMED B", TABLE_RIGHT, 0, 6);
 	report_grid_column(grid, "MEDIAN A", TABLE_RIGHT, 0, 5);
 	report_grid_column(grid, "MEDIAN B", TABLE_RIGHT, 0, 5);
 	report_grid_column(grid, "P99 A", TABLE_RIGHT, 0, 8);
@@ -58,6 +62,21 @@ static void count_cell(struct report_grid *grid, const struct compare_side *side
 			 side->is_there && side->calls > 0 ? units_count(text, side->calls) : "-");
 }
 
+static bool is_sampled(const struct compare_side *side)
+{
+	return side->is_there && side->timed < side->calls - side->open;
+}
+
+/* No column where all calls were timed. */
+static void timed_cell(struct report_grid *grid, const struct compare_side *side,
+		       const struct compare_side *total)
+{
+	char text[UNITS_TEXT];
+
+	report_grid_cell(grid, side->is_there && is_sampled(total) ? units_count(text, side->timed)
+								   : "-");
+}
+
 static void duration_cell(struct report_grid *grid, const struct compare_side *side, uint64_t ns)
 {
 	char text[UNITS_TEXT];
@@ -71,9 +90,7 @@ static void waiting_cell(struct report_grid *grid, const struct compare_side *si
 {
 	char text[REPORT_SHARE];
 
-	report_grid_cell(grid, side->joined > 0 ? report_share(text, (double)side->wait_ns,
-							       (double)side->sum_ns)
-						: "-");
+	report_grid_cell(grid, side->joined > 0 ? report_share(text, side->wait_share, 1) : "-");
 }
 
 static void add_row(struct report_grid *grid, const struct compare *compare,
@@ -94,6 +111,8 @@ static void add_row(struct report_grid *grid, const struct compare *compare,
 	}
 	count_cell(grid, a);
 	count_cell(grid, b);
+	timed_cell(grid, a, &compare->total.a);
+	timed_cell(grid, b, &compare->total.b);
 	duration_cell(grid, a, a->median_ns);
 	duration_cell(grid, b, b->median_ns);
 	duration_cell(grid, a, a->p99_ns);
@@ -156,10 +175,14 @@ static enum status write_rows(struct sink *sink, const struct compare *compare,
 static void write_verdict(struct sink *sink, const struct compare *compare,
 			  const struct report_text_options *options)
 {
-	size_t both = compare->count - compare->only_a - compare->only_b;
+	size_t both = compare->count - compare->only_a - compare->only_b - compare->not_timed;
 	char words[REPORT_WORDS];
 
-	if (both == 0)
+	if (both == 0 && compare->not_timed > 0)
+		text_format(words, sizeof(words),
+			    "Nothing to compare: of what is in both, no side or one side only was "
+			    "timed.");
+	else if (both == 0)
 		text_copy(words, sizeof(words),
 			  "Nothing is in both: there is nothing to compare. Another --by may help, "
 			  "like --by function,size.");
@@ -172,6 +195,9 @@ static void write_verdict(struct sink *sink, const struct compare *compare,
 			    "Of %zu compared, by more than %g %%: %zu slower, %zu faster.", both,
 			    compare->threshold * 100, compare->slower, compare->faster);
 	table_wrap(sink, words, "", 0, report_text_width(options));
+	if (compare->not_timed > 0)
+		sink_format(sink, "Not timed on both sides, not compared: %zu.\n",
+			    compare->not_timed);
 	if (both > 0 && compare->only_a + compare->only_b > 0)
 		sink_format(sink, "Only in A: %zu, only in B: %zu.\n", compare->only_a,
 			    compare->only_b);

@@ -12,7 +12,7 @@
 #include "view/json.h"
 
 enum {
-	HTML_DATA_VERSION = 1,
+	HTML_DATA_VERSION = 2,
 	HTML_RANKS_MAX = 4096,	   /* rows of the table of ranks */
 	HTML_ROWS_MAX = 2000,	   /* rows of each other table, dots of the chart of sizes */
 	HTML_NAMES_MAX = 500,	   /* rows of the table of communicators' names */

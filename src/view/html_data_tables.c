@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "op/op_names.h"
 
 typedef void write_key(struct json *json, const struct timeline_report *report,
@@ -20,26 +21,47 @@ struct data_table {
 };
 
 static const char *const measures[] = {
-	"calls",   "bytes",  "sum_ns", "algbw",	  "busbw",     "min_ns", "median_ns",
-	"mean_ns", "p99_ns", "max_ns", "wait_ns", "joined_ns", "timed",
+	"calls",  "timed",     "estimated", "not_timed", "bytes",  "total_ns", "algbw",	    "busbw",
+	"min_ns", "median_ns", "mean_ns",   "p99_ns",	 "max_ns", "wait_ns",  "joined_ns",
 };
 
-/* In the order of measures[]. */
+static void number_or_null(struct json *json, bool is_known, uint64_t number)
+{
+	if (is_known)
+		json_unsigned(json, number);
+	else
+		json_null(json);
+}
+
+/* 0 is "not known". */
+static void rate_or_null(struct json *json, double rate)
+{
+	if (rate > 0)
+		html_data_rounded(json, rate);
+	else
+		json_null(json);
+}
+
+/* In the order of measures[]. What is not known is null; totals are estimates where not all were timed. */
 static void write_measures(struct json *json, const struct tally_row *row)
 {
+	bool is_timed = row->timed > 0, is_joined = row->joined_ns > 0;
+
 	json_unsigned(json, row->calls);
-	json_unsigned(json, row->bytes);
-	json_unsigned(json, row->sum_ns);
-	html_data_rounded(json, tally_algbw(row));
-	html_data_rounded(json, tally_busbw(row));
-	json_unsigned(json, row->min_ns);
-	json_unsigned(json, tally_quantile_ns(row, 0.5));
-	json_unsigned(json, (uint64_t)tally_mean_ns(row));
-	json_unsigned(json, tally_quantile_ns(row, 0.99));
-	json_unsigned(json, row->max_ns);
-	json_unsigned(json, row->wait_ns);
-	json_unsigned(json, row->joined_ns);
 	json_unsigned(json, row->timed);
+	json_unsigned(json, row->covered);
+	json_unsigned(json, tally_not_timed(row));
+	json_unsigned(json, row->bytes);
+	number_or_null(json, row->timed + row->covered > 0, units_whole(tally_total_ns(row)));
+	rate_or_null(json, tally_algbw(row));
+	rate_or_null(json, tally_busbw(row));
+	number_or_null(json, is_timed, row->min_ns);
+	number_or_null(json, is_timed, tally_quantile_ns(row, 0.5));
+	number_or_null(json, is_timed, (uint64_t)tally_mean_ns(row));
+	number_or_null(json, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
+	number_or_null(json, is_timed, row->max_ns);
+	number_or_null(json, is_joined, units_whole(tally_total_wait_ns(row)));
+	number_or_null(json, is_joined, units_whole(tally_total_joined_ns(row)));
 }
 
 static const char *function_name(const struct timeline_report *report, const struct tally_row *row)
@@ -114,7 +136,10 @@ static void key_rank(struct json *json, const struct timeline_report *report,
 	json_string(json, report->job.hosts[rank->host].name);
 	json_signed(json, rank->gpu);
 	json_string(json, recording_life_name(rank->life));
-	html_data_rounded(json, report->ranks[row->key.rank].busy_share);
+	if (report->ranks[row->key.rank].is_busy_known)
+		html_data_rounded(json, report->ranks[row->key.rank].busy_share);
+	else
+		json_null(json);
 }
 
 static void write_columns(struct json *json, const struct data_table *table)
@@ -183,9 +208,11 @@ void html_data_tables(struct json *json, const struct timeline_report *report)
 
 static void write_histogram(struct json *json, const struct tally_row *row)
 {
+	json_put_unsigned(json, "calls", tally_over(row));
 	json_put_unsigned(json, "timed", row->timed);
 	json_put_unsigned(json, "median_ns", tally_quantile_ns(row, 0.5));
-	json_put_unsigned(json, "p99_ns", tally_quantile_ns(row, 0.99));
+	json_key(json, "p99_ns");
+	number_or_null(json, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
 	json_put_unsigned(json, "first", row->histogram.first);
 	json_put_array(json, "counts");
 	for (unsigned int i = 0; i < row->histogram.used; i++)
@@ -247,7 +274,8 @@ static void write_point(struct json *json, const struct timeline_report *report,
 	html_data_rounded(json, is_bus ? tally_busbw(row) : tally_algbw(row));
 	json_unsigned(json, is_bus);
 	json_unsigned(json, row->calls);
-	json_unsigned(json, row->sum_ns);
+	json_unsigned(json, units_whole(tally_total_ns(row)));
+	json_unsigned(json, row->timed);
 	json_string(json, function_name(report, row));
 	if (by & TALLY_BY_KIND) {
 		json_string(json, job_comm_kind_name(row->key.kind));

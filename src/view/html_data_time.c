@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "op/op_names.h"
+#include "view/report_json.h"
 #include "view/report_words.h"
 
 /* Bytes per second; null where either is not known. */
@@ -124,12 +125,17 @@ static void write_some_iterations(struct json *json, const struct timeline_repor
 {
 	uint64_t time_ns = 0, busy_ns = 0, bytes = 0, longest_ns = 0;
 	bool is_odd = false;
+	size_t timed = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t duration_ns = list[i].end_ns - list[i].start_ns;
 
 		time_ns += duration_ns;
-		busy_ns += list[i].busy_ns;
+		/* Where some of its operations were not timed, its communication is not known. */
+		if (list[i].timed == list[i].ops) {
+			busy_ns += list[i].busy_ns;
+			timed++;
+		}
 		bytes += list[i].bytes;
 		longest_ns = duration_ns > longest_ns ? duration_ns : longest_ns;
 		is_odd |= list[i].is_odd;
@@ -138,7 +144,10 @@ static void write_some_iterations(struct json *json, const struct timeline_repor
 	json_signed(json, (int64_t)(list[0].start_ns - report->start_ns));
 	json_unsigned(json, time_ns / count);
 	json_unsigned(json, longest_ns);
-	json_unsigned(json, busy_ns / count);
+	if (timed > 0)
+		json_unsigned(json, busy_ns / timed);
+	else
+		json_null(json);
 	json_unsigned(json, bytes / count);
 	json_unsigned(json, is_odd);
 	json_end(json);
@@ -158,7 +167,9 @@ void html_data_iterations(struct json *json, const struct timeline_report *repor
 		json_put_unsigned(json, "count", iterations->count);
 		json_put_unsigned(json, "regular", iterations->regular);
 		json_put_unsigned(json, "median_ns", iterations->median_ns);
-		json_put_unsigned(json, "median_busy_ns", iterations->median_busy_ns);
+		json_put_unsigned(json, "timed", iterations->timed);
+		report_json_put_known(json, "median_busy_ns", iterations->timed > 0,
+				      iterations->median_busy_ns);
 		json_put_unsigned(json, "p99_ns", iterations->p99_ns);
 		json_put_unsigned(json, "slowest_ns", iterations->slowest_ns);
 		json_put_unsigned(json, "slowest", iterations->slowest);

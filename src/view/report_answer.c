@@ -48,7 +48,7 @@ static void busy_range(const struct timeline_report *report, double *least, doub
 	for (size_t i = 0; i < report->job.rank_count; i++) {
 		const struct timeline_rank *rank = &report->ranks[i];
 
-		if (!rank->is_shown || rank->span_ns == 0)
+		if (!rank->is_shown || !rank->is_busy_known)
 			continue;
 		*least = rank->busy_share < *least ? rank->busy_share : *least;
 		*most = rank->busy_share > *most ? rank->busy_share : *most;
@@ -62,13 +62,16 @@ static void say_busy(struct sink *text, const struct timeline_report *report)
 
 	busy_range(report, &least, &most);
 	if (most < 0) {
-		sink_text(text, "communication: how much of the time is not known");
+		sink_format(text, "communication: share of the time not known%s, %s in messages",
+			    report->total.timed == 0 ? " (no call was timed)" : "",
+			    units_bytes(bytes, report->total.bytes));
 		return;
 	}
 	report_share(share, report->busy_share, 1);
 	report_share(low, least, 1);
 	report_share(high, most, 1);
-	sink_format(text, "communication: %s of the time", share);
+	sink_format(text, "communication: %s%s of the time", report_estimate_mark(&report->total),
+		    share);
 	if (strcmp(low, high) != 0)
 		sink_format(text, " (%s to %s by rank)", low, high);
 	sink_format(text, ", %s in messages", units_bytes(bytes, report->total.bytes));
@@ -79,12 +82,15 @@ static void say_waiting(struct sink *text, const struct timeline_report *report)
 	char share[REPORT_SHARE], lost[REPORT_WORDS];
 
 	if (!report_knows_waiting(report, &report->total)) {
-		sink_text(text, "waiting: not known, no collective of several ranks to compare");
+		sink_text(text, "waiting: not known, no timed collective of several ranks to "
+				"compare");
 		return;
 	}
-	report_share(share, (double)report->total.wait_ns, (double)report->total.joined_ns);
+	report_share(share, tally_total_wait_ns(&report->total),
+		     tally_total_joined_ns(&report->total));
 	report_words_lost(report->gpu_hours_waited, report->gpu_hours, lost);
-	sink_format(text, "waiting: %s of the time in collectives, %s lost", share, lost);
+	sink_format(text, "waiting: %s of the time in collectives, %s%s lost", share,
+		    report_estimate_mark(&report->total), lost);
 }
 
 static void say_much(struct sink *sink, const struct timeline_report *report, unsigned int width)
@@ -102,6 +108,15 @@ static void say_much(struct sink *sink, const struct timeline_report *report, un
 	sink_release(&text);
 	report_words_sources(&report->total, words);
 	table_wrap(sink, words, "durations: from ", 2, width);
+	report_words_timed(&report->total, words);
+	if (words[0] != '\0' && report->total.timed > 0)
+		text_format(words + strlen(words), sizeof(words) - strlen(words),
+			    "; totals (~) are estimated from these");
+	if (words[0] != '\0')
+		table_wrap(sink, words, "timed: ", 2, width);
+	report_words_not_timed(report, words);
+	if (words[0] != '\0' && report->total.timed > 0)
+		table_wrap(sink, words, "not timed, in no total: ", 2, width);
 }
 
 /* ---- what costs most ------------------------------------------------------------------------- */
@@ -113,21 +128,20 @@ static void cost_cells(struct report_grid *grid, const struct timeline_report *r
 	bool is_timed = row->timed > 0;
 
 	report_grid_cell(grid, units_count(text, row->calls));
-	report_grid_cell(grid, is_timed ? units_duration(text, row->sum_ns) : "-");
-	report_grid_cell(grid, is_timed ? report_share(share, (double)row->sum_ns,
-						       (double)report->total.sum_ns)
-					: "-");
+	report_timed_cell(grid, report, row);
+	report_total_cells(grid, report, row);
 	report_grid_cell(grid, report_bandwidth(bandwidth, tally_busbw(row)));
 	report_grid_cell(grid, is_timed ? units_duration(text, tally_quantile_ns(row, 0.5)) : "-");
-	report_grid_cell(grid,
-			 report_knows_waiting(report, row)
-				 ? report_share(share, (double)row->wait_ns, (double)row->joined_ns)
-				 : "-");
+	report_grid_cell(grid, report_knows_waiting(report, row)
+				       ? report_share(share, tally_total_wait_ns(row),
+						      tally_total_joined_ns(row))
+				       : "-");
 }
 
 static void cost_columns(struct report_grid *grid)
 {
 	report_grid_column(grid, "CALLS", TABLE_RIGHT, 0, 4);
+	report_grid_column(grid, "TIMED", TABLE_RIGHT, 0, 3);
 	report_grid_column(grid, "TIME", TABLE_RIGHT, 0, 1);
 	report_grid_column(grid, "SHARE", TABLE_RIGHT, 0, 0);
 	report_grid_column(grid, "GB/s BUS", TABLE_RIGHT, 0, 2);

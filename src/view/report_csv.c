@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/units.h"
 #include "op/op_bytes.h"
 #include "op/op_names.h"
 #include "view/csv.h"
@@ -77,12 +78,15 @@ static void write_names(struct sink *sink, uint32_t by)
 		if (1u << bit == TALLY_BY_SIZE)
 			sink_text(sink, ",size_least,size_most");
 	}
-	sink_text(sink, ",calls,in_flight,captured,unknown_size,untrusted,bytes,timed");
+	sink_text(
+		sink,
+		",calls,in_flight,captured,unknown_size,untrusted,bytes,timed,estimated,not_timed");
 	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
 		sink_format(sink, ",from_%s", op_time_source_name((uint8_t)i));
-	sink_text(sink, ",sum_ns,min_ns,median_ns,mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,"
-			"algbw_bytes_per_second,busbw_bytes_per_second,joined,joined_ns,wait_ns,"
-			"gpu_hours_lost");
+	sink_text(sink,
+		  ",sum_ns,total_ns,min_ns,median_ns,mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,"
+		  "algbw_bytes_per_second,busbw_bytes_per_second,joined,joined_ns,wait_ns,"
+		  "total_wait_ns,gpu_hours_lost");
 	csv_line(sink);
 }
 
@@ -127,11 +131,12 @@ static void write_times(struct sink *sink, const struct tally_row *row)
 	bool is_timed = row->timed > 0;
 
 	put_number(sink, is_timed, row->sum_ns);
+	put_number(sink, row->timed + row->covered > 0, units_whole(tally_total_ns(row)));
 	put_number(sink, is_timed, row->min_ns);
 	put_number(sink, is_timed, tally_quantile_ns(row, 0.5));
 	put_double(sink, is_timed, tally_mean_ns(row));
-	put_number(sink, is_timed, tally_quantile_ns(row, 0.9));
-	put_number(sink, is_timed, tally_quantile_ns(row, 0.99));
+	put_number(sink, row->timed >= TALLY_P90_LEAST, tally_quantile_ns(row, 0.9));
+	put_number(sink, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
 	put_number(sink, is_timed, row->max_ns);
 	put_double(sink, row->timed > 1, tally_deviation_ns(row));
 }
@@ -149,6 +154,8 @@ static void write_figures(struct sink *sink, const struct timeline_report *repor
 	put_number(sink, true, row->untrusted);
 	put_number(sink, row->calls > row->unknown_size || row->calls == 0, row->bytes);
 	put_number(sink, true, row->timed);
+	put_number(sink, true, row->covered);
+	put_number(sink, true, tally_not_timed(row));
 	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
 		put_number(sink, true, row->by_source[i]);
 	write_times(sink, row);
@@ -157,7 +164,8 @@ static void write_figures(struct sink *sink, const struct timeline_report *repor
 	put_number(sink, true, row->joined);
 	put_number(sink, is_joined, row->joined_ns);
 	put_number(sink, is_joined, row->wait_ns);
-	put_double(sink, is_joined, (double)row->wait_ns / HOUR_NS);
+	put_number(sink, is_joined, units_whole(tally_total_wait_ns(row)));
+	put_double(sink, is_joined, tally_total_wait_ns(row) / HOUR_NS);
 	csv_line(sink);
 }
 
@@ -196,10 +204,10 @@ enum status report_csv_windows(struct sink *sink, const struct timeline_report *
 			csv_text(sink, job_name(&report->job, OP_NAMES_FUNCTION, series->function));
 			put_double(sink, true, round(series->calls[w] * 100) / 100);
 			put_double(sink, true, round(series->bytes[w]));
-			put_double(sink, true, round(series->time_ns[w]));
-			put_double(sink, true, round(series->bus_bytes[w]));
-			put_double(sink, true, round(series->move_bus_bytes[w]));
-			put_double(sink, true, round(series->move_ns[w]));
+			put_double(sink, series->time_ns[w] > 0, round(series->time_ns[w]));
+			put_double(sink, series->time_ns[w] > 0, round(series->bus_bytes[w]));
+			put_double(sink, series->move_ns[w] > 0, round(series->move_bus_bytes[w]));
+			put_double(sink, series->move_ns[w] > 0, round(series->move_ns[w]));
 			csv_line(sink);
 		}
 	}
@@ -208,7 +216,8 @@ enum status report_csv_windows(struct sink *sink, const struct timeline_report *
 
 enum status report_csv_iterations(struct sink *sink, const struct timeline_report *report)
 {
-	sink_text(sink, "number,first_op,ops,start_ns,duration_ns,busy_ns,sum_ns,bytes,is_odd");
+	sink_text(sink, "number,first_op,ops,start_ns,duration_ns,busy_ns,sum_ns,bytes,is_odd,"
+			"timed");
 	csv_line(sink);
 	for (size_t i = 0; i < report->iterations.count; i++) {
 		const struct iteration *one = &report->iterations.list[i];
@@ -218,10 +227,11 @@ enum status report_csv_iterations(struct sink *sink, const struct timeline_repor
 		put_number(sink, true, one->ops);
 		put_number(sink, one->start_ns != 0, one->start_ns);
 		put_number(sink, one->end_ns >= one->start_ns, one->end_ns - one->start_ns);
-		put_number(sink, true, one->busy_ns);
-		put_number(sink, true, one->sum_ns);
+		put_number(sink, one->timed == one->ops, one->busy_ns);
+		put_number(sink, one->timed == one->ops, one->sum_ns);
 		put_number(sink, true, one->bytes);
 		put_number(sink, true, one->is_odd);
+		put_number(sink, true, one->timed);
 		csv_line(sink);
 	}
 	return sink->status;

@@ -41,8 +41,8 @@ static int by_time(const void *left, const void *right)
 {
 	const struct report_family *a = left, *b = right;
 
-	if (a->row.sum_ns != b->row.sum_ns)
-		return a->row.sum_ns > b->row.sum_ns ? -1 : 1;
+	if (tally_total_ns(&a->row) != tally_total_ns(&b->row))
+		return tally_total_ns(&a->row) > tally_total_ns(&b->row) ? -1 : 1;
 	return by_identity(left, right);
 }
 

@@ -28,6 +28,7 @@ void report_figures_columns(struct report_grid *grid, bool is_mixed)
 {
 	report_grid_column(grid, "CALLS", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "IN FLIGHT", TABLE_RIGHT, 0, 3);
+	report_grid_column(grid, "TIMED", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "BYTES", TABLE_RIGHT, 0, 8);
 	report_grid_column(grid, "TIME", TABLE_RIGHT, 0, 0);
 	report_grid_column(grid, "SHARE", TABLE_RIGHT, 0, 5);
@@ -42,6 +43,32 @@ void report_figures_columns(struct report_grid *grid, bool is_mixed)
 	report_grid_column(grid, "MAX", TABLE_RIGHT, 0, 7);
 	report_grid_column(grid, "WAITING", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "GPU-H LOST", TABLE_RIGHT, 0, 12);
+}
+
+void report_timed_cell(struct report_grid *grid, const struct timeline_report *report,
+		       const struct tally_row *row)
+{
+	char text[UNITS_TEXT];
+
+	report_grid_cell(grid,
+			 tally_is_sampled(&report->total) ? units_count(text, row->timed) : "-");
+}
+
+void report_total_cells(struct report_grid *grid, const struct timeline_report *report,
+			const struct tally_row *row)
+{
+	const char *mark = report_estimate_mark(row);
+	char time[UNITS_TEXT], share[REPORT_SHARE];
+
+	if (row->timed + row->covered == 0) {
+		report_grid_cell(grid, "-");
+		report_grid_cell(grid, "-");
+		return;
+	}
+	report_grid_cellf(grid, "%s%s", mark,
+			  units_duration(time, units_whole(tally_total_ns(row))));
+	report_grid_cellf(grid, "%s%s", row->covered > 0 ? "~" : "",
+			  report_share(share, tally_total_ns(row), tally_total_ns(&report->total)));
 }
 
 static void duration_cell(struct report_grid *grid, bool is_known, double ns)
@@ -87,29 +114,31 @@ static void bytes_cell(struct report_grid *grid, const struct tally_row *row)
 static void waiting_cells(struct report_grid *grid, const struct tally_row *row, bool is_known)
 {
 	char share[REPORT_SHARE], hours[REPORT_SHARE];
+	bool is_tiny;
 
 	if (!is_known) {
 		report_grid_cell(grid, "-");
 		report_grid_cell(grid, "-");
 		return;
 	}
-	report_grid_cell(grid, report_share(share, (double)row->wait_ns, (double)row->joined_ns));
-	report_grid_cell(grid, report_hours(hours, (double)row->wait_ns / HOUR_NS));
+	report_grid_cell(grid,
+			 report_share(share, tally_total_wait_ns(row), tally_total_joined_ns(row)));
+	/* "<0.001" needs no mark. */
+	is_tiny = report_hours(hours, tally_total_wait_ns(row) / HOUR_NS)[0] == '<';
+	report_grid_cellf(grid, "%s%s", is_tiny ? "" : report_estimate_mark(row), hours);
 }
 
 void report_figures_cells(struct report_grid *grid, const struct timeline_report *report,
 			  const struct tally_row *row, bool is_mixed)
 {
-	char share[REPORT_SHARE], bandwidth[REPORT_BANDWIDTH];
+	char bandwidth[REPORT_BANDWIDTH];
 	bool is_timed = row->timed > 0;
 
 	count_cell(grid, true, row->calls);
 	count_cell(grid, row->open > 0, row->open);
+	report_timed_cell(grid, report, row);
 	bytes_cell(grid, row);
-	duration_cell(grid, is_timed, (double)row->sum_ns);
-	report_grid_cell(grid, is_timed ? report_share(share, (double)row->sum_ns,
-						       (double)report->total.sum_ns)
-					: "-");
+	report_total_cells(grid, report, row);
 	if (is_mixed)
 		source_cell(grid, row);
 	report_grid_cell(grid, report_bandwidth(bandwidth, tally_algbw(row)));
@@ -117,7 +146,7 @@ void report_figures_cells(struct report_grid *grid, const struct timeline_report
 	duration_cell(grid, is_timed, (double)row->min_ns);
 	duration_cell(grid, is_timed, (double)tally_quantile_ns(row, 0.5));
 	duration_cell(grid, is_timed, tally_mean_ns(row));
-	duration_cell(grid, is_timed, (double)tally_quantile_ns(row, 0.99));
+	duration_cell(grid, row->timed >= TALLY_P99_LEAST, (double)tally_quantile_ns(row, 0.99));
 	duration_cell(grid, is_timed, (double)row->max_ns);
 	waiting_cells(grid, row, report_knows_waiting(report, row));
 }

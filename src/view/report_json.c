@@ -6,7 +6,11 @@
 #include "op/op_blind.h"
 #include "op/op_names.h"
 #include "view/comm_json.h"
+#include "view/report_key.h"
 #include "view/report_words.h"
+
+/* Kinds with nothing timed that are listed, those with most calls first. */
+enum { NOT_TIMED_SHOWN = 64 };
 
 /* ---- head ------------------------------------------------------------------------------------ */
 
@@ -50,7 +54,7 @@ void report_json_put_head(struct json *json, const struct timeline_report *repor
 	json_put_bool(json, "is_wall_time", report->has_wall);
 	put_time(json, "since_ns", "since", report, report->since_ns);
 	put_time(json, "until_ns", "until", report, report->until_ns);
-	report_json_put_ratio(json, "busy_share", report->gpu_hours > 0, report->busy_share);
+	report_json_put_ratio(json, "busy_share", report->busy_ranks > 0, report->busy_share);
 	report_json_put_ratio(json, "gpu_hours", report->gpu_hours > 0, report->gpu_hours);
 	report_json_put_ratio(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
 			      report->gpu_hours_waited);
@@ -143,10 +147,15 @@ void report_json_put_hosts(struct json *json, const struct timeline_report *repo
 		json_object(json);
 		report_json_put_text(json, "name", report->job.hosts[i].name);
 		json_put_unsigned(json, "ranks", report->job.hosts[i].rank_count);
-		json_put_unsigned(json, "sum_ns", host->sum_ns);
+		json_put_unsigned(json, "timed", host->timed);
+		report_json_put_known(json, "sum_ns", host->timed > 0, host->sum_ns);
+		report_json_put_known(json, "total_ns", host->timed > 0,
+				      units_whole((double)host->sum_ns + host->covered_ns));
 		report_json_put_known(json, "wait_ns", host->joined_ns > 0, host->wait_ns);
 		report_json_put_known(json, "joined_ns", host->joined_ns > 0, host->joined_ns);
-		report_json_put_ratio(json, "busy_share", host->ranks > 0, host->busy_share);
+		report_json_put_known(json, "total_wait_ns", host->joined_ns > 0,
+				      units_whole((double)host->wait_ns + host->covered_wait_ns));
+		report_json_put_ratio(json, "busy_share", host->busy_ranks > 0, host->busy_share);
 		json_end(json);
 	}
 	json_end(json);
@@ -195,14 +204,20 @@ void report_json_put_ranks(struct json *json, const struct timeline_report *repo
 		put_rank_identity(json, &report->job.ranks[i]);
 		json_put_bool(json, "is_shown", rank->is_shown);
 		json_put_unsigned(json, "calls", rank->calls);
+		json_put_unsigned(json, "in_flight", rank->open);
+		json_put_unsigned(json, "timed", rank->timed);
 		json_put_unsigned(json, "bytes", rank->bytes);
 		report_json_put_known(json, "sum_ns", rank->timed > 0, rank->sum_ns);
-		report_json_put_known(json, "busy_ns", rank->span_ns > 0, rank->busy_ns);
+		report_json_put_known(json, "total_ns", rank->timed > 0,
+				      units_whole((double)rank->sum_ns + rank->covered_ns));
+		report_json_put_known(json, "busy_ns", rank->is_busy_known, rank->busy_ns);
 		report_json_put_known(json, "span_ns", rank->span_ns > 0, rank->span_ns);
-		report_json_put_ratio(json, "busy_share", rank->span_ns > 0, rank->busy_share);
+		report_json_put_ratio(json, "busy_share", rank->is_busy_known, rank->busy_share);
 		json_put_unsigned(json, "joined", rank->joined);
 		report_json_put_known(json, "joined_ns", is_joined, rank->joined_ns);
 		report_json_put_known(json, "wait_ns", is_joined, rank->wait_ns);
+		report_json_put_known(json, "total_wait_ns", is_joined,
+				      units_whole((double)rank->wait_ns + rank->covered_wait_ns));
 		report_json_put_known(json, "first_ns", rank->first_ns != 0, rank->first_ns);
 		report_json_put_known(json, "last_ns", rank->last_ns != 0, rank->last_ns);
 		put_rank_clock(json, &report->align, report->job.ranks[i].process);
@@ -226,6 +241,8 @@ void report_json_put_communicators(struct json *json, const struct timeline_repo
 		json_put_unsigned(json, "partial", comm->partial);
 		report_json_put_known(json, "wait_ns", comm->complete + comm->partial > 0,
 				      comm->wait_ns);
+		report_json_put_known(json, "total_wait_ns", comm->complete + comm->partial > 0,
+				      units_whole((double)comm->wait_ns * comm->scale));
 		json_put_unsigned(json, "mismatches", comm->mismatches);
 		report_json_put_known(json, "first_mismatch", comm->first_mismatch != 0,
 				      comm->first_mismatch);
@@ -235,6 +252,32 @@ void report_json_put_communicators(struct json *json, const struct timeline_repo
 }
 
 /* ---------------------------------------------------------------------------------------------- */
+
+void report_json_put_not_timed(struct json *json, const struct timeline_report *report)
+{
+	size_t shown =
+		report->untimed_count < NOT_TIMED_SHOWN ? report->untimed_count : NOT_TIMED_SHOWN;
+
+	json_put_array(json, "not_timed");
+	for (size_t i = 0; i < shown; i++) {
+		const struct timeline_untimed *kind = &report->untimed[i];
+		const struct tally_key key = { .comm = kind->comm,
+					       .function = (uint8_t)kind->names,
+					       .datatype = (uint8_t)(kind->names >> 8),
+					       .algorithm = (uint8_t)(kind->names >> 16),
+					       .protocol = (uint8_t)(kind->names >> 24),
+					       .size_class = kind->size_class };
+
+		json_object(json);
+		report_key_json(json, report, &key,
+				TALLY_BY_COMM | TALLY_BY_FUNCTION | TALLY_BY_SIZE |
+					TALLY_BY_DATATYPE | TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL);
+		json_put_unsigned(json, "calls", kind->calls);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "not_timed_left_out", report->untimed_count - shown);
+}
 
 static void put_total(struct json *json, const struct timeline_report *report)
 {
@@ -261,6 +304,7 @@ void report_json(struct json *json, const struct timeline_report *report, unsign
 	report_json_put_findings(json, report);
 	report_json_put_stragglers(json, report);
 	put_total(json, report);
+	report_json_put_not_timed(json, report);
 	report_json_put_waiting(json, report);
 	report_json_put_tables(json, report, flags);
 	put_bounds(json);

@@ -45,6 +45,8 @@ void report_json_put_ranks(struct json *json, const struct timeline_report *repo
 void report_json_put_communicators(struct json *json, const struct timeline_report *report);
 void report_json_put_tables(struct json *json, const struct timeline_report *report,
 			    unsigned int flags);
+/* Kinds of calls of which nothing was timed. */
+void report_json_put_not_timed(struct json *json, const struct timeline_report *report);
 void report_json_put_waiting(struct json *json, const struct timeline_report *report);
 void report_json_put_stragglers(struct json *json, const struct timeline_report *report);
 void report_json_put_alignment(struct json *json, const struct timeline_report *report);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/attributes.h"
+#include "base/units.h"
 #include "op/op_names.h"
 #include "view/report_json.h"
 #include "view/report_key.h"
@@ -43,11 +44,15 @@ static void put_times(struct json *json, const struct tally_row *row)
 	bool is_timed = row->timed > 0;
 
 	report_json_put_known(json, "sum_ns", is_timed, row->sum_ns);
+	report_json_put_known(json, "total_ns", row->timed + row->covered > 0,
+			      units_whole(tally_total_ns(row)));
 	report_json_put_known(json, "min_ns", is_timed, row->min_ns);
 	report_json_put_known(json, "median_ns", is_timed, tally_quantile_ns(row, 0.5));
 	report_json_put_ratio(json, "mean_ns", is_timed, tally_mean_ns(row));
-	report_json_put_known(json, "p90_ns", is_timed, tally_quantile_ns(row, 0.9));
-	report_json_put_known(json, "p99_ns", is_timed, tally_quantile_ns(row, 0.99));
+	report_json_put_known(json, "p90_ns", row->timed >= TALLY_P90_LEAST,
+			      tally_quantile_ns(row, 0.9));
+	report_json_put_known(json, "p99_ns", row->timed >= TALLY_P99_LEAST,
+			      tally_quantile_ns(row, 0.99));
 	report_json_put_known(json, "max_ns", is_timed, row->max_ns);
 	report_json_put_ratio(json, "deviation_ns", row->timed > 1, tally_deviation_ns(row));
 }
@@ -62,13 +67,14 @@ static void put_bandwidth(struct json *json, const struct tally_row *row)
 
 static void put_waiting(struct json *json, const struct tally_row *row, bool is_known)
 {
-	double share = row->joined_ns ? (double)row->wait_ns / (double)row->joined_ns : 0;
-
 	json_put_unsigned(json, "joined", row->joined);
 	report_json_put_known(json, "joined_ns", is_known, row->joined_ns);
 	report_json_put_known(json, "wait_ns", is_known, row->wait_ns);
-	report_json_put_ratio(json, "wait_share", is_known && row->joined_ns > 0, share);
-	report_json_put_ratio(json, "gpu_hours_lost", is_known, (double)row->wait_ns / HOUR_NS);
+	report_json_put_known(json, "total_wait_ns", is_known,
+			      units_whole(tally_total_wait_ns(row)));
+	report_json_put_ratio(json, "wait_share", is_known && row->joined_ns > 0,
+			      tally_wait_share(row));
+	report_json_put_ratio(json, "gpu_hours_lost", is_known, tally_total_wait_ns(row) / HOUR_NS);
 }
 
 static void put_histogram(struct json *json, const struct tally_histogram *histogram)
@@ -93,6 +99,8 @@ static void put_figures(struct json *json, const struct tally_row *row, bool kno
 	report_json_put_known(json, "bytes", row->calls > row->unknown_size || row->calls == 0,
 			      row->bytes);
 	json_put_unsigned(json, "timed", row->timed);
+	json_put_unsigned(json, "estimated", row->covered);
+	json_put_unsigned(json, "not_timed", tally_not_timed(row));
 	put_sources(json, row);
 	put_times(json, row);
 	put_bandwidth(json, row);

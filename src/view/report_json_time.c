@@ -209,8 +209,9 @@ static void put_iteration(struct json *json, const struct iteration *one)
 	json_put_unsigned(json, "start_ns", one->start_ns);
 	report_json_put_known(json, "duration_ns", one->end_ns >= one->start_ns,
 			      one->end_ns - one->start_ns);
-	json_put_unsigned(json, "busy_ns", one->busy_ns);
-	json_put_unsigned(json, "sum_ns", one->sum_ns);
+	json_put_unsigned(json, "timed", one->timed);
+	report_json_put_known(json, "busy_ns", one->timed == one->ops, one->busy_ns);
+	report_json_put_known(json, "sum_ns", one->timed == one->ops, one->sum_ns);
 	json_put_unsigned(json, "bytes", one->bytes);
 	json_put_bool(json, "is_odd", one->is_odd);
 	json_end(json);
@@ -234,7 +235,8 @@ void report_json_put_iterations(struct json *json, const struct timeline_report 
 	json_put_unsigned(json, "ops", from->ops);
 	json_put_bool(json, "is_cut", from->is_cut);
 	json_put_unsigned(json, "median_ns", from->median_ns);
-	json_put_unsigned(json, "median_busy_ns", from->median_busy_ns);
+	json_put_unsigned(json, "timed", from->timed);
+	report_json_put_known(json, "median_busy_ns", from->timed > 0, from->median_busy_ns);
 	json_put_unsigned(json, "p99_ns", from->p99_ns);
 	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
 	json_put_unsigned(json, "slowest", from->slowest);

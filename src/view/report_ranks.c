@@ -10,7 +10,7 @@ enum { RANKS_ALL = 20, RANKS_EACH = 8, HOST_LEAST = 8 };
 
 static double wait_share(const struct tally_row *row)
 {
-	return row->joined_ns ? (double)row->wait_ns / (double)row->joined_ns : -1;
+	return row->joined_ns ? tally_wait_share(row) : -1;
 }
 
 /* By the share of waiting; those of which it is not known come last; equal ones by rank. */
@@ -59,8 +59,11 @@ static void add_rank(struct report_grid *grid, const struct timeline_report *rep
 	else
 		report_grid_cell(grid, "-");
 	report_grid_cell(grid, recording_life_name(rank->life));
-	report_grid_cell(grid,
-			 report_share(share, (double)figures->busy_ns, (double)figures->span_ns));
+	if (figures->is_busy_known)
+		report_grid_cellf(grid, "%s%s", report_estimate_mark(row),
+				  report_share(share, figures->busy_share, 1));
+	else
+		report_grid_cell(grid, "-");
 	report_figures_cells(grid, report, row, report_has_mixed_sources(&report->total));
 }
 

@@ -287,7 +287,8 @@ static enum status write_comms(struct sink *sink, const struct timeline_report *
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static void explain(struct sink *sink, const struct report_text_options *options)
+static void explain(struct sink *sink, const struct timeline_report *report,
+		    const struct report_text_options *options)
 {
 	table_wrap(
 		sink,
@@ -296,6 +297,13 @@ static void explain(struct sink *sink, const struct report_text_options *options
 		"the time of those collectives that could be compared between ranks that went by "
 		"until the last rank arrived.",
 		"", 0, report_text_width(options));
+	if (tally_is_sampled(&report->total) && report->total.timed > 0)
+		table_wrap(
+			sink,
+			"TIMED calls have a duration: medians, P99 and bandwidths come from these. "
+			"~ is an estimate: kind by kind, the mean of the timed calls times all "
+			"calls. > lacks calls of kinds that were never timed.",
+			"", 0, report_text_width(options));
 }
 
 static enum status write_tables(struct sink *sink, const struct timeline_report *report,
@@ -337,9 +345,9 @@ enum status report_text(struct sink *sink, const struct timeline_report *report,
 	if (status != OK || report->total.calls == 0)
 		return status == OK ? sink->status : status;
 	sink_text(sink, "\n");
-	explain(sink, options);
+	explain(sink, report, options);
 	status = write_tables(sink, report, options);
-	if (status == OK && report->windows.count > 0) {
+	if (status == OK && report->windows.count > 0 && report->windows.series_count > 0) {
 		sink_text(sink, "\nOver time\n");
 		status = report_text_windows(sink, report, options);
 	}

@@ -66,6 +66,13 @@ void report_figures_columns(struct report_grid *grid, bool is_mixed);
 void report_figures_cells(struct report_grid *grid, const struct timeline_report *report,
 			  const struct tally_row *row, bool is_mixed);
 
+/* For a column TIMED: how many calls were timed; "-" where all calls of the report were: no column then. */
+void report_timed_cell(struct report_grid *grid, const struct timeline_report *report,
+		       const struct tally_row *row);
+/* For columns TIME and SHARE: totals, marked where they are estimates. */
+void report_total_cells(struct report_grid *grid, const struct timeline_report *report,
+			const struct tally_row *row);
+
 /* "12.3": GB/s, 10^9 bytes per second; "-" when it is 0, unknown. */
 enum { REPORT_BANDWIDTH = 24 };
 const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second);

@@ -256,8 +256,16 @@ static void say_iterations(struct sink *sink, const struct timeline_report *repo
 		    units_duration(times[0], from->median_ns),
 		    units_duration(times[1], from->p99_ns),
 		    units_duration(times[2], from->slowest_ns), from->slowest + 1, when);
-	sink_format(&text, "%s of the median one is communication.",
-		    report_share(share, (double)from->median_busy_ns, (double)from->median_ns));
+	if (from->timed == 0)
+		sink_text(&text, "how much of one is communication is not known: in none were all "
+				 "operations timed.");
+	else
+		sink_format(
+			&text, "%s of the median one is communication",
+			report_share(share, (double)from->median_busy_ns, (double)from->median_ns));
+	if (from->timed > 0 && from->timed < from->regular)
+		sink_format(&text, " (timed: %zu of %zu iterations)", from->timed, from->regular);
+	sink_text(&text, from->timed > 0 ? "." : "");
 	if (from->count > from->regular)
 		sink_format(&text, " %zu more are not regular: checkpoints, evaluations, ...",
 			    from->count - from->regular);

@@ -305,6 +305,51 @@ void report_words_sources(const struct tally_row *row, char to[static REPORT_WOR
 	}
 }
 
+void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS])
+{
+	char timed[UNITS_TEXT], over[UNITS_TEXT], share[REPORT_SHARE];
+
+	text_copy(to, REPORT_WORDS, "");
+	if (!tally_is_sampled(row))
+		return;
+	text_format(to, REPORT_WORDS, "%s of %s calls (%s)", units_count(timed, row->timed),
+		    units_count(over, tally_over(row)),
+		    report_share(share, (double)row->timed, (double)tally_over(row)));
+}
+
+void report_words_not_timed(const struct timeline_report *report, char to[static REPORT_WORDS])
+{
+	size_t shown = 0, used = 0;
+
+	text_copy(to, REPORT_WORDS, "");
+	for (; shown < report->untimed_count && shown < NAMES_LISTED; shown++) {
+		const struct timeline_untimed *kind = &report->untimed[shown];
+		char size[REPORT_KEY_TEXT], calls[UNITS_TEXT];
+
+		text_format(to + used, REPORT_WORDS - used, "%s%.30s of %s in %.40s (%s %s)",
+			    used > 0 ? ", " : "",
+			    job_name(&report->job, OP_NAMES_FUNCTION, (uint8_t)kind->names),
+			    kind->size_class != 0 ? report_size_text(kind->size_class, size)
+						  : "unknown size",
+			    report->job.comms[kind->comm].label, units_count(calls, kind->calls),
+			    text_which(kind->calls, "call", "calls"));
+		used = strlen(to);
+	}
+	if (shown < report->untimed_count)
+		text_format(to + used, REPORT_WORDS - used, " and %zu more %s",
+			    report->untimed_count - shown,
+			    text_which(report->untimed_count - shown, "kind", "kinds"));
+}
+
+const char *report_estimate_mark(const struct tally_row *row)
+{
+	bool is_least = row->timed > 0 && tally_not_timed(row) > 0;
+
+	if (row->covered > 0)
+		return is_least ? ">~" : "~";
+	return is_least ? ">" : "";
+}
+
 bool report_knows_waiting(const struct timeline_report *report, const struct tally_row *row)
 {
 	return row->joined > 0 && report->meet.complete + report->meet.partial > 0;

@@ -34,6 +34,13 @@ void report_words_sources(const struct tally_row *row, char to[static REPORT_WOR
 /* Do the durations of this row come from several sources? */
 bool report_has_mixed_sources(const struct tally_row *row);
 
+/* "2,000 of 100,000 calls (2.0 %)"; "" where all calls that are over were timed. */
+void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS]);
+/* "Broadcast of 1 MiB in world (600 calls), ... and 3 more kinds"; "" where something of each kind was timed. */
+void report_words_not_timed(const struct timeline_report *report, char to[static REPORT_WORDS]);
+/* Before a total: "" exact, "~" estimated, ">" without the calls of kinds with nothing timed, ">~" both. */
+const char *report_estimate_mark(const struct tally_row *row);
+
 /* "ReduceScatter of 64 MiB - 128 MiB on net-only communicators fell 13 % at 14:03:10, ...". */
 void report_words_change(const struct timeline_report *report, const struct windows_change *change,
 			 char to[static REPORT_WORDS]);

@@ -77,8 +77,8 @@ await panel.locator('input[type=search]').fill('');
 
 const file = await saved(page, panel.getByRole('button', { name: 'Save as CSV' }));
 const lines = file.text.trim().split('\r\n').map((line) => line.split(','));
-const sumAt = lines[0].indexOf('sum_ns');
-const sumOf = new Map(ranks.map((row) => [row.rank, String(row.sum_ns)]));
+const sumAt = lines[0].indexOf('total_ns');
+const sumOf = new Map(ranks.map((row) => [row.rank, String(row.total_ns)]));
 
 expectSame('a table can be saved with its name', file.name, 'ringside-rank.csv');
 expectSame('with all its rows', lines.length, ranks.length + 1);

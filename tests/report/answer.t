@@ -12,6 +12,7 @@ make_samples
 mkdir "$tap_scratch/both" "$tap_scratch/empty"
 simulate both/a --nodes 1 --gpus 2 -w ddp --seconds 2s
 simulate both/b --nodes 1 --gpus 2 -w fsdp --seconds 2s --seed 9
+make_sampled
 
 expect_output "a job without fault" report-fsdp "$ringside" report "$tap_scratch/fsdp"
 expect_output "a slow rank" report-slow "$ringside" report "$tap_scratch/slow"
@@ -28,6 +29,8 @@ expect_output "what was lost" report-lossy "$ringside" report --answer "$tap_scr
 expect_output "an empty directory" report-empty "$ringside" report "$tap_scratch/empty"
 expect_output "another tool's logs" report-foreign "$ringside" report tests/foreign/data/inspector-v4.1.log
 expect_output "hundreds of communicators" report-large "$ringside" report "$tap_scratch/large"
+expect_output "calls of which some were timed" report-sampled "$ringside" report "$tap_scratch/sampled"
+expect_output "calls of which none was timed" report-none "$ringside" report "$tap_scratch/none"
 expect_output "all rows" report-all "$ringside" report --all --table rank "$tap_scratch/slow"
 expect_output "a table of one's own" report-by "$ringside" report --by name,function,size --op AllReduce --rank 0-7 \
 	--since 1s --until 4s "$tap_scratch/slow"

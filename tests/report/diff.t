@@ -14,6 +14,7 @@ for seed in 2 3 5 6 7; do
 done
 simulate larger --nodes 4 --gpus 2 -w fsdp --seconds 4s
 simulate other --nodes 2 --gpus 2 -w ddp --seconds 2s
+make_sampled
 diff_of() { # names and options
 	local a=$1 b=$2
 	shift 2
@@ -29,6 +30,8 @@ expect_output "a slowed run" diff-slowed diff_of before slowed
 expect_output "on a terminal of 80 columns" diff-80 env COLUMNS=80 "$ringside" diff "$tap_scratch/before" "$tap_scratch/slowed"
 expect_output "the other way round it is faster" diff-faster diff_of slowed before
 expect_output "other operations" diff-other diff_of before other
+expect_output "one side of which some calls were timed" diff-sampled diff_of all sampled
+expect_output "one side of which no call was timed" diff-none diff_of all none
 for seed in 2 3 5 6 7; do
 	expect_same "noise is no change: seed $seed" "$(code_of before "noise$seed")" 0
 done
@@ -53,6 +56,12 @@ expect_same "both sides say how complete they are" "$(says '$_->{a}{completeness
 "$ringside" report --json "$tap_scratch/before" >"$tap_scratch/report.json"
 expect_same "figures are those of the report" "$(says 'join ",", sort map { $_->{a}{sum_ns} } @{$_->{rows}}')" \
 	"$(json_says 'join ",", sort map { $_->{sum_ns} } @{$_->{tables}{size}{rows}}' "$tap_scratch/report.json")"
+diff_of all none --json >"$tap_scratch/diff.json"
+expect_same "what is not timed on both sides has no ratio, null and no zero" \
+	"$(says 'join ",", map { defined $_->{median_ratio} || defined $_->{ratio} || defined $_->{b}{sum_ns} ||
+		defined $_->{b}{median_ns} || defined $_->{b}{busbw_bytes_per_second} ? "figure" : $_->{verdict} } @{$_->{rows}}')" \
+	"not timed,not timed,not timed"
+expect_same "and is counted" "$(says '$_->{not_timed}')" 3
 diff_of before larger --json --by function,size >"$tap_scratch/diff.json"
 expect_same "another number of ranks: bandwidths are compared" \
 	"$(says 'join ",", map { defined $_->{busbw_ratio} ? 1 : 0 } @{$_->{rows}}')" "1,1,1"

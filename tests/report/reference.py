@@ -146,7 +146,26 @@ def add_flight(ops, report):
                        op["number"] > last_done[(process_of(op), op["comm_id"])]))
 
 
-def sum_up(ops):
+def add_estimates(ops):
+    """What an operation that was not timed counts with: the mean of its kind on its rank."""
+    kinds = defaultdict(list)
+    for op in ops:
+        op["guess"] = None
+        if op["state"] != "captured" and not op["open"]:
+            kinds[(process_of(op), op["comm_id"], op["function"], op["datatype"], op["algorithm"],
+                   op["protocol"], size_range(op))].append(op)
+    for members in kinds.values():
+        timed = [op for op in members if is_timed(op)]
+        if not timed:
+            continue
+        guess = (sum(op["duration_ns"] for op in timed) / len(timed),
+                 sum(op["wait_ns"] for op in timed if op["joined"]) / len(timed))
+        for op in members:
+            if not is_timed(op):
+                op["guess"] = guess
+
+
+def sum_up(ops, is_by_source):
     calls = [op for op in ops if op["state"] != "captured"]
     timed = sorted(op["duration_ns"] for op in calls if is_timed(op))
     sized = [op for op in calls if op["bytes"] is not None]
@@ -156,14 +175,18 @@ def sum_up(ops):
     sum_ns = sum(timed)
     moved_ns = sum(op["duration_ns"] for op in moved)
     bused_ns = sum(op["duration_ns"] for op in bused)
+    in_flight = sum(op["open"] for op in calls)
+    guesses = [op["guess"] for op in calls if op["guess"] and not is_by_source]
     exact = {
         "calls": len(calls),
-        "in_flight": sum(op["open"] for op in calls),
+        "in_flight": in_flight,
         "captured": len(ops) - len(calls),
         "unknown_size": len(calls) - len(sized),
         "untrusted": sum(bool(UNTRUSTED & set(op["flags"])) for op in calls),
         "bytes": sum(op["bytes"] for op in sized) if sized or not calls else None,
         "timed": len(timed),
+        "estimated": len(guesses),
+        "not_timed": len(calls) - in_flight - len(timed) - len(guesses),
         "sources": {s: sum(op["time_source"] == s for op in calls) for s in SOURCES},
         "sum_ns": sum_ns if timed else None,
         "min_ns": timed[0] if timed else None,
@@ -174,6 +197,9 @@ def sum_up(ops):
     }
     near = {
         "mean_ns": sum_ns / len(timed) if timed else None,
+        "total_ns": sum_ns + sum(guess[0] for guess in guesses) if timed or guesses else None,
+        "total_wait_ns": (sum(op["wait_ns"] for op in joined) + sum(guess[1] for guess in guesses)
+                          if joined else None),
         "algbw_bytes_per_second":
             sum(op["bytes"] for op in moved) / moved_ns * 1e9 if moved_ns else None,
         "busbw_bytes_per_second":
@@ -184,8 +210,8 @@ def sum_up(ops):
         mean = sum_ns / len(timed)
         near["deviation_ns"] = math.sqrt(sum((t - mean)**2 for t in timed) / (len(timed) - 1))
     quantiles = {}
-    for name, q in (("median_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99)):
-        quantiles[name] = timed[math.ceil(q * len(timed)) - 1] if timed else None
+    for name, q, least in (("median_ns", 0.5, 1), ("p90_ns", 0.9, 10), ("p99_ns", 0.99, 100)):
+        quantiles[name] = timed[math.ceil(q * len(timed)) - 1] if len(timed) >= least else None
     return exact, near, quantiles, timed
 
 
@@ -223,8 +249,8 @@ class Comparison:
             self.same(where, f"bucket {first + i}", count, upto - below)
             below = upto
 
-    def row(self, where, row, ops):
-        exact, near, quantiles, timed = sum_up(ops)
+    def row(self, where, row, ops, is_by_source=False):
+        exact, near, quantiles, timed = sum_up(ops, is_by_source)
         for key, wanted in exact.items():
             self.same(where, key, row[key], wanted)
         for key, wanted in near.items():
@@ -245,7 +271,7 @@ class Comparison:
         self.same(name, "keys", sorted(map(repr, rows)), sorted(map(repr, groups)))
         for key, members in groups.items():
             if key in rows:
-                self.row(f"{name} {key}", rows[key], members)
+                self.row(f"{name} {key}", rows[key], members, "source" in table["by"])
 
 
 def busy_ns(ops):
@@ -321,6 +347,7 @@ def main():
     add_waiting(ops)
     add_flight(ops, report)
     ops = [op for op in ops if passes(op, sys.argv[3:])]
+    add_estimates(ops)
     comparison.row("total", report["total"], ops)
     for name, table in report["tables"].items():
         comparison.table(name, table, ops)

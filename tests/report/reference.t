@@ -34,6 +34,7 @@ simulate hung --nodes 2 --gpus 4 -w moe -f stuck-send:rank=3 --at 1s
 simulate killed --nodes 2 --gpus 4 -w ddp -f kill:rank=3 --at 1s
 simulate apart --nodes 2 --gpus 4 -w fsdp -f mismatch:rank=2,what=count --at 1s
 make_samples
+make_sampled
 
 agrees "sharded data parallel" "$tap_scratch/fsdp"
 agrees "--tag" "$tap_scratch/fsdp" --tag 7 -- tag=7
@@ -52,6 +53,10 @@ agrees "a release without sizes of communicators" "$tap_scratch/old"
 agrees "a release that shows nothing of a Broadcast" "$tap_scratch/newer"
 agrees "a rank that was killed" "$tap_scratch/killed"
 agrees "ranks that disagree" "$tap_scratch/apart"
+agrees "calls of which some were timed" "$tap_scratch/sampled"
+agrees "the same by rank and size" "$tap_scratch/sampled" --by rank,function,size
+agrees "the same by source" "$tap_scratch/sampled" --by source,function
+agrees "calls of which none was timed" "$tap_scratch/none"
 agrees "two ranks as a test wrote them" "$tap_scratch/traces"
 agrees "a region of a process that was killed" "$tap_scratch/stuck"
 agrees "a region and a trace of one process" "$tap_scratch/ended"

@@ -14,3 +14,14 @@ simulate() { # name option...
 		exit 1
 	}
 }
+
+# The same four ranks with all calls timed, with some and with none: see sampled_trace.c.
+make_sampled() {
+	local mode
+	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O1 -o "$tap_scratch/sampled_trace" tests/report/sampled_trace.c \
+		"$BUILD/libringside.a" -lzstd -lz -lm || exit 1
+	for mode in all sampled none; do
+		mkdir -p "$tap_scratch/$mode"
+		"$tap_scratch/sampled_trace" "$tap_scratch/$mode" "$mode" || exit 1
+	done
+}

@@ -35,6 +35,10 @@ function facts() {
 
 	if (answer.total.timed > 0)
 		list.push(['Durations from', data.words.sources]);
+	if (isSampled)
+		list.push(['Timed', data.words.timed + (answer.total.timed > 0 ? '; totals (~) are estimated from these' : '')]);
+	if (answer.total.timed > 0 && data.words.not_timed)
+		list.push(['Not timed, in no total', data.words.not_timed]);
 	if (answer.since || answer.until)
 		list.push(['Only', [answer.since && `from ${answer.since}`, answer.until && `until ${answer.until}`]
 			.filter((part) => part).join(' ')]);
@@ -49,10 +53,13 @@ function lead() {
 	if (answer.total.calls === 0)
 		return el('p', { class: 'lead' }, 'No operation was recorded, or none passes the filter.');
 	if (answer.busy_share !== null)
-		parts.push(`On average a rank spent ${percent(answer.busy_share)} of its time in communication.`);
+		parts.push(`On average a rank spent ${estimateMark(answer.total)}${percent(answer.busy_share)} of its time ` +
+			'in communication.');
+	else if (answer.total.timed === 0)
+		parts.push('No call was timed: durations, bandwidths and waiting are not known.');
 	if (knowsWaiting)
 		parts.push(`${percent(answer.total.wait_share)} of the collectives' time was waiting for other ranks: ` +
-			`${data.words.lost} lost.`);
+			`${estimateMark(answer.total)}${data.words.lost} lost.`);
 	if (serious.length === 0)
 		parts.push('Nothing looks wrong.');
 	else if (serious.length === 1)
@@ -96,20 +103,24 @@ function iterationTile() {
 
 	if (!found.is_found || !found.list)
 		return tile('tile-iteration', 'Iteration', 'none found', 0, 'No repeating sequence of operations');
+	if (found.median_busy_ns === null)
+		return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), 0,
+			`communication not known (not timed); ${count(found.regular)} iterations`);
 	return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), found.median_busy_ns / found.median_ns,
-		`${duration(found.median_busy_ns)} of it communication; ${count(found.regular)} iterations`);
+		`${duration(found.median_busy_ns)} of it communication; ${count(found.regular)} iterations` +
+		(found.timed < found.regular ? `, ${count(found.timed)} timed` : ''));
 }
 
 function tiles() {
 	const busy = answer.busy_share, waited = answer.total.wait_share;
 
 	return el('dl', { class: 'tiles' },
-		tile('tile-busy', 'In communication', busy === null ? 'unknown' : percent(busy), busy || 0,
+		tile('tile-busy', 'In communication', busy === null ? 'unknown' : estimateMark(answer.total) + percent(busy), busy || 0,
 			'of a rank\'s time, mean over ranks; an upper bound'),
 		knowsWaiting
 			? tile('tile-wait', 'Waiting', percent(waited), waited,
-				`of the collectives' time; ${data.words.lost} lost`)
-			: tile('tile-wait', 'Waiting', 'unknown', 0, 'No collective of several ranks to compare'),
+				`of the collectives' time; ${estimateMark(answer.total)}${data.words.lost} lost`)
+			: tile('tile-wait', 'Waiting', 'unknown', 0, 'No timed collective of several ranks to compare'),
 		recordedTile(), iterationTile());
 }
 
@@ -154,13 +165,17 @@ function rowsOf(table) {
 }
 
 function costItem(name, row) {
-	const share = answer.total.sum_ns ? row.sum_ns / answer.total.sum_ns : 0;
+	if (row.total_ns === null)
+		return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, '–')), gauge(0),
+			el('div', { class: 'under' }, `not timed, ${plural(row.calls, 'call')}`));
+	const share = answer.total.total_ns ? row.total_ns / answer.total.total_ns : 0;
 	const waited = knowsWaiting && row.joined_ns > 0 ? `, ${percent(row.wait_ns / row.joined_ns)} of it waiting` : '';
 	const speed = row.busbw > 0 ? `, ${rate(row.busbw)}` : '';
+	const timed = row.timed < row.calls && isSampled ? ` (${count(row.timed)} timed)` : '';
 
 	return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, percent(share))),
 		gauge(share),
-		el('div', { class: 'under' }, `${duration(row.sum_ns)} in ${plural(row.calls, 'call')}${speed}${waited}`));
+		el('div', { class: 'under' }, `${estimateMark(row)}${duration(row.total_ns)} in ${plural(row.calls, 'call')}${timed}${speed}${waited}`));
 }
 
 function nameOfComm(row) {
@@ -170,7 +185,7 @@ function nameOfComm(row) {
 }
 
 function costs() {
-	const longest = (rows) => rows.sort((a, b) => b.sum_ns - a.sum_ns).slice(0, 3);
+	const longest = (rows) => rows.sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).slice(0, 3);
 	const comms = longest(rowsOf('comm_name'));
 	const functions = longest(rowsOf('function'));
 

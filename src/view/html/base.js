@@ -21,6 +21,12 @@ const answer = data.report;
 /* Could any calls be compared between ranks? Else nobody knows about waiting. */
 const knowsWaiting = answer.waiting.complete + answer.waiting.partial > 0 && answer.total.wait_share !== null;
 
+/* Not all calls that are over have a duration. */
+const isSampled = data.words.timed !== '';
+
+/* As in the text report: ~ an estimate, > without calls of kinds that were never timed. */
+const estimateMark = (row) => (row.timed > 0 && row.not_timed > 0 ? '>' : '') + (row.estimated > 0 ? '~' : '');
+
 const byId = (id) => document.getElementById(id);
 
 /* el('p', { class: 'dim' }, 'text', element, ...). Keys with 'on' are listeners. */

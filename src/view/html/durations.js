@@ -31,7 +31,7 @@ function drawHistogram(u, one, isLog, at) {
 		ctx.fillStyle = colours.text;
 		ctx.font = `${12 * ratio}px ${colours.font}`;
 		ctx.lineJoin = 'round';
-		const marks = [['median', one.median_ns, 0], ['p99', one.p99_ns, 1]];
+		const marks = [['median', one.median_ns, 0], ['p99', one.p99_ns, 1]].filter(([, ns]) => ns !== null);
 
 		for (const [name, ns, line] of marks) {
 			const x = u.valToPos(ns, 'x', true);
@@ -117,7 +117,7 @@ function showDurations() {
 	const list = data.histograms;
 
 	if (list.length === 0) {
-		byId('durations').append(aside('No operation has a duration.'));
+		byId('durations').append(aside('No operation was timed.'));
 		return;
 	}
 	const state = { index: 0, isLog: false, redraw: null };
@@ -132,7 +132,9 @@ function showDurations() {
 		host.replaceChildren(place);
 		histogramPlot(place, one, state.isLog);
 		state.redraw = onColours[onColours.length - 1];
-		below.replaceChildren(onOpen('As a table', () => histogramTable(one)));
+		below.replaceChildren(
+			one.timed < one.calls ? aside(`Timed: ${count(one.timed)} of ${plural(one.calls, 'call')}.`) : '',
+			onOpen('As a table', () => histogramTable(one)));
 	};
 	const select = el('select', {
 		id: 'durations-of',

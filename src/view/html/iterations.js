@@ -6,7 +6,7 @@ function iterationsOf() {
 
 	return list.map(([start, mean, longest, busy, bytes, odd], i) => ({
 		start, mean, longest, bytes,
-		busy: Math.min(busy, mean),
+		busy: busy === null ? null : Math.min(busy, mean),
 		isOdd: odd === 1,
 		first: i * together,
 		from: i * together + 0.5,
@@ -24,7 +24,7 @@ function drawIterations(u, list, at) {
 		list.forEach((one, i) => {
 			const from = u.valToPos(one.from + gap, 'x', true), to = u.valToPos(one.to - gap, 'x', true);
 			const width = Math.max(ratio, to - from);
-			const top = u.valToPos(one.mean, 'y', true), busy = u.valToPos(one.busy, 'y', true);
+			const top = u.valToPos(one.mean, 'y', true), busy = u.valToPos(one.busy || 0, 'y', true);
 
 			ctx.fillStyle = i === at ? colours.mark : one.isOdd ? colours.hatch : rest;
 			ctx.fillRect(from, top, width, ground - top);
@@ -60,7 +60,8 @@ function tellIteration(one) {
 		rows: [
 			[many ? 'mean' : 'duration', duration(one.mean)],
 			...(many ? [['longest', duration(one.longest)]] : []),
-			['communication', `${duration(one.busy)} (${percent(one.mean ? one.busy / one.mean : 0)})`],
+			['communication', one.busy === null ? 'not timed'
+				: `${duration(one.busy)} (${percent(one.mean ? one.busy / one.mean : 0)})`],
 			['moved', bytesText(one.bytes)]],
 	};
 }
@@ -101,7 +102,8 @@ function iterationsText() {
 	const odd = found.count - found.regular;
 
 	return `${plural(found.count, 'iteration')}, found in the operations of rank ${found.rank}: ${how}. ` +
-		`Median ${duration(found.median_ns)} (dashed), of it ${duration(found.median_busy_ns)} communication; ` +
+		`Median ${duration(found.median_ns)} (dashed), of it ` +
+		`${found.median_busy_ns === null ? 'an unknown part (not timed)' : duration(found.median_busy_ns)} communication; ` +
 		`99 % within ${duration(found.p99_ns)}; the slowest, number ${count(found.slowest + 1)}, took ` +
 		`${duration(found.slowest_ns)}.` +
 		(odd > 0 ? ` ${plural(odd, 'is', 'are')} not regular (grey): a checkpoint, an evaluation.` : '');
@@ -112,7 +114,7 @@ function iterationsTable(list) {
 
 	return plainTable('Iterations', columns,
 		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (not regular)' : ''), timeText(one.start / 1e9, 0.01),
-			duration(one.mean), duration(one.busy), bytesText(one.bytes)]));
+			duration(one.mean), one.busy === null ? 'not timed' : duration(one.busy), bytesText(one.bytes)]));
 }
 
 function showIterations() {

@@ -60,7 +60,7 @@ function dotSwatch(index) {
 
 /* One number per function, the same in all charts: the most expensive first. */
 const functionOrder = [...new Set([
-	...rowsOf('size').sort((a, b) => b.sum_ns - a.sum_ns).map((row) => row.function),
+	...rowsOf('size').sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).map((row) => row.function),
 	...(data.windows.series || []).map((series) => series.function),
 ])];
 const colourNumber = (name) => Math.max(0, functionOrder.indexOf(name)) % 8;

@@ -3,8 +3,8 @@
 function pointsOf() {
 	const most = Math.max(1, ...data.points.map((point) => point[4]));
 
-	return data.points.map(([size, speed, isBus, calls, sum, name, kind, comm, algorithm, protocol]) => ({
-		size, speed, isBus: isBus === 1, calls, sum, name, kind, comm, algorithm, protocol,
+	return data.points.map(([size, speed, isBus, calls, sum, timed, name, kind, comm, algorithm, protocol]) => ({
+		size, speed, isBus: isBus === 1, calls, sum, timed, name, kind, comm, algorithm, protocol,
 		colour: colourNumber(name),
 		radius: 4 + 7 * Math.sqrt(sum / most),
 		isShown: true,
@@ -34,7 +34,7 @@ function tellPoint(point) {
 	const rows = [
 		[point.isBus ? 'bus bandwidth' : 'bytes over time', rate(point.speed)],
 		['mean message', bytesText(point.size)],
-		['calls', count(point.calls)],
+		['calls', count(point.calls) + (point.timed < point.calls && isSampled ? `, ${count(point.timed)} timed` : '')],
 		['time, all ranks', duration(point.sum)],
 	];
 

@@ -18,8 +18,10 @@ const tableColumns = {
 	state: { title: 'State', isKey: true },
 	busy_share: { title: 'In comm.', type: 'share', help: 'Share of the rank\'s time during which an operation ran' },
 	calls: { title: 'Calls', type: 'count' },
+	timed: { title: 'Timed', type: 'count', help: 'Calls with a duration: times and bandwidths come from these' },
 	bytes: { title: 'Bytes', type: 'bytes' },
-	sum_ns: { title: 'Time', type: 'time', isBarred: true, help: 'Sum of durations, over all ranks' },
+	total_ns: { title: 'Time', type: 'time', isBarred: true, isEstimate: true,
+		help: 'Sum of durations, over all ranks; ~ where it is estimated from the timed calls' },
 	share: { title: 'Of all', type: 'share', help: 'Share of the time of all operations' },
 	algbw: { title: 'algbw', type: 'rate', help: 'Bytes over time' },
 	busbw: { title: 'busbw', type: 'rate', help: 'Bus bandwidth' },
@@ -28,13 +30,13 @@ const tableColumns = {
 	mean_ns: { title: 'Mean', type: 'time' },
 	p99_ns: { title: 'p99', type: 'time' },
 	max_ns: { title: 'Max', type: 'time' },
-	wait_ns: { title: 'Waiting', type: 'time', help: 'Time spent waiting for other ranks' },
+	wait_ns: { title: 'Waiting', type: 'time', isEstimate: true, help: 'Time spent waiting for other ranks' },
 	wait_share: { title: 'Waiting, %', type: 'share', help: 'Share of the joined operations\' time that was waiting' },
-	gpu_hours: { title: 'GPU-h lost', type: 'hours', help: 'Waiting in hours of one GPU' },
+	gpu_hours: { title: 'GPU-h lost', type: 'hours', isEstimate: true, help: 'Waiting in hours of one GPU' },
 };
 
 const timeColumns = ['min_ns', 'median_ns', 'mean_ns', 'p99_ns', 'max_ns'];
-const measureColumns = ['calls', 'bytes', 'sum_ns', 'share', 'algbw', 'busbw', ...timeColumns,
+const measureColumns = ['calls', ...(isSampled ? ['timed'] : []), 'bytes', 'total_ns', 'share', 'algbw', 'busbw', ...timeColumns,
 	'wait_ns', 'wait_share', 'gpu_hours'];
 
 const tableList = [
@@ -49,7 +51,6 @@ const tableList = [
 /* Rows with what follows from others; what is not known is null. */
 function completeRow(row) {
 	const isJoined = knowsWaiting && row.joined_ns > 0;
-	const untimed = Object.fromEntries(['sum_ns', ...timeColumns].map((name) => [name, null]));
 
 	return {
 		...row,
@@ -57,10 +58,7 @@ function completeRow(row) {
 		nranks: row.nranks || null,
 		nnodes: row.nnodes || null,
 		gpu: row.gpu < 0 ? null : row.gpu,
-		share: answer.total.sum_ns ? row.sum_ns / answer.total.sum_ns : null,
-		algbw: row.algbw || null,
-		busbw: row.busbw || null,
-		...(row.timed > 0 ? {} : untimed),
+		share: answer.total.total_ns && row.total_ns !== null ? row.total_ns / answer.total.total_ns : null,
 		wait_ns: isJoined ? row.wait_ns : null,
 		wait_share: isJoined ? row.wait_ns / row.joined_ns : null,
 		gpu_hours: isJoined ? row.wait_ns / 3.6e12 : null,
@@ -96,8 +94,9 @@ function cellText(name, value) {
 	return value === null || value === undefined ? '' : cellParts(tableColumns[name].type, value).join(' ').trim();
 }
 
-function fillCell(cell, name, value, most) {
+function fillCell(cell, name, row, most) {
 	const column = tableColumns[name];
+	const value = row[name];
 
 	if (value === null || value === undefined || (column.hideZero && value === 0)) {
 		cell.append('–');
@@ -105,7 +104,7 @@ function fillCell(cell, name, value, most) {
 	}
 	const [text, unit] = cellParts(column.type, value);
 
-	cell.append(text);
+	cell.append((column.isEstimate ? estimateMark(row) : '') + text);
 	if (unit)
 		cell.append(el('span', { class: unit.length > 3 ? 'u wide' : 'u' }, unit));
 	if (!isNumber(column))
@@ -142,7 +141,7 @@ function bodyRow(table, row, most) {
 		const side = isNumber(tableColumns[name]) ? 'right' : null;
 		const cell = i === 0 ? el('th', { scope: 'row', class: side }) : el('td', { class: side });
 
-		fillCell(cell, name, row[name], most[name]);
+		fillCell(cell, name, row, most[name]);
 		return cell;
 	}));
 }
@@ -150,7 +149,7 @@ function bodyRow(table, row, most) {
 function drawTable(table) {
 	const rows = visibleRows(table);
 	const shown = rows.slice(0, table.limit);
-	const most = { sum_ns: Math.max(0, ...table.rows.map((row) => row.sum_ns || 0)) };
+	const most = { total_ns: Math.max(0, ...table.rows.map((row) => row.total_ns || 0)) };
 
 	table.body.replaceChildren(...shown.map((row) => bodyRow(table, row, most)));
 	const all = plural(table.rows.length, 'row');
@@ -215,7 +214,7 @@ function usedColumns(rows, names) {
 
 /* How a table is sorted at first: ranks by number, sizes as they come, the rest by time. */
 function firstOrder(id) {
-	return id === 'rank' ? { sort: 'rank', sign: 1 } : { sort: id === 'size' ? null : 'sum_ns', sign: -1 };
+	return id === 'rank' ? { sort: 'rank', sign: 1 } : { sort: id === 'size' ? null : 'total_ns', sign: -1 };
 }
 
 function tablePanel(table, title) {
