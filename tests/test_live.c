@@ -196,6 +196,64 @@ static void test_wait_many(void)
 	stage_release(&stage);
 }
 
+/* So many have finished on both, so many of them were timed. */
+static void finish_sampled(uint64_t count, uint64_t timed, uint64_t sum_0, uint64_t sum_1)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct region_total *total =
+			stage_total(process(i), 1, OP_ALL_REDUCE, count, i == 0 ? sum_0 : sum_1);
+
+		total->timed = timed;
+		total->timed_bytes = timed << 20;
+	}
+	stage_look(&stage, SECOND);
+}
+
+static void test_wait_sampled(void)
+{
+	const struct live_point *point;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish_sampled(1000, 10, 10000, 9000);
+	finish_sampled(2000, 20, 20000, 18500);
+	EXPECT_THAT("what the timed ones waited is scaled up to all",
+		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 100 &&
+			    stage_seat(&stage, 1, 1)->wait_grown_ns == 0 &&
+			    stage_seat(&stage, 0, 1)->knows_wait);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
+	EXPECT_THAT("and so is the time in operations",
+		    point->busy_share > 0.99e-3f && point->busy_share < 1.01e-3f);
+	EXPECT_THAT("bandwidth is of the timed ones",
+		    point->algbw > 1e9f &&
+			    point->algbw < 10.0f * (1 << 20) * 1e9f / 10000 * 1.001f);
+	finish_sampled(3000, 20, 20000, 18500);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 1);
+	EXPECT_THAT("where none of them was timed nothing is known",
+		    !stage_seat(&stage, 0, 1)->has_wait && isnan(point->busy_share) &&
+			    isnan(point->busbw) && isnan(point->wait_share));
+	finish_sampled(4000, 30, 30000, 28000);
+	EXPECT_THAT("it is made up for with the next timed ones",
+		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 200);
+	finish_sampled(4000, 30, 30000, 28000);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 3);
+	EXPECT_THAT("when nothing finishes no time is spent", point->busy_share == 0);
+	stage_release(&stage);
+}
+
+static void test_not_timed(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish_sampled(10, 0, 0, 0);
+	finish_sampled(20, 0, 0, 0);
+	EXPECT_THAT("waiting is not known where nothing is timed",
+		    !stage_seat(&stage, 0, 1)->has_wait && !stage_seat(&stage, 0, 1)->knows_wait &&
+			    stage_seat(&stage, 0, 1)->sums.not_timed == 20);
+	EXPECT(isnan(live_point(&stage_seat(&stage, 0, 1)->history, 0)->busy_share));
+	stage_release(&stage);
+}
+
 static void test_no_wait(void)
 {
 	stage_init(&stage);
@@ -307,6 +365,8 @@ int main(void)
 	test_history();
 	test_wait();
 	test_wait_many();
+	test_wait_sampled();
+	test_not_timed();
 	test_no_wait();
 	test_flights();
 	test_behind();

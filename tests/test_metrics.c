@@ -238,6 +238,50 @@ static void test_states(void)
 	play_release(&play);
 }
 
+/* Of some operations kernel events were sampled, of others none was timed. */
+static void test_timed(void)
+{
+	struct play play = { 0 };
+	struct recording_process *process = play_process(&play, "j", 3);
+	struct recording_comm *comm = play_comm(process, 0xab, "dp", 3, 4);
+	struct region_total *total = play_total(process, comm, OP_ALL_REDUCE, 1 << 20, 400, 1000);
+	char *text;
+
+	total->timed = 4;
+	total->timed_bytes = 4 << 20;
+	total->sum_ns = 4000;
+	memset(total->buckets, 0, sizeof(total->buckets));
+	total->buckets[histogram_bucket(1000)] = 4;
+	total = play_total(process, comm, OP_BROADCAST, 1 << 10, 7, 0);
+	total->timed = total->timed_bytes = total->sum_ns = 0;
+	memset(total->buckets, 0, sizeof(total->buckets));
+	text = metrics_of(&play);
+	says("all operations", text,
+	     "nccl_operations_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "400");
+	says("beside them the timed ones", text,
+	     "nccl_timed_operations_total{" DP ",function=\"AllReduce\",size=\"1MiB\"}", "4");
+	says("the histogram counts the timed ones", text,
+	     "nccl_operation_duration_seconds_count{" DP ",function=\"AllReduce\"}", "4");
+	says("none of seven", text,
+	     "nccl_timed_operations_total{" DP ",function=\"Broadcast\",size=\"1KiB\"}", "0");
+	says("by algorithm", text,
+	     "nccl_algorithm_timed_operations_total{" DP
+	     ",function=\"AllReduce\",algorithm=\"RING\",protocol=\"SIMPLE\"}",
+	     "4");
+	EXPECT_THAT("what was not timed has no time and no timed bytes, not 0",
+		    !strstr(text, "nccl_operation_seconds_total{" DP ",function=\"Broadcast\"") &&
+			    !strstr(text, "nccl_operation_timed_bytes_total{" DP
+					  ",function=\"Broadcast\"") &&
+			    !strstr(text, "nccl_operation_bus_bytes_total{" DP
+					  ",function=\"Broadcast\"") &&
+			    !strstr(text, "nccl_operation_duration_seconds_count{" DP
+					  ",function=\"Broadcast\"") &&
+			    !strstr(text,
+				    "nccl_algorithm_seconds_total{" DP ",function=\"Broadcast\""));
+	free(text);
+	play_release(&play);
+}
+
 #define WAIT "nccl_proxy_wait_seconds_total{" DP ",direction="
 
 static void test_links(void)
@@ -252,7 +296,12 @@ static void test_links(void)
 	play_link(process, 1, 1, 0, 7);
 	process->links[0] = (struct region_link){ .proxies = 1, .wait_ns = { 1, 2, 4 } };
 	live = play_look(&play);
+	text = written(live, NULL, -1);
+	EXPECT_THAT("waiting that is not known has no sample",
+		    !strstr(text, "\nnccl_wait_seconds_total{"));
+	free(text);
 	live->seats[0].wait_ns = 1500000000;
+	live->seats[0].knows_wait = true;
 	text = written(live, NULL, -1);
 	says("waited for others", text, "nccl_wait_seconds_total{" DP "}", "1.5");
 	says("sent", text, "nccl_proxy_bytes_total{" DP ",direction=\"send\",peer=\"2\"}", "5000");
@@ -543,6 +592,7 @@ int main(void)
 	test_collective();
 	test_last();
 	test_states();
+	test_timed();
 	test_links();
 	test_two_processes();
 	test_made_anew();

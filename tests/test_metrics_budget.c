@@ -37,7 +37,7 @@ static uint64_t count_of(const struct recording_process *process)
 	return count;
 }
 
-enum { BUDGET = 10000 }; /* series of one GPU: docs/METRICS.md */
+enum { BUDGET = 11000 }; /* series of one GPU: docs/METRICS.md */
 
 static void test_budget(void)
 {

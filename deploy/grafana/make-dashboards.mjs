@@ -143,6 +143,10 @@ function dashboard(uid, title, description, variables, panels, { refresh = '30s'
 
 const J = 'nccl_job=~"$nccl_job"';
 const RATE = '$__rate_interval';
+
+// Operations may be timed by sample: what is summed up over the timed ones, for all. Series by series, so by function and size or algorithm.
+const scaled = (metric, what, all = 'nccl_operations_total', timed = 'nccl_timed_operations_total') =>
+	`rate(${metric}{${what}}[${RATE}]) * rate(${all}{${what}}[${RATE}]) / (rate(${timed}{${what}}[${RATE}]) > 0)`;
 const lost = steps([null, 'green'], [0.5, 'orange'], [4, 'red']);
 const age = steps([null, 'green'], [5, 'orange'], [15, 'red']);
 const any = steps([null, 'green'], [1, 'red']);
@@ -164,11 +168,14 @@ const overview = dashboard('ringside-job', 'NCCL: jobs', 'What the communication
 		lines('Bus bandwidth by kind of communicator', 'While in operations, of a rank that waits least; as busbw of nccl-tests.',
 			{ expr: `sum by (kind) (comm:nccl_bus_bytes:rate2m{${J}}) / sum by (kind) (comm:nccl_transfer_seconds:rate2m{${J}} > 0)`, legend: '{{kind}}' },
 			{ unit: 'Bps' }),
-		lines('Time in operations', 'Share of the time that a rank is in operations of NCCL, waiting included; above 100 % where communicators overlap.',
-			{ expr: `sum by (nccl_job, function) (rate(nccl_operation_seconds_total{${J}}[${RATE}])) / on (nccl_job) group_left () `
+		lines('Time in operations', 'Share of the time that a rank is in operations of NCCL, waiting included; above 100 % where communicators overlap. Estimated where not all operations are timed.',
+			{ expr: `sum by (nccl_job, function) (${scaled('nccl_operation_seconds_total', J)}) / on (nccl_job) group_left () `
 				+ `count by (nccl_job) (nccl_process_info{${J}, state=~"alive|stopped"})`, legend: '{{nccl_job}} {{function}}' }, { unit: 'percentunit', stack: true }),
 		lines('Operations', 'Finished, per second, over all ranks.',
 			{ expr: `sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'ops' }),
+		lines('Timed operations', 'Share of the finished operations that are timed. Durations, bandwidths and waiting come from these.',
+			{ expr: `sum by (function) (rate(nccl_timed_operations_total{${J}}[${RATE}])) / sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]) > 0)`,
+				legend: '{{function}}' }, { unit: 'percentunit' }),
 		lines('Bytes', 'Message bytes per second, over all ranks, as nccl-tests counts them.',
 			{ expr: `sum by (function) (rate(nccl_operation_bytes_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'Bps' }),
 		lines('GPUs that wait', 'By job.', { expr: `job:nccl_wait:gpus{${J}}`, legend: '{{nccl_job}}' }),
@@ -186,7 +193,7 @@ const FS = `${J}, function=~"$function", size=~"$size"`;
 function meanTime(kind) {
 	const of = (metric) => `sum by (function, size) (rate(${metric}{${FS}}[${RATE}]) * on (nccl_job, comm, rank) group_left () `
 		+ `group by (nccl_job, comm, rank) (nccl_communicator_info{${J}, ${kind}}))`;
-	return `${of('nccl_operation_seconds_total')} / (${of('nccl_operations_total')} > 0)`;
+	return `${of('nccl_operation_seconds_total')} / (${of('nccl_timed_operations_total')} > 0)`;
 }
 
 function bandwidthOf(kind) {
@@ -199,7 +206,7 @@ function bandwidthRow(title, words, kind) {
 		row(title),
 		lines(`Bus bandwidth, ${title}`, `${words} Of a rank that waits least, by operation and lower bound of the size.`,
 			{ expr: bandwidthOf(kind), legend: '{{function}} {{size}}' }, { unit: 'Bps', h: 10 }),
-		lines(`Time per operation, ${title}`, `${words} Mean over all ranks, waiting included.`,
+		lines(`Time per operation, ${title}`, `${words} Mean over the timed operations of all ranks, waiting included.`,
 			{ expr: meanTime(kind), legend: '{{function}} {{size}}' }, { unit: 's', h: 10 }),
 		lines(`Slower than before, ${title}`, 'Each communicator against the median of its own six hours before. Above 1.1 for five minutes an alert is raised.',
 			{ expr: `comm:nccl_slowdown:ratio{${J}, ${kind}}`, legend: '{{nccl_job}} {{comm}}' }, { min: 0.8, thresholds: slow }),
@@ -298,10 +305,10 @@ const node = dashboard('ringside-node', 'NCCL: nodes', 'One node or some: its GP
 		figure('Odd events', 'Calls of NCCL that could not be followed, in the chosen time.',
 			`sum(increase(nccl_odd_events_total{${J}}[$__range]) and ${agents})`, { decimals: 0 }),
 		lines('Bus bytes by GPU', 'Bytes per second that a GPU puts on NVLink or the network, over time and not only while in operations.',
-			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (rate(nccl_operation_bus_bytes_total{${J}}[${RATE}])) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' },
+			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (${scaled('nccl_operation_bus_bytes_total', J)}) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' },
 			{ unit: 'Bps' }),
 		lines('Time in operations by GPU', 'Share of the time, waiting included.',
-			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (rate(nccl_operation_seconds_total{${J}}[${RATE}])) ${ON_HOST})`,
+			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (${scaled('nccl_operation_seconds_total', J)}) ${ON_HOST})`,
 				legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
 		lines('Waiting by GPU', 'Share of the time, at least.',
 			{ expr: `sum by (host, gpu) (process:nccl_wait:rate1m{${J}, ${H}})`, legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
@@ -310,7 +317,8 @@ const node = dashboard('ringside-node', 'NCCL: nodes', 'One node or some: its GP
 		lines('Durations', 'Median and 99th percentile by operation, over the ranks of these hosts.', [
 			{ expr: quantile(0.5), legend: '{{function}} median' }, { expr: quantile(0.99), legend: '{{function}} 99 %' }], { unit: 's' }),
 		lines('Algorithms', 'Time in operations by what NCCL chose.',
-			{ expr: `sum by (function, algorithm, protocol) (rate(nccl_algorithm_seconds_total{${J}}[${RATE}]) and ${agents})`,
+			{ expr: `sum by (function, algorithm, protocol) (${scaled('nccl_algorithm_seconds_total', J, 'nccl_algorithm_operations_total',
+				'nccl_algorithm_timed_operations_total')} and ${agents})`,
 				legend: '{{function}} {{algorithm}} {{protocol}}' }, { unit: 'percentunit' }),
 		lines('Network: what transfers wait for', 'Seconds per second, over all connections: the own GPU, the peer\'s memory, the wire, flushes.',
 			{ expr: `sum by (direction, state) (rate(nccl_proxy_wait_seconds_total{${J}}[${RATE}]) and ${agents})`, legend: '{{direction}} {{state}}' }),

@@ -80,15 +80,24 @@ static float ratio(double amount, double of)
 	return of > 0 ? (float)(amount / of) : NAN;
 }
 
+/* What was not timed for some looks is made up for in one: nobody waits for more than all of the time. */
+static float wait_share(double wait_ns, double of_ns)
+{
+	return wait_ns < of_ns ? ratio(wait_ns, of_ns) : ratio(of_ns, of_ns);
+}
+
 static struct live_point point_of(const struct live *live, const struct live_sums *grown)
 {
 	double seconds = (double)live->elapsed_ns / 1e9, busy_s = (double)grown->time_ns / 1e9;
+	/* With the first timed call of a kind all its earlier calls get their estimate at once. */
+	bool is_timed = (grown->timed > 0 || grown->operations == 0) && grown->sampled == 0;
 
 	return (struct live_point){ .wall_ns = live->wall_ns,
 				    .operations_per_s = ratio((double)grown->operations, seconds),
 				    .busbw = ratio(grown->bus_bytes, busy_s),
 				    .algbw = ratio((double)grown->timed_bytes, busy_s),
-				    .busy_share = ratio(busy_s, seconds),
+				    .busy_share =
+					    is_timed ? ratio(grown->all_ns / 1e9, seconds) : NAN,
 				    .wait_share = NAN };
 }
 
@@ -103,7 +112,7 @@ static void seat_point(struct live *live, uint32_t s)
 	    (history->count > 0 || (seat->grown.operations > 0 && s < LIVE_HISTORIES_MAX))) {
 		if (seat->has_wait)
 			point.wait_share =
-				ratio((double)seat->wait_grown_ns, (double)live->elapsed_ns);
+				wait_share((double)seat->wait_grown_ns, (double)live->elapsed_ns);
 		live_history_add(history, &point);
 	}
 }
@@ -127,7 +136,7 @@ static void comm_point(struct live *live, uint32_t c)
 		point.busy_share /= (float)open;
 		if (waiting > 0)
 			point.wait_share =
-				ratio(wait_ns, (double)waiting * (double)live->elapsed_ns);
+				wait_share(wait_ns, (double)waiting * (double)live->elapsed_ns);
 		live_history_add(history, &point);
 	}
 }

@@ -49,16 +49,22 @@ struct live_sums {
 	uint64_t timed_bytes;
 	double bus_bytes; /* timed_bytes x factor */
 	uint64_t time_ns; /* of timed */
+	/* Of all operations but those of kinds with nothing timed: per kind the mean of the timed ones times
+	 * all. Equal to time_ns where all are timed. */
+	double all_ns;
+	uint64_t not_timed; /* of operations: of kinds with nothing timed */
+	uint32_t sampled;   /* kinds of which some are timed and some are not */
 };
 
 /* One look in a history. */
 struct live_point {
 	uint64_t wall_ns;
 	float operations_per_s;
-	float busbw; /* bytes/s while in operations; NaN: nothing finished */
+	float busbw; /* bytes/s while in operations; NaN: nothing finished, or nothing was timed */
 	float algbw;
 	float busy_share; /* of the time between the looks that was spent in operations, 0..; a
-			     communicator: mean over its seats */
+			     communicator: mean over its seats. Estimated where not all were timed;
+			     NaN: operations finished, and none was timed */
 	float wait_share; /* of that time waited at least; NaN unknown */
 };
 
@@ -75,7 +81,8 @@ struct live_seat {
 	struct live_sums grown; /* since the last look */
 	uint64_t wait_ns;	/* at least, since it is watched; never falls */
 	uint64_t wait_grown_ns;
-	bool has_wait; /* it was joined with others since the last look */
+	bool has_wait;	 /* it was joined with others since the last look */
+	bool knows_wait; /* it ever was: wait_ns means something */
 	bool is_over; /* the process is gone or the communicator was finalized: nothing below goes on */
 	uint32_t in_flight;	/* 0 when it is over */
 	uint64_t oldest_age_ns; /* since it was issued; 0 none */

@@ -15,8 +15,9 @@
 struct live_row {
 	uint16_t key; /* function << 8 | size class */
 	bool is_based;
-	bool is_exact;	/* when the base was taken all seats had finished equally many */
-	uint64_t count; /* now */
+	bool is_exact;	     /* when the base was taken all seats had finished equally many */
+	bool is_exact_timed; /* the same for the timed ones */
+	uint64_t count;	     /* now */
 	uint64_t timed;
 	uint64_t sum_ns;
 	uint64_t base_count; /* up to which they were joined */
@@ -27,6 +28,7 @@ struct live_row {
 struct live_seat_memory {
 	struct live_sums sums;
 	uint64_t wait_ns;
+	bool knows_wait;	 /* it was joined at least once */
 	uint64_t window_wait_ns; /* since the communicator's window began */
 	struct live_history history;
 	struct live_row *rows; /* by key; at most one per synchronising function and size class */

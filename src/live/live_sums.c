@@ -85,6 +85,14 @@ void live_sums_add(struct live_sums *sums, const struct region_total *total, int
 	sums->timed_bytes += timed_bytes;
 	sums->bus_bytes += (double)timed_bytes * op_bus_factor(function, nranks);
 	sums->time_ns += total->sum_ns;
+	if (total->timed > 0)
+		sums->all_ns += total->timed < total->count
+					? (double)total->sum_ns * (double)total->count /
+						  (double)total->timed
+					: (double)total->sum_ns;
+	else
+		sums->not_timed += total->count;
+	sums->sampled += total->timed > 0 && total->timed < total->count;
 }
 
 static uint64_t grow(uint64_t *sum, uint64_t before)
@@ -106,6 +114,14 @@ static void sums_grow(struct live_sums *sums, struct live_sums *grown,
 	if (sums->bus_bytes < before->bus_bytes)
 		sums->bus_bytes = before->bus_bytes;
 	grown->bus_bytes = sums->bus_bytes - before->bus_bytes;
+	/* An estimate may fall; what was before it does not come back. */
+	if (sums->all_ns < before->all_ns)
+		sums->all_ns = before->all_ns;
+	grown->all_ns = sums->all_ns - before->all_ns;
+	/* A kind that is timed for the first time leaves this number. */
+	grown->not_timed =
+		sums->not_timed > before->not_timed ? sums->not_timed - before->not_timed : 0;
+	grown->sampled = sums->sampled > before->sampled ? sums->sampled - before->sampled : 0;
 }
 
 static void sums_join(struct live_sums *to, const struct live_sums *from)
@@ -116,6 +132,9 @@ static void sums_join(struct live_sums *to, const struct live_sums *from)
 	to->timed_bytes += from->timed_bytes;
 	to->bus_bytes += from->bus_bytes;
 	to->time_ns += from->time_ns;
+	to->all_ns += from->all_ns;
+	to->not_timed += from->not_timed;
+	to->sampled += from->sampled;
 }
 
 /* ---- rows: for waiting ----------------------------------------------------------------------- */
@@ -194,6 +213,7 @@ static void take_seat(struct live *live, uint32_t s)
 	sums_grow(&seat->sums, &seat->grown, memory->moved_ns == 0 ? &seat->sums : &memory->sums);
 	memory->sums = seat->sums;
 	seat->wait_ns = memory->wait_ns;
+	seat->knows_wait = memory->knows_wait;
 	if (memory->moved_ns == 0 || seat->comm->counts.issued != memory->issued ||
 	    seat->sums.operations != memory->finished) {
 		memory->is_unmoved = memory->moved_ns == 0;

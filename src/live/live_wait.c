@@ -12,8 +12,9 @@
  *	                               time; the rest is kept. What is wrong by that is a share of a few
  *	                               operations in many, and it is made up for at the next look
  *
- * A member that has not all of its collectives timed is scaled up when nearly all are, else nobody is
- * joined in that row.
+ * A member that has nearly all of its collectives timed is scaled up. Where fewer are timed (kernel events are
+ * sampled) the timed ones are joined instead: these are the same collectives on all members, chosen by their
+ * number. What they waited is then scaled up to all collectives. Where none is timed nobody is joined.
  */
 #include <stdlib.h>
 
@@ -30,23 +31,48 @@ struct table {
 	struct live_row **rows;
 	uint32_t *seats;
 	uint32_t count;
+	bool is_sampled;      /* few are timed: numbers below are of the timed ones */
 	uint64_t least, most; /* finished since their base */
 	bool is_even;	      /* all have finished equally many since they exist */
 	bool is_based, is_exact;
 };
+
+static bool is_nearly_all_timed(const struct live_row *row)
+{
+	uint64_t count = row->count - row->base_count, timed = row->timed - row->base_timed;
+
+	return timed * 10 >= count * TIMED_TENTHS;
+}
+
+static uint64_t number_of(const struct table *table, const struct live_row *row)
+{
+	return table->is_sampled ? row->timed : row->count;
+}
+
+static uint64_t grown_of(const struct table *table, const struct live_row *row)
+{
+	return table->is_sampled ? row->timed - row->base_timed : row->count - row->base_count;
+}
 
 static void table_measure(struct table *table)
 {
 	table->least = UINT64_MAX;
 	table->most = 0;
 	table->is_even = table->is_based = table->is_exact = true;
+	table->is_sampled = false;
 	for (uint32_t i = 0; i < table->count; i++) {
 		const struct live_row *row = table->rows[i];
-		uint64_t grown = row->count - row->base_count;
 
-		table->is_even &= row->count == table->rows[0]->count;
-		table->is_based &= row->is_based && row->count >= row->base_count;
-		table->is_exact &= row->is_exact;
+		table->is_based &= row->is_based && row->count >= row->base_count &&
+				   row->timed >= row->base_timed && row->sum_ns >= row->base_sum_ns;
+		table->is_sampled |= !is_nearly_all_timed(row);
+	}
+	for (uint32_t i = 0; i < table->count; i++) {
+		const struct live_row *row = table->rows[i];
+		uint64_t grown = grown_of(table, row);
+
+		table->is_even &= number_of(table, row) == number_of(table, table->rows[0]);
+		table->is_exact &= table->is_sampled ? row->is_exact_timed : row->is_exact;
 		if (grown < table->least)
 			table->least = grown;
 		if (grown > table->most)
@@ -57,26 +83,25 @@ static void table_measure(struct table *table)
 /* From here on, what is finished now is behind us. */
 static void table_base(struct table *table)
 {
+	bool is_even = true, is_even_timed = true;
+
+	for (uint32_t i = 0; i < table->count; i++) {
+		is_even &= table->rows[i]->count == table->rows[0]->count;
+		is_even_timed &= table->rows[i]->timed == table->rows[0]->timed;
+	}
 	for (uint32_t i = 0; i < table->count; i++) {
 		struct live_row *row = table->rows[i];
 
 		row->is_based = true;
-		row->is_exact = table->is_even;
+		row->is_exact = is_even;
+		row->is_exact_timed = is_even_timed;
 		row->base_count = row->count;
 		row->base_timed = row->timed;
 		row->base_sum_ns = row->sum_ns;
 	}
 }
 
-static bool is_timed(const struct live_row *row)
-{
-	uint64_t count = row->count - row->base_count, timed = row->timed - row->base_timed;
-
-	return row->timed >= row->base_timed && row->sum_ns >= row->base_sum_ns &&
-	       timed * 10 >= count * TIMED_TENTHS && timed > 0;
-}
-
-/* The time in n collectives, of which the row has at least so many, nearly all timed. */
+/* The time in n collectives, of which the row has at least so many, nearly all timed; or n timed ones. */
 static double time_of(const struct live_row *row, uint64_t n)
 {
 	return (double)(row->sum_ns - row->base_sum_ns) * (double)n /
@@ -90,14 +115,15 @@ static uint64_t whole(double number)
 }
 
 /* n of each are joined and behind us; the rest stays. */
-static void row_advance(struct live_row *row, uint64_t n)
+static void row_advance(const struct table *table, struct live_row *row, uint64_t n)
 {
-	uint64_t count = row->count - row->base_count;
-	double share = (double)n / (double)count;
+	double share = (double)n / (double)grown_of(table, row);
 
-	row->is_exact = false;
-	row->base_count += n;
-	row->base_timed += whole((double)(row->timed - row->base_timed) * share);
+	row->is_exact = row->is_exact_timed = false;
+	row->base_count +=
+		table->is_sampled ? whole((double)(row->count - row->base_count) * share) : n;
+	row->base_timed +=
+		table->is_sampled ? n : whole((double)(row->timed - row->base_timed) * share);
 	row->base_sum_ns += whole((double)(row->sum_ns - row->base_sum_ns) * share);
 }
 
@@ -107,21 +133,24 @@ static void table_join(struct live *live, struct table *table)
 	double least_ns = 0;
 
 	for (uint32_t i = 0; i < table->count; i++) {
-		if (!is_timed(table->rows[i]))
+		if (table->rows[i]->timed == table->rows[i]->base_timed)
 			return;
 		if (i == 0 || time_of(table->rows[i], n) < least_ns)
 			least_ns = time_of(table->rows[i], n);
 	}
 	for (uint32_t i = 0; i < table->count; i++) {
 		struct live_seat *seat = &live->seats[table->seats[i]];
+		const struct live_row *row = table->rows[i];
+		double all = (double)(row->count - row->base_count) / (double)grown_of(table, row);
 
-		seat->wait_grown_ns += whole(time_of(table->rows[i], n) - least_ns);
+		seat->wait_grown_ns +=
+			whole((time_of(row, n) - least_ns) * (table->is_sampled ? all : 1));
 		seat->has_wait = true;
 	}
 	if (table->is_even)
 		table_base(table);
 	for (uint32_t i = 0; i < table->count && !table->is_even; i++)
-		row_advance(table->rows[i], n);
+		row_advance(table, table->rows[i], n);
 }
 
 static void table_look(struct live *live, struct table *table)
@@ -178,7 +207,9 @@ static void look_at_comm(struct live *live, uint32_t c, struct table *table, uin
 
 		memory->wait_ns += seat->wait_grown_ns;
 		memory->window_wait_ns += seat->wait_grown_ns;
+		memory->knows_wait |= seat->has_wait;
 		seat->wait_ns = memory->wait_ns;
+		seat->knows_wait = memory->knows_wait;
 		live->memory->comms[c].was_joined |= seat->has_wait;
 	}
 }

@@ -172,7 +172,7 @@ static bool member_value(const struct metrics_member *member, enum metrics_famil
 		return true;
 	case METRICS_WAIT_SECONDS:
 		*value = member->wait_ns;
-		return true;
+		return member->knows_wait;
 	case METRICS_IN_FLIGHT:
 		*value = member->in_flight;
 		return true;

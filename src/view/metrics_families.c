@@ -21,33 +21,48 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_OPERATIONS_FINISHED] = { "nccl_operations_finished", "counter", MEMBER,
 					  "Operations whose record is complete." },
 	[METRICS_OPERATIONS] = { "nccl_operations", "counter", MEMBER ",function,size",
-				 "Finished operations by function and message size." },
+				 "Finished operations by function and message size, timed or "
+				 "not." },
 	[METRICS_OPERATION_BYTES] = { "nccl_operation_bytes", "counter", MEMBER ",function,size",
 				      "Message bytes of finished operations, as nccl-tests counts "
 				      "them." },
 	[METRICS_OPERATION_TIMED_BYTES] = { "nccl_operation_timed_bytes", "counter",
 					    MEMBER ",function,size",
-					    "Message bytes of operations with a duration: over "
+					    "Message bytes of timed operations: over "
 					    "nccl_operation_seconds_total they are algbw." },
 	[METRICS_OPERATION_BUS_BYTES] = { "nccl_operation_bus_bytes", "counter",
 					  MEMBER ",function,size",
 					  "The same times the function's bus factor: over "
 					  "nccl_operation_seconds_total they are busbw." },
+	[METRICS_TIMED_OPERATIONS] = { "nccl_timed_operations", "counter", MEMBER ",function,size",
+				       "Of nccl_operations_total: timed, that is with a "
+				       "duration." },
 	[METRICS_OPERATION_SECONDS] = { "nccl_operation_seconds", "counter",
 					MEMBER ",function,size",
-					"Time in operations with a duration, waiting included." },
+					"Time in timed operations, waiting included; over "
+					"nccl_timed_operations_total it is the mean. Absent: none "
+					"was timed." },
 	[METRICS_OPERATION_DURATION] = { "nccl_operation_duration_seconds", "histogram",
 					 MEMBER ",function",
-					 "Durations of operations that have one." },
+					 "Durations of timed operations; its count is the number "
+					 "of "
+					 "timed operations, not of all. Absent: none was timed." },
 	[METRICS_ALGORITHM_OPERATIONS] = { "nccl_algorithm_operations", "counter",
 					   MEMBER ",function,algorithm,protocol",
-					   "Finished operations by what NCCL chose for them." },
+					   "Finished operations by what NCCL chose for them, timed "
+					   "or not." },
+	[METRICS_ALGORITHM_TIMED] = { "nccl_algorithm_timed_operations", "counter",
+				      MEMBER ",function,algorithm,protocol",
+				      "Of nccl_algorithm_operations_total: timed." },
 	[METRICS_ALGORITHM_SECONDS] = { "nccl_algorithm_seconds", "counter",
 					MEMBER ",function,algorithm,protocol",
-					"Time in operations by what NCCL chose for them." },
+					"Time in timed operations by what NCCL chose for them. "
+					"Absent: none was timed." },
 	[METRICS_WAIT_SECONDS] = { "nccl_wait_seconds", "counter", MEMBER,
 				   "Time that this member waited for others, at least, since it is "
-				   "watched." },
+				   "watched; scaled up where not all collectives are timed. "
+				   "Absent: "
+				   "not known." },
 	[METRICS_IN_FLIGHT] = { "nccl_operations_in_flight", "gauge", MEMBER,
 				"Operations issued and not over." },
 	[METRICS_OLDEST_AGE] = { "nccl_oldest_operation_age_seconds", "gauge", MEMBER,

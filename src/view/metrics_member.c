@@ -64,6 +64,7 @@ void metrics_member_add(const struct metrics_model *model, struct metrics_member
 	member->finished += counts->recorded;
 	member->untrusted += counts->untrusted;
 	member->wait_ns += live->wait_ns;
+	member->knows_wait |= live->knows_wait;
 	member->in_flight = member->kind == METRICS_OTHER
 				    ? member->in_flight + live->in_flight
 				    : largest(member->in_flight, live->in_flight);

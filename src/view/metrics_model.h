@@ -41,6 +41,7 @@ struct metrics_member {
 	uint64_t issued;  /* these four are sums */
 	uint64_t finished;
 	uint64_t wait_ns;
+	bool knows_wait; /* it was compared with others */
 	uint64_t untrusted;
 	uint64_t in_flight; /* a sum for others, else the largest */
 	uint64_t oldest_age_ns;

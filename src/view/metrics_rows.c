@@ -199,7 +199,7 @@ static enum status make_rows(struct metrics_rows *rows, const struct metrics_mod
 				.member = key.member,
 				.what = what_of(&key, by),
 				.values = { total->count, total->bytes, total->timed_bytes,
-					    total->sum_ns },
+					    total->sum_ns, total->timed },
 				.bus_bytes = (double)total->timed_bytes * key.bus_factor,
 			};
 		}

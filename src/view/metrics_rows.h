@@ -31,12 +31,12 @@ enum { METRICS_SIZE_UNKNOWN = 0, METRICS_SIZE_ZERO = 1, METRICS_SIZE_OTHER = MET
 unsigned int metrics_size(unsigned int size_class);
 const char *metrics_size_text(unsigned int size); /* "1MiB", "0", "unknown", "other" */
 
-/* (function, size): operations, bytes, timed bytes, nanoseconds; bus bytes. */
+/* (function, size): operations, bytes, timed bytes, nanoseconds, timed operations; bus bytes. */
 #define METRICS_SIZE_KEY(function, size) ((uint64_t)(function) << 8 | (size))
-enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3 };
+enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3, ROW_TIMED = 4 };
 enum status metrics_rows_sizes(struct metrics_rows *rows, const struct metrics_model *model);
 
-/* (function, algorithm, protocol): operations, and nanoseconds in ROW_TIME. */
+/* (function, algorithm, protocol): operations, nanoseconds in ROW_TIME, ROW_TIMED. */
 #define METRICS_CHOICE_KEY(function, algorithm, protocol) \
 	((uint64_t)(function) << 16 | (uint64_t)(algorithm) << 8 | (protocol))
 enum status metrics_rows_choices(struct metrics_rows *rows, const struct metrics_model *model);

@@ -31,6 +31,21 @@ static void begin_row(struct metrics_writer *writer, struct metrics_row *row)
 	metrics_labels_copy(&writer->out, writer->model.members[row->member].labels);
 }
 
+/* What nobody measured has no sample: a counter of 0 would be read as no time, or as a bandwidth of 0. */
+static bool is_known(enum metrics_family family, const struct metrics_row *row)
+{
+	switch (family) {
+	case METRICS_OPERATION_BUS_BYTES:
+		return row->bus_bytes > 0;
+	case METRICS_OPERATION_TIMED_BYTES:
+	case METRICS_OPERATION_SECONDS:
+	case METRICS_ALGORITHM_SECONDS:
+		return row->values[ROW_TIMED] > 0;
+	default:
+		return true;
+	}
+}
+
 static void write_rows(struct metrics_writer *writer, enum metrics_family family,
 		       const struct metrics_rows *rows, unsigned int value)
 {
@@ -38,6 +53,8 @@ static void write_rows(struct metrics_writer *writer, enum metrics_family family
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct metrics_row *row = &rows->rows[i];
 
+		if (!is_known(family, row))
+			continue;
 		if (family == METRICS_OPERATION_BUS_BYTES)
 			metrics_put_double(&writer->out, row->labels, row->bus_bytes);
 		else if (family == METRICS_OPERATION_SECONDS || family == METRICS_ALGORITHM_SECONDS)
@@ -67,6 +84,7 @@ static void write_sizes(struct metrics_writer *writer)
 	write_rows(writer, METRICS_OPERATION_BYTES, &rows, ROW_BYTES);
 	write_rows(writer, METRICS_OPERATION_TIMED_BYTES, &rows, ROW_TIMED_BYTES);
 	write_rows(writer, METRICS_OPERATION_BUS_BYTES, &rows, 0);
+	write_rows(writer, METRICS_TIMED_OPERATIONS, &rows, ROW_TIMED);
 	write_rows(writer, METRICS_OPERATION_SECONDS, &rows, ROW_TIME);
 	writer->folded_sizes = rows.folded;
 	metrics_labels_forget(out, mark);
@@ -124,6 +142,7 @@ static void write_choices(struct metrics_writer *writer)
 		metrics_labels_end(out, &row->labels);
 	}
 	write_rows(writer, METRICS_ALGORITHM_OPERATIONS, &rows, ROW_OPERATIONS);
+	write_rows(writer, METRICS_ALGORITHM_TIMED, &rows, ROW_TIMED);
 	write_rows(writer, METRICS_ALGORITHM_SECONDS, &rows, ROW_TIME);
 	writer->folded_choices = rows.folded;
 	metrics_labels_forget(out, mark);

@@ -69,15 +69,19 @@ class Job:
                 self.add(metric, m.labels, m.host,
                          lambda t, f=function, m=m: f(m, t) if there(t, m.host) else None)
 
-    def totals(self, seconds, bus_bytes=None, there=lambda t, host: True, function="AllReduce", size="1MiB"):
-        """seconds(member, t), bus_bytes(member, t): counters."""
+    def totals(self, seconds, bus_bytes=None, there=lambda t, host: True, function="AllReduce", size="1MiB", timed=1):
+        """seconds(member, t), bus_bytes(member, t): counters of all operations, of which this share is timed."""
         for m in self.members:
             labels = dict(m.labels, function=function, size=size)
-            self.add("nccl_operation_seconds_total", labels, m.host,
-                     lambda t, m=m: seconds(m, t) if there(t, m.host) else None)
-            if bus_bytes:
-                self.add("nccl_operation_bus_bytes_total", labels, m.host,
-                         lambda t, m=m: bus_bytes(m, t) if there(t, m.host) else None)
+
+            def add(metric, value, host=m.host, labels=labels):
+                self.add(metric, labels, host, lambda t: value(t) if there(t, host) else None)
+            add("nccl_operations_total", lambda t: 1000 * t)
+            add("nccl_timed_operations_total", lambda t: 1000 * t * timed)
+            if timed:
+                add("nccl_operation_seconds_total", lambda t, m=m: seconds(m, t) * timed)
+            if timed and bus_bytes:
+                add("nccl_operation_bus_bytes_total", lambda t, m=m: bus_bytes(m, t) * timed)
 
 
 def selector(metric, labels):
@@ -586,6 +590,32 @@ def straggler(s):
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclStraggler.md"})
 
 
+@story("a straggler is named when one operation in fifty is timed", 15, 480)
+def straggler_sampled(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: (0.1 if m.global_rank == 1 else 0.3) if m.name == "world" else 0.01), timed=0.02)
+    s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
+
+
+@story("sizes that are timed to different shares are scaled one by one", 15, 480)
+def straggler_sizes(s):
+    job = s.job()
+    job.describe()
+    # Rank 1 is late in the small ones alone, of which fewer are timed; the large ones take all alike.
+    job.totals(share(lambda m, t: (0.05 if m.global_rank == 1 else 0.25) if m.name == "world" else 0.01), timed=0.01)
+    job.totals(share(lambda m, t: 0.3 if m.name == "world" else 0.01), timed=0.5, size="64MiB")
+    s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
+
+
+@story("what is not timed makes nobody a straggler", 15, 480)
+def straggler_untimed(s):
+    job = s.job()
+    job.describe()
+    job.totals(share(lambda m, t: 0.1 if m.global_rank == 1 else 0.4), timed=0)
+    s.never()
+
+
 @story("a straggler among ranks that share a process is named", 15, 480)
 def straggler_in_process(s):
     job = s.job(process_per_node=True)
@@ -692,12 +722,12 @@ def straggler_unseen(s):
 
 # --- Bandwidth: 100 GB/s on NVLink, 20 GB/s over the network; a tenth of the time each.
 
-def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait=lambda m, t: 0.0):
+def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait=lambda m, t: 0.0, timed=1):
     """slower(member, t): time over usual time."""
     seconds = share(lambda m, t: 0.1 * slower(m, t) + wait(m, t) if busy(t) else 0)
     moved = share(lambda m, t: 0.1 * (100e9 if m.kind == "nvlink-only" else 20e9) if busy(t) else 0)
     job.describe(there)
-    job.totals(seconds, moved, there=there)
+    job.totals(seconds, moved, there=there, timed=timed)
 
 
 LONG = 2400  # long enough to have a past
@@ -717,6 +747,12 @@ def network(s):
         "description": "Collectives over the network take 1.15 times as long as in the hours before, on at least four of five of the communicators"
                        " of job train that span nodes. Those within a node do not: it is the network, not NVLink.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNetworkDegraded.md"})
+
+
+@story("a network that is slower is noticed when one operation in fifty is timed", 30, 2 * LONG)
+def network_sampled(s):
+    transfers(s.job(), lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1, timed=0.02)
+    s.expect(LONG + 600, ("NcclNetworkDegraded", "warning", {"nccl_job": "train"}))
 
 
 @story("NVLink that is 13 % slower on one node is attributed to NVLink of that node", 30, 2 * LONG)

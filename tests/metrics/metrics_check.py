@@ -238,7 +238,8 @@ def size_text(row):
 
 
 def reported_sums(path):
-    """By (communicator's hash, global rank, function, size): calls, bytes, timed ns; and timed calls."""
+    """By (communicator's hash, global rank, function, size): calls, bytes, timed ns, timed calls; and timed
+    calls of all sizes."""
     with open(path, encoding="utf-8") as file:
         report = json.load(file)
     sums, timed = {}, {}
@@ -246,9 +247,10 @@ def reported_sums(path):
         member = (report["communicators"][row["comm_index"]]["hash"][2:], row["rank"])
         key = member + (row["function"], size_text(row))
         is_timed = row["source"] in ("kernel_gpu", "proxy")
-        old = sums.get(key, (0, 0, 0))
+        old = sums.get(key, (0, 0, 0, 0))
         sums[key] = (old[0] + row["calls"], old[1] + row["bytes"],
-                     old[2] + (row["sum_ns"] if is_timed else 0))
+                     old[2] + (row["sum_ns"] if is_timed else 0),
+                     old[3] + (row["timed"] if is_timed else 0))
         timed[key[:3]] = timed.get(key[:3], 0) + (row["timed"] if is_timed else 0)
     return sums, timed
 
@@ -274,7 +276,9 @@ def report(path, json_path):
     compare_all = (
         ("nccl_operations_total", True, {k: float(v[0]) for k, v in sums.items()}),
         ("nccl_operation_bytes_total", True, {k: float(v[1]) for k, v in sums.items()}),
-        ("nccl_operation_seconds_total", True, {k: v[2] / 1e9 for k, v in sums.items()}),
+        ("nccl_timed_operations_total", True, {k: float(v[3]) for k, v in sums.items()}),
+        # What was not timed has no sample.
+        ("nccl_operation_seconds_total", True, {k: v[2] / 1e9 for k, v in sums.items() if v[3]}),
         ("nccl_operation_duration_seconds_count", False,
          {k: float(v) for k, v in timed.items() if v}),
     )

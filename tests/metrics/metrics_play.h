@@ -253,6 +253,7 @@ static inline void play_hostile(struct play *play)
 	live->seats[0].wait_count = 1;
 	live->seats[0].waits[0] = (struct flight_wait){ .reason = FLIGHT_RECV_NET, .peer = 1 };
 	live->seats[1].wait_ns = 3000000001;
+	live->seats[1].knows_wait = true;
 	live->seats[1].still_ns = 11000000001;
 	play_wrong(live);
 }
