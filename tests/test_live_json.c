@@ -99,6 +99,23 @@ static void test_now(void)
 	scene_release(&scene);
 }
 
+static void test_timed(void)
+{
+	const char *now;
+
+	scene_make(&scene, "hang");
+	scene.live.comms[0].sums =
+		(struct live_sums){ .operations = 900, .timed = 30, .not_timed = 100 };
+	now = now_of("n");
+	EXPECT_THAT("how many were timed stands beside how many there were",
+		    has(now, "\"operations\":900,\"timed\":30,\"not_timed\":100,"));
+	EXPECT_THAT("waiting that is not known is null", has(now, "\"wait_ns\":null"));
+	scene.live.seats[scene.live.job.comms[0].seats[0]].knows_wait = true;
+	scene.live.seats[scene.live.job.comms[0].seats[0]].wait_ns = 4711;
+	EXPECT_THAT("and a number where it is", has(now_of("n"), "\"wait_ns\":4711"));
+	scene_release(&scene);
+}
+
 static void test_keys(void)
 {
 	char key[LIVE_JSON_KEY], other[LIVE_JSON_KEY], first[LIVE_JSON_KEY];
@@ -219,6 +236,7 @@ int main(int argc, char **argv)
 	}
 	test_empty();
 	test_now();
+	test_timed();
 	test_keys();
 	test_history();
 	test_numbers();

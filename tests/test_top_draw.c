@@ -5,6 +5,8 @@
 #include <locale.h>
 #include <time.h>
 
+#include "programs/top/top_cells.h"
+#include "programs/top/top_columns.h"
 #include "programs/top/top_draw.h"
 #include "programs/top/top_text.h"
 #include "tests/page/live_scene.h"
@@ -248,6 +250,39 @@ static void test_all_sizes(void)
 	end(&top);
 }
 
+/* A column that says how many operations were timed is there where not all were. */
+static void test_timed(void)
+{
+	struct top top;
+	struct top_fit fit;
+	bool is_there = false, is_asked = false;
+	char text[TOP_CELL_TEXT];
+	struct top_cell_of cell = { .pane = TOP_COMMS, .column = TOP_COLUMN_TIMED };
+
+	begin(&top, "tp-1");
+	for (int sampled = 0; sampled < 2; sampled++) {
+		for (size_t i = 0; i < top.scene.live.job.seat_count; i++) {
+			top.scene.live.seats[i].sums.operations = 1000;
+			top.scene.live.seats[i].sums.timed = sampled ? 20 : 1000;
+		}
+		top.scene.live.comms[0].sums.operations = 16000;
+		top.scene.live.comms[0].sums.timed = 320;
+		EXPECT(top_model_make(&top.model, &top.scene.live, &top.view) == OK);
+		top_columns_fit(&fit, &top.model, TOP_COMMS, 200, true);
+		is_there = is_asked;
+		is_asked = false;
+		for (size_t i = 0; i < fit.count; i++)
+			is_asked |= fit.columns[i]->id == TOP_COLUMN_TIMED;
+	}
+	EXPECT_THAT("where all are timed there is no such column", !is_there);
+	EXPECT_THAT("where not all are there is", is_asked);
+	cell.live = &top.scene.live;
+	EXPECT_THAT("it has their share", strcmp(top_cells_text(&cell, text), "2%") == 0);
+	top.scene.live.comms[0].sums.operations = 0;
+	EXPECT_THAT("of none there is none", strcmp(top_cells_text(&cell, text), "-") == 0);
+	end(&top);
+}
+
 static void test_layout(void)
 {
 	struct top_layout layout, other;
@@ -287,6 +322,7 @@ int main(void)
 	test_no_process();
 	test_hostile_names();
 	test_all_sizes();
+	test_timed();
 	test_layout();
 	return tap_done();
 }

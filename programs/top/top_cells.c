@@ -24,6 +24,12 @@ static void ranks(char *text, const struct job_comm *comm)
 		PUT(text, "%u", comm->seat_count);
 }
 
+/* Of the operations that finished since the process started. */
+static float timed_share(const struct live_sums *sums)
+{
+	return sums->operations > 0 ? (float)((double)sums->timed / (double)sums->operations) : NAN;
+}
+
 static void comm_text(const struct top_cell_of *cell, char *text)
 {
 	const struct live *live = cell->live;
@@ -46,6 +52,9 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 		break;
 	case TOP_COLUMN_RATE:
 		top_text_rate(text, point ? point->operations_per_s : NAN);
+		break;
+	case TOP_COLUMN_TIMED:
+		top_text_share(text, timed_share(&live->comms[cell->index].sums));
 		break;
 	case TOP_COLUMN_BUSBW:
 		top_text_bandwidth(text, point ? point->busbw : NAN);
@@ -135,6 +144,9 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 		break;
 	case TOP_COLUMN_GPU:
 		PUT(text, rank->gpu < 0 ? "?" : "%d", rank->gpu);
+		break;
+	case TOP_COLUMN_TIMED:
+		top_text_share(text, timed_share(&seat->sums));
 		break;
 	case TOP_COLUMN_FLIGHTS:
 		PUT(text, seat->in_flight == 0 ? "-" : "%u", seat->in_flight);

@@ -13,6 +13,7 @@ static const struct top_column comm_columns[] = {
 	{ TOP_COLUMN_KIND, "KIND", 11, 11, 11, 7, false, false },
 	{ TOP_COLUMN_RANKS, "RANKS", 5, 5, 11, 6, true, true },
 	{ TOP_COLUMN_RATE, "OPS/S", 5, 5, 6, 5, true, false },
+	{ TOP_COLUMN_TIMED, "TIMED", 5, 5, 5, 2, true, false },
 	{ TOP_COLUMN_BUSBW, "BUSBW", 9, 9, 9, 0, true, false },
 	{ TOP_COLUMN_WAIT, "WAIT", 4, 4, 4, 3, true, false },
 	{ TOP_COLUMN_OLDEST, "OLDEST", 6, 6, 6, 4, true, false },
@@ -26,6 +27,7 @@ static const struct top_column seat_columns[] = {
 	{ TOP_COLUMN_PID, "PID", 7, 7, 7, 5, true, false },
 	{ TOP_COLUMN_GPU, "GPU", 3, 3, 3, 9, true, false },
 	{ TOP_COLUMN_RATE, "OPS/S", 5, 5, 6, 6, true, false },
+	{ TOP_COLUMN_TIMED, "TIMED", 5, 5, 5, 3, true, false },
 	{ TOP_COLUMN_BUSBW, "BUSBW", 9, 9, 9, 1, true, false },
 	{ TOP_COLUMN_WAIT, "WAIT", 4, 4, 4, 2, true, false },
 	{ TOP_COLUMN_WAIT_BAR, "", 8, 8, 20, 4, false, false },
@@ -73,6 +75,8 @@ static bool is_wanted(const struct top_model *model, enum top_column_id id)
 		return model->has_comm_ranks;
 	case TOP_COLUMN_GPU:
 		return model->has_gpus;
+	case TOP_COLUMN_TIMED:
+		return model->is_sampled;
 	case TOP_COLUMN_MINUTE:
 		return model->has_minute;
 	default:

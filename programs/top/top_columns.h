@@ -13,6 +13,7 @@ enum top_column_id {
 	TOP_COLUMN_KIND,
 	TOP_COLUMN_RANKS,
 	TOP_COLUMN_RATE,
+	TOP_COLUMN_TIMED,
 	TOP_COLUMN_BUSBW,
 	TOP_COLUMN_WAIT,
 	TOP_COLUMN_WAIT_BAR,
@@ -32,7 +33,7 @@ enum top_column_id {
 	TOP_COLUMN_WAITS_FOR,
 };
 
-enum { TOP_COLUMNS_MAX = 12, TOP_MARGIN = 2 /* left of all, for the cursor */ };
+enum { TOP_COLUMNS_MAX = 13, TOP_MARGIN = 2 /* left of all, for the cursor */ };
 
 struct top_column {
 	enum top_column_id id;

@@ -295,7 +295,7 @@ static void choose_columns(struct top_model *model, const struct top_view *view)
 	model->has_many_jobs = live->job.group_count > 1;
 	model->has_many_hosts = live->job.host_count > 1;
 	model->has_minute = !view->is_once;
-	model->has_comm_ranks = model->has_gpus = false;
+	model->has_comm_ranks = model->has_gpus = model->is_sampled = false;
 	for (size_t i = 0; i < seats->count; i++) {
 		const struct job_seat *seat = &live->job.seats[seats->rows[i].index];
 
@@ -303,6 +303,8 @@ static void choose_columns(struct top_model *model, const struct top_view *view)
 		model->has_comm_ranks |=
 			seat->comm_rank >= 0 && seat->comm_rank != live->job.ranks[seat->rank].rank;
 	}
+	for (size_t s = 0; s < live->job.seat_count; s++)
+		model->is_sampled |= live->seats[s].sums.timed < live->seats[s].sums.operations;
 }
 
 static enum status make_lists(struct top_model *model, struct top_view *view)

@@ -37,6 +37,7 @@ struct top_model {
 	bool has_many_jobs;  /* worth a column */
 	bool has_many_hosts; /* the same */
 	bool has_gpus;	     /* somebody knows which GPU is whose */
+	bool is_sampled;     /* of some operations no time is known */
 	bool has_minute;     /* looks go on: there is a past to draw */
 	bool has_comm_ranks; /* members of the chosen one have another rank there than in the job */
 };

@@ -173,6 +173,14 @@ static void put_point(struct json *json, const struct live_point *point)
 	put_share(json, "wait_share", point ? (double)point->wait_share : NAN);
 }
 
+static void put_sums(struct json *json, const struct live_sums *sums)
+{
+	json_put_unsigned(json, "operations", sums->operations);
+	json_put_unsigned(json, "timed", sums->timed);
+	json_put_unsigned(json, "not_timed", sums->not_timed);
+	json_put_unsigned(json, "bytes", sums->bytes);
+}
+
 static void put_wait(struct json *json, const struct flight_wait *wait, uint64_t now_ns)
 {
 	char words[FLIGHT_WORDS], channels[FLIGHT_CHANNELS_TEXT];
@@ -227,10 +235,9 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	put_known(json, "global_rank", rank->rank >= 0, rank->rank);
 	json_put_string(json, "label", rank->label);
 	json_put_unsigned(json, "process_index", seat->process);
-	json_put_unsigned(json, "operations", of->sums.operations);
-	json_put_unsigned(json, "bytes", of->sums.bytes);
+	put_sums(json, &of->sums);
 	put_point(json, newest(live, &of->history));
-	json_put_unsigned(json, "wait_ns", of->wait_ns);
+	put_known(json, "wait_ns", of->knows_wait, (int64_t)of->wait_ns);
 	json_put_unsigned(json, "in_flight", of->in_flight);
 	json_put_unsigned(json, "still_ns", of->still_ns);
 	json_put_bool(json, "is_behind", of->is_behind);
@@ -266,11 +273,13 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	const struct job_comm *comm = &live->job.comms[index];
 	const struct live_comm *of = &live->comms[index];
 	uint64_t in_flight = 0, oldest_age_ns = 0;
+	bool knows_wait = false;
 	char key[LIVE_JSON_KEY];
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct live_seat *seat = &live->seats[comm->seats[i]];
 
+		knows_wait |= seat->knows_wait;
 		in_flight += seat->in_flight;
 		if (seat->oldest_age_ns > oldest_age_ns)
 			oldest_age_ns = seat->oldest_age_ns;
@@ -279,10 +288,9 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	json_put_string(json, "key", live_json_key(live, index, key));
 	comm_json_put_identity(json, comm);
 	json_put_bool(json, "is_finalized", is_finalized(live, comm));
-	json_put_unsigned(json, "operations", of->sums.operations);
-	json_put_unsigned(json, "bytes", of->sums.bytes);
+	put_sums(json, &of->sums);
 	put_point(json, newest(live, &of->history));
-	json_put_unsigned(json, "wait_ns", of->wait_ns);
+	put_known(json, "wait_ns", knows_wait, (int64_t)of->wait_ns);
 	put_straggler(json, live, of);
 	json_put_unsigned(json, "last_issued", of->last_issued);
 	json_put_unsigned(json, "last_done", of->last_done);

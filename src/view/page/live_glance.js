@@ -44,6 +44,7 @@ function showFigures() {
 	const alive = processes.filter((process) => process.state === 'alive').length;
 	const dead = stateCounts(processes).filter(([state]) => state !== 'alive');
 	const share = waitingShare();
+	const isUntimed = comms.some((comm) => comm.operations > 0) && comms.every((comm) => comm.timed === 0);
 	const inFlight = sum(comms, (comm) => comm.in_flight);
 	const oldest = comms.reduce((most, comm) => Math.max(most, comm.oldest_age_ns), 0);
 	const lost = sum(processes, (process) => process.lost_operations);
@@ -53,7 +54,8 @@ function showFigures() {
 		null, dead.some(([state]) => state === 'killed') ? 'error' : null);
 	figure('rate', `${digits(sum(comms, (comm) => comm.operations_per_s))}/s`,
 		`on ${plural(comms.filter((comm) => !comm.is_finalized).length, 'communicator')}`);
-	figure('wait', share === null ? '–' : percent(share), share === null ? 'nothing to compare here' : 'of each rank’s time, at least');
+	figure('wait', share === null ? '–' : percent(share),
+		share !== null ? 'of each rank’s time, at least' : isUntimed ? 'not timed' : 'nothing to compare here');
 	figure('flight', count(inFlight), inFlight ? `oldest ${duration(oldest)}` : 'nothing waits',
 		oldest > limits.hang_ns ? 'error' : null);
 	figure('lost', count(lost), lost ? `of ${count(issued)} operations` : 'nothing was lost', lost ? 'warning' : null);

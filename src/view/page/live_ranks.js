@@ -144,7 +144,8 @@ function showChosen() {
 		comm.kind,
 		comm.nodes === null ? null : plural(comm.nodes, 'node'),
 		`${plural(comm.operations, 'operation')}, ${bytesText(comm.bytes)}`,
-		comm.busy_share === null ? null : `busy ${percent(comm.busy_share)}`,
+		comm.timed < comm.operations ? `timed: ${count(comm.timed)} of ${plural(comm.operations, 'operation')}` : null,
+		comm.busy_share === null ? null : `busy ${comm.timed < comm.operations ? '~' : ''}${percent(comm.busy_share)}`,
 		comm.hash !== null && comm.hash !== comm.label ? comm.hash : null,
 	].filter(Boolean));
 	charts.forEach((chart) => updateChart(chart, comm.key));
