@@ -233,9 +233,13 @@ static double chance_of(const double *values, uint32_t from, uint32_t to, double
 	for (uint32_t b = from; b < to; b++)
 		if (!isnan(values[b]))
 			there[count++] = values[b];
+	if (count == 0) {
+		*middle = 0;
+		return 1;
+	}
 	sample = chance_series(there, count);
 	/* Lower middle: most blocks are like that, or worse. */
-	*middle = count > 0 ? align_select(there, count, (count - 1) / 2) : 0;
+	*middle = align_select(there, count, (count - 1) / 2);
 	if (count < NOISE_BLOCKS_LEAST || *middle <= 0)
 		return 1;
 	/* Even what never varies was measured so often only. */
