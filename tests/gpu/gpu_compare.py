@@ -10,6 +10,8 @@ from gpu_fields import SOURCES_TIMED
 # A stamp is somebody else's when it is this far outside its call. Calls that are to be told apart
 # are 25 ms apart; the GPU's clock wanders by less than a millisecond against the host's.
 STAMP_SLACK_NS = 5_000_000
+# Not on a busy machine whose GPU is played by threads: --no-times.
+ARE_TIMES_JUDGED = True
 COLLECTIVES = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce"}
 PROBLEMS_SHOWN = 12
 # Names of docs/BLIND-SPOTS.md.
@@ -363,7 +365,8 @@ def _stamps_check(result):
         if record.is_untrusted:
             row.problems.append("%s: stamps marked %s are reported as a time" % (
                 what, sorted(record.flags)))
-        if offset is None or not record.gpu_start_ns or not record.gpu_stop_ns:
+        if offset is None or not record.gpu_start_ns or not record.gpu_stop_ns or \
+                not ARE_TIMES_JUDGED:
             continue
         early = pair.begin_ns + offset - record.gpu_start_ns
         late = record.gpu_stop_ns - pair.end_ns - offset
@@ -385,7 +388,7 @@ def _durations_check(result):
         middle = median(values)
         result.ratios.append({"kind": key[0], "style": key[1], "calls": len(values),
                               "median": middle, "largest": max(values)})
-        if not 0 < middle <= 1.5:
+        if not 0 < middle <= 1.5 and ARE_TIMES_JUDGED:
             result.rows[key].problems.append(
                 "median of GPU time over CUDA event time is %.3f over %d calls, wanted in (0, 1.5]"
                 % (middle, len(values)))

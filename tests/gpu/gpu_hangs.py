@@ -262,7 +262,8 @@ def _variant_judge(stage, variant, document):
     kernel = kernel_state(text) or "off"
     told, wrong = verdicts.judge(scene.told, scene.culprit, document, scene.is_timed())
     blind = blind_spot(scene, variant.is_one_node, kernel) if wrong else None
-    if blind and told == "none":
+    if blind and all(verdict["rank"] is None
+                     for verdict in verdicts.accusing(document, scene.is_timed())):
         wrong = []
     return {"scene": scene.name, "wanted": scene.told, "told": told, "kernel_events": kernel,
             "blind": blind if not wrong else None, "wrong": wrong, "is_right": not wrong,

@@ -10,6 +10,7 @@ import time
 from gpu_machine import capture, clean_environment
 
 IDLE_S = 40
+ENDED_WELL = "ended well"
 MARK = "RINGSIDE_GPU_CHECK"
 
 
@@ -137,7 +138,7 @@ def run_job(argv, settings, place, limit_s, on_hang=None, idle_s=None):
         seconds = time.monotonic() - started
         if process.returncode:
             return Outcome("failed with exit code %d" % process.returncode, False, seconds)
-        return Outcome("ended well", True, seconds)
+        return Outcome(ENDED_WELL, True, seconds)
     finally:
         if process.poll() is None:
             end_job(process, place.directory)

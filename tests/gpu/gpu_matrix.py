@@ -14,11 +14,12 @@ import gpu_cost
 import gpu_hangs
 from gpu_compare import Issued, RankResult, ranks_join, sampled_together
 from gpu_fields import interfaces, lost_operations, odd_events, read_dump
-from gpu_job import Place, environment, run_job
-from gpu_machine import capture, package_places
+from gpu_job import ENDED_WELL, Place, environment, run_job
+from gpu_machine import HERE, capture, package_places
 from gpu_releases import EVENTS, transport_arguments, transport_settings, transports_of
 from gpu_scenes import SCENES
-from gpu_steps import (WITHOUT_MPS, Step, case_rows, keep, shown_of, together, torch_job)
+from gpu_steps import (WITHOUT_MPS, Step, case_rows, free_port, keep, shown_of, together,
+                       torch_job)
 
 RANKS = (2, 4, 8)
 MATRIX_SCENES = ("skip", "gpu", "deadlock", "size", "datatype", "stop", "kill", "calm")
@@ -206,7 +207,7 @@ def cell_times(results, records, shown, problems):
 
 def is_failure(words):
     """An outcome in words that is not a good end."""
-    return words is not None and words != "ended well"
+    return words is not None and words != ENDED_WELL
 
 
 def blind_words(blind):
@@ -338,6 +339,21 @@ def torch_with(nccl):
     return settings, None
 
 
+def torch_without(context, name, transport, program, ranks, more):
+    """The same job of PyTorch without the plugin. Its outcome in words."""
+    place = Place(context.work, context.shm, name + "-without")
+    settings = {**environment(place, None, None, context.mps.environment()), **more,
+                "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    outcome = run_job([sys.executable, os.path.join(HERE, "start_ranks.py"), str(ranks),
+                       str(free_port()), os.path.join(HERE, program), place.directory,
+                       *transport_arguments(transport)], settings, place,
+                      max(10, min(JOB_LIMIT_S, context.clock.left() - 5)))
+    if outcome.was_killed:
+        context.mps.restart()
+    context.tap.say("%s: without the plugin the same job %s" % (name, outcome.text))
+    return outcome.text
+
+
 def torch_matrix_job(context, nccl, transport, program, ranks, events="default"):
     name = "%s-%s-%s-%d-ranks" % (nccl["version"], transport, program.split(".")[0], ranks)
     if "torch_settings" not in nccl:
@@ -348,9 +364,12 @@ def torch_matrix_job(context, nccl, transport, program, ranks, events="default")
     more = {**nccl["torch_settings"], **EVENTS[events], **transport_settings(transport)}
     found = torch_job(context, name, ranks, "trace", transport_arguments(transport), program, more,
                       shown_of(nccl, "", transport == "node"))
-    if found:
-        context.results["torch"].append({"release": nccl["version"], "transport": transport,
-                                         "program": program, "events": events, **found})
+    if not found:
+        return
+    if found["outcome"] != ENDED_WELL:
+        found["without"] = torch_without(context, name, transport, program, ranks, more)
+    context.results["torch"].append({"release": nccl["version"], "transport": transport,
+                                     "program": program, "events": events, **found})
 
 
 def release_steps(context, nccl):

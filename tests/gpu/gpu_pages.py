@@ -214,9 +214,10 @@ def _torch_lines(results):
     if not entries:
         return []
     return ["## PyTorch", ""] + table(
-        ("NCCL", "transport", "job", "PyTorch", "ranks", "events", "outcome", "recorded = issued"),
+        ("NCCL", "transport", "job", "PyTorch", "ranks", "events", "outcome", "without the plugin",
+         "recorded = issued"),
         [(e["release"], e["transport"], e["program"].split(".")[0], e["torch"], e["ranks"], e["events"],
-          e["outcome"], "yes" if e.get("is_complete") else "**no**") for e in entries])
+          e["outcome"], e.get("without") or "", "yes" if e.get("is_complete") else "**no**") for e in entries])
 
 
 def _us(value):
@@ -321,7 +322,8 @@ def _memory_lines(results, nccl, transport, names):
                 ("configuration", "operations timed", "process RSS", "heap", "/dev/shm mapped", "threads",
                  "RSS per communicator", "heap per communicator", "/dev/shm per communicator",
                  "create, ms", "first operation, ms"),
-                [(r["configuration"], _share(r.get("timed_share")), _kib(r["process_rss_bytes"]), _kib(r["process_heap_bytes"]),
+                [(r["configuration"], _share(r.get("timed_share")), _kib(r["process_rss_bytes"]),
+                  _kib(r["process_heap_bytes"]),
                   _kib(r["process_shm_mapped_bytes"]), "%.0f" % r["process_threads"],
                   _kib(r["rss_bytes_per_comm"]), _kib(r["heap_bytes_per_comm"]),
                   _kib(r["shm_bytes_per_comm"]), "%.1f" % (r["create_ns"] / 1e6),

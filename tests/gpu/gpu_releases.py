@@ -75,7 +75,7 @@ def source_version(source):
     """2.30.7 of makefiles/version.mk, or the directory's name."""
     try:
         with open(os.path.join(source, "makefiles", "version.mk"), encoding="utf-8") as file:
-            numbers = dict(re.findall(r"NCCL_(MAJOR|MINOR|PATCH|SUFFIX)\s*:=\s*(\S*)", file.read()))
+            numbers = dict(re.findall(r"NCCL_(MAJOR|MINOR|PATCH|SUFFIX)[ \t]*:=[ \t]*(\S*)", file.read()))
         return "%(MAJOR)s.%(MINOR)s.%(PATCH)s" % numbers + numbers.get("SUFFIX", "")
     except (OSError, KeyError):
         return os.path.basename(os.path.abspath(source))

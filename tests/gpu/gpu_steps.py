@@ -30,6 +30,18 @@ SESSIONS, ROUNDS = 3, 12
 SIX = "allreduce,allgather,broadcast,reduce,reducescatter,sendrecv"
 
 
+def command_words(arguments):
+    """The command as it can be given elsewhere: without this machine's places."""
+    words, is_place = ["tests/gpu/run"], False
+    for argument in arguments:
+        if is_place or argument in ("--results", "--work"):
+            is_place = not is_place
+            continue
+        words.append(os.path.basename(os.path.normpath(argument)) if os.path.exists(argument)
+                     else argument)
+    return " ".join(words)
+
+
 class Context:
     """What the steps share."""
 
@@ -44,7 +56,7 @@ class Context:
         self.nccls = []
         self.failed_places = []
         self.warming = None
-        self.results = {"command": " ".join(["tests/gpu/run"] + sys.argv[1:]),
+        self.results = {"command": command_words(sys.argv[1:]),
                         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                         "machine": {**describe(), **gpu}, "jobs": [], "ddp": [], "overhead": [],
                         "overhead_samples": [], "matrix": [], "scenes": [], "endings": [],
@@ -371,7 +383,7 @@ def _overhead_counts(context, number, servers):
     return complaints
 
 
-def _free_port():
+def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -393,7 +405,7 @@ def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=N
     outcome = watched(context, place, [
         sys.executable, "-m", "torch.distributed.run", "--nnodes=1",
         "--nproc-per-node=%d" % ranks, "--master-addr=127.0.0.1",
-        "--master-port=%d" % _free_port()] + script, settings, TORCH_IDLE_S)
+        "--master-port=%d" % free_port()] + script, settings, TORCH_IDLE_S)
     if not outcome.is_good and not place.read("ddp-*.json") and context.clock.left() > 40:
         tap.say("once more without torchrun, in case it was torchrun")
         place = Place(context.work, context.shm, name + "-direct")
@@ -401,7 +413,7 @@ def torch_job(context, name, ranks, mode, arguments=(), program="ddp.py", more=N
                                               context.mps.environment()), **more}
         script[1] = place.directory
         outcome = watched(context, place, [
-            sys.executable, os.path.join(HERE, "start_ranks.py"), str(ranks), str(_free_port())]
+            sys.executable, os.path.join(HERE, "start_ranks.py"), str(ranks), str(free_port())]
             + script, settings, TORCH_IDLE_S)
     tap.ok(outcome.is_good, "%s: the job %s, %.1f s" % (name, outcome.text, outcome.seconds))
     return _torch_compare(context, name, place, ranks, mode, outcome, shown)

@@ -6,13 +6,20 @@ import copy
 import json
 import os
 import sys
+import tarfile
+import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 
 import gpu_compare_ddp  # noqa: E402
+import gpu_cost  # noqa: E402
 import gpu_inspector  # noqa: E402
 import gpu_overhead  # noqa: E402
+import gpu_pages  # noqa: E402
+import gpu_releases  # noqa: E402
+import gpu_steps  # noqa: E402
 from gpu_compare import (BLIND_BROADCAST, BLIND_REPLAYS, Issued, RankResult, Shown,  # noqa: E402
                          call_times, ranks_join, sampled_together)
 from gpu_fields import (OPERATION, kernel_state, lost_operations, missing_fields,  # noqa: E402
@@ -453,6 +460,70 @@ def inspector():
            "found: another time")
 
 
+def layouts():
+    """What --nccl may name."""
+    with tempfile.TemporaryDirectory(prefix="ringside-nccl-") as scratch:
+        def put(*parts):
+            path = os.path.join(scratch, *parts)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="ascii") as file:
+                file.write("NCCL_MAJOR   := 2\nNCCL_MINOR   := 27\nNCCL_PATCH   := 7\n"
+                           "NCCL_SUFFIX  :=\nPKG_REVISION := 1\n")
+
+        for name, include, lib in (("built", "build/include", "build/lib"), ("flat", ".", "."),
+                                   ("prefix", "include", "lib")):
+            put(name, include, "nccl.h")
+            put(name, lib, "libnccl.so.2")
+            found, complaints = gpu_releases.resolve([os.path.join(scratch, name)], scratch, "", 1, str)
+            expect(not complaints and found[0]["library"].endswith("libnccl.so.2"),
+                   "--nccl takes a built NCCL: %s" % name)
+        put("long", "nccl.h")
+        put("long", "libnccl.so.2.27.7")
+        found, _ = gpu_releases.resolve([os.path.join(scratch, "long")], scratch, "", 1, str)
+        expect(os.path.basename(found[0]["library"]) == "libnccl.so.2", "under the name that is asked for")
+        put("packed", "nccl-2.27.7", "src", "nccl.h.in")
+        put("packed", "nccl-2.27.7", "makefiles", "version.mk")
+        source = gpu_releases.source_in(os.path.join(scratch, "packed"))
+        expect(gpu_releases.source_version(source) == "2.27.7", "sources know their release")
+        archive = os.path.join(scratch, "nccl.tar.gz")
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(os.path.join(scratch, "packed", "nccl-2.27.7"), "nccl-2.27.7")
+        again = gpu_releases.source_in(gpu_releases.unpack(archive, scratch))
+        expect(gpu_releases.source_version(again) == "2.27.7", "and a tarball's too")
+        found, complaints = gpu_releases.resolve([os.path.join(scratch, "no")], scratch, "", 1, str)
+        expect(not found and len(complaints) == 1, "found: a directory without NCCL")
+
+
+def costs():
+    names = ["none", "none, again", "slow"]
+    blocks = gpu_cost.blocks_of("node")
+    sessions = [{(name, style, size): [{"call_ns": (1000 + i) * (1.2 if name == "slow" else 1),
+                                        "host_ns": 5} for i in range(20)]
+                 for name in names for style, size, _ in blocks} for _ in range(2)]
+    rows = gpu_cost.rows_of(sessions, "node", names)
+    expect(len(rows) == 2 * len(blocks), "a row per configuration, size and style")
+    expect(all(abs(row["ratio"] - (1.2 if row["configuration"] == "slow" else 1)) < 1e-9 and
+               row["interval"][0] <= row["ratio"] + 1e-9 and row["interval"][1] >= row["ratio"] - 1e-9
+               for row in rows), "ratios of blocks of the same round, and their intervals")
+    expect(gpu_cost.blocks_of("node")[-1][0] == "graph" or "graph" not in gpu_cost.PHASES[0][0],
+           "graphs come last")
+
+
+def merging():
+    cell = {"nccl": "2.30.7", "transport": "node", "ranks": 4, "events": "default", "is_complete": True,
+            "outcome": "ended well", "eager": 5, "blind": {BLIND_REPLAYS: 7}}
+    runs = [{"when": "2026-01-02", "command": "b", "seconds": 1, "matrix": [dict(cell, eager=6)]},
+            {"when": "2026-01-01", "command": "a", "seconds": 1, "matrix": [cell, dict(cell, ranks=8)]}]
+    found = gpu_pages.merged(runs)
+    expect(len(found["matrix"]) == 2 and found["matrix"][0]["eager"] == 6,
+           "of a cell that was run twice the later run counts")
+    expect([run["command"] for run in found["commands"]] == ["a", "b"], "commands by time")
+    page = "\n".join(gpu_pages.releases_page(found))
+    expect("complete, 7 blind" in page and BLIND_REPLAYS in page, "a page has blind spots by name")
+    expect(gpu_steps.command_words(["--nccl", HERE, "--results", "/x", "--only", "cost"])
+           == "tests/gpu/run --nccl gpu --only cost", "commands have no places of this machine")
+
+
 def verify_output():
     text = json.dumps({"processes": [
         {"pid": 1, "issued": 10, "recorded": 8, "in_flight": 2, "lost_operations": 0, "lost": {}},
@@ -464,8 +535,8 @@ def verify_output():
 
 
 def main():
-    for part in (one_rank, lies, stamps, releases, sampling, two_ranks, cut_short, ddp, fsdp, figures, inspector,
-                 verify_output):
+    for part in (one_rank, lies, stamps, releases, sampling, two_ranks, cut_short, ddp, fsdp, figures, costs, layouts,
+                 merging, inspector, verify_output):
         part()
     expect(Place is not None, "the job's parts load")
     print("1..%d" % COUNT[0])
