@@ -57,7 +57,7 @@ class Cell:
                 "events": self.events, "mode": self.mode}
 
 
-def run_cell(context, cell, verb, arguments, idle_s=IDLE_S, name=None, is_told=True):
+def run_cell(context, cell, verb, arguments, idle_s=None, name=None, is_told=True):
     """The cell's job under the plugin: (place, outcome, what it ran)."""
     place = Place(context.work, context.shm, name or cell.name)
     settings = {**environment(place, context.plugin, cell.mode, context.mps.environment()),
@@ -73,7 +73,7 @@ def run_cell(context, cell, verb, arguments, idle_s=IDLE_S, name=None, is_told=T
             context.tap.say("the job hangs; its ranks are in:")
             context.tap.show(context.tool.now(settings), 30)
 
-    outcome = run_job(argv, settings, place, limit_s, on_hang, idle_s)
+    outcome = run_job(argv, settings, place, limit_s, on_hang, idle_s or IDLE_S)
     if outcome.was_killed:
         context.mps.restart()
     if not outcome.is_good and is_told:
@@ -84,7 +84,7 @@ def run_cell(context, cell, verb, arguments, idle_s=IDLE_S, name=None, is_told=T
     return place, outcome, argv
 
 
-def run_without(context, cell, argv, idle_s=IDLE_S, has_idle_plugin=False):
+def run_without(context, cell, argv, idle_s=None, has_idle_plugin=False):
     """The same job without the plugin, to see whose fault a failure is; or with one that does nothing and asks for
     kernel events. Its outcome in words."""
     plugin, what = None, "without the plugin"
@@ -97,7 +97,7 @@ def run_without(context, cell, argv, idle_s=IDLE_S, has_idle_plugin=False):
     at = argv.index("--out") + 1
     limit_s = max(5, min(RERUN_LIMIT_S, context.clock.left() - 5))
     outcome = run_job(argv[:at] + [place.directory] + argv[at + 1:], settings, place, limit_s,
-                      None, min(idle_s, limit_s))
+                      None, min(idle_s or IDLE_S, limit_s))
     if outcome.was_killed:
         context.mps.restart()
     place.release()
@@ -273,7 +273,7 @@ def split_graph_job(context, nccl, transport, events):
     is_demo = has_split_hang(nccl, events)
     arguments = ["--kinds", "split", "--styles", "graph"]
     place, outcome, argv = run_cell(context, cell, "run", arguments,
-                                    DEMO_IDLE_S if is_demo else IDLE_S, is_told=not is_demo)
+                                    DEMO_IDLE_S if is_demo else None, is_told=not is_demo)
     entry = {**cell.fields(), "what": "split-graph", "outcome": outcome.text, "is_demo": is_demo,
              "seconds": outcome.seconds, "without": None, "problems": []}
     if not outcome.is_good:
