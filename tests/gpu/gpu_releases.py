@@ -81,6 +81,13 @@ def source_version(source):
         return os.path.basename(os.path.abspath(source))
 
 
+def header_version(include):
+    """2.30.7 of nccl.h, or "unknown"."""
+    with open(os.path.join(include, "nccl.h"), encoding="utf-8", errors="replace") as file:
+        numbers = dict(re.findall(r"#define\s+NCCL_(MAJOR|MINOR|PATCH)\s+(\d+)", file.read()))
+    return "%(MAJOR)s.%(MINOR)s.%(PATCH)s" % numbers if len(numbers) == 3 else "unknown"
+
+
 def unpack(path, base):
     """A tarball's contents under `base`; those of an earlier run are used again."""
     with open(path, "rb") as file:
