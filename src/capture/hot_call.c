@@ -195,6 +195,8 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 		/* NCCL wants one thread at a time here; replays alone come from another. */
 		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);
 		sign(&shared->counts, op);
+		if (is_sampling())
+			hot_sample_call(comm, op, now);
 		if (UNLIKELY(load_relaxed(&op->match) >= load_relaxed(&comm->sample_at)))
 			hot_sample(comm, load_relaxed(&op->match), now);
 	}

@@ -73,13 +73,12 @@ static struct region_total *total_for(const struct op_record *op)
 	return total ? total : &recorder.region.totals[0];
 }
 
-static void record_total(struct comm_state *comm, const struct op_record *op)
+static void record_total(const struct op_record *op)
 {
 	struct region_total *total = total_for(op);
 	uint64_t ns = op_duration_ns(op);
 
-	if (UNLIKELY(add_relaxed(&total->count, 1) == 0) && comm != NULL)
-		store_relaxed(&comm->new_kind_ns, op->issue_ns);
+	add_relaxed(&total->count, 1);
 	if (op->bytes != OP_BYTES_UNKNOWN)
 		add_relaxed(&total->bytes, op->bytes);
 	if (op->proxies_stopped > 0) {
@@ -108,10 +107,6 @@ static void count_record(struct comm_state *comm, const struct op_record *op)
 		return;
 	counts = &comm->shared->counts;
 	add_relaxed(&counts->recorded, 1);
-	if (UNLIKELY(op->flags & OP_FLAG_KERNELS_ASKED) && op->time_source == OP_TIME_KERNEL_GPU) {
-		add_relaxed(&comm->timed_count, 1);
-		add_relaxed(&comm->timed_ns, op_duration_ns(op));
-	}
 	if (op->time_source == OP_TIME_KERNEL_GPU || op->time_source == OP_TIME_PROXY)
 		add_relaxed(&counts->timed, 1);
 	if (op->state == OP_CAPTURED)
@@ -134,7 +129,7 @@ void record_push(struct comm_state *comm, struct op_record *op)
 	op->sequence = add_relaxed(&header->ring_head, 1) + 1;
 	count_record(comm, op);
 	if (op->state != OP_CAPTURED)
-		record_total(comm, op);
+		record_total(op);
 	if (recorder.region.ring_count == 0)
 		return;
 	slot = &recorder.region.ring[(op->sequence - 1) & (recorder.region.ring_count - 1)];

@@ -29,6 +29,7 @@
 #include "capture/recorder.h"
 
 #include "abi/abi_common.h"
+#include "op/op_bytes.h"
 
 enum {
 	/* What one timed collective costs the job, measured with ranks that share a GPU; on GPUs of
@@ -36,9 +37,15 @@ enum {
 	TIMED_COST_NS = 4000,
 	/* The cost may be this share of the time in collectives: 1/200. */
 	BUDGET_SHARE = 200,
-	/* While the proxy thread waits for a stamp it spins: at most one block of eight is timed ... */
+	/* A collective takes at least this long, and moves at most so many bytes in a nanosecond. */
+	LEAST_NS = 8000,
+	BYTES_PER_NS_SHIFT = 8,
+	/* While the proxy thread waits for a stamp it spins: at most one block of eight is timed. */
 	LEAST_LEVEL = 3,
-	MEAN_NEEDS = 16, /* ... and before so many are timed, nothing is known of the mean */
+	/* The first calls of a kind (function and size class) make four times as many blocks be timed, for
+	 * so many collectives after each: it should be caught soon. */
+	KIND_IS_NEW = 64,
+	NEW_KIND_COLLECTIVES = 8192,
 	/* A communicator that ran out of patience with the windows of others owes so many blocks. */
 	MOST_DEBT = 4,
 };
@@ -47,8 +54,6 @@ enum {
 /* Communicators with so much time between collectives may time all or half of them. */
 #define RARE_NS (100 * MILLISECOND)
 #define SELDOM_NS (10 * MILLISECOND)
-/* So long after a new kind of operation was recorded more blocks are timed, to catch it soon. */
-#define NEW_KIND_NS (60000 * MILLISECOND)
 #define SECOND (1000 * MILLISECOND)
 
 static void set_mask(bool is_open)
@@ -149,30 +154,48 @@ void hot_sample_forget(struct comm_state *comm)
 	store_relaxed(&comm->sample_at, UINT64_MAX);
 }
 
-/* The smallest k for which timing every 2^k-th block keeps within the budget. */
-static unsigned int budget_level(const struct comm_state *comm)
+/*
+ * The smallest k for which timing every 2^k-th block keeps within the budget. All ranks must come to the
+ * same k, so how long collectives take is estimated from what all of them know: sizes. The estimate is
+ * low, so the real cost is below the budget.
+ */
+static unsigned int budget_level(const struct comm_state *comm, uint64_t collective)
 {
-	uint64_t count = load_relaxed(&comm->timed_count);
-	uint64_t mean_ns = count < MEAN_NEEDS ? 0 : load_relaxed(&comm->timed_ns) / count;
-	uint64_t ratio = mean_ns == 0 ? 0 : (uint64_t)TIMED_COST_NS * BUDGET_SHARE / mean_ns;
+	uint64_t mean_ns = LEAST_NS + load_relaxed(&comm->estimated_ns) / collective;
+	uint64_t ratio = (uint64_t)TIMED_COST_NS * BUDGET_SHARE / mean_ns;
 	unsigned int level = ratio <= 1 ? 0 : 64 - (unsigned int)__builtin_clzll(ratio - 1);
 
-	level = level < LEAST_LEVEL ? LEAST_LEVEL : level;
-	return level < SAMPLE_LEVEL_MOST ? level : SAMPLE_LEVEL_MOST;
+	return level < LEAST_LEVEL ? LEAST_LEVEL : level;
 }
 
 static unsigned int choose_level(const struct comm_state *comm, unsigned int budget,
-				 uint64_t interval_ns, uint64_t now)
+				 uint64_t collective, uint64_t interval_ns)
 {
-	uint64_t new_kind_ns = load_relaxed(&comm->new_kind_ns);
-
 	if (interval_ns >= RARE_NS)
 		return 0;
 	if (interval_ns >= SELDOM_NS)
 		return 1;
-	if (new_kind_ns != 0 && now - new_kind_ns < NEW_KIND_NS)
+	if (collective < load_relaxed(&comm->new_until))
 		return budget >= LEAST_LEVEL + 2 ? budget - 2 : LEAST_LEVEL;
 	return budget;
+}
+
+/* At every collective while events are sampled: what all ranks see alike. */
+void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now)
+{
+	uint64_t bytes = load_relaxed(&op->bytes), collective = load_relaxed(&op->match);
+	uint8_t *calls = &comm->kinds[load_relaxed(&op->function) % OP_FUNCTIONS]
+				     [op_size_class(bytes) % ARRAY_LENGTH(comm->kinds[0])];
+	uint8_t before = load_relaxed(calls);
+
+	if (bytes != OP_BYTES_UNKNOWN)
+		store_relaxed(&comm->estimated_ns,
+			      load_relaxed(&comm->estimated_ns) + (bytes >> BYTES_PER_NS_SHIFT));
+	/* Before sampling begins nothing is caught. */
+	if (LIKELY(before >= KIND_IS_NEW) || now < load_relaxed(&recorder.sampling.begin_ns))
+		return;
+	store_relaxed(calls, (uint8_t)(before + 1));
+	store_relaxed(&comm->new_until, collective + NEW_KIND_COLLECTIVES);
 }
 
 /* Windows of other communicators are paid by this one, too. In the long run it is timed as its own budget
@@ -210,9 +233,8 @@ static void look_for_request(uint64_t now)
 COLD void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now)
 {
 	struct sampling *sampling = &recorder.sampling;
-	uint64_t calls = collective - load_relaxed(&comm->sampled_at);
-	uint64_t last_ns = load_relaxed(&comm->sampled_ns), interval_ns, next;
-	unsigned int budget = budget_level(comm);
+	uint64_t first_ns = load_relaxed(&comm->first_ns), interval_ns, next;
+	unsigned int budget = budget_level(comm, collective);
 	bool is_wanted;
 
 	if (!is_sampling()) {
@@ -221,21 +243,22 @@ COLD void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now)
 		return;
 	}
 	look_for_request(now);
-	interval_ns = last_ns != 0 && calls > 0 ? (now - last_ns) / calls : 0;
-	store_relaxed(&comm->sampled_ns, now);
-	store_relaxed(&comm->sampled_at, collective);
+	/* The mean since the first one: that is nearly the same on all ranks. */
+	if (first_ns == 0)
+		store_relaxed(&comm->first_ns, first_ns = now);
+	interval_ns = (now - first_ns) / collective;
 	if (now < load_relaxed(&sampling->until_ns))
 		is_wanted = true;
 	else
 		is_wanted = now >= load_relaxed(&sampling->begin_ns) &&
 			    sample_level(comm->shared->info.hash, collective + 1) >=
-				    choose_level(comm, budget, interval_ns, now);
+				    choose_level(comm, budget, collective, interval_ns);
 	want(comm, is_wanted);
 	if (now >= load_relaxed(&sampling->until_ns))
 		pay(comm, budget, is_wanted);
 	/* Decide again before the next block begins. */
 	next = (sample_block(collective + 1) + 1) * SAMPLE_BLOCK - 1;
-	if (last_ns == 0 || interval_ns >= SELDOM_NS)
+	if (collective == 1 || interval_ns >= SELDOM_NS)
 		next = collective + 1;
 	store_relaxed(&comm->sample_at, next);
 }

@@ -79,11 +79,13 @@ struct comm_state {
 	uint32_t wants_kernels;	    /* sampled: of its next collective */
 	int32_t credit;		    /* sampled: blocks it may be timed in for the sake of others */
 	uint64_t sample_at;	    /* from this collective on hot_sample() is to decide */
-	uint64_t sampled_ns;	    /* when it decided last, and at which collective */
-	uint64_t sampled_at;
-	uint64_t tasks;	     /* Coll and P2p events so far */
-	uint64_t last_plan;  /* the kernel of the last one ... */
-	uint32_t plan_tasks; /* ... and how many it has so far */
+	uint64_t first_ns;	    /* its first collective */
+	uint64_t estimated_ns;	    /* how long all of them took to move their bytes, at least */
+	uint64_t new_until;	    /* up to this collective more are timed, to catch a new kind */
+	uint8_t kinds[OP_FUNCTIONS][64]; /* calls of each kind (by size class), up to a few */
+	uint64_t tasks;			 /* Coll and P2p events so far */
+	uint64_t last_plan;		 /* the kernel of the last one ... */
+	uint32_t plan_tasks;		 /* ... and how many it has so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;
@@ -106,8 +108,6 @@ struct comm_state {
 	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
 	uint64_t network_at;	/* how many tasks there were up to the latest with a transfer */
 	uint32_t is_loose;	/* not everything waits for the network: see is_held_by_network() */
-	uint64_t timed_count, timed_ns; /* operations with GPU times, and their sum */
-	uint64_t new_kind_ns;		/* when a kind of operation was recorded first */
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
@@ -305,6 +305,7 @@ void *hot_copy_engine(const void *context, const void *parent, const struct call
 
 /* hot_sample.c: kernel events for some of the collectives. */
 void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now);
+void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now);
 void hot_sample_captured(void);
 void hot_sample_p2p(const void *group);
 void hot_sample_end(enum sampling_state why);
