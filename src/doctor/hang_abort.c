@@ -60,7 +60,7 @@ static struct aborted survey(const struct hang_scene *scene, const struct job_co
 	for (uint32_t i = 0; i < comm->seat_count && aborted.count > 0; i++) {
 		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
 
-		if (!of->has_counts || of->counts.abandoned > 0 ||
+		if (!of->has_counts || of->is_unplaced || of->counts.abandoned > 0 ||
 		    of->counts.collectives >= aborted.least)
 			continue;
 		if (aborted.missing++ == 0)

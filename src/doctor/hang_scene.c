@@ -81,7 +81,7 @@ bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
 {
 	const struct recording_comm *comm = scene->seats[seat].comm;
 
-	if (!comm->has_counts)
+	if (!comm->has_counts || comm->is_unplaced)
 		return true;
 	return (meeting->is_replay ? comm->counts.replays : comm->counts.collectives) >=
 	       meeting->match;

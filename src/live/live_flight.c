@@ -97,7 +97,8 @@ static bool has_issued(const struct live_seat *seat, const struct op_record *op)
 {
 	const struct comm_counts *counts = &seat->comm->counts;
 
-	return (op->flags & OP_FLAG_REPLAY ? counts->replays : counts->collectives) >= op->match;
+	return seat->comm->is_unplaced ||
+	       (op->flags & OP_FLAG_REPLAY ? counts->replays : counts->collectives) >= op->match;
 }
 
 static void mark_behind(struct live *live, uint32_t c)

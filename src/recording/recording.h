@@ -46,6 +46,9 @@ struct recording_comm {
 	struct comm_info info;
 	struct comm_counts counts; /* the newest known */
 	bool has_counts;
+	/* Set by job_make(): it made calls that were not recorded, and which of those of other ranks its own
+	 * are cannot be told. That it has not recorded a call says nothing. */
+	bool is_unplaced;
 };
 
 /* One of NCCL's proxy operations: one channel, one peer, one direction. */

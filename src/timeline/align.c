@@ -4,6 +4,7 @@
 
 #include "op/op_batch.h"
 #include "timeline/align_solve.h"
+#include "timeline/job_gaps.h"
 #include "timeline/meet.h"
 #include "timeline/meet_cursor.h"
 
@@ -49,6 +50,7 @@ enum {
 struct walk {
 	const struct job *job;
 	struct meet meet;
+	struct job_gaps gaps;
 	struct meet_cursor **cursors;
 	size_t process;
 	timeline_progress *progress;
@@ -78,8 +80,10 @@ static struct meet_cursor *cursor_of(struct walk *walk, uint32_t comm, uint8_t s
 static bool visit(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct walk *walk = context;
+	struct op_batch copy;
 
 	(void)place;
+	batch = job_gaps_batch(&walk->gaps, walk->process, batch, &copy);
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		uint64_t kind = batch->column[OP_WORD_KIND][i];
 		uint64_t state = batch->column[OP_WORD_STATE][i];
@@ -108,7 +112,7 @@ static enum status walk_process(struct walk *walk, size_t process)
 {
 	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_STATE) |
 			       OP_WORD_BIT(OP_WORD_MATCH) | OP_WORD_BIT(OP_WORD_SIGNATURE) |
-			       OP_WORD_BIT(OP_WORD_DONE);
+			       OP_WORD_BIT(OP_WORD_DONE) | job_gaps_words(&walk->gaps);
 	size_t seats = walk->job->first_seat[process + 1] - walk->job->first_seat[process];
 	enum status status;
 
@@ -132,6 +136,9 @@ enum status align_make(struct align *align, const struct job *job, timeline_prog
 	struct walk walk = { .job = job, .progress = progress, .context = context };
 	enum status status = meet_init(&walk.meet, job, CLOCK_LIMIT);
 
+	if (status == OK)
+		status = job_gaps_init(&walk.gaps, job);
+
 	*align = (struct align){ .count = 0 };
 	for (size_t p = 0; p < job->recording->count; p++)
 		for (size_t i = 0; i < job->recording->processes[p]->file_count; i++)
@@ -141,5 +148,6 @@ enum status align_make(struct align *align, const struct job *job, timeline_prog
 	if (status == OK)
 		status = align_solve(align, job, walk.meet.edges, walk.meet.edge_count);
 	meet_release(&walk.meet);
+	job_gaps_release(&walk.gaps);
 	return status;
 }

@@ -39,7 +39,7 @@ static const struct scan_open *first_open(const struct scan *scan, const struct 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct scan_open *open = open_of(scan, comm->seats[i]);
 
-		if (open != NULL && op_is_collective(open->function) &&
+		if (open != NULL && op_is_collective(open->function) && open->match != 0 &&
 		    (first == NULL || open->match < first->match))
 			first = open;
 	}
@@ -79,6 +79,13 @@ static void stuck_comm(struct findings *findings, const struct scan *scan, uint3
 			    "When the recording ended the recorded rank of %.60s was in this "
 			    "collective.",
 			    comm->label);
+	else if (comm->missed > 0)
+		text_format(
+			finding->text, sizeof(finding->text),
+			"When the recording ended at least %zu of %u recorded ranks of %.60s %s in "
+			"this collective. NCCL did not show all calls of this communicator, so it "
+			"cannot be told who was not.",
+			inside, comm->seat_count, comm->label, text_which(inside, "was", "were"));
 	else if (outside == 0)
 		text_format(finding->text, sizeof(finding->text),
 			    "When the recording ended all %zu recorded ranks of %.60s were in this "
@@ -150,7 +157,7 @@ static void mismatched_comm(struct findings *findings, const struct timeline_rep
 	uint64_t count = report->comms[c].mismatches;
 	struct finding *finding;
 
-	if (count == 0)
+	if (count == 0 && comm->missed == 0)
 		count = differ_in_flight(scan, c, &number);
 	if (count == 0)
 		count = diverged(scan->job, comm, &number);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "timeline/job_gaps.h"
 #include "timeline/job_make.h"
 
 const char *job_comm_kind_name(enum job_comm_kind kind)
@@ -171,6 +172,8 @@ enum status job_make(struct job *job, const struct recording *recording)
 		status = job_make_comms(job, group_of);
 	if (status == OK)
 		status = make_names(job);
+	if (status == OK)
+		job_align_flights(job);
 	free(group_of);
 	if (status != OK)
 		job_release(job);

@@ -84,6 +84,7 @@ struct job_comm {
 	uint32_t *seats;     /* indices into job.seats, by comm_rank */
 	uint32_t seat_count; /* members of which there is a recording */
 	uint32_t missing;    /* nranks - seat_count; 0 when nranks is unknown */
+	uint64_t missed; /* collectives that NCCL did not show, over all seats: see job_gaps.h */
 };
 
 struct job_host {
@@ -116,7 +117,8 @@ struct job {
 			       of the same communicator */
 };
 
-/* ERR_NO_SPACE (memory); then there is nothing to release. */
+/* ERR_NO_SPACE (memory); then there is nothing to release. Where NCCL did not show every call, the numbers of
+ * what is in flight are aligned in the recording itself: see job_gaps.h. */
 enum status job_make(struct job *job, const struct recording *recording);
 void job_release(struct job *job);
 

@@ -22,6 +22,7 @@
 #include "timeline/busy.h"
 #include "timeline/estimate.h"
 #include "timeline/filter_rows.h"
+#include "timeline/job_gaps.h"
 #include "timeline/links.h"
 #include "timeline/meet.h"
 #include "timeline/report.h"
@@ -126,6 +127,7 @@ struct scan {
 	const struct filter *filter;
 	const struct timeline_options *options;
 	struct meet meet;
+	struct job_gaps gaps;
 	struct links links;
 	struct estimate estimate;
 	struct tally *views[SCAN_VIEWS];

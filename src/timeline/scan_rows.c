@@ -537,8 +537,12 @@ static void tell_progress(struct scan *scan)
 bool scan_rows_visit(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct scan *scan = context;
+	struct op_batch copy;
 
 	(void)place;
+	batch = job_gaps_batch(&scan->gaps, scan->process, batch, &copy);
+	if (scan->gaps.status != OK)
+		scan->status = scan->gaps.status;
 	for (uint32_t first = 0; first < batch->rows && scan->status == OK;)
 		first += take_some(scan, batch, first);
 	flush_in_time(scan, batch->rows);

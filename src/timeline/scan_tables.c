@@ -80,7 +80,7 @@ uint32_t scan_words(const struct scan *scan, uint32_t p)
 		words |= OP_WORD_BIT(OP_WORD_NUMBER);
 	if (p == scan->iteration_process || scan->has_tags || scan->filter->has_tag)
 		words |= OP_WORD_BIT(OP_WORD_USER_TAG);
-	return words;
+	return words | job_gaps_words(&scan->gaps);
 }
 
 static void find_iteration_process(struct scan *scan)
@@ -150,6 +150,8 @@ enum status scan_init(struct scan *scan, struct timeline_report *report,
 		return ERR_NO_SPACE;
 	status = meet_init(&scan->meet, job, options->meet_limit);
 	if (status == OK)
+		status = job_gaps_init(&scan->gaps, job);
+	if (status == OK)
 		status = find_first_names(scan);
 	tally_scale_init(&scan->scale);
 	list_views(scan);
@@ -166,6 +168,7 @@ void scan_release(struct scan *scan)
 	for (size_t p = 0; scan->locals != NULL && p < scan->job->recording->count; p++)
 		windows_local_release(&scan->locals[p]);
 	meet_release(&scan->meet);
+	job_gaps_release(&scan->gaps);
 	links_release(&scan->links);
 	estimate_release(&scan->estimate);
 	free(scan->name_first);

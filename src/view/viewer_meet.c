@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "op/op_bytes.h"
 #include "op/op_time.h"
+#include "timeline/job_gaps.h"
 #include "timeline/meet.h"
 #include "view/viewer_lanes.h"
 
@@ -80,10 +81,15 @@ static bool key_of(const struct viewer_meet *meet, const struct viewer_meet_op *
 	bool is_send = op->function == OP_SEND;
 	enum meeting_kind kind;
 
-	if (op->match == 0 || own < 0 || meet->job->comms[of->seat->comm].hash == 0 ||
+	uint64_t match = op->match;
+
+	/* Where calls were not shown, the n-th is not the same on all ranks. */
+	if (meet->job->comms[of->seat->comm].missed > 0 && !is_transfer(op))
+		match = job_gap_key(meet->job, (uint32_t)(of->seat - meet->job->seats), op);
+	if (match == 0 || own < 0 || meet->job->comms[of->seat->comm].hash == 0 ||
 	    of->place->kind != VIEWER_TIMED)
 		return false;
-	*key = (struct meeting_key){ .match = op->match };
+	*key = (struct meeting_key){ .match = match };
 	if (is_transfer(op)) {
 		if (op->peer < 0)
 			return false;
