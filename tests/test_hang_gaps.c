@@ -125,6 +125,30 @@ static void test_events_are_off(bool are_finished)
 	stage_end(&stage);
 }
 
+/* They were switched on again: its first call hangs before NCCL tells that calls were missed. */
+static void test_first_call_after_a_gap(void)
+{
+	stage_begin(&stage, RANKS, 4);
+	for (int i = 0; i < RANKS; i++)
+		call(i, 10, 6, OP_DONE, 70 * SECOND);
+	for (uint64_t match = 11; match < 15; match++)
+		for (int i = 0; i < RANKS; i++)
+			if (i != ODD)
+				call(i, match, match - 4, OP_DONE, (80 - match) * SECOND);
+	for (int i = 0; i < RANKS; i++)
+		if (i != ODD)
+			call(i, 15, 11, OP_RUNNING, 60 * SECOND);
+	stage_diverge(&stage, ODD, 1,
+		      stage_call(&stage, ODD, 1, OP_ALL_REDUCE, 11, OP_ISSUED, 60 * SECOND));
+	stage_find(&stage);
+	for (size_t i = 0; i < stage.verdicts.count; i++)
+		EXPECT_THAT("its call is not taken for another one",
+			    stage.verdicts.list[i].class != VERDICT_MISMATCH &&
+				    stage.verdicts.list[i].class != VERDICT_NEVER_ISSUED);
+	stage_print(&stage);
+	stage_end(&stage);
+}
+
 int main(void)
 {
 	test_all_are_in_it();
@@ -132,5 +156,6 @@ int main(void)
 	test_nothing_in_common();
 	test_events_are_off(false);
 	test_events_are_off(true);
+	test_first_call_after_a_gap();
 	return tap_done();
 }

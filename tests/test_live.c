@@ -254,6 +254,25 @@ static void test_not_timed(void)
 	stage_release(&stage);
 }
 
+/* A tenth of one rank's calls were not shown, the long ones. */
+static void test_wait_gap(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish(1000, 100000, 100000);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 2000, 300000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 1900, 190000);
+	process(1)->comms[0].counts.missed = 100;
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("what was not shown is not waiting", stage.live.comms[0].wait_ns == 0);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 3000, 500000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 2900, 290000);
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("afterwards they are compared again",
+		    stage_seat(&stage, 0, 1)->wait_ns == 100000);
+	stage_release(&stage);
+}
+
 static void test_no_wait(void)
 {
 	stage_init(&stage);
@@ -367,6 +386,7 @@ int main(void)
 	test_wait_many();
 	test_wait_sampled();
 	test_not_timed();
+	test_wait_gap();
 	test_no_wait();
 	test_flights();
 	test_behind();

@@ -46,6 +46,7 @@ struct live_comm_memory {
 	uint64_t straggler_since_ns;
 	double straggler_share; /* of the last window */
 	bool was_joined;	/* in the window under way */
+	uint64_t missed;	/* calls that were not shown, at the last look */
 };
 
 struct live_process_memory {

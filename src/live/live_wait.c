@@ -153,12 +153,12 @@ static void table_join(struct live *live, struct table *table)
 		row_advance(table, table->rows[i], n);
 }
 
-static void table_look(struct live *live, struct table *table)
+static void table_look(struct live *live, struct table *table, bool has_gap)
 {
 	bool is_many;
 
 	table_measure(table);
-	if (!table->is_based) {
+	if (!table->is_based || has_gap) {
 		table_base(table);
 		return;
 	}
@@ -191,8 +191,11 @@ static bool table_fill(struct live *live, struct table *table, const uint32_t *s
 static void look_at_comm(struct live *live, uint32_t c, struct table *table, uint32_t *seats)
 {
 	const struct job_comm *comm = &live->job.comms[c];
+	/* Since the last look members have not counted the same collectives: start anew. */
+	bool has_gap = comm->missed != live->memory->comms[c].missed;
 	uint32_t count = 0;
 
+	live->memory->comms[c].missed = comm->missed;
 	for (uint32_t i = 0; i < comm->seat_count; i++)
 		if (!live->seats[comm->seats[i]].is_over)
 			seats[count++] = comm->seats[i];
@@ -200,7 +203,7 @@ static void look_at_comm(struct live *live, uint32_t c, struct table *table, uin
 		return;
 	for (uint32_t i = 0; i < live->memory->seats[seats[0]].row_count; i++)
 		if (table_fill(live, table, seats, count, i))
-			table_look(live, table);
+			table_look(live, table, has_gap);
 	for (uint32_t i = 0; i < count; i++) {
 		struct live_seat *seat = &live->seats[seats[i]];
 		struct live_seat_memory *memory = &live->memory->seats[seats[i]];

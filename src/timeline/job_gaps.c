@@ -145,9 +145,16 @@ static void shift_seat(const struct job *job, uint32_t seat, uint64_t shift, boo
 	of->is_unplaced = !is_placed;
 	if (is_placed)
 		of->counts.collectives += shift;
-	for (size_t i = 0; i < count; i++)
-		if (is_call(&flights[i].op))
-			flights[i].op.match = is_placed ? flights[i].op.match + shift : 0;
+	else
+		of->counts.signature = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct op_record *op = &flights[i].op;
+
+		if (!is_call(op))
+			continue;
+		op->match = is_placed ? op->match + shift : 0;
+		op->signature = is_placed ? op->signature : 0;
+	}
 }
 
 static void align_comm(const struct job *job, const struct job_comm *comm)
@@ -198,9 +205,10 @@ static void mark_unseen(const struct job *job, const struct job_comm *comm)
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		struct recording_comm *of = comm_of(job, comm->seats[i]);
 
+		/* Its first call after a gap has the numbers from before, until NCCL tells its own. */
 		if (of->has_counts && last >= UNSEEN_LEAST &&
 		    of->counts.collectives <= last - UNSEEN_LEAST)
-			of->is_unplaced = true;
+			shift_seat(job, comm->seats[i], 0, false);
 	}
 }
 
