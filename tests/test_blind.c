@@ -88,6 +88,13 @@ static void test_lost(void)
 		    only("lost") && strncmp(only("lost")->title, "5 operations", 12) == 0);
 	EXPECT(only("lost") && only("lost")->severity == VERDICT_NOTE);
 	verdicts_release(&verdicts);
+	process.lost[LOST_NOT_SHOWN] = 2;
+	blind_find(&verdicts, &recording, &scene, &options);
+	EXPECT_THAT("and those that NCCL did not show",
+		    only("lost") && strncmp(only("lost")->title, "7 operations", 12) == 0 &&
+			    strcmp(only("lost")->evidence.list[1], "not_shown: 2") == 0);
+	verdicts_release(&verdicts);
+	process.lost[LOST_NOT_SHOWN] = 0;
 	scene.operations = 400;
 	blind_find(&verdicts, &recording, &scene, &options);
 	EXPECT_THAT("more than one of a hundred",

@@ -16,7 +16,7 @@ make_samples() {
 	local tool=$tap_scratch/samples kind
 	"${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Isrc -I. -O1 -o "$tool" tests/cli/samples.c \
 		"$BUILD/libringside.a" -lm || exit 1
-	for kind in traces lossy open stuck ended carrier; do
+	for kind in traces lossy gap open stuck ended carrier; do
 		mkdir -p "$tap_scratch/$kind"
 		"$tool" "$kind" "$tap_scratch/$kind" || exit 1
 	done

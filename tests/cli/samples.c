@@ -152,6 +152,9 @@ static unsigned int make_ops(struct op_record *ops)
 	return 5;
 }
 
+/* Why operations of the next trace were lost. */
+static enum lost_reason lost_why = LOST_NO_COMM;
+
 static void write_trace(const char *directory, const struct sample *sample, uint64_t lost,
 			bool is_closed)
 {
@@ -179,7 +182,7 @@ static void write_trace(const char *directory, const struct sample *sample, uint
 		    NOBODY + sample->rank);
 	total.trace_records = count;
 	total.ring_head = count;
-	total.lost[LOST_NO_COMM] = lost;
+	total.lost[lost_why] = lost;
 	counts.counts = make_counts(count, count);
 	counts.counts.timed = count - 1;
 	counts.counts.untrusted = 1;
@@ -354,6 +357,9 @@ int main(int argc, char **argv)
 		write_trace(directory, &sample, 0, true);
 	} else if (strcmp(kind, "lossy") == 0) {
 		write_trace(directory, &sample, 12, true);
+	} else if (strcmp(kind, "gap") == 0) {
+		lost_why = LOST_NOT_SHOWN;
+		write_trace(directory, &sample, 3, true);
 	} else if (strcmp(kind, "open") == 0) {
 		write_trace(directory, &sample, 0, false);
 	} else if (strcmp(kind, "stuck") == 0) {
@@ -366,7 +372,8 @@ int main(int argc, char **argv)
 		sample.mode = "profile";
 		write_region(directory, &sample, false);
 	} else {
-		fprintf(stderr, "usage: samples traces|lossy|open|stuck|ended|carrier DIRECTORY\n");
+		fprintf(stderr,
+			"usage: samples traces|lossy|gap|open|stuck|ended|carrier DIRECTORY\n");
 		return 2;
 	}
 	return 0;
