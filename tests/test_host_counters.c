@@ -338,6 +338,232 @@ static void the_first_with_kernel_events_hangs_in_graphs(void)
 	}
 }
 
+/* ---- as measured ----------------------------------------------------------------------------- */
+
+/* The scenes of docs/results/mask-hazards-h200.txt, which real NCCL has played; without AllGatherV only those with
+ * Broadcasts, the others must end as with it. */
+
+static void play_some(struct stage *stage, bool is_on, enum op_function function,
+		      unsigned int times)
+{
+	struct host_op op = stage_op(stage, function);
+
+	mask_set(stage, is_on);
+	for (unsigned int i = 0; i < times; i++)
+		stage_play(stage, &op);
+}
+
+/* Captured one by one, with and without events, replayed and forgotten. */
+static void play_graph(struct stage *stage, const enum op_function functions[2], bool first,
+		       bool second, size_t times)
+{
+	struct host_op ops[2] = { stage_op(stage, functions[0]), stage_op(stage, functions[1]) };
+	struct host_group group = { .count = 1 };
+
+	if (host_graph_new(stage->host, &group.capture) != OK)
+		abort();
+	for (unsigned int i = 0; i < 2; i++) {
+		mask_set(stage, i == 0 ? first : second);
+		group.ops = &ops[i];
+		if (host_play_group(&stage->user, &group) != OK)
+			abort();
+	}
+	replay(stage, group.capture, times);
+	host_graph_free(group.capture);
+}
+
+static const enum op_function two_reduces[2] = { OP_ALL_REDUCE, OP_ALL_REDUCE };
+static const enum op_function with_broadcast[2] = { OP_ALL_REDUCE, OP_BROADCAST };
+
+static void play_pair(struct stage *stage, bool send, bool recv)
+{
+	struct toggle toggle = { stage, send, recv };
+	struct host_op ops[2] = { stage_op(stage, OP_SEND), stage_op(stage, OP_RECV) };
+	struct host_group group = {
+		.ops = ops, .count = 2, .between = toggle_between, .between_arg = &toggle
+	};
+
+	if (host_play_group(&stage->user, &group) != OK)
+		abort();
+}
+
+static void play_self(struct stage *stage, bool is_on)
+{
+	struct host_op ops[2] = { stage_op(stage, OP_SEND), stage_op(stage, OP_RECV) };
+
+	mask_set(stage, is_on);
+	ops[0].peer = ops[1].peer = 1;
+	stage_play_group(stage, ops, 2);
+}
+
+static void play_roots(struct stage *stage, bool is_on)
+{
+	struct host_op ops[2] = { stage_op(stage, OP_BROADCAST), stage_op(stage, OP_BROADCAST) };
+
+	mask_set(stage, is_on);
+	ops[1].root = 3;
+	stage_play_group(stage, ops, 2);
+}
+
+static void scene_off(struct stage *stage)
+{
+	play_some(stage, false, OP_BROADCAST, 2);
+	play_graph(stage, with_broadcast, false, false, 4);
+	play_self(stage, false);
+	play_some(stage, false, OP_ALL_REDUCE, 2);
+}
+
+static void scene_switched(struct stage *stage)
+{
+	for (unsigned int i = 0; i < 120; i++)
+		play_some(stage, i % 4 == 1, OP_ALL_REDUCE, 1);
+}
+
+static void scene_switched_in_group(struct stage *stage)
+{
+	struct toggle toggle = { stage, true, false };
+	struct host_op ops[2] = { stage_op(stage, OP_ALL_REDUCE), stage_op(stage, OP_ALL_REDUCE) };
+	struct host_group group = {
+		.ops = ops, .count = 2, .between = toggle_between, .between_arg = &toggle
+	};
+
+	for (unsigned int i = 0; i < 2; i++)
+		if (host_play_group(&stage->user, &group) != OK)
+			abort();
+}
+
+static void scene_switched_around_broadcast(struct stage *stage)
+{
+	for (unsigned int i = 0; i < 48; i++) {
+		play_some(stage, i % 2 == 0, OP_ALL_REDUCE, 1);
+		play_some(stage, i % 2 == 0, OP_BROADCAST, 1);
+	}
+}
+
+static void scene_graph(struct stage *stage)
+{
+	play_graph(stage, two_reduces, true, true, 10);
+}
+
+static void scene_on_off_graph(struct stage *stage)
+{
+	play_some(stage, true, OP_ALL_REDUCE, 2);
+	play_graph(stage, two_reduces, false, false, 10);
+}
+
+static void scene_half_a_graph(struct stage *stage)
+{
+	play_graph(stage, two_reduces, true, false, 10);
+}
+
+static void scene_graph_then_on(struct stage *stage)
+{
+	play_graph(stage, two_reduces, false, false, 10);
+	play_some(stage, true, OP_ALL_REDUCE, 3);
+}
+
+static void scene_no_replay_then_on(struct stage *stage)
+{
+	play_graph(stage, two_reduces, false, false, 0);
+	play_some(stage, true, OP_ALL_REDUCE, 4);
+}
+
+static void scene_self_then_on(struct stage *stage)
+{
+	play_self(stage, false);
+	play_some(stage, true, OP_ALL_REDUCE, 3);
+}
+
+static void scene_on_self_off(struct stage *stage)
+{
+	play_some(stage, true, OP_ALL_REDUCE, 2);
+	play_self(stage, true);
+	play_some(stage, true, OP_ALL_REDUCE, 1);
+	play_some(stage, false, OP_ALL_REDUCE, 3);
+}
+
+static void scene_send_alone(struct stage *stage)
+{
+	play_pair(stage, true, false);
+}
+
+static void scene_recv_alone(struct stage *stage)
+{
+	play_pair(stage, false, true);
+}
+
+static void scene_graph_with_broadcast(struct stage *stage)
+{
+	play_graph(stage, with_broadcast, true, true, 20);
+}
+
+static void scene_roots_then_on(struct stage *stage)
+{
+	play_roots(stage, false);
+	play_some(stage, true, OP_ALL_REDUCE, 2);
+}
+
+static void scene_all_on(struct stage *stage)
+{
+	play_some(stage, true, OP_ALL_REDUCE, 4);
+	play_graph(stage, with_broadcast, true, true, 10);
+	play_some(stage, true, OP_BROADCAST, 2);
+	play_graph(stage, with_broadcast, true, true, 10);
+	play_self(stage, true);
+	play_some(stage, true, OP_ALL_REDUCE, 10);
+}
+
+enum { PLAIN_2_28, PLAIN_2_30, NO_ALLGATHERV, PLAYED };
+
+static const struct {
+	const char *name;
+	void (*play)(struct stage *stage);
+	const char *ends[PLAYED]; /* and whether any kernel event is shown: "ends", "ends 0" ... */
+} scenes[] = {
+	{ "no kernel events", scene_off, { "ends 0", "ends 0", "ends 0" } },
+	{ "switched between collectives", scene_switched, { "ends", "ends", "ends" } },
+	{ "switched within a group", scene_switched_in_group, { "ends", "ends", "ends" } },
+	{ "switched around Broadcast",
+	  scene_switched_around_broadcast,
+	  { "ends", "ends", "ends" } },
+	{ "on, a graph", scene_graph, { "ends", "ends", "ends" } },
+	{ "on, off, a graph", scene_on_off_graph, { "ends", "ends", "ends" } },
+	{ "half a graph on", scene_half_a_graph, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "a graph off, replayed, on", scene_graph_then_on, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "a graph off, no replay, on", scene_no_replay_then_on, { "hangs", "hangs", "hangs" } },
+	{ "sends to itself, on", scene_self_then_on, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "on, sends to itself, off", scene_on_self_off, { "ends", "ends", "ends" } },
+	{ "on for Send alone", scene_send_alone, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "on for Recv alone", scene_recv_alone, { "ends", "ends", "ends" } },
+	{ "on, a graph with Broadcast", scene_graph_with_broadcast, { "ends", "hangs 0", "ends" } },
+	{ "several roots, on", scene_roots_then_on, { "ends", "hangs 0", "ends" } },
+	{ "all on", scene_all_on, { "ends", "hangs", "ends" } },
+};
+
+static void scenes_end_as_on_real_nccl(void)
+{
+	static const char *const releases[] = { "2.28", "2.30", "2.30, no AllGatherV" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(scenes); i++)
+		for (unsigned int played = 0; played < PLAYED; played++) {
+			struct host_config config = {
+				.release = played == PLAIN_2_28 ? HOST_NCCL_2_28 : HOST_NCCL_2_30,
+				.no_allgatherv = played == NO_ALLGATHERV,
+			};
+			struct stage stage = stage_set(&config, MASK_OFF);
+			struct host_counts counts;
+			char sentence[200], got[20];
+
+			scenes[i].play(&stage);
+			counts = stage_end(&stage);
+			snprintf(got, sizeof(got), "%s%s", counts.would_hang > 0 ? "hangs" : "ends",
+				 counts.stops[6] == 0 ? " 0" : "");
+			snprintf(sentence, sizeof(sentence), "%s: %s %s (got %s)", releases[played],
+				 scenes[i].name, scenes[i].ends[played], got);
+			EXPECT_THAT(sentence, strcmp(got, scenes[i].ends[played]) == 0);
+		}
+}
+
 int main(void)
 {
 	eager_works_are_counted_in_step();
@@ -351,5 +577,6 @@ int main(void)
 	sends_to_oneself_and_a_switched_mask_hang();
 	a_mask_switched_within_a_pair_hangs();
 	the_first_with_kernel_events_hangs_in_graphs();
+	scenes_end_as_on_real_nccl();
 	return tap_done();
 }
