@@ -8,6 +8,7 @@
 
 #include "base/attributes.h"
 #include "base/text.h"
+#include "capture/mask.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 
@@ -33,7 +34,10 @@ static struct hang_job job_begin(int release)
 	return job;
 }
 
-static bool job_hangs(struct hang_job *job)
+/* How a job ended: exit code of its process. */
+enum { HANGS = 1, HAS_KERNEL_EVENTS = 2 };
+
+static int job_end(struct hang_job *job)
 {
 	struct host_counts counts;
 
@@ -41,7 +45,7 @@ static bool job_hangs(struct hang_job *job)
 	host_comm_destroy(job->parent);
 	host_counts(job->host, &counts);
 	host_free(job->host);
-	return counts.would_hang > 0;
+	return (counts.would_hang > 0 ? HANGS : 0) | (counts.starts[6] > 0 ? HAS_KERNEL_EVENTS : 0);
 }
 
 static void play(struct hang_job *job, struct host_comm *comm, enum op_function function,
@@ -132,6 +136,27 @@ static void all_gather_v(struct hang_job *job)
 	}
 }
 
+/* Nothing dangerous in it. */
+static void collectives(struct hang_job *job)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		play(job, job->parent, OP_ALL_REDUCE, NULL);
+		play(job, job->child, OP_REDUCE_SCATTER, NULL);
+		play(job, job->parent, OP_ALL_GATHER, NULL);
+	}
+}
+
+/* The same, and Broadcasts of one root. */
+static void broadcasts(struct hang_job *job)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		play(job, job->parent, OP_ALL_REDUCE, NULL);
+		if (i % 3 == 0)
+			play(job, job->parent, OP_BROADCAST, NULL);
+		play(job, job->child, OP_ALL_REDUCE, NULL);
+	}
+}
+
 /* ---- settings -------------------------------------------------------------------------------- */
 
 struct hang_settings {
@@ -141,7 +166,7 @@ struct hang_settings {
 	bool has_all_events; /* kernel events are requested, whatever this machine's /dev/shm is like */
 };
 
-/* In its own process: 0, or 1 when NCCL would hang. */
+/* In its own process. */
 static int job_run(int release, const struct hang_settings *settings,
 		   void (*body)(struct hang_job *job))
 {
@@ -159,10 +184,10 @@ static int job_run(int release, const struct hang_settings *settings,
 	if (settings->has_all_events)
 		*host_mask(job.host) |= ABI_KERNEL_CH;
 	body(&job);
-	return job_hangs(&job);
+	return job_end(&job);
 }
 
-static bool hangs(int release, const struct hang_settings *settings,
+static int end_of(int release, const struct hang_settings *settings,
 		  void (*body)(struct hang_job *job))
 {
 	pid_t child;
@@ -176,7 +201,13 @@ static bool hangs(int release, const struct hang_settings *settings,
 	}
 	if (child == -1 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
 		abort();
-	return WEXITSTATUS(status) != 0;
+	return WEXITSTATUS(status);
+}
+
+static bool hangs(int release, const struct hang_settings *settings,
+		  void (*body)(struct hang_job *job))
+{
+	return end_of(release, settings, body) & HANGS;
 }
 
 static const struct {
@@ -185,7 +216,8 @@ static const struct {
 } jobs[] = {
 	{ "split and graph", split_graph }, { "graphs between", graphs_between },
 	{ "all-to-all", all_to_all },	    { "pairs", pairs },
-	{ "all-gather-v", all_gather_v },
+	{ "all-gather-v", all_gather_v },   { "collectives", collectives },
+	{ "broadcasts", broadcasts },
 };
 
 static const int releases[] = { HOST_NCCL_2_26, HOST_NCCL_2_27, HOST_NCCL_2_28,
@@ -230,9 +262,12 @@ int main(void)
 	EXPECT(!hangs(HOST_NCCL_2_31, &all, split_graph));
 	EXPECT(!hangs(HOST_NCCL_2_29, &all_no_allgatherv, split_graph));
 	EXPECT(!hangs(HOST_NCCL_2_30, &all_no_allgatherv, all_gather_v));
+	EXPECT_THAT("collectives of 2.28 are sampled, where /dev/shm has room for that",
+		    end_of(HOST_NCCL_2_28, &sampled, collectives) == HAS_KERNEL_EVENTS ||
+			    !mask_has_shm(mask_free_shm_bytes(), 2));
 	nothing_hangs(&by_default, HOST_NCCL_2_26, HOST_NCCL_2_31);
 	nothing_hangs(&none, HOST_NCCL_2_26, HOST_NCCL_2_31);
 	nothing_hangs(&no_allgatherv, HOST_NCCL_2_29, HOST_NCCL_2_30);
-	nothing_hangs(&sampled, HOST_NCCL_2_28, HOST_NCCL_2_28);
+	nothing_hangs(&sampled, HOST_NCCL_2_28, HOST_NCCL_2_30);
 	return tap_done();
 }
