@@ -168,6 +168,13 @@ played "threads, too" finished "${short[@]}" -w moe --threads
 for release in 2.23 2.27 2.31; do
 	played "NCCL $release" finished "${short[@]}" -w fsdp --release "$release"
 done
+played "a sample of kernel events" finished --gpus 2 -w loop --sizes 1KiB --iterations 400 --rate 400 --kernel-sampled -m trace
+# With too little room in /dev/shm the recorder requests none.
+if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ]; then
+	expect_same "of which some are timed, and some of these on both ranks" "$("$ringside" dump "$tap_scratch/played" |
+		perl -MJSON::PP -ne '$op = decode_json($_); $op->{time_source} eq "kernel_gpu" ? $timed{$op->{match}}++ : $others++;
+			END { print "some" if $others && grep { $_ == 2 } values %timed }')" some
+fi
 played "mode full" finished "${short[@]}" -w tp-pp -m full
 hang=(--nodes 2 --gpus 2 -w fsdp --rate 20 --at 400ms --seconds 900ms)
 for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1 stop:rank=1 \

@@ -100,6 +100,9 @@ static bool set_job_environment(const struct troupe *troupe)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_kernel_said)
 		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
+	/* A played job is over before the recorder would begin. */
+	if (options->is_kernel_said && options->kernel == KERNEL_EVENTS_SAMPLED)
+		is_set = is_set && setenv("RINGSIDE_SAMPLE_AFTER", "0", 0) == 0;
 	return is_set;
 }
 
