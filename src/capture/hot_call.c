@@ -138,6 +138,9 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 		uint64_t found = load_relaxed(&free->key);
 
 		if (found <= SLOT_FORGOTTEN && swap_if_acquire(&free->key, &found, key))
+			found = key;
+		/* Another thread may have been faster, with the same peer. */
+		if (found == key)
 			return add_relaxed(&free->count, 1) + 1;
 	}
 	return 0;

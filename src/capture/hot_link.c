@@ -30,7 +30,7 @@ static struct region_link *link_find(uint64_t key)
 	return found == key ? free : &links[0];
 }
 
-/* Atomic: "other" belongs to all proxy threads, and a communicator may have two. */
+/* Atomic: "other" belongs to all proxy threads, and a communicator may have several: see struct live_others. */
 void link_add(const struct region_proxy *proxy)
 {
 	uint32_t comm = load_relaxed(&proxy->comm);

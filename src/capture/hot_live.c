@@ -91,6 +91,9 @@ struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 	store_relaxed(&comm->live_hint, at & mask);
 	*slot = (at - 1) & mask;
 	live = &recorder.region.live[*slot];
+	if (UNLIKELY(load_relaxed(&live->notes) & LIVE_HAS_OTHERS))
+		words_clear(&recorder.others[*slot].started,
+			    sizeof(*recorder.others) / sizeof(uint64_t));
 	words_clear(&live->word + 1, sizeof(*live) / sizeof(uint64_t) - 1);
 	return live;
 }
@@ -118,25 +121,31 @@ bool live_child_begin(struct region_live *live, uint32_t generation)
 	return true;
 }
 
-/* All children have stopped: done, as far as anybody can tell. */
-static void become_quiet(struct region_live *live, uint32_t generation)
+/* All children have stopped: done, as far as anybody can tell. While the last reference is still held, for without
+ * it the slot may be anybody's. True: it has to be queued, see linger(). */
+static bool become_quiet(struct region_live *live, struct comm_state *comm)
 {
-	struct comm_state *comm = comm_of(live);
-	uint32_t slot = (uint32_t)(live - recorder.region.live);
-	uint64_t queued, first = load_relaxed(&live->group_first), now = recorder_now();
+	uint64_t first = load_relaxed(&live->group_first), now = recorder_now();
 
 	store_relaxed(&live->op.done_ns, now);
 	store_relaxed(&live->op.state, OP_DONE);
 	if (comm == NULL)
-		return;
-	if (load_relaxed(&live->op.proxies_started) == 0 && !load_relaxed(&comm->is_loose))
+		return false;
+	if (!live_has_proxies(live) && !load_relaxed(&comm->is_loose))
 		store_relaxed(&comm->is_loose, 1);
 	store_relaxed(&comm->shared->counts.last_done_ns, now);
 	if (first > load_relaxed(&comm->shared->counts.last_done_number))
 		store_relaxed(&comm->shared->counts.last_done_number, first);
-	if (or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS)
-		return;
-	queued = add_relaxed(&comm->linger_cursor, 1) % LINGER;
+	return !(or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS);
+}
+
+/* Behind the last reference: 64 others may follow at once, and whoever leaves the queue then must find nothing
+ * open. When the slot has a new owner by now, the generation tells. */
+static void linger(const struct region_live *live, uint32_t generation, struct comm_state *comm)
+{
+	uint64_t slot = (uint64_t)(live - recorder.region.live);
+	uint64_t queued = add_relaxed(&comm->linger_cursor, 1) % LINGER;
+
 	queued = swap_relaxed(&comm->linger[queued], (uint64_t)generation << 32 | slot);
 	if (queued != 0)
 		live_leave(queued);
@@ -156,20 +165,23 @@ void live_leave(uint64_t slot_and_generation)
 
 void live_child_end(struct region_live *live, uint32_t generation)
 {
+	struct comm_state *comm = comm_of(live);
 	uint64_t word = load_relaxed(&live->word);
-	bool is_quiet = false;
+	bool is_quiet = false, has_to_linger = false;
 
 	do {
 		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
 		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == 0)
 			return;
 		if (LIVE_OPEN(word) == 1)
-			become_quiet(live, generation);
+			has_to_linger |= become_quiet(live, comm);
 		else if (is_quiet) /* another child started meanwhile */
 			store_relaxed(&live->op.state, OP_RUNNING);
 		is_quiet = LIVE_OPEN(word) == 1;
 		/* Pairs with the acquire in live_retire(). */
 	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
+	if (has_to_linger)
+		linger(live, generation, comm);
 }
 
 static void choose_time_source(struct op_record *op, const struct comm_state *comm)
@@ -191,10 +203,29 @@ static uint32_t spread(uint64_t first, uint64_t last)
 	return between > UINT32_MAX ? UINT32_MAX : (uint32_t)between;
 }
 
+static uint16_t sum_of_16(uint64_t one, uint64_t other)
+{
+	return one + other > UINT16_MAX ? UINT16_MAX : (uint16_t)(one + other);
+}
+
+static COLD void add_others(struct op_record *op, const struct live_others *others)
+{
+	op->proxies_started = sum_of_16(op->proxies_started, load_relaxed(&others->started));
+	op->proxies_stopped = sum_of_16(op->proxies_stopped, load_relaxed(&others->stopped));
+	op->send_bytes += load_relaxed(&others->send_bytes);
+	op->recv_bytes += load_relaxed(&others->recv_bytes);
+	op->send_steps += (uint32_t)load_relaxed(&others->send_steps);
+	op->recv_steps += (uint32_t)load_relaxed(&others->recv_steps);
+	for (int i = 0; i < OP_WAITS; i++)
+		op->wait_ns[i] += load_relaxed(&others->wait_ns[i]);
+}
+
 static void complete_record(struct region_live *live, const struct comm_state *comm, bool is_open,
 			    struct op_record *op)
 {
 	words_copy(op, &live->op, OP_RECORD_WORDS);
+	if (UNLIKELY(load_relaxed(&live->notes) & LIVE_HAS_OTHERS))
+		add_others(op, &recorder.others[live - recorder.region.live]);
 	if (is_open)
 		op->state = OP_ABANDONED;
 	if (op->kernels_stopped > 0) {

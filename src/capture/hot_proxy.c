@@ -103,11 +103,28 @@ static COLD struct region_proxy *proxy_search(uint64_t *word)
 	return NULL;
 }
 
+static COLD bool become_proxy_thread(struct comm_state *comm, uint64_t self)
+{
+	uint64_t found = 0;
+
+	/* Acquire only because there is no weaker one: nothing is handed over. */
+	return swap_if_acquire(&comm->proxy_thread, &found, self) || found == self;
+}
+
+/* Is this the communicator's own proxy thread? The first one to show a proxy operation is. See struct
+ * live_others for the rest. */
+static inline bool is_proxy_thread(struct comm_state *comm)
+{
+	uint64_t self = thread_self(), found = load_relaxed(&comm->proxy_thread);
+
+	return LIKELY(found == self) || (found == 0 && become_proxy_thread(comm, self));
+}
+
 /* A communicator's proxy thread keeps what it freed last: warm in its cache, and without an atomic.
  * A kept slot looks claimed to everybody else. */
-static struct region_proxy *proxy_take(struct comm_state *comm, uint64_t *word)
+static struct region_proxy *proxy_take(struct comm_state *comm, bool is_own, uint64_t *word)
 {
-	uint32_t kept = load_relaxed(&comm->kept_proxies);
+	uint32_t kept = is_own ? load_relaxed(&comm->kept_proxies) : 0;
 	struct region_proxy *proxy;
 
 	if (UNLIKELY(kept == 0 || kept > KEPT_PROXIES))
@@ -169,13 +186,24 @@ static bool is_silent(const struct region_live *live)
 	return algorithm < OP_ALGORITHMS && silent >> algorithm & 1;
 }
 
+/* Another thread's holds a reference of its own: it shares no counter with those of the proxy thread. */
+static COLD bool hold_for_other(struct region_live *live, uint32_t generation)
+{
+	if (!live_child_begin(live, generation))
+		return false;
+	or_relaxed(&live->notes, LIVE_HAS_OTHERS);
+	add_relaxed(&recorder.others[live - recorder.region.live].started, 1);
+	return true;
+}
+
 /* Be an open child of its operation, until it stops. False: the operation is over. */
 static inline bool proxy_hold(struct region_live *live, struct comm_state *comm,
-			      uint32_t generation)
+			      uint32_t generation, bool is_own)
 {
 	struct comm_info *info = &comm->shared->info;
 
-	if (UNLIKELY(!live_proxy_begin(live, generation))) {
+	if (UNLIKELY(is_own ? !live_proxy_begin(live, generation)
+			    : !hold_for_other(live, generation))) {
 		count_lost(LOST_LATE_CHILD, 1);
 		return false;
 	}
@@ -230,13 +258,17 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 	struct region_proxy *proxy;
 	struct proxy_owner owner;
 	uint64_t word;
+	bool is_own;
 
 	if (UNLIKELY(comm == NULL))
 		return start_orphan(start, is_ours);
+	is_own = is_proxy_thread(comm);
+	if (UNLIKELY(!is_own))
+		flags |= PROXY_IS_OTHERS;
 	if (load_relaxed(&live->op.proxies_started) == 0)
 		for (int i = 1; i < 6; i++)
 			__builtin_prefetch((const char *)live + i * 64, 1);
-	proxy = proxy_take(comm, &word);
+	proxy = proxy_take(comm, is_own, &word);
 	if (UNLIKELY(proxy == NULL))
 		return no_proxy_slot();
 	owner = (struct proxy_owner){
@@ -248,7 +280,7 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 		.now = load_relaxed(&live->op.task_ns),
 	};
 	if (LIKELY(!is_silent(live))) {
-		if (LIKELY(proxy_hold(live, comm, owner.generation)))
+		if (LIKELY(proxy_hold(live, comm, owner.generation, is_own)))
 			flags |= PROXY_IS_CHILD;
 		else
 			owner.generation = 0;
@@ -266,7 +298,7 @@ static COLD void hold_late(struct region_proxy *proxy, struct region_live *live,
 
 	if (comm == NULL)
 		return;
-	if (proxy_hold(live, comm, generation))
+	if (proxy_hold(live, comm, generation, !(flags & PROXY_IS_OTHERS)))
 		store_relaxed(&proxy->flags, (uint8_t)(flags | PROXY_IS_CHILD));
 	else
 		store_relaxed(&proxy->live_generation, 0);
@@ -491,6 +523,24 @@ static void add_to_operation(const struct region_proxy *proxy, struct region_liv
 		     load_relaxed(&proxy->done));
 }
 
+static COLD void add_for_other(const struct region_proxy *proxy, struct region_live *live,
+			       uint32_t generation)
+{
+	struct live_others *others = &recorder.others[live - recorder.region.live];
+	bool is_send = load_relaxed(&proxy->flags) & PROXY_IS_SEND;
+	uint64_t *waits = &others->wait_ns[is_send ? OP_WAIT_SEND_GPU : OP_WAIT_RECV_NET];
+
+	for (int i = 0; i < STEP_STATES; i++)
+		add_relaxed(&waits[i], load_relaxed(&proxy->wait_ns[i]));
+	add_relaxed(is_send ? &others->send_bytes : &others->recv_bytes,
+		    load_relaxed(&proxy->bytes));
+	add_relaxed(is_send ? &others->send_steps : &others->recv_steps,
+		    load_relaxed(&proxy->done));
+	add_relaxed(&others->stopped, 1);
+	/* Its release makes these visible to whoever retires the operation. */
+	live_child_end(live, generation);
+}
+
 static COLD void detail_proxy(const struct region_proxy *proxy)
 {
 	struct op_detail detail = {
@@ -516,23 +566,30 @@ void hot_proxy_stop(struct handle handle)
 	struct region_live *live;
 	struct handle parent;
 	uint64_t word;
+	uint8_t flags;
 
 	if (UNLIKELY(proxy == NULL)) {
 		count_odd(ODD_STALE_HANDLE);
 		return;
 	}
 	word = load_relaxed(&proxy->word);
+	flags = load_relaxed(&proxy->flags);
 	if (UNLIKELY(load_relaxed(&proxy->posted) != load_relaxed(&proxy->done)))
 		stop_forgotten_steps(proxy, recorder_now());
 	if (UNLIKELY(recorder.is_full))
 		detail_proxy(proxy);
 	link_add(proxy);
 	live = live_of(proxy, &parent);
-	if (live != NULL && load_relaxed(&proxy->flags) & PROXY_IS_CHILD) {
-		add_to_operation(proxy, live);
-		live_proxy_end(live, handle_generation(parent));
+	if (live != NULL && flags & PROXY_IS_CHILD) {
+		if (UNLIKELY(flags & PROXY_IS_OTHERS)) {
+			add_for_other(proxy, live, handle_generation(parent));
+		} else {
+			add_to_operation(proxy, live);
+			live_proxy_end(live, handle_generation(parent));
+		}
 	}
-	proxy_give(live != NULL ? comm_of_live(live) : NULL, proxy, word);
+	proxy_give(live != NULL && !(flags & PROXY_IS_OTHERS) ? comm_of_live(live) : NULL, proxy,
+		   word);
 }
 
 /* A communicator ended: what its proxy thread left open, and what it kept, is free again. */

@@ -49,9 +49,10 @@ enum { PASSED_NS = 1000 * 1000 * 1000 };
 /* live->notes; from LIVE_PLAN_SHIFT on: which kernel it is part of */
 enum { LIVE_PLAN_SHIFT = 32 };
 enum live_note {
-	LIVE_LINGERS = 1u << 0,	  /* waits in its communicator's linger queue */
-	LIVE_HAS_TASK = 1u << 1,  /* its Coll, P2p or CeColl event came */
-	LIVE_FROM_TASK = 1u << 3, /* no API event: issued by its Coll or P2p event */
+	LIVE_LINGERS = 1u << 0,	   /* waits in its communicator's linger queue */
+	LIVE_HAS_TASK = 1u << 1,   /* its Coll, P2p or CeColl event came */
+	LIVE_FROM_TASK = 1u << 3,  /* no API event: issued by its Coll or P2p event */
+	LIVE_HAS_OTHERS = 1u << 4, /* there is something in its struct live_others */
 };
 
 /* The last work that was reported on a channel. */
@@ -103,7 +104,8 @@ struct comm_state {
 	uint64_t gap_shift; /* ... and are so many further on */
 
 	/* The proxy thread, and who reports kernels. */
-	uint32_t kept_proxies ON_OWN_LINE; /* how many of these: proxy slots freed last, kept */
+	uint64_t proxy_thread ON_OWN_LINE; /* thread_self() of the first proxy thread, 0 none yet */
+	uint32_t kept_proxies;		   /* how many of these: proxy slots freed last, kept */
 	uint32_t kept[KEPT_PROXIES];
 	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
 	uint64_t network_at;	/* how many tasks there were up to the latest with a transfer */
@@ -111,6 +113,19 @@ struct comm_state {
 	uint64_t linger_cursor;
 	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
+};
+
+/*
+ * What other proxy threads than the communicator's own did for an operation: added up atomically, and added to the
+ * record when the operation leaves its slot. One per live slot.
+ *
+ * There are such threads where several GPUs share a process: with PXN a rank's sends go through the network
+ * card of another GPU, and the proxy thread of that GPU's rank shows them with the handles of the first.
+ */
+struct live_others {
+	uint64_t started, stopped;
+	uint64_t send_bytes, recv_bytes, send_steps, recv_steps;
+	uint64_t wait_ns[OP_WAITS];
 };
 
 struct group_state {
@@ -149,7 +164,8 @@ struct recorder {
 	int32_t pid;
 	struct clock_source clock;
 	struct region_writer region;
-	struct comm_state *comms; /* as many as region.comms */
+	struct comm_state *comms;   /* as many as region.comms */
+	struct live_others *others; /* as many as region.live */
 	struct group_state *groups;
 	struct sampling sampling ON_OWN_LINE;
 	/* Written at every call, while all of the above is read in every callback. */
@@ -174,6 +190,21 @@ struct call {
 	uint64_t stream;
 	const void *group; /* of a task: its Group event */
 };
+
+/* The calling thread: a number that no other living thread has. */
+static inline uint64_t thread_self(void)
+{
+	uint64_t self;
+
+#if defined(__x86_64__)
+	__asm__("mov %%fs:0, %0" : "=r"(self));
+#elif defined(__aarch64__)
+	__asm__("mrs %0, tpidr_el0" : "=r"(self));
+#else
+	self = (uint64_t)(uintptr_t)__builtin_thread_pointer();
+#endif
+	return self;
+}
 
 static inline uint64_t recorder_now(void)
 {
@@ -339,8 +370,8 @@ static inline void live_mark_running(struct region_live *live, uint64_t now)
 }
 
 /*
- * The kernel channels of an operation are reported by one thread, its proxy operations by one
- * thread. So each side counts without atomics and holds one reference while any of its is open.
+ * The kernel channels of an operation are reported by one thread, and its proxy operations by one thread but for
+ * struct live_others. So each side counts without atomics and holds one reference while any of its is open.
  */
 static inline bool live_side_begin(struct region_live *live, uint32_t generation, uint16_t *started,
 				   const uint16_t *stopped)
@@ -383,6 +414,13 @@ static inline bool live_proxy_begin(struct region_live *live, uint32_t generatio
 static inline void live_proxy_end(struct region_live *live, uint32_t generation)
 {
 	live_side_end(live, generation, &live->op.proxies_started, &live->op.proxies_stopped);
+}
+
+/* Of the communicator's own proxy thread, or of others? */
+static inline bool live_has_proxies(const struct region_live *live)
+{
+	return load_relaxed(&live->op.proxies_started) != 0 ||
+	       load_relaxed(&live->notes) & LIVE_HAS_OTHERS;
 }
 
 /* hot_kernel.c: kernel channels. gpu_ns is ignored where has_stamp is false (v3). */

@@ -152,13 +152,16 @@ static bool make_private_tables(void)
 {
 	size_t comms = recorder.region.comm_count * sizeof(*recorder.comms);
 	size_t groups = GROUPS * sizeof(*recorder.groups);
-	char *memory = mmap(NULL, comms + groups, PROT_READ | PROT_WRITE,
+	/* Memory that is never touched where a communicator has one proxy thread. */
+	size_t others = recorder.region.live_count * sizeof(*recorder.others);
+	char *memory = mmap(NULL, comms + groups + others, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return false;
 	recorder.comms = (void *)memory;
 	recorder.groups = (void *)(memory + comms);
+	recorder.others = (void *)(memory + comms + groups);
 	for (uint32_t i = 0; i < recorder.region.comm_count; i++)
 		recorder.comms[i].shared = &recorder.region.comms[i];
 	return true;

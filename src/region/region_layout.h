@@ -186,6 +186,7 @@ enum proxy_flag {
 	PROXY_IS_FOREIGN = 1u << 1,  /* for another process: op_* mean nothing here */
 	PROXY_IN_PROGRESS = 1u << 2, /* the proxy thread works on it: no longer queued */
 	PROXY_IS_CHILD = 1u << 3,    /* recorder's own: its operation waits for it to stop */
+	PROXY_IS_OTHERS = 1u << 4,   /* recorder's own: shown by another rank's proxy thread */
 };
 
 /* NCCL has at most eight transfers of a proxy operation open: slot = step % 8. */
