@@ -2,12 +2,15 @@
  * processes in tests/process/settings.t. */
 #include "capture/settings.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/attributes.h"
+#include "capture/trace_place.h"
 #include "tests/tap.h"
 
 static const char *const names[] = { "RINGSIDE_MODE",	 "RINGSIDE_DIR",	"RINGSIDE_SHM",
@@ -160,6 +163,52 @@ static void too_many_complaints_end_with_a_whole_line(void)
 	EXPECT(settings.complaints[strlen(settings.complaints) - 1] == '\n');
 }
 
+/* Before libc's: a file of groups with long lines. The whole line has to fit into the caller's buffer. */
+EXPORTED int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t size,
+			struct group **found)
+{
+	int (*real)(const char *, struct group *, char *, size_t, struct group **);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "getgrnam_r");
+	if (strcmp(name, "thousands") != 0)
+		return real(name, entry, buffer, size, found);
+	*found = NULL;
+	if (size < 200 * 1000)
+		return ERANGE;
+	entry->gr_gid = 4242;
+	*found = entry;
+	return 0;
+}
+
+static void a_group_with_thousands_of_members_is_found(void)
+{
+	struct settings settings = with("RINGSIDE_GROUP", "thousands");
+
+	EXPECT_EQUAL(settings.group, 4242);
+	EXPECT_EQUAL(lines(&settings), 0);
+}
+
+static void no_value_leads_a_trace_elsewhere(void)
+{
+	struct settings settings = with("RINGSIDE_DIR", "/traces/%h-%r");
+	struct identity identity = {
+		.host = "../evil/host", .rank = "/../../0", .pid = 7, .start_ticks = 8
+	};
+	struct trace_place place;
+	char path[1000];
+
+	EXPECT_EQUAL(trace_place_choose(&place, &settings, &identity), OK);
+	trace_place_path(path, sizeof(path), &place, 0);
+	EXPECT(strcmp(path, "/traces/.._evil_host-_.._.._0/r_.._.._0-.._evil_host-7-8.ringside") ==
+	       0);
+	trace_place_path(path, sizeof(path), &place, 3);
+	EXPECT(strcmp(strrchr(path, '/'), "/r_.._.._0-.._evil_host-7-8-3.ringside") == 0);
+	memset(identity.host, 'h', sizeof(identity.host) - 1);
+	EXPECT_EQUAL(trace_place_choose(&place, &settings, &identity), OK);
+	trace_place_path(path, sizeof(path), &place, 0);
+	EXPECT_THAT("a file's name has at most 255 bytes", strlen(strrchr(path, '/') + 1) <= 255);
+}
+
 int main(void)
 {
 	nothing_set_is_the_standard();
@@ -168,5 +217,7 @@ int main(void)
 	wrong_values_cost_one_line_and_take_the_standard();
 	the_switch_means_off_however_it_is_spelt();
 	too_many_complaints_end_with_a_whole_line();
+	a_group_with_thousands_of_members_is_found();
+	no_value_leads_a_trace_elsewhere();
 	return tap_done();
 }

@@ -1,6 +1,7 @@
 #include "capture/settings.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 enum {
 	BUFFER_LEAST = 64 * 1024,
 	GROUP_MS = 40, /* that init waits for the name of a group */
+	GROUP_BYTES = 4096,
+	GROUP_BYTES_MOST = 16 * 1024 * 1024,
 };
 #define BUFFER_DEFAULT (UINT64_C(8) << 20)
 #define BUFFER_MOST (UINT64_C(1) << 30)
@@ -212,10 +215,19 @@ static void find_group(void *data)
 {
 	struct group_search *search = data;
 	struct group entry, *found = NULL;
-	char buffer[4096];
+	int error = ERANGE;
 
-	if (getgrnam_r(search->name, &entry, buffer, sizeof(buffer), &found) == 0 && found != NULL)
-		search->found = entry.gr_gid;
+	/* The whole line of a group has to fit, and of those before it: some have thousands of members. */
+	for (size_t size = GROUP_BYTES; error == ERANGE && size <= GROUP_BYTES_MOST; size *= 4) {
+		char *buffer = malloc(size);
+
+		if (buffer == NULL)
+			return;
+		error = getgrnam_r(search->name, &entry, buffer, size, &found);
+		if (error == 0 && found != NULL)
+			search->found = entry.gr_gid;
+		free(buffer);
+	}
 }
 
 static void read_group_name(struct settings *settings, const char *name)

@@ -61,13 +61,18 @@ enum status trace_place_choose(struct trace_place *place, const struct settings 
 {
 	struct text_names names = { identity->host, identity->job, identity->rank,
 				    (int64_t)identity->pid };
+	char host[201], pattern[64];
+	struct text_names file_names = { host, "", identity->rank, (int64_t)identity->pid };
 
 	place->group = settings->group;
 	if (text_expand(place->dir, 512, settings->dir, &names) != OK)
 		return ERR_FORMAT;
 	trace_place_absolute(place->dir, sizeof(place->dir));
-	text_format(place->name, sizeof(place->name), "r%s-%.200s-%llu-%llu", identity->rank,
-		    identity->host, (unsigned long long)identity->pid,
+	/* As in the directory: whatever a launcher or the machine's name says, a '/' is none. */
+	text_format(host, sizeof(host), "%.200s", identity->host);
+	text_format(pattern, sizeof(pattern), "r%%r-%%h-%%p-%llu",
 		    (unsigned long long)identity->start_ticks);
-	return OK;
+	return text_expand(place->name, sizeof(place->name), pattern, &file_names) == OK
+		       ? OK
+		       : ERR_FORMAT;
 }

@@ -143,6 +143,14 @@ RANK=3 SLURM_JOB_ID=77/8 RINGSIDE_DIR=$tap_scratch/%%-%h-%j-%r-%p run_job ops=10
 expect_same "%h %j %r %p in its name, and the rank in the file's" \
 	"$(cd "$tap_scratch/%-$host-77_8-3-$(truth pid)" && find . -name "r3-$host-$(truth pid)-*.ringside" | wc -l)" 1
 
+mkdir -p "$tap_scratch/inside/r"
+for rank in /../../escaped 0/8; do
+	RANK=$rank RINGSIDE_DIR=$tap_scratch/inside run_job ops=10
+	expect_same "RANK=$rank: the trace is where it belongs" \
+		"$(find "$tap_scratch/inside" -maxdepth 1 -name "r${rank//\//_}-$host-$(truth pid)-*.ringside" | wc -l)" 1
+done
+expect_same "and nothing is elsewhere" "$(find "$tap_scratch" -maxdepth 1 -name 'escaped*')" ""
+
 expect_without_trace() { # sentence message
 	expect_message "$1: one line" "$2.*recording without trace file"
 	expect_facts "$1: the region has it all" processes=1 mode=flight region_mode=1 trace= operations=issued lost=0
