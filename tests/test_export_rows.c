@@ -124,6 +124,8 @@ static void test_times(struct export_rows *rows)
 	records[2].active_ns = 3000;
 	records[2].done_ns = 3500;
 	records[2].time_source = OP_TIME_PROXY;
+	records[0].gpu_start_ns = 100;
+	records[0].gpu_stop_ns = 600;
 	records[3] = make_op(4);
 	records[3].issue_ns = 1999;
 	records[3].done_ns = 2500;
@@ -149,6 +151,10 @@ static void test_times(struct export_rows *rows)
 	EXPECT_THAT("an end before its start is no duration",
 		    frame.values[EXPORT_DURATION][1] == EXPORT_NULL_SIGNED);
 	EXPECT_EQUAL(frame.values[EXPORT_DURATION][2], 500);
+	EXPECT_THAT("no stamp of the GPU, no spread: null, not 0",
+		    frame.values[EXPORT_START_SPREAD][2] == EXPORT_NULL_SIGNED &&
+			    frame.values[EXPORT_STOP_SPREAD][2] == EXPORT_NULL_SIGNED &&
+			    frame.values[EXPORT_START_SPREAD][0] != EXPORT_NULL_SIGNED);
 	EXPECT_THAT("no source, no duration",
 		    frame.values[EXPORT_DURATION][4] == EXPORT_NULL_SIGNED);
 	export_rows_process(rows, &timeless);

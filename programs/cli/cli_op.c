@@ -67,6 +67,15 @@ static void put_flags(struct json *json, uint32_t flags)
 	json_end(json);
 }
 
+/* Without a stamp of the GPU it is not known how far the channels were apart. */
+static void put_spread(struct json *json, const char *key, uint64_t stamp_ns, uint32_t spread_ns)
+{
+	if (stamp_ns != 0)
+		json_put_unsigned(json, key, spread_ns);
+	else
+		json_put_null(json, key);
+}
+
 static void put_times(struct json *json, const struct recording_process *process,
 		      const struct op_record *op)
 {
@@ -88,8 +97,8 @@ static void put_times(struct json *json, const struct recording_process *process
 	cli_json_time_or_null(json, "done_ns", op->done_ns);
 	cli_json_time_or_null(json, "gpu_start_ns", op->gpu_start_ns);
 	cli_json_time_or_null(json, "gpu_stop_ns", op->gpu_stop_ns);
-	json_put_unsigned(json, "start_spread_ns", op->start_spread_ns);
-	json_put_unsigned(json, "stop_spread_ns", op->stop_spread_ns);
+	put_spread(json, "start_spread_ns", op->gpu_start_ns, op->start_spread_ns);
+	put_spread(json, "stop_spread_ns", op->gpu_stop_ns, op->stop_spread_ns);
 }
 
 static void put_progress(struct json *json, const struct op_record *op)

@@ -255,6 +255,13 @@ static void make_times(struct export_rows *rows, const struct op_batch *batch, u
 			scratch->made[MADE_OFFSET][i] = EXPORT_NULL_SIGNED;
 }
 
+/* No stamp of the GPU: how far the channels were apart is not known, which is not 0. */
+static void null_unless(uint64_t *to, const uint64_t *stamps, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = stamps[i] ? to[i] : EXPORT_NULL_SIGNED;
+}
+
 /* As cli_op_duration(): null where there is none, or where the times contradict each other. */
 static void make_durations(struct export_rows *rows, const struct op_batch *batch, uint32_t at,
 			   uint32_t count)
@@ -338,6 +345,8 @@ uint32_t export_rows_take(struct export_rows *rows, const struct op_batch *batch
 	make_durations(rows, batch, at, count);
 	split(batch->column[OP_WORD_SPREADS] + at, scratch->made[MADE_START_SPREAD],
 	      scratch->made[MADE_STOP_SPREAD], count);
+	null_unless(scratch->made[MADE_START_SPREAD], batch->column[OP_WORD_GPU_START] + at, count);
+	null_unless(scratch->made[MADE_STOP_SPREAD], batch->column[OP_WORD_GPU_STOP] + at, count);
 	split(batch->column[OP_WORD_STEPS] + at, scratch->made[MADE_SEND_STEPS],
 	      scratch->made[MADE_RECV_STEPS], count);
 	point(rows, batch, at, frame);
