@@ -259,6 +259,16 @@ static void test_bins(void)
 		    bins.width_ns == UINT64_C(5000000000) && bins.count == 721);
 	viewer_bins_init(&bins, 5, 5);
 	EXPECT(bins.count == 1);
+	viewer_bins_init(&bins, 0, 100000);
+	for (uint64_t i = 0; i < 11; i++)
+		viewer_bins_add(&bins, 1000 * i, 1000 * i + 100, 1000);
+	viewer_bins_miss(&bins);
+	EXPECT_THAT("one in eleven that was not timed does not matter",
+		    !viewer_bins_is_sampled(&bins));
+	viewer_bins_miss(&bins);
+	EXPECT_THAT("two do: the value is of the timed ones, over their time",
+		    viewer_bins_is_sampled(&bins) && bins.bytes[0] == 10000 &&
+			    bins.busy_ns[0] == 1000);
 }
 
 int main(void)

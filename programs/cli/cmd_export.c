@@ -188,6 +188,7 @@ static void write_json(struct sink *sink, const struct export_job *job)
 	json_put_unsigned(&json, "bytes", job->bytes);
 	json_put_unsigned(&json, "processes", job->processes);
 	json_put_unsigned(&json, "operations", job->rows);
+	json_put_unsigned(&json, "timed", job->timed);
 	json_put_unsigned(&json, "read", job->read);
 	json_put_unsigned(&json, "issued", job->issued);
 	json_put_unsigned(&json, "lost", job->lost);
@@ -213,6 +214,11 @@ static void write_text(struct sink *sink, const struct export_job *job)
 		sink_format(sink, " (%s)\n", units_bytes(bytes, job->bytes));
 	else
 		sink_text(sink, "\n"); /* a device or a pipe */
+	if (job->timed + job->captured < job->rows)
+		sink_format(sink, "timed: %s of %s operations%s\n", units_count(rows, job->timed),
+			    units_count(count, job->rows - job->captured),
+			    job->format == &export_inspector ? "; those without a time have no line"
+							     : "");
 	if (job->is_complete)
 		return;
 	sink_text(sink, "Not every operation of the job is there");

@@ -241,6 +241,18 @@ static struct op_batch choose(struct doing *doing, const struct op_batch *from, 
 	return some;
 }
 
+static void count_timed(struct export_job *job, const struct op_batch *batch)
+{
+	const uint64_t *states = batch->column[OP_WORD_STATE];
+
+	for (uint32_t i = 0; i < batch->rows; i++) {
+		bool is_captured = op_state_state(states[i]) == OP_CAPTURED;
+
+		job->captured += is_captured;
+		job->timed += !is_captured && op_state_source(states[i]) != OP_TIME_NONE;
+	}
+}
+
 static void put_rows(struct doing *doing, const struct op_batch *batch)
 {
 	for (uint32_t at = 0; at < batch->rows && !doing->is_stopped; at += EXPORT_BATCH_ROWS) {
@@ -248,6 +260,7 @@ static void put_rows(struct doing *doing, const struct op_batch *batch)
 
 		if (some.rows > 0)
 			doing->is_stopped = doing->job->format->batch(doing->writer, &some) != OK;
+		count_timed(doing->job, &some);
 		doing->file.rows += some.rows;
 		doing->job->rows += some.rows;
 	}

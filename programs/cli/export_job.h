@@ -19,6 +19,8 @@ struct export_job {
 	const struct filter *filter; /* which operations; NULL: all */
 	/* What was written. */
 	uint64_t rows;
+	uint64_t timed;	    /* of rows: with a duration */
+	uint64_t captured;  /* of rows: put into graphs, which takes no time */
 	uint64_t read;	    /* operations, of which rows passed the filter */
 	uint64_t processes; /* that could have some */
 	uint64_t files;

@@ -130,6 +130,10 @@ static void summary_text(const struct viewer_plan *plan, const struct viewer *vi
 		(unsigned long long)viewer->counts.processes,
 		viewer->counts.processes == 1 ? "" : "es", units_count(count, tally->shown),
 		(unsigned long long)tally->in_flight);
+	if (tally->timed + tally->in_flight < tally->shown)
+		fprintf(stderr, "timed: %s of %s operations; the others show their call\n",
+			units_count(count, tally->timed),
+			units_count(other, tally->shown - tally->in_flight));
 	alignment_text(plan, text, sizeof(text));
 	fprintf(stderr, "time: %s\n", text);
 	if (tally->missing > 0)

@@ -14,17 +14,17 @@ static const struct {
 	const char *name, *help;
 } metrics[] = {
 	[INSPECTOR_BUS_BANDWIDTH] = { "nccl_bus_bandwidth_gbs",
-				      "Bus bandwidth of collectives finished in the last "
-				      "interval, in GB/s (10^9 bytes)." },
+				      "Bus bandwidth of timed collectives finished in the "
+				      "last interval, in GB/s (10^9 bytes)." },
 	[INSPECTOR_EXEC_TIME] = { "nccl_collective_exec_time_microseconds",
-				  "Mean execution time of collectives finished in the last "
-				  "interval, in microseconds." },
+				  "Mean execution time of timed collectives finished in the "
+				  "last interval, in microseconds." },
 	[INSPECTOR_P2P_BUS_BANDWIDTH] = { "nccl_p2p_bus_bandwidth_gbs",
-					  "Bandwidth of Send and Recv finished in the last "
-					  "interval, in GB/s (10^9 bytes)." },
+					  "Bandwidth of timed Send and Recv finished in the "
+					  "last interval, in GB/s (10^9 bytes)." },
 	[INSPECTOR_P2P_EXEC_TIME] = { "nccl_p2p_exec_time_microseconds",
-				      "Mean execution time of Send and Recv finished in the last "
-				      "interval, in microseconds." },
+				      "Mean execution time of timed Send and Recv finished in the "
+				      "last interval, in microseconds." },
 };
 
 const char *inspector_metric_name(enum inspector_metric metric)

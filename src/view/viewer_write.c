@@ -265,6 +265,9 @@ static void write_op(struct viewer_rank *rank, const struct viewer_item *item)
 	if (item->place.kind == VIEWER_TIMED && item->op.time_source != OP_TIME_HOST)
 		viewer_bins_add(&rank->bins, item->place.start_ns, item->place.end_ns,
 				viewer_op_bus_bytes(&of));
+	else if (item->op.time_source == OP_TIME_NONE && item->place.kind != VIEWER_IN_FLIGHT &&
+		 item->op.state != OP_CAPTURED)
+		viewer_bins_miss(&rank->bins);
 	count(&plan->tally, item->place.kind);
 }
 
@@ -351,7 +354,7 @@ static void write_counter(struct viewer_rank *rank)
 	struct viewer_track track = {
 		.process = rank->source->number,
 		.order = VIEWER_ORDER_COUNTER,
-		.name = "busbw",
+		.name = viewer_bins_is_sampled(&rank->bins) ? "busbw of timed operations" : "busbw",
 		.unit = "GB/s",
 	};
 
