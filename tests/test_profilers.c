@@ -429,6 +429,32 @@ static void fill_training(struct profilers_training *training, size_t plugin, ui
 	training->issued[OP_ALL_GATHER] = STAGE_RANKS * STEPS;
 }
 
+/* Of every second call no time is known: the others tell how long all of them took. */
+static void test_training_sampled(void)
+{
+	struct stage_faults half = { .factor = 1, .untimed_every = 2 };
+	struct profilers_training all, some;
+	struct stage_job job;
+
+	for (int sampled = 0; sampled < 2; sampled++) {
+		struct profilers_training *training = sampled ? &some : &all;
+
+		stage_init(&job);
+		stage_cell(&job, BENCH_BACK_TO_BACK, OP_ALL_REDUCE, 1024, CALLS, 1);
+		stage_cell(&job, BENCH_BACK_TO_BACK, OP_ALL_GATHER, 1 << 20, CALLS, 1);
+		stage_record(&job, sampled ? &half : &honest);
+		fill_training(training, 2, 0, 1200000);
+		memset(training->epoch_begin_ns, 0, sizeof(training->epoch_begin_ns));
+		EXPECT_EQUAL(profilers_training_take(training, &job.recording), OK);
+		stage_release(&job);
+	}
+	EXPECT_THAT("half of them are not timed",
+		    all.untimed == 0 && some.untimed > 0 && some.comm_ops < all.comm_ops);
+	EXPECT_THAT("communication time is that of all",
+		    (double)some.comm_ns > 0.9 * (double)all.comm_ns &&
+			    (double)some.comm_ns < 1.1 * (double)all.comm_ns);
+}
+
 static void test_training(void)
 {
 	struct profilers_comparison comparison;
@@ -492,6 +518,7 @@ int main(void)
 	test_overhead();
 	test_no_difference();
 	test_ncclsee();
+	test_training_sampled();
 	test_training();
 	return tap_done();
 }

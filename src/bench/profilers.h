@@ -98,9 +98,9 @@ struct profilers_training {
 	const char *problem;
 	/* What the plugin recorded: profilers_training_take(), or the caller. */
 	uint64_t recorded[OP_FUNCTIONS];
-	uint64_t untimed;     /* of recorded */
-	uint64_t comm_ns;     /* sum of durations over all ranks */
-	uint64_t comm_ops;    /* with a duration */
+	uint64_t untimed;  /* of recorded */
+	uint64_t comm_ns;  /* sum of durations over all ranks, estimated where not all are timed */
+	uint64_t comm_ops; /* with a duration */
 	bool is_comm_by_time; /* comm_ns is of the epochs that are compared; else of all there is */
 	bool has_comm;
 };

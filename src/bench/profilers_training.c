@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "bench/profilers_parts.h"
 #include "foreign/ncclsee_read.h"
+#include "op/op_bytes.h"
 #include "op/op_time.h"
 #include "recording/recording.h"
 
@@ -61,14 +62,48 @@ static bool epochs_span(const struct profilers_training *training, uint64_t *fro
 	return true;
 }
 
+/* Operations of one rank, function and size class, all of them or those within the epochs. */
+struct kind {
+	uint64_t calls;
+	uint64_t timed;
+	uint64_t sum_ns;
+};
+
 struct taking {
 	struct profilers_training *training;
 	const struct recording_process *process;
 	uint64_t from;
 	uint64_t to;
-	uint64_t inside_ns; /* of operations within the epochs */
-	bool is_by_time;    /* of all of them it is known when they were */
+	struct kind (*kinds)[2];  /* of the process, by kind_of(): all, within the epochs */
+	double all_ns, inside_ns; /* of operations: all, within the epochs */
+	bool is_by_time;	  /* of all of them it is known when they were */
 };
+
+enum { SIZE_CLASSES = 1 << 7, KINDS = OP_FUNCTIONS * SIZE_CLASSES };
+
+static size_t kind_of(const struct op_record *op)
+{
+	size_t function = op->function < OP_FUNCTIONS ? op->function : 0;
+
+	return function * SIZE_CLASSES + op_size_class(op->bytes) % SIZE_CLASSES;
+}
+
+/* Not all may be timed: the mean of those that are, for all of the kind. */
+static double time_of(const struct kind *kind, const struct kind *like)
+{
+	return like->timed ? (double)like->sum_ns / (double)like->timed * (double)kind->calls : 0;
+}
+
+static void end_process(struct taking *taking)
+{
+	for (size_t i = 0; i < KINDS; i++) {
+		const struct kind *all = &taking->kinds[i][0], *inside = &taking->kinds[i][1];
+
+		taking->all_ns += time_of(all, all);
+		taking->inside_ns += time_of(inside, inside->timed ? inside : all);
+	}
+	memset(taking->kinds, 0, KINDS * sizeof(*taking->kinds));
+}
 
 static bool is_in_epochs(struct taking *taking, const struct op_record *op)
 {
@@ -86,18 +121,26 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	struct taking *taking = context;
 	struct profilers_training *training = taking->training;
 	uint64_t duration_ns = op_duration_ns(op);
+	struct kind *kinds = taking->kinds[kind_of(op)];
+	bool is_timed = duration_ns > 0;
+	int sets;
 
 	(void)place;
 	if (op->state == OP_CAPTURED)
 		return true;
 	training->recorded[op->function < OP_FUNCTIONS ? op->function : 0]++;
-	if (duration_ns == 0) {
-		training->untimed++;
-		return true;
+	training->untimed += !is_timed;
+	training->comm_ops += is_timed;
+	/* When one was that has no time at all is not known, and changes nothing for the others. */
+	if (!is_timed && op->issue_ns == 0 && op->done_ns == 0)
+		sets = 1;
+	else
+		sets = is_in_epochs(taking, op) ? 2 : 1;
+	for (int i = 0; i < sets; i++) {
+		kinds[i].calls++;
+		kinds[i].timed += is_timed;
+		kinds[i].sum_ns += duration_ns;
 	}
-	training->comm_ns += duration_ns;
-	training->comm_ops++;
-	taking->inside_ns += is_in_epochs(taking, op) ? duration_ns : 0;
 	return true;
 }
 
@@ -107,15 +150,20 @@ enum status profilers_training_take(struct profilers_training *training,
 	struct taking taking = { .training = training };
 	enum status status = OK;
 
+	taking.kinds = calloc(KINDS, sizeof(*taking.kinds));
+	if (taking.kinds == NULL)
+		return ERR_NO_SPACE;
 	taking.is_by_time = epochs_span(training, &taking.from, &taking.to);
 	for (size_t i = 0; i < recording->count && status == OK; i++) {
 		taking.process = recording->processes[i];
 		status = recording_each_op(taking.process, take_op, &taking, NULL);
+		end_process(&taking);
 	}
+	free(taking.kinds);
 	training->has_comm = training->comm_ops > 0;
 	training->is_comm_by_time = training->has_comm && taking.is_by_time;
-	if (training->is_comm_by_time)
-		training->comm_ns = taking.inside_ns;
+	training->comm_ns =
+		(uint64_t)(training->is_comm_by_time ? taking.inside_ns : taking.all_ns);
 	return status;
 }
 

@@ -52,4 +52,6 @@ expect_same "an operation that was not timed has no duration there" \
 	"$(grep -o '"name":"Broadcast[^}]*' "$tap_scratch/sampled.trace.json" | grep -c 'duration_ns\|busbw')" 0
 expect_same "nor in a dump" \
 	"$("$ringside" dump "$tap_scratch/none" | grep '"record":"operation"' | grep -vc '"duration_ns":null,"time_source":"none"')" 0
+expect_same "verify has a column of them" \
+	"$("$ringside" verify "$tap_scratch/sampled" | awk '$3 == "world" { print $5, $6 }' | sort -u)" "3,900 388"
 tap_done

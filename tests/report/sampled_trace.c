@@ -107,6 +107,7 @@ static void write_rank(const char *directory, uint32_t rank, const char *mode)
 	for (uint32_t i = 1; i <= CALLS; i++) {
 		struct op_record op = make_op(i, rank, mode);
 
+		counts.counts.timed += op.time_source != OP_TIME_NONE;
 		must(trace_write_ops(&writer, &op, 1), "operation");
 	}
 	must(trace_write_counts(&writer, TRACE_CLOSE, &total, &counts), "close");
