@@ -121,6 +121,50 @@ static int completeness_is(const struct timeline_report *report, const char *wan
 	return same;
 }
 
+static void test_timed(void)
+{
+	struct tally_row row = { .calls = 1000, .open = 10, .timed = 990 };
+	struct job_comm comm = { .label = "world" };
+	struct timeline_untimed kinds[] = {
+		{ .names = OP_BROADCAST, .size_class = 12, .calls = 500 },
+		{ .names = OP_SEND, .size_class = 0, .calls = 40 },
+		{ .names = OP_BROADCAST | OP_TREE << 16, .size_class = 12, .calls = 100 },
+		{ .names = OP_RECV, .size_class = 1, .calls = 1 },
+		{ .names = OP_REDUCE, .size_class = 12, .calls = 1 },
+	};
+	struct timeline_report report = { .job = { .comms = &comm, .comm_count = 1 },
+					  .untimed = kinds,
+					  .untimed_count = 5 };
+	char words[REPORT_WORDS];
+
+	report_words_timed(&row, words);
+	EXPECT_THAT("what is in flight could not be timed", is_same(words, ""));
+	EXPECT(is_same(report_estimate_mark(&row), ""));
+	row.timed = 90;
+	row.covered = 900;
+	report_words_timed(&row, words);
+	EXPECT(is_same(words, "90 of 990 calls (9.1 %)"));
+	EXPECT(is_same(report_estimate_mark(&row), "~"));
+	row.covered = 800;
+	EXPECT(is_same(report_estimate_mark(&row), ">~"));
+	row.covered = 0;
+	EXPECT(is_same(report_estimate_mark(&row), ">"));
+	row.timed = 0;
+	report_words_timed(&row, words);
+	EXPECT(is_same(words, "0 of 990 calls (0 %)"));
+	EXPECT_THAT("of nothing there is no total to mark",
+		    is_same(report_estimate_mark(&row), ""));
+	report_words_not_timed(&report, words);
+	EXPECT_THAT("kinds that differ in what is not said are one",
+		    is_same(words,
+			    "Broadcast of 1 KiB - 2 KiB in world (600 calls), Send of unknown "
+			    "size in world (40 calls), Recv of 0 B in world (1 call) and 1 more "
+			    "kind"));
+	report.untimed_count = 0;
+	report_words_not_timed(&report, words);
+	EXPECT(is_same(words, ""));
+}
+
 static void test_completeness(void)
 {
 	struct recording_trouble troubles[] = {
@@ -233,6 +277,7 @@ int main(void)
 	test_chart();
 	test_moments();
 	test_sources();
+	test_timed();
 	test_completeness();
 	test_changes();
 	return tap_done();

@@ -109,7 +109,7 @@ static void say_much(struct sink *sink, const struct timeline_report *report, un
 	report_words_sources(&report->total, words);
 	table_wrap(sink, words, "durations: from ", 2, width);
 	report_words_timed(&report->total, words);
-	if (words[0] != '\0' && report->total.timed > 0)
+	if (words[0] != '\0' && report->total.covered > 0)
 		text_format(words + strlen(words), sizeof(words) - strlen(words),
 			    "; totals (~) are estimated from these");
 	if (words[0] != '\0')

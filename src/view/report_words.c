@@ -317,28 +317,55 @@ void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS
 		    report_share(share, (double)row->timed, (double)tally_over(row)));
 }
 
+/* The same to a reader: sentences leave out datatype, algorithm and protocol. */
+static bool is_same_kind(const struct timeline_untimed *a, const struct timeline_untimed *b)
+{
+	return a->comm == b->comm && (uint8_t)a->names == (uint8_t)b->names &&
+	       a->size_class == b->size_class;
+}
+
+static bool is_listed(const struct timeline_untimed *kind,
+		      const struct timeline_untimed *const *listed, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (is_same_kind(kind, listed[i]))
+			return true;
+	return false;
+}
+
 void report_words_not_timed(const struct timeline_report *report, char to[static REPORT_WORDS])
 {
-	size_t shown = 0, used = 0;
+	const struct timeline_untimed *listed[NAMES_LISTED];
+	size_t count = 0, used = 0, more = 0;
 
 	text_copy(to, REPORT_WORDS, "");
-	for (; shown < report->untimed_count && shown < NAMES_LISTED; shown++) {
-		const struct timeline_untimed *kind = &report->untimed[shown];
-		char size[REPORT_KEY_TEXT], calls[UNITS_TEXT];
+	for (size_t i = 0; i < report->untimed_count; i++) {
+		const struct timeline_untimed *kind = &report->untimed[i];
+		char size[REPORT_KEY_TEXT], text[UNITS_TEXT];
+		uint64_t calls = 0;
 
+		if (is_listed(kind, listed, count))
+			continue;
+		if (count == NAMES_LISTED) {
+			more++;
+			continue;
+		}
+		for (size_t j = i; j < report->untimed_count; j++)
+			calls += is_same_kind(kind, &report->untimed[j]) ? report->untimed[j].calls
+									 : 0;
+		listed[count++] = kind;
 		text_format(to + used, REPORT_WORDS - used, "%s%.30s of %s in %.40s (%s %s)",
 			    used > 0 ? ", " : "",
 			    job_name(&report->job, OP_NAMES_FUNCTION, (uint8_t)kind->names),
 			    kind->size_class != 0 ? report_size_text(kind->size_class, size)
 						  : "unknown size",
-			    report->job.comms[kind->comm].label, units_count(calls, kind->calls),
-			    text_which(kind->calls, "call", "calls"));
+			    report->job.comms[kind->comm].label, units_count(text, calls),
+			    text_which(calls, "call", "calls"));
 		used = strlen(to);
 	}
-	if (shown < report->untimed_count)
-		text_format(to + used, REPORT_WORDS - used, " and %zu more %s",
-			    report->untimed_count - shown,
-			    text_which(report->untimed_count - shown, "kind", "kinds"));
+	if (more > 0)
+		text_format(to + used, REPORT_WORDS - used, " and %zu more %s", more,
+			    text_which(more, "kind", "kinds"));
 }
 
 const char *report_estimate_mark(const struct tally_row *row)

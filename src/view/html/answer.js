@@ -36,7 +36,7 @@ function facts() {
 	if (answer.total.timed > 0)
 		list.push(['Durations from', data.words.sources]);
 	if (isSampled)
-		list.push(['Timed', data.words.timed + (answer.total.timed > 0 ? '; totals (~) are estimated from these' : '')]);
+		list.push(['Timed', data.words.timed + (answer.total.estimated > 0 ? '; totals (~) are estimated from these' : '')]);
 	if (answer.total.timed > 0 && data.words.not_timed)
 		list.push(['Not timed, in no total', data.words.not_timed]);
 	if (answer.since || answer.until)
