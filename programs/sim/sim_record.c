@@ -19,23 +19,27 @@ static bool is_api_only(const struct sim_job *job, uint8_t function)
 	return job->interface >= 6 && function == OP_BROADCAST;
 }
 
-/* The recorder samples collectives, by their numbers, of processes that use neither Send nor Recv. */
+/* The recorder samples processes that use neither Send nor Recv ... */
+static bool samples(const struct sim_job *job)
+{
+	return job->options.kernel == KERNEL_EVENTS_SAMPLED && job->options.workload != SIM_TP_PP &&
+	       job->options.workload != SIM_MOE;
+}
+
+/* ... by the collective's number. */
 static bool is_sampled(const struct sim_job *job, const struct sim_call *call)
 {
 	const struct sim_member *member = &job->members[call->launch->rank][call->launch->role];
-	enum sim_workload workload = job->options.workload;
 
-	return workload != SIM_TP_PP && workload != SIM_MOE &&
-	       sample_level(job->comms[member->comm].hash, call->match) >=
-		       job->options.sample_level;
+	return samples(job) && sample_level(job->comms[member->comm].hash, call->match) >=
+				       job->options.sample_level;
 }
 
 static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
 {
 	if (job->interface < 3)
 		return false;
-	return job->options.kernel == KERNEL_EVENTS_ON ||
-	       (job->options.kernel == KERNEL_EVENTS_SAMPLED && is_sampled(job, call));
+	return job->options.kernel == KERNEL_EVENTS_ON || is_sampled(job, call);
 }
 
 /* The plugin's stamps come when NCCL's proxy thread looks. */
@@ -193,7 +197,7 @@ static void set_state(struct op_record *op, const struct sim_job *job,
 	op->done_ns = sim_clock(clocks, seen_ns(job, call, end_ns));
 	if (op->gpu_stop_ns != 0 && !(op->flags & OP_STAMPS_UNTRUSTED))
 		op->time_source = OP_TIME_KERNEL_GPU;
-	else if (op->proxies_stopped > 0)
+	else if (op->proxies_stopped > 0 && !(op->flags & OP_FLAG_NOT_SAMPLED))
 		op->time_source = OP_TIME_PROXY;
 }
 
@@ -216,8 +220,8 @@ void sim_record_make(struct op_record *op, const struct sim_job *job,
 		op->flags = OP_FLAG_API_ONLY;
 		return;
 	}
-	if (has_kernels(job, call) && job->options.kernel == KERNEL_EVENTS_SAMPLED)
-		op->flags |= OP_FLAG_KERNELS_ASKED;
+	if (samples(job))
+		op->flags |= has_kernels(job, call) ? OP_FLAG_KERNELS_ASKED : OP_FLAG_NOT_SAMPLED;
 	if (call->launch->is_unlaunched) {
 		op->state = OP_ISSUED;
 		return;

@@ -189,6 +189,8 @@ static void issue(struct comm_state *comm, struct op_record *op, const struct ca
 	/* Of replays it is not known how they were captured. */
 	if (UNLIKELY(load_relaxed(&recorder.sampling.is_open)))
 		flags = OP_FLAG_KERNELS_ASKED;
+	else if (is_sampling())
+		flags = OP_FLAG_NOT_SAMPLED;
 	store_relaxed(&op->flags, is_replay ? OP_FLAG_REPLAY : flags);
 	if (!op_is_collective(call->function))
 		return;

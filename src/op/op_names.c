@@ -170,20 +170,11 @@ const char *op_wait_name(unsigned int wait)
 const char *op_flag_name(unsigned int bit)
 {
 	static const char *const names[32] = {
-		[0] = "replay",
-		[1] = "api_only",
-		[2] = "copy_engine",
-		[3] = "self",
-		[4] = "untracked",
-		[5] = "kernels_asked",
-		[6] = "after_gap",
-		[8] = "stamp_zero",
-		[9] = "stamp_reversed",
-		[10] = "stamp_stale",
-		[11] = "stamp_overrun",
-		[12] = "stamp_channel",
-		[13] = "channels_missing",
-		[14] = "foreign_stop",
+		[0] = "replay",		[1] = "api_only",	   [2] = "copy_engine",
+		[3] = "self",		[4] = "untracked",	   [5] = "kernels_asked",
+		[6] = "after_gap",	[7] = "not_sampled",	   [8] = "stamp_zero",
+		[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
+		[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
 	};
 
 	return NAME_FROM(names, bit);

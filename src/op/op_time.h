@@ -45,6 +45,10 @@ static inline uint8_t op_choose_time_source(const struct op_record *op)
 
 	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
 		return OP_TIME_KERNEL_GPU;
+	/* Samples are timed by the GPU: what the network shows of the others is another quantity, and the two
+	 * must not be mixed in one figure. */
+	if (op->flags & OP_FLAG_NOT_SAMPLED)
+		return OP_TIME_NONE;
 	if (op->state == OP_DONE && op->proxies_stopped > 0 &&
 	    op->proxies_stopped == op->proxies_started && op->active_ns != 0)
 		return OP_TIME_PROXY;
