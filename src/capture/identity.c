@@ -1,6 +1,7 @@
 #include "capture/identity.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,54 +95,59 @@ void identity_read(struct identity *identity, const char *job)
 	read_first(sizes, "", identity->world_size, sizeof(identity->world_size));
 }
 
-/* Bytes of ours that may not be there: the kernel says EFAULT where we would crash. */
-static bool read_by_vm(char *to, const char *from, size_t size)
+/*
+ * A name in our own memory that may not be there: the kernel says EFAULT where we would crash. It may end right before
+ * memory that is not ours, so never across the end of a page at once. Gives back how many bytes were readable, the
+ * terminator among them; -1: a sandbox forbids it.
+ */
+static ssize_t read_by_vm(char *to, size_t size, const char *from)
 {
-	struct iovec ours = { to, size }, theirs = { (void *)(uintptr_t)from, size };
+	size_t done = 0;
 
-	return process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) == (ssize_t)size;
+	while (done < size) {
+		size_t piece = PAGE_LEAST - (uintptr_t)(from + done) % PAGE_LEAST;
+		struct iovec ours, theirs;
+		const char *end;
+
+		piece = piece < size - done ? piece : size - done;
+		ours = (struct iovec){ to + done, piece };
+		theirs = (struct iovec){ (void *)(uintptr_t)(from + done), piece };
+		if (process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) != (ssize_t)piece)
+			return done > 0 || errno == EFAULT ? (ssize_t)done : -1;
+		end = memchr(to + done, '\0', piece);
+		if (end != NULL)
+			return end - to + 1;
+		done += piece;
+	}
+	return (ssize_t)done;
 }
 
-/* The same where a sandbox forbids that: through a pipe, which has room, or does not wait. */
-static bool read_by_pipe(const int ends[2], char *to, const char *from, size_t size)
-{
-	return write(ends[1], from, size) == (ssize_t)size &&
-	       read(ends[0], to, size) == (ssize_t)size;
-}
-
-/* Not even for a moment as standard streams: who prints meanwhile would wait for room in it, or die of SIGPIPE. */
-static bool open_pipe(int ends[2])
+/* The same through a pipe that does not wait, byte by byte. Its ends are not even for a moment standard streams: who prints
+ * meanwhile would wait for room in it, or die of SIGPIPE. */
+static size_t read_by_pipe(char *to, size_t size, const char *from)
 {
 	struct fd_guard guard = fd_guard_begin();
+	size_t done = 0;
+	int ends[2];
 	bool is_open = pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0;
 
 	fd_guard_end(&guard);
-	return is_open && ends[0] > STDERR_FILENO && ends[1] > STDERR_FILENO;
+	if (!is_open)
+		return 0;
+	while (ends[0] > STDERR_FILENO && ends[1] > STDERR_FILENO && done < size &&
+	       write(ends[1], from + done, 1) == 1 && read(ends[0], to + done, 1) == 1)
+		if (to[done++] == '\0')
+			break;
+	close(ends[0]);
+	close(ends[1]);
+	return done;
 }
 
-/* A name may end right before memory that is not ours: never across the end of a page at once. Gives back how
- * many bytes were readable, the terminator among them. */
 static size_t read_own_memory(char *to, size_t size, const char *from)
 {
-	size_t done = 0, length = 0;
-	int ends[2] = { -1, -1 };
+	ssize_t got = read_by_vm(to, size, from);
 
-	while (done < size && length == 0) {
-		size_t piece = PAGE_LEAST - (uintptr_t)(from + done) % PAGE_LEAST;
-
-		piece = piece < size - done ? piece : size - done;
-		if (!read_by_vm(to + done, from + done, piece) &&
-		    ((ends[0] == -1 && !open_pipe(ends)) ||
-		     !read_by_pipe(ends, to + done, from + done, piece)))
-			break;
-		if (memchr(to + done, '\0', piece) != NULL)
-			length = strlen(to) + 1;
-		done += piece;
-	}
-	for (int i = 0; i < 2; i++)
-		if (ends[i] != -1)
-			close(ends[i]);
-	return length != 0 ? length : done;
+	return got >= 0 ? (size_t)got : read_by_pipe(to, size, from);
 }
 
 void identity_comm_name(struct comm_info *info, const char *name)
