@@ -188,6 +188,14 @@ static void a_group_with_thousands_of_members_is_found(void)
 	EXPECT_EQUAL(lines(&settings), 0);
 }
 
+static void a_secret_is_not_repeated(void)
+{
+	struct settings settings = with("RINGSIDE_LABELS", "hf_AbCdEf0123456789");
+
+	EXPECT(strstr(settings.complaints, "RINGSIDE_LABELS=*** is not") != NULL);
+	EXPECT(strstr(settings.complaints, "AbCdEf") == NULL);
+}
+
 static void no_value_leads_a_trace_elsewhere(void)
 {
 	struct settings settings = with("RINGSIDE_DIR", "/traces/%h-%r");
@@ -218,6 +226,7 @@ int main(void)
 	the_switch_means_off_however_it_is_spelt();
 	too_many_complaints_end_with_a_whole_line();
 	a_group_with_thousands_of_members_is_found();
+	a_secret_is_not_repeated();
 	no_value_leads_a_trace_elsewhere();
 	return tap_done();
 }

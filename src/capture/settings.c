@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/attributes.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "capture/own_thread.h"
 #include "op/op_names.h"
@@ -31,6 +32,9 @@ void settings_complain(struct settings *settings, const char *name, const char *
 	char shown[61];
 
 	text_from_field(shown, sizeof(shown), value, strlen(value));
+	/* The line is recorded, too, and recordings are handed on. */
+	if (secret_is_value(value))
+		text_copy(shown, sizeof(shown), "***");
 	if (!text_format(settings->complaints + used, sizeof(settings->complaints) - used,
 			 "ringside: %s=%s is not %s; using %s\n", name, shown, allowed, instead))
 		settings->complaints[used] = '\0'; /* no half lines */
