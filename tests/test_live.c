@@ -241,6 +241,27 @@ static void test_wait_sampled(void)
 	stage_release(&stage);
 }
 
+static void test_no_bytes(void)
+{
+	const struct live_point *point;
+
+	stage_init(&stage);
+	stage_world(&stage, 1, 2, "dp");
+	for (uint64_t i = 1; i <= 2; i++) {
+		struct region_total *total =
+			stage_total(process(0), 1, OP_ALL_REDUCE, 10 * i, 1000 * i);
+
+		total->bytes = total->timed_bytes = 0;
+		/* As recorders of today do: older ones do not tell timed bytes. */
+		total->timed = 10 * i;
+		stage_look(&stage, SECOND);
+	}
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
+	EXPECT_THAT("what moves no bytes has no bandwidth, which is not 0",
+		    isnan(point->busbw) && isnan(point->algbw) && point->busy_share > 0);
+	stage_release(&stage);
+}
+
 static void test_not_timed(void)
 {
 	stage_init(&stage);
@@ -387,6 +408,7 @@ int main(void)
 	test_wait_sampled();
 	test_not_timed();
 	test_wait_gap();
+	test_no_bytes();
 	test_no_wait();
 	test_flights();
 	test_behind();

@@ -86,6 +86,12 @@ static float wait_share(double wait_ns, double of_ns)
 	return wait_ns < of_ns ? ratio(wait_ns, of_ns) : ratio(of_ns, of_ns);
 }
 
+/* Of a barrier, or where the number of ranks is not known, there is none: not 0. */
+static float bandwidth(double bytes, double seconds)
+{
+	return bytes > 0 ? ratio(bytes, seconds) : NAN;
+}
+
 static struct live_point point_of(const struct live *live, const struct live_sums *grown)
 {
 	double seconds = (double)live->elapsed_ns / 1e9, busy_s = (double)grown->time_ns / 1e9;
@@ -94,8 +100,8 @@ static struct live_point point_of(const struct live *live, const struct live_sum
 
 	return (struct live_point){ .wall_ns = live->wall_ns,
 				    .operations_per_s = ratio((double)grown->operations, seconds),
-				    .busbw = ratio(grown->bus_bytes, busy_s),
-				    .algbw = ratio((double)grown->timed_bytes, busy_s),
+				    .busbw = bandwidth(grown->bus_bytes, busy_s),
+				    .algbw = bandwidth((double)grown->timed_bytes, busy_s),
 				    .busy_share =
 					    is_timed ? ratio(grown->all_ns / 1e9, seconds) : NAN,
 				    .wait_share = NAN };
