@@ -452,6 +452,41 @@ static void test_sampled(void)
 	over();
 }
 
+/* Rank 1 comes 80 us late; of each 128 collectives 32 are timed. What that costs is of all of them. */
+static void test_straggler_sampled(void)
+{
+	enum { CALLS = 2048 };
+	struct recording_process *ranks[3];
+	uint64_t caused_ns[2] = { 0, 0 };
+	size_t named = 0;
+
+	for (int sampled = 0; sampled < 2; sampled++) {
+		three(ranks);
+		for (uint64_t n = 1; n <= CALLS; n++)
+			for (int i = 0; i < 3; i++) {
+				uint64_t jitter_ns = (n * 7 + (uint64_t)i * 3) % 5;
+
+				if (sampled && n % 128 >= 32)
+					untimed_op(ranks[i], OP_ALL_REDUCE, n, 4096, n * 1000000);
+				else
+					hand_op(ranks[i], 1, OP_ALL_REDUCE, n, 4096,
+						(i == 1 ? 20000 : 100000) + jitter_ns, n * 1000000);
+			}
+		made();
+		if (report.stragglers.count == 1 &&
+		    report.stragglers.list[0].class == STRAGGLER_SLOW_RANK &&
+		    report.stragglers.list[0].rank == 1)
+			named++;
+		if (report.stragglers.count > 0)
+			caused_ns[sampled] = report.stragglers.list[0].caused_ns;
+		over();
+	}
+	EXPECT_THAT("the same rank is named when a quarter is timed", named == 2);
+	EXPECT_THAT("what it costs is that of all collectives",
+		    caused_ns[0] > 0 && caused_ns[1] > caused_ns[0] / 100 * 97 &&
+			    caused_ns[1] < caused_ns[0] / 100 * 103);
+}
+
 static void test_not_timed(void)
 {
 	struct recording_process *ranks[3];
@@ -523,6 +558,7 @@ int main(void)
 	test_time_and_share();
 	test_cancel();
 	test_sampled();
+	test_straggler_sampled();
 	test_not_timed();
 	test_in_flight_is_not_untimed();
 	test_sampled_by_tag();
