@@ -131,6 +131,7 @@ def main():
 
     rows = collections.defaultdict(Row)
     intervals, waits = collections.defaultdict(list), collections.Counter()
+    untimed = collections.defaultdict(list)
     for op in ops:
         if op["state"] == "captured":
             continue
@@ -141,6 +142,10 @@ def main():
             waits[str(op["rank"])] += op["duration_ns"] - shortest
         if op["time_source"] != "none" and op["done_ns"]:
             intervals[str(op["rank"])].append((op["done_ns"] - op["duration_ns"], op["done_ns"]))
+        elif op["issue_ns"] or op["done_ns"]:
+            # Calls without a time are part of a rank's span, from their issue on.
+            untimed[str(op["rank"])].append((op["issue_ns"] or op["done_ns"],
+                                             max(op["issue_ns"] or 0, op["done_ns"] or 0)))
 
     check.same("keys that one side lacks", sorted(set(got_rows) ^ set(rows)), [])
     for key in rows:
@@ -154,6 +159,7 @@ def main():
     for rank, parts in intervals.items():
         check.same(f"rank {rank} wait", got_ranks[rank]["wait_ns"], waits[rank])
         check.same(f"rank {rank} busy", got_ranks[rank]["busy_ns"], covered(parts))
+        parts = parts + untimed[rank]
         span = max(last for _, last in parts) - min(first for first, _ in parts)
         check.same(f"rank {rank} span", got_ranks[rank]["span_ns"], span)
     print(f"{len(ops)} operations, {len(rows)} keys, {len(meetings)} meetings: "
