@@ -5,7 +5,11 @@
 #ifndef OP_BLIND_H
 #define OP_BLIND_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "op/comm_layout.h"
+#include "op/op_layout.h"
 
 struct op_blind_spot {
 	const char *name;    /* short, for programs */
@@ -22,6 +26,12 @@ const char *op_interface_releases(unsigned int interface);
 
 /* What is not known without kernel channel events. */
 const char *op_kernel_events_missed(void);
+
+/*
+ * Were kernel channel events requested for this operation? Only then does a kernel that was not seen to start
+ * or stop mean anything. The one place that decides it: communicators may ask for a sample of their operations.
+ */
+bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op);
 
 enum { OP_INTERFACES = 7 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/attributes.h"
+#include "op/op_blind.h"
 
 /* NCCL's numbers, as region_step.state and comm_info.mask hold them. */
 enum step_state {
@@ -13,7 +14,6 @@ enum step_state {
 	STEP_RECV_GPU_WAIT = 12,
 	STEP_SEND_PEER_WAIT = 20,
 };
-enum { MASK_KERNEL_CHANNELS = 1 << 6 };
 
 /* Broadcast shows no execution from NCCL 2.29 on; see op_blind.c. */
 enum { INTERFACE_WITHOUT_BROADCAST = 6 };
@@ -44,8 +44,8 @@ static bool is_end_visible(const struct recording_comm *comm, const struct op_re
 {
 	if (!is_execution_shown(comm, op) || op->flags & OP_FLAG_SELF)
 		return false;
-	return comm == NULL || comm->info.mask & MASK_KERNEL_CHANNELS ||
-	       comm->info.flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES);
+	return comm == NULL || op_kernels_were_asked(&comm->info, op) || op->kernels_started > 0 ||
+	       comm->info.flags & COMM_FLAG_SEES_PROXIES;
 }
 
 static enum flight_kind kind_of(const struct recording_comm *comm,
