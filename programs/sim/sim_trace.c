@@ -401,8 +401,14 @@ static enum status write_tail(struct sim_trace *trace, const struct sim_engine *
 	uint64_t ns = is_closed ? rank->host_ns + CLOSE_NS : engine->end_ns;
 	enum status status = OK;
 
-	if (rank->end == SIM_DEAD || (!is_closed && killed_ns < ns))
+	if (rank->end == SIM_DEAD || (!is_closed && killed_ns < ns)) {
+		/* Before 2.27 the first operation told who it is: a recorder writes that down at once. */
+		if (trace->job->interface < 4)
+			status = write_comms(trace, file, writer);
+		if (status != OK)
+			return status;
 		return write_counts(trace, engine, file, writer, TRACE_COUNTS, killed_ns);
+	}
 	for (int role = 0; role < SIM_ROLES && is_closed; role++) {
 		file->comms[role].flags |= COMM_FLAG_FINALIZED;
 		file->comms[role].finalize_ns = sim_clock(&file->identity.clocks, ns - 1000000);
