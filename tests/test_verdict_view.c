@@ -285,9 +285,42 @@ static void test_json(void)
 	verdicts_release(&verdicts);
 }
 
+/* Nothing is wrong, and not everything was judged. */
+static void test_unjudged(void)
+{
+	struct verdict_look look = look_at();
+	struct verdicts verdicts;
+	struct verdict *verdict;
+	struct sink sink;
+	struct json json;
+
+	verdicts_init(&verdicts);
+	verdict = verdicts_add(&verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
+	verdict_title(verdict, "speed was not judged");
+	verdict->is_unjudged = true;
+	EXPECT_THAT("that is not healthy", !scene_is_healthy(&scene, &verdicts));
+	EXPECT_THAT("and no trouble", !scene_has_trouble(&scene, &verdicts));
+	sink_init_memory(&sink);
+	EXPECT(verdict_text(&sink, &verdicts, &look, &plain) == OK);
+	EXPECT(strstr(sink_string(&sink), "no hang  512 ranks"));
+	EXPECT(strstr(sink_string(&sink), "healthy") == NULL);
+	EXPECT(strstr(sink_string(&sink), "note     speed was not judged"));
+	sink_release(&sink);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	verdict_json(&json, &verdicts, &look);
+	EXPECT(strstr(sink_string(&sink), "\"is_healthy\":false"));
+	EXPECT(strstr(sink_string(&sink), "\"not_judged\":[{\"aspect\":\"speed\""));
+	EXPECT(strstr(sink_string(&sink), "\"reason\":\"speed was not judged\""));
+	sink_release(&sink);
+	verdicts_release(&verdicts);
+}
+
 int main(void)
 {
 	test_hang();
+	test_unjudged();
 	test_healthy();
 	test_many();
 	test_colour();

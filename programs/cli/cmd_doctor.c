@@ -50,9 +50,9 @@ static int show(const struct doctor_case *look)
 	if (status == ERR_NO_SPACE && sink.status == OK)
 		cli_no_memory();
 	return cli_finish(&sink,
-			  scene_is_healthy(look->has_job ? &look->scene : NULL, &look->verdicts)
-				  ? CLI_EXIT_DONE
-				  : CLI_EXIT_TROUBLE);
+			  scene_has_trouble(look->has_job ? &look->scene : NULL, &look->verdicts)
+				  ? CLI_EXIT_TROUBLE
+				  : CLI_EXIT_DONE);
 }
 
 static int look_once(const struct doctor_options *options, const struct doctor_yardstick *yardstick)

@@ -174,9 +174,9 @@ static bool look_once(struct watch *watch, const struct doctor_yardstick *yardst
 	}
 	sink_init_fd(&sink, STDOUT_FILENO);
 	compare(watch, &sink, &look);
-	*exit_code = scene_is_healthy(look.has_job ? &look.scene : NULL, &look.verdicts)
-			     ? CLI_EXIT_DONE
-			     : CLI_EXIT_TROUBLE;
+	*exit_code = scene_has_trouble(look.has_job ? &look.scene : NULL, &look.verdicts)
+			     ? CLI_EXIT_TROUBLE
+			     : CLI_EXIT_DONE;
 	doctor_case_release(&look);
 	if (sink_flush(&sink) == OK) {
 		sink_release(&sink);

@@ -31,6 +31,7 @@ static void find_silent(struct verdicts *verdicts, const struct blind_options *o
 	verdict = verdicts_add(verdicts, VERDICT_BLIND,
 			       is_blamed_already(verdicts) ? VERDICT_NOTE : VERDICT_WARNING);
 	text_copy(verdict->rule, sizeof(verdict->rule), "silent");
+	verdict->is_unjudged = true;
 	verdict_title(verdict, "%zu of %zu %s did not answer", silent, options->source_count,
 		      asked);
 	for (size_t i = 0; i < options->source_count && told < NAMED; i++) {
@@ -96,6 +97,7 @@ static void find_missing(struct verdicts *verdicts, const struct scene *scene,
 	verdict = verdicts_add(verdicts, VERDICT_BLIND,
 			       options->is_whole ? VERDICT_WARNING : VERDICT_NOTE);
 	text_copy(verdict->rule, sizeof(verdict->rule), "ranks");
+	verdict->is_unjudged = true;
 	verdict_title(verdict, "%zu of %zu ranks cannot be seen from here", scene->missing,
 		      scene->missing + scene->ranks);
 	verdict_evidence(verdict,

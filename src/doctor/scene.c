@@ -195,7 +195,12 @@ bool scene_is_dead(const struct scene *scene)
 	return scene->killed > 0 && scene->killed + scene->ended == scene->processes;
 }
 
+bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdicts)
+{
+	return verdicts_has_trouble(verdicts) || (scene && scene_is_dead(scene));
+}
+
 bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts)
 {
-	return !verdicts_has_trouble(verdicts) && !(scene && scene_is_dead(scene));
+	return !scene_has_trouble(scene, verdicts) && !verdicts_has_unjudged(verdicts);
 }

@@ -54,8 +54,11 @@ void scene_release(struct scene *scene);
 /* Nothing of it goes on, and it did not end by itself. */
 bool scene_is_dead(const struct scene *scene);
 
-/* The answer in one word: nothing is told that is worse than a note, and it was not killed. scene NULL: only
- * logs were read. */
+/* Is something wrong: told as a warning at least, or killed? The exit code of the doctor. scene NULL: only logs were
+ * read; so for the next one. */
+bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdicts);
+
+/* The answer in one word: everything was judged, nothing is told that is worse than a note, and it was not killed. */
 bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts);
 
 #endif

@@ -239,6 +239,14 @@ void verdicts_sort(struct verdicts *verdicts)
 		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), compare);
 }
 
+bool verdicts_has_unjudged(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdicts->list[i].is_unjudged)
+			return true;
+	return false;
+}
+
 bool verdicts_has_trouble(const struct verdicts *verdicts)
 {
 	for (size_t i = 0; i < verdicts->count; i++)

@@ -104,7 +104,9 @@ struct verdict {
 	struct verdict_lines evidence; /* what was seen; of a log: "FILE:LINE: ..." */
 	struct verdict_lines missing;  /* what could not be seen, and what that means */
 	struct verdict_lines advice;   /* what to do: words, or a command after "$ " */
-	char page[64];		       /* "runbooks/HangNetwork.md" below docs/; "" none */
+	bool is_unjudged; /* BLIND: something could not be judged because of it; `rule` says what:
+			     "hang", "speed", ... Without it the job may be called healthy. */
+	char page[64];	  /* "runbooks/HangNetwork.md" below docs/; "" none */
 };
 
 enum { VERDICTS_MAX = 256 };
@@ -137,6 +139,9 @@ const char *verdict_confidence_word(double confidence);
 
 /* Is one of them at least a warning? The exit code of the doctor. */
 bool verdicts_has_trouble(const struct verdicts *verdicts);
+
+/* Does one of them say that something could not be judged? */
+bool verdicts_has_unjudged(const struct verdicts *verdicts);
 
 /* Who is meant, from one look to the next: the same cause has the same key. */
 uint64_t verdict_key(const struct verdict *verdict);

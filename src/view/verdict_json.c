@@ -136,6 +136,26 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_end(json);
 }
 
+/* What could not be judged, and why: the verdicts of class blind that say so, in short. */
+static void put_unjudged(struct json *json, const struct verdicts *verdicts)
+{
+	json_put_array(json, "not_judged");
+	for (size_t i = 0; i < verdicts->count; i++) {
+		const struct verdict *verdict = &verdicts->list[i];
+
+		if (!verdict->is_unjudged)
+			continue;
+		json_object(json);
+		put_text(json, "aspect", verdict->rule);
+		put_text(json, "job", verdict->job);
+		put_text(json, "communicator", verdict->comm);
+		json_put_string(json, "reason", verdict->title);
+		put_lines(json, "advice", &verdict->advice);
+		json_end(json);
+	}
+	json_end(json);
+}
+
 void verdict_json_open(struct json *json, const struct verdicts *verdicts,
 		       const struct verdict_look *look)
 {
@@ -150,6 +170,7 @@ void verdict_json_open(struct json *json, const struct verdicts *verdicts,
 		verdict_json_one(json, &verdicts->list[i]);
 	json_end(json);
 	json_put_unsigned(json, "verdicts_left_out", verdicts->left_out);
+	put_unjudged(json, verdicts);
 }
 
 void verdict_json(struct json *json, const struct verdicts *verdicts,

@@ -305,7 +305,7 @@ static void life_text(char *text, size_t size, const struct scene *scene)
 		text[0] = '\0';
 }
 
-static void put_healthy(struct sink *sink, const struct verdict_look *look,
+static void put_healthy(struct sink *sink, const struct verdict_look *look, bool is_partial,
 			const struct verdict_text_options *options)
 {
 	char text[LINE] = "", piece[256], number[UNITS_TEXT], hang[UNITS_TEXT];
@@ -349,8 +349,11 @@ static void put_healthy(struct sink *sink, const struct verdict_look *look,
 			    options);
 		return;
 	}
-	put_painted(sink, "healthy", PAINT_GOOD, text, PAINT_NONE, sentence_width(options),
-		    options);
+	/* Below it stands what was not judged. */
+	if (is_partial)
+		join(text, sizeof(text), "not everything was judged");
+	put_painted(sink, is_partial ? "no hang" : "healthy", is_partial ? PAINT_NOTE : PAINT_GOOD,
+		    text, PAINT_NONE, sentence_width(options), options);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -408,7 +411,7 @@ enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 	put_head(sink, look, options);
 	if (!verdicts_has_trouble(verdicts)) {
 		sink_text(sink, "\n");
-		put_healthy(sink, look, options);
+		put_healthy(sink, look, verdicts_has_unjudged(verdicts), options);
 	}
 	put_verdicts(sink, verdicts, &style);
 	if (look->scene && look->scene->comm_count > 0 && (options->has_all || has_hang(verdicts)))
