@@ -1,5 +1,6 @@
 #include "doctor/slow.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,6 +202,83 @@ static void against_baseline(const struct baseline *baseline)
 		verdicts_release(&verdicts);
 		transfers_release(&job);
 	}
+}
+
+/* ---- what durations do not tell -------------------------------------------------------------------- */
+
+static size_t count_class(const struct verdicts *verdicts, enum verdict_class class)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < verdicts->count; i++)
+		count += verdicts->list[i].class == class;
+	return count;
+}
+
+static void after_mismatch(void)
+{
+	struct transfers job = {
+		.nodes = 4, .gpus = 2, .seed = 5, .late_rank = -1, .slower = later_nvlink
+	};
+	struct slow_options options = { .threshold = 0 };
+	struct verdicts verdicts;
+	struct verdict *mismatch;
+
+	transfers_make(&job);
+	verdicts_init(&verdicts);
+	mismatch = verdicts_add(&verdicts, VERDICT_MISMATCH, VERDICT_ERROR);
+	snprintf(mismatch->job, sizeof(mismatch->job), "%s", job.report.job.groups[0].name);
+	mismatch->number = 40;
+	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	if (!EXPECT_THAT("ranks that called different things: nothing is said about NVLink",
+			 verdicts.count == 2 && count_class(&verdicts, VERDICT_BLIND) == 1))
+		show(&verdicts);
+	EXPECT_THAT("and that it was not judged is",
+		    verdicts_has_unjudged(&verdicts) && strcmp(verdicts.list[1].rule, "past") == 0);
+	verdicts_release(&verdicts);
+	transfers_release(&job);
+}
+
+static void shared_gpu(void)
+{
+	struct transfers job = {
+		.nodes = 4, .gpus = 2, .seed = 5, .late_rank = -1, .slower = later_nvlink
+	};
+	struct slow_options options = { .threshold = 0 };
+	struct verdicts verdicts;
+
+	transfers_make(&job);
+	for (size_t i = 0; i < job.report.job.rank_count; i++)
+		snprintf(job.report.job.ranks[i].gpu_uuid, sizeof(job.report.job.ranks[i].gpu_uuid),
+			 "GPU-%u", job.report.job.ranks[i].host);
+	verdicts_init(&verdicts);
+	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	if (!EXPECT_THAT("ranks that share a GPU have no NVLink between them",
+			 count_class(&verdicts, VERDICT_SLOW_NVLINK) == 0))
+		show(&verdicts);
+	verdicts_release(&verdicts);
+	transfers_release(&job);
+}
+
+/* One communicator of each node has no durations, as without kernel events. */
+static void untimed(void)
+{
+	struct transfers job = { .nodes = 4, .gpus = 2, .seed = 5, .late_rank = -1 };
+	struct slow_options options = { .threshold = 0 };
+	struct verdicts verdicts;
+
+	transfers_make(&job);
+	for (size_t i = 0; i < job.hand.recording.count; i++)
+		job.hand.list[i]->comms[0].counts.timed = 0;
+	verdicts_init(&verdicts);
+	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
+	if (!EXPECT_THAT("where nothing is timed, speed is not judged, and that is said",
+			 verdicts.count == 1 && verdicts.list[0].is_unjudged &&
+				 strcmp(verdicts.list[0].rule, "speed") == 0 &&
+				 strstr(verdicts.list[0].title, "0 of ") != NULL))
+		show(&verdicts);
+	verdicts_release(&verdicts);
+	transfers_release(&job);
 }
 
 /* ---- nobody -------------------------------------------------------------------------------------- */
@@ -481,6 +559,9 @@ int main(void)
 		abort();
 	transfers_release(&good);
 	against_past();
+	after_mismatch();
+	shared_gpu();
+	untimed();
 	against_baseline(&baseline);
 	nobody(&baseline);
 	late_rank(&baseline);

@@ -4,7 +4,9 @@
  */
 #include "doctor/slow.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -36,6 +38,7 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 {
 	struct verdict *verdict = tell_compared(search, rows->against, "nothing");
 
+	verdict->is_unjudged = true;
 	verdict_evidence(
 		verdict,
 		"%zu kinds of transfers have no counterpart there: by kind of communicator, "
@@ -55,6 +58,7 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 	if (changes == 0 && rows->left_out == 0)
 		return;
 	verdict = tell_compared(search, rows->against, "not everything");
+	verdict->is_unjudged = true;
 	if (changes > 0)
 		verdict_evidence(
 			verdict,
@@ -72,13 +76,47 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 	verdict_advice(verdict, "`ringside report --since --until` looks at a part of the time.");
 }
 
+/* Ranks that call different things wait for data that does not come, or move other amounts of it than they say:
+ * from then on durations say nothing about links. NULL: their calls agree. */
+static const struct verdict *find_mismatch(const struct slow_search *search)
+{
+	const char *job = search->report->job.groups[search->group].name;
+
+	for (size_t i = 0; i < search->verdicts->count; i++)
+		if (search->verdicts->list[i].class == VERDICT_MISMATCH &&
+		    strcmp(search->verdicts->list[i].job, job) == 0)
+			return &search->verdicts->list[i];
+	return NULL;
+}
+
+static void tell_mismatch(struct slow_search *search, const struct verdict *mismatch)
+{
+	uint64_t number = mismatch->number;
+	char comm[sizeof(mismatch->comm)];
+	struct verdict *verdict;
+
+	text_copy(comm, sizeof(comm), mismatch->comm);
+	verdict = tell_compared(search, SLOW_PAST, "nothing");
+	verdict_title(verdict, "not judged: whether transfers became slower");
+	verdict->is_unjudged = true;
+	verdict_evidence(verdict,
+			 "Ranks called different things from collective %" PRIu64
+			 " of %.100s on: their durations say nothing about links.",
+			 number, comm);
+}
+
 static void compare(struct slow_search *search, struct slow_cells *cells, enum slow_against against,
 		    slow_compare *how)
 {
+	const struct verdict *mismatch = find_mismatch(search);
 	struct slow_rows rows;
 
 	if (search->status != OK)
 		return;
+	if (mismatch != NULL && against == SLOW_PAST) {
+		tell_mismatch(search, mismatch);
+		return;
+	}
 	search->status = slow_rows_init(&rows, against);
 	if (search->status != OK)
 		return;

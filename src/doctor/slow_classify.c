@@ -77,11 +77,55 @@ static void remember(struct slow_search *search, const struct slow_common *commo
 	}
 }
 
+/*
+ * The network's side of an operation begins with its launch: where durations are the network's, waiting for a rank
+ * that comes late is in all of them. Then only what is longer on the wire itself is the network's doing, and whatever
+ * else became slower may be a late rank.
+ */
+static bool may_be_waiting(const struct slow_search *search, const struct slow_common *common,
+			   enum verdict_class class)
+{
+	const struct timeline_report *report = search->report;
+
+	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed ||
+	    common->rows->against > SLOW_BASELINE)
+		return false;
+	return class != VERDICT_SLOW_NETWORK ||
+	       common->wire.after_ns <
+		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 2);
+}
+
+static void tell_unjudged(struct slow_search *search, const struct slow_common *common)
+{
+	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	const struct job *job = &search->report->job;
+
+	remember(search, common, search->verdicts->count - 1);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
+	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(common->rows->against));
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+	verdict->is_unjudged = true;
+	verdict_title(verdict,
+		      "not judged: transfers over nodes take longer than %s, and why is not "
+		      "visible",
+		      slow_than(common->rows->against));
+	slow_common_rows(search, verdict, common);
+	verdict_missing(verdict,
+			"Most durations are the network's, not the GPU's: a rank that comes "
+			"late, a slow NVLink and a slow link look the same in them.");
+	verdict_advice(verdict, "With kernel events it can be told:");
+	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+}
+
 static void tell(struct slow_search *search, const struct slow_common *common)
 {
 	enum verdict_class class = slow_common_class(common);
 	struct verdict *verdict = same_cause(search, common, class);
 
+	if (verdict == NULL && may_be_waiting(search, common, class)) {
+		tell_unjudged(search, common);
+		return;
+	}
 	if (verdict != NULL) {
 		verdict_evidence(verdict, "The same is seen against what was %s:",
 				 slow_than(common->rows->against));

@@ -213,6 +213,9 @@ bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 void slow_classify(struct slow_search *search, const struct slow_rows *rows,
 		   const struct slow_cells *cells);
 
+/* How many operations of a communicator one that is timed stands for: 1 where all are. */
+double slow_sampled(const struct job *job, uint32_t comm);
+
 /* Who comes late could not be told, and nobody was named: a note that says why. */
 void slow_unjudged(struct slow_search *search);
 

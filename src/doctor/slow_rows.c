@@ -11,7 +11,10 @@
 #include "doctor/slow_find.h"
 #include "timeline/meet.h"
 
-enum { MOVES_LEAST = 16 }; /* as changes need, see windows_changes.c */
+enum {
+	MOVES_LEAST = 16,    /* as changes need, see windows_changes.c */
+	EACH_SIDE_LEAST = 8, /* collectives before a change, and after it */
+};
 
 enum status slow_rows_init(struct slow_rows *rows, enum slow_against against)
 {
@@ -239,6 +242,28 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
 		row->host = host_of(&report->job, change->example_comm);
 }
 
+/* Ranks that share a GPU, as in tests, have no link between them, and take its time from each other. */
+static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
+{
+	for (uint32_t i = 0; comm->kind == JOB_COMM_NVLINK && i < comm->seat_count; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			const struct job_rank *one = &job->ranks[job->seats[comm->seats[i]].rank];
+			const struct job_rank *other = &job->ranks[job->seats[comm->seats[j]].rank];
+
+			if (one->host == other->host && one->gpu_uuid[0] != '\0' &&
+			    strcmp(one->gpu_uuid, other->gpu_uuid) == 0)
+				return true;
+		}
+	return false;
+}
+
+/* Enough on both sides that it is no moment of the job's, such as its last before it hung. */
+static bool has_enough(const struct windows_change *change)
+{
+	return change->meetings_before >= EACH_SIDE_LEAST &&
+	       change->meetings_after >= EACH_SIDE_LEAST;
+}
+
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
 		    const struct slow_cells *cells, uint32_t group, double threshold)
 {
@@ -251,7 +276,9 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 
 		if (ratio < 1 + threshold ||
 		    report->job.comms[change->example_comm].group != group ||
-		    (change->percent > 0 && has_fall_before(windows, change)))
+		    (change->percent > 0 && has_fall_before(windows, change)) ||
+		    !has_enough(change) ||
+		    is_gpu_shared(&report->job, &report->job.comms[change->example_comm]))
 			continue;
 		add_change(rows, report, cells, change);
 	}

@@ -38,11 +38,19 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 			const struct straggler *straggler, const struct slow_span *span)
 {
 	const struct job *job = &search->report->job;
+	double sampled;
 
 	text_copy(verdict->rule, sizeof(verdict->rule), "others");
 	slow_fill_comm(verdict, job, straggler->comm, straggler->rank);
 	slow_fill_span(verdict, search->report, span);
-	slow_fill_cost(search, verdict, (double)straggler->caused_ns);
+	/* What is known of a sample is true of the rest of that communicator. */
+	sampled = slow_sampled(job, straggler->comm);
+	if (sampled >= 1.5)
+		verdict_missing(verdict,
+				"One in %.0f operations of %.100s is timed: what it costs is "
+				"estimated from these.",
+				sampled, job->comms[straggler->comm].label);
+	slow_fill_cost(search, verdict, (double)straggler->caused_ns * sampled);
 	verdict->confidence = straggler->confidence;
 	/* It is over: what it cost stays, and nobody has to be woken up. */
 	if (straggler->has_times && straggler->pattern == STRAGGLER_UNTIL)

@@ -94,6 +94,7 @@ static inline struct op_record *hand_op(struct recording_process *process, uint3
 				  .kernels_started = 1,
 				  .kernels_stopped = 1 };
 	of->counts.recorded++;
+	of->counts.timed++;
 	return op;
 }
 
