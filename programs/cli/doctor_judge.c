@@ -99,6 +99,7 @@ static void judge_job(struct doctor_case *look)
 {
 	const struct hang_options hang = {
 		.hang_ns = look->options->hang_ns,
+		.has_unjudged = true,
 		.sources = look->sources,
 		.source_count = look->source_count,
 	};

@@ -33,19 +33,37 @@ static void build(struct hang_graph *graph)
 			continue;
 		if (scene->meetings[c].is_collective)
 			hang_collective(graph, c);
+		/* What comes after calls that differ follows from these. */
+		if (graph->is_split[c])
+			continue;
 		for (uint32_t i = 0; i < comm->seat_count && graph->status == OK; i++)
 			if (scene->seats[comm->seats[i]].is_pair &&
 			    !scene->seats[comm->seats[i]].is_over)
 				hang_pair(graph, comm->seats[i]);
 	}
 	if (graph->status == OK)
+		hang_orders(graph);
+	if (graph->status == OK)
 		hang_graph_seal(graph);
 }
 
-static bool is_weak(const struct hang_end *end)
+/* What is told first. The others are told only of ranks of which nothing else is known. */
+enum strength {
+	PARTED = 0, /* calls that differ */
+	STRONG = 1,
+	UNSURE = 2, /* GPUs that may wait elsewhere: kernels are not shown */
+	WEAK = 3,   /* not seen, not explained, not judged */
+};
+
+static enum strength strength_of(const struct hang_end *end)
 {
-	return end->class == VERDICT_STUCK || end->class == VERDICT_UNSEEN ||
-	       end->class == VERDICT_AGENT_DEAD || end->note == HANG_NOTE_CONNECTING;
+	if (end->class == VERDICT_STUCK || end->class == VERDICT_UNSEEN ||
+	    end->class == VERDICT_AGENT_DEAD || end->class == VERDICT_BLIND ||
+	    end->note == HANG_NOTE_CONNECTING)
+		return WEAK;
+	if (end->class == VERDICT_MISMATCH)
+		return PARTED;
+	return end->is_unsure ? UNSURE : STRONG;
 }
 
 /* ---- what waits for it ------------------------------------------------------------------------------ */
@@ -160,8 +178,35 @@ static size_t queue_owners(struct hang_graph *graph, uint32_t first, bool only_u
 static bool is_too_weak_to_guess(const struct hang_end *lead)
 {
 	return lead->class == VERDICT_STUCK || lead->class == VERDICT_UNSEEN ||
-	       lead->class == VERDICT_AGENT_DEAD || lead->class == VERDICT_NETWORK_STUCK ||
-	       lead->class == VERDICT_GPU_STUCK;
+	       lead->class == VERDICT_BLIND || lead->class == VERDICT_AGENT_DEAD ||
+	       lead->class == VERDICT_NETWORK_STUCK || lead->class == VERDICT_GPU_STUCK;
+}
+
+/* Calls differ and none was made since: whatever else these ranks stand still in follows from that. */
+static bool is_split_still(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
+
+	if (tale->lead->class != VERDICT_MISMATCH || !hang_is_still(scene, tale->lead->comm))
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		tale->is_involved[scene->job->seats[comm->seats[i]].rank] =
+			tale->is_parted[scene->job->seats[comm->seats[i]].rank] = true;
+	return true;
+}
+
+/* Is this end worth a verdict at all, for who asks? */
+static bool is_asked_for(const struct hang_tale *tale)
+{
+	const struct hang_options *options = tale->scene->options;
+
+	if (tale->lead->class == VERDICT_NEVER_ISSUED &&
+	    tale->is_parted[tale->scene->job->seats[tale->lead->seat].rank])
+		return false;
+	if (tale->lead->class == VERDICT_BLIND && !(options && options->has_unjudged))
+		return false;
+	return !(tale->scene->is_guess && is_too_weak_to_guess(tale->lead));
 }
 
 static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
@@ -175,11 +220,13 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 	tale->lead = choose_lead(graph, first, is_weak_one);
 	tale->number++;
 	tale->reached = hang_graph_reach(graph, owners, REACHED);
-	tale->is_hang = is_any_hung(tale);
-	if ((tale->is_hang || tale->lead->class == VERDICT_MISMATCH) &&
-	    !(tale->scene->is_guess && is_too_weak_to_guess(tale->lead))) {
+	tale->is_hang = is_split_still(tale);
+	tale->is_hang |= is_any_hung(tale);
+	if ((tale->is_hang || tale->lead->class == VERDICT_MISMATCH) && is_asked_for(tale)) {
 		count_victims(tale, hang_culprits(tale));
-		tale->verdict = verdicts_add(tale->verdicts, tale->lead->class, VERDICT_ERROR);
+		tale->verdict = verdicts_add(tale->verdicts, tale->lead->class,
+					     tale->lead->class == VERDICT_BLIND ? VERDICT_WARNING
+										: VERDICT_ERROR);
 		tale->verdict->confidence = tale->lead->confidence;
 		tale->verdict->victims = tale->victims;
 		hang_tell_group(tale);
@@ -189,9 +236,7 @@ static void tell_group(struct hang_tale *tale, uint32_t first, bool is_weak_one)
 
 static bool is_rank_involved(const struct hang_tale *tale, uint32_t seat)
 {
-	const struct hang_seat *of = &tale->scene->seats[seat];
-
-	return of->front != NULL && !of->is_over &&
+	return !tale->scene->seats[seat].is_over &&
 	       tale->is_involved[tale->scene->job->seats[seat].rank];
 }
 
@@ -206,24 +251,43 @@ static void leave_out_involved(struct hang_tale *tale)
 		uint32_t node = tale->graph->ends[e].node;
 		bool *is_told = &tale->graph->is_told[node];
 
-		if (!is_weak(&tale->graph->ends[e]))
+		if (strength_of(&tale->graph->ends[e]) <= STRONG)
 			continue;
+		/* A Send is explained with its communicator. */
 		if (node >= comms)
-			*is_told |= is_rank_involved(tale, node - comms);
-		for (uint32_t i = 0; node < comms && !*is_told && i < job->comms[node].seat_count;
-		     i++)
+			node = job->seats[node - comms].comm;
+		for (uint32_t i = 0; !*is_told && i < job->comms[node].seat_count; i++)
 			*is_told = is_rank_involved(tale, job->comms[node].seats[i]);
 	}
 }
 
-static void tell_groups(struct hang_tale *tale, bool weak_ones)
+static void tell_groups(struct hang_tale *tale, enum strength strength)
 {
+	if (strength > STRONG)
+		leave_out_involved(tale);
 	for (uint32_t e = 0; e < tale->graph->end_count; e++)
-		if (tale->graph->ends[e].group == e && is_weak(&tale->graph->ends[e]) == weak_ones)
-			tell_group(tale, e, weak_ones);
+		if (tale->graph->ends[e].group == e &&
+		    strength_of(&tale->graph->ends[e]) == strength)
+			tell_group(tale, e, strength > STRONG);
 }
 
 /* ---- circles ---------------------------------------------------------------------------------------- */
+
+/* Calls of one communicator, one behind the other: they are in order, and whatever holds up the first holds up all. */
+static bool is_queue(const struct hang_graph *graph, const uint32_t *edges, size_t count)
+{
+	bool is_any_before = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct hang_edge *edge = &graph->edges[edges[i]];
+		const struct job_seat *seats = graph->scene->job->seats;
+
+		if (seats[edge->held_by].comm != seats[graph->edges[edges[0]].held_by].comm)
+			return false;
+		is_any_before |= edge->kind == HANG_EDGE_CALLED_BEFORE;
+	}
+	return is_any_before;
+}
 
 static void tell_circles(struct hang_tale *tale)
 {
@@ -241,6 +305,8 @@ static void tell_circles(struct hang_tale *tale)
 		tale->lead = NULL;
 		tale->reached = hang_graph_reach(graph, count, TOLD);
 		tale->is_hang = true;
+		if (is_queue(graph, edges, count))
+			continue;
 		count_victims(tale, 0);
 		tale->verdict = verdicts_add(tale->verdicts, VERDICT_DEADLOCK, VERDICT_ERROR);
 		tale->verdict->victims = tale->victims;
@@ -262,20 +328,26 @@ static enum status tell(struct verdicts *verdicts, struct hang_graph *graph)
 	tale.culprit_stamps = calloc(ranks, sizeof(*tale.culprit_stamps));
 	tale.ranks = calloc(ranks, sizeof(*tale.ranks));
 	tale.is_involved = calloc(ranks, sizeof(*tale.is_involved));
-	if (!tale.stamps || !tale.culprit_stamps || !tale.ranks || !tale.is_involved)
+	tale.is_parted = calloc(ranks, sizeof(*tale.is_parted));
+	if (!tale.stamps || !tale.culprit_stamps || !tale.ranks || !tale.is_involved ||
+	    !tale.is_parted)
 		graph->status = ERR_NO_SPACE;
 	if (graph->status == OK) {
-		tell_groups(&tale, false);
+		tell_groups(&tale, PARTED);
+		tell_groups(&tale, STRONG);
 		tell_circles(&tale);
-		leave_out_involved(&tale);
-		tell_groups(&tale, true);
-		if (!graph->scene->is_guess)
+		tell_groups(&tale, UNSURE);
+		tell_groups(&tale, WEAK);
+		if (!graph->scene->is_guess) {
+			hang_tell_gone(&tale);
 			hang_tell_aborted(&tale);
+		}
 	}
 	free(tale.stamps);
 	free(tale.culprit_stamps);
 	free(tale.ranks);
 	free(tale.is_involved);
+	free(tale.is_parted);
 	return graph->status;
 }
 

@@ -41,6 +41,9 @@ struct hang_options {
 	bool only_living;
 	/* Do not go through recorded operations to find where ranks diverged: for who looks again and again. */
 	bool is_quick;
+	/* Also say of what it cannot be told whether it hangs, and who is dead or stopped before anybody hangs because
+	 * of it: for who answers "healthy" otherwise. */
+	bool has_unjudged;
 	const struct hang_source *sources;
 	size_t source_count;
 };

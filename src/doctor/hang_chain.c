@@ -84,7 +84,7 @@ struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class
 }
 
 /* What a seat's front is a part of. */
-static uint32_t node_of_front(const struct hang_scene *scene, uint32_t seat)
+uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat)
 {
 	return scene->seats[seat].is_pair ? hang_seat_node(scene, seat)
 					  : scene->job->seats[seat].comm;
@@ -93,9 +93,15 @@ static uint32_t node_of_front(const struct hang_scene *scene, uint32_t seat)
 static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_kind kind)
 {
 	const struct hang_seat *of = &scene->seats[seat];
+	const struct hang_meeting *meeting = &scene->meetings[scene->job->seats[seat].comm];
 
+	/* Where all called the same it is most likely over, unless it was the last that they did; where no GPU has
+	 * come to it, something before it holds them. */
+	if ((meeting->unjudged == HANG_ALL_CALLED && !meeting->is_resting) ||
+	    meeting->unjudged == HANG_NONE_STARTED)
+		return false;
 	return of->front != NULL && !of->is_over && of->age_ns >= scene->pause_ns &&
-	       scene->meetings[scene->job->seats[seat].comm].level != HANG_MOVES &&
+	       meeting->level != HANG_MOVES &&
 	       (kind == HANG_EDGE_NOT_CALLED || of->presence == HANG_INSIDE);
 }
 
@@ -111,13 +117,90 @@ bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		return false;
 	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++) {
 		if (job->seats[s].rank != of->rank || !holds(scene, s, kind) ||
-		    node_of_front(scene, s) == node)
+		    hang_node_of_front(scene, s) == node)
 			continue;
 		hang_edge_add(graph, (struct hang_edge){ .from = node,
-							 .to = node_of_front(scene, s),
+							 .to = hang_node_of_front(scene, s),
 							 .seat = seat,
 							 .held_by = s,
 							 .kind = (uint8_t)kind });
+		is_held = true;
+	}
+	return is_held;
+}
+
+/* What is launched together is stamped in a moment, where the launch itself is not shown. */
+#define TOGETHER_NS UINT64_C(100000)
+
+bool hang_is_called_before(const struct recording_flight *one, const struct recording_flight *other)
+{
+	bool is_same_comm = one->op.comm == other->op.comm;
+
+	if (one->op.launch_ns != 0 && other->op.launch_ns != 0)
+		return one->op.launch_ns < other->op.launch_ns;
+	return flight_since_ns(one) + (is_same_comm ? TOGETHER_NS : 0) < flight_since_ns(other);
+}
+
+/* Is the front of this seat what its communicator is in, and was it called before? */
+static bool is_front_before(const struct hang_scene *scene, uint32_t s,
+			    const struct recording_flight *flight)
+{
+	const struct hang_seat *of = &scene->seats[s];
+	const struct hang_meeting *meeting = &scene->meetings[scene->job->seats[s].comm];
+
+	return meeting->unjudged == HANG_JUDGED && hang_is_called_before(of->front, flight) &&
+	       (of->is_pair || hang_is_in_meeting(scene, s, meeting));
+}
+
+/* Did this seat call anything before of which nobody knows whether it is over? */
+static bool is_any_before(const struct hang_scene *scene, uint32_t s,
+			  const struct recording_flight *flight)
+{
+	const struct recording_flight *flights = hang_flights(scene, s);
+
+	for (size_t i = 0; i < scene->seats[s].flight_count; i++)
+		if (hang_flight_kind(scene, s, i) == FLIGHT_UNSEEN &&
+		    hang_is_called_before(&flights[i], flight) &&
+		    !hang_has_passed(scene, s, &flights[i]))
+			return true;
+	return false;
+}
+
+static bool is_open_before(const struct hang_seat *of, const struct recording_flight *flight)
+{
+	return of->front != NULL && hang_is_called_before(of->front, flight);
+}
+
+bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
+		      const struct recording_flight *flight)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job *job = scene->job;
+	const struct job_seat *of = &job->seats[seat];
+	bool is_held = false;
+
+	if (flight->op.state == OP_ISSUED || hang_sees_kernels(scene, seat, &flight->op) ||
+	    hang_has_worked(flight) || scene->processes[of->process].life != HANG_RUNS)
+		return false;
+	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++) {
+		const struct hang_seat *other = &scene->seats[s];
+		bool is_front;
+
+		if (job->seats[s].rank != of->rank || other->is_over ||
+		    scene->meetings[job->seats[s].comm].level == HANG_MOVES ||
+		    (other->front == NULL && !scene->meetings[job->seats[s].comm].is_collective) ||
+		    hang_node_of_front(scene, s) == node)
+			continue;
+		is_front = other->front != NULL && is_front_before(scene, s, flight);
+		if (!is_front && (s == seat || !(is_any_before(scene, s, flight) ||
+						 is_open_before(other, flight))))
+			continue;
+		hang_edge_add(graph, (struct hang_edge){ .from = node,
+							 .to = hang_node_of_front(scene, s),
+							 .seat = seat,
+							 .held_by = s,
+							 .kind = is_front ? HANG_EDGE_CALLED_BEFORE
+									  : HANG_EDGE_MAYBE });
 		is_held = true;
 	}
 	return is_held;
@@ -163,6 +246,7 @@ static unsigned int grouping(const struct hang_end *end)
 	case VERDICT_UNSEEN:
 	case VERDICT_AGENT_DEAD:
 	case VERDICT_STUCK:
+	case VERDICT_BLIND:
 		return BY_COMPONENT;
 	default:
 		return BY_NODE;
@@ -246,7 +330,7 @@ static void make_groups(struct hang_graph *graph)
 	places.by_component = places.by_host + hosts;
 	for (uint32_t e = 0; e < graph->end_count; e++)
 		graph->ends[e].group = e;
-	for (unsigned int class = 0; class <= VERDICT_STUCK; class ++) {
+	for (unsigned int class = 0; class < VERDICT_CLASSES; class ++) {
 		forget(all, job->rank_count + graph->node_count + hosts + processes);
 		for (uint32_t e = 0; e < graph->end_count; e++)
 			if (graph->ends[e].class == (enum verdict_class) class)

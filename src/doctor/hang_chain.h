@@ -14,6 +14,10 @@
 enum hang_edge_kind {
 	HANG_EDGE_NOT_CALLED = 0,  /* a rank has not called it: it is in something else */
 	HANG_EDGE_NOT_STARTED = 1, /* its GPU has not come to it: it is in something else */
+	/* Kernels are not shown: it called something else before, which is not over; or of which nobody knows. The
+	 * second makes no circles. */
+	HANG_EDGE_CALLED_BEFORE = 2,
+	HANG_EDGE_MAYBE = 3,
 };
 
 struct hang_edge {
@@ -21,6 +25,8 @@ struct hang_edge {
 	uint32_t seat;	  /* of the rank that does not come, on the communicator of `from` */
 	uint32_t held_by; /* its seat in `to` */
 	uint8_t kind;
+	/* CALLED_BEFORE, where it is known: what was called first (of held_by), and what after that (of seat). */
+	const struct recording_flight *before, *after;
 };
 
 /* What makes an end weaker or different, for the words. */
@@ -36,7 +42,9 @@ enum hang_note {
 	HANG_NOTE_CHANNEL,     /* NVLink: by kernel channels alone */
 	HANG_NOTE_PEER,	       /* a Send or Recv has no counterpart */
 	HANG_NOTE_CONNECTING,  /* called, nobody is inside: NCCL may wait for others to connect */
-	HANG_NOTE_NAMELESS,    /* NCCL does not tell which communicators belong together */
+	HANG_NOTE_NOT_JUDGED,  /* its execution is not shown: calls do not say whether it hangs */
+	HANG_NOTE_SEVERAL,  /* so; several have not called what the others have: hosts run ahead */
+	HANG_NOTE_NAMELESS, /* NCCL does not tell which communicators belong together */
 };
 
 /* A call as it is compared. */
@@ -84,6 +92,8 @@ struct hang_end {
 	uint64_t since_ns; /* recorder's clock of the witness's process; 0: as its front */
 	uint64_t steps_done, steps;
 	double confidence;
+	/* Kernels are not shown, and that its GPU has come to this at all is not known: it may wait elsewhere. */
+	bool is_unsure;
 	uint32_t split; /* MISMATCH: index into splits */
 	uint32_t group; /* index of the first end of its group */
 	uint32_t next;	/* the next end of its group; HANG_NOBODY none */
@@ -130,12 +140,28 @@ struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class
 bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 			 enum hang_edge_kind kind);
 
+/*
+ * `seat`'s rank has called its part of `node`, and nothing shows that its GPU has come to it. Edges to all that it called
+ * before on other communicators and that is not over as far as anybody can tell; false: there is nothing.
+ */
+bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
+		      const struct recording_flight *flight);
+
+/* By launches where these are shown: what is launched together is not before or after. */
+bool hang_is_called_before(const struct recording_flight *one,
+			   const struct recording_flight *other);
+/* The node that a seat's front is a part of. */
+uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat);
+/* Ranks that made the same calls in another order over two communicators: edges. hang_order.c */
+void hang_orders(struct hang_graph *graph);
+
 /* The end that a rank is which is in nothing: dead, stopped, or it has not called. */
 struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint32_t seat);
 
 /* A communicator in whose collective somebody is: why it does not end. hang_collective.c */
 void hang_collective(struct hang_graph *graph, uint32_t comm);
-/* All arrived: the network, GPUs, channels. hang_transfer.c */
+/* All arrived: links on which sends are not completed, how many; then GPUs, channels. hang_transfer.c */
+uint32_t hang_links(struct hang_graph *graph, uint32_t comm);
 void hang_transfer(struct hang_graph *graph, uint32_t comm);
 /* In an AllReduce by tree: the host that gives nothing; false: it cannot be told. hang_tree.c */
 bool hang_tree(struct hang_graph *graph, uint32_t comm);

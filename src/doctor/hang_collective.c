@@ -52,12 +52,22 @@ static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
+/* Nothing of its execution is shown, and calls do not say whether it hangs. */
+static void not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
+{
+	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, c, c, HANG_NOBODY);
+
+	end->note = note;
+	end->confidence = 0.3;
+}
+
 static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
 	const struct hang_meeting *meeting = &scene->meetings[c];
-	uint32_t count = 0;
+	size_t before = graph->end_count;
+	uint32_t count = 0, behind = 0;
 
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t seat = comm->seats[i];
@@ -65,8 +75,16 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 		if (hang_has_issued(scene, seat, meeting))
 			continue;
 		count++;
-		if (!hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
-			hang_end_of_rank(graph, c, seat);
+		if (hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
+			continue;
+		hang_end_of_rank(graph, c, seat);
+		behind += !scene->seats[seat].is_over;
+	}
+	/* One rank that does not come is the exception. That the hosts of several stopped a call before those of the
+	 * others is what a GPU does that hangs in something all of them called. */
+	if (meeting->is_by_calls && behind > 1) {
+		graph->end_count = before;
+		not_judged(graph, c, HANG_NOTE_SEVERAL);
 	}
 	return count;
 }
@@ -82,7 +100,7 @@ static bool is_queued(const struct hang_scene *scene, uint32_t seat,
 		if (&flights[i] > of->front && op_is_collective(flights[i].op.function) &&
 		    flights[i].op.match == meeting->match &&
 		    ((flights[i].op.flags & OP_FLAG_REPLAY) != 0) == meeting->is_replay &&
-		    hang_flight_kind(scene, seat, i) == FLIGHT_OPEN)
+		    hang_is_open(scene, seat, i))
 			return true;
 	return false;
 }
@@ -205,12 +223,34 @@ static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
+/* All called it, and of some nothing shows that their GPU has come to it: they may be in what they called before. */
+static uint32_t held_before(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]) &&
+		    !scene->seats[comm->seats[i]].is_over)
+			count += hang_held_before(graph, c, comm->seats[i],
+						  scene->seats[comm->seats[i]].front);
+	return count;
+}
+
 void hang_collective(struct hang_graph *graph, uint32_t c)
 {
+	if (graph->scene->meetings[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
+		not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
+		held_before(graph, c);
+		return;
+	}
 	if (gone_members(graph, c) > 0 || graph->is_split[c] || missing_members(graph, c) > 0)
 		return;
 	if (graph->scene->job->comms[c].hash != 0 &&
 	    (members_behind(graph, c) + waiting_gpus(graph, c) > 0 || missing_later(graph, c) > 0))
+		return;
+	if (hang_links(graph, c) > 0 || held_before(graph, c) > 0)
 		return;
 	hang_transfer(graph, c);
 }

@@ -72,7 +72,9 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 					"NCCL shows nothing of the end of what %s "
 					"called last on %.60s: it may be in that.",
 					text, job->comms[job->seats[s].comm].label);
-			doubt(tale, 0.7);
+			/* Where all others have gone on from there it is not likely. */
+			doubt(tale,
+			      tale->scene->meetings[job->seats[s].comm].is_by_calls ? 0.85 : 0.7);
 			break;
 		}
 	if (hang_last_active(tale->scene, seat, &ago_ns) != HANG_NOBODY &&
@@ -135,6 +137,17 @@ static void doubt_dead(struct hang_tale *tale, uint32_t seat)
 	}
 }
 
+/* That others are in it is known from calls alone. */
+static void doubt_calls(struct hang_tale *tale)
+{
+	if (!tale->scene->meetings[tale->lead->comm].is_by_calls)
+		return;
+	verdict_missing(tale->verdict,
+			"Kernel events were not recorded: that the others wait in it follows from "
+			"their calls alone.");
+	doubt(tale, 0.93);
+}
+
 void hang_tell_doubts(struct hang_tale *tale)
 {
 	const struct hang_end *lead = tale->lead;
@@ -148,6 +161,7 @@ void hang_tell_doubts(struct hang_tale *tale)
 	    lead->class == VERDICT_GPU_NOT_REACHED)
 		doubt_losses(tale, lead->seat);
 	if (lead->class == VERDICT_NEVER_ISSUED) {
+		doubt_calls(tale);
 		doubt_idle(tale, lead->seat);
 		doubt_majority(tale);
 		doubt_dead(tale, lead->seat);

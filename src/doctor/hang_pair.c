@@ -48,7 +48,7 @@ static const struct recording_flight *find_counterpart(const struct hang_scene *
 static bool is_running(const struct hang_scene *scene, uint32_t seat,
 		       const struct recording_flight *flight)
 {
-	bool sees_kernels = hang_sees_kernels(scene, seat);
+	bool sees_kernels = hang_sees_kernels(scene, seat, &flight->op);
 
 	if (flight->op.state == OP_RUNNING)
 		return flight->op.kernels_started > 0 || !sees_kernels;
@@ -64,9 +64,29 @@ static const struct flight_wait *find_wait(const struct flight_wait *waits, size
 	return NULL;
 }
 
+static bool is_on_the_wire(const struct recording_flight *sends)
+{
+	return sends->op.state == OP_DONE || hang_has_worked(sends);
+}
+
+/* Does the receiver wait for data? One that has not posted its receives is not ready, whatever the network does. */
+static bool has_posted(struct hang_graph *graph, const struct recording_flight *receives)
+{
+	struct flight_wait *waits = NULL;
+	size_t count = 0;
+	bool has_any;
+
+	if (flight_waits(receives->proxies, receives->proxy_count, &waits, &count) != OK)
+		graph->status = ERR_NO_SPACE;
+	has_any = find_wait(waits, count, FLIGHT_RECV_NET) != NULL;
+	free(waits);
+	return has_any;
+}
+
 /* Both run, and nothing comes: which side? `sender` and `sends` are the sending one. */
 static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t sender,
-			  const struct recording_flight *sends, uint32_t receiver)
+			  const struct recording_flight *sends, uint32_t receiver,
+			  const struct recording_flight *receives)
 {
 	const struct flight_wait *wait;
 	struct flight_wait *waits = NULL;
@@ -78,12 +98,14 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 		return;
 	}
 	wait = find_wait(waits, count, FLIGHT_SEND_NET);
-	if (wait == NULL)
+	if (wait == NULL && has_posted(graph, receives))
 		wait = find_wait(waits, count, FLIGHT_SEND_PEER);
 	end = hang_end_add(graph, VERDICT_STUCK, node, graph->scene->job->seats[sender].comm,
 			   HANG_NOBODY);
 	end->confidence = 0.3;
 	end->peer_comm_rank = sends->op.peer;
+	end->is_unsure =
+		!is_on_the_wire(sends) && !hang_sees_kernels(graph->scene, sender, &sends->op);
 	if (wait != NULL) {
 		end->class = VERDICT_NETWORK_STUCK;
 		end->note =
@@ -106,6 +128,17 @@ static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t send
 	free(waits);
 }
 
+static bool is_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
+			   const struct recording_flight *mine, uint32_t peer,
+			   const struct recording_flight *theirs)
+{
+	bool is_held = hang_held_before(graph, node, seat, mine);
+
+	if (theirs->op.state != OP_DONE)
+		is_held |= hang_held_before(graph, node, peer, theirs);
+	return is_held;
+}
+
 static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 			 const struct recording_flight *mine, uint32_t peer,
 			 const struct recording_flight *theirs)
@@ -113,10 +146,15 @@ static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	struct hang_end *end;
 
 	if (theirs->op.state == OP_DONE || is_running(graph->scene, peer, theirs)) {
-		if (mine->op.function == OP_RECV)
-			judge_running(graph, node, peer, theirs, seat);
-		else
-			judge_running(graph, node, seat, mine, peer);
+		bool is_recv = mine->op.function == OP_RECV;
+		const struct recording_flight *sends = is_recv ? theirs : mine;
+
+		/* Who shows no kernels may not have come to it. With data on the wire the sender has. */
+		if (!is_on_the_wire(sends) && is_held_before(graph, node, seat, mine, peer, theirs))
+			return;
+		if (sends->proxy_count > 0 || hang_sees_kernels(graph->scene, seat, &mine->op))
+			judge_running(graph, node, is_recv ? peer : seat, sends,
+				      is_recv ? seat : peer, is_recv ? mine : theirs);
 		return;
 	}
 	if (hang_held_elsewhere(graph, node, peer, HANG_EDGE_NOT_STARTED))
@@ -151,6 +189,15 @@ static void add_unseen(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	}
 }
 
+/* Transfers were completed: the peer has called its half, whatever is left of that to be seen. */
+static bool has_moved(const struct recording_flight *flight)
+{
+	for (size_t i = 0; i < flight->proxy_count; i++)
+		if (flight->proxies[i].proxy.done > 0)
+			return true;
+	return false;
+}
+
 static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		     const struct recording_flight *flight)
 {
@@ -175,7 +222,7 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	} else if (theirs != NULL) {
 		judge_called(graph, node, seat, flight, peer, theirs);
 		return;
-	} else if (latest > flight->op.match || flight->op.match == 0) {
+	} else if (latest > flight->op.match || flight->op.match == 0 || has_moved(flight)) {
 		/* The peer is past it, or numbers say nothing. */
 		end = hang_end_add(graph, VERDICT_STUCK, node, job->seats[seat].comm, HANG_NOBODY);
 		end->peer_comm_rank = flight->op.peer;
@@ -223,6 +270,30 @@ static bool is_stopped(struct hang_graph *graph, uint32_t node, uint32_t seat)
 	return true;
 }
 
+/* The network has done its part: nothing is outstanding between the two. */
+static bool is_transferred(const struct recording_flight *flight)
+{
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		if (of->step_count > 0 || of->proxy.steps <= 0 ||
+		    of->proxy.done < (uint32_t)of->proxy.steps)
+			return false;
+	}
+	return flight->proxy_count > 0 && flight->op.kernels_started == 0;
+}
+
+/* Calls do not say whether it hangs; but for what was called before it. */
+static void not_judged(struct hang_graph *graph, uint32_t node, uint32_t seat)
+{
+	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, node,
+					    graph->scene->job->seats[seat].comm, HANG_NOBODY);
+
+	end->note = HANG_NOTE_NOT_JUDGED;
+	end->confidence = 0.3;
+	hang_held_before(graph, node, seat, graph->scene->seats[seat].front);
+}
+
 void hang_pair(struct hang_graph *graph, uint32_t seat)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -232,21 +303,30 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 
 	if (is_stopped(graph, node, seat) || is_waiting_gpu(graph, node, seat))
 		return;
+	if (scene->meetings[scene->job->seats[seat].comm].unjudged != HANG_JUDGED) {
+		not_judged(graph, node, seat);
+		return;
+	}
 	for (size_t i = 0; i < scene->seats[seat].flight_count && looked_at < PAIRS_MAX; i++) {
 		const struct recording_flight *flight = &flights[i];
 
-		if (flight < scene->seats[seat].front ||
-		    hang_flight_kind(scene, seat, i) != FLIGHT_OPEN)
+		if (flight < scene->seats[seat].front || !hang_is_open(scene, seat, i))
 			continue;
 		/* What comes behind a collective waits for that. */
 		if (op_is_collective(flight->op.function))
 			break;
 		looked_at++;
 		if (flight->op.peer != scene->job->seats[seat].comm_rank &&
-		    is_running(scene, seat, flight))
+		    is_running(scene, seat, flight) && !is_transferred(flight))
 			one_pair(graph, node, seat, flight);
 	}
-	if (graph->edge_count == before_edges && graph->end_count == before_ends)
+	if (graph->edge_count != before_edges || graph->end_count != before_ends)
+		return;
+	/* Both halves were called, and nothing is shown of either. */
+	if (scene->seats[seat].presence == HANG_UNSURE &&
+	    scene->seats[seat].front->proxy_count == 0)
+		not_judged(graph, node, seat);
+	else
 		hang_end_add(graph, VERDICT_STUCK, node, scene->job->seats[seat].comm, HANG_NOBODY)
 			->confidence = 0.3;
 }

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "op/op_blind.h"
 #include "op/op_bytes.h"
 
 #define HANG_DEFAULT_NS (20 * HANG_SECOND_NS)
@@ -87,9 +88,12 @@ bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
 	       meeting->match;
 }
 
-bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat)
+bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const struct op_record *op)
 {
-	return scene->shows[scene->job->seats[seat].comm] & COMM_FLAG_SEES_KERNELS;
+	const struct comm_info *info = &scene->seats[seat].comm->info;
+
+	return scene->shows[scene->job->seats[seat].comm] & COMM_FLAG_SEES_KERNELS &&
+	       (info->mask == 0 || op->kernels_started > 0 || op_kernels_were_asked(info, op));
 }
 
 static bool is_replay(const struct recording_flight *flight)
@@ -109,8 +113,17 @@ bool hang_is_in_meeting(const struct hang_scene *scene, uint32_t seat,
 enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat, size_t i)
 {
 	uint32_t process = scene->job->seats[seat].process;
+	const struct recording_flight *flight = &hang_flights(scene, seat)[i];
+	enum flight_kind kind =
+		scene->kinds[scene->first_kind[process] + scene->seats[seat].first_flight + i];
 
-	return scene->kinds[scene->first_kind[process] + scene->seats[seat].first_flight + i];
+	/* Some operations of a communicator go over the network, on some ranks: where nothing came of this one,
+	 * nothing will. */
+	if (kind == FLIGHT_OPEN && flight->op.state == OP_LAUNCHED && flight->proxy_count == 0 &&
+	    flight->open_children == 0 &&
+	    !op_kernels_were_asked(&scene->seats[seat].comm->info, &flight->op))
+		return FLIGHT_UNSEEN;
+	return kind;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -137,14 +150,42 @@ uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_
 	return found;
 }
 
+/* The last call of the rank of a seat on any communicator: a seat of it; HANG_NOBODY none. */
+static uint32_t last_call(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[seat].process, found = HANG_NOBODY;
+	uint64_t last_ns = 0;
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++) {
+		uint64_t ns = scene->seats[s].comm->counts.last_issue_ns;
+
+		if (job->seats[s].rank == job->seats[seat].rank && ns > last_ns) {
+			last_ns = ns;
+			found = s;
+		}
+	}
+	return found;
+}
+
 /* ---- seats ------------------------------------------------------------------------------------- */
 
 /* Transfers that its GPU filled or took: the kernel runs, whatever became of the event that says so. */
-static bool has_worked(const struct recording_flight *flight)
+bool hang_has_worked(const struct recording_flight *flight)
 {
-	for (size_t i = 0; i < flight->proxy_count; i++)
-		if (flight->proxies[i].proxy.done > 0)
+	enum { STEP_ON_THE_WIRE = 9 }; /* NCCL's number: the GPU has filled it */
+
+	if (flight->op.kernels_started > 0)
+		return true;
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		if (of->proxy.done > 0)
 			return true;
+		for (size_t step = 0; step < of->step_count; step++)
+			if (of->steps[step].state == STEP_ON_THE_WIRE)
+				return true;
+	}
 	return false;
 }
 
@@ -152,8 +193,8 @@ static enum hang_presence presence_of(const struct hang_seat *seat, bool sees_ke
 {
 	const struct op_record *op = &seat->front->op;
 
-	if (op->state == OP_RUNNING &&
-	    (op->kernels_started > 0 || !sees_kernels || has_worked(seat->front)))
+	/* The network's side begins with the launch: it does not say that the kernel has started. */
+	if (op->state == OP_RUNNING && hang_has_worked(seat->front))
 		return HANG_INSIDE;
 	if (op->state == OP_ISSUED)
 		return HANG_ISSUED;
@@ -167,7 +208,7 @@ static void take_front(struct hang_scene *scene, uint32_t s, const struct record
 	uint64_t since_ns = flight_since_ns(flight);
 
 	seat->front = flight;
-	seat->presence = presence_of(seat, hang_sees_kernels(scene, s));
+	seat->presence = presence_of(seat, hang_sees_kernels(scene, s, &flight->op));
 	seat->is_pair = !op_is_collective(flight->op.function) || flight->op.match == 0;
 	seat->age_ns = hang_ago(scene, process, since_ns);
 	/* From the call to the launch it takes a moment, unless NCCL has to connect first. */
@@ -244,6 +285,245 @@ static void take_seat(struct hang_scene *scene, uint32_t s)
 			(seat->comm->info.flags & COMM_FLAG_FINALIZED);
 }
 
+/* ---- by calls alone ----------------------------------------------------------------------------- */
+
+/*
+ * Inside a node and without kernel events a call is made, launched, and nothing more is ever shown of it. What
+ * calls say is this: a collective that one member has not called, or that NCCL has not launched there, is not over
+ * on those that called it, however far ahead their hosts have run since. The same holds for a Send whose Recv was
+ * not called.
+ *
+ * Where all made the same calls nothing is known: they may be through, or their GPUs hang.
+ */
+
+/* How far the member has come that is least far: all members are through with nothing beyond this collective. */
+static uint64_t least_called(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+		const struct op_record *op = seat->front ? &seat->front->op : NULL;
+
+		if (seat->comm->has_counts && seat->comm->counts.collectives < least)
+			least = seat->comm->counts.collectives;
+		if (op && !seat->is_pair && !is_replay(seat->front) && op->match - 1 < least)
+			least = op->match - 1;
+	}
+	return least;
+}
+
+/* The peer's last call of the other half, of those that are known; NULL none. */
+static const struct op_record *last_half(const struct hang_scene *scene, uint32_t peer,
+					 uint8_t function, int32_t me)
+{
+	const struct recording_flight *flights = hang_flights(scene, peer);
+	const struct op_record *last = NULL;
+
+	for (size_t i = 0; i < scene->seats[peer].flight_count; i++) {
+		const struct op_record *op = &flights[i].op;
+
+		if (op->function == function && op->peer == me && !(op->flags & OP_FLAG_REPLAY) &&
+		    (last == NULL || op->match > last->match))
+			last = op;
+	}
+	return last;
+}
+
+/* Has the peer not made its half of this Send or Recv, or has NCCL not launched it there? */
+static bool is_half_missing(const struct hang_scene *scene, uint32_t s, const struct op_record *op)
+{
+	const struct job *job = scene->job;
+	uint32_t peer = hang_member(&job->comms[job->seats[s].comm], job, op->peer);
+	const struct op_record *half;
+
+	if ((op->function != OP_SEND && op->function != OP_RECV) || op->match == 0 ||
+	    peer == HANG_NOBODY || peer == s)
+		return false;
+	half = last_half(scene, peer, op->function == OP_SEND ? OP_RECV : OP_SEND,
+			 job->seats[s].comm_rank);
+	if (half == NULL)
+		return op->match == 1 && scene->seats[peer].comm->has_counts;
+	return half->match < op->match || (half->match == op->match && half->state == OP_ISSUED);
+}
+
+static bool is_open_by_calls(const struct hang_scene *scene, uint32_t s, const struct op_record *op,
+			     uint64_t least)
+{
+	if (op->flags & (OP_FLAG_REPLAY | OP_FLAG_SELF | OP_FLAG_UNTRACKED) || op->match == 0)
+		return false;
+	return op_is_collective(op->function) ? op->match > least : is_half_missing(scene, s, op);
+}
+
+bool hang_is_open(const struct hang_scene *scene, uint32_t seat, size_t i)
+{
+	enum flight_kind kind = hang_flight_kind(scene, seat, i);
+
+	if (kind != FLIGHT_UNSEEN)
+		return kind == FLIGHT_OPEN;
+	return is_open_by_calls(scene, seat, &hang_flights(scene, seat)[i].op,
+				scene->least[scene->job->seats[seat].comm]);
+}
+
+static void take_front_by_calls(struct hang_scene *scene, uint32_t s,
+				const struct recording_flight *flight)
+{
+	take_front(scene, s, flight);
+	scene->seats[s].is_by_calls = true;
+	scene->seats[s].presence = HANG_UNSURE;
+	scene->seats[s].in_ns = scene->seats[s].age_ns;
+}
+
+static void take_fronts_by_calls(struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+
+	scene->least[c] = comm->seat_count > 1 ? least_called(scene, comm) : UINT64_MAX;
+	for (uint32_t i = 0; i < comm->seat_count && scene->least[c] != UINT64_MAX; i++) {
+		uint32_t s = comm->seats[i];
+		const struct recording_flight *flights = hang_flights(scene, s);
+
+		if (scene->seats[s].front != NULL || scene->seats[s].is_over)
+			continue;
+		for (size_t f = 0; f < scene->seats[s].flight_count; f++)
+			if (hang_is_open(scene, s, f)) {
+				take_front_by_calls(scene, s, &flights[f]);
+				break;
+			}
+	}
+}
+
+/* The last call of a seat, of whose end nothing is shown; NULL: it shows, or there is none. */
+static const struct recording_flight *last_unseen(const struct hang_scene *scene, uint32_t s)
+{
+	const struct hang_seat *seat = &scene->seats[s];
+
+	if (!seat->is_blind || seat->flight_count == 0)
+		return NULL;
+	return &hang_flights(scene, s)[seat->flight_count - 1];
+}
+
+/* For how long has the rank of this seat called nothing, on any communicator? */
+static uint64_t rank_still(const struct hang_scene *scene, uint32_t s)
+{
+	uint32_t last = last_call(scene, s);
+
+	if (last == HANG_NOBODY)
+		return UINT64_MAX;
+	return hang_ago(scene, scene->job->seats[s].process,
+			scene->seats[last].comm->counts.last_issue_ns);
+}
+
+bool hang_is_still(const struct hang_scene *scene, uint32_t comm)
+{
+	const struct job_comm *of = &scene->job->comms[comm];
+	uint32_t open = 0;
+
+	for (uint32_t i = 0; i < of->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[of->seats[i]];
+
+		if (seat->is_over)
+			continue;
+		open += seat->front != NULL || seat->is_blind;
+		if (seat->still_ns < scene->hang_ns ||
+		    last_call(scene, of->seats[i]) == HANG_NOBODY ||
+		    rank_still(scene, of->seats[i]) < scene->hang_ns)
+			return false;
+	}
+	return open > 0;
+}
+
+bool hang_has_passed(const struct hang_scene *scene, uint32_t seat,
+		     const struct recording_flight *flight)
+{
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[seat].process;
+	uint64_t then_ns = flight_since_ns(flight);
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++) {
+		const struct recording_flight *flights = hang_flights(scene, s);
+
+		if (job->seats[s].rank != job->seats[seat].rank || s == seat)
+			continue;
+		for (size_t i = 0; i < scene->seats[s].flight_count; i++)
+			if (flight_since_ns(&flights[i]) > then_ns &&
+			    (flights[i].op.state == OP_DONE || hang_has_worked(&flights[i])))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * All made the same calls, and none of these ranks has called anything since, anywhere. If the last ones are not
+ * over, that is why nobody goes on; if they are, the ranks are busy with something else. Who is dead or stopped is
+ * the cause in either case. *is_resting: these were the last calls of all of them.
+ */
+static bool take_last_calls(struct hang_scene *scene, uint32_t c, bool *is_resting)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t unseen = 0, resting = 0, gone = 0, living = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t s = comm->seats[i];
+		const struct hang_seat *seat = &scene->seats[s];
+		enum hang_life life = scene->processes[scene->job->seats[s].process].life;
+		const struct recording_flight *last = last_unseen(scene, s);
+
+		if (seat->front != NULL)
+			return false;
+		gone += life == HANG_DEAD || life == HANG_STOPPED;
+		if (seat->is_over || life != HANG_RUNS)
+			continue;
+		if (rank_still(scene, s) < scene->pause_ns ||
+		    (last && hang_has_passed(scene, s, last)))
+			return false;
+		living++;
+		unseen += last != NULL;
+		resting += last != NULL && last_call(scene, s) == s;
+	}
+	*is_resting = resting == living || gone > 0;
+	for (uint32_t i = 0; i < comm->seat_count && unseen > 0; i++) {
+		uint32_t s = comm->seats[i];
+
+		if (!scene->seats[s].is_over && last_unseen(scene, s) != NULL)
+			take_front_by_calls(scene, s, last_unseen(scene, s));
+	}
+	return unseen > 0;
+}
+
+/* The longest pause between calls of a seat, of those that are known. */
+static uint64_t usual_pause(const struct hang_scene *scene, uint32_t s)
+{
+	const struct hang_seat *seat = &scene->seats[s];
+	const struct recording_flight *flights = hang_flights(scene, s);
+	uint64_t longest_ns = 0, before_ns = 0;
+
+	for (size_t i = 0; i < seat->flight_count; i++) {
+		uint64_t ns = flight_since_ns(&flights[i]);
+
+		if (before_ns != 0 && ns > before_ns && ns - before_ns > longest_ns)
+			longest_ns = ns - before_ns;
+		before_ns = ns;
+	}
+	return longest_ns;
+}
+
+/*
+ * Some are ahead of others in their calls. Hosts run ahead of their GPUs, so that alone accuses nobody: a rank that
+ * computes for a minute before each collective is not late. Only when nobody calls anything for much longer than
+ * calls were ever apart is it certain that those behind do not come in their usual time.
+ */
+static bool is_usual_pause(const struct hang_scene *scene, const struct job_comm *comm,
+			   uint64_t still_ns)
+{
+	enum { MUCH_LONGER = 3 };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (usual_pause(scene, comm->seats[i]) >= still_ns / MUCH_LONGER)
+			return true;
+	return false;
+}
+
 /* Flights are sorted by communicator: each seat gets its stretch of them. */
 static void share_out_flights(struct hang_scene *scene, uint32_t p)
 {
@@ -316,7 +596,8 @@ static bool is_inside(const struct hang_seat *seat, uint32_t shows, enum asked a
 
 	if (seat->is_over || seat->front == NULL)
 		return false;
-	return seat->presence == HANG_INSIDE || !(shows & shown) ||
+	return seat->presence == HANG_INSIDE || seat->is_by_calls || !(shows & shown) ||
+	       (seat->presence == HANG_UNSURE && seat->front->op.state == OP_RUNNING) ||
 	       (asked == ASK_CALLED && seat->presence == HANG_ISSUED);
 }
 
@@ -375,21 +656,91 @@ static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked 
 	return longest_ns;
 }
 
+static bool is_any_gone(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &scene->job->seats[comm->seats[i]];
+		enum hang_life life = scene->processes[seat->process].life;
+
+		if ((life == HANG_DEAD || life == HANG_STOPPED) &&
+		    !(scene->seats[comm->seats[i]].comm->info.flags & COMM_FLAG_FINALIZED))
+			return true;
+	}
+	return false;
+}
+
+static bool is_known_by_calls(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->front == NULL || seat->is_over)
+			continue;
+		if (!seat->is_by_calls)
+			return false;
+		is_any = true;
+	}
+	return is_any;
+}
+
+/* All members are in the same collective, NCCL has launched it, and no kernel has started: for so long. 0: it is
+ * otherwise. */
+static uint64_t none_started(struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+	struct hang_meeting *meeting = &scene->meetings[c];
+	uint64_t least_ns = UINT64_MAX;
+
+	if (comm->missing > 0)
+		return 0;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->presence != HANG_LAUNCHED || seat->is_pair || seat->is_over ||
+		    seat->front->op.match != scene->seats[comm->seats[0]].front->op.match)
+			return 0;
+		if (seat->age_ns < least_ns) {
+			least_ns = seat->age_ns;
+			meeting->first = comm->seats[i];
+		}
+	}
+	meeting->is_collective = true;
+	meeting->in_ns = least_ns;
+	return least_ns;
+}
+
 /* The next are asked where the first are in nothing. */
 static void take_meeting(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
 	struct hang_meeting *meeting = &scene->meetings[c];
+	bool is_resting = false;
+	bool has_all_called = comm->nranks != 1 && comm->seat_count > 0 &&
+			      !hang_is_past(scene, comm) && take_last_calls(scene, c, &is_resting);
 	uint64_t longest_ns = 0;
 
 	for (enum asked asked = ASK_USUAL; asked <= ASK_CALLED && longest_ns == 0; asked++)
 		longest_ns = survey_members(scene, c, asked);
 	if (comm->nranks == 1 || comm->seat_count == 0 || hang_is_past(scene, comm))
 		return;
+	if (longest_ns == 0 && scene->options && scene->options->has_unjudged) {
+		longest_ns = none_started(scene, c);
+		meeting->unjudged = longest_ns > 0 ? HANG_NONE_STARTED : HANG_JUDGED;
+	}
 	if (longest_ns >= scene->hang_ns && meeting->still_ns >= scene->hang_ns)
 		meeting->level = HANG_HANGS;
 	else if (longest_ns >= scene->pause_ns && meeting->still_ns >= scene->pause_ns)
 		meeting->level = HANG_PAUSES;
+	meeting->is_by_calls = is_known_by_calls(scene, comm);
+	meeting->is_resting = is_resting;
+	if (!meeting->is_by_calls || is_any_gone(scene, comm))
+		return;
+	if (has_all_called)
+		meeting->unjudged = HANG_ALL_CALLED;
+	else if (meeting->level == HANG_HANGS && is_usual_pause(scene, comm, meeting->still_ns))
+		meeting->unjudged = HANG_NOT_BUSY;
 }
 
 static enum status take_waits(struct hang_scene *scene, uint32_t c)
@@ -428,8 +779,9 @@ static enum status make_room(struct hang_scene *scene)
 	scene->seats = calloc(job->seat_count + 1, sizeof(*scene->seats));
 	scene->meetings = calloc(job->comm_count + 1, sizeof(*scene->meetings));
 	scene->shows = calloc(job->comm_count + 1, sizeof(*scene->shows));
+	scene->least = calloc(job->comm_count + 1, sizeof(*scene->least));
 	if (!scene->kinds || !scene->processes || !scene->seats || !scene->meetings ||
-	    !scene->shows)
+	    !scene->shows || !scene->least)
 		return ERR_NO_SPACE;
 	return OK;
 }
@@ -459,6 +811,8 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 		share_shown(scene, p);
 	for (uint32_t s = 0; s < job->seat_count && status == OK; s++)
 		take_seat(scene, s);
+	for (uint32_t c = 0; c < job->comm_count && status == OK; c++)
+		take_fronts_by_calls(scene, c);
 	for (uint32_t c = 0; c < job->comm_count && status == OK; c++) {
 		take_meeting(scene, c);
 		if (scene->meetings[c].level != HANG_MOVES)
@@ -477,6 +831,7 @@ void hang_scene_release(struct hang_scene *scene)
 	free(scene->seats);
 	free(scene->meetings);
 	free(scene->shows);
+	free(scene->least);
 	free(scene->kinds);
 	free(scene->first_kind);
 	*scene = (struct hang_scene){ .job = NULL };

@@ -54,10 +54,11 @@ struct hang_seat {
 	size_t first_flight;		      /* its flights: process->flights[first_flight ..] */
 	size_t flight_count;
 	enum hang_presence presence;
-	bool is_pair;	 /* front is a Send, a Recv or such: waits for a peer, not for all */
-	bool is_over;	 /* the process is dead or has ended, or the communicator was finalized */
-	bool is_blind;	 /* its last operation shows nothing of its end: it may be in that */
-	uint64_t age_ns; /* of front, since the call */
+	bool is_pair;	  /* front is a Send, a Recv or such: waits for a peer, not for all */
+	bool is_over;	  /* the process is dead or has ended, or the communicator was finalized */
+	bool is_blind;	  /* its last operation shows nothing of its end: it may be in that */
+	bool is_by_calls; /* nothing of front's execution is shown: only calls say that it is open */
+	uint64_t age_ns;  /* of front, since the call */
 	uint64_t
 		in_ns; /* of front, since it is known to run, or was called and not launched; else 0 */
 	uint64_t still_ns;	   /* for so long nothing was issued, finished or transferred */
@@ -73,9 +74,26 @@ enum hang_level {
 	HANG_HANGS = 2,
 };
 
+/*
+ * What calls alone can say of a communicator that shows nothing of its execution: inside a node, without kernel
+ * events, an operation is called, launched, and never seen again.
+ */
+enum hang_unjudged {
+	HANG_JUDGED = 0,
+	HANG_ALL_CALLED =
+		1, /* all made the same calls, none was made since: it ended, or it hangs */
+	HANG_NOT_BUSY =
+		2, /* some are a call ahead, and pauses as long as this one are usual here */
+	HANG_NONE_STARTED =
+		3, /* all called it, and no GPU has come to it: all compute, or all are stuck */
+};
+
 /* Beside job.comms[i]: the collective that its members are in. */
 struct hang_meeting {
 	enum hang_level level;
+	enum hang_unjudged unjudged; /* whether it hangs cannot be told, and why */
+	bool is_resting;    /* ALL_CALLED: and these were the last calls of these ranks anywhere */
+	bool is_by_calls;   /* that its members are in something is known from their calls alone */
 	bool is_collective; /* some are in a collective: what follows holds */
 	bool is_replay;
 	uint64_t match;
@@ -97,6 +115,8 @@ struct hang_scene {
 	uint32_t *
 		shows; /* per communicator: enum comm_flag of all its members together. One that has not
 			    come to its first operation has seen nothing yet, and would. */
+	uint64_t *
+		least; /* per communicator: the last collective that all have reached; UINT64_MAX unknown */
 	uint8_t *kinds;	    /* enum flight_kind of all flights */
 	size_t *first_kind; /* per process: kinds[first_kind[p] + i] is flights[i]'s */
 };
@@ -125,8 +145,19 @@ uint64_t hang_wall(const struct hang_scene *scene, uint32_t process, uint64_t ns
 /* The seat of a member; HANG_NOBODY: it cannot be seen. */
 uint32_t hang_member(const struct job_comm *comm, const struct job *job, int32_t comm_rank);
 
-/* Are kernels shown on the communicator of this seat? */
-bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat);
+/* Would this operation of a seat show its kernels? Not where they were not asked for, nor where none ever came. */
+bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const struct op_record *op);
+
+/* Is something there that is not known to be over, and has no member called anything, on any communicator, for
+ * long enough to be told? */
+bool hang_is_still(const struct hang_scene *scene, uint32_t comm);
+
+/* Did its GPU fill or take a transfer of it, or start its kernel? */
+bool hang_has_worked(const struct recording_flight *flight);
+
+/* Does the rank of this seat show work on anything that it called later, elsewhere? Then its GPU has passed this. */
+bool hang_has_passed(const struct hang_scene *scene, uint32_t seat,
+		     const struct recording_flight *flight);
 
 /* Has this member issued what the meeting is about? True also when nobody can tell. */
 bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
@@ -137,6 +168,8 @@ bool hang_is_in_meeting(const struct hang_scene *scene, uint32_t seat,
 
 /* The kind of the i-th flight of a seat. */
 enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat, size_t i);
+/* Is that one not over: it shows, or calls of others prove it? */
+bool hang_is_open(const struct hang_scene *scene, uint32_t seat, size_t i);
 
 /* The last thing that the process of a seat's rank did anywhere: a seat of it; HANG_NOBODY nothing. */
 uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_t *ago_ns);

@@ -79,14 +79,15 @@ size_t hang_culprits(struct hang_tale *tale)
 /* ---- who waits ------------------------------------------------------------------------------------- */
 
 static void say_since(char *text, size_t size, const struct hang_scene *scene, uint32_t process,
-		      uint64_t since_ns)
+		      uint64_t since_ns, bool is_called)
 {
 	uint64_t wall_ns = hang_wall(scene, process, since_ns);
 
-	hang_say_for(text, size, scene, " for ", hang_ago(scene, process, since_ns), "");
+	hang_say_for(text, size, scene, is_called ? " " : " for ",
+		     hang_ago(scene, process, since_ns), is_called ? " ago" : "");
 	if (wall_ns == 0)
 		return;
-	text_append(text, size, ", since ");
+	text_append(text, size, is_called ? ", at " : ", since ");
 	hang_say_wall(text, size, wall_ns);
 }
 
@@ -116,8 +117,9 @@ static void say_members(char *text, size_t size, const struct hang_scene *scene,
 
 	text_append(text, size, "%u of %u ranks %sof %.60s %s ", count, comm->seat_count,
 		    comm->missing > 0 ? "that are seen " : "", comm->label,
-		    inside > 0 ? (is_one ? "is in" : "are in")
-			       : (is_one ? "waits in its call of" : "wait in their call of"));
+		    scene->meetings[c].is_by_calls ? (is_one ? "has called" : "have called")
+		    : inside > 0		   ? (is_one ? "is in" : "are in")
+				 : (is_one ? "waits in its call of" : "wait in their call of"));
 }
 
 /* One node that waits, as a sentence. */
@@ -134,28 +136,29 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 		hang_say_rank(text, size, scene, witness);
 		text_append(text, size,
 			    scene->seats[witness].presence == HANG_ISSUED ? " waits in its call of "
+			    : scene->seats[witness].is_by_calls		  ? " has called "
 									  : " is in ");
 	}
 	hang_say_operation(text, size, scene, witness, &front->op);
 	if (node >= comms)
 		text_append(text, size, " of %.60s", comm->label);
 	say_since(text, size, scene, scene->job->seats[witness].process,
-		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front));
+		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front),
+		  scene->seats[witness].is_by_calls);
 }
 
 /* Why a node waits for another one of the chain. */
 static void say_edge(char *text, size_t size, const struct hang_scene *scene,
 		     const struct hang_edge *edge)
 {
-	const struct recording_flight *held = scene->seats[edge->held_by].front;
-
 	text_append(text, size, ": ");
 	hang_say_rank(text, size, scene, edge->seat);
 	text_append(text, size,
-		    edge->kind == HANG_EDGE_NOT_CALLED ? " has not come, it is in "
-						       : " has not started it, its GPU is in ");
-	hang_say_operation(text, size, scene, edge->held_by, &held->op);
-	text_append(text, size, " of %.60s", hang_comm(scene, edge->held_by)->label);
+		    edge->kind == HANG_EDGE_NOT_CALLED	    ? " has not come, it is in "
+		    : edge->kind == HANG_EDGE_NOT_STARTED   ? " has not started it, its GPU is in "
+		    : edge->kind == HANG_EDGE_CALLED_BEFORE ? " called before it "
+							    : " may be before it, in ");
+	hang_say_held(text, size, scene, edge->held_by);
 }
 
 static const struct hang_edge *edge_of(const struct hang_graph *graph, uint32_t node, uint8_t mark)
@@ -208,7 +211,7 @@ void hang_tell_stalled(struct hang_tale *tale, uint64_t number)
 		count += scene->seats[comm->seats[i]].front != NULL &&
 			 !scene->seats[comm->seats[i]].is_over;
 	say_since(SAY, scene, scene->job->seats[first].process,
-		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front));
+		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front), false);
 	verdict_evidence(tale->verdict,
 			 "%u of %u ranks of %.60s stand still in collective %" PRIu64
 			 " or a later one%s.",
@@ -345,6 +348,9 @@ void hang_tell_group(struct hang_tale *tale)
 	case VERDICT_AGENT_DEAD:
 		hang_tell_unseen(tale);
 		break;
+	case VERDICT_BLIND:
+		hang_tell_unjudged(tale);
+		return;
 	default:
 		hang_tell_stuck(tale);
 	}

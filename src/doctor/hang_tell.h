@@ -14,8 +14,9 @@ struct hang_tale {
 	uint32_t *culprit_stamps; /* the same for hang_culprits() */
 	uint32_t *ranks;	  /* room for all ranks */
 	bool *is_involved;	  /* per rank: the cause or a victim of a hang that was told */
-	uint32_t number;	  /* of the tale, from 1 */
-	uint32_t asked;		  /* how often hang_culprits() was asked */
+	bool *is_parted; /* per rank: its calls differ from those of others, and it stands still since */
+	uint32_t number; /* of the tale, from 1 */
+	uint32_t asked;	 /* how often hang_culprits() was asked */
 
 	/* Of this one: */
 	const struct hang_end *lead; /* the end of the group that others wait in for longest */
@@ -58,10 +59,14 @@ void hang_tell_gpu_waiting(struct hang_tale *tale);
 void hang_tell_gpu_stuck(struct hang_tale *tale);
 void hang_tell_unseen(struct hang_tale *tale);
 void hang_tell_stuck(struct hang_tale *tale);
+void hang_tell_unjudged(struct hang_tale *tale);
 /* The network: both ends. hang_tell_link.c */
 void hang_tell_link(struct hang_tale *tale);
 /* Who called what. hang_tell_split.c */
 void hang_tell_split(struct hang_tale *tale);
+
+/* Processes that are dead or stopped, and nobody was told to wait for them yet. hang_tell_rank.c */
+void hang_tell_gone(struct hang_tale *tale);
 
 /* Hangs that ended because somebody gave up: from counters. hang_abort.c */
 void hang_tell_aborted(struct hang_tale *tale);

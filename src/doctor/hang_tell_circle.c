@@ -28,6 +28,24 @@ static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge 
 	return count;
 }
 
+/* "Rank 3 called AllReduce 5 of dp before AllGather 2 of tp." */
+static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
+{
+	const struct hang_scene *scene = tale->scene;
+	char text[600] = "";
+
+	hang_say_whole_rank(SAY, scene, edge->held_by);
+	hang_capital(text);
+	text_append(SAY, " called ");
+	hang_say_operation(SAY, scene, edge->held_by, &edge->before->op);
+	text_append(SAY, " of %.60s before ", hang_comm(scene, edge->held_by)->label);
+	hang_say_operation(SAY, scene, edge->seat, &edge->after->op);
+	text_append(SAY, " of %.60s", hang_comm(scene, edge->seat)->label);
+	if (parallel(tale->graph, edge) > 1)
+		text_append(SAY, "; %u others did the same", parallel(tale->graph, edge) - 1);
+	verdict_evidence(tale->verdict, "%s.", text);
+}
+
 /* "Rank 3 is in AllReduce 5 of dp and waits for rank 1, which is in AllGather 2 of tp." */
 static void tell_link(struct hang_tale *tale, const struct hang_edge *edge,
 		      const struct hang_edge *before)
@@ -36,17 +54,21 @@ static void tell_link(struct hang_tale *tale, const struct hang_edge *edge,
 	uint32_t waits = before->held_by; /* the one that the link before waits for */
 	char text[600] = "";
 
+	if (edge->before != NULL) {
+		tell_order(tale, edge);
+		return;
+	}
 	hang_say_whole_rank(SAY, scene, waits);
 	hang_capital(text);
 	text_append(SAY, " is in ");
-	hang_say_operation(SAY, scene, waits, &scene->seats[waits].front->op);
-	text_append(SAY, " of %.60s and waits for ", hang_comm(scene, waits)->label);
+	hang_say_held(SAY, scene, waits);
+	text_append(SAY, " and waits for ");
 	hang_say_whole_rank(SAY, scene, edge->seat);
-	text_append(SAY, edge->kind == HANG_EDGE_NOT_CALLED
-				 ? ", which has not called it and is in "
-				 : ", whose GPU has not come to it and is in ");
-	hang_say_operation(SAY, scene, edge->held_by, &scene->seats[edge->held_by].front->op);
-	text_append(SAY, " of %.60s", hang_comm(scene, edge->held_by)->label);
+	text_append(SAY, edge->kind == HANG_EDGE_NOT_CALLED ? ", which has not called it and is in "
+			 : edge->kind == HANG_EDGE_NOT_STARTED
+				 ? ", whose GPU has not come to it and is in "
+				 : ", which called before it ");
+	hang_say_held(SAY, scene, edge->held_by);
 	if (parallel(tale->graph, edge) > 1)
 		text_append(SAY, "; %u others like it", parallel(tale->graph, edge) - 1);
 	verdict_evidence(tale->verdict, "%s.", text);
@@ -133,6 +155,14 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 		tell_link(tale, &graph->edges[edges[(at + i) % count]],
 			  &graph->edges[edges[(at + i + count - 1) % count]]);
 	tale->verdict->confidence = 0.9;
+	for (size_t i = 0; i < count; i++)
+		if (graph->edges[edges[i]].kind == HANG_EDGE_CALLED_BEFORE)
+			tale->verdict->confidence = 0.75;
+	if (tale->verdict->confidence < 0.9)
+		verdict_missing(
+			tale->verdict,
+			"Kernel events were not recorded: that GPUs run these operations in "
+			"the order of the calls is concluded from their standing still.");
 	hang_tell_doubts(tale);
 	hang_tell_advice(tale);
 }

@@ -150,3 +150,92 @@ void hang_tell_process(struct hang_tale *tale)
 		tell_last_deed(tale, lead->seat);
 	}
 }
+
+/* A communicator that this process has not left: others need it there. */
+static uint32_t open_seat(const struct hang_scene *scene, uint32_t process)
+{
+	const struct job *job = scene->job;
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++)
+		if (!(scene->seats[s].comm->info.flags & COMM_FLAG_FINALIZED) &&
+		    job->comms[job->seats[s].comm].nranks != 1)
+			return s;
+	return HANG_NOBODY;
+}
+
+static bool is_any_alive(const struct hang_scene *scene, uint32_t component)
+{
+	for (uint32_t p = 0; p < scene->job->recording->count; p++)
+		if (scene->processes[p].component == component &&
+		    scene->processes[p].life == HANG_RUNS &&
+		    scene->job->recording->processes[p]->life == RECORDING_ALIVE)
+			return true;
+	return false;
+}
+
+/* Of its kind, in its set of processes, and nobody was told of it. */
+static bool is_gone_untold(const struct hang_tale *tale, uint32_t p, enum hang_life life,
+			   uint32_t component)
+{
+	const struct hang_process *of = &tale->scene->processes[p];
+
+	return of->life == life && of->component == component && !of->is_past &&
+	       (life == HANG_STOPPED || of->is_dead_for_sure) &&
+	       !tale->is_involved[tale->scene->job->process_rank[p]] &&
+	       open_seat(tale->scene, p) != HANG_NOBODY;
+}
+
+static void tell_gone(struct hang_tale *tale, uint32_t first, enum hang_life life)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+	uint32_t component = scene->processes[first].component, seat = open_seat(scene, first);
+	bool is_dead = life == HANG_DEAD;
+	size_t count = 0;
+	char text[400] = "";
+
+	for (uint32_t p = first; p < job->recording->count; p++)
+		if (is_gone_untold(tale, p, life, component))
+			tale->ranks[count++] = job->process_rank[p];
+	for (size_t i = 0; i < count; i++)
+		tale->is_involved[tale->ranks[i]] = true;
+	tale->verdict = verdicts_add(tale->verdicts,
+				     is_dead ? VERDICT_PROCESS_DEAD : VERDICT_PROCESS_STOPPED,
+				     VERDICT_WARNING);
+	tale->verdict->confidence = 0.99;
+	hang_tell_who(tale, seat);
+	hang_tell_where(tale, job->seats[seat].comm, HANG_NOBODY, NULL, 0);
+	text_append(SAY, count == 1 ? "rank " : "ranks ");
+	hang_say_ranks(SAY, job, tale->ranks, count);
+	verdict_title(tale->verdict, "%s %s %s, and the others still need it", text,
+		      count == 1 ? "is" : "are", is_dead ? "dead" : "stopped");
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, seat);
+	verdict_evidence(
+		tale->verdict, "The process of %s %s.", text,
+		is_dead ? "is gone and did not end its recording: it was killed or crashed"
+			: "is stopped: a signal (SIGSTOP), a debugger, or a frozen container");
+	verdict_evidence(
+		tale->verdict,
+		"It has not left %.60s; no rank has waited there long enough yet to be called "
+		"hung.",
+		hang_comm(scene, seat)->label);
+	hang_tell_advice(tale);
+}
+
+void hang_tell_gone(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+
+	if (!(scene->options && scene->options->has_unjudged))
+		return;
+	tale->lead = NULL;
+	for (uint32_t p = 0; p < scene->job->recording->count; p++) {
+		const struct hang_process *of = &scene->processes[p];
+
+		if ((of->life == HANG_DEAD || of->life == HANG_STOPPED) &&
+		    is_gone_untold(tale, p, of->life, of->component) &&
+		    is_any_alive(scene, of->component))
+			tell_gone(tale, p, of->life);
+	}
+}

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "doctor/hang_tell.h"
 #include "doctor/hang_words.h"
 
@@ -59,6 +60,48 @@ static void tell_rule(struct hang_tale *tale, const struct hang_split *split)
 				split->number);
 }
 
+/* For how long nobody there has called anything: a hang, as far as anybody can tell. */
+static void tell_no_calls(struct hang_tale *tale, uint32_t c)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint64_t still_ns = UINT64_MAX;
+	char time[UNITS_TEXT];
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!scene->seats[comm->seats[i]].is_over &&
+		    scene->seats[comm->seats[i]].still_ns < still_ns)
+			still_ns = scene->seats[comm->seats[i]].still_ns;
+	tale->verdict->for_ns = still_ns;
+	verdict_evidence(tale->verdict, "No rank of %.60s has made a call for %s.", comm->label,
+			 units_duration(time, still_ns));
+}
+
+/* For how long a member that goes on is in its operation; 0: nobody is in one. */
+static uint64_t oldest_ns(const struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint64_t longest_ns = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->front != NULL && !seat->is_over && seat->in_ns > longest_ns)
+			longest_ns = seat->in_ns;
+	}
+	return longest_ns;
+}
+
+static bool is_any_unseen(const struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (scene->seats[comm->seats[i]].is_blind)
+			return true;
+	return false;
+}
+
 void hang_tell_split(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -66,7 +109,7 @@ void hang_tell_split(struct hang_tale *tale)
 	bool has_odd = tale->lead->seat != HANG_NOBODY;
 	struct verdict *verdict = tale->verdict;
 	const struct hang_side_of_split *usual = &split->sides[0];
-	char text[600] = "";
+	char text[600] = "", oldest[UNITS_TEXT], limit[UNITS_TEXT];
 
 	say_title(scene, split, has_odd, SAY);
 	verdict_title(verdict, "%s", text);
@@ -92,10 +135,23 @@ void hang_tell_split(struct hang_tale *tale)
 	tell_rule(tale, split);
 	if (hang_node_hangs(scene, tale->lead->node)) {
 		hang_tell_stalled(tale, split->number);
-	} else {
+	} else if (hang_is_still(scene, split->comm)) {
+		tell_no_calls(tale, split->comm);
+	} else if (oldest_ns(scene, split->comm) > 0) {
 		verdict->for_ns = 0;
 		verdict_evidence(verdict,
-				 "It does not stand still: NCCL does not notice, and data may "
-				 "be mixed up.");
+				 "Operations of it are in flight for %s: a hang is told after %s.",
+				 units_duration(oldest, oldest_ns(scene, split->comm)),
+				 units_duration(limit, scene->hang_ns));
+	} else if (is_any_unseen(scene, split->comm)) {
+		verdict->for_ns = 0;
+		verdict_missing(verdict,
+				"Nothing is shown of the execution there: whether ranks hang in "
+				"it, or data is mixed up, is not visible.");
+	} else {
+		verdict->for_ns = 0;
+		verdict_evidence(
+			verdict,
+			"It does not hang: NCCL does not notice, and data may be mixed up.");
 	}
 }

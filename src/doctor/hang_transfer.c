@@ -67,6 +67,8 @@ static void add_link(struct hang_graph *graph, uint32_t c, uint32_t sender, uint
 	end->since_ns = wait->since_ns;
 	end->steps_done = wait->steps_done;
 	end->steps = wait->steps;
+	end->is_unsure =
+		note == HANG_NOTE_NOT_HEARD && graph->scene->seats[sender].presence != HANG_INSIDE;
 	end->confidence = note == HANG_NOTE_BOTH_ENDS ? 0.96 : 0.7;
 }
 
@@ -97,7 +99,7 @@ static bool link_of(struct hang_graph *graph, uint32_t c, uint32_t sender,
 	return true;
 }
 
-static uint32_t links_of(struct hang_graph *graph, uint32_t c)
+uint32_t hang_links(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -264,6 +266,7 @@ static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side
 	end->witness = seat;
 	end->flight = graph->scene->seats[seat].front;
 	memcpy(end->channels, alone, sizeof(end->channels));
+	end->is_unsure = graph->scene->seats[seat].presence != HANG_INSIDE;
 	end->confidence = side->members == 1 ? 0.85 : least == HANG_NOBODY ? 0.55 : 0.75;
 }
 
@@ -449,7 +452,7 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 	struct channels channels;
 	struct hang_end *end;
 
-	if (links_of(graph, c) > 0 || gpus_of(graph, c) > 0 || hang_tree(graph, c))
+	if (gpus_of(graph, c) > 0 || hang_tree(graph, c))
 		return;
 	if (comm->missing > 0 && comm->hash != 0) {
 		add_unseen(graph, c);

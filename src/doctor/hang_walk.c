@@ -46,7 +46,7 @@ static uint32_t way_on(const struct hang_graph *graph, uint32_t node, uint8_t wa
 	for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
 		uint8_t mark = graph->marks[graph->edges[i].to];
 
-		if (mark == 0 || mark == walked)
+		if (graph->edges[i].kind != HANG_EDGE_MAYBE && (mark == 0 || mark == walked))
 			return i;
 	}
 	return HANG_NOBODY;
@@ -100,7 +100,8 @@ static size_t shortest_round(struct hang_graph *graph, uint32_t start, uint32_t 
 		for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
 			uint32_t to = graph->edges[i].to;
 
-			if (graph->marks[to] != 0 || graph->came_by[to] != HANG_NOBODY)
+			if (graph->marks[to] != 0 || graph->came_by[to] != HANG_NOBODY ||
+			    graph->edges[i].kind == HANG_EDGE_MAYBE)
 				continue;
 			graph->came_by[to] = i;
 			if (to != start)

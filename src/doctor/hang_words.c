@@ -58,6 +58,20 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 		hang_say_rank(text, size, scene, peer);
 }
 
+void hang_say_held(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+	const struct recording_flight *flight = of->front;
+
+	if (flight == NULL && of->flight_count > 0)
+		flight = &hang_flights(scene, seat)[of->flight_count - 1];
+	if (flight != NULL)
+		hang_say_operation(text, size, scene, seat, &flight->op);
+	else
+		text_append(text, size, "something");
+	text_append(text, size, " of %.60s", hang_comm(scene, seat)->label);
+}
+
 void hang_say_call(char *text, size_t size, const struct recording_process *process,
 		   const struct hang_call *call)
 {

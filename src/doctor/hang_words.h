@@ -14,6 +14,8 @@ void hang_capital(char *text);
 /* "AllReduce 812", "AllReduce 812 (a graph's replay)", "Recv 40 from rank 3": of this seat. */
 void hang_say_operation(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
 			const struct op_record *op);
+/* The same of what this seat is in, with its communicator; of its last one where nobody knows. */
+void hang_say_held(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
 /* "AllReduce of 1024 float32", with its root where it has one. */
 void hang_say_call(char *text, size_t size, const struct recording_process *process,
 		   const struct hang_call *call);
