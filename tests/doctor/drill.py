@@ -32,7 +32,7 @@ LIVE_ROOM = 800 << 20
 CLASSES = ("never_issued", "mismatch", "not_launched", "gpu_not_reached", "gpu_stuck", "network_stuck",
            "deadlock", "process_dead", "process_stopped", "agent_dead", "unseen", "stuck", "slow_rank",
            "slow_host", "slow_link", "slow_network", "slow_nvlink", "slow_communicator", "slow_size",
-           "slow_algorithm", "below_expected", "none")
+           "slow_algorithm", "below_expected", "not_judged", "none")
 
 
 class Outcome:

@@ -82,6 +82,41 @@ def hangs(size, seed, workload):
         yield one("stuck sending", "network_stuck", "stuck-send:rank=%d", rank[9])
 
 
+RELEASES_WITHOUT_KERNELS = ("2.24", "2.26", "2.27", "2.31")
+
+
+def blind_hangs(size, seed, release, workload):
+    """As NCCL is by default before 2.28 and from 2.31 on: no kernel events. Inside a node only calls are shown, and a
+    GPU that does nothing is not."""
+    nodes, gpus = NODES[size]
+    rank = [pick(seed, salt, nodes * gpus) for salt in range(70, 80)]
+    where = "one node" if nodes == 1 else "two nodes"
+
+    def one(fault, told, text, who, work=workload, **more):
+        return hang("no kernel events, %s: %s" % (where, fault), told, size, seed, work, text % who, who,
+                    "--release", release, **more)
+
+    yield one("never arrives", "never_issued", "never-arrives:rank=%d", rank[0])
+    yield one("mismatch", "mismatch", "mismatch:rank=%d,what=count", rank[1], rule="count")
+    yield one("killed process", "process_dead", "kill:rank=%d", rank[2])
+    yield one("stopped process", "process_stopped", "stop:rank=%d", rank[3])
+    base = rank[4] // gpus * gpus
+    who, other = base + rank[4] % gpus, base + (rank[4] + 1) % gpus
+    case = one("deadlock", "deadlock", "deadlock:rank=%d,peer=" + str(other), who, "tp-pp")
+    case.culprit = {"either": who}
+    yield case
+    if nodes == 1:
+        case = one("GPU not started", "not_judged", "gpu-stuck:rank=%d", rank[5])
+        case.culprit = {}
+        yield case
+    else:
+        yield one("stuck sending", "network_stuck", "stuck-send:rank=%d", rank[6], "fsdp")
+    case = healthy(size, seed, workload, 5)
+    case.fault = "no kernel events, %s: healthy" % where
+    case.options += ["--release", release]
+    yield case
+
+
 def special_hangs(size, seed):
     nodes, gpus = NODES[size]
     world = nodes * gpus
@@ -219,6 +254,10 @@ def plan(seeds, is_long):
                 cases.append(healthy("8n" if jitter == 2 else "64", 100 * seed + jitter, workload,
                                      jitter))
         cases.append(healthy("8", seed, "ddp", 10))
+        for number, release in enumerate(RELEASES_WITHOUT_KERNELS):
+            for size in ("8", "8n"):
+                cases += blind_hangs(size, 10 * seed + number, release,
+                                     ("fsdp", "ddp", "loop", "fsdp")[number])
     cases += hangs("512", 1, "fsdp")
     cases += special_hangs("512", 1)
     cases.append(healthy("512", 1, "fsdp", 5))

@@ -32,9 +32,12 @@ def compare(culprit, verdict):
 
 
 def judge(told, culprit, document, is_timed=True):
-    """(class that was told first, what is wrong with it). `told` is "none" for a healthy job."""
+    """(class that was told first, what is wrong with it). `told` is "none" for a healthy job, "not_judged" for one of
+    which it cannot be told whether it hangs."""
     verdicts = accusing(document, is_timed)
     first = verdicts[0]["class"] if verdicts else "none"
+    if first == "none" and any(what["aspect"] == "hang" for what in document["not_judged"]):
+        first = "not_judged"
     wrong = []
     if first != told:
         wrong.append("told %s, not %s" % (first, told))
