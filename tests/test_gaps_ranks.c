@@ -119,14 +119,17 @@ static void expect_nobody(const struct timeline_report *report, const char *what
 	verdicts_release(&verdicts);
 }
 
-static void expect_together(const struct recording *recording, const char *what,
+static void expect_together(const struct recording *recording, const char *what, int release,
 			    const int off[RANKS], const int on[RANKS])
 {
 	struct timeline_report report;
 
 	if (timeline_report_make(&report, recording, NULL, NULL) != OK)
 		abort();
-	EXPECT_EQUAL(comm_of(&report)->complete, expected_meetings(off, on));
+	/* Meetings are of timed collectives. From 2.31 on GPU times are wrong after events were off, and
+	 * rejected. */
+	if (release < HOST_NCCL_2_31)
+		EXPECT_EQUAL(comm_of(&report)->complete, expected_meetings(off, on));
 	EXPECT_EQUAL(comm_of(&report)->mismatches, 0);
 	EXPECT(report.completeness.lost[LOST_NOT_SHOWN] >= missed());
 	EXPECT(!report.completeness.is_complete && report.completeness.share < 1);
@@ -159,8 +162,8 @@ static void ranks_stay_together(int release, const char *what, const int off[RAN
 	EXPECT_THAT("calls are missed, and counted", missed() > 0);
 	read_it(&recording);
 	snapshot_of(&recording, &snapshot, &bytes);
-	expect_together(&recording, what, off, on);
-	expect_together(&snapshot, "the same from a snapshot", off, on);
+	expect_together(&recording, what, release, off, on);
+	expect_together(&snapshot, "the same from a snapshot", release, off, on);
 	recording_release(&snapshot);
 	recording_release(&recording);
 	free(bytes);

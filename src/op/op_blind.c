@@ -80,16 +80,3 @@ const char *op_kernel_events_missed(void)
 	return "operations within a node have no duration, and those over the network have the "
 	       "network's";
 }
-
-/* NCCL's number of the event, as comm_info.mask holds it, and the first interface that has it. */
-enum { KERNEL_CHANNELS = 1 << 6, INTERFACE_WITH_KERNELS = 3 };
-
-bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
-{
-	(void)op; /* so far all operations of a communicator are alike */
-	/* Who does not know what was asked for knows what came. */
-	if (comm->mask == 0)
-		return comm->flags & COMM_FLAG_SEES_KERNELS;
-	return comm->mask & KERNEL_CHANNELS &&
-	       (comm->interface == 0 || comm->interface >= INTERFACE_WITH_KERNELS);
-}

@@ -27,12 +27,6 @@ const char *op_interface_releases(unsigned int interface);
 /* What is not known without kernel channel events. */
 const char *op_kernel_events_missed(void);
 
-/*
- * Were kernel channel events requested for this operation? Only then does a kernel that was not seen to start
- * or stop mean anything. The one place that decides it: communicators may ask for a sample of their operations.
- */
-bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op);
-
 enum { OP_INTERFACES = 7 };
 
 #endif

@@ -29,9 +29,15 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
  */
 static inline bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
 {
-	enum { KERNEL_CH = 0x40 }; /* NCCL's number of the event */
+	enum { KERNEL_CH = 0x40, FIRST_WITH_KERNELS = 3 }; /* NCCL's number; interface version */
 
-	return (comm->mask & KERNEL_CH) || (op->flags & OP_FLAG_KERNELS_ASKED);
+	/* Who does not know what was requested knows what came. */
+	if (comm->mask == 0)
+		return comm->flags & COMM_FLAG_SEES_KERNELS;
+	if (op->flags & OP_FLAG_KERNELS_ASKED)
+		return true;
+	return comm->mask & KERNEL_CH &&
+	       (comm->interface == 0 || comm->interface >= FIRST_WITH_KERNELS);
 }
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/attributes.h"
-#include "op/op_blind.h"
+#include "op/op_time.h"
 
 /* NCCL's numbers, as region_step.state and comm_info.mask hold them. */
 enum step_state {

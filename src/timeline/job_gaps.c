@@ -197,6 +197,19 @@ static uint64_t last_done(const struct job *job, const struct job_comm *comm)
 	return last;
 }
 
+/* The last collective that a seat recorded, by its count or by what is in flight. */
+static uint64_t last_called(const struct job *job, uint32_t seat)
+{
+	uint64_t last = comm_of(job, seat)->counts.collectives;
+	size_t count;
+	const struct recording_flight *flights = flights_of(job, seat, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (is_call(&flights[i].op) && flights[i].op.match > last)
+			last = flights[i].op.match;
+	return last;
+}
+
 /* Who has not recorded what ended elsewhere has made these calls all the same. */
 static void mark_unseen(const struct job *job, const struct job_comm *comm)
 {
@@ -207,7 +220,7 @@ static void mark_unseen(const struct job *job, const struct job_comm *comm)
 
 		/* Its first call after a gap has the numbers from before, until NCCL tells its own. */
 		if (of->has_counts && last >= UNSEEN_LEAST &&
-		    of->counts.collectives <= last - UNSEEN_LEAST)
+		    last_called(job, comm->seats[i]) <= last - UNSEEN_LEAST)
 			shift_seat(job, comm->seats[i], 0, false);
 	}
 }
