@@ -162,6 +162,26 @@ static void half_of_a_pair(void)
 	stage_end(&stage);
 }
 
+/* Over the network: the peer has made many calls, and its half is not among those that are kept. */
+static void half_not_kept(void)
+{
+	struct recording_flight *flight;
+
+	begin(2);
+	for (int i = 0; i < 2; i++)
+		stage_rank(&stage, i)->comms[0].info.flags = COMM_FLAG_SEES_PROXIES;
+	flight = stage_call(&stage, 0, 1, OP_SEND, 5, OP_RUNNING, 30 * SECOND);
+	flight->op.peer = 1;
+	flight->op.kernels_started = 0;
+	stage_proxy(flight, true, 1, 0, STEP_SEND_GPU, 30 * SECOND)->proxy.done = 0;
+	stage_call(&stage, 1, 1, OP_SEND, 9, OP_DONE, 31 * SECOND)->op.peer = 0;
+	stage_rank(&stage, 1)->comms[0].counts.issued = 50;
+	stage_find(&stage);
+	EXPECT_THAT("a half that is not kept any more may be over: the peer is not accused",
+		    first() != NULL && first()->class != VERDICT_NEVER_ISSUED);
+	stage_end(&stage);
+}
+
 /* Kernel events were asked for some operations of a communicator, not for these. */
 static void sampled(void)
 {
@@ -230,6 +250,7 @@ int main(void)
 	all_called();
 	two_comms();
 	half_of_a_pair();
+	half_not_kept();
 	sampled();
 	different_calls();
 	gone_early();

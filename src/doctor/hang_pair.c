@@ -198,6 +198,17 @@ static bool has_moved(const struct recording_flight *flight)
 	return false;
 }
 
+/* Of calls that are done the last few are kept. Where kernels do not show that this one runs, the peer's half may be
+ * done and gone. */
+static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
+			const struct recording_flight *flight)
+{
+	const struct hang_seat *of = &scene->seats[peer];
+
+	return flight->op.match > 1 && !hang_sees_kernels(scene, peer, &flight->op) &&
+	       of->comm->has_counts && of->comm->counts.issued > of->flight_count;
+}
+
 static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		     const struct recording_flight *flight)
 {
@@ -222,7 +233,8 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	} else if (theirs != NULL) {
 		judge_called(graph, node, seat, flight, peer, theirs);
 		return;
-	} else if (latest > flight->op.match || flight->op.match == 0 || has_moved(flight)) {
+	} else if (latest > flight->op.match || flight->op.match == 0 || has_moved(flight) ||
+		   (latest == 0 && may_be_over(scene, peer, flight))) {
 		/* The peer is past it, or numbers say nothing. */
 		end = hang_end_add(graph, VERDICT_STUCK, node, job->seats[seat].comm, HANG_NOBODY);
 		end->peer_comm_rank = flight->op.peer;
