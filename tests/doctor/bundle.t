@@ -82,7 +82,7 @@ expect_same "the doctor says the same of the bundle as of the job" "$(verdict_of
 expect_same "and of what is in it" "$(file_of "$work/hang.tar" doctor.json |
 	perl -MJSON::PP -e 'print $_->{class}, " ", $_->{rank}, "\n" for grep { $_->{class} eq "never_issued" } @{decode_json(join "", <>)->{verdicts}}')" \
 	"never_issued 1"
-expect_ok "ps reads it" grep -q 'AllReduce' <<<"$("$tool" ps "$work/hang.tar" 2>/dev/null)"
+expect_ok "ps reads it" grep -q 'AllReduce' <<<"$("$tool" ps --all "$work/hang.tar" 2>/dev/null)"
 expect_ok "report reads it" grep -q '^job sim-1: 4 ranks' <<<"$("$tool" report "$work/hang.tar" 2>/dev/null)"
 
 for packing in gz zst; do

@@ -186,7 +186,8 @@ static ncclConfig_t config_of(const struct job *job, const struct communicator *
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 
 	config.commName = communicator->name;
-	if (job->options.ranks >= MANY_RANKS)
+	/* Inside a node NCCL takes more channels: two communicators of two ranks do not fit. */
+	if (job->options.ranks >= MANY_RANKS || getenv("NCCL_MULTI_RANK_GPU_ENABLE") != NULL)
 		config.maxCTAs = CHANNELS_OF_MANY;
 	return config;
 }

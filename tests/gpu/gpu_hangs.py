@@ -261,7 +261,7 @@ def _variant_judge(stage, variant, document):
     _, text, _ = stage.context.tool.verify(stage.place.recorded("flight"))
     kernel = kernel_state(text) or "off"
     told, wrong = verdicts.judge(scene.told, scene.culprit, document, scene.is_timed())
-    blind = blind_spot(scene, variant.is_one_node, kernel) if wrong else None
+    blind = blind_spot(scene, kernel) if wrong else None
     if blind and all(verdict["rank"] is None
                      for verdict in verdicts.accusing(document, scene.is_timed())):
         wrong = []

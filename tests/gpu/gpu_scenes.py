@@ -47,10 +47,9 @@ SCENES = [
 BLIND_GPU = "gpu_not_reached_without_kernel_events"
 
 
-def blind_spot(scene, is_one_node, kernel):
-    """Name of the blind spot that keeps the doctor from naming the cause, or None. Between machines the proxies'
-    events show which GPU has nothing ready; inside a node there are no proxies."""
-    if scene.told == "gpu_not_reached" and is_one_node and kernel != "on":
+def blind_spot(scene, kernel):
+    """Name of the blind spot that keeps the doctor from naming the cause, or None."""
+    if scene.told == "gpu_not_reached" and kernel != "on":
         return BLIND_GPU
     return None
 
