@@ -232,6 +232,21 @@ static bool a_request_is_granted(void)
 	       says(recorder.region.header->kernel_answer == request, "and answered");
 }
 
+/* The word may hold anything. */
+static bool a_request_comes_to_an_end(void)
+{
+	void *context = begin("100000");
+	unsigned int during;
+
+	store_relaxed(&recorder.region.header->kernel_request, UINT64_MAX);
+	collectives(context, 2 * SAMPLE_BLOCK, 50000);
+	during = collectives(context, 100, 50000);
+	stamp_move(3601 * STAMP_S);
+	collectives(context, 2 * SAMPLE_BLOCK, 50000);
+	return says(during == 100, "granted") &
+	       says(collectives(context, 100, 50000) == 0, "for an hour at most");
+}
+
 static bool an_ended_communicator_wants_nothing(void)
 {
 	void *context = begin("0");
@@ -285,6 +300,7 @@ int main(void)
 	EXPECT_SCENE(never_between_send_and_recv);
 	EXPECT_SCENE(grouped_nvls_ends_it);
 	EXPECT_SCENE(a_request_is_granted);
+	EXPECT_SCENE(a_request_comes_to_an_end);
 	EXPECT_SCENE(an_ended_communicator_wants_nothing);
 	EXPECT_SCENE(others_do_not_pay_for_one);
 	return tap_done();

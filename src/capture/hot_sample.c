@@ -48,6 +48,7 @@ enum {
 	NEW_KIND_COLLECTIVES = 8192,
 	/* A communicator that ran out of patience with the windows of others owes so many blocks. */
 	MOST_DEBT = 4,
+	MOST_SECONDS = 3600, /* of a request */
 };
 
 #define MILLISECOND UINT64_C(1000000)
@@ -222,11 +223,15 @@ static void look_for_request(uint64_t now)
 {
 	struct sampling *sampling = &recorder.sampling;
 	uint64_t request = load_relaxed(&recorder.region.header->kernel_request);
+	uint32_t seconds = (uint32_t)request;
 
 	if (request == load_relaxed(&sampling->request))
 		return;
+	/* Whatever is written there: what it costs comes to an end. */
+	if (seconds > MOST_SECONDS)
+		seconds = MOST_SECONDS;
 	store_relaxed(&sampling->request, request);
-	store_relaxed(&sampling->until_ns, now + (uint32_t)request * SECOND);
+	store_relaxed(&sampling->until_ns, now + seconds * SECOND);
 	store_relaxed(&recorder.region.header->kernel_answer, request);
 }
 
