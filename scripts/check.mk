@@ -17,7 +17,10 @@ JOBS := $(shell nproc)
 # As many jobs as there are processors, unless -j was given. Recipes that use it begin with +: make sees only a literal
 # $(MAKE) by itself, and the processors would not be shared with the others.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-test_environment = BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
+# Where tests have their files: memory, as in a real job, where there is enough and programs may run from it. Regions on a disk
+# that keeps init waiting give way to memory that nobody else can read.
+TEST_TMP := $(shell scripts/test-tmp)
+test_environment = TMPDIR=$(TEST_TMP) BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
 prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
 prove = $(test_environment) prove $(call prove_options,$(1))
 

@@ -1,16 +1,17 @@
-/* A directory of the test's own below /tmp, removed when the process that made it exits. */
+/* A directory of the test's own below $TMPDIR or /tmp, removed when the process that made it exits. */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static struct {
-	char path[32];
+	char path[64];
 	pid_t owner;
-} scratch_dir = { .path = "/tmp/ringside-test-XXXXXX" };
+} scratch_dir;
 
 static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
 				     struct FTW *place)
@@ -28,6 +29,11 @@ static inline void scratch_remove(void)
 
 static inline const char *scratch_make(void)
 {
+	const char *parent = getenv("TMPDIR");
+
+	if (parent == NULL || strlen(parent) > 32)
+		parent = "/tmp";
+	snprintf(scratch_dir.path, sizeof(scratch_dir.path), "%s/ringside-test-XXXXXX", parent);
 	if (mkdtemp(scratch_dir.path) == NULL)
 		exit(1);
 	scratch_dir.owner = getpid();

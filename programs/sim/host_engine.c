@@ -66,8 +66,9 @@ static void engine_empty(struct host_engine *engine)
 {
 	active_free(engine->first);
 	active_free(engine->spare);
-	for (uint64_t head = engine->head; head != engine->tail; head++)
-		free(engine->queue[head % ENGINE_QUEUE].many);
+	/* An abort leaves some behind. */
+	for (; engine->head != engine->tail; engine->head++)
+		free(engine->queue[engine->head % ENGINE_QUEUE].many);
 	free(engine->queue);
 	free(engine->connections);
 	engine->first = engine->spare = NULL;

@@ -20,7 +20,7 @@
 #include "capture/quiet.h"
 #include "capture/trace_place.h"
 
-enum { REGION_MS = 30, SAY_MS = 10 };
+enum { REGION_MS = 60, REGION_MS_WITH_GROUP = 30, SAY_MS = 10 };
 
 struct recorder recorder;
 
@@ -113,7 +113,10 @@ static bool make_region_elsewhere(const struct region_request *request)
 	task->request = *request;
 	task->request.dir = task->dir;
 	text_copy(task->dir, sizeof(task->dir), request->dir);
-	if (!own_thread_try(&work, task, REGION_MS)) {
+	/* Looking up a group has taken its part of the time that init may wait. */
+	if (!own_thread_try(&work, task,
+			    settings_variable("RINGSIDE_GROUP") != NULL ? REGION_MS_WITH_GROUP
+									: REGION_MS)) {
 		without.why_not = "the file system does not answer";
 		return region_create(&recorder.region, &without) == OK;
 	}
@@ -298,7 +301,7 @@ static void begin_recording(unsigned int interface)
  * Once in a process. It waits for nothing and nobody for more than 100 ms in total:
  *
  *	the name of a group (RINGSIDE_GROUP)	40 ms	system libraries may ask a server
- *	a region that is not in /dev/shm	30 ms	RINGSIDE_SHM may be a disk; then memory is taken
+ *	a region that is not in /dev/shm	60 ms	RINGSIDE_SHM may be a disk; then memory is taken
  *	the trace file				20 ms	then it comes later, or not at all (drain.c)
  *	lines for the user			10 ms	then the reader of stderr takes them later
  *
