@@ -20,6 +20,8 @@ static const struct {
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_MODE", "%s" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_DIR", "%o" },
 	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_SHM", "%r" },
+	/* As the others do by default: otherwise there are no GPU times to compare. */
+	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_EVENTS", "kernel" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_ENABLE", "1" },
 	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_DUMP_DIR", "%o" },
 	/* Its default writes nothing. */
