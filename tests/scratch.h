@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static struct {
-	char path[64];
+	char path[48];
 	pid_t owner;
 } scratch_dir;
 
@@ -31,7 +31,7 @@ static inline const char *scratch_make(void)
 {
 	const char *parent = getenv("TMPDIR");
 
-	if (parent == NULL || strlen(parent) > 32)
+	if (parent == NULL || strlen(parent) > 24)
 		parent = "/tmp";
 	snprintf(scratch_dir.path, sizeof(scratch_dir.path), "%s/ringside-test-XXXXXX", parent);
 	if (mkdtemp(scratch_dir.path) == NULL)

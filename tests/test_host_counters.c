@@ -3,6 +3,7 @@
  * stamps, or none, and then ncclCommDestroy never returns.
  */
 #include "base/attributes.h"
+#include "base/order.h"
 #include "programs/sim/host.h"
 #include "tests/stage.h"
 
@@ -10,7 +11,7 @@ enum { MASK_ON = ABI_COLL | ABI_P2P | ABI_KERNEL_CH, MASK_OFF = ABI_COLL | ABI_P
 
 static void mask_set(struct stage *stage, bool is_on)
 {
-	*host_mask(stage->host) = is_on ? MASK_ON : MASK_OFF;
+	store_relaxed(host_mask(stage->host), is_on ? MASK_ON : MASK_OFF);
 }
 
 /* Do all kernel events since the n-th have a start of their own? */

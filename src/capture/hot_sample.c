@@ -185,8 +185,8 @@ static unsigned int choose_level(const struct comm_state *comm, unsigned int bud
 void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now)
 {
 	uint64_t bytes = load_relaxed(&op->bytes), collective = load_relaxed(&op->match);
-	uint8_t *calls = &comm->kinds[load_relaxed(&op->function) % OP_FUNCTIONS]
-				     [op_size_class(bytes) % ARRAY_LENGTH(comm->kinds[0])];
+	uint8_t *calls = &comm->kinds[load_relaxed(&op->function) % ARRAY_LENGTH(comm->kinds)]
+				     [op_size_class(bytes) / 2 % ARRAY_LENGTH(comm->kinds[0])];
 	uint8_t before = load_relaxed(calls);
 
 	if (bytes != OP_BYTES_UNKNOWN)

@@ -83,10 +83,10 @@ struct comm_state {
 	uint64_t first_ns;	    /* its first collective */
 	uint64_t estimated_ns;	    /* how long all of them took to move their bytes, at least */
 	uint64_t new_until;	    /* up to this collective more are timed, to catch a new kind */
-	uint8_t kinds[OP_FUNCTIONS][64]; /* calls of each kind (by size class), up to a few */
-	uint64_t tasks;			 /* Coll and P2p events so far */
-	uint64_t last_plan;		 /* the kernel of the last one ... */
-	uint32_t plan_tasks;		 /* ... and how many it has so far */
+	uint8_t kinds[8][20];	    /* calls of each kind (by function, two size classes), a few */
+	uint64_t tasks;		    /* Coll and P2p events so far */
+	uint64_t last_plan;	    /* the kernel of the last one ... */
+	uint32_t plan_tasks;	    /* ... and how many it has so far */
 	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
 	 * communicator looks elsewhere so that their threads do not meet. */
 	uint32_t live_hint;

@@ -2,6 +2,8 @@
 # The recorder sees every operation that the benchmark made, on every rank, in every mode.
 . "$(dirname "$0")/bench.sh"
 export NCCL_PROFILER_PLUGIN=$BUILD/libnccl-profiler-ringside.so RINGSIDE_MODE=trace
+# Inside a node replays of graphs show with these alone.
+export RINGSIDE_EVENTS=kernel
 
 record() { # name bench-argument...
 	export RINGSIDE_DIR=$tap_scratch/$1

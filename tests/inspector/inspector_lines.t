@@ -52,10 +52,10 @@ if [ -x "$tool" ]; then
 fi
 inspect ops=600 name='a "b" \ c' "${steady[@]}"
 expect_ok "a name that needs quoting does not break a line" "${reader[@]}" shape "$(log)"
-inspect ops=600 release=2.31 "${steady[@]}"
+# With NCCL's Broadcast of today its counters would drift at the first one, and no GPU time be believed after it.
+NCCL_ALLGATHERV_ENABLE=0 inspect ops=600 release=2.31 "${steady[@]}"
 expect_account "NCCL 2.31: all there"
-expect_same "with GPU times, for Inspector asks for them; of a Broadcast it shows nothing but the call" \
-	"$(grep -c '"kernel_gpu"' "$(log)") $(told 'without a time')" "480 120"
+expect_same "with GPU times, for Inspector asks for them" "$(grep -c '"kernel_gpu"' "$(log)")" 600
 
 NCCL_INSPECTOR_DUMP_VERBOSE=1 inspect ops=1500 channels=3 p2p=1 "${steady[@]}"
 expect_ok "verbose: with events of each channel" "${reader[@]}" shape verbose "$(log)"

@@ -9,12 +9,12 @@ churn() { # mode what count [release]
 	"$BUILD/tests/process/process_churn" "$@" >"$said" 2>"$messages"
 	read_facts
 }
-expect_no_growth() { # sentence
+expect_no_growth() { # sentence [limit]
 	local growth
 	growth=$(truth growth_kib)
 	# A thread's stack and malloc's own ways; a leak of 100 bytes per communicator would be more.
 	# Sanitizers keep what was freed.
-	if [ "${growth:-9999}" -lt 400 ] || [ -n "${SANITIZED:-}" ]; then
+	if [ "${growth:-9999}" -lt "${2:-400}" ] || [ -n "${SANITIZED:-}" ]; then
 		tap_line ok "$1" ""
 	else
 		tap_line "not ok" "$1" "grew by ${growth:-?} KiB"$'\n'"$(cat "$messages")"
@@ -25,7 +25,8 @@ expect_no_growth() { # sentence
 churn trace reload 1000
 expect_facts "1,000 loads and unloads: one process, one file, every operation" \
 	processes=1 file_count=1 comms=1000 operations=issued issued=issued lost=0 gaps=0 exact=1 closed=1
-expect_no_growth "and no memory more"
+# The table of communicators is touched slot by slot until all 512 were in use.
+expect_no_growth "and no memory more" 800
 expect_same "the plugin stays mapped" "$(truth mapped)" 1
 
 for release in 2.28 2.23; do
