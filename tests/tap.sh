@@ -7,7 +7,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 : "${BUILD:=$PWD/build}"
 tap_count=0
 tap_failed=0
-tap_scratch=$(mktemp -d)
+# As long as mktemp's own in /tmp: expected output is wrapped by the length of paths.
+tap_scratch=$(mktemp -d "$([ "${TMPDIR:-/tmp}" = /dev/shm ] && echo /dev/shm/r.XXXXXXXX || echo "${TMPDIR:-/tmp}/tmp.XXXXXXXXXX")")
 trap 'rm -rf "$tap_scratch"' EXIT
 
 # Print "ok" or "not ok"; what the command said goes below as a comment.
