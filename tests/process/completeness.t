@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Recorded is issued, exactly; or recorded and counted as lost is. See docs/COMPLETENESS.md.
 . "$(dirname "$0")/process.sh"
+# With kernel events every operation is seen to end; without, the last ones stay in flight.
+export RINGSIDE_EVENTS=kernel
 
 count=${COMPLETENESS_OPERATIONS:-300000}
 export RINGSIDE_MODE=trace
