@@ -47,7 +47,7 @@ static void build(struct hang_graph *graph)
 		hang_graph_seal(graph);
 }
 
-/* What is told first. The others are told only of ranks of which nothing else is known. */
+/* Reported first. The rest is reported only for ranks of which nothing else is known. */
 enum strength {
 	PARTED = 0, /* calls that differ */
 	STRONG = 1,

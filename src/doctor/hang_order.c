@@ -7,7 +7,7 @@
  *	rank 1 called   AllGather 72 of ep, then AllReduce 44 of world
  *
  * Another order alone is harmless: streams may run side by side. So it is looked for only where all that these ranks
- * called last stands still and nothing shows whether it is over.
+ * called last is stuck and nothing shows whether it has ended.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ struct shared_seats {
 	uint32_t one[2], other[2]; /* seats of each rank, per communicator */
 };
 
-/* All called what stands still there, and kernels do not show who is in it. */
+/* All ranks called the stuck operation, and kernel events do not show which of them are in it. */
 static bool is_stuck_by_calls(const struct hang_scene *scene, uint32_t c)
 {
 	const struct hang_meeting *meeting = &scene->meetings[c];
