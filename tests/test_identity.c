@@ -196,7 +196,7 @@ static void names_are_read_while_others_print(bool without_vm, const char *sente
 	pid_t child;
 
 #ifdef __SANITIZE_THREAD__
-	/* It needs system calls of its own, and the standard streams. */
+	/* To it, writing to a number that another thread opens is a race: that is what is played here. */
 	EXPECT_THAT("amid noise # SKIP under the thread sanitizer", true);
 	return;
 #endif

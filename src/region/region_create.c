@@ -238,10 +238,8 @@ static bool create_memfd(struct region_writer *writer, const struct region_reque
 			 struct region_part parts[REGION_PARTS])
 {
 	uint64_t bytes = place_parts(parts, request, 2);
-	struct fd_guard guard = fd_guard_begin();
 	int fd = fd_high(memfd_create("ringside", MFD_CLOEXEC));
 
-	fd_guard_end(&guard);
 	if (fd == -1)
 		return false;
 	if (!fill_file(writer, fd, bytes)) {
@@ -272,11 +270,16 @@ static bool create_private(struct region_writer *writer, const struct region_req
 enum status region_create(struct region_writer *writer, const struct region_request *request)
 {
 	struct region_part parts[REGION_PARTS] = { { 0, 0, 0 } };
+	/* For all that is opened on the way: the directory, others' regions, /proc. */
+	struct fd_guard guard = fd_guard_begin();
 	struct region_header *header;
+	bool is_made;
 
 	*writer = (struct region_writer){ .fd = -1 };
-	if (!create_in_directory(writer, request, parts) && !create_memfd(writer, request, parts) &&
-	    !create_private(writer, request, parts))
+	is_made = create_in_directory(writer, request, parts) ||
+		  create_memfd(writer, request, parts) || create_private(writer, request, parts);
+	fd_guard_end(&guard);
+	if (!is_made)
 		return ERR_NO_SPACE;
 	use_parts(writer, parts);
 	header = writer->header;
