@@ -273,12 +273,33 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 	struct region_live *live = &recorder.region.live[(uint32_t)old];
 
 	store_relaxed(recent, slot_and_generation);
-	if (old == 0 || (group != 0 && load_relaxed(&live->group) == group &&
+	if (old == 0 || old == slot_and_generation || (group != 0 && load_relaxed(&live->group) == group &&
 			 !(load_relaxed(&live->notes) & LIVE_HAS_TASK)))
 		return;
 	if (!may_have_children(comm, &live->op, number < CHILDLESS_AGE) ||
 	    (load_relaxed(&live->op.active_ns) == 0 && is_passed(comm, &live->op)))
 		live_retire(live, REGION_GENERATION(old), false);
+}
+
+/* The calling thread is on its way to the launch of the kernel: what does not have to happen before
+ * waits until the task comes, when the GPU works already, or for the next call. */
+static void forget_later(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation,
+			 uint64_t group)
+{
+	store_relaxed(&comm->latest.number, number);
+	store_relaxed(&comm->latest.group, group);
+	store_relaxed(&comm->latest.slot_and_generation, slot_and_generation);
+}
+
+static void forget_now(struct comm_state *comm)
+{
+	uint64_t slot_and_generation = load_relaxed(&comm->latest.slot_and_generation);
+
+	if (slot_and_generation == 0)
+		return;
+	store_relaxed(&comm->latest.slot_and_generation, 0);
+	forget_older(comm, load_relaxed(&comm->latest.number), slot_and_generation,
+		     load_relaxed(&comm->latest.group));
 }
 
 /* In a large group it was passed over before its task came. */
@@ -405,6 +426,7 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 	if (is_sampling())
 		watch_call(call, parent);
 	hot_sequence_call(comm, call->function, parent);
+	forget_now(comm);
 	live = begin(comm, call, false, &slot);
 	if (UNLIKELY(live == NULL))
 		return record_untracked(comm, call, false);
@@ -413,7 +435,7 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 	generation = REGION_GENERATION(load_relaxed(&live->word));
 	number = load_relaxed(&live->op.number);
 	live_publish(live);
-	forget_older(comm, number, (uint64_t)generation << 32 | slot, group);
+	forget_later(comm, number, (uint64_t)generation << 32 | slot, group);
 	return handle_make(HANDLE_CALL, generation, slot, 0);
 }
 
@@ -496,6 +518,7 @@ static void *continue_call(struct region_live *live, struct handle handle, const
 					  call->sequence, &live->op);
 		add_task(&recorder.comms[slot], live, call,
 			 launch_ns != 0 ? launch_ns : recorder_now(), launch_ns);
+		forget_now(&recorder.comms[slot]);
 		remember_again(&recorder.comms[slot], live, handle);
 	}
 	return handle_make(HANDLE_TASK, handle_generation(handle), handle_slot(handle), 0);

@@ -95,6 +95,10 @@ struct comm_state {
 		uint64_t first; /* number of its first operation here */
 	} current[2];		/* [1]: of replays, which another thread shows */
 	uint64_t recent[RECENT];
+	struct {
+		uint64_t number, group;
+		uint64_t slot_and_generation;
+	} latest; /* the call that is not in recent[] yet; no slot: it is */
 	uint64_t capture_group;		       /* handle of the group that captured last ... */
 	uint64_t capture_first;		       /* ... the number of the first call in it ... */
 	uint64_t capture_calls, capture_tasks; /* ... and how many calls and tasks it had so far */
