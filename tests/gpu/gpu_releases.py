@@ -32,8 +32,9 @@ EVENTS = {
 
 
 def transport_settings(transport):
-    """NCCL's variables; over sockets the driver gives each rank an NCCL_HOSTID of its own."""
-    return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if transport == "node" else {}
+    """NCCL's variables; over sockets the driver gives each rank an NCCL_HOSTID of its own. Between nodes of one
+    rank each NCCL would choose PAT, whose kernels ONLY_FUNCS leaves out."""
+    return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if transport == "node" else {"NCCL_PAT_ENABLE": "0"}
 
 
 def transport_arguments(transport):
