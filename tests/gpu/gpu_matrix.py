@@ -329,8 +329,11 @@ def torch_with(nccl):
     if not package_places("torch"):
         return None, "no PyTorch for %s" % sys.executable
     settings = {"LD_PRELOAD": nccl["library"]}
-    code, text = capture([sys.executable, "-c", "import torch; print(*torch.cuda.nccl.version())"],
-                         90, env={**os.environ, **settings})
+    # Not torch.cuda.nccl.version(): that is what PyTorch was compiled with.
+    asks = ("import ctypes, torch; number = ctypes.c_int(); torch.cuda.nccl.version(); "
+            "ctypes.CDLL(None).ncclGetVersion(ctypes.byref(number)); number = number.value; "
+            "print(number // 10000, number // 100 % 100, number % 100)")
+    code, text = capture([sys.executable, "-c", asks], 90, env={**os.environ, **settings})
     words = text.strip().splitlines()
     told = ".".join(words[-1].split()[:3]) if code == 0 and words else None
     if told != nccl["version"]:
