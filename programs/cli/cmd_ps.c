@@ -24,7 +24,7 @@ enum { PS_DEAD = CLI_LONG_ONLY };
 
 static const struct cli_option options[] = {
 	CLI_OPTION_JSON,
-	{ 'a', "all", NULL, "also operations whose end NCCL does not show: nobody can tell" },
+	{ 'a', "all", NULL, "all operations whose end NCCL does not show, over or not" },
 	{ PS_DEAD, "dead", NULL,
 	  "also what dead processes of this machine had in flight (always with PATH)" },
 	CLI_OPTION_END,
@@ -44,7 +44,9 @@ static const struct cli_page page = {
 		"Lists operations in flight, oldest first: age, what it is, its communicator with "
 		"the rank there, and its state: issued (the call was made), launched (its kernel "
 		"was enqueued) or running. Below it stands what it waits for, by peer and channel, "
-		"where the network shows it.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+		"where the network shows it. Where NCCL does not show whether operations end, the "
+		"last call on a communicator is listed, as not timed, when the process has called "
+		"nothing for 5 s.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	.examples = examples,
 };
@@ -146,7 +148,7 @@ static void write_text(const struct ps_list *list, struct sink *sink)
 }
 
 /* What the table does not say, for people. */
-static void write_remarks(const struct ps_list *list, bool has_unseen)
+static void write_remarks(const struct ps_list *list)
 {
 	bool has_snapshots = false, has_others = false;
 
@@ -164,12 +166,14 @@ static void write_remarks(const struct ps_list *list, bool has_unseen)
 	if (list->count == 0 && list->processes > 0)
 		cli_error("nothing is in flight in %zu process%s", list->processes,
 			  list->processes == 1 ? "" : "es");
-	if (list->unseen > 0 && !has_unseen)
-		cli_error("%zu operation%s launched whose end NCCL does not show: nobody can tell "
-			  "whether %s over; --all lists %s",
-			  list->unseen, list->unseen == 1 ? " was" : "s were",
-			  list->unseen == 1 ? "it is" : "they are",
-			  list->unseen == 1 ? "it" : "them");
+	if (list->unlisted > 0)
+		cli_error("%zu %soperation%s not timed, and NCCL does not show whether %s over; "
+			  "--all "
+			  "lists %s",
+			  list->unlisted, list->unlisted < list->unseen ? "more " : "",
+			  list->unlisted == 1 ? " is" : "s are",
+			  list->unlisted == 1 ? "it is" : "they are",
+			  list->unlisted == 1 ? "it" : "them");
 	if (list->dead > 0)
 		cli_error("%zu dead process%s left out; --dead shows %s", list->dead,
 			  list->dead == 1 ? " is" : "es are", list->dead == 1 ? "it" : "them");
@@ -238,6 +242,8 @@ static void write_json(const struct cli_input *input, const struct ps_list *list
 		json_object(&json);
 		cli_op_json(&json, entry->process, &entry->flight->op);
 		json_put_bool(&json, "is_end_visible", entry->kind == FLIGHT_OPEN);
+		json_put_bool(&json, "is_last_call", entry->is_last_call);
+		json_put_unsigned(&json, "ranks_absent", entry->absent);
 		json_put_bool(&json, "is_live", entry->is_live);
 		json_put_unsigned(&json, "age_ns", entry->age_ns);
 		put_channels(&json, "kernel_started", entry->flight->started);
@@ -269,7 +275,7 @@ static int show(const struct cli_input *input, bool is_json, bool has_unseen, bo
 		write_text(&list, &sink);
 	exit_code = cli_finish(&sink, exit_code);
 	if (!is_json)
-		write_remarks(&list, has_unseen);
+		write_remarks(&list);
 	if (!is_json && input->recording.count == 0 && input->path_count == 0)
 		cli_input_nothing();
 	ps_list_release(&list);

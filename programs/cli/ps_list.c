@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "op/op_bytes.h"
 #include "programs/cli/cli_memory.h"
 
 static void add_entry(struct ps_list *list, const struct ps_entry *entry)
@@ -13,10 +14,66 @@ static void add_entry(struct ps_list *list, const struct ps_entry *entry)
 	list->entries[list->count++] = *entry;
 }
 
-static void add_flights(struct ps_list *list, struct ps_entry *entry, bool has_unseen)
+static bool is_dead(const struct recording_process *process)
+{
+	return process->life == RECORDING_ENDED || process->life == RECORDING_KILLED;
+}
+
+static uint64_t last_call_ns(const struct recording_process *process)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		if (process->comms[i].counts.last_issue_ns > last_ns)
+			last_ns = process->comms[i].counts.last_issue_ns;
+	return last_ns;
+}
+
+/*
+ * Is this the last call on its communicator, and does the process call nothing any more? A communicator that the
+ * process left behind while it went on elsewhere (one for start-up, say) is not what it hangs in.
+ */
+static bool is_last_call(const struct ps_entry *entry, size_t i, uint64_t last_ns)
+{
+	const struct recording_process *process = entry->process;
+	const struct recording_flight *flight = &process->flights[i];
+	const struct recording_comm *comm = recording_comm(process, flight->op.comm);
+
+	if (comm == NULL || comm->info.flags & COMM_FLAG_FINALIZED)
+		return false;
+	return (i + 1 == process->flight_count || flight[1].op.comm != flight->op.comm) &&
+	       last_ns != 0 && entry->now_ns >= last_ns + PS_QUIET_NS &&
+	       flight_since_ns(flight) + PS_QUIET_NS >= last_ns;
+}
+
+/* Ranks that are read here and have not called this collective: then it is not over, whatever is shown of it. */
+static uint32_t count_absent(const struct recording *recording, const struct ps_entry *entry)
+{
+	const struct op_record *op = &entry->flight->op;
+	uint32_t absent = 0;
+
+	if (!op_is_collective(op->function) || op->match == 0 || op->flags & OP_FLAG_REPLAY)
+		return 0;
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		for (size_t c = 0; c < process->comm_count && !is_dead(process); c++) {
+			const struct recording_comm *comm = &process->comms[c];
+
+			absent += comm->info.hash == entry->hash && comm->has_counts &&
+				  !(comm->info.flags & COMM_FLAG_FINALIZED) && !comm->is_unplaced &&
+				  comm->counts.collectives < op->match;
+		}
+	}
+	return absent;
+}
+
+static void add_flights(struct ps_list *list, const struct recording *recording,
+			struct ps_entry *entry, bool has_unseen)
 {
 	const struct recording_process *process = entry->process;
 	uint8_t *kinds = cli_realloc(NULL, process->flight_count + 1);
+	uint64_t last_ns = last_call_ns(process);
 
 	flight_kinds(process, kinds);
 	for (size_t i = 0; i < process->flight_count; i++) {
@@ -29,20 +86,25 @@ static void add_flights(struct ps_list *list, struct ps_entry *entry, bool has_u
 		entry->flight = flight;
 		entry->kind = kinds[i];
 		entry->age_ns = entry->now_ns > since_ns ? entry->now_ns - since_ns : 0;
+		entry->is_last_call =
+			entry->kind == FLIGHT_UNSEEN && is_last_call(entry, i, last_ns);
+		entry->absent = entry->is_last_call ? count_absent(recording, entry) : 0;
 		list->unseen += entry->kind == FLIGHT_UNSEEN;
-		if (entry->kind == FLIGHT_OPEN || (entry->kind == FLIGHT_UNSEEN && has_unseen))
+		if (entry->kind == FLIGHT_OPEN || entry->is_last_call ||
+		    (entry->kind == FLIGHT_UNSEEN && has_unseen))
 			add_entry(list, entry);
+		else
+			list->unlisted += entry->kind == FLIGHT_UNSEEN;
 	}
 	free(kinds);
 }
 
-static void add_process(struct ps_list *list, const struct recording_process *process,
-			bool has_unseen)
+static void add_process(struct ps_list *list, const struct recording *recording,
+			const struct recording_process *process, bool has_unseen)
 {
 	struct ps_entry entry = { .process = process };
 
-	entry.is_live = process->life != RECORDING_ENDED && process->life != RECORDING_KILLED &&
-			recording_now(process, &entry.now_ns);
+	entry.is_live = !is_dead(process) && recording_now(process, &entry.now_ns);
 	if (!entry.is_live)
 		entry.now_ns = flight_last_ns(process);
 	if (process->proxy_count > 0) {
@@ -51,7 +113,7 @@ static void add_process(struct ps_list *list, const struct recording_process *pr
 		list->carriers[list->carrier_count++] =
 			(struct ps_carrier){ process, entry.now_ns };
 	}
-	add_flights(list, &entry, has_unseen);
+	add_flights(list, recording, &entry, has_unseen);
 }
 
 static int compare(uint64_t a, uint64_t b)
@@ -104,15 +166,13 @@ void ps_list_make(struct ps_list *list, const struct recording *recording, bool 
 	*list = (struct ps_list){ .entries = NULL };
 	for (size_t i = 0; i < recording->count; i++) {
 		const struct recording_process *process = recording->processes[i];
-		bool is_dead =
-			process->life == RECORDING_ENDED || process->life == RECORDING_KILLED;
 
-		if (is_dead && !has_dead) {
+		if (is_dead(process) && !has_dead) {
 			list->dead++;
 			continue;
 		}
 		list->processes++;
-		add_process(list, process, has_unseen);
+		add_process(list, recording, process, has_unseen);
 	}
 	sort(list);
 }

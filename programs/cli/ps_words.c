@@ -10,7 +10,17 @@ const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_W
 {
 	if (entry->kind != FLIGHT_UNSEEN)
 		return flight_words_kernel(entry->process, entry->flight, words);
-	text_copy(words, PS_WORDS, "NCCL does not show its end here");
+	if (entry->absent > 0)
+		text_format(words, PS_WORDS,
+			    "not timed; %" PRIu32
+			    " rank%s of its communicator here %s not called it",
+			    entry->absent, entry->absent == 1 ? "" : "s",
+			    entry->absent == 1 ? "has" : "have");
+	else if (entry->is_last_call)
+		text_copy(words, PS_WORDS,
+			  "not timed: it hangs, or it is over and the process calls nothing more");
+	else
+		text_copy(words, PS_WORDS, "not timed: NCCL does not show its end here");
 	return words;
 }
 

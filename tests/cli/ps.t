@@ -33,4 +33,35 @@ offline=$("$ringside" ps --json "$tap_scratch/hang" | json_says 'join " ", sort 
 	grep { $_->{state} eq "running" } @{$_->{operations}}')
 expect_same "what hung when traces ended, and what each waited for" "$offline" \
 	"0:recv_net:3 1:send_net:2 2:recv_net:1 3:send_gpu:0"
+
+# Inside a node without kernel events NCCL never shows an end: what hangs is known by calls that stop.
+play() { # name option... : until the last calls of both ranks are listed; its --json lies in $tap_scratch/name
+	local name=$1
+	shift
+	mkdir "$tap_scratch/$name.shm"
+	RINGSIDE_SHM=$tap_scratch/$name.shm "$ringside" sim --nodes 1 --gpus 2 -w ddp --no-kernel --seconds 120s -m flight "$@" \
+		>/dev/null 2>&1 &
+	sim=$!
+	for _ in $(seq 600); do
+		"$ringside" ps --json "$tap_scratch/$name.shm" >"$tap_scratch/$name" 2>/dev/null
+		[ "$(json_says 'scalar grep { $_->{is_last_call} } @{$_->{operations}}' "$tap_scratch/$name")" = 2 ] && break
+		sleep 0.1
+	done
+	"$ringside" ps "$tap_scratch/$name.shm" >"$tap_scratch/$name.text" 2>"$tap_scratch/$name.said"
+	kill "$sim"
+	wait "$sim" 2>/dev/null
+}
+trap 'kill "$sim" 2>/dev/null' EXIT
+play kernel -f gpu-stuck:rank=1 --at 1s
+expect_same "an untimed hang is listed without --all: the last call of each rank" \
+	"$(json_says 'my @ops = @{$_->{operations}}; join " ", scalar @ops, $ops[0]{number} == $ops[1]{number} ? "same" : "differ",
+		map { $_->{is_end_visible} ? "visible" : "unseen" } @ops' "$tap_scratch/kernel")" "2 same unseen unseen"
+expect_same "each says that it is not timed" "$(grep -c '      not timed: it hangs, or it is over' "$tap_scratch/kernel.text")" 2
+expect_same "the calls before are counted" \
+	"$(grep -c 'more operations are not timed, .* --all lists them' "$tap_scratch/kernel.said")" 1
+play absent -f never-arrives:rank=1 --at 1s
+expect_same "a collective that a rank has not called says so" \
+	"$(json_says 'join " ", map { "$_->{rank}:$_->{ranks_absent}" } sort { $a->{rank} <=> $b->{rank} } @{$_->{operations}}' \
+		"$tap_scratch/absent")" "0:1 1:0"
+expect_same "in words" "$(grep -c 'not timed; 1 rank of its communicator here has not called it' "$tap_scratch/absent.text")" 1
 tap_done
