@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "op/comm_layout.h"
-#include "op/kernel_policy.h"
 #include "region/region_open.h"
 
 const char *cli_process_text(const struct recording_process *process,
@@ -125,17 +124,4 @@ void cli_comm_json(struct json *json, uint32_t id, const struct recording_comm *
 	cli_json_number_or_null(json, "comm_rank", info->rank);
 	cli_json_time_or_null(json, "comm_ranks", (uint64_t)(info->nranks > 0 ? info->nranks : 0));
 	cli_json_time_or_null(json, "comm_nodes", (uint64_t)(info->nnodes > 0 ? info->nnodes : 0));
-}
-
-void cli_process_kernel_events(const struct recording_process *process, char is_on[8],
-			       char reason[static CLI_REASON_TEXT])
-{
-	const struct region *region = process->region;
-
-	recording_info(process, "kernel_events", is_on, 8);
-	recording_info(process, "kernel_events_reason", reason, CLI_REASON_TEXT);
-	/* What became of sampling says more than why it was chosen. */
-	if (region != NULL && region->header.sampling != SAMPLING_ACTIVE &&
-	    sampling_state_text(region->header.sampling)[0] != '\0')
-		text_copy(reason, CLI_REASON_TEXT, sampling_state_text(region->header.sampling));
 }

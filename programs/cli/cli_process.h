@@ -33,11 +33,6 @@ const char *cli_comm_text(const struct recording_comm *comm, char text[static CL
 /* Keys comm_id, comm_hash, comm_name, comm_rank, comm_ranks, comm_nodes; `comm` may be NULL. */
 void cli_comm_json(struct json *json, uint32_t id, const struct recording_comm *comm);
 
-/* What the process says of its kernel events: "on", "sampled", "off" or "", and why. */
-enum { CLI_REASON_TEXT = 320 };
-void cli_process_kernel_events(const struct recording_process *process, char is_on[8],
-			       char reason[static CLI_REASON_TEXT]);
-
 /* null where the value is -1. */
 void cli_json_number_or_null(struct json *json, const char *key, int64_t number);
 /* null where the value is 0. */

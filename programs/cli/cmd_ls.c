@@ -13,6 +13,7 @@
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_process.h"
+#include "recording/recording_ask.h"
 #include "region/info_text.h"
 #include "view/json.h"
 #include "view/report_json.h"
@@ -81,10 +82,10 @@ static uint64_t in_flight(const struct recording_process *process)
 
 static void add_row(struct table *table, const struct recording_process *process)
 {
-	char gpus[64], is_on[8], reason[CLI_REASON_TEXT], number[UNITS_TEXT];
+	char gpus[64], is_on[8], reason[RECORDING_REASON], number[UNITS_TEXT];
 
 	cli_process_gpus(process, gpus, sizeof(gpus));
-	cli_process_kernel_events(process, is_on, reason);
+	recording_kernel_events(process, is_on, reason);
 	table_cellf(table, "%" PRId64, process->pid_here > 0 ? process->pid_here : process->pid);
 	table_cell(table, recording_life_name(process->life));
 	table_cell(table, process->job[0] ? process->job : "-");
@@ -106,7 +107,7 @@ static void add_row(struct table *table, const struct recording_process *process
 
 static void add_notes(struct table *table, const struct recording_process *process)
 {
-	char is_on[8], reason[CLI_REASON_TEXT], kind[32], bytes[UNITS_TEXT], region[1024];
+	char is_on[8], reason[RECORDING_REASON], kind[32], bytes[UNITS_TEXT], region[1024];
 	struct trace_place trace;
 
 	recording_info(process, "region_kind", kind, sizeof(kind));
@@ -126,7 +127,7 @@ static void add_notes(struct table *table, const struct recording_process *proce
 			   process->file_count > 1 ? ", and more files" : "");
 	else if (trace.path[0])
 		table_note(table, "trace: %s, which is not there", trace.path);
-	cli_process_kernel_events(process, is_on, reason);
+	recording_kernel_events(process, is_on, reason);
 	if (strcmp(is_on, "off") == 0)
 		table_note(table, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
 }

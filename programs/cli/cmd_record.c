@@ -2,20 +2,12 @@
  * Ask running processes to time every operation for a while. The request is one word in a process's
  * region; its recorder looks there at its collectives, and answers in the word beside it.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "op/kernel_policy.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -23,7 +15,7 @@
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_process.h"
 #include "programs/sim/sim_parse.h"
-#include "region/region_open.h"
+#include "recording/recording_ask.h"
 #include "view/json.h"
 #include "view/report_json.h"
 
@@ -58,17 +50,9 @@ static const struct cli_page page = {
 	.examples = examples,
 };
 
-enum answer { ANSWER_GRANTED, ANSWER_PENDING, ANSWER_ALREADY, ANSWER_REFUSED, ANSWER_FAILED };
-
-static const char *const answer_names[] = { "granted", "pending", "already_on", "refused",
-					    "failed" };
-
 struct asked {
 	const struct recording_process *process;
-	struct region_header *header; /* mapped, NULL where nothing was asked */
-	uint64_t request;
-	enum answer answer;
-	char reason[CLI_REASON_TEXT];
+	struct recording_ask ask;
 };
 
 struct record {
@@ -80,68 +64,6 @@ struct record {
 	size_t count;
 };
 
-/* The region's first page, to write into: whoever may is the process's user, or root. */
-static struct region_header *map_header(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct region_header *header;
-
-	if (fd == -1)
-		return NULL;
-	header = mmap(NULL, REGION_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	return header != MAP_FAILED ? header : NULL;
-}
-
-static void refuse(struct asked *asked, enum answer answer, const char *why)
-{
-	asked->answer = answer;
-	text_copy(asked->reason, sizeof(asked->reason), why);
-}
-
-static void ask(struct asked *asked, uint64_t kernel_ns)
-{
-	const struct recording_process *process = asked->process;
-	char is_on[8], reason[CLI_REASON_TEXT];
-	uint64_t before;
-
-	cli_process_kernel_events(process, is_on, reason);
-	if (strcmp(is_on, "on") == 0 || process->region->header.sampling == SAMPLING_STUCK) {
-		refuse(asked, ANSWER_ALREADY, "every operation is timed already");
-		return;
-	}
-	if (process->region->header.sampling != SAMPLING_ACTIVE) {
-		refuse(asked, ANSWER_REFUSED,
-		       reason[0] != '\0' ? reason : "its recorder is too old");
-		return;
-	}
-	asked->header = map_header(process->region_path);
-	if (asked->header == NULL) {
-		refuse(asked, ANSWER_FAILED, strerror(errno));
-		return;
-	}
-	before = load_relaxed(&asked->header->kernel_request);
-	asked->request = ((before >> 32) + 1) << 32 | kernel_ns / 1000000000;
-	store_relaxed(&asked->header->kernel_request, asked->request);
-	asked->answer = ANSWER_PENDING;
-	text_copy(asked->reason, sizeof(asked->reason),
-		  "it has called no collective since; it complies at its next ones");
-}
-
-static bool is_answered(struct asked *asked)
-{
-	if (asked->answer != ANSWER_PENDING)
-		return true;
-	if (load_relaxed(&asked->header->kernel_answer) == asked->request) {
-		asked->answer = ANSWER_GRANTED;
-		asked->reason[0] = '\0';
-	} else if (load_relaxed(&asked->header->sampling) != SAMPLING_ACTIVE) {
-		refuse(asked, ANSWER_REFUSED,
-		       sampling_state_text(load_relaxed(&asked->header->sampling)));
-	}
-	return asked->answer != ANSWER_PENDING;
-}
-
 static void wait_for_answers(struct record *record)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };
@@ -151,7 +73,8 @@ static void wait_for_answers(struct record *record)
 	do {
 		answered = 0;
 		for (size_t i = 0; i < record->count; i++)
-			answered += is_answered(&record->asked[i]);
+			answered += recording_ask_answered(&record->asked[i].ask,
+							   record->asked[i].process);
 		if (answered == record->count || waited_ns >= record->wait_ns)
 			return;
 		nanosleep(&pause, NULL);
@@ -186,16 +109,16 @@ static void write_text(const struct record *record, struct sink *sink)
 		const struct asked *asked = &record->asked[i];
 
 		cli_process_text(asked->process, who);
-		if (asked->answer == ANSWER_GRANTED)
+		if (asked->ask.answer == RECORDING_GRANTED)
 			sink_format(sink, "%s: every operation is timed for %s\n", who, time);
-		else if (asked->answer == ANSWER_PENDING)
-			sink_format(sink, "%s: asked; %s\n", who, asked->reason);
-		else if (asked->answer == ANSWER_FAILED)
-			sink_format(sink, "%s: cannot be asked: %s\n", who, asked->reason);
+		else if (asked->ask.answer == RECORDING_PENDING)
+			sink_format(sink, "%s: asked; %s\n", who, asked->ask.reason);
+		else if (asked->ask.answer == RECORDING_FAILED)
+			sink_format(sink, "%s: cannot be asked: %s\n", who, asked->ask.reason);
 		else
 			sink_format(sink, "%s: %s%s\n", who,
-				    asked->answer == ANSWER_REFUSED ? "not timed: " : "",
-				    asked->reason);
+				    asked->ask.answer == RECORDING_REFUSED ? "not timed: " : "",
+				    asked->ask.reason);
 	}
 }
 
@@ -209,8 +132,9 @@ static void write_json(const struct record *record, struct sink *sink)
 	for (size_t i = 0; i < record->count; i++) {
 		json_object(&json);
 		cli_process_json(&json, record->asked[i].process);
-		json_put_string(&json, "answer", answer_names[record->asked[i].answer]);
-		cli_json_text_or_null(&json, "reason", record->asked[i].reason);
+		json_put_string(&json, "answer",
+				recording_answer_name(record->asked[i].ask.answer));
+		cli_json_text_or_null(&json, "reason", record->asked[i].ask.reason);
 		json_end(&json);
 	}
 	json_end(&json);
@@ -224,8 +148,8 @@ static int show(const struct record *record)
 	struct sink sink;
 
 	for (size_t i = 0; i < record->count; i++)
-		if (record->asked[i].answer == ANSWER_REFUSED ||
-		    record->asked[i].answer == ANSWER_FAILED)
+		if (record->asked[i].ask.answer == RECORDING_REFUSED ||
+		    record->asked[i].ask.answer == RECORDING_FAILED)
 			code = CLI_EXIT_TROUBLE;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (record->is_json)
@@ -283,16 +207,14 @@ int cmd_record(int argc, char **argv)
 	if (is_asking && code == 0) {
 		choose(&record);
 		for (size_t i = 0; i < record.count; i++)
-			ask(&record.asked[i], record.kernel_ns);
+			recording_ask_kernel(&record.asked[i].ask, record.asked[i].process,
+					     (uint32_t)(record.kernel_ns / 1000000000));
 		wait_for_answers(&record);
 		code = record.count == 0 ? cli_error("no running process%s%s is recorded here",
 						     record.job != NULL ? " of job " : "",
 						     record.job != NULL ? record.job : "")
 					 : show(&record);
 	}
-	for (size_t i = 0; i < record.count; i++)
-		if (record.asked[i].header != NULL)
-			munmap(record.asked[i].header, REGION_HEADER_BYTES);
 	free(record.asked);
 	cli_input_release(&record.input);
 	return code;

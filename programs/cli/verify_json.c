@@ -4,6 +4,7 @@
 #include "op/op_names.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
+#include "recording/recording_ask.h"
 #include "view/report_json.h"
 
 static void put_comm(struct json *json, const struct recording_process *process,
@@ -70,9 +71,9 @@ static void put_notes(struct json *json, const char *key, const struct verify_pr
 
 static void put_kernel_events(struct json *json, const struct recording_process *process)
 {
-	char is_on[8], reason[CLI_REASON_TEXT];
+	char is_on[8], reason[RECORDING_REASON];
 
-	cli_process_kernel_events(process, is_on, reason);
+	recording_kernel_events(process, is_on, reason);
 	cli_json_text_or_null(json, "kernel_events", is_on);
 	cli_json_text_or_null(json, "kernel_events_reason", reason);
 	json_put_string(json, "kernel_events_missed",

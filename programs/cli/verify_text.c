@@ -8,6 +8,7 @@
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
+#include "recording/recording_ask.h"
 #include "view/table.h"
 
 static const struct table_column columns[] = {
@@ -85,10 +86,10 @@ static void add_source_notes(struct table *table, const struct recording_process
 
 static void add_kernel_note(struct table *table, const struct recording_process *process)
 {
-	char is_on[8], reason[CLI_REASON_TEXT];
+	char is_on[8], reason[RECORDING_REASON];
 	bool is_off;
 
-	cli_process_kernel_events(process, is_on, reason);
+	recording_kernel_events(process, is_on, reason);
 	is_off = strcmp(is_on, "off") == 0;
 	if (is_on[0] != '\0')
 		table_note(table, "kernel events are %s%s%s%s%s", is_on, reason[0] ? ": " : "",
