@@ -559,6 +559,8 @@ static void test_nobody(void)
 	says("when it was started", text, "process_start_time_seconds", "1700000000.123456789");
 	says("how many verdicts there were", text,
 	     "ringside_agent_verdicts_total{class=\"network_stuck\"}", "7");
+	says("how many processes it asked for kernel events", text,
+	     "ringside_agent_kernel_requests_total{event=\"granted\"}", "4");
 	EXPECT_THAT("of classes that it looks for", strstr(text, "slow_rank") == NULL);
 	free(text);
 	text = written(&never, NULL, -1);

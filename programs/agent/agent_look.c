@@ -188,5 +188,6 @@ void agent_look_self(const struct agent_look *look, struct metrics_agent *agent)
 		.open_fds = open_fds(),
 		.start_wall_ns = look->start_wall_ns,
 		.verdicts = look->verdicts,
+		.kernel = look->kernel,
 	};
 }

@@ -30,6 +30,7 @@ struct agent_look {
 	enum status status;	  /* of the last */
 	uint64_t start_wall_ns;	  /* of the agent */
 	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; borrowed, NULL none */
+	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
 };
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,

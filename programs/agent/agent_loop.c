@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_http.h"
+#include "programs/agent/agent_kernel.h"
 #include "programs/agent/agent_log.h"
 #include "programs/agent/agent_look.h"
 #include "programs/agent/agent_notices.h"
@@ -44,6 +45,7 @@ struct agent {
 	struct agent_look look;
 	struct agent_notices notices;
 	struct agent_verdicts verdicts;
+	struct agent_kernel kernel;
 	struct agent_hook hook;
 	struct agent_textfile textfile;
 	int epoll;
@@ -160,7 +162,7 @@ static int open_hook(struct agent *agent)
 static int open_all(struct agent *agent)
 {
 	const struct agent_options *options = agent->options;
-	struct agent_rights rights;
+	struct agent_rights rights = { .must_write = options->has_kernel };
 	int code;
 
 	set_limits();
@@ -186,6 +188,9 @@ static int open_all(struct agent *agent)
 	agent->route.http = &agent->http;
 	agent->route.look = &agent->look;
 	agent->look.verdicts = agent->verdicts.totals;
+	agent->look.kernel = agent->kernel.totals;
+	if (options->has_kernel)
+		agent->kernel.seconds = (uint32_t)(options->kernel_ns / UINT64_C(1000000000));
 	agent->route.host = options->host;
 	agent_bodies_init(&agent->route.bodies, &agent->look, options->host);
 	return code;
@@ -199,6 +204,7 @@ static void close_all(struct agent *agent)
 	agent_textfile_close(&agent->textfile);
 	agent_hook_release(&agent->hook);
 	agent_verdicts_release(&agent->verdicts);
+	agent_kernel_release(&agent->kernel);
 	agent_look_release(&agent->look);
 	if (agent->signals != -1)
 		close(agent->signals);
@@ -281,6 +287,7 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 		agent_bodies_age(&agent->route.bodies);
 		agent_notices_tell(&agent->notices, &agent->look.live, now_ns);
 		agent_verdicts_tell(&agent->verdicts, &agent->look.live, &to, now_ns);
+		agent_kernel_look(&agent->kernel, &agent->look.live, &agent->look.watch, now_ns);
 		tell_status(agent);
 	}
 	next = agent->look.next_ns;

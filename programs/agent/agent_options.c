@@ -54,6 +54,15 @@ static int take_hook(struct agent_options *options, const char *text)
 	return -1;
 }
 
+static int take_kernel_time(struct agent_options *options, const char *text)
+{
+	int code = take_time("kernel-time", text, SECOND_NS, &options->kernel_ns);
+
+	if (code == -1 && options->kernel_ns > 60 * SECOND_NS)
+		return cli_usage(&agent_page, "--kernel-time %s is more than 1m", text);
+	return code;
+}
+
 static int take(struct agent_options *options, int found, const char *value)
 {
 	switch (found) {
@@ -80,6 +89,11 @@ static int take(struct agent_options *options, int found, const char *value)
 		return take_hook(options, value);
 	case AGENT_OPTION_HOOK_TIME:
 		return take_time("hook-time", value, SECOND_NS, &options->hook_ns);
+	case AGENT_OPTION_KERNEL:
+		options->has_kernel = true;
+		return -1;
+	case AGENT_OPTION_KERNEL_TIME:
+		return take_kernel_time(options, value);
 	case AGENT_OPTION_HOST:
 		return take_host(options, value);
 	case AGENT_OPTION_USER:
@@ -101,6 +115,7 @@ int agent_options_parse(struct agent_options *options, int argc, char **argv)
 	*options = (struct agent_options){
 		.interval_ns = 15 * SECOND_NS,
 		.hook_ns = AGENT_HOOK_TIMEOUT_NS,
+		.kernel_ns = 10 * SECOND_NS,
 		.watch = { .directory = getenv("RINGSIDE_SHM"), .keep_ns = 300 * SECOND_NS },
 		.limits = live_limits_default(),
 	};

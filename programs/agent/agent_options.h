@@ -21,6 +21,8 @@ struct agent_options {
 	struct live_limits limits;
 	const char *hook; /* NULL none */
 	uint64_t hook_ns;
+	bool has_kernel; /* ask for kernel events on demand */
+	uint64_t kernel_ns;
 	char host[256]; /* this machine's name */
 	const char *user;
 	const char *group;

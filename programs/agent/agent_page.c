@@ -23,6 +23,10 @@ static const struct cli_option options[] = {
 	  "run this when a hang appears and when it is over: the path of a program and its "
 	  "words, cut at blanks; the verdict is JSON on its standard input" },
 	{ AGENT_OPTION_HOOK_TIME, "hook-time", "TIME", "how long that may take (60s)" },
+	{ AGENT_OPTION_KERNEL, "kernel-on-demand", NULL,
+	  "ask processes to time every operation for a while when they may hang or be slow and "
+	  "are not timed; at most once a job in 10 minutes" },
+	{ AGENT_OPTION_KERNEL_TIME, "kernel-time", "TIME", "for how long (10s; up to 1m)" },
 	{ AGENT_OPTION_HOST, "host", "NAME",
 	  "this machine's name; processes that recorded another one are passed over" },
 	{ AGENT_OPTION_USER, "user", "NAME", "become this user once all is open (for root)" },
@@ -48,7 +52,8 @@ const struct cli_page agent_page = {
 	.about = "Follows the jobs on this machine and serves what they do: /metrics for "
 		 "Prometheus, a "
 		 "live page at /, the same as JSON below /api/v1, /healthz. It reads what "
-		 "processes record and never writes to it; as root it sees all users' processes.\n"
+		 "processes record and writes nothing there without --kernel-on-demand; as root it "
+		 "sees all users' processes.\n"
 		 "SIGHUP reads the web configuration anew, SIGTERM ends it.\n",
 	.options = options,
 	.examples = examples,

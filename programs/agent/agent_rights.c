@@ -14,14 +14,17 @@
 #include "programs/agent/agent_log.h"
 
 #define KEPT (1u << CAP_DAC_READ_SEARCH | 1u << CAP_SYS_PTRACE)
-_Static_assert(CAP_DAC_READ_SEARCH < 32 && CAP_SYS_PTRACE < 32, "KEPT is the lower word");
+#define KEPT_TO_WRITE (1u << CAP_DAC_OVERRIDE)
+_Static_assert(CAP_DAC_READ_SEARCH < 32 && CAP_SYS_PTRACE < 32 && CAP_DAC_OVERRIDE < 32,
+	       "they are in the lower word");
 
 int agent_rights_find(struct agent_rights *rights, const char *user, const char *group)
 {
 	struct passwd *known_user;
 	struct group *known_group;
 
-	*rights = (struct agent_rights){ (uid_t)-1, (gid_t)-1 };
+	rights->user = (uid_t)-1;
+	rights->group = (gid_t)-1;
 	if (user) {
 		known_user = getpwnam(user);
 		if (known_user == NULL) {
@@ -42,15 +45,15 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	return 0;
 }
 
-/* Permitted and effective are what we have of KEPT; nothing is handed on. */
-static bool keep_two(void)
+/* Permitted and effective are what we have of `kept`; nothing is handed on. */
+static bool keep(uint32_t kept)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
 
 	if (syscall(SYS_capget, &header, data) == -1)
 		return false;
-	data[0].permitted &= KEPT;
+	data[0].permitted &= kept;
 	data[0].effective = data[0].permitted;
 	data[0].inheritable = 0;
 	data[1] = (struct __user_cap_data_struct){ 0 };
@@ -87,7 +90,8 @@ int agent_rights_drop(const struct agent_rights *rights)
 	if (!become(rights))
 		return agent_log(AGENT_ERROR, "cannot become another user: %s%s", strerror(errno),
 				 geteuid() != 0 ? "; only root can" : "");
-	if (!keep_two() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+	if (!keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return agent_log(AGENT_ERROR, "cannot give up capabilities: %s", strerror(errno));
 	return 0;
 }

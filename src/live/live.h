@@ -92,6 +92,7 @@ struct live_seat {
 	struct flight_wait waits[LIVE_WAITS_MAX]; /* what it waits for, longest first */
 	uint32_t wait_count;
 	uint64_t still_ns; /* for so long nothing was issued and nothing finished on it */
+	bool is_unseen;	   /* NCCL does not show whether its last operation is over */
 	bool is_behind;	   /* other members are in a collective which it has not issued */
 	struct live_history history;
 };
@@ -159,6 +160,16 @@ void live_release(struct live *live);
  */
 enum status live_look(struct live *live, const struct recording *recording, uint64_t monotonic_ns,
 		      uint64_t wall_ns);
+
+/* What cannot be judged without GPU times, and should be. */
+enum live_doubt {
+	LIVE_NO_DOUBT = 0,
+	LIVE_DOUBT_HANG =
+		1, /* nobody calls anything, and nothing shows whether the last calls are over */
+	LIVE_DOUBT_SLOW = 2, /* operations come at a lower rate than ever, and are not timed */
+};
+/* Of a communicator: index into job.comms. *figure: seconds without a call; how many times slower. */
+enum live_doubt live_doubt(const struct live *live, uint32_t comm, double *figure);
 
 /* The sums of one total; factor by the communicator's size. */
 void live_sums_add(struct live_sums *sums, const struct region_total *total, int nranks);

@@ -46,10 +46,11 @@ static void take_process(struct live *live, uint32_t p)
 		uint64_t since_ns = flight_since_ns(flight);
 		struct live_seat *seat;
 
-		if (kinds[i] != FLIGHT_OPEN || of == NULL)
+		if (of == NULL)
 			continue;
 		seat = &live->seats[of - live->job.seats];
-		if (is_passed(seat, &flight->op))
+		seat->is_unseen = kinds[i] == FLIGHT_UNSEEN;
+		if (kinds[i] != FLIGHT_OPEN || is_passed(seat, &flight->op))
 			continue;
 		seat->in_flight += !seat->is_over;
 		if (seat->oldest != NULL)

@@ -38,6 +38,15 @@ enum metrics_format {
 enum metrics_format metrics_negotiate(const char *accept);
 const char *metrics_content_type(enum metrics_format format);
 
+/* What came of requests for kernel events. */
+enum metrics_kernel {
+	METRICS_KERNEL_ASKED = 0, /* processes that were asked */
+	METRICS_KERNEL_GRANTED = 1,
+	METRICS_KERNEL_REFUSED = 2,
+	METRICS_KERNEL_FAILED = 3,
+	METRICS_KERNEL_EVENTS = 4,
+};
+
 /* The agent about itself; NULL for a textfile: several files of a node must not say the same twice. */
 struct metrics_agent {
 	const char *version;
@@ -52,6 +61,7 @@ struct metrics_agent {
 	uint64_t open_fds;
 	uint64_t start_wall_ns;
 	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; NULL: not shown */
+	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; NULL: not shown */
 };
 
 /*

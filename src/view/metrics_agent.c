@@ -44,6 +44,17 @@ static void write_folded(struct metrics_writer *writer)
 	metrics_put_unsigned(out, one_label(out, "what", "peers"), writer->folded_links);
 }
 
+static void write_kernel(struct metrics_writer *writer, const uint64_t *counts)
+{
+	static const char *const names[METRICS_KERNEL_EVENTS] = { "asked", "granted", "refused",
+								  "failed" };
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_KERNEL);
+	for (unsigned int i = 0; counts && i < METRICS_KERNEL_EVENTS; i++)
+		metrics_put_unsigned(out, one_label(out, "event", names[i]), counts[i]);
+}
+
 static void write_own_process(struct metrics_writer *writer, const struct metrics_agent *agent)
 {
 	struct metrics_out *out = &writer->out;
@@ -82,5 +93,6 @@ void metrics_write_agent(struct metrics_writer *writer, const struct metrics_age
 	metrics_put_unsigned(out, no_labels, writer->model.merged);
 	write_folded(writer);
 	metrics_write_verdict_counts(writer, agent->verdicts);
+	write_kernel(writer, agent->kernel);
 	write_own_process(writer, agent);
 }

@@ -137,6 +137,9 @@ static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 				   "What is beyond the budget and shown as other." },
 	[METRICS_AGENT_VERDICTS] = { "ringside_agent_verdicts", "counter", "class",
 				     "Verdicts that appeared since the agent started." },
+	[METRICS_AGENT_KERNEL] = { "ringside_agent_kernel_requests", "counter", "event",
+				   "Processes asked to time every operation for a while, and "
+				   "their answers." },
 	[METRICS_CPU_SECONDS] = { "process_cpu_seconds", "counter", "",
 				  "Processor time that the agent used." },
 	[METRICS_RESIDENT_BYTES] = { "process_resident_memory_bytes", "gauge", "",

@@ -264,7 +264,12 @@ static inline struct metrics_agent play_agent(void)
 		[VERDICT_NETWORK_STUCK] = 7, [VERDICT_SLOW_RANK] = 8
 	};
 
+	static const uint64_t kernel[METRICS_KERNEL_EVENTS] = {
+		[METRICS_KERNEL_ASKED] = 5, [METRICS_KERNEL_GRANTED] = 4
+	};
+
 	return (struct metrics_agent){ .verdicts = verdicts,
+				       .kernel = kernel,
 				       .version = "1.2.3",
 				       .looks = 5,
 				       .look_ns = 1234567,
