@@ -268,8 +268,155 @@ static void test_unseen(void)
 	stage_end(&stage);
 }
 
+/* ---- without kernel events ---------------------------------------------------------------------- */
+
+/* As NCCL 2.28 over sockets showed it: rank 2 of a ring whose GPU never starts its kernel. All on one host, each
+ * neighbour reached over the network. */
+static void unstarted_ring(int count)
+{
+	all_in(count, count);
+	ring_waits(count, 2);
+	for (int i = 0; i < count; i++) {
+		front(i)->op.kernels_started = 0;
+		front(i)->started[0] = 0;
+		front(i)->op.algorithm = OP_RING;
+		stage_rank(&stage, i)->comms[0].info.flags = COMM_FLAG_SEES_PROXIES;
+	}
+	for (int c = 0; c < 2; c++) {
+		struct recording_proxy *receive = proxy_of(count - 2, false, c);
+
+		proxy_of(count - 2, true, c)->proxy.done = receive->proxy.done = 0;
+		set_state(receive, STEP_RECV_GPU, 2);
+	}
+}
+
+static void test_unstarted(void)
+{
+	unstarted_ring(4);
+	EXPECT_THAT("a rank that has sent nothing and taken nothing has not started",
+		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 2));
+	EXPECT_THAT("less sure than by its kernel",
+		    first()->confidence > 0.6 && first()->confidence < 0.85);
+	EXPECT_THAT("it says why",
+		    stage_has_line(&first()->evidence, "sent nothing on any channel"));
+	EXPECT_THAT("and what is missing", stage_has_line(&first()->missing, "Kernel events"));
+	stage_end(&stage);
+	unstarted_ring(2);
+	EXPECT_THAT("of two ranks, too", stage_only(&stage, VERDICT_GPU_NOT_REACHED, 0));
+	stage_end(&stage);
+}
+
+static bool is_silent(const char *sentence)
+{
+	size_t count = stage_find(&stage);
+	bool is_so = true;
+
+	for (size_t i = 0; i < count; i++)
+		is_so &= stage.verdicts.list[i].class != VERDICT_GPU_NOT_REACHED;
+	if (!is_so)
+		stage_print(&stage);
+	stage_end(&stage);
+	return EXPECT_THAT(sentence, is_so);
+}
+
+/* Whatever differs from that, nobody is said not to have started. */
+static void test_started(void)
+{
+	unstarted_ring(4);
+	proxy_of(2, true, 1)->proxy.done = 1;
+	is_silent("one that has sent a single transfer runs");
+	unstarted_ring(4);
+	set_state(proxy_of(2, true, 0), STEP_SEND_NET, 2);
+	is_silent("one whose first transfer is on a slow wire runs");
+	unstarted_ring(4);
+	set_state(proxy_of(2, true, 0), STEP_SEND_PEER, 1);
+	is_silent("one whose peer is not ready to receive has filled a buffer");
+	unstarted_ring(4);
+	proxy_of(2, false, 0)->proxy.done = 1;
+	is_silent("one that has taken something runs");
+	unstarted_ring(4);
+	for (int c = 0; c < 2; c++)
+		set_state(proxy_of(2, false, c), STEP_RECV_NET, 0);
+	is_silent("without data to take, its proxy may be what hangs");
+	unstarted_ring(4);
+	front(2)->op.algorithm = OP_TREE;
+	is_silent("in a tree it may wait for others first");
+	unstarted_ring(4);
+	for (int i = 0; i < 4; i++)
+		front(i)->op.function = OP_BROADCAST;
+	is_silent("so it may in a Broadcast");
+	unstarted_ring(4);
+	front(2)->proxies[2] = front(2)->proxies[3];
+	front(2)->proxy_count = 3;
+	is_silent("where a neighbour is not reached over the network, what it sent does not show");
+	/* Ranks 2 and 3 are in something else, which shows nothing. */
+	unstarted_ring(4);
+	stage_comm(&stage, 0x200, "inside", 2, 2, 1, 2);
+	for (int i = 2; i < 4; i++) {
+		for (int c = 0; c < 2; c++)
+			proxy_of(i, true, c)->proxy.done = proxy_of(i, false, c)->proxy.done = 0;
+		stage_rank(&stage, i)->comms[1].info.flags = 0;
+		stage_rank(&stage, i)->comms[1].info.mask = 1;
+		stage_call(&stage, i, 2, OP_ALL_REDUCE, 1, OP_LAUNCHED, 61 * SECOND);
+	}
+	is_silent("it may be in something called before of which nothing shows");
+}
+
+/* What real jobs showed, less the kernel events that were on then. */
+static void test_recorded(const char *scene, bool is_gpu)
+{
+	struct recording recording;
+	struct hang_options options = { .hang_ns = 5 * SECOND };
+	struct verdicts verdicts;
+	size_t accused = 0, right = 0;
+	struct job job;
+	char path[80];
+
+	snprintf(path, sizeof(path), "tests/gpu/recorded/%s.tar", scene);
+	recording_init(&recording);
+	verdicts_init(&verdicts);
+	if (recording_add(&recording, path, 0) != OK || recording_finish(&recording) != OK)
+		abort();
+	for (size_t p = 0; p < recording.count; p++) {
+		struct recording_process *process = recording.processes[p];
+
+		for (size_t i = 0; i < process->comm_count; i++) {
+			process->comms[i].info.flags &= ~(uint32_t)COMM_FLAG_SEES_KERNELS;
+			process->comms[i].info.mask &= ~UINT32_C(0x40);
+		}
+		for (size_t i = 0; i < process->flight_count; i++) {
+			struct recording_flight *flight = &process->flights[i];
+
+			flight->op.kernels_started = 0;
+			memset(flight->started, 0, sizeof(flight->started));
+			memset(flight->stopped, 0, sizeof(flight->stopped));
+		}
+	}
+	if (job_make(&job, &recording) != OK || hang_find(&verdicts, &job, &options) != OK)
+		abort();
+	for (size_t i = 0; i < verdicts.count; i++) {
+		accused += verdicts.list[i].class == VERDICT_GPU_NOT_REACHED;
+		right += verdicts.list[i].class == VERDICT_GPU_NOT_REACHED &&
+			 verdicts.list[i].rank == 2;
+	}
+	EXPECT_THAT(scene, recording.count == 4 && accused == is_gpu && right == is_gpu);
+	verdicts_release(&verdicts);
+	job_release(&job);
+	recording_release(&recording);
+}
+
 int main(void)
 {
+	test_unstarted();
+	test_started();
+	test_recorded("gpu", true);
+	test_recorded("calm", false);
+	test_recorded("link", false);
+	test_recorded("stop", false);
+	test_recorded("skip", false);
+	test_recorded("size", false);
+	test_recorded("deadlock", false);
+	test_recorded("datatype", false);
 	test_gpu();
 	test_own_gpu();
 	test_link();

@@ -43,8 +43,9 @@ enum hang_note {
 	HANG_NOTE_PEER,	       /* a Send or Recv has no counterpart */
 	HANG_NOTE_CONNECTING,  /* called, nobody is inside: NCCL may wait for others to connect */
 	HANG_NOTE_NOT_JUDGED,  /* its execution is not shown: calls do not say whether it hangs */
-	HANG_NOTE_SEVERAL,  /* so; several have not called what the others have: hosts run ahead */
-	HANG_NOTE_NAMELESS, /* NCCL does not tell which communicators belong together */
+	HANG_NOTE_SEVERAL,   /* so; several have not called what the others have: hosts run ahead */
+	HANG_NOTE_TRANSFERS, /* GPU not reached: by its transfers, kernels are not shown */
+	HANG_NOTE_NAMELESS,  /* NCCL does not tell which communicators belong together */
 };
 
 /* A call as it is compared. */

@@ -164,7 +164,29 @@ static uint32_t nobody_launched(struct hang_graph *graph, uint32_t c)
 	return 1;
 }
 
-/* Called, and others are inside. Only where kernels are shown does that mean something. Where nobody is
+/* Its GPU has not come to it, and no other operation holds it, as far as that is shown. */
+static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, bool is_any_inside)
+{
+	const struct hang_seat *of = &graph->scene->seats[seat];
+	bool is_issued = of->presence == HANG_ISSUED;
+	struct hang_end *end = hang_end_add(
+		graph, is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, c, c, seat);
+
+	end->confidence = is_any_inside ? 0.9 : 0.7;
+	if (!is_issued && !hang_sees_kernels(graph->scene, seat, &of->front->op)) {
+		end->note = HANG_NOTE_TRANSFERS;
+		end->confidence = 0.8;
+	}
+}
+
+/* Where kernels are not shown its GPU may also be in something called before of which nothing is shown. */
+static bool is_held(struct hang_graph *graph, uint32_t c, uint32_t seat)
+{
+	return hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_STARTED) ||
+	       hang_held_before(graph, c, seat, graph->scene->seats[seat].front);
+}
+
+/* Called, and others are inside. Only where kernels are shown, or transfers show the same, does that mean something. Where nobody is
  * inside, GPUs compute, and only who waits in the call itself is behind. */
 static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 {
@@ -182,13 +204,10 @@ static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 		    (!is_issued && (of->presence != HANG_LAUNCHED || arrivals.inside == 0)))
 			continue;
 		count++;
-		if (hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_STARTED))
+		if (is_held(graph, c, seat))
 			held++;
 		else if (arrivals.inside + arrivals.launched > 0)
-			hang_end_add(graph,
-				     is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, c,
-				     c, seat)
-				->confidence = arrivals.inside > 0 ? 0.9 : 0.7;
+			add_waiting(graph, c, seat, arrivals.inside > 0);
 	}
 	if (count > 0 && held == 0 && arrivals.inside + arrivals.launched == 0)
 		return nobody_launched(graph, c);

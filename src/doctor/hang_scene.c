@@ -189,6 +189,62 @@ bool hang_has_worked(const struct recording_flight *flight)
 	return false;
 }
 
+/* The other direction of a connection on a channel: is there one, and what is it like? */
+static const struct recording_proxy *other_way(const struct recording_flight *flight,
+					       const struct recording_proxy *proxy)
+{
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		if (of->proxy.channel == proxy->proxy.channel &&
+		    (of->proxy.flags ^ proxy->proxy.flags) & PROXY_IS_SEND)
+			return of;
+	}
+	return NULL;
+}
+
+static bool are_all_in(const struct recording_proxy *proxy, uint8_t state)
+{
+	for (size_t i = 0; i < proxy->step_count; i++)
+		if (proxy->steps[i].state != state)
+			return false;
+	return proxy->step_count > 0;
+}
+
+static bool is_ring(const struct op_record *op)
+{
+	return op->algorithm == OP_RING &&
+	       (op->function == OP_ALL_REDUCE || op->function == OP_ALL_GATHER ||
+		op->function == OP_REDUCE_SCATTER);
+}
+
+/*
+ * In these, by ring, a kernel first sends its own rank's data and needs nothing from anybody for that: the buffers are
+ * there. So one that has produced nothing for any connection, while data that came for it lies untouched, has not
+ * started. It says so only of a rank whose neighbours in the ring are both reached over the network, in every
+ * channel that shows: else what it sent first went another way. Not so with trees, Broadcast and Reduce, where a
+ * running kernel may have to wait for others first.
+ */
+bool hang_gives_nothing(const struct recording_flight *flight)
+{
+	enum { FOR_ITS_GPU_TO_FILL = 8, FOR_ITS_GPU_TO_TAKE = 12 }; /* NCCL's numbers */
+	bool has_data = false;
+
+	if (!is_ring(&flight->op) || flight->op.state != OP_RUNNING || hang_has_worked(flight))
+		return false;
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		if (other_way(flight, of) == NULL)
+			return false;
+		if (of->proxy.flags & PROXY_IS_SEND && !are_all_in(of, FOR_ITS_GPU_TO_FILL))
+			return false;
+		for (size_t s = 0; s < of->step_count; s++)
+			has_data |= of->steps[s].state == FOR_ITS_GPU_TO_TAKE;
+	}
+	return has_data;
+}
+
 static enum hang_presence presence_of(const struct hang_seat *seat, bool sees_kernels)
 {
 	const struct op_record *op = &seat->front->op;
@@ -198,7 +254,7 @@ static enum hang_presence presence_of(const struct hang_seat *seat, bool sees_ke
 		return HANG_INSIDE;
 	if (op->state == OP_ISSUED)
 		return HANG_ISSUED;
-	return sees_kernels ? HANG_LAUNCHED : HANG_UNSURE;
+	return sees_kernels || hang_gives_nothing(seat->front) ? HANG_LAUNCHED : HANG_UNSURE;
 }
 
 static void take_front(struct hang_scene *scene, uint32_t s, const struct recording_flight *flight)

@@ -152,6 +152,9 @@ bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const stru
  * long enough to be told? */
 bool hang_is_still(const struct hang_scene *scene, uint32_t comm);
 
+/* Has its kernel not started? By its transfers alone; false: it has, or they do not tell. */
+bool hang_gives_nothing(const struct recording_flight *flight);
+
 /* Did its GPU fill or take a transfer of it, or start its kernel? */
 bool hang_has_worked(const struct recording_flight *flight);
 

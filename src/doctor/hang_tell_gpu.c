@@ -72,6 +72,20 @@ static void tell_connecting(struct hang_tale *tale)
 	hang_tell_culprits(tale);
 }
 
+/* Why that is so where kernels are not shown. */
+static void tell_transfers(struct hang_tale *tale)
+{
+	verdict_evidence(
+		tale->verdict,
+		"In a ring a kernel first sends its own data. This one has sent nothing on "
+		"any channel, and has not taken the data that came for it; the others have "
+		"sent.");
+	verdict_missing(tale->verdict,
+			"Kernel events were not recorded for this operation: that its kernel has "
+			"not started follows from its transfers. A proxy thread that hangs looks "
+			"the same.");
+}
+
 void hang_tell_gpu_waiting(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -102,6 +116,8 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 			      : " and its kernel was launched; it has not started. Something "
 				"before it on that GPU does not end");
 	verdict_evidence(tale->verdict, "%s.", text);
+	if (lead->note == HANG_NOTE_TRANSFERS)
+		tell_transfers(tale);
 	verdict_evidence(tale->verdict, "It is inside no other operation that stands still.");
 	hang_tell_culprits(tale);
 }

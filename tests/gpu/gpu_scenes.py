@@ -43,7 +43,7 @@ SCENES = [
 ]
 
 
-# Needs the GPU's own events to be named: nothing else shows that a kernel has not started.
+# Without the GPU's own events only transfers of a ring show that a kernel has not started; NCCL may choose a tree.
 BLIND_GPU = "gpu_not_reached_without_kernel_events"
 
 
