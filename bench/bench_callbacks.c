@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "programs/sim/host_event.h"
 
 enum { CHANNELS = 8, BATCH = 64, ROUNDS = 400, WARM_UP = 20, BYTES = 1 << 20 };

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "programs/sim/host.h"
 
 enum { CHANNELS = 8, OPERATIONS = 4000, ROUNDS = 41, COUNT = 1 << 18 };

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "foreign/foreign.h"
-#include "trace/trace_write.h"
+#include "format/trace_write.h"
 
 enum { ROUNDS = 7, CHANNELS = 8, PER_DUMP = 16, COMMS = 3 };
 #define T0 UINT64_C(1767225600000000)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "inspector/inspector_line.h"
+#include "common/clock.h"
+#include "format/inspector_write.h"
 
 enum { ROUNDS = 7, LINES = 200000, CHANNELS = 8 };
 

@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "programs/sim/host.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "live/live.h"
-#include "watch/watch.h"
+#include "programs/sim/host.h"
+#include "recording/watch.h"
 
 enum { COMMS_MAX = 64, PROCESSES_MAX = 1024, TICK_NS = 2000000, LOOKS_A_SECOND = 1 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "nccllog/nccl_log.h"
 #include "tests/nccl_log_stage.h"
 

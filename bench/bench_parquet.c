@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "recording/recording.h"
 #include "view/export_columns.h"
 #include "view/export_format.h"

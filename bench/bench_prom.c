@@ -14,7 +14,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "doctor/prom.h"
 #include "timeline/job.h"
 

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/hash.h"
-#include "base/text.h"
-#include "op/op_signature.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "format/trace_read.h"
+#include "format/trace_write.h"
 #include "recording/recording.h"
-#include "trace/trace_read.h"
-#include "trace/trace_write.h"
 
 enum { ROUNDS = 3, COMMS = 4, BLOCK = TRACE_OPS_PER_BLOCK };
 

@@ -1,6 +1,6 @@
 /* A plugin that does nothing: what the calls themselves cost. */
-#include "abi/abi_v5.h"
-#include "base/attributes.h"
+#include "common/attributes.h"
+#include "plugin/abi_v5.h"
 
 static int init(void **context, uint64_t comm_hash, int *mask, const char *comm_name, int nnodes,
 		int nranks, int rank, abi_log_fn log)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/bench_read.h"
+#include "common/op_layout.h"
 #include "fuzz/fuzz_main.h"
-#include "op/op_layout.h"
 #include "view/bench_histogram.h"
 #include "view/bench_json.h"
 #include "view/bench_parquet.h"

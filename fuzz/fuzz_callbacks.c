@@ -16,19 +16,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/abi_v1.h"
-#include "abi/abi_v2.h"
-#include "abi/abi_v3.h"
-#include "abi/abi_v4.h"
-#include "abi/abi_v5.h"
-#include "abi/abi_v6.h"
-#include "abi/abi_v7.h"
-#include "base/hash.h"
-#include "capture/recorder.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "format/region_read.h"
 #include "fuzz/fuzz_main.h"
-#include "op/op_check.h"
-#include "region/region_read.h"
-#include "region/region_ring.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
+#include "plugin/recorder.h"
 
 enum { HANDLES = 32, CONTEXTS = 10, THREADS = 4, SHARED = 64, TASK_CHILDREN = 4 };
 /* Powers of two, far below what is usual. */

@@ -10,8 +10,8 @@
 
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "recording/recording_load.h"
 #include "live/live.h"
+#include "recording/recording.h"
 
 enum { PROCESSES = 3, LOOKS = 6 };
 #define SECOND UINT64_C(1000000000)

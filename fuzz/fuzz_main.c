@@ -17,10 +17,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/text.h"
 
 enum { CORPUS_MAX = 4096, INPUT_MAX = 1 << 20 };
 

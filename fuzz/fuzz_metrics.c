@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "common/text.h"
 #include "fuzz/fuzz_main.h"
 #define PLAY_IS_SMALL
 #include "tests/metrics/metrics_play.h"

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "doctor/setup.h"
 #include "fuzz/fuzz_main.h"
 #include "nccllog/nccl_log.h"

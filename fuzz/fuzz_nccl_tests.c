@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op_layout.h"
 #include "foreign/expected.h"
 #include "fuzz/fuzz_main.h"
-#include "op/op_layout.h"
 
 static const char head[] =
 	"# Collective test starting: all_reduce_perf\n#  Rank 3 Group\n"

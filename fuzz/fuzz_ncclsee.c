@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op_layout.h"
 #include "foreign/ncclsee_read.h"
 #include "fuzz/fuzz_main.h"
-#include "op/op_layout.h"
 
 static const char head[] =
 	"CollectiveType,BucketLabel,BucketMin,BucketMax,Calls,BytesTransferred,TotalTime_us\n";

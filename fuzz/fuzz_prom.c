@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op.h"
 #include "doctor/prom.h"
 #include "fuzz/fuzz_main.h"
-#include "op/op_check.h"
 
 #define BEFORE "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
 #define BEHIND "]}}"

@@ -8,7 +8,7 @@
 
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "recording/recording_account.h"
+#include "recording/recording.h"
 
 static bool visit_detail(const struct op_detail *detail, enum recording_place place, void *context)
 {

@@ -1,11 +1,9 @@
 /* The region's reader: the input as a region, and as changes to a good one. */
 #include <stdlib.h>
 
+#include "format/region_read.h"
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "region/info_text.h"
-#include "region/region_read.h"
-#include "region/region_ring.h"
 
 static void read_slots(const struct region *region)
 {

@@ -10,7 +10,7 @@
 
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "recording/recording_account.h"
+#include "recording/recording.h"
 #include "timeline/flight.h"
 
 static void add_waits(uint64_t *sum, const struct recording_proxy *proxies, size_t count)

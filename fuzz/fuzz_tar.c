@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/tar.h"
+#include "format/tar.h"
 #include "fuzz/fuzz_main.h"
 
 static void read_archive(const unsigned char *bytes, size_t length)

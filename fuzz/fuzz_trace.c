@@ -1,11 +1,10 @@
 /* The trace reader: the input as a file, and as changes to a good one. */
 #include <stdlib.h>
 
+#include "common/op.h"
+#include "format/trace_read.h"
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "op/op_check.h"
-#include "trace/trace_read.h"
-#include "trace/trace_records.h"
 
 static void read_records(const struct trace_item *item)
 {

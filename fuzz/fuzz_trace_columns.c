@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/trace_read.h"
+#include "format/trace_write.h"
 #include "fuzz/fuzz_main.h"
 #include "tests/slow_columns.h"
-#include "trace/trace_decode.h"
-#include "trace/trace_encode.h"
 
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];

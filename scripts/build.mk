@@ -42,7 +42,7 @@ $(BUILD)/flags: FORCE
 		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
 
 # Loops over millions of rows: a tenth faster with wider instructions.
-LOOPS := $(addprefix $(BUILD)/src/,trace/trace_decode.o recording/recording_batch.o)
+LOOPS := $(addprefix $(BUILD)/src/,format/trace_decode.o recording/recording_walk.o)
 $(LOOPS): OWN_CFLAGS := $(if $(SANITIZE),,-O3)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
@@ -52,7 +52,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 # One section per function: what is not used is dropped, and scripts/check-hot-path sees which
 # function calls which. Sanitizers bring symbols of their own, so the floor is for real builds.
 PLUGIN_CFLAGS := -ffunction-sections -fdata-sections \
-	$(if $(SANITIZE),,-O3 -include src/base/glibc_floor.h)
+	$(if $(SANITIZE),,-O3 -include src/common/glibc_floor.h)
 
 $(BUILD)/plugin/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -93,7 +93,7 @@ $(LIBRARY) $(SIM_LIBRARY) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) 
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
-# libpthread.so.0 and libdl.so.2: see src/base/glibc_floor.h.
+# libpthread.so.0 and libdl.so.2: see src/common/glibc_floor.h.
 PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections \
 	$(if $(SANITIZE),,-Wl,--no-undefined)
 PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 \
@@ -102,7 +102,7 @@ PLUGIN_LIBS := -static-libgcc -Wl,--push-state,--no-as-needed -l:libpthread.so.0
 $(PLUGIN): $(call plugin_objects,$(PLUGIN_SOURCES))
 $(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
 $(COUNT): $(call plugin_objects,$(COUNT_ALL_SOURCES))
-$(PLUGIN) $(TAPE): src/capture/exports.map
+$(PLUGIN) $(TAPE): src/plugin/exports.map
 $(COUNT): programs/count/count_exports.map
 # Put in place whole, by mv: a job may be about to load it.
 $(PLUGIN) $(TAPE) $(COUNT):

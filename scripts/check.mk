@@ -39,7 +39,7 @@ TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gp
 RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) /dev/null)
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
-CAPTURE_OBJECTS := $(call objects,$(filter src/capture/%,$(PLUGIN_SOURCES)))
+CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
 # Only one of them needs more than programs do.
@@ -61,7 +61,7 @@ FAKE_GPU := $(BUILD)/tests/fake_gpu
 FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2)
 FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,cuda.c graph.c kernel.c memory.c point.c queue.c)
 FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES),$(wildcard tests/fake_gpu/fake_*.c)) \
-	tests/fake_gpu/fake_point.c $(wildcard programs/sim/host*.c src/base/*.c src/op/*.c)
+	tests/fake_gpu/fake_point.c $(wildcard programs/sim/host*.c src/common/*.c)
 $(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))
 $(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1

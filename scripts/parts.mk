@@ -1,12 +1,10 @@
 # Which sources make which part. The plugin takes the writing sides only; the tool takes everything
-# but capture. scripts/check-layers holds the same rule for includes.
+# but the plugin. scripts/check-layers holds the same rule for includes.
 
-PLUGIN_SOURCES := $(wildcard src/base/*.c src/op/*.c src/inspector/*.c src/capture/*.c) \
-	src/region/region_create.c src/region/region_sweep.c \
-	$(addprefix src/trace/,trace_code.c trace_encode.c trace_plan.c trace_write.c)
-LIBRARY_SOURCES := $(wildcard src/base/*.c src/op/*.c src/region/*.c src/trace/*.c \
-	src/recording/*.c src/foreign/*.c src/inspector/*.c src/watch/*.c src/timeline/*.c src/nccllog/*.c \
-	src/doctor/*.c src/live/*.c src/archive/*.c src/bench/*.c src/view/*.c)
+PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
+	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
+LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c \
+	src/foreign/*.c src/timeline/*.c src/nccllog/*.c src/doctor/*.c src/live/*.c src/bench/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 # The benchmark of NCCL: opens CUDA and NCCL when it runs, so it is part of the tool.
@@ -30,10 +28,10 @@ HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo y
 FETCH_LIBRARY_SOURCES := $(filter-out $(FETCH_CURL_SOURCES),$(wildcard programs/fetch/*.c))
 # A second plugin: it writes down what NCCL calls, for bug reports and new fixtures.
 TAPE_SOURCES := $(wildcard programs/tape/*.c)
-TAPE_ALL_SOURCES := $(if $(TAPE_SOURCES),$(TAPE_SOURCES) $(wildcard src/base/*.c src/op/*.c))
+TAPE_ALL_SOURCES := $(if $(TAPE_SOURCES),$(TAPE_SOURCES) $(wildcard src/common/*.c))
 # What counts the calls of NCCL that a program makes, by LD_PRELOAD: for bench profilers.
 COUNT_SOURCES := $(wildcard programs/count/*.c)
-COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/base/*.c)
+COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/common/*.c)
 
 TEST_SOURCES := $(filter-out $(if $(HAS_AGENT),,tests/test_agent_auth.c),$(wildcard tests/test_*.c))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)

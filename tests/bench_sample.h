@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
 #include "bench/bench_result.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 enum { SAMPLE_RANKS = 2, SAMPLE_CALLS = 4 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/abi_v5.h"
-#include "capture/recorder.h"
+#include "plugin/abi_v5.h"
+#include "plugin/recorder.h"
 #include "tests/scratch.h"
 
 extern const struct abi_plugin_v5 ncclProfiler_v5;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/cost_fit.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 /* What synthetic machines are made of: call, latency inside and between, ns a byte inside, between. */
 static const double truth[COST_PARAMETERS] = { 8000, 2000, 9000, 1 / 300.0, 1 / 20.0 };

@@ -11,11 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
+#include "recording/recording.h"
 #include "tests/capture_play.h"
 #include "tests/tap.h"
-#include "recording/recording.h"
-#include "recording/recording_account.h"
 
 /* A test that hangs is killed, and fails. */
 enum { D_PATIENCE_S = 170 };

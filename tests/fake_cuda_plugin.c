@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 EXPORTED int cuCtxGetDevice(int *device);
 EXPORTED int cuDeviceGetUuid(unsigned char *uuid, int device);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "doctor/hang.h"
 #include "timeline/job.h"
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "abi/abi_v2.h"
-#include "abi/abi_v4.h"
-#include "base/attributes.h"
+#include "common/attributes.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v4.h"
 
 static void tell(char what)
 {

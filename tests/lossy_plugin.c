@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/abi_v5.h"
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
+#include "plugin/abi_v5.h"
 
 static struct {
 	FILE *log;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/recorder.h"
+#include "plugin/recorder.h"
 #include "programs/sim/host.h"
 #include "tests/scratch.h"
 

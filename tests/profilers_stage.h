@@ -9,7 +9,6 @@
 
 #include "bench/bench_result.h"
 #include "bench/profilers.h"
-#include "op/op_names.h"
 #include "recording/recording.h"
 #include "tests/sample_trace.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "region/region_layout.h"
+#include "common/text.h"
+#include "format/region_layout.h"
 #include "tests/sample_trace.h"
 
 enum {

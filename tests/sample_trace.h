@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/hash.h"
-#include "op/comm_layout.h"
-#include "op/op_layout.h"
-#include "region/region_layout.h"
-#include "trace/trace_code.h"
-#include "trace/trace_encode.h"
-#include "trace/trace_layout.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/op_layout.h"
+#include "format/region_layout.h"
+#include "format/trace_code.h"
+#include "format/trace_layout.h"
+#include "format/trace_write.h"
 
 #define SAMPLE_CREATED_NS UINT64_C(1700000000000000000)
 

@@ -12,13 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "op/op_check.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "format/trace_read.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_offline.h"
 #include "programs/sim/sim_result.h"
-#include "trace/trace_read.h"
-#include "trace/trace_records.h"
 
 /* What one file holds. */
 struct sim_read {

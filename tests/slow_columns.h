@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "op/op_layout.h"
-#include "trace/trace_layout.h"
+#include "common/hash.h"
+#include "common/op_layout.h"
+#include "format/trace_layout.h"
 
 struct slow {
 	const unsigned char *bytes;

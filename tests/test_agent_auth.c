@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/agent/web_auth.h"
 #include "tests/tap.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/agent/web_config.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"

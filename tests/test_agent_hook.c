@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/agent/agent_hook.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_verdicts.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/agent/agent_textfile.h"
 #include "programs/agent/web_address.h"
 #include "programs/agent/web_encoding.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "tests/doctor/transfers.h"
 #include "tests/tap.h"
 #include "view/baseline_json.h"

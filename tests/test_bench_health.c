@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/pair_schedule.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 static uint64_t noise_state = 3;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/bench_read.h"
+#include "common/op_layout.h"
 #include "foreign/expected.h"
-#include "op/op_layout.h"
 #include "tests/bench_sample.h"
 #include "tests/tap.h"
 

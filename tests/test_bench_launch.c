@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/bench_hub.h"
 #include "programs/bench/bench_mps.h"
 #include "programs/bench/bench_spawn.h"

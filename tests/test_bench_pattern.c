@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bench/bench_result.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/bench/bench_layout.h"
 #include "programs/bench/bench_number.h"
 #include "programs/bench/bench_pattern.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/tap.h"
 
 static struct bench_place place;

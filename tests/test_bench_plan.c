@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 static struct bench_plan plan;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 static struct bench_cell cell_of(uint8_t function, int32_t nranks)

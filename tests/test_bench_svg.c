@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "common/text.h"
 #include "tests/tap.h"
 
 /* ---- XML --------------------------------------------------------------------------------------- */

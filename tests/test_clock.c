@@ -1,6 +1,6 @@
 /* The recorder's clock against the system's. No time is asserted, only order: each reading is taken
  * between two of the other clock. */
-#include "base/clock.h"
+#include "common/clock.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

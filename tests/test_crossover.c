@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 static uint64_t noise_state = 7;

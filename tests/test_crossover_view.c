@@ -1,12 +1,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/bench_read.h"
 #include "bench/cost_fit.h"
 #include "bench/crossover.h"
 #include "bench/run_inside.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "tests/tap.h"
 #include "view/crossover_html.h"
 #include "view/crossover_json.h"

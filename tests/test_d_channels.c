@@ -2,7 +2,7 @@
  * Channels and transfers that are not as announced: defects D10, D11, D16 to D18 and D30 of
  * docs/DEFECTS.md.
  */
-#include "op/op_time.h"
+#include "common/op.h"
 #include "tests/plugin_host.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"

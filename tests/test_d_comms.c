@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "op/op_names.h"
+#include "common/op.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "capture/settings.h"
 #include "tests/d_process.h"
 #include "tests/plugin_host.h"
 

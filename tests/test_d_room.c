@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
-#include "capture/mask.h"
+#include "plugin/settings.h"
 #include "tests/d_process.h"
 
 #define MIB (UINT64_C(1) << 20)

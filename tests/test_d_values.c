@@ -3,8 +3,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "op/op_names.h"
-#include "op/op_time.h"
+#include "common/op.h"
 #include "tests/plugin_host.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"

@@ -1,13 +1,13 @@
 /* What is recorded of the environment, and what never is. That region and trace file have it is shown with real
  * processes in tests/process/environment.t. */
-#include "capture/environment.h"
+#include "plugin/process_info.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "tests/tap.h"
 
 static struct environment environment;

@@ -10,10 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "bench/bench_result.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "programs/bench/bench_kernels.h"
 #include "programs/bench/nccl_open.h"
 #include "tests/tap.h"

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/fetch/fetch_frames.h"
 #include "programs/fetch/fetch_options.h"
 #include "programs/fetch/fetch_out.h"

@@ -1,9 +1,9 @@
+#include "common/op.h"
 #include "foreign/expected.h"
-#include "op/op_bus.h"
 
 #include <math.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/foreign_play.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,5 @@
 /* What becomes of the lines of NCCL Inspector; the files are in tests/foreign/data. */
-#include "op/op_check.h"
-#include "op/op_time.h"
+#include "common/op.h"
 #include "tests/foreign_play.h"
 #include "tests/tap.h"
 

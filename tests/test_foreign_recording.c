@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "recording/recording.h"
-#include "recording/recording_account.h"
 #include "tests/foreign_play.h"
 #include "tests/tap.h"
 

@@ -2,7 +2,6 @@
  * The mask of events is one number per process, and others may change it while the job runs: NCCL's RAS from
  * 2.31 on, another plugin in any release. What is not shown is counted, and nothing else is said of it.
  */
-#include "op/op_names.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

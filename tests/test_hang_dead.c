@@ -1,7 +1,7 @@
 /* NCCL that waits in the call itself, and what is left of jobs that are dead. */
 #include "doctor/hang.h"
 
-#include "region/region_layout.h"
+#include "format/region_layout.h"
 #include "tests/hang_stage.h"
 #include "tests/tap.h"
 

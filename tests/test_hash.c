@@ -1,5 +1,5 @@
 /* The hash is part of the file formats: its values were computed by hand elsewhere and never change. */
-#include "base/hash.h"
+#include "common/hash.h"
 
 #include <string.h>
 

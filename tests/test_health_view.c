@@ -1,10 +1,10 @@
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/bench_read.h"
 #include "bench/link_health.h"
 #include "bench/run_inside.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "tests/tap.h"
 #include "view/health_json.h"
 #include "view/health_text.h"

@@ -1,5 +1,5 @@
 /* Buckets against 2^(i/8) seconds, computed in floating point with more digits. */
-#include "base/histogram.h"
+#include "common/op.h"
 
 #include <math.h>
 

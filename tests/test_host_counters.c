@@ -2,8 +2,8 @@
  * How host and device count works, release by release, and what happens when they count differently: old
  * stamps, or none, and then ncclCommDestroy never returns.
  */
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
 #include "programs/sim/host.h"
 #include "tests/stage.h"
 

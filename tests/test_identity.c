@@ -1,4 +1,4 @@
-#include "capture/identity.h"
+#include "plugin/process_info.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
 #include "tests/tap.h"
 
 static const char *const launchers[] = {

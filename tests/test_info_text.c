@@ -1,4 +1,4 @@
-#include "region/info_text.h"
+#include "format/region_read.h"
 
 #include <stdlib.h>
 #include <string.h>

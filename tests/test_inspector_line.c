@@ -1,10 +1,10 @@
 /* Records as Inspector's lines, and back. */
-#include "inspector/inspector_line.h"
+#include "format/inspector_write.h"
 
 #include <math.h>
 
+#include "common/op.h"
 #include "foreign/json_scan.h"
-#include "op/op_time.h"
 #include "tests/foreign_play.h"
 #include "tests/tap.h"
 

@@ -1,13 +1,12 @@
 /* Inspector's metrics as text: labels, classes of sizes, names of files. That a real node-exporter takes them
  * is shown in tests/inspector. */
-#include "inspector/inspector_prom.h"
+#include "format/inspector_write.h"
 
 #include <locale.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspector/inspector_line.h"
 #include "tests/tap.h"
 
 static char text[INSPECTOR_SAMPLE_BYTES];

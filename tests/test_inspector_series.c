@@ -1,5 +1,5 @@
 /* Sums behind Inspector's metrics, and the files they go to. */
-#include "capture/inspector_series.h"
+#include "plugin/inspector_metrics.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "capture/settings.h"
+#include "common/attributes.h"
+#include "plugin/settings.h"
 #include "tests/tap.h"
 
 static const char *const names[] = {

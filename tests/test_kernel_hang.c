@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "capture/mask.h"
+#include "common/attributes.h"
+#include "common/text.h"
+#include "plugin/settings.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

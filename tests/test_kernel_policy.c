@@ -1,5 +1,5 @@
 /* What is requested by default, and which collectives a sample takes. */
-#include "op/kernel_policy.h"
+#include "common/nccl_interface.h"
 
 #include <stdlib.h>
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "region/region_layout.h"
+#include "common/attributes.h"
+#include "common/text.h"
+#include "format/region_layout.h"
+#include "format/trace_layout.h"
 #include "tests/tap.h"
-#include "trace/trace_layout.h"
 
 struct field {
 	const char *structure;

@@ -1,4 +1,4 @@
-#include "base/list_grow.h"
+#include "common/status.h"
 
 #include <stdint.h>
 #include <stdlib.h>

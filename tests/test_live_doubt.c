@@ -1,7 +1,7 @@
 /* When GPU times would help: by how a communicator differs from its own past. */
 #include "live/live.h"
 
-#include "op/comm_layout.h"
+#include "common/op_layout.h"
 #include "tests/live_stage.h"
 #include "tests/tap.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "tests/tap.h"
 
 static const char *const paths[] = { "/",	  "/page.css",	"/page.js",

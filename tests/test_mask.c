@@ -1,7 +1,7 @@
 /* Which events NCCL is asked for. The expected bits are written out: 0x1 Group, 0x2 Coll, 0x4 P2p,
  * 0x8 ProxyOp, 0x10 ProxyStep, 0x40 KernelCh, 0x100 GroupApi, 0x200 CollApi, 0x400 P2pApi, 0x800
  * KernelLaunch, 0x1000 CeColl. */
-#include "capture/mask.h"
+#include "plugin/settings.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bench/bench_result.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/bench/nccl_open.h"
 #include "tests/tap.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

@@ -1,9 +1,9 @@
-#include "op/op_bytes.h"
+#include "common/op.h"
 
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 static void messages_are_counted_as_nccl_tests_does(void)

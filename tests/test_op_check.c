@@ -1,4 +1,4 @@
-#include "op/op_check.h"
+#include "common/op.h"
 
 #include <string.h>
 

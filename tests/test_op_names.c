@@ -1,13 +1,12 @@
-#include "op/op_names.h"
+#include "common/op.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/comm_layout.h"
-#include "op/op_layout.h"
-#include "region/region_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
+#include "format/region_layout.h"
 #include "tests/tap.h"
 
 static bool find(enum op_name_table table, const char *text, uint8_t wanted)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "tests/tap.h"
 
 static const struct parquet_column columns[] = {

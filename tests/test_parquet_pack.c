@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "tests/tap.h"
 
 enum { COUNT_MAX = 3000, BYTES_MAX = COUNT_MAX * 9 + 4096 };

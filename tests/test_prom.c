@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/tap.h"
 #include "timeline/flight.h"
 #include "timeline/job.h"

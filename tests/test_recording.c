@@ -11,11 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "region/region_alive.h"
+#include "common/text.h"
+#include "format/region_find.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
-#include "recording/recording_account.h"
 
 static char directory[] = "/tmp/test_recording.XXXXXX";
 static char boot_id[40];

@@ -1,14 +1,14 @@
 /* Asking a process to time everything: what is written, where, and where not. */
-#include "recording/recording_ask.h"
+#include "recording/recording.h"
 
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
-#include "op/kernel_policy.h"
-#include "region/region_create.h"
+#include "common/nccl_interface.h"
+#include "common/text.h"
+#include "format/region_create.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/hash.h"
+#include "common/text.h"
+#include "format/trace_write.h"
 #include "recording/recording.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
-#include "trace/trace_write.h"
 
 enum { ROWS = 3000 };
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "recording/recording.h"
-#include "recording/recording_account.h"
 #include "tests/sample_trace.h"
 #include "tests/tap.h"
 #include "timeline/flight.h"

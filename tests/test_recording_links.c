@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "recording/recording.h"
 #include "tests/sample_region.h"
 #include "tests/sample_trace.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

@@ -5,11 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "archive/tar.h"
-#include "base/text.h"
+#include "common/text.h"
+#include "format/region_find.h"
+#include "format/tar.h"
 #include "recording/recording.h"
-#include "recording/recording_account.h"
-#include "region/region_alive.h"
 #include "tests/sample_region.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"

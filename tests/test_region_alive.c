@@ -1,4 +1,4 @@
-#include "region/region_alive.h"
+#include "format/region_find.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
+#include "format/region_create.h"
 #include "recording/recording.h"
-#include "region/region_create.h"
 #include "tests/tap.h"
 
 static uint64_t start_ticks(pid_t pid)

@@ -8,7 +8,7 @@
  *
  * Writers that break R2 are the test of this test: they must be caught.
  */
-#include "region/region_copy.h"
+#include "format/region_read.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -17,8 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "region/region_ring.h"
+#include "common/hash.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
 

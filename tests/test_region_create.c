@@ -1,5 +1,5 @@
 /* Making regions. Small, full and read-only file systems are in tests/process/places.t. */
-#include "region/region_create.h"
+#include "format/region_create.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
-#include "base/text.h"
-#include "region/region_open.h"
-#include "region/region_sweep.h"
+#include "common/attributes.h"
+#include "common/order.h"
+#include "common/text.h"
+#include "format/region_read.h"
 #include "tests/tap.h"
 
 static char scratch[] = "/tmp/ringside-test-XXXXXX";

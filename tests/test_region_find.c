@@ -1,4 +1,4 @@
-#include "region/region_find.h"
+#include "format/region_find.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
 

@@ -1,4 +1,4 @@
-#include "region/region_read.h"
+#include "format/region_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "region/region_alive.h"
-#include "region/region_ring.h"
+#include "format/region_find.h"
 #include "tests/sample_region.h"
 #include "tests/tap.h"
 

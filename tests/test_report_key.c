@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/op.h"
 #include "tests/tap.h"
 #include "view/report_family.h"
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 #include "view/report_text.h"
 

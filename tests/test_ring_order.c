@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "tests/mutants/weak_ring.inc"
 #include "tests/tap.h"
 

@@ -5,7 +5,6 @@
  */
 #include <sys/wait.h>
 
-#include "op/op_time.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"
 

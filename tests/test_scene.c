@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "base/text.h"
 #include "doctor/scene.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"

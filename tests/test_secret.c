@@ -1,9 +1,9 @@
 /* What looks like a secret, and what NCCL's variables usually hold. */
-#include "base/secret.h"
+#include "common/secret.h"
 
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "tests/tap.h"
 
 static void names_that_speak_of_secrets(void)

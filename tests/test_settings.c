@@ -1,6 +1,6 @@
 /* What becomes of RINGSIDE_* variables. That a job goes on, and what it prints, is shown with real
  * processes in tests/process/settings.t. */
-#include "capture/settings.h"
+#include "plugin/settings.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "capture/trace_place.h"
+#include "common/attributes.h"
+#include "plugin/trace_thread.h"
 #include "tests/tap.h"
 
 static const char *const names[] = { "RINGSIDE_MODE",	 "RINGSIDE_DIR",	"RINGSIDE_SHM",

@@ -1,7 +1,7 @@
 /* How long communication takes in a simulated job. */
 #include "tap.h"
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "programs/sim/sim_model.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -1,7 +1,7 @@
 /* What `ringside sim --offline` writes: complete, the same twice, and consistent with its faults. */
 #include "tap.h"
 
-#include "op/op_time.h"
+#include "common/op.h"
 #include "sim_files.h"
 
 static struct sim_options options_of(int nodes, int gpus, enum sim_workload workload,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "tests/doctor/transfers.h"
 #include "tests/tap.h"
 

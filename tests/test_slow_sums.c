@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
 #include "tests/tap.h"
 
 /* Four nodes of two ranks: tp0 .. tp3 within nodes, dp0, dp1 between them, world. Sums of 100 seconds. */

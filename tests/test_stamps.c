@@ -2,7 +2,7 @@
  * GPU stamps that are not what they claim to be, replayed one fault at a time: each is found and
  * marked. And what only looks like a fault is not marked.
  */
-#include "op/op_time.h"
+#include "common/op.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"
 

@@ -3,8 +3,7 @@
  * recorded with its function, count and bytes, with the duration that its stamps say, and nothing is
  * distrusted. The expectations are read from the tapes themselves.
  */
-#include "op/op_names.h"
-#include "op/op_time.h"
+#include "common/op.h"
 #include "programs/sim/tape.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"

@@ -1,4 +1,4 @@
-#include "archive/tar.h"
+#include "format/tar.h"
 
 #include <fcntl.h>
 #include <stdio.h>

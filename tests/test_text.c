@@ -1,8 +1,8 @@
-#include "base/text.h"
+#include "common/text.h"
 
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "tests/tap.h"
 
 static bool is(const char *got, const char *wanted)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "tests/tap.h"
 #include "timeline/align_fit.h"
 #include "timeline/busy.h"

@@ -1,4 +1,4 @@
-#include "op/op_bus.h"
+#include "common/op.h"
 #include "timeline/tally.h"
 
 #include <math.h>

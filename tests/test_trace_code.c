@@ -1,4 +1,4 @@
-#include "trace/trace_code.h"
+#include "format/trace_code.h"
 
 #include "tests/tap.h"
 

@@ -1,13 +1,13 @@
 /* Columns put together byte by byte, as docs/TRACE.md tells it; and bytes that are none. */
-#include "trace/trace_decode.h"
+#include "format/trace_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
+#include "format/trace_write.h"
 #include "tests/slow_columns.h"
 #include "tests/tap.h"
-#include "trace/trace_encode.h"
 
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static uint64_t *to[TRACE_WORDS_MAX];

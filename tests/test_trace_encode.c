@@ -1,15 +1,15 @@
 /* What goes in comes out: through the real decoder, whole, in pieces and word by word, and through a
  * slow one that shares no code with either. */
-#include "trace/trace_encode.h"
+#include "format/trace_write.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "op/op_signature.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "format/trace_read.h"
 #include "tests/slow_columns.h"
 #include "tests/tap.h"
-#include "trace/trace_decode.h"
 
 static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];

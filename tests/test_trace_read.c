@@ -1,5 +1,5 @@
 /* With --rewrite, the golden files are written anew; the difference is then reviewed. */
-#include "trace/trace_read.h"
+#include "format/trace_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/trace_write.h"
 #include "tests/sample_trace.h"
 #include "tests/tap.h"
-#include "trace/trace_records.h"
-#include "trace/trace_write.h"
 
 static char directory[] = "/tmp/test_trace_read.XXXXXX";
 

@@ -1,6 +1,6 @@
 /* Writing trace files. What a reader makes of them is in test_trace_read.c; disks that are full, stuck
  * or broken are in tests/process/completeness.t. */
-#include "trace/trace_write.h"
+#include "format/trace_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
+#include "format/trace_read.h"
 #include "tests/tap.h"
-#include "trace/trace_read.h"
-#include "trace/trace_records.h"
 
 static char scratch[] = "/tmp/ringside-test-XXXXXX";
 static char path[64];

@@ -1,4 +1,4 @@
-#include "base/units.h"
+#include "common/text.h"
 
 #include <string.h>
 

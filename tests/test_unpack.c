@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "archive/tar.h"
+#include "format/tar.h"
 #include "programs/cli/cli_unpack.h"
 #include "tests/tap.h"
 

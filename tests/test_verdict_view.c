@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/scene.h"
 #include "doctor/verdict.h"
 #include "tests/tap.h"

@@ -4,9 +4,7 @@
  */
 #include <sys/mman.h>
 
-#include "op/op_bytes.h"
-#include "op/op_names.h"
-#include "op/op_time.h"
+#include "common/op.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

@@ -1,4 +1,4 @@
-#include "watch/watch.h"
+#include "recording/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,14 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "recording/recording_load.h"
-#include "region/region_alive.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "format/region_find.h"
+#include "recording/recording.h"
 #include "tests/sample_region.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
-#include "watch/watch_parts.h"
 
 static char directory[64]; /* "DIR/shm" */
 static char boot_id[40];

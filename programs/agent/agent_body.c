@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "programs/agent/web_encoding.h"
 #include "view/metrics.h"
 #include "view/sink.h"

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 #define AGENT_HOOK_TIMEOUT_NS UINT64_C(60000000000)
 #define AGENT_HOOK_GRACE_NS UINT64_C(5000000000) /* between SIGTERM and SIGKILL */

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 /* What it reads is in a file in memory: nobody has to feed a pipe, and who does not read it does no harm. */
 static int input_of(const struct agent_hook_event *event)

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/agent/agent_hook.h"
 
 /* On success *pid leads a process group of its own, and *output, which does not block, is the reading end of its

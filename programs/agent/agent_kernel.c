@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_log.h"
 
 enum { NAME = 140 };

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "live/live.h"
-#include "recording/recording_ask.h"
+#include "recording/recording.h"
+#include "recording/watch.h"
 #include "view/metrics.h"
-#include "watch/watch.h"
 
 #define AGENT_KERNEL_PAUSE_NS UINT64_C(600000000000)
 enum { AGENT_KERNEL_JOBS_MAX = 64 }; /* in one pause; others are not asked */

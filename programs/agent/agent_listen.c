@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_log.h"
 
 enum { FIRST_INHERITED = 3, BACKLOG = 256, SOCKET_MODE = 0660 };

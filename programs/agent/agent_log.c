@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 /* JOURNAL_STREAM is inherited: it counts only while stderr is still that very stream. */
 static bool is_journal(void)

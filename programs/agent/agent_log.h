@@ -5,7 +5,7 @@
 #ifndef AGENT_LOG_H
 #define AGENT_LOG_H
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 /* As syslog numbers them. */
 enum agent_level {

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "programs/agent/agent_log.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "live/live.h"
+#include "recording/watch.h"
 #include "view/metrics.h"
-#include "watch/watch.h"
 
 struct agent_look {
 	struct watch watch;

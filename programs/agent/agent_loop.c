@@ -21,7 +21,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "common/clock.h"
 #include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_http.h"
 #include "programs/agent/agent_kernel.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_log.h"
 #include "programs/agent/agent_verdicts.h"
 

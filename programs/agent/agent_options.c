@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_page.h"
 #include "programs/cli/cli_errors.h"

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "live/live.h"
 #include "programs/agent/agent_listen.h"
 #include "programs/agent/web_address.h"
-#include "live/live.h"
-#include "watch/watch.h"
+#include "recording/watch.h"
 
 struct agent_options {
 	struct web_address listen[AGENT_LISTENERS_MAX];

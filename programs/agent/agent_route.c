@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/agent/agent_snapshot.h"
 #include "programs/agent/web_encoding.h"
 #include "programs/agent/web_host.h"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "archive/tar.h"
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "format/tar.h"
 #include "recording/recording.h"
 #include "view/json.h"
 

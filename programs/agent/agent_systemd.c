@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 void agent_systemd_notify(const char *format, ...)
 {

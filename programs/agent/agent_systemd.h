@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 /* "READY=1", "STATUS=..." */
 void agent_systemd_notify(const char *format, ...) PRINTF_LIKE(1, 2);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_log.h"
 #include "view/metrics.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
-#include "base/text.h"
+#include "common/file.h"
+#include "common/text.h"
 
 enum { PEM_BYTES_MAX = 1024 * 1024 };
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/agent/web_config.h"
 
 struct agent_tls {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/agent/agent_log.h"
 #include "view/json.h"
 #include "view/verdict_json.h"

@@ -13,7 +13,7 @@
 #include "doctor/verdict.h"
 #include "live/live.h"
 #include "programs/agent/agent_hook.h"
-#include "watch/watch.h"
+#include "recording/watch.h"
 
 #define AGENT_VERDICT_QUIET_NS UINT64_C(10000000000)
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 static enum status refuse(const char **why, const char *what)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 struct web_address {
 	struct sockaddr_storage socket;

@@ -7,8 +7,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
 #include "view/html_sha256.h"
 
 /* Of the time, for bcrypt; and how long an address waits after a wrong password. */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/agent/web_config.h"
 
 enum {

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/file_open.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "programs/agent/web_yaml.h"
 
 /* Where in the file a pair stands. */

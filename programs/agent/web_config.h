@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum {
 	WEB_CONFIG_BYTES_MAX = 64 * 1024,

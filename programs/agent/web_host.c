@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 static bool is_port(const char *text)
 {

@@ -1,10 +1,9 @@
 /* One cell after the other: which can be measured here, in which order, and what rank 0 keeps of them. */
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "programs/bench/bench_inside.h"
 
 enum { FLOAT8_MAJOR = 9 };

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "programs/bench/bench_inside.h"
 #include "recording/recording.h"
 

@@ -3,7 +3,7 @@
  * place they are in the same buffer), and guards in front of and behind the receive buffer. After: the
  * received parts are checked, the guards, and that the send buffer is what it was.
  */
-#include "op/op_names.h"
+#include "common/op.h"
 #include "programs/bench/bench_inside.h"
 
 enum { TABLE_BYTES = PATTERN_PERIOD * sizeof(uint64_t), GUARDS = 2 };

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "programs/bench/hub_arrive.h"
 #include "programs/bench/hub_wire.h"
 

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/bench/bench_job.h"
 #include "programs/bench/bench_kernels.h"
 #include "programs/bench/bench_layout.h"

@@ -1,5 +1,5 @@
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/bench/bench_inside.h"
 
 /* Where this rank's data lies in this cell. */

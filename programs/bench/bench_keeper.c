@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 static void keep(bench_keeper_fn clean, const void *context, int fd)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 enum { THREADS = 256, BLOCKS_MAX = 1024, PTX_BYTES = 8192 };
 

@@ -20,10 +20,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
 #include "bench/bench_result.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/bench/launch_parts.h"
 
 enum { GRACE_SECONDS = 3, TERM_SECONDS = 2, LAST_SECONDS = 60 };

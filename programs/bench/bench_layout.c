@@ -2,9 +2,8 @@
 
 #include <stddef.h>
 
-#include "op/op_bytes.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/bench/bench_pattern.h"
 
 enum { PART_ALIGN_BYTES = 16 };

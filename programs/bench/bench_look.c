@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/bench/bench_spawn.h"
 #include "programs/bench/cuda_open.h"

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "op/op_names.h"
+#include "common/op.h"
 #include "programs/bench/bench_budget.h"
 #include "programs/bench/bench_inside.h"
 #include "programs/bench/bench_watch.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/bench_spawn.h"
 
 enum { START_SECONDS = 20, QUIT_SECONDS = 15, LEFT_TRIES = 30, NAP_MS = 100, PIDS_MAX = 16 };

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 struct number_form {
 	int mantissa_bits; /* 0: whole numbers */

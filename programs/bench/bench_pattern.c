@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "bench/bench_result.h"
-#include "op/op_names.h"
+#include "common/op.h"
 #include "programs/bench/bench_number.h"
 
 enum {

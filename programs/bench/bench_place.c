@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "base/text.h"
 #include "bench/bench_result.h"
+#include "common/attributes.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "programs/bench/hub_card.h"
 
 /* Where the launcher's own port, or a number made of the job's, is taken, the next ones are tried. */

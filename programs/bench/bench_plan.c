@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
 #include "programs/bench/bench_layout.h"
 
 enum { PLAN_WORD_BYTES = 64 };

@@ -5,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "programs/bench/bench_inside.h"
 #include "programs/bench/bench_share.h"
 

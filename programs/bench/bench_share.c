@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 enum { FEW_CHANNELS_FROM = 4 };
 

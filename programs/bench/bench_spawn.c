@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
 
 enum { NAP_MS = 5 };
 

@@ -6,9 +6,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "programs/bench/bench_inside.h"
 
 enum { FIRST_LOOK_NS = 2000000, LOOK_NS = 5000000 };

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/file.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 enum status count_read(struct count_file *file, const void *bytes, size_t length)
 {

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/count/count_layout.h"
 
 /* Checks the bytes of a .count file and copies it; texts are terminated. ERR_FORMAT: it is none, or of another

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 #define CUDA_LIBRARY "libcuda.so.1"
 

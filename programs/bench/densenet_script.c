@@ -4,7 +4,7 @@
  */
 #include "programs/bench/densenet_script.h"
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 __asm__(".pushsection .rodata\n"
 	".globl densenet_script_begin\n"

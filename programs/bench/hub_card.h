@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum { HUB_CARD_ADDRESSES = 16, HUB_CARD_HOST = 256, HUB_CARD_BYTES = 8192 };
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/hub_arrive.h"
 #include "programs/bench/hub_card.h"
 

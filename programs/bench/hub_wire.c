@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 
 /* How long a waiting rank keeps its processor before it lets the system wake it. */
 enum { SPIN_NS = 1000000, LAST_WORDS_NS = 1000000000 };

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/bench/bench_hub.h"
 
 #define HUB_MAGIC UINT32_C(0x52534832) /* also tells another byte order */

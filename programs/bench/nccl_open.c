@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/bench_result.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 #define NCCL_LIBRARY "libnccl.so.2"
 enum { NCCL_FLOAT8_SINCE = 22400, NCCL_BFLOAT16_SINCE = 21000 };

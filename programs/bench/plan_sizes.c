@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/bench_plan.h"
 
 enum { SIZES_ITEM_BYTES = 128 };

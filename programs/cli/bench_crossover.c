@@ -1,8 +1,8 @@
 #include <inttypes.h>
 
-#include "base/text.h"
 #include "bench/cost_fit.h"
 #include "bench/crossover.h"
+#include "common/text.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"

@@ -1,9 +1,9 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
 #include "bench/link_health.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/bench/bench_watch.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_commands.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/cli_page.h"
 #include "view/sink.h"

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/profilers.h"
 #include "bench/profilers_read.h"
+#include "common/text.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "bench/cost_fit.h"
 #include "bench/cost_model.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "view/bench_histogram.h"
 #include "view/bench_json.h"

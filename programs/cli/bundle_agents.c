@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/agent_notes.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_errors.h"

@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "archive/tar.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "format/tar.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/cli/cli_output.h"
 #include "view/gzip_sink.h"
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_memory.h"
 

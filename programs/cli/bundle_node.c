@@ -8,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_capture.h"
 #include "programs/cli/cli_memory.h"

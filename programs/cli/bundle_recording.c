@@ -8,15 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/tar.h"
-#include "base/file_open.h"
-#include "base/secret.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/file.h"
+#include "common/secret.h"
+#include "common/text.h"
+#include "format/region_read.h"
+#include "format/tar.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
-#include "region/info_text.h"
 
 enum { NAME = 160 };
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/secret.h"
+#include "common/secret.h"
 #include "programs/cli/bundle_parts.h"
 
 size_t bundle_clean_info(struct recording_process *process)

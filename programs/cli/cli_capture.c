@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/cli/cli_memory.h"
 
 #define MILLISECOND_NS UINT64_C(1000000)

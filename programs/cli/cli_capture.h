@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 struct cli_capture {
 	char *bytes; /* standard output, terminated; the caller's to free(). NULL: it did not run */

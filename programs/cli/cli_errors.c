@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 enum { CLI_LINE_BYTES = 2048, CLI_WORD_MAX = 40 };
 

@@ -4,8 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
 #include "programs/cli/cli_page.h"
 #include "view/sink.h"
 

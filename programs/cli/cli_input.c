@@ -7,7 +7,7 @@
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_unpack.h"
-#include "recording/recording_load.h"
+#include "recording/recording.h"
 
 /* A thousand ranks that were killed say the same thing. */
 enum { TOLD_OF_A_KIND = 5 };

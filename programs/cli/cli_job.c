@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_plugin.h"
 

@@ -9,7 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_pending.h"
 
 enum { FD_NAME = 32, COPIED_AT_ONCE = 1 << 30 };

@@ -1,7 +1,6 @@
 #include "programs/cli/cli_op.h"
 
-#include "op/op_names.h"
-#include "op/op_time.h"
+#include "common/op.h"
 #include "programs/cli/cli_process.h"
 
 bool cli_op_duration(const struct op_record *op, uint64_t *ns)

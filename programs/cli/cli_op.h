@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "recording/recording.h"
 #include "view/json.h"
 

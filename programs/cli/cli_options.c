@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 
 void cli_args_init(struct cli_args *args, const struct cli_page *page, int argc, char **argv)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "view/sink.h"
 #include "view/table.h"

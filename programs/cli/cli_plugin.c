@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 
 #if defined(__aarch64__)
 #define TRIPLET "aarch64-linux-gnu"

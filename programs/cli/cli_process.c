@@ -3,9 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/comm_layout.h"
-#include "region/region_open.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 const char *cli_process_text(const struct recording_process *process,
 			     char text[static CLI_PROCESS_TEXT])

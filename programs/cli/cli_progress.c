@@ -5,9 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/clock.h"
+#include "common/text.h"
 
 enum { PROGRESS_LINE = 160 };
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)

@@ -9,8 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "archive/tar.h"
-#include "base/file_open.h"
+#include "common/file.h"
+#include "format/tar.h"
 
 enum { PIECE = 256 * 1024 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* What is unpacked lies in memory: more than this has to be unpacked by hand. */
 #define CLI_UNPACK_MOST (UINT64_C(1) << 30)

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/bench_write.h"

@@ -3,8 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"

@@ -3,9 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"

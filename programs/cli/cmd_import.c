@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"

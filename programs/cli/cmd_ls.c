@@ -3,18 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_blind.h"
+#include "common/attributes.h"
+#include "common/nccl_interface.h"
+#include "common/text.h"
+#include "format/region_read.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_process.h"
-#include "recording/recording_ask.h"
-#include "region/info_text.h"
+#include "recording/recording.h"
 #include "view/json.h"
 #include "view/report_json.h"
 #include "view/table.h"

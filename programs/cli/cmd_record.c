@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -15,7 +15,7 @@
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_process.h"
 #include "programs/sim/sim_parse.h"
-#include "recording/recording_ask.h"
+#include "recording/recording.h"
 #include "view/json.h"
 #include "view/report_json.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_job.h"

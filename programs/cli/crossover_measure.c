@@ -2,9 +2,9 @@
 
 #include <time.h>
 
-#include "base/clock.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/clock.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/cli/cli_progress.h"
 
 #define CALLS_SHARE 0.6 /* of the time; the rest is for communicators, warm-up and checks */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/cli_plugin.h"
 
 /* Where the user has his regions, else in memory; /tmp will do where there is no /dev/shm. */

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 struct word {
 	const char *name;

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "view/report_key.h"
 

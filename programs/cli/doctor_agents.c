@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
+#include "format/region_read.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_progress.h"
 #include "programs/cli/doctor_case.h"
 #include "programs/cli/doctor_fetch.h"
-#include "region/info_text.h"
 
 /*
  * Finished operations of each process, to see who comes late: of a communicator 128 are needed that all ranks have,

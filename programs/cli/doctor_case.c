@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "doctor/prom.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

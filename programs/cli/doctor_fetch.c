@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/cli/cli_become.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

@@ -1,7 +1,6 @@
 /* Every fact of NCCL's logs, for programs. */
 #include <inttypes.h>
 
-#include "base/text.h"
 #include "programs/cli/doctor_found.h"
 
 static void put_place(struct json *json, const struct nccl_log *log, struct nccl_log_place place)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/doctor_found.h"
 #include "view/verdict_text.h"

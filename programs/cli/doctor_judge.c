@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/blind.h"
 #include "doctor/prom.h"
 #include "doctor/setup.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/doctor_case.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_become.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"

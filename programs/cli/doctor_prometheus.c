@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/prom.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

@@ -8,10 +8,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/hash.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_options.h"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "inspector/inspector_line.h"
+#include "common/text.h"
+#include "format/inspector_write.h"
 
 struct inspector_export {
 	struct sink *sink;

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/export_job.h"
 #include "view/json.h"
 #include "view/sink.h"

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
 #include "programs/bench/bench_plan.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_errors.h"

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/units.h"
 #include "bench/pair_schedule.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 /* Shares of the time for each step; what one leaves over is the next ones'. */
 enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/bench/bench_watch.h"
 #include "programs/cli/cli_errors.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/bench/bench_hub.h"
 #include "programs/bench/bench_place.h"
 #include "programs/bench/watch_thread.h"

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/hash.h"
+#include "common/text.h"
+#include "format/trace_write.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
-#include "trace/trace_write.h"
 
 enum { TOLD_OF_A_LOG = 5, COMMS_AT_ONCE = 256 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_options.h"
 

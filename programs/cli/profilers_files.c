@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
-#include "base/text.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "programs/cli/profilers_work.h"
 
 enum { TAIL_BYTES = 4096, COPY_BYTES = 1 << 16 };

@@ -6,13 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "bench/bench_read.h"
+#include "common/text.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_output.h"
 #include "programs/cli/profilers_session.h"
-#include "recording/recording.h"
 #include "view/bench_json.h"
 
 enum { RESULTS_BYTES_MAX = 1 << 30, LOGS_TOLD = 2, SIGNAL_CODE = 128 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/bench/train_read.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/cli_errors.h"

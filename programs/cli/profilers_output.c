@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "foreign/ncclsee_read.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

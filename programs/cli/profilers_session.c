@@ -4,9 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/cli/cli_errors.h"
 

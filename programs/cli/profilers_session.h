@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
 #include "bench/bench_result.h"
 #include "bench/profilers.h"
+#include "common/attributes.h"
 #include "programs/bench/bench_mps.h"
 #include "programs/bench/bench_plan.h"
 #include "programs/cli/bench_command.h"

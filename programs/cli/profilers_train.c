@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "programs/bench/count_read.h"
 #include "programs/bench/densenet_script.h"
 #include "programs/bench/train_read.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/cli/profilers_variant.h"
 
 /* %o the job's directory, %r that for regions, %s the setting's own name. */

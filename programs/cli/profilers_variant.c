@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/file_open.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/file.h"
+#include "common/text.h"
 #include "programs/cli/cli_plugin.h"
 
 /* What a plugin can be told, the first is taken where nothing is said. */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "programs/cli/cli_memory.h"
 
 static void add_entry(struct ps_list *list, const struct ps_entry *entry)

@@ -2,8 +2,7 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/flight_words.h"
 
 const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS])

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "nccllog/ras_talk.h"
 
 #define MILLISECOND_NS UINT64_C(1000000)

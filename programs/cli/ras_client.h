@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum { RAS_CLIENT_TIME_S = 12, RAS_CLIENT_WAITS_S = 5 };
 #define RAS_CLIENT_ADDRESS "localhost:28028"

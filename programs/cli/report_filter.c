@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "timeline/tally.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "view/viewer_find.h"
 

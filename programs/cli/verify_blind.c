@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "op/kernel_policy.h"
-#include "op/op_blind.h"
+#include "common/nccl_interface.h"
+#include "common/text.h"
 #include "programs/cli/cli_process.h"
 #include "view/table.h"
 

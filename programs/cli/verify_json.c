@@ -1,10 +1,10 @@
 #include <string.h>
 
-#include "op/op_blind.h"
-#include "op/op_names.h"
+#include "common/nccl_interface.h"
+#include "common/op.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
-#include "recording/recording_ask.h"
+#include "recording/recording.h"
 #include "view/report_json.h"
 
 static void put_comm(struct json *json, const struct recording_process *process,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/cli/cli_input.h"
-#include "recording/recording_account.h"
+#include "recording/recording.h"
 
 enum verify_weight {
 	VERIFY_FACT = 0,    /* good to know */

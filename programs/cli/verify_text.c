@@ -1,14 +1,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_blind.h"
+#include "common/attributes.h"
+#include "common/nccl_interface.h"
+#include "common/text.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/verify_show.h"
-#include "recording/recording_ask.h"
+#include "recording/recording.h"
 #include "view/table.h"
 
 static const struct table_column columns[] = {

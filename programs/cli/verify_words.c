@@ -1,6 +1,6 @@
 #include "programs/cli/verify_judge.h"
 
-#include "op/comm_layout.h"
+#include "common/op_layout.h"
 
 const char *verify_lost_words(unsigned int reason)
 {

@@ -18,10 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/clock.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/order.h"
+#include "common/text.h"
 
 enum { COUNT_PATH_BYTES = 4096, COUNT_JSON_BYTES = 8192 };
 

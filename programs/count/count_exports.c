@@ -5,7 +5,7 @@
  */
 #include <stddef.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/count/count_book.h"
 
 struct ncclComm;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 void fetch_frames_init(struct fetch_frames *frames, size_t limit)
 {

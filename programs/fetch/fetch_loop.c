@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/fetch/fetch_out.h"
 
 /* Frames that wait to be read: beyond this no request begins. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "programs/fetch/fetch_frames.h"
 
 enum { INDEX_SLOTS = 2 * FETCH_TARGETS_MAX };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum { FETCH_TARGETS_MAX = 16384, FETCH_TARGET_TEXT = 1024 };
 

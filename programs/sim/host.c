@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/order.h"
+#include "common/clock.h"
+#include "common/order.h"
 #include "programs/sim/host_engine.h"
 
 static void log_nothing(int level, unsigned long flags, const char *file, int line, const char *fmt,

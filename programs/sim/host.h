@@ -18,15 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi/abi_v1.h"
-#include "abi/abi_v2.h"
-#include "abi/abi_v3.h"
-#include "abi/abi_v4.h"
-#include "abi/abi_v5.h"
-#include "abi/abi_v6.h"
-#include "abi/abi_v7.h"
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
 
 /* ---- releases -------------------------------------------------------------------------------- */
 

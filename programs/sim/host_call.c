@@ -2,7 +2,7 @@
  * The user's calls: what of them a release shows, their API events, and the tasks that they become
  * (one; for AlltoAll and its like one Send or Recv per peer).
  */
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/sim/host_play.h"
 
 enum { BIT_GROUP_API = 8, BIT_COLL_API = 9, BIT_P2P_API = 10 };

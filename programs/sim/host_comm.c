@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
-#include "base/order.h"
-#include "programs/sim/host_event.h"
+#include "common/order.h"
 #include "programs/sim/host_engine.h"
+#include "programs/sim/host_event.h"
 
 static void comm_set_up(struct host *host, struct host_comm *comm,
 			const struct host_comm_config *config)

@@ -9,7 +9,7 @@
 #ifndef HOST_ENGINE_H
 #define HOST_ENGINE_H
 
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/sim/host_event.h"
 #include "programs/sim/host_inside.h"
 

@@ -3,7 +3,7 @@
  */
 #include <stdlib.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/sim/host_play.h"
 
 /* Waits while the operation is stuck before its launch. ERR_GONE: aborted. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/sim/host_inside.h"
 
 enum status host_plugin_find(struct host_plugin *plugin, int release, int newest,

@@ -1,8 +1,7 @@
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
 #include "programs/sim/host_inside.h"
 
 /* ncclUint8 has no case in NCCL's table and comes out as "Unknown". */

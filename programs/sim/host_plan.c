@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/sim/host_inside.h"
 
 enum { BIT_GROUP = 0, BIT_LAUNCH = 11 };

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "base/order.h"
+#include "common/order.h"
 
 static enum status group_check(const struct host_group *group, size_t *tasks)
 {

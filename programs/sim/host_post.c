@@ -22,7 +22,7 @@
  */
 #include <stdlib.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/sim/host_inside.h"
 
 static bool task_has_network(const struct host_task *task)

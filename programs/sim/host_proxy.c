@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/sim/host_engine.h"
 
 enum { BIT_OP = 3, BIT_STEP = 4, BIT_NET = 7 };

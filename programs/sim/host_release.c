@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/sim/host.h"
 
 int host_release_native(int release)

@@ -1,8 +1,7 @@
 /*
  * Coll, P2p and the copy engine's events, and the count of which calls were shown.
  */
-#include "base/order.h"
-#include "op/op_names.h"
+#include "common/order.h"
 #include "programs/sim/host_inside.h"
 
 enum { BIT_COLL = 1, BIT_P2P = 2, BIT_CE_COLL = 12, BIT_CE_SYNC = 13, BIT_CE_BATCH = 14 };

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "base/order.h"
+#include "common/order.h"
 
 /* Only these roles send to single ranks. */
 static bool has_pairs(const struct sim_comm *comm)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_result.h"
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
 
 enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
 

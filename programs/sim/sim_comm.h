@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_role.h"
 
 enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3 };

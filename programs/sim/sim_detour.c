@@ -7,8 +7,7 @@
  */
 #include "programs/sim/sim_engine.h"
 
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/op.h"
 
 static bool is_collective(const struct sim_step *step)
 {

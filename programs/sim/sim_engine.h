@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/status.h"
 #include "programs/sim/sim_edge.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_model.h"

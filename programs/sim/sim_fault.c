@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "programs/sim/sim_parse.h"
 #include "programs/sim/sim_role.h"
 

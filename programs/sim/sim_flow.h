@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_engine.h"
 
 /* How far a rank came with a call. */

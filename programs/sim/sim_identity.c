@@ -1,7 +1,7 @@
 #include "programs/sim/sim_identity.h"
 
-#include "abi/abi_common.h"
-#include "base/text.h"
+#include "common/text.h"
+#include "plugin/abi_common.h"
 #include "programs/sim/sim_random.h"
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "op/comm_layout.h"
+#include "common/op_layout.h"
 #include "programs/sim/sim_job.h"
 
 /* Clocks at the job's time 0. Recorder's clocks are those of hosts, wall clocks are set by hand. */

@@ -1,7 +1,7 @@
 /* A rank makes a call: NCCL's numbers and ours, what a mismatch changes, and what is launched. */
 #include <stdlib.h>
 
-#include "op/op_signature.h"
+#include "common/op.h"
 #include "programs/sim/sim_engine.h"
 #include "programs/sim/sim_random.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/sim/sim_random.h"
 
 static enum status add_comm(struct sim_job *job, enum sim_role role, int index, const int *ranks,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_comm.h"
 #include "programs/sim/sim_options.h"
 #include "programs/sim/sim_program.h"

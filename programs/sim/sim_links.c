@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 enum { ROOM_LEAST = 16, STATES = 3 };
 

@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
+#include "format/region_layout.h"
+#include "format/trace_write.h"
 #include "programs/sim/sim_outcome.h"
-#include "region/region_layout.h"
-#include "trace/trace_write.h"
 
 struct sim_links {
 	struct region_link *slots; /* by hash of key; key 0 free; NULL until there is one */

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/order.h"
+#include "common/text.h"
 #include "programs/sim/sim_board.h"
 #include "programs/sim/sim_worker.h"
 

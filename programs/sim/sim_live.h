@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_result.h"
 

@@ -1,9 +1,8 @@
 /* Where calls of several ranks meet, and when what they do together is over. */
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/hash.h"
+#include "common/op.h"
 #include "programs/sim/sim_engine.h"
 #include "programs/sim/sim_outcome.h"
 #include "programs/sim/sim_random.h"

@@ -1,6 +1,6 @@
 #include "programs/sim/sim_model.h"
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 enum {
 	KIB = 1024,

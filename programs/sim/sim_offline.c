@@ -2,8 +2,7 @@
 
 #include <errno.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/text.h"
 #include "programs/sim/sim_engine.h"
 #include "programs/sim/sim_trace.h"
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_result.h"
 

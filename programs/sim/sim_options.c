@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/sim/host.h"
 #include "programs/sim/sim_role.h"
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/kernel_policy.h"
+#include "common/nccl_interface.h"
+#include "common/status.h"
 #include "programs/sim/sim_fault.h"
 
 enum sim_workload {

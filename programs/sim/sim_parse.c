@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 
 enum { SIM_SIZE_TEXT = 32 };
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* "30s", "1.5s", "500ms", "20us", "7ns", "2m"; a bare number is seconds. ERR_FORMAT, ERR_RANGE. */
 enum status sim_parse_duration(const char *text, uint64_t *ns);

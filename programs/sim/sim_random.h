@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 static inline uint64_t sim_random(uint64_t seed, uint64_t what, uint64_t which)
 {

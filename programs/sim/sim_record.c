@@ -1,7 +1,6 @@
 #include "programs/sim/sim_record.h"
 
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/op.h"
 #include "programs/sim/sim_random.h"
 
 enum {

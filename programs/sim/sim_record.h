@@ -2,7 +2,7 @@
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "programs/sim/sim_identity.h"
 #include "programs/sim/sim_outcome.h"
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "programs/sim/sim_role.h"
 #include "view/json.h"
 #include "view/table.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/sim/host.h"
 #include "programs/sim/sim_outcome.h"
 

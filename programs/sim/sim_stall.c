@@ -4,7 +4,7 @@
  */
 #include "programs/sim/sim_stall.h"
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "programs/sim/sim_flow.h"
 
 enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "common/text.h"
+#include "format/trace_layout.h"
 #include "programs/sim/sim_outcome.h"
 #include "programs/sim/sim_record.h"
-#include "trace/trace_layout.h"
 
 enum {
 	PENDING_BYTES = 96 << 20, /* for all ranks together */

@@ -7,12 +7,12 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/comm_layout.h"
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "format/trace_write.h"
 #include "programs/sim/sim_identity.h"
 #include "programs/sim/sim_links.h"
 #include "programs/sim/sim_outcome.h"
-#include "trace/trace_write.h"
 
 struct sim_pending {
 	uint64_t done_ns; /* what they are sorted by */

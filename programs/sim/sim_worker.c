@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/order.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/order.h"
+#include "common/text.h"
 #include "programs/sim/sim_identity.h"
 
 #define NEVER_NS (UINT64_C(1) << 62)

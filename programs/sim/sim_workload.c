@@ -4,8 +4,8 @@
  */
 #include <stdbool.h>
 
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "programs/sim/sim_program.h"
 
 #define MS_NS UINT64_C(1000000)

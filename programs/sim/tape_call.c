@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "base/order.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/order.h"
 
 /* ---- names into v1's numbers ----------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 enum status tape_map_init(struct tape_map *map, size_t count)
 {

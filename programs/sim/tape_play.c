@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "programs/sim/tape_call.h"
 
 /* ---- threads --------------------------------------------------------------------------------- */

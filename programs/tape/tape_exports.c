@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "programs/tape/tape_fields.h"
 
 struct identity {

@@ -6,9 +6,9 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 /* ---- v1's numbers ---------------------------------------------------------------------------- */
 

@@ -5,13 +5,13 @@
 #ifndef TAPE_FIELDS_H
 #define TAPE_FIELDS_H
 
-#include "abi/abi_v1.h"
-#include "abi/abi_v2.h"
-#include "abi/abi_v3.h"
-#include "abi/abi_v4.h"
-#include "abi/abi_v5.h"
-#include "abi/abi_v6.h"
-#include "abi/abi_v7.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
 #include "programs/tape/tape_write.h"
 
 bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d);

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "abi/abi_common.h"
-#include "base/attributes.h"
+#include "common/attributes.h"
+#include "plugin/abi_common.h"
 
 /* A line that is being put together. */
 struct tape_text {

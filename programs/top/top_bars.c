@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-
 static const char *const heights[] = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 static const char *const plain_heights[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
 static const char *const lengths[] = { "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█" };

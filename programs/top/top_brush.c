@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "programs/top/top_cells.h"
 #include "programs/top/top_columns.h"
 #include "programs/top/top_keys.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum {

@@ -4,9 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "programs/top/top_bars.h"
 #include "programs/top/top_text.h"
 #include "view/flight_words.h"

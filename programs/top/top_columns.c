@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/top/top_bars.h"
 #include "programs/top/top_cells.h"
 #include "programs/top/top_text.h"

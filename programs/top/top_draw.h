@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "programs/top/top_canvas.h"
 #include "programs/top/top_model.h"
 #include "programs/top/top_view.h"

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 static const char *const help[][2] = {
 	{ "up down j k", "move; page up, page down, home and end, too" },

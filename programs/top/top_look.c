@@ -3,8 +3,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 
 /* Who died is of interest for a while, and then in the way. */
 #define KEEP_NS UINT64_C(60000000000)

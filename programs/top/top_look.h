@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
+#include "live/live.h"
 #include "programs/top/top_draw.h"
 #include "programs/top/top_model.h"
 #include "programs/top/top_view.h"
-#include "live/live.h"
-#include "watch/watch.h"
+#include "recording/watch.h"
 
 struct top_look {
 	struct watch watch;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "view/live_json.h"
 
 void top_model_init(struct top_model *model)

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "programs/top/top_view.h"
+#include "common/status.h"
 #include "live/live.h"
+#include "programs/top/top_view.h"
 
 struct top_row {
 	uint64_t key; /* the same from look to look */

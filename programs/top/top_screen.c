@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 static SCREEN *screen;
 static attr_t attributes[TOP_STYLES];

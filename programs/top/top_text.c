@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/utf8.h"
+#include "common/text.h"
 
 #define US_NS UINT64_C(1000)
 #define MS_NS UINT64_C(1000000)

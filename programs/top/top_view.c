@@ -1,6 +1,6 @@
 #include "programs/top/top_view.h"
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 #define MS_NS UINT64_C(1000000)
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
 #include "bench/bench_read_fields.h"
+#include "common/attributes.h"
 #include "foreign/json_scan.h"
 
 /* The least that a call takes in the text: four numbers and four commas. Bounds what a lie can cost. */

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
+#include "common/status.h"
 
 enum { BENCH_READ_TEXT = 200 };
 

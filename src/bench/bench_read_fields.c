@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 
 void bench_reader_start(struct bench_reader *reader, struct bench_run *run, const char *text,
 			size_t length)

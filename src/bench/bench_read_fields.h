@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
 #include "bench/bench_read.h"
+#include "common/attributes.h"
+#include "common/status.h"
 #include "foreign/json_scan.h"
 
 struct bench_reader {

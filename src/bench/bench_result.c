@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 static const char *const mode_names[BENCH_MODES] = {
 	[BENCH_BLOCKING] = "blocking",

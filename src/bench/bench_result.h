@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/status.h"
 
 /* How calls follow each other. */
 enum bench_mode {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bus.h"
+#include "common/op.h"
 
 /* ---- times of calls -------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
+#include "common/status.h"
 
 /* One call ran on all ranks: whose time is the call's? nccl-tests takes the mean. */
 enum bench_over { BENCH_OVER_MEAN = 0, BENCH_OVER_MIN = 1, BENCH_OVER_MAX = 2 };

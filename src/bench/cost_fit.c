@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/cost_fit_parts.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "timeline/chance.h"
 
 /* ---- all groups ------------------------------------------------------------------------------ */

@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
 #include "bench/cost_model.h"
+#include "common/status.h"
 
 enum { COST_SIZES_LEAST = 3 }; /* fewer sizes than this tell nothing apart */
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/cost_parts.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 static const char *const parameter_names[COST_PARAMETERS] = {
 	[COST_CALL] = "call overhead",

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
 #include "bench/cost_work.h"
+#include "common/attributes.h"
+#include "common/status.h"
 
 enum cost_parameter {
 	COST_CALL = 0,		 /* ns that every call takes */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 /* ---- where ----------------------------------------------------------------------------------- */
 

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "bench/cost_parts.h"
-#include "op/op_bus.h"
-#include "op/op_layout.h"
+#include "common/op.h"
 
 /* Sizes within this factor of what was measured count as measured where protocols are chosen. */
 #define COVERS 2.0

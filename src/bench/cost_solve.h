@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
 #include "bench/cost_model.h"
+#include "common/status.h"
 
 struct cost_observation {
 	struct cost_work work;

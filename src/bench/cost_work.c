@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 static const char *const algorithm_names[COST_ALGORITHMS] = {
 	[COST_ANY] = "any",	  [COST_RING] = "ring",

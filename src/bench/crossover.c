@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench/crossover_parts.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 
 enum { CALLS_FOR_INTERVAL = 8 }; /* with fewer, no order statistics hold 99 % */
 

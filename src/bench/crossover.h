@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
+#include "common/status.h"
 
 #define CROSSOVER_LEAST 0.03 /* differences below this are never reported */
 

@@ -10,9 +10,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/attributes.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 
 /* One size alone has to differ by this much, beyond doubt. */
 #define ALONE_LEAST 1.05

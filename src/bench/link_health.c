@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/link_health_parts.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
+#include "common/status.h"
 #include "foreign/expected.h"
 
 #define HEALTH_SLOW 0.8	      /* of the median of its kind, or of what was expected: bandwidth */

@@ -5,7 +5,7 @@
 
 #include "bench/bench_stats.h"
 #include "bench/link_health_parts.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "timeline/chance.h"
 
 #define DEVIATION 1.4826  /* of a normal distribution, in median absolute deviations */

@@ -2,8 +2,8 @@
 #ifndef LINK_HEALTH_PARTS_H
 #define LINK_HEALTH_PARTS_H
 
-#include "base/attributes.h"
 #include "bench/link_health.h"
+#include "common/attributes.h"
 
 struct health_scene {
 	struct health *health;

@@ -1,11 +1,11 @@
 /* Operations of the whole job: right results, and as fast as somebody expects. */
 #include <stdlib.h>
 
-#include "base/units.h"
 #include "bench/bench_stats.h"
 #include "bench/link_health_parts.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 enum { CALLS_FOR_COURSE = 3 };
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/profilers_parts.h"
+#include "common/text.h"
 
 static const char *const kind_names[PROFILERS_KINDS] = {
 	[PROFILERS_NONE] = "none",	     [PROFILERS_RINGSIDE] = "ringside",

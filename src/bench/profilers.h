@@ -20,11 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op_layout.h"
+#include "common/status.h"
 
 struct recording;
 struct ncclsee_profile;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "bench/profilers_parts.h"
-#include "op/op_names.h"
+#include "common/op.h"
 
 enum { ALIGN_BYTES_MAX = 8, STRAY_KEYS = 64 };
 

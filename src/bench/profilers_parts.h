@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 
 /* A list that grows: `items` of `size` bytes each. */
 struct profilers_list {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
 #include "bench/bench_read_fields.h"
 #include "bench/profilers_parts.h"
 #include "bench/profilers_read_rows.h"
+#include "common/attributes.h"
 
 #define AT(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
 #define TOP(name) AT(profilers_comparison, name)

@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
 #include "bench/bench_read.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 
 enum { PROFILERS_FORMAT_VERSION = 1 };
 #define PROFILERS_FORMAT "ringside-profilers"

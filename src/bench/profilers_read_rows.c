@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
 #include "bench/bench_read_fields.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
 
 /* ---- values of their own kind ----------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bench/profilers_parts.h"
-#include "op/comm_layout.h"
-#include "op/op_time.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "recording/recording.h"
 
 enum { RECORDS_MAX = 1 << 26 };

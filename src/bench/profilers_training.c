@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/profilers_parts.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "foreign/ncclsee_read.h"
-#include "op/op_bytes.h"
-#include "op/op_time.h"
 #include "recording/recording.h"
 
 enum { RUNS_FOR_INTERVAL = 3 };

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "bench/profilers_parts.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 
 static struct profilers_jobs *jobs_of(struct profilers *work, size_t plugin, uint8_t mode)
 {

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* *at and *size are a part of `text`. ERR_UNKNOWN: no document of ours; ERR_FORMAT: one that is damaged, or has no
  * measurement. */

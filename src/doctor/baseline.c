@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
-#include "op/op_bytes.h"
 
 /* Calls that stand for one sample where iterations are not known, as in compare.c. */
 enum { CALLS_ALIKE = 4 };

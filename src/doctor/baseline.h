@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/status.h"
 #include "timeline/report.h"
 
 enum {

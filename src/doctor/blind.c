@@ -2,9 +2,9 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/agent_notes.h"
-#include "op/op_names.h"
 
 enum { NAMED = 24 }; /* of a kind; the rest is counted */
 

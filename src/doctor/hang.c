@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/hang_chain.h"
 #include "doctor/hang_scene.h"
 #include "doctor/hang_tell.h"

@@ -8,8 +8,7 @@
  */
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "doctor/hang_tell.h"
 #include "doctor/hang_words.h"
 

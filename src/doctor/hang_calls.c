@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "doctor/hang_chain.h"
 
 enum { KEPT_MAX = 1 << 20 };

@@ -7,8 +7,8 @@
  *	members that called it and whose GPU has not come to it (they may be held up elsewhere)
  *	all are in it: what the network and the channels show (hang_transfer.c)
  */
+#include "common/op.h"
 #include "doctor/hang_chain.h"
-#include "op/op_bytes.h"
 
 /* Without a hash nobody knows the members: one of the same job that is gone explains it best. */
 static uint32_t gone_of_job(struct hang_graph *graph, uint32_t c)

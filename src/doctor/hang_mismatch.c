@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "op/op_bytes.h"
+#include "common/hash.h"
+#include "common/op.h"
 #include "doctor/hang_chain.h"
 
 /* Counters that have not changed for so long were read as a whole. */

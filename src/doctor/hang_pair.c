@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "doctor/hang_chain.h"
 
 /* A seat that has thousands of them open waits for the same few peers. */

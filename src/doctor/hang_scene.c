@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-#include "op/op_time.h"
-#include "op/op_bytes.h"
+#include "common/op.h"
 
 #define HANG_DEFAULT_NS (20 * HANG_SECOND_NS)
 

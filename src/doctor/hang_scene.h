@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/hang.h"
 #include "timeline/flight.h"
 #include "timeline/job.h"

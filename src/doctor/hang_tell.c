@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/hang_words.h"
 
 enum { OTHERS_MAX = 6 }; /* communicators that are told to be held up, too */

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "timeline/meet.h"
 
 enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/prom_parts.h"
 
 enum { HANG_S = 20, WINDOW_S = 300, PAST_S = 3600, WINDOW_LEAST_S = 4 };

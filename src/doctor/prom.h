@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/hang.h"
 #include "doctor/slow_sums.h"
 #include "recording/recording.h"

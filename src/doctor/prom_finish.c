@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/prom_parts.h"
-#include "recording/recording_load.h"
+#include "recording/recording.h"
 
 enum { MASK_KERNEL_CHANNELS = 1 << 6 };
 #define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list_grow.h"
-#include "base/text.h"
+#include "common/op.h"
+#include "common/status.h"
+#include "common/text.h"
 #include "doctor/prom_parts.h"
-#include "op/op_bytes.h"
-#include "recording/recording_flights.h"
-#include "recording/recording_load.h"
+#include "recording/recording.h"
 #include "timeline/flight.h"
 
 /* NCCL's numbers of a transfer's state, as region_step.state holds them. */

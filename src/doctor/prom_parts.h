@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/prom.h"
 
 /* What is asked; the first PROM_NEEDED must be answered. */

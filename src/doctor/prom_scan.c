@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/prom_parts.h"
 #include "foreign/json_scan.h"
 

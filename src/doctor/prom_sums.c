@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/prom_parts.h"
-#include "op/op_names.h"
 
 /* ---- agents that are down ---------------------------------------------------------------------- */
 

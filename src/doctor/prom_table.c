@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "doctor/prom_parts.h"
 
 enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };

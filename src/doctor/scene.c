@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/hang.h"
 #include "recording/recording.h"
 #include "timeline/flight.h"

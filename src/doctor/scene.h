@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/verdict.h"
 #include "timeline/job.h"
 

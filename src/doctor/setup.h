@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/verdict.h"
 #include "nccllog/nccl_log.h"
 #include "recording/recording.h"

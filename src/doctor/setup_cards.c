@@ -1,7 +1,7 @@
 /* How much of the network between nodes is used: cards, GPUDirect RDMA, channels. */
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/setup_machines.h"
 
 static void cite_choice_of_cards(const struct setup *setup, struct verdict *verdict)

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "doctor/setup_parts.h"
 
 /* These are meant to differ, or it does no harm. */

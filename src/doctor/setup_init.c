@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/setup_parts.h"
 
 enum { INIT_SLOW_S = 30, RANKS_NAMED = 400 };

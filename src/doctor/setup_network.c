@@ -1,7 +1,7 @@
 /* Between nodes: sockets or InfiniBand, and which interface. */
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/setup_machines.h"
 
 /* ---- sockets --------------------------------------------------------------------------------- */

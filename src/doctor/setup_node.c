@@ -1,7 +1,7 @@
 /* Within a node: P2P or shared memory, NVLink SHARP, the fabric, the topology, values that were not taken. */
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/setup_parts.h"
 
 /* All notes whose text has this in it, as one finding. */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/status.h"
 #include "doctor/setup.h"
 #include "doctor/verdict.h"
 #include "nccllog/nccl_log.h"
@@ -65,7 +65,7 @@ bool setup_is_false(const char *value);
 /* The whole value as a number. */
 bool setup_number(const char *value, int64_t *number);
 
-/* ---- how rules speak (setup.c) ----------------------------------------------------------------- */
+/* ---- how rules speak (plugin_setup.c) ----------------------------------------------------------------- */
 
 /* A verdict of this rule, its page set. */
 struct verdict *setup_verdict(const struct setup *setup, const char *rule,

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/setup_parts.h"
 
 enum when {

@@ -2,7 +2,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
 #include "doctor/setup_parts.h"
 
 struct warning_rule {

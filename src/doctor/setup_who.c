@@ -3,8 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "doctor/setup_parts.h"
 
 /* "node1" and "node1.cluster" are the same machine: NCCL cuts its name at the first dot. */

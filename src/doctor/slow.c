@@ -8,8 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 
 enum { ITERATIONS_LEAST = 10 };

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/baseline.h"
 #include "doctor/verdict.h"
 #include "foreign/expected.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "doctor/slow_find.h"
-#include "op/op_layout.h"
 #include "timeline/meet.h"
 
 static int by_cell(const void *left, const void *right)

@@ -1,7 +1,7 @@
 /* One verdict for all kinds of transfers that one comparison found slow, or more evidence for an earlier one. */
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_common.h"
 
 /* Shorter changes come and go in any network. */

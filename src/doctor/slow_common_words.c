@@ -1,8 +1,7 @@
 /* A verdict about slow kinds of transfers, in words. */
-#include "base/text.h"
-#include "base/units.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_common.h"
-#include "op/op_bytes.h"
 
 enum { EVIDENCE_ROWS = 8 };
 

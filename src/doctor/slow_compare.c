@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
-#include "op/op_bytes.h"
 #include "timeline/chance.h"
 #include "timeline/compare.h"
 

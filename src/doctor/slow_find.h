@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "doctor/slow.h"
 #include "timeline/link_peer.h"
 

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
-#include "op/op_time.h"
 
 enum { MEMBERS_LEAST = 3, MEMBERS_MAX = 256, OPERATIONS_LEAST = 64 };
 static const double gap_that_matters = 0.4; /* of how far it is below the others */

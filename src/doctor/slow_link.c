@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 
 enum { PLACES_MAX = 1024, CHANNELS = 256 };

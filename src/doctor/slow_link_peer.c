@@ -2,8 +2,7 @@
  * The receiving end of a slow link, from the sums that recorders keep for each peer in every mode. They go back to
  * the start of the process; where the slowness does not, and there are several peers, that is said.
  */
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 
 static const double sure_though_late = 0.9;

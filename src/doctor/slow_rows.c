@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 #include "timeline/meet.h"
 

@@ -1,10 +1,9 @@
 /* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
-#include "op/op_bytes.h"
 
 static struct slow_span span_of(const struct straggler *straggler)
 {

@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "doctor/slow_sums_find.h"
 #include "timeline/meet.h"
 

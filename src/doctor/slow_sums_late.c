@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_sums_find.h"
 
 static const double own_wait = 0.5; /* of its delay */

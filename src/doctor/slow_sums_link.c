@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "doctor/slow_sums_find.h"
 
 enum { TRANSFERS_LEAST = 32, EDGES_LEAST = 3, MIDDLES_KEPT = 16 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_sums_find.h"
 
 static const double time_that_matters = 0.01; /* of the stretch */

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
-#include "op/op_bytes.h"
 
 enum { SWITCHES_MAX = 16, MOVES_LEAST = 16 };
 static const double errors_apart = 4, other_time = 0.01;

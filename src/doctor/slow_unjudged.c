@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 
 /* Who stands still is not slow; and where something slow was found, speed was judged. */

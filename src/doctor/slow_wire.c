@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op.h"
 #include "doctor/slow_find.h"
-#include "op/op_batch.h"
-#include "op/op_bytes.h"
 
 enum { PROCESSES_MAX = 256, TRANSFERS_LEAST = 64 };
 static const double rise_ns = 5000, rise_ratio = 3;

@@ -1,8 +1,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "doctor/slow_find.h"
 
 struct slow_text slow_time(const struct timeline_report *report, uint64_t ns)

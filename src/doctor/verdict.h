@@ -14,8 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
 
 enum verdict_class {
 	/* The job stands still. */

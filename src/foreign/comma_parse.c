@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "foreign/comma.h"
 
 #define KEY JSON_SCAN_KEY_OF

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_bus.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 
 void expected_init(struct expected *expected)
 {

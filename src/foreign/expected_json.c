@@ -14,12 +14,11 @@
  */
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "foreign/expected_parts.h"
 #include "foreign/json_scan.h"
-#include "op/op_bus.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
 
 #define KEY JSON_SCAN_KEY_OF
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "foreign/expected.h"
 
 /* No rank of any job has a higher number. */

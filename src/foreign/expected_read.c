@@ -2,12 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
+#include "common/op.h"
 #include "foreign/expected_parts.h"
 #include "foreign/foreign.h"
 #include "foreign/foreign_lines.h"
-#include "op/op_bus.h"
-#include "op/op_names.h"
 
 enum { TEXT_BYTES_FIRST = 1 << 20, TEXT_BYTES_MAX = 256 << 20 };
 

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op_layout.h"
 #include "foreign/expected_parts.h"
-#include "op/op_layout.h"
 
 enum { WORD_BYTES = 64, WORDS_MAX = 32 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "foreign/foreign_parts.h"
 
 const char *foreign_format_name(enum foreign_format format)

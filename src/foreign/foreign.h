@@ -19,9 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/comm_layout.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/status.h"
 
 enum foreign_format {
 	FOREIGN_NONE = 0, /* nothing we know */

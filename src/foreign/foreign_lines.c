@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/file_open.h"
+#include "common/file.h"
 
 enum { BUFFER_BYTES = 256 << 10, PACKED_BYTES = 64 << 10 };
 

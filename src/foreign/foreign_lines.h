@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* No line that anybody writes is longer; one that is gets passed over and counted. */
 enum { FOREIGN_LINE_MAX = 16 << 20 };

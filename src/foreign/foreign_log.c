@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/list_grow.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "common/status.h"
+#include "common/text.h"
 #include "foreign/foreign_parts.h"
-#include "op/op_bytes.h"
-#include "op/op_check.h"
 
 void foreign_log_init(struct foreign_log *log)
 {

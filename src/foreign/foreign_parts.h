@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "foreign/foreign.h"
 #include "foreign/foreign_lines.h"
 #include "foreign/json_scan.h"
-#include "op/op_names.h"
 
 /* NCCL has a few dozen names, and a line mostly has the same as the one before. */
 enum { FOREIGN_NAMES_KEPT = 8, FOREIGN_NAME_BYTES = 24 };

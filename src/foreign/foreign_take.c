@@ -1,8 +1,8 @@
 /* Values of JSON, with what is wrong about them in a few words. */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "foreign/foreign_parts.h"
 
 /* The next token; false when it is null or the JSON is damaged. */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/op_layout.h"
 #include "foreign/foreign_parts.h"
-#include "op/comm_layout.h"
 
 /* What a number is when the line does not have it. */
 #define INSPECTOR_UNKNOWN UINT64_MAX

@@ -12,9 +12,9 @@
  */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/hash.h"
+#include "common/text.h"
 #include "foreign/inspector.h"
 
 #define KEY JSON_SCAN_KEY_OF

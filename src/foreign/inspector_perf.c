@@ -5,7 +5,7 @@
  *	            coll_exec_time_us, coll_timing_source, bandwidths, verbose: event_trace_sn and _ts
  *	p2p_perf    the same with p2p_, and p2p_peer
  */
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "foreign/inspector.h"
 
 #define KEY JSON_SCAN_KEY_OF

@@ -7,7 +7,7 @@
  *	proxy_step        one step, when the output is flat
  *	proxy_op_start    one that has begun: says nothing about an end
  */
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "foreign/inspector.h"
 
 #define KEY JSON_SCAN_KEY_OF

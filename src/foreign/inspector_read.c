@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "foreign/inspector.h"
 
 /* No communicator does more: a greater number is damage. */

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/utf8.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "foreign/json_chars.h"
 
 void json_scan_init(struct json_scan *scan, const char *text, size_t length)

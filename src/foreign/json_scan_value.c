@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "common/text.h"
 #include "foreign/json_chars.h"
 #include "foreign/json_scan.h"
 

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/file_open.h"
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/file.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 static const char header[] = "CollectiveType,BucketLabel,BucketMin,BucketMax,"
 			     "Calls,BytesTransferred,TotalTime_us";

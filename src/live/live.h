@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/verdict.h"
 #include "recording/recording.h"
 #include "timeline/flight.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/op.h"
 #include "live/live_memory.h"
-#include "op/op_bytes.h"
 
 /* An operation that is older than one which is done is over, whatever became of its parts. */
 static bool is_passed(const struct live_seat *seat, const struct op_record *op)

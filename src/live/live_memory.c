@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {

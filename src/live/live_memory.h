@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "live/live.h"
 
 #define LIVE_SECOND_NS UINT64_C(1000000000)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/hash.h"
+#include "common/text.h"
 
 /* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
 #define DEAD_NS (2 * LIVE_SECOND_NS)

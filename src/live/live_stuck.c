@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "live/live_notice.h"
 
 enum { NAMED = 4 }; /* ranks that a sentence names */

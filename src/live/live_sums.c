@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bus.h"
+#include "common/op.h"
 #include "live/live_memory.h"
 #include "timeline/meet.h"
 #include "timeline/tally.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "nccllog/nccl_log_parts.h"
 
 enum {

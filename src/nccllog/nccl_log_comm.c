@@ -1,8 +1,8 @@
 /* Communicators: who begins and ends an init, how long it took, how many channels it has. */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 static uint64_t pointer_key(uint32_t process, uint64_t pointer)

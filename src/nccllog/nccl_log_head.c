@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 struct head {

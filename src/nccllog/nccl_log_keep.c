@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 enum { TEXT_MOST = 4096 };

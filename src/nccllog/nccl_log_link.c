@@ -1,7 +1,7 @@
 /* How ranks are connected: links with their transport, rings, trees. */
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 static uint64_t hash_text(uint64_t before, struct log_text text)

@@ -1,5 +1,5 @@
 /* Words for the numbers of this room. */
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "nccllog/nccl_log.h"
 
 const char *nccl_log_phase_name(enum nccl_log_phase phase)

@@ -1,8 +1,8 @@
 /* What PyTorch says of NCCL: its watchdog's time-outs, and errors that it passes on. */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 static bool is_report(struct log_text text)

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 enum how {

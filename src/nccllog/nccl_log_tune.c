@@ -1,8 +1,8 @@
 /* What was chosen, what NCCL's model says, and which operations were issued. */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "nccllog/nccl_log_parts.h"
 
 static uint64_t hash_text(uint64_t before, struct log_text text)

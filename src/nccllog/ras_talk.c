@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 static void ask(struct ras_talk *talk, const char *request)
 {

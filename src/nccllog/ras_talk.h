@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum {
 	RAS_ANSWER_MAX = 8 * 1024 * 1024, /* bytes that are kept; more is cut, and told */

@@ -14,7 +14,7 @@
  *	recording_release(&recording);
  *
  * Nothing that is read is trusted: all texts are terminated and without control bytes, all numbers
- * are within their ranges (op_check.h), all lists are bounded by what was really there.
+ * are within their ranges (op.h), all lists are bounded by what was really there.
  */
 #ifndef RECORDING_H
 #define RECORDING_H
@@ -22,15 +22,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
-#include "base/clock.h"
-#include "base/status.h"
-#include "op/comm_layout.h"
-#include "op/op_batch.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
-#include "region/region_layout.h"
-#include "region/region_open.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "format/region_layout.h"
+#include "format/region_read.h"
 
 /* How a process's recording ends. */
 enum recording_life {
@@ -208,8 +208,6 @@ struct recording_trouble {
 	char what[120];
 };
 
-enum { RECORDING_TROUBLES_MAX = 1000 };
-
 /* What an agent says about its snapshot, and a bundle about its agents: files agent.json and agents.json in an
  * archive, as they are. doctor/agent_notes.h knows what they mean. */
 struct recording_note {
@@ -294,25 +292,8 @@ void recording_rest(struct recording_process *process);
 /* After the last add: join what belongs to one process, sort, tell who is alive. */
 enum status recording_finish(struct recording *recording);
 
-/*
- * Fill in flights of processes of which there is no region: operations that their trace shows as not over
- * at its end, with their proxy operations and open transfers from details; and the last
- * RECORDING_LAST_CALLS of each communicator, in state done, as a live table has them. Walks their
- * operations once. After recording_finish(). ERR_NO_SPACE, or what recording_each_op() said.
- */
-enum { RECORDING_LAST_CALLS = 4 };
 enum status recording_find_flights(struct recording *recording);
 
-/*
- * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
- * counts, what is in flight with its transfers, and the last `last_operations` finished ones (of a region: as
- * many of them as its ring still has). Small: what an agent hands on, what a ticket gets. Its info says
- * "snapshot_wall_ns" and, as far as it is known, "snapshot_life" and "snapshot_state" (of the process: R, S,
- * D, T ... as in /proc). The moment is that of the last reading or refresh: nothing is read anew but the
- * ring, and of that only what was finished then. *bytes is the caller's to free(). ERR_NO_SPACE (memory), or
- * what walking a trace said.
- */
-enum { RECORDING_SNAPSHOT_MAX = 1 << 20 }; /* operations */
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
 			       unsigned char **bytes, size_t *length);
 
@@ -408,5 +389,138 @@ bool recording_clock_ns(const struct recording_process *process, uint64_t wall_n
 
 /* The recorder's clock now; false unless its region is of this machine and boot. */
 bool recording_now(const struct recording_process *process, uint64_t *now_ns);
+
+/*
+ * Does everything add up? By the recorder's own counters, per communicator,
+ *
+ *	issued == recorded + in flight
+ *
+ * and, where a trace file should have every record, per process,
+ *
+ *	recorded == readable now + lost on the way to the file
+ *
+ * Operations of communicators for which the region had no slot, and those shown while recording was
+ * off, have no counters: they are in lost_operations alone. So, for the whole process, what NCCL
+ * showed is issued + lost[LOST_NO_COMM] + lost[LOST_OFF]; lost[LOST_NOT_SHOWN] it made besides.
+ */
+
+struct recording_account_comm {
+	uint32_t id;
+	bool has_counts; /* false: nobody said how many were issued; `kept` alone is known */
+	uint64_t issued;
+	uint64_t recorded;  /* by the recorder's own count */
+	uint64_t timed;	    /* of recorded */
+	uint64_t untrusted; /* of recorded: GPU stamps not believed */
+	uint64_t captured;
+	uint64_t replayed;
+	uint64_t abandoned;
+	uint64_t untracked;
+	uint64_t in_flight; /* in live slots, not yet counted as recorded */
+	uint64_t retiring;  /* in live slots that are being emptied: finished, maybe counted */
+	uint64_t kept;	    /* finished operations that can be read now: files and ring */
+	int64_t missing;    /* issued - recorded - in_flight: 0 when it adds up */
+};
+
+struct recording_account {
+	struct recording_account_comm *comms; /* by id */
+	size_t comm_count;
+	/* Sums over the communicators. */
+	uint64_t issued;
+	uint64_t recorded;
+	uint64_t timed;
+	uint64_t untrusted;
+	uint64_t in_flight;
+	uint64_t kept;
+	uint64_t lost_operations; /* whole operations, all reasons */
+	uint64_t lost_uncounted;  /* of these: overwritten in the ring before they reached the file,
+				     and the process was killed before it could count them */
+	uint64_t lost_details;	  /* details of operations that are recorded */
+	bool has_counts;	  /* of any communicator */
+	/* Counts are final, both equations hold, nothing readable was damaged. */
+	bool is_exact;
+	int64_t missing; /* sum over the communicators: 0 when exact */
+	int64_t unread;	 /* keeps_all: records that are neither readable nor counted as lost; below
+			    0: more are there than were counted */
+	bool is_moving;	 /* the process runs: counts were taken while they changed */
+	bool keeps_all;	 /* trace modes: every record should be readable; else only the last */
+	struct recording_walk walk;
+};
+
+/* Walks all operations. ERR_NO_SPACE, or what recording_each_op() said. Release in every case. */
+enum status recording_account(struct recording_account *account,
+			      const struct recording_process *process);
+void recording_account_release(struct recording_account *account);
+
+/* Note trouble. Out of memory here only means that one more is left out. `owner` may be NULL. */
+void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
+			    const char *path, const struct recording_process *owner,
+			    const char *what, ...) PRINTF_LIKE(5, 6);
+
+/* A process of its own, without contents, not yet in the list; NULL: no memory. */
+struct recording_process *recording_process_new(void);
+void recording_process_free(struct recording_process *process);
+
+/* The list owns it from now on. ERR_NO_SPACE: it is freed. */
+enum status recording_load_keep(struct recording *recording, struct recording_process *process);
+
+/* The communicator with this id, made when it is new; NULL: no memory. Valid until the next call. */
+struct recording_comm *recording_load_comm(struct recording_process *process, uint32_t id);
+
+/* No more communicators for now: sort them. */
+void recording_load_comms_end(struct recording_process *process);
+
+/* Anchors come in order; one from before the last is passed over. */
+enum status recording_load_anchor(struct recording_process *process, struct clock_anchor anchor);
+
+enum status recording_region_load(struct recording *recording, int fd, const char *path,
+				  struct recording_process **process);
+
+/* Does it run? By its identity; under the pid where it was found before, if it was. */
+void recording_load_life(struct recording_process *process);
+
+/* The order of processes in a recording, for qsort(). */
+int recording_load_order(const struct recording_process *a, const struct recording_process *b);
+
+/* Do both describe the same process? */
+bool recording_load_is_same(const struct recording_process *one,
+			    const struct recording_process *other);
+
+/* For qsort: struct recording_proxy by channel, peer and direction. */
+int recording_compare_proxies(const void *one, const void *other);
+
+/*
+ * Asking a running process to time every operation for a while. The request is the one word of a region that
+ * others than its process write; its recorder looks at it now and then and answers in the word beside it. Whoever
+ * may write the file may ask: the process's user, and root.
+ */
+
+enum recording_answer {
+	RECORDING_GRANTED = 0,
+	RECORDING_PENDING = 1, /* the process has called no collective since */
+	RECORDING_ALREADY = 2, /* every operation is timed anyway: nothing was asked */
+	RECORDING_REFUSED = 3, /* it may not sample, or must not any more */
+	RECORDING_FAILED = 4,  /* it could not be asked */
+	RECORDING_ANSWERS = 5,
+};
+const char *recording_answer_name(enum recording_answer answer); /* "granted", "pending", ... */
+
+enum { RECORDING_REASON = 320 };
+
+struct recording_ask {
+	uint64_t request; /* as it was written; 0: nothing was */
+	enum recording_answer answer;
+	char reason[RECORDING_REASON]; /* "" when granted */
+};
+
+/* How kernel events are requested in a process ("on", "sampled", "off"), and why. */
+void recording_kernel_events(const struct recording_process *process, char is_on[static 8],
+			     char reason[static RECORDING_REASON]);
+
+/* The process must have an open region. */
+void recording_ask_kernel(struct recording_ask *ask, const struct recording_process *process,
+			  uint32_t seconds);
+
+/* Look for an answer; false as long as it is pending. */
+bool recording_ask_answered(struct recording_ask *ask, const struct recording_process *process);
 
 #endif

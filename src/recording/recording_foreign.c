@@ -3,6 +3,9 @@
  * who is in them and what is missing, and once for every walk. What was appended in between is left
  * alone, so that counts and records agree.
  */
+#include "recording/recording.h"
+#include "recording/recording_internal.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,11 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
-#include "base/list_grow.h"
+#include "common/file.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "foreign/foreign.h"
-#include "op/op_check.h"
-#include "recording/recording_load.h"
 
 /* A file of which every line is damaged says the same thing again and again. */
 enum { TROUBLES_OF_A_FILE = 100 };

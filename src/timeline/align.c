@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "op/op_batch.h"
+#include "common/op.h"
 #include "timeline/align_solve.h"
 #include "timeline/job_gaps.h"
 #include "timeline/meet.h"

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/align.h"
 #include "timeline/meet.h"
 

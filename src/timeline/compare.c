@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_bytes.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/chance.h"
 
 enum { PARTS_MAX = 9, CALLS_ALIKE = 4 };

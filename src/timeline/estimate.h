@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* One kind of one seat, and one tag where tags are part of a table's key. */
 struct estimate_part {

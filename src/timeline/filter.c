@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

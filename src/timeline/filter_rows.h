@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "op/op_batch.h"
+#include "common/op.h"
 #include "recording/recording.h"
 #include "timeline/filter.h"
 #include "timeline/job.h"

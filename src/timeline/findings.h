@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-
 enum findings_severity {
 	FINDINGS_NOTE = 0,    /* worth knowing */
 	FINDINGS_WARNING = 1, /* costs time, or limits what can be concluded */

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 
 struct findings_text findings_time(const struct timeline_report *report, uint64_t ns)
 {

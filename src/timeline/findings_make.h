@@ -2,8 +2,8 @@
 #ifndef FINDINGS_MAKE_H
 #define FINDINGS_MAKE_H
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/status.h"
 #include "timeline/findings.h"
 #include "timeline/report.h"
 #include "timeline/scan.h"

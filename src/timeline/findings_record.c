@@ -1,5 +1,5 @@
 /* Findings about the recording itself: what it lacks, and what cannot be concluded because of that. */
-#include "base/text.h"
+#include "common/text.h"
 #include "timeline/findings_make.h"
 
 static const double untrusted_share = 0.01, untimed_share = 0.05, mixed_share = 0.01;

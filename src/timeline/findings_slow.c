@@ -1,7 +1,6 @@
 /* Findings about what costs time. */
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_bytes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/findings_make.h"
 
 enum { CHANGES_SHOWN = 5, SMALL_CLASS = 17 }; /* below 64 KiB */

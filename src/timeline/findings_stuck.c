@@ -2,8 +2,8 @@
  * (doctor/hang.h), which knows what each of them waits for. */
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_bytes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/findings_make.h"
 
 enum { NAMED = 8 }; /* ranks that a sentence names */

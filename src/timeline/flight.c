@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/attributes.h"
-#include "op/op_time.h"
+#include "common/attributes.h"
+#include "common/op.h"
 
 /* NCCL's numbers, as region_step.state and comm_info.mask hold them. */
 enum step_state {
@@ -15,7 +15,7 @@ enum step_state {
 	STEP_SEND_PEER_WAIT = 20,
 };
 
-/* Broadcast shows no execution from NCCL 2.29 on; see op_blind.c. */
+/* Broadcast shows no execution from NCCL 2.29 on; see nccl_interface.c. */
 enum { INTERFACE_WITHOUT_BROADCAST = 6 };
 
 /* What became of later operations of the same communicator: calls are launched in their order and run in

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum {
 	ITERATIONS_OPS_MAX = 1 << 20,	 /* operations looked at */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "timeline/job_gaps.h"
 #include "timeline/job_make.h"
 

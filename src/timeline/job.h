@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "recording/recording.h"
 
 enum job_comm_kind {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes)
 {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "timeline/meet.h"
 
 enum {
-	INTERFACE_WITHOUT_BROADCAST = 6, /* see hot_sequence.c */
+	INTERFACE_WITHOUT_BROADCAST = 6, /* see hot_call.c */
 	FLIGHTS_TRIED = 256,
 	ENTRIES_MAX = 1 << 22,
 	/* Others may be read a moment later, and GPU stamps err now and then. */

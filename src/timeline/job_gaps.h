@@ -7,7 +7,7 @@
 #ifndef JOB_GAPS_H
 #define JOB_GAPS_H
 
-#include "op/op_batch.h"
+#include "common/op.h"
 #include "timeline/job.h"
 
 /* ---- what is in flight ------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
 #ifndef JOB_MAKE_H
 #define JOB_MAKE_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/job.h"
 
 /* group_of: per process. Seats and groups are there for both, ranks for the second. */

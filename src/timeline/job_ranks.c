@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 
 static bool are_alive_together(const struct comm_info *a, const struct comm_info *b)
 {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/job.h"
 
 struct link_peer {

@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_batch.h"
-#include "op/op_bytes.h"
+#include "common/attributes.h"
+#include "common/op.h"
 #include "timeline/filter_rows.h"
 #include "timeline/meet.h"
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 static size_t place_of(const struct links *links, uint32_t comm, uint32_t from, int32_t to)
 {

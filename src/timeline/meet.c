@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "timeline/meet_cursor.h"
 #include "timeline/meet_lane.h"
 

@@ -34,8 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/status.h"
 #include "timeline/job.h"
 
 enum {

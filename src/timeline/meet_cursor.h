@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "timeline/align_fit.h"
 #include "timeline/meet.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "timeline/meet.h"
 #include "timeline/meet_lane.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 #include "timeline/meet.h"
 
 static inline unsigned int meet_lane_index(uint8_t source, bool is_replay, unsigned int variant)

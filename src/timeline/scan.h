@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_batch.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "timeline/busy.h"
 #include "timeline/estimate.h"
 #include "timeline/filter_rows.h"

@@ -1,10 +1,9 @@
 /* What is known of operations that are alike: found once, and again by a few words of their records. */
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "op/op_bus.h"
-#include "op/op_bytes.h"
+#include "common/attributes.h"
+#include "common/hash.h"
+#include "common/op.h"
 #include "timeline/filter.h"
 #include "timeline/meet_cursor.h"
 #include "timeline/scan.h"

@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "timeline/meet_cursor.h"
 #include "timeline/scan.h"
 

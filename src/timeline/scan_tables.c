@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "op/op_bus.h"
+#include "common/attributes.h"
+#include "common/op.h"
 
 enum { LOCALS_IN_ALL = 1 << 17, LOCALS_LEAST = 64 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "timeline/report.h"
 #include "timeline/straggler_find.h"
 

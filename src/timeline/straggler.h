@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
 #include "timeline/job.h"
 #include "timeline/meet.h"
 

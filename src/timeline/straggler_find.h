@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/align.h"
 #include "timeline/link_witness.h"
 #include "timeline/links.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "timeline/align_fit.h"
 #include "timeline/straggler_find.h"
 

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "timeline/align_fit.h"
 #include "timeline/link_peer.h"
 #include "timeline/straggler_find.h"

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "timeline/align_fit.h"
 #include "timeline/link_peer.h"
 #include "timeline/straggler_find.h"

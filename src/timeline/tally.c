@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 
 static const char *const by_names[TALLY_BYS] = { "comm", "name",     "kind",	  "function",
 						 "size", "datatype", "algorithm", "protocol",

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/histogram.h"
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/status.h"
 #include "timeline/job.h"
 
 enum tally_by {

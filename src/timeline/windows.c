@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "op/op_bus.h"
+#include "common/op.h"
 #include "timeline/scan.h"
 #include "timeline/windows_make.h"
 

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/list_grow.h"
-#include "op/op_bus.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
 

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/list_grow.h"
+#include "common/status.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
 

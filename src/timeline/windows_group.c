@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/list_grow.h"
-#include "base/units.h"
+#include "common/status.h"
+#include "common/text.h"
 #include "timeline/chance.h"
 #include "timeline/windows_changes.h"
 

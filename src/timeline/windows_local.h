@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum { WINDOWS_LOCAL_SERIES = 24, WINDOWS_LOCAL_FIRST_NS = 1 << 17 };
 

@@ -2,7 +2,7 @@
 #ifndef WINDOWS_MAKE_H
 #define WINDOWS_MAKE_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/align.h"
 #include "timeline/meet.h"
 #include "timeline/report.h"

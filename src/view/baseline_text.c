@@ -2,9 +2,8 @@
 
 #include <inttypes.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/table.h"
 
 static const struct table_column columns[] = {

@@ -2,7 +2,7 @@
 #ifndef BASELINE_TEXT_H
 #define BASELINE_TEXT_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "doctor/baseline.h"
 #include "view/sink.h"
 

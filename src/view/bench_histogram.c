@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/bench_plot.h"
 
 enum { WIDTH_USUAL = 80, WIDTH_LEAST = 30, WIDTH_MOST = 400, BINS_USUAL = 16, BAR_LEAST = 4 };

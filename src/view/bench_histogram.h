@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 struct bench_histogram_options {

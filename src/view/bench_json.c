@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/bench_stats.h"
-#include "op/op_names.h"
+#include "common/op.h"
 #include "view/bench_text.h"
 
 /* ---- pieces ---------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
 
-#include "base/status.h"
 #include "bench/bench_result.h"
+#include "common/status.h"
 #include "view/json.h"
 #include "view/sink.h"
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "view/sink.h"
 
 /* Doctype to the page's heading. `made_by` is the command that wrote it. */

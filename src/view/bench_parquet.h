@@ -2,8 +2,8 @@
 #ifndef BENCH_PARQUET_H
 #define BENCH_PARQUET_H
 
-#include "base/status.h"
 #include "bench/bench_result.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* A cell in loop mode, and one without calls, has no single calls and so no rows: what the file does not

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/bench_text.h"
 #include "view/parquet.h"
 #include "view/parquet_dictionary.h"

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum { PLOT_SERIES_MAX = 12, PLOT_POINTS_MAX = 1 << 16 };

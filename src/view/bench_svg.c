@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/bench_svg_parts.h"
 
 enum { OUTLIERS_MOST = 400 };

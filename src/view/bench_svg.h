@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
 #include "bench/bench_stats.h"
+#include "common/status.h"
 #include "view/bench_plot.h"
 #include "view/plot_scale.h"
 #include "view/sink.h"

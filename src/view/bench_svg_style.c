@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "common/text.h"
 #include "view/bench_svg_parts.h"
 #include "view/html_escape.h"
 

@@ -18,9 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_layout.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/bench_table_parts.h"
 
 /* ---- order ----------------------------------------------------------------------------------- */

@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 struct bench_table_options {

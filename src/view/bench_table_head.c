@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
 #include "view/bench_table_parts.h"
 
 enum { PAIRS_SHOWN = 8 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "common/text.h"
 
 /* Copy of a field of `size` bytes; a '?' for each byte that is no UTF-8, so that it never gets longer. `to` has
  * room for as much. */

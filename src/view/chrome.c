@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/json.h"
 
 static void put(struct viewer *viewer, const char *text)

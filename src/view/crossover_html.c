@@ -2,9 +2,8 @@
 
 #include <math.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/bench_page.h"
 #include "view/bench_svg.h"
 #include "view/crossover_lines.h"

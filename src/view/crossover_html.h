@@ -5,7 +5,7 @@
 #ifndef CROSSOVER_HTML_H
 #define CROSSOVER_HTML_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/crossover_text.h"
 #include "view/sink.h"
 

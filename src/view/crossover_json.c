@@ -1,6 +1,6 @@
 #include "view/crossover_json.h"
 
-#include "op/op_names.h"
+#include "common/op.h"
 #include "view/bench_json.h"
 #include "view/json.h"
 

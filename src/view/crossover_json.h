@@ -5,7 +5,7 @@
 #ifndef CROSSOVER_JSON_H
 #define CROSSOVER_JSON_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/crossover_text.h"
 #include "view/sink.h"
 

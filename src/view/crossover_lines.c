@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
 #include "bench/bench_stats.h"
+#include "common/text.h"
 
 static bool is_forced(const struct crossover_curve *curve)
 {

@@ -2,7 +2,7 @@
 #ifndef CROSSOVER_LINES_H
 #define CROSSOVER_LINES_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/bench_plot.h"
 #include "view/crossover_text.h"
 

@@ -2,10 +2,8 @@
 
 #include <math.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/bench_plot.h"
 #include "view/crossover_lines.h"
 #include "view/report_grid.h"

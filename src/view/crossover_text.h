@@ -7,11 +7,11 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/cost_fit.h"
 #include "bench/cost_model.h"
 #include "bench/crossover.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* What all views of a crossover show; all borrowed. */

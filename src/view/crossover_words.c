@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
 #include "bench/cost_fit.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/crossover_text.h"
 
 const char *crossover_title(char to[static CROSSOVER_TITLE], const struct crossover *one)

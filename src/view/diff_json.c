@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "base/attributes.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/report_json.h"
 
 static void put_figures(struct json *json, const char *key, const struct compare_side *side)

@@ -2,8 +2,7 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/report_key.h"
 #include "view/report_words.h"
 #include "view/table.h"

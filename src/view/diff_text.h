@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/compare.h"
 #include "view/report_text.h"
 #include "view/sink.h"

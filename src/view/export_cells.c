@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_batch.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/job.h"
 #include "view/json.h"
 

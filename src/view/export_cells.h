@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "recording/recording.h"
 #include "view/export_columns.h"
 #include "view/export_rows.h"

@@ -1,6 +1,6 @@
 #include "view/export_columns.h"
 
-#include "op/op_batch.h"
+#include "common/op.h"
 
 /* Numbers of the group's word. */
 #define GROUP(label, kind, its_group, nullable)                                                  \

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_batch.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "recording/recording.h"
 #include "view/sink.h"
 

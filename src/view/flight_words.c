@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "op/comm_layout.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 
 const char *flight_words_operation(const struct recording_process *process,
 				   const struct recording_flight *flight,

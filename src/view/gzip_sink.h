@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 struct gzip_sink {

@@ -5,9 +5,9 @@
 #ifndef HEALTH_JSON_H
 #define HEALTH_JSON_H
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/link_health.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */

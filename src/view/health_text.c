@@ -4,12 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
 #include "bench/bench_stats.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
 #include "view/report_grid.h"
 #include "view/table.h"
 

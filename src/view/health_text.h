@@ -8,9 +8,9 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
 #include "bench/bench_result.h"
 #include "bench/link_health.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum { HEALTH_MATRIX_RANKS = 16, HEALTH_SLOWEST = 5 };

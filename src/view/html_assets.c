@@ -4,7 +4,7 @@
  */
 #include "view/html_assets.h"
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 #define UPLOT "npm/node_modules/uplot/"
 

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 
 typedef void write_key(struct json *json, const struct timeline_report *report,
 		       const struct tally_row *row);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "op/op_names.h"
+#include "common/op.h"
 #include "view/report_json.h"
 #include "view/report_words.h"
 

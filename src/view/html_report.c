@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "view/html_assets.h"
 #include "view/html_data.h"
-#include "view/html_sha256.h"
 #include "view/html_escape.h"
+#include "view/html_sha256.h"
 #include "view/json.h"
 
 bool html_report_has_charts(void)

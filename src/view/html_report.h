@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/report.h"
 #include "view/sink.h"
 

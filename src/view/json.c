@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 void json_init(struct json *json, struct sink *sink)
 {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum { JSON_DEPTH_MAX = 32 };

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/hash.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/comm_json.h"
 #include "view/flight_words.h"
 #include "view/json.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/json.h"
 #include "view/live_json.h"
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 #if __has_include("npm/node_modules/uplot/dist/uPlot.iife.min.js") &&           \
 		  __has_include("npm/node_modules/uplot/dist/uPlot.min.css") && \

@@ -7,8 +7,8 @@
 
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "op/op_bytes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/flight_words.h"
 
 enum { OLD_NS = 1000000000 };

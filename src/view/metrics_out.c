@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/utf8.h"
+#include "common/text.h"
 
 const char *const metrics_bound_text[METRICS_BOUNDS] = {
 	"9.5367431640625e-07",

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/histogram.h"
+#include "common/op.h"
 #include "view/metrics_families.h"
 #include "view/sink.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bus.h"
+#include "common/op.h"
 #include "timeline/tally.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */

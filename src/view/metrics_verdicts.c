@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/metrics_writer.h"
 
 enum { SHOWN_MAX = 64 };

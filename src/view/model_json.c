@@ -1,4 +1,4 @@
-#include "op/op_names.h"
+#include "common/op.h"
 #include "view/model_view.h"
 
 static void put_protocol(struct json *json, uint8_t protocol)

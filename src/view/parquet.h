@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum parquet_type {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 enum { SLOT_BITS = 15, SLOTS = 1 << SLOT_BITS };
 _Static_assert(SLOTS == 2 * PARQUET_DICTIONARY_MAX, "a search ends at an empty slot");

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum { PARQUET_DICTIONARY_MAX = 1 << 14 };
 

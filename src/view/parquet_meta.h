@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/parquet.h"
 #include "view/parquet_chunk.h"
 #include "view/sink.h"

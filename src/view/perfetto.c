@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/perfetto_names.h"
 #include "view/perfetto_wire.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 /* Each kind of name is numbered on its own; the values are InternedData's fields. */
 enum perfetto_name_kind {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "common/text.h"
 #include "view/plot_scale.h"
 
 enum { WIDTH_USUAL = 100, WIDTH_LEAST = 60, WIDTH_MOST = 200, PLOT_LEAST = 20, VALUE_WIDTH = 9 };

@@ -11,7 +11,7 @@
 #ifndef PLOT_ROWS_H
 #define PLOT_ROWS_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/bench_svg.h"
 #include "view/sink.h"
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 
 /* ---- values in words --------------------------------------------------------------------------- */
 

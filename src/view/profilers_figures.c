@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/profilers_chart.h"
 #include "view/profilers_tables.h"
 

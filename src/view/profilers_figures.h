@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "base/status.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum profilers_figure {

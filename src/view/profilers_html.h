@@ -6,8 +6,8 @@
 #ifndef PROFILERS_HTML_H
 #define PROFILERS_HTML_H
 
-#include "base/status.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* The same bytes for the same comparison. Names stay text. ERR_NO_SPACE, or the sink's status. */

@@ -2,7 +2,7 @@
 
 #include "bench/bench_result.h"
 #include "bench/profilers_read.h"
-#include "op/op_names.h"
+#include "common/op.h"
 #include "view/json.h"
 
 static void put_function(struct json *json, uint8_t function)

@@ -2,8 +2,8 @@
 #ifndef PROFILERS_JSON_H
 #define PROFILERS_JSON_H
 
-#include "base/status.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* One object and a newline. The sink's status. */

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/profilers_tables.h"
 
 enum { INTERVAL_TEXT = 96 };

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 
 enum { SIZES_MAX = 256, RANKS_SHOWN = 64 };
 

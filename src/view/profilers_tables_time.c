@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/profilers_tables.h"
 
 static const char *mode_text(uint8_t mode)

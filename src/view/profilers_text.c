@@ -1,7 +1,7 @@
 #include "view/profilers_text.h"
 
-#include "base/attributes.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/profilers_figures.h"
 #include "view/profilers_short.h"
 #include "view/profilers_tables.h"

@@ -2,8 +2,8 @@
 #ifndef PROFILERS_TEXT_H
 #define PROFILERS_TEXT_H
 
-#include "base/status.h"
 #include "bench/profilers.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 /* `width` 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */

@@ -2,9 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/text.h"
 #include "view/report_family.h"
 #include "view/report_key.h"
 #include "view/report_text.h"

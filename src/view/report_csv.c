@@ -5,10 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/units.h"
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/csv.h"
 #include "view/report_key.h"
 #include "view/report_words.h"

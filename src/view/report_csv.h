@@ -5,7 +5,7 @@
 #ifndef REPORT_CSV_H
 #define REPORT_CSV_H
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/report.h"
 #include "timeline/tally.h"
 #include "view/sink.h"

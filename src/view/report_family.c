@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 static bool is_digit(char byte)
 {
 	return byte >= '0' && byte <= '9';

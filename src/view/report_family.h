@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/report.h"
 #include "timeline/tally.h"
 #include "view/report_key.h"

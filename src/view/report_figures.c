@@ -1,9 +1,8 @@
 /* The columns that every table of a report has. */
 #include <inttypes.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
 

@@ -1,10 +1,9 @@
 /* Who took part, how complete it is, and the order of the parts. */
 #include "view/report_json.h"
 
-#include "base/histogram.h"
-#include "base/units.h"
-#include "op/op_blind.h"
-#include "op/op_names.h"
+#include "common/nccl_interface.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/comm_json.h"
 #include "view/report_key.h"
 #include "view/report_words.h"

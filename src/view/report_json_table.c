@@ -1,9 +1,9 @@
 /* Rows and tables of a report. */
 #include <math.h>
 
-#include "base/attributes.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/report_json.h"
 #include "view/report_key.h"
 #include "view/report_words.h"

@@ -2,11 +2,9 @@
 
 #include <inttypes.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_bytes.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
 
 const char *report_size_text(unsigned int size_class, char to[static REPORT_KEY_TEXT])
 {

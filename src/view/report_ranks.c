@@ -1,8 +1,7 @@
 /* The table of ranks: who waits least is who the others wait for. */
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/report_text.h"
 #include "view/report_words.h"
 

@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/units.h"
+#include "common/attributes.h"
+#include "common/text.h"
 #include "view/report_family.h"
 #include "view/report_key.h"
 #include "view/report_text.h"

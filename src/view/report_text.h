@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "timeline/report.h"
 #include "timeline/tally.h"
 #include "view/report_grid.h"

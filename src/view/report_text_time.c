@@ -2,9 +2,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/report_key.h"
 #include "view/report_text.h"
 #include "view/report_words.h"

@@ -4,11 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_blind.h"
-#include "op/op_names.h"
+#include "common/attributes.h"
+#include "common/nccl_interface.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "view/report_key.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/status.h"
 
 struct sink {
 	enum status status; /* of the first write that failed; nothing is written after it */

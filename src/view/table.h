@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-#include "base/attributes.h"
-#include "base/status.h"
+#include "common/attributes.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 enum table_align { TABLE_LEFT = 0, TABLE_RIGHT = 1 };

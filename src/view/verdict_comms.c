@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "base/units.h"
+#include "common/text.h"
 #include "view/table.h"
 
 enum { ROWS = 4 }; /* --all shows the rest */

@@ -1,6 +1,6 @@
 #include "view/verdict_json.h"
 
-#include "base/units.h"
+#include "common/text.h"
 
 /* ---- one verdict ----------------------------------------------------------------------------- */
 

@@ -15,8 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/table.h"
 #include "view/verdict_comms.h"
 

@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/sink.h"
 
 struct gzip_sink;

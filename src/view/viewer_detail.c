@@ -1,5 +1,5 @@
 /* What channels, proxy operations and transfers did: tracks below those of their communicators. */
-#include "base/text.h"
+#include "common/text.h"
 #include "view/viewer_rank.h"
 
 /* Key of a group: kind, direction, channel, peer, communicator. */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "view/viewer_plan.h"
 
 enum { VIEWER_FIND_COMMS = 4 };

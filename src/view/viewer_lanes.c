@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "common/hash.h"
 
 enum { FIRST_SLOTS = 64, SEED = 1 };
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 
 enum {
 	VIEWER_LANES_MAX = 4096, /* of a group: no recorder follows more at a time */

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "op/op_bytes.h"
-#include "op/op_time.h"
+#include "common/hash.h"
+#include "common/op.h"
 #include "timeline/job_gaps.h"
 #include "timeline/meet.h"
 #include "view/viewer_lanes.h"

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
-#include "op/op_layout.h"
+#include "common/op_layout.h"
+#include "common/status.h"
 #include "timeline/job.h"
 #include "view/viewer_place.h"
 

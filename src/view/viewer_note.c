@@ -1,9 +1,8 @@
 /* Moments of a process: what is missing, what was lost, what hangs, how it ended. */
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/flight.h"
 #include "view/viewer_rank.h"
 

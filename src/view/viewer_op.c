@@ -2,11 +2,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
-#include "op/op_bus.h"
-#include "op/op_names.h"
-#include "op/op_time.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "timeline/tally.h"
 
 static const char *name_of(const struct viewer_op *of, enum op_name_table table, uint8_t number)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "view/viewer_place.h"
 
 enum { VIEWER_ORDER_MAX = 1024 };

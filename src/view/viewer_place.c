@@ -1,7 +1,7 @@
 #include "view/viewer_place.h"
 
-#include "base/attributes.h"
-#include "op/op_time.h"
+#include "common/attributes.h"
+#include "common/op.h"
 #include "view/viewer.h"
 
 /* Later is no time of a recording but damage: the year 2116. */

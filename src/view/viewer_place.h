@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "recording/recording.h"
 #include "timeline/align.h"
 #include "view/viewer_clock.h"

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "common/status.h"
 #include "recording/recording.h"
 #include "timeline/align.h"
 #include "timeline/filter.h"

@@ -1,8 +1,8 @@
 /* The first walk: from when to when each process has something, and where its GPUs' clocks stand. */
 #include <stdlib.h>
 
-#include "base/attributes.h"
-#include "op/op_batch.h"
+#include "common/attributes.h"
+#include "common/op.h"
 #include "timeline/flight.h"
 #include "view/viewer_plan.h"
 

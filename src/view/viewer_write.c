@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/text.h"
 #include "view/viewer_op.h"
 #include "view/viewer_rank.h"
 

@@ -3,13 +3,13 @@
  * genuine_headers.t compiles it: -DVERSION=N, with NCCL's headers put in front, and a generated
  * genuine_numbers.h that has NUMBER(ours, theirs) for each number these headers know.
  */
-#include "abi/abi_v1.h"
-#include "abi/abi_v2.h"
-#include "abi/abi_v3.h"
-#include "abi/abi_v4.h"
-#include "abi/abi_v5.h"
-#include "abi/abi_v6.h"
-#include "abi/abi_v7.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
 #include "tests/abi/genuine_fields.h"
 
 #define PASTE(a, b) a##b

@@ -22,7 +22,7 @@ for version in 1 2 3 4 5 6 7; do
 		"$(pairs FIELDS_$version | awk '$1 != "type" { print $1 }' | sort)" "$pinned"
 done
 expect_same "the comparison covers every number" "$(pairs NUMBERS | awk '{ print $1 }' | sort)" \
-	"$(grep -oE '^	ABI_[A-Z0-9_]+ =' src/abi/abi_common.h | tr -d '\t =' | sort)"
+	"$(grep -oE '^	ABI_[A-Z0-9_]+ =' src/plugin/abi_common.h | tr -d '\t =' | sort)"
 
 if [ -z "${NCCL_HOME:-}" ]; then
 	tap_line ok "compare with NCCL's headers # SKIP NCCL_HOME is not set" ""

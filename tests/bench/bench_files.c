@@ -12,10 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "base/units.h"
+#include "common/op.h"
+#include "common/text.h"
 #include "foreign/expected.h"
-#include "op/op_names.h"
 #include "tests/bench_sample.h"
 #include "view/bench_json.h"
 #include "view/bench_parquet.h"

@@ -9,13 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/text.h"
-#include "op/op_bytes.h"
-#include "op/op_names.h"
-#include "region/region_alive.h"
-#include "region/region_create.h"
-#include "trace/trace_write.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "format/region_create.h"
+#include "format/region_find.h"
+#include "format/trace_write.h"
 
 /* A pid that no Linux gives out. */
 enum { NOBODY = 999999990 };

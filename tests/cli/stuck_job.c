@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "abi/abi_v5.h"
+#include "plugin/abi_v5.h"
 
 static struct abi_plugin_v5 *plugin;
 static void *context;

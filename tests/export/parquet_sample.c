@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "view/json.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "view/export_text.h"
+#include "view/json.h"
 #include "view/parquet.h"
 #include "view/sink.h"
 

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "op/op_layout.h"
-#include "trace/trace_write.h"
+#include "common/clock.h"
+#include "common/op_layout.h"
+#include "common/text.h"
+#include "format/trace_write.h"
 
 #define SECOND UINT64_C(1000000000)
 #define WALL (UINT64_C(1794708540) * SECOND)

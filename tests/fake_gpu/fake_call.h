@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/bench/nccl_open.h"
 #include "tests/fake_gpu/fake_model.h"
 #include "tests/fake_gpu/fake_wire.h"

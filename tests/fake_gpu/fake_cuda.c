@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 
 struct CUctx_st {
 	int device;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 #include "programs/bench/cuda_open.h"
 #include "tests/fake_gpu/fake_point.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 #include "tests/fake_gpu/fake_queue.h"
 
 struct CUgraphExec_st {

@@ -8,9 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/order.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/order.h"
 #include "tests/fake_gpu/fake_number.h"
 #include "tests/fake_gpu/fake_show.h"
 #include "tests/fake_gpu/fake_stream.h"

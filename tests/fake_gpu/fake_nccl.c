@@ -15,10 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/order.h"
-#include "op/op_bytes.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/order.h"
 #include "tests/fake_gpu/fake_call.h"
 #include "tests/fake_gpu/fake_number.h"
 #include "tests/fake_gpu/fake_point.h"

@@ -1,5 +1,5 @@
 /* What NCCL has since 2.28. libnccl-old.so.2 goes without. */
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/fake_gpu/fake_call.h"
 
 nccl_result ncclAlltoAll(const void *send, void *recv, size_t count, nccl_type type,

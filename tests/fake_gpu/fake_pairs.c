@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_layout.h"
+#include "common/op_layout.h"
 #include "tests/fake_gpu/fake_kernel_run.h"
 #include "tests/fake_gpu/fake_number.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "common/order.h"
 
 uint64_t fake_setting(const char *name, uint64_t standard)
 {

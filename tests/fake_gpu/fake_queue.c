@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/order.h"
+#include "common/order.h"
 
 static _Thread_local int captures;
 

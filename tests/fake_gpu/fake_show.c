@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/order.h"
-#include "op/op_layout.h"
-#include "op/op_names.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/order.h"
 #include "programs/sim/host.h"
 #include "tests/fake_gpu/fake_number.h"
 

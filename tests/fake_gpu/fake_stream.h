@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attributes.h"
+#include "common/attributes.h"
 
 struct CUstream_st;
 

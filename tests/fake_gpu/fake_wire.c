@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
 #include "tests/fake_gpu/fake_stream.h"
 
 enum { PIPE_BYTES = 64 << 10, WAIT_NS = 100000000 };

@@ -7,7 +7,7 @@ tree=$tap_scratch/tree
 mkdir -p "$tree/src/base" "$tree/src/view"
 cp -r Makefile scripts "$tree/"
 cp -r src/view/palette.css src/view/html src/view/html_assets.c src/view/html_assets.h "$tree/src/view/"
-cp src/base/attributes.h "$tree/src/base/"
+cp src/common/attributes.h "$tree/src/base/"
 
 object=build/src/view/html_assets.o
 build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }

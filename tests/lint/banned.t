@@ -26,6 +26,6 @@ refused "a mark for later is found" "do it" "/* TO""DO later */"
 taken "snprintf is fine" "	snprintf(to, size, \"%d\", x);"
 taken "a word in a comment is fine" "/* better than strcpy(to, from) */"
 taken "a word in a string is fine" "const char *s = \"strcpy( //\";"
-taken "an atomic at home is fine" "	__atomic_load_n(p, 0);" src/base/order.h
+taken "an atomic at home is fine" "	__atomic_load_n(p, 0);" src/common/order.h
 taken "programs may print" "	printf(\"hello\");" programs/cli/x.c
 tap_done

@@ -40,5 +40,5 @@ refused "a decision out of order is found" "the next decision has number 0001" \
 refused "a decision without needs is found" "no section 'Needs'" \
 	docs/decisions/0001-x.md $'## Choices\n## Decision'
 taken "a good page is fine" README.md \
-	$'# A b\nSee [settings](docs/SETTINGS.md), [here](#a-b), `make check`, `ringside ls -l`, `src/capture/settings.c`.'
+	$'# A b\nSee [settings](docs/SETTINGS.md), [here](#a-b), `make check`, `ringside ls -l`, `src/plugin/settings.c`.'
 tap_done

@@ -64,5 +64,5 @@ int call(const char *path)
 }'
 expect_ok "threads, dlopen, stat and strtol stay below the floor with glibc_floor.h" \
 	scripts/check-glibc-floor \
-	"$(library pinned -std=gnu11 -D_GNU_SOURCE -include src/base/glibc_floor.h "${good[@]}" <<<"$threads")"
+	"$(library pinned -std=gnu11 -D_GNU_SOURCE -include src/common/glibc_floor.h "${good[@]}" <<<"$threads")"
 tap_done

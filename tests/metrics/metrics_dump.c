@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "live/live.h"
+#include "recording/watch.h"
 #include "view/metrics.h"
-#include "watch/watch.h"
 
 static uint64_t clock_ns(clockid_t clock)
 {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bytes.h"
+#include "common/op.h"
 #include "live/live.h"
 #include "view/metrics.h"
 

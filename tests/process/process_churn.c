@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "programs/sim/host.h"
 
 /* Together alive; operations on each. */

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
 
 static struct {
 	pthread_mutex_t lock;

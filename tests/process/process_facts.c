@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "region/region_read.h"
+#include "format/region_read.h"
 #include "recording/recording.h"
-#include "recording/recording_account.h"
 
 /* Which numbers of a communicator were seen. */
 struct numbers {

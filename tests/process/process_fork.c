@@ -16,9 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "common/attributes.h"
+#include "common/hash.h"
 #include "programs/sim/host.h"
 #include "tests/tap.h"
 

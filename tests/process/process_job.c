@@ -12,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
 #include "programs/sim/host.h"
 #include "tests/process/process_disk.h"
 

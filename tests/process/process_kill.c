@@ -14,12 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/order.h"
-#include "base/text.h"
+#include "common/order.h"
+#include "common/text.h"
 #include "programs/sim/host.h"
-#include "tests/tap.h"
 #include "recording/recording.h"
-#include "recording/recording_account.h"
+#include "tests/tap.h"
 
 /* No ring is lapped: RING_MOST is below what mode full has with the default buffer. */
 enum { THREADS = 3, RING_MOST = 15000, EACH_MOST = 4900, FIRST_HASH = 500 };

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attributes.h"
-#include "base/order.h"
+#include "common/attributes.h"
+#include "common/order.h"
 #include "programs/sim/host.h"
 #include "tests/tap.h"
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "op/op_bytes.h"
 #include "recording/recording.h"
 
 enum { HAND_PROCESSES = 64, HAND_COMMS = 16, HAND_OPS = 4096 };

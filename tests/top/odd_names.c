@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "abi/abi_v5.h"
+#include "plugin/abi_v5.h"
 
 static const char *const names[] = {
 	"plain",

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/text.h"
+#include "common/clock.h"
+#include "common/text.h"
 #include "live/live.h"
-#include "watch/watch.h"
+#include "recording/watch.h"
 
 enum { SEEN_MAX = 256, LOOK_MS = 100 };
 

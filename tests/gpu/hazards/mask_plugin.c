@@ -1,8 +1,8 @@
 /* A profiler plugin for mask_hazards.c: it hands NCCL's event mask to the test and counts kernel events. */
 #include <stdint.h>
 
-#include "abi/abi_v5.h"
-#include "abi/abi_v6.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
 
 static int *mask;
 static long kernels;

@@ -1,0 +1,97 @@
+/* Opening a file that somebody else chose: regular files only, and nothing else is even touched. */
+#ifndef FILE_H
+#define FILE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "common/status.h"
+
+/*
+ * Opening a device can do things and opening a pipe can wait, so what it is gets asked first.
+ * Gives back a descriptor for reading or -1 with errno: EISDIR a directory, ELOOP a link where none
+ * is allowed, EINVAL something else that is no regular file.
+ */
+int file_open(int directory, const char *path, bool may_follow);
+
+/* pread() until all of it is there. ERR_TRUNCATED when the file ends before, ERR_SYSTEM. */
+enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
+
+/* The same, but the end of the file is fine: *got says how much there was. */
+enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got);
+
+/* Descriptors in a process that closed its standard streams. */
+
+/* In a process that closed its standard streams a new file becomes one of them, and whatever anybody
+ * prints then goes into it. Give back the same file under a higher number; -1 (errno) when there is
+ * none, with `fd` closed. */
+static inline int fd_high(int fd)
+{
+	int high;
+
+	if (fd == -1 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
+}
+
+/*
+ * Where another thread may print at any moment, moving a file up comes too late. While a guard is held, free
+ * numbers among the first three are taken by descriptors that answer as closed ones do (EBADF), so that
+ * whatever is opened gets a higher one. Keeps errno.
+ */
+struct fd_guard {
+	int held[STDERR_FILENO + 1];
+	int count;
+};
+
+static inline struct fd_guard fd_guard_begin(void)
+{
+	struct fd_guard guard = { .count = 0 };
+	int error = errno;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int taken;
+
+		if (fcntl(fd, F_GETFD) != -1)
+			continue;
+		taken = open("/", O_PATH | O_CLOEXEC);
+		if (taken > STDERR_FILENO)
+			close(taken);
+		else if (taken != -1)
+			guard.held[guard.count++] = taken;
+	}
+	errno = error;
+	return guard;
+}
+
+static inline void fd_guard_end(const struct fd_guard *guard)
+{
+	int error = errno;
+
+	for (int i = 0; i < guard->count; i++) {
+		int flags = fcntl(guard->held[i], F_GETFL);
+
+		/* Unless somebody put a real stream there meanwhile. */
+		if (flags != -1 && flags & O_PATH)
+			close(guard->held[i]);
+	}
+	errno = error;
+}
+
+/* openat(2), never as a standard stream. */
+static inline int fd_open_high(int dir, const char *path, int flags, mode_t mode)
+{
+	struct fd_guard guard = fd_guard_begin();
+	int fd = fd_high(openat(dir, path, flags, mode));
+
+	fd_guard_end(&guard);
+	return fd;
+}
+
+#endif

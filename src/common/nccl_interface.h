@@ -1,0 +1,99 @@
+/*
+ * Kernel events (KernelCh) give GPU times and cost a job more than everything else NCCL's profiler
+ * interface offers. This is the one table of what is requested by default, release by release, and why:
+ * the plugin obeys it, `ringside verify` prints it, the simulator plays it. docs/KERNEL-EVENTS.md
+ * explains it; a test compares the two.
+ */
+#ifndef NCCL_INTERFACE_H
+#define NCCL_INTERFACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+
+enum kernel_events {
+	KERNEL_EVENTS_ABSENT = 0,  /* the release has none */
+	KERNEL_EVENTS_OFF = 1,	   /* never requested */
+	KERNEL_EVENTS_SAMPLED = 2, /* requested for a share of the collectives */
+	KERNEL_EVENTS_ON = 3,	   /* requested for every operation */
+};
+
+struct kernel_policy {
+	unsigned char first, last;   /* profiler interface versions: they tell the release */
+	unsigned char by_default;    /* enum kernel_events */
+	unsigned char no_allgatherv; /* the default where NCCL_ALLGATHERV_ENABLE=0 is set */
+	bool can_sample;	     /* switching at run time keeps NCCL's counters right */
+	const char *why;	     /* the reason for the default */
+	const char *risk;	     /* what requesting all of them can do to a job */
+};
+
+/* NULL for an interface version that does not exist. */
+const struct kernel_policy *kernel_policy_of(unsigned int interface);
+/* "off", "sampled", "on" */
+const char *kernel_events_name(enum kernel_events events);
+
+/* What became of sampling in a process, as its region tells. Numbers are part of the format. */
+enum sampling_state {
+	SAMPLING_NONE = 0,   /* nothing is sampled: off, on for good, or an older recorder */
+	SAMPLING_ACTIVE = 1, /* windows open and close, or will */
+	SAMPLING_ENDING =
+		2,	    /* a Send or Recv came while a window was open: closes with its group */
+	SAMPLING_STUCK = 3, /* a CUDA graph was captured in an open window: on for good */
+	SAMPLING_BY_GRAPH = 4,	   /* ended: a CUDA graph was captured */
+	SAMPLING_BY_P2P = 5,	   /* ended: Send or Recv was called */
+	SAMPLING_BY_NVLS = 6,	   /* ended: grouped collectives with NVLS */
+	SAMPLING_BY_BROADCAST = 7, /* ended: NCCL 2.29 and later, Broadcast as AllGatherV */
+	SAMPLING_BY_SHM = 8,	   /* ended: too little room in /dev/shm */
+	SAMPLING_STATES = 9,
+};
+
+/* A sentence for people, "" for SAMPLING_NONE and unknown numbers. */
+const char *sampling_state_text(uint64_t state);
+
+/*
+ * Which collectives are timed when events are sampled. Collectives of a communicator come in blocks of
+ * SAMPLE_BLOCK by their number, which is equal on all ranks; a block's level is drawn from the
+ * communicator's hash and the block's number: half of the blocks have level 0, a quarter level 1, and so
+ * on. A rank that samples at level k times all blocks of level k and above, so a rank with a smaller
+ * k times everything that the others time, and ranks need not agree on k to be comparable.
+ */
+enum { SAMPLE_BLOCK = 8, SAMPLE_LEVEL_MOST = 12 };
+
+static inline uint64_t sample_block(uint64_t collective)
+{
+	return collective / SAMPLE_BLOCK;
+}
+
+static inline unsigned int sample_level(uint64_t comm_hash, uint64_t collective)
+{
+	uint64_t drawn = hash_word(comm_hash, sample_block(collective));
+
+	return (unsigned int)__builtin_ctzll(drawn | UINT64_C(1) << SAMPLE_LEVEL_MOST);
+}
+
+/*
+ * What NCCL does not show to a profiler plugin, release by release: nothing can be recorded there,
+ * by anybody. docs/BLIND-SPOTS.md is the same list for people; a test compares them.
+ */
+
+struct op_blind_spot {
+	const char *name;    /* short, for programs */
+	unsigned char first; /* profiler interface versions from .. to: they tell the release */
+	unsigned char last;
+	const char *sentence; /* for people */
+};
+
+/* The index-th spot of this interface version; NULL past the last. Version 0: of any. */
+const struct op_blind_spot *op_blind_spot(unsigned int interface, size_t index);
+
+/* "2.28", "2.29-2.30"; "?" for a version that does not exist. */
+const char *op_interface_releases(unsigned int interface);
+
+/* What is not known without kernel channel events. */
+const char *op_kernel_events_missed(void);
+
+enum { OP_INTERFACES = 7 };
+
+#endif

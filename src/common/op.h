@@ -1,0 +1,289 @@
+/* Names of what op_record holds as numbers. NCCL's spelling, which is also what users know. */
+#ifndef OP_H
+#define OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/hash.h"
+#include "common/op_layout.h"
+
+enum op_name_table {
+	OP_NAMES_FUNCTION = 0,
+	OP_NAMES_DATATYPE = 1,
+	OP_NAMES_ALGORITHM = 2,
+	OP_NAMES_PROTOCOL = 3,
+	OP_NAME_TABLES = 4,
+};
+
+/* NULL when the table has no such number; interned numbers are the caller's to look up. */
+const char *op_name(enum op_name_table table, uint8_t number);
+
+const char *op_function_name(uint8_t function);	  /* "AllReduce"; "?" past the table */
+const char *op_datatype_name(uint8_t datatype);	  /* "float32" */
+const char *op_algorithm_name(uint8_t algorithm); /* "RING" */
+const char *op_protocol_name(uint8_t protocol);	  /* "LL128" */
+const char *op_state_name(uint8_t state);	  /* "running" */
+const char *op_time_source_name(uint8_t source);  /* "kernel_gpu" */
+const char *op_wait_name(unsigned int wait);	  /* "send_gpu" */
+const char *op_flag_name(unsigned int bit);	  /* "replay"; NULL for a bit without meaning */
+const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past the table */
+const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
+const char *op_mode_name(unsigned int mode);	  /* "flight" */
+
+/* Is a whole operation missing? Else details of one that is recorded. */
+bool op_lost_is_whole(unsigned int reason);
+/* How many, over all reasons. */
+uint64_t op_lost_operations(const uint64_t *lost);
+/* Of these: not counted as issued, either. The others were, and were lost then. */
+uint64_t op_lost_unseen(const uint64_t *lost);
+
+/* NCCL's own spelling ("ncclFloat32"); NULL when the table has no such number. */
+const char *op_name_of_nccl(enum op_name_table table, uint8_t number);
+
+/* What NCCL's string means. A number without table entry is the table's "unknown", 0; *is_known
+ * tells whether the name was in the table at all. `text` may be NULL. */
+uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known);
+
+/* v1 of the interface sends numbers. */
+uint8_t op_function_from_v1(uint8_t number);
+uint8_t op_datatype_from_nccl(uint8_t number);
+uint8_t op_algorithm_from_v1(uint8_t number);
+uint8_t op_protocol_from_v1(uint8_t number);
+
+/* Bytes of one element, 0 unknown. */
+unsigned int op_datatype_bytes(uint8_t datatype);
+
+/* How large an operation's message is, and classes of sizes. */
+
+/*
+ * Bytes of the message as nccl-tests counts them: the whole buffer for AllGather, ReduceScatter,
+ * AlltoAll, Gather and Scatter (nranks times the per-rank count), the count itself otherwise.
+ * OP_BYTES_UNKNOWN where the element's size or a needed nranks (0) is unknown, or past 64 bits.
+ */
+uint64_t op_message_bytes(uint8_t function, uint64_t count, unsigned int element_bytes, int nranks);
+
+/* 0 unknown, 1 for 0 bytes, else 2 + floor(log2(bytes)). */
+unsigned int op_size_class(uint64_t bytes);
+/* The bytes that fall into a class, both included; false for 0, unknown, and for what is no class. */
+bool op_size_range(unsigned int size_class, uint64_t *least, uint64_t *most);
+/* What a class begins with: "32 MiB"; "unknown". */
+void op_size_text(char *to, size_t size, unsigned int size_class);
+
+/* Does every rank of the communicator issue this one, so that ranks can be joined by its number? */
+int op_is_collective(uint8_t function);
+
+/* How long an operation took, by the source its record names. */
+
+/* 0 when the record has no duration (time source none). */
+static inline uint64_t op_duration_ns(const struct op_record *op)
+{
+	switch (op->time_source) {
+	case OP_TIME_KERNEL_GPU:
+		return op->gpu_stop_ns - op->gpu_start_ns;
+	case OP_TIME_PROXY:
+		return op->done_ns - op->active_ns;
+	case OP_TIME_HOST:
+		return op->done_ns - op->issue_ns;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Could kernel events of this operation come at all? Only then does their absence mean anything. They
+ * were requested for all operations of its communicator, or for this one because it was sampled.
+ */
+static inline bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
+{
+	enum { KERNEL_CH = 0x40, FIRST_WITH_KERNELS = 3 }; /* NCCL's number; interface version */
+
+	/* Who does not know what was requested knows what came. */
+	if (comm->mask == 0)
+		return comm->flags & COMM_FLAG_SEES_KERNELS;
+	if (op->flags & OP_FLAG_KERNELS_ASKED)
+		return true;
+	return comm->mask & KERNEL_CH &&
+	       (comm->interface == 0 || comm->interface >= FIRST_WITH_KERNELS);
+}
+
+/*
+ * Which time of a finished operation can be believed? For the recorder, and for readers that find it
+ * before its record is complete.
+ */
+static inline uint8_t op_choose_time_source(const struct op_record *op)
+{
+	int has_stamps = op->kernels_stopped > 0 && op->kernels_stopped == op->kernels_started &&
+			 op->gpu_start_ns != 0 && op->gpu_stop_ns >= op->gpu_start_ns;
+
+	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
+		return OP_TIME_KERNEL_GPU;
+	/* Samples are timed by the GPU: what the network shows of the others is another quantity, and the two
+	 * must not be mixed in one figure. */
+	if (op->flags & OP_FLAG_NOT_SAMPLED)
+		return OP_TIME_NONE;
+	if (op->state == OP_DONE && op->proxies_stopped > 0 &&
+	    op->proxies_stopped == op->proxies_started && op->active_ns != 0)
+		return OP_TIME_PROXY;
+	return OP_TIME_NONE;
+}
+
+/* From bytes over time to what the links carry: nccl-tests' bus bandwidth. */
+
+/* Times bytes over time is the bus bandwidth; 0 when nranks is needed and unknown (0). A function that has
+ * no factor of its own, or that we do not know, has 1. */
+static inline double op_bus_factor(uint8_t function, int32_t nranks)
+{
+	double ranks = nranks;
+
+	switch (function) {
+	case OP_ALL_REDUCE:
+		return nranks > 0 ? 2 * (ranks - 1) / ranks : 0;
+	case OP_ALL_GATHER:
+	case OP_REDUCE_SCATTER:
+	case OP_ALL_TO_ALL:
+	case OP_GATHER:
+	case OP_SCATTER:
+		return nranks > 0 ? (ranks - 1) / ranks : 0;
+	default:
+		return 1;
+	}
+}
+
+/* Is this a record that can be worked with? For whatever comes from shared memory or a file. */
+
+/*
+ * NULL when every number is within its range, else what is wrong, in a few words. Ranges only: a
+ * record that passes can still lie, but no table is left because of it. Its times may be anything:
+ * op_duration.h looks at them. Functions, datatypes, algorithms and protocols may be interned;
+ * ranks, roots and peers may be any number; unknown flags are fine (a newer minor version may set
+ * them).
+ */
+const char *op_check(const struct op_record *op);      /* finished: has a sequence */
+const char *op_check_live(const struct op_record *op); /* has none yet */
+const char *op_check_detail(const struct op_detail *detail);
+const char *op_check_comm(const struct comm_info *comm);
+
+/* Do the times fit the source that the record names, so that a duration can be taken from it? When
+ * not, the source becomes none and the answer is false. */
+bool op_check_time(struct op_record *op);
+
+/* The rolling signature of a communicator: over function, count, datatype and root of each collective
+ * in turn. Recorder and simulator compute it; trace files leave out what it can be computed from. */
+
+/* What a name counts as. Interned ones are another number in every process: these count as the
+ * hash of their text. */
+static inline uint64_t op_signature_name(enum op_name_table table, uint8_t number)
+{
+	return (uint64_t)table << 8 | number;
+}
+
+static inline uint64_t op_signature(uint64_t before, uint64_t function, uint64_t datatype,
+				    int32_t root, uint64_t count)
+{
+	uint64_t what = function ^ datatype << 16 ^ (uint64_t)(uint32_t)root << 32;
+
+	return hash_word(hash_word(before, what), count);
+}
+
+/*
+ * Many records at once, word by word: column w holds word w of each record, as struct op_record has
+ * it. Who reads a few words of millions of records takes these; the others take whole records.
+ */
+
+/* What the 64-bit words of a record hold; those with several fields are taken apart below. */
+enum op_word {
+	OP_WORD_SEQUENCE = 0,
+	OP_WORD_KIND = 1, /* comm, function, datatype, algorithm, protocol */
+	OP_WORD_NUMBER = 2,
+	OP_WORD_MATCH = 3,
+	OP_WORD_SIGNATURE = 4,
+	OP_WORD_COUNT = 5,
+	OP_WORD_BYTES = 6,
+	OP_WORD_NCCL_SEQUENCE = 7,
+	OP_WORD_USER_TAG = 8,
+	OP_WORD_STREAM = 9,
+	OP_WORD_ENDS = 10,  /* root, peer */
+	OP_WORD_STATE = 11, /* flags, state, time_source, channels, warps */
+	OP_WORD_ISSUE = 12,
+	OP_WORD_LAUNCH = 13,
+	OP_WORD_TASK = 14,
+	OP_WORD_ACTIVE = 15,
+	OP_WORD_DONE = 16,
+	OP_WORD_GPU_START = 17,
+	OP_WORD_GPU_STOP = 18,
+	OP_WORD_SPREADS = 19,
+	OP_WORD_CHILDREN = 20,
+	OP_WORD_CAPTURED_NUMBER = 21,
+	OP_WORD_SEND_BYTES = 22,
+	OP_WORD_RECV_BYTES = 23,
+	OP_WORD_WAITS = 24, /* six of them */
+	OP_WORD_STEPS = 30,
+	OP_WORD_RESERVED = 31,
+};
+
+#define OP_WORD_BIT(word) (UINT32_C(1) << (word))
+#define OP_WORDS_ALL UINT32_MAX
+/* What op.h needs to tell a duration. */
+#define OP_WORDS_TIME                                                                          \
+	(OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_ISSUE) | OP_WORD_BIT(OP_WORD_TASK) | \
+	 OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |                             \
+	 OP_WORD_BIT(OP_WORD_GPU_START) | OP_WORD_BIT(OP_WORD_GPU_STOP))
+
+struct op_batch {
+	uint32_t rows;
+	uint32_t words;				 /* bit w: column w is there */
+	const uint64_t *column[OP_RECORD_WORDS]; /* NULL where its bit is not set */
+};
+
+/* Parts of OP_WORD_KIND. All but the communicator in one number: a key to group by. */
+static inline uint32_t op_kind_comm(uint64_t kind)
+{
+	return (uint32_t)kind;
+}
+
+static inline uint32_t op_kind_names(uint64_t kind)
+{
+	return (uint32_t)(kind >> 32);
+}
+
+/* Parts of OP_WORD_STATE. */
+static inline uint32_t op_state_flags(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline uint8_t op_state_state(uint64_t word)
+{
+	return (uint8_t)(word >> 32);
+}
+
+static inline uint8_t op_state_source(uint64_t word)
+{
+	return (uint8_t)(word >> 40);
+}
+
+/*
+ * Buckets for durations: Prometheus' exponential layout, schema 3. Bucket i holds durations d with
+ *
+ *	2^((i-1)/8) s < d * 2^22 <= 2^(i/8) s
+ *
+ * so eight buckets an octave, each 9 % wide, from 238 ns (bucket 0 and all below) to 1024 s (bucket
+ * 256 - 1 and all above). Exporting is exact, merging is addition.
+ */
+
+enum { HISTOGRAM_BUCKETS = 256, HISTOGRAM_SCHEMA = 3, HISTOGRAM_FIRST_EXPONENT = -22 };
+
+/* The largest whole nanosecond that still belongs to bucket i. */
+uint64_t histogram_upper_ns(unsigned int bucket);
+
+unsigned int histogram_bucket(uint64_t ns);
+
+/* Prometheus' own index of our bucket i in schema 3. */
+static inline int histogram_prometheus_index(unsigned int bucket)
+{
+	return HISTOGRAM_FIRST_EXPONENT * 8 + (int)bucket;
+}
+
+#endif

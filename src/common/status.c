@@ -1,0 +1,43 @@
+#include "common/status.h"
+
+#include <stdlib.h>
+
+const char *status_text(enum status status)
+{
+	switch (status) {
+	case OK:
+		return "ok";
+	case ERR_SYSTEM:
+		return "system call failed";
+	case ERR_FORMAT:
+		return "not in the expected format";
+	case ERR_VERSION:
+		return "written by a newer version of Ringside";
+	case ERR_TRUNCATED:
+		return "ends too early";
+	case ERR_NO_SPACE:
+		return "no room";
+	case ERR_RANGE:
+		return "number out of range";
+	case ERR_UNKNOWN:
+		return "unknown name";
+	case ERR_GONE:
+		return "no longer there";
+	}
+	return "unknown status";
+}
+
+/* Room grows at powers of two, so the count alone says when. */
+bool list_grow(void *list, size_t count, size_t element_bytes)
+{
+	void **at = list;
+	void *more;
+
+	if (count != 0 && (count & (count - 1)) != 0)
+		return true;
+	more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
+	if (more == NULL)
+		return false;
+	*at = more;
+	return true;
+}

@@ -1,0 +1,28 @@
+/* How functions of src/ say that they failed. They print nothing; programs do. */
+#ifndef STATUS_H
+#define STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum status {
+	OK = 0,
+	ERR_SYSTEM = -1,    /* a system call failed; errno says why */
+	ERR_FORMAT = -2,    /* bytes that are not what they claim to be */
+	ERR_VERSION = -3,   /* written by a newer major version */
+	ERR_TRUNCATED = -4, /* ends too early; what came before is good */
+	ERR_NO_SPACE = -5,  /* no room: memory, disk or table */
+	ERR_RANGE = -6,	    /* a number outside what is allowed */
+	ERR_UNKNOWN = -7,   /* a name nobody knows */
+	ERR_GONE = -8,	    /* was there and no longer is */
+};
+
+const char *status_text(enum status status);
+
+/* Lists that grow one by one, and keep no room but what their count says. */
+
+/* Room for one more behind `count` elements; `list` is the address of the pointer to them. False: no memory, and the
+ * list is as before. */
+bool list_grow(void *list, size_t count, size_t element_bytes);
+
+#endif

@@ -1,0 +1,114 @@
+/* Bounded strings: always terminated, never past the end, and they say when something was cut. */
+#ifndef TEXT_H
+#define TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/attributes.h"
+#include "common/status.h"
+
+/* Copy; false when it did not fit and was cut. NULL counts as "". */
+bool text_copy(char *to, size_t size, const char *from);
+
+/* printf into a buffer; false when it did not fit and was cut. */
+bool text_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* The same behind what is there; false when it did not fit and was cut. */
+bool text_append(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Copy what a fixed-size field holds, which may lack its terminator; control bytes become '?'. */
+void text_from_field(char *to, size_t size, const char *field, size_t field_size);
+
+/* "64MiB", "1GiB", "4096", "10kB": bytes. ERR_FORMAT when it is no size, ERR_RANGE past 64 bits. */
+enum status text_size(const char *text, uint64_t *bytes);
+
+/* A whole decimal number within [least, most]. */
+enum status text_number(const char *text, int64_t least, int64_t most, int64_t *number);
+
+/* Expand %h host, %p pid, %r rank, %j job, %% percent. ERR_FORMAT for any other letter,
+ * ERR_NO_SPACE when it does not fit. A '/' inside a value becomes '_'. */
+struct text_names {
+	const char *host;
+	const char *job;
+	const char *rank;
+	int64_t pid;
+};
+enum status text_expand(char *to, size_t size, const char *pattern, const struct text_names *names);
+
+/* More than the ending alone: ".json" is a name that has no ending. */
+bool text_ends_with(const char *text, const char *ending);
+
+/* The words that go with a number: text_which(ranks, "rank waits", "ranks wait"). */
+static inline const char *text_which(uint64_t count, const char *one, const char *many)
+{
+	return count == 1 ? one : many;
+}
+
+/* Numbers as people read them. Bounded; all give back the text they wrote. */
+
+enum { UNITS_TEXT = 40 }; /* room that is always enough */
+
+/* "0 B", "512 B", "4 KiB", "1.5 GiB": one decimal unless the number is whole. */
+const char *units_bytes(char to[static UNITS_TEXT], uint64_t bytes);
+
+/* "850 ns", "12.3 us", "12.3 ms", "1.23 s", "3 min 12 s", "2 h 05 min", "3 d 04 h". */
+const char *units_duration(char to[static UNITS_TEXT], uint64_t ns);
+
+/* "1,234,567". */
+const char *units_count(char to[static UNITS_TEXT], uint64_t count);
+
+/* Of nanoseconds since 1970, in UTC: "2026-11-15T02:09:00.123456789Z". */
+const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns);
+/* The same to the second: "2026-11-15 02:09:00". */
+const char *units_date(char to[static UNITS_TEXT], uint64_t wall_ns);
+/* The same without the day: "02:09:00". */
+const char *units_clock(char to[static UNITS_TEXT], uint64_t wall_ns);
+
+/* What was computed, as a whole number: 0 for what is negative or no number, the largest for what is larger. */
+uint64_t units_whole(double value);
+
+/* A text that is a value, to stand among the arguments of a longer one: units_of_ns(ns).text. */
+struct units_text {
+	char text[UNITS_TEXT];
+};
+/* As units_duration() has it, rounded to whole nanoseconds; "?" for what is no duration. */
+struct units_text units_of_ns(double ns);
+/* As units_bytes() has it. */
+struct units_text units_of_bytes(uint64_t bytes);
+
+/* UTF-8, byte by byte: for whoever checks texts or writes them where only UTF-8 may stand. */
+
+/* Bytes of the character at `at`, which is not ASCII; 0 when it is none: overlong, surrogate, too
+ * high, cut. */
+static inline size_t utf8_bytes(const unsigned char *at, size_t room)
+{
+	unsigned char first = at[0], least = 0x80, most = 0xbf;
+	size_t bytes;
+
+	if (first >= 0xc2 && first <= 0xdf)
+		bytes = 2;
+	else if (first >= 0xe0 && first <= 0xef)
+		bytes = 3;
+	else if (first >= 0xf0 && first <= 0xf4)
+		bytes = 4;
+	else
+		return 0;
+	if (first == 0xe0)
+		least = 0xa0;
+	else if (first == 0xed)
+		most = 0x9f;
+	else if (first == 0xf0)
+		least = 0x90;
+	else if (first == 0xf4)
+		most = 0x8f;
+	if (bytes > room || at[1] < least || at[1] > most)
+		return 0;
+	for (size_t i = 2; i < bytes; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	return bytes;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * What writing and reading of coded blocks share; docs/TRACE.md has the coding in full.
+ *
+ * A block's records are turned into columns, one per 64-bit word. Each column says how far it is from
+ * what can be guessed (nothing, the row before, another column), and these differences are packed to
+ * as few bits as they need.
+ */
+#ifndef TRACE_CODE_H
+#define TRACE_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "format/trace_layout.h"
+
+/* Small numbers of either sign become small numbers. */
+static inline uint64_t trace_zigzag(uint64_t value)
+{
+	return value << 1 ^ (0 - (value >> 63));
+}
+
+static inline uint64_t trace_unzigzag(uint64_t code)
+{
+	return code >> 1 ^ (0 - (code & 1));
+}
+
+static inline uint64_t trace_width_mask(unsigned int width)
+{
+	return width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX;
+}
+
+/* Bytes that bits of so many rows take. */
+static inline size_t trace_packed_bytes(uint32_t rows, unsigned int width)
+{
+	return ((size_t)rows * width + 7) / 8;
+}
+
+/* One bit per word of a record: is its column there? */
+static inline unsigned int trace_presence_bytes(unsigned int words)
+{
+	return (words + 7) / 8;
+}
+
+/* Bits that an index into a table of so many entries takes. */
+static inline unsigned int trace_index_width(uint32_t entries)
+{
+	return entries < 2 ? 0 : 32 - (unsigned int)__builtin_clz(entries - 1);
+}
+
+/* The last signature of each communicator. Two that share a place only spoil the guess. */
+struct trace_signatures {
+	uint64_t last[TRACE_SIGNATURE_PLACES];
+};
+
+/* The communicator that comes again and again: its last one does not go through memory each time. */
+struct trace_signature_run {
+	uint32_t place;
+	uint64_t last;
+};
+
+static inline void trace_signature_turn(struct trace_signatures *signatures,
+					struct trace_signature_run *run, uint64_t kind)
+{
+	uint32_t place = op_kind_comm(kind) % TRACE_SIGNATURE_PLACES;
+
+	if (place == run->place)
+		return;
+	signatures->last[run->place] = run->last;
+	run->last = signatures->last[place];
+	run->place = place;
+}
+
+/* Functions that not all ranks call together: they have no signature. */
+static inline bool trace_is_signed(uint8_t function)
+{
+	const uint32_t others = 1u << OP_SEND | 1u << OP_RECV | 1u << OP_SEND_RECV |
+				1u << OP_PUT_SIGNAL | 1u << OP_SIGNAL | 1u << OP_WAIT_SIGNAL;
+
+	return function >= 32 || !(others >> function & 1);
+}
+
+/* What the signature of an operation should be, from the last one of its communicator and from four
+ * other words of its record. */
+static inline uint64_t trace_signature_guess(uint64_t last, uint64_t kind, uint64_t count,
+					     uint64_t ends, uint64_t state)
+{
+	uint8_t function = (uint8_t)(kind >> 32), datatype = (uint8_t)(kind >> 40);
+
+	if (op_state_flags(state) & OP_FLAG_REPLAY || !trace_is_signed(function))
+		return 0;
+	return op_signature(last, op_signature_name(OP_NAMES_FUNCTION, function),
+			    op_signature_name(OP_NAMES_DATATYPE, datatype), (int32_t)ends, count);
+}
+
+uint64_t trace_block_checksum(const struct trace_block *block, const void *payload);
+
+#endif

@@ -1,0 +1,97 @@
+/* NCCL's profiler interface, version 2: NCCL 2.24 and 2.25. Functions and types become strings. */
+#ifndef ABI_V2_H
+#define ABI_V2_H
+
+#include "plugin/abi_common.h"
+
+struct abi_descr_v2 {
+	uint8_t type; /* one bit of enum abi_event */
+	void *parent;
+	int rank;
+	union {
+		struct {
+			const char *name;
+			uint64_t comm_hash;
+			uint64_t sequence;
+			const char *function;
+			const void *send_buffer;
+			const void *recv_buffer;
+			size_t count;
+			int root;
+			const char *datatype;
+			size_t traffic_bytes;
+			uint8_t max_channels;
+			uint8_t warps;
+			const char *algorithm;
+			const char *protocol;
+		} coll;
+		struct {
+			const char *name;
+			uint64_t comm_hash;
+			const char *function;
+			const void *buffer;
+			const char *datatype;
+			size_t count;
+			int peer;
+		} p2p;
+		struct {
+			int32_t pid;
+			uint8_t channel;
+			int peer;
+			int steps;
+			int chunk_bytes;
+			int is_send;
+		} proxy_op;
+		struct {
+			int step;
+		} proxy_step;
+	};
+};
+
+ABI_SIZE(struct abi_descr_v2, 128);
+ABI_AT(struct abi_descr_v2, parent, ABI_DESCR_PARENT);
+ABI_AT(struct abi_descr_v2, rank, ABI_DESCR_RANK);
+ABI_AT(struct abi_descr_v2, coll.name, 24);
+ABI_AT(struct abi_descr_v2, coll.comm_hash, 32);
+ABI_AT(struct abi_descr_v2, coll.sequence, 40);
+ABI_AT(struct abi_descr_v2, coll.function, 48);
+ABI_AT(struct abi_descr_v2, coll.send_buffer, 56);
+ABI_AT(struct abi_descr_v2, coll.recv_buffer, 64);
+ABI_AT(struct abi_descr_v2, coll.count, 72);
+ABI_AT(struct abi_descr_v2, coll.root, 80);
+ABI_AT(struct abi_descr_v2, coll.datatype, 88);
+ABI_AT(struct abi_descr_v2, coll.traffic_bytes, 96);
+ABI_AT(struct abi_descr_v2, coll.max_channels, 104);
+ABI_AT(struct abi_descr_v2, coll.warps, 105);
+ABI_AT(struct abi_descr_v2, coll.algorithm, 112);
+ABI_AT(struct abi_descr_v2, coll.protocol, 120);
+ABI_AT(struct abi_descr_v2, p2p.name, 24);
+ABI_AT(struct abi_descr_v2, p2p.comm_hash, 32);
+ABI_AT(struct abi_descr_v2, p2p.function, 40);
+ABI_AT(struct abi_descr_v2, p2p.buffer, 48);
+ABI_AT(struct abi_descr_v2, p2p.datatype, 56);
+ABI_AT(struct abi_descr_v2, p2p.count, 64);
+ABI_AT(struct abi_descr_v2, p2p.peer, 72);
+ABI_AT(struct abi_descr_v2, proxy_op.pid, 24);
+ABI_AT(struct abi_descr_v2, proxy_op.channel, 28);
+ABI_AT(struct abi_descr_v2, proxy_op.peer, 32);
+ABI_AT(struct abi_descr_v2, proxy_op.steps, 36);
+ABI_AT(struct abi_descr_v2, proxy_op.chunk_bytes, 40);
+ABI_AT(struct abi_descr_v2, proxy_op.is_send, 44);
+ABI_AT(struct abi_descr_v2, proxy_step.step, 24);
+
+union abi_args_v2 {
+	struct {
+		size_t trans_bytes;
+		int steps;
+	} proxy_op;
+	struct {
+		int appended;
+	} proxy_ctrl;
+};
+
+ABI_SIZE(union abi_args_v2, 16);
+
+ABI_PLUGIN(2, (void **context, int *mask));
+
+#endif

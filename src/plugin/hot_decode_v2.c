@@ -1,0 +1,3 @@
+#define ABI_VERSION 2
+#include "plugin/abi_v2.h"
+#include "plugin/decode.inc"

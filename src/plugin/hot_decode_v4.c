@@ -1,0 +1,3 @@
+#define ABI_VERSION 4
+#include "plugin/abi_v4.h"
+#include "plugin/decode.inc"

@@ -1,0 +1,277 @@
+/*
+ * The table of operations in flight.
+ *
+ *	free --claim--> claimed --publish--> used --retire--> free (next generation)
+ *
+ * A slot's word is generation << 32 | retiring | open children. Odd generations are used. A child
+ * (kernel channel, proxy operation) takes a reference before it touches the slot and gives it back
+ * when it stops; a slot is only retired at zero references, or by force when its communicator ends.
+ * Then late children may still write for a moment, so the slot rests until the cursor laps it.
+ *
+ * An operation whose children have all stopped is done, but another child may yet start (channels
+ * are reported one by one, and the announced number cannot be trusted). So it lingers until LINGER
+ * later operations of its communicator are done too.
+ */
+#include <string.h>
+
+#include "common/op.h"
+#include "plugin/recorder.h"
+
+enum { CLAIM_TRIES = 256 };
+
+/* Retired by force, with more open children than there can be: nobody's, until the cursor comes by. */
+#define LIVE_RESTING UINT64_C(0xffffffff)
+
+/* NULL when the slot has a new owner: an operation outlived its communicator. */
+static struct comm_state *comm_of(const struct region_live *live)
+{
+	uint64_t slot = load_relaxed(&live->comm_slot);
+
+	if (slot >= recorder.region.comm_count ||
+	    load_relaxed(&recorder.comms[slot].shared->info.id) != load_relaxed(&live->op.comm))
+		return NULL;
+	return &recorder.comms[slot];
+}
+
+/*
+ * May an operation without open children leave the table to make room? Not while children may still
+ * come, and not the last call of its communicator: it may be the one that hangs.
+ */
+static bool can_go(const struct region_live *live)
+{
+	const struct comm_state *comm = comm_of(live);
+	const struct region_comm *shared;
+
+	if (comm == NULL || load_relaxed(&live->op.state) == OP_DONE)
+		return true;
+	shared = comm->shared;
+	if (load_relaxed(&shared->counts.issued) == load_relaxed(&live->op.number))
+		return false;
+	return is_passed(comm, &live->op) || is_childless(comm, &live->op);
+}
+
+/* Take this slot if it is free; if need be, let its operation go. */
+static bool claim_at(uint32_t at, bool makes_room)
+{
+	struct region_live *live = &recorder.region.live[at];
+	uint64_t word = load_relaxed(&live->word);
+
+	if (region_slot_is_used(word)) {
+		if (!makes_room)
+			return false;
+		if ((word & LIVE_RESTING) != LIVE_RESTING) {
+			if (!can_go(live) || !live_retire(live, REGION_GENERATION(word), false))
+				return false;
+			/* As live_retire() left it: whoever was faster has changed it. */
+			word = (uint64_t)(REGION_GENERATION(word) + 1) << 32;
+		}
+	}
+	/* Pairs with the release in live_retire(). */
+	return swap_if_acquire(&live->word, &word,
+			       (uint64_t)((REGION_GENERATION(word) + 1) | 1) << 32 | LIVE_RETIRING);
+}
+
+/* A slot that was free, or whose operation could go. NULL when none was found in a few tries. */
+struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
+{
+	uint32_t mask = recorder.region.live_count - 1;
+	uint32_t at = load_relaxed(&comm->live_hint);
+	struct region_live *live;
+	bool is_found = false;
+
+	for (int i = 0; i < HINT_TRIES && !is_found; i++)
+		is_found = claim_at(at++ & mask, false);
+	for (int i = 0; i < CLAIM_TRIES && !is_found; i++) {
+		/* Jumping: used slots stand together. */
+		at = (uint32_t)add_relaxed(&recorder.region.header->live_cursor, 1) * SCATTER;
+		is_found = claim_at(at++ & mask, true);
+	}
+	if (UNLIKELY(!is_found))
+		return NULL;
+	store_relaxed(&comm->live_hint, at & mask);
+	*slot = (at - 1) & mask;
+	live = &recorder.region.live[*slot];
+	if (UNLIKELY(load_relaxed(&live->notes) & LIVE_HAS_OTHERS))
+		words_clear(&recorder.others[*slot].started,
+			    sizeof(*recorder.others) / sizeof(uint64_t));
+	words_clear(&live->word + 1, sizeof(*live) / sizeof(uint64_t) - 1);
+	return live;
+}
+
+void live_publish(struct region_live *live)
+{
+	/* R3: pairs with the acquire in live_child_begin(), and with readers of the region. */
+	store_release(&live->word, load_relaxed(&live->word) & ~LIVE_RETIRING);
+}
+
+/* Take a reference. False: the operation is gone. */
+bool live_child_begin(struct region_live *live, uint32_t generation)
+{
+	uint64_t word = load_relaxed(&live->word);
+
+	do {
+		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
+		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == LIVE_OPEN(~UINT64_C(0)))
+			return false;
+		/* Pairs with the release in live_publish(). */
+	} while (!swap_if_acquire(&live->word, &word, word + 1));
+	/* All that had started had stopped; this one goes on. */
+	if (UNLIKELY(load_relaxed(&live->op.state) == OP_DONE))
+		store_relaxed(&live->op.state, OP_RUNNING);
+	return true;
+}
+
+/* All children have stopped: done, as far as anybody can tell. While the last reference is still held, for without
+ * it the slot may be anybody's. True: it has to be queued, see linger(). */
+static bool become_quiet(struct region_live *live, struct comm_state *comm)
+{
+	uint64_t first = load_relaxed(&live->group_first), now = recorder_now();
+
+	store_relaxed(&live->op.done_ns, now);
+	store_relaxed(&live->op.state, OP_DONE);
+	if (comm == NULL)
+		return false;
+	if (!live_has_proxies(live) && !load_relaxed(&comm->is_loose))
+		store_relaxed(&comm->is_loose, 1);
+	store_relaxed(&comm->shared->counts.last_done_ns, now);
+	if (first > load_relaxed(&comm->shared->counts.last_done_number))
+		store_relaxed(&comm->shared->counts.last_done_number, first);
+	return !(or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS);
+}
+
+/* Behind the last reference: 64 others may follow at once, and whoever leaves the queue then must find nothing
+ * open. When the slot has a new owner by now, the generation tells. */
+static void linger(const struct region_live *live, uint32_t generation, struct comm_state *comm)
+{
+	uint64_t slot = (uint64_t)(live - recorder.region.live);
+	uint64_t queued = add_relaxed(&comm->linger_cursor, 1) % LINGER;
+
+	queued = swap_relaxed(&comm->linger[queued], (uint64_t)generation << 32 | slot);
+	if (queued != 0)
+		live_leave(queued);
+}
+
+/* Let go of an operation that lingered, unless something started again: then it lingers anew. */
+void live_leave(uint64_t slot_and_generation)
+{
+	struct region_live *live = &recorder.region.live[(uint32_t)slot_and_generation];
+	uint32_t generation = REGION_GENERATION(slot_and_generation);
+
+	if (live_retire(live, generation, false))
+		return;
+	if ((REGION_GENERATION(load_relaxed(&live->word)) & HANDLE_GENERATION_MASK) == generation)
+		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
+}
+
+void live_child_end(struct region_live *live, uint32_t generation)
+{
+	struct comm_state *comm = comm_of(live);
+	uint64_t word = load_relaxed(&live->word);
+	bool is_quiet = false, has_to_linger = false;
+
+	do {
+		if ((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) != generation ||
+		    (word & LIVE_RETIRING) || LIVE_OPEN(word) == 0)
+			return;
+		if (LIVE_OPEN(word) == 1)
+			has_to_linger |= become_quiet(live, comm);
+		else if (is_quiet) /* another child started meanwhile */
+			store_relaxed(&live->op.state, OP_RUNNING);
+		is_quiet = LIVE_OPEN(word) == 1;
+		/* Pairs with the acquire in live_retire(). */
+	} while (!swap_if_acq_rel(&live->word, &word, word - 1));
+	if (has_to_linger)
+		linger(live, generation, comm);
+}
+
+static void choose_time_source(struct op_record *op, const struct comm_state *comm)
+{
+	op->time_source = op_choose_time_source(op);
+	if (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE || comm == NULL ||
+	    !may_have_children(comm, op, true) ||
+	    load_relaxed(&comm->shared->counts.last_done_number) <= op->number)
+		return;
+	/* One of a later group is over: so is this one. */
+	op->done_ns = load_relaxed(&comm->shared->counts.last_done_ns);
+	op->time_source = op->done_ns >= op->issue_ns ? OP_TIME_HOST : OP_TIME_NONE;
+}
+
+static uint32_t stamp_spread(uint64_t first, uint64_t last)
+{
+	uint64_t between = last > first ? last - first : 0;
+
+	return between > UINT32_MAX ? UINT32_MAX : (uint32_t)between;
+}
+
+static uint16_t sum_of_16(uint64_t one, uint64_t other)
+{
+	return one + other > UINT16_MAX ? UINT16_MAX : (uint16_t)(one + other);
+}
+
+static COLD void add_others(struct op_record *op, const struct live_others *others)
+{
+	op->proxies_started = sum_of_16(op->proxies_started, load_relaxed(&others->started));
+	op->proxies_stopped = sum_of_16(op->proxies_stopped, load_relaxed(&others->stopped));
+	op->send_bytes += load_relaxed(&others->send_bytes);
+	op->recv_bytes += load_relaxed(&others->recv_bytes);
+	op->send_steps += (uint32_t)load_relaxed(&others->send_steps);
+	op->recv_steps += (uint32_t)load_relaxed(&others->recv_steps);
+	for (int i = 0; i < OP_WAITS; i++)
+		op->wait_ns[i] += load_relaxed(&others->wait_ns[i]);
+}
+
+static void complete_record(struct region_live *live, const struct comm_state *comm, bool is_open,
+			    struct op_record *op)
+{
+	words_copy(op, &live->op, OP_RECORD_WORDS);
+	if (UNLIKELY(load_relaxed(&live->notes) & LIVE_HAS_OTHERS))
+		add_others(op, &recorder.others[live - recorder.region.live]);
+	if (is_open)
+		op->state = OP_ABANDONED;
+	if (op->kernels_stopped > 0) {
+		op->start_spread_ns =
+			stamp_spread(op->gpu_start_ns, load_relaxed(&live->last_start_ns));
+		op->stop_spread_ns =
+			stamp_spread(load_relaxed(&live->first_stop_ns), op->gpu_stop_ns);
+	}
+	if (comm != NULL && load_relaxed(&comm->shared->info.flags) & COMM_FLAG_SEES_KERNELS &&
+	    op_kernels_were_asked(&comm->shared->info, op) && op->kernels_started < op->channels &&
+	    op->channels <= STAMPED_CHANNELS && op->state != OP_ABANDONED &&
+	    !(op->flags & (OP_FLAG_SELF | OP_FLAG_COPY_ENGINE)))
+		op->flags |= OP_FLAG_CHANNELS_MISSING;
+	if (!(load_relaxed(&live->notes) & LIVE_HAS_TASK) && op->state == OP_ISSUED)
+		op->flags |= OP_FLAG_API_ONLY;
+	if (!is_open)
+		choose_time_source(op, comm);
+}
+
+/* The record goes to ring and totals, the slot to its next generation. False: still in use. */
+bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
+{
+	uint64_t word = load_relaxed(&live->word);
+	struct comm_state *comm;
+	struct op_record op;
+	bool is_open;
+
+	do {
+		if (((REGION_GENERATION(word) ^ generation) & HANDLE_GENERATION_MASK) != 0 ||
+		    !region_slot_is_used(word) || (word & LIVE_RETIRING) ||
+		    (LIVE_OPEN(word) != 0 && !by_force))
+			return false;
+		/* Pairs with the release in live_child_end(). */
+	} while (!swap_if_acquire(&live->word, &word, word | LIVE_RETIRING));
+	is_open = LIVE_OPEN(word) != 0;
+	comm = comm_of(live);
+	complete_record(live, comm, is_open, &op);
+	record_push(comm, &op);
+	if (is_open) {
+		/* Late children may still write for a moment. */
+		store_release(&live->word, (word & ~LIVE_RESTING) | LIVE_RESTING);
+		return true;
+	}
+	if (comm != NULL)
+		hint_lower(&comm->live_hint, (uint32_t)(live - recorder.region.live));
+	/* Pairs with the acquire in claim_at(). */
+	store_release(&live->word, (uint64_t)(REGION_GENERATION(word) + 1) << 32);
+	return true;
+}

@@ -1,0 +1,549 @@
+#include "plugin/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/secret.h"
+#include "common/text.h"
+#include "plugin/abi_common.h"
+#include "plugin/own_thread.h"
+
+static void inspector_settings_read(struct settings *settings);
+
+enum {
+	BUFFER_LEAST = 64 * 1024,
+	GROUP_MS = 40, /* that init waits for the name of a group */
+	GROUP_BYTES = 4096,
+	GROUP_BYTES_MOST = 16 * 1024 * 1024,
+};
+#define BUFFER_DEFAULT (UINT64_C(8) << 20)
+#define BUFFER_MOST (UINT64_C(1) << 30)
+#define QUOTA_LEAST (UINT64_C(1) << 20)
+#define QUOTA_DEFAULT (UINT64_C(2) << 30)
+/* CUDA graphs are captured in a job's first minutes, if at all. */
+enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
+
+/* A wrong setting costs one line and takes the default: the job goes on. */
+static void settings_complain(struct settings *settings, const char *name, const char *value,
+			      const char *allowed, const char *instead)
+{
+	size_t used = strlen(settings->complaints);
+	char shown[61];
+
+	text_from_field(shown, sizeof(shown), value, strlen(value));
+	/* The line is recorded, too, and recordings are handed on. */
+	if (secret_is_value(value))
+		text_copy(shown, sizeof(shown), "***");
+	if (!text_format(settings->complaints + used, sizeof(settings->complaints) - used,
+			 "ringside: %s=%s is not %s; using %s\n", name, shown, allowed, instead))
+		settings->complaints[used] = '\0'; /* no half lines */
+}
+
+const char *settings_variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void read_disable(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_DISABLE");
+
+	if (value == NULL || strcmp(value, "0") == 0)
+		return;
+	/* Whoever reaches for the switch wants it off, however they spell it. */
+	settings->is_disabled = true;
+	if (strcmp(value, "1") != 0)
+		settings_complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
+}
+
+static void read_mode(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_MODE");
+
+	settings->mode = REGION_MODE_FLIGHT;
+	if (value == NULL)
+		return;
+	for (int mode = REGION_MODE_OFF; mode <= REGION_MODE_FULL; mode++)
+		if (strcmp(value, op_mode_name((unsigned int)mode)) == 0) {
+			settings->mode = (enum region_mode)mode;
+			settings->is_disabled |= mode == REGION_MODE_OFF;
+			return;
+		}
+	settings_complain(settings, "RINGSIDE_MODE", value, "flight, profile, trace, full or off",
+			  "flight");
+}
+
+static void read_size(struct settings *settings, const char *name, uint64_t least, uint64_t most,
+		      const char *allowed, const char *instead, uint64_t *size)
+{
+	const char *value = settings_variable(name);
+	uint64_t bytes;
+
+	if (value == NULL)
+		return;
+	if (text_size(value, &bytes) == OK && bytes >= least && bytes <= most)
+		*size = bytes;
+	else
+		settings_complain(settings, name, value, allowed, instead);
+}
+
+static void read_sizes(struct settings *settings)
+{
+	const char *quota = settings_variable("RINGSIDE_QUOTA");
+
+	settings->buffer = BUFFER_DEFAULT;
+	settings->quota = QUOTA_DEFAULT;
+	read_size(settings, "RINGSIDE_BUFFER", BUFFER_LEAST, BUFFER_MOST,
+		  "a size from 64KiB to 1GiB", "8MiB", &settings->buffer);
+	settings->has_quota = quota != NULL;
+	if (quota != NULL && strcmp(quota, "none") == 0)
+		settings->quota = 0;
+	else
+		read_size(settings, "RINGSIDE_QUOTA", QUOTA_LEAST, UINT64_MAX,
+			  "a size of at least 1MiB, or none", "2GiB", &settings->quota);
+}
+
+static void read_text(struct settings *settings, const char *name, const char *standard, char *to,
+		      size_t size)
+{
+	const char *value = settings_variable(name);
+
+	if (value != NULL && !text_copy(to, size, value)) {
+		settings_complain(settings, name, value, "short enough", standard);
+		value = NULL;
+	}
+	if (value == NULL)
+		text_copy(to, size, standard);
+}
+
+static bool switch_event(struct settings *settings, const char *word)
+{
+	const struct {
+		const char *name;
+		enum settings_switch *to;
+	} events[] = {
+		{ "kernel", &settings->kernel },
+		{ "proxy", &settings->proxy },
+		{ "steps", &settings->steps },
+		{ "launch", &settings->launch },
+	};
+	bool is_off = word[0] == '-';
+
+	if (strcmp(word, "auto") == 0)
+		return true;
+	if (strcmp(word, "sample") == 0) {
+		settings->kernel = SWITCH_SAMPLE;
+		return true;
+	}
+	word += word[0] == '-' || word[0] == '+';
+	for (size_t i = 0; i < ARRAY_LENGTH(events); i++)
+		if (strcmp(word, events[i].name) == 0) {
+			*events[i].to = is_off ? SWITCH_OFF : SWITCH_ON;
+			return true;
+		}
+	return false;
+}
+
+static void read_events(struct settings *settings)
+{
+	char list[128], *at = list, *word;
+
+	settings->kernel = settings->proxy = settings->steps = settings->launch = SWITCH_AUTO;
+	read_text(settings, "RINGSIDE_EVENTS", "auto", list, sizeof(list));
+	while ((word = strsep(&at, ",")) != NULL)
+		if (word[0] != '\0' && !switch_event(settings, word))
+			settings_complain(
+				settings, "RINGSIDE_EVENTS", word,
+				"auto, kernel, -kernel, sample, proxy, -proxy, steps, -steps, "
+				"launch or -launch",
+				"auto for it");
+}
+
+static void read_sampling(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_SAMPLE_AFTER");
+	const char *allgatherv = settings_variable("NCCL_ALLGATHERV_ENABLE");
+	int64_t seconds = SAMPLE_AFTER_S;
+
+	if (value != NULL && text_number(value, 0, SAMPLE_AFTER_MOST_S, &seconds) != OK) {
+		settings_complain(settings, "RINGSIDE_SAMPLE_AFTER", value, "a number of seconds",
+				  "120");
+		seconds = SAMPLE_AFTER_S;
+	}
+	settings->sample_after_ns = (uint64_t)seconds * 1000000000;
+	settings->is_allgatherv_off = allgatherv != NULL && strcmp(allgatherv, "0") == 0;
+}
+
+/* k=v,k=v: keys of letters, digits and _; values without control bytes. */
+static bool labels_are_fine(const char *text)
+{
+	char list[512], *at = list, *pair;
+
+	if (!text_copy(list, sizeof(list), text))
+		return false;
+	while ((pair = strsep(&at, ",")) != NULL) {
+		char *equals = strchr(pair, '=');
+
+		if (equals == NULL || equals == pair)
+			return false;
+		for (const char *c = pair; c < equals; c++)
+			if (!isalnum((unsigned char)*c) && *c != '_')
+				return false;
+		for (const char *c = equals + 1; *c != '\0'; c++)
+			if (iscntrl((unsigned char)*c))
+				return false;
+	}
+	return true;
+}
+
+static void read_labels(struct settings *settings)
+{
+	read_text(settings, "RINGSIDE_LABELS", "", settings->labels, sizeof(settings->labels));
+	if (settings->labels[0] != '\0' && !labels_are_fine(settings->labels)) {
+		settings_complain(settings, "RINGSIDE_LABELS", settings->labels,
+				  "key=value,key=value", "no labels");
+		settings->labels[0] = '\0';
+	}
+}
+
+struct group_search {
+	char name[256];
+	gid_t found; /* (gid_t)-1: there is none */
+};
+
+/* Libraries of the system may ask a daemon, and that a server. */
+static void find_group(void *data)
+{
+	struct group_search *search = data;
+	struct group entry, *found = NULL;
+	int error = ERANGE;
+
+	/* The whole line of a group has to fit, and of those before it: some have thousands of members. */
+	for (size_t size = GROUP_BYTES; error == ERANGE && size <= GROUP_BYTES_MOST; size *= 4) {
+		char *buffer = malloc(size);
+
+		if (buffer == NULL)
+			return;
+		error = getgrnam_r(search->name, &entry, buffer, size, &found);
+		if (error == 0 && found != NULL)
+			search->found = entry.gr_gid;
+		free(buffer);
+	}
+}
+
+static void read_group_name(struct settings *settings, const char *name)
+{
+	static const struct own_work work = { "ringside-group", find_group, free };
+	struct group_search *search = calloc(1, sizeof(*search));
+
+	if (search == NULL)
+		return;
+	search->found = (gid_t)-1;
+	if (!text_copy(search->name, sizeof(search->name), name)) {
+		free(search);
+		settings_complain(settings, "RINGSIDE_GROUP", name, "short enough", "none");
+		return;
+	}
+	if (!own_thread_try(&work, search, GROUP_MS)) {
+		settings_complain(settings, "RINGSIDE_GROUP", name,
+				  "found in time: give its number", "none");
+		return;
+	}
+	settings->group = search->found;
+	free(search);
+	if (settings->group == (gid_t)-1)
+		settings_complain(settings, "RINGSIDE_GROUP", name, "a group of this machine",
+				  "none");
+}
+
+static void read_group(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_GROUP");
+	int64_t number;
+
+	settings->group = (gid_t)-1;
+	if (value == NULL)
+		return;
+	if (text_number(value, 0, UINT32_MAX - 1, &number) == OK)
+		settings->group = (gid_t)number;
+	else
+		read_group_name(settings, value);
+}
+
+static void read_environment(struct settings *settings)
+{
+	const char *value = settings_variable("RINGSIDE_ENVIRONMENT");
+
+	if (value == NULL || strcmp(value, "on") == 0)
+		return;
+	/* As with the switch: whoever touches it does not want to be recorded. */
+	settings->is_environment_off = true;
+	if (strcmp(value, "off") != 0)
+		settings_complain(settings, "RINGSIDE_ENVIRONMENT", value, "on or off", "off");
+}
+
+void settings_read(struct settings *settings)
+{
+	*settings = (struct settings){ .is_disabled = false };
+	read_disable(settings);
+	read_mode(settings);
+	read_sizes(settings);
+	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
+	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
+	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
+	read_events(settings);
+	read_sampling(settings);
+	read_labels(settings);
+	read_group(settings);
+	read_environment(settings);
+	inspector_settings_read(settings);
+}
+
+enum {
+	LINES_INTERVAL_US = 100 * 1000,
+	PROM_INTERVAL_US = 15 * 1000 * 1000, /* how often metrics are usually fetched */
+};
+#define INTERVAL_MOST_US INT64_C(86400000000)
+
+/* As Inspector reads numbers: decimal, 0x..., 0... But a text behind it is a mistake. */
+static bool read_number(const char *text, int64_t *number)
+{
+	char *end;
+	long long found;
+
+	errno = 0;
+	found = strtoll(text, &end, 0);
+	if (errno != 0 || end == text || *end != '\0')
+		return false;
+	*number = found;
+	return true;
+}
+
+/* 0 is off, any other number is on. */
+static bool read_switch(struct settings *settings, const char *name, bool standard)
+{
+	const char *value = settings_variable(name);
+	int64_t number;
+
+	if (value == NULL)
+		return standard;
+	if (read_number(value, &number))
+		return number != 0;
+	settings_complain(settings, name, value, "0 or 1", standard ? "1" : "0");
+	return standard;
+}
+
+/*
+ * Inspector writes nothing but GPU times unless told otherwise. Here whatever is a time is written, and its
+ * source named; bounds only when all is asked for, and never as a metric: they have no bandwidth in them.
+ */
+static void read_timing(struct settings *settings)
+{
+	static const char name[] = "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING";
+	struct inspector_settings *inspector = &settings->inspector;
+	bool is_set = settings_variable(name) != NULL;
+
+	inspector->filter.is_kernel_gpu_only = read_switch(settings, name, false);
+	inspector->filter.is_without_bounds =
+		inspector->is_prom || !is_set || inspector->filter.is_kernel_gpu_only;
+}
+
+static void read_least_bytes(struct settings *settings)
+{
+	const char *value = settings_variable("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
+	int64_t number;
+
+	if (value == NULL)
+		return;
+	if (read_number(value, &number) && number >= 0)
+		settings->inspector.filter.least_bytes = (uint64_t)number;
+	else
+		settings_complain(settings, "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", value,
+				  "a number of bytes", "0");
+}
+
+/* Inspector's own default, -1, is documented as writing at the end. Metrics have no end to wait for. */
+static void read_interval(struct settings *settings)
+{
+	static const char name[] = "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS";
+	struct inspector_settings *inspector = &settings->inspector;
+	const char *value = settings_variable(name);
+	int64_t number;
+
+	inspector->interval_us = inspector->is_prom ? PROM_INTERVAL_US : LINES_INTERVAL_US;
+	if (value == NULL)
+		return;
+	if (!read_number(value, &number) || number > INTERVAL_MOST_US)
+		settings_complain(settings, name, value, "a number of microseconds, or -1",
+				  inspector->is_prom ? "15000000" : "100000");
+	else if (number >= 0)
+		inspector->interval_us = number;
+	else if (!inspector->is_prom)
+		inspector->interval_us = INSPECTOR_AT_END;
+}
+
+/* Slurm has two names for it, and sets both; some wrappers pass on only one. */
+static const char *slurm_job(void)
+{
+	const char *job = settings_variable("SLURM_JOB_ID");
+
+	return job != NULL ? job : settings_variable("SLURM_JOBID");
+}
+
+static void read_job(struct settings *settings)
+{
+	const char *job = slurm_job();
+
+	text_copy(settings->inspector.job, sizeof(settings->inspector.job),
+		  job != NULL ? job : settings->job);
+}
+
+static void read_dir(struct settings *settings)
+{
+	static const char name[] = "NCCL_INSPECTOR_DUMP_DIR";
+	struct inspector_settings *inspector = &settings->inspector;
+	const char *value = settings_variable(name), *job = slurm_job();
+	char standard[64] = "nccl-inspector-unknown-jobid";
+	int64_t number;
+
+	if (job != NULL && text_number(job, 0, INT64_MAX, &number) == OK)
+		text_format(standard, sizeof(standard), "nccl-inspector-%lld", (long long)number);
+	if (value != NULL && !text_copy(inspector->dir, sizeof(inspector->dir), value)) {
+		settings_complain(settings, name, value, "short enough", standard);
+		value = NULL;
+	}
+	if (value == NULL)
+		text_copy(inspector->dir, sizeof(inspector->dir), standard);
+}
+
+/* Into settings->inspector. All but is_on may be unset when it is off. */
+static void inspector_settings_read(struct settings *settings)
+{
+	struct inspector_settings *inspector = &settings->inspector;
+
+	*inspector = (struct inspector_settings){ .is_on = false };
+	inspector->is_on = read_switch(settings, "NCCL_INSPECTOR_ENABLE", false) &&
+			   read_switch(settings, "NCCL_INSPECTOR_DUMP_THREAD_ENABLE", true);
+	if (!inspector->is_on)
+		return;
+	inspector->is_prom = read_switch(settings, "NCCL_INSPECTOR_PROM_DUMP", false);
+	inspector->is_verbose = read_switch(settings, "NCCL_INSPECTOR_DUMP_VERBOSE", false);
+	inspector->filter.is_without_p2p =
+		!read_switch(settings, "NCCL_INSPECTOR_ENABLE_P2P", true);
+	read_timing(settings);
+	read_least_bytes(settings);
+	read_interval(settings);
+	read_job(settings);
+	read_dir(settings);
+}
+
+/* NCCL 2.28 to 2.30 takes about 33 MiB of /dev/shm per communicator for kernel events, and crashes
+ * when there is too little. Room for a handful must be free. */
+#define KERNEL_SHM_BYTES (UINT64_C(40) << 20)
+enum { KERNEL_COMMS = 4, NODE_PROCESSES = 8 };
+
+uint64_t mask_free_shm_bytes(void)
+{
+	struct statvfs fs;
+
+	if (statvfs("/dev/shm", &fs) != 0)
+		return 0;
+	/* A tmpfs without limit says that it has no blocks at all. */
+	return fs.f_blocks == 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+bool mask_has_shm(uint64_t free_shm_bytes, uint32_t communicators)
+{
+	return free_shm_bytes / KERNEL_SHM_BYTES / NODE_PROCESSES >
+	       (uint64_t)communicators + KERNEL_COMMS;
+}
+
+/* Whoever turned NCCL Inspector on wants its times, and knows what they cost; where it runs, that is. */
+static enum settings_switch kernel_wish(unsigned int interface, const struct settings *settings)
+{
+	bool is_inspector = settings->inspector.is_on && interface >= 5;
+
+	return settings->kernel == SWITCH_AUTO && is_inspector ? SWITCH_ON : settings->kernel;
+}
+
+static enum kernel_events decide_kernel(struct mask_choice *choice, enum kernel_events events,
+					const char *reason, const char *more)
+{
+	text_format(choice->kernel_reason, sizeof(choice->kernel_reason), "%s%s", reason, more);
+	return events;
+}
+
+/* A wish does not make room. */
+static enum kernel_events without_room(struct mask_choice *choice, uint64_t free_bytes)
+{
+	text_format(choice->kernel_reason, sizeof(choice->kernel_reason),
+		    "only %llu MiB free in /dev/shm: NCCL takes 33 MiB per communicator for them "
+		    "and crashes without",
+		    (unsigned long long)(free_bytes >> 20));
+	return KERNEL_EVENTS_OFF;
+}
+
+static enum kernel_events choose_kernel(unsigned int interface, const struct settings *settings,
+					uint64_t free_bytes, struct mask_choice *choice)
+{
+	const struct kernel_policy *policy = kernel_policy_of(interface);
+	enum settings_switch wish = kernel_wish(interface, settings);
+	bool takes_shm = interface == 5 || interface == 6;
+	enum kernel_events standard;
+
+	if (policy == NULL || policy->by_default == KERNEL_EVENTS_ABSENT)
+		return decide_kernel(choice, KERNEL_EVENTS_ABSENT,
+				     policy != NULL ? policy->why : "", "");
+	standard = settings->is_allgatherv_off ? policy->no_allgatherv : policy->by_default;
+	if (wish == SWITCH_OFF)
+		return decide_kernel(choice, KERNEL_EVENTS_OFF, "switched off by RINGSIDE_EVENTS",
+				     "");
+	if (wish == SWITCH_ON) {
+		if (takes_shm && free_bytes / KERNEL_SHM_BYTES < KERNEL_COMMS)
+			return without_room(choice, free_bytes);
+		return decide_kernel(choice, KERNEL_EVENTS_ON,
+				     "switched on by a setting; known risk: ", policy->risk);
+	}
+	if (wish == SWITCH_SAMPLE && !policy->can_sample)
+		return decide_kernel(choice, KERNEL_EVENTS_OFF,
+				     "they cannot be sampled: ", policy->why);
+	if (wish != SWITCH_SAMPLE && standard != KERNEL_EVENTS_SAMPLED)
+		return decide_kernel(choice, standard, policy->why, "");
+	if (!mask_has_shm(free_bytes, 0))
+		return without_room(choice, free_bytes);
+	if (wish == SWITCH_SAMPLE)
+		return decide_kernel(choice, KERNEL_EVENTS_SAMPLED,
+				     "sampled: RINGSIDE_EVENTS says so", "");
+	return decide_kernel(choice, KERNEL_EVENTS_SAMPLED, policy->why, "");
+}
+
+struct mask_choice mask_choose(unsigned int interface, const struct settings *settings,
+			       uint64_t free_shm_bytes)
+{
+	struct mask_choice choice = { .mask = ABI_GROUP | ABI_COLL | ABI_P2P };
+
+	if (settings->proxy != SWITCH_OFF) {
+		choice.mask |= ABI_PROXY_OP;
+		/* NCCL 2.27 crashes on net plugin callbacks without steps: they stay on there. */
+		if (settings->steps != SWITCH_OFF || interface == 4)
+			choice.mask |= ABI_PROXY_STEP;
+	}
+	if (interface >= 5)
+		choice.mask |= ABI_GROUP_API | ABI_COLL_API | ABI_P2P_API;
+	if (interface >= 5 && settings->launch != SWITCH_OFF)
+		choice.mask |= ABI_KERNEL_LAUNCH;
+	if (interface >= 6)
+		choice.mask |= ABI_CE_COLL;
+	choice.kernel = choose_kernel(interface, settings, free_shm_bytes, &choice);
+	if (choice.kernel == KERNEL_EVENTS_ON)
+		choice.mask |= ABI_KERNEL_CH;
+	return choice;
+}

@@ -1,0 +1,806 @@
+/*
+ * A region's totals for who follows it. The recorder holds the last operations of a communicator back in
+ * their live slots, in case more is heard of them, and counts them when they leave: that can be minutes
+ * later. So those that are done are added here, to a copy. Totals are copied before live slots: one that
+ * leaves its slot in between is in neither, and is there at the next look.
+ */
+#include "recording/recording.h"
+#include "recording/recording_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/nccl_interface.h"
+#include "common/op.h"
+#include "common/status.h"
+#include "common/text.h"
+#include "format/region_read.h"
+
+enum { TOTAL_WORDS = sizeof(struct region_total) / sizeof(uint64_t) };
+
+struct place {
+	uint64_t key;
+	uint32_t slot;
+};
+
+/* What an operation adds to its total. */
+struct held {
+	uint64_t word; /* of its live slot */
+	uint32_t slot;
+	bool is_timed;
+	bool has_proxies;
+	uint64_t key;
+	uint64_t bytes;
+	uint64_t ns;
+	uint64_t send_bytes;
+	uint64_t recv_bytes;
+	uint64_t wait_ns[OP_WAITS];
+};
+
+/* Totals that are in use, as they were found when all slots were gone through. While the recorder says
+ * that it took no other, only these are read. */
+struct recording_follow {
+	uint64_t totals_used; /* header: counts every one that is taken */
+	struct place *places; /* by key */
+	size_t count;
+	uint32_t links_age; /* looks since links were read */
+	uint32_t *hasty;    /* region->hasty of the next look */
+	bool was_hasty;	    /* at the last look some were passed over */
+	/* Operations that are done and held back, by slot: as of the last look, and as of this one. */
+	struct held *held;
+	struct region_known *known;
+	size_t held_count;
+	struct held *next;
+	size_t next_count;
+	uint32_t new_keys; /* among them, at this look: that are in no total */
+};
+
+enum { NEW_KEYS_MAX = 256 };
+
+static int by_key(const void *one, const void *other)
+{
+	const struct place *a = one, *b = other;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+static void total_merge(struct region_total *to, const struct region_total *from)
+{
+	uint64_t *mine = (uint64_t *)to, most_ns = to->max_ns;
+	const uint64_t *theirs = (const uint64_t *)from;
+
+	for (unsigned int i = 1; i < TOTAL_WORDS; i++)
+		mine[i] += theirs[i];
+	to->max_ns = most_ns > from->max_ns ? most_ns : from->max_ns;
+}
+
+static enum status totals_alloc(struct recording_process *process, size_t count)
+{
+	process->totals = calloc(count + 1, sizeof(*process->totals));
+	process->total_count = 1;
+	return process->totals != NULL ? OK : ERR_NO_SPACE;
+}
+
+/* Two threads may have made the same total. */
+static void totals_add(struct recording_process *process, const struct region_total *total)
+{
+	struct region_total *last = &process->totals[process->total_count - 1];
+
+	if (total->key == last->key)
+		total_merge(last, total);
+	else
+		process->totals[process->total_count++] = *total;
+}
+
+/* All slots, from a copy. Index 0, "other", comes first even when nothing is in it. */
+static enum status load_all(struct recording_process *process, struct recording_follow *follow)
+{
+	enum status status = totals_alloc(process, follow->count);
+	struct region_total total;
+
+	if (status != OK)
+		return status;
+	region_total_at(process->region, 0, &process->totals[0]);
+	process->totals[0].key = 0;
+	for (size_t i = 0; i < follow->count; i++)
+		if (region_total_at(process->region, follow->places[i].slot, &total))
+			totals_add(process, &total);
+	return OK;
+}
+
+static enum status find_all(struct recording_process *process, struct recording_follow *follow)
+{
+	uint32_t slots = region_slots(process->region, REGION_TOTALS);
+	struct place *places = calloc((size_t)slots + 1, sizeof(*places));
+	size_t count = 0;
+
+	if (places == NULL)
+		return ERR_NO_SPACE;
+	for (uint32_t i = 1; i < slots; i++) {
+		const unsigned char *slot =
+			region_copy_slot(&process->region->copies[REGION_TOTALS], i);
+		uint64_t key = 0;
+
+		/* Also those that count nothing yet: they were taken. */
+		if (slot != NULL)
+			memcpy(&key, slot, sizeof(key));
+		if (key > SLOT_FORGOTTEN)
+			places[count++] = (struct place){ .key = key, .slot = i };
+	}
+	if (count > 1)
+		qsort(places, count, sizeof(*places), by_key);
+	free(follow->places);
+	follow->places = places;
+	follow->count = count;
+	return OK;
+}
+
+/* A slot's key changes only after its communicator has lost its own slot, and does not come back: numbers
+ * of communicators are not given twice. So where the communicator is still there when communicators are
+ * read, after this, the slot was its own: see recording_totals_end(). */
+static enum status load_known(struct recording_process *process,
+			      const struct recording_follow *follow)
+{
+	const struct region_part *part = &process->region->header.parts[REGION_TOTALS];
+	enum status status = totals_alloc(process, follow->count);
+	struct region_total total;
+
+	if (status == OK)
+		status = region_pread(process->region, &process->totals[0], sizeof(total),
+				      part->offset);
+	for (size_t i = 0; i < follow->count && status == OK; i++) {
+		status = region_pread(process->region, &total, sizeof(total),
+				      part->offset +
+					      (uint64_t)follow->places[i].slot * part->stride);
+		if (status == OK && total.key == follow->places[i].key && total.count != 0)
+			totals_add(process, &total);
+	}
+	if (status == OK)
+		process->totals[0].key = 0;
+	return status;
+}
+
+static enum status load_totals(struct recording_process *process, bool is_full)
+{
+	struct recording_follow *follow = process->follow;
+	struct region *region = process->region;
+	enum status status;
+	uint64_t used;
+
+	if (region->header.parts[REGION_TOTALS].count == 0)
+		return totals_alloc(process, 0);
+	status = region_pread(region, &used, sizeof(used),
+			      offsetof(struct region_header, totals_used));
+	if (status != OK)
+		return status;
+	if (!is_full && follow->places != NULL && used == follow->totals_used)
+		return load_known(process, follow);
+	status = region_copy(region, REGION_COPY_BRIEF | REGION_COPY_TOTALS);
+	if (status == OK)
+		status = find_all(process, follow);
+	if (status == OK)
+		status = load_all(process, follow);
+	follow->totals_used = used;
+	region_copy_drop(region, REGION_COPY_TOTALS);
+	return status;
+}
+
+/* Nobody looks at them every second, so they may be some looks old. */
+static enum status copy_links(struct recording_process *process, bool is_full)
+{
+	enum { LINKS_LOOKS = 5 };
+
+	if (!is_full && ++process->follow->links_age < LINKS_LOOKS)
+		return OK;
+	process->follow->links_age = 0;
+	return recording_links_load(process);
+}
+
+/* Were links read at the last look? Not at every one. */
+static bool recording_totals_has_links(const struct recording_follow *follow)
+{
+	return follow != NULL && follow->links_age == 0;
+}
+
+/* Was something passed over at the last look for that reason? */
+static bool recording_totals_is_behind(const struct recording_follow *follow)
+{
+	return follow != NULL && follow->was_hasty;
+}
+
+/* Totals, by key, and links; is_full: not only where totals were before. ERR_NO_SPACE, ERR_TRUNCATED,
+ * ERR_SYSTEM. */
+static enum status recording_totals_load(struct recording_process *process, bool is_full)
+{
+	enum status status;
+
+	if (is_full)
+		process->region->hasty_count = process->region->known_count = 0;
+	if (process->follow == NULL)
+		process->follow = calloc(1, sizeof(*process->follow));
+	status = process->follow != NULL ? load_totals(process, is_full) : ERR_NO_SPACE;
+	/* What a look that failed has left. */
+	if (process->follow != NULL)
+		process->follow->next_count = process->follow->new_keys = 0;
+	for (uint32_t i = 0; i < process->region->known_count; i++)
+		process->region->known[i].is_there = 0;
+	return status == OK ? copy_links(process, is_full) : status;
+}
+
+void recording_totals_free(struct recording_follow *follow)
+{
+	if (follow == NULL)
+		return;
+	free(follow->places);
+	free(follow->hasty);
+	free(follow->held);
+	free(follow->known);
+	free(follow->next);
+	free(follow);
+}
+
+/* ---- those that are held back ---------------------------------------------------------------- */
+
+/* Where this key is, or belongs. */
+static size_t find_total(const struct recording_process *process, uint64_t key)
+{
+	size_t from = 0, to = process->total_count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (process->totals[middle].key < key)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static struct region_total *total_of(struct recording_process *process, uint64_t key)
+{
+	size_t at = find_total(process, key);
+	struct region_total *more;
+
+	if (at < process->total_count && process->totals[at].key == key)
+		return &process->totals[at];
+	/* A recorder holds few operations back whose key it has not counted before; a hostile file may claim
+	 * any number of them. */
+	if (process->follow->new_keys++ >= NEW_KEYS_MAX)
+		return &process->totals[0];
+	more = reallocarray(process->totals, process->total_count + 1, sizeof(*more));
+	if (more == NULL)
+		return NULL;
+	process->totals = more;
+	memmove(&more[at + 1], &more[at], (process->total_count - at) * sizeof(*more));
+	more[at] = (struct region_total){ .key = key };
+	process->total_count++;
+	return &more[at];
+}
+
+static struct held held_of(const struct region_live *live, uint32_t slot)
+{
+	const struct op_record *op = &live->op;
+	struct held held = { .word = live->word,
+			     .slot = slot,
+			     .is_timed = op->time_source == OP_TIME_KERNEL_GPU ||
+					 op->time_source == OP_TIME_PROXY,
+			     .has_proxies = op->proxies_stopped > 0,
+			     .key = TOTALS_KEY(op->comm, op->function, op->datatype, op->algorithm,
+					       op->protocol, op_size_class(op->bytes)),
+			     .bytes = op->bytes,
+			     .ns = op_duration_ns(op),
+			     .send_bytes = op->send_bytes,
+			     .recv_bytes = op->recv_bytes };
+
+	memcpy(held.wait_ns, op->wait_ns, sizeof(held.wait_ns));
+	return held;
+}
+
+/* As the recorder does it when the operation leaves. */
+static void total_add(struct region_total *total, const struct held *held)
+{
+	total->count++;
+	if (held->bytes != OP_BYTES_UNKNOWN)
+		total->bytes += held->bytes;
+	if (held->has_proxies) {
+		total->send_bytes += held->send_bytes;
+		total->recv_bytes += held->recv_bytes;
+		for (int i = 0; i < OP_WAITS; i++)
+			total->wait_ns[i] += held->wait_ns[i];
+	}
+	if (!held->is_timed)
+		return;
+	total->timed++;
+	total->sum_ns += held->ns;
+	if (held->bytes != OP_BYTES_UNKNOWN)
+		total->timed_bytes += held->bytes;
+	total->buckets[histogram_bucket(held->ns)]++;
+	if (held->ns > total->max_ns)
+		total->max_ns = held->ns;
+}
+
+/* Without memory it counts when the recorder has counted it. */
+static void hold_op(struct recording_process *process, const struct held *held, bool is_settled)
+{
+	struct recording_follow *follow = process->follow;
+	struct region_total *total = total_of(process, held->key);
+
+	if (total != NULL)
+		total_add(total, held);
+	if (is_settled && list_grow(&follow->next, follow->next_count, sizeof(*held)))
+		follow->next[follow->next_count++] = *held;
+}
+
+bool recording_totals_take(struct recording_process *process, const struct region_live *live,
+			   uint32_t slot)
+{
+	/* Ranks that called different things are told from their last calls. */
+	enum { LAST_CALLS = 4 };
+	const struct op_record *op = &live->op;
+	const struct recording_comm *comm;
+	struct held held;
+	bool is_settled;
+
+	/* One that is retiring may have been counted. */
+	if (op->state != OP_DONE || live->word & LIVE_RETIRING)
+		return false;
+	comm = recording_comm(process, op->comm);
+	if (comm == NULL)
+		return false;
+	is_settled = LIVE_OPEN(live->word) == 0 &&
+		     op->number + LAST_CALLS < comm->counts.last_done_number;
+	held = held_of(live, slot);
+	hold_op(process, &held, is_settled);
+	return is_settled;
+}
+
+/* Those of the last look that are still there were passed over. */
+static void hold_again(struct recording_process *process)
+{
+	struct recording_follow *follow = process->follow;
+
+	for (uint32_t i = 0; i < process->region->known_count; i++)
+		if (follow->known[i].is_there)
+			hold_op(process, &follow->held[i], true);
+}
+
+static int by_slot(const void *one, const void *other)
+{
+	const struct held *a = one, *b = other;
+
+	return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+static void next_becomes_held(struct recording_process *process)
+{
+	struct recording_follow *follow = process->follow;
+	struct region *region = process->region;
+
+	free(follow->held);
+	free(follow->known);
+	follow->held = follow->next;
+	follow->held_count = follow->next_count;
+	follow->next = NULL;
+	follow->next_count = 0;
+	if (follow->held_count > 1)
+		qsort(follow->held, follow->held_count, sizeof(*follow->held), by_slot);
+	follow->known = calloc(follow->held_count + 1, sizeof(*follow->known));
+	region->known = follow->known;
+	region->known_count = follow->known != NULL ? (uint32_t)follow->held_count : 0;
+	for (uint32_t i = 0; i < region->known_count; i++)
+		follow->known[i] = (struct region_known){ .word = follow->held[i].word,
+							  .slot = follow->held[i].slot };
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void drop_strangers(struct recording_process *process)
+{
+	size_t kept = 1;
+	uint32_t last = 0;
+	bool is_there = true;
+
+	for (size_t i = 1; i < process->total_count; i++) {
+		uint32_t comm = (uint32_t)(process->totals[i].key >> 40);
+
+		if (comm != last)
+			is_there = recording_comm(process, comm) != NULL;
+		last = comm;
+		/* 0: of those that are forgotten. */
+		if (!is_there && comm != 0)
+			continue;
+		if (kept != i)
+			process->totals[kept] = process->totals[i];
+		kept++;
+	}
+	process->total_count = kept;
+}
+
+/* When all is there: add what was known before, drop totals of communicators that are gone, and let no
+ * figure be below what it was. */
+static void recording_totals_end(struct recording_process *now,
+				 const struct recording_process *before)
+{
+	size_t at = 0;
+
+	hold_again(now);
+	next_becomes_held(now);
+	drop_strangers(now);
+	for (size_t i = 0; i < before->total_count; i++) {
+		const uint64_t *old = (const uint64_t *)&before->totals[i];
+		uint64_t *new;
+
+		while (at < now->total_count && now->totals[at].key < before->totals[i].key)
+			at++;
+		if (at == now->total_count || now->totals[at].key != before->totals[i].key)
+			continue;
+		new = (uint64_t *)&now->totals[at];
+		for (unsigned int word = 1; word < TOTAL_WORDS; word++)
+			new[word] = new[word] < old[word] ? old[word] : new[word];
+	}
+}
+
+/* For the next look: which communicators are too fast for it to matter what is held back. */
+/* A communicator that finished several times as many as are held back: those do not matter then. */
+static void recording_totals_hasty(struct recording_process *now,
+				   const struct recording_process *before)
+{
+	enum { HASTY = 128 };
+	struct recording_follow *follow = now->follow;
+	struct region *region = now->region;
+
+	follow->was_hasty = region->hasty_count > 0;
+	region->hasty = NULL;
+	region->hasty_count = 0;
+	free(follow->hasty);
+	follow->hasty = calloc(now->comm_count + 1, sizeof(*follow->hasty));
+	for (size_t i = 0; i < now->comm_count && follow->hasty != NULL; i++) {
+		const struct recording_comm *comm = &now->comms[i];
+		const struct recording_comm *old = recording_comm(before, comm->info.id);
+
+		if (old != NULL && comm->counts.recorded > old->counts.recorded + HASTY)
+			follow->hasty[region->hasty_count++] = comm->info.id;
+	}
+	region->hasty = follow->hasty;
+}
+
+/*
+ * A region once more. What is found goes into a process of its own first and changes places with what
+ * was known when all of it could be read: who follows a process never sees half of a look.
+ */
+
+#define SWAP(field)                                        \
+	do {                                               \
+		__typeof__(now->field) field = now->field; \
+		now->field = before->field;                \
+		before->field = field;                     \
+	} while (0)
+
+/* What is of the process for good (identity, files, region) stays where it is. */
+static void change_places(struct recording_process *now, struct recording_process *before,
+			  bool has_totals)
+{
+	SWAP(comms);
+	SWAP(comm_count);
+	SWAP(flights);
+	SWAP(flight_count);
+	SWAP(proxies);
+	SWAP(proxy_count);
+	SWAP(filling);
+	SWAP(refused);
+	SWAP(refused_why);
+	/* Those of trace files reach further back. */
+	if (now->file_count == 0) {
+		SWAP(anchors);
+		SWAP(anchor_count);
+	}
+	now->fresh_anchor = before->fresh_anchor;
+	if (has_totals) {
+		SWAP(totals);
+		SWAP(total_count);
+	}
+	if (has_totals && recording_totals_has_links(now->follow)) {
+		SWAP(links);
+		SWAP(link_count);
+	}
+	memcpy(now->lost, before->lost, sizeof(now->lost));
+	memcpy(now->odd, before->odd, sizeof(now->odd));
+	memcpy(now->names, before->names, sizeof(now->names));
+	now->has_counts = before->has_counts;
+	now->is_final = before->is_final;
+	now->is_moving = before->is_moving;
+	now->recorded = before->recorded;
+	now->drained = before->drained;
+	now->ended_ns = before->ended_ns;
+	now->counts_ns = before->counts_ns;
+}
+
+/* Operations that are over linger in their slots; they change nothing. */
+static bool has_open_flights(const struct recording_process *process)
+{
+	for (size_t i = 0; i < process->flight_count; i++)
+		if (process->flights[i].op.state != OP_DONE || process->flights[i].open_children)
+			return true;
+	return process->proxy_count > 0 || process->filling > 0;
+}
+
+/* The counters of the header, but for the anchor: that is set anew by a thread of the recorder. */
+static bool is_header_same(const struct region *region)
+{
+	size_t from = offsetof(struct region_header, ended_ns);
+	struct region_header now;
+
+	return region_pread(region, (char *)&now + from, sizeof(now) - from, from) == OK &&
+	       memcmp((const char *)&now + from, (const char *)&region->header + from,
+		      sizeof(now) - from) == 0;
+}
+
+static bool is_comm_same(const struct recording_process *process, const struct region_comm *found)
+{
+	const struct recording_comm *known = recording_comm(process, found->info.id);
+
+	return known != NULL && known->info.finalize_ns == found->info.finalize_ns &&
+	       memcmp(&known->counts, &found->counts, sizeof(found->counts)) == 0;
+}
+
+/* R5: whatever is issued is counted at its communicator first. Slots are given out from the first on, so
+ * behind as many as there ever were none is used. */
+static bool are_comms_same(const struct recording_process *process)
+{
+	const struct region *region = process->region;
+	const struct region_part *part = &region->header.parts[REGION_COMMS];
+	uint64_t made = region->header.comms_made;
+	uint32_t count = made < part->count ? (uint32_t)made : part->count;
+	struct region_copy copy;
+	bool is_same = true;
+
+	if (region_copy_slots(region, REGION_COMMS, 0, count, &copy) != OK)
+		return false;
+	for (uint32_t i = 0; i < count && is_same; i++) {
+		const unsigned char *slot = region_copy_slot(&copy, i);
+		struct region_comm found;
+
+		is_same = slot != NULL;
+		if (!is_same)
+			break;
+		memcpy(&found, slot, sizeof(found));
+		if (found.word != 0 && found.info.id != 0)
+			is_same = is_comm_same(process, &found);
+	}
+	region_copy_release(&copy);
+	return is_same;
+}
+
+bool recording_stands_still(const struct recording_process *process)
+{
+	if (process->region == NULL || process->is_moving || has_open_flights(process) ||
+	    recording_totals_is_behind(process->follow))
+		return false;
+	return is_header_same(process->region) && are_comms_same(process);
+}
+
+/* Totals before flights: see recording_follow.c. */
+static enum status read_parts(struct recording_process *found, bool has_totals, bool is_full)
+{
+	enum status status = OK;
+
+	if (has_totals)
+		status = recording_totals_load(found, is_full);
+	else
+		found->region->hasty_count = found->region->known_count = 0;
+	if (status == OK)
+		status = region_copy(found->region, REGION_COPY_BRIEF | RECORDING_REGION_PARTS);
+	if (status == OK)
+		status = recording_region_state(found);
+	region_copy_drop(found->region, RECORDING_REGION_PARTS);
+	return status;
+}
+
+static enum status read_again(struct recording_process *process, bool has_totals, bool is_full)
+{
+	struct recording_process *found = recording_process_new();
+	enum status status;
+
+	if (found == NULL)
+		return ERR_NO_SPACE;
+	/* Lent. */
+	found->region = process->region;
+	found->follow = process->follow;
+	status = read_parts(found, has_totals, is_full);
+	process->follow = found->follow;
+	if (status == OK && has_totals) {
+		recording_totals_end(found, process);
+		recording_totals_hasty(found, process);
+	}
+	found->region = NULL;
+	found->follow = NULL;
+	if (status == OK)
+		change_places(process, found, has_totals);
+	recording_process_free(found);
+	return status;
+}
+
+enum status recording_refresh(struct recording_process *process, unsigned int flags)
+{
+	enum status status = OK;
+
+	if (process->region == NULL)
+		return ERR_GONE;
+	if (!(flags & RECORDING_REFRESH_MOVED) || !recording_stands_still(process))
+		status = read_again(process, flags & RECORDING_REFRESH_TOTALS,
+				    !(flags & RECORDING_REFRESH_MOVED));
+	if (!(flags & RECORDING_REFRESH_SAME_LIFE))
+		recording_load_life(process);
+	else if (process->ended_ns != 0)
+		process->life = RECORDING_ENDED;
+	return status;
+}
+
+enum status recording_add_again(struct recording *recording,
+				const struct recording_process *process)
+{
+	struct recording_process *found = NULL;
+	enum status status;
+
+	if (process->region == NULL || process->region->fd <= 0)
+		return ERR_GONE;
+	status =
+		recording_region_load(recording, process->region->fd, process->region_path, &found);
+	if (status != OK)
+		return status;
+	/* Under the pid where it was found before; one that was not found is not searched for again: for that all
+	 * processes of the machine are gone through. */
+	found->life = found->ended_ns != 0 ? RECORDING_ENDED : process->life;
+	found->pid_here = process->pid_here;
+	if (found->pid_here > 0)
+		recording_load_life(found);
+	return recording_load_keep(recording, found);
+}
+
+void recording_rest(struct recording_process *process)
+{
+	struct region *region = process->region;
+
+	if (region == NULL)
+		return;
+	if (region->fd > 0)
+		close(region->fd);
+	/* Nothing to read there any more; its header still knows the clock. */
+	region->fd = -1;
+	region->memory = NULL;
+	region->file_bytes = 0;
+}
+
+const char *recording_answer_name(enum recording_answer answer)
+{
+	static const char *const names[RECORDING_ANSWERS] = { "granted", "pending", "already_on",
+							      "refused", "failed" };
+
+	return (unsigned int)answer < RECORDING_ANSWERS ? names[answer] : "?";
+}
+
+void recording_kernel_events(const struct recording_process *process, char is_on[static 8],
+			     char reason[static RECORDING_REASON])
+{
+	const struct region *region = process->region;
+
+	recording_info(process, "kernel_events", is_on, 8);
+	recording_info(process, "kernel_events_reason", reason, RECORDING_REASON);
+	/* What became of sampling says more than why it was chosen. */
+	if (region != NULL && region->header.sampling != SAMPLING_ACTIVE &&
+	    sampling_state_text(region->header.sampling)[0] != '\0')
+		text_copy(reason, RECORDING_REASON, sampling_state_text(region->header.sampling));
+}
+
+static void settle(struct recording_ask *ask, enum recording_answer answer, const char *why)
+{
+	ask->answer = answer;
+	text_copy(ask->reason, sizeof(ask->reason), why);
+}
+
+/*
+ * The file that is read as this region, to write to. A path may lead elsewhere by now, so neither the file nor its
+ * directory, which is the user's own, may be a link, and it must be the same file. -1 with errno.
+ */
+static int open_to_write(const struct recording_process *process)
+{
+	const char *slash = strrchr(process->region_path, '/');
+	char directory[4096] = ".";
+	struct stat here, read_before;
+	int dir, fd;
+
+	if (slash != NULL && ((size_t)(slash - process->region_path) >= sizeof(directory) ||
+			      slash == process->region_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (slash != NULL)
+		text_format(directory, sizeof(directory), "%.*s",
+			    (int)(slash - process->region_path), process->region_path);
+	dir = open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir == -1)
+		return -1;
+	fd = openat(dir, slash != NULL ? slash + 1 : process->region_path,
+		    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	close(dir);
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &here) == 0 && fstat(process->region->fd, &read_before) == 0 &&
+	    S_ISREG(here.st_mode) && here.st_dev == read_before.st_dev &&
+	    here.st_ino == read_before.st_ino && here.st_size >= REGION_HEADER_BYTES)
+		return fd;
+	close(fd);
+	errno = ESTALE;
+	return -1;
+}
+
+/*
+ * Written, not mapped: a file that is cut at this moment gives an error and no signal. Should the recorder see half
+ * of the word it takes that for a request, which is bounded, and the whole for another one at its next look.
+ */
+static bool write_request(int fd, uint64_t request)
+{
+	return pwrite(fd, &request, sizeof(request),
+		      offsetof(struct region_header, kernel_request)) == (ssize_t)sizeof(request);
+}
+
+void recording_ask_kernel(struct recording_ask *ask, const struct recording_process *process,
+			  uint32_t seconds)
+{
+	char is_on[8], reason[RECORDING_REASON];
+	uint64_t before;
+	int fd;
+
+	*ask = (struct recording_ask){ .request = 0 };
+	recording_kernel_events(process, is_on, reason);
+	if (strcmp(is_on, "on") == 0 || process->region->header.sampling == SAMPLING_STUCK) {
+		settle(ask, RECORDING_ALREADY, "every operation is timed already");
+		return;
+	}
+	if (process->region->header.sampling != SAMPLING_ACTIVE) {
+		settle(ask, RECORDING_REFUSED,
+		       reason[0] != '\0' ? reason : "its recorder is too old");
+		return;
+	}
+	fd = open_to_write(process);
+	if (fd == -1) {
+		settle(ask, RECORDING_FAILED, strerror(errno));
+		return;
+	}
+	if (file_pread(fd, &before, sizeof(before),
+		       offsetof(struct region_header, kernel_request)) == OK &&
+	    write_request(fd, ask->request = ((before >> 32) + 1) << 32 | seconds))
+		settle(ask, RECORDING_PENDING,
+		       "it has called no collective since; it complies at its next ones");
+	else
+		settle(ask, RECORDING_FAILED, strerror(errno));
+	close(fd);
+}
+
+bool recording_ask_answered(struct recording_ask *ask, const struct recording_process *process)
+{
+	uint64_t answer, sampling;
+
+	if (ask->answer != RECORDING_PENDING)
+		return true;
+	if (process->region == NULL ||
+	    region_pread(process->region, &answer, sizeof(answer),
+			 offsetof(struct region_header, kernel_answer)) != OK ||
+	    region_pread(process->region, &sampling, sizeof(sampling),
+			 offsetof(struct region_header, sampling)) != OK)
+		settle(ask, RECORDING_FAILED, "its region is gone");
+	else if (answer == ask->request)
+		settle(ask, RECORDING_GRANTED, "");
+	else if (sampling != SAMPLING_ACTIVE)
+		settle(ask, RECORDING_REFUSED, sampling_state_text(sampling));
+	return ask->answer != RECORDING_PENDING;
+}

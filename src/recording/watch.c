@@ -1,0 +1,722 @@
+/*
+ * When is it worth searching? inotify on the directory says when a recorder's directory comes, and on
+ * those when a region does. /dev/shm is everybody's: data loaders make thousands of files there. Their
+ * events are read and passed over, and when there are too many of them we stop listening there for a
+ * while; recorders' own directories are still listened to.
+ */
+#include "recording/watch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/status.h"
+#include "common/text.h"
+#include "format/region_find.h"
+#include "recording/recording.h"
+
+/* Whatever inotify cannot tell (memfds, a directory that was made later) is found so late at most. */
+#define WATCH_SEARCH_NS (10 * WATCH_SECOND_NS)
+/* A region's name is there before its content. */
+#define WATCH_SETTLE_NS (3 * WATCH_SECOND_NS)
+
+static inline uint64_t watch_changed_ns(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * WATCH_SECOND_NS + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static uint64_t watch_quiet_for_ns(const struct recording_process *process);
+
+enum {
+	DIRECTORIES_MAX = 1024, /* others are searched every WATCH_SEARCH_NS */
+	STRANGERS_MAX = 2000,	/* events between two looks */
+	BATCHES_MAX = 64,	/* reads of the queue in one go: somebody may fill it as fast */
+	EVENTS = IN_CREATE | IN_MOVED_TO | IN_ATTRIB,
+};
+#define QUIET_NS (60 * WATCH_SECOND_NS)
+
+static const char *directory_of(const struct watch *watch)
+{
+	return watch->settings.directory != NULL ? watch->settings.directory
+						 : REGION_FIND_DIRECTORY;
+}
+
+static void watch_notify_init(struct watch *watch)
+{
+	watch->directory_watch = -1;
+	watch->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+}
+
+static void watch_notify_release(struct watch *watch)
+{
+	if (watch->inotify != -1)
+		close(watch->inotify);
+	watch->inotify = -1;
+	watch->directory_watch = -1;
+}
+
+int watch_fd(const struct watch *watch)
+{
+	return watch->inotify;
+}
+
+static bool is_recorders(const char *name)
+{
+	static const char begin[] = "ringside-", end[] = ".region";
+	size_t length = strlen(name);
+
+	return strncmp(name, begin, strlen(begin)) == 0 ||
+	       (length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0);
+}
+
+static void heed_event(struct watch *watch, const struct inotify_event *event, const char *name)
+{
+	if (event->mask & IN_IGNORED) {
+		if (event->wd == watch->directory_watch)
+			watch->directory_watch = -1;
+		return;
+	}
+	if (event->mask & IN_Q_OVERFLOW || event->wd != watch->directory_watch ||
+	    is_recorders(name))
+		watch->must_search = true;
+	else
+		watch->strangers++;
+}
+
+bool watch_heed(struct watch *watch)
+{
+	_Alignas(struct inotify_event) char bytes[8192];
+	struct inotify_event event;
+	ssize_t got = 1;
+
+	for (int i = 0; i < BATCHES_MAX && watch->inotify != -1 && got > 0; i++) {
+		got = read(watch->inotify, bytes, sizeof(bytes));
+		for (ssize_t at = 0; at + (ssize_t)sizeof(event) <= got;
+		     at += (ssize_t)(sizeof(event) + event.len)) {
+			memcpy(&event, bytes + at, sizeof(event));
+			/* The kernel terminates the name within event.len; without one it is 0. */
+			heed_event(watch, &event, event.len ? bytes + at + sizeof(event) : "");
+		}
+	}
+	return watch->must_search || watch->inotify == -1;
+}
+
+/* Adding a watch that is there already changes nothing, so nobody keeps a list. Links are not followed. */
+static void listen_below(struct watch *watch, const char *directory)
+{
+	DIR *list = opendir(directory);
+	struct dirent *entry;
+	char path[PATH_MAX];
+	int count = 0;
+
+	while (list != NULL && count < DIRECTORIES_MAX && (entry = readdir(list)) != NULL) {
+		if (strncmp(entry->d_name, "ringside-", strlen("ringside-")) != 0 ||
+		    !text_format(path, sizeof(path), "%s/%s", directory, entry->d_name))
+			continue;
+		inotify_add_watch(watch->inotify, path, EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW);
+		count++;
+	}
+	if (list != NULL)
+		closedir(list);
+}
+
+/* Listen where regions can come: the directory, and recorders' directories in it. */
+static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
+{
+	const char *directory = directory_of(watch);
+
+	if (watch->inotify == -1)
+		return;
+	if (watch->strangers > STRANGERS_MAX && watch->directory_watch != -1) {
+		inotify_rm_watch(watch->inotify, watch->directory_watch);
+		watch->directory_watch = -1;
+		watch->quiet_until_ns = now_ns + QUIET_NS;
+	}
+	watch->strangers = 0;
+	if (watch->directory_watch == -1 && now_ns >= watch->quiet_until_ns)
+		watch->directory_watch =
+			inotify_add_watch(watch->inotify, directory, EVENTS | IN_ONLYDIR);
+	listen_below(watch, directory);
+}
+
+/*
+ * From the files of this machine to processes. A file is known by device, inode, size and time of
+ * change; one that was looked at before and put aside costs a stat(2) from then on.
+ */
+
+enum {
+	NEW_MAX = 256,	    /* processes that one look takes in; the next look goes on */
+	PAST_MAX = 65536,   /* files put aside */
+	SEARCH_SHARE = 50,  /* of our time, searching files takes at most one part in so many */
+	MEMFD_SHARE = 1000, /* and going through all descriptors of all processes */
+};
+
+/* ---- which file is it ------------------------------------------------------------------------ */
+
+static bool is_same_inode(const struct watch_file *one, const struct watch_file *other)
+{
+	return one->device == other->device && one->inode == other->inode;
+}
+
+static bool is_same_file(const struct watch_file *one, const struct watch_file *other)
+{
+	return is_same_inode(one, other) && one->size == other->size &&
+	       one->changed_ns == other->changed_ns;
+}
+
+static struct watch_file file_of(const struct stat *st, bool is_memfd)
+{
+	return (struct watch_file){ .device = st->st_dev,
+				    .inode = st->st_ino,
+				    .size = (uint64_t)st->st_size,
+				    .changed_ns = watch_changed_ns(st),
+				    .owner = st->st_uid,
+				    .is_memfd = is_memfd,
+				    .is_there = true };
+}
+
+/* Whose file we hold open, nobody else gets its inode. That of a dead one's may be given again. */
+static bool is_followed(const struct watch *watch, const struct watch_file *file)
+{
+	for (size_t i = 0; i < watch->recording.count; i++) {
+		const struct watch_process *own = &watch->processes[i];
+
+		if (own->died_ns == 0 ? is_same_inode(&own->file, file)
+				      : is_same_file(&own->file, file))
+			return true;
+	}
+	return false;
+}
+
+/* ---- put aside ------------------------------------------------------------------------------- */
+
+/* Do not follow this file (again), without a word. */
+static enum status watch_put_aside(struct watch *watch, const struct watch_file *file)
+{
+	if (watch->past_count >= PAST_MAX)
+		return OK;
+	if (!list_grow(&watch->past, watch->past_count, sizeof(*watch->past)))
+		return ERR_NO_SPACE;
+	watch->past[watch->past_count] = *file;
+	watch->past[watch->past_count++].is_there = true;
+	return OK;
+}
+
+static enum status refuse_file(struct watch *watch, const char *path, const struct watch_file *file,
+			       const char *why)
+{
+	struct watch_refused *refused;
+
+	if (watch->refused_count >= WATCH_REFUSED_MAX)
+		return watch_put_aside(watch, file);
+	if (!list_grow(&watch->refused, watch->refused_count, sizeof(*refused)))
+		return ERR_NO_SPACE;
+	refused = &watch->refused[watch->refused_count];
+	*refused = (struct watch_refused){ .file = *file, .path = strdup(path) };
+	if (refused->path == NULL)
+		return ERR_NO_SPACE;
+	text_copy(refused->why, sizeof(refused->why), why);
+	watch->refused_count++;
+	return OK;
+}
+
+/* Was it put aside, and is it still as it was then? */
+static bool is_aside(struct watch *watch, const struct watch_file *file)
+{
+	for (size_t i = 0; i < watch->past_count; i++)
+		if (is_same_file(&watch->past[i], file)) {
+			watch->past[i].is_there = true;
+			return true;
+		}
+	for (size_t i = 0; i < watch->refused_count; i++)
+		if (is_same_file(&watch->refused[i].file, file)) {
+			watch->refused[i].file.is_there = true;
+			return true;
+		}
+	return false;
+}
+
+/* What this search can see has to be seen again, or it is gone. */
+static void marks_clear(struct watch *watch, bool with_memfds)
+{
+	for (size_t i = 0; i < watch->past_count; i++)
+		watch->past[i].is_there = watch->past[i].is_memfd && !with_memfds;
+	for (size_t i = 0; i < watch->refused_count; i++)
+		watch->refused[i].file.is_there = watch->refused[i].file.is_memfd && !with_memfds;
+}
+
+static void marks_sweep(struct watch *watch)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < watch->past_count; i++)
+		if (watch->past[i].is_there)
+			watch->past[kept++] = watch->past[i];
+	watch->past_count = kept;
+	kept = 0;
+	for (size_t i = 0; i < watch->refused_count; i++) {
+		if (watch->refused[i].file.is_there)
+			watch->refused[kept++] = watch->refused[i];
+		else
+			free(watch->refused[i].path);
+	}
+	watch->refused_count = kept;
+}
+
+/* ---- a new one ------------------------------------------------------------------------------- */
+
+/* At its place in the order. Takes the process over in every case. */
+static enum status insert_process(struct watch *watch, struct recording_process *process,
+				  const struct watch_process *own)
+{
+	struct recording *recording = &watch->recording;
+	size_t at = recording->count;
+
+	if (!list_grow(&watch->processes, recording->count, sizeof(*own)) ||
+	    !list_grow(&recording->processes, recording->count, sizeof(*recording->processes))) {
+		recording_process_free(process);
+		return ERR_NO_SPACE;
+	}
+	while (at > 0 && recording_load_order(recording->processes[at - 1], process) > 0) {
+		recording->processes[at] = recording->processes[at - 1];
+		watch->processes[at] = watch->processes[at - 1];
+		at--;
+	}
+	recording->processes[at] = process;
+	watch->processes[at] = *own;
+	recording->count++;
+	watch->generation++;
+	return OK;
+}
+
+/* A copy of a region is not another process. One that ended its recording may have begun a new one. */
+static bool is_known_process(const struct watch *watch, const struct recording_process *process)
+{
+	for (size_t i = 0; i < watch->recording.count; i++)
+		if (watch->processes[i].died_ns == 0 &&
+		    recording_load_is_same(watch->recording.processes[i], process))
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct watch *watch, const struct recording_process *process)
+{
+	const char *host = watch->settings.only_host;
+
+	if (host != NULL && strcmp(host, process->host) != 0)
+		return false;
+	/* Found dead: recorders leave some for us to find, old ones among them. */
+	return process->life == RECORDING_ALIVE || process->life == RECORDING_UNKNOWN ||
+	       watch_quiet_for_ns(process) < watch->settings.keep_ns;
+}
+
+/* Is the process somebody else's than the file? Whoever can write a file can write into it that it is of
+ * any process. True only when both are known. */
+static bool is_forged(const struct recording_process *process, const struct watch_file *file)
+{
+	char path[64], line[256];
+	unsigned int real = 0, effective = 0;
+	bool is_found = false;
+	FILE *status;
+
+	if (process->life != RECORDING_ALIVE || process->pid_here <= 0)
+		return false;
+	text_format(path, sizeof(path), "/proc/%lld/status", (long long)process->pid_here);
+	status = fopen(path, "re");
+	while (status != NULL && !is_found && fgets(line, sizeof(line), status) != NULL)
+		is_found = sscanf(line, "Uid: %u %u", &real, &effective) == 2;
+	if (status != NULL)
+		fclose(status);
+	return is_found && file->owner != real && file->owner != effective;
+}
+
+static enum status follow_process(struct watch *watch, struct recording_process *process,
+				  const struct watch_file *file, uint64_t now_ns)
+{
+	struct watch_process own = { .file = *file, .seen_ns = now_ns };
+	enum status status;
+
+	recording_load_life(process);
+	if (!is_wanted(watch, process)) {
+		recording_process_free(process);
+		return watch_put_aside(watch, file);
+	}
+	if (is_forged(process, file)) {
+		status = refuse_file(watch, process->region_path, file,
+				     "it says to be of a process that belongs to another user");
+		recording_process_free(process);
+		return status;
+	}
+	if (is_known_process(watch, process)) {
+		status = refuse_file(watch, process->region_path, file,
+				     "it says to be of a process that has another region: a copy?");
+		recording_process_free(process);
+		return status;
+	}
+	return insert_process(watch, process, &own);
+}
+
+/* Tables more than twice as large as any recorder makes: whoever made that wants our memory and time. */
+static bool is_oversized(int fd)
+{
+	static const struct {
+		uint32_t count, stride;
+	} most[REGION_PARTS] = {
+		[REGION_NAMES] = { 2 * OP_NAMES_INTERNED_MAX, 2 * sizeof(struct region_name) },
+		[REGION_COMMS] = { 1024, 2 * sizeof(struct region_comm) },
+		[REGION_LIVE] = { 8192, 2 * sizeof(struct region_live) },
+		[REGION_PROXIES] = { 16384, 2 * sizeof(struct region_proxy) },
+		[REGION_TOTALS] = { 2048, 2 * sizeof(struct region_total) },
+		[REGION_LINKS] = { 8192, 2 * sizeof(struct region_link) },
+	};
+	struct region region;
+	bool is_over = false;
+
+	if (region_open_fd(&region, fd, NULL) != OK)
+		return false;
+	for (int i = 0; i < REGION_PARTS; i++)
+		is_over |= most[i].count != 0 && (region.header.parts[i].count > most[i].count ||
+						  region.header.parts[i].stride > most[i].stride);
+	region_close(&region);
+	return is_over;
+}
+
+static enum status take_in(struct watch *watch, int fd, const char *path,
+			   const struct watch_file *file, uint64_t now_ns)
+{
+	struct recording_process *process = NULL;
+	struct recording aside;
+	enum status status;
+
+	if (is_oversized(fd))
+		return refuse_file(watch, path, file,
+				   "its tables are larger than a recorder makes them");
+	recording_init(&aside);
+	errno = 0;
+	status = recording_region_load(&aside, fd, path, &process);
+	if (status == OK)
+		status = follow_process(watch, process, file, now_ns);
+	else if (status == ERR_SYSTEM && (errno == EMFILE || errno == ENFILE)) {
+		watch->left_out++;
+		status = OK;
+	} else if (status != ERR_NO_SPACE) {
+		status = refuse_file(watch, path, file,
+				     aside.trouble_count > 0 ? aside.troubles[0].what
+							     : "it cannot be read");
+	}
+	recording_release(&aside);
+	return status;
+}
+
+static bool is_one_too_many(const struct watch *watch, const struct watch_file *file)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < watch->recording.count; i++)
+		count += watch->processes[i].file.owner == file->owner;
+	return count >= WATCH_OWNER_MAX || watch->recording.count >= WATCH_PROCESSES_MAX;
+}
+
+/* One that was found: new, or known and put aside. */
+static enum status look_at(struct watch *watch, const struct region_place *place, size_t *taken,
+			   uint64_t now_ns)
+{
+	enum status status = OK;
+	struct watch_file file;
+	struct stat st;
+	int fd;
+
+	if (fstatat(AT_FDCWD, place->path, &st, place->holder != 0 ? 0 : AT_SYMLINK_NOFOLLOW) == -1)
+		return OK;
+	file = file_of(&st, place->holder != 0);
+	if (is_followed(watch, &file) || is_aside(watch, &file))
+		return OK;
+	if (is_one_too_many(watch, &file)) {
+		watch->left_out++;
+		return OK;
+	}
+	if (*taken >= NEW_MAX) {
+		watch->must_search = true;
+		return OK;
+	}
+	fd = file_open(AT_FDCWD, place->path, place->holder != 0);
+	if (fd == -1) {
+		watch->left_out += errno == EMFILE || errno == ENFILE;
+		return OK;
+	}
+	/* Names change hands: only what was found is taken in. */
+	if (fstat(fd, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode) {
+		file = file_of(&st, place->holder != 0);
+		(*taken)++;
+		status = take_in(watch, fd, place->path, &file, now_ns);
+	}
+	close(fd);
+	return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static bool watch_search_is_due(const struct watch *watch, uint64_t now_ns)
+{
+	if (now_ns < watch->earliest_ns)
+		return false;
+	return watch->inotify == -1 || watch->must_search || now_ns < watch->settle_until_ns ||
+	       now_ns >= watch->next_search_ns;
+}
+
+static uint64_t later_of(uint64_t one, uint64_t other)
+{
+	return one > other ? one : other;
+}
+
+static enum status find_places(struct watch *watch, struct region_places *places, bool *with_memfds,
+			       uint64_t now_ns)
+{
+	uint64_t began_ns = clock_system_ns(CLOCK_MONOTONIC), took_ns;
+	enum status status;
+
+	*with_memfds = now_ns >= watch->next_memfds_ns;
+	status = *with_memfds ? region_find(places, watch->settings.directory)
+			      : region_find_files(places, watch->settings.directory);
+	took_ns = clock_system_ns(CLOCK_MONOTONIC) - began_ns;
+	if (*with_memfds)
+		watch->next_memfds_ns = now_ns + later_of(WATCH_SEARCH_NS, took_ns * MEMFD_SHARE);
+	else
+		watch->earliest_ns = now_ns + took_ns * SEARCH_SHARE;
+	return status;
+}
+
+/* Find what is new and take it in. */
+static enum status watch_search(struct watch *watch, uint64_t now_ns)
+{
+	struct region_places places;
+	bool with_memfds;
+	enum status status;
+	size_t taken = 0;
+
+	/* Listen first: what comes from now on is heard. */
+	watch_notify_listen(watch, now_ns);
+	if (watch->must_search)
+		watch->settle_until_ns = now_ns + WATCH_SETTLE_NS;
+	watch->must_search = false;
+	watch->next_search_ns = now_ns + WATCH_SEARCH_NS;
+	status = find_places(watch, &places, &with_memfds, now_ns);
+	watch->unreadable = places.unreadable;
+	watch->left_out = 0;
+	if (status == OK)
+		marks_clear(watch, with_memfds);
+	for (size_t i = 0; i < places.count && status == OK; i++)
+		status = look_at(watch, &places.list[i], &taken, now_ns);
+	if (status == OK)
+		marks_sweep(watch);
+	else if (status == ERR_NO_SPACE)
+		watch->must_search = true;
+	region_find_release(&places);
+	return status == ERR_NO_SPACE ? status : OK;
+}
+
+/*
+ * A look: search where that is due, then one process after the other.
+ *
+ *	found --> read at every look --> gone: read once more, its file closed --> forgotten after keep_ns
+ *	   \--> refused (damaged) or put aside (dead for long, other host): a stat(2) per search
+ *
+ * Who stood still is not read again, see recording_stands_still(). For what that cannot see (transfers
+ * on behalf of other processes) all of it is read every WATCH_SEARCH_NS.
+ */
+
+enum status watch_init(struct watch *watch, const struct watch_settings *settings)
+{
+	*watch = (struct watch){ .settings = *settings, .must_search = true };
+	recording_init(&watch->recording);
+	watch_notify_init(watch);
+	return OK;
+}
+
+void watch_release(struct watch *watch)
+{
+	recording_release(&watch->recording);
+	for (size_t i = 0; i < watch->refused_count; i++)
+		free(watch->refused[i].path);
+	free(watch->refused);
+	free(watch->processes);
+	free(watch->past);
+	watch_notify_release(watch);
+	*watch = (struct watch){ .inotify = -1, .directory_watch = -1 };
+}
+
+/* How long ago, as its own clock and anchors say, did it last do anything? 0 when nobody can tell. */
+static uint64_t watch_quiet_for_ns(const struct recording_process *process)
+{
+	uint64_t now_ns = clock_system_ns(CLOCK_REALTIME), last_ns = process->ended_ns, wall_ns = 0;
+
+	if (process->anchor_count > 0 &&
+	    process->anchors[process->anchor_count - 1].clock_ns > last_ns)
+		last_ns = process->anchors[process->anchor_count - 1].clock_ns;
+	for (size_t i = 0; i < process->comm_count; i++) {
+		const struct comm_counts *counts = &process->comms[i].counts;
+
+		if (counts->last_issue_ns > last_ns)
+			last_ns = counts->last_issue_ns;
+		if (counts->last_done_ns > last_ns)
+			last_ns = counts->last_done_ns;
+	}
+	if (!recording_wall_ns(process, last_ns, &wall_ns) || wall_ns > now_ns)
+		return 0;
+	return now_ns - wall_ns;
+}
+
+/* Take a process out of the list, which freed it. */
+static void watch_forget(struct watch *watch, size_t index)
+{
+	struct recording *recording = &watch->recording;
+	size_t after = recording->count - index - 1;
+
+	recording_process_free(recording->processes[index]);
+	memmove(&recording->processes[index], &recording->processes[index + 1],
+		after * sizeof(*recording->processes));
+	memmove(&watch->processes[index], &watch->processes[index + 1],
+		after * sizeof(*watch->processes));
+	recording->count--;
+	watch->generation++;
+}
+
+/* Nobody can say whether it runs. Its file was deleted: then that is over, or as good as. */
+static bool is_deleted(const struct watch *watch, size_t index)
+{
+	const struct region *region = watch->recording.processes[index]->region;
+	struct stat st;
+
+	return !watch->processes[index].file.is_memfd && region != NULL && region->fd > 0 &&
+	       fstat(region->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+static bool is_gone(const struct watch *watch, size_t index)
+{
+	enum recording_life life = watch->recording.processes[index]->life;
+
+	if (life == RECORDING_ENDED || life == RECORDING_KILLED)
+		return true;
+	return life == RECORDING_UNKNOWN && is_deleted(watch, index);
+}
+
+static unsigned int refresh_flags(const struct watch *watch, size_t index, unsigned int flags,
+				  uint64_t now_ns)
+{
+	const struct recording_process *process = watch->recording.processes[index];
+	const struct watch_process *own = &watch->processes[index];
+	bool is_full_due = own->full_ns == 0 || now_ns - own->full_ns >= WATCH_SEARCH_NS;
+	unsigned int refresh = 0;
+
+	if (flags & WATCH_TOTALS)
+		refresh |= RECORDING_REFRESH_TOTALS;
+	if (!is_full_due && (!(flags & WATCH_TOTALS) || process->total_count > 0))
+		refresh |= RECORDING_REFRESH_MOVED;
+	if (process->life == RECORDING_UNKNOWN && !is_full_due)
+		refresh |= RECORDING_REFRESH_SAME_LIFE;
+	return refresh;
+}
+
+/* As it is left: so it is known again when it is found the next time. */
+static void file_settle(struct watch_process *own, const struct recording_process *process)
+{
+	struct stat st;
+
+	if (process->region == NULL || process->region->fd <= 0 ||
+	    fstat(process->region->fd, &st) == -1)
+		return;
+	own->file.size = (uint64_t)st.st_size;
+	own->file.changed_ns = watch_changed_ns(&st);
+}
+
+/* Its last words may have come after we read and before it was gone. */
+static enum status bury_process(struct watch *watch, size_t index, unsigned int flags,
+				uint64_t now_ns)
+{
+	struct recording_process *process = watch->recording.processes[index];
+	struct watch_process *own = &watch->processes[index];
+	enum recording_life life = process->life;
+	enum status status = recording_refresh(
+		process, RECORDING_REFRESH_SAME_LIFE |
+				 (flags & WATCH_TOTALS ? RECORDING_REFRESH_TOTALS : 0));
+	uint64_t quiet_ns = own->read_ns == own->seen_ns ? watch_quiet_for_ns(process) : 0;
+
+	if (status == ERR_NO_SPACE)
+		return status;
+	if (life == RECORDING_KILLED && process->life != RECORDING_ENDED)
+		process->life = life;
+	file_settle(own, process);
+	recording_rest(process);
+	/* Found dead: it was so for some time. 0 means alive. */
+	own->died_ns = now_ns > quiet_ns ? now_ns - quiet_ns : 1;
+	own->died_ns += own->died_ns == 0;
+	watch->generation++;
+	return OK;
+}
+
+static enum status read_process(struct watch *watch, size_t index, unsigned int flags,
+				uint64_t now_ns)
+{
+	struct watch_process *own = &watch->processes[index];
+	unsigned int refresh = refresh_flags(watch, index, flags, now_ns);
+	enum status status;
+
+	if (own->died_ns != 0)
+		return OK;
+	status = recording_refresh(watch->recording.processes[index], refresh);
+	if (status == ERR_NO_SPACE)
+		return status;
+	if (status == OK) {
+		own->read_ns = now_ns;
+		own->failures = 0;
+	} else {
+		own->failures++;
+	}
+	/* Also when it failed: a file that stays cut is not read in full at every look. */
+	if (!(refresh & RECORDING_REFRESH_MOVED))
+		own->full_ns = now_ns;
+	return is_gone(watch, index) ? bury_process(watch, index, flags, now_ns) : OK;
+}
+
+static enum status forget_old(struct watch *watch, uint64_t now_ns)
+{
+	for (size_t i = watch->recording.count; i-- > 0;) {
+		struct watch_process *own = &watch->processes[i];
+		struct watch_file file = own->file;
+
+		if (own->died_ns == 0 || now_ns - own->died_ns < watch->settings.keep_ns)
+			continue;
+		watch_forget(watch, i);
+		/* Its file may still be there. */
+		if (watch_put_aside(watch, &file) != OK)
+			return ERR_NO_SPACE;
+	}
+	return OK;
+}
+
+enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns)
+{
+	enum status status = OK;
+
+	watch->looks++;
+	watch_heed(watch);
+	if (watch_search_is_due(watch, now_ns))
+		status = watch_search(watch, now_ns);
+	for (size_t i = 0; i < watch->recording.count && status == OK; i++)
+		status = read_process(watch, i, flags, now_ns);
+	return status == OK ? forget_old(watch, now_ns) : status;
+}
+
+enum status watch_look(struct watch *watch, unsigned int flags)
+{
+	return watch_look_at(watch, flags, clock_system_ns(CLOCK_MONOTONIC));
+}
