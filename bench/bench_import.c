@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "foreign/foreign.h"
 #include "format/trace_write.h"
+#include "import/foreign.h"
 
 enum { ROUNDS = 7, CHANNELS = 8, PER_DUMP = 16, COMMS = 3 };
 #define T0 UINT64_C(1767225600000000)

@@ -1,5 +1,5 @@
 /*
- * What it costs to follow running processes: looks of src/watch and src/live/live.h at processes that
+ * What it costs to follow running processes: looks of src/watch and src/doctor/live.h at processes that
  * each have several communicators and make calls at a set rate, through the real plugin.
  *
  * Usage: bench_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
@@ -19,7 +19,7 @@
 
 #include "common/clock.h"
 #include "common/text.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "programs/sim/host.h"
 #include "recording/watch.h"
 

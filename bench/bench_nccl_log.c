@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "nccllog/nccl_log.h"
+#include "import/nccl_log.h"
 #include "tests/nccl_log_stage.h"
 
 enum { ROUNDS = 5 };

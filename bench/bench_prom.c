@@ -14,9 +14,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "analysis/job.h"
 #include "common/attributes.h"
 #include "doctor/prom.h"
-#include "timeline/job.h"
 
 enum { COMMS = 4, ON_A_NODE = 8, GROUP = 64, LATE = 4711 };
 #define JOB "\"nccl_job\":\"llm-pretraining-7\""

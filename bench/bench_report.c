@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "analysis/timeline_report.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_offline.h"
-#include "timeline/report.h"
 
 enum { RANKS = 8, CALLS_PER_ITERATION = 9, ROUNDS = 3 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/baseline.h"
+#include "doctor/slow.h"
 #include "fuzz/fuzz_main.h"
 #include "view/baseline_json.h"
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/job.h"
+#include "doctor/hang.h"
 #include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
-#include "doctor/hang.h"
-#include "timeline/job.h"
 
 enum { PROCESSES = 8, COMMS = 4, FLIGHTS = 12, PROXIES = 4 };
 #define SECOND UINT64_C(1000000000)

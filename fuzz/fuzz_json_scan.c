@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "foreign/json_scan.h"
 #include "fuzz/fuzz_main.h"
+#include "import/json_scan.h"
 
 static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("a"), JSON_SCAN_KEY_OF("header"),
 					     JSON_SCAN_KEY_OF("coll_sn"), JSON_SCAN_KEY_OF("id") };

@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "doctor/live.h"
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "live/live.h"
 #include "recording/recording.h"
 
 enum { PROCESSES = 3, LOOKS = 6 };

@@ -7,7 +7,7 @@
 #include "common/hash.h"
 #include "doctor/setup.h"
 #include "fuzz/fuzz_main.h"
-#include "nccllog/nccl_log.h"
+#include "import/nccl_log.h"
 
 static void check_text(const char *text)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/op_layout.h"
-#include "foreign/expected.h"
 #include "fuzz/fuzz_main.h"
+#include "import/expected.h"
 
 static const char head[] =
 	"# Collective test starting: all_reduce_perf\n#  Rank 3 Group\n"

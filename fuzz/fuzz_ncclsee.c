@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/op_layout.h"
-#include "foreign/ncclsee_read.h"
 #include "fuzz/fuzz_main.h"
+#include "import/ncclsee_read.h"
 
 static const char head[] =
 	"CollectiveType,BucketLabel,BucketMin,BucketMax,Calls,BytesTransferred,TotalTime_us\n";

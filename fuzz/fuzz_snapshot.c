@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "analysis/flight.h"
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
 #include "recording/recording.h"
-#include "timeline/flight.h"
 
 static void add_waits(uint64_t *sum, const struct recording_proxy *proxies, size_t count)
 {

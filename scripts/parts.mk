@@ -4,7 +4,7 @@
 PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
 	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c \
-	src/foreign/*.c src/timeline/*.c src/nccllog/*.c src/doctor/*.c src/live/*.c src/bench/*.c src/view/*.c)
+	src/import/*.c src/analysis/*.c src/doctor/*.c src/bench/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 # The benchmark of NCCL: opens CUDA and NCCL when it runs, so it is part of the tool.

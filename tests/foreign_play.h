@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "foreign/foreign.h"
+#include "import/foreign.h"
 
 enum { PLAY_MAX = 512 };
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/job.h"
 #include "common/op.h"
 #include "doctor/hang.h"
-#include "timeline/job.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW_NS (1000 * SECOND)

@@ -1,12 +1,12 @@
-/* Processes made by hand and looked at again and again: for tests of src/live/live.h. */
+/* Processes made by hand and looked at again and again: for tests of src/doctor/live.h. */
 #ifndef LIVE_STAGE_H
 #define LIVE_STAGE_H
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/live.h"
 #include "tests/timeline/hand_made.h"
-#include "live/live.h"
 
 #define SECOND UINT64_C(1000000000)
 enum { STAGE_TOTALS = 64 };

@@ -1,8 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor/agent_notes.h"
-#include "doctor/blind.h"
+#include "doctor/coverage.h"
 #include "tests/tap.h"
 
 static struct agent_notes notes;

@@ -1,4 +1,4 @@
-#include "doctor/baseline.h"
+#include "doctor/slow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "bench/bench_read.h"
 #include "common/op_layout.h"
-#include "foreign/expected.h"
+#include "import/expected.h"
 #include "tests/bench_sample.h"
 #include "tests/tap.h"
 

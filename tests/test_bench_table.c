@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "foreign/expected.h"
+#include "import/expected.h"
 #include "tests/bench_sample.h"
 #include "tests/tap.h"
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "doctor/blind.h"
+#include "doctor/coverage.h"
 #include "tests/tap.h"
 
 static struct verdicts verdicts;

@@ -1,4 +1,4 @@
-#include "timeline/flight.h"
+#include "analysis/flight.h"
 
 #include <stdlib.h>
 #include <string.h>

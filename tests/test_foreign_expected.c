@@ -1,5 +1,5 @@
 #include "common/op.h"
-#include "foreign/expected.h"
+#include "import/expected.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "foreign/foreign_lines.h"
+#include "import/foreign.h"
 
 #include "tests/foreign_play.h"
 #include "tests/tap.h"

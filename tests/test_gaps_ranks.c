@@ -2,10 +2,10 @@
  * Ranks of one communicator whose events are switched off and on at different calls, as NCCL's RAS does:
  * what is joined afterwards is the same collective, what is missing is counted, and nobody is accused.
  */
+#include "analysis/timeline_report.h"
 #include "doctor/hang.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
-#include "timeline/report.h"
 
 enum { RANKS = 4, STEPS = 60 };
 

@@ -1,5 +1,4 @@
 /* Ranks that do not come, processes that are gone, and who is nobody's culprit. */
-#include "doctor/hang.h"
 
 #include "tests/hang_stage.h"
 #include "tests/tap.h"

@@ -1,5 +1,4 @@
 /* NCCL that waits in the call itself, and what is left of jobs that are dead. */
-#include "doctor/hang.h"
 
 #include "format/region_layout.h"
 #include "tests/hang_stage.h"

@@ -1,5 +1,4 @@
 /* Nobody is accused because of calls that NCCL did not show. */
-#include "doctor/hang.h"
 
 #include "tests/hang_stage.h"
 #include "tests/tap.h"

@@ -1,5 +1,4 @@
 /* Sends and Recvs, and circles over communicators. */
-#include "doctor/hang.h"
 
 #include "tests/hang_stage.h"
 #include "tests/tap.h"

@@ -1,5 +1,4 @@
 /* Ranks that called different things. */
-#include "doctor/hang.h"
 
 #include "tests/hang_stage.h"
 #include "tests/tap.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "common/op.h"
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 #include "tests/foreign_play.h"
 #include "tests/tap.h"
 

@@ -1,4 +1,4 @@
-#include "timeline/link_peer.h"
+#include "analysis/straggler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "live/live.h"
+#include "doctor/live.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* When GPU times would help: by how a communicator differs from its own past. */
-#include "live/live.h"
+#include "doctor/live.h"
 
 #include "common/op_layout.h"
 #include "tests/live_stage.h"

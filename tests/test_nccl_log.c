@@ -1,5 +1,5 @@
 /* Logs of NCCL: two real jobs' (tests/nccllog), and lines made up as the sources of 2.18 to 2.30 print them. */
-#include "nccllog/nccl_log.h"
+#include "import/nccl_log.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

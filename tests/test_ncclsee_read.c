@@ -1,5 +1,5 @@
 /* ncclsee's CSV is read strictly: what is not as its writer writes it is refused, with its line. */
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 #include "tests/profilers_stage.h"
 #include "tests/tap.h"
 

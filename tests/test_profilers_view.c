@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bench/profilers_read.h"
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 #include "tests/profilers_stage.h"
 #include "tests/tap.h"
 #include "view/profilers_html.h"

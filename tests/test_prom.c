@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/flight.h"
+#include "analysis/job.h"
 #include "common/text.h"
 #include "tests/tap.h"
-#include "timeline/flight.h"
-#include "timeline/job.h"
 
 enum { ROOM = 1 << 16 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nccllog/ras_talk.h"
+#include "import/ras_talk.h"
 #include "tests/tap.h"
 
 /* It says this, and what we would say then is as wanted. */

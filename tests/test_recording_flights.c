@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/flight.h"
 #include "recording/recording.h"
 #include "tests/sample_trace.h"
 #include "tests/tap.h"
-#include "timeline/flight.h"
 
 static struct op_record op_of(uint64_t sequence, uint32_t comm, uint64_t number,
 			      enum op_state state)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/flight.h"
 #include "common/text.h"
 #include "format/region_find.h"
 #include "format/tar.h"
@@ -12,7 +13,6 @@
 #include "tests/sample_region.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
-#include "timeline/flight.h"
 
 static char boot_id[40];
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "doctor/scene.h"
+#include "doctor/coverage.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
 

@@ -1,12 +1,12 @@
 /* Sends that hold up, and what looks like it: four ranks on four hosts, each sends to each, made up. */
-#include "timeline/straggler.h"
+#include "analysis/straggler.h"
 
 #include <stdlib.h>
 
+#include "analysis/timeline_report.h"
 #include "doctor/slow.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
-#include "timeline/report.h"
 
 enum { RANKS = 4, ROUNDS = 64, STEPS = 4, SENDER = 1, RECEIVER = 2 };
 #define US UINT64_C(1000)

@@ -1,5 +1,5 @@
 /* Links that hold up, and what looks like one. */
-#include "timeline/straggler.h"
+#include "analysis/straggler.h"
 
 #include "tests/tap.h"
 #include "tests/timeline/hand_ring.h"

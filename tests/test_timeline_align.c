@@ -1,4 +1,4 @@
-#include "timeline/align.h"
+#include "analysis/align.h"
 
 #include <stdlib.h>
 #include <string.h>

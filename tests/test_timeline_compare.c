@@ -1,4 +1,4 @@
-#include "timeline/compare.h"
+#include "analysis/compare.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "timeline/iterations.h"
+#include "analysis/iterations.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "timeline/job.h"
+#include "analysis/job.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "timeline/report.h"
+#include "analysis/timeline_report.h"
 
 #include <stdlib.h>
 #include <string.h>

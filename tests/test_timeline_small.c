@@ -3,14 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/collect.h"
+#include "analysis/filter.h"
+#include "analysis/stats.h"
 #include "common/text.h"
 #include "tests/tap.h"
-#include "timeline/align_fit.h"
-#include "timeline/busy.h"
-#include "timeline/chance.h"
-#include "timeline/filter.h"
-#include "timeline/links.h"
-#include "timeline/windows_local.h"
 
 static void test_busy(void)
 {
@@ -139,23 +136,23 @@ static void test_filter_times(void)
 static void test_chance(void)
 {
 	double values[] = { 1, 2, 3, 4, 5 }, alike[] = { 1, 1, 1, 5, 5, 5 };
-	struct chance_sample sample = chance_series(values, 5), flat = chance_series(alike, 6);
+	struct stats_sample sample = stats_series(values, 5), flat = stats_series(alike, 6);
 
 	EXPECT_THAT("Student's t, 1 degree: 0.25 beyond 1",
-		    fabs(chance_student(1, 1) - 0.25) < 1e-9);
+		    fabs(stats_student(1, 1) - 0.25) < 1e-9);
 	EXPECT_THAT("10 degrees: 0.025 beyond 2.228",
-		    fabs(chance_student(2.2281388520, 10) - 0.025) < 1e-9);
+		    fabs(stats_student(2.2281388520, 10) - 0.025) < 1e-9);
 	EXPECT_THAT("30 degrees: 0.001 beyond 3.385",
-		    fabs(chance_student(3.3851848668, 30) - 0.001) < 1e-8);
-	EXPECT_THAT("the other side", fabs(chance_student(-1, 1) - 0.75) < 1e-9);
+		    fabs(stats_student(3.3851848668, 30) - 0.001) < 1e-8);
+	EXPECT_THAT("the other side", fabs(stats_student(-1, 1) - 0.75) < 1e-9);
 	EXPECT_THAT("far out it is small, not 0",
-		    chance_student(50, 8) > 0 && chance_student(50, 8) < 1e-9);
-	EXPECT_THAT("and back", fabs(chance_student_quantile(0.025, 10) - 2.2281388520) < 1e-6);
+		    stats_student(50, 8) > 0 && stats_student(50, 8) < 1e-9);
+	EXPECT_THAT("and back", fabs(stats_student_quantile(0.025, 10) - 2.2281388520) < 1e-6);
 	EXPECT_THAT("mean and deviation",
 		    sample.mean == 3 && fabs(sample.deviation - sqrt(2.5)) < 1e-12);
 	EXPECT_THAT("neighbours that are alike make the mean less certain",
 		    flat.error > flat.deviation / sqrt(6) * 1.2);
-	EXPECT(chance_median(values, 5) == 3 && chance_median(values, 0) == 0);
+	EXPECT(stats_median(values, 5) == 3 && stats_median(values, 0) == 0);
 }
 
 static void test_fit(void)

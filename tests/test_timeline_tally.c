@@ -1,9 +1,10 @@
+#include "analysis/tally.h"
 #include "common/op.h"
-#include "timeline/tally.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/tap.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "doctor/scene.h"
+#include "doctor/coverage.h"
 #include "doctor/verdict.h"
 #include "tests/tap.h"
 #include "view/json.h"

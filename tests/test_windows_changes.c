@@ -1,13 +1,13 @@
 /* More changes than are kept: the most important ones are, and everybody is told how many are not. */
-#include "timeline/windows.h"
+#include "analysis/windows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/timeline_report.h"
 #include "doctor/slow.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
-#include "timeline/report.h"
 #include "view/html_data.h"
 #include "view/report_json.h"
 #include "view/report_text.h"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "recording/recording.h"
 #include "recording/watch.h"
 #include "view/metrics.h"

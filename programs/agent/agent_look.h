@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "recording/watch.h"
 #include "view/metrics.h"
 

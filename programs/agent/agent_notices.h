@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 
 #define AGENT_NOTICE_QUIET_NS UINT64_C(10000000000)
 

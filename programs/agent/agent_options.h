@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "programs/agent/agent_listen.h"
 #include "programs/agent/web_address.h"
 #include "recording/watch.h"

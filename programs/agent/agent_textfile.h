@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 
 enum { AGENT_TEXTFILE_NAME = 128 };
 

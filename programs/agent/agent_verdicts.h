@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "doctor/live.h"
 #include "doctor/verdict.h"
-#include "live/live.h"
 #include "programs/agent/agent_hook.h"
 #include "recording/watch.h"
 

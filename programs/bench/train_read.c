@@ -1,6 +1,6 @@
 #include "programs/bench/train_read.h"
 
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 /* Each epoch is an object with both times. */
 static enum status read_epoch(struct json_scan *scan, struct train_epoch *epoch)

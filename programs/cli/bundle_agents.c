@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "doctor/agent_notes.h"
+#include "doctor/coverage.h"
 #include "programs/cli/bundle_parts.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/compare.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -10,7 +11,6 @@
 #include "programs/cli/diff_expected.h"
 #include "programs/cli/report_filter.h"
 #include "programs/cli/report_read.h"
-#include "timeline/compare.h"
 #include "view/diff_json.h"
 #include "view/diff_text.h"
 

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "analysis/timeline_report.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -10,7 +11,6 @@
 #include "programs/cli/cli_output.h"
 #include "programs/cli/report_filter.h"
 #include "programs/cli/report_read.h"
-#include "timeline/report.h"
 #include "view/html_report.h"
 #include "view/report_csv.h"
 #include "view/report_json.h"

@@ -1,6 +1,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "analysis/align.h"
+#include "analysis/filter.h"
+#include "analysis/job.h"
 #include "programs/cli/cli_commands.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_input.h"
@@ -8,11 +11,8 @@
 #include "programs/cli/cli_options.h"
 #include "programs/cli/cli_output.h"
 #include "programs/cli/cli_progress.h"
-#include "programs/cli/trace_window.h"
 #include "programs/cli/trace_timeline.h"
-#include "timeline/align.h"
-#include "timeline/filter.h"
-#include "timeline/job.h"
+#include "programs/cli/trace_window.h"
 #include "view/viewer_plan.h"
 
 enum {

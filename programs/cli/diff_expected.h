@@ -1,5 +1,5 @@
 /*
- * A run against expected bandwidths (src/foreign/expected.h): what nccl-tests measured takes the place of
+ * A run against expected bandwidths (src/import/expected.h): what nccl-tests measured takes the place of
  * one of the two runs.
  *
  * nccl-tests calls from all ranks at once, so nobody waits there. Therefore the run's transfers are compared:
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "foreign/expected.h"
-#include "timeline/compare.h"
+#include "analysis/compare.h"
+#include "import/expected.h"
 
 enum diff_expected_found {
 	DIFF_EXPECTED_NOT = 0, /* no such file */

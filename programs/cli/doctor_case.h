@@ -10,13 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "doctor/agent_notes.h"
-#include "doctor/baseline.h"
+#include "doctor/coverage.h"
 #include "doctor/hang.h"
-#include "doctor/scene.h"
+#include "doctor/slow.h"
 #include "doctor/verdict.h"
-#include "foreign/expected.h"
-#include "nccllog/nccl_log.h"
+#include "import/expected.h"
+#include "import/nccl_log.h"
 #include "programs/cli/cli_input.h"
 #include "programs/cli/doctor_options.h"
 #include "view/verdict_text.h"

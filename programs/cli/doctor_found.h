@@ -2,7 +2,7 @@
 #ifndef DOCTOR_FOUND_H
 #define DOCTOR_FOUND_H
 
-#include "nccllog/nccl_log.h"
+#include "import/nccl_log.h"
 #include "view/json.h"
 #include "view/sink.h"
 

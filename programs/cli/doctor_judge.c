@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "doctor/blind.h"
+#include "doctor/coverage.h"
 #include "doctor/prom.h"
 #include "doctor/setup.h"
 #include "doctor/slow.h"

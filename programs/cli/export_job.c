@@ -13,13 +13,13 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "analysis/filter.h"
 #include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/cli_output.h"
 #include "programs/cli/cli_process.h"
 #include "programs/cli/cli_progress.h"
-#include "timeline/filter_rows.h"
 #include "view/export_columns.h"
 
 enum { EXPORT_NAME_BYTES = 4096, EXPORT_BATCH_ROWS = 1024 };

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/filter.h"
 #include "programs/cli/cli_input.h"
-#include "timeline/filter.h"
 #include "view/export_format.h"
 
 struct export_job {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "bench/link_health.h"
-#include "foreign/expected.h"
+#include "import/expected.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/bench_outputs.h"
 #include "programs/cli/cli_page.h"

@@ -16,6 +16,7 @@
 #include "common/hash.h"
 #include "common/text.h"
 #include "format/trace_write.h"
+#include "import/foreign.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 

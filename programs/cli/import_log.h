@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "foreign/foreign.h"
 #include "programs/cli/cli_output.h"
 #include "programs/cli/cli_progress.h"
 

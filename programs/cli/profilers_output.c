@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
 #include "programs/cli/profilers_session.h"

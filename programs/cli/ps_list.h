@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/flight.h"
 #include "recording/recording.h"
-#include "timeline/flight.h"
 
 /*
  * Where NCCL shows no ends, an operation that hangs looks like one that is over. What tells them apart is

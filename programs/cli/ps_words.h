@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
+#include "analysis/flight.h"
 #include "programs/cli/ps_list.h"
-#include "timeline/flight.h"
 
 enum { PS_WORDS = 400 };
 

@@ -12,7 +12,7 @@
 
 #include "common/clock.h"
 #include "common/text.h"
-#include "nccllog/ras_talk.h"
+#include "import/ras_talk.h"
 
 #define MILLISECOND_NS UINT64_C(1000000)
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/tally.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "programs/cli/cli_errors.h"
 #include "programs/cli/cli_memory.h"
-#include "timeline/tally.h"
 
 enum { COMMS_LISTED = 5 };
 

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
+#include "analysis/filter.h"
 #include "programs/cli/cli_page.h"
 #include "recording/recording.h"
-#include "timeline/filter.h"
 
 enum report_filter_option {
 	REPORT_BY = CLI_LONG_ONLY + 64,

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
+#include "analysis/timeline_report.h"
 #include "programs/cli/cli_input.h"
 #include "programs/cli/cli_page.h"
 #include "programs/cli/report_filter.h"
-#include "timeline/report.h"
 
 /*
  * What could not be read is told on stderr. is_strict: everything that is not as it should be is, files of

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/filter.h"
 #include "programs/cli/cli_page.h"
-#include "timeline/filter.h"
 #include "view/viewer_plan.h"
 
 struct trace_window {

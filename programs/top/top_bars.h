@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 
 enum {
 	TOP_BARS_COLUMNS = 60, /* the most that are drawn */

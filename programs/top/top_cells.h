@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "doctor/live.h"
 #include "programs/top/top_canvas.h"
 #include "programs/top/top_columns.h"
 #include "programs/top/top_view.h"
-#include "live/live.h"
 
 enum { TOP_CELL_TEXT = 512 };
 

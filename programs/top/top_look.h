@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "programs/top/top_draw.h"
 #include "programs/top/top_model.h"
 #include "programs/top/top_view.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "programs/top/top_view.h"
 
 struct top_row {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline/chance.h"
+#include "analysis/stats.h"
 
 enum { DRAWS = 1000, DRAWS_LEAST = 200, WORK_MOST = 40 * 1000 * 1000 };
 
@@ -187,7 +187,7 @@ static double few_runs(double both, double calls, size_t runs)
 		return 1;
 	of_runs /= both * both;
 	freedom = (double)(runs - 1) / (of_runs * of_runs);
-	student = chance_student_quantile(0.025, freedom) / 1.959964;
+	student = stats_student_quantile(0.025, freedom) / 1.959964;
 	return student * sqrt(of_runs / share + 1 - of_runs);
 }
 

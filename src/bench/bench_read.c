@@ -10,7 +10,7 @@
 
 #include "bench/bench_read_fields.h"
 #include "common/attributes.h"
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 /* The least that a call takes in the text: four numbers and four commas. Bounds what a lie can cost. */
 enum { CALL_BYTES_LEAST = 8 };

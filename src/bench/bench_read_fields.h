@@ -9,7 +9,7 @@
 #include "bench/bench_read.h"
 #include "common/attributes.h"
 #include "common/status.h"
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 struct bench_reader {
 	struct json_scan scan;

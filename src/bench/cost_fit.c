@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/cost_fit_parts.h"
 #include "common/op_layout.h"
-#include "timeline/chance.h"
 
 /* ---- all groups ------------------------------------------------------------------------------ */
 
@@ -172,7 +172,7 @@ static void compare(struct cost_fitting *fitting, struct cost_fit *fit)
 	}
 	fit->cell_count = fitting->count;
 	fit->used = count;
-	fit->median_error = chance_median(fitting->errors, count);
+	fit->median_error = stats_median(fitting->errors, count);
 }
 
 static enum status run_fit(struct cost_fitting *fitting, struct cost_fit *fit,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/cost_parts.h"
-#include "timeline/chance.h"
 
 bool cost_group_has(const struct cost_group *group, const struct cost_observed *one)
 {
@@ -102,7 +102,7 @@ static void errors_of(struct cost_fitting *fitting, struct cost_group *group,
 		fitting->errors[i] = fabs(expected / fitting->rows[i].time_ns - 1);
 		group->worst_error = fmax(group->worst_error, fitting->errors[i]);
 	}
-	group->median_error = chance_median(fitting->errors, group->cells);
+	group->median_error = stats_median(fitting->errors, group->cells);
 }
 
 /* Cells that ask the same of the formula repeat its misfit, too: parameters are as sure as there are
@@ -126,7 +126,7 @@ static double fixed_of(struct cost_fitting *fitting, const struct cost_group *gr
 				     hops[COST_INSIDE] * group->value[COST_LATENCY_INSIDE] +
 				     hops[COST_BETWEEN] * group->value[COST_LATENCY_BETWEEN];
 	}
-	return chance_median(fitting->errors, group->cells);
+	return stats_median(fitting->errors, group->cells);
 }
 
 /* Were links of this kind in use, always beside slower ones of the other kind? */

@@ -12,8 +12,8 @@
  */
 #include <math.h>
 
+#include "analysis/stats.h"
 #include "bench/cost_parts.h"
-#include "timeline/chance.h"
 
 #define MEDIAN_WORTH 0.37
 #define FREEDOM_OF_NOISE 3.0
@@ -68,7 +68,7 @@ void cost_interval(struct cost_answer *answer, const double *row)
 	answer->low_ns = answer->high_ns = answer->time_ns;
 	if (answer->time_ns <= 0 || !is_measured(answer, row))
 		return;
-	times = chance_student_quantile(0.025, freedom_of(group));
+	times = stats_student_quantile(0.025, freedom_of(group));
 	by_parameters = times * share_of_parameters(answer, row);
 	by_scatter = expm1(times * group->scatter * sqrt(1 + answer->doublings));
 	wide = 1 + hypot(by_parameters, by_scatter);

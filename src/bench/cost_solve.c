@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/cost_parts.h"
-#include "timeline/chance.h"
 
 enum { ROUNDS = 60 };
 
@@ -186,7 +186,7 @@ static double scatter_of(const double *residuals, size_t count, double *room)
 {
 	for (size_t i = 0; i < count; i++)
 		room[i] = fabs(residuals[i]);
-	return fmax(DEVIATION * chance_median(room, count), SCATTER_LEAST);
+	return fmax(DEVIATION * stats_median(room, count), SCATTER_LEAST);
 }
 
 /* Huber's objective: squares near 0, straight beyond. */

@@ -18,7 +18,7 @@
 
 #include "bench/bench_result.h"
 #include "common/status.h"
-#include "foreign/expected.h"
+#include "import/expected.h"
 
 #define HEALTH_SLOW 0.8	      /* of the median of its kind, or of what was expected: bandwidth */
 #define HEALTH_LATE 1.5	      /* times the median of its kind: latency */

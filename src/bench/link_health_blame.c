@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/stats.h"
 #include "bench/link_health_parts.h"
-#include "timeline/chance.h"
 
 enum { RANK_PAIRS_LEAST = 2 }; /* one pair alone does not tell which end it is */
 
@@ -137,7 +137,7 @@ static double median_over(const struct look *look, int32_t rank, int32_t node)
 		if (is_there && is_in(look, pair))
 			look->room[values++] = value_of(look, pair);
 	}
-	return chance_median(look->room, values);
+	return stats_median(look->room, values);
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/bench_stats.h"
 #include "bench/link_health_parts.h"
 #include "common/op_layout.h"
-#include "timeline/chance.h"
 
 #define DEVIATION 1.4826  /* of a normal distribution, in median absolute deviations */
 #define SPREAD_LEAST 0.01 /* of the median: nothing is measured better than that */
@@ -148,16 +148,16 @@ static double middle_of(double *values, size_t count, int sign, double *spread)
 		*spread = 0;
 		return 0;
 	}
-	middle = sign > 0 ? chance_median(values, count) : 0;
+	middle = sign > 0 ? stats_median(values, count) : 0;
 	if (sign < 0) {
 		for (size_t i = 0; i < count; i++)
 			values[i] = -values[i];
-		middle = chance_median(values, count);
+		middle = stats_median(values, count);
 	}
 	for (size_t i = 0; i < count; i++)
 		if (values[i] >= middle)
 			values[better++] = values[i] - middle;
-	*spread = fmax(DEVIATION * chance_median(values, better), SPREAD_LEAST * fabs(middle));
+	*spread = fmax(DEVIATION * stats_median(values, better), SPREAD_LEAST * fabs(middle));
 	return fabs(middle);
 }
 

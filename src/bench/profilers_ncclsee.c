@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "bench/profilers_parts.h"
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 
 struct class_tally {
 	struct profilers_tally tally;

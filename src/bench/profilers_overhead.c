@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "bench/profilers_parts.h"
-#include "timeline/chance.h"
 
 enum { RUNS_FOR_INTERVAL = 3, SUMS_MAX = 1 << 14, SUM_KINDS = 4 };
 
@@ -260,7 +260,7 @@ static void finish_sum(struct sum *sum)
 	sum->row.has_interval = runs >= RUNS_FOR_INTERVAL;
 	if (!sum->row.has_interval)
 		return;
-	half = chance_student_quantile(0.025, runs - 1) * sqrt(squares / (runs - 1) / runs);
+	half = stats_student_quantile(0.025, runs - 1) * sqrt(squares / (runs - 1) / runs);
 	sum->row.ratio.low = exp(mean - half);
 	sum->row.ratio.high = exp(mean + half);
 }

@@ -8,7 +8,7 @@
 #include "bench/profilers_parts.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "foreign/ncclsee_read.h"
+#include "import/ncclsee_read.h"
 #include "recording/recording.h"
 
 enum { RUNS_FOR_INTERVAL = 3 };

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 /* The value of the key that was read last. False: it is damaged. */
 static bool take_value(struct json_scan *scan, const char *text, const char **at, size_t *size)

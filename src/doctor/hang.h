@@ -18,9 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/job.h"
 #include "common/status.h"
 #include "doctor/verdict.h"
-#include "timeline/job.h"
+#include "recording/recording.h"
 
 /* Somebody who should have told about ranks: an agent, a directory. */
 struct hang_source {

@@ -3,10 +3,15 @@
  * recorded, once each, and once more for what was called there. Bounded: of very long recordings the last
  * calls are kept.
  */
-#include <stdlib.h>
+#include "doctor/hang_internal.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
 #include "common/op.h"
-#include "doctor/hang_chain.h"
+#include "common/text.h"
 
 enum { KEPT_MAX = 1 << 20 };
 
@@ -34,7 +39,7 @@ enum {
 		OP_WORD_BIT(OP_WORD_MATCH) | OP_WORD_BIT(OP_WORD_SIGNATURE),
 };
 
-static bool keep(const struct op_batch *batch, enum recording_place place, void *context)
+static bool calls_keep(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct kept *kept = context;
 
@@ -96,7 +101,7 @@ struct compared {
 	uint64_t agreed; /* one before was the same */
 };
 
-static bool compare(const struct op_batch *batch, enum recording_place place, void *context)
+static bool calls_compare(const struct op_batch *batch, enum recording_place place, void *context)
 {
 	struct compared *compared = context;
 
@@ -147,21 +152,23 @@ static bool load_call(const struct hang_scene *scene, uint32_t seat, uint64_t ma
 	return wanted.call.is_known;
 }
 
-bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint32_t other,
-		       struct hang_call calls[2])
+/* The first number at which two seats differ, from all that is recorded of them; false: they do not, or it
+ * cannot be found. calls[] is what each called there. hang_calls.c */
+static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint32_t other,
+			      struct hang_call calls[2])
 {
 	struct kept kept = { .comm = scene->job->seats[one].comm_id };
 	struct compared compared = { .kept = &kept, .comm = scene->job->seats[other].comm_id };
 	enum status status;
 
-	status = recording_each_batch(hang_process(scene, one), WORDS, keep, &kept, NULL);
+	status = recording_each_batch(hang_process(scene, one), WORDS, calls_keep, &kept, NULL);
 	if (kept.next > kept.room)
 		kept.next = kept.room;
 	if (kept.next > 1)
 		qsort(kept.list, kept.next, sizeof(*kept.list), by_match);
 	if (status == OK && kept.next > 0)
-		status = recording_each_batch(hang_process(scene, other), WORDS, compare, &compared,
-					      NULL);
+		status = recording_each_batch(hang_process(scene, other), WORDS, calls_compare,
+					      &compared, NULL);
 	free(kept.list);
 	/* Only a number that follows on one where they agreed is known to be the first. */
 	if (status != OK || compared.first == 0 ||
@@ -169,4 +176,903 @@ bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint32_t ot
 		return false;
 	return load_call(scene, one, compared.first, &calls[0]) &&
 	       load_call(scene, other, compared.first, &calls[1]);
+}
+
+/*
+ * Members that called different things. Every collective call has its number and a hash of all calls so
+ * far: where two members have the same number and another hash they have diverged, there or before. Live
+ * slots keep the last calls, also those that are over, and the counters know the last one.
+ *
+ * With half the count a rank may be through with its call and be in the next one, where the others seem to
+ * be missing. So this comes before everything else.
+ */
+
+/* Counters that have not changed for so long were read as a whole. */
+#define SETTLED_NS (HANG_SECOND_NS / 10)
+
+/* Ranks make a call within a moment of each other, also on a busy machine. Who has done nothing for so long
+ * is held up, and nobody knows when it will come. */
+#define COMING_NS HANG_SECOND_NS
+
+/* Walking through what two processes recorded takes time: for so many communicators at most. */
+enum { WALKS_MAX = 8, LATER_MAX = 8 };
+
+/* The calls of one seat that can still be seen, by number. */
+struct calls {
+	const struct recording_flight *at, *end;
+	bool has_last; /* the counters', if they are not just changing */
+	uint64_t last, signature;
+};
+
+static struct calls calls_of(const struct hang_scene *scene, uint32_t s)
+{
+	const struct hang_seat *seat = &scene->seats[s];
+	const struct recording_process *process = hang_process(scene, s);
+	const uint64_t *still_ns = scene->options ? scene->options->still_ns : NULL;
+	struct calls calls = { .at = hang_flights(scene, s) };
+
+	calls.end = calls.at ? calls.at + seat->flight_count : NULL;
+	calls.has_last = seat->comm->has_counts && seat->comm->counts.signature != 0 &&
+			 seat->comm->counts.collectives != 0 &&
+			 (still_ns ? still_ns[s] >= SETTLED_NS : !process->is_moving);
+	calls.last = seat->comm->counts.collectives;
+	calls.signature = seat->comm->counts.signature;
+	return calls;
+}
+
+/* The next call; false after the last. */
+static bool next_call(struct calls *calls, struct hang_call *call)
+{
+	for (; calls->at < calls->end; calls->at++) {
+		const struct op_record *op = &calls->at->op;
+
+		if (!op_is_collective(op->function) || op->flags & OP_FLAG_REPLAY ||
+		    op->match == 0 || op->signature == 0)
+			continue;
+		*call = (struct hang_call){ op->match,	  op->signature, op->count, op->root,
+					    op->function, op->datatype,	 true };
+		if (op->match == calls->last)
+			calls->has_last = false;
+		calls->at++;
+		return true;
+	}
+	*call = (struct hang_call){ .match = calls->last, .signature = calls->signature };
+	if (!calls->has_last)
+		return false;
+	calls->has_last = false;
+	return true;
+}
+
+static bool call_at(const struct hang_scene *scene, uint32_t s, uint64_t match,
+		    struct hang_call *call)
+{
+	struct calls calls = calls_of(scene, s);
+
+	while (next_call(&calls, call))
+		if (call->match == match)
+			return true;
+	return false;
+}
+
+/* Releases hash different fields. */
+static bool is_comparable(const struct hang_scene *scene, const struct job_comm *comm, uint32_t i)
+{
+	return scene->seats[comm->seats[i]].comm->info.interface ==
+	       scene->seats[comm->seats[0]].comm->info.interface;
+}
+
+/* ---- the first number that differs --------------------------------------------------------------- */
+
+/* All calls of one communicator by number: open addressing, emptied for the next one. */
+struct table {
+	struct {
+		uint64_t match, signature;
+	} * slots;
+	size_t room; /* a power of two */
+};
+
+static size_t count_calls(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		count += scene->seats[comm->seats[i]].flight_count + 1;
+	return count;
+}
+
+/* Numbers of different members are nearly the same: there are far fewer of them than calls. */
+static bool table_clear(struct hang_graph *graph, struct table *table, size_t calls)
+{
+	size_t room = 64;
+
+	while (room < 2 * calls)
+		room *= 2;
+	if (room > table->room) {
+		free(table->slots);
+		table->slots = malloc(room * sizeof(*table->slots));
+		table->room = table->slots ? room : 0;
+	}
+	if (table->slots == NULL) {
+		graph->status = ERR_NO_SPACE;
+		return false;
+	}
+	memset(table->slots, 0, room * sizeof(*table->slots));
+	table->room = room;
+	return true;
+}
+
+/* False when another signature is known for this number. */
+static bool table_agrees(struct table *table, const struct hang_call *call)
+{
+	size_t at = (size_t)hash_word(1, call->match) & (table->room - 1);
+
+	while (table->slots[at].match != 0 && table->slots[at].match != call->match)
+		at = (at + 1) & (table->room - 1);
+	if (table->slots[at].match == 0) {
+		table->slots[at].match = call->match;
+		table->slots[at].signature = call->signature;
+	}
+	return table->slots[at].signature == call->signature;
+}
+
+/* Quick and nearly always enough: everybody is at the same last call with the same hash. */
+static bool is_all_the_same(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	const struct comm_counts *first = &scene->seats[comm->seats[0]].comm->counts;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
+
+		if (!of->has_counts || of->counts.collectives != first->collectives ||
+		    of->counts.signature != first->signature || of->counts.signature == 0)
+			return false;
+	}
+	return true;
+}
+
+static uint64_t first_difference(struct hang_graph *graph, struct table *table,
+				 const struct job_comm *comm)
+{
+	const struct hang_scene *scene = graph->scene;
+	uint64_t first = 0;
+
+	if (!table_clear(graph, table, count_calls(scene, comm)))
+		return 0;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		struct calls calls = calls_of(scene, comm->seats[i]);
+		struct hang_call call;
+
+		while (is_comparable(scene, comm, i) && next_call(&calls, &call))
+			if (!table_agrees(table, &call) && (first == 0 || call.match < first))
+				first = call.match;
+	}
+	return first;
+}
+
+/* ---- sides --------------------------------------------------------------------------------------- */
+
+static void take_side(struct hang_split *split, const struct hang_call *call, uint32_t seat)
+{
+	split->asked++;
+	for (uint32_t i = 0; i < split->side_count; i++) {
+		struct hang_side_of_split *side = &split->sides[i];
+
+		if (side->call.signature != call->signature)
+			continue;
+		side->count++;
+		if (!side->call.is_known && call->is_known)
+			side->call = *call;
+		return;
+	}
+	if (split->side_count < HANG_SIDES_MAX)
+		split->sides[split->side_count++] = (struct hang_side_of_split){ *call, seat, 1 };
+}
+
+static int most_first(const void *one, const void *other)
+{
+	const struct hang_side_of_split *a = one, *b = other;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void take_sides(const struct hang_scene *scene, struct hang_split *split)
+{
+	const struct job_comm *comm = &scene->job->comms[split->comm];
+	struct hang_call call;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (is_comparable(scene, comm, i) &&
+		    call_at(scene, comm->seats[i], split->number, &call))
+			take_side(split, &call, comm->seats[i]);
+	qsort(split->sides, split->side_count, sizeof(split->sides[0]), most_first);
+}
+
+/*
+ * Is a member about to make this call? Sides that are told before it has chosen would be others at the next
+ * look, with another culprit. So who looks again waits for those that move, but no longer than for a hang:
+ * Sends and Recvs may go on for ever on a communicator.
+ */
+static bool is_too_early(const struct hang_scene *scene, const struct job_comm *comm,
+			 uint64_t number)
+{
+	bool is_any_coming = false;
+	struct hang_call call;
+
+	if (scene->options == NULL || scene->options->still_ns == NULL)
+		return false;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->is_over || !is_comparable(scene, comm, i))
+			continue;
+		if (call_at(scene, comm->seats[i], number, &call)) {
+			if (seat->still_ns >= scene->hang_ns)
+				return false;
+		} else if (seat->comm->has_counts && seat->comm->counts.collectives <= number &&
+			   seat->still_ns < COMING_NS) {
+			is_any_coming = true;
+		}
+	}
+	return is_any_coming;
+}
+
+/* ---- what kind ----------------------------------------------------------------------------------- */
+
+static bool is_same_call(const struct hang_call *a, const struct hang_call *b)
+{
+	return a->function == b->function && a->count == b->count && a->datatype == b->datatype &&
+	       a->root == b->root;
+}
+
+/* Does this seat make that call soon after? */
+static bool calls_later(const struct hang_scene *scene, uint32_t seat, uint64_t number,
+			const struct hang_call *wanted)
+{
+	struct calls calls = calls_of(scene, seat);
+	struct hang_call call;
+
+	while (next_call(&calls, &call))
+		if (call.is_known && call.match > number && call.match <= number + LATER_MAX &&
+		    is_same_call(&call, wanted))
+			return true;
+	return false;
+}
+
+static const char *rule_of(const struct hang_scene *scene, const struct hang_split *split)
+{
+	const struct hang_side_of_split *a = &split->sides[0];
+	const struct hang_side_of_split *b = &split->sides[split->side_count - 1];
+
+	if (!a->call.is_known || !b->call.is_known || is_same_call(&a->call, &b->call))
+		return "";
+	if (calls_later(scene, a->first, split->number, &b->call) &&
+	    calls_later(scene, b->first, split->number, &a->call))
+		return "order";
+	if (a->call.function != b->call.function)
+		return "function";
+	if (a->call.datatype != b->call.datatype)
+		return "datatype";
+	return a->call.count != b->call.count ? "count" : "root";
+}
+
+/* Did the two sides agree at the number before? */
+static bool is_known_first(const struct hang_scene *scene, const struct hang_split *split)
+{
+	const struct hang_side_of_split *usual = &split->sides[0];
+	const struct hang_side_of_split *odd = &split->sides[split->side_count - 1];
+	struct hang_call a, b;
+
+	if (split->number == 1)
+		return true;
+	return call_at(scene, usual->first, split->number - 1, &a) &&
+	       call_at(scene, odd->first, split->number - 1, &b) && a.signature == b.signature;
+}
+
+/* It was before what live slots hold: look through all that the two have recorded. */
+static void look_back(const struct hang_scene *scene, struct hang_split *split)
+{
+	struct hang_side_of_split *usual = &split->sides[0];
+	struct hang_side_of_split *odd = &split->sides[split->side_count - 1];
+	struct hang_call calls[2];
+
+	if (!hang_calls_differ(scene, usual->first, odd->first, calls))
+		return;
+	split->number = calls[0].match;
+	usual->call = calls[0];
+	odd->call = calls[1];
+	split->is_first = true;
+}
+
+static void add_split(struct hang_graph *graph, uint32_t c, uint64_t number, bool may_walk)
+{
+	const struct hang_scene *scene = graph->scene;
+	struct hang_split *split;
+	struct hang_end *end;
+	uint32_t last;
+
+	if (!hang_grow(graph, &graph->splits, graph->split_count, &graph->split_room,
+		       sizeof(*split)))
+		return;
+	split = &graph->splits[graph->split_count++];
+	*split = (struct hang_split){ .comm = c, .number = number, .rule = "" };
+	take_sides(scene, split);
+	if (split->side_count < 2) {
+		graph->split_count--;
+		return;
+	}
+	last = split->side_count - 1;
+	split->is_first = is_known_first(scene, split);
+	if (!split->is_first && may_walk && !(scene->options && scene->options->is_quick))
+		look_back(scene, split);
+	split->rule = rule_of(scene, split);
+	end = hang_end_add(graph, VERDICT_MISMATCH, c, c, HANG_NOBODY);
+	if (split->sides[last].count < split->sides[0].count)
+		end->seat = split->sides[last].first;
+	end->split = (uint32_t)graph->split_count - 1;
+	if (end->witness == HANG_NOBODY)
+		end->witness = split->sides[0].first;
+	end->confidence = 0.98;
+	graph->is_split[c] = true;
+}
+
+void hang_mismatches(struct hang_graph *graph)
+{
+	const struct job *job = graph->scene->job;
+	struct table table = { NULL, 0 };
+	unsigned int walks = 0;
+
+	graph->is_split = calloc(job->comm_count + 1, sizeof(*graph->is_split));
+	if (graph->is_split == NULL)
+		graph->status = ERR_NO_SPACE;
+	for (uint32_t c = 0; c < job->comm_count && graph->status == OK; c++) {
+		const struct job_comm *comm = &job->comms[c];
+		uint64_t number;
+
+		if (comm->hash == 0 || comm->seat_count < 2 || hang_is_past(graph->scene, comm) ||
+		    is_all_the_same(graph->scene, comm))
+			continue;
+		number = first_difference(graph, &table, comm);
+		if (number == 0)
+			continue;
+		if (is_too_early(graph->scene, comm, number))
+			graph->is_split[c] = true; /* nothing else is concluded meanwhile */
+		else
+			add_split(graph, c, number, walks++ < WALKS_MAX);
+	}
+	free(table.slots);
+}
+
+/*
+ * Ranks that made the same calls in another order, over two communicators. Each GPU runs what was called first and
+ * waits there for the others, which wait in what they called first: a deadlock in which everybody has called
+ * everything. Kernels would show who is in what; without them the order of the calls does.
+ *
+ *	rank 0 called   AllReduce 44 of world, then AllGather 72 of ep
+ *	rank 1 called   AllGather 72 of ep, then AllReduce 44 of world
+ *
+ * Another order alone is harmless: streams may run side by side. So it is looked for only where all that these ranks
+ * called last is stuck and nothing shows whether it has ended.
+ */
+
+enum {
+	CALLS = 16,		/* the last ones of a seat: what recorders keep in any case */
+	COMPARISONS_MAX = 4096, /* of two ranks: a large job that hangs is like that everywhere */
+};
+
+/* A call that both ranks made, and when. */
+struct shared_call {
+	const struct recording_flight *one, *other;
+	bool is_second; /* of the second communicator */
+};
+
+/* Two ranks on two communicators. */
+struct shared_seats {
+	uint32_t one[2], other[2]; /* seats of each rank, per communicator */
+};
+
+/* All ranks called the stuck operation, and kernel events do not show which of them are in it. */
+static bool is_stuck_by_calls(const struct hang_scene *scene, uint32_t c)
+{
+	const struct hang_meeting *meeting = &scene->meetings[c];
+
+	if (meeting->level != HANG_HANGS || meeting->unjudged == HANG_ALL_CALLED)
+		return meeting->level == HANG_HANGS;
+	return meeting->unjudged == HANG_JUDGED && meeting->is_collective &&
+	       !hang_sees_kernels(scene, meeting->first, &scene->seats[meeting->first].front->op);
+}
+
+/* Does nothing show that a GPU has come to this one? */
+static bool is_unsure(const struct hang_scene *scene, uint32_t seat, size_t i)
+{
+	const struct recording_flight *flight = &hang_flights(scene, seat)[i];
+	enum flight_kind kind = hang_flight_kind(scene, seat, i);
+
+	return kind == FLIGHT_UNSEEN || (kind == FLIGHT_OPEN && !hang_has_worked(flight) &&
+					 !hang_sees_kernels(scene, seat, &flight->op));
+}
+
+/* The same call on the other rank; of a Send, its Recv. */
+static const struct recording_flight *same_call(const struct hang_scene *scene, uint32_t seat,
+						uint32_t other, const struct op_record *op)
+{
+	const struct recording_flight *flights = hang_flights(scene, other);
+	uint8_t function = op->function == OP_SEND ? OP_RECV : OP_SEND;
+
+	for (size_t i = scene->seats[other].flight_count; i-- > 0;) {
+		const struct op_record *found = &flights[i].op;
+
+		if (found->match != op->match || found->flags & OP_FLAG_REPLAY)
+			continue;
+		if (op_is_collective(op->function)) {
+			if (found->function == op->function)
+				return &flights[i];
+		} else if (found->function == function &&
+			   op->peer == scene->job->seats[other].comm_rank &&
+			   found->peer == scene->job->seats[seat].comm_rank) {
+			return &flights[i];
+		}
+	}
+	return NULL;
+}
+
+static size_t take_calls(const struct hang_scene *scene, const struct shared_seats *seats,
+			 unsigned int which, struct shared_call *calls)
+{
+	uint32_t s = seats->one[which];
+	const struct recording_flight *flights = hang_flights(scene, s);
+	size_t count = scene->seats[s].flight_count, taken = 0;
+
+	for (size_t i = count > CALLS ? count - CALLS : 0; i < count; i++) {
+		const struct op_record *op = &flights[i].op;
+		const struct recording_flight *other;
+
+		if (op->match == 0 || op->flags & (OP_FLAG_REPLAY | OP_FLAG_SELF) ||
+		    !is_unsure(scene, s, i))
+			continue;
+		other = same_call(scene, s, seats->other[which], op);
+		if (other != NULL)
+			calls[taken++] = (struct shared_call){ &flights[i], other, which == 1 };
+	}
+	return taken;
+}
+
+/* Two calls on different communicators whose order differs; false: there are none. */
+static bool find_crossing(const struct shared_call *calls, size_t count,
+			  const struct shared_call **first, const struct shared_call **second)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++)
+			if (!calls[i].is_second && calls[j].is_second &&
+			    hang_is_called_before(calls[i].one, calls[j].one) &&
+			    hang_is_called_before(calls[j].other, calls[i].other)) {
+				*first = &calls[i];
+				*second = &calls[j];
+				return true;
+			}
+	return false;
+}
+
+/* `seats` of one rank called the first before the second, of the other the other way round. */
+static void add_crossing(struct hang_graph *graph, const struct shared_seats *seats,
+			 const struct shared_call *first, const struct shared_call *second)
+{
+	const struct hang_scene *scene = graph->scene;
+	uint32_t comm = scene->job->seats[seats->one[0]].comm;
+	uint32_t there = hang_node_of_front(scene, seats->other[1]);
+
+	hang_edge_add(graph, (struct hang_edge){ .from = comm,
+						 .to = there,
+						 .seat = seats->other[0],
+						 .held_by = seats->other[1],
+						 .kind = HANG_EDGE_CALLED_BEFORE,
+						 .before = second->other,
+						 .after = first->other });
+	hang_edge_add(graph, (struct hang_edge){ .from = there,
+						 .to = comm,
+						 .seat = seats->one[1],
+						 .held_by = seats->one[0],
+						 .kind = HANG_EDGE_CALLED_BEFORE,
+						 .before = first->one,
+						 .after = second->one });
+}
+
+static void compare_orders(struct hang_graph *graph, const struct shared_seats *seats)
+{
+	struct shared_seats turned = { { seats->other[0], seats->other[1] },
+				       { seats->one[0], seats->one[1] } };
+	const struct shared_call *first, *second;
+	struct shared_call calls[2 * CALLS];
+	size_t count;
+
+	for (int turn = 0; turn < 2; turn++) {
+		const struct shared_seats *now = turn ? &turned : seats;
+
+		count = take_calls(graph->scene, now, 0, calls);
+		count += take_calls(graph->scene, now, 1, calls + count);
+		if (find_crossing(calls, count, &first, &second)) {
+			add_crossing(graph, now, first, second);
+			return;
+		}
+	}
+}
+
+/* The seat of the same rank on another communicator; HANG_NOBODY: it is not there. */
+static uint32_t seat_on(const struct job *job, uint32_t seat, uint32_t comm)
+{
+	const struct job_seat *of = &job->seats[seat];
+
+	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++)
+		if (job->seats[s].rank == of->rank && job->seats[s].comm == comm)
+			return s;
+	return HANG_NOBODY;
+}
+
+/* All ranks that are on both against the first of them. */
+static void compare_comms(struct hang_graph *graph, uint32_t c, uint32_t d, uint32_t *budget)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job *job = scene->job;
+	const struct job_comm *comm = &job->comms[d];
+	struct shared_seats seats = { { HANG_NOBODY, HANG_NOBODY }, { 0, 0 } };
+
+	for (uint32_t i = 0; i<comm->seat_count && * budget> 0; i++) {
+		uint32_t there = seat_on(job, comm->seats[i], c);
+
+		if (there == HANG_NOBODY || scene->seats[there].front == NULL ||
+		    scene->seats[comm->seats[i]].front == NULL)
+			continue;
+		seats.other[0] = there;
+		seats.other[1] = comm->seats[i];
+		if (seats.one[0] == HANG_NOBODY) {
+			seats.one[0] = seats.other[0];
+			seats.one[1] = seats.other[1];
+			continue;
+		}
+		(*budget)--;
+		compare_orders(graph, &seats);
+	}
+}
+
+void hang_orders(struct hang_graph *graph)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job *job = scene->job;
+	uint32_t budget = COMPARISONS_MAX;
+
+	for (uint32_t d = 0; d < job->comm_count && budget > 0; d++) {
+		uint32_t seat;
+
+		if (!is_stuck_by_calls(scene, d) || job->comms[d].seat_count < 2)
+			continue;
+		seat = job->comms[d].seats[0];
+		for (uint32_t s = job->first_seat[job->seats[seat].process];
+		     s < job->first_seat[job->seats[seat].process + 1]; s++) {
+			uint32_t c = job->seats[s].comm;
+
+			/* Where neither is all called, who has not called is the reason. */
+			if (c >= d || !is_stuck_by_calls(scene, c) ||
+			    (scene->meetings[c].unjudged != HANG_ALL_CALLED &&
+			     scene->meetings[d].unjudged != HANG_ALL_CALLED))
+				continue;
+			/* The first one needs a node of its own. */
+			if (scene->meetings[c].is_collective)
+				compare_comms(graph, c, d, &budget);
+			else if (scene->meetings[d].is_collective)
+				compare_comms(graph, d, c, &budget);
+		}
+	}
+}
+
+/* Who called what, side by side. */
+
+#define SAY text, sizeof(text)
+
+static void say_side(char *text, size_t size, const struct hang_scene *scene,
+		     const struct hang_side_of_split *side)
+{
+	hang_say_rank(text, size, scene, side->first);
+	if (side->count > 1)
+		text_append(text, size, " and %u other%s", side->count - 1,
+			    side->count == 2 ? "" : "s");
+	text_append(text, size, " called ");
+	if (side->call.is_known)
+		hang_say_call(text, size, hang_process(scene, side->first), &side->call);
+	else
+		text_append(text, size, "something that is not recorded any more");
+}
+
+static void split_title(const struct hang_scene *scene, const struct hang_split *split,
+			bool has_odd, char *text, size_t size)
+{
+	const struct hang_side_of_split *usual = &split->sides[0];
+	const struct hang_side_of_split *odd = &split->sides[split->side_count - 1];
+	const char *label = scene->job->comms[split->comm].label;
+
+	if (!has_odd) {
+		text_append(text, size,
+			    "ranks of %.40s disagree on collective %" PRIu64 ", half against half",
+			    label, split->number);
+	} else {
+		hang_say_rank(text, size, scene, odd->first);
+		if (odd->count > 1)
+			text_append(text, size, " and %u more disagree", odd->count - 1);
+		else
+			text_append(text, size, " disagrees");
+		text_append(text, size, " with %u rank%s on collective %" PRIu64 " of %.40s",
+			    usual->count, usual->count == 1 ? "" : "s", split->number, label);
+	}
+	if (split->rule[0] != '\0')
+		text_append(text, size, ": %s", split->rule);
+}
+
+static void tell_rule(struct hang_tale *tale, const struct hang_split *split)
+{
+	if (strcmp(split->rule, "order") == 0)
+		verdict_evidence(tale->verdict,
+				 "Each side makes the other's call a little later: the "
+				 "same calls in another order.");
+	if (!split->is_first)
+		verdict_missing(tale->verdict,
+				"They differ at collective %" PRIu64
+				" or before: earlier calls are not to be seen any more.",
+				split->number);
+}
+
+/* For how long nobody there has called anything: a hang, as far as anybody can tell. */
+static void tell_no_calls(struct hang_tale *tale, uint32_t c)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint64_t still_ns = UINT64_MAX;
+	char time[UNITS_TEXT];
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (!scene->seats[comm->seats[i]].is_over &&
+		    scene->seats[comm->seats[i]].still_ns < still_ns)
+			still_ns = scene->seats[comm->seats[i]].still_ns;
+	tale->verdict->for_ns = still_ns;
+	verdict_evidence(tale->verdict, "No rank of %.60s has made a call for %s.", comm->label,
+			 units_duration(time, still_ns));
+}
+
+/* For how long a member that goes on is in its operation; 0: nobody is in one. */
+static uint64_t oldest_ns(const struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint64_t longest_ns = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->front != NULL && !seat->is_over && seat->in_ns > longest_ns)
+			longest_ns = seat->in_ns;
+	}
+	return longest_ns;
+}
+
+static bool is_any_unseen(const struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (scene->seats[comm->seats[i]].is_blind)
+			return true;
+	return false;
+}
+
+void hang_tell_split(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_split *split = &tale->graph->splits[tale->lead->split];
+	bool has_odd = tale->lead->seat != HANG_NOBODY;
+	struct verdict *verdict = tale->verdict;
+	const struct hang_side_of_split *usual = &split->sides[0];
+	char text[600] = "", oldest[UNITS_TEXT], limit[UNITS_TEXT];
+
+	split_title(scene, split, has_odd, SAY);
+	verdict_title(verdict, "%s", text);
+	text_copy(verdict->rule, sizeof(verdict->rule), split->rule);
+	verdict->number = split->number;
+	if (has_odd) {
+		verdict->peer = hang_rank(scene, usual->first)->rank;
+		text_copy(verdict->peer_label, sizeof(verdict->peer_label),
+			  hang_rank(scene, usual->first)->label);
+		text_copy(verdict->peer_host, sizeof(verdict->peer_host),
+			  hang_process(scene, usual->first)->host);
+	}
+	for (uint32_t i = split->side_count; i-- > 0;) {
+		text[0] = '\0';
+		say_side(SAY, scene, &split->sides[i]);
+		hang_capital(text);
+		verdict_evidence(verdict, "%s.", text);
+	}
+	if (usual->call.is_known)
+		text_copy(verdict->function, sizeof(verdict->function),
+			  recording_name(hang_process(scene, usual->first), OP_NAMES_FUNCTION,
+					 usual->call.function));
+	tell_rule(tale, split);
+	if (hang_node_hangs(scene, tale->lead->node)) {
+		hang_tell_stalled(tale, split->number);
+	} else if (hang_is_still(scene, split->comm)) {
+		tell_no_calls(tale, split->comm);
+	} else if (oldest_ns(scene, split->comm) > 0) {
+		verdict->for_ns = 0;
+		verdict_evidence(verdict,
+				 "Operations of it are in flight for %s: a hang is told after %s.",
+				 units_duration(oldest, oldest_ns(scene, split->comm)),
+				 units_duration(limit, scene->hang_ns));
+	} else if (is_any_unseen(scene, split->comm)) {
+		verdict->for_ns = 0;
+		verdict_missing(verdict,
+				"Nothing is shown of the execution there: whether ranks hang in "
+				"it, or data is mixed up, is not visible.");
+	} else {
+		verdict->for_ns = 0;
+		verdict_evidence(
+			verdict,
+			"It does not hang: NCCL does not notice, and data may be mixed up.");
+	}
+}
+
+/* Ranks that wait for each other in a circle: every link of it. */
+
+enum { NAMED = 4 }; /* communicators that the title names */
+
+/* The communicator of a node. */
+static uint32_t node_comm(const struct hang_scene *scene, uint32_t node)
+{
+	uint32_t comms = (uint32_t)scene->job->comm_count;
+
+	return node < comms ? node : scene->job->seats[node - comms].comm;
+}
+
+/* How many ranks are in the way between the same two: alone is who does it differently. */
+static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge *edge)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = graph->first_out[edge->from]; i < graph->first_out[edge->from + 1]; i++)
+		count += graph->edges[i].to == edge->to;
+	return count;
+}
+
+/* "Rank 3 called AllReduce 5 of dp before AllGather 2 of tp." */
+static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
+{
+	const struct hang_scene *scene = tale->scene;
+	char text[600] = "";
+
+	hang_say_whole_rank(SAY, scene, edge->held_by);
+	hang_capital(text);
+	text_append(SAY, " called ");
+	hang_say_operation(SAY, scene, edge->held_by, &edge->before->op);
+	text_append(SAY, " of %.60s before ", hang_comm(scene, edge->held_by)->label);
+	hang_say_operation(SAY, scene, edge->seat, &edge->after->op);
+	text_append(SAY, " of %.60s", hang_comm(scene, edge->seat)->label);
+	if (parallel(tale->graph, edge) > 1)
+		text_append(SAY, "; %u others did the same", parallel(tale->graph, edge) - 1);
+	verdict_evidence(tale->verdict, "%s.", text);
+}
+
+/* "Rank 3 is in AllReduce 5 of dp and waits for rank 1, which is in AllGather 2 of tp." */
+static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edge,
+			     const struct hang_edge *before)
+{
+	const struct hang_scene *scene = tale->scene;
+	uint32_t waits = before->held_by; /* the one that the link before waits for */
+	char text[600] = "";
+
+	if (edge->before != NULL) {
+		tell_order(tale, edge);
+		return;
+	}
+	hang_say_whole_rank(SAY, scene, waits);
+	hang_capital(text);
+	text_append(SAY, " is in ");
+	hang_say_held(SAY, scene, waits);
+	text_append(SAY, " and waits for ");
+	hang_say_whole_rank(SAY, scene, edge->seat);
+	text_append(SAY, edge->kind == HANG_EDGE_NOT_CALLED ? ", which has not called it and is in "
+			 : edge->kind == HANG_EDGE_NOT_STARTED
+				 ? ", whose GPU has not come to it and is in "
+				 : ", which called before it ");
+	hang_say_held(SAY, scene, edge->held_by);
+	if (parallel(tale->graph, edge) > 1)
+		text_append(SAY, "; %u others like it", parallel(tale->graph, edge) - 1);
+	verdict_evidence(tale->verdict, "%s.", text);
+}
+
+/* Each communicator of the circle once; how many there are. */
+static size_t say_comms(const struct hang_tale *tale, const uint32_t *edges, size_t count,
+			char *text, size_t size)
+{
+	const struct hang_graph *graph = tale->graph;
+	size_t named = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t comm = node_comm(tale->scene, graph->edges[edges[i]].from);
+		bool is_new = true;
+
+		for (size_t j = 0; j < i && is_new; j++)
+			is_new = node_comm(tale->scene, graph->edges[edges[j]].from) != comm;
+		if (is_new && named++ < NAMED)
+			text_append(text, size, "%s%.30s", named > 1 ? ", " : "",
+				    tale->scene->job->comms[comm].label);
+	}
+	if (named > NAMED)
+		text_append(text, size, " and %zu more", named - NAMED);
+	return named;
+}
+
+/* Which part of those that belong there are in what this rank is in instead? */
+static double company(const struct hang_scene *scene, const struct hang_edge *edge)
+{
+	if (edge->to >= scene->job->comm_count)
+		return 0.5; /* a Send or Recv: one of two */
+	return (double)scene->meetings[edge->to].inside /
+	       (double)scene->job->comms[edge->to].seat_count;
+}
+
+/* The link with the fewest ranks in the way, and of those the one that is in something with fewest others:
+ * most do it as the rest of the circle does. */
+static size_t odd_link(const struct hang_tale *tale, const uint32_t *edges, size_t count)
+{
+	const struct hang_graph *graph = tale->graph;
+	size_t found = 0;
+
+	for (size_t i = 1; i < count; i++) {
+		const struct hang_edge *edge = &graph->edges[edges[i]];
+		const struct hang_edge *best = &graph->edges[edges[found]];
+		uint32_t ranks = parallel(graph, edge), fewest = parallel(graph, best);
+
+		if (ranks < fewest ||
+		    (ranks == fewest && company(tale->scene, edge) < company(tale->scene, best)))
+			found = i;
+	}
+	return found;
+}
+
+static void tell_peer(struct hang_tale *tale, uint32_t seat)
+{
+	tale->verdict->peer = hang_rank(tale->scene, seat)->rank;
+	text_copy(tale->verdict->peer_label, sizeof(tale->verdict->peer_label),
+		  hang_rank(tale->scene, seat)->label);
+	text_copy(tale->verdict->peer_host, sizeof(tale->verdict->peer_host),
+		  hang_process(tale->scene, seat)->host);
+}
+
+void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t count)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_graph *graph = tale->graph;
+	size_t at = odd_link(tale, edges, count);
+	const struct hang_edge *odd = &graph->edges[edges[at]];
+	uint32_t comms = (uint32_t)scene->job->comm_count;
+	uint32_t witness = odd->from < comms ? scene->meetings[odd->from].first : odd->from - comms;
+	char text[300] = "", names[200] = "";
+	size_t named = say_comms(tale, edges, count, names, sizeof(names));
+
+	hang_tell_who(tale, odd->seat);
+	hang_tell_where(tale, node_comm(scene, odd->from), witness, scene->seats[witness].front, 0);
+	tell_peer(tale, graph->edges[edges[(at + 1) % count]].seat);
+	text_append(SAY, "deadlock: ranks wait for each other in a circle over %s%s", names,
+		    named == 1 ? " alone" : "");
+	text_append(SAY, "; %u ranks stand still", tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	for (size_t i = 0; i < count; i++)
+		tell_circle_link(tale, &graph->edges[edges[(at + i) % count]],
+				 &graph->edges[edges[(at + i + count - 1) % count]]);
+	tale->verdict->confidence = 0.9;
+	for (size_t i = 0; i < count; i++)
+		if (graph->edges[edges[i]].kind == HANG_EDGE_CALLED_BEFORE)
+			tale->verdict->confidence = 0.75;
+	if (tale->verdict->confidence < 0.9)
+		verdict_missing(
+			tale->verdict,
+			"Kernel events were not recorded: that GPUs run these operations in "
+			"the order of the calls is concluded from their standing still.");
+	hang_tell_doubts(tale);
+	hang_tell_advice(tale);
 }

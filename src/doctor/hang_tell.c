@@ -1,15 +1,956 @@
-/* One verdict per group of ends: who, where, since when, in sentences. */
-#include "doctor/hang_tell.h"
+#include "doctor/hang.h"
+#include "doctor/hang_internal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "analysis/meet.h"
 #include "common/text.h"
-#include "doctor/hang_words.h"
 
-enum { OTHERS_MAX = 6 }; /* communicators that are told to be held up, too */
+enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
+
+void hang_capital(char *text)
+{
+	if (text[0] >= 'a' && text[0] <= 'z')
+		text[0] = (char)(text[0] - 'a' + 'A');
+}
+
+void hang_say_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
+{
+	const struct job_rank *rank = hang_rank(scene, seat);
+
+	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+}
+
+void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
+{
+	const struct recording_process *process = hang_process(scene, seat);
+	const struct job_rank *rank = hang_rank(scene, seat);
+
+	hang_say_rank(text, size, scene, seat);
+	text_append(text, size, " (%.60s, pid %" PRId64,
+		    process->host[0] ? process->host : "host unknown",
+		    process->pid_here > 0 ? process->pid_here : process->pid);
+	if (rank->gpu >= 0)
+		text_append(text, size, ", GPU %d", rank->gpu);
+	text_append(text, size, ")");
+}
+
+void hang_say_operation(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
+			const struct op_record *op)
+{
+	const struct job_comm *comm = hang_comm(scene, seat);
+	uint32_t peer;
+
+	text_append(text, size, "%.24s %" PRIu64,
+		    recording_name(hang_process(scene, seat), OP_NAMES_FUNCTION, op->function),
+		    op->match != 0 ? op->match : op->number);
+	if (op->flags & OP_FLAG_REPLAY)
+		text_append(text, size, " (a graph's replay)");
+	if (op->peer < 0 || (op->function != OP_SEND && op->function != OP_RECV))
+		return;
+	text_append(text, size, op->function == OP_SEND ? " to " : " from ");
+	peer = hang_member(comm, scene->job, op->peer);
+	if (peer == HANG_NOBODY)
+		text_append(text, size, "its rank %d", op->peer);
+	else
+		hang_say_rank(text, size, scene, peer);
+}
+
+void hang_say_held(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+	const struct recording_flight *flight = of->front;
+
+	if (flight == NULL && of->flight_count > 0)
+		flight = &hang_flights(scene, seat)[of->flight_count - 1];
+	if (flight != NULL)
+		hang_say_operation(text, size, scene, seat, &flight->op);
+	else
+		text_append(text, size, "something");
+	text_append(text, size, " of %.60s", hang_comm(scene, seat)->label);
+}
+
+void hang_say_call(char *text, size_t size, const struct recording_process *process,
+		   const struct hang_call *call)
+{
+	text_append(text, size, "%.24s of %" PRIu64 " %.24s",
+		    recording_name(process, OP_NAMES_FUNCTION, call->function), call->count,
+		    recording_name(process, OP_NAMES_DATATYPE, call->datatype));
+	if (call->root >= 0 && !meet_is_synchronising(call->function))
+		text_append(text, size, " with root %d", call->root);
+}
+
+/* "rank 1 waits for data from rank 3 on channel 0 for 21 s". */
+static void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
+			  const struct flight_wait *wait)
+{
+	/* The sentence says "rank %d" once, for the peer. */
+	const char *sentence = flight_reason_text(wait->reason);
+	const char *place = strstr(sentence, "rank %d");
+	uint32_t peer = hang_member(hang_comm(scene, seat), scene->job, wait->peer);
+	bool is_one;
+
+	hang_say_rank(text, size, scene, seat);
+	text_append(text, size, " %.*s", place ? (int)(place - sentence) : 80, sentence);
+	if (place != NULL && peer != HANG_NOBODY)
+		hang_say_rank(text, size, scene, peer);
+	else if (place != NULL)
+		text_append(text, size, "its rank %d", wait->peer);
+	if (place != NULL)
+		text_append(text, size, "%s", place + strlen("rank %d"));
+	is_one = !(wait->channels[0] & (wait->channels[0] - 1)) && !wait->channels[1] &&
+		 !wait->channels[2] && !wait->channels[3];
+	text_append(text, size, is_one ? " on channel " : " on channels ");
+	hang_say_channels(text, size, wait->channels);
+	hang_say_for(text, size, scene, " for ",
+		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), "");
+}
+
+void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const char *before,
+		  uint64_t ns, const char *after)
+{
+	char time[UNITS_TEXT];
+
+	if (!scene->is_guess)
+		text_append(text, size, "%s%s%s", before, units_duration(time, ns), after);
+}
+
+void hang_say_wall(char *text, size_t size, uint64_t wall_ns)
+{
+	char time[UNITS_TEXT];
+
+	if (wall_ns != 0)
+		text_append(text, size, "%s UTC", units_date(time, wall_ns));
+}
+
+static bool has_channel(const uint64_t channels[4], int channel)
+{
+	return channel < 256 && channels[channel / 64] >> (channel % 64) & 1;
+}
+
+void hang_say_channels(char *text, size_t size, const uint64_t channels[4])
+{
+	bool is_first = true;
+
+	for (int c = 0; c < 256; c++) {
+		int last = c;
+
+		if (!has_channel(channels, c))
+			continue;
+		while (has_channel(channels, last + 1))
+			last++;
+		text_append(text, size, last > c ? "%s%d-%d" : "%s%d", is_first ? "" : ",", c,
+			    last);
+		is_first = false;
+		c = last;
+	}
+}
+
+static int ascending(const void *one, const void *other)
+{
+	const uint32_t *a = one, *b = other;
+
+	return *a < *b ? -1 : *a > *b;
+}
+
+/* Do both have a plain number, and follow each other? */
+static bool is_next(const struct job *job, uint32_t a, uint32_t b)
+{
+	return job->ranks[a].rank >= 0 && job->ranks[a].attempt == 0 &&
+	       job->ranks[b].attempt == 0 && job->ranks[a].group == job->ranks[b].group &&
+	       job->ranks[b].rank == job->ranks[a].rank + 1;
+}
+
+/* Ranks are sorted by group and number, so their indices are, too. */
+void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ranks, size_t count)
+{
+	size_t at = 0;
+
+	qsort(ranks, count, sizeof(*ranks), ascending);
+	for (size_t named = 0; at < count && named < NAMED; named++) {
+		size_t last = at;
+
+		while (last + 1 < count && is_next(job, ranks[last], ranks[last + 1]))
+			last++;
+		text_append(text, size, "%s%.24s", named > 0 ? ", " : "",
+			    job->ranks[ranks[at]].label);
+		if (last > at)
+			text_append(text, size, "%s%.24s", last > at + 1 ? "-" : ", ",
+				    job->ranks[ranks[last]].label);
+		at = last + 1;
+	}
+	if (at < count)
+		text_append(text, size, " and %zu more", count - at);
+}
+
+/* What could not be seen, and how much weaker that makes a verdict. */
 
 #define SAY text, sizeof(text)
+
+static void doubt_by(struct hang_tale *tale, double factor)
+{
+	tale->verdict->confidence *= factor;
+}
+
+/* Members of which nothing is recorded. That a rank has not called something is true all the same. */
+static void doubt_unseen(struct hang_tale *tale, const struct job_comm *comm)
+{
+	if (comm->missing == 0 || tale->verdict->class == VERDICT_UNSEEN ||
+	    tale->verdict->class == VERDICT_AGENT_DEAD)
+		return;
+	verdict_missing(tale->verdict,
+			"%u of %d ranks of %.60s cannot be seen: one of them may have "
+			"a part in it.",
+			comm->missing, comm->nranks, comm->label);
+	doubt_by(tale,
+		 tale->verdict->class == VERDICT_STUCK || tale->verdict->class == VERDICT_GPU_STUCK
+			 ? 0.8
+			 : 0.92);
+}
+
+/* Operations that the culprit's recorder lost. */
+static void doubt_losses(struct hang_tale *tale, uint32_t seat)
+{
+	const struct recording_process *process = hang_process(tale->scene, seat);
+	uint64_t never_seen = op_lost_unseen(process->lost);
+	uint64_t lost = op_lost_operations(process->lost);
+	char text[100] = "";
+
+	hang_say_rank(SAY, tale->scene, seat);
+	hang_capital(text);
+	if (never_seen > 0) {
+		verdict_missing(tale->verdict,
+				"%s made %" PRIu64 " calls that were not recorded at "
+				"all: it may have called more than is known.",
+				text, never_seen);
+		doubt_by(tale, 0.6);
+	} else if (lost > 0) {
+		verdict_missing(tale->verdict, "%s has lost %" PRIu64 " records of operations.",
+				text, lost);
+		doubt_by(tale, 0.9);
+	}
+	if (tale->scene->seats[seat].comm->counts.untracked > 0) {
+		verdict_missing(tale->verdict,
+				"%s had operations that could not be followed, for want "
+				"of room: it may be in one of them.",
+				text);
+		doubt_by(tale, 0.85);
+	}
+}
+
+/* The rank may be in something of whose end NCCL shows nothing, or busy elsewhere. */
+static void doubt_idle(struct hang_tale *tale, uint32_t seat)
+{
+	const struct job *job = tale->scene->job;
+	const struct job_seat *of = &job->seats[seat];
+	uint64_t ago_ns;
+	char text[100] = "";
+
+	hang_say_rank(SAY, tale->scene, seat);
+	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++)
+		if (job->seats[s].rank == of->rank && tale->scene->seats[s].is_blind) {
+			verdict_missing(tale->verdict,
+					"NCCL shows nothing of the end of what %s "
+					"called last on %.60s: it may be in that.",
+					text, job->comms[job->seats[s].comm].label);
+			/* Where all others have gone on from there it is not likely. */
+			doubt_by(tale, tale->scene->meetings[job->seats[s].comm].is_by_calls ? 0.85
+											     : 0.7);
+			break;
+		}
+	if (hang_last_active(tale->scene, seat, &ago_ns) != HANG_NOBODY &&
+	    ago_ns < tale->scene->pause_ns && !tale->scene->seats[seat].is_over) {
+		hang_capital(text);
+		verdict_missing(tale->verdict,
+				"%s is active on another communicator: it may come yet, or keep "
+				"the others waiting on purpose.",
+				text);
+		tale->verdict->severity = VERDICT_WARNING;
+		doubt_by(tale, 0.6);
+	} else if (!tale->scene->seats[seat].is_over) {
+		verdict_missing(tale->verdict,
+				"What %s does outside NCCL is not recorded: a checkpoint "
+				"or an evaluation that takes long looks the same.",
+				text);
+	}
+}
+
+/* Few came, many did not: perhaps the few are wrong. */
+static void doubt_majority(struct hang_tale *tale)
+{
+	const struct job_comm *comm = &tale->scene->job->comms[tale->lead->comm];
+	const struct hang_meeting *meeting = &tale->scene->meetings[tale->lead->comm];
+	uint32_t missing = 0;
+	char text[100] = "";
+
+	if (tale->lead->note == HANG_NOTE_PEER)
+		return;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		missing += !hang_has_issued(tale->scene, comm->seats[i], meeting);
+	if (comm->seat_count < 4 || missing * 2 <= comm->seat_count)
+		return;
+	hang_say_rank(SAY, tale->scene, tale->lead->witness);
+	verdict_missing(tale->verdict,
+			"Only %u of %u ranks came: perhaps %s and those with it made one "
+			"call too many.",
+			comm->seat_count - missing, comm->seat_count, text);
+	doubt_by(tale, 0.65);
+}
+
+static void doubt_dead(struct hang_tale *tale, uint32_t seat)
+{
+	const struct hang_scene *scene = tale->scene;
+	uint32_t component = scene->processes[scene->job->seats[seat].process].component;
+
+	for (uint32_t p = 0; p < scene->job->recording->count; p++) {
+		const struct hang_process *process = &scene->processes[p];
+
+		if (process->component != component ||
+		    (process->life != HANG_DEAD && process->life != HANG_STOPPED))
+			continue;
+		verdict_missing(tale->verdict,
+				"%s %.48s of the same job is %s: this may follow from "
+				"that.",
+				"Rank", scene->job->ranks[scene->job->process_rank[p]].label,
+				process->life == HANG_DEAD ? "dead" : "stopped");
+		doubt_by(tale, 0.6);
+		return;
+	}
+}
+
+/* That others are in it is known from calls alone. */
+static void doubt_calls(struct hang_tale *tale)
+{
+	if (!tale->scene->meetings[tale->lead->comm].is_by_calls)
+		return;
+	verdict_missing(tale->verdict,
+			"Kernel events were not recorded: that the others wait in it follows from "
+			"their calls alone.");
+	doubt_by(tale, 0.93);
+}
+
+void hang_tell_doubts(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+
+	if (lead == NULL)
+		return;
+	doubt_unseen(tale, &tale->scene->job->comms[lead->comm]);
+	if (lead->seat == HANG_NOBODY)
+		return;
+	if (lead->class == VERDICT_NEVER_ISSUED || lead->class == VERDICT_NOT_LAUNCHED ||
+	    lead->class == VERDICT_GPU_NOT_REACHED)
+		doubt_losses(tale, lead->seat);
+	if (lead->class == VERDICT_NEVER_ISSUED) {
+		doubt_calls(tale);
+		doubt_idle(tale, lead->seat);
+		doubt_majority(tale);
+		doubt_dead(tale, lead->seat);
+	}
+	if (lead->class == VERDICT_GPU_NOT_REACHED &&
+	    hang_process(tale->scene, lead->seat)->odd[ODD_CHANNEL] > 0) {
+		verdict_missing(tale->verdict,
+				"GPU stamps of some channels of that process are not "
+				"believed: whether a kernel started may be told wrongly.");
+		doubt_by(tale, 0.8);
+	}
+}
+
+/*
+ * What to do next. Names that come from recordings stand in words only; what is to be typed holds numbers
+ * and our own words, nothing that somebody else wrote.
+ */
+
+static void page(struct hang_tale *tale, const char *name)
+{
+	text_format(tale->verdict->page, sizeof(tale->verdict->page), "runbooks/%s.md", name);
+}
+
+static const char *host_of(const struct hang_tale *tale)
+{
+	return tale->verdict->host[0] ? tale->verdict->host : "its host";
+}
+
+static bool is_of_this_machine(const struct hang_tale *tale)
+{
+	const struct recording_process *process;
+
+	if (tale->lead == NULL || tale->lead->seat == HANG_NOBODY)
+		return false;
+	process = hang_process(tale->scene, tale->lead->seat);
+	return process->life != RECORDING_ENDED && process->life != RECORDING_KILLED;
+}
+
+/* Where the host code of the culprit is. */
+static void advise_process(struct hang_tale *tale)
+{
+	struct verdict *verdict = tale->verdict;
+	int64_t pid = verdict->pid;
+
+	if (pid <= 0 || !is_of_this_machine(tale))
+		return;
+	verdict_advice(verdict, "On %.100s, see where the process is:", host_of(tale));
+	verdict_advice(verdict, "$ ringside ps @%" PRId64, pid);
+	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, pid);
+	verdict_advice(verdict, "$ gdb -p %" PRId64 " -batch -ex 'thread apply all bt'", pid);
+}
+
+static void advise_evidence(struct hang_tale *tale)
+{
+	if (tale->scene->is_guess)
+		return; /* the job is dead */
+	verdict_advice(tale->verdict, "Keep the evidence before you end the job:");
+	verdict_advice(tale->verdict, "$ ringside bundle -o hang.tar.gz");
+}
+
+static void advise_gpu(struct hang_tale *tale)
+{
+	struct verdict *verdict = tale->verdict;
+
+	verdict_advice(verdict,
+		       "On %.100s, look at the GPU and at what else runs on it:", host_of(tale));
+	if (verdict->gpu >= 0)
+		verdict_advice(verdict, "$ nvidia-smi -q -i %d", verdict->gpu);
+	else
+		verdict_advice(verdict, "$ nvidia-smi -q");
+	verdict_advice(verdict, "$ dmesg -T | grep -iE 'xid|nvrm|nvlink'");
+}
+
+static void advise_never_issued(struct hang_tale *tale)
+{
+	page(tale, "NcclHangRankMissing");
+	advise_process(tale);
+	verdict_advice(tale->verdict,
+		       "Usual causes: a condition around the collective that this rank does "
+		       "not meet, a data loader, a checkpoint, a lock, an exception that is being "
+		       "handled.");
+	advise_evidence(tale);
+}
+
+static void advise_dead(struct hang_tale *tale)
+{
+	page(tale, "NcclHangProcessGone");
+	verdict_advice(tale->verdict,
+		       "On %.100s, see why it died, and in the job's own log:", host_of(tale));
+	verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|killed process|segfault'");
+	verdict_advice(tale->verdict, "$ ringside ps --dead");
+	verdict_advice(tale->verdict,
+		       "The others will not notice before a timeout: end the job and start "
+		       "it again (torchrun --max-restarts does so by itself).");
+}
+
+static void advise_stopped(struct hang_tale *tale)
+{
+	page(tale, "HangProcessStopped");
+	verdict_advice(tale->verdict,
+		       "On %.100s, who stopped it? A debugger that is attached shows as "
+		       "TracerPid. Else let it go on:",
+		       host_of(tale));
+	if (tale->verdict->pid > 0) {
+		verdict_advice(tale->verdict,
+			       "$ grep -E 'State|TracerPid' /proc/%" PRId64 "/status",
+			       tale->verdict->pid);
+		verdict_advice(tale->verdict, "$ kill -CONT %" PRId64, tale->verdict->pid);
+	}
+}
+
+static void advise_network(struct hang_tale *tale)
+{
+	struct verdict *verdict = tale->verdict;
+	const char *peer = verdict->peer_host;
+
+	if (strcmp(host_of(tale), peer) == 0)
+		peer = "";
+	page(tale, "HangNetwork");
+	verdict_advice(verdict,
+		       "On %.100s%s%.100s, look at the network card, its port and its errors:",
+		       host_of(tale), peer[0] ? " and " : "", peer);
+	verdict_advice(verdict, "$ ibstat");
+	verdict_advice(verdict, "$ ip -s link");
+	verdict_advice(verdict, "$ ethtool -S DEVICE | grep -iE 'err|drop|discard|pause'");
+	if (verdict->pid > 0)
+		verdict_advice(verdict, "$ ss -tinp | grep -A1 'pid=%" PRId64 ",'", verdict->pid);
+	verdict_advice(verdict,
+		       "NCCL over sockets has no timeout of its own; over InfiniBand see "
+		       "NCCL_IB_TIMEOUT. Take the host out of the job if it happens again.");
+	advise_evidence(tale);
+}
+
+static void advise_mismatch(struct hang_tale *tale)
+{
+	struct verdict *verdict = tale->verdict;
+
+	page(tale, "NcclMismatch");
+	advise_process(tale);
+	verdict_advice(
+		verdict,
+		"Compare the calls around collective %" PRIu64 " of both ranks in the "
+		"program: a condition that depends on the rank, a last batch of another size, two "
+		"versions of the code.",
+		verdict->number);
+	verdict_advice(verdict,
+		       "With PyTorch, TORCH_DISTRIBUTED_DEBUG=DETAIL checks every call, slowly.");
+	verdict_advice(verdict, "Do not trust what was computed since.");
+}
+
+static void advise_circle(struct hang_tale *tale)
+{
+	page(tale, "HangDeadlock");
+	verdict_advice(tale->verdict,
+		       "Let all ranks call collectives of different communicators in the same "
+		       "order, or wait for one to end before calling the next.");
+	verdict_advice(tale->verdict, "Compare the stacks of the ranks named above:");
+	if (tale->verdict->pid > 0)
+		verdict_advice(tale->verdict, "$ py-spy dump --pid %" PRId64, tale->verdict->pid);
+	advise_evidence(tale);
+}
+
+static void advise_unseen(struct hang_tale *tale)
+{
+	page(tale,
+	     tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown" : "NcclRanksUnseen");
+	verdict_advice(tale->verdict,
+		       "Make the missing ranks visible and ask again: is the node up, is its "
+		       "agent running, was the job started there with the plugin?");
+	verdict_advice(tale->verdict, "$ systemctl status ringside-agent");
+	verdict_advice(tale->verdict, "$ ringside ls");
+}
+
+static void advise_connecting(struct hang_tale *tale)
+{
+	struct verdict *verdict = tale->verdict;
+
+	page(tale, "HangGpu");
+	if (tale->lead->seat != HANG_NOBODY) {
+		verdict_advice(verdict,
+			       "Look at what the other ranks of %.60s do, those that are in "
+			       "nothing first: which of them should call the other half of it?",
+			       verdict->comm);
+		if (!tale->scene->is_guess)
+			verdict_advice(verdict, "$ py-spy dump --pid PID");
+	} else {
+		verdict_advice(verdict,
+			       "Can the hosts reach each other on the network that NCCL takes? A "
+			       "firewall or a wrong NCCL_SOCKET_IFNAME shows like this; NCCL's "
+			       "log says more when the job runs with NCCL_DEBUG=INFO.");
+	}
+	advise_process(tale);
+	advise_evidence(tale);
+}
+
+void hang_tell_advice(struct hang_tale *tale)
+{
+	if (tale->lead != NULL && tale->lead->note == HANG_NOTE_CONNECTING) {
+		advise_connecting(tale);
+		return;
+	}
+	switch (tale->verdict->class) {
+	case VERDICT_NEVER_ISSUED:
+		advise_never_issued(tale);
+		break;
+	case VERDICT_PROCESS_DEAD:
+		advise_dead(tale);
+		break;
+	case VERDICT_PROCESS_STOPPED:
+		advise_stopped(tale);
+		break;
+	case VERDICT_NOT_LAUNCHED:
+		page(tale, "HangGpu");
+		advise_process(tale);
+		advise_gpu(tale);
+		advise_evidence(tale);
+		break;
+	case VERDICT_GPU_NOT_REACHED:
+	case VERDICT_GPU_STUCK:
+		page(tale, "HangGpu");
+		advise_gpu(tale);
+		advise_process(tale);
+		advise_evidence(tale);
+		break;
+	case VERDICT_NETWORK_STUCK:
+		advise_network(tale);
+		break;
+	case VERDICT_MISMATCH:
+		advise_mismatch(tale);
+		break;
+	case VERDICT_DEADLOCK:
+		advise_circle(tale);
+		break;
+	case VERDICT_UNSEEN:
+	case VERDICT_AGENT_DEAD:
+		advise_unseen(tale);
+		break;
+	default:
+		page(tale, "NcclHangUnexplained");
+		advise_gpu(tale);
+		advise_evidence(tale);
+	}
+}
+
+/* What everybody waits for cannot be seen, or nothing explains it. */
+
+enum { WAITS_MAX = 4, OTHER_COMMS_TOLD = 6 };
+
+static void tell_silent(struct hang_tale *tale)
+{
+	const struct hang_options *options = tale->scene->options;
+
+	for (size_t i = 0; options && i < options->source_count; i++)
+		if (options->sources[i].is_silent)
+			verdict_evidence(tale->verdict, "%.100s does not answer%s%.100s.",
+					 options->sources[i].name ? options->sources[i].name : "?",
+					 options->sources[i].problem ? ": " : "",
+					 options->sources[i].problem ? options->sources[i].problem
+								     : "");
+}
+
+/* The host of the only source that is silent: its name without a port. */
+static void tell_silent_host(struct hang_tale *tale)
+{
+	const struct hang_options *options = tale->scene->options;
+	const char *name = NULL;
+	size_t silent = 0;
+
+	for (size_t i = 0; options && i < options->source_count; i++)
+		if (options->sources[i].is_silent) {
+			name = options->sources[i].name;
+			silent++;
+		}
+	if (silent == 1 && name != NULL && strstr(name, "//") == NULL && strchr(name, '[') == NULL)
+		text_format(tale->verdict->host, sizeof(tale->verdict->host), "%.*s",
+			    (int)strcspn(name, ":"), name);
+}
+
+static void hang_tell_unseen(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	const struct job_comm *comm = &scene->job->comms[lead->comm];
+	bool is_agent = lead->class == VERDICT_AGENT_DEAD;
+	char text[600] = "";
+
+	if (lead->peer_comm_rank >= 0)
+		text_append(SAY, "rank %d of %.40s cannot be seen", lead->peer_comm_rank,
+			    comm->label);
+	else
+		text_append(SAY, "%u of %d ranks of %.40s cannot be seen", comm->missing,
+			    comm->nranks, comm->label);
+	text_append(SAY, is_agent ? ", an agent does not answer" : "");
+	hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	if (is_agent) {
+		tell_silent(tale);
+		tell_silent_host(tale);
+	}
+	hang_tell_waiting(tale);
+	if (lead->peer_comm_rank >= 0) {
+		text[0] = '\0';
+		hang_say_whole_rank(SAY, scene, lead->witness);
+		hang_capital(text);
+		verdict_evidence(tale->verdict,
+				 "%s waits for rank %d of %.60s, of which nothing is "
+				 "recorded.",
+				 text, lead->peer_comm_rank, comm->label);
+	} else {
+		verdict_evidence(tale->verdict,
+				 "All ranks that are seen have called it, and nothing "
+				 "that they show explains why it does not end.");
+	}
+}
+
+/* What its members wait for: the longest wait of each, a few of them. */
+static void tell_waits(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[tale->lead->comm];
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count && told < WAITS_MAX; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+		char text[300] = "";
+
+		if (seat->wait_count == 0)
+			continue;
+		hang_say_wait(SAY, scene, comm->seats[i], &seat->waits[0]);
+		hang_capital(text);
+		verdict_evidence(tale->verdict, "%s.", text);
+		told++;
+	}
+}
+
+static void hang_tell_stuck(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+	char text[600] = "", channels[64] = "";
+
+	text_append(SAY, "%u rank%s still in ", tale->victims,
+		    tale->victims == 1 ? " stands" : "s stand");
+	hang_say_lead(tale, SAY);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	tell_waits(tale);
+	hang_say_channels(channels, sizeof(channels), lead->channels);
+	if (lead->note == HANG_NOTE_NAMELESS)
+		verdict_missing(tale->verdict,
+				"NCCL before 2.27 does not tell which communicators of "
+				"different processes belong together: ranks cannot be compared.");
+	else if (channels[0] != '\0' && lead->note == HANG_NOTE_CHANNEL)
+		verdict_evidence(tale->verdict,
+				 "All ranks are in it, with channels %s open; nothing is "
+				 "on the wire, and nobody is behind the others.",
+				 channels);
+}
+
+/* Communicators beside the first of which it is not known, either. */
+static void tell_other_comms(struct hang_tale *tale)
+{
+	const struct hang_graph *graph = tale->graph;
+	uint32_t count = 0, left_out = 0;
+	char text[500] = "";
+
+	for (uint32_t e = tale->first; e != HANG_NOBODY; e = graph->ends[e].next) {
+		if (graph->ends[e].comm == tale->lead->comm)
+			continue;
+		if (count >= OTHER_COMMS_TOLD)
+			left_out++;
+		else
+			text_append(SAY, "%s%.60s", count++ > 0 ? ", " : "",
+				    tale->scene->job->comms[graph->ends[e].comm].label);
+	}
+	if (count == 0)
+		return;
+	if (left_out > 0)
+		text_append(SAY, " and %u more", left_out);
+	verdict_evidence(tale->verdict, "The same holds for %s.", text);
+}
+
+static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
+{
+	struct verdict *verdict = tale->verdict;
+
+	verdict_advice(verdict, "See whether the ranks compute, or wait for their GPUs:");
+	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+	verdict_advice(verdict, "To see next time whether kernels run, record kernel events%s:",
+		       interface >= 5 ? " for a while" : "");
+	if (interface >= 5)
+		verdict_advice(verdict, "$ ringside record --kernel");
+	else
+		verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+}
+
+/* Nobody is accused. */
+static void forget_who(struct verdict *verdict)
+{
+	verdict->rank = -1;
+	verdict->rank_label[0] = verdict->host[0] = '\0';
+	verdict->pid = verdict->gpu = verdict->comm_rank = -1;
+}
+
+/* Nothing is shown but calls, and calls do not say whether they hang. */
+static void hang_tell_unjudged(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	const struct hang_meeting *meeting = &scene->meetings[lead->comm];
+	const struct job_comm *comm = &scene->job->comms[lead->comm];
+	struct verdict *verdict = tale->verdict;
+	char text[600] = "", time[UNITS_TEXT];
+	uint32_t called = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		called += scene->seats[comm->seats[i]].front != NULL;
+	units_duration(time, meeting->still_ns);
+	verdict->is_unjudged = true;
+	text_copy(verdict->rule, sizeof(verdict->rule), "hang");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+	verdict->victims = 0;
+	verdict->for_ns = meeting->still_ns;
+	hang_tell_who(tale, lead->witness);
+	hang_say_lead(tale, SAY);
+	verdict->confidence = 1;
+	verdict_title(verdict, "not judged: %s may hang; no rank has made a call there for %s",
+		      text, time);
+	if (meeting->unjudged == HANG_ALL_CALLED)
+		verdict_evidence(verdict,
+				 "All %u ranks of %.60s that can be seen have made the same calls, "
+				 "the last one, %s, %s ago.",
+				 comm->seat_count, comm->label, text, time);
+	else if (meeting->unjudged == HANG_NONE_STARTED)
+		verdict_evidence(
+			verdict,
+			"All %u ranks of %.60s have called %s, NCCL has launched its kernel "
+			"everywhere, and no GPU has started it.",
+			comm->seat_count, comm->label, text);
+	else
+		verdict_evidence(verdict,
+				 "%u of %u ranks of %.60s have called %s, the others have not; but "
+				 "%s.",
+				 called, comm->seat_count, comm->label, text,
+				 lead->note == HANG_NOTE_SEVERAL
+					 ? "hosts run ahead of their GPUs, so all may wait in what "
+					   "they called before"
+					 : "pauses like this one are usual there, and hosts run "
+					   "ahead of their GPUs");
+	tell_other_comms(tale);
+	if (meeting->unjudged == HANG_NONE_STARTED) {
+		verdict_missing(verdict,
+				"What the GPUs do before it is not recorded: all of them may "
+				"compute, or all are stuck.");
+		verdict_advice(verdict, "See whether they compute, and what waits for them:");
+		verdict_advice(verdict, "$ nvidia-smi dmon -s u -c 3");
+		verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
+		forget_who(verdict);
+		return;
+	}
+	verdict_missing(verdict,
+			"Kernel events were not recorded for these operations, and inside a node "
+			"nothing else shows whether a kernel runs: they may have ended, and the "
+			"ranks compute, load data or save.");
+	tell_kernels_advice(tale, scene->seats[lead->witness].comm->info.interface);
+	forget_who(verdict);
+}
+
+/*
+ * Hangs that are over: somebody gave up. A framework's watchdog aborts communicators after its timeout, and
+ * what was in flight is abandoned then; nothing of it is in flight any more. What is left are the counters.
+ *
+ * Members that abandoned operations after standing still for long were in something. One that abandoned
+ * nothing and had made fewer calls than any of those was not: it never came. Only that is told; why else an
+ * operation did not end cannot be seen any more.
+ */
+
+struct aborted {
+	uint32_t count; /* members that gave up */
+	uint32_t first; /* of these, the one that stood still for longest */
+	uint64_t for_ns;
+	uint64_t least; /* collectives that each of them had issued */
+	uint32_t missing;
+	uint32_t culprit; /* the first that is missing; HANG_NOBODY none */
+};
+
+/* For how long it stood still before it gave up; 0: it did not. */
+static uint64_t gave_up_after(const struct recording_comm *comm)
+{
+	const struct comm_counts *counts = &comm->counts;
+	uint64_t last_ns = counts->last_issue_ns > counts->last_done_ns ? counts->last_issue_ns
+									: counts->last_done_ns;
+
+	if (!comm->has_counts || !(comm->info.flags & COMM_FLAG_FINALIZED) ||
+	    counts->abandoned == 0 || last_ns == 0 || comm->info.finalize_ns <= last_ns)
+		return 0;
+	return comm->info.finalize_ns - last_ns;
+}
+
+static struct aborted survey_aborted(const struct hang_scene *scene, const struct job_comm *comm)
+{
+	struct aborted aborted = { .first = HANG_NOBODY,
+				   .least = UINT64_MAX,
+				   .culprit = HANG_NOBODY };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
+		uint64_t after_ns = gave_up_after(of);
+
+		if (after_ns < scene->hang_ns)
+			continue;
+		aborted.count++;
+		if (of->counts.collectives < aborted.least)
+			aborted.least = of->counts.collectives;
+		if (after_ns > aborted.for_ns) {
+			aborted.for_ns = after_ns;
+			aborted.first = comm->seats[i];
+		}
+	}
+	for (uint32_t i = 0; i < comm->seat_count && aborted.count > 0; i++) {
+		const struct recording_comm *of = scene->seats[comm->seats[i]].comm;
+
+		if (!of->has_counts || of->is_unplaced || of->counts.abandoned > 0 ||
+		    of->counts.collectives >= aborted.least)
+			continue;
+		if (aborted.missing++ == 0)
+			aborted.culprit = comm->seats[i];
+	}
+	return aborted;
+}
+
+static void tell_evidence(struct hang_tale *tale, const struct job_comm *comm,
+			  const struct aborted *aborted)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct comm_counts *counts = &scene->seats[aborted->culprit].comm->counts;
+	char text[400] = "", time[UNITS_TEXT];
+
+	verdict_evidence(tale->verdict,
+			 "%u of %u ranks of %.60s gave up operations when they closed it, after "
+			 "%s without a call or an end; each of them had issued at least %" PRIu64
+			 " collectives.",
+			 aborted->count, comm->seat_count, comm->label,
+			 units_duration(time, aborted->for_ns), aborted->least);
+	hang_say_whole_rank(SAY, scene, aborted->culprit);
+	hang_capital(text);
+	verdict_evidence(tale->verdict, "%s had issued %" PRIu64 " and was in nothing.%s", text,
+			 counts->collectives,
+			 aborted->missing > 1 ? " So it was with others." : "");
+	verdict_missing(tale->verdict, "What was in flight was given up: only counters are left.");
+}
+
+static void tell_aborted(struct hang_tale *tale, uint32_t c, const struct aborted *aborted)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t process = scene->job->seats[aborted->culprit].process;
+	bool is_dead = scene->processes[process].life == HANG_DEAD;
+	char text[300] = "";
+
+	tale->verdict =
+		verdicts_add(tale->verdicts, is_dead ? VERDICT_PROCESS_DEAD : VERDICT_NEVER_ISSUED,
+			     VERDICT_ERROR);
+	tale->verdict->confidence = 0.8;
+	tale->verdict->victims = aborted->count;
+	hang_tell_who(tale, aborted->culprit);
+	hang_tell_where(tale, c, HANG_NOBODY, NULL, 0);
+	tale->verdict->number = scene->seats[aborted->culprit].comm->counts.collectives + 1;
+	tale->verdict->for_ns = aborted->for_ns;
+	tale->verdict->since_wall_ns =
+		hang_wall(scene, scene->job->seats[aborted->first].process,
+			  scene->seats[aborted->first].comm->info.finalize_ns - aborted->for_ns);
+	hang_say_rank(SAY, scene, aborted->culprit);
+	if (aborted->missing > 1)
+		text_append(SAY, " and %u more", aborted->missing - 1);
+	text_append(SAY, "%s had not called collective %" PRIu64 " of %.40s when %u rank%s gave up",
+		    is_dead ? " died and" : "", tale->verdict->number, comm->label, aborted->count,
+		    aborted->count == 1 ? "" : "s");
+	verdict_title(tale->verdict, "%s", text);
+	tell_evidence(tale, comm, aborted);
+	hang_tell_advice(tale);
+}
+
+void hang_tell_aborted(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+
+	if (scene->options && scene->options->only_living)
+		return;
+	tale->lead = NULL;
+	for (uint32_t c = 0; c < job->comm_count; c++) {
+		const struct job_comm *comm = &job->comms[c];
+		struct aborted aborted;
+
+		if (comm->hash == 0 || tale->graph->is_split[c] ||
+		    scene->meetings[c].level == HANG_HANGS)
+			continue;
+		aborted = survey_aborted(scene, comm);
+		if (aborted.culprit != HANG_NOBODY)
+			tell_aborted(tale, c, &aborted);
+	}
+}
+
+/* One verdict per group of ends: who, where, since when, in sentences. */
+
+enum { OTHERS_MAX = 6 }; /* communicators that are told to be held up, too */
 
 /* ---- whom, where, when ----------------------------------------------------------------------------- */
 

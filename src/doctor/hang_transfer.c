@@ -1,4 +1,141 @@
 /*
+ * A GPU that gives nothing, in an AllReduce by tree. What a host sends up a tree waits for what comes from
+ * the hosts below, and what it sends down for what comes from above. So of a host's connections that wait
+ * for its own GPU, one that waits for nothing from anywhere else than its own other end shows one of two:
+ *
+ *	the host that gives nothing      its parent waits for it, and so on up to the top
+ *	the host at the top              it waits for the child over which nothing comes
+ *
+ * The first is so in all channels. The top is the host of rank 0 in half of NCCL's trees, another one in the
+ * others; were it the cause itself, it would wait for nobody, and hang_transfer.c would have told so.
+ */
+#include "doctor/hang_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+
+enum { WORDS = 4, CHANNELS = 64 * WORDS };
+
+/* On one host, by channel: whom its members wait for but their own GPUs. */
+enum { NO_PEER = 0, SEVERAL_PEERS = -1 }; /* else the peer's rank and 1 */
+
+struct tree_host {
+	int32_t waits_for[CHANNELS];
+	uint64_t gives_nothing[WORDS];
+	uint32_t seat; /* one that waits for its own GPU */
+	bool has_first_rank;
+};
+
+static bool is_own(enum flight_reason reason)
+{
+	return reason == FLIGHT_SEND_GPU || reason == FLIGHT_RECV_GPU ||
+	       reason == FLIGHT_RECV_FLUSH;
+}
+
+static bool has_channel(const struct flight_wait *wait, int channel)
+{
+	return wait->channels[channel / 64] >> (channel % 64) & 1;
+}
+
+static void note_others(struct tree_host *host, const struct flight_wait *wait)
+{
+	for (int c = 0; c < CHANNELS && !is_own(wait->reason); c++)
+		if (has_channel(wait, c))
+			host->waits_for[c] = host->waits_for[c] == NO_PEER ||
+							     host->waits_for[c] == wait->peer + 1
+						     ? wait->peer + 1
+						     : SEVERAL_PEERS;
+}
+
+static void note_own(struct tree_host *host, const struct flight_wait *wait, uint32_t seat)
+{
+	for (int c = 0; c < CHANNELS && wait->reason == FLIGHT_SEND_GPU; c++)
+		if (has_channel(wait, c) && host->waits_for[c] == wait->peer + 1) {
+			host->gives_nothing[c / 64] |= UINT64_C(1) << (c % 64);
+			host->seat = seat;
+		}
+}
+
+/* All members in it, first what comes from elsewhere. */
+static void survey_tree(const struct hang_scene *scene, uint32_t c, struct tree_host *hosts)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+
+	for (int is_second = 0; is_second < 2; is_second++)
+		for (uint32_t i = 0; i < comm->seat_count; i++) {
+			uint32_t s = comm->seats[i];
+			const struct hang_seat *seat = &scene->seats[s];
+			struct tree_host *host = &hosts[hang_rank(scene, s)->host];
+
+			host->has_first_rank |= scene->job->seats[s].comm_rank == 0;
+			for (size_t w = 0; w < seat->wait_count && !is_second; w++)
+				note_others(host, &seat->waits[w]);
+			for (size_t w = 0; w < seat->wait_count && is_second; w++)
+				note_own(host, &seat->waits[w], s);
+		}
+}
+
+/* The only host of which that is so in all channels in which it is so of any. */
+static const struct tree_host *only_one(const struct tree_host *hosts, size_t count)
+{
+	const struct tree_host *found = NULL;
+	uint64_t all[WORDS] = { 0, 0, 0, 0 };
+	size_t candidates = 0;
+
+	for (size_t h = 0; h < count; h++)
+		for (int w = 0; w < WORDS; w++)
+			all[w] |= hosts[h].gives_nothing[w];
+	if ((all[0] | all[1] | all[2] | all[3]) == 0)
+		return NULL;
+	for (size_t h = 0; h < count; h++) {
+		bool is_all = !hosts[h].has_first_rank;
+
+		for (int w = 0; w < WORDS; w++)
+			is_all &= hosts[h].gives_nothing[w] == all[w];
+		if (!is_all)
+			continue;
+		candidates++;
+		found = &hosts[h];
+	}
+	return candidates == 1 ? found : NULL;
+}
+
+/* In an AllReduce by tree: the host that gives nothing; false: it cannot be told. hang_transfer.c */
+static bool hang_tree(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	uint32_t first = scene->meetings[c].first;
+	const struct tree_host *host;
+	struct tree_host *hosts;
+	struct hang_end *end;
+
+	if (first == HANG_NOBODY || scene->seats[first].front->op.algorithm != OP_TREE ||
+	    scene->job->comms[c].missing > 0)
+		return false;
+	hosts = calloc(scene->job->host_count + 1, sizeof(*hosts));
+	if (hosts == NULL) {
+		graph->status = ERR_NO_SPACE;
+		return false;
+	}
+	survey_tree(scene, c, hosts);
+	host = only_one(hosts, scene->job->host_count);
+	if (host != NULL) {
+		end = hang_end_add(graph, VERDICT_GPU_STUCK, c, c, host->seat);
+		end->note = HANG_NOTE_TREE;
+		end->witness = host->seat;
+		end->flight = scene->seats[host->seat].front;
+		for (int w = 0; w < WORDS; w++)
+			end->channels[w] = host->gives_nothing[w];
+		end->confidence = 0.5;
+	}
+	free(hosts);
+	return host != NULL;
+}
+
+/*
  * All members are in a collective and it does not end. What the proxies of each show is put together:
  *
  *	send_net, and the receiver waits for data on that channel      the network between them
@@ -10,10 +147,6 @@
  * Within a node there are no proxies: rings and trees pass through GPUs that show nothing. So the side of
  * a host is looked at as one: what one of its GPUs receives, another one sends on.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "doctor/hang_chain.h"
 
 enum { CHANNEL_WORDS = 4 };
 
@@ -425,7 +558,7 @@ static const struct flight_wait *waits_for_unseen(const struct hang_scene *scene
 	return found;
 }
 
-static void add_unseen(struct hang_graph *graph, uint32_t c)
+static void transfer_unseen(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
 	uint32_t witness = HANG_NOBODY;
@@ -455,7 +588,7 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 	if (gpus_of(graph, c) > 0 || hang_tree(graph, c))
 		return;
 	if (comm->missing > 0 && comm->hash != 0) {
-		add_unseen(graph, c);
+		transfer_unseen(graph, c);
 		return;
 	}
 	if (losses_of(graph, c) > 0)
@@ -467,4 +600,422 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 	end->note = comm->hash == 0 ? HANG_NOTE_NAMELESS : HANG_NOTE_CHANNEL;
 	memcpy(end->channels, channels.open, sizeof(end->channels));
 	end->confidence = 0.3;
+}
+
+/* The network does not complete: a link, a host, or all of it, with both ends. */
+
+enum { LINKS_TOLD = 8 }; /* that are told one by one */
+enum { AGAIN_MAX = 64 };
+
+#define SAY text, sizeof(text)
+
+/* What the links of a group have in common. */
+struct links {
+	uint32_t count;
+	bool is_one_sender, is_one_receiver;
+	bool is_one_source, is_one_target; /* hosts */
+};
+
+static bool is_same_link(const struct hang_end *a, const struct hang_end *b)
+{
+	return a->seat == b->seat && a->comm == b->comm && a->peer_comm_rank == b->peer_comm_rank;
+}
+
+/* Was the same link met before in the group? A Send and its Recv both tell of it. */
+static bool is_again(const struct hang_tale *tale, uint32_t end)
+{
+	const struct hang_end *ends = tale->graph->ends;
+
+	for (uint32_t e = tale->first, looked = 0; e != end && looked < AGAIN_MAX;
+	     e = ends[e].next, looked++)
+		if (is_same_link(&ends[e], &ends[end]))
+			return true;
+	return false;
+}
+
+static struct links survey_links(const struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	struct links links = { 0, true, true, true, lead->peer != HANG_NOBODY };
+
+	for (uint32_t e = tale->first; e != HANG_NOBODY; e = tale->graph->ends[e].next) {
+		const struct hang_end *end = &tale->graph->ends[e];
+		const struct job_rank *from = hang_rank(scene, end->seat);
+
+		links.count += !is_again(tale, e);
+		links.is_one_sender &= from == hang_rank(scene, lead->seat);
+		links.is_one_source &= from->host == hang_rank(scene, lead->seat)->host;
+		if (end->peer == HANG_NOBODY || lead->peer == HANG_NOBODY) {
+			links.is_one_receiver &= end->peer_comm_rank == lead->peer_comm_rank &&
+						 end->comm == lead->comm;
+			links.is_one_target = false;
+			continue;
+		}
+		links.is_one_receiver &=
+			hang_rank(scene, end->peer) == hang_rank(scene, lead->peer);
+		links.is_one_target &=
+			hang_rank(scene, end->peer)->host == hang_rank(scene, lead->peer)->host;
+	}
+	return links;
+}
+
+static void say_peer(char *text, size_t size, const struct hang_scene *scene,
+		     const struct hang_end *end, bool is_whole)
+{
+	if (end->peer == HANG_NOBODY)
+		text_append(text, size, "rank %d of %.40s", end->peer_comm_rank,
+			    scene->job->comms[end->comm].label);
+	else if (is_whole)
+		hang_say_whole_rank(text, size, scene, end->peer);
+	else
+		hang_say_rank(text, size, scene, end->peer);
+}
+
+/* How many channels the operation has towards that peer: the stuck ones may be some of them. */
+static uint32_t channels_towards(const struct hang_end *end)
+{
+	uint64_t all[4] = { 0, 0, 0, 0 };
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < end->flight->proxy_count; i++) {
+		const struct region_proxy *proxy = &end->flight->proxies[i].proxy;
+
+		if (proxy->peer == end->peer_comm_rank && proxy->flags & PROXY_IS_SEND)
+			all[proxy->channel / 64] |= UINT64_C(1) << (proxy->channel % 64);
+	}
+	for (int i = 0; i < 4; i++)
+		count += (uint32_t)__builtin_popcountll(all[i]);
+	return count;
+}
+
+static uint32_t channel_count(const uint64_t channels[4])
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < 4; i++)
+		count += (uint32_t)__builtin_popcountll(channels[i]);
+	return count;
+}
+
+static const char *what_happens(enum hang_note note)
+{
+	switch (note) {
+	case HANG_NOTE_NOT_ARRIVED:
+		return "were completed at the sender and have not arrived";
+	case HANG_NOTE_NOT_HEARD:
+		return "have not begun, although the receiver is ready: the sender does not hear "
+		       "of it";
+	default:
+		return "were taken by the network and are not completed";
+	}
+}
+
+static void tell_one(struct hang_tale *tale, const struct hang_end *end)
+{
+	const struct hang_scene *scene = tale->scene;
+	uint32_t stuck = channel_count(end->channels), all = channels_towards(end);
+	uint32_t process = scene->job->seats[end->witness].process;
+	char text[700] = "";
+
+	text_append(SAY, "Sends of ");
+	hang_say_whole_rank(SAY, scene, end->seat);
+	text_append(SAY, " to ");
+	say_peer(SAY, scene, end, true);
+	text_append(SAY, " on channel%s ", stuck == 1 ? "" : "s");
+	hang_say_channels(SAY, end->channels);
+	if (all > stuck)
+		text_append(SAY, " (%u of the %u between them)", stuck, all);
+	text_append(SAY, " %s", what_happens(end->note));
+	hang_say_for(SAY, scene, ", for ", hang_ago(scene, process, end->since_ns), "");
+	if (end->steps > 0)
+		text_append(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps are done",
+			    end->steps_done, end->steps);
+	verdict_evidence(tale->verdict, "%s.", text);
+}
+
+static void tell_agreement(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+	char text[300] = "";
+
+	say_peer(SAY, tale->scene, lead, false);
+	hang_capital(text);
+	if (lead->note == HANG_NOTE_BOTH_ENDS)
+		verdict_evidence(tale->verdict,
+				 "%s agrees: it waits for that data, and has posted "
+				 "its receives.",
+				 text);
+	else if (lead->note == HANG_NOTE_ONE_END)
+		verdict_missing(tale->verdict,
+				"%s shows nothing of that transfer: it may be the one "
+				"that does not receive.",
+				text);
+	else if (lead->note == HANG_NOTE_NAMELESS)
+		verdict_missing(tale->verdict,
+				"NCCL before 2.27 does not tell who that is: the other "
+				"end cannot be looked at.");
+}
+
+/* Who is meant depends on what all the links share. */
+static void link_title(struct hang_tale *tale, const struct links *links, char *text, size_t size)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+
+	if (links->is_one_sender && links->is_one_receiver) {
+		text_append(text, size, "the network does not complete what ");
+		hang_say_rank(text, size, scene, lead->seat);
+		text_append(text, size, " sends to ");
+		say_peer(text, size, scene, lead, false);
+		text_append(text, size, " on channel%s ",
+			    channel_count(lead->channels) == 1 ? "" : "s");
+		hang_say_channels(text, size < 150 ? size : 150, lead->channels);
+	} else if (links->is_one_sender) {
+		text_append(text, size, "the network does not complete what ");
+		hang_say_rank(text, size, scene, lead->seat);
+		text_append(text, size, " sends, on %u links", links->count);
+	} else if (links->is_one_receiver || links->is_one_target) {
+		text_append(text, size, "the network does not complete what is sent to %s",
+			    links->is_one_receiver ? "" : "host ");
+		if (links->is_one_receiver)
+			say_peer(text, size, scene, lead, false);
+		else
+			text_append(text, size, "%.60s", hang_process(scene, lead->peer)->host);
+		text_append(text, size, ", on %u links", links->count);
+	} else if (links->is_one_source) {
+		text_append(text, size,
+			    "the network of host %.60s does not complete sends, on %u links",
+			    hang_process(scene, lead->seat)->host, links->count);
+	} else {
+		text_append(text, size,
+			    "the network does not complete sends of several hosts, on %u links",
+			    links->count);
+	}
+	text_append(text, size, "; %u rank%s", tale->victims,
+		    tale->victims == 1 ? " waits" : "s wait");
+}
+
+static void fill_peer(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+	struct verdict *verdict = tale->verdict;
+
+	if (lead->peer == HANG_NOBODY)
+		return;
+	verdict->peer = hang_rank(tale->scene, lead->peer)->rank;
+	text_copy(verdict->peer_label, sizeof(verdict->peer_label),
+		  hang_rank(tale->scene, lead->peer)->label);
+	text_copy(verdict->peer_host, sizeof(verdict->peer_host),
+		  hang_process(tale->scene, lead->peer)->host);
+}
+
+void hang_tell_link(struct hang_tale *tale)
+{
+	struct links links = survey_links(tale);
+	uint32_t told = 0;
+	char text[400] = "";
+
+	link_title(tale, &links, SAY);
+	verdict_title(tale->verdict, "%s", text);
+	fill_peer(tale);
+	hang_tell_waiting(tale);
+	tell_one(tale, tale->lead);
+	tell_agreement(tale);
+	for (uint32_t e = tale->first; e != HANG_NOBODY; e = tale->graph->ends[e].next)
+		if (&tale->graph->ends[e] != tale->lead && !is_again(tale, e) &&
+		    !is_same_link(&tale->graph->ends[e], tale->lead) && ++told < LINKS_TOLD)
+			tell_one(tale, &tale->graph->ends[e]);
+	if (told >= LINKS_TOLD)
+		verdict_evidence(tale->verdict, "%u more links like these.", told - LINKS_TOLD + 1);
+}
+
+/* GPUs that do not come to an operation, or do not get on in it. */
+
+/* Ranks of the communicator that are in nothing anywhere: one of them may be the peer. */
+static void tell_idle(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+	const struct job_comm *comm = &job->comms[tale->lead->comm];
+	char text[300] = "";
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *of = &job->seats[comm->seats[i]];
+		bool is_idle = !scene->seats[comm->seats[i]].is_over;
+
+		for (uint32_t s = job->first_seat[of->process];
+		     s < job->first_seat[of->process + 1] && is_idle; s++)
+			is_idle = job->seats[s].rank != of->rank || scene->seats[s].front == NULL;
+		if (is_idle)
+			tale->ranks[count++] = of->rank;
+	}
+	if (count == 0) {
+		verdict_evidence(tale->verdict, "All ranks of %.60s are in something.",
+				 comm->label);
+		return;
+	}
+	hang_say_ranks(SAY, job, tale->ranks, count);
+	verdict_evidence(tale->verdict, "%s of %.60s that %s in nothing: %s.",
+			 count == 1 ? "The only rank" : "Ranks", comm->label,
+			 count == 1 ? "is" : "are", text);
+}
+
+/* NCCL waits in the call itself: it connects before it launches. */
+static void tell_connecting(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+	bool is_pair = lead->seat != HANG_NOBODY;
+	char text[600] = "";
+
+	if (is_pair)
+		hang_say_culprits(tale, SAY, "has", "have");
+	else
+		text_append(SAY, "all %u ranks have",
+			    tale->scene->job->comms[lead->comm].seat_count);
+	text_append(SAY, " called ");
+	hang_say_lead(tale, SAY);
+	text_append(SAY, is_pair ? ", and NCCL has not launched it"
+				 : ", and NCCL has launched it nowhere");
+	if (is_pair)
+		hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	if (!is_pair) {
+		verdict_evidence(tale->verdict,
+				 "When a communicator is used for the first time NCCL connects its "
+				 "ranks before it launches: that may not come to an end.");
+		return;
+	}
+	verdict_evidence(tale->verdict,
+			 "With no connection to the peer yet NCCL connects first, and waits until "
+			 "the peer calls its Send or Recv. Who the peer is, NCCL does not tell "
+			 "before.");
+	tell_idle(tale);
+	hang_tell_culprits(tale);
+}
+
+/* Why that is so where kernels are not shown. */
+static void tell_transfers(struct hang_tale *tale)
+{
+	verdict_evidence(
+		tale->verdict,
+		"In a ring a kernel first sends its own data. This one has sent nothing on "
+		"any channel, and has not taken the data that came for it; the others have "
+		"sent.");
+	verdict_missing(tale->verdict,
+			"Kernel events were not recorded for this operation: that its kernel has "
+			"not started follows from its transfers. A proxy thread that hangs looks "
+			"the same.");
+}
+
+void hang_tell_gpu_waiting(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	bool is_launch = lead->class == VERDICT_NOT_LAUNCHED;
+	char text[600] = "";
+
+	if (lead->note == HANG_NOTE_CONNECTING) {
+		tell_connecting(tale);
+		return;
+	}
+	hang_say_culprits(tale, SAY, "has called", "have called");
+	text_append(SAY, " ");
+	hang_say_lead(tale, SAY);
+	text_append(SAY, is_launch ? ", and NCCL has not launched it"
+				   : ", and the GPU has not started it");
+	hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, lead->seat);
+	hang_capital(text);
+	text_append(SAY, " called it");
+	hang_say_for(SAY, scene, " ", scene->seats[lead->seat].age_ns, " ago");
+	text_append(SAY,
+		    is_launch ? ", and its kernel was not launched since. The call may be inside a "
+				"group that is not ended, or the launch itself does not return"
+			      : " and its kernel was launched; it has not started. Something "
+				"before it on that GPU does not end");
+	verdict_evidence(tale->verdict, "%s.", text);
+	if (lead->note == HANG_NOTE_TRANSFERS)
+		tell_transfers(tale);
+	verdict_evidence(tale->verdict, "It is inside no other operation that stands still.");
+	hang_tell_culprits(tale);
+}
+
+/* One of those of a host: the host is known, the rank is not. */
+static void forget_rank(struct verdict *verdict)
+{
+	verdict->rank = -1;
+	verdict->rank_label[0] = '\0';
+	verdict->pid = -1;
+	verdict->gpu = -1;
+	verdict->comm_rank = -1;
+}
+
+static void tell_signs(struct hang_tale *tale)
+{
+	const struct hang_end *lead = tale->lead;
+	struct verdict *verdict = tale->verdict;
+	const char *host = hang_process(tale->scene, lead->seat)->host;
+	char text[600] = "", channels[80] = "";
+	bool is_one = verdict->channel >= 0;
+
+	text_append(channels, sizeof(channels), is_one ? "channel " : "channels ");
+	hang_say_channels(channels, sizeof(channels), lead->channels);
+	hang_say_whole_rank(SAY, tale->scene, lead->seat);
+	switch (lead->note) {
+	case HANG_NOTE_CHANNEL:
+		hang_capital(text);
+		verdict_evidence(verdict,
+				 "%s has not finished %s of its kernel, which all others have. "
+				 "Nothing goes over the network here, so that is all there is.",
+				 text, channels);
+		break;
+	case HANG_NOTE_TREE:
+		verdict_evidence(verdict,
+				 "%.60s gives nothing to the tree on %s: its transfers wait for "
+				 "its own GPUs, and nothing that they need is outstanding.",
+				 host, channels);
+		break;
+	default:
+		verdict_evidence(verdict,
+				 "Transfers of %s on %s wait for %s: nothing is on the wire, and "
+				 "nothing is outstanding from another host.",
+				 text, channels,
+				 lead->note == HANG_NOTE_NONE ? "its own GPU" : "GPUs of its host");
+	}
+}
+
+void hang_tell_gpu_stuck(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	bool is_any_of_host = lead->note == HANG_NOTE_ONE_OF_HOST || lead->note == HANG_NOTE_TREE;
+	char text[600] = "";
+
+	if (is_any_of_host)
+		text_append(SAY, "a GPU of %.60s gets nowhere in",
+			    hang_process(scene, lead->seat)->host);
+	else
+		hang_say_culprits(tale, SAY, "gets nowhere in", "get nowhere in");
+	text_append(SAY, " ");
+	hang_say_lead(tale, SAY);
+	hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	tell_signs(tale);
+	if (is_any_of_host) {
+		forget_rank(tale->verdict);
+		verdict_missing(tale->verdict,
+				"Data passes through several GPUs of that host, which show nothing "
+				"of it: it may be any of them.");
+	}
+	if (lead->note == HANG_NOTE_LEAST_FAR)
+		verdict_evidence(tale->verdict,
+				 "Data passes through all GPUs of that host: of these it has taken "
+				 "least and given least.");
 }

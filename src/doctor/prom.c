@@ -1,9 +1,1323 @@
+/*
+ * What Prometheus is asked. All joining of ranks is left to who reads the answers; what is done here is to
+ * leave out what nobody needs: of thousands of communicators only those with an operation that is old.
+ *
+ *	old      communicators with an operation in flight for more than a quarter of what is called a hang
+ *	near     all members of processes that are in one of these and have nothing in flight there: the
+ *	         others wait for one of them, and what it did last, wherever, says why
+ */
 #include "doctor/prom.h"
+#include "doctor/prom_internal.h"
 
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "common/hash.h"
 #include "common/text.h"
-#include "doctor/prom_parts.h"
+#include "import/json_scan.h"
+
+/* Labels that mean something here, as Prometheus orders them. */
+enum prom_label {
+	PROM_LABEL_NAME,
+	PROM_LABEL_CHANNELS,
+	PROM_LABEL_COMM,
+	PROM_LABEL_COMM_NAME,
+	PROM_LABEL_COUNT,
+	PROM_LABEL_DATATYPE,
+	PROM_LABEL_FINALIZED,
+	PROM_LABEL_FUNCTION,
+	PROM_LABEL_GLOBAL_RANK,
+	PROM_LABEL_GPU,
+	PROM_LABEL_GPU_UUID,
+	PROM_LABEL_HOST,
+	PROM_LABEL_INSTANCE,
+	PROM_LABEL_INTERFACE,
+	PROM_LABEL_KERNELS_STARTED,
+	PROM_LABEL_KERNELS_STOPPED,
+	PROM_LABEL_LOCAL_RANK,
+	PROM_LABEL_MATCH,
+	PROM_LABEL_MODE,
+	PROM_LABEL_NCCL_JOB,
+	PROM_LABEL_NNODES,
+	PROM_LABEL_NODE,
+	PROM_LABEL_NRANKS,
+	PROM_LABEL_NUMBER,
+	PROM_LABEL_PEER,
+	PROM_LABEL_PID,
+	PROM_LABEL_RANK,
+	PROM_LABEL_REPLAY,
+	PROM_LABEL_ROOT,
+	PROM_LABEL_SIGNATURE,
+	PROM_LABEL_SIZE,
+	PROM_LABEL_STATE,
+	PROM_LABEL_WAITS_FOR,
+	PROM_LABEL_WORLD_SIZE,
+	PROM_LABELS,
+};
+
+/* ---- one answer ------------------------------------------------------------------------- */
+
+struct prom_sample {
+	struct prom_slice labels[PROM_LABELS];
+	double value;
+	uint64_t whole; /* the value where it is a whole number, exact */
+	bool is_whole;
+	double at; /* when Prometheus worked it out: seconds since 1970 */
+};
+
+/* One sample. False ends it. */
+typedef bool prom_visit(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample);
+
+struct prom_answer {
+	size_t samples;
+	size_t odd;	   /* series that are not as they should be: not given */
+	char warning[160]; /* the first; "" none */
+};
+
+/* A text that grows; after the first failure it stays as it is. */
+struct text {
+	char *bytes;
+	size_t length;
+	size_t room;
+	bool has_failed;
+};
+
+static void query_put_bytes(struct text *text, const char *bytes, size_t length)
+{
+	if (text->length + length + 1 > text->room && !text->has_failed) {
+		size_t room = (text->length + length + 1) * 2;
+		char *more = realloc(text->bytes, room);
+
+		text->has_failed = more == NULL;
+		if (more != NULL) {
+			text->bytes = more;
+			text->room = room;
+		}
+	}
+	if (text->has_failed)
+		return;
+	memcpy(text->bytes + text->length, bytes, length);
+	text->length += length;
+	text->bytes[text->length] = '\0';
+}
+
+static void query_put(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void query_put(struct text *text, const char *format, ...)
+{
+	char piece[1024];
+	va_list values;
+	int length;
+
+	va_start(values, format);
+	length = vsnprintf(piece, sizeof(piece), format, values);
+	va_end(values);
+	if (length < 0 || (size_t)length >= sizeof(piece))
+		text->has_failed = true;
+	else
+		query_put_bytes(text, piece, (size_t)length);
+}
+
+/* A selector: only the job that was asked for. */
+static void put_series(struct text *text, const struct prom *prom, const char *name,
+		       const char *matchers)
+{
+	query_put(text, "%s{", name);
+	if (prom->job[0] != '\0') {
+		query_put(text, "nccl_job=\"");
+		for (const char *at = prom->job; *at != '\0'; at++) {
+			if (*at == '"' || *at == '\\')
+				query_put_bytes(text, "\\", 1);
+			if (*at == '\n')
+				query_put(text, "\\n");
+			else
+				query_put_bytes(text, at, 1);
+		}
+		query_put(text, "\"%s", matchers[0] != '\0' ? "," : "");
+	}
+	query_put(text, "%s}", matchers);
+}
+
+#define NO_OTHER "comm!=\"other\""
+
+static void put_old(struct text *text, const struct prom *prom)
+{
+	query_put(text, " and on (nccl_job, comm) (");
+	put_series(text, prom, "nccl_oldest_operation_age_seconds", NO_OTHER);
+	query_put(text, " > %.3f)", (double)prom->hang_ns / 4e9);
+}
+
+/* Members of communicators that are old, and those near them. */
+static void put_members(struct text *text, const struct prom *prom)
+{
+	query_put(text, " and on (nccl_job, comm, rank) (");
+	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
+	put_old(text, prom);
+	query_put(text, " or ");
+	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
+	query_put(text, " and on (nccl_job, host, pid) (");
+	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
+	query_put(text, " and on (nccl_job, comm, rank) (");
+	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
+	query_put(text, " == 0");
+	put_old(text, prom);
+	query_put(text, ")))");
+}
+
+static void put_who(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	if (ask == PROM_PROCESSES) {
+		query_put(text,
+			  "max by (nccl_job, host, pid, global_rank, local_rank, world_size, gpu, "
+			  "gpu_uuid, mode, interface, state) (timestamp(");
+		put_series(text, prom, "nccl_process_info", "");
+		query_put(text, "))");
+	} else {
+		query_put(text,
+			  "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, global_rank, "
+			  "host, pid, gpu, finalized) (");
+		put_series(text, prom, "nccl_communicator_info", NO_OTHER);
+		query_put(text, ")");
+	}
+}
+
+static void put_state(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	if (ask == PROM_NUMBERS) {
+		query_put(text, "max by (__name__, nccl_job, comm, rank) (");
+		put_series(text, prom, "",
+			   "__name__=~\"nccl_collective_number_(issued|replayed)|nccl_operation_"
+			   "number_(issued|done)|nccl_collective_signature|nccl_oldest_operation_"
+			   "age_seconds|nccl_last_activity_age_seconds\"," NO_OTHER);
+		put_members(text, prom);
+	} else {
+		query_put(text, "max without (instance, job) (");
+		put_series(text, prom,
+			   ask == PROM_OLDEST  ? "nccl_oldest_operation_info"
+			   : ask == PROM_WAITS ? "nccl_oldest_operation_wait_seconds"
+					       : "nccl_last_collective_info",
+			   NO_OTHER);
+		if (ask == PROM_LAST)
+			put_members(text, prom);
+		else
+			put_old(text, prom);
+	}
+	query_put(text, ")");
+}
+
+/* Agents that do not answer. Of one job: those that told of it within the last hour; else also those that
+ * never told anything. A target that is down has no series, so its last ones are asked for. */
+static void put_agents(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	if (ask == PROM_DOWN) {
+		query_put(text, "max by (instance, node) (");
+		if (prom->job[0] == '\0')
+			query_put(text, "up{job=~\"ringside.*\"} == 0 or ");
+		query_put(text, "up == 0 and on (job, instance) last_over_time(");
+		put_series(text, prom, "nccl_process_info", "");
+		query_put(text, "[1h]))");
+		return;
+	}
+	query_put(text,
+		  "group by (instance, nccl_job, comm, rank, global_rank, host, pid) (last_over_"
+		  "time(");
+	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
+	query_put(text, "[1h]) and on (job, instance) (up == 0)");
+	put_old(text, prom);
+	query_put(text, ")");
+}
+
+/* A job that is younger than the stretch did what it did in less time. */
+static void put_since(struct text *text, const struct prom *prom)
+{
+	enum { STEPS = 30 };
+
+	query_put(text, "min by (nccl_job) (min_over_time(timestamp(");
+	put_series(text, prom, "nccl_process_info", "");
+	query_put(text, ")[%us:%us]))", prom->window_s,
+		  prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
+}
+
+static void put_increase(struct text *text, const struct prom *prom, const char *name,
+			 const char *matchers, bool is_before)
+{
+	enum { OTHERWISE_S = 900 };
+
+	query_put(text, "increase(");
+	put_series(text, prom, name, matchers);
+	query_put(text, "[%us]", prom->window_s);
+	if (!is_before) {
+		query_put(text, ")");
+		return;
+	}
+	query_put(text, " offset %us)", prom->past_s);
+	if (prom->has_past)
+		return;
+	query_put(text, " or increase(");
+	put_series(text, prom, name, matchers);
+	query_put(text, "[%us] offset %us)", prom->window_s, (unsigned int)OTHERWISE_S);
+}
+
+static void put_sums(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	static const char *const names[] = { "nccl_operations_total",
+					     "nccl_operation_seconds_total",
+					     "nccl_operation_bus_bytes_total" };
+	bool is_before = ask >= PROM_SUMS_BEFORE;
+
+	query_put(text, "sum by (nccl_job, comm, rank, function, size) (");
+	put_increase(text, prom, names[ask - (is_before ? PROM_SUMS_BEFORE : PROM_SUMS_NOW)],
+		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
+			      "size!~\"unknown|other\"",
+		     is_before);
+	query_put(text, ") > 0");
+}
+
+static void put_edges(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	static const char *const names[] = { "nccl_proxy_transfers_total",
+					     "nccl_proxy_wait_seconds_total",
+					     "nccl_proxy_bytes_total" };
+	bool is_before = ask >= PROM_EDGES_BEFORE;
+	unsigned int which = ask - (is_before ? PROM_EDGES_BEFORE : PROM_EDGES_NOW);
+
+	query_put(text, "sum by (nccl_job, comm, rank, peer) (");
+	put_increase(text, prom, names[which],
+		     which == 1 ? NO_OTHER ",direction=\"send\",peer!=\"other\",state=\"net\""
+				: NO_OTHER ",direction=\"send\",peer!=\"other\"",
+		     is_before);
+	query_put(text, ") > 0");
+}
+
+static void put_query(struct text *text, const struct prom *prom, enum prom_ask ask)
+{
+	if (ask <= PROM_MEMBERS)
+		put_who(text, prom, ask);
+	else if (ask <= PROM_LAST)
+		put_state(text, prom, ask);
+	else if (ask <= PROM_UNSEEN)
+		put_agents(text, prom, ask);
+	else if (ask == PROM_SINCE)
+		put_since(text, prom);
+	else if (ask < PROM_EDGES_NOW)
+		put_sums(text, prom, ask);
+	else
+		put_edges(text, prom, ask);
+}
+
+static void put_encoded(struct text *text, const char *query)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				    "-_.~";
+
+	query_put(text, "/api/v1/query?query=");
+	for (const char *at = query; *at != '\0'; at++) {
+		if (strchr(plain, *at) != NULL)
+			query_put_bytes(text, at, 1);
+		else
+			query_put(text, "%%%02X", (unsigned int)(unsigned char)*at);
+	}
+}
+
+/* False: no memory. */
+static bool prom_make_queries(struct prom *prom)
+{
+	for (enum prom_ask ask = 0; ask < PROM_ASKS; ask++) {
+		struct text query = { 0 }, path = { 0 };
+
+		put_query(&query, prom, ask);
+		if (!query.has_failed)
+			put_encoded(&path, query.bytes);
+		prom->queries[ask] = query.bytes;
+		prom->paths[ask] = path.bytes;
+		if (query.has_failed || path.has_failed)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * One answer of Prometheus' HTTP API, twice through: first whether all of it is what it should be and what
+ * it says about itself, then its samples.
+ *
+ *	{"status":"success","data":{"resultType":"vector","result":[
+ *	  {"metric":{"comm":"...",...},"value":[1700000000.123,"812"]}, ...]},"warnings":["..."]}
+ */
+
+static const struct json_scan_key label_keys[PROM_LABELS] = {
+	[PROM_LABEL_NAME] = JSON_SCAN_KEY_OF("__name__"),
+	[PROM_LABEL_CHANNELS] = JSON_SCAN_KEY_OF("channels"),
+	[PROM_LABEL_COMM] = JSON_SCAN_KEY_OF("comm"),
+	[PROM_LABEL_COMM_NAME] = JSON_SCAN_KEY_OF("comm_name"),
+	[PROM_LABEL_COUNT] = JSON_SCAN_KEY_OF("count"),
+	[PROM_LABEL_DATATYPE] = JSON_SCAN_KEY_OF("datatype"),
+	[PROM_LABEL_FINALIZED] = JSON_SCAN_KEY_OF("finalized"),
+	[PROM_LABEL_FUNCTION] = JSON_SCAN_KEY_OF("function"),
+	[PROM_LABEL_GLOBAL_RANK] = JSON_SCAN_KEY_OF("global_rank"),
+	[PROM_LABEL_GPU] = JSON_SCAN_KEY_OF("gpu"),
+	[PROM_LABEL_GPU_UUID] = JSON_SCAN_KEY_OF("gpu_uuid"),
+	[PROM_LABEL_HOST] = JSON_SCAN_KEY_OF("host"),
+	[PROM_LABEL_INSTANCE] = JSON_SCAN_KEY_OF("instance"),
+	[PROM_LABEL_INTERFACE] = JSON_SCAN_KEY_OF("interface"),
+	[PROM_LABEL_KERNELS_STARTED] = JSON_SCAN_KEY_OF("kernels_started"),
+	[PROM_LABEL_KERNELS_STOPPED] = JSON_SCAN_KEY_OF("kernels_stopped"),
+	[PROM_LABEL_LOCAL_RANK] = JSON_SCAN_KEY_OF("local_rank"),
+	[PROM_LABEL_MATCH] = JSON_SCAN_KEY_OF("match"),
+	[PROM_LABEL_MODE] = JSON_SCAN_KEY_OF("mode"),
+	[PROM_LABEL_NCCL_JOB] = JSON_SCAN_KEY_OF("nccl_job"),
+	[PROM_LABEL_NNODES] = JSON_SCAN_KEY_OF("nnodes"),
+	[PROM_LABEL_NODE] = JSON_SCAN_KEY_OF("node"),
+	[PROM_LABEL_NRANKS] = JSON_SCAN_KEY_OF("nranks"),
+	[PROM_LABEL_NUMBER] = JSON_SCAN_KEY_OF("number"),
+	[PROM_LABEL_PEER] = JSON_SCAN_KEY_OF("peer"),
+	[PROM_LABEL_PID] = JSON_SCAN_KEY_OF("pid"),
+	[PROM_LABEL_RANK] = JSON_SCAN_KEY_OF("rank"),
+	[PROM_LABEL_REPLAY] = JSON_SCAN_KEY_OF("replay"),
+	[PROM_LABEL_ROOT] = JSON_SCAN_KEY_OF("root"),
+	[PROM_LABEL_SIGNATURE] = JSON_SCAN_KEY_OF("signature"),
+	[PROM_LABEL_SIZE] = JSON_SCAN_KEY_OF("size"),
+	[PROM_LABEL_STATE] = JSON_SCAN_KEY_OF("state"),
+	[PROM_LABEL_WAITS_FOR] = JSON_SCAN_KEY_OF("waits_for"),
+	[PROM_LABEL_WORLD_SIZE] = JSON_SCAN_KEY_OF("world_size"),
+};
+
+/* Room for values with escapes in them; a value that finds none is cut. */
+enum { DECODED_MAX = 2048 };
+
+struct decoded {
+	char bytes[DECODED_MAX];
+	size_t used;
+	/* The time of the last sample: nearly always that of the next. */
+	struct prom_slice at_text;
+	double at;
+};
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+struct envelope {
+	char status[16];
+	char error_type[48];
+	char error[240];
+	char result_type[24];
+	struct json_scan result; /* at the result, when has_result */
+	bool has_result;
+};
+
+static void take_string(struct json_scan *scan, char *to, size_t size)
+{
+	if (json_scan_next(scan) == JSON_SCAN_STRING)
+		json_scan_text(scan, to, size);
+	else
+		json_scan_skip(scan);
+}
+
+static void check_data(struct json_scan *scan, struct envelope *envelope)
+{
+	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("resultType"),
+						     JSON_SCAN_KEY_OF("result") };
+	int key, hint = 0;
+
+	if (json_scan_next(scan) != JSON_SCAN_OBJECT) {
+		json_scan_skip(scan);
+		return;
+	}
+	while ((key = json_scan_next_key(scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
+		if (key == 0) {
+			take_string(scan, envelope->result_type, sizeof(envelope->result_type));
+		} else {
+			if (key == 1) {
+				envelope->result = *scan;
+				envelope->has_result = true;
+			}
+			json_scan_skip(scan);
+		}
+	}
+}
+
+/* The first of a list of texts. */
+static void check_warnings(struct json_scan *scan, struct prom_answer *answer)
+{
+	enum json_scan_token token;
+
+	if (json_scan_next(scan) != JSON_SCAN_ARRAY) {
+		json_scan_skip(scan);
+		return;
+	}
+	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
+		if (token == JSON_SCAN_STRING && answer->warning[0] == '\0')
+			json_scan_text(scan, answer->warning, sizeof(answer->warning));
+		else
+			json_scan_skip(scan);
+	}
+}
+
+static bool check_envelope(struct json_scan *scan, struct envelope *envelope,
+			   struct prom_answer *answer)
+{
+	static const struct json_scan_key keys[] = {
+		JSON_SCAN_KEY_OF("status"), JSON_SCAN_KEY_OF("data"), JSON_SCAN_KEY_OF("errorType"),
+		JSON_SCAN_KEY_OF("error"), JSON_SCAN_KEY_OF("warnings")
+	};
+	int key, hint = 0;
+
+	if (json_scan_next(scan) != JSON_SCAN_OBJECT)
+		return false;
+	while ((key = json_scan_next_key(scan, keys, 5, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
+		if (key == 0)
+			take_string(scan, envelope->status, sizeof(envelope->status));
+		else if (key == 1)
+			check_data(scan, envelope);
+		else if (key == 2)
+			take_string(scan, envelope->error_type, sizeof(envelope->error_type));
+		else if (key == 3)
+			take_string(scan, envelope->error, sizeof(envelope->error));
+		else if (key == 4)
+			check_warnings(scan, answer);
+		else
+			json_scan_skip(scan);
+	}
+	return key == JSON_SCAN_KEY_NONE && json_scan_next(scan) == JSON_SCAN_END;
+}
+
+static void without_control_bytes(char *text)
+{
+	for (; *text != '\0'; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = ' ';
+}
+
+/* What somebody else sent is shown by its beginning. */
+static void say_foreign(const char *text, size_t length, const struct json_scan *scan, char *why,
+			size_t why_size)
+{
+	char begin[48];
+	size_t shown = length < sizeof(begin) - 1 ? length : sizeof(begin) - 1;
+
+	if (length == 0) {
+		text_copy(why, why_size,
+			  "the answer is empty: is this the address of a Prometheus?");
+		return;
+	}
+	text_from_field(begin, sizeof(begin), text, shown);
+	if (text[0] != '{')
+		text_format(why, why_size,
+			    "the answer is no JSON, it begins with \"%s\": is this the address of "
+			    "a Prometheus, with the path in front of /api/v1?",
+			    begin);
+	else
+		text_format(why, why_size,
+			    "the answer is damaged at byte %zu of %zu (%s): it was cut or changed "
+			    "on its way; ask again",
+			    json_scan_offset(scan), length,
+			    scan->problem ? scan->problem : "it is not an object");
+}
+
+static enum status check_answer(const char *text, size_t length, struct envelope *envelope,
+				struct prom_answer *answer, char *why, size_t why_size)
+{
+	struct json_scan scan;
+
+	json_scan_init(&scan, text, length);
+	if (!check_envelope(&scan, envelope, answer)) {
+		say_foreign(text, length, &scan, why, why_size);
+		return ERR_FORMAT;
+	}
+	without_control_bytes(envelope->error);
+	without_control_bytes(envelope->error_type);
+	without_control_bytes(answer->warning);
+	if (strcmp(envelope->status, "success") != 0) {
+		text_format(why, why_size, "Prometheus refused the query: %s%s%s",
+			    envelope->error_type, envelope->error_type[0] ? ": " : "",
+			    envelope->error[0] ? envelope->error : "it does not say why");
+		return ERR_FORMAT;
+	}
+	if (!envelope->has_result || strcmp(envelope->result_type, "vector") != 0) {
+		text_copy(why, why_size,
+			  "the answer is not a vector of samples: is this the address of a "
+			  "Prometheus?");
+		return ERR_FORMAT;
+	}
+	return OK;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static struct prom_slice slice_of(const struct json_scan *scan, struct decoded *decoded)
+{
+	char *to = decoded->bytes + decoded->used;
+
+	if (!scan->has_escapes)
+		return (struct prom_slice){ scan->text, scan->length };
+	if (decoded->used == DECODED_MAX)
+		return (struct prom_slice){ "", 0 };
+	json_scan_text(scan, to, DECODED_MAX - decoded->used);
+	decoded->used += strlen(to) + 1;
+	return (struct prom_slice){ to, strlen(to) };
+}
+
+static bool scan_labels(struct json_scan *scan, struct prom_sample *sample, struct decoded *decoded)
+{
+	bool is_good = true;
+	int key, hint = 0;
+
+	if (json_scan_next(scan) != JSON_SCAN_OBJECT) {
+		json_scan_skip(scan);
+		return false;
+	}
+	while ((key = json_scan_next_key(scan, label_keys, PROM_LABELS, &hint)) >=
+	       JSON_SCAN_KEY_UNKNOWN) {
+		if (json_scan_next(scan) != JSON_SCAN_STRING) {
+			json_scan_skip(scan);
+			is_good = false;
+		} else if (key >= 0) {
+			sample->labels[key] = slice_of(scan, decoded);
+		}
+	}
+	return is_good;
+}
+
+/* Digits, perhaps with a point among them, that a double holds exactly but for one division: most figures.
+ * False: read it the long way. */
+static bool scan_plain(const struct json_scan *scan, struct prom_sample *sample)
+{
+	enum { DIGITS_MAX = 15 };
+	static const double powers[DIGITS_MAX + 1] = {
+		1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15
+	};
+	size_t digits = 0, point = scan->length;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < scan->length; i++) {
+		unsigned int digit = (unsigned int)(unsigned char)scan->text[i] - '0';
+
+		if (digit > 9 && (scan->text[i] != '.' || point < scan->length || i == 0))
+			return false;
+		if (digit > 9) {
+			point = i;
+			continue;
+		}
+		sum = sum * 10 + digit;
+		if (++digits > DIGITS_MAX)
+			return false;
+	}
+	if (digits == 0 || point + 1 == scan->length)
+		return false;
+	sample->whole = sum;
+	sample->is_whole = point == scan->length;
+	sample->value = (double)sum / powers[sample->is_whole ? 0 : scan->length - point - 1];
+	return true;
+}
+
+/* A number within quotes; "NaN" and "+Inf" are none that are of use. */
+static bool scan_figure(const struct json_scan *scan, struct prom_sample *sample)
+{
+	struct json_scan figure;
+
+	if (scan_plain(scan, sample))
+		return true;
+	json_scan_init(&figure, scan->text, scan->length);
+	if (scan->has_escapes || json_scan_next(&figure) != JSON_SCAN_NUMBER ||
+	    !json_scan_double(&figure, &sample->value) || !isfinite(sample->value))
+		return false;
+	sample->is_whole = json_scan_unsigned(&figure, &sample->whole);
+	return json_scan_next(&figure) == JSON_SCAN_END;
+}
+
+static bool scan_time(const struct json_scan *scan, struct prom_sample *sample,
+		      struct decoded *decoded)
+{
+	struct prom_slice *last = &decoded->at_text;
+
+	if (last->length != scan->length || memcmp(last->text, scan->text, scan->length) != 0) {
+		if (!json_scan_double(scan, &decoded->at))
+			return false;
+		*last = (struct prom_slice){ scan->text, scan->length };
+	}
+	sample->at = decoded->at;
+	return true;
+}
+
+static bool scan_value(struct json_scan *scan, struct prom_sample *sample, struct decoded *decoded)
+{
+	enum json_scan_token token = json_scan_next(scan);
+	bool is_good;
+
+	if (token != JSON_SCAN_ARRAY) {
+		json_scan_skip(scan);
+		return false;
+	}
+	is_good = json_scan_next(scan) == JSON_SCAN_NUMBER && scan_time(scan, sample, decoded);
+	/* Whatever it is, its end is found: the answer was checked before. */
+	if (is_good)
+		is_good = json_scan_next(scan) == JSON_SCAN_STRING && scan_figure(scan, sample);
+	if (scan->token == JSON_SCAN_ARRAY_END)
+		return false;
+	while (json_scan_skip(scan) && (token = json_scan_next(scan)) > JSON_SCAN_END &&
+	       token != JSON_SCAN_ARRAY_END)
+		is_good = false;
+	return is_good;
+}
+
+/* The object is open. */
+static bool scan_sample(struct json_scan *scan, struct prom_sample *sample, struct decoded *decoded)
+{
+	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("metric"),
+						     JSON_SCAN_KEY_OF("value") };
+	bool has_metric = false, has_value = false;
+	int key, hint = 0;
+
+	memset(sample, 0, sizeof(*sample));
+	decoded->used = 0;
+	while ((key = json_scan_next_key(scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
+		if (key == 0)
+			has_metric = scan_labels(scan, sample, decoded);
+		else if (key == 1)
+			has_value = scan_value(scan, sample, decoded);
+		else
+			json_scan_skip(scan);
+	}
+	return has_metric && has_value;
+}
+
+/* Check the whole answer, then visit each sample. ERR_FORMAT: `why` says what, nothing was visited. */
+static enum status prom_scan(struct prom *prom, enum prom_ask ask, const char *text, size_t length,
+			     prom_visit *visit, struct prom_answer *answer, char *why,
+			     size_t why_size)
+{
+	struct envelope envelope = { .has_result = false };
+	struct json_scan *scan = &envelope.result;
+	struct prom_sample sample;
+	struct decoded decoded = { .used = 0 };
+	enum json_scan_token token;
+	enum status status;
+
+	*answer = (struct prom_answer){ 0 };
+	status = check_answer(text, length, &envelope, answer, why, why_size);
+	if (status != OK)
+		return status;
+	if (json_scan_next(scan) != JSON_SCAN_ARRAY) {
+		text_copy(why, why_size, "the answer has no list of samples");
+		return ERR_FORMAT;
+	}
+	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
+		if (token != JSON_SCAN_OBJECT) {
+			json_scan_skip(scan);
+			answer->odd++;
+		} else if (!scan_sample(scan, &sample, &decoded)) {
+			answer->odd++;
+		} else {
+			answer->samples++;
+			if (!visit(prom, ask, &sample))
+				break;
+		}
+	}
+	return OK;
+}
+
+/* The tables behind prom.h: texts once each, and members, processes and rows by what names them. */
+
+enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };
+
+/* A table that grows: room for one more at [count], cleared; false: no memory. */
+static bool prom_grow(void *list, size_t count, size_t element_bytes)
+{
+	unsigned char **at = list;
+	unsigned char *more;
+
+	if (count == 0 || (count & (count - 1)) == 0) {
+		more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
+		if (more == NULL)
+			return false;
+		*at = more;
+	}
+	memset(*at + count * element_bytes, 0, element_bytes);
+	return true;
+}
+
+/* The next slot with this hash, or the free one at the end; *at is `hash` at first. */
+static struct prom_slot *prom_index_next(const struct prom_index *index, uint64_t hash,
+					 uint64_t *at)
+{
+	for (;; ++*at) {
+		struct prom_slot *slot = &index->slots[*at & (index->room - 1)];
+
+		if (slot->item == 0 || slot->hash == hash) {
+			++*at;
+			return slot;
+		}
+	}
+}
+
+/* Room for one more; false: no memory. */
+static bool prom_index_grow(struct prom_index *index)
+{
+	struct prom_index larger = { .room = index->room == 0 ? 64 : index->room * 2,
+				     .count = index->count };
+
+	if (index->count < UINT32_MAX - 1 && index->count * 2 < index->room)
+		return true;
+	if (index->count >= UINT32_MAX - 1)
+		return false;
+	larger.slots = calloc(larger.room, sizeof(*larger.slots));
+	if (larger.slots == NULL)
+		return false;
+	for (size_t i = 0; i < index->room; i++) {
+		size_t at = (size_t)index->slots[i].hash & (larger.room - 1);
+
+		if (index->slots[i].item == 0)
+			continue;
+		while (larger.slots[at].item != 0)
+			at = (at + 1) & (larger.room - 1);
+		larger.slots[at] = index->slots[i];
+	}
+	free(index->slots);
+	*index = larger;
+	return true;
+}
+
+static void index_put(struct prom_index *index, struct prom_slot *slot, uint64_t hash, size_t item)
+{
+	*slot = (struct prom_slot){ .hash = hash, .item = (uint32_t)item + 1 };
+	index->count++;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static char *text_room(struct prom_texts *texts, size_t bytes)
+{
+	char *room;
+
+	if (texts->block == NULL || texts->block_used + bytes > BLOCK_BYTES) {
+		char *block = malloc(BLOCK_BYTES);
+
+		if (block == NULL ||
+		    !prom_grow(&texts->blocks, texts->block_count, sizeof(*texts->blocks))) {
+			free(block);
+			return NULL;
+		}
+		texts->blocks[texts->block_count++] = block;
+		texts->block = block;
+		texts->block_used = 0;
+	}
+	room = texts->block + texts->block_used;
+	texts->block_used += bytes;
+	return room;
+}
+
+/* A text that is not there yet. */
+static bool text_add(struct prom_texts *texts, const char *text, size_t length)
+{
+	char *copy = text_room(texts, length + 1);
+
+	if (copy == NULL || !prom_grow(&texts->list, texts->count, sizeof(*texts->list)))
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	texts->list[texts->count++] = copy;
+	return true;
+}
+
+static bool has_control_bytes(struct prom_slice slice)
+{
+	for (size_t i = 0; i < slice.length; i++)
+		if ((unsigned char)slice.text[i] < 0x20 || slice.text[i] == 0x7f)
+			return true;
+	return false;
+}
+
+static uint32_t text_number_of(struct prom *prom, struct prom_slice slice)
+{
+	struct prom_texts *texts = &prom->texts;
+	uint64_t hash = hash_bytes(slice.text, slice.length), at = hash;
+	struct prom_slot *slot;
+
+	if (!prom_index_grow(&texts->index)) {
+		prom->status = ERR_NO_SPACE;
+		return 0;
+	}
+	while ((slot = prom_index_next(&texts->index, hash, &at))->item != 0) {
+		const char *found = texts->list[slot->item - 1];
+
+		if (strncmp(found, slice.text, slice.length) == 0 && found[slice.length] == '\0')
+			return slot->item - 1;
+	}
+	if (!text_add(texts, slice.text, slice.length)) {
+		prom->status = ERR_NO_SPACE;
+		return 0;
+	}
+	index_put(&texts->index, slot, hash, texts->count - 1);
+	return (uint32_t)texts->count - 1;
+}
+
+uint32_t prom_text(struct prom *prom, struct prom_slice slice)
+{
+	char clean[TEXT_MAX];
+
+	if (prom->texts.count == 0 && !text_add(&prom->texts, "", 0)) {
+		prom->status = ERR_NO_SPACE;
+		return 0;
+	}
+	if (slice.text == NULL || slice.length == 0)
+		return 0;
+	if (slice.length > TEXT_MAX) {
+		slice.length = TEXT_MAX;
+		/* Between characters. */
+		while (slice.length > 0 && (slice.text[slice.length] & 0xc0) == 0x80)
+			slice.length--;
+	}
+	if (has_control_bytes(slice)) {
+		for (size_t i = 0; i < slice.length; i++) {
+			unsigned char byte = (unsigned char)slice.text[i];
+
+			clean[i] = byte < 0x20 || byte == 0x7f ? '?' : slice.text[i];
+		}
+		slice.text = clean;
+	}
+	return text_number_of(prom, slice);
+}
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+static bool to_unsigned(struct prom_slice slice, uint64_t *number)
+{
+	uint64_t sum = 0;
+
+	if (slice.text == NULL || slice.length == 0 || slice.length > 20)
+		return false;
+	for (size_t i = 0; i < slice.length; i++) {
+		unsigned int digit = (unsigned int)(unsigned char)slice.text[i] - '0';
+
+		if (digit > 9 || __builtin_mul_overflow(sum, 10, &sum) ||
+		    __builtin_add_overflow(sum, digit, &sum))
+			return false;
+	}
+	*number = sum;
+	return true;
+}
+
+/* A label as a number within bounds; `otherwise` where it is none. */
+static int64_t prom_label_number(const struct prom_sample *sample, enum prom_label label,
+				 int64_t least, int64_t most, int64_t otherwise)
+{
+	uint64_t number;
+
+	if (!to_unsigned(sample->labels[label], &number) || number > INT64_MAX ||
+	    (int64_t)number < least || (int64_t)number > most)
+		return otherwise;
+	return (int64_t)number;
+}
+
+static uint64_t prom_label_unsigned(const struct prom_sample *sample, enum prom_label label)
+{
+	uint64_t number;
+
+	return to_unsigned(sample->labels[label], &number) ? number : 0;
+}
+
+static bool prom_label_is(const struct prom_sample *sample, enum prom_label label, const char *text)
+{
+	struct prom_slice slice = sample->labels[label];
+
+	return slice.text != NULL && slice.length == strlen(text) &&
+	       memcmp(slice.text, text, slice.length) == 0;
+}
+
+/* ---- who ------------------------------------------------------------------------------------- */
+
+/* NCCL's hash as agents write it: 16 hexadecimal digits; 0 for anything else. */
+static uint64_t comm_hash(const char *text)
+{
+	uint64_t hash = 0;
+
+	if (strlen(text) != 16)
+		return 0;
+	for (const char *at = text; *at != '\0'; at++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *digit = strchr(digits, *at);
+
+		if (digit == NULL)
+			return 0;
+		hash = hash << 4 | (uint64_t)(digit - digits);
+	}
+	return hash;
+}
+
+static uint32_t comm_of(struct prom *prom, uint32_t job, uint32_t comm)
+{
+	uint64_t hash = hash_word(job, comm), at = hash;
+	struct prom_slot *slot;
+
+	if (!prom_index_grow(&prom->comm_index))
+		return UINT32_MAX;
+	while ((slot = prom_index_next(&prom->comm_index, hash, &at))->item != 0) {
+		const struct prom_comm *found = &prom->comms[slot->item - 1];
+
+		if (found->job == job && found->comm == comm)
+			return slot->item - 1;
+	}
+	if (!prom_grow(&prom->comms, prom->comm_count, sizeof(*prom->comms)))
+		return UINT32_MAX;
+	prom->comms[prom->comm_count] = (struct prom_comm){
+		.job = job, .comm = comm, .hash = comm_hash(prom_text_of(prom, comm))
+	};
+	index_put(&prom->comm_index, slot, hash, prom->comm_count);
+	return (uint32_t)prom->comm_count++;
+}
+
+static uint32_t member_of(struct prom *prom, uint32_t comm, int32_t rank)
+{
+	uint64_t hash = hash_word(comm, (uint32_t)rank), at = hash;
+	struct prom_slot *slot;
+
+	if (comm == UINT32_MAX || !prom_index_grow(&prom->member_index))
+		return UINT32_MAX;
+	while ((slot = prom_index_next(&prom->member_index, hash, &at))->item != 0) {
+		const struct prom_member *found = &prom->members[slot->item - 1];
+
+		if (found->comm == comm && found->rank == rank)
+			return slot->item - 1;
+	}
+	if (!prom_grow(&prom->members, prom->member_count, sizeof(*prom->members)))
+		return UINT32_MAX;
+	prom->members[prom->member_count] = (struct prom_member){
+		.comm = comm, .rank = rank, .pid = -1, .global_rank = -1, .gpu = -1
+	};
+	index_put(&prom->member_index, slot, hash, prom->member_count);
+	return (uint32_t)prom->member_count++;
+}
+
+/* Made when they are new; UINT32_MAX: no memory, or no such member can be named. */
+static uint32_t prom_member_of(struct prom *prom, const struct prom_sample *sample)
+{
+	uint32_t job = prom_text(prom, sample->labels[PROM_LABEL_NCCL_JOB]);
+	uint32_t comm = prom_text(prom, sample->labels[PROM_LABEL_COMM]);
+	int32_t rank = (int32_t)prom_label_number(sample, PROM_LABEL_RANK, 0, INT32_MAX - 1, -1);
+	uint32_t member;
+
+	if (comm == 0)
+		return UINT32_MAX;
+	member = member_of(prom, comm_of(prom, job, comm), rank);
+	if (member == UINT32_MAX)
+		prom->status = ERR_NO_SPACE;
+	return member;
+}
+
+uint32_t prom_process_of(struct prom *prom, uint32_t job, uint32_t host, int64_t pid)
+{
+	uint64_t hash = hash_word(hash_word(job, host), (uint64_t)pid), at = hash;
+	struct prom_slot *slot = NULL;
+
+	if (!prom_index_grow(&prom->process_index)) {
+		prom->status = ERR_NO_SPACE;
+		return UINT32_MAX;
+	}
+	while ((slot = prom_index_next(&prom->process_index, hash, &at))->item != 0) {
+		const struct prom_process *found = &prom->processes[slot->item - 1];
+
+		if (found->job == job && found->host == host && found->pid == pid)
+			return slot->item - 1;
+	}
+	if (!prom_grow(&prom->processes, prom->process_count, sizeof(*prom->processes))) {
+		prom->status = ERR_NO_SPACE;
+		return UINT32_MAX;
+	}
+	prom->processes[prom->process_count] = (struct prom_process){ .job = job,
+								      .host = host,
+								      .pid = pid,
+								      .rank = -1,
+								      .local_rank = -1,
+								      .world_size = -1,
+								      .gpu = -1 };
+	index_put(&prom->process_index, slot, hash, prom->process_count);
+	return (uint32_t)prom->process_count++;
+}
+
+/* Row of (member, function, size) or (member, peer); NULL: no memory. */
+static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, struct prom_row key)
+{
+	uint64_t what = (uint64_t)key.function << 32 | key.size;
+	uint64_t hash = hash_word(hash_word(key.member, what), (uint32_t)key.peer), at = hash;
+	struct prom_slot *slot;
+
+	if (prom_index_grow(&rows->index)) {
+		while ((slot = prom_index_next(&rows->index, hash, &at))->item != 0) {
+			struct prom_row *found = &rows->list[slot->item - 1];
+
+			if (found->member == key.member && found->function == key.function &&
+			    found->size == key.size && found->peer == key.peer)
+				return found;
+		}
+		if (prom_grow(&rows->list, rows->count, sizeof(*rows->list))) {
+			rows->list[rows->count] = key;
+			index_put(&rows->index, slot, hash, rows->count);
+			return &rows->list[rows->count++];
+		}
+	}
+	prom->status = ERR_NO_SPACE;
+	return NULL;
+}
+
+/* A sample of an answer, into the tables. */
+
+#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
+#define SECOND_NS 1e9
+
+/* Seconds within a hundred years, as ns. */
+static uint64_t to_ns(double seconds)
+{
+	if (!(seconds > 0))
+		return 0;
+	return seconds < 3.2e9 ? (uint64_t)(seconds * SECOND_NS) : 0;
+}
+
+/* Times since 1970 as text have milliseconds; a double of them has no whole nanoseconds. */
+static uint64_t wall_ns(double seconds)
+{
+	if (!(seconds > 0) || seconds > 1.8e10)
+		return 0;
+	return (uint64_t)(seconds * 1e3 + 0.5) * 1000000;
+}
+
+static uint32_t label_text(struct prom *prom, const struct prom_sample *sample,
+			   enum prom_label label)
+{
+	return prom_text(prom, sample->labels[label]);
+}
+
+static int32_t label_int(const struct prom_sample *sample, enum prom_label label, int32_t otherwise)
+{
+	return (int32_t)prom_label_number(sample, label, 0, INT32_MAX - 1, otherwise);
+}
+
+static void take_process(struct prom *prom, const struct prom_sample *sample)
+{
+	uint32_t at = prom_process_of(prom, label_text(prom, sample, PROM_LABEL_NCCL_JOB),
+				      label_text(prom, sample, PROM_LABEL_HOST),
+				      prom_label_number(sample, PROM_LABEL_PID, 0, INT32_MAX, -1));
+	uint64_t scrape_ns = wall_ns(sample->value), now_ns = wall_ns(sample->at);
+	struct prom_process *process;
+
+	if (at == UINT32_MAX)
+		return;
+	process = &prom->processes[at];
+	/* Of two that claim to be the same the one that was scraped last: its state has changed. */
+	if (process->scrape_ns > scrape_ns)
+		return;
+	process->scrape_ns = scrape_ns;
+	process->rank = prom_label_number(sample, PROM_LABEL_GLOBAL_RANK, 0, INT32_MAX, -1);
+	process->local_rank = prom_label_number(sample, PROM_LABEL_LOCAL_RANK, 0, INT32_MAX, -1);
+	process->world_size = prom_label_number(sample, PROM_LABEL_WORLD_SIZE, 1, INT32_MAX, -1);
+	process->gpu = label_int(sample, PROM_LABEL_GPU, -1);
+	process->gpu_uuid = label_text(prom, sample, PROM_LABEL_GPU_UUID);
+	process->mode = label_text(prom, sample, PROM_LABEL_MODE);
+	process->interface = (uint32_t)prom_label_number(sample, PROM_LABEL_INTERFACE, 0, 1000, 0);
+	process->state = label_text(prom, sample, PROM_LABEL_STATE);
+	if (now_ns > scrape_ns && now_ns - scrape_ns > prom->scrape_age_ns)
+		prom->scrape_age_ns = now_ns - scrape_ns;
+}
+
+static void take_member(struct prom *prom, struct prom_member *member,
+			const struct prom_sample *sample)
+{
+	member->has_info = true;
+	member->is_finalized = prom_label_is(sample, PROM_LABEL_FINALIZED, "true");
+	member->name = label_text(prom, sample, PROM_LABEL_COMM_NAME);
+	member->host = label_text(prom, sample, PROM_LABEL_HOST);
+	member->pid = prom_label_number(sample, PROM_LABEL_PID, 0, INT32_MAX, -1);
+	member->global_rank = prom_label_number(sample, PROM_LABEL_GLOBAL_RANK, 0, INT32_MAX, -1);
+	member->nranks = label_int(sample, PROM_LABEL_NRANKS, 0);
+	member->nnodes = label_int(sample, PROM_LABEL_NNODES, 0);
+	member->gpu = label_int(sample, PROM_LABEL_GPU, -1);
+}
+
+static void take_number(struct prom_member *member, const struct prom_sample *sample)
+{
+	static const char *const names[PROM_NUMBER_COUNT] = {
+		[PROM_COLLECTIVES] = "nccl_collective_number_issued",
+		[PROM_REPLAYS] = "nccl_collective_number_replayed",
+		[PROM_ISSUED] = "nccl_operation_number_issued",
+		[PROM_DONE] = "nccl_operation_number_done",
+		[PROM_SIGNATURE] = "nccl_collective_signature",
+		[PROM_AGE] = "nccl_oldest_operation_age_seconds",
+		[PROM_ACTIVITY] = "nccl_last_activity_age_seconds",
+	};
+
+	for (enum prom_number number = 0; number < PROM_NUMBER_COUNT; number++) {
+		if (!prom_label_is(sample, PROM_LABEL_NAME, names[number]))
+			continue;
+		if (number == PROM_AGE || number == PROM_ACTIVITY)
+			member->numbers[number] = to_ns(sample->value);
+		else if (sample->is_whole)
+			member->numbers[number] = sample->whole;
+		else
+			return;
+		member->has_numbers |= 1u << number;
+		return;
+	}
+}
+
+static uint32_t take_call(struct prom *prom, const struct prom_sample *sample)
+{
+	struct prom_call call = {
+		.function = label_text(prom, sample, PROM_LABEL_FUNCTION),
+		.datatype = label_text(prom, sample, PROM_LABEL_DATATYPE),
+		.count = prom_label_unsigned(sample, PROM_LABEL_COUNT),
+		.root = label_int(sample, PROM_LABEL_ROOT, OP_NOBODY),
+		.peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY),
+		.number = prom_label_unsigned(sample, PROM_LABEL_NUMBER),
+		.match = prom_label_unsigned(sample, PROM_LABEL_MATCH),
+		.signature = prom_label_unsigned(sample, PROM_LABEL_SIGNATURE) & SIGNATURE_BITS,
+		.state = label_text(prom, sample, PROM_LABEL_STATE),
+		.kernels_started = label_text(prom, sample, PROM_LABEL_KERNELS_STARTED),
+		.kernels_stopped = label_text(prom, sample, PROM_LABEL_KERNELS_STOPPED),
+		.has_kernels = sample->labels[PROM_LABEL_KERNELS_STARTED].text != NULL,
+		.is_replay = prom_label_is(sample, PROM_LABEL_REPLAY, "true"),
+	};
+
+	if (!prom_grow(&prom->calls, prom->call_count, sizeof(*prom->calls))) {
+		prom->status = ERR_NO_SPACE;
+		return 0;
+	}
+	prom->calls[prom->call_count] = call;
+	return (uint32_t)++prom->call_count;
+}
+
+static void take_oldest(struct prom *prom, struct prom_member *member,
+			const struct prom_sample *sample)
+{
+	uint32_t call = take_call(prom, sample);
+
+	/* Of two the later: what is in a series that ended within this scrape is over. */
+	if (call == 0 || (member->oldest != 0 &&
+			  prom->calls[member->oldest - 1].number > prom->calls[call - 1].number))
+		return;
+	member->oldest = call;
+	if (prom->calls[call - 1].has_kernels)
+		prom->comms[member->comm].flags |= COMM_FLAG_SEES_KERNELS;
+}
+
+static void take_wait(struct prom *prom, struct prom_member *member,
+		      const struct prom_sample *sample)
+{
+	struct prom_wait wait = { .next = member->waits,
+				  .waits_for = label_text(prom, sample, PROM_LABEL_WAITS_FOR),
+				  .channels = label_text(prom, sample, PROM_LABEL_CHANNELS),
+				  .peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY),
+				  .for_ns = to_ns(sample->value) };
+
+	if (!prom_grow(&prom->waits, prom->wait_count, sizeof(*prom->waits))) {
+		prom->status = ERR_NO_SPACE;
+		return;
+	}
+	prom->waits[prom->wait_count] = wait;
+	member->waits = (uint32_t)++prom->wait_count;
+	prom->comms[member->comm].flags |= COMM_FLAG_SEES_PROXIES;
+}
+
+static void take_down(struct prom *prom, const struct prom_sample *sample)
+{
+	if (!prom_grow(&prom->downs, prom->down_count, sizeof(*prom->downs))) {
+		prom->status = ERR_NO_SPACE;
+		return;
+	}
+	prom->downs[prom->down_count++] = (struct prom_down){
+		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
+		.node = label_text(prom, sample, PROM_LABEL_NODE),
+	};
+}
+
+static void take_unseen(struct prom *prom, const struct prom_sample *sample)
+{
+	if (!prom_grow(&prom->unseen, prom->unseen_count, sizeof(*prom->unseen))) {
+		prom->status = ERR_NO_SPACE;
+		return;
+	}
+	prom->unseen[prom->unseen_count++] = (struct prom_unseen){
+		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
+		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
+		.rank = prom_label_number(sample, PROM_LABEL_GLOBAL_RANK, 0, INT32_MAX, -1),
+	};
+}
+
+static void take_since(struct prom *prom, const struct prom_sample *sample)
+{
+	if (!prom_grow(&prom->since, prom->since_count, sizeof(*prom->since))) {
+		prom->status = ERR_NO_SPACE;
+		return;
+	}
+	prom->since[prom->since_count++] = (struct prom_since){
+		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
+		.first_ns = wall_ns(sample->value),
+	};
+}
+
+static void take_row(struct prom *prom, enum prom_ask ask, uint32_t member,
+		     const struct prom_sample *sample)
+{
+	bool is_edge = ask >= PROM_EDGES_NOW;
+	bool is_before = is_edge ? ask >= PROM_EDGES_BEFORE : ask >= PROM_SUMS_BEFORE;
+	unsigned int which = (unsigned int)(ask - PROM_SUMS_NOW) % 3;
+	struct prom_rows *rows = is_edge ? prom->edges : prom->sums;
+	struct prom_row key = { .member = member, .peer = OP_NOBODY }, *row;
+
+	_Static_assert((PROM_EDGES_NOW - PROM_SUMS_NOW) % 3 == 0, "three figures of each");
+	if (is_edge) {
+		key.peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY);
+	} else {
+		key.function = label_text(prom, sample, PROM_LABEL_FUNCTION);
+		key.size = label_text(prom, sample, PROM_LABEL_SIZE);
+	}
+	row = prom_row_of(prom, &rows[is_before ? PROM_ROWS_BEFORE : PROM_ROWS_NOW], key);
+	if (row != NULL && sample->value > 0)
+		row->values[which] += sample->value;
+}
+
+static void take_of_member(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample)
+{
+	uint32_t at = prom_member_of(prom, sample);
+	struct prom_member *member;
+
+	if (at == UINT32_MAX) {
+		prom->odd += prom->status == OK;
+		return;
+	}
+	member = &prom->members[at];
+	if (ask == PROM_MEMBERS)
+		take_member(prom, member, sample);
+	else if (ask == PROM_NUMBERS)
+		take_number(member, sample);
+	else if (ask == PROM_OLDEST)
+		take_oldest(prom, member, sample);
+	else if (ask == PROM_WAITS)
+		take_wait(prom, member, sample);
+	else if (ask == PROM_LAST)
+		member->last = take_call(prom, sample);
+	else
+		take_row(prom, ask, at, sample);
+}
+
+/* prom.c */
+static bool prom_take_sample(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample)
+{
+	uint64_t at_ns = wall_ns(sample->at);
+
+	if (at_ns > prom->wall_ns)
+		prom->wall_ns = at_ns;
+	if (ask == PROM_PROCESSES)
+		take_process(prom, sample);
+	else if (ask == PROM_DOWN)
+		take_down(prom, sample);
+	else if (ask == PROM_UNSEEN)
+		take_unseen(prom, sample);
+	else if (ask == PROM_SINCE)
+		take_since(prom, sample);
+	else
+		take_of_member(prom, ask, sample);
+	return prom->status == OK;
+}
 
 enum { HANG_S = 20, WINDOW_S = 300, PAST_S = 3600, WINDOW_LEAST_S = 4 };
 

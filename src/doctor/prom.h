@@ -1,6 +1,6 @@
 /*
  * A job through Prometheus: a fixed list of instant queries, and their answers as a recording (for job.h,
- * hang.h, scene.h) and as sums (for slow_sums.h). Nothing here talks to anybody: who calls sends the
+ * hang.h, coverage.h) and as sums (for slow_sums.h). Nothing here talks to anybody: who calls sends the
  * queries and hands over what came back.
  *
  *	prom = prom_new(&options);
@@ -26,14 +26,16 @@
 #ifndef PROM_H
 #define PROM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/status.h"
 #include "doctor/hang.h"
 #include "doctor/slow_sums.h"
+#include "doctor/verdict.h"
 #include "recording/recording.h"
+
+struct prom;
 
 /* An answer may have so many bytes: 16,384 ranks in four communicators take a tenth of it. */
 #define PROM_ANSWER_MAX ((size_t)512 << 20)
@@ -51,8 +53,6 @@ struct prom_options {
 	unsigned int
 		past_s; /* "before": the same stretch so long ago; 0: 3600, else 900 where the job is younger */
 };
-
-struct prom;
 
 /* NULL: no memory. Texts of the options are copied. */
 struct prom *prom_new(const struct prom_options *options);

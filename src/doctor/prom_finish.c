@@ -1,13 +1,512 @@
 /*
- * From the tables to a recording. The recorder's clock of every process is Prometheus' own, so that one
- * anchor, at its last scrape, says all there is to say about it.
+ * What a member is in, and what it was in before, as its live slots would show it. An agent has decided
+ * already that the oldest operation is open, and what it waits for; this turns it back into what those
+ * answers are drawn from.
  */
+#include "doctor/prom.h"
+#include "doctor/prom_internal.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/flight.h"
+#include "common/op.h"
+#include "common/status.h"
 #include "common/text.h"
-#include "doctor/prom_parts.h"
 #include "recording/recording.h"
+
+/* NCCL's numbers of a transfer's state, as region_step.state holds them. */
+static const uint8_t step_states[] = {
+	[FLIGHT_SEND_GPU] = 8,	[FLIGHT_SEND_PEER] = 20,  [FLIGHT_SEND_NET] = 9,
+	[FLIGHT_RECV_NET] = 10, [FLIGHT_RECV_FLUSH] = 11, [FLIGHT_RECV_GPU] = 12
+};
+enum { CHANNELS_MAX = 256 };
+
+/* The number of a name; one that no table has gets a number of this process. */
+static uint8_t name_number(struct recording_process *process, enum op_name_table table,
+			   const char *name)
+{
+	int is_known = 0;
+	uint8_t number = op_name_find(table, name, &is_known);
+
+	if (is_known || name[0] == '\0')
+		return number;
+	for (unsigned int i = 0; i < OP_NAMES_INTERNED_MAX; i++) {
+		char *known = process->names[i];
+
+		if (known[0] == '\0')
+			text_copy(known, sizeof(process->names[i]), name);
+		if (strncmp(known, name, sizeof(process->names[i]) - 1) == 0)
+			return (uint8_t)(OP_NAME_INTERNED + i);
+	}
+	return 0;
+}
+
+static uint8_t state_number(const char *name)
+{
+	for (uint8_t state = OP_ISSUED; state < OP_STATES; state++)
+		if (strcmp(op_state_name(state), name) == 0)
+			return state;
+	return OP_ISSUED;
+}
+
+static struct op_record op_of(const struct prom *prom, const struct prom_call *call,
+			      struct recording_process *process, const struct recording_comm *comm)
+{
+	struct op_record op = {
+		.comm = comm->info.id,
+		.function =
+			name_number(process, OP_NAMES_FUNCTION, prom_text_of(prom, call->function)),
+		.datatype =
+			name_number(process, OP_NAMES_DATATYPE, prom_text_of(prom, call->datatype)),
+		.number = call->number,
+		.match = call->match,
+		.signature = call->signature,
+		.count = call->count,
+		.root = call->root,
+		.peer = OP_NOBODY,
+		.flags = call->is_replay ? OP_FLAG_REPLAY : 0,
+		.state = state_number(prom_text_of(prom, call->state)),
+	};
+
+	if (!op_is_collective(op.function))
+		op.peer = call->peer;
+	op.bytes = op_message_bytes(op.function, op.count, op_datatype_bytes(op.datatype),
+				    comm->info.nranks);
+	return op;
+}
+
+/* "0-7,12" */
+static unsigned int channel_bits(const char *text, uint64_t bits[static 4])
+{
+	const char *at = text;
+
+	memset(bits, 0, 4 * sizeof(*bits));
+	while (*at >= '0' && *at <= '9') {
+		unsigned long from = strtoul(at, (char **)&at, 10), to = from;
+
+		if (*at == '-')
+			to = strtoul(at + 1, (char **)&at, 10);
+		for (unsigned long c = from; c <= to && c < CHANNELS_MAX; c++)
+			bits[c / 64] |= UINT64_C(1) << (c % 64);
+		if (*at == ',')
+			at++;
+	}
+	return (unsigned int)(__builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1]) +
+			      __builtin_popcountll(bits[2]) + __builtin_popcountll(bits[3]));
+}
+
+static bool reason_of(const char *name, enum flight_reason *reason)
+{
+	for (*reason = 0; *reason < FLIGHT_REASONS; ++*reason)
+		if (strcmp(flight_reason_name(*reason), name) == 0)
+			return true;
+	return false;
+}
+
+static struct recording_proxy proxy_of(const struct prom_wait *wait, enum flight_reason reason,
+				       const struct op_record *op, uint64_t now_ns)
+{
+	bool is_queued = reason == FLIGHT_SEND_QUEUED || reason == FLIGHT_RECV_QUEUED;
+	bool is_send = reason <= FLIGHT_SEND_NET || reason == FLIGHT_SEND_QUEUED ||
+		       reason == FLIGHT_SEND_STARTING;
+	uint64_t since_ns = now_ns > wait->for_ns ? now_ns - wait->for_ns : 1;
+	struct recording_proxy of = { .proxy = { .comm = op->comm,
+						 .number = op->number,
+						 .peer = wait->peer,
+						 .start_ns = since_ns,
+						 .since_ns = since_ns } };
+
+	of.proxy.flags =
+		(uint8_t)((is_send ? PROXY_IS_SEND : 0) | (is_queued ? 0 : PROXY_IN_PROGRESS));
+	if (reason <= FLIGHT_RECV_GPU) {
+		unsigned int stage = is_send ? reason : reason - FLIGHT_RECV_NET;
+
+		of.proxy.posted = 1;
+		of.proxy.active_ns = since_ns;
+		of.step_count = 1;
+		of.steps[0].step_plus_1 = 1;
+		of.steps[0].state = step_states[reason];
+		of.steps[0].time_ns[stage] = since_ns;
+	}
+	return of;
+}
+
+static enum status add_proxies(const struct prom *prom, const struct prom_wait *wait,
+			       struct recording_flight *flight, uint64_t now_ns)
+{
+	enum flight_reason reason;
+	uint64_t bits[4];
+
+	if (!reason_of(prom_text_of(prom, wait->waits_for), &reason))
+		return OK;
+	if (channel_bits(prom_text_of(prom, wait->channels), bits) == 0)
+		bits[0] = 1; /* not told: any will do */
+	for (unsigned int c = 0; c < CHANNELS_MAX; c++) {
+		struct recording_proxy proxy;
+
+		if (!(bits[c / 64] >> (c % 64) & 1))
+			continue;
+		proxy = proxy_of(wait, reason, &flight->op, now_ns);
+		proxy.proxy.channel = (uint8_t)c;
+		if (!list_grow(&flight->proxies, flight->proxy_count, sizeof(proxy)))
+			return ERR_NO_SPACE;
+		flight->proxies[flight->proxy_count++] = proxy;
+	}
+	return OK;
+}
+
+static struct recording_flight *new_flight(struct recording_process *process)
+{
+	struct recording_flight *flight;
+
+	if (!list_grow(&process->flights, process->flight_count, sizeof(*process->flights)))
+		return NULL;
+	flight = &process->flights[process->flight_count++];
+	*flight = (struct recording_flight){ .op = { .sequence = 0 } };
+	return flight;
+}
+
+/* The collective before, as a slot that is not yet used again. */
+static enum status add_last(const struct prom *prom, const struct prom_member *member,
+			    struct recording_process *process, const struct recording_comm *comm)
+{
+	struct recording_flight *flight = new_flight(process);
+	struct op_record *op;
+
+	if (flight == NULL)
+		return ERR_NO_SPACE;
+	op = &flight->op;
+	*op = op_of(prom, &prom->calls[member->last - 1], process, comm);
+	op->state = OP_DONE;
+	op->done_ns = comm->counts.last_done_ns;
+	op->issue_ns = op->done_ns;
+	if (op->match == 0) {
+		/* Nothing was in flight: it was the last one of all, which the gauges tell of. */
+		op->number = comm->counts.issued;
+		op->match = comm->counts.collectives;
+		op->signature = comm->counts.signature;
+	} else if (member->oldest != 0) {
+		op->number = prom->calls[member->oldest - 1].number;
+		op->number -= op->number > 0;
+	} else {
+		/* Of a process that is gone. */
+		op->number = comm->counts.last_done_number;
+	}
+	if (op->number == 0 || op->match == 0)
+		process->flight_count--;
+	return OK;
+}
+
+static enum status add_oldest(const struct prom *prom, const struct prom_member *member,
+			      struct recording_process *process, const struct recording_comm *comm)
+{
+	const struct prom_call *call = &prom->calls[member->oldest - 1];
+	uint64_t now_ns = process->counts_ns, age_ns = member->numbers[PROM_AGE];
+	struct recording_flight *flight = new_flight(process);
+	enum status status = OK;
+	struct op_record *op;
+
+	if (flight == NULL)
+		return ERR_NO_SPACE;
+	op = &flight->op;
+	*op = op_of(prom, call, process, comm);
+	op->issue_ns = now_ns > age_ns ? now_ns - age_ns : 1;
+	if (op->state != OP_ISSUED)
+		op->task_ns = op->launch_ns = op->issue_ns;
+	if (op->state == OP_RUNNING)
+		op->active_ns = op->issue_ns;
+	op->kernels_started =
+		(uint16_t)channel_bits(prom_text_of(prom, call->kernels_started), flight->started);
+	op->kernels_stopped =
+		(uint16_t)channel_bits(prom_text_of(prom, call->kernels_stopped), flight->stopped);
+	for (uint32_t at = member->waits; at != 0 && status == OK; at = prom->waits[at - 1].next)
+		status = add_proxies(prom, &prom->waits[at - 1], flight, now_ns);
+	if (flight->proxy_count > 1)
+		qsort(flight->proxies, flight->proxy_count, sizeof(*flight->proxies),
+		      recording_compare_proxies);
+	op->proxies_started = (uint16_t)flight->proxy_count;
+	if (op->kernels_started > op->kernels_stopped)
+		flight->open_children = (uint32_t)(op->kernels_started - op->kernels_stopped);
+	flight->open_children += (uint32_t)flight->proxy_count;
+	return status;
+}
+
+/* What a member is in and was in, behind the process's last flight. */
+static enum status prom_add_flights(const struct prom *prom, const struct prom_member *member,
+				    struct recording_process *process, struct recording_comm *comm)
+{
+	/* One that an age is not known of is over by now, or another. */
+	bool is_in = member->oldest != 0 && member->numbers[PROM_AGE] > 0 &&
+		     prom->calls[member->oldest - 1].number > 0;
+	/* It came between two queries: of the one before it nobody knows the number. */
+	bool is_unplaced = is_in && member->last != 0 && prom->calls[member->last - 1].match == 0;
+	enum status status = OK;
+
+	if (member->last != 0 && comm->has_counts && !is_unplaced)
+		status = add_last(prom, member, process, comm);
+	if (status == OK && is_in)
+		status = add_oldest(prom, member, process, comm);
+	return status;
+}
+
+/* What slowness is told from, and who did not answer. */
+
+/* ---- agents that are down ---------------------------------------------------------------------- */
+
+enum { NAMED_MAX = 512 };
+
+static int by_rank(const void *left, const void *right)
+{
+	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* "8-15,17" */
+static void say_ranks(char *text, size_t size, const int64_t *ranks, size_t count)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < count && used + 48 < size; i++) {
+		size_t from = i;
+
+		while (i + 1 < count && ranks[i + 1] <= ranks[i] + 1)
+			i++;
+		text_format(text + used, size - used,
+			    ranks[i] > ranks[from] ? "%s%" PRId64 "-%" PRId64 : "%s%" PRId64,
+			    used ? "," : "", ranks[from], ranks[i]);
+		used += strlen(text + used);
+	}
+}
+
+static void say_down(const struct prom *prom, const struct prom_down *down, int64_t *ranks,
+		     char *text, size_t size)
+{
+	char list[200] = "";
+	uint32_t job = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < prom->unseen_count && count < NAMED_MAX; i++) {
+		if (prom->unseen[i].instance != down->instance || prom->unseen[i].rank < 0)
+			continue;
+		ranks[count++] = prom->unseen[i].rank;
+		job = prom->unseen[i].job;
+	}
+	if (count == 0) {
+		text_copy(text, size, "Prometheus cannot scrape it");
+		return;
+	}
+	qsort(ranks, count, sizeof(*ranks), by_rank);
+	say_ranks(list, sizeof(list), ranks, count);
+	text_format(text, size, "Prometheus cannot scrape it; it had rank%s %s%s%.60s",
+		    strpbrk(list, "-,") ? "s" : "", list, job ? " of job " : "",
+		    prom_text_of(prom, job));
+}
+
+/* Sources and sums. */
+static enum status prom_make_sources(struct prom *prom)
+{
+	int64_t *ranks = malloc(NAMED_MAX * sizeof(*ranks));
+	enum status status = OK;
+
+	prom->sources = calloc(prom->down_count + 1, sizeof(*prom->sources));
+	if (ranks == NULL || prom->sources == NULL)
+		status = ERR_NO_SPACE;
+	for (size_t i = 0; i < prom->down_count && status == OK; i++) {
+		const struct prom_down *down = &prom->downs[i];
+		const char *name = prom_text_of(prom, down->instance);
+		char text[360];
+		uint32_t problem;
+
+		say_down(prom, down, ranks, text, sizeof(text));
+		problem = prom_text(prom, (struct prom_slice){ text, strlen(text) });
+		prom->sources[prom->source_count++] = (struct hang_source){
+			.name = name, .is_silent = true, .problem = prom_text_of(prom, problem)
+		};
+		status = prom->status;
+	}
+	free(ranks);
+	return status;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------- */
+
+static const char *comm_label(const struct prom *prom, const struct prom_member *member)
+{
+	if (member->name != 0)
+		return prom_text_of(prom, member->name);
+	return prom_text_of(prom, prom->comms[member->comm].comm);
+}
+
+static struct slow_member slow_member_of(const struct prom *prom, const struct prom_row *row)
+{
+	const struct prom_member *member = &prom->members[row->member];
+	const struct prom_comm *comm = &prom->comms[member->comm];
+	int is_known;
+
+	return (struct slow_member){
+		.job = prom_text_of(prom, comm->job),
+		.comm = comm_label(prom, member),
+		.comm_hash = comm->hash,
+		.kind = job_comm_kind_of(member->nranks, member->nnodes),
+		.nranks = member->nranks,
+		.comm_rank = member->rank,
+		.rank = member->global_rank,
+		.host = prom_text_of(prom, member->host),
+		.pid = member->pid,
+		.gpu = member->gpu,
+		.function = op_name_find(OP_NAMES_FUNCTION, prom_text_of(prom, row->function),
+					 &is_known),
+		.size = prom_text_of(prom, row->size),
+		.operations = row->values[0],
+		.seconds = row->values[1],
+		.bus_bytes = row->values[2],
+	};
+}
+
+static struct slow_edge slow_edge_of(const struct prom *prom, const struct prom_row *row)
+{
+	const struct prom_member *member = &prom->members[row->member];
+	const struct prom_comm *comm = &prom->comms[member->comm];
+
+	return (struct slow_edge){
+		.job = prom_text_of(prom, comm->job),
+		.comm = comm_label(prom, member),
+		.comm_hash = comm->hash,
+		.from = member->rank,
+		.to = row->peer,
+		.transfers = row->values[0],
+		.wire_seconds = row->values[1],
+		.bytes = row->values[2],
+	};
+}
+
+/* A row of which one figure is missing (that query failed) would tell something wrong. */
+static bool is_whole(const struct prom *prom, const struct prom_row *row)
+{
+	return prom->members[row->member].has_info && row->values[0] > 0;
+}
+
+static bool are_taken(const struct prom *prom, enum prom_ask first)
+{
+	return prom->is_taken[first] && prom->is_taken[first + 1] && prom->is_taken[first + 2];
+}
+
+static int members_by_job(const void *left, const void *right)
+{
+	return strcmp(((const struct slow_member *)left)->job,
+		      ((const struct slow_member *)right)->job);
+}
+
+static int edges_by_job(const void *left, const void *right)
+{
+	return strcmp(((const struct slow_edge *)left)->job,
+		      ((const struct slow_edge *)right)->job);
+}
+
+static enum status make_stretch(struct prom *prom, unsigned int stretch)
+{
+	static const enum prom_ask asks[PROM_ROWS_STRETCHES][2] = {
+		{ PROM_SUMS_NOW, PROM_EDGES_NOW }, { PROM_SUMS_BEFORE, PROM_EDGES_BEFORE }
+	};
+	const struct prom_rows *sums = &prom->sums[stretch], *edges = &prom->edges[stretch];
+	struct slow_sums *slow = &prom->slow[stretch];
+	struct slow_member *members = calloc(sums->count + 1, sizeof(*members));
+	struct slow_edge *list = calloc(edges->count + 1, sizeof(*list));
+
+	prom->slow_members[stretch] = members;
+	prom->slow_edges[stretch] = list;
+	if (members == NULL || list == NULL)
+		return ERR_NO_SPACE;
+	*slow = (struct slow_sums){ .members = members, .edges = list, .seconds = prom->window_s };
+	for (size_t i = 0; are_taken(prom, asks[stretch][0]) && i < sums->count; i++)
+		if (is_whole(prom, &sums->list[i]))
+			members[slow->member_count++] = slow_member_of(prom, &sums->list[i]);
+	for (size_t i = 0; are_taken(prom, asks[stretch][1]) && i < edges->count; i++)
+		if (is_whole(prom, &edges->list[i]))
+			list[slow->edge_count++] = slow_edge_of(prom, &edges->list[i]);
+	qsort(members, slow->member_count, sizeof(*members), members_by_job);
+	qsort(list, slow->edge_count, sizeof(*list), edges_by_job);
+	return OK;
+}
+
+static enum status prom_make_sums(struct prom *prom)
+{
+	for (unsigned int stretch = 0; stretch < PROM_ROWS_STRETCHES; stretch++) {
+		enum status status = make_stretch(prom, stretch);
+
+		if (status != OK)
+			return status;
+	}
+	return OK;
+}
+
+/* ---- job by job -------------------------------------------------------------------------------- */
+
+static struct slow_sums of_job(const struct slow_sums *all, const char *job)
+{
+	struct slow_sums sums = { .seconds = all->seconds };
+	size_t at = 0;
+
+	while (at < all->member_count && strcmp(all->members[at].job, job) < 0)
+		at++;
+	sums.members = all->members + at;
+	while (at + sums.member_count < all->member_count &&
+	       strcmp(sums.members[sums.member_count].job, job) == 0)
+		sums.member_count++;
+	for (at = 0; at < all->edge_count && strcmp(all->edges[at].job, job) < 0;)
+		at++;
+	sums.edges = all->edges + at;
+	while (at + sums.edge_count < all->edge_count &&
+	       strcmp(sums.edges[sums.edge_count].job, job) == 0)
+		sums.edge_count++;
+	return sums;
+}
+
+/* How much of the stretch the job was there for. */
+static double covered_s(const struct prom *prom, const char *job)
+{
+	double covered = prom->window_s;
+
+	for (size_t i = 0; i < prom->since_count; i++) {
+		uint64_t first_ns = prom->since[i].first_ns;
+
+		if (strcmp(prom_text_of(prom, prom->since[i].job), job) == 0 && first_ns != 0 &&
+		    first_ns < prom->wall_ns)
+			covered = (double)(prom->wall_ns - first_ns) / 1e9;
+	}
+	if (covered > prom->window_s)
+		return prom->window_s;
+	return covered < 1 ? 1 : covered;
+}
+
+enum status prom_slow(const struct prom *prom, struct verdicts *verdicts,
+		      const struct slow_sums_options *options)
+{
+	const struct slow_sums *all = prom_now(prom);
+	enum status status = OK;
+
+	for (size_t i = 0; i < all->member_count && status == OK;) {
+		const char *job = all->members[i].job;
+		struct slow_sums now = of_job(all, job);
+		struct slow_sums before = of_job(&prom->slow[PROM_ROWS_BEFORE], job);
+		struct slow_sums_options these = *options;
+
+		now.seconds = covered_s(prom, job);
+		these.before = before.member_count > 0 || before.edge_count > 0 ? &before : NULL;
+		these.now_wall_ns = prom->wall_ns;
+		status = slow_find_sums(verdicts, &now, &these);
+		i += now.member_count;
+	}
+	return status;
+}
+
+/*
+ * From the tables to a recording. The recorder's clock of every process is Prometheus' own, so that one
+ * anchor, at its last scrape, says all there is to say about it.
+ */
 
 enum { MASK_KERNEL_CHANNELS = 1 << 6 };
 #define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)

@@ -7,11 +7,10 @@
 #define SETUP_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "common/status.h"
 #include "doctor/verdict.h"
-#include "nccllog/nccl_log.h"
+#include "import/nccl_log.h"
 #include "recording/recording.h"
 
 /* log and recording may be NULL. Adds VERDICT_SETUP (and what an init that never ended says: which ranks

@@ -1,8 +1,419 @@
-/* Between nodes: sockets or InfiniBand, and which interface. */
+#include "doctor/setup_internal.h"
+
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/text.h"
-#include "doctor/setup_machines.h"
+
+/* What the processes of each machine found of the network, and what they use of it, by NCCL's logs. For the room's own
+ * use. */
+
+/* One machine. */
+struct setup_machine {
+	const char *host;
+	uint32_t process;  /* the first */
+	uint64_t found[4]; /* InfiniBand devices by index */
+	uint64_t used[4];
+	uint64_t gpus[4]; /* by NVML's number */
+	const struct nccl_log_net *device;
+	const struct nccl_log_net *interface; /* of socket_link */
+	const struct nccl_log_link *ib_link, *socket_link, *gdr_link, *plain_link, *p2p_link;
+	size_t socket_links, gdr_links, plain_links;
+	bool is_ib_off; /* by the user */
+};
+
+struct setup_machines {
+	struct setup_machine *nodes;
+	size_t count;
+	uint32_t *node_of; /* by process */
+};
+
+static void mark_bit(uint64_t bits[4], int32_t number)
+{
+	if (number >= 0 && number < 256)
+		bits[number / 64] |= UINT64_C(1) << number % 64;
+}
+
+/* How many of them. */
+static int setup_machines_marked(const uint64_t bits[4])
+{
+	return __builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1]) +
+	       __builtin_popcountll(bits[2]) + __builtin_popcountll(bits[3]);
+}
+
+static struct setup_machine *node_named(struct setup_machines *network, const char *host,
+					uint32_t process)
+{
+	for (size_t i = network->count; i-- > 0;)
+		if (network->nodes[i].host == host) /* texts are kept once */
+			return &network->nodes[i];
+	network->nodes[network->count] = (struct setup_machine){ .host = host, .process = process };
+	return &network->nodes[network->count++];
+}
+
+static enum status make_nodes(const struct setup *setup, struct setup_machines *network)
+{
+	const struct nccl_log *log = setup->log;
+
+	network->nodes = calloc(log->process_count + 1, sizeof(*network->nodes));
+	network->node_of = calloc(log->process_count + 1, sizeof(*network->node_of));
+	if (network->nodes == NULL || network->node_of == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < log->process_count; i++)
+		network->node_of[i] =
+			(uint32_t)(node_named(network, log->processes[i].host, (uint32_t)i) -
+				   network->nodes);
+	return OK;
+}
+
+static void read_link(struct setup_machines *network, const struct nccl_log_link *link)
+{
+	struct setup_machine *node = &network->nodes[network->node_of[link->process]];
+
+	if (link->transport <= NCCL_LOG_P2P_OTHER)
+		node->p2p_link = link;
+	if (link->transport != NCCL_LOG_NET)
+		return;
+	if (strcmp(link->network, "Socket") == 0) {
+		node->socket_link = node->socket_link != NULL ? node->socket_link : link;
+		node->socket_links++;
+		return;
+	}
+	if (strcmp(link->network, "IB") == 0) {
+		node->ib_link = node->ib_link != NULL ? node->ib_link : link;
+		mark_bit(node->used, link->device);
+	}
+	if (link->flags & NCCL_LOG_LINK_GDR) {
+		node->gdr_link = link;
+		node->gdr_links++;
+	} else {
+		node->plain_link = node->plain_link != NULL ? node->plain_link : link;
+		node->plain_links++;
+	}
+}
+
+/* Device numbers of links are indices into the list of interfaces. */
+static void read_interface(struct setup_machines *network, const struct nccl_log_net *net)
+{
+	struct setup_machine *node = &network->nodes[network->node_of[net->process]];
+
+	if (node->socket_link != NULL && node->socket_link->process == net->process &&
+	    node->socket_link->device == net->index && strcmp(net->network, "Socket") == 0)
+		node->interface = net;
+}
+
+/* Sockets were asked for. */
+static void read_wishes(const struct setup *setup, struct setup_machines *network, const char *name)
+{
+	size_t count, first = setup_find_variable(setup, name, &count);
+
+	for (size_t i = first; i < first + count; i++) {
+		int64_t process = setup->whos[setup->variables[i].who].logged;
+		const char *value = setup->variables[i].value;
+
+		if (process >= 0 && (setup_is_true(value) || strcasecmp(value, "Socket") == 0))
+			network->nodes[network->node_of[process]].is_ib_off = true;
+	}
+}
+
+static void read_nodes(const struct setup *setup, struct setup_machines *network)
+{
+	const struct nccl_log *log = setup->log;
+
+	for (size_t i = 0; i < log->net_count; i++) {
+		struct setup_machine *node =
+			&network->nodes[network->node_of[log->nets[i].process]];
+
+		/* Those of the list of devices: lines about GPUDirect name some again. */
+		if (strcmp(log->nets[i].network, "IB") != 0 || log->nets[i].port < 0)
+			continue;
+		mark_bit(node->found, log->nets[i].index);
+		node->device = node->device != NULL ? node->device : &log->nets[i];
+	}
+	for (size_t i = 0; i < log->link_count; i++)
+		read_link(network, &log->links[i]);
+	for (size_t i = 0; i < log->comm_count; i++)
+		mark_bit(network->nodes[network->node_of[log->comms[i].process]].gpus,
+			 log->comms[i].nvml_device);
+	for (size_t i = 0; i < log->net_count; i++)
+		read_interface(network, &log->nets[i]);
+	read_wishes(setup, network, "NCCL_IB_DISABLE");
+	read_wishes(setup, network, "NCCL_NET");
+}
+
+/* ERR_NO_SPACE. Release it in any case. */
+static enum status setup_machines_read(struct setup_machines *network, const struct setup *setup)
+{
+	enum status status = make_nodes(setup, network);
+
+	if (status == OK)
+		read_nodes(setup, network);
+	return status;
+}
+
+static void setup_machines_release(struct setup_machines *network)
+{
+	free(network->nodes);
+	free(network->node_of);
+	*network = (struct setup_machines){ .count = 0 };
+}
+
+/* Evidence: the line of a link, or of a device. */
+static void setup_machines_cite_link(const struct setup *setup, struct verdict *verdict,
+				     const struct nccl_log_link *link)
+{
+	setup_cite(setup, verdict, link->place, "%d -> %d [%s] via NET/%s/%d%s", link->from,
+		   link->to, link->direction == 's' ? "send" : "receive", link->network,
+		   link->device, link->flags & NCCL_LOG_LINK_GDR ? "/GDRDMA" : "");
+}
+
+static void setup_machines_cite_device(const struct setup *setup, struct verdict *verdict,
+				       const struct nccl_log_net *net)
+{
+	if (net->port >= 0)
+		setup_cite(setup, verdict, net->place, "NET/IB : Using [%d]%s:%d/%s", net->index,
+			   net->name, net->port, net->link);
+	else
+		setup_cite(setup, verdict, net->place, "NET/%s : Using [%d]%s:%s", net->network,
+			   net->index, net->name, net->address);
+}
+
+/* How much of the network between nodes is used: cards, GPUDirect RDMA, channels. */
+
+static void cite_choice_of_cards(const struct setup *setup, struct verdict *verdict)
+{
+	const struct setup_variable *variable = setup_any(setup, "NCCL_IB_HCA");
+
+	if (variable == NULL)
+		return;
+	setup_cite_variable(setup, verdict, variable);
+	verdict_advice(verdict, "Unset NCCL_IB_HCA, or name all cards that belong to the GPUs");
+}
+
+static bool leaves_cards(const struct setup_machine *node)
+{
+	int found = setup_machines_marked(node->found), used = setup_machines_marked(node->used);
+
+	return used > 0 && found > 1 && used < found && used < setup_machines_marked(node->gpus);
+}
+
+static bool has_few_cards(const struct setup_machine *node)
+{
+	int found = setup_machines_marked(node->found), gpus = setup_machines_marked(node->gpus);
+
+	return node->ib_link != NULL && found > 0 && gpus >= 4 && found * 2 < gpus;
+}
+
+/* The first node that is so, and how many are. */
+static const struct setup_machine *first_node(const struct setup_machines *network,
+					      bool (*is_so)(const struct setup_machine *),
+					      size_t *count)
+{
+	const struct setup_machine *first = NULL;
+
+	*count = 0;
+	for (size_t i = 0; i < network->count; i++)
+		if (is_so(&network->nodes[i])) {
+			first = first != NULL ? first : &network->nodes[i];
+			++*count;
+		}
+	return first;
+}
+
+static void name_nodes(struct verdict *verdict, const struct setup_machine *node, size_t count)
+{
+	if (count == 1)
+		text_copy(verdict->host, sizeof(verdict->host), node->host);
+	else
+		verdict_evidence(verdict, "and so on %zu more nodes", count - 1);
+}
+
+static void find_unused_cards(const struct setup *setup, const struct setup_machines *network)
+{
+	size_t count;
+	const struct setup_machine *node = first_node(network, leaves_cards, &count);
+	struct verdict *verdict;
+	int used;
+
+	if (node == NULL)
+		return;
+	used = setup_machines_marked(node->used);
+	verdict = setup_verdict(setup, "hcas-unused", VERDICT_WARNING);
+	verdict_title(verdict, "%d of %d network cards %s used on %s, which has %d GPUs", used,
+		      setup_machines_marked(node->found), used == 1 ? "is" : "are", node->host,
+		      setup_machines_marked(node->gpus));
+	setup_machines_cite_device(setup, verdict, node->device);
+	setup_machines_cite_link(setup, verdict, node->ib_link);
+	verdict_advice(verdict,
+		       "Compare with `nvidia-smi topo -m`: each GPU should have a card near "
+		       "to it");
+	verdict_advice(verdict,
+		       "In a virtual machine give NCCL_TOPO_FILE; else NCCL thinks that all "
+		       "are equally far");
+	cite_choice_of_cards(setup, verdict);
+	name_nodes(verdict, node, count);
+}
+
+static void find_few_cards(const struct setup *setup, const struct setup_machines *network)
+{
+	size_t count;
+	const struct setup_machine *node = first_node(network, has_few_cards, &count);
+	struct verdict *verdict;
+	int found;
+
+	if (node == NULL)
+		return;
+	found = setup_machines_marked(node->found);
+	verdict = setup_verdict(setup, "few-hcas", VERDICT_WARNING);
+	verdict_title(verdict, "%d GPUs of %s share %d network %s",
+		      setup_machines_marked(node->gpus), node->host, found,
+		      found == 1 ? "card" : "cards");
+	setup_machines_cite_device(setup, verdict, node->device);
+	verdict_advice(verdict,
+		       "Nothing to do where the machine has no more; else see why NCCL found "
+		       "no others");
+	verdict_advice(verdict, "$ ibv_devinfo | grep -E 'hca_id|state|link_layer'");
+	cite_choice_of_cards(setup, verdict);
+	name_nodes(verdict, node, count);
+}
+
+/* ---- GPUDirect RDMA ---------------------------------------------------------------------------- */
+
+static void find_gdr_lines(const struct setup *setup, struct verdict *verdict, uint32_t process)
+{
+	const struct nccl_log *log = setup->log;
+
+	for (size_t i = 0; i < log->net_count; i++)
+		if (log->nets[i].process == process && log->nets[i].gdr == 0) {
+			setup_cite(setup, verdict, log->nets[i].gdr_place,
+				   "NET/%s : GPU Direct RDMA Disabled for HCA %d '%s'",
+				   log->nets[i].network, log->nets[i].index, log->nets[i].name);
+			break;
+		}
+	for (size_t i = 0; i < log->gdr_count; i++)
+		if (log->gdrs[i].process == process && !log->gdrs[i].is_on) {
+			setup_cite(setup, verdict, log->gdrs[i].place, "%s", log->gdrs[i].text);
+			break;
+		}
+}
+
+static void find_gdr(const struct setup *setup, const struct setup_machines *network)
+{
+	const struct setup_machine *worst = NULL;
+	struct verdict *verdict;
+	size_t nodes = 0;
+
+	for (size_t i = 0; i < network->count; i++)
+		if (network->nodes[i].plain_links > 0 && network->nodes[i].gdr_links == 0) {
+			worst = worst != NULL ? worst : &network->nodes[i];
+			nodes++;
+		}
+	if (worst == NULL)
+		return;
+	verdict = setup_verdict(setup, "gdr-off", VERDICT_WARNING);
+	if (nodes == 1)
+		verdict_title(verdict, "GPUDirect RDMA is not used on %s", worst->host);
+	else
+		verdict_title(verdict, "GPUDirect RDMA is not used on %zu nodes", nodes);
+	setup_machines_cite_link(setup, verdict, worst->plain_link);
+	find_gdr_lines(setup, verdict, worst->plain_link->process);
+	if (setup_any(setup, "NCCL_NET_GDR_LEVEL") != NULL)
+		setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_NET_GDR_LEVEL"));
+	verdict_advice(verdict, "$ lsmod | grep -E 'nvidia_peermem|nv_peer_mem'");
+	verdict_advice(verdict,
+		       "Load nvidia-peermem, or use a kernel and driver with DMA-BUF; turn "
+		       "PCI ACS off on bare metal; unset NCCL_NET_GDR_LEVEL");
+	if (nodes == 1)
+		text_copy(verdict->host, sizeof(verdict->host), worst->host);
+}
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+enum { CHANNELS_FEW = 2, GPUS_MANY = 8 };
+
+/* How many of a communicator's ranks are on this node; old releases do not say it. */
+static int32_t local_ranks(const struct setup_machines *network, const struct nccl_log_comm *comm)
+{
+	const struct setup_machine *node = &network->nodes[network->node_of[comm->process]];
+	int32_t gpus = setup_machines_marked(node->gpus);
+
+	if (comm->local_ranks >= 0)
+		return comm->local_ranks;
+	return comm->nranks == gpus * (int32_t)network->count ? gpus : -1;
+}
+
+/* Within a node many GPUs that talk directly, between nodes many cards, can feed more than these. */
+static bool has_few_channels(const struct setup_machines *network, const struct nccl_log_comm *comm)
+{
+	const struct setup_machine *node = &network->nodes[network->node_of[comm->process]];
+	int32_t local = local_ranks(network, comm);
+
+	if (comm->channels.line == 0 || comm->coll_channels < 1 ||
+	    comm->coll_channels > CHANNELS_FEW || local < GPUS_MANY)
+		return false;
+	return local == comm->nranks
+		       ? node->p2p_link != NULL
+		       : node->ib_link != NULL && setup_machines_marked(node->found) >= GPUS_MANY;
+}
+
+static bool were_channels_limited(const struct setup *setup)
+{
+	return setup_any(setup, "NCCL_MAX_NCHANNELS") != NULL ||
+	       setup_any(setup, "NCCL_MAX_CTAS") != NULL;
+}
+
+static void find_few_channels(const struct setup *setup, const struct setup_machines *network)
+{
+	const struct nccl_log_comm *first = NULL;
+	struct setup_group group = { .count = 0 };
+	struct verdict *verdict;
+	const struct setup_machine *node;
+	char where[400];
+
+	for (size_t i = 0; i < setup->log->comm_count; i++)
+		if (has_few_channels(network, &setup->log->comms[i])) {
+			first = first != NULL ? first : &setup->log->comms[i];
+			setup_group_add(setup, &group,
+					setup_who_of_process(setup, setup->log->comms[i].process));
+		}
+	/* A variable that is the reason is told as that. */
+	if (first == NULL || were_channels_limited(setup))
+		return;
+	node = &network->nodes[network->node_of[first->process]];
+	/* GPUs that talk directly over PCI, and not over NVLink, do not need more. */
+	verdict = setup_verdict(setup, "few-channels",
+				local_ranks(network, first) < first->nranks ||
+						first->nvls_channels > 0
+					? VERDICT_WARNING
+					: VERDICT_NOTE);
+	verdict_title(verdict, "NCCL uses %d %s for a communicator of %d ranks %s",
+		      first->coll_channels, first->coll_channels == 1 ? "channel" : "channels",
+		      first->nranks, setup_group_text(setup, &group, where, sizeof(where)));
+	setup_cite(setup, verdict, first->channels, "%d coll channels, %d p2p channels",
+		   first->coll_channels, first->p2p_channels);
+	if (local_ranks(network, first) < first->nranks)
+		setup_machines_cite_link(setup, verdict, node->ib_link);
+	else
+		setup_cite(setup, verdict, node->p2p_link->place, "%d -> %d via P2P/%s",
+			   node->p2p_link->from, node->p2p_link->to, node->p2p_link->detail);
+	verdict_advice(verdict, "$ nvidia-smi topo -m; nvidia-smi nvlink -s");
+	verdict_advice(verdict,
+		       "Where GPUs have NVLink or a card each: see whether links are down, "
+		       "and whether the machine's topology can be read");
+	setup_blame(setup, verdict, &group);
+}
+
+/* How much of the network is used: cards, GPUDirect RDMA, channels. */
+static void setup_find_cards(const struct setup *setup, const struct setup_machines *network)
+{
+	find_unused_cards(setup, network);
+	find_few_cards(setup, network);
+	find_gdr(setup, network);
+	find_few_channels(setup, network);
+}
+
+/* Between nodes: sockets or InfiniBand, and which interface. */
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
@@ -149,4 +560,176 @@ enum status setup_find_network(const struct setup *setup)
 	}
 	setup_machines_release(&network);
 	return status;
+}
+
+/* Within a node: P2P or shared memory, NVLink SHARP, the fabric, the topology, values that were not taken. */
+
+/* All notes whose text has this in it, as one finding. */
+struct note_rule {
+	const char *rule;
+	enum nccl_log_kind kind;
+	const char *has;
+	const char *has_not; /* NULL none */
+	enum verdict_severity severity;
+	const char *title; /* "%s" where */
+	const char *advice;
+};
+
+static const struct note_rule note_rules[] = {
+	{ "nvls-failed", NCCL_LOG_KIND_NVLS, "Failed to bind NVLink SHARP", NULL, VERDICT_WARNING,
+	  "NVLink SHARP is there and could not be used %s",
+	  "Look at the Fabric Manager and the NVSwitches of that node; NCCL goes on without it" },
+	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "is not a PCI device", NULL, VERDICT_NOTE,
+	  "network cards have no place in the PCI topology %s",
+	  "In a virtual machine ask the provider for a topology file and give it as "
+	  "NCCL_TOPO_FILE" },
+	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "Could not find real path of", NULL,
+	  VERDICT_NOTE, "devices have no place in the PCI topology %s",
+	  "In a virtual machine ask the provider for a topology file and give it as "
+	  "NCCL_TOPO_FILE; in a container see that /sys is mounted" },
+	/* What is below /sys/devices/system is about processors. */
+	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "could not read /sys/devices/",
+	  "/sys/devices/system/", VERDICT_NOTE,
+	  "the PCI topology cannot be read as on a real machine %s",
+	  "In a virtual machine ask the provider for a topology file and give it as "
+	  "NCCL_TOPO_FILE" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "Invalid ", "Invalid NCCL_SOCKET", VERDICT_NOTE,
+	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is too low", NULL, VERDICT_NOTE,
+	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is not valid", NULL, VERDICT_NOTE,
+	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "User asked for", NULL, VERDICT_NOTE,
+	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "Setting it has no effect", NULL, VERDICT_NOTE,
+	  "a variable has no effect in this release %s", "Unset it" },
+	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is deprecated", NULL, VERDICT_NOTE,
+	  "a variable is deprecated in this release %s", "Use the one that took its place" },
+};
+
+static bool note_fits(const struct note_rule *rule, const struct nccl_log_note *note)
+{
+	return note->kind == rule->kind && strstr(note->text, rule->has) != NULL &&
+	       (rule->has_not == NULL || strstr(note->text, rule->has_not) == NULL);
+}
+
+static void apply_note_rule(const struct setup *setup, const struct note_rule *rule)
+{
+	const struct nccl_log_note *cited[SETUP_CITED];
+	struct setup_group group = { .count = 0 };
+	struct verdict *verdict;
+	size_t shown = 0;
+	char where[400], title[512];
+
+	for (size_t i = 0; i < setup->log->note_count; i++) {
+		const struct nccl_log_note *note = &setup->log->notes[i];
+
+		if (!note_fits(rule, note))
+			continue;
+		setup_group_add(setup, &group, setup_who_of_process(setup, note->process));
+		if (shown < SETUP_CITED)
+			cited[shown++] = note;
+	}
+	if (group.count == 0)
+		return;
+	/* With a file that says how it is, what cannot be read does not matter. */
+	if (strcmp(rule->rule, "virtual-topology") == 0 &&
+	    setup_any(setup, "NCCL_TOPO_FILE") != NULL)
+		return;
+	verdict = setup_verdict(setup, rule->rule, rule->severity);
+	setup_group_text(setup, &group, where, sizeof(where));
+	text_format(title, sizeof(title), rule->title, where);
+	verdict_title(verdict, "%s", title);
+	for (size_t i = 0; i < shown; i++)
+		setup_cite(setup, verdict, cited[i]->place, "%s", cited[i]->text);
+	verdict_advice(verdict, "%s", rule->advice);
+	setup_blame(setup, verdict, &group);
+}
+
+/* ---- GPUs that talk through shared memory ------------------------------------------------------ */
+
+static bool was_told_so(const struct setup *setup)
+{
+	const struct setup_variable *variable = setup_any(setup, "NCCL_P2P_DISABLE");
+
+	return (variable != NULL && setup_is_true(variable->value)) ||
+	       setup_any(setup, "NCCL_P2P_LEVEL") != NULL;
+}
+
+static void cite_reason(const struct setup *setup, struct verdict *verdict)
+{
+	for (size_t i = 0; i < setup->log->note_count; i++) {
+		const struct nccl_log_note *note = &setup->log->notes[i];
+
+		if (note->kind != NCCL_LOG_KIND_P2P || strstr(note->text, "Check P2P Type") != NULL)
+			continue;
+		setup_cite(setup, verdict, note->place, "%s", note->text);
+		return;
+	}
+}
+
+static void find_shm_links(const struct setup *setup)
+{
+	const struct nccl_log_link *first = NULL;
+	struct setup_group group = { .count = 0 };
+	struct verdict *verdict;
+	char where[400];
+
+	for (size_t i = 0; i < setup->log->link_count; i++)
+		if (setup->log->links[i].transport == NCCL_LOG_SHM) {
+			first = first != NULL ? first : &setup->log->links[i];
+			setup_group_add(setup, &group,
+					setup_who_of_process(setup, setup->log->links[i].process));
+		}
+	if (first == NULL)
+		return;
+	verdict = setup_verdict(setup, "p2p-not-used",
+				was_told_so(setup) ? VERDICT_NOTE : VERDICT_WARNING);
+	verdict_title(verdict, "GPUs of a node talk through shared memory %s",
+		      setup_group_text(setup, &group, where, sizeof(where)));
+	setup_cite(setup, verdict, first->place, "%d -> %d via SHM/%s", first->from, first->to,
+		   first->detail);
+	cite_reason(setup, verdict);
+	verdict_advice(verdict, "$ nvidia-smi topo -p2p r");
+	verdict_advice(verdict,
+		       "Where it says OK or the GPUs have NVLink: unset NCCL_P2P_DISABLE and "
+		       "NCCL_P2P_LEVEL, turn PCI ACS off, give containers the same IPC "
+		       "namespace");
+	setup_blame(setup, verdict, &group);
+}
+
+/* ---- the fabric ------------------------------------------------------------------------------ */
+
+/* "MNNVL busId 0x.. fabric UUID .. cliqueId .. state 3 healthMask ..": 3 is what NVML calls completed. */
+static void find_fabric(const struct setup *setup)
+{
+	for (size_t i = 0; i < setup->log->note_count; i++) {
+		const struct nccl_log_note *note = &setup->log->notes[i];
+		const char *state = strstr(note->text, " state ");
+		struct setup_group group = { .count = 0 };
+		struct verdict *verdict;
+		char where[400];
+
+		if (note->kind != NCCL_LOG_KIND_MNNVL || state == NULL ||
+		    strncmp(note->text, "MNNVL busId", 11) != 0 || state[7] == '3' ||
+		    state[7] == '\0')
+			continue;
+		setup_group_add(setup, &group, setup_who_of_process(setup, note->process));
+		verdict = setup_verdict(setup, "fabric-state", VERDICT_WARNING);
+		verdict_title(verdict, "the NVLink fabric is not ready %s",
+			      setup_group_text(setup, &group, where, sizeof(where)));
+		setup_cite(setup, verdict, note->place, "%s", note->text);
+		verdict_advice(verdict, "$ nvidia-smi -q | grep -A 4 Fabric");
+		verdict_advice(verdict, "Look at the Fabric Manager and, between nodes, at IMEX");
+		setup_blame(setup, verdict, &group);
+		return;
+	}
+}
+
+void setup_find_node(const struct setup *setup)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(note_rules); i++)
+		apply_note_rule(setup, &note_rules[i]);
+	find_shm_links(setup);
+	find_fabric(setup);
 }

@@ -1,15 +1,1055 @@
-/*
- * Who is named stands first and explains what follows from it; then the job's own past, then what others give
- * to compare with. What one comparison has told, the next ones do not tell again.
- */
 #include "doctor/slow.h"
+#include "doctor/slow_internal.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "common/op.h"
 #include "common/text.h"
-#include "doctor/slow_find.h"
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static void slow_iterations(struct slow_search *search, const struct slow_rows *rows);
+
+/* What kinds of transfers that are slow have in common, and which class that makes. For the room's own use. */
+
+struct slow_common {
+	const struct slow_rows *rows;
+	const struct slow_cells *cells;
+	const bool *is_taken; /* rows that are slow and explained by nobody else */
+	const struct slow_row *worst;
+	size_t slow;
+	bool is_one_size, is_one_choice, is_one_comm, is_one_name, is_switched, is_all_over;
+	bool has_net, has_nvlink, has_other;
+	uint8_t least_class, most_class;
+	double lost_ns, switched_ns, confidence, percent;
+	uint32_t ranks;
+	uint32_t host; /* of all slow ones within nodes; UINT32_MAX several */
+	struct slow_wire wire;
+};
+
+/* "14:03:10" UTC, or "12.3 s after the start" where there is no wall time. */
+static struct slow_text slow_time(const struct timeline_report *report, uint64_t ns)
+{
+	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
+	char after[UNITS_TEXT];
+	struct slow_text to;
+
+	if (report->has_wall)
+		units_clock(to.text, ns);
+	else
+		text_format(to.text, sizeof(to.text), "%s after the start",
+			    units_duration(after, after_ns));
+	return to;
+}
+
+struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span)
+{
+	struct slow_text to = { "always" };
+	struct slow_text from = slow_time(report, span->from_ns);
+	struct slow_text until = slow_time(report, span->until_ns);
+
+	if (span->from_ns > 0 && span->until_ns > 0 && span->share > 0 && span->share < 0.95)
+		text_format(to.text, sizeof(to.text),
+			    "in bursts between %s and %s (%.0f %% of the time)", from.text,
+			    until.text, 100 * span->share);
+	else if (span->from_ns > 0 && span->until_ns > 0)
+		text_format(to.text, sizeof(to.text), "between %s and %s", from.text, until.text);
+	else if (span->from_ns > 0)
+		text_format(to.text, sizeof(to.text), "since %s", from.text);
+	else if (span->until_ns > 0)
+		text_format(to.text, sizeof(to.text), "until %s", until.text);
+	return to;
+}
+
+/* as verdict.rule has it */
+static const char *slow_against_name(enum slow_against against)
+{
+	static const char *const names[] = { "past", "baseline", "expected", "peak" };
+
+	return (unsigned int)against < ARRAY_LENGTH(names) ? names[against] : "?";
+}
+
+const char *slow_than(enum slow_against against)
+{
+	static const char *const words[] = { "before", "in the baseline", "expected",
+					     "the peak allows" };
+
+	return (unsigned int)against < ARRAY_LENGTH(words) ? words[against] : "?";
+}
+
+/* ---- what all verdicts have in common --------------------------------------------------------- */
+
+struct verdict *slow_verdict(struct slow_search *search, enum verdict_class class,
+			     enum slow_against against)
+{
+	struct verdict *verdict = verdicts_add(search->verdicts, class, VERDICT_WARNING);
+	const struct job *job = &search->report->job;
+
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
+	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(against));
+	return verdict;
+}
+
+void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t rank)
+{
+	const struct job_rank *of = &job->ranks[rank];
+
+	verdict->rank = of->rank;
+	verdict->pid = of->pid;
+	verdict->gpu = of->gpu;
+	text_copy(verdict->rank_label, sizeof(verdict->rank_label), of->label);
+	text_copy(verdict->host, sizeof(verdict->host), job->hosts[of->host].name);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[of->group].name);
+}
+
+void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t comm, uint32_t rank)
+{
+	const struct job_comm *of = &job->comms[comm];
+
+	text_copy(verdict->comm, sizeof(verdict->comm), of->label);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[of->group].name);
+	verdict->comm_hash = of->hash;
+	for (uint32_t i = 0; i < of->seat_count; i++)
+		if (job->seats[of->seats[i]].rank == rank)
+			verdict->comm_rank = job->seats[of->seats[i]].comm_rank;
+}
+
+void slow_fill_span(struct verdict *verdict, const struct timeline_report *report,
+		    const struct slow_span *span)
+{
+	uint64_t from = span->from_ns > 0 ? span->from_ns : report->start_ns;
+	uint64_t until = span->until_ns > 0 ? span->until_ns : report->end_ns;
+
+	verdict->since_wall_ns = report->has_wall ? from : 0;
+	verdict->for_ns = until > from ? until - from : 0;
+}
+
+void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double lost_ns)
+{
+	verdict->gpu_hours = lost_ns / 3600e9;
+	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;
+}
+
+static uint32_t ranks_unseen(const struct job *job)
+{
+	uint32_t most = 0;
+
+	for (size_t i = 0; i < job->comm_count; i++)
+		most = job->comms[i].missing > most ? job->comms[i].missing : most;
+	return most;
+}
+
+/* How much there is behind a verdict, and what its confidence is worth by that. */
+void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
+{
+	const struct timeline_report *report = search->report;
+	const struct timeline_completeness *found = &report->completeness;
+	uint32_t unseen = ranks_unseen(&report->job);
+
+	if (!found->keeps_all)
+		verdict_missing(
+			verdict,
+			"In mode flight only the last operations are kept: this is about the "
+			"last %s.",
+			units_of_ns((double)(report->end_ns - report->start_ns)).text);
+	if (found->keeps_all && !found->is_complete && found->share < 0.99) {
+		verdict_missing(verdict,
+				"Only %.0f %% of the operations that NCCL showed were read: what "
+				"happened in the others is not known.",
+				100 * found->share);
+		verdict->confidence *= 0.5 + found->share / 2;
+	}
+	if (unseen > 0) {
+		verdict_missing(verdict,
+				"Of %u ranks of one communicator there is no recording: whoever "
+				"is waited for may be one of them.",
+				unseen);
+		verdict->confidence *= 0.8;
+	}
+	if (report->meet.stride > 1)
+		verdict_missing(verdict,
+				"Waiting was worked out from one in %u groups of collectives, "
+				"because there are so many.",
+				report->meet.stride);
+	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed) {
+		verdict_missing(verdict, "Most durations are not from the GPU's clock: waiting "
+					 "says less.");
+		verdict->confidence *= 0.8;
+	}
+}
+
+/*
+ * What several slow kinds of transfers have in common is the cause. From the narrow to the wide:
+ *
+ *	another algorithm or protocol was chosen        slow_algorithm
+ *	one communicator of several                     slow_communicator (within a node: slow_nvlink)
+ *	one size, others of the same calls are fine     slow_size
+ *	one algorithm or protocol, others are fine      slow_algorithm
+ *	over nodes, everywhere, not within nodes        slow_network
+ *	within nodes                                    slow_nvlink, with the host if it is one
+ *	anything else                                   below_expected
+ *
+ * A row that is not slow speaks against a wide cause only where it would have shown it: small messages do
+ * not get slower with less bandwidth, so those much smaller than the slow ones say nothing.
+ */
+
+enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
+static const double ratio_that_empties = 1.25;
+
+static bool is_over_network(enum job_comm_kind kind)
+{
+	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
+}
+
+static void add_common(struct slow_common *common, const struct slow_row *row)
+{
+	const struct slow_row *worst = common->worst;
+
+	if (worst == NULL) {
+		common->is_one_size = common->is_one_choice = common->is_one_comm = true;
+		common->is_one_name = common->is_all_over = true;
+		common->least_class = common->most_class = row->size_class;
+		common->host = row->host;
+		worst = row;
+	}
+	common->slow++;
+	common->is_one_size &= row->size_class == worst->size_class;
+	common->is_one_choice &=
+		row->algorithm == worst->algorithm && row->protocol == worst->protocol;
+	common->is_one_comm &= row->comms_slow == 1 && row->comm == worst->comm;
+	common->is_one_name &= row->is_one_name;
+	common->is_all_over &= row->is_over;
+	common->has_net |= is_over_network(row->kind);
+	common->has_nvlink |= row->kind == JOB_COMM_NVLINK;
+	common->has_other |= !is_over_network(row->kind) && row->kind != JOB_COMM_NVLINK;
+	if (row->size_class < common->least_class)
+		common->least_class = row->size_class;
+	if (row->size_class > common->most_class)
+		common->most_class = row->size_class;
+	common->lost_ns += row->lost_ns;
+	common->switched_ns += row->was[0] != '\0' ? row->lost_ns : 0;
+	common->percent += 100 * (row->ratio - 1) * row->lost_ns;
+	common->ranks = row->ranks > common->ranks ? row->ranks : common->ranks;
+	common->host = common->host == row->host ? common->host : UINT32_MAX;
+	if (row->confidence > common->confidence)
+		common->confidence = row->confidence;
+	if (common->worst == NULL || row->lost_ns > worst->lost_ns)
+		common->worst = row;
+}
+
+/* rows and is_taken are borrowed for as long as it is used. cells are set by the caller. */
+static struct slow_common slow_common_find(const struct slow_rows *rows, const bool *is_taken)
+{
+	struct slow_common common = { .rows = rows, .is_taken = is_taken };
+
+	for (size_t i = 0; i < rows->count; i++)
+		if (is_taken[i])
+			add_common(&common, &rows->list[i]);
+	common.is_switched = common.switched_ns > 0 && common.switched_ns >= 0.8 * common.lost_ns;
+	common.percent = common.lost_ns > 0	? common.percent / common.lost_ns
+			 : common.worst != NULL ? 100 * (common.worst->ratio - 1)
+						: 0;
+	return common;
+}
+
+/* ---- what is not slow ------------------------------------------------------------------------- */
+
+/* It moves as much as the slow ones, nearly, so it would be slow for the same reason. */
+static bool would_show(const struct slow_common *common, const struct slow_row *row)
+{
+	if (row->size_class > common->most_class)
+		return true;
+	return row->size_class >= BIG && row->size_class + ALIKE_CLASSES >= common->least_class;
+}
+
+enum contrast {
+	OTHER_COMM,
+	OTHER_SIZE,
+	LARGER,
+	OTHER_CHOICE,
+	SAME_CHOICE,
+	NVLINK_FINE,
+	NETWORK_FINE,
+};
+
+/* Does the communicator that lost most do this, too? Else it is no contrast but another one's. */
+static bool is_on_worst(const struct slow_common *common, const struct slow_row *row)
+{
+	for (size_t i = 0; i < common->cells->count; i++) {
+		const struct slow_cell *cell = &common->cells->list[i];
+
+		if (cell->comm == common->worst->comm && cell->function == row->function &&
+		    cell->size_class == row->size_class)
+			return true;
+	}
+	return false;
+}
+
+static bool is_contrast(const struct slow_common *common, const struct slow_row *row,
+			enum contrast contrast)
+{
+	const struct slow_row *worst = common->worst;
+	bool is_same_choice =
+		row->algorithm == worst->algorithm && row->protocol == worst->protocol;
+
+	switch (contrast) {
+	case OTHER_COMM:
+		return row->kind == worst->kind && (row->comms > 1 || row->comm != worst->comm);
+	case OTHER_SIZE:
+		return row->kind == worst->kind && row->function == worst->function &&
+		       is_same_choice && row->size_class != worst->size_class &&
+		       is_on_worst(common, row);
+	case LARGER:
+		return row->kind == worst->kind && row->function == worst->function &&
+		       row->size_class > common->most_class && is_on_worst(common, row);
+	case OTHER_CHOICE:
+		return row->kind == worst->kind && !is_same_choice && is_on_worst(common, row);
+	case SAME_CHOICE:
+		return row->kind == worst->kind && is_same_choice;
+	case NVLINK_FINE:
+		return row->kind == JOB_COMM_NVLINK;
+	case NETWORK_FINE:
+		return is_over_network(row->kind);
+	}
+	return false;
+}
+
+/* Is there something of this kind that is as fast as it should be? */
+static bool has_fine(const struct slow_common *common, enum contrast contrast)
+{
+	for (size_t i = 0; i < common->rows->count; i++) {
+		const struct slow_row *row = &common->rows->list[i];
+		/* In a slow row, too, there are communicators that are fine. */
+		bool is_fine =
+			!row->is_slow || (contrast == OTHER_COMM && row->comms_slow < row->comms);
+
+		/* Not found slow is not the same as found fine. */
+		is_fine = is_fine && row->bound < 1 + (common->worst->ratio - 1) / 2;
+		if (is_fine && would_show(common, row) && is_contrast(common, row, contrast))
+			return true;
+	}
+	return false;
+}
+
+/* On four of five communicators over nodes, of what would show it. */
+static bool is_everywhere(const struct slow_common *common)
+{
+	uint64_t slow = 0, all = 0;
+
+	for (size_t i = 0; i < common->rows->count; i++) {
+		const struct slow_row *row = &common->rows->list[i];
+
+		if (!is_over_network(row->kind) || (!row->is_slow && !would_show(common, row)))
+			continue;
+		slow += row->comms_slow;
+		all += row->comms;
+	}
+	return slow * 5 >= all * 4;
+}
+
+/* Transfers over nodes got slower, and the network does not have them any longer than before. */
+static bool slow_common_is_wire_fine(const struct slow_common *common)
+{
+	return common->wire.is_known &&
+	       common->wire.after_ns <
+		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 4);
+}
+
+static bool slow_common_is_wire_slow(const struct slow_common *common)
+{
+	return common->wire.is_known && !slow_common_is_wire_fine(common);
+}
+
+/* Some ranks' sends are with the network for longer, and those of others clearly are not. */
+static bool slow_common_is_wire_partial(const struct slow_common *common)
+{
+	const struct slow_wire *wire = &common->wire;
+
+	return wire->is_known && wire->senders >= SENDERS_LEAST &&
+	       wire->senders_same * 10 >= wire->senders &&
+	       wire->senders_slower * 10 >= wire->senders &&
+	       (wire->senders_same + wire->senders_slower) * 20 >= wire->senders * 19;
+}
+
+/* Slower transfers over nodes, by so little that links within nodes may be the reason as well. */
+/*
+ * A full pipeline has as many transfers on the wire as fit, and they live as long as the slowest of its links lets
+ * them. A link within a node that became about as slow as the network does that, too; only one that is clearly
+ * slower lets the network run empty.
+ */
+static bool slow_common_is_either(const struct slow_common *common)
+{
+	return slow_common_is_wire_slow(common) && common->worst->kind == JOB_COMM_MIXED &&
+	       common->worst->ratio < ratio_that_empties && !has_fine(common, NVLINK_FINE);
+}
+
+static enum verdict_class narrow_class(const struct slow_common *common)
+{
+	if (common->is_switched)
+		return VERDICT_SLOW_ALGORITHM;
+	if (common->is_one_size && has_fine(common, OTHER_SIZE))
+		return VERDICT_SLOW_SIZE;
+	/* Links that move large messages as they should are not slow: it is latency. */
+	if (has_fine(common, LARGER))
+		return VERDICT_SLOW_SIZE;
+	if (common->is_one_choice && has_fine(common, OTHER_CHOICE) &&
+	    !has_fine(common, SAME_CHOICE))
+		return VERDICT_SLOW_ALGORITHM;
+	return VERDICT_CLASSES;
+}
+
+static enum verdict_class slow_common_class(const struct slow_common *common)
+{
+	enum verdict_class narrow = narrow_class(common);
+	bool is_measured =
+		common->rows->against == SLOW_PAST || common->rows->against == SLOW_BASELINE;
+
+	if (narrow != VERDICT_CLASSES)
+		return narrow;
+	if (common->has_nvlink && !common->has_other &&
+	    (!common->has_net || common->host != UINT32_MAX || has_fine(common, NETWORK_FINE) ||
+	     slow_common_is_wire_fine(common)))
+		return VERDICT_SLOW_NVLINK;
+	if ((common->is_one_comm || common->is_one_name) && has_fine(common, OTHER_COMM))
+		return VERDICT_SLOW_COMM;
+	if (common->has_net && !common->has_nvlink && !common->has_other &&
+	    slow_common_is_wire_fine(common) && common->worst->kind == JOB_COMM_MIXED)
+		return VERDICT_SLOW_NVLINK;
+	/* A data sheet says nothing about what a job can reach: only contrast does. */
+	if (common->has_net && !common->has_nvlink && !common->has_other &&
+	    (is_measured || has_fine(common, NVLINK_FINE)) && is_everywhere(common) &&
+	    !slow_common_is_wire_partial(common))
+		return VERDICT_SLOW_NETWORK;
+	return VERDICT_BELOW_EXPECTED;
+}
+
+/* Where the time of the row over nodes went that lost most. */
+/* The row over nodes that lost most tells where its time went. */
+static void slow_common_wire(struct slow_search *search, struct slow_common *common)
+{
+	const struct slow_row *over = NULL;
+
+	for (size_t i = 0; i < common->rows->count; i++) {
+		const struct slow_row *row = &common->rows->list[i];
+
+		if (common->is_taken[i] && is_over_network(row->kind) && !row->is_send &&
+		    (over == NULL || row->lost_ns > over->lost_ns))
+			over = row;
+	}
+	common->wire = (struct slow_wire){ .host = UINT32_MAX };
+	if (over == NULL || common->rows->against > SLOW_BASELINE)
+		return;
+	search->status = slow_wire(&common->wire, search->report, over);
+	if (common->host == UINT32_MAX && slow_common_is_wire_fine(common))
+		common->host = common->wire.host;
+}
+
+/* A verdict about slow kinds of transfers, in words. */
+
+enum { EVIDENCE_ROWS = 8 };
+
+static void choice_text(char *to, size_t size, const struct job *job, const struct slow_row *row)
+{
+	text_format(to, size, "%s %s", job_name(job, OP_NAMES_ALGORITHM, row->algorithm),
+		    job_name(job, OP_NAMES_PROTOCOL, row->protocol));
+}
+
+/* Title, evidence, advice and what is missing, of a verdict whose class is set. */
+static void slow_common_title(struct verdict *verdict, const struct slow_common *common,
+			      const struct job *job)
+{
+	const struct slow_row *worst = common->worst;
+	const char *function = job_name(job, OP_NAMES_FUNCTION, worst->function);
+	const char *tail = slow_than(common->rows->against);
+	const char *is = common->is_all_over ? "was" : "is";
+	char size[16], most[16], choice[64];
+
+	op_size_text(size, sizeof(size), worst->size_class);
+	op_size_text(most, sizeof(most), common->most_class);
+	choice_text(choice, sizeof(choice), job, worst);
+	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common))
+		verdict_title(verdict,
+			      "the network between nodes, or NVLink, %s slower than %s, for all",
+			      is, tail);
+	else if (verdict->class == VERDICT_SLOW_NETWORK)
+		verdict_title(verdict, "the network between nodes %s slower than %s, for all", is,
+			      tail);
+	else if (verdict->class == VERDICT_SLOW_NVLINK && common->host != UINT32_MAX)
+		verdict_title(verdict, "NVLink within %.80s %s slower than %s",
+			      job->hosts[common->host].name, is, tail);
+	else if (verdict->class == VERDICT_SLOW_NVLINK)
+		verdict_title(verdict, "NVLink %s slower than %s, within nodes", is, tail);
+	else if (verdict->class == VERDICT_SLOW_COMM)
+		verdict_title(verdict, "communicator %.80s %s slower than %s, others are not",
+			      verdict->comm, is, tail);
+	else if (verdict->class == VERDICT_SLOW_SIZE && !common->is_one_size)
+		verdict_title(verdict, "messages up to %s are slower than %s, larger ones are not",
+			      most, tail);
+	else if (verdict->class == VERDICT_SLOW_SIZE)
+		verdict_title(verdict, "messages of %s are slower than %s, other sizes are not",
+			      size, tail);
+	else if (verdict->class == VERDICT_SLOW_ALGORITHM && worst->was[0] != '\0')
+		verdict_title(verdict,
+			      "NCCL chose %.40s instead of %.40s for %.20s of %s, and it %s slower",
+			      choice, worst->was, function, size, is);
+	else if (verdict->class == VERDICT_SLOW_ALGORITHM)
+		verdict_title(verdict, "what runs as %.40s %s slower than %s, other ways are not",
+			      choice, is, tail);
+	else
+		verdict_title(
+			verdict, "%.20s of %s and %zu more kinds of transfers %s slower than %s",
+			function, size, common->slow - 1, common->slow > 1 ? "are" : is, tail);
+	if (verdict->class == VERDICT_BELOW_EXPECTED && common->slow == 1)
+		verdict_title(verdict, "%.20s of %s %s slower than %s", function, size, is, tail);
+}
+
+static void tell_send(struct slow_search *search, struct verdict *verdict,
+		      const struct slow_row *row)
+{
+	char size[16];
+
+	op_size_text(size, sizeof(size), row->size_class);
+	verdict_evidence(
+		verdict,
+		"Sends of %s on %s communicators, %u of %u of them: those that hardly wait "
+		"take %.2f times as long, %s.",
+		size, job_comm_kind_name(row->kind), row->comms_slow, row->comms, row->ratio,
+		slow_when(search->report, &row->span).text);
+	verdict_missing(verdict, "Waiting cannot be left out of Sends, so the quickest tenth was "
+				 "compared.");
+}
+
+static void tell_row(struct slow_search *search, struct verdict *verdict,
+		     const struct slow_row *row)
+{
+	const struct job *job = &search->report->job;
+	char size[16], choice[64], interval[64] = "";
+
+	op_size_text(size, sizeof(size), row->size_class);
+	choice_text(choice, sizeof(choice), job, row);
+	if (row->ratio_high > row->ratio_low)
+		text_format(interval, sizeof(interval), " (%.2f to %.2f)", row->ratio_low,
+			    row->ratio_high);
+	if (row->is_send) {
+		tell_send(search, verdict, row);
+		return;
+	}
+	verdict_evidence(
+		verdict,
+		"%s of %s (%s) on %s communicators, %u of %u of them: %.2f GB/s of bus "
+		"bandwidth instead of %.2f, %.2f times as long%s, %s; waiting is left out.",
+		job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
+		job_comm_kind_name(row->kind), row->comms_slow, row->comms, row->after / 1e9,
+		row->before / 1e9, row->ratio, interval,
+		slow_when(search->report, &row->span).text);
+	if (row->was[0] != '\0')
+		verdict_evidence(verdict, "NCCL chose %s for it, and %s before.", choice, row->was);
+}
+
+static void slow_common_rows(struct slow_search *search, struct verdict *verdict,
+			     const struct slow_common *common)
+{
+	size_t told = 0;
+
+	tell_row(search, verdict, common->worst);
+	for (size_t i = 0; i < common->rows->count; i++) {
+		const struct slow_row *row = &common->rows->list[i];
+
+		if (!common->is_taken[i] || row == common->worst)
+			continue;
+		if (++told < EVIDENCE_ROWS)
+			tell_row(search, verdict, row);
+	}
+	if (told >= EVIDENCE_ROWS)
+		verdict_evidence(verdict, "And %zu more kinds of transfers.",
+				 told - EVIDENCE_ROWS + 1);
+}
+
+static void slow_common_advise(struct verdict *verdict, const struct slow_common *common)
+{
+	switch (verdict->class) {
+	case VERDICT_SLOW_NETWORK:
+		verdict_advice(verdict, "Look at the fabric: congestion by other jobs, a switch or "
+					"uplink that failed, adaptive routing.");
+		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
+		break;
+	case VERDICT_SLOW_NVLINK:
+		verdict_advice(verdict, "Look at NVLink and at the GPUs' clocks.");
+		verdict_advice(verdict, "$ ssh %.200s nvidia-smi nvlink --status",
+			       verdict->host[0] ? verdict->host : "NODE");
+		verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK",
+			       verdict->host[0] ? verdict->host : "NODE");
+		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNvlinkDegraded.md");
+		break;
+	case VERDICT_SLOW_ALGORITHM:
+		verdict_advice(verdict, "Compare NCCL's version, its tuner plugin, NCCL_ALGO and "
+					"NCCL_PROTO with those of the faster run.");
+		break;
+	case VERDICT_SLOW_SIZE:
+		verdict_advice(verdict, "Try other sizes of messages (bucket sizes of the "
+					"framework), and NCCL_ALGO or NCCL_PROTO for this one.");
+		break;
+	case VERDICT_SLOW_COMM:
+		verdict_advice(verdict, "Look at what its ranks have in common: rail, switch, "
+					"nodes.");
+		break;
+	default:
+		if (slow_common_is_wire_partial(common)) {
+			verdict_advice(verdict, "Look for one link within a node, which only some "
+						"rings use, and for one rail of the network.");
+			verdict_advice(verdict, "$ ssh NODE nvidia-smi nvlink --status");
+			break;
+		}
+		verdict_advice(verdict, "It is not one link, size, algorithm or communicator: "
+					"compare settings, versions and GPU clocks of the two.");
+		break;
+	}
+	if (common->rows->against == SLOW_EXPECTED || common->rows->against == SLOW_PEAK)
+		verdict_advice(verdict, "Measured alone, nothing else uses the links and the GPUs; "
+					"some loss against that is usual.");
+	if (verdict->page[0] == '\0')
+		text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+}
+
+static void slow_common_missing(struct verdict *verdict, const struct slow_common *common)
+{
+	const struct slow_rows *rows = common->rows;
+	bool has_nvlink = false;
+
+	for (size_t i = 0; i < rows->count; i++)
+		has_nvlink |= rows->list[i].kind == JOB_COMM_NVLINK;
+	if (verdict->class == VERDICT_SLOW_NETWORK && !has_nvlink &&
+	    !slow_common_is_wire_slow(common)) {
+		verdict_missing(verdict, "No communicator stays within a node: whether NVLink is "
+					 "slower, too, cannot be seen.");
+		verdict->confidence *= 0.9;
+	}
+	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common)) {
+		verdict_missing(verdict, "They are slower by so little that NVLink which became "
+					 "about as slow as the network would look the same, and no "
+					 "communicator stays within a node to compare with.");
+		verdict->confidence *= 0.6;
+	}
+	if (rows->is_other_ranks) {
+		verdict_missing(verdict, "It was compared with another number of ranks: by bus "
+					 "bandwidth, which falls a little with more of them.");
+		verdict->confidence *= 0.8;
+	}
+	if (rows->unmatched > 0)
+		verdict_missing(verdict,
+				"%zu kinds of transfers have nothing that they could be compared "
+				"with.",
+				rows->unmatched);
+}
+
+static void slow_common_tell_wire(struct verdict *verdict, const struct slow_common *common)
+{
+	const struct slow_wire *wire = &common->wire;
+
+	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_wire_slow(common))
+		verdict_evidence(
+			verdict, "Their transfers are with the network for %s each, %s before%s.",
+			units_of_ns(wire->after_ns).text, units_of_ns(wire->before_ns).text,
+			slow_common_is_either(common) ? "" : ": it is not NVLink");
+	if (verdict->class == VERDICT_BELOW_EXPECTED && slow_common_is_wire_partial(common))
+		verdict_evidence(verdict,
+				 "What %u of %u ranks send over nodes is with the network for "
+				 "longer, what %u send is not: some rings are held up and others "
+				 "are not, so it is not the network for all.",
+				 wire->senders_slower, wire->senders, wire->senders_same);
+	if (verdict->class == VERDICT_SLOW_NVLINK && slow_common_is_wire_fine(common))
+		verdict_evidence(verdict,
+				 "Transfers over nodes are with the network for %s each, %s "
+				 "before: it is not the network.",
+				 units_of_ns(wire->after_ns).text,
+				 units_of_ns(wire->before_ns).text);
+	if (verdict->class == VERDICT_SLOW_NVLINK && slow_common_is_wire_fine(common) &&
+	    wire->host != UINT32_MAX)
+		verdict_evidence(verdict,
+				 "What arrives at %.100s waits longer than elsewhere until "
+				 "the GPU has taken it over.",
+				 verdict->host);
+}
+
+/* One verdict for all kinds of transfers that one comparison found slow, or more evidence for an earlier one. */
+
+/* Shorter changes come and go in any network. */
+#define BRIEF_NS UINT64_C(5000000000)
+
+static bool is_brief(const struct timeline_report *report, uint64_t for_ns)
+{
+	return for_ns < BRIEF_NS && for_ns < (report->end_ns - report->start_ns) / 5;
+}
+
+static bool is_past(const struct timeline_report *report, const struct slow_span *span)
+{
+	uint64_t length_ns = report->end_ns - report->start_ns;
+
+	return span->until_ns != 0 && span->until_ns + length_ns / 20 < report->end_ns;
+}
+
+static void fill_verdict(struct slow_search *search, struct verdict *verdict,
+			 const struct slow_common *common)
+{
+	const struct job *job = &search->report->job;
+	const struct slow_row *worst = common->worst;
+
+	if (verdict->class == VERDICT_SLOW_COMM || common->is_one_comm)
+		slow_fill_comm(verdict, job, worst->comm, UINT32_MAX);
+	if (verdict->class == VERDICT_SLOW_COMM && !common->is_one_comm)
+		text_copy(verdict->comm, sizeof(verdict->comm), job->comms[worst->comm].name);
+	if (common->slow == 1 || verdict->class == VERDICT_SLOW_SIZE)
+		text_copy(verdict->function, sizeof(verdict->function),
+			  job_name(job, OP_NAMES_FUNCTION, worst->function));
+	if (verdict->class == VERDICT_SLOW_NVLINK && common->host != UINT32_MAX)
+		text_copy(verdict->host, sizeof(verdict->host), job->hosts[common->host].name);
+	slow_fill_span(verdict, search->report, &worst->span);
+	slow_fill_cost(search, verdict, common->lost_ns);
+	verdict->confidence = common->confidence;
+	verdict->percent = common->percent;
+	verdict->victims = common->ranks;
+	/* It is over, or has only begun: what it cost stays, and nobody has to be woken up. */
+	if (common->is_all_over ||
+	    (common->rows->against == SLOW_PAST && is_brief(search->report, verdict->for_ns)))
+		verdict->severity = VERDICT_NOTE;
+}
+
+/* An earlier comparison named the same cause. */
+static struct verdict *same_cause(struct slow_search *search, const struct slow_common *common,
+				  enum verdict_class class)
+{
+	const struct job *job = &search->report->job;
+	const char *host = class == VERDICT_SLOW_NVLINK && common->host != UINT32_MAX
+				   ? job->hosts[common->host].name
+				   : "";
+
+	for (size_t i = search->first; i < search->verdicts->count; i++) {
+		struct verdict *verdict = &search->verdicts->list[i];
+
+		if (verdict->class == class && verdict->severity >= VERDICT_WARNING &&
+		    strcmp(verdict->host, host) == 0 && class != VERDICT_SLOW_COMM &&
+		    class != VERDICT_BELOW_EXPECTED)
+			return verdict;
+	}
+	return NULL;
+}
+
+static void remember(struct slow_search *search, const struct slow_common *common, size_t verdict)
+{
+	for (size_t i = 0; i < common->rows->count && !common->is_all_over; i++) {
+		const struct slow_row *row = &common->rows->list[i];
+
+		if (common->is_taken[i] && search->told_count < SLOW_ROWS_MAX)
+			search->told[search->told_count++] =
+				(struct slow_told){ row->kind, row->function, row->size_class,
+						    verdict };
+	}
+}
+
+/*
+ * The network's side of an operation begins with its launch: where durations are the network's, waiting for a rank
+ * that comes late is in all of them. Then only what is longer on the wire itself is the network's doing, and whatever
+ * else became slower may be a late rank.
+ */
+static bool may_be_waiting(const struct slow_search *search, const struct slow_common *common,
+			   enum verdict_class class)
+{
+	const struct timeline_report *report = search->report;
+
+	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 >= report->total.timed ||
+	    common->rows->against > SLOW_BASELINE)
+		return false;
+	return class != VERDICT_SLOW_NETWORK ||
+	       common->wire.after_ns <
+		       common->wire.before_ns * (1 + (common->worst->ratio - 1) / 2);
+}
+
+static void tell_unjudged(struct slow_search *search, const struct slow_common *common)
+{
+	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	const struct job *job = &search->report->job;
+
+	remember(search, common, search->verdicts->count - 1);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
+	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(common->rows->against));
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+	verdict->is_unjudged = true;
+	verdict_title(verdict,
+		      "not judged: transfers over nodes take longer than %s, and why is not "
+		      "visible",
+		      slow_than(common->rows->against));
+	slow_common_rows(search, verdict, common);
+	verdict_missing(verdict,
+			"Most durations are the network's, not the GPU's: a rank that comes "
+			"late, a slow NVLink and a slow link look the same in them.");
+	verdict_advice(verdict, "With kernel events it can be told:");
+	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+}
+
+static void tell_common(struct slow_search *search, const struct slow_common *common)
+{
+	enum verdict_class class = slow_common_class(common);
+	struct verdict *verdict = same_cause(search, common, class);
+
+	if (verdict == NULL && may_be_waiting(search, common, class)) {
+		tell_unjudged(search, common);
+		return;
+	}
+	if (verdict != NULL) {
+		verdict_evidence(verdict, "The same is seen against what was %s:",
+				 slow_than(common->rows->against));
+		slow_common_rows(search, verdict, common);
+		remember(search, common, (size_t)(verdict - search->verdicts->list));
+		return;
+	}
+	verdict = slow_verdict(search, class, common->rows->against);
+	remember(search, common, search->verdicts->count - 1);
+	fill_verdict(search, verdict, common);
+	slow_common_title(verdict, common, &search->report->job);
+	slow_common_rows(search, verdict, common);
+	slow_common_tell_wire(verdict, common);
+	slow_common_advise(verdict, common);
+	slow_common_missing(verdict, common);
+	slow_fill_missing(search, verdict);
+}
+
+/* One verdict for the rows that are slow. */
+static void slow_classify(struct slow_search *search, const struct slow_rows *rows,
+			  const struct slow_cells *cells)
+{
+	bool is_taken[SLOW_ROWS_MAX] = { false };
+	struct slow_common common;
+
+	for (size_t i = 0; i < rows->count; i++)
+		is_taken[i] = rows->list[i].is_slow &&
+			      !slow_is_explained(search, &rows->list[i], rows->against);
+	common = slow_common_find(rows, is_taken);
+	common.cells = cells;
+	if (common.slow == 0)
+		return;
+	common.is_all_over |= is_past(search->report, &common.worst->span);
+	slow_common_wire(search, &common);
+	tell_common(search, &common);
+}
+
+/*
+ * What was not judged. Nobody named and nobody looked for read alike, so a job of which there is too little to
+ * tell who comes late is not told to be fast.
+ */
+
+/* Who stands still is not slow; and where something slow was found, speed was judged. */
+static bool is_told_otherwise(const struct slow_search *search, const char *job)
+{
+	for (size_t i = 0; i < search->verdicts->count; i++) {
+		const struct verdict *verdict = &search->verdicts->list[i];
+
+		if (strcmp(verdict->job, job) == 0 &&
+		    (verdict_is_slow(verdict->class) || verdict_is_hang(verdict->class)))
+			return true;
+	}
+	return false;
+}
+
+/* Is there anybody who could come later than somebody else? */
+static bool has_company(const struct job *job, uint32_t group)
+{
+	for (size_t i = 0; i < job->comm_count; i++)
+		if (job->comms[i].group == group &&
+		    (job->comms[i].nranks > 1 || job->comms[i].seat_count > 1))
+			return true;
+	return false;
+}
+
+/* Operations of a communicator, over its ranks, and those of them that have a duration. */
+struct timed {
+	uint64_t calls, timed;
+};
+
+static struct timed timed_of(const struct job *job, const struct job_comm *comm)
+{
+	struct timed timed = { 0, 0 };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &job->seats[comm->seats[i]];
+		const struct recording_comm *of =
+			recording_comm(job->recording->processes[seat->process], seat->comm_id);
+
+		if (of == NULL || !of->has_counts)
+			continue;
+		timed.calls += of->counts.recorded;
+		timed.timed += of->counts.timed;
+	}
+	return timed;
+}
+
+static struct timed timed_of_job(const struct job *job, uint32_t group)
+{
+	struct timed all = { 0, 0 };
+
+	for (size_t i = 0; i < job->comm_count; i++)
+		if (job->comms[i].group == group) {
+			struct timed here = timed_of(job, &job->comms[i]);
+
+			all.calls += here.calls;
+			all.timed += here.timed;
+		}
+	return all;
+}
+
+double slow_sampled(const struct job *job, uint32_t comm)
+{
+	struct timed timed = timed_of(job, &job->comms[comm]);
+
+	return timed.timed > 0 && timed.timed < timed.calls
+		       ? (double)timed.calls / (double)timed.timed
+		       : 1;
+}
+
+static void advise_kernels(struct verdict *verdict)
+{
+	verdict_advice(verdict,
+		       "Inside a node only kernel events give durations. They are off by "
+		       "default on most releases of NCCL; for a while, or for all of a run:");
+	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
+}
+
+/* The network's side of an operation begins with its launch, so its durations do not show who came late to it. */
+static void tell_lateness_unjudged(struct slow_search *search, const struct job_group *group)
+{
+	const struct tally_row *total = &search->report->total;
+	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+
+	text_copy(verdict->job, sizeof(verdict->job), group->name);
+	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
+	verdict->is_unjudged = true;
+	verdict_title(verdict,
+		      "not judged: which ranks are slow: %" PRIu64 " of %" PRIu64
+		      " calls have times of the GPU",
+		      total->by_source[OP_TIME_KERNEL_GPU], total->calls);
+	verdict_evidence(verdict,
+			 "%" PRIu64 " calls have times of the network, which begin with the "
+			 "launch: they show slow links, not who comes late.",
+			 total->by_source[OP_TIME_PROXY]);
+	verdict_missing(verdict,
+			"ranks and hosts that come late; links within nodes that are slow");
+	advise_kernels(verdict);
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+}
+
+/* Speed was judged by communicators over nodes; inside them nothing has a duration. */
+static void tell_untimed(struct slow_search *search, const struct job *job)
+{
+	uint64_t calls = 0, comms = 0;
+	struct verdict *verdict;
+
+	for (size_t i = 0; i < job->comm_count; i++) {
+		struct timed timed = timed_of(job, &job->comms[i]);
+
+		if (job->comms[i].group != search->group || job->comms[i].seat_count < 2 ||
+		    timed.timed > 0 ||
+		    timed.calls < (uint64_t)job->comms[i].seat_count *
+					  search->report->stragglers.least_meetings)
+			continue;
+		calls += timed.calls;
+		comms++;
+	}
+	if (comms == 0)
+		return;
+	verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
+	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
+	verdict->is_unjudged = true;
+	verdict_title(verdict,
+		      "not judged: who is slow on %" PRIu64 " %s: 0 of %" PRIu64
+		      " calls there are timed",
+		      comms, text_which(comms, "communicator", "communicators"), calls);
+	verdict_missing(verdict, "ranks and links that are slow there");
+	advise_kernels(verdict);
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+}
+
+static void tell_why(struct verdict *verdict, const struct timeline_report *report,
+		     const struct straggler_judged *judged)
+{
+	const struct timeline_completeness *seen = &report->completeness;
+
+	if (judged->meetings == 0)
+		verdict_evidence(verdict,
+				 "Collectives are compared that were seen, with times, on most of "
+				 "their ranks; those that join stages of a pipeline are not.");
+	else
+		verdict_evidence(verdict,
+				 "%.100s has most collectives that were seen on most of its ranks; "
+				 "who comes late again and again can be told from %" PRIu32 " on.",
+				 report->job.comms[judged->comm].label,
+				 report->stragglers.least_meetings);
+	if (seen->snapshots > 0)
+		verdict_evidence(verdict, "Agents give the last operations of each process, each "
+					  "agent at its own moment: those that all gave are "
+					  "compared.");
+	else if (seen->overwritten > 0)
+		verdict_evidence(verdict, "In mode flight older operations are overwritten.");
+}
+
+/* Who comes late could not be told, and nobody was named: a note that says why. */
+static void slow_unjudged(struct slow_search *search)
+{
+	const struct timeline_report *report = search->report;
+	const struct job_group *group = &report->job.groups[search->group];
+	const struct straggler_judged *judged;
+	struct verdict *verdict;
+	struct timed timed;
+
+	if (report->stragglers.jobs == NULL)
+		return;
+	judged = &report->stragglers.jobs[search->group];
+	if (judged->is_judged && !is_told_otherwise(search, group->name) &&
+	    has_company(&report->job, search->group)) {
+		if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed)
+			tell_lateness_unjudged(search, group);
+		else
+			tell_untimed(search, &report->job);
+	}
+	if (judged->is_judged || is_told_otherwise(search, group->name) ||
+	    !has_company(&report->job, search->group))
+		return;
+	verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	text_copy(verdict->job, sizeof(verdict->job), group->name);
+	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
+	verdict->is_unjudged = true;
+	timed = timed_of_job(&report->job, search->group);
+	if (timed.timed == 0 && timed.calls > 0)
+		verdict_title(verdict, "speed was not judged: 0 of %" PRIu64 " calls are timed",
+			      timed.calls);
+	else if (judged->meetings == 0)
+		verdict_title(verdict, "speed was not judged: no collectives could be compared "
+				       "between ranks");
+	else
+		verdict_title(
+			verdict,
+			"speed was not judged: %" PRIu64 " %s of %.80s could be compared, "
+			"%" PRIu32 " are needed",
+			judged->meetings, text_which(judged->meetings, "collective", "collectives"),
+			report->job.comms[judged->comm].label, report->stragglers.least_meetings);
+	tell_why(verdict, report, judged);
+	if (timed.timed > 0 && timed.timed < timed.calls)
+		verdict_evidence(verdict, "%" PRIu64 " of %" PRIu64 " calls are timed.",
+				 timed.timed, timed.calls);
+	verdict_missing(verdict, "ranks, hosts and links that are slow");
+	if (timed.timed == 0 && timed.calls > 0)
+		advise_kernels(verdict);
+	else
+		verdict_advice(verdict,
+			       "Look again when the job has run for longer, or at traces of it.");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
+}
+
+/*
+ * Who is named stands first and explains what follows from it; then the job's own past, then what others give
+ * to compare with. What one comparison has told, the next ones do not tell again.
+ */
 
 enum { ITERATIONS_LEAST = 10 };
 static const double more_waiting = 0.1; /* of the time in collectives */
@@ -195,7 +1235,8 @@ static void tell_elsewhere(struct slow_search *search, double ratio, const char 
 	slow_fill_missing(search, verdict);
 }
 
-void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
+/* Iterations against those of the baseline. */
+static void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
 {
 	const struct baseline *then = search->options->baseline;
 	const struct iterations *now = &search->report->iterations;

@@ -1,17 +1,379 @@
+/* Transfers by communicator, function and size: rows of the table by BASELINE_BY, put together. */
+#include "doctor/slow.h"
+#include "doctor/slow_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/compare.h"
+#include "analysis/stats.h"
+#include "common/op.h"
+#include "common/text.h"
+
+static int by_cell(const void *left, const void *right)
+{
+	const struct tally_row *a = *(const struct tally_row *const *)left;
+	const struct tally_row *b = *(const struct tally_row *const *)right;
+
+	if (a->key.comm != b->key.comm)
+		return a->key.comm < b->key.comm ? -1 : 1;
+	if (a->key.function != b->key.function)
+		return a->key.function < b->key.function ? -1 : 1;
+	if (a->key.size_class != b->key.size_class)
+		return a->key.size_class < b->key.size_class ? -1 : 1;
+	/* The first one of a cell is the one most calls are of. */
+	return a->calls > b->calls ? -1 : a->calls < b->calls;
+}
+
+static bool is_same_cell(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->key.comm == b->key.comm && a->key.function == b->key.function &&
+	       a->key.size_class == b->key.size_class;
+}
+
+static struct slow_cell start_cell(const struct tally_row *row)
+{
+	return (struct slow_cell){ .comm = row->key.comm,
+				   .function = row->key.function,
+				   .size_class = row->key.size_class,
+				   .algorithm = row->key.algorithm,
+				   .protocol = row->key.protocol,
+				   .is_transfer = true };
+}
+
+/* While it is added up, busbw has bus bytes, and mean_ns the sum of durations. */
+static void add_to_cell(struct slow_cell *cell, const struct timeline_report *report,
+			const struct tally_row *row)
+{
+	struct baseline_figures figures = baseline_figures(report, row);
+	double weight = figures.samples, before = cell->samples;
+	double mean, spread;
+
+	if (row->timed == 0 || weight <= 0)
+		return;
+	mean = (cell->log_mean * before + figures.log_mean * weight) / (before + weight);
+	spread = before * (cell->log_variance + (cell->log_mean - mean) * (cell->log_mean - mean)) +
+		 weight * (figures.log_variance +
+			   (figures.log_mean - mean) * (figures.log_mean - mean));
+	cell->log_variance = spread / (before + weight);
+	cell->log_mean = mean;
+	cell->samples += weight;
+	cell->choices++;
+	cell->is_transfer &= figures.is_joined && figures.is_gpu;
+	cell->ranks = row->ranks > cell->ranks ? row->ranks : cell->ranks;
+	cell->bytes += row->bytes;
+	cell->calls += row->calls;
+	cell->moves += row->moves;
+	cell->p10_ns += (double)tally_quantile_ns(row, 0.1) * (double)row->calls;
+	cell->busbw += figures.busbw * figures.mean_ns * (double)row->calls;
+	cell->mean_ns += figures.mean_ns * (double)row->calls;
+}
+
+static void finish_cell(struct slow_cell *cell)
+{
+	cell->spent_ns = cell->mean_ns;
+	cell->p10_ns = cell->calls > 0 ? cell->p10_ns / (double)cell->calls : 0;
+	cell->busbw = cell->mean_ns > 0 ? cell->busbw / cell->mean_ns : 0;
+	cell->mean_ns = cell->calls > 0 ? cell->mean_ns / (double)cell->calls : 0;
+	cell->bytes = cell->calls > 0 ? cell->bytes / cell->calls : 0;
+}
+
+enum status slow_cells_make(struct slow_cells *cells, const struct timeline_report *report)
+{
+	const struct tally *table = baseline_table(report);
+	const struct tally_row **sorted;
+	size_t next;
+
+	*cells = (struct slow_cells){ .list = NULL };
+	if (table == NULL || table->count == 0)
+		return OK;
+	sorted = calloc(table->count, sizeof(*sorted));
+	cells->list = calloc(table->count, sizeof(*cells->list));
+	if (sorted == NULL || cells->list == NULL) {
+		free(sorted);
+		slow_cells_release(cells);
+		return ERR_NO_SPACE;
+	}
+	for (size_t i = 0; i < table->count; i++)
+		sorted[i] = &table->rows[i];
+	qsort(sorted, table->count, sizeof(*sorted), by_cell);
+	for (size_t i = 0; i < table->count; i = next) {
+		struct slow_cell *cell = &cells->list[cells->count];
+
+		*cell = start_cell(sorted[i]);
+		for (next = i; next < table->count && is_same_cell(sorted[i], sorted[next]); next++)
+			add_to_cell(cell, report, sorted[next]);
+		finish_cell(cell);
+		cells->count += cell->calls > 0 && cell->samples > 0;
+	}
+	free(sorted);
+	return OK;
+}
+
+void slow_cells_release(struct slow_cells *cells)
+{
+	free(cells->list);
+	*cells = (struct slow_cells){ .list = NULL };
+}
+
+/*
+ * Where the time of a slow transfer goes: with the network, or within a node. Records sum up, per operation, how
+ * long its transfers were on the wire, and how long what had arrived waited for the GPU to take it on. When
+ * collectives over nodes get slower and their transfers are on the wire no longer than before, it is not the
+ * network; and the node whose GPUs take longer to take over is the one with slow links inside.
+ *
+ * One walk over the operations of some processes, and only when there is something to tell apart.
+ */
+
+enum { PROCESSES_MAX = 256, TRANSFERS_LEAST = 64 };
+static const double rise_ns = 5000, rise_ratio = 3;
+
+struct wire_sums {
+	double net_ns;
+	double sends;
+	double consume_ns;
+	double receives;
+};
+
+struct walk {
+	const struct job *job;
+	const struct slow_cell *cells;
+	size_t count;
+	size_t hosts;		   /* 1: not told apart */
+	struct wire_sums *sums;	   /* [(cell * 2 + is_slow) * hosts + host] */
+	struct wire_sums *senders; /* [process * 2 + is_slow], of all cells; NULL: not wanted */
+	size_t process;
+	size_t host;
+	uint64_t from_clock_ns; /* what ended from here on, and before the next, is slow */
+	uint64_t until_clock_ns;
+	uint64_t last_key; /* what the cell below belongs to */
+	size_t last_cell;  /* SIZE_MAX: none */
+};
+
+static size_t find_cell(const struct walk *walk, uint32_t comm, uint8_t function,
+			uint8_t size_class)
+{
+	size_t low = 0, high = walk->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const struct slow_cell *cell = &walk->cells[middle];
+		bool is_before = cell->comm != comm	      ? cell->comm < comm
+				 : cell->function != function ? cell->function < function
+							      : cell->size_class < size_class;
+
+		if (is_before)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < walk->count && walk->cells[low].comm == comm &&
+			       walk->cells[low].function == function &&
+			       walk->cells[low].size_class == size_class
+		       ? low
+		       : SIZE_MAX;
+}
+
+static size_t cell_of_op(struct walk *walk, uint64_t kind, uint64_t bytes)
+{
+	uint8_t size_class = (uint8_t)op_size_class(bytes);
+	uint8_t function = (uint8_t)op_kind_names(kind);
+	uint64_t key = (uint64_t)op_kind_comm(kind) << 16 | (uint64_t)function << 8 | size_class;
+	const struct job_seat *seat;
+
+	if (key == walk->last_key)
+		return walk->last_cell;
+	seat = job_seat(walk->job, walk->process, op_kind_comm(kind));
+	walk->last_key = key;
+	walk->last_cell = seat == NULL
+				  ? SIZE_MAX
+				  : find_cell(walk, seat->comm,
+					      job_name_number(walk->job, walk->process, function),
+					      size_class);
+	return walk->last_cell;
+}
+
+static bool wire_visit(const struct op_batch *batch, enum recording_place place, void *context)
+{
+	struct walk *walk = context;
+
+	(void)place;
+	for (uint32_t i = 0; i < batch->rows; i++) {
+		uint64_t steps = batch->column[OP_WORD_STEPS][i];
+		uint64_t done_ns = batch->column[OP_WORD_DONE][i];
+		bool is_slow = done_ns >= walk->from_clock_ns && done_ns < walk->until_clock_ns;
+		struct wire_sums *sums;
+		size_t cell;
+
+		if (steps == 0)
+			continue;
+		cell = cell_of_op(walk, batch->column[OP_WORD_KIND][i],
+				  batch->column[OP_WORD_BYTES][i]);
+		if (cell == SIZE_MAX)
+			continue;
+		sums = &walk->sums[(cell * 2 + is_slow) * walk->hosts + walk->host];
+		sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
+		sums->consume_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
+		sums->sends += (double)(uint32_t)steps;
+		sums->receives += (double)(steps >> 32);
+		if (walk->senders != NULL) {
+			sums = &walk->senders[walk->process * 2 + is_slow];
+			sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
+			sums->sends += (double)(uint32_t)steps;
+		}
+	}
+	return true;
+}
+
+static void walk_all(struct walk *walk, const struct timeline_report *report,
+		     const struct slow_span *span)
+{
+	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_BYTES) |
+			       OP_WORD_BIT(OP_WORD_DONE) | OP_WORD_BIT(OP_WORD_STEPS) |
+			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_SEND_NET) |
+			       OP_WORD_BIT(OP_WORD_WAITS + OP_WAIT_RECV_GPU);
+	const struct recording *recording = report->recording;
+	size_t stride = recording->count / PROCESSES_MAX + 1;
+
+	for (size_t p = 0; p < recording->count; p += stride) {
+		walk->process = p;
+		walk->host =
+			walk->hosts > 1 ? report->job.ranks[report->job.process_rank[p]].host : 0;
+		walk->last_key = UINT64_MAX;
+		walk->from_clock_ns =
+			span->from_ns ? align_clock_ns(&report->align, p, span->from_ns) : 0;
+		walk->until_clock_ns = span->until_ns
+					       ? align_clock_ns(&report->align, p, span->until_ns)
+					       : UINT64_MAX;
+		/* What cannot be read was told when the report was made. */
+		recording_each_batch(recording->processes[p], words, wire_visit, walk, NULL);
+	}
+}
+
+static double per_send(const struct wire_sums *sums)
+{
+	return sums->sends >= TRANSFERS_LEAST ? sums->net_ns / sums->sends : 0;
+}
+
+static double per_receive(const struct wire_sums *sums)
+{
+	return sums->receives >= TRANSFERS_LEAST ? sums->consume_ns / sums->receives : 0;
+}
+
+/* ---- of all cells: for a baseline ------------------------------------------------------------- */
+
+enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report)
+{
+	struct walk walk = {
+		.job = &report->job, .cells = cells->list, .count = cells->count, .hosts = 1
+	};
+
+	if (cells->count == 0)
+		return OK;
+	walk.sums = calloc(cells->count * 2, sizeof(*walk.sums));
+	if (walk.sums == NULL)
+		return ERR_NO_SPACE;
+	walk_all(&walk, report, &(struct slow_span){ 0 });
+	for (size_t i = 0; i < cells->count; i++) {
+		cells->list[i].wire_ns = per_send(&walk.sums[i * 2 + 1]);
+		cells->list[i].consume_ns = per_receive(&walk.sums[i * 2 + 1]);
+	}
+	free(walk.sums);
+	return OK;
+}
+
+/* ---- of one row: to tell apart ---------------------------------------------------------------- */
+
+/* The only host of several whose GPUs take over later than before; UINT32_MAX: none, or more. */
+static uint32_t find_host(const struct wire_sums *before, const struct wire_sums *after,
+			  size_t hosts, double before_ns)
+{
+	uint32_t found = UINT32_MAX;
+	size_t count = 0, seen = 0;
+
+	for (size_t h = 0; h < hosts; h++) {
+		double was = before_ns > 0 ? before_ns : per_receive(&before[h]);
+		double is = per_receive(&after[h]);
+
+		seen += after[h].receives >= TRANSFERS_LEAST;
+		if (is < was + rise_ns || is < rise_ratio * was)
+			continue;
+		found = (uint32_t)h;
+		count++;
+	}
+	return count == 1 && seen > 1 ? found : UINT32_MAX;
+}
+
+static struct wire_sums wire_sum(const struct wire_sums *list, size_t count)
+{
+	struct wire_sums all = { 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		all.net_ns += list[i].net_ns;
+		all.sends += list[i].sends;
+		all.consume_ns += list[i].consume_ns;
+		all.receives += list[i].receives;
+	}
+	return all;
+}
+
+static void count_senders(struct slow_wire *wire, const struct wire_sums *senders, size_t processes,
+			  double ratio)
+{
+	for (size_t p = 0; p < processes; p++) {
+		double before_ns = per_send(&senders[p * 2]);
+		double after_ns = per_send(&senders[p * 2 + 1]);
+
+		if (before_ns <= 0 || after_ns <= 0)
+			continue;
+		wire->senders++;
+		wire->senders_slower += after_ns > before_ns * (1 + (ratio - 1) * 0.6);
+		wire->senders_same += after_ns < before_ns * (1 + (ratio - 1) / 4);
+	}
+}
+
+enum status slow_wire(struct slow_wire *wire, const struct timeline_report *report,
+		      const struct slow_row *row)
+{
+	size_t hosts = report->job.host_count, processes = report->recording->count;
+	struct slow_cell cell = { .comm = row->comm,
+				  .function = row->function,
+				  .size_class = row->size_class };
+	struct walk walk = { .job = &report->job, .cells = &cell, .count = 1, .hosts = hosts };
+	bool is_past = row->span.from_ns > 0 || row->span.until_ns > 0;
+	struct wire_sums *fast, *slow, all;
+
+	*wire = (struct slow_wire){ .host = UINT32_MAX };
+	walk.sums = calloc(hosts * 2 + 1, sizeof(*walk.sums));
+	walk.senders = calloc(processes * 2 + 1, sizeof(*walk.senders));
+	if (walk.sums == NULL || walk.senders == NULL) {
+		free(walk.sums);
+		free(walk.senders);
+		return ERR_NO_SPACE;
+	}
+	walk_all(&walk, report, &row->span);
+	fast = walk.sums;
+	slow = walk.sums + hosts;
+	all = wire_sum(fast, hosts);
+	wire->before_ns = is_past ? per_send(&all) : row->wire_then_ns;
+	all = wire_sum(slow, hosts);
+	wire->after_ns = per_send(&all);
+	wire->is_known = wire->before_ns > 0 && wire->after_ns > 0;
+	if (is_past || row->consume_then_ns > 0)
+		wire->host = find_host(fast, slow, hosts, is_past ? 0 : row->consume_then_ns);
+	if (is_past)
+		count_senders(wire, walk.senders, processes, row->ratio);
+	free(walk.sums);
+	free(walk.senders);
+	return OK;
+}
+
 /*
  * Transfers now against what they should be. The interval is that of compare.h: logarithms, Welch's t, alike
  * calls counted once. Two runs of one job never agree better than `other_run`, however many calls there are:
  * that is added to the error.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/op.h"
-#include "common/text.h"
-#include "doctor/slow_find.h"
-#include "timeline/chance.h"
-#include "timeline/compare.h"
 
 /* A quantile is exact to 9 %: Sends have to differ by more. Nothing says how sure that is. */
 static const double sends_that_matter = 0.25, sends_confidence = 0.85;
@@ -47,15 +409,15 @@ static double freedom_of(double error_now, double samples_now, double error_then
 	return freedom > 0 ? fmax(1, both * both / freedom) : 1e6;
 }
 
-static void judge(struct slow_cell *cell, const struct then *then, double gap, double threshold,
-		  double comparisons)
+static void judge_cell(struct slow_cell *cell, const struct then *then, double gap,
+		       double threshold, double comparisons)
 {
 	double error_now = cell->log_variance / cell->samples;
 	double error_then = then->samples > 0 ? then->log_variance / then->samples : 0;
 	double error = sqrt(error_now + error_then + other_run * other_run);
 	double freedom = freedom_of(error_now, cell->samples, error_then, then->samples);
-	double reach = chance_student_quantile(level / 2, freedom) * error;
-	double far = chance_student_quantile(level / 2 / comparisons, freedom) * error;
+	double reach = stats_student_quantile(level / 2, freedom) * error;
+	double far = stats_student_quantile(level / 2 / comparisons, freedom) * error;
 
 	if (cell->samples < COMPARE_SAMPLES_LEAST ||
 	    (then->samples > 0 && then->samples < COMPARE_SAMPLES_LEAST))
@@ -69,7 +431,7 @@ static void judge(struct slow_cell *cell, const struct then *then, double gap, d
 	cell->wire_then_ns = then->wire_ns;
 	cell->consume_then_ns = then->consume_ns;
 	cell->is_slow = gap > far && cell->ratio_low > 1 + threshold;
-	cell->confidence = 1 - fmin(1, chance_student((gap - log(1 + threshold)) / error, freedom) *
+	cell->confidence = 1 - fmin(1, stats_student((gap - log(1 + threshold)) / error, freedom) *
 					       comparisons);
 }
 
@@ -159,7 +521,7 @@ static void note_choice(struct slow_cell *cell, const struct job *job, const str
 		text_copy(cell->was, sizeof(cell->was), then->algorithm);
 }
 
-static void clear(struct slow_cells *cells)
+static void clear_comparison(struct slow_cells *cells)
 {
 	for (size_t i = 0; i < cells->count; i++) {
 		cells->list[i].is_compared = cells->list[i].is_slow = cells->list[i].is_send =
@@ -217,7 +579,7 @@ static void compare_cell(struct slow_cell *cell, const struct job *job,
 	}
 	note_choice(cell, job, &then);
 	gap = then.is_other_ranks ? log(then.busbw / cell->busbw) : cell->log_mean - then.log_mean;
-	judge(cell, &then, gap, threshold, comparisons);
+	judge_cell(cell, &then, gap, threshold, comparisons);
 }
 
 void slow_compare_baseline(struct slow_cells *cells, const struct timeline_report *report,
@@ -225,7 +587,7 @@ void slow_compare_baseline(struct slow_cells *cells, const struct timeline_repor
 {
 	double comparisons = transfers(cells);
 
-	clear(cells);
+	clear_comparison(cells);
 	for (size_t i = 0; i < cells->count; i++) {
 		struct slow_cell *cell = &cells->list[i];
 
@@ -242,7 +604,7 @@ void slow_compare_expected(struct slow_cells *cells, const struct timeline_repor
 {
 	double threshold = options->threshold > 0 ? options->threshold : 0.05;
 
-	clear(cells);
+	clear_comparison(cells);
 	for (size_t i = 0; i < cells->count; i++) {
 		struct slow_cell *cell = &cells->list[i];
 		int32_t nranks = report->job.comms[cell->comm].nranks;
@@ -259,7 +621,7 @@ void slow_compare_expected(struct slow_cells *cells, const struct timeline_repor
 		}
 		then.busbw = value.busbw * 1e9;
 		then.is_other_ranks = value.how & EXPECTED_OTHER_RANKS;
-		judge(cell, &then, log(then.busbw / cell->busbw), threshold, transfers(cells));
+		judge_cell(cell, &then, log(then.busbw / cell->busbw), threshold, transfers(cells));
 		rows->is_other_ranks |= then.is_other_ranks;
 	}
 }
@@ -285,7 +647,7 @@ void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *r
 {
 	double threshold = options->threshold > 0 ? options->threshold : 0.05;
 
-	clear(cells);
+	clear_comparison(cells);
 	for (size_t i = 0; i < cells->count; i++) {
 		struct slow_cell *cell = &cells->list[i];
 		struct then then = { .busbw = peak_of(&report->job.comms[cell->comm], options) };
@@ -296,6 +658,490 @@ void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *r
 			continue;
 		}
 		then.busbw *= share_of_peak;
-		judge(cell, &then, log(then.busbw / cell->busbw), threshold, transfers(cells));
+		judge_cell(cell, &then, log(then.busbw / cell->busbw), threshold, transfers(cells));
+	}
+}
+
+/*
+ * Cells of all communicators that are alike (kind, function, size, algorithm, protocol) make a row: how many of
+ * them are slow says whether it is one of them or all. Changes of the report come as such rows already; the
+ * rows that did not change are made of cells, for contrast.
+ */
+
+enum {
+	MOVES_LEAST = 16,    /* as changes need, see windows.c */
+	EACH_SIDE_LEAST = 8, /* collectives before a change, and after it */
+};
+
+enum status slow_rows_init(struct slow_rows *rows, enum slow_against against)
+{
+	*rows = (struct slow_rows){ .against = against };
+	rows->list = calloc(SLOW_ROWS_MAX, sizeof(*rows->list));
+	return rows->list ? OK : ERR_NO_SPACE;
+}
+
+void slow_rows_release(struct slow_rows *rows)
+{
+	free(rows->list);
+	*rows = (struct slow_rows){ .list = NULL };
+}
+
+static struct slow_row *row_for_cell(struct slow_rows *rows, const struct job *job,
+				     const struct slow_cell *cell)
+{
+	enum job_comm_kind kind = job->comms[cell->comm].kind;
+	size_t i = 0;
+
+	for (; i < rows->count; i++) {
+		const struct slow_row *row = &rows->list[i];
+
+		if (row->kind == kind && row->function == cell->function &&
+		    row->size_class == cell->size_class && row->algorithm == cell->algorithm &&
+		    row->protocol == cell->protocol)
+			return &rows->list[i];
+	}
+	if (rows->count == SLOW_ROWS_MAX) {
+		rows->left_out++;
+		return NULL;
+	}
+	rows->list[rows->count] = (struct slow_row){ .kind = kind,
+						     .function = cell->function,
+						     .size_class = cell->size_class,
+						     .algorithm = cell->algorithm,
+						     .protocol = cell->protocol,
+						     .comm = cell->comm,
+						     .host = UINT32_MAX };
+	return &rows->list[rows->count++];
+}
+
+/* The host of all members; UINT32_MAX when they are on several. */
+static uint32_t host_of(const struct job *job, uint32_t comm)
+{
+	const struct job_comm *of = &job->comms[comm];
+	uint32_t host = UINT32_MAX;
+
+	for (uint32_t i = 0; i < of->seat_count; i++) {
+		uint32_t here = job->ranks[job->seats[of->seats[i]].rank].host;
+
+		if (host != UINT32_MAX && host != here)
+			return UINT32_MAX;
+		host = here;
+	}
+	return host;
+}
+
+/* Named alike; without a name, shaped alike. */
+static bool is_same_name(const struct job_comm *a, const struct job_comm *b)
+{
+	if (a->name[0] != '\0' || b->name[0] != '\0')
+		return strcmp(a->name, b->name) == 0;
+	return a->nranks == b->nranks && a->nnodes == b->nnodes;
+}
+
+/* What is lost decides whose figures stand for the row. */
+static void add_slow(struct slow_row *row, const struct job *job, const struct slow_cell *cell)
+{
+	double spent_ns = cell->is_send ? cell->p10_ns * (double)cell->calls : cell->spent_ns;
+	double lost_ns = spent_ns * (1 - 1 / cell->ratio);
+	uint32_t host = host_of(job, cell->comm);
+
+	row->host = row->comms_slow == 0 || row->host == host ? host : UINT32_MAX;
+	row->is_one_name =
+		row->comms_slow == 0 ||
+		(row->is_one_name && is_same_name(&job->comms[row->comm], &job->comms[cell->comm]));
+	if (row->comms_slow == 0 || lost_ns * row->comms_slow > row->lost_ns) {
+		row->comm = cell->comm;
+		row->before = cell->busbw_then;
+		row->after = cell->busbw;
+		row->ratio = cell->ratio;
+		row->ratio_low = cell->ratio_low;
+		row->ratio_high = cell->ratio_high;
+		row->wire_then_ns = cell->wire_then_ns;
+		row->consume_then_ns = cell->consume_then_ns;
+		text_copy(row->was, sizeof(row->was), cell->was);
+	}
+	row->confidence = cell->confidence > row->confidence ? cell->confidence : row->confidence;
+	row->is_slow = true;
+	row->is_send = cell->is_send;
+	row->comms_slow++;
+	row->ranks += job->comms[cell->comm].seat_count;
+	row->lost_ns += lost_ns;
+}
+
+void slow_rows_collect(struct slow_rows *rows, const struct timeline_report *report,
+		       const struct slow_cells *cells, uint32_t group)
+{
+	for (size_t i = 0; i < cells->count; i++) {
+		const struct slow_cell *cell = &cells->list[i];
+		struct slow_row *row;
+
+		if (!cell->is_compared || report->job.comms[cell->comm].group != group)
+			continue;
+		row = row_for_cell(rows, &report->job, cell);
+		if (row == NULL)
+			continue;
+		row->comms++;
+		if (cell->is_slow)
+			add_slow(row, &report->job, cell);
+		else
+			row->bound = fmax(row->bound, cell->ratio_high);
+	}
+}
+
+/* ---- the job's own past ----------------------------------------------------------------------- */
+
+static const struct windows_change *change_of(const struct windows *windows,
+					      const struct job_comm *comm,
+					      const struct slow_cell *cell, double threshold)
+{
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (change->kind == comm->kind && change->function == cell->function &&
+		    change->size_class == cell->size_class &&
+		    fabs(change->percent) >= 100 * threshold / (1 + threshold))
+			return change;
+	}
+	return NULL;
+}
+
+static const struct slow_cell *cell_of_change(const struct slow_cells *cells,
+					      const struct windows_change *change)
+{
+	for (size_t i = 0; i < cells->count; i++)
+		if (cells->list[i].comm == change->example_comm &&
+		    cells->list[i].function == change->function &&
+		    cells->list[i].size_class == change->size_class)
+			return &cells->list[i];
+	return NULL;
+}
+
+/* All communicators of the example's name, and no others, would be as many as changed. */
+static bool is_one_name(const struct job *job, const struct slow_cells *cells,
+			const struct windows_change *change)
+{
+	const struct job_comm *example = &job->comms[change->example_comm];
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < cells->count; i++)
+		count += cells->list[i].function == change->function &&
+			 cells->list[i].size_class == change->size_class &&
+			 job->comms[cells->list[i].comm].kind == change->kind &&
+			 is_same_name(&job->comms[cells->list[i].comm], example);
+	return change->comms_changed == 1 || count == change->comms_changed;
+}
+
+/* When the speed came back, if it did. */
+static uint64_t change_end(const struct windows *windows, const struct windows_change *fall)
+{
+	uint64_t end_ns = 0;
+
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (change->kind == fall->kind && change->function == fall->function &&
+		    change->size_class == fall->size_class && change->percent > 0 &&
+		    change->at_ns > fall->at_ns && (end_ns == 0 || change->at_ns < end_ns))
+			end_ns = change->at_ns;
+	}
+	return end_ns;
+}
+
+static bool has_fall_before(const struct windows *windows, const struct windows_change *rise)
+{
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (change->kind == rise->kind && change->function == rise->function &&
+		    change->size_class == rise->size_class && change->percent < 0 &&
+		    change->at_ns <= rise->at_ns)
+			return true;
+	}
+	return false;
+}
+
+static void add_change(struct slow_rows *rows, const struct timeline_report *report,
+		       const struct slow_cells *cells, const struct windows_change *change)
+{
+	const struct slow_cell *cell = cell_of_change(cells, change);
+	bool is_rise = change->percent > 0;
+	struct slow_row *row;
+
+	if (rows->count == SLOW_ROWS_MAX) {
+		rows->left_out++;
+		return;
+	}
+	row = &rows->list[rows->count++];
+	*row = (struct slow_row){ .kind = change->kind,
+				  .function = change->function,
+				  .size_class = change->size_class,
+				  .algorithm = cell ? cell->algorithm : 0,
+				  .protocol = cell ? cell->protocol : 0,
+				  .is_slow = true,
+				  .comms = change->comms,
+				  .comms_slow = change->comms_changed,
+				  .comm = change->example_comm,
+				  .is_one_name = is_one_name(&report->job, cells, change),
+				  .host = UINT32_MAX,
+				  .ranks = change->ranks_changed,
+				  .before = is_rise ? change->after : change->before,
+				  .after = is_rise ? change->before : change->after,
+				  .lost_ns = (double)change->lost_ns,
+				  .confidence = change->confidence,
+				  .is_over = is_rise };
+	row->ratio = row->ratio_low = row->ratio_high = row->before / row->after;
+	if (is_rise)
+		row->span.until_ns = change->at_ns;
+	else
+		row->span = (struct slow_span){ .from_ns = change->at_ns,
+						.until_ns = change_end(&report->windows, change) };
+	if (change->comms_changed == 1)
+		row->host = host_of(&report->job, change->example_comm);
+}
+
+/* Ranks that share a GPU, as in tests, have no link between them, and take its time from each other. */
+static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
+{
+	for (uint32_t i = 0; comm->kind == JOB_COMM_NVLINK && i < comm->seat_count; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			const struct job_rank *one = &job->ranks[job->seats[comm->seats[i]].rank];
+			const struct job_rank *other = &job->ranks[job->seats[comm->seats[j]].rank];
+
+			if (one->host == other->host && one->gpu_uuid[0] != '\0' &&
+			    strcmp(one->gpu_uuid, other->gpu_uuid) == 0)
+				return true;
+		}
+	return false;
+}
+
+/* Enough on both sides that it is no moment of the job's, such as its last before it hung. */
+static bool has_enough(const struct windows_change *change)
+{
+	return change->meetings_before >= EACH_SIDE_LEAST &&
+	       change->meetings_after >= EACH_SIDE_LEAST;
+}
+
+void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
+		    const struct slow_cells *cells, uint32_t group, double threshold)
+{
+	const struct windows *windows = &report->windows;
+
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+		double ratio = change->percent < 0 ? change->before / change->after
+						   : change->after / change->before;
+
+		if (ratio < 1 + threshold ||
+		    report->job.comms[change->example_comm].group != group ||
+		    (change->percent > 0 && has_fall_before(windows, change)) ||
+		    !has_enough(change) ||
+		    is_gpu_shared(&report->job, &report->job.comms[change->example_comm]))
+			continue;
+		add_change(rows, report, cells, change);
+	}
+	for (size_t i = 0; i < cells->count; i++) {
+		const struct slow_cell *cell = &cells->list[i];
+		const struct job_comm *comm = &report->job.comms[cell->comm];
+		struct slow_row *row;
+
+		if (cell->moves < MOVES_LEAST || !cell->is_transfer || comm->group != group ||
+		    change_of(windows, comm, cell, threshold) != NULL)
+			continue;
+		row = row_for_cell(rows, &report->job, cell);
+		if (row == NULL || row->is_slow)
+			continue;
+		row->comms++;
+		/* A change between its halves by more than this would have been found. */
+		row->bound = fmax(row->bound, exp(4 * sqrt(cell->log_variance / cell->samples)));
+	}
+}
+
+/*
+ * Did NCCL choose another algorithm or protocol from some time on, and a slower one? Sums tell that there are two
+ * choices for one kind of call, and how fast each is; one member's operations tell whether one came after the
+ * other. Sizes of one class may well be done in different ways all the time: those take turns.
+ */
+
+enum { SWITCHES_MAX = 16, SWITCH_MOVES_LEAST = 16 };
+static const double errors_apart = 4, other_time = 0.01;
+
+/* What one member did, of two choices. */
+struct watching {
+	const struct job *job;
+	const struct job_seat *seat;
+	const struct tally_key *fast;
+	const struct tally_key *slow;
+	uint64_t last_fast_ns;
+	uint64_t first_slow_ns;
+};
+
+static bool is_choice(const struct watching *watching, const struct op_record *op,
+		      const struct tally_key *key)
+{
+	size_t process = watching->seat->process;
+
+	return job_name_number(watching->job, process, op->algorithm) == key->algorithm &&
+	       job_name_number(watching->job, process, op->protocol) == key->protocol;
+}
+
+static bool watch_op(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct watching *watching = context;
+
+	(void)place;
+	if (op->comm != watching->seat->comm_id || op->done_ns == 0 ||
+	    job_name_number(watching->job, watching->seat->process, op->function) !=
+		    watching->fast->function ||
+	    op_size_class(op->bytes) != watching->fast->size_class)
+		return true;
+	if (is_choice(watching, op, watching->fast) && op->done_ns > watching->last_fast_ns)
+		watching->last_fast_ns = op->done_ns;
+	if (is_choice(watching, op, watching->slow) &&
+	    (watching->first_slow_ns == 0 || op->done_ns < watching->first_slow_ns))
+		watching->first_slow_ns = op->done_ns;
+	return true;
+}
+
+/* When the slow choice took over, in common time; 0: they take turns. */
+static uint64_t switched_at(const struct timeline_report *report, const struct tally_row *fast,
+			    const struct tally_row *slow)
+{
+	const struct job *job = &report->job;
+	const struct job_comm *comm = &job->comms[fast->key.comm];
+	struct watching watching = { .job = job, .fast = &fast->key, .slow = &slow->key };
+
+	if (comm->seat_count == 0)
+		return 0;
+	watching.seat = &job->seats[comm->seats[0]];
+	if (recording_each_op(job->recording->processes[watching.seat->process], watch_op,
+			      &watching, NULL) != OK ||
+	    watching.last_fast_ns == 0 || watching.first_slow_ns <= watching.last_fast_ns)
+		return 0;
+	return align_ns(&report->align, watching.seat->process, watching.first_slow_ns);
+}
+
+/* ---- two choices of one cell ------------------------------------------------------------------ */
+
+struct pair {
+	const struct tally_row *fast;
+	const struct tally_row *slow;
+	struct baseline_figures fast_is;
+	struct baseline_figures slow_is;
+};
+
+static struct pair pair_of(const struct timeline_report *report, const struct slow_cell *cell)
+{
+	const struct tally *table = baseline_table(report);
+	struct pair pair = { .fast = NULL };
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct tally_row *row = &table->rows[i];
+		struct baseline_figures figures;
+
+		if (row->key.comm != cell->comm || row->key.function != cell->function ||
+		    row->key.size_class != cell->size_class || row->moves < SWITCH_MOVES_LEAST)
+			continue;
+		figures = baseline_figures(report, row);
+		if (pair.fast == NULL || figures.log_mean < pair.fast_is.log_mean) {
+			pair.fast = row;
+			pair.fast_is = figures;
+		}
+		if (pair.slow == NULL || figures.log_mean > pair.slow_is.log_mean) {
+			pair.slow = row;
+			pair.slow_is = figures;
+		}
+	}
+	return pair;
+}
+
+static bool is_slower(const struct pair *pair, double threshold)
+{
+	double gap, error;
+
+	if (pair->fast == NULL || pair->fast == pair->slow)
+		return false;
+	gap = pair->slow_is.log_mean - pair->fast_is.log_mean;
+	error = sqrt(pair->slow_is.log_variance / pair->slow_is.samples +
+		     pair->fast_is.log_variance / pair->fast_is.samples + other_time * other_time);
+	return gap > log(1 + threshold) + errors_apart * error;
+}
+
+static struct slow_row switched_row(const struct timeline_report *report,
+				    const struct slow_cell *cell, const struct pair *pair,
+				    uint64_t at_ns)
+{
+	const struct job *job = &report->job;
+	double ratio = exp(pair->slow_is.log_mean - pair->fast_is.log_mean);
+	struct slow_row row = { .kind = job->comms[cell->comm].kind,
+				.function = cell->function,
+				.size_class = cell->size_class,
+				.algorithm = pair->slow->key.algorithm,
+				.protocol = pair->slow->key.protocol,
+				.is_slow = true,
+				.comms = 1,
+				.comms_slow = 1,
+				.comm = cell->comm,
+				.is_one_name = true,
+				.host = UINT32_MAX,
+				.ranks = job->comms[cell->comm].seat_count,
+				.before = pair->fast_is.busbw,
+				.after = pair->slow_is.busbw,
+				.ratio = ratio,
+				.ratio_low = ratio,
+				.ratio_high = ratio,
+				.confidence = 0.99,
+				.span = { .from_ns = at_ns } };
+
+	row.lost_ns = pair->slow_is.mean_ns * (double)pair->slow->calls * (1 - 1 / ratio);
+	text_format(row.was, sizeof(row.was), "%s %s",
+		    job_name(job, OP_NAMES_ALGORITHM, pair->fast->key.algorithm),
+		    job_name(job, OP_NAMES_PROTOCOL, pair->fast->key.protocol));
+	return row;
+}
+
+/* Alike on another communicator: one row for all. */
+static bool merge_row(struct slow_rows *rows, const struct slow_row *row)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct slow_row *before = &rows->list[i];
+
+		if (before->kind != row->kind || before->function != row->function ||
+		    before->size_class != row->size_class || before->algorithm != row->algorithm ||
+		    before->protocol != row->protocol)
+			continue;
+		before->comms++;
+		before->comms_slow++;
+		before->is_one_name = false;
+		before->ranks += row->ranks;
+		before->lost_ns += row->lost_ns;
+		return true;
+	}
+	return false;
+}
+
+void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *report,
+			const struct slow_cells *cells, uint32_t group, double threshold)
+{
+	size_t looked_at = 0;
+
+	for (size_t i = 0; i < cells->count && looked_at < SWITCHES_MAX; i++) {
+		const struct slow_cell *cell = &cells->list[i];
+		struct slow_row row;
+		struct pair pair;
+		uint64_t at_ns;
+
+		if (cell->choices < 2 || !cell->is_transfer || rows->count == SLOW_ROWS_MAX ||
+		    report->job.comms[cell->comm].group != group)
+			continue;
+		pair = pair_of(report, cell);
+		if (!is_slower(&pair, threshold))
+			continue;
+		looked_at++;
+		at_ns = switched_at(report, pair.fast, pair.slow);
+		if (at_ns == 0)
+			continue;
+		row = switched_row(report, cell, &pair, at_ns);
+		if (!merge_row(rows, &row))
+			rows->list[rows->count++] = row;
 	}
 }

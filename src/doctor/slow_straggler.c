@@ -1,9 +1,516 @@
-/* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
+/*
+ * Ranks that come late together because they are held up together. A group that exchanges data by Sends and Recvs
+ * (experts) waits for its slowest member there, and all of it comes late to the collectives of the whole job: by
+ * these alone, everybody of the group is late. Inside, the one who is waited for spends least time in Sends and
+ * Recvs, of which all members make equally many.
+ */
+#include "doctor/slow_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/op.h"
 #include "common/text.h"
-#include "doctor/slow_find.h"
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static const struct straggler *slow_link_behind(const struct slow_search *search,
+						const struct straggler *late);
+
+enum { MEMBERS_LEAST = 3, MEMBERS_MAX = 256, OPERATIONS_LEAST = 64 };
+static const double gap_that_matters = 0.4; /* of how far it is below the others */
+static const double time_that_matters = 0.05;
+
+static bool is_late_rank(const struct straggler *straggler)
+{
+	return straggler->late_ns > 0 &&
+	       (straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST);
+}
+
+/* Who of `comm` is late, by all stragglers there; how many. */
+static uint32_t mark_late(const struct slow_search *search, uint32_t comm, bool *is_marked)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+	const struct job *job = &search->report->job;
+	const struct job_comm *of = &job->comms[comm];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < of->seat_count; i++) {
+		uint32_t rank = job->seats[of->seats[i]].rank;
+
+		for (size_t j = 0; j < stragglers->count && !is_marked[rank]; j++) {
+			const struct straggler *straggler = &stragglers->list[j];
+
+			if (!is_late_rank(straggler) || straggler->comm != comm)
+				continue;
+			is_marked[rank] = straggler->class == STRAGGLER_SLOW_HOST
+						  ? job->ranks[rank].host == straggler->host
+						  : straggler->rank == rank;
+		}
+		count += is_marked[rank];
+	}
+	return count;
+}
+
+/* The communicator whose members are exactly those; UINT32_MAX: none. */
+static uint32_t find_group(const struct job *job, const bool *is_marked, uint32_t count,
+			   uint32_t within)
+{
+	for (uint32_t c = 0; c < job->comm_count; c++) {
+		const struct job_comm *comm = &job->comms[c];
+		uint32_t marked = 0;
+
+		if (comm->group != job->comms[within].group || comm->seat_count != count ||
+		    comm->missing > 0)
+			continue;
+		for (uint32_t i = 0; i < comm->seat_count; i++)
+			marked += is_marked[job->seats[comm->seats[i]].rank];
+		if (marked == count)
+			return c;
+	}
+	return UINT32_MAX;
+}
+
+/* ---- time in Sends and Recvs ------------------------------------------------------------------- */
+
+struct exchange {
+	uint32_t comm_id;
+	uint64_t operations;
+	double ns;
+};
+
+static bool exchange_add(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct exchange *exchange = context;
+
+	(void)place;
+	if (op->comm != exchange->comm_id || (op->function != OP_SEND && op->function != OP_RECV) ||
+	    op->time_source != OP_TIME_KERNEL_GPU)
+		return true;
+	exchange->operations++;
+	exchange->ns += (double)op_duration_ns(op);
+	return true;
+}
+
+static int rising(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* The member that spends least, and by how much: index into job.ranks; UINT32_MAX: nobody stands out. */
+static uint32_t find_least(const struct timeline_report *report, const struct job_comm *comm,
+			   double *delay_ns)
+{
+	const struct job *job = &report->job;
+	double times[MEMBERS_MAX], sorted[MEMBERS_MAX], usual;
+	uint64_t operations = 0;
+	uint32_t least = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &job->seats[comm->seats[i]];
+		struct exchange exchange = { .comm_id = seat->comm_id };
+
+		if (recording_each_op(job->recording->processes[seat->process], exchange_add,
+				      &exchange, NULL) != OK ||
+		    exchange.operations < OPERATIONS_LEAST ||
+		    (i > 0 && exchange.operations != operations))
+			return UINT32_MAX;
+		operations = exchange.operations;
+		times[i] = sorted[i] = exchange.ns;
+		least = times[i] < times[least] ? i : least;
+	}
+	qsort(sorted, comm->seat_count, sizeof(*sorted), rising);
+	usual = sorted[(comm->seat_count - 1) * 3 / 4];
+	/* A Send and its Recv go on at the same time, and many of them together. */
+	*delay_ns = usual - sorted[0];
+	if (*delay_ns < time_that_matters * (double)(report->end_ns - report->start_ns) ||
+	    sorted[1] - sorted[0] < gap_that_matters * *delay_ns)
+		return UINT32_MAX;
+	return job->seats[comm->seats[least]].rank;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void tell(struct slow_search *search, const struct straggler *late, uint32_t group,
+		 uint32_t rank)
+{
+	const struct job *job = &search->report->job;
+	const struct job_comm *of = &job->comms[group], *all = &job->comms[late->comm];
+	struct verdict *verdict = slow_verdict(search, VERDICT_SLOW_RANK, SLOW_PAST);
+	double caused_ns = (double)late->late_ns * (double)late->meetings *
+			   (double)(all->seat_count - of->seat_count);
+
+	text_copy(verdict->rule, sizeof(verdict->rule), "others");
+	slow_fill_comm(verdict, job, group, rank);
+	slow_fill_rank(verdict, job, rank);
+	slow_fill_span(verdict, search->report, &(struct slow_span){ 0 });
+	slow_fill_cost(search, verdict, caused_ns);
+	verdict->victims = all->seat_count - 1;
+	verdict->percent = 100 * late->cost_share;
+	verdict->confidence = 0.85 * late->confidence;
+	verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
+		      verdict->rank_label, verdict->host);
+	verdict_evidence(verdict,
+			 "All %u ranks of %.100s come %s late to the collectives of %.100s: they "
+			 "are held up together.",
+			 of->seat_count, of->label, units_of_ns((double)late->late_ns).text,
+			 all->label);
+	verdict_evidence(
+		verdict,
+		"Of equally many Sends and Recvs in %.100s rank %.24s spends least time in "
+		"them: the others of the group wait for it there.",
+		of->label, verdict->rank_label);
+	verdict_missing(verdict, "Sends and Recvs tell it by their sums alone: when exactly is not "
+				 "known.");
+	verdict_advice(verdict,
+		       "It computes longer than the others, or has more to do: look at GPU "
+		       "clocks and temperature, data loading, how work is shared out.");
+	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
+		       verdict->host);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
+	slow_fill_missing(search, verdict);
+}
+
+/* Ranks that are late together, for one of them: told here. Gives back the communicator (index into job.comms)
+ * whose late ranks and hosts are explained by that; UINT32_MAX: there is no such group. */
+static uint32_t slow_held_up(struct slow_search *search)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+	const struct job *job = &search->report->job;
+	const struct straggler *late = NULL;
+	uint32_t group = UINT32_MAX, count, rank = UINT32_MAX;
+	double delay_ns;
+	bool *is_marked;
+
+	for (size_t i = 0; i < stragglers->count && late == NULL; i++)
+		if (is_late_rank(&stragglers->list[i]) &&
+		    job->comms[stragglers->list[i].comm].group == search->group)
+			late = &stragglers->list[i];
+	if (late == NULL || slow_link_behind(search, late) != NULL)
+		return UINT32_MAX;
+	is_marked = calloc(job->rank_count + 1, sizeof(*is_marked));
+	if (is_marked == NULL) {
+		search->status = ERR_NO_SPACE;
+		return UINT32_MAX;
+	}
+	count = mark_late(search, late->comm, is_marked);
+	if (count >= MEMBERS_LEAST && count <= MEMBERS_MAX &&
+	    count < job->comms[late->comm].seat_count)
+		group = find_group(job, is_marked, count, late->comm);
+	if (group != UINT32_MAX)
+		rank = find_least(search->report, &job->comms[group], &delay_ns);
+	free(is_marked);
+	if (rank == UINT32_MAX)
+		return UINT32_MAX;
+	tell(search, late, group, rank);
+	return late->comm;
+}
+
+/*
+ * The receiving end of a slow link, from the sums that recorders keep for each peer in every mode. They go back to
+ * the start of the process; where the slowness does not, and there are several peers, that is said.
+ */
+
+static const double sure_though_late = 0.9;
+
+static void fill_peer(struct verdict *verdict, const struct job *job, uint32_t rank)
+{
+	const struct job_rank *peer = &job->ranks[rank];
+
+	verdict->peer = peer->rank;
+	text_copy(verdict->peer_label, sizeof(verdict->peer_label), peer->label);
+	text_copy(verdict->peer_host, sizeof(verdict->peer_host), job->hosts[peer->host].name);
+}
+
+static void tell_peer(struct verdict *verdict, const struct link_peer *known,
+		      const struct job_comm *comm)
+{
+	char against[96] = "";
+
+	if (known->slowdown > 0)
+		text_format(against, sizeof(against),
+			    ", %.1f times as long as over the middle link", known->slowdown);
+	if (known->peers == 1)
+		verdict_evidence(
+			verdict,
+			"Over the network it sends to rank %d of %.100s and to nobody else: %s in "
+			"%llu transfers since the process began, %s a MiB on the wire%s.",
+			known->peer, comm->label, units_of_bytes(known->bytes).text,
+			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
+			against);
+	else
+		verdict_evidence(
+			verdict,
+			"Of the %u ranks of %.100s to which it sends over the network it is rank "
+			"%d: %s in %llu transfers since the process began, %s a MiB on the wire%s.",
+			known->peers, comm->label, known->peer, units_of_bytes(known->bytes).text,
+			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
+			against);
+}
+
+static void doubt_peer(struct verdict *verdict, const struct straggler *straggler,
+		       const struct link_peer *known)
+{
+	bool is_late = straggler->has_times && straggler->pattern != STRAGGLER_ALWAYS;
+
+	if (known->peers_weighed > 1 && is_late) {
+		verdict->confidence *= sure_though_late;
+		verdict_missing(verdict,
+				"What is sent to each peer is summed up since the process began, "
+				"and it was not slow all that time: that of the %u peers it is "
+				"this one is less certain than who sends.",
+				known->peers_weighed);
+	}
+	verdict->confidence *= known->confidence;
+}
+
+/* The receiver of a slow link, from the sender's sums by peer: evidence, and the verdict's peer and confidence. Its
+ * seat is an index into job.seats. */
+static void slow_link_peer(struct slow_search *search, const struct straggler *straggler,
+			   uint32_t seat, struct verdict *verdict, struct link_peer *known)
+{
+	const struct job *job = &search->report->job;
+	uint32_t rank;
+
+	if (link_peer_find(known, job, seat) != OK) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	if (known->peer == -1)
+		return;
+	rank = link_peer_rank(job, straggler->comm, known->peer);
+	/* Sends say themselves to whom they are slow. */
+	if (straggler->peer != UINT32_MAX && straggler->peer != rank)
+		return;
+	if (rank != UINT32_MAX)
+		fill_peer(verdict, job, rank);
+	tell_peer(verdict, known, &job->comms[straggler->comm]);
+	if (straggler->peer == UINT32_MAX || straggler->peer_confidence < 1)
+		doubt_peer(verdict, straggler, known);
+}
+
+/*
+ * The channels of a slow link. Details (mode full) tell for each transfer, or at least for each proxy
+ * operation, its peer and channel and how long it was on the wire; the sender's own suffice. Nanoseconds per
+ * byte are compared: those channels are named that are not much faster than the slowest one to the same
+ * peer. Which peer that is, is told by the sums that are kept in every mode (slow_straggler.c), and by details
+ * where there are none.
+ */
+
+enum { PLACES_MAX = 1024, CHANNELS = 256 };
+static const double alike = 0.67; /* of the slowest channel's time per byte */
+/* Of the bytes of the channel with most: tiny messages take long for a byte by nature. */
+static const double part_that_matters = 0.05;
+
+struct place {
+	int32_t peer;
+	uint8_t channel;
+	bool is_step; /* from transfers, which are exact; proxy operations wait for their GPU, too */
+	double ns;
+	double bytes;
+};
+
+struct places {
+	uint32_t comm_id;
+	uint32_t count;
+	struct place list[PLACES_MAX];
+};
+
+static double wire_ns(const struct op_detail *detail)
+{
+	bool is_step = detail->kind == OP_DETAIL_STEP;
+	uint64_t from = detail->time_ns[is_step ? 2 : 1], to = detail->time_ns[3];
+
+	return from > 0 && to > from ? (double)(to - from) : 0;
+}
+
+static bool add_detail(const struct op_detail *detail, enum recording_place at, void *context)
+{
+	struct places *places = context;
+	double ns = wire_ns(detail);
+	uint32_t i = 0;
+
+	(void)at;
+	if ((detail->kind != OP_DETAIL_PROXY && detail->kind != OP_DETAIL_STEP) ||
+	    !(detail->flags & OP_DETAIL_IS_SEND) || detail->flags & OP_DETAIL_IS_FOREIGN ||
+	    detail->comm != places->comm_id || ns <= 0 || detail->bytes == 0)
+		return true;
+	while (i < places->count && (places->list[i].peer != detail->peer ||
+				     places->list[i].channel != detail->channel ||
+				     places->list[i].is_step != (detail->kind == OP_DETAIL_STEP)))
+		i++;
+	if (i == PLACES_MAX)
+		return true;
+	if (i == places->count) {
+		places->list[places->count++] =
+			(struct place){ .peer = detail->peer,
+					.channel = detail->channel,
+					.is_step = detail->kind == OP_DETAIL_STEP };
+	}
+	places->list[i].ns += ns;
+	places->list[i].bytes += (double)detail->bytes;
+	return true;
+}
+
+static double pace(const struct place *place)
+{
+	return place->ns / place->bytes;
+}
+
+static bool has_steps(const struct places *places)
+{
+	for (uint32_t i = 0; i < places->count; i++)
+		if (places->list[i].is_step)
+			return true;
+	return false;
+}
+
+static bool is_to(const struct place *place, bool is_step, int32_t peer)
+{
+	return place->is_step == is_step && (peer == -1 || place->peer == peer);
+}
+
+/* To this peer (-1: to anybody); NULL: there was nothing. */
+static const struct place *slowest(const struct places *places, bool is_step, int32_t peer)
+{
+	const struct place *worst = NULL;
+	double most = 0;
+
+	for (uint32_t i = 0; i < places->count; i++)
+		if (is_to(&places->list[i], is_step, peer) && places->list[i].bytes > most)
+			most = places->list[i].bytes;
+	for (uint32_t i = 0; i < places->count; i++) {
+		const struct place *place = &places->list[i];
+
+		if (is_to(place, is_step, peer) && place->bytes >= part_that_matters * most &&
+		    (worst == NULL || pace(place) > pace(worst)))
+			worst = place;
+	}
+	return worst;
+}
+
+/* "0-3,7"; how many there are. */
+static uint32_t channel_list(const bool is_in[CHANNELS], char *to, size_t size)
+{
+	uint32_t count = 0;
+	size_t used = 0;
+
+	to[0] = '\0';
+	for (int c = 0; c < CHANNELS; c++) {
+		int last = c;
+
+		if (!is_in[c])
+			continue;
+		while (last + 1 < CHANNELS && is_in[last + 1])
+			last++;
+		count += (uint32_t)(last - c + 1);
+		if (last > c)
+			text_format(to + used, size - used, "%s%d-%d", used ? "," : "", c, last);
+		else
+			text_format(to + used, size - used, "%s%d", used ? "," : "", c);
+		used = strlen(to);
+		c = last;
+	}
+	return count;
+}
+
+static void name_channels(const struct places *places, const struct place *worst,
+			  const struct job_comm *comm, struct verdict *verdict)
+{
+	bool is_step = worst->is_step, is_in[CHANNELS] = { false };
+	uint32_t to_peer = 0, slow;
+
+	for (uint32_t i = 0; i < places->count; i++) {
+		const struct place *place = &places->list[i];
+
+		if (place->is_step != is_step || place->peer != worst->peer)
+			continue;
+		to_peer++;
+		is_in[place->channel] |= pace(place) >= alike * pace(worst);
+	}
+	slow = channel_list(is_in, verdict->channels, sizeof(verdict->channels));
+	if (slow == 1)
+		verdict->channel = worst->channel;
+	verdict_evidence(
+		verdict,
+		"Its transfers to rank %d of %.100s are slow on channel%s %s, %u of the %u "
+		"to that peer: %.3g GB/s.",
+		worst->peer, comm->label, slow == 1 ? "" : "s", verdict->channels, slow, to_peer,
+		1 / pace(worst));
+}
+
+/* Index into job.seats; UINT32_MAX: it has none there. */
+static uint32_t seat_of(const struct job *job, uint32_t comm, uint32_t rank)
+{
+	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
+		if (job->seats[job->comms[comm].seats[i]].rank == rank)
+			return job->comms[comm].seats[i];
+	return UINT32_MAX;
+}
+
+/* Rank within the communicator of who gets it, as far as that is known; -1 not. */
+static int32_t receiver_of(const struct job *job, const struct straggler *straggler,
+			   const struct link_peer *known)
+{
+	uint32_t seat = straggler->peer != UINT32_MAX
+				? seat_of(job, straggler->comm, straggler->peer)
+				: UINT32_MAX;
+
+	return seat != UINT32_MAX ? job->seats[seat].comm_rank : known->peer;
+}
+
+static void tell_unseen(struct verdict *verdict, const struct straggler *straggler,
+			const struct link_peer *known)
+{
+	bool is_nobody = straggler->peer == UINT32_MAX && known->peer == -1;
+
+	if (is_nobody && known->peers > 1)
+		verdict_missing(verdict,
+				"It sends to %u ranks over the network, and in the sums since the "
+				"process began none of them stands out: to which one it is slow "
+				"cannot be seen.",
+				known->peers);
+	verdict_missing(verdict,
+			"On which channel%s cannot be seen: only RINGSIDE_MODE=full "
+			"records single transfers.",
+			is_nobody && known->peers == 0 ? ", and to which peer," : "");
+}
+
+/* The same, and its channels, from details of the sender. Adds to the verdict. */
+static void slow_link_channels(struct slow_search *search, const struct straggler *straggler,
+			       struct verdict *verdict)
+{
+	const struct job *job = &search->report->job;
+	uint32_t at = seat_of(job, straggler->comm, straggler->rank);
+	const struct job_seat *seat = at != UINT32_MAX ? &job->seats[at] : NULL;
+	struct places *places = calloc(1, sizeof(*places));
+	struct link_peer known = { .peer = -1 };
+	const struct place *worst;
+
+	if (places == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	if (seat != NULL)
+		slow_link_peer(search, straggler, at, verdict, &known);
+	if (seat != NULL && job->recording->processes[seat->process]->file_count > 0) {
+		places->comm_id = seat->comm_id;
+		/* Damage of the file is told elsewhere; what was read before it counts. */
+		recording_each_detail(job->recording->processes[seat->process], add_detail, places,
+				      NULL);
+	}
+	worst = slowest(places, has_steps(places), receiver_of(job, straggler, &known));
+	if (worst != NULL)
+		name_channels(places, worst, &job->comms[straggler->comm], verdict);
+	else
+		tell_unseen(verdict, straggler, &known);
+	free(places);
+}
+
+/* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
 
 static struct slow_span span_of(const struct straggler *straggler)
 {
@@ -262,10 +769,11 @@ static bool is_elsewhere(const struct straggler *late, const struct straggler *l
 	return link->is_of_sends || late->comm != link->comm;
 }
 
+/* The slow link because of which ranks or a host come late; NULL: none. */
 /* Who sends or gets its data over a slow link comes late to everything else because of it, and so does the group
  * that exchanges its data there. */
-const struct straggler *slow_link_behind(const struct slow_search *search,
-					 const struct straggler *late)
+static const struct straggler *slow_link_behind(const struct slow_search *search,
+						const struct straggler *late)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;
 

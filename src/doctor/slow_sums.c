@@ -1,4 +1,713 @@
 /*
+ * Who is waited for: the rule of the alert NcclStraggler (deploy/prometheus). The others, all but a quarter of
+ * them, spend more time in the same collectives than it does, by at least a tenth of all time; and it hardly
+ * waits itself on another communicator, else it is a victim of somebody there.
+ */
+#include "doctor/slow_sums.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/meet.h"
+#include "common/attributes.h"
+#include "common/text.h"
+
+/* How slowness is found from sums. For the room's own use. */
+
+/* One member's sums of one function and size, those that occurred twice added up. */
+struct sums_row {
+	const struct slow_member *of;
+	double operations;
+	double seconds;
+	double bus_bytes;
+	uint32_t seat;
+};
+
+/* One member of one communicator, over all functions and sizes that its members could be joined in. */
+struct sums_seat {
+	const struct slow_member *of;
+	double time;   /* in collectives */
+	double wait;   /* at least */
+	double delay;  /* the others, all but a quarter, wait for it so long */
+	double caused; /* waiting of the others that would not have been without it */
+	bool is_least; /* nobody of its communicator waited less */
+};
+
+/* All members' transfers of one function and size: the one that waits least tells their speed. */
+struct sums_group {
+	const struct slow_member *of;
+	double busbw;
+	double bus_bytes; /* of a member, the mean */
+};
+
+struct sums_table {
+	struct sums_row *rows; /* by communicator, function, size, rank */
+	size_t row_count;
+	struct sums_seat *seats; /* by communicator and rank */
+	size_t seat_count;
+	struct sums_group *groups; /* by communicator, function, size */
+	size_t group_count;
+};
+
+static void sums_table_release(struct sums_table *table);
+
+static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
+					       uint64_t comm_hash, int32_t comm_rank);
+
+static int sums_by_comm(const struct slow_member *a, const struct slow_member *b);
+static int sums_by_kind(const struct slow_member *a, const struct slow_member *b);
+
+struct sums_search {
+	struct verdicts *verdicts;
+	const struct slow_sums *now;
+	const struct slow_sums_options *options;
+	double threshold;
+	size_t first; /* verdicts[first...] are ours */
+	struct sums_table table;
+	struct sums_table before;
+	enum status status;
+};
+
+static struct verdict *sums_verdict(struct sums_search *search, enum verdict_class class,
+				    const char *job, const char *rule);
+static void sums_fill_member(struct verdict *verdict, const struct slow_member *member);
+static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s);
+
+static const double own_wait = 0.5; /* of its delay */
+
+static int rising(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Three quarters of the members spend at most so long, as PromQL's quantile() has it. */
+static double upper_quarter(const double *sorted, size_t count)
+{
+	double place = 0.75 * (double)(count - 1);
+	size_t below = (size_t)place;
+	double share = place - (double)below;
+
+	return below + 1 < count ? sorted[below] * (1 - share) + sorted[below + 1] * share
+				 : sorted[below];
+}
+
+static void late_in_comm(struct sums_search *search, size_t from, size_t to, double *times)
+{
+	struct sums_seat *seats = search->table.seats;
+	double usual, gap;
+
+	if (to - from < 2)
+		return;
+	for (size_t i = from; i < to; i++)
+		times[i - from] = seats[i].time;
+	qsort(times, to - from, sizeof(*times), rising);
+	usual = upper_quarter(times, to - from);
+	gap = times[1] - times[0];
+	for (size_t i = from; i < to; i++) {
+		seats[i].delay = fmax(0, usual - seats[i].time);
+		seats[i].is_least = seats[i].time <= times[0];
+		seats[i].caused = seats[i].is_least ? gap * (double)(to - from - 1) : 0;
+	}
+}
+
+static size_t comm_end(const struct sums_table *table, size_t from)
+{
+	size_t to = from;
+
+	while (to < table->seat_count &&
+	       sums_by_comm(table->seats[from].of, table->seats[to].of) == 0)
+		to++;
+	return to;
+}
+
+/* ---- by process ------------------------------------------------------------------------------ */
+
+/* All seats of one process, by what identifies it. */
+static int by_process(const void *left, const void *right)
+{
+	const struct sums_seat *a = *(struct sums_seat *const *)left;
+	const struct sums_seat *b = *(struct sums_seat *const *)right;
+	int order = strcmp(a->of->job, b->of->job);
+
+	if (order == 0)
+		order = strcmp(a->of->host, b->of->host);
+	if (order == 0 && a->of->pid != b->of->pid)
+		order = a->of->pid < b->of->pid ? -1 : 1;
+	if (order == 0 && a->of->rank != b->of->rank)
+		order = a->of->rank < b->of->rank ? -1 : 1;
+	if (order != 0)
+		return order;
+	return a->delay > b->delay ? -1 : a->delay < b->delay;
+}
+
+static bool is_same_process(const struct sums_seat *a, const struct sums_seat *b)
+{
+	return strcmp(a->of->job, b->of->job) == 0 && strcmp(a->of->host, b->of->host) == 0 &&
+	       a->of->pid == b->of->pid && a->of->rank == b->of->rank;
+}
+
+/* What its delay is a share of: the stretch, or where that is not known the others' time. */
+static double share_of(const struct sums_search *search, const struct sums_seat *seat)
+{
+	double whole = search->now->seconds > 0 ? search->now->seconds : seat->time + seat->delay;
+
+	return whole > 0 ? seat->delay / whole : 0;
+}
+
+struct late {
+	const struct sums_seat *seat;
+	bool is_told;
+};
+
+static bool is_link_end(const struct sums_search *search, const struct sums_seat *seat)
+{
+	for (size_t i = search->first; i < search->verdicts->count; i++) {
+		const struct verdict *verdict = &search->verdicts->list[i];
+
+		if (verdict->class == VERDICT_SLOW_LINK && seat->of->rank >= 0 &&
+		    strcmp(verdict->job, seat->of->job) == 0 &&
+		    (verdict->rank == seat->of->rank || verdict->peer == seat->of->rank))
+			return true;
+	}
+	return false;
+}
+
+static size_t find_late(const struct sums_search *search, struct sums_seat **order, size_t count,
+			struct late *late)
+{
+	size_t found = 0, next;
+
+	for (size_t i = 0; i < count; i = next) {
+		double wait = 0;
+
+		for (next = i; next < count && is_same_process(order[i], order[next]); next++)
+			wait += order[next]->wait;
+		if (search->now->seconds > 0)
+			wait = fmin(wait, search->now->seconds);
+		if (share_of(search, order[i]) > search->threshold &&
+		    wait <= own_wait * order[i]->delay && !is_link_end(search, order[i]))
+			late[found++] = (struct late){ order[i], false };
+	}
+	return found;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+static void tell_rank(struct sums_search *search, const struct sums_seat *seat, size_t members)
+{
+	struct verdict *verdict = sums_verdict(search, VERDICT_SLOW_RANK, seat->of->job, "others");
+	double share = share_of(search, seat);
+
+	sums_fill_member(verdict, seat->of);
+	verdict->victims = members > 0 ? (uint32_t)members - 1 : 0;
+	verdict->percent = 100 * share;
+	/* Sums say that it was so all in all, not in each of them. */
+	verdict->confidence = 0.9;
+	sums_fill_cost(search, verdict, seat->caused);
+	verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
+		      verdict->rank_label, seat->of->host);
+	verdict_evidence(verdict,
+			 "For %.0f %% of the time the others of %.100s stand in collectives until "
+			 "it arrives; it hardly waits itself.",
+			 100 * share, seat->of->comm);
+	verdict_missing(verdict, "From sums, not from single collectives: when exactly, and how "
+				 "often, needs a trace.");
+	verdict_advice(verdict, "Look at GPU clocks and temperature, data loading, other processes "
+				"there.");
+	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
+		       seat->of->host);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
+}
+
+static bool is_on(const struct sums_seat *seat, const struct sums_seat *like)
+{
+	return sums_by_comm(seat->of, like->of) == 0 && strcmp(seat->of->host, like->of->host) == 0;
+}
+
+/* All that a host has in the communicator are late: it is the host. */
+static bool tell_host(struct sums_search *search, struct late *late, size_t count, size_t which)
+{
+	const struct sums_seat *first = late[which].seat;
+	size_t here = 0, all = 0, slow = 0;
+	struct verdict *verdict;
+
+	for (size_t i = 0; i < search->table.seat_count; i++) {
+		all += sums_by_comm(search->table.seats[i].of, first->of) == 0;
+		here += is_on(&search->table.seats[i], first);
+	}
+	for (size_t i = 0; i < count; i++)
+		slow += is_on(late[i].seat, first) && late[i].seat->delay * 2 >= first->delay;
+	if (here < 2 || slow < here || all == here)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		late[i].is_told |= is_on(late[i].seat, first);
+	verdict = sums_verdict(search, VERDICT_SLOW_HOST, first->of->job, "others");
+	text_copy(verdict->host, sizeof(verdict->host), first->of->host);
+	text_copy(verdict->comm, sizeof(verdict->comm), first->of->comm);
+	verdict->comm_hash = first->of->comm_hash;
+	verdict->victims = (uint32_t)(all - here);
+	verdict->percent = 100 * share_of(search, first);
+	verdict->confidence = 0.9;
+	sums_fill_cost(search, verdict, first->delay * (double)(all - here));
+	verdict_title(verdict, "all ranks of %.100s arrive late", first->of->host);
+	verdict_evidence(verdict,
+			 "All its %zu ranks of %.100s keep the other %zu waiting, for %.0f %% of "
+			 "the time.",
+			 here, first->of->comm, all - here, verdict->percent);
+	verdict_missing(verdict, "From sums, not from single collectives: when exactly, and how "
+				 "often, needs a trace.");
+	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
+		       first->of->host);
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
+	return true;
+}
+
+static size_t members_of(const struct sums_search *search, const struct sums_seat *seat)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < search->table.seat_count; i++)
+		count += sums_by_comm(search->table.seats[i].of, seat->of) == 0;
+	return seat->of->nranks > (int32_t)count ? (size_t)seat->of->nranks : count;
+}
+
+static void tell_late(struct sums_search *search, struct late *late, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!late[i].is_told && !tell_host(search, late, count, i))
+			tell_rank(search, late[i].seat, members_of(search, late[i].seat));
+}
+
+static void sums_find_late(struct sums_search *search)
+{
+	struct sums_table *table = &search->table;
+	struct sums_seat **order = calloc(table->seat_count + 1, sizeof(*order));
+	struct late *late = calloc(table->seat_count + 1, sizeof(*late));
+	double *times = calloc(table->seat_count + 1, sizeof(*times));
+	size_t to;
+
+	if (order == NULL || late == NULL || times == NULL) {
+		search->status = ERR_NO_SPACE;
+	} else {
+		for (size_t i = 0; i < table->seat_count; i = to) {
+			to = comm_end(table, i);
+			late_in_comm(search, i, to, times);
+		}
+		for (size_t i = 0; i < table->seat_count; i++)
+			order[i] = &table->seats[i];
+		qsort(order, table->seat_count, sizeof(struct sums_seat *), by_process);
+		tell_late(search, late, find_late(search, order, table->seat_count, late));
+	}
+	free(order);
+	free(late);
+	free(times);
+}
+
+/*
+ * Links from sums: an edge whose transfers are on the wire much longer than those of the other edges of its
+ * communicator that carry as much. When many stand out it is the structure of the collective, and none is
+ * named.
+ */
+
+enum { TRANSFERS_LEAST = 32, EDGES_LEAST = 3, MIDDLES_KEPT = 16 };
+static const double ratio_that_matters = 2, excess_s = 5e-6;
+static const double traffic_that_matters = 0.25, size_alike = 2, size_same = 0.01;
+
+static int by_comm(const struct slow_edge *a, const struct slow_edge *b)
+{
+	int order = strcmp(a->job, b->job);
+
+	if (order != 0 || a->comm_hash == b->comm_hash)
+		return order;
+	return a->comm_hash < b->comm_hash ? -1 : 1;
+}
+
+static int by_edge(const void *left, const void *right)
+{
+	const struct slow_edge *a = left, *b = right;
+	int order = by_comm(a, b);
+
+	if (order == 0 && a->from != b->from)
+		order = a->from < b->from ? -1 : 1;
+	if (order == 0 && a->to != b->to)
+		order = a->to < b->to ? -1 : 1;
+	return order;
+}
+
+static int by_time(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+static double wire(const struct slow_edge *edge)
+{
+	return edge->wire_seconds / edge->transfers;
+}
+
+static bool edge_is_usable(const struct slow_edge *edge)
+{
+	return edge->comm_hash != 0 && edge->transfers >= TRANSFERS_LEAST &&
+	       edge->wire_seconds > 0 && isfinite(edge->transfers) &&
+	       isfinite(edge->wire_seconds) && edge->bytes > 0 && isfinite(edge->bytes);
+}
+
+/* The middle of those that carry messages of about its size; 0: too few. */
+static double wire_middle_of(const struct slow_edge *list, size_t count,
+			     const struct slow_edge *edge, double *scratch, size_t *alike)
+{
+	double size = edge->bytes / edge->transfers;
+
+	*alike = 0;
+	for (size_t i = 0; i < count; i++) {
+		double other = list[i].bytes / list[i].transfers;
+
+		if (other <= size * size_alike && size <= other * size_alike)
+			scratch[(*alike)++] = wire(&list[i]);
+	}
+	if (*alike < EDGES_LEAST)
+		return 0;
+	qsort(scratch, *alike, sizeof(*scratch), by_time);
+	return scratch[(*alike - 1) / 2];
+}
+
+static void tell_slow_link(struct sums_search *search, const struct slow_edge *edge, double ratio,
+			   double lost_s, size_t alike)
+{
+	struct verdict *verdict = sums_verdict(search, VERDICT_SLOW_LINK, edge->job, "others");
+	const struct sums_seat *from =
+		sums_table_seat(&search->table, edge->job, edge->comm_hash, edge->from);
+	const struct sums_seat *to =
+		sums_table_seat(&search->table, edge->job, edge->comm_hash, edge->to);
+
+	verdict->comm_hash = edge->comm_hash;
+	verdict->comm_rank = edge->from;
+	text_copy(verdict->comm, sizeof(verdict->comm), edge->comm);
+	if (from != NULL)
+		sums_fill_member(verdict, from->of);
+	else
+		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%d of %.40s",
+			    edge->from, edge->comm);
+	if (to != NULL) {
+		verdict->peer = to->of->rank;
+		text_format(verdict->peer_label, sizeof(verdict->peer_label), "%lld",
+			    (long long)to->of->rank);
+		text_copy(verdict->peer_host, sizeof(verdict->peer_host), to->of->host);
+	}
+	verdict->victims =
+		from != NULL && from->of->nranks > 0 ? (uint32_t)from->of->nranks - 1 : 0;
+	verdict->percent = 100 * (ratio - 1);
+	verdict->confidence = 0.85;
+	sums_fill_cost(search, verdict, lost_s * (verdict->victims + 1));
+	if (to != NULL)
+		verdict_title(verdict,
+			      "the link from rank %.24s on %.60s to rank %.24s on %.60s is slow",
+			      verdict->rank_label, verdict->host, verdict->peer_label,
+			      verdict->peer_host);
+	else
+		verdict_title(verdict, "a link from rank %.24s on %.100s is slow",
+			      verdict->rank_label, verdict->host);
+	verdict_evidence(verdict,
+			 "Its %.0f transfers were on the wire for %s each, %.1f times as long as "
+			 "those of the middle of %zu alike edges of %.100s.",
+			 edge->transfers, units_of_ns(1e9 * wire(edge)).text, ratio, alike,
+			 edge->comm);
+	if (to == NULL)
+		verdict_missing(verdict, "To whom it sends is not among the metrics.");
+	verdict_missing(verdict, "On which channel is not among the metrics.");
+	verdict_advice(verdict, "Look at its network port: errors, speed, cable, and the switch "
+				"behind it.");
+	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host[0] ? verdict->host : "NODE");
+	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
+}
+
+static double usual_traffic(const struct slow_edge *list, size_t count, double *scratch)
+{
+	for (size_t i = 0; i < count; i++)
+		scratch[i] = list[i].transfers;
+	qsort(scratch, count, sizeof(*scratch), by_time);
+	return scratch[(count - 1) / 2];
+}
+
+/* Middles that were worked out, by size: most edges of a communicator carry the same, and there may be
+ * thousands. */
+struct middles {
+	struct {
+		double size, wire;
+		size_t alike;
+	} known[MIDDLES_KEPT];
+	size_t count;
+};
+
+static double known_middle(struct middles *middles, const struct slow_edge *list, size_t count,
+			   const struct slow_edge *edge, double *scratch, size_t *alike)
+{
+	double size = edge->bytes / edge->transfers;
+	size_t at;
+
+	for (size_t i = 0; i < MIDDLES_KEPT && i < middles->count; i++) {
+		if (fabs(middles->known[i].size - size) > size_same * size)
+			continue;
+		*alike = middles->known[i].alike;
+		return middles->known[i].wire;
+	}
+	at = middles->count++ % MIDDLES_KEPT;
+	middles->known[at].size = size;
+	middles->known[at].wire = wire_middle_of(list, count, edge, scratch, alike);
+	middles->known[at].alike = *alike;
+	return middles->known[at].wire;
+}
+
+static double stands_out(struct middles *middles, const struct slow_edge *list, size_t count,
+			 size_t i, double traffic, double *scratch, size_t *alike)
+{
+	double middle = known_middle(middles, list, count, &list[i], scratch, alike);
+
+	if (middle <= 0 || list[i].transfers < traffic_that_matters * traffic ||
+	    wire(&list[i]) < ratio_that_matters * middle || wire(&list[i]) < middle + excess_s)
+		return 0;
+	return middle;
+}
+
+static void links_of_comm(struct sums_search *search, const struct slow_edge *list, size_t count,
+			  double *scratch)
+{
+	struct middles middles = { .count = 0 };
+	double traffic;
+	size_t standing_out = 0, alike;
+
+	if (count < EDGES_LEAST)
+		return;
+	traffic = usual_traffic(list, count, scratch);
+	for (size_t i = 0; i < count; i++)
+		standing_out += stands_out(&middles, list, count, i, traffic, scratch, &alike) > 0;
+	if (standing_out == 0 || standing_out > 1 + count / 16)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		double middle = stands_out(&middles, list, count, i, traffic, scratch, &alike);
+
+		if (middle > 0)
+			tell_slow_link(search, &list[i], wire(&list[i]) / middle,
+				       (wire(&list[i]) - middle) * list[i].transfers, alike);
+	}
+}
+
+static size_t fill_edges(struct slow_edge *list, const struct slow_sums *sums)
+{
+	size_t count = 0, kept = 0;
+
+	for (size_t i = 0; i < sums->edge_count; i++)
+		if (edge_is_usable(&sums->edges[i]))
+			list[count++] = sums->edges[i];
+	qsort(list, count, sizeof(*list), by_edge);
+	for (size_t i = 0; i < count; i++) {
+		if (kept == 0 || by_edge(&list[kept - 1], &list[i]) != 0) {
+			list[kept++] = list[i];
+			continue;
+		}
+		list[kept - 1].transfers += list[i].transfers;
+		list[kept - 1].wire_seconds += list[i].wire_seconds;
+		list[kept - 1].bytes += list[i].bytes;
+	}
+	return kept;
+}
+
+static void sums_find_links(struct sums_search *search)
+{
+	struct slow_edge *list = calloc(search->now->edge_count + 1, sizeof(*list));
+	double *scratch = calloc(search->now->edge_count + 1, sizeof(*scratch));
+	size_t count, next;
+
+	if (list == NULL || scratch == NULL) {
+		search->status = ERR_NO_SPACE;
+	} else {
+		count = fill_edges(list, search->now);
+		for (size_t i = 0; i < count; i = next) {
+			for (next = i; next < count && by_comm(&list[i], &list[next]) == 0;)
+				next++;
+			links_of_comm(search, &list[i], next - i, scratch);
+		}
+	}
+	free(list);
+	free(scratch);
+}
+
+/*
+ * Transfers against the job's own past, from sums: the rule of the alerts NcclNetworkDegraded and
+ * NcclNvlinkDegraded (deploy/prometheus). The member that waits least tells the speed; per communicator, the time
+ * that its transfers take over the time they would have taken at the speeds of before.
+ */
+
+static const double time_that_matters = 0.01; /* of the stretch */
+
+struct move {
+	const struct slow_member *of;
+	double now_s;
+	double then_s;
+	bool is_counted; /* it spends enough time in transfers to tell */
+	bool is_slow;
+};
+
+static double ratio_of(const struct move *move)
+{
+	return move->now_s / move->then_s;
+}
+
+/* Groups of both are sorted alike. */
+static const struct sums_group *group_before(const struct sums_table *before,
+					     const struct sums_group *group, size_t *at)
+{
+	while (*at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) < 0)
+		++*at;
+	return *at < before->group_count && sums_by_kind(before->groups[*at].of, group->of) == 0
+		       ? &before->groups[*at]
+		       : NULL;
+}
+
+static size_t find_moves(const struct sums_search *search, struct move *moves)
+{
+	const struct sums_table *table = &search->table;
+	size_t count = 0, at = 0;
+
+	for (size_t i = 0; i < table->group_count; i++) {
+		const struct sums_group *now = &table->groups[i];
+		const struct sums_group *then = group_before(&search->before, now, &at);
+
+		if (then == NULL || now->busbw <= 0 || then->busbw <= 0)
+			continue;
+		if (count == 0 || sums_by_comm(moves[count - 1].of, now->of) != 0)
+			moves[count++] = (struct move){ .of = now->of };
+		moves[count - 1].now_s += now->bus_bytes / now->busbw;
+		moves[count - 1].then_s += now->bus_bytes / then->busbw;
+	}
+	for (size_t i = 0; i < count; i++) {
+		moves[i].is_counted = moves[i].now_s > time_that_matters * search->now->seconds;
+		moves[i].is_slow =
+			moves[i].is_counted && ratio_of(&moves[i]) > 1 + search->threshold;
+	}
+	return count;
+}
+
+static bool is_over_network(const struct move *move)
+{
+	return move->of->kind == JOB_COMM_NET || move->of->kind == JOB_COMM_MIXED;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
+struct tally_of {
+	size_t all, slow;
+	double worst, lost_s;
+	uint32_t ranks;
+	const struct move *example;
+	bool is_one_host;
+};
+
+static struct tally_of tally(const struct move *moves, size_t count, bool over_network)
+{
+	struct tally_of sum = { .is_one_host = true };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct move *move = &moves[i];
+
+		if (over_network ? !is_over_network(move) : move->of->kind != JOB_COMM_NVLINK)
+			continue;
+		sum.all += move->is_counted;
+		if (!move->is_slow)
+			continue;
+		sum.slow++;
+		sum.ranks += move->of->nranks > 0 ? (uint32_t)move->of->nranks : 0;
+		sum.lost_s += (move->now_s - move->then_s) *
+			      (move->of->nranks > 0 ? move->of->nranks : 1);
+		if (sum.example != NULL)
+			sum.is_one_host &= strcmp(sum.example->of->host, move->of->host) == 0;
+		if (sum.example == NULL || ratio_of(move) > ratio_of(sum.example))
+			sum.example = move;
+	}
+	return sum;
+}
+
+static bool is_link_named(const struct sums_search *search, const char *job)
+{
+	for (size_t i = search->first; i < search->verdicts->count; i++)
+		if (search->verdicts->list[i].class == VERDICT_SLOW_LINK &&
+		    strcmp(search->verdicts->list[i].job, job) == 0)
+			return true;
+	return false;
+}
+
+static void tell_slow_moves(struct sums_search *search, enum verdict_class class,
+			    const struct tally_of *sum)
+{
+	const struct slow_member *of = sum->example->of;
+	struct verdict *verdict = sums_verdict(search, class, of->job, "past");
+	bool is_network = class == VERDICT_SLOW_NETWORK;
+
+	verdict->percent = 100 * (ratio_of(sum->example) - 1);
+	verdict->victims = sum->ranks;
+	verdict->confidence = 0.85;
+	verdict->since_wall_ns = verdict->for_ns = 0;
+	sums_fill_cost(search, verdict, sum->lost_s);
+	if (!is_network && sum->is_one_host)
+		text_copy(verdict->host, sizeof(verdict->host), of->host);
+	if (is_network)
+		verdict_title(verdict, "the network between nodes is slower than before, for all");
+	else if (verdict->host[0] != '\0')
+		verdict_title(verdict, "NVLink within %.80s is slower than before", verdict->host);
+	else
+		verdict_title(verdict, "NVLink is slower than before, within nodes");
+	verdict_evidence(verdict,
+			 "Collectives of %zu of %zu communicators that %s take longer than before, "
+			 "those of %.100s %.2f times as long; waiting is left out.",
+			 sum->slow, sum->all, is_network ? "span nodes" : "stay within a node",
+			 of->comm, ratio_of(sum->example));
+	verdict_missing(verdict,
+			"From sums: since when exactly needs a look at the rates over time.");
+	verdict_advice(verdict, "%s",
+		       is_network ? "Look at the fabric: congestion by other jobs, a "
+				    "switch or uplink that failed, adaptive routing."
+				  : "Look at NVLink and at the GPUs' clocks.");
+	text_copy(verdict->page, sizeof(verdict->page),
+		  is_network ? "runbooks/NcclNetworkDegraded.md"
+			     : "runbooks/NcclNvlinkDegraded.md");
+}
+
+/* moves[0 .. count - 1] are of one job. */
+static void moves_of_job(struct sums_search *search, const struct move *moves, size_t count)
+{
+	struct tally_of network = tally(moves, count, true);
+	struct tally_of nvlink = tally(moves, count, false);
+
+	if (nvlink.slow > 0)
+		tell_slow_moves(search, VERDICT_SLOW_NVLINK, &nvlink);
+	else if (network.slow > 0 && network.slow * 5 >= network.all * 4 &&
+		 !is_link_named(search, moves[0].of->job))
+		tell_slow_moves(search, VERDICT_SLOW_NETWORK, &network);
+}
+
+static void sums_find_moves(struct sums_search *search)
+{
+	struct move *moves = calloc(search->table.group_count + 1, sizeof(*moves));
+	size_t count, next;
+
+	if (moves == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	count = find_moves(search, moves);
+	for (size_t i = 0; i < count; i = next) {
+		for (next = i; next < count && strcmp(moves[i].of->job, moves[next].of->job) == 0;)
+			next++;
+		moves_of_job(search, &moves[i], next - i);
+	}
+	free(moves);
+}
+
+/*
  * Who is late, from sums. All members of a communicator make the same collectives; of one function and one
  * class of size, after equally many,
  *
@@ -8,22 +717,13 @@
  * by a few: times are per operation, for the number of the slowest; where numbers differ by more than one part
  * in eight nothing is joined.
  */
-#include "doctor/slow_sums.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/attributes.h"
-#include "common/text.h"
-#include "doctor/slow_sums_find.h"
-#include "timeline/meet.h"
 
 static const double uneven = 0.125;
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-int sums_by_comm(const struct slow_member *a, const struct slow_member *b)
+/* By job, communicator; then function and size for rows and groups. */
+static int sums_by_comm(const struct slow_member *a, const struct slow_member *b)
 {
 	int order = strcmp(a->job, b->job);
 
@@ -32,7 +732,7 @@ int sums_by_comm(const struct slow_member *a, const struct slow_member *b)
 	return a->comm_hash < b->comm_hash ? -1 : 1;
 }
 
-int sums_by_kind(const struct slow_member *a, const struct slow_member *b)
+static int sums_by_kind(const struct slow_member *a, const struct slow_member *b)
 {
 	int order = sums_by_comm(a, b);
 
@@ -66,7 +766,7 @@ static int compare_seats(const void *left, const void *right)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static bool is_usable(const struct slow_member *member)
+static bool member_is_usable(const struct slow_member *member)
 {
 	return member->comm_hash != 0 && meet_is_synchronising(member->function) &&
 	       member->operations > 0 && member->seconds > 0 && isfinite(member->operations) &&
@@ -80,7 +780,7 @@ static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
 	for (size_t i = 0; i < sums->member_count; i++) {
 		const struct slow_member *of = &sums->members[i];
 
-		if (is_usable(of))
+		if (member_is_usable(of))
 			table->rows[count++] = (struct sums_row){ of, of->operations, of->seconds,
 								  of->bus_bytes, 0 };
 	}
@@ -119,8 +819,9 @@ static struct sums_seat *find_seat(const struct sums_table *table, const struct 
 	return bsearch(&key, table->seats, table->seat_count, sizeof(key), compare_seats);
 }
 
-const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
-					uint64_t comm_hash, int32_t comm_rank)
+/* NULL: no such member. */
+static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
+					       uint64_t comm_hash, int32_t comm_rank)
 {
 	struct slow_member key = { .job = job, .comm_hash = comm_hash, .comm_rank = comm_rank };
 
@@ -156,7 +857,7 @@ static void join_group(struct sums_table *table, size_t from, size_t to)
 	}
 }
 
-enum status sums_table_make(struct sums_table *table, const struct slow_sums *sums)
+static enum status sums_table_make(struct sums_table *table, const struct slow_sums *sums)
 {
 	size_t room = sums->member_count + 1, next;
 
@@ -181,7 +882,7 @@ enum status sums_table_make(struct sums_table *table, const struct slow_sums *su
 	return OK;
 }
 
-void sums_table_release(struct sums_table *table)
+static void sums_table_release(struct sums_table *table)
 {
 	free(table->rows);
 	free(table->seats);
@@ -191,8 +892,8 @@ void sums_table_release(struct sums_table *table)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-struct verdict *sums_verdict(struct sums_search *search, enum verdict_class class, const char *job,
-			     const char *rule)
+static struct verdict *sums_verdict(struct sums_search *search, enum verdict_class class,
+				    const char *job, const char *rule)
 {
 	struct verdict *verdict = verdicts_add(search->verdicts, class, VERDICT_WARNING);
 
@@ -204,7 +905,7 @@ struct verdict *sums_verdict(struct sums_search *search, enum verdict_class clas
 	return verdict;
 }
 
-void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
+static void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
 {
 	verdict->rank = member->rank;
 	verdict->pid = member->pid;
@@ -221,7 +922,7 @@ void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
 			    member->host, (long long)member->pid);
 }
 
-void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s)
+static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s)
 {
 	verdict->gpu_hours = lost_s / 3600;
 	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/job.h"
 #include "common/status.h"
 #include "doctor/verdict.h"
-#include "timeline/job.h"
 
 /* One member of one communicator: all its operations of one function and one class of size, during the
  * stretch. Only functions that synchronise their ranks tell about waiting; others are passed over. */

@@ -16,7 +16,7 @@
 #include "common/file.h"
 #include "common/op.h"
 #include "common/status.h"
-#include "foreign/foreign.h"
+#include "import/foreign.h"
 
 /* A file of which every line is damaged says the same thing again and again. */
 enum { TROUBLES_OF_A_FILE = 100 };

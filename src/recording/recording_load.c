@@ -19,11 +19,11 @@
 #include "common/op.h"
 #include "common/status.h"
 #include "common/text.h"
-#include "foreign/foreign.h"
 #include "format/region_find.h"
 #include "format/region_read.h"
 #include "format/tar.h"
 #include "format/trace_read.h"
+#include "import/foreign.h"
 
 /* Where the bytes of a trace file are: in a file, in a part of one, or in memory. */
 struct recording_source {

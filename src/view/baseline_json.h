@@ -2,7 +2,7 @@
 #ifndef BASELINE_JSON_H
 #define BASELINE_JSON_H
 
-#include "doctor/baseline.h"
+#include "doctor/slow.h"
 #include "view/json.h"
 
 /* One object; baseline_read() reads what comes out, and gives back the same. */

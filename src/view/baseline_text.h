@@ -3,7 +3,7 @@
 #define BASELINE_TEXT_H
 
 #include "common/status.h"
-#include "doctor/baseline.h"
+#include "doctor/slow.h"
 #include "view/sink.h"
 
 /* width 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */

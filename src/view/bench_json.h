@@ -1,6 +1,6 @@
 /*
  * A whole run as one JSON document, {"format":"ringside-bench","version":1,...}: every call of every rank,
- * figures beside them. bench_read() makes the run again from it; src/foreign/expected.h takes it as
+ * figures beside them. bench_read() makes the run again from it; src/import/expected.h takes it as
  * expected bandwidth. docs/BENCH-FORMAT.md describes it.
  */
 #ifndef BENCH_JSON_H

@@ -2,7 +2,7 @@
  * What a benchmark measured as nccl-tests prints it: comments that name the test and the GPU of each
  * rank, a block of rows for each function, mode, algorithm and protocol, out of place and in place side by
  * side, the average bus bandwidth behind it. Whatever reads nccl-tests reads this; so does
- * src/foreign/expected.h. docs/BENCH-FORMAT.md describes it.
+ * src/import/expected.h. docs/BENCH-FORMAT.md describes it.
  */
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H

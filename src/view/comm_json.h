@@ -2,7 +2,7 @@
 #ifndef COMM_JSON_H
 #define COMM_JSON_H
 
-#include "timeline/job.h"
+#include "analysis/job.h"
 #include "view/json.h"
 
 /* "kind": null when it is not known. */

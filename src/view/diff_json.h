@@ -2,7 +2,7 @@
 #ifndef DIFF_JSON_H
 #define DIFF_JSON_H
 
-#include "timeline/compare.h"
+#include "analysis/compare.h"
 #include "view/diff_text.h"
 #include "view/json.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
+#include "analysis/compare.h"
 #include "common/status.h"
-#include "timeline/compare.h"
 #include "view/report_text.h"
 #include "view/sink.h"
 

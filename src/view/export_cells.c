@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/job.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "timeline/job.h"
 #include "view/json.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ static void put_hash(struct filling *filling, uint64_t hash)
 	put_text(filling, text);
 }
 
-/* As src/timeline/job.c tells them apart. */
+/* As src/analysis/job.c tells them apart. */
 /* NULL: not known. */
 static const char *comm_kind(const struct comm_info *info)
 {

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/flight.h"
 #include "recording/recording.h"
-#include "timeline/flight.h"
 
 enum { FLIGHT_WORDS = 320, FLIGHT_CHANNELS_TEXT = 160 };
 

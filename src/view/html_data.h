@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "timeline/report.h"
+#include "analysis/timeline_report.h"
 #include "view/json.h"
 
 enum {

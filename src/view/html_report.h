@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
+#include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "timeline/report.h"
 #include "view/sink.h"
 
 /* Is the charts' library in this program? It comes from npm; without it the program builds, too. */

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "view/sink.h"
 
 /* Jobs, processes, communicators with their seats, flights, notices: the last look. */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "view/sink.h"
 
 /* What one GPU gets: the most used ones, the others are added up. docs/METRICS.md has the budget. */

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "view/metrics_out.h"
 
 #define METRICS_NOBODY UINT32_MAX

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/tally.h"
 #include "common/op.h"
-#include "timeline/tally.h"
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 

@@ -5,9 +5,9 @@
 #ifndef REPORT_CSV_H
 #define REPORT_CSV_H
 
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "timeline/report.h"
-#include "timeline/tally.h"
 #include "view/sink.h"
 
 /* The index-th name of a table that can be asked for; NULL past the last. */

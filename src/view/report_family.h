@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "timeline/report.h"
-#include "timeline/tally.h"
 #include "view/report_key.h"
 
 struct report_family {

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "timeline/report.h"
-#include "timeline/tally.h"
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
 #include "view/json.h"
 
 enum report_json_flag {

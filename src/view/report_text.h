@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
 #include "common/status.h"
-#include "timeline/report.h"
-#include "timeline/tally.h"
 #include "view/report_grid.h"
 #include "view/sink.h"
 

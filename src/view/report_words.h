@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "timeline/report.h"
+#include "analysis/timeline_report.h"
 #include "view/sink.h"
 
 enum { REPORT_WORDS = 400 };

@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/job.h"
 #include "common/status.h"
-#include "doctor/scene.h"
+#include "doctor/coverage.h"
 #include "doctor/verdict.h"
-#include "timeline/job.h"
 #include "view/sink.h"
 
 enum { VERDICT_TEXT_WIDTH = 80 };

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/job.h"
+#include "analysis/meet.h"
 #include "common/hash.h"
 #include "common/op.h"
-#include "timeline/job_gaps.h"
-#include "timeline/meet.h"
 #include "view/viewer_lanes.h"
 
 enum meeting_kind { MEET_CALL = 1, MEET_REPLAY = 2, MEET_TRANSFER = 3 };

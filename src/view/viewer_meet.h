@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/job.h"
 #include "common/op_layout.h"
 #include "common/status.h"
-#include "timeline/job.h"
 #include "view/viewer_place.h"
 
 /* A collective has at most so many arrows: from the ranks that waited longest. */

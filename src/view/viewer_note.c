@@ -1,9 +1,9 @@
 /* Moments of a process: what is missing, what was lost, what hangs, how it ended. */
 #include <stdlib.h>
 
+#include "analysis/flight.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "timeline/flight.h"
 #include "view/viewer_rank.h"
 
 static void note(struct viewer_rank *rank, uint64_t common_ns, const char *name,

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "analysis/tally.h"
 #include "common/op.h"
 #include "common/text.h"
-#include "timeline/tally.h"
 
 static const char *name_of(const struct viewer_op *of, enum op_name_table table, uint8_t number)
 {

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/job.h"
 #include "common/op_layout.h"
 #include "recording/recording.h"
-#include "timeline/job.h"
 #include "view/viewer.h"
 #include "view/viewer_meet.h"
 #include "view/viewer_place.h"

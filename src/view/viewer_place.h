@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/align.h"
 #include "common/op_layout.h"
 #include "recording/recording.h"
-#include "timeline/align.h"
 #include "view/viewer_clock.h"
 
 enum viewer_place_kind {

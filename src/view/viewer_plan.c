@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "timeline/flight.h"
+#include "analysis/flight.h"
 
 enum { PROGRESS_STEP = 4096 };
 

@@ -20,11 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/align.h"
+#include "analysis/filter.h"
+#include "analysis/job.h"
 #include "common/status.h"
 #include "recording/recording.h"
-#include "timeline/align.h"
-#include "timeline/filter.h"
-#include "timeline/job.h"
 #include "view/viewer.h"
 #include "view/viewer_meet.h"
 #include "view/viewer_place.h"

@@ -1,9 +1,9 @@
 /* The first walk: from when to when each process has something, and where its GPUs' clocks stand. */
 #include <stdlib.h>
 
+#include "analysis/flight.h"
 #include "common/attributes.h"
 #include "common/op.h"
-#include "timeline/flight.h"
 #include "view/viewer_plan.h"
 
 struct survey {

@@ -14,7 +14,7 @@
 
 #include "common/op.h"
 #include "common/text.h"
-#include "foreign/expected.h"
+#include "import/expected.h"
 #include "tests/bench_sample.h"
 #include "view/bench_json.h"
 #include "view/bench_parquet.h"

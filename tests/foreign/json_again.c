@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "foreign/json_scan.h"
+#include "import/json_scan.h"
 
 static void put_string(const struct json_scan *scan)
 {

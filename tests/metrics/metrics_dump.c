@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 #include "recording/watch.h"
 #include "view/metrics.h"
 

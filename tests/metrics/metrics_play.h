@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/op.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "view/metrics.h"
 
 /* Less where thousands of looks are made. */

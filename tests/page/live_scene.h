@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "live/live.h"
+#include "doctor/live.h"
 
 enum { SCENE_PROCESSES = 80, SCENE_COMMS = 128, SCENE_NOTICES = 16 };
 

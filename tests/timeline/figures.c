@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "timeline/report.h"
+#include "analysis/timeline_report.h"
 
 static void print_row(const struct timeline_report *report, const struct tally_row *row)
 {

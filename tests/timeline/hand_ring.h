@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/meet.h"
+#include "analysis/timeline_report.h"
 #include "tests/timeline/hand_made.h"
-#include "timeline/meet.h"
-#include "timeline/report.h"
 
 enum {
 	RANKS = 4,

@@ -15,7 +15,7 @@
 
 #include "common/clock.h"
 #include "common/text.h"
-#include "live/live.h"
+#include "doctor/live.h"
 #include "recording/watch.h"
 
 enum { SEEN_MAX = 256, LOOK_MS = 100 };

@@ -1,0 +1,904 @@
+#include "analysis/findings.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/job.h"
+#include "analysis/meet.h"
+#include "analysis/scan.h"
+#include "analysis/straggler.h"
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
+#include "analysis/windows.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "recording/recording.h"
+
+enum { FINDINGS_MAX = 100 };
+
+static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
+				    enum findings_severity severity, const char *title, ...)
+	PRINTF_LIKE(4, 5);
+
+static void findings_slow(struct findings *findings, const struct timeline_report *report);
+static void findings_stuck(struct findings *findings, const struct timeline_report *report,
+			   const struct scan *scan);
+static void findings_record(struct findings *findings, const struct timeline_report *report);
+
+/* "14:03:10 UTC", or "12.3 s after the start" where there is no wall time. */
+struct findings_text {
+	char text[64];
+};
+
+const char *findings_severity_name(enum findings_severity severity)
+{
+	static const char *const names[] = { "note", "warning", "error" };
+
+	return (unsigned int)severity <= FINDINGS_ERROR ? names[severity] : "note";
+}
+
+const char *findings_kind_name(enum findings_kind kind)
+{
+	static const char *const names[FINDINGS_KINDS] = {
+		[FINDINGS_NOTHING_RECORDED] = "nothing_recorded",
+		[FINDINGS_HUNG] = "hung",
+		[FINDINGS_MISMATCH] = "mismatch",
+		[FINDINGS_SLOW_RANK] = "slow_rank",
+		[FINDINGS_SLOW_HOST] = "slow_host",
+		[FINDINGS_SLOW_LINK] = "slow_link",
+		[FINDINGS_NETWORK] = "network",
+		[FINDINGS_CHANGE] = "change",
+		[FINDINGS_KILLED] = "killed",
+		[FINDINGS_LOST] = "lost",
+		[FINDINGS_INCOMPLETE] = "incomplete",
+		[FINDINGS_RANKS_MISSING] = "ranks_missing",
+		[FINDINGS_UNTRUSTED] = "untrusted_stamps",
+		[FINDINGS_UNTIMED] = "untimed",
+		[FINDINGS_MIXED_SOURCES] = "mixed_sources",
+		[FINDINGS_SMALL_MESSAGES] = "small_messages",
+		[FINDINGS_WAITING] = "waiting",
+		[FINDINGS_UNALIGNED] = "unaligned",
+		[FINDINGS_SEVERAL_JOBS] = "several_jobs",
+		[FINDINGS_SAMPLED] = "sampled",
+		[FINDINGS_CONFLICT] = "conflict",
+	};
+
+	return (unsigned int)kind < FINDINGS_KINDS ? names[kind] : "unknown";
+}
+
+void findings_release(struct findings *findings)
+{
+	free(findings->list);
+	*findings = (struct findings){ .list = NULL };
+}
+
+/* The parts put together, and the words that they share. */
+
+static struct findings_text findings_time(const struct timeline_report *report, uint64_t ns)
+{
+	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
+	struct findings_text to;
+	char when[UNITS_TEXT];
+
+	if (report->has_wall)
+		text_format(to.text, sizeof(to.text), "%s UTC", units_clock(when, ns));
+	else
+		text_format(to.text, sizeof(to.text), "%s after the start",
+			    units_duration(when, after_ns));
+	return to;
+}
+
+/* A new finding with its title, to be filled further; a place to be forgotten when there are too many. */
+static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
+				    enum findings_severity severity, const char *title, ...)
+{
+	/* The last place is for those that are one too many. */
+	struct finding *finding = &findings->list[findings->count];
+	va_list list;
+
+	*finding = (struct finding){ .kind = kind,
+				     .severity = severity,
+				     .rank = UINT32_MAX,
+				     .host = UINT32_MAX,
+				     .comm = UINT32_MAX,
+				     .peer = UINT32_MAX };
+	va_start(list, title);
+	vsnprintf(finding->title, sizeof(finding->title), title, list);
+	va_end(list);
+	if (findings->count < FINDINGS_MAX)
+		findings->count++;
+	else
+		findings->left_out++;
+	return finding;
+}
+
+/* Stable: within a severity in the order in which they were added. */
+static void most_serious_first(struct findings *findings)
+{
+	for (size_t i = 1; i < findings->count; i++)
+		for (size_t j = i;
+		     j > 0 && findings->list[j].severity > findings->list[j - 1].severity; j--) {
+			struct finding swap = findings->list[j];
+
+			findings->list[j] = findings->list[j - 1];
+			findings->list[j - 1] = swap;
+		}
+}
+
+enum status findings_make(struct findings *findings, const struct timeline_report *report,
+			  const struct scan *scan)
+{
+	*findings = (struct findings){ .count = 0 };
+	findings->list = calloc(FINDINGS_MAX + 1, sizeof(*findings->list));
+	if (findings->list == NULL)
+		return ERR_NO_SPACE;
+	findings_stuck(findings, report, scan);
+	findings_slow(findings, report);
+	findings_record(findings, report);
+	most_serious_first(findings);
+	return OK;
+}
+
+/* Findings about the recording itself: what it lacks, and what cannot be concluded because of that. */
+
+static const double untrusted_share = 0.01, untimed_share = 0.05, mixed_share = 0.01;
+
+static void nothing(struct findings *findings, const struct timeline_report *report)
+{
+	struct finding *finding;
+
+	if (report->completeness.looked_at > 0)
+		return;
+	finding = findings_add(findings, FINDINGS_NOTHING_RECORDED, FINDINGS_ERROR,
+			       "there is nothing to report on");
+	text_format(finding->text, sizeof(finding->text),
+		    report->completeness.read > 0
+			    ? "%llu operations were read, and none of them passes the filter."
+			    : "No operation was read (%llu).",
+		    (unsigned long long)report->completeness.read);
+}
+
+static void unfinished(struct findings *findings, const struct timeline_report *report)
+{
+	const struct timeline_completeness *of = &report->completeness;
+	size_t count = of->killed + of->unknown_life;
+	struct finding *finding;
+
+	if (count == 0)
+		return;
+	finding = findings_add(findings, FINDINGS_KILLED, FINDINGS_WARNING,
+			       "%zu of %zu %s never ended %s recording", count, of->processes,
+			       text_which(of->processes, "process", "processes"),
+			       text_which(count, "its", "their"));
+	finding->count = count;
+	finding->of = of->processes;
+	text_format(
+		finding->text, sizeof(finding->text),
+		"%s killed, crashed, or %s copied while %s ran. What %s did last may be missing.",
+		text_which(count, "It was", "They were"),
+		text_which(count, "its files were", "their files were"),
+		text_which(count, "it", "they"), text_which(count, "it", "they"));
+}
+
+static void lost(struct findings *findings, const struct timeline_report *report)
+{
+	const struct timeline_completeness *of = &report->completeness;
+	struct finding *finding;
+	unsigned int most = 0;
+
+	if (of->lost_operations == 0)
+		return;
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		if (op_lost_is_whole(i) && of->lost[i] > of->lost[most])
+			most = i;
+	finding = findings_add(findings, FINDINGS_LOST, FINDINGS_WARNING, "%llu %s lost",
+			       (unsigned long long)of->lost_operations,
+			       text_which(of->lost_operations, "operation was", "operations were"));
+	finding->count = of->lost_operations;
+	finding->of = of->issued;
+	finding->percent = of->issued ? 100 * (double)of->lost_operations / (double)of->issued : 0;
+	text_format(finding->text, sizeof(finding->text),
+		    "%s because of %s. Sums are too low by so much.",
+		    text_which(of->lost_operations,
+			       "The recorder counted it and has no record of it,",
+			       "The recorders counted them and have no record of them, most"),
+		    op_lost_name(most) ? op_lost_name(most) : "an unknown reason");
+	text_format(finding->hint, sizeof(finding->hint),
+		    "`ringside verify` has the counts per process and reason.");
+}
+
+/* A file without its end is said by the process that did not end. */
+static size_t troubles_but_cuts(const struct recording *recording)
+{
+	size_t count = recording->troubles_left_out;
+
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		count += recording->troubles[i].kind != RECORDING_CUT;
+	return count;
+}
+
+static void incomplete(struct findings *findings, const struct timeline_report *report)
+{
+	const struct timeline_completeness *of = &report->completeness;
+	size_t troubles = troubles_but_cuts(report->recording);
+	uint64_t count = of->damages + of->refused + troubles;
+	struct finding *finding;
+
+	if (of->overwritten > 0) {
+		finding = findings_add(findings, FINDINGS_INCOMPLETE, FINDINGS_NOTE,
+				       "only the last operations are there");
+		finding->count = of->read;
+		finding->of = of->issued;
+		text_format(
+			finding->text, sizeof(finding->text),
+			of->snapshots > 0
+				? "%llu of %llu operations: a snapshot holds the last ones of each "
+				  "process."
+				: "%llu of %llu operations: this mode keeps the last ones of each "
+				  "process.",
+			(unsigned long long)of->read, (unsigned long long)of->issued);
+		text_format(finding->hint, sizeof(finding->hint),
+			    of->snapshots > 0
+				    ? "Ask for a snapshot with more operations, or record with "
+				      "--mode trace to keep them all."
+				    : "Record with --mode trace to keep them all.");
+	}
+	if (count == 0)
+		return;
+	finding = findings_add(findings, FINDINGS_INCOMPLETE, FINDINGS_WARNING,
+			       "parts of the recording could not be read");
+	finding->count = count;
+	text_format(
+		finding->text, sizeof(finding->text),
+		"%llu damaged %s, %llu %s not acceptable, %zu %s with trouble. The rest was read.",
+		(unsigned long long)of->damages, text_which(of->damages, "block", "blocks"),
+		(unsigned long long)of->refused,
+		text_which(of->refused, "record that is", "records that are"), troubles,
+		text_which(troubles, "file", "files"));
+	text_format(finding->hint, sizeof(finding->hint), "`ringside verify` names them.");
+}
+
+static void ranks_missing(struct findings *findings, const struct timeline_report *report)
+{
+	size_t comms = 0, largest = 0;
+	struct finding *finding;
+
+	for (size_t c = 0; c < report->job.comm_count; c++) {
+		uint32_t missing = report->job.comms[c].missing;
+
+		if (missing == 0)
+			continue;
+		if (comms == 0 || missing > report->job.comms[largest].missing)
+			largest = c;
+		comms++;
+	}
+	if (comms == 0)
+		return;
+	finding = findings_add(findings, FINDINGS_RANKS_MISSING, FINDINGS_WARNING,
+			       "%zu %s the recordings of some ranks", comms,
+			       text_which(comms, "communicator lacks", "communicators lack"));
+	finding->count = comms;
+	finding->of = report->job.comm_count;
+	finding->comm = (uint32_t)largest;
+	text_format(
+		finding->text, sizeof(finding->text),
+		"%.60s has %d %s and recordings of %u of them. %s",
+		report->job.comms[largest].label, report->job.comms[largest].nranks,
+		text_which((uint64_t)report->job.comms[largest].nranks, "rank", "ranks"),
+		report->job.comms[largest].seat_count,
+		report->job.comms[largest].seat_count == 1
+			? "Who waits for whom shows only where several ranks are recorded."
+			: "Waiting is then a lower bound: a rank that is not there may have come "
+			  "last.");
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Give the directories of all hosts to the same command.");
+}
+
+static void sources(struct findings *findings, const struct timeline_report *report)
+{
+	const struct tally_row *total = &report->total;
+	double calls = (double)(total->calls ? total->calls : 1);
+	double untimed = (double)tally_not_timed(total) / calls;
+	unsigned int used = 0;
+	struct finding *finding;
+
+	if ((double)total->untrusted / calls > untrusted_share) {
+		finding = findings_add(findings, FINDINGS_UNTRUSTED, FINDINGS_NOTE,
+				       "GPU stamps of %.1f %% of the calls are not believed",
+				       100 * (double)total->untrusted / calls);
+		finding->count = total->untrusted;
+		finding->of = total->calls;
+		finding->percent = 100 * (double)total->untrusted / calls;
+		text_format(
+			finding->text, sizeof(finding->text),
+			"NCCL 2.26 to 2.30 can show another operation's stamps. Those calls have "
+			"times from the network side, or none.");
+	}
+	if (untimed > untimed_share) {
+		finding = findings_add(findings, FINDINGS_UNTIMED, FINDINGS_NOTE,
+				       "%.1f %% of the calls are of kinds that were never timed",
+				       100 * untimed);
+		finding->count = tally_not_timed(total);
+		finding->of = total->calls;
+		finding->percent = 100 * untimed;
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Nothing of their end was seen: kernel events were off, or none of them "
+			"was sampled. They count as calls and bytes, not as time.");
+	}
+	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
+		used += (double)total->by_source[i] / calls > mixed_share;
+	if (used > 1) {
+		finding = findings_add(findings, FINDINGS_MIXED_SOURCES, FINDINGS_NOTE,
+				       "durations come from several sources");
+		text_format(finding->text, sizeof(finding->text),
+			    "kernel_gpu %llu, proxy %llu, host %llu calls. They measure different "
+			    "things; each row says which it has.",
+			    (unsigned long long)total->by_source[OP_TIME_KERNEL_GPU],
+			    (unsigned long long)total->by_source[OP_TIME_PROXY],
+			    (unsigned long long)total->by_source[OP_TIME_HOST]);
+		text_format(finding->hint, sizeof(finding->hint), "--by source tells them apart.");
+	}
+}
+
+static void joins(struct findings *findings, const struct timeline_report *report)
+{
+	const struct meet *meet = &report->meet;
+	struct finding *finding;
+
+	if (report->job.group_count > 1) {
+		finding = findings_add(findings, FINDINGS_SEVERAL_JOBS, FINDINGS_NOTE,
+				       "%zu jobs are in this recording", report->job.group_count);
+		finding->count = report->job.group_count;
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Sums are over all of them; communicators are joined within a job only.");
+	}
+	if (report->job.conflicts > 0) {
+		finding = findings_add(findings, FINDINGS_CONFLICT, FINDINGS_WARNING,
+				       "%u %s two processes are the same rank of a communicator",
+				       report->job.conflicts,
+				       text_which(report->job.conflicts, "time", "times"));
+		finding->count = report->job.conflicts;
+		text_format(
+			finding->text, sizeof(finding->text),
+			"Files of different runs, or copies, may be mixed. They are kept apart.");
+	}
+	if (meet->left_out > 0) {
+		finding = findings_add(findings, FINDINGS_SAMPLED, FINDINGS_NOTE,
+				       "waiting is taken from a part of the collectives");
+		finding->count = meet->joined;
+		finding->of = meet->joined + meet->left_out;
+		text_format(
+			finding->text, sizeof(finding->text),
+			"To keep memory bounded, %llu of %llu calls were joined with other ranks. "
+			"Waiting in sums is of those alone.",
+			(unsigned long long)meet->joined,
+			(unsigned long long)(meet->joined + meet->left_out));
+	}
+	if (report->align.unaligned > 0 && report->completeness.read > 0) {
+		finding = findings_add(findings, FINDINGS_UNALIGNED, FINDINGS_NOTE,
+				       "%u of %zu %s could not be aligned in time",
+				       report->align.unaligned, report->align.count,
+				       text_which(report->align.count, "process", "processes"));
+		finding->count = report->align.unaligned;
+		finding->of = report->align.count;
+		text_format(finding->text, sizeof(finding->text),
+			    "%s no collective with the others; %s. Only figures over time are "
+			    "concerned.",
+			    text_which(report->align.unaligned, "It shares", "They share"),
+			    text_which(report->align.unaligned, "its own wall clock places it",
+				       "their own wall clock places them"));
+	}
+}
+
+static void findings_record(struct findings *findings, const struct timeline_report *report)
+{
+	nothing(findings, report);
+	unfinished(findings, report);
+	lost(findings, report);
+	incomplete(findings, report);
+	ranks_missing(findings, report);
+	sources(findings, report);
+	joins(findings, report);
+}
+
+/* Findings about what costs time. */
+
+enum { CHANGES_SHOWN = 5, SMALL_CLASS = 17 }; /* below 64 KiB */
+static const double wait_share = 0.3, small_share = 0.2;
+enum { SMALL_CALLS_LEAST = 1000 };
+
+static const char *when(const struct timeline_report *report, const struct straggler *straggler,
+			char *to, size_t size)
+{
+	struct findings_text first = findings_time(report, straggler->first_ns);
+	struct findings_text last = findings_time(report, straggler->last_ns);
+
+	to[0] = '\0';
+	if (!straggler->has_times)
+		return to;
+	switch (straggler->pattern) {
+	case STRAGGLER_ALWAYS:
+		text_format(to, size, ", all the time");
+		break;
+	case STRAGGLER_SINCE:
+		text_format(to, size, ", since %s", first.text);
+		break;
+	case STRAGGLER_UNTIL:
+		text_format(to, size, ", until %s", last.text);
+		break;
+	case STRAGGLER_BURSTS:
+		text_format(to, size, ", between %s and %s (%.0f %% of the time)", first.text,
+			    last.text, 100 * straggler->share_of_time);
+		break;
+	}
+	return to;
+}
+
+static void take_straggler(struct finding *finding, const struct straggler *straggler)
+{
+	finding->rank = straggler->rank;
+	finding->host = straggler->host;
+	finding->comm = straggler->comm;
+	finding->cost_ns = straggler->caused_ns;
+	finding->at_ns = straggler->has_times ? straggler->first_ns : 0;
+}
+
+/* Several hosts that come late to the same collectives may be held up by one rank, in a group of their own. */
+static bool is_one_of_several(const struct timeline_report *report, const struct straggler *late)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->stragglers.count; i++)
+		count += report->stragglers.list[i].class == STRAGGLER_SLOW_HOST &&
+			 report->stragglers.list[i].comm == late->comm;
+	return late->class == STRAGGLER_SLOW_HOST && count > 1;
+}
+
+static void starved_rank(struct findings *findings, const struct timeline_report *report,
+			 const struct straggler *straggler)
+{
+	const struct job *job = &report->job;
+	const char *host = job->hosts[straggler->host].name;
+	char times[120];
+	struct finding *finding = findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
+					       "rank %.24s on %.40s is late in its transfers",
+					       job->ranks[straggler->rank].label, host);
+
+	take_straggler(finding, straggler);
+	finding->count = straggler->meetings;
+	finding->percent = 100 * (straggler->slowdown - 1);
+	text_format(finding->text, sizeof(finding->text),
+		    "In %.60s transfers over it take %.1f times as long as the others'%s; what "
+		    "needs no network takes %.1f times as long there, too: it is its process, not "
+		    "the link.",
+		    job->comms[straggler->comm].label, straggler->slowdown,
+		    when(report, straggler, times, sizeof(times)), straggler->own_slowdown);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Look at %.60s: does NCCL's proxy thread get its processor? Other processes, "
+		    "limits of its cgroup, the cores it is bound to.",
+		    host);
+}
+
+static void slow_rank(struct findings *findings, const struct timeline_report *report,
+		      const struct straggler *straggler)
+{
+	const struct job *job = &report->job;
+	const char *host = job->hosts[straggler->host].name;
+	bool is_host = straggler->class == STRAGGLER_SLOW_HOST;
+	bool is_estimate = report->comms[straggler->comm].scale > 1;
+	char times[120];
+	struct finding *finding =
+		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
+				       "all ranks of %.60s arrive late", host)
+			: findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
+				       "rank %.24s on %.40s arrives late",
+				       job->ranks[straggler->rank].label, host);
+
+	take_straggler(finding, straggler);
+	finding->count = straggler->last_in;
+	finding->of = straggler->meetings;
+	finding->percent = 100 * straggler->cost_share;
+	text_format(finding->text, sizeof(finding->text),
+		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
+		    "collectives. The others waited %s%s for it in sum%s.",
+		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
+		    when(report, straggler, times, sizeof(times)),
+		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
+		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
+		    is_estimate ? " (estimated: not all of them were timed)" : "");
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.%s",
+		    host,
+		    is_one_of_several(report, straggler)
+			    ? " It is late together with other hosts: 'ringside doctor' looks for "
+			      "one rank that holds them up."
+			    : "");
+}
+
+static void slow_link(struct findings *findings, const struct timeline_report *report,
+		      const struct straggler *straggler)
+{
+	const struct job *job = &report->job;
+	const struct job_rank *from = &job->ranks[straggler->rank];
+	char times[120], to[80] = "";
+	struct finding *finding;
+
+	if (straggler->peer != UINT32_MAX)
+		text_format(to, sizeof(to), " to rank %.24s on %.40s",
+			    job->ranks[straggler->peer].label,
+			    job->hosts[job->ranks[straggler->peer].host].name);
+	finding = findings_add(findings, FINDINGS_SLOW_LINK, FINDINGS_WARNING,
+			       "a link from rank %.24s%s is slow", from->label, to);
+	take_straggler(finding, straggler);
+	finding->peer = straggler->peer;
+	finding->count = straggler->meetings;
+	finding->percent = 100 * (straggler->slowdown - 1);
+	text_format(finding->text, sizeof(finding->text),
+		    "What rank %.24s on %.40s sends in %.60s is %.1f times as long on the wire as "
+		    "what the others send%s. Everybody in the collective waits for it.",
+		    from->label, job->hosts[from->host].name, job->comms[straggler->comm].label,
+		    straggler->slowdown, when(report, straggler, times, sizeof(times)));
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Look at the network port of %.60s%s: errors, speed, cable, and the switch "
+		    "behind it.",
+		    job->hosts[from->host].name,
+		    straggler->peer == UINT32_MAX ? " (mode full tells to whom)" : "");
+}
+
+static void network(struct findings *findings, const struct timeline_report *report,
+		    const struct straggler *straggler)
+{
+	char times[120];
+	struct finding *finding = findings_add(findings, FINDINGS_NETWORK, FINDINGS_WARNING,
+					       "the network is slower than before, for all");
+
+	finding->comm = straggler->comm;
+	finding->count = straggler->meetings;
+	finding->cost_ns = straggler->caused_ns;
+	finding->percent = 100 * (straggler->slowdown - 1);
+	finding->at_ns = straggler->first_ns;
+	text_format(finding->text, sizeof(finding->text),
+		    "Transfers between nodes take %.2f times as long%s, on all ranks alike; nobody "
+		    "comes later than before. That cost %s in sum.",
+		    straggler->slowdown, when(report, straggler, times, sizeof(times)),
+		    units_of_ns((double)straggler->caused_ns).text);
+	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Look at the fabric: congestion by other jobs, a switch or uplink that failed, "
+		    "adaptive routing.%s",
+		    straggler->has_wire || report->job.comms[straggler->comm].kind != JOB_COMM_MIXED
+			    ? ""
+			    : " Slow NVLink would look alike here; 'ringside doctor' tells them "
+			      "apart.");
+}
+
+/* Said already, in other words? */
+static bool is_covered(const struct timeline_report *report, const struct windows_change *change)
+{
+	for (size_t i = 0; i < report->stragglers.count; i++) {
+		const struct straggler *straggler = &report->stragglers.list[i];
+		bool is_network = change->kind == JOB_COMM_NET || change->kind == JOB_COMM_MIXED;
+
+		if (straggler->class == STRAGGLER_NETWORK && is_network)
+			return true;
+		if (straggler->class == STRAGGLER_SLOW_LINK &&
+		    straggler->comm == change->example_comm)
+			return true;
+	}
+	return false;
+}
+
+static void change_found(struct findings *findings, const struct timeline_report *report,
+			 const struct windows_change *change)
+{
+	const char *function = job_name(&report->job, OP_NAMES_FUNCTION, change->function);
+	const char *kind = job_comm_kind_name(change->kind);
+	bool is_slower = change->percent < 0;
+	char where[100];
+	struct finding *finding = findings_add(
+		findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
+		"%.20s on %s communicators %s %.0f %% at %s", function, kind,
+		is_slower ? "fell" : "rose", is_slower ? -change->percent : change->percent,
+		findings_time(report, change->at_ns).text);
+
+	finding->comm = change->example_comm;
+	finding->count = change->comms_changed;
+	finding->of = change->comms;
+	finding->percent = change->percent;
+	finding->cost_ns = change->lost_ns;
+	finding->at_ns = change->at_ns;
+	if (change->is_everywhere)
+		text_format(where, sizeof(where), "on all ranks");
+	else
+		text_format(where, sizeof(where), "in %u of %u communicators (%u %s)",
+			    change->comms_changed, change->comms, change->ranks_changed,
+			    text_which(change->ranks_changed, "rank", "ranks"));
+	text_format(finding->text, sizeof(finding->text),
+		    "Waiting left out, busbw went from %.2f to %.2f GB/s %s, over %llu collectives "
+		    "before and %llu after.",
+		    change->before / 1e9, change->after / 1e9, where,
+		    (unsigned long long)change->meetings_before,
+		    (unsigned long long)change->meetings_after);
+}
+
+static void waiting(struct findings *findings, const struct timeline_report *report)
+{
+	const struct tally_row *total = &report->total;
+	double share = tally_wait_share(total);
+	double wait_ns = tally_total_wait_ns(total);
+	bool is_estimate = total->covered > 0;
+	struct finding *finding;
+
+	if (share < wait_share || report->stragglers.count > 0)
+		return;
+	finding = findings_add(
+		findings, FINDINGS_WAITING, FINDINGS_NOTE,
+		"%.0f %% of the time in collectives is waiting, for nobody in particular",
+		100 * share);
+	finding->percent = 100 * share;
+	finding->cost_ns = units_whole(wait_ns);
+	text_format(
+		finding->text, sizeof(finding->text),
+		"Ranks wait %s%s in sum (%.3g GPU-hours%s) for ranks that arrive later, and it is "
+		"not the same one again and again.",
+		is_estimate ? "about " : "", units_of_ns(wait_ns).text, report->gpu_hours_waited,
+		is_estimate ? ", estimated" : "");
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Uneven work or jitter of the hosts: compare iterations, pin threads, balance "
+		    "batches.");
+}
+
+static void small_messages(struct findings *findings, const struct timeline_report *report)
+{
+	const struct tally_row *total = &report->total;
+	uint64_t calls = 0;
+	struct finding *finding;
+	double share, ns = 0, all_ns = tally_total_ns(total) - tally_total_wait_ns(total);
+
+	for (size_t i = 0; i < report->by_size.count; i++) {
+		const struct tally_row *row = &report->by_size.rows[i];
+
+		if (row->key.size_class == 0 || row->key.size_class > SMALL_CLASS)
+			continue;
+		/* Those of kinds with nothing timed take a time that is not known. */
+		calls += row->timed + row->covered;
+		ns += tally_total_ns(row) - tally_total_wait_ns(row);
+	}
+	share = all_ns > 0 ? ns / all_ns : 0;
+	if (calls < SMALL_CALLS_LEAST || calls * 2 < total->timed + total->covered ||
+	    share < small_share)
+		return;
+	finding = findings_add(findings, FINDINGS_SMALL_MESSAGES, FINDINGS_NOTE,
+			       "many small messages: %.0f %% of the time in communication",
+			       100 * share);
+	finding->count = calls;
+	finding->of = total->timed + total->covered;
+	finding->percent = 100 * share;
+	finding->cost_ns = units_whole(ns);
+	text_format(finding->text, sizeof(finding->text),
+		    "%llu of %llu calls move less than 64 KiB, waiting left out they take %s%s: "
+		    "latency, "
+		    "not bandwidth, decides.",
+		    (unsigned long long)calls, (unsigned long long)finding->of,
+		    total->covered > 0 ? "about " : "", units_of_ns(ns).text);
+	text_format(
+		finding->hint, sizeof(finding->hint),
+		"Put messages together (larger buckets, grouped calls) where the framework can.");
+}
+
+/* Each part adds what it has. */
+static void findings_slow(struct findings *findings, const struct timeline_report *report)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < report->stragglers.count; i++) {
+		const struct straggler *straggler = &report->stragglers.list[i];
+
+		if (straggler->class == STRAGGLER_SLOW_LINK)
+			slow_link(findings, report, straggler);
+		else if (straggler->class == STRAGGLER_NETWORK)
+			network(findings, report, straggler);
+		else if (straggler->late_ns == 0)
+			starved_rank(findings, report, straggler);
+		else
+			slow_rank(findings, report, straggler);
+	}
+	for (size_t i = 0; i < report->windows.change_count && shown < CHANGES_SHOWN; i++)
+		if (!is_covered(report, &report->windows.changes[i])) {
+			change_found(findings, report, &report->windows.changes[i]);
+			shown++;
+		}
+	waiting(findings, report);
+	small_messages(findings, report);
+}
+
+/* Findings about ranks that are stuck or disagree: that it is so. Why is the doctor's to say
+ * (doctor/hang.h), which knows what each of them waits for. */
+
+enum { NAMED = 8 }; /* ranks that a sentence names */
+
+static void name_rank(char *to, size_t size, size_t nth, const char *label)
+{
+	size_t used = strlen(to);
+
+	if (nth < NAMED)
+		text_format(to + used, size - used, "%s%.24s", nth ? ", " : "", label);
+	else if (nth == NAMED)
+		text_format(to + used, size - used, ", ...");
+}
+
+static const struct scan_open *open_of(const struct scan *scan, uint32_t seat)
+{
+	const struct job *job = scan->job;
+	const struct recording_process *process =
+		job->recording->processes[job->seats[seat].process];
+
+	/* What runs now may well be in flight now. */
+	if (process->life == RECORDING_ALIVE || process->life == RECORDING_ENDED ||
+	    scan->opens[seat].count == 0)
+		return NULL;
+	return &scan->opens[seat];
+}
+
+/* The earliest collective of a communicator that was not over at the end; NULL none. */
+static const struct scan_open *first_open(const struct scan *scan, const struct job_comm *comm)
+{
+	const struct scan_open *first = NULL;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct scan_open *open = open_of(scan, comm->seats[i]);
+
+		if (open != NULL && op_is_collective(open->function) && open->match != 0 &&
+		    (first == NULL || open->match < first->match))
+			first = open;
+	}
+	return first;
+}
+
+static void stuck_comm(struct findings *findings, const struct scan *scan, uint32_t c)
+{
+	const struct job *job = scan->job;
+	const struct job_comm *comm = &job->comms[c];
+	const struct scan_open *first = first_open(scan, comm);
+	size_t inside = 0, outside = 0;
+	char missing[200] = "";
+	struct finding *finding;
+
+	if (first == NULL)
+		return;
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct scan_open *open = open_of(scan, comm->seats[i]);
+		uint32_t rank = job->seats[comm->seats[i]].rank;
+
+		if (open != NULL && open->match == first->match)
+			inside++;
+		else
+			name_rank(missing, sizeof(missing), outside++, job->ranks[rank].label);
+	}
+	finding = findings_add(findings, FINDINGS_HUNG, FINDINGS_ERROR,
+			       "%zu %s did not come out of %.20s %llu of %.32s", inside,
+			       text_which(inside, "rank", "ranks"),
+			       job_name(job, OP_NAMES_FUNCTION, first->function),
+			       (unsigned long long)first->match, comm->label);
+	finding->comm = c;
+	finding->count = inside;
+	finding->of = comm->seat_count;
+	if (outside == 0 && inside == 1)
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended the recorded rank of %.60s was in this "
+			    "collective.",
+			    comm->label);
+	else if (comm->missed > 0)
+		text_format(
+			finding->text, sizeof(finding->text),
+			"When the recording ended at least %zu of %u recorded ranks of %.60s %s in "
+			"this collective. NCCL did not show all calls of this communicator, so it "
+			"cannot be told who was not.",
+			inside, comm->seat_count, comm->label, text_which(inside, "was", "were"));
+	else if (outside == 0)
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended all %zu recorded ranks of %.60s were in this "
+			    "collective.",
+			    inside, comm->label);
+	else
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended %zu of %u recorded ranks of %.60s %s in this "
+			    "collective. Not in it: %s.",
+			    inside, comm->seat_count, comm->label,
+			    text_which(inside, "was", "were"), missing);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "`ringside doctor` on the same files says whom they wait for.");
+}
+
+/* Two ranks made the same number of collective calls and do not agree on what they were. */
+static uint64_t diverged(const struct job *job, const struct job_comm *comm, uint64_t *number)
+{
+	const struct comm_counts *first = NULL;
+	uint64_t differing = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &job->seats[comm->seats[i]];
+		const struct recording_comm *of =
+			&job->recording->processes[seat->process]
+				 ->comms[comm->seats[i] - job->first_seat[seat->process]];
+
+		if (!of->has_counts || of->counts.signature == 0 || comm->hash == 0)
+			continue;
+		if (first == NULL)
+			first = &of->counts;
+		if (of->counts.collectives != first->collectives ||
+		    of->counts.signature == first->signature)
+			continue;
+		differing++;
+		*number = of->counts.collectives;
+	}
+	return differing;
+}
+
+/* Ranks that hang in the same collective and made different calls. */
+static uint64_t differ_in_flight(const struct scan *scan, uint32_t c, uint64_t *number)
+{
+	const struct job_comm *comm = &scan->job->comms[c];
+	const struct scan_open *first = first_open(scan, comm);
+	uint64_t differing = 0;
+	uint32_t others;
+
+	for (uint32_t i = 0; first != NULL && i < comm->seat_count; i++) {
+		const struct scan_open *open = open_of(scan, comm->seats[i]);
+
+		differing += open != NULL && open->match == first->match &&
+			     open->signature != first->signature;
+	}
+	/* Some may be through with it already: with half the count, say. */
+	others = first != NULL ? meet_signature(&scan->meet, c, first->match) : 0;
+	if (others != 0 && first->signature != 0 && others != (uint32_t)first->signature)
+		differing++;
+	if (differing > 0)
+		*number = first->match;
+	return differing;
+}
+
+static void mismatched_comm(struct findings *findings, const struct timeline_report *report,
+			    const struct scan *scan, uint32_t c)
+{
+	const struct job_comm *comm = &scan->job->comms[c];
+	uint64_t number = report->comms[c].first_mismatch;
+	uint64_t count = report->comms[c].mismatches;
+	struct finding *finding;
+
+	if (count == 0 && comm->missed == 0)
+		count = differ_in_flight(scan, c, &number);
+	if (count == 0)
+		count = diverged(scan->job, comm, &number);
+	if (count == 0)
+		return;
+	finding = findings_add(findings, FINDINGS_MISMATCH, FINDINGS_ERROR,
+			       "ranks of %.32s disagree on collective %llu", comm->label,
+			       (unsigned long long)number);
+	finding->comm = c;
+	finding->count = count;
+	text_format(finding->text, sizeof(finding->text),
+		    "From collective %llu of %.60s on, ranks called different functions, counts, "
+		    "datatypes or roots. NCCL then hangs or mixes data up.",
+		    (unsigned long long)number, comm->label);
+	text_format(finding->hint, sizeof(finding->hint),
+		    "`ringside doctor` on the same files shows both sides; `ringside dump` "
+		    "the calls around it, match %llu.",
+		    (unsigned long long)number);
+}
+
+static void findings_stuck(struct findings *findings, const struct timeline_report *report,
+			   const struct scan *scan)
+{
+	for (uint32_t c = 0; c < scan->job->comm_count; c++) {
+		if (!report->comms[c].is_shown)
+			continue;
+		mismatched_comm(findings, report, scan, c);
+		stuck_comm(findings, scan, c);
+	}
+}

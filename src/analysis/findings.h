@@ -1,0 +1,80 @@
+/* What looks wrong, most serious first: numbers for programs, a sentence for people. */
+#ifndef FINDINGS_H
+#define FINDINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+
+struct scan;
+struct timeline_report;
+
+enum findings_severity {
+	FINDINGS_NOTE = 0,    /* worth knowing */
+	FINDINGS_WARNING = 1, /* costs time, or limits what can be concluded */
+	FINDINGS_ERROR = 2,   /* something is broken */
+};
+
+const char *findings_severity_name(enum findings_severity severity);
+
+enum findings_kind {
+	FINDINGS_NOTHING_RECORDED = 0,
+	FINDINGS_HUNG = 1,     /* operations in flight at the end of a recording that did not end */
+	FINDINGS_MISMATCH = 2, /* ranks disagree on what was called */
+	FINDINGS_SLOW_RANK = 3,
+	FINDINGS_SLOW_HOST = 4,
+	FINDINGS_SLOW_LINK = 5,
+	FINDINGS_NETWORK = 6, /* slower for everybody */
+	FINDINGS_CHANGE = 7,  /* a transfer's speed changed */
+	FINDINGS_KILLED = 8,  /* processes that never ended their recording */
+	FINDINGS_LOST = 9,    /* operations that were counted as lost */
+	FINDINGS_INCOMPLETE =
+		10, /* files damaged, cut or not readable; counts that do not add up */
+	FINDINGS_RANKS_MISSING = 11,  /* communicators with members of which nothing was recorded */
+	FINDINGS_UNTRUSTED = 12,      /* GPU stamps that were not believed */
+	FINDINGS_UNTIMED = 13,	      /* many calls without a duration */
+	FINDINGS_MIXED_SOURCES = 14,  /* durations from several sources in one sum */
+	FINDINGS_SMALL_MESSAGES = 15, /* floods of small messages */
+	FINDINGS_WAITING = 16, /* a large share of communication is waiting, nobody in particular */
+	FINDINGS_UNALIGNED = 17, /* processes without common time */
+	FINDINGS_SEVERAL_JOBS = 18,
+	FINDINGS_SAMPLED = 19,	/* waiting from a part of the collectives only */
+	FINDINGS_CONFLICT = 20, /* two processes say they are the same rank of one communicator */
+	FINDINGS_KINDS = 21,
+};
+
+const char *findings_kind_name(enum findings_kind kind); /* "slow_rank", ... */
+
+struct finding {
+	enum findings_kind kind;
+	enum findings_severity severity;
+	uint32_t rank; /* index into job.ranks, UINT32_MAX none; the same for the next three */
+	uint32_t host;
+	uint32_t comm;
+	uint32_t peer;
+	uint64_t count;	  /* operations, ranks, files: what the sentence counts */
+	uint64_t of;	  /* of so many; 0: not a share */
+	uint64_t cost_ns; /* waiting or time lost, over all ranks; 0 unknown */
+	double percent;
+	uint64_t at_ns; /* common time; 0 none */
+	char title[96]; /* "rank 5 on node-3 arrives late" */
+	char text[400]; /* one or two sentences with the numbers */
+	char hint[240]; /* what to do next; "" none */
+};
+
+struct findings {
+	struct finding *list;
+	size_t count;
+	size_t left_out;
+};
+
+void findings_release(struct findings *findings);
+
+/* How findings are made. For the room's own use. */
+
+/* The report is complete but for its findings. */
+enum status findings_make(struct findings *findings, const struct timeline_report *report,
+			  const struct scan *scan);
+
+#endif

@@ -1,0 +1,1141 @@
+/* Whose seats are whose: the ranks of a job. */
+#include "analysis/job.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/meet.h"
+#include "common/op.h"
+#include "common/text.h"
+
+/* The parts of job_make(). For the room's own use. */
+
+static const struct comm_info *job_seat_info(const struct job *job, uint32_t seat);
+
+static bool are_alive_together(const struct comm_info *a, const struct comm_info *b)
+{
+	bool a_ended_before = a->finalize_ns != 0 && a->finalize_ns <= b->init_ns;
+	bool b_ended_before = b->finalize_ns != 0 && b->finalize_ns <= a->init_ns;
+
+	return !a_ended_before && !b_ended_before;
+}
+
+static int by_hash_then_id(const void *left, const void *right)
+{
+	const struct comm_info *a = *(const struct comm_info *const *)left;
+	const struct comm_info *b = *(const struct comm_info *const *)right;
+
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+/* Is the process several ranks: twice in one communicator at the same time? */
+static enum status is_process_several(const struct job *job, size_t p, bool *is_several,
+				      bool *by_gpu)
+{
+	const struct recording_process *process = job->recording->processes[p];
+	const struct comm_info **sorted = calloc(process->comm_count + 1, sizeof(*sorted));
+
+	if (sorted == NULL)
+		return ERR_NO_SPACE;
+	*is_several = false;
+	*by_gpu = true;
+	for (size_t i = 0; i < process->comm_count; i++)
+		sorted[i] = &process->comms[i].info;
+	qsort(sorted, process->comm_count, sizeof(*sorted), by_hash_then_id);
+	for (size_t i = 1; i < process->comm_count; i++) {
+		const struct comm_info *a = sorted[i - 1], *b = sorted[i];
+
+		if (a->hash != b->hash || a->hash == 0 || a->rank == b->rank ||
+		    !are_alive_together(a, b))
+			continue;
+		*is_several = true;
+		if (a->gpu < 0 || b->gpu < 0 || a->gpu == b->gpu)
+			*by_gpu = false;
+	}
+	free(sorted);
+	return OK;
+}
+
+/* Before ranks have indices a seat's `rank` is its place within the process: a GPU, or how often its
+ * communicator came before. */
+static enum status place_seats(struct job *job, size_t p)
+{
+	const struct recording_process *process = job->recording->processes[p];
+	uint32_t first = job->first_seat[p];
+	bool is_several, by_gpu;
+	enum status status = is_process_several(job, p, &is_several, &by_gpu);
+
+	if (status != OK || !is_several)
+		return status;
+	for (uint32_t i = 0; i < process->comm_count; i++) {
+		const struct comm_info *info = &process->comms[i].info;
+		uint32_t place = 0;
+
+		for (uint32_t j = 0; !by_gpu && j < i; j++)
+			place += process->comms[j].info.hash == info->hash &&
+				 process->comms[j].info.rank != info->rank;
+		job->seats[first + i].rank = !by_gpu	     ? place
+					     : info->gpu < 0 ? 0
+							     : (uint32_t)info->gpu;
+	}
+	return OK;
+}
+
+/* The rank in a communicator of everybody, where the launcher said nothing. */
+static void derive_rank(const struct job *job, struct job_rank *rank, uint32_t place,
+			bool is_several, int32_t world)
+{
+	const struct recording_process *process = job->recording->processes[rank->process];
+	uint32_t first = job->first_seat[rank->process];
+
+	rank->rank = is_several ? -1 : process->rank;
+	for (uint32_t i = 0; i < process->comm_count; i++) {
+		const struct comm_info *info = &process->comms[i].info;
+
+		if (job->seats[first + i].rank != place)
+			continue;
+		if (rank->gpu < 0)
+			rank->gpu = info->gpu;
+		if (rank->gpu_uuid[0] == '\0')
+			text_from_field(rank->gpu_uuid, sizeof(rank->gpu_uuid), info->gpu_uuid,
+					sizeof(info->gpu_uuid));
+		if (rank->rank < 0 && info->nranks == world && world > 0 && info->rank >= 0) {
+			rank->rank = info->rank;
+			rank->is_derived = true;
+		}
+	}
+}
+
+static uint32_t places_of(const struct job *job, size_t p, uint32_t *places, uint32_t room)
+{
+	uint32_t count = 0;
+
+	for (uint32_t s = job->first_seat[p]; s < job->first_seat[p + 1]; s++) {
+		uint32_t place = job->seats[s].rank, i = 0;
+
+		while (i < count && places[i] != place)
+			i++;
+		if (i == count && count < room)
+			places[count++] = place;
+	}
+	if (count == 0)
+		places[count++] = 0;
+	return count;
+}
+
+static int32_t largest_comm(const struct job *job, const uint32_t *group_of, uint32_t group)
+{
+	int32_t most = 0;
+
+	for (size_t s = 0; s < job->seat_count; s++) {
+		const struct comm_info *info = job_seat_info(job, (uint32_t)s);
+
+		if (group_of[job->seats[s].process] == group && info->nranks > most)
+			most = info->nranks;
+	}
+	return most;
+}
+
+enum { PLACES_MAX = 256 }; /* ranks of one process */
+
+static uint32_t find_host(struct job *job, const char *name)
+{
+	/* Processes of one host come together: the last one found is nearly always it. */
+	for (size_t i = job->host_count; i-- > 0;)
+		if (strcmp(job->hosts[i].name, name) == 0)
+			return (uint32_t)i;
+	text_copy(job->hosts[job->host_count].name, sizeof(job->hosts[0].name), name);
+	return (uint32_t)job->host_count++;
+}
+
+static enum status add_ranks(struct job *job, size_t p, uint32_t group, int32_t world)
+{
+	const struct recording_process *process = job->recording->processes[p];
+	uint32_t places[PLACES_MAX];
+	enum status status = place_seats(job, p);
+	uint32_t count;
+	void *grown;
+
+	if (status != OK)
+		return status;
+	count = places_of(job, p, places, PLACES_MAX);
+	grown = realloc(job->ranks, (job->rank_count + count) * sizeof(*job->ranks));
+	if (grown == NULL)
+		return ERR_NO_SPACE;
+	job->ranks = grown;
+	for (uint32_t i = 0; i < count; i++) {
+		struct job_rank *rank = &job->ranks[job->rank_count];
+
+		*rank = (struct job_rank){ .process = (uint32_t)p,
+					   .group = group,
+					   .gpu = -1,
+					   .pid = process->pid,
+					   .life = process->life,
+					   .attempt = places[i] };
+		derive_rank(job, rank, places[i], count > 1, world);
+		job->rank_count++;
+	}
+	return OK;
+}
+
+static int by_group_and_rank(const void *left, const void *right)
+{
+	const struct job_rank *a = left, *b = right;
+	uint64_t rank_a = (uint64_t)a->rank, rank_b = (uint64_t)b->rank; /* -1 comes last */
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (rank_a != rank_b)
+		return rank_a < rank_b ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->attempt < b->attempt ? -1 : a->attempt > b->attempt;
+}
+
+/* Seats still hold places; `attempt` of a rank holds its place until here. */
+static void link_seats_to_ranks(struct job *job)
+{
+	for (size_t r = job->rank_count; r-- > 0;)
+		job->process_rank[job->ranks[r].process] = (uint32_t)r;
+	for (size_t r = 0; r < job->rank_count; r++) {
+		const struct job_rank *rank = &job->ranks[r];
+
+		for (uint32_t s = job->first_seat[rank->process];
+		     s < job->first_seat[rank->process + 1]; s++)
+			if (job->seats[s].comm == 0 && job->seats[s].rank == rank->attempt) {
+				job->seats[s].rank = (uint32_t)r;
+				job->seats[s].comm = 1; /* done */
+			}
+	}
+}
+
+static void label_ranks(struct job *job)
+{
+	for (size_t r = 0; r < job->rank_count; r++) {
+		struct job_rank *rank = &job->ranks[r];
+		const struct job_rank *before = r > 0 ? rank - 1 : NULL;
+
+		rank->attempt = 0;
+		if (before && rank->rank >= 0 && before->group == rank->group &&
+		    before->rank == rank->rank)
+			rank->attempt = before->attempt + 1;
+		if (rank->rank < 0)
+			text_format(rank->label, sizeof(rank->label), "%.40s:%" PRId64,
+				    job->recording->processes[rank->process]->host, rank->pid);
+		else if (rank->attempt > 0)
+			text_format(rank->label, sizeof(rank->label), "%" PRId64 " (start %u)",
+				    rank->rank, rank->attempt + 1);
+		else
+			text_format(rank->label, sizeof(rank->label), "%" PRId64, rank->rank);
+	}
+}
+
+static enum status make_hosts(struct job *job)
+{
+	uint32_t *last_group;
+
+	job->hosts = calloc(job->rank_count + 1, sizeof(*job->hosts));
+	last_group = calloc(job->rank_count + 1, sizeof(*last_group));
+	if (job->hosts == NULL || last_group == NULL) {
+		free(last_group);
+		return ERR_NO_SPACE;
+	}
+	for (size_t r = 0; r < job->rank_count; r++) {
+		struct job_rank *rank = &job->ranks[r];
+		struct job_group *group = &job->groups[rank->group];
+
+		rank->host = find_host(job, job->recording->processes[rank->process]->host);
+		job->hosts[rank->host].rank_count++;
+		if (group->rank_count++ == 0)
+			group->first_rank = (uint32_t)r;
+		if (last_group[rank->host] != rank->group + 1)
+			group->host_count++;
+		last_group[rank->host] = rank->group + 1;
+	}
+	free(last_group);
+	return OK;
+}
+
+/* group_of: per process. Seats and groups are there for both, ranks for the second. */
+static enum status job_make_ranks(struct job *job, const uint32_t *group_of)
+{
+	uint32_t group = UINT32_MAX;
+	enum status status = OK;
+	int32_t world = 0;
+
+	for (size_t p = 0; p < job->recording->count && status == OK; p++) {
+		if (group_of[p] != group) {
+			group = group_of[p];
+			world = largest_comm(job, group_of, group);
+			if (job->groups[group].world_size <= 0)
+				job->groups[group].world_size = world;
+		}
+		status = add_ranks(job, p, group, world);
+	}
+	if (status != OK)
+		return status;
+	if (job->rank_count > 0)
+		qsort(job->ranks, job->rank_count, sizeof(*job->ranks), by_group_and_rank);
+	link_seats_to_ranks(job);
+	label_ranks(job);
+	return make_hosts(job);
+}
+
+/* Which seats are of one communicator. */
+
+enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes)
+{
+	if (nranks == 1)
+		return JOB_COMM_SINGLE;
+	if (nranks <= 0 || nnodes <= 0)
+		return JOB_COMM_UNKNOWN;
+	if (nnodes == 1)
+		return JOB_COMM_NVLINK;
+	return nnodes >= nranks ? JOB_COMM_NET : JOB_COMM_MIXED;
+}
+
+/* A seat with all that decides which communicator it belongs to. */
+struct claim {
+	uint32_t seat;
+	uint32_t group;
+	uint64_t hash;
+	int32_t nranks;
+	int32_t comm_rank;
+	uint32_t process;
+	uint32_t id;
+	uint32_t generation;
+	uint32_t layer; /* above 0: the seat was taken */
+};
+
+#define COMPARE(field)                                       \
+	do {                                                 \
+		if (a->field != b->field)                    \
+			return a->field < b->field ? -1 : 1; \
+	} while (0)
+
+static int by_owner(const void *left, const void *right)
+{
+	const struct claim *a = left, *b = right;
+
+	COMPARE(process);
+	COMPARE(hash);
+	COMPARE(nranks);
+	COMPARE(comm_rank);
+	COMPARE(id);
+	return 0;
+}
+
+static int by_place(const void *left, const void *right)
+{
+	const struct claim *a = left, *b = right;
+
+	COMPARE(group);
+	COMPARE(hash);
+	COMPARE(nranks);
+	COMPARE(generation);
+	COMPARE(comm_rank);
+	COMPARE(process);
+	COMPARE(id);
+	return 0;
+}
+
+static int by_comm(const void *left, const void *right)
+{
+	const struct claim *a = left, *b = right;
+
+	COMPARE(group);
+	COMPARE(hash);
+	COMPARE(nranks);
+	COMPARE(generation);
+	COMPARE(layer);
+	COMPARE(comm_rank);
+	return 0;
+}
+
+/* A communicator without hash is its process's own: the seat makes it unlike any other. */
+static bool is_same_comm(const struct claim *a, const struct claim *b)
+{
+	if (a->hash == 0)
+		return false;
+	return a->group == b->group && a->hash == b->hash && a->nranks == b->nranks &&
+	       a->generation == b->generation && a->layer == b->layer;
+}
+
+static void count_generations(struct claim *claims, size_t count)
+{
+	qsort(claims, count, sizeof(*claims), by_owner);
+	for (size_t i = 1; i < count; i++) {
+		const struct claim *a = &claims[i - 1], *b = &claims[i];
+
+		if (a->hash != 0 && a->process == b->process && a->hash == b->hash &&
+		    a->nranks == b->nranks && a->comm_rank == b->comm_rank)
+			claims[i].generation = a->generation + 1;
+	}
+}
+
+static uint32_t count_layers(struct claim *claims, size_t count)
+{
+	uint32_t conflicts = 0;
+
+	qsort(claims, count, sizeof(*claims), by_place);
+	for (size_t i = 1; i < count; i++) {
+		const struct claim *a = &claims[i - 1], *b = &claims[i];
+
+		if (a->hash == 0 || a->group != b->group || a->hash != b->hash ||
+		    a->nranks != b->nranks || a->generation != b->generation ||
+		    a->comm_rank != b->comm_rank || a->comm_rank < 0)
+			continue;
+		claims[i].layer = a->layer + 1;
+		conflicts++;
+	}
+	return conflicts;
+}
+
+static enum status start_comm(struct job *job, const struct claim *first, size_t members)
+{
+	const struct comm_info *info = job_seat_info(job, first->seat);
+	struct job_comm *comm = &job->comms[job->comm_count];
+
+	comm->seats = calloc(members, sizeof(*comm->seats));
+	if (comm->seats == NULL)
+		return ERR_NO_SPACE;
+	comm->hash = first->hash;
+	comm->group = first->group;
+	comm->generation = first->generation;
+	comm->nranks = info->nranks;
+	comm->nnodes = info->nnodes;
+	comm->kind = job_comm_kind_of(info->nranks, info->nnodes);
+	text_from_field(comm->name, sizeof(comm->name), info->name, sizeof(info->name));
+	job->comm_count++;
+	return OK;
+}
+
+static enum status fill_comms(struct job *job, const struct claim *claims, size_t count)
+{
+	enum status status = OK;
+	size_t next;
+
+	for (size_t i = 0; i < count && status == OK; i = next) {
+		next = i + 1;
+		while (next < count && is_same_comm(&claims[i], &claims[next]))
+			next++;
+		status = start_comm(job, &claims[i], next - i);
+		for (size_t j = i; j < next && status == OK; j++) {
+			struct job_comm *comm = &job->comms[job->comm_count - 1];
+
+			comm->seats[comm->seat_count++] = claims[j].seat;
+			job->seats[claims[j].seat].comm = (uint32_t)job->comm_count - 1;
+			if (comm->name[0] == '\0')
+				text_from_field(comm->name, sizeof(comm->name),
+						job_seat_info(job, claims[j].seat)->name,
+						sizeof(comm->name));
+			if (comm->nranks > 0 && (uint32_t)comm->nranks > comm->seat_count)
+				comm->missing = (uint32_t)comm->nranks - comm->seat_count;
+			else
+				comm->missing = 0;
+		}
+	}
+	return status;
+}
+
+static int by_size_and_name(const void *left, const void *right)
+{
+	const struct job_comm *a = left, *b = right;
+	int names = strcmp(a->name, b->name);
+
+	COMPARE(group);
+	if (a->nranks != b->nranks)
+		return a->nranks > b->nranks ? -1 : 1;
+	if (names != 0)
+		return names;
+	COMPARE(hash);
+	COMPARE(generation);
+	COMPARE(seats[0]);
+	return 0;
+}
+
+static int by_text(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static bool is_name_shared(const char *const *sorted, size_t count, const char *name)
+{
+	size_t from = 0, to = count;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (strcmp(sorted[middle], name) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from + 1 < count && strcmp(sorted[from + 1], name) == 0;
+}
+
+static void label_comm(struct job_comm *comm, size_t number, bool is_shared)
+{
+	char again[24] = "", which[40];
+
+	if (comm->generation > 0)
+		text_format(again, sizeof(again), " (%u)", comm->generation + 1);
+	if (comm->hash == 0)
+		text_format(which, sizeof(which), "#%zu", number);
+	else
+		text_format(which, sizeof(which), "0x%016" PRIx64, comm->hash);
+	if (comm->name[0] == '\0')
+		text_format(comm->label, sizeof(comm->label), "%s%s", which, again);
+	else if (is_shared)
+		text_format(comm->label, sizeof(comm->label), "%.60s %s%s", comm->name, which,
+			    again);
+	else
+		text_format(comm->label, sizeof(comm->label), "%s%s", comm->name, again);
+}
+
+static enum status label_comms(struct job *job)
+{
+	const char **sorted = calloc(job->comm_count + 1, sizeof(*sorted));
+
+	if (sorted == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < job->comm_count; i++)
+		sorted[i] = job->comms[i].name;
+	qsort(sorted, job->comm_count, sizeof(*sorted), by_text);
+	for (size_t i = 0; i < job->comm_count; i++) {
+		struct job_comm *comm = &job->comms[i];
+
+		label_comm(comm, i + 1, is_name_shared(sorted, job->comm_count, comm->name));
+		for (uint32_t j = 0; j < comm->seat_count; j++)
+			job->seats[comm->seats[j]].comm = (uint32_t)i;
+	}
+	free(sorted);
+	return OK;
+}
+
+static enum status job_make_comms(struct job *job, const uint32_t *group_of)
+{
+	struct claim *claims = calloc(job->seat_count + 1, sizeof(*claims));
+	enum status status = ERR_NO_SPACE;
+
+	job->comms = calloc(job->seat_count + 1, sizeof(*job->comms));
+	if (claims == NULL || job->comms == NULL)
+		goto out;
+	for (uint32_t s = 0; s < job->seat_count; s++) {
+		const struct comm_info *info = job_seat_info(job, s);
+
+		claims[s] = (struct claim){ .seat = s,
+					    .group = group_of[job->seats[s].process],
+					    .hash = info->hash,
+					    .nranks = info->nranks,
+					    .comm_rank = info->rank,
+					    .process = job->seats[s].process,
+					    .id = info->id };
+	}
+	count_generations(claims, job->seat_count);
+	job->conflicts = count_layers(claims, job->seat_count);
+	qsort(claims, job->seat_count, sizeof(*claims), by_comm);
+	status = fill_comms(job, claims, job->seat_count);
+	if (status == OK && job->comm_count > 0) {
+		qsort(job->comms, job->comm_count, sizeof(*job->comms), by_size_and_name);
+		status = label_comms(job);
+	}
+out:
+	free(claims);
+	return status;
+}
+
+enum {
+	INTERFACE_WITHOUT_BROADCAST = 6, /* see hot_call.c */
+	FLIGHTS_TRIED = 256,
+	ENTRIES_MAX = 1 << 22,
+	/* Others may be read a moment later, and GPU stamps err now and then. */
+	UNSEEN_LEAST = 2,
+};
+
+static struct recording_comm *seat_comm(const struct job *job, uint32_t seat)
+{
+	uint32_t process = job->seats[seat].process;
+
+	return &job->recording->processes[process]->comms[seat - job->first_seat[process]];
+}
+
+/* Function and NCCL's number in one; 0: it has none that could be compared. */
+static uint64_t gap_key(uint8_t function, uint32_t flags, uint64_t sequence, bool is_launched,
+			uint32_t interface)
+{
+	if (function < OP_ALL_REDUCE || function > OP_REDUCE || !is_launched ||
+	    flags & (OP_FLAG_REPLAY | OP_FLAG_API_ONLY | OP_FLAG_COPY_ENGINE) ||
+	    (function == OP_BROADCAST && interface >= INTERFACE_WITHOUT_BROADCAST))
+		return 0;
+	return (uint64_t)function << 48 | (sequence & ((UINT64_C(1) << 48) - 1));
+}
+
+static int by_key(const void *one, const void *other)
+{
+	const struct job_gap_entry *a = one, *b = other;
+
+	return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static const struct job_gap_entry *entry_find(const struct job_gap_entry *list, size_t count,
+					      uint64_t key)
+{
+	struct job_gap_entry wanted = { .key = key };
+
+	if (key == 0 || count == 0)
+		return NULL;
+	return bsearch(&wanted, list, count, sizeof(*list), by_key);
+}
+
+/* One without gaps, else the one that recorded most. */
+static uint32_t choose_reference(const struct job *job, const struct job_comm *comm)
+{
+	uint32_t best = comm->seats[0];
+
+	for (uint32_t i = 1; i < comm->seat_count; i++) {
+		const struct comm_counts *own = &seat_comm(job, comm->seats[i])->counts;
+		const struct comm_counts *others = &seat_comm(job, best)->counts;
+
+		if ((own->missed == 0) != (others->missed == 0) ? own->missed == 0
+								: own->recorded > others->recorded)
+			best = comm->seats[i];
+	}
+	return best;
+}
+
+/* ---- what is in flight ------------------------------------------------------------------------ */
+
+/* The flights of a seat: sorted by communicator and number. */
+static struct recording_flight *flights_of(const struct job *job, uint32_t seat, size_t *count)
+{
+	struct recording_process *process = job->recording->processes[job->seats[seat].process];
+	uint32_t id = job->seats[seat].comm_id;
+	size_t from = 0;
+
+	*count = 0;
+	for (size_t to = process->flight_count; from < to;) {
+		size_t middle = from + (to - from) / 2;
+
+		if (process->flights[middle].op.comm < id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	while (from + *count < process->flight_count &&
+	       process->flights[from + *count].op.comm == id)
+		++*count;
+	return *count > 0 ? &process->flights[from] : NULL;
+}
+
+uint64_t job_gap_key(const struct job *job, uint32_t seat, const struct op_record *op)
+{
+	return op->match == 0 ? 0
+			      : gap_key(op->function, op->flags, op->nccl_sequence,
+					op->task_ns != 0, seat_comm(job, seat)->info.interface);
+}
+
+static size_t list_flights(const struct job *job, uint32_t seat, struct job_gap_entry *list)
+{
+	size_t count, used = 0;
+	const struct recording_flight *flights = flights_of(job, seat, &count);
+
+	/* The last ones: what is still in flight on the others is among them. */
+	for (size_t i = count; i-- > 0 && used < FLIGHTS_TRIED;) {
+		uint64_t key = job_gap_key(job, seat, &flights[i].op);
+
+		if (key != 0)
+			list[used++] = (struct job_gap_entry){ key, flights[i].op.match };
+	}
+	qsort(list, used, sizeof(*list), by_key);
+	return used;
+}
+
+static bool is_call(const struct op_record *op)
+{
+	return op_is_collective(op->function) && !(op->flags & OP_FLAG_REPLAY) && op->match != 0;
+}
+
+/* By so much a seat's numbers are behind those of the reference. False: they have nothing in common. */
+static bool find_shift(const struct job *job, uint32_t seat, const struct job_gap_entry *list,
+		       size_t used, uint64_t *shift)
+{
+	size_t count;
+	const struct recording_flight *flights = flights_of(job, seat, &count);
+
+	for (size_t i = count; i-- > 0;) {
+		uint64_t key = job_gap_key(job, seat, &flights[i].op);
+		const struct job_gap_entry *same = entry_find(list, used, key);
+
+		if (same == NULL)
+			continue;
+		*shift = same->match - flights[i].op.match;
+		return true;
+	}
+	return false;
+}
+
+static void shift_seat(const struct job *job, uint32_t seat, uint64_t shift, bool is_placed)
+{
+	struct recording_comm *of = seat_comm(job, seat);
+	size_t count;
+	struct recording_flight *flights = flights_of(job, seat, &count);
+
+	of->is_unplaced = !is_placed;
+	if (is_placed)
+		of->counts.collectives += shift;
+	else
+		of->counts.signature = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct op_record *op = &flights[i].op;
+
+		if (!is_call(op))
+			continue;
+		op->match = is_placed ? op->match + shift : 0;
+		op->signature = is_placed ? op->signature : 0;
+	}
+}
+
+static void align_comm(const struct job *job, const struct job_comm *comm)
+{
+	struct job_gap_entry list[FLIGHTS_TRIED];
+	uint32_t reference = choose_reference(job, comm);
+	bool has_gaps = seat_comm(job, reference)->counts.missed > 0;
+	size_t used = list_flights(job, reference, list);
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+		uint64_t shift = 0;
+		bool is_placed;
+
+		if (seat == reference || (!has_gaps && seat_comm(job, seat)->counts.missed == 0))
+			continue;
+		is_placed = find_shift(job, seat, list, used, &shift);
+		shift_seat(job, seat, shift, is_placed);
+	}
+}
+
+/* The last collective that cannot end without all ranks, and ended somewhere. */
+static uint64_t last_done(const struct job *job, const struct job_comm *comm)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		size_t count;
+		const struct recording_flight *flights = flights_of(job, comm->seats[i], &count);
+
+		for (size_t j = 0; j < count; j++) {
+			const struct op_record *op = &flights[j].op;
+
+			if (is_call(op) && op->state == OP_DONE && op->match > last &&
+			    meet_is_synchronising(op->function) &&
+			    !(op->flags & OP_STAMPS_UNTRUSTED))
+				last = op->match;
+		}
+	}
+	return last;
+}
+
+/* The last collective that a seat recorded, by its count or by what is in flight. */
+static uint64_t last_called(const struct job *job, uint32_t seat)
+{
+	uint64_t last = seat_comm(job, seat)->counts.collectives;
+	size_t count;
+	const struct recording_flight *flights = flights_of(job, seat, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (is_call(&flights[i].op) && flights[i].op.match > last)
+			last = flights[i].op.match;
+	return last;
+}
+
+/* Who has not recorded what ended elsewhere has made these calls all the same. */
+static void mark_unseen(const struct job *job, const struct job_comm *comm)
+{
+	uint64_t last = last_done(job, comm);
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		struct recording_comm *of = seat_comm(job, comm->seats[i]);
+
+		/* Its first call after a gap has the numbers from before, until NCCL tells its own. */
+		if (of->has_counts && last >= UNSEEN_LEAST &&
+		    last_called(job, comm->seats[i]) <= last - UNSEEN_LEAST)
+			shift_seat(job, comm->seats[i], 0, false);
+	}
+}
+
+/* Part of job_make(): counts what was missed, and aligns flights and counts of the recording, in place. */
+static void job_align_flights(struct job *job)
+{
+	for (size_t c = 0; c < job->comm_count; c++) {
+		struct job_comm *comm = &job->comms[c];
+
+		for (uint32_t i = 0; i < comm->seat_count; i++) {
+			seat_comm(job, comm->seats[i])->is_unplaced = false;
+			comm->missed += seat_comm(job, comm->seats[i])->counts.missed;
+		}
+		if (comm->hash == 0 || comm->seat_count < 2)
+			continue;
+		if (comm->missed > 0)
+			align_comm(job, comm);
+		mark_unseen(job, comm);
+	}
+}
+
+/* ---- what is recorded --------------------------------------------------------------------------- */
+
+struct listing {
+	struct job_gaps *gaps;
+	size_t process;
+};
+
+static uint64_t row_key(const struct job *job, const struct job_seat *seat,
+			const struct op_batch *batch, uint32_t row)
+{
+	uint64_t kind = batch->column[OP_WORD_KIND][row];
+	uint64_t state = batch->column[OP_WORD_STATE][row];
+	const struct comm_info *info = &seat_comm(job, (uint32_t)(seat - job->seats))->info;
+
+	return gap_key((uint8_t)op_kind_names(kind), op_state_flags(state),
+		       batch->column[OP_WORD_NCCL_SEQUENCE][row],
+		       op_state_state(state) != OP_ISSUED && op_state_state(state) != OP_CAPTURED,
+		       info->interface);
+}
+
+static bool list_add(struct job_gap_comm *of, uint64_t key, uint64_t match)
+{
+	if (of->count == of->room) {
+		size_t room = of->room ? 2 * of->room : 1024;
+		void *grown = realloc(of->list, room * sizeof(*of->list));
+
+		if (grown == NULL)
+			return false;
+		of->list = grown;
+		of->room = room;
+	}
+	of->list[of->count++] = (struct job_gap_entry){ key, match };
+	return true;
+}
+
+static bool list_batch(const struct op_batch *batch, enum recording_place place, void *context)
+{
+	const struct listing *listing = context;
+	struct job_gaps *gaps = listing->gaps;
+	const struct job *job = gaps->job;
+	const struct job_seat *seat = NULL;
+
+	(void)place;
+	for (uint32_t row = 0; row < batch->rows; row++) {
+		uint32_t id = op_kind_comm(batch->column[OP_WORD_KIND][row]);
+		uint64_t match = batch->column[OP_WORD_MATCH][row], key;
+
+		if (seat == NULL || seat->comm_id != id)
+			seat = job_seat(job, listing->process, id);
+		if (seat == NULL || match == 0 || job->comms[seat->comm].missed == 0 ||
+		    gaps->comms[seat->comm].reference != (uint32_t)(seat - job->seats) ||
+		    gaps->comms[seat->comm].count >= ENTRIES_MAX)
+			continue;
+		key = row_key(job, seat, batch, row);
+		if (key != 0 && !list_add(&gaps->comms[seat->comm], key, match))
+			gaps->status = ERR_NO_SPACE;
+	}
+	return gaps->status == OK;
+}
+
+static bool is_referred_to(const struct job_gaps *gaps, size_t process)
+{
+	for (size_t c = 0; c < gaps->job->comm_count; c++)
+		if (gaps->job->comms[c].missed > 0 &&
+		    gaps->job->seats[gaps->comms[c].reference].process == process)
+			return true;
+	return false;
+}
+
+enum status job_gaps_init(struct job_gaps *gaps, const struct job *job)
+{
+	const uint32_t words = OP_WORD_BIT(OP_WORD_KIND) | OP_WORD_BIT(OP_WORD_STATE) |
+			       OP_WORD_BIT(OP_WORD_MATCH) | OP_WORD_BIT(OP_WORD_NCCL_SEQUENCE);
+	bool has_any = false;
+
+	*gaps = (struct job_gaps){ .job = job };
+	for (size_t c = 0; c < job->comm_count; c++)
+		has_any |= job->comms[c].missed > 0;
+	if (!has_any)
+		return OK;
+	gaps->comms = calloc(job->comm_count, sizeof(*gaps->comms));
+	if (gaps->comms == NULL)
+		return ERR_NO_SPACE;
+	for (size_t c = 0; c < job->comm_count; c++)
+		if (job->comms[c].missed > 0)
+			gaps->comms[c].reference = choose_reference(job, &job->comms[c]);
+	for (size_t p = 0; p < job->recording->count && gaps->status == OK; p++) {
+		struct listing listing = { gaps, p };
+		enum status status = OK;
+
+		if (is_referred_to(gaps, p))
+			status = recording_each_batch(job->recording->processes[p], words,
+						      list_batch, &listing, NULL);
+		if (status != OK)
+			gaps->status = status;
+	}
+	for (size_t c = 0; c < job->comm_count; c++)
+		if (gaps->comms[c].count > 1)
+			qsort(gaps->comms[c].list, gaps->comms[c].count,
+			      sizeof(*gaps->comms[c].list), by_key);
+	return gaps->status;
+}
+
+void job_gaps_release(struct job_gaps *gaps)
+{
+	for (size_t c = 0; gaps->comms != NULL && c < gaps->job->comm_count; c++)
+		free(gaps->comms[c].list);
+	free(gaps->comms);
+	free(gaps->match);
+	free(gaps->signature);
+	*gaps = (struct job_gaps){ .job = NULL };
+}
+
+uint32_t job_gaps_words(const struct job_gaps *gaps)
+{
+	return gaps->comms != NULL ? OP_WORD_BIT(OP_WORD_NCCL_SEQUENCE) : 0;
+}
+
+static bool gaps_make_room(struct job_gaps *gaps, uint32_t rows)
+{
+	if (gaps->room >= rows)
+		return true;
+	free(gaps->match);
+	free(gaps->signature);
+	gaps->match = malloc(rows * sizeof(*gaps->match));
+	gaps->signature = malloc(rows * sizeof(*gaps->signature));
+	gaps->room = gaps->match && gaps->signature ? rows : 0;
+	return gaps->room > 0;
+}
+
+const struct op_batch *job_gaps_batch(struct job_gaps *gaps, size_t process,
+				      const struct op_batch *batch, struct op_batch *copy)
+{
+	const struct job *job = gaps->job;
+	const struct job_seat *seat = NULL;
+
+	if (gaps->comms == NULL || batch->rows == 0)
+		return batch;
+	if (!gaps_make_room(gaps, batch->rows)) {
+		gaps->status = ERR_NO_SPACE;
+		return batch;
+	}
+	for (uint32_t row = 0; row < batch->rows; row++) {
+		uint64_t kind = batch->column[OP_WORD_KIND][row];
+		const struct job_gap_comm *of;
+		const struct job_gap_entry *same;
+
+		gaps->match[row] = batch->column[OP_WORD_MATCH][row];
+		gaps->signature[row] = batch->column[OP_WORD_SIGNATURE][row];
+		if (seat == NULL || seat->comm_id != op_kind_comm(kind))
+			seat = job_seat(job, process, op_kind_comm(kind));
+		if (seat == NULL || job->comms[seat->comm].missed == 0 ||
+		    !op_is_collective((uint8_t)op_kind_names(kind)))
+			continue;
+		of = &gaps->comms[seat->comm];
+		same = entry_find(of->list, of->count, row_key(job, seat, batch, row));
+		gaps->match[row] = same != NULL ? same->match : 0;
+		gaps->signature[row] = 0;
+	}
+	*copy = *batch;
+	copy->column[OP_WORD_MATCH] = gaps->match;
+	copy->column[OP_WORD_SIGNATURE] = gaps->signature;
+	return copy;
+}
+
+/*
+ * How it is put together:
+ *
+ *	seats      one per (process, communicator of the process), in the order of the recording
+ *	ranks      the seats of a process belong to one rank, unless it is seen to be several (threads):
+ *	           then to one rank per GPU, or per place in a communicator that it is in several times
+ *	comms      seats sorted by (group, hash, ranks, generation): a run of equal ones is a communicator
+ *
+ * Everything is sorted arrays: no order depends on addresses or hash values' chance.
+ */
+
+const char *job_comm_kind_name(enum job_comm_kind kind)
+{
+	static const char *const names[JOB_COMM_KINDS] = { "unknown", "single-rank", "nvlink-only",
+							   "net-only", "mixed" };
+
+	return (unsigned int)kind < JOB_COMM_KINDS ? names[kind] : "unknown";
+}
+
+static const struct comm_info *job_seat_info(const struct job *job, uint32_t seat)
+{
+	const struct job_seat *of = &job->seats[seat];
+	const struct recording_process *process = job->recording->processes[of->process];
+
+	return &process->comms[seat - job->first_seat[of->process]].info;
+}
+
+/* ---- seats and groups ------------------------------------------------------------------------ */
+
+static enum status make_seats(struct job *job)
+{
+	const struct recording *recording = job->recording;
+	size_t count = 0;
+
+	for (size_t p = 0; p < recording->count; p++)
+		count += recording->processes[p]->comm_count;
+	job->seats = calloc(count + 1, sizeof(*job->seats));
+	job->first_seat = calloc(recording->count + 1, sizeof(*job->first_seat));
+	job->process_rank = calloc(recording->count + 1, sizeof(*job->process_rank));
+	if (job->seats == NULL || job->first_seat == NULL || job->process_rank == NULL)
+		return ERR_NO_SPACE;
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		job->first_seat[p] = (uint32_t)job->seat_count;
+		for (size_t i = 0; i < process->comm_count; i++)
+			job->seats[job->seat_count++] =
+				(struct job_seat){ .process = (uint32_t)p,
+						   .comm_id = process->comms[i].info.id,
+						   .comm_rank = process->comms[i].info.rank };
+	}
+	job->first_seat[recording->count] = (uint32_t)job->seat_count;
+	return OK;
+}
+
+/* Processes come sorted by job, so a group is a run of them. */
+static enum status make_groups(struct job *job, uint32_t *group_of)
+{
+	const struct recording *recording = job->recording;
+
+	job->groups = calloc(recording->count + 1, sizeof(*job->groups));
+	if (job->groups == NULL)
+		return ERR_NO_SPACE;
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+		struct job_group *group = &job->groups[job->group_count];
+		bool is_first = p == 0 || strcmp(process->job, recording->processes[p - 1]->job);
+
+		if (is_first) {
+			text_copy(group->name, sizeof(group->name), process->job);
+			job->group_count++;
+		}
+		group = &job->groups[job->group_count - 1];
+		group->process_count++;
+		if (process->world_size > group->world_size)
+			group->world_size = process->world_size;
+		group_of[p] = (uint32_t)job->group_count - 1;
+	}
+	return OK;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static uint8_t intern(struct job *job, const char *text)
+{
+	for (uint32_t i = 0; i < job->name_count; i++)
+		if (strcmp(job->names[i], text) == 0)
+			return (uint8_t)(OP_NAME_INTERNED + i);
+	if (job->name_count == JOB_NAMES_MAX)
+		return JOB_NAME_OTHER;
+	text_copy(job->names[job->name_count], sizeof(job->names[0]), text);
+	return (uint8_t)(OP_NAME_INTERNED + job->name_count++);
+}
+
+static enum status make_names(struct job *job)
+{
+	const struct recording *recording = job->recording;
+
+	job->names = calloc(JOB_NAMES_MAX, sizeof(*job->names));
+	job->name_map = calloc(recording->count + 1, sizeof(*job->name_map));
+	if (job->names == NULL || job->name_map == NULL)
+		return ERR_NO_SPACE;
+	for (size_t p = 0; p < recording->count; p++)
+		for (size_t i = 0; i < OP_NAMES_INTERNED_MAX; i++) {
+			const char *text = recording->processes[p]->names[i];
+
+			job->name_map[p][i] = text[0] ? intern(job, text) : JOB_NAME_OTHER;
+		}
+	return OK;
+}
+
+uint8_t job_name_number(const struct job *job, size_t process, uint8_t number)
+{
+	if (number < OP_NAME_INTERNED)
+		return number;
+	if (number >= OP_NAME_INTERNED + OP_NAMES_INTERNED_MAX)
+		return JOB_NAME_OTHER;
+	return job->name_map[process][number - OP_NAME_INTERNED];
+}
+
+const char *job_name(const struct job *job, enum op_name_table table, uint8_t number)
+{
+	const char *name = NULL;
+
+	if (number < OP_NAME_INTERNED)
+		name = op_name(table, number);
+	else if ((uint32_t)(number - OP_NAME_INTERNED) < job->name_count)
+		name = job->names[number - OP_NAME_INTERNED];
+	return name ? name : "?";
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t comm_id)
+{
+	uint32_t from = job->first_seat[process], to = job->first_seat[process + 1];
+
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+
+		if (job->seats[middle].comm_id == comm_id)
+			return &job->seats[middle];
+		if (job->seats[middle].comm_id < comm_id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return NULL;
+}
+
+enum status job_make(struct job *job, const struct recording *recording)
+{
+	uint32_t *group_of = calloc(recording->count + 1, sizeof(*group_of));
+	enum status status = group_of ? OK : ERR_NO_SPACE;
+
+	*job = (struct job){ .recording = recording };
+	if (status == OK)
+		status = make_seats(job);
+	if (status == OK)
+		status = make_groups(job, group_of);
+	if (status == OK)
+		status = job_make_ranks(job, group_of);
+	if (status == OK)
+		status = job_make_comms(job, group_of);
+	if (status == OK)
+		status = make_names(job);
+	if (status == OK)
+		job_align_flights(job);
+	free(group_of);
+	if (status != OK)
+		job_release(job);
+	return status;
+}
+
+void job_release(struct job *job)
+{
+	for (size_t i = 0; job->comms != NULL && i < job->comm_count; i++)
+		free(job->comms[i].seats);
+	free(job->groups);
+	free(job->hosts);
+	free(job->ranks);
+	free(job->comms);
+	free(job->seats);
+	free(job->first_seat);
+	free(job->process_rank);
+	free(job->names);
+	free(job->name_map);
+	*job = (struct job){ .recording = NULL };
+}

@@ -1,0 +1,179 @@
+/*
+ * Who took part: jobs, ranks and communicators over all processes of a recording.
+ *
+ *	recording.processes[i]     one process; nearly always one rank
+ *	      |  comms[]           the communicators as that process numbers them
+ *	      v
+ *	job.seats[]                one (process, communicator number): rank r of communicator c
+ *	      |            \
+ *	      v             v
+ *	job.ranks[]        job.comms[]
+ *
+ * A communicator is joined across processes by its hash. A hash that a process uses again (the
+ * communicator was made anew) counts up `generation`, in the order of the process's own numbers; a
+ * seat that is taken already, or another number of ranks, makes a communicator of its own. A hash of
+ * 0 (NCCL before 2.27 does not tell it) is never joined.
+ *
+ * Several jobs in one recording are kept apart: communicators join only within a group.
+ */
+#ifndef JOB_H
+#define JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "recording/recording.h"
+
+enum job_comm_kind {
+	JOB_COMM_UNKNOWN = 0, /* NCCL did not tell how many ranks or nodes */
+	JOB_COMM_SINGLE = 1,  /* one rank */
+	JOB_COMM_NVLINK = 2,  /* one node */
+	JOB_COMM_NET = 3,     /* one rank a node */
+	JOB_COMM_MIXED = 4,
+	JOB_COMM_KINDS = 5,
+};
+
+const char *job_comm_kind_name(enum job_comm_kind kind); /* "nvlink-only", "net-only", ... */
+/* 0 or less: NCCL did not tell. */
+enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes);
+
+/* Processes with the same job name. */
+struct job_group {
+	char name[128];	     /* "": none was set */
+	uint32_t first_rank; /* ranks[first_rank .. + rank_count - 1] */
+	uint32_t rank_count;
+	uint32_t process_count;
+	uint32_t host_count;
+	int64_t world_size; /* as the launcher said, else the largest communicator; 0 unknown */
+};
+
+struct job_rank {
+	uint32_t process; /* index into recording.processes */
+	uint32_t group;
+	uint32_t host;	  /* index into job.hosts */
+	int64_t rank;	  /* global; -1 when nobody says */
+	bool is_derived;  /* rank is that of the largest communicator, not the launcher's */
+	uint32_t attempt; /* from 0: earlier processes of the same group with this rank */
+	int32_t gpu;	  /* CUDA device number in its process, -1 unknown */
+	char gpu_uuid[48];
+	int64_t pid;
+	enum recording_life life;
+	char label[64]; /* "3"; "3 (2nd)" after a restart; "host:pid" when the rank is unknown */
+};
+
+struct job_seat {
+	uint32_t process;
+	uint32_t comm_id;  /* the process's own number of the communicator */
+	uint32_t comm;	   /* index into job.comms */
+	uint32_t rank;	   /* index into job.ranks */
+	int32_t comm_rank; /* rank within the communicator, -1 unknown */
+};
+
+struct job_comm {
+	uint64_t hash; /* 0 unknown */
+	uint32_t group;
+	uint32_t generation; /* from 0: the same hash was used before */
+	char name[96];	     /* "" none */
+	char label[128];     /* for people: the name, else the hash; unique within the recording */
+	int32_t nranks;	     /* 0 unknown */
+	int32_t nnodes;	     /* 0 unknown */
+	enum job_comm_kind kind;
+	uint32_t *seats;     /* indices into job.seats, by comm_rank */
+	uint32_t seat_count; /* members of which there is a recording */
+	uint32_t missing;    /* nranks - seat_count; 0 when nranks is unknown */
+	uint64_t missed;     /* collectives that NCCL did not show, over all seats: see job.h */
+};
+
+struct job_host {
+	char name[256];
+	uint32_t rank_count;
+};
+
+/* Names that NCCL used and our tables lack, joined over all processes. */
+enum { JOB_NAMES_MAX = 127, JOB_NAME_OTHER = 255 };
+
+struct job {
+	const struct recording *recording; /* borrowed: must outlive the job */
+	struct job_group *groups;
+	size_t group_count;
+	struct job_host *hosts; /* in the order of their first rank */
+	size_t host_count;
+	struct job_rank *ranks; /* by group, rank, attempt, process */
+	size_t rank_count;
+	struct job_comm *comms; /* by group, number of ranks downwards, label */
+	size_t comm_count;
+	struct job_seat *seats; /* by process, then as in process->comms */
+	size_t seat_count;
+	uint32_t *first_seat;	/* per process, and one more: seats[first_seat[p] + i] is
+				   process->comms[i] */
+	uint32_t *process_rank; /* per process: its first rank */
+	char (*names)[32];	/* [n - OP_NAME_INTERNED]: those of all tables */
+	uint32_t name_count;
+	uint8_t (*name_map)[OP_NAMES_INTERNED_MAX]; /* per process */
+	uint32_t conflicts; /* seats that were taken already: two processes said to be the same rank
+			       of the same communicator */
+};
+
+/* ERR_NO_SPACE (memory); then there is nothing to release. Where NCCL did not show every call, the numbers of
+ * what is in flight are aligned in the recording itself: see job.h. */
+enum status job_make(struct job *job, const struct recording *recording);
+void job_release(struct job *job);
+
+/* The seat of a process's communicator; NULL when the process does not list it. */
+const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t comm_id);
+
+/* A process's number for a name as the whole job numbers it; JOB_NAME_OTHER when there are too many. */
+uint8_t job_name_number(const struct job *job, size_t process, uint8_t number);
+/* The name behind such a number, "?" when nobody knows. */
+const char *job_name(const struct job *job, enum op_name_table table, uint8_t number);
+
+/*
+ * Communicators on which NCCL did not show every collective of every rank: docs/OPERATIONS.md, "Gaps". There
+ * "the n-th collective" is not the same one on all ranks. NCCL's own numbers are, per function. One rank is the
+ * reference: collectives of the others get the match number that the same collective has there, and 0,
+ * unknown, where it was not recorded there.
+ */
+
+/* ---- what is in flight ------------------------------------------------------------------------ */
+
+/* Function and NCCL's number in one, the same for all ranks of a collective; 0: it has none. */
+uint64_t job_gap_key(const struct job *job, uint32_t seat, const struct op_record *op);
+
+/* ---- what is recorded --------------------------------------------------------------------------- */
+
+struct job_gap_entry {
+	uint64_t key; /* function and NCCL's number */
+	uint64_t match;
+};
+
+struct job_gap_comm {
+	uint32_t reference; /* seat */
+	struct job_gap_entry *list;
+	size_t count, room;
+};
+
+struct job_gaps {
+	const struct job *job;
+	struct job_gap_comm *comms; /* per communicator of the job; NULL: there are no gaps */
+	uint64_t *match, *signature;
+	uint32_t room;
+	enum status status;
+};
+
+/* Walks the references' operations, if there are gaps. ERR_NO_SPACE (memory); release in every case. */
+enum status job_gaps_init(struct job_gaps *gaps, const struct job *job);
+void job_gaps_release(struct job_gaps *gaps);
+
+/* What a batch needs besides KIND, STATE, MATCH and SIGNATURE. */
+uint32_t job_gaps_words(const struct job_gaps *gaps);
+
+/* The same rows with aligned numbers, and without signatures where these say nothing: `batch` itself, or `copy`,
+ * which is good until the next call. Sets status. */
+const struct op_batch *job_gaps_batch(struct job_gaps *gaps, size_t process,
+				      const struct op_batch *batch, struct op_batch *copy);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * Where a seat's operations of one source go, while its process is walked. The way of nearly all operations
+ * is in this header, because it is taken for each of millions.
+ */
+#ifndef MEET_CURSOR_H
+#define MEET_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/meet.h"
+#include "analysis/stats.h"
+#include "common/attributes.h"
+
+enum { MEET_SAMPLES = 256 };
+
+struct meet_cursor {
+	struct meet *meet;
+	struct meet_comm *comm;
+	struct meet_lane *lane;
+	struct meet_chunk *chunk;
+	struct meet_part *part;
+	uint64_t number; /* of chunk */
+	uint32_t hint;	 /* index of the chunk before */
+	uint32_t seat;	 /* index in job_comm.seats */
+	uint32_t comm_index;
+	uint32_t process;
+	uint8_t source;
+	bool is_replay;
+	bool is_left_out; /* chunk is NULL because it is not kept */
+	/* Moments that the lane's owner saw, too: every `step`-th, thinned out when full. */
+	uint32_t sample_count;
+	uint32_t sample_step;
+	uint32_t sample_skip;
+	struct align_sample samples[MEET_SAMPLES];
+};
+
+void meet_cursor_move(struct meet_cursor *cursor, uint64_t number);
+/* meet_add(), out of line; without a match number it is counted as such. */
+bool meet_cursor_add(struct meet_cursor *cursor, const struct meet_op *op);
+bool meet_cursor_turn(struct meet_cursor *cursor, const struct meet_op *op);
+void meet_slot_start(struct meet_cursor *cursor, struct meet_slot *slot, const struct meet_op *op);
+void meet_take_sample(struct meet_cursor *cursor, const struct meet_slot *slot, uint64_t end_ns);
+
+static inline bool meet_is_agreed(const struct meet_slot *slot, const struct meet_op *op)
+{
+	return slot->kind == op->kind && slot->signature == (uint32_t)op->signature;
+}
+
+static inline void meet_slot_join(struct meet_cursor *cursor, struct meet_slot *slot,
+				  const struct meet_op *op)
+{
+	uint64_t ns = op->duration_ns;
+	bool is_least = ns < slot->least_ns;
+	uint64_t other = is_least ? slot->least_ns : ns;
+
+	slot->sum_ns += ns;
+	slot->count++;
+	slot->second_ns = other < slot->second_ns ? other : slot->second_ns;
+	slot->least_ns = is_least ? ns : slot->least_ns;
+	slot->last = is_least ? (uint16_t)cursor->seat : slot->last;
+	if (slot->owner == cursor->lane->owner && ++cursor->sample_skip >= cursor->sample_step)
+		meet_take_sample(cursor, slot, op->end_ns);
+}
+
+/* Only the largest messages count. */
+static inline void meet_add_wire(struct meet_part *part, uint32_t wire_class, uint64_t send_net_ns,
+				 uint32_t send_steps)
+{
+	if (wire_class < part->wire_class)
+		return;
+	if (wire_class > part->wire_class) {
+		part->wire_class = wire_class;
+		part->send_net_ns = 0;
+		part->send_steps = 0;
+	}
+	part->send_net_ns += send_net_ns;
+	part->send_steps += send_steps;
+}
+
+/* Rising match numbers are fast. True when it was joined. */
+static inline bool meet_add(struct meet_cursor *cursor, const struct meet_op *op)
+{
+	uint64_t number = op->match / MEET_CHUNK;
+	unsigned int place = op->match % MEET_CHUNK;
+	struct meet_slot *slot;
+
+	if (UNLIKELY(number != cursor->number))
+		meet_cursor_move(cursor, number);
+	if (UNLIKELY(cursor->chunk == NULL || op->kind >= MEET_KINDS_MAX)) {
+		cursor->meet->left_out++;
+		return false;
+	}
+	slot = &cursor->chunk->slots[place];
+	/* Some collectives further on; across the end of the chunk it does no harm. */
+	__builtin_prefetch(slot + 12, 1);
+	/* In a variant that only this rank is in, it may have come back to the others. */
+	if (UNLIKELY((slot->count > 0 && !meet_is_agreed(slot, op)) ||
+		     (slot->count == 0 && cursor->lane->variant > 0))) {
+		if (!meet_cursor_turn(cursor, op)) {
+			cursor->meet->left_out++;
+			return false;
+		}
+		slot = &cursor->chunk->slots[place];
+	}
+	if (UNLIKELY(cursor->part->bits >> place & 1)) {
+		cursor->meet->repeated++;
+		return false;
+	}
+	cursor->part->bits |= UINT32_C(1) << place;
+	cursor->part->sum_ns += op->duration_ns;
+	meet_add_wire(cursor->part, op->wire_class, op->send_net_ns, op->send_steps);
+	if (slot->count == 0)
+		meet_slot_start(cursor, slot, op);
+	else
+		meet_slot_join(cursor, slot, op);
+	cursor->meet->joined++;
+	return true;
+}
+
+/*
+ * Many of one cursor, one after the other: what does not change from one to the next, and the sums, stay in
+ * registers. Nothing else may be added to this cursor between start and end.
+ *
+ *	meet_run_start(&run, cursor);
+ *	for (...)
+ *		is_joined = meet_run_add(&run, columns, row, what);
+ *	meet_run_end(&run);
+ */
+struct meet_run {
+	struct meet_cursor *cursor; /* NULL: none yet */
+	struct meet_slot *slots;
+	uint64_t number; /* of the chunk; UINT64_MAX: there is none */
+	struct meet_part part;
+	uint32_t joined;
+	uint32_t samples_left; /* to pass over before the next is taken */
+	uint16_t owner;
+	uint16_t seat;
+};
+
+static inline void meet_run_start(struct meet_run *run, struct meet_cursor *cursor)
+{
+	run->cursor = cursor;
+	run->number = UINT64_MAX;
+	run->joined = 0;
+	run->samples_left = cursor->sample_step - cursor->sample_skip;
+	run->owner = cursor->lane->owner;
+	run->seat = (uint16_t)cursor->seat;
+	if (cursor->chunk == NULL)
+		return;
+	run->number = cursor->number;
+	run->slots = cursor->chunk->slots;
+	run->part = *cursor->part;
+}
+
+static inline void meet_run_end(struct meet_run *run)
+{
+	struct meet_cursor *cursor = run->cursor;
+
+	if (cursor == NULL)
+		return;
+	cursor->sample_skip = cursor->sample_step - run->samples_left;
+	cursor->meet->joined += run->joined;
+	if (run->number != UINT64_MAX)
+		*cursor->part = run->part;
+}
+
+/* The first of its meeting, another chunk, or something that does not fit. */
+static inline bool meet_run_add_alone(struct meet_run *run, const struct meet_columns *columns,
+				      uint32_t row, const struct meet_what *what)
+{
+	struct meet_cursor *cursor = run->cursor;
+	uint64_t bytes = columns->bytes[row];
+	const struct meet_op op = {
+		.match = columns->match[row],
+		.signature = columns->signature[row],
+		.duration_ns = columns->duration_ns[row],
+		.end_ns = columns->end_ns[row],
+		.send_net_ns = columns->send_net_ns[row],
+		.send_steps = (uint32_t)columns->steps[row],
+		.kind = what->kind,
+		.bytes = bytes == OP_BYTES_UNKNOWN ? 0 : (float)bytes,
+		.wire_class = what->wire_class,
+	};
+	bool is_joined;
+
+	meet_run_end(run);
+	is_joined = meet_cursor_add(cursor, &op);
+	meet_run_start(run, cursor);
+	return is_joined;
+}
+
+static inline void meet_run_sample(struct meet_run *run, const struct meet_slot *slot,
+				   uint64_t end_ns)
+{
+	meet_take_sample(run->cursor, slot, end_ns);
+	run->samples_left = run->cursor->sample_step;
+}
+
+static inline bool meet_run_add(struct meet_run *run, const struct meet_columns *columns,
+				uint32_t row, const struct meet_what *what)
+{
+	uint64_t match = columns->match[row], ns = columns->duration_ns[row], other;
+	uint32_t place = match % MEET_CHUNK;
+	struct meet_slot *slot;
+	bool is_least;
+
+	if (UNLIKELY(match / MEET_CHUNK != run->number))
+		return meet_run_add_alone(run, columns, row, what);
+	slot = &run->slots[place];
+	/* Some collectives further on, in the next chunk as well: they lie one behind the other. */
+	__builtin_prefetch(slot + 32, 1);
+	/* All that must agree, at once. Nobody's slot has kind 0. */
+	if (UNLIKELY((slot->signature ^ (uint32_t)columns->signature[row]) |
+		     (slot->kind ^ what->kind) | (uint32_t)(slot->owner ^ run->owner) |
+		     (run->part.bits >> place & 1)))
+		return meet_run_add_alone(run, columns, row, what);
+	run->part.bits |= UINT32_C(1) << place;
+	run->part.sum_ns += ns;
+	if (what->wire_class >= run->part.wire_class)
+		meet_add_wire(&run->part, what->wire_class, columns->send_net_ns[row],
+			      (uint32_t)columns->steps[row]);
+	is_least = ns < slot->least_ns;
+	other = is_least ? slot->least_ns : ns;
+	slot->sum_ns += ns;
+	slot->count++;
+	slot->second_ns = other < slot->second_ns ? other : slot->second_ns;
+	slot->least_ns = is_least ? ns : slot->least_ns;
+	slot->last = is_least ? run->seat : slot->last;
+	run->joined++;
+	if (UNLIKELY(--run->samples_left == 0))
+		meet_run_sample(run, slot, columns->end_ns[row]);
+	return true;
+}
+
+#endif

@@ -1,0 +1,228 @@
+#include "analysis/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { BLOCKS = 8, SAMPLES_FOR_DRIFT = 32, SAMPLES_MAX = 1024 };
+
+double stats_select(double *values, size_t count, size_t k)
+{
+	size_t low = 0, high = count - 1;
+
+	while (low < high) {
+		double pivot = values[low + (high - low) / 2];
+		size_t i = low, j = high;
+
+		while (i <= j) {
+			double swap;
+
+			while (values[i] < pivot)
+				i++;
+			while (values[j] > pivot)
+				j--;
+			if (i > j)
+				break;
+			swap = values[i];
+			values[i++] = values[j];
+			values[j] = swap;
+			if (j == 0)
+				break;
+			j--;
+		}
+		if (k <= j)
+			high = j;
+		else if (k >= i)
+			low = i;
+		else
+			break;
+	}
+	return values[k];
+}
+
+static int by_own(const void *left, const void *right)
+{
+	const struct align_sample *a = left, *b = right;
+
+	return a->own_ns < b->own_ns ? -1 : a->own_ns > b->own_ns;
+}
+
+/*
+ * Differences are small against the clocks' absolute values, but offsets between hosts may be years: the
+ * first difference is taken out before doubles round it.
+ */
+static double median_difference(const struct align_sample *samples, size_t count, int64_t base,
+				double *scratch)
+{
+	for (size_t i = 0; i < count; i++)
+		scratch[i] =
+			(double)(int64_t)(samples[i].other_ns - samples[i].own_ns - (uint64_t)base);
+	return stats_select(scratch, count, count / 2);
+}
+
+static double median_slope(const struct align_sample *samples, size_t count, int64_t base,
+			   double *scratch)
+{
+	double at[BLOCKS], value[BLOCKS], slopes[BLOCKS * BLOCKS / 2];
+	size_t found = 0;
+
+	for (size_t b = 0; b < BLOCKS; b++) {
+		size_t from = count * b / BLOCKS, to = count * (b + 1) / BLOCKS;
+
+		value[b] = median_difference(samples + from, to - from, base, scratch);
+		at[b] = (double)(samples[from + (to - from) / 2].own_ns - samples[0].own_ns);
+	}
+	for (size_t i = 0; i < BLOCKS; i++)
+		for (size_t j = i + 1; j < BLOCKS; j++)
+			if (at[j] > at[i])
+				slopes[found++] = (value[j] - value[i]) / (at[j] - at[i]);
+	return found ? stats_select(slopes, found, found / 2) : 0;
+}
+
+/* Distances from the line, smallest first up to the k-th, which is returned. */
+static double residual(const struct align_sample *samples, size_t count, int64_t base,
+		       const struct align_line *line, double offset, size_t k, double *scratch)
+{
+	for (size_t i = 0; i < count; i++) {
+		double seen =
+			(double)(int64_t)(samples[i].other_ns - samples[i].own_ns - (uint64_t)base);
+		double elapsed = (double)(int64_t)(samples[i].own_ns - line->middle_ns);
+
+		scratch[i] = fabs(seen - offset - line->drift * elapsed);
+	}
+	return stats_select(scratch, count, k);
+}
+
+bool align_fit(struct align_sample *samples, size_t count, struct align_line *line)
+{
+	double scratch[SAMPLES_MAX], offset, flat, drift;
+	size_t half, most;
+	int64_t base;
+
+	if (count == 0)
+		return false;
+	if (count > SAMPLES_MAX)
+		count = SAMPLES_MAX;
+	half = count / 2;
+	most = (count - 1) * 9 / 10;
+	qsort(samples, count, sizeof(*samples), by_own);
+	base = (int64_t)(samples[0].other_ns - samples[0].own_ns);
+	*line = (struct align_line){ .samples = count, .middle_ns = samples[count / 2].own_ns };
+	offset = median_difference(samples, count, base, scratch);
+	flat = residual(samples, count, base, line, offset, half, scratch);
+	if (count >= SAMPLES_FOR_DRIFT) {
+		double span = (double)(samples[count - 1].own_ns - samples[0].own_ns);
+
+		drift = median_slope(samples, count, base, scratch);
+		/* By chance block medians are off by about the spread / sqrt(count / blocks). */
+		if (fabs(drift) * span > 4 * flat / sqrt((double)count / BLOCKS)) {
+			line->drift = drift;
+			if (residual(samples, count, base, line, offset, half, scratch) >= flat)
+				line->drift = 0;
+		}
+	}
+	line->spread_ns = residual(samples, count, base, line, offset, most, scratch);
+	line->offset_ns = (int64_t)((uint64_t)base + (uint64_t)llround(offset));
+	return true;
+}
+
+enum { FRACTION_TERMS = 300 };
+
+/* The continued fraction of the incomplete beta function, from the front (Lentz). */
+static double beta_fraction(double x, double a, double b)
+{
+	const double tiny = 1e-300;
+	double c = 1, d = 1 - (a + b) * x / (a + 1), value;
+
+	d = 1 / (fabs(d) < tiny ? tiny : d);
+	value = d;
+	for (int m = 1; m <= FRACTION_TERMS; m++) {
+		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		const double terms[] = { even, odd };
+		double factor = 1;
+
+		for (int i = 0; i < 2; i++) {
+			d = 1 + terms[i] * d;
+			c = 1 + terms[i] / c;
+			d = 1 / (fabs(d) < tiny ? tiny : d);
+			c = fabs(c) < tiny ? tiny : c;
+			factor = c * d;
+			value *= factor;
+		}
+		if (fabs(factor - 1) < 1e-14)
+			break;
+	}
+	return value;
+}
+
+/* The regularised incomplete beta function I_x(a, b). */
+static double beta_share(double x, double a, double b)
+{
+	double front;
+
+	if (x <= 0)
+		return 0;
+	if (x >= 1)
+		return 1;
+	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(x, a, b) / a;
+	return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+double stats_student(double t, double freedom)
+{
+	double tail;
+
+	if (!(freedom > 0))
+		return 0.5;
+	tail = 0.5 * beta_share(freedom / (freedom + t * t), freedom / 2, 0.5);
+	return t >= 0 ? tail : 1 - tail;
+}
+
+double stats_student_quantile(double p, double freedom)
+{
+	double low = 0, high = 1;
+
+	while (stats_student(high, freedom) > p && high < 1e12)
+		high *= 2;
+	for (int i = 0; i < 100; i++) {
+		double middle = (low + high) / 2;
+
+		if (stats_student(middle, freedom) > p)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+double stats_median(double *values, size_t count)
+{
+	return count > 0 ? stats_select(values, count, count / 2) : 0;
+}
+
+struct stats_sample stats_series(const double *values, size_t count)
+{
+	struct stats_sample sample = { .count = count };
+	double squares = 0, products = 0, alike;
+
+	if (count == 0)
+		return sample;
+	for (size_t i = 0; i < count; i++)
+		sample.mean += values[i] / (double)count;
+	for (size_t i = 0; i < count; i++) {
+		double here = values[i] - sample.mean;
+
+		squares += here * here;
+		if (i > 0)
+			products += here * (values[i - 1] - sample.mean);
+	}
+	if (count < 2)
+		return sample;
+	sample.deviation = sqrt(squares / (double)(count - 1));
+	alike = squares > 0 ? products / squares : 0;
+	alike = alike < 0 ? 0 : alike > 0.9 ? 0.9 : alike;
+	sample.error = sample.deviation / sqrt((double)count) * sqrt((1 + alike) / (1 - alike));
+	return sample;
+}

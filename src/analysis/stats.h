@@ -1,0 +1,51 @@
+/* How likely is it by chance? Tails of distributions, and figures of samples that resist outliers. */
+#ifndef STATS_H
+#define STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* P(T >= t) for Student's t with `freedom` degrees of freedom. */
+double stats_student(double t, double freedom);
+/* The t that is exceeded with probability p (0 < p < 0.5). */
+double stats_student_quantile(double p, double freedom);
+
+/* Middle value; values are moved around. 0 when there are none. */
+double stats_median(double *values, size_t count);
+
+struct stats_sample {
+	size_t count;
+	double mean;
+	double deviation; /* of single values, n - 1 */
+	double error;	  /* of the mean: deviation / sqrt(n), wider where neighbours are alike */
+};
+
+/* Values in the order of time: what follows each other may be alike (first order autocorrelation). */
+struct stats_sample stats_series(const double *values, size_t count);
+
+/* Offset and drift between two clocks from moments that both saw. */
+
+struct align_sample {
+	uint64_t own_ns;
+	uint64_t other_ns;
+};
+
+struct align_line {
+	int64_t offset_ns; /* other - own, at middle_ns of own */
+	double drift;	   /* further ns per ns of own */
+	double spread_ns;  /* nine of ten samples lie within it of the line */
+	uint64_t middle_ns;
+	size_t samples;
+};
+
+/*
+ * Samples in any order; they are sorted in place. The offset is a median, the drift the median slope
+ * between medians of eight blocks, taken only where it is larger than what the spread makes by chance.
+ */
+bool align_fit(struct align_sample *samples, size_t count, struct align_line *line);
+
+/* The k-th smallest; values are moved around. */
+double stats_select(double *values, size_t count, size_t k);
+
+#endif

@@ -1,0 +1,1016 @@
+#include "analysis/straggler.h"
+#include "analysis/straggler_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/stats.h"
+#include "analysis/timeline_report.h"
+#include "common/text.h"
+
+enum { STRAGGLERS_MAX = 64 };
+
+static void straggler_table_release(struct straggler_table *table)
+{
+	free(table->late_ns);
+	free(table->wire_ns);
+	free(table->wire_sum);
+	free(table->mean_ns);
+	free(table->least_ns);
+	free(table->count);
+	free(table->start_ns);
+	free(table->end_ns);
+	free(table->first_number);
+	free(table->last_in);
+	free(table->caused_ns);
+	free(table->took_part);
+	*table = (struct straggler_table){ .lane = NULL };
+}
+
+static bool table_allocate(struct straggler_table *table)
+{
+	size_t cells = (size_t)table->seats * table->blocks + 1;
+
+	table->late_ns = calloc(cells, sizeof(*table->late_ns));
+	table->wire_ns = calloc(cells, sizeof(*table->wire_ns));
+	table->wire_sum = calloc(cells, sizeof(*table->wire_sum));
+	table->mean_ns = calloc(table->blocks + 1, sizeof(*table->mean_ns));
+	table->least_ns = calloc(table->blocks + 1, sizeof(*table->least_ns));
+	table->count = calloc(table->blocks + 1, sizeof(*table->count));
+	table->start_ns = calloc(table->blocks + 1, sizeof(*table->start_ns));
+	table->end_ns = calloc(table->blocks + 1, sizeof(*table->end_ns));
+	table->first_number = calloc(table->blocks + 1, sizeof(*table->first_number));
+	table->last_in = calloc(table->seats + 1, sizeof(*table->last_in));
+	table->caused_ns = calloc(table->seats + 1, sizeof(*table->caused_ns));
+	table->took_part = calloc(table->seats + 1, sizeof(*table->took_part));
+	return table->late_ns && table->wire_ns && table->wire_sum && table->mean_ns &&
+	       table->least_ns && table->count && table->start_ns && table->end_ns &&
+	       table->first_number && table->last_in && table->caused_ns && table->took_part;
+}
+
+/* All its meetings have (nearly) all ranks, so that nobody unseen came last. */
+static bool chunk_is_usable(const struct meet_brief *brief, uint32_t nranks)
+{
+	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
+}
+
+/* Chunks in the order of their numbers. */
+struct ordered {
+	uint64_t number;
+	uint32_t chunk;
+};
+
+static int by_number(const void *left, const void *right)
+{
+	const struct ordered *a = left, *b = right;
+
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* block_of[chunk]: UINT32_MAX when it is not used. */
+static enum status order_chunks(struct straggler_table *table, const struct meet_lane *lane,
+				uint32_t nranks, uint32_t *block_of)
+{
+	struct ordered *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	uint32_t used = 0;
+
+	if (order == NULL)
+		return ERR_NO_SPACE;
+	for (uint32_t i = 0; i < lane->chunk_count; i++) {
+		block_of[i] = UINT32_MAX;
+		if (!chunk_is_usable(&lane->briefs[i], nranks))
+			continue;
+		order[used++] = (struct ordered){ lane->briefs[i].number, i };
+		table->meetings += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
+	}
+	qsort(order, used, sizeof(*order), by_number);
+	/* A chunk with few meetings, at the ends, counts with its neighbours. */
+	table->blocks = used < STRAGGLER_BLOCKS ? used : STRAGGLER_BLOCKS;
+	if (table->blocks < STRAGGLER_BLOCKS_LEAST)
+		table->blocks = 0;
+	for (uint32_t i = 0; i < used && table->blocks > 0; i++)
+		block_of[order[i].chunk] = (uint32_t)((uint64_t)i * table->blocks / used);
+	free(order);
+	return OK;
+}
+
+static void add_chunk(struct straggler_table *table, const struct job *job,
+		      const struct align *align, uint32_t chunk, uint32_t block)
+{
+	const struct meet_lane *lane = table->lane;
+	const struct job_comm *comm = &job->comms[lane->comm];
+
+	if (table->count[block] == 0 || lane->briefs[chunk].number < table->first_number[block])
+		table->first_number[block] = lane->briefs[chunk].number;
+
+	for (uint32_t bits = lane->briefs[chunk].occupied; bits != 0; bits &= bits - 1) {
+		const struct meet_slot *slot = &lane->chunks[chunk]->slots[__builtin_ctz(bits)];
+		uint32_t owner = job->seats[comm->seats[slot->owner]].process;
+		uint64_t end_ns = align ? align_ns(align, owner, slot->end_ns) : 0;
+
+		table->count[block]++;
+		table->mean_ns[block] += (double)slot->sum_ns / slot->count;
+		table->least_ns[block] += (double)slot->least_ns;
+		table->last_in[slot->last]++;
+		if (slot->count > 1)
+			table->caused_ns[slot->last] +=
+				(slot->second_ns - slot->least_ns) * (slot->count - 1u);
+		if (end_ns == 0)
+			continue;
+		if (table->start_ns[block] == 0 || end_ns < table->start_ns[block])
+			table->start_ns[block] = end_ns;
+		if (end_ns > table->end_ns[block])
+			table->end_ns[block] = end_ns;
+	}
+}
+
+/* The largest messages of the lane. */
+static uint32_t largest_class(const struct meet_lane *lane, uint32_t seats)
+{
+	uint32_t largest = 0;
+
+	for (uint32_t seat = 0; seat < seats; seat++)
+		for (uint32_t i = 0; i < lane->seats[seat].count; i++)
+			if (lane->seats[seat].parts[i].wire_class > largest)
+				largest = lane->seats[seat].parts[i].wire_class;
+	return largest;
+}
+
+static void add_parts(struct straggler_table *table, const uint32_t *block_of, uint32_t seat)
+{
+	const struct meet_seat *of = &table->lane->seats[seat];
+	double *late = &table->late_ns[(size_t)seat * table->blocks];
+	double *wire = &table->wire_ns[(size_t)seat * table->blocks];
+	double *sum = &table->wire_sum[(size_t)seat * table->blocks];
+	double meetings[STRAGGLER_BLOCKS] = { 0 }, steps[STRAGGLER_BLOCKS] = { 0 };
+
+	for (uint32_t i = 0; i < of->count; i++) {
+		const struct meet_part *part = &of->parts[i];
+		uint32_t block = block_of[part->chunk];
+		struct meet_slice slice;
+
+		if (block == UINT32_MAX || part->bits == 0)
+			continue;
+		slice = meet_slice(table->lane, part->chunk, part->bits);
+		late[block] += slice.mean_ns - (double)part->sum_ns;
+		meetings[block] += slice.meetings;
+		if (part->wire_class == table->wire_class) {
+			sum[block] += (double)part->send_net_ns;
+			steps[block] += (double)part->send_steps;
+		}
+		table->took_part[seat] += slice.meetings;
+	}
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		late[b] = meetings[b] > 0 ? late[b] / meetings[b] : NAN;
+		wire[b] = steps[b] > 0 ? sum[b] / steps[b] : NAN;
+	}
+}
+
+/* A block with few meetings, where a lane begins or ends, says less than the others: left out. */
+static void drop_thin_blocks(struct straggler_table *table)
+{
+	uint32_t good = 0;
+	uint64_t kept = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		bool is_thin = table->count[b] * 2 * table->blocks < (double)table->meetings;
+
+		good += !is_thin;
+		kept += is_thin ? 0 : (uint64_t)table->count[b];
+		for (uint32_t seat = 0; is_thin && seat < table->seats; seat++) {
+			table->late_ns[(size_t)seat * table->blocks + b] = NAN;
+			table->wire_ns[(size_t)seat * table->blocks + b] = NAN;
+		}
+	}
+	if (good < STRAGGLER_BLOCKS_LEAST) {
+		table->blocks = 0;
+		table->meetings = kept;
+	}
+}
+
+/* Fewer than STRAGGLER_BLOCKS_LEAST blocks: tables are empty (blocks 0). */
+static enum status straggler_table_make(struct straggler_table *table, const struct meet *meet,
+					const struct meet_lane *lane, const struct align *align)
+{
+	const struct job_comm *comm = &meet->job->comms[lane->comm];
+	uint32_t *block_of = calloc(lane->chunk_count + 1, sizeof(*block_of));
+	uint32_t nranks = comm->nranks > 0 ? (uint32_t)comm->nranks : comm->seat_count;
+	enum status status;
+
+	*table = (struct straggler_table){ .lane = lane, .seats = comm->seat_count };
+	status = block_of ? order_chunks(table, lane, nranks, block_of) : ERR_NO_SPACE;
+	if (status == OK && !table_allocate(table))
+		status = ERR_NO_SPACE;
+	if (status == OK && table->blocks > 0) {
+		for (uint32_t i = 0; i < lane->chunk_count; i++)
+			if (block_of[i] != UINT32_MAX)
+				add_chunk(table, meet->job, align, i, block_of[i]);
+		table->wire_class = largest_class(lane, table->seats);
+		for (uint32_t seat = 0; seat < table->seats; seat++)
+			add_parts(table, block_of, seat);
+		for (uint32_t b = 0; b < table->blocks; b++) {
+			table->mean_ns[b] /= table->count[b];
+			table->least_ns[b] /= table->count[b];
+		}
+		drop_thin_blocks(table);
+	}
+	free(block_of);
+	if (status != OK)
+		straggler_table_release(table);
+	return status;
+}
+
+/* ---- a stretch that stands out --------------------------------------------------------------- */
+
+/*
+ * Two ways to tell chance. By the stretch's own spread from block to block; or, where the spread of all ranks
+ * is known (noise > 0), by that: a few blocks suffice then. Tails are taken as heavy, with few degrees of
+ * freedom, because lateness has them.
+ */
+static double chance_of(const double *values, uint32_t from, uint32_t to, double noise,
+			double *middle)
+{
+	enum { NOISE_BLOCKS_LEAST = 3, NOISE_FREEDOM = 8 };
+	double there[STRAGGLER_BLOCKS], own = 1, pooled = 1;
+	struct stats_sample sample;
+	uint32_t count = 0;
+
+	for (uint32_t b = from; b < to; b++)
+		if (!isnan(values[b]))
+			there[count++] = values[b];
+	if (count == 0) {
+		*middle = 0;
+		return 1;
+	}
+	sample = stats_series(there, count);
+	/* Lower middle: most blocks are like that, or worse. */
+	*middle = stats_select(there, count, (count - 1) / 2);
+	if (count < NOISE_BLOCKS_LEAST || *middle <= 0)
+		return 1;
+	/* Even what never varies was measured so often only. */
+	if (sample.error < sample.mean * 0.02)
+		sample.error = sample.mean * 0.02;
+	if (count >= STRAGGLER_BLOCKS_LEAST)
+		own = stats_student(sample.mean / sample.error, (double)count - 1);
+	if (noise > 0)
+		pooled = stats_student(*middle / noise * sqrt((double)count), NOISE_FREEDOM);
+	return own < pooled ? own : pooled;
+}
+
+struct straggler_stretch straggler_stretch(const double *values, uint32_t blocks, double least,
+					   double noise)
+{
+	enum { LEVELS = 4, STRETCHES = 15 };
+	struct straggler_stretch best = { .chance = 1 };
+
+	for (uint32_t level = 0; level < LEVELS; level++)
+		for (uint32_t i = 0; i < 1u << level; i++) {
+			uint32_t from = blocks * i >> level, to = blocks * (i + 1) >> level;
+			double middle = 0;
+			double chance = chance_of(values, from, to, noise, &middle) * STRETCHES;
+
+			if (middle < least || chance >= best.chance)
+				continue;
+			best = (struct straggler_stretch){ .is_found = true,
+							   .from = from,
+							   .to = to,
+							   .typical = middle,
+							   .chance = chance };
+		}
+	return best;
+}
+
+void straggler_times(struct straggler *straggler, const struct straggler_table *table,
+		     const bool *is_on)
+{
+	uint32_t first = table->blocks, last = 0, on = 0;
+	double all_ns = 0, on_ns = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		double span_ns = (double)(table->end_ns[b] - table->start_ns[b]);
+
+		all_ns += span_ns;
+		if (!is_on[b])
+			continue;
+		on_ns += span_ns;
+		on++;
+		last = b;
+		if (first == table->blocks)
+			first = b;
+	}
+	if (on == 0)
+		return;
+	straggler->share_of_time = all_ns > 0 ? on_ns / all_ns : (double)on / table->blocks;
+	straggler->has_times = table->start_ns[first] != 0;
+	straggler->first_ns = table->start_ns[first];
+	straggler->last_ns = table->end_ns[last];
+	/* Blocks at the edges are mixed: one may be missing. */
+	if (last - first + 1 > on + 1 + (last - first) / 5)
+		straggler->pattern = STRAGGLER_BURSTS;
+	else if (first <= 1 && last + 2 >= table->blocks)
+		straggler->pattern = STRAGGLER_ALWAYS;
+	else if (last + 2 >= table->blocks)
+		straggler->pattern = STRAGGLER_SINCE;
+	else
+		straggler->pattern = first <= 1 ? STRAGGLER_UNTIL : STRAGGLER_BURSTS;
+}
+
+struct straggler straggler_begin(const struct straggler_search *search,
+				 const struct straggler_table *table, uint32_t seat,
+				 enum straggler_class class)
+{
+	const struct job_comm *comm = &search->job->comms[table->lane->comm];
+	const struct job_seat *of = &search->job->seats[comm->seats[seat]];
+
+	return (struct straggler){ .class = class,
+				   .rank = of->rank,
+				   .host = search->job->ranks[of->rank].host,
+				   .peer = UINT32_MAX,
+				   .channel = -1,
+				   .comm = table->lane->comm,
+				   .meetings = table->took_part[seat],
+				   .last_in = table->last_in[seat] };
+}
+
+double straggler_cost_share(const struct straggler_table *table, double caused_ns)
+{
+	double span_ns = (double)(table->end_ns[table->blocks - 1] - table->start_ns[0]);
+
+	return span_ns > 0 ? caused_ns / (span_ns * table->seats) : 0;
+}
+
+/*
+ * Ranks that come late.
+ *
+ * Per block of meetings, how much later than the middle rank a rank arrived, on average. By chance that is
+ * 0 with some spread from block to block; a rank stands out when its mean over a stretch of blocks is
+ * too far above 0 for that spread (Student's t, corrected for all ranks and stretches looked at), and
+ * large enough to matter.
+ */
+
+/* What matters: a tenth of the mean duration, and more than calls differ by anyway. */
+static const double share_that_matters = 0.1, ns_that_matter = 10000;
+static const double chance_accepted = 1e-4;
+
+/* The lower middle: of two halves that differ the later one is late. */
+static double late_middle(const struct straggler_table *table, uint32_t block, double *scratch)
+{
+	uint32_t count = 0;
+
+	for (uint32_t seat = 0; seat < table->seats; seat++) {
+		double late = table->late_ns[(size_t)seat * table->blocks + block];
+
+		if (!isnan(late))
+			scratch[count++] = late;
+	}
+	if (count == 0)
+		return NAN;
+	return stats_select(scratch, count, (count - 1) / 2);
+}
+
+static double mean_of(const double *values, uint32_t count)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += values[i] / count;
+	return sum;
+}
+
+/* How much ranks are off by from block to block: the median, which a few late ones do not move. */
+static double noise_of(const struct straggler_table *table, const double *middle)
+{
+	enum { SEATS_LEAST = 3 };
+	size_t cells = (size_t)table->seats * table->blocks, count = 0;
+	double *sizes, noise = 0;
+
+	if (table->seats < SEATS_LEAST)
+		return 0;
+	sizes = calloc(cells, sizeof(*sizes));
+	if (sizes == NULL)
+		return 0;
+	for (size_t i = 0; i < cells; i++)
+		if (!isnan(table->late_ns[i]))
+			sizes[count++] = fabs(table->late_ns[i] - middle[i % table->blocks]);
+	/* Of a normal distribution, the median size is 0.6745 standard deviations. */
+	if (count > 0)
+		noise = stats_select(sizes, count, count / 2) / 0.6745;
+	free(sizes);
+	return noise;
+}
+
+static void name_late_seat(struct straggler_search *search, const struct straggler_table *table,
+			   uint32_t seat, const double *values,
+			   const struct straggler_stretch *stretch, double chance)
+{
+	struct straggler straggler = straggler_begin(search, table, seat, STRAGGLER_SLOW_RANK);
+	bool is_on[STRAGGLER_BLOCKS];
+
+	straggler.late_ns = (uint64_t)stretch->typical;
+	straggler.caused_ns = units_whole((double)table->caused_ns[seat] *
+					  straggler_scale(search, table->lane->comm));
+	straggler.confidence = 1 - chance;
+	for (uint32_t b = 0; b < table->blocks; b++)
+		is_on[b] = !isnan(values[b]) && values[b] > stretch->typical / 2;
+	straggler_times(&straggler, table, is_on);
+	straggler.share_of_ns = straggler_cost_share(table, 1);
+	straggler.cost_share = (double)straggler.caused_ns * straggler.share_of_ns;
+	straggler_add(search, &straggler);
+}
+
+/* Each adds what it finds in a lane. */
+static void straggler_late(struct straggler_search *search, const struct straggler_table *table)
+{
+	double *scratch = calloc(table->seats + 1, sizeof(*scratch));
+	double middle[STRAGGLER_BLOCKS], values[STRAGGLER_BLOCKS], least, noise;
+
+	if (scratch == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	for (uint32_t b = 0; b < table->blocks; b++)
+		middle[b] = late_middle(table, b, scratch);
+	least = share_that_matters * mean_of(table->mean_ns, table->blocks);
+	least = least > ns_that_matter ? least : ns_that_matter;
+	noise = noise_of(table, middle);
+	for (uint32_t seat = 0; seat < table->seats; seat++) {
+		struct straggler_stretch stretch;
+		double chance;
+
+		for (uint32_t b = 0; b < table->blocks; b++)
+			values[b] = table->late_ns[(size_t)seat * table->blocks + b] - middle[b];
+		stretch = straggler_stretch(values, table->blocks, least, noise);
+		chance = stretch.chance * table->seats;
+		if (stretch.is_found && chance < chance_accepted)
+			name_late_seat(search, table, seat, values, &stretch, chance);
+	}
+	free(scratch);
+}
+
+/*
+ * Transfers between nodes became slower for everybody: is it the network? Not when transfers within nodes did so at the
+ * same time, and not when the network had what was sent no longer than before: then it was held up within nodes.
+ */
+
+static const double slowdown_that_tells = 1.25;
+
+static bool has_link(const struct straggler_search *search)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].class == STRAGGLER_SLOW_LINK)
+			return true;
+	return false;
+}
+
+static bool is_over_network(enum job_comm_kind kind)
+{
+	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
+}
+
+static bool is_network(const struct windows_change *change)
+{
+	return is_over_network(change->kind) && change->is_everywhere && change->percent < 0;
+}
+
+/* The mean time on the wire of a transfer, of all seats; 0 unknown. */
+static double mean_wire(const struct straggler_table *table, uint64_t from_ns, uint64_t until_ns)
+{
+	double sum = 0, count = 0;
+
+	for (uint32_t b = 0; b < table->blocks; b++) {
+		if (table->start_ns[b] < from_ns || table->end_ns[b] > until_ns)
+			continue;
+		for (uint32_t seat = 0; seat < table->seats; seat++) {
+			double wire_ns = table->wire_ns[(size_t)seat * table->blocks + b];
+
+			if (isnan(wire_ns))
+				continue;
+			sum += wire_ns;
+			count++;
+		}
+	}
+	return count > 0 ? sum / count : 0;
+}
+
+/* Keeps from a lane how time on the wire changed when transfers between nodes did. */
+/* Times of blocks are those of its meetings, and a change lies between two of them. */
+static void straggler_network_wire(struct straggler_search *search,
+				   const struct straggler_table *table)
+{
+	const struct windows *windows = search->windows;
+
+	if (table->start_ns[0] == 0)
+		return;
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+		double before_ns, after_ns;
+
+		if (!is_network(change) || change->example_comm != table->lane->comm ||
+		    change->size_class != table->wire_class)
+			continue;
+		before_ns = mean_wire(table, 1, change->at_ns);
+		after_ns = mean_wire(table, change->at_ns, UINT64_MAX);
+		if (before_ns > 0 && after_ns > 0)
+			search->wire_rise[i] = after_ns / before_ns;
+	}
+}
+
+/* Of what transfers take longer, less than a quarter is the network's. */
+static bool is_wire_fine(const struct windows_change *change, double rise)
+{
+	return rise > 0 && change->after > 0 && rise < 1 + (change->before / change->after - 1) / 4;
+}
+
+/* Did transfers within nodes fall at the same time? Then it is not the network. */
+static bool is_nvlink_too(const struct windows *windows, const struct windows_change *change)
+{
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *other = &windows->changes[i];
+		uint32_t apart = other->window > change->window ? other->window - change->window
+								: change->window - other->window;
+
+		if (other->kind == JOB_COMM_NVLINK && other->percent < 0 && apart <= 2)
+			return true;
+	}
+	return false;
+}
+
+/* From the changes: the network, when it is slower for all. */
+static void straggler_network(struct straggler_search *search)
+{
+	const struct windows *windows = search->windows;
+	const struct windows_change *worst = NULL;
+	struct straggler straggler = { .class = STRAGGLER_NETWORK,
+				       .pattern = STRAGGLER_SINCE,
+				       .rank = UINT32_MAX,
+				       .host = UINT32_MAX,
+				       .peer = UINT32_MAX,
+				       .channel = -1,
+				       .has_times = true };
+
+	if (has_link(search))
+		return;
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (!is_network(change) || is_nvlink_too(windows, change) ||
+		    is_wire_fine(change, search->wire_rise[i]))
+			continue;
+		if (worst == NULL || change->meetings_after > worst->meetings_after)
+			worst = change;
+	}
+	if (worst == NULL)
+		return;
+	straggler.comm = worst->example_comm;
+	straggler.meetings = worst->meetings_before + worst->meetings_after;
+	straggler.slowdown = worst->after > 0 ? worst->before / worst->after : 0;
+	straggler.confidence = worst->confidence;
+	straggler.first_ns = worst->at_ns;
+	straggler.last_ns = windows->end_ns;
+	straggler.caused_ns = worst->lost_ns;
+	/* By so little, links within nodes that became about as slow as the network would do it, too. */
+	straggler.has_wire = search->wire_rise[worst - windows->changes] > 0 &&
+			     straggler.slowdown >= slowdown_that_tells;
+	/* Did it come back? */
+	for (size_t i = 0; i < windows->change_count; i++) {
+		const struct windows_change *change = &windows->changes[i];
+
+		if (change->kind == worst->kind && change->function == worst->function &&
+		    change->size_class == worst->size_class && change->percent > 0 &&
+		    change->at_ns > worst->at_ns) {
+			straggler.pattern = STRAGGLER_BURSTS;
+			straggler.last_ns = change->at_ns;
+		}
+	}
+	if (windows->end_ns > windows->start_ns)
+		straggler.share_of_time = (double)(straggler.last_ns - straggler.first_ns) /
+					  (double)(windows->end_ns - windows->start_ns);
+	straggler_add(search, &straggler);
+}
+
+/*
+ * From all that stands out to who is to blame.
+ *
+ * A rank that waits for a slow one in one communicator comes late to the next: it is explained by that one
+ * and not named. Ranks of one host that are late alike are the host. Where Sends and Recvs make a chain
+ * of ranks (a pipeline), those come to a common collective one after the other even when all is well:
+ * such collectives name nobody.
+ */
+
+/* A slow rank or host costs the others at least this share of their time. */
+static const double cost_that_matters = 0.005;
+
+const char *straggler_class_name(enum straggler_class class)
+{
+	static const char *const names[] = { "none", "slow_rank", "slow_host", "slow_link",
+					     "network" };
+
+	return (unsigned int)class <= STRAGGLER_NETWORK ? names[class] : "none";
+}
+
+const char *straggler_pattern_name(enum straggler_pattern pattern)
+{
+	static const char *const names[] = { "always", "since", "until", "bursts" };
+
+	return (unsigned int)pattern <= STRAGGLER_BURSTS ? names[pattern] : "always";
+}
+
+void stragglers_release(struct stragglers *stragglers)
+{
+	free(stragglers->list);
+	free(stragglers->jobs);
+	*stragglers = (struct stragglers){ .list = NULL };
+}
+
+void straggler_add(struct straggler_search *search, const struct straggler *straggler)
+{
+	if (search->count == search->room) {
+		size_t room = search->room ? search->room * 2 : 64;
+		void *grown = realloc(search->found, room * sizeof(*search->found));
+
+		if (grown == NULL) {
+			search->status = ERR_NO_SPACE;
+			return;
+		}
+		search->found = grown;
+		search->room = room;
+	}
+	search->found[search->count++] = *straggler;
+}
+
+double straggler_scale(const struct straggler_search *search, uint32_t comm)
+{
+	return search->comms != NULL ? search->comms[comm].scale : 1;
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+/* Each rank sends to a few of the others only, or there are but two. */
+static void find_chains(struct straggler_search *search)
+{
+	const struct job *job = search->job;
+	uint32_t *peers = calloc(job->comm_count + 1, sizeof(*peers));
+	uint32_t *senders = calloc(job->comm_count + 1, sizeof(*senders));
+	bool *has_sent = calloc(job->seat_count + 1, sizeof(*has_sent));
+
+	if (peers == NULL || senders == NULL || has_sent == NULL)
+		search->status = ERR_NO_SPACE;
+	for (size_t i = 0; search->status == OK && i < search->links->count; i++) {
+		const struct link *link = &search->links->list[i];
+
+		if (link->to == job->seats[link->from].comm_rank)
+			continue;
+		peers[link->comm]++;
+		senders[link->comm] += !has_sent[link->from];
+		has_sent[link->from] = true;
+	}
+	for (size_t c = 0; search->status == OK && c < job->comm_count; c++) {
+		int32_t others = job->comms[c].nranks - 1;
+
+		search->is_chain[c] =
+			senders[c] > 0 &&
+			(others < 2 || (double)peers[c] / senders[c] < 0.75 * (double)others);
+	}
+	free(peers);
+	free(senders);
+	free(has_sent);
+}
+
+/* Two members of it are in one chain. marks: per rank, the chain it was last seen in, + 1. */
+static bool is_staggered(const struct straggler_search *search, uint32_t comm, uint32_t *marks)
+{
+	const struct job *job = search->job;
+	const struct job_comm *of = &job->comms[comm];
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < of->seat_count; i++)
+		marks[job->seats[of->seats[i]].rank] = 1;
+	for (size_t c = 0; c < job->comm_count && !is_found; c++) {
+		uint32_t members = 0;
+
+		if (!search->is_chain[c])
+			continue;
+		for (uint32_t i = 0; i < job->comms[c].seat_count; i++)
+			members += marks[job->seats[job->comms[c].seats[i]].rank];
+		is_found = members > 1;
+	}
+	for (uint32_t i = 0; i < of->seat_count; i++)
+		marks[job->seats[of->seats[i]].rank] = 0;
+	return is_found;
+}
+
+/* ---- lanes ----------------------------------------------------------------------------------- */
+
+static void note_judged(struct straggler_judged *judged, const struct straggler_table *table)
+{
+	judged->is_judged |= table->blocks > 0;
+	if (table->meetings <= judged->meetings)
+		return;
+	judged->meetings = table->meetings;
+	judged->comm = table->lane->comm;
+}
+
+static void look_at_lane(struct straggler_search *search, struct stragglers *stragglers,
+			 const struct meet_lane *lane, bool is_comm_staggered)
+{
+	struct straggler_table table;
+	enum status status = straggler_table_make(&table, search->meet, lane, search->align);
+
+	if (status != OK) {
+		search->status = status;
+		return;
+	}
+	/* Too few so far: of the lane that has most of them. */
+	if (table.blocks == 0 && !stragglers->has_enough && table.meetings > stragglers->meetings)
+		stragglers->meetings = table.meetings;
+	if (!is_comm_staggered)
+		note_judged(&stragglers->jobs[search->job->comms[lane->comm].group], &table);
+	if (table.blocks > 0) {
+		stragglers->meetings =
+			table.meetings + (stragglers->has_enough ? stragglers->meetings : 0);
+		stragglers->has_enough = true;
+		if (!is_comm_staggered)
+			straggler_late(search, &table);
+		straggler_wire(search, &table);
+		straggler_network_wire(search, &table);
+	}
+	straggler_table_release(&table);
+}
+
+static void look_at_lanes(struct straggler_search *search, struct stragglers *stragglers)
+{
+	const struct job *job = search->job;
+	uint32_t *marks = calloc(job->rank_count + 1, sizeof(*marks));
+
+	if (marks == NULL) {
+		search->status = ERR_NO_SPACE;
+		return;
+	}
+	for (uint32_t c = 0; c < job->comm_count && search->status == OK; c++) {
+		bool is_comm_staggered = is_staggered(search, c, marks);
+
+		for (unsigned int i = 0; i < MEET_LANES && search->status == OK; i++)
+			if (search->meet->comms[c].lanes[i] != NULL && job->comms[c].seat_count > 1)
+				look_at_lane(search, stragglers, search->meet->comms[c].lanes[i],
+					     is_comm_staggered);
+	}
+	free(marks);
+}
+
+/* ---- who explains whom ----------------------------------------------------------------------- */
+
+static bool is_member(const struct job *job, uint32_t comm, uint32_t rank)
+{
+	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
+		if (job->seats[job->comms[comm].seats[i]].rank == rank)
+			return true;
+	return false;
+}
+
+static bool is_late_in(const struct straggler_search *search, uint32_t rank, uint32_t comm)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].class == STRAGGLER_SLOW_RANK &&
+		    search->found[i].rank == rank && search->found[i].comm == comm)
+			return true;
+	return false;
+}
+
+/* It is late here because it waits for somebody else elsewhere. */
+static bool is_explained(const struct straggler_search *search, const struct straggler *here)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		const struct straggler *there = &search->found[i];
+
+		if (there->class == STRAGGLER_SLOW_RANK && there->comm != here->comm &&
+		    there->rank != here->rank && is_member(search->job, there->comm, here->rank) &&
+		    !is_late_in(search, here->rank, there->comm))
+			return true;
+	}
+	return false;
+}
+
+static size_t drop_explained(struct straggler_search *search)
+{
+	bool *is_dropped = calloc(search->count + 1, sizeof(*is_dropped));
+	size_t kept = 0, dropped;
+
+	if (is_dropped == NULL) {
+		search->status = ERR_NO_SPACE;
+		return 0;
+	}
+	for (size_t i = 0; i < search->count; i++)
+		is_dropped[i] = search->found[i].class == STRAGGLER_SLOW_RANK &&
+				!search->found[i].is_starved &&
+				is_explained(search, &search->found[i]);
+	for (size_t i = 0; i < search->count; i++)
+		if (!is_dropped[i])
+			search->found[kept++] = search->found[i];
+	dropped = search->count - kept;
+	search->count = kept;
+	free(is_dropped);
+	return dropped;
+}
+
+/* ---- one line per rank, host or link --------------------------------------------------------- */
+
+static bool straggler_is_same(const struct straggler *a, const struct straggler *b)
+{
+	if (a->class != b->class || a->rank != b->rank)
+		return false;
+	return a->class != STRAGGLER_SLOW_LINK || a->peer == b->peer || a->peer == UINT32_MAX ||
+	       b->peer == UINT32_MAX;
+}
+
+static void merge_into(struct straggler *to, const struct straggler *from)
+{
+	const struct straggler *starved = to->own_slowdown > from->own_slowdown ? to : from;
+	double slowdown = starved->slowdown, own_slowdown = starved->own_slowdown;
+	uint64_t caused_ns = to->caused_ns + from->caused_ns;
+	uint32_t peer = to->peer != UINT32_MAX ? to->peer : from->peer;
+	double cost_share = to->cost_share > from->cost_share ? to->cost_share : from->cost_share;
+	bool is_starved = to->is_starved || from->is_starved;
+	bool is_late = to->late_ns > 0, is_from_late = from->late_ns > 0;
+
+	/* The communicator where it costs most speaks for it; and one to which it comes late, before others. */
+	if (is_late != is_from_late ? is_from_late : from->caused_ns > to->caused_ns)
+		*to = *from;
+	to->is_starved = is_starved;
+	if (is_starved) {
+		to->slowdown = slowdown;
+		to->own_slowdown = own_slowdown;
+	}
+	to->cost_share = cost_share;
+	to->caused_ns = caused_ns;
+	to->peer = peer;
+}
+
+static void merge_same(struct straggler_search *search)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < search->count; i++) {
+		size_t j = 0;
+
+		while (j < kept && !straggler_is_same(&search->found[j], &search->found[i]))
+			j++;
+		if (j < kept)
+			merge_into(&search->found[j], &search->found[i]);
+		else
+			search->found[kept++] = search->found[i];
+	}
+	search->count = kept;
+}
+
+static uint32_t ranks_of_host(const struct job *job, uint32_t comm, uint32_t host)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
+		count += job->ranks[job->seats[job->comms[comm].seats[i]].rank].host == host;
+	return count;
+}
+
+/* All ranks that a host has in a communicator are late: it is the host. */
+static void merge_hosts(struct straggler_search *search)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *first = &search->found[i];
+		uint32_t members, late = 0;
+
+		if (first->class != STRAGGLER_SLOW_RANK || first->late_ns == 0)
+			continue;
+		members = ranks_of_host(search->job, first->comm, first->host);
+		for (size_t j = i; j < search->count; j++)
+			late += search->found[j].class == STRAGGLER_SLOW_RANK &&
+				search->found[j].host == first->host &&
+				search->found[j].late_ns * 2 >= first->late_ns;
+		if (members < 2 || late < members ||
+		    members == search->job->comms[first->comm].seat_count)
+			continue;
+		first->class = STRAGGLER_SLOW_HOST;
+		for (size_t j = i + 1; j < search->count;) {
+			if (search->found[j].class != STRAGGLER_SLOW_RANK ||
+			    search->found[j].host != first->host) {
+				j++;
+				continue;
+			}
+			first->caused_ns += search->found[j].caused_ns;
+			first->last_in += search->found[j].last_in;
+			search->found[j] = search->found[--search->count];
+		}
+		/* Together they keep all others waiting; one by one, they hide each other. */
+		first->caused_ns =
+			units_whole((double)first->late_ns * (double)first->meetings *
+				    (search->job->comms[first->comm].seat_count - members) *
+				    straggler_scale(search, first->comm));
+		first->cost_share = (double)first->caused_ns * first->share_of_ns;
+		first->rank = UINT32_MAX;
+	}
+}
+
+/* Hosts that are late to the same collectives are late for one reason, and are judged together. */
+static double cost_of(const struct straggler_search *search, const struct straggler *late)
+{
+	double share = 0;
+
+	if (late->class == STRAGGLER_SLOW_RANK)
+		return late->cost_share;
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].class == late->class && search->found[i].comm == late->comm)
+			share += search->found[i].cost_share;
+	return share;
+}
+
+/* Late beyond chance, and yet nobody would notice. */
+static void drop_minor(struct straggler_search *search)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < search->count; i++) {
+		struct straggler *late = &search->found[i];
+
+		late->is_minor = (late->class == STRAGGLER_SLOW_RANK ||
+				  late->class == STRAGGLER_SLOW_HOST) &&
+				 !late->is_starved && cost_of(search, late) < cost_that_matters;
+	}
+	for (size_t i = 0; i < search->count; i++)
+		if (!search->found[i].is_minor)
+			search->found[kept++] = search->found[i];
+	search->count = kept;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static int most_caused_first(const void *left, const void *right)
+{
+	const struct straggler *a = left, *b = right;
+
+	if (a->caused_ns != b->caused_ns)
+		return a->caused_ns > b->caused_ns ? -1 : 1;
+	if (a->class != b->class)
+		return a->class < b->class ? -1 : 1;
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static enum status init_jobs(struct stragglers *stragglers, const struct job *job)
+{
+	stragglers->jobs = calloc(job->group_count + 1, sizeof(*stragglers->jobs));
+	if (stragglers->jobs == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < job->group_count; i++)
+		stragglers->jobs[i].comm = UINT32_MAX;
+	return OK;
+}
+
+static void find_all(struct straggler_search *search, struct stragglers *stragglers)
+{
+	find_chains(search);
+	if (search->status == OK)
+		look_at_lanes(search, stragglers);
+	if (search->status == OK)
+		straggler_links(search);
+	if (search->status == OK)
+		stragglers->explained = drop_explained(search);
+	if (search->status != OK)
+		return;
+	merge_same(search);
+	merge_hosts(search);
+	drop_minor(search);
+	straggler_network(search);
+}
+
+enum status straggler_find(struct stragglers *stragglers, const struct timeline_report *report,
+			   const struct meet *meet, const struct links *links)
+{
+	struct straggler_search search = { .job = &report->job,
+					   .meet = meet,
+					   .links = links,
+					   .align = &report->align,
+					   .windows = &report->windows,
+					   .comms = report->comms,
+					   .since_ns = report->since_ns,
+					   .until_ns = report->until_ns };
+
+	*stragglers = (struct stragglers){ .least_meetings = STRAGGLER_MEETINGS_LEAST };
+	search.is_chain = calloc(report->job.comm_count + 1, sizeof(*search.is_chain));
+	search.wire_rise = calloc(report->windows.change_count + 1, sizeof(*search.wire_rise));
+	search.status = init_jobs(stragglers, &report->job);
+	if (search.is_chain == NULL || search.wire_rise == NULL)
+		search.status = ERR_NO_SPACE;
+	if (search.status == OK)
+		find_all(&search, stragglers);
+	free(search.is_chain);
+	free(search.wire_rise);
+	if (search.status != OK) {
+		free(search.found);
+		stragglers_release(stragglers);
+		return search.status;
+	}
+	if (search.count > 0)
+		qsort(search.found, search.count, sizeof(*search.found), most_caused_first);
+	stragglers->list = search.found;
+	stragglers->count = search.count < STRAGGLERS_MAX ? search.count : STRAGGLERS_MAX;
+	return OK;
+}

@@ -1,0 +1,102 @@
+/*
+ * Over time: what was moved, how fast, who waited; and where something changed.
+ *
+ * Windows have equal width in common time (align.h). Operations are collected per process in up to
+ * WINDOWS_LOCAL stretches of its own clock and laid over the windows afterwards; a stretch that crosses a
+ * border is divided in proportion. So the sums over all windows equal those of the tally but for
+ * rounding, and single windows are exact to the width of a stretch.
+ */
+#ifndef WINDOWS_H
+#define WINDOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/collect.h"
+#include "analysis/job.h"
+#include "analysis/meet.h"
+#include "common/status.h"
+
+struct timeline_report;
+
+enum {
+	WINDOWS_LOCAL = 256,   /* stretches per process */
+	WINDOWS_DEFAULT = 120, /* windows; fewer when there are few operations */
+	WINDOWS_MOST = 240,
+	WINDOWS_ROWS = 512, /* rows of the matrix of waiting */
+	WINDOWS_SERIES_MAX = 64,
+	WINDOWS_CHANGES_MAX = 64,
+};
+
+/* One line of a chart: a kind of communicator and a function, over all ranks looked at. */
+struct windows_series {
+	enum job_comm_kind kind;
+	uint8_t function;  /* job_name() */
+	double *calls;	   /* [windows.count] each; calls that ended in the window */
+	double *bytes;	   /* of the timed calls of known size */
+	double *time_ns;   /* durations of those calls */
+	double *bus_bytes; /* bytes x factor */
+	/* From the meetings: the same without waiting. Bytes (x factor) of one rank over the shortest
+	 * duration; 0 in both: no meeting ended here. */
+	double *move_bus_bytes;
+	double *move_ns;
+};
+
+/* busbw with waiting: bus_bytes / time_ns. busbw of the transfer: move_bus_bytes / move_ns. */
+
+/* Waiting of rank (or group of ranks) r in window w: wait_ns[r * count + w]. */
+struct windows_matrix {
+	uint32_t rows;
+	uint32_t ranks_per_row; /* 1 up to WINDOWS_ROWS ranks; rows are then sums over neighbours */
+	uint32_t *first_rank;	/* per row: index into job.ranks */
+	uint32_t *last_rank;
+	double *wait_ns;
+	double *joined_ns; /* durations that the waiting is part of */
+};
+
+/* A lasting change of a transfer's speed, waiting left out. */
+struct windows_change {
+	enum job_comm_kind kind;
+	uint8_t function;
+	uint8_t size_class;
+	uint64_t at_ns;	 /* common time of the first meeting after the change */
+	uint32_t window; /* in which it lies */
+	double before;	 /* median busbw of the transfer, bytes per second */
+	double after;
+	double percent; /* (after - before) / before x 100 */
+	uint64_t meetings_before;
+	uint64_t meetings_after;
+	uint64_t lost_ns;  /* time lost by it afterwards, over all ranks; 0 when it became faster */
+	double confidence; /* as in straggler.h */
+	uint32_t comms;	   /* communicators of this kind with this function and size */
+	uint32_t comms_changed; /* of these: changed alike at about that time */
+	bool is_everywhere;	/* on (nearly) all of them: "on all ranks" */
+	uint32_t ranks_changed; /* members of the changed communicators */
+	uint32_t example_comm;	/* one of them: index into job.comms */
+};
+
+struct windows {
+	uint64_t start_ns; /* common time */
+	uint64_t end_ns;
+	uint64_t width_ns;
+	uint32_t count; /* 0: nothing with a time */
+	struct windows_series *series;
+	size_t series_count;
+	size_t series_left_out;
+	struct windows_matrix waiting;
+	struct windows_change *changes; /* by what they cost, the most important first */
+	size_t change_count;
+	size_t changes_left_out; /* beyond WINDOWS_CHANGES_MAX */
+};
+
+void windows_release(struct windows *windows);
+
+/* How windows are filled. For the room's own use. */
+
+/* report: job, ranks (common times), align, start_ns and end_ns are there. most: windows at most. */
+enum status windows_make(struct windows *windows, const struct timeline_report *report,
+			 const struct meet *meet, const struct windows_local *locals,
+			 uint32_t most);
+
+#endif

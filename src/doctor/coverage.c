@@ -1,0 +1,762 @@
+#include "doctor/coverage.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/flight.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "doctor/hang.h"
+#include "import/json_scan.h"
+#include "recording/recording.h"
+
+static uint64_t since(uint64_t now_ns, uint64_t then_ns)
+{
+	if (then_ns == 0)
+		return UINT64_MAX;
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static bool goes_on(const struct recording_process *process, const struct recording_comm *comm)
+{
+	return (process->life == RECORDING_ALIVE || process->life == RECORDING_UNKNOWN) &&
+	       !(comm->info.flags & COMM_FLAG_FINALIZED);
+}
+
+/* ---- one member ------------------------------------------------------------------------------ */
+
+static void add_counts(struct scene_comm *to, const struct recording_comm *comm, uint64_t now_ns)
+{
+	const struct comm_counts *counts = &comm->counts;
+
+	to->open++;
+	if (!comm->has_counts)
+		return;
+	to->still_ns = least(to->still_ns, since(now_ns, counts->last_issue_ns));
+	to->still_ns = least(to->still_ns, since(now_ns, counts->last_done_ns));
+	if (counts->collectives > to->most_issued)
+		to->most_issued = counts->collectives;
+	to->least_issued = least(to->least_issued, counts->collectives);
+}
+
+/* Flights are sorted by communicator: the first one that is open is the oldest. */
+static void add_flights(struct scene_comm *to, const struct recording_process *process,
+			const uint8_t *kinds, uint32_t id, uint64_t now_ns)
+{
+	const struct recording_flight *oldest = NULL;
+	uint64_t age;
+
+	for (size_t i = 0; i < process->flight_count && oldest == NULL; i++)
+		if (process->flights[i].op.comm == id && kinds[i] == FLIGHT_OPEN)
+			oldest = &process->flights[i];
+	if (oldest == NULL)
+		return;
+	to->inside++;
+	age = since(now_ns, flight_since_ns(oldest));
+	if (age == UINT64_MAX || (age <= to->age_ns && to->function[0] != '\0'))
+		return;
+	to->age_ns = age > 0 ? age : 1;
+	to->number = oldest->op.match;
+	text_copy(to->function, sizeof(to->function),
+		  recording_name(process, OP_NAMES_FUNCTION, oldest->op.function));
+}
+
+static enum status scene_add_process(struct scene *scene, const struct job *job, uint32_t p,
+				     uint64_t now_ns)
+{
+	const struct recording_process *process = job->recording->processes[p];
+	uint8_t *kinds = calloc(process->flight_count + 1, sizeof(*kinds));
+
+	if (kinds == NULL)
+		return ERR_NO_SPACE;
+	flight_kinds(process, kinds);
+	for (uint32_t s = job->first_seat[p]; s < job->first_seat[p + 1]; s++) {
+		const struct recording_comm *comm = recording_comm(process, job->seats[s].comm_id);
+		struct scene_comm *to = &scene->comms[job->seats[s].comm];
+
+		if (comm == NULL)
+			continue;
+		if (comm->has_counts)
+			scene->operations += comm->counts.issued;
+		if (!goes_on(process, comm))
+			continue;
+		add_counts(to, comm, now_ns);
+		add_flights(to, process, kinds, comm->info.id, now_ns);
+	}
+	free(kinds);
+	return OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void count_ranks(struct scene *scene, const struct job *job)
+{
+	scene->processes = job->recording->count;
+	scene->hosts = job->host_count;
+	for (size_t i = 0; i < job->rank_count; i++)
+		scene->ranks += job->ranks[i].attempt == 0;
+	for (size_t i = 0; i < job->group_count; i++) {
+		const struct job_group *group = &job->groups[i];
+		size_t seen = 0;
+
+		for (uint32_t r = 0; r < group->rank_count; r++)
+			seen += job->ranks[group->first_rank + r].attempt == 0;
+		if (group->rank_count == 0)
+			continue;
+		if (scene->jobs++ == 0)
+			text_copy(scene->job, sizeof(scene->job), group->name);
+		if (group->world_size > 0 && (uint64_t)group->world_size > seen)
+			scene->missing += (size_t)group->world_size - seen;
+	}
+	if (scene->jobs > 1)
+		scene->job[0] = '\0';
+	for (size_t i = 0; i < job->recording->count; i++) {
+		enum recording_life life = job->recording->processes[i]->life;
+
+		scene->alive += life == RECORDING_ALIVE;
+		scene->ended += life == RECORDING_ENDED;
+		scene->killed += life == RECORDING_KILLED;
+	}
+}
+
+static int by_age(const void *one, const void *other)
+{
+	const struct scene_comm *a = one, *b = other;
+
+	if ((a->inside > 0) != (b->inside > 0))
+		return a->inside > 0 ? -1 : 1;
+	if (a->age_ns != b->age_ns)
+		return a->age_ns > b->age_ns ? -1 : 1;
+	return (a->comm > b->comm) - (a->comm < b->comm);
+}
+
+/* Leaves out what does not go on. */
+static void scene_sum_up(struct scene *scene, const struct job *job, uint64_t hang_ns)
+{
+	size_t kept = 0;
+
+	scene->last_ns = UINT64_MAX;
+	for (size_t i = 0; i < job->comm_count; i++) {
+		const struct scene_comm *comm = &scene->comms[i];
+
+		if (comm->open == 0)
+			continue;
+		scene->last_ns = least(scene->last_ns, comm->still_ns);
+		if (comm->age_ns > scene->age_ns)
+			scene->age_ns = comm->age_ns;
+		scene->standing +=
+			comm->inside > 0 && comm->age_ns >= hang_ns && comm->still_ns >= hang_ns;
+		scene->comms[kept++] = *comm;
+	}
+	scene->comm_count = kept;
+	scene->communicators = kept > 0 ? kept : job->comm_count;
+	if (kept > 1)
+		qsort(scene->comms, kept, sizeof(*scene->comms), by_age);
+}
+
+enum status scene_make(struct scene *scene, const struct job *job, const uint64_t *now_ns,
+		       uint64_t hang_ns)
+{
+	enum status status = OK;
+
+	*scene = (struct scene){ .comms = calloc(job->comm_count + 1, sizeof(*scene->comms)) };
+	if (scene->comms == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < job->comm_count; i++) {
+		scene->comms[i].comm = (uint32_t)i;
+		scene->comms[i].still_ns = scene->comms[i].least_issued = UINT64_MAX;
+	}
+	for (uint32_t p = 0; p < job->recording->count && status == OK; p++)
+		status = scene_add_process(scene, job, p,
+					   now_ns ? now_ns[p]
+						  : hang_now_ns(job->recording->processes[p]));
+	if (status != OK) {
+		scene_release(scene);
+		return status;
+	}
+	count_ranks(scene, job);
+	scene_sum_up(scene, job, hang_ns);
+	return OK;
+}
+
+void scene_release(struct scene *scene)
+{
+	free(scene->comms);
+	scene->comms = NULL;
+	scene->comm_count = 0;
+}
+
+bool scene_is_dead(const struct scene *scene)
+{
+	return scene->killed > 0 && scene->killed + scene->ended == scene->processes;
+}
+
+bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdicts)
+{
+	return verdicts_has_trouble(verdicts) || (scene && scene_is_dead(scene));
+}
+
+bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts)
+{
+	return !scene_has_trouble(scene, verdicts) && !verdicts_has_unjudged(verdicts);
+}
+
+enum { WORDS = 200 };
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* A zeroed place at the end of a list that grows by doubling; NULL: no memory. */
+static void *add_place(void **list, size_t *count, size_t bytes)
+{
+	bool is_full = (*count & (*count - 1)) == 0;
+	char *more = *list;
+
+	if (is_full)
+		more = realloc(*list, (*count > 0 ? *count * 2 : 1) * bytes);
+	if (more == NULL)
+		return NULL;
+	*list = more;
+	return memset(more + (*count)++ * bytes, 0, bytes);
+}
+
+static enum status add_gap(struct agent_notes *notes, const char *host, bool is_warning,
+			   const char *text)
+{
+	struct agent_gap *gap;
+
+	if (notes->gap_count >= AGENT_NOTES_GAPS_MAX) {
+		notes->gaps_left_out++;
+		return OK;
+	}
+	gap = add_place((void **)&notes->gaps, &notes->gap_count, sizeof(*gap));
+	if (gap == NULL)
+		return ERR_NO_SPACE;
+	text_from_field(gap->host, sizeof(gap->host), host, sizeof(gap->host));
+	text_from_field(gap->text, sizeof(gap->text), text, sizeof(gap->text));
+	gap->is_warning = is_warning;
+	return OK;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Of another kind: as if it were not there. Errors of the text stay in the scan. */
+static void take_number(struct json_scan *scan, uint64_t *to)
+{
+	enum json_scan_token token = json_scan_next(scan);
+
+	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
+		json_scan_skip(scan);
+	else
+		json_scan_unsigned(scan, to);
+}
+
+static void take_truth(struct json_scan *scan, bool *to)
+{
+	enum json_scan_token token = json_scan_next(scan);
+
+	*to = token == JSON_SCAN_TRUE;
+	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
+		json_scan_skip(scan);
+}
+
+static void take_text(struct json_scan *scan, char *to, size_t size)
+{
+	enum json_scan_token token = json_scan_next(scan);
+
+	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
+		json_scan_skip(scan);
+	else if (token == JSON_SCAN_STRING)
+		json_scan_text(scan, to, size);
+}
+
+/* Each object of an array; what else is in there is passed over. False: it is over. */
+static bool next_object(struct json_scan *scan)
+{
+	enum json_scan_token token;
+
+	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
+		if (token == JSON_SCAN_OBJECT)
+			return true;
+		if (token == JSON_SCAN_ARRAY)
+			json_scan_skip(scan);
+	}
+	return false;
+}
+
+static bool begins_array(struct json_scan *scan)
+{
+	enum json_scan_token token = json_scan_next(scan);
+
+	if (token == JSON_SCAN_OBJECT)
+		json_scan_skip(scan);
+	return token == JSON_SCAN_ARRAY;
+}
+
+/* ---- agent.json ------------------------------------------------------------------------------ */
+
+enum agent_key {
+	KEY_HOST,
+	KEY_IS_FAILING,
+	KEY_PROCESSES,
+	KEY_LEFT_OUT,
+	KEY_IS_TIME_UP,
+	KEY_REFUSED,
+	KEY_REFUSED_COUNT,
+	KEY_UNREADABLE,
+	KEY_NOT_FOLLOWED,
+	KEYS,
+};
+
+static const struct json_scan_key agent_keys[KEYS] = {
+	[KEY_HOST] = JSON_SCAN_KEY_OF("host"),
+	[KEY_IS_FAILING] = JSON_SCAN_KEY_OF("is_failing"),
+	[KEY_PROCESSES] = JSON_SCAN_KEY_OF("processes"),
+	[KEY_LEFT_OUT] = JSON_SCAN_KEY_OF("processes_left_out"),
+	[KEY_IS_TIME_UP] = JSON_SCAN_KEY_OF("is_time_up"),
+	[KEY_REFUSED] = JSON_SCAN_KEY_OF("refused_files"),
+	[KEY_REFUSED_COUNT] = JSON_SCAN_KEY_OF("refused_files_count"),
+	[KEY_UNREADABLE] = JSON_SCAN_KEY_OF("unreadable_files"),
+	[KEY_NOT_FOLLOWED] = JSON_SCAN_KEY_OF("processes_not_followed"),
+};
+
+struct agent {
+	char host[128];
+	bool is_failing;
+	bool is_time_up;
+	uint64_t left_out, refused, unreadable, not_followed;
+	char why_left_out[WORDS]; /* of the first */
+	char refused_path[WORDS];
+	char why_refused[WORDS];
+};
+
+/* The first text of each of two keys, in the objects of an array. */
+static void take_reasons(struct json_scan *scan, const struct json_scan_key wanted[2], char *first,
+			 char *second)
+{
+	char unused[8];
+
+	if (!begins_array(scan))
+		return;
+	while (next_object(scan)) {
+		bool is_known = first[0] != '\0';
+		int key, hint = 0;
+
+		while ((key = json_scan_next_key(scan, wanted, 2, &hint)) >=
+		       JSON_SCAN_KEY_UNKNOWN) {
+			if (key == JSON_SCAN_KEY_UNKNOWN)
+				json_scan_skip(scan);
+			else if (is_known)
+				take_text(scan, unused, sizeof(unused));
+			else
+				take_text(scan, key == 0 ? first : second, WORDS);
+		}
+	}
+}
+
+static void take_value(struct json_scan *scan, int key, struct agent *agent)
+{
+	static const struct json_scan_key of_process[2] = { JSON_SCAN_KEY_OF("left_out"),
+							    JSON_SCAN_KEY_OF("-") };
+	static const struct json_scan_key of_refused[2] = { JSON_SCAN_KEY_OF("path"),
+							    JSON_SCAN_KEY_OF("why") };
+	char unused[WORDS] = "";
+
+	switch (key) {
+	case KEY_HOST:
+		take_text(scan, agent->host, sizeof(agent->host));
+		return;
+	case KEY_IS_FAILING:
+		take_truth(scan, &agent->is_failing);
+		return;
+	case KEY_IS_TIME_UP:
+		take_truth(scan, &agent->is_time_up);
+		return;
+	case KEY_PROCESSES:
+		take_reasons(scan, of_process, agent->why_left_out, unused);
+		return;
+	case KEY_REFUSED:
+		take_reasons(scan, of_refused, agent->refused_path, agent->why_refused);
+		return;
+	case KEY_LEFT_OUT:
+		take_number(scan, &agent->left_out);
+		return;
+	case KEY_REFUSED_COUNT:
+		take_number(scan, &agent->refused);
+		return;
+	case KEY_UNREADABLE:
+		take_number(scan, &agent->unreadable);
+		return;
+	case KEY_NOT_FOLLOWED:
+		take_number(scan, &agent->not_followed);
+		return;
+	default:
+		json_scan_skip(scan);
+	}
+}
+
+static enum status tell_processes(struct agent_notes *notes, const struct agent *agent)
+{
+	enum status status = OK;
+	char text[400];
+
+	if (agent->left_out > 0) {
+		text_format(text, sizeof(text), "%" PRIu64 " %s not in its answer%s%s",
+			    agent->left_out,
+			    text_which(agent->left_out, "process is", "processes are"),
+			    agent->why_left_out[0] ? ": " : "", agent->why_left_out);
+		status = add_gap(notes, agent->host, true, text);
+	}
+	if (agent->not_followed > 0 && status == OK) {
+		text_format(text, sizeof(text),
+			    "%" PRIu64 " %s beyond its limits, and not followed",
+			    agent->not_followed,
+			    text_which(agent->not_followed, "process is", "processes are"));
+		status = add_gap(notes, agent->host, true, text);
+	}
+	return status;
+}
+
+static enum status tell_files(struct agent_notes *notes, const struct agent *agent)
+{
+	enum status status = OK;
+	char text[400];
+
+	if (agent->refused > 0) {
+		text_format(text, sizeof(text), "%" PRIu64 " %s not be followed%s%.150s%s%.150s",
+			    agent->refused, text_which(agent->refused, "file can", "files can"),
+			    agent->refused_path[0] ? ": " : "", agent->refused_path,
+			    agent->why_refused[0] ? ": " : "", agent->why_refused);
+		status = add_gap(notes, agent->host, true, text);
+	}
+	if (agent->unreadable > 0 && status == OK) {
+		text_format(text, sizeof(text), "%" PRIu64 " %s that it may not read",
+			    agent->unreadable,
+			    text_which(agent->unreadable, "file is there", "files are there"));
+		/* Other users' files: of a machine that jobs share there are always some. */
+		status = add_gap(notes, agent->host, false, text);
+	}
+	return status;
+}
+
+static enum status tell_agent(struct agent_notes *notes, const struct agent *agent)
+{
+	enum status status = tell_processes(notes, agent);
+
+	if (status == OK)
+		status = tell_files(notes, agent);
+	if (agent->is_failing && status == OK)
+		status = add_gap(notes, agent->host, true,
+				 "its last look failed: what it says may be old");
+	if (agent->is_time_up && status == OK)
+		status = add_gap(notes, agent->host, false,
+				 "its time was up: the last processes are as its last look saw "
+				 "them, without finished operations");
+	return status;
+}
+
+/* The name for people when it says none: where the note was found. */
+static void name_agent(struct agent *agent, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	text_format(agent->host, sizeof(agent->host), "%.*s",
+		    slash ? (int)(slash - path) : (int)strlen(path), path);
+}
+
+/* ---- agents.json ----------------------------------------------------------------------------- */
+
+static enum status take_agents(struct json_scan *scan, struct agent_notes *notes)
+{
+	static const struct json_scan_key wanted[2] = { JSON_SCAN_KEY_OF("name"),
+							JSON_SCAN_KEY_OF("problem") };
+	struct agent_asked *agent;
+
+	if (!begins_array(scan))
+		return OK;
+	while (next_object(scan)) {
+		char name[sizeof(agent->name)] = "", problem[sizeof(agent->problem)] = "";
+		int key, hint = 0;
+
+		while ((key = json_scan_next_key(scan, wanted, 2, &hint)) >=
+		       JSON_SCAN_KEY_UNKNOWN) {
+			if (key == JSON_SCAN_KEY_UNKNOWN)
+				json_scan_skip(scan);
+			else
+				take_text(scan, key == 0 ? name : problem,
+					  key == 0 ? sizeof(name) : sizeof(problem));
+		}
+		if (notes->agent_count >= AGENT_NOTES_AGENTS_MAX)
+			continue;
+		agent = add_place((void **)&notes->agents, &notes->agent_count, sizeof(*agent));
+		if (agent == NULL)
+			return ERR_NO_SPACE;
+		text_from_field(agent->name, sizeof(agent->name), name, sizeof(name));
+		text_from_field(agent->problem, sizeof(agent->problem), problem, sizeof(problem));
+	}
+	return OK;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static enum status read_note(struct agent_notes *notes, const struct recording_note *note)
+{
+	static const struct json_scan_key agents = JSON_SCAN_KEY_OF("agents");
+	const char *slash = strrchr(note->path, '/');
+	bool is_bundle = strcmp(slash ? slash + 1 : note->path, "agents.json") == 0;
+	struct agent agent = { .is_failing = false };
+	enum status status = OK;
+	struct json_scan scan;
+	char text[400];
+	int key, hint = 0;
+
+	name_agent(&agent, note->path);
+	json_scan_init(&scan, note->text, note->length);
+	if (json_scan_next(&scan) != JSON_SCAN_OBJECT)
+		return add_gap(notes, agent.host, true, "its note about what it left out is none");
+	while (status == OK &&
+	       (key = json_scan_next_key(&scan, is_bundle ? &agents : agent_keys,
+					 is_bundle ? 1 : KEYS, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
+		if (is_bundle && key == 0)
+			status = take_agents(&scan, notes);
+		else
+			take_value(&scan, is_bundle ? KEYS : key, &agent);
+	}
+	if (status == OK && scan.problem != NULL) {
+		text_format(text, sizeof(text), "its note about what it left out is damaged: %s",
+			    scan.problem);
+		status = add_gap(notes, agent.host, true, text);
+	}
+	if (agent.host[0] == '\0')
+		name_agent(&agent, note->path);
+	return status == OK ? tell_agent(notes, &agent) : status;
+}
+
+enum status agent_notes_read(struct agent_notes *notes, const struct recording *recording)
+{
+	enum status status = OK;
+
+	*notes = (struct agent_notes){ .gaps = NULL };
+	for (size_t i = 0; i < recording->note_count && status == OK; i++)
+		status = read_note(notes, &recording->notes[i]);
+	return status;
+}
+
+void agent_notes_release(struct agent_notes *notes)
+{
+	free(notes->gaps);
+	free(notes->agents);
+	*notes = (struct agent_notes){ .gaps = NULL };
+}
+
+enum { NAMED = 24 }; /* of a kind; the rest is counted */
+
+/* ---- agents ---------------------------------------------------------------------------------- */
+
+static bool is_blamed_already(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdicts->list[i].class == VERDICT_AGENT_DEAD)
+			return true;
+	return false;
+}
+
+static void find_silent(struct verdicts *verdicts, const struct blind_options *options)
+{
+	const char *asked = options->asked ? options->asked : "sources";
+	size_t silent = 0, told = 0;
+	struct verdict *verdict;
+
+	for (size_t i = 0; i < options->source_count; i++)
+		silent += options->sources[i].is_silent;
+	if (silent == 0)
+		return;
+	verdict = verdicts_add(verdicts, VERDICT_BLIND,
+			       is_blamed_already(verdicts) ? VERDICT_NOTE : VERDICT_WARNING);
+	text_copy(verdict->rule, sizeof(verdict->rule), "silent");
+	verdict->is_unjudged = true;
+	verdict_title(verdict, "%zu of %zu %s did not answer", silent, options->source_count,
+		      asked);
+	for (size_t i = 0; i < options->source_count && told < NAMED; i++) {
+		const struct hang_source *source = &options->sources[i];
+
+		if (!source->is_silent)
+			continue;
+		verdict_evidence(verdict, "%s: %s", source->name,
+				 source->problem ? source->problem : "no answer");
+		told++;
+	}
+	if (silent > told)
+		verdict_evidence(verdict, "and %zu more", silent - told);
+	verdict_missing(verdict,
+			"the ranks behind them; who waits for one of these seems to wait for "
+			"nobody");
+	verdict_advice(verdict, "Is the node up, and does the agent run there?");
+	verdict_advice(verdict, "$ systemctl status ringside-agent");
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/RingsideAgentDown.md");
+}
+
+static void find_left_out(struct verdicts *verdicts, const struct agent_notes *notes)
+{
+	size_t count = notes ? notes->gap_count + notes->gaps_left_out : 0;
+	bool is_warning = false;
+	struct verdict *verdict;
+	size_t told = 0;
+
+	if (count == 0)
+		return;
+	for (size_t i = 0; i < notes->gap_count; i++)
+		is_warning |= notes->gaps[i].is_warning;
+	verdict =
+		verdicts_add(verdicts, VERDICT_BLIND, is_warning ? VERDICT_WARNING : VERDICT_NOTE);
+	text_copy(verdict->rule, sizeof(verdict->rule), "agents");
+	verdict_title(verdict, "%zu %s not in what agents answered", count,
+		      text_which(count, "thing is", "things are"));
+	/* What is missing before what could be better. */
+	for (int turn = 1; turn >= 0; turn--)
+		for (size_t i = 0; i < notes->gap_count; i++)
+			if (notes->gaps[i].is_warning == turn && told < NAMED) {
+				verdict_evidence(verdict, "%s: %s", notes->gaps[i].host,
+						 notes->gaps[i].text);
+				told++;
+			}
+	if (count > told)
+		verdict_evidence(verdict, "and %zu more", count - told);
+	verdict_missing(verdict,
+			"the processes that are left out, and what others' files would say");
+	verdict_advice(verdict, "$ journalctl -u ringside-agent");
+	text_copy(verdict->page, sizeof(verdict->page), "SNAPSHOT.md");
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static void find_missing(struct verdicts *verdicts, const struct scene *scene,
+			 const struct blind_options *options)
+{
+	struct verdict *verdict;
+
+	if (scene->missing == 0)
+		return;
+	verdict = verdicts_add(verdicts, VERDICT_BLIND,
+			       options->is_whole ? VERDICT_WARNING : VERDICT_NOTE);
+	text_copy(verdict->rule, sizeof(verdict->rule), "ranks");
+	verdict->is_unjudged = true;
+	verdict_title(verdict, "%zu of %zu ranks cannot be seen from here", scene->missing,
+		      scene->missing + scene->ranks);
+	verdict_evidence(verdict,
+			 "%zu ranks are recorded here; the launcher or the largest "
+			 "communicator counts %zu",
+			 scene->ranks, scene->missing + scene->ranks);
+	verdict_advice(verdict, "Ask all nodes of the job at once, through their agents:");
+	verdict_advice(verdict, "$ ringside doctor --agents 'node[001-064]'");
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRanksUnseen.md");
+}
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+static uint64_t whole_lost(const struct recording *recording, uint64_t lost[LOST_REASONS],
+			   size_t *processes)
+{
+	uint64_t sum = 0;
+
+	*processes = 0;
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+		uint64_t here = 0;
+
+		for (unsigned int reason = 0; reason < LOST_REASONS; reason++) {
+			/* Switched off on purpose. */
+			if (reason == LOST_OFF || !op_lost_is_whole(reason))
+				continue;
+			lost[reason] += process->lost[reason];
+			here += process->lost[reason];
+		}
+		*processes += here > 0;
+		sum += here;
+	}
+	return sum;
+}
+
+static void find_lost(struct verdicts *verdicts, const struct recording *recording,
+		      const struct scene *scene)
+{
+	uint64_t lost[LOST_REASONS] = { 0 };
+	size_t processes;
+	uint64_t sum = whole_lost(recording, lost, &processes);
+	struct verdict *verdict;
+
+	if (sum == 0)
+		return;
+	/* One of a hundred changes no figure that is told here. */
+	verdict = verdicts_add(verdicts, VERDICT_BLIND,
+			       scene && sum < scene->operations / 100 ? VERDICT_NOTE
+								      : VERDICT_WARNING);
+	text_copy(verdict->rule, sizeof(verdict->rule), "lost");
+	verdict_title(verdict, "%" PRIu64 " %s lost by the %s of %zu %s", sum,
+		      text_which(sum, "operation was", "operations were"),
+		      text_which(processes, "recorder", "recorders"), processes,
+		      text_which(processes, "process", "processes"));
+	for (unsigned int reason = 0; reason < LOST_REASONS; reason++)
+		if (lost[reason] > 0)
+			verdict_evidence(verdict, "%s: %" PRIu64, op_lost_name(reason),
+					 lost[reason]);
+	verdict_missing(verdict, "whatever these operations would have shown");
+	verdict_advice(verdict, "$ ringside verify");
+	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRecordingLosses.md");
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool is_trouble_told(const struct recording_trouble *trouble,
+			    const struct blind_options *options)
+{
+	if (options->is_trouble)
+		return options->is_trouble(trouble, options->context);
+	return trouble->kind != RECORDING_CUT && trouble->kind != RECORDING_FOREIGN;
+}
+
+static void find_damage(struct verdicts *verdicts, const struct recording *recording,
+			const struct blind_options *options)
+{
+	struct verdict *verdict;
+	size_t count = 0, told = 0;
+
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		count += is_trouble_told(&recording->troubles[i], options);
+	if (count == 0)
+		return;
+	count += recording->troubles_left_out;
+	verdict = verdicts_add(verdicts, VERDICT_BLIND, VERDICT_WARNING);
+	text_copy(verdict->rule, sizeof(verdict->rule), "files");
+	verdict_title(verdict, "%zu %s could not be read as %s should be", count,
+		      text_which(count, "place", "places"), text_which(count, "it", "they"));
+	for (size_t i = 0; i < recording->trouble_count && told < NAMED; i++) {
+		const struct recording_trouble *trouble = &recording->troubles[i];
+
+		if (!is_trouble_told(trouble, options))
+			continue;
+		verdict_evidence(verdict, "%s: %s", trouble->path, trouble->what);
+		told++;
+	}
+	if (count > told)
+		verdict_evidence(verdict, "and %zu more", count - told);
+	verdict_missing(verdict, "whatever is in there");
+	verdict_advice(verdict, "$ ringside verify PATH");
+}
+
+void blind_find(struct verdicts *verdicts, const struct recording *recording,
+		const struct scene *scene, const struct blind_options *options)
+{
+	find_silent(verdicts, options);
+	find_left_out(verdicts, options->notes);
+	if (scene)
+		find_missing(verdicts, scene, options);
+	find_lost(verdicts, recording, scene);
+	find_damage(verdicts, recording, options);
+}

@@ -1,0 +1,857 @@
+/*
+ * Seats in a Send or a Recv. The k-th Send of A to B meets the k-th Recv of B from A, so of each open one
+ * the counterpart is looked for at the peer: among its live slots, which keep the last calls.
+ *
+ *	not called there      the peer is in something else (an edge), or it is the end
+ *	called, not started   its GPU is in something else (an edge), or it is the end
+ *	both run              the network between them, or the GPU of one that does not produce
+ */
+#include "doctor/hang_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/op.h"
+#include "common/text.h"
+
+/* A seat that has thousands of them open waits for the same few peers. */
+enum { PAIRS_MAX = 256 };
+
+static uint8_t counterpart(uint8_t function)
+{
+	if (function == OP_SEND)
+		return OP_RECV;
+	return function == OP_RECV ? OP_SEND : function;
+}
+
+/* The peer's side of it. *latest: the highest number of that kind that is known there. */
+static const struct recording_flight *find_counterpart(const struct hang_scene *scene,
+						       uint32_t peer, const struct op_record *op,
+						       int32_t me, uint64_t *latest)
+{
+	const struct recording_flight *flights = hang_flights(scene, peer), *found = NULL;
+	uint8_t function = counterpart(op->function);
+
+	*latest = 0;
+	for (size_t i = 0; i < scene->seats[peer].flight_count; i++) {
+		const struct op_record *other = &flights[i].op;
+
+		if (other->function != function || other->peer != me ||
+		    (other->flags & OP_FLAG_REPLAY) != (op->flags & OP_FLAG_REPLAY))
+			continue;
+		if (other->match > *latest)
+			*latest = other->match;
+		if (other->match == op->match)
+			found = &flights[i];
+	}
+	return found;
+}
+
+static bool is_running(const struct hang_scene *scene, uint32_t seat,
+		       const struct recording_flight *flight)
+{
+	bool sees_kernels = hang_sees_kernels(scene, seat, &flight->op);
+
+	if (flight->op.state == OP_RUNNING)
+		return flight->op.kernels_started > 0 || !sees_kernels;
+	return flight->op.state == OP_LAUNCHED && !sees_kernels;
+}
+
+static const struct flight_wait *find_wait(const struct flight_wait *waits, size_t count,
+					   enum flight_reason reason)
+{
+	for (size_t i = 0; i < count; i++)
+		if (waits[i].reason == reason)
+			return &waits[i];
+	return NULL;
+}
+
+static bool is_on_the_wire(const struct recording_flight *sends)
+{
+	return sends->op.state == OP_DONE || hang_has_worked(sends);
+}
+
+/* Does the receiver wait for data? One that has not posted its receives is not ready, whatever the network does. */
+static bool has_posted(struct hang_graph *graph, const struct recording_flight *receives)
+{
+	struct flight_wait *waits = NULL;
+	size_t count = 0;
+	bool has_any;
+
+	if (flight_waits(receives->proxies, receives->proxy_count, &waits, &count) != OK)
+		graph->status = ERR_NO_SPACE;
+	has_any = find_wait(waits, count, FLIGHT_RECV_NET) != NULL;
+	free(waits);
+	return has_any;
+}
+
+/* Both run, and nothing comes: which side? `sender` and `sends` are the sending one. */
+static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t sender,
+			  const struct recording_flight *sends, uint32_t receiver,
+			  const struct recording_flight *receives)
+{
+	const struct flight_wait *wait;
+	struct flight_wait *waits = NULL;
+	struct hang_end *end;
+	size_t count = 0;
+
+	if (flight_waits(sends->proxies, sends->proxy_count, &waits, &count) != OK) {
+		graph->status = ERR_NO_SPACE;
+		return;
+	}
+	wait = find_wait(waits, count, FLIGHT_SEND_NET);
+	if (wait == NULL && has_posted(graph, receives))
+		wait = find_wait(waits, count, FLIGHT_SEND_PEER);
+	end = hang_end_add(graph, VERDICT_STUCK, node, graph->scene->job->seats[sender].comm,
+			   HANG_NOBODY);
+	end->confidence = 0.3;
+	end->peer_comm_rank = sends->op.peer;
+	end->is_unsure =
+		!is_on_the_wire(sends) && !hang_sees_kernels(graph->scene, sender, &sends->op);
+	if (wait != NULL) {
+		end->class = VERDICT_NETWORK_STUCK;
+		end->note =
+			wait->reason == FLIGHT_SEND_NET ? HANG_NOTE_BOTH_ENDS : HANG_NOTE_NOT_HEARD;
+		end->confidence = wait->reason == FLIGHT_SEND_NET ? 0.9 : 0.6;
+	} else if (find_wait(waits, count, FLIGHT_SEND_GPU) != NULL) {
+		wait = find_wait(waits, count, FLIGHT_SEND_GPU);
+		end->class = VERDICT_GPU_STUCK;
+		end->confidence = 0.8;
+	}
+	if (wait != NULL) {
+		end->seat = end->witness = sender;
+		end->peer = receiver;
+		end->flight = sends;
+		end->since_ns = wait->since_ns;
+		end->steps_done = wait->steps_done;
+		end->steps = wait->steps;
+		memcpy(end->channels, wait->channels, sizeof(end->channels));
+	}
+	free(waits);
+}
+
+static bool is_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
+			   const struct recording_flight *mine, uint32_t peer,
+			   const struct recording_flight *theirs)
+{
+	bool is_held = hang_held_before(graph, node, seat, mine);
+
+	if (theirs->op.state != OP_DONE)
+		is_held |= hang_held_before(graph, node, peer, theirs);
+	return is_held;
+}
+
+static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
+			 const struct recording_flight *mine, uint32_t peer,
+			 const struct recording_flight *theirs)
+{
+	struct hang_end *end;
+
+	if (theirs->op.state == OP_DONE || is_running(graph->scene, peer, theirs)) {
+		bool is_recv = mine->op.function == OP_RECV;
+		const struct recording_flight *sends = is_recv ? theirs : mine;
+
+		/* Who shows no kernels may not have come to it. With data on the wire the sender has. */
+		if (!is_on_the_wire(sends) && is_held_before(graph, node, seat, mine, peer, theirs))
+			return;
+		if (sends->proxy_count > 0 || hang_sees_kernels(graph->scene, seat, &mine->op))
+			judge_running(graph, node, is_recv ? peer : seat, sends,
+				      is_recv ? seat : peer, is_recv ? mine : theirs);
+		return;
+	}
+	if (hang_held_elsewhere(graph, node, peer, HANG_EDGE_NOT_STARTED))
+		return;
+	end = hang_end_add(graph,
+			   theirs->op.state == OP_ISSUED ? VERDICT_NOT_LAUNCHED
+							 : VERDICT_GPU_NOT_REACHED,
+			   node, graph->scene->job->seats[seat].comm, peer);
+	end->note = HANG_NOTE_PEER;
+	end->flight = mine;
+	end->confidence = 0.85;
+}
+
+static void pair_unseen(struct hang_graph *graph, uint32_t node, uint32_t seat,
+			const struct recording_flight *flight)
+{
+	const struct hang_scene *scene = graph->scene;
+	bool is_silent = false;
+	struct hang_end *end;
+
+	for (size_t i = 0; scene->options && i < scene->options->source_count; i++)
+		is_silent |= scene->options->sources[i].is_silent;
+	end = hang_end_add(graph, is_silent ? VERDICT_AGENT_DEAD : VERDICT_UNSEEN, node,
+			   scene->job->seats[seat].comm, HANG_NOBODY);
+	end->peer_comm_rank = flight->op.peer;
+	end->flight = flight;
+	end->confidence = is_silent ? 0.7 : 0.6;
+	if (hang_comm(scene, seat)->hash == 0) {
+		end->class = VERDICT_STUCK;
+		end->note = HANG_NOTE_NAMELESS;
+		end->confidence = 0.3;
+	}
+}
+
+/* Transfers were completed: the peer has called its half, whatever is left of that to be seen. */
+static bool has_moved(const struct recording_flight *flight)
+{
+	for (size_t i = 0; i < flight->proxy_count; i++)
+		if (flight->proxies[i].proxy.done > 0)
+			return true;
+	return false;
+}
+
+/* Of calls that are done the last few are kept. Where kernels do not show that this one runs, the peer's half may be
+ * done and gone. */
+static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
+			const struct recording_flight *flight)
+{
+	const struct hang_seat *of = &scene->seats[peer];
+
+	return flight->op.match > 1 && !hang_sees_kernels(scene, peer, &flight->op) &&
+	       of->comm->has_counts && of->comm->counts.issued > of->flight_count;
+}
+
+static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
+		     const struct recording_flight *flight)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job *job = scene->job;
+	uint32_t peer = hang_member(hang_comm(scene, seat), job, flight->op.peer);
+	const struct recording_flight *theirs;
+	enum hang_life life;
+	struct hang_end *end;
+	uint64_t latest;
+
+	if (peer == HANG_NOBODY && flight->op.peer >= 0) {
+		pair_unseen(graph, node, seat, flight);
+		return;
+	}
+	if (peer == HANG_NOBODY) /* the peer never showed: hang_pair() says what is left */
+		return;
+	life = scene->processes[job->seats[peer].process].life;
+	theirs = find_counterpart(scene, peer, &flight->op, job->seats[seat].comm_rank, &latest);
+	if (life != HANG_RUNS) {
+		end = hang_end_of_rank(graph, node, peer);
+	} else if (theirs != NULL) {
+		judge_called(graph, node, seat, flight, peer, theirs);
+		return;
+	} else if (latest > flight->op.match || flight->op.match == 0 || has_moved(flight) ||
+		   (latest == 0 && may_be_over(scene, peer, flight))) {
+		/* The peer is past it, or numbers say nothing. */
+		end = hang_end_add(graph, VERDICT_STUCK, node, job->seats[seat].comm, HANG_NOBODY);
+		end->peer_comm_rank = flight->op.peer;
+		end->confidence = 0.3;
+	} else if (hang_held_elsewhere(graph, node, peer, HANG_EDGE_NOT_CALLED)) {
+		return;
+	} else {
+		end = hang_end_of_rank(graph, node, peer);
+		end->confidence = latest > 0 ? 0.9 : 0.75;
+	}
+	end->note = end->note == HANG_NOTE_NONE ? HANG_NOTE_PEER : end->note;
+	end->flight = flight;
+}
+
+/* Called, and its own GPU has not come to it. */
+static bool is_waiting_gpu(struct hang_graph *graph, uint32_t node, uint32_t seat)
+{
+	const struct hang_scene *scene = graph->scene;
+	bool is_issued = scene->seats[seat].presence == HANG_ISSUED;
+	struct hang_end *end;
+
+	if (!is_issued && scene->seats[seat].presence != HANG_LAUNCHED)
+		return false;
+	if (hang_held_elsewhere(graph, node, seat, HANG_EDGE_NOT_STARTED))
+		return true;
+	end = hang_end_add(graph, is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, node,
+			   scene->job->seats[seat].comm, seat);
+	end->confidence = 0.8;
+	/* Before the launch NCCL connects to the peer and does not tell who that is. */
+	if (is_issued && scene->seats[seat].front->op.peer < 0) {
+		end->note = HANG_NOTE_CONNECTING;
+		end->confidence = 0.6;
+	}
+	return true;
+}
+
+/* What a process shows that is stopped is old: it waits for nobody. Those that wait for it tell more. */
+static bool is_stopped(struct hang_graph *graph, uint32_t node, uint32_t seat)
+{
+	const struct hang_scene *scene = graph->scene;
+
+	if (scene->processes[scene->job->seats[seat].process].life == HANG_RUNS)
+		return false;
+	hang_end_of_rank(graph, node, seat)->confidence -= 0.01;
+	return true;
+}
+
+/* The network has done its part: nothing is outstanding between the two. */
+static bool is_transferred(const struct recording_flight *flight)
+{
+	for (size_t i = 0; i < flight->proxy_count; i++) {
+		const struct recording_proxy *of = &flight->proxies[i];
+
+		if (of->step_count > 0 || of->proxy.steps <= 0 ||
+		    of->proxy.done < (uint32_t)of->proxy.steps)
+			return false;
+	}
+	return flight->proxy_count > 0 && flight->op.kernels_started == 0;
+}
+
+/* Calls do not say whether it hangs; but for what was called before it. */
+static void pair_not_judged(struct hang_graph *graph, uint32_t node, uint32_t seat)
+{
+	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, node,
+					    graph->scene->job->seats[seat].comm, HANG_NOBODY);
+
+	end->note = HANG_NOTE_NOT_JUDGED;
+	end->confidence = 0.3;
+	hang_held_before(graph, node, seat, graph->scene->seats[seat].front);
+}
+
+void hang_pair(struct hang_graph *graph, uint32_t seat)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct recording_flight *flights = hang_flights(scene, seat);
+	uint32_t node = hang_seat_node(scene, seat);
+	size_t before_edges = graph->edge_count, before_ends = graph->end_count, looked_at = 0;
+
+	if (is_stopped(graph, node, seat) || is_waiting_gpu(graph, node, seat))
+		return;
+	if (scene->meetings[scene->job->seats[seat].comm].unjudged != HANG_JUDGED) {
+		pair_not_judged(graph, node, seat);
+		return;
+	}
+	for (size_t i = 0; i < scene->seats[seat].flight_count && looked_at < PAIRS_MAX; i++) {
+		const struct recording_flight *flight = &flights[i];
+
+		if (flight < scene->seats[seat].front || !hang_is_open(scene, seat, i))
+			continue;
+		/* What comes behind a collective waits for that. */
+		if (op_is_collective(flight->op.function))
+			break;
+		looked_at++;
+		if (flight->op.peer != scene->job->seats[seat].comm_rank &&
+		    is_running(scene, seat, flight) && !is_transferred(flight))
+			one_pair(graph, node, seat, flight);
+	}
+	if (graph->edge_count != before_edges || graph->end_count != before_ends)
+		return;
+	/* Both halves were called, and nothing is shown of either. */
+	if (scene->seats[seat].presence == HANG_UNSURE &&
+	    scene->seats[seat].front->proxy_count == 0)
+		pair_not_judged(graph, node, seat);
+	else
+		hang_end_add(graph, VERDICT_STUCK, node, scene->job->seats[seat].comm, HANG_NOBODY)
+			->confidence = 0.3;
+}
+
+/*
+ * Why a collective does not end, in the order in which one thing explains the others:
+ *
+ *	members whose process is dead or stopped
+ *	members that have not called it (they may be held up elsewhere)
+ *	members that called it and are in a Send or a Recv before it
+ *	members that called it and whose GPU has not come to it (they may be held up elsewhere)
+ *	all are in it: what the network and the channels show (hang_transfer.c)
+ */
+
+/* Without a hash nobody knows the members: one of the same job that is gone explains it best. */
+static uint32_t gone_of_job(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job *job = scene->job;
+	uint32_t process = job->seats[job->comms[c].seats[0]].process;
+	uint32_t gone = scene->processes[scene->processes[process].component].gone;
+	struct hang_end *end;
+
+	if (gone == HANG_NOBODY || job->first_seat[gone] == job->first_seat[gone + 1])
+		return 0;
+	end = hang_end_of_rank(graph, c, job->first_seat[gone]);
+	end->comm = c;
+	end->note = HANG_NOTE_NAMELESS;
+	end->confidence *= 0.8;
+	return 1;
+}
+
+/* Members that are gone or stopped. */
+static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t count = 0;
+
+	if (comm->hash == 0)
+		return gone_of_job(graph, c);
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+		enum hang_life life = scene->processes[scene->job->seats[seat].process].life;
+
+		if (life != HANG_DEAD && life != HANG_STOPPED)
+			continue;
+		/* It left before it died: nobody needs it here. */
+		if (scene->seats[seat].comm->info.flags & COMM_FLAG_FINALIZED)
+			continue;
+		hang_end_of_rank(graph, c, seat);
+		count++;
+	}
+	return count;
+}
+
+/* Nothing of its execution is shown, and calls do not say whether it hangs. */
+static void meeting_not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
+{
+	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, c, c, HANG_NOBODY);
+
+	end->note = note;
+	end->confidence = 0.3;
+}
+
+static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	const struct hang_meeting *meeting = &scene->meetings[c];
+	size_t before = graph->end_count;
+	uint32_t count = 0, behind = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+
+		if (hang_has_issued(scene, seat, meeting))
+			continue;
+		count++;
+		if (hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
+			continue;
+		hang_end_of_rank(graph, c, seat);
+		behind += !scene->seats[seat].is_over;
+	}
+	/* One rank that does not come is the exception. That the hosts of several stopped a call before those of the
+	 * others is what a GPU does that hangs in something all of them called. */
+	if (meeting->is_by_calls && behind > 1) {
+		graph->end_count = before;
+		meeting_not_judged(graph, c, HANG_NOTE_SEVERAL);
+	}
+	return count;
+}
+
+/* Is this collective open on a seat, behind its front? */
+static bool is_queued(const struct hang_scene *scene, uint32_t seat,
+		      const struct hang_meeting *meeting)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+	const struct recording_flight *flights = hang_flights(scene, seat);
+
+	for (size_t i = 0; i < of->flight_count; i++)
+		if (&flights[i] > of->front && op_is_collective(flights[i].op.function) &&
+		    flights[i].op.match == meeting->match &&
+		    ((flights[i].op.flags & OP_FLAG_REPLAY) != 0) == meeting->is_replay &&
+		    hang_is_open(scene, seat, i))
+			return true;
+	return false;
+}
+
+/* Members that are in a Send or a Recv of the same communicator first: they run in order. */
+static uint32_t members_behind(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+		const struct hang_seat *of = &scene->seats[seat];
+
+		if (of->front == NULL || !of->is_pair || of->is_over ||
+		    !is_queued(scene, seat, &scene->meetings[c]))
+			continue;
+		count++;
+		hang_edge_add(graph, (struct hang_edge){ .from = c,
+							 .to = hang_seat_node(scene, seat),
+							 .seat = seat,
+							 .held_by = seat,
+							 .kind = HANG_EDGE_NOT_STARTED });
+	}
+	return count;
+}
+
+/* How far the members that can be seen have come: how many of them only called it, how many are inside. */
+struct arrivals {
+	uint32_t issued, launched, inside;
+};
+
+static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t c)
+{
+	const struct job_comm *comm = &scene->job->comms[c];
+	struct arrivals arrivals = { 0, 0, 0 };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *of = &scene->seats[comm->seats[i]];
+
+		if (!hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]) || of->is_over)
+			continue;
+		arrivals.issued += of->presence == HANG_ISSUED;
+		arrivals.launched += of->presence == HANG_LAUNCHED;
+		arrivals.inside += of->presence >= HANG_UNSURE;
+	}
+	return arrivals;
+}
+
+/* All called it and NCCL launched it nowhere: nobody is behind the others. */
+static uint32_t nobody_launched(struct hang_graph *graph, uint32_t c)
+{
+	struct hang_end *end;
+
+	if (graph->scene->job->comms[c].missing > 0)
+		return 0;
+	end = hang_end_add(graph, VERDICT_NOT_LAUNCHED, c, c, HANG_NOBODY);
+	end->note = HANG_NOTE_CONNECTING;
+	end->confidence = 0.6;
+	return 1;
+}
+
+/* Its GPU has not come to it, and no other operation holds it, as far as that is shown. */
+static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, bool is_any_inside)
+{
+	const struct hang_seat *of = &graph->scene->seats[seat];
+	bool is_issued = of->presence == HANG_ISSUED;
+	struct hang_end *end = hang_end_add(
+		graph, is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, c, c, seat);
+
+	end->confidence = is_any_inside ? 0.9 : 0.7;
+	if (!is_issued && !hang_sees_kernels(graph->scene, seat, &of->front->op)) {
+		end->note = HANG_NOTE_TRANSFERS;
+		end->confidence = 0.8;
+	}
+}
+
+/* Where kernels are not shown its GPU may also be in something called before of which nothing is shown. */
+static bool is_held(struct hang_graph *graph, uint32_t c, uint32_t seat)
+{
+	return hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_STARTED) ||
+	       hang_held_before(graph, c, seat, graph->scene->seats[seat].front);
+}
+
+/* Called, and others are inside. Only where kernels are shown, or transfers show the same, does that mean something. Where nobody is
+ * inside, GPUs compute, and only who waits in the call itself is behind. */
+static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	struct arrivals arrivals = survey_arrivals(scene, c);
+	uint32_t count = 0, held = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t seat = comm->seats[i];
+		const struct hang_seat *of = &scene->seats[seat];
+		bool is_issued = of->presence == HANG_ISSUED;
+
+		if (!hang_is_in_meeting(scene, seat, &scene->meetings[c]) || of->is_over ||
+		    (!is_issued && (of->presence != HANG_LAUNCHED || arrivals.inside == 0)))
+			continue;
+		count++;
+		if (is_held(graph, c, seat))
+			held++;
+		else if (arrivals.inside + arrivals.launched > 0)
+			add_waiting(graph, c, seat, arrivals.inside > 0);
+	}
+	if (count > 0 && held == 0 && arrivals.inside + arrivals.launched == 0)
+		return nobody_launched(graph, c);
+	return count;
+}
+
+/* Others are in a later one, which this one has finished its part for, and are waited for there. */
+static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	struct hang_meeting last = scene->meetings[c];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct hang_seat *seat = &scene->seats[comm->seats[i]];
+
+		if (seat->presence == HANG_INSIDE && !seat->is_pair && !seat->is_over &&
+		    ((seat->front->op.flags & OP_FLAG_REPLAY) != 0) == last.is_replay &&
+		    seat->front->op.match > last.match && seat->in_ns >= scene->pause_ns)
+			last.match = seat->front->op.match;
+	}
+	for (uint32_t i = 0; i < comm->seat_count && last.match > scene->meetings[c].match; i++) {
+		uint32_t seat = comm->seats[i];
+
+		if (scene->seats[seat].front != NULL || hang_has_issued(scene, seat, &last))
+			continue;
+		count++;
+		if (!hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_CALLED))
+			hang_end_of_rank(graph, c, seat)->confidence = 0.6;
+	}
+	return count;
+}
+
+/* All called it, and of some nothing shows that their GPU has come to it: they may be in what they called before. */
+static uint32_t held_before(struct hang_graph *graph, uint32_t c)
+{
+	const struct hang_scene *scene = graph->scene;
+	const struct job_comm *comm = &scene->job->comms[c];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		if (hang_is_in_meeting(scene, comm->seats[i], &scene->meetings[c]) &&
+		    !scene->seats[comm->seats[i]].is_over)
+			count += hang_held_before(graph, c, comm->seats[i],
+						  scene->seats[comm->seats[i]].front);
+	return count;
+}
+
+void hang_collective(struct hang_graph *graph, uint32_t c)
+{
+	if (graph->scene->meetings[c].unjudged != HANG_JUDGED && !graph->is_split[c]) {
+		meeting_not_judged(graph, c, HANG_NOTE_NOT_JUDGED);
+		held_before(graph, c);
+		return;
+	}
+	if (gone_members(graph, c) > 0 || graph->is_split[c] || missing_members(graph, c) > 0)
+		return;
+	if (graph->scene->job->comms[c].hash != 0 &&
+	    (members_behind(graph, c) + waiting_gpus(graph, c) > 0 || missing_later(graph, c) > 0))
+		return;
+	if (hang_links(graph, c) > 0 || held_before(graph, c) > 0)
+		return;
+	hang_transfer(graph, c);
+}
+
+/* A rank that did not come, and a process that is gone or stopped. */
+
+#define SAY text, sizeof(text)
+
+/* The last operation of a seat that is known. */
+static const struct recording_flight *last_flight(const struct hang_scene *scene, uint32_t seat)
+{
+	const struct hang_seat *of = &scene->seats[seat];
+
+	if (of->flight_count == 0)
+		return NULL;
+	return &hang_process(scene, seat)->flights[of->first_flight + of->flight_count - 1];
+}
+
+/* What it did last, on this communicator and anywhere. */
+static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct comm_counts *counts = &scene->seats[seat].comm->counts;
+	const struct recording_flight *flight;
+	uint64_t ago_ns;
+	uint32_t last = hang_last_active(scene, seat, &ago_ns);
+	char text[600] = "";
+
+	hang_say_whole_rank(SAY, scene, seat);
+	hang_capital(text);
+	if (tale->lead->note == HANG_NOTE_PEER)
+		text_append(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
+			    hang_comm(scene, seat)->label);
+	else
+		text_append(SAY, " has issued %" PRIu64 " collectives on %.60s",
+			    counts->collectives, hang_comm(scene, seat)->label);
+	if (counts->last_issue_ns != 0)
+		hang_say_for(
+			SAY, scene, ", the last one ",
+			hang_ago(scene, scene->job->seats[seat].process, counts->last_issue_ns),
+			" ago");
+	verdict_evidence(tale->verdict, "%s.", text);
+	if (last == HANG_NOBODY) {
+		verdict_evidence(tale->verdict, "It has done nothing on any communicator.");
+		return;
+	}
+	flight = last_flight(scene, last);
+	text[0] = '\0';
+	if (flight != NULL)
+		hang_say_operation(SAY, scene, last, &flight->op);
+	else
+		text_append(SAY, "collective %" PRIu64,
+			    scene->seats[last].comm->counts.collectives);
+	text_append(SAY, " of %.60s", hang_comm(scene, last)->label);
+	hang_say_for(SAY, scene, ", ", ago_ns, " ago");
+	verdict_evidence(tale->verdict, "The last thing that is known of it: %s.%s", text,
+			 scene->seats[seat].is_over ? "" : " It is in no operation since.");
+}
+
+/* What it has not called: of a Send or Recv, the other half. */
+static void say_missing_call(const struct hang_tale *tale, char *text, size_t size)
+{
+	const struct hang_end *lead = tale->lead;
+
+	text_append(text, size, " not called ");
+	if (lead->note == HANG_NOTE_PEER) {
+		text_append(text, size, "the %s for ",
+			    lead->flight->op.function == OP_SEND ? "Recv" : "Send");
+		hang_say_rank(text, size, tale->scene, lead->witness);
+		text_append(text, size, "'s ");
+	}
+	hang_say_lead(tale, text, size);
+}
+
+void hang_tell_never_issued(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	uint32_t process = scene->job->seats[lead->seat].process;
+	const char *rest = "";
+	char text[300] = "";
+
+	if (scene->processes[process].life == HANG_ENDED)
+		rest = " and has ended";
+	else if (scene->seats[lead->seat].comm->info.flags & COMM_FLAG_FINALIZED)
+		rest = " and has closed the communicator";
+	hang_say_culprits(tale, SAY, "has", "have");
+	say_missing_call(tale, SAY);
+	text_append(SAY, "%s", rest);
+	hang_say_victims(SAY, tale->victims);
+	verdict_title(tale->verdict, "%s", text);
+	hang_tell_waiting(tale);
+	hang_tell_culprits(tale);
+	tell_last_deed(tale, lead->seat);
+	if (rest[0] != '\0')
+		verdict_evidence(tale->verdict, "It ended%s after collective %" PRIu64 ".",
+				 scene->processes[process].life == HANG_ENDED ? " cleanly"
+									      : " its part",
+				 scene->seats[lead->seat].comm->counts.collectives);
+}
+
+void hang_tell_process(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct hang_end *lead = tale->lead;
+	const struct hang_process *process =
+		&scene->processes[scene->job->seats[lead->seat].process];
+	bool is_dead = lead->class == VERDICT_PROCESS_DEAD;
+	char text[600] = "", end[60] = "";
+
+	if (is_dead)
+		hang_say_culprits(tale, SAY,
+				  process->is_dead_for_sure ? "is dead" : "is probably dead",
+				  process->is_dead_for_sure ? "are dead" : "are probably dead");
+	else
+		hang_say_culprits(tale, SAY, "is stopped", "are stopped");
+	hang_say_victims(SAY, tale->victims);
+	text_append(SAY, " in ");
+	hang_say_lead(tale, SAY);
+	verdict_title(tale->verdict, "%s", text);
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, lead->seat);
+	hang_say_wall(end, sizeof(end), process->end_wall_ns);
+	if (!is_dead)
+		verdict_evidence(tale->verdict,
+				 "The process of %s is stopped: a signal (SIGSTOP), a debugger, or "
+				 "a frozen container.",
+				 text);
+	else if (process->is_dead_for_sure)
+		verdict_evidence(tale->verdict,
+				 "The process of %s is gone and did not end its recording: it was "
+				 "killed or crashed.",
+				 text);
+	else
+		verdict_evidence(tale->verdict,
+				 "The recording of %s ends %" PRIu64
+				 " s before that of the others%s%s, without having been closed.",
+				 text, process->lag_ns / HANG_SECOND_NS, end[0] ? ", at " : "",
+				 end);
+	hang_tell_waiting(tale);
+	hang_tell_culprits(tale);
+	if (scene->seats[lead->seat].front != NULL) {
+		text[0] = '\0';
+		hang_say_operation(SAY, scene, lead->seat, &scene->seats[lead->seat].front->op);
+		verdict_evidence(tale->verdict, "It was in %s of %.60s.", text,
+				 hang_comm(scene, lead->seat)->label);
+	} else {
+		tell_last_deed(tale, lead->seat);
+	}
+}
+
+/* A communicator that this process has not left: others need it there. */
+static uint32_t open_seat(const struct hang_scene *scene, uint32_t process)
+{
+	const struct job *job = scene->job;
+
+	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++)
+		if (!(scene->seats[s].comm->info.flags & COMM_FLAG_FINALIZED) &&
+		    job->comms[job->seats[s].comm].nranks != 1)
+			return s;
+	return HANG_NOBODY;
+}
+
+static bool is_any_alive(const struct hang_scene *scene, uint32_t component)
+{
+	for (uint32_t p = 0; p < scene->job->recording->count; p++)
+		if (scene->processes[p].component == component &&
+		    scene->processes[p].life == HANG_RUNS &&
+		    scene->job->recording->processes[p]->life == RECORDING_ALIVE)
+			return true;
+	return false;
+}
+
+/* Of its kind, in its set of processes, and nobody was told of it. */
+static bool is_gone_untold(const struct hang_tale *tale, uint32_t p, enum hang_life life,
+			   uint32_t component)
+{
+	const struct hang_process *of = &tale->scene->processes[p];
+
+	return of->life == life && of->component == component && !of->is_past &&
+	       (life == HANG_STOPPED || of->is_dead_for_sure) &&
+	       !tale->is_involved[tale->scene->job->process_rank[p]] &&
+	       open_seat(tale->scene, p) != HANG_NOBODY;
+}
+
+static void tell_gone(struct hang_tale *tale, uint32_t first, enum hang_life life)
+{
+	const struct hang_scene *scene = tale->scene;
+	const struct job *job = scene->job;
+	uint32_t component = scene->processes[first].component, seat = open_seat(scene, first);
+	bool is_dead = life == HANG_DEAD;
+	size_t count = 0;
+	char text[400] = "";
+
+	for (uint32_t p = first; p < job->recording->count; p++)
+		if (is_gone_untold(tale, p, life, component))
+			tale->ranks[count++] = job->process_rank[p];
+	for (size_t i = 0; i < count; i++)
+		tale->is_involved[tale->ranks[i]] = true;
+	tale->verdict = verdicts_add(tale->verdicts,
+				     is_dead ? VERDICT_PROCESS_DEAD : VERDICT_PROCESS_STOPPED,
+				     VERDICT_WARNING);
+	tale->verdict->confidence = 0.99;
+	hang_tell_who(tale, seat);
+	hang_tell_where(tale, job->seats[seat].comm, HANG_NOBODY, NULL, 0);
+	text_append(SAY, count == 1 ? "rank " : "ranks ");
+	hang_say_ranks(SAY, job, tale->ranks, count);
+	verdict_title(tale->verdict, "%s %s %s, and the others still need it", text,
+		      count == 1 ? "is" : "are", is_dead ? "dead" : "stopped");
+	text[0] = '\0';
+	hang_say_whole_rank(SAY, scene, seat);
+	verdict_evidence(
+		tale->verdict, "The process of %s %s.", text,
+		is_dead ? "is gone and did not end its recording: it was killed or crashed"
+			: "is stopped: a signal (SIGSTOP), a debugger, or a frozen container");
+	verdict_evidence(
+		tale->verdict,
+		"It has not left %.60s; no rank has waited there long enough yet to be called "
+		"hung.",
+		hang_comm(scene, seat)->label);
+	hang_tell_advice(tale);
+}
+
+void hang_tell_gone(struct hang_tale *tale)
+{
+	const struct hang_scene *scene = tale->scene;
+
+	if (!(scene->options && scene->options->has_unjudged))
+		return;
+	tale->lead = NULL;
+	for (uint32_t p = 0; p < scene->job->recording->count; p++) {
+		const struct hang_process *of = &scene->processes[p];
+
+		if ((of->life == HANG_DEAD || of->life == HANG_STOPPED) &&
+		    is_gone_untold(tale, p, of->life, of->component) &&
+		    is_any_alive(scene, of->component))
+			tell_gone(tale, p, of->life);
+	}
+}

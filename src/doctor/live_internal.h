@@ -1,0 +1,94 @@
+/* What src/live carry from look to look. For their own use. */
+#ifndef LIVE_INTERNAL_H
+#define LIVE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doctor/live.h"
+
+#define LIVE_SECOND_NS UINT64_C(1000000000)
+
+/* Collectives of one function and size class on one seat: for waiting. */
+struct live_row {
+	uint16_t key; /* function << 8 | size class */
+	bool is_based;
+	bool is_exact;	     /* when the base was taken all seats had finished equally many */
+	bool is_exact_timed; /* the same for the timed ones */
+	uint64_t count;	     /* now */
+	uint64_t timed;
+	uint64_t sum_ns;
+	uint64_t base_count; /* up to which they were joined */
+	uint64_t base_timed;
+	uint64_t base_sum_ns;
+};
+
+struct live_seat_memory {
+	struct live_sums sums;
+	uint64_t wait_ns;
+	bool knows_wait;	 /* it was joined at least once */
+	uint64_t window_wait_ns; /* since the communicator's window began */
+	struct live_history history;
+	struct live_row *rows; /* by key; at most one per synchronising function and size class */
+	uint32_t row_count;
+	uint64_t issued;
+	uint64_t finished;
+	uint64_t moved_ns; /* monotonic: when one of these two last changed; 0: never looked at */
+	bool is_unmoved;   /* since we look at it */
+};
+
+struct live_comm_memory {
+	struct live_history history;
+	uint64_t window_began_ns; /* 0: none is under way */
+	uint64_t straggler_key;	  /* of the seat that the last windows agree on; 0 none */
+	uint64_t straggler_since_ns;
+	double straggler_share; /* of the last window */
+	bool was_joined;	/* in the window under way */
+	uint64_t missed;	/* calls that were not shown, at the last look */
+};
+
+struct live_process_memory {
+	bool was_seen;
+	uint64_t counts_ns;	  /* recorder's clock as last read */
+	uint64_t counted_ns;	  /* monotonic: when that was */
+	uint64_t now_ns;	  /* the recorder's clock now; 0 unknown */
+	uint64_t dead_ns;	  /* monotonic: first look at which it was dead; 0 it was not */
+	uint64_t lost;		  /* whole operations */
+	uint64_t losing_since_ns; /* monotonic; 0: not of late */
+	uint64_t lost_before;	  /* when that began */
+	uint64_t lost_at_ns;	  /* monotonic: the last time that some were */
+};
+
+/* Sorted by key: who had which index at the last look. */
+struct live_place {
+	uint64_t key;
+	uint32_t index;
+	bool is_taken;
+};
+
+struct live_given {
+	uint64_t key; /* of a notice */
+	uint64_t first_wall_ns;
+};
+
+struct live_memory {
+	/* As job.seats, job.comms, recording.processes. */
+	struct live_seat_memory *seats;
+	struct live_comm_memory *comms;
+	struct live_process_memory *processes;
+	uint64_t *seat_keys;
+	uint64_t *comm_keys;
+	uint64_t *process_keys;
+	size_t seat_count, comm_count, process_count;
+	struct live_place *seat_places, *comm_places, *process_places;
+	struct live_given given[LIVE_NOTICES_MAX]; /* the notices of the last look */
+	size_t given_count;
+	uint64_t monotonic_ns; /* of this look */
+	uint8_t *kinds;	       /* room for flight_kinds() of any process */
+};
+
+void live_verdicts(struct live *live);
+void live_notices(struct live *live);
+
+#endif

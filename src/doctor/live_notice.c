@@ -1,0 +1,739 @@
+/*
+ * What would be worth timing. Both rules compare a communicator with its own past and nothing else, so a job that
+ * pauses for a minute between its steps, or calls something once an hour, is in no doubt while it does as it always
+ * did. They accuse nobody: all that may come of a doubt is a request for GPU times.
+ */
+#include "doctor/live.h"
+#include "doctor/live_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/text.h"
+#include "doctor/hang.h"
+
+/* Notices of one look. For the use of src/live. */
+
+static struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind,
+					   uint32_t comm, uint32_t seat, uint64_t since_ns);
+
+static void live_notice_capital(char *text, size_t at);
+
+static void live_notice_rank(char *text, size_t size, const struct live *live, uint32_t seat);
+static void live_notice_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat);
+
+static void live_notice_operation(char *text, size_t size, const struct live *live, uint32_t seat);
+
+static void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t seat);
+
+static const struct recording_process *live_notice_process(const struct live *live, uint32_t seat);
+
+enum {
+	DOUBT_STRETCH = 30,    /* looks whose rate is compared */
+	DOUBT_PAST = 3,	       /* stretches before it that there must be */
+	DOUBT_QUIET_PAST = 10, /* looks before a pause that there must be */
+	DOUBT_LONGER = 3,      /* a pause is unusual that is so many times as long as any before */
+};
+#define DOUBT_SLOWER 1.5
+
+/* Looks at the end of a history at which nothing had finished. */
+static uint32_t quiet_end(const struct live_history *history)
+{
+	uint32_t quiet = 0;
+
+	while (quiet < history->count &&
+	       !(live_point(history, history->count - 1 - quiet)->operations_per_s > 0))
+		quiet++;
+	return quiet;
+}
+
+/* The longest time without a finished operation in the first `count` looks. */
+static uint64_t longest_pause(const struct live_history *history, uint32_t count)
+{
+	uint64_t longest_ns = 0, last_ns = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct live_point *point = live_point(history, i);
+
+		if (!(point->operations_per_s > 0))
+			continue;
+		if (last_ns != 0 && point->wall_ns > last_ns &&
+		    point->wall_ns - last_ns > longest_ns)
+			longest_ns = point->wall_ns - last_ns;
+		last_ns = point->wall_ns;
+	}
+	return longest_ns;
+}
+
+/* For how long has no rank of this communicator called anything, on any communicator of its process? */
+static uint64_t still_ns(const struct live *live, const struct job_comm *comm)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t process = live->job.seats[comm->seats[i]].process;
+
+		for (uint32_t s = live->job.first_seat[process];
+		     s < live->job.first_seat[process + 1]; s++)
+			if (live->seats[s].still_ns < least_ns)
+				least_ns = live->seats[s].still_ns;
+	}
+	return least_ns;
+}
+
+static bool may_hang(const struct live *live, uint32_t c, double *seconds)
+{
+	const struct job_comm *comm = &live->job.comms[c];
+	const struct live_history *history = &live->comms[c].history;
+	uint64_t quiet_ns = still_ns(live, comm), usual_ns;
+	uint32_t quiet = quiet_end(history), unseen = 0;
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct live_seat *seat = &live->seats[comm->seats[i]];
+
+		/* That a process is gone or in something open is judged without GPU times. */
+		if (seat->is_over || seat->oldest != NULL)
+			return false;
+		unseen += seat->is_unseen;
+	}
+	if (unseen == 0 || quiet_ns == UINT64_MAX || quiet_ns < live->limits.lag_ns ||
+	    history->count - quiet < DOUBT_QUIET_PAST)
+		return false;
+	usual_ns = longest_pause(history, history->count - quiet);
+	*seconds = (double)quiet_ns / 1e9;
+	return quiet_ns >= DOUBT_LONGER * usual_ns;
+}
+
+static double mean_rate(const struct live_history *history, uint32_t from)
+{
+	double sum = 0;
+
+	for (uint32_t i = from; i < from + DOUBT_STRETCH; i++)
+		sum += (double)live_point(history, i)->operations_per_s;
+	return sum / DOUBT_STRETCH;
+}
+
+/* Slower than in any stretch before: one that has slow and fast phases is not slow in a slow one. */
+static bool may_be_slow(const struct live *live, uint32_t c, double *times)
+{
+	const struct live_history *history = &live->comms[c].history;
+	double now, least = INFINITY;
+	uint32_t last, untimed = 0;
+
+	if (history->count < (DOUBT_PAST + 1) * DOUBT_STRETCH)
+		return false;
+	last = history->count - DOUBT_STRETCH;
+	for (uint32_t i = last; i < history->count; i++)
+		untimed += isnan(live_point(history, i)->busbw) != 0;
+	now = mean_rate(history, last);
+	for (uint32_t from = last % DOUBT_STRETCH; from < last; from += DOUBT_STRETCH)
+		least = fmin(least, mean_rate(history, from));
+	*times = now > 0 ? least / now : 0;
+	return untimed * 4 >= DOUBT_STRETCH * 3 && *times > DOUBT_SLOWER;
+}
+
+enum live_doubt live_doubt(const struct live *live, uint32_t comm, double *figure)
+{
+	*figure = 0;
+	if (live->job.comms[comm].nranks == 1 || live->job.comms[comm].seat_count == 0)
+		return LIVE_NO_DOUBT;
+	if (may_hang(live, comm, figure))
+		return LIVE_DOUBT_HANG;
+	return may_be_slow(live, comm, figure) ? LIVE_DOUBT_SLOW : LIVE_NO_DOUBT;
+}
+
+/*
+ * The doctor's part of a look: who is stuck, and why. The rules are the doctor's own (doctor/hang.h), so that
+ * what the agent says while a job hangs is what `ringside doctor` says of the same moment.
+ *
+ * What looks again and again knows more than one moment: for how long a seat has not moved by our own clock,
+ * so that counters which may just be changing are not compared.
+ */
+
+static void take_times(const struct live *live, uint64_t *now_ns, uint64_t *still_ns)
+{
+	const struct live_memory *memory = live->memory;
+
+	for (size_t p = 0; p < memory->process_count; p++) {
+		now_ns[p] = memory->processes[p].now_ns;
+		if (now_ns[p] == 0)
+			now_ns[p] = hang_now_ns(live->job.recording->processes[p]);
+	}
+	for (size_t s = 0; s < live->job.seat_count; s++)
+		still_ns[s] = live->seats[s].still_ns;
+}
+
+/* Without memory there are no verdicts at this look; the next one tries again. */
+void live_verdicts(struct live *live)
+{
+	uint64_t *now_ns = calloc(live->memory->process_count + 1, sizeof(*now_ns));
+	uint64_t *still_ns = calloc(live->job.seat_count + 1, sizeof(*still_ns));
+	struct hang_options options = { .hang_ns = live->limits.hang_ns,
+					.now_ns = now_ns,
+					.still_ns = still_ns,
+					.only_living = true,
+					.is_quick = true };
+
+	if (now_ns != NULL && still_ns != NULL) {
+		take_times(live, now_ns, still_ns);
+		if (hang_find(&live->verdicts, &live->job, &options) == OK)
+			verdicts_sort(&live->verdicts);
+		else
+			verdicts_release(&live->verdicts);
+	}
+	free(now_ns);
+	free(still_ns);
+}
+
+/*
+ * Communicators that stand still, as notices. Who is stuck and why is the doctor's to say (live_notice.c);
+ * here a verdict becomes one notice, named by its cause: who waits because of it has none of its own.
+ *
+ * Before a hang there is lag: a member that has not issued what others are in for lag_ns is behind.
+ */
+
+enum { NAMED = 4 }; /* ranks that a sentence names */
+
+#define TITLE notice->title, sizeof(notice->title)
+#define TEXT notice->text, sizeof(notice->text)
+#define HINT notice->hint, sizeof(notice->hint)
+
+/* ---- verdicts ------------------------------------------------------------------------------------ */
+
+static uint32_t find_comm(const struct live *live, const struct verdict *verdict)
+{
+	for (uint32_t c = 0; c < live->job.comm_count; c++)
+		if (strcmp(live->job.comms[c].label, verdict->comm) == 0)
+			return c;
+	return UINT32_MAX;
+}
+
+static uint32_t find_seat(const struct live *live, const struct verdict *verdict, uint32_t c)
+{
+	const struct job_comm *comm;
+
+	if (c == UINT32_MAX || verdict->rank_label[0] == '\0')
+		return UINT32_MAX;
+	comm = &live->job.comms[c];
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t rank = live->job.seats[comm->seats[i]].rank;
+
+		if (strcmp(live->job.ranks[rank].label, verdict->rank_label) == 0)
+			return comm->seats[i];
+	}
+	return UINT32_MAX;
+}
+
+/* A warning says that it may go on yet: no hang. */
+static enum live_notice_kind notice_kind_of(const struct verdict *verdict)
+{
+	if (verdict->class == VERDICT_MISMATCH)
+		return LIVE_MISMATCH;
+	if (verdict->severity < VERDICT_ERROR)
+		return LIVE_BEHIND;
+	return verdict->class == VERDICT_NEVER_ISSUED ? LIVE_MISSING : LIVE_HANG;
+}
+
+/* Whole sentences, as many as fit. */
+static void say_lines(struct live_notice *notice, const struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		size_t used = strlen(notice->text);
+
+		if (used + strlen(lines->list[i]) + 2 > sizeof(notice->text))
+			return;
+		text_append(TEXT, "%s%s", used > 0 ? " " : "", lines->list[i]);
+	}
+}
+
+static void say_hint(const struct live *live, struct live_notice *notice,
+		     const struct verdict *verdict)
+{
+	if (notice->seat != UINT32_MAX && verdict->class != VERDICT_NETWORK_STUCK)
+		live_notice_hint(HINT, live, notice->seat);
+	for (size_t i = 0; i < verdict->advice.count && notice->hint[0] == '\0'; i++)
+		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
+			text_append(HINT, "%s", verdict->advice.list[i] + 2);
+}
+
+/* On one node it is usual that others are not seen: what is news is that those here stand still. */
+static void verdict_say_title(struct live_notice *notice, const struct verdict *verdict)
+{
+	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
+		text_append(TITLE, "%s", verdict->title);
+	else
+		text_append(TITLE, "%u rank%s of %.40s stand%s still in %.24s %" PRIu64,
+			    verdict->victims, verdict->victims == 1 ? "" : "s", verdict->comm,
+			    verdict->victims == 1 ? "s" : "", verdict->function, verdict->number);
+}
+
+static void give_verdict(struct live *live, const struct verdict *verdict)
+{
+	uint32_t comm = find_comm(live, verdict);
+	struct live_notice *notice =
+		live_notice_add(live, notice_kind_of(verdict), comm, find_seat(live, verdict, comm),
+				verdict->for_ns);
+
+	verdict_say_title(notice, verdict);
+	say_lines(notice, &verdict->evidence);
+	say_lines(notice, &verdict->missing);
+	say_hint(live, notice, verdict);
+}
+
+static bool is_told(const struct live *live, uint32_t comm)
+{
+	for (size_t i = 0; i < live->notice_count; i++)
+		if (live->notices[i].comm == comm && live->notices[i].kind != LIVE_DEAD)
+			return true;
+	return false;
+}
+
+/* ---- lag ----------------------------------------------------------------------------------------- */
+
+struct lag {
+	uint32_t missing; /* members that have not issued what the lead is in */
+	uint32_t culprit; /* of those, the first that is not held up elsewhere; UINT32_MAX none */
+};
+
+/* Is this rank in an operation of another communicator, and for long? */
+static bool is_held_up(const struct live *live, uint32_t seat)
+{
+	const struct job_seat *of = &live->job.seats[seat];
+
+	for (uint32_t s = live->job.first_seat[of->process];
+	     s < live->job.first_seat[of->process + 1]; s++) {
+		const struct live_seat *other = &live->seats[s];
+
+		if (live->job.seats[s].rank == of->rank && s != seat && !other->is_over &&
+		    other->oldest != NULL && other->oldest_age_ns >= live->limits.lag_ns)
+			return true;
+	}
+	return false;
+}
+
+static struct lag survey_lag(const struct live *live, const struct job_comm *comm)
+{
+	struct lag lag = { 0, UINT32_MAX };
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t s = comm->seats[i];
+
+		if (!live->seats[s].is_behind)
+			continue;
+		lag.missing++;
+		if (lag.culprit == UINT32_MAX && (live->seats[s].is_over || !is_held_up(live, s)))
+			lag.culprit = s;
+	}
+	return lag;
+}
+
+/* "rank 5 has", "ranks 5, 6 and 2 more have": those that are behind. */
+static void name_missing(const struct live *live, const struct job_comm *comm,
+			 const struct lag *lag, char *text, size_t size)
+{
+	uint32_t named = 1;
+
+	live_notice_rank(text, size, live, lag->culprit);
+	for (uint32_t i = 0; i < comm->seat_count && named < NAMED; i++) {
+		uint32_t s = comm->seats[i];
+
+		if (!live->seats[s].is_behind || s == lag->culprit)
+			continue;
+		text_append(text, size, ", %.24s", live->job.ranks[live->job.seats[s].rank].label);
+		named++;
+	}
+	if (lag->missing > named)
+		text_append(text, size, " and %u more", lag->missing - named);
+	text_append(text, size, lag->missing == 1 ? " has" : " have");
+}
+
+/* " Rank 5 (node3, pid 4711) is at collective 811 ...": where the one that is behind stands. */
+static void say_missing(const struct live *live, struct live_notice *notice, uint32_t seat)
+{
+	const struct live_seat *of = &live->seats[seat];
+	size_t at = strlen(notice->text) + 1;
+
+	text_append(TEXT, " ");
+	live_notice_whole_rank(TEXT, live, seat);
+	if (at < sizeof(notice->text))
+		live_notice_capital(notice->text, at);
+	if (of->is_over && live_notice_process(live, seat)->life == RECORDING_KILLED)
+		text_append(TEXT, " died at collective %" PRIu64 ".", of->comm->counts.collectives);
+	else if (of->is_over)
+		text_append(TEXT, " ended after collective %" PRIu64 ".",
+			    of->comm->counts.collectives);
+	else
+		text_append(TEXT,
+			    " is at collective %" PRIu64 " and has done nothing on it for %" PRIu64
+			    " s.",
+			    of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
+}
+
+/* How long is the lead in what the others have not issued? Since it is known to run, where it is. */
+static uint64_t in_it_ns(const struct live *live, uint32_t lead)
+{
+	uint64_t now_ns = live->memory->processes[live->job.seats[lead].process].now_ns;
+	uint64_t active_ns = live->seats[lead].oldest->op.active_ns;
+
+	if (active_ns == 0 || now_ns <= active_ns)
+		return live->seats[lead].oldest_age_ns;
+	return now_ns - active_ns;
+}
+
+static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
+{
+	const struct job_comm *comm = &live->job.comms[c];
+	uint32_t lead = live->comms[c].lead;
+	uint64_t in_ns = in_it_ns(live, lead);
+	struct live_notice *notice;
+
+	if (in_ns < live->limits.lag_ns)
+		return;
+	notice = live_notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
+	name_missing(live, comm, lag, TITLE);
+	text_append(TITLE, " not issued ");
+	live_notice_operation(TITLE, live, lead);
+	text_append(TITLE, " of %.40s yet", comm->label);
+	live_notice_rank(TEXT, live, lead);
+	live_notice_capital(notice->text, 0);
+	text_append(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
+	say_missing(live, notice, lag->culprit);
+	if (comm->missing > 0)
+		text_append(TEXT, " %u member%s on other nodes cannot be seen here.", comm->missing,
+			    comm->missing == 1 ? "" : "s");
+	live_notice_hint(HINT, live, lag->culprit);
+}
+
+/* MISMATCH, HANG, MISSING from verdicts; BEHIND. */
+/* A communicator of which a verdict speaks, or that waits for one, is not behind once more. */
+static void live_stuck(struct live *live)
+{
+	for (size_t i = 0; i < live->verdicts.count; i++)
+		give_verdict(live, &live->verdicts.list[i]);
+	for (uint32_t c = 0; c < live->job.comm_count; c++) {
+		struct lag lag;
+
+		if (live->comms[c].lead == UINT32_MAX || is_told(live, c))
+			continue;
+		lag = survey_lag(live, &live->job.comms[c]);
+		if (lag.culprit != UINT32_MAX)
+			give_behind(live, c, &lag);
+	}
+}
+
+/*
+ * What is worth telling, in words. A notice is given anew at every look at which its reason holds, and
+ * keeps the time when it was first given; when the reason is gone, so is the notice.
+ */
+
+/* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
+#define DEAD_NS (2 * LIVE_SECOND_NS)
+
+const char *live_notice_name(enum live_notice_kind kind)
+{
+	static const char *const names[LIVE_NOTICE_KINDS] = { "hang", "missing", "mismatch",
+							      "dead", "behind",	 "straggler",
+							      "loss" };
+
+	return (unsigned int)kind < LIVE_NOTICE_KINDS ? names[kind] : "?";
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* A sentence begins there. */
+static void live_notice_capital(char *text, size_t at)
+{
+	if (text[at] >= 'a' && text[at] <= 'z')
+		text[at] = (char)(text[at] - 'a' + 'A');
+}
+
+static const struct recording_process *live_notice_process(const struct live *live, uint32_t seat)
+{
+	return live->job.recording->processes[live->job.seats[seat].process];
+}
+
+static const struct job_rank *rank_of(const struct live *live, uint32_t seat)
+{
+	return &live->job.ranks[live->job.seats[seat].rank];
+}
+
+/* "rank 5"; "rank 5 (node3, pid 4711)". */
+static void live_notice_rank(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct job_rank *rank = rank_of(live, seat);
+
+	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+}
+
+static void live_notice_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct recording_process *process = live_notice_process(live, seat);
+
+	live_notice_rank(text, size, live, seat);
+	if (rank_of(live, seat)->rank >= 0)
+		text_append(text, size, " (%.40s, pid %" PRId64 ")",
+			    process->host[0] ? process->host : "host unknown",
+			    process->pid_here > 0 ? process->pid_here : process->pid);
+}
+
+/* "AllReduce 812", "AllReduce 812 (a replay)", "Recv 40 from rank 3". */
+static void live_notice_operation(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct op_record *op = &live->seats[seat].oldest->op;
+	const struct recording_process *process = live_notice_process(live, seat);
+
+	text_append(text, size, "%.24s %" PRIu64,
+		    recording_name(process, OP_NAMES_FUNCTION, op->function),
+		    op->match != 0 ? op->match : op->number);
+	if (op->flags & OP_FLAG_REPLAY)
+		text_append(text, size, " (a graph's replay)");
+	else if (op->peer >= 0 && op->function == OP_SEND)
+		text_append(text, size, " to rank %d", op->peer);
+	else if (op->peer >= 0 && op->function == OP_RECV)
+		text_append(text, size, " from rank %d", op->peer);
+}
+
+/* What to type to see a process; "" when it is not of this machine. */
+static void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct recording_process *process = live_notice_process(live, seat);
+
+	if (process->pid_here > 0)
+		text_append(text, size,
+			    "ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
+			    " or gdb -p %" PRId64,
+			    process->pid_here, process->pid_here, process->pid_here);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
+ * began. */
+static struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind,
+					   uint32_t comm, uint32_t seat, uint64_t since_ns)
+{
+	struct live_notice *notice = &live->notices[live->notice_count];
+
+	/* The last place is never used: it takes what is too much. */
+	if (live->notice_count < LIVE_NOTICES_MAX - 1)
+		live->notice_count++;
+	else
+		live->notices_left_out++;
+	*notice = (struct live_notice){ .kind = kind, .comm = comm, .seat = seat };
+	notice->since_wall_ns = live->wall_ns > since_ns ? live->wall_ns - since_ns : 0;
+	return notice;
+}
+
+static uint64_t notice_key(const struct live *live, const struct live_notice *notice)
+{
+	uint64_t key = hash_word(2, notice->kind);
+
+	if (notice->comm != UINT32_MAX)
+		key = hash_word(key, live->memory->comm_keys[notice->comm]);
+	if (notice->seat != UINT32_MAX)
+		key = hash_word(key, live->memory->seat_keys[notice->seat]);
+	return key;
+}
+
+static void keep_times(struct live *live)
+{
+	struct live_given given[LIVE_NOTICES_MAX];
+	struct live_memory *memory = live->memory;
+
+	for (size_t i = 0; i < live->notice_count; i++) {
+		struct live_notice *notice = &live->notices[i];
+
+		given[i] = (struct live_given){ notice_key(live, notice), live->wall_ns };
+		for (size_t j = 0; j < memory->given_count; j++)
+			if (memory->given[j].key == given[i].key)
+				given[i].first_wall_ns = memory->given[j].first_wall_ns;
+		notice->first_wall_ns = given[i].first_wall_ns;
+	}
+	memcpy(memory->given, given, live->notice_count * sizeof(given[0]));
+	memory->given_count = live->notice_count;
+}
+
+/* Causes before what follows from them. */
+static int seriousness(const struct live_notice *notice)
+{
+	static const int order[LIVE_NOTICE_KINDS] = {
+		[LIVE_MISMATCH] = 0, [LIVE_DEAD] = 1,	   [LIVE_MISSING] = 2, [LIVE_HANG] = 3,
+		[LIVE_BEHIND] = 4,   [LIVE_STRAGGLER] = 5, [LIVE_LOSS] = 6
+	};
+
+	return order[notice->kind];
+}
+
+static int most_serious_first(const void *one, const void *other)
+{
+	const struct live_notice *a = one, *b = other;
+
+	if (seriousness(a) != seriousness(b))
+		return seriousness(a) - seriousness(b);
+	if (a->since_wall_ns / LIVE_SECOND_NS != b->since_wall_ns / LIVE_SECOND_NS)
+		return a->since_wall_ns < b->since_wall_ns ? -1 : 1;
+	if (a->comm != b->comm)
+		return a->comm < b->comm ? -1 : 1;
+	return a->seat < b->seat ? -1 : a->seat > b->seat;
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* Members of its communicators that go on without it; *comm is one of those. */
+static uint32_t survivors_of(const struct live *live, uint32_t p, uint32_t *comm)
+{
+	uint32_t most = 0;
+
+	for (uint32_t s = live->job.first_seat[p]; s < live->job.first_seat[p + 1]; s++) {
+		const struct job_comm *of = &live->job.comms[live->job.seats[s].comm];
+		uint32_t count = 0;
+
+		if (live->seats[s].comm->info.flags & COMM_FLAG_FINALIZED)
+			continue;
+		for (uint32_t i = 0; i < of->seat_count; i++)
+			count += !live->seats[of->seats[i]].is_over;
+		if (count > most) {
+			most = count;
+			*comm = live->job.seats[s].comm;
+		}
+	}
+	return most;
+}
+
+static void dead_process(struct live *live, uint32_t p)
+{
+	const struct recording_process *process = live->job.recording->processes[p];
+	uint64_t since_ns = live->memory->monotonic_ns - live->memory->processes[p].dead_ns;
+	struct live_notice *notice;
+	uint32_t comm = UINT32_MAX, seat, survivors;
+
+	if (process->life != RECORDING_KILLED || since_ns < DEAD_NS)
+		return;
+	survivors = survivors_of(live, p, &comm);
+	if (survivors == 0)
+		return;
+	for (seat = live->job.first_seat[p]; live->job.seats[seat].comm != comm; seat++)
+		;
+	notice = live_notice_add(live, LIVE_DEAD, comm, seat, since_ns);
+	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
+	text_append(notice->title, sizeof(notice->title), " died; %u rank%s of %.40s %s left",
+		    survivors, survivors == 1 ? "" : "s", live->job.comms[comm].label,
+		    survivors == 1 ? "is" : "are");
+	text_append(notice->text, sizeof(notice->text), "The process of ");
+	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
+	text_append(notice->text, sizeof(notice->text),
+		    " is gone and did not end its recording: it was killed or crashed.");
+	if (live->seats[seat].oldest != NULL) {
+		text_append(notice->text, sizeof(notice->text), " It was in ");
+		live_notice_operation(notice->text, sizeof(notice->text), live, seat);
+		text_append(notice->text, sizeof(notice->text), " of %.60s.",
+			    live->job.comms[comm].label);
+	}
+	/* Texts of others do not belong into what is to be typed. */
+	text_append(notice->hint, sizeof(notice->hint),
+		    "on its host: dmesg | grep -iE 'xid|killed process'; and the job's own log");
+}
+
+static void losing_process(struct live *live, uint32_t p)
+{
+	const struct recording_process *process = live->job.recording->processes[p];
+	const struct live_process_memory *memory = &live->memory->processes[p];
+	uint32_t seat = live->job.first_seat[p];
+	struct live_notice *notice;
+	bool is_first = true;
+
+	if (memory->losing_since_ns == 0 || process->life == RECORDING_ENDED ||
+	    process->life == RECORDING_KILLED || seat == live->job.first_seat[p + 1])
+		return;
+	notice = live_notice_add(live, LIVE_LOSS, UINT32_MAX, seat,
+				 live->memory->monotonic_ns - memory->losing_since_ns);
+	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
+	text_append(notice->title, sizeof(notice->title), ": %" PRIu64 " operations not recorded",
+		    memory->lost - memory->lost_before);
+	text_append(notice->text, sizeof(notice->text), "Of ");
+	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
+	text_append(notice->text, sizeof(notice->text),
+		    " operations are not in its recording. Since it started, by reason: ");
+	for (unsigned int i = 0; i < LOST_REASONS; i++) {
+		if (process->lost[i] == 0 || !op_lost_is_whole(i))
+			continue;
+		text_append(notice->text, sizeof(notice->text), "%s%s %" PRIu64,
+			    is_first ? "" : ", ", op_lost_name(i), process->lost[i]);
+		is_first = false;
+	}
+	text_append(notice->text, sizeof(notice->text), ".");
+	text_append(notice->hint, sizeof(notice->hint),
+		    "docs/COMPLETENESS.md says what each reason means; a larger RINGSIDE_BUFFER or "
+		    "RINGSIDE_QUOTA may help");
+}
+
+/* ---- stragglers ------------------------------------------------------------------------------ */
+
+/* Somebody may type this. */
+static bool is_plain_uuid(const char *uuid)
+{
+	return strncmp(uuid, "GPU-", 4) == 0 &&
+	       uuid[4 + strspn(uuid + 4, "0123456789abcdef-")] == '\0';
+}
+
+static void straggler_of(struct live *live, uint32_t c)
+{
+	const struct live_comm_memory *memory = &live->memory->comms[c];
+	uint32_t seat = live->comms[c].straggler, others = 0;
+	const struct job_comm *comm = &live->job.comms[c];
+	struct live_notice *notice;
+	const struct comm_info *info;
+	uint64_t since_ns;
+
+	if (seat == UINT32_MAX || live->seats[seat].is_over)
+		return;
+	since_ns = live->memory->monotonic_ns - memory->straggler_since_ns;
+	if (since_ns < live->limits.straggler_ns)
+		return;
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		others += comm->seats[i] != seat && !live->seats[comm->seats[i]].is_over;
+	notice = live_notice_add(live, LIVE_STRAGGLER, c, seat, since_ns);
+	info = &live->seats[seat].comm->info;
+	text_append(notice->title, sizeof(notice->title), "%u rank%s of %.40s wait%s for ", others,
+		    others == 1 ? "" : "s", comm->label, others == 1 ? "s" : "");
+	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
+	text_append(notice->title, sizeof(notice->title), ": %.0f %% of the time",
+		    100 * memory->straggler_share);
+	text_append(notice->text, sizeof(notice->text), "For %" PRIu64 " s ",
+		    since_ns / LIVE_SECOND_NS);
+	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
+	text_append(
+		notice->text, sizeof(notice->text),
+		" has come last to the collectives of %.60s. The others waited at least %.0f %% "
+		"of that time in them.",
+		comm->label, 100 * memory->straggler_share);
+	if (comm->missing > 0)
+		text_append(notice->text, sizeof(notice->text),
+			    " %u members are on other nodes and not seen here.", comm->missing);
+	if (is_plain_uuid(info->gpu_uuid))
+		text_append(notice->hint, sizeof(notice->hint),
+			    "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
+			    info->gpu_uuid);
+	else
+		text_append(notice->hint, sizeof(notice->hint),
+			    "is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
+}
+
+/* When there are too many of them, the first are kept. */
+void live_notices(struct live *live)
+{
+	for (uint32_t p = 0; p < live->memory->process_count; p++)
+		dead_process(live, p);
+	live_stuck(live);
+	for (uint32_t c = 0; c < live->job.comm_count; c++)
+		straggler_of(live, c);
+	for (uint32_t p = 0; p < live->memory->process_count; p++)
+		losing_process(live, p);
+	if (live->notice_count > 1)
+		qsort(live->notices, live->notice_count, sizeof(*live->notices),
+		      most_serious_first);
+	keep_times(live);
+}

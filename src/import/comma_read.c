@@ -1,0 +1,521 @@
+/*
+ * CoMMA's latency file: one object a line, in the manner of Chrome's trace events.
+ *
+ *	{"cat":"COLL","name":"all_reduce","comm_hash":"0x...","rank":0,"seq_num":57,"ts":...,"dur":...,
+ *	 "child_start_ts":...,"child_dur":...,"args":{"size":...},"algo":"ring","proto":"simple",
+ *	 "n_max_channel":8,"proxyops":[{"cat":"PROXY",...,"steps":[...]}]}
+ *
+ * cat P2P has a peer and no seq_num. `ts` is when the operation was enqueued; child_start_ts and
+ * child_dur tell when its first proxy operation began and its last one ended. Without them `dur` is
+ * how long enqueueing took, and nothing is known about the end.
+ */
+#include "import/foreign.h"
+#include "import/foreign_internal.h"
+
+#include <string.h>
+
+#include "common/attributes.h"
+
+/* CoMMA's latency file, one line at a time: what comma_read.c finds in it. */
+
+/* What a number is when the line does not have it. */
+#define COMMA_UNKNOWN UINT64_MAX
+
+enum comma_category {
+	COMMA_CATEGORY_NONE,
+	COMMA_CATEGORY_COLL,
+	COMMA_CATEGORY_P2P,
+	COMMA_CATEGORY_PROXY,
+	COMMA_CATEGORY_OTHER
+};
+
+struct comma_event {
+	enum comma_category category;
+	uint8_t function;
+	uint8_t algorithm;
+	uint8_t protocol;
+	bool is_send;
+	bool is_reclaimed; /* it was given up: no end was seen */
+	int32_t rank;
+	int32_t peer;
+	int32_t channel; /* -1 unknown */
+	int32_t steps;
+	int64_t pid;
+	uint64_t hash;
+	uint64_t number;
+	uint64_t bytes;
+	uint64_t channels;
+	uint64_t start_ns; /* COMMA_UNKNOWN where it is not there, these four */
+	uint64_t time_ns;
+	uint64_t child_start_ns;
+	uint64_t child_time_ns;
+};
+
+#define KEY JSON_SCAN_KEY_OF
+
+static void event_init(struct comma_event *event)
+{
+	*event = (struct comma_event){
+		.rank = -1,
+		.peer = OP_NOBODY,
+		.channel = -1,
+		.pid = -1,
+		.number = COMMA_UNKNOWN,
+		.bytes = COMMA_UNKNOWN,
+		.start_ns = COMMA_UNKNOWN,
+		.time_ns = COMMA_UNKNOWN,
+		.child_start_ns = COMMA_UNKNOWN,
+		.child_time_ns = COMMA_UNKNOWN,
+	};
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static bool take_category(struct foreign_reading *reading, struct comma_event *event)
+{
+	static const char *const names[] = { "\"COLL\"", "\"P2P\"", "\"PROXY\"" };
+	static const uint8_t categories[] = { COMMA_CATEGORY_COLL, COMMA_CATEGORY_P2P,
+					      COMMA_CATEGORY_PROXY, COMMA_CATEGORY_OTHER };
+	uint8_t choice;
+
+	if (!foreign_take_choice(reading, names, ARRAY_LENGTH(names), &choice))
+		return false;
+	event->category = (enum comma_category)categories[choice];
+	return true;
+}
+
+static bool take_hash(struct foreign_reading *reading, uint64_t *hash)
+{
+	char text[24] = "";
+	uint64_t value = 0;
+
+	if (!foreign_take_text(reading, text, sizeof(text)))
+		return false;
+	if (text[0] == '\0')
+		return true;
+	for (const char *at = text + 2; *at != '\0'; at++) {
+		char lower = (char)(*at | 0x20);
+		bool is_digit = *at >= '0' && *at <= '9';
+
+		if (at - text >= 18 || (!is_digit && (lower < 'a' || lower > 'f'))) {
+			reading->problem = "a comm_hash that is none";
+			return false;
+		}
+		value = value << 4 | (uint64_t)(is_digit ? *at - '0' : lower - 'a' + 10);
+	}
+	if (strncmp(text, "0x", 2) != 0) {
+		reading->problem = "a comm_hash that is none";
+		return false;
+	}
+	*hash = value;
+	return true;
+}
+
+static bool take_size(struct foreign_reading *reading, uint64_t *bytes)
+{
+	static const struct json_scan_key keys[] = { KEY("size") };
+	int key, hint = 0;
+	bool is_there;
+
+	if (!foreign_take_object(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (key == 0 ? !foreign_take_unsigned(reading, bytes) : !foreign_take_skip(reading))
+			return false;
+	return reading->problem == NULL;
+}
+
+/* ---- proxy operations and their steps -------------------------------------------------------- */
+
+static bool parse_step(struct foreign_reading *reading)
+{
+	static const struct json_scan_key keys[] = { KEY("end_time"), KEY("fifo_ready_time"),
+						     KEY("size"), KEY("start_time"), KEY("step") };
+	uint64_t start_ns = 0, ready_ns = 0, end_ns = 0, bytes = 0;
+	struct op_detail *detail;
+	int32_t step = 0;
+	int key, hint = 0;
+	bool is_fine = true;
+
+	while (is_fine && (key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+				  JSON_SCAN_KEY_NONE) {
+		if (key == 0)
+			is_fine = foreign_take_us(reading, &end_ns);
+		else if (key == 1)
+			is_fine = foreign_take_us(reading, &ready_ns);
+		else if (key == 2)
+			is_fine = foreign_take_unsigned(reading, &bytes);
+		else if (key == 3)
+			is_fine = foreign_take_us(reading, &start_ns);
+		else if (key == 4)
+			is_fine = foreign_take_int32(reading, &step);
+		else
+			is_fine = foreign_take_skip(reading);
+	}
+	if (!is_fine || reading->problem != NULL)
+		return false;
+	detail = foreign_add_detail(reading);
+	if (detail == NULL)
+		return true;
+	detail->kind = OP_DETAIL_STEP;
+	detail->step = step;
+	detail->bytes = bytes;
+	detail->time_ns[0] = start_ns;
+	detail->time_ns[1] = ready_ns;
+	detail->time_ns[3] = end_ns;
+	return true;
+}
+
+static bool parse_steps(struct foreign_reading *reading)
+{
+	enum json_scan_token token;
+	bool is_there;
+
+	if (!foreign_take_array(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT)
+		if (!parse_step(reading))
+			return false;
+	if (token == JSON_SCAN_ARRAY_END)
+		return true;
+	reading->problem = token == JSON_SCAN_ERROR ? reading->scan.problem : "a step is no object";
+	return false;
+}
+
+/* Steps are counted from when CoMMA began, their operation since 1970: those that lie outside of
+ * their operation are on the other clock, and go. */
+static void drop_steps(struct foreign_reading *reading, size_t from, uint64_t start_ns,
+		       uint64_t end_ns)
+{
+	struct foreign_details *details = &reading->details;
+	size_t kept = from;
+
+	for (size_t i = from; i < details->count; i++) {
+		const uint64_t *times = details->list[i].time_ns;
+
+		if (times[0] + 1000 >= start_ns && times[3] <= end_ns + 1000)
+			details->list[kept++] = details->list[i];
+		else
+			reading->log->skipped_details++;
+	}
+	details->total -= details->count - kept;
+	details->count = kept;
+}
+
+static void add_proxy(struct foreign_reading *reading, const struct comma_event *event, size_t from,
+		      bool is_inside)
+{
+	uint64_t start_ns = event->start_ns != COMMA_UNKNOWN ? event->start_ns : 0;
+	uint64_t end_ns = event->time_ns != COMMA_UNKNOWN ? start_ns + event->time_ns : start_ns;
+	uint16_t flags = (uint16_t)((event->is_send ? OP_DETAIL_IS_SEND : 0) |
+				    (is_inside ? 0 : OP_DETAIL_IS_FOREIGN));
+	struct op_detail *detail;
+
+	drop_steps(reading, from, start_ns, end_ns);
+	detail = foreign_add_detail(reading);
+	if (detail == NULL)
+		return;
+	detail->kind = OP_DETAIL_PROXY;
+	detail->step = event->steps;
+	detail->time_ns[0] = start_ns;
+	detail->time_ns[3] = event->is_reclaimed ? 0 : end_ns;
+	for (size_t i = from; i < reading->details.count; i++) {
+		reading->details.list[i].channel =
+			event->channel >= 0 && event->channel <= UINT8_MAX ? (uint8_t)event->channel
+									   : 0;
+		reading->details.list[i].peer = event->peer;
+		reading->details.list[i].flags = flags;
+		reading->details.list[i].origin_pid = event->pid > 0 ? (uint64_t)event->pid : 0;
+	}
+}
+
+static bool parse_event(struct foreign_reading *reading, struct comma_event *event, bool is_inside);
+
+static bool parse_proxies(struct foreign_reading *reading, struct comma_event *event)
+{
+	enum json_scan_token token;
+	bool is_there;
+
+	if (!foreign_take_array(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
+		struct comma_event proxy;
+
+		event_init(&proxy);
+		if (!parse_event(reading, &proxy, true))
+			return false;
+		if (event->pid < 0)
+			event->pid = proxy.pid;
+	}
+	if (token == JSON_SCAN_ARRAY_END)
+		return true;
+	reading->problem =
+		token == JSON_SCAN_ERROR ? reading->scan.problem : "a proxy operation is no object";
+	return false;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+enum comma_key {
+	COMMA_ALGO,
+	COMMA_ARGS,
+	COMMA_CAT,
+	COMMA_CHANNEL,
+	COMMA_CHILD_DUR,
+	COMMA_CHILD_START,
+	COMMA_HASH,
+	COMMA_DUR,
+	COMMA_IS_SEND,
+	COMMA_CHANNELS,
+	COMMA_STEPS,
+	COMMA_NAME,
+	COMMA_PEER,
+	COMMA_PH,
+	COMMA_PID,
+	COMMA_PROTO,
+	COMMA_PROXIES,
+	COMMA_RANK,
+	COMMA_RECLAIMED,
+	COMMA_NUMBER,
+	COMMA_STEP_LIST,
+	COMMA_TS,
+	COMMA_KEYS,
+};
+
+/* As serde sorts them. */
+static const struct json_scan_key comma_keys[COMMA_KEYS] = {
+	[COMMA_ALGO] = KEY("algo"),
+	[COMMA_ARGS] = KEY("args"),
+	[COMMA_CAT] = KEY("cat"),
+	[COMMA_CHANNEL] = KEY("channel_id"),
+	[COMMA_CHILD_DUR] = KEY("child_dur"),
+	[COMMA_CHILD_START] = KEY("child_start_ts"),
+	[COMMA_HASH] = KEY("comm_hash"),
+	[COMMA_DUR] = KEY("dur"),
+	[COMMA_IS_SEND] = KEY("is_send"),
+	[COMMA_CHANNELS] = KEY("n_max_channel"),
+	[COMMA_STEPS] = KEY("n_steps"),
+	[COMMA_NAME] = KEY("name"),
+	[COMMA_PEER] = KEY("peer"),
+	[COMMA_PH] = KEY("ph"),
+	[COMMA_PID] = KEY("pid"),
+	[COMMA_PROTO] = KEY("proto"),
+	[COMMA_PROXIES] = KEY("proxyops"),
+	[COMMA_RANK] = KEY("rank"),
+	[COMMA_RECLAIMED] = KEY("reclaimed"),
+	[COMMA_NUMBER] = KEY("seq_num"),
+	[COMMA_STEP_LIST] = KEY("steps"),
+	[COMMA_TS] = KEY("ts"),
+};
+
+static bool parse_time(struct foreign_reading *reading, int key, struct comma_event *event)
+{
+	switch (key) {
+	case COMMA_CHILD_DUR:
+		return foreign_take_us(reading, &event->child_time_ns);
+	case COMMA_CHILD_START:
+		return foreign_take_us(reading, &event->child_start_ns);
+	case COMMA_DUR:
+		return foreign_take_us(reading, &event->time_ns);
+	case COMMA_TS:
+		return foreign_take_us(reading, &event->start_ns);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+static bool parse_event_field(struct foreign_reading *reading, int key, struct comma_event *event)
+{
+	switch (key) {
+	case COMMA_ALGO:
+		return foreign_take_name(reading, OP_NAMES_ALGORITHM, &event->algorithm);
+	case COMMA_ARGS:
+		return take_size(reading, &event->bytes);
+	case COMMA_CAT:
+		return take_category(reading, event);
+	case COMMA_CHANNEL:
+		return foreign_take_int32(reading, &event->channel);
+	case COMMA_HASH:
+		return take_hash(reading, &event->hash);
+	case COMMA_IS_SEND:
+		return foreign_take_bool(reading, &event->is_send);
+	case COMMA_CHANNELS:
+		return foreign_take_unsigned(reading, &event->channels);
+	case COMMA_STEPS:
+		return foreign_take_int32(reading, &event->steps);
+	case COMMA_NAME:
+		return foreign_take_name(reading, OP_NAMES_FUNCTION, &event->function);
+	case COMMA_PEER:
+		return foreign_take_int32(reading, &event->peer);
+	case COMMA_PID:
+		return foreign_take_signed(reading, &event->pid);
+	case COMMA_PROTO:
+		return foreign_take_name(reading, OP_NAMES_PROTOCOL, &event->protocol);
+	case COMMA_RANK:
+		return foreign_take_int32(reading, &event->rank);
+	case COMMA_RECLAIMED:
+		return foreign_take_bool(reading, &event->is_reclaimed);
+	case COMMA_NUMBER:
+		return foreign_take_unsigned(reading, &event->number);
+	default:
+		return parse_time(reading, key, event);
+	}
+}
+
+/* The object has begun. A proxy operation inside another event has none inside itself. */
+static bool parse_event(struct foreign_reading *reading, struct comma_event *event, bool is_inside)
+{
+	size_t from = reading->details.count;
+	int key, hint = 0;
+	bool is_fine = true;
+
+	while (is_fine && (key = foreign_next_key(reading, comma_keys, COMMA_KEYS, &hint)) !=
+				  JSON_SCAN_KEY_NONE) {
+		if (key == COMMA_PROXIES && !is_inside)
+			is_fine = parse_proxies(reading, event);
+		else if (key == COMMA_STEP_LIST)
+			is_fine = parse_steps(reading);
+		else
+			is_fine = parse_event_field(reading, key, event);
+	}
+	if (!is_fine || reading->problem != NULL)
+		return false;
+	if (event->category == COMMA_CATEGORY_PROXY)
+		add_proxy(reading, event, from, is_inside);
+	return true;
+}
+
+/* reading->line into *event; details go to reading->details. False: damaged, reading->problem says how. */
+static bool comma_parse(struct foreign_reading *reading, struct comma_event *event)
+{
+	event_init(event);
+	if (!foreign_begin_line(reading) || !parse_event(reading, event, false))
+		return false;
+	if (json_scan_next(&reading->scan) == JSON_SCAN_ERROR)
+		reading->problem = reading->scan.problem;
+	return reading->problem == NULL;
+}
+
+/* Events of CoMMA's latency file become records. */
+
+#define NUMBER_MAX (UINT64_C(1) << 40)
+
+static void set_times(struct op_record *op, const struct comma_event *event)
+{
+	if (event->start_ns != COMMA_UNKNOWN)
+		op->issue_ns = op->task_ns = event->start_ns;
+	op->state = OP_LAUNCHED;
+	if (event->child_start_ns == COMMA_UNKNOWN)
+		return;
+	op->state = OP_RUNNING;
+	op->active_ns = event->child_start_ns;
+	if (event->is_reclaimed || event->child_time_ns == COMMA_UNKNOWN ||
+	    event->child_time_ns > UINT64_MAX - event->child_start_ns)
+		return;
+	op->state = OP_DONE;
+	op->done_ns = event->child_start_ns + event->child_time_ns;
+	if (event->child_time_ns > 0 && op->active_ns > 0)
+		op->time_source = OP_TIME_PROXY;
+}
+
+static void give_op(struct foreign_reading *reading, const struct comma_event *event,
+		    uint32_t number)
+{
+	struct foreign_comm *comm = &reading->log->comms[number];
+	struct op_record op = {
+		.function = event->function,
+		.algorithm = event->algorithm,
+		.protocol = event->protocol,
+		.bytes = foreign_message_bytes(event->function, event->bytes, 0),
+		.root = OP_NOBODY,
+		.peer = event->peer,
+		.channels = event->channels > UINT8_MAX ? UINT8_MAX : (uint8_t)event->channels,
+	};
+
+	if (event->category == COMMA_CATEGORY_COLL && event->number != COMMA_UNKNOWN) {
+		op.nccl_sequence = event->number;
+		op.match = foreign_count_collective(comm, event->function, event->number);
+	}
+	set_times(&op, event);
+	comm->info.flags |= op.active_ns != 0 ? COMM_FLAG_SEES_PROXIES : 0;
+	foreign_give_op(reading, number, &op);
+	foreign_give_details(reading, comm->process, op.comm, op.number);
+}
+
+static bool comma_refuse(struct foreign_reading *reading, enum status status)
+{
+	reading->problem = "too many communicators in one file";
+	if (status == ERR_NO_SPACE)
+		reading->status = status;
+	return false;
+}
+
+/* A file is one process; its pid shows where transfers do. */
+static enum status find_process(struct foreign_log *log, const struct comma_event *event)
+{
+	uint32_t process;
+	enum status status =
+		log->process_count > 0 ? OK : foreign_process_of(log, "", -1, &process);
+
+	if (status == OK && log->processes[0].pid < 0 && event->pid > 0 &&
+	    event->category != COMMA_CATEGORY_PROXY)
+		log->processes[0].pid = event->pid;
+	return status;
+}
+
+static bool take_event(struct foreign_reading *reading, const struct comma_event *event)
+{
+	const struct comm_info info = { .hash = event->hash, .rank = event->rank };
+	struct foreign_log *log = reading->log;
+	enum status status;
+	uint32_t comm;
+
+	if (event->category == COMMA_CATEGORY_NONE || event->category == COMMA_CATEGORY_OTHER) {
+		log->ignored++;
+		return true;
+	}
+	if (event->number != COMMA_UNKNOWN && event->number > NUMBER_MAX) {
+		reading->problem = "a count that cannot be";
+		return false;
+	}
+	status = find_process(log, event);
+	if (status != OK)
+		return comma_refuse(reading, status);
+	if (event->category == COMMA_CATEGORY_PROXY) {
+		/* A transfer for another process, or for nobody knows whom. */
+		foreign_give_details(reading, 0, 0, 0);
+		return true;
+	}
+	status = foreign_comm_of(log, 0, &info, &comm);
+	if (status != OK)
+		return comma_refuse(reading, status);
+	give_op(reading, event, comm);
+	return true;
+}
+
+static bool take_line(struct foreign_reading *reading)
+{
+	struct comma_event event;
+
+	return comma_parse(reading, &event) && take_event(reading, &event);
+}
+
+void foreign_read_comma(struct foreign_reading *reading, struct foreign_lines *lines)
+{
+	enum status status = OK;
+
+	/* Which steps are kept shows only when they are there. */
+	reading->details.is_wanted = true;
+	while (reading->status == OK && !reading->is_over &&
+	       (status = foreign_lines_next(lines, &reading->line)) == OK) {
+		reading->log->lines++;
+		if (reading->line.length == 0 && !reading->line.is_too_long)
+			continue;
+		reading->problem = "the line is too long";
+		if (reading->line.is_too_long || !take_line(reading))
+			foreign_damage_line(reading);
+	}
+	if (status == ERR_NO_SPACE)
+		reading->status = status;
+}

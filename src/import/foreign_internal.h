@@ -1,0 +1,140 @@
+/* Between the files that read operations; others use foreign.h. */
+#ifndef FOREIGN_INTERNAL_H
+#define FOREIGN_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "import/foreign.h"
+#include "import/json_scan.h"
+
+/* NCCL has a few dozen names, and a line mostly has the same as the one before. */
+enum { FOREIGN_NAMES_KEPT = 8, FOREIGN_NAME_BYTES = 24 };
+
+struct foreign_names {
+	struct {
+		char quoted[FOREIGN_NAME_BYTES]; /* with its quotes, and terminated */
+		uint8_t length;			 /* with its quotes; 0: none yet */
+		uint8_t number;
+	} kept[FOREIGN_NAMES_KEPT];
+	unsigned int next;
+};
+
+/* What a line brings, before it is known whose it is. */
+struct foreign_details {
+	struct op_detail *list;
+	size_t count;
+	size_t room;
+	size_t total;	/* with those that nobody wants */
+	bool is_wanted; /* else they are only counted */
+};
+
+struct foreign_reading {
+	struct foreign_log *log;
+	const struct foreign_request *request;
+	struct foreign_line line;
+	struct json_scan scan;
+	struct foreign_details details;
+	struct foreign_names names[OP_NAME_TABLES];
+	const char *problem; /* of this line; static, NULL none */
+	bool is_over;	     /* the visitor has had enough */
+	enum status status;  /* ERR_NO_SPACE: memory */
+};
+
+/* Say that this line cannot be read, because of reading->problem. */
+void foreign_damage_line(struct foreign_reading *reading);
+/* The same about something else than a line. */
+void foreign_damage_note(struct foreign_reading *reading, const struct foreign_damage *damage);
+
+/*
+ * The value of the key that was just read. False: it is no such thing, or the JSON is damaged;
+ * reading->problem says so. `null` is taken as not there: true, and nothing is written.
+ */
+bool foreign_take_any_unsigned(struct foreign_reading *reading, uint64_t *value);
+bool foreign_take_signed(struct foreign_reading *reading, int64_t *value);
+bool foreign_take_int32(struct foreign_reading *reading, int32_t *value);
+bool foreign_take_bool(struct foreign_reading *reading, bool *value);
+/* Microseconds, as nanoseconds. */
+bool foreign_take_any_us(struct foreign_reading *reading, uint64_t *ns);
+bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size);
+bool foreign_take_skip(struct foreign_reading *reading);
+/* reading->line, from its beginning: it is an object, which has begun. Forgets details and problems of others. */
+bool foreign_begin_line(struct foreign_reading *reading);
+/* True and *is_there when an object (an array) begins. */
+bool foreign_take_object(struct foreign_reading *reading, bool *is_there);
+bool foreign_take_array(struct foreign_reading *reading, bool *is_there);
+/* NCCL's name of something, or another tool's; one that nobody has is 0. */
+bool foreign_take_name(struct foreign_reading *reading, enum op_name_table table, uint8_t *number);
+
+/* Which of these strings it is, each given with its quotes; `count` when it is another one. */
+bool foreign_take_choice(struct foreign_reading *reading, const char *const *quoted, uint8_t count,
+			 uint8_t *choice);
+
+/* json_scan_next_key(); damaged JSON is JSON_SCAN_KEY_NONE, too, and reading->problem says so. */
+static inline int foreign_next_key(struct foreign_reading *reading,
+				   const struct json_scan_key *keys, int count, int *hint)
+{
+	int key = json_scan_next_key(&reading->scan, keys, count, hint);
+
+	if (LIKELY(key != JSON_SCAN_KEY_ERROR))
+		return key;
+	reading->problem = reading->scan.problem;
+	return JSON_SCAN_KEY_NONE;
+}
+
+static inline bool foreign_take_unsigned(struct foreign_reading *reading, uint64_t *value)
+{
+	return LIKELY(json_scan_take(&reading->scan, value)) ||
+	       foreign_take_any_unsigned(reading, value);
+}
+
+static inline bool foreign_take_us(struct foreign_reading *reading, uint64_t *ns)
+{
+	uint64_t us;
+
+	if (!LIKELY(json_scan_take(&reading->scan, &us)))
+		return foreign_take_any_us(reading, ns);
+	if (UNLIKELY(us > UINT64_MAX / 1000 - 1)) {
+		reading->problem = "a value is no time in microseconds";
+		return false;
+	}
+	*ns = us * 1000;
+	return true;
+}
+
+/* The process, made when it is new. ERR_RANGE: there are too many. */
+enum status foreign_process_of(struct foreign_log *log, const char *host, int64_t pid,
+			       uint32_t *process);
+
+/* The communicator of this process with the same hash and rank, made when it is new. */
+enum status foreign_comm_of(struct foreign_log *log, uint32_t process, const struct comm_info *info,
+			    uint32_t *comm);
+
+/* One more detail of this line; NULL: only counted, or no memory (reading->status). */
+struct op_detail *foreign_add_detail(struct foreign_reading *reading);
+
+/* The operation is whole but for its numbers: count it and give it to the visitor. */
+void foreign_give_op(struct foreign_reading *reading, uint32_t comm, struct op_record *op);
+/* The details of this line: of the communicator with this id (0: another process's), of the operation
+ * `number` (0 unknown). */
+void foreign_give_details(struct foreign_reading *reading, uint32_t process, uint32_t comm_id,
+			  uint64_t number);
+
+/* Message bytes as nccl-tests counts them, of what NCCL says about the part of one rank. */
+uint64_t foreign_message_bytes(uint8_t function, uint64_t rank_bytes, int32_t nranks);
+
+/* NCCL counted this collective: its number, from 0. The match number that follows from it; 0 where
+ * there is none, or the number came before. */
+uint64_t foreign_count_collective(struct foreign_comm *comm, uint8_t function,
+				  uint64_t nccl_number);
+
+/* One reader per format: all lines. */
+void foreign_read_inspector(struct foreign_reading *reading, struct foreign_lines *lines);
+void foreign_read_comma(struct foreign_reading *reading, struct foreign_lines *lines);
+
+#endif

@@ -1,0 +1,1187 @@
+/*
+ * One operation in NCCL Inspector's log:
+ *
+ *	coll_perf   coll, coll_algo and coll_proto (v4.2), coll_sn, coll_msg_size_bytes,
+ *	            coll_exec_time_us, coll_timing_source, bandwidths, verbose: event_trace_sn and _ts
+ *	p2p_perf    the same with p2p_, and p2p_peer
+ */
+#include "import/foreign.h"
+#include "import/foreign_internal.h"
+
+#include <string.h>
+
+#include "common/attributes.h"
+#include "common/hash.h"
+#include "common/text.h"
+
+/* NCCL Inspector's log, one line at a time: what inspector_read.c finds in it. */
+
+/* What a number is when the line does not have it. */
+#define INSPECTOR_UNKNOWN UINT64_MAX
+
+enum inspector_body {
+	INSPECTOR_NO_BODY = 0,
+	INSPECTOR_COLL = 1,
+	INSPECTOR_P2P = 2,
+	INSPECTOR_PROXY = 3,
+	INSPECTOR_BODIES = 4,
+};
+
+enum inspector_source {
+	INSPECTOR_SOURCE_UNKNOWN = 0,
+	INSPECTOR_KERNEL_GPU = 1,
+	INSPECTOR_KERNEL_CPU = 2,
+	INSPECTOR_COLLECTIVE_CPU = 3,
+};
+
+struct inspector_metadata {
+	char version[32];
+	char host[256];
+	int64_t pid;
+	uint64_t dump_ns; /* 0 unknown */
+};
+
+/* coll_perf and p2p_perf have the same fields under two names. */
+struct inspector_perf {
+	uint8_t function;
+	uint8_t algorithm;
+	uint8_t protocol;
+	uint8_t source; /* enum inspector_source */
+	int32_t peer;
+	uint64_t number; /* coll_sn, p2p_sn */
+	uint64_t bytes;
+	uint64_t time_ns;
+	/* Verbose: wall time, 0 unknown. */
+	uint64_t start_ns;
+	uint64_t first_kernel_ns;
+	uint64_t last_kernel_ns; /* its stop was recorded */
+	uint64_t last_stop_ns;	 /* and seen */
+	uint32_t kernels_started;
+	uint32_t kernels_stopped;
+};
+
+/* dump_stats */
+struct inspector_stats {
+	uint64_t records[INSPECTOR_BODIES]; /* that follow, by enum inspector_body */
+	uint64_t dropped_colls;		    /* since the communicator began */
+	uint64_t dropped_p2ps;
+	uint64_t dropped_proxies;
+	uint64_t dropped_proxy_ops;
+	uint64_t foreign_ops;
+};
+
+struct inspector_line {
+	enum inspector_body body;
+	bool has_header;
+	bool has_metadata;
+	bool has_stats;
+	/* Byte for byte what the line before had: `comm` is not filled, `metadata` is still good. */
+	bool is_same_header;
+	bool is_same_metadata;
+	struct comm_info comm;
+	struct inspector_metadata metadata;
+	struct inspector_perf perf;
+	struct inspector_stats stats;
+};
+
+/* What repeats on every line: a header; metadata around the time of writing. Length 0: none kept. */
+enum { INSPECTOR_KEPT_BYTES = 512 };
+struct inspector_kept {
+	char header[INSPECTOR_KEPT_BYTES];
+	char before[INSPECTOR_KEPT_BYTES];
+	char after[INSPECTOR_KEPT_BYTES];
+	size_t header_length;
+	size_t before_length;
+	size_t after_length;
+};
+
+/* Nothing is kept any more. */
+static inline void inspector_forget(struct inspector_kept *kept)
+{
+	kept->header_length = kept->before_length = 0;
+}
+
+#define KEY JSON_SCAN_KEY_OF
+
+struct kernel_event {
+	int32_t channel;
+	uint64_t start_ns;
+	uint64_t stop_ns;
+	uint64_t record_ns;
+};
+
+static void add_kernel(struct foreign_reading *reading, struct inspector_perf *perf,
+		       const struct kernel_event *event)
+{
+	struct op_detail *detail;
+
+	perf->kernels_started += event->start_ns != 0;
+	perf->kernels_stopped += event->stop_ns != 0;
+	if (event->start_ns != 0 &&
+	    (perf->first_kernel_ns == 0 || event->start_ns < perf->first_kernel_ns))
+		perf->first_kernel_ns = event->start_ns;
+	if (event->stop_ns > perf->last_stop_ns)
+		perf->last_stop_ns = event->stop_ns;
+	if (event->record_ns > perf->last_kernel_ns)
+		perf->last_kernel_ns = event->record_ns;
+	if (event->start_ns == 0 || event->channel < 0 || event->channel > UINT8_MAX)
+		return;
+	detail = foreign_add_detail(reading);
+	if (detail == NULL)
+		return;
+	detail->kind = OP_DETAIL_KERNEL;
+	detail->channel = (uint8_t)event->channel;
+	detail->time_ns[2] = event->start_ns;
+	detail->time_ns[3] = event->stop_ns;
+}
+
+/* Both event_trace_ts and event_trace_sn have them; of the second nothing is wanted. */
+static bool parse_kernel(struct foreign_reading *reading, bool is_times,
+			 struct inspector_perf *perf)
+{
+	static const struct json_scan_key times[] = { KEY("channel_id"), KEY("kernel_start_ts"),
+						      KEY("kernel_stop_ts"),
+						      KEY("kernel_record_ts") };
+	static const struct json_scan_key numbers[] = { KEY("channel_id"), KEY("kernel_start_sn"),
+							KEY("kernel_stop_sn"),
+							KEY("kernel_record_sn") };
+	struct kernel_event event = { .channel = -1 };
+	uint64_t *const fields[] = { NULL, &event.start_ns, &event.stop_ns, &event.record_ns };
+	int key, hint = 0;
+	bool is_fine = true;
+
+	while (is_fine &&
+	       (key = foreign_next_key(reading, is_times ? times : numbers, ARRAY_LENGTH(times),
+				       &hint)) != JSON_SCAN_KEY_NONE) {
+		if (key == 0)
+			is_fine = foreign_take_int32(reading, &event.channel);
+		else if (key > 0)
+			is_fine = foreign_take_us(reading, fields[key]);
+		else
+			is_fine = foreign_take_skip(reading);
+	}
+	if (!is_fine || reading->problem != NULL)
+		return false;
+	if (is_times)
+		add_kernel(reading, perf, &event);
+	return true;
+}
+
+static bool parse_kernels(struct foreign_reading *reading, bool is_times,
+			  struct inspector_perf *perf)
+{
+	enum json_scan_token token;
+	bool is_there;
+
+	if (!foreign_take_array(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT)
+		if (!parse_kernel(reading, is_times, perf))
+			return false;
+	if (token == JSON_SCAN_ARRAY_END)
+		return true;
+	reading->problem =
+		token == JSON_SCAN_ERROR ? reading->scan.problem : "a kernel event is no object";
+	return false;
+}
+
+static bool parse_trace(struct foreign_reading *reading, bool is_times, struct inspector_perf *perf)
+{
+	static const struct json_scan_key times[] = { KEY("coll_start_ts"), KEY("coll_stop_ts"),
+						      KEY("p2p_start_ts"), KEY("p2p_stop_ts"),
+						      KEY("kernel_events") };
+	static const struct json_scan_key numbers[] = { KEY("coll_start_sn"), KEY("coll_stop_sn"),
+							KEY("p2p_start_sn"), KEY("p2p_stop_sn"),
+							KEY("kernel_events") };
+	int key, hint = 0;
+	bool is_there;
+
+	if (!foreign_take_object(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, is_times ? times : numbers, ARRAY_LENGTH(times),
+				       &hint)) != JSON_SCAN_KEY_NONE) {
+		bool is_fine;
+
+		if (is_times && (key == 0 || key == 2))
+			is_fine = foreign_take_us(reading, &perf->start_ns);
+		else if (key == 4)
+			is_fine = parse_kernels(reading, is_times, perf);
+		else
+			is_fine = foreign_take_skip(reading);
+		if (!is_fine)
+			return false;
+	}
+	return reading->problem == NULL;
+}
+
+static bool parse_source(struct foreign_reading *reading, uint8_t *source)
+{
+	static const char *const names[] = { "\"kernel_gpu\"", "\"kernel_cpu\"",
+					     "\"collective_cpu\"" };
+	static const uint8_t sources[] = { INSPECTOR_KERNEL_GPU, INSPECTOR_KERNEL_CPU,
+					   INSPECTOR_COLLECTIVE_CPU, INSPECTOR_SOURCE_UNKNOWN };
+	uint8_t choice;
+
+	if (!foreign_take_choice(reading, names, ARRAY_LENGTH(names), &choice))
+		return false;
+	*source = sources[choice];
+	return true;
+}
+
+enum perf_key {
+	PERF_NAME,
+	PERF_ALGORITHM,
+	PERF_PROTOCOL,
+	PERF_NUMBER,
+	PERF_PEER,
+	PERF_BYTES,
+	PERF_TIME,
+	PERF_SOURCE,
+	PERF_ALGBW,
+	PERF_BUSBW,
+	PERF_TRACE_SN,
+	PERF_TRACE_TS,
+	PERF_KEYS,
+};
+
+static bool parse_perf_field(struct foreign_reading *reading, int key, struct inspector_perf *perf)
+{
+	switch (key) {
+	case PERF_NAME:
+		return foreign_take_name(reading, OP_NAMES_FUNCTION, &perf->function);
+	case PERF_ALGORITHM:
+		return foreign_take_name(reading, OP_NAMES_ALGORITHM, &perf->algorithm);
+	case PERF_PROTOCOL:
+		return foreign_take_name(reading, OP_NAMES_PROTOCOL, &perf->protocol);
+	case PERF_NUMBER:
+		return foreign_take_unsigned(reading, &perf->number);
+	case PERF_PEER:
+		return foreign_take_int32(reading, &perf->peer);
+	case PERF_BYTES:
+		return foreign_take_unsigned(reading, &perf->bytes);
+	case PERF_TIME:
+		return foreign_take_us(reading, &perf->time_ns);
+	case PERF_SOURCE:
+		return parse_source(reading, &perf->source);
+	case PERF_TRACE_SN:
+		return parse_trace(reading, false, perf);
+	case PERF_TRACE_TS:
+		return parse_trace(reading, true, perf);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+/* The value of the key coll_perf or p2p_perf: line->perf, and details. */
+static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector_body body,
+				 struct inspector_line *line)
+{
+	static const struct json_scan_key coll_keys[PERF_KEYS] = {
+		[PERF_NAME] = KEY("coll"),
+		[PERF_ALGORITHM] = KEY("coll_algo"),
+		[PERF_PROTOCOL] = KEY("coll_proto"),
+		[PERF_NUMBER] = KEY("coll_sn"),
+		[PERF_PEER] = KEY("coll_peer"),
+		[PERF_BYTES] = KEY("coll_msg_size_bytes"),
+		[PERF_TIME] = KEY("coll_exec_time_us"),
+		[PERF_SOURCE] = KEY("coll_timing_source"),
+		[PERF_ALGBW] = KEY("coll_algobw_gbs"),
+		[PERF_BUSBW] = KEY("coll_busbw_gbs"),
+		[PERF_TRACE_SN] = KEY("event_trace_sn"),
+		[PERF_TRACE_TS] = KEY("event_trace_ts"),
+	};
+	static const struct json_scan_key p2p_keys[PERF_KEYS] = {
+		[PERF_NAME] = KEY("p2p"),
+		[PERF_ALGORITHM] = KEY("p2p_algo"),
+		[PERF_PROTOCOL] = KEY("p2p_proto"),
+		[PERF_NUMBER] = KEY("p2p_sn"),
+		[PERF_PEER] = KEY("p2p_peer"),
+		[PERF_BYTES] = KEY("p2p_msg_size_bytes"),
+		[PERF_TIME] = KEY("p2p_exec_time_us"),
+		[PERF_SOURCE] = KEY("p2p_timing_source"),
+		[PERF_ALGBW] = KEY("p2p_algobw_gbs"),
+		[PERF_BUSBW] = KEY("p2p_busbw_gbs"),
+		[PERF_TRACE_SN] = KEY("event_trace_sn"),
+		[PERF_TRACE_TS] = KEY("event_trace_ts"),
+	};
+	const struct json_scan_key *keys = body == INSPECTOR_COLL ? coll_keys : p2p_keys;
+	int key, hint = 0;
+	bool is_there;
+
+	line->perf = (struct inspector_perf){ .peer = OP_NOBODY,
+					      .number = INSPECTOR_UNKNOWN,
+					      .bytes = INSPECTOR_UNKNOWN,
+					      .time_ns = INSPECTOR_UNKNOWN };
+	if (!foreign_take_object(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	line->body = body;
+	while ((key = foreign_next_key(reading, keys, PERF_KEYS, &hint)) != JSON_SCAN_KEY_NONE)
+		if (!parse_perf_field(reading, key, &line->perf))
+			return false;
+	return reading->problem == NULL;
+}
+
+/*
+ * proxy_trace of v4.3 and v4.4: what proxy operations and their transfers ("steps") did, on the
+ * host's clock. Each state is written when it is entered; one that was never entered is not there.
+ *
+ *	proxy_op          a whole one, with its steps when the output is nested
+ *	proxy_op_segment  steps of one that is not over
+ *	proxy_step        one step, when the output is flat
+ *	proxy_op_start    one that has begun: says nothing about an end
+ */
+
+struct proxy {
+	bool is_step;  /* flat: the record itself is a step */
+	bool is_whole; /* proxy_op */
+	bool is_send;
+	int32_t channel;
+	int32_t peer;
+	int32_t steps; /* how many were announced */
+	int32_t step;
+	uint64_t bytes;
+	uint64_t time_ns[8]; /* by enum proxy_time */
+};
+
+enum proxy_time {
+	TIME_OP_START,
+	TIME_OP_IN_PROGRESS,
+	TIME_OP_STOP,
+	TIME_STEP_START,
+	TIME_READY, /* send_peer_wait, recv_flush_wait: produced, arrived */
+	TIME_SENT,  /* send_wait, recv_gpu_wait: handed to the network, flushed */
+	TIME_STEP_STOP,
+	TIME_NONE,
+};
+
+static bool parse_times(struct foreign_reading *reading, uint64_t times[static TIME_NONE])
+{
+	static const struct json_scan_key keys[] = {
+		KEY("proxy_op_start_ts"),  KEY("proxy_op_in_progress_ts"),
+		KEY("proxy_op_stop_ts"),   KEY("proxy_step_start_ts"),
+		KEY("send_peer_wait_ts"),  KEY("recv_flush_wait_ts"),
+		KEY("send_wait_ts"),	   KEY("recv_gpu_wait_ts"),
+		KEY("proxy_step_stop_ts"),
+	};
+	static const uint8_t places[] = { TIME_OP_START,   TIME_OP_IN_PROGRESS, TIME_OP_STOP,
+					  TIME_STEP_START, TIME_READY,		TIME_READY,
+					  TIME_SENT,	   TIME_SENT,		TIME_STEP_STOP };
+	int key, hint = 0;
+	bool is_there;
+
+	if (!foreign_take_object(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (key < 0 ? !foreign_take_skip(reading)
+			    : !foreign_take_us(reading, &times[places[key]]))
+			return false;
+	return reading->problem == NULL;
+}
+
+static bool parse_step(struct foreign_reading *reading, struct proxy *step)
+{
+	static const struct json_scan_key keys[] = { KEY("step"), KEY("trans_size_bytes"),
+						     KEY("event_trace_ts") };
+	int key, hint = 0;
+
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE) {
+		bool is_fine;
+
+		if (key == 0)
+			is_fine = foreign_take_int32(reading, &step->step);
+		else if (key == 1)
+			is_fine = foreign_take_unsigned(reading, &step->bytes);
+		else if (key == 2)
+			is_fine = parse_times(reading, step->time_ns);
+		else
+			is_fine = foreign_take_skip(reading);
+		if (!is_fine)
+			return false;
+	}
+	return reading->problem == NULL;
+}
+
+/* Steps stand inside their operation, whose peer and channel may come later: filled in at the end. */
+static bool parse_steps(struct foreign_reading *reading)
+{
+	enum json_scan_token token;
+	bool is_there;
+
+	if (!foreign_take_array(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
+		struct proxy step = { .peer = OP_NOBODY };
+		struct op_detail *detail;
+
+		if (!parse_step(reading, &step))
+			return false;
+		detail = foreign_add_detail(reading);
+		if (detail == NULL)
+			continue;
+		detail->kind = OP_DETAIL_STEP;
+		detail->step = step.step;
+		detail->bytes = step.bytes;
+		for (int i = 0; i < 4; i++)
+			detail->time_ns[i] = step.time_ns[TIME_STEP_START + i];
+	}
+	if (token == JSON_SCAN_ARRAY_END)
+		return true;
+	reading->problem = token == JSON_SCAN_ERROR ? reading->scan.problem : "a step is no object";
+	return false;
+}
+
+static bool parse_kind(struct foreign_reading *reading, struct proxy *proxy)
+{
+	char name[24] = "";
+
+	if (!foreign_take_text(reading, name, sizeof(name)))
+		return false;
+	proxy->is_step = json_scan_is(&reading->scan, "proxy_step");
+	proxy->is_whole = json_scan_is(&reading->scan, "proxy_op");
+	return true;
+}
+
+static bool parse_direction(struct foreign_reading *reading, struct proxy *proxy)
+{
+	char name[8] = "";
+
+	if (!foreign_take_text(reading, name, sizeof(name)))
+		return false;
+	proxy->is_send = name[0] == 's';
+	return true;
+}
+
+static bool parse_proxy_field(struct foreign_reading *reading, int key, struct proxy *proxy)
+{
+	switch (key) {
+	case 0:
+		return parse_kind(reading, proxy);
+	case 1:
+		return foreign_take_int32(reading, &proxy->channel);
+	case 2:
+		return foreign_take_int32(reading, &proxy->peer);
+	case 3:
+		return parse_direction(reading, proxy);
+	case 4:
+		return foreign_take_int32(reading, &proxy->steps);
+	case 5:
+		return foreign_take_int32(reading, &proxy->step);
+	case 6:
+		return foreign_take_unsigned(reading, &proxy->bytes);
+	case 7:
+		return parse_times(reading, proxy->time_ns);
+	case 8:
+		return parse_steps(reading);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+/* The record itself as a detail, behind its steps; what it knows about them. */
+static void add_details(struct foreign_reading *reading, const struct proxy *proxy)
+{
+	struct foreign_details *details = &reading->details;
+	struct op_detail *detail;
+
+	if (proxy->is_step || proxy->is_whole) {
+		detail = foreign_add_detail(reading);
+		if (detail != NULL) {
+			detail->kind = proxy->is_step ? OP_DETAIL_STEP : OP_DETAIL_PROXY;
+			detail->step = proxy->is_step ? proxy->step : proxy->steps;
+			detail->bytes = proxy->bytes;
+			for (int i = 0; i < 4 && proxy->is_step; i++)
+				detail->time_ns[i] = proxy->time_ns[TIME_STEP_START + i];
+			if (proxy->is_whole) {
+				detail->time_ns[0] = proxy->time_ns[TIME_OP_START];
+				detail->time_ns[1] = proxy->time_ns[TIME_OP_IN_PROGRESS];
+				detail->time_ns[3] = proxy->time_ns[TIME_OP_STOP];
+			}
+		}
+	}
+	for (size_t i = 0; i < details->count; i++) {
+		details->list[i].channel = (uint8_t)proxy->channel;
+		details->list[i].peer = proxy->peer;
+		details->list[i].flags = proxy->is_send ? OP_DETAIL_IS_SEND : 0;
+	}
+}
+
+/* The value of the key proxy_trace: details. */
+static bool inspector_parse_proxy(struct foreign_reading *reading)
+{
+	static const struct json_scan_key keys[] = {
+		KEY("record_type"),	 KEY("channel_id"),	KEY("peer"),
+		KEY("direction"),	 KEY("n_steps"),	KEY("step"),
+		KEY("trans_size_bytes"), KEY("event_trace_ts"), KEY("steps"),
+	};
+	struct proxy proxy = { .peer = OP_NOBODY, .channel = -1 };
+	int key, hint = 0;
+	bool is_there;
+
+	if (!foreign_take_object(reading, &is_there) || !is_there)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (!parse_proxy_field(reading, key, &proxy))
+			return false;
+	if (reading->problem != NULL)
+		return false;
+	if (proxy.channel < 0 || proxy.channel > UINT8_MAX) {
+		reading->problem = "a proxy operation without a channel";
+		return false;
+	}
+	add_details(reading, &proxy);
+	return true;
+}
+
+/*
+ * The objects of a line of NCCL Inspector, in whatever order they and their fields come:
+ *
+ *	header      id, comm_name, rank, n_ranks, nnodes
+ *	metadata    inspector_output_format_version, dump_timestamp_us, hostname, pid, ...
+ *	coll_perf   see inspector_read.c, p2p_perf as well
+ *	dump_stats  (v4.1) what follows, and what was dropped
+ *	proxy_trace (v4.3) see inspector_read.c
+ *
+ * A field that is missing is unknown. A field that is there and of another kind than it should be
+ * makes the line a damaged one.
+ */
+
+/* ---- header and metadata --------------------------------------------------------------------- */
+
+/* "0x7f8c496ae9f661": the communicator's hash, of which Inspector keeps 14 digits. Anything else is
+ * a name all the same: equal where the communicator is. */
+static uint64_t comm_hash(const char *text)
+{
+	uint64_t value = 0;
+	size_t length = strlen(text);
+
+	if (length < 3 || length > 18 || text[0] != '0' || text[1] != 'x')
+		return length == 0 ? 0 : hash_bytes(text, length);
+	for (const char *at = text + 2; *at != '\0'; at++) {
+		char lower = (char)(*at | 0x20);
+
+		if (*at >= '0' && *at <= '9')
+			value = value << 4 | (uint64_t)(*at - '0');
+		else if (lower >= 'a' && lower <= 'f')
+			value = value << 4 | (uint64_t)(lower - 'a' + 10);
+		else
+			return hash_bytes(text, length);
+	}
+	return value;
+}
+
+static bool parse_name(struct foreign_reading *reading, struct comm_info *comm)
+{
+	char name[sizeof(comm->name) + 4] = "";
+
+	if (!foreign_take_text(reading, name, sizeof(name)))
+		return false;
+	if (strcmp(name, "unknown") == 0)
+		name[0] = '\0';
+	if (!text_copy(comm->name, sizeof(comm->name), name))
+		comm->flags |= COMM_FLAG_NAME_CUT;
+	return true;
+}
+
+static bool parse_header_field(struct foreign_reading *reading, int key, struct comm_info *comm)
+{
+	char id[64] = "";
+
+	switch (key) {
+	case 0:
+		if (!foreign_take_text(reading, id, sizeof(id)))
+			return false;
+		comm->hash = comm_hash(id);
+		return true;
+	case 1:
+		return parse_name(reading, comm);
+	case 2:
+		return foreign_take_int32(reading, &comm->rank);
+	case 3:
+		return foreign_take_int32(reading, &comm->nranks);
+	case 4:
+		return foreign_take_int32(reading, &comm->nnodes);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+static bool parse_header(struct foreign_reading *reading, struct inspector_kept *kept,
+			 struct inspector_line *line)
+{
+	static const struct json_scan_key keys[] = { KEY("id"), KEY("comm_name"), KEY("rank"),
+						     KEY("n_ranks"), KEY("nnodes") };
+	const char *start = reading->scan.at;
+	int key, hint = 0;
+
+	line->has_header = true;
+	line->is_same_header = json_scan_again(&reading->scan, kept->header, kept->header_length);
+	if (line->is_same_header)
+		return true;
+	kept->header_length = 0;
+	line->comm = (struct comm_info){ .rank = -1 };
+	if (!foreign_take_object(reading, &line->has_header))
+		return false;
+	if (!line->has_header)
+		return true;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (!parse_header_field(reading, key, &line->comm))
+			return false;
+	if (line->comm.nranks < 0 || line->comm.nnodes < 0 || line->comm.rank < -1) {
+		reading->problem = "a communicator of negative size";
+		return false;
+	}
+	if (reading->problem == NULL && *start == '{' &&
+	    (size_t)(reading->scan.at - start) <= sizeof(kept->header)) {
+		kept->header_length = (size_t)(reading->scan.at - start);
+		memcpy(kept->header, start, kept->header_length);
+	}
+	return reading->problem == NULL;
+}
+
+/* Where the time of writing stands in the text, so that the rest can be kept. */
+struct place {
+	const char *text;
+	size_t length;
+};
+
+static bool parse_dump_time(struct foreign_reading *reading, uint64_t *ns, struct place *place)
+{
+	if (!foreign_take_us(reading, ns))
+		return false;
+	if (reading->scan.token == JSON_SCAN_NUMBER && reading->scan.is_plain)
+		*place = (struct place){ reading->scan.text, reading->scan.length };
+	return true;
+}
+
+static bool parse_metadata_field(struct foreign_reading *reading, int key,
+				 struct inspector_metadata *metadata, struct place *place)
+{
+	switch (key) {
+	case 0:
+		return foreign_take_text(reading, metadata->version, sizeof(metadata->version));
+	case 3:
+		return parse_dump_time(reading, &metadata->dump_ns, place);
+	case 4:
+		return foreign_take_text(reading, metadata->host, sizeof(metadata->host));
+	case 5:
+		return foreign_take_signed(reading, &metadata->pid);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+static void keep_metadata(struct inspector_kept *kept, const char *start, const char *end,
+			  const struct place *place)
+{
+	const char *after;
+
+	if (place->text == NULL || *start != '{')
+		return;
+	after = place->text + place->length;
+	if ((size_t)(place->text - start) > sizeof(kept->before) ||
+	    (size_t)(end - after) > sizeof(kept->after))
+		return;
+	kept->before_length = (size_t)(place->text - start);
+	kept->after_length = (size_t)(end - after);
+	memcpy(kept->before, start, kept->before_length);
+	memcpy(kept->after, after, kept->after_length);
+}
+
+static bool is_same_metadata(struct foreign_reading *reading, const struct inspector_kept *kept,
+			     struct inspector_metadata *metadata)
+{
+	uint64_t us;
+
+	if (!json_scan_again_but(&reading->scan, kept->before, kept->before_length, kept->after,
+				 kept->after_length, &us))
+		return false;
+	metadata->dump_ns = us < UINT64_MAX / 1000 ? us * 1000 : 0;
+	return true;
+}
+
+static bool parse_metadata(struct foreign_reading *reading, struct inspector_kept *kept,
+			   struct inspector_line *line)
+{
+	static const struct json_scan_key keys[] = {
+		KEY("inspector_output_format_version"),
+		KEY("git_rev"),
+		KEY("rec_mechanism"),
+		KEY("dump_timestamp_us"),
+		KEY("hostname"),
+		KEY("pid"),
+	};
+	struct inspector_metadata *metadata = &line->metadata;
+	const char *start = reading->scan.at;
+	struct place place = { NULL, 0 };
+	int key, hint = 0;
+
+	line->has_metadata = true;
+	line->is_same_metadata = is_same_metadata(reading, kept, metadata);
+	if (line->is_same_metadata)
+		return true;
+	kept->before_length = 0;
+	*metadata = (struct inspector_metadata){ .pid = -1 };
+	if (!foreign_take_object(reading, &line->has_metadata) || !line->has_metadata)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (!parse_metadata_field(reading, key, metadata, &place))
+			return false;
+	if (reading->problem != NULL)
+		return false;
+	keep_metadata(kept, start, reading->scan.at, &place);
+	return true;
+}
+
+/* ---- dump_stats ------------------------------------------------------------------------------ */
+
+static bool parse_stats_field(struct foreign_reading *reading, int key,
+			      struct inspector_stats *stats)
+{
+	uint64_t *const fields[] = {
+		&stats->records[INSPECTOR_COLL],  &stats->dropped_colls,
+		&stats->records[INSPECTOR_P2P],	  &stats->dropped_p2ps,
+		&stats->records[INSPECTOR_PROXY], &stats->dropped_proxies,
+		&stats->dropped_proxy_ops,	  &stats->foreign_ops,
+	};
+
+	return key < 0 ? foreign_take_skip(reading) : foreign_take_unsigned(reading, fields[key]);
+}
+
+static bool parse_stats(struct foreign_reading *reading, struct inspector_line *line)
+{
+	static const struct json_scan_key keys[] = {
+		KEY("coll_records"),
+		KEY("coll_dropped_total"),
+		KEY("p2p_records"),
+		KEY("p2p_dropped_total"),
+		KEY("proxy_records"),
+		KEY("proxy_dropped_total"),
+		KEY("proxy_ops_dropped_total"),
+		KEY("proxy_pxn_skipped_process_total"),
+	};
+	int key, hint = 0;
+
+	line->stats = (struct inspector_stats){ .records = { 0, INSPECTOR_UNKNOWN,
+							     INSPECTOR_UNKNOWN, 0 } };
+	if (!foreign_take_object(reading, &line->has_stats) || !line->has_stats)
+		return reading->problem == NULL;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (!parse_stats_field(reading, key, &line->stats))
+			return false;
+	return reading->problem == NULL;
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static bool parse_part(struct foreign_reading *reading, int key, struct inspector_kept *kept,
+		       struct inspector_line *line)
+{
+	bool is_body = key == 2 || key == 3 || key == 5;
+
+	if ((key == 0 && line->has_header) || (key == 1 && line->has_metadata) ||
+	    (key == 4 && line->has_stats) || (is_body && line->body != INSPECTOR_NO_BODY)) {
+		reading->problem = "a part of it comes twice";
+		return false;
+	}
+	switch (key) {
+	case 0:
+		return parse_header(reading, kept, line);
+	case 1:
+		return parse_metadata(reading, kept, line);
+	case 2:
+		return inspector_parse_perf(reading, INSPECTOR_COLL, line);
+	case 3:
+		return inspector_parse_perf(reading, INSPECTOR_P2P, line);
+	case 4:
+		return parse_stats(reading, line);
+	case 5:
+		line->body = INSPECTOR_PROXY;
+		return inspector_parse_proxy(reading);
+	default:
+		return foreign_take_skip(reading);
+	}
+}
+
+/* reading->line into *line, which holds the line before; details go to reading->details. False:
+ * damaged, reading->problem says how. *kept is used and brought up to date. */
+static bool inspector_parse(struct foreign_reading *reading, struct inspector_kept *kept,
+			    struct inspector_line *line)
+{
+	static const struct json_scan_key keys[] = { KEY("header"),	KEY("metadata"),
+						     KEY("coll_perf"),	KEY("p2p_perf"),
+						     KEY("dump_stats"), KEY("proxy_trace") };
+	int key, hint = 0;
+
+	line->body = INSPECTOR_NO_BODY;
+	line->has_header = line->has_metadata = line->has_stats = false;
+	if (!foreign_begin_line(reading))
+		return false;
+	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
+	       JSON_SCAN_KEY_NONE)
+		if (!parse_part(reading, key, kept, line))
+			return false;
+	if (reading->problem == NULL && json_scan_next(&reading->scan) == JSON_SCAN_ERROR)
+		reading->problem = reading->scan.problem;
+	return reading->problem == NULL;
+}
+
+/*
+ * From lines of NCCL Inspector to records.
+ *
+ * Up to v4.2 every line says whose it is. From v4.3 on a marker line (dump_stats) says it once for all
+ * lines that follow, and how many these are. Nothing can be between a marker and its lines, so a
+ * damaged line, which may have been a marker, ends what the marker says: lines behind it belong to
+ * nobody until the next marker comes.
+ */
+
+/* No communicator does more: a greater number is damage. */
+#define NUMBER_MAX (UINT64_C(1) << 40)
+
+struct inspector {
+	struct foreign_reading *reading;
+	struct inspector_line line;
+	struct inspector_kept kept; /* of comm, and its process */
+	uint32_t comm;		    /* of the line before, with its process */
+	/* What the last marker says. */
+	bool has_marker;
+	bool is_counted; /* it says how many lines follow */
+	uint32_t marker_comm;
+	uint64_t marker_ns;
+	uint64_t left[INSPECTOR_BODIES];
+};
+
+/* ---- whose line is it? ----------------------------------------------------------------------- */
+
+static void drop_marker(struct inspector *inspector)
+{
+	inspector->has_marker = false;
+	memset(inspector->left, 0, sizeof(inspector->left));
+}
+
+static uint64_t left_of_marker(const struct inspector *inspector)
+{
+	uint64_t left = 0;
+
+	for (int i = 0; i < INSPECTOR_BODIES && inspector->is_counted; i++)
+		left += inspector->left[i];
+	return left;
+}
+
+/* Lines of the marker that never came. */
+static void note_missing(struct inspector *inspector, bool is_end)
+{
+	uint64_t left = left_of_marker(inspector);
+
+	if (!inspector->has_marker || left == 0)
+		return;
+	foreign_damage_note(inspector->reading,
+			    &(struct foreign_damage){
+				    .line = inspector->reading->line.number,
+				    .offset = inspector->reading->line.offset,
+				    .missing = left,
+				    .is_cut = is_end,
+				    .what = is_end ? "the log ends within a dump"
+						   : "the dump before this line is not whole",
+			    });
+}
+
+static bool inspector_refuse(struct inspector *inspector, const char *problem)
+{
+	inspector->reading->problem = problem;
+	return false;
+}
+
+static bool refuse_status(struct inspector *inspector, enum status status, const char *problem)
+{
+	if (status == ERR_NO_SPACE)
+		inspector->reading->status = status;
+	return inspector_refuse(inspector, problem);
+}
+
+/* The process and the communicator that header and metadata name. */
+static bool find_comm(struct inspector *inspector)
+{
+	struct inspector_line *line = &inspector->line;
+	struct foreign_log *log = inspector->reading->log;
+	enum status status;
+	uint32_t process;
+
+	if (line->is_same_metadata) {
+		process = log->comms[inspector->comm].process;
+		if (line->is_same_header)
+			return true;
+	} else {
+		status = foreign_process_of(log, line->metadata.host, line->metadata.pid, &process);
+		if (status != OK)
+			return refuse_status(inspector, status, "too many processes in one file");
+	}
+	if (line->is_same_header) {
+		line->comm = log->comms[inspector->comm].info;
+		line->comm.flags &= COMM_FLAG_NAME_CUT;
+		line->comm.gpu_offset_at_ns = 0;
+	}
+	status = foreign_comm_of(log, process, &line->comm, &inspector->comm);
+	if (status != OK)
+		return refuse_status(inspector, status, "too many communicators in one file");
+	return true;
+}
+
+static void note_version(struct inspector *inspector)
+{
+	struct foreign_log *log = inspector->reading->log;
+	struct foreign_process *process = &log->processes[log->comms[inspector->comm].process];
+	const char *version = inspector->line.metadata.version;
+
+	if (version[0] != '\0' && strcmp(process->version, version) != 0)
+		text_copy(process->version, sizeof(process->version), version);
+}
+
+/* One of the marker's lines: is there one left of this kind? */
+static bool take_from_marker(struct inspector *inspector)
+{
+	uint64_t *left = &inspector->left[inspector->line.body];
+
+	if (!inspector->has_marker)
+		return inspector_refuse(inspector, "it belongs to a marker line that is missing");
+	if (!inspector->is_counted || *left == INSPECTOR_UNKNOWN)
+		return true;
+	if (*left == 0)
+		return inspector_refuse(inspector, "its marker line told of fewer lines");
+	(*left)--;
+	return true;
+}
+
+/* The line says itself whose it is. Those of v4.1 and v4.2 are counted by a marker all the same. */
+static void check_marker(struct inspector *inspector)
+{
+	uint64_t *left = &inspector->left[inspector->line.body];
+
+	if (!inspector->has_marker || inspector->line.body == INSPECTOR_NO_BODY)
+		return;
+	if (inspector->marker_comm != inspector->comm) {
+		note_missing(inspector, false);
+		drop_marker(inspector);
+	} else if (*left != INSPECTOR_UNKNOWN && *left > 0) {
+		(*left)--;
+	}
+}
+
+/* Sets inspector->comm; *dump_ns is when the line was written, 0 unknown. */
+static bool find_owner(struct inspector *inspector, uint64_t *dump_ns)
+{
+	const struct inspector_line *line = &inspector->line;
+	struct foreign_log *log = inspector->reading->log;
+
+	if (line->has_header && line->has_metadata) {
+		if (!find_comm(inspector))
+			return false;
+		if (!line->is_same_metadata)
+			note_version(inspector);
+		*dump_ns = line->metadata.dump_ns;
+		check_marker(inspector);
+		return true;
+	}
+	if (line->has_header || line->has_metadata)
+		return inspector_refuse(inspector, "header or metadata is missing");
+	if (!take_from_marker(inspector)) {
+		log->orphans++;
+		return false;
+	}
+	inspector->comm = inspector->marker_comm;
+	inspector_forget(&inspector->kept);
+	*dump_ns = inspector->marker_ns;
+	return true;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/*
+ * Put what lasted time_ns onto the recorder's clock, which is the wall clock here. Verbose logs tell
+ * when the last channel's stop was seen; else the operation was over when it was written.
+ */
+static void set_times(struct op_record *op, const struct inspector_perf *perf, uint64_t dump_ns)
+{
+	uint64_t stop_ns = perf->last_kernel_ns != 0 ? perf->last_kernel_ns : perf->last_stop_ns;
+
+	op->task_ns = perf->start_ns;
+	op->active_ns = perf->first_kernel_ns;
+	op->done_ns = perf->last_stop_ns != 0 ? perf->last_stop_ns : dump_ns;
+	if (stop_ns == 0)
+		stop_ns = op->done_ns;
+	/* Less than a microsecond is written as 0: no duration. */
+	if (perf->time_ns == INSPECTOR_UNKNOWN || perf->time_ns == 0 ||
+	    perf->time_ns >= op->done_ns || perf->time_ns >= stop_ns)
+		return;
+	switch (perf->source) {
+	case INSPECTOR_KERNEL_GPU:
+		op->time_source = OP_TIME_KERNEL_GPU;
+		op->gpu_start_ns = stop_ns - perf->time_ns;
+		op->gpu_stop_ns = stop_ns;
+		break;
+	case INSPECTOR_KERNEL_CPU:
+		op->time_source = OP_TIME_PROXY;
+		op->active_ns = op->done_ns - perf->time_ns;
+		break;
+	case INSPECTOR_COLLECTIVE_CPU:
+		op->time_source = OP_TIME_HOST;
+		op->issue_ns = op->done_ns - perf->time_ns;
+		break;
+	default:
+		break;
+	}
+}
+
+static uint8_t small(uint32_t number)
+{
+	return number > UINT8_MAX ? UINT8_MAX : (uint8_t)number;
+}
+
+static void count_number(const struct inspector_line *line, struct foreign_comm *comm,
+			 struct op_record *op)
+{
+	const struct inspector_perf *perf = &line->perf;
+
+	if (perf->number == INSPECTOR_UNKNOWN)
+		return;
+	op->nccl_sequence = perf->number;
+	if (line->body == INSPECTOR_COLL) {
+		op->match = foreign_count_collective(comm, perf->function, perf->number);
+		return;
+	}
+	if (perf->number > comm->counted_p2p)
+		comm->counted_p2p = perf->number;
+	comm->found_p2p++;
+}
+
+static void give_op(struct inspector *inspector, uint64_t dump_ns)
+{
+	struct foreign_log *log = inspector->reading->log;
+	struct foreign_comm *comm = &log->comms[inspector->comm];
+	const struct inspector_perf *perf = &inspector->line.perf;
+	struct op_record op = {
+		.function = perf->function,
+		.algorithm = perf->algorithm,
+		.protocol = perf->protocol,
+		.bytes = foreign_message_bytes(perf->function, perf->bytes, comm->info.nranks),
+		.root = OP_NOBODY,
+		.peer = perf->peer,
+		.state = OP_DONE,
+		.channels = small(perf->kernels_started),
+		.kernels_started = small(perf->kernels_started),
+		.kernels_stopped = small(perf->kernels_stopped),
+	};
+
+	count_number(&inspector->line, comm, &op);
+	set_times(&op, perf, dump_ns);
+	log->processes[comm->process].coarse += perf->last_stop_ns == 0;
+	foreign_give_op(inspector->reading, inspector->comm, &op);
+	foreign_give_details(inspector->reading, comm->process, op.comm, op.number);
+}
+
+static void greatest(uint64_t *to, uint64_t value)
+{
+	if (value > *to)
+		*to = value;
+}
+
+/* Its counts are totals, so the last marker of a communicator has them all. */
+static void take_marker(struct inspector *inspector, uint64_t dump_ns)
+{
+	const struct inspector_stats *stats = &inspector->line.stats;
+	struct foreign_log *log = inspector->reading->log;
+	struct foreign_comm *comm = &log->comms[inspector->comm];
+
+	note_missing(inspector, false);
+	inspector->has_marker = true;
+	inspector->is_counted = true;
+	inspector->marker_comm = inspector->comm;
+	inspector->marker_ns = dump_ns;
+	memcpy(inspector->left, stats->records, sizeof(inspector->left));
+	for (int i = 0; i < INSPECTOR_BODIES; i++)
+		if (inspector->left[i] == INSPECTOR_UNKNOWN)
+			inspector->is_counted = false;
+	greatest(&comm->dropped, stats->dropped_colls + stats->dropped_p2ps);
+	greatest(&comm->dropped_details, stats->dropped_proxies + stats->dropped_proxy_ops);
+	greatest(&log->processes[comm->process].foreign_ops, stats->foreign_ops);
+}
+
+static bool is_absurd(const struct inspector_line *line)
+{
+	const struct inspector_stats *stats = &line->stats;
+
+	if (line->has_stats &&
+	    (stats->dropped_colls > NUMBER_MAX || stats->dropped_p2ps > NUMBER_MAX ||
+	     stats->dropped_proxies > NUMBER_MAX || stats->dropped_proxy_ops > NUMBER_MAX))
+		return true;
+	for (int i = 0; i < INSPECTOR_BODIES && line->has_stats; i++)
+		if (stats->records[i] > NUMBER_MAX && stats->records[i] != INSPECTOR_UNKNOWN)
+			return true;
+	return (line->body == INSPECTOR_COLL || line->body == INSPECTOR_P2P) &&
+	       line->perf.number != INSPECTOR_UNKNOWN && line->perf.number > NUMBER_MAX;
+}
+
+static bool take_line(struct inspector *inspector)
+{
+	const struct inspector_line *line = &inspector->line;
+	const struct foreign_comm *comm;
+	uint64_t dump_ns = 0;
+
+	if (!inspector_parse(inspector->reading, &inspector->kept, &inspector->line))
+		return false;
+	if (is_absurd(line))
+		return inspector_refuse(inspector, "a count that cannot be");
+	if (line->body == INSPECTOR_NO_BODY && !line->has_stats) {
+		/* It was parsed and is not kept: what the cache has of it is of no use. */
+		inspector_forget(&inspector->kept);
+		inspector->reading->log->ignored++;
+		return true;
+	}
+	if (!find_owner(inspector, &dump_ns))
+		return false;
+	if (line->has_stats)
+		take_marker(inspector, dump_ns);
+	comm = &inspector->reading->log->comms[inspector->comm];
+	if (line->body == INSPECTOR_PROXY)
+		/* Its parent is told by a number that several operations may have. */
+		foreign_give_details(inspector->reading, comm->process, comm->info.id, 0);
+	else if (line->body != INSPECTOR_NO_BODY)
+		give_op(inspector, dump_ns);
+	return true;
+}
+
+static bool is_blank(const struct foreign_line *line)
+{
+	for (size_t i = 0; i < line->length; i++)
+		if (line->text[i] != ' ' && line->text[i] != '\t' && line->text[i] != '\r')
+			return false;
+	return !line->is_too_long;
+}
+
+void foreign_read_inspector(struct foreign_reading *reading, struct foreign_lines *lines)
+{
+	struct inspector inspector = { .reading = reading };
+	enum status status = OK;
+
+	while (reading->status == OK && !reading->is_over &&
+	       (status = foreign_lines_next(lines, &reading->line)) == OK) {
+		reading->log->lines++;
+		if (is_blank(&reading->line))
+			continue;
+		reading->problem = "the line is too long";
+		if (reading->line.is_too_long || !take_line(&inspector)) {
+			foreign_damage_line(reading);
+			inspector_forget(&inspector.kept);
+			drop_marker(&inspector);
+		}
+	}
+	if (status == ERR_NO_SPACE)
+		reading->status = status;
+	if (reading->status == OK && !reading->is_over)
+		note_missing(&inspector, true);
+}
