@@ -110,16 +110,3 @@ uint32_t export_words(void)
 {
 	return OP_WORDS_ALL & ~OP_WORD_BIT(OP_WORD_RESERVED);
 }
-
-const char *export_type_name(enum export_type type)
-{
-	static const char *const names[] = {
-		[EXPORT_STRING] = "string",	[EXPORT_BOOL] = "boolean",
-		[EXPORT_INT32] = "int32",	[EXPORT_INT64] = "int64",
-		[EXPORT_UINT8] = "uint8",	[EXPORT_UINT16] = "uint16",
-		[EXPORT_UINT32] = "uint32",	[EXPORT_UINT64] = "uint64",
-		[EXPORT_TIME] = "timestamp_ns",
-	};
-
-	return names[type];
-}

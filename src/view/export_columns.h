@@ -134,7 +134,4 @@ extern const struct export_column export_columns[EXPORT_COLUMNS];
 /* The words of a record that these columns come from. */
 uint32_t export_words(void);
 
-/* The type of a column as docs/EXPORT.md names it: "string", "uint64", "timestamp_ns". */
-const char *export_type_name(enum export_type type);
-
 #endif

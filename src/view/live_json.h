@@ -13,11 +13,9 @@
 /* Jobs, processes, communicators with their seats, flights, notices: the last look. */
 void live_json_now(struct sink *sink, const struct live *live, const char *host);
 
-/* Points of all histories newer than after_wall_ns (0: all that there are). */
-void live_json_history(struct sink *sink, const struct live *live, uint64_t after_wall_ns);
-
-/* The same, with members of one communicator alone: `members` is its key, NULL means of all, "" of none.
- * What nobody has means of none. This keeps the answer small where there are many. */
+/* Points of all histories newer than after_wall_ns (0: all that there are), with members of one communicator
+ * alone: `members` is its key, NULL means of all, "" of none. What nobody has means of none. This keeps the
+ * answer small where there are many. */
 void live_json_history_of(struct sink *sink, const struct live *live, uint64_t after_wall_ns,
 			  const char *members);
 

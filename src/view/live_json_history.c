@@ -151,8 +151,3 @@ void live_json_history_of(struct sink *sink, const struct live *live, uint64_t a
 	json_end(&json);
 	json_line(&json);
 }
-
-void live_json_history(struct sink *sink, const struct live *live, uint64_t after_wall_ns)
-{
-	live_json_history_of(sink, live, after_wall_ns, NULL);
-}
