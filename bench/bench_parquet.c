@@ -15,9 +15,8 @@
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "output/export.h"
 #include "recording/recording.h"
-#include "view/export_columns.h"
-#include "view/export_format.h"
 
 static void fail(const char *what)
 {

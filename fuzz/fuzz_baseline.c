@@ -5,7 +5,7 @@
 
 #include "doctor/slow.h"
 #include "fuzz/fuzz_main.h"
-#include "view/baseline_json.h"
+#include "output/baseline_show.h"
 
 static void check_row(const struct baseline_row *row)
 {

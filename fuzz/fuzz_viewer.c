@@ -7,7 +7,7 @@
 
 #include "fuzz/fuzz_main.h"
 #include "fuzz/fuzz_samples.h"
-#include "view/viewer_plan.h"
+#include "output/viewer.h"
 
 static void write_plan(struct viewer_plan *plan, enum viewer_format format)
 {

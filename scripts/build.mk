@@ -5,6 +5,7 @@ PLUGIN := $(BUILD)/libnccl-profiler-ringside.so
 TAPE := $(if $(TAPE_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
 COUNT := $(if $(COUNT_SOURCES),$(BUILD)/libringside-count.so)
 LIBRARY := $(BUILD)/libringside.a
+CLI_LIBRARY := $(BUILD)/libcli.a
 SIM_LIBRARY := $(BUILD)/libsim.a
 NCCL_BENCH_LIBRARY := $(BUILD)/libncclbench.a
 AGENT := $(if $(HAS_AGENT),$(BUILD)/ringside-agent)
@@ -61,35 +62,36 @@ $(BUILD)/plugin/%.o: %.c $(BUILD)/flags
 # The parts of the HTML report are put into one object by the assembler, where no compiler sees them. It
 # is made anew when one of them changes, and when the charts come or go (scripts/install-npm build).
 UPLOT := npm/node_modules/uplot
-HTML_PARTS := $(sort $(wildcard src/view/palette.css src/view/html/* \
+HTML_PARTS := $(sort $(wildcard src/output/palette.css src/output/html/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
 $(BUILD)/html_parts: FORCE
 	@mkdir -p $(@D)
 	@cksum $(HTML_PARTS) | cmp -s - $@ || cksum $(HTML_PARTS) > $@
-$(BUILD)/src/view/html_assets.o: $(BUILD)/html_parts
+$(BUILD)/src/output/html_assets.o: $(BUILD)/html_parts
 # The same for the live page; a sum of its parts is what browsers ask by whether it changed.
-PAGE_PARTS := $(sort $(wildcard src/view/palette.css src/view/page/* \
+PAGE_PARTS := $(sort $(wildcard src/output/palette.css src/output/page/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
 $(BUILD)/page_parts: FORCE
 	@mkdir -p $(@D)
 	@cat $(PAGE_PARTS) | sha256sum | cut -c 1-16 > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-$(BUILD)/src/view/live_page.o: $(BUILD)/page_parts
-$(BUILD)/src/view/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
+$(BUILD)/src/output/live_page.o: $(BUILD)/page_parts
+$(BUILD)/src/output/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
 # And the style of pages about benchmarks.
-$(BUILD)/src/view/bench_page.o: src/view/palette.css src/view/bench_page.css
+$(BUILD)/src/view/bench_page.o: src/output/palette.css src/view/bench_page.css
 
 # So is the training script of the benchmark.
 $(BUILD)/programs/bench/densenet_script.o: programs/bench/densenet.py
 
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
+$(CLI_LIBRARY): $(call objects,$(CLI_SOURCES))
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
 $(NCCL_BENCH_LIBRARY): $(call objects,$(NCCL_BENCH_SOURCES))
 $(AGENT_LIBRARY): $(call objects,$(AGENT_LIBRARY_SOURCES))
 $(TOP_LIBRARY): $(call objects,$(TOP_LIBRARY_SOURCES))
 $(FETCH_LIBRARY): $(call objects,$(FETCH_LIBRARY_SOURCES))
-$(LIBRARY) $(SIM_LIBRARY) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
+$(LIBRARY) $(CLI_LIBRARY) $(SIM_LIBRARY) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
@@ -112,14 +114,13 @@ $(PLUGIN) $(TAPE) $(COUNT):
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CLI_SOURCES)) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CMDS_SOURCES)) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A program of its own: the tool runs where there is no libmicrohttpd.
 ifneq ($(AGENT),)
 AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
-$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES) $(addprefix programs/cli/cli_,errors.c options.c page.c)) \
-		$(AGENT_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
 endif
 
@@ -127,8 +128,7 @@ endif
 ifneq ($(TOP),)
 TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
 $(BUILD)/programs/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
-$(TOP): $(call objects,$(TOP_SCREEN_SOURCES) $(addprefix programs/cli/cli_,errors.c options.c page.c)) \
-		$(TOP_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(TOP): $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
 

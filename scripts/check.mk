@@ -40,12 +40,10 @@ RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) 
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
 CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
 # Only one of them needs more than programs do.
 $(BUILD)/tests/test_agent_auth: TEST_LIBS := -lcrypt
-$(BUILD)/tests/test_unpack: $(call objects,programs/cli/cli_unpack.c)
-$(BUILD)/tests/test_cli_capture: $(call objects,programs/cli/cli_capture.c)
 
 # Jobs that load the plugin as it is, and who looks at them: see tests/process/process.sh.
 PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))
@@ -71,7 +69,7 @@ $(BUILD)/tests/test_fake_gpu: | $(FAKE_LIBRARIES)
 
 # One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
-$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(LIBRARY) \
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY) \
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 

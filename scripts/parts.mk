@@ -4,12 +4,15 @@
 PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
 	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c \
-	src/import/*.c src/analysis/*.c src/doctor/*.c src/bench/*.c src/view/*.c)
+	src/import/*.c src/analysis/*.c src/doctor/*.c src/output/*.c \
+	src/bench/*.c src/view/*.c)
 # The host that plays NCCL, without the command around it.
 SIM_SOURCES := $(wildcard programs/sim/*.c)
 # The benchmark of NCCL: opens CUDA and NCCL when it runs, so it is part of the tool.
 NCCL_BENCH_SOURCES := $(wildcard programs/bench/*.c)
-CLI_SOURCES := $(wildcard programs/cli/*.c)
+# What programs share.
+CLI_SOURCES := $(wildcard src/cmds/cli*.c)
+CMDS_SOURCES := $(filter-out $(CLI_SOURCES),$(wildcard src/cmds/*.c)) $(wildcard programs/cli/*.c)
 # The node agent: what is no server is a library, for the tests and for the tool's help.
 AGENT_SERVER_SOURCES := $(addprefix programs/agent/agent_,body.c http.c loop.c main.c route.c tls.c)
 AGENT_PACKAGES := libmicrohttpd gnutls libcrypt

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "output/baseline_show.h"
 #include "tests/doctor/transfers.h"
 #include "tests/tap.h"
-#include "view/baseline_json.h"
 
 static char *written(const struct baseline *baseline, size_t *length)
 {

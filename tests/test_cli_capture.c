@@ -1,5 +1,5 @@
 /* Programs that end, that fail, and that nobody can end. */
-#include "programs/cli/cli_capture.h"
+#include "cmds/cli_program.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -7,20 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "programs/cli/cli_memory.h"
+#include "cmds/cli.h"
 #include "tests/tap.h"
 
 static struct cli_capture got;
-
-/* The tool's own would end the program. */
-void *cli_realloc(void *old, size_t bytes)
-{
-	void *grown = realloc(old, bytes);
-
-	if (grown == NULL)
-		abort();
-	return grown;
-}
 
 static enum status run(const char *script, unsigned int timeout_s)
 {

@@ -1,13 +1,12 @@
 /* A communicator is called the same in the report and in what runs. */
-#include "view/comm_json.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/live_json.h"
+#include "output/report.h"
 #include "tests/page/live_scenes.h"
 #include "tests/tap.h"
-#include "view/live_json.h"
-#include "view/report_json.h"
 
 static struct live_scene scene;
 static struct sink sink;

@@ -1,4 +1,4 @@
-#include "view/csv.h"
+#include "output/sink.h"
 
 #include <string.h>
 

@@ -1,10 +1,9 @@
-#include "view/export_rows.h"
+#include "output/export.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/tap.h"
-#include "view/export_cells.h"
 
 enum { ROWS_MAX = 5000 };
 

@@ -1,4 +1,4 @@
-#include "view/export_text.h"
+#include "output/export.h"
 
 #include <string.h>
 

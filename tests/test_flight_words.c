@@ -1,4 +1,4 @@
-#include "view/flight_words.h"
+#include "output/recorded.h"
 
 #include <string.h>
 

@@ -1,15 +1,14 @@
 /* With an argument: write the page of hostile names there, for a browser to open (tests/html/hostile.t). */
-#include "view/html_report.h"
+#include "output/html_report.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/sha256.h"
+#include "output/html_assets.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
-#include "view/html_assets.h"
-#include "view/html_data.h"
-#include "view/html_sha256.h"
 
 /* With a blank: that ends a script although its '>' is escaped. */
 #define EVIL "</script ><img src=x onerror=alert(1)>"
@@ -81,7 +80,7 @@ static void test_parts(const char *page)
 {
 	static const enum html_asset_name scripts[] = { HTML_ASSET_CHARTS, HTML_ASSET_SCRIPT };
 	struct html_asset style = html_asset(HTML_ASSET_STYLE);
-	char digest[HTML_SHA256_TEXT];
+	char digest[SHA256_TEXT];
 
 	for (size_t i = 0; i < ARRAY_LENGTH(scripts); i++) {
 		struct html_asset script = html_asset(scripts[i]);
@@ -91,7 +90,7 @@ static void test_parts(const char *page)
 			    at != NULL && strncmp(at - 8, "<script>", 8) == 0 &&
 				    strncmp(at + script.length, "</script>", 9) == 0);
 		EXPECT_THAT("and the policy names it",
-			    strstr(page, html_sha256_text(script.text, script.length, digest)));
+			    strstr(page, sha256_base64(script.text, script.length, digest)));
 	}
 	EXPECT_THAT("the style is in the page",
 		    memmem(page, strlen(page), style.text, style.length));

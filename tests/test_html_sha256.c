@@ -1,4 +1,4 @@
-#include "view/html_sha256.h"
+#include "common/sha256.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 
 static bool is_digest(const char *bytes, size_t length, const char *wanted)
 {
-	uint8_t digest[HTML_SHA256_BYTES];
-	char text[2 * HTML_SHA256_BYTES + 1];
+	uint8_t digest[SHA256_BYTES];
+	char text[2 * SHA256_BYTES + 1];
 
-	html_sha256(bytes, length, digest);
-	for (unsigned int i = 0; i < HTML_SHA256_BYTES; i++)
+	sha256_digest(bytes, length, digest);
+	for (unsigned int i = 0; i < SHA256_BYTES; i++)
 		snprintf(text + 2 * i, 3, "%02x", digest[i]);
 	if (strcmp(text, wanted) != 0)
 		printf("# got %s, wanted %s\n", text, wanted);
@@ -25,7 +25,7 @@ int main(void)
 {
 	static const char two[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
 	enum { MILLION = 1000000 };
-	char text[HTML_SHA256_TEXT];
+	char text[SHA256_TEXT];
 	char *many = malloc(MILLION);
 
 	EXPECT(is_digest("", 0,
@@ -42,9 +42,9 @@ int main(void)
 	}
 	free(many);
 
-	EXPECT(strcmp(html_sha256_text("", 0, text),
-		      "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=") == 0);
-	EXPECT(strcmp(html_sha256_text("abc", 3, text),
+	EXPECT(strcmp(sha256_base64("", 0, text), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=") ==
+	       0);
+	EXPECT(strcmp(sha256_base64("abc", 3, text),
 		      "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=") == 0);
 	return tap_done();
 }

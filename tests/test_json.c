@@ -1,4 +1,4 @@
-#include "view/json.h"
+#include "output/json.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * What the answers hold is checked by tests/page/json.t, with another reader of JSON.
  */
-#include "view/live_json.h"
+#include "output/live_json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *	test_live_page             tests
  *	test_live_page DIRECTORY   writes the page's files there, and its policy, for a server of the tests
  */
-#include "view/live_page.h"
+#include "output/live_page.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
+#include "output/metrics.h"
 #include "tests/tap.h"
-#include "view/metrics.h"
 
 #include <string.h>
 

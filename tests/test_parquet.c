@@ -1,5 +1,5 @@
 /* Limits and failures of the writer. What readers make of its files is in tests/export/parquet.t. */
-#include "view/parquet.h"
+#include "output/parquet.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "view/parquet_dictionary.h"
+#include "output/parquet.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What is packed is unpacked here, bit by bit, as the specification says it. */
-#include "view/parquet_pack.h"
+#include "output/parquet.h"
 
 #include <stdlib.h>
 #include <string.h>

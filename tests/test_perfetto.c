@@ -1,11 +1,10 @@
-#include "view/perfetto.h"
+#include "output/viewer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/sink.h"
 #include "tests/tap.h"
-#include "view/perfetto_names.h"
-#include "view/perfetto_wire.h"
 
 static int is_bytes(struct sink *sink, const char *wanted, size_t length)
 {

@@ -1,4 +1,4 @@
-#include "view/report_grid.h"
+#include "output/table.h"
 
 #include <string.h>
 

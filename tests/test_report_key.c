@@ -1,10 +1,9 @@
-#include "view/report_key.h"
+#include "output/report.h"
 
 #include <string.h>
 
 #include "common/op.h"
 #include "tests/tap.h"
-#include "view/report_family.h"
 
 /* A recording that nobody made: two communicators of one name, one without. */
 static struct job_comm comms[] = {

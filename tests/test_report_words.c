@@ -1,10 +1,9 @@
-#include "view/report_words.h"
+#include "output/report.h"
 
 #include <string.h>
 
 #include "common/op_layout.h"
 #include "tests/tap.h"
-#include "view/report_text.h"
 
 #define SECOND UINT64_C(1000000000)
 /* 2026-01-01T14:03:10Z */

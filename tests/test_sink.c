@@ -1,4 +1,4 @@
-#include "view/sink.h"
+#include "output/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "view/table.h"
+#include "output/table.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "cmds/cli_input.h"
 #include "format/tar.h"
-#include "programs/cli/cli_unpack.h"
 #include "tests/tap.h"
 
 enum { CONTENT = 3000, ALL = TAR_BLOCK + 3072 + 2 * TAR_BLOCK };

@@ -4,11 +4,10 @@
 #include "common/text.h"
 #include "doctor/coverage.h"
 #include "doctor/verdict.h"
+#include "output/json.h"
+#include "output/sink.h"
+#include "output/verdict_show.h"
 #include "tests/tap.h"
-#include "view/json.h"
-#include "view/sink.h"
-#include "view/verdict_json.h"
-#include "view/verdict_text.h"
 
 static const struct verdict_text_options plain = { .width = 80 };
 

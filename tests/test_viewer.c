@@ -1,11 +1,11 @@
-#include "view/viewer.h"
+#include "output/viewer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "output/sink.h"
 #include "tests/tap.h"
-#include "view/gzip_sink.h"
 
 static int is_text(const struct sink *sink, const char *wanted)
 {

@@ -1,10 +1,8 @@
-#include "view/viewer_lanes.h"
+#include "output/viewer.h"
 
 #include <stdlib.h>
 
 #include "tests/tap.h"
-#include "view/viewer.h"
-#include "view/viewer_order.h"
 
 static uint32_t take(struct viewer_lanes *lanes, struct viewer_group *group, uint64_t start_ns,
 		     uint64_t end_ns)

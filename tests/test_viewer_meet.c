@@ -1,11 +1,8 @@
-#include "view/viewer_meet.h"
+#include "output/viewer.h"
 
 #include <string.h>
 
 #include "tests/tap.h"
-#include "view/viewer_bins.h"
-#include "view/viewer_lanes.h"
-#include "view/viewer_op.h"
 
 enum { RANKS = 40 };
 

@@ -1,9 +1,8 @@
-#include "view/viewer_place.h"
+#include "output/viewer.h"
 
 #include <stdlib.h>
 
 #include "tests/tap.h"
-#include "view/viewer.h"
 
 enum { OFFSET_NS = 1000000 }; /* common time minus the recorder's */
 

@@ -6,11 +6,10 @@
 
 #include "analysis/timeline_report.h"
 #include "doctor/slow.h"
+#include "output/html_report.h"
+#include "output/report.h"
 #include "tests/tap.h"
 #include "tests/timeline/hand_made.h"
-#include "view/html_data.h"
-#include "view/report_json.h"
-#include "view/report_text.h"
 
 /* Each size of each function on each kind of communicator is a series of its own. */
 enum { KINDS = 3, FUNCTIONS = 3, SIZES = 30, SERIES = KINDS * FUNCTIONS * SIZES };

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "output/metrics.h"
+#include "output/sink.h"
 #include "programs/agent/web_encoding.h"
-#include "view/metrics.h"
-#include "view/sink.h"
 
 /* What a response owns; freed when the last client has read it. */
 struct content {

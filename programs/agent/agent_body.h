@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/live_json.h"
 #include "programs/agent/agent_budget.h"
 #include "programs/agent/agent_look.h"
 #include "programs/agent/agent_snapshot.h"
-#include "view/live_json.h"
 
 /* One may be begun as long as no more are held: with a snapshot of its full size they are some 128 MiB together. */
 enum {

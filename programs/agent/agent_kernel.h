@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "doctor/live.h"
+#include "output/metrics.h"
 #include "recording/recording.h"
 #include "recording/watch.h"
-#include "view/metrics.h"
 
 #define AGENT_KERNEL_PAUSE_NS UINT64_C(600000000000)
 enum { AGENT_KERNEL_JOBS_MAX = 64 }; /* in one pause; others are not asked */

@@ -12,8 +12,8 @@
 
 #include "common/status.h"
 #include "doctor/live.h"
+#include "output/metrics.h"
 #include "recording/watch.h"
-#include "view/metrics.h"
 
 struct agent_look {
 	struct watch watch;

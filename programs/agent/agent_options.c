@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "programs/agent/agent_hook.h"
 #include "programs/agent/agent_page.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
 #include "programs/sim/sim_parse.h"
 
 #define SECOND_NS UINT64_C(1000000000)

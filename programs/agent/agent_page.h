@@ -2,7 +2,7 @@
 #ifndef AGENT_PAGE_H
 #define AGENT_PAGE_H
 
-#include "programs/cli/cli_page.h"
+#include "cmds/cli.h"
 
 enum agent_option {
 	AGENT_OPTION_WEB = CLI_LONG_ONLY,

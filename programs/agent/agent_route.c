@@ -5,11 +5,11 @@
 
 #include "common/clock.h"
 #include "common/text.h"
+#include "output/json.h"
+#include "output/live_page.h"
 #include "programs/agent/agent_snapshot.h"
 #include "programs/agent/web_encoding.h"
 #include "programs/agent/web_host.h"
-#include "view/json.h"
-#include "view/live_page.h"
 
 static const char text_type[] = "text/plain; charset=utf-8";
 static const char json_type[] = "application/json";

@@ -8,8 +8,8 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "format/tar.h"
+#include "output/json.h"
 #include "recording/recording.h"
-#include "view/json.h"
 
 #define MS_NS UINT64_C(1000000)
 enum { REFUSED_TOLD = 100, NOTE_BYTES = 1024 * 1024 };

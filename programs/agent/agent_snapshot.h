@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/sink.h"
 #include "programs/agent/agent_look.h"
-#include "view/sink.h"
 
 enum {
 	AGENT_SNAPSHOT_OPERATIONS_MAX = 20000, /* of a process: those that it finished last */

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/text.h"
+#include "output/metrics.h"
 #include "programs/agent/agent_log.h"
-#include "view/metrics.h"
 
 static const char prefix[] = "ringside-";
 static const char suffix[] = ".prom";

@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "common/text.h"
+#include "output/json.h"
+#include "output/verdict_show.h"
 #include "programs/agent/agent_log.h"
-#include "view/json.h"
-#include "view/verdict_json.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 enum { LINE = 300 }; /* of each of its lines in the log */

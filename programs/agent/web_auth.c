@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
-#include "view/html_sha256.h"
+#include "common/sha256.h"
 
 /* Of the time, for bcrypt; and how long an address waits after a wrong password. */
 enum { SHARE_OF_TIME = 5 };
@@ -65,9 +65,9 @@ static void digest_of(const struct web_auth *auth, const char *pair, const char 
 	memcpy(inner, auth->secret, sizeof(auth->secret));
 	memcpy(inner + sizeof(auth->secret), pair, strlen(pair));
 	memcpy(inner + sizeof(auth->secret) + WEB_AUTH_TEXT, hash, strnlen(hash, 64));
-	html_sha256(inner, sizeof(inner), outer + sizeof(auth->secret));
+	sha256_digest(inner, sizeof(inner), outer + sizeof(auth->secret));
 	memcpy(outer, auth->secret, sizeof(auth->secret));
-	html_sha256(outer, sizeof(outer), digest);
+	sha256_digest(outer, sizeof(outer), digest);
 	explicit_bzero(inner, sizeof(inner));
 }
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "programs/bench/bench_look.h"
-#include "programs/cli/cli_errors.h"
 
 enum { STANDARD_PATIENCE_S = 60, HOW_RANKS_MAX = 1024 };
 

@@ -27,12 +27,12 @@
 #include <stdbool.h>
 
 #include "bench/bench_result.h"
+#include "cmds/cli.h"
 #include "programs/bench/bench_hub.h"
 #include "programs/bench/bench_job.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/bench/bench_place.h"
 #include "programs/bench/bench_plan.h"
-#include "programs/cli/cli_page.h"
 
 /* Ids of the options below; own long options of a command begin at CLI_LONG_ONLY and end before. */
 enum bench_how_option {

@@ -2,11 +2,10 @@
 
 #include "bench/cost_fit.h"
 #include "bench/crossover.h"
+#include "cmds/cli.h"
+#include "cmds/commands.h"
 #include "common/text.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_commands.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
 #include "programs/cli/crossover_measure.h"
 #include "programs/cli/crossover_options.h"
 #include "view/crossover_html.h"

@@ -2,13 +2,12 @@
 #include <unistd.h>
 
 #include "bench/link_health.h"
+#include "cmds/cli.h"
+#include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "programs/bench/bench_watch.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_commands.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
 #include "programs/cli/health_options.h"
 #include "programs/cli/health_steps.h"
 #include "programs/cli/health_watch.h"

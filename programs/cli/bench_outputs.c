@@ -2,10 +2,9 @@
 
 #include <string.h>
 
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
 #include "common/text.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
-#include "programs/cli/cli_output.h"
 
 void bench_outputs_command(char *to, size_t size, int argc, char **argv)
 {

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cmds/cli.h"
 #include "common/status.h"
+#include "output/sink.h"
 #include "programs/cli/bench_command.h"
-#include "programs/cli/cli_page.h"
-#include "view/sink.h"
 
 enum { BENCH_OUTPUTS_MOST = 16 };
 

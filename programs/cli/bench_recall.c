@@ -9,8 +9,7 @@
 
 #include "bench/bench_read.h"
 #include "bench/run_inside.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
+#include "cmds/cli.h"
 
 enum { RECALL_STEP = 1 << 20, RECALL_MOST = 1 << 30 };
 

@@ -3,7 +3,7 @@
 #define BENCH_RECALL_H
 
 #include "bench/bench_result.h"
-#include "programs/cli/cli_page.h"
+#include "cmds/cli.h"
 
 /* "-" is standard input. 0: the caller releases *run. Else CLI_EXIT_TROUBLE after one line, and *run is
  * empty. */

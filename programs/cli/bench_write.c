@@ -5,8 +5,9 @@
 
 #include "bench/cost_fit.h"
 #include "bench/cost_model.h"
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
 #include "common/text.h"
-#include "programs/cli/cli_errors.h"
 #include "view/bench_histogram.h"
 #include "view/bench_json.h"
 #include "view/bench_parquet.h"

@@ -7,7 +7,6 @@
 
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
-#include "programs/cli/cli_output.h"
 
 enum { BENCH_FILES_MAX = 16 };
 

@@ -4,15 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmds/cli.h"
+#include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/bench_recall.h"
 #include "programs/cli/bench_write.h"
-#include "programs/cli/cli_commands.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
-#include "programs/cli/cli_progress.h"
 #include "programs/cli/nccl_tests_options.h"
 #include "view/bench_histogram.h"
 

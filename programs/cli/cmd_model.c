@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include "bench/cost_fit.h"
+#include "cmds/cli.h"
+#include "cmds/commands.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_commands.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
 #include "programs/cli/model_options.h"
 #include "view/model_view.h"
 

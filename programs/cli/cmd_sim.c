@@ -3,17 +3,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
+#include "cmds/cli_program.h"
+#include "cmds/commands.h"
 #include "common/text.h"
-#include "programs/cli/cli_commands.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
-#include "programs/cli/cli_plugin.h"
+#include "output/sink.h"
 #include "programs/cli/sim_request.h"
 #include "programs/sim/sim_job.h"
 #include "programs/sim/sim_live.h"
 #include "programs/sim/sim_offline.h"
 #include "programs/sim/sim_result.h"
-#include "view/sink.h"
 
 /* What can be had but will not show, said beforehand. */
 static void warn(const struct sim_job *job)

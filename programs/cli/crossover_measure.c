@@ -2,10 +2,10 @@
 
 #include <time.h>
 
+#include "cmds/cli.h"
 #include "common/clock.h"
 #include "common/op.h"
 #include "common/op_layout.h"
-#include "programs/cli/cli_progress.h"
 
 #define CALLS_SHARE 0.6 /* of the time; the rest is for communicators, warm-up and checks */
 enum { CALLS_LEAST = 3 };

@@ -1,13 +1,12 @@
 #include "programs/cli/crossover_options.h"
 
+#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
 
 enum {
 	CROSSOVER_OPTION_ALGORITHMS = CLI_LONG_ONLY,

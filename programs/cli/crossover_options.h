@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
+#include "cmds/cli.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/bench_outputs.h"
-#include "programs/cli/cli_page.h"
 #include "programs/cli/crossover_measure.h"
 #include "programs/cli/crossover_recorder.h"
 #include "programs/cli/crossover_variants.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/text.h"
-#include "programs/cli/cli_plugin.h"
 
 /* Where the user has his regions, else in memory; /tmp will do where there is no /dev/shm. */
 static bool make_directory(char *path, size_t size)

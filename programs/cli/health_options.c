@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmds/cli.h"
+#include "cmds/cli_expected.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "programs/bench/bench_plan.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
-#include "programs/cli/diff_expected.h"
 
 enum {
 	HEALTH_OPTION_SECONDS = CLI_LONG_ONLY,

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 #include "bench/link_health.h"
+#include "cmds/cli.h"
 #include "import/expected.h"
 #include "programs/cli/bench_command.h"
 #include "programs/cli/bench_outputs.h"
-#include "programs/cli/cli_page.h"
 #include "programs/cli/health_steps.h"
 
 struct health_request {

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "programs/bench/bench_launch.h"
 #include "programs/bench/bench_watch.h"
-#include "programs/cli/cli_errors.h"
 
 /* Rank 0 gives up a moment later, so that it hears from the others why. */
 static const double later_seconds = 0.5;

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cmds/cli.h"
 #include "common/op_layout.h"
 #include "common/text.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
 
 enum option_id {
 	MODEL_RANKS = 'R',

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "bench/cost_model.h"
+#include "cmds/cli.h"
 #include "programs/bench/bench_plan.h"
-#include "programs/cli/cli_page.h"
 
 enum { MODEL_FILES_MAX = 64 };
 

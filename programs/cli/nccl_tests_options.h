@@ -2,7 +2,7 @@
 #ifndef NCCL_TESTS_OPTIONS_H
 #define NCCL_TESTS_OPTIONS_H
 
-#include "programs/cli/cli_page.h"
+#include "cmds/cli.h"
 
 extern const struct cli_option nccl_tests_options[];
 

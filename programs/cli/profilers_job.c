@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "bench/bench_read.h"
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
 #include "common/text.h"
 #include "programs/bench/bench_launch.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_output.h"
 #include "programs/cli/profilers_session.h"
 #include "view/bench_json.h"
 

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "programs/bench/train_read.h"
 #include "programs/cli/bench_recall.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
 
 enum {
 	OPTION_MODES = CLI_LONG_ONLY,

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 #include "import/ncclsee_read.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_memory.h"
 #include "programs/cli/profilers_session.h"
 #include "recording/recording.h"
 

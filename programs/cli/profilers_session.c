@@ -4,10 +4,10 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "cmds/cli.h"
 #include "common/clock.h"
 #include "common/text.h"
 #include "programs/bench/bench_launch.h"
-#include "programs/cli/cli_errors.h"
 
 /* A job without a plugin may take its time; others hang when they take ten times as long. */
 enum { LIMIT_FIRST_S = 3600, LIMIT_LEAST_S = 60, LIMIT_TIMES = 10 };

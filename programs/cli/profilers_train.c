@@ -10,15 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
+#include "cmds/cli_program.h"
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "programs/bench/count_read.h"
 #include "programs/bench/densenet_script.h"
 #include "programs/bench/train_read.h"
-#include "programs/cli/cli_capture.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_output.h"
-#include "programs/cli/cli_plugin.h"
 #include "programs/cli/profilers_session.h"
 
 #define COUNT_LIBRARY "libringside-count.so"

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmds/cli_program.h"
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "programs/cli/cli_plugin.h"
 
 /* What a plugin can be told, the first is taken where nothing is said. */
 static const struct {

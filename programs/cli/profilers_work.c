@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
-#include "programs/cli/cli_errors.h"
 
 static bool is_empty(const char *path)
 {

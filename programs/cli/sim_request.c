@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
 #include "programs/sim/host.h"
 #include "programs/sim/sim_comm.h"
 #include "programs/sim/sim_parse.h"

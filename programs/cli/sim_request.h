@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "programs/cli/cli_page.h"
+#include "cmds/cli.h"
 #include "programs/sim/sim_options.h"
 
 struct sim_request {

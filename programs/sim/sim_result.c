@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "output/json.h"
+#include "output/table.h"
 #include "programs/sim/sim_role.h"
-#include "view/json.h"
-#include "view/table.h"
 
 enum status sim_result_init(struct sim_result *result, const struct sim_job *job)
 {

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "common/status.h"
+#include "output/sink.h"
 #include "programs/sim/sim_job.h"
-#include "view/sink.h"
 
 enum sim_result_end {
 	SIM_RESULT_FINISHED = 0,

@@ -14,7 +14,7 @@
 #include <wchar.h>
 
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 enum {
 	TOP_CANVAS_WIDTH_MAX = 1000,

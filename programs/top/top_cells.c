@@ -6,9 +6,9 @@
 
 #include "common/op.h"
 #include "common/text.h"
+#include "output/recorded.h"
 #include "programs/top/top_bars.h"
 #include "programs/top/top_text.h"
-#include "view/flight_words.h"
 
 #define LATE_NS UINT64_C(1000000000)
 #define PUT(text, ...) text_format(text, TOP_CELL_TEXT, __VA_ARGS__)

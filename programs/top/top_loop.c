@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "programs/cli/cli_errors.h"
+#include "cmds/cli.h"
 #include "programs/top/top_keys.h"
 #include "programs/top/top_look.h"
 #include "programs/top/top_screen.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "programs/cli/cli_errors.h"
+#include "cmds/cli.h"
 #include "programs/top/top_loop.h"
 #include "programs/top/top_once.h"
 #include "programs/top/top_options.h"

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "common/hash.h"
-#include "view/live_json.h"
+#include "output/live_json.h"
 
 void top_model_init(struct top_model *model)
 {

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "programs/cli/cli_errors.h"
+#include "cmds/cli.h"
 #include "programs/top/top_look.h"
 
 enum { PIPE_WIDTH = 200 };

@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-#include "programs/cli/cli_errors.h"
-#include "programs/cli/cli_options.h"
+#include "cmds/cli.h"
 #include "programs/sim/sim_parse.h"
 #include "programs/top/top_page.h"
 #include "programs/top/top_view.h"

@@ -3,7 +3,7 @@
 #ifndef TOP_PAGE_H
 #define TOP_PAGE_H
 
-#include "programs/cli/cli_page.h"
+#include "cmds/cli.h"
 
 enum top_option {
 	TOP_OPTION_INTERVAL = CLI_LONG_ONLY,

@@ -13,7 +13,7 @@
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 struct bench_histogram_options {
 	unsigned int width; /* of the terminal; 0: 80. Never less than 30: lines are wider then */

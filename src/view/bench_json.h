@@ -8,8 +8,8 @@
 
 #include "bench/bench_result.h"
 #include "common/status.h"
-#include "view/json.h"
-#include "view/sink.h"
+#include "output/json.h"
+#include "output/sink.h"
 
 /* The document and a newline. ERR_NO_SPACE, ERR_RANGE (a run that does not hold together: a cell of other
  * ranks than the run), or the sink's status. */

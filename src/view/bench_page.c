@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/sha256.h"
+#include "output/json.h"
+#include "output/sink.h"
 #include "view/bench_svg.h"
-#include "view/html_sha256.h"
-#include "view/html_escape.h"
-#include "view/json.h"
 
 enum { PAGE_SENTENCE = 1024 };
 
@@ -21,7 +21,7 @@ __asm__(".pushsection .rodata\n"
 	".globl bench_page_style\n"
 	".hidden bench_page_style\n"
 	"bench_page_style:\n"
-	".incbin \"src/view/palette.css\"\n"
+	".incbin \"src/output/palette.css\"\n"
 	".incbin \"src/view/bench_page.css\"\n"
 	".byte 0\n"
 	".popsection\n");
@@ -112,12 +112,12 @@ void bench_page_list_end(struct sink *sink)
 /* Ours, and that of the charts: one element, named in the policy by its hash. */
 static void write_style(struct sink *sink, const char *style)
 {
-	char digest[HTML_SHA256_TEXT];
+	char digest[SHA256_TEXT];
 
 	sink_format(sink,
 		    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		    "style-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n<style>",
-		    html_sha256_text(style, strlen(style), digest));
+		    sha256_base64(style, strlen(style), digest));
 	sink_text(sink, style);
 	sink_text(sink, "</style>\n");
 }

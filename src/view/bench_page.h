@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 #include "common/attributes.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* Doctype to the page's heading. `made_by` is the command that wrote it. */
 void bench_page_begin(struct sink *sink, const char *title, const char *made_by);

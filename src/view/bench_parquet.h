@@ -4,7 +4,7 @@
 
 #include "bench/bench_result.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* A cell in loop mode, and one without calls, has no single calls and so no rows: what the file does not
  * have is in its metadata ("ringside.results_without_calls"). The sink is not flushed. ERR_NO_SPACE, or the sink's

@@ -11,9 +11,8 @@
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
+#include "output/parquet.h"
 #include "view/bench_text.h"
-#include "view/parquet.h"
-#include "view/parquet_dictionary.h"
 
 enum column {
 	COLUMN_RESULT,

@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 enum { PLOT_SERIES_MAX = 12, PLOT_POINTS_MAX = 1 << 16 };
 

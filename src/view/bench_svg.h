@@ -13,9 +13,9 @@
 
 #include "bench/bench_stats.h"
 #include "common/status.h"
+#include "output/sink.h"
 #include "view/bench_plot.h"
 #include "view/plot_scale.h"
-#include "view/sink.h"
 
 enum { SVG_SERIES_MAX = 12, SVG_GROUPS_MAX = 256 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/text.h"
+#include "output/sink.h"
 #include "view/bench_svg_parts.h"
-#include "view/html_escape.h"
 
 /* ---- letters and numbers --------------------------------------------------------------------- */
 

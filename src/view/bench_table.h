@@ -12,7 +12,7 @@
 #include "bench/bench_result.h"
 #include "bench/bench_stats.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 struct bench_table_options {
 	bool is_median; /* the time column: median of the calls; else their mean, as nccl-tests has it */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "bench/bench_result.h"
+#include "output/sink.h"
 #include "view/bench_table.h"
-#include "view/sink.h"
 
 /* A line of the table; one of both may be NULL. */
 struct bench_row {

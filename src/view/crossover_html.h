@@ -6,8 +6,8 @@
 #define CROSSOVER_HTML_H
 
 #include "common/status.h"
+#include "output/sink.h"
 #include "view/crossover_text.h"
-#include "view/sink.h"
 
 /* ERR_NO_SPACE, or the sink's status. */
 enum status crossover_html(struct sink *sink, const struct crossover_view *view);

@@ -1,8 +1,8 @@
 #include "view/crossover_json.h"
 
 #include "common/op.h"
+#include "output/json.h"
 #include "view/bench_json.h"
-#include "view/json.h"
 
 static void put_known(struct json *json, const char *key, double value)
 {

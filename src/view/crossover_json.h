@@ -6,8 +6,8 @@
 #define CROSSOVER_JSON_H
 
 #include "common/status.h"
+#include "output/sink.h"
 #include "view/crossover_text.h"
-#include "view/sink.h"
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */
 enum status crossover_json(struct sink *sink, const struct crossover_view *view);

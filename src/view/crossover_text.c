@@ -4,10 +4,9 @@
 
 #include "common/attributes.h"
 #include "common/text.h"
+#include "output/table.h"
 #include "view/bench_plot.h"
 #include "view/crossover_lines.h"
-#include "view/report_grid.h"
-#include "view/table.h"
 
 /* What a table and a plot have room for; JSON has all. */
 enum { COLUMNS_MOST = 16, PLOT_WIDTH = 100, PLOT_HEIGHT = 14 };

@@ -12,7 +12,7 @@
 #include "bench/cost_model.h"
 #include "bench/crossover.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* What all views of a crossover show; all borrowed. */
 struct crossover_view {

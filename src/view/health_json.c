@@ -1,9 +1,9 @@
 #include "view/health_json.h"
 
 #include "common/op.h"
+#include "output/json.h"
 #include "view/bench_json.h"
 #include "view/health_text.h"
-#include "view/json.h"
 
 /* Unknown is never a number. */
 static void put_known(struct json *json, const char *key, double value)

@@ -8,7 +8,7 @@
 #include "bench/bench_result.h"
 #include "bench/link_health.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */
 enum status health_json(struct sink *sink, const struct health *health,

@@ -9,8 +9,7 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
-#include "view/report_grid.h"
-#include "view/table.h"
+#include "output/table.h"
 
 enum { NUMBER_TEXT = 32 };
 

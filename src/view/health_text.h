@@ -11,7 +11,7 @@
 #include "bench/bench_result.h"
 #include "bench/link_health.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 enum { HEALTH_MATRIX_RANKS = 16, HEALTH_SLOWEST = 5 };
 

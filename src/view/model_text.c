@@ -5,8 +5,8 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
+#include "output/table.h"
 #include "view/model_view.h"
-#include "view/table.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 
 #include "bench/cost_fit.h"
 #include "bench/cost_model.h"
-#include "view/json.h"
-#include "view/sink.h"
+#include "output/json.h"
+#include "output/sink.h"
 
 /* One size: all algorithms, the fastest that NCCL has first. */
 struct model_line {

@@ -12,8 +12,8 @@
 #define PLOT_ROWS_H
 
 #include "common/status.h"
+#include "output/sink.h"
 #include "view/bench_svg.h"
-#include "view/sink.h"
 
 /* `width` columns for everything; 0: 100, at least 60. Of the options title, y, has_mark, mark and mark_label
  * are taken. ERR_RANGE as bench_svg.h; else the sink's status. */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "common/status.h"
+#include "output/sink.h"
 #include "view/bench_svg.h"
-#include "view/sink.h"
 
 enum { CHART_GROUPS_MAX = 48, CHART_SERIES_MAX = SVG_SERIES_MAX, CHART_NAME_BYTES = 128 };
 

@@ -6,7 +6,7 @@
 
 #include "bench/profilers.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 enum profilers_figure {
 	PROFILERS_FIGURE_COMPLETE = 1,

@@ -8,7 +8,7 @@
 
 #include "bench/profilers.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* The same bytes for the same comparison. Names stay text. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_html_write(struct sink *sink, const struct profilers_comparison *comparison);

@@ -3,7 +3,7 @@
 #include "bench/bench_result.h"
 #include "bench/profilers_read.h"
 #include "common/op.h"
-#include "view/json.h"
+#include "output/json.h"
 
 static void put_function(struct json *json, uint8_t function)
 {

@@ -4,7 +4,7 @@
 
 #include "bench/profilers.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* One object and a newline. The sink's status. */
 enum status profilers_json_write(struct sink *sink, const struct profilers_comparison *comparison);

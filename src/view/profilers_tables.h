@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 #include "bench/profilers.h"
-#include "view/report_grid.h"
-#include "view/sink.h"
+#include "output/table.h"
 
 enum profilers_table {
 	PROFILERS_TABLE_COMPLETE = 0,	 /* plugin x mode */

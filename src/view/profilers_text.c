@@ -2,10 +2,10 @@
 
 #include "common/attributes.h"
 #include "common/text.h"
+#include "output/table.h"
 #include "view/profilers_figures.h"
 #include "view/profilers_short.h"
 #include "view/profilers_tables.h"
-#include "view/table.h"
 
 static void write_head(struct sink *sink, const struct profilers_comparison *comparison,
 		       unsigned int width)

@@ -4,7 +4,7 @@
 
 #include "bench/profilers.h"
 #include "common/status.h"
-#include "view/sink.h"
+#include "output/sink.h"
 
 /* `width` 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_text_write(struct sink *sink, const struct profilers_comparison *comparison,

@@ -19,10 +19,10 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
-#include "view/export_text.h"
-#include "view/json.h"
-#include "view/parquet.h"
-#include "view/sink.h"
+#include "output/export.h"
+#include "output/json.h"
+#include "output/parquet.h"
+#include "output/sink.h"
 
 enum { COLUMNS = 22, ENTRIES = 64, AT_ONCE = 1000 };
 #define NULL_VALUE UINT64_C(0xdeadbeefdeadbeef)

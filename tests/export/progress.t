@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Long work shows how far it has come, on a terminal; nobody else ever sees it.
 . "$(dirname "$0")/export.sh"
-build_tool progress_play programs/cli/cli_progress.c
+build_tool progress_play src/cmds/cli.c
 play=$tap_scratch/progress_play
 
 lines() { tr '\r' '\n' | sed 's/\x1b\[K$/|/' | grep -v '^$'; }

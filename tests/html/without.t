@@ -4,12 +4,12 @@
 . "$(dirname "$0")/../tap.sh"
 
 tree=$tap_scratch/tree
-mkdir -p "$tree/src/base" "$tree/src/view"
+mkdir -p "$tree/src/common" "$tree/src/output"
 cp -r Makefile scripts "$tree/"
-cp -r src/view/palette.css src/view/html src/view/html_assets.c src/view/html_assets.h "$tree/src/view/"
-cp src/common/attributes.h "$tree/src/base/"
+cp -r src/output/palette.css src/output/html src/output/html_assets.c src/output/html_assets.h "$tree/src/output/"
+cp src/common/attributes.h "$tree/src/common/"
 
-object=build/src/view/html_assets.o
+object=build/src/output/html_assets.o
 build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }
 is_rebuilt() { build | grep "html_assets.o" >/dev/null; }
 is_kept() { ! is_rebuilt; }
@@ -29,7 +29,7 @@ touch -d 1985-10-26 "$tree"/npm/node_modules/uplot/LICENSE "$tree"/npm/node_modu
 expect_ok "when the library comes it is embedded, old as its files may be" is_rebuilt
 expect_ok "all of it" has "var charts = 1;"
 expect_ok "nothing changed, nothing is built again" is_kept
-echo "/* changed */" >>"$tree/src/view/html/report.css"
+echo "/* changed */" >>"$tree/src/output/html/report.css"
 expect_ok "a changed part of the page is embedded" is_rebuilt
 expect_ok "as it is now" has "/* changed */"
 rm -r "$tree/npm"

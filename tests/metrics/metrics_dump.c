@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "doctor/live.h"
+#include "output/metrics.h"
 #include "recording/watch.h"
-#include "view/metrics.h"
 
 static uint64_t clock_ns(clockid_t clock)
 {

@@ -12,7 +12,7 @@
 
 #include "common/op.h"
 #include "doctor/live.h"
-#include "view/metrics.h"
+#include "output/metrics.h"
 
 /* Less where thousands of looks are made. */
 #ifdef PLAY_IS_SMALL

@@ -4,12 +4,12 @@
 . "$(dirname "$0")/../tap.sh"
 
 tree=$tap_scratch/tree
-mkdir -p "$tree/src/base" "$tree/src/view"
+mkdir -p "$tree/src/common" "$tree/src/output"
 cp -r Makefile scripts "$tree/"
-cp -r src/view/palette.css src/view/page src/view/live_page.c src/view/live_page.h "$tree/src/view/"
-cp src/common/attributes.h "$tree/src/base/"
+cp -r src/output/palette.css src/output/page src/output/live_page.c src/output/live_page.h "$tree/src/output/"
+cp src/common/attributes.h "$tree/src/common/"
 
-object=build/src/view/live_page.o
+object=build/src/output/live_page.o
 build() { env -u MAKEFLAGS -u MAKELEVEL make --no-print-directory -C "$tree" BUILD=build CC="${CC:-cc}" "$object"; }
 is_rebuilt() { build | grep "live_page.o" >/dev/null; }
 is_kept() { ! is_rebuilt; }
@@ -34,7 +34,7 @@ expect_ok "with its licence" has "the licence"
 expect_ok "under another etag" differs "$before"
 expect_ok "nothing changed, nothing is built again" is_kept
 before=$(etag)
-echo "/* changed */" >>"$tree/src/view/page/live_keys.js"
+echo "/* changed */" >>"$tree/src/output/page/live_keys.js"
 expect_ok "a changed part of the page is embedded" is_rebuilt
 expect_ok "as it is now" has "/* changed */"
 expect_ok "under another etag again" differs "$before"

@@ -1,0 +1,633 @@
+#include "cmds/bundle_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/klog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_program.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "import/ras_talk.h"
+
+/*
+ * Asking NCCL's RAS how a job is, over TCP (nccllog/ras_talk.h). The whole of it takes a limited time, whatever
+ * the other side does.
+ */
+
+enum { RAS_CLIENT_TIME_S = 12, RAS_CLIENT_WAITS_S = 5 };
+#define RAS_CLIENT_ADDRESS "localhost:28028"
+
+struct ras_answer {
+	char address[300]; /* that was asked */
+	char *text;	   /* the caller's to free() */
+	size_t length;
+	bool is_json;
+	bool is_cut;
+	char why[300]; /* why there is none */
+};
+
+#define MILLISECOND_NS UINT64_C(1000000)
+
+/* ---- where ------------------------------------------------------------------------------------ */
+
+static bool ras_split_address(const char *address, char *host, size_t host_size, char *port,
+			      size_t port_size)
+{
+	const char *colon = strrchr(address, ':');
+	size_t length = colon ? (size_t)(colon - address) : 0;
+
+	if (length > 1 && address[0] == '[' && address[length - 1] == ']') {
+		address++;
+		length -= 2;
+	}
+	if (length == 0 || length >= host_size)
+		return false;
+	memcpy(host, address, length);
+	host[length] = '\0';
+	return colon[1 + strspn(colon + 1, "0123456789")] == '\0' && colon[1] != '\0' &&
+	       text_copy(port, port_size, colon + 1);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+static bool is_ready(int fd, short events, uint64_t until_ns)
+{
+	for (;;) {
+		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+		struct pollfd wait = { .fd = fd, .events = events };
+		int count;
+
+		if (now_ns >= until_ns)
+			break;
+		count = poll(&wait, 1, (int)((until_ns - now_ns) / MILLISECOND_NS) + 1);
+		if (count > 0)
+			return true;
+		if (count == -1 && errno != EINTR)
+			return false;
+	}
+	errno = ETIMEDOUT;
+	return false;
+}
+
+static int connect_one(const struct addrinfo *to, uint64_t until_ns)
+{
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error = 0;
+	socklen_t size = sizeof(error);
+
+	if (fd == -1)
+		return -1;
+	if (connect(fd, to->ai_addr, to->ai_addrlen) == 0)
+		return fd;
+	if (errno != EINPROGRESS)
+		error = errno;
+	else if (!is_ready(fd, POLLOUT, until_ns))
+		error = errno;
+	else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == -1)
+		error = errno;
+	if (error == 0)
+		return fd;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static int connect_to(struct ras_answer *answer, uint64_t until_ns)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	char host[256], port[8];
+	int fd = -1, code;
+
+	if (!ras_split_address(answer->address, host, sizeof(host), port, sizeof(port))) {
+		text_format(answer->why, sizeof(answer->why), "'%.200s' is not HOST:PORT",
+			    answer->address);
+		return -1;
+	}
+	code = getaddrinfo(host, port, &hints, &list);
+	if (code != 0) {
+		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
+			    gai_strerror(code));
+		return -1;
+	}
+	for (const struct addrinfo *at = list; at && fd == -1; at = at->ai_next)
+		fd = connect_one(at, until_ns);
+	if (fd == -1)
+		text_format(answer->why, sizeof(answer->why), "nobody answers on %.200s: %s",
+			    answer->address, strerror(errno));
+	freeaddrinfo(list);
+	return fd;
+}
+
+/* ---- talking ---------------------------------------------------------------------------------- */
+
+static bool send_request(int fd, struct ras_talk *talk, uint64_t until_ns)
+{
+	size_t done = 0, length = strlen(talk->request);
+
+	while (done < length) {
+		ssize_t sent;
+
+		if (!is_ready(fd, POLLOUT, until_ns))
+			return false;
+		sent = send(fd, talk->request + done, length - done, MSG_NOSIGNAL);
+		if (sent == -1 && errno != EINTR && errno != EAGAIN)
+			return false;
+		done += sent > 0 ? (size_t)sent : 0;
+	}
+	talk->request[0] = '\0';
+	return true;
+}
+
+/* ERR_SYSTEM with errno. */
+static enum status talk_until_end(int fd, struct ras_talk *talk, uint64_t until_ns)
+{
+	char bytes[16384];
+
+	for (;;) {
+		enum status status;
+		ssize_t got;
+
+		if (!send_request(fd, talk, until_ns) || !is_ready(fd, POLLIN, until_ns))
+			return ERR_SYSTEM;
+		got = recv(fd, bytes, sizeof(bytes), 0);
+		if (got == 0)
+			return ras_talk_end(talk);
+		if (got == -1 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (got == -1)
+			return ERR_SYSTEM;
+		status = ras_talk_take(talk, bytes, (size_t)got);
+		if (status != OK)
+			return status == ERR_RANGE ? OK : status;
+	}
+}
+
+static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum status status,
+		      int error)
+{
+	if (status == ERR_SYSTEM && error == ETIMEDOUT && talk->answer_length > 0)
+		text_format(answer->why, sizeof(answer->why),
+			    "it did not end its answer within %d s", RAS_CLIENT_TIME_S);
+	else if (status == ERR_SYSTEM)
+		text_format(answer->why, sizeof(answer->why), "%.200s: %s", answer->address,
+			    strerror(error));
+	else if (status != OK)
+		text_format(answer->why, sizeof(answer->why), "%s",
+			    status == ERR_FORMAT ? talk->why : status_text(status));
+	if (status != OK)
+		return;
+	answer->text = talk->answer;
+	answer->length = talk->answer_length;
+	answer->is_json = talk->is_json;
+	answer->is_cut = talk->is_cut;
+	talk->answer = NULL;
+}
+
+/* HOST:PORT, [ADDRESS]:PORT, or NULL: NCCL_RAS_ADDR, else where NCCL listens. ERR_SYSTEM, ERR_FORMAT or
+ * ERR_NO_SPACE: why says it in words, text is NULL. Prints nothing. */
+static enum status ras_client_ask(struct ras_answer *answer, const char *address, bool is_json)
+{
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) +
+			    (uint64_t)RAS_CLIENT_TIME_S * 1000 * MILLISECOND_NS;
+	const char *named = getenv("NCCL_RAS_ADDR");
+	struct ras_talk talk;
+	enum status status;
+	int fd;
+
+	*answer = (struct ras_answer){ .text = NULL };
+	if (address == NULL)
+		address = named && named[0] ? named : RAS_CLIENT_ADDRESS;
+	text_copy(answer->address, sizeof(answer->address), address);
+	fd = connect_to(answer, until_ns);
+	if (fd == -1)
+		return ERR_SYSTEM;
+	ras_talk_init(&talk, is_json, RAS_CLIENT_WAITS_S);
+	status = talk_until_end(fd, &talk, until_ns);
+	take_talk(answer, &talk, status, errno);
+	ras_talk_release(&talk);
+	close(fd);
+	return status;
+}
+
+/* Counters of InfiniBand ports and network interfaces, and what the kernel said of GPUs, network and memory. */
+
+enum {
+	COUNTERS_MOST = 50000, /* files of one tree */
+	VALUE_MOST = 200,
+	LOG_MOST = 256 * 1024,
+	RECORD_MOST = 8192,
+};
+
+/* ---- trees of small files --------------------------------------------------------------------- */
+
+struct tree {
+	struct sink sink;
+	size_t files;
+	size_t unreadable;
+};
+
+/* One line: its path and its first line. */
+static void write_file(struct tree *tree, int directory, const char *name, const char *shown)
+{
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char value[VALUE_MOST];
+	ssize_t got = fd == -1 ? -1 : read(fd, value, sizeof(value) - 1);
+
+	if (fd != -1)
+		close(fd);
+	if (got < 0) {
+		tree->unreadable++;
+		return;
+	}
+	value[got] = '\0';
+	value[strcspn(value, "\n")] = '\0';
+	sink_format(&tree->sink, "%s %s\n", shown, value);
+	tree->files++;
+}
+
+static int by_name(const struct dirent **one, const struct dirent **other)
+{
+	return strcmp((*one)->d_name, (*other)->d_name);
+}
+
+static int is_shown(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* All files of a directory, in order. */
+static void write_directory(struct tree *tree, const char *path, const char *shown)
+{
+	struct dirent **list = NULL;
+	int count = scandir(path, &list, is_shown, by_name);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; i < count; i++) {
+		char whole[600];
+
+		text_format(whole, sizeof(whole), "%s/%s", shown, list[i]->d_name);
+		if (fd != -1 && tree->files < COUNTERS_MOST)
+			write_file(tree, fd, list[i]->d_name, whole);
+		free(list[i]);
+	}
+	free(list);
+	if (fd != -1)
+		close(fd);
+}
+
+typedef void visit_entry(struct tree *tree, const char *path, const char *shown);
+
+static int each_entry(struct tree *tree, const char *path, const char *shown, visit_entry *visit)
+{
+	struct dirent **list = NULL;
+	int count = scandir(path, &list, is_shown, by_name);
+
+	for (int i = 0; i < count; i++) {
+		char below[600], name[600];
+
+		text_format(below, sizeof(below), "%s/%s", path, list[i]->d_name);
+		text_format(name, sizeof(name), "%s%s%s", shown, shown[0] ? "/" : "",
+			    list[i]->d_name);
+		visit(tree, below, name);
+		free(list[i]);
+	}
+	free(list);
+	return count;
+}
+
+static void write_some(struct tree *tree, const char *path, const char *shown,
+		       const char *const *names, size_t count)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; fd != -1 && i < count; i++) {
+		char whole[600];
+
+		text_format(whole, sizeof(whole), "%s/%s", shown, names[i]);
+		write_file(tree, fd, names[i], whole);
+	}
+	if (fd != -1)
+		close(fd);
+}
+
+static void write_port(struct tree *tree, const char *path, const char *shown)
+{
+	static const char *const names[] = { "state", "phys_state", "rate", "link_layer" };
+	char below[700], name[700];
+
+	write_some(tree, path, shown, names, ARRAY_LENGTH(names));
+	text_format(below, sizeof(below), "%s/counters", path);
+	text_format(name, sizeof(name), "%s/counters", shown);
+	write_directory(tree, below, name);
+	text_format(below, sizeof(below), "%s/hw_counters", path);
+	text_format(name, sizeof(name), "%s/hw_counters", shown);
+	write_directory(tree, below, name);
+}
+
+static void write_device(struct tree *tree, const char *path, const char *shown)
+{
+	static const char *const names[] = { "fw_ver", "hca_type", "board_id" };
+	char below[700];
+
+	write_some(tree, path, shown, names, ARRAY_LENGTH(names));
+	text_format(below, sizeof(below), "%s/ports", path);
+	each_entry(tree, below, shown, write_port);
+}
+
+static void write_interface(struct tree *tree, const char *path, const char *shown)
+{
+	static const char *const names[] = { "operstate", "speed", "mtu", "carrier_changes" };
+	char below[700];
+
+	write_some(tree, path, shown, names, ARRAY_LENGTH(names));
+	text_format(below, sizeof(below), "%s/statistics", path);
+	write_directory(tree, below, shown);
+}
+
+static void add_tree(struct bundle_archive *archive, const char *path, const char *name,
+		     const char *about, visit_entry *visit)
+{
+	struct tree tree = { .files = 0 };
+	int count;
+
+	sink_init_memory(&tree.sink);
+	count = each_entry(&tree, path, "", visit);
+	if (count <= 0) {
+		bundle_gap(archive, name, "%s: %s", path,
+			   count == -1 ? strerror(errno) : "nothing is there");
+		sink_release(&tree.sink);
+		return;
+	}
+	bundle_add_sink(archive, name, about, &tree.sink);
+	if (tree.unreadable > 0)
+		bundle_gap(archive, name, "%zu counters below %s cannot be read", tree.unreadable,
+			   path);
+	if (tree.files == COUNTERS_MOST)
+		bundle_gap(archive, name, "what comes after %d counters", COUNTERS_MOST);
+}
+
+static void bundle_counters(struct bundle_archive *archive)
+{
+	add_tree(archive, "/sys/class/infiniband", "node/infiniband.txt",
+		 "state and counters of each InfiniBand and RoCE port", write_device);
+	add_tree(archive, "/sys/class/net", "node/interfaces.txt",
+		 "state and counters of each network interface", write_interface);
+}
+
+/* ---- the kernel's log ------------------------------------------------------------------------- */
+
+static bool is_worth(const char *line)
+{
+	static const char *const words[] = { "NVRM",	  "Xid",
+					     "nvidia",	  "nvlink",
+					     "mlx",	  "infiniband",
+					     "ib_",	  "Link is Down",
+					     "link down", "Out of memory",
+					     "oom-kill",  "Killed process",
+					     "hung_task", "blocked for more",
+					     "AER:",	  "MCE" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+		if (strcasestr(line, words[i]))
+			return true;
+	return false;
+}
+
+static void keep_line(struct sink *sink, const char *line)
+{
+	if (!is_worth(line))
+		return;
+	for (; *line != '\0'; line++)
+		sink_byte(sink, (unsigned char)*line < 0x20 || *line == 0x7f ? '?' : *line);
+	sink_byte(sink, '\n');
+}
+
+/* Records of /dev/kmsg: "priority,number,microseconds,flags;text\n", then lines with a blank. */
+static bool read_records(struct sink *sink)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char record[RECORD_MOST + 1];
+	ssize_t got;
+
+	if (fd == -1)
+		return false;
+	lseek(fd, 0, SEEK_SET);
+	/* EPIPE: that one was overwritten meanwhile. */
+	while ((got = read(fd, record, RECORD_MOST)) > 0 ||
+	       (got == -1 && (errno == EPIPE || errno == EINTR))) {
+		if (got <= 0)
+			continue;
+		record[got] = '\0';
+		record[strcspn(record, "\n")] = '\0';
+		keep_line(sink, record);
+	}
+	got = got == -1 && errno != EAGAIN ? -1 : 0;
+	close(fd);
+	return got == 0;
+}
+
+static bool read_ring(struct sink *sink)
+{
+	int size = klogctl(10, NULL, 0); /* how large it is */
+	char *bytes, *rest = NULL;
+	int got;
+
+	if (size <= 0 || size > 64 * 1024 * 1024)
+		return false;
+	bytes = cli_realloc(NULL, (size_t)size + 1);
+	got = klogctl(3, bytes, size); /* all of it */
+	if (got >= 0) {
+		bytes[got] = '\0';
+		for (char *line = strtok_r(bytes, "\n", &rest); line;
+		     line = strtok_r(NULL, "\n", &rest))
+			keep_line(sink, line);
+	}
+	free(bytes);
+	return got >= 0;
+}
+
+/* What is newer matters more: the beginning goes. */
+static const char *newest_lines(const struct sink *sink)
+{
+	const char *text = sink_string(sink), *end;
+
+	if (sink->used <= LOG_MOST)
+		return text;
+	end = strchr(text + sink->used - LOG_MOST, '\n');
+	return end ? end + 1 : text + sink->used;
+}
+
+static void bundle_kernel_log(struct bundle_archive *archive)
+{
+	static const char name[] = "node/kernel-log.txt";
+	static const char about[] =
+		"lines of the kernel's log about GPUs (Xid), network and memory";
+	const char *text;
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	if (!read_records(&sink) && !read_ring(&sink)) {
+		bundle_gap(archive, name, "the kernel's log: %s; root may read it",
+			   strerror(errno));
+		sink_release(&sink);
+		return;
+	}
+	if (sink.used == 0)
+		sink_text(&sink, "The kernel's log was read and has no such line.\n");
+	text = newest_lines(&sink);
+	if (sink.status == OK)
+		bundle_add(archive, name, about, text, strlen(text));
+	if (text != sink_string(&sink))
+		bundle_gap(archive, name, "what is older than the last %d KiB", LOG_MOST / 1024);
+	sink_release(&sink);
+}
+
+/* This machine: what runs here, and how it is. Everything is read; nothing is set, and nothing is asked of others. */
+
+enum { FILE_MOST = 1024 * 1024, SMI_MOST = 4 * 1024 * 1024, SMI_SECONDS = 10 };
+
+static const struct {
+	const char *path;
+	const char *name;
+	const char *about;
+} files[] = {
+	{ "/etc/os-release", "node/os-release.txt", "the operating system" },
+	{ "/proc/driver/nvidia/version", "node/nvidia-driver.txt", "the GPU driver" },
+	{ "/proc/loadavg", "node/loadavg.txt", "load of the machine" },
+	{ "/proc/meminfo", "node/meminfo.txt", "memory of the machine" },
+	{ "/proc/pressure/cpu", "node/pressure-cpu.txt", "time that tasks waited for a processor" },
+	{ "/proc/pressure/memory", "node/pressure-memory.txt",
+	  "time that tasks waited for memory" },
+	{ "/proc/pressure/io", "node/pressure-io.txt", "time that tasks waited for disks" },
+	{ "/proc/net/dev", "node/net-dev.txt",
+	  "packets, errors and drops of each network interface" },
+	{ "/proc/net/snmp", "node/net-snmp.txt", "counters of IP, TCP and UDP; TCP: RetransSegs" },
+	{ "/proc/net/netstat", "node/net-netstat.txt", "more counters of TCP and IP" },
+};
+
+/* Files of /proc do not say how long they are. */
+static void add_file(struct bundle_archive *archive, const char *path, const char *name,
+		     const char *about)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char *bytes;
+	size_t used = 0;
+	ssize_t got = 0;
+
+	if (fd == -1) {
+		bundle_gap(archive, name, "%s: %s", path, strerror(errno));
+		return;
+	}
+	bytes = cli_realloc(NULL, FILE_MOST);
+	while (used < FILE_MOST && (got = read(fd, bytes + used, FILE_MOST - used)) > 0)
+		used += (size_t)got;
+	if (got == -1 && used == 0)
+		bundle_gap(archive, name, "%s: %s", path, strerror(errno));
+	else
+		bundle_add(archive, name, about, bytes, used);
+	if (used == FILE_MOST)
+		bundle_gap(archive, name, "%s: what comes after %d KiB", path, FILE_MOST / 1024);
+	free(bytes);
+	close(fd);
+}
+
+/* Which interfaces NCCL spoke to recorders here, each with its number of processes. */
+static void write_interfaces(struct sink *sink, const struct recording *recording)
+{
+	for (uint32_t version = 1; version < 64; version++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < recording->count; i++)
+			count += recording->processes[i]->interface == version;
+		if (count > 0)
+			sink_format(sink, "NCCL profiler interface  %" PRIu32 " (%zu %s)\n",
+				    version, count, text_which(count, "process", "processes"));
+	}
+}
+
+static void add_versions(struct bundle_archive *archive, const struct recording *recording)
+{
+	char time[UNITS_TEXT];
+	struct utsname name;
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	sink_text(&sink, "ringside                 " RINGSIDE_VERSION "\n");
+	sink_format(&sink, "when                     %s\n",
+		    units_wall_time(time, clock_system_ns(CLOCK_REALTIME)));
+	if (uname(&name) == 0)
+		sink_format(&sink,
+			    "host                     %s\nkernel                   %s %s %s %s\n",
+			    name.nodename, name.sysname, name.release, name.version, name.machine);
+	write_interfaces(&sink, recording);
+	bundle_add_sink(archive, "node/versions.txt", "of ringside, the kernel, NCCL's interface",
+			&sink);
+}
+
+static void add_gpus(struct bundle_archive *archive)
+{
+	static const char *const words[] = { "nvidia-smi", "-q", NULL };
+	struct cli_capture got;
+
+	if (cli_capture(&got, words, -1, SMI_SECONDS, SMI_MOST) == OK && got.exit_code == 0)
+		bundle_add(archive, "node/nvidia-smi.txt", "nvidia-smi -q", got.bytes, got.length);
+	else
+		bundle_gap(archive, "node/nvidia-smi.txt", "%s", got.why);
+	if (got.is_cut)
+		bundle_gap(archive, "node/nvidia-smi.txt", "what comes after %d MiB",
+			   SMI_MOST / 1024 / 1024);
+	free(got.bytes);
+}
+
+void bundle_node(struct bundle_archive *archive, const struct recording *recording)
+{
+	add_versions(archive, recording);
+	for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+		add_file(archive, files[i].path, files[i].name, files[i].about);
+	bundle_counters(archive);
+	bundle_kernel_log(archive);
+	add_gpus(archive);
+}
+
+void bundle_ras(struct bundle_archive *archive, const char *address)
+{
+	struct ras_answer answer;
+
+	if (address && address[0] == '\0') {
+		bundle_gap(archive, "ras", "--no-ras was said");
+		return;
+	}
+	if (ras_client_ask(&answer, address, false) != OK) {
+		bundle_gap(archive, "ras/status.txt", "%s", answer.why);
+		return;
+	}
+	bundle_add(archive, "ras/status.txt", "what NCCL's RAS says of the job (verbose status)",
+		   answer.text, answer.length);
+	if (answer.is_cut)
+		bundle_gap(archive, "ras/status.txt", "the end of it: it was too long");
+	free(answer.text);
+	/* The same for programs, from NCCL 2.28.7 on. */
+	if (ras_client_ask(&answer, address, true) == OK && answer.is_json)
+		bundle_add(archive, "ras/status.json", "the same as JSON", answer.text,
+			   answer.length);
+	else
+		bundle_gap(archive, "ras/status.json", "%s",
+			   answer.why[0] ? answer.why
+					 : "this release of NCCL has it as text alone");
+	free(answer.text);
+}

@@ -1,0 +1,460 @@
+#include "cmds/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/text.h"
+#include "output/sink.h"
+#include "output/table.h"
+
+enum { CLI_LINE_BYTES = 2048, CLI_WORD_MAX = 40 };
+
+/* Paths and names of users end up in these lines; a terminal must not be driven by them. */
+static void print_line(const char *prefix, const char *format, va_list values, const char *suffix)
+{
+	char line[CLI_LINE_BYTES];
+
+	vsnprintf(line, sizeof(line), format, values);
+	for (char *at = line; *at != '\0'; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+	fprintf(stderr, "%s: %s%s\n", prefix, line, suffix);
+}
+
+int cli_error(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	print_line("ringside", format, values, "");
+	va_end(values);
+	return CLI_EXIT_TROUBLE;
+}
+
+int cli_usage(const struct cli_page *page, const char *format, ...)
+{
+	char prefix[64], suffix[96];
+	va_list values;
+
+	text_format(prefix, sizeof(prefix), "ringside %s", page->name);
+	text_format(suffix, sizeof(suffix), " (see 'ringside %s --help')", page->name);
+	va_start(values, format);
+	print_line(prefix, format, values, suffix);
+	va_end(values);
+	return CLI_EXIT_USAGE;
+}
+
+int cli_one_value(const struct cli_page *page, const char *option, const char *value)
+{
+	if (strchr(value, ',') == NULL && strcmp(value, "all") != 0)
+		return 0;
+	return cli_usage(page, "--%s '%s': one at a time here, not several", option, value);
+}
+
+static unsigned int least_of(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters were typed wrong, left out, added or swapped with their neighbour. */
+static unsigned int word_distance(const char *a, const char *b)
+{
+	unsigned int rows[3][CLI_WORD_MAX + 1];
+	size_t a_length = strlen(a), b_length = strlen(b);
+	unsigned int *before = rows[0], *above = rows[1], *row = rows[2];
+
+	if (a_length > CLI_WORD_MAX || b_length > CLI_WORD_MAX)
+		return CLI_WORD_MAX;
+	for (size_t j = 0; j <= b_length; j++)
+		above[j] = before[j] = (unsigned int)j;
+	for (size_t i = 1; i <= a_length; i++) {
+		unsigned int *spare = before;
+
+		row[0] = (unsigned int)i;
+		for (size_t j = 1; j <= b_length; j++) {
+			row[j] = least_of(above[j], row[j - 1]) + 1;
+			row[j] = least_of(row[j], above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = least_of(row[j], before[j - 2] + 1);
+		}
+		before = above;
+		above = row;
+		row = spare;
+	}
+	return above[b_length];
+}
+
+const char *cli_nearest(const char *word, const char *const *list, size_t count)
+{
+	size_t length = strlen(word);
+	/* Of "foo" most letters are other ones than of "job": that was no typing error. */
+	unsigned int nearest = length > 6 ? 3 : length > 4 ? 2 : 1;
+	const char *found = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned int far = word_distance(word, list[i]);
+
+		/* A beginning is as good as one wrong letter. */
+		if (length >= 2 && strncmp(word, list[i], length) == 0)
+			far = least_of(far, 1);
+		if (far < nearest || (far == nearest && found == NULL)) {
+			nearest = far;
+			found = list[i];
+		}
+	}
+	return found;
+}
+
+unsigned int cli_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	int64_t number;
+
+	if (columns && text_number(columns, 1, 10000, &number) == OK)
+		return (unsigned int)number;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		return size.ws_col;
+	return 0;
+}
+
+int cli_finish(struct sink *sink, int exit_code)
+{
+	if (sink_flush(sink) != OK) {
+		exit_code = CLI_EXIT_TROUBLE;
+		if (sink->error != EPIPE)
+			cli_error("cannot write the output: %s", strerror(sink->error));
+	}
+	sink_release(sink);
+	return exit_code;
+}
+
+void cli_no_memory(void)
+{
+	cli_error("out of memory");
+	exit(CLI_EXIT_TROUBLE);
+}
+
+void *cli_realloc(void *before, size_t bytes)
+{
+	void *memory = realloc(before, bytes);
+
+	if (memory == NULL)
+		cli_no_memory();
+	return memory;
+}
+
+enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
+
+static const struct cli_option help_option = { 'h', "help", NULL, "show this help" };
+
+static void write_option(struct sink *sink, const struct cli_option *option, unsigned int width)
+{
+	char head[80], letter[8] = "    ";
+	size_t length;
+
+	if (option->id < CLI_LONG_ONLY)
+		text_format(letter, sizeof(letter), "-%c, ", option->id);
+	text_format(head, sizeof(head), "  %s--%s%s%s", letter, option->name,
+		    option->value ? " " : "", option->value ? option->value : "");
+	length = strlen(head);
+	if (length + 2 > HELP_COLUMN) {
+		sink_format(sink, "%s\n", head);
+		memset(head, ' ', HELP_COLUMN);
+	} else {
+		memset(head + length, ' ', HELP_COLUMN - length);
+	}
+	head[HELP_COLUMN] = '\0';
+	table_wrap(sink, option->help, head, HELP_COLUMN, width);
+}
+
+static void write_about(struct sink *sink, const char *about, unsigned int width)
+{
+	while (*about != '\0') {
+		size_t length = strcspn(about, "\n");
+		char paragraph[1024];
+
+		text_format(paragraph, sizeof(paragraph), "%.*s", (int)length, about);
+		table_wrap(sink, paragraph, "", 0, width);
+		sink_text(sink, "\n");
+		about += length + (about[length] == '\n');
+	}
+}
+
+int cli_page_help(const struct cli_page *page)
+{
+	unsigned int width = cli_width();
+	struct sink sink;
+
+	/* The same into a pipe as on a plain terminal: tests and manuals compare it. */
+	if (width == 0 || width > HELP_WIDTH)
+		width = HELP_WIDTH;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_format(&sink, "usage: ringside %s [OPTION...]%s%s\n\n", page->name,
+		    page->operands[0] ? " " : "", page->operands);
+	write_about(&sink, page->about, width);
+	sink_text(&sink, "options:\n");
+	for (const struct cli_option *option = page->options; option->name; option++)
+		write_option(&sink, option, width);
+	write_option(&sink, &help_option, width);
+	if (page->examples && page->examples->command)
+		sink_text(&sink, "\nexamples:\n");
+	for (const struct cli_example *example = page->examples; example && example->command;
+	     example++) {
+		sink_format(&sink, "  %s\n", example->command);
+		table_wrap(&sink, example->what, "      ", 6, width);
+	}
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}
+
+void cli_args_init(struct cli_args *args, const struct cli_page *page, int argc, char **argv)
+{
+	*args = (struct cli_args){ .page = page, .argc = argc, .argv = argv, .at = 1 };
+}
+
+static int args_stop(struct cli_args *args, int exit_code)
+{
+	args->exit_code = exit_code;
+	return CLI_STOP;
+}
+
+static int show_help(struct cli_args *args)
+{
+	return args_stop(args, cli_page_help(args->page));
+}
+
+/* `given` is the argument that came with the option's own word, or NULL. */
+static int option_value(struct cli_args *args, const struct cli_option *option, const char *shown,
+			const char *given)
+{
+	if (option->value == NULL) {
+		args->value = NULL;
+		if (given)
+			return args_stop(args, cli_usage(args->page,
+							 "option '%s' takes no argument", shown));
+		return option->id;
+	}
+	if (given == NULL) {
+		if (args->at == args->argc)
+			return args_stop(args, cli_usage(args->page, "option '%s' needs %s", shown,
+							 option->value));
+		given = args->argv[args->at++];
+	}
+	args->value = given;
+	return option->id;
+}
+
+/* One that another tool has, by its letter or its name: NULL if not. */
+static const struct cli_option *find_elsewhere(const struct cli_page *page, int letter,
+					       const char *name)
+{
+	for (const struct cli_option *at = page->elsewhere; at && at->name; at++)
+		if (name ? strcmp(at->name, name) == 0 : at->id == letter)
+			return at;
+	return NULL;
+}
+
+static int unknown_option(struct cli_args *args, const char *word, size_t length)
+{
+	const char *names[64] = { "help" };
+	const struct cli_option *elsewhere;
+	const char *nearest;
+	char name[64];
+	size_t count = 1;
+
+	for (const struct cli_option *at = args->page->options; at->name; at++)
+		if (count < ARRAY_LENGTH(names))
+			names[count++] = at->name;
+	text_format(name, sizeof(name), "%.*s", (int)length, word);
+	elsewhere = find_elsewhere(args->page, 0, name);
+	if (elsewhere)
+		return args_stop(args, cli_usage(args->page, "unknown option '--%s': %s", name,
+						 elsewhere->help));
+	nearest = cli_nearest(name, names, count);
+	if (nearest)
+		return args_stop(args, cli_usage(args->page,
+						 "unknown option '--%s', did you mean '--%s'?",
+						 name, nearest));
+	return args_stop(args, cli_usage(args->page, "unknown option '--%s'", name));
+}
+
+static int long_option(struct cli_args *args, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	char shown[64];
+
+	for (const struct cli_option *at = args->page->options; at->name; at++) {
+		if (strlen(at->name) != length || strncmp(at->name, word, length) != 0)
+			continue;
+		text_format(shown, sizeof(shown), "--%s", at->name);
+		return option_value(args, at, shown,
+				    word[length] == '=' ? word + length + 1 : NULL);
+	}
+	if (strcmp(word, "help") == 0)
+		return show_help(args);
+	return unknown_option(args, word, length);
+}
+
+static int short_option(struct cli_args *args)
+{
+	char letter = *args->bundle++;
+	char shown[3] = { '-', letter, '\0' };
+	const struct cli_option *elsewhere;
+
+	for (const struct cli_option *at = args->page->options; at->name; at++) {
+		const char *given = NULL;
+
+		if (at->id != letter)
+			continue;
+		if (at->value && *args->bundle != '\0')
+			given = args->bundle;
+		if (at->value || *args->bundle == '\0')
+			args->bundle = NULL;
+		return option_value(args, at, shown, given);
+	}
+	if (letter == 'h')
+		return show_help(args);
+	elsewhere = find_elsewhere(args->page, letter, NULL);
+	return args_stop(args, cli_usage(args->page, "unknown option '%s'%s%s", shown,
+					 elsewhere ? ": " : "", elsewhere ? elsewhere->help : ""));
+}
+
+int cli_next(struct cli_args *args)
+{
+	const char *word;
+
+	if (args->bundle)
+		return short_option(args);
+	if (args->at == args->argc)
+		return CLI_END;
+	word = args->argv[args->at++];
+	if (!args->only_operands && strcmp(word, "--") == 0) {
+		args->only_operands = true;
+		return cli_next(args);
+	}
+	/* A lone "-" is an operand. */
+	if (!args->only_operands && word[0] == '-' && word[1] == '-')
+		return long_option(args, word + 2);
+	if (!args->only_operands && word[0] == '-' && word[1] != '\0') {
+		args->bundle = word + 1;
+		return short_option(args);
+	}
+	if (args->page->stops_at_operand) {
+		args->at--;
+		return CLI_END;
+	}
+	args->value = word;
+	return CLI_OPERAND;
+}
+
+enum { PROGRESS_LINE = 160 };
+#define PROGRESS_FIRST_NS UINT64_C(1000000000)
+#define PROGRESS_AGAIN_NS UINT64_C(200000000)
+
+/* A line must fit the terminal, or it is written anew below itself. */
+static size_t terminal_width(int fd)
+{
+	struct winsize size;
+
+	return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+static void progress_put(struct cli_progress *progress, const char *text, size_t length)
+{
+	/* A terminal that is gone is no reason to stop, nor to try again. */
+	if (write(progress->fd, text, length) != (ssize_t)length)
+		progress->is_on = false;
+}
+
+void cli_progress_start(struct cli_progress *progress, const char *what, const char *unit,
+			uint64_t total)
+{
+	const char *terminal = getenv("TERM");
+
+	*progress = (struct cli_progress){
+		.what = what, .unit = unit, .total = total, .fd = STDERR_FILENO
+	};
+	progress->began_ns = clock_system_ns(CLOCK_MONOTONIC);
+	progress->next_ns = progress->began_ns + PROGRESS_FIRST_NS;
+	progress->is_on = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+/* "  export  43 %  12 of 28 operations, 7 s left" */
+static void write_line(char *line, size_t size, const struct cli_progress *progress,
+		       uint64_t now_ns)
+{
+	uint64_t passed = now_ns - progress->began_ns, seconds;
+	char done[UNITS_TEXT], total[UNITS_TEXT], left[UNITS_TEXT];
+	double part;
+
+	units_count(done, progress->done);
+	if (progress->total == 0 || progress->done > progress->total) {
+		text_format(line, size, "  %s  %s %s", progress->what, done, progress->unit);
+		return;
+	}
+	part = (double)progress->done / (double)progress->total;
+	text_format(line, size, "  %s  %2.0f %%  %s of %s %s", progress->what, part * 100, done,
+		    units_count(total, progress->total), progress->unit);
+	if (progress->done == 0)
+		return;
+	/* Whole seconds: more would only flicker. */
+	seconds = (uint64_t)((double)passed / part - (double)passed) / 1000000000 + 1;
+	if (seconds < 60)
+		text_format(left, sizeof(left), "%d s", (int)seconds);
+	else
+		units_duration(left, seconds * 1000000000);
+	text_format(line + strlen(line), size - strlen(line), ", %s left", left);
+}
+
+void cli_progress_at_time(struct cli_progress *progress, uint64_t done, uint64_t now_ns)
+{
+	char line[PROGRESS_LINE], text[PROGRESS_LINE + 8];
+	size_t width;
+
+	progress->done = done;
+	if (!progress->is_on || now_ns < progress->next_ns)
+		return;
+	progress->next_ns = now_ns + PROGRESS_AGAIN_NS;
+	write_line(line, sizeof(line), progress, now_ns);
+	width = terminal_width(progress->fd);
+	if (strlen(line) >= width)
+		line[width - 1] = '\0';
+	text_format(text, sizeof(text), "\r%s\033[K", line);
+	progress->is_shown = true;
+	progress_put(progress, text, strlen(text));
+}
+
+void cli_progress_at(struct cli_progress *progress, uint64_t done)
+{
+	if (progress->is_on)
+		cli_progress_at_time(progress, done, clock_system_ns(CLOCK_MONOTONIC));
+}
+
+bool cli_progress_fraction(double fraction, void *context)
+{
+	struct cli_progress *progress = context;
+
+	cli_progress_at(progress, (uint64_t)(fraction * (double)progress->total));
+	return true;
+}
+
+void cli_progress_hide(struct cli_progress *progress)
+{
+	static const char clear[] = "\r\033[K";
+
+	if (progress->is_shown && progress->is_on)
+		progress_put(progress, clear, sizeof(clear) - 1);
+	progress->is_shown = false;
+}
+
+void cli_progress_end(struct cli_progress *progress)
+{
+	cli_progress_hide(progress);
+	progress->is_on = false;
+}

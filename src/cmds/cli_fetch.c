@@ -1,0 +1,314 @@
+/*
+ *	doctor --- requests ---> ringside-fetch ---> servers
+ *	       <--- frames -----
+ *
+ * All requests are written before the first frame is read: the child reads them all before it begins. It ends
+ * with us (PR_SET_PDEATHSIG), and is killed when it says nothing for longer than a request may take.
+ */
+#include "cmds/cli_fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_program.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "programs/fetch/fetch_frames.h"
+
+enum { ARGUMENTS_MAX = 20, READ_BYTES = 1 << 16 };
+
+/* A host that is down answers nothing at all: of thousands, each should not take its whole time. */
+#define CONNECT_NS ((uint64_t)2000000000)
+#define PATIENCE_NS ((uint64_t)5000000000)
+
+/* A child and our ends of its pipes. */
+struct child {
+	pid_t pid;
+	int requests; /* write */
+	int frames;   /* read */
+};
+
+struct asking {
+	const struct cli_fetch *how;
+	size_t count;
+	bool *is_answered;
+	size_t answered;
+	cli_fetch_answer *take;
+	void *context;
+};
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+struct arguments {
+	char *list[ARGUMENTS_MAX];
+	size_t count;
+	char numbers[4][24];
+};
+
+static void fetch_argument(struct arguments *arguments, const char *name, const char *value)
+{
+	arguments->list[arguments->count++] = (char *)name;
+	if (value)
+		arguments->list[arguments->count++] = (char *)value;
+	arguments->list[arguments->count] = NULL;
+}
+
+static void make_arguments(struct arguments *arguments, const char *path,
+			   const struct cli_fetch *how)
+{
+	char(*numbers)[24] = arguments->numbers;
+
+	arguments->count = 0;
+	text_format(numbers[0], sizeof(numbers[0]), "%u", how->parallel);
+	text_format(numbers[1], sizeof(numbers[1]), "%" PRIu64,
+		    how->timeout_ns < 1000000 ? 1 : how->timeout_ns / 1000000);
+	text_format(numbers[2], sizeof(numbers[2]), "%" PRIu64, how->limit_bytes);
+	text_format(numbers[3], sizeof(numbers[3]), "%" PRIu64,
+		    (how->timeout_ns < CONNECT_NS ? how->timeout_ns : CONNECT_NS) / 1000000);
+	fetch_argument(arguments, path, NULL);
+	fetch_argument(arguments, "--parallel", numbers[0]);
+	fetch_argument(arguments, "--timeout", numbers[1]);
+	fetch_argument(arguments, "--limit", numbers[2]);
+	fetch_argument(arguments, "--connect", numbers[3]);
+	if (how->auth)
+		fetch_argument(arguments, "--auth", how->auth);
+	if (how->ca_file)
+		fetch_argument(arguments, "--cacert", how->ca_file);
+	if (how->is_insecure)
+		fetch_argument(arguments, "--insecure", NULL);
+}
+
+static void fetch_become(const char *path, char *const *arguments, int requests, int frames,
+			 pid_t parent) __attribute__((noreturn));
+static void fetch_become(const char *path, char *const *arguments, int requests, int frames,
+			 pid_t parent)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* Where standard streams were closed a pipe stands in their place: first out of the way. */
+	requests = fcntl(requests, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	frames = fcntl(frames, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	/* It may be gone already. */
+	if (getppid() == parent && dup2(requests, STDIN_FILENO) != -1 &&
+	    dup2(frames, STDOUT_FILENO) != -1)
+		execv(path, arguments);
+	_exit(127);
+}
+
+static int fetch_start(struct child *child, const char *path, char *const *arguments)
+{
+	int to[2], from[2] = { -1, -1 };
+	pid_t parent = getpid();
+
+	if (pipe2(to, O_CLOEXEC) == -1)
+		return cli_error("cannot make a pipe: %s", strerror(errno));
+	if (pipe2(from, O_CLOEXEC) == -1 || (child->pid = fork()) == -1) {
+		cli_error("cannot start %s: %s", path, strerror(errno));
+		close(to[0]);
+		close(to[1]);
+		if (from[0] != -1) {
+			close(from[0]);
+			close(from[1]);
+		}
+		return CLI_EXIT_TROUBLE;
+	}
+	if (child->pid == 0)
+		fetch_become(path, arguments, to[0], from[1], parent);
+	close(to[0]);
+	close(from[1]);
+	child->requests = to[1];
+	child->frames = from[0];
+	return 0;
+}
+
+/* Its exit code; 128 and more: a signal. One that has closed its end and does not go is not waited for long. */
+static int fetch_end(struct child *child, bool is_killed)
+{
+	int status = 0, tries = 0;
+	pid_t gone = 0;
+
+	if (child->requests != -1)
+		close(child->requests);
+	close(child->frames);
+	while (!is_killed && gone == 0 && tries++ < 100) {
+		gone = waitpid(child->pid, &status, WNOHANG);
+		if (gone == 0)
+			poll(NULL, 0, 10);
+	}
+	if (gone == 0) {
+		kill(child->pid, SIGKILL);
+		while (waitpid(child->pid, &status, 0) == -1 && errno == EINTR)
+			;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ---- talking to it --------------------------------------------------------------------------- */
+
+static bool write_all(int fd, const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, bytes, length);
+
+		if (written == -1 && errno == EINTR)
+			continue;
+		if (written == -1)
+			return false;
+		bytes += written;
+		length -= (size_t)written;
+	}
+	return true;
+}
+
+static void write_requests(struct child *child, const struct cli_fetch_request *requests,
+			   size_t count)
+{
+	char line[FETCH_LINE_MAX];
+	bool is_good = true;
+
+	for (size_t i = 0; i < count && is_good; i++) {
+		const char *socket = requests[i].socket;
+
+		/* One that does not fit stays without an answer, and that is told. */
+		if (text_format(line, sizeof(line), "%zu %s%s%s\n", i, requests[i].url,
+				socket ? " " : "", socket ? socket : ""))
+			is_good = write_all(child->requests, line, strlen(line));
+	}
+	close(child->requests);
+	child->requests = -1;
+}
+
+static bool take_frames(struct asking *asking, struct fetch_frames *frames)
+{
+	struct fetch_frame frame;
+	enum status status;
+
+	while ((status = fetch_frames_next(frames, &frame)) == OK) {
+		if (frame.id >= asking->count || asking->is_answered[frame.id])
+			return false;
+		asking->is_answered[frame.id] = true;
+		asking->answered++;
+		asking->take(asking->context, frame.id, frame.status, frame.bytes, frame.length);
+	}
+	return status == ERR_GONE;
+}
+
+enum read_result { READ_MORE, READ_END, READ_BROKEN, READ_STOPPED };
+
+static enum read_result read_once(struct asking *asking, struct fetch_frames *frames, int fd)
+{
+	struct pollfd wait[2] = { { fd, POLLIN, 0 }, { asking->how->stop_fd, POLLIN, 0 } };
+	int patience_ms = (int)((asking->how->timeout_ns + PATIENCE_NS) / 1000000);
+	char bytes[READ_BYTES];
+	ssize_t length;
+	int found = poll(wait, asking->how->stop_fd == -1 ? 1 : 2, patience_ms);
+
+	if (found == -1 && errno == EINTR)
+		return READ_MORE;
+	if (found <= 0)
+		return READ_BROKEN;
+	if (wait[1].revents != 0)
+		return READ_STOPPED;
+	length = read(fd, bytes, sizeof(bytes));
+	if (length == -1)
+		return errno == EINTR ? READ_MORE : READ_BROKEN;
+	if (length == 0)
+		return READ_END;
+	if (fetch_frames_add(frames, bytes, (size_t)length) == ERR_NO_SPACE)
+		cli_no_memory();
+	return take_frames(asking, frames) ? READ_MORE : READ_BROKEN;
+}
+
+static enum read_result read_frames(struct asking *asking, int fd)
+{
+	uint64_t rounds = asking->count / asking->how->parallel + 2;
+	uint64_t patience = rounds * asking->how->timeout_ns + 60 * PATIENCE_NS;
+	uint64_t began = clock_system_ns(CLOCK_MONOTONIC);
+	enum read_result result = READ_MORE;
+	struct fetch_frames frames;
+
+	fetch_frames_init(&frames, asking->how->limit_bytes);
+	while (result == READ_MORE && asking->answered < asking->count) {
+		result = read_once(asking, &frames, fd);
+		if (result == READ_MORE && clock_system_ns(CLOCK_MONOTONIC) - began > patience)
+			result = READ_BROKEN;
+	}
+	fetch_frames_release(&frames);
+	return result;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void answer_the_rest(struct asking *asking, int code)
+{
+	char why[120];
+
+	text_format(why, sizeof(why), "ringside-fetch ended before it answered (%s %d)",
+		    code >= 128 ? "signal" : "exit code", code >= 128 ? code - 128 : code);
+	for (size_t i = 0; i < asking->count; i++)
+		if (!asking->is_answered[i])
+			asking->take(asking->context, i, 0, why, strlen(why));
+}
+
+static int fetch_run(struct asking *asking, const char *path,
+		     const struct cli_fetch_request *requests)
+{
+	struct arguments arguments;
+	enum read_result result;
+	struct child child = { -1, -1, -1 };
+	int code;
+
+	make_arguments(&arguments, path, asking->how);
+	code = fetch_start(&child, path, arguments.list);
+	if (code != 0)
+		return code;
+	write_requests(&child, requests, asking->count);
+	result = read_frames(asking, child.frames);
+	code = fetch_end(&child, result != READ_END);
+	if (result == READ_STOPPED)
+		return CLI_END;
+	/* What was wrong with its options (a file of secrets, say) it told itself. */
+	if (asking->answered == 0 && code == CLI_EXIT_USAGE)
+		return CLI_EXIT_USAGE;
+	if (code == 127)
+		return cli_error("cannot run %s", path);
+	answer_the_rest(asking, code);
+	return 0;
+}
+
+int cli_fetch(const struct cli_fetch *how, const struct cli_fetch_request *requests, size_t count,
+	      cli_fetch_answer *take, void *context)
+{
+	struct asking asking = { .how = how, .count = count, .take = take, .context = context };
+	void (*before)(int);
+	char path[4096];
+	int code;
+
+	if (count == 0)
+		return 0;
+	if (!cli_become_find("ringside-fetch", path, sizeof(path)))
+		return cli_error("asking over HTTP needs ringside-fetch, and there is none beside "
+				 "%s/ringside: install libcurl's headers (libcurl4-gnutls-dev or "
+				 "libcurl-devel) and build again",
+				 path);
+	asking.is_answered = cli_realloc(NULL, count * sizeof(*asking.is_answered));
+	memset(asking.is_answered, 0, count * sizeof(*asking.is_answered));
+	/* A child that ends early is an error of write(), not our end. */
+	before = signal(SIGPIPE, SIG_IGN);
+	code = fetch_run(&asking, path, requests);
+	signal(SIGPIPE, before);
+	free(asking.is_answered);
+	return code;
+}

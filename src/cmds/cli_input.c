@@ -1,0 +1,573 @@
+#include "cmds/cli_input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "analysis/tally.h"
+#include "cmds/cli.h"
+#include "common/file.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "format/tar.h"
+#include "recording/recording.h"
+
+/* What is unpacked lies in memory: more than this has to be unpacked by hand. */
+#define CLI_UNPACK_MOST (UINT64_C(1) << 30)
+
+enum { PIECE = 256 * 1024 };
+
+struct unpack {
+	int fd;
+	bool is_gzip;
+	z_stream gzip;
+	ZSTD_DStream *zstd;
+	unsigned char *bytes;
+	size_t used;
+	size_t room;
+	uint64_t most;
+	bool is_over; /* one packed stream has ended; another may follow */
+};
+
+static enum status make_room(struct unpack *unpack)
+{
+	uint64_t room = unpack->room ? (uint64_t)unpack->room * 2 : 4 * PIECE;
+	unsigned char *more;
+
+	if (unpack->room - unpack->used >= PIECE)
+		return OK;
+	if (room > unpack->most + PIECE)
+		room = unpack->most + PIECE;
+	more = realloc(unpack->bytes, room);
+	if (more == NULL)
+		return ERR_NO_SPACE;
+	unpack->bytes = more;
+	unpack->room = room;
+	return OK;
+}
+
+/* Behind a member stands another, as bgzip and `cat a.gz b.gz` have it, or zeros that fill a tape's block. */
+static bool begins_member(struct unpack *unpack, const unsigned char **in, size_t *left)
+{
+	for (; *left > 0 && **in == 0; (*left)--)
+		(*in)++;
+	if (*left == 0)
+		return false;
+	unpack->is_over = false;
+	inflateReset(&unpack->gzip);
+	return true;
+}
+
+/* One step: as much of the input as goes into the room there is. */
+static enum status step_gzip(struct unpack *unpack, const unsigned char *in, size_t *left)
+{
+	int code;
+
+	if (unpack->is_over && !begins_member(unpack, &in, left))
+		return OK;
+	unpack->gzip.next_in = (unsigned char *)in;
+	unpack->gzip.avail_in = (unsigned int)*left;
+	unpack->gzip.next_out = unpack->bytes + unpack->used;
+	unpack->gzip.avail_out = PIECE;
+	code = inflate(&unpack->gzip, Z_NO_FLUSH);
+	unpack->used += PIECE - unpack->gzip.avail_out;
+	*left = unpack->gzip.avail_in;
+	unpack->is_over = code == Z_STREAM_END;
+	return code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR ? OK : ERR_FORMAT;
+}
+
+/* It goes on with the next frame by itself, and passes over those that hold no data. */
+static enum status step_zstd(struct unpack *unpack, const unsigned char *in, size_t *left)
+{
+	ZSTD_inBuffer from = { in, *left, 0 };
+	ZSTD_outBuffer to = { unpack->bytes + unpack->used, PIECE, 0 };
+	size_t code = ZSTD_decompressStream(unpack->zstd, &to, &from);
+
+	unpack->used += to.pos;
+	*left -= from.pos;
+	unpack->is_over = code == 0;
+	return ZSTD_isError(code) ? ERR_FORMAT : OK;
+}
+
+/* What is no archive is not unpacked further. */
+static enum status unpack_piece(struct unpack *unpack, const unsigned char *in, size_t length)
+{
+	size_t left = length, before;
+	enum status status;
+	bool is_at_end;
+
+	do {
+		status = make_room(unpack);
+		before = unpack->used + (length - left);
+		if (status == OK)
+			status = unpack->is_gzip ? step_gzip(unpack, in + length - left, &left)
+						 : step_zstd(unpack, in + length - left, &left);
+		if (status == OK && unpack->used > unpack->most)
+			status = ERR_RANGE;
+		if (status == OK && unpack->used >= TAR_BLOCK &&
+		    !tar_is(unpack->bytes, unpack->used))
+			status = ERR_UNKNOWN;
+		is_at_end = unpack->is_over && left == 0;
+	} while (status == OK && !is_at_end && unpack->used + (length - left) != before);
+	return status;
+}
+
+static enum status unpack_all(struct unpack *unpack)
+{
+	unsigned char *in = malloc(PIECE);
+	enum status status = in ? OK : ERR_NO_SPACE;
+	uint64_t at = 0;
+	size_t got = 1;
+
+	while (status == OK && got > 0) {
+		status = file_pread_some(unpack->fd, in, PIECE, at, &got);
+		at += got;
+		if (status == OK && got > 0)
+			status = unpack_piece(unpack, in, got);
+	}
+	free(in);
+	/* Other packed files may be cut, too: that is for who reads those. */
+	if (status != ERR_NO_SPACE && !tar_is(unpack->bytes, unpack->used))
+		return ERR_UNKNOWN;
+	return status == OK && !unpack->is_over ? ERR_TRUNCATED : status;
+}
+
+static enum status unpack_begin(struct unpack *unpack)
+{
+	unsigned char magic[4] = { 0 };
+	size_t got = 0;
+
+	if (file_pread_some(unpack->fd, magic, sizeof(magic), 0, &got) != OK)
+		return ERR_SYSTEM;
+	if (got == 4 && magic[0] == 0x1f && magic[1] == 0x8b) {
+		unpack->is_gzip = true;
+		/* 16: gzip's own frame. */
+		return inflateInit2(&unpack->gzip, 15 + 16) == Z_OK ? OK : ERR_NO_SPACE;
+	}
+	/* The second begins what pzstd writes: a frame that says how long the next one is. */
+	if (got < 4 || (memcmp(magic, "\x28\xb5\x2f\xfd", 4) != 0 &&
+			((magic[0] & 0xf0) != 0x50 || memcmp(magic + 1, "\x2a\x4d\x18", 3) != 0)))
+		return ERR_UNKNOWN;
+	unpack->zstd = ZSTD_createDStream();
+	return unpack->zstd ? OK : ERR_NO_SPACE;
+}
+
+enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, size_t *length)
+{
+	struct unpack unpack = { .fd = file_open(AT_FDCWD, path, true), .most = most };
+	enum status status;
+
+	/* Whoever reads it next says what is wrong with it. */
+	if (unpack.fd == -1)
+		return ERR_UNKNOWN;
+	status = unpack_begin(&unpack);
+	if (status == OK)
+		status = unpack_all(&unpack);
+	if (unpack.is_gzip)
+		inflateEnd(&unpack.gzip);
+	ZSTD_freeDStream(unpack.zstd);
+	close(unpack.fd);
+	if (status != OK) {
+		free(unpack.bytes);
+		return status;
+	}
+	*bytes = unpack.bytes;
+	*length = unpack.used;
+	return OK;
+}
+
+/* A thousand ranks that were killed say the same thing. */
+enum { TOLD_OF_A_KIND = 5 };
+
+void cli_input_init(struct cli_input *input)
+{
+	input->paths = NULL;
+	input->path_count = 0;
+	recording_init(&input->recording);
+}
+
+void cli_input_release(struct cli_input *input)
+{
+	free(input->paths);
+	input->paths = NULL;
+	recording_release(&input->recording);
+}
+
+void cli_input_path(struct cli_input *input, const char *path)
+{
+	input->paths = cli_realloc(input->paths, (input->path_count + 1) * sizeof(*input->paths));
+	input->paths[input->path_count++] = path;
+}
+
+static enum status add_path(struct cli_input *input, const char *path, unsigned int flags)
+{
+	unsigned char *bytes;
+	size_t length;
+	enum status status = cli_unpack(path, CLI_UNPACK_MOST, &bytes, &length);
+
+	if (status == ERR_RANGE || status == ERR_FORMAT || status == ERR_TRUNCATED) {
+		recording_load_trouble(&input->recording, RECORDING_DAMAGE, path, NULL, "%s",
+				       status == ERR_RANGE
+					       ? "unpack it by hand: it is too large to do so here"
+					       : "what is packed in it is damaged");
+		return OK;
+	}
+	if (status == ERR_UNKNOWN)
+		return recording_add(&input->recording, path, flags);
+	if (status == OK) {
+		status = recording_add_memory(&input->recording, path, bytes, length, flags);
+		free(bytes);
+	}
+	return status;
+}
+
+int cli_input_read(struct cli_input *input, unsigned int flags)
+{
+	const char *directory = getenv("RINGSIDE_SHM");
+	enum status status = OK;
+
+	/* Also for @PID. */
+	if (directory && directory[0])
+		input->recording.directory = directory;
+	for (size_t i = 0; i < input->path_count && status == OK; i++)
+		status = add_path(input, input->paths[i], flags);
+	if (input->path_count == 0)
+		status = recording_add_machine(&input->recording, NULL, flags);
+	if (status == OK)
+		status = recording_finish(&input->recording);
+	if (status == ERR_SYSTEM)
+		return cli_error("cannot read: %s", strerror(errno));
+	return status == OK ? 0 : cli_error("cannot read: %s", status_text(status));
+}
+
+bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble)
+{
+	if (trouble->kind != RECORDING_FOREIGN)
+		return true;
+	for (size_t i = 0; i < input->path_count; i++)
+		if (strcmp(input->paths[i], trouble->path) == 0)
+			return true;
+	return false;
+}
+
+bool cli_input_complain(const struct cli_input *input, bool has_cuts)
+{
+	const struct recording *recording = &input->recording;
+	size_t told[RECORDING_NOTHING + 1] = { 0 };
+	size_t left_out = recording->troubles_left_out;
+	bool is_any = false;
+
+	for (size_t i = 0; i < recording->trouble_count; i++) {
+		const struct recording_trouble *trouble = &recording->troubles[i];
+
+		if (!cli_input_is_trouble(input, trouble) ||
+		    (trouble->kind == RECORDING_CUT && !has_cuts))
+			continue;
+		is_any = true;
+		if (told[trouble->kind]++ < TOLD_OF_A_KIND)
+			cli_error("%s: %s", trouble->path, trouble->what);
+		else
+			left_out++;
+	}
+	if (left_out > 0 && is_any)
+		cli_error("%zu more of such troubles; 'ringside verify' has all", left_out);
+	for (size_t i = 0; i < input->path_count && recording->count == 0 && !is_any; i++)
+		cli_error("%s: nothing is recorded there", input->paths[i]);
+	return is_any || (recording->count == 0 && input->path_count > 0);
+}
+
+int cli_input_nothing(void)
+{
+	return cli_error(CLI_INPUT_NOTHING);
+}
+
+uint64_t cli_input_operations(const struct recording *recording)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		count += recording->processes[i]->recorded + recording->processes[i]->flight_count;
+	return count;
+}
+
+enum { COMMS_LISTED = 5 };
+
+void report_filter_init(struct report_filter *chosen)
+{
+	*chosen = (struct report_filter){ .by = 0 };
+}
+
+void report_filter_release(struct report_filter *chosen)
+{
+	for (size_t i = 0; i < FILTER_FUNCTIONS_MAX; i++)
+		free(chosen->functions[i]);
+	report_filter_init(chosen);
+}
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int take_by(struct report_filter *chosen, const struct cli_page *page, const char *value)
+{
+	const char *names[TALLY_BYS], *bad = value, *nearest;
+	char word[32] = "", all[256] = "";
+	size_t length;
+
+	if (tally_by_parse(value, &chosen->by, &bad) == OK && chosen->by != 0)
+		return 0;
+	chosen->by = 0;
+	length = strcspn(bad, ",");
+	for (unsigned int i = 0; i < TALLY_BYS; i++)
+		names[i] = tally_by_name(i);
+	if (length < sizeof(word))
+		memcpy(word, bad, length);
+	nearest = cli_nearest(word, names, TALLY_BYS);
+	if (nearest != NULL)
+		return cli_usage(page, "--by: unknown word '%.*s', did you mean '%s'?", (int)length,
+				 bad, nearest);
+	for (unsigned int i = 0; i < TALLY_BYS; i++)
+		text_format(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? ", " : "",
+			    names[i]);
+	return cli_usage(page, "--by: unknown word '%.*s'; allowed are %s", (int)length, bad, all);
+}
+
+static int take_comm(struct report_filter *chosen, const struct cli_page *page, const char *value)
+{
+	if (chosen->filter.comm_count == FILTER_COMMS_MAX)
+		return cli_usage(page, "--comm: more than %d communicators", FILTER_COMMS_MAX);
+	chosen->filter.comms[chosen->filter.comm_count++] = value;
+	return 0;
+}
+
+static int take_functions(struct report_filter *chosen, const struct cli_page *page,
+			  const char *value)
+{
+	struct filter *filter = &chosen->filter;
+
+	for (;;) {
+		size_t length = strcspn(value, ",");
+		char *copy;
+
+		if (length == 0)
+			return cli_usage(page, "--op: a name is missing");
+		if (filter->function_count == FILTER_FUNCTIONS_MAX)
+			return cli_usage(page, "--op: more than %d operations",
+					 FILTER_FUNCTIONS_MAX);
+		copy = cli_realloc(NULL, length + 1);
+		memcpy(copy, value, length);
+		copy[length] = '\0';
+		chosen->functions[filter->function_count] = copy;
+		filter->functions[filter->function_count++] = copy;
+		if (value[length] == '\0')
+			return 0;
+		value += length + 1;
+	}
+}
+
+static int take_ranks(struct report_filter *chosen, const struct cli_page *page, const char *value)
+{
+	enum status status = filter_add_ranks(&chosen->filter, value);
+
+	if (status == OK)
+		return 0;
+	if (status == ERR_NO_SPACE)
+		return cli_usage(page, "--rank: more than %d ranges", FILTER_RANGES_MAX);
+	return cli_usage(page, "--rank '%s' is no list of ranks like 0-7,12", value);
+}
+
+static int take_time(struct filter_time *time, const struct cli_page *page, const char *option,
+		     const char *value)
+{
+	if (filter_parse_time(time, value) == OK)
+		return 0;
+	return cli_usage(page,
+			 "--%s '%s' is no time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
+			 option, value);
+}
+
+static int take_tag(struct report_filter *chosen, const struct cli_page *page, const char *value)
+{
+	char *end = NULL;
+
+	errno = 0;
+	chosen->filter.tag = strtoull(value, &end, 0);
+	chosen->filter.has_tag = true;
+	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0)
+		return 0;
+	return cli_usage(page, "--tag '%s' is no whole number", value);
+}
+
+int report_filter_take(struct report_filter *chosen, const struct cli_page *page, int id,
+		       const char *value)
+{
+	switch (id) {
+	case REPORT_BY:
+		return take_by(chosen, page, value);
+	case REPORT_COMM:
+		return take_comm(chosen, page, value);
+	case REPORT_OP:
+		return take_functions(chosen, page, value);
+	case REPORT_RANK:
+		return take_ranks(chosen, page, value);
+	case REPORT_SINCE:
+		return take_time(&chosen->filter.since, page, "since", value);
+	case REPORT_UNTIL:
+		return take_time(&chosen->filter.until, page, "until", value);
+	default:
+		return take_tag(chosen, page, value);
+	}
+}
+
+/* ---- is it there? ---------------------------------------------------------------------------- */
+
+static int check_functions(const struct filter *filter, const struct cli_page *page,
+			   const struct job *job)
+{
+	for (size_t i = 0; i < filter->function_count; i++) {
+		const char *names[OP_FUNCTIONS], *nearest;
+
+		if (filter_check_function(job, filter->functions[i]) == OK)
+			continue;
+		for (unsigned int n = 0; n < OP_FUNCTIONS; n++)
+			names[n] = op_function_name((uint8_t)n);
+		nearest = cli_nearest(filter->functions[i], names, OP_FUNCTIONS);
+		if (nearest != NULL)
+			return cli_usage(page, "--op: unknown operation '%s', did you mean '%s'?",
+					 filter->functions[i], nearest);
+		return cli_usage(page, "--op: unknown operation '%s'", filter->functions[i]);
+	}
+	return 0;
+}
+
+static int no_such_comm(const struct job *job, const char *name)
+{
+	struct sink text;
+	int exit_code;
+
+	sink_init_memory(&text);
+	for (size_t i = 0; i < job->comm_count && i < COMMS_LISTED; i++)
+		sink_format(&text, "%s%s", i > 0 ? ", " : "", job->comms[i].label);
+	if (job->comm_count > COMMS_LISTED)
+		sink_text(&text, ", ...");
+	exit_code = cli_error("--comm: there is no communicator '%s' here; there is %s", name,
+			      job->comm_count > 0 ? sink_string(&text) : "none at all");
+	sink_release(&text);
+	return exit_code;
+}
+
+static int check_comms(const struct filter *filter, const struct job *job)
+{
+	for (size_t i = 0; i < filter->comm_count; i++) {
+		struct filter one = { .comms = { filter->comms[i] }, .comm_count = 1 };
+		size_t c = 0;
+
+		while (c < job->comm_count && !filter_has_comm(&one, &job->comms[c]))
+			c++;
+		if (c == job->comm_count)
+			return no_such_comm(job, filter->comms[i]);
+	}
+	return 0;
+}
+
+static int check_ranks(const struct filter *filter, const struct job *job)
+{
+	if (filter->range_count == 0)
+		return 0;
+	for (size_t r = 0; r < job->rank_count; r++)
+		if (filter_has_rank(filter, job->ranks[r].rank))
+			return 0;
+	return cli_error("--rank: none of these ranks is recorded here (%zu are)", job->rank_count);
+}
+
+int report_filter_check(const struct report_filter *chosen, const struct cli_page *page,
+			const struct recording *recording)
+{
+	const struct filter *filter = &chosen->filter;
+	struct job job;
+	int exit_code;
+
+	if (filter->function_count + filter->comm_count + filter->range_count == 0)
+		return 0;
+	if (job_make(&job, recording) != OK)
+		cli_no_memory();
+	exit_code = check_functions(filter, page, &job);
+	if (exit_code == 0)
+		exit_code = check_comms(filter, &job);
+	if (exit_code == 0)
+		exit_code = check_ranks(filter, &job);
+	job_release(&job);
+	return exit_code;
+}
+
+enum { TROUBLES_TOLD = 20 };
+
+static int tell_all(const struct cli_input *input)
+{
+	const struct recording *recording = &input->recording;
+	size_t told = 0;
+
+	for (; told < recording->trouble_count && told < TROUBLES_TOLD; told++)
+		cli_error("%s: %s", recording->troubles[told].path, recording->troubles[told].what);
+	if (recording->trouble_count + recording->troubles_left_out > told)
+		cli_error("%zu more of such troubles; 'ringside verify' has all",
+			  recording->trouble_count + recording->troubles_left_out - told);
+	return told > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+}
+
+int report_read_troubles(const struct cli_input *input, bool is_strict)
+{
+	int exit_code;
+
+	if (is_strict)
+		exit_code = tell_all(input);
+	else
+		exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	if (input->recording.count == 0 && exit_code == CLI_EXIT_DONE)
+		exit_code = cli_input_nothing();
+	return exit_code;
+}
+
+int report_read_strictly(const struct timeline_report *report)
+{
+	const struct timeline_completeness *found = &report->completeness;
+
+	if (found->refused + found->damages == 0)
+		return CLI_EXIT_DONE;
+	return cli_error("%" PRIu64 " records are not acceptable, %" PRIu64
+			 " blocks are damaged; 'ringside verify' says where",
+			 found->refused, found->damages);
+}
+
+static int told(enum status status)
+{
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return cli_error("cannot read: %s",
+			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+}
+
+int report_read(struct timeline_report *report, const struct cli_input *input,
+		const struct report_filter *chosen, const struct timeline_options *options,
+		const struct cli_page *page)
+{
+	struct timeline_options watched = *options;
+	struct cli_progress progress;
+	enum status status;
+	int exit_code;
+
+	exit_code = report_filter_check(chosen, page, &input->recording);
+	if (exit_code != 0)
+		return exit_code;
+	cli_progress_start(&progress, page->name, "operations",
+			   cli_input_operations(&input->recording));
+	watched.progress = cli_progress_fraction;
+	watched.progress_context = &progress;
+	status = timeline_report_make(report, &input->recording, &chosen->filter, &watched);
+	cli_progress_end(&progress);
+	return status == OK ? 0 : told(status);
+}

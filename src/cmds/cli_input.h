@@ -1,0 +1,131 @@
+/* Archives that are packed: `ringside bundle -o x.tar.zst`, or what somebody packed with gzip. */
+#ifndef CLI_INPUT_H
+#define CLI_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/filter.h"
+#include "analysis/timeline_report.h"
+#include "cmds/cli.h"
+#include "common/status.h"
+#include "recording/recording.h"
+
+/*
+ * The archive in a file that is packed with gzip or zstd, in one stream or in many one after the other: *bytes is the
+ * caller's to free(). ERR_UNKNOWN: it is not packed, or what is packed is no archive: read it as any other. ERR_RANGE:
+ * more than `most` bytes. ERR_FORMAT, ERR_TRUNCATED: it is damaged. ERR_NO_SPACE (memory), ERR_SYSTEM.
+ */
+enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, size_t *length);
+
+/* Reading what the PATHs of a command line lead to. */
+
+/* For the help of every command that reads. */
+#define CLI_INPUT_ABOUT                                                                            \
+	"PATH is a trace file, a region, a log of NCCL Inspector or CoMMA, a bundle, a directory " \
+	"of these, or @PID for a process of this machine."
+#define CLI_INPUT_NONE " Without one, the regions of this machine are read."
+
+#define CLI_INPUT_NOTHING                                                                        \
+	"nothing is recorded on this machine; start a job with 'ringside run -- CMD', or say a " \
+	"PATH where recordings are"
+
+struct cli_input {
+	struct recording recording;
+	const char **paths;
+	size_t path_count;
+};
+
+void cli_input_init(struct cli_input *input);
+void cli_input_release(struct cli_input *input);
+
+/* One more PATH, borrowed. */
+void cli_input_path(struct cli_input *input, const char *path);
+
+/* Read all of it; without a path, this machine's regions. 0, or the exit code after an error was
+ * told. Trouble with single files is in input->recording.troubles. */
+int cli_input_read(struct cli_input *input, unsigned int flags);
+
+/* Tell trouble on stderr, a line each, the first few of each kind. True when there is some that an
+ * exit code should say. Files that end too early are no trouble where has_cuts is false: commands
+ * that say of each process whether it ended need no further word. */
+bool cli_input_complain(const struct cli_input *input, bool has_cuts);
+
+/* Nobody records on this machine, and no PATH was given: what to do. The exit code for trouble. */
+int cli_input_nothing(void);
+
+/* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
+bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
+
+/* How many operations are to be expected: for progress. */
+uint64_t cli_input_operations(const struct recording *recording);
+
+/* Options that choose operations and the parts of a key: for report, diff and export. */
+
+enum report_filter_option {
+	REPORT_BY = CLI_LONG_ONLY + 64,
+	REPORT_COMM,
+	REPORT_OP,
+	REPORT_RANK,
+	REPORT_SINCE,
+	REPORT_UNTIL,
+	REPORT_TAG,
+};
+
+#define REPORT_OPTION_BY                                                                          \
+	{                                                                                         \
+		REPORT_BY, "by", "LIST",                                                          \
+			"sum up by these, like function,size: comm, name, kind, function, size, " \
+			"datatype, algorithm, protocol, rank, host, tag, source, job"             \
+	}
+
+#define REPORT_FILTER_OPTIONS                                                                     \
+	{ REPORT_COMM, "comm", "COMM",                                                            \
+	  "only this communicator, by its name or hash; may be said several times" },             \
+		{ REPORT_OP, "op", "NAME", "only these operations, like AllReduce,AllGather" },   \
+		{ REPORT_RANK, "rank", "RANKS", "only these ranks, like 0-7,12" },                \
+		{ REPORT_SINCE, "since", "TIME",                                                  \
+		  "from here on: 30s after the start, -30s before the end, a time of day, "       \
+		  "2026-01-31T14:03:10Z" },                                                       \
+		{ REPORT_UNTIL, "until", "TIME", "up to here" },                                  \
+	{                                                                                         \
+		REPORT_TAG, "tag", "NUMBER", "only operations that the user marked with this tag" \
+	}
+
+struct report_filter {
+	struct filter filter;
+	uint32_t by;			       /* enum tally_by bits, 0: none was asked for */
+	char *functions[FILTER_FUNCTIONS_MAX]; /* own copies, that the filter borrows */
+};
+
+void report_filter_init(struct report_filter *chosen);
+void report_filter_release(struct report_filter *chosen);
+
+/* Take one of the options above. 0, or the exit code after an error was told. */
+int report_filter_take(struct report_filter *chosen, const struct cli_page *page, int id,
+		       const char *value);
+
+/* Is there what was asked for? 0, or the exit code after an error was told. */
+int report_filter_check(const struct report_filter *chosen, const struct cli_page *page,
+			const struct recording *recording);
+
+/* From what the PATHs lead to, to a report: with progress, and with trouble told. For report and diff. */
+
+/*
+ * What could not be read is told on stderr. is_strict: everything that is not as it should be is, files of
+ * others and files that end early too, and any of it is an exit code. Gives back
+ * CLI_EXIT_TROUBLE when there was some, and when nothing is recorded there.
+ */
+int report_read_troubles(const struct cli_input *input, bool is_strict);
+
+/* Make the report, with a line of progress. 0, or the exit code after an error was told; then there is
+ * nothing to release. */
+int report_read(struct timeline_report *report, const struct cli_input *input,
+		const struct report_filter *chosen, const struct timeline_options *options,
+		const struct cli_page *page);
+
+/* Records that turned out not to be acceptable, with --strict: CLI_EXIT_TROUBLE, told. */
+int report_read_strictly(const struct timeline_report *report);
+
+#endif

@@ -1,0 +1,343 @@
+#include "cmds/cli_program.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
+
+#if defined(__aarch64__)
+#define TRIPLET "aarch64-linux-gnu"
+#else
+#define TRIPLET "x86_64-linux-gnu"
+#endif
+
+/* The directory of this program, with links followed: a link in ~/bin finds its plugin, too. */
+static bool plugin_own_directory(char *to, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", to, size - 1);
+	char *slash;
+
+	if (length <= 0)
+		return false;
+	to[length] = '\0';
+	slash = strrchr(to, '/');
+	if (slash == NULL)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+bool cli_plugin_find(char *path, size_t size, char *looked, size_t looked_size)
+{
+	static const char in_triplet[] = "../lib/" TRIPLET;
+	static const char in_triplet_own[] = "../lib/" TRIPLET "/ringside";
+	static const char *const places[] = {
+		".", "../lib/ringside", "../lib", in_triplet_own, in_triplet, "../lib64",
+	};
+	char directory[4000], candidate[4096], whole[4096];
+	size_t used = 0;
+
+	looked[0] = '\0';
+	if (!plugin_own_directory(directory, sizeof(directory)))
+		return false;
+	for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+		text_format(candidate, sizeof(candidate), "%s/%s", directory, places[i]);
+		/* The directory alone: a file that is a link keeps the name that NCCL looks for. */
+		if (realpath(candidate, whole) &&
+		    text_format(path, size, "%s/%s", whole, CLI_PLUGIN_FILE) &&
+		    access(path, R_OK) == 0)
+			return true;
+		text_format(looked + used, looked_size - used, "%s%s/%s", used ? ", " : "",
+			    directory, places[i]);
+		used = strlen(looked);
+	}
+	return false;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
+bool cli_plugin_is_on_path(const char *path)
+{
+	struct link_map *map = NULL;
+	bool is_same = false;
+	void *handle;
+
+	handle = dlopen(CLI_PLUGIN_FILE, RTLD_LAZY | RTLD_LOCAL);
+	if (handle == NULL)
+		return false;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL)
+		is_same = is_same_file(path, map->l_name);
+	dlclose(handle);
+	return is_same;
+}
+
+bool cli_plugin_is_hidden(const char *path)
+{
+	const char *at = getenv("LD_LIBRARY_PATH");
+	char candidate[4096];
+
+	while (at && *at != '\0') {
+		size_t length = strcspn(at, ":;");
+
+		text_format(candidate, sizeof(candidate), "%.*s/%s", (int)length, at,
+			    CLI_PLUGIN_FILE);
+		if (access(candidate, R_OK) == 0)
+			return !is_same_file(path, candidate);
+		at += length + (at[length] != '\0');
+	}
+	return false;
+}
+
+/* With links followed: a link in ~/bin finds what lies beside the real one. */
+static void own_directory(char *directory, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", directory, size - 1);
+	char *slash;
+
+	directory[length > 0 ? length : 0] = '\0';
+	slash = strrchr(directory, '/');
+	if (slash)
+		*slash = '\0';
+}
+
+static bool become_find_in(const char *directory, const char *program, char *path, size_t size)
+{
+	static const char *const places[] = { ".", "../libexec/ringside", "../lib/ringside" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+		if (text_format(path, size, "%s/%s/%s", directory, places[i], program) &&
+		    access(path, X_OK) == 0)
+			return true;
+	return false;
+}
+
+bool cli_become_find(const char *program, char *path, size_t size)
+{
+	char directory[4000];
+
+	own_directory(directory, sizeof(directory));
+	if (become_find_in(directory, program, path, size))
+		return true;
+	text_copy(path, size, directory);
+	return false;
+}
+
+int cli_become(const char *program, const char *lacks, char **argv)
+{
+	char path[4096];
+
+	if (!cli_become_find(program, path, sizeof(path)))
+		return cli_error("no %s beside %s/ringside: it was built without %s", program, path,
+				 lacks);
+	argv[0] = path;
+	execv(path, argv);
+	return cli_error("cannot run %s: %s", path, strerror(errno));
+}
+
+#define MILLISECOND_NS UINT64_C(1000000)
+#define KILL_NS (1000 * MILLISECOND_NS) /* from SIGKILL to the end */
+enum { ERROR_BYTES = 256 };
+
+struct child {
+	pid_t pid;
+	int out;
+	int err;
+};
+
+/* In the child. */
+static _Noreturn void capture_become(const char *const *words, int fd, int out, int err)
+{
+	int null = open("/dev/null", O_RDONLY);
+
+	/* What is to be at 3 may be in the way of others, and the reverse: first out of the way. */
+	if (fd != -1)
+		fd = fcntl(fd, F_DUPFD, 16);
+	out = fcntl(out, F_DUPFD, 16);
+	err = fcntl(err, F_DUPFD, 16);
+	setpgid(0, 0);
+	if (dup2(null, STDIN_FILENO) == -1 || dup2(out, STDOUT_FILENO) == -1 ||
+	    dup2(err, STDERR_FILENO) == -1 || (fd != -1 && dup2(fd, 3) == -1))
+		_exit(126);
+	for (int other = fd == -1 ? 3 : 4; other < 256; other++)
+		close(other);
+	execvp(words[0], (char *const *)words);
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+static enum status capture_start(struct child *child, const char *const *words, int fd)
+{
+	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	int error;
+
+	if (pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0) {
+		child->pid = fork();
+		if (child->pid == 0)
+			capture_become(words, fd, out[1], err[1]);
+	} else {
+		child->pid = -1;
+	}
+	error = errno;
+	for (int i = 0; i < 2; i++) {
+		int *end = i == 0 ? out : err;
+
+		if (end[1] != -1)
+			close(end[1]);
+		if (child->pid == -1 && end[0] != -1)
+			close(end[0]);
+	}
+	errno = error;
+	if (child->pid == -1)
+		return ERR_SYSTEM;
+	setpgid(child->pid, child->pid);
+	child->out = out[0];
+	child->err = err[0];
+	return OK;
+}
+
+/* What goes beyond `most` is read and dropped. False: that was the end. */
+static bool read_some(int fd, char *to, size_t *used, size_t most, bool *is_cut)
+{
+	char bytes[16384];
+	ssize_t got = read(fd, bytes, sizeof(bytes));
+	size_t part;
+
+	if (got <= 0)
+		return got == -1 && errno == EINTR;
+	part = (size_t)got < most - *used ? (size_t)got : most - *used;
+	memcpy(to + *used, bytes, part);
+	*used += part;
+	*is_cut = *is_cut || part < (size_t)got;
+	return true;
+}
+
+/* Until both are closed. False: the time was over. */
+static bool read_all(struct cli_capture *capture, const struct child *child, char *error,
+		     size_t most, uint64_t until_ns)
+{
+	struct pollfd ends[2] = { { .fd = child->out, .events = POLLIN },
+				  { .fd = child->err, .events = POLLIN } };
+	size_t room = 0, error_used = 0;
+	bool is_dropped = false;
+
+	while (ends[0].fd != -1 || ends[1].fd != -1) {
+		uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+
+		if (now_ns >= until_ns)
+			return false;
+		if (poll(ends, 2, (int)((until_ns - now_ns) / MILLISECOND_NS) + 1) <= 0)
+			continue;
+		while (room < capture->length + 16384 + 1 && room <= most) {
+			room = room * 2 + 65536;
+			capture->bytes = cli_realloc(capture->bytes, room);
+		}
+		if (ends[0].revents && !read_some(ends[0].fd, capture->bytes, &capture->length,
+						  most, &capture->is_cut))
+			ends[0].fd = -1;
+		if (ends[1].revents &&
+		    !read_some(ends[1].fd, error, &error_used, ERROR_BYTES - 1, &is_dropped))
+			ends[1].fd = -1;
+		error[error_used] = '\0';
+	}
+	return true;
+}
+
+static bool has_ended(pid_t pid, int *how, uint64_t until_ns)
+{
+	do {
+		if (waitpid(pid, how, WNOHANG) == pid)
+			return true;
+		poll(NULL, 0, 2);
+	} while (clock_system_ns(CLOCK_MONOTONIC) < until_ns);
+	return false;
+}
+
+enum ending { ENDED, KILLED, LEFT_BEHIND };
+
+/* Who closed both ends is about to end. One that the kernel keeps, in a driver that does not answer, say, cannot be
+ * killed either: it is not waited for. */
+static enum ending wait_for(pid_t pid, int *how, uint64_t until_ns)
+{
+	if (until_ns > 0 && has_ended(pid, how, until_ns))
+		return ENDED;
+	kill(-pid, SIGKILL);
+	return has_ended(pid, how, clock_system_ns(CLOCK_MONOTONIC) + KILL_NS) ? KILLED
+									       : LEFT_BEHIND;
+}
+
+static void capture_tell(struct cli_capture *capture, const char *program, const char *error,
+			 int how)
+{
+	if (WIFEXITED(how))
+		capture->exit_code = WEXITSTATUS(how);
+	if (capture->exit_code == 127 && error[0] == '\0')
+		text_format(capture->why, sizeof(capture->why), "there is no program '%s' here",
+			    program);
+	else if (WIFSIGNALED(how))
+		text_format(capture->why, sizeof(capture->why), "'%s' was ended by signal %d",
+			    program, WTERMSIG(how));
+	else if (capture->exit_code != 0)
+		text_format(capture->why, sizeof(capture->why), "'%s' ended with %d%s%.*s", program,
+			    capture->exit_code, error[0] ? ": " : "", (int)strcspn(error, "\n"),
+			    error);
+}
+
+static enum status capture_it(struct cli_capture *capture, const char *const *words, int fd,
+			      unsigned int timeout_s, size_t most_bytes)
+{
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + timeout_s * 1000 * MILLISECOND_NS;
+	char error[ERROR_BYTES] = "";
+	enum ending ending;
+	struct child child;
+	bool is_in_time;
+	int how = 0;
+
+	*capture = (struct cli_capture){ .exit_code = -1 };
+	if (capture_start(&child, words, fd) != OK) {
+		text_format(capture->why, sizeof(capture->why), "'%s' cannot be started: %s",
+			    words[0], strerror(errno));
+		return ERR_SYSTEM;
+	}
+	is_in_time = read_all(capture, &child, error, most_bytes, until_ns);
+	ending = wait_for(child.pid, &how, is_in_time ? until_ns : 0);
+	close(child.out);
+	close(child.err);
+	capture->bytes = cli_realloc(capture->bytes, capture->length + 1);
+	capture->bytes[capture->length] = '\0';
+	if (ending != ENDED) {
+		text_format(capture->why, sizeof(capture->why), "'%s' took longer than %u s%s",
+			    words[0], timeout_s, ending == KILLED ? "" : " and could not be ended");
+		return ERR_SYSTEM;
+	}
+	capture_tell(capture, words[0], error, how);
+	return capture->exit_code == 127 ? ERR_SYSTEM : OK;
+}
+
+enum status cli_capture(struct cli_capture *capture, const char *const *words, int fd,
+			unsigned int timeout_s, size_t most_bytes)
+{
+	/* Whoever started us may have ignored it: then nobody would know how a child ended. */
+	void (*before)(int) = signal(SIGCHLD, SIG_DFL);
+	enum status status = capture_it(capture, words, fd, timeout_s, most_bytes);
+
+	signal(SIGCHLD, before);
+	return status;
+}

@@ -1,0 +1,185 @@
+#include <string.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_expected.h"
+#include "cmds/cli_input.h"
+#include "cmds/cli_output.h"
+#include "cmds/commands.h"
+#include "output/baseline_show.h"
+
+static const struct cli_option options[] = {
+	{ 'o', "output", "FILE", "save: the file to write; - is standard output" },
+	CLI_OPTION_JSON,
+	REPORT_FILTER_OPTIONS,
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside baseline save traces/ -o good.json", "keep how fast the job was today" },
+	{ "ringside doctor traces-of-tomorrow/ --baseline good.json",
+	  "is it slower than that, and whose fault is it?" },
+	{ "ringside baseline show good.json", "what a baseline holds" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "baseline",
+	.operands = "save PATH... -o FILE | show FILE",
+	.about = "Keeps how fast transfers were: by communicator, operation, size, algorithm and "
+		 "protocol, with waiting left out, in a small JSON file, which 'ringside doctor "
+		 "--baseline FILE' compares a job with. Several PATHs may be the ranks of one job "
+		 "or "
+		 "several runs: those are put together. docs/BASELINE.md explains the file.\n"
+		 "'show' says what such a file holds; with --json the file itself, "
+		 "checked.\n" CLI_INPUT_ABOUT "\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct request {
+	const char *verb;
+	struct cli_input input;
+	struct report_filter chosen;
+	const char *output;
+	bool is_json;
+};
+
+static int baseline_option(struct request *request, int found, const char *value)
+{
+	switch (found) {
+	case CLI_OPERAND:
+		if (request->verb == NULL)
+			request->verb = value;
+		else
+			cli_input_path(&request->input, value);
+		return 0;
+	case 'o':
+		request->output = value;
+		return 0;
+	case 'j':
+		request->is_json = true;
+		return 0;
+	default:
+		return report_filter_take(&request->chosen, &page, found, value);
+	}
+}
+
+static void write_json(struct sink *sink, const struct baseline *baseline)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	baseline_json(&json, baseline);
+	json_line(&json);
+}
+
+/* ---- save ------------------------------------------------------------------------------------ */
+
+/* 0, or the exit code after an error was told; *trouble: what was told of single files. */
+static int baseline_compute(struct request *request, struct baseline *baseline, int *trouble)
+{
+	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
+	struct timeline_report report;
+	enum status status;
+	int exit_code;
+
+	exit_code = cli_input_read(&request->input, RECORDING_WITH_TRACES);
+	if (exit_code != 0)
+		return exit_code;
+	*trouble = report_read_troubles(&request->input, false);
+	if (request->input.recording.count == 0)
+		return *trouble;
+	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
+	wanted.without_windows = true;
+	exit_code = report_read(&report, &request->input, &request->chosen, &wanted, &page);
+	if (exit_code != 0)
+		return exit_code;
+	status = baseline_make(baseline, &report);
+	timeline_report_release(&report);
+	if (status != OK)
+		cli_no_memory();
+	if (baseline->left_out > 0)
+		cli_error("%zu kinds of transfers are one too many for a baseline: left out",
+			  baseline->left_out);
+	if (baseline->count > 0)
+		return 0;
+	baseline_release(baseline);
+	return cli_error("no operation with a duration: nothing to save");
+}
+
+static int baseline_save(struct request *request)
+{
+	struct baseline baseline;
+	struct cli_output output;
+	int trouble = 0, exit_code;
+
+	if (request->input.path_count == 0)
+		return cli_usage(&page, "save what? Say a PATH");
+	if (request->output == NULL || request->output[0] == '\0')
+		return cli_usage(&page, "save where? Say -o FILE");
+	exit_code = baseline_compute(request, &baseline, &trouble);
+	if (exit_code != 0)
+		return exit_code;
+	exit_code = cli_output_open(&output, request->output);
+	if (exit_code == 0) {
+		write_json(&output.sink, &baseline);
+		exit_code = cli_output_commit(&output, trouble);
+	}
+	baseline_release(&baseline);
+	return exit_code;
+}
+
+/* ---- show ------------------------------------------------------------------------------------ */
+
+static int baseline_print(const struct request *request)
+{
+	struct baseline baseline;
+	struct cli_output output;
+	int exit_code;
+
+	if (request->input.path_count != 1)
+		return cli_usage(&page, "show which file? Say one");
+	exit_code = baseline_file_read(&baseline, request->input.paths[0]);
+	if (exit_code != 0)
+		return exit_code;
+	exit_code = cli_output_open(&output, request->output ? request->output : "-");
+	if (exit_code == 0) {
+		if (request->is_json)
+			write_json(&output.sink, &baseline);
+		else if (baseline_text(&output.sink, &baseline,
+				       request->output ? 0 : cli_width()) == ERR_NO_SPACE)
+			cli_no_memory();
+		exit_code = cli_output_commit(&output, CLI_EXIT_DONE);
+	}
+	baseline_release(&baseline);
+	return exit_code;
+}
+
+static int baseline_run(struct request *request)
+{
+	if (request->verb == NULL)
+		return cli_usage(&page, "save or show?");
+	if (strcmp(request->verb, "save") == 0)
+		return baseline_save(request);
+	if (strcmp(request->verb, "show") == 0)
+		return baseline_print(request);
+	return cli_usage(&page, "'%s' is neither save nor show", request->verb);
+}
+
+int cmd_baseline(int argc, char **argv)
+{
+	struct request request = { .verb = NULL };
+	struct cli_args args;
+	int found = CLI_END, exit_code = 0;
+
+	cli_input_init(&request.input);
+	report_filter_init(&request.chosen);
+	cli_args_init(&args, &page, argc, argv);
+	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP)
+		exit_code = baseline_option(&request, found, args.value);
+	if (exit_code == 0)
+		exit_code = found == CLI_STOP ? args.exit_code : baseline_run(&request);
+	report_filter_release(&request.chosen);
+	cli_input_release(&request.input);
+	return exit_code;
+}

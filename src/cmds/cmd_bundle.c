@@ -1,0 +1,461 @@
+/* What the doctor says, and what the archive says about itself. */
+#include "cmds/bundle_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_input.h"
+#include "cmds/cli_program.h"
+#include "cmds/commands.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "programs/sim/sim_parse.h"
+
+enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
+
+/* ---- the doctor ------------------------------------------------------------------------------- */
+
+/* Where it read them is no news to who reads this. */
+static void name_source(struct cli_capture *got)
+{
+	static const char from[] = "/proc/self/fd/3", to[] = "snapshots/";
+	char *at = got->bytes;
+
+	while (at && (at = strstr(at, from)) != NULL) {
+		memcpy(at, to, sizeof(to) - 1);
+		memmove(at + sizeof(to) - 1, at + sizeof(from) - 1,
+			strlen(at + sizeof(from) - 1) + 1);
+		got->length -= sizeof(from) - sizeof(to);
+	}
+}
+
+/* The tool runs itself: the doctor then sees what whoever reads the archive sees, and nothing else. */
+static void ask_doctor(struct bundle_archive *archive, const char *name, const char *about,
+		       const char *how, uint64_t hang_ns, int snapshots)
+{
+	char hang[40];
+	const char *words[] = {
+		"/proc/self/exe", "doctor", how, "/proc/self/fd/3", NULL, NULL, NULL
+	};
+	struct cli_capture got;
+
+	text_format(hang, sizeof(hang), "%" PRIu64 "ms", hang_ns / 1000000);
+	if (hang_ns > 0) {
+		words[4] = "--hang";
+		words[5] = hang;
+	}
+	if (cli_capture(&got, words, snapshots, DOCTOR_SECONDS, DOCTOR_MOST) == OK &&
+	    (got.exit_code == 0 || got.exit_code == 1) && got.length > 0) {
+		name_source(&got);
+		bundle_add(archive, name, about, got.bytes, got.length);
+	} else {
+		bundle_gap(archive, name, "%s", got.why[0] ? got.why : "it said nothing");
+	}
+	if (got.is_cut)
+		bundle_gap(archive, name, "what comes after %d MiB", DOCTOR_MOST / 1024 / 1024);
+	free(got.bytes);
+}
+
+/* What the doctor says of *snapshots, for people and for programs. */
+static void bundle_doctor(struct bundle_archive *archive, const struct bundle_request *request,
+			  int snapshots)
+{
+	if (snapshots == -1)
+		return;
+	ask_doctor(archive, "doctor.txt", "what the doctor says of the snapshots", "--all",
+		   request->hang_ns, snapshots);
+	ask_doctor(archive, "doctor.json", "the same for programs", "--json", request->hang_ns,
+		   snapshots);
+}
+
+/* ---- README.txt ------------------------------------------------------------------------------- */
+
+static void write_files(struct sink *sink, const struct bundle_lines *files)
+{
+	char bytes[UNITS_TEXT];
+
+	sink_text(sink, "What each file is\n\n");
+	for (size_t i = 0; i < files->count; i++)
+		sink_format(sink, "  %s (%s)\n      %s\n", files->list[i].name,
+			    units_bytes(bytes, files->list[i].bytes), files->list[i].text);
+}
+
+static void write_gaps(struct sink *sink, const struct bundle_lines *gaps)
+{
+	sink_text(sink, "\nWhat is not here, and why\n\n");
+	for (size_t i = 0; i < gaps->count; i++)
+		sink_format(sink, "  %s\n      %s\n", gaps->list[i].name, gaps->list[i].text);
+	if (gaps->count == 0)
+		sink_text(sink, "  Nothing: all that was looked for is here.\n");
+}
+
+/* README.txt: what each file is, and what is not there. */
+static void bundle_readme(struct bundle_archive *archive, const struct bundle_request *request,
+			  const struct recording *recording)
+{
+	char host[256] = "?", time[UNITS_TEXT];
+	const char *slash = strrchr(request->path, '/');
+	const char *name = slash ? slash + 1 : request->path;
+	struct sink sink;
+
+	gethostname(host, sizeof(host) - 1);
+	sink_init_memory(&sink);
+	sink_format(&sink,
+		    "A bundle of ringside " RINGSIDE_VERSION ", made on %s at %s.\n"
+		    "It is about %zu recorded %s: what each of them was in, its last %zu "
+		    "operations,\nwhat the doctor makes of it, and how this machine was.\n\n",
+		    host, units_wall_time(time, clock_system_ns(CLOCK_REALTIME)), recording->count,
+		    text_which(recording->count, "process", "processes"), request->operations);
+	if (strcmp(name, "-") == 0)
+		name = "FILE";
+	sink_format(&sink,
+		    "Read it with\n\n  ringside doctor %s     who is stuck, who is slow\n"
+		    "  ringside ps %s         what each process was in\n"
+		    "  ringside report %s     where the time of the last operations went\n\n",
+		    name, name, name);
+	write_files(&sink, &archive->files);
+	write_gaps(&sink, &archive->gaps);
+	sink_text(&sink,
+		  "\nIt holds names of hosts, jobs, communicators and network interfaces, process "
+		  "numbers and paths of files.\nOf environments it holds the variables that "
+		  "environment.txt lists, none whose name or value looks like a\nsecret. It holds "
+		  "no data that was communicated and no command lines.\n");
+	bundle_add_sink(archive, "README.txt", "this file", &sink);
+}
+
+enum {
+	BUNDLE_OPTION_OPERATIONS = CLI_LONG_ONLY,
+	BUNDLE_OPTION_REGIONS,
+	BUNDLE_OPTION_NO_TRACES,
+	BUNDLE_OPTION_MOST,
+	BUNDLE_OPTION_RAS,
+	BUNDLE_OPTION_NO_RAS,
+	BUNDLE_OPTION_HANG,
+	BUNDLE_OPTION_AGENTS,
+	BUNDLE_OPTION_TIMEOUT,
+	BUNDLE_OPTION_AUTH,
+	BUNDLE_OPTION_CACERT,
+	BUNDLE_OPTION_INSECURE,
+};
+enum { BUNDLE_OPERATIONS = 20000 };
+#define BUNDLE_MOST (UINT64_C(256) << 20)
+
+static const struct cli_option options[] = {
+	{ 'o', "output", "FILE",
+	  "write this archive: .tar, .tar.gz or .tar.zst; - for standard output" },
+	{ BUNDLE_OPTION_OPERATIONS, "operations", "N",
+	  "the last N operations of each process (default 20000)" },
+	{ BUNDLE_OPTION_MOST, "most", "SIZE",
+	  "trace files and regions up to this size altogether, the newest first (256MiB)" },
+	{ BUNDLE_OPTION_REGIONS, "regions", NULL, "also the regions as they are" },
+	{ BUNDLE_OPTION_NO_TRACES, "no-traces", NULL, "without trace files" },
+	{ BUNDLE_OPTION_HANG, "hang", "TIME",
+	  "for the doctor: an operation without progress for so long hangs (20s)" },
+	{ BUNDLE_OPTION_RAS, "ras", "ADDRESS",
+	  "host:port where NCCL's RAS listens (NCCL_RAS_ADDR, else localhost:28028)" },
+	{ BUNDLE_OPTION_NO_RAS, "no-ras", NULL, "do not ask NCCL's RAS" },
+	{ BUNDLE_OPTION_AGENTS, "agents", "LIST",
+	  "ask these agents for their processes: host[:port], URLs, ranges like node[001-064], "
+	  "@FILE with one a line" },
+	{ BUNDLE_OPTION_TIMEOUT, "timeout", "TIME", "for the answer of one agent (default 5s)" },
+	{ BUNDLE_OPTION_AUTH, "auth", "FILE",
+	  "a file with one line for agents: basic NAME:PASSWORD or bearer TOKEN" },
+	{ BUNDLE_OPTION_CACERT, "cacert", "FILE",
+	  "certificates of those who may sign theirs, instead of the system's" },
+	{ BUNDLE_OPTION_INSECURE, "insecure", NULL, "take any certificate" },
+	CLI_OPTION_JSON,
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside bundle -o hang.tar.zst", "everything about the jobs on this machine" },
+	{ "ringside bundle traces/ -o job.tar.gz", "about a job that left traces behind" },
+	{ "sudo ringside bundle --regions -o hang.tar.gz", "all users' jobs, with their regions" },
+	{ "ringside bundle --agents node[001-064] -o hang.tar.zst",
+	  "about a job on many nodes, through their agents" },
+	{ "ringside doctor hang.tar.zst", "read it again, anywhere" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "bundle",
+	.operands = "[PATH...]",
+	.about = "Makes one archive of a job for a ticket: a snapshot of each process, the "
+		 "doctor's "
+		 "verdicts, trace files, the environment without secrets, versions, counters of "
+		 "kernel "
+		 "and network, what NCCL's RAS says. A README in it says what each file is, and "
+		 "what "
+		 "could not be read and why. Nothing of the job is touched. docs/BUNDLE.md says "
+		 "more.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct command_line {
+	struct bundle_request request;
+	enum bundle_packing packing;
+	struct bundle_agents agents;
+	bool has_agents;
+	bool is_json;
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int take_size(struct bundle_request *request, const char *value)
+{
+	if (text_size(value, &request->most) != OK)
+		return cli_usage(&page, "--most %s is not a size like 256MiB", value);
+	return 0;
+}
+
+static int take_operations(struct bundle_request *request, const char *value)
+{
+	int64_t number;
+
+	if (text_number(value, 0, 10000000, &number) != OK)
+		return cli_usage(&page, "--operations %s is not a number from 0 to 10000000",
+				 value);
+	request->operations = (size_t)number;
+	return 0;
+}
+
+static int take_hang(struct bundle_request *request, const char *value)
+{
+	if (sim_parse_duration(value, &request->hang_ns) != OK || request->hang_ns == 0)
+		return cli_usage(&page, "--hang %s is not a time like 30s or 5m", value);
+	return 0;
+}
+
+static int take_agents(struct command_line *line, int option, const char *value)
+{
+	static const char *const names[] = { "--agents", "--timeout", "--auth", "--cacert",
+					     "--insecure" };
+
+	line->has_agents |= option == BUNDLE_OPTION_AGENTS;
+	bundle_agents_say(&line->agents, names[option - BUNDLE_OPTION_AGENTS],
+			  option == BUNDLE_OPTION_INSECURE ? NULL : value);
+	return 0;
+}
+
+static int bundle_option(struct command_line *line, int option, const char *value)
+{
+	struct bundle_request *request = &line->request;
+
+	switch (option) {
+	case 'o':
+		request->path = value;
+		return 0;
+	case 'j':
+		line->is_json = true;
+		return 0;
+	case BUNDLE_OPTION_OPERATIONS:
+		return take_operations(request, value);
+	case BUNDLE_OPTION_MOST:
+		return take_size(request, value);
+	case BUNDLE_OPTION_REGIONS:
+		request->has_regions = true;
+		return 0;
+	case BUNDLE_OPTION_NO_TRACES:
+		request->has_traces = false;
+		return 0;
+	case BUNDLE_OPTION_HANG:
+		return take_hang(request, value);
+	case BUNDLE_OPTION_RAS:
+		request->ras = value;
+		return value[0] ? 0 : cli_usage(&page, "--ras '' is not HOST:PORT");
+	case BUNDLE_OPTION_NO_RAS:
+		request->ras = "";
+		return 0;
+	default:
+		return take_agents(line, option, value);
+	}
+}
+
+static int bundle_check(struct command_line *line, size_t paths)
+{
+	const char *path = line->request.path;
+
+	if (path == NULL || path[0] == '\0')
+		return cli_usage(&page, "where to? Say -o FILE.tar.gz");
+	if (!bundle_packing_of(path, &line->packing))
+		return cli_usage(&page, "name '%s' .tar, .tar.gz or .tar.zst", path);
+	if (line->has_agents && paths > 0)
+		return cli_usage(&page, "PATH and --agents are two sources: give one");
+	if (!line->has_agents && line->agents.count > 0)
+		return cli_usage(&page, "%s is for agents: say --agents LIST, too",
+				 line->agents.words[0]);
+	line->request.is_remote = line->has_agents;
+	line->request.has_traces &= !line->has_agents;
+	line->request.has_regions &= !line->has_agents;
+	if (cli_output_is_terminal(path))
+		return cli_usage(&page, "an archive is not for a terminal: say -o FILE.tar.gz");
+	return 0;
+}
+
+/* ---- what was done --------------------------------------------------------------------------- */
+
+static void write_lines(struct json *json, const char *key, const struct bundle_lines *lines,
+			bool is_gaps)
+{
+	json_put_array(json, key);
+	for (size_t i = 0; i < lines->count; i++) {
+		json_object(json);
+		json_put_string(json, is_gaps ? "what" : "name", lines->list[i].name);
+		json_put_string(json, is_gaps ? "why" : "about", lines->list[i].text);
+		if (!is_gaps)
+			json_put_unsigned(json, "bytes", lines->list[i].bytes);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void write_json(struct sink *sink, const struct command_line *line,
+		       const struct bundle_archive *archive, size_t processes)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "path", line->request.path);
+	json_put_unsigned(&json, "processes", processes);
+	json_put_unsigned(&json, "bytes", archive->bytes);
+	write_lines(&json, "files", &archive->files, false);
+	write_lines(&json, "missing", &archive->gaps, true);
+	json_end(&json);
+	json_line(&json);
+}
+
+static void write_text(struct sink *sink, const struct command_line *line,
+		       const struct bundle_archive *archive, size_t processes)
+{
+	char bytes[UNITS_TEXT];
+
+	sink_format(sink, "%zu files about %zu %s in %s (%s before packing)\n",
+		    archive->files.count, processes, text_which(processes, "process", "processes"),
+		    line->request.path, units_bytes(bytes, archive->bytes));
+	if (archive->gaps.count > 0)
+		sink_format(sink, "%zu %s not there: " BUNDLE_PREFIX "README.txt says why.\n",
+			    archive->gaps.count,
+			    text_which(archive->gaps.count, "thing is", "things are"));
+}
+
+static int bundle_summary(const struct command_line *line, const struct bundle_archive *archive,
+			  size_t processes, int exit_code)
+{
+	struct sink sink;
+
+	/* The archive was what standard output is for. */
+	if (strcmp(line->request.path, "-") == 0)
+		return exit_code;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (line->is_json)
+		write_json(&sink, line, archive, processes);
+	else
+		write_text(&sink, line, archive, processes);
+	return cli_finish(&sink, exit_code);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* A trace file without its end is what every process leaves that hangs or was killed: all of it is here. */
+static bool is_gap(const struct recording *recording, const struct recording_trouble *trouble)
+{
+	const struct recording_process *process;
+
+	if (trouble->kind != RECORDING_CUT || trouble->process < 0)
+		return true;
+	process = recording->processes[trouble->process];
+	for (size_t i = 0; i < process->file_count; i++)
+		if (strcmp(process->files[i].path, trouble->path) == 0)
+			return process->files[i].is_snapshot;
+	return true;
+}
+
+static void bundle_fill(struct bundle_archive *archive, const struct command_line *line,
+			struct cli_input *input)
+{
+	struct recording *recording = &input->recording;
+	bool *clean = cli_realloc(NULL, (recording->count + 1) * sizeof(*clean));
+	int snapshots = -1;
+
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		if (is_gap(recording, &recording->troubles[i]))
+			bundle_gap(archive, recording->troubles[i].path, "%s",
+				   recording->troubles[i].what);
+	bundle_snapshots(archive, recording, &line->request, clean, &snapshots);
+	bundle_doctor(archive, &line->request, snapshots);
+	bundle_environment(archive, recording);
+	bundle_node(archive, recording);
+	bundle_ras(archive, line->request.ras);
+	bundle_raw(archive, recording, &line->request, clean);
+	bundle_readme(archive, &line->request, recording);
+	if (snapshots != -1)
+		close(snapshots);
+	free(clean);
+}
+
+static int bundle_run(const struct command_line *line, struct cli_input *input)
+{
+	bool is_trouble = cli_input_complain(input, false);
+	struct bundle_archive archive;
+	int exit_code;
+
+	if (input->recording.count == 0 && input->path_count > 0)
+		return is_trouble ? CLI_EXIT_TROUBLE : cli_error("nothing is recorded there");
+	if (bundle_open(&archive, line->request.path, line->packing) != 0)
+		return CLI_EXIT_TROUBLE;
+	if (line->has_agents) {
+		exit_code = bundle_read_agents(&archive, &line->agents, line->request.operations,
+					       &input->recording);
+		if (exit_code != 0) {
+			bundle_release(&archive);
+			return exit_code;
+		}
+	}
+	bundle_fill(&archive, line, input);
+	exit_code = bundle_commit(&archive, is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
+	/* When it is not there, that was told. */
+	if (exit_code == (is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE))
+		exit_code = bundle_summary(line, &archive, input->recording.count, exit_code);
+	bundle_release(&archive);
+	return exit_code;
+}
+
+int cmd_bundle(int argc, char **argv)
+{
+	struct command_line line = { .request = { .operations = BUNDLE_OPERATIONS,
+						  .most = BUNDLE_MOST,
+						  .has_traces = true } };
+	struct cli_input input;
+	struct cli_args args;
+	int found, exit_code = 0;
+
+	cli_input_init(&input);
+	cli_args_init(&args, &page, argc, argv);
+	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
+		if (found == CLI_OPERAND)
+			cli_input_path(&input, args.value);
+		else
+			exit_code = bundle_option(&line, found, args.value);
+	}
+	if (exit_code == 0 && found == CLI_STOP) {
+		exit_code = args.exit_code;
+		goto out;
+	}
+	if (exit_code == 0)
+		exit_code = bundle_check(&line, input.path_count);
+	if (exit_code == 0 && !line.has_agents)
+		exit_code = cli_input_read(&input, RECORDING_WITH_TRACES);
+	if (exit_code == 0)
+		exit_code = bundle_run(&line, &input);
+out:
+	cli_input_release(&input);
+	return exit_code;
+}

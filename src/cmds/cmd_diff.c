@@ -1,0 +1,305 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/compare.h"
+#include "cmds/cli.h"
+#include "cmds/cli_expected.h"
+#include "cmds/cli_input.h"
+#include "cmds/cli_output.h"
+#include "cmds/commands.h"
+#include "output/diff_show.h"
+
+enum { DIFF_THRESHOLD = CLI_LONG_ONLY, DIFF_STRICT };
+enum { DIFF_BY = TALLY_BY_COMM_NAME | TALLY_BY_FUNCTION | TALLY_BY_SIZE };
+
+#define DIFF_THRESHOLD_DEFAULT 0.05
+
+static const struct cli_option options[] = {
+	REPORT_OPTION_BY,
+	{ DIFF_THRESHOLD, "threshold", "SHARE",
+	  "how much slower something may be, like 5% (the default)" },
+	{ 'a', "all", NULL, "all rows, however many" },
+	REPORT_FILTER_OPTIONS,
+	CLI_OPTION_JSON,
+	{ 'o', "output", "FILE", "write to this file instead of standard output" },
+	{ DIFF_STRICT, "strict", NULL,
+	  "refuse what is damaged, cut off or foreign: say what, and nothing else" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside diff before/ after/", "is anything slower than before?" },
+	{ "ringside diff before/ after/ --by function,size --threshold 10%",
+	  "for CI: exit code 1 when an operation became more than 10 % slower" },
+	{ "ringside diff all_reduce_perf.txt run/ --op AllReduce",
+	  "against what nccl-tests measured" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "diff",
+	.operands = "A B",
+	.about =
+		"Compares two runs: the same communicators, operations and sizes side by side, how "
+		"much longer they take in B, with the interval in which that lies in 95 of 100 "
+		"cases, and whether it is more than noise. The exit code is 1 when something "
+		"became "
+		"slower by more than the threshold. docs/DIFF.md explains how it is decided.\n"
+		"A and B are a trace file, a directory of trace files, a region or @PID each. One "
+		"of "
+		"them may be what nccl-tests or 'ringside bench' wrote: then transfers are "
+		"compared, without waiting.\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct side {
+	struct cli_input input;
+	struct timeline_report report;
+	struct expected expected;
+	bool has_report;
+	bool has_expected;
+};
+
+struct request {
+	struct side sides[2];
+	size_t path_count;
+	const char *paths[2];
+	struct report_filter chosen;
+	double threshold;
+	const char *path;
+	bool is_json;
+	bool is_all;
+	bool is_strict;
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+/* "5%", "5", "2.5 %": of the duration. */
+static int take_threshold(struct request *request, const char *value)
+{
+	char *end = NULL;
+	double percent = strtod(value, &end);
+
+	while (*end == ' ')
+		end++;
+	if (*end == '%')
+		end++;
+	if (end == value || *end != '\0' || !(percent >= 0) || percent > 1000)
+		return cli_usage(&page, "--threshold '%s' is no share like 5%%", value);
+	request->threshold = percent / 100;
+	return 0;
+}
+
+static int take_path(struct request *request, const char *value)
+{
+	if (request->path_count == ARRAY_LENGTH(request->paths))
+		return cli_usage(&page, "'%s' is one too many: compare two", value);
+	request->paths[request->path_count++] = value;
+	return 0;
+}
+
+/* 0, or the exit code after an error was told. */
+static int diff_option(struct request *request, int found, const char *value)
+{
+	switch (found) {
+	case CLI_OPERAND:
+		return take_path(request, value);
+	case DIFF_THRESHOLD:
+		return take_threshold(request, value);
+	case 'a':
+		request->is_all = true;
+		return 0;
+	case 'j':
+		request->is_json = true;
+		return 0;
+	case 'o':
+		request->path = value;
+		return 0;
+	case DIFF_STRICT:
+		request->is_strict = true;
+		return 0;
+	default:
+		return report_filter_take(&request->chosen, &page, found, value);
+	}
+}
+
+/* ---- two reports ----------------------------------------------------------------------------- */
+
+static void diff_release(struct request *request)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(request->sides); i++) {
+		if (request->sides[i].has_report)
+			timeline_report_release(&request->sides[i].report);
+		if (request->sides[i].has_expected)
+			expected_release(&request->sides[i].expected);
+		cli_input_release(&request->sides[i].input);
+	}
+	report_filter_release(&request->chosen);
+}
+
+/* 0, or the exit code after an error was told; *trouble: what was told of single files. */
+static int read_side(struct request *request, size_t which, int *trouble)
+{
+	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
+	struct side *side = &request->sides[which];
+	int exit_code, told;
+
+	cli_input_path(&side->input, request->paths[which]);
+	exit_code = cli_input_read(&side->input, RECORDING_WITH_TRACES);
+	if (exit_code != 0)
+		return exit_code;
+	told = report_read_troubles(&side->input, request->is_strict);
+	*trouble |= told;
+	if (told != 0 && (request->is_strict || side->input.recording.count == 0))
+		return told;
+	wanted.custom_by[wanted.custom_count++] = request->chosen.by;
+	/* Iterations tell how many calls are samples of their own. */
+	wanted.without_windows = true;
+	exit_code = report_read(&side->report, &side->input, &request->chosen, &wanted, &page);
+	if (exit_code != 0)
+		return exit_code;
+	side->has_report = true;
+	return request->is_strict ? report_read_strictly(&side->report) : 0;
+}
+
+/* Two runs are two jobs; and so many parts have no room in a row. */
+static int diff_check(struct request *request)
+{
+	const size_t most = ARRAY_LENGTH(((struct compare_row *)NULL)->key);
+
+	if (request->path_count < ARRAY_LENGTH(request->paths))
+		return cli_usage(&page, "compare what? Say A and B");
+	if (request->path != NULL && request->path[0] == '\0')
+		return cli_usage(&page, "'' is no name of a file");
+	if (request->chosen.by == 0)
+		request->chosen.by = DIFF_BY;
+	if (request->chosen.by & TALLY_BY_GROUP)
+		return cli_usage(&page, "--by job: the two runs are two jobs; leave it out");
+	if ((size_t)__builtin_popcount(request->chosen.by) > most)
+		return cli_usage(&page, "--by: more than %zu parts", most);
+	return 0;
+}
+
+static struct diff_side shown_side(const struct request *request, size_t which)
+{
+	const struct side *side = &request->sides[which];
+
+	return (struct diff_side){ request->paths[which], side->has_report ? &side->report : NULL };
+}
+
+static enum status write_diff(const struct request *request, struct sink *sink,
+			      const struct compare *compare)
+{
+	const struct diff_side a = shown_side(request, 0), b = shown_side(request, 1);
+	const struct report_text_options style = {
+		.width = request->path ? 0 : cli_width(),
+		.has_all = request->is_all,
+	};
+	struct json json;
+
+	if (!request->is_json)
+		return diff_text(sink, &a, &b, compare, &style);
+	json_init(&json, sink);
+	diff_json(&json, &a, &b, compare);
+	json_line(&json);
+	return json_status(&json);
+}
+
+/* What nccl-tests wrote may stand on one side. 0, or the exit code after an error was told. */
+static int find_expected(struct request *request)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(request->sides); i++) {
+		enum diff_expected_found found =
+			diff_expected_read(&request->sides[i].expected, request->paths[i]);
+
+		if (found == DIFF_EXPECTED_BAD)
+			return CLI_EXIT_TROUBLE;
+		request->sides[i].has_expected = found == DIFF_EXPECTED_FOUND;
+		count += request->sides[i].has_expected;
+		if (request->sides[i].has_expected)
+			diff_expected_warn(&request->sides[i].expected, request->paths[i]);
+	}
+	if (count == ARRAY_LENGTH(request->sides))
+		return cli_error("both are files of expected bandwidths: one has to be a run");
+	if (count > 0)
+		request->chosen.by = diff_expected_by(request->chosen.by);
+	return 0;
+}
+
+static int read_sides(struct request *request, int *trouble)
+{
+	int exit_code = find_expected(request);
+
+	for (size_t i = 0; i < ARRAY_LENGTH(request->sides) && exit_code == 0; i++)
+		if (!request->sides[i].has_expected)
+			exit_code = read_side(request, i, trouble);
+	return exit_code;
+}
+
+static enum status diff_make(const struct request *request, struct compare *compare)
+{
+	const struct side *a = &request->sides[0], *b = &request->sides[1];
+	enum status status;
+	size_t left_out;
+
+	if (!a->has_expected && !b->has_expected)
+		return compare_make(compare, &a->report, &b->report, request->threshold);
+	status = diff_expected_make(compare, a->has_expected ? &b->report : &a->report,
+				    a->has_expected ? &a->expected : &b->expected,
+				    request->threshold, b->has_expected, &left_out);
+	if (status == OK && left_out > 0)
+		cli_error("%zu kinds of operations were not measured: not compared", left_out);
+	return status;
+}
+
+static int diff_run(struct request *request)
+{
+	struct cli_output output;
+	struct compare compare;
+	enum status status;
+	int trouble = 0, exit_code;
+
+	exit_code = read_sides(request, &trouble);
+	if (exit_code != 0)
+		return exit_code;
+	status = diff_make(request, &compare);
+	if (status != OK)
+		cli_no_memory();
+	trouble |= compare.slower > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	if (cli_output_open(&output, request->path ? request->path : "-") != 0) {
+		compare_release(&compare);
+		return CLI_EXIT_TROUBLE;
+	}
+	status = write_diff(request, &output.sink, &compare);
+	compare_release(&compare);
+	if (status == ERR_NO_SPACE && output.sink.status == OK)
+		cli_no_memory();
+	return cli_output_commit(&output, trouble);
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct request request = { .threshold = DIFF_THRESHOLD_DEFAULT };
+	struct cli_args args;
+	int found, exit_code = 0;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(request.sides); i++)
+		cli_input_init(&request.sides[i].input);
+	report_filter_init(&request.chosen);
+	cli_args_init(&args, &page, argc, argv);
+	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP)
+		exit_code = diff_option(&request, found, args.value);
+	if (exit_code == 0 && found == CLI_STOP) {
+		diff_release(&request);
+		return args.exit_code;
+	}
+	if (exit_code == 0)
+		exit_code = diff_check(&request);
+	if (exit_code == 0)
+		exit_code = diff_run(&request);
+	diff_release(&request);
+	return exit_code;
+}

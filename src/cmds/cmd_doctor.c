@@ -1,0 +1,681 @@
+#include "cmds/doctor_case.h"
+#include "cmds/doctor_case_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_expected.h"
+#include "cmds/cli_input.h"
+#include "cmds/cli_program.h"
+#include "cmds/commands.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/verdict_show.h"
+#include "programs/fetch/fetch_frames.h"
+#include "programs/sim/sim_parse.h"
+
+enum { DOCTOR_AGENT_PORT = 9749 };
+
+/* Looking again and again: what appeared, changed and cleared since the look before. */
+
+static struct verdict_text_options doctor_text_options(const struct doctor_options *options);
+
+enum { LIST_FILE_BYTES = 4 << 20 };
+
+enum doctor_option {
+	DOCTOR_AGENTS = CLI_LONG_ONLY,
+	DOCTOR_PROMETHEUS,
+	DOCTOR_WINDOW,
+	DOCTOR_PAST,
+	DOCTOR_LOG,
+	DOCTOR_HANG,
+	DOCTOR_JOB,
+	DOCTOR_BASELINE,
+	DOCTOR_EXPECTED,
+	DOCTOR_PEAK,
+	DOCTOR_PRICE,
+	DOCTOR_INTERVAL,
+	DOCTOR_TIMEOUT,
+	DOCTOR_PARALLEL,
+	DOCTOR_AUTH,
+	DOCTOR_CACERT,
+	DOCTOR_INSECURE,
+};
+
+static const struct cli_option doctor_option_rows[] = {
+	CLI_OPTION_JSON,
+	{ 'a', "all", NULL, "every verdict with all its lines, and every communicator" },
+	{ DOCTOR_AGENTS, "agents", "LIST",
+	  "ask these agents: host[:port], URLs, ranges like node[001-064], @FILE with one a line" },
+	{ DOCTOR_PROMETHEUS, "prometheus", "URL", "ask this Prometheus, which scrapes the agents" },
+	{ DOCTOR_WINDOW, "window", "TIME",
+	  "with --prometheus, slowness is judged over the last so long (default 5m)" },
+	{ DOCTOR_PAST, "past", "TIME",
+	  "and compared with the same time so long ago (default 60m, or 15m for a younger job)" },
+	{ DOCTOR_LOG, "log", "FILE",
+	  "also read what NCCL wrote with NCCL_DEBUG; files that follow it are logs, too" },
+	{ DOCTOR_HANG, "hang", "TIME", "what stands still for so long hangs (default 20s)" },
+	{ DOCTOR_JOB, "job", "NAME", "look at this job alone" },
+	{ DOCTOR_BASELINE, "baseline", "FILE",
+	  "what 'ringside baseline save' wrote on a good day, to compare with" },
+	{ DOCTOR_EXPECTED, "expected", "FILE",
+	  "what nccl-tests or 'ringside bench' measured, to compare with: output, or JSON" },
+	{ DOCTOR_PEAK, "peak", "LIST",
+	  "bus bandwidth to expect in GB/s: nvlink=450,net=50, or one of them" },
+	{ DOCTOR_PRICE, "gpu-hour-price", "PRICE", "say what lost GPU-hours cost" },
+	{ 'w', "watch", NULL,
+	  "look again and again, and tell what appears, changes and clears, until ^C" },
+	{ DOCTOR_INTERVAL, "interval", "TIME", "between two looks (default 10s)" },
+	{ DOCTOR_TIMEOUT, "timeout", "TIME", "for the answer of one agent (default 5s)" },
+	{ DOCTOR_PARALLEL, "parallel", "N", "agents asked at a time, 1 to 1024 (default 32)" },
+	{ DOCTOR_AUTH, "auth", "FILE",
+	  "a file with one line for agents or Prometheus: basic NAME:PASSWORD or bearer TOKEN" },
+	{ DOCTOR_CACERT, "cacert", "FILE",
+	  "certificates of those who may sign theirs, instead of the system's" },
+	{ DOCTOR_INSECURE, "insecure", NULL, "take any certificate" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example doctor_examples[] = {
+	{ "ringside doctor", "what is wrong with the jobs of this machine" },
+	{ "ringside doctor traces/", "what a job that is gone died of" },
+	{ "ringside doctor --agents 'node[001-064]'", "a whole job, through its nodes' agents" },
+	{ "ringside doctor --agents @nodes --watch --interval 30s",
+	  "the same every 30 seconds, telling what changes" },
+	{ "ringside doctor --prometheus http://prometheus:9090 --job llm-7",
+	  "one job of thousands of ranks" },
+	{ "ringside doctor --log nccl.*.log", "what NCCL's own log says about the set-up" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page doctor_page = {
+	.name = "doctor",
+	.operands = "[PATH...]",
+	.about = "Says what is wrong: who is stuck and on whom the others wait, who or what is "
+		 "slow, what is "
+		 "set up badly. Each verdict names one cause, with what was seen, how sure that "
+		 "is, and "
+		 "what to do next. The exit code is 1 when there is trouble. docs/DOCTOR.md "
+		 "explains it.\n" CLI_INPUT_ABOUT
+		 " A bundle of 'ringside bundle' will do, too." CLI_INPUT_NONE "\n",
+	.options = doctor_option_rows,
+	.examples = doctor_examples,
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t most_ns,
+		     uint64_t *ns)
+{
+	if (sim_parse_duration(text, ns) != OK)
+		return cli_usage(&doctor_page, "--%s %s is not a time like 20s or 500ms", name,
+				 text);
+	if (*ns < least_ns || *ns > most_ns)
+		return cli_usage(&doctor_page, "--%s %s is too short or too long", name, text);
+	return -1;
+}
+
+static int take_price(struct doctor_options *options, const char *text)
+{
+	char *end = NULL;
+
+	options->gpu_hour_price = strtod(text, &end);
+	if (end == text || *end != '\0' || !(options->gpu_hour_price > 0) ||
+	    options->gpu_hour_price > 1e6)
+		return cli_usage(&doctor_page, "--gpu-hour-price %s is no price like 2.5", text);
+	return -1;
+}
+
+static int take_parallel(struct doctor_options *options, const char *text)
+{
+	int64_t number;
+
+	if (text_number(text, 1, 1024, &number) != OK)
+		return cli_usage(&doctor_page, "--parallel %s is no number from 1 to 1024", text);
+	options->parallel = (unsigned int)number;
+	return -1;
+}
+
+/* "nvlink=450,net=50", GB/s. */
+static int take_peak(struct doctor_options *options, const char *text)
+{
+	const char *at = text;
+
+	while (*at != '\0') {
+		size_t name = strcspn(at, "=");
+		char *end = NULL;
+		double value = at[name] == '=' ? strtod(at + name + 1, &end) : 0;
+		double *to = NULL;
+
+		if (name == 6 && strncmp(at, "nvlink", 6) == 0)
+			to = &options->peak_nvlink;
+		else if (name == 3 && strncmp(at, "net", 3) == 0)
+			to = &options->peak_network;
+		if (to == NULL || !(value > 0) || value > 1e6 || (*end != ',' && *end != '\0'))
+			return cli_usage(&doctor_page,
+					 "--peak '%s' is not like nvlink=450,net=50 (GB/s)", text);
+		*to = value * 1e9;
+		at = end + (*end == ',');
+	}
+	return text[0] ? -1 : cli_usage(&doctor_page, "--peak '' is not like nvlink=450,net=50");
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void append_text(const char ***list, size_t *count, const char *text)
+{
+	*list = cli_realloc(*list, (*count + 1) * sizeof(**list));
+	(*list)[(*count)++] = text;
+}
+
+/* The whole of a small file, terminated; NULL after an error was told. */
+static char *read_list(const char *path)
+{
+	char *text = cli_realloc(NULL, LIST_FILE_BYTES + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+	ssize_t length = 0;
+
+	while (fd != -1 && used < LIST_FILE_BYTES &&
+	       (length = read(fd, text + used, LIST_FILE_BYTES - used)) > 0)
+		used += (size_t)length;
+	if (fd == -1 || length == -1) {
+		cli_error("%s: %s", path, strerror(errno));
+		free(text);
+		text = NULL;
+	} else {
+		text[used] = '\0';
+	}
+	if (fd != -1)
+		close(fd);
+	if (text && used == LIST_FILE_BYTES) {
+		cli_error("%s: too long for a list of agents", path);
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static int take_agents(struct doctor_options *options, const char *value)
+{
+	char *text = value[0] == '@' ? read_list(value + 1) : NULL;
+	char why[200];
+	enum status status;
+
+	options->has_agents = true;
+	if (value[0] == '@' && text == NULL)
+		return CLI_EXIT_USAGE;
+	status = fetch_targets_add(&options->targets, text ? text : value, DOCTOR_AGENT_PORT, why,
+				   sizeof(why));
+	free(text);
+	if (status == ERR_NO_SPACE && why[0] == '\0')
+		cli_no_memory();
+	return status == OK ? -1 : cli_usage(&doctor_page, "--agents: %s", why);
+}
+
+static int take_prometheus(struct doctor_options *options, const char *value)
+{
+	if (!fetch_url_is_good(value) || strpbrk(value, "?#"))
+		return cli_usage(&doctor_page,
+				 "--prometheus '%s' is no URL like http://prometheus:9090 (a "
+				 "password goes into a file: --auth)",
+				 value);
+	options->prometheus = value;
+	return -1;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static int take_flag(struct doctor_options *options, int found)
+{
+	options->is_json |= found == 'j';
+	options->has_all |= found == 'a';
+	options->is_watch |= found == 'w';
+	options->is_insecure |= found == DOCTOR_INSECURE;
+	return -1;
+}
+
+static int doctor_take_option(struct doctor_options *options, int found, const char *value)
+{
+	const uint64_t second = 1000000000;
+
+	switch (found) {
+	case DOCTOR_AGENTS:
+		return take_agents(options, value);
+	case DOCTOR_PROMETHEUS:
+		return take_prometheus(options, value);
+	case DOCTOR_HANG:
+		return take_time("hang", value, second / 10, 86400 * second, &options->hang_ns);
+	case DOCTOR_WINDOW:
+		return take_time("window", value, 4 * second, 86400 * second, &options->window_ns);
+	case DOCTOR_PAST:
+		return take_time("past", value, second, 90 * 86400 * second, &options->past_ns);
+	case DOCTOR_INTERVAL:
+		return take_time("interval", value, second / 5, 3600 * second,
+				 &options->interval_ns);
+	case DOCTOR_TIMEOUT:
+		return take_time("timeout", value, second / 100, 600 * second,
+				 &options->timeout_ns);
+	case DOCTOR_PARALLEL:
+		return take_parallel(options, value);
+	case DOCTOR_PEAK:
+		return take_peak(options, value);
+	case DOCTOR_PRICE:
+		return take_price(options, value);
+	case DOCTOR_JOB:
+		options->job = value;
+		return -1;
+	case DOCTOR_BASELINE:
+		options->baseline = value;
+		return -1;
+	case DOCTOR_EXPECTED:
+		options->expected = value;
+		return -1;
+	case DOCTOR_AUTH:
+		options->auth = value;
+		return -1;
+	case DOCTOR_CACERT:
+		options->ca_file = value;
+		return -1;
+	default:
+		return take_flag(options, found);
+	}
+}
+
+static int take_word(struct doctor_options *options, int found, const char *value)
+{
+	if (found == DOCTOR_LOG || (found == CLI_OPERAND && options->is_in_logs)) {
+		append_text(&options->logs, &options->log_count, value);
+		options->is_in_logs = true;
+		return -1;
+	}
+	if (found == CLI_OPERAND) {
+		append_text(&options->paths, &options->path_count, value);
+		return -1;
+	}
+	options->is_in_logs = false;
+	return doctor_take_option(options, found, value);
+}
+
+static int doctor_check_options(const struct doctor_options *options)
+{
+	int sources =
+		(options->path_count > 0) + options->has_agents + (options->prometheus != NULL);
+
+	if (sources > 1)
+		return cli_usage(&doctor_page,
+				 "PATH, --agents and --prometheus are three sources: give one");
+	if (options->has_agents && options->targets.count == 0)
+		return cli_usage(&doctor_page, "--agents names no agent");
+	if (options->is_watch &&
+	    (options->path_count > 0 || (options->log_count > 0 && sources == 0)))
+		return cli_usage(&doctor_page,
+				 "--watch follows what runs: this machine, --agents or "
+				 "--prometheus, not files");
+	return -1;
+}
+
+/* As `make install` and packages lay them out, beside the program. */
+static void find_documents(struct doctor_options *options)
+{
+	char found[sizeof(options->documents)], whole[PATH_MAX];
+
+	text_copy(options->documents, sizeof(options->documents), "docs/");
+	if (cli_become_find("../share/doc/ringside", found, sizeof(found)) &&
+	    realpath(found, whole))
+		text_format(options->documents, sizeof(options->documents), "%s/", whole);
+}
+
+int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
+{
+	struct cli_args args;
+	int found, code = -1;
+
+	*options = (struct doctor_options){
+		.hang_ns = 20000000000u,
+		.interval_ns = 10000000000u,
+		.timeout_ns = 5000000000u,
+		.parallel = 32,
+	};
+	fetch_targets_init(&options->targets);
+	find_documents(options);
+	cli_args_init(&args, &doctor_page, argc, argv);
+	while (code == -1 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		code = take_word(options, found, args.value);
+	}
+	return code == -1 ? doctor_check_options(options) : code;
+}
+
+void doctor_options_release(struct doctor_options *options)
+{
+	free(options->paths);
+	free(options->logs);
+	options->paths = options->logs = NULL;
+	fetch_targets_release(&options->targets);
+}
+
+/* What a job is compared with: a baseline, expected bandwidths. */
+
+static int read_expected(struct doctor_yardstick *yardstick, const char *path)
+{
+	enum diff_expected_found found = diff_expected_read(&yardstick->expected, path);
+
+	yardstick->has_expected = found == DIFF_EXPECTED_FOUND;
+	if (yardstick->has_expected)
+		diff_expected_warn(&yardstick->expected, path);
+	if (found == DIFF_EXPECTED_NOT)
+		return cli_error(
+			"%s: no file of expected bandwidths: what nccl-tests or 'ringside bench' "
+			"wrote will do",
+			path);
+	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_TROUBLE : 0;
+}
+
+/* 0, or the exit code after an error was told. */
+static int doctor_yardstick_read(struct doctor_yardstick *yardstick,
+				 const struct doctor_options *options)
+{
+	int code = 0;
+
+	if (options->baseline) {
+		code = baseline_file_read(&yardstick->baseline, options->baseline);
+		yardstick->has_baseline = code == 0;
+	}
+	if (code == 0 && options->expected)
+		code = read_expected(yardstick, options->expected);
+	return code;
+}
+
+static void doctor_yardstick_release(struct doctor_yardstick *yardstick)
+{
+	if (yardstick->has_baseline)
+		baseline_release(&yardstick->baseline);
+	if (yardstick->has_expected)
+		expected_release(&yardstick->expected);
+	yardstick->has_baseline = yardstick->has_expected = false;
+}
+
+/* What is remembered of a verdict from one look to the next. */
+struct known {
+	uint64_t key;
+	uint64_t state; /* what makes it another when it changes: severity, title */
+	uint64_t first_ns;
+	char title[200];
+	bool is_there; /* in this look */
+};
+
+struct watch {
+	const struct doctor_options *options;
+	struct known *list;
+	size_t count;
+	bool has_looked;
+};
+
+static uint64_t state_of(const struct verdict *verdict)
+{
+	/* What cannot be told says how far it is from that: no news each time. */
+	if (verdict->class == VERDICT_BLIND && verdict->severity == VERDICT_NOTE)
+		return VERDICT_NOTE;
+	return hash_word((uint64_t)verdict->severity,
+			 hash_bytes(verdict->title, strlen(verdict->title)));
+}
+
+static struct known *watch_find(struct watch *watch, uint64_t key)
+{
+	for (size_t i = 0; i < watch->count; i++)
+		if (watch->list[i].key == key)
+			return &watch->list[i];
+	return NULL;
+}
+
+static struct known *watch_remember(struct watch *watch, uint64_t key, uint64_t wall_ns)
+{
+	struct known *known;
+
+	watch->list = cli_realloc(watch->list, (watch->count + 1) * sizeof(*watch->list));
+	known = &watch->list[watch->count++];
+	*known = (struct known){ .key = key, .first_ns = wall_ns };
+	return known;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void tell_json(struct sink *sink, const char *event, const struct doctor_case *look,
+		      const struct verdict *verdict, const struct known *known)
+{
+	char time[UNITS_TEXT];
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "event", event);
+	json_put_string(&json, "time", units_wall_time(time, look->wall_ns));
+	json_put_unsigned(&json, "time_ns", look->wall_ns);
+	json_put_hex(&json, "key", known->key);
+	json_put_string(&json, "title", known->title);
+	if (verdict) {
+		json_key(&json, "verdict");
+		verdict_json_one(&json, verdict);
+	}
+	json_end(&json);
+	json_line(&json);
+}
+
+static void watch_tell(struct sink *sink, const char *event, const struct doctor_case *look,
+		       const struct verdict *verdict, const struct known *known)
+{
+	struct verdict_text_options style = doctor_text_options(look->options);
+	char time[UNITS_TEXT], stood[UNITS_TEXT], title[200];
+
+	if (look->options->is_json) {
+		tell_json(sink, event, look, verdict, known);
+		return;
+	}
+	style.has_jobs = look->has_job && look->scene.jobs > 1;
+	units_date(time, look->wall_ns);
+	if (verdict) {
+		sink_format(sink, "\n%s UTC: %s\n", time, event);
+		verdict_text_one(sink, verdict, 0, &style);
+		return;
+	}
+	verdict_text_clean(title, sizeof(title), known->title);
+	sink_format(sink, "\n%s UTC: %s after %s: %s\n", time, event,
+		    units_duration(stood, look->wall_ns - known->first_ns), title);
+}
+
+/* The first look is told as a whole, of the others what is new. */
+static void tell_first(struct sink *sink, const struct doctor_case *look)
+{
+	struct verdict_text_options style = doctor_text_options(look->options);
+	struct verdict_look shown = doctor_case_look(look);
+	struct json json;
+
+	if (!look->options->is_json) {
+		if (verdict_text(sink, &look->verdicts, &shown, &style) == ERR_NO_SPACE)
+			cli_no_memory();
+		return;
+	}
+	json_init(&json, sink);
+	verdict_json(&json, &look->verdicts, &shown);
+	json_line(&json);
+}
+
+static void watch_compare(struct watch *watch, struct sink *sink, const struct doctor_case *look)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < watch->count; i++)
+		watch->list[i].is_there = false;
+	for (size_t i = 0; i < look->verdicts.count; i++) {
+		const struct verdict *verdict = &look->verdicts.list[i];
+		struct known *known = watch_find(watch, verdict_key(verdict));
+		bool is_new = known == NULL;
+		bool is_other = is_new || known->state != state_of(verdict);
+
+		if (is_new)
+			known = watch_remember(watch, verdict_key(verdict), look->wall_ns);
+		known->is_there = true;
+		known->state = state_of(verdict);
+		text_copy(known->title, sizeof(known->title), verdict->title);
+		if (watch->has_looked && is_other)
+			watch_tell(sink, is_new ? "appeared" : "changed", look, verdict, known);
+	}
+	for (size_t i = 0; i < watch->count; i++) {
+		if (watch->list[i].is_there)
+			watch->list[kept++] = watch->list[i];
+		else
+			watch_tell(sink, "cleared", look, NULL, &watch->list[i]);
+	}
+	watch->count = kept;
+	if (!watch->has_looked)
+		tell_first(sink, look);
+	watch->has_looked = true;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+/* True: go on. */
+static bool watch_look_once(struct watch *watch, const struct doctor_yardstick *yardstick,
+			    int stop_fd, int *exit_code)
+{
+	struct doctor_case look;
+	struct sink sink;
+	int code = doctor_case_make(&look, watch->options, yardstick, stop_fd);
+
+	/* Nothing recorded now may be recorded later; what is wrong with the command stays wrong. */
+	if (code != 0) {
+		doctor_case_release(&look);
+		if (code != CLI_END)
+			*exit_code = code;
+		return code == CLI_EXIT_TROUBLE;
+	}
+	sink_init_fd(&sink, STDOUT_FILENO);
+	watch_compare(watch, &sink, &look);
+	*exit_code = scene_has_trouble(look.has_job ? &look.scene : NULL, &look.verdicts)
+			     ? CLI_EXIT_TROUBLE
+			     : CLI_EXIT_DONE;
+	doctor_case_release(&look);
+	if (sink_flush(&sink) == OK) {
+		sink_release(&sink);
+		return true;
+	}
+	*exit_code = cli_finish(&sink, CLI_EXIT_TROUBLE);
+	return false;
+}
+
+static bool wait_for_next(uint64_t interval_ns, int stop_fd)
+{
+	struct pollfd stop = { stop_fd, POLLIN, 0 };
+	int found = poll(&stop, 1, (int)(interval_ns / 1000000));
+
+	return found == 0 || (found == -1 && errno == EINTR);
+}
+
+/* Until SIGINT or SIGTERM. The exit code of the last look. */
+static int doctor_watch(const struct doctor_options *options,
+			const struct doctor_yardstick *yardstick)
+{
+	struct watch watch = { .options = options };
+	int exit_code = CLI_EXIT_DONE, stop_fd;
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	stop_fd = signalfd(-1, &ends, SFD_CLOEXEC);
+	if (stop_fd == -1)
+		return cli_error("cannot wait for signals: %s", strerror(errno));
+	while (watch_look_once(&watch, yardstick, stop_fd, &exit_code) &&
+	       wait_for_next(options->interval_ns, stop_fd))
+		;
+	close(stop_fd);
+	free(watch.list);
+	return exit_code;
+}
+
+/* ringside doctor: see docs/DOCTOR.md. */
+
+/* How verdicts are shown in text. */
+static struct verdict_text_options doctor_text_options(const struct doctor_options *options)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	return (struct verdict_text_options){
+		.width = cli_width(),
+		.has_colour = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0'),
+		.has_all = options->has_all,
+		.documents = options->documents,
+	};
+}
+
+static int doctor_show(const struct doctor_case *look)
+{
+	struct verdict_text_options style = doctor_text_options(look->options);
+	struct verdict_look shown = doctor_case_look(look);
+	bool has_found = look->options->has_all && look->has_log;
+	enum status status = OK;
+	struct sink sink;
+	struct json json;
+
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (look->options->is_json) {
+		json_init(&json, &sink);
+		verdict_json_open(&json, &look->verdicts, &shown);
+		if (has_found)
+			doctor_found_json(&json, &look->log);
+		json_end(&json);
+		json_line(&json);
+	} else {
+		status = verdict_text(&sink, &look->verdicts, &shown, &style);
+		if (has_found)
+			doctor_found_text(&sink, &look->log);
+	}
+	if (status == ERR_NO_SPACE && sink.status == OK)
+		cli_no_memory();
+	return cli_finish(&sink,
+			  scene_has_trouble(look->has_job ? &look->scene : NULL, &look->verdicts)
+				  ? CLI_EXIT_TROUBLE
+				  : CLI_EXIT_DONE);
+}
+
+static int doctor_look_once(const struct doctor_options *options,
+			    const struct doctor_yardstick *yardstick)
+{
+	struct doctor_case look;
+	int code = doctor_case_make(&look, options, yardstick, -1);
+
+	if (code == 0)
+		code = doctor_show(&look);
+	doctor_case_release(&look);
+	return code;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct doctor_yardstick yardstick = { .has_baseline = false };
+	struct doctor_options options;
+	int code = doctor_options_parse(&options, argc, argv);
+
+	if (code == -1) {
+		code = doctor_yardstick_read(&yardstick, &options);
+		if (code == 0)
+			code = options.is_watch ? doctor_watch(&options, &yardstick)
+						: doctor_look_once(&options, &yardstick);
+	}
+	doctor_yardstick_release(&yardstick);
+	doctor_options_release(&options);
+	return code;
+}

@@ -1,0 +1,298 @@
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_input.h"
+#include "cmds/commands.h"
+#include "common/attributes.h"
+#include "common/nccl_interface.h"
+#include "common/text.h"
+#include "format/region_read.h"
+#include "output/json.h"
+#include "output/recorded.h"
+#include "output/report.h"
+#include "output/table.h"
+#include "recording/recording.h"
+
+static const struct cli_option options[] = {
+	CLI_OPTION_JSON,
+	{ 'q', "quiet", NULL, "one line per process, without the notes below it" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside ls", "every process recorded on this machine, live and dead" },
+	{ "ringside ls traces/", "the processes whose trace files lie there" },
+	{ "ringside ls --json | jq '.processes[] | select(.lost > 0)'",
+	  "those that lost operations" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "ls",
+	.operands = "[PATH...]",
+	.about = "Lists recorded processes, live and dead: whose they are, how much was recorded "
+		 "and lost, where it is kept, and whether kernel events are on.\n" CLI_INPUT_ABOUT
+			 CLI_INPUT_NONE "\n",
+	.options = options,
+	.examples = examples,
+};
+
+/* Where a process's trace is and how long, whether or not it was read. */
+struct trace_place {
+	char path[1024];
+	uint64_t bytes;
+	bool is_there;
+};
+
+static void find_trace(const struct recording_process *process, struct trace_place *trace)
+{
+	struct stat st;
+
+	*trace = (struct trace_place){ .is_there = false };
+	if (process->file_count > 0) {
+		text_copy(trace->path, sizeof(trace->path), process->files[0].path);
+		for (size_t i = 0; i < process->file_count; i++)
+			trace->bytes += process->files[i].bytes;
+		trace->is_there = true;
+	} else if (process->foreign) {
+		text_copy(trace->path, sizeof(trace->path), process->foreign->path);
+		trace->bytes = process->foreign->bytes;
+		trace->is_there = true;
+	} else if (recording_info(process, "trace", trace->path, sizeof(trace->path)) &&
+		   trace->path[0] && stat(trace->path, &st) == 0) {
+		trace->bytes = (uint64_t)st.st_size;
+		trace->is_there = true;
+	}
+}
+
+static uint64_t in_flight(const struct recording_process *process)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < process->flight_count; i++)
+		count += process->flights[i].op.state != OP_DONE;
+	return count;
+}
+
+static void add_row(struct table *table, const struct recording_process *process)
+{
+	char gpus[64], is_on[8], reason[RECORDING_REASON], number[UNITS_TEXT];
+
+	recorded_gpus(process, gpus, sizeof(gpus));
+	recording_kernel_events(process, is_on, reason);
+	table_cellf(table, "%" PRId64, process->pid_here > 0 ? process->pid_here : process->pid);
+	table_cell(table, recording_life_name(process->life));
+	table_cell(table, process->job[0] ? process->job : "-");
+	if (process->rank < 0)
+		table_cell(table, "-");
+	else if (process->world_size > 0)
+		table_cellf(table, "%" PRId64 "/%" PRId64, process->rank, process->world_size);
+	else
+		table_cellf(table, "%" PRId64, process->rank);
+	table_cell(table, process->host[0] ? process->host : "-");
+	table_cell(table, gpus[0] ? gpus : "-");
+	table_cellf(table, "%zu/%" PRIu64, recorded_live_comms(process),
+		    recorded_all_comms(process));
+	table_cell(table, units_count(number, process->recorded + process->flight_count));
+	table_cell(table, units_count(number, recorded_lost(process)));
+	table_cell(table, process->mode[0] ? process->mode : "-");
+	table_cell(table, is_on[0] ? is_on : "-");
+}
+
+static void add_notes(struct table *table, const struct recording_process *process)
+{
+	char is_on[8], reason[RECORDING_REASON], kind[32], bytes[UNITS_TEXT], region[1024];
+	struct trace_place trace;
+
+	recording_info(process, "region_kind", kind, sizeof(kind));
+	recording_info(process, "region", region, sizeof(region));
+	recording_info(process, "region_reason", reason, sizeof(reason));
+	if (process->region_path)
+		table_note(table, "region: %s%s%s%s%s", process->region_path, kind[0] ? ", " : "",
+			   kind, reason[0] ? ", because " : "", reason);
+	else if (reason[0])
+		table_note(table, "region: gone; it was %s, because %s", kind, reason);
+	find_trace(process, &trace);
+	if (trace.is_there)
+		table_note(table, "%s: %s, %s%s%s%s", process->foreign ? "log" : "trace",
+			   trace.path, units_bytes(bytes, trace.bytes),
+			   process->foreign ? ", " : "",
+			   process->foreign ? process->foreign->format : "",
+			   process->file_count > 1 ? ", and more files" : "");
+	else if (trace.path[0])
+		table_note(table, "trace: %s, which is not there", trace.path);
+	recording_kernel_events(process, is_on, reason);
+	if (strcmp(is_on, "off") == 0)
+		table_note(table, "kernel events are off%s%s", reason[0] ? ": " : "", reason);
+}
+
+static int write_text(const struct cli_input *input, struct sink *sink, bool is_quiet)
+{
+	static const struct table_column columns[] = {
+		{ "PID", TABLE_RIGHT, 0 },    { "STATE", TABLE_LEFT, 0 },
+		{ "JOB", TABLE_LEFT, 6 },     { "RANK", TABLE_RIGHT, 0 },
+		{ "HOST", TABLE_LEFT, 6 },    { "GPU", TABLE_LEFT, 3 },
+		{ "COMMS", TABLE_RIGHT, 0 },  { "OPERATIONS", TABLE_RIGHT, 0 },
+		{ "LOST", TABLE_RIGHT, 0 },   { "MODE", TABLE_LEFT, 0 },
+		{ "KERNELS", TABLE_LEFT, 0 },
+	};
+	struct table *table = table_new(columns, ARRAY_LENGTH(columns));
+	enum status status;
+
+	if (table == NULL)
+		cli_no_memory();
+	for (size_t i = 0; i < input->recording.count; i++) {
+		add_row(table, input->recording.processes[i]);
+		if (!is_quiet)
+			add_notes(table, input->recording.processes[i]);
+	}
+	status = table_write(table, sink, cli_width());
+	table_free(table);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return 0;
+}
+
+static void put_comms(struct json *json, const struct recording_process *process)
+{
+	json_put_array(json, "communicators");
+	for (size_t i = 0; i < process->comm_count; i++) {
+		const struct recording_comm *comm = &process->comms[i];
+
+		json_object(json);
+		recorded_comm_json(json, comm->info.id, comm);
+		json_put_bool(json, "is_finalized", comm->info.flags & COMM_FLAG_FINALIZED);
+		json_put_unsigned(json, "interface", comm->info.interface);
+		json_put_number_or_null(json, "gpu", comm->info.gpu);
+		json_put_text_or_null(json, "gpu_uuid", comm->info.gpu_uuid);
+		json_put_text_or_null(json, "gpu_bus", comm->info.gpu_bus);
+		if (comm->has_counts)
+			json_put_unsigned(json, "issued", comm->counts.issued);
+		else
+			json_put_null(json, "issued");
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_info(struct json *json, const struct recording_process *process, const char *key,
+		     const char *info_key)
+{
+	char value[1024];
+
+	recording_info(process, info_key, value, sizeof(value));
+	json_put_text_or_null(json, key, value);
+}
+
+/* Variables that the recorder wrote down; nothing where it wrote none. */
+static void put_environment(struct json *json, const struct recording_process *process)
+{
+	char key[128], value[1024];
+	bool is_open = false;
+	size_t at = 0;
+
+	while (info_next(process->info, process->info_bytes, &at, key, sizeof(key), value,
+			 sizeof(value))) {
+		if (strncmp(key, "env.", 4) != 0)
+			continue;
+		if (!is_open)
+			json_put_object(json, "environment");
+		is_open = true;
+		json_put_string(json, key + 4, value);
+	}
+	if (is_open)
+		json_end(json);
+}
+
+static void put_process(struct json *json, const struct recording_process *process)
+{
+	struct trace_place trace;
+
+	find_trace(process, &trace);
+	json_object(json);
+	recorded_process_json(json, process);
+	json_put_number_or_null(json, "pid_here", process->pid_here);
+	json_put_number_or_null(json, "local_rank", process->local_rank);
+	json_put_number_or_null(json, "world_size",
+				process->world_size > 0 ? process->world_size : -1);
+	json_put_string(json, "state", recording_life_name(process->life));
+	json_put_text_or_null(json, "mode", process->mode);
+	json_put_unsigned(json, "interface", process->interface);
+	json_put_string(json, "nccl", op_interface_releases(process->interface));
+	put_info(json, process, "version", "version");
+	json_put_unsigned(json, "recorded", process->recorded);
+	json_put_unsigned(json, "in_flight", in_flight(process));
+	json_put_unsigned(json, "lost", recorded_lost(process));
+	json_put_unsigned(json, "communicators_live", recorded_live_comms(process));
+	json_put_unsigned(json, "communicators_all", recorded_all_comms(process));
+	json_put_string(json, "region", process->region_path);
+	put_info(json, process, "region_kind", "region_kind");
+	put_info(json, process, "region_reason", "region_reason");
+	put_info(json, process, "kernel_events", "kernel_events");
+	put_info(json, process, "kernel_events_reason", "kernel_events_reason");
+	json_put_text_or_null(json, "trace", trace.path);
+	if (trace.is_there)
+		json_put_unsigned(json, "trace_bytes", trace.bytes);
+	else
+		json_put_null(json, "trace_bytes");
+	put_environment(json, process);
+	put_comms(json, process);
+	json_end(json);
+}
+
+static void write_json(const struct cli_input *input, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_array(&json, "processes");
+	for (size_t i = 0; i < input->recording.count; i++)
+		put_process(&json, input->recording.processes[i]);
+	json_end(&json);
+	report_json_put_troubles(&json, &input->recording);
+	json_end(&json);
+	json_line(&json);
+}
+
+static int list_processes(const struct cli_input *input, bool is_json, bool is_quiet)
+{
+	int exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	struct sink sink;
+
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (is_json)
+		write_json(input, &sink);
+	else
+		write_text(input, &sink, is_quiet);
+	exit_code = cli_finish(&sink, exit_code);
+	if (input->recording.count == 0 && input->path_count == 0 && !is_json)
+		cli_input_nothing();
+	return exit_code;
+}
+
+int cmd_ls(int argc, char **argv)
+{
+	bool is_json = false, is_quiet = false;
+	struct cli_input input;
+	struct cli_args args;
+	int found, exit_code;
+
+	cli_input_init(&input);
+	cli_args_init(&args, &page, argc, argv);
+	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
+		if (found == CLI_OPERAND)
+			cli_input_path(&input, args.value);
+		is_json |= found == 'j';
+		is_quiet |= found == 'q';
+	}
+	if (found == CLI_STOP)
+		exit_code = args.exit_code;
+	else if ((exit_code = cli_input_read(&input, 0)) == 0)
+		exit_code = list_processes(&input, is_json, is_quiet);
+	cli_input_release(&input);
+	return exit_code;
+}

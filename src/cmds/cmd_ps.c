@@ -1,0 +1,565 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_input.h"
+#include "cmds/commands.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/recorded.h"
+#include "output/report.h"
+#include "output/table.h"
+
+/* Which operations are in flight: oldest first, what ranks do together side by side. */
+
+/*
+ * Where NCCL shows no ends, an operation that hangs looks like one that is over. What tells them apart is
+ * whether the process goes on: one that has called nothing for this long, the doctor's first suspicion, is
+ * listed with its last calls.
+ */
+#define PS_QUIET_NS UINT64_C(5000000000)
+
+struct ps_entry {
+	const struct recording_process *process;
+	const struct recording_flight *flight;
+	enum flight_kind kind;
+	bool is_last_call; /* unseen; the process has called nothing for PS_QUIET_NS since */
+	uint32_t absent;   /* of the processes here in its communicator: have not called it */
+	uint64_t now_ns;   /* recorder's clock */
+	bool is_live;	   /* now is now; else the last moment of which the recording knows */
+	uint64_t age_ns;
+	uint64_t group_age_ns; /* the oldest of the same number on the same communicator */
+	uint64_t hash;	       /* of the communicator, 0 unknown */
+	int32_t rank;	       /* in it, -1 unknown */
+};
+
+/* A process whose proxy thread moves data for others (PXN). */
+struct ps_carrier {
+	const struct recording_process *process;
+	uint64_t now_ns;
+};
+
+struct ps_list {
+	struct ps_entry *entries;
+	size_t count;
+	struct ps_carrier *carriers;
+	size_t carrier_count;
+	size_t unseen;	  /* operations whose end does not show, listed or not */
+	size_t unlisted;  /* of these, not listed */
+	size_t processes; /* that were looked at */
+	size_t dead;	  /* that were not, because they are dead */
+};
+
+/* An operation in flight in words. */
+
+enum { PS_WORDS = 400 };
+
+static void add_entry(struct ps_list *list, const struct ps_entry *entry)
+{
+	/* Doubling at each power of two. */
+	if ((list->count & (list->count - 1)) == 0)
+		list->entries = cli_realloc(list->entries, (list->count ? list->count * 2 : 1) *
+								   sizeof(*list->entries));
+	list->entries[list->count++] = *entry;
+}
+
+static bool is_dead(const struct recording_process *process)
+{
+	return process->life == RECORDING_ENDED || process->life == RECORDING_KILLED;
+}
+
+static uint64_t last_call_ns(const struct recording_process *process)
+{
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		if (process->comms[i].counts.last_issue_ns > last_ns)
+			last_ns = process->comms[i].counts.last_issue_ns;
+	return last_ns;
+}
+
+/*
+ * Is this the last call on its communicator, and does the process call nothing any more? A communicator that the
+ * process left behind while it went on elsewhere (one for start-up, say) is not what it hangs in.
+ */
+static bool is_last_call(const struct ps_entry *entry, size_t i, uint64_t last_ns)
+{
+	const struct recording_process *process = entry->process;
+	const struct recording_flight *flight = &process->flights[i];
+	const struct recording_comm *comm = recording_comm(process, flight->op.comm);
+
+	if (comm == NULL || comm->info.flags & COMM_FLAG_FINALIZED)
+		return false;
+	return (i + 1 == process->flight_count || flight[1].op.comm != flight->op.comm) &&
+	       last_ns != 0 && entry->now_ns >= last_ns + PS_QUIET_NS &&
+	       flight_since_ns(flight) + PS_QUIET_NS >= last_ns;
+}
+
+/* Ranks that are read here and have not called this collective: then it is not over, whatever is shown of it. */
+static uint32_t count_absent(const struct recording *recording, const struct ps_entry *entry)
+{
+	const struct op_record *op = &entry->flight->op;
+	uint32_t absent = 0;
+
+	if (!op_is_collective(op->function) || op->match == 0 || op->flags & OP_FLAG_REPLAY)
+		return 0;
+	for (size_t p = 0; p < recording->count; p++) {
+		const struct recording_process *process = recording->processes[p];
+
+		for (size_t c = 0; c < process->comm_count && !is_dead(process); c++) {
+			const struct recording_comm *comm = &process->comms[c];
+
+			absent += comm->info.hash == entry->hash && comm->has_counts &&
+				  !(comm->info.flags & COMM_FLAG_FINALIZED) && !comm->is_unplaced &&
+				  comm->counts.collectives < op->match;
+		}
+	}
+	return absent;
+}
+
+static void add_flights(struct ps_list *list, const struct recording *recording,
+			struct ps_entry *entry, bool has_unseen)
+{
+	const struct recording_process *process = entry->process;
+	uint8_t *kinds = cli_realloc(NULL, process->flight_count + 1);
+	uint64_t last_ns = last_call_ns(process);
+
+	flight_kinds(process, kinds);
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct recording_flight *flight = &process->flights[i];
+		const struct recording_comm *comm = recording_comm(process, flight->op.comm);
+		uint64_t since_ns = flight_since_ns(flight);
+
+		entry->hash = comm ? comm->info.hash : 0;
+		entry->rank = comm ? comm->info.rank : -1;
+		entry->flight = flight;
+		entry->kind = kinds[i];
+		entry->age_ns = entry->now_ns > since_ns ? entry->now_ns - since_ns : 0;
+		entry->is_last_call =
+			entry->kind == FLIGHT_UNSEEN && is_last_call(entry, i, last_ns);
+		entry->absent = entry->is_last_call ? count_absent(recording, entry) : 0;
+		list->unseen += entry->kind == FLIGHT_UNSEEN;
+		if (entry->kind == FLIGHT_OPEN || entry->is_last_call ||
+		    (entry->kind == FLIGHT_UNSEEN && has_unseen))
+			add_entry(list, entry);
+		else
+			list->unlisted += entry->kind == FLIGHT_UNSEEN;
+	}
+	free(kinds);
+}
+
+static void add_process(struct ps_list *list, const struct recording *recording,
+			const struct recording_process *process, bool has_unseen)
+{
+	struct ps_entry entry = { .process = process };
+
+	entry.is_live = !is_dead(process) && recording_now(process, &entry.now_ns);
+	if (!entry.is_live)
+		entry.now_ns = flight_last_ns(process);
+	if (process->proxy_count > 0) {
+		list->carriers = cli_realloc(list->carriers,
+					     (list->carrier_count + 1) * sizeof(*list->carriers));
+		list->carriers[list->carrier_count++] =
+			(struct ps_carrier){ process, entry.now_ns };
+	}
+	add_flights(list, recording, &entry, has_unseen);
+}
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_operation(const struct ps_entry *a, const struct ps_entry *b)
+{
+	int order = compare_numbers(a->hash, b->hash);
+
+	return order ? order : compare_numbers(a->flight->op.number, b->flight->op.number);
+}
+
+static int compare_groups(const void *left, const void *right)
+{
+	const struct ps_entry *a = left, *b = right;
+	int order = by_operation(a, b);
+
+	return order ? order : compare_numbers(b->age_ns, a->age_ns);
+}
+
+static int oldest_first(const void *left, const void *right)
+{
+	const struct ps_entry *a = left, *b = right;
+	int order = compare_numbers(b->group_age_ns, a->group_age_ns);
+
+	if (order == 0)
+		order = by_operation(a, b);
+	return order ? order : compare_numbers((uint64_t)(a->rank + 1), (uint64_t)(b->rank + 1));
+}
+
+static void ps_list_sort(struct ps_list *list)
+{
+	if (list->count == 0)
+		return;
+	qsort(list->entries, list->count, sizeof(*list->entries), compare_groups);
+	for (size_t i = 0; i < list->count; i++) {
+		struct ps_entry *entry = &list->entries[i];
+		bool is_first = i == 0 || by_operation(entry - 1, entry) != 0;
+
+		entry->group_age_ns = is_first ? entry->age_ns : entry[-1].group_age_ns;
+	}
+	qsort(list->entries, list->count, sizeof(*list->entries), oldest_first);
+}
+
+static void ps_list_make(struct ps_list *list, const struct recording *recording, bool has_unseen,
+			 bool has_dead)
+{
+	*list = (struct ps_list){ .entries = NULL };
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (is_dead(process) && !has_dead) {
+			list->dead++;
+			continue;
+		}
+		list->processes++;
+		add_process(list, recording, process, has_unseen);
+	}
+	ps_list_sort(list);
+}
+
+static void ps_list_release(struct ps_list *list)
+{
+	free(list->entries);
+	list->entries = NULL;
+	free(list->carriers);
+	list->carriers = NULL;
+}
+
+/* How far its kernel came, or why nothing can be said; "" when there is nothing to say. */
+static const char *ps_words_kernel(const struct ps_entry *entry, char words[static PS_WORDS])
+{
+	if (entry->kind != FLIGHT_UNSEEN)
+		return flight_words_kernel(entry->process, entry->flight, words);
+	if (entry->absent > 0)
+		text_format(words, PS_WORDS,
+			    "not timed; %" PRIu32
+			    " rank%s of its communicator here %s not called it",
+			    entry->absent, entry->absent == 1 ? "" : "s",
+			    entry->absent == 1 ? "has" : "have");
+	else if (entry->is_last_call)
+		text_copy(words, PS_WORDS,
+			  "not timed: it hangs, or it is over and the process calls nothing more");
+	else
+		text_copy(words, PS_WORDS, "not timed: NCCL does not show its end here");
+	return words;
+}
+
+static uint64_t ps_words_waiting_ns(const struct flight_wait *wait, uint64_t now_ns)
+{
+	return now_ns > wait->since_ns ? now_ns - wait->since_ns : 0;
+}
+
+/* "waits for data from rank 2 on channels 0-3 for 12.3 s, 24 of 128 transfers done". */
+static const char *ps_words_wait(const struct flight_wait *wait, uint64_t now_ns,
+				 char words[static PS_WORDS])
+{
+	char what[FLIGHT_WORDS], time[UNITS_TEXT], steps[64] = "";
+
+	if (wait->steps > 0)
+		text_format(steps, sizeof(steps), ", %" PRIu64 " of %" PRIu64 " transfers done",
+			    wait->steps_done, wait->steps);
+	text_format(words, PS_WORDS, "%s for %s%s", flight_words_wait(wait, what),
+		    units_duration(time, ps_words_waiting_ns(wait, now_ns)), steps);
+	return words;
+}
+
+enum { PS_DEAD = CLI_LONG_ONLY };
+
+static const struct cli_option options[] = {
+	CLI_OPTION_JSON,
+	{ 'a', "all", NULL, "all operations whose end NCCL does not show, over or not" },
+	{ PS_DEAD, "dead", NULL,
+	  "also what dead processes of this machine had in flight (always with PATH)" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside ps", "what is in flight on this machine, oldest first" },
+	{ "ringside ps @4711", "what one process is doing" },
+	{ "ringside ps traces/", "what was in flight when the recorded processes died" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "ps",
+	.operands = "[PATH...]",
+	.about =
+		"Lists operations in flight, oldest first: age, what it is, its communicator with "
+		"the rank there, and its state: issued (the call was made), launched (its kernel "
+		"was enqueued) or running. Below it stands what it waits for, by peer and channel, "
+		"where the network shows it. Where NCCL does not show whether operations end, the "
+		"last call on a communicator is listed, as not timed, when the process has called "
+		"nothing for 5 s.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+	.options = options,
+	.examples = examples,
+};
+
+static void add_row(struct table *table, const struct ps_entry *entry)
+{
+	const struct op_record *op = &entry->flight->op;
+	const struct recording_comm *comm = recording_comm(entry->process, op->comm);
+	char what[PS_WORDS], name[RECORDED_COMM_TEXT], number[UNITS_TEXT];
+
+	table_cellf(table, "%s%s", entry->is_live || entry->process->is_snapshot ? "" : ">",
+		    units_duration(number, entry->age_ns));
+	table_cell(table, flight_words_operation(entry->process, entry->flight, what));
+	table_cell(table, op->bytes == OP_BYTES_UNKNOWN ? "?" : units_bytes(number, op->bytes));
+	table_cell(table, op->datatype == 0 ? "?"
+					    : recording_name(entry->process, OP_NAMES_DATATYPE,
+							     op->datatype));
+	if (op->algorithm == 0)
+		table_cell(table, "-");
+	else
+		table_cellf(table, "%s/%s",
+			    recording_name(entry->process, OP_NAMES_ALGORITHM, op->algorithm),
+			    recording_name(entry->process, OP_NAMES_PROTOCOL, op->protocol));
+	table_cell(table, recorded_comm_text(comm, name));
+	if (comm == NULL || comm->info.rank < 0)
+		table_cell(table, "?");
+	else if (comm->info.nranks > 0)
+		table_cellf(table, "%d/%d", comm->info.rank, comm->info.nranks);
+	else
+		table_cellf(table, "%d", comm->info.rank);
+	table_cellf(table, "%" PRIu64, op->number);
+	table_cell(table, op_state_name(op->state));
+	table_cellf(table, "%" PRId64,
+		    entry->process->pid_here > 0 ? entry->process->pid_here : entry->process->pid);
+}
+
+static void take_waits(const struct recording_proxy *proxies, size_t proxy_count,
+		       struct flight_wait **waits, size_t *count)
+{
+	if (flight_waits(proxies, proxy_count, waits, count) != OK)
+		cli_no_memory();
+}
+
+static void add_notes(struct table *table, const struct ps_entry *entry)
+{
+	struct flight_wait *waits;
+	char words[PS_WORDS];
+	size_t count;
+
+	if (ps_words_kernel(entry, words)[0])
+		table_note(table, "%s", words);
+	take_waits(entry->flight->proxies, entry->flight->proxy_count, &waits, &count);
+	for (size_t i = 0; i < count; i++)
+		table_note(table, "%s", ps_words_wait(&waits[i], entry->now_ns, words));
+	free(waits);
+}
+
+static void write_foreign(const struct ps_list *list, struct sink *sink, unsigned int width)
+{
+	struct flight_wait *waits;
+	char words[PS_WORDS], who[RECORDED_PROCESS_TEXT];
+	size_t count;
+
+	for (size_t i = 0; i < list->carrier_count; i++) {
+		const struct ps_carrier *carrier = &list->carriers[i];
+
+		sink_format(sink, "%s moves data for other processes, and there\n",
+			    recorded_process_text(carrier->process, who));
+		take_waits(carrier->process->proxies, carrier->process->proxy_count, &waits,
+			   &count);
+		for (size_t j = 0; j < count; j++)
+			table_wrap(sink, ps_words_wait(&waits[j], carrier->now_ns, words), "      ",
+				   6, width);
+		free(waits);
+	}
+}
+
+static void write_text(const struct ps_list *list, struct sink *sink)
+{
+	static const struct table_column columns[] = {
+		{ "AGE", TABLE_RIGHT, 0 },  { "OPERATION", TABLE_LEFT, 0 },
+		{ "SIZE", TABLE_RIGHT, 0 }, { "TYPE", TABLE_LEFT, 0 },
+		{ "ALGO", TABLE_LEFT, 4 },  { "COMM", TABLE_LEFT, 6 },
+		{ "RANK", TABLE_RIGHT, 0 }, { "NUMBER", TABLE_RIGHT, 0 },
+		{ "STATE", TABLE_LEFT, 0 }, { "PID", TABLE_RIGHT, 0 },
+	};
+	struct table *table = table_new(columns, ARRAY_LENGTH(columns));
+
+	if (table == NULL)
+		cli_no_memory();
+	for (size_t i = 0; i < list->count; i++) {
+		add_row(table, &list->entries[i]);
+		add_notes(table, &list->entries[i]);
+	}
+	if (table_write(table, sink, cli_width()) == ERR_NO_SPACE)
+		cli_no_memory();
+	table_free(table);
+	write_foreign(list, sink, cli_width());
+}
+
+/* What the table does not say, for people. */
+static void write_remarks(const struct ps_list *list)
+{
+	bool has_snapshots = false, has_others = false;
+
+	for (size_t i = 0; i < list->count; i++) {
+		bool is_snapshot = list->entries[i].process->is_snapshot;
+
+		has_snapshots |= is_snapshot;
+		has_others |= !is_snapshot && !list->entries[i].is_live;
+	}
+	if (has_snapshots)
+		cli_error("ages in a snapshot count to the moment it was made");
+	if (has_others)
+		cli_error("ages of processes that do not run here count to their last sign of "
+			  "life: it may have been longer");
+	if (list->count == 0 && list->processes > 0)
+		cli_error("nothing is in flight in %zu process%s", list->processes,
+			  list->processes == 1 ? "" : "es");
+	if (list->unlisted > 0)
+		cli_error("%zu %soperation%s not timed, and NCCL does not show whether %s over; "
+			  "--all "
+			  "lists %s",
+			  list->unlisted, list->unlisted < list->unseen ? "more " : "",
+			  list->unlisted == 1 ? " is" : "s are",
+			  list->unlisted == 1 ? "it is" : "they are",
+			  list->unlisted == 1 ? "it" : "them");
+	if (list->dead > 0)
+		cli_error("%zu dead process%s left out; --dead shows %s", list->dead,
+			  list->dead == 1 ? " is" : "es are", list->dead == 1 ? "it" : "them");
+}
+
+static void put_channels(struct json *json, const char *key, const uint64_t bits[4])
+{
+	json_put_array(json, key);
+	for (unsigned int channel = 0; channel < 256; channel++)
+		if (bits[channel / 64] >> (channel % 64) & 1)
+			json_unsigned(json, channel);
+	json_end(json);
+}
+
+static void put_waits(struct json *json, const struct recording_proxy *proxies, size_t proxy_count,
+		      uint64_t now_ns)
+{
+	struct flight_wait *waits;
+	char words[PS_WORDS];
+	size_t count;
+
+	take_waits(proxies, proxy_count, &waits, &count);
+	json_put_array(json, "waits");
+	for (size_t i = 0; i < count; i++) {
+		json_object(json);
+		json_put_string(json, "reason", flight_reason_name(waits[i].reason));
+		json_put_number_or_null(json, "peer", waits[i].peer);
+		put_channels(json, "channels", waits[i].channels);
+		json_put_unsigned(json, "since_ns", waits[i].since_ns);
+		json_put_unsigned(json, "waiting_ns", ps_words_waiting_ns(&waits[i], now_ns));
+		json_put_unsigned(json, "steps_done", waits[i].steps_done);
+		json_put_unsigned(json, "steps", waits[i].steps);
+		json_put_string(json, "text", ps_words_wait(&waits[i], now_ns, words));
+		json_end(json);
+	}
+	json_end(json);
+	free(waits);
+}
+
+/* Network operations for other processes of the machine, whose own recordings have the rest. */
+static void put_foreign(struct json *json, const struct ps_list *list)
+{
+	json_put_array(json, "foreign");
+	for (size_t i = 0; i < list->carrier_count; i++) {
+		const struct ps_carrier *carrier = &list->carriers[i];
+
+		json_object(json);
+		recorded_process_json(json, carrier->process);
+		put_waits(json, carrier->process->proxies, carrier->process->proxy_count,
+			  carrier->now_ns);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void write_json(const struct cli_input *input, const struct ps_list *list, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_array(&json, "operations");
+	for (size_t i = 0; i < list->count; i++) {
+		const struct ps_entry *entry = &list->entries[i];
+
+		json_object(&json);
+		recorded_op_json(&json, entry->process, &entry->flight->op);
+		json_put_bool(&json, "is_end_visible", entry->kind == FLIGHT_OPEN);
+		json_put_bool(&json, "is_last_call", entry->is_last_call);
+		json_put_unsigned(&json, "ranks_absent", entry->absent);
+		json_put_bool(&json, "is_live", entry->is_live);
+		json_put_unsigned(&json, "age_ns", entry->age_ns);
+		put_channels(&json, "kernel_started", entry->flight->started);
+		put_channels(&json, "kernel_stopped", entry->flight->stopped);
+		put_waits(&json, entry->flight->proxies, entry->flight->proxy_count, entry->now_ns);
+		json_end(&json);
+	}
+	json_end(&json);
+	put_foreign(&json, list);
+	json_put_unsigned(&json, "processes", list->processes);
+	json_put_unsigned(&json, "processes_dead", list->dead);
+	json_put_unsigned(&json, "operations_unseen", list->unseen);
+	report_json_put_troubles(&json, &input->recording);
+	json_end(&json);
+	json_line(&json);
+}
+
+static int ps_show(const struct cli_input *input, bool is_json, bool has_unseen, bool has_dead)
+{
+	int exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	struct ps_list list;
+	struct sink sink;
+
+	ps_list_make(&list, &input->recording, has_unseen, has_dead || input->path_count > 0);
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (is_json)
+		write_json(input, &list, &sink);
+	else
+		write_text(&list, &sink);
+	exit_code = cli_finish(&sink, exit_code);
+	if (!is_json)
+		write_remarks(&list);
+	if (!is_json && input->recording.count == 0 && input->path_count == 0)
+		cli_input_nothing();
+	ps_list_release(&list);
+	return exit_code;
+}
+
+int cmd_ps(int argc, char **argv)
+{
+	bool is_json = false, has_unseen = false, has_dead = false;
+	struct cli_input input;
+	struct cli_args args;
+	int found, exit_code;
+
+	cli_input_init(&input);
+	cli_args_init(&args, &page, argc, argv);
+	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
+		if (found == CLI_OPERAND)
+			cli_input_path(&input, args.value);
+		is_json |= found == 'j';
+		has_unseen |= found == 'a';
+		has_dead |= found == PS_DEAD;
+	}
+	if (found == CLI_STOP)
+		exit_code = args.exit_code;
+	else if ((exit_code = cli_input_read(&input, 0)) == 0) {
+		if (recording_find_flights(&input.recording) == ERR_NO_SPACE)
+			cli_no_memory();
+		exit_code = ps_show(&input, is_json, has_unseen, has_dead);
+	}
+	cli_input_release(&input);
+	return exit_code;
+}

@@ -1,0 +1,218 @@
+/*
+ * Ask running processes to time every operation for a while. The request is one word in a process's
+ * region; its recorder looks there at its collectives, and answers in the word beside it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_input.h"
+#include "cmds/commands.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/recorded.h"
+#include "programs/sim/sim_parse.h"
+#include "recording/recording.h"
+
+enum { RECORD_KERNEL = CLI_LONG_ONLY, RECORD_JOB, RECORD_WAIT };
+
+static const struct cli_option options[] = {
+	CLI_OPTION_JSON,
+	{ RECORD_KERNEL, "kernel", "TIME", "time every operation for this long (1s to 60m)" },
+	{ RECORD_JOB, "job", "NAME", "only processes of this job" },
+	{ RECORD_WAIT, "wait", "TIME", "wait this long for answers (default 2s)" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside record --kernel 30s @4711", "time everything that one process does" },
+	{ "ringside record --kernel 1m --job train7", "all processes of a job on this machine" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "record",
+	.operands = "[@PID...]",
+	.about =
+		"Asks running processes to request kernel events for every operation for a while, "
+		"so that "
+		"all of them have GPU times. A process complies at one of its next collectives, or "
+		"refuses where that could harm it: docs/KERNEL-EVENTS.md says when. Ranks can only "
+		"be "
+		"compared if all of them are asked, so run this on every node of the job.\n"
+		"Without @PID, all processes recorded on this machine are asked.\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct asked {
+	const struct recording_process *process;
+	struct recording_ask ask;
+};
+
+struct record {
+	struct cli_input input;
+	const char *job;
+	uint64_t kernel_ns, wait_ns;
+	bool is_json;
+	struct asked *asked;
+	size_t count;
+};
+
+static void wait_for_answers(struct record *record)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	uint64_t waited_ns = 0;
+	size_t answered;
+
+	do {
+		answered = 0;
+		for (size_t i = 0; i < record->count; i++)
+			answered += recording_ask_answered(&record->asked[i].ask,
+							   record->asked[i].process);
+		if (answered == record->count || waited_ns >= record->wait_ns)
+			return;
+		nanosleep(&pause, NULL);
+		waited_ns += (uint64_t)pause.tv_nsec;
+	} while (true);
+}
+
+static void record_choose(struct record *record)
+{
+	const struct recording *recording = &record->input.recording;
+
+	record->asked = calloc(recording->count + 1, sizeof(*record->asked));
+	if (record->asked == NULL)
+		cli_no_memory();
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (process->life != RECORDING_ALIVE || process->region == NULL ||
+		    process->region_path == NULL ||
+		    (record->job != NULL && strcmp(process->job, record->job) != 0))
+			continue;
+		record->asked[record->count++].process = process;
+	}
+}
+
+static void write_text(const struct record *record, struct sink *sink)
+{
+	char who[RECORDED_PROCESS_TEXT], time[UNITS_TEXT];
+
+	units_duration(time, record->kernel_ns);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct asked *asked = &record->asked[i];
+
+		recorded_process_text(asked->process, who);
+		if (asked->ask.answer == RECORDING_GRANTED)
+			sink_format(sink, "%s: every operation is timed for %s\n", who, time);
+		else if (asked->ask.answer == RECORDING_PENDING)
+			sink_format(sink, "%s: asked; %s\n", who, asked->ask.reason);
+		else if (asked->ask.answer == RECORDING_FAILED)
+			sink_format(sink, "%s: cannot be asked: %s\n", who, asked->ask.reason);
+		else
+			sink_format(sink, "%s: %s%s\n", who,
+				    asked->ask.answer == RECORDING_REFUSED ? "not timed: " : "",
+				    asked->ask.reason);
+	}
+}
+
+static void write_json(const struct record *record, struct sink *sink)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_array(&json, "processes");
+	for (size_t i = 0; i < record->count; i++) {
+		json_object(&json);
+		recorded_process_json(&json, record->asked[i].process);
+		json_put_string(&json, "answer",
+				recording_answer_name(record->asked[i].ask.answer));
+		json_put_text_or_null(&json, "reason", record->asked[i].ask.reason);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+	sink_text(sink, "\n");
+}
+
+static int record_show(const struct record *record)
+{
+	int code = CLI_EXIT_DONE;
+	struct sink sink;
+
+	for (size_t i = 0; i < record->count; i++)
+		if (record->asked[i].ask.answer == RECORDING_REFUSED ||
+		    record->asked[i].ask.answer == RECORDING_FAILED)
+			code = CLI_EXIT_TROUBLE;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (record->is_json)
+		write_json(record, &sink);
+	else
+		write_text(record, &sink);
+	return cli_finish(&sink, code);
+}
+
+static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t *ns)
+{
+	if (sim_parse_duration(text, ns) != OK || *ns < least_ns ||
+	    *ns > UINT64_C(3600) * 1000000000)
+		return cli_usage(&page, "--%s %s is not a time like 30s, at most 60m", name, text);
+	return -1;
+}
+
+/* -1, or the exit code. */
+static int read_arguments(struct record *record, int argc, char **argv)
+{
+	struct cli_args args;
+	int found, code = -1;
+
+	cli_args_init(&args, &page, argc, argv);
+	while (code == -1 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		if (found == 'j')
+			record->is_json = true;
+		else if (found == RECORD_KERNEL)
+			code = take_time("kernel", args.value, 1000000000, &record->kernel_ns);
+		else if (found == RECORD_WAIT)
+			code = take_time("wait", args.value, 0, &record->wait_ns);
+		else if (found == RECORD_JOB)
+			record->job = args.value;
+		else
+			cli_input_path(&record->input, args.value);
+	}
+	if (code == -1 && record->kernel_ns == 0)
+		code = cli_usage(&page, "nothing to record: use --kernel TIME");
+	return code;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record record = { .wait_ns = 2000000000 };
+	bool is_asking;
+	int code;
+
+	cli_input_init(&record.input);
+	code = read_arguments(&record, argc, argv);
+	is_asking = code == -1;
+	if (is_asking)
+		code = cli_input_read(&record.input, 0);
+	if (is_asking && code == 0) {
+		record_choose(&record);
+		for (size_t i = 0; i < record.count; i++)
+			recording_ask_kernel(&record.asked[i].ask, record.asked[i].process,
+					     (uint32_t)(record.kernel_ns / 1000000000));
+		wait_for_answers(&record);
+		code = record.count == 0 ? cli_error("no running process%s%s is recorded here",
+						     record.job != NULL ? " of job " : "",
+						     record.job != NULL ? record.job : "")
+					 : record_show(&record);
+	}
+	free(record.asked);
+	cli_input_release(&record.input);
+	return code;
+}

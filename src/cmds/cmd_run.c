@@ -1,0 +1,539 @@
+/*
+ * How NCCL is led to the plugin. Releases differ in what they make of NCCL_PROFILER_PLUGIN: up to
+ * 2.25 it goes to dlopen() as it is; 2.26 also tries libnccl-profiler-<value>.so; 2.27.3 takes only
+ * a bare lib*.so name as it is and refuses paths; later ones take names and paths. The one value
+ * that all of them find is the bare file name, with the plugin's directory in LD_LIBRARY_PATH. The
+ * directory goes to the end, so that nothing in it hides a library the job has chosen, and is left
+ * out where the loader finds the plugin by itself.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_program.h"
+#include "cmds/commands.h"
+#include "common/attributes.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/sink.h"
+
+/* Setting the recorder up for a job: what `run` and `env` share. */
+
+enum cli_job_option {
+	JOB_MODE = 'm',
+	JOB_DIRECTORY = 'o',
+	JOB_EVENTS = CLI_LONG_ONLY,
+	JOB_BUFFER,
+	JOB_QUOTA,
+	JOB_SHM,
+	JOB_NAME,
+	JOB_LABELS,
+	JOB_GROUP,
+	JOB_PLUGIN,
+	JOB_BY_PATH,
+	JOB_OPTIONS_END, /* a command's own ids from here on */
+};
+
+/* The rows of a page's table. */
+#define CLI_JOB_OPTIONS                                                                         \
+	{ JOB_MODE, "mode", "MODE",                                                             \
+	  "what to record: flight (default), profile, trace, full or off" },                    \
+		{ JOB_DIRECTORY, "output", "DIR",                                               \
+		  "directory for trace files (modes trace, full)" },                            \
+		{ JOB_EVENTS, "events", "LIST",                                                 \
+		  "events to ask NCCL for: kernel, proxy, steps, launch; with a - before it, "  \
+		  "not" },                                                                      \
+		{ JOB_BUFFER, "buffer", "SIZE",                                                 \
+		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)" },             \
+		{ JOB_QUOTA, "quota", "SIZE",                                                   \
+		  "the most one trace file may take, or none (default 2GiB)" },                 \
+		{ JOB_SHM, "shm", "DIR", "directory for regions instead of /dev/shm" },         \
+		{ JOB_NAME, "job", "NAME", "the job's name instead of the scheduler's" },       \
+		{ JOB_LABELS, "labels", "LIST", "labels to keep with the recording: k=v,..." }, \
+		{ JOB_GROUP, "group", "GROUP", "a group that may read the recording, too" },    \
+		{ JOB_PLUGIN, "plugin", "FILE", "this plugin instead of the one found" },       \
+	{                                                                                       \
+		JOB_BY_PATH, "by-path", NULL,                                                   \
+			"name the plugin by its path and leave LD_LIBRARY_PATH alone; NCCL "    \
+			"2.27.3 does not find it that way"                                      \
+	}
+
+enum { JOB_VARIABLES_MAX = 12, JOB_PATH_BYTES = 4096 };
+
+struct cli_variable {
+	const char *name;
+	char value[JOB_PATH_BYTES];
+	bool is_appended; /* to what the variable has, with a ':' between */
+};
+
+struct cli_job {
+	char plugin[JOB_PATH_BYTES]; /* "": to be found */
+	bool is_by_path;
+	size_t count;
+	struct cli_variable variables[JOB_VARIABLES_MAX];
+};
+
+static void cli_job_init(struct cli_job *job)
+{
+	memset(job, 0, sizeof(*job));
+}
+
+static int job_set(struct cli_job *job, const char *name, const char *value, bool is_appended)
+{
+	struct cli_variable *variable = NULL;
+
+	for (size_t i = 0; i < job->count; i++)
+		if (strcmp(job->variables[i].name, name) == 0)
+			variable = &job->variables[i];
+	if (variable == NULL)
+		variable = &job->variables[job->count++];
+	variable->name = name;
+	variable->is_appended = is_appended;
+	if (!text_copy(variable->value, sizeof(variable->value), value))
+		return cli_error("the value for %s is longer than %zu bytes", name,
+				 sizeof(variable->value) - 1);
+	return 0;
+}
+
+/* Ranks may change their working directory; they shall all mean the same place. */
+static int set_directory(struct cli_job *job, const char *name, const char *value, bool is_pattern)
+{
+	char here[JOB_PATH_BYTES / 2], whole[JOB_PATH_BYTES];
+	size_t out = 0;
+
+	if (value[0] == '/')
+		return job_set(job, name, value, false);
+	if (getcwd(here, sizeof(here)) == NULL)
+		return cli_error("cannot tell the working directory: %s", strerror(errno));
+	/* A '%' there is no placeholder. */
+	for (const char *at = here; *at != '\0'; at++) {
+		if (*at == '%' && is_pattern)
+			whole[out++] = '%';
+		whole[out++] = *at;
+	}
+	if (!text_format(whole + out, sizeof(whole) - out, "/%s", value))
+		return cli_error("the path '%s' is too long", value);
+	return job_set(job, name, whole, false);
+}
+
+static int take_mode(struct cli_job *job, const struct cli_page *page, const char *value)
+{
+	static const char *const modes[] = { "flight", "profile", "trace", "full", "off" };
+	const char *nearest;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
+		if (strcmp(modes[i], value) == 0)
+			return job_set(job, "RINGSIDE_MODE", value, false);
+	nearest = cli_nearest(value, modes, ARRAY_LENGTH(modes));
+	if (nearest)
+		return cli_usage(page, "unknown mode '%s', did you mean '%s'?", value, nearest);
+	return cli_usage(page, "unknown mode '%s'; choose flight, profile, trace, full or off",
+			 value);
+}
+
+/* The same limits as the recorder's own, which would take its default and go on. */
+static int take_buffer(struct cli_job *job, const struct cli_page *page, const char *value)
+{
+	uint64_t bytes;
+
+	if (text_size(value, &bytes) != OK || bytes < 64 << 10 || bytes > 1 << 30)
+		return cli_usage(page, "'%s' is no size from 64KiB to 1GiB; write it like 8MiB",
+				 value);
+	return job_set(job, "RINGSIDE_BUFFER", value, false);
+}
+
+static int take_quota(struct cli_job *job, const struct cli_page *page, const char *value)
+{
+	uint64_t bytes;
+
+	if (strcmp(value, "none") != 0 && (text_size(value, &bytes) != OK || bytes < 1 << 20))
+		return cli_usage(
+			page,
+			"'%s' is neither none nor a size of at least 1MiB; write it like 4GiB",
+			value);
+	return job_set(job, "RINGSIDE_QUOTA", value, false);
+}
+
+static int take_events(struct cli_job *job, const struct cli_page *page, const char *value)
+{
+	static const char *const kinds[] = { "auto", "kernel", "proxy", "steps", "launch" };
+
+	for (const char *at = value; *at != '\0';) {
+		size_t length = strcspn(at, ","), skip = *at == '-' || *at == '+';
+		bool is_known = false;
+
+		for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+			is_known |= strlen(kinds[i]) == length - skip &&
+				    strncmp(kinds[i], at + skip, length - skip) == 0;
+		if (!is_known)
+			return cli_usage(
+				page,
+				"'%.*s' is no kind of event; choose from kernel, proxy, steps, "
+				"launch, with a '-' before it to switch it off",
+				(int)length, at);
+		at += length + (at[length] == ',');
+	}
+	return job_set(job, "RINGSIDE_EVENTS", value, false);
+}
+
+static bool is_label(const char *pair, size_t length)
+{
+	const char *equals = memchr(pair, '=', length);
+
+	if (equals == NULL || equals == pair)
+		return false;
+	for (const char *at = pair; at < equals; at++)
+		if (!isalnum((unsigned char)*at) && *at != '_')
+			return false;
+	return true;
+}
+
+static int take_labels(struct cli_job *job, const struct cli_page *page, const char *value)
+{
+	for (const char *at = value; *at != '\0';) {
+		size_t length = strcspn(at, ",");
+
+		if (!is_label(at, length))
+			return cli_usage(page,
+					 "'%.*s' is no label; write it like key=value, the key of "
+					 "letters, digits and '_'",
+					 (int)length, at);
+		at += length + (at[length] == ',');
+	}
+	return job_set(job, "RINGSIDE_LABELS", value, false);
+}
+
+static int take_plugin(struct cli_job *job, const char *value)
+{
+	const char *slash = strrchr(value, '/');
+	char directory[PATH_MAX], whole[PATH_MAX];
+
+	text_format(directory, sizeof(directory), "%.*s", slash ? (int)(slash - value + 1) : 1,
+		    slash ? value : ".");
+	if (access(value, R_OK) != 0 || realpath(directory, whole) == NULL)
+		return cli_error("cannot read the plugin '%s': %s", value, strerror(errno));
+	if (!text_format(job->plugin, sizeof(job->plugin), "%s/%s", whole,
+			 slash ? slash + 1 : value))
+		return cli_error("the path '%s' is too long", value);
+	return 0;
+}
+
+/* Take one of CLI_JOB_OPTIONS. 0, or the exit code after an error was told. */
+static int cli_job_take(struct cli_job *job, const struct cli_page *page, int id, const char *value)
+{
+	switch (id) {
+	case JOB_MODE:
+		return take_mode(job, page, value);
+	case JOB_DIRECTORY:
+		return set_directory(job, "RINGSIDE_DIR", value, true);
+	case JOB_EVENTS:
+		return take_events(job, page, value);
+	case JOB_BUFFER:
+		return take_buffer(job, page, value);
+	case JOB_QUOTA:
+		return take_quota(job, page, value);
+	case JOB_SHM:
+		return set_directory(job, "RINGSIDE_SHM", value, false);
+	case JOB_NAME:
+		return job_set(job, "RINGSIDE_JOB", value, false);
+	case JOB_LABELS:
+		return take_labels(job, page, value);
+	case JOB_GROUP:
+		return job_set(job, "RINGSIDE_GROUP", value, false);
+	case JOB_PLUGIN:
+		return take_plugin(job, value);
+	case JOB_BY_PATH:
+		job->is_by_path = true;
+		return 0;
+	default:
+		return cli_usage(page, "option %d is not known here", id);
+	}
+}
+
+/* Longer names are cut by NCCL. */
+enum { NCCL_NAME_MAX = 254 };
+
+static int set_plugin_path(struct cli_job *job)
+{
+	if (strlen(job->plugin) > NCCL_NAME_MAX)
+		return cli_error("NCCL cuts names after %d letters: move the plugin from '%s' to a "
+				 "shorter path",
+				 NCCL_NAME_MAX, job->plugin);
+	return job_set(job, "NCCL_PROFILER_PLUGIN", job->plugin, false);
+}
+
+/* Can the plugin be named by its bare name, with its directory in LD_LIBRARY_PATH? */
+static bool can_be_listed(const char *directory, const char *name)
+{
+	return strncmp(name, "lib", 3) == 0 && strpbrk(directory, ":;$") == NULL;
+}
+
+/* Find the plugin and add what names it. 0, or the exit code after an error was told. */
+static int cli_job_complete(struct cli_job *job)
+{
+	char looked[8192], directory[JOB_PATH_BYTES];
+	const char *name;
+	int failed;
+
+	if (job->plugin[0] == '\0' &&
+	    !cli_plugin_find(job->plugin, sizeof(job->plugin), looked, sizeof(looked)))
+		return cli_error("cannot find " CLI_PLUGIN_FILE " in %s; name it with --plugin",
+				 looked);
+	text_copy(directory, sizeof(directory), job->plugin);
+	name = strrchr(job->plugin, '/') + 1;
+	directory[name - job->plugin - 1] = '\0';
+	if (job->is_by_path || !can_be_listed(directory, name) || cli_plugin_is_hidden(job->plugin))
+		return set_plugin_path(job);
+	failed = job_set(job, "NCCL_PROFILER_PLUGIN", name, false);
+	if (failed || (strcmp(name, CLI_PLUGIN_FILE) == 0 && cli_plugin_is_on_path(job->plugin)))
+		return failed;
+	return job_set(job, "LD_LIBRARY_PATH", directory, true);
+}
+
+/* Does a value of NCCL_PROFILER_PLUGIN mean this plugin? */
+static bool cli_job_is_ours(const char *value)
+{
+	const char *slash = strrchr(value, '/');
+
+	return strcmp(value, "ringside") == 0 ||
+	       strcmp(slash ? slash + 1 : value, CLI_PLUGIN_FILE) == 0;
+}
+
+enum { RUN_FORCE = JOB_OPTIONS_END };
+
+/* As shells have it. */
+enum { RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
+
+static const struct cli_option run_options[] = {
+	CLI_JOB_OPTIONS,
+	{ RUN_FORCE, "force", NULL, "replace another profiler plugin that is set already" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example run_examples[] = {
+	{ "ringside run -- torchrun --nproc-per-node 8 train.py",
+	  "record the last operations of every rank; look with 'ringside ls' and 'ringside ps'" },
+	{ "ringside run -m trace -o traces -- mpirun -n 16 ./job",
+	  "write every operation to files below traces/" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page run_page = {
+	.name = "run",
+	.operands = "[--] CMD [ARG...]",
+	.about =
+		"Runs CMD in an environment in which NCCL loads the recorder, in CMD itself and in "
+		"every process it starts on this machine. The exit code is that of CMD.\n"
+		"A launcher that starts processes on other machines must hand the environment "
+		"over; 'ringside env' prints it for job scripts.\n",
+	.options = run_options,
+	.examples = run_examples,
+	.stops_at_operand = true,
+};
+
+static int set_variable(const struct cli_variable *variable)
+{
+	const char *before = getenv(variable->name);
+	char *joined = NULL;
+	int failed;
+
+	if (!variable->is_appended || before == NULL || before[0] == '\0') {
+		failed = setenv(variable->name, variable->value, 1);
+	} else {
+		failed = asprintf(&joined, "%s:%s", before, variable->value) == -1 ||
+			 setenv(variable->name, joined, 1);
+		free(joined);
+	}
+	return failed ? cli_error("cannot set %s: %s", variable->name, strerror(errno)) : 0;
+}
+
+/* The first directory of a path that is there; placeholders are not known before the job is. */
+static int find_directory(const char *path, char found[JOB_PATH_BYTES])
+{
+	struct stat st;
+
+	text_copy(found, JOB_PATH_BYTES, path);
+	found[strcspn(found, "%")] = '\0';
+	while (stat(found, &st) == -1) {
+		char *slash = strrchr(found, '/');
+
+		if (errno != ENOENT || slash == NULL)
+			return errno;
+		slash[slash == found] = '\0';
+	}
+	if (!S_ISDIR(st.st_mode))
+		return ENOTDIR;
+	return access(found, W_OK | X_OK) == -1 ? errno : 0;
+}
+
+/* Trace files that will not be there are told now, and not when the job is over. It runs all the same. */
+static void tell_traces(const struct cli_job *job)
+{
+	const char *mode = getenv("RINGSIDE_MODE"), *path = NULL;
+	char directory[JOB_PATH_BYTES];
+	int problem;
+
+	for (size_t i = 0; i < job->count; i++)
+		if (strcmp(job->variables[i].name, "RINGSIDE_DIR") == 0)
+			path = job->variables[i].value;
+	if (path == NULL)
+		return;
+	if (mode == NULL || (strcmp(mode, "trace") != 0 && strcmp(mode, "full") != 0)) {
+		cli_error("no trace files will be in %s: mode %s writes none, -m trace does", path,
+			  mode && mode[0] ? mode : "flight");
+		return;
+	}
+	problem = find_directory(path, directory);
+	if (problem != 0)
+		cli_error("trace files cannot be written to %s: %s: %s", path, directory,
+			  strerror(problem));
+}
+
+static int run_execute(char **words)
+{
+	int code;
+
+	execvp(words[0], words);
+	code = errno == ENOENT ? RUN_NOT_FOUND : RUN_NOT_EXECUTABLE;
+	cli_error("cannot run '%s': %s", words[0], strerror(errno));
+	return code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	const char *plugin = getenv("NCCL_PROFILER_PLUGIN");
+	bool is_forced = false;
+	struct cli_args args;
+	static struct cli_job job;
+	int found, failed = 0;
+
+	cli_job_init(&job);
+	cli_args_init(&args, &run_page, argc, argv);
+	while (failed == 0 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		if (found == RUN_FORCE)
+			is_forced = true;
+		else
+			failed = cli_job_take(&job, &run_page, found, args.value);
+	}
+	if (failed)
+		return failed;
+	if (args.at == argc)
+		return cli_usage(&run_page, "which command shall be run?");
+	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !is_forced)
+		return cli_error("NCCL_PROFILER_PLUGIN is set to '%s' already, and NCCL loads one "
+				 "profiler only; --force replaces it",
+				 plugin);
+	failed = cli_job_complete(&job);
+	for (size_t i = 0; i < job.count && failed == 0; i++)
+		failed = set_variable(&job.variables[i]);
+	if (failed)
+		return failed;
+	tell_traces(&job);
+	return run_execute(argv + args.at);
+}
+
+static const struct cli_option env_options[] = {
+	CLI_JOB_OPTIONS,
+	CLI_OPTION_JSON,
+	CLI_OPTION_END,
+};
+
+static const struct cli_example env_examples[] = {
+	{ "eval \"$(ringside env -m trace -o traces)\"",
+	  "in a job script, before the line that starts the ranks" },
+	{ "ringside env --json", "the same variables for a program" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page env_page = {
+	.name = "env",
+	.operands = "",
+	.about = "Prints one 'export' line per variable that 'ringside run' would set, for shells "
+		 "that know export (sh, bash, zsh). Nothing is changed.\n",
+	.options = env_options,
+	.examples = env_examples,
+};
+
+/* In single quotes nothing is special but the quote itself. */
+static void write_quoted(struct sink *sink, const char *text)
+{
+	sink_text(sink, "'");
+	for (; *text != '\0'; text++) {
+		if (*text == '\'')
+			sink_text(sink, "'\\''");
+		else
+			sink_write(sink, text, 1);
+	}
+	sink_text(sink, "'");
+}
+
+static void write_export(struct sink *sink, const struct cli_variable *variable)
+{
+	sink_format(sink, "export %s=", variable->name);
+	if (variable->is_appended)
+		sink_format(sink, "\"${%s:+$%s:}\"", variable->name, variable->name);
+	write_quoted(sink, variable->value);
+	sink_text(sink, "\n");
+}
+
+static void write_json(struct sink *sink, const struct cli_job *job)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	for (size_t i = 0; i < job->count; i++) {
+		const struct cli_variable *variable = &job->variables[i];
+		const char *before = variable->is_appended ? getenv(variable->name) : NULL;
+		struct sink joined;
+
+		sink_init_memory(&joined);
+		if (before && before[0])
+			sink_format(&joined, "%s:", before);
+		sink_text(&joined, variable->value);
+		json_put_string(&json, variable->name, sink_string(&joined));
+		sink_release(&joined);
+	}
+	json_end(&json);
+	json_line(&json);
+}
+
+int cmd_env(int argc, char **argv)
+{
+	static struct cli_job job;
+	bool is_json = false;
+	struct cli_args args;
+	struct sink sink;
+	int found, failed = 0;
+
+	cli_job_init(&job);
+	cli_args_init(&args, &env_page, argc, argv);
+	while (failed == 0 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		if (found == CLI_OPERAND)
+			return cli_usage(&env_page, "'%s' is not expected", args.value);
+		if (found == 'j')
+			is_json = true;
+		else
+			failed = cli_job_take(&job, &env_page, found, args.value);
+	}
+	if (failed == 0)
+		failed = cli_job_complete(&job);
+	if (failed)
+		return failed;
+	sink_init_fd(&sink, STDOUT_FILENO);
+	if (is_json)
+		write_json(&sink, &job);
+	for (size_t i = 0; i < job.count && !is_json; i++)
+		write_export(&sink, &job.variables[i]);
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}

@@ -1,0 +1,709 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/align.h"
+#include "analysis/filter.h"
+#include "analysis/job.h"
+#include "cmds/cli.h"
+#include "cmds/cli_input.h"
+#include "cmds/cli_output.h"
+#include "cmds/commands.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/sink.h"
+#include "output/viewer.h"
+
+/* Which stretch of time `ringside trace` shows. */
+
+struct trace_window {
+	const char *around; /* NULL: not asked for */
+	uint64_t width_ns;  /* 0: not asked for */
+	struct filter_time since;
+	struct filter_time until;
+};
+
+/* Writing the file of `ringside trace`, and saying what is in it. */
+
+struct trace_target {
+	const char *path; /* "-": standard output */
+	enum viewer_format format;
+	bool is_gzip;
+	bool is_json; /* the summary, on stdout */
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+#define DAY_NS (24 * 3600 * SECOND_NS)
+
+/* "2s" and such. 0, or the exit code after an error was told. */
+static int trace_window_width(struct trace_window *window, const struct cli_page *page,
+			      const char *text)
+{
+	struct filter_time time = { FILTER_NO_TIME, 0 };
+
+	if (filter_parse_time(&time, text) != OK || time.base != FILTER_FROM_START || time.ns == 0)
+		return cli_usage(page, "--window '%s' is no duration like 2s or 500ms", text);
+	window->width_ns = time.ns;
+	return 0;
+}
+
+static uint64_t common_ns(const struct viewer_plan *plan, const struct filter_time *time)
+{
+	switch (time->base) {
+	case FILTER_FROM_START:
+		return plan->first_ns + time->ns;
+	case FILTER_FROM_END:
+		return plan->last_ns > time->ns ? plan->last_ns - time->ns : 0;
+	case FILTER_TIME_OF_DAY:
+		return plan->first_ns - plan->first_ns % DAY_NS + time->ns;
+	case FILTER_WALL:
+		return time->ns;
+	case FILTER_NO_TIME:
+		break;
+	}
+	return 0;
+}
+
+static bool is_name(const struct viewer_plan *plan, const char *text)
+{
+	for (size_t i = 0; i < plan->job->comm_count; i++)
+		if (strcmp(plan->job->comms[i].name, text) == 0 ||
+		    strcmp(plan->job->comms[i].label, text) == 0)
+			return true;
+	return false;
+}
+
+static bool is_comm(const struct viewer_plan *plan, const char *text)
+{
+	struct filter filter = { .comms = { text }, .comm_count = 1 };
+
+	for (size_t i = 0; i < plan->job->comm_count; i++)
+		if (filter_has_comm(&filter, &plan->job->comms[i]))
+			return true;
+	return false;
+}
+
+/*
+ * COMM:NUMBER, RANK:NUMBER or RANK:COMM:NUMBER. Names may hold colons and look like ranks, and the
+ * first digit of a hash looks like a rank, too: a name comes first, then a rank, then a hash.
+ */
+static bool parse_around(const struct viewer_plan *plan, char *text, struct viewer_find *find)
+{
+	char *number = strrchr(text, ':');
+	char *comm = strchr(text, ':');
+	int64_t value;
+
+	if (number == NULL || text_number(number + 1, 1, INT64_MAX, &value) != OK)
+		return false;
+	find->number = (uint64_t)value;
+	find->rank = -1;
+	*number = '\0';
+	if (!is_name(plan, text)) {
+		if (comm == number && text_number(text, 0, INT32_MAX, &find->rank) == OK)
+			return true;
+		if (comm != number) {
+			*comm = '\0';
+			find->comm = comm + 1;
+			return is_comm(plan, find->comm) &&
+			       text_number(text, 0, INT32_MAX, &find->rank) == OK;
+		}
+	}
+	find->comm = text;
+	return is_comm(plan, text);
+}
+
+static int complain_of_many(const struct viewer_plan *plan, const struct viewer_find *find,
+			    const char *around)
+{
+	char list[256] = "";
+	size_t at = 0;
+
+	for (size_t i = 0; i < find->comm_count && i < VIEWER_FIND_COMMS; i++) {
+		const struct job_comm *comm = &plan->job->comms[find->comms[i]];
+
+		text_format(list + at, sizeof(list) - at, "%s0x%016llx", i > 0 ? ", " : "",
+			    (unsigned long long)comm->hash);
+		at += strlen(list + at);
+	}
+	return cli_error("--around %s: %zu communicators have it (%s%s); say which by its hash, or "
+			 "as RANK:COMM:NUMBER",
+			 around, find->comm_count, list,
+			 find->comm_count > VIEWER_FIND_COMMS ? ", ..." : "");
+}
+
+static int apply_around(const struct trace_window *window, struct viewer_plan *plan)
+{
+	uint64_t half_ns = (window->width_ns ? window->width_ns : SECOND_NS) / 2;
+	struct viewer_find find = { .rank = -1 };
+	char text[256];
+	enum status status;
+
+	if (!text_copy(text, sizeof(text), window->around) || !parse_around(plan, text, &find))
+		return cli_error("--around '%s' is no operation of this recording: COMM:NUMBER (a "
+				 "communicator's name or hash), RANK:NUMBER or RANK:COMM:NUMBER",
+				 window->around);
+	status = viewer_find(plan, &find);
+	if (status != OK)
+		return cli_error("cannot read: %s",
+				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	if (find.count == 0)
+		return cli_error("--around %s: no such operation is recorded, or it has no time",
+				 window->around);
+	if (find.comm_count > 1)
+		return complain_of_many(plan, &find, window->around);
+	plan->from_ns = find.start_ns > half_ns ? find.start_ns - half_ns : 0;
+	plan->to_ns = find.end_ns + half_ns;
+	return 0;
+}
+
+/* Set what the plan shows; its survey was made. 0, or the exit code after an error was told. */
+static int trace_window_apply(const struct trace_window *window, struct viewer_plan *plan)
+{
+	if (window->around)
+		return apply_around(window, plan);
+	if (window->since.base != FILTER_NO_TIME)
+		plan->from_ns = common_ns(plan, &window->since);
+	if (window->until.base != FILTER_NO_TIME)
+		plan->to_ns = common_ns(plan, &window->until);
+	if (window->width_ns == 0)
+		return 0;
+	/* From the time that was given; without one, the last of it. */
+	if (window->since.base != FILTER_NO_TIME)
+		plan->to_ns = plan->from_ns + window->width_ns;
+	else if (window->until.base != FILTER_NO_TIME)
+		plan->from_ns = plan->to_ns > window->width_ns ? plan->to_ns - window->width_ns : 0;
+	else if (plan->last_ns > window->width_ns)
+		plan->from_ns = plan->last_ns - window->width_ns;
+	return 0;
+}
+
+/* Measured: what an operation with its waiting and arrows takes, and a detail. */
+enum {
+	JSON_OP_BYTES = 1300,
+	JSON_DETAIL_BYTES = 210,
+	PERFETTO_OP_BYTES = 480,
+	PERFETTO_DETAIL_BYTES = 90,
+	GZIP_RATIO = 10,
+};
+
+#define LARGE_BYTES (UINT64_C(300) << 20)
+
+/* By the path's suffix; false when it says nothing. "x.json.gz" is gzip around JSON. */
+static bool trace_timeline_guess(struct trace_target *target)
+{
+	static const struct {
+		const char *suffix;
+		enum viewer_format format;
+	} known[] = {
+		{ ".json", VIEWER_JSON },
+		{ ".pftrace", VIEWER_PERFETTO },
+		{ ".perfetto-trace", VIEWER_PERFETTO },
+	};
+	size_t length = strlen(target->path);
+
+	if (length > 3 && strcmp(target->path + length - 3, ".gz") == 0) {
+		target->is_gzip = true;
+		length -= 3;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
+		size_t suffix = strlen(known[i].suffix);
+
+		if (length > suffix &&
+		    strncmp(target->path + length - suffix, known[i].suffix, suffix) == 0) {
+			if (target->format == 0)
+				target->format = known[i].format;
+			return true;
+		}
+	}
+	return target->format != 0;
+}
+
+/* Tell when the file will be larger than viewers like, with what makes it smaller. */
+static void trace_timeline_warn(const struct viewer_plan *plan, const struct trace_target *target)
+{
+	bool is_json = target->format == VIEWER_JSON;
+	uint64_t bytes = plan->expected * (is_json ? JSON_OP_BYTES : PERFETTO_OP_BYTES);
+	char size[UNITS_TEXT];
+
+	if (plan->has_details)
+		bytes += plan->expected_details *
+			 (is_json ? JSON_DETAIL_BYTES : PERFETTO_DETAIL_BYTES);
+	if (bytes < LARGE_BYTES)
+		return;
+	cli_error("this makes about %s%s, and viewers are slow beyond a few hundred MiB: --around, "
+		  "--window, --rank, --comm%s%s make it smaller",
+		  units_bytes(size, bytes), target->is_gzip ? " before compression" : "",
+		  plan->has_details && plan->expected_details > 0 ? ", --no-details" : "",
+		  is_json ? ", --format perfetto" : "");
+}
+
+/* "aligned by collectives, within 3.2 us", and what is not. */
+static void alignment_text(const struct viewer_plan *plan, char *text, size_t size)
+{
+	const struct align *align = plan->align;
+	size_t aligned = align->count - align->unaligned;
+	char within[UNITS_TEXT];
+	size_t at;
+
+	if (align->count < 2) {
+		text_copy(text, size, "one process: nothing to align");
+		return;
+	}
+	if (aligned < 2) {
+		text_copy(text, size, "not aligned: placed by wall clocks");
+		return;
+	}
+	units_duration(within, align->worst_uncertainty_ns);
+	if (align->worst_uncertainty_ns == 0)
+		text_copy(text, size, "one machine, one clock");
+	else
+		text_format(text, size, "aligned by collectives, within %s", within);
+	at = strlen(text);
+	if (align->unaligned > 0)
+		text_format(text + at, size - at,
+			    "; %u of %zu processes met nobody and are placed by wall clocks",
+			    (unsigned int)align->unaligned, align->count);
+	else if (align->island_count > 1)
+		text_format(text + at, size - at,
+			    "; %u groups of processes never met and are placed by wall clocks",
+			    (unsigned int)align->island_count);
+}
+
+static void trace_about(const struct viewer_plan *plan, struct viewer *viewer)
+{
+	struct viewer_args args = { .count = 0 };
+	char text[256], start[UNITS_TEXT];
+
+	alignment_text(plan, text, sizeof(text));
+	viewer_arg_text(&args, "written_by", "ringside " RINGSIDE_VERSION);
+	viewer_arg_text(&args, "start", units_wall_time(start, plan->origin_ns));
+	viewer_arg_unsigned(&args, "processes", plan->recording->count);
+	viewer_arg_unsigned(&args, "operations", plan->expected);
+	viewer_arg_text(&args, "alignment", text);
+	viewer_arg_unsigned(&args, "alignment_uncertainty_ns", plan->align->worst_uncertainty_ns);
+	viewer_arg_unsigned(&args, "processes_not_aligned", plan->align->unaligned);
+	viewer_arg_unsigned(&args, "operations_not_joined", plan->meet.left_out);
+	viewer_about(viewer, &args);
+}
+
+static void summary_text(const struct viewer_plan *plan, const struct viewer *viewer,
+			 const struct trace_target *target)
+{
+	const struct viewer_tally *tally = &plan->tally;
+	char count[UNITS_TEXT], other[UNITS_TEXT], text[256];
+
+	fprintf(stderr, "%s: %llu process%s, %s operations, %llu in flight\n", target->path,
+		(unsigned long long)viewer->counts.processes,
+		viewer->counts.processes == 1 ? "" : "es", units_count(count, tally->shown),
+		(unsigned long long)tally->in_flight);
+	if (tally->timed + tally->in_flight < tally->shown)
+		fprintf(stderr, "timed: %s of %s operations; the others show their call\n",
+			units_count(count, tally->timed),
+			units_count(other, tally->shown - tally->in_flight));
+	alignment_text(plan, text, sizeof(text));
+	fprintf(stderr, "time: %s\n", text);
+	if (tally->missing > 0)
+		fprintf(stderr, "missing: %s operations that were recorded are no longer there\n",
+			units_count(count, tally->missing));
+	if (tally->nowhere + tally->crowded > 0)
+		fprintf(stderr,
+			"shown as moments: %s operations without any time, %s too many at once\n",
+			units_count(count, tally->nowhere), units_count(other, tally->crowded));
+	if (tally->details_out > 0)
+		fprintf(stderr, "not shown: %s details without a time\n",
+			units_count(count, tally->details_out));
+	if (plan->meet.left_out > 0)
+		fprintf(stderr,
+			"not joined, for want of memory: %s operations; they show no waiting\n",
+			units_count(count, plan->meet.left_out));
+}
+
+static int summary_json(const struct viewer_plan *plan, const struct viewer *viewer,
+			const struct trace_target *target, int exit_code)
+{
+	const struct viewer_tally *tally = &plan->tally;
+	const struct viewer_counts *counts = &viewer->counts;
+	char text[256];
+	struct sink sink;
+	struct json json;
+
+	sink_init_fd(&sink, STDOUT_FILENO);
+	json_init(&json, &sink);
+	alignment_text(plan, text, sizeof(text));
+	json_object(&json);
+	json_put_string(&json, "file", target->path);
+	json_put_string(&json, "format", target->format == VIEWER_JSON ? "json" : "perfetto");
+	json_put_unsigned(&json, "start_ns", plan->origin_ns);
+	json_put_unsigned(&json, "span_ns", plan->end_ns - plan->origin_ns);
+	json_put_unsigned(&json, "processes", counts->processes);
+	json_put_unsigned(&json, "tracks", counts->tracks);
+	json_put_unsigned(&json, "operations", tally->shown);
+	json_put_unsigned(&json, "operations_read", tally->read);
+	json_put_unsigned(&json, "timed", tally->timed);
+	json_put_unsigned(&json, "seen", tally->seen);
+	json_put_unsigned(&json, "called", tally->called);
+	json_put_unsigned(&json, "in_flight", tally->in_flight);
+	json_put_unsigned(&json, "nowhere", tally->nowhere);
+	json_put_unsigned(&json, "crowded", tally->crowded);
+	json_put_unsigned(&json, "waiting", tally->waiting);
+	json_put_unsigned(&json, "details", tally->details);
+	json_put_unsigned(&json, "details_out", tally->details_out);
+	json_put_unsigned(&json, "missing", tally->missing);
+	json_put_unsigned(&json, "refused", tally->refused);
+	json_put_unsigned(&json, "not_joined", plan->meet.left_out);
+	json_put_unsigned(&json, "slices", counts->slices);
+	json_put_unsigned(&json, "arrows", counts->tails);
+	json_put_unsigned(&json, "instants", counts->instants);
+	json_put_unsigned(&json, "values", counts->values);
+	json_put_string(&json, "alignment", text);
+	json_put_unsigned(&json, "alignment_uncertainty_ns", plan->align->worst_uncertainty_ns);
+	json_put_unsigned(&json, "processes_not_aligned", plan->align->unaligned);
+	json_end(&json);
+	json_line(&json);
+	return cli_finish(&sink, exit_code);
+}
+
+/* The timeline into an output that is open. */
+static enum status write_timeline(struct viewer_plan *plan, const struct trace_target *target,
+				  struct sink *sink, struct viewer *viewer)
+{
+	struct gzip_sink gzip = { .stream = NULL };
+	bool has_wall = plan->align->count > 0 &&
+			plan->align->processes[plan->align->reference].source != ALIGN_NOTHING;
+	enum status status, end;
+
+	if (target->is_gzip && gzip_sink_open(&gzip, sink) != OK)
+		return ERR_NO_SPACE;
+	status = viewer_init(viewer, target->format, target->is_gzip ? &gzip.plain : sink,
+			     target->is_gzip ? &gzip : NULL, has_wall ? plan->origin_ns : 0);
+	if (status == OK) {
+		trace_about(plan, viewer);
+		status = viewer_plan_write(plan, viewer);
+		end = viewer_end(viewer);
+		/* What is wrong with the output itself, the output tells. */
+		if (status == OK && sink->status == OK)
+			status = end;
+	}
+	gzip_sink_close(&gzip);
+	return status;
+}
+
+/* The plan is joined. Gives back exit_code, or 1 after it was told what failed. */
+static int trace_timeline_write(struct viewer_plan *plan, const struct trace_target *target,
+				int exit_code, struct cli_progress *progress)
+{
+	struct cli_output output;
+	struct viewer viewer;
+	enum status status;
+
+	if (cli_output_open(&output, target->path) != 0)
+		return CLI_EXIT_TROUBLE;
+	status = write_timeline(plan, target, &output.sink, &viewer);
+	cli_progress_end(progress);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	if (status != OK) {
+		cli_output_discard(&output);
+		return cli_error("cannot read: %s",
+				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+	}
+	/* Nothing is said of a file that is not there. */
+	if (cli_output_commit(&output, CLI_EXIT_DONE) != CLI_EXIT_DONE)
+		return CLI_EXIT_TROUBLE;
+	if (plan->tally.refused > 0)
+		exit_code |= cli_error("%llu records or blocks are damaged and not shown; "
+				       "'ringside verify' says more",
+				       (unsigned long long)plan->tally.refused);
+	summary_text(plan, &viewer, target);
+	return target->is_json ? summary_json(plan, &viewer, target, exit_code) : exit_code;
+}
+
+enum {
+	TRACE_OUTPUT = 'o',
+	TRACE_FORMAT = CLI_LONG_ONLY,
+	TRACE_GZIP,
+	TRACE_AROUND,
+	TRACE_WINDOW,
+	TRACE_SINCE,
+	TRACE_UNTIL,
+	TRACE_RANK,
+	TRACE_COMM,
+	TRACE_CALLS,
+	TRACE_NO_DETAILS,
+};
+
+static const struct cli_option options[] = {
+	{ TRACE_OUTPUT, "output", "FILE",
+	  "the file to write: .json or .pftrace, either with .gz behind it; - is standard output" },
+	{ TRACE_FORMAT, "format", "FORMAT",
+	  "json (Perfetto, chrome://tracing, speedscope) or perfetto (its own format, less than "
+	  "half the size), whatever the file is called" },
+	{ TRACE_GZIP, "gzip", NULL, "compress, whatever the file is called" },
+	{ TRACE_AROUND, "around", "OP",
+	  "show what was under way around an operation: COMM:NUMBER, RANK:NUMBER or "
+	  "RANK:COMM:NUMBER; a communicator by its name or hash" },
+	{ TRACE_WINDOW, "window", "TIME",
+	  "how long a stretch: after --since, before --until, around the operation (1s), or the "
+	  "end" },
+	{ TRACE_SINCE, "since", "TIME",
+	  "from here on: 30s after the start, -30s before the end, a time of day, "
+	  "2026-01-31T14:03:10Z" },
+	{ TRACE_UNTIL, "until", "TIME", "up to here" },
+	{ TRACE_RANK, "rank", "RANKS", "only these ranks, like 0-7,12" },
+	{ TRACE_COMM, "comm", "COMM",
+	  "only this communicator, by its name or hash; may be said several times" },
+	{ TRACE_CALLS, "calls", NULL, "also show calls on the host, from issue to launch" },
+	{ TRACE_NO_DETAILS, "no-details", NULL,
+	  "leave out what channels and transfers did (mode full records it)" },
+	{ 'j', "json", NULL, "write what the file holds as JSON to standard output" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside trace traces/ -o job.pftrace",
+	  "the whole job, to be opened in ui.perfetto.dev" },
+	{ "ringside trace traces/ -o job.json.gz --around world:1234 --window 2s",
+	  "two seconds around the 1234th operation on communicator world" },
+	{ "ringside trace traces/ -o end.json --window 5s --rank 0-15",
+	  "the last five seconds of 16 ranks: where it hangs" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "trace",
+	.operands = "[PATH...] -o FILE",
+	.about =
+		"Writes a timeline for a trace viewer: a process per rank, a track per "
+		"communicator, each operation with all that is known of it, waiting for the last "
+		"rank shaded, arrows from Send to Recv and from those who waited to the one they "
+		"waited for, bandwidth as a counter. Ranks are put on one time by the collectives "
+		"they met in; how well that went is said. docs/VIEWER.md explains what there is to "
+		"see.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
+	.options = options,
+	.examples = examples,
+};
+
+struct trace {
+	struct cli_input input;
+	struct trace_target target;
+	struct trace_window window;
+	struct filter filter;
+	struct cli_progress progress;
+	bool is_aligned; /* the first of the four walks is over */
+	bool has_calls;
+	bool has_details;
+};
+
+static int take_format(struct trace *trace, const char *value)
+{
+	if (strcmp(value, "json") == 0)
+		trace->target.format = VIEWER_JSON;
+	else if (strcmp(value, "perfetto") == 0)
+		trace->target.format = VIEWER_PERFETTO;
+	else
+		return cli_usage(&page, "--format '%s' is neither json nor perfetto", value);
+	return 0;
+}
+
+static int take_time(struct filter_time *time, const char *option, const char *value)
+{
+	if (filter_parse_time(time, value) == OK)
+		return 0;
+	return cli_usage(&page,
+			 "--%s '%s' is no time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
+			 option, value);
+}
+
+static int take_ranks(struct trace *trace, const char *value)
+{
+	if (filter_add_ranks(&trace->filter, value) == OK)
+		return 0;
+	return cli_usage(&page, "--rank '%s' is no list of ranks like 0-7,12", value);
+}
+
+static int take_comm(struct trace *trace, const char *value)
+{
+	if (trace->filter.comm_count == FILTER_COMMS_MAX)
+		return cli_usage(&page, "--comm: more than %d communicators", FILTER_COMMS_MAX);
+	trace->filter.comms[trace->filter.comm_count++] = value;
+	return 0;
+}
+
+/* 0, or the exit code after an error was told. */
+static int take_option(struct trace *trace, int found, const char *value)
+{
+	switch (found) {
+	case CLI_OPERAND:
+		cli_input_path(&trace->input, value);
+		return 0;
+	case TRACE_OUTPUT:
+		trace->target.path = value;
+		return 0;
+	case TRACE_FORMAT:
+		return take_format(trace, value);
+	case TRACE_GZIP:
+		trace->target.is_gzip = true;
+		return 0;
+	case TRACE_AROUND:
+		trace->window.around = value;
+		return 0;
+	case TRACE_WINDOW:
+		return trace_window_width(&trace->window, &page, value);
+	case TRACE_SINCE:
+		return take_time(&trace->window.since, "since", value);
+	case TRACE_UNTIL:
+		return take_time(&trace->window.until, "until", value);
+	case TRACE_RANK:
+		return take_ranks(trace, value);
+	case TRACE_COMM:
+		return take_comm(trace, value);
+	case TRACE_CALLS:
+		trace->has_calls = true;
+		return 0;
+	case TRACE_NO_DETAILS:
+		trace->has_details = false;
+		return 0;
+	default:
+		trace->target.is_json = true;
+		return 0;
+	}
+}
+
+static int check_options(struct trace *trace)
+{
+	struct trace_target *target = &trace->target;
+	bool has_limits = trace->window.since.base != FILTER_NO_TIME ||
+			  trace->window.until.base != FILTER_NO_TIME;
+
+	if (target->path == NULL)
+		return cli_usage(&page, "where to? Say -o FILE");
+	if (!trace_timeline_guess(target))
+		return cli_usage(&page,
+				 "'%s' does not say which format: end it in .json or .pftrace, or "
+				 "say --format",
+				 target->path);
+	if (strcmp(target->path, "-") == 0 && target->is_json)
+		return cli_usage(&page, "--json and -o - both want standard output");
+	if (cli_output_is_terminal(target->path) &&
+	    (target->is_gzip || target->format == VIEWER_PERFETTO))
+		return cli_usage(&page, "no terminal can show this format: say -o FILE");
+	if (trace->window.around && has_limits)
+		return cli_usage(&page, "--around cannot be had with --since or --until");
+	if (trace->window.width_ns > 0 && trace->window.since.base != FILTER_NO_TIME &&
+	    trace->window.until.base != FILTER_NO_TIME)
+		return cli_usage(&page, "--window, --since and --until are one too many");
+	return 0;
+}
+
+static bool show_progress(double fraction, void *context)
+{
+	struct trace *trace = context;
+	double all = trace->is_aligned ? 0.25 + 0.75 * fraction : 0.25 * fraction;
+
+	cli_progress_at(&trace->progress, (uint64_t)(all * (double)trace->progress.total));
+	return true;
+}
+
+static int trace_failed(enum status status)
+{
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return cli_error("cannot read: %s",
+			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+}
+
+static int show_plan(struct trace *trace, struct viewer_plan *plan, int exit_code)
+{
+	enum status status;
+	int failed;
+
+	plan->has_details = trace->has_details;
+	plan->has_calls = trace->has_calls;
+	plan->progress = show_progress;
+	plan->progress_context = trace;
+	status = viewer_plan_survey(plan);
+	cli_progress_hide(&trace->progress);
+	if (status != OK)
+		return trace_failed(status);
+	failed = trace_window_apply(&trace->window, plan);
+	if (failed)
+		return failed;
+	status = viewer_plan_join(plan);
+	cli_progress_hide(&trace->progress);
+	if (status != OK)
+		return trace_failed(status);
+	if (plan->expected == 0)
+		return cli_error("no operation to show; nothing was written");
+	trace_timeline_warn(plan, &trace->target);
+	return trace_timeline_write(plan, &trace->target, exit_code, &trace->progress);
+}
+
+static int show_job(struct trace *trace, const struct job *job, int exit_code)
+{
+	struct viewer_plan plan;
+	struct align align;
+	uint64_t operations = 0;
+	enum status status;
+
+	for (size_t i = 0; i < job->recording->count; i++)
+		operations += job->recording->processes[i]->recorded;
+	cli_progress_start(&trace->progress, "trace", "operations", operations);
+	status = align_make(&align, job, show_progress, trace);
+	if (status != OK)
+		return trace_failed(status);
+	trace->is_aligned = true;
+	status = viewer_plan_init(&plan, job, &align, &trace->filter);
+	if (status == OK) {
+		exit_code = show_plan(trace, &plan, exit_code);
+		viewer_plan_release(&plan);
+	} else {
+		exit_code = trace_failed(status);
+	}
+	align_release(&align);
+	return exit_code;
+}
+
+static int trace_show(struct trace *trace)
+{
+	/* How each process's recording ends, the timeline shows. */
+	bool is_trouble = cli_input_complain(&trace->input, false);
+	struct job job;
+	enum status status;
+	int exit_code;
+
+	if (trace->input.recording.count == 0)
+		return is_trouble ? CLI_EXIT_TROUBLE : cli_input_nothing();
+	status = job_make(&job, &trace->input.recording);
+	if (status != OK)
+		return trace_failed(status);
+	exit_code = show_job(trace, &job, is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
+	cli_progress_end(&trace->progress);
+	job_release(&job);
+	return exit_code;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+	struct trace trace = { .has_details = true };
+	struct cli_args args;
+	int found, exit_code = 0;
+
+	cli_input_init(&trace.input);
+	cli_args_init(&args, &page, argc, argv);
+	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP) {
+			cli_input_release(&trace.input);
+			return args.exit_code;
+		}
+		exit_code = take_option(&trace, found, args.value);
+	}
+	if (exit_code == 0)
+		exit_code = check_options(&trace);
+	if (exit_code == 0)
+		exit_code = cli_input_read(&trace.input, RECORDING_WITH_TRACES);
+	if (exit_code == 0)
+		exit_code = trace_show(&trace);
+	cli_input_release(&trace.input);
+	return exit_code;
+}

@@ -1,0 +1,31 @@
+/* All commands. Each gets its own name as argv[0] and gives back the exit code. */
+#ifndef COMMANDS_H
+#define COMMANDS_H
+
+int cmd_run(int argc, char **argv);
+int cmd_env(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_record(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_baseline(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_import(int argc, char **argv);
+int cmd_bundle(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_agent(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+int cmd_model(int argc, char **argv);
+
+/* What `ringside bench` does beside measuring: its second word. */
+int bench_health(int argc, char **argv);
+int bench_crossover(int argc, char **argv);
+int bench_profilers(int argc, char **argv);
+
+#endif

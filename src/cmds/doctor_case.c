@@ -1,0 +1,913 @@
+/*
+ * Agents: each gives one moment of its processes (docs/AGENT.md, /api/v1/snapshot), and all of them together
+ * are the job. One that does not answer is something to be told, not a failure.
+ */
+#include "cmds/doctor_case.h"
+#include "cmds/doctor_case_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "cmds/cli_fetch.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "doctor/coverage.h"
+#include "doctor/prom.h"
+#include "doctor/setup.h"
+#include "doctor/slow.h"
+#include "format/region_read.h"
+
+/* ---- parts: read into look->input.recording and look->log ------------------------------------ */
+
+static void doctor_note_failure(struct doctor_case *look, const char *what, const char *why,
+				size_t length);
+
+static void doctor_source_problem(struct doctor_case *look, size_t source, const char *text,
+				  size_t length);
+
+/*
+ * Finished operations of each process, to see who comes late: of a communicator 128 are needed that all ranks have,
+ * and agents answer at moments that may be a second apart. About 36 bytes each; fewer of more than 64 agents, so
+ * that the answers of 512 agents with eight processes each are some 80 MB together.
+ */
+enum { OPERATIONS_MOST = 4096, OPERATIONS_LEAST = 512, OPERATIONS_OF_ALL = 1 << 18 };
+enum { SNAPSHOT_BYTES_MOST = 256 << 20, PATH_MOST = 64 };
+
+struct agents {
+	struct doctor_case *look;
+	struct cli_progress progress;
+	size_t answered;
+};
+
+/* What an HTTP status means here; NULL: fine. */
+static const char *status_problem(int status, char text[static 80])
+{
+	switch (status) {
+	case 200:
+		return NULL;
+	case 401:
+	case 403:
+		text_format(text, 80, "it wants a password or token (HTTP %d): --auth FILE",
+			    status);
+		return text;
+	case 404:
+		return "it has no snapshots (HTTP 404): no agent, or an older one";
+	case 503:
+		return "it is too busy (HTTP 503): ask again";
+	default:
+		text_format(text, 80, "it answers HTTP %d", status);
+		return text;
+	}
+}
+
+/* An answer of which nothing could be read is none, and told with its agent. Other troubles are told as those of
+ * files are, all of them. */
+static void take_troubles(struct doctor_case *look, size_t source, size_t before, size_t files)
+{
+	struct recording *recording = &look->input.recording;
+	const char *what;
+
+	if (recording->trouble_count == before || recording->files_read > files)
+		return;
+	what = recording->troubles[before].what;
+	doctor_source_problem(look, source, what, strlen(what));
+	while (recording->trouble_count > before)
+		free(recording->troubles[--recording->trouble_count].path);
+}
+
+static void take_agent_answer(void *context, size_t index, int status, const char *bytes,
+			      size_t length)
+{
+	struct agents *agents = context;
+	struct doctor_case *look = agents->look;
+	struct recording *recording = &look->input.recording;
+	size_t before = recording->trouble_count, files = recording->files_read;
+	const char *problem;
+	char text[80];
+
+	cli_progress_at(&agents->progress, ++agents->answered);
+	if (status == 0) {
+		doctor_source_problem(look, index, bytes, length);
+		return;
+	}
+	problem = status_problem(status, text);
+	if (problem) {
+		doctor_source_problem(look, index, problem, strlen(problem));
+		return;
+	}
+	if (recording_add_memory(recording, look->sources[index].name, bytes, length, 0) != OK)
+		cli_no_memory();
+	take_troubles(look, index, before, files);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void make_sources(struct doctor_case *look, const struct fetch_targets *targets)
+{
+	look->asked = "agents";
+	look->sources = cli_realloc(NULL, (targets->count + 1) * sizeof(*look->sources));
+	look->problems = cli_realloc(NULL, (targets->count + 1) * sizeof(*look->problems));
+	look->source_count = targets->count;
+	for (size_t i = 0; i < targets->count; i++) {
+		look->sources[i] = (struct hang_source){ .name = targets->list[i].name };
+		look->problems[i] = NULL;
+	}
+	if (targets->count == 1)
+		text_format(look->from, sizeof(look->from), "the agent %s", targets->list[0].name);
+	else
+		text_format(look->from, sizeof(look->from), "%zu agents", targets->count);
+}
+
+static size_t operations_wanted(size_t agents)
+{
+	size_t share = OPERATIONS_OF_ALL / (agents > 0 ? agents : 1), wanted = OPERATIONS_MOST;
+
+	/* In the agent's steps: it would round anything else up. */
+	while (wanted > share && wanted > OPERATIONS_LEAST)
+		wanted /= 2;
+	return wanted;
+}
+
+static struct cli_fetch_request *make_agent_requests(const struct fetch_targets *targets)
+{
+	struct cli_fetch_request *requests = cli_realloc(NULL, targets->count * sizeof(*requests));
+	size_t operations = operations_wanted(targets->count);
+
+	for (size_t i = 0; i < targets->count; i++) {
+		const struct fetch_target *target = &targets->list[i];
+		size_t size = strlen(target->url) + PATH_MOST;
+		char *url = cli_realloc(NULL, size);
+
+		text_format(url, size, "%s/api/v1/snapshot?operations=%zu", target->url,
+			    operations);
+		requests[i] = (struct cli_fetch_request){ url, target->socket };
+	}
+	return requests;
+}
+
+/* Agents that answer to everybody keep variables to themselves. */
+static void note_hidden(struct doctor_case *look)
+{
+	const struct recording *recording = &look->input.recording;
+	struct verdict *verdict;
+	size_t hidden = 0;
+
+	for (size_t i = 0; i < recording->count; i++)
+		hidden +=
+			info_get_number(recording->processes[i]->info,
+					recording->processes[i]->info_bytes, "env_hidden", 0) == 1;
+	if (hidden == 0)
+		return;
+	verdict = verdicts_add(&look->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	text_copy(verdict->rule, sizeof(verdict->rule), "environment");
+	verdict_title(verdict, "variables of %zu processes were not seen", hidden);
+	verdict_evidence(verdict, "agents leave them out for whoever needs no password");
+	verdict_missing(verdict, "settings of NCCL that differ between ranks or are wrong");
+	verdict_advice(verdict, "let agents ask for a password (--web-config), and give it with "
+				"--auth FILE");
+}
+
+/* Each gives back as doctor_case_make() does. */
+static int doctor_read_agents(struct doctor_case *look)
+{
+	const struct doctor_options *options = look->options;
+	const struct fetch_targets *targets = &options->targets;
+	struct cli_fetch_request *requests = make_agent_requests(targets);
+	struct agents agents = { .look = look };
+	struct cli_fetch how = {
+		.parallel = options->parallel,
+		.timeout_ns = options->timeout_ns,
+		.limit_bytes = SNAPSHOT_BYTES_MOST,
+		.auth = options->auth,
+		.ca_file = options->ca_file,
+		.is_insecure = options->is_insecure,
+		.stop_fd = look->stop_fd,
+	};
+	enum status status;
+	int code;
+
+	make_sources(look, targets);
+	cli_progress_start(&agents.progress, "doctor", "agents", targets->count);
+	code = cli_fetch(&how, requests, targets->count, take_agent_answer, &agents);
+	cli_progress_end(&agents.progress);
+	for (size_t i = 0; i < targets->count; i++)
+		free((char *)requests[i].url);
+	free(requests);
+	if (code != 0)
+		return code;
+	status = recording_finish(&look->input.recording);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	note_hidden(look);
+	return status == OK ? 0
+			    : cli_error("cannot join what agents sent: %s", status_text(status));
+}
+
+/* Prometheus: a fixed list of queries (doctor/prom.h), asked through ringside-fetch. */
+
+enum { QUERIES_MOST = 256, PARALLEL_MOST = 4, FAILURES_TOLD = 8 };
+
+struct queries {
+	struct doctor_case *look;
+	char *urls[QUERIES_MOST];
+	struct cli_fetch_request requests[QUERIES_MOST];
+	size_t count;
+	bool is_needed_missing;
+	size_t failures;
+};
+
+static void query_fail(struct queries *queries, size_t index, const char *why, size_t length)
+{
+	const char *name = prom_name(queries->look->prom, index);
+	bool is_needed = index < PROM_NEEDED;
+
+	/* The first that is needed says why there is no answer at all; the others would repeat it. */
+	if (is_needed && !queries->is_needed_missing)
+		cli_error("%s: %s: %.*s", queries->look->options->prometheus, name, (int)length,
+			  why);
+	queries->is_needed_missing |= is_needed;
+	if (!is_needed && queries->failures++ < FAILURES_TOLD)
+		doctor_note_failure(queries->look, name, why, length);
+}
+
+static void take_query_answer(void *context, size_t index, int status, const char *bytes,
+			      size_t length)
+{
+	struct queries *queries = context;
+	char why[PROM_WHY_SIZE] = "";
+
+	if (status == 0) {
+		query_fail(queries, index, bytes, length);
+		return;
+	}
+	if (status == 401 || status == 403) {
+		text_format(why, sizeof(why), "it wants a password or token (HTTP %d): --auth FILE",
+			    status);
+		query_fail(queries, index, why, strlen(why));
+		return;
+	}
+	if (prom_take(queries->look->prom, index, bytes, length, why, sizeof(why)) != OK)
+		query_fail(queries, index, why, strlen(why));
+}
+
+static void make_query_requests(struct queries *queries)
+{
+	const char *base = queries->look->options->prometheus, *path;
+	size_t length = strlen(base);
+
+	while (length > 0 && base[length - 1] == '/')
+		length--;
+	while (queries->count < QUERIES_MOST &&
+	       (path = prom_path(queries->look->prom, queries->count)) != NULL) {
+		size_t size = length + strlen(path) + 1;
+		char *url = cli_realloc(NULL, size);
+
+		text_format(url, size, "%.*s%s", (int)length, base, path);
+		queries->urls[queries->count] = url;
+		queries->requests[queries->count++] = (struct cli_fetch_request){ .url = url };
+	}
+}
+
+static void copy_sources(struct doctor_case *look)
+{
+	const struct hang_source *sources = prom_sources(look->prom, &look->source_count);
+
+	look->asked = "agents that Prometheus scrapes";
+	look->sources = cli_realloc(NULL, (look->source_count + 1) * sizeof(*look->sources));
+	if (look->source_count > 0)
+		memcpy(look->sources, sources, look->source_count * sizeof(*look->sources));
+}
+
+static int ask_prometheus(struct doctor_case *look, struct queries *queries)
+{
+	const struct doctor_options *options = look->options;
+	struct cli_fetch how = {
+		.parallel = options->parallel < PARALLEL_MOST ? options->parallel : PARALLEL_MOST,
+		/* One query looks at all ranks: it may take longer than an agent. */
+		.timeout_ns = options->timeout_ns * 6,
+		.limit_bytes = PROM_ANSWER_MAX,
+		.auth = options->auth,
+		.ca_file = options->ca_file,
+		.is_insecure = options->is_insecure,
+		.stop_fd = look->stop_fd,
+	};
+	int code;
+
+	make_query_requests(queries);
+	code = cli_fetch(&how, queries->requests, queries->count, take_query_answer, queries);
+	for (size_t i = 0; i < queries->count; i++)
+		free(queries->urls[i]);
+	return code;
+}
+
+static int doctor_read_prometheus(struct doctor_case *look)
+{
+	const struct prom_options options = {
+		.job = look->options->job,
+		.hang_ns = look->options->hang_ns,
+		.window_s = (unsigned int)(look->options->window_ns / 1000000000),
+		.past_s = (unsigned int)(look->options->past_ns / 1000000000),
+	};
+	struct queries *queries = cli_realloc(NULL, sizeof(*queries));
+	bool is_answered;
+	int code;
+
+	*queries = (struct queries){ .look = look };
+	text_format(look->from, sizeof(look->from), "Prometheus at %s", look->options->prometheus);
+	look->prom = prom_new(&options);
+	if (look->prom == NULL)
+		cli_no_memory();
+	code = ask_prometheus(look, queries);
+	is_answered = !queries->is_needed_missing;
+	free(queries);
+	if (code != 0)
+		return code;
+	if (!is_answered)
+		return CLI_EXIT_TROUBLE;
+	if (prom_finish(look->prom, &look->input.recording) != OK)
+		cli_no_memory();
+	copy_sources(look);
+	return 0;
+}
+
+/* NCCL's logs: files, and directories with all files below them. */
+
+enum { DEPTH_MOST = 8, FILES_MOST = 65536, PATH_BYTES = 4096 };
+
+struct reading {
+	struct doctor_case *look;
+	size_t files; /* of all directories together */
+	bool is_over; /* there were more */
+	bool is_deep; /* there were directories below DEPTH_MOST */
+};
+
+static int read_file(struct reading *reading, const char *path)
+{
+	/* Not blocking: a pipe that nobody writes to is no reason to wait. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	enum status status;
+
+	/* What somebody still writes into a pipe is waited for. */
+	if (fd == -1 || fcntl(fd, F_SETFL, 0) == -1) {
+		cli_error("%s: %s", path, strerror(errno));
+		if (fd != -1)
+			close(fd);
+		return CLI_EXIT_TROUBLE;
+	}
+	reading->files++;
+	status = nccl_log_add_fd(&reading->look->log, path, fd);
+	if (status == ERR_SYSTEM)
+		cli_error("%s: %s", path, strerror(errno));
+	close(fd);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return status == OK ? 0 : CLI_EXIT_TROUBLE;
+}
+
+static int by_name(const void *one, const void *other)
+{
+	return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* In the order of names, so that the same files give the same words. */
+static char **names_in(struct reading *reading, const char *path, size_t *count)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	char **names = NULL;
+
+	*count = 0;
+	if (directory == NULL) {
+		cli_error("%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	while (!reading->is_over && (entry = readdir(directory)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		reading->is_over = *count == FILES_MOST;
+		if (reading->is_over)
+			break;
+		names = cli_realloc(names, (*count + 1) * sizeof(*names));
+		names[*count] = strdup(entry->d_name);
+		if (names[(*count)++] == NULL)
+			cli_no_memory();
+	}
+	closedir(directory);
+	if (*count > 1)
+		qsort(names, *count, sizeof(*names), by_name);
+	return names;
+}
+
+/* Links are followed where somebody named them, not where they lie in a directory: there they lead to what is read
+ * anyway, or round in circles. */
+static int read_path(struct reading *reading, const char *path, unsigned int depth)
+{
+	char below[PATH_BYTES];
+	char **names;
+	struct stat st;
+	size_t count;
+	int code = 0;
+
+	if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) == -1)
+		return cli_error("%s: %s", path, strerror(errno));
+	if (depth > 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	reading->is_over |= reading->files == FILES_MOST;
+	reading->is_deep |= S_ISDIR(st.st_mode) && depth == DEPTH_MOST;
+	if (reading->is_over || (S_ISDIR(st.st_mode) && depth == DEPTH_MOST))
+		return 0;
+	if (!S_ISDIR(st.st_mode))
+		return read_file(reading, path);
+	names = names_in(reading, path, &count);
+	for (size_t i = 0; i < count; i++) {
+		if (text_format(below, sizeof(below), "%s/%s", path, names[i]))
+			code |= read_path(reading, below, depth + 1);
+		free(names[i]);
+	}
+	free(names);
+	return code;
+}
+
+/* Of the rest nobody knows what it would say. */
+static void tell_rest(struct reading *reading)
+{
+	char why[120];
+
+	if (reading->is_over)
+		text_format(why, sizeof(why),
+			    "there are more than %d files: name those that matter", FILES_MOST);
+	else
+		text_format(why, sizeof(why),
+			    "directories lie more than %d deep in each other: name the lower ones",
+			    DEPTH_MOST);
+	doctor_note_failure(reading->look, "the rest of the logs", why, strlen(why));
+}
+
+/* A log of something else would be found healthy. A watched one may have to begin yet. */
+static int check_lines(const struct doctor_case *look)
+{
+	if (look->log.nccl_lines > 0 || look->log.report_count > 0 || look->options->is_watch)
+		return 0;
+	return cli_error("%s%s: not one line is NCCL's; it writes them with NCCL_DEBUG=INFO",
+			 look->options->logs[0],
+			 look->options->log_count > 1 ? " and the other logs" : "");
+}
+
+static int doctor_read_logs(struct doctor_case *look)
+{
+	struct reading reading = { .look = look };
+	int code = 0;
+
+	nccl_log_init(&look->log);
+	look->has_log = true;
+	/* One that is not there is as wrong as a wrong option: what was asked for is not looked at. */
+	for (size_t i = 0; i < look->options->log_count; i++)
+		code |= read_path(&reading, look->options->logs[i], 0);
+	if (reading.is_over || reading.is_deep)
+		tell_rest(&reading);
+	return code == 0 ? check_lines(look) : code;
+}
+
+/* From what was read to verdicts. */
+
+static void must_succeed(enum status status)
+{
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+}
+
+/* ---- slowness -------------------------------------------------------------------------------- */
+
+static enum status make_report(struct doctor_case *look, struct timeline_report *report)
+{
+	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
+	struct cli_progress progress;
+	enum status status;
+
+	cli_progress_start(&progress, "doctor", "operations",
+			   cli_input_operations(&look->asked_for));
+	wanted.custom_by[wanted.custom_count++] = BASELINE_BY;
+	wanted.progress = cli_progress_fraction;
+	wanted.progress_context = &progress;
+	status = timeline_report_make(report, &look->asked_for, NULL, &wanted);
+	cli_progress_end(&progress);
+	return status;
+}
+
+static void judge_slowness(struct doctor_case *look)
+{
+	const struct doctor_options *options = look->options;
+	const struct slow_options slow = {
+		.baseline = look->yardstick->has_baseline ? &look->yardstick->baseline : NULL,
+		.expected = look->yardstick->has_expected ? &look->yardstick->expected : NULL,
+		.peak_nvlink = options->peak_nvlink,
+		.peak_network = options->peak_network,
+		.gpu_hour_price = options->gpu_hour_price,
+	};
+	struct timeline_report report;
+	enum status status = make_report(look, &report);
+	const char *why;
+
+	must_succeed(status);
+	if (status != OK) {
+		why = status == ERR_SYSTEM ? strerror(errno) : status_text(status);
+		doctor_note_failure(look, "recorded operations", why, strlen(why));
+		return;
+	}
+	must_succeed(slow_find(&look->verdicts, &report, &slow));
+	timeline_report_release(&report);
+}
+
+static void judge_sums(struct doctor_case *look)
+{
+	const struct slow_sums_options slow = { .gpu_hour_price = look->options->gpu_hour_price };
+	const char *warning = prom_warning(look->prom);
+
+	must_succeed(prom_slow(look->prom, &look->verdicts, &slow));
+	if (warning[0] != '\0')
+		doctor_note_failure(look, "Prometheus", warning, strlen(warning));
+}
+
+/* ---- what stands still ----------------------------------------------------------------------- */
+
+/* Nobody who waits computes, as long as it lasts. */
+static double hours_lost(const struct verdict *verdict)
+{
+	/* The one that is named lost its time as well; in a circle it is one of those that wait. */
+	bool is_one_more = verdict->class != VERDICT_DEADLOCK && verdict->host[0] != '\0';
+
+	if (!verdict_is_hang(verdict->class) || verdict->severity != VERDICT_ERROR)
+		return 0;
+	return (double)(verdict->victims + is_one_more) * (double)verdict->for_ns / 3.6e12;
+}
+
+static void put_price(struct doctor_case *look)
+{
+	for (size_t i = 0; i < look->verdicts.count; i++) {
+		struct verdict *verdict = &look->verdicts.list[i];
+
+		if (verdict->gpu_hours == 0)
+			verdict->gpu_hours = hours_lost(verdict);
+		if (verdict->money == 0)
+			verdict->money = verdict->gpu_hours * look->options->gpu_hour_price;
+	}
+}
+
+static void judge_job(struct doctor_case *look)
+{
+	const struct hang_options hang = {
+		.hang_ns = look->options->hang_ns,
+		.has_unjudged = true,
+		.sources = look->sources,
+		.source_count = look->source_count,
+	};
+
+	must_succeed(job_make(&look->job, &look->asked_for));
+	look->has_job = true;
+	must_succeed(scene_make(&look->scene, &look->job, NULL, look->options->hang_ns));
+	must_succeed(hang_find(&look->verdicts, &look->job, &hang));
+	if (look->prom)
+		judge_sums(look);
+	else
+		judge_slowness(look);
+}
+
+/* What stands still looks slow, too: one cause is told once. */
+static void temper_slowness(struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++) {
+		struct verdict *slow = &verdicts->list[i];
+
+		for (size_t j = 0; j < verdicts->count && verdict_is_slow(slow->class); j++) {
+			const struct verdict *hang = &verdicts->list[j];
+
+			if (verdict_is_hang(hang->class) && hang->severity == VERDICT_ERROR &&
+			    hang->rank >= 0 &&
+			    (hang->rank == slow->rank || hang->rank == slow->peer) &&
+			    strcmp(hang->job, slow->job) == 0)
+				slow->severity = VERDICT_NOTE;
+		}
+	}
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static bool is_trouble(const struct recording_trouble *trouble, void *context)
+{
+	const struct doctor_case *look = context;
+
+	return trouble->kind != RECORDING_CUT && cli_input_is_trouble(&look->input, trouble);
+}
+
+/* Adds verdicts about all that was read, and sorts them. */
+static void doctor_judge(struct doctor_case *look)
+{
+	const struct blind_options blind = {
+		.sources = look->sources,
+		.source_count = look->source_count,
+		.asked = look->asked,
+		.is_trouble = is_trouble,
+		.context = look,
+		.notes = &look->notes,
+		.is_whole = look->source_count > 0 || look->prom != NULL,
+	};
+
+	if (look->asked_for.count > 0)
+		judge_job(look);
+	must_succeed(
+		setup_find(&look->verdicts, look->has_log ? &look->log : NULL, &look->asked_for));
+	blind_find(&look->verdicts, &look->asked_for, look->has_job ? &look->scene : NULL, &blind);
+	put_price(look);
+	temper_slowness(&look->verdicts);
+	verdicts_sort(&look->verdicts);
+}
+
+/* Something could not be used, and the rest goes on without it. */
+static void doctor_note_failure(struct doctor_case *look, const char *what, const char *why,
+				size_t length)
+{
+	struct verdict *verdict = verdicts_add(&look->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+
+	text_copy(verdict->rule, sizeof(verdict->rule), what);
+	verdict_title(verdict, "%s cannot be used", what);
+	verdict_evidence(verdict, "%.*s", (int)(length < 900 ? length : 900), why);
+	verdict_missing(verdict, "what would have been told by it");
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int read_files(struct doctor_case *look)
+{
+	const struct doctor_options *options = look->options;
+	unsigned int flags = options->path_count > 0 ? RECORDING_WITH_TRACES : 0;
+
+	for (size_t i = 0; i < options->path_count; i++)
+		cli_input_path(&look->input, options->paths[i]);
+	if (options->path_count == 0)
+		text_copy(look->from, sizeof(look->from), "the regions of this machine");
+	else if (options->path_count == 1)
+		text_copy(look->from, sizeof(look->from), options->paths[0]);
+	else
+		text_format(look->from, sizeof(look->from), "%s and %zu more", options->paths[0],
+			    options->path_count - 1);
+	return cli_input_read(&look->input, flags);
+}
+
+static bool has_ranks(const struct doctor_options *options)
+{
+	return options->path_count > 0 || options->has_agents || options->prometheus != NULL ||
+	       options->log_count == 0;
+}
+
+static int read_all(struct doctor_case *look)
+{
+	const struct doctor_options *options = look->options;
+	int code = 0;
+
+	if (options->log_count > 0)
+		code = doctor_read_logs(look);
+	if (code != 0 || !has_ranks(options))
+		return code;
+	if (options->has_agents)
+		return doctor_read_agents(look);
+	return options->prometheus ? doctor_read_prometheus(look) : read_files(look);
+}
+
+/* Nothing is recorded, and nothing else is wrong: one line, and no verdict. */
+static int check_emptiness(const struct doctor_case *look)
+{
+	const struct recording *recording = &look->input.recording;
+
+	if (recording->count > 0 || !has_ranks(look->options) || look->source_count > 0)
+		return 0;
+	/* What is not there yet may come. */
+	if (look->options->is_watch)
+		return 0;
+	if (look->has_log && look->options->path_count == 0)
+		return 0;
+	if (recording->trouble_count == 0 && look->options->path_count == 0)
+		return cli_error("nothing is recorded on this machine; 'ringside run' records, "
+				 "--agents asks other machines");
+	cli_input_complain(&look->input, false);
+	return CLI_EXIT_TROUBLE;
+}
+
+/* A bundle that was made through agents says who of them did not answer. */
+static void read_notes(struct doctor_case *look)
+{
+	size_t count;
+
+	if (agent_notes_read(&look->notes, &look->input.recording) != OK)
+		cli_no_memory();
+	count = look->notes.agent_count;
+	if (look->source_count > 0 || count == 0)
+		return;
+	look->asked = "agents";
+	look->sources = cli_realloc(look->sources, count * sizeof(*look->sources));
+	look->problems = cli_realloc(look->problems, count * sizeof(*look->problems));
+	look->source_count = count;
+	for (size_t i = 0; i < count; i++) {
+		const struct agent_asked *agent = &look->notes.agents[i];
+		bool is_silent = agent->problem[0] != '\0';
+
+		look->sources[i] = (struct hang_source){ agent->name, is_silent,
+							 is_silent ? agent->problem : NULL };
+		look->problems[i] = NULL;
+	}
+}
+
+/* What was in flight where nobody has a region: at the end of traces. */
+static int find_flights(struct doctor_case *look)
+{
+	enum status status = recording_find_flights(&look->input.recording);
+
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	if (status == OK)
+		return 0;
+	return cli_error("cannot read what was in flight: %s",
+			 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+}
+
+/* ---- the job asked for ----------------------------------------------------------------------- */
+
+/* Processes of one job stand one after the other, see recording_finish(). */
+static size_t end_of_job(const struct recording *recording, size_t first)
+{
+	size_t end = first;
+
+	while (end < recording->count &&
+	       strcmp(recording->processes[end]->job, recording->processes[first]->job) == 0)
+		end++;
+	return end;
+}
+
+static bool goes_on(const struct recording *recording, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++)
+		if (recording->processes[i]->life == RECORDING_ALIVE ||
+		    recording->processes[i]->life == RECORDING_UNKNOWN)
+			return true;
+	return false;
+}
+
+/* Who asks what runs does not want yesterday's job beside it, whose regions are still there. When nothing runs
+ * any more, that is what is asked about. */
+static void leave_out_dead_jobs(struct doctor_case *look)
+{
+	struct recording *chosen = &look->asked_for;
+	size_t kept = 0, used = strlen(look->from), before = chosen->count;
+
+	if (look->options->path_count > 0 || !goes_on(chosen, 0, chosen->count))
+		return;
+	for (size_t i = 0, end; i < chosen->count; i = end) {
+		bool is_kept;
+
+		end = end_of_job(chosen, i);
+		is_kept = goes_on(chosen, i, end);
+		/* Never behind the one that is read. */
+		for (size_t j = i; j < end && is_kept; j++)
+			chosen->processes[kept++] = chosen->processes[j];
+	}
+	chosen->count = kept;
+	if (kept < before)
+		text_format(look->from + used, sizeof(look->from) - used,
+			    " without %zu processes of jobs that are over", before - kept);
+}
+
+static int choose_job(struct doctor_case *look)
+{
+	const struct recording *all = &look->input.recording;
+	const char *name = look->options->job;
+	struct recording *chosen = &look->asked_for;
+
+	*chosen = *all;
+	chosen->processes =
+		cli_realloc(NULL, (all->count + 1) * sizeof(struct recording_process *));
+	chosen->count = 0;
+	for (size_t i = 0; i < all->count; i++)
+		if (name == NULL || strcmp(all->processes[i]->job, name) == 0)
+			chosen->processes[chosen->count++] = all->processes[i];
+	if (chosen->count == 0 && all->count > 0 && !look->options->is_watch)
+		return cli_error("no process of a job '%s' among %zu processes", name, all->count);
+	leave_out_dead_jobs(look);
+	return 0;
+}
+
+/* Of what is read from files: now where a process still runs here, the moment of the newest snapshot, or 0 for
+ * the past. */
+static uint64_t moment_of_files(const struct recording *recording)
+{
+	uint64_t newest = 0;
+
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct recording_process *process = recording->processes[i];
+
+		if (process->snapshot_wall_ns > newest)
+			newest = process->snapshot_wall_ns;
+		/* With a snapshot and no region it is looked at as it was then, whatever it does now. */
+		if (process->life == RECORDING_ALIVE &&
+		    (process->region != NULL || process->snapshot_wall_ns == 0))
+			return clock_system_ns(CLOCK_REALTIME);
+	}
+	return newest;
+}
+
+static uint64_t moment_of(const struct doctor_case *look)
+{
+	if (look->prom && prom_wall_ns(look->prom) > 0)
+		return prom_wall_ns(look->prom);
+	if (!has_ranks(look->options))
+		return 0;
+	return look->options->path_count > 0 ? moment_of_files(&look->asked_for)
+					     : clock_system_ns(CLOCK_REALTIME);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+int doctor_case_make(struct doctor_case *look, const struct doctor_options *options,
+		     const struct doctor_yardstick *yardstick, int stop_fd)
+{
+	int code;
+
+	*look = (struct doctor_case){
+		.options = options,
+		.yardstick = yardstick,
+		.stop_fd = stop_fd,
+	};
+	cli_input_init(&look->input);
+	verdicts_init(&look->verdicts);
+	code = read_all(look);
+	if (code == 0)
+		read_notes(look);
+	if (code == 0)
+		code = check_emptiness(look);
+	if (code == 0 && look->prom == NULL)
+		code = find_flights(look);
+	if (code == 0)
+		code = choose_job(look);
+	if (code != 0)
+		return code;
+	look->wall_ns = moment_of(look);
+	doctor_judge(look);
+	return 0;
+}
+
+void doctor_case_release(struct doctor_case *look)
+{
+	verdicts_release(&look->verdicts);
+	if (look->has_job) {
+		scene_release(&look->scene);
+		job_release(&look->job);
+	}
+	prom_free(look->prom);
+	for (size_t i = 0; i < look->source_count && look->problems; i++)
+		free(look->problems[i]);
+	free(look->problems);
+	agent_notes_release(&look->notes);
+	free(look->sources);
+	free(look->asked_for.processes);
+	if (look->has_log)
+		nccl_log_release(&look->log);
+	cli_input_release(&look->input);
+}
+
+/* The problem of a source, copied. */
+static void doctor_source_problem(struct doctor_case *look, size_t source, const char *text,
+				  size_t length)
+{
+	char *problem = strndup(text, length);
+
+	if (problem == NULL)
+		cli_no_memory();
+	free(look->problems[source]);
+	look->problems[source] = problem;
+	look->sources[source].is_silent = true;
+	look->sources[source].problem = problem;
+}
+
+struct verdict_look doctor_case_look(const struct doctor_case *look)
+{
+	struct verdict_look shown = {
+		.source = look->from[0] ? look->from : NULL,
+		.scene = look->has_job ? &look->scene : NULL,
+		.job = look->has_job ? &look->job : NULL,
+		.wall_ns = look->wall_ns,
+		.hang_ns = look->options->hang_ns,
+		.sources = look->source_count,
+	};
+
+	for (size_t i = 0; i < look->source_count; i++)
+		shown.silent += look->sources[i].is_silent;
+	for (size_t i = 0; look->has_log && i < look->log.file_count; i++)
+		shown.log_lines += look->log.files[i].lines;
+	if (look->has_log)
+		shown.log_files = look->log.file_count;
+	return shown;
+}

@@ -1,0 +1,56 @@
+/*
+ * One look of the doctor: everything that was read, and what is said about it.
+ *
+ *	read (files, regions, agents, Prometheus, logs) -> job -> verdicts -> shown
+ */
+#ifndef DOCTOR_CASE_H
+#define DOCTOR_CASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "programs/fetch/fetch_targets.h"
+
+/* The command line of `ringside doctor`. */
+
+struct doctor_options {
+	const char **paths; /* borrowed texts */
+	size_t path_count;
+	const char **logs;
+	size_t log_count;
+	struct fetch_targets targets;
+	bool has_agents;
+	const char *prometheus; /* NULL none */
+	uint64_t window_ns;	/* of Prometheus: 0 as prom_options has it */
+	uint64_t past_ns;
+
+	uint64_t hang_ns;
+	const char *job; /* NULL: all */
+	const char *baseline;
+	const char *expected;
+	double peak_nvlink; /* bytes a second; 0 not given */
+	double peak_network;
+	double gpu_hour_price;
+
+	uint64_t timeout_ns;
+	unsigned int parallel;
+	const char *auth;
+	const char *ca_file;
+	bool is_insecure;
+
+	bool is_json;
+	bool has_all;
+	bool is_watch;
+	uint64_t interval_ns;
+
+	char documents[4096]; /* where pages are: "docs/", or where they were installed */
+
+	bool is_in_logs; /* while parsing: operands are logs, too */
+};
+
+/* -1: go on; else the exit code, after help or an error was told. Release in every case. */
+int doctor_options_parse(struct doctor_options *options, int argc, char **argv);
+void doctor_options_release(struct doctor_options *options);
+
+#endif

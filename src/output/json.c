@@ -1,0 +1,321 @@
+#include "output/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/attributes.h"
+
+void json_init(struct json *json, struct sink *sink)
+{
+	*json = (struct json){ .sink = sink };
+}
+
+static bool is_in_object(const struct json *json)
+{
+	return json->depth > 0 && (json->is_object >> (json->depth - 1) & 1);
+}
+
+/* Comma if something came before. */
+static void json_separate(struct json *json)
+{
+	uint32_t bit;
+
+	if (json->depth == 0)
+		return;
+	bit = UINT32_C(1) << (json->depth - 1);
+	if (json->has_items & bit)
+		sink_byte(json->sink, ',');
+	json->has_items |= bit;
+}
+
+/* Before every value. */
+static bool begin_value(struct json *json)
+{
+	if (is_in_object(json) != json->has_key)
+		json->is_wrong = true;
+	if (json->is_wrong)
+		return false;
+	if (!json->has_key)
+		json_separate(json);
+	json->has_key = false;
+	return true;
+}
+
+static void open_scope(struct json *json, bool is_object)
+{
+	uint32_t bit;
+
+	if (!begin_value(json))
+		return;
+	if (json->depth == JSON_DEPTH_MAX) {
+		json->is_wrong = true;
+		return;
+	}
+	bit = UINT32_C(1) << json->depth++;
+	json->is_object = is_object ? json->is_object | bit : json->is_object & ~bit;
+	json->has_items &= ~bit;
+	sink_byte(json->sink, is_object ? '{' : '[');
+}
+
+void json_object(struct json *json)
+{
+	open_scope(json, true);
+}
+
+void json_array(struct json *json)
+{
+	open_scope(json, false);
+}
+
+void json_end(struct json *json)
+{
+	if (json->depth == 0 || json->has_key)
+		json->is_wrong = true;
+	if (json->is_wrong)
+		return;
+	sink_byte(json->sink, is_in_object(json) ? '}' : ']');
+	json->depth--;
+}
+
+size_t json_utf8_length(const unsigned char *at)
+{
+	/* Four lead bytes narrow what may follow. */
+	static const struct {
+		unsigned char lead, low, high;
+	} narrow[] = {
+		{ 0xe0, 0xa0, 0xbf },
+		{ 0xed, 0x80, 0x9f },
+		{ 0xf0, 0x90, 0xbf },
+		{ 0xf4, 0x80, 0x8f },
+	};
+	unsigned char low = 0x80, high = 0xbf;
+	size_t length;
+
+	if (at[0] < 0xc2 || at[0] > 0xf4)
+		return 0;
+	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+	for (size_t i = 0; i < ARRAY_LENGTH(narrow); i++) {
+		if (at[0] == narrow[i].lead) {
+			low = narrow[i].low;
+			high = narrow[i].high;
+		}
+	}
+	if (at[1] < low || at[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if (at[i] < 0x80 || at[i] > 0xbf)
+			return 0;
+	return length;
+}
+
+static const char *short_escape(unsigned char byte)
+{
+	switch (byte) {
+	case '"':
+		return "\\\"";
+	case '\\':
+		return "\\\\";
+	case '\n':
+		return "\\n";
+	case '\r':
+		return "\\r";
+	case '\t':
+		return "\\t";
+	case '\b':
+		return "\\b";
+	case '\f':
+		return "\\f";
+	default:
+		return NULL;
+	}
+}
+
+static bool is_plain(unsigned char byte)
+{
+	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+static void write_string(struct sink *sink, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	sink_byte(sink, '"');
+	while (*at != '\0') {
+		const unsigned char *from = at;
+		size_t length;
+
+		while (LIKELY(is_plain(*at)))
+			at++;
+		sink_write(sink, from, (size_t)(at - from));
+		if (*at == '\0')
+			break;
+		length = json_utf8_length(at);
+		if (length > 0)
+			sink_write(sink, at, length);
+		else if (*at >= 0x80)
+			sink_text(sink, "\\ufffd");
+		else if (short_escape(*at))
+			sink_text(sink, short_escape(*at));
+		else
+			sink_format(sink, "\\u%04x", *at);
+		at += length ? length : 1;
+	}
+	sink_byte(sink, '"');
+}
+
+void json_key(struct json *json, const char *key)
+{
+	if (!is_in_object(json) || json->has_key)
+		json->is_wrong = true;
+	if (json->is_wrong)
+		return;
+	json_separate(json);
+	write_string(json->sink, key);
+	sink_byte(json->sink, ':');
+	json->has_key = true;
+}
+
+void json_string(struct json *json, const char *text)
+{
+	if (text == NULL)
+		json_null(json);
+	else if (begin_value(json))
+		write_string(json->sink, text);
+}
+
+void json_unsigned(struct json *json, uint64_t number)
+{
+	if (begin_value(json))
+		sink_unsigned(json->sink, number);
+}
+
+void json_signed(struct json *json, int64_t number)
+{
+	if (!begin_value(json))
+		return;
+	if (number < 0)
+		sink_byte(json->sink, '-');
+	/* Negated as unsigned: the least number has no positive partner. */
+	sink_unsigned(json->sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void json_double(struct json *json, double number)
+{
+	char text[40];
+	char *comma;
+
+	if (!isfinite(number)) {
+		json_null(json);
+		return;
+	}
+	/* The shortest of these that reads back as the same number. */
+	for (int digits = 6; digits <= 17; digits++) {
+		double back = 0;
+
+		snprintf(text, sizeof(text), "%.*g", digits, number);
+		if (sscanf(text, "%lf", &back) == 1 && back == number)
+			break;
+	}
+	/* Some locales write a decimal comma. */
+	comma = strchr(text, ',');
+	if (comma)
+		*comma = '.';
+	if (begin_value(json))
+		sink_text(json->sink, text);
+}
+
+void json_bool(struct json *json, bool is_true)
+{
+	if (begin_value(json))
+		sink_text(json->sink, is_true ? "true" : "false");
+}
+
+void json_null(struct json *json)
+{
+	if (begin_value(json))
+		sink_text(json->sink, "null");
+}
+
+void json_hex(struct json *json, uint64_t number)
+{
+	char text[20] = "\"0x................";
+
+	if (!begin_value(json))
+		return;
+	for (int i = 0; i < 16; i++, number >>= 4)
+		text[18 - i] = "0123456789abcdef"[number & 15];
+	text[19] = '"';
+	sink_write(json->sink, text, sizeof(text));
+}
+
+void json_line(struct json *json)
+{
+	if (json->depth != 0 || json->has_key)
+		json->is_wrong = true;
+	else
+		sink_byte(json->sink, '\n');
+}
+
+enum status json_status(const struct json *json)
+{
+	if (json->is_wrong || json->depth != 0 || json->has_key)
+		return ERR_FORMAT;
+	return json->sink->status;
+}
+
+/* A key and its value in one call: no more than that. */
+
+void json_put_string(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_string(json, text);
+}
+
+void json_put_unsigned(struct json *json, const char *key, uint64_t number)
+{
+	json_key(json, key);
+	json_unsigned(json, number);
+}
+
+void json_put_signed(struct json *json, const char *key, int64_t number)
+{
+	json_key(json, key);
+	json_signed(json, number);
+}
+
+void json_put_double(struct json *json, const char *key, double number)
+{
+	json_key(json, key);
+	json_double(json, number);
+}
+
+void json_put_bool(struct json *json, const char *key, bool is_true)
+{
+	json_key(json, key);
+	json_bool(json, is_true);
+}
+
+void json_put_null(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_null(json);
+}
+
+void json_put_hex(struct json *json, const char *key, uint64_t number)
+{
+	json_key(json, key);
+	json_hex(json, number);
+}
+
+void json_put_object(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_object(json);
+}
+
+void json_put_array(struct json *json, const char *key)
+{
+	json_key(json, key);
+	json_array(json);
+}

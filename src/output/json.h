@@ -1,0 +1,71 @@
+/*
+ * JSON, written as it comes into a sink. Commas, nesting and escaping are the writer's; the caller
+ * names and values. Integers keep all their 64 bits. Bytes that are not UTF-8 become U+FFFD, so
+ *that whatever a user put into a name the output stays JSON.
+ *
+ *	json_object(&json);
+ *	json_key(&json, "bytes");
+ *	json_unsigned(&json, bytes);
+ *	json_end(&json);
+ */
+#ifndef JSON_H
+#define JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+#include "output/sink.h"
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json {
+	struct sink *sink; /* borrowed for as long as the writer is used */
+	unsigned int depth;
+	uint32_t is_object; /* bit d: what is open at depth d is an object */
+	uint32_t has_items;
+	bool has_key; /* a key was written and waits for its value */
+	bool is_wrong;
+};
+
+void json_init(struct json *json, struct sink *sink);
+
+void json_object(struct json *json);
+void json_array(struct json *json);
+void json_end(struct json *json); /* of the innermost object or array */
+
+void json_key(struct json *json, const char *key);
+
+void json_string(struct json *json, const char *text); /* NULL: null */
+void json_unsigned(struct json *json, uint64_t number);
+void json_signed(struct json *json, int64_t number);
+void json_double(struct json *json, double number); /* null when not finite */
+void json_bool(struct json *json, bool is_true);
+void json_null(struct json *json);
+/* "0x" and 16 digits, as a string: hashes and pointers, which no reader should round. */
+void json_hex(struct json *json, uint64_t number);
+
+/* After a whole value at the top: end the line, ready for the next value. */
+void json_line(struct json *json);
+
+/* ERR_FORMAT when calls did not nest (a value without key, an end too many, something left open),
+ * else the sink's status. */
+enum status json_status(const struct json *json);
+
+/* Bytes of the UTF-8 sequence at `at`, which is terminated; 0 when it is none: for one-byte
+ * characters, overlong forms, surrogates. */
+size_t json_utf8_length(const unsigned char *at);
+
+/* A key and its value in one call. */
+void json_put_string(struct json *json, const char *key, const char *text);
+void json_put_unsigned(struct json *json, const char *key, uint64_t number);
+void json_put_signed(struct json *json, const char *key, int64_t number);
+void json_put_double(struct json *json, const char *key, double number);
+void json_put_bool(struct json *json, const char *key, bool is_true);
+void json_put_null(struct json *json, const char *key);
+void json_put_hex(struct json *json, const char *key, uint64_t number);
+void json_put_object(struct json *json, const char *key);
+void json_put_array(struct json *json, const char *key);
+
+#endif

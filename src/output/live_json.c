@@ -1,0 +1,519 @@
+/*
+ * Histories are mostly numbers, so these are short and quick to write: four digits that count and a power of
+ * ten, "1234e8". Times are milliseconds after the answer's from_ms.
+ */
+#include "output/live_json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/recorded.h"
+#include "output/verdict_show.h"
+
+/* Not finite or negative: null. */
+static void write_short(struct sink *sink, float number)
+{
+	double value = (double)number;
+	int power = 0;
+	uint64_t digits;
+
+	if (!isfinite(value) || value < 0) {
+		sink_write(sink, "null", 4);
+		return;
+	}
+	if (value < 1e-6) {
+		sink_byte(sink, '0');
+		return;
+	}
+	for (; value >= 9999.5; power++)
+		value /= 10;
+	for (; value < 999.95; power--)
+		value *= 10;
+	for (digits = (uint64_t)(value + 0.5); digits % 10 == 0; power++)
+		digits /= 10;
+	sink_unsigned(sink, digits);
+	if (power == 0)
+		return;
+	sink_write(sink, "e-", power < 0 ? 2 : 1);
+	sink_unsigned(sink, (uint64_t)(power < 0 ? -power : power));
+}
+
+static float value_of(const struct live_point *point, size_t which)
+{
+	switch (which) {
+	case 0:
+		return point->operations_per_s;
+	case 1:
+		return point->busbw;
+	case 2:
+		return point->algbw;
+	case 3:
+		return point->busy_share;
+	default:
+		return point->wait_share;
+	}
+}
+
+/* The first point that is newer than `after_ns`: points come in the order of time, unless the wall clock was
+ * set back, and then those before that are of no more use. */
+static uint32_t first_after(const struct live_history *history, uint64_t after_ns)
+{
+	uint32_t from = history->count;
+
+	while (from > 0 && live_point(history, from - 1)->wall_ns > after_ns)
+		from--;
+	return from;
+}
+
+static void put_history(struct json *json, const struct live_history *history, uint64_t after_ns,
+			uint64_t from_ms)
+{
+	static const char *const names[] = { "operations_per_s", "busbw", "algbw", "busy", "wait" };
+	uint32_t first = first_after(history, after_ns);
+
+	json_put_array(json, "time_ms");
+	for (uint32_t i = first; i < history->count; i++) {
+		uint64_t ms = live_point(history, i)->wall_ns / 1000000;
+
+		json_unsigned(json, ms > from_ms ? ms - from_ms : 0);
+	}
+	json_end(json);
+	for (size_t which = 0; which < sizeof(names) / sizeof(names[0]); which++) {
+		json_put_array(json, names[which]);
+		for (uint32_t i = first; i < history->count; i++) {
+			if (i > first)
+				sink_byte(json->sink, ',');
+			write_short(json->sink, value_of(live_point(history, i), which));
+		}
+		json_end(json);
+	}
+}
+
+static void put_members(struct json *json, const struct live *live, const struct job_comm *comm,
+			uint64_t after_ns, uint64_t from_ms)
+{
+	json_put_array(json, "members");
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct job_seat *seat = &live->job.seats[comm->seats[i]];
+
+		json_object(json);
+		if (seat->comm_rank >= 0)
+			json_put_signed(json, "rank", seat->comm_rank);
+		else
+			json_put_null(json, "rank");
+		put_history(json, &live->seats[comm->seats[i]].history, after_ns, from_ms);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+/* The oldest moment in the answer: times are counted from it. */
+static uint64_t earliest_ms(const struct live *live, uint64_t after_ns)
+{
+	uint64_t earliest_ns = live->wall_ns;
+
+	for (size_t i = 0; i < live->job.comm_count + live->job.seat_count; i++) {
+		const struct live_history *history =
+			i < live->job.comm_count ? &live->comms[i].history
+						 : &live->seats[i - live->job.comm_count].history;
+		uint32_t first = first_after(history, after_ns);
+
+		if (first < history->count && live_point(history, first)->wall_ns < earliest_ns)
+			earliest_ns = live_point(history, first)->wall_ns;
+	}
+	return earliest_ns / 1000000;
+}
+
+void live_json_history_of(struct sink *sink, const struct live *live, uint64_t after_wall_ns,
+			  const char *members)
+{
+	uint64_t from_ms = earliest_ms(live, after_wall_ns);
+	char key[LIVE_JSON_KEY], until[24];
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "format", "ringside-history");
+	json_put_unsigned(&json, "version", 1);
+	text_format(until, sizeof(until), "%" PRIu64, live->wall_ns);
+	json_put_string(&json, "until_ns", until);
+	json_put_unsigned(&json, "from_ms", from_ms);
+	json_put_array(&json, "communicators");
+	for (uint32_t i = 0; i < live->job.comm_count; i++) {
+		json_object(&json);
+		json_put_string(&json, "key", live_json_key(live, i, key));
+		put_history(&json, &live->comms[i].history, after_wall_ns, from_ms);
+		if (members == NULL || strcmp(members, key) == 0)
+			put_members(&json, live, &live->job.comms[i], after_wall_ns, from_ms);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+	json_line(&json);
+}
+
+/* ---- small parts ------------------------------------------------------------------------------ */
+
+static void put_known(struct json *json, const char *key, bool is_known, int64_t number)
+{
+	if (is_known)
+		json_put_signed(json, key, number);
+	else
+		json_put_null(json, key);
+}
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+	json_put_string(json, key, text[0] != '\0' ? text : NULL);
+}
+
+/* Whole bytes a second: nobody needs parts of one. */
+static void put_rate(struct json *json, const char *key, double bytes_per_s)
+{
+	if (isfinite(bytes_per_s) && bytes_per_s >= 0 && bytes_per_s < 1e18)
+		json_put_unsigned(json, key, (uint64_t)(bytes_per_s + 0.5));
+	else
+		json_put_null(json, key);
+}
+
+/* Four digits behind the point: what a float holds beyond that is noise. */
+static void put_share(struct json *json, const char *key, double share)
+{
+	json_put_double(json, key, round(share * 1e4) / 1e4);
+}
+
+static bool is_same_comm(const struct job_comm *a, const struct job_comm *b)
+{
+	return a->group == b->group && a->hash == b->hash && a->nranks == b->nranks &&
+	       a->generation == b->generation;
+}
+
+const char *live_json_key(const struct live *live, uint32_t comm, char to[static LIVE_JSON_KEY])
+{
+	const struct job *job = &live->job;
+	const struct job_comm *of = &job->comms[comm];
+	const char *group = job->groups[of->group].name;
+	uint64_t key = hash_bytes(group, strlen(group));
+	uint32_t twin = comm;
+
+	key = hash_word(key, of->hash);
+	key = hash_word(key, (uint64_t)of->generation << 32 | (uint32_t)of->nranks);
+	if (of->hash == 0 && of->seat_count > 0) {
+		const struct job_seat *seat = &job->seats[of->seats[0]];
+		const struct recording_process *process = job->recording->processes[seat->process];
+
+		key = hash_word(key, hash_bytes(process->host, strlen(process->host)));
+		key = hash_word(key, (uint64_t)process->pid);
+		key = hash_word(key, process->start_ticks);
+		key = hash_word(key, seat->comm_id);
+	}
+	/* Two processes that say to be the same rank: such communicators lie side by side. */
+	while (twin > 0 && of->hash != 0 && is_same_comm(of, &job->comms[twin - 1]))
+		twin--;
+	text_format(to, LIVE_JSON_KEY, "%016" PRIx64, hash_word(key, comm - twin));
+	return to;
+}
+
+/* ---- jobs and processes ----------------------------------------------------------------------- */
+
+static void put_jobs(struct json *json, const struct job *job)
+{
+	json_put_array(json, "jobs");
+	for (size_t i = 0; i < job->group_count; i++) {
+		const struct job_group *group = &job->groups[i];
+
+		json_object(json);
+		put_text(json, "name", group->name);
+		put_known(json, "world_size", group->world_size > 0, group->world_size);
+		json_put_unsigned(json, "ranks", group->rank_count);
+		json_put_unsigned(json, "processes", group->process_count);
+		json_put_unsigned(json, "hosts", group->host_count);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_losses(struct json *json, const struct recording_process *process)
+{
+	uint64_t operations = 0, details = 0;
+
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		*(op_lost_is_whole(i) ? &operations : &details) += process->lost[i];
+	json_put_unsigned(json, "lost_operations", operations);
+	json_put_unsigned(json, "lost_details", details);
+	json_put_object(json, "lost");
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		if (process->lost[i] > 0 && op_lost_name(i))
+			json_put_unsigned(json, op_lost_name(i), process->lost[i]);
+	json_end(json);
+}
+
+static uint64_t issued_by(const struct recording_process *process)
+{
+	uint64_t issued = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		issued += process->comms[i].counts.issued;
+	return issued;
+}
+
+static void put_process(struct json *json, const struct job *job, size_t index)
+{
+	const struct recording_process *process = job->recording->processes[index];
+	const struct job_rank *rank =
+		job->rank_count > 0 ? &job->ranks[job->process_rank[index]] : NULL;
+
+	json_object(json);
+	put_known(json, "job_index", rank != NULL, rank ? rank->group : 0);
+	put_known(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_string(json, "label", rank ? rank->label : NULL);
+	put_known(json, "local_rank", process->local_rank >= 0, process->local_rank);
+	put_text(json, "host", process->host);
+	put_known(json, "pid", process->pid >= 0, process->pid);
+	put_known(json, "gpu", rank && rank->gpu >= 0, rank ? rank->gpu : 0);
+	put_text(json, "gpu_uuid", rank ? rank->gpu_uuid : "");
+	json_put_string(json, "state", recording_life_name(process->life));
+	put_text(json, "mode", process->mode);
+	put_known(json, "interface", process->interface > 0, process->interface);
+	json_put_unsigned(json, "issued", issued_by(process));
+	json_put_unsigned(json, "recorded", process->recorded);
+	put_losses(json, process);
+	json_end(json);
+}
+
+static void put_processes(struct json *json, const struct job *job)
+{
+	json_put_array(json, "processes");
+	for (size_t i = 0; job->recording && i < job->recording->count; i++)
+		put_process(json, job, i);
+	json_end(json);
+}
+
+/* ---- communicators ---------------------------------------------------------------------------- */
+
+/* What the last look added, NULL when it is the first that saw this one. */
+static const struct live_point *newest_point(const struct live *live,
+					     const struct live_history *history)
+{
+	const struct live_point *point;
+
+	if (history->count == 0)
+		return NULL;
+	point = live_point(history, history->count - 1);
+	return point->wall_ns == live->wall_ns ? point : NULL;
+}
+
+static void put_point(struct json *json, const struct live_point *point)
+{
+	double rate = point ? (double)point->operations_per_s : NAN;
+
+	json_put_double(json, "operations_per_s", round(rate * 100) / 100);
+	put_rate(json, "busbw", point ? (double)point->busbw : NAN);
+	put_rate(json, "algbw", point ? (double)point->algbw : NAN);
+	put_share(json, "busy_share", point ? (double)point->busy_share : NAN);
+	put_share(json, "wait_share", point ? (double)point->wait_share : NAN);
+}
+
+static void put_sums(struct json *json, const struct live_sums *sums)
+{
+	json_put_unsigned(json, "operations", sums->operations);
+	json_put_unsigned(json, "timed", sums->timed);
+	json_put_unsigned(json, "not_timed", sums->not_timed);
+	json_put_unsigned(json, "bytes", sums->bytes);
+}
+
+static void put_wait(struct json *json, const struct flight_wait *wait, uint64_t now_ns)
+{
+	char words[FLIGHT_WORDS], channels[FLIGHT_CHANNELS_TEXT];
+
+	json_object(json);
+	json_put_string(json, "reason", flight_reason_name(wait->reason));
+	json_put_signed(json, "peer", wait->peer);
+	json_put_string(json, "channels", flight_words_channels(wait->channels, channels));
+	json_put_unsigned(json, "waiting_ns",
+			  now_ns > wait->since_ns ? now_ns - wait->since_ns : 0);
+	json_put_unsigned(json, "steps_done", wait->steps_done);
+	json_put_unsigned(json, "steps", wait->steps);
+	json_put_string(json, "text", flight_words_wait(wait, words));
+	json_end(json);
+}
+
+static void put_oldest(struct json *json, const struct recording_process *process,
+		       const struct live_seat *seat)
+{
+	const struct recording_flight *flight = seat->oldest;
+	const struct op_record *op = &flight->op;
+	uint64_t now_ns = flight_since_ns(flight) + seat->oldest_age_ns;
+	char words[FLIGHT_WORDS];
+
+	json_put_object(json, "oldest");
+	json_put_string(json, "function", recording_name(process, OP_NAMES_FUNCTION, op->function));
+	json_put_string(json, "text", flight_words_operation(process, flight, words));
+	json_put_unsigned(json, "number", op->number);
+	put_known(json, "match", op->match > 0, (int64_t)op->match);
+	json_put_string(json, "state", op_state_name(op->state));
+	json_put_unsigned(json, "age_ns", seat->oldest_age_ns);
+	if (op->bytes == OP_BYTES_UNKNOWN)
+		json_put_null(json, "bytes");
+	else
+		json_put_unsigned(json, "bytes", op->bytes);
+	put_text(json, "kernel", flight_words_kernel(process, flight, words));
+	json_put_array(json, "waits");
+	for (uint32_t i = 0; i < seat->wait_count && i < LIVE_WAITS_MAX; i++)
+		put_wait(json, &seat->waits[i], now_ns);
+	json_end(json);
+	json_end(json);
+}
+
+static void put_member(struct json *json, const struct live *live, uint32_t index)
+{
+	const struct job_seat *seat = &live->job.seats[index];
+	const struct live_seat *of = &live->seats[index];
+	const struct job_rank *rank = &live->job.ranks[seat->rank];
+
+	json_object(json);
+	put_known(json, "rank", seat->comm_rank >= 0, seat->comm_rank);
+	put_known(json, "global_rank", rank->rank >= 0, rank->rank);
+	json_put_string(json, "label", rank->label);
+	json_put_unsigned(json, "process_index", seat->process);
+	put_sums(json, &of->sums);
+	put_point(json, newest_point(live, &of->history));
+	put_known(json, "wait_ns", of->knows_wait, (int64_t)of->wait_ns);
+	json_put_unsigned(json, "in_flight", of->in_flight);
+	json_put_unsigned(json, "still_ns", of->still_ns);
+	json_put_bool(json, "is_behind", of->is_behind);
+	json_put_bool(json, "is_over", of->is_over);
+	if (of->oldest)
+		put_oldest(json, live->job.recording->processes[seat->process], of);
+	json_end(json);
+}
+
+static bool is_finalized(const struct live *live, const struct job_comm *comm)
+{
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct recording_comm *of = live->seats[comm->seats[i]].comm;
+
+		if (of == NULL || !(of->info.flags & COMM_FLAG_FINALIZED))
+			return false;
+	}
+	return comm->seat_count > 0;
+}
+
+/* Whom the others wait for in the last stretch, by its rank in the communicator. */
+static void put_straggler(struct json *json, const struct live *live, const struct live_comm *comm)
+{
+	const struct job_seat *seat =
+		comm->straggler < live->job.seat_count ? &live->job.seats[comm->straggler] : NULL;
+
+	put_known(json, "straggler", seat && seat->comm_rank >= 0, seat ? seat->comm_rank : 0);
+	put_share(json, "straggler_share", seat ? comm->straggler_share : NAN);
+}
+
+static void put_comm(struct json *json, const struct live *live, uint32_t index)
+{
+	const struct job_comm *comm = &live->job.comms[index];
+	const struct live_comm *of = &live->comms[index];
+	uint64_t in_flight = 0, oldest_age_ns = 0;
+	bool knows_wait = false;
+	char key[LIVE_JSON_KEY];
+
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		const struct live_seat *seat = &live->seats[comm->seats[i]];
+
+		knows_wait |= seat->knows_wait;
+		in_flight += seat->in_flight;
+		if (seat->oldest_age_ns > oldest_age_ns)
+			oldest_age_ns = seat->oldest_age_ns;
+	}
+	json_object(json);
+	json_put_string(json, "key", live_json_key(live, index, key));
+	comm_json_put_identity(json, comm);
+	json_put_bool(json, "is_finalized", is_finalized(live, comm));
+	put_sums(json, &of->sums);
+	put_point(json, newest_point(live, &of->history));
+	put_known(json, "wait_ns", knows_wait, (int64_t)of->wait_ns);
+	put_straggler(json, live, of);
+	json_put_unsigned(json, "last_issued", of->last_issued);
+	json_put_unsigned(json, "last_done", of->last_done);
+	json_put_unsigned(json, "in_flight", in_flight);
+	json_put_unsigned(json, "oldest_age_ns", oldest_age_ns);
+	json_put_array(json, "members");
+	for (uint32_t i = 0; i < comm->seat_count; i++)
+		put_member(json, live, comm->seats[i]);
+	json_end(json);
+	json_end(json);
+}
+
+/* ---- notices ---------------------------------------------------------------------------------- */
+
+static void put_notice(struct json *json, const struct live *live, const struct live_notice *notice)
+{
+	const struct job *job = &live->job;
+	const struct job_seat *seat =
+		notice->seat < job->seat_count ? &job->seats[notice->seat] : NULL;
+	const struct job_rank *rank = seat ? &job->ranks[seat->rank] : NULL;
+	bool has_comm = notice->comm < job->comm_count;
+	char key[LIVE_JSON_KEY];
+
+	json_object(json);
+	json_put_string(json, "kind", live_notice_name(notice->kind));
+	json_put_string(json, "title", notice->title);
+	put_text(json, "text", notice->text);
+	put_text(json, "hint", notice->hint);
+	json_put_unsigned(json, "since_ms", notice->since_wall_ns / 1000000);
+	json_put_unsigned(json, "first_ms", notice->first_wall_ns / 1000000);
+	json_put_string(json, "comm", has_comm ? live_json_key(live, notice->comm, key) : NULL);
+	json_put_string(json, "comm_label", has_comm ? job->comms[notice->comm].label : NULL);
+	put_known(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_string(json, "rank_label", rank ? rank->label : NULL);
+	put_known(json, "comm_rank", seat && seat->comm_rank >= 0, seat ? seat->comm_rank : 0);
+	json_end(json);
+}
+
+static void put_limits(struct json *json, const struct live_limits *limits)
+{
+	json_put_object(json, "limits");
+	json_put_unsigned(json, "hang_ns", limits->hang_ns);
+	json_put_unsigned(json, "lag_ns", limits->lag_ns);
+	json_put_double(json, "straggler_share", limits->straggler_share);
+	json_put_unsigned(json, "straggler_ns", limits->straggler_ns);
+	json_end(json);
+}
+
+void live_json_now(struct sink *sink, const struct live *live, const char *host)
+{
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "format", "ringside-now");
+	json_put_unsigned(&json, "version", 1);
+	json_put_string(&json, "ringside", RINGSIDE_VERSION);
+	json_put_string(&json, "host", host);
+	json_put_unsigned(&json, "looks", live->looks);
+	json_put_unsigned(&json, "time_ms", live->wall_ns / 1000000);
+	json_put_unsigned(&json, "elapsed_ns", live->elapsed_ns);
+	put_limits(&json, &live->limits);
+	json_put_array(&json, "notices");
+	for (size_t i = 0; i < live->notice_count; i++)
+		put_notice(&json, live, &live->notices[i]);
+	json_end(&json);
+	json_put_unsigned(&json, "notices_left_out", live->notices_left_out);
+	json_put_array(&json, "verdicts");
+	for (size_t i = 0; i < live->verdicts.count; i++)
+		verdict_json_one(&json, &live->verdicts.list[i]);
+	json_end(&json);
+	put_jobs(&json, &live->job);
+	put_processes(&json, &live->job);
+	json_put_array(&json, "communicators");
+	for (size_t i = 0; i < live->job.comm_count; i++)
+		put_comm(&json, live, (uint32_t)i);
+	json_end(&json);
+	json_end(&json);
+	json_line(&json);
+}

@@ -1,0 +1,1148 @@
+/* Every family once: what the encoders write as HELP and TYPE, what docs/METRICS.md lists. */
+#include "output/metrics.h"
+#include "output/metrics_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/op.h"
+#include "common/text.h"
+#include "output/recorded.h"
+
+enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3, ROW_TIMED = 4 };
+
+/* One writing of all families: what its parts share. */
+
+struct metrics_writer {
+	struct metrics_out out;
+	struct metrics_model model;
+	long only;	    /* the process to be shown, -1 all */
+	enum status status; /* of the first failure that is not the sink's */
+	/* Rows that are shown as other. */
+	uint64_t folded_sizes;
+	uint64_t folded_functions;
+	uint64_t folded_choices;
+	uint64_t folded_links;
+};
+
+static inline bool metrics_is_in_file(const struct metrics_writer *writer, uint32_t process)
+{
+	return writer->only < 0 || writer->only == (long)process;
+}
+
+static inline bool metrics_is_shown(const struct metrics_writer *writer,
+				    const struct metrics_member *member)
+{
+	return member->is_used && !member->is_folded && metrics_is_in_file(writer, member->process);
+}
+
+#define MEMBER "nccl_job,comm,rank"
+#define PROCESS "nccl_job,global_rank,pid"
+
+/* Help has no backslash and no line's end: it needs no escaping in any format. */
+static const struct metrics_name families[METRICS_FAMILIES + 1] = {
+	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
+				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
+				   "gpu_uuid,mode,interface,state",
+				   "A process that records, its place in the job, its first GPU, "
+				   "and how it is." },
+	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
+					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
+					       "gpu,gpu_uuid,finalized",
+					"A member of a communicator, and where it runs." },
+	[METRICS_OPERATIONS_ISSUED] = { "nccl_operations_issued", "counter", MEMBER,
+					"Operations that NCCL showed, captures and replays "
+					"included." },
+	[METRICS_OPERATIONS_FINISHED] = { "nccl_operations_finished", "counter", MEMBER,
+					  "Operations whose record is complete." },
+	[METRICS_OPERATIONS] = { "nccl_operations", "counter", MEMBER ",function,size",
+				 "Finished operations by function and message size, timed or "
+				 "not." },
+	[METRICS_OPERATION_BYTES] = { "nccl_operation_bytes", "counter", MEMBER ",function,size",
+				      "Message bytes of finished operations, as nccl-tests counts "
+				      "them." },
+	[METRICS_OPERATION_TIMED_BYTES] = { "nccl_operation_timed_bytes", "counter",
+					    MEMBER ",function,size",
+					    "Message bytes of timed operations: over "
+					    "nccl_operation_seconds_total they are algbw." },
+	[METRICS_OPERATION_BUS_BYTES] = { "nccl_operation_bus_bytes", "counter",
+					  MEMBER ",function,size",
+					  "The same times the function's bus factor: over "
+					  "nccl_operation_seconds_total they are busbw." },
+	[METRICS_TIMED_OPERATIONS] = { "nccl_timed_operations", "counter", MEMBER ",function,size",
+				       "Of nccl_operations_total: timed, that is with a "
+				       "duration." },
+	[METRICS_OPERATION_SECONDS] = { "nccl_operation_seconds", "counter",
+					MEMBER ",function,size",
+					"Time in timed operations, waiting included; over "
+					"nccl_timed_operations_total it is the mean. Absent: none "
+					"was timed." },
+	[METRICS_OPERATION_DURATION] = { "nccl_operation_duration_seconds", "histogram",
+					 MEMBER ",function",
+					 "Durations of timed operations; its count is the number "
+					 "of "
+					 "timed operations, not of all. Absent: none was timed." },
+	[METRICS_ALGORITHM_OPERATIONS] = { "nccl_algorithm_operations", "counter",
+					   MEMBER ",function,algorithm,protocol",
+					   "Finished operations by what NCCL chose for them, timed "
+					   "or not." },
+	[METRICS_ALGORITHM_TIMED] = { "nccl_algorithm_timed_operations", "counter",
+				      MEMBER ",function,algorithm,protocol",
+				      "Of nccl_algorithm_operations_total: timed." },
+	[METRICS_ALGORITHM_SECONDS] = { "nccl_algorithm_seconds", "counter",
+					MEMBER ",function,algorithm,protocol",
+					"Time in timed operations by what NCCL chose for them. "
+					"Absent: none was timed." },
+	[METRICS_WAIT_SECONDS] = { "nccl_wait_seconds", "counter", MEMBER,
+				   "Time that this member waited for others, at least, since it is "
+				   "watched; scaled up where not all collectives are timed. "
+				   "Absent: "
+				   "not known." },
+	[METRICS_IN_FLIGHT] = { "nccl_operations_in_flight", "gauge", MEMBER,
+				"Operations issued and not over." },
+	[METRICS_OLDEST_AGE] = { "nccl_oldest_operation_age_seconds", "gauge", MEMBER,
+				 "Age of the oldest operation in flight, 0 when there is none." },
+	[METRICS_OLDEST_INFO] = { "nccl_oldest_operation_info", "info",
+				  MEMBER ",function,count,datatype,root,number,match,signature,"
+					 "replay,state,kernels_started,kernels_stopped,waits_for,"
+					 "peer",
+				  "The oldest operation in flight, when it is older than a "
+				  "second." },
+	[METRICS_OLDEST_WAIT] = { "nccl_oldest_operation_wait_seconds", "gauge",
+				  MEMBER ",waits_for,peer,channels",
+				  "For how long that operation waits, by what for; at most four of "
+				  "a member." },
+	[METRICS_ACTIVITY_AGE] = { "nccl_last_activity_age_seconds", "gauge", MEMBER,
+				   "Time since anything was issued or finished, until the process "
+				   "ends." },
+	[METRICS_LAST_COLLECTIVE] = { "nccl_last_collective_info", "info",
+				      MEMBER ",function,count,datatype,root,match,signature",
+				      "The collective before the oldest in flight, or the last "
+				      "one, of a member that stood still for ten seconds." },
+	[METRICS_COLLECTIVE_NUMBER] = { "nccl_collective_number_issued", "gauge", MEMBER,
+					"Number of the last collective issued: equal on all ranks "
+					"that are equally far." },
+	[METRICS_REPLAY_NUMBER] = { "nccl_collective_number_replayed", "gauge", MEMBER,
+				    "Number of the last collective replayed from a CUDA graph." },
+	[METRICS_NUMBER_ISSUED] = { "nccl_operation_number_issued", "gauge", MEMBER,
+				    "Number of the last operation issued." },
+	[METRICS_NUMBER_DONE] = { "nccl_operation_number_done", "gauge", MEMBER,
+				  "Number of the last operation that is over." },
+	[METRICS_SIGNATURE] = { "nccl_collective_signature", "gauge", MEMBER,
+				"Rolling hash over the collectives issued, its low 52 bits: equal "
+				"numbers have equal ones." },
+	[METRICS_PROXY_WAIT] = { "nccl_proxy_wait_seconds", "counter",
+				 MEMBER ",direction,state,peer",
+				 "Time that transfers over the network waited, by what for." },
+	[METRICS_PROXY_BYTES] = { "nccl_proxy_bytes", "counter", MEMBER ",direction,peer",
+				  "Bytes that went over the network." },
+	[METRICS_PROXY_TRANSFERS] = { "nccl_proxy_transfers", "counter", MEMBER ",direction,peer",
+				      "Transfers over the network." },
+	[METRICS_UNTRUSTED] = { "nccl_untrusted_times", "counter", MEMBER,
+				"Operations whose GPU stamps were not believed." },
+	[METRICS_LOST_OPERATIONS] = { "nccl_lost_operations", "counter", PROCESS ",reason",
+				      "Operations without a record." },
+	[METRICS_LOST_DETAILS] = { "nccl_lost_details", "counter", PROCESS ",reason",
+				   "Parts of recorded operations that were lost." },
+	[METRICS_ODD_EVENTS] = { "nccl_odd_events", "counter", PROCESS ",reason",
+				 "Calls of NCCL that cannot be followed." },
+	[METRICS_NOTICE_INFO] = { "nccl_notice_info", "info", "nccl_job,kind,comm,rank",
+				  "Something that the agent would tell a person." },
+	[METRICS_VERDICT_INFO] = { "nccl_verdict_info", "info",
+				   "nccl_job,class,comm,rank,global_rank,peer_global_rank,host,"
+				   "confidence",
+				   "Who is stuck, as the doctor sees it from this node." },
+	[METRICS_BUILD_INFO] = { "ringside_build_info", "info", "version", "The agent's version." },
+	[METRICS_AGENT_PROCESSES] = { "ringside_agent_processes", "gauge", "state",
+				      "Processes that the agent follows." },
+	[METRICS_AGENT_LOOKS] = { "ringside_agent_looks", "counter", "",
+				  "Times that the agent looked at all processes." },
+	[METRICS_AGENT_LOOK_SECONDS] = { "ringside_agent_look_seconds", "counter", "",
+					 "Time spent in these." },
+	[METRICS_AGENT_REFUSED] = { "ringside_agent_refused_files", "gauge", "",
+				    "Files that cannot be followed." },
+	[METRICS_AGENT_UNREADABLE] = { "ringside_agent_unreadable_files", "gauge", "",
+				       "Files and directories that the agent may not read." },
+	[METRICS_AGENT_LEFT_OUT] = { "ringside_agent_left_out_processes", "gauge", "",
+				     "Processes beyond the agent's limit." },
+	[METRICS_AGENT_MERGED] = { "ringside_agent_merged_recordings", "gauge", "",
+				   "Recordings shown together with another one of the same "
+				   "labels." },
+	[METRICS_AGENT_FOLDED] = { "ringside_agent_folded", "gauge", "what",
+				   "What is beyond the budget and shown as other." },
+	[METRICS_AGENT_VERDICTS] = { "ringside_agent_verdicts", "counter", "class",
+				     "Verdicts that appeared since the agent started." },
+	[METRICS_AGENT_KERNEL] = { "ringside_agent_kernel_requests", "counter", "event",
+				   "Processes asked to time every operation for a while, and "
+				   "their answers." },
+	[METRICS_CPU_SECONDS] = { "process_cpu_seconds", "counter", "",
+				  "Processor time that the agent used." },
+	[METRICS_RESIDENT_BYTES] = { "process_resident_memory_bytes", "gauge", "",
+				     "Memory that the agent has." },
+	[METRICS_OPEN_FDS] = { "process_open_fds", "gauge", "", "Files that the agent has open." },
+	[METRICS_START_TIME] = { "process_start_time_seconds", "gauge", "",
+				 "When the agent was started, since 1970." },
+};
+
+const struct metrics_name *metrics_names(void)
+{
+	return families;
+}
+
+/* Series of totals and links: rows, their labels once, and a family per value. */
+
+/* ---- totals ---------------------------------------------------------------------------------- */
+
+static void writer_fail(struct metrics_writer *writer, enum status status)
+{
+	if (writer->status == OK)
+		writer->status = status;
+}
+
+static const char *function_text(const struct metrics_writer *writer, uint64_t number)
+{
+	return metrics_name_text(&writer->model, OP_NAMES_FUNCTION, (uint8_t)number);
+}
+
+/* Labels of the rows that are shown; the others have none and are dropped. */
+static void keep_shown(struct metrics_writer *writer, struct metrics_rows *rows)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		if (metrics_is_shown(writer, &writer->model.members[rows->rows[i].member]))
+			rows->rows[kept++] = rows->rows[i];
+	rows->count = kept;
+}
+
+static void begin_row(struct metrics_writer *writer, struct metrics_row *row)
+{
+	metrics_labels_begin(&writer->out, &row->labels);
+	metrics_labels_copy(&writer->out, writer->model.members[row->member].labels);
+}
+
+/* What nobody measured has no sample: a counter of 0 would be read as no time, or as a bandwidth of 0. */
+static bool is_known(enum metrics_family family, const struct metrics_row *row)
+{
+	switch (family) {
+	case METRICS_OPERATION_BUS_BYTES:
+		return row->bus_bytes > 0;
+	case METRICS_OPERATION_TIMED_BYTES:
+	case METRICS_OPERATION_SECONDS:
+	case METRICS_ALGORITHM_SECONDS:
+		return row->values[ROW_TIMED] > 0;
+	default:
+		return true;
+	}
+}
+
+static void write_rows(struct metrics_writer *writer, enum metrics_family family,
+		       const struct metrics_rows *rows, unsigned int value)
+{
+	metrics_family(&writer->out, family);
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct metrics_row *row = &rows->rows[i];
+
+		if (!is_known(family, row))
+			continue;
+		if (family == METRICS_OPERATION_BUS_BYTES)
+			metrics_put_double(&writer->out, row->labels, row->bus_bytes);
+		else if (family == METRICS_OPERATION_SECONDS || family == METRICS_ALGORITHM_SECONDS)
+			metrics_put_seconds(&writer->out, row->labels, row->values[value]);
+		else
+			metrics_put_unsigned(&writer->out, row->labels, row->values[value]);
+	}
+}
+
+static void write_sizes(struct metrics_writer *writer)
+{
+	struct metrics_rows rows = { 0 };
+	struct metrics_out *out = &writer->out;
+	size_t mark = metrics_labels_mark(out);
+
+	writer_fail(writer, metrics_rows_sizes(&rows, &writer->model));
+	keep_shown(writer, &rows);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct metrics_row *row = &rows.rows[i];
+
+		begin_row(writer, row);
+		metrics_label(out, "function", function_text(writer, row->what >> 8));
+		metrics_label(out, "size", metrics_size_text(row->what & 0xff));
+		metrics_labels_end(out, &row->labels);
+	}
+	write_rows(writer, METRICS_OPERATIONS, &rows, ROW_OPERATIONS);
+	write_rows(writer, METRICS_OPERATION_BYTES, &rows, ROW_BYTES);
+	write_rows(writer, METRICS_OPERATION_TIMED_BYTES, &rows, ROW_TIMED_BYTES);
+	write_rows(writer, METRICS_OPERATION_BUS_BYTES, &rows, 0);
+	write_rows(writer, METRICS_TIMED_OPERATIONS, &rows, ROW_TIMED);
+	write_rows(writer, METRICS_OPERATION_SECONDS, &rows, ROW_TIME);
+	writer->folded_sizes = rows.folded;
+	metrics_labels_forget(out, mark);
+	metrics_rows_release(&rows);
+}
+
+static void write_histogram(const struct metrics_row *row,
+			    const struct metrics_histogram *histogram, void *context)
+{
+	struct metrics_writer *writer = context;
+	struct metrics_labels labels;
+
+	if (!metrics_is_shown(writer, &writer->model.members[row->member]))
+		return;
+	metrics_labels_begin(&writer->out, &labels);
+	metrics_labels_copy(&writer->out, writer->model.members[row->member].labels);
+	metrics_label(&writer->out, "function", function_text(writer, row->what));
+	metrics_labels_end(&writer->out, &labels);
+	metrics_put_histogram(&writer->out, labels, histogram);
+	metrics_labels_forget(&writer->out, labels.at);
+}
+
+static void write_histograms(struct metrics_writer *writer)
+{
+	struct metrics_rows rows = { 0 };
+	enum status status = metrics_rows_functions(&rows, &writer->model);
+
+	metrics_family(&writer->out, METRICS_OPERATION_DURATION);
+	if (status == OK)
+		status = metrics_rows_histograms(&rows, &writer->model, write_histogram, writer);
+	writer_fail(writer, status);
+	writer->folded_functions = rows.folded;
+	metrics_rows_release(&rows);
+}
+
+static void write_choices(struct metrics_writer *writer)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_rows rows = { 0 };
+	struct metrics_out *out = &writer->out;
+	size_t mark = metrics_labels_mark(out);
+
+	writer_fail(writer, metrics_rows_choices(&rows, model));
+	keep_shown(writer, &rows);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct metrics_row *row = &rows.rows[i];
+
+		begin_row(writer, row);
+		metrics_label(out, "function", function_text(writer, row->what >> 16));
+		metrics_label(
+			out, "algorithm",
+			metrics_name_text(model, OP_NAMES_ALGORITHM, (uint8_t)(row->what >> 8)));
+		metrics_label(out, "protocol",
+			      metrics_name_text(model, OP_NAMES_PROTOCOL, (uint8_t)row->what));
+		metrics_labels_end(out, &row->labels);
+	}
+	write_rows(writer, METRICS_ALGORITHM_OPERATIONS, &rows, ROW_OPERATIONS);
+	write_rows(writer, METRICS_ALGORITHM_TIMED, &rows, ROW_TIMED);
+	write_rows(writer, METRICS_ALGORITHM_SECONDS, &rows, ROW_TIME);
+	writer->folded_choices = rows.folded;
+	metrics_labels_forget(out, mark);
+	metrics_rows_release(&rows);
+}
+
+/* Families of totals and links, in parts because others stand between them. */
+static void metrics_write_totals(struct metrics_writer *writer)
+{
+	write_sizes(writer);
+	write_histograms(writer);
+	write_choices(writer);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static const char *direction_name(const struct metrics_row *row)
+{
+	static const char *const names[] = { "send", "recv", "other", "other" };
+
+	return names[row->what >> 32 & 3];
+}
+
+static void label_peer(struct metrics_out *out, const struct metrics_row *row)
+{
+	if ((uint32_t)row->what == METRICS_PEER_OTHER)
+		metrics_label(out, "peer", "other");
+	else
+		metrics_label_number(out, "peer", (uint32_t)row->what);
+}
+
+static void write_link_waits(struct metrics_writer *writer, const struct metrics_rows *rows)
+{
+	static const char *const states[][3] = { { "gpu", "peer", "net" },
+						 { "net", "flush", "gpu" },
+						 { "other", NULL, NULL },
+						 { "other", NULL, NULL } };
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_PROXY_WAIT);
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct metrics_row *row = &rows->rows[i];
+
+		for (unsigned int s = 0; s < 3 && states[row->what >> 32 & 3][s]; s++) {
+			struct metrics_labels labels;
+
+			metrics_labels_begin(out, &labels);
+			metrics_labels_copy(out, writer->model.members[row->member].labels);
+			metrics_label(out, "direction", direction_name(row));
+			metrics_label(out, "state", states[row->what >> 32 & 3][s]);
+			label_peer(out, row);
+			metrics_labels_end(out, &labels);
+			metrics_put_seconds(out, labels, row->values[ROW_WAITS + s]);
+			metrics_labels_forget(out, labels.at);
+		}
+	}
+}
+
+static void metrics_write_links(struct metrics_writer *writer)
+{
+	struct metrics_rows rows = { 0 };
+	struct metrics_out *out = &writer->out;
+	size_t mark = metrics_labels_mark(out);
+
+	writer_fail(writer, metrics_rows_links(&rows, &writer->model));
+	keep_shown(writer, &rows);
+	write_link_waits(writer, &rows);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct metrics_row *row = &rows.rows[i];
+
+		begin_row(writer, row);
+		metrics_label(out, "direction", direction_name(row));
+		label_peer(out, row);
+		metrics_labels_end(out, &row->labels);
+	}
+	write_rows(writer, METRICS_PROXY_BYTES, &rows, ROW_LINK_BYTES);
+	write_rows(writer, METRICS_PROXY_TRANSFERS, &rows, ROW_TRANSFERS);
+	writer->folded_links = rows.folded;
+	metrics_labels_forget(out, mark);
+	metrics_rows_release(&rows);
+}
+
+/*
+ * What a member that stands is in, what that waits for, and what it called before. Who joins the ranks of
+ * all nodes (doctor/prom.h) needs both sides of a call to say where they differ. All of it is there only
+ * while something stands, so that its many labels cost nothing while a job goes on.
+ */
+
+enum { OLD_NS = 1000000000 };
+/* Longer than a usual pause between steps: what was called last is then another series each time. */
+#define STILL_NS (10 * UINT64_C(1000000000))
+#define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
+
+static void label_unsigned(struct metrics_out *out, const char *name, uint64_t number)
+{
+	char text[24];
+
+	text_format(text, sizeof(text), "%" PRIu64, number);
+	metrics_label(out, name, text);
+}
+
+static void label_number_if_known(struct metrics_out *out, const char *name, int64_t number,
+				  int64_t least)
+{
+	if (number >= least)
+		metrics_label_number(out, name, number);
+}
+
+static void label_name(struct metrics_writer *writer, uint32_t seat, const char *label,
+		       enum op_name_table table, uint8_t number)
+{
+	const struct metrics_model *model = &writer->model;
+	uint8_t shown = metrics_name_number(model, model->job->seats[seat].process, table, number);
+
+	metrics_label(&writer->out, label, metrics_name_text(model, table, shown));
+}
+
+/* What decides whether two ranks called the same. */
+static void label_call(struct metrics_writer *writer, uint32_t seat, const struct op_record *op)
+{
+	label_name(writer, seat, "function", OP_NAMES_FUNCTION, op->function);
+	label_unsigned(&writer->out, "count", op->count);
+	if (op->datatype != OP_DATATYPE_UNKNOWN)
+		label_name(writer, seat, "datatype", OP_NAMES_DATATYPE, op->datatype);
+	label_number_if_known(&writer->out, "root", op->root, 0);
+}
+
+/* Its number among the collectives, and the hash over all up to it. */
+static void label_place(struct metrics_out *out, const struct op_record *op)
+{
+	if (op->match == 0)
+		return;
+	label_unsigned(out, "match", op->match);
+	if (op_is_collective(op->function) && op->signature != 0)
+		label_unsigned(out, "signature", op->signature & SIGNATURE_BITS);
+	if (op->flags & OP_FLAG_REPLAY)
+		metrics_label(out, "replay", "true");
+}
+
+/* Channels whose kernels have started, and have stopped; "none" says that they would be seen. */
+static void label_channels(struct metrics_out *out, const char *name, const uint64_t bits[4])
+{
+	char channels[FLIGHT_CHANNELS_TEXT];
+
+	flight_words_channels(bits, channels);
+	metrics_label(out, name, channels[0] != '\0' ? channels : "none");
+}
+
+static void label_kernels(struct metrics_out *out, const struct live_seat *seat)
+{
+	if (seat->comm == NULL || !(seat->comm->info.flags & COMM_FLAG_SEES_KERNELS))
+		return;
+	label_channels(out, "kernels_started", seat->oldest->started);
+	label_channels(out, "kernels_stopped", seat->oldest->stopped);
+}
+
+/* The seat whose oldest operation is old; NULL: the member has none. */
+static const struct live_seat *old_seat(const struct metrics_writer *writer,
+					const struct metrics_member *member)
+{
+	if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member) ||
+	    member->oldest == METRICS_NOBODY || member->oldest_age_ns <= OLD_NS)
+		return NULL;
+	return &writer->model.live->seats[member->oldest];
+}
+
+static void write_infos(struct metrics_writer *writer)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_OLDEST_INFO);
+	for (size_t i = 0; i < model->member_count; i++) {
+		const struct metrics_member *member = &model->members[i];
+		const struct live_seat *seat = old_seat(writer, member);
+		struct metrics_labels labels;
+
+		if (seat == NULL)
+			continue;
+		metrics_labels_begin(out, &labels);
+		metrics_labels_copy(out, member->labels);
+		label_call(writer, member->oldest, &seat->oldest->op);
+		label_unsigned(out, "number", seat->oldest->op.number);
+		label_place(out, &seat->oldest->op);
+		metrics_label(out, "state", op_state_name(seat->oldest->op.state));
+		label_kernels(out, seat);
+		if (seat->wait_count > 0)
+			metrics_label(out, "waits_for", flight_reason_name(seat->waits[0].reason));
+		label_number_if_known(
+			out, "peer",
+			seat->wait_count > 0 ? seat->waits[0].peer : seat->oldest->op.peer, 0);
+		metrics_labels_end(out, &labels);
+		metrics_put_unsigned(out, labels, 1);
+	}
+}
+
+static void write_wait(struct metrics_writer *writer, const struct metrics_member *member,
+		       const struct live_seat *seat, const struct flight_wait *wait)
+{
+	uint64_t since_ns = flight_since_ns(seat->oldest), later_ns = 0;
+	char channels[FLIGHT_CHANNELS_TEXT];
+	struct metrics_out *out = &writer->out;
+	struct metrics_labels labels;
+
+	if (since_ns != 0 && wait->since_ns > since_ns)
+		later_ns = wait->since_ns - since_ns;
+	if (later_ns > seat->oldest_age_ns)
+		later_ns = seat->oldest_age_ns;
+	metrics_labels_begin(out, &labels);
+	metrics_labels_copy(out, member->labels);
+	metrics_label(out, "waits_for", flight_reason_name(wait->reason));
+	label_number_if_known(out, "peer", wait->peer, 0);
+	metrics_label(out, "channels", flight_words_channels(wait->channels, channels));
+	metrics_labels_end(out, &labels);
+	metrics_put_seconds(out, labels, seat->oldest_age_ns - later_ns);
+}
+
+/* A pair of reason and peer is there once, so no two have the same labels. */
+static void write_waits(struct metrics_writer *writer)
+{
+	metrics_family(&writer->out, METRICS_OLDEST_WAIT);
+	for (size_t i = 0; i < writer->model.member_count; i++) {
+		const struct metrics_member *member = &writer->model.members[i];
+		const struct live_seat *seat = old_seat(writer, member);
+
+		for (uint32_t w = 0; seat != NULL && w < seat->wait_count; w++)
+			write_wait(writer, member, seat, &seat->waits[w]);
+	}
+}
+
+/* Families of what stands, in parts because another stands between them. */
+static void metrics_write_oldest(struct metrics_writer *writer)
+{
+	write_infos(writer);
+	write_waits(writer);
+}
+
+/* The collective before the one that the seat is in, or the last of all; NULL: nobody knows any more. */
+static const struct op_record *last_collective(const struct metrics_writer *writer, uint32_t seat)
+{
+	const struct job_seat *of = &writer->model.job->seats[seat];
+	const struct recording_process *process = writer->model.recording->processes[of->process];
+	const struct recording_flight *oldest = writer->model.live->seats[seat].oldest;
+	const struct op_record *last = NULL;
+
+	for (size_t i = 0; i < process->flight_count; i++) {
+		const struct op_record *op = &process->flights[i].op;
+
+		if (op->comm != of->comm_id || op->match == 0 || !op_is_collective(op->function) ||
+		    op->flags & OP_FLAG_REPLAY ||
+		    (oldest != NULL && op->number >= oldest->op.number))
+			continue;
+		if (last == NULL || op->match > last->match)
+			last = op;
+	}
+	return last;
+}
+
+static void metrics_write_last(struct metrics_writer *writer)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_LAST_COLLECTIVE);
+	for (size_t i = 0; i < model->member_count; i++) {
+		const struct metrics_member *member = &model->members[i];
+		const struct op_record *op;
+		struct metrics_labels labels;
+
+		if (member->kind == METRICS_PROCESS || member->kind == METRICS_OTHER ||
+		    !metrics_is_shown(writer, member) || member->seat == METRICS_NOBODY ||
+		    model->live->seats[member->seat].still_ns < STILL_NS)
+			continue;
+		op = last_collective(writer, member->seat);
+		if (op == NULL)
+			continue;
+		metrics_labels_begin(out, &labels);
+		metrics_labels_copy(out, member->labels);
+		label_call(writer, member->seat, op);
+		/* With nothing in flight the gauges have both: no series for each time it rests. */
+		if (model->live->seats[member->seat].oldest != NULL)
+			label_place(out, op);
+		metrics_labels_end(out, &labels);
+		metrics_put_unsigned(out, labels, 1);
+	}
+}
+
+/* Who is stuck, as the doctor sees it: one series a verdict, and how many there were. */
+
+enum { SHOWN_MAX = 64 };
+
+static const struct job_comm *comm_of(const struct job *job, const struct verdict *verdict)
+{
+	for (size_t i = 0; verdict->comm[0] != '\0' && i < job->comm_count; i++)
+		if (strcmp(job->comms[i].label, verdict->comm) == 0)
+			return &job->comms[i];
+	return NULL;
+}
+
+/* The culprit's seat when it is here, else the first of its communicator. */
+static uint32_t seat_of(const struct job *job, const struct verdict *verdict)
+{
+	const struct job_comm *comm = comm_of(job, verdict);
+	uint32_t found = METRICS_NOBODY;
+
+	for (uint32_t i = 0; comm && i < comm->seat_count; i++)
+		if (found == METRICS_NOBODY ||
+		    job->seats[comm->seats[i]].comm_rank == verdict->comm_rank)
+			found = comm->seats[i];
+	return found;
+}
+
+static void label_known(struct metrics_out *out, const char *name, int64_t number)
+{
+	if (number >= 0)
+		metrics_label_number(out, name, number);
+}
+
+static void label_verdict(struct metrics_writer *writer, const struct verdict *verdict,
+			  uint32_t seat)
+{
+	struct metrics_out *out = &writer->out;
+	char comm[METRICS_COMM_TEXT] = "";
+
+	if (seat != METRICS_NOBODY)
+		metrics_comm_text(&writer->model, seat, comm);
+	else if (verdict->comm_hash != 0)
+		text_format(comm, sizeof(comm), "%016" PRIx64, verdict->comm_hash);
+	metrics_label(out, "nccl_job", verdict->job);
+	metrics_label(out, "class", verdict_class_name(verdict->class));
+	metrics_label(out, "comm", comm);
+	label_known(out, "rank", verdict->comm_rank);
+	label_known(out, "global_rank", verdict->rank);
+	label_known(out, "peer_global_rank", verdict->peer);
+	metrics_label(out, "host", verdict->host);
+	metrics_label(out, "confidence", verdict_confidence_word(verdict->confidence));
+}
+
+/* In a textfile: that of the culprit, of a member, of the first process. */
+static bool is_here(const struct metrics_writer *writer, uint32_t seat)
+{
+	uint32_t process = seat == METRICS_NOBODY ? 0 : writer->model.job->seats[seat].process;
+
+	return metrics_is_in_file(writer, process);
+}
+
+/* Who is stuck. The counts are by class, NULL: none. */
+static void metrics_write_verdicts(struct metrics_writer *writer)
+{
+	const struct verdicts *verdicts = &writer->model.live->verdicts;
+	struct metrics_labels labels[SHOWN_MAX];
+	struct metrics_out *out = &writer->out;
+	size_t count = 0;
+
+	metrics_family(out, METRICS_VERDICT_INFO);
+	for (size_t i = 0; i < verdicts->count && count < SHOWN_MAX; i++) {
+		uint32_t seat = seat_of(writer->model.job, &verdicts->list[i]);
+		bool is_new = true;
+
+		metrics_labels_begin(out, &labels[count]);
+		label_verdict(writer, &verdicts->list[i], seat);
+		metrics_labels_end(out, &labels[count]);
+		for (size_t j = 0; j < count; j++)
+			is_new = is_new && !metrics_labels_equal(out, labels[j], labels[count]);
+		if (is_new && is_here(writer, seat))
+			metrics_put_unsigned(out, labels[count], 1);
+		count += is_new;
+	}
+}
+
+static void metrics_write_verdict_counts(struct metrics_writer *writer, const uint64_t *counts)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_VERDICTS);
+	for (unsigned int i = 0; counts && i < VERDICT_CLASSES; i++) {
+		struct metrics_labels labels;
+
+		/* The agent looks for hangs alone. */
+		if (!verdict_is_hang(i))
+			continue;
+		metrics_labels_begin(out, &labels);
+		metrics_label(out, "class", verdict_class_name(i));
+		metrics_labels_end(out, &labels);
+		metrics_put_unsigned(out, labels, counts[i]);
+	}
+}
+
+/* The agent about itself. */
+
+static const struct metrics_labels no_labels;
+
+static struct metrics_labels one_label(struct metrics_out *out, const char *name, const char *value)
+{
+	struct metrics_labels labels;
+
+	metrics_labels_begin(out, &labels);
+	metrics_label(out, name, value);
+	metrics_labels_end(out, &labels);
+	return labels;
+}
+
+static void write_agent_processes(struct metrics_writer *writer)
+{
+	static const enum recording_life states[] = { RECORDING_ALIVE, RECORDING_ENDED,
+						      RECORDING_KILLED, RECORDING_UNKNOWN };
+	const struct recording *recording = writer->model.recording;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_PROCESSES);
+	for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++) {
+		uint64_t count = 0;
+
+		for (size_t p = 0; p < recording->count; p++)
+			count += recording->processes[p]->life == states[i];
+		metrics_put_unsigned(out, one_label(out, "state", recording_life_name(states[i])),
+				     count);
+	}
+}
+
+static void write_folded(struct metrics_writer *writer)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_FOLDED);
+	metrics_put_unsigned(out, one_label(out, "what", "communicators"),
+			     writer->model.folded_comms);
+	metrics_put_unsigned(out, one_label(out, "what", "sizes"), writer->folded_sizes);
+	metrics_put_unsigned(out, one_label(out, "what", "functions"), writer->folded_functions);
+	metrics_put_unsigned(out, one_label(out, "what", "algorithms"), writer->folded_choices);
+	metrics_put_unsigned(out, one_label(out, "what", "peers"), writer->folded_links);
+}
+
+static void write_kernel(struct metrics_writer *writer, const uint64_t *counts)
+{
+	static const char *const names[METRICS_KERNEL_EVENTS] = { "asked", "granted", "refused",
+								  "failed" };
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_KERNEL);
+	for (unsigned int i = 0; counts && i < METRICS_KERNEL_EVENTS; i++)
+		metrics_put_unsigned(out, one_label(out, "event", names[i]), counts[i]);
+}
+
+static void write_own_process(struct metrics_writer *writer, const struct metrics_agent *agent)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_CPU_SECONDS);
+	metrics_put_seconds(out, no_labels, agent->cpu_ns);
+	metrics_family(out, METRICS_RESIDENT_BYTES);
+	if (agent->resident_bytes > 0)
+		metrics_put_unsigned(out, no_labels, agent->resident_bytes);
+	metrics_family(out, METRICS_OPEN_FDS);
+	if (agent->open_fds > 0)
+		metrics_put_unsigned(out, no_labels, agent->open_fds);
+	metrics_family(out, METRICS_START_TIME);
+	if (agent->start_wall_ns > 0)
+		metrics_put_seconds(out, no_labels, agent->start_wall_ns);
+}
+
+/* The agent about itself, and what was folded. After everything else. */
+static void metrics_write_agent(struct metrics_writer *writer, const struct metrics_agent *agent)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_BUILD_INFO);
+	metrics_put_unsigned(out, one_label(out, "version", agent->version), 1);
+	write_agent_processes(writer);
+	metrics_family(out, METRICS_AGENT_LOOKS);
+	metrics_put_unsigned(out, no_labels, agent->looks);
+	metrics_family(out, METRICS_AGENT_LOOK_SECONDS);
+	metrics_put_seconds(out, no_labels, agent->look_ns);
+	metrics_family(out, METRICS_AGENT_REFUSED);
+	metrics_put_unsigned(out, no_labels, agent->refused);
+	metrics_family(out, METRICS_AGENT_UNREADABLE);
+	metrics_put_unsigned(out, no_labels, agent->unreadable);
+	metrics_family(out, METRICS_AGENT_LEFT_OUT);
+	metrics_put_unsigned(out, no_labels, agent->left_out);
+	metrics_family(out, METRICS_AGENT_MERGED);
+	metrics_put_unsigned(out, no_labels, writer->model.merged);
+	write_folded(writer);
+	metrics_write_verdict_counts(writer, agent->verdicts);
+	write_kernel(writer, agent->kernel);
+	write_own_process(writer, agent);
+}
+
+/*
+ * From the last look to families of series, in the order of metrics_internal.h.
+ *
+ *	live --> model: members, others, processes --> rows of totals and links --> one of three encoders
+ */
+
+static void label_if_known(struct metrics_out *out, const char *name, int64_t number, int64_t least)
+{
+	if (number >= least)
+		metrics_label_number(out, name, number);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* One that lives and was stopped, by SIGSTOP or a debugger, is neither alive nor gone. */
+static const char *process_state(const struct recording_process *process)
+{
+	bool is_stopped = process->process_state == 'T' || process->process_state == 't';
+
+	if (process->life == RECORDING_ALIVE && is_stopped)
+		return "stopped";
+	return recording_life_name(process->life);
+}
+
+static void write_process_infos(struct metrics_writer *writer)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_PROCESS_INFO);
+	for (size_t i = 0; i < model->member_count; i++) {
+		const struct metrics_member *member = &model->members[i];
+		const struct recording_process *process;
+		const struct job_rank *rank;
+		struct metrics_labels labels;
+
+		if (member->kind != METRICS_PROCESS || !metrics_is_shown(writer, member))
+			continue;
+		process = model->recording->processes[member->process];
+		rank = &model->job->ranks[model->job->process_rank[member->process]];
+		metrics_labels_begin(out, &labels);
+		metrics_labels_copy(out, member->labels);
+		metrics_label(out, "host", process->host);
+		label_if_known(out, "local_rank", process->local_rank, 0);
+		label_if_known(out, "world_size", process->world_size, 1);
+		label_if_known(out, "gpu", rank->gpu, 0);
+		metrics_label(out, "gpu_uuid", rank->gpu_uuid);
+		metrics_label(out, "mode", process->mode);
+		label_if_known(out, "interface", process->interface, 1);
+		metrics_label(out, "state", process_state(process));
+		metrics_labels_end(out, &labels);
+		metrics_put_unsigned(out, labels, 1);
+	}
+}
+
+_Static_assert((int)LOST_REASONS == (int)ODD_REASONS, "reasons are walked together");
+
+enum loss { LOSS_OPERATIONS, LOSS_DETAILS, LOSS_ODD };
+
+/* Name and count of a reason; NULL when there is no such reason of that kind. */
+static const char *reason_name(enum loss loss, unsigned int reason)
+{
+	if (loss == LOSS_ODD)
+		return op_odd_name(reason);
+	if ((loss == LOSS_OPERATIONS) != op_lost_is_whole(reason))
+		return NULL;
+	return op_lost_name(reason);
+}
+
+static uint64_t reason_count(const struct metrics_model *model, const struct metrics_member *member,
+			     enum loss loss, unsigned int reason)
+{
+	uint64_t count = 0;
+
+	for (uint32_t p = member->process; p != METRICS_NOBODY; p = model->next_process[p]) {
+		const struct recording_process *process = model->recording->processes[p];
+
+		count += loss == LOSS_ODD ? process->odd[reason] : process->lost[reason];
+	}
+	return count;
+}
+
+static void write_losses(struct metrics_writer *writer, enum metrics_family family, enum loss loss)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, family);
+	for (uint32_t i = 0; i < model->member_count; i++) {
+		const struct metrics_member *member = &model->members[i];
+
+		if (member->kind != METRICS_PROCESS || !metrics_is_shown(writer, member))
+			continue;
+		for (unsigned int reason = 0; reason < LOST_REASONS; reason++) {
+			const char *name = reason_name(loss, reason);
+			struct metrics_labels labels;
+
+			if (name == NULL)
+				continue;
+			metrics_labels_begin(out, &labels);
+			metrics_labels_copy(out, member->labels);
+			metrics_label(out, "reason", name);
+			metrics_labels_end(out, &labels);
+			metrics_put_unsigned(out, labels,
+					     reason_count(model, member, loss, reason));
+		}
+	}
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+static void label_communicator(struct metrics_out *out, const struct metrics_model *model,
+			       const struct metrics_member *member)
+{
+	const struct recording_process *process = model->recording->processes[member->process];
+	const struct job_comm *comm = NULL;
+	const struct comm_info *info = NULL;
+
+	if (member->seat != METRICS_NOBODY) {
+		comm = &model->job->comms[model->job->seats[member->seat].comm];
+		info = &process->comms[member->seat - model->job->first_seat[member->process]].info;
+	}
+	metrics_label(out, "comm_name", info ? info->name : "other");
+	metrics_label(out, "kind", job_comm_kind_name(comm ? comm->kind : JOB_COMM_UNKNOWN));
+	label_if_known(out, "nranks", info ? info->nranks : 0, 1);
+	label_if_known(out, "nnodes", info ? info->nnodes : 0, 1);
+	if (member->gpu < model->job->rank_count)
+		label_if_known(out, "global_rank", model->job->ranks[member->gpu].rank, 0);
+	metrics_label(out, "host", process->host);
+	metrics_label_number(out, "pid", process->pid);
+	label_if_known(out, "gpu", info ? info->gpu : -1, 0);
+	metrics_label(out, "gpu_uuid", info ? info->gpu_uuid : "");
+	if (info && info->flags & COMM_FLAG_FINALIZED)
+		metrics_label(out, "finalized", "true");
+}
+
+static void write_communicator_infos(struct metrics_writer *writer)
+{
+	const struct metrics_model *model = &writer->model;
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_COMMUNICATOR_INFO);
+	for (size_t i = 0; i < model->member_count; i++) {
+		const struct metrics_member *member = &model->members[i];
+		struct metrics_labels labels;
+
+		if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member))
+			continue;
+		metrics_labels_begin(out, &labels);
+		metrics_labels_copy(out, member->labels);
+		label_communicator(out, model, member);
+		metrics_labels_end(out, &labels);
+		metrics_put_unsigned(out, labels, 1);
+	}
+}
+
+/* The family's value of a member; false where it has none. */
+static bool member_value(const struct metrics_member *member, enum metrics_family family,
+			 uint64_t *value)
+{
+	bool is_comm = member->kind != METRICS_OTHER;
+
+	switch (family) {
+	case METRICS_OPERATIONS_ISSUED:
+		*value = member->issued;
+		return true;
+	case METRICS_OPERATIONS_FINISHED:
+		*value = member->finished;
+		return true;
+	case METRICS_WAIT_SECONDS:
+		*value = member->wait_ns;
+		return member->knows_wait;
+	case METRICS_IN_FLIGHT:
+		*value = member->in_flight;
+		return true;
+	case METRICS_OLDEST_AGE:
+		*value = member->oldest_age_ns;
+		return true;
+	case METRICS_ACTIVITY_AGE:
+		*value = member->still_ns;
+		return is_comm && !member->is_ended;
+	case METRICS_UNTRUSTED:
+		*value = member->untrusted;
+		return true;
+	case METRICS_COLLECTIVE_NUMBER:
+		*value = member->collectives;
+		return is_comm;
+	case METRICS_REPLAY_NUMBER:
+		*value = member->replays;
+		return is_comm && member->replays > 0;
+	case METRICS_NUMBER_ISSUED:
+		*value = member->number_issued;
+		return is_comm;
+	case METRICS_NUMBER_DONE:
+		*value = member->number_done;
+		return is_comm;
+	case METRICS_SIGNATURE:
+		*value = member->signature & ((UINT64_C(1) << 52) - 1);
+		return is_comm;
+	default:
+		return false;
+	}
+}
+
+static void write_members(struct metrics_writer *writer, enum metrics_family family)
+{
+	bool is_time = family == METRICS_WAIT_SECONDS || family == METRICS_OLDEST_AGE ||
+		       family == METRICS_ACTIVITY_AGE;
+
+	metrics_family(&writer->out, family);
+	for (size_t i = 0; i < writer->model.member_count; i++) {
+		const struct metrics_member *member = &writer->model.members[i];
+		uint64_t value;
+
+		if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member) ||
+		    !member_value(member, family, &value))
+			continue;
+		if (is_time)
+			metrics_put_seconds(&writer->out, member->labels, value);
+		else
+			metrics_put_unsigned(&writer->out, member->labels, value);
+	}
+}
+
+/* ---- notices --------------------------------------------------------------------------------- */
+
+/* The seat that stands for a notice: the culprit, or the first of its communicator. */
+static uint32_t notice_seat(const struct job *job, const struct live_notice *notice)
+{
+	if (notice->seat < job->seat_count)
+		return notice->seat;
+	if (notice->comm < job->comm_count && job->comms[notice->comm].seat_count > 0)
+		return job->comms[notice->comm].seats[0];
+	return METRICS_NOBODY;
+}
+
+static void label_notice(struct metrics_writer *writer, const struct live_notice *notice,
+			 uint32_t seat)
+{
+	const struct job *job = writer->model.job;
+	struct metrics_out *out = &writer->out;
+	char comm[METRICS_COMM_TEXT];
+
+	if (seat != METRICS_NOBODY)
+		metrics_label(out, "nccl_job",
+			      job->recording->processes[job->seats[seat].process]->job);
+	metrics_label(out, "kind", live_notice_name(notice->kind));
+	if (seat == METRICS_NOBODY)
+		return;
+	metrics_comm_text(&writer->model, seat, comm);
+	metrics_label(out, "comm", comm);
+	if (seat == notice->seat)
+		label_if_known(out, "rank", job->seats[seat].comm_rank, 0);
+}
+
+/* What two notices would say with the same labels is said once, and in one textfile only. */
+static void write_notices(struct metrics_writer *writer)
+{
+	const struct live *live = writer->model.live;
+	struct metrics_labels labels[LIVE_NOTICES_MAX];
+	struct metrics_out *out = &writer->out;
+	size_t count = 0;
+
+	metrics_family(out, METRICS_NOTICE_INFO);
+	for (size_t i = 0; i < live->notice_count && count < LIVE_NOTICES_MAX; i++) {
+		uint32_t seat = notice_seat(&live->job, &live->notices[i]);
+		bool is_new = true, is_here = writer->only < 0;
+
+		if (seat != METRICS_NOBODY)
+			is_here = metrics_is_in_file(writer, live->job.seats[seat].process);
+		metrics_labels_begin(out, &labels[count]);
+		label_notice(writer, &live->notices[i], seat);
+		metrics_labels_end(out, &labels[count]);
+		for (size_t j = 0; j < count; j++)
+			is_new = is_new && !metrics_labels_equal(out, labels[j], labels[count]);
+		if (is_new && is_here)
+			metrics_put_unsigned(out, labels[count], 1);
+		count += is_new;
+	}
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void write_jobs(struct metrics_writer *writer)
+{
+	write_process_infos(writer);
+	write_communicator_infos(writer);
+	write_members(writer, METRICS_OPERATIONS_ISSUED);
+	write_members(writer, METRICS_OPERATIONS_FINISHED);
+	metrics_write_totals(writer);
+	write_members(writer, METRICS_WAIT_SECONDS);
+	write_members(writer, METRICS_IN_FLIGHT);
+	write_members(writer, METRICS_OLDEST_AGE);
+	metrics_write_oldest(writer);
+	write_members(writer, METRICS_ACTIVITY_AGE);
+	metrics_write_last(writer);
+	write_members(writer, METRICS_COLLECTIVE_NUMBER);
+	write_members(writer, METRICS_REPLAY_NUMBER);
+	write_members(writer, METRICS_NUMBER_ISSUED);
+	write_members(writer, METRICS_NUMBER_DONE);
+	write_members(writer, METRICS_SIGNATURE);
+	metrics_write_links(writer);
+	write_members(writer, METRICS_UNTRUSTED);
+	write_losses(writer, METRICS_LOST_OPERATIONS, LOSS_OPERATIONS);
+	write_losses(writer, METRICS_LOST_DETAILS, LOSS_DETAILS);
+	write_losses(writer, METRICS_ODD_EVENTS, LOSS_ODD);
+	write_notices(writer);
+	metrics_write_verdicts(writer);
+}
+
+void metrics_write(struct sink *sink, enum metrics_format format, const struct live *live,
+		   const struct metrics_agent *agent, long only_process)
+{
+	struct metrics_writer writer = { .only = only_process };
+
+	metrics_out_begin(&writer.out, sink, format);
+	writer.status = metrics_model_make(&writer.model, live, &writer.out);
+	if (writer.status == OK)
+		write_jobs(&writer);
+	if (writer.status == OK && agent != NULL)
+		metrics_write_agent(&writer, agent);
+	metrics_out_end(&writer.out);
+	metrics_model_release(&writer.model);
+	if (writer.status != OK && sink->status == OK)
+		sink->status = writer.status;
+}

@@ -1,0 +1,755 @@
+/*
+ * From bytes to a page. A page of data is
+ *
+ *	header | [bytes of levels (4) | levels: which rows are not null] | values that are not null
+ *
+ * of which all but the header is packed by zstd, or not: some columns are noise that no packer makes
+ * much smaller, and the first page of a chunk shows it.
+ */
+#include "output/parquet.h"
+#include "output/parquet_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum { ZSTD_LEVEL = -1, WORTH_A_TRY = 256, TRY_BYTES = 16 << 10, BLOCK_BYTES = 1 << 20 };
+enum page_type { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
+
+enum status parquet_scratch_init(struct parquet_scratch *scratch)
+{
+	size_t bytes = PARQUET_HEAD_BYTES + PARQUET_BODY_BYTES;
+
+	sink_init_memory(&scratch->header);
+	scratch->zstd = ZSTD_createCCtx();
+	scratch->raw = malloc(bytes);
+	scratch->packed_room = ZSTD_compressBound(bytes);
+	scratch->packed = malloc(scratch->packed_room);
+	if (scratch->zstd != NULL && scratch->raw != NULL && scratch->packed != NULL)
+		return OK;
+	parquet_scratch_release(scratch);
+	return ERR_NO_SPACE;
+}
+
+void parquet_scratch_release(struct parquet_scratch *scratch)
+{
+	ZSTD_freeCCtx(scratch->zstd);
+	free(scratch->raw);
+	free(scratch->packed);
+	sink_release(&scratch->header);
+	scratch->zstd = NULL;
+	scratch->raw = scratch->packed = NULL;
+	while (scratch->first != NULL) {
+		struct parquet_block *next = scratch->first->next;
+
+		free(scratch->first);
+		scratch->first = next;
+	}
+	scratch->block = NULL;
+}
+
+void parquet_scratch_empty(struct parquet_scratch *scratch)
+{
+	for (struct parquet_block *block = scratch->first; block != NULL; block = block->next)
+		block->used = 0;
+	scratch->block = scratch->first;
+}
+
+static struct parquet_block *add_block(struct parquet_scratch *scratch, size_t bytes)
+{
+	struct parquet_block **at = &scratch->first, *block;
+
+	while (*at != NULL)
+		at = &(*at)->next;
+	block = malloc(sizeof(*block) + bytes);
+	if (block == NULL)
+		return NULL;
+	*block = (struct parquet_block){ .room = bytes };
+	return *at = block;
+}
+
+/* Memory for a page; NULL when there is none. Pages begin where any struct may begin. */
+static void *page_room(struct parquet_scratch *scratch, size_t bytes)
+{
+	struct parquet_block *block = scratch->block;
+	void *room;
+
+	bytes = (bytes + 15) / 16 * 16;
+	while (block != NULL && block->room - block->used < bytes)
+		block = block->next;
+	if (block == NULL)
+		block = add_block(scratch, bytes < BLOCK_BYTES ? BLOCK_BYTES : bytes);
+	if (block == NULL)
+		return NULL;
+	scratch->block = block;
+	room = block->bytes + block->used;
+	block->used += bytes;
+	return room;
+}
+
+static void write_header(struct parquet_scratch *scratch, enum page_type type, size_t raw,
+			 size_t packed, size_t values, enum parquet_encoding encoding)
+{
+	struct thrift thrift;
+
+	scratch->header.used = 0;
+	thrift_init(&thrift, &scratch->header);
+	thrift_struct(&thrift, 0);
+	thrift_i32(&thrift, 1, type);
+	thrift_i32(&thrift, 2, (int32_t)raw);
+	thrift_i32(&thrift, 3, (int32_t)packed);
+	thrift_struct(&thrift, type == PAGE_DATA ? 5 : 7);
+	thrift_i32(&thrift, 1, (int32_t)values);
+	thrift_i32(&thrift, 2, (int32_t)encoding);
+	if (type == PAGE_DATA) {
+		thrift_i32(&thrift, 3, PARQUET_ENCODING_RLE);
+		thrift_i32(&thrift, 4, PARQUET_ENCODING_RLE);
+	}
+	thrift_end(&thrift);
+	thrift_end(&thrift);
+}
+
+/* A large dictionary can be more than a page. */
+static bool reserve_packed(struct parquet_scratch *scratch, size_t length)
+{
+	size_t needed = ZSTD_compressBound(length);
+	uint8_t *packed;
+
+	if (needed <= scratch->packed_room)
+		return true;
+	packed = realloc(scratch->packed, needed);
+	if (packed == NULL)
+		return false;
+	scratch->packed = packed;
+	scratch->packed_room = needed;
+	return true;
+}
+
+static size_t page_compress(struct parquet_scratch *scratch, const uint8_t *raw, size_t length)
+{
+	return ZSTD_compressCCtx(scratch->zstd, scratch->packed, scratch->packed_room, raw, length,
+				 ZSTD_LEVEL);
+}
+
+/* Noise is not worth the time: its beginning shows it. */
+static enum parquet_codec choose_codec(struct parquet_scratch *scratch, const uint8_t *raw,
+				       size_t length)
+{
+	size_t some = length < TRY_BYTES ? length : TRY_BYTES;
+
+	if (length < WORTH_A_TRY)
+		return PARQUET_ZSTD;
+	return page_compress(scratch, raw, some) > some - some / 4 ? PARQUET_RAW : PARQUET_ZSTD;
+}
+
+/* What goes into the file for these bytes; *length is changed to its length. */
+static const uint8_t *page_pack(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				const uint8_t *raw, size_t *length)
+{
+	size_t packed;
+
+	if (!reserve_packed(scratch, *length))
+		return NULL;
+	if (chunk->codec == PARQUET_UNDECIDED)
+		chunk->codec = choose_codec(scratch, raw, *length);
+	if (chunk->codec == PARQUET_RAW)
+		return raw;
+	packed = page_compress(scratch, raw, *length);
+	if (ZSTD_isError(packed))
+		return NULL;
+	*length = packed;
+	return scratch->packed;
+}
+
+static struct parquet_page *make_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				      enum page_type type, const uint8_t *raw, size_t raw_length,
+				      size_t values, enum parquet_encoding encoding)
+{
+	size_t length = raw_length;
+	const uint8_t *bytes = page_pack(chunk, scratch, raw, &length);
+	struct parquet_page *page;
+
+	write_header(scratch, type, raw_length, length, values, encoding);
+	if (bytes == NULL || scratch->header.status != OK)
+		return NULL;
+	page = page_room(scratch, sizeof(*page) + scratch->header.used + length);
+	if (page == NULL)
+		return NULL;
+	page->next = NULL;
+	page->length = scratch->header.used + length;
+	memcpy(page->bytes, scratch->header.bytes, scratch->header.used);
+	memcpy(page->bytes + scratch->header.used, bytes, length);
+	chunk->raw_bytes += scratch->header.used + raw_length;
+	chunk->packed_bytes += page->length;
+	return page;
+}
+
+/* Levels and the bytes of values end at `body`, which has PARQUET_HEAD_BYTES before it: add a page. */
+static enum status parquet_page_add(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				    const uint8_t *raw, size_t length, size_t rows,
+				    enum parquet_encoding encoding)
+{
+	struct parquet_page *page =
+		make_page(chunk, scratch, PAGE_DATA, raw, length, rows, encoding);
+
+	if (page == NULL)
+		return ERR_NO_SPACE;
+	if (chunk->last != NULL)
+		chunk->last->next = page;
+	else
+		chunk->first = page;
+	chunk->last = page;
+	chunk->pages[encoding]++;
+	chunk->total_rows += rows;
+	return OK;
+}
+
+enum status parquet_chunk_dictionary(struct parquet_chunk *chunk, struct parquet_scratch *scratch)
+{
+	const struct parquet_dictionary *dictionary = &chunk->dictionary;
+	const uint8_t *bytes = dictionary->text_bytes;
+	size_t length = dictionary->text_used;
+	struct parquet_page *page;
+
+	if (chunk->pages[PARQUET_ENCODING_DICTIONARY] == 0)
+		return OK;
+	if (chunk->column->type != PARQUET_STRING)
+		length = parquet_pack_plain(scratch->raw, dictionary->keys, dictionary->count,
+					    chunk->is_narrow);
+	/* All null: there must be a dictionary, and nothing is in it. */
+	if (chunk->column->type != PARQUET_STRING || length == 0)
+		bytes = scratch->raw;
+	page = make_page(chunk, scratch, PAGE_DICTIONARY, bytes, length, dictionary->count,
+			 PARQUET_ENCODING_PLAIN);
+	if (page == NULL)
+		return ERR_NO_SPACE;
+	page->next = chunk->first;
+	chunk->first = page;
+	chunk->dictionary_bytes = page->length;
+	return OK;
+}
+
+/* Which rows are not null: `kept` of them; the bits tell which where it is neither all nor none.
+ * Written so that they end at `end`; the length. 0 where the column cannot be null. */
+static size_t parquet_page_levels(uint8_t *end, const struct parquet_chunk *chunk,
+				  const uint64_t *bits, size_t rows, size_t kept)
+{
+	uint8_t head[PARQUET_VARINT_MAX + 1];
+	size_t bit_bytes = 0, head_length;
+	uint32_t length;
+
+	if (!chunk->column->is_nullable)
+		return 0;
+	if (kept == 0 || kept == rows) {
+		head_length = parquet_pack_run(head, rows, kept > 0, 1);
+	} else {
+		bit_bytes = (rows + 7) / 8;
+		head_length = parquet_pack_varint(head, bit_bytes << 1 | 1);
+	}
+	length = (uint32_t)(head_length + bit_bytes);
+	memcpy(end - length - 4, &length, 4);
+	memcpy(end - length, head, head_length);
+	if (bit_bytes > 0)
+		memcpy(end - bit_bytes, bits, bit_bytes);
+	return length + 4;
+}
+
+static unsigned int code_width(const struct parquet_chunk *chunk)
+{
+	return chunk->dictionary.count > 1 ? parquet_bit_width(chunk->dictionary.count - 1) : 0;
+}
+
+/* Codes of the dictionary: width, and either codes or `count` times one. The length. */
+static size_t parquet_page_codes(uint8_t *to, const struct parquet_chunk *chunk,
+				 const uint16_t *codes, size_t count)
+{
+	to[0] = (uint8_t)code_width(chunk);
+	return 1 + parquet_pack_codes(to + 1, codes, count, to[0]);
+}
+
+static size_t parquet_page_one_code(uint8_t *to, const struct parquet_chunk *chunk, uint16_t code,
+				    size_t count)
+{
+	to[0] = (uint8_t)code_width(chunk);
+	return 1 + (count ? parquet_pack_run(to + 1, count, code, to[0]) : 0);
+}
+
+/*
+ * A page of values. They are packed as they come: a page of rows is more than the processor's cache
+ * holds, a few thousand values of one column are not.
+ *
+ * As long as all values of the page are the same nothing is packed at all. A page of one value is a
+ * word of the dictionary; so are the pages of a column of few distinct values, until there are too
+ * many. The first page that is not, and all after it, are packed as differences or as they are.
+ */
+
+static void parquet_values_release(struct parquet_values *values)
+{
+	free(values->raw);
+	free(values->bits);
+	free(values->codes);
+	values->raw = NULL;
+	values->bits = NULL;
+	values->codes = NULL;
+}
+
+/* Columns that are all the same from end to end never need it. */
+static enum status values_reserve(struct parquet_values *page)
+{
+	if (page->raw == NULL)
+		page->raw = malloc(PARQUET_HEAD_BYTES + PARQUET_BODY_BYTES);
+	if (page->bits == NULL)
+		page->bits = malloc(PARQUET_BITS_WORDS * sizeof(*page->bits));
+	if (page->codes == NULL)
+		page->codes = malloc(PARQUET_PAGE_ROWS_MAX * sizeof(*page->codes));
+	return page->raw && page->bits && page->codes ? OK : ERR_NO_SPACE;
+}
+
+static uint8_t *body_of(const struct parquet_values *page)
+{
+	return page->raw + PARQUET_HEAD_BYTES;
+}
+
+/* ---- packing --------------------------------------------------------------------------------- */
+
+static bool is_dictionary(const struct parquet_chunk *chunk)
+{
+	return chunk->column->style == PARQUET_DICTIONARY_DELTA ||
+	       chunk->column->style == PARQUET_DICTIONARY_PLAIN;
+}
+
+/* As they are, and not by their differences. */
+static bool is_plain(const struct parquet_chunk *chunk)
+{
+	return chunk->column->style == PARQUET_PLAIN ||
+	       chunk->column->style == PARQUET_DICTIONARY_PLAIN;
+}
+
+static void put_block(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
+{
+	struct parquet_values *page = &chunk->values;
+
+	page->length += parquet_pack_delta_block(body_of(page) + page->length, values, count,
+						 chunk->is_narrow);
+}
+
+/* What was left of the values before is made a block; then whole blocks; the rest is left. */
+static void put_deltas(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
+{
+	struct parquet_values *page = &chunk->values;
+	size_t room = PARQUET_DELTA_BLOCK - page->left_count;
+	size_t at = count < room ? count : room;
+
+	if (count == 0)
+		return;
+	memcpy(page->left + 1 + page->left_count, values, at * sizeof(*values));
+	page->left_count += at;
+	if (page->left_count < PARQUET_DELTA_BLOCK)
+		return;
+	put_block(chunk, page->left + 1, PARQUET_DELTA_BLOCK);
+	for (; count - at >= PARQUET_DELTA_BLOCK; at += PARQUET_DELTA_BLOCK)
+		put_block(chunk, values + at, PARQUET_DELTA_BLOCK);
+	page->left_count = count - at;
+	memcpy(page->left, values + at - 1, (1 + page->left_count) * sizeof(*values));
+}
+
+static void put_packed(struct parquet_chunk *chunk, const uint64_t *values, size_t count,
+		       bool is_first)
+{
+	struct parquet_values *page = &chunk->values;
+
+	/* The first difference is to the first value, which stands in the head. */
+	if (!is_plain(chunk))
+		put_deltas(chunk, values + is_first, count - is_first);
+	else
+		page->length += parquet_pack_plain(body_of(page) + page->length, values, count,
+						   chunk->is_narrow);
+}
+
+/* Too many distinct ones: back from codes to values, and on without a dictionary. */
+static void values_fall_back(struct parquet_chunk *chunk)
+{
+	struct parquet_values *page = &chunk->values;
+	uint64_t some[PARQUET_DELTA_BLOCK];
+
+	chunk->is_fallen = true;
+	page->is_coded = false;
+	for (size_t at = 0; at < page->kept; at += PARQUET_DELTA_BLOCK) {
+		size_t count = page->kept - at;
+
+		count = count < PARQUET_DELTA_BLOCK ? count : PARQUET_DELTA_BLOCK;
+		for (size_t i = 0; i < count; i++)
+			some[i] = chunk->dictionary.keys[page->codes[at + i]];
+		put_packed(chunk, some, count, at == 0);
+	}
+}
+
+/* `count` more values after page->kept of them. */
+static enum status put_kept(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
+{
+	struct parquet_values *page = &chunk->values;
+	enum status status;
+
+	if (page->is_coded) {
+		status = parquet_dictionary_numbers(&chunk->dictionary, values, count,
+						    page->codes + page->kept);
+		if (status == OK || status == ERR_NO_SPACE)
+			return status;
+		values_fall_back(chunk);
+	}
+	put_packed(chunk, values, count, page->kept == 0);
+	return OK;
+}
+
+/* Not all values are the same any more, or no dictionary can have this one: pack those before. */
+static enum status leave_constant(struct parquet_chunk *chunk)
+{
+	struct parquet_values *page = &chunk->values;
+	uint64_t same[PARQUET_DELTA_BLOCK];
+	size_t before = page->kept;
+	enum status status = OK;
+
+	page->is_constant = false;
+	page->is_coded = !chunk->is_fallen && is_dictionary(chunk);
+	chunk->is_fallen = !page->is_coded;
+	if (values_reserve(page) != OK)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < PARQUET_DELTA_BLOCK; i++)
+		same[i] = page->first;
+	for (page->kept = 0; page->kept < before && status == OK;) {
+		size_t count = before - page->kept;
+
+		count = count < PARQUET_DELTA_BLOCK ? count : PARQUET_DELTA_BLOCK;
+		status = put_kept(chunk, same, count);
+		page->kept += count;
+	}
+	return status;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Bits are kept only in pages that have a null. The values that are none: where, and how many. */
+static enum status drop_nulls(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+			      const uint64_t **values, size_t *count)
+{
+	struct parquet_values *page = &chunk->values;
+	size_t nulls, rows = *count;
+
+	if (!chunk->column->is_nullable)
+		return OK;
+	nulls = parquet_count(*values, rows, chunk->column->null);
+	if (nulls == 0 && page->kept == page->rows)
+		return OK;
+	if (values_reserve(page) != OK)
+		return ERR_NO_SPACE;
+	if (page->kept == page->rows) {
+		memset(page->bits, 0, PARQUET_BITS_WORDS * sizeof(*page->bits));
+		parquet_set_bits(page->bits, 0, page->rows);
+	}
+	if (nulls == 0) {
+		parquet_set_bits(page->bits, page->rows, rows);
+		return OK;
+	}
+	*count = 0;
+	if (nulls < rows)
+		*count = parquet_drop_null_values(scratch->kept, page->bits, page->rows, *values,
+						  rows, chunk->column->null);
+	*values = scratch->kept;
+	return OK;
+}
+
+/* Signed numbers are in the order of unsigned ones once their first bit is turned. */
+static uint64_t values_order_key(const struct parquet_chunk *chunk, uint64_t value)
+{
+	return chunk->is_unsigned ? value : value ^ UINT64_C(1) << 63;
+}
+
+/* Is it one value only? The chunk's least and most are found on the way. */
+static bool find_range(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
+{
+	uint64_t least, most;
+
+	parquet_find_range(values, count, chunk->is_unsigned, &least, &most);
+	if (!chunk->has_range ||
+	    values_order_key(chunk, least) < values_order_key(chunk, chunk->least))
+		chunk->least = least;
+	if (!chunk->has_range ||
+	    values_order_key(chunk, most) > values_order_key(chunk, chunk->most))
+		chunk->most = most;
+	chunk->has_range = true;
+	return least == most;
+}
+
+static enum status put_some(struct parquet_chunk *chunk, const uint64_t *values, size_t count)
+{
+	struct parquet_values *page = &chunk->values;
+	bool is_one = find_range(chunk, values, count);
+	enum status status = OK;
+
+	if (page->kept == 0) {
+		page->is_constant = true;
+		page->first = page->left[0] = values[0];
+		page->left_count = page->length = 0;
+	}
+	if (page->is_constant && (!is_one || values[0] != page->first))
+		status = leave_constant(chunk);
+	if (!page->is_constant && status == OK)
+		status = put_kept(chunk, values, count);
+	page->kept += count;
+	return status;
+}
+
+enum status parquet_chunk_put_values(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				     const uint64_t *values, size_t rows)
+{
+	size_t count = rows;
+	enum status status = drop_nulls(chunk, scratch, &values, &count);
+
+	chunk->values.rows += rows;
+	return status != OK || count == 0 ? status : put_some(chunk, values, count);
+}
+
+/* ---- the page's end -------------------------------------------------------------------------- */
+
+/* Levels go before what lies at `body`, with `head` bytes of its own before it. */
+static enum status add_value_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				  uint8_t *body, size_t head, size_t length,
+				  enum parquet_encoding encoding)
+{
+	struct parquet_values *page = &chunk->values;
+	uint8_t *from = body - head;
+	size_t levels = parquet_page_levels(from, chunk, page->bits, page->rows, page->kept);
+	size_t rows = page->rows;
+
+	chunk->nulls += page->rows - page->kept;
+	page->rows = page->kept = page->length = page->left_count = 0;
+	page->is_constant = page->is_coded = false;
+	return parquet_page_add(chunk, scratch, from - levels, levels + head + length, rows,
+				encoding);
+}
+
+static enum status end_packed_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch)
+{
+	struct parquet_values *page = &chunk->values;
+	uint8_t head[PARQUET_DELTA_HEAD];
+	uint8_t *body = body_of(page);
+	size_t length;
+
+	if (is_plain(chunk))
+		return add_value_page(chunk, scratch, body, 0, page->length,
+				      PARQUET_ENCODING_PLAIN);
+	if (page->left_count > 0)
+		page->length += parquet_pack_delta_block(body + page->length, page->left + 1,
+							 page->left_count, chunk->is_narrow);
+	length = parquet_pack_delta_head(head, page->kept, page->kept ? page->first : 0,
+					 chunk->is_narrow);
+	memcpy(body - length, head, length);
+	return add_value_page(chunk, scratch, body, length, page->length, PARQUET_ENCODING_DELTA);
+}
+
+static enum status parquet_values_end_page(struct parquet_chunk *chunk,
+					   struct parquet_scratch *scratch)
+{
+	struct parquet_values *page = &chunk->values;
+	uint8_t *body = scratch->raw + PARQUET_HEAD_BYTES;
+	enum status status = OK;
+	uint16_t code = 0;
+
+	if (page->kept == 0)
+		page->is_constant = true;
+	if (page->is_constant && !chunk->is_fallen && page->kept > 0)
+		status = parquet_dictionary_number(&chunk->dictionary, page->first, &code);
+	if (status == ERR_NO_SPACE)
+		return status;
+	if (page->is_constant && !chunk->is_fallen && status == OK)
+		return add_value_page(chunk, scratch, body, 0,
+				      parquet_page_one_code(body, chunk, code, page->kept),
+				      PARQUET_ENCODING_DICTIONARY);
+	if (page->is_constant) {
+		chunk->is_fallen = true;
+		if (leave_constant(chunk) != OK)
+			return ERR_NO_SPACE;
+	}
+	if (!page->is_coded)
+		return end_packed_page(chunk, scratch);
+	return add_value_page(chunk, scratch, body, 0,
+			      parquet_page_codes(body, chunk, page->codes, page->kept),
+			      PARQUET_ENCODING_DICTIONARY);
+}
+
+static bool is_narrow(enum parquet_type type)
+{
+	return type == PARQUET_INT32 || type == PARQUET_UINT8 || type == PARQUET_UINT16 ||
+	       type == PARQUET_UINT32;
+}
+
+static bool is_unsigned(enum parquet_type type)
+{
+	return type == PARQUET_UINT8 || type == PARQUET_UINT16 || type == PARQUET_UINT32 ||
+	       type == PARQUET_UINT64 || type == PARQUET_BOOL;
+}
+
+void parquet_chunk_init(struct parquet_chunk *chunk, const struct parquet_column *column)
+{
+	*chunk = (struct parquet_chunk){ .column = column,
+					 .is_narrow = is_narrow(column->type),
+					 .is_unsigned = is_unsigned(column->type),
+					 .codec = PARQUET_UNDECIDED };
+	parquet_dictionary_init(&chunk->dictionary);
+}
+
+void parquet_chunk_release(struct parquet_chunk *chunk)
+{
+	parquet_dictionary_release(&chunk->dictionary);
+	parquet_values_release(&chunk->values);
+	free(chunk->codes.codes);
+	chunk->codes.codes = NULL;
+}
+
+void parquet_chunk_empty(struct parquet_chunk *chunk)
+{
+	chunk->first = chunk->last = NULL;
+	chunk->dictionary_bytes = 0;
+	parquet_dictionary_empty(&chunk->dictionary);
+	chunk->has_null = chunk->is_fallen = chunk->has_range = false;
+	chunk->codec = PARQUET_UNDECIDED;
+	memset(chunk->pages, 0, sizeof(chunk->pages));
+	chunk->total_rows = chunk->raw_bytes = chunk->packed_bytes = chunk->nulls = 0;
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+/* Only one code can occur, as far as is known: then rows need not be looked at. */
+static bool is_uniform(const struct parquet_chunk *chunk)
+{
+	return chunk->dictionary.count + chunk->has_null == 1;
+}
+
+static enum status write_lazy_rows(struct parquet_codes *page)
+{
+	if (page->codes == NULL)
+		page->codes = malloc(PARQUET_PAGE_ROWS_MAX * sizeof(*page->codes));
+	if (page->codes == NULL)
+		return ERR_NO_SPACE;
+	for (size_t i = 0; i < page->lazy_rows; i++)
+		page->codes[page->rows++] = page->lazy_code;
+	page->lazy_rows = 0;
+	return OK;
+}
+
+/* True: these rows need not be looked at. Else there is room for them at page->codes + page->rows. */
+static bool take_lazily(struct parquet_chunk *chunk, size_t rows, enum status *status)
+{
+	struct parquet_codes *page = &chunk->codes;
+
+	chunk->is_coded = true;
+	if (is_uniform(chunk)) {
+		page->lazy_code = chunk->has_null ? PARQUET_NULL_CODE : 0;
+		page->lazy_rows += rows;
+		return true;
+	}
+	*status = write_lazy_rows(page);
+	return *status != OK;
+}
+
+enum status parquet_chunk_put_codes(struct parquet_chunk *chunk, const uint16_t *entries,
+				    const uint16_t *codes, size_t rows)
+{
+	enum status status = OK;
+	size_t i = 0;
+	uint16_t *to;
+
+	if (take_lazily(chunk, rows, &status))
+		return status;
+	to = chunk->codes.codes + chunk->codes.rows;
+	/* Four at a time: this is most of what such a column costs. */
+	for (; i + 4 <= rows; i += 4) {
+		uint16_t a = codes[entries[i]], b = codes[entries[i + 1]];
+		uint16_t c = codes[entries[i + 2]], d = codes[entries[i + 3]];
+
+		to[i] = a;
+		to[i + 1] = b;
+		to[i + 2] = c;
+		to[i + 3] = d;
+	}
+	for (; i < rows; i++)
+		to[i] = codes[entries[i]];
+	chunk->codes.rows += rows;
+	return OK;
+}
+
+enum status parquet_chunk_put_runs(struct parquet_chunk *chunk, const struct parquet_run *runs,
+				   size_t count, const uint16_t *codes)
+{
+	enum status status = OK;
+	size_t rows = 0;
+	uint16_t *to;
+
+	for (size_t i = 0; i < count; i++)
+		rows += runs[i].rows;
+	if (take_lazily(chunk, rows, &status))
+		return status;
+	to = chunk->codes.codes + chunk->codes.rows;
+	for (size_t i = 0; i < count; i++) {
+		const uint16_t code = codes[runs[i].entry];
+		const uint64_t four = code * UINT64_C(0x0001000100010001);
+		size_t left = runs[i].rows;
+
+		for (; left >= 4; left -= 4, to += 4)
+			memcpy(to, &four, sizeof(four));
+		while (left-- > 0)
+			*to++ = code;
+	}
+	chunk->codes.rows += rows;
+	return OK;
+}
+
+/* They have no dictionary in this format. */
+static size_t put_booleans(uint8_t *to, const struct parquet_chunk *chunk, const uint16_t *codes,
+			   size_t count)
+{
+	memset(to, 0, (count + 7) / 8);
+	for (size_t i = 0; i < count; i++)
+		to[i / 8] |= (uint8_t)((chunk->dictionary.keys[codes[i]] != 0) << i % 8);
+	return (count + 7) / 8;
+}
+
+/* Levels before, and the values as codes; or the booleans they stand for. */
+static enum status add_code_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch,
+				 const uint16_t *codes, size_t kept, size_t rows)
+{
+	uint8_t *body = scratch->raw + PARQUET_HEAD_BYTES;
+	size_t head = parquet_page_levels(body, chunk, scratch->bits, rows, kept), length;
+	bool is_boolean = chunk->column->type == PARQUET_BOOL;
+
+	chunk->nulls += rows - kept;
+	if (is_boolean)
+		length = put_booleans(body, chunk, codes, kept);
+	else if (chunk->codes.lazy_rows > 0)
+		length = parquet_page_one_code(body, chunk, chunk->codes.lazy_code, kept);
+	else
+		length = parquet_page_codes(body, chunk, codes, kept);
+	chunk->codes.rows = chunk->codes.lazy_rows = 0;
+	return parquet_page_add(chunk, scratch, body - head, head + length, rows,
+				is_boolean ? PARQUET_ENCODING_PLAIN : PARQUET_ENCODING_DICTIONARY);
+}
+
+enum status parquet_chunk_end_page(struct parquet_chunk *chunk, struct parquet_scratch *scratch)
+{
+	struct parquet_codes *page = &chunk->codes;
+	size_t kept;
+
+	if (!chunk->is_coded)
+		return parquet_values_end_page(chunk, scratch);
+	if (page->lazy_rows > 0) {
+		kept = page->lazy_code == PARQUET_NULL_CODE ? 0 : page->lazy_rows;
+		/* Only booleans look at them. */
+		memset(scratch->codes, 0, sizeof(scratch->codes));
+		return add_code_page(chunk, scratch, scratch->codes, kept, page->lazy_rows);
+	}
+	if (!chunk->has_null)
+		return add_code_page(chunk, scratch, page->codes, page->rows, page->rows);
+	memset(scratch->bits, 0, sizeof(scratch->bits));
+	kept = parquet_drop_null_codes(scratch->codes, scratch->bits, page->codes, page->rows);
+	return add_code_page(chunk, scratch, scratch->codes, kept, page->rows);
+}

@@ -1,0 +1,84 @@
+/* An operation in flight in words: what it is, how far its kernel is, what its transfers wait for. */
+#ifndef RECORDED_H
+#define RECORDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/flight.h"
+#include "analysis/job.h"
+#include "common/op_layout.h"
+#include "output/json.h"
+#include "recording/recording.h"
+
+enum { FLIGHT_WORDS = 320, FLIGHT_CHANNELS_TEXT = 160 };
+
+/* "Send to 3", "Broadcast from 0", "AllReduce (graph)". */
+const char *flight_words_operation(const struct recording_process *process,
+				   const struct recording_flight *flight,
+				   char words[static FLIGHT_WORDS]);
+
+/* "NCCL has not launched it", "kernel: 3 of 8 channels started, 0 stopped"; "" nothing to say. */
+const char *flight_words_kernel(const struct recording_process *process,
+				const struct recording_flight *flight,
+				char words[static FLIGHT_WORDS]);
+
+/* Bits as ranges: "0-3,7". Cut where there are too many. */
+const char *flight_words_channels(const uint64_t bits[static 4],
+				  char words[static FLIGHT_CHANNELS_TEXT]);
+
+/* "waits for data from rank 5 on channels 0-3": without times, which change. */
+const char *flight_words_wait(const struct flight_wait *wait, char words[static FLIGHT_WORDS]);
+
+/* Communicators in JSON: the same words wherever one stands. */
+
+/* "kind": null when it is not known. */
+void comm_json_put_kind(struct json *json, enum job_comm_kind kind);
+
+/* Which it is: "label", "name", "hash", "generation", "job_index", "kind", "ranks", "nodes", "recorded_ranks". */
+void comm_json_put_identity(struct json *json, const struct job_comm *comm);
+
+/* A recorded process in words and in JSON: what several commands say about it. */
+
+/* "rank 3 (pid 4711 on node01, job 77)": for sentences. */
+enum { RECORDED_PROCESS_TEXT = 512 };
+const char *recorded_process_text(const struct recording_process *process,
+				  char text[static RECORDED_PROCESS_TEXT]);
+
+/* Keys job, rank, host, pid into the object that is open. */
+void recorded_process_json(struct json *json, const struct recording_process *process);
+
+/* Communicators that were not finalized, and all that ever were. */
+size_t recorded_live_comms(const struct recording_process *process);
+uint64_t recorded_all_comms(const struct recording_process *process);
+
+/* Whole operations that were lost, for whatever reason. */
+uint64_t recorded_lost(const struct recording_process *process);
+
+/* "0,1,4": CUDA device numbers of its communicators; "" unknown. */
+void recorded_gpus(const struct recording_process *process, char *text, size_t size);
+
+/* "tp" or "0x1f2e..." where it has no name. */
+enum { RECORDED_COMM_TEXT = 120 };
+const char *recorded_comm_text(const struct recording_comm *comm,
+			       char text[static RECORDED_COMM_TEXT]);
+
+/* Keys comm_id, comm_hash, comm_name, comm_rank, comm_ranks, comm_nodes; `comm` may be NULL. */
+void recorded_comm_json(struct json *json, uint32_t id, const struct recording_comm *comm);
+
+/* null where the value is -1. */
+void json_put_number_or_null(struct json *json, const char *key, int64_t number);
+/* null where the value is 0. */
+void json_put_time_or_null(struct json *json, const char *key, uint64_t ns);
+/* null where the text is "". */
+void json_put_text_or_null(struct json *json, const char *key, const char *text);
+
+/* One operation as JSON: the fields of docs/DUMP.md, which a test compares with these. */
+
+/* Into the object that is open: who, where, what, when. */
+void recorded_op_json(struct json *json, const struct recording_process *process,
+		      const struct op_record *op);
+void recorded_detail_json(struct json *json, const struct recording_process *process,
+			  const struct op_detail *detail);
+
+#endif

@@ -1,0 +1,197 @@
+/* The parts of a tally's key in words: the same in text, JSON, CSV and diff. */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/straggler.h"
+#include "analysis/tally.h"
+#include "analysis/timeline_report.h"
+#include "analysis/windows.h"
+#include "common/status.h"
+#include "output/json.h"
+#include "output/sink.h"
+#include "recording/recording.h"
+
+enum { REPORT_KEY_TEXT = 160 };
+
+/* One part, `bit` from 0 to TALLY_BYS - 1: "world", "AllReduce", "1 MiB - 2 MiB", "3", "node0001".
+ * "-" where it is not known. */
+const char *report_key_text(const struct timeline_report *report, const struct tally_key *key,
+			    unsigned int bit, char to[static REPORT_KEY_TEXT]);
+
+/* The title of its column: "COMMUNICATOR", "OPERATION", ... */
+const char *report_key_title(unsigned int bit);
+
+/* All parts of `by` into the object that is open, see docs/REPORT.md. */
+void report_key_json(struct json *json, const struct timeline_report *report,
+		     const struct tally_key *key, uint32_t by);
+
+/* "-", "0 B", "1 MiB - 2 MiB" (up to, not including, the second). */
+const char *report_size_text(unsigned int size_class, char to[static REPORT_KEY_TEXT]);
+
+/* "tp-*" of "tp-17": digits become one '*'. */
+void report_family_name(char to[static REPORT_KEY_TEXT], const char *name);
+
+/* Sentences of a report, for people: the same ones on the screen, in JSON and on the page. */
+
+enum { REPORT_WORDS = 400 };
+
+/* "NCCL 2.28", "NCCL 2.27 and 2.28", "NCCL of unknown release". */
+void report_words_nccl(const struct recording *recording, char to[static REPORT_WORDS]);
+
+/* "job 77: 8 of 16 ranks on 2 hosts", "3 jobs (a, b, c): 24 ranks on 4 hosts". */
+void report_words_job(const struct timeline_report *report, char to[static REPORT_WORDS]);
+
+/* "10.5 s from 2026-01-01 14:03:10 UTC"; "" when nothing has a time. */
+void report_words_span(const struct timeline_report *report, char to[static REPORT_WORDS]);
+
+/* A moment within the report: "14:03:10", with a date when it lasts longer than a day, as
+ * "1.23 s after the start" without wall time. */
+void report_words_moment(const struct timeline_report *report, uint64_t ns,
+			 char to[static REPORT_WORDS]);
+
+/* "complete: all 5,208 operations that NCCL showed were read", or what is missing and why. */
+void report_words_completeness(const struct timeline_report *report, struct sink *to);
+
+/* "the GPU's clock", "93 % the GPU's clock, 7 % the host's clock (upper bound)"; of the timed calls. */
+void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS]);
+/* Do the durations of this row come from several sources? */
+bool report_has_mixed_sources(const struct tally_row *row);
+
+/* "2,000 of 100,000 calls (2.0 %)"; "" where all calls that are over were timed. */
+void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS]);
+/* "Broadcast of 1 MiB in world (600 calls), ... and 3 more kinds"; "" where something of each kind was timed. */
+void report_words_not_timed(const struct timeline_report *report, char to[static REPORT_WORDS]);
+/* Before a total: "" exact, "~" estimated, ">" without the calls of kinds with nothing timed, ">~" both. */
+const char *report_estimate_mark(const struct tally_row *row);
+
+/* "ReduceScatter of 64 MiB - 128 MiB on net-only communicators fell 13 % at 14:03:10, ...". */
+void report_words_change(const struct timeline_report *report, const struct windows_change *change,
+			 char to[static REPORT_WORDS]);
+
+/* "rank 5 on node0001 (arrives late, last in 93 % of 650 collectives)". */
+void report_words_straggler(const struct timeline_report *report, const struct straggler *one,
+			    char to[static REPORT_WORDS]);
+
+/* "12 %", "0.4 %", "<0.1 %"; "-" unless `of` is positive. */
+enum { REPORT_SHARE = 16 };
+const char *report_share(char to[static REPORT_SHARE], double part, double of);
+/* "0.123", "12.3", "1234", "<0.001". */
+const char *report_hours(char to[static REPORT_SHARE], double hours);
+/* "2.57 of 82.6 GPU-seconds", "12.3 of 456 GPU-hours". */
+void report_words_lost(double hours_lost, double hours, char to[static REPORT_WORDS]);
+
+/*
+ * A report for people. First the answer, in a screenful of 24 lines by 80 columns; then the tables.
+ * docs/REPORT.md explains the columns.
+ */
+
+struct report_text_options {
+	unsigned int
+		width;	 /* of the terminal; 0: tables as wide as they are, sentences 80 columns */
+	bool has_blocks; /* the terminal shows UTF-8: small charts of blocks instead of digits */
+	bool has_all;	 /* all rows, however many */
+};
+
+/* All return the first failure: ERR_NO_SPACE (memory), or the sink's status. */
+enum status report_text(struct sink *sink, const struct timeline_report *report,
+			const struct report_text_options *options);
+
+/* The first screenful alone. */
+enum status report_text_answer(struct sink *sink, const struct timeline_report *report,
+			       const struct report_text_options *options);
+
+/* Who, when, how complete; then one table. */
+enum status report_text_table(struct sink *sink, const struct timeline_report *report,
+			      const struct tally *tally, const struct report_text_options *options);
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+/* For sentences. */
+unsigned int report_text_width(const struct report_text_options *options);
+
+/* Who, when, how complete: two lines or more. */
+void report_text_head(struct sink *sink, const struct timeline_report *report,
+		      const struct report_text_options *options);
+
+/* Over time: a small chart per kind of communicator and function, changes in words. */
+enum status report_text_windows(struct sink *sink, const struct timeline_report *report,
+				const struct report_text_options *options);
+enum status report_text_iterations(struct sink *sink, const struct timeline_report *report,
+				   const struct report_text_options *options);
+
+/* "12.3": GB/s, 10^9 bytes per second; "-" when it is 0, unknown. */
+enum { REPORT_BANDWIDTH = 24 };
+const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second);
+
+/* Values as a line of blocks or of digits from 1 to 8, which is the largest; ' ' where a value is not
+ * above 0. At most `most` characters: neighbours are averaged. */
+void report_chart(struct sink *to, const double *values, size_t count, size_t most,
+		  bool has_blocks);
+
+/*
+ * A report as JSON: one object, the shape of docs/REPORT.md, whole or in parts. Keys are added in later
+ * versions and never change their meaning; what is unknown is null and never 0.
+ *
+ *	json_init(&json, &sink);
+ *	report_json(&json, &report, REPORT_JSON_ALL);
+ *	json_line(&json);
+ *
+ * Nothing is kept; the first failure sticks in the sink.
+ */
+
+enum report_json_flag {
+	/* Each row of each table with its histogram of durations. Without it, that of "total" and of the
+	 * tables "function" and "size" only. */
+	REPORT_JSON_HISTOGRAMS = 1u << 0,
+	/* The tables "comm" and "rank", which may have thousands of rows. */
+	REPORT_JSON_WIDE = 1u << 1,
+	/* The windows' waiting per rank. */
+	REPORT_JSON_MATRIX = 1u << 2,
+	REPORT_JSON_ALL = REPORT_JSON_HISTOGRAMS | REPORT_JSON_WIDE | REPORT_JSON_MATRIX,
+};
+
+/* The whole report, as one value: an object with all keys below and those of docs/REPORT.md. */
+void report_json(struct json *json, const struct timeline_report *report, unsigned int flags);
+
+/* Parts. Those named put_ write a key of that name and its value into the object that is open. */
+void report_json_put_head(struct json *json, const struct timeline_report *report);
+/* The parts of a key, by name. */
+void report_json_put_by(struct json *json, uint32_t by);
+void report_json_put_completeness(struct json *json, const struct timeline_report *report);
+void report_json_put_troubles(struct json *json, const struct recording *recording);
+void report_json_put_jobs(struct json *json, const struct timeline_report *report);
+void report_json_put_communicators(struct json *json, const struct timeline_report *report);
+void report_json_put_waiting(struct json *json, const struct timeline_report *report);
+void report_json_put_alignment(struct json *json, const struct timeline_report *report);
+void report_json_put_windows(struct json *json, const struct timeline_report *report,
+			     unsigned int flags);
+void report_json_put_findings(struct json *json, const struct timeline_report *report);
+
+/* The keys of a row's figures, into the object that is open. */
+void report_json_figures(struct json *json, const struct tally_row *row, bool has_histogram);
+
+/* null where the value is not known. */
+void report_json_put_known(struct json *json, const char *key, bool is_known, uint64_t number);
+void report_json_put_ratio(struct json *json, const char *key, bool is_known, double number);
+
+/*
+ * One table of a report as CSV: a line of names, then a line per row. An empty cell is "not known".
+ * docs/REPORT.md explains the columns, which are named as the keys of the JSON.
+ */
+
+/* The index-th name of a table that can be asked for; NULL past the last. */
+const char *report_table_name(size_t index);
+
+/* The tally behind a name; NULL: it has none ("windows", "iterations"), or nobody knows the name. */
+const struct tally *report_table(const struct timeline_report *report, const char *name);
+
+enum status report_csv_tally(struct sink *sink, const struct timeline_report *report,
+			     const struct tally *tally);
+enum status report_csv_windows(struct sink *sink, const struct timeline_report *report);
+enum status report_csv_iterations(struct sink *sink, const struct timeline_report *report);
+
+#endif

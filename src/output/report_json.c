@@ -1,0 +1,779 @@
+/* Rows and tables of a report. */
+#include "output/report.h"
+#include "output/report_internal.h"
+
+#include <math.h>
+
+#include "common/attributes.h"
+#include "common/nccl_interface.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "output/recorded.h"
+
+#define HOUR_NS 3.6e12
+
+void report_json_put_known(struct json *json, const char *key, bool is_known, uint64_t number)
+{
+	if (is_known)
+		json_put_unsigned(json, key, number);
+	else
+		json_put_null(json, key);
+}
+
+void report_json_put_ratio(struct json *json, const char *key, bool is_known, double number)
+{
+	if (is_known)
+		json_put_double(json, key, number);
+	else
+		json_put_null(json, key);
+}
+
+/* "": null */
+static void report_json_put_text(struct json *json, const char *key, const char *text)
+{
+	json_put_string(json, key, text[0] ? text : NULL);
+}
+
+static void put_sources(struct json *json, const struct tally_row *row)
+{
+	json_put_object(json, "sources");
+	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
+		json_put_unsigned(json, op_time_source_name((uint8_t)i), row->by_source[i]);
+	json_end(json);
+}
+
+static void put_times(struct json *json, const struct tally_row *row)
+{
+	bool is_timed = row->timed > 0;
+
+	report_json_put_known(json, "sum_ns", is_timed, row->sum_ns);
+	report_json_put_known(json, "total_ns", row->timed + row->covered > 0,
+			      units_whole(tally_total_ns(row)));
+	report_json_put_known(json, "min_ns", is_timed, row->min_ns);
+	report_json_put_known(json, "median_ns", is_timed, tally_quantile_ns(row, 0.5));
+	report_json_put_ratio(json, "mean_ns", is_timed, tally_mean_ns(row));
+	report_json_put_known(json, "p90_ns", row->timed >= TALLY_P90_LEAST,
+			      tally_quantile_ns(row, 0.9));
+	report_json_put_known(json, "p99_ns", row->timed >= TALLY_P99_LEAST,
+			      tally_quantile_ns(row, 0.99));
+	report_json_put_known(json, "max_ns", is_timed, row->max_ns);
+	report_json_put_ratio(json, "deviation_ns", row->timed > 1, tally_deviation_ns(row));
+}
+
+static void put_bandwidth(struct json *json, const struct tally_row *row)
+{
+	double algbw = tally_algbw(row), busbw = tally_busbw(row);
+
+	report_json_put_ratio(json, "algbw_bytes_per_second", algbw > 0, round(algbw));
+	report_json_put_ratio(json, "busbw_bytes_per_second", busbw > 0, round(busbw));
+}
+
+static void put_waiting(struct json *json, const struct tally_row *row, bool is_known)
+{
+	json_put_unsigned(json, "joined", row->joined);
+	report_json_put_known(json, "joined_ns", is_known, row->joined_ns);
+	report_json_put_known(json, "wait_ns", is_known, row->wait_ns);
+	report_json_put_known(json, "total_wait_ns", is_known,
+			      units_whole(tally_total_wait_ns(row)));
+	report_json_put_ratio(json, "wait_share", is_known && row->joined_ns > 0,
+			      tally_wait_share(row));
+	report_json_put_ratio(json, "gpu_hours_lost", is_known, tally_total_wait_ns(row) / HOUR_NS);
+}
+
+static void put_histogram(struct json *json, const struct tally_histogram *histogram)
+{
+	json_put_object(json, "histogram");
+	json_put_unsigned(json, "first", histogram->first);
+	json_put_array(json, "counts");
+	for (unsigned int i = 0; i < histogram->used; i++)
+		json_unsigned(json, histogram->counts[i]);
+	json_end(json);
+	json_end(json);
+}
+
+static void put_figures(struct json *json, const struct tally_row *row, bool knows_waiting,
+			bool has_histogram)
+{
+	json_put_unsigned(json, "calls", row->calls);
+	json_put_unsigned(json, "in_flight", row->open);
+	json_put_unsigned(json, "captured", row->captured);
+	json_put_unsigned(json, "unknown_size", row->unknown_size);
+	json_put_unsigned(json, "untrusted", row->untrusted);
+	report_json_put_known(json, "bytes", row->calls > row->unknown_size || row->calls == 0,
+			      row->bytes);
+	json_put_unsigned(json, "timed", row->timed);
+	json_put_unsigned(json, "estimated", row->covered);
+	json_put_unsigned(json, "not_timed", tally_not_timed(row));
+	put_sources(json, row);
+	put_times(json, row);
+	put_bandwidth(json, row);
+	put_waiting(json, row, knows_waiting);
+	if (has_histogram)
+		put_histogram(json, &row->histogram);
+}
+
+void report_json_figures(struct json *json, const struct tally_row *row, bool has_histogram)
+{
+	put_figures(json, row, row->joined > 0, has_histogram);
+}
+
+/* The same; waiting is null where no rank of the report met another one. */
+static void report_json_row(struct json *json, const struct timeline_report *report,
+			    const struct tally_row *row, bool has_histogram)
+{
+	put_figures(json, row, report_knows_waiting(report, row), has_histogram);
+}
+
+void report_json_put_by(struct json *json, uint32_t by)
+{
+	json_put_array(json, "by");
+	for (unsigned int bit = 0; bit < TALLY_BYS; bit++)
+		if (by & 1u << bit)
+			json_string(json, tally_by_name(bit));
+	json_end(json);
+}
+
+/* One table as a value: {"by":[...],"rows":[...],"other":...}. */
+static void report_json_table(struct json *json, const struct timeline_report *report,
+			      const struct tally *tally, bool has_histograms)
+{
+	json_object(json);
+	report_json_put_by(json, tally->by);
+	json_put_array(json, "rows");
+	for (size_t i = 0; i < tally->count; i++) {
+		json_object(json);
+		report_key_json(json, report, &tally->rows[i].key, tally->by);
+		report_json_row(json, report, &tally->rows[i], has_histograms);
+		json_end(json);
+	}
+	json_end(json);
+	if (tally->has_other) {
+		json_put_object(json, "other");
+		report_json_row(json, report, &tally->other, has_histograms);
+		json_end(json);
+	} else {
+		json_put_null(json, "other");
+	}
+	json_end(json);
+}
+
+static void report_json_put_tables(struct json *json, const struct timeline_report *report,
+				   unsigned int flags)
+{
+	const struct {
+		const char *name;
+		const struct tally *tally;
+		bool is_wide;
+		bool has_histograms;
+	} tables[] = {
+		{ "name", &report->by_comm_name, false, false },
+		{ "comm", &report->by_comm, true, false },
+		{ "kind", &report->by_kind, false, false },
+		{ "function", &report->by_function, false, true },
+		{ "size", &report->by_size, false, true },
+		{ "algorithm", &report->by_algorithm, false, false },
+		{ "rank", &report->by_rank, true, false },
+		{ "source", &report->by_source, false, false },
+	};
+
+	json_put_object(json, "tables");
+	for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
+		if (tables[i].is_wide && !(flags & REPORT_JSON_WIDE))
+			continue;
+		json_key(json, tables[i].name);
+		report_json_table(json, report, tables[i].tally,
+				  tables[i].has_histograms || flags & REPORT_JSON_HISTOGRAMS);
+	}
+	json_end(json);
+	json_put_array(json, "custom");
+	for (size_t i = 0; i < report->custom_count; i++)
+		report_json_table(json, report, &report->custom[i], true);
+	json_end(json);
+}
+
+/* Waiting, who is waited for, and how everything went over time. */
+
+/* An index into one of the report's lists; null where it says nobody. */
+static void put_index(struct json *json, const char *key, uint32_t index)
+{
+	report_json_put_known(json, key, index != UINT32_MAX, index);
+}
+
+void report_json_put_waiting(struct json *json, const struct timeline_report *report)
+{
+	const struct meet *meet = &report->meet;
+
+	json_put_object(json, "waiting");
+	report_json_put_known(json, "wait_ns", meet->complete + meet->partial > 0, meet->wait_ns);
+	json_put_unsigned(json, "joined", meet->joined);
+	json_put_unsigned(json, "untimed", meet->untimed);
+	json_put_unsigned(json, "unmatched", meet->unmatched);
+	json_put_unsigned(json, "repeated", meet->repeated);
+	json_put_unsigned(json, "left_out", meet->left_out);
+	json_put_unsigned(json, "differing", meet->differing);
+	json_put_unsigned(json, "complete", meet->complete);
+	json_put_unsigned(json, "partial", meet->partial);
+	json_put_unsigned(json, "alone", meet->alone);
+	json_put_unsigned(json, "stride", meet->stride);
+	json_end(json);
+}
+
+/* ---- stragglers ------------------------------------------------------------------------------ */
+
+static void put_straggler(struct json *json, const struct straggler *one)
+{
+	json_object(json);
+	json_put_string(json, "class", straggler_class_name(one->class));
+	json_put_string(json, "pattern", straggler_pattern_name(one->pattern));
+	put_index(json, "rank_index", one->rank);
+	put_index(json, "host_index", one->host);
+	put_index(json, "peer_index", one->peer);
+	report_json_put_known(json, "channel", one->channel >= 0, (uint64_t)one->channel);
+	put_index(json, "comm_index", one->comm);
+	json_put_unsigned(json, "meetings", one->meetings);
+	json_put_unsigned(json, "last_in", one->last_in);
+	json_put_double(json, "share_of_time", one->share_of_time);
+	json_put_unsigned(json, "late_ns", one->late_ns);
+	json_put_unsigned(json, "caused_ns", one->caused_ns);
+	report_json_put_ratio(json, "slowdown", one->slowdown > 0, one->slowdown);
+	report_json_put_ratio(json, "slow_share", one->slow_share > 0, one->slow_share);
+	report_json_put_ratio(json, "own_slowdown", one->is_starved, one->own_slowdown);
+	json_put_double(json, "confidence", one->confidence);
+	report_json_put_known(json, "first_ns", one->has_times, one->first_ns);
+	report_json_put_known(json, "last_ns", one->has_times, one->last_ns);
+	json_end(json);
+}
+
+static void report_json_put_stragglers(struct json *json, const struct timeline_report *report)
+{
+	const struct stragglers *from = &report->stragglers;
+
+	json_put_object(json, "stragglers");
+	json_put_bool(json, "has_enough", from->has_enough);
+	json_put_unsigned(json, "meetings", from->meetings);
+	json_put_unsigned(json, "least_meetings", from->least_meetings);
+	json_put_unsigned(json, "explained", from->explained);
+	json_put_array(json, "list");
+	for (size_t i = 0; i < from->count; i++)
+		put_straggler(json, &from->list[i]);
+	json_end(json);
+	json_end(json);
+}
+
+void report_json_put_alignment(struct json *json, const struct timeline_report *report)
+{
+	const struct align *align = &report->align;
+
+	json_put_object(json, "alignment");
+	json_put_unsigned(json, "islands", align->island_count);
+	json_put_unsigned(json, "unaligned", align->unaligned);
+	report_json_put_known(json, "worst_uncertainty_ns", align->count > 0,
+			      align->worst_uncertainty_ns);
+	json_end(json);
+}
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Whole numbers: parts of a nanosecond or byte only come from dividing at the borders of windows. */
+static void put_values(struct json *json, const char *key, const double *values, size_t count)
+{
+	json_put_array(json, key);
+	for (size_t i = 0; i < count; i++)
+		json_double(json, round(values[i]));
+	json_end(json);
+}
+
+static void put_calls(struct json *json, const double *values, size_t count)
+{
+	json_put_array(json, "calls");
+	for (size_t i = 0; i < count; i++)
+		json_double(json, round(values[i] * 100) / 100);
+	json_end(json);
+}
+
+static void put_series(struct json *json, const struct timeline_report *report,
+		       const struct windows_series *series)
+{
+	size_t count = report->windows.count;
+
+	json_object(json);
+	comm_json_put_kind(json, series->kind);
+	json_put_string(json, "function",
+			job_name(&report->job, OP_NAMES_FUNCTION, series->function));
+	put_calls(json, series->calls, count);
+	put_values(json, "bytes", series->bytes, count);
+	put_values(json, "time_ns", series->time_ns, count);
+	put_values(json, "bus_bytes", series->bus_bytes, count);
+	put_values(json, "move_bus_bytes", series->move_bus_bytes, count);
+	put_values(json, "move_ns", series->move_ns, count);
+	json_end(json);
+}
+
+static void put_matrix(struct json *json, const struct windows *windows)
+{
+	const struct windows_matrix *matrix = &windows->waiting;
+
+	json_put_object(json, "matrix");
+	json_put_unsigned(json, "ranks_per_row", matrix->ranks_per_row);
+	json_put_array(json, "rows");
+	for (size_t i = 0; i < matrix->rows; i++) {
+		json_object(json);
+		json_put_unsigned(json, "first_rank_index", matrix->first_rank[i]);
+		json_put_unsigned(json, "last_rank_index", matrix->last_rank[i]);
+		put_values(json, "wait_ns", matrix->wait_ns + i * windows->count, windows->count);
+		put_values(json, "joined_ns", matrix->joined_ns + i * windows->count,
+			   windows->count);
+		json_end(json);
+	}
+	json_end(json);
+	json_end(json);
+}
+
+static void put_change(struct json *json, const struct timeline_report *report,
+		       const struct windows_change *change)
+{
+	char text[REPORT_KEY_TEXT], words[REPORT_WORDS];
+
+	report_words_change(report, change, words);
+	json_object(json);
+	json_put_string(json, "text", words);
+	comm_json_put_kind(json, change->kind);
+	json_put_string(json, "function",
+			job_name(&report->job, OP_NAMES_FUNCTION, change->function));
+	json_put_string(json, "size", report_size_text(change->size_class, text));
+	json_put_unsigned(json, "at_ns", change->at_ns);
+	json_put_unsigned(json, "window", change->window);
+	json_put_double(json, "before_bytes_per_second", round(change->before));
+	json_put_double(json, "after_bytes_per_second", round(change->after));
+	json_put_double(json, "percent", change->percent);
+	json_put_unsigned(json, "meetings_before", change->meetings_before);
+	json_put_unsigned(json, "meetings_after", change->meetings_after);
+	json_put_double(json, "confidence", change->confidence);
+	json_put_unsigned(json, "comms", change->comms);
+	json_put_unsigned(json, "comms_changed", change->comms_changed);
+	json_put_unsigned(json, "ranks_changed", change->ranks_changed);
+	json_put_bool(json, "is_everywhere", change->is_everywhere);
+	put_index(json, "example_comm_index", change->example_comm);
+	json_end(json);
+}
+
+void report_json_put_windows(struct json *json, const struct timeline_report *report,
+			     unsigned int flags)
+{
+	const struct windows *windows = &report->windows;
+
+	if (windows->count == 0) {
+		json_put_null(json, "windows");
+		return;
+	}
+	json_put_object(json, "windows");
+	json_put_unsigned(json, "start_ns", windows->start_ns);
+	json_put_unsigned(json, "end_ns", windows->end_ns);
+	json_put_unsigned(json, "width_ns", windows->width_ns);
+	json_put_unsigned(json, "count", windows->count);
+	json_put_unsigned(json, "series_left_out", windows->series_left_out);
+	json_put_array(json, "series");
+	for (size_t i = 0; i < windows->series_count; i++)
+		put_series(json, report, &windows->series[i]);
+	json_end(json);
+	json_put_array(json, "changes");
+	for (size_t i = 0; i < windows->change_count; i++)
+		put_change(json, report, &windows->changes[i]);
+	json_end(json);
+	json_put_unsigned(json, "changes_left_out", windows->changes_left_out);
+	if (flags & REPORT_JSON_MATRIX)
+		put_matrix(json, windows);
+	json_end(json);
+}
+
+/* ---- iterations ------------------------------------------------------------------------------ */
+
+static void put_iteration(struct json *json, const struct iteration *one)
+{
+	json_object(json);
+	json_put_unsigned(json, "first_op", one->first_op);
+	json_put_unsigned(json, "ops", one->ops);
+	json_put_unsigned(json, "start_ns", one->start_ns);
+	report_json_put_known(json, "duration_ns", one->end_ns >= one->start_ns,
+			      one->end_ns - one->start_ns);
+	json_put_unsigned(json, "timed", one->timed);
+	report_json_put_known(json, "busy_ns", one->timed == one->ops, one->busy_ns);
+	report_json_put_known(json, "sum_ns", one->timed == one->ops, one->sum_ns);
+	json_put_unsigned(json, "bytes", one->bytes);
+	json_put_bool(json, "is_odd", one->is_odd);
+	json_end(json);
+}
+
+static void report_json_put_iterations(struct json *json, const struct timeline_report *report)
+{
+	const struct iterations *from = &report->iterations;
+
+	if (!from->is_found) {
+		json_put_null(json, "iterations");
+		return;
+	}
+	json_put_object(json, "iterations");
+	json_put_bool(json, "is_by_tag", from->is_by_tag);
+	put_index(json, "rank_index", from->rank);
+	json_put_unsigned(json, "period_ops", from->period_ops);
+	json_put_unsigned(json, "regular", from->regular);
+	json_put_unsigned(json, "warm_up_ops", from->warm_up_ops);
+	json_put_unsigned(json, "tail_ops", from->tail_ops);
+	json_put_unsigned(json, "ops", from->ops);
+	json_put_bool(json, "is_cut", from->is_cut);
+	json_put_unsigned(json, "median_ns", from->median_ns);
+	json_put_unsigned(json, "timed", from->timed);
+	report_json_put_known(json, "median_busy_ns", from->timed > 0, from->median_busy_ns);
+	json_put_unsigned(json, "p99_ns", from->p99_ns);
+	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
+	json_put_unsigned(json, "slowest", from->slowest);
+	json_put_array(json, "list");
+	for (size_t i = 0; i < from->count; i++)
+		put_iteration(json, &from->list[i]);
+	json_end(json);
+	json_end(json);
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+static void put_finding(struct json *json, const struct finding *finding)
+{
+	json_object(json);
+	json_put_string(json, "kind", findings_kind_name(finding->kind));
+	json_put_string(json, "severity", findings_severity_name(finding->severity));
+	json_put_string(json, "title", finding->title);
+	json_put_string(json, "text", finding->text);
+	report_json_put_text(json, "hint", finding->hint);
+	put_index(json, "rank_index", finding->rank);
+	put_index(json, "host_index", finding->host);
+	put_index(json, "comm_index", finding->comm);
+	put_index(json, "peer_index", finding->peer);
+	json_put_unsigned(json, "count", finding->count);
+	report_json_put_known(json, "of", finding->of != 0, finding->of);
+	report_json_put_known(json, "cost_ns", finding->cost_ns != 0, finding->cost_ns);
+	json_put_double(json, "percent", finding->percent);
+	report_json_put_known(json, "at_ns", finding->at_ns != 0, finding->at_ns);
+	json_end(json);
+}
+
+void report_json_put_findings(struct json *json, const struct timeline_report *report)
+{
+	json_put_array(json, "findings");
+	for (size_t i = 0; i < report->findings.count; i++)
+		put_finding(json, &report->findings.list[i]);
+	json_end(json);
+	json_put_unsigned(json, "findings_left_out", report->findings.left_out);
+}
+
+/* Who took part, how complete it is, and the order of the parts. */
+
+/* Kinds with nothing timed that are listed, those with most calls first. */
+enum { NOT_TIMED_SHOWN = 64 };
+
+/* ---- head ------------------------------------------------------------------------------------ */
+
+static void put_time(struct json *json, const char *key, const char *text_key,
+		     const struct timeline_report *report, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	report_json_put_known(json, key, ns != 0, ns);
+	json_put_string(json, text_key,
+			ns != 0 && report->has_wall ? units_wall_time(text, ns) : NULL);
+}
+
+static void put_nccl(struct json *json, const struct recording *recording)
+{
+	unsigned int found = report_interfaces(recording);
+
+	json_put_array(json, "nccl");
+	for (unsigned int version = 1; version <= OP_INTERFACES; version++) {
+		if (!(found & 1u << version))
+			continue;
+		json_object(json);
+		json_put_unsigned(json, "interface", version);
+		json_put_string(json, "release", op_interface_releases(version));
+		json_end(json);
+	}
+	json_end(json);
+}
+
+void report_json_put_head(struct json *json, const struct timeline_report *report)
+{
+	bool is_known = report->start_ns != 0 && report->end_ns >= report->start_ns;
+
+	json_put_string(json, "format", "ringside-report");
+	json_put_unsigned(json, "version", 1);
+	json_put_string(json, "ringside", RINGSIDE_VERSION);
+	put_nccl(json, report->recording);
+	put_time(json, "start_ns", "start", report, report->start_ns);
+	put_time(json, "end_ns", "end", report, report->end_ns);
+	report_json_put_known(json, "duration_ns", is_known, report->end_ns - report->start_ns);
+	json_put_bool(json, "is_wall_time", report->has_wall);
+	put_time(json, "since_ns", "since", report, report->since_ns);
+	put_time(json, "until_ns", "until", report, report->until_ns);
+	report_json_put_ratio(json, "busy_share", report->busy_ranks > 0, report->busy_share);
+	report_json_put_ratio(json, "gpu_hours", report->gpu_hours > 0, report->gpu_hours);
+	report_json_put_ratio(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
+			      report->gpu_hours_waited);
+	json_put_double(json, "quantile_error", TALLY_QUANTILE_ERROR);
+}
+
+/* ---- completeness ---------------------------------------------------------------------------- */
+
+static void put_lost(struct json *json, const struct timeline_completeness *from)
+{
+	json_put_object(json, "lost");
+	for (unsigned int i = 0; i < LOST_REASONS; i++)
+		if (from->lost[i] > 0 && op_lost_name(i) != NULL)
+			json_put_unsigned(json, op_lost_name(i), from->lost[i]);
+	json_end(json);
+}
+
+void report_json_put_completeness(struct json *json, const struct timeline_report *report)
+{
+	const struct timeline_completeness *from = &report->completeness;
+
+	json_put_object(json, "completeness");
+	json_put_bool(json, "is_complete", from->is_complete);
+	report_json_put_ratio(json, "share", from->issued > 0, from->share);
+	report_json_put_known(json, "issued", from->with_counts > 0, from->issued);
+	json_put_unsigned(json, "read", from->read);
+	json_put_unsigned(json, "looked_at", from->looked_at);
+	json_put_unsigned(json, "in_flight", from->in_flight);
+	json_put_unsigned(json, "lost_operations", from->lost_operations);
+	put_lost(json, from);
+	json_put_unsigned(json, "overwritten", from->overwritten);
+	json_put_unsigned(json, "refused", from->refused);
+	json_put_unsigned(json, "damaged_blocks", from->damages);
+	json_put_unsigned(json, "untimed", from->untimed);
+	json_put_unsigned(json, "processes", from->processes);
+	json_put_unsigned(json, "with_final_counts", from->with_counts);
+	json_put_unsigned(json, "ended", from->ended);
+	json_put_unsigned(json, "alive", from->alive);
+	json_put_unsigned(json, "killed", from->killed);
+	json_put_unsigned(json, "unknown_end", from->unknown_life);
+	json_put_bool(json, "keeps_all", from->keeps_all);
+	json_put_unsigned(json, "troubles", from->troubles);
+	json_end(json);
+}
+
+void report_json_put_troubles(struct json *json, const struct recording *recording)
+{
+	json_put_array(json, "troubles");
+	for (size_t i = 0; i < recording->trouble_count; i++) {
+		const struct recording_trouble *trouble = &recording->troubles[i];
+
+		json_object(json);
+		json_put_string(json, "kind", recording_trouble_name(trouble->kind));
+		json_put_string(json, "path", trouble->path);
+		json_put_unsigned(json, "offset", trouble->offset);
+		json_put_unsigned(json, "bytes", trouble->bytes);
+		json_put_string(json, "what", trouble->what);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "troubles_left_out", recording->troubles_left_out);
+}
+
+/* ---- who took part --------------------------------------------------------------------------- */
+
+void report_json_put_jobs(struct json *json, const struct timeline_report *report)
+{
+	json_put_array(json, "jobs");
+	for (size_t i = 0; i < report->job.group_count; i++) {
+		const struct job_group *group = &report->job.groups[i];
+
+		json_object(json);
+		report_json_put_text(json, "name", group->name);
+		report_json_put_known(json, "world_size", group->world_size > 0,
+				      (uint64_t)group->world_size);
+		json_put_unsigned(json, "ranks", group->rank_count);
+		json_put_unsigned(json, "processes", group->process_count);
+		json_put_unsigned(json, "hosts", group->host_count);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void report_json_put_hosts(struct json *json, const struct timeline_report *report)
+{
+	json_put_array(json, "hosts");
+	for (size_t i = 0; i < report->job.host_count; i++) {
+		const struct timeline_host *host = &report->hosts[i];
+
+		json_object(json);
+		report_json_put_text(json, "name", report->job.hosts[i].name);
+		json_put_unsigned(json, "ranks", report->job.hosts[i].rank_count);
+		json_put_unsigned(json, "timed", host->timed);
+		report_json_put_known(json, "sum_ns", host->timed > 0, host->sum_ns);
+		report_json_put_known(json, "total_ns", host->timed > 0,
+				      units_whole((double)host->sum_ns + host->covered_ns));
+		report_json_put_known(json, "wait_ns", host->joined_ns > 0, host->wait_ns);
+		report_json_put_known(json, "joined_ns", host->joined_ns > 0, host->joined_ns);
+		report_json_put_known(json, "total_wait_ns", host->joined_ns > 0,
+				      units_whole((double)host->wait_ns + host->covered_wait_ns));
+		report_json_put_ratio(json, "busy_share", host->busy_ranks > 0, host->busy_share);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_rank_identity(struct json *json, const struct job_rank *rank)
+{
+	json_put_string(json, "label", rank->label);
+	if (rank->rank < 0)
+		json_put_null(json, "rank");
+	else
+		json_put_signed(json, "rank", rank->rank);
+	json_put_bool(json, "is_derived", rank->is_derived);
+	json_put_unsigned(json, "attempt", rank->attempt);
+	json_put_unsigned(json, "job_index", rank->group);
+	json_put_unsigned(json, "host_index", rank->host);
+	report_json_put_known(json, "gpu", rank->gpu >= 0, (uint64_t)rank->gpu);
+	report_json_put_text(json, "gpu_uuid", rank->gpu_uuid);
+	report_json_put_known(json, "pid", rank->pid >= 0, (uint64_t)rank->pid);
+	json_put_string(json, "state", recording_life_name(rank->life));
+}
+
+static void put_rank_clock(struct json *json, const struct align *align, uint32_t process)
+{
+	if (process >= align->count) {
+		json_put_null(json, "clock");
+		return;
+	}
+	json_put_object(json, "clock");
+	json_put_string(json, "source", align_source_name(align->processes[process].source));
+	json_put_unsigned(json, "island", align->processes[process].island);
+	json_put_unsigned(json, "samples", align->processes[process].samples);
+	json_put_unsigned(json, "uncertainty_ns", align->processes[process].uncertainty_ns);
+	json_end(json);
+}
+
+static void report_json_put_ranks(struct json *json, const struct timeline_report *report)
+{
+	json_put_array(json, "ranks");
+	for (size_t i = 0; i < report->job.rank_count; i++) {
+		const struct timeline_rank *rank = &report->ranks[i];
+		bool is_joined =
+			rank->joined > 0 && report->meet.complete + report->meet.partial > 0;
+
+		json_object(json);
+		put_rank_identity(json, &report->job.ranks[i]);
+		json_put_bool(json, "is_shown", rank->is_shown);
+		json_put_unsigned(json, "calls", rank->calls);
+		json_put_unsigned(json, "in_flight", rank->open);
+		json_put_unsigned(json, "timed", rank->timed);
+		json_put_unsigned(json, "bytes", rank->bytes);
+		report_json_put_known(json, "sum_ns", rank->timed > 0, rank->sum_ns);
+		report_json_put_known(json, "total_ns", rank->timed > 0,
+				      units_whole((double)rank->sum_ns + rank->covered_ns));
+		report_json_put_known(json, "busy_ns", rank->is_busy_known, rank->busy_ns);
+		report_json_put_known(json, "span_ns", rank->span_ns > 0, rank->span_ns);
+		report_json_put_ratio(json, "busy_share", rank->is_busy_known, rank->busy_share);
+		json_put_unsigned(json, "joined", rank->joined);
+		report_json_put_known(json, "joined_ns", is_joined, rank->joined_ns);
+		report_json_put_known(json, "wait_ns", is_joined, rank->wait_ns);
+		report_json_put_known(json, "total_wait_ns", is_joined,
+				      units_whole((double)rank->wait_ns + rank->covered_wait_ns));
+		report_json_put_known(json, "first_ns", rank->first_ns != 0, rank->first_ns);
+		report_json_put_known(json, "last_ns", rank->last_ns != 0, rank->last_ns);
+		put_rank_clock(json, &report->align, report->job.ranks[i].process);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+void report_json_put_communicators(struct json *json, const struct timeline_report *report)
+{
+	json_put_array(json, "communicators");
+	for (size_t i = 0; i < report->job.comm_count; i++) {
+		const struct timeline_comm *comm = &report->comms[i];
+		const struct job_comm *of = &report->job.comms[i];
+
+		json_object(json);
+		comm_json_put_identity(json, of);
+		report_json_put_known(json, "missing_ranks", of->nranks > 0, of->missing);
+		json_put_bool(json, "is_shown", comm->is_shown);
+		json_put_unsigned(json, "complete", comm->complete);
+		json_put_unsigned(json, "partial", comm->partial);
+		report_json_put_known(json, "wait_ns", comm->complete + comm->partial > 0,
+				      comm->wait_ns);
+		report_json_put_known(json, "total_wait_ns", comm->complete + comm->partial > 0,
+				      units_whole((double)comm->wait_ns * comm->scale));
+		json_put_unsigned(json, "mismatches", comm->mismatches);
+		report_json_put_known(json, "first_mismatch", comm->first_mismatch != 0,
+				      comm->first_mismatch);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* Kinds of calls of which nothing was timed. */
+static void report_json_put_not_timed(struct json *json, const struct timeline_report *report)
+{
+	size_t shown =
+		report->untimed_count < NOT_TIMED_SHOWN ? report->untimed_count : NOT_TIMED_SHOWN;
+
+	json_put_array(json, "not_timed");
+	for (size_t i = 0; i < shown; i++) {
+		const struct timeline_untimed *kind = &report->untimed[i];
+		const struct tally_key key = { .comm = kind->comm,
+					       .function = (uint8_t)kind->names,
+					       .datatype = (uint8_t)(kind->names >> 8),
+					       .algorithm = (uint8_t)(kind->names >> 16),
+					       .protocol = (uint8_t)(kind->names >> 24),
+					       .size_class = kind->size_class };
+
+		json_object(json);
+		report_key_json(json, report, &key,
+				TALLY_BY_COMM | TALLY_BY_FUNCTION | TALLY_BY_SIZE |
+					TALLY_BY_DATATYPE | TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL);
+		json_put_unsigned(json, "calls", kind->calls);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "not_timed_left_out", report->untimed_count - shown);
+}
+
+static void put_total(struct json *json, const struct timeline_report *report)
+{
+	json_put_object(json, "total");
+	report_json_row(json, report, &report->total, true);
+	json_end(json);
+}
+
+/* The borders of all histograms, written once. */
+static void put_bounds(struct json *json)
+{
+	json_put_array(json, "histogram_upper_ns");
+	for (unsigned int i = 0; i + 1 < HISTOGRAM_BUCKETS; i++)
+		json_unsigned(json, histogram_upper_ns(i));
+	json_null(json);
+	json_end(json);
+}
+
+void report_json(struct json *json, const struct timeline_report *report, unsigned int flags)
+{
+	json_object(json);
+	report_json_put_head(json, report);
+	report_json_put_completeness(json, report);
+	report_json_put_findings(json, report);
+	report_json_put_stragglers(json, report);
+	put_total(json, report);
+	report_json_put_not_timed(json, report);
+	report_json_put_waiting(json, report);
+	report_json_put_tables(json, report, flags);
+	put_bounds(json);
+	report_json_put_windows(json, report, flags);
+	report_json_put_iterations(json, report);
+	report_json_put_alignment(json, report);
+	report_json_put_jobs(json, report);
+	report_json_put_hosts(json, report);
+	report_json_put_ranks(json, report);
+	report_json_put_communicators(json, report);
+	report_json_put_troubles(json, report->recording);
+	json_end(json);
+}

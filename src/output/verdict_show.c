@@ -1,0 +1,697 @@
+#include "output/verdict_show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "output/json.h"
+#include "output/table.h"
+
+enum { VERDICT_TEXT_WIDTH = 80 };
+
+/* Controls of the second kind, and those that turn the direction of what follows. */
+static bool is_unseemly(const unsigned char *at, size_t length)
+{
+	if (length == 2)
+		return at[0] == 0xc2 && at[1] < 0xa0;
+	if (length != 3 || at[0] != 0xe2)
+		return false;
+	return (at[1] == 0x80 &&
+		((at[2] >= 0xa8 && at[2] <= 0xae) || at[2] == 0x8e || at[2] == 0x8f)) ||
+	       (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9);
+}
+
+void verdict_text_clean(char *to, size_t size, const char *from)
+{
+	const unsigned char *at = (const unsigned char *)from;
+	size_t used = 0;
+
+	while (*at != '\0') {
+		bool is_plain = *at >= ' ' && *at < 0x7f;
+		size_t length = is_plain ? 1 : json_utf8_length(at);
+
+		if (used + (length > 0 ? length : 1) >= size)
+			break;
+		if (is_plain || (length > 1 && !is_unseemly(at, length))) {
+			memcpy(to + used, at, length);
+			used += length;
+		} else {
+			to[used++] = '?';
+		}
+		at += length > 0 ? length : 1;
+	}
+	to[used] = '\0';
+}
+
+/* Where each communicator stands, as a table below the verdicts. */
+
+enum { ROWS = 4 }; /* --all shows the rest */
+
+static void put_comm(struct table *table, const struct job *job, const struct scene_comm *comm)
+{
+	const struct job_comm *of = &job->comms[comm->comm];
+	char number[UNITS_TEXT];
+
+	table_cell(table, of->label);
+	if (of->nranks > 0)
+		table_cellf(table, "%d", of->nranks);
+	else
+		table_cell(table, "?");
+	table_cellf(table, "%u", comm->open);
+	table_cellf(table, "%u", comm->inside);
+	if (comm->function[0] == '\0')
+		table_cell(table, "-");
+	else if (comm->number > 0)
+		table_cellf(table, "%s %" PRIu64, comm->function, comm->number);
+	else
+		table_cell(table, comm->function);
+	table_cell(table, comm->age_ns > 0 ? units_duration(number, comm->age_ns) : "-");
+	if (comm->least_issued > comm->most_issued)
+		table_cell(table, "?");
+	else if (comm->least_issued == comm->most_issued)
+		table_cellf(table, "%" PRIu64, comm->most_issued);
+	else
+		table_cellf(table, "%" PRIu64 "-%" PRIu64, comm->least_issued, comm->most_issued);
+}
+
+/* look->scene is there. ERR_NO_SPACE (memory), or the sink's status. */
+static enum status verdict_comms_text(struct sink *sink, const struct verdict_look *look,
+				      const struct verdict_text_options *options)
+{
+	static const struct table_column columns[] = {
+		{ "COMMUNICATOR", TABLE_LEFT, 8 }, { "RANKS", TABLE_RIGHT, 0 },
+		{ "SEEN", TABLE_RIGHT, 0 },	   { "INSIDE", TABLE_RIGHT, 0 },
+		{ "OLDEST", TABLE_LEFT, 8 },	   { "FOR", TABLE_RIGHT, 0 },
+		{ "ISSUED", TABLE_RIGHT, 0 },
+	};
+	const struct scene *scene = look->scene;
+	size_t count = 0, shown;
+	struct table *table = table_new(columns, sizeof(columns) / sizeof(columns[0]));
+	enum status status;
+
+	if (table == NULL)
+		return ERR_NO_SPACE;
+	/* Those that nobody is in stand at the end. */
+	while (count < scene->comm_count && (options->has_all || scene->comms[count].inside > 0))
+		count++;
+	/* One line that says that one is left out is as long as that one. */
+	shown = options->has_all || count <= ROWS + 1 ? count : ROWS;
+	for (size_t i = 0; i < shown; i++)
+		put_comm(table, look->job, &scene->comms[i]);
+	sink_text(sink, "\n");
+	status = table_write(table, sink, options->width);
+	table_free(table);
+	if (shown < count)
+		sink_format(sink, "... and %zu more: --all\n", count - shown);
+	return status;
+}
+
+/*
+ * A word in the margin says what a line is:
+ *
+ *	error   rank 5 has not issued AllReduce 812 of world
+ *	        since 2026-11-15 03:17:02 UTC, for 40 s; 7 ranks wait for it
+ *	seen    - ...
+ *	sure    very likely. Not seen: ...
+ *	next    - ...
+ *	          $ ...
+ *	page    docs/...
+ */
+
+/* What a screen has room for; --all shows the rest. */
+enum { MARGIN = 9, WHOLE = 3, TITLES = 12, SEEN = 4, UNSEEN = 3, STEPS = 8, LINE = 1100 };
+
+#define WORTH_TELLING_NS ((uint64_t)1000000000) /* in flight for so long, and healthy */
+
+/* ---- bricks ---------------------------------------------------------------------------------- */
+
+static unsigned int sentence_width(const struct verdict_text_options *options)
+{
+	return options->width > 0 ? options->width : VERDICT_TEXT_WIDTH;
+}
+
+enum paint { PAINT_NONE, PAINT_ERROR, PAINT_WARNING, PAINT_NOTE, PAINT_GOOD, PAINT_TITLE };
+
+static void put_paint(struct sink *sink, const struct verdict_text_options *options,
+		      enum paint paint)
+{
+	static const char *const codes[] = {
+		[PAINT_ERROR] = "\033[1;31m", [PAINT_WARNING] = "\033[1;33m",
+		[PAINT_NOTE] = "\033[1;36m",  [PAINT_GOOD] = "\033[1;32m",
+		[PAINT_TITLE] = "\033[1m",
+	};
+
+	if (options->has_colour && paint != PAINT_NONE)
+		sink_text(sink, codes[paint]);
+}
+
+static void end_paint(struct sink *sink, const struct verdict_text_options *options,
+		      enum paint paint)
+{
+	if (options->has_colour && paint != PAINT_NONE)
+		sink_text(sink, "\033[0m");
+}
+
+/* A margin's word and a sentence beside it. `before` stands before the first line alone. */
+static void put_line(struct sink *sink, const char *word, const char *before, const char *text,
+		     const struct verdict_text_options *options)
+{
+	char clean[LINE], first[2 * MARGIN + 1];
+
+	verdict_text_clean(clean, sizeof(clean), text);
+	text_format(first, sizeof(first), "%-*s%s", MARGIN, word, before);
+	table_wrap(sink, clean, first, MARGIN + strlen(before), sentence_width(options));
+}
+
+/* Pieces of a sentence, with "; " between them. */
+static void join_piece(char *text, size_t size, const char *piece)
+{
+	size_t used = strlen(text);
+
+	text_format(text + used, size - used, "%s%s", used > 0 ? "; " : "", piece);
+}
+
+/* ---- one verdict ----------------------------------------------------------------------------- */
+
+static void join_cost(const struct verdict *verdict, char *text, size_t size)
+{
+	char piece[160];
+
+	/* Where the title says so already, not again. */
+	if (verdict->victims > 0 && strstr(verdict->title, " wait") == NULL) {
+		text_format(piece, sizeof(piece), "%u %s for it", verdict->victims,
+			    text_which(verdict->victims, "rank waits", "ranks wait"));
+		join_piece(text, size, piece);
+	}
+	if (verdict->percent > 0) {
+		if (verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST)
+			text_format(piece, sizeof(piece), "others wait %.3g %% of their time",
+				    verdict->percent);
+		else if (verdict->percent < 200)
+			text_format(piece, sizeof(piece), "slower by %.3g %%", verdict->percent);
+		else
+			text_format(piece, sizeof(piece), "%.*f times as long",
+				    verdict->percent < 900 ? 1 : 0, 1 + verdict->percent / 100);
+		join_piece(text, size, piece);
+	}
+	if (verdict->gpu_hours > 0) {
+		if (verdict->gpu_hours >= 0.1)
+			text_format(piece, sizeof(piece), "%.1f GPU-hours lost so far",
+				    verdict->gpu_hours);
+		else
+			text_format(piece, sizeof(piece), "%.3g GPU-seconds lost so far",
+				    verdict->gpu_hours * 3600);
+		join_piece(text, size, piece);
+	}
+	if (verdict->money > 0) {
+		text_format(piece, sizeof(piece), "%.2f at the price given", verdict->money);
+		join_piece(text, size, piece);
+	}
+}
+
+static void put_circumstances(struct sink *sink, const struct verdict *verdict,
+			      const struct verdict_text_options *options)
+{
+	char text[512] = "", piece[160], time[UNITS_TEXT], duration[UNITS_TEXT];
+
+	if (options->has_jobs && verdict->job[0] != '\0') {
+		text_format(piece, sizeof(piece), "job %s", verdict->job);
+		join_piece(text, sizeof(text), piece);
+	}
+	if (verdict->since_wall_ns > 0) {
+		text_format(piece, sizeof(piece), "since %s UTC%s%s",
+			    units_date(time, verdict->since_wall_ns),
+			    verdict->for_ns > 0 ? ", for " : "",
+			    verdict->for_ns > 0 ? units_duration(duration, verdict->for_ns) : "");
+		join_piece(text, sizeof(text), piece);
+	} else if (verdict->for_ns > 0) {
+		text_format(piece, sizeof(piece), "for %s",
+			    units_duration(duration, verdict->for_ns));
+		join_piece(text, sizeof(text), piece);
+	}
+	join_cost(verdict, text, sizeof(text));
+	if (text[0] != '\0')
+		put_line(sink, "", "", text, options);
+}
+
+static size_t most_lines(size_t count, size_t most, const struct verdict_text_options *options)
+{
+	/* One line that says that one is left out is as long as that one. */
+	return options->has_all || count <= most + 1 ? count : most;
+}
+
+static void put_list(struct sink *sink, const char *word, const struct verdict_lines *lines,
+		     size_t most, const struct verdict_text_options *options)
+{
+	size_t shown = most_lines(lines->count, most, options);
+	char rest[80];
+
+	for (size_t i = 0; i < shown; i++) {
+		bool is_command = strncmp(lines->list[i], "$ ", 2) == 0;
+
+		put_line(sink, i == 0 ? word : "", is_command ? "  " : "- ", lines->list[i],
+			 options);
+	}
+	if (shown == lines->count)
+		return;
+	text_format(rest, sizeof(rest), "... and %zu more: --all", lines->count - shown);
+	put_line(sink, "", "", rest, options);
+}
+
+static void put_confidence(struct sink *sink, const struct verdict *verdict,
+			   const struct verdict_text_options *options)
+{
+	size_t shown = most_lines(verdict->missing.count, UNSEEN, options);
+	char text[LINE];
+
+	text_format(text, sizeof(text), "%s (%.2g)%s", verdict_confidence_word(verdict->confidence),
+		    verdict->confidence, shown > 0 ? "; not seen:" : "");
+	put_line(sink, "sure", "", text, options);
+	for (size_t i = 0; i < shown; i++)
+		put_line(sink, "", "- ", verdict->missing.list[i], options);
+	if (shown == verdict->missing.count)
+		return;
+	text_format(text, sizeof(text), "... and %zu more: --all", verdict->missing.count - shown);
+	put_line(sink, "", "", text, options);
+}
+
+/* A word in the margin and what stands beside it, wrapped before it is painted: colours take no room. */
+static void put_painted(struct sink *sink, const char *word, enum paint word_paint,
+			const char *text, enum paint text_paint, unsigned int width,
+			const struct verdict_text_options *options)
+{
+	char clean[LINE], margin[MARGIN + 16];
+	struct sink wrapped;
+
+	verdict_text_clean(clean, sizeof(clean), text);
+	text_format(margin, sizeof(margin), "%-*s", MARGIN, word);
+	sink_init_memory(&wrapped);
+	table_wrap(&wrapped, clean, margin, MARGIN, width);
+	put_paint(sink, options, word_paint);
+	sink_text(sink, margin);
+	end_paint(sink, options, word_paint);
+	put_paint(sink, options, text_paint);
+	if (wrapped.status == OK && wrapped.used > MARGIN)
+		sink_write(sink, wrapped.bytes + MARGIN, wrapped.used - MARGIN - 1);
+	end_paint(sink, options, text_paint);
+	sink_text(sink, "\n");
+	sink_release(&wrapped);
+}
+
+static void put_title(struct sink *sink, const struct verdict *verdict, size_t number,
+		      const struct verdict_text_options *options)
+{
+	static const enum paint paints[] = {
+		[VERDICT_NOTE] = PAINT_NOTE,
+		[VERDICT_WARNING] = PAINT_WARNING,
+		[VERDICT_ERROR] = PAINT_ERROR,
+	};
+	char text[sizeof(verdict->title) + 32];
+
+	if (number > 0)
+		text_format(text, sizeof(text), "%zu. %s", number, verdict->title);
+	else
+		text_copy(text, sizeof(text), verdict->title);
+	put_painted(sink, verdict_severity_name(verdict->severity), paints[verdict->severity], text,
+		    PAINT_TITLE, options->width, options);
+}
+
+void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t number,
+		      const struct verdict_text_options *options)
+{
+	char page[128];
+
+	put_title(sink, verdict, number, options);
+	put_circumstances(sink, verdict, options);
+	put_list(sink, "seen", &verdict->evidence, SEEN, options);
+	put_confidence(sink, verdict, options);
+	put_list(sink, "next", &verdict->advice, STEPS, options);
+	if (verdict->page[0] == '\0')
+		return;
+	text_format(page, sizeof(page), "%s%s", options->documents ? options->documents : "docs/",
+		    verdict->page);
+	put_line(sink, "page", "", page, options);
+}
+
+/* ---- what was looked at ---------------------------------------------------------------------- */
+
+static void counted_text(char *text, size_t size, uint64_t count, const char *one, const char *many)
+{
+	char number[UNITS_TEXT];
+
+	text_format(text, size, "%s %s", units_count(number, count), text_which(count, one, many));
+}
+
+/* "512 ranks on 64 hosts, 131 communicators". */
+static void who_text(char *text, size_t size, const struct scene *scene)
+{
+	char ranks[64], hosts[64], comms[64];
+
+	counted_text(ranks, sizeof(ranks), scene->ranks, "rank", "ranks");
+	counted_text(hosts, sizeof(hosts), scene->hosts, "host", "hosts");
+	counted_text(comms, sizeof(comms), scene->communicators, "communicator", "communicators");
+	text_format(text, size, "%s on %s, %s", ranks, hosts, comms);
+}
+
+static void put_head(struct sink *sink, const struct verdict_look *look,
+		     const struct verdict_text_options *options)
+{
+	char text[LINE] = "", clean[LINE], piece[LINE], who[256], lines[64], time[UNITS_TEXT];
+	const struct scene *scene = look->scene;
+
+	if (scene && scene->processes > 0) {
+		who_text(who, sizeof(who), scene);
+		if (scene->jobs > 1)
+			text_format(piece, sizeof(piece), "%zu jobs: %s", scene->jobs, who);
+		else
+			text_format(piece, sizeof(piece), "job%s%s: %s", scene->job[0] ? " " : "",
+				    scene->job, who);
+		join_piece(text, sizeof(text), piece);
+	}
+	if (look->log_files > 0) {
+		counted_text(lines, sizeof(lines), look->log_lines, "line", "lines");
+		text_format(piece, sizeof(piece), "%s of NCCL's log in %zu %s", lines,
+			    look->log_files, text_which(look->log_files, "file", "files"));
+		join_piece(text, sizeof(text), piece);
+	}
+	if (look->source) {
+		text_format(piece, sizeof(piece), "from %s", look->source);
+		join_piece(text, sizeof(text), piece);
+	}
+	if (look->wall_ns > 0) {
+		text_format(piece, sizeof(piece), "at %s UTC", units_date(time, look->wall_ns));
+		join_piece(text, sizeof(text), piece);
+	}
+	verdict_text_clean(clean, sizeof(clean), text);
+	table_wrap(sink, clean, "", 0, sentence_width(options));
+}
+
+static void life_text(char *text, size_t size, const struct scene *scene)
+{
+	if (scene_is_dead(scene))
+		text_format(text, size, "%s; nothing that they left behind says why",
+			    scene->ended > 0 ? "some processes have ended, the others were killed"
+					     : "its processes were killed");
+	else if (scene->ended == scene->processes)
+		text_format(text, size, "%s",
+			    text_which(scene->processes, "its process has ended",
+				       "all its processes have ended"));
+	else if (scene->ended > 0)
+		text_format(text, size, "%zu of %zu processes have ended", scene->ended,
+			    scene->processes);
+	else
+		text[0] = '\0';
+}
+
+static void put_healthy(struct sink *sink, const struct verdict_look *look, bool is_partial,
+			const struct verdict_text_options *options)
+{
+	char text[LINE] = "", piece[256], number[UNITS_TEXT], hang[UNITS_TEXT];
+	const struct scene *scene = look->scene;
+
+	if (scene && scene->processes > 0) {
+		who_text(piece, sizeof(piece), scene);
+		join_piece(text, sizeof(text), piece);
+		life_text(piece, sizeof(piece), scene);
+		if (piece[0] != '\0')
+			join_piece(text, sizeof(text), piece);
+		if (scene->comm_count > 0 && scene->standing == 0) {
+			text_format(piece, sizeof(piece), "no communicator stands still for %s",
+				    units_duration(hang, look->hang_ns));
+			join_piece(text, sizeof(text), piece);
+		}
+		if (scene->comm_count > 0 && scene->last_ns != UINT64_MAX && look->wall_ns > 0) {
+			text_format(piece, sizeof(piece), "the last operation was %s ago",
+				    units_duration(number, scene->last_ns));
+			join_piece(text, sizeof(text), piece);
+		}
+		if (scene->age_ns >= WORTH_TELLING_NS) {
+			text_format(piece, sizeof(piece),
+				    "the oldest operation is in flight for %s",
+				    units_duration(number, scene->age_ns));
+			join_piece(text, sizeof(text), piece);
+		}
+		/* Who asks Prometheus asks how many only where something stands. */
+		if (scene->operations > 0) {
+			text_format(piece, sizeof(piece), "%s operations were issued",
+				    units_count(number, scene->operations));
+			join_piece(text, sizeof(text), piece);
+		}
+	}
+	if (look->log_files > 0)
+		join_piece(text, sizeof(text), "nothing in NCCL's log asks for a change");
+	if (text[0] == '\0')
+		join_piece(text, sizeof(text), "no process is recorded there now");
+	if (scene && scene_is_dead(scene)) {
+		put_painted(sink, "dead", PAINT_NOTE, text, PAINT_NONE, sentence_width(options),
+			    options);
+		return;
+	}
+	/* Below it stands what was not judged. */
+	if (is_partial)
+		join_piece(text, sizeof(text), "not everything was judged");
+	put_painted(sink, is_partial ? "no hang" : "healthy", is_partial ? PAINT_NOTE : PAINT_GOOD,
+		    text, PAINT_NONE, sentence_width(options), options);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* Whole verdicts for what matters most, titles for others. */
+static bool is_whole(const struct verdict *verdict, size_t shown,
+		     const struct verdict_text_options *options)
+{
+	return options->has_all || (verdict->severity > VERDICT_NOTE && shown < WHOLE);
+}
+
+static void put_verdicts(struct sink *sink, const struct verdicts *verdicts,
+			 const struct verdict_text_options *options)
+{
+	size_t shown = 0, whole = 0;
+
+	for (; shown < verdicts->count; shown++) {
+		const struct verdict *verdict = &verdicts->list[shown];
+		size_t number = verdicts->count > 1 ? shown + 1 : 0;
+
+		if (!options->has_all && shown >= whole + TITLES)
+			break;
+		if (is_whole(verdict, whole, options)) {
+			sink_text(sink, "\n");
+			verdict_text_one(sink, verdict, number, options);
+			whole++;
+			continue;
+		}
+		if (shown == whole)
+			sink_text(sink, "\n");
+		put_title(sink, verdict, number, options);
+	}
+	if (shown < verdicts->count)
+		sink_format(sink, "... and %zu more: --all\n", verdicts->count - shown);
+	if (verdicts->left_out > 0)
+		sink_format(sink, "%zu more were found than can be kept\n", verdicts->left_out);
+}
+
+static bool has_hang(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdict_is_hang(verdicts->list[i].class))
+			return true;
+	return false;
+}
+
+enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
+			 const struct verdict_look *look,
+			 const struct verdict_text_options *options)
+{
+	struct verdict_text_options style = *options;
+	enum status status = OK;
+
+	style.has_jobs |= look->scene && look->scene->jobs > 1;
+	put_head(sink, look, options);
+	if (!verdicts_has_trouble(verdicts)) {
+		sink_text(sink, "\n");
+		put_healthy(sink, look, verdicts_has_unjudged(verdicts), options);
+	}
+	put_verdicts(sink, verdicts, &style);
+	if (look->scene && look->scene->comm_count > 0 && (options->has_all || has_hang(verdicts)))
+		status = verdict_comms_text(sink, look, options);
+	return status == OK ? sink->status : status;
+}
+
+/* ---- one verdict ----------------------------------------------------------------------------- */
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+	json_put_string(json, key, text[0] ? text : NULL);
+}
+
+static void put_number(struct json *json, const char *key, int64_t number)
+{
+	if (number < 0)
+		json_put_null(json, key);
+	else
+		json_put_signed(json, key, number);
+}
+
+static void put_figure(struct json *json, const char *key, double figure)
+{
+	if (figure > 0)
+		json_put_double(json, key, figure);
+	else
+		json_put_null(json, key);
+}
+
+static void put_lines(struct json *json, const char *key, const struct verdict_lines *lines)
+{
+	json_put_array(json, key);
+	for (size_t i = 0; i < lines->count; i++)
+		json_string(json, lines->list[i]);
+	json_end(json);
+}
+
+static void put_moment(struct json *json, const char *key, const char *key_ns, uint64_t wall_ns)
+{
+	char text[UNITS_TEXT];
+
+	json_put_string(json, key, wall_ns > 0 ? units_wall_time(text, wall_ns) : NULL);
+	if (wall_ns > 0)
+		json_put_unsigned(json, key_ns, wall_ns);
+	else
+		json_put_null(json, key_ns);
+}
+
+static void put_who(struct json *json, const struct verdict *verdict)
+{
+	put_text(json, "job", verdict->job);
+	put_number(json, "rank", verdict->rank);
+	put_text(json, "rank_label", verdict->rank_label);
+	put_text(json, "host", verdict->host);
+	put_number(json, "pid", verdict->pid);
+	put_number(json, "gpu", verdict->gpu);
+	put_number(json, "peer", verdict->peer);
+	put_text(json, "peer_label", verdict->peer_label);
+	put_text(json, "peer_host", verdict->peer_host);
+	put_number(json, "channel", verdict->channel);
+	put_text(json, "channels", verdict->channels);
+	put_text(json, "communicator", verdict->comm);
+	if (verdict->comm_hash != 0)
+		json_put_hex(json, "communicator_hash", verdict->comm_hash);
+	else
+		json_put_null(json, "communicator_hash");
+	put_number(json, "communicator_rank", verdict->comm_rank);
+	if (verdict->function[0] == '\0' && verdict->number == 0) {
+		json_put_null(json, "operation");
+		return;
+	}
+	json_put_object(json, "operation");
+	put_text(json, "function", verdict->function);
+	if (verdict->number > 0)
+		json_put_unsigned(json, "number", verdict->number);
+	else
+		json_put_null(json, "number");
+	json_end(json);
+}
+
+void verdict_json_one(struct json *json, const struct verdict *verdict)
+{
+	json_object(json);
+	json_put_string(json, "class", verdict_class_name(verdict->class));
+	json_put_string(json, "severity", verdict_severity_name(verdict->severity));
+	json_put_string(json, "title", verdict->title);
+	json_put_double(json, "confidence", verdict->confidence);
+	json_put_string(json, "confidence_word", verdict_confidence_word(verdict->confidence));
+	json_put_hex(json, "key", verdict_key(verdict));
+	put_who(json, verdict);
+	put_moment(json, "since", "since_ns", verdict->since_wall_ns);
+	put_figure(json, "seconds", (double)verdict->for_ns / 1e9);
+	json_put_unsigned(json, "victims", verdict->victims);
+	put_figure(json, "gpu_hours", verdict->gpu_hours);
+	put_figure(json, "money", verdict->money);
+	put_figure(json, "percent", verdict->percent);
+	put_text(json, "rule", verdict->rule);
+	put_lines(json, "evidence", &verdict->evidence);
+	put_lines(json, "missing", &verdict->missing);
+	put_lines(json, "advice", &verdict->advice);
+	put_text(json, "page", verdict->page);
+	json_end(json);
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+/* Nothing is recorded: nobody counted. */
+static void put_scene(struct json *json, const struct scene *scene)
+{
+	put_text(json, "job", scene ? scene->job : "");
+	put_number(json, "jobs", scene ? (int64_t)scene->jobs : -1);
+	put_number(json, "processes", scene ? (int64_t)scene->processes : -1);
+	put_number(json, "processes_alive", scene ? (int64_t)scene->alive : -1);
+	put_number(json, "processes_ended", scene ? (int64_t)scene->ended : -1);
+	put_number(json, "processes_killed", scene ? (int64_t)scene->killed : -1);
+	put_number(json, "ranks", scene ? (int64_t)scene->ranks : -1);
+	put_number(json, "ranks_missing", scene ? (int64_t)scene->missing : -1);
+	put_number(json, "hosts", scene ? (int64_t)scene->hosts : -1);
+	put_number(json, "communicators", scene ? (int64_t)scene->communicators : -1);
+	put_number(json, "communicators_standing", scene ? (int64_t)scene->standing : -1);
+	put_number(json, "operations", scene ? (int64_t)scene->operations : -1);
+	if (scene == NULL || scene->last_ns == UINT64_MAX)
+		json_put_null(json, "last_operation_seconds");
+	else
+		json_put_double(json, "last_operation_seconds", (double)scene->last_ns / 1e9);
+}
+
+static void put_look(struct json *json, const struct verdict_look *look)
+{
+	json_put_object(json, "looked_at");
+	json_put_string(json, "source", look->source);
+	json_put_unsigned(json, "sources", look->sources);
+	json_put_unsigned(json, "sources_silent", look->silent);
+	json_put_double(json, "hang_seconds", (double)look->hang_ns / 1e9);
+	json_put_unsigned(json, "log_files", look->log_files);
+	json_put_unsigned(json, "log_lines", look->log_lines);
+	put_scene(json, look->scene);
+	json_end(json);
+}
+
+/* What could not be judged, and why: the verdicts of class blind that say so, in short. */
+static void put_unjudged(struct json *json, const struct verdicts *verdicts)
+{
+	json_put_array(json, "not_judged");
+	for (size_t i = 0; i < verdicts->count; i++) {
+		const struct verdict *verdict = &verdicts->list[i];
+
+		if (!verdict->is_unjudged)
+			continue;
+		json_object(json);
+		put_text(json, "aspect", verdict->rule);
+		put_text(json, "job", verdict->job);
+		put_text(json, "communicator", verdict->comm);
+		json_put_string(json, "reason", verdict->title);
+		put_lines(json, "advice", &verdict->advice);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+void verdict_json_open(struct json *json, const struct verdicts *verdicts,
+		       const struct verdict_look *look)
+{
+	json_object(json);
+	json_put_string(json, "format", "ringside-doctor");
+	json_put_unsigned(json, "version", 1);
+	put_moment(json, "time", "time_ns", look->wall_ns);
+	json_put_bool(json, "is_healthy", scene_is_healthy(look->scene, verdicts));
+	put_look(json, look);
+	json_put_array(json, "verdicts");
+	for (size_t i = 0; i < verdicts->count; i++)
+		verdict_json_one(json, &verdicts->list[i]);
+	json_end(json);
+	json_put_unsigned(json, "verdicts_left_out", verdicts->left_out);
+	put_unjudged(json, verdicts);
+}
+
+void verdict_json(struct json *json, const struct verdicts *verdicts,
+		  const struct verdict_look *look)
+{
+	verdict_json_open(json, verdicts, look);
+	json_end(json);
+}

@@ -1,0 +1,802 @@
+/*
+ * Chrome's Trace Event Format.
+ *
+ *	{"displayTimeUnit":"ns","otherData":{...},"traceEvents":[
+ *	{"ph":"M","pid":1,"tid":0,"ts":0,"name":"process_name","args":{"name":"rank 0 node01"}},
+ *	{"ph":"X","pid":1,"tid":1,"ts":12.345,"dur":1.000,"name":"AllReduce 1 MiB",...},
+ *	...
+ *	]}
+ *
+ * ts and dur are microseconds. They are printed from whole nanoseconds, so that all three decimals
+ * are exact. Each event has ph and ts: speedscope refuses a file with one that has not.
+ */
+#include "output/viewer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/sink.h"
+
+/* The viewer's stream as Chrome's Trace Event Format: JSON, an event a line. See view/viewer.h. */
+
+static void chrome_put(struct viewer *viewer, const char *text)
+{
+	sink_text(viewer->sink, text);
+}
+
+static void put_number(struct viewer *viewer, uint64_t number)
+{
+	sink_unsigned(viewer->sink, number);
+}
+
+static void put_microseconds(struct viewer *viewer, uint64_t ns)
+{
+	char rest[4] = { '.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
+			 (char)('0' + ns % 10) };
+
+	put_number(viewer, ns / 1000);
+	sink_write(viewer->sink, rest, sizeof(rest));
+}
+
+/* A value by the writer that knows how to escape. */
+static void put_string(struct viewer *viewer, const char *text)
+{
+	struct json json;
+
+	json_init(&json, viewer->sink);
+	json_string(&json, text);
+}
+
+static void put_value(struct viewer *viewer, const struct viewer_arg *arg)
+{
+	struct json json;
+
+	json_init(&json, viewer->sink);
+	switch (arg->kind) {
+	case VIEWER_TEXT:
+		json_string(&json, arg->text);
+		break;
+	case VIEWER_UNSIGNED:
+		json_unsigned(&json, arg->whole);
+		break;
+	case VIEWER_SIGNED:
+		json_signed(&json, arg->number);
+		break;
+	case VIEWER_DOUBLE:
+		json_double(&json, arg->real);
+		break;
+	case VIEWER_HEX:
+		json_hex(&json, arg->whole);
+		break;
+	}
+}
+
+/* An object. */
+static void chrome_put_args(struct viewer *viewer, const struct viewer_args *args)
+{
+	sink_byte(viewer->sink, '{');
+	for (size_t i = 0; args && i < args->count; i++) {
+		chrome_put(viewer, i > 0 ? ",\"" : "\"");
+		chrome_put(viewer, args->list[i].name);
+		chrome_put(viewer, "\":");
+		put_value(viewer, &args->list[i]);
+	}
+	sink_byte(viewer->sink, '}');
+}
+
+static void begin_event(struct viewer *viewer, const char *phase, uint32_t process, uint32_t track,
+			uint64_t at_ns)
+{
+	chrome_put(viewer, viewer->has_events ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
+	viewer->has_events = true;
+	chrome_put(viewer, phase);
+	chrome_put(viewer, "\",\"pid\":");
+	put_number(viewer, process);
+	chrome_put(viewer, ",\"tid\":");
+	put_number(viewer, track);
+	chrome_put(viewer, ",\"ts\":");
+	put_microseconds(viewer, at_ns);
+}
+
+static void chrome_put_name(struct viewer *viewer, const char *name, const char *category)
+{
+	chrome_put(viewer, ",\"name\":");
+	put_string(viewer, name);
+	if (category) {
+		chrome_put(viewer, ",\"cat\":");
+		put_string(viewer, category);
+	}
+}
+
+/* Something that is said of a process or a track. */
+static void put_fact(struct viewer *viewer, uint32_t process, uint32_t track, const char *fact,
+		     const char *key, const char *text, int32_t number)
+{
+	begin_event(viewer, "M", process, track, 0);
+	chrome_put_name(viewer, fact, NULL);
+	chrome_put(viewer, ",\"args\":{\"");
+	chrome_put(viewer, key);
+	chrome_put(viewer, "\":");
+	if (text)
+		put_string(viewer, text);
+	else
+		sink_format(viewer->sink, "%d", (int)number);
+	chrome_put(viewer, "}}");
+}
+
+static void chrome_about(struct viewer *viewer, const struct viewer_args *args)
+{
+	chrome_put(viewer, "{\"displayTimeUnit\":\"ns\",\"otherData\":");
+	chrome_put_args(viewer, args);
+	chrome_put(viewer, ",\"traceEvents\":[");
+}
+
+static void chrome_process(struct viewer *viewer, const struct viewer_process *process)
+{
+	put_fact(viewer, process->process, 0, "process_name", "name", process->name, 0);
+	put_fact(viewer, process->process, 0, "process_sort_index", "sort_index", NULL,
+		 process->order);
+	if (process->label)
+		put_fact(viewer, process->process, 0, "process_labels", "labels", process->label,
+			 0);
+}
+
+static void chrome_track(struct viewer *viewer, const struct viewer_track *track)
+{
+	char name[256];
+
+	if (track->unit)
+		return; /* counters are known by the name that each value carries */
+	if (track->lane > 1)
+		text_format(name, sizeof(name), "%s (%u)", track->name, (unsigned int)track->lane);
+	put_fact(viewer, track->process, track->track, "thread_name", "name",
+		 track->lane > 1 ? name : track->name, 0);
+	put_fact(viewer, track->process, track->track, "thread_sort_index", "sort_index", NULL,
+		 track->order);
+}
+
+static const char *colour_name(enum viewer_colour colour)
+{
+	switch (colour) {
+	case VIEWER_WAITING:
+		return "grey";
+	case VIEWER_UNFINISHED:
+		return "terrible";
+	case VIEWER_DOUBTFUL:
+		return "bad";
+	case VIEWER_PLAIN:
+		break;
+	}
+	return NULL;
+}
+
+/* Behind their slice, so that a viewer that sorts by time alone finds it open. */
+static void put_arrow(struct viewer *viewer, const struct viewer_slice *slice,
+		      const struct viewer_arrow *arrow)
+{
+	begin_event(viewer, arrow->is_head ? "f" : "s", slice->process, slice->track, arrow->at_ns);
+	chrome_put_name(viewer, "arrow", "arrow");
+	sink_format(viewer->sink, ",\"id\":\"0x%llx\"%s}", (unsigned long long)arrow->number,
+		    arrow->is_head ? ",\"bp\":\"e\"" : "");
+}
+
+static void chrome_slice(struct viewer *viewer, const struct viewer_slice *slice)
+{
+	bool is_open = slice->end_ns == VIEWER_OPEN;
+	const char *colour = colour_name(slice->colour);
+
+	begin_event(viewer, is_open ? "B" : "X", slice->process, slice->track, slice->start_ns);
+	if (!is_open) {
+		chrome_put(viewer, ",\"dur\":");
+		put_microseconds(viewer, slice->end_ns - slice->start_ns);
+	}
+	chrome_put_name(viewer, slice->name, slice->category);
+	if (colour) {
+		chrome_put(viewer, ",\"cname\":\"");
+		chrome_put(viewer, colour);
+		sink_byte(viewer->sink, '"');
+	}
+	chrome_put(viewer, ",\"args\":");
+	chrome_put_args(viewer, slice->args);
+	sink_byte(viewer->sink, '}');
+	for (size_t i = 0; i < slice->arrow_count; i++)
+		put_arrow(viewer, slice, &slice->arrows[i]);
+}
+
+static void chrome_instant(struct viewer *viewer, const struct viewer_instant *instant)
+{
+	begin_event(viewer, "i", instant->process, instant->track, instant->at_ns);
+	chrome_put_name(viewer, instant->name, instant->category);
+	chrome_put(viewer, instant->process == 0 ? ",\"s\":\"g\""
+			   : instant->track == 0 ? ",\"s\":\"p\""
+						 : ",\"s\":\"t\"");
+	chrome_put(viewer, ",\"args\":");
+	chrome_put_args(viewer, instant->args);
+	sink_byte(viewer->sink, '}');
+}
+
+static void chrome_value(struct viewer *viewer, const struct viewer_track *track, uint64_t at_ns,
+			 double value)
+{
+	struct viewer_arg arg = { .name = track->unit, .kind = VIEWER_DOUBLE, .real = value };
+	struct viewer_args args = { .count = 1 };
+
+	args.list[0] = arg;
+	begin_event(viewer, "C", track->process, 0, at_ns);
+	chrome_put_name(viewer, track->name, NULL);
+	chrome_put(viewer, ",\"args\":");
+	chrome_put_args(viewer, &args);
+	sink_byte(viewer->sink, '}');
+}
+
+static void chrome_end(struct viewer *viewer)
+{
+	chrome_put(viewer, "\n]}\n");
+}
+
+struct perfetto_name {
+	char *text;
+	uint64_t number; /* all kinds share the numbers, which need not be without gaps */
+	uint32_t kind;
+};
+
+enum { FIRST_SLOTS = 256 };
+
+void perfetto_names_init(struct perfetto_names *names)
+{
+	*names = (struct perfetto_names){ .slots = NULL };
+}
+
+void perfetto_names_release(struct perfetto_names *names)
+{
+	for (size_t i = 0; i < names->slot_count; i++)
+		free(names->slots[i].text);
+	free(names->slots);
+	perfetto_names_init(names);
+}
+
+/* The slot which has it, or the free one where it would be. The table is never full. */
+static struct perfetto_name *slot_of(const struct perfetto_names *names, uint32_t kind,
+				     const char *text)
+{
+	size_t mask = names->slot_count - 1;
+	size_t at = (size_t)hash_word(hash_bytes(text, strlen(text)), kind) & mask;
+
+	while (names->slots[at].text &&
+	       (names->slots[at].kind != kind || strcmp(names->slots[at].text, text) != 0))
+		at = (at + 1) & mask;
+	return &names->slots[at];
+}
+
+static bool names_grow(struct perfetto_names *names)
+{
+	struct perfetto_names larger = *names;
+
+	larger.slot_count = names->slot_count ? names->slot_count * 2 : FIRST_SLOTS;
+	larger.slots = calloc(larger.slot_count, sizeof(*larger.slots));
+	if (larger.slots == NULL) {
+		names->status = ERR_NO_SPACE;
+		return false;
+	}
+	for (size_t i = 0; i < names->slot_count; i++)
+		if (names->slots[i].text)
+			*slot_of(&larger, names->slots[i].kind, names->slots[i].text) =
+				names->slots[i];
+	free(names->slots);
+	*names = larger;
+	return true;
+}
+
+uint64_t perfetto_names_find(struct perfetto_names *names, enum perfetto_name_kind kind,
+			     const char *text, bool *is_new)
+{
+	struct perfetto_name *slot;
+
+	*is_new = false;
+	if (names->slot_count > 0) {
+		slot = slot_of(names, kind, text);
+		if (slot->text)
+			return slot->number;
+	}
+	if (names->count == PERFETTO_NAMES_MAX || strlen(text) > PERFETTO_NAME_BYTES)
+		return 0;
+	if (names->count * 2 >= names->slot_count && !names_grow(names))
+		return 0;
+	slot = slot_of(names, kind, text);
+	slot->text = strdup(text);
+	if (slot->text == NULL) {
+		names->status = ERR_NO_SPACE;
+		return 0;
+	}
+	slot->kind = kind;
+	slot->number = ++names->count;
+	*is_new = true;
+	return slot->number;
+}
+
+/*
+ * Perfetto's native format: a stream of TracePacket messages, each a field 1 of the file.
+ *
+ *	packet { clock_snapshot }                        what time it was when the trace began
+ *	packet { track_descriptor { uuid, process } }    a rank
+ *	packet { track_descriptor { uuid, parent } }     a track below it
+ *	packet { timestamp, track_event { BEGIN, name } }
+ *	packet { timestamp, track_event { END } }
+ *
+ * All packets belong to one sequence. Names and repeated texts are interned: a packet brings the
+ * names which no packet before it used. A packet is put together from the inside out in memory.
+ */
+
+/* The viewer's stream as Perfetto's trace packets. See view/viewer.h. */
+
+/* Field numbers and values of Perfetto's public schema: tests/viewer/perfetto.proto has them all. */
+enum {
+	TRACE_PACKET = 1,
+
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_SEQUENCE_ID = 10,
+	PACKET_TRACK_EVENT = 11,
+	PACKET_INTERNED_DATA = 12,
+	PACKET_SEQUENCE_FLAGS = 13,
+	PACKET_TRACK_DESCRIPTOR = 60,
+
+	CLOCK_SNAPSHOT_CLOCK = 1,
+	CLOCK_ID = 1,
+	CLOCK_TIMESTAMP = 2,
+	CLOCK_IS_REALTIME = 1,
+	CLOCK_IS_BOOTTIME = 6,
+
+	DESCRIPTOR_UUID = 1,
+	DESCRIPTOR_NAME = 2,
+	DESCRIPTOR_PROCESS = 3,
+	DESCRIPTOR_PARENT = 5,
+	DESCRIPTOR_COUNTER = 8,
+	DESCRIPTOR_CHILD_ORDERING = 11,
+	DESCRIPTOR_RANK = 12,
+	DESCRIPTOR_PROCESS_ORDERING = 19,
+	CHILDREN_BY_RANK = 3,
+	PROCESSES_BY_RANK = 1,
+
+	PROCESS_PID = 1,
+	PROCESS_SORT_INDEX = 3,
+	PROCESS_NAME = 6,
+	PROCESS_LABELS = 8,
+
+	COUNTER_UNIT_NAME = 6,
+
+	EVENT_CATEGORY_IIDS = 3,
+	EVENT_ANNOTATIONS = 4,
+	EVENT_TYPE = 9,
+	EVENT_NAME_IID = 10,
+	EVENT_TRACK_UUID = 11,
+	EVENT_CATEGORIES = 22,
+	EVENT_NAME = 23,
+	EVENT_DOUBLE_VALUE = 44,
+	EVENT_FLOW_IDS = 47,
+	TYPE_BEGIN = 1,
+	TYPE_END = 2,
+	TYPE_INSTANT = 3,
+	TYPE_COUNTER = 4,
+
+	ANNOTATION_NAME_IID = 1,
+	ANNOTATION_UNSIGNED = 3,
+	ANNOTATION_SIGNED = 4,
+	ANNOTATION_DOUBLE = 5,
+	ANNOTATION_TEXT = 6,
+	ANNOTATION_NAME = 10,
+	ANNOTATION_TEXT_IID = 17,
+
+	INTERNED_IID = 1,
+	INTERNED_TEXT = 2,
+
+	STATE_CLEARED = 1,
+	STATE_NEEDED = 2,
+	SEQUENCE = 1,
+};
+
+/* The track of what concerns everybody; those of processes begin at 2^32. */
+enum { TRACK_OF_ALL = 1 };
+
+struct perfetto {
+	struct perfetto_names names;
+	struct sink packet;
+	struct sink event; /* or descriptor */
+	struct sink interned;
+	struct sink part; /* an annotation, a name, a clock */
+	bool has_begun;	  /* the state has been declared to be cleared */
+};
+
+/* NULL when there is no memory. */
+static struct perfetto *perfetto_new(void)
+{
+	struct perfetto *perfetto = calloc(1, sizeof(*perfetto));
+
+	if (perfetto == NULL)
+		return NULL;
+	perfetto_names_init(&perfetto->names);
+	sink_init_memory(&perfetto->packet);
+	sink_init_memory(&perfetto->event);
+	sink_init_memory(&perfetto->interned);
+	sink_init_memory(&perfetto->part);
+	return perfetto;
+}
+
+static void perfetto_free(struct perfetto *perfetto)
+{
+	if (perfetto == NULL)
+		return;
+	perfetto_names_release(&perfetto->names);
+	sink_release(&perfetto->packet);
+	sink_release(&perfetto->event);
+	sink_release(&perfetto->interned);
+	sink_release(&perfetto->part);
+	free(perfetto);
+}
+
+static uint64_t track_uuid(uint32_t process, uint32_t track)
+{
+	return process == 0 ? TRACK_OF_ALL : (uint64_t)process << 32 | track;
+}
+
+/* What perfetto->event holds becomes field `field` of a packet, which is written. */
+static void write_packet(struct viewer *viewer, uint32_t field, bool has_time, uint64_t at_ns)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+	struct sink *packet = &perfetto->packet;
+
+	if (has_time)
+		wire_unsigned(packet, PACKET_TIMESTAMP, viewer->start_wall_ns + at_ns);
+	wire_unsigned(packet, PACKET_SEQUENCE_ID, SEQUENCE);
+	wire_unsigned(packet, PACKET_SEQUENCE_FLAGS,
+		      perfetto->has_begun ? STATE_NEEDED : STATE_CLEARED);
+	perfetto->has_begun = true;
+	if (perfetto->interned.used > 0)
+		wire_message(packet, PACKET_INTERNED_DATA, &perfetto->interned);
+	wire_message(packet, field, &perfetto->event);
+	wire_message(viewer->sink, TRACE_PACKET, packet);
+	if (perfetto->names.status != OK)
+		viewer->status = perfetto->names.status;
+}
+
+/* The number of a name, which this packet brings if none did before; 0: say it in full. */
+static uint64_t name_number(struct perfetto *perfetto, enum perfetto_name_kind kind,
+			    const char *text)
+{
+	bool is_new;
+	uint64_t number = perfetto_names_find(&perfetto->names, kind, text, &is_new);
+
+	if (is_new) {
+		wire_unsigned(&perfetto->part, INTERNED_IID, number);
+		wire_text(&perfetto->part, INTERNED_TEXT, text);
+		wire_message(&perfetto->interned, kind, &perfetto->part);
+	}
+	return number;
+}
+
+/* Into perfetto->event: a name by its number or in full. */
+static void perfetto_put_name(struct perfetto *perfetto, enum perfetto_name_kind kind,
+			      const char *text, uint32_t number_field, uint32_t text_field)
+{
+	uint64_t number = name_number(perfetto, kind, text);
+
+	if (number)
+		wire_unsigned(&perfetto->event, number_field, number);
+	else
+		wire_text(&perfetto->event, text_field, text);
+}
+
+static void put_text_value(struct sink *part, uint64_t number, const char *text)
+{
+	if (number)
+		wire_unsigned(part, ANNOTATION_TEXT_IID, number);
+	else
+		wire_text(part, ANNOTATION_TEXT, text);
+}
+
+static void put_annotation(struct perfetto *perfetto, const struct viewer_arg *arg)
+{
+	struct sink *part = &perfetto->part;
+	uint64_t name, text = 0;
+	char hex[24];
+
+	/* Numbers first: finding one may need `part` for itself. */
+	name = name_number(perfetto, PERFETTO_ARG_NAME, arg->name);
+	if (arg->kind == VIEWER_TEXT)
+		text = name_number(perfetto, PERFETTO_ARG_TEXT, arg->text);
+	if (name)
+		wire_unsigned(part, ANNOTATION_NAME_IID, name);
+	else
+		wire_text(part, ANNOTATION_NAME, arg->name);
+	switch (arg->kind) {
+	case VIEWER_TEXT:
+		put_text_value(part, text, arg->text);
+		break;
+	case VIEWER_UNSIGNED:
+		wire_unsigned(part, ANNOTATION_UNSIGNED, arg->whole);
+		break;
+	case VIEWER_SIGNED:
+		wire_signed(part, ANNOTATION_SIGNED, arg->number);
+		break;
+	case VIEWER_DOUBLE:
+		wire_double(part, ANNOTATION_DOUBLE, arg->real);
+		break;
+	case VIEWER_HEX:
+		text_format(hex, sizeof(hex), "0x%016llx", (unsigned long long)arg->whole);
+		wire_text(part, ANNOTATION_TEXT, hex);
+		break;
+	}
+	wire_message(&perfetto->event, EVENT_ANNOTATIONS, part);
+}
+
+static void put_event(struct perfetto *perfetto, uint32_t type, uint64_t uuid, const char *name,
+		      const char *category)
+{
+	wire_unsigned(&perfetto->event, EVENT_TYPE, type);
+	wire_unsigned(&perfetto->event, EVENT_TRACK_UUID, uuid);
+	if (category)
+		perfetto_put_name(perfetto, PERFETTO_CATEGORY, category, EVENT_CATEGORY_IIDS,
+				  EVENT_CATEGORIES);
+	if (name)
+		perfetto_put_name(perfetto, PERFETTO_EVENT_NAME, name, EVENT_NAME_IID, EVENT_NAME);
+}
+
+static void perfetto_put_args(struct perfetto *perfetto, const struct viewer_args *args)
+{
+	for (size_t i = 0; args && i < args->count; i++)
+		put_annotation(perfetto, &args->list[i]);
+}
+
+static void put_clock(struct perfetto *perfetto, uint32_t clock, uint64_t ns)
+{
+	wire_unsigned(&perfetto->part, CLOCK_ID, clock);
+	wire_unsigned(&perfetto->part, CLOCK_TIMESTAMP, ns);
+	wire_message(&perfetto->event, CLOCK_SNAPSHOT_CLOCK, &perfetto->part);
+}
+
+static void perfetto_about(struct viewer *viewer, const struct viewer_args *args)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+
+	if (viewer->start_wall_ns != 0) {
+		/* Timestamps count on BOOTTIME unless told otherwise: let it be wall time. */
+		put_clock(perfetto, CLOCK_IS_BOOTTIME, viewer->start_wall_ns);
+		put_clock(perfetto, CLOCK_IS_REALTIME, viewer->start_wall_ns);
+		write_packet(viewer, PACKET_CLOCK_SNAPSHOT, true, 0);
+	}
+	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, 0);
+	wire_unsigned(&perfetto->event, DESCRIPTOR_PROCESS_ORDERING, PROCESSES_BY_RANK);
+	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
+	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, TRACK_OF_ALL);
+	wire_text(&perfetto->event, DESCRIPTOR_NAME, "about");
+	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
+	put_event(perfetto, TYPE_INSTANT, TRACK_OF_ALL, "about this trace", "about");
+	perfetto_put_args(perfetto, args);
+	write_packet(viewer, PACKET_TRACK_EVENT, true, 0);
+}
+
+static void perfetto_process(struct viewer *viewer, const struct viewer_process *process)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+
+	wire_unsigned(&perfetto->part, PROCESS_PID, process->process);
+	wire_signed(&perfetto->part, PROCESS_SORT_INDEX, process->order);
+	wire_text(&perfetto->part, PROCESS_NAME, process->name);
+	if (process->label)
+		wire_text(&perfetto->part, PROCESS_LABELS, process->label);
+	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(process->process, 0));
+	wire_message(&perfetto->event, DESCRIPTOR_PROCESS, &perfetto->part);
+	wire_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
+	wire_signed(&perfetto->event, DESCRIPTOR_RANK, process->order);
+	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, true, 0);
+}
+
+static void perfetto_track(struct viewer *viewer, const struct viewer_track *track)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+
+	wire_unsigned(&perfetto->event, DESCRIPTOR_UUID, track_uuid(track->process, track->track));
+	wire_unsigned(&perfetto->event, DESCRIPTOR_PARENT,
+		      track_uuid(track->process, track->above));
+	/* Lanes keep one name: Perfetto draws neighbours of the same name as one track. */
+	wire_text(&perfetto->event, DESCRIPTOR_NAME, track->name);
+	if (track->unit) {
+		wire_text(&perfetto->part, COUNTER_UNIT_NAME, track->unit);
+		wire_message(&perfetto->event, DESCRIPTOR_COUNTER, &perfetto->part);
+	}
+	wire_unsigned(&perfetto->event, DESCRIPTOR_CHILD_ORDERING, CHILDREN_BY_RANK);
+	wire_signed(&perfetto->event, DESCRIPTOR_RANK, track->order);
+	write_packet(viewer, PACKET_TRACK_DESCRIPTOR, false, 0);
+}
+
+static void perfetto_slice(struct viewer *viewer, const struct viewer_slice *slice)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+	uint64_t uuid = track_uuid(slice->process, slice->track);
+
+	put_event(perfetto, TYPE_BEGIN, uuid, slice->name, slice->category);
+	perfetto_put_args(perfetto, slice->args);
+	/* Which end is the head follows from the slices' begins: Perfetto leads arrows forward. */
+	for (size_t i = 0; i < slice->arrow_count; i++)
+		wire_fixed64(&perfetto->event, EVENT_FLOW_IDS, slice->arrows[i].number);
+	write_packet(viewer, PACKET_TRACK_EVENT, true, slice->start_ns);
+	if (slice->end_ns == VIEWER_OPEN)
+		return;
+	put_event(perfetto, TYPE_END, uuid, NULL, NULL);
+	write_packet(viewer, PACKET_TRACK_EVENT, true, slice->end_ns);
+}
+
+static void perfetto_instant(struct viewer *viewer, const struct viewer_instant *instant)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+
+	put_event(perfetto, TYPE_INSTANT, track_uuid(instant->process, instant->track),
+		  instant->name, instant->category);
+	perfetto_put_args(perfetto, instant->args);
+	write_packet(viewer, PACKET_TRACK_EVENT, true, instant->at_ns);
+}
+
+static void perfetto_value(struct viewer *viewer, const struct viewer_track *track, uint64_t at_ns,
+			   double value)
+{
+	struct perfetto *perfetto = viewer->perfetto;
+
+	put_event(perfetto, TYPE_COUNTER, track_uuid(track->process, track->track), NULL, NULL);
+	wire_double(&perfetto->event, EVENT_DOUBLE_VALUE, value);
+	write_packet(viewer, PACKET_TRACK_EVENT, true, at_ns);
+}
+
+static struct viewer_arg *add_arg(struct viewer_args *args, const char *name,
+				  enum viewer_arg_kind kind)
+{
+	/* One past the end to write to, so that nobody has to look. */
+	struct viewer_arg *arg =
+		&args->list[args->count < VIEWER_ARGS_MAX ? args->count : VIEWER_ARGS_MAX - 1];
+
+	if (args->count < VIEWER_ARGS_MAX)
+		args->count++;
+	else
+		args->is_cut = true;
+	arg->name = name;
+	arg->kind = kind;
+	return arg;
+}
+
+void viewer_arg_text(struct viewer_args *args, const char *name, const char *text)
+{
+	add_arg(args, name, VIEWER_TEXT)->text = text;
+}
+
+void viewer_arg_unsigned(struct viewer_args *args, const char *name, uint64_t whole)
+{
+	add_arg(args, name, VIEWER_UNSIGNED)->whole = whole;
+}
+
+void viewer_arg_signed(struct viewer_args *args, const char *name, int64_t number)
+{
+	add_arg(args, name, VIEWER_SIGNED)->number = number;
+}
+
+void viewer_arg_double(struct viewer_args *args, const char *name, double real)
+{
+	add_arg(args, name, VIEWER_DOUBLE)->real = real;
+}
+
+void viewer_arg_hex(struct viewer_args *args, const char *name, uint64_t whole)
+{
+	add_arg(args, name, VIEWER_HEX)->whole = whole;
+}
+
+double viewer_round(double value)
+{
+	return round(value * 1000) / 1000;
+}
+
+enum status viewer_init(struct viewer *viewer, enum viewer_format format, struct sink *sink,
+			struct gzip_sink *gzip, uint64_t start_wall_ns)
+{
+	*viewer = (struct viewer){
+		.format = format,
+		.sink = sink,
+		.gzip = gzip,
+		.start_wall_ns = start_wall_ns,
+	};
+	if (format == VIEWER_PERFETTO) {
+		viewer->perfetto = perfetto_new();
+		if (viewer->perfetto == NULL)
+			return ERR_NO_SPACE;
+	}
+	return OK;
+}
+
+/* After every event: let what has gathered be compressed. */
+static void pass_on(struct viewer *viewer, bool is_last)
+{
+	if (viewer->gzip)
+		gzip_sink_pass(viewer->gzip, is_last);
+}
+
+void viewer_about(struct viewer *viewer, const struct viewer_args *args)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_about(viewer, args);
+	else
+		perfetto_about(viewer, args);
+}
+
+void viewer_process(struct viewer *viewer, const struct viewer_process *process)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_process(viewer, process);
+	else
+		perfetto_process(viewer, process);
+	viewer->counts.processes++;
+	pass_on(viewer, false);
+}
+
+void viewer_track(struct viewer *viewer, const struct viewer_track *track)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_track(viewer, track);
+	else
+		perfetto_track(viewer, track);
+	viewer->counts.tracks++;
+	pass_on(viewer, false);
+}
+
+void viewer_slice(struct viewer *viewer, const struct viewer_slice *slice)
+{
+	assert(slice->process > 0 && slice->track > 0 && slice->start_ns <= slice->end_ns);
+	if (viewer->format == VIEWER_JSON)
+		chrome_slice(viewer, slice);
+	else
+		perfetto_slice(viewer, slice);
+	viewer->counts.slices++;
+	viewer->counts.open_slices += slice->end_ns == VIEWER_OPEN;
+	for (size_t i = 0; i < slice->arrow_count; i++) {
+		viewer->counts.heads += slice->arrows[i].is_head;
+		viewer->counts.tails += !slice->arrows[i].is_head;
+	}
+	pass_on(viewer, false);
+}
+
+void viewer_instant(struct viewer *viewer, const struct viewer_instant *instant)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_instant(viewer, instant);
+	else
+		perfetto_instant(viewer, instant);
+	viewer->counts.instants++;
+	pass_on(viewer, false);
+}
+
+void viewer_value(struct viewer *viewer, const struct viewer_track *track, uint64_t at_ns,
+		  double value)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_value(viewer, track, at_ns, value);
+	else
+		perfetto_value(viewer, track, at_ns, value);
+	viewer->counts.values++;
+	pass_on(viewer, false);
+}
+
+bool viewer_has_failed(const struct viewer *viewer)
+{
+	return viewer->status != OK || viewer->sink->status != OK;
+}
+
+enum status viewer_end(struct viewer *viewer)
+{
+	if (viewer->format == VIEWER_JSON)
+		chrome_end(viewer);
+	pass_on(viewer, true);
+	perfetto_free(viewer->perfetto);
+	viewer->perfetto = NULL;
+	return viewer->status != OK ? viewer->status : viewer->sink->status;
+}
