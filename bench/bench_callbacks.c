@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "programs/sim/host_event.h"
+#include "sim/host_event.h"
 
 enum { CHANNELS = 8, BATCH = 64, ROUNDS = 400, WARM_UP = 20, BYTES = 1 << 20 };
 

@@ -1,7 +1,7 @@
 /*
  * What the recorder costs NCCL's threads, against a plugin that does nothing, in one run.
  *
- * The host of programs/sim plays AllReduces of 8 channels over a network, one step per channel and
+ * The host of src/sim plays AllReduces of 8 channels over a network, one step per channel and
  * direction, as fast as it can, with NCCL's threads: in turns through the empty plugin and through
  * ours, so that a busy machine hits both alike. Counted is processor time of the calling thread and
  * of the proxy thread, the host's own part included, per operation; the median over the rounds.
@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "programs/sim/host.h"
+#include "sim/host.h"
 
 enum { CHANNELS = 8, OPERATIONS = 4000, ROUNDS = 41, COUNT = 1 << 18 };
 

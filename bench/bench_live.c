@@ -1,5 +1,5 @@
 /*
- * What it costs to follow running processes: looks of src/watch and src/doctor/live.h at processes that
+ * What it costs to follow running processes: looks of src/recording and src/doctor/live.h at processes that
  * each have several communicators and make calls at a set rate, through the real plugin.
  *
  * Usage: bench_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
@@ -20,8 +20,8 @@
 #include "common/clock.h"
 #include "common/text.h"
 #include "doctor/live.h"
-#include "programs/sim/host.h"
 #include "recording/watch.h"
+#include "sim/host.h"
 
 enum { COMMS_MAX = 64, PROCESSES_MAX = 1024, TICK_NS = 2000000, LOOKS_A_SECOND = 1 };
 

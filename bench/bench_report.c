@@ -2,9 +2,9 @@
  * How fast a report is made, and in how much memory.
  *
  * A benchmark job of 8 ranks (AllReduce, AllGather, ReduceScatter of three small sizes in turn) is worked out
- * by programs/sim until it has so many operations, written as trace files, and read back: once only
+ * by src/sim until it has so many operations, written as trace files, and read back: once only
  * walked, in the columns that a report needs, and once for the whole report. Counted is processor time of
- * this one thread, files in the page cache. The difference of the two is what src/timeline costs.
+ * this one thread, files in the page cache. The difference of the two is what src/analysis costs.
  *
  * Usage: bench_report [MILLIONS | DIRECTORY]; prints one "name value" line per figure. Default: 2 million.
  */
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "analysis/timeline_report.h"
-#include "programs/sim/sim_job.h"
-#include "programs/sim/sim_offline.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_job.h"
 
 enum { RANKS = 8, CALLS_PER_ITERATION = 9, ROUNDS = 3 };
 

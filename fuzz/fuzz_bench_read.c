@@ -3,13 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_read.h"
+#include "bench/bench_result.h"
 #include "common/op_layout.h"
 #include "fuzz/fuzz_main.h"
-#include "view/bench_histogram.h"
-#include "view/bench_json.h"
-#include "view/bench_parquet.h"
-#include "view/bench_table.h"
 
 static void check_text(const char *text, size_t size)
 {

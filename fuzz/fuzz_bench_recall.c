@@ -3,17 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_read.h"
-#include "bench/cost_fit.h"
+#include "bench/bench_result.h"
+#include "bench/cost_model.h"
 #include "bench/crossover.h"
-#include "bench/link_health.h"
-#include "bench/run_inside.h"
+#include "bench/health.h"
 #include "fuzz/fuzz_main.h"
-#include "view/crossover_html.h"
-#include "view/crossover_json.h"
-#include "view/crossover_text.h"
-#include "view/health_json.h"
-#include "view/health_text.h"
 
 static void check_health(const struct bench_run *run)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench_launch.h"
+#include "bench/bench_plan.h"
+#include "bench/hub.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/bench/bench_place.h"
-#include "programs/bench/bench_plan.h"
-#include "programs/bench/hub_card.h"
 
 static void must(bool is_so)
 {

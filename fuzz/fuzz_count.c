@@ -1,8 +1,8 @@
 /* Any bytes as a file of counted calls. */
 #include <stdlib.h>
 
+#include "bench/training_files.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/bench/count_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

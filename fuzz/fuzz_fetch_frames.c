@@ -2,10 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fetch/fetch.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/fetch/fetch_frames.h"
-#include "programs/fetch/fetch_options.h"
-#include "programs/fetch/fetch_targets.h"
 
 enum { LIMIT = 4096 };
 

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "bench/hub.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/bench/hub_wire.h"
 
 static void must(bool is_so)
 {

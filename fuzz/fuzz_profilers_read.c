@@ -2,11 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/profilers_read.h"
+#include "bench/profilers.h"
 #include "fuzz/fuzz_main.h"
-#include "view/profilers_html.h"
-#include "view/profilers_json.h"
-#include "view/profilers_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,8 @@
 #include <string.h>
 
 #include "fuzz/fuzz_main.h"
-#include "programs/sim/tape.h"
+#include "plugin/abi_v7.h"
+#include "sim/host.h"
 
 static const char good[] =
 	"# interface v7\n"

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/top/top_canvas.h"
-#include "programs/top/top_text.h"
+#include "top/top_canvas.h"
 
 enum { WIDTH = 24, TEXT = 4096 };
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/training_files.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/bench/train_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

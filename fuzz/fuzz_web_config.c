@@ -2,10 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/web.h"
 #include "fuzz/fuzz_main.h"
-#include "programs/agent/web_config.h"
-#include "programs/agent/web_encoding.h"
-#include "programs/agent/web_host.h"
 
 static void check(const struct web_config *config)
 {

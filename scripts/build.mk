@@ -7,7 +7,7 @@ COUNT := $(if $(COUNT_SOURCES),$(BUILD)/libringside-count.so)
 LIBRARY := $(BUILD)/libringside.a
 CLI_LIBRARY := $(BUILD)/libcli.a
 SIM_LIBRARY := $(BUILD)/libsim.a
-NCCL_BENCH_LIBRARY := $(BUILD)/libncclbench.a
+BENCH_LIBRARY := $(BUILD)/libbench.a
 AGENT := $(if $(HAS_AGENT),$(BUILD)/ringside-agent)
 AGENT_LIBRARY := $(BUILD)/libagent.a
 TOP := $(if $(HAS_TOP),$(BUILD)/ringside-top)
@@ -79,19 +79,19 @@ $(BUILD)/src/output/live_page.o: $(BUILD)/page_parts
 $(BUILD)/src/output/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
 # And the style of pages about benchmarks.
-$(BUILD)/src/view/bench_page.o: src/output/palette.css src/view/bench_page.css
+$(BUILD)/src/bench/bench_page.o: src/output/palette.css src/bench/bench_page.css
 
 # So is the training script of the benchmark.
-$(BUILD)/programs/bench/densenet_script.o: programs/bench/densenet.py
+$(BUILD)/src/bench/training_files.o: src/bench/densenet.py
 
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
 $(CLI_LIBRARY): $(call objects,$(CLI_SOURCES))
 $(SIM_LIBRARY): $(call objects,$(SIM_SOURCES))
-$(NCCL_BENCH_LIBRARY): $(call objects,$(NCCL_BENCH_SOURCES))
+$(BENCH_LIBRARY): $(call objects,$(BENCH_SOURCES))
 $(AGENT_LIBRARY): $(call objects,$(AGENT_LIBRARY_SOURCES))
 $(TOP_LIBRARY): $(call objects,$(TOP_LIBRARY_SOURCES))
 $(FETCH_LIBRARY): $(call objects,$(FETCH_LIBRARY_SOURCES))
-$(LIBRARY) $(CLI_LIBRARY) $(SIM_LIBRARY) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
+$(LIBRARY) $(CLI_LIBRARY) $(SIM_LIBRARY) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
 # nodelete: NCCL unloads the plugin while our thread may still run.
@@ -105,7 +105,7 @@ $(PLUGIN): $(call plugin_objects,$(PLUGIN_SOURCES))
 $(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
 $(COUNT): $(call plugin_objects,$(COUNT_ALL_SOURCES))
 $(PLUGIN) $(TAPE): src/plugin/exports.map
-$(COUNT): programs/count/count_exports.map
+$(COUNT): src/bench/count_exports.map
 # Put in place whole, by mv: a job may be about to load it.
 $(PLUGIN) $(TAPE) $(COUNT):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) \
@@ -114,7 +114,7 @@ $(PLUGIN) $(TAPE) $(COUNT):
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CMDS_SOURCES)) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CMDS_SOURCES) $(SIM_MAIN_SOURCES) $(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A program of its own: the tool runs where there is no libmicrohttpd.
@@ -127,7 +127,7 @@ endif
 # The same for ncurses.
 ifneq ($(TOP),)
 TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
-$(BUILD)/programs/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
+$(BUILD)/src/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
 $(TOP): $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
@@ -135,7 +135,7 @@ endif
 # The same for libcurl.
 ifneq ($(FETCH),)
 FETCH_LIBS := $(shell pkg-config --libs $(FETCH_PACKAGES))
-$(BUILD)/programs/fetch/fetch_loop.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(FETCH_PACKAGES))
+$(BUILD)/src/fetch/fetch_main.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(FETCH_PACKAGES))
 $(FETCH): $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(FETCH_LIBS) $(PROGRAM_LIBS)
 endif

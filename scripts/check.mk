@@ -28,7 +28,7 @@ binaries = $(patsubst %.c,$(2)/%,$(1))
 TESTS := $(call binaries,$(TEST_SOURCES),$(BUILD))
 LONG_TESTS := $(call binaries,$(LONG_TEST_SOURCES),$(BUILD))
 FUZZERS := $(call binaries,$(FUZZ_SOURCES),$(BUILD))
-BENCHES := $(call binaries,$(BENCH_SOURCES),$(BUILD))
+BENCHES := $(call binaries,$(PERF_SOURCES),$(BUILD))
 SMALL_PLUGINS := $(patsubst %.c,$(BUILD)/%.so,$(SMALL_PLUGIN_SOURCES))
 
 LINT_SCRIPTS := $(wildcard tests/lint/*.t)
@@ -36,11 +36,11 @@ LONG_SCRIPTS := $(wildcard tests/long/*.t)
 TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gpu/*.t), \
 	$(wildcard tests/*.t tests/*/*.t))
 # What can race: tests that start threads themselves or play a job.
-RACE_SOURCES := $(shell grep -lE 'pthread\.h|programs/sim|sim/' $(TEST_SOURCES) /dev/null)
+RACE_SOURCES := $(shell grep -lE 'pthread\.h|src/sim|sim/' $(TEST_SOURCES) /dev/null)
 
 # Unit tests see the whole of the plugin, but for its exports, as objects.
 CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
 # Only one of them needs more than programs do.
 $(BUILD)/tests/test_agent_auth: TEST_LIBS := -lcrypt
@@ -59,7 +59,7 @@ FAKE_GPU := $(BUILD)/tests/fake_gpu
 FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2)
 FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,cuda.c graph.c kernel.c memory.c point.c queue.c)
 FAKE_NCCL_SOURCES := $(filter-out $(FAKE_CUDA_SOURCES),$(wildcard tests/fake_gpu/fake_*.c)) \
-	tests/fake_gpu/fake_point.c $(wildcard programs/sim/host*.c src/common/*.c)
+	tests/fake_gpu/fake_point.c $(wildcard src/sim/host*.c src/common/*.c)
 $(FAKE_GPU)/libcuda.so.1: $(call objects,$(FAKE_CUDA_SOURCES))
 $(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1
@@ -69,7 +69,7 @@ $(BUILD)/tests/test_fake_gpu: | $(FAKE_LIBRARIES)
 
 # One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
-$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(NCCL_BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY) \
+$(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY) \
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 

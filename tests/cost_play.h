@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/cost_fit.h"
+#include "bench/cost_model.h"
 #include "common/op_layout.h"
 
 /* What synthetic machines are made of: call, latency inside and between, ns a byte inside, between. */

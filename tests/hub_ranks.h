@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/hub.h"
 #include "common/text.h"
-#include "programs/bench/bench_hub.h"
 #include "tests/tap.h"
 
 enum { RANKS_MAX = 64, PATIENCE_S = 20 };

@@ -1,5 +1,5 @@
 /*
- * The host of programs/sim with the plugin linked in: whole operations of any release of NCCL, and the
+ * The host of src/sim with the plugin linked in: whole operations of any release of NCCL, and the
  * records that came of them.
  */
 #ifndef PLUGIN_HOST_H
@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/abi_v7.h"
 #include "plugin/recorder.h"
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/scratch.h"
 
 extern const struct abi_plugin_v1 ncclProfiler_v1;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bench/bench_result.h"
-#include "bench/profilers.h"
 #include "recording/recording.h"
 #include "tests/sample_trace.h"
 

@@ -15,9 +15,8 @@
 #include "common/hash.h"
 #include "common/op.h"
 #include "format/trace_read.h"
-#include "programs/sim/sim_job.h"
-#include "programs/sim/sim_offline.h"
-#include "programs/sim/sim_result.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_job.h"
 
 /* What one file holds. */
 struct sim_read {

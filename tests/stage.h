@@ -4,7 +4,7 @@
 #ifndef STAGE_H
 #define STAGE_H
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/tap.h"
 #include "tests/witness.h"
 

@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "agent/web.h"
 #include "common/attributes.h"
-#include "programs/agent/web_auth.h"
 #include "tests/tap.h"
 
 static const uint8_t here[16] = { 1 }, there[16] = { 2 }, elsewhere[16] = { 3 };

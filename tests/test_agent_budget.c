@@ -1,6 +1,5 @@
 /* Dear answers get a tenth of the time, whoever asks how often. */
-#include "programs/agent/agent_budget.h"
-#include "programs/agent/agent_snapshot.h"
+#include "agent/agent_look.h"
 #include "tests/tap.h"
 
 #define MS UINT64_C(1000000)

@@ -2,8 +2,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/web.h"
 #include "common/attributes.h"
-#include "programs/agent/web_config.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

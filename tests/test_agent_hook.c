@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/agent_hook.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "programs/agent/agent_hook.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/agent_verdicts.h"
 #include "common/text.h"
-#include "programs/agent/agent_verdicts.h"
 #include "tests/scratch.h"
 #include "tests/tap.h"
 

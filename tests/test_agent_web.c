@@ -3,12 +3,10 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "agent/agent_look.h"
+#include "agent/web.h"
 #include "common/attributes.h"
 #include "common/text.h"
-#include "programs/agent/agent_textfile.h"
-#include "programs/agent/web_address.h"
-#include "programs/agent/web_encoding.h"
-#include "programs/agent/web_host.h"
 #include "tests/tap.h"
 
 static bool reads_as(const char *text, const char *wanted, bool is_loopback)

@@ -1,6 +1,6 @@
 #include <stdint.h>
 
-#include "programs/bench/bench_budget.h"
+#include "bench/bench_plan.h"
 #include "tests/tap.h"
 
 static void test_calls(void)

@@ -1,11 +1,10 @@
-#include "bench/link_health.h"
+#include "bench/health.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/pair_schedule.h"
 #include "common/op_layout.h"
 #include "tests/tap.h"
 

@@ -1,12 +1,11 @@
 /* What ranks tell each other, and how they learn that one of them is gone. */
-#include "programs/bench/bench_hub.h"
+#include "bench/hub.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/time.h>
 
-#include "programs/bench/hub_wire.h"
 #include "tests/hub_ranks.h"
 
 /* ---- what ranks do ------------------------------------------------------------------------------ */

@@ -1,9 +1,8 @@
 /* A run is written and read again: the same. Whatever is changed in between is refused, with its place. */
-#include "view/bench_json.h"
+#include "bench/bench_result.h"
 
 #include <string.h>
 
-#include "bench/bench_read.h"
 #include "common/op_layout.h"
 #include "import/expected.h"
 #include "tests/bench_sample.h"

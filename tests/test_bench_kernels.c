@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "programs/bench/bench_kernels.h"
+#include "bench/bench_gpu.h"
 #include "tests/tap.h"
 
 static char texts[2][16384];

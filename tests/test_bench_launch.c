@@ -1,5 +1,5 @@
 /* Ranks that are started here, without a GPU: what the launcher promises to whoever started it. */
-#include "programs/bench/bench_launch.h"
+#include "bench/bench_launch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,10 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/hub.h"
 #include "common/text.h"
-#include "programs/bench/bench_hub.h"
-#include "programs/bench/bench_mps.h"
-#include "programs/bench/bench_spawn.h"
 #include "tests/tap.h"
 
 enum { RANKS = 4 };

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench_plan.h"
 #include "bench/bench_result.h"
 #include "common/op.h"
 #include "common/op_layout.h"
-#include "programs/bench/bench_layout.h"
-#include "programs/bench/bench_number.h"
-#include "programs/bench/bench_pattern.h"
 #include "tests/tap.h"
 
 enum { RANKS_MAX = 12, ELEMENTS_MAX = 1 << 12 };

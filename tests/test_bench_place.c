@@ -1,5 +1,5 @@
 /* Launchers, by the variables that they set. */
-#include "programs/bench/bench_place.h"
+#include "bench/bench_launch.h"
 
 #include <stdlib.h>
 #include <string.h>

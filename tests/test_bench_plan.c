@@ -1,4 +1,4 @@
-#include "programs/bench/bench_plan.h"
+#include "bench/bench_plan.h"
 
 #include <string.h>
 

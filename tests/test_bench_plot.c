@@ -1,13 +1,12 @@
 /* Charts as text: what they look like, to the character, and what they do with what cannot be drawn. */
-#include "view/bench_plot.h"
+#include "bench/bench_plot.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "bench/bench_result.h"
 #include "tests/bench_sample.h"
 #include "tests/tap.h"
-#include "view/bench_histogram.h"
-#include "view/plot_scale.h"
 
 static const double sizes[] = { 1024, 4096, 16384, 65536, 262144, 1048576 };
 static const double ring[] = { 30000, 31000, 33000, 45000, 90000, 300000 };

@@ -1,4 +1,4 @@
-#include "bench/bench_stats.h"
+#include "bench/bench_result.h"
 
 #include <math.h>
 #include <stdbool.h>

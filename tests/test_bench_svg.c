@@ -1,5 +1,5 @@
 /* Charts are well-formed XML, whatever they are given: checked here with a small parser of our own, element by element. */
-#include "view/bench_svg.h"
+#include "bench/bench_plot.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The table, to the last blank; and our reader of nccl-tests' output finds in it what was measured. */
-#include "view/bench_table.h"
+#include "bench/bench_result.h"
 
 #include <math.h>
 #include <string.h>

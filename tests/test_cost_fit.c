@@ -1,4 +1,4 @@
-#include "bench/cost_fit.h"
+#include "bench/cost_model.h"
 
 #include "tests/cost_play.h"
 #include "tests/tap.h"

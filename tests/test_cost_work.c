@@ -1,4 +1,4 @@
-#include "bench/cost_work.h"
+#include "bench/cost_model.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "programs/bench/count_read.h"
+#include "bench/training_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

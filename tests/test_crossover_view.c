@@ -1,16 +1,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/bench_read.h"
-#include "bench/cost_fit.h"
+#include "bench/bench_result.h"
+#include "bench/cost_model.h"
 #include "bench/crossover.h"
-#include "bench/run_inside.h"
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "tests/tap.h"
-#include "view/crossover_html.h"
-#include "view/crossover_json.h"
-#include "view/crossover_text.h"
 
 enum { RANKS = 4, CALLS = 8, SIZES = 7 };
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/bench/cuda_open.h"
+#include "bench/bench_gpu.h"
 #include "tests/tap.h"
 
 static cuda_result name_of(cuda_result result, const char **name)

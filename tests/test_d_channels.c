@@ -3,6 +3,7 @@
  * docs/DEFECTS.md.
  */
 #include "common/op.h"
+#include "plugin/abi_v4.h"
 #include "tests/plugin_host.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"

@@ -5,6 +5,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v6.h"
 #include "tests/d_process.h"
 #include "tests/plugin_host.h"
 

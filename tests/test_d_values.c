@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "common/op.h"
+#include "plugin/abi_v6.h"
 #include "tests/plugin_host.h"
 #include "tests/stamp_play.h"
 #include "tests/tap.h"

@@ -10,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/bench_gpu.h"
 #include "bench/bench_result.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
-#include "programs/bench/bench_kernels.h"
-#include "programs/bench/nccl_open.h"
 #include "tests/tap.h"
 
 enum { COUNT = 1000, RANKS = 3, BUFFER_BYTES = 8 * COUNT * RANKS };

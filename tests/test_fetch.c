@@ -2,10 +2,7 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "programs/fetch/fetch_frames.h"
-#include "programs/fetch/fetch_options.h"
-#include "programs/fetch/fetch_out.h"
-#include "programs/fetch/fetch_targets.h"
+#include "fetch/fetch.h"
 #include "tests/tap.h"
 
 /* ---- frames ---------------------------------------------------------------------------------- */

@@ -1,13 +1,10 @@
 #include <string.h>
 
-#include "bench/bench_read.h"
-#include "bench/link_health.h"
-#include "bench/run_inside.h"
+#include "bench/bench_result.h"
+#include "bench/health.h"
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "tests/tap.h"
-#include "view/health_json.h"
-#include "view/health_text.h"
 
 enum { RANKS = 8, CALLS = 6, LARGE = 64 << 20, SMALL = 1 << 10 };
 

@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 static void one_collective_of_2_28(void)

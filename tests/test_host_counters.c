@@ -4,7 +4,7 @@
  */
 #include "common/attributes.h"
 #include "common/order.h"
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 enum { MASK_ON = ABI_COLL | ABI_P2P | ABI_KERNEL_CH, MASK_OFF = ABI_COLL | ABI_P2P, REPLAYS = 10 };

@@ -1,7 +1,7 @@
 /* Groups, graphs, threads, and what a release does not show. */
 #include <pthread.h>
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 /* ---- groups ---------------------------------------------------------------------------------- */

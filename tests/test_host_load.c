@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/tap.h"
 #include "tests/witness.h"
 

@@ -1,5 +1,5 @@
 /* NCCL's own mistakes, each played when asked for. */
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 static struct stage quirk_stage(int release, unsigned int quirks, struct host_op *op)

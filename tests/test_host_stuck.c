@@ -1,7 +1,7 @@
 /* What goes wrong: operations that hang, communicators that are aborted or end too early. */
 #include <pthread.h>
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 /* ---- stuck ----------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Time: when things happen, with a clock that the test moves, and what the GPU's stamps say. */
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 static uint64_t now_ns;

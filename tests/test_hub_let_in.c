@@ -8,8 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "programs/bench/hub_card.h"
-#include "programs/bench/hub_wire.h"
+#include "bench/hub.h"
 #include "tests/hub_ranks.h"
 
 static int stranger(int port)

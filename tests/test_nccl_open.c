@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench_gpu.h"
 #include "bench/bench_result.h"
 #include "common/op.h"
 #include "common/op_layout.h"
-#include "programs/bench/nccl_open.h"
 #include "tests/tap.h"
 
 static const char *text_of(nccl_result result)

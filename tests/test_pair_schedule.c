@@ -1,4 +1,4 @@
-#include "bench/pair_schedule.h"
+#include "bench/health.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/bench_plot.h"
 #include "tests/tap.h"
-#include "view/plot_rows.h"
 
 static const char *const groups[] = { "1 KiB", "1 MiB" };
 static const char *const series[] = { "ours", "an\tother" };

@@ -7,13 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/profilers_read.h"
+#include "bench/profilers.h"
 #include "import/ncclsee_read.h"
 #include "tests/profilers_stage.h"
 #include "tests/tap.h"
-#include "view/profilers_html.h"
-#include "view/profilers_json.h"
-#include "view/profilers_text.h"
 
 enum { CALLS = 12, RUNS = 5, STEPS = CALLS + 3 };
 

@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-#include "programs/sim/sim_fault.h"
-#include "programs/sim/sim_options.h"
-#include "programs/sim/sim_parse.h"
-#include "programs/sim/sim_role.h"
+#include "common/text_amounts.h"
+#include "sim/sim_job.h"
 
 static struct sim_fault fault;
 static char why[512];
@@ -80,27 +78,27 @@ static void test_numbers(void)
 	uint64_t ns = 0, permille = 0, sizes[2];
 	size_t count = 0;
 
-	EXPECT(sim_parse_duration("30s", &ns) == OK && ns == UINT64_C(30000000000));
-	EXPECT(sim_parse_duration("30", &ns) == OK && ns == UINT64_C(30000000000));
-	EXPECT(sim_parse_duration("1.25s", &ns) == OK && ns == 1250000000);
-	EXPECT(sim_parse_duration("500ms", &ns) == OK && ns == 500000000);
-	EXPECT(sim_parse_duration("2m", &ns) == OK && ns == UINT64_C(120000000000));
-	EXPECT(sim_parse_duration("7us", &ns) == OK && ns == 7000);
-	EXPECT(sim_parse_duration("", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("s", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("1.s", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("1..5s", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("3 s", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("-3s", &ns) == ERR_FORMAT);
-	EXPECT(sim_parse_duration("99999999999999999999s", &ns) == ERR_RANGE);
-	EXPECT(sim_parse_permille("1.5", 1000, &permille) == OK && permille == 1500);
-	EXPECT(sim_parse_permille("0.9", 1000, &permille) == ERR_RANGE);
-	EXPECT(sim_parse_permille("1.5x", 1000, &permille) == ERR_FORMAT);
-	EXPECT(sim_parse_sizes("1KiB,4MiB", sizes, 2, &count) == OK && count == 2 &&
-	       sizes[0] == 1024 && sizes[1] == 4 << 20);
-	EXPECT(sim_parse_sizes("1,2,3", sizes, 2, &count) == ERR_RANGE);
-	EXPECT(sim_parse_sizes("0", sizes, 2, &count) == ERR_RANGE);
-	EXPECT(sim_parse_sizes("1,,2", sizes, 2, &count) == ERR_FORMAT);
+	EXPECT(text_duration("30s", &ns) == OK && ns == UINT64_C(30000000000));
+	EXPECT(text_duration("30", &ns) == OK && ns == UINT64_C(30000000000));
+	EXPECT(text_duration("1.25s", &ns) == OK && ns == 1250000000);
+	EXPECT(text_duration("500ms", &ns) == OK && ns == 500000000);
+	EXPECT(text_duration("2m", &ns) == OK && ns == UINT64_C(120000000000));
+	EXPECT(text_duration("7us", &ns) == OK && ns == 7000);
+	EXPECT(text_duration("", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("s", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("1.s", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("1..5s", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("3 s", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("-3s", &ns) == ERR_FORMAT);
+	EXPECT(text_duration("99999999999999999999s", &ns) == ERR_RANGE);
+	EXPECT(text_permille("1.5", 1000, &permille) == OK && permille == 1500);
+	EXPECT(text_permille("0.9", 1000, &permille) == ERR_RANGE);
+	EXPECT(text_permille("1.5x", 1000, &permille) == ERR_FORMAT);
+	EXPECT(text_sizes("1KiB,4MiB", sizes, 2, &count) == OK && count == 2 && sizes[0] == 1024 &&
+	       sizes[1] == 4 << 20);
+	EXPECT(text_sizes("1,2,3", sizes, 2, &count) == ERR_RANGE);
+	EXPECT(text_sizes("0", sizes, 2, &count) == ERR_RANGE);
+	EXPECT(text_sizes("1,,2", sizes, 2, &count) == ERR_FORMAT);
 }
 
 /* What one job of these options would be refused for; "" when it would not. */

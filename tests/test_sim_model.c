@@ -2,7 +2,7 @@
 #include "tap.h"
 
 #include "common/op_layout.h"
-#include "programs/sim/sim_model.h"
+#include "sim/sim_engine.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "programs/sim/tape.h"
+#include "sim/host.h"
 #include "tests/stage.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -4,7 +4,13 @@
  * distrusted. The expectations are read from the tapes themselves.
  */
 #include "common/op.h"
-#include "programs/sim/tape.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "sim/host.h"
 #include "tests/plugin_host.h"
 #include "tests/tap.h"
 

@@ -1,4 +1,4 @@
-/* The small bricks of src/timeline: busy, filter, chance, align_fit, windows_local, links. */
+/* The small bricks of src/analysis: busy, filter, chance, align_fit, windows_local, links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

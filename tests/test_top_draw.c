@@ -5,12 +5,10 @@
 #include <locale.h>
 #include <time.h>
 
-#include "programs/top/top_cells.h"
-#include "programs/top/top_columns.h"
-#include "programs/top/top_draw.h"
-#include "programs/top/top_text.h"
 #include "tests/page/live_scene.h"
 #include "tests/tap.h"
+#include "top/top_canvas.h"
+#include "top/top_draw.h"
 
 enum { RANKS = 8 };
 #define SECOND_NS UINT64_C(1000000000)

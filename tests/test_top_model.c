@@ -1,10 +1,9 @@
 /* The rows of `ringside top`: order, filter, cursors, keys. */
 #include <locale.h>
 
-#include "programs/top/top_keys.h"
-#include "programs/top/top_model.h"
 #include "tests/page/live_scene.h"
 #include "tests/tap.h"
+#include "top/top_model.h"
 
 enum { RANKS = 4 };
 

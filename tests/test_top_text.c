@@ -2,10 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "programs/top/top_bars.h"
-#include "programs/top/top_canvas.h"
-#include "programs/top/top_text.h"
 #include "tests/tap.h"
+#include "top/top_canvas.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -1,4 +1,4 @@
-#include "programs/bench/train_read.h"
+#include "bench/training_files.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,14 @@
 #include <string.h>
 
 #include "common/order.h"
-#include "programs/sim/host.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
+#include "sim/host.h"
 
 struct witness_call {
 	char what; /* I init, S start, T state, E end of an event, F finalize */

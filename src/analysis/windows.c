@@ -27,7 +27,7 @@ static inline uint64_t windows_slot_ns(const struct timeline_report *report,
 			slot->end_ns);
 }
 
-/* How lasting changes are found. For the use of src/timeline/windows_*.c. */
+/* How lasting changes are found. For the use of src/analysis/windows_*.c. */
 
 enum { CHANGE_POINTS_MAX = 128 };
 

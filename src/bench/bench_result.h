@@ -16,6 +16,9 @@
 
 #include "common/attributes.h"
 #include "common/status.h"
+#include "import/json_scan.h"
+#include "output/json.h"
+#include "output/sink.h"
 
 /* How calls follow each other. */
 enum bench_mode {
@@ -141,5 +144,241 @@ static inline const struct bench_call *bench_cell_call(const struct bench_cell *
 uint64_t bench_cell_operations(const struct bench_cell *cell, int32_t rank);
 /* Steps that ran: warm-up, measured, checks. */
 uint64_t bench_cell_steps(const struct bench_cell *cell);
+
+/* Figures of measured times: percentiles, spread, ratios with their confidence interval. */
+
+/* One call ran on all ranks: whose time is the call's? nccl-tests takes the mean. */
+enum bench_over { BENCH_OVER_MEAN = 0, BENCH_OVER_MIN = 1, BENCH_OVER_MAX = 2 };
+
+/* Which of a call's times. */
+enum bench_clock { BENCH_GPU = 0, BENCH_ISSUE = 1, BENCH_DONE = 2 };
+
+/* A time per call, in ns, over its ranks; ranks that did not take part (no peer) do not count. `times` has
+ * room for cell->calls. Gives back how many there are: 0 in BENCH_LOOP or where that time was not taken. */
+size_t bench_call_times(const struct bench_cell *cell, enum bench_clock clock, enum bench_over over,
+			double *times);
+
+struct bench_figures {
+	size_t count;
+	double mean;
+	double deviation; /* of single values */
+	double least;
+	double p05;
+	double p25;
+	double p50;
+	double p75;
+	double p90;
+	double p95;
+	double p99;
+	double most;
+};
+
+/* Values are sorted in place. Percentiles interpolate between neighbours; NAN where there are too few values for one: p99
+ * takes 100, p95 and p05 20, p90 10, p75 and p25 4. All 0 for no values. */
+struct bench_figures bench_figures_of(double *values, size_t count);
+/* Of the calls of a cell (GPU time, in loop mode the one mean); ERR_NO_SPACE. */
+enum status bench_cell_figures(const struct bench_cell *cell, enum bench_over over,
+			       struct bench_figures *figures);
+
+/* algbw and busbw in GB/s (10^9) of a time; 0 for a time of 0. */
+double bench_algbw(const struct bench_cell *cell, double time_ns);
+double bench_busbw(const struct bench_cell *cell, double time_ns);
+
+/* Samples of one run (one job); runs alternate between two variants. */
+struct bench_sample {
+	const double *values;
+	size_t count;
+};
+
+struct bench_ratio {
+	double ratio; /* of the medians over all runs: with / without */
+	double low;   /* 95 % interval: runs resampled, and calls within them */
+	double high;
+};
+
+/* Seeded: the same samples give the same interval. Pairs run i of both (alternating runs); ERR_RANGE
+ * for no samples, ERR_NO_SPACE. */
+enum status bench_ratio_of(const struct bench_sample *with, const struct bench_sample *without,
+			   size_t runs, uint64_t seed, struct bench_ratio *ratio);
+
+/* A histogram with logarithmic classes that fits `width` bins: edges[bins + 1] and counts[bins]. */
+enum { BENCH_BINS_MAX = 64 };
+struct bench_bins {
+	size_t bins;
+	double edges[BENCH_BINS_MAX + 1];
+	uint64_t counts[BENCH_BINS_MAX];
+};
+void bench_bins_of(const double *sorted, size_t count, size_t bins, struct bench_bins *out);
+
+/*
+ * A run, made again from the JSON document that bench_json_write() wrote. Every byte is distrusted: types,
+ * ranges and the number of values are checked, and memory is never more than a small multiple of the
+ * text. Keys come in the order in which they are written (docs/BENCH-FORMAT.md); unknown ones are passed
+ * over.
+ */
+
+enum { BENCH_READ_TEXT = 200 };
+
+struct bench_read_problem {
+	size_t offset; /* where in the text, in bytes from 0 */
+	uint64_t line; /* from 1 */
+	char text
+		[BENCH_READ_TEXT]; /* what is wrong there, with the result's number where it is in one */
+};
+
+/*
+ * On success the caller owns *run; see bench_run_release(). Else *run is as after bench_run_init() and
+ * *problem (may be NULL) says where and why. ERR_UNKNOWN: no document of this format; ERR_VERSION: of a
+ * newer version; ERR_FORMAT: damaged; ERR_NO_SPACE.
+ */
+enum status bench_read(struct bench_run *run, const char *text, size_t length,
+		       struct bench_read_problem *problem);
+
+/* Between the files that read a run's JSON; others use bench_result.h. The first failure sticks. */
+
+struct bench_reader {
+	struct json_scan scan;
+	struct bench_run *run;
+	int32_t *peers; /* room for as many as the run has ranks */
+	bool is_ours;	/* its format is ours */
+	size_t result;	/* which one is being read, from 1; 0 none */
+	enum json_scan_token token;
+	enum status status;
+	struct bench_read_problem problem;
+};
+
+void bench_reader_start(struct bench_reader *reader, struct bench_run *run, const char *text,
+			size_t length);
+void bench_reader_end(struct bench_reader *reader);
+
+/* Here, and why; ERR_FORMAT. */
+void bench_reader_fail(struct bench_reader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
+void bench_reader_no_memory(struct bench_reader *reader);
+
+/* After a key: its value is an array. False: it is not. */
+bool bench_reader_array(struct bench_reader *reader, const char *name);
+/* The next item, or the value at the top, is in reader->token; false at the end of the array. */
+bool bench_reader_item(struct bench_reader *reader);
+/* The last string. */
+void bench_reader_text(struct bench_reader *reader, const char *name, char *to, size_t size);
+
+/* ---- objects of plain values ----------------------------------------------------------------- */
+
+enum bench_field_kind {
+	FIELD_OWN, /* read by a function of its own */
+	FIELD_BOOL,
+	FIELD_INT32, /* within [least, most] */
+	FIELD_UINT32,
+	FIELD_UINT64,
+	FIELD_SIZE,
+	FIELD_WRONG, /* null: BENCH_UNCHECKED */
+	FIELD_TEXT,
+	FIELD_FUNCTION, /* names; null is 0 but for a function, a mode */
+	FIELD_DATATYPE,
+	FIELD_ALGORITHM,
+	FIELD_PROTOCOL,
+	FIELD_REDOP,
+	FIELD_MODE,
+};
+
+struct bench_field {
+	struct json_scan_key key;
+	enum bench_field_kind kind;
+	size_t offset; /* in the struct that it is a field of */
+	size_t size;
+	int64_t least;
+	int64_t most;
+};
+
+#define FIELD_KEY(name) JSON_SCAN_KEY_OF(name)
+
+/* Called behind the key; `seen` has a bit for each key that was read before. */
+typedef void (*bench_own_fn)(struct bench_reader *reader, size_t key, uint64_t seen, void *object);
+
+/* reader->token is the begin of an object with all these keys, each once. */
+void bench_reader_object(struct bench_reader *reader, const char *what,
+			 const struct bench_field *fields, size_t count, void *object,
+			 bench_own_fn own);
+
+/*
+ * Where in a JSON document the measurement is: the whole of it ("ringside-bench"), or the value of its key
+ * "run" ("ringside-crossover", "ringside-health"). bench_read() takes what is found.
+ */
+
+/* *at and *size are a part of `text`. ERR_UNKNOWN: no document of ours; ERR_FORMAT: one that is damaged, or has no
+ * measurement. */
+enum status run_inside(const char *text, size_t length, const char **at, size_t *size);
+
+/*
+ * A whole run as one JSON document, {"format":"ringside-bench","version":1,...}: every call of every rank,
+ * figures beside them. bench_read() makes the run again from it; src/import/expected.h takes it as
+ * expected bandwidth. docs/BENCH-FORMAT.md describes it.
+ */
+
+/* The document and a newline. ERR_NO_SPACE, ERR_RANGE (a run that does not hold together: a cell of other
+ * ranks than the run), or the sink's status. */
+enum status bench_json_write(struct sink *sink, const struct bench_run *run);
+
+/* The same as a value inside of another document: after json_key(), or as an item of an array. */
+enum status bench_json_put(struct json *json, const struct bench_run *run);
+
+/*
+ * What a benchmark measured as nccl-tests prints it: comments that name the test and the GPU of each
+ * rank, a block of rows for each function, mode, algorithm and protocol, out of place and in place side by
+ * side, the average bus bandwidth behind it. Whatever reads nccl-tests reads this; so does
+ * src/import/expected.h. docs/BENCH-FORMAT.md describes it.
+ */
+
+struct bench_table_options {
+	bool is_median; /* the time column: median of the calls; else their mean, as nccl-tests has it */
+	bool has_percentiles; /* columns p50, p90, p99, min and max behind #wrong */
+	enum bench_over over; /* whose time a call's is; the table's head says it */
+	/* What a model says, a time for each cell of the run (0: nothing): columns model and err%, how much
+	 * longer the measured time is than that. Borrowed; NULL: no such columns. */
+	const double *model_ns;
+};
+
+/* A cell without a time (no calls, or their GPU time was not taken) has no row; a comment says so.
+ * ERR_NO_SPACE, or the sink's status. */
+enum status bench_table_write(struct sink *sink, const struct bench_run *run,
+			      const struct bench_table_options *options);
+
+/* nccl-tests' name of the test: "all_reduce_perf", or "unknown". */
+const char *bench_table_test(uint8_t function);
+/* nccl-tests' name of a datatype: "float", "int32", or "unknown". */
+const char *bench_table_type(uint8_t datatype);
+
+/*
+ * How the calls of a cell spread, as text: one line per class of time, on a logarithmic scale.
+ *
+ *	AllReduce 1 MiB float32 sum, out of place, blocking: 200 calls
+ *	  41.2 us to 43.0 us  ██████████████▌        96
+ */
+
+struct bench_histogram_options {
+	unsigned int width; /* of the terminal; 0: 80. Never less than 30: lines are wider then */
+	size_t bins;	    /* 0: 16; BENCH_BINS_MAX at most */
+	bool is_ascii;	    /* bars of '#' */
+	enum bench_over over;
+};
+
+/* One cell. One without single calls (BENCH_LOOP, or none measured) gets a line that says so.
+ * ERR_NO_SPACE, or the sink's status. */
+enum status bench_histogram_cell(struct sink *sink, const struct bench_cell *cell,
+				 const struct bench_histogram_options *options);
+/* All cells of a run, a blank line between them. */
+enum status bench_histogram_write(struct sink *sink, const struct bench_run *run,
+				  const struct bench_histogram_options *options);
+
+enum { BENCH_CELL_TEXT = 160 };
+/* "AllReduce 1 MiB float32 sum, out of place, blocking, Ring/LL128": what a cell is, in words. */
+const char *bench_cell_words(char to[static BENCH_CELL_TEXT], const struct bench_cell *cell);
+
+/* Every call of every rank as a row of a Parquet file. docs/BENCH-FORMAT.md has the columns. */
+
+/* A cell in loop mode, and one without calls, has no single calls and so no rows: what the file does not
+ * have is in its metadata ("ringside.results_without_calls"). The sink is not flushed. ERR_NO_SPACE, or the sink's
+ * status. */
+enum status bench_parquet_write(struct sink *sink, const struct bench_run *run);
 
 #endif

@@ -4,7 +4,7 @@
  *	time = call + sum over kinds of links (hops x latency + fill / bandwidth)
  *	            + the larger of (bytes / bandwidth) of the two kinds of links
  *
- * with hops, fill and bytes from cost_work.h. Parameters come from measurements (cost_fit.h), from
+ * with hops, fill and bytes from cost_model.h. Parameters come from measurements (cost_model.h), from
  * the user or from a textbook by its name; a parameter that nobody told is unknown, and what needs
  * it is not predicted.
  */
@@ -15,9 +15,99 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/cost_work.h"
+#include "bench/bench_result.h"
 #include "common/attributes.h"
 #include "common/status.h"
+
+/*
+ * How much an operation has to carry and how far: hops and bytes of ring, tree, double tree and
+ * direct transfers, without any speed. docs/MODEL.md derives every line of it.
+ *
+ * n ranks on N nodes, g = n / N of them (rounded up) on one, S bytes of the message as nccl-tests
+ * counts them, k = min(g, NICs of a node), c bytes of a chunk. Hops are those of the critical path.
+ * "Inside" bytes pass the busiest GPU in one direction, "between" bytes the busiest NIC.
+ *
+ *			hops inside / between		bytes inside / between
+ *	ring
+ *	 AllReduce	2(n-1) in all / up to 2N	2(n-1)/n S / the same over k
+ *	 AllGather	n-1 in all / up to N		(n-1)/n S / the same over k
+ *	 ReduceScatter	as AllGather
+ *	 Broadcast	n-N / N-1			S / S over k; fills a pipeline
+ *	 Reduce		as Broadcast
+ *	tree
+ *	 AllReduce	2(g-1) / 2 ceil(log2 N)		2S / min(3, N-1) S over k; fills
+ *	 Broadcast	g-1 / ceil(log2 N)		S / min(2, N/2) S over k; fills
+ *	 Reduce		as Broadcast
+ *	double tree: hops as tree
+ *	 AllReduce					2S / min(2, N/2) S over k; fills
+ *	 Broadcast					S / S over k; fills
+ *	 Reduce		as Broadcast
+ *	direct, W transfers at once
+ *	 SendRecv	1 of the slower kind		S
+ *	 AlltoAll	(g-1)/W / (n-g)/W, rounded up	(g-1)/n S / g(n-g)/n S over k
+ *	 Gather		as AlltoAll			(g-1)/n S / (n-g)/n S of one NIC
+ *	 Scatter	as Gather
+ *
+ * Bytes of trees count 1 / COST_TREE_SHARE: ranks that take from two and give to two do not keep
+ * their links as busy. Filling a pipeline takes c for every hop but one. On one node trees are
+ * chains; a chain of two carries S and not 2S.
+ */
+
+enum cost_link { COST_INSIDE = 0, COST_BETWEEN = 1, COST_LINKS = 2 };
+
+enum cost_algorithm {
+	COST_ANY = 0,
+	COST_RING = 1,
+	COST_TREE = 2,	      /* one binary tree over nodes: a textbook's; NCCL has two */
+	COST_DOUBLE_TREE = 3, /* NCCL's "Tree" */
+	COST_DIRECT = 4,      /* every message straight to whom it is for */
+	COST_ALGORITHMS = 5,
+};
+
+enum {
+	COST_DIRECT_WIDTH = 8,	     /* W: NCCL puts so many transfers into one batch */
+	COST_CHUNK_LEAST = 32 << 10, /* c: one channel; small messages use few */
+	COST_CHUNK_MOST = 4 << 20,   /* 8 channels of 512 KiB */
+	COST_CHUNKS_PER_HOP = 8,     /* as many as the size allows between these two */
+};
+
+/* Share of a link's bandwidth that trees get; NCCL's own tuner supposes as much. */
+#define COST_TREE_SHARE 0.92
+
+/* Where an operation runs. */
+struct cost_shape {
+	int32_t ranks;
+	int32_t nodes; /* as NCCL sees them: ranks that share a GPU count as one node each */
+	int32_t rails; /* NICs of a node; 0: one for each rank */
+};
+
+struct cost_work {
+	double hops[COST_LINKS];
+	double bytes[COST_LINKS]; /* carried at the same time: the slower one of the two decides */
+	double fill[COST_LINKS];  /* bytes that wait for each other: they add up */
+	double steps;		  /* of the algorithm, for people: 2(n-1) of a ring AllReduce */
+	double step_bytes;	  /* that one of them carries over one link */
+};
+
+const char *cost_algorithm_name(enum cost_algorithm algorithm); /* "ring", "double-tree" */
+const char *cost_link_name(enum cost_link link);		/* "inside", "between" */
+enum cost_algorithm cost_algorithm_find(const char *name);	/* COST_ANY: no such name */
+
+/* What of op_algorithm this models: Ring, Tree (the double one); COST_ANY for those that it does
+ * not. */
+enum cost_algorithm cost_algorithm_of(uint8_t op_algorithm);
+/* Does NCCL do this function so? Tree and double tree are also there to compare with. */
+bool cost_is_in_nccl(uint8_t function, enum cost_algorithm algorithm);
+
+/* False: this function cannot be done so, or the shape makes no sense (no ranks, more nodes than
+ * ranks). One rank has no work: all 0. */
+bool cost_work_of(uint8_t function, enum cost_algorithm algorithm, const struct cost_shape *shape,
+		  uint64_t bytes, struct cost_work *work);
+
+/* SendRecv between pairs that are told apart: `leaving` ranks of the busiest node talk to another
+ * node at the same time; 0: every pair is inside a node. */
+bool cost_work_of_pairs(const struct cost_shape *shape, int32_t leaving, uint64_t bytes,
+			struct cost_work *work);
 
 enum cost_parameter {
 	COST_CALL = 0,		 /* ns that every call takes */
@@ -157,5 +247,62 @@ size_t cost_predict_all(const struct cost_model *model, uint8_t function,
  * cost nobody told costs nothing: who shows the figure says so. */
 bool cost_time(const struct cost_group *group, const struct cost_work *work, double *time_ns,
 	       enum cost_parameter *missing);
+
+/*
+ * The model's parameters from measurements: least squares on the logarithm of the time (so that the
+ * error is relative), with bounds, where single wild values count little (Huber).
+ *
+ * Cells are put together by algorithm and protocol where the measurement says which (forced, or as
+ * the recorder saw NCCL choose); a function that was measured in enough sizes has parameters of its
+ * own, and all functions together have a set for those that were not. What the measurements cannot
+ * tell apart is noted and not made up.
+ */
+
+struct cost_fit_options {
+	enum bench_over over;
+	uint8_t mode;  /* enum bench_mode; 0: blocking if there, else the first */
+	int32_t rails; /* 0: one NIC for each rank */
+};
+
+/* One cell beside the model. */
+struct cost_cell {
+	size_t run;
+	size_t cell;
+	bool is_used; /* in the fit; else `why` says why not, static */
+	const char *why;
+	double measured_ns; /* the median; 0 not known */
+	double expected_ns; /* of the group that it belongs to; 0: none */
+	double error;	    /* expected / measured - 1 */
+	uint8_t protocol;
+	enum cost_algorithm algorithm;
+};
+
+struct cost_fit {
+	struct cost_cell *cells; /* all cells of all runs, in order */
+	size_t cell_count;
+	size_t used;
+	uint8_t mode;	     /* that was fitted */
+	double median_error; /* over all that were used, each by its best group */
+	double worst_error;
+};
+
+/*
+ * Fits and adds groups to *model (made by cost_model_init). *fit may be NULL; else it is filled and
+ * the caller releases it. ERR_UNKNOWN: nothing could be fitted, the notes say why; ERR_NO_SPACE.
+ * Same input, same result.
+ */
+enum status cost_fit(struct cost_model *model, struct cost_fit *fit,
+		     const struct bench_run *const *runs, size_t run_count,
+		     const struct cost_fit_options *options);
+void cost_fit_release(struct cost_fit *fit);
+
+/* Ranks and nodes of a cell as NCCL sees them. */
+struct cost_shape cost_shape_of(const struct bench_run *run, const struct bench_cell *cell,
+				int32_t rails);
+
+/* What the model says for a cell, with the cell's own algorithm and protocol where they are
+ * known, else the fastest; to be shown beside it. False: cannot be told. */
+bool cost_predict_cell(const struct cost_model *model, const struct bench_run *run,
+		       const struct bench_cell *cell, struct cost_answer *answer);
 
 #endif

@@ -1,14 +1,696 @@
-/* Cells become points, points become curves, curves of the same function and mode one crossover. */
+/*
+ * Where two curves cross. At each size that both have, one is clearly faster or neither is; a
+ * crossing lies between the last size where the one and the first where the other is. Between sizes
+ * ln(time) is a straight line over ln(bytes): the point is where the medians meet, the interval
+ * where the best case of one meets the worst case of the other, both ways.
+ */
 #include "bench/crossover.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/crossover_parts.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
+#include "common/text.h"
+
+#define CROSSOVER_LEAST 0.03 /* differences below this are never reported */
+
+/* What the parts of crossover share. */
+
+/* Is `fast` faster beyond noise? */
+static inline bool crossover_is_clear(const struct crossover_point *fast,
+				      const struct crossover_point *slow)
+{
+	return fast->high_ns < slow->low_ns &&
+	       slow->median_ns >= fast->median_ns * (1 + CROSSOVER_LEAST);
+}
+
+static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
+							uint64_t bytes);
+
+/* ---- one size -------------------------------------------------------------------------------- */
+
+/* Both curves at one size: differences of ln(time), first minus second. */
+struct meeting {
+	double where; /* ln(bytes) */
+	double middle;
+	double low;
+	double high;
+	int clear; /* -1: the first is faster; 1: the second; 0: neither */
+};
+
+static bool curves_meet(const struct crossover_point *a, const struct crossover_curve *second,
+			struct meeting *meeting)
+{
+	const struct crossover_point *b = crossover_point_at(second, a->bytes);
+
+	if (a->wrong || b == NULL)
+		return false;
+	meeting->where = log((double)a->bytes);
+	meeting->middle = log(a->median_ns / b->median_ns);
+	meeting->low = log(a->low_ns / b->high_ns);
+	meeting->high = log(a->high_ns / b->low_ns);
+	meeting->clear = crossover_is_clear(a, b) ? -1 : crossover_is_clear(b, a) ? 1 : 0;
+	return true;
+}
+
+/* ---- between sizes --------------------------------------------------------------------------- */
+
+enum line { LINE_MIDDLE = 0, LINE_LOW = 1, LINE_HIGH = 2 };
+
+static double meeting_value(const struct meeting *meeting, enum line line)
+{
+	return line == LINE_MIDDLE ? meeting->middle
+	       : line == LINE_LOW  ? meeting->low
+				   : meeting->high;
+}
+
+/* Where a line changes from the sign `before` to the other, from meetings[0] to meetings[count -
+ * 1]: in the middle between the first and the last time that it does. */
+static double zero_of(const struct meeting *meetings, size_t count, enum line line, int before)
+{
+	double first = 0, last = 0;
+	bool is_found = false;
+
+	for (size_t i = 0; i + 1 < count; i++) {
+		double from = meeting_value(&meetings[i], line) * before;
+		double to = meeting_value(&meetings[i + 1], line) * before, here;
+
+		if ((from > 0) == (to > 0) || from == to)
+			continue;
+		here = meetings[i].where +
+		       (meetings[i + 1].where - meetings[i].where) * from / (from - to);
+		first = is_found ? first : here;
+		last = here;
+		is_found = true;
+	}
+	return is_found ? (first + last) / 2 : (meetings[0].where + meetings[count - 1].where) / 2;
+}
+
+static void curves_cross(struct crossover_crossing *crossing, const struct meeting *meetings,
+			 size_t count)
+{
+	int before = meetings[0].clear;
+	/* Rising from below 0, the upper line is there first; falling, the lower one. */
+	double one = zero_of(meetings, count, before < 0 ? LINE_HIGH : LINE_LOW, before);
+	double other = zero_of(meetings, count, before < 0 ? LINE_LOW : LINE_HIGH, before);
+
+	crossing->answer = CROSSOVER_CROSSES;
+	crossing->first = before < 0 ? 0 : 1;
+	crossing->second = before < 0 ? 1 : 0;
+	crossing->bytes = exp(zero_of(meetings, count, LINE_MIDDLE, before));
+	crossing->low_bytes = exp(fmin(one, other));
+	crossing->high_bytes = exp(fmax(one, other));
+	crossing->low_bytes = fmin(crossing->low_bytes, crossing->bytes);
+	crossing->high_bytes = fmax(crossing->high_bytes, crossing->bytes);
+}
+
+/* ---- two curves ------------------------------------------------------------------------------ */
+
+/* Every change of who is clearly faster. */
+static size_t find_changes(const struct meeting *meetings, size_t count,
+			   struct crossover_crossing *found, size_t room)
+{
+	size_t changes = 0, last = SIZE_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		if (meetings[i].clear == 0)
+			continue;
+		if (last != SIZE_MAX && meetings[i].clear != meetings[last].clear) {
+			if (changes < room)
+				curves_cross(&found[changes], meetings + last, i - last + 1);
+			changes++;
+		}
+		last = i;
+	}
+	return changes;
+}
+
+static enum crossover_answer no_crossing(const struct meeting *meetings, size_t count)
+{
+	if (count < 2)
+		return CROSSOVER_NO_DATA;
+	for (size_t i = 0; i < count; i++)
+		if (meetings[i].clear != 0)
+			return meetings[i].clear < 0 ? CROSSOVER_FIRST_WINS : CROSSOVER_SECOND_WINS;
+	return CROSSOVER_ALIKE;
+}
+
+static void find_most(const struct meeting *meetings, size_t count,
+		      struct crossover_crossing *crossing)
+{
+	crossing->most_ratio = 1;
+	for (size_t i = 0; i < count; i++)
+		if (meetings[i].clear != 0 &&
+		    exp(fabs(meetings[i].middle)) > crossing->most_ratio) {
+			crossing->most_ratio = exp(fabs(meetings[i].middle));
+			crossing->most_bytes = (uint64_t)llround(exp(meetings[i].where));
+		}
+}
+
+size_t crossover_cross(const struct crossover_curve *first, const struct crossover_curve *second,
+		       struct crossover_crossing *found, size_t room)
+{
+	struct meeting *meetings = calloc(first->count + 1, sizeof(*meetings));
+	size_t count = 0, changes = 0;
+
+	if (meetings == NULL || room == 0) {
+		free(meetings);
+		return 0;
+	}
+	memset(found, 0, room * sizeof(*found));
+	found[0].second = 1;
+	for (size_t i = 0; i < first->count; i++)
+		count += curves_meet(&first->points[i], second, &meetings[count]);
+	changes = find_changes(meetings, count, found, room);
+	if (changes == 0)
+		found[0].answer = no_crossing(meetings, count);
+	for (size_t i = 0; i < room && i < (changes ? changes : 1); i++) {
+		find_most(meetings, count, &found[i]);
+		found[i].is_repeated = changes > 1;
+	}
+	free(meetings);
+	return changes ? changes : 1;
+}
+
+double crossover_time_at(const struct crossover_curve *curve, double bytes)
+{
+	for (size_t i = 0; i < curve->count; i++) {
+		const struct crossover_point *here = &curve->points[i];
+		double share;
+
+		if ((double)here->bytes == bytes)
+			return here->median_ns;
+		if ((double)here->bytes < bytes)
+			continue;
+		if (i == 0)
+			return 0;
+		share = log(bytes / (double)here[-1].bytes) /
+			log((double)here->bytes / (double)here[-1].bytes);
+		return exp(log(here[-1].median_ns) +
+			   share * log(here->median_ns / here[-1].median_ns));
+	}
+	return 0;
+}
+
+/* Who is best at each size, how good NCCL's own choice was there, and which curves cross. */
+
+/* ---- all pairs ------------------------------------------------------------------------------- */
+
+enum { CROSSINGS_A_PAIR = 4 };
+
+/* Curves that stand for a whole algorithm: its envelope, or its only curve. */
+static bool stands_for_algorithm(const struct crossover *crossover, size_t at)
+{
+	const struct crossover_curve *curve = &crossover->curves[at];
+
+	if (curve->is_own || curve->algorithm == 0)
+		return false;
+	if (curve->is_envelope)
+		return true;
+	for (size_t i = 0; i < crossover->curve_count; i++)
+		if (crossover->curves[i].is_envelope &&
+		    crossover->curves[i].algorithm == curve->algorithm)
+			return false;
+	return true;
+}
+
+static bool is_worth_a_look(const struct crossover *crossover, size_t a, size_t b)
+{
+	const struct crossover_curve *first = &crossover->curves[a];
+	const struct crossover_curve *second = &crossover->curves[b];
+
+	if (stands_for_algorithm(crossover, a) && stands_for_algorithm(crossover, b))
+		return true;
+	return !first->is_own && !second->is_own && !first->is_envelope && !second->is_envelope &&
+	       first->algorithm == second->algorithm;
+}
+
+static enum status find_crossings(struct crossover *crossover)
+{
+	size_t curves = crossover->curve_count, room = 0;
+
+	for (size_t a = 0; a < curves; a++)
+		for (size_t b = a + 1; b < curves; b++)
+			room += is_worth_a_look(crossover, a, b) ? CROSSINGS_A_PAIR : 0;
+	crossover->crossings = calloc(room + 1, sizeof(*crossover->crossings));
+	if (crossover->crossings == NULL)
+		return ERR_NO_SPACE;
+	for (size_t a = 0; a < curves; a++)
+		for (size_t b = a + 1; b < curves; b++) {
+			struct crossover_crossing *to =
+				&crossover->crossings[crossover->crossing_count];
+			size_t count;
+
+			if (!is_worth_a_look(crossover, a, b))
+				continue;
+			count = crossover_cross(&crossover->curves[a], &crossover->curves[b], to,
+						CROSSINGS_A_PAIR);
+			if (count == 0)
+				return ERR_NO_SPACE;
+			count = count < CROSSINGS_A_PAIR ? count : CROSSINGS_A_PAIR;
+			for (size_t i = 0; i < count; i++) {
+				to[i].first = to[i].first == 0 ? a : b;
+				to[i].second = to[i].second == 0 ? a : b;
+			}
+			crossover->crossing_count += count;
+		}
+	return OK;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* The smallest size above `above` that any curve has; 0: none. */
+static uint64_t next_size(const struct crossover *crossover, uint64_t above)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t c = 0; c < crossover->curve_count; c++)
+		for (size_t p = 0; p < crossover->curves[c].count; p++)
+			if (crossover->curves[c].points[p].bytes > above &&
+			    crossover->curves[c].points[p].bytes < next)
+				next = crossover->curves[c].points[p].bytes;
+	return next == UINT64_MAX ? 0 : next;
+}
+
+static bool is_candidate(const struct crossover_curve *curve)
+{
+	return !curve->is_own && !curve->is_envelope;
+}
+
+static void find_best(const struct crossover *crossover, struct crossover_size *size)
+{
+	const struct crossover_point *best = NULL, *second = NULL;
+
+	size->best = size->second = SIZE_MAX;
+	for (size_t c = 0; c < crossover->curve_count; c++) {
+		const struct crossover_point *here =
+			crossover_point_at(&crossover->curves[c], size->bytes);
+
+		if (here == NULL || !is_candidate(&crossover->curves[c]))
+			continue;
+		if (best == NULL || here->median_ns < best->median_ns) {
+			second = best;
+			size->second = size->best;
+			best = here;
+			size->best = c;
+		} else if (second == NULL || here->median_ns < second->median_ns) {
+			second = here;
+			size->second = c;
+		}
+	}
+	if (best == NULL)
+		return;
+	size->best_ns = best->median_ns;
+	size->is_best_clear = second != NULL;
+	for (size_t c = 0; c < crossover->curve_count; c++) {
+		const struct crossover_point *here =
+			crossover_point_at(&crossover->curves[c], size->bytes);
+
+		if (here && here != best && is_candidate(&crossover->curves[c]) &&
+		    !crossover_is_clear(best, here))
+			size->is_best_clear = false;
+	}
+}
+
+/* NCCL's own choice against the best one. */
+static void find_regret(const struct crossover *crossover, struct crossover_size *size)
+{
+	const struct crossover_point *own = NULL, *best = NULL;
+	bool is_same;
+
+	if (crossover->own != SIZE_MAX)
+		own = crossover_point_at(&crossover->curves[crossover->own], size->bytes);
+	if (own == NULL)
+		return;
+	size->has_own = true;
+	size->own_ns = own->median_ns;
+	size->own_algorithm = own->chosen_algorithm;
+	size->own_protocol = own->chosen_protocol;
+	if (size->best == SIZE_MAX)
+		return;
+	best = crossover_point_at(&crossover->curves[size->best], size->bytes);
+	size->regret = own->median_ns / best->median_ns;
+	size->regret_low = own->low_ns / best->high_ns;
+	size->regret_high = own->high_ns / best->low_ns;
+	/* What NCCL took itself cannot be a better choice, whatever else forcing it changed. */
+	is_same = own->chosen_algorithm != 0 &&
+		  own->chosen_algorithm == crossover->curves[size->best].algorithm &&
+		  own->chosen_protocol == crossover->curves[size->best].protocol;
+	size->is_regret_clear = crossover_is_clear(best, own) && !is_same;
+	size->is_same_slower = crossover_is_clear(best, own) && is_same;
+}
+
+/* Fills sizes[] and crossings[] from the curves; ERR_NO_SPACE. */
+static enum status crossover_judge(struct crossover *crossover)
+{
+	size_t room = 1;
+
+	for (size_t c = 0; c < crossover->curve_count; c++)
+		room += crossover->curves[c].count;
+	crossover->sizes = calloc(room, sizeof(*crossover->sizes));
+	if (crossover->sizes == NULL)
+		return ERR_NO_SPACE;
+	for (uint64_t bytes = next_size(crossover, 0); bytes != 0;
+	     bytes = next_size(crossover, bytes)) {
+		struct crossover_size *size = &crossover->sizes[crossover->size_count++];
+
+		size->bytes = bytes;
+		find_best(crossover, size);
+		find_regret(crossover, size);
+		if (size->is_regret_clear && size->regret > crossover->worst_regret)
+			crossover->worst_regret = size->regret;
+	}
+	return find_crossings(crossover);
+}
+
+/*
+ * From who is clearly faster where to what to do about it. A change is advised for a range of sizes
+ * where one forced curve is clearly faster than NCCL's own choice at every size; a single size only
+ * when the difference is large. What it would cost at other sizes is said with it, because
+ * NCCL_ALGO and NCCL_PROTO know no sizes.
+ */
+
+/* One size alone has to differ by this much, beyond doubt. */
+#define ALONE_LEAST 1.05
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const char *range_text(char *to, size_t size, uint64_t from, uint64_t until)
+{
+	char one[UNITS_TEXT], other[UNITS_TEXT];
+
+	if (from == until)
+		snprintf(to, size, "at %s", units_bytes(one, from));
+	else
+		snprintf(to, size, "from %s to %s", units_bytes(one, from),
+			 units_bytes(other, until));
+	return to;
+}
+
+static struct crossover_advice *advice_say(struct crossover *crossover,
+					   enum crossover_advice_kind kind, const char *format, ...)
+	PRINTF_LIKE(3, 4);
+
+/* NULL: enough was said. */
+static struct crossover_advice *advice_say(struct crossover *crossover,
+					   enum crossover_advice_kind kind, const char *format, ...)
+{
+	struct crossover_advice *advice;
+	va_list arguments;
+
+	if (crossover->advice_count == CROSSOVER_ADVICE_MAX)
+		return NULL;
+	advice = &crossover->advice[crossover->advice_count++];
+	advice->kind = kind;
+	advice->curve = SIZE_MAX;
+	va_start(arguments, format);
+	vsnprintf(advice->text, sizeof(advice->text), format, arguments);
+	va_end(arguments);
+	return advice;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+struct range {
+	size_t first; /* of sizes[] */
+	size_t last;
+	size_t curve;
+	double ratio;	  /* geometric mean over the range */
+	double ratio_low; /* least that is beyond doubt */
+};
+
+static const struct crossover_point *own_at(const struct crossover *crossover, size_t size)
+{
+	return crossover_point_at(&crossover->curves[crossover->own], crossover->sizes[size].bytes);
+}
+
+static const struct crossover_point *curve_at(const struct crossover *crossover, size_t curve,
+					      size_t size)
+{
+	return crossover_point_at(&crossover->curves[curve], crossover->sizes[size].bytes);
+}
+
+/* Is this curve clearly better than what NCCL took at this size? */
+static bool is_better(const struct crossover *crossover, size_t curve, size_t size)
+{
+	const struct crossover_point *own = own_at(crossover, size);
+	const struct crossover_point *other = curve_at(crossover, curve, size);
+
+	return crossover->sizes[size].is_regret_clear && own && other &&
+	       crossover_is_clear(other, own);
+}
+
+/* How far to the right of `first` a curve stays better. */
+static size_t curve_reach(const struct crossover *crossover, size_t curve, size_t first)
+{
+	size_t last = first;
+
+	while (last + 1 < crossover->size_count && is_better(crossover, curve, last + 1))
+		last++;
+	return last;
+}
+
+/* Figures of a range; what it saves, as a sum of logarithms. */
+static double range_weigh(const struct crossover *crossover, struct range *range)
+{
+	double sum = 0;
+
+	range->ratio_low = INFINITY;
+	for (size_t size = range->first; size <= range->last; size++) {
+		const struct crossover_point *own = own_at(crossover, size);
+		const struct crossover_point *other = curve_at(crossover, range->curve, size);
+
+		sum += log(own->median_ns / other->median_ns);
+		range->ratio_low = fmin(range->ratio_low, own->low_ns / other->high_ns);
+	}
+	range->ratio = exp(sum / (double)(range->last - range->first + 1));
+	return sum;
+}
+
+/* The curve that does most from `first` on. */
+static struct range best_range(const struct crossover *crossover, size_t first)
+{
+	struct range best = { first, first, crossover->sizes[first].best, 1, 1 };
+	double most = -1;
+
+	for (size_t curve = 0; curve < crossover->curve_count; curve++) {
+		struct range here = { .first = first, .curve = curve };
+		double gain;
+
+		if (crossover->curves[curve].is_own || crossover->curves[curve].is_envelope ||
+		    !is_better(crossover, curve, first))
+			continue;
+		here.last = curve_reach(crossover, curve, first);
+		gain = range_weigh(crossover, &here);
+		if (gain > most) {
+			most = gain;
+			best = here;
+		}
+	}
+	return best;
+}
+
+/* ---- advice ---------------------------------------------------------------------------------- */
+
+/* "(Ring+LL)": what NCCL took there, where it is known and the same all over. */
+static void took_text(char *to, size_t size, const struct crossover *crossover,
+		      const struct range *range)
+{
+	const struct crossover_size *first = &crossover->sizes[range->first];
+	struct crossover_curve curve = { .algorithm = first->own_algorithm,
+					 .protocol = first->own_protocol };
+	char name[CROSSOVER_NAME];
+
+	to[0] = '\0';
+	if (first->own_algorithm == 0)
+		return;
+	for (size_t i = range->first; i <= range->last; i++)
+		if (crossover->sizes[i].own_algorithm != first->own_algorithm ||
+		    crossover->sizes[i].own_protocol != first->own_protocol)
+			return;
+	snprintf(to, size, " (%s)", crossover_curve_name(name, &curve));
+}
+
+static void advise_change(struct crossover *crossover, const struct range *range)
+{
+	uint64_t from = crossover->sizes[range->first].bytes;
+	uint64_t until = crossover->sizes[range->last].bytes;
+	char where[3 * UNITS_TEXT], name[CROSSOVER_NAME], took[CROSSOVER_NAME + 4];
+	struct crossover_advice *advice;
+
+	range_text(where, sizeof(where), from, until);
+	took_text(took, sizeof(took), crossover, range);
+	advice = advice_say(
+		crossover, CROSSOVER_CHANGE,
+		"%s, %s: %s is %.2f times as fast as what NCCL took%s; at least %.2f times "
+		"beyond doubt.",
+		op_function_name(crossover->function), where,
+		crossover_curve_name(name, &crossover->curves[range->curve]), range->ratio, took,
+		range->ratio_low);
+	if (advice == NULL)
+		return;
+	advice->from_bytes = from;
+	advice->to_bytes = until;
+	advice->curve = range->curve;
+	advice->ratio = range->ratio;
+	advice->ratio_low = range->ratio_low;
+}
+
+/* Where the same curve is clearly slower than NCCL's choice, and by how much at the worst. */
+static void warn_of_others(struct crossover *crossover, const struct range *range)
+{
+	char name[CROSSOVER_NAME], where[UNITS_TEXT];
+	double worst = 1;
+	size_t at = SIZE_MAX;
+
+	for (size_t size = 0; size < crossover->size_count; size++) {
+		const struct crossover_point *own = own_at(crossover, size);
+		const struct crossover_point *other = curve_at(crossover, range->curve, size);
+
+		if (own && other && crossover_is_clear(own, other) &&
+		    other->median_ns / own->median_ns > worst) {
+			worst = other->median_ns / own->median_ns;
+			at = size;
+		}
+	}
+	if (at == SIZE_MAX)
+		return;
+	advice_say(crossover, CROSSOVER_CAUTION,
+		   "Forcing %s for all sizes costs elsewhere: at %s it takes %.2f times as long as "
+		   "NCCL's "
+		   "choice.",
+		   crossover_curve_name(name, &crossover->curves[range->curve]),
+		   units_bytes(where, crossover->sizes[at].bytes), worst);
+}
+
+static size_t advise_changes(struct crossover *crossover)
+{
+	size_t changes = 0;
+
+	for (size_t size = 0; size < crossover->size_count; size++) {
+		struct range range;
+
+		if (!crossover->sizes[size].is_regret_clear)
+			continue;
+		range = best_range(crossover, size);
+		size = range.last;
+		if (range.first == range.last && range.ratio_low < ALONE_LEAST)
+			continue;
+		advise_change(crossover, &range);
+		warn_of_others(crossover, &range);
+		changes++;
+	}
+	return changes;
+}
+
+static void say_dangers(struct crossover *crossover)
+{
+	advice_say(
+		crossover, CROSSOVER_CAUTION,
+		"NCCL_ALGO and NCCL_PROTO hold for every size and communicator of the process, and "
+		"NCCL fails where what is forced cannot be done. A tuner plugin "
+		"(NCCL_TUNER_PLUGIN) "
+		"can change these sizes alone.");
+	advice_say(crossover, CROSSOVER_CAUTION,
+		   "Measured with %d ranks: with other numbers of ranks and nodes the curves cross "
+		   "elsewhere; measure there before anything is set.",
+		   (int)crossover->nranks);
+}
+
+/* The largest ratio at all, clear or not: what "as good as" means here. */
+static void say_leave(struct crossover *crossover)
+{
+	const char *function = op_function_name(crossover->function);
+	double most = 1;
+	size_t compared = 0;
+
+	for (size_t i = 0; i < crossover->size_count; i++)
+		if (crossover->sizes[i].regret > 0 && !crossover->sizes[i].is_same_slower) {
+			most = fmax(most, crossover->sizes[i].regret);
+			compared++;
+		}
+	if (compared == 0)
+		advice_say(crossover, CROSSOVER_UNSURE,
+			   "There is no size at which NCCL's own choice can be compared with "
+			   "another.");
+	else if (crossover->worst_regret > 1)
+		advice_say(crossover, CROSSOVER_LEAVE,
+			   "%s: NCCL's choice is slower than the best at single sizes only and by "
+			   "little: leave NCCL_ALGO and NCCL_PROTO alone.",
+			   function);
+	else
+		advice_say(crossover, CROSSOVER_LEAVE,
+			   "%s: NCCL's choice is within %.0f %% of the best everywhere, and no "
+			   "difference is beyond noise: leave NCCL_ALGO and NCCL_PROTO alone.",
+			   function, fmax(1, ceil((most - 1) * 100)));
+}
+
+static void say_same(struct crossover *crossover)
+{
+	size_t sizes = 0;
+	double most = 1;
+
+	for (size_t i = 0; i < crossover->size_count; i++)
+		if (crossover->sizes[i].is_same_slower) {
+			most = fmax(most, crossover->sizes[i].regret);
+			sizes++;
+		}
+	if (sizes > 0)
+		advice_say(crossover, CROSSOVER_CAUTION,
+			   "At %zu of %zu sizes NCCL took by itself what was fastest when forced, "
+			   "and was "
+			   "up to %.2f times slower: forcing changed more than the choice "
+			   "(channels, for "
+			   "one), or the machine was not quiet.",
+			   sizes, crossover->size_count, most);
+}
+
+static bool has_wrong(const struct crossover *crossover)
+{
+	for (size_t c = 0; c < crossover->curve_count; c++)
+		for (size_t p = 0; p < crossover->curves[c].count; p++)
+			if (crossover->curves[c].points[p].wrong)
+				return true;
+	return false;
+}
+
+/* Fills advice[]. */
+static void crossover_advise(struct crossover *crossover, const struct bench_run *run)
+{
+	size_t forced = 0;
+
+	for (size_t c = 0; c < crossover->curve_count; c++)
+		forced += !crossover->curves[c].is_own && !crossover->curves[c].is_envelope;
+	if (has_wrong(crossover))
+		advice_say(crossover, CROSSOVER_CAUTION,
+			   "There were wrong results: points with such are left out, and the "
+			   "machine is "
+			   "to be looked at before anything else.");
+	if (crossover->own == SIZE_MAX)
+		advice_say(crossover, CROSSOVER_UNSURE,
+			   "NCCL's own choice was not measured: there is nothing to compare with.");
+	else if (forced == 0)
+		advice_say(
+			crossover, CROSSOVER_UNSURE,
+			"No algorithm or protocol was forced: there is nothing to compare with.");
+	else if (advise_changes(crossover) > 0)
+		say_dangers(crossover);
+	else
+		say_leave(crossover);
+	say_same(crossover);
+	if (run->is_gpu_shared)
+		advice_say(
+			crossover, CROSSOVER_CAUTION,
+			"Ranks shared a GPU and talked through sockets: this says nothing about a "
+			"machine with links.");
+}
+
+/* Cells become points, points become curves, curves of the same function and mode one crossover. */
 
 enum { CALLS_FOR_INTERVAL = 8 }; /* with fewer, no order statistics hold 99 % */
 
@@ -102,7 +784,7 @@ static bool is_usable(const struct bench_cell *cell)
 /* ---- points ---------------------------------------------------------------------------------- */
 
 /* Sorted times: the median and what holds it in 99 of 100 cases. */
-static void interval(struct crossover_point *point, double *times, size_t count)
+static void point_interval(struct crossover_point *point, double *times, size_t count)
 {
 	struct bench_figures figures = bench_figures_of(times, count);
 	size_t outside = 0;
@@ -156,7 +838,7 @@ static bool fill_point(struct crossover_point *point, const struct bench_cell *c
 	}
 	if (calls == 0)
 		return false;
-	interval(point, times, calls);
+	point_interval(point, times, calls);
 	widen_to_rounds(point, least_ns, most_ns);
 	return true;
 }
@@ -194,8 +876,9 @@ static enum status fill_curve(struct crossover_curve *curve, const struct bench_
 	return OK;
 }
 
-const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
-						 uint64_t bytes)
+/* NULL: not measured at this size, or with wrong results. */
+static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
+							uint64_t bytes)
 {
 	size_t low = 0, high = curve->count;
 
@@ -299,8 +982,9 @@ static enum status fill_curves(struct crossover *crossover, const struct bench_c
 	return status;
 }
 
-static enum status fill(struct crossover *crossover, const struct bench_run *run,
-			const struct bench_cell *const *cells, size_t count, enum bench_over over)
+static enum status crossover_fill(struct crossover *crossover, const struct bench_run *run,
+				  const struct bench_cell *const *cells, size_t count,
+				  enum bench_over over)
 {
 	enum status status;
 
@@ -357,7 +1041,7 @@ static enum status fill_set(struct crossover_set *set, const struct bench_run *r
 	for (size_t at = 0, next; at < count && status == OK; at = next) {
 		for (next = at + 1; next < count && compare_family(cells[at], cells[next]) == 0;)
 			next++;
-		status = fill(&set->all[set->count++], run, cells + at, next - at, over);
+		status = crossover_fill(&set->all[set->count++], run, cells + at, next - at, over);
 	}
 	return status;
 }

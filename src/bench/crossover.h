@@ -15,10 +15,9 @@
 #include <stdint.h>
 
 #include "bench/bench_result.h"
-#include "bench/bench_stats.h"
+#include "bench/cost_model.h"
 #include "common/status.h"
-
-#define CROSSOVER_LEAST 0.03 /* differences below this are never reported */
+#include "output/sink.h"
 
 /* Median of one cell, with its 99 % interval (order statistics; with fewer than 8 calls the
  * extremes): many are compared, so 95 % would find differences in noise. Equal cells, of several
@@ -153,5 +152,44 @@ size_t crossover_cross(const struct crossover_curve *first, const struct crossov
 
 /* The time at a size between measured ones, in log-log; 0 outside. */
 double crossover_time_at(const struct crossover_curve *curve, double bytes);
+
+/*
+ * Which algorithm and protocol is the fastest at which size, for people: a table, a plot, where curves cross,
+ * what NCCL itself took, advice, and how well the model fits. docs/CROSSOVER.md shows one.
+ */
+
+/* What all views of a crossover show; all borrowed. */
+struct crossover_view {
+	const struct bench_run *run;
+	const struct crossover_set *set;
+	const struct cost_model *model; /* NULL: nothing could be fitted */
+	const char *why_no_model;	/* where there is none; may be NULL */
+};
+
+struct crossover_text_options {
+	unsigned int width; /* 0: as wide as it takes */
+	bool is_ascii;	    /* the plot without Braille dots */
+	bool has_plot;
+};
+
+/* ERR_NO_SPACE, or the sink's status. */
+enum status crossover_text(struct sink *sink, const struct crossover_view *view,
+			   const struct crossover_text_options *options);
+
+/*
+ * The same as crossover.h, for programs: {"format":"ringside-crossover","version":1,...} with the whole
+ * measurement inside, from which `ringside bench crossover --from` shows it again. docs/CROSSOVER.md has the keys.
+ */
+
+/* The document and a newline. ERR_NO_SPACE, or the sink's status. */
+enum status crossover_json(struct sink *sink, const struct crossover_view *view);
+
+/*
+ * The same as crossover.h as a page: one file that fetches nothing and runs nothing, charts as SVG, light
+ * and dark. Whatever text it shows is escaped.
+ */
+
+/* ERR_NO_SPACE, or the sink's status. */
+enum status crossover_html(struct sink *sink, const struct crossover_view *view);
 
 #endif

@@ -21,13 +21,14 @@
 #include <stdint.h>
 
 #include "bench/bench_result.h"
-#include "bench/bench_stats.h"
 #include "common/attributes.h"
 #include "common/op_layout.h"
 #include "common/status.h"
+#include "output/sink.h"
 
 struct recording;
 struct ncclsee_profile;
+struct profilers; /* work in progress */
 
 /* Whose output it is. */
 enum profilers_kind {
@@ -105,8 +106,6 @@ struct profilers_training {
 	bool has_comm;
 };
 
-struct profilers; /* work in progress */
-
 struct profilers *profilers_new(void); /* NULL: no memory */
 void profilers_free(struct profilers *work);
 
@@ -171,7 +170,7 @@ struct profilers_jobs {
 	char problem[PROFILERS_TEXT_BYTES]; /* of the last that went wrong */
 };
 
-/* NAN: too few values for it, see bench_stats.h. */
+/* NAN: too few values for it, see bench_result.h. */
 struct profilers_quantiles {
 	double p05;
 	double p25;
@@ -309,5 +308,38 @@ const struct profilers_jobs *profilers_jobs_of(const struct profilers_comparison
 /* Can it be said how complete this plugin was in this mode: did it leave something readable, or nothing? */
 bool profilers_is_judged(const struct profilers_comparison *comparison, unsigned int plugin,
 			 unsigned int mode);
+
+/*
+ * A comparison, made again from the JSON document that profilers_json_write() wrote: pages and tables can be
+ * made again without a GPU. Every byte is distrusted.
+ */
+
+/*
+ * On success the caller owns *comparison; see profilers_comparison_release(). Else it is empty and *problem (may be
+ * NULL) says where and why. ERR_UNKNOWN: no document of this format; ERR_VERSION: of a newer version;
+ * ERR_FORMAT: damaged; ERR_NO_SPACE.
+ */
+enum status profilers_read(struct profilers_comparison *comparison, const char *text, size_t length,
+			   struct bench_read_problem *problem);
+
+/*
+ * Profilers compared, as one page: the tables of profilers.h and four figures (completeness, accuracy,
+ * overhead, training) as SVG. It stands alone: no scripts, nothing fetched, light and dark, and the command,
+ * machine and versions on it.
+ */
+
+/* The same bytes for the same comparison. Names stay text. ERR_NO_SPACE, or the sink's status. */
+enum status profilers_html_write(struct sink *sink, const struct profilers_comparison *comparison);
+
+/* Profilers compared, as JSON: all that the other views show. bench/profilers_read.h reads it back. */
+
+/* One object and a newline. The sink's status. */
+enum status profilers_json_write(struct sink *sink, const struct profilers_comparison *comparison);
+
+/* Profilers compared, as tables for people: completeness, accuracy, overhead, training. */
+
+/* `width` 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */
+enum status profilers_text_write(struct sink *sink, const struct profilers_comparison *comparison,
+				 unsigned int width);
 
 #endif

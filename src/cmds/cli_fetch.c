@@ -22,7 +22,7 @@
 #include "cmds/cli_program.h"
 #include "common/clock.h"
 #include "common/text.h"
-#include "programs/fetch/fetch_frames.h"
+#include "fetch/fetch.h"
 
 enum { ARGUMENTS_MAX = 20, READ_BYTES = 1 << 16 };
 

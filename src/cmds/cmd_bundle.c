@@ -14,8 +14,8 @@
 #include "cmds/commands.h"
 #include "common/clock.h"
 #include "common/text.h"
+#include "common/text_amounts.h"
 #include "output/json.h"
-#include "programs/sim/sim_parse.h"
 
 enum { DOCTOR_SECONDS = 300, DOCTOR_MOST = 16 * 1024 * 1024 };
 
@@ -228,7 +228,7 @@ static int take_operations(struct bundle_request *request, const char *value)
 
 static int take_hang(struct bundle_request *request, const char *value)
 {
-	if (sim_parse_duration(value, &request->hang_ns) != OK || request->hang_ns == 0)
+	if (text_duration(value, &request->hang_ns) != OK || request->hang_ns == 0)
 		return cli_usage(&page, "--hang %s is not a time like 30s or 5m", value);
 	return 0;
 }

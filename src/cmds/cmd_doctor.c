@@ -19,10 +19,10 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
+#include "common/text_amounts.h"
+#include "fetch/fetch.h"
 #include "output/json.h"
 #include "output/verdict_show.h"
-#include "programs/fetch/fetch_frames.h"
-#include "programs/sim/sim_parse.h"
 
 enum { DOCTOR_AGENT_PORT = 9749 };
 
@@ -117,7 +117,7 @@ static const struct cli_page doctor_page = {
 static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t most_ns,
 		     uint64_t *ns)
 {
-	if (sim_parse_duration(text, ns) != OK)
+	if (text_duration(text, ns) != OK)
 		return cli_usage(&doctor_page, "--%s %s is not a time like 20s or 500ms", name,
 				 text);
 	if (*ns < least_ns || *ns > most_ns)

@@ -11,9 +11,9 @@
 #include "cmds/cli_input.h"
 #include "cmds/commands.h"
 #include "common/text.h"
+#include "common/text_amounts.h"
 #include "output/json.h"
 #include "output/recorded.h"
-#include "programs/sim/sim_parse.h"
 #include "recording/recording.h"
 
 enum { RECORD_KERNEL = CLI_LONG_ONLY, RECORD_JOB, RECORD_WAIT };
@@ -158,8 +158,7 @@ static int record_show(const struct record *record)
 
 static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t *ns)
 {
-	if (sim_parse_duration(text, ns) != OK || *ns < least_ns ||
-	    *ns > UINT64_C(3600) * 1000000000)
+	if (text_duration(text, ns) != OK || *ns < least_ns || *ns > UINT64_C(3600) * 1000000000)
 		return cli_usage(&page, "--%s %s is not a time like 30s, at most 60m", name, text);
 	return -1;
 }

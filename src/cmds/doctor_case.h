@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "programs/fetch/fetch_targets.h"
+#include "fetch/fetch.h"
 
 /* The command line of `ringside doctor`. */
 

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_options.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
 #include "output/sink.h"
-#include "programs/agent/agent_page.h"
-#include "programs/top/top_page.h"
+#include "top/top_options.h"
 
 /* A program of its own: the tool runs where there is no HTTP library. */
 int cmd_agent(int argc, char **argv)

@@ -1,6 +1,6 @@
 /*
  * Thinking about jobs while they run: rates, waiting, who is behind, what stands still. Fed with one
- * look at the processes after the other (src/watch), it compares each look with the one before.
+ * look at the processes after the other (src/recording), it compares each look with the one before.
  * Nothing here looks at a clock or opens a file; nothing here writes.
  *
  * Waiting without clocks and without single operations: of the members of a communicator that can be

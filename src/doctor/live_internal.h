@@ -1,4 +1,4 @@
-/* What src/live carry from look to look. For their own use. */
+/* What src/doctor carry from look to look. For their own use. */
 #ifndef LIVE_INTERNAL_H
 #define LIVE_INTERNAL_H
 

@@ -15,7 +15,7 @@
 #include "common/text.h"
 #include "doctor/hang.h"
 
-/* Notices of one look. For the use of src/live. */
+/* Notices of one look. For the use of src/doctor. */
 
 static struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind,
 					   uint32_t comm, uint32_t seat, uint64_t since_ns);

@@ -3,7 +3,7 @@
  *
  * A recording is a list of processes. Each comes from its trace files, from its region, or from
  * both: a killed process's trace ends where its thread last wrote, and the region still has what
- * came after. What another tool wrote (src/foreign) is a process, too. Operations are not kept in
+ * came after. What another tool wrote (src/import) is a process, too. Operations are not kept in
  * memory; recording_each_op() walks them.
  *
  *	recording_init(&recording);
@@ -93,7 +93,7 @@ struct recording_file {
 	uint64_t cut_offset; /* not closed: where the last good block ends */
 };
 
-/* The log of another tool (src/foreign), or the part of it that is about this process. */
+/* The log of another tool (src/import), or the part of it that is about this process. */
 struct recording_foreign {
 	char *path;
 	const char *format; /* "NCCL Inspector's log"; static */

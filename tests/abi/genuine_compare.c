@@ -1,5 +1,5 @@
 /*
- * Compares src/abi with NCCL's own headers, at compile time, for one interface version.
+ * Compares src/plugin with NCCL's own headers, at compile time, for one interface version.
  * genuine_headers.t compiles it: -DVERSION=N, with NCCL's headers put in front, and a generated
  * genuine_numbers.h that has NUMBER(ours, theirs) for each number these headers know.
  */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares src/abi with NCCL's own headers, where NCCL_HOME points at a tree that has some: NCCL's
+# Compares src/plugin with NCCL's own headers, where NCCL_HOME points at a tree that has some: NCCL's
 # sources, or the nccl/ folder of one of its example plugins. Nothing of them is kept here.
 #
 #	NCCL_HOME=/path/to/nccl tests/abi/genuine_headers.t
@@ -17,7 +17,7 @@ pairs() { # list
 # What our own headers pin by ABI_AT is what is compared: nobody can forget a field here.
 for version in 1 2 3 4 5 6 7; do
 	pinned=$(sed -n "s/^ABI_AT(struct abi_descr_v$version, \([a-z0-9_.]*\),.*/\1/p" \
-		src/abi/abi_v$version.h | sort)
+		src/plugin/abi_v$version.h | sort)
 	expect_same "the comparison of version $version covers every pinned field" \
 		"$(pairs FIELDS_$version | awk '$1 != "type" { print $1 }' | sort)" "$pinned"
 done
@@ -81,7 +81,7 @@ for entry in "${entries[@]}"; do
 	fi
 	for version in "${versions[@]}"; do
 		if [ "$version" -gt 7 ]; then
-			echo "# $name has version $version, which src/abi does not know: see docs/HACKING.md"
+			echo "# $name has version $version, which src/plugin does not know: see docs/HACKING.md"
 		else
 			expect_ok "version $version is as $name has it" compare "$entry" "$version"
 		fi

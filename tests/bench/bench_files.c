@@ -12,14 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/bench_result.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "import/expected.h"
 #include "output/json.h"
 #include "tests/bench_sample.h"
-#include "view/bench_json.h"
-#include "view/bench_parquet.h"
-#include "view/bench_table.h"
 
 static const struct bench_table_options table_options = { .has_percentiles = true };
 

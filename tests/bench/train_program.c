@@ -1,6 +1,6 @@
 /*
  * What a training in PyTorch is to NCCL, without PyTorch: linked with NCCL, started by a python3 that is none. Takes the
- * same arguments as programs/bench/densenet.py and writes the same file. Each step is one AllReduce; each epoch begins with
+ * same arguments as src/bench/densenet.py and writes the same file. Each step is one AllReduce; each epoch begins with
  * a Broadcast.
  */
 #include <inttypes.h>
@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "programs/bench/cuda_open.h"
-#include "programs/bench/nccl_open.h"
+#include "bench/bench_gpu.h"
 
 #define DECLARE_NCCL(member, symbol, parameters) nccl_result symbol parameters;
 NCCL_FUNCTIONS(DECLARE_NCCL)

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bench/bench_gpu.h"
 #include "common/attributes.h"
-#include "programs/bench/nccl_open.h"
 #include "tests/fake_gpu/fake_model.h"
 #include "tests/fake_gpu/fake_wire.h"
 
@@ -19,7 +19,7 @@ enum fake_nccl_error {
 	FAKE_NCCL_INVALID_USAGE = 5,
 };
 
-/* In the public form of nccl_open.h. */
+/* In the public form of bench_gpu.h. */
 #define FAKE_DECLARE(member, symbol, parameters) EXPORTED nccl_result symbol parameters;
 NCCL_FUNCTIONS(FAKE_DECLARE)
 NCCL_NEW_FUNCTIONS(FAKE_DECLARE)

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
+#include "bench/bench_gpu.h"
 #include "common/attributes.h"
-#include "programs/bench/cuda_open.h"
 #include "tests/fake_gpu/fake_point.h"
 
 enum fake_cuda_error {

@@ -1,11 +1,11 @@
 /*
- * Modules and kernels: the two of programs/bench/bench_kernels.h, in C. The PTX is not looked at, beyond that
+ * Modules and kernels: the two of src/bench/bench_gpu.h, in C. The PTX is not looked at, beyond that
  * it has the kernel's name.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "programs/bench/bench_kernels.h"
+#include "bench/bench_gpu.h"
 #include "tests/fake_gpu/fake_queue.h"
 
 enum kernel_kind { KERNEL_IS_FILL = 0, KERNEL_IS_CHECK = 1, KERNEL_KINDS = 2 };

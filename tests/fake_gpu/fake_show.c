@@ -10,7 +10,7 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/order.h"
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/fake_gpu/fake_number.h"
 
 enum { REPLAYS = 4096, LOOK_NS = 5000000 };

@@ -1,5 +1,5 @@
 /*
- * Showing calls to a profiler plugin as NCCL does, by the host that plays NCCL (programs/sim/host.h): one host
+ * Showing calls to a profiler plugin as NCCL does, by the host that plays NCCL (src/sim/host.h): one host
  * per process, a communicator of it for each of ours.
  */
 #ifndef FAKE_SHOW_H

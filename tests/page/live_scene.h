@@ -1,6 +1,6 @@
 /*
  * Looks at a node made by hand, for tests of what is written about them: processes and communicators as
- * src/recording has them, joined by job_make(), and what src/timeline would have found filled in.
+ * src/recording has them, joined by job_make(), and what src/analysis would have found filled in.
  */
 #ifndef LIVE_SCENE_H
 #define LIVE_SCENE_H

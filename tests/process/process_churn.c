@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "programs/sim/host.h"
+#include "sim/host.h"
 
 /* Together alive; operations on each. */
 enum { ALIVE = 8, OPERATIONS = 6, BATCH = 64 };

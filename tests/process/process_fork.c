@@ -18,7 +18,8 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
-#include "programs/sim/host.h"
+#include "plugin/abi_v5.h"
+#include "sim/host.h"
 #include "tests/tap.h"
 
 static struct host *host;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "programs/sim/host.h"
+#include "sim/host.h"
 #include "tests/process/process_disk.h"
 
 enum { THREADS_MAX = 16, COMMS_MAX = 16 };

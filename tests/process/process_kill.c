@@ -16,8 +16,8 @@
 
 #include "common/order.h"
 #include "common/text.h"
-#include "programs/sim/host.h"
 #include "recording/recording.h"
+#include "sim/host.h"
 #include "tests/tap.h"
 
 /* No ring is lapped: RING_MOST is below what mode full has with the default buffer. */
@@ -65,7 +65,7 @@ static struct round make_round(void)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-struct player {
+struct kill_player {
 	struct host *host;
 	const struct round *round;
 	long number;
@@ -74,7 +74,7 @@ struct player {
 /* Some operations, then wait until they are finished, then say so. */
 static void *play(void *arg)
 {
-	struct player *player = arg;
+	struct kill_player *player = arg;
 	const struct round *round = player->round;
 	struct host_comm_config config = { .hash = (uint64_t)(FIRST_HASH + player->number),
 					   .nnodes = round->nnodes,
@@ -112,7 +112,7 @@ static void run_job(const struct round *round)
 	struct host_config config = { .plugin = getenv("PLUGIN"),
 				      .release = round->release,
 				      .seed = round->seed };
-	struct player players[THREADS];
+	struct kill_player players[THREADS];
 	pthread_t threads[THREADS];
 	struct host *host;
 
@@ -120,7 +120,7 @@ static void run_job(const struct round *round)
 	if (host_new(&host, &config) != OK)
 		_exit(4);
 	for (long i = 0; i < round->threads; i++) {
-		players[i] = (struct player){ host, round, i };
+		players[i] = (struct kill_player){ host, round, i };
 		pthread_create(&threads[i], NULL, play, &players[i]);
 	}
 	/* Whoever played all it may waits for its end. */

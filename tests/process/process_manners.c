@@ -16,7 +16,14 @@
 
 #include "common/attributes.h"
 #include "common/order.h"
-#include "programs/sim/host.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
+#include "sim/host.h"
 #include "tests/tap.h"
 
 enum { STRANGE_ERRNO = 4242 };

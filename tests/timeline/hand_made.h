@@ -1,5 +1,5 @@
 /*
- * Recordings made by hand, for tests of src/timeline: processes whose operations all sit in live slots, which
+ * Recordings made by hand, for tests of src/analysis: processes whose operations all sit in live slots, which
  * need no file. Times are small numbers that can be added up in the head.
  */
 #ifndef HAND_MADE_H

@@ -1,4 +1,4 @@
-"""The same figures once more, slowly: from `ringside dump` to sums, and compared with what src/timeline says.
+"""The same figures once more, slowly: from `ringside dump` to sums, and compared with what src/analysis says.
 
     reference.py DUMP FIGURES    files of JSON lines; says what differs and exits 1
 """

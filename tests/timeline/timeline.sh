@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For tests of src/timeline on simulated jobs: source this instead of tap.sh.
+# For tests of src/analysis on simulated jobs: source this instead of tap.sh.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 ringside=$BUILD/ringside
 figures=$tap_scratch/figures

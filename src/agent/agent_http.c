@@ -1,0 +1,548 @@
+#include "agent/agent_http.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/agent_system.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/text.h"
+
+static void agent_tls_release(struct agent_tls *tls);
+
+enum { PEM_BYTES_MAX = 1024 * 1024 };
+
+/* A whole file as a text. */
+static char *read_pem(const char *path, char *why, size_t why_size)
+{
+	char *text = calloc(1, PEM_BYTES_MAX + 1), *fitting;
+	int fd = file_open(AT_FDCWD, path, true);
+	size_t length = 0;
+
+	if (text == NULL || fd == -1 ||
+	    file_pread_some(fd, text, PEM_BYTES_MAX, 0, &length) != OK) {
+		text_format(why, why_size, "cannot read %s: %s", path,
+			    text ? strerror(errno) : "not enough memory");
+		free(text);
+		text = NULL;
+	}
+	if (fd != -1)
+		close(fd);
+	fitting = text ? realloc(text, length + 1) : NULL;
+	return fitting ? fitting : text;
+}
+
+static gnutls_datum_t datum_of(char *text)
+{
+	return (gnutls_datum_t){ (unsigned char *)text, (unsigned int)strlen(text) };
+}
+
+/* libmicrohttpd does not say what is wrong with a certificate, so GnuTLS is asked. */
+static enum status try_out(const struct agent_tls *tls, const struct web_config *config, char *why,
+			   size_t why_size)
+{
+	gnutls_datum_t cert = datum_of(tls->cert), key = datum_of(tls->key), ca;
+	gnutls_certificate_credentials_t credentials;
+	int code;
+
+	if (gnutls_certificate_allocate_credentials(&credentials) != GNUTLS_E_SUCCESS) {
+		text_format(why, why_size, "not enough memory");
+		return ERR_NO_SPACE;
+	}
+	code = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
+	if (code < 0) {
+		text_format(why, why_size, "%s with %s: %s", config->cert_file, config->key_file,
+			    gnutls_strerror(code));
+	} else if (tls->client_ca) {
+		ca = datum_of(tls->client_ca);
+		code = gnutls_certificate_set_x509_trust_mem(credentials, &ca, GNUTLS_X509_FMT_PEM);
+		if (code == 0)
+			code = GNUTLS_E_NO_CERTIFICATE_FOUND;
+		if (code < 0)
+			text_format(why, why_size, "%s: %s", config->client_ca_file,
+				    gnutls_strerror(code));
+	}
+	gnutls_certificate_free_credentials(credentials);
+	return code < 0 ? ERR_FORMAT : OK;
+}
+
+/* Reads the files and tries them out. On failure why says all and nothing needs release. */
+static enum status agent_tls_load(struct agent_tls *tls, const struct web_config *config, char *why,
+				  size_t why_size)
+{
+	enum status status = ERR_SYSTEM;
+
+	*tls = (struct agent_tls){ .client_auth = config->client_auth };
+	text_format(tls->priorities, sizeof(tls->priorities), "NORMAL:-VERS-ALL");
+	for (int version = config->max_version; version >= config->min_version; version--) {
+		size_t used = strlen(tls->priorities);
+
+		text_format(tls->priorities + used, sizeof(tls->priorities) - used,
+			    ":+VERS-TLS1.%d", version);
+	}
+	tls->cert = read_pem(config->cert_file, why, why_size);
+	if (tls->cert)
+		tls->key = read_pem(config->key_file, why, why_size);
+	if (tls->key && config->client_ca_file[0])
+		tls->client_ca = read_pem(config->client_ca_file, why, why_size);
+	if (tls->key && (tls->client_ca || !config->client_ca_file[0]))
+		status = try_out(tls, config, why, why_size);
+	if (status != OK)
+		agent_tls_release(tls);
+	return status;
+}
+
+static void agent_tls_release(struct agent_tls *tls)
+{
+	if (tls->key)
+		explicit_bzero(tls->key, strlen(tls->key));
+	free(tls->cert);
+	free(tls->key);
+	free(tls->client_ca);
+	*tls = (struct agent_tls){ 0 };
+}
+
+/* Gives back 0, or a code that ends the handshake. */
+static int verify_client(gnutls_session_t session)
+{
+	gnutls_typed_vdata_st purpose = { GNUTLS_DT_KEY_PURPOSE_OID,
+					  (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT, 0 };
+	unsigned int problems = 0;
+
+	if (gnutls_certificate_verify_peers(session, &purpose, 1, &problems) < 0 || problems != 0)
+		return GNUTLS_E_CERTIFICATE_ERROR;
+	return 0;
+}
+
+static int verify_if_given(gnutls_session_t session)
+{
+	unsigned int count = 0;
+
+	return gnutls_certificate_get_peers(session, &count) ? verify_client(session) : 0;
+}
+
+/* What a new session asks of its client; `session` is GnuTLS' own. */
+static void agent_tls_session(const struct agent_tls *tls, void *session)
+{
+	gnutls_session_t to = session;
+
+	switch (tls->client_auth) {
+	case WEB_CLIENT_NONE:
+		break;
+	case WEB_CLIENT_REQUEST:
+		gnutls_certificate_server_set_request(to, GNUTLS_CERT_REQUEST);
+		break;
+	case WEB_CLIENT_REQUIRE_ANY:
+		gnutls_certificate_server_set_request(to, GNUTLS_CERT_REQUIRE);
+		break;
+	case WEB_CLIENT_VERIFY_IF_GIVEN:
+		gnutls_certificate_server_set_request(to, GNUTLS_CERT_REQUEST);
+		gnutls_session_set_verify_function(to, verify_if_given);
+		break;
+	case WEB_CLIENT_REQUIRE:
+		gnutls_certificate_server_set_request(to, GNUTLS_CERT_REQUIRE);
+		gnutls_session_set_verify_function(to, verify_client);
+		break;
+	}
+}
+
+#define SECOND_NS UINT64_C(1000000000)
+#define REQUEST_NS (15 * SECOND_NS)
+#define ANSWER_NS (30 * SECOND_NS)
+#define IDLE_NS (75 * SECOND_NS) /* longer than most scrape intervals: TLS is not begun anew */
+#define OLD_SERVER_NS (5 * SECOND_NS)
+
+enum { ACCEPTS_AT_ONCE = 64 };
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void note_connection(void *context, struct MHD_Connection *connection, void **slot,
+			    enum MHD_ConnectionNotificationCode code)
+{
+	struct agent_http *http = context;
+	struct agent_connection *ours = *slot;
+	const union MHD_ConnectionInfo *session;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		*slot = http->coming;
+		session = http->server.has_tls
+				  ? MHD_get_connection_info(connection,
+							    MHD_CONNECTION_INFO_GNUTLS_SESSION)
+				  : NULL;
+		if (session)
+			agent_tls_session(&http->server.tls, session->tls_session);
+	} else if (ours) {
+		ours->fd = -1;
+		http->count--;
+		*slot = NULL;
+	}
+}
+
+struct agent_connection *agent_http_connection(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+static void note_completed(void *context, struct MHD_Connection *connection, void **request,
+			   enum MHD_RequestTerminationCode code)
+{
+	struct agent_connection *ours = agent_http_connection(connection);
+
+	(void)context, (void)code;
+	*request = NULL;
+	if (ours) {
+		ours->is_answering = false;
+		ours->since_ns = clock_system_ns(CLOCK_MONOTONIC);
+		ours->requests++;
+	}
+}
+
+/* libmicrohttpd finds its socket closed and tidies up. */
+static void connection_drop(struct agent_connection *connection)
+{
+	connection->is_dropped = true;
+	shutdown(connection->fd, SHUT_RDWR);
+}
+
+static uint64_t deadline_of(const struct agent_connection *connection)
+{
+	uint64_t patience = connection->is_answering	? ANSWER_NS
+			    : connection->requests == 0 ? REQUEST_NS
+							: IDLE_NS;
+
+	return connection->since_ns + patience;
+}
+
+/* Drop who took too long; the deadline of who is left. */
+static uint64_t drop_late(struct agent_http *http, uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; http->count > 0 && i < AGENT_CONNECTIONS_MAX; i++) {
+		struct agent_connection *at = &http->connections[i];
+
+		if (at->fd == -1 || at->is_dropped)
+			continue;
+		if (deadline_of(at) <= now_ns)
+			connection_drop(at);
+		else if (deadline_of(at) < next)
+			next = deadline_of(at);
+	}
+	return next;
+}
+
+/* ---- coming in ------------------------------------------------------------------------------- */
+
+/* An IPv4 address as IPv6 maps it. An IPv6 client has a whole /64 to itself, so that is its address. */
+static void address_of(const struct sockaddr_storage *from, uint8_t address[static 16])
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+
+	memset(address, 0, 16);
+	if (from->ss_family == AF_INET) {
+		address[10] = address[11] = 0xff;
+		memcpy(address + 12, &v4->sin_addr, 4);
+	} else if (from->ss_family == AF_INET6) {
+		memcpy(address, &v6->sin6_addr, IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) ? 16 : 8);
+	}
+}
+
+/* Whoever was served already can do without more than one whose first request is on its way. */
+static bool goes_before(const struct agent_connection *one, const struct agent_connection *other)
+{
+	if ((one->requests > 0) != (other->requests > 0))
+		return one->requests > 0;
+	return one->since_ns < other->since_ns;
+}
+
+/* Who has been waiting for longest: of one address, or of all. */
+static struct agent_connection *longest_waiting(struct agent_http *http, const uint8_t *address)
+{
+	struct agent_connection *found = NULL;
+
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++) {
+		struct agent_connection *at = &http->connections[i];
+
+		if (at->fd == -1 || at->is_answering || at->is_dropped ||
+		    (address && memcmp(at->address, address, 16) != 0))
+			continue;
+		if (found == NULL || goes_before(at, found))
+			found = at;
+	}
+	return found;
+}
+
+static size_t count_of(const struct agent_http *http, const uint8_t address[static 16])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; http->count > 0 && i < AGENT_CONNECTIONS_MAX; i++)
+		count += http->connections[i].fd != -1 && !http->connections[i].is_dropped &&
+			 memcmp(http->connections[i].address, address, 16) == 0;
+	return count;
+}
+
+/* A free slot, for which somebody may have to go. Unix sockets have no addresses: all or nothing. */
+static struct agent_connection *make_room(struct agent_http *http, bool is_unix,
+					  const uint8_t address[static 16])
+{
+	struct agent_connection *going = NULL;
+	bool is_full = http->count == AGENT_CONNECTIONS_MAX;
+	bool is_many = !is_unix && count_of(http, address) >= AGENT_CONNECTIONS_PER_ADDRESS;
+
+	if (is_full || is_many) {
+		http->refused++;
+		going = longest_waiting(http, is_many ? address : NULL);
+		if (going == NULL)
+			return NULL;
+		connection_drop(going);
+		MHD_run(http->server.daemon);
+		if (http->old.daemon)
+			MHD_run(http->old.daemon);
+	}
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++)
+		if (http->connections[i].fd == -1)
+			return &http->connections[i];
+	return NULL;
+}
+
+static void connection_take(struct agent_http *http, const struct agent_listener *listener, int fd,
+			    const struct sockaddr_storage *from, socklen_t length, uint64_t now_ns)
+{
+	struct agent_connection *slot;
+	uint8_t address[16];
+
+	address_of(from, address);
+	slot = make_room(http, listener->address.is_unix, address);
+	if (slot == NULL) {
+		close(fd);
+		return;
+	}
+	*slot = (struct agent_connection){ .fd = fd,
+					   .http = http,
+					   .is_unix = listener->address.is_unix,
+					   .is_private = listener->is_ours,
+					   .checks_host = listener->address.is_loopback,
+					   .since_ns = now_ns };
+	memcpy(slot->address, address, sizeof(address));
+	http->count++;
+	http->accepted++;
+	http->coming = slot;
+	/* When this fails the socket is closed; whether we were told depends on how far it came. */
+	if (MHD_add_connection(http->server.daemon, fd, (const struct sockaddr *)from, length) !=
+		    MHD_YES &&
+	    slot->fd != -1) {
+		slot->fd = -1;
+		http->count--;
+	}
+	http->coming = NULL;
+}
+
+void agent_http_accept(struct agent_http *http, const struct agent_listener *listener,
+		       uint64_t now_ns)
+{
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t length = sizeof(from);
+		int fd = accept4(listener->fd, (struct sockaddr *)&from, &length,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd != -1) {
+			connection_take(http, listener, fd, &from, length, now_ns);
+		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+			   errno == ENOBUFS) {
+			http->paused_until_ns = now_ns + SECOND_NS;
+			return;
+		} else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
+			return;
+		}
+	}
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
+
+/* Paths and arguments are compared as they came: nothing of ours needs an escape. */
+static size_t leave_escapes(void *context, struct MHD_Connection *connection, char *text)
+{
+	(void)context, (void)connection;
+	return strlen(text);
+}
+
+static struct MHD_Daemon *start_daemon(struct agent_http *http, const struct agent_server *server)
+{
+	unsigned int flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET;
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls.cert },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls.key },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)server->tls.priorities },
+		{ server->tls.client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+		  server->tls.client_ca },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	if (server->has_tls)
+		flags |= MHD_USE_TLS;
+	else
+		tls[0].option = MHD_OPTION_END;
+	return MHD_start_daemon(
+		flags, 0, NULL, NULL, http->answer, http->context, MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_NOTIFY_CONNECTION, note_connection, http, MHD_OPTION_NOTIFY_COMPLETED,
+		note_completed, http, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
+		MHD_OPTION_CONNECTION_LIMIT, 2 * AGENT_CONNECTIONS_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)AGENT_CONNECTION_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)(IDLE_NS / SECOND_NS) + 15,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+static enum status start_server(struct agent_http *http, struct agent_server *server,
+				const struct web_config *config, char *why, size_t why_size)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	const union MHD_DaemonInfo *info;
+
+	*server = (struct agent_server){ .epoll = -1, .has_tls = config->has_tls };
+	if (config->has_tls && agent_tls_load(&server->tls, config, why, why_size) != OK)
+		return ERR_FORMAT;
+	server->daemon = start_daemon(http, server);
+	info = server->daemon ? MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)
+			      : NULL;
+	if (info)
+		server->epoll = info->epoll_fd;
+	event.data.fd = server->epoll;
+	if (server->epoll == -1 ||
+	    epoll_ctl(http->loop, EPOLL_CTL_ADD, server->epoll, &event) == -1) {
+		text_format(why, why_size, "cannot start the HTTP server%s",
+			    config->has_tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES
+				    ? ": this libmicrohttpd has no TLS"
+				    : "");
+		return ERR_SYSTEM;
+	}
+	return OK;
+}
+
+static void stop_server(struct agent_http *http, struct agent_server *server)
+{
+	if (server->epoll != -1)
+		epoll_ctl(http->loop, EPOLL_CTL_DEL, server->epoll, NULL);
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	agent_tls_release(&server->tls);
+	*server = (struct agent_server){ .epoll = -1 };
+}
+
+static uint64_t run_server(const struct agent_server *server, uint64_t now_ns)
+{
+	MHD_UNSIGNED_LONG_LONG timeout_ms;
+
+	if (server->daemon == NULL)
+		return UINT64_MAX;
+	MHD_run(server->daemon);
+	if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES)
+		return UINT64_MAX;
+	return now_ns + timeout_ms * 1000000;
+}
+
+static size_t daemon_connections(const struct agent_server *server)
+{
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+	return info ? info->num_connections : 0;
+}
+
+uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns)
+{
+	uint64_t next = drop_late(http, now_ns), at;
+
+	at = run_server(&http->server, now_ns);
+	next = at < next ? at : next;
+	if (http->old.daemon == NULL)
+		return next;
+	at = run_server(&http->old, now_ns);
+	next = at < next ? at : next;
+	if (now_ns >= http->old.until_ns || daemon_connections(&http->old) == 0)
+		stop_server(http, &http->old);
+	else if (http->old.until_ns < next)
+		next = http->old.until_ns;
+	return next;
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+static enum status read_config(struct web_config *config, const char *path, char *why,
+			       size_t why_size)
+{
+	if (path)
+		return web_config_read(config, path, why, why_size);
+	*config = (struct web_config){ 0 };
+	return OK;
+}
+
+enum status agent_http_init(struct agent_http *http, int loop, const char *path,
+			    MHD_AccessHandlerCallback answer, void *context, char *why,
+			    size_t why_size)
+{
+	enum status status;
+
+	*http = (struct agent_http){ .loop = loop, .answer = answer, .context = context };
+	http->server.epoll = http->old.epoll = -1;
+	for (size_t i = 0; i < AGENT_CONNECTIONS_MAX; i++)
+		http->connections[i].fd = -1;
+	status = read_config(&http->config, path, why, why_size);
+	if (status != OK)
+		return status;
+	status = web_auth_init(&http->auth);
+	if (status != OK && http->config.user_count > 0) {
+		text_format(why, why_size, "cannot check passwords: %s",
+			    status == ERR_SYSTEM ? strerror(errno) : status_text(status));
+		return status;
+	}
+	return start_server(http, &http->server, &http->config, why, why_size);
+}
+
+void agent_http_release(struct agent_http *http)
+{
+	stop_server(http, &http->old);
+	stop_server(http, &http->server);
+	web_config_release(&http->config);
+	web_auth_release(&http->auth);
+}
+
+enum status agent_http_reload(struct agent_http *http, const char *path, char *why, size_t why_size)
+{
+	struct agent_server server;
+	struct web_config config;
+	enum status status = read_config(&config, path, why, why_size);
+
+	/* Plain connections need no new server; who is in may stay. */
+	if (status == OK && (config.has_tls || http->server.has_tls)) {
+		status = start_server(http, &server, &config, why, why_size);
+		if (status == OK) {
+			stop_server(http, &http->old);
+			http->old = http->server;
+			http->old.until_ns = clock_system_ns(CLOCK_MONOTONIC) + OLD_SERVER_NS;
+			http->server = server;
+		} else {
+			stop_server(http, &server);
+		}
+	}
+	if (status != OK) {
+		web_config_release(&config);
+		return status;
+	}
+	web_config_release(&http->config);
+	http->config = config;
+	return OK;
+}

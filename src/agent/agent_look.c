@@ -1,0 +1,590 @@
+#include "agent/agent_look.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent_system.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "output/metrics.h"
+
+#define AGENT_KERNEL_PAUSE_NS UINT64_C(600000000000)
+
+#define SECOND_NS UINT64_C(1000000000)
+#define IDLE_NS (10 * SECOND_NS)
+#define SLOWEST_NS (4 * SECOND_NS)
+enum { PAUSE_PER_COST = 200 };
+/* A region's file is there before its content. */
+#define BUSY_NS (4 * SECOND_NS)
+
+enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,
+			    const struct live_limits *limits)
+{
+	*look = (struct agent_look){ .limits = *limits,
+				     .start_wall_ns = clock_system_ns(CLOCK_REALTIME) };
+	live_init(&look->live, limits);
+	return watch_init(&look->watch, settings);
+}
+
+void agent_look_release(struct agent_look *look)
+{
+	live_release(&look->live);
+	watch_release(&look->watch);
+}
+
+/* What live knows points into the recording, so whatever watch_look() made of it, live must follow. */
+static enum status look_now(struct agent_look *look, uint64_t now_ns)
+{
+	enum status watched = watch_look(&look->watch, WATCH_TOTALS);
+	enum status thought = live_look(&look->live, &look->watch.recording, now_ns,
+					clock_system_ns(CLOCK_REALTIME));
+
+	if (thought != OK) {
+		live_release(&look->live);
+		live_init(&look->live, &look->limits);
+	}
+	return watched != OK ? watched : thought;
+}
+
+static void tell_failure(const struct agent_look *look, enum status before)
+{
+	if (look->status != OK && before == OK)
+		agent_log(AGENT_ERROR, "cannot look at the processes: %s",
+			  look->status == ERR_SYSTEM ? strerror(errno) : status_text(look->status));
+	if (look->status == OK && before != OK)
+		agent_log(AGENT_NOTICE, "can look at the processes again");
+}
+
+/* One line a look, whatever somebody puts into that directory. */
+static void tell_refused(struct agent_look *look)
+{
+	const struct watch_refused *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < look->watch.refused_count; i++) {
+		struct watch_refused *refused = &look->watch.refused[i];
+
+		if (refused->is_told)
+			continue;
+		refused->is_told = true;
+		first = first ? first : refused;
+		count++;
+	}
+	if (count == 1)
+		agent_log(AGENT_WARNING, "cannot follow %s: %s", first->path, first->why);
+	else if (count > 1)
+		agent_log(AGENT_WARNING, "cannot follow %s: %s; and %zu more files", first->path,
+			  first->why, count - 1);
+}
+
+/* The first look at a process costs more than those after it, so the cheaper one of two counts. */
+static void note_cost(struct agent_look *look, uint64_t cost_ns)
+{
+	look->cost_ns = cost_ns < look->last_cost_ns ? cost_ns : look->last_cost_ns;
+	look->last_cost_ns = cost_ns;
+}
+
+static uint64_t fair_pause(const struct agent_look *look)
+{
+	uint64_t fair_ns = look->cost_ns * PAUSE_PER_COST;
+
+	if (fair_ns < SECOND_NS)
+		return SECOND_NS;
+	return fair_ns < SLOWEST_NS ? fair_ns : SLOWEST_NS;
+}
+
+/* How long until the next. */
+static uint64_t pause_of(const struct agent_look *look, uint64_t now_ns)
+{
+	if (look->watch.recording.count == 0 && now_ns >= look->busy_until_ns)
+		return IDLE_NS;
+	return fair_pause(look);
+}
+
+void agent_look_take(struct agent_look *look, uint64_t now_ns)
+{
+	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+	enum status before = look->status;
+
+	look->status = look_now(look, now_ns);
+	note_cost(look, clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns);
+	look->failures += look->status != OK;
+	look->number++;
+	look->spent_ns += clock_system_ns(CLOCK_MONOTONIC) - now_ns;
+	look->last_ns = now_ns;
+	look->next_ns = now_ns + pause_of(look, now_ns);
+	tell_failure(look, before);
+	tell_refused(look);
+}
+
+bool agent_look_fresh(struct agent_look *look, uint64_t now_ns)
+{
+	if (look->last_ns != 0 && now_ns - look->last_ns < fair_pause(look))
+		return false;
+	agent_look_take(look, now_ns);
+	return true;
+}
+
+void agent_look_heed(struct agent_look *look, uint64_t now_ns)
+{
+	uint64_t soon = look->last_ns + SECOND_NS;
+
+	if (!watch_heed(&look->watch))
+		return;
+	look->busy_until_ns = now_ns + BUSY_NS;
+	if (soon < look->next_ns)
+		look->next_ns = soon;
+}
+
+/* ---- about itself ---------------------------------------------------------------------------- */
+
+static uint64_t resident_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long size, resident = 0;
+
+	if (file == NULL)
+		return 0;
+	if (fscanf(file, "%lu %lu", &size, &resident) != 2)
+		resident = 0;
+	fclose(file);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t open_fds(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	uint64_t count = 0;
+
+	while (list && readdir(list))
+		count++;
+	if (list)
+		closedir(list);
+	/* ".", ".." and the list itself. */
+	return count > 3 ? count - 3 : 0;
+}
+
+static uint64_t ns_of(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_usec * 1000;
+}
+
+void agent_look_self(const struct agent_look *look, struct metrics_agent *agent)
+{
+	struct rusage usage = { 0 };
+
+	getrusage(RUSAGE_SELF, &usage);
+	*agent = (struct metrics_agent){
+		.version = RINGSIDE_VERSION,
+		.looks = look->number,
+		.look_ns = look->spent_ns,
+		.cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime),
+		.refused = look->watch.refused_count,
+		.unreadable = look->watch.unreadable,
+		.left_out = look->watch.left_out,
+		.resident_bytes = resident_bytes(),
+		.open_fds = open_fds(),
+		.start_wall_ns = look->start_wall_ns,
+		.verdicts = look->verdicts,
+		.kernel = look->kernel,
+	};
+}
+
+static const char prefix[] = "ringside-";
+static const char suffix[] = ".prom";
+static const char unfinished[] = ".new";
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void agent_textfile_name(const struct recording_process *process,
+			 char name[static AGENT_TEXTFILE_NAME])
+{
+	char gpu[64] = "gpu";
+
+	for (size_t i = 0; i < process->comm_count; i++) {
+		const struct comm_info *info = &process->comms[i].info;
+
+		if (info->gpu_uuid[0]) {
+			text_from_field(gpu, sizeof(gpu), info->gpu_uuid, sizeof(info->gpu_uuid));
+			break;
+		}
+		if (info->gpu >= 0) {
+			text_format(gpu, sizeof(gpu), "gpu%d", (int)info->gpu);
+			break;
+		}
+	}
+	for (char *at = gpu; *at != '\0'; at++)
+		if (!(*at >= 'a' && *at <= 'z') && !(*at >= 'A' && *at <= 'Z') &&
+		    !(*at >= '0' && *at <= '9') && *at != '-')
+			*at = '_';
+	text_format(name, AGENT_TEXTFILE_NAME, "%s%s-%" PRId64 "-%" PRIu64 "%s", prefix, gpu,
+		    process->pid, process->start_ticks, suffix);
+}
+
+/* Digits that end at `end`, behind a dash. Gives back where the dash is, or NULL. */
+static const char *number_before(const char *start, const char *end)
+{
+	const char *at = end;
+
+	while (at > start && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	return at < end && at > start && at[-1] == '-' ? at - 1 : NULL;
+}
+
+static const char *without(const char *start, const char *end, const char *ending)
+{
+	size_t length = strlen(ending);
+
+	return (size_t)(end - start) >= length && memcmp(end - length, ending, length) == 0
+		       ? end - length
+		       : NULL;
+}
+
+bool agent_textfile_is_ours(const char *name)
+{
+	const char *end = name + strlen(name), *cut;
+
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return false;
+	name += strlen(prefix);
+	cut = without(name, end, unfinished);
+	end = without(name, cut ? cut : end, suffix);
+	end = end ? number_before(name, end) : NULL;
+	end = end ? number_before(name, end) : NULL;
+	return end && end > name;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* By name, for bsearch. */
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Remove our files, but for those in the list. */
+static void remove_others(const struct agent_textfile *to, const void *keep, size_t count)
+{
+	int fd = openat(to->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd == -1 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list)) != NULL)
+		if (agent_textfile_is_ours(entry->d_name) &&
+		    !(count &&
+		      bsearch(entry->d_name, keep, count, AGENT_TEXTFILE_NAME, compare_names)))
+			unlinkat(to->fd, entry->d_name, 0);
+	if (list)
+		closedir(list);
+	else if (fd != -1)
+		close(fd);
+}
+
+static bool put_file(const struct agent_textfile *to, const char *name, const struct sink *text)
+{
+	char beside[AGENT_TEXTFILE_NAME + 8];
+	struct sink sink;
+	bool is_good;
+	int fd;
+
+	text_format(beside, sizeof(beside), "%s%s", name, unfinished);
+	unlinkat(to->fd, beside, 0);
+	fd = openat(to->fd, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd == -1)
+		return false;
+	sink_init_fd(&sink, fd);
+	sink_write(&sink, text->bytes, text->used);
+	is_good = sink_flush(&sink) == OK && fchmod(fd, 0644) == 0;
+	sink_release(&sink);
+	if (close(fd) == -1 || !is_good || renameat(to->fd, beside, to->fd, name) == -1) {
+		int error = errno;
+
+		unlinkat(to->fd, beside, 0);
+		errno = error;
+		return false;
+	}
+	return true;
+}
+
+static bool write_process(const struct agent_textfile *to, const struct live *live, size_t index,
+			  const char *name)
+{
+	struct sink text;
+	bool is_good;
+
+	sink_init_memory(&text);
+	metrics_write(&text, METRICS_TEXT, live, NULL, (long)index);
+	errno = ENOMEM;
+	is_good = text.status == OK && text.bytes && put_file(to, name, &text);
+	sink_release(&text);
+	return is_good;
+}
+
+void agent_textfile_write(struct agent_textfile *to, const struct live *live, uint64_t now_ns)
+{
+	const struct recording *recording = live->job.recording;
+	size_t count = recording ? recording->count : 0, failed = 0;
+	char(*names)[AGENT_TEXTFILE_NAME] = calloc(count + 1, sizeof(*names));
+	int error = ENOMEM;
+
+	to->next_ns = now_ns + to->interval_ns;
+	for (size_t i = 0; names && i < count; i++) {
+		agent_textfile_name(recording->processes[i], names[i]);
+		if (!write_process(to, live, i, names[i])) {
+			error = errno;
+			failed++;
+		}
+	}
+	if (names) {
+		qsort(names, count, sizeof(*names), compare_names);
+		remove_others(to, names, count);
+		to->count = count;
+	}
+	if ((names == NULL || failed) && !to->is_failing)
+		agent_log(AGENT_ERROR, "cannot write files in %s: %s", to->directory,
+			  strerror(error));
+	else if (names && !failed && to->is_failing)
+		agent_log(AGENT_NOTICE, "can write files in %s again", to->directory);
+	to->is_failing = names == NULL || failed;
+	free(names);
+}
+
+int agent_textfile_open(struct agent_textfile *to, const char *directory, uint64_t interval_ns)
+{
+	*to = (struct agent_textfile){ .fd = -1, .interval_ns = interval_ns };
+	if (directory == NULL)
+		return 0;
+	to->fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to->fd == -1 || faccessat(to->fd, ".", W_OK | X_OK, AT_EACCESS) == -1)
+		return agent_log(AGENT_ERROR, "cannot write files in %s: %s", directory,
+				 strerror(errno));
+	to->directory = directory;
+	remove_others(to, NULL, 0);
+	return 0;
+}
+
+void agent_textfile_close(struct agent_textfile *to)
+{
+	if (to->directory)
+		remove_others(to, NULL, 0);
+	if (to->fd != -1)
+		close(to->fd);
+	to->fd = -1;
+	to->directory = NULL;
+}
+
+enum { NAME = 140 };
+
+void agent_kernel_release(struct agent_kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->count; i++)
+		free(kernel->jobs[i].asked);
+	kernel->count = 0;
+}
+
+static const char *job_text(const char *name, char text[static NAME])
+{
+	text_format(text, NAME, name[0] ? "job %s" : "a job without a name", name);
+	return text;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+static const struct recording_process *find_process(const struct watch *watch,
+						    const struct agent_kernel_asked *asked)
+{
+	for (size_t i = 0; i < watch->recording.count; i++) {
+		const struct watch_file *file = &watch->processes[i].file;
+
+		if (file->device == asked->device && file->inode == asked->inode &&
+		    watch->processes[i].died_ns == 0)
+			return watch->recording.processes[i];
+	}
+	return NULL;
+}
+
+struct answers {
+	size_t granted, other;
+	enum recording_answer last;
+	const char *reason; /* of the last other one */
+};
+
+static void count_answer(struct agent_kernel *kernel, const struct recording_ask *ask,
+			 struct answers *answers)
+{
+	if (ask->answer == RECORDING_GRANTED) {
+		kernel->totals[METRICS_KERNEL_GRANTED]++;
+		answers->granted++;
+		return;
+	}
+	kernel->totals[ask->answer == RECORDING_FAILED ? METRICS_KERNEL_FAILED
+						       : METRICS_KERNEL_REFUSED]++;
+	answers->other++;
+	answers->last = ask->answer;
+	answers->reason = ask->reason;
+}
+
+static void tell_answers(const struct agent_kernel *kernel, const struct agent_kernel_job *job,
+			 const struct answers *answers)
+{
+	char name[NAME];
+
+	job_text(job->name, name);
+	if (answers->granted > 0)
+		agent_log(AGENT_NOTICE,
+			  "%s: %zu of %zu processes time every operation for %" PRIu32 " s", name,
+			  answers->granted, job->count, kernel->seconds);
+	if (answers->other > 0)
+		agent_log(AGENT_NOTICE,
+			  "%s: %zu of %zu processes do not time every operation: %s: %s", name,
+			  answers->other, job->count, recording_answer_name(answers->last),
+			  answers->reason);
+}
+
+static void look_for_answers(struct agent_kernel *kernel, struct agent_kernel_job *job,
+			     const struct watch *watch)
+{
+	struct answers answers = { .reason = "" };
+
+	for (size_t i = 0; i < job->count && job->open > 0; i++) {
+		struct agent_kernel_asked *asked = &job->asked[i];
+		const struct recording_process *process =
+			asked->is_open ? find_process(watch, asked) : NULL;
+
+		if (!asked->is_open)
+			continue;
+		if (process == NULL && asked->ask.answer == RECORDING_PENDING) {
+			asked->ask.answer = RECORDING_FAILED;
+			text_copy(asked->ask.reason, sizeof(asked->ask.reason),
+				  "the process ended before it answered");
+		}
+		if (process != NULL && !recording_ask_answered(&asked->ask, process))
+			continue;
+		asked->is_open = false;
+		job->open--;
+		count_answer(kernel, &asked->ask, &answers);
+	}
+	tell_answers(kernel, job, &answers);
+}
+
+/* ---- questions -------------------------------------------------------------------------------- */
+
+static struct agent_kernel_job *find_job(struct agent_kernel *kernel, const char *name,
+					 uint32_t user)
+{
+	for (size_t i = 0; i < kernel->count; i++)
+		if (kernel->jobs[i].user == user && strcmp(kernel->jobs[i].name, name) == 0)
+			return &kernel->jobs[i];
+	return NULL;
+}
+
+static void forget_old(struct agent_kernel *kernel, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < kernel->count; i++) {
+		struct agent_kernel_job *job = &kernel->jobs[i];
+
+		if (job->open == 0 && now_ns - job->asked_ns >= AGENT_KERNEL_PAUSE_NS)
+			free(job->asked);
+		else
+			kernel->jobs[kept++] = *job;
+	}
+	kernel->count = kept;
+}
+
+static bool can_be_asked(const struct watch *watch, uint32_t p, uint32_t user)
+{
+	const struct recording_process *process = watch->recording.processes[p];
+
+	/* One communicator's ranks that belong to several users: somebody lies. */
+	return process->life == RECORDING_ALIVE && process->region != NULL &&
+	       process->region_path != NULL && watch->processes[p].file.owner == user;
+}
+
+static void ask_process(struct agent_kernel *kernel, struct agent_kernel_job *job,
+			const struct watch *watch, uint32_t p)
+{
+	const struct watch_file *file = &watch->processes[p].file;
+	struct agent_kernel_asked *asked = &job->asked[job->count++];
+
+	*asked = (struct agent_kernel_asked){ file->device, file->inode, .is_open = true };
+	recording_ask_kernel(&asked->ask, watch->recording.processes[p], kernel->seconds);
+	job->open++;
+	kernel->totals[METRICS_KERNEL_ASKED]++;
+}
+
+static void tell_asked(const struct agent_kernel *kernel, const struct agent_kernel_job *job,
+		       const char *comm, enum live_doubt doubt, double figure)
+{
+	char name[NAME], why[200];
+
+	if (doubt == LIVE_DOUBT_HANG)
+		text_format(why, sizeof(why),
+			    "no rank of %.80s has made a call for %.0f s, and its last calls are "
+			    "not timed",
+			    comm, figure);
+	else
+		text_format(why, sizeof(why),
+			    "%.80s is %.1fx slower than before, and its calls are not timed", comm,
+			    figure);
+	agent_log(AGENT_NOTICE,
+		  "%s: asked %zu processes to time every operation for %" PRIu32 " s: %s",
+		  job_text(job->name, name), job->count, kernel->seconds, why);
+}
+
+static void ask(struct agent_kernel *kernel, const struct live *live, const struct watch *watch,
+		uint32_t c, uint64_t now_ns)
+{
+	const struct job_comm *comm = &live->job.comms[c];
+	uint32_t user = watch->processes[live->job.seats[comm->seats[0]].process].file.owner;
+	const char *name = live->job.groups[comm->group].name;
+	struct agent_kernel_job *job;
+	enum live_doubt doubt;
+	uint32_t last = UINT32_MAX;
+	double figure;
+
+	if (find_job(kernel, name, user) != NULL || kernel->count == AGENT_KERNEL_JOBS_MAX)
+		return;
+	doubt = live_doubt(live, c, &figure);
+	if (doubt == LIVE_NO_DOUBT)
+		return;
+	job = &kernel->jobs[kernel->count];
+	*job = (struct agent_kernel_job){ .user = user, .asked_ns = now_ns };
+	text_copy(job->name, sizeof(job->name), name);
+	job->asked = calloc(comm->seat_count, sizeof(*job->asked));
+	if (job->asked == NULL)
+		return;
+	kernel->count++;
+	/* Several ranks of one process have one region. */
+	for (uint32_t i = 0; i < comm->seat_count; i++) {
+		uint32_t p = live->job.seats[comm->seats[i]].process;
+
+		if (p != last && can_be_asked(watch, p, user))
+			ask_process(kernel, job, watch, p);
+		last = p;
+	}
+	if (job->count > 0)
+		tell_asked(kernel, job, comm->label, doubt, figure);
+}
+
+void agent_kernel_look(struct agent_kernel *kernel, const struct live *live,
+		       const struct watch *watch, uint64_t now_ns)
+{
+	if (kernel->seconds == 0)
+		return;
+	for (size_t i = 0; i < kernel->count; i++)
+		look_for_answers(kernel, &kernel->jobs[i], watch);
+	forget_old(kernel, now_ns);
+	for (uint32_t c = 0; c < live->job.comm_count; c++)
+		if (live->job.comms[c].seat_count > 0)
+			ask(kernel, live, watch, c, now_ns);
+}

@@ -1,0 +1,473 @@
+#include "agent/agent_route.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent_look.h"
+#include "agent/web.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/live_page.h"
+#include "output/metrics.h"
+#include "output/sink.h"
+
+/* One may be begun as long as no more are held: with a snapshot of its full size they are some 128 MiB together. */
+enum {
+	AGENT_BODY_BYTES_MAX = 48 * 1024 * 1024,
+	AGENT_BODY_SNAPSHOT_BYTES_MAX = 40 * 1024 * 1024,
+};
+
+/* What a response owns; freed when the last client has read it. */
+struct content {
+	size_t *held; /* where it is counted */
+	void *bytes;
+	size_t length;
+};
+
+static void free_content(void *context)
+{
+	struct content *content = context;
+
+	*content->held -= content->length;
+	free(content->bytes);
+	free(content);
+}
+
+void agent_bodies_init(struct agent_bodies *bodies, struct agent_look *look, const char *host)
+{
+	*bodies = (struct agent_bodies){ .look = look, .host = host };
+}
+
+static void let_go(struct agent_body *body)
+{
+	if (body->response)
+		MHD_destroy_response(body->response);
+	body->response = NULL;
+}
+
+void agent_bodies_release(struct agent_bodies *bodies)
+{
+	for (int kind = 0; kind < AGENT_BODY_KINDS; kind++)
+		for (int is_gzip = 0; is_gzip < 2; is_gzip++)
+			let_go(&bodies->made[kind][is_gzip]);
+}
+
+void agent_bodies_age(struct agent_bodies *bodies)
+{
+	for (int kind = 0; kind < AGENT_BODY_KINDS; kind++)
+		for (int is_gzip = 0; is_gzip < 2; is_gzip++)
+			if (bodies->made[kind][is_gzip].look != bodies->look->number)
+				let_go(&bodies->made[kind][is_gzip]);
+}
+
+static void write_content(struct agent_bodies *bodies, enum agent_body_kind kind,
+			  const struct agent_past *past, struct sink *sink)
+{
+	const struct live *live = &bodies->look->live;
+	struct metrics_agent agent;
+
+	switch (kind) {
+	case AGENT_BODY_NOW:
+		live_json_now(sink, live, bodies->host);
+		break;
+	case AGENT_BODY_SNAPSHOT:
+		agent_snapshot_write(sink, bodies->look, bodies->host, &past->snapshot);
+		break;
+	case AGENT_BODY_HISTORY:
+		live_json_history_of(sink, live, past->after_ns, past->members);
+		break;
+	default:
+		agent_look_self(bodies->look, &agent);
+		metrics_write(sink, (enum metrics_format)kind, live, &agent, -1);
+		break;
+	}
+}
+
+static size_t *held_of(struct agent_bodies *bodies, enum agent_body_kind kind)
+{
+	return kind == AGENT_BODY_SNAPSHOT ? &bodies->held_snapshots : &bodies->held;
+}
+
+/* Everything in one piece: its length is known, and the look it tells of may be over before it is read. */
+static struct content *make_content(struct agent_bodies *bodies, enum agent_body_kind kind,
+				    bool is_gzip, const struct agent_past *past)
+{
+	struct content *content = malloc(sizeof(*content));
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	write_content(bodies, kind, past, &sink);
+	if (content == NULL || sink.status != OK || sink.bytes == NULL) {
+		sink_release(&sink);
+		free(content);
+		return NULL;
+	}
+	*content = (struct content){ held_of(bodies, kind), sink.bytes, sink.used };
+	if (is_gzip) {
+		content->bytes = web_encoding_gzip(sink.bytes, sink.used, &content->length);
+		sink_release(&sink);
+	}
+	if (content->bytes == NULL) {
+		free(content);
+		return NULL;
+	}
+	*content->held += content->length;
+	return content;
+}
+
+static bool is_same(const struct agent_past *a, const struct agent_past *b)
+{
+	return a->after_ns == b->after_ns && a->snapshot.operations == b->snapshot.operations &&
+	       a->snapshot.has_environment == b->snapshot.has_environment &&
+	       strcmp(a->members, b->members) == 0;
+}
+
+static bool is_affordable(struct agent_bodies *bodies, enum agent_body_kind kind)
+{
+	if (kind == AGENT_BODY_SNAPSHOT && bodies->held_snapshots > AGENT_BODY_SNAPSHOT_BYTES_MAX)
+		return false;
+	if (kind != AGENT_BODY_SNAPSHOT && bodies->held > AGENT_BODY_BYTES_MAX)
+		return false;
+	return agent_budget_allows(&bodies->budgets[kind], clock_system_ns(CLOCK_MONOTONIC));
+}
+
+/* Others are made once per look. */
+static bool has_budget(enum agent_body_kind kind)
+{
+	return kind == AGENT_BODY_HISTORY || kind == AGENT_BODY_SNAPSHOT;
+}
+
+/* Borrowed until the next call: queue it. NULL: no memory, too much is held, or the budget is spent; *is_new: it has no headers yet
+ * but Content-Encoding. `past` is NULL for all but history and snapshot. */
+static struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
+				       bool is_gzip, const struct agent_past *past, bool *is_new)
+{
+	static const struct agent_past none;
+	struct agent_body *body = &bodies->made[kind][is_gzip];
+	struct content *content;
+	uint64_t began_ns;
+
+	*is_new = false;
+	past = past ? past : &none;
+	if (body->response && body->look == bodies->look->number && is_same(&body->past, past))
+		return body->response;
+	let_go(body);
+	if (!is_affordable(bodies, kind))
+		return NULL;
+	began_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID);
+	content = make_content(bodies, kind, is_gzip, past);
+	if (has_budget(kind))
+		agent_budget_spend(&bodies->budgets[kind],
+				   clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - began_ns);
+	if (content == NULL)
+		return NULL;
+	body->response = MHD_create_response_from_buffer_with_free_callback_cls(
+		content->length, content->bytes, free_content, content);
+	if (body->response == NULL) {
+		free_content(content);
+		return NULL;
+	}
+	body->look = bodies->look->number;
+	body->past = *past;
+	*is_new = true;
+	if (is_gzip)
+		MHD_add_response_header(body->response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	return body->response;
+}
+
+static const char text_type[] = "text/plain; charset=utf-8";
+static const char json_type[] = "application/json";
+
+static const char *header_of(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void add_headers(const struct agent_route *route, struct MHD_Response *response,
+			const char *type, const char *caching)
+{
+	static const char *const fixed[][2] = {
+		{ "Content-Security-Policy", LIVE_PAGE_POLICY },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ "X-Frame-Options", "DENY" },
+		{ "Referrer-Policy", "no-referrer" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+	};
+	const char *strict = route->http->config.strict_transport;
+
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, caching);
+	for (size_t i = 0; i < ARRAY_LENGTH(fixed); i++)
+		MHD_add_response_header(response, fixed[i][0], fixed[i][1]);
+	if (strict[0])
+		MHD_add_response_header(response, MHD_HTTP_HEADER_STRICT_TRANSPORT_SECURITY,
+					strict);
+}
+
+/* A short answer; name and value are one more header, or NULL. */
+static enum MHD_Result route_reply(struct agent_route *route, struct MHD_Connection *connection,
+				   unsigned int code, const char *type, const char *text,
+				   const char *name, const char *value)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result result;
+
+	if (response == NULL)
+		return MHD_NO;
+	add_headers(route, response, type, "no-store");
+	if (name)
+		MHD_add_response_header(response, name, value);
+	result = MHD_queue_response(connection, code, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result route_refuse(struct agent_route *route, struct MHD_Connection *connection,
+				    unsigned int code, const char *text)
+{
+	return route_reply(route, connection, code, text_type, text, NULL, NULL);
+}
+
+static enum MHD_Result come_again(struct agent_route *route, struct MHD_Connection *connection,
+				  unsigned int code, const char *text)
+{
+	return route_reply(route, connection, code, text_type, text, MHD_HTTP_HEADER_RETRY_AFTER,
+			   "1");
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connection *connection,
+				   enum agent_body_kind kind, const char *type,
+				   const struct agent_past *past)
+{
+	bool is_gzip =
+		web_encoding_takes_gzip(header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+	struct MHD_Response *response;
+	bool is_new;
+
+	if (agent_look_fresh(route->look, clock_system_ns(CLOCK_MONOTONIC)))
+		agent_bodies_age(&route->bodies);
+	response = agent_body(&route->bodies, kind, is_gzip, past, &is_new);
+	if (response == NULL)
+		return come_again(route, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				  "too busy; come again\n");
+	if (is_new) {
+		add_headers(route, response, type, "no-store");
+		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+	}
+	return MHD_queue_response(connection, MHD_HTTP_OK, response);
+}
+
+static enum MHD_Result answer_metrics(struct agent_route *route, struct MHD_Connection *connection)
+{
+	enum metrics_format format =
+		metrics_negotiate(header_of(connection, MHD_HTTP_HEADER_ACCEPT));
+
+	return answer_body(route, connection, (enum agent_body_kind)format,
+			   metrics_content_type(format), NULL);
+}
+
+static enum MHD_Result answer_now(struct agent_route *route, struct MHD_Connection *connection)
+{
+	return answer_body(route, connection, AGENT_BODY_NOW, json_type, NULL);
+}
+
+static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Connection *connection)
+{
+	const char *after = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "after");
+	const char *members =
+		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "members");
+	struct agent_past past = { 0 };
+	int64_t number = 0;
+
+	if (after && text_number(after, 0, INT64_MAX, &number) != OK)
+		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+				    "after is a number of nanoseconds since 1970\n");
+	past.after_ns = (uint64_t)number;
+	/* Nobody gets those of all: megabytes, made in the one thread that serves everybody. A text that is
+	 * longer than any key is cut. */
+	text_copy(past.members, sizeof(past.members), members ? members : "");
+	return answer_body(route, connection, AGENT_BODY_HISTORY, json_type, &past);
+}
+
+/* What users put into variables is not for every account of the machine, so for who proved to be let in alone. */
+static bool may_see_environment(const struct agent_route *route, struct MHD_Connection *connection)
+{
+	const struct web_config *config = &route->http->config;
+
+	return config->user_count > 0 || config->client_auth == WEB_CLIENT_REQUIRE ||
+	       agent_http_connection(connection)->is_private;
+}
+
+static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Connection *connection)
+{
+	const char *operations =
+		MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "operations");
+	struct agent_past past = { 0 };
+	int64_t number = 0;
+
+	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
+		return route_refuse(
+			route, connection, MHD_HTTP_BAD_REQUEST,
+			"operations is a number from 0 to 20000: of each process the last "
+			"that it finished\n");
+	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
+	past.snapshot.has_environment = may_see_environment(route, connection);
+	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
+}
+
+static enum MHD_Result answer_health(struct agent_route *route, struct MHD_Connection *connection)
+{
+	uint64_t now_ns = clock_system_ns(CLOCK_MONOTONIC);
+	struct agent_look *look = route->look;
+	enum MHD_Result result;
+	struct sink sink;
+	struct json json;
+
+	if (agent_look_fresh(look, now_ns))
+		agent_bodies_age(&route->bodies);
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	json_put_string(&json, "status", look->status == OK ? "ok" : "failing");
+	json_put_string(&json, "version", RINGSIDE_VERSION);
+	json_put_string(&json, "host", route->host);
+	json_put_unsigned(&json, "processes", look->watch.recording.count);
+	json_put_unsigned(&json, "notices", look->live.notice_count);
+	json_put_unsigned(&json, "looks", look->number);
+	json_put_unsigned(&json, "looks_failed", look->failures);
+	json_put_unsigned(&json, "refused_files", look->watch.refused_count);
+	json_put_unsigned(&json, "connections", route->http->count);
+	json_end(&json);
+	json_line(&json);
+	result = route_reply(route, connection,
+			     look->status == OK ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE,
+			     json_type, sink_string(&sink), NULL, NULL);
+	sink_release(&sink);
+	return result;
+}
+
+static enum MHD_Result answer_file(struct agent_route *route, struct MHD_Connection *connection,
+				   const struct live_page_file *file)
+{
+	const char *known = header_of(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+	bool is_known = known && (strstr(known, file->etag) || strcmp(known, "*") == 0);
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		is_known ? 0 : file->length, (void *)(uintptr_t)file->bytes,
+		MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result;
+
+	if (response == NULL)
+		return MHD_NO;
+	add_headers(route, response, file->type, "no-cache");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->etag);
+	result = MHD_queue_response(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK,
+				    response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connection *connection,
+				   const char *path)
+{
+	static const struct {
+		const char *path;
+		enum MHD_Result (*answer)(struct agent_route *route,
+					  struct MHD_Connection *connection);
+	} paths[] = {
+		{ "/metrics", answer_metrics },		 { "/healthz", answer_health },
+		{ "/api/v1/now", answer_now },		 { "/api/v1/history", answer_history },
+		{ "/api/v1/snapshot", answer_snapshot },
+	};
+	const struct live_page_file *file;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+		if (strcmp(path, paths[i].path) == 0)
+			return paths[i].answer(route, connection);
+	file = live_page_file(path);
+	if (file)
+		return answer_file(route, connection, file);
+	return route_refuse(
+		route, connection, MHD_HTTP_NOT_FOUND,
+		"nothing here; there are /metrics, /healthz, /api/v1/now, /api/v1/history, "
+		"/api/v1/snapshot and the page at /\n");
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connection *connection)
+{
+	return route_reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
+			   "user and password are needed\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			   "Basic realm=\"ringside\", charset=\"UTF-8\"");
+}
+
+/* Is it somebody we answer to? If not, it has its answer. */
+static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connection *connection,
+				    const struct agent_connection *from, bool *may_pass)
+{
+	const char *host = header_of(connection, MHD_HTTP_HEADER_HOST);
+	enum web_verdict verdict = WEB_AUTH_GOOD;
+
+	*may_pass = false;
+	if (from->checks_host && host && !web_host_is_local(host, route->host))
+		return route_refuse(
+			route, connection, MHD_HTTP_FORBIDDEN,
+			"this listens on loopback and answers to localhost, 127.0.0.1, [::1] "
+			"and this machine's name alone; the Host header says otherwise\n");
+	if (route->http->config.user_count > 0)
+		verdict = web_auth_check(&route->http->auth, &route->http->config,
+					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+					 from->address, clock_system_ns(CLOCK_MONOTONIC));
+	if (verdict == WEB_AUTH_WRONG)
+		return ask_password(route, connection);
+	if (verdict == WEB_AUTH_LATER)
+		return come_again(route, connection, MHD_HTTP_TOO_MANY_REQUESTS,
+				  "too many wrong passwords; come again\n");
+	*may_pass = true;
+	return MHD_YES;
+}
+
+static bool has_body(struct MHD_Connection *connection)
+{
+	const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
+	       (length && strcmp(length, "0") != 0);
+}
+
+enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, const char *path,
+			    const char *method, const char *version, const char *upload,
+			    size_t *upload_bytes, void **request)
+{
+	struct agent_connection *from = agent_http_connection(connection);
+	struct agent_route *route = context;
+	enum MHD_Result result;
+	bool may_pass;
+
+	(void)version, (void)upload;
+	if (from == NULL || *upload_bytes > 0)
+		return MHD_NO;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
+				   "this is for reading: GET and HEAD\n", MHD_HTTP_HEADER_ALLOW,
+				   "GET, HEAD");
+	if (has_body(connection))
+		return route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
+				    "a request has no body here\n");
+	/* libmicrohttpd asks twice: once before the rest of the request is read. */
+	if (*request == NULL) {
+		*request = route;
+		from->is_answering = true;
+		from->since_ns = clock_system_ns(CLOCK_MONOTONIC);
+		return MHD_YES;
+	}
+	result = check_client(route, connection, from, &may_pass);
+	return may_pass ? answer_path(route, connection, path) : result;
+}

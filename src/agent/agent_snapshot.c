@@ -1,0 +1,292 @@
+#include "agent/agent_look.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "format/tar.h"
+#include "output/json.h"
+#include "recording/recording.h"
+
+enum { AGENT_BUDGET_SHARE = 10 };
+
+bool agent_budget_allows(struct agent_budget *budget, uint64_t now_ns)
+{
+	uint64_t made_up_ns = (now_ns - budget->since_ns) / AGENT_BUDGET_SHARE;
+
+	budget->spent_ns -= made_up_ns < budget->spent_ns ? made_up_ns : budget->spent_ns;
+	budget->since_ns = now_ns;
+	return budget->spent_ns < AGENT_BUDGET_BURST_NS;
+}
+
+void agent_budget_spend(struct agent_budget *budget, uint64_t spent_ns)
+{
+	budget->spent_ns += spent_ns;
+}
+
+#define MS_NS UINT64_C(1000000)
+enum { REFUSED_TOLD = 100, NOTE_BYTES = 1024 * 1024 };
+
+struct pack {
+	struct sink *sink;
+	const struct agent_look *look;
+	char host[64]; /* as a name in the archive */
+	struct agent_snapshot_wanted wanted;
+	uint64_t wall_s;
+	uint64_t until_ns; /* processor time, and monotonic: no more reading anew behind these */
+	uint64_t until_wall_ns;
+	struct json note;
+	size_t packed;
+	size_t left_out;
+};
+
+static void put_file(struct pack *pack, const char *name, const void *bytes, size_t length)
+{
+	static const unsigned char zeros[TAR_BLOCK];
+	unsigned char block[TAR_BLOCK];
+
+	if (tar_header(block, name, length, pack->wall_s) != OK)
+		return;
+	sink_write(pack->sink, block, sizeof(block));
+	sink_write(pack->sink, bytes, length);
+	sink_write(pack->sink, zeros, tar_padding(length));
+}
+
+static int64_t pid_of(const struct recording_process *process)
+{
+	return process->pid_here > 0 ? process->pid_here : process->pid;
+}
+
+/* Two processes in different namespaces may call themselves the same. */
+static size_t count_same(const struct recording *recording, size_t index)
+{
+	const struct recording_process *process = recording->processes[index];
+	size_t same = 0;
+
+	for (size_t i = index; i-- > 0;)
+		same += recording->processes[i]->rank == process->rank &&
+			pid_of(recording->processes[i]) == pid_of(process);
+	return same;
+}
+
+static void name_of(const struct pack *pack, size_t index, char name[TAR_NAME_MAX])
+{
+	const struct recording_process *process = pack->look->watch.recording.processes[index];
+	size_t same = count_same(&pack->look->watch.recording, index);
+	char rank[24] = "x", again[24] = "";
+
+	if (process->rank >= 0)
+		text_format(rank, sizeof(rank), "%" PRId64, process->rank);
+	if (same > 0)
+		text_format(again, sizeof(again), "-%zu", same + 1);
+	text_format(name, TAR_NAME_MAX, "%s/r%s-%" PRId64 "%s.ringside", pack->host, rank,
+		    pid_of(process), again);
+}
+
+static void note_process(struct pack *pack, const struct recording_process *process,
+			 const char *name, size_t bytes, const char *left_out)
+{
+	char state[2] = { process->process_state, '\0' };
+
+	json_object(&pack->note);
+	json_put_string(&pack->note, "file", left_out ? NULL : name);
+	json_put_signed(&pack->note, "pid", pid_of(process));
+	json_put_string(&pack->note, "job", process->job);
+	json_put_signed(&pack->note, "rank", process->rank);
+	json_put_string(&pack->note, "life", recording_life_name(process->life));
+	json_put_string(&pack->note, "state", state[0] ? state : NULL);
+	json_put_unsigned(&pack->note, "bytes", left_out ? 0 : bytes);
+	if (left_out)
+		json_put_string(&pack->note, "left_out", left_out);
+	json_end(&pack->note);
+	pack->packed += left_out == NULL;
+	pack->left_out += left_out != NULL;
+}
+
+static bool is_in_time(const struct pack *pack)
+{
+	return clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) < pack->until_ns &&
+	       clock_system_ns(CLOCK_MONOTONIC) < pack->until_wall_ns;
+}
+
+/* What a process says about itself without its variables. NULL: no memory. */
+static char *without_environment(const struct recording_process *process, size_t *length)
+{
+	static const char start[] = "env.", hidden[] = "env_hidden=1\n";
+	char *to = malloc(process->info_bytes + 1 + sizeof(hidden));
+	bool had_one = false;
+
+	*length = 0;
+	for (size_t at = 0, bytes; to != NULL && at < process->info_bytes; at += bytes + 1) {
+		const char *line = process->info + at;
+		const char *end = memchr(line, '\n', process->info_bytes - at);
+
+		bytes = end ? (size_t)(end - line) : process->info_bytes - at;
+		if (bytes >= sizeof(start) - 1 && memcmp(line, start, sizeof(start) - 1) == 0) {
+			had_one = true;
+			continue;
+		}
+		memcpy(to + *length, line, bytes);
+		to[*length + bytes] = '\n';
+		*length += bytes + 1;
+	}
+	if (had_one) {
+		memcpy(to + *length, hidden, sizeof(hidden) - 1);
+		*length += sizeof(hidden) - 1;
+	}
+	return to;
+}
+
+static enum status make_snapshot(const struct pack *pack, const struct recording_process *process,
+				 size_t operations, unsigned char **bytes, size_t *length)
+{
+	struct recording_process shown = *process;
+	enum status status;
+
+	if (pack->wanted.has_environment)
+		return recording_snapshot(process, operations, bytes, length);
+	shown.info = without_environment(process, &shown.info_bytes);
+	if (shown.info == NULL)
+		return ERR_NO_SPACE;
+	status = recording_snapshot(&shown, operations, bytes, length);
+	free(shown.info);
+	return status;
+}
+
+/* The process as it is now, or as the last look saw it when it is gone or time is short. */
+static enum status snapshot_take_process(struct pack *pack, const struct recording_process *known,
+					 unsigned char **bytes, size_t *length)
+{
+	const struct recording_process *process = known;
+	bool may_read = is_in_time(pack);
+	enum status status;
+	struct recording now;
+
+	recording_init(&now);
+	if (may_read && recording_add_again(&now, known) == OK && now.count == 1)
+		process = now.processes[0];
+	status =
+		make_snapshot(pack, process, may_read ? pack->wanted.operations : 0, bytes, length);
+	recording_release(&now);
+	return status;
+}
+
+static void put_process(struct pack *pack, size_t index)
+{
+	const struct recording_process *process = pack->look->watch.recording.processes[index];
+	unsigned char *bytes = NULL;
+	char name[TAR_NAME_MAX];
+	const char *why = NULL;
+	size_t length = 0;
+
+	name_of(pack, index, name);
+	/* Room for the note is kept. */
+	if (pack->sink->used + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
+		why = "the archive is as large as it may be";
+	else if (snapshot_take_process(pack, process, &bytes, &length) != OK)
+		why = "no memory";
+	else if (pack->sink->used + length + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
+		why = "the archive would be larger than it may be";
+	if (why == NULL)
+		put_file(pack, name, bytes, length);
+	note_process(pack, process, name, length, why);
+	free(bytes);
+}
+
+static void note_refused(struct pack *pack)
+{
+	const struct watch *watch = &pack->look->watch;
+
+	json_put_array(&pack->note, "refused_files");
+	for (size_t i = 0; i < watch->refused_count && i < REFUSED_TOLD; i++) {
+		json_object(&pack->note);
+		json_put_string(&pack->note, "path", watch->refused[i].path);
+		json_put_string(&pack->note, "why", watch->refused[i].why);
+		json_end(&pack->note);
+	}
+	json_end(&pack->note);
+	json_put_unsigned(&pack->note, "refused_files_count", watch->refused_count);
+	json_put_unsigned(&pack->note, "unreadable_files", watch->unreadable);
+	json_put_unsigned(&pack->note, "processes_not_followed", watch->left_out);
+}
+
+static void note_begin(struct pack *pack, const char *host)
+{
+	struct json *note = &pack->note;
+
+	json_object(note);
+	json_put_string(note, "version", RINGSIDE_VERSION);
+	json_put_string(note, "host", host);
+	json_put_unsigned(note, "time_ns", clock_system_ns(CLOCK_REALTIME));
+	json_put_unsigned(note, "looks", pack->look->number);
+	json_put_unsigned(note, "looks_failed", pack->look->failures);
+	json_put_bool(note, "is_failing", pack->look->status != OK);
+	json_put_unsigned(note, "operations_asked", pack->wanted.operations);
+	json_put_bool(note, "environment_left_out", !pack->wanted.has_environment);
+	json_put_object(note, "limits");
+	json_put_unsigned(note, "bytes", AGENT_SNAPSHOT_BYTES_MAX);
+	json_put_unsigned(note, "operations", AGENT_SNAPSHOT_OPERATIONS_MAX);
+	json_put_unsigned(note, "milliseconds", AGENT_SNAPSHOT_MS);
+	json_end(note);
+	json_put_array(note, "processes");
+}
+
+static void note_end(struct pack *pack)
+{
+	json_end(&pack->note);
+	json_put_unsigned(&pack->note, "processes_packed", pack->packed);
+	json_put_unsigned(&pack->note, "processes_left_out", pack->left_out);
+	/* Then the last of them may be as they were at the last look, and without finished operations. */
+	json_put_bool(&pack->note, "is_time_up", !is_in_time(pack));
+	note_refused(pack);
+	json_end(&pack->note);
+	json_line(&pack->note);
+}
+
+/* One part of a path, whatever the host calls itself. */
+static void name_host(char name[64], const char *host)
+{
+	text_copy(name, 64, host);
+	for (char *at = name; *at != '\0'; at++)
+		if (*at == '/' || (unsigned char)*at <= ' ' || *at == 0x7f)
+			*at = '_';
+	if (name[0] == '\0' || name[0] == '.')
+		text_copy(name, 64, "host");
+}
+
+size_t agent_snapshot_operations(uint64_t asked)
+{
+	static const size_t steps[] = { 0, 512, 1024, 2048, 4096 };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(steps); i++)
+		if (asked <= steps[i])
+			return steps[i];
+	return AGENT_SNAPSHOT_OPERATIONS_MAX;
+}
+
+void agent_snapshot_write(struct sink *sink, const struct agent_look *look, const char *host,
+			  const struct agent_snapshot_wanted *wanted)
+{
+	static const unsigned char end[2 * TAR_BLOCK];
+	struct pack pack = { .sink = sink, .look = look, .wanted = *wanted };
+	struct sink note;
+	char name[TAR_NAME_MAX];
+
+	pack.wall_s = clock_system_ns(CLOCK_REALTIME) / 1000000000;
+	pack.until_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) + AGENT_SNAPSHOT_MS * MS_NS;
+	pack.until_wall_ns = clock_system_ns(CLOCK_MONOTONIC) + AGENT_SNAPSHOT_WALL_MS * MS_NS;
+	name_host(pack.host, host);
+	sink_init_memory(&note);
+	json_init(&pack.note, &note);
+	note_begin(&pack, host);
+	for (size_t i = 0; i < look->watch.recording.count; i++)
+		put_process(&pack, i);
+	note_end(&pack);
+	text_format(name, sizeof(name), "%s/agent.json", pack.host);
+	put_file(&pack, name, sink_string(&note), note.status == OK ? note.used : 0);
+	sink_write(sink, end, sizeof(end));
+	sink_release(&note);
+}

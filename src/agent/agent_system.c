@@ -1,0 +1,338 @@
+#include "agent/agent_system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+/* JOURNAL_STREAM is inherited: it counts only while stderr is still that very stream. */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char own[64];
+	struct stat st;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) == -1)
+		return false;
+	text_format(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return strcmp(stream, own) == 0;
+}
+
+int agent_log(enum agent_level level, const char *format, ...)
+{
+	char line[1024], whole[1100];
+	va_list values;
+	ssize_t wrote;
+
+	va_start(values, format);
+	vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	for (char *at = line; *at != '\0'; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+	if (is_journal())
+		text_format(whole, sizeof(whole), "<%d>%s\n", (int)level, line);
+	else
+		text_format(whole, sizeof(whole), "ringside-agent: %s\n", line);
+	/* In one piece. When nobody takes it there is nobody to tell. */
+	wrote = write(STDERR_FILENO, whole, strlen(whole));
+	(void)wrote;
+	return 1;
+}
+
+void agent_systemd_notify(const char *format, ...)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	char message[512];
+	va_list values;
+	socklen_t length;
+	int fd;
+
+	if (path == NULL || (path[0] != '/' && path[0] != '@') ||
+	    !text_copy(to.sun_path, sizeof(to.sun_path), path))
+		return;
+	va_start(values, format);
+	vsnprintf(message, sizeof(message), format, values);
+	va_end(values);
+	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	/* An abstract name begins with a 0, and ends where it ends. */
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	else
+		length++;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return;
+	sendto(fd, message, strlen(message), MSG_NOSIGNAL, (struct sockaddr *)&to, length);
+	close(fd);
+}
+
+uint64_t agent_systemd_watchdog_ns(void)
+{
+	const char *interval = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	int64_t us, for_pid;
+
+	if (interval == NULL || text_number(interval, 1, INT64_MAX / 1000, &us) != OK)
+		return 0;
+	if (pid && (text_number(pid, 1, INT32_MAX, &for_pid) != OK || for_pid != getpid()))
+		return 0;
+	return (uint64_t)us * 1000 / 2;
+}
+
+#define KEPT (1u << CAP_DAC_READ_SEARCH | 1u << CAP_SYS_PTRACE)
+#define KEPT_TO_WRITE (1u << CAP_DAC_OVERRIDE)
+_Static_assert(CAP_DAC_READ_SEARCH < 32 && CAP_SYS_PTRACE < 32 && CAP_DAC_OVERRIDE < 32,
+	       "they are in the lower word");
+
+int agent_rights_find(struct agent_rights *rights, const char *user, const char *group)
+{
+	struct passwd *known_user;
+	struct group *known_group;
+
+	rights->user = (uid_t)-1;
+	rights->group = (gid_t)-1;
+	if (user) {
+		known_user = getpwnam(user);
+		if (known_user == NULL) {
+			agent_log(AGENT_ERROR, "--user %s: there is no such user", user);
+			return 2;
+		}
+		rights->user = known_user->pw_uid;
+		rights->group = known_user->pw_gid;
+	}
+	if (group) {
+		known_group = getgrnam(group);
+		if (known_group == NULL) {
+			agent_log(AGENT_ERROR, "--group %s: there is no such group", group);
+			return 2;
+		}
+		rights->group = known_group->gr_gid;
+	}
+	return 0;
+}
+
+/* Permitted and effective are what we have of `kept`; nothing is handed on. */
+static bool keep(uint32_t kept)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	if (syscall(SYS_capget, &header, data) == -1)
+		return false;
+	data[0].permitted &= kept;
+	data[0].effective = data[0].permitted;
+	data[0].inheritable = 0;
+	data[1] = (struct __user_cap_data_struct){ 0 };
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+/* Not all systems have all of them, and without CAP_SETPCAP none can go: then there is none to gain. */
+static void empty_bounding_set(void)
+{
+	for (unsigned long capability = 0; capability < 64; capability++)
+		prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+static bool become(const struct agent_rights *rights)
+{
+	bool has_group = rights->group != (gid_t)-1;
+
+	/* Root's other groups go with root. */
+	if (has_group && geteuid() == 0 && setgroups(1, &rights->group) == -1)
+		return false;
+	if (has_group && rights->group != getegid() &&
+	    setresgid(rights->group, rights->group, rights->group) == -1)
+		return false;
+	if (rights->user == (uid_t)-1 || rights->user == geteuid())
+		return true;
+	return prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0 &&
+	       setresuid(rights->user, rights->user, rights->user) == 0;
+}
+
+int agent_rights_drop(const struct agent_rights *rights)
+{
+	empty_bounding_set();
+	if (!become(rights))
+		return agent_log(AGENT_ERROR, "cannot become another user: %s%s", strerror(errno),
+				 geteuid() != 0 ? "; only root can" : "");
+	if (!keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return agent_log(AGENT_ERROR, "cannot give up capabilities: %s", strerror(errno));
+	return 0;
+}
+
+enum { FIRST_INHERITED = 3, BACKLOG = 256, SOCKET_MODE = 0660 };
+
+static const char *path_of(const struct web_address *address)
+{
+	return ((const struct sockaddr_un *)&address->socket)->sun_path;
+}
+
+/* ---- Unix sockets ------------------------------------------------------------------------------ */
+
+/* The file of a socket that nobody listens on any more is in the way. Anything else stays. */
+static void remove_stale(const struct web_address *address)
+{
+	const char *path = path_of(address);
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) == -1 || !S_ISSOCK(st.st_mode))
+		return;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return;
+	if (connect(fd, (const struct sockaddr *)&address->socket, address->length) == -1 &&
+	    errno == ECONNREFUSED)
+		unlink(path);
+	close(fd);
+}
+
+static bool own_file(struct agent_listener *listener, gid_t group)
+{
+	const char *path = path_of(&listener->address);
+	struct stat st;
+
+	if (lstat(path, &st) == -1)
+		return false;
+	listener->is_ours = true;
+	listener->device = st.st_dev;
+	listener->inode = st.st_ino;
+	return (group == (gid_t)-1 || lchown(path, (uid_t)-1, group) == 0) &&
+	       chmod(path, SOCKET_MODE) == 0;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+static bool listener_prepare(const struct agent_listener *listener)
+{
+	int one = 1, only_v6 = !listener->address.is_any;
+
+	if (listener->address.is_unix)
+		return true;
+	if (listener->address.socket.ss_family == AF_INET6 &&
+	    setsockopt(listener->fd, IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6)) == -1)
+		return false;
+	return setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
+}
+
+/* A machine without IPv6 still has all its IPv4 addresses. */
+static int open_socket(struct web_address *address)
+{
+	int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	int fd = socket(address->socket.ss_family, kind, 0);
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&address->socket;
+	uint16_t port;
+
+	if (fd != -1 || errno != EAFNOSUPPORT || !address->is_any)
+		return fd;
+	port = ((struct sockaddr_in6 *)&address->socket)->sin6_port;
+	address->socket = (struct sockaddr_storage){ 0 };
+	v4->sin_family = AF_INET;
+	v4->sin_port = port;
+	address->length = sizeof(*v4);
+	return socket(AF_INET, kind, 0);
+}
+
+/* With port 0 the system chose one: what is it? */
+static void ask_address(struct agent_listener *listener)
+{
+	struct sockaddr_storage bound;
+	socklen_t length = sizeof(bound);
+
+	if (getsockname(listener->fd, (struct sockaddr *)&bound, &length) == 0)
+		web_address_of(&listener->address, &bound, length);
+}
+
+int agent_listen_open(struct agent_listeners *listeners, const struct web_address *address,
+		      gid_t group)
+{
+	struct agent_listener *listener = &listeners->list[listeners->count];
+	char text[160];
+
+	web_address_text(address, text, sizeof(text));
+	*listener = (struct agent_listener){ .address = *address };
+	listener->fd = open_socket(&listener->address);
+	if (listener->fd == -1)
+		return agent_log(AGENT_ERROR, "cannot listen on %s: %s", text, strerror(errno));
+	listeners->count++;
+	if (address->is_unix)
+		remove_stale(address);
+	if (!listener_prepare(listener) ||
+	    bind(listener->fd, (struct sockaddr *)&listener->address.socket,
+		 listener->address.length) == -1 ||
+	    (address->is_unix && !own_file(listener, group)) || listen(listener->fd, BACKLOG) == -1)
+		return agent_log(AGENT_ERROR, "cannot listen on %s: %s%s", text, strerror(errno),
+				 errno == EADDRINUSE ? "; choose another with --listen" : "");
+	if (!address->is_unix)
+		ask_address(listener);
+	return 0;
+}
+
+int agent_listen_inherit(struct agent_listeners *listeners)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	int64_t number, count;
+
+	if (pid == NULL || fds == NULL || text_number(pid, 1, INT32_MAX, &number) != OK ||
+	    number != getpid())
+		return 0;
+	if (text_number(fds, 0, AGENT_LISTENERS_MAX, &count) != OK) {
+		agent_log(AGENT_ERROR, "LISTEN_FDS=%s: at most %d sockets are taken over", fds,
+			  AGENT_LISTENERS_MAX);
+		return -1;
+	}
+	for (int i = 0; i < (int)count; i++) {
+		struct agent_listener *listener = &listeners->list[listeners->count];
+		int is_listening = 0, fd = FIRST_INHERITED + i;
+		socklen_t length = sizeof(is_listening);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) == -1 ||
+		    !is_listening || fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ||
+		    fcntl(fd, F_SETFL, O_NONBLOCK) == -1) {
+			agent_log(AGENT_ERROR, "LISTEN_FDS: descriptor %d is no listening socket",
+				  fd);
+			return -1;
+		}
+		*listener = (struct agent_listener){ .fd = fd };
+		ask_address(listener);
+		listeners->count++;
+	}
+	return (int)count;
+}
+
+void agent_listen_close(struct agent_listeners *listeners)
+{
+	for (size_t i = 0; i < listeners->count; i++) {
+		struct agent_listener *listener = &listeners->list[i];
+		const char *path = path_of(&listener->address);
+		struct stat st;
+
+		/* Another agent may have put its own in our place. */
+		if (listener->is_ours && lstat(path, &st) == 0 && st.st_dev == listener->device &&
+		    st.st_ino == listener->inode)
+			unlink(path);
+		close(listener->fd);
+	}
+	listeners->count = 0;
+}

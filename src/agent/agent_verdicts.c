@@ -1,0 +1,400 @@
+#include "agent/agent_verdicts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/agent_system.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/verdict_show.h"
+
+#define AGENT_NOTICE_QUIET_NS UINT64_C(10000000000)
+
+#define AGENT_VERDICT_QUIET_NS UINT64_C(10000000000)
+
+#define SECOND_NS UINT64_C(1000000000)
+enum { LINE = 300 }; /* of each of its lines in the log */
+
+void agent_verdicts_release(struct agent_verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		verdicts_release(&verdicts->told[i].as_told);
+	verdicts->count = 0;
+}
+
+/* ---- keeping one ------------------------------------------------------------------------------ */
+
+static void copy_lines(struct verdict *to, void (*add)(struct verdict *, const char *, ...),
+		       const struct verdict_lines *lines)
+{
+	for (size_t i = 0; i < lines->count; i++)
+		add(to, "%s", lines->list[i]);
+}
+
+/* Of the copy's lines some may be missing when memory is short, and it says so. */
+static void verdict_keep(struct verdicts *kept, const struct verdict *verdict)
+{
+	const struct verdict_lines none = { .list = NULL };
+	struct verdict *to;
+
+	verdicts_init(kept);
+	to = verdicts_add(kept, verdict->class, verdict->severity);
+	if (kept->count == 0)
+		return;
+	*to = *verdict;
+	to->evidence = to->missing = to->advice = none;
+	copy_lines(to, verdict_evidence, &verdict->evidence);
+	copy_lines(to, verdict_missing, &verdict->missing);
+	copy_lines(to, verdict_advice, &verdict->advice);
+}
+
+/* ---- for the hook ----------------------------------------------------------------------------- */
+
+static void add_number(struct agent_hook_event *event, const char *name, int64_t number)
+{
+	if (number >= 0)
+		agent_hook_variable(event, name, "%" PRId64, number);
+	else
+		agent_hook_variable(event, name, "%s", "");
+}
+
+static void add_variables(struct agent_hook_event *event, const struct verdict *verdict)
+{
+	agent_hook_variable(event, "CLASS", "%s", verdict_class_name(verdict->class));
+	agent_hook_variable(event, "SEVERITY", "%s", verdict_severity_name(verdict->severity));
+	agent_hook_variable(event, "TITLE", "%s", verdict->title);
+	agent_hook_variable(event, "CONFIDENCE", "%s",
+			    verdict_confidence_word(verdict->confidence));
+	agent_hook_variable(event, "KEY", "0x%016" PRIx64, verdict_key(verdict));
+	agent_hook_variable(event, "JOB", "%s", verdict->job);
+	add_number(event, "RANK", verdict->rank);
+	agent_hook_variable(event, "HOST", "%s", verdict->host);
+	add_number(event, "PID", verdict->pid);
+	add_number(event, "GPU", verdict->gpu);
+	add_number(event, "PEER", verdict->peer);
+	agent_hook_variable(event, "PEER_HOST", "%s", verdict->peer_host);
+	agent_hook_variable(event, "CHANNELS", "%s", verdict->channels);
+	agent_hook_variable(event, "COMM", "%s", verdict->comm);
+	add_number(event, "COMM_RANK", verdict->comm_rank);
+	agent_hook_variable(event, "FUNCTION", "%s", verdict->function);
+	add_number(event, "SINCE", (int64_t)(verdict->since_wall_ns / SECOND_NS));
+}
+
+static void add_input(struct agent_hook_event *event, const char *what,
+		      const struct agent_verdict *told, const char *host, uint64_t wall_ns)
+{
+	struct sink sink;
+	struct json json;
+
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	json_put_string(&json, "format", "ringside-event");
+	json_put_unsigned(&json, "version", 1);
+	json_put_string(&json, "event", what);
+	json_put_string(&json, "agent_host", host);
+	json_put_unsigned(&json, "time_ms", wall_ns / 1000000);
+	json_put_unsigned(&json, "first_ms", told->first_wall_ns / 1000000);
+	json_put_unsigned(&json, "told_ns", told->last_ns - told->first_ns);
+	json_key(&json, "verdict");
+	verdict_json_one(&json, &told->as_told.list[0]);
+	json_end(&json);
+	json_line(&json);
+	if (json_status(&json) == OK) {
+		event->input = sink.bytes;
+		event->input_length = sink.used;
+		sink.bytes = NULL;
+		sink.used = sink.room = 0;
+	} else {
+		event->is_lost = true;
+	}
+	sink_release(&sink);
+}
+
+/* What was handed on when it appeared is handed on when it is over: it must not stay lit for ever. */
+static bool verdict_hand_on(struct agent_hook *hook, const struct agent_verdict *told, bool is_new,
+			    const char *host, uint64_t wall_ns, uint64_t now_ns)
+{
+	const char *what = is_new ? "appeared" : "cleared";
+	struct agent_hook_event event = { .user = told->user };
+	const struct verdict *verdict = &told->as_told.list[0];
+
+	text_format(event.about, sizeof(event.about), "%s: %s", what,
+		    verdict_class_name(verdict->class));
+	agent_hook_variable(&event, "EVENT", "%s", what);
+	add_variables(&event, verdict);
+	add_input(&event, what, told, host, wall_ns);
+	return agent_hook_give(hook, &event, is_new, now_ns);
+}
+
+/* When there is no turn now, a later look tries again. */
+static void hand_on_when_due(struct agent_verdict *told, const struct agent_verdicts_to *to,
+			     uint64_t wall_ns, uint64_t now_ns)
+{
+	if (!told->is_due || to->hook == NULL || to->hook->command == NULL ||
+	    told->as_told.count == 0)
+		return;
+	if (agent_hook_has_turn(to->hook, told->user, now_ns)) {
+		told->is_due = !verdict_hand_on(to->hook, told, true, to->host, wall_ns, now_ns);
+		told->is_handed_on |= !told->is_due;
+	} else if (!told->is_late) {
+		told->is_late = true;
+		to->hook->left_out++;
+	}
+}
+
+/* The user of the process that is meant, else of one of its job. */
+static uint64_t user_of(const struct verdict *verdict, const struct watch *watch)
+{
+	uint64_t user = 0;
+
+	for (size_t i = 0; watch && i < watch->recording.count; i++) {
+		const struct recording_process *process = watch->recording.processes[i];
+		bool is_meant = verdict->pid >= 0 && verdict->pid == process->pid &&
+				strcmp(verdict->host, process->host) == 0;
+
+		if (is_meant || (user == 0 && strcmp(verdict->job, process->job) == 0))
+			user = (uint64_t)watch->processes[i].file.owner + 1;
+		if (is_meant)
+			break;
+	}
+	return user;
+}
+
+/* ---- the log ---------------------------------------------------------------------------------- */
+
+static const char *since_text(char text[static 40], uint64_t wall_ns)
+{
+	time_t seconds = (time_t)(wall_ns / SECOND_NS);
+	struct tm parts;
+
+	text[0] = '\0';
+	if (wall_ns > 0 && gmtime_r(&seconds, &parts))
+		strftime(text, 40, "since %Y-%m-%dT%H:%M:%SZ, ", &parts);
+	return text;
+}
+
+/* The first line without its full stop: others follow on the same line. */
+static const char *first_of(const struct verdict_lines *lines, char text[static LINE])
+{
+	size_t length;
+
+	text_copy(text, LINE, lines->count > 0 ? lines->list[0] : "");
+	length = strlen(text);
+	if (length > 0 && text[length - 1] == '.')
+		text[length - 1] = '\0';
+	return text;
+}
+
+/* A command rather than words about it. */
+static const char *next_step(const struct verdict *verdict, char text[static LINE])
+{
+	for (size_t i = 0; i < verdict->advice.count; i++)
+		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0) {
+			text_copy(text, LINE, verdict->advice.list[i] + 2);
+			return text;
+		}
+	return first_of(&verdict->advice, text);
+}
+
+/* What, since when, how sure, what speaks for it, what is missing, what to do: one line. */
+static void tell_new(const struct verdict *verdict)
+{
+	char seen[LINE], missing[LINE], next[LINE], since[40], job[160] = "";
+
+	if (verdict->job[0] != '\0')
+		text_format(job, sizeof(job), "job %s, ", verdict->job);
+	first_of(&verdict->evidence, seen);
+	first_of(&verdict->missing, missing);
+	next_step(verdict, next);
+	agent_log(verdict->severity == VERDICT_ERROR ? AGENT_ERROR : AGENT_WARNING,
+		  "%s: %s; %s%s%s%s%s%s%s%s%s", verdict_class_name(verdict->class), verdict->title,
+		  job, since_text(since, verdict->since_wall_ns),
+		  verdict_confidence_word(verdict->confidence), seen[0] ? "; " : "", seen,
+		  missing[0] ? "; not seen: " : "", missing, next[0] ? "; try: " : "", next);
+}
+
+static void tell_over(const struct agent_verdict *told)
+{
+	const struct verdict *verdict = &told->as_told.list[0];
+
+	if (told->as_told.count > 0)
+		agent_log(AGENT_NOTICE, "over after %" PRIu64 " s: %s: %s",
+			  (told->last_ns - told->first_ns) / SECOND_NS,
+			  verdict_class_name(verdict->class), verdict->title);
+}
+
+/* ---- from look to look ------------------------------------------------------------------------ */
+
+static struct agent_verdict *verdict_find(struct agent_verdicts *verdicts, uint64_t key)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdicts->told[i].key == key)
+			return &verdicts->told[i];
+	return NULL;
+}
+
+static bool is_room(struct agent_verdicts *verdicts, uint64_t user)
+{
+	size_t of_user = 0;
+
+	for (size_t i = 0; i < verdicts->count; i++)
+		of_user += verdicts->told[i].user == user;
+	if (verdicts->count < AGENT_VERDICTS_MAX && of_user < AGENT_VERDICTS_OF_USER)
+		return true;
+	if (!verdicts->is_full)
+		agent_log(AGENT_WARNING, "more than %d verdicts%s: the rest is not told",
+			  of_user < AGENT_VERDICTS_OF_USER ? AGENT_VERDICTS_MAX
+							   : AGENT_VERDICTS_OF_USER,
+			  of_user < AGENT_VERDICTS_OF_USER ? "" : " about one user's jobs");
+	verdicts->is_full = true;
+	return false;
+}
+
+static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *verdict,
+			 const struct agent_verdicts_to *to, uint64_t wall_ns, uint64_t now_ns)
+{
+	uint64_t key = verdict_key(verdict);
+	struct agent_verdict *at = verdict_find(verdicts, key);
+
+	if (at == NULL) {
+		uint64_t user = user_of(verdict, to->watch);
+
+		if (!is_room(verdicts, user))
+			return;
+		at = &verdicts->told[verdicts->count++];
+		*at = (struct agent_verdict){
+			.key = key, .first_ns = now_ns, .first_wall_ns = wall_ns, .user = user
+		};
+		verdicts->totals[verdict->class]++;
+	}
+	at->last_ns = now_ns;
+	/* Also when what was in doubt is not any more. */
+	if (verdict->severity >= at->tell_from) {
+		at->tell_from = verdict->severity + 1u;
+		verdicts_release(&at->as_told);
+		verdict_keep(&at->as_told, verdict);
+		tell_new(verdict);
+		at->is_due = true;
+		at->is_late = false;
+	}
+	hand_on_when_due(at, to, wall_ns, now_ns);
+}
+
+void agent_verdicts_tell(struct agent_verdicts *verdicts, const struct live *live,
+			 const struct agent_verdicts_to *to, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < live->verdicts.count; i++)
+		verdict_seen(verdicts, &live->verdicts.list[i], to, live->wall_ns, now_ns);
+	for (size_t i = 0; i < verdicts->count; i++) {
+		struct agent_verdict *at = &verdicts->told[i];
+
+		if (now_ns - at->last_ns < AGENT_VERDICT_QUIET_NS) {
+			verdicts->told[kept++] = *at;
+			continue;
+		}
+		tell_over(at);
+		if (at->is_handed_on)
+			verdict_hand_on(to->hook, at, false, to->host, live->wall_ns, now_ns);
+		verdicts_release(&at->as_told);
+	}
+	verdicts->is_full = verdicts->is_full && kept >= AGENT_VERDICTS_OF_USER;
+	verdicts->count = kept;
+}
+
+/* Does a verdict speak of this notice already, or will one when there is something to say? */
+/* Hangs and mismatches are made from verdicts, and so is who is behind where a verdict is in doubt. A death is seen
+ * before anybody hangs on it. */
+static bool agent_verdicts_covers(const struct live *live, const struct live_notice *notice)
+{
+	const struct job *job = &live->job;
+	const char *comm = notice->comm < job->comm_count ? job->comms[notice->comm].label : NULL;
+	const char *rank = notice->seat < job->seat_count
+				   ? job->ranks[job->seats[notice->seat].rank].label
+				   : NULL;
+
+	if (notice->kind == LIVE_HANG || notice->kind == LIVE_MISSING ||
+	    notice->kind == LIVE_MISMATCH)
+		return true;
+	for (size_t i = 0; i < live->verdicts.count; i++) {
+		const struct verdict *verdict = &live->verdicts.list[i];
+
+		if (notice->kind == LIVE_BEHIND && comm && strcmp(verdict->comm, comm) == 0)
+			return true;
+		if (notice->kind == LIVE_DEAD && verdict->class == VERDICT_PROCESS_DEAD && rank &&
+		    strcmp(verdict->rank_label, rank) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Titles count and so change from look to look: what a notice is about does not. */
+static void notice_key(const struct live *live, const struct live_notice *notice, char *key,
+		       size_t size)
+{
+	const struct job *job = &live->job;
+	const struct job_comm *comm =
+		notice->comm < job->comm_count ? &job->comms[notice->comm] : NULL;
+	const struct job_seat *seat =
+		notice->seat < job->seat_count ? &job->seats[notice->seat] : NULL;
+	const char *group =
+		comm && comm->group < job->group_count ? job->groups[comm->group].name : "";
+
+	text_format(key, size, "%d %s %s %s", (int)notice->kind, group, comm ? comm->label : "",
+		    seat && seat->rank < job->rank_count ? job->ranks[seat->rank].label : "");
+}
+
+static enum agent_level level_of(enum live_notice_kind kind)
+{
+	return kind == LIVE_HANG || kind == LIVE_MISSING || kind == LIVE_MISMATCH ||
+			       kind == LIVE_DEAD
+		       ? AGENT_ERROR
+		       : AGENT_WARNING;
+}
+
+static void notice_seen(struct agent_notices *notices, const struct live *live,
+			const struct live_notice *notice, uint64_t now_ns)
+{
+	struct agent_notice *at;
+	char key[sizeof(at->key)];
+
+	notice_key(live, notice, key, sizeof(key));
+	for (at = notices->told; at < notices->told + notices->count; at++)
+		if (strcmp(at->key, key) == 0)
+			break;
+	if (at == notices->told + LIVE_NOTICES_MAX)
+		return;
+	if (at == notices->told + notices->count) {
+		notices->count++;
+		*at = (struct agent_notice){ .first_ns = now_ns };
+		text_copy(at->key, sizeof(at->key), key);
+		agent_log(level_of(notice->kind), "%s: %s%s%s%s%s", live_notice_name(notice->kind),
+			  notice->title, notice->text[0] ? "; " : "", notice->text,
+			  notice->hint[0] ? "; try: " : "", notice->hint);
+	}
+	text_copy(at->title, sizeof(at->title), notice->title);
+	at->last_ns = now_ns;
+}
+
+void agent_notices_tell(struct agent_notices *notices, const struct live *live, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < live->notice_count; i++)
+		if (!agent_verdicts_covers(live, &live->notices[i]))
+			notice_seen(notices, live, &live->notices[i], now_ns);
+	for (size_t i = 0; i < notices->count; i++) {
+		struct agent_notice *at = &notices->told[i];
+
+		if (now_ns - at->last_ns < AGENT_NOTICE_QUIET_NS)
+			notices->told[kept++] = *at;
+		else
+			agent_log(AGENT_NOTICE, "over after %" PRIu64 " s: %s",
+				  (at->last_ns - at->first_ns) / 1000000000, at->title);
+	}
+	notices->count = kept;
+}

@@ -1,0 +1,163 @@
+/*
+ * The part of YAML that a web configuration needs: lines of "key: value" in nested maps. Line by line, from
+ * (pointer, length), whatever the bytes are.
+ */
+#ifndef WEB_H
+#define WEB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "common/status.h"
+
+/*
+ * The web configuration of Prometheus' exporters, as far as the agent takes it:
+ *
+ *	tls_server_config:
+ *	  cert_file: server.crt                  # relative to this file
+ *	  key_file: server.key
+ *	  client_auth_type: RequireAndVerifyClientCert
+ *	  client_ca_file: clients.crt
+ *	  min_version: TLS13
+ *	http_server_config:
+ *	  http2: false
+ *	  headers:
+ *	    Strict-Transport-Security: max-age=86400
+ *	basic_auth_users:
+ *	  prometheus: $2y$10$...                 # bcrypt
+ *
+ * What it does not take it refuses with the line and a word why: a setting that guards something must
+ * not be passed over. The language is YAML's, of it block maps with plain or quoted scalars, comments and
+ * an opening "---"; lists, anchors, tags and texts over several lines are refused.
+ */
+
+enum {
+	WEB_CONFIG_BYTES_MAX = 64 * 1024,
+	WEB_CONFIG_TEXT = 1024, /* a value, with its terminator */
+	WEB_CONFIG_USERS_MAX = 256,
+	WEB_CONFIG_COST_MAX = 14, /* of bcrypt: 2^14 rounds take a second */
+};
+
+enum web_client_auth {
+	WEB_CLIENT_NONE = 0,
+	WEB_CLIENT_REQUEST = 1,		/* asked for, not looked at */
+	WEB_CLIENT_REQUIRE_ANY = 2,	/* must be there, not looked at */
+	WEB_CLIENT_VERIFY_IF_GIVEN = 3, /* must be good if it is there */
+	WEB_CLIENT_REQUIRE = 4,		/* must be there and good */
+};
+
+struct web_user {
+	char name[128];
+	char hash[64]; /* bcrypt, 60 characters */
+};
+
+struct web_config {
+	bool has_tls;
+	char cert_file[WEB_CONFIG_TEXT];
+	char key_file[WEB_CONFIG_TEXT];
+	char client_ca_file[WEB_CONFIG_TEXT];
+	enum web_client_auth client_auth;
+	int min_version; /* of TLS 1.x: 0 to 3 */
+	int max_version;
+	char strict_transport[256]; /* "": no such header */
+	struct web_user *users;
+	size_t user_count;
+};
+
+/* ERR_FORMAT with a line in why, ERR_NO_SPACE (memory). Release in every case. */
+enum status web_config_parse(struct web_config *config, const char *text, size_t length, char *why,
+			     size_t why_size);
+void web_config_release(struct web_config *config);
+
+/* Read and parse a file; relative names in it become names beside it. ERR_SYSTEM, too: why says all. */
+enum status web_config_read(struct web_config *config, const char *path, char *why,
+			    size_t why_size);
+
+/* Where to listen, as the command line says it: "127.0.0.1:9749", "[::1]:9749", ":9749", "unix:/path". */
+
+struct web_address {
+	struct sockaddr_storage socket;
+	socklen_t length;
+	bool is_unix;
+	bool is_loopback; /* nobody but this machine reaches it */
+	bool is_any;	  /* ":9749": all addresses, both families */
+};
+
+/* Addresses are numbers: no name is looked up but "localhost". ERR_FORMAT with *why (static). */
+enum status web_address_parse(struct web_address *address, const char *text, const char **why);
+
+/* The same for a socket that somebody else has bound. */
+void web_address_of(struct web_address *address, const struct sockaddr_storage *socket,
+		    socklen_t length);
+
+/* "127.0.0.1:9749", "unix:/path". */
+void web_address_text(const struct web_address *address, char *to, size_t size);
+
+/*
+ * Against DNS rebinding: a page of some other site can make a browser connect to 127.0.0.1 under the
+ * site's own name, and then read what it gets. The Host header still has that name. So whoever listens on
+ * loopback answers to loopback's names and the machine's own, and to nobody else.
+ */
+
+/* `host` as in the header: a name or address, perhaps with a port, which does not matter (tunnels change
+ * it). Allowed are localhost, 127.0.0.1, [::1] and own_name, in any case of letters. */
+bool web_host_is_local(const char *host, const char *own_name);
+
+/* May the answer be compressed? */
+
+/* What an Accept-Encoding header says of gzip; NULL: nothing was said, so no. */
+bool web_encoding_takes_gzip(const char *header);
+
+/* One gzip member, fast rather than small. NULL: no memory. The caller frees it. */
+void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed);
+
+/*
+ * HTTP basic authentication against bcrypt hashes, inside a loop that must not stall.
+ *
+ * bcrypt takes 50 ms and more by design. So a pair that was right once is remembered, as a keyed digest
+ * of user, password and hash: a scraper costs one bcrypt, and a changed hash is not remembered. What is
+ * not remembered is checked with bcrypt, whether or not the user exists, but at most a fifth of the time
+ * goes into that, and an address that was wrong waits for a second: others are told to come again.
+ */
+
+enum {
+	WEB_AUTH_REMEMBERED = 64,
+	WEB_AUTH_ADDRESSES = 64,
+	WEB_AUTH_TEXT = 512, /* "user:password", with its terminator */
+};
+
+enum web_verdict {
+	WEB_AUTH_GOOD = 0,
+	WEB_AUTH_WRONG = 1, /* or missing */
+	WEB_AUTH_LATER = 2, /* not checked: too many were wrong */
+};
+
+struct web_auth {
+	uint8_t secret[32];
+	uint8_t good[WEB_AUTH_REMEMBERED][32]; /* all zero: none */
+	size_t next_good;
+	struct {
+		uint8_t address[16];
+		uint64_t until_ns;
+	} wrong[WEB_AUTH_ADDRESSES];
+	size_t next_wrong;
+	uint64_t free_ns; /* no bcrypt before */
+	uint64_t checks;  /* bcrypts so far */
+	void *crypt;	  /* crypt(3)'s scratch */
+};
+
+/* ERR_SYSTEM when there is no randomness, or no bcrypt in this system's crypt (errno ENOSYS). */
+enum status web_auth_init(struct web_auth *auth);
+void web_auth_release(struct web_auth *auth);
+
+/* `header` is the value of Authorization, NULL: none was sent. now_ns is monotonic. */
+enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
+				const char *header, const uint8_t address[static 16],
+				uint64_t now_ns);
+
+/* "Basic <base64>" into "user:password"; false when it is anything else. */
+bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT]);
+
+#endif

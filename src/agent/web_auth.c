@@ -1,0 +1,209 @@
+#include "agent/web.h"
+
+#include <crypt.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "common/clock.h"
+#include "common/sha256.h"
+
+/* Of the time, for bcrypt; and how long an address waits after a wrong password. */
+enum { SHARE_OF_TIME = 5 };
+static const uint64_t penalty_ns = 1000000000;
+
+/* ---- base64 ---------------------------------------------------------------------------------- */
+
+static int hex_digit(char letter)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *found = letter ? strchr(digits, letter) : NULL;
+
+	return found ? (int)(found - digits) : -1;
+}
+
+bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT])
+{
+	unsigned int bits = 0, gathered = 0;
+	size_t used = 0, letters = 0;
+
+	if (strncasecmp(header, "Basic ", 6) != 0)
+		return false;
+	for (header += 6; *header == ' ';)
+		header++;
+	for (; hex_digit(*header) >= 0; header++, letters++) {
+		gathered = gathered << 6 | (unsigned int)hex_digit(*header);
+		bits += 6;
+		if (bits < 8)
+			continue;
+		bits -= 8;
+		if (used + 1 == WEB_AUTH_TEXT)
+			return false;
+		to[used] = (char)(gathered >> bits & 0xff);
+		if (to[used++] == '\0')
+			return false;
+	}
+	to[used] = '\0';
+	/* Padded to fours, or not at all. */
+	letters += strspn(header, "=");
+	return header[strspn(header, "=")] == '\0' && strspn(header, "=") <= 2 &&
+	       (letters % 4 == 0 || *header == '\0') && bits < 6 &&
+	       (gathered & ((1u << bits) - 1)) == 0 && strchr(to, ':') != NULL;
+}
+
+/* ---- what was right before --------------------------------------------------------------------- */
+
+static void digest_of(const struct web_auth *auth, const char *pair, const char *hash,
+		      uint8_t digest[static 32])
+{
+	uint8_t inner[sizeof(auth->secret) + WEB_AUTH_TEXT + 64] = { 0 };
+	uint8_t outer[sizeof(auth->secret) + 32];
+
+	memcpy(inner, auth->secret, sizeof(auth->secret));
+	memcpy(inner + sizeof(auth->secret), pair, strlen(pair));
+	memcpy(inner + sizeof(auth->secret) + WEB_AUTH_TEXT, hash, strnlen(hash, 64));
+	sha256_digest(inner, sizeof(inner), outer + sizeof(auth->secret));
+	memcpy(outer, auth->secret, sizeof(auth->secret));
+	sha256_digest(outer, sizeof(outer), digest);
+	explicit_bzero(inner, sizeof(inner));
+}
+
+/* In the same time whatever they hold. */
+static bool is_same(const void *a, const void *b, size_t length)
+{
+	const uint8_t *x = a, *y = b;
+	unsigned int difference = 0;
+
+	for (size_t i = 0; i < length; i++)
+		difference |= (unsigned int)(x[i] ^ y[i]);
+	return difference == 0;
+}
+
+static bool is_remembered(const struct web_auth *auth, const uint8_t digest[static 32])
+{
+	bool is_found = false;
+
+	for (size_t i = 0; i < WEB_AUTH_REMEMBERED; i++)
+		is_found |= is_same(auth->good[i], digest, 32);
+	return is_found;
+}
+
+static void auth_remember(struct web_auth *auth, const uint8_t digest[static 32])
+{
+	memcpy(auth->good[auth->next_good], digest, 32);
+	auth->next_good = (auth->next_good + 1) % WEB_AUTH_REMEMBERED;
+}
+
+/* ---- who was wrong ----------------------------------------------------------------------------- */
+
+static bool must_wait(const struct web_auth *auth, const uint8_t address[static 16],
+		      uint64_t now_ns)
+{
+	for (size_t i = 0; i < WEB_AUTH_ADDRESSES; i++)
+		if (now_ns < auth->wrong[i].until_ns &&
+		    memcmp(auth->wrong[i].address, address, 16) == 0)
+			return true;
+	return now_ns < auth->free_ns;
+}
+
+static void note_wrong(struct web_auth *auth, const uint8_t address[static 16], uint64_t now_ns)
+{
+	size_t slot = auth->next_wrong;
+
+	memcpy(auth->wrong[slot].address, address, 16);
+	auth->wrong[slot].until_ns = now_ns + penalty_ns;
+	auth->next_wrong = (slot + 1) % WEB_AUTH_ADDRESSES;
+}
+
+/* ---- checking ---------------------------------------------------------------------------------- */
+
+enum status web_auth_init(struct web_auth *auth)
+{
+	struct crypt_data *scratch = calloc(1, sizeof(*scratch));
+	const char *probe;
+
+	*auth = (struct web_auth){ .crypt = scratch };
+	if (scratch == NULL)
+		return ERR_NO_SPACE;
+	if (getrandom(auth->secret, sizeof(auth->secret), 0) != (ssize_t)sizeof(auth->secret))
+		return ERR_SYSTEM;
+	probe = crypt_r("", "$2b$04$......................", scratch);
+	if (probe == NULL || strlen(probe) != 60) {
+		errno = ENOSYS;
+		return ERR_SYSTEM;
+	}
+	return OK;
+}
+
+void web_auth_release(struct web_auth *auth)
+{
+	free(auth->crypt);
+	explicit_bzero(auth, sizeof(*auth));
+}
+
+static bool is_right(struct web_auth *auth, const char *password, const char *hash)
+{
+	struct crypt_data *scratch = auth->crypt;
+	uint64_t start_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID), cost_ns;
+	const char *made;
+	bool is_it;
+
+	scratch->initialized = 0;
+	made = crypt_r(password, hash, scratch);
+	is_it = made && strlen(made) == strlen(hash) && is_same(made, hash, strlen(hash));
+	explicit_bzero(scratch, sizeof(*scratch));
+	auth->checks++;
+	cost_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
+	auth->free_ns = clock_system_ns(CLOCK_MONOTONIC) + cost_ns * (SHARE_OF_TIME - 1);
+	return is_it;
+}
+
+/* The one who is named before the colon; NULL: nobody. */
+static const struct web_user *find_user(const struct web_config *config, const char *pair)
+{
+	size_t length = strcspn(pair, ":");
+
+	for (size_t i = 0; i < config->user_count; i++)
+		if (strlen(config->users[i].name) == length &&
+		    memcmp(config->users[i].name, pair, length) == 0)
+			return &config->users[i];
+	return NULL;
+}
+
+static enum web_verdict check_pair(struct web_auth *auth, const struct web_config *config,
+				   const char *pair, const uint8_t address[static 16],
+				   uint64_t now_ns)
+{
+	const struct web_user *user = find_user(config, pair);
+	/* Who does not exist costs what the first one costs. */
+	const char *hash = user ? user->hash : config->users[0].hash;
+	uint8_t digest[32];
+
+	digest_of(auth, pair, hash, digest);
+	if (is_remembered(auth, digest))
+		return WEB_AUTH_GOOD;
+	if (must_wait(auth, address, now_ns))
+		return WEB_AUTH_LATER;
+	if (!is_right(auth, strchr(pair, ':') + 1, hash) || user == NULL) {
+		note_wrong(auth, address, now_ns);
+		return WEB_AUTH_WRONG;
+	}
+	auth_remember(auth, digest);
+	return WEB_AUTH_GOOD;
+}
+
+enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *config,
+				const char *header, const uint8_t address[static 16],
+				uint64_t now_ns)
+{
+	enum web_verdict verdict = WEB_AUTH_WRONG;
+	char pair[WEB_AUTH_TEXT];
+
+	if (header && config->user_count > 0 && web_auth_decode(header, pair))
+		verdict = check_pair(auth, config, pair, address, now_ns);
+	explicit_bzero(pair, sizeof(pair));
+	return verdict;
+}

@@ -1,0 +1,562 @@
+#include "agent/web.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/attributes.h"
+#include "common/file.h"
+#include "common/text.h"
+
+enum { WEB_YAML_KEY = 128, WEB_YAML_VALUE = 1024, WEB_YAML_DEPTH = 4 };
+
+struct web_yaml {
+	const char *at;
+	const char *end;
+	unsigned int line;		      /* of the pair, from 1 */
+	const char *problem;		      /* static; NULL: none */
+	unsigned int indents[WEB_YAML_DEPTH]; /* of the maps that are open */
+	unsigned int depth;		      /* of the pair: 0 for the outermost map */
+	bool may_nest;			      /* the last pair had no value */
+	bool has_begun;
+	char key[WEB_YAML_KEY];
+	char value[WEB_YAML_VALUE];
+	bool has_value; /* false: a map may follow, or nothing does; "{}" is the same */
+};
+
+static void web_yaml_init(struct web_yaml *yaml, const char *text, size_t length)
+{
+	*yaml = (struct web_yaml){ .at = text, .end = text + length };
+}
+
+static bool yaml_fail(struct web_yaml *yaml, const char *problem)
+{
+	yaml->problem = problem;
+	return false;
+}
+
+/* The rest of a line behind a value may be a comment. */
+static bool is_over(const char *at, const char *end)
+{
+	bool has_blank = false;
+
+	for (; at < end && *at == ' '; at++)
+		has_blank = true;
+	return at == end || (*at == '#' && has_blank);
+}
+
+/* A scalar in quotes: *at stands on the first of them and then behind the last. */
+static bool quoted(struct web_yaml *yaml, const char **at, const char *end, char *to, size_t size)
+{
+	char quote = *(*at)++;
+	size_t used = 0;
+
+	for (; *at < end; ++*at) {
+		char byte = **at;
+
+		if (byte == quote && quote == '\'' && *at + 1 < end && (*at)[1] == '\'') {
+			++*at;
+		} else if (byte == quote) {
+			++*at;
+			to[used] = '\0';
+			return true;
+		} else if (byte == '\\' && quote == '"') {
+			if (++*at == end || (**at != '"' && **at != '\\'))
+				return yaml_fail(yaml,
+						 "of escapes only \\\" and \\\\ are known here");
+			byte = **at;
+		}
+		if (used + 1 >= size)
+			return yaml_fail(yaml, "a text is too long");
+		to[used++] = byte;
+	}
+	return yaml_fail(yaml, "a quote is not closed on its line");
+}
+
+/* Until `stop` at its end or before a blank, or a comment, or the end of the line. */
+static bool yaml_plain(struct web_yaml *yaml, const char **at, const char *end, char stop, char *to,
+		       size_t size)
+{
+	size_t used = 0;
+
+	if (*at < end && strchr("&*!|>%@`[]{},?-", **at) && !(stop == '\0' && **at == '-'))
+		return yaml_fail(yaml, "lists, anchors, tags and texts over several lines are not "
+				       "taken here; quote a text that begins so");
+	for (; *at < end; ++*at) {
+		bool is_last = *at + 1 == end || (*at)[1] == ' ';
+
+		if (**at == stop && is_last)
+			break;
+		if (stop == '\0' && **at == ':' && is_last)
+			return yaml_fail(yaml, "a text with ': ' in it must be quoted");
+		if (**at == '#' && used > 0 && (*at)[-1] == ' ')
+			break;
+		if (used + 1 >= size)
+			return yaml_fail(yaml, "a text is too long");
+		to[used++] = **at;
+	}
+	while (used > 0 && to[used - 1] == ' ')
+		used--;
+	to[used] = '\0';
+	return true;
+}
+
+static bool yaml_take_key(struct web_yaml *yaml, const char **at, const char *end)
+{
+	bool is_good = **at == '"' || **at == '\''
+			       ? quoted(yaml, at, end, yaml->key, sizeof(yaml->key))
+			       : yaml_plain(yaml, at, end, ':', yaml->key, sizeof(yaml->key));
+
+	if (!is_good)
+		return false;
+	if (*at == end || **at != ':' || (*at + 1 < end && (*at)[1] != ' '))
+		return yaml_fail(yaml, "here should stand 'key: value'");
+	if (yaml->key[0] == '\0')
+		return yaml_fail(yaml, "a key is empty");
+	++*at;
+	return true;
+}
+
+static bool yaml_take_value(struct web_yaml *yaml, const char *at, const char *end)
+{
+	yaml->value[0] = '\0';
+	yaml->has_value = false;
+	yaml->may_nest = false;
+	if (is_over(at, end)) {
+		yaml->may_nest = true;
+		return true;
+	}
+	while (*at == ' ')
+		at++;
+	if (end - at >= 2 && memcmp(at, "{}", 2) == 0 && is_over(at + 2, end))
+		return true;
+	yaml->has_value = true;
+	if (*at == '"' || *at == '\'') {
+		if (!quoted(yaml, &at, end, yaml->value, sizeof(yaml->value)))
+			return false;
+		return is_over(at, end) || yaml_fail(yaml, "something follows a closed quote");
+	}
+	return yaml_plain(yaml, &at, end, '\0', yaml->value, sizeof(yaml->value));
+}
+
+/* Which map a pair with so many blanks before it belongs to. */
+static bool take_indent(struct web_yaml *yaml, unsigned int indent)
+{
+	if (!yaml->has_begun) {
+		yaml->has_begun = true;
+		yaml->indents[0] = indent;
+		return indent == 0 || yaml_fail(yaml, "the first key should begin its line");
+	}
+	if (indent > yaml->indents[yaml->depth]) {
+		if (!yaml->may_nest)
+			return yaml_fail(yaml, "the line is further in than its neighbours");
+		if (yaml->depth + 1 == WEB_YAML_DEPTH)
+			return yaml_fail(yaml, "maps are nested too deeply");
+		yaml->indents[++yaml->depth] = indent;
+		return true;
+	}
+	while (yaml->depth > 0 && indent < yaml->indents[yaml->depth])
+		yaml->depth--;
+	return indent == yaml->indents[yaml->depth] ||
+	       yaml_fail(yaml, "the line stands as far in as no line above it");
+}
+
+/* Printable, or a byte of UTF-8. */
+static bool is_text(struct web_yaml *yaml, const char *at, const char *end)
+{
+	for (; at < end; at++) {
+		if (*at == '\t')
+			return yaml_fail(yaml, "a tab; use blanks");
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			return yaml_fail(yaml, "a control character");
+	}
+	return true;
+}
+
+/* The next pair; false at the end and when problem says what is wrong at line. */
+static bool web_yaml_next(struct web_yaml *yaml)
+{
+	while (yaml->problem == NULL && yaml->at < yaml->end) {
+		const char *start = yaml->at, *at;
+		const char *end = memchr(start, '\n', (size_t)(yaml->end - start));
+
+		yaml->line++;
+		yaml->at = end ? end + 1 : yaml->end;
+		if (end == NULL)
+			end = yaml->end;
+		if (end > start && end[-1] == '\r')
+			end--;
+		if (!is_text(yaml, start, end))
+			return false;
+		for (at = start; at < end && *at == ' ';)
+			at++;
+		if (at == end || *at == '#')
+			continue;
+		if (!yaml->has_begun && end - start >= 3 && memcmp(start, "---", 3) == 0 &&
+		    is_over(start + 3, end))
+			continue;
+		return take_indent(yaml, (unsigned int)(at - start)) &&
+		       yaml_take_key(yaml, &at, end) && yaml_take_value(yaml, at, end);
+	}
+	return false;
+}
+
+/* Where in the file a pair stands. */
+enum section { ROOT = 0, TLS = 1, HTTP = 2, HEADERS = 3, USERS = 4, SECTIONS = 5 };
+
+struct parser {
+	struct web_config *config;
+	struct web_yaml yaml;
+	enum section sections[WEB_YAML_DEPTH]; /* the map that is open at each depth */
+	unsigned int seen;		       /* bit k: keys[k] was there */
+	char *why;
+	size_t why_size;
+};
+
+enum key {
+	KEY_TLS,
+	KEY_HTTP,
+	KEY_USERS,
+	KEY_CERT,
+	KEY_KEY,
+	KEY_CLIENT_CA,
+	KEY_CLIENT_AUTH,
+	KEY_MIN_VERSION,
+	KEY_MAX_VERSION,
+	KEY_HTTP2,
+	KEY_HEADERS,
+	KEY_STRICT,
+	KEY_REFUSED,
+};
+
+static const char ours[] = "the agent sets this header itself";
+static const char priorities[] = "GnuTLS' own choice is used; take it out";
+static const char in_files[] = "certificates and keys are taken from files alone";
+
+static const struct {
+	enum section section;
+	const char *name;
+	enum key key;
+	const char *refused; /* why it is not taken */
+} keys[] = {
+	{ ROOT, "tls_server_config", KEY_TLS, NULL },
+	{ ROOT, "http_server_config", KEY_HTTP, NULL },
+	{ ROOT, "basic_auth_users", KEY_USERS, NULL },
+	{ TLS, "cert_file", KEY_CERT, NULL },
+	{ TLS, "key_file", KEY_KEY, NULL },
+	{ TLS, "client_ca_file", KEY_CLIENT_CA, NULL },
+	{ TLS, "client_auth_type", KEY_CLIENT_AUTH, NULL },
+	{ TLS, "min_version", KEY_MIN_VERSION, NULL },
+	{ TLS, "max_version", KEY_MAX_VERSION, NULL },
+	{ TLS, "cert", KEY_REFUSED, in_files },
+	{ TLS, "key", KEY_REFUSED, in_files },
+	{ TLS, "client_ca", KEY_REFUSED, in_files },
+	{ TLS, "client_allowed_sans", KEY_REFUSED, "names of clients are not compared here" },
+	{ TLS, "cipher_suites", KEY_REFUSED, priorities },
+	{ TLS, "prefer_server_cipher_suites", KEY_REFUSED, priorities },
+	{ TLS, "curve_preferences", KEY_REFUSED, priorities },
+	{ HTTP, "http2", KEY_HTTP2, NULL },
+	{ HTTP, "headers", KEY_HEADERS, NULL },
+	{ HEADERS, "Strict-Transport-Security", KEY_STRICT, NULL },
+	{ HEADERS, "Content-Security-Policy", KEY_REFUSED, ours },
+	{ HEADERS, "X-Content-Type-Options", KEY_REFUSED, ours },
+	{ HEADERS, "X-Frame-Options", KEY_REFUSED, ours },
+	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, "no browser heeds it any more" },
+};
+_Static_assert(ARRAY_LENGTH(keys) <= 32, "seen has a bit per key");
+
+static const char *const section_names[SECTIONS] = {
+	[ROOT] = "the file",   [TLS] = "tls_server_config",  [HTTP] = "http_server_config",
+	[HEADERS] = "headers", [USERS] = "basic_auth_users",
+};
+
+static enum status PRINTF_LIKE(2, 3) refuse(struct parser *parser, const char *format, ...)
+{
+	char what[256];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(what, sizeof(what), format, values);
+	va_end(values);
+	text_format(parser->why, parser->why_size, "line %u: %s", parser->yaml.line, what);
+	return ERR_FORMAT;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static enum status take_text(struct parser *parser, char *to, size_t size)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+
+	if (!yaml->has_value || yaml->value[0] == '\0')
+		return refuse(parser, "%s has no value", yaml->key);
+	if (!text_copy(to, size, yaml->value))
+		return refuse(parser, "the value of %s is too long", yaml->key);
+	return OK;
+}
+
+static enum status take_version(struct parser *parser, int *version)
+{
+	static const char *const names[] = { "TLS10", "TLS11", "TLS12", "TLS13" };
+
+	for (int i = 0; i < 4; i++)
+		if (strcmp(parser->yaml.value, names[i]) == 0) {
+			*version = i;
+			return OK;
+		}
+	return refuse(parser, "%s is one of TLS10, TLS11, TLS12, TLS13, not '%s'", parser->yaml.key,
+		      parser->yaml.value);
+}
+
+static enum status take_client_auth(struct parser *parser)
+{
+	static const char *const names[] = {
+		[WEB_CLIENT_NONE] = "NoClientCert",
+		[WEB_CLIENT_REQUEST] = "RequestClientCert",
+		[WEB_CLIENT_REQUIRE_ANY] = "RequireAnyClientCert",
+		[WEB_CLIENT_VERIFY_IF_GIVEN] = "VerifyClientCertIfGiven",
+		[WEB_CLIENT_REQUIRE] = "RequireAndVerifyClientCert",
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+		if (strcmp(parser->yaml.value, names[i]) == 0) {
+			parser->config->client_auth = (enum web_client_auth)i;
+			return OK;
+		}
+	return refuse(parser,
+		      "client_auth_type is one of NoClientCert, RequestClientCert, "
+		      "RequireAnyClientCert, VerifyClientCertIfGiven, "
+		      "RequireAndVerifyClientCert, not '%s'",
+		      parser->yaml.value);
+}
+
+/* "$2y$10$" and 53 letters of bcrypt's own base64. */
+static bool is_bcrypt(const char *hash, int *cost)
+{
+	static const char letters[] =
+		"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+	if (strlen(hash) != 60 || hash[0] != '$' || hash[1] != '2' || !strchr("aby", hash[2]) ||
+	    hash[3] != '$' || strspn(hash + 4, "0123456789") != 2 || hash[6] != '$' ||
+	    strspn(hash + 7, letters) != 53)
+		return false;
+	*cost = (hash[4] - '0') * 10 + hash[5] - '0';
+	return true;
+}
+
+static enum status take_user(struct parser *parser)
+{
+	struct web_config *config = parser->config;
+	const struct web_yaml *yaml = &parser->yaml;
+	struct web_user *user;
+	int cost = 0;
+
+	for (size_t i = 0; i < config->user_count; i++)
+		if (strcmp(config->users[i].name, yaml->key) == 0)
+			return refuse(parser, "user %s is there twice", yaml->key);
+	if (strchr(yaml->key, ':'))
+		return refuse(parser, "a user's name cannot have a colon");
+	if (!is_bcrypt(yaml->value, &cost))
+		return refuse(parser, "what follows user %s is no bcrypt hash, like $2y$10$...",
+			      yaml->key);
+	if (cost < 4 || cost > WEB_CONFIG_COST_MAX)
+		return refuse(parser, "the hash of user %s has cost %d; taken are 4 to %d",
+			      yaml->key, cost, WEB_CONFIG_COST_MAX);
+	if (config->user_count == WEB_CONFIG_USERS_MAX)
+		return refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
+	user = realloc(config->users, (config->user_count + 1) * sizeof(*user));
+	if (user == NULL)
+		return ERR_NO_SPACE;
+	config->users = user;
+	user += config->user_count++;
+	text_copy(user->name, sizeof(user->name), yaml->key);
+	text_copy(user->hash, sizeof(user->hash), yaml->value);
+	return OK;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* A map begins below this key. */
+static enum status open_section(struct parser *parser, enum section section)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+
+	if (yaml->has_value)
+		return refuse(parser, "%s is a map, not a value", yaml->key);
+	parser->sections[yaml->depth + 1] = section;
+	return OK;
+}
+
+static enum status config_take_key(struct parser *parser, enum key key)
+{
+	struct web_config *config = parser->config;
+	const char *value = parser->yaml.value;
+
+	switch (key) {
+	case KEY_TLS:
+		config->has_tls = true;
+		return open_section(parser, TLS);
+	case KEY_HTTP:
+		return open_section(parser, HTTP);
+	case KEY_USERS:
+		return open_section(parser, USERS);
+	case KEY_HEADERS:
+		return open_section(parser, HEADERS);
+	case KEY_CERT:
+		return take_text(parser, config->cert_file, sizeof(config->cert_file));
+	case KEY_KEY:
+		return take_text(parser, config->key_file, sizeof(config->key_file));
+	case KEY_CLIENT_CA:
+		return take_text(parser, config->client_ca_file, sizeof(config->client_ca_file));
+	case KEY_CLIENT_AUTH:
+		return take_client_auth(parser);
+	case KEY_MIN_VERSION:
+		return take_version(parser, &config->min_version);
+	case KEY_MAX_VERSION:
+		return take_version(parser, &config->max_version);
+	case KEY_HTTP2:
+		/* HTTP/2 is an offer that a client need not take; the agent makes none. */
+		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
+			return OK;
+		return refuse(parser, "http2 is true or false, not '%s'", value);
+	case KEY_STRICT:
+		return take_text(parser, config->strict_transport,
+				 sizeof(config->strict_transport));
+	case KEY_REFUSED:
+		break;
+	}
+	return ERR_FORMAT;
+}
+
+static enum status take_pair(struct parser *parser)
+{
+	const struct web_yaml *yaml = &parser->yaml;
+	enum section section = parser->sections[yaml->depth];
+
+	if (yaml->depth > 0 && section == ROOT)
+		return refuse(parser, "%s is further in than it should be", yaml->key);
+	/* What is below this key is nothing, unless the key opens a section. */
+	if (yaml->depth + 1 < WEB_YAML_DEPTH)
+		parser->sections[yaml->depth + 1] = ROOT;
+	if (section == USERS)
+		return take_user(parser);
+	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+		if (keys[i].section != section || strcmp(keys[i].name, yaml->key) != 0)
+			continue;
+		if (keys[i].refused)
+			return refuse(parser, "%s is not taken: %s", yaml->key, keys[i].refused);
+		if (parser->seen & 1u << i)
+			return refuse(parser, "%s is there twice", yaml->key);
+		parser->seen |= 1u << i;
+		return config_take_key(parser, keys[i].key);
+	}
+	return refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
+}
+
+/* What only shows when all is there. */
+static enum status check_whole(const struct web_config *config, char *why, size_t why_size)
+{
+	const char *problem = NULL;
+	bool verifies = config->client_auth == WEB_CLIENT_VERIFY_IF_GIVEN ||
+			config->client_auth == WEB_CLIENT_REQUIRE;
+
+	if (config->has_tls && config->cert_file[0] == '\0')
+		problem = "tls_server_config has no cert_file";
+	else if (config->has_tls && config->key_file[0] == '\0')
+		problem = "tls_server_config has no key_file";
+	else if (config->min_version > config->max_version)
+		problem = "min_version is above max_version";
+	else if (verifies && config->client_ca_file[0] == '\0')
+		problem = "client_auth_type asks for client_ca_file, which is missing";
+	else if (config->client_ca_file[0] && config->client_auth == WEB_CLIENT_NONE)
+		problem = "client_ca_file is there, but client_auth_type asks for no certificate";
+	if (problem == NULL)
+		return OK;
+	text_format(why, why_size, "%s", problem);
+	return ERR_FORMAT;
+}
+
+enum status web_config_parse(struct web_config *config, const char *text, size_t length, char *why,
+			     size_t why_size)
+{
+	struct parser parser = { .config = config, .why = why, .why_size = why_size };
+	enum status status = OK;
+
+	*config = (struct web_config){ .min_version = 2, .max_version = 3 };
+	text_copy(why, why_size, "not enough memory");
+	web_yaml_init(&parser.yaml, text, length);
+	while (status == OK && web_yaml_next(&parser.yaml))
+		status = take_pair(&parser);
+	if (status == OK && parser.yaml.problem)
+		status = refuse(&parser, "%s", parser.yaml.problem);
+	if (status == OK)
+		status = check_whole(config, why, why_size);
+	return status;
+}
+
+void web_config_release(struct web_config *config)
+{
+	free(config->users);
+	config->users = NULL;
+	config->user_count = 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* `name` beside `path`, unless it is absolute. */
+static bool make_beside(char name[static WEB_CONFIG_TEXT], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char whole[WEB_CONFIG_TEXT];
+
+	if (name[0] == '\0' || name[0] == '/' || slash == NULL)
+		return true;
+	return text_format(whole, sizeof(whole), "%.*s%s", (int)(slash + 1 - path), path, name) &&
+	       text_copy(name, WEB_CONFIG_TEXT, whole);
+}
+
+static enum status read_whole(const char *path, char *text, size_t size, size_t *length)
+{
+	int fd = file_open(AT_FDCWD, path, true);
+	enum status status;
+
+	if (fd == -1)
+		return ERR_SYSTEM;
+	status = file_pread_some(fd, text, size, 0, length);
+	close(fd);
+	return status;
+}
+
+enum status web_config_read(struct web_config *config, const char *path, char *why, size_t why_size)
+{
+	char *text = malloc(WEB_CONFIG_BYTES_MAX + 1);
+	char what[512];
+	size_t length = 0;
+	enum status status;
+
+	*config = (struct web_config){ 0 };
+	status = text ? read_whole(path, text, WEB_CONFIG_BYTES_MAX + 1, &length) : ERR_NO_SPACE;
+	if (status == ERR_SYSTEM) {
+		text_format(why, why_size, "cannot read %s: %s", path, strerror(errno));
+	} else if (status == OK && length > WEB_CONFIG_BYTES_MAX) {
+		text_format(why, why_size, "%s is longer than 64 KiB", path);
+		status = ERR_FORMAT;
+	} else if (status == OK) {
+		status = web_config_parse(config, text, length, what, sizeof(what));
+		text_format(why, why_size, "%s: %s", path, what);
+	} else {
+		text_format(why, why_size, "cannot read %s: %s", path, status_text(status));
+	}
+	if (status == OK &&
+	    (!make_beside(config->cert_file, path) || !make_beside(config->key_file, path) ||
+	     !make_beside(config->client_ca_file, path))) {
+		text_format(why, why_size, "%s: a file's name is too long", path);
+		status = ERR_FORMAT;
+	}
+	free(text);
+	return status;
+}

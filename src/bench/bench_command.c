@@ -1,0 +1,364 @@
+#include "bench/bench_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench_job.h"
+#include "bench/bench_launch.h"
+#include "bench/bench_result.h"
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
+#include "common/text.h"
+
+enum { RECALL_STEP = 1 << 20, RECALL_MOST = 1 << 30 };
+
+/* NULL after the reason was told. */
+static char *read_all(const char *path, size_t *length)
+{
+	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0, room = 0;
+	char *text = NULL;
+	ssize_t got = -1;
+
+	while (fd != -1) {
+		if (room - used < RECALL_STEP) {
+			room = room * 2 + RECALL_STEP;
+			text = cli_realloc(text, room);
+		}
+		got = read(fd, text + used, RECALL_STEP);
+		if (got == -1 && errno == EINTR)
+			continue;
+		if (got <= 0 || used + (size_t)got > RECALL_MOST)
+			break;
+		used += (size_t)got;
+	}
+	if (got != 0) {
+		cli_error("%s: %s", path, got > 0 ? "larger than 1 GiB" : strerror(errno));
+		free(text);
+		text = NULL;
+	}
+	if (fd > STDIN_FILENO)
+		close(fd);
+	*length = used;
+	return text;
+}
+
+static int recall_tell(const char *path, enum status status,
+		       const struct bench_read_problem *problem)
+{
+	switch (status) {
+	case ERR_UNKNOWN:
+		return cli_error("%s: not a result of 'ringside bench ... --json'", path);
+	case ERR_VERSION:
+		return cli_error("%s: written by a newer version: %s", path, problem->text);
+	case ERR_NO_SPACE:
+		cli_no_memory();
+	default:
+		return cli_error("%s, line %" PRIu64 ": %s", path, problem->line,
+				 problem->text[0] != '\0' ? problem->text
+							  : "damaged, or no measurement in it");
+	}
+}
+
+int bench_recall(struct bench_run *run, const char *path)
+{
+	struct bench_read_problem problem = { .line = 1 };
+	enum status status;
+	const char *at;
+	size_t length, size;
+	char *text;
+
+	bench_run_init(run);
+	text = read_all(path, &length);
+	if (text == NULL)
+		return CLI_EXIT_TROUBLE;
+	status = run_inside(text, length, &at, &size);
+	if (status == OK)
+		status = bench_read(run, at, size, &problem);
+	free(text);
+	return status == OK ? 0 : recall_tell(path, status, &problem);
+}
+
+int bench_recall_check(const struct cli_page *page, const char *from, int measuring)
+{
+	const char *name = NULL;
+
+	if (from == NULL || measuring == 0)
+		return 0;
+	for (const struct cli_option *option = page->options; option->name != NULL; option++)
+		if (option->id == measuring)
+			name = option->name;
+	return cli_usage(page, "%s%s does not go with --from: nothing is measured then",
+			 name != NULL ? "--" : "", name != NULL ? name : "a function");
+}
+
+enum { STANDARD_PATIENCE_S = 60, HOW_RANKS_MAX = 1024 };
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+void bench_how_init(struct bench_how *how)
+{
+	*how = (struct bench_how){ .is_mps_wanted = true, .patience_s = STANDARD_PATIENCE_S };
+}
+
+int bench_how_take(struct bench_how *how, const struct cli_page *page, int id, const char *value)
+{
+	int64_t number;
+
+	switch (id) {
+	case BENCH_HOW_RANKS:
+		if (text_number(value, 1, HOW_RANKS_MAX, &number) != OK)
+			return cli_usage(page, "--ranks %s is not a number from 1 to %d", value,
+					 HOW_RANKS_MAX);
+		how->ranks = (int)number;
+		break;
+	case BENCH_HOW_MEET:
+		how->meet = value;
+		break;
+	case BENCH_HOW_NCCL:
+		how->nccl = value;
+		break;
+	case BENCH_HOW_NO_MPS:
+		how->is_mps_wanted = false;
+		break;
+	case BENCH_HOW_PATIENCE:
+		if (text_number(value, 1, 86400, &number) != OK)
+			return cli_usage(page, "--patience %s is not a number of seconds", value);
+		how->patience_s = (int)number;
+		break;
+	}
+	return 0;
+}
+
+/* ---- everywhere -------------------------------------------------------------------------------- */
+
+static const char *from_environment(void *context, const char *name)
+{
+	(void)context;
+	return getenv(name);
+}
+
+/* A launcher made this process one rank of a job. */
+static int be_rank(struct bench_place *place, bench_rank_fn body, void *context)
+{
+	char problem[HUB_PROBLEM_BYTES];
+	int code;
+
+	if (bench_place_prepare(place, problem, sizeof(problem)) != 0)
+		return cli_error("%s", problem);
+	fflush(stdout);
+	if (place->rank == 0)
+		place->results_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	code = body(place, context);
+	bench_place_clean(place);
+	return code;
+}
+
+static int start_ranks(const struct bench_how *how, bench_rank_fn body, void *context)
+{
+	struct bench_launch launch = { .ranks = how->ranks,
+				       .is_mps_wanted = how->is_mps_wanted,
+				       .results_fd = -1,
+				       .variables = how->variables,
+				       .log = how->log,
+				       .limit_s = how->limit_s };
+	char problem[512] = "";
+
+	if (how->meet != NULL)
+		return cli_error("--meet is for ranks that a launcher started; none did (RANK, "
+				 "OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID are not set)");
+	launch.gpus = bench_look(true, how->nccl, problem, sizeof(problem));
+	if (launch.gpus < 1)
+		return cli_error("%s", problem);
+	if (launch.ranks == 0) {
+		launch.ranks = launch.gpus;
+		if (launch.gpus == 1)
+			fprintf(stderr, "ringside: one GPU, so one rank; --ranks 2 would let two "
+					"share it\n");
+	}
+	return bench_launch(&launch, body, context);
+}
+
+int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *context)
+{
+	struct bench_place place;
+	char problem[HUB_PROBLEM_BYTES];
+	int found = bench_place_find(&place, from_environment, NULL, how->meet, problem,
+				     sizeof(problem));
+
+	if (found == -1)
+		return cli_error("%s", problem);
+	if (found == 0 || (place.nranks == 1 && how->ranks > 1))
+		return start_ranks(how, body, context);
+	if (how->ranks != 0 && how->ranks != place.nranks)
+		return place.rank != 0
+			       ? CLI_EXIT_TROUBLE
+			       : cli_error("--ranks %d, but %s started %d; leave --ranks out",
+					   how->ranks, place.launcher, place.nranks);
+	return be_rank(&place, body, context);
+}
+
+/* ---- one rank ---------------------------------------------------------------------------------- */
+
+/* In a job of a launcher one rank tells it. The one that started the ranks here hears all. */
+static void team_tell(const struct bench_team *team)
+{
+	if (team->place->problem_fd != -1 || hub_is_teller(team->hub))
+		bench_tell(team->place, hub_problem(team->hub));
+}
+
+/* The same when the reason was told already. */
+static int bench_team_drop(struct bench_team *team)
+{
+	bench_job_close(team->job);
+	hub_close(team->hub);
+	bench_run_release(&team->run);
+	team->job = NULL;
+	team->hub = NULL;
+	return CLI_EXIT_TROUBLE;
+}
+
+int bench_team_fail(struct bench_team *team)
+{
+	team_tell(team);
+	return bench_team_drop(team);
+}
+
+int bench_team_meet(struct bench_team *team, const struct bench_place *place,
+		    const struct bench_how *how, const struct bench_plan *plan)
+{
+	memset(team, 0, sizeof(*team));
+	bench_run_init(&team->run);
+	team->place = place;
+	team->plan = *plan;
+	if (how->nccl != NULL &&
+	    !text_copy(team->plan.nccl_path, sizeof(team->plan.nccl_path), how->nccl)) {
+		bench_tell(place, "--nccl: the file's name is too long");
+		return CLI_EXIT_TROUBLE;
+	}
+	if (hub_open(&team->hub, place, how->patience_s) != 0) {
+		if (hub_is_teller(team->hub))
+			bench_tell(place, hub_problem(team->hub));
+		return bench_team_drop(team);
+	}
+	return 0;
+}
+
+int bench_team_open(struct bench_team *team, const struct bench_place *place,
+		    const struct bench_how *how, const struct bench_plan *plan)
+{
+	if (bench_team_meet(team, place, how, plan) != 0)
+		return CLI_EXIT_TROUBLE;
+	/* A GPU that does not open does not come back from it, either. */
+	hub_set_patience(team->hub, plan->patience_s);
+	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
+		return bench_team_fail(team);
+	hub_set_patience(team->hub, 0);
+	return 0;
+}
+
+int bench_team_finish(struct bench_team *team)
+{
+	/* Nobody takes its communicator down while another still uses it. */
+	if (hub_meet(team->hub) != 0)
+		return bench_team_fail(team);
+	bench_job_close(team->job);
+	hub_close(team->hub);
+	team->job = NULL;
+	team->hub = NULL;
+	fflush(stdout);
+	if (team->place->results_fd != -1)
+		dup2(team->place->results_fd, STDOUT_FILENO);
+	return 0;
+}
+
+void bench_team_release(struct bench_team *team)
+{
+	bench_run_release(&team->run);
+}
+
+void bench_outputs_command(char *to, size_t size, int argc, char **argv)
+{
+	text_copy(to, size, "ringside bench");
+	for (int i = 0; i < argc; i++) {
+		size_t at = strlen(to);
+
+		text_format(to + at, size - at, " %s", argv[i]);
+	}
+}
+
+int bench_outputs_add(struct bench_outputs *files, const struct cli_page *page, const char *path,
+		      enum bench_output_kind kind)
+{
+	if (path[0] == '\0')
+		return cli_usage(page, "'' is no name of a file");
+	if (strcmp(path, "-") == 0)
+		return cli_usage(page, "standard output has the results anyway; --json for JSON");
+	if (files->count == BENCH_OUTPUTS_MOST)
+		return cli_usage(page, "more than %d files", BENCH_OUTPUTS_MOST);
+	files->kinds[files->count] = kind;
+	files->paths[files->count++] = path;
+	return 0;
+}
+
+int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page, const char *path,
+		       bool has_html)
+{
+	if (text_ends_with(path, ".json"))
+		return bench_outputs_add(files, page, path, BENCH_OUTPUT_JSON);
+	if (has_html && text_ends_with(path, ".html"))
+		return bench_outputs_add(files, page, path, BENCH_OUTPUT_HTML);
+	return bench_outputs_add(files, page, path, BENCH_OUTPUT_TEXT);
+}
+
+int bench_outputs_check(const struct bench_outputs *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (cli_output_check(files->paths[i]) != 0)
+			return CLI_EXIT_TROUBLE;
+	return 0;
+}
+
+int bench_team_quit(struct bench_team *team)
+{
+	hub_fail(team->hub, "a file cannot be written");
+	return bench_team_drop(team);
+}
+
+static int output_write_one(const char *path, enum bench_output_kind kind, unsigned int width,
+			    bench_outputs_fn write, const void *context, int exit_code)
+{
+	struct cli_output output;
+	enum status status;
+
+	if (cli_output_open(&output, path) != 0)
+		return CLI_EXIT_TROUBLE;
+	status = write(context, kind, width, &output.sink);
+	if (status == ERR_NO_SPACE && output.sink.status == OK)
+		cli_no_memory();
+	if (status != OK && output.sink.status == OK) {
+		cli_output_discard(&output);
+		return cli_error("%s: what was measured does not hold together: %s", path,
+				 status_text(status));
+	}
+	return cli_output_commit(&output, exit_code);
+}
+
+int bench_outputs_write(const struct bench_outputs *files, bench_outputs_fn write,
+			const void *context, int exit_code)
+{
+	int trouble = 0;
+
+	for (size_t i = 0; i < files->count; i++)
+		trouble |= output_write_one(files->paths[i], files->kinds[i], 0, write, context,
+					    CLI_EXIT_DONE);
+	trouble |= output_write_one("-", files->is_json ? BENCH_OUTPUT_JSON : BENCH_OUTPUT_TEXT,
+				    cli_width(), write, context, CLI_EXIT_DONE);
+	return trouble != 0 ? CLI_EXIT_TROUBLE : exit_code;
+}

@@ -1,0 +1,834 @@
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/bench_command.h"
+#include "bench/bench_job.h"
+#include "bench/bench_launch.h"
+#include "bench/bench_plan.h"
+#include "bench/health.h"
+#include "cmds/cli.h"
+#include "cmds/cli_expected.h"
+#include "cmds/commands.h"
+#include "common/attributes.h"
+#include "common/clock.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
+
+/*
+ * A prolog that hangs is worse than a sick node: a thread of every rank that ends the process when the
+ * hard limit has passed, and says what the rank was doing then. Ranks that are inside a step tell rank 0;
+ * it names those it heard of, or those that gave no sign of life.
+ */
+
+struct health_watch {
+	const struct bench_place *place; /* borrowed */
+	struct bench_hub *hub;		 /* borrowed; NULL: not met yet */
+	double limit_s;
+	struct watch_thread thread; /* its lock is that of the hub above, and of what follows */
+	bool is_waiting;	    /* for other ranks, with nothing of its own under way */
+	char step[160];
+};
+
+static void health_watch_step(struct health_watch *watch, const char *format, ...)
+	PRINTF_LIKE(2, 3);
+
+/*
+ * What a check of health measures, on one rank among all: a few collectives with their results, AllReduce
+ * over everything, every pair of ranks both ways with a large and a small message, AllReduce again. Rank 0
+ * has the clock and says before each step how long it may take.
+ */
+
+#define HEALTH_SECONDS 60.0 /* of the whole */
+
+enum {
+	HEALTH_LARGE = 64 << 20,       /* tells bandwidth */
+	HEALTH_LARGE_SHARED = 8 << 20, /* ... where ranks share a GPU and talk over the loopback */
+	HEALTH_SMALL = 1 << 10,	       /* tells latency */
+};
+
+struct health_budget {
+	double seconds;	   /* of the whole, from began_ns on */
+	uint64_t began_ns; /* CLOCK_MONOTONIC */
+	uint64_t bytes;	   /* the large message; 0: as the GPUs are */
+};
+
+/* What `ringside bench health` was asked for. */
+
+struct health_request {
+	struct bench_how how;
+	struct health_budget budget;
+	struct health_options judge;
+	struct expected expected; /* judge.expected, when a file was given */
+	bool has_expected;
+	const char *from; /* a former run; NULL: measure */
+	int measuring;	  /* an option that says what or how to measure; 0: none was said */
+	struct bench_outputs files;
+	char command[1024]; /* for those who read the results */
+	bool is_quiet;
+	bool is_strict; /* what could not be judged is trouble, too */
+};
+
+/* Rank 0 gives up a moment later, so that it hears from the others why. */
+static const double later_seconds = 0.5;
+
+/* The lock is held. The main thread is somewhere inside CUDA or NCCL, and will not come back. */
+static void health_give_up(struct health_watch *watch)
+{
+	char problem[HUB_PROBLEM_BYTES];
+
+	text_format(problem, sizeof(problem), "not over after %.0f s: %s %s", watch->limit_s,
+		    watch->is_waiting ? "waiting for another rank after" : "still in", watch->step);
+	if (watch->hub != NULL) {
+		/* One that only waits lets others say what they are in. */
+		if (!watch->is_waiting || watch->place->rank == 0)
+			hub_fail(watch->hub, problem);
+		bench_watch_tell(watch->place, watch->hub);
+	} else {
+		bench_tell(watch->place, problem);
+	}
+	_exit(CLI_EXIT_TROUBLE);
+}
+
+static void *keep_watch(void *context)
+{
+	struct health_watch *watch = context;
+	double later = watch->place->rank == 0 ? later_seconds : 0;
+	double seconds = (watch->limit_s > 0 ? watch->limit_s : 0) + later;
+
+	pthread_mutex_lock(&watch->thread.lock);
+	if (!watch_thread_is_over_within(&watch->thread, seconds))
+		health_give_up(watch);
+	pthread_mutex_unlock(&watch->thread.lock);
+	return NULL;
+}
+
+/* From now on the process lives for `limit_s` seconds at most. 0, or -1: no thread could be made. */
+static int health_watch_start(struct health_watch *watch, const struct bench_place *place,
+			      double limit_s)
+{
+	*watch = (struct health_watch){ .place = place, .limit_s = limit_s };
+	text_copy(watch->step, sizeof(watch->step), "the start");
+	if (watch_thread_begin(&watch->thread, keep_watch, watch) == 0)
+		return 0;
+	watch_thread_end(&watch->thread);
+	return -1;
+}
+
+/* The hub, once it is there; NULL before it is closed. */
+static void health_watch_hub(struct health_watch *watch, struct bench_hub *hub)
+{
+	pthread_mutex_lock(&watch->thread.lock);
+	watch->hub = hub;
+	pthread_mutex_unlock(&watch->thread.lock);
+}
+
+/* What this rank does next: "AllReduce of 64 MiB". */
+static void health_watch_step(struct health_watch *watch, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	pthread_mutex_lock(&watch->thread.lock);
+	watch->is_waiting = false;
+	vsnprintf(watch->step, sizeof(watch->step), format, list);
+	pthread_mutex_unlock(&watch->thread.lock);
+	va_end(list);
+}
+
+/* Its part of the step is done: it waits for the others. */
+static void health_watch_wait(struct health_watch *watch)
+{
+	pthread_mutex_lock(&watch->thread.lock);
+	watch->is_waiting = true;
+	pthread_mutex_unlock(&watch->thread.lock);
+}
+
+static void health_watch_stop(struct health_watch *watch)
+{
+	watch_thread_end(&watch->thread);
+}
+
+/* Shares of the time for each step; what one leaves over is the next ones'. */
+enum { SHARE_CHECK = 20, SHARE_COLLECTIVE = 10, SHARE_PAIRS = 55, SHARE_AGAIN = 10, SHARE_END = 5 };
+
+enum { CROWD = 64 };
+
+struct course {
+	struct bench_team *team;
+	struct health_watch *watch;
+	const struct health_budget *budget;
+	uint64_t large;
+	int shares_left; /* of the steps to come */
+};
+
+/* What rank 0 says before a step. */
+struct leave {
+	double seconds; /* it may take so long; 0: leave it out */
+	uint64_t large;
+	int32_t rounds; /* pairs: how many in all */
+};
+
+/* For bench_team_open(): buffers for the largest message. */
+static void health_steps_plan(struct bench_plan *plan, const struct health_budget *budget)
+{
+	plan_init(plan);
+	plan->sizes[0] = HEALTH_SMALL;
+	plan->sizes[1] = budget->bytes > 0 ? budget->bytes : HEALTH_LARGE;
+	plan->size_count = 2;
+	plan->align = PLAN_ALIGN_NCCL;
+	plan->is_checked = true;
+	plan->patience_s = (int)(budget->seconds / 2) + 1;
+}
+
+static double seconds_left(const struct course *course)
+{
+	uint64_t passed = clock_system_ns(CLOCK_MONOTONIC) - course->budget->began_ns;
+
+	return course->budget->seconds - (double)passed / 1e9;
+}
+
+/* 0, or -1. *leave is rank 0's on all ranks. */
+static int take_leave(struct course *course, struct leave *leave)
+{
+	health_watch_wait(course->watch);
+	return hub_share(course->team->hub, leave, sizeof(*leave));
+}
+
+/* Of what is left; a step that begins too late gets nothing. */
+static int begin_step(struct course *course, int share, struct leave *leave)
+{
+	double left = seconds_left(course);
+
+	*leave = (struct leave){ .large = course->large };
+	if (left > 0)
+		leave->seconds = left * share / course->shares_left;
+	course->shares_left -= share;
+	return take_leave(course, leave);
+}
+
+static void skip_note(const struct course *course, const char *what)
+{
+	if (course->team->place->rank == 0)
+		bench_run_note(&course->team->run, "no time was left for %s: --seconds %.0f", what,
+			       course->budget->seconds);
+}
+
+/* So many calls, and no longer than that. */
+static void step_allow(struct bench_plan *plan, uint32_t warmups, uint32_t calls, uint32_t least,
+		       double seconds)
+{
+	plan->warmups = warmups;
+	plan->calls = calls;
+	plan->least_calls = least;
+	plan->seconds = seconds;
+}
+
+static int course_measure(struct course *course, const struct bench_cell *cell)
+{
+	char size[UNITS_TEXT];
+	int rank = course->team->place->rank;
+
+	if (cell->peers == NULL)
+		health_watch_step(course->watch, "%s of %s", op_function_name(cell->function),
+				  units_bytes(size, cell->bytes));
+	else if (cell->peers[rank] >= 0)
+		health_watch_step(course->watch, "the exchange of %s with rank %d",
+				  units_bytes(size, cell->bytes), (int)cell->peers[rank]);
+	return bench_job_measure(course->team->job, cell) == 0 ? 0 : -1;
+}
+
+/* ---- collectives ----------------------------------------------------------------------------- */
+
+static int check_results(struct course *course)
+{
+	static const uint8_t functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER,
+					     OP_BROADCAST, OP_ALL_TO_ALL };
+	static const uint64_t sizes[] = { 4 << 10, 1 << 20 };
+	const size_t cells = ARRAY_LENGTH(functions) * ARRAY_LENGTH(sizes);
+	struct leave leave;
+
+	if (begin_step(course, SHARE_CHECK, &leave) != 0)
+		return -1;
+	if (leave.seconds <= 0) {
+		skip_note(course, "checking the results of collectives");
+		return 0;
+	}
+	step_allow(&course->team->plan, 1, 5, 1, leave.seconds / (double)cells);
+	for (size_t f = 0; f < ARRAY_LENGTH(functions); f++)
+		for (size_t s = 0; s < ARRAY_LENGTH(sizes); s++) {
+			bool is_reducing =
+				functions[f] == OP_ALL_REDUCE || functions[f] == OP_REDUCE_SCATTER;
+			struct bench_cell cell = {
+				.function = functions[f],
+				.datatype = OP_FLOAT32,
+				.redop = is_reducing ? BENCH_SUM : BENCH_NO_REDOP,
+				.mode = BENCH_BLOCKING,
+				.root = functions[f] == OP_BROADCAST ? 0 : -1,
+				.bytes = sizes[s] < course->large ? sizes[s] : course->large,
+			};
+
+			if (course_measure(course, &cell) != 0)
+				return -1;
+		}
+	return 0;
+}
+
+static int measure_all_reduce(struct course *course, int share, const char *what)
+{
+	const struct bench_cell cell = {
+		.function = OP_ALL_REDUCE,
+		.datatype = OP_FLOAT32,
+		.redop = BENCH_SUM,
+		.mode = BENCH_BLOCKING,
+		.root = -1,
+		.bytes = course->large,
+	};
+	struct leave leave;
+
+	if (begin_step(course, share, &leave) != 0)
+		return -1;
+	if (leave.seconds <= 0) {
+		skip_note(course, what);
+		return 0;
+	}
+	step_allow(&course->team->plan, 2, 20, 3, leave.seconds);
+	return course_measure(course, &cell);
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* Large and small at once: the connection between two ranks is made with the first message. */
+static int measure_round(struct course *course, int32_t *peers, double seconds)
+{
+	bool is_crowd = course->team->place->nranks > CROWD;
+	struct bench_cell cell = {
+		.function = OP_SEND_RECV,
+		.datatype = OP_FLOAT32,
+		.mode = BENCH_BLOCKING,
+		.root = -1,
+		.peers = peers,
+		.bytes = course->large,
+	};
+
+	/* Every call of every rank is kept: fewer of them where there are many ranks. */
+	step_allow(&course->team->plan, 1, is_crowd ? 5 : 10, 3, seconds * 0.6);
+	if (course_measure(course, &cell) != 0)
+		return -1;
+	cell.bytes = HEALTH_SMALL;
+	step_allow(&course->team->plan, 3, is_crowd ? 12 : 40, 10, seconds * 0.3);
+	return course_measure(course, &cell);
+}
+
+/* How many rounds fit, after two of them: the first one also made what all of them need. */
+static int32_t rounds_that_fit(const struct course *course, int32_t all, double round_s,
+			       double until_s)
+{
+	double left = seconds_left(course) - until_s;
+	double fit = round_s > 0 ? left / round_s : all;
+
+	if (fit >= all)
+		return all;
+	return fit > 1 ? (int32_t)fit : 0;
+}
+
+static int play_rounds(struct course *course, struct pair_schedule *schedule, int32_t from,
+		       double until_s, int32_t *peers)
+{
+	for (int32_t round = from; round < schedule->rounds; round++) {
+		struct leave leave = { .seconds = seconds_left(course) - until_s };
+
+		if (leave.seconds > 0)
+			leave.seconds /= schedule->rounds - round;
+		else
+			leave.seconds = 0;
+		if (take_leave(course, &leave) != 0)
+			return -1;
+		if (leave.seconds <= 0) {
+			if (course->team->place->rank == 0)
+				bench_run_note(&course->team->run,
+					       "no time was left for %d of %d rounds of pairs",
+					       schedule->rounds - round, schedule->rounds_all);
+			return 0;
+		}
+		pair_schedule_round(schedule, round, peers);
+		if (measure_round(course, peers, leave.seconds) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The first rounds tell what one takes; where not all fit, those that are played are spread over all. */
+static int course_play(struct course *course, struct leave leave, int32_t *peers)
+{
+	const int32_t probes = 2;
+	double until_s = seconds_left(course) - leave.seconds, before_s;
+	struct pair_schedule schedule;
+
+	pair_schedule_init(&schedule, course->team->place->nranks, 0);
+	leave.seconds /= schedule.rounds;
+	for (int32_t round = 0; round < schedule.rounds && round < probes; round++) {
+		before_s = seconds_left(course);
+		pair_schedule_round(&schedule, round, peers);
+		if (measure_round(course, peers, leave.seconds) != 0)
+			return -1;
+		leave.rounds = rounds_that_fit(course, schedule.rounds,
+					       before_s - seconds_left(course), until_s);
+	}
+	if (schedule.rounds <= probes)
+		return 0;
+	if (take_leave(course, &leave) != 0)
+		return -1;
+	if (leave.rounds >= schedule.rounds - probes)
+		return play_rounds(course, &schedule, probes, until_s, peers);
+	if (leave.rounds > 0)
+		pair_schedule_init(&schedule, course->team->place->nranks, leave.rounds);
+	if (course->team->place->rank == 0)
+		bench_run_note(&course->team->run,
+			       "no time for all pairs: %d of %d rounds were played; give more "
+			       "--seconds for all",
+			       leave.rounds > 0 ? schedule.rounds : probes, schedule.rounds_all);
+	return leave.rounds > 0 ? play_rounds(course, &schedule, 0, until_s, peers) : 0;
+}
+
+static int measure_pairs(struct course *course)
+{
+	int32_t *peers;
+	struct leave leave;
+	int result = 0;
+
+	if (begin_step(course, SHARE_PAIRS, &leave) != 0)
+		return -1;
+	if (course->team->place->nranks < 2)
+		return 0;
+	if (leave.seconds <= 0) {
+		skip_note(course, "pairs of ranks");
+		return 0;
+	}
+	peers = calloc((size_t)course->team->place->nranks, sizeof(*peers));
+	if (peers == NULL) {
+		hub_fail(course->team->hub, "not enough memory");
+		return -1;
+	}
+	result = course_play(course, leave, peers);
+	free(peers);
+	return result;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* Rank 0 alone knows whether a GPU is shared. */
+static int choose_size(struct course *course)
+{
+	struct leave leave = { .large = course->budget->bytes };
+
+	if (leave.large == 0)
+		leave.large = course->team->run.is_gpu_shared ? HEALTH_LARGE_SHARED : HEALTH_LARGE;
+	if (take_leave(course, &leave) != 0)
+		return -1;
+	course->large = leave.large;
+	return 0;
+}
+
+/* After bench_team_open(). Rank 0's run gets the cells, and a note for what there was no time for. 0, or -1:
+ * the hub has the reason. */
+static int health_steps_measure(struct bench_team *team, const struct health_budget *budget,
+				struct health_watch *watch)
+{
+	struct course course = {
+		.team = team,
+		.watch = watch,
+		.budget = budget,
+		.shares_left =
+			SHARE_CHECK + SHARE_COLLECTIVE + SHARE_PAIRS + SHARE_AGAIN + SHARE_END,
+	};
+
+	if (choose_size(&course) != 0 || check_results(&course) != 0)
+		return -1;
+	if (measure_all_reduce(&course, SHARE_COLLECTIVE, "AllReduce") != 0)
+		return -1;
+	if (measure_pairs(&course) != 0)
+		return -1;
+	if (measure_all_reduce(&course, SHARE_AGAIN, "AllReduce at the end") != 0)
+		return -1;
+	health_watch_wait(watch);
+	return 0;
+}
+
+enum {
+	HEALTH_OPTION_SECONDS = CLI_LONG_ONLY,
+	HEALTH_OPTION_EXPECTED,
+	HEALTH_OPTION_EXPECT,
+	HEALTH_OPTION_TOLERANCE,
+	HEALTH_OPTION_STRICT,
+	HEALTH_OPTION_FROM,
+};
+
+/* Links carry at least a megabyte, or they tell latency and not bandwidth. */
+enum { HEALTH_SIZE_LEAST = HEALTH_LARGE_BYTES, HEALTH_SIZE_MOST = 1 << 30 };
+
+static const struct cli_option options[] = {
+	{ HEALTH_OPTION_SECONDS, "seconds", "S",
+	  "how long all of it may take (default 60); it gives up after twice that" },
+	{ HEALTH_OPTION_EXPECTED, "expected", "FILE",
+	  "what collectives should reach: output of nccl-tests, or 'ringside bench --json'" },
+	{ HEALTH_OPTION_EXPECT, "expect", "LIST",
+	  "what links should carry in GB/s each way, like inside=300,between=45" },
+	{ HEALTH_OPTION_TOLERANCE, "tolerance", "SHARE",
+	  "how much of that, or of the links of its kind, is still healthy (default 0.8)" },
+	{ 's', "sizes", "SIZE",
+	  "the large message, that tells bandwidth (default 64M; 8M where ranks share a GPU)" },
+	BENCH_HOW_OPTIONS,
+	{ HEALTH_OPTION_FROM, "from", "FILE",
+	  "judge a former measurement, a .json file, instead of measuring" },
+	CLI_OPTION_JSON,
+	BENCH_OUTPUTS_OPTION(".json"),
+	{ 'q', "quiet", NULL, "the verdict's line alone" },
+	{ HEALTH_OPTION_STRICT, "strict", NULL, "exit code 1 also when links could not be judged" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside bench health", "is this machine fit for a job? A minute, all GPUs" },
+	{ "srun --ntasks-per-node 8 ringside bench health --expect inside=300,between=45 -q",
+	  "over the nodes of a job: one line, exit code 1 when something is slow" },
+	{ "ringside bench health --ranks 4 --seconds 20 -o health.json",
+	  "four ranks; everything that was measured into a file" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page health_page = {
+	.name = "bench health",
+	.operands = "",
+	.about = "Measures for a minute whether GPUs and the links between them are fit for a job: "
+		 "whether collectives compute what they should, how fast AllReduce is over all "
+		 "ranks, and every pair of ranks both ways, with large and small messages. Each "
+		 "link is compared with the others of its kind, and with what you expect. The "
+		 "first line is the verdict. The exit code is 0 when all is healthy, 1 when "
+		 "something is slow, wrong or failed.\n"
+		 "Made for prologs of jobs: it never hangs. docs/BENCH-HEALTH.md has scripts, and "
+		 "says how it is judged.\n",
+	.options = options,
+	.examples = examples,
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A number between bounds, all of the text. */
+static bool take_number(const char *text, double least, double most, double *number)
+{
+	char *end = NULL;
+	double value = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(value >= least && value <= most))
+		return false;
+	*number = value;
+	return true;
+}
+
+/* "64M", as sizes of messages are written. */
+static int take_size(struct health_request *request, const char *value)
+{
+	struct bench_plan plan;
+	char problem[160];
+
+	if (cli_one_value(&health_page, "sizes", value) != 0)
+		return CLI_EXIT_USAGE;
+	plan_init(&plan);
+	if (plan_sizes(&plan, value, problem, sizeof(problem)) != 0)
+		return cli_usage(&health_page, "--sizes: %s", problem);
+	if (plan.size_count != 1 || plan.sizes[0] < HEALTH_SIZE_LEAST ||
+	    plan.sizes[0] > HEALTH_SIZE_MOST)
+		return cli_usage(&health_page, "--sizes '%s': one size from 1M to 1G", value);
+	request->budget.bytes = plan.sizes[0];
+	return 0;
+}
+
+/* 0 for one that is no kind of link. */
+static bool expect_one(struct health_request *request, const char *text, size_t length)
+{
+	for (unsigned int link = 0; link < HEALTH_LINKS; link++) {
+		const char *key = health_link_key((enum health_link)link);
+		size_t key_length = strlen(key);
+		char number[32];
+
+		if (length <= key_length || strncmp(text, key, key_length) != 0 ||
+		    text[key_length] != '=' || length - key_length > sizeof(number))
+			continue;
+		memcpy(number, text + key_length + 1, length - key_length - 1);
+		number[length - key_length - 1] = '\0';
+		return take_number(number, 1e-6, 1e6, &request->judge.expected_gbs[link]);
+	}
+	return false;
+}
+
+static int take_expect(struct health_request *request, const char *value)
+{
+	for (const char *at = value;; at++) {
+		size_t length = strcspn(at, ",");
+
+		if (!expect_one(request, at, length))
+			return cli_usage(
+				&health_page,
+				"--expect '%.*s': say inside, between or shared, and GB/s, "
+				"like inside=300,between=45",
+				(int)length, at);
+		at += length;
+		if (*at == '\0')
+			return 0;
+	}
+}
+
+static int take_expected(struct health_request *request, const char *path)
+{
+	if (request->has_expected)
+		return cli_usage(&health_page, "--expected: one file");
+	switch (diff_expected_read(&request->expected, path)) {
+	case DIFF_EXPECTED_FOUND:
+		request->has_expected = true;
+		request->judge.expected = &request->expected;
+		return 0;
+	case DIFF_EXPECTED_BAD:
+		return CLI_EXIT_TROUBLE;
+	default:
+		return cli_error("%s: not there, or neither output of nccl-tests nor "
+				 "'ringside bench --json'",
+				 path);
+	}
+}
+
+/* 0, or the exit code after an error was told. */
+/* Options of the measurement, not of the verdict. */
+static bool is_for_measuring(int found)
+{
+	return found == HEALTH_OPTION_SECONDS || found == 's' || found == BENCH_HOW_RANKS ||
+	       found == BENCH_HOW_MEET || found == BENCH_HOW_NCCL || found == BENCH_HOW_NO_MPS ||
+	       found == BENCH_HOW_PATIENCE;
+}
+
+static int take(struct health_request *request, int found, const char *value)
+{
+	if (is_for_measuring(found))
+		request->measuring = found;
+	switch (found) {
+	case HEALTH_OPTION_SECONDS:
+		if (!take_number(value, 1, 86400, &request->budget.seconds))
+			return cli_usage(&health_page, "--seconds '%s' is not 1 to 86400", value);
+		return 0;
+	case 's':
+		return take_size(request, value);
+	case HEALTH_OPTION_EXPECTED:
+		return take_expected(request, value);
+	case HEALTH_OPTION_EXPECT:
+		return take_expect(request, value);
+	case HEALTH_OPTION_TOLERANCE:
+		if (!take_number(value, 0.01, 1, &request->judge.slow))
+			return cli_usage(&health_page,
+					 "--tolerance '%s' is no share from 0.01 to 1, like 0.8",
+					 value);
+		return 0;
+	case HEALTH_OPTION_FROM:
+		request->from = value;
+		return 0;
+	case HEALTH_OPTION_STRICT:
+		request->is_strict = true;
+		return 0;
+	case 'j':
+		request->files.is_json = true;
+		return 0;
+	case 'o':
+		return bench_outputs_take(&request->files, &health_page, value, false);
+	case 'q':
+		request->is_quiet = true;
+		return 0;
+	case CLI_OPERAND:
+		return cli_usage(&health_page, "'%s' is no option", value);
+	default:
+		return bench_how_take(&request->how, &health_page, found, value);
+	}
+}
+
+static int health_check_options(struct health_request *request)
+{
+	if (request->files.is_json && request->is_quiet)
+		return cli_usage(&health_page, "--json and --quiet: one of them");
+	/* Whoever is missing has to be named before the time is over. */
+	if (request->how.patience_s <= 0 || request->how.patience_s > request->budget.seconds)
+		request->how.patience_s = (int)ceil(request->budget.seconds);
+	/* If even those who keep the time are stopped. A few seconds are needed to tell it. */
+	request->how.limit_s =
+		(int)fmax(2 * request->budget.seconds, 1.5 * request->budget.seconds + 8);
+	request->judge.is_unjudged_fine = !request->is_strict;
+	return -1;
+}
+
+/* Understand the command line. -1: go on; else the exit code. In every case the caller releases. */
+static int health_request_read(struct health_request *request, int argc, char **argv)
+{
+	struct cli_args args;
+	int found, exit_code = 0;
+
+	*request = (struct health_request){
+		.budget = { .seconds = HEALTH_SECONDS,
+			    .began_ns = clock_system_ns(CLOCK_MONOTONIC) },
+	};
+	bench_how_init(&request->how);
+	bench_outputs_command(request->command, sizeof(request->command), argc, argv);
+	cli_args_init(&args, &health_page, argc, argv);
+	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		exit_code = take(request, found, args.value);
+	}
+	if (exit_code == 0)
+		exit_code = bench_recall_check(&health_page, request->from, request->measuring);
+	return exit_code != 0 ? exit_code : health_check_options(request);
+}
+
+static void health_request_release(struct health_request *request)
+{
+	if (request->has_expected)
+		expected_release(&request->expected);
+	request->has_expected = false;
+}
+
+struct shown {
+	const struct health_request *request;
+	const struct health *health;
+	const struct bench_run *run;
+};
+
+static enum status write_shown(const void *context, enum bench_output_kind kind, unsigned int width,
+			       struct sink *sink)
+{
+	const struct shown *shown = context;
+	const struct health_text_options style = {
+		.width = width,
+		.is_quiet = shown->request->is_quiet,
+	};
+
+	if (kind == BENCH_OUTPUT_JSON)
+		return health_json(sink, shown->health, shown->run);
+	return health_text(sink, shown->health, shown->run, &style);
+}
+
+/* The verdict, written. Gives back the exit code. */
+static int judge(const struct health_request *request, const struct bench_run *run)
+{
+	struct health health;
+	struct shown shown = { request, &health, run };
+	enum status status = health_find(&health, run, &request->judge);
+	int exit_code;
+
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	if (status != OK)
+		return cli_error("nothing was measured that could be judged");
+	exit_code = bench_outputs_write(&request->files, write_shown, &shown, health.exit_code);
+	health_release(&health);
+	return exit_code;
+}
+
+/* A rank ends itself early enough for the hard limit, twice the budget: telling who does not answer takes a few
+ * seconds. */
+static double limit_s(const struct health_budget *budget)
+{
+	double passed = (double)(clock_system_ns(CLOCK_MONOTONIC) - budget->began_ns) / 1e9;
+
+	return 1.5 * budget->seconds - passed;
+}
+
+/* As bench_team_fail(), and who did not answer is named. What is stuck on the GPU may be stuck for ever: nothing is
+ * taken down in order, the driver does that when the process is gone. */
+static void health_fail(struct bench_team *team, struct health_watch *watch)
+	__attribute__((noreturn));
+static void health_fail(struct bench_team *team, struct health_watch *watch)
+{
+	/* From here on all that waits has a limit of its own. */
+	health_watch_stop(watch);
+	bench_watch_tell(team->place, team->hub);
+	hub_close(team->hub);
+	_exit(CLI_EXIT_TROUBLE);
+}
+
+/* 0, or CLI_EXIT_TROUBLE after it was told. On success the team has to be released. */
+static int health_measure_rank(const struct health_request *request,
+			       const struct bench_place *place, struct bench_team *team,
+			       struct health_watch *watch)
+{
+	struct bench_plan plan;
+	int result;
+
+	health_steps_plan(&plan, &request->budget);
+	health_watch_step(watch, "meeting the other ranks");
+	if (bench_team_meet(team, place, &request->how, &plan) != 0)
+		return CLI_EXIT_TROUBLE;
+	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
+		return bench_team_quit(team);
+	hub_set_patience(team->hub, (int)ceil(request->budget.seconds));
+	health_watch_hub(watch, team->hub);
+	health_watch_step(watch, "opening the GPU");
+	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
+		health_fail(team, watch);
+	health_watch_step(watch, "making the communicator");
+	result = bench_job_connect(team->job, NULL, NULL);
+	if (result == 0)
+		result = health_steps_measure(team, &request->budget, watch);
+	if (result != 0)
+		health_fail(team, watch);
+	health_watch_hub(watch, NULL);
+	return bench_team_finish(team);
+}
+
+/* One rank. */
+static int health_rank(const struct bench_place *place, void *context)
+{
+	const struct health_request *request = context;
+	struct health_watch watch;
+	struct bench_team team;
+	int result;
+
+	if (health_watch_start(&watch, place, limit_s(&request->budget)) != 0) {
+		bench_tell(place, "no thread can be started that keeps the time");
+		return CLI_EXIT_TROUBLE;
+	}
+	result = health_measure_rank(request, place, &team, &watch);
+	health_watch_stop(&watch);
+	if (result != 0)
+		return CLI_EXIT_TROUBLE;
+	if (place->rank == 0) {
+		text_copy(team.run.command, sizeof(team.run.command), request->command);
+		result = judge(request, &team.run);
+	}
+	bench_team_release(&team);
+	return result;
+}
+
+static int judge_former(const struct health_request *request)
+{
+	struct bench_run run;
+	int exit_code = bench_recall(&run, request->from);
+
+	if (exit_code == 0)
+		exit_code = judge(request, &run);
+	bench_run_release(&run);
+	return exit_code;
+}
+
+int bench_health(int argc, char **argv)
+{
+	struct health_request request;
+	int exit_code = health_request_read(&request, argc, argv);
+
+	if (exit_code == -1)
+		exit_code = request.from != NULL
+				    ? judge_former(&request)
+				    : bench_everywhere(&request.how, health_rank, &request);
+	health_request_release(&request);
+	return exit_code;
+}

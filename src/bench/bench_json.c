@@ -1,0 +1,907 @@
+/* The order of keys is part of the format: bench_read() has to know sizes before it reads what they count. */
+#include "bench/bench_result.h"
+#include "bench/bench_result_internal.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/text.h"
+#include "import/json_scan.h"
+
+/* ---- objects of plain values ----------------------------------------------------------------- */
+
+enum { BENCH_FIELDS_MAX = 32 };
+
+void bench_reader_start(struct bench_reader *reader, struct bench_run *run, const char *text,
+			size_t length)
+{
+	*reader = (struct bench_reader){ .run = run };
+	json_scan_init(&reader->scan, text, length);
+}
+
+void bench_reader_end(struct bench_reader *reader)
+{
+	free(reader->peers);
+	reader->peers = NULL;
+}
+
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+static void note_place(struct bench_reader *reader)
+{
+	const char *at = reader->scan.start, *end;
+
+	reader->problem.offset = json_scan_offset(&reader->scan);
+	reader->problem.line = 1;
+	end = at + reader->problem.offset;
+	while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+		reader->problem.line++;
+		at++;
+	}
+}
+
+void bench_reader_fail(struct bench_reader *reader, const char *format, ...)
+{
+	char why[BENCH_READ_TEXT - 32];
+	va_list arguments;
+
+	if (reader->status != OK)
+		return;
+	va_start(arguments, format);
+	vsnprintf(why, sizeof(why), format, arguments);
+	va_end(arguments);
+	reader->status = ERR_FORMAT;
+	note_place(reader);
+	if (reader->result > 0)
+		text_format(reader->problem.text, sizeof(reader->problem.text), "result %zu: %s",
+			    reader->result, why);
+	else
+		text_copy(reader->problem.text, sizeof(reader->problem.text), why);
+}
+
+void bench_reader_no_memory(struct bench_reader *reader)
+{
+	bench_reader_fail(reader, "no memory for what it holds");
+	reader->status = ERR_NO_SPACE;
+}
+
+/* The scanner knows better why there is nothing to read. */
+static void fail_scan(struct bench_reader *reader, const char *otherwise)
+{
+	bench_reader_fail(reader, "%s",
+			  reader->scan.problem != NULL ? reader->scan.problem : otherwise);
+}
+
+/* Bytes that are still to come. */
+static size_t bench_reader_left(const struct bench_reader *reader)
+{
+	return (size_t)(reader->scan.end - reader->scan.at);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+bool bench_reader_array(struct bench_reader *reader, const char *name)
+{
+	if (reader->status != OK)
+		return false;
+	if (json_scan_next(&reader->scan) == JSON_SCAN_ARRAY)
+		return true;
+	if (reader->scan.problem != NULL)
+		fail_scan(reader, "");
+	else
+		bench_reader_fail(reader, "%s is no array", name);
+	return false;
+}
+
+bool bench_reader_item(struct bench_reader *reader)
+{
+	if (reader->status != OK)
+		return false;
+	reader->token = json_scan_next(&reader->scan);
+	if (reader->token == JSON_SCAN_ARRAY_END)
+		return false;
+	if (reader->token > JSON_SCAN_END)
+		return true;
+	fail_scan(reader, "it ends too early");
+	return false;
+}
+
+void bench_reader_text(struct bench_reader *reader, const char *name, char *to, size_t size)
+{
+	if (reader->status != OK)
+		return;
+	if (reader->scan.token != JSON_SCAN_STRING)
+		bench_reader_fail(reader, "%s is no text", name);
+	else if (!json_scan_text(&reader->scan, to, size))
+		bench_reader_fail(reader, "%s is longer than %zu bytes", name, size - 1);
+}
+
+/* The next key of the object that is open; others are passed over. -1: it is over, or damaged. */
+static int bench_reader_key(struct bench_reader *reader, const struct json_scan_key *keys,
+			    int count, uint64_t *seen)
+{
+	int key, hint = 0;
+
+	while (reader->status == OK) {
+		/* Keys come in their order, but for those that are new. */
+		while (hint < count && *seen >> hint & 1)
+			hint++;
+		key = json_scan_next_key(&reader->scan, keys, count, &hint);
+		if (key == JSON_SCAN_KEY_ERROR)
+			fail_scan(reader, "no key");
+		else if (key == JSON_SCAN_KEY_NONE)
+			return -1;
+		else if (key == JSON_SCAN_KEY_UNKNOWN && !json_scan_skip(&reader->scan))
+			fail_scan(reader, "a value that is none");
+		else if (key >= 0 && *seen >> key & 1)
+			bench_reader_fail(reader, "%s is there twice", keys[key].name);
+		else if (key >= 0) {
+			*seen |= UINT64_C(1) << key;
+			return key;
+		}
+	}
+	return -1;
+}
+
+/* ---- plain values ---------------------------------------------------------------------------- */
+
+static bool read_number(const struct bench_reader *reader, const struct bench_field *field,
+			char *to)
+{
+	const struct json_scan *scan = &reader->scan;
+	uint64_t number = 0;
+	int64_t signed_number = 0;
+
+	if (field->kind == FIELD_INT32) {
+		if (!json_scan_signed(scan, &signed_number) || signed_number < field->least ||
+		    signed_number > field->most)
+			return false;
+		memcpy(to, &(int32_t){ (int32_t)signed_number }, sizeof(int32_t));
+		return true;
+	}
+	if (field->kind == FIELD_WRONG && scan->token == JSON_SCAN_NULL)
+		number = BENCH_UNCHECKED;
+	else if (!json_scan_unsigned(scan, &number))
+		return false;
+	if (field->kind == FIELD_UINT32) {
+		if (number > UINT32_MAX)
+			return false;
+		memcpy(to, &(uint32_t){ (uint32_t)number }, sizeof(uint32_t));
+	} else if (field->kind == FIELD_SIZE) {
+		memcpy(to, &(size_t){ (size_t)number }, sizeof(size_t));
+	} else {
+		memcpy(to, &number, sizeof(number));
+	}
+	return true;
+}
+
+static bool find_name(const char *name, enum bench_field_kind kind, uint8_t *number)
+{
+	static const enum op_name_table tables[] = {
+		[FIELD_FUNCTION] = OP_NAMES_FUNCTION,
+		[FIELD_DATATYPE] = OP_NAMES_DATATYPE,
+		[FIELD_ALGORITHM] = OP_NAMES_ALGORITHM,
+		[FIELD_PROTOCOL] = OP_NAMES_PROTOCOL,
+	};
+	int is_known = 0;
+
+	if (kind == FIELD_REDOP) {
+		*number = (uint8_t)bench_redop_find(name);
+		return *number != 0 || strcmp(name, bench_redop_name(BENCH_NO_REDOP)) == 0;
+	}
+	if (kind == FIELD_MODE)
+		*number = (uint8_t)bench_mode_find(name);
+	else
+		*number = op_name_find(tables[kind], name, &is_known);
+	return *number != 0;
+}
+
+static bool read_name(const struct bench_reader *reader, const struct bench_field *field, char *to)
+{
+	bool may_be_null = field->kind == FIELD_DATATYPE || field->kind == FIELD_ALGORITHM ||
+			   field->kind == FIELD_PROTOCOL;
+	uint8_t number = 0;
+	char name[32];
+
+	if (reader->scan.token == JSON_SCAN_NULL && may_be_null)
+		return true; /* 0 it is */
+	if (reader->scan.token != JSON_SCAN_STRING ||
+	    !json_scan_text(&reader->scan, name, sizeof(name)) ||
+	    !find_name(name, field->kind, &number))
+		return false;
+	memcpy(to, &number, 1);
+	return true;
+}
+
+static bool read_bool(const struct bench_reader *reader, char *to)
+{
+	bool is_true = reader->scan.token == JSON_SCAN_TRUE;
+
+	if (!is_true && reader->scan.token != JSON_SCAN_FALSE)
+		return false;
+	memcpy(to, &is_true, sizeof(is_true));
+	return true;
+}
+
+static const char *what_it_is_not(enum bench_field_kind kind)
+{
+	switch (kind) {
+	case FIELD_BOOL:
+		return "neither true nor false";
+	case FIELD_INT32:
+	case FIELD_UINT32:
+	case FIELD_UINT64:
+	case FIELD_SIZE:
+	case FIELD_WRONG:
+		return "no whole number of the range that it may have";
+	default:
+		return "no name that is known here";
+	}
+}
+
+static void read_field(struct bench_reader *reader, const struct bench_field *field, char *to)
+{
+	bool is_good;
+
+	if (json_scan_next(&reader->scan) == JSON_SCAN_ERROR) {
+		fail_scan(reader, "a value that is none");
+		return;
+	}
+	if (field->kind == FIELD_TEXT) {
+		bench_reader_text(reader, field->key.name, to, field->size);
+		return;
+	}
+	if (field->kind == FIELD_BOOL)
+		is_good = read_bool(reader, to);
+	else if (field->kind >= FIELD_FUNCTION)
+		is_good = read_name(reader, field, to);
+	else
+		is_good = read_number(reader, field, to);
+	if (!is_good)
+		bench_reader_fail(reader, "%s is %s", field->key.name, what_it_is_not(field->kind));
+}
+
+void bench_reader_object(struct bench_reader *reader, const char *what,
+			 const struct bench_field *fields, size_t count, void *object,
+			 bench_own_fn own)
+{
+	struct json_scan_key keys[BENCH_FIELDS_MAX];
+	uint64_t seen = 0;
+	int key;
+
+	if (reader->status == OK && reader->token != JSON_SCAN_OBJECT)
+		bench_reader_fail(reader, "%s is no object", what);
+	for (size_t i = 0; i < count; i++)
+		keys[i] = fields[i].key;
+	while ((key = bench_reader_key(reader, keys, (int)count, &seen)) >= 0) {
+		const struct bench_field *field = &fields[key];
+
+		if (field->kind == FIELD_OWN)
+			own(reader, (size_t)key, seen, object);
+		else
+			read_field(reader, field, (char *)object + field->offset);
+	}
+	for (size_t i = 0; i < count && reader->status == OK; i++)
+		if (!(seen >> i & 1))
+			bench_reader_fail(reader, "%s without %s", what, fields[i].key.name);
+}
+
+/*
+ * Three kinds of objects (the run, a rank, a result) with mostly plain values: tables say which key goes
+ * where and what it may be. What needs more than that (arrays) has functions of its own.
+ */
+
+/* The least that a call takes in the text: four numbers and four commas. Bounds what a lie can cost. */
+enum { CALL_BYTES_LEAST = 8 };
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+#define RUN(name) offsetof(struct bench_run, name), sizeof(((struct bench_run *)NULL)->name)
+
+enum run_key {
+	RUN_FORMAT,
+	RUN_VERSION,
+	RUN_RANKS,
+	RUN_NOTES = 13,
+	RUN_MEMBERS = 15,
+	RUN_RESULTS = 16,
+};
+
+static const struct bench_field run_fields[] = {
+	[RUN_FORMAT] = { FIELD_KEY("format"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_VERSION] = { FIELD_KEY("version"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_RANKS] = { FIELD_KEY("ranks"), FIELD_INT32, RUN(nranks), 1, BENCH_RANKS_MAX },
+	{ FIELD_KEY("nodes"), FIELD_INT32, RUN(nodes), 0, BENCH_RANKS_MAX },
+	{ FIELD_KEY("nccl_version"), FIELD_INT32, RUN(nccl_version), 0, INT32_MAX },
+	{ FIELD_KEY("cuda_version"), FIELD_INT32, RUN(cuda_version), 0, INT32_MAX },
+	{ FIELD_KEY("gpu_shared"), FIELD_BOOL, RUN(is_gpu_shared), 0, 0 },
+	{ FIELD_KEY("mps"), FIELD_BOOL, RUN(is_mps), 0, 0 },
+	{ FIELD_KEY("started_ns"), FIELD_UINT64, RUN(started_ns), 0, 0 },
+	{ FIELD_KEY("launcher"), FIELD_TEXT, RUN(launcher), 0, 0 },
+	{ FIELD_KEY("plugin"), FIELD_TEXT, RUN(plugin), 0, 0 },
+	{ FIELD_KEY("nccl_path"), FIELD_TEXT, RUN(nccl_path), 0, 0 },
+	{ FIELD_KEY("command"), FIELD_TEXT, RUN(command), 0, 0 },
+	[RUN_NOTES] = { FIELD_KEY("notes"), FIELD_OWN, 0, 0, 0, 0 },
+	{ FIELD_KEY("notes_lost"), FIELD_SIZE, RUN(notes_lost), 0, 0 },
+	[RUN_MEMBERS] = { FIELD_KEY("members"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_RESULTS] = { FIELD_KEY("results"), FIELD_OWN, 0, 0, 0, 0 },
+};
+
+#define RANK(name) offsetof(struct bench_rank, name), sizeof(((struct bench_rank *)NULL)->name)
+
+static const struct bench_field rank_fields[] = {
+	{ FIELD_KEY("host"), FIELD_TEXT, RANK(host), 0, 0 },
+	{ FIELD_KEY("node"), FIELD_INT32, RANK(node), -1, BENCH_RANKS_MAX },
+	{ FIELD_KEY("device"), FIELD_INT32, RANK(device), -1, INT32_MAX },
+	{ FIELD_KEY("pid"), FIELD_INT32, RANK(pid), 0, INT32_MAX },
+	{ FIELD_KEY("gpu_name"), FIELD_TEXT, RANK(gpu_name), 0, 0 },
+	{ FIELD_KEY("gpu_uuid"), FIELD_TEXT, RANK(gpu_uuid), 0, 0 },
+	{ FIELD_KEY("pci"), FIELD_TEXT, RANK(pci), 0, 0 },
+	{ FIELD_KEY("memory_bytes"), FIELD_UINT64, RANK(memory_bytes), 0, 0 },
+};
+
+#define CELL(name) offsetof(struct bench_cell, name), sizeof(((struct bench_cell *)NULL)->name)
+
+enum cell_key { CELL_PEERS = 21, CELL_PER_RANK = 22 };
+
+static const struct bench_field cell_fields[] = {
+	{ FIELD_KEY("function"), FIELD_FUNCTION, CELL(function), 0, 0 },
+	{ FIELD_KEY("bytes"), FIELD_UINT64, CELL(bytes), 0, 0 },
+	{ FIELD_KEY("datatype"), FIELD_DATATYPE, CELL(datatype), 0, 0 },
+	{ FIELD_KEY("in_place"), FIELD_BOOL, CELL(is_in_place), 0, 0 },
+	{ FIELD_KEY("ranks"), FIELD_INT32, CELL(nranks), 1, BENCH_RANKS_MAX },
+	{ FIELD_KEY("count"), FIELD_UINT64, CELL(count), 0, 0 },
+	{ FIELD_KEY("redop"), FIELD_REDOP, CELL(redop), 0, 0 },
+	{ FIELD_KEY("root"), FIELD_INT32, CELL(root), -1, BENCH_RANKS_MAX - 1 },
+	{ FIELD_KEY("mode"), FIELD_MODE, CELL(mode), 0, 0 },
+	{ FIELD_KEY("algorithm"), FIELD_ALGORITHM, CELL(algorithm), 0, 0 },
+	{ FIELD_KEY("protocol"), FIELD_PROTOCOL, CELL(protocol), 0, 0 },
+	{ FIELD_KEY("chosen_algorithm"), FIELD_ALGORITHM, CELL(chosen_algorithm), 0, 0 },
+	{ FIELD_KEY("chosen_protocol"), FIELD_PROTOCOL, CELL(chosen_protocol), 0, 0 },
+	{ FIELD_KEY("grouped_sends"), FIELD_BOOL, CELL(is_grouped_sends), 0, 0 },
+	{ FIELD_KEY("wrong"), FIELD_WRONG, CELL(wrong), 0, 0 },
+	{ FIELD_KEY("calls"), FIELD_UINT32, CELL(calls), 0, 0 },
+	{ FIELD_KEY("warmups"), FIELD_UINT32, CELL(warmups), 0, 0 },
+	{ FIELD_KEY("checks"), FIELD_UINT32, CELL(checks), 0, 0 },
+	{ FIELD_KEY("aligns"), FIELD_UINT32, CELL(aligns), 0, 0 },
+	{ FIELD_KEY("captured"), FIELD_UINT32, CELL(captured), 0, 0 },
+	{ FIELD_KEY("loop_ns"), FIELD_UINT64, CELL(loop_ns), 0, 0 },
+	[CELL_PEERS] = { FIELD_KEY("peers"), FIELD_OWN, 0, 0, 0, 0 },
+	[CELL_PER_RANK] = { FIELD_KEY("per_rank"), FIELD_OWN, 0, 0, 0, 0 },
+};
+
+static void read_notes(struct bench_reader *reader)
+{
+	struct bench_run *run = reader->run;
+
+	if (!bench_reader_array(reader, "notes"))
+		return;
+	while (bench_reader_item(reader)) {
+		if (run->note_count == BENCH_NOTES_MAX) {
+			bench_reader_fail(reader, "more than %d notes", BENCH_NOTES_MAX);
+			return;
+		}
+		bench_reader_text(reader, "a note", run->notes[run->note_count++],
+				  BENCH_TEXT_BYTES);
+	}
+}
+
+static void read_members(struct bench_reader *reader)
+{
+	struct bench_run *run = reader->run;
+	int32_t count = 0;
+
+	if (!bench_reader_array(reader, "members"))
+		return;
+	/* A member takes more than two bytes; lies about their number end here. */
+	if ((size_t)run->nranks > bench_reader_left(reader) / 2)
+		bench_reader_fail(reader, "it ends before its %d ranks", (int)run->nranks);
+	else if (bench_run_set_ranks(run, run->nranks) != OK ||
+		 (reader->peers = calloc((size_t)run->nranks, sizeof(*reader->peers))) == NULL)
+		bench_reader_no_memory(reader);
+	while (bench_reader_item(reader)) {
+		if (count == run->nranks) {
+			bench_reader_fail(reader, "more members than %d ranks", (int)run->nranks);
+			return;
+		}
+		bench_reader_object(reader, "a member", rank_fields, ARRAY_LENGTH(rank_fields),
+				    &run->ranks[count++], NULL);
+	}
+	if (reader->status == OK && count != run->nranks)
+		bench_reader_fail(reader, "%d members of %d ranks", (int)count, (int)run->nranks);
+}
+
+/* ---- a result -------------------------------------------------------------------------------- */
+
+static void read_peers(struct bench_reader *reader, struct bench_cell *cell)
+{
+	int32_t count = 0;
+	int64_t peer = 0;
+
+	if (cell->nranks > reader->run->nranks)
+		bench_reader_fail(reader, "%d ranks of a run of %d", (int)cell->nranks,
+				  (int)reader->run->nranks);
+	if (!bench_reader_array(reader, "peers"))
+		return;
+	while (bench_reader_item(reader)) {
+		if (count == cell->nranks) {
+			bench_reader_fail(reader, "more peers than %d ranks", (int)cell->nranks);
+			return;
+		}
+		if (!json_scan_signed(&reader->scan, &peer) || peer < -1 || peer >= cell->nranks) {
+			bench_reader_fail(reader, "a peer that is no rank below %d and not -1",
+					  (int)cell->nranks);
+			return;
+		}
+		reader->peers[count++] = (int32_t)peer;
+	}
+	if (reader->status != OK || count == 0)
+		return;
+	if (count != cell->nranks)
+		bench_reader_fail(reader, "%d peers for %d ranks", (int)count, (int)cell->nranks);
+	cell->peers = reader->peers;
+}
+
+/* One of the four arrays of a rank. */
+static void read_times(struct bench_reader *reader, const char *name, struct bench_call *calls,
+		       uint32_t count, size_t offset)
+{
+	uint32_t call = 0;
+	uint64_t time = 0;
+
+	if (!bench_reader_array(reader, name))
+		return;
+	while (bench_reader_item(reader)) {
+		if (call == count) {
+			bench_reader_fail(reader, "%s: more than %u calls", name, count);
+			return;
+		}
+		if (!json_scan_unsigned(&reader->scan, &time)) {
+			bench_reader_fail(reader, "%s: no whole number of nanoseconds", name);
+			return;
+		}
+		memcpy((char *)&calls[call++] + offset, &time, sizeof(time));
+	}
+	if (reader->status == OK && call != count)
+		bench_reader_fail(reader, "%s: %u of %u calls", name, call, count);
+}
+
+static void read_rank_calls(struct bench_reader *reader, struct bench_call *calls, uint32_t count)
+{
+	static const struct json_scan_key keys[] = {
+		JSON_SCAN_KEY_OF("begin_ns"),
+		JSON_SCAN_KEY_OF("gpu_ns"),
+		JSON_SCAN_KEY_OF("issue_ns"),
+		JSON_SCAN_KEY_OF("done_ns"),
+	};
+	static const size_t offsets[] = {
+		offsetof(struct bench_call, begin_ns),
+		offsetof(struct bench_call, gpu_ns),
+		offsetof(struct bench_call, issue_ns),
+		offsetof(struct bench_call, done_ns),
+	};
+	uint64_t seen = 0;
+	int key;
+
+	while ((key = bench_reader_key(reader, keys, ARRAY_LENGTH(keys), &seen)) >= 0)
+		read_times(reader, keys[key].name, calls, count, offsets[key]);
+	if (reader->status == OK && seen != (1u << ARRAY_LENGTH(keys)) - 1)
+		bench_reader_fail(reader, "a rank's calls without begin_ns, gpu_ns, issue_ns or "
+					  "done_ns");
+}
+
+static void read_per_rank(struct bench_reader *reader, const struct bench_cell *cell)
+{
+	int32_t ranks = cell->calls_of != NULL ? cell->nranks : 0, count = 0;
+
+	if (!bench_reader_array(reader, "per_rank"))
+		return;
+	while (bench_reader_item(reader)) {
+		if (count == ranks) {
+			bench_reader_fail(reader, "per_rank: more than %d ranks", (int)ranks);
+			return;
+		}
+		if (reader->token != JSON_SCAN_OBJECT) {
+			bench_reader_fail(reader, "per_rank: a rank's calls are no object");
+			return;
+		}
+		read_rank_calls(reader, &cell->calls_of[(size_t)count * cell->calls], cell->calls);
+		count++;
+	}
+	if (reader->status == OK && count != ranks)
+		bench_reader_fail(reader, "per_rank: %d of %d ranks", (int)count, (int)ranks);
+}
+
+/* Everything else was read: room for the calls, no more than the text can fill. */
+static struct bench_cell *add_cell(struct bench_reader *reader, const struct bench_cell *cell)
+{
+	struct bench_run *run = reader->run;
+	struct bench_cell *added = NULL;
+	uint64_t calls = cell->mode == BENCH_LOOP ? 0 : (uint64_t)cell->calls;
+
+	if (cell->root >= cell->nranks)
+		bench_reader_fail(reader, "its root is rank %d of %d", (int)cell->root,
+				  (int)cell->nranks);
+	else if (calls * (uint64_t)cell->nranks > bench_reader_left(reader) / CALL_BYTES_LEAST)
+		bench_reader_fail(reader, "it ends before its %u calls of %d ranks", cell->calls,
+				  (int)cell->nranks);
+	else if (run->cell_count == BENCH_CELLS_MAX)
+		bench_reader_fail(reader, "more than %d results", BENCH_CELLS_MAX);
+	else {
+		added = bench_run_add_cell(run, cell);
+		if (added == NULL)
+			bench_reader_no_memory(reader);
+	}
+	return added;
+}
+
+static void own_of_cell(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+{
+	struct bench_cell *cell = object, *added;
+	const uint64_t before =
+		(UINT64_C(1) << (key == CELL_PEERS ? CELL_PEERS : CELL_PER_RANK)) - 1;
+
+	if ((seen & before) != before) {
+		bench_reader_fail(reader,
+				  "%s comes before some other key of the result, or one is "
+				  "missing",
+				  cell_fields[key].key.name);
+	} else if (key == CELL_PEERS) {
+		read_peers(reader, cell);
+	} else {
+		added = add_cell(reader, cell);
+		if (added != NULL)
+			read_per_rank(reader, added);
+	}
+}
+
+static void read_results(struct bench_reader *reader)
+{
+	if (!bench_reader_array(reader, "results"))
+		return;
+	while (bench_reader_item(reader)) {
+		struct bench_cell cell = { 0 };
+
+		reader->result++;
+		bench_reader_object(reader, "a result", cell_fields, ARRAY_LENGTH(cell_fields),
+				    &cell, own_of_cell);
+	}
+	reader->result = 0;
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+static void read_format(struct bench_reader *reader)
+{
+	if (json_scan_next(&reader->scan) == JSON_SCAN_STRING &&
+	    json_scan_is(&reader->scan, "ringside-bench"))
+		reader->is_ours = true;
+	else
+		bench_reader_fail(reader, "its format is not \"ringside-bench\"");
+}
+
+static void read_version(struct bench_reader *reader)
+{
+	uint64_t version = 0;
+
+	json_scan_next(&reader->scan);
+	if (!json_scan_unsigned(&reader->scan, &version) || version == 0) {
+		bench_reader_fail(reader, "its version is no number from 1 on");
+	} else if (version > 1) {
+		bench_reader_fail(reader,
+				  "version %llu is newer than this program: use a newer "
+				  "ringside",
+				  (unsigned long long)version);
+		reader->status = ERR_VERSION;
+	}
+}
+
+static void own_of_run(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+{
+	(void)object;
+	if (key != RUN_FORMAT && !(seen & 1u << RUN_FORMAT)) {
+		bench_reader_fail(reader, "\"format\" is not the first key");
+	} else if (key == RUN_FORMAT) {
+		read_format(reader);
+	} else if (key == RUN_VERSION) {
+		read_version(reader);
+	} else if (key == RUN_NOTES) {
+		read_notes(reader);
+	} else if (!(seen & 1u << RUN_RANKS) ||
+		   (key == RUN_RESULTS && !(seen & 1u << RUN_MEMBERS))) {
+		bench_reader_fail(reader, "ranks, members and results do not come in this order");
+	} else if (key == RUN_MEMBERS) {
+		read_members(reader);
+	} else {
+		read_results(reader);
+	}
+}
+
+enum status bench_read(struct bench_run *run, const char *text, size_t length,
+		       struct bench_read_problem *problem)
+{
+	struct bench_reader reader;
+	enum status status;
+
+	bench_run_init(run);
+	bench_reader_start(&reader, run, text, length);
+	bench_reader_item(&reader);
+	bench_reader_object(&reader, "the document", run_fields, ARRAY_LENGTH(run_fields), run,
+			    own_of_run);
+	if (reader.status == OK && json_scan_next(&reader.scan) != JSON_SCAN_END)
+		bench_reader_fail(&reader, "something stands behind it");
+	status = reader.status == ERR_FORMAT && !reader.is_ours ? ERR_UNKNOWN : reader.status;
+	if (status != OK && problem != NULL)
+		*problem = reader.problem;
+	if (status != OK)
+		bench_run_release(run);
+	bench_reader_end(&reader);
+	return status;
+}
+
+/* The value of the key that was read last. False: it is damaged. */
+static bool take_value(struct json_scan *scan, const char *text, const char **at, size_t *size)
+{
+	size_t from;
+
+	if (json_scan_next(scan) != JSON_SCAN_OBJECT)
+		return false;
+	from = json_scan_offset(scan) - 1;
+	if (!json_scan_skip(scan))
+		return false;
+	*at = text + from;
+	*size = json_scan_offset(scan) - from;
+	return true;
+}
+
+/* The format is the first key, as we write it: a document of megabytes is refused at its beginning. */
+static bool is_ours(struct json_scan *scan, bool *is_whole)
+{
+	if (json_scan_next(scan) != JSON_SCAN_OBJECT || json_scan_next(scan) != JSON_SCAN_KEY ||
+	    !json_scan_is(scan, "format") || json_scan_next(scan) != JSON_SCAN_STRING)
+		return false;
+	*is_whole = json_scan_is(scan, "ringside-bench");
+	return *is_whole || json_scan_is(scan, "ringside-crossover") ||
+	       json_scan_is(scan, "ringside-health");
+}
+
+enum status run_inside(const char *text, size_t length, const char **at, size_t *size)
+{
+	enum json_scan_token token;
+	struct json_scan scan;
+	bool is_whole;
+
+	json_scan_init(&scan, text, length);
+	if (!is_ours(&scan, &is_whole))
+		return ERR_UNKNOWN;
+	if (is_whole) {
+		*at = text;
+		*size = length;
+		return OK;
+	}
+	while ((token = json_scan_next(&scan)) == JSON_SCAN_KEY) {
+		if (json_scan_is(&scan, "run"))
+			return take_value(&scan, text, at, size) ? OK : ERR_FORMAT;
+		if (!json_scan_skip(&scan))
+			return ERR_FORMAT;
+	}
+	return ERR_FORMAT;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static void put_text(struct json *json, const char *key, const char *field, size_t size)
+{
+	char text[sizeof(((struct bench_run *)NULL)->command)];
+
+	if (key != NULL)
+		json_key(json, key);
+	json_string(json, bench_text_clean(text, field, size));
+}
+
+#define PUT_TEXT(json, key, field) put_text(json, key, field, sizeof(field))
+
+/* 0 is "not told". */
+static void put_name(struct json *json, const char *key, enum op_name_table table, uint8_t number)
+{
+	json_put_string(json, key, number != 0 ? op_name(table, number) : NULL);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static void put_members(struct json *json, const struct bench_run *run)
+{
+	json_put_array(json, "members");
+	for (int32_t i = 0; i < run->nranks; i++) {
+		const struct bench_rank *rank = &run->ranks[i];
+
+		json_object(json);
+		PUT_TEXT(json, "host", rank->host);
+		json_put_signed(json, "node", rank->node);
+		json_put_signed(json, "device", rank->device);
+		json_put_signed(json, "pid", rank->pid);
+		PUT_TEXT(json, "gpu_name", rank->gpu_name);
+		PUT_TEXT(json, "gpu_uuid", rank->gpu_uuid);
+		PUT_TEXT(json, "pci", rank->pci);
+		json_put_unsigned(json, "memory_bytes", rank->memory_bytes);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_head(struct json *json, const struct bench_run *run)
+{
+	json_put_string(json, "format", "ringside-bench");
+	json_put_unsigned(json, "version", 1);
+	json_put_signed(json, "ranks", run->nranks);
+	json_put_signed(json, "nodes", run->nodes);
+	json_put_signed(json, "nccl_version", run->nccl_version);
+	json_put_signed(json, "cuda_version", run->cuda_version);
+	json_put_bool(json, "gpu_shared", run->is_gpu_shared);
+	json_put_bool(json, "mps", run->is_mps);
+	json_put_unsigned(json, "started_ns", run->started_ns);
+	PUT_TEXT(json, "launcher", run->launcher);
+	PUT_TEXT(json, "plugin", run->plugin);
+	PUT_TEXT(json, "nccl_path", run->nccl_path);
+	PUT_TEXT(json, "command", run->command);
+	json_put_array(json, "notes");
+	for (size_t i = 0; i < run->note_count; i++)
+		PUT_TEXT(json, NULL, run->notes[i]);
+	json_end(json);
+	json_put_unsigned(json, "notes_lost", run->notes_lost);
+}
+
+/* ---- a result -------------------------------------------------------------------------------- */
+
+static void put_figures(struct json *json, const struct bench_cell *cell,
+			const struct bench_figures *figures)
+{
+	json_put_object(json, "figures");
+	json_put_double(json, "mean_ns", figures->mean);
+	json_put_double(json, "deviation_ns", figures->deviation);
+	json_put_double(json, "min_ns", figures->least);
+	json_put_double(json, "p05_ns", figures->p05);
+	json_put_double(json, "p25_ns", figures->p25);
+	json_put_double(json, "p50_ns", figures->p50);
+	json_put_double(json, "p75_ns", figures->p75);
+	json_put_double(json, "p90_ns", figures->p90);
+	json_put_double(json, "p95_ns", figures->p95);
+	json_put_double(json, "p99_ns", figures->p99);
+	json_put_double(json, "max_ns", figures->most);
+	json_put_double(json, "algbw_gbs", bench_algbw(cell, figures->p50));
+	json_put_double(json, "busbw_gbs", bench_busbw(cell, figures->p50));
+	json_end(json);
+}
+
+/* The first keys are those of a table of expected bandwidth. */
+static void put_what(struct json *json, const struct bench_cell *cell, double median_ns)
+{
+	json_put_string(json, "function", op_name(OP_NAMES_FUNCTION, cell->function));
+	json_put_unsigned(json, "bytes", cell->bytes);
+	json_put_unsigned(json, "time_ns", (uint64_t)llround(fmin(median_ns, 1e18)));
+	put_name(json, "datatype", OP_NAMES_DATATYPE, cell->datatype);
+	json_put_bool(json, "in_place", cell->is_in_place);
+	json_put_signed(json, "ranks", cell->nranks);
+	json_put_unsigned(json, "count", cell->count);
+	json_put_string(json, "redop", bench_redop_name(cell->redop));
+	json_put_signed(json, "root", cell->root);
+	json_put_string(json, "mode", bench_mode_name(cell->mode));
+	put_name(json, "algorithm", OP_NAMES_ALGORITHM, cell->algorithm);
+	put_name(json, "protocol", OP_NAMES_PROTOCOL, cell->protocol);
+	put_name(json, "chosen_algorithm", OP_NAMES_ALGORITHM, cell->chosen_algorithm);
+	put_name(json, "chosen_protocol", OP_NAMES_PROTOCOL, cell->chosen_protocol);
+	json_put_bool(json, "grouped_sends", cell->is_grouped_sends);
+	if (cell->wrong == BENCH_UNCHECKED)
+		json_put_null(json, "wrong");
+	else
+		json_put_unsigned(json, "wrong", cell->wrong);
+	json_put_unsigned(json, "calls", cell->calls);
+	json_put_unsigned(json, "warmups", cell->warmups);
+	json_put_unsigned(json, "checks", cell->checks);
+	json_put_unsigned(json, "aligns", cell->aligns);
+	json_put_unsigned(json, "captured", cell->captured);
+	json_put_unsigned(json, "loop_ns", cell->loop_ns);
+	json_put_array(json, "peers");
+	for (int32_t rank = 0; cell->peers != NULL && rank < cell->nranks; rank++)
+		json_signed(json, cell->peers[rank]);
+	json_end(json);
+}
+
+static void put_calls(struct json *json, const struct bench_cell *cell)
+{
+	static const struct {
+		const char *key;
+		size_t offset;
+	} columns[] = {
+		{ "begin_ns", offsetof(struct bench_call, begin_ns) },
+		{ "gpu_ns", offsetof(struct bench_call, gpu_ns) },
+		{ "issue_ns", offsetof(struct bench_call, issue_ns) },
+		{ "done_ns", offsetof(struct bench_call, done_ns) },
+	};
+
+	json_put_array(json, "per_rank");
+	for (int32_t rank = 0; cell->calls_of != NULL && rank < cell->nranks; rank++) {
+		json_object(json);
+		for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+			json_put_array(json, columns[i].key);
+			for (uint32_t call = 0; call < cell->calls; call++) {
+				const char *at = (const char *)bench_cell_call(cell, rank, call);
+				uint64_t value;
+
+				memcpy(&value, at + columns[i].offset, sizeof(value));
+				json_unsigned(json, value);
+			}
+			json_end(json);
+		}
+		json_end(json);
+	}
+	json_end(json);
+}
+
+/* Does it hold together? Whoever reads it will ask, too. */
+static bool is_cell_sound(const struct bench_run *run, const struct bench_cell *cell)
+{
+	bool has_calls = cell->mode != BENCH_LOOP && cell->calls > 0;
+
+	return cell->function != 0 && op_name(OP_NAMES_FUNCTION, cell->function) != NULL &&
+	       cell->mode > 0 && cell->mode < BENCH_MODES && cell->redop < BENCH_REDOPS &&
+	       cell->nranks >= 1 && cell->nranks <= run->nranks && cell->root >= -1 &&
+	       cell->root < cell->nranks && (cell->calls_of != NULL) == has_calls;
+}
+
+static enum status put_cell(struct json *json, const struct bench_run *run,
+			    const struct bench_cell *cell)
+{
+	struct bench_figures figures;
+	enum status status;
+
+	if (!is_cell_sound(run, cell))
+		return ERR_RANGE;
+	status = bench_cell_figures(cell, BENCH_OVER_MEAN, &figures);
+	if (status != OK)
+		return status;
+	/* A line each: a text of gigabytes can be looked at. */
+	sink_byte(json->sink, '\n');
+	json_object(json);
+	put_what(json, cell, figures.p50);
+	put_figures(json, cell, &figures);
+	put_calls(json, cell);
+	json_end(json);
+	return OK;
+}
+
+enum status bench_json_put(struct json *json, const struct bench_run *run)
+{
+	enum status status = run->nranks >= 1 && run->ranks != NULL ? OK : ERR_RANGE;
+
+	if (status != OK)
+		return status;
+	json_object(json);
+	put_head(json, run);
+	put_members(json, run);
+	json_put_array(json, "results");
+	for (size_t i = 0; i < run->cell_count && status == OK; i++)
+		status = put_cell(json, run, &run->cells[i]);
+	json_end(json);
+	json_end(json);
+	return status;
+}
+
+enum status bench_json_write(struct sink *sink, const struct bench_run *run)
+{
+	enum status status;
+	struct json json;
+
+	json_init(&json, sink);
+	status = bench_json_put(&json, run);
+	if (status != OK)
+		return status;
+	json_line(&json);
+	return json_status(&json);
+}

@@ -1,0 +1,1049 @@
+/*
+ * A cell is measured in this order on every rank: warm-up, measured calls; checks come behind them
+ * (bench_job.c). Rank 0 decides how many there are and tells the others between calls, never inside a
+ * time that is taken.
+ */
+#include "bench/bench_job.h"
+#include "bench/bench_job_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench_plan.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
+#include "recording/recording.h"
+
+static int measure_graph(struct job_cell *work);
+
+/* Where this rank's data lies in this cell. */
+struct issue_place {
+	const char *send;
+	char *recv;
+	uint64_t part_bytes; /* from one rank's part to the next */
+	nccl_type type;
+	nccl_op op;
+};
+
+static void *pointer_of(cuda_address address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+static struct issue_place place_of(const struct job_cell *work)
+{
+	const struct bench_job *job = work->job;
+	uint64_t element_bytes = op_datatype_bytes(work->cell.datatype);
+	cuda_address recv = job->recv_memory + JOB_GUARD_BYTES;
+	cuda_address send = work->cell.is_in_place ? recv : job->send_memory + JOB_GUARD_BYTES;
+
+	return (struct issue_place){
+		.send = pointer_of(send + work->layout.send_at * element_bytes),
+		.recv = pointer_of(recv + work->layout.recv_at * element_bytes),
+		.part_bytes = work->layout.count * element_bytes,
+		.type = nccl_type_of(&job->nccl, work->cell.datatype),
+		.op = nccl_op_of(work->cell.redop),
+	};
+}
+
+static bool issue_is_grouped(const struct bench_job *job, uint8_t function)
+{
+	switch (function) {
+	case OP_ALL_TO_ALL:
+		return job->nccl.all_to_all == NULL;
+	case OP_GATHER:
+		return job->nccl.gather == NULL;
+	case OP_SCATTER:
+		return job->nccl.scatter == NULL;
+	default:
+		return false;
+	}
+}
+
+static nccl_result send_to(const struct job_cell *work, const struct issue_place *place, int peer,
+			   uint64_t offset)
+{
+	const struct bench_job *job = work->job;
+
+	return job->nccl.send(place->send + offset, work->layout.count, place->type, peer,
+			      job->comm, job->stream);
+}
+
+static nccl_result recv_from(const struct job_cell *work, const struct issue_place *place, int peer,
+			     uint64_t offset)
+{
+	const struct bench_job *job = work->job;
+
+	return job->nccl.recv(place->recv + offset, work->layout.count, place->type, peer,
+			      job->comm, job->stream);
+}
+
+/* A part to and from every rank, as far as the function has them. */
+static nccl_result parts_move(const struct job_cell *work, const struct issue_place *place)
+{
+	const struct bench_cell *cell = &work->cell;
+	int rank = work->job->place->rank, root = cell->root;
+	nccl_result result = 0;
+
+	for (int peer = 0; peer < cell->nranks && result == 0; peer++) {
+		uint64_t at = (uint64_t)peer * place->part_bytes;
+		bool sends = cell->function == OP_ALL_TO_ALL ||
+			     (cell->function == OP_SCATTER && rank == root);
+		bool receives = cell->function == OP_ALL_TO_ALL ||
+				(cell->function == OP_GATHER && rank == root);
+
+		if (sends)
+			result = send_to(work, place, peer, at);
+		if (receives && result == 0)
+			result = recv_from(work, place, peer, at);
+	}
+	if (cell->function == OP_GATHER && result == 0)
+		result = send_to(work, place, root, 0);
+	if (cell->function == OP_SCATTER && result == 0)
+		result = recv_from(work, place, root, 0);
+	return result;
+}
+
+static nccl_result exchange(const struct job_cell *work, const struct issue_place *place)
+{
+	int rank = work->job->place->rank;
+	nccl_result result;
+
+	result = send_to(work, place, layout_send_peer(&work->cell, rank), 0);
+	if (result == 0)
+		result = recv_from(work, place, layout_recv_peer(&work->cell, rank), 0);
+	return result;
+}
+
+static nccl_result issue_group(const struct job_cell *work, const struct issue_place *place,
+			       const char **what)
+{
+	const struct nccl *nccl = &work->job->nccl;
+	nccl_result result, end;
+
+	*what = "ncclGroupStart";
+	result = nccl->group_start();
+	if (result)
+		return result;
+	*what = "ncclSend or ncclRecv";
+	result = work->cell.function == OP_SEND_RECV ? exchange(work, place)
+						     : parts_move(work, place);
+	end = nccl->group_end();
+	if (result)
+		return result;
+	*what = "ncclGroupEnd";
+	return end;
+}
+
+static nccl_result issue_collective(const struct job_cell *work, const struct issue_place *p,
+				    const char **what)
+{
+	const struct bench_job *job = work->job;
+	const struct nccl *nccl = &job->nccl;
+	uint64_t count = work->layout.count;
+	int root = work->cell.root;
+
+	*what = op_function_name(work->cell.function);
+	switch (work->cell.function) {
+	case OP_ALL_REDUCE:
+		return nccl->all_reduce(p->send, p->recv, count, p->type, p->op, job->comm,
+					job->stream);
+	case OP_ALL_GATHER:
+		return nccl->all_gather(p->send, p->recv, count, p->type, job->comm, job->stream);
+	case OP_REDUCE_SCATTER:
+		return nccl->reduce_scatter(p->send, p->recv, count, p->type, p->op, job->comm,
+					    job->stream);
+	case OP_BROADCAST:
+		return nccl->broadcast(p->send, p->recv, count, p->type, root, job->comm,
+				       job->stream);
+	case OP_REDUCE:
+		return nccl->reduce(p->send, p->recv, count, p->type, p->op, root, job->comm,
+				    job->stream);
+	case OP_ALL_TO_ALL:
+		return nccl->all_to_all(p->send, p->recv, count, p->type, job->comm, job->stream);
+	case OP_GATHER:
+		return nccl->gather(p->send, p->recv, count, p->type, root, job->comm, job->stream);
+	default:
+		return nccl->scatter(p->send, p->recv, count, p->type, root, job->comm,
+				     job->stream);
+	}
+}
+
+/* The call of this cell, on this rank: *what is the function that failed. */
+static nccl_result issue_call(const struct job_cell *work, const char **what)
+{
+	struct issue_place place = place_of(work);
+
+	if (!work->takes_part)
+		return 0;
+	if (work->cell.function == OP_SEND_RECV || issue_is_grouped(work->job, work->cell.function))
+		return issue_group(work, &place, what);
+	return issue_collective(work, &place, what);
+}
+
+/* An AllReduce of one element. */
+static nccl_result issue_align(const struct bench_job *job, const char **what)
+{
+	void *one = pointer_of(job->one);
+
+	*what = "AllReduce of one element";
+	return job->nccl.all_reduce(one, one, 1, nccl_type_of(&job->nccl, OP_INT32),
+				    nccl_op_of(BENCH_MAX), job->comm, job->stream);
+}
+
+enum { BLOCK_CALLS = JOB_EVENTS_MAX - 1 };
+
+static int call_issue(struct job_cell *work)
+{
+	const char *what = "";
+	nccl_result result = issue_call(work, &what);
+
+	return result ? job_nccl(work->job, result, what) : 0;
+}
+
+/* One call, waited for, of which nothing is kept. */
+static int measure_unmeasured(struct job_cell *work)
+{
+	return call_issue(work) < 0 ? -1 : wait_stream(work, 1);
+}
+
+static int event_put(struct bench_job *job, size_t index)
+{
+	cuda_result result = job->cuda.event_record(job->events[index], job->stream);
+
+	return result ? job_cuda(job, result, "cuEventRecord") : 0;
+}
+
+static int event_between(struct bench_job *job, size_t index, uint64_t *ns)
+{
+	float ms = 0;
+	cuda_result result;
+
+	result = job->cuda.event_elapsed(&ms, job->events[index], job->events[index + 1]);
+	if (result)
+		return job_cuda(job, result, "cuEventElapsedTime");
+	*ns = ms > 0 ? (uint64_t)((double)ms * 1e6 + 0.5) : 0;
+	return 0;
+}
+
+static int measure_align(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	const char *what = "";
+	nccl_result result;
+
+	switch (job->plan->align) {
+	case PLAN_ALIGN_HUB:
+		return hub_meet(job->hub);
+	case PLAN_ALIGN_NCCL:
+		result = issue_align(job, &what);
+		if (result)
+			return job_nccl(job, result, what);
+		work->cell.aligns++;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* One call, aligned before, waited for; times into *call. */
+static int measure_one(struct job_cell *work, struct bench_call *call)
+{
+	struct bench_job *job = work->job;
+	uint64_t begin_ns, issued_ns;
+
+	if (measure_align(work) < 0)
+		return -1;
+	call->begin_ns = job_wall();
+	if (event_put(job, 0) < 0)
+		return -1;
+	begin_ns = job_now();
+	if (call_issue(work) < 0)
+		return -1;
+	issued_ns = job_now();
+	if (event_put(job, 1) < 0 || wait_stream(work, 1) < 0)
+		return -1;
+	call->done_ns = job_now() - begin_ns;
+	call->issue_ns = issued_ns - begin_ns;
+	if (event_between(job, 0, &call->gpu_ns) < 0)
+		return -1;
+	if (!work->takes_part)
+		*call = (struct bench_call){ 0 };
+	return 0;
+}
+
+static int measure_blocking(struct job_cell *work)
+{
+	for (uint32_t i = 0; i < work->cell.calls; i++)
+		if (measure_one(work, &work->calls[i]) < 0)
+			return -1;
+	return 0;
+}
+
+static int block_issue(struct job_cell *work, struct bench_call *calls, uint32_t count)
+{
+	struct bench_job *job = work->job;
+
+	if (measure_align(work) < 0 || event_put(job, 0) < 0)
+		return -1;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t begin_ns;
+
+		calls[i].begin_ns = job_wall();
+		begin_ns = job_now();
+		if (call_issue(work) < 0)
+			return -1;
+		calls[i].issue_ns = job_now() - begin_ns;
+		if (event_put(job, i + 1) < 0)
+			return -1;
+	}
+	return wait_stream(work, count);
+}
+
+static int measure_back_to_back(struct job_cell *work)
+{
+	uint32_t left = work->cell.calls, count;
+
+	for (struct bench_call *calls = work->calls; left > 0; calls += count, left -= count) {
+		count = left < BLOCK_CALLS ? left : BLOCK_CALLS;
+		if (device_events(work->job, count + 1) < 0 || block_issue(work, calls, count) < 0)
+			return -1;
+		for (uint32_t i = 0; i < count; i++) {
+			if (event_between(work->job, i, &calls[i].gpu_ns) < 0)
+				return -1;
+			if (!work->takes_part)
+				calls[i] = (struct bench_call){ 0 };
+		}
+	}
+	return 0;
+}
+
+/* As nccl-tests takes its time: one clock around all calls and the wait for them. */
+static int measure_loop(struct job_cell *work)
+{
+	uint64_t begin_ns;
+
+	if (hub_meet(work->job->hub) < 0)
+		return -1;
+	begin_ns = job_now();
+	for (uint32_t i = 0; i < work->cell.calls; i++)
+		if (call_issue(work) < 0)
+			return -1;
+	if (wait_stream(work, work->cell.calls) < 0)
+		return -1;
+	work->cell.loop_ns = (job_now() - begin_ns) / work->cell.calls;
+	return 0;
+}
+
+/* The first call of a cell: NCCL refuses an algorithm that cannot do it here and not before. */
+static int first_call(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	const char *what = "";
+	struct bench_watch watch;
+	nccl_result result;
+	int refused;
+
+	bench_watch_begin(&watch, job, "the first call, which makes connections,");
+	result = issue_call(work, &what);
+	bench_watch_end(&watch);
+	if (!job->is_forced)
+		return result ? job_nccl(job, result, what) : wait_stream(work, 1);
+	refused = job_agree(job, (int32_t)result);
+	if (refused <= 0)
+		return refused < 0 ? -1 : wait_stream(work, 1);
+	if (refused == job->place->nranks)
+		return 1;
+	return job_fail(job,
+			"%s is refused by %d of %d ranks: they disagree about NCCL_ALGO or "
+			"NCCL_PROTO",
+			op_function_name(work->cell.function), refused, job->place->nranks);
+}
+
+/* So many calls in the cell's own way, without their times. */
+static int warm_more(struct job_cell *work, uint32_t count)
+{
+	struct bench_call unused;
+
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_waited = work->cell.mode == BENCH_BLOCKING || i % BLOCK_CALLS == 0;
+
+		if (is_waited ? measure_one(work, &unused) < 0 : call_issue(work) < 0)
+			return -1;
+	}
+	work->cell.warmups += count;
+	return wait_stream(work, count);
+}
+
+/* A call took so long. The least of all counts: a machine that hesitates once must not cut what follows. */
+static void measure_expect(struct job_cell *work, double call_ns)
+{
+	if (work->expected_ns <= 0 || call_ns < work->expected_ns)
+		work->expected_ns = call_ns;
+}
+
+/* So many more, and what one of them took. */
+static int warm_timed(struct job_cell *work, uint32_t count)
+{
+	uint64_t begin_ns = job_now();
+
+	if (warm_more(work, count) < 0)
+		return -1;
+	measure_expect(work, (double)(job_now() - begin_ns) / count);
+	return 0;
+}
+
+/* The rest of them, as many as rank 0 says. */
+static int warm_rest(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	uint32_t more =
+		budget_warmups(job->plan, work->cell.warmups, work->expected_ns, work->expected_ns);
+
+	if (hub_share(job->hub, &more, sizeof(more)) < 0)
+		return -1;
+	return more ? warm_timed(work, more) : 0;
+}
+
+/* Connections are made by the first call, which may take a thousand times as long as the next: nothing is
+ * planned from it, and it does not count against a time budget. A graph warms itself; but connections are
+ * not to be made while it is captured, and how many calls fit into it must be known. */
+static int warm_up(struct job_cell *work)
+{
+	const struct bench_plan *plan = work->job->plan;
+	uint64_t begin_ns = job_now();
+	bool is_graph = work->cell.mode == BENCH_GRAPH, is_budget = plan->seconds > 0;
+	int status;
+
+	if (plan->warmups == 0 && !is_budget && !work->job->is_forced && !is_graph)
+		return 0;
+	status = first_call(work);
+	if (status != 0)
+		return status;
+	work->cell.warmups = 1;
+	work->expected_ns = (double)(job_now() - begin_ns);
+	if ((is_budget || (plan->warmups > 1 && !is_graph)) && warm_timed(work, 1) < 0)
+		return -1;
+	return is_graph ? 0 : warm_rest(work);
+}
+
+/* How many calls rank 0 wants measured, when one takes so long; alike on all ranks afterwards. */
+static int measure_plan_calls(struct job_cell *work, double call_ns)
+{
+	struct bench_job *job = work->job;
+	struct {
+		double call_ns;
+		uint32_t calls;
+	} said = { call_ns, budget_calls(job->plan, call_ns, job->place->nranks) };
+
+	if (said.calls == budget_calls_limit(job->place->nranks) && said.calls != job->plan->calls)
+		job_note(job, "%u calls of a cell are measured at the most", said.calls);
+	if (hub_share(job->hub, &said, sizeof(said)) < 0)
+		return -1;
+	work->cell.calls = said.calls;
+	work->expected_ns = said.call_ns;
+	return 0;
+}
+
+static int measure_calls_alloc(struct job_cell *work)
+{
+	work->calls = calloc(work->cell.calls, sizeof(*work->calls));
+	return work->calls ? 0 : job_fail(work->job, "out of memory");
+}
+
+/* Warm up and measure as cell.mode says: sets cell.warmups, calls, aligns, captured, loop_ns (of this rank),
+ * and work->calls. 1: NCCL refused the first call on all ranks, with a forced algorithm or protocol. */
+static int measure_cell(struct job_cell *work)
+{
+	int status = warm_up(work);
+
+	if (status != 0)
+		return status;
+	if (work->cell.mode == BENCH_GRAPH)
+		return measure_graph(work);
+	if (measure_plan_calls(work, work->expected_ns) < 0)
+		return -1;
+	if (work->cell.mode == BENCH_LOOP)
+		return measure_loop(work);
+	if (measure_calls_alloc(work) < 0)
+		return -1;
+	return work->cell.mode == BENCH_BLOCKING ? measure_blocking(work)
+						 : measure_back_to_back(work);
+}
+
+/*
+ * Calls in a CUDA graph. Events between them are recorded inside the graph, by each launch anew, so every
+ * replayed call has a time of its own:
+ *
+ *	event 0 | call | event 1 | call | event 2 ...
+ *
+ * Where a driver cannot do that, the time of the launch is divided, and a note says so.
+ */
+
+struct graph {
+	struct CUgraph_st *graph;
+	struct CUgraphExec_st *exec;
+	uint32_t calls; /* in it */
+};
+
+static int graph_event(struct job_cell *work, uint32_t index)
+{
+	struct bench_job *job = work->job;
+	cuda_result result;
+
+	if (!job->is_graph_timed)
+		return 0;
+	result = job->cuda.event_record_flags(job->events[index], job->stream,
+					      CUDA_EVENT_RECORD_EXTERNAL);
+	return result ? job_cuda(job, result, "cuEventRecordWithFlags") : 0;
+}
+
+static int graph_calls(struct job_cell *work, uint32_t count)
+{
+	const char *what = "";
+	nccl_result result;
+
+	if (graph_event(work, 0) < 0)
+		return -1;
+	for (uint32_t i = 0; i < count; i++) {
+		result = issue_call(work, &what);
+		if (result)
+			return job_nccl(work->job, result, what);
+		if (graph_event(work, i + 1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int graph_capture(struct job_cell *work, struct graph *graph)
+{
+	struct bench_job *job = work->job;
+	cuda_result result;
+	int status;
+
+	result = job->cuda.capture_begin(job->stream, CUDA_CAPTURE_THREAD_LOCAL);
+	if (result)
+		return job_cuda(job, result, "cuStreamBeginCapture_v2");
+	status = graph_calls(work, graph->calls);
+	result = job->cuda.capture_end(job->stream, &graph->graph);
+	if (status < 0)
+		return -1;
+	if (result)
+		return job_cuda(job, result, "cuStreamEndCapture");
+	result = job->cuda.graph_instantiate(&graph->exec, graph->graph, 0);
+	return result ? job_cuda(job, result, "cuGraphInstantiateWithFlags") : 0;
+}
+
+static void graph_release(struct bench_job *job, struct graph *graph)
+{
+	if (graph->exec)
+		(void)job->cuda.graph_free(graph->exec);
+	if (graph->graph)
+		(void)job->cuda.graph_destroy(graph->graph);
+}
+
+static int times_take(struct job_cell *work, struct bench_call *calls, uint32_t count)
+{
+	struct bench_job *job = work->job;
+	uint32_t parts = job->is_graph_timed ? count : 1;
+	float ms = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t from = job->is_graph_timed ? i : 0;
+		cuda_result result =
+			job->cuda.event_elapsed(&ms, job->events[from], job->events[from + 1]);
+
+		if (result)
+			return job_cuda(job, result, "cuEventElapsedTime");
+		calls[i].gpu_ns = (uint64_t)((double)ms * 1e6 * parts / count + 0.5);
+	}
+	return 0;
+}
+
+/* Around the launch, where events inside are not to be had. */
+static int outer_event(struct bench_job *job, size_t index)
+{
+	cuda_result result = 0;
+
+	if (!job->is_graph_timed)
+		result = job->cuda.event_record(job->events[index], job->stream);
+	return result ? job_cuda(job, result, "cuEventRecord") : 0;
+}
+
+static int graph_launch(struct job_cell *work, const struct graph *graph, struct bench_call *calls)
+{
+	struct bench_job *job = work->job;
+	uint64_t wall_ns, begin_ns, issued_ns;
+	cuda_result result;
+
+	if (measure_align(work) < 0 || outer_event(job, 0) < 0)
+		return -1;
+	wall_ns = job_wall();
+	begin_ns = job_now();
+	result = job->cuda.graph_launch(graph->exec, job->stream);
+	if (result)
+		return job_cuda(job, result, "cuGraphLaunch");
+	issued_ns = (job_now() - begin_ns) / graph->calls;
+	if (outer_event(job, 1) < 0 || wait_stream(work, graph->calls) < 0)
+		return -1;
+	if (calls == NULL || !work->takes_part)
+		return 0;
+	for (uint32_t i = 0; i < graph->calls; i++) {
+		calls[i].begin_ns = wall_ns;
+		calls[i].issue_ns = issued_ns;
+	}
+	return times_take(work, calls, graph->calls);
+}
+
+/* So many launches, and what one call of them took. */
+static int graph_launches(struct job_cell *work, const struct graph *graph, uint32_t count)
+{
+	uint64_t begin_ns = job_now();
+
+	for (uint32_t i = 0; i < count; i++)
+		if (graph_launch(work, graph, NULL) < 0)
+			return -1;
+	work->cell.warmups += count * graph->calls;
+	measure_expect(work, (double)(job_now() - begin_ns) / ((double)count * graph->calls));
+	return 0;
+}
+
+/* Launches before those that are measured. The first brings the graph to the GPU, so a time budget is
+ * planned from a second one; but not when one takes long. */
+static int graph_warm(struct job_cell *work, const struct graph *graph)
+{
+	const struct bench_plan *plan = work->job->plan;
+	uint64_t begin_ns = job_now();
+	uint32_t launches = (plan->warmups + graph->calls - 1) / graph->calls, more;
+
+	if (graph_launches(work, graph, 1) < 0)
+		return -1;
+	if (plan->seconds > 0 && launches < 2)
+		launches = 2;
+	if (plan->seconds > 0 && (double)(job_now() - begin_ns) > plan->seconds * 1e9 / 4)
+		launches = 1;
+	more = launches > 1 ? launches - 1 : 0;
+	if (hub_share(work->job->hub, &more, sizeof(more)) < 0)
+		return -1;
+	if (more > 0 && graph_launches(work, graph, more) < 0)
+		return -1;
+	return measure_plan_calls(work, work->expected_ns);
+}
+
+static int graph_run(struct job_cell *work, const struct graph *graph)
+{
+	uint32_t launches;
+
+	if (graph_warm(work, graph) < 0)
+		return -1;
+	launches = (work->cell.calls + graph->calls - 1) / graph->calls;
+	work->cell.calls = launches * graph->calls;
+	work->cell.captured = graph->calls;
+	if (measure_calls_alloc(work) < 0)
+		return -1;
+	for (uint32_t i = 0; i < launches; i++)
+		if (graph_launch(work, graph, work->calls + (size_t)i * graph->calls) < 0)
+			return -1;
+	return 0;
+}
+
+/* As many as the plan says, but no more than are to be measured, than there are events for, and than take
+ * a quarter of the time budget. */
+static uint32_t graph_size(const struct job_cell *work)
+{
+	const struct bench_plan *plan = work->job->plan;
+	uint32_t calls = plan->graph_calls ? plan->graph_calls : 1;
+	double fitting = plan->seconds * 1e9 / 4;
+
+	if (plan->calls && calls > plan->calls)
+		calls = plan->calls;
+	if (calls > JOB_EVENTS_MAX - 1)
+		calls = JOB_EVENTS_MAX - 1;
+	if (fitting > 0 && work->expected_ns * calls > fitting)
+		calls = (uint32_t)(fitting / work->expected_ns);
+	return calls ? calls : 1;
+}
+
+static int measure_graph(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	struct graph graph = { .calls = graph_size(work) };
+	int status;
+
+	if (hub_share(job->hub, &graph.calls, sizeof(graph.calls)) < 0)
+		return -1;
+	if (device_events(job, (size_t)graph.calls + 1) < 0)
+		return -1;
+	if (!job->is_graph_timed)
+		job_note(job, "this CUDA records no events inside graphs: the time of a graph is "
+			      "divided by its calls, single calls are not told apart");
+	status = graph_capture(work, &graph);
+	if (status == 0)
+		status = graph_run(work, &graph);
+	graph_release(job, &graph);
+	return status;
+}
+
+/*
+ * What NCCL chose, from our own recorder: where its plugin is loaded into this process, its region has
+ * the last operations with their algorithm and protocol. Of each cell's function, size and type, on the
+ * newest communicator, the most frequent pair is taken.
+ */
+
+struct choice {
+	uint64_t bytes;
+	uint8_t function;
+	uint8_t datatype;
+	uint32_t counts[OP_ALGORITHMS][OP_PROTOCOLS];
+};
+
+struct choices {
+	struct choice *list; /* one per cell */
+	size_t count;
+	uint32_t comm; /* the newest that has operations */
+};
+
+static bool choice_fits(const struct choice *choice, const struct op_record *op)
+{
+	if (choice->function != op->function || choice->bytes != op->bytes)
+		return false;
+	return op->datatype == OP_DATATYPE_UNKNOWN || op->datatype == choice->datatype;
+}
+
+static void counts_forget(struct choices *choices, uint32_t comm)
+{
+	choices->comm = comm;
+	for (size_t i = 0; i < choices->count; i++)
+		memset(choices->list[i].counts, 0, sizeof(choices->list[i].counts));
+}
+
+static bool op_count(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct choices *choices = context;
+
+	(void)place;
+	if (op->algorithm == OP_ALGORITHM_UNKNOWN || op->algorithm >= OP_ALGORITHMS ||
+	    op->protocol >= OP_PROTOCOLS || op->comm < choices->comm)
+		return true;
+	if (op->comm > choices->comm)
+		counts_forget(choices, op->comm);
+	for (size_t i = 0; i < choices->count; i++)
+		if (choice_fits(&choices->list[i], op))
+			choices->list[i].counts[op->algorithm][op->protocol]++;
+	return true;
+}
+
+static void choice_take(const struct choice *choice, struct bench_cell *cell)
+{
+	uint32_t most = 0;
+
+	for (uint8_t algorithm = 0; algorithm < OP_ALGORITHMS; algorithm++)
+		for (uint8_t protocol = 0; protocol < OP_PROTOCOLS; protocol++)
+			if (choice->counts[algorithm][protocol] > most) {
+				most = choice->counts[algorithm][protocol];
+				cell->chosen_algorithm = algorithm;
+				cell->chosen_protocol = protocol;
+			}
+}
+
+static void region_read(struct choices *choices)
+{
+	struct recording recording;
+	char path[32];
+
+	recording_init(&recording);
+	recording.directory = getenv("RINGSIDE_SHM");
+	text_format(path, sizeof(path), "@%d", (int)getpid());
+	if (recording_add(&recording, path, 0) == OK && recording_finish(&recording) == OK)
+		for (size_t i = 0; i < recording.count; i++)
+			(void)recording_each_op(recording.processes[i], op_count, choices, NULL);
+	recording_release(&recording);
+}
+
+void bench_job_choices(struct bench_job *job)
+{
+	struct bench_run *run = job->run;
+	struct choices choices = { 0 };
+
+	if (run == NULL || run->plugin[0] == '\0' || run->cell_count <= job->first_cell)
+		return;
+	choices.count = run->cell_count - job->first_cell;
+	choices.list = calloc(choices.count, sizeof(*choices.list));
+	if (choices.list == NULL)
+		return;
+	for (size_t i = 0; i < choices.count; i++) {
+		const struct bench_cell *cell = &run->cells[job->first_cell + i];
+
+		choices.list[i].function = cell->function;
+		choices.list[i].datatype = cell->datatype;
+		choices.list[i].bytes = cell->bytes;
+	}
+	region_read(&choices);
+	for (size_t i = 0; i < choices.count; i++)
+		choice_take(&choices.list[i], &run->cells[job->first_cell + i]);
+	free(choices.list);
+}
+
+/* One cell after the other: which can be measured here, in which order, and what rank 0 keeps of them. */
+
+enum { FLOAT8_MAJOR = 9 };
+
+static bool is_float8(uint8_t datatype)
+{
+	return datatype == OP_FLOAT8_E4M3 || datatype == OP_FLOAT8_E5M2;
+}
+
+/* Can it be measured? Alike on all ranks; a note says why not. */
+static bool is_possible(struct bench_job *job, const struct bench_cell *cell,
+			const struct bench_layout *layout, bool has_layout)
+{
+	const char *function = op_function_name(cell->function);
+	const char *datatype = op_datatype_name(cell->datatype);
+	char size[UNITS_TEXT];
+
+	if (nccl_type_of(&job->nccl, cell->datatype) < 0) {
+		job_note(job, "left out: this NCCL has no %s", datatype);
+		return false;
+	}
+	if (is_float8(cell->datatype) && layout_is_reduction(cell->function) &&
+	    job->least_major < FLOAT8_MAJOR) {
+		job_note(job, "left out: NCCL reduces %s on GPUs since Hopper only", datatype);
+		return false;
+	}
+	if (cell->is_in_place && !layout_has_in_place(cell->function)) {
+		job_note(job, "left out: %s in place; its buffers must be two", function);
+		return false;
+	}
+	if (!has_layout) {
+		job_note(job, "left out: %s of %s; that is no element for each rank", function,
+			 units_bytes(size, cell->bytes));
+		return false;
+	}
+	if (layout->whole_count * op_datatype_bytes(cell->datatype) <= job->room_bytes)
+		return true;
+	job_note(job, "left out: sizes above %s, for which there are no buffers",
+		 units_bytes(size, job->room_bytes));
+	return false;
+}
+
+static int work_init(struct job_cell *work, struct bench_job *job, const struct bench_cell *like)
+{
+	int rank = job->place->rank;
+	struct bench_cell *cell = &work->cell;
+	bool has_layout;
+
+	*work = (struct job_cell){ .job = job, .cell = *like, .takes_part = true };
+	cell->nranks = job->place->nranks;
+	cell->calls_of = NULL;
+	cell->wrong = BENCH_UNCHECKED;
+	cell->warmups = cell->calls = cell->checks = cell->aligns = cell->captured = 0;
+	cell->loop_ns = 0;
+	cell->chosen_algorithm = cell->chosen_protocol = 0;
+	if (!layout_is_reduction(cell->function))
+		cell->redop = BENCH_NO_REDOP;
+	if (!layout_is_rooted(cell->function))
+		cell->root = -1;
+	else if (cell->root < 0 || cell->root >= cell->nranks)
+		return job_fail(job, "root %d is no rank of %d", cell->root, cell->nranks);
+	has_layout = layout_of(&work->layout, cell, rank);
+	if (!is_possible(job, cell, &work->layout, has_layout))
+		return 1;
+	if (cell->function == OP_SEND_RECV)
+		work->takes_part = layout_send_peer(cell, rank) >= 0;
+	cell->count = work->layout.count;
+	cell->bytes = work->layout.bytes;
+	cell->is_grouped_sends = issue_is_grouped(job, cell->function);
+	if (cell->is_grouped_sends)
+		job_note(job, "this NCCL has no %s: it is made of Sends and Recvs in a group",
+			 op_function_name(cell->function));
+	return 0;
+}
+
+/* What the measured calls left, where that can still be told; then one call for it. */
+static int work_check(struct job_cell *work)
+{
+	uint64_t wrong = 0, more = 0;
+
+	if (!work->job->plan->is_checked)
+		return 0;
+	if (layout_is_repeatable(&work->cell) && fill_check(work, &wrong) < 0)
+		return -1;
+	if (fill_buffers(work) < 0 || hub_meet(work->job->hub) < 0)
+		return -1;
+	if (measure_unmeasured(work) < 0 || fill_check(work, &more) < 0)
+		return -1;
+	work->cell.checks = 1;
+	work->cell.wrong = wrong > more ? wrong : more;
+	return 0;
+}
+
+/* What one rank says of its cell, beside its calls. */
+struct cell_share {
+	uint64_t wrong;
+	uint64_t loop_ns;
+};
+
+static void shares_add(struct bench_cell *cell, const struct cell_share *shares, int nranks)
+{
+	uint64_t loop_ns = 0;
+
+	cell->wrong = BENCH_UNCHECKED;
+	for (int i = 0; i < nranks; i++) {
+		loop_ns += shares[i].loop_ns;
+		if (shares[i].wrong != BENCH_UNCHECKED)
+			cell->wrong = (cell->wrong == BENCH_UNCHECKED ? 0 : cell->wrong) +
+				      shares[i].wrong;
+	}
+	cell->loop_ns = loop_ns / (uint64_t)nranks;
+}
+
+/* Whose results are wrong helps more than how many are. */
+static void wrong_note(struct bench_job *job, const struct bench_cell *cell,
+		       const struct cell_share *shares)
+{
+	int first = -1, ranks = 0;
+	char size[UNITS_TEXT], others[32] = "";
+
+	for (int i = 0; i < cell->nranks; i++)
+		if (shares[i].wrong != 0 && shares[i].wrong != BENCH_UNCHECKED) {
+			first = first < 0 ? i : first;
+			ranks++;
+		}
+	if (ranks == 0)
+		return;
+	if (ranks > 1)
+		text_format(others, sizeof(others), " and %d more", ranks - 1);
+	job_note(job, "wrong results on rank %d%s: %s of %s %s", first, others,
+		 op_function_name(cell->function), units_bytes(size, cell->bytes),
+		 op_datatype_name(cell->datatype));
+}
+
+static int gather_shares(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	struct cell_share share = { work->cell.wrong, work->cell.loop_ns }, *shares = NULL;
+	int status;
+
+	if (job->run) {
+		shares = calloc((size_t)job->place->nranks, sizeof(*shares));
+		if (shares == NULL)
+			return job_fail(job, "out of memory");
+	}
+	status = hub_gather(job->hub, &share, sizeof(share), shares);
+	if (status == 0 && shares) {
+		shares_add(&work->cell, shares, job->place->nranks);
+		wrong_note(job, &work->cell, shares);
+	}
+	free(shares);
+	return status;
+}
+
+static int gather_all(struct job_cell *work)
+{
+	struct bench_job *job = work->job;
+	struct bench_cell *kept = NULL;
+	uint32_t calls = work->cell.mode == BENCH_LOOP ? 0 : work->cell.calls;
+
+	if (gather_shares(work) < 0)
+		return -1;
+	if (job->run) {
+		kept = bench_run_add_cell(job->run, &work->cell);
+		if (kept == NULL)
+			return job_fail(job, "no memory for %u calls of %d ranks", calls,
+					job->place->nranks);
+	}
+	if (calls == 0)
+		return 0;
+	return hub_gather(job->hub, work->calls, calls * sizeof(*work->calls),
+			  kept ? kept->calls_of : NULL);
+}
+
+int bench_job_measure(struct bench_job *job, const struct bench_cell *cell)
+{
+	struct job_cell work;
+	int status = work_init(&work, job, cell);
+
+	if (status != 0)
+		return status < 0 ? -1 : 0;
+	if (job->comm == NULL)
+		return job_fail(job, "there is no communicator to measure with");
+	status = fill_buffers(&work) < 0 || hub_meet(job->hub) < 0 ? -1 : measure_cell(&work);
+	if (status == 0 && (work_check(&work) < 0 || gather_all(&work) < 0))
+		status = -1;
+	free(work.calls);
+	return status;
+}
+
+struct walk {
+	struct bench_job *job;
+	bench_told_fn told;
+	void *context;
+};
+
+static int walk_measure(const struct walk *walk, const struct bench_cell *cell)
+{
+	struct bench_job *job = walk->job;
+	size_t before = job->run ? job->run->cell_count : 0;
+	int status = bench_job_measure(job, cell);
+
+	if (status < 0)
+		return -1;
+	if (status > 0)
+		job_note(job, "left out: %s, which NCCL refuses with this algorithm or protocol",
+			 op_function_name(cell->function));
+	if (walk->told && job->run && job->run->cell_count > before)
+		walk->told(walk->context, job->run);
+	return 0;
+}
+
+static int walk_sizes(const struct walk *walk, struct bench_cell *cell)
+{
+	const struct bench_plan *plan = walk->job->plan;
+
+	for (size_t i = 0; i < plan->size_count; i++)
+		for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
+			if (!(plan->places & (is_in_place ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE)))
+				continue;
+			cell->bytes = plan->sizes[i];
+			cell->is_in_place = is_in_place;
+			if (walk_measure(walk, cell) < 0)
+				return -1;
+		}
+	return 0;
+}
+
+/* A function that does not reduce is measured once, whatever operations there are. */
+static int walk_function(const struct walk *walk, struct bench_cell *cell)
+{
+	const struct bench_plan *plan = walk->job->plan;
+	size_t redops = layout_is_reduction(cell->function) ? plan->redop_count : 1;
+
+	for (size_t t = 0; t < plan->datatype_count; t++)
+		for (size_t r = 0; r < redops; r++)
+			for (size_t m = 0; m < plan->mode_count; m++) {
+				cell->datatype = plan->datatypes[t];
+				cell->redop = plan->redops[r];
+				cell->mode = plan->modes[m];
+				if (walk_sizes(walk, cell) < 0)
+					return -1;
+			}
+	return 0;
+}
+
+int bench_job_measure_all(struct bench_job *job, bench_told_fn told, void *context)
+{
+	struct walk walk = { job, told, context };
+	struct bench_cell cell = { 0 };
+
+	for (size_t i = 0; i < job->plan->function_count; i++) {
+		cell.function = job->plan->functions[i];
+		cell.root = job->plan->root;
+		if (walk_function(&walk, &cell) < 0)
+			return -1;
+	}
+	bench_job_choices(job);
+	return 0;
+}

@@ -1,0 +1,951 @@
+/*
+ * What each plugin has to be told so that it records all it can. Sources: Inspector's README and the defaults in
+ * inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/PROFILERS.md explains the choices.
+ */
+#include "bench/profilers_session_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench/bench_command.h"
+#include "bench/profilers.h"
+#include "bench/training_files.h"
+#include "cmds/cli.h"
+#include "cmds/cli_output.h"
+#include "cmds/cli_program.h"
+#include "cmds/commands.h"
+#include "common/attributes.h"
+#include "common/file.h"
+#include "common/text.h"
+
+/* The command line of `ringside bench profilers`. */
+
+enum { PROFILERS_FILES_MAX = 8 };
+
+struct profilers_options {
+	struct profilers_request request;
+	const char *from; /* show this comparison again; NULL: make one */
+	int measuring;	  /* an option that says what or how to run; 0: none was said */
+	const char *files[PROFILERS_FILES_MAX]; /* to write beside standard output */
+	size_t file_count;
+	const char *html; /* NULL: none */
+	bool is_json;	  /* standard output */
+};
+
+/* What a plugin can be told, the first is taken where nothing is said. */
+static const struct {
+	enum profilers_kind kind;
+	const char *names[4];
+} variant_settings[] = {
+	{ PROFILERS_RINGSIDE, { "trace", "flight", "full", NULL } },
+	{ PROFILERS_INSPECTOR, { "best", "readme", "default", NULL } },
+	{ PROFILERS_COMMA, { "best", "default", NULL } },
+};
+
+static const char *setting_find(enum profilers_kind kind, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(variant_settings); i++)
+		for (size_t j = 0; variant_settings[i].kind == kind && variant_settings[i].names[j];
+		     j++)
+			if (name[0] == '\0' || strcmp(variant_settings[i].names[j], name) == 0)
+				return variant_settings[i].names[j];
+	return name[0] == '\0' ? "" : NULL;
+}
+
+static bool setting_is_standard(const struct profilers_variant *variant)
+{
+	return strcmp(variant->setting, setting_find(variant->kind, "")) == 0;
+}
+
+/* ---- which kind ------------------------------------------------------------------------------ */
+
+/* Words that only this one's library has inside. Ringside's speaks of Inspector, too: it comes first. */
+static const struct {
+	const char *word;
+	enum profilers_kind kind;
+} marks[] = {
+	{ "RINGSIDE_DISABLE", PROFILERS_RINGSIDE },
+	{ "NCCL_INSPECTOR_DUMP_DIR", PROFILERS_INSPECTOR },
+	{ "NCCL_TELEMETRY_MODE", PROFILERS_COMMA },
+	{ "ncclsee", PROFILERS_NCCLSEE },
+};
+
+static enum profilers_kind kind_guess(const void *bytes, size_t length)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(marks); i++)
+		if (memmem(bytes, length, marks[i].word, strlen(marks[i].word)))
+			return marks[i].kind;
+	return PROFILERS_UNKNOWN;
+}
+
+/* Is it a plugin at all, and whose? */
+static int look_into(struct profilers_variant *variant, char *problem, size_t size)
+{
+	int fd = file_open(AT_FDCWD, variant->path, true);
+	struct stat st = { .st_size = 0 };
+	bool is_plugin = false;
+	void *bytes;
+
+	if (fd == -1 || fstat(fd, &st) == -1) {
+		text_format(problem, size, "cannot read the plugin '%s': %s", variant->path,
+			    strerror(errno));
+		if (fd != -1)
+			close(fd);
+		return -1;
+	}
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes != MAP_FAILED) {
+		is_plugin = memmem(bytes, (size_t)st.st_size, "ncclProfiler_v", 14) != NULL;
+		if (variant->kind == PROFILERS_KINDS)
+			variant->kind = kind_guess(bytes, (size_t)st.st_size);
+		munmap(bytes, (size_t)st.st_size);
+	}
+	if (is_plugin)
+		return 0;
+	text_format(problem, size,
+		    "'%s' is no profiler plugin: it has none of ncclProfiler_v1 to ncclProfiler_v7",
+		    variant->path);
+	return -1;
+}
+
+/* ---- the word on the command line ------------------------------------------------------------ */
+
+/* Behind the last '=', when that is a kind: file names may have one, too. */
+static int split_kind(struct profilers_variant *variant, char *text, char **setting, char *problem,
+		      size_t size)
+{
+	char *equals = strrchr(text, '='), *colon;
+
+	variant->kind = PROFILERS_KINDS;
+	*setting = "";
+	if (equals == NULL || strchr(equals, '/'))
+		return 0;
+	*equals++ = '\0';
+	colon = strchr(equals, ':');
+	if (colon) {
+		*colon = '\0';
+		*setting = colon + 1;
+	}
+	variant->kind =
+		strcmp(equals, "other") == 0 ? PROFILERS_UNKNOWN : profilers_kind_find(equals);
+	if (variant->kind != PROFILERS_KINDS && variant->kind != PROFILERS_NONE)
+		return 0;
+	text_format(problem, size,
+		    "'%s' is no kind of plugin: ringside, inspector, comma, ncclsee or other",
+		    equals);
+	return -1;
+}
+
+static int find_own(struct profilers_variant *variant, char *problem, size_t size)
+{
+	char looked[VARIANT_PATH_BYTES];
+
+	variant->kind = PROFILERS_RINGSIDE;
+	if (cli_plugin_find(variant->path, sizeof(variant->path), looked, sizeof(looked)))
+		return 0;
+	text_format(problem, size, "%s is in none of: %s", CLI_PLUGIN_FILE, looked);
+	return -1;
+}
+
+static int find_file(struct profilers_variant *variant, const char *file, char *problem,
+		     size_t size)
+{
+	char whole[PATH_MAX];
+
+	if (realpath(file, whole) == NULL) {
+		text_format(problem, size, "cannot read the plugin '%s': %s", file,
+			    strerror(errno));
+		return -1;
+	}
+	text_copy(variant->path, sizeof(variant->path), whole);
+	return look_into(variant, problem, size);
+}
+
+/* "inspector", "inspector:readme"; what follows the colon only where it is not the standard. */
+static void label_set(struct profilers_variant *variant, const char *name, size_t length)
+{
+	bool is_standard = setting_is_standard(variant);
+
+	text_format(variant->label, sizeof(variant->label), "%.*s%s%s", (int)length, name,
+		    is_standard ? "" : ":", is_standard ? "" : variant->setting);
+}
+
+/* Its label becomes the file's name: where there are several of a kind. */
+static void profilers_variant_name_by_file(struct profilers_variant *variant)
+{
+	static const char *const beginnings[] = { "lib", "nccl-profiler-" };
+	const char *slash = strrchr(variant->path, '/');
+	const char *name = slash ? slash + 1 : variant->path;
+	size_t length;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(beginnings); i++) {
+		length = strlen(beginnings[i]);
+		if (strncmp(name, beginnings[i], length) == 0 && name[length] != '\0')
+			name += length;
+	}
+	length = strlen(name);
+	if (length > 3 && strcmp(name + length - 3, ".so") == 0)
+		length -= 3;
+	label_set(variant, name, length);
+}
+
+static void label_make(struct profilers_variant *variant)
+{
+	const char *kind = profilers_kind_name(variant->kind);
+
+	if (variant->kind == PROFILERS_UNKNOWN)
+		profilers_variant_name_by_file(variant);
+	else
+		label_set(variant, kind, strlen(kind));
+}
+
+/* "FILE", "FILE=KIND", "FILE=KIND:SETTING", "ringside", "ringside:SETTING". The kind is guessed from the file's
+ * content where it is not given. 0, or -1 and *problem. */
+static int profilers_variant_take(struct profilers_variant *variant, const char *text,
+				  char *problem, size_t problem_size)
+{
+	char word[VARIANT_PATH_BYTES], *setting = "";
+	int failed;
+
+	memset(variant, 0, sizeof(*variant));
+	if (!text_copy(word, sizeof(word), text)) {
+		text_format(problem, problem_size, "the plugin's path is too long");
+		return -1;
+	}
+	if (strcmp(word, "ringside") == 0 || strncmp(word, "ringside:", 9) == 0) {
+		setting = word[8] == ':' ? word + 9 : "";
+		failed = find_own(variant, problem, problem_size);
+	} else {
+		failed = split_kind(variant, word, &setting, problem, problem_size) ||
+			 find_file(variant, word, problem, problem_size);
+	}
+	if (failed)
+		return -1;
+	variant->setting = setting_find(variant->kind, setting);
+	if (variant->setting == NULL) {
+		text_format(problem, problem_size, "%s has no setting '%s'",
+			    profilers_kind_name(variant->kind), setting);
+		return -1;
+	}
+	label_make(variant);
+	return 0;
+}
+
+/* The one without a plugin. */
+static void profilers_variant_none(struct profilers_variant *variant)
+{
+	memset(variant, 0, sizeof(*variant));
+	variant->kind = PROFILERS_NONE;
+	variant->setting = "";
+	text_copy(variant->label, sizeof(variant->label), "none");
+}
+
+/* %o the job's directory, %r that for regions, %s the setting's own name. */
+static const struct {
+	enum profilers_kind kind;
+	const char *setting; /* NULL: all */
+	const char *name;
+	const char *value;
+} told[] = {
+	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_MODE", "%s" },
+	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_DIR", "%o" },
+	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_SHM", "%r" },
+	/* As the others do by default: otherwise there are no GPU times to compare. */
+	{ PROFILERS_RINGSIDE, NULL, "RINGSIDE_EVENTS", "kernel" },
+	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_ENABLE", "1" },
+	{ PROFILERS_INSPECTOR, NULL, "NCCL_INSPECTOR_DUMP_DIR", "%o" },
+	/* Its default writes nothing. */
+	{ PROFILERS_INSPECTOR, "readme", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS",
+	  "500" },
+	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "500" },
+	/* By default it leaves out what is below 8 KiB, and what has no time of the GPU's clock. */
+	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES", "0" },
+	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "0" },
+	/* A longer ring is overwritten later. */
+	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE", "65536" },
+	{ PROFILERS_INSPECTOR, "best", "NCCL_INSPECTOR_DUMP_P2P_RING_SIZE", "65536" },
+	{ PROFILERS_COMMA, NULL, "NCCL_PROFILER_LATENCY_FILE", "%o/latency-%%p.txt" },
+	/* Google's own service, which is not here. */
+	{ PROFILERS_COMMA, NULL, "NCCL_PROFILER_USE_GPUVIZ", "false" },
+	/* By default it leaves out small collectives, those of NVLS, and nine of ten receives. */
+	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_SKIP_SMALL_COLLECTIVE", "false" },
+	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_SKIP_NVLS", "false" },
+	{ PROFILERS_COMMA, "best", "NCCL_PROFILER_P2P_RECV_SAMPLE_RATE", "1.0" },
+};
+
+static bool is_told(const struct profilers_variant *variant, size_t i)
+{
+	return told[i].kind == variant->kind &&
+	       (told[i].setting == NULL || strcmp(told[i].setting, variant->setting) == 0);
+}
+
+static void variable_expand(char *to, size_t size, const char *value,
+			    const struct profilers_place *place, const char *setting)
+{
+	size_t used = 0;
+
+	to[0] = '\0';
+	for (; *value != '\0' && used + 1 < size; value++) {
+		char letter = value[0] == '%' && value[1] != '\0' ? *++value : '\0';
+		const char *part = letter == 'o'   ? place->output
+				   : letter == 'r' ? place->regions
+				   : letter == 's' ? setting
+						   : NULL;
+
+		if (part)
+			text_copy(to + used, size - used, part);
+		else
+			text_format(to + used, size - used, "%c", *value);
+		used += strlen(to + used);
+	}
+}
+
+/* "NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=DIR ...": for readers; "" for none. */
+static void profilers_variant_words(const struct profilers_variant *variant, char *words,
+				    size_t size)
+{
+	static const struct profilers_place place = { "DIR", "SHM" };
+	char value[VARIANT_PATH_BYTES];
+	size_t used = 0;
+
+	words[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LENGTH(told); i++) {
+		if (!is_told(variant, i))
+			continue;
+		variable_expand(value, sizeof(value), told[i].value, &place, variant->setting);
+		text_format(words + used, size - used, "%s%s=%s", used ? " " : "", told[i].name,
+			    value);
+		used += strlen(words + used);
+	}
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static const char *variable_keep(struct profilers_variables *variables, const char *text)
+{
+	char *at = variables->text + variables->used;
+	size_t bytes = strlen(text) + 1;
+
+	if (bytes > sizeof(variables->text) - variables->used)
+		return NULL;
+	memcpy(at, text, bytes);
+	variables->used += bytes;
+	return at;
+}
+
+void profilers_variables_add(struct profilers_variables *variables, const char *name,
+			     const char *value)
+{
+	struct bench_variable variable = { variable_keep(variables, name), NULL };
+
+	if (value)
+		variable.value = variable_keep(variables, value);
+	if (variable.name == NULL || (value && variable.value == NULL) ||
+	    variables->count + 1 >= VARIANT_VARIABLES) {
+		variables->is_full = true;
+		return;
+	}
+	variables->list[variables->count++] = variable;
+	variables->list[variables->count] = (struct bench_variable){ NULL, NULL };
+}
+
+/* Variables of profilers; those of the benchmark itself stay. */
+static bool is_profilers(const char *name)
+{
+	static const char *const prefixes[] = { "RINGSIDE_", "NCCL_INSPECTOR_", "NCCL_PROFILER_",
+						"NCCL_TELEMETRY_", "NCCL_PROFILE_" };
+	static const char *const ours[] = { "RINGSIDE_CUDA", "RINGSIDE_NCCL", "RINGSIDE_BENCH_" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(ours); i++)
+		if (strncmp(name, ours[i], strlen(ours[i])) == 0)
+			return false;
+	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+void profilers_variant_variables(const struct profilers_variant *variant,
+				 const struct profilers_place *place,
+				 struct profilers_variables *variables)
+{
+	char name[256], value[VARIANT_PATH_BYTES];
+
+	variables->count = variables->used = 0;
+	variables->is_full = false;
+	variables->list[0] = (struct bench_variable){ NULL, NULL };
+	for (char **at = environ; *at; at++) {
+		text_format(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
+		if (is_profilers(name))
+			profilers_variables_add(variables, name, NULL);
+	}
+	profilers_variables_add(variables, "NCCL_PROFILER_PLUGIN",
+				variant->path[0] ? variant->path : "none");
+	for (size_t i = 0; i < ARRAY_LENGTH(told); i++) {
+		if (!is_told(variant, i))
+			continue;
+		variable_expand(value, sizeof(value), told[i].value, place, variant->setting);
+		profilers_variables_add(variables, told[i].name, value);
+	}
+}
+
+enum {
+	OPTION_MODES = CLI_LONG_ONLY,
+	OPTION_RUNS,
+	OPTION_WARMUPS,
+	OPTION_CELL_SECONDS,
+	OPTION_LEAST_CALLS,
+	OPTION_SECONDS,
+	OPTION_JOB_SECONDS,
+	OPTION_TRAIN,
+	OPTION_TRAIN_ONLY,
+	OPTION_TRAIN_RUNS,
+	OPTION_TRAIN_EPOCHS,
+	OPTION_TRAIN_STEPS,
+	OPTION_TRAIN_BATCH,
+	OPTION_TRAIN_IMAGE,
+	OPTION_KEEP,
+	OPTION_HTML,
+	OPTION_FROM,
+};
+
+static const struct cli_option options_table[] = {
+	{ 'p', "plugin", "FILE",
+	  "compare this plugin, again for each: a file, 'ringside' for the one that belongs here, "
+	  "or "
+	  "ringside:flight, ringside:full; FILE=KIND says whose it is where its content does not: "
+	  "inspector, comma, ncclsee, ringside, other; inspector:readme and inspector:default "
+	  "instead of its best settings, comma:default likewise" },
+	{ 'f', "functions", "LIST",
+	  "what to call (default allreduce,allgather,reducescatter,broadcast,reduce)" },
+	{ 's', "sizes", "LIST", "sizes of messages (default 1K,32K,1M,32M,1G)" },
+	{ 't', "types", "TYPE", "datatype of the elements, one of them (default int32)" },
+	{ OPTION_MODES, "modes", "LIST",
+	  "how calls follow each other (default blocking,back-to-back,graph)" },
+	{ 'n', "calls", "N", "measured calls of each function and size (default 200)" },
+	{ OPTION_RUNS, "runs", "N", "jobs of each plugin and mode (default 5)" },
+	{ OPTION_WARMUPS, "warmup", "N", "calls before those that are measured (default 5)" },
+	{ OPTION_CELL_SECONDS, "seconds-per-cell", "S",
+	  "make fewer calls where they take longer than this; what was cut is told" },
+	{ OPTION_LEAST_CALLS, "least-calls", "N",
+	  "never fewer than these because of --seconds-per-cell (default 5)" },
+	{ OPTION_SECONDS, "seconds", "S",
+	  "time for everything: runs that no longer fit are left out and named" },
+	{ OPTION_JOB_SECONDS, "job-seconds", "S",
+	  "a job that takes longer is ended, and told as one that hangs (default: ten times the "
+	  "job "
+	  "without a plugin, at least 60)" },
+	{ OPTION_TRAIN, "train", NULL,
+	  "also train DenseNet-121 on random images; needs python3 with torch" },
+	{ OPTION_TRAIN_ONLY, "train-only", NULL, "nothing but the training" },
+	{ OPTION_TRAIN_RUNS, "train-runs", "N",
+	  "trainings of each plugin (default 3; most of their time is loading torch)" },
+	{ OPTION_TRAIN_EPOCHS, "train-epochs", "N", "epochs of a training (default 5)" },
+	{ OPTION_TRAIN_STEPS, "train-steps", "N", "steps of an epoch (default 20)" },
+	{ OPTION_TRAIN_BATCH, "train-batch", "N", "images of a rank and step (default 16)" },
+	{ OPTION_TRAIN_IMAGE, "train-image", "N",
+	  "height and width of an image, 32 to 512 (default 64)" },
+	{ BENCH_HOW_RANKS, "ranks", "N",
+	  "start N ranks on this machine, sharing GPUs where there are fewer (default: one for "
+	  "each "
+	  "GPU, at least 2)" },
+	{ BENCH_HOW_NCCL, "nccl", "FILE",
+	  "this libnccl.so.2 instead of the one that the loader finds; not for --train" },
+	{ BENCH_HOW_NO_MPS, "no-mps", NULL,
+	  "ranks that share a GPU: do not start MPS; they take turns" },
+	{ OPTION_KEEP, "keep", "DIR",
+	  "keep recordings, results and logs of all jobs here: a new directory" },
+	{ OPTION_HTML, "html", "FILE", "write a page with tables and figures, too" },
+	{ 'o', "output", "FILE",
+	  "write this file, too: .json is for --from and for programs, .html the page, others are "
+	  "text; may be given several times" },
+	CLI_OPTION_JSON,
+	{ OPTION_FROM, "from", "FILE",
+	  "show a comparison from its JSON once more; nothing is run" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside bench profilers --plugin ringside --ranks 4",
+	  "what the recorder sees and what it costs" },
+	{ "ringside bench profilers --plugin ringside --plugin libnccl-profiler-inspector.so "
+	  "--html profilers.html",
+	  "against another plugin, with figures" },
+	{ "ringside bench profilers --plugin ringside --seconds 300 --seconds-per-cell 1",
+	  "in five minutes" },
+	{ "ringside bench profilers --from profilers.json --html profilers.html",
+	  "look again at what --output wrote" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page page = {
+	.name = "bench profilers",
+	.operands = "",
+	.about = "Compares profiler plugins of NCCL, each with its best settings, and with none: "
+		 "how "
+		 "many of the calls that were made each one recorded, how true the times are that "
+		 "it reports, what it costs. Jobs with and without plugins take turns, in another "
+		 "order in each run. A plugin that crashes or hangs its job is a result, not an "
+		 "error.\n"
+		 "The Ringside plugin's files, NCCL Inspector's and CoMMA's logs and ncclsee's "
+		 "tables can be read; of other plugins the cost alone is known. docs/PROFILERS.md "
+		 "explains every figure.\n",
+	.options = options_table,
+	.examples = examples,
+};
+
+/* ---- single values ---------------------------------------------------------------------------- */
+
+static int take_number(const char *name, const char *text, int64_t least, int64_t most,
+		       uint32_t *number)
+{
+	int64_t value;
+
+	if (text_number(text, least, most, &value) != OK)
+		return cli_usage(&page, "--%s: '%s' is no number from %lld to %lld", name, text,
+				 (long long)least, (long long)most);
+	*number = (uint32_t)value;
+	return 0;
+}
+
+static int take_seconds(const char *name, const char *text, double *seconds)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !isfinite(value) || value <= 0 || value > 1e6)
+		return cli_usage(&page, "--%s: '%s' is no number of seconds", name, text);
+	*seconds = value;
+	return 0;
+}
+
+static struct profilers_variant *find_label(struct profilers_request *request, const char *label)
+{
+	for (size_t i = 0; i < request->variant_count; i++)
+		if (strcmp(request->variants[i].label, label) == 0)
+			return &request->variants[i];
+	return NULL;
+}
+
+/* Two of a kind are called by their files; one file twice has a number. */
+static void make_label_unique(struct profilers_request *request, struct profilers_variant *variant)
+{
+	struct profilers_variant *same = find_label(request, variant->label);
+	char label[sizeof(variant->label)];
+
+	if (same) {
+		profilers_variant_name_by_file(same);
+		profilers_variant_name_by_file(variant);
+	}
+	text_copy(label, sizeof(label), variant->label);
+	for (unsigned int i = 2; find_label(request, variant->label); i++)
+		text_format(variant->label, sizeof(variant->label), "%.58s-%u", label, i);
+}
+
+static int take_plugin(struct profilers_request *request, const char *text)
+{
+	struct profilers_variant *variant = &request->variants[request->variant_count];
+	char problem[VARIANT_PATH_BYTES + 200];
+
+	if (request->variant_count == PROFILERS_PLUGINS_MAX)
+		return cli_usage(&page, "--plugin: %d of them at the most",
+				 PROFILERS_PLUGINS_MAX - 1);
+	if (profilers_variant_take(variant, text, problem, sizeof(problem)) != 0)
+		return cli_usage(&page, "--plugin: %s", problem);
+	make_label_unique(request, variant);
+	request->variant_count++;
+	return 0;
+}
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+typedef int (*plan_list_fn)(struct bench_plan *plan, const char *text, char *problem, size_t size);
+
+static int take_list(struct profilers_request *request, const char *name, plan_list_fn take,
+		     const char *text)
+{
+	char problem[512];
+
+	if (take(&request->plan, text, problem, sizeof(problem)) != 0)
+		return cli_usage(&page, "--%s: %s", name, problem);
+	return 0;
+}
+
+/* -1: it is none of these. */
+static int take_measuring(struct profilers_request *request, int found, const char *value)
+{
+	double seconds = 0;
+	int failed;
+
+	switch (found) {
+	case 'p':
+		return take_plugin(request, value);
+	case 'f':
+		return take_list(request, "functions", plan_functions, value);
+	case 's':
+		return take_list(request, "sizes", plan_sizes, value);
+	case 't':
+		/* Tables have no column for it. */
+		return cli_one_value(&page, "types", value) != 0
+			       ? CLI_EXIT_USAGE
+			       : take_list(request, "types", plan_datatypes, value);
+	case OPTION_MODES:
+		return take_list(request, "modes", plan_modes, value);
+	case 'n':
+		return take_number("calls", value, 1, 1000000, &request->plan.calls);
+	case OPTION_RUNS:
+		return take_number("runs", value, 1, PROFILERS_RUNS_MAX, &request->runs);
+	case OPTION_WARMUPS:
+		return take_number("warmup", value, 0, 1000000, &request->plan.warmups);
+	case OPTION_CELL_SECONDS:
+		return take_seconds("seconds-per-cell", value, &request->plan.seconds);
+	case OPTION_LEAST_CALLS:
+		return take_number("least-calls", value, 1, 1000000, &request->plan.least_calls);
+	case OPTION_SECONDS:
+		return take_seconds("seconds", value, &request->seconds);
+	case OPTION_JOB_SECONDS:
+		failed = take_seconds("job-seconds", value, &seconds);
+		request->job_seconds = (int)ceil(seconds);
+		return failed;
+	default:
+		return -1;
+	}
+}
+
+static int take_training(struct profilers_request *request, int found, const char *value)
+{
+	switch (found) {
+	case OPTION_TRAIN:
+		request->is_trained = true;
+		return 0;
+	case OPTION_TRAIN_ONLY:
+		request->is_trained = true;
+		request->is_measured = false;
+		return 0;
+	case OPTION_TRAIN_RUNS:
+		return take_number("train-runs", value, 1, PROFILERS_RUNS_MAX,
+				   &request->train_runs);
+	case OPTION_TRAIN_EPOCHS:
+		return take_number("train-epochs", value, 1, TRAIN_EPOCHS_MAX,
+				   &request->train_epochs);
+	case OPTION_TRAIN_STEPS:
+		return take_number("train-steps", value, 1, 1000000, &request->train_steps);
+	case OPTION_TRAIN_BATCH:
+		return take_number("train-batch", value, 2, 65536, &request->train_batch);
+	case OPTION_TRAIN_IMAGE:
+		return take_number("train-image", value, 32, 512, &request->train_image);
+	default:
+		return bench_how_take(&request->how, &page, found, value);
+	}
+}
+
+static int take(struct profilers_options *options, int found, const char *value)
+{
+	int failed;
+
+	switch (found) {
+	case CLI_OPERAND:
+		return cli_usage(&page, "'%s': plugins are named with --plugin", value);
+	case 'j':
+		options->is_json = true;
+		return 0;
+	case 'o':
+		if (options->file_count == PROFILERS_FILES_MAX)
+			return cli_usage(&page, "--output: %d files at the most",
+					 PROFILERS_FILES_MAX);
+		options->files[options->file_count++] = value;
+		return 0;
+	case OPTION_HTML:
+		options->html = value;
+		return 0;
+	case OPTION_FROM:
+		options->from = value;
+		return 0;
+	case OPTION_KEEP:
+		options->request.keep = value;
+		return 0;
+	default:
+		options->measuring = found;
+		failed = take_measuring(&options->request, found, value);
+		return failed == -1 ? take_training(&options->request, found, value) : failed;
+	}
+}
+
+static int profilers_check_options(const struct profilers_options *options)
+{
+	const struct profilers_request *request = &options->request;
+
+	for (size_t i = 0; i < options->file_count; i++)
+		if (options->files[i][0] == '\0' || strcmp(options->files[i], "-") == 0)
+			return cli_usage(&page, "'%s' is no name of a file", options->files[i]);
+	if ((options->html && (options->html[0] == '\0' || strcmp(options->html, "-") == 0)) ||
+	    (request->keep && request->keep[0] == '\0'))
+		return cli_usage(&page, "'%s' is no name of a file",
+				 options->html ? options->html : "");
+	if (options->from && (request->variant_count > 1 || request->keep || request->is_trained))
+		return cli_usage(&page, "--from runs nothing: leave --plugin, --train and --keep "
+					"out");
+	if (bench_recall_check(&page, options->from, options->measuring) != 0)
+		return CLI_EXIT_USAGE;
+	if (options->from == NULL && request->variant_count == 1)
+		return cli_usage(&page,
+				 "which plugins shall be compared? --plugin ringside is one");
+	for (size_t i = 0; i < request->plan.mode_count; i++)
+		if (request->plan.modes[i] == BENCH_LOOP)
+			return cli_usage(&page, "--modes: loop has no single calls to compare");
+	return 0;
+}
+
+/* What the paper did, and the two modes that it left out. */
+static void standard(struct profilers_request *request)
+{
+	struct bench_plan *plan = &request->plan;
+	char problem[200];
+
+	bench_how_init(&request->how);
+	plan_init(plan);
+	(void)plan_functions(plan, "allreduce,allgather,reducescatter,broadcast,reduce", problem,
+			     sizeof(problem));
+	(void)plan_sizes(plan, "1K,32K,1M,32M,1G", problem, sizeof(problem));
+	(void)plan_datatypes(plan, "int32", problem, sizeof(problem));
+	(void)plan_modes(plan, "blocking,back-to-back,graph", problem, sizeof(problem));
+	plan->calls = 200;
+	plan->seconds = 0;
+	plan->least_calls = 5;
+	plan->warmups = 5;
+	plan->places = PLAN_OUT_OF_PLACE;
+	/* Nothing that a plugin would have to record beside what is compared. */
+	plan->align = PLAN_ALIGN_HUB;
+	plan->is_checked = false;
+	request->runs = 5;
+	request->is_measured = true;
+	request->train_runs = 3;
+	request->train_epochs = 5;
+	request->train_steps = 20;
+	request->train_batch = 16;
+	request->train_image = 64;
+	profilers_variant_none(&request->variants[0]);
+	request->variant_count = 1;
+}
+
+/* False: return *exit_code; help was shown, or an error told. */
+static bool profilers_options_take(struct profilers_options *options, int argc, char **argv,
+				   int *exit_code)
+{
+	struct cli_args args;
+	int found;
+
+	memset(options, 0, sizeof(*options));
+	standard(&options->request);
+	cli_args_init(&args, &page, argc, argv);
+	*exit_code = 0;
+	while (*exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP) {
+			*exit_code = args.exit_code;
+			return false;
+		}
+		*exit_code = take(options, found, args.value);
+	}
+	if (*exit_code == 0)
+		*exit_code = profilers_check_options(options);
+	return *exit_code == 0;
+}
+
+enum { FROM_BYTES_MAX = 1 << 30, SETTINGS_BYTES = 1024, NOTE_WORDS_BYTES = 160 };
+
+/* ---- showing ---------------------------------------------------------------------------------- */
+
+enum form { FORM_TEXT, FORM_JSON, FORM_HTML };
+
+static enum form form_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	if (dot && strcmp(dot, ".json") == 0)
+		return FORM_JSON;
+	return dot && strcmp(dot, ".html") == 0 ? FORM_HTML : FORM_TEXT;
+}
+
+static int profilers_show(const char *path, enum form form,
+			  const struct profilers_comparison *comparison)
+{
+	unsigned int width = strcmp(path, "-") == 0 ? cli_width() : 0;
+	struct cli_output output;
+	enum status status;
+
+	if (cli_output_open(&output, path) != 0)
+		return CLI_EXIT_TROUBLE;
+	if (form == FORM_JSON)
+		status = profilers_json_write(&output.sink, comparison);
+	else if (form == FORM_HTML)
+		status = profilers_html_write(&output.sink, comparison);
+	else
+		status = profilers_text_write(&output.sink, comparison, width);
+	if (status == ERR_NO_SPACE)
+		cli_no_memory();
+	return cli_output_commit(&output, CLI_EXIT_DONE);
+}
+
+/* What was hard to get is written wherever it can be. */
+static int show_all(const struct profilers_options *options,
+		    const struct profilers_comparison *comparison)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < options->file_count; i++)
+		failed |= profilers_show(options->files[i], form_of(options->files[i]), comparison);
+	if (options->html)
+		failed |= profilers_show(options->html, FORM_HTML, comparison);
+	failed |= profilers_show("-", options->is_json ? FORM_JSON : FORM_TEXT, comparison);
+	return failed ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+}
+
+/* Minutes of measuring are not to end at a file that cannot be written. */
+static int check_files(const struct profilers_options *options)
+{
+	for (size_t i = 0; i <= options->file_count; i++) {
+		const char *path = i < options->file_count ? options->files[i] : options->html;
+
+		if (path != NULL && cli_output_check(path) != 0)
+			return CLI_EXIT_TROUBLE;
+	}
+	return 0;
+}
+
+/* ---- comparing -------------------------------------------------------------------------------- */
+
+static void tell_command(struct profilers *profilers, int argc, char **argv)
+{
+	char command[PROFILERS_COMMAND_BYTES];
+	size_t used = 0;
+
+	text_format(command, sizeof(command), "ringside bench");
+	for (int i = 0; i < argc; i++) {
+		used += strlen(command + used);
+		text_format(command + used, sizeof(command) - used, " %s", argv[i]);
+	}
+	profilers_command(profilers, command);
+}
+
+/* A note has room for a few variables: several notes, cut between them. */
+static void tell_settings(struct profilers *profilers, const struct profilers_variant *variant)
+{
+	char settings[SETTINGS_BYTES], *at = settings;
+
+	profilers_variant_words(variant, settings, sizeof(settings));
+	while (*at != '\0') {
+		size_t length = strlen(at);
+		const char *space;
+
+		while (length > NOTE_WORDS_BYTES && (space = memrchr(at, ' ', length)) != NULL)
+			length = (size_t)(space - at);
+		profilers_note(profilers, "%s was told %s%.*s", variant->label,
+			       at == settings ? "" : "also ", (int)length, at);
+		at += length + (at[length] == ' ');
+	}
+}
+
+static int tell_plugins(struct profilers *profilers, struct profilers_request *request)
+{
+	for (size_t i = 1; i < request->variant_count; i++) {
+		struct profilers_variant *variant = &request->variants[i];
+
+		variant->number =
+			profilers_plugin(profilers, variant->label, variant->path, variant->kind);
+		if (variant->number == 0)
+			return cli_error("too many plugins");
+		tell_settings(profilers, variant);
+	}
+	return 0;
+}
+
+static int profilers_compare(struct profilers_options *options, struct profilers_session *session,
+			     struct profilers_comparison *comparison)
+{
+	struct profilers_request *request = &options->request;
+	int failed = check_files(options);
+
+	if (!failed)
+		failed = tell_plugins(session->profilers, request);
+	if (failed)
+		return failed;
+	failed = profilers_work_open(&session->work, request->keep);
+	if (failed)
+		return failed;
+	failed = profilers_session_run(session);
+	profilers_work_close(&session->work);
+	if (failed)
+		return failed;
+	if (profilers_finish(session->profilers, comparison) != OK)
+		cli_no_memory();
+	return 0;
+}
+
+static int compare_and_show(struct profilers_options *options, int argc, char **argv)
+{
+	struct profilers_session *session = cli_realloc(NULL, sizeof(*session));
+	struct profilers_comparison comparison;
+	int failed;
+
+	memset(session, 0, sizeof(*session));
+	session->request = &options->request;
+	session->profilers = profilers_new();
+	if (session->profilers == NULL)
+		cli_no_memory();
+	tell_command(session->profilers, argc, argv);
+	profilers_comparison_init(&comparison);
+	failed = profilers_compare(options, session, &comparison);
+	if (!failed)
+		failed = show_all(options, &comparison);
+	profilers_comparison_release(&comparison);
+	profilers_free(session->profilers);
+	free(session);
+	return failed;
+}
+
+/* ---- once more -------------------------------------------------------------------------------- */
+
+static int recall_and_show(const struct profilers_options *options)
+{
+	struct profilers_comparison comparison;
+	struct bench_read_problem problem;
+	size_t length = 0;
+	char *text = profilers_read_file(options->from, FROM_BYTES_MAX, &length);
+	enum status status;
+	int failed;
+
+	if (text == NULL)
+		return cli_error("cannot read '%s': %s", options->from, strerror(errno));
+	profilers_comparison_init(&comparison);
+	status = profilers_read(&comparison, text, length, &problem);
+	free(text);
+	if (status == ERR_FORMAT || status == ERR_UNKNOWN)
+		failed = cli_error("'%s' is no comparison of profilers: line %llu: %s",
+				   options->from, (unsigned long long)problem.line, problem.text);
+	else if (status != OK)
+		failed = cli_error("cannot read '%s': %s", options->from, status_text(status));
+	else
+		failed = show_all(options, &comparison);
+	profilers_comparison_release(&comparison);
+	return failed;
+}
+
+int bench_profilers(int argc, char **argv)
+{
+	struct profilers_options *options = cli_realloc(NULL, sizeof(*options));
+	int exit_code;
+
+	if (profilers_options_take(options, argc, argv, &exit_code))
+		exit_code = options->from ? recall_and_show(options)
+					  : compare_and_show(options, argc, argv);
+	free(options);
+	return exit_code;
+}

@@ -1,0 +1,1688 @@
+/*
+ * The circle method. The last rank (or, with an odd number, nobody) stays where it is; all others
+ * stand on a circle that turns by one from round to round, and whoever stands opposite each other
+ * meets. In round r those meet whose numbers add up to r, modulo n - 1; who would meet itself meets
+ * the one that stays.
+ */
+#include "bench/health.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/stats.h"
+#include "bench/bench_result.h"
+#include "common/attributes.h"
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "common/text.h"
+#include "output/json.h"
+#include "output/table.h"
+
+#define HEALTH_SLOW 0.8	      /* of the median of its kind, or of what was expected: bandwidth */
+#define HEALTH_LATE 1.5	      /* times the median of its kind: latency */
+#define HEALTH_DEVIATIONS 4.0 /* robust standard deviations */
+
+/* What the parts of link_health share. */
+
+struct health_scene {
+	struct health *health;
+	const struct bench_run *run;
+	const struct health_options *options;
+	double slow; /* share that is still fine */
+};
+
+static enum status health_judge_pairs(struct health_scene *scene);
+
+static enum status health_judge_collectives(struct health_scene *scene);
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+enum { HEALTH_RANK_TEXT = 128 };
+
+static void health_say(struct health_finding *finding, const char *format, ...) PRINTF_LIKE(2, 3);
+static void health_reason(struct health *health, const char *format, ...) PRINTF_LIKE(2, 3);
+
+enum { HEALTH_MATRIX_RANKS = 16, HEALTH_SLOWEST = 5 };
+
+void pair_schedule_init(struct pair_schedule *schedule, int32_t ranks, int32_t most_rounds)
+{
+	uint64_t count = ranks > 0 ? (uint64_t)ranks : 0;
+
+	memset(schedule, 0, sizeof(*schedule));
+	schedule->ranks = ranks > 0 ? ranks : 0;
+	schedule->stride = 1;
+	if (ranks < 2)
+		return;
+	schedule->rounds_all = ranks % 2 == 0 ? ranks - 1 : ranks;
+	schedule->rounds = schedule->rounds_all;
+	schedule->pairs_all = count * (count - 1) / 2;
+	if (most_rounds > 0 && most_rounds < schedule->rounds_all) {
+		schedule->rounds = most_rounds;
+		schedule->stride = schedule->rounds_all / most_rounds;
+		schedule->is_sampled = true;
+	}
+	schedule->pairs = (uint64_t)schedule->rounds * (count / 2);
+}
+
+void pair_schedule_round(const struct pair_schedule *schedule, int32_t round, int32_t *peers)
+{
+	int64_t circle = schedule->rounds_all; /* who turns: always an odd number */
+	int64_t turn = (int64_t)round * schedule->stride;
+
+	for (int64_t rank = 0; rank < schedule->ranks; rank++) {
+		int64_t peer;
+
+		peers[rank] = -1;
+		if (round < 0 || round >= schedule->rounds || rank == circle)
+			continue;
+		peer = (turn - rank) % circle;
+		peer += peer < 0 ? circle : 0;
+		if (peer != rank)
+			peers[rank] = (int32_t)peer;
+		else if (circle < schedule->ranks)
+			peers[rank] = (int32_t)circle;
+	}
+	for (int64_t rank = 0; rank < circle && circle < schedule->ranks; rank++)
+		if (peers[rank] == circle)
+			peers[circle] = (int32_t)rank;
+}
+
+/* Transfers between pairs: how fast each was, and how fast its kind of link is. */
+
+#define DEVIATION 1.4826  /* of a normal distribution, in median absolute deviations */
+#define SPREAD_LEAST 0.01 /* of the median: nothing is measured better than that */
+
+/* Of two ranks. */
+static enum health_link health_link_of(const struct bench_run *run, int32_t first, int32_t second)
+{
+	const struct bench_rank *a = &run->ranks[first], *b = &run->ranks[second];
+
+	if (a->node != b->node)
+		return HEALTH_BETWEEN;
+	if (a->gpu_uuid[0] && b->gpu_uuid[0])
+		return strcmp(a->gpu_uuid, b->gpu_uuid) == 0 ? HEALTH_SHARED_GPU : HEALTH_INSIDE;
+	return a->device == b->device && strcmp(a->pci, b->pci) == 0 ? HEALTH_SHARED_GPU
+								     : HEALTH_INSIDE;
+}
+
+/* ---- what each pair took --------------------------------------------------------------------- */
+
+/* One cell's transfers between two ranks. */
+struct shot {
+	int32_t first;
+	int32_t second;
+	uint64_t bytes;
+	double time_ns;
+	size_t calls;
+};
+
+static int compare_shots(const void *left, const void *right)
+{
+	const struct shot *a = left, *b = right;
+
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (a->second != b->second)
+		return a->second < b->second ? -1 : 1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? -1 : 1;
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static bool has_pairs(const struct bench_run *run, const struct bench_cell *cell)
+{
+	return cell->function == OP_SEND_RECV && cell->peers && cell->calls_of && cell->calls > 0 &&
+	       cell->nranks <= run->nranks && cell->bytes > 0;
+}
+
+static double pair_slower_ns(const struct bench_cell *cell, int32_t a, int32_t b, uint32_t call)
+{
+	return fmax((double)bench_cell_call(cell, a, call)->gpu_ns,
+		    (double)bench_cell_call(cell, b, call)->gpu_ns);
+}
+
+/* The median over calls of the slower of the two. False: not timed. */
+static bool take_shot(const struct bench_cell *cell, int32_t rank, double *times, struct shot *shot)
+{
+	int32_t peer = cell->peers[rank];
+
+	if (peer < 0 || peer >= cell->nranks || peer == rank)
+		return false;
+	if (cell->peers[peer] == rank && peer < rank)
+		return false; /* it was taken from the other end */
+	shot->first = rank < peer ? rank : peer;
+	shot->second = rank < peer ? peer : rank;
+	shot->bytes = cell->bytes;
+	shot->calls = 0;
+	for (uint32_t call = 0; call < cell->calls; call++) {
+		times[shot->calls] = pair_slower_ns(cell, rank, peer, call);
+		shot->calls += times[shot->calls] > 0;
+	}
+	shot->time_ns = bench_figures_of(times, shot->calls).p50;
+	return shot->calls > 0;
+}
+
+static size_t shots_of(const struct bench_run *run, struct shot *shots, double *times)
+{
+	size_t count = 0;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		const struct bench_cell *cell = &run->cells[c];
+
+		for (int32_t rank = 0; has_pairs(run, cell) && rank < cell->nranks; rank++)
+			count += take_shot(cell, rank, times, &shots[count]);
+	}
+	return count;
+}
+
+/* Shots of one pair, smallest first, of equal sizes the fastest first: it is what the link can
+ * do. */
+static void fill_pair(const struct bench_run *run, struct health_pair *pair,
+		      const struct shot *shots, size_t count)
+{
+	const struct shot *small = &shots[0], *large = &shots[count - 1];
+
+	while (large > shots && large[-1].bytes == large->bytes)
+		large--;
+	pair->first = shots->first;
+	pair->second = shots->second;
+	pair->link = health_link_of(run, pair->first, pair->second);
+	for (size_t i = 0; i < count; i++)
+		pair->calls += shots[i].calls;
+	if (large->bytes >= HEALTH_LARGE_BYTES) {
+		pair->bytes = large->bytes;
+		pair->bandwidth = (double)large->bytes / large->time_ns;
+	}
+	if (small->bytes <= HEALTH_SMALL_BYTES) {
+		pair->latency_bytes = small->bytes;
+		pair->latency_ns = small->time_ns;
+	}
+}
+
+static enum status fill_pairs(struct health *health, const struct bench_run *run,
+			      struct shot *shots, size_t count)
+{
+	qsort(shots, count, sizeof(*shots), compare_shots);
+	health->pairs = calloc(count + 1, sizeof(*health->pairs));
+	if (health->pairs == NULL)
+		return ERR_NO_SPACE;
+	for (size_t at = 0, next; at < count; at = next) {
+		for (next = at + 1; next < count && shots[next].first == shots[at].first &&
+				    shots[next].second == shots[at].second;)
+			next++;
+		fill_pair(run, &health->pairs[health->pair_count++], shots + at, next - at);
+	}
+	return OK;
+}
+
+/* ---- kinds of links -------------------------------------------------------------------------- */
+
+/*
+ * Middle and spread of the better half (`sign` 1: more is better, -1: less is). Bad values lie on
+ * one side only, so that up to half of them do not hide each other.
+ */
+static double middle_of(double *values, size_t count, int sign, double *spread)
+{
+	double middle;
+	size_t better = 0;
+
+	if (count == 0) {
+		*spread = 0;
+		return 0;
+	}
+	middle = sign > 0 ? stats_median(values, count) : 0;
+	if (sign < 0) {
+		for (size_t i = 0; i < count; i++)
+			values[i] = -values[i];
+		middle = stats_median(values, count);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (values[i] >= middle)
+			values[better++] = values[i] - middle;
+	*spread = fmax(DEVIATION * stats_median(values, better), SPREAD_LEAST * fabs(middle));
+	return fabs(middle);
+}
+
+static void count_pair(struct health_kind *kind, const struct health *health, size_t at)
+{
+	const struct health_pair *pair = &health->pairs[at];
+
+	if (pair->bandwidth > 0) {
+		if (kind->slowest == SIZE_MAX || pair->bandwidth < kind->least) {
+			kind->slowest = at;
+			kind->least = pair->bandwidth;
+		}
+		kind->most = fmax(kind->most, pair->bandwidth);
+		kind->pairs++;
+	}
+	if (pair->latency_ns > 0) {
+		if (kind->latest == SIZE_MAX ||
+		    pair->latency_ns > health->pairs[kind->latest].latency_ns)
+			kind->latest = at;
+		kind->latency_pairs++;
+	}
+}
+
+static void fill_kind(struct health *health, enum health_link link, double *room)
+{
+	struct health_kind *kind = &health->kinds[link];
+	size_t count = 0;
+
+	kind->slowest = kind->latest = SIZE_MAX;
+	for (size_t i = 0; i < health->pair_count; i++)
+		if (health->pairs[i].link == link)
+			count_pair(kind, health, i);
+	for (size_t i = 0; i < health->pair_count; i++)
+		if (health->pairs[i].link == link && health->pairs[i].bandwidth > 0)
+			room[count++] = health->pairs[i].bandwidth;
+	kind->median = middle_of(room, count, 1, &kind->spread);
+	count = 0;
+	for (size_t i = 0; i < health->pair_count; i++)
+		if (health->pairs[i].link == link && health->pairs[i].latency_ns > 0)
+			room[count++] = health->pairs[i].latency_ns;
+	kind->latency_median_ns = middle_of(room, count, -1, &kind->latency_spread_ns);
+}
+
+/* Fills pairs[] and kinds[] without judging. ERR_NO_SPACE. */
+static enum status health_measure(struct health_scene *scene)
+{
+	const struct bench_run *run = scene->run;
+	struct health *health = scene->health;
+	size_t room = 1, calls = 1;
+	struct shot *shots;
+	double *values;
+	enum status status = ERR_NO_SPACE;
+
+	for (size_t c = 0; c < run->cell_count; c++)
+		if (has_pairs(run, &run->cells[c])) {
+			room += (size_t)run->cells[c].nranks;
+			calls = run->cells[c].calls > calls ? run->cells[c].calls : calls;
+		}
+	shots = calloc(room, sizeof(*shots));
+	values = calloc(room > calls ? room : calls, sizeof(*values));
+	if (shots && values)
+		status = fill_pairs(health, run, shots, shots_of(run, shots, values));
+	for (int link = 0; link < HEALTH_LINKS && status == OK; link++)
+		fill_kind(health, (enum health_link)link, values);
+	free(shots);
+	free(values);
+	return status;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* For people: "on one GPU", "inside a node", "between nodes"; for options and JSON: "shared",
+ * "inside", "between". */
+static const char *health_link_name(enum health_link link)
+{
+	static const char *const names[HEALTH_LINKS] = { "on one GPU", "inside a node",
+							 "between nodes" };
+
+	return (unsigned int)link < HEALTH_LINKS ? names[link] : "?";
+}
+
+const char *health_link_key(enum health_link link)
+{
+	static const char *const keys[HEALTH_LINKS] = { "shared", "inside", "between" };
+
+	return (unsigned int)link < HEALTH_LINKS ? keys[link] : "?";
+}
+
+/* "healthy", "slow", "wrong results", "not judged" */
+static const char *health_verdict_name(enum health_verdict verdict)
+{
+	static const char *const names[] = { "healthy", "slow", "wrong results", "not judged" };
+
+	return (unsigned int)verdict < 4 ? names[verdict] : "?";
+}
+
+/* "slow_rank" */
+static const char *health_finding_name(enum health_finding_kind kind)
+{
+	static const char *const names[] = {
+		[HEALTH_WRONG_RESULTS] = "wrong_results",
+		[HEALTH_SLOW_NODE] = "slow_node",
+		[HEALTH_SLOW_RANK] = "slow_rank",
+		[HEALTH_SLOW_PAIR] = "slow_pair",
+		[HEALTH_LATE_RANK] = "late_rank",
+		[HEALTH_LATE_PAIR] = "late_pair",
+		[HEALTH_BELOW_EXPECTED] = "below_expected",
+		[HEALTH_SLOW_COLLECTIVE] = "slow_collective",
+		[HEALTH_GOT_SLOWER] = "got_slower",
+	};
+
+	return (unsigned int)kind < sizeof(names) / sizeof(names[0]) && names[kind] ? names[kind]
+										    : "?";
+}
+
+/* "likely", "certain" */
+static const char *health_confidence_name(enum health_confidence confidence)
+{
+	return confidence == HEALTH_CERTAIN ? "certain" : "likely";
+}
+
+/* "rank 3 (host b, GPU 1)" */
+static const char *health_rank_text(char to[static HEALTH_RANK_TEXT], const struct bench_run *run,
+				    int32_t rank)
+{
+	const struct bench_rank *one = &run->ranks[rank];
+
+	if (one->host[0])
+		snprintf(to, HEALTH_RANK_TEXT, "rank %d (host %.63s, GPU %d)", (int)rank, one->host,
+			 (int)one->device);
+	else
+		snprintf(to, HEALTH_RANK_TEXT, "rank %d", (int)rank);
+	return to;
+}
+
+/* ---- findings -------------------------------------------------------------------------------- */
+
+/* One more finding; NULL: there are too many, it is counted. Its text is yet to be written. */
+static struct health_finding *health_find_add(struct health *health, enum health_finding_kind kind,
+					      enum health_confidence confidence)
+{
+	struct health_finding *finding;
+
+	if (health->finding_count == HEALTH_FINDINGS_MAX) {
+		health->findings_lost++;
+		return NULL;
+	}
+	finding = &health->findings[health->finding_count++];
+	memset(finding, 0, sizeof(*finding));
+	finding->kind = kind;
+	finding->confidence = confidence;
+	finding->rank = finding->peer = finding->node = -1;
+	return finding;
+}
+
+static void health_say(struct health_finding *finding, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
+	va_end(arguments);
+}
+
+static void health_advise(struct health_finding *finding, const char *advice)
+{
+	snprintf(finding->advice, sizeof(finding->advice), "%s", advice);
+}
+
+static void health_reason(struct health *health, const char *format, ...)
+{
+	va_list arguments;
+
+	if (health->reason_count == HEALTH_REASONS_MAX)
+		return;
+	va_start(arguments, format);
+	vsnprintf(health->reasons[health->reason_count++], sizeof(health->reasons[0]), format,
+		  arguments);
+	va_end(arguments);
+}
+
+/* Worst kind first; of a kind what is farthest from usual. */
+static int compare_findings(const void *left, const void *right)
+{
+	const struct health_finding *a = left, *b = right;
+	double far_a = a->ratio > 0 ? fabs(log(a->ratio)) : 0;
+	double far_b = b->ratio > 0 ? fabs(log(b->ratio)) : 0;
+
+	if (a->kind != b->kind)
+		return (int)a->kind - (int)b->kind;
+	if (far_a != far_b)
+		return far_a > far_b ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return (a->peer > b->peer) - (a->peer < b->peer);
+}
+
+/* ---- verdict --------------------------------------------------------------------------------- */
+
+static bool is_kind_judged(const struct health_kind *kind)
+{
+	return kind->pairs >= HEALTH_PAIRS_LEAST || (kind->pairs > 0 && kind->expected > 0);
+}
+
+static bool is_anything_judged(const struct health *health)
+{
+	for (int link = 0; link < HEALTH_LINKS; link++)
+		if (is_kind_judged(&health->kinds[link]))
+			return true;
+	for (size_t i = 0; i < health->collective_count; i++)
+		if (health->collectives[i].expected > 0)
+			return true;
+	return false;
+}
+
+/* "28 pairs inside a node carry 41.20 GB/s, the slowest 39.80 GB/s; ..." */
+static void say_healthy(struct health *health)
+{
+	size_t size = sizeof(health->sentence), at;
+
+	at = (size_t)snprintf(health->sentence, size, "healthy:");
+	for (int link = 0; link < HEALTH_LINKS && at < size; link++) {
+		const struct health_kind *kind = &health->kinds[link];
+
+		if (is_kind_judged(kind))
+			at += (size_t)snprintf(
+				health->sentence + at, size - at,
+				" %zu %s %s %s %.2f GB/s in the median, the slowest %.2f;",
+				kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
+				health_link_name((enum health_link)link),
+				kind->pairs == 1 ? "carries" : "carry", kind->median, kind->least);
+	}
+	for (size_t i = 0; i < health->collective_count && at < size; i++)
+		if (health->collectives[i].expected > 0) {
+			at += (size_t)snprintf(health->sentence + at, size - at,
+					       " the whole job is as fast as expected;");
+			break;
+		}
+	if (at < size)
+		snprintf(health->sentence + at, size - at, "%s",
+			 health->is_checked ? " results are right" : " results were not checked");
+}
+
+static void say_findings(struct health *health)
+{
+	size_t more = health->finding_count - 1 + health->findings_lost;
+	int at = snprintf(health->sentence, sizeof(health->sentence), "%s: %s",
+			  health_verdict_name(health->verdict), health->findings[0].text);
+
+	if (more > 0 && at > 0 && (size_t)at < sizeof(health->sentence))
+		snprintf(health->sentence + at, sizeof(health->sentence) - (size_t)at,
+			 "; and %zu more", more);
+}
+
+/* Verdict, exit code and sentence from all that was found. */
+static void health_conclude(struct health_scene *scene)
+{
+	struct health *health = scene->health;
+
+	qsort(health->findings, health->finding_count, sizeof(*health->findings), compare_findings);
+	if (health->finding_count > 0 && health->findings[0].kind == HEALTH_WRONG_RESULTS)
+		health->verdict = HEALTH_IS_WRONG;
+	else if (health->finding_count > 0)
+		health->verdict = HEALTH_IS_SLOW;
+	else
+		health->verdict = is_anything_judged(health) ? HEALTH_OK : HEALTH_UNJUDGED;
+	health->exit_code = health->verdict == HEALTH_OK || (health->verdict == HEALTH_UNJUDGED &&
+							     scene->options->is_unjudged_fine)
+				    ? 0
+				    : 1;
+	if (health->verdict == HEALTH_OK)
+		say_healthy(health);
+	else if (health->verdict == HEALTH_UNJUDGED)
+		snprintf(health->sentence, sizeof(health->sentence), "not judged: %s",
+			 health->reason_count ? health->reasons[0] : "nothing was measured");
+	else
+		say_findings(health);
+}
+
+/* ---- expectations ---------------------------------------------------------------------------- */
+
+/* A table of measured transfers does not say over which link they went: it is taken where there
+ * is but one kind here. */
+static void scene_expect(struct health_scene *scene)
+{
+	struct health *health = scene->health;
+	struct expected_value value;
+	struct health_kind *only = NULL;
+	size_t kinds = 0;
+
+	for (int link = 0; link < HEALTH_LINKS; link++) {
+		struct health_kind *kind = &health->kinds[link];
+
+		kind->expected = scene->options->expected_gbs[link];
+		kinds += kind->pairs > 0;
+		only = kind->pairs > 0 ? kind : only;
+	}
+	if (scene->options->expected == NULL || only == NULL || only->expected > 0 ||
+	    !expected_find(scene->options->expected, OP_SEND_RECV,
+			   health->pairs[only->slowest].bytes, 2, &value))
+		return;
+	if (kinds == 1)
+		only->expected = value.busbw;
+	else
+		health_reason(health,
+			      "the expectations do not say over which kind of link SendRecv "
+			      "was measured");
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+void health_release(struct health *health)
+{
+	free(health->pairs);
+	memset(health, 0, sizeof(*health));
+}
+
+enum status health_find(struct health *health, const struct bench_run *run,
+			const struct health_options *options)
+{
+	struct health_scene scene = { .health = health, .run = run, .options = options };
+	enum status status;
+
+	memset(health, 0, sizeof(*health));
+	if (run->nranks < 1 || run->ranks == NULL)
+		return ERR_RANGE;
+	scene.slow = options->slow > 0 ? options->slow : HEALTH_SLOW;
+	health->pairs_all = (uint64_t)run->nranks * ((uint64_t)run->nranks - 1) / 2;
+	status = health_measure(&scene);
+	if (status == OK) {
+		scene_expect(&scene);
+		status = health_judge_pairs(&scene);
+	}
+	if (status == OK)
+		status = health_judge_collectives(&scene);
+	if (status != OK) {
+		health_release(health);
+		return status;
+	}
+	if (health->pair_count == 0)
+		health_reason(health, run->nranks < 2 ? "one rank alone has no links"
+						      : "no pairs were measured");
+	health_conclude(&scene);
+	return OK;
+}
+
+/*
+ * From slow pairs to what they have in common. A pair that is slow by itself is a link; when all
+ * pairs of a rank are slow it is the rank, its GPU or its NIC; when all pairs of all ranks of a
+ * node are, it is the node. What is explained by the larger is not told again.
+ */
+
+enum { RANK_PAIRS_LEAST = 2 }; /* one pair alone does not tell which end it is */
+
+/* Below this share of the usual, and so far outside, nothing is left to doubt. */
+#define CERTAIN_SHARE 0.6
+#define CERTAIN_DEVIATIONS 8.0
+#define LATE_LEAST_NS 1000.0
+
+/* One look: bandwidth or latency of one kind of link. */
+struct look {
+	struct health_scene *scene;
+	enum health_link link;
+	bool is_latency;
+	/* Of each rank and node: pairs, and bad ones. */
+	uint32_t *rank_pairs;
+	uint32_t *rank_bad;
+	uint32_t *node_pairs;
+	uint32_t *node_bad;
+	uint32_t *node_ranks; /* that have pairs of this kind */
+	bool *is_rank_told;
+	bool *is_node_told;
+	double *room; /* for medians: as many as there are pairs */
+};
+
+static bool look_has_pair(const struct look *look, const struct health_pair *pair)
+{
+	return pair->link == look->link &&
+	       (look->is_latency ? pair->latency_ns > 0 : pair->bandwidth > 0);
+}
+
+/* A slow link is late, too: once is enough. */
+static bool is_bad(const struct look *look, const struct health_pair *pair)
+{
+	return look->is_latency ? pair->is_late && !pair->is_slow : pair->is_slow;
+}
+
+static double pair_value(const struct look *look, const struct health_pair *pair)
+{
+	return look->is_latency ? pair->latency_ns : pair->bandwidth;
+}
+
+static int32_t node_of(const struct look *look, int32_t rank)
+{
+	int32_t node = look->scene->run->ranks[rank].node;
+
+	return node >= 0 && node < look->scene->run->nranks ? node : 0;
+}
+
+/* ---- which pairs ----------------------------------------------------------------------------- */
+
+static bool is_slow(const struct health_scene *scene, const struct health_kind *kind,
+		    double bandwidth)
+{
+	bool is_outlier = kind->pairs >= HEALTH_PAIRS_LEAST &&
+			  bandwidth < scene->slow * kind->median &&
+			  kind->median - bandwidth > HEALTH_DEVIATIONS * kind->spread;
+	/* Where the whole kind is below, that is told and not every pair. */
+	bool is_below = kind->expected > 0 && kind->median >= scene->slow * kind->expected &&
+			bandwidth < scene->slow * kind->expected;
+
+	return is_outlier || is_below;
+}
+
+static bool is_late(const struct health_kind *kind, double latency_ns)
+{
+	return kind->latency_pairs >= HEALTH_PAIRS_LEAST &&
+	       latency_ns > HEALTH_LATE * kind->latency_median_ns &&
+	       latency_ns - kind->latency_median_ns >
+		       fmax(HEALTH_DEVIATIONS * kind->latency_spread_ns, LATE_LEAST_NS);
+}
+
+static void mark_pairs(struct health_scene *scene)
+{
+	struct health *health = scene->health;
+
+	for (size_t i = 0; i < health->pair_count; i++) {
+		struct health_pair *pair = &health->pairs[i];
+		struct health_kind *kind = &health->kinds[pair->link];
+
+		pair->is_slow = pair->bandwidth > 0 && is_slow(scene, kind, pair->bandwidth);
+		pair->is_late = pair->latency_ns > 0 && is_late(kind, pair->latency_ns);
+		kind->slow_pairs += pair->is_slow;
+		kind->late_count += pair->is_late;
+	}
+}
+
+/* ---- counting -------------------------------------------------------------------------------- */
+
+static void look_count(struct look *look)
+{
+	const struct health *health = look->scene->health;
+	int32_t ranks = look->scene->run->nranks;
+
+	for (size_t i = 0; i < health->pair_count; i++) {
+		const struct health_pair *pair = &health->pairs[i];
+		const int32_t ends[2] = { pair->first, pair->second };
+		bool has_both = node_of(look, ends[0]) == node_of(look, ends[1]);
+
+		if (!look_has_pair(look, pair))
+			continue;
+		for (int end = 0; end < 2; end++) {
+			look->rank_pairs[ends[end]]++;
+			look->rank_bad[ends[end]] += is_bad(look, pair);
+			if (end == 1 && has_both)
+				continue;
+			look->node_pairs[node_of(look, ends[end])]++;
+			look->node_bad[node_of(look, ends[end])] += is_bad(look, pair);
+		}
+	}
+	for (int32_t rank = 0; rank < ranks; rank++)
+		look->node_ranks[node_of(look, rank)] += look->rank_pairs[rank] > 0;
+}
+
+/* Median over the pairs of a rank or a node. */
+static double median_over(const struct look *look, int32_t rank, int32_t node)
+{
+	const struct health *health = look->scene->health;
+	size_t values = 0;
+
+	for (size_t i = 0; i < health->pair_count; i++) {
+		const struct health_pair *pair = &health->pairs[i];
+		bool is_there = rank >= 0 ? pair->first == rank || pair->second == rank
+					  : node_of(look, pair->first) == node ||
+						    node_of(look, pair->second) == node;
+
+		if (is_there && look_has_pair(look, pair))
+			look->room[values++] = pair_value(look, pair);
+	}
+	return stats_median(look->room, values);
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Too few to compare with each other: what was expected stands for the usual. */
+static bool is_among_few(const struct look *look)
+{
+	const struct health_kind *kind = &look->scene->health->kinds[look->link];
+
+	return !look->is_latency && kind->pairs < HEALTH_PAIRS_LEAST && kind->expected > 0;
+}
+
+static double usual_of(const struct look *look)
+{
+	const struct health_kind *kind = &look->scene->health->kinds[look->link];
+
+	if (look->is_latency)
+		return kind->latency_median_ns;
+	return is_among_few(look) ? kind->expected : kind->median;
+}
+
+static enum health_confidence confidence_of(const struct look *look, double value)
+{
+	const struct health_kind *kind = &look->scene->health->kinds[look->link];
+	double usual = usual_of(look), spread = kind->spread;
+	double share = look->is_latency ? usual / value : value / usual;
+
+	if (look->is_latency)
+		spread = kind->latency_spread_ns;
+	return share < CERTAIN_SHARE && fabs(usual - value) > CERTAIN_DEVIATIONS * spread
+		       ? HEALTH_CERTAIN
+		       : HEALTH_LIKELY;
+}
+
+static struct health_finding *finding_of(const struct look *look, enum health_finding_kind kind,
+					 double value)
+{
+	struct health_finding *finding =
+		health_find_add(look->scene->health, kind, confidence_of(look, value));
+
+	if (finding) {
+		finding->link = look->link;
+		finding->value = value;
+		finding->usual = usual_of(look);
+		finding->ratio = finding->usual > 0 ? value / finding->usual : 0;
+	}
+	return finding;
+}
+
+static void say_values(struct health_finding *finding, const struct look *look, const char *who)
+{
+	const char *link = health_link_name(look->link);
+	char usual[80];
+
+	if (look->is_latency) {
+		health_say(finding,
+			   "%s: a small transfer takes %.1f us, others %s %.1f us (%.1f times)",
+			   who, finding->value / 1000, link, finding->usual / 1000, finding->ratio);
+		return;
+	}
+	if (is_among_few(look))
+		snprintf(usual, sizeof(usual), "%.2f GB/s expected", finding->usual);
+	else
+		snprintf(usual, sizeof(usual), "others %s %.2f GB/s", link, finding->usual);
+	health_say(finding, "%s: %.2f GB/s, %s (%.0f %%)", who, finding->value, usual,
+		   finding->ratio * 100);
+}
+
+static const char *advice_of(enum health_finding_kind kind, enum health_link link)
+{
+	if (link == HEALTH_SHARED_GPU)
+		return "look at what else runs on this machine; ranks on one GPU talk through "
+		       "sockets";
+	if (kind == HEALTH_SLOW_NODE)
+		return link == HEALTH_BETWEEN ? "look at the node's network: switch ports, link "
+						"speed, error counters"
+					      : "look at the node's links between GPUs: nvidia-smi "
+						"nvlink -s, topo -m";
+	if (kind == HEALTH_SLOW_RANK || kind == HEALTH_LATE_RANK)
+		return link == HEALTH_BETWEEN ? "look at this rank's NIC (speed, error counters, "
+						"GPUDirect) and GPU "
+						"(clocks, other work)"
+					      : "look at this GPU: clocks, PCIe width, NVLink "
+						"errors (nvidia-smi -q), "
+						"other work";
+	return link == HEALTH_BETWEEN
+		       ? "look at cables and switch ports on the way between the two"
+		       : "look at the link between the two: nvidia-smi topo -m, nvlink -s";
+}
+
+static void tell_nodes(struct look *look)
+{
+	for (int32_t node = 0; node < look->scene->run->nranks; node++) {
+		struct health_finding *finding;
+		char who[HEALTH_RANK_TEXT];
+		int32_t rank = 0;
+
+		if (look->is_latency || look->node_ranks[node] < 2 ||
+		    look->node_pairs[node] < RANK_PAIRS_LEAST ||
+		    look->node_bad[node] < look->node_pairs[node])
+			continue;
+		while (node_of(look, rank) != node)
+			rank++;
+		look->is_node_told[node] = true;
+		finding = finding_of(look, HEALTH_SLOW_NODE, median_over(look, -1, node));
+		if (finding == NULL)
+			continue;
+		finding->node = node;
+		snprintf(who, sizeof(who), "node %d (%.63s), all links of all its ranks", (int)node,
+			 look->scene->run->ranks[rank].host);
+		say_values(finding, look, who);
+		health_advise(finding, advice_of(HEALTH_SLOW_NODE, look->link));
+	}
+}
+
+static void tell_ranks(struct look *look)
+{
+	enum health_finding_kind kind = look->is_latency ? HEALTH_LATE_RANK : HEALTH_SLOW_RANK;
+
+	for (int32_t rank = 0; rank < look->scene->run->nranks; rank++) {
+		char name[HEALTH_RANK_TEXT], who[HEALTH_RANK_TEXT + 32];
+		struct health_finding *finding;
+
+		if (look->is_node_told[node_of(look, rank)] ||
+		    look->rank_pairs[rank] < RANK_PAIRS_LEAST ||
+		    look->rank_bad[rank] < look->rank_pairs[rank])
+			continue;
+		look->is_rank_told[rank] = true;
+		finding = finding_of(look, kind, median_over(look, rank, -1));
+		if (finding == NULL)
+			continue;
+		finding->rank = rank;
+		finding->node = look->scene->run->ranks[rank].node;
+		health_rank_text(name, look->scene->run, rank);
+		snprintf(who, sizeof(who), "%s, all its links %s", name,
+			 health_link_name(look->link));
+		say_values(finding, look, who);
+		health_advise(finding, advice_of(kind, look->link));
+	}
+}
+
+static bool is_explained(const struct look *look, const struct health_pair *pair)
+{
+	return look->is_rank_told[pair->first] || look->is_rank_told[pair->second] ||
+	       look->is_node_told[node_of(look, pair->first)] ||
+	       look->is_node_told[node_of(look, pair->second)];
+}
+
+static void tell_pairs(struct look *look)
+{
+	enum health_finding_kind kind = look->is_latency ? HEALTH_LATE_PAIR : HEALTH_SLOW_PAIR;
+	const struct health *health = look->scene->health;
+
+	for (size_t i = 0; i < health->pair_count; i++) {
+		const struct health_pair *pair = &health->pairs[i];
+		char one[HEALTH_RANK_TEXT], other[HEALTH_RANK_TEXT], who[2 * HEALTH_RANK_TEXT + 32];
+		struct health_finding *finding;
+
+		if (!look_has_pair(look, pair) || !is_bad(look, pair) || is_explained(look, pair))
+			continue;
+		finding = finding_of(look, kind, pair_value(look, pair));
+		if (finding == NULL)
+			continue;
+		finding->rank = pair->first;
+		finding->peer = pair->second;
+		snprintf(who, sizeof(who), "the link between %s and %s",
+			 health_rank_text(one, look->scene->run, pair->first),
+			 health_rank_text(other, look->scene->run, pair->second));
+		say_values(finding, look, who);
+		health_advise(finding, advice_of(kind, look->link));
+	}
+}
+
+/* ---- one kind of link ------------------------------------------------------------------------ */
+
+static void look_release(struct look *look)
+{
+	free(look->rank_pairs);
+	free(look->is_rank_told);
+	free(look->room);
+}
+
+static enum status look_init(struct look *look)
+{
+	size_t ranks = (size_t)look->scene->run->nranks;
+
+	look->rank_pairs = calloc(ranks * 5, sizeof(*look->rank_pairs));
+	look->is_rank_told = calloc(ranks * 2, sizeof(*look->is_rank_told));
+	look->room = calloc(look->scene->health->pair_count + 1, sizeof(*look->room));
+	if (!look->rank_pairs || !look->is_rank_told || !look->room)
+		return ERR_NO_SPACE;
+	look->rank_bad = look->rank_pairs + ranks;
+	look->node_pairs = look->rank_bad + ranks;
+	look->node_bad = look->node_pairs + ranks;
+	look->node_ranks = look->node_bad + ranks;
+	look->is_node_told = look->is_rank_told + ranks;
+	return OK;
+}
+
+static enum status judge_links(struct health_scene *scene, enum health_link link, bool is_latency)
+{
+	struct look look = { .scene = scene, .link = link, .is_latency = is_latency };
+	enum status status = look_init(&look);
+
+	if (status == OK) {
+		look_count(&look);
+		tell_nodes(&look);
+		tell_ranks(&look);
+		tell_pairs(&look);
+	}
+	look_release(&look);
+	return status;
+}
+
+static void judge_kind(struct health_scene *scene, enum health_link link)
+{
+	const struct health_kind *kind = &scene->health->kinds[link];
+	struct health_finding *finding;
+
+	if (kind->pairs == 0)
+		return;
+	if (kind->pairs < HEALTH_PAIRS_LEAST && kind->expected <= 0)
+		health_reason(scene->health,
+			      "%zu %s %s: too few to compare with each other, and no bandwidth was "
+			      "given to compare with",
+			      kind->pairs, kind->pairs == 1 ? "pair" : "pairs",
+			      health_link_name(link));
+	if (kind->expected <= 0 || kind->median >= scene->slow * kind->expected)
+		return;
+	finding = health_find_add(scene->health, HEALTH_BELOW_EXPECTED, HEALTH_CERTAIN);
+	if (finding == NULL)
+		return;
+	finding->link = link;
+	finding->value = kind->median;
+	finding->usual = kind->expected;
+	finding->ratio = kind->median / kind->expected;
+	health_say(finding,
+		   "links %s: %.2f GB/s in the median of %zu %s, %.2f GB/s expected (%.0f %%)",
+		   health_link_name(link), kind->median, kind->pairs,
+		   kind->pairs == 1 ? "pair" : "pairs", kind->expected, finding->ratio * 100);
+	health_advise(finding,
+		      link == HEALTH_BETWEEN
+			      ? "all of them: look at what they share: NIC driver, GPUDirect, "
+				"NCCL's choice of network (NCCL_DEBUG=INFO)"
+			      : "all of them: look at what they share: topology, NVLink state, "
+				"NCCL's transport (NCCL_DEBUG=INFO)");
+}
+
+/* Which pairs are slow or late, which ranks and nodes are behind it. ERR_NO_SPACE. */
+static enum status health_judge_pairs(struct health_scene *scene)
+{
+	enum status status = OK;
+
+	mark_pairs(scene);
+	for (int link = 0; link < HEALTH_LINKS && status == OK; link++) {
+		judge_kind(scene, (enum health_link)link);
+		status = judge_links(scene, (enum health_link)link, false);
+		if (status == OK)
+			status = judge_links(scene, (enum health_link)link, true);
+	}
+	return status;
+}
+
+/* Operations of the whole job: right results, and as fast as somebody expects. */
+
+enum { CALLS_FOR_COURSE = 3 };
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static void judge_results(struct health_scene *scene, uint8_t function)
+{
+	const struct bench_run *run = scene->run;
+	struct health_finding *finding;
+	uint64_t wrong = 0;
+	size_t cells = 0;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		if (run->cells[c].function != function || run->cells[c].wrong == BENCH_UNCHECKED)
+			continue;
+		scene->health->is_checked = true;
+		wrong += run->cells[c].wrong;
+		cells += run->cells[c].wrong != 0;
+	}
+	if (wrong == 0)
+		return;
+	finding = health_find_add(scene->health, HEALTH_WRONG_RESULTS, HEALTH_CERTAIN);
+	if (finding == NULL)
+		return;
+	finding->function = function;
+	finding->value = (double)wrong;
+	health_say(finding, "%s gave wrong results: %llu %s in %zu %s", op_function_name(function),
+		   (unsigned long long)wrong, wrong == 1 ? "element" : "elements", cells,
+		   cells == 1 ? "measurement" : "measurements");
+	health_advise(finding,
+		      "take these GPUs out of use; look at their memory errors (nvidia-smi "
+		      "-q -d ECC) and at the kernel's log (Xid)");
+}
+
+/* ---- speed ----------------------------------------------------------------------------------- */
+
+/* The largest size of a function; of several such cells the fastest. */
+static enum status find_collective(struct health_scene *scene, uint8_t function,
+				   struct health_collective *found)
+{
+	const struct bench_run *run = scene->run;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		const struct bench_cell *cell = &run->cells[c];
+		struct bench_figures figures;
+		enum status status;
+
+		if (cell->function != function || cell->peers || cell->bytes < found->bytes)
+			continue;
+		status = bench_cell_figures(cell, BENCH_OVER_MEAN, &figures);
+		if (status != OK)
+			return status;
+		if (figures.p50 <= 0 || (cell->bytes == found->bytes && found->time_ns > 0 &&
+					 figures.p50 >= found->time_ns))
+			continue;
+		found->function = function;
+		found->bytes = cell->bytes;
+		found->time_ns = figures.p50;
+		found->busbw = bench_busbw(cell, figures.p50);
+	}
+	return OK;
+}
+
+static void judge_collective(struct health_scene *scene, struct health_collective *one)
+{
+	struct expected_value value;
+	struct health_finding *finding;
+	char size[UNITS_TEXT];
+
+	if (scene->options->expected == NULL ||
+	    !expected_find(scene->options->expected, one->function, one->bytes, scene->run->nranks,
+			   &value) ||
+	    value.busbw <= 0)
+		return;
+	one->expected = value.busbw;
+	one->how = value.how;
+	one->is_slow = one->busbw < scene->slow * one->expected;
+	if (!one->is_slow)
+		return;
+	finding = health_find_add(scene->health, HEALTH_SLOW_COLLECTIVE,
+				  value.how & ~(unsigned int)EXPECTED_BETWEEN ? HEALTH_LIKELY
+									      : HEALTH_CERTAIN);
+	if (finding == NULL)
+		return;
+	finding->function = one->function;
+	finding->value = one->busbw;
+	finding->usual = one->expected;
+	finding->ratio = one->busbw / one->expected;
+	health_say(finding, "%s of %s: %.2f GB/s (busbw), %.2f GB/s expected (%.0f %%)%s",
+		   op_function_name(one->function), units_bytes(size, one->bytes), one->busbw,
+		   one->expected, finding->ratio * 100,
+		   value.how & EXPECTED_OTHER_RANKS ? ", which was measured with other ranks" : "");
+	health_advise(finding, "compare with pairs: one slow link holds up the whole ring");
+}
+
+static void tell_slower(struct health_scene *scene, const struct health_collective *one,
+			double first_gbs, double last_gbs)
+{
+	struct health_finding *finding =
+		health_find_add(scene->health, HEALTH_GOT_SLOWER, HEALTH_LIKELY);
+	char size[UNITS_TEXT];
+
+	if (finding == NULL)
+		return;
+	finding->function = one->function;
+	finding->value = last_gbs;
+	finding->usual = first_gbs;
+	finding->ratio = last_gbs / first_gbs;
+	health_say(finding,
+		   "%s of %s got slower: %.2f GB/s (busbw) at the beginning, %.2f GB/s at "
+		   "the end (%.0f %%)",
+		   op_function_name(one->function), units_bytes(size, one->bytes), first_gbs,
+		   last_gbs, finding->ratio * 100);
+	health_advise(finding, "look at clocks and temperatures (nvidia-smi -q -d "
+			       "PERFORMANCE,TEMPERATURE), and at what else began meanwhile");
+}
+
+/* The same was measured at the beginning and at the end: did the machine get slower? Beyond what calls scatter,
+ * and by more than is tolerated of links. Getting faster is warming up. */
+static enum status judge_course(struct health_scene *scene, const struct health_collective *one)
+{
+	const struct bench_run *run = scene->run;
+	const struct bench_cell *first = NULL, *last = NULL;
+	struct bench_figures before, after;
+	enum status status;
+
+	for (size_t c = 0; c < run->cell_count; c++) {
+		const struct bench_cell *cell = &run->cells[c];
+
+		if (cell->function != one->function || cell->peers || cell->bytes != one->bytes ||
+		    cell->calls < CALLS_FOR_COURSE)
+			continue;
+		first = first ? first : cell;
+		last = cell;
+	}
+	if (first == last)
+		return OK;
+	status = bench_cell_figures(first, BENCH_OVER_MEAN, &before);
+	if (status == OK)
+		status = bench_cell_figures(last, BENCH_OVER_MEAN, &after);
+	if (status == OK && before.p50 > 0 && before.p50 < scene->slow * after.p50 &&
+	    before.p75 < after.p25)
+		tell_slower(scene, one, bench_busbw(first, before.p50),
+			    bench_busbw(last, after.p50));
+	return status;
+}
+
+/* The functions of the whole job. ERR_NO_SPACE. */
+static enum status health_judge_collectives(struct health_scene *scene)
+{
+	struct health *health = scene->health;
+	const size_t room = sizeof(health->collectives) / sizeof(health->collectives[0]);
+	enum status status = OK;
+	size_t judged = 0;
+
+	for (uint8_t function = 1; function < OP_FUNCTIONS && status == OK; function++) {
+		struct health_collective found = { 0 };
+
+		judge_results(scene, function);
+		status = find_collective(scene, function, &found);
+		if (status != OK || found.time_ns <= 0 || health->collective_count == room)
+			continue;
+		judge_collective(scene, &found);
+		status = judge_course(scene, &found);
+		judged += found.expected > 0;
+		health->collectives[health->collective_count++] = found;
+	}
+	if (status == OK && health->collective_count > 0 && judged == 0)
+		health_reason(health,
+			      scene->options->expected
+				      ? "the expectations have none of the functions measured"
+				      : "nobody said which bandwidth to expect of the whole job");
+	return status;
+}
+
+enum { NUMBER_TEXT = 32 };
+
+/* Three digits, as many as such measurements are good for; "-" unknown. */
+static const char *health_number(char to[static NUMBER_TEXT], double value)
+{
+	int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+
+	if (value > 0)
+		text_format(to, NUMBER_TEXT, "%.*f", digits, value);
+	else
+		text_copy(to, NUMBER_TEXT, "-");
+	return to;
+}
+
+static const char *percent(char to[static NUMBER_TEXT], double part, double of)
+{
+	if (part > 0 && of > 0)
+		text_format(to, NUMBER_TEXT, "%.0f %%", part / of * 100);
+	else
+		text_copy(to, NUMBER_TEXT, "-");
+	return to;
+}
+
+static const char *health_ns(char to[static UNITS_TEXT], double ns)
+{
+	return ns > 0 ? units_duration(to, (uint64_t)llround(ns)) : "-";
+}
+
+const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct bench_run *run,
+			      int32_t rank)
+{
+	const struct bench_rank *who;
+
+	if (rank < 0 || rank >= run->nranks || run->ranks == NULL) {
+		text_format(to, HEALTH_RANK_WORDS, "rank %d", (int)rank);
+		return to;
+	}
+	who = &run->ranks[rank];
+	text_format(to, HEALTH_RANK_WORDS, "rank %d (%s, GPU %d)", (int)rank,
+		    who->host[0] != '\0' ? who->host : "host unknown", (int)who->device);
+	return to;
+}
+
+/* ---- who, and what was found ----------------------------------------------------------------- */
+
+static void write_who(struct sink *sink, const struct bench_run *run, unsigned int width)
+{
+	const char *gpu = run->nranks > 0 && run->ranks != NULL ? run->ranks[0].gpu_name : "";
+	struct sink line;
+
+	sink_init_memory(&line);
+	sink_format(&line, "%d %s on %d %s", (int)run->nranks,
+		    text_which((uint64_t)run->nranks, "rank", "ranks"), (int)run->nodes,
+		    text_which((uint64_t)run->nodes, "node", "nodes"));
+	if (gpu[0] != '\0')
+		sink_format(&line, ", %s", gpu);
+	if (run->nccl_version > 0)
+		sink_format(&line, ", NCCL %d.%d.%d", run->nccl_version / 10000,
+			    run->nccl_version / 100 % 100, run->nccl_version % 100);
+	if (run->is_gpu_shared)
+		sink_text(&line, "; ranks share GPUs: their links are sockets of this machine");
+	table_wrap(sink, sink_string(&line), "", 0, width);
+	sink_release(&line);
+}
+
+static void write_findings(struct sink *sink, const struct health *health, unsigned int width)
+{
+	if (health->finding_count == 0)
+		return;
+	sink_text(sink, "\nFOUND\n");
+	for (size_t i = 0; i < health->finding_count; i++) {
+		const struct health_finding *one = &health->findings[i];
+		struct sink text;
+
+		sink_init_memory(&text);
+		sink_format(&text, "%s (%s)", one->text, health_confidence_name(one->confidence));
+		table_wrap(sink, sink_string(&text), "- ", 2, width);
+		sink_release(&text);
+		if (one->advice[0] != '\0')
+			table_wrap(sink, one->advice, "  ", 2, width);
+	}
+	if (health->findings_lost > 0)
+		sink_format(sink, "  and %zu more\n", health->findings_lost);
+}
+
+/* ---- kinds of links, collectives ------------------------------------------------------------- */
+
+static void pair_cell(struct report_grid *grid, const struct health *health, size_t index)
+{
+	if (index < health->pair_count)
+		report_grid_cellf(grid, "%d-%d", (int)health->pairs[index].first,
+				  (int)health->pairs[index].second);
+	else
+		report_grid_cell(grid, "-");
+}
+
+static void add_kind(struct report_grid *grid, const struct health *health, enum health_link link)
+{
+	const struct health_kind *kind = &health->kinds[link];
+	char text[NUMBER_TEXT], time[UNITS_TEXT];
+
+	report_grid_cell(grid, health_link_name(link));
+	report_grid_cellf(grid, "%zu", kind->pairs);
+	report_grid_cell(grid, health_number(text, kind->median));
+	report_grid_cell(grid, health_number(text, kind->least));
+	pair_cell(grid, health, kind->slowest);
+	report_grid_cell(grid, health_number(text, kind->expected));
+	report_grid_cell(grid, percent(text, kind->median, kind->expected));
+	report_grid_cell(grid, health_ns(time, kind->latency_median_ns));
+	report_grid_cell(grid, health_ns(time, kind->latest < health->pair_count
+						       ? health->pairs[kind->latest].latency_ns
+						       : 0));
+	pair_cell(grid, health, kind->latest);
+}
+
+static enum status write_kinds(struct sink *sink, const struct health *health, unsigned int width)
+{
+	struct report_grid grid;
+	enum status status;
+
+	report_grid_init(&grid);
+	report_grid_column(&grid, "LINKS", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "PAIRS", TABLE_RIGHT, 0, 5);
+	report_grid_column(&grid, "MEDIAN GB/s", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "LEAST GB/s", TABLE_RIGHT, 0, 2);
+	report_grid_column(&grid, "SLOWEST", TABLE_LEFT, 0, 3);
+	report_grid_column(&grid, "EXPECTED GB/s", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "OF THAT", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "LATENCY", TABLE_RIGHT, 0, 4);
+	report_grid_column(&grid, "WORST", TABLE_RIGHT, 0, 6);
+	report_grid_column(&grid, "LATEST", TABLE_LEFT, 0, 7);
+	for (unsigned int link = 0; link < HEALTH_LINKS; link++)
+		if (health->kinds[link].pairs > 0 || health->kinds[link].latency_pairs > 0)
+			add_kind(&grid, health, (enum health_link)link);
+	if (grid.used > 0)
+		sink_byte(sink, '\n');
+	status = report_grid_write(&grid, sink, width, NULL);
+	report_grid_release(&grid);
+	return status;
+}
+
+static enum status write_collectives(struct sink *sink, const struct health *health,
+				     unsigned int width)
+{
+	struct report_grid grid;
+	enum status status;
+
+	if (health->collective_count == 0)
+		return OK;
+	report_grid_init(&grid);
+	report_grid_column(&grid, "COLLECTIVE", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "SIZE", TABLE_RIGHT, 0, 2);
+	report_grid_column(&grid, "TIME", TABLE_RIGHT, 0, 3);
+	report_grid_column(&grid, "BUSBW GB/s", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "EXPECTED GB/s", TABLE_RIGHT, 0, 1);
+	report_grid_column(&grid, "OF THAT", TABLE_RIGHT, 0, 1);
+	for (size_t i = 0; i < health->collective_count; i++) {
+		const struct health_collective *one = &health->collectives[i];
+		char text[NUMBER_TEXT], units[UNITS_TEXT];
+
+		report_grid_cell(&grid, op_function_name(one->function));
+		report_grid_cell(&grid, units_bytes(units, one->bytes));
+		report_grid_cell(&grid, health_ns(units, one->time_ns));
+		report_grid_cell(&grid, health_number(text, one->busbw));
+		report_grid_cell(&grid, health_number(text, one->expected));
+		report_grid_cell(&grid, percent(text, one->busbw, one->expected));
+	}
+	sink_byte(sink, '\n');
+	status = report_grid_write(&grid, sink, width, NULL);
+	report_grid_release(&grid);
+	return status;
+}
+
+/* The largest AllReduce was measured before the pairs and behind them: did the machine get slower? */
+static enum status write_before_and_after(struct sink *sink, const struct bench_run *run)
+{
+	const struct bench_cell *first = NULL, *last = NULL;
+	struct bench_figures before, after;
+	char a[NUMBER_TEXT], b[NUMBER_TEXT], size[UNITS_TEXT];
+	enum status status;
+
+	for (size_t i = 0; i < run->cell_count; i++) {
+		const struct bench_cell *cell = &run->cells[i];
+
+		if (cell->function != OP_ALL_REDUCE || cell->calls == 0)
+			continue;
+		if (first == NULL || cell->bytes > first->bytes)
+			first = cell;
+		if (first->bytes == cell->bytes)
+			last = cell;
+	}
+	if (first == NULL || last == first)
+		return OK;
+	status = bench_cell_figures(first, BENCH_OVER_MEAN, &before);
+	if (status == OK)
+		status = bench_cell_figures(last, BENCH_OVER_MEAN, &after);
+	if (status == OK && bench_busbw(first, before.p50) > 0 && bench_busbw(last, after.p50) > 0)
+		sink_format(sink,
+			    "\nAllReduce of %s: %s GB/s at the beginning, %s GB/s at the end\n",
+			    units_bytes(size, first->bytes),
+			    health_number(a, bench_busbw(first, before.p50)),
+			    health_number(b, bench_busbw(last, after.p50)));
+	return status;
+}
+
+/* ---- pairs ----------------------------------------------------------------------------------- */
+
+/* Against the median of their kind: a link between nodes is no slow link inside one. */
+static double pair_share(const struct health *health, const struct health_pair *pair)
+{
+	double median = health->kinds[pair->link].median;
+
+	return pair->bandwidth > 0 && median > 0 ? pair->bandwidth / median : INFINITY;
+}
+
+static void add_pair(struct report_grid *grid, const struct health *health,
+		     const struct bench_run *run, const struct health_pair *pair)
+{
+	char text[NUMBER_TEXT], time[UNITS_TEXT], who[HEALTH_RANK_WORDS];
+
+	report_grid_cell(grid, health_rank_words(who, run, pair->first));
+	report_grid_cell(grid, health_rank_words(who, run, pair->second));
+	report_grid_cell(grid, health_link_name(pair->link));
+	report_grid_cellf(grid, "%s%s", health_number(text, pair->bandwidth),
+			  pair->is_slow ? "*" : "");
+	report_grid_cell(grid, percent(text, pair->bandwidth, health->kinds[pair->link].median));
+	report_grid_cellf(grid, "%s%s", health_ns(time, pair->latency_ns),
+			  pair->is_late ? "*" : "");
+}
+
+/* A few of thousands: the slowest that has not been shown, again and again. */
+static enum status write_slowest(struct sink *sink, const struct health *health,
+				 const struct bench_run *run, unsigned int width)
+{
+	size_t shown[HEALTH_SLOWEST], count = 0;
+	struct report_grid grid;
+	enum status status;
+
+	report_grid_init(&grid);
+	report_grid_column(&grid, "SLOWEST PAIRS", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "AND", TABLE_LEFT, 0, 0);
+	report_grid_column(&grid, "LINK", TABLE_LEFT, 0, 4);
+	report_grid_column(&grid, "GB/s", TABLE_RIGHT, 0, 0);
+	report_grid_column(&grid, "OF MEDIAN", TABLE_RIGHT, 0, 2);
+	report_grid_column(&grid, "LATENCY", TABLE_RIGHT, 0, 3);
+	while (count < HEALTH_SLOWEST) {
+		size_t slowest = SIZE_MAX;
+
+		for (size_t i = 0; i < health->pair_count; i++) {
+			bool is_shown = false;
+
+			for (size_t s = 0; s < count; s++)
+				is_shown |= shown[s] == i;
+			if (is_shown || isinf(pair_share(health, &health->pairs[i])))
+				continue;
+			if (slowest == SIZE_MAX ||
+			    pair_share(health, &health->pairs[i]) <
+				    pair_share(health, &health->pairs[slowest]))
+				slowest = i;
+		}
+		if (slowest == SIZE_MAX)
+			break;
+		shown[count++] = slowest;
+		add_pair(&grid, health, run, &health->pairs[slowest]);
+	}
+	if (count > 0)
+		sink_byte(sink, '\n');
+	status = report_grid_write(&grid, sink, width, NULL);
+	report_grid_release(&grid);
+	return status;
+}
+
+static void fill_matrix(struct report_grid *grid, const struct health *health, int32_t nranks)
+{
+	const struct health_pair *at[HEALTH_MATRIX_RANKS][HEALTH_MATRIX_RANKS] = { 0 };
+
+	for (size_t i = 0; i < health->pair_count; i++) {
+		const struct health_pair *pair = &health->pairs[i];
+
+		if (pair->first >= 0 && pair->first < nranks && pair->second >= 0 &&
+		    pair->second < nranks)
+			at[pair->first][pair->second] = at[pair->second][pair->first] = pair;
+	}
+	for (int32_t row = 0; row < nranks; row++) {
+		report_grid_cellf(grid, "%d", (int)row);
+		for (int32_t column = 0; column < nranks; column++) {
+			const struct health_pair *pair = at[row][column];
+			char text[NUMBER_TEXT];
+
+			if (row == column || pair == NULL)
+				report_grid_cell(grid, row == column ? "." : "?");
+			else
+				report_grid_cellf(grid, "%s%s",
+						  health_number(text, pair->bandwidth),
+						  pair->is_slow ? "*" : "");
+		}
+	}
+}
+
+static enum status write_matrix(struct sink *sink, const struct health *health, int32_t nranks,
+				unsigned int width)
+{
+	char titles[HEALTH_MATRIX_RANKS][NUMBER_TEXT];
+	struct report_grid grid;
+	enum status status;
+
+	if (nranks < 2 || health->pair_count == 0)
+		return OK;
+	if (nranks > HEALTH_MATRIX_RANKS) {
+		sink_format(sink,
+			    "\n(all %zu pairs are in the JSON: a matrix is shown up to %d ranks)\n",
+			    health->pair_count, HEALTH_MATRIX_RANKS);
+		return OK;
+	}
+	report_grid_init(&grid);
+	report_grid_column(&grid, "RANK", TABLE_RIGHT, 0, 0);
+	for (int32_t i = 0; i < nranks; i++) {
+		text_format(titles[i], sizeof(titles[i]), "%d", (int)i);
+		report_grid_column(&grid, titles[i], TABLE_RIGHT, 0, (unsigned int)i);
+	}
+	fill_matrix(&grid, health, nranks);
+	sink_text(sink, "\nGB/s of each pair, each way, both ways at once (* slow, ? not "
+			"measured)\n");
+	status = report_grid_write(&grid, sink, width, NULL);
+	report_grid_release(&grid);
+	return status;
+}
+
+/* ---- what is not known ----------------------------------------------------------------------- */
+
+static void write_unknown(struct sink *sink, const struct health *health,
+			  const struct bench_run *run, unsigned int width)
+{
+	if (health->reason_count > 0)
+		sink_text(sink, "\nNOT JUDGED\n");
+	for (size_t i = 0; i < health->reason_count; i++)
+		table_wrap(sink, health->reasons[i], "- ", 2, width);
+	if (run->note_count > 0)
+		sink_text(sink, "\nNOTES\n");
+	for (size_t i = 0; i < run->note_count; i++)
+		table_wrap(sink, run->notes[i], "- ", 2, width);
+	if (run->notes_lost > 0)
+		sink_format(sink, "- and %zu more notes\n", run->notes_lost);
+}
+
+enum status health_text(struct sink *sink, const struct health *health, const struct bench_run *run,
+			const struct health_text_options *options)
+{
+	unsigned int width = options->width;
+	enum status status;
+
+	sink_format(sink, "%s\n", health->sentence);
+	if (options->is_quiet)
+		return sink->status;
+	write_who(sink, run, width);
+	write_findings(sink, health, width);
+	status = write_kinds(sink, health, width);
+	if (status == OK)
+		status = write_collectives(sink, health, width);
+	if (status == OK)
+		status = write_before_and_after(sink, run);
+	if (status == OK)
+		status = write_slowest(sink, health, run, width);
+	if (status == OK)
+		status = write_matrix(sink, health, run->nranks, width);
+	write_unknown(sink, health, run, width);
+	return status == OK ? sink->status : status;
+}
+
+/* Unknown is never a number. */
+static void put_known(struct json *json, const char *key, double value)
+{
+	if (value > 0)
+		json_put_double(json, key, value);
+	else
+		json_put_null(json, key);
+}
+
+static void put_index(struct json *json, const char *key, int32_t value)
+{
+	if (value >= 0)
+		json_put_signed(json, key, value);
+	else
+		json_put_null(json, key);
+}
+
+static void put_findings(struct json *json, const struct health *health)
+{
+	json_put_array(json, "findings");
+	for (size_t i = 0; i < health->finding_count; i++) {
+		const struct health_finding *one = &health->findings[i];
+		bool has_link = one->kind != HEALTH_WRONG_RESULTS &&
+				one->kind != HEALTH_SLOW_COLLECTIVE &&
+				one->kind != HEALTH_GOT_SLOWER;
+
+		json_object(json);
+		json_put_string(json, "kind", health_finding_name(one->kind));
+		json_put_string(json, "confidence", health_confidence_name(one->confidence));
+		json_put_string(json, "link", has_link ? health_link_key(one->link) : NULL);
+		json_put_string(json, "function",
+				one->function != 0 ? op_function_name(one->function) : NULL);
+		put_index(json, "rank", one->rank);
+		put_index(json, "peer", one->peer);
+		put_index(json, "node", one->node);
+		json_put_double(json, "value", one->value);
+		put_known(json, "usual", one->usual);
+		put_known(json, "ratio", one->ratio);
+		json_put_string(json, "text", one->text);
+		json_put_string(json, "advice", one->advice[0] != '\0' ? one->advice : NULL);
+		json_end(json);
+	}
+	json_end(json);
+	json_put_unsigned(json, "findings_left_out", health->findings_lost);
+}
+
+static void put_pair_of(struct json *json, const char *key, const struct health *health,
+			size_t index)
+{
+	if (index >= health->pair_count) {
+		json_put_null(json, key);
+		return;
+	}
+	json_put_array(json, key);
+	json_signed(json, health->pairs[index].first);
+	json_signed(json, health->pairs[index].second);
+	json_end(json);
+}
+
+static void put_links(struct json *json, const struct health *health)
+{
+	json_put_array(json, "links");
+	for (unsigned int link = 0; link < HEALTH_LINKS; link++) {
+		const struct health_kind *kind = &health->kinds[link];
+
+		if (kind->pairs == 0 && kind->latency_pairs == 0)
+			continue;
+		json_object(json);
+		json_put_string(json, "link", health_link_key((enum health_link)link));
+		json_put_unsigned(json, "pairs", kind->pairs);
+		put_known(json, "median_gbs", kind->median);
+		put_known(json, "least_gbs", kind->least);
+		put_known(json, "most_gbs", kind->most);
+		json_put_double(json, "spread_gbs", kind->spread);
+		put_known(json, "expected_gbs", kind->expected);
+		put_pair_of(json, "slowest", health, kind->slowest);
+		json_put_unsigned(json, "slow_pairs", kind->slow_pairs);
+		json_put_unsigned(json, "latency_pairs", kind->latency_pairs);
+		put_known(json, "latency_median_ns", kind->latency_median_ns);
+		json_put_double(json, "latency_spread_ns", kind->latency_spread_ns);
+		put_pair_of(json, "latest", health, kind->latest);
+		json_put_unsigned(json, "late_pairs", kind->late_count);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_collectives(struct json *json, const struct health *health)
+{
+	json_put_array(json, "collectives");
+	for (size_t i = 0; i < health->collective_count; i++) {
+		const struct health_collective *one = &health->collectives[i];
+
+		json_object(json);
+		json_put_string(json, "function", op_function_name(one->function));
+		json_put_unsigned(json, "bytes", one->bytes);
+		put_known(json, "time_ns", one->time_ns);
+		put_known(json, "busbw_gbs", one->busbw);
+		put_known(json, "expected_gbs", one->expected);
+		json_put_bool(json, "is_slow", one->is_slow);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_pairs(struct json *json, const struct health *health)
+{
+	json_put_unsigned(json, "pairs_all", health->pairs_all);
+	json_put_array(json, "pairs");
+	for (size_t i = 0; i < health->pair_count; i++) {
+		const struct health_pair *pair = &health->pairs[i];
+
+		json_object(json);
+		json_put_signed(json, "first", pair->first);
+		json_put_signed(json, "second", pair->second);
+		json_put_string(json, "link", health_link_key(pair->link));
+		put_known(json, "bandwidth_gbs", pair->bandwidth);
+		json_put_unsigned(json, "bytes", pair->bytes);
+		put_known(json, "latency_ns", pair->latency_ns);
+		json_put_unsigned(json, "latency_bytes", pair->latency_bytes);
+		json_put_bool(json, "is_slow", pair->is_slow);
+		json_put_bool(json, "is_late", pair->is_late);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+enum status health_json(struct sink *sink, const struct health *health, const struct bench_run *run)
+{
+	enum status status;
+	struct json json;
+
+	json_init(&json, sink);
+	json_object(&json);
+	json_put_string(&json, "format", "ringside-health");
+	json_put_unsigned(&json, "version", 1);
+	json_put_string(&json, "verdict", health_verdict_name(health->verdict));
+	json_put_string(&json, "sentence", health->sentence);
+	json_put_signed(&json, "exit_code", health->exit_code);
+	json_put_bool(&json, "is_checked", health->is_checked);
+	put_findings(&json, health);
+	put_links(&json, health);
+	put_collectives(&json, health);
+	put_pairs(&json, health);
+	json_put_array(&json, "not_judged");
+	for (size_t i = 0; i < health->reason_count; i++)
+		json_string(&json, health->reasons[i]);
+	json_end(&json);
+	json_key(&json, "run");
+	status = bench_json_put(&json, run);
+	json_end(&json);
+	json_line(&json);
+	return status != OK ? status : json_status(&json);
+}

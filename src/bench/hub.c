@@ -1,0 +1,1596 @@
+/* Who gives no sign of life after the hub broke. */
+#include "bench/hub.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/text.h"
+
+static int hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
+	PRINTF_LIKE(3, 4);
+
+/* How ranks find each other, for hub.c: rank 0 listens and lets ranks in, the others look for it. */
+
+/* Where the hub's first steps go wrong: hub->problem says it. */
+
+static int hub_let_in(struct bench_hub *hub, const struct bench_place *place, int patience_s);
+static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s);
+
+/* How long a waiting rank keeps its processor before it lets the system wake it. */
+enum { SPIN_NS = 1000000, LAST_WORDS_NS = 1000000000 };
+
+uint64_t hub_now(void)
+{
+	return clock_system_ns(CLOCK_MONOTONIC);
+}
+
+/* For poll(): -1 for ever; rounded up, so that a wait does not end just before its deadline. */
+static int milliseconds_until(uint64_t deadline_ns)
+{
+	uint64_t now = hub_now();
+	uint64_t left;
+
+	if (deadline_ns == 0)
+		return -1;
+	left = now < deadline_ns ? (deadline_ns - now + 999999) / 1000000 : 0;
+	return left > 3600000 ? 3600000 : (int)left;
+}
+
+static bool is_past(uint64_t deadline_ns)
+{
+	return deadline_ns != 0 && hub_now() >= deadline_ns;
+}
+
+static bool is_later(int error)
+{
+	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+int hub_read_whole(int fd, void *bytes, size_t length, uint64_t deadline_ns)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	size_t got = 0;
+
+	while (got < length) {
+		ssize_t now = recv(fd, (char *)bytes + got, length - got, MSG_DONTWAIT);
+
+		if (now > 0) {
+			got += (size_t)now;
+			continue;
+		}
+		if (now == 0) {
+			errno = 0;
+			return -1;
+		}
+		if (!is_later(errno))
+			return -1;
+		if (is_past(deadline_ns)) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+		poll(&poll_fd, 1, milliseconds_until(deadline_ns));
+	}
+	return 0;
+}
+
+static int hub_write_whole(int fd, const void *bytes, size_t length, uint64_t deadline_ns)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	size_t sent = 0;
+
+	while (sent < length) {
+		ssize_t now = send(fd, (const char *)bytes + sent, length - sent,
+				   MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (now >= 0) {
+			sent += (size_t)now;
+			continue;
+		}
+		if (!is_later(errno))
+			return -1;
+		if (is_past(deadline_ns)) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+		poll(&poll_fd, 1, milliseconds_until(deadline_ns));
+	}
+	return 0;
+}
+
+/* ---- failing ----------------------------------------------------------------------------------- */
+
+/* Best effort: who does not take it within a second finds out by the closed connection. */
+static void peer_tell_why(struct bench_hub *hub, struct hub_peer *peer)
+{
+	struct hub_header header = { .magic = HUB_MAGIC,
+				     .kind = HUB_FAIL,
+				     .step = hub->step,
+				     .length = strlen(hub->problem) };
+	char frame[sizeof(header) + HUB_PROBLEM_BYTES];
+
+	if (peer->fd == -1)
+		return;
+	memcpy(frame, &header, sizeof(header));
+	memcpy(frame + sizeof(header), hub->problem, header.length);
+	if (peer->is_mid_send || hub_write_whole(peer->fd, frame, sizeof(header) + header.length,
+						 hub_now() + LAST_WORDS_NS) != 0)
+		shutdown(peer->fd, SHUT_RDWR);
+}
+
+/* The hub is broken from now on: for the first time the reason is kept and, on rank 0, told to the others. */
+static int hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
+{
+	va_list values;
+
+	pthread_mutex_lock(&hub->lock);
+	if (hub->is_broken) {
+		pthread_mutex_unlock(&hub->lock);
+		return -1;
+	}
+	va_start(values, format);
+	vsnprintf(hub->problem, sizeof(hub->problem), format, values);
+	va_end(values);
+	hub->is_broken = true;
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (&hub->peers[i] != except)
+			peer_tell_why(hub, &hub->peers[i]);
+	pthread_mutex_unlock(&hub->lock);
+	return -1;
+}
+
+/* The header of a HUB_FAIL was read. */
+static int take_reason(struct bench_hub *hub, struct hub_peer *peer)
+{
+	char reason[HUB_PROBLEM_BYTES] = "";
+	char clean[HUB_PROBLEM_BYTES];
+	size_t length = peer->header.length < sizeof(reason) ? (size_t)peer->header.length
+							     : sizeof(reason) - 1;
+
+	hub_read_whole(peer->fd, reason, length, hub_now() + LAST_WORDS_NS);
+	text_from_field(clean, sizeof(clean), reason, length);
+	return hub_break(hub, peer, "%s",
+			 clean[0] != '\0' ? clean : "another rank failed and did not say why");
+}
+
+/* Its connection ended: was there a reason behind what is still to be read? */
+static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
+{
+	char waste[4096];
+	bool is_whole = hub_read_whole(peer->fd, (char *)&peer->header + peer->header_got,
+				       sizeof(peer->header) - peer->header_got, hub_now()) == 0;
+
+	while (is_whole && peer->header.magic == HUB_MAGIC) {
+		size_t left = (size_t)peer->header.length - peer->payload_got;
+
+		if (peer->header.kind == HUB_FAIL)
+			return take_reason(hub, peer);
+		for (; left > 0; left -= left < sizeof(waste) ? left : sizeof(waste))
+			if (hub_read_whole(peer->fd, waste,
+					   left < sizeof(waste) ? left : sizeof(waste),
+					   hub_now()) != 0)
+				break;
+		peer->payload_got = 0;
+		is_whole = left == 0 && hub_read_whole(peer->fd, &peer->header,
+						       sizeof(peer->header), hub_now()) == 0;
+	}
+	/* Of what another thread said here rank 0 knows, and tells it: that is why it ends. */
+	if (peer->rank == 0 && !hub->is_broken)
+		hub->is_rank_0_lost = true;
+	return hub_break(hub, peer, "rank %d on %s ended without a word: killed, or crashed",
+			 peer->rank, peer->host);
+}
+
+/* ---- receiving --------------------------------------------------------------------------------- */
+
+/* 1: all `length` bytes are there; 0: not yet; -1: the connection ended. */
+static int read_some(int fd, void *bytes, size_t *got, size_t length)
+{
+	while (*got < length) {
+		ssize_t now = recv(fd, (char *)bytes + *got, length - *got, MSG_DONTWAIT);
+
+		if (now < 0 && is_later(errno))
+			return 0;
+		if (now <= 0)
+			return -1;
+		*got += (size_t)now;
+	}
+	return 1;
+}
+
+/* 1: a header is there; 0: not yet; -1 broken. */
+static int read_header(struct bench_hub *hub, struct hub_peer *peer)
+{
+	int done;
+
+	if (peer->header_got == sizeof(peer->header))
+		return 1;
+	done = read_some(peer->fd, &peer->header, &peer->header_got, sizeof(peer->header));
+	if (done == -1)
+		return take_last_words(hub, peer);
+	if (done == 0)
+		return 0;
+	peer->payload_got = 0;
+	if (peer->header.magic != HUB_MAGIC || peer->header.length > HUB_MESSAGE_MAX)
+		return hub_break(hub, peer, "rank %d on %s sent something that is no message",
+				 peer->rank, peer->host);
+	if (peer->header.kind == HUB_FAIL)
+		return take_reason(hub, peer);
+	return 1;
+}
+
+static int check_step(struct bench_hub *hub, const struct hub_peer *peer, enum hub_kind kind,
+		      size_t length)
+{
+	const struct hub_header *header = &peer->header;
+
+	if (header->kind == kind && header->length == length && header->step == hub->step)
+		return 0;
+	if (header->kind == HUB_BYE)
+		return hub_break(hub, NULL, "rank %d on %s left before the others", peer->rank,
+				 peer->host);
+	return hub_break(hub, NULL,
+			 "rank %d on %s is at another step than rank %d (%u of %llu bytes at %llu, "
+			 "not %u of %zu at %llu): not the same command on all ranks?",
+			 peer->rank, peer->host, hub->rank, header->kind,
+			 (unsigned long long)header->length, (unsigned long long)header->step,
+			 (unsigned int)kind, length, (unsigned long long)hub->step);
+}
+
+/* 1: its frame of this step is complete now; 0: not yet, or was before; -1 broken. */
+static int peer_advance(struct bench_hub *hub, struct hub_peer *peer, enum hub_kind kind,
+			void *into, size_t length)
+{
+	int done = read_header(hub, peer);
+
+	if (done != 1 || peer->is_done)
+		return done == -1 ? -1 : 0;
+	if (check_step(hub, peer, kind, length) != 0)
+		return -1;
+	done = read_some(peer->fd, into, &peer->payload_got, length);
+	if (done == -1)
+		return take_last_words(hub, peer);
+	if (done == 1) {
+		peer->is_done = true;
+		peer->header_got = 0;
+	}
+	return done;
+}
+
+static bool is_ahead(const struct hub_peer *peer)
+{
+	return peer->is_done && peer->header_got == sizeof(peer->header);
+}
+
+static int name_missing(struct bench_hub *hub)
+{
+	const struct hub_peer *first = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < hub->peer_count; i++) {
+		if (hub->peers[i].is_done)
+			continue;
+		if (first == NULL)
+			first = &hub->peers[i];
+		count++;
+	}
+	if (first == NULL)
+		return hub_break(hub, NULL, "ranks did not answer in time");
+	if (count > 1)
+		return hub_break(hub, NULL,
+				 "rank %d on %s and %zu more did not answer in time (rank %d "
+				 "waited)",
+				 first->rank, first->host, count - 1, hub->rank);
+	return hub_break(hub, NULL, "rank %d on %s did not answer in time (rank %d waited)",
+			 first->rank, first->host, hub->rank);
+}
+
+/* revents say where something happened. One that is a step ahead is only watched for its end. */
+static int poll_peers(struct bench_hub *hub, int timeout_ms, bool *is_quiet)
+{
+	for (size_t i = 0; i < hub->peer_count; i++) {
+		hub->polls[i].fd = hub->peers[i].fd;
+		hub->polls[i].events =
+			(short)(is_ahead(&hub->peers[i]) ? POLLRDHUP : POLLIN | POLLRDHUP);
+		hub->polls[i].revents = 0;
+	}
+	*is_quiet = poll(hub->polls, hub->peer_count, timeout_ms) == 0;
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub->polls[i].revents != 0 && is_ahead(&hub->peers[i]))
+			return take_last_words(hub, &hub->peers[i]);
+	return 0;
+}
+
+/* Until something happens. Whoever had no processor when the time was over hears first what came meanwhile. */
+static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_t deadline_ns)
+{
+	bool is_spinning = hub->may_spin && hub_now() < spin_until_ns, is_quiet;
+
+	if (poll_peers(hub, is_spinning ? 0 : milliseconds_until(deadline_ns), &is_quiet) != 0)
+		return -1;
+	return is_quiet && !is_spinning && is_past(deadline_ns) ? name_missing(hub) : 0;
+}
+
+int hub_collect(struct bench_hub *hub, enum hub_kind kind, void *into, size_t length,
+		uint64_t *value, uint64_t deadline_ns)
+{
+	uint64_t spin_until_ns = hub_now() + SPIN_NS;
+	size_t missing = hub->peer_count;
+
+	for (size_t i = 0; i < hub->peer_count; i++) {
+		hub->peers[i].is_done = false;
+		hub->polls[i].revents = POLLIN;
+	}
+	while (missing > 0) {
+		for (size_t i = 0; i < hub->peer_count; i++) {
+			struct hub_peer *peer = &hub->peers[i];
+			size_t at = hub->rank == 0 ? (size_t)peer->rank * length : 0;
+			int done;
+
+			if (hub->polls[i].revents == 0)
+				continue;
+			done = peer_advance(hub, peer, kind, length ? (char *)into + at : NULL,
+					    length);
+			if (done == -1)
+				return -1;
+			if (done == 1) {
+				missing--;
+				*value = peer->header.value;
+			}
+		}
+		if (missing > 0 &&
+		    (hub->is_broken || wait_for_peers(hub, spin_until_ns, deadline_ns) != 0))
+			return -1;
+	}
+	return 0;
+}
+
+int hub_peek(struct bench_hub *hub)
+{
+	bool is_quiet;
+
+	for (size_t i = 0; i < hub->peer_count; i++)
+		hub->peers[i].is_done = true;
+	if (poll_peers(hub, 0, &is_quiet) != 0)
+		return -1;
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub->polls[i].revents != 0 && read_header(hub, &hub->peers[i]) == -1)
+			return -1;
+	return 0;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------- */
+
+/* It does not take more: wait, and meanwhile hear what others have to say. */
+static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t deadline_ns)
+{
+	struct pollfd poll_fd = { .fd = peer->fd, .events = POLLOUT };
+	uint64_t second_ns = hub_now() + 1000000000;
+
+	if (is_past(deadline_ns)) {
+		peer->is_mid_send = true;
+		return hub_break(hub, NULL, "rank %d on %s did not take a message in time",
+				 peer->rank, peer->host);
+	}
+	if (deadline_ns != 0 && deadline_ns < second_ns)
+		second_ns = deadline_ns;
+	if (poll(&poll_fd, 1, milliseconds_until(second_ns)) == 0)
+		return hub_peek(hub);
+	return 0;
+}
+
+/* Send one frame. 0, -1 broken. The deadline is a time of hub_now(), 0 none. */
+static int hub_send(struct bench_hub *hub, struct hub_peer *peer, enum hub_kind kind,
+		    uint64_t value, const void *payload, size_t length, uint64_t deadline_ns)
+{
+	struct hub_header header = { .magic = HUB_MAGIC,
+				     .kind = kind,
+				     .step = hub->step,
+				     .value = value,
+				     .length = length };
+	size_t sent = 0;
+
+	while (sent < sizeof(header) + length) {
+		size_t of_header = sent < sizeof(header) ? sent : sizeof(header);
+		size_t of_payload = sent - of_header;
+		struct iovec parts[2] = {
+			{ (char *)&header + of_header, sizeof(header) - of_header },
+			{ length ? (char *)(uintptr_t)payload + of_payload : NULL,
+			  length - of_payload },
+		};
+		struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+		ssize_t now;
+
+		if (hub->is_broken)
+			return -1;
+		pthread_mutex_lock(&hub->lock);
+		now = sendmsg(peer->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+		sent += now > 0 ? (size_t)now : 0;
+		peer->is_mid_send = sent > 0 && sent < sizeof(header) + length;
+		pthread_mutex_unlock(&hub->lock);
+		if (now >= 0)
+			continue;
+		if (!is_later(errno))
+			return take_last_words(hub, peer);
+		if (wait_to_send(hub, peer, deadline_ns) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+enum { TOKEN_DIGITS = 16 };
+
+static enum status parse_port(const char *text, size_t length, int *port)
+{
+	char digits[8];
+	int64_t number;
+
+	if (length == 0 || length >= sizeof(digits))
+		return ERR_FORMAT;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+	if (text_number(digits, 1, 65535, &number) != OK)
+		return ERR_FORMAT;
+	*port = (int)number;
+	return OK;
+}
+
+enum status hub_card_address(const char *text, size_t length, char host[static HUB_CARD_HOST],
+			     int *port)
+{
+	const char *colon = memrchr(text, ':', length);
+	size_t host_length = colon ? (size_t)(colon - text) : 0;
+	const char *begin = text;
+
+	if (host_length == 0 || parse_port(colon + 1, length - host_length - 1, port) != OK)
+		return ERR_FORMAT;
+	if (text[0] == '[' && text[host_length - 1] == ']') {
+		begin++;
+		host_length -= 2;
+	} else if (memchr(text, ':', host_length) != NULL) {
+		return ERR_FORMAT;
+	}
+	if (host_length == 0 || host_length >= HUB_CARD_HOST)
+		return ERR_FORMAT;
+	for (size_t i = 0; i < host_length; i++)
+		if ((unsigned char)begin[i] <= ' ' || begin[i] == '/' || begin[i] == 0x7f)
+			return ERR_FORMAT;
+	memcpy(host, begin, host_length);
+	host[host_length] = '\0';
+	return OK;
+}
+
+static enum status parse_token(const char *text, size_t length, uint64_t *token)
+{
+	char digits[TOKEN_DIGITS + 1];
+
+	if (length != TOKEN_DIGITS || strspn(text, "0123456789abcdef") < TOKEN_DIGITS)
+		return ERR_FORMAT;
+	memcpy(digits, text, length);
+	digits[length] = '\0';
+	*token = strtoull(digits, NULL, 16);
+	return OK;
+}
+
+static enum status parse_line(struct hub_card *card, const char *line, size_t length)
+{
+	const char *blank = memchr(line, ' ', length);
+	uint64_t token;
+	int port;
+
+	if (blank == NULL || card->count == HUB_CARD_ADDRESSES ||
+	    hub_card_address(line, (size_t)(blank - line), card->hosts[card->count], &port) != OK ||
+	    parse_token(blank + 1, length - (size_t)(blank - line) - 1, &token) != OK)
+		return ERR_FORMAT;
+	if (card->count > 0 && (token != card->token || port != card->port))
+		return ERR_FORMAT;
+	card->token = token;
+	card->port = port;
+	card->count++;
+	return OK;
+}
+
+enum status hub_card_parse(struct hub_card *card, const char *text, size_t length)
+{
+	char copy[HUB_CARD_BYTES];
+	char *at = copy;
+
+	*card = (struct hub_card){ 0 };
+	if (length == 0 || length >= sizeof(copy) || memchr(text, '\0', length) != NULL)
+		return ERR_FORMAT;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	while (*at != '\0') {
+		char *end = strchr(at, '\n');
+
+		if (end == NULL || parse_line(card, at, (size_t)(end - at)) != OK)
+			return ERR_FORMAT;
+		at = end + 1;
+	}
+	return OK;
+}
+
+static size_t card_text(const struct hub_card *card, char *text, size_t size)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < card->count && at < size; i++) {
+		bool is_bare = strchr(card->hosts[i], ':') == NULL;
+
+		snprintf(text + at, size - at, "%s%s%s:%d %016" PRIx64 "\n", is_bare ? "" : "[",
+			 card->hosts[i], is_bare ? "" : "]", card->port, card->token);
+		at += strlen(text + at);
+	}
+	return at;
+}
+
+enum status hub_card_write(const struct hub_card *card, const char *path)
+{
+	char text[HUB_CARD_BYTES], temporary[PATH_MAX];
+	size_t length = card_text(card, text, sizeof(text));
+	int fd, error;
+	bool is_fine;
+
+	if (!text_format(temporary, sizeof(temporary), "%s.%ld.part", path, (long)getpid())) {
+		errno = ENAMETOOLONG;
+		return ERR_SYSTEM;
+	}
+	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd == -1)
+		return ERR_SYSTEM;
+	is_fine = write(fd, text, length) == (ssize_t)length;
+	error = errno;
+	if (close(fd) == -1 && is_fine) {
+		is_fine = false;
+		error = errno;
+	}
+	if (is_fine && rename(temporary, path) == 0)
+		return OK;
+	if (is_fine)
+		error = errno;
+	unlink(temporary);
+	errno = error;
+	return ERR_SYSTEM;
+}
+
+/* ERR_SYSTEM: errno (ENOENT: not there yet). ERR_RANGE: it is another user's, no plain file, or too long.
+ * ERR_FORMAT. */
+static enum status hub_card_read(struct hub_card *card, const char *path)
+{
+	char text[HUB_CARD_BYTES];
+	struct stat st;
+	ssize_t got;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int error;
+
+	if (fd == -1)
+		return ERR_SYSTEM;
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_size >= HUB_CARD_BYTES) {
+		close(fd);
+		return ERR_RANGE;
+	}
+	got = read(fd, text, sizeof(text));
+	error = errno;
+	close(fd);
+	errno = error;
+	if (got < 0)
+		return ERR_SYSTEM;
+	return hub_card_parse(card, text, (size_t)got);
+}
+
+enum { READ_MS = 50 };
+
+/* Whatever it still sent is read and forgotten; true once it has ended its side. */
+static bool has_ended(int fd)
+{
+	char waste[4096];
+	ssize_t got;
+
+	do {
+		got = recv(fd, waste, sizeof(waste), MSG_DONTWAIT);
+	} while (got > 0);
+	return got == 0;
+}
+
+static size_t count_silent(struct bench_hub *hub, int *ranks, size_t most)
+{
+	size_t silent = 0;
+
+	for (size_t i = 0; i < hub->peer_count; i++) {
+		if (hub->peers[i].fd == -1 || has_ended(hub->peers[i].fd))
+			continue;
+		if (silent < most)
+			ranks[silent] = hub->peers[i].rank;
+		silent++;
+	}
+	return silent;
+}
+
+size_t hub_silent(struct bench_hub *hub, int wait_ms, int *ranks, size_t most)
+{
+	uint64_t deadline_ns = hub_now() + (uint64_t)wait_ms * 1000000;
+	size_t silent;
+
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub->peers[i].fd != -1)
+			shutdown(hub->peers[i].fd, SHUT_WR);
+	while ((silent = count_silent(hub, ranks, most)) > 0 && hub_now() < deadline_ns)
+		poll(NULL, 0, READ_MS);
+	return silent;
+}
+
+/* Ranks of one machine leave hub_meet() together: so long after the last one came. Sending to one takes
+ * about this. */
+#define LONGER_NS UINT64_C(5000000000)
+enum { GO_NS_FIRST = 10000, GO_NS_EACH = 6000 };
+enum { ANSWER_SECONDS = 5, CLOSE_SECONDS = 30, DRAIN_SECONDS = 2 };
+
+/* ---- this rank --------------------------------------------------------------------------------- */
+
+static uint64_t this_machine(void)
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd == -1 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd != -1)
+		close(fd);
+	return got > 0 ? hash_bytes(text, (size_t)got) : 0;
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/* What this rank says of itself. */
+static struct hub_hello hub_hello_of(const struct bench_hub *hub, uint64_t token)
+{
+	struct hub_hello hello = { .version = HUB_VERSION,
+				   .rank = hub->rank,
+				   .nranks = hub->nranks,
+				   .token = token,
+				   .machine = hub->machine };
+
+	text_copy(hello.host, sizeof(hello.host), hub->host);
+	return hello;
+}
+
+/* TCP_NODELAY, keepalive. */
+static void hub_set_options(int fd)
+{
+	int on = 1, idle_s = 30, interval_s = 10, count = 3;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+static bool is_loopback(const char *address)
+{
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (inet_pton(AF_INET, address, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	if (inet_pton(AF_INET6, address, &six) == 1)
+		return IN6_IS_ADDR_LOOPBACK(&six);
+	return strcmp(address, "localhost") == 0;
+}
+
+/* Do all ranks live on this machine, so that its loopback is enough? */
+static bool hub_is_local(const struct bench_place *place)
+{
+	return place->local_ranks == place->nranks || is_loopback(place->address);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+static struct bench_hub *new_hub(const struct bench_place *place)
+{
+	struct bench_hub *hub = calloc(1, sizeof(*hub));
+	int here = place->local_ranks > 0 ? place->local_ranks : place->nranks;
+
+	if (hub == NULL)
+		return NULL;
+	pthread_mutex_init(&hub->lock, NULL);
+	hub->rank = place->rank;
+	hub->nranks = place->nranks;
+	hub->peer_count = place->nranks == 1 ? 0 : place->rank == 0 ? (size_t)place->nranks - 1 : 1;
+	hub->machine = this_machine();
+	hub->may_spin = 2 * here <= processors();
+	if (gethostname(hub->host, sizeof(hub->host) - 1) == -1)
+		text_copy(hub->host, sizeof(hub->host), "unknown");
+	hub->peers = calloc(hub->peer_count + 1, sizeof(*hub->peers));
+	hub->polls = calloc(hub->peer_count + 1, sizeof(*hub->polls));
+	if (hub->peers == NULL || hub->polls == NULL) {
+		free(hub->peers);
+		free(hub->polls);
+		free(hub);
+		return NULL;
+	}
+	for (size_t i = 0; i < hub->peer_count; i++) {
+		hub->peers[i].fd = -1;
+		hub->peers[i].rank = place->rank == 0 ? (int)i + 1 : 0;
+		text_copy(hub->peers[i].host, sizeof(hub->peers[i].host), "unknown");
+	}
+	return hub;
+}
+
+/* Rank 0 has just let in the last one; the first ones have to wait for that. */
+static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
+{
+	int left_s = hub->rank == 0 ? patience_s - waited_s : patience_s + ANSWER_SECONDS;
+	int result;
+
+	hub_set_patience(hub, left_s > ANSWER_SECONDS ? left_s : ANSWER_SECONDS);
+	result = hub_meet(hub);
+	hub_set_patience(hub, 0);
+	return result;
+}
+
+static int hub_connect(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+{
+	uint64_t began_ns = hub_now();
+	int result;
+
+	if (hub->nranks == 1)
+		return 0;
+	if (hub->rank == 0)
+		result = hub_let_in(hub, place, patience_s);
+	else
+		result = hub_look_for(hub, place, patience_s);
+	if (result != 0)
+		return result;
+	return meet_first(hub, patience_s, (int)((hub_now() - began_ns) / 1000000000));
+}
+
+int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)
+{
+	*hub = new_hub(place);
+	return *hub == NULL ? -1 : hub_connect(*hub, place, patience_s);
+}
+
+/* ---- closing ----------------------------------------------------------------------------------- */
+
+static void say_goodbye(struct bench_hub *hub)
+{
+	uint64_t deadline_ns = hub_now() + (uint64_t)CLOSE_SECONDS * 1000000000;
+	uint64_t value;
+
+	hub->step++;
+	if (hub->rank == 0 && hub_collect(hub, HUB_BYE, NULL, 0, &value, deadline_ns) != 0)
+		return;
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub_send(hub, &hub->peers[i], HUB_BYE, 0, NULL, 0, deadline_ns) != 0)
+			return;
+	if (hub->rank != 0)
+		hub_collect(hub, HUB_BYE, NULL, 0, &value, deadline_ns);
+}
+
+/* What was sent last must arrive: a connection that is closed while bytes wait to be read is reset. */
+static void hub_drain(struct bench_hub *hub)
+{
+	uint64_t deadline_ns = hub_now() + (uint64_t)DRAIN_SECONDS * 1000000000;
+	char waste[4096];
+
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub->peers[i].fd != -1)
+			shutdown(hub->peers[i].fd, SHUT_WR);
+	for (size_t i = 0; i < hub->peer_count; i++)
+		while (hub->peers[i].fd != -1 && hub_now() < deadline_ns &&
+		       hub_read_whole(hub->peers[i].fd, waste, 1, deadline_ns) == 0)
+			if (recv(hub->peers[i].fd, waste, sizeof(waste), MSG_DONTWAIT) == 0)
+				break;
+}
+
+void hub_close(struct bench_hub *hub)
+{
+	if (hub == NULL)
+		return;
+	if (!hub->is_broken)
+		say_goodbye(hub);
+	if (hub->is_broken)
+		hub_drain(hub);
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub->peers[i].fd != -1)
+			close(hub->peers[i].fd);
+	free(hub->peers);
+	free(hub->polls);
+	free(hub);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static uint64_t begin_step(struct bench_hub *hub)
+{
+	/* Rank 0 knows who is missing: it must be the first to lose its patience. */
+	uint64_t longer_ns = hub->rank == 0 ? 0 : LONGER_NS;
+
+	hub->step++;
+	return hub->patience_ns ? hub_now() + hub->patience_ns + longer_ns : 0;
+}
+
+void hub_set_patience(struct bench_hub *hub, int seconds)
+{
+	hub->patience_ns = (uint64_t)seconds * 1000000000;
+}
+
+static int let_all_go(struct bench_hub *hub, uint64_t deadline_ns, uint64_t *go_ns)
+{
+	uint64_t value;
+
+	if (hub_collect(hub, HUB_MEET, NULL, 0, &value, deadline_ns) != 0)
+		return -1;
+	*go_ns = 0;
+	if (hub->is_one_machine && hub->may_spin)
+		*go_ns = hub_now() + GO_NS_FIRST + hub->peer_count * GO_NS_EACH;
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub_send(hub, &hub->peers[i], HUB_GO, *go_ns, NULL, 0, deadline_ns) != 0)
+			return -1;
+	return 0;
+}
+
+int hub_meet(struct bench_hub *hub)
+{
+	uint64_t deadline_ns = begin_step(hub);
+	uint64_t go_ns = 0;
+
+	if (hub->is_broken)
+		return -1;
+	if (hub->nranks == 1)
+		return 0;
+	if (hub->rank == 0) {
+		if (let_all_go(hub, deadline_ns, &go_ns) != 0)
+			return -1;
+	} else if (hub_send(hub, &hub->peers[0], HUB_MEET, 0, NULL, 0, deadline_ns) != 0 ||
+		   hub_collect(hub, HUB_GO, NULL, 0, &go_ns, deadline_ns) != 0) {
+		return -1;
+	}
+	/* Rank 0 would not say more than a moment; one that does is not believed. */
+	if (go_ns != 0 && go_ns < hub_now() + 100000000)
+		while (hub_now() < go_ns)
+			;
+	return 0;
+}
+
+int hub_share(struct bench_hub *hub, void *bytes, size_t length)
+{
+	uint64_t deadline_ns = begin_step(hub);
+	uint64_t value;
+
+	if (hub->is_broken)
+		return -1;
+	if (length > HUB_MESSAGE_MAX)
+		return hub_break(hub, NULL, "a message of %zu bytes is too long", length);
+	if (hub->rank != 0)
+		return hub_collect(hub, HUB_SHARE, bytes, length, &value, deadline_ns);
+	for (size_t i = 0; i < hub->peer_count; i++)
+		if (hub_send(hub, &hub->peers[i], HUB_SHARE, 0, bytes, length, deadline_ns) != 0)
+			return -1;
+	return hub->peer_count ? hub_peek(hub) : 0;
+}
+
+int hub_gather(struct bench_hub *hub, const void *bytes, size_t length, void *into)
+{
+	uint64_t deadline_ns = begin_step(hub);
+	uint64_t value;
+
+	if (hub->is_broken)
+		return -1;
+	if (length > HUB_MESSAGE_MAX)
+		return hub_break(hub, NULL, "a message of %zu bytes is too long", length);
+	if (hub->rank != 0)
+		return hub_send(hub, &hub->peers[0], HUB_GATHER, 0, bytes, length, deadline_ns);
+	if (length > 0)
+		memcpy(into, bytes, length);
+	return hub->peer_count ? hub_collect(hub, HUB_GATHER, into, length, &value, deadline_ns)
+			       : 0;
+}
+
+int hub_look(struct bench_hub *hub)
+{
+	if (hub->is_broken)
+		return -1;
+	return hub->peer_count ? hub_peek(hub) : 0;
+}
+
+void hub_fail(struct bench_hub *hub, const char *reason)
+{
+	if (hub->nranks == 1)
+		hub_break(hub, NULL, "%s", reason);
+	else
+		hub_break(hub, NULL, "rank %d on %s: %s", hub->rank, hub->host, reason);
+}
+
+const char *hub_problem(const struct bench_hub *hub)
+{
+	return hub == NULL ? "no memory to meet the other ranks" : hub->problem;
+}
+
+bool hub_is_teller(const struct bench_hub *hub)
+{
+	return hub == NULL || hub->rank == 0 || hub->is_refused ||
+	       (hub->rank == 1 && hub->is_rank_0_lost);
+}
+
+/*
+ * Rank 0 waits for the others. Whoever connects is a guest until it has said who it is; one that says
+ * something else, or nothing for a while, is turned away, and the job goes on waiting for its ranks.
+ */
+
+/* Files beside connections: libraries, GPUs, results. */
+enum { GUESTS_MAX = 64, BACKLOG = 1024, FILES_ELSE = 128, LOOK_NS = 200000000 };
+#define GUEST_PATIENCE_NS UINT64_C(10000000000)
+
+struct guest {
+	int fd; /* -1: free */
+	uint64_t deadline_ns;
+	size_t got;
+	struct {
+		struct hub_header header;
+		struct hub_hello hello;
+	} said;
+};
+
+struct door {
+	struct bench_hub *hub;
+	uint64_t token;
+	int listen_fd;
+	int port;
+	size_t missing;
+	bool has_card;
+	uint64_t next_look_ns;
+	struct guest guests[GUESTS_MAX];
+	struct pollfd polls[GUESTS_MAX + 1];
+	size_t turned_away;
+	char why[128]; /* the last one was */
+};
+
+/* ---- listening --------------------------------------------------------------------------------- */
+
+static int listen_at(const struct sockaddr *address, socklen_t length)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1, off = 0, error;
+
+	if (fd == -1)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (address->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, address, length) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+static int listen_everywhere(int port)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+				    .sin6_port = htons((uint16_t)port),
+				    .sin6_addr = IN6ADDR_ANY_INIT };
+	struct sockaddr_in four = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)port),
+				    .sin_addr = { htonl(INADDR_ANY) } };
+	int fd = listen_at((const struct sockaddr *)&six, sizeof(six));
+
+	if (fd == -1 && errno != EADDRINUSE && errno != EACCES)
+		fd = listen_at((const struct sockaddr *)&four, sizeof(four));
+	return fd;
+}
+
+static int listen_here(int port, bool is_six)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+				    .sin6_port = htons((uint16_t)port),
+				    .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_in four = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)port),
+				    .sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+	return is_six ? listen_at((const struct sockaddr *)&six, sizeof(six))
+		      : listen_at((const struct sockaddr *)&four, sizeof(four));
+}
+
+static int port_of(int fd)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &length) == -1)
+		return 0;
+	if (address.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+	return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+static int open_door(struct door *door, const struct bench_place *place)
+{
+	bool is_six = strcmp(place->address, "::1") == 0;
+	int ports = place->ports > 0 ? place->ports : 1;
+	int port = place->file[0] != '\0' ? 0 : place->port;
+
+	if (place->listen_fd != -1) {
+		door->listen_fd = place->listen_fd;
+	} else {
+		for (int i = 0; i < ports; i++) {
+			door->listen_fd = hub_is_local(place)
+						  ? listen_here(port ? port + i : 0, is_six)
+						  : listen_everywhere(port ? port + i : 0);
+			if (door->listen_fd != -1 || errno != EADDRINUSE)
+				break;
+		}
+	}
+	if (door->listen_fd == -1)
+		return hub_break(door->hub, NULL,
+				 "rank 0 cannot listen on port %d: %s; --meet HOST:PORT names "
+				 "another",
+				 port, strerror(errno));
+	door->port = port_of(door->listen_fd);
+	return 0;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------- */
+
+static void add_host(struct hub_card *card, const char *host)
+{
+	for (size_t i = 0; i < card->count; i++)
+		if (strcmp(card->hosts[i], host) == 0)
+			return;
+	if (card->count < HUB_CARD_ADDRESSES)
+		text_copy(card->hosts[card->count++], HUB_CARD_HOST, host);
+}
+
+/* Names may not resolve on the others, so numbers are there too. */
+static void add_interfaces(struct hub_card *card)
+{
+	struct ifaddrs *all = NULL;
+	char text[HUB_CARD_HOST];
+
+	if (getifaddrs(&all) == -1)
+		return;
+	for (struct ifaddrs *at = all; at != NULL; at = at->ifa_next) {
+		int family = at->ifa_addr ? at->ifa_addr->sa_family : AF_UNSPEC;
+		socklen_t length = family == AF_INET ? sizeof(struct sockaddr_in)
+						     : sizeof(struct sockaddr_in6);
+
+		if ((family != AF_INET && family != AF_INET6) || (at->ifa_flags & IFF_LOOPBACK) ||
+		    !(at->ifa_flags & IFF_UP))
+			continue;
+		/* A link-local address means something on one machine only. */
+		if (family == AF_INET6 &&
+		    IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)at->ifa_addr)->sin6_addr))
+			continue;
+		if (getnameinfo(at->ifa_addr, length, text, sizeof(text), NULL, 0,
+				NI_NUMERICHOST) == 0)
+			add_host(card, text);
+	}
+	freeifaddrs(all);
+}
+
+/* A card that a job left may go, and the empty file of mktemp. Nothing else is ours to remove. */
+static bool is_replaceable(const char *path)
+{
+	struct hub_card card;
+	struct stat st;
+
+	if (lstat(path, &st) == -1)
+		return true; /* where it cannot be written, that is told */
+	if (S_ISREG(st.st_mode) && st.st_size == 0 && st.st_uid == geteuid())
+		return true;
+	return hub_card_read(&card, path) == OK;
+}
+
+static int write_card(struct door *door, const struct bench_place *place)
+{
+	struct hub_card card = { .port = door->port };
+
+	if (!is_replaceable(place->file))
+		return hub_break(door->hub, NULL,
+				 "%s is there and was not written for ranks to meet: --meet names "
+				 "a new file",
+				 place->file);
+	if (getrandom(&card.token, sizeof(card.token), 0) != (ssize_t)sizeof(card.token))
+		return hub_break(door->hub, NULL, "no random numbers: %s", strerror(errno));
+	if (hub_is_local(place)) {
+		add_host(&card, "127.0.0.1");
+	} else {
+		add_host(&card, door->hub->host);
+		add_interfaces(&card);
+	}
+	unlink(place->file);
+	if (hub_card_write(&card, place->file) != OK)
+		return hub_break(door->hub, NULL, "rank 0 cannot write %s for ranks to meet: %s",
+				 place->file, strerror(errno));
+	door->has_card = true;
+	door->token = card.token;
+	return 0;
+}
+
+/* ---- guests ------------------------------------------------------------------------------------ */
+
+static void turn_away(struct door *door, struct guest *guest, const char *why)
+{
+	close(guest->fd);
+	guest->fd = -1;
+	door->turned_away++;
+	text_copy(door->why, sizeof(door->why), why);
+}
+
+static void take_guest(struct door *door)
+{
+	struct guest *place = NULL;
+	int fd = accept4(door->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd == -1)
+		return;
+	for (size_t i = 0; i < GUESTS_MAX && place == NULL; i++)
+		if (door->guests[i].fd == -1)
+			place = &door->guests[i];
+	if (place == NULL) {
+		place = &door->guests[0];
+		for (size_t i = 1; i < GUESTS_MAX; i++)
+			if (door->guests[i].deadline_ns < place->deadline_ns)
+				place = &door->guests[i];
+		turn_away(door, place, "too many strangers at once");
+	}
+	hub_set_options(fd);
+	place->fd = fd;
+	place->got = 0;
+	place->deadline_ns = hub_now() + GUEST_PATIENCE_NS;
+}
+
+/* A rank of this job that cannot be let in hears why: it would try again otherwise. */
+static void guest_refuse(struct door *door, struct guest *guest, const char *why)
+{
+	struct hub_header header = { .magic = HUB_MAGIC, .kind = HUB_FAIL, .length = strlen(why) };
+
+	if (hub_write_whole(guest->fd, &header, sizeof(header), hub_now()) == 0)
+		hub_write_whole(guest->fd, why, header.length, hub_now());
+	turn_away(door, guest, why);
+}
+
+static bool is_stranger(const struct door *door, const struct guest *guest)
+{
+	const struct hub_header *header = &guest->said.header;
+
+	return header->magic != HUB_MAGIC || header->kind != HUB_HELLO ||
+	       header->length != sizeof(struct hub_hello) || guest->said.hello.token != door->token;
+}
+
+/* It waited too long for an answer and comes again: what it said lies here still. */
+static bool has_left(const struct guest *guest)
+{
+	char byte;
+
+	return recv(guest->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void guest_welcome(struct door *door, struct guest *guest)
+{
+	struct {
+		struct hub_header header;
+		struct hub_hello hello;
+	} answer = { .header = { .magic = HUB_MAGIC,
+				 .kind = HUB_WELCOME,
+				 .length = sizeof(struct hub_hello) },
+		     .hello = hub_hello_of(door->hub, door->token) };
+	struct hub_hello *hello = &guest->said.hello;
+	struct hub_peer *peer = &door->hub->peers[hello->rank - 1];
+
+	if (has_left(guest) ||
+	    hub_write_whole(guest->fd, &answer, sizeof(answer), hub_now()) != 0) {
+		turn_away(door, guest, "it hung up");
+		return;
+	}
+	text_from_field(peer->host, sizeof(peer->host), hello->host, sizeof(hello->host));
+	peer->fd = guest->fd;
+	if (hello->machine != door->hub->machine)
+		door->hub->is_one_machine = false;
+	guest->fd = -1;
+	door->missing--;
+}
+
+static void guest_judge(struct door *door, struct guest *guest)
+{
+	const struct hub_hello *hello = &guest->said.hello;
+	char why[128];
+
+	if (is_stranger(door, guest)) {
+		turn_away(door, guest, "not of this job");
+	} else if (hello->version != HUB_VERSION) {
+		guest_refuse(door, guest, "another release of ringside is on rank 0's machine");
+	} else if (hello->nranks != door->hub->nranks) {
+		text_format(why, sizeof(why), "a rank says there are %d ranks, rank 0 says %d",
+			    (int)hello->nranks, door->hub->nranks);
+		guest_refuse(door, guest, why);
+	} else if (hello->rank < 1 || hello->rank >= door->hub->nranks) {
+		guest_refuse(door, guest, "no such rank in this job");
+	} else if (door->hub->peers[hello->rank - 1].fd != -1) {
+		text_format(why, sizeof(why), "rank %d is here already, from %s", (int)hello->rank,
+			    door->hub->peers[hello->rank - 1].host);
+		guest_refuse(door, guest, why);
+	} else {
+		guest_welcome(door, guest);
+	}
+}
+
+static void listen_to_guest(struct door *door, struct guest *guest)
+{
+	ssize_t now = recv(guest->fd, (char *)&guest->said + guest->got,
+			   sizeof(guest->said) - guest->got, MSG_DONTWAIT);
+
+	if (now < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (now <= 0) {
+		turn_away(door, guest, "it hung up");
+		return;
+	}
+	guest->got += (size_t)now;
+	/* Garbage is told from its first bytes: nobody waits for the rest. */
+	if (guest->got >= sizeof(uint32_t) && guest->said.header.magic != HUB_MAGIC)
+		turn_away(door, guest, "not of this job");
+	else if (guest->got == sizeof(guest->said))
+		guest_judge(door, guest);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------- */
+
+static int tell_missing(struct door *door, int patience_s)
+{
+	char list[96] = "", strangers[192] = "";
+	size_t at = 0, named = 0;
+
+	for (int rank = 1; rank < door->hub->nranks && named < 8; rank++) {
+		if (door->hub->peers[rank - 1].fd != -1)
+			continue;
+		snprintf(list + at, sizeof(list) - at, "%s%d", named ? ", " : "", rank);
+		at += strlen(list + at);
+		named++;
+	}
+	if (named < door->missing)
+		snprintf(list + at, sizeof(list) - at, " and %zu more", door->missing - named);
+	if (door->turned_away > 0)
+		snprintf(strangers, sizeof(strangers), "; turned away: %zu, the last: %s",
+			 door->turned_away, door->why);
+	return hub_break(door->hub, NULL, "%s %s did not come within %d s%s",
+			 text_which(door->missing, "rank", "ranks"), list, patience_s, strangers);
+}
+
+static int wait_at_door(struct door *door, uint64_t deadline_ns)
+{
+	uint64_t now = hub_now();
+	uint64_t until = deadline_ns;
+	uint64_t left;
+
+	door->polls[GUESTS_MAX] = (struct pollfd){ .fd = door->listen_fd, .events = POLLIN };
+	for (size_t i = 0; i < GUESTS_MAX; i++) {
+		struct guest *guest = &door->guests[i];
+
+		if (guest->fd != -1 && guest->deadline_ns <= now)
+			turn_away(door, guest, "it said nothing");
+		if (guest->fd != -1 && guest->deadline_ns < until)
+			until = guest->deadline_ns;
+		door->polls[i] = (struct pollfd){ .fd = guest->fd, .events = POLLIN };
+	}
+	left = until > now ? (until - now) / 1000000 + 1 : 0;
+	return poll(door->polls, GUESTS_MAX + 1, left > 200 ? 200 : (int)left);
+}
+
+/* Whether one of those who are here already failed is looked at now and then: there may be thousands. */
+static int look_inside(struct door *door)
+{
+	uint64_t now = hub_now();
+
+	if (now < door->next_look_ns)
+		return 0;
+	door->next_look_ns = now + LOOK_NS;
+	return hub_peek(door->hub);
+}
+
+/* A rank 0 that had no processor for all that time finds ranks at the door that came early enough: they are let
+ * in before anybody is said to be missing. */
+static int wait_for_ranks(struct door *door, int patience_s)
+{
+	uint64_t deadline_ns = hub_now() + (uint64_t)patience_s * 1000000000;
+	size_t late_looks = door->hub->peer_count + GUESTS_MAX;
+
+	while (door->missing > 0) {
+		bool is_late = hub_now() >= deadline_ns;
+		bool has_come = wait_at_door(door, deadline_ns) > 0;
+
+		if (is_late && (!has_come || late_looks-- == 0))
+			return tell_missing(door, patience_s);
+		if (door->polls[GUESTS_MAX].revents != 0)
+			take_guest(door);
+		for (size_t i = 0; i < GUESTS_MAX; i++)
+			if (door->polls[i].revents != 0 && door->guests[i].fd == door->polls[i].fd)
+				listen_to_guest(door, &door->guests[i]);
+		if (look_inside(door) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A connection for each rank. */
+static int allow_files(struct bench_hub *hub)
+{
+	rlim_t wanted = hub->peer_count + GUESTS_MAX + FILES_ELSE;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == -1 || limit.rlim_cur >= wanted)
+		return 0;
+	if (limit.rlim_max < wanted)
+		return hub_break(hub, NULL,
+				 "rank 0 may open %llu files and needs %llu for %d ranks: raise "
+				 "ulimit -n",
+				 (unsigned long long)limit.rlim_max, (unsigned long long)wanted,
+				 hub->nranks);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return 0;
+}
+
+/* Rank 0: hub->peers are all there afterwards. 0 or -1. */
+static int hub_let_in(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+{
+	struct door door = {
+		.hub = hub, .token = place->token, .listen_fd = -1, .missing = hub->peer_count
+	};
+	int result;
+
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		door.guests[i].fd = -1;
+	hub->is_one_machine = true;
+	result = allow_files(hub);
+	if (result == 0)
+		result = open_door(&door, place);
+	if (result == 0 && place->file[0] != '\0')
+		result = write_card(&door, place);
+	if (result == 0)
+		result = wait_for_ranks(&door, patience_s);
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		if (door.guests[i].fd != -1)
+			close(door.guests[i].fd);
+	if (door.listen_fd != -1)
+		close(door.listen_fd);
+	/* All are here, or nobody comes any more: whatever ends this job later leaves no file. */
+	if (door.has_card)
+		unlink(place->file);
+	return result;
+}
+
+/*
+ * A rank looks for rank 0: by its address, or by the file that rank 0 writes. What is found there may
+ * be somebody else (the port of a job that is gone, taken by another), so it is asked, and looked for
+ * again until it answers as rank 0 of this job does.
+ */
+
+/* One connection, and one answer. */
+enum { TRY_SECONDS = 2, PAUSE_MS = 20 };
+
+enum found { FOUND = 1, NOT_YET = 0, REFUSED = -1 };
+
+struct search {
+	struct bench_hub *hub;
+	const struct bench_place *place;
+	uint64_t deadline_ns;
+	bool is_connection_refused;
+	char last[256]; /* why it did not work */
+};
+
+/* Our own launcher listens before it starts ranks, on a port that is nobody else's. */
+static bool is_certain(const struct bench_place *place)
+{
+	return strcmp(place->launcher, "self") == 0;
+}
+
+/* Where nobody else can be, rank 0 has all the time there is: it may have no processor yet. */
+static uint64_t search_until_ns(const struct search *search)
+{
+	uint64_t try_ns = hub_now() + (uint64_t)TRY_SECONDS * 1000000000;
+
+	return try_ns < search->deadline_ns && !is_certain(search->place) ? try_ns
+									  : search->deadline_ns;
+}
+
+static int connect_to(const struct addrinfo *address, uint64_t deadline_ns)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	socklen_t length = sizeof(errno);
+	int error = 0;
+
+	if (fd == -1)
+		return -1;
+	if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+		return fd;
+	error = errno;
+	if (error == EINPROGRESS) {
+		uint64_t now = hub_now();
+		int left = deadline_ns > now ? (int)((deadline_ns - now) / 1000000 + 1) : 0;
+
+		length = sizeof(error);
+		if (poll(&poll_fd, 1, left) != 1)
+			error = ETIMEDOUT;
+		else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == -1)
+			error = errno;
+		if (error == 0)
+			return fd;
+	}
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* Say who we are, hear who that is. */
+static enum found search_greet(struct search *search, int fd, uint64_t token)
+{
+	struct {
+		struct hub_header header;
+		struct hub_hello hello;
+	} say = { .header = { .magic = HUB_MAGIC,
+			      .kind = HUB_HELLO,
+			      .length = sizeof(struct hub_hello) },
+		  .hello = hub_hello_of(search->hub, token) };
+	struct hub_peer *peer = &search->hub->peers[0];
+	struct hub_header header;
+	struct hub_hello hello;
+	uint64_t until = search_until_ns(search);
+	char why[HUB_PROBLEM_BYTES] = "";
+
+	if (hub_write_whole(fd, &say, sizeof(say), until) != 0 ||
+	    hub_read_whole(fd, &header, sizeof(header), until) != 0) {
+		text_copy(search->last, sizeof(search->last), "it does not answer");
+		return NOT_YET;
+	}
+	if (header.magic != HUB_MAGIC)
+		goto not_ours;
+	if (header.kind == HUB_FAIL && header.length < sizeof(why)) {
+		hub_read_whole(fd, why, header.length, until);
+		text_from_field(search->last, sizeof(search->last), why, sizeof(why));
+		return REFUSED;
+	}
+	if (header.kind != HUB_WELCOME || header.length != sizeof(hello) ||
+	    hub_read_whole(fd, &hello, sizeof(hello), until) != 0 || hello.token != token)
+		goto not_ours;
+	text_from_field(peer->host, sizeof(peer->host), hello.host, sizeof(hello.host));
+	peer->fd = fd;
+	return FOUND;
+not_ours:
+	text_copy(search->last, sizeof(search->last),
+		  "who answers there is not rank 0 of this job");
+	return NOT_YET;
+}
+
+static enum found try_host(struct search *search, const char *host, int port, uint64_t token)
+{
+	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *all = NULL;
+	enum found found = NOT_YET;
+	char service[16];
+	int error;
+
+	text_format(service, sizeof(service), "%d", port);
+	error = getaddrinfo(host, service, &wanted, &all);
+	if (error != 0) {
+		text_format(search->last, sizeof(search->last), "no address for %s: %s", host,
+			    gai_strerror(error));
+		return NOT_YET;
+	}
+	for (struct addrinfo *at = all; at != NULL && found == NOT_YET; at = at->ai_next) {
+		int fd = connect_to(at, search_until_ns(search));
+
+		search->is_connection_refused = fd == -1 && errno == ECONNREFUSED;
+		if (fd == -1) {
+			text_format(search->last, sizeof(search->last), "%s", strerror(errno));
+			continue;
+		}
+		hub_set_options(fd);
+		found = search_greet(search, fd, token);
+		if (found != FOUND)
+			close(fd);
+	}
+	freeaddrinfo(all);
+	return found;
+}
+
+static enum found try_card(struct search *search)
+{
+	struct hub_card card;
+	enum found found = NOT_YET;
+	enum status status = hub_card_read(&card, search->place->file);
+
+	if (status != OK) {
+		text_format(search->last, sizeof(search->last), "%s",
+			    status == ERR_SYSTEM  ? strerror(errno)
+			    : status == ERR_RANGE ? "it is not this user's file"
+						  : "it does not say where");
+		return NOT_YET;
+	}
+	for (size_t i = 0; i < card.count && found == NOT_YET; i++)
+		found = try_host(search, card.hosts[i], card.port, card.token);
+	return found;
+}
+
+static enum found try_ports(struct search *search)
+{
+	const struct bench_place *place = search->place;
+	const char *host = place->address;
+	enum found found = NOT_YET;
+	int ports = place->ports > 0 ? place->ports : 1;
+
+	/* Rank 0 listens on the loopback alone then. */
+	if (hub_is_local(place) && strcmp(host, "::1") != 0)
+		host = "127.0.0.1";
+	for (int i = 0; i < ports && found == NOT_YET; i++)
+		found = try_host(search, host, place->port + i, place->token);
+	return found;
+}
+
+/* When nobody listens any more, rank 0 is gone, and it or the launcher tells why. */
+static bool is_hopeless(const struct search *search, const struct bench_place *place)
+{
+	return is_certain(place) && search->is_connection_refused;
+}
+
+/* Another rank: hub->peers[0] is. 0 or -1. */
+static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+{
+	struct search search = { .hub = hub,
+				 .place = place,
+				 .deadline_ns = hub_now() + (uint64_t)patience_s * 1000000000 };
+	bool is_by_file = place->file[0] != '\0';
+
+	for (;;) {
+		enum found found = is_by_file ? try_card(&search) : try_ports(&search);
+
+		if (found == FOUND)
+			return 0;
+		if (found == REFUSED) {
+			hub->is_refused = true;
+			return hub_break(hub, NULL, "rank %d was refused by rank 0: %s", hub->rank,
+					 search.last);
+		}
+		if (is_hopeless(&search, place) || hub_now() >= search.deadline_ns)
+			break;
+		poll(NULL, 0, PAUSE_MS);
+	}
+	hub->is_rank_0_lost = !is_certain(place);
+	if (is_by_file)
+		return hub_break(hub, NULL,
+				 "rank %d did not find rank 0 by %s within %d s: %s; is it on a "
+				 "file system that all machines have?",
+				 hub->rank, place->file, patience_s, search.last);
+	return hub_break(hub, NULL, "rank %d did not find rank 0 at %s port %d within %d s: %s",
+			 hub->rank, place->address, place->port, patience_s, search.last);
+}

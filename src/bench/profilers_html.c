@@ -1,0 +1,724 @@
+/* Each figure is a table of groups along x and series beside one another, filled from the rows of the comparison. */
+#include "bench/profilers.h"
+#include "bench/profilers_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench_plot.h"
+#include "common/op.h"
+#include "common/text.h"
+
+/* Charts of a comparison of profilers: filled by name, then drawn as SVG or as text. */
+
+enum { CHART_GROUPS_MAX = 48, CHART_SERIES_MAX = SVG_SERIES_MAX, CHART_NAME_BYTES = 128 };
+
+/* Where it is drawn. */
+struct paper {
+	struct sink *sink;
+	bool is_text;	    /* else <svg> */
+	unsigned int width; /* of text */
+};
+
+/* What a chart is made of. Names are found or added; what does not fit any more is counted. */
+struct chart {
+	char groups[CHART_GROUPS_MAX][CHART_NAME_BYTES];
+	uint64_t keys[CHART_GROUPS_MAX][2]; /* by which groups are sorted and found */
+	size_t group_count;
+	char series[CHART_SERIES_MAX][CHART_NAME_BYTES];
+	size_t series_count;
+	double values[CHART_GROUPS_MAX * CHART_SERIES_MAX];
+	struct svg_box boxes[CHART_GROUPS_MAX * CHART_SERIES_MAX];
+	size_t left_out;
+};
+
+/* Empty; NULL: no memory. free() ends it. */
+static struct chart *chart_new(void)
+{
+	struct chart *chart = calloc(1, sizeof(*chart));
+
+	for (size_t i = 0; chart && i < CHART_GROUPS_MAX * CHART_SERIES_MAX; i++) {
+		chart->values[i] = NAN;
+		chart->boxes[i].mean = NAN;
+	}
+	return chart;
+}
+
+/* All groups are added before the first value: they are sorted. SIZE_MAX: no room, or (without a name) no such. */
+static size_t chart_group(struct chart *chart, uint64_t first, uint64_t second, const char *name)
+{
+	size_t at = 0;
+
+	while (at < chart->group_count &&
+	       (chart->keys[at][0] < first ||
+		(chart->keys[at][0] == first && chart->keys[at][1] < second)))
+		at++;
+	if (at < chart->group_count && chart->keys[at][0] == first && chart->keys[at][1] == second)
+		return at;
+	if (chart->group_count == CHART_GROUPS_MAX || name == NULL) {
+		chart->left_out++;
+		return SIZE_MAX;
+	}
+	memmove(&chart->keys[at + 1], &chart->keys[at],
+		(chart->group_count - at) * sizeof(chart->keys[0]));
+	memmove(&chart->groups[at + 1], &chart->groups[at],
+		(chart->group_count - at) * sizeof(chart->groups[0]));
+	chart->keys[at][0] = first;
+	chart->keys[at][1] = second;
+	text_copy(chart->groups[at], CHART_NAME_BYTES, name);
+	chart->group_count++;
+	return at;
+}
+
+/* Found, or added; SIZE_MAX: no room. Values of both are at [group * CHART_SERIES_MAX + series]. */
+static size_t chart_series(struct chart *chart, const char *name)
+{
+	for (size_t i = 0; i < chart->series_count; i++)
+		if (strcmp(chart->series[i], name) == 0)
+			return i;
+	if (chart->series_count == CHART_SERIES_MAX) {
+		chart->left_out++;
+		return SIZE_MAX;
+	}
+	text_copy(chart->series[chart->series_count], CHART_NAME_BYTES, name);
+	return chart->series_count++;
+}
+
+/* Places are kept with room for all series; charts take them side by side. */
+static void chart_pack(struct chart *chart)
+{
+	for (size_t group = 0; group < chart->group_count; group++)
+		for (size_t i = 0; i < chart->series_count; i++) {
+			size_t to = group * chart->series_count + i,
+			       from = group * CHART_SERIES_MAX + i;
+
+			chart->values[to] = chart->values[from];
+			chart->boxes[to] = chart->boxes[from];
+		}
+}
+
+static void chart_point_names(const char *const **groups, const char *const **series,
+			      struct chart *chart,
+			      const char *names[CHART_GROUPS_MAX + CHART_SERIES_MAX])
+{
+	for (size_t i = 0; i < chart->group_count; i++)
+		names[i] = chart->groups[i];
+	for (size_t i = 0; i < chart->series_count; i++)
+		names[CHART_GROUPS_MAX + i] = chart->series[i];
+	*groups = names;
+	*series = names + CHART_GROUPS_MAX;
+}
+
+/* Ratios that lie far apart: on a linear axis one of them would hide the others. */
+static bool is_wide(const struct chart *chart)
+{
+	double least = INFINITY, most = 0;
+
+	for (size_t i = 0; i < CHART_GROUPS_MAX * CHART_SERIES_MAX; i++) {
+		if (!chart->boxes[i].is_there)
+			continue;
+		least = fmin(least, fmin(chart->boxes[i].low, chart->boxes[i].p50));
+		most = fmax(most, fmax(chart->boxes[i].high, chart->boxes[i].p50));
+	}
+	return least > 0 && most > 8 * least;
+}
+
+static enum status draw_boxes(const struct paper *paper, const struct svg_boxes *boxes,
+			      const struct svg_options *options)
+{
+	return paper->is_text ? plot_rows_boxes(paper->sink, boxes, options, paper->width)
+			      : bench_svg_boxes(paper->sink, boxes, options);
+}
+
+static enum status draw_bars(const struct paper *paper, const struct svg_bars *bars,
+			     const struct svg_options *options)
+{
+	return paper->is_text ? plot_rows_bars(paper->sink, bars, options, paper->width)
+			      : bench_svg_bars(paper->sink, bars, options);
+}
+
+/* Once: places are moved. A chart without groups or series draws nothing. */
+static enum status chart_draw(const struct paper *paper, struct chart *chart, bool is_boxes,
+			      struct svg_options *options)
+{
+	const char *names[CHART_GROUPS_MAX + CHART_SERIES_MAX];
+	const char *const *groups, *const *series;
+	enum status status;
+
+	if (chart->group_count == 0 || chart->series_count == 0)
+		return OK;
+	options->has_no_style = true;
+	if (is_boxes && is_wide(chart))
+		options->y.scale = PLOT_LOG;
+	chart_point_names(&groups, &series, chart, names);
+	chart_pack(chart);
+	if (paper->is_text)
+		sink_byte(paper->sink, '\n');
+	else
+		bench_page_chart(paper->sink, options->title);
+	if (is_boxes)
+		status = draw_boxes(paper,
+				    &(struct svg_boxes){ groups, chart->group_count, series,
+							 chart->series_count, chart->boxes },
+				    options);
+	else
+		status = draw_bars(paper,
+				   &(struct svg_bars){ groups, chart->group_count, series,
+						       chart->series_count, chart->values, NULL,
+						       NULL },
+				   options);
+	if (!paper->is_text)
+		bench_page_chart_end(paper->sink);
+	return status;
+}
+
+static const struct {
+	const char *title;
+	const char *words;
+} figures[PROFILERS_FIGURES] = {
+	[PROFILERS_FIGURE_COMPLETE] = { "Figure 1: completeness",
+					"Calls recorded of calls issued, by operation, over all "
+					"ranks, sizes and "
+					"runs. No bar: the output could not be read, or the "
+					"operation was not "
+					"run." },
+	[PROFILERS_FIGURE_ACCURACY] = { "Figure 2: accuracy",
+					"Reported time over measured time of "
+					"the same call, by size. Box: middle "
+					"half; whiskers: 5 % to 95 %, none of fewer "
+					"than 20 values." },
+	[PROFILERS_FIGURE_OVERHEAD] = { "Figure 3: overhead",
+					"Time per call with the plugin over time without, by size: "
+					"ratio of "
+					"medians, geometric mean over operations. Whiskers: 95 % "
+					"interval; no "
+					"whiskers: too few runs. An interval that includes 1 shows "
+					"no "
+					"difference." },
+	[PROFILERS_FIGURE_TRAINING] = { "Figure 4: training", "DenseNet-121: time of an epoch and "
+							      "the communication time that the "
+							      "plugin reports for it, of one rank; "
+							      "and calls recorded of calls "
+							      "issued." },
+};
+
+const char *profilers_figure_title(enum profilers_figure which)
+{
+	return figures[which].title;
+}
+
+const char *profilers_figure_words(enum profilers_figure which)
+{
+	return figures[which].words;
+}
+
+/* A plugin looks the same in all charts, also where it has nothing to show. */
+static void all_plugins(struct chart *chart, const struct profilers_comparison *comparison)
+{
+	for (size_t i = 1; i < comparison->plugin_count; i++)
+		chart_series(chart, comparison->plugins[i].label);
+}
+
+/* ---- figure 1 --------------------------------------------------------------------------------- */
+
+static enum status draw_complete(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 struct chart *chart)
+{
+	struct svg_options options = { .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
+				       .x.label = "operation" };
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES];
+
+	for (size_t i = 0; i < comparison->complete_count; i++) {
+		const struct profilers_complete *row = &comparison->complete[i];
+
+		if (row->mode == mode && row->counts.issued > 0)
+			chart_group(chart, row->function, 0, op_function_name(row->function));
+	}
+	all_plugins(chart, comparison);
+	for (size_t plugin = 1; plugin < comparison->plugin_count; plugin++) {
+		size_t series = chart_series(chart, comparison->plugins[plugin].label);
+
+		for (size_t group = 0; group < chart->group_count && series != SIZE_MAX; group++) {
+			struct profilers_which which = PROFILERS_WHICH_ALL;
+			struct profilers_counts counts;
+
+			which.plugin = (int)plugin;
+			which.mode = (int)mode;
+			which.function = (int)chart->keys[group][0];
+			counts = profilers_counts(comparison, &which);
+			if (profilers_is_judged(comparison, (unsigned int)plugin, mode) &&
+			    counts.issued > 0)
+				chart->values[group * CHART_SERIES_MAX + series] =
+					100 * profilers_share(&counts);
+		}
+	}
+	text_format(id, sizeof(id), "figure-1-%s", bench_mode_name(mode));
+	text_format(title, sizeof(title), "Calls recorded of calls issued, %s",
+		    bench_mode_name(mode));
+	options.id = id;
+	options.title = title;
+	options.description = profilers_figure_words(PROFILERS_FIGURE_COMPLETE);
+	return chart_draw(paper, chart, false, &options);
+}
+
+/* ---- figure 2 --------------------------------------------------------------------------------- */
+
+static bool is_drawn(const struct profilers_accuracy *row)
+{
+	return row->function == 0 && row->ratio.p50 > 0;
+}
+
+/* The plugin and where its times come from: in all modes, so that each looks the same in all of them. */
+static size_t source_at(struct chart *chart, const struct profilers_comparison *comparison,
+			const struct profilers_accuracy *row)
+{
+	char name[CHART_NAME_BYTES];
+
+	text_format(name, sizeof(name), "%s (%s)", comparison->plugins[row->plugin].label,
+		    row->is_mean_only ? "means" : op_time_source_name(row->source));
+	return chart_series(chart, name);
+}
+
+static enum status draw_accuracy(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 struct chart *chart)
+{
+	struct svg_options options = { .y = { "reported / measured", PLOT_PLAIN, PLOT_LOG },
+				       .x.label = "message size",
+				       .has_mark = true,
+				       .mark = 1,
+				       .mark_label = "as measured" };
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+
+	for (size_t i = 0; i < comparison->accuracy_count; i++) {
+		const struct profilers_accuracy *row = &comparison->accuracy[i];
+
+		if (!is_drawn(row))
+			continue;
+		source_at(chart, comparison, row);
+		if (row->mode == mode)
+			chart_group(chart, row->bytes, row->bytes_to,
+				    profilers_size_text(size, row->bytes, row->bytes_to));
+	}
+	for (size_t i = 0; i < comparison->accuracy_count; i++) {
+		const struct profilers_accuracy *row = &comparison->accuracy[i];
+		size_t group, series;
+
+		if (!is_drawn(row) || row->mode != mode)
+			continue;
+		group = chart_group(chart, row->bytes, row->bytes_to, NULL);
+		series = source_at(chart, comparison, row);
+		if (group == SIZE_MAX || series == SIZE_MAX)
+			continue;
+		chart->boxes[group * CHART_SERIES_MAX + series] =
+			(struct svg_box){ .is_there = true,
+					  .low = row->ratio.p05,
+					  .p25 = row->ratio.p25,
+					  .p50 = row->ratio.p50,
+					  .p75 = row->ratio.p75,
+					  .high = row->ratio.p95,
+					  .mean = NAN };
+	}
+	text_format(id, sizeof(id), "figure-2-%s", bench_mode_name(mode));
+	text_format(title, sizeof(title), "Reported over measured time, %s", bench_mode_name(mode));
+	options.id = id;
+	options.title = title;
+	options.description = profilers_figure_words(PROFILERS_FIGURE_ACCURACY);
+	return chart_draw(paper, chart, true, &options);
+}
+
+/* ---- figure 3 --------------------------------------------------------------------------------- */
+
+static bool is_ratio(const struct profilers_overhead *row, unsigned int mode, uint8_t clock)
+{
+	return row->mode == mode && row->clock == clock && row->function == 0 && row->bytes != 0;
+}
+
+static enum status draw_overhead(const struct paper *paper,
+				 const struct profilers_comparison *comparison, unsigned int mode,
+				 uint8_t clock, struct chart *chart)
+{
+	struct svg_options options = { .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR },
+				       .x.label = "message size",
+				       .has_mark = true,
+				       .mark = 1,
+				       .mark_label = "no difference" };
+	const char *what = clock == BENCH_GPU ? "GPU time" : "host time in the call";
+	char id[CHART_NAME_BYTES], title[CHART_NAME_BYTES], size[PROFILERS_SHORT_TEXT];
+
+	all_plugins(chart, comparison);
+	for (size_t i = 0; i < comparison->overhead_count; i++)
+		if (is_ratio(&comparison->overhead[i], mode, clock))
+			chart_group(chart, comparison->overhead[i].bytes, 0,
+				    profilers_size_text(size, comparison->overhead[i].bytes, 0));
+	for (size_t i = 0; i < comparison->overhead_count; i++) {
+		const struct profilers_overhead *row = &comparison->overhead[i];
+		double ratio = row->ratio.ratio;
+		size_t group, series;
+
+		if (!is_ratio(row, mode, clock))
+			continue;
+		group = chart_group(chart, row->bytes, 0, NULL);
+		series = chart_series(chart, comparison->plugins[row->plugin].label);
+		if (group == SIZE_MAX || series == SIZE_MAX)
+			continue;
+		chart->boxes[group * CHART_SERIES_MAX + series] =
+			(struct svg_box){ .is_there = true,
+					  .low = row->has_interval ? row->ratio.low : ratio,
+					  .p25 = ratio,
+					  .p50 = ratio,
+					  .p75 = ratio,
+					  .high = row->has_interval ? row->ratio.high : ratio,
+					  .mean = ratio };
+	}
+	text_format(id, sizeof(id), "figure-3-%s-%s", bench_mode_name(mode),
+		    clock == BENCH_GPU ? "gpu" : "host");
+	text_format(title, sizeof(title), "Time with the plugin over time without, %s, %s",
+		    bench_mode_name(mode), what);
+	options.id = id;
+	options.title = title;
+	options.description = profilers_figure_words(PROFILERS_FIGURE_OVERHEAD);
+	return chart_draw(paper, chart, true, &options);
+}
+
+/* ---- figure 4 --------------------------------------------------------------------------------- */
+
+static enum status draw_epochs(const struct paper *paper,
+			       const struct profilers_comparison *comparison, struct chart *chart)
+{
+	struct svg_options options = {
+		.id = "figure-4-time",
+		.title = "Training: time of an epoch, and communication in it",
+		.y = { "time", PLOT_NS, PLOT_LINEAR },
+		.x.label = "plugin"
+	};
+
+	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
+	chart_series(chart, "epoch");
+	chart_series(chart, "communication, as reported");
+	for (size_t i = 0; i < comparison->training_count; i++) {
+		const struct profilers_train *row = &comparison->training[i];
+		size_t group =
+			chart_group(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
+
+		if (group == SIZE_MAX)
+			continue;
+		if (row->epoch_ns > 0)
+			chart->values[group * CHART_SERIES_MAX] = row->epoch_ns;
+		if (row->has_comm)
+			chart->values[group * CHART_SERIES_MAX + 1] = row->comm_ns;
+	}
+	return chart_draw(paper, chart, false, &options);
+}
+
+static enum status draw_training(const struct paper *paper,
+				 const struct profilers_comparison *comparison, struct chart *chart)
+{
+	struct svg_options options = { .id = "figure-4-calls",
+				       .title = "Training: calls recorded of calls issued",
+				       .y = { "recorded of issued", PLOT_PERCENT, PLOT_LINEAR },
+				       .x.label = "plugin" };
+
+	options.description = profilers_figure_words(PROFILERS_FIGURE_TRAINING);
+	for (size_t i = 0; i < comparison->training_count; i++) {
+		const struct profilers_train *row = &comparison->training[i];
+
+		if (row->plugin > 0)
+			chart_group(chart, row->plugin, 0, comparison->plugins[row->plugin].label);
+	}
+	for (size_t i = 0; i < comparison->training_count; i++) {
+		const struct profilers_train *row = &comparison->training[i];
+
+		for (uint8_t function = 0; function < OP_FUNCTIONS; function++) {
+			size_t group, series;
+
+			if (row->issued[function] == 0 || row->plugin == 0 || !row->is_read ||
+			    !row->is_counted)
+				continue;
+			group = chart_group(chart, row->plugin, 0, NULL);
+			series = chart_series(chart, op_function_name(function));
+			if (group != SIZE_MAX && series != SIZE_MAX)
+				chart->values[group * CHART_SERIES_MAX + series] =
+					100.0 * (double)row->recorded[function] /
+					(double)row->issued[function];
+		}
+	}
+	return chart_draw(paper, chart, false, &options);
+}
+
+/* ---- all -------------------------------------------------------------------------------------- */
+
+bool profilers_figure_is_there(const struct profilers_comparison *comparison,
+			       enum profilers_figure which)
+{
+	switch (which) {
+	case PROFILERS_FIGURE_COMPLETE:
+		return comparison->complete_count > 0;
+	case PROFILERS_FIGURE_ACCURACY:
+		return comparison->accuracy_count > 0;
+	case PROFILERS_FIGURE_OVERHEAD:
+		return comparison->overhead_count > 0;
+	default:
+		return comparison->training_count > 0;
+	}
+}
+
+/* Charts of a figure are numbered: by mode, and by clock or by what of the training. */
+static enum status draw_one(const struct paper *paper,
+			    const struct profilers_comparison *comparison,
+			    enum profilers_figure which, unsigned int mode, unsigned int part)
+{
+	struct chart *chart = chart_new();
+	enum status status;
+
+	if (chart == NULL)
+		return ERR_NO_SPACE;
+	switch (which) {
+	case PROFILERS_FIGURE_COMPLETE:
+		status = draw_complete(paper, comparison, mode, chart);
+		break;
+	case PROFILERS_FIGURE_ACCURACY:
+		status = draw_accuracy(paper, comparison, mode, chart);
+		break;
+	case PROFILERS_FIGURE_OVERHEAD:
+		status = draw_overhead(paper, comparison, mode, part ? BENCH_ISSUE : BENCH_GPU,
+				       chart);
+		break;
+	default:
+		status = part ? draw_training(paper, comparison, chart)
+			      : draw_epochs(paper, comparison, chart);
+	}
+	if (chart->left_out > 0)
+		sink_format(paper->sink,
+			    paper->is_text ? "%zu values more, for which there was no room: --json "
+					     "has them\n"
+					   : "<p>%zu values more, for which there was no room: "
+					     "--json has them.</p>\n",
+			    chart->left_out);
+	free(chart);
+	return status;
+}
+
+static enum status draw_all(const struct paper *paper,
+			    const struct profilers_comparison *comparison,
+			    enum profilers_figure which)
+{
+	bool has_modes = which != PROFILERS_FIGURE_TRAINING;
+	bool has_parts = which >= PROFILERS_FIGURE_OVERHEAD;
+	enum status status = OK;
+
+	for (unsigned int part = 0; part <= has_parts; part++)
+		for (unsigned int mode = 1; mode < (has_modes ? BENCH_MODES : 2); mode++)
+			if (status == OK)
+				status = draw_one(paper, comparison, which, mode, part);
+	return status;
+}
+
+/* The <svg> elements, with .has_no_style: the page has it. ERR_NO_SPACE, or the sink's status. */
+static enum status profilers_figure_write(struct sink *sink,
+					  const struct profilers_comparison *comparison,
+					  enum profilers_figure which)
+{
+	return draw_all(&(struct paper){ .sink = sink }, comparison, which);
+}
+
+enum status profilers_figure_text(struct sink *sink, const struct profilers_comparison *comparison,
+				  enum profilers_figure which, unsigned int width)
+{
+	return draw_all(&(struct paper){ sink, true, width }, comparison, which);
+}
+
+/* "-" in every row says nothing, as in the text. */
+static bool is_column_shown(const struct report_grid *grid, size_t column)
+{
+	size_t rows = grid->used / grid->column_count;
+
+	for (size_t row = 0; row < rows; row++)
+		if (strcmp(grid->cells[row * grid->column_count + column], "-") != 0)
+			return true;
+	return column == 0;
+}
+
+static void write_rows(struct sink *sink, const struct report_grid *grid)
+{
+	for (size_t i = 0; i < grid->column_count; i++)
+		if (is_column_shown(grid, i))
+			bench_page_head(sink, grid->columns[i].title,
+					grid->columns[i].align == TABLE_RIGHT);
+	for (size_t row = 0; row < grid->used / grid->column_count; row++) {
+		bench_page_row(sink);
+		for (size_t i = 0; i < grid->column_count; i++)
+			if (is_column_shown(grid, i))
+				bench_page_cell(sink,
+						grid->columns[i].align == TABLE_RIGHT ? PAGE_NUMBER
+										      : PAGE_WORDS,
+						"%s", grid->cells[row * grid->column_count + i]);
+	}
+}
+
+/* Below the table, with the first two words of the row that each is about. */
+static void write_notes(struct sink *sink, const struct report_grid *grid)
+{
+	if (grid->note_count == 0)
+		return;
+	bench_page_list(sink);
+	for (size_t i = 0; i < grid->note_count; i++) {
+		size_t row = grid->notes[i].row > 0 ? grid->notes[i].row - 1 : 0;
+
+		bench_page_item(sink, "%s, %s: %s", grid->cells[row * grid->column_count],
+				grid->cells[row * grid->column_count + 1], grid->notes[i].text);
+	}
+	bench_page_list_end(sink);
+}
+
+/* `is_folded`: for those who want it all. */
+static enum status write_table(struct sink *sink, const struct profilers_comparison *comparison,
+			       enum profilers_table which, bool is_folded)
+{
+	struct report_grid grid;
+	enum status status = OK;
+
+	report_grid_init(&grid);
+	profilers_table_fill(&grid, comparison, which);
+	if (grid.is_broken) {
+		status = ERR_NO_SPACE;
+	} else if (grid.used > 0) {
+		if (is_folded) {
+			sink_text(sink, "<details><summary>");
+			bench_page_text(sink, profilers_table_title(which));
+			sink_text(sink, "</summary>\n");
+		}
+		bench_page_table(sink, profilers_table_title(which));
+		write_rows(sink, &grid);
+		bench_page_table_end(sink);
+		write_notes(sink, &grid);
+		if (profilers_table_words(which)[0] != '\0')
+			bench_page_paragraph(sink, "%s", profilers_table_words(which));
+		if (is_folded)
+			sink_text(sink, "</details>\n");
+	}
+	report_grid_release(&grid);
+	return status;
+}
+
+static void write_head(struct sink *sink, const struct profilers_comparison *comparison)
+{
+	char text[PROFILERS_PLACE_TEXT];
+
+	bench_page_section(sink, "what", "What was run");
+	bench_page_paragraph(sink, "%s.", profilers_place_text(text, comparison));
+	bench_page_paragraph(sink, "%s.", profilers_amount_text(text, comparison));
+	if (comparison->command[0] != '\0') {
+		sink_text(sink, "<p><code>$ ");
+		bench_page_text(sink, comparison->command);
+		sink_text(sink, "</code></p>\n");
+	}
+	bench_page_list(sink);
+	for (size_t i = 1; i < comparison->plugin_count; i++)
+		bench_page_item(sink, "%s: %s (output: %s)", comparison->plugins[i].label,
+				comparison->plugins[i].path,
+				profilers_kind_name(comparison->plugins[i].kind));
+	bench_page_list_end(sink);
+	bench_page_section_end(sink);
+}
+
+static void write_short(struct sink *sink, const struct profilers_comparison *comparison)
+{
+	char text[PROFILERS_SHORT_SENTENCE];
+
+	bench_page_section(sink, "short", "In short");
+	for (size_t i = 1; i < comparison->plugin_count; i++) {
+		profilers_short(text, comparison, i);
+		bench_page_lead(sink, "%s: %s.", comparison->plugins[i].label,
+				text[0] != '\0' ? text : "nothing is known");
+	}
+	bench_page_section_end(sink);
+}
+
+static void write_lines(struct sink *sink, const char *id, const char *title,
+			const char lines[][PROFILERS_TEXT_BYTES], size_t count, size_t lost)
+{
+	if (count == 0)
+		return;
+	bench_page_section(sink, id, title);
+	bench_page_list(sink);
+	for (size_t i = 0; i < count; i++)
+		bench_page_item(sink, "%s", lines[i]);
+	if (lost > 0)
+		bench_page_item(sink, "and %zu more, for which there was no room", lost);
+	bench_page_list_end(sink);
+	bench_page_section_end(sink);
+}
+
+/* A figure, and the tables that have its numbers. */
+static const struct {
+	const char *id;
+	enum profilers_figure figure;
+	enum profilers_table tables[4];
+	size_t table_count;
+	size_t folded; /* of these, from here on */
+} parts[] = {
+	{ "completeness",
+	  PROFILERS_FIGURE_COMPLETE,
+	  { PROFILERS_TABLE_COMPLETE, PROFILERS_TABLE_BY_FUNCTION, PROFILERS_TABLE_BY_SIZE,
+	    PROFILERS_TABLE_BY_RANK },
+	  4,
+	  1 },
+	{ "accuracy",
+	  PROFILERS_FIGURE_ACCURACY,
+	  { PROFILERS_TABLE_ACCURACY, PROFILERS_TABLE_ACCURACY_CELLS },
+	  2,
+	  1 },
+	{ "overhead",
+	  PROFILERS_FIGURE_OVERHEAD,
+	  { PROFILERS_TABLE_OVERHEAD, PROFILERS_TABLE_OVERHEAD_BY_SIZE,
+	    PROFILERS_TABLE_OVERHEAD_CELLS },
+	  3,
+	  1 },
+	{ "training", PROFILERS_FIGURE_TRAINING, { PROFILERS_TABLE_TRAINING }, 1, 1 },
+};
+
+static bool has_jobs(const struct profilers_comparison *comparison, size_t part)
+{
+	return profilers_figure_is_there(comparison, parts[part].figure) ||
+	       (part == 0 && comparison->job_count > 0);
+}
+
+static enum status write_part(struct sink *sink, const struct profilers_comparison *comparison,
+			      size_t part)
+{
+	enum profilers_figure figure = parts[part].figure;
+	enum status status = OK;
+
+	if (!has_jobs(comparison, part))
+		return OK;
+	bench_page_section(sink, parts[part].id, profilers_figure_title(figure));
+	if (profilers_figure_is_there(comparison, figure)) {
+		status = profilers_figure_write(sink, comparison, figure);
+		bench_page_paragraph(sink, "%s", profilers_figure_words(figure));
+	}
+	for (size_t i = 0; i < parts[part].table_count && status == OK; i++)
+		status = write_table(sink, comparison, parts[part].tables[i],
+				     i >= parts[part].folded);
+	bench_page_section_end(sink);
+	return status;
+}
+
+enum status profilers_html_write(struct sink *sink, const struct profilers_comparison *comparison)
+{
+	enum status status = OK;
+
+	bench_page_begin(sink, "NCCL profilers compared", "ringside bench profilers");
+	write_short(sink, comparison);
+	write_head(sink, comparison);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == OK; i++)
+		status = write_part(sink, comparison, i);
+	write_lines(sink, "not-run", "Not run", comparison->not_run, comparison->not_run_count, 0);
+	write_lines(sink, "to-know", "To know", comparison->notes, comparison->note_count,
+		    comparison->notes_lost);
+	bench_page_end(sink);
+	return status != OK ? status : sink->status;
+}

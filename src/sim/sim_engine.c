@@ -1,0 +1,960 @@
+/*
+ * Calls in another order than the program says.
+ *
+ *	SIM_MISMATCH_ORDER	two collectives of one communicator change places
+ *	SIM_DEADLOCK		of two communicators that rank and peer share, the rank uses the second
+ *				one first and waits for it; its peer does so with the first one
+ */
+#include "sim/sim_engine.h"
+#include "sim/sim_engine_internal.h"
+
+#include <stdlib.h>
+
+#include "common/op.h"
+#include "common/op_layout.h"
+#include "sim/sim_random.h"
+
+static void sim_engine_list(struct sim_engine *engine, int rank);
+
+enum {
+	KIB = 1024,
+	CHANNEL_BYTES = 32 * KIB,	  /* a channel more for so many bytes of the message */
+	LL_BYTES = 32 * KIB,		  /* up to this per channel */
+	LL128_BYTES = 512 * KIB,	  /* up to this per channel */
+	SEND_STEP_BYTES = 512 * KIB,	  /* of Send */
+	LOCAL_BYTES_PER_US = 1000 * 1000, /* a copy within the GPU */
+	TREE_SHARE_PERCENT = 250,	  /* up to three connections of a tree share a card */
+};
+
+static const struct {
+	uint64_t step_bytes;
+	uint64_t start_ns; /* of the kernel, and until its first byte moves */
+	unsigned int percent;
+} protocols[OP_PROTOCOLS] = {
+	[OP_LL] = { 16 * KIB, 6000, 50 },
+	[OP_LL128] = { 240 * KIB, 10000, 92 },
+	[OP_SIMPLE] = { 1024 * KIB, 20000, 100 },
+};
+
+#define NO_FAULT_NS UINT64_MAX
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+static const struct sim_link *link_of(const struct sim_job *job, int from, int to)
+{
+	return sim_job_node(job, from) == sim_job_node(job, to) ? &job->options.nvlink
+								: &job->options.network;
+}
+
+/* Of a link that `share` channels have between them. */
+static uint64_t rate_of(const struct sim_job *job, int from, int to, int share, uint64_t ns)
+{
+	uint64_t rate = link_of(job, from, to)->bytes_per_us * 1000 /
+			sim_job_link_permille(job, from, to, ns) / (uint64_t)share;
+
+	return rate ? rate : 1;
+}
+
+static uint64_t least_ns(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int share_of(const struct sim_comm *comm, int from, int to)
+{
+	return sim_comm_is_network(comm, from, to) ? sim_comm_share(comm) : comm->channels;
+}
+
+static uint64_t ring_rate(const struct sim_job *job, const struct sim_comm *comm, int channel,
+			  uint64_t ns)
+{
+	uint64_t rate = UINT64_MAX;
+
+	for (int rank = 0; rank < comm->nranks; rank++) {
+		int next = sim_comm_next(comm, channel, rank);
+
+		rate = least_ns(rate, rate_of(job, comm->ranks[rank], comm->ranks[next],
+					      share_of(comm, rank, next), ns));
+	}
+	return rate;
+}
+
+/* Both directions of every edge between nodes; within nodes a chain at NVLink's rate. */
+static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm, int channel,
+			  uint64_t ns)
+{
+	uint64_t rate = job->options.nvlink.bytes_per_us / (uint64_t)comm->channels;
+	int peers[SIM_TREE_EDGES];
+
+	for (int node = 0; node < comm->nnodes; node++) {
+		int first = comm->node_first[node];
+		int leader = sim_comm_leader(comm, channel, node);
+		int count = sim_comm_tree(comm, channel, leader, peers);
+
+		for (int i = 0; i < count; i++)
+			rate = least_ns(rate,
+					rate_of(job, comm->ranks[leader], comm->ranks[peers[i]],
+						sim_comm_share(comm), ns) *
+						100 / TREE_SHARE_PERCENT);
+		if (comm->node_first[node + 1] - first > 1)
+			rate = least_ns(rate, rate_of(job, comm->ranks[first],
+						      comm->ranks[first + 1], comm->channels, ns));
+	}
+	return rate;
+}
+
+/* What holds for all messages until the next fault begins or ends. */
+static const struct sim_rates *rates_at(const struct sim_job *job, struct sim_comm *comm,
+					uint64_t ns)
+{
+	struct sim_rates *rates = &comm->rates;
+	uint64_t epoch = sim_job_epoch(job, ns);
+	uint64_t network_hops = comm->nnodes > 1 ? (uint64_t)comm->nnodes : 0;
+	uint64_t depth = 0;
+
+	if (rates->epoch_plus_1 == epoch + 1)
+		return rates;
+	rates->epoch_plus_1 = epoch + 1;
+	for (int channel = 0; channel < comm->channels; channel++) {
+		rates->ring[channel] = ring_rate(job, comm, channel, ns);
+		rates->tree[channel] = tree_rate(job, comm, channel, ns);
+		rates->usual_ring[channel] = ring_rate(job, comm, channel, NO_FAULT_NS);
+		rates->usual_tree[channel] = tree_rate(job, comm, channel, NO_FAULT_NS);
+	}
+	rates->ring_latency_ns =
+		network_hops * job->options.network.latency_ns +
+		((uint64_t)comm->nranks - network_hops) * job->options.nvlink.latency_ns;
+	while (comm->nnodes >> (depth + 1))
+		depth++;
+	rates->tree_latency_ns = 2 * (depth * job->options.network.latency_ns +
+				      (uint64_t)comm->locals * job->options.nvlink.latency_ns);
+	return rates;
+}
+
+static void set_protocol(struct sim_plan *plan, uint64_t bytes, int channels)
+{
+	uint64_t wanted = divide_up(bytes ? bytes : 1, CHANNEL_BYTES);
+
+	plan->channels = (uint8_t)least_ns(wanted, (uint64_t)channels);
+	bytes /= plan->channels;
+	plan->protocol = bytes <= LL_BYTES ? OP_LL : bytes <= LL128_BYTES ? OP_LL128 : OP_SIMPLE;
+}
+
+/* Cut what goes over a connection into steps, at least `least_steps` of them. */
+static void set_steps(struct sim_plan *plan, uint64_t link_bytes, uint64_t least_steps)
+{
+	uint64_t steps = divide_up(link_bytes, protocols[plan->protocol].step_bytes);
+
+	if (steps < least_steps)
+		steps = least_steps;
+	plan->link_bytes = link_bytes ? link_bytes : 1;
+	plan->steps = (uint32_t)(steps ? steps : 1);
+	plan->step_bytes = divide_up(plan->link_bytes, plan->steps);
+}
+
+static uint64_t transfer_ns(const struct sim_plan *plan, uint64_t bytes, uint64_t rate)
+{
+	return bytes * 1000 / rate * 100 / protocols[plan->protocol].percent;
+}
+
+static void set_times(struct sim_plan *plan, const uint64_t *rates, uint64_t latency_ns)
+{
+	plan->longest_ns = 0;
+	for (int channel = 0; channel < plan->channels; channel++) {
+		plan->channel_ns[channel] = protocols[plan->protocol].start_ns + latency_ns +
+					    transfer_ns(plan, plan->link_bytes, rates[channel]);
+		if (plan->channel_ns[channel] > plan->longest_ns)
+			plan->longest_ns = plan->channel_ns[channel];
+	}
+}
+
+/* NCCL chooses by what links of that kind can do; that one of them is slow it does not know. */
+static bool is_tree_better(const struct sim_plan *ring, const struct sim_plan *tree,
+			   const struct sim_rates *rates)
+{
+	struct sim_plan usual_ring = *ring, usual_tree = *tree;
+
+	set_times(&usual_ring, rates->usual_ring, 2 * rates->ring_latency_ns);
+	set_times(&usual_tree, rates->usual_tree, rates->tree_latency_ns);
+	return usual_tree.longest_ns < usual_ring.longest_ns;
+}
+
+void sim_model_collective(struct sim_plan *plan, const struct sim_job *job, struct sim_comm *comm,
+			  uint8_t function, uint64_t bytes, uint64_t ns)
+{
+	const struct sim_rates *rates = rates_at(job, comm, ns);
+	uint64_t hops = (uint64_t)comm->nranks - 1;
+	uint64_t rounds = function == OP_ALL_REDUCE ? 2 : 1;
+	struct sim_plan tree;
+
+	*plan = (struct sim_plan){ .algorithm = OP_RING, .root = OP_NOBODY };
+	set_protocol(plan, bytes, comm->channels);
+	tree = *plan;
+	if (function == OP_BROADCAST || function == OP_REDUCE)
+		set_steps(plan, divide_up(bytes, plan->channels), 1);
+	else
+		set_steps(plan,
+			  divide_up(bytes * rounds / (uint64_t)comm->nranks * hops, plan->channels),
+			  rounds * hops);
+	set_times(plan, rates->ring, rounds * rates->ring_latency_ns);
+	if (function != OP_ALL_REDUCE || comm->nnodes == 1)
+		return;
+	tree.algorithm = OP_TREE;
+	set_steps(&tree, divide_up(bytes, tree.channels), 1);
+	if (!is_tree_better(plan, &tree, rates))
+		return;
+	*plan = tree;
+	set_times(plan, rates->tree, rates->tree_latency_ns);
+}
+
+void sim_model_send(struct sim_plan *plan, const struct sim_job *job, int from, int to,
+		    uint64_t bytes, unsigned int fan, uint64_t ns)
+{
+	uint64_t latency_ns = from == to ? 0 : link_of(job, from, to)->latency_ns;
+	uint64_t rate = from == to ? LOCAL_BYTES_PER_US : rate_of(job, from, to, (int)fan, ns);
+
+	*plan = (struct sim_plan){ .channels = 1, .root = OP_NOBODY };
+	plan->protocol = bytes <= LL_BYTES ? OP_LL : OP_SIMPLE;
+	plan->steps = (uint32_t)divide_up(bytes ? bytes : 1, SEND_STEP_BYTES);
+	plan->link_bytes = bytes;
+	plan->step_bytes = divide_up(bytes ? bytes : 1, plan->steps);
+	set_times(plan, &rate, latency_ns);
+}
+
+uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *job,
+			   const struct sim_comm *comm, int from, int to, uint64_t ns)
+{
+	uint64_t rate =
+		rate_of(job, comm->ranks[from], comm->ranks[to], share_of(comm, from, to), ns);
+	uint64_t step_ns = transfer_ns(plan, plan->step_bytes, rate);
+
+	return plan->algorithm == OP_TREE ? step_ns * TREE_SHARE_PERCENT / 100 : step_ns;
+}
+
+static bool is_collective(const struct sim_step *step)
+{
+	return step->kind == SIM_CALL && step->function != OP_SEND && step->function != OP_RECV;
+}
+
+/* Would others notice, and would this rank be through with it before them, if at all? */
+static bool may_swap(const struct sim_step *earlier, const struct sim_step *later)
+{
+	if (!is_collective(later) || later->role != earlier->role)
+		return false;
+	return later->function != earlier->function ||
+	       later->count * op_datatype_bytes(later->datatype) <
+		       earlier->count * op_datatype_bytes(earlier->datatype);
+}
+
+static size_t find_swap(const struct sim_program *program, size_t at)
+{
+	size_t later = at + 1;
+
+	while (later < program->count && !may_swap(&program->steps[at], &program->steps[later]))
+		later++;
+	return later;
+}
+
+static bool is_shared(const struct sim_job *job, int rank, int peer, int role)
+{
+	return job->members[rank][role].comm != -1 &&
+	       job->members[rank][role].comm == job->members[peer][role].comm;
+}
+
+/* A later call on another communicator of both, before which the one at `at` must be over. */
+static size_t find_crossing(const struct sim_job *job, const struct sim_program *program, size_t at,
+			    const struct sim_fault *fault)
+{
+	const struct sim_step *first = &program->steps[at];
+	bool is_waited_for = false;
+	uint32_t newer = 0;
+	size_t later = at + 1;
+
+	for (; later < program->count; later++) {
+		const struct sim_step *step = &program->steps[later];
+
+		if (step->kind == SIM_WAIT && step->role == first->role && step->behind <= newer)
+			is_waited_for = true;
+		if ((step->kind == SIM_CALL || step->kind == SIM_ALL_TO_ALL) &&
+		    step->role == first->role)
+			newer++;
+		if (is_waited_for && is_collective(step) && step->role != first->role &&
+		    is_shared(job, fault->rank, fault->peer, step->role))
+			break;
+	}
+	return later;
+}
+
+static void plan_detour(struct sim_engine *engine, int number, const struct sim_program *program)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_step *step = &program->steps[rank->step];
+	const struct sim_fault *order =
+		sim_job_fault(engine->job, SIM_MISMATCH, number, rank->host_ns);
+	const struct sim_fault *deadlock =
+		sim_job_fault(engine->job, SIM_DEADLOCK, number, rank->host_ns);
+	size_t later = program->count;
+	bool is_deadlock = false;
+
+	if (!is_collective(step))
+		return;
+	if (order && order->what == SIM_MISMATCH_ORDER && !rank->has_mismatched &&
+	    step->count > 1 && (order->role == -1 || order->role == step->role)) {
+		later = find_swap(program, rank->step);
+	} else if (deadlock && is_shared(engine->job, number, deadlock->peer, step->role)) {
+		later = find_crossing(engine->job, program, rank->step, deadlock);
+		is_deadlock = true;
+	}
+	if (later >= program->count)
+		return;
+	rank->has_mismatched |= !is_deadlock;
+	rank->detour = (struct sim_detour){ .is_planned = true,
+					    .is_deadlock = is_deadlock,
+					    .iteration = rank->iteration,
+					    .earlier = rank->step,
+					    .later = later };
+}
+
+static bool is_on_detour(const struct sim_rank *rank)
+{
+	return rank->detour.is_planned && rank->detour.iteration == rank->iteration;
+}
+
+/* The call that this rank makes at its step: the program's, unless a fault makes it take another way.
+ * NULL: it was made before. */
+static const struct sim_step *sim_detour_step(struct sim_engine *engine, int number,
+					      const struct sim_program *program)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_detour *detour = &rank->detour;
+
+	if (!detour->is_planned)
+		plan_detour(engine, number, program);
+	if (is_on_detour(rank) && rank->step == detour->earlier && !detour->has_begun)
+		return &program->steps[detour->later];
+	if (is_on_detour(rank) && rank->step == detour->later)
+		return detour->is_deadlock ? NULL : &program->steps[detour->earlier];
+	return &program->steps[rank->step];
+}
+
+/* That call was made: is the step done? Else the other communicator is waited for first. */
+static bool sim_detour_is_done(struct sim_engine *engine, int number)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	struct sim_detour *detour = &rank->detour;
+
+	if (!is_on_detour(rank) || !detour->is_deadlock || rank->step != detour->earlier ||
+	    detour->has_begun)
+		return true;
+	detour->has_begun = true;
+	return false;
+}
+
+/* Is the call that it makes at this step one of two that changed places? */
+static bool sim_detour_is_swapped(const struct sim_rank *rank)
+{
+	return is_on_detour(rank) && !rank->detour.is_deadlock &&
+	       (rank->step == rank->detour.earlier || rank->step == rank->detour.later);
+}
+
+/* A rank makes a call: NCCL's numbers and ours, what a mismatch changes, and what is launched. */
+
+enum { CALL_NS = 9000, GROUPED_CALL_NS = 1500, LAUNCH_NS = 7000, AFTER_LAUNCH_NS = 6000 };
+
+static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *stream, int comm,
+			     int peer, bool is_send)
+{
+	if (stream->peers == NULL) {
+		size_t nranks = (size_t)engine->job->comms[comm].nranks;
+
+		stream->peers = calloc(2 * nranks, sizeof(*stream->peers));
+		if (stream->peers == NULL) {
+			engine->status = ERR_NO_SPACE;
+			return 1;
+		}
+	}
+	return ++stream->peers[2 * peer + is_send];
+}
+
+/* Numbers and signature are given by the recorder's rules. */
+static void number_call(struct sim_engine *engine, struct sim_call *call, int comm)
+{
+	struct sim_launch *launch = call->launch;
+	struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
+	bool is_send = call->function == OP_SEND;
+
+	call->number = ++stream->numbers;
+	if (is_send || call->function == OP_RECV) {
+		call->match = next_of_peer(engine, stream, comm, call->peer, is_send);
+		return;
+	}
+	call->match = ++stream->collectives;
+	call->nccl_sequence = stream->sequences[call->function]++;
+	stream->signature = op_signature(stream->signature,
+					 op_signature_name(OP_NAMES_FUNCTION, call->function),
+					 op_signature_name(OP_NAMES_DATATYPE, call->datatype),
+					 call->root == OP_NOBODY ? 0 : call->root, call->count);
+	call->signature = stream->signature;
+}
+
+/* Of half the size. */
+static uint8_t other_datatype(uint8_t datatype)
+{
+	switch (op_datatype_bytes(datatype)) {
+	case 8:
+		return OP_FLOAT32;
+	case 4:
+		return OP_BFLOAT16;
+	default:
+		return OP_FLOAT8_E4M3;
+	}
+}
+
+/* The next in the first ring, so that nothing is passed on to it. */
+static int other_root(const struct sim_engine *engine, const struct sim_launch *launch, int root)
+{
+	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	int next = sim_comm_next(&engine->job->comms[member->comm], 0, member->rank);
+
+	return next == root ? member->rank : next;
+}
+
+static void change_call(struct sim_call *call, enum sim_mismatch what)
+{
+	call->is_odd_one = true;
+	call->odd = (uint8_t)what;
+	if (what == SIM_MISMATCH_COUNT)
+		call->count /= 2;
+	else if (what == SIM_MISMATCH_DATATYPE)
+		call->datatype = other_datatype(call->datatype);
+	else if (what == SIM_MISMATCH_FUNCTION)
+		call->function =
+			call->function == OP_ALL_REDUCE ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+}
+
+static bool is_rooted(const struct sim_call *call)
+{
+	return call->function == OP_BROADCAST || call->function == OP_REDUCE;
+}
+
+/* Does this rank make the one call that differs? */
+static void make_mismatch(struct sim_engine *engine, struct sim_call *call)
+{
+	const struct sim_launch *launch = call->launch;
+	const struct sim_fault *fault =
+		sim_job_fault(engine->job, SIM_MISMATCH, launch->rank, call->issue_ns);
+	struct sim_rank *rank = &engine->ranks[launch->rank];
+
+	if (sim_detour_is_swapped(rank)) {
+		change_call(call, SIM_MISMATCH_ORDER);
+		return;
+	}
+	if (fault == NULL || fault->what == SIM_MISMATCH_ORDER || call->count < 2 ||
+	    rank->has_mismatched || (fault->role != -1 && fault->role != launch->role) ||
+	    (fault->what == SIM_MISMATCH_ROOT && !is_rooted(call)))
+		return;
+	rank->has_mismatched = true;
+	change_call(call, (enum sim_mismatch)fault->what);
+}
+
+static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *launch,
+				 const struct sim_step *step, uint8_t function, int peer)
+{
+	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	struct sim_call *call = sim_meet_call_new(engine);
+	struct sim_call **end = &launch->calls;
+
+	if (call == NULL)
+		return NULL;
+	while (*end)
+		end = &(*end)->next;
+	*end = call;
+	launch->count++;
+	launch->open++;
+	call->launch = launch;
+	call->function = function;
+	call->datatype = step->datatype;
+	call->count = step->count;
+	call->issue_ns = engine->ranks[launch->rank].host_ns;
+	call->peer = call->root = OP_NOBODY;
+	if (function == OP_SEND || function == OP_RECV) {
+		const struct sim_comm *comm = &engine->job->comms[member->comm];
+		int distance = function == OP_SEND ? peer - member->rank : member->rank - peer;
+
+		call->peer = peer;
+		call->channel =
+			(uint8_t)((distance + comm->nranks) % comm->nranks % comm->channels);
+	} else {
+		make_mismatch(engine, call);
+		if (is_rooted(call))
+			call->root = step->peer;
+		if (call->is_odd_one && call->odd == SIM_MISMATCH_ROOT)
+			call->root = other_root(engine, launch, call->root);
+	}
+	number_call(engine, call, member->comm);
+	sim_meet_issue(engine, call);
+	return call;
+}
+
+/* As frameworks do it: for each peer a Send and a Recv. */
+static void add_all_to_all(struct sim_engine *engine, struct sim_launch *launch,
+			   const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[launch->rank];
+	int comm = engine->job->members[launch->rank][launch->role].comm;
+
+	for (int peer = 0; peer < engine->job->comms[comm].nranks; peer++) {
+		if (add_call(engine, launch, step, OP_SEND, peer) == NULL)
+			return;
+		rank->host_ns += GROUPED_CALL_NS;
+		if (add_call(engine, launch, step, OP_RECV, peer) == NULL)
+			return;
+		rank->host_ns += GROUPED_CALL_NS;
+	}
+}
+
+static void link_launch(struct sim_rank *rank, struct sim_launch *launch)
+{
+	launch->index = rank->launches++;
+	rank->launch_ends_ns[launch->index % SIM_ENDS] = UINT64_MAX;
+	launch->previous_of_rank = rank->last_open;
+	if (rank->last_open)
+		rank->last_open->next_of_rank = launch;
+	else
+		rank->first_open = launch;
+	rank->last_open = launch;
+}
+
+static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
+				    const struct sim_step *step)
+{
+	const struct sim_member *member = &engine->job->members[rank_number][step->role];
+	const struct sim_comm *comm = &engine->job->comms[member->comm];
+	struct sim_rank *rank = &engine->ranks[rank_number];
+	struct sim_launch *launch = sim_meet_launch_new(engine);
+
+	if (launch == NULL)
+		return NULL;
+	launch->rank = rank_number;
+	launch->role = step->role;
+	link_launch(rank, launch);
+	if (step->kind == SIM_ALL_TO_ALL)
+		add_all_to_all(engine, launch, step);
+	else if (step->function == OP_SEND || step->function == OP_RECV)
+		add_call(engine, launch, step, step->function,
+			 (member->rank + step->peer + comm->nranks) % comm->nranks);
+	else
+		add_call(engine, launch, step, step->function, OP_NOBODY);
+	rank->host_ns += sim_random_spread(CALL_NS, 500, engine->job->options.seed,
+					   (uint64_t)rank_number << 8 | 1, launch->index);
+	if (sim_job_gpu_is_stuck(engine->job, rank_number, step->role, SIM_NOT_LAUNCHED,
+				 rank->host_ns)) {
+		launch->is_unlaunched = true;
+		return engine->status == OK ? launch : NULL;
+	}
+	launch->launch_ns = rank->host_ns + LAUNCH_NS;
+	rank->host_ns = launch->launch_ns + AFTER_LAUNCH_NS;
+	return engine->status == OK ? launch : NULL;
+}
+
+enum { ENQUEUE_NS = 60000, BUCKETS = 1 << 14 };
+
+/* ---- the GPU's queue ------------------------------------------------------------------------- */
+
+static void push_task(struct sim_engine *engine, struct sim_rank *rank, struct sim_task task)
+{
+	if (rank->task_count == rank->task_room) {
+		size_t room = rank->task_room ? 2 * rank->task_room : 16;
+		struct sim_task *grown = malloc(room * sizeof(*grown));
+
+		if (grown == NULL) {
+			engine->status = ERR_NO_SPACE;
+			return;
+		}
+		for (size_t i = 0; i < rank->task_count; i++)
+			grown[i] = rank->tasks[(rank->task_first + i) % rank->task_room];
+		free(rank->tasks);
+		rank->tasks = grown;
+		rank->task_first = 0;
+		rank->task_room = room;
+	}
+	rank->tasks[(rank->task_first + rank->task_count++) % rank->task_room] = task;
+}
+
+static uint64_t later_ns(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void compute(struct sim_engine *engine, int number, const struct sim_task *task)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_options *options = &engine->job->options;
+	uint64_t start_ns = later_ns(rank->compute_ns, task->enqueued_ns);
+	uint64_t ns = sim_random_spread(task->ns, options->jitter_permille, options->seed,
+					(uint64_t)number << 8 | 2, start_ns);
+
+	rank->compute_ns =
+		start_ns + ns * sim_job_compute_permille(engine->job, number, start_ns) / 1000;
+}
+
+/* The head of a stream starts as soon as it may. */
+static void start_head(struct sim_engine *engine, struct sim_stream *stream)
+{
+	struct sim_launch *launch = stream->head;
+
+	if (launch == NULL || launch->start_ns != 0)
+		return;
+	launch->post_ns = later_ns(launch->launch_ns, stream->free_ns);
+	if (sim_job_gpu_is_stuck(engine->job, launch->rank, launch->role, SIM_NOT_STARTED,
+				 later_ns(launch->ready_ns, stream->free_ns)))
+		return;
+	launch->start_ns = later_ns(launch->ready_ns, stream->free_ns);
+	engine->latest_ns = later_ns(engine->latest_ns, launch->start_ns);
+	sim_meet_post(engine, launch);
+}
+
+static void push_launch(struct sim_engine *engine, struct sim_rank *rank, struct sim_launch *launch)
+{
+	struct sim_stream *stream = &rank->streams[launch->role];
+
+	launch->ready_ns = later_ns(rank->compute_ns, launch->launch_ns);
+	if (stream->tail)
+		stream->tail->next_in_stream = launch;
+	else
+		stream->head = launch;
+	stream->tail = launch;
+	stream->pushed++;
+	start_head(engine, stream);
+}
+
+/* One task; false when it has to wait. */
+static bool do_task(struct sim_engine *engine, int number)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	struct sim_task task;
+
+	if (rank->task_count == 0)
+		return false;
+	task = rank->tasks[rank->task_first];
+	if (task.kind == SIM_WAIT) {
+		struct sim_stream *stream = &rank->streams[task.role];
+		uint64_t target = stream->pushed > task.behind ? stream->pushed - task.behind : 0;
+
+		if (stream->finished < target)
+			return false;
+		if (target > 0)
+			rank->compute_ns = later_ns(rank->compute_ns,
+						    stream->ends_ns[(target - 1) % SIM_ENDS]);
+	}
+	rank->task_first = (rank->task_first + 1) % rank->task_room;
+	rank->task_count--;
+	if (task.kind == SIM_COMPUTE)
+		compute(engine, number, &task);
+	else if (task.kind != SIM_WAIT)
+		push_launch(engine, rank, task.launch);
+	return true;
+}
+
+/* ---- the host -------------------------------------------------------------------------------- */
+
+/* Is this iteration run? The first rank decides; false when it has not yet. */
+static bool decide_iteration(struct sim_engine *engine, int number, uint64_t iteration)
+{
+	const struct sim_options *options = &engine->job->options;
+	struct sim_rank *rank = &engine->ranks[number];
+
+	if (iteration <= engine->iterations_decided || engine->iterations_end != UINT64_MAX)
+		return true;
+	if (number != 0) {
+		rank->is_waiting_for_iteration = true;
+		return false;
+	}
+	if (rank->host_ns >= options->seconds_ns)
+		engine->iterations_end = iteration;
+	else
+		engine->iterations_decided = iteration;
+	for (int i = 1; i < engine->job->world; i++)
+		if (engine->ranks[i].is_waiting_for_iteration)
+			sim_engine_list(engine, i);
+	return true;
+}
+
+/* The program's end: the next iteration, or the job's end. */
+static bool next_iteration(struct sim_engine *engine, int number)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+
+	if (!decide_iteration(engine, number, rank->iteration + 1))
+		return false;
+	rank->is_waiting_for_iteration = false;
+	if (rank->iteration + 1 == engine->iterations_end) {
+		rank->end = SIM_FINISHED;
+		return false;
+	}
+	rank->iteration++;
+	rank->step = 0;
+	return true;
+}
+
+/* Faults that keep the host from making this call. */
+static bool may_call(struct sim_engine *engine, int number, const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_fault *fault =
+		sim_job_fault(engine->job, SIM_NEVER_ARRIVES, number, rank->host_ns);
+
+	if (rank->host_ns >= sim_job_gone_ns(engine->job, number))
+		rank->end = rank->host_ns >= sim_job_killed_ns(engine->job, number) ? SIM_DEAD
+										    : SIM_STOPPED;
+	else if (fault && (fault->role == -1 || fault->role == step->role))
+		rank->end = SIM_STOPPED;
+	return rank->end == SIM_GOES_ON;
+}
+
+static bool make_call(struct sim_engine *engine, int number, const struct sim_step *step)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	unsigned int depth = sim_job_programs(engine->job, number)->depth;
+	struct sim_launch *launch;
+
+	if (rank->launches >= depth) {
+		uint64_t end_ns = rank->launch_ends_ns[(rank->launches - depth) % SIM_ENDS];
+
+		if (end_ns == UINT64_MAX)
+			return false;
+		rank->host_ns = later_ns(rank->host_ns, end_ns);
+	}
+	if (!may_call(engine, number, step))
+		return false;
+	launch = sim_issue(engine, number, step);
+	if (launch == NULL)
+		return false;
+	engine->latest_ns = later_ns(engine->latest_ns, rank->host_ns);
+	if (launch->is_unlaunched) {
+		rank->end = SIM_STOPPED;
+		return false;
+	}
+	push_task(engine, rank, (struct sim_task){ .kind = step->kind, .launch = launch });
+	return true;
+}
+
+/* The call at the rank's step, or in place of it; false when the host has to wait, or ends here. */
+static bool do_call(struct sim_engine *engine, int number, const struct sim_program *program)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_step *step = sim_detour_step(engine, number, program);
+
+	if (step && !make_call(engine, number, step))
+		return false;
+	if (step && !sim_detour_is_done(engine, number)) {
+		push_task(engine, rank, (struct sim_task){ .kind = SIM_WAIT, .role = step->role });
+		return true;
+	}
+	rank->step++;
+	return true;
+}
+
+/* One step; false when the host has to wait. */
+static bool do_step(struct sim_engine *engine, int number)
+{
+	struct sim_rank *rank = &engine->ranks[number];
+	const struct sim_programs *programs = sim_job_programs(engine->job, number);
+	const struct sim_program *program =
+		rank->iteration ? &programs->iteration : &programs->start;
+	const struct sim_step *step = &program->steps[rank->step];
+
+	if (rank->end != SIM_GOES_ON || engine->status != OK)
+		return false;
+	if (rank->step == program->count)
+		return next_iteration(engine, number);
+	switch (step->kind) {
+	case SIM_CALL:
+	case SIM_ALL_TO_ALL:
+		return do_call(engine, number, program);
+	case SIM_SYNC:
+		if (rank->task_count != 0)
+			return false;
+		rank->host_ns = later_ns(rank->host_ns, rank->compute_ns);
+		break;
+	default:
+		push_task(engine, rank,
+			  (struct sim_task){ .kind = step->kind,
+					     .role = step->role,
+					     .behind = step->behind,
+					     .ns = step->ns,
+					     .enqueued_ns = rank->host_ns });
+		rank->host_ns += step->kind == SIM_COMPUTE ? ENQUEUE_NS : 0;
+		break;
+	}
+	rank->step++;
+	return true;
+}
+
+/* ---- going on -------------------------------------------------------------------------------- */
+
+/* The parts call each other by these. */
+static void sim_engine_list(struct sim_engine *engine, int rank)
+{
+	if (engine->ranks[rank].is_listed)
+		return;
+	engine->ranks[rank].is_listed = true;
+	engine->list[engine->listed++] = rank;
+}
+
+void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch)
+{
+	struct sim_rank *rank = &engine->ranks[launch->rank];
+	struct sim_stream *stream = &rank->streams[launch->role];
+
+	stream->head = launch->next_in_stream;
+	if (stream->head == NULL)
+		stream->tail = NULL;
+	stream->ends_ns[stream->finished++ % SIM_ENDS] = launch->end_ns;
+	stream->free_ns = launch->end_ns;
+	stream->has_drifted = stream->will_drift;
+	rank->launch_ends_ns[launch->index % SIM_ENDS] = launch->end_ns;
+	engine->latest_ns = later_ns(engine->latest_ns, launch->end_ns);
+	if (launch->previous_of_rank)
+		launch->previous_of_rank->next_of_rank = launch->next_of_rank;
+	else
+		rank->first_open = launch->next_of_rank;
+	if (launch->next_of_rank)
+		launch->next_of_rank->previous_of_rank = launch->previous_of_rank;
+	else
+		rank->last_open = launch->previous_of_rank;
+	sim_engine_list(engine, launch->rank);
+	sim_meet_launch_free(engine, launch);
+	start_head(engine, stream);
+}
+
+static void go_on(struct sim_engine *engine)
+{
+	while (engine->listed > 0 && engine->status == OK) {
+		int number = engine->list[--engine->listed];
+
+		engine->ranks[number].is_listed = false;
+		while (do_step(engine, number) || do_task(engine, number))
+			;
+	}
+}
+
+/* Ranks wait for the first one's word, and it hangs: then they go on, as they would. */
+static bool release_waiting(struct sim_engine *engine)
+{
+	bool has_some = false;
+
+	for (int i = 0; i < engine->job->world; i++) {
+		if (!engine->ranks[i].is_waiting_for_iteration)
+			continue;
+		if (engine->ranks[i].iteration + 1 > engine->iterations_decided)
+			engine->iterations_decided = engine->ranks[i].iteration + 1;
+		sim_engine_list(engine, i);
+		has_some = true;
+	}
+	return has_some;
+}
+
+static void set_end(struct sim_engine *engine)
+{
+	const struct sim_options *options = &engine->job->options;
+
+	for (int i = 0; i < engine->job->world; i++) {
+		engine->latest_ns = later_ns(engine->latest_ns, engine->ranks[i].host_ns);
+		if (engine->ranks[i].end != SIM_FINISHED)
+			engine->is_hung = true;
+	}
+	engine->end_ns = engine->latest_ns;
+	if (!engine->is_hung)
+		return;
+	engine->end_ns = options->seconds_ns ? later_ns(options->seconds_ns, engine->latest_ns)
+					     : engine->latest_ns + options->hang_ns;
+}
+
+enum status sim_engine_run(struct sim_engine *engine)
+{
+	for (int i = engine->job->world; i-- > 0;)
+		sim_engine_list(engine, i);
+	do
+		go_on(engine);
+	while (engine->status == OK && release_waiting(engine));
+	set_end(engine);
+	return engine->status;
+}
+
+enum status sim_engine_init(struct sim_engine *engine, const struct sim_job *job,
+			    struct sim_trace *trace)
+{
+	size_t world = (size_t)job->world;
+
+	*engine = (struct sim_engine){ .job = job, .trace = trace, .iterations_end = UINT64_MAX };
+	if (job->options.iterations)
+		engine->iterations_end = job->options.iterations + 1;
+	engine->ranks = calloc(world, sizeof(*engine->ranks));
+	engine->list = malloc(world * sizeof(*engine->list));
+	engine->buckets = calloc(BUCKETS, sizeof(*engine->buckets));
+	engine->free_meetings = calloc((size_t)job->comm_count + 1, sizeof(*engine->free_meetings));
+	if (!engine->ranks || !engine->list || !engine->buckets || !engine->free_meetings) {
+		sim_engine_release(engine);
+		return ERR_NO_SPACE;
+	}
+	for (int i = 0; i < job->world; i++)
+		/* Processes do not start together. */
+		engine->ranks[i].host_ns =
+			200000000 + sim_random_below(50000000, job->options.seed, 3, (uint64_t)i);
+	return OK;
+}
+
+static void free_meetings(struct sim_meeting *meeting)
+{
+	while (meeting) {
+		struct sim_meeting *next = meeting->next;
+
+		free(meeting->progress);
+		free(meeting);
+		meeting = next;
+	}
+}
+
+static void release_rank(struct sim_engine *engine, struct sim_rank *rank)
+{
+	while (rank->first_open) {
+		struct sim_launch *launch = rank->first_open;
+
+		rank->first_open = launch->next_of_rank;
+		sim_meet_launch_free(engine, launch);
+	}
+	for (int role = 0; role < SIM_ROLES; role++)
+		free(rank->streams[role].peers);
+	free(rank->tasks);
+}
+
+void sim_engine_release(struct sim_engine *engine)
+{
+	for (int i = 0; engine->ranks && i < engine->job->world; i++)
+		release_rank(engine, &engine->ranks[i]);
+	for (int i = 0; engine->buckets && i < BUCKETS; i++)
+		free_meetings(engine->buckets[i]);
+	for (int i = 0; engine->free_meetings && i <= engine->job->comm_count; i++)
+		free_meetings(engine->free_meetings[i]);
+	while (engine->free_calls) {
+		struct sim_call *call = engine->free_calls;
+
+		engine->free_calls = call->next;
+		free(call);
+	}
+	while (engine->free_launches) {
+		struct sim_launch *launch = engine->free_launches;
+
+		engine->free_launches = launch->next_of_rank;
+		free(launch);
+	}
+	free(engine->ranks);
+	free(engine->list);
+	free(engine->buckets);
+	free(engine->free_meetings);
+	*engine = (struct sim_engine){ 0 };
+}

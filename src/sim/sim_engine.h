@@ -1,0 +1,117 @@
+/*
+ * The simulation: what each rank does when, worked out without waiting for it.
+ *
+ *	host      goes through its program, enqueues, runs ahead by a few calls
+ *	  |
+ *	queue     what the GPU computes, and where its calls come in between
+ *	  |
+ *	streams   one per communicator: launched calls, one after the other
+ *	  |
+ *	meetings  a collective, or a Send and its Recv: starts when its last rank has arrived
+ *
+ * Each level knows the time at which it does something as a number; nothing is done in the order of
+ * time. When nothing can go on any more the job is over: it has finished, or it hangs.
+ */
+#ifndef SIM_ENGINE_H
+#define SIM_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/status.h"
+#include "sim/host.h"
+#include "sim/sim_job.h"
+
+/*
+ * How long communication takes. A link has a bandwidth and a latency per direction; a collective
+ * goes as fast as the slowest link of each of its channels.
+ */
+
+/* How a collective is done, from the moment its last rank has arrived. */
+struct sim_plan {
+	uint8_t algorithm; /* enum op_algorithm */
+	uint8_t protocol;  /* enum op_protocol */
+	uint8_t channels;
+	bool is_towards_root;
+	int32_t root;	     /* of a chain; OP_NOBODY: it is a ring */
+	uint32_t steps;	     /* transfers per channel and connection */
+	uint64_t step_bytes; /* of one, at most */
+	uint64_t link_bytes; /* per channel, over each of its connections */
+	uint64_t channel_ns[SIM_CHANNELS_MAX];
+	uint64_t longest_ns; /* of these */
+};
+
+/* `bytes` as nccl-tests counts them; `ns`: when it starts. */
+void sim_model_collective(struct sim_plan *plan, const struct sim_job *job, struct sim_comm *comm,
+			  uint8_t function, uint64_t bytes, uint64_t ns);
+
+/* A send to another rank or to itself; `fan` transfers share the sender's or receiver's port. The
+ * plan has one channel. */
+void sim_model_send(struct sim_plan *plan, const struct sim_job *job, int from, int to,
+		    uint64_t bytes, unsigned int fan, uint64_t ns);
+
+enum sim_rank_end {
+	SIM_GOES_ON = 0,
+	SIM_FINISHED = 1,
+	SIM_STOPPED = 2, /* never arrives, does not come back from its call, or got SIGSTOP */
+	SIM_DEAD = 3,
+};
+
+/*
+ * A score: what each rank of a job has to play, worked out beforehand by the engine, so that a job
+ * that runs and one that is written offline behave the same.
+ */
+
+/* One call. All times are the job's. */
+struct sim_play {
+	uint64_t launch; /* n-th of its rank; calls of one launch are one group */
+	uint64_t number;
+	uint64_t match;
+	uint64_t count;
+	uint64_t issue_ns;
+	uint64_t start_ns;    /* 0: the GPU never gets there */
+	uint64_t begin_ns;    /* all are there; 0: that never happens */
+	uint64_t duration_ns; /* from then on */
+	uint64_t end_ns;      /* 0: never */
+	uint32_t steps;
+	uint32_t step_bytes;
+	int32_t peer, root;
+	uint8_t role, function, datatype, algorithm, protocol;
+	uint8_t first_channel, channels;
+	uint8_t stuck; /* enum host_stuck; not NONE: it never ends */
+	uint32_t stuck_kernels;
+	uint8_t edge_count;
+	struct host_edge edges[HOST_EDGES];
+};
+
+struct sim_score_rank {
+	struct sim_play *plays; /* in the order of their calls */
+	size_t count, room;
+	enum sim_rank_end end;
+};
+
+struct sim_score {
+	int world;
+	struct sim_score_rank *ranks;
+	uint64_t end_ns; /* of the job, or of watching it hang */
+	uint64_t still_ns;
+	uint64_t iterations;
+	bool is_hung;
+};
+
+/* Work it out. ERR_NO_SPACE. */
+enum status sim_score_init(struct sim_score *score, const struct sim_job *job);
+void sim_score_release(struct sim_score *score);
+
+/* The rhythm of an operation's steps, such that the last one is through at its end. */
+uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps);
+
+/* A job that is not run: its trace files are written as if it had been. */
+
+/* On failure `failed` names the file, where it was one; ERR_SYSTEM with errno. `result` was made by
+ * sim_result_init(). */
+enum status sim_offline_run(const struct sim_job *job, const char *directory,
+			    struct sim_result *result, char *failed, size_t size);
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * A connection over the network that a call uses: what its proxy operation did or does, and where
+ * its transfers waited. All times are the job's.
+ */
+#ifndef SIM_ENGINE_INTERNAL_H
+#define SIM_ENGINE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/op_layout.h"
+#include "common/status.h"
+#include "format/region_layout.h"
+#include "format/trace_write.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_job.h"
+
+struct sim_launch;
+struct sim_meeting;
+struct sim_trace;
+
+enum { SIM_EDGES_MAX = SIM_CHANNELS_MAX * 2 * SIM_TREE_EDGES };
+
+struct sim_edge {
+	uint8_t channel;
+	bool is_send;
+	bool is_started; /* the proxy works on it: not queued behind another */
+	uint8_t state;	 /* of the open transfers: 0 to 2, as wait_ns */
+	uint8_t open;	 /* transfers under way, of steps done, done + 1, ... */
+	int32_t peer;	 /* communicator's rank */
+	uint32_t steps;	 /* all that are to be done */
+	uint32_t done;	 /* of these */
+	uint64_t bytes;	 /* moved */
+	uint64_t queued_ns;
+	uint64_t first_ns; /* first transfer, 0: none */
+	uint64_t since_ns; /* when the open transfers came into their state */
+	uint64_t stop_ns;  /* 0: not over */
+	/* Over all transfers: sending GPU, peer, network; receiving network, flush, GPU. */
+	uint64_t wait_ns[3];
+};
+
+/* NCCL has at most so many transfers of a connection under way. */
+enum { SIM_WINDOW = 8 };
+
+/* How long one step of this plan occupies the connection between two ranks of the communicator. */
+uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *job,
+			   const struct sim_comm *comm, int from, int to, uint64_t ns);
+
+enum { SIM_ENDS = 32, SIM_DEPTH_MAX = 16 };
+
+/* One call of one rank, from its issue until its record is written. */
+struct sim_call {
+	struct sim_launch *launch;
+	struct sim_call *next; /* of the same launch */
+	struct sim_meeting *meeting;
+	uint8_t function;
+	uint8_t datatype;
+	uint8_t channel; /* Send and Recv */
+	bool is_over;
+	bool is_odd_one; /* SIM_MISMATCH: this is the call that differs */
+	uint8_t odd;	 /* enum sim_mismatch: by what */
+	int32_t peer;	 /* or OP_NOBODY */
+	int32_t root;	 /* or OP_NOBODY */
+	uint64_t count;
+	uint64_t number;
+	uint64_t match;
+	uint64_t signature;
+	uint64_t nccl_sequence;
+	uint64_t issue_ns;
+	uint64_t begin_ns; /* Send and Recv that are over: both were there */
+	uint64_t end_ns;
+	struct sim_edge edge; /* Send and Recv that are over; bytes 0: within the node */
+};
+
+/* Calls that one kernel does: a group's, or a lone one. */
+struct sim_launch {
+	int rank;
+	int role;
+	struct sim_launch *next_in_stream;
+	struct sim_launch *next_of_rank, *previous_of_rank; /* all that are not over */
+	struct sim_call *calls;
+	unsigned int count;
+	unsigned int open;
+	uint64_t index;	    /* n-th launch of its rank, from 0 */
+	bool is_unlaunched; /* SIM_NOT_LAUNCHED: its call was made, and that is all */
+	uint64_t launch_ns;
+	uint64_t ready_ns; /* its stream may start it */
+	uint64_t post_ns;  /* its transfers are posted; 0: not yet */
+	uint64_t start_ns; /* the kernel runs; 0: not yet */
+	uint64_t end_ns;
+};
+
+struct sim_stream {
+	struct sim_launch *head, *tail;
+	uint64_t pushed, finished; /* launches */
+	uint64_t free_ns;
+	uint64_t ends_ns[SIM_ENDS];
+	uint64_t numbers; /* calls */
+	uint64_t collectives;
+	uint64_t signature;
+	uint64_t sequences[OP_FUNCTIONS];
+	uint32_t *peers;	/* [peer * 2 + is_send]: how many so far */
+	bool will_drift;	/* a call to itself was recorded: after this launch ... */
+	bool has_drifted;	/* ... GPU stamps of channel 0 are old ones */
+	bool is_drift_known;	/* the recorder has found out */
+	uint64_t old_stamps[2]; /* of channel 0's last kernel: job's time */
+};
+
+/* What the GPU was given to do. */
+struct sim_task {
+	uint8_t kind; /* enum sim_step_kind */
+	uint8_t role;
+	uint32_t behind;
+	uint64_t ns; /* COMPUTE */
+	uint64_t enqueued_ns;
+	struct sim_launch *launch;
+};
+
+/* SIM_DEADLOCK and SIM_MISMATCH_ORDER: the call of step `later` is made before that of `earlier`. */
+struct sim_detour {
+	bool is_planned;
+	bool has_begun;	  /* the later call was made in place of the earlier one, or before it */
+	bool is_deadlock; /* and the earlier one waits until that is over */
+	uint64_t iteration;
+	size_t earlier, later;
+};
+
+struct sim_rank {
+	uint64_t host_ns;
+	uint64_t compute_ns;
+	uint64_t iteration; /* 0: the start program */
+	size_t step;
+	enum sim_rank_end end;
+	bool is_waiting_for_iteration;
+	bool has_mismatched;
+	struct sim_detour detour;
+	bool is_listed; /* in the list of ranks that may go on */
+	struct sim_task *tasks;
+	size_t task_first, task_count, task_room;
+	uint64_t launches;
+	uint64_t launch_ends_ns[SIM_ENDS]; /* [launch % SIM_ENDS], UINT64_MAX: not over */
+	struct sim_launch *first_open, *last_open;
+	struct sim_stream streams[SIM_ROLES];
+};
+
+/* A collective's ranks, or a Send [0] and its Recv [1]. */
+struct sim_meeting {
+	struct sim_meeting *next; /* in its bucket, or free */
+	int comm;
+	bool is_pair;
+	bool is_broken; /* all are there and it will never end */
+	int odd;	/* the rank that took another one for the root and has left; -1 none */
+	int odd_root;	/* the one it took */
+	int from, to;	/* of a pair: communicator's ranks */
+	uint64_t match;
+	int expected;
+	int issued;
+	int posted;
+	bool has_still;
+	uint64_t still_ns;  /* since when it hangs, once sim_engine_internal.h has worked it out */
+	uint32_t *progress; /* and how far it got */
+	struct sim_call *calls[];
+};
+
+struct sim_engine {
+	const struct sim_job *job;
+	struct sim_trace *trace; /* NULL: nothing is written */
+	struct sim_score *score; /* NULL: nothing is kept to be played */
+	struct sim_rank *ranks;
+	struct sim_meeting **buckets;
+	struct sim_meeting **free_meetings; /* by communicator; [comm_count]: pairs */
+	struct sim_call *free_calls;
+	struct sim_launch *free_launches;
+	int *list; /* ranks that may go on */
+	int listed;
+	uint64_t iterations_decided; /* those before it are run by everybody */
+	uint64_t iterations_end;     /* UINT64_MAX: not known yet */
+	uint64_t latest_ns;	     /* at which anything happened */
+	uint64_t end_ns;	     /* of the job, or of watching it hang */
+	bool is_hung;
+	enum status status; /* of the first failure: memory, disk */
+};
+
+/* `trace` is borrowed and may be NULL. ERR_NO_SPACE. */
+enum status sim_engine_init(struct sim_engine *engine, const struct sim_job *job,
+			    struct sim_trace *trace);
+/* To the end. Then calls that are not over are in each rank's list first_open. */
+enum status sim_engine_run(struct sim_engine *engine);
+void sim_engine_release(struct sim_engine *engine);
+
+void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch);
+
+void sim_meet_issue(struct sim_engine *engine, struct sim_call *call);
+void sim_meet_post(struct sim_engine *engine, struct sim_launch *launch);
+/* How the meeting would go from then on; `call` is one of its calls that is as it should be. */
+void sim_meet_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
+		   const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
+void sim_meet_plan_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
+struct sim_call *sim_meet_call_new(struct sim_engine *engine);
+struct sim_launch *sim_meet_launch_new(struct sim_engine *engine);
+void sim_meet_launch_free(struct sim_engine *engine, struct sim_launch *launch);
+
+/*
+ * Where the transfers of a call waited, connection by connection: what NCCL's proxy would have
+ * reported. Consistent with who was late and which link was slow, not measured.
+ */
+
+/* When the ranks of a collective came. */
+struct sim_arrivals {
+	uint64_t last_ns;
+	uint64_t second_last_ns;
+	int last; /* communicator's rank */
+};
+
+/* Of a collective that is over. Gives back how many connections `rank` has. */
+int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_job *job,
+			 const struct sim_meeting *meeting, const struct sim_plan *plan,
+			 const struct sim_arrivals *arrivals, int rank);
+
+/* The connections alone, nothing said about their progress. */
+int sim_waits_edges(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_comm *comm,
+		    const struct sim_plan *plan, int rank);
+
+bool sim_waits_has_hop(const struct sim_plan *plan, int from, int to);
+
+/* What became of a call: handed on to be recorded. All times are the job's. */
+
+struct sim_kernel {
+	uint8_t channel;
+	uint64_t start_ns;
+	uint64_t stop_ns; /* 0: it runs */
+};
+
+struct sim_outcome {
+	const struct sim_call *call;
+	uint8_t algorithm; /* enum op_algorithm */
+	uint8_t protocol;
+	uint8_t channels;
+	bool is_over;
+	bool is_self;	   /* from the rank to itself: no kernel or proxy events */
+	uint64_t begin_ns; /* when all that came were there; 0: unknown */
+	uint64_t end_ns;
+	uint32_t steps;	     /* per connection */
+	uint64_t step_bytes; /* of one */
+	int kernel_count;    /* 0: not reached by the GPU */
+	struct sim_kernel kernels[SIM_CHANNELS_MAX];
+	int edge_count;
+	struct sim_edge edges[SIM_EDGES_MAX];
+};
+
+/* A collective is over for this rank of its communicator. */
+void sim_outcome_collective(struct sim_engine *engine, const struct sim_meeting *meeting,
+			    const struct sim_plan *plan, const struct sim_arrivals *arrivals,
+			    int rank, uint64_t end_ns);
+/* The rank whose count was half of the others' is through with its half. */
+void sim_outcome_odd(struct sim_engine *engine, const struct sim_meeting *meeting,
+		     const struct sim_plan *plan, const struct sim_arrivals *arrivals, int rank);
+/* All Sends and Recvs of a launch are over. */
+void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launch);
+/* At the end: this rank's calls that are in flight, in the order in which they were made. ERR_NO_SPACE, and what the
+ * trace or the score could not take. */
+enum status sim_outcome_open_calls(struct sim_engine *engine, int rank);
+
+/* When the kernel of a channel starts, of a launch that starts then. */
+static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
+{
+	return start_ns + (uint64_t)channel * 96;
+}
+
+/* A job that hangs: what each call that is not over shows at the end of the simulation. */
+
+/* Fill in what became of a call that is not over. Keeps what it worked out in the call's meeting,
+ * for the other ranks. ERR_NO_SPACE. */
+enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
+			      struct sim_outcome *outcome);
+
+/* What a simulated rank moved to and from each peer, summed up as the recorder does it. */
+
+struct sim_links {
+	struct region_link *slots; /* by hash of key; key 0 free; NULL until there is one */
+	uint32_t room;		   /* a power of two */
+	uint32_t count;
+};
+
+/*
+ * The trace files of a simulated job, one per rank, as the plugin would have written them. Only one
+ * is open at a time; records are gathered per rank and written in the order in which they were done.
+ */
+
+struct sim_pending {
+	uint64_t done_ns; /* what they are sorted by */
+	struct op_record op;
+};
+
+struct sim_file {
+	struct sim_identity identity;
+	uint64_t bytes;
+	uint64_t sequence;
+	uint64_t detail_sequence;
+	struct sim_pending *pending;
+	uint32_t pending_count;
+	struct op_detail *details; /* NULL until there is one */
+	uint32_t detail_count;
+	struct comm_info comms[SIM_ROLES];
+	struct comm_counts counts[SIM_ROLES];
+	uint64_t in_flight[SIM_ROLES];
+	struct sim_links links;
+};
+
+struct sim_trace {
+	const struct sim_job *job;
+	const char *directory;
+	struct sim_file *files; /* by rank */
+	uint32_t pending_room;
+	int blocks_fd;	       /* memory where blocks of one file are put together */
+	unsigned char *buffer; /* one block, for all of them */
+	struct trace_encoder *encoder;
+	struct op_record *block;
+	char failed[512]; /* the file that could not be written */
+};
+
+/* Record what became of a call. */
+enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
+			  const struct sim_outcome *outcome);
+
+#endif

@@ -1,0 +1,655 @@
+#include "sim/sim_job.h"
+#include "sim/sim_job_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/text.h"
+#include "plugin/abi_common.h"
+#include "sim/sim_random.h"
+
+static inline bool sim_fault_is_on(const struct sim_fault *fault, uint64_t ns)
+{
+	return ns >= fault->at_ns && ns < fault->until_ns;
+}
+
+static void sim_comm_release(struct sim_comm *comm);
+
+enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
+
+static int channels_of(const struct sim_comm *comm, int channels)
+{
+	if (comm->nnodes == 1)
+		return NVLINK_CHANNELS;
+	if (channels != 0)
+		return channels;
+	if (comm->locals == 1)
+		return LONE_CHANNELS;
+	if (comm->locals >= NVLINK_CHANNELS)
+		return comm->locals;
+	return comm->locals * (NVLINK_CHANNELS / comm->locals);
+}
+
+static void find_nodes(struct sim_comm *comm, int gpus)
+{
+	comm->nnodes = 0;
+	comm->locals = 0;
+	for (int i = 0; i < comm->nranks; i++) {
+		if (i == 0 || comm->ranks[i] / gpus != comm->ranks[i - 1] / gpus)
+			comm->node_first[comm->nnodes++] = i;
+		comm->nodes[i] = comm->nnodes - 1;
+		if (i + 1 - comm->node_first[comm->nnodes - 1] > comm->locals)
+			comm->locals = i + 1 - comm->node_first[comm->nnodes - 1];
+	}
+	comm->node_first[comm->nnodes] = comm->nranks;
+}
+
+static void lay_rings(struct sim_comm *comm)
+{
+	for (int channel = 0; channel < comm->channels; channel++) {
+		int *ring = comm->ring + (size_t)channel * (size_t)comm->nranks;
+		int *position = comm->position + (size_t)channel * (size_t)comm->nranks;
+
+		for (int i = 0; i < comm->nranks; i++) {
+			int first = comm->node_first[comm->nodes[i]];
+			int local = comm->node_first[comm->nodes[i] + 1] - first;
+
+			ring[i] = first + (i - first + channel) % local;
+			position[ring[i]] = i;
+		}
+	}
+}
+
+/* `ranks` are copied; `gpus` is how many ranks a node of the job has, `channels` how many it has
+ * between nodes (0: as many as suit). ERR_NO_SPACE. */
+static enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
+				 uint64_t parent_hash, const int *ranks, int count, int gpus,
+				 int channels)
+{
+	struct sim_comm made = { .role = role, .nranks = count };
+	size_t n = (size_t)count;
+
+	if (role == SIM_WORLD)
+		text_copy(made.name, sizeof(made.name), "world");
+	else
+		text_format(made.name, sizeof(made.name), "%s-%d", sim_role_name(role), index);
+	made.hash = hash_word(hash_word(parent_hash, (uint64_t)role), (uint64_t)index);
+	made.ranks = malloc(n * sizeof(int));
+	made.nodes = malloc(n * sizeof(int));
+	made.node_first = malloc((n + 1) * sizeof(int));
+	made.ring = malloc(SIM_CHANNELS_MAX * n * sizeof(int));
+	made.position = malloc(SIM_CHANNELS_MAX * n * sizeof(int));
+	if (!made.ranks || !made.nodes || !made.node_first || !made.ring || !made.position) {
+		sim_comm_release(&made);
+		return ERR_NO_SPACE;
+	}
+	for (int i = 0; i < count; i++)
+		made.ranks[i] = ranks[i];
+	find_nodes(&made, gpus);
+	made.channels = channels_of(&made, channels);
+	lay_rings(&made);
+	*comm = made;
+	return OK;
+}
+
+static void sim_comm_release(struct sim_comm *comm)
+{
+	free(comm->ranks);
+	free(comm->nodes);
+	free(comm->node_first);
+	free(comm->ring);
+	free(comm->position);
+	*comm = (struct sim_comm){ 0 };
+}
+
+int sim_comm_next(const struct sim_comm *comm, int channel, int rank)
+{
+	size_t row = (size_t)channel * (size_t)comm->nranks;
+
+	return comm->ring[row + (size_t)((comm->position[row + (size_t)rank] + 1) % comm->nranks)];
+}
+
+int sim_comm_previous(const struct sim_comm *comm, int channel, int rank)
+{
+	size_t row = (size_t)channel * (size_t)comm->nranks;
+	int before = comm->position[row + (size_t)rank] + comm->nranks - 1;
+
+	return comm->ring[row + (size_t)(before % comm->nranks)];
+}
+
+/* The channel of the n-th link (from 1) of a rank: of the rings in which it sends to another node, or
+ * in which it sends at all where there is one node. -1: it has fewer. */
+static int sim_comm_link(const struct sim_comm *comm, int rank, int n)
+{
+	for (int channel = 0; channel < comm->channels; channel++)
+		if ((comm->nnodes == 1 ||
+		     sim_comm_is_network(comm, rank, sim_comm_next(comm, channel, rank))) &&
+		    --n == 0)
+			return channel;
+	return -1;
+}
+
+int sim_comm_leader(const struct sim_comm *comm, int channel, int node)
+{
+	int first = comm->node_first[node];
+
+	return first + channel % (comm->node_first[node + 1] - first);
+}
+
+int sim_comm_tree(const struct sim_comm *comm, int channel, int rank, int peers[SIM_TREE_EDGES])
+{
+	int node = comm->nodes[rank];
+	int count = 0;
+
+	if (sim_comm_leader(comm, channel, node) != rank)
+		return 0;
+	if (node > 0)
+		peers[count++] = sim_comm_leader(comm, channel, (node - 1) / 2);
+	for (int child = 2 * node + 1; child <= 2 * node + 2; child++)
+		if (child < comm->nnodes)
+			peers[count++] = sim_comm_leader(comm, channel, child);
+	return count;
+}
+
+static enum status add_comm(struct sim_job *job, enum sim_role role, int index, const int *ranks,
+			    int count)
+{
+	uint64_t parent = role == SIM_WORLD ? sim_random(job->options.seed, 0x776f726c64, 0)
+					    : job->comms[0].hash;
+	enum status status = sim_comm_init(&job->comms[job->comm_count], role, index, parent, ranks,
+					   count, job->options.gpus, job->options.channels);
+
+	if (status != OK)
+		return status;
+	for (int i = 0; i < count; i++)
+		job->members[ranks[i]][role] =
+			(struct sim_member){ .comm = job->comm_count, .rank = i };
+	job->comm_count++;
+	return OK;
+}
+
+/* Groups of `count` ranks that lie `stride` apart, within blocks of count * stride. */
+static enum status add_groups(struct sim_job *job, enum sim_role role, int count, int stride,
+			      int *ranks)
+{
+	enum status status = OK;
+	int index = 0;
+
+	if (count < 2)
+		return OK;
+	for (int block = 0; block < job->world; block += count * stride) {
+		for (int first = block; first < block + stride && status == OK; first++) {
+			for (int i = 0; i < count; i++)
+				ranks[i] = first + i * stride;
+			status = add_comm(job, role, index++, ranks, count);
+		}
+	}
+	return status;
+}
+
+static enum status add_comms(struct sim_job *job, int *ranks)
+{
+	const struct sim_options *options = &job->options;
+	int data = job->world / options->tensor / options->pipeline;
+	enum status status = add_groups(job, SIM_WORLD, job->world, 1, ranks);
+
+	if (options->workload == SIM_TP_PP) {
+		if (status == OK)
+			status = add_groups(job, SIM_TENSOR, options->tensor, 1, ranks);
+		if (status == OK)
+			status = add_groups(job, SIM_PIPELINE, options->pipeline,
+					    options->tensor * data, ranks);
+		if (status == OK)
+			status = add_groups(job, SIM_DATA, data, options->tensor, ranks);
+	} else if (options->workload == SIM_MOE) {
+		if (status == OK)
+			status = add_groups(job, SIM_EXPERT, options->expert, 1, ranks);
+		if (status == OK)
+			status = add_groups(job, SIM_DATA, job->world / options->expert,
+					    options->expert, ranks);
+	}
+	return status;
+}
+
+static void sort_boundaries(struct sim_job *job)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		job->boundaries_ns[job->boundary_count++] = job->options.faults[i].at_ns;
+		job->boundaries_ns[job->boundary_count++] = job->options.faults[i].until_ns;
+	}
+	for (size_t i = 1; i < job->boundary_count; i++)
+		for (size_t j = i; j > 0 && job->boundaries_ns[j] < job->boundaries_ns[j - 1];
+		     j--) {
+			uint64_t earlier = job->boundaries_ns[j];
+
+			job->boundaries_ns[j] = job->boundaries_ns[j - 1];
+			job->boundaries_ns[j - 1] = earlier;
+		}
+}
+
+static enum status add_programs(struct sim_job *job)
+{
+	int stages = job->options.workload == SIM_TP_PP ? job->options.pipeline : 1;
+
+	job->programs = calloc((size_t)stages, sizeof(*job->programs));
+	if (job->programs == NULL)
+		return ERR_NO_SPACE;
+	for (; job->stages < stages; job->stages++) {
+		enum status status = sim_workload_program(&job->programs[job->stages],
+							  &job->options, job->stages, stages);
+
+		if (status != OK)
+			return status;
+	}
+	return OK;
+}
+
+enum status sim_job_init(struct sim_job *job, const struct sim_options *options)
+{
+	size_t world = (size_t)sim_options_world(options);
+	int *ranks = malloc(world * sizeof(int));
+	enum status status = ERR_NO_SPACE;
+
+	*job = (struct sim_job){ .options = *options,
+				 .world = (int)world,
+				 .interface = sim_options_interface(options) };
+	/* Every group but the world has two ranks or more, and a workload has three kinds. */
+	job->comms = calloc(2 * world + 1, sizeof(*job->comms));
+	job->members = malloc(world * sizeof(*job->members));
+	if (ranks && job->comms && job->members) {
+		for (size_t i = 0; i < world * SIM_ROLES; i++)
+			job->members[i / SIM_ROLES][i % SIM_ROLES].comm = -1;
+		status = add_comms(job, ranks);
+	}
+	free(ranks);
+	sort_boundaries(job);
+	if (status == OK)
+		status = add_programs(job);
+	if (status != OK)
+		sim_job_release(job);
+	return status;
+}
+
+void sim_job_release(struct sim_job *job)
+{
+	for (int i = 0; i < job->comm_count; i++)
+		sim_comm_release(&job->comms[i]);
+	for (int i = 0; i < job->stages; i++)
+		sim_programs_release(&job->programs[i]);
+	free(job->comms);
+	free(job->members);
+	free(job->programs);
+	*job = (struct sim_job){ 0 };
+}
+
+const struct sim_programs *sim_job_programs(const struct sim_job *job, int rank)
+{
+	/* A pipeline's stages are as far apart as its communicator's ranks: whole blocks. */
+	return &job->programs[rank / (job->world / job->stages)];
+}
+
+/* A communicator of the rank, by role; NULL where it has none. */
+static struct sim_comm *sim_job_comm(const struct sim_job *job, int rank, int role)
+{
+	int comm = job->members[rank][role].comm;
+
+	return comm == -1 ? NULL : &job->comms[comm];
+}
+
+uint64_t sim_job_epoch(const struct sim_job *job, uint64_t ns)
+{
+	size_t epoch = 0;
+
+	while (epoch < job->boundary_count && job->boundaries_ns[epoch] <= ns)
+		epoch++;
+	return epoch;
+}
+
+const struct sim_fault *sim_job_fault(const struct sim_job *job, enum sim_fault_kind kind, int rank,
+				      uint64_t ns)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == kind && (rank == -1 || fault->rank == rank) &&
+		    sim_fault_is_on(fault, ns))
+			return fault;
+	}
+	return NULL;
+}
+
+uint64_t sim_job_compute_permille(const struct sim_job *job, int rank, uint64_t ns)
+{
+	const struct sim_fault *fault = sim_job_fault(job, SIM_SLOW_RANK, rank, ns);
+
+	return fault ? fault->factor_permille : 1000;
+}
+
+uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint64_t ns)
+{
+	bool is_network = sim_job_node(job, from) != sim_job_node(job, to);
+	uint64_t permille = 1000;
+
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (!sim_fault_is_on(fault, ns))
+			continue;
+		if ((fault->kind == SIM_SLOW_LINK && fault->from == from && fault->to == to) ||
+		    (fault->kind == SIM_DEGRADED_NETWORK && is_network) ||
+		    (fault->kind == SIM_SLOW_NVLINK && !is_network &&
+		     (fault->node == -1 || fault->node == sim_job_node(job, from))))
+			permille = permille * fault->factor_permille / 1000;
+	}
+	return permille;
+}
+
+/* Rings and trees; Sends of a pipeline and of experts. */
+static bool comm_uses_link(const struct sim_comm *comm, int from, int to)
+{
+	int peers[SIM_TREE_EDGES];
+
+	if (comm->role == SIM_EXPERT)
+		return true;
+	if (comm->role == SIM_PIPELINE)
+		return from - to == 1 || to - from == 1;
+	for (int channel = 0; channel < comm->channels; channel++) {
+		int count = comm->nnodes > 1 ? sim_comm_tree(comm, channel, from, peers) : 0;
+
+		if (sim_comm_next(comm, channel, from) == to)
+			return true;
+		for (int i = 0; i < count; i++)
+			if (peers[i] == to)
+				return true;
+	}
+	return false;
+}
+
+bool sim_job_uses_link(const struct sim_job *job, int from, int to)
+{
+	for (int role = 0; role < SIM_ROLES; role++) {
+		const struct sim_member *a = &job->members[from][role];
+		const struct sim_member *b = &job->members[to][role];
+
+		if (a->comm != -1 && a->comm == b->comm &&
+		    comm_uses_link(&job->comms[a->comm], a->rank, b->rank))
+			return true;
+	}
+	return false;
+}
+
+void sim_job_neighbours(const struct sim_job *job, int rank, char *text, size_t size)
+{
+	text[0] = '\0';
+	for (int other = 0; other < job->world; other++) {
+		size_t used = strlen(text);
+
+		if (other != rank && sim_job_uses_link(job, rank, other) &&
+		    !text_format(text + used, size - used, "%s%d", used ? ", " : "", other))
+			return;
+	}
+}
+
+/* When the first fault of this kind happens to the rank. */
+static uint64_t first_ns(const struct sim_job *job, enum sim_fault_kind kind, int rank)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == kind && fault->rank == rank && fault->at_ns < ns)
+			ns = fault->at_ns;
+	}
+	return ns;
+}
+
+uint64_t sim_job_killed_ns(const struct sim_job *job, int rank)
+{
+	return first_ns(job, SIM_KILL, rank);
+}
+
+bool sim_job_is_snapshot(const struct sim_job *job)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++)
+		if (job->options.faults[i].kind == SIM_STOP)
+			return true;
+	return false;
+}
+
+uint64_t sim_job_gone_ns(const struct sim_job *job, int rank)
+{
+	uint64_t killed_ns = first_ns(job, SIM_KILL, rank);
+	uint64_t stopped_ns = first_ns(job, SIM_STOP, rank);
+
+	return killed_ns < stopped_ns ? killed_ns : stopped_ns;
+}
+
+bool sim_job_is_stuck(const struct sim_job *job, const struct sim_comm *comm, int channel, int from,
+		      int to, uint64_t ns)
+{
+	/* In a job of one node sends within it stand for those over the network. */
+	if (from == to || (!sim_comm_is_network(comm, from, to) && job->options.nodes > 1))
+		return false;
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_STUCK_SEND && fault->rank == comm->ranks[from] &&
+		    sim_fault_is_on(fault, ns) &&
+		    (fault->to == -1 || fault->to == comm->ranks[to]) &&
+		    (fault->channel == -1 || fault->channel == channel) &&
+		    (fault->link == 0 || sim_comm_link(comm, from, fault->link) == channel))
+			return true;
+	}
+	return false;
+}
+
+bool sim_job_gpu_is_stuck(const struct sim_job *job, int rank, int role, enum sim_gpu_stuck what,
+			  uint64_t ns)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_GPU_STUCK && fault->rank == rank &&
+		    fault->what == (int)what && (fault->role == -1 || fault->role == role) &&
+		    sim_fault_is_on(fault, ns))
+			return true;
+	}
+	return false;
+}
+
+/* Communicators of which both are members. */
+static int shared_comms(const struct sim_job *job, int a, int b)
+{
+	int shared = 0;
+
+	for (int role = 0; role < SIM_ROLES; role++)
+		shared += job->members[a][role].comm != -1 &&
+			  job->members[a][role].comm == job->members[b][role].comm;
+	return shared;
+}
+
+static bool has_link(const struct sim_job *job, int rank, int link)
+{
+	for (int role = 0; role < SIM_ROLES; role++) {
+		const struct sim_comm *comm = sim_job_comm(job, rank, role);
+
+		if (comm && sim_comm_link(comm, job->members[rank][role].rank, link) != -1)
+			return true;
+	}
+	return false;
+}
+
+enum status sim_job_check(const struct sim_job *job, char *why, size_t size)
+{
+	for (size_t i = 0; i < job->options.fault_count; i++) {
+		const struct sim_fault *fault = &job->options.faults[i];
+
+		if (fault->kind == SIM_DEADLOCK && shared_comms(job, fault->rank, fault->peer) < 2)
+			text_format(why, size,
+				    "fault deadlock: ranks %d and %d are not together in two "
+				    "communicators",
+				    fault->rank, fault->peer);
+		else if (fault->kind == SIM_STUCK_SEND && fault->link > 0 &&
+			 !has_link(job, fault->rank, fault->link))
+			text_format(why, size,
+				    "fault stuck-send: rank %d has fewer than %d links to other "
+				    "nodes; --channels makes more of them",
+				    fault->rank, fault->link);
+		else
+			continue;
+		return ERR_RANGE;
+	}
+	return OK;
+}
+
+#define DAY_NS (UINT64_C(86400) * 1000000000)
+/* 2026-01-01: a job's wall clock starts there, so that the same seed gives the same bytes. */
+#define EPOCH_NS (UINT64_C(1767225600) * 1000000000)
+
+enum { GPU_AHEAD_NS = 220000, GPU_DRIFT_PPM = 8, INIT_NS = 150000000 };
+
+enum identity_random {
+	RANDOM_UPTIME = 0x100,
+	RANDOM_WALL,
+	RANDOM_GPU,
+	RANDOM_DRIFT,
+	RANDOM_PID,
+	RANDOM_BOOT,
+	RANDOM_UUID,
+};
+
+/* In [-range, range]. */
+static int64_t either_way(uint64_t range, uint64_t seed, uint64_t what, uint64_t which)
+{
+	return (int64_t)sim_random_below(2 * range + 1, seed, what, which) - (int64_t)range;
+}
+
+static void set_clocks(struct sim_clocks *clocks, const struct sim_job *job, int node, int rank)
+{
+	uint64_t seed = job->options.seed, shift_ns = job->options.clock_shift_ns;
+
+	clocks->clock_ns =
+		DAY_NS + sim_random_below(30 * DAY_NS, seed, RANDOM_UPTIME, (uint64_t)node);
+	clocks->wall_ns =
+		EPOCH_NS + (uint64_t)either_way(shift_ns / 2, seed, RANDOM_WALL, (uint64_t)node);
+	clocks->gpu_ns = clocks->wall_ns + GPU_AHEAD_NS +
+			 (uint64_t)either_way(shift_ns / 2, seed, RANDOM_GPU, (uint64_t)rank);
+	clocks->gpu_drift_ppm = either_way(GPU_DRIFT_PPM, seed, RANDOM_DRIFT, (uint64_t)rank);
+}
+
+void sim_identity_make(struct sim_identity *identity, const struct sim_job *job, int rank)
+{
+	uint64_t seed = job->options.seed;
+	int node = sim_job_node(job, rank);
+	uint64_t high = sim_random(seed, RANDOM_BOOT, (uint64_t)node * 2);
+	uint64_t low = sim_random(seed, RANDOM_BOOT, (uint64_t)node * 2 + 1);
+
+	*identity = (struct sim_identity){ .rank = rank, .local_rank = rank % job->options.gpus };
+	set_clocks(&identity->clocks, job, node, rank);
+	identity->pid = 2000 + (int64_t)sim_random_below(20000, seed, RANDOM_PID, (uint64_t)node) +
+			3 * identity->local_rank;
+	/* Ticks of 10 ms since the host started. */
+	identity->start_ticks =
+		identity->clocks.clock_ns / 10000000 + (uint64_t)identity->local_rank;
+	text_format(identity->host, sizeof(identity->host), "node%04d", node);
+	text_format(identity->boot_id, sizeof(identity->boot_id), "%08x-%04x-4%03x-8%03x-%012llx",
+		    (unsigned int)(high >> 32), (unsigned int)(high >> 16 & 0xffff),
+		    (unsigned int)(high & 0xfff), (unsigned int)(low >> 48 & 0xfff),
+		    (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+}
+
+static uint32_t mask_of(const struct sim_job *job)
+{
+	uint32_t mask = ABI_GROUP | ABI_COLL | ABI_P2P | ABI_PROXY_OP | ABI_PROXY_STEP;
+
+	if (job->options.kernel == KERNEL_EVENTS_ON && job->interface >= 3)
+		mask |= ABI_KERNEL_CH;
+	if (job->interface >= 5)
+		mask |= ABI_GROUP_API | ABI_COLL_API | ABI_P2P_API | ABI_KERNEL_LAUNCH;
+	if (job->interface >= 6)
+		mask |= ABI_CE_COLL;
+	return mask;
+}
+
+/* That a process is stopped is seen from outside alone: such a job's files are as snapshots are, taken
+ * when it was watched long enough. */
+static void describe_state(const struct sim_identity *identity, const struct sim_job *job,
+			   char *text, size_t size)
+{
+	const struct sim_options *options = &job->options;
+
+	text[0] = '\0';
+	if (sim_job_is_snapshot(job))
+		text_format(text, size,
+			    "snapshot_wall_ns=%llu\nsnapshot_operations=1000000000\n"
+			    "snapshot_life=alive\nsnapshot_state=%c\n",
+			    (unsigned long long)sim_wall(&identity->clocks, options->seconds_ns),
+			    sim_job_fault(job, SIM_STOP, identity->rank, UINT64_MAX - 1) ? 'T'
+											 : 'S');
+}
+
+bool sim_identity_text(const struct sim_identity *identity, const struct sim_job *job, char *text,
+		       size_t size)
+{
+	const struct sim_options *options = &job->options;
+	char file[96], snapshot[128];
+
+	sim_identity_file(identity, file, sizeof(file));
+	describe_state(identity, job, snapshot, sizeof(snapshot));
+	return text_format(
+		text, size,
+		"host=%s\nboot_id=%s\npid=%lld\npid_namespace=4026531836\nstart_ticks=%llu\nuid="
+		"1000\n"
+		"exe=/usr/bin/python3\njob=sim-%llu\nrank=%d\nlocal_rank=%d\nworld_size=%d\n"
+		"version=%s\nmode=%s\ninterface=%d\nregion=\nregion_kind=offline\n"
+		"region_reason=written by a simulation\ntrace=%s\nbuffer=0\nquota=0\n"
+		"kernel_events=%s\nkernel_events_reason=%s\nevents=%u\nstarted_wall_ns=%llu\n"
+		"label.simulated=%s\n%s",
+		identity->host, identity->boot_id, (long long)identity->pid,
+		(unsigned long long)identity->start_ticks, (unsigned long long)options->seed,
+		identity->rank, identity->local_rank, job->world, RINGSIDE_VERSION,
+		options->is_full ? "full" : "trace", job->interface, file,
+		kernel_events_name(options->kernel),
+		options->is_kernel_said ? "asked for" : "default of this release", mask_of(job),
+		(unsigned long long)sim_wall(&identity->clocks, INIT_NS),
+		sim_workload_page(options->workload)->name, snapshot);
+}
+
+void sim_identity_comm(const struct sim_identity *identity, const struct sim_job *job, int role,
+		       uint32_t id, struct comm_info *info)
+{
+	const struct sim_member *member = &job->members[identity->rank][role];
+	const struct sim_comm *comm = &job->comms[member->comm];
+	uint64_t seed = job->options.seed, rank = (uint64_t)identity->rank;
+	uint64_t high = sim_random(seed, RANDOM_UUID, rank * 2);
+	uint64_t low = sim_random(seed, RANDOM_UUID, rank * 2 + 1);
+
+	*info = (struct comm_info){ .id = id,
+				    .interface = (uint32_t)job->interface,
+				    .hash = comm->hash,
+				    .rank = member->rank,
+				    .gpu = identity->local_rank,
+				    .mask = mask_of(job),
+				    .init_ns = sim_clock(&identity->clocks,
+							 INIT_NS + id * UINT64_C(3000000)) };
+	/* Before 2.27 NCCL tells neither sizes nor names. */
+	if (job->interface >= 4) {
+		info->nranks = comm->nranks;
+		info->nnodes = comm->nnodes;
+		text_copy(info->name, sizeof(info->name), comm->name);
+	}
+	text_format(info->gpu_uuid, sizeof(info->gpu_uuid), "GPU-%08x-%04x-4%03x-8%03x-%012llx",
+		    (unsigned int)(high >> 32), (unsigned int)(high >> 16 & 0xffff),
+		    (unsigned int)(high & 0xfff), (unsigned int)(low >> 48 & 0xfff),
+		    (unsigned long long)(low & UINT64_C(0xffffffffffff)));
+	text_format(info->gpu_bus, sizeof(info->gpu_bus), "0000:%02x:00.0",
+		    0x1b + 0x10 * (unsigned int)identity->local_rank % 0xe0);
+}
+
+void sim_identity_file(const struct sim_identity *identity, char *name, size_t size)
+{
+	text_format(name, size, "r%d-%s-%lld-%llu.ringside", identity->rank, identity->host,
+		    (long long)identity->pid, (unsigned long long)identity->start_ticks);
+}

@@ -1,0 +1,1098 @@
+/*
+ * Starting, watching and ending the ranks of a job.
+ *
+ * Nothing may be left behind: children die with their parent (PR_SET_PDEATHSIG), leave by themselves
+ * when the board says so, and are killed when they do not. Signals that would end the job reach the
+ * parent alone and become a word on the board.
+ */
+#include "sim/sim_live.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/order.h"
+#include "common/text.h"
+#include "sim/host.h"
+#include "sim/sim_engine.h"
+#include "sim/sim_job.h"
+
+/*
+ * What the ranks of a running job share: memory that all of them map. A collective has a seat where
+ * each rank counts itself in; so have a Send and its Recv. Seats are used again and again:
+ *
+ *	arrived	how many ever sat down here: the n-th use is complete at n * expected
+ *	last_ns	when the last of them came: times only grow, so it need not be cleared
+ *
+ * No rank comes to the next use of a seat before the last one was complete, because none is ahead by
+ * as many calls as there are seats.
+ */
+
+enum { SIM_SEATS = 64, SIM_PAIR_SEATS = 64 };
+
+enum sim_board_stop {
+	SIM_STOP_INTERRUPTED = 1, /* somebody ended it: tear down and leave */
+	SIM_STOP_HUNG = 2,	  /* it hangs and was watched long enough: leave as it is */
+};
+
+struct sim_seat {
+	uint64_t arrived;
+	uint64_t last_ns;
+};
+
+/* A rank tells what it does; the first process looks. */
+struct sim_board_rank {
+	uint64_t slip_ns; /* by how much it is behind the score */
+	uint64_t issued[SIM_ROLES];
+	uint64_t in_flight[SIM_ROLES]; /* at its end */
+	uint64_t hidden[SIM_ROLES];    /* at its end */
+	uint32_t is_ready;
+	uint32_t is_over; /* it said how it ended */
+	uint32_t end;	  /* enum sim_result_end */
+	char trouble[256];
+};
+
+struct sim_board {
+	size_t bytes;
+	uint64_t start_ns; /* wall time of the job's time 0; 0: wait */
+	uint32_t stop;	   /* enum sim_board_stop: everybody leaves; 0: go on */
+	size_t ranks_offset;
+	size_t seats_offset;
+};
+
+/* One rank of a running job: plays its part of the score on a host that plays NCCL. */
+
+struct sim_worker {
+	const struct sim_job *job;
+	const struct sim_score *score;
+	struct sim_board *board;
+	struct host *host; /* of this process: shared by its ranks */
+	int rank;
+	bool may_abort; /* of a hung job: its process lives on, so tear its communicators down */
+	bool is_over;	/* what sim_worker_run() gave back, where that was on another thread */
+};
+
+/* Only these roles send to single ranks. */
+static bool has_pairs(const struct sim_comm *comm)
+{
+	return comm->role == SIM_PIPELINE || comm->role == SIM_EXPERT;
+}
+
+static size_t seats_of(const struct sim_comm *comm)
+{
+	size_t nranks = (size_t)comm->nranks;
+
+	return SIM_SEATS + (has_pairs(comm) ? nranks * nranks * SIM_PAIR_SEATS : 0);
+}
+
+/* Where a communicator's seats begin. */
+static size_t first_seat(const struct sim_job *job, int comm)
+{
+	size_t seats = 0;
+
+	for (int i = 0; i < comm; i++)
+		seats += seats_of(&job->comms[i]);
+	return seats;
+}
+
+/* Shared with all processes forked later. ERR_NO_SPACE, ERR_SYSTEM. */
+static enum status sim_board_new(struct sim_board **board, const struct sim_job *job)
+{
+	size_t ranks = (size_t)job->world * sizeof(struct sim_board_rank);
+	size_t seats = first_seat(job, job->comm_count) * sizeof(struct sim_seat);
+	size_t bytes = sizeof(struct sim_board) + ranks + seats;
+	struct sim_board *made =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (made == MAP_FAILED)
+		return ERR_SYSTEM;
+	made->bytes = bytes;
+	made->ranks_offset = sizeof(struct sim_board);
+	made->seats_offset = made->ranks_offset + ranks;
+	*board = made;
+	return OK;
+}
+
+static void sim_board_free(struct sim_board *board)
+{
+	if (board)
+		munmap(board, board->bytes);
+}
+
+static struct sim_board_rank *sim_board_rank(struct sim_board *board, int rank)
+{
+	return (struct sim_board_rank *)(void *)((char *)board + board->ranks_offset) + rank;
+}
+
+static struct sim_seat *seat_at(struct sim_board *board, size_t index)
+{
+	return (struct sim_seat *)(void *)((char *)board + board->seats_offset) + index;
+}
+
+/* The seat of a communicator's n-th collective. */
+static struct sim_seat *sim_board_seat(struct sim_board *board, const struct sim_job *job, int comm,
+				       uint64_t match)
+{
+	return seat_at(board, first_seat(job, comm) + (match - 1) % SIM_SEATS);
+}
+
+/* The seat of the n-th Send from one rank to another of a communicator, and its Recv. */
+static struct sim_seat *sim_board_pair(struct sim_board *board, const struct sim_job *job, int comm,
+				       int from, int to, uint64_t match)
+{
+	size_t pair = (size_t)from * (size_t)job->comms[comm].nranks + (size_t)to;
+
+	return seat_at(board, first_seat(job, comm) + SIM_SEATS + pair * SIM_PAIR_SEATS +
+				      (match - 1) % SIM_PAIR_SEATS);
+}
+
+static void sim_board_arrive(struct sim_seat *seat, uint64_t ns)
+{
+	uint64_t last = load_relaxed(&seat->last_ns);
+
+	while (last < ns && !swap_if_acquire(&seat->last_ns, &last, ns))
+		;
+	/* The time is there before the count. Pairs with sim_board_is_full(). */
+	add_release(&seat->arrived, 1);
+}
+
+/* Are all there for this use of the seat? Then *last_ns says when the last one came. */
+static bool sim_board_is_full(const struct sim_seat *seat, uint64_t match, unsigned int seats,
+			      unsigned int expected, uint64_t *last_ns)
+{
+	uint64_t uses = (match - 1) / seats + 1;
+
+	/* Pairs with sim_board_arrive(). */
+	if (load_acquire(&seat->arrived) < uses * expected)
+		return false;
+	*last_ns = load_relaxed(&seat->last_ns);
+	return true;
+}
+
+/*
+ * The score says when each call is made and when its kernel starts; the board says when the others
+ * are there. A call whose others come later than the score says is late itself, and so is
+ * everything after it: slip_ns on the board is by how much. Calls that the score makes after the end of others
+ * are made after their real end, so that a rank never runs away from one that stands still.
+ */
+
+#define NEVER_NS (UINT64_C(1) << 62)
+
+/* How often a rank looks whether it can go on. Hundreds of them share a few processors: then each
+ * looks more rarely. */
+enum { NAP_NS = 500000, PART_LOOK_NS = 1000000, LONG_LOOK_NS = 50000000, MANY_RANKS = 32 };
+
+struct part;
+
+/* A call that was made. */
+struct turn {
+	const struct sim_play *play;
+	struct part *part;
+	struct sim_seat *seat;
+	unsigned int seats, expected;
+	uint64_t planned_ns; /* wall time at which all should be there ... */
+	uint64_t slip_ns;    /* ... with this slip */
+	uint64_t end_ns;     /* wall time; 0: not known yet. Written by the host's threads */
+};
+
+struct part {
+	const struct sim_worker *worker;
+	const struct sim_score_rank *score;
+	struct sim_board_rank *mine;
+	struct host_comm *comms[SIM_ROLES];
+	struct host_user user;
+	struct turn *turns; /* one per play */
+	struct host_op *ops;
+	struct host_group group; /* of the launch that is being played */
+	size_t done;		 /* turns before this one are known to be over */
+	pthread_t caller;	 /* of a call that does not come back */
+	bool has_caller;
+};
+
+static uint64_t wall_now(void)
+{
+	return clock_system_ns(CLOCK_REALTIME);
+}
+
+static bool is_stopped(const struct part *part)
+{
+	return load_relaxed(&part->worker->board->stop) != 0;
+}
+
+static uint64_t patient(const struct part *part, uint64_t ns)
+{
+	uint64_t world = (uint64_t)part->worker->job->world;
+
+	return world > MANY_RANKS ? ns * world / MANY_RANKS : ns;
+}
+
+static void nap_ns(uint64_t ns)
+{
+	struct timespec pause = { .tv_sec = (time_t)(ns / 1000000000),
+				  .tv_nsec = (long)(ns % 1000000000) };
+
+	nanosleep(&pause, NULL);
+}
+
+/* False: the job was stopped meanwhile. Sleeps in pieces, so that it notices. */
+static bool wait_until(const struct part *part, uint64_t wall_ns)
+{
+	for (;;) {
+		uint64_t now = wall_now();
+
+		if (is_stopped(part))
+			return false;
+		if (now >= wall_ns)
+			return true;
+		nap_ns(wall_ns - now < LONG_LOOK_NS ? wall_ns - now : patient(part, LONG_LOOK_NS));
+	}
+}
+
+/* Asked by the host's threads: are the others there? */
+static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
+{
+	struct turn *turn = arg;
+	const struct sim_play *play = turn->play;
+	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
+	uint64_t look_ns = now_ns + patient(turn->part, PART_LOOK_NS);
+
+	answer->look_ns = turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
+	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
+		return false;
+	/* It may still be to come: arrivals are announced when a call is made. */
+	if (last_ns > now_ns) {
+		answer->look_ns = last_ns;
+		return false;
+	}
+	answer->begin_ns = last_ns;
+	answer->duration_ns = play->duration_ns;
+	answer->period_ns = sim_score_period(play->duration_ns, play->steps);
+	if (last_ns > turn->planned_ns && last_ns - turn->planned_ns + turn->slip_ns > slip_ns)
+		store_relaxed(&turn->part->mine->slip_ns,
+			      last_ns - turn->planned_ns + turn->slip_ns);
+	if (play->end_ns != 0)
+		store_relaxed(&turn->end_ns, last_ns + play->duration_ns);
+	return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* Until all calls are over that the score says are over by then. False: stopped. */
+static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
+{
+	size_t at = part->done;
+
+	while (at < next) {
+		struct turn *turn = &part->turns[at];
+		uint64_t end_ns = load_relaxed(&turn->end_ns);
+
+		if (turn->play->end_ns == 0 || turn->play->end_ns > issue_ns) {
+			at++;
+			continue;
+		}
+		if (end_ns == 0) {
+			if (is_stopped(part))
+				return false;
+			nap_ns(patient(part, NAP_NS));
+			continue;
+		}
+		if (!wait_until(part, end_ns))
+			return false;
+		if (at == part->done)
+			part->done++;
+		at++;
+	}
+	return true;
+}
+
+static void find_seat(struct turn *turn, const struct sim_worker *worker)
+{
+	const struct sim_play *play = turn->play;
+	const struct sim_member *member = &worker->job->members[worker->rank][play->role];
+
+	if (play->function == OP_SEND || play->function == OP_RECV) {
+		int from = play->function == OP_SEND ? member->rank : play->peer;
+		int to = play->function == OP_SEND ? play->peer : member->rank;
+
+		turn->seat = sim_board_pair(worker->board, worker->job, member->comm, from, to,
+					    play->match);
+		turn->seats = SIM_PAIR_SEATS;
+		turn->expected = 2;
+		return;
+	}
+	turn->seat = sim_board_seat(worker->board, worker->job, member->comm, play->match);
+	turn->seats = SIM_SEATS;
+	turn->expected = (unsigned int)worker->job->comms[member->comm].nranks;
+}
+
+static struct host_op make_op(struct part *part, struct turn *turn)
+{
+	const struct sim_play *play = turn->play;
+	struct host_op op = host_op_make(part->comms[play->role], (enum op_function)play->function,
+					 play->count, (enum op_datatype)play->datatype);
+
+	op.algorithm = play->algorithm;
+	op.protocol = play->protocol;
+	op.warps = 16;
+	op.first_channel = play->first_channel;
+	op.channels = play->channels ? play->channels : 1;
+	op.peer = play->peer != OP_NOBODY ? play->peer : 0;
+	op.root = play->root != OP_NOBODY ? play->root : 0;
+	op.has_network = play->edge_count > 0;
+	op.edge_count = play->edge_count;
+	for (unsigned int i = 0; i < play->edge_count; i++)
+		op.edges[i] = play->edges[i];
+	op.steps = play->steps;
+	op.chunk_bytes = play->step_bytes ? play->step_bytes : 1;
+	op.start_skew_ns = 100;
+	op.duration_ns = play->duration_ns;
+	/* What hangs waits for nobody: where its parts stand still was worked out. */
+	op.gate = play->stuck == HOST_STUCK_NONE ? gate : NULL;
+	op.gate_arg = turn;
+	op.stuck = play->stuck;
+	op.stuck_kernels = play->stuck_kernels;
+	return op;
+}
+
+/* The calls from `first` on that are one launch; gives back how many. */
+static size_t launch_size(const struct sim_score_rank *score, size_t first)
+{
+	size_t count = 1;
+
+	while (first + count < score->count &&
+	       score->plays[first + count].launch == score->plays[first].launch)
+		count++;
+	return count;
+}
+
+static enum status play_group(struct part *part)
+{
+	return part->group.count == 1 ? host_play(&part->user, part->ops)
+				      : host_play_group(&part->user, &part->group);
+}
+
+/* The rank's last call, on a thread of its own: this one has to notice the job's end. */
+static void *call_for_ever(void *arg)
+{
+	(void)play_group(arg);
+	return NULL;
+}
+
+static enum status play_launch(struct part *part, size_t first, size_t count)
+{
+	const struct sim_worker *worker = part->worker;
+	uint64_t start = worker->board->start_ns, slip_ns = load_relaxed(&part->mine->slip_ns);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct sim_play *play = &part->score->plays[first + i];
+		struct turn *turn = &part->turns[first + i];
+		uint64_t arrive_ns = start + play->start_ns + slip_ns, now = wall_now();
+
+		*turn = (struct turn){ .play = play, .part = part, .slip_ns = slip_ns };
+		turn->planned_ns = start + play->begin_ns + slip_ns;
+		find_seat(turn, worker);
+		part->ops[i] = make_op(part, turn);
+		part->ops[i].start_ns = play->start_ns ? arrive_ns : NEVER_NS;
+		part->mine->issued[play->role]++;
+		if (play->start_ns)
+			sim_board_arrive(turn->seat, arrive_ns > now ? arrive_ns : now);
+	}
+	part->group = (struct host_group){ .ops = part->ops, .count = count };
+	if (part->ops[0].stuck == HOST_STUCK_BEFORE_LAUNCH) {
+		part->has_caller = pthread_create(&part->caller, NULL, call_for_ever, part) == 0;
+		return part->has_caller ? OK : ERR_SYSTEM;
+	}
+	return play_group(part);
+}
+
+/* All calls of the score. */
+static void play_all(struct part *part)
+{
+	const struct sim_score_rank *score = part->score;
+
+	for (size_t first = 0, count; first < score->count; first += count) {
+		const struct sim_play *play = &score->plays[first];
+		uint64_t slip_ns = load_relaxed(&part->mine->slip_ns);
+
+		count = launch_size(score, first);
+		if (!wait_for_earlier(part, first, play->issue_ns) ||
+		    !wait_until(part, part->worker->board->start_ns + play->issue_ns + slip_ns))
+			return;
+		if (play_launch(part, first, count) != OK)
+			return;
+	}
+}
+
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+/* The host of a process in which this rank lives. ERR_NO_SPACE. */
+static enum status sim_worker_host(struct host **host, const struct sim_job *job, int rank,
+				   const char *plugin)
+{
+	struct sim_identity identity;
+	struct host_config config = {
+		.release = job->options.release,
+		.plugin = plugin,
+		.time = HOST_TIME_REAL,
+		.seed = job->options.seed + (uint64_t)rank,
+	};
+
+	sim_identity_make(&identity, job, rank);
+	config.gpu_offset_ns = (int64_t)(identity.clocks.gpu_ns - identity.clocks.wall_ns);
+	return host_new(host, &config);
+}
+
+static enum status make_comms(struct part *part)
+{
+	const struct sim_worker *worker = part->worker;
+
+	for (int role = 0; role < SIM_ROLES; role++) {
+		const struct sim_member *member = &worker->job->members[worker->rank][role];
+		const struct sim_comm *comm;
+		struct host_comm_config config;
+		enum status status;
+
+		if (member->comm == -1)
+			continue;
+		comm = &worker->job->comms[member->comm];
+		config = (struct host_comm_config){ .hash = comm->hash,
+						    .name = comm->name,
+						    .nnodes = comm->nnodes,
+						    .nranks = comm->nranks,
+						    .rank = member->rank };
+		status = host_comm_new(worker->host, &part->comms[role], &config);
+		if (status != OK)
+			return status;
+	}
+	return OK;
+}
+
+static bool is_over(const struct turn *turn, uint64_t now)
+{
+	uint64_t end_ns = load_relaxed(&turn->end_ns);
+
+	return end_ns != 0 && end_ns <= now;
+}
+
+/* Say on the board how it ended. */
+static void part_report(struct part *part)
+{
+	const struct sim_score_rank *score = part->score;
+	enum sim_result_end end = SIM_RESULT_FINISHED;
+	uint64_t now = wall_now();
+
+	for (size_t i = 0; i < score->count; i++)
+		if (part->turns[i].play && !is_over(&part->turns[i], now))
+			part->mine->in_flight[score->plays[i].role]++;
+	for (int role = 0; role < SIM_ROLES; role++)
+		if (part->mine->in_flight[role])
+			end = SIM_RESULT_HUNG;
+	if (score->end == SIM_STOPPED)
+		end = SIM_RESULT_STOPPED;
+	else if (score->end == SIM_FINISHED &&
+		 load_relaxed(&part->worker->board->stop) == SIM_STOP_INTERRUPTED)
+		end = SIM_RESULT_INTERRUPTED;
+	part->mine->end = (uint32_t)end;
+	/* Pairs with whoever reads the board after the rank's end. */
+	store_release(&part->mine->is_over, 1);
+}
+
+/* A job that hangs is killed where it stands, as schedulers do it: what is in flight can be seen
+ * afterwards. One that was interrupted ends as well as it can. */
+static bool is_torn_down(const struct part *part)
+{
+	return part->worker->may_abort ||
+	       load_relaxed(&part->worker->board->stop) == SIM_STOP_INTERRUPTED;
+}
+
+static void end_comms(struct part *part, bool is_finished)
+{
+	for (int role = SIM_ROLES; role-- > 0;) {
+		struct host_comm *comm = part->comms[role];
+		struct host_counts counts;
+
+		if (comm == NULL)
+			continue;
+		if (is_finished) {
+			host_comm_wait(comm, 0);
+			host_comm_settle(comm);
+		}
+		host_comm_counts(comm, &counts);
+		part->mine->hidden[role] = counts.hidden;
+		if (is_finished)
+			host_comm_destroy(comm);
+		else if (is_torn_down(part))
+			host_comm_abort(comm);
+	}
+}
+
+static bool has_room(struct part *part)
+{
+	size_t most = 1;
+
+	for (size_t first = 0, count; first < part->score->count; first += count) {
+		count = launch_size(part->score, first);
+		most = count > most ? count : most;
+	}
+	part->turns = calloc(part->score->count + 1, sizeof(*part->turns));
+	part->ops = malloc(most * sizeof(*part->ops));
+	return part->turns && part->ops;
+}
+
+static bool part_begin(struct part *part)
+{
+	const struct sim_worker *worker = part->worker;
+	enum status status = has_room(part) ? make_comms(part) : ERR_NO_SPACE;
+
+	if (status != OK)
+		text_copy(part->mine->trouble, sizeof(part->mine->trouble), status_text(status));
+	else if (host_plugin(worker->host)->version == 0)
+		text_copy(part->mine->trouble, sizeof(part->mine->trouble),
+			  host_load_error(worker->host));
+	/* Pairs with the first process, which reads the trouble. */
+	store_release(&part->mine->is_ready, 1);
+	while (load_acquire(&worker->board->start_ns) == 0) {
+		if (is_stopped(part))
+			return false;
+		nap_ns(patient(part, NAP_NS));
+	}
+	return status == OK;
+}
+
+/* Play to the end; true when everything that was begun has ended. */
+static bool play_to_end(struct part *part)
+{
+	const struct sim_worker *worker = part->worker;
+
+	play_all(part);
+	if (part->score->end == SIM_FINISHED && !is_stopped(part))
+		return wait_for_earlier(part, part->score->count, UINT64_MAX - 1);
+	wait_until(part, worker->board->start_ns + worker->score->end_ns +
+				 load_relaxed(&part->mine->slip_ns));
+	return false;
+}
+
+/* Until the rank's end, the job's end, or the board says stop. What came of it is on the board. False:
+ * its communicators are still there, and so is what they use. */
+static bool sim_worker_run(const struct sim_worker *worker)
+{
+	struct part *part = calloc(1, sizeof(*part));
+	bool is_finished = false;
+
+	if (part == NULL)
+		return true;
+	part->worker = worker;
+	part->score = &worker->score->ranks[worker->rank];
+	part->mine = sim_board_rank(worker->board, worker->rank);
+	if (part_begin(part)) {
+		is_finished = play_to_end(part);
+		part_report(part);
+	}
+	end_comms(part, is_finished);
+	/* What hangs is still asked for by the host's threads: it stays. */
+	if (!is_finished && !is_torn_down(part))
+		return false;
+	if (part->has_caller)
+		pthread_join(part->caller, NULL);
+	free(part->turns);
+	free(part->ops);
+	free(part);
+	return true;
+}
+
+enum { LOOK_NS = 20000000, MANY_PROCESSES = 32 };
+#define GRACE_NS UINT64_C(3000000000)
+#define KILL_SLACK_NS UINT64_C(1000000000)
+
+struct troupe {
+	const struct sim_job *job;
+	const struct sim_live *live;
+	struct sim_score score;
+	struct sim_board *board;
+	sigset_t signals; /* that the parent waits for */
+	sigset_t before;
+	pid_t parent;
+	int ranks_each; /* of a process */
+	int processes;
+	pid_t *pids;	      /* by process, as the next four */
+	pid_t *children;      /* the same, 0 once gone */
+	int *exits;	      /* what waitpid() said */
+	bool *is_killed;      /* by a fault */
+	bool *is_stopped;     /* by a fault */
+	int left;	      /* children that are not gone */
+	uint64_t lost_ns;     /* when a child went that should not have; 0: none did */
+	uint64_t deadline_ns; /* a child is gone: so long the others are watched; 0: none is */
+	bool was_stopped;     /* by a signal */
+	char *failed;
+	size_t failed_size;
+};
+
+static enum status troupe_fail(struct troupe *troupe, enum status status, const char *what)
+{
+	text_copy(troupe->failed, troupe->failed_size, what);
+	return status;
+}
+
+/* ---- environment ----------------------------------------------------------------------------- */
+
+static bool set_number(const char *name, long long number)
+{
+	char text[24];
+
+	text_format(text, sizeof(text), "%lld", number);
+	return setenv(name, text, 1) == 0;
+}
+
+static const char *events_of(enum kernel_events kernel)
+{
+	switch (kernel) {
+	case KERNEL_EVENTS_ON:
+		return "kernel";
+	case KERNEL_EVENTS_SAMPLED:
+		return "sample";
+	default:
+		return "-kernel";
+	}
+}
+
+/* What all ranks have in common. */
+static bool set_job_environment(const struct troupe *troupe)
+{
+	const struct sim_options *options = &troupe->job->options;
+	bool is_set = set_number("WORLD_SIZE", troupe->job->world) &&
+		      set_number("LOCAL_WORLD_SIZE", options->gpus);
+	char job[40];
+
+	text_format(job, sizeof(job), "sim-%llu", (unsigned long long)options->seed);
+	is_set = is_set && setenv("RINGSIDE_JOB", job, 0) == 0;
+	if (troupe->live->directory)
+		is_set = is_set && setenv("RINGSIDE_DIR", troupe->live->directory, 1) == 0;
+	if (troupe->live->mode)
+		is_set = is_set && setenv("RINGSIDE_MODE", troupe->live->mode, 1) == 0;
+	/* Many regions have to fit into memory, and none of them is filled. */
+	if (troupe->processes > MANY_PROCESSES)
+		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
+	if (options->is_kernel_said)
+		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
+	/* A played job is over before the recorder would begin. */
+	if (options->is_kernel_said && options->kernel == KERNEL_EVENTS_SAMPLED)
+		is_set = is_set && setenv("RINGSIDE_SAMPLE_AFTER", "0", 0) == 0;
+	return is_set;
+}
+
+/* A directory for regions of this node alone. */
+static bool set_node_regions(const char *regions, int node)
+{
+	char path[4096];
+
+	return text_format(path, sizeof(path), "%s/node%04d", regions, node) &&
+	       (mkdir(path, 0700) == 0 || errno == EEXIST) && setenv("RINGSIDE_SHM", path, 1) == 0;
+}
+
+static bool set_rank_environment(const struct troupe *troupe, int rank)
+{
+	const struct sim_job *job = troupe->job;
+	const char *regions = troupe->live->regions;
+
+	return set_number("RANK", rank) && set_number("LOCAL_RANK", rank % job->options.gpus) &&
+	       set_number("GROUP_RANK", sim_job_node(job, rank)) &&
+	       (regions == NULL || set_node_regions(regions, sim_job_node(job, rank)));
+}
+
+/* ---- ranks as processes ---------------------------------------------------------------------- */
+
+static void *thread_main(void *arg)
+{
+	struct sim_worker *worker = arg;
+
+	worker->is_over = sim_worker_run(worker);
+	return NULL;
+}
+
+/* The ranks of this process; true when nothing of them is left. */
+static bool run_ranks(struct troupe *troupe, struct host *host, int first)
+{
+	struct sim_worker workers[SIM_GPUS_MAX];
+	pthread_t threads[SIM_GPUS_MAX];
+	bool is_over = true;
+
+	for (int i = 0; i < troupe->ranks_each; i++) {
+		workers[i] = (struct sim_worker){ .job = troupe->job,
+						  .score = &troupe->score,
+						  .board = troupe->board,
+						  .host = host,
+						  .rank = first + i };
+		if (i > 0 && pthread_create(&threads[i], NULL, thread_main, &workers[i]) != 0)
+			_exit(1);
+	}
+	(void)thread_main(&workers[0]);
+	for (int i = 0; i < troupe->ranks_each; i++) {
+		if (i > 0)
+			pthread_join(threads[i], NULL);
+		is_over = is_over && workers[i].is_over;
+	}
+	return is_over;
+}
+
+static void child_main(struct troupe *troupe, int process)
+{
+	int rank = process * troupe->ranks_each;
+	struct sim_board_rank *mine = sim_board_rank(troupe->board, rank);
+	struct host *host;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_TIMERSLACK, 1);
+	if (getppid() != troupe->parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
+	if (!set_rank_environment(troupe, rank) ||
+	    sim_worker_host(&host, troupe->job, rank, troupe->live->plugin) != OK) {
+		text_copy(mine->trouble, sizeof(mine->trouble),
+			  "no memory, or no directory for its region");
+		store_release(&mine->is_ready, 1);
+		_exit(1);
+	}
+	if (!run_ranks(troupe, host, rank))
+		_exit(0);
+	host_free(host);
+	exit(0);
+}
+
+static enum status start_children(struct troupe *troupe)
+{
+	fflush(NULL);
+	for (int process = 0; process < troupe->processes; process++) {
+		pid_t child = fork();
+
+		if (child == -1)
+			return troupe_fail(troupe, ERR_SYSTEM, "cannot start a process");
+		if (child == 0)
+			child_main(troupe, process);
+		troupe->children[process] = troupe->pids[process] = child;
+		troupe->left++;
+	}
+	return OK;
+}
+
+static bool should_die(const struct troupe *troupe, int process)
+{
+	return troupe->is_killed[process] || load_acquire(&troupe->board->stop);
+}
+
+/* Did all its ranks say how they ended? Pairs with their reports. */
+static bool is_reported(const struct troupe *troupe, int process)
+{
+	for (int i = 0; i < troupe->ranks_each; i++)
+		if (!load_acquire(&sim_board_rank(troupe->board, process * troupe->ranks_each + i)
+					   ->is_over))
+			return false;
+	return true;
+}
+
+static void note_loss(struct troupe *troupe)
+{
+	troupe->lost_ns = clock_system_ns(CLOCK_REALTIME);
+	troupe->deadline_ns = troupe->lost_ns + troupe->job->options.hang_ns;
+}
+
+/* Collect those that have ended. */
+static void troupe_reap(struct troupe *troupe)
+{
+	for (int process = 0; process < troupe->processes; process++) {
+		pid_t child = troupe->children[process];
+		int status;
+
+		if (child == 0 || waitpid(child, &status, WNOHANG) != child)
+			continue;
+		troupe->children[process] = 0;
+		troupe->exits[process] = status;
+		troupe->left--;
+		if (!is_reported(troupe, process) && !should_die(troupe, process) &&
+		    troupe->lost_ns == 0)
+			note_loss(troupe);
+	}
+}
+
+/* Sleep until something happens, a little while at most. */
+static void troupe_watch(struct troupe *troupe)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	int signal_number = sigtimedwait(&troupe->signals, NULL, &pause);
+
+	if (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP) {
+		troupe->was_stopped = true;
+		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+	}
+	troupe_reap(troupe);
+}
+
+/* Kill or stop it if a fault says so and the time has come. */
+static void hit_faulty(struct troupe *troupe, int rank, uint64_t now)
+{
+	uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
+	uint64_t at_ns = sim_job_gone_ns(troupe->job, rank);
+	bool is_kill = sim_job_killed_ns(troupe->job, rank) == at_ns;
+	int process = rank / troupe->ranks_each;
+	bool *is_hit = is_kill ? &troupe->is_killed[process] : &troupe->is_stopped[process];
+
+	if (at_ns == UINT64_MAX || *is_hit || troupe->children[process] == 0 ||
+	    now < troupe->board->start_ns + at_ns + slip_ns)
+		return;
+	*is_hit = true;
+	kill(troupe->children[process], is_kill ? SIGKILL : SIGSTOP);
+	if (troupe->score.end_ns > at_ns)
+		troupe->deadline_ns = now + troupe->score.end_ns - at_ns + KILL_SLACK_NS;
+}
+
+static void hit_all_faulty(struct troupe *troupe)
+{
+	uint64_t now = clock_system_ns(CLOCK_REALTIME);
+
+	for (size_t i = 0; i < troupe->job->options.fault_count; i++)
+		hit_faulty(troupe, troupe->job->options.faults[i].rank, now);
+}
+
+/* Everybody has a plugin; or one line of what is wrong. */
+static enum status wait_ready(struct troupe *troupe)
+{
+	for (int rank = 0; rank < troupe->job->world; rank++) {
+		struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
+
+		while (!load_acquire(&one->is_ready) && !load_relaxed(&troupe->board->stop)) {
+			troupe_watch(troupe);
+			if (troupe->lost_ns != 0)
+				return troupe_fail(troupe, ERR_GONE,
+						   "a rank ended before it began");
+		}
+		if (one->trouble[0] != '\0')
+			return troupe_fail(troupe, ERR_UNKNOWN, one->trouble);
+	}
+	return OK;
+}
+
+/* Until all are gone. When a rank went that should not have, the others are watched as long as any
+ * hung job is; after a fault that killed one, as long as the score says, and a little longer: it may
+ * have died earlier in its work than planned. */
+static void watch_children(struct troupe *troupe)
+{
+	while (troupe->left > 0) {
+		troupe_watch(troupe);
+		hit_all_faulty(troupe);
+		if (load_relaxed(&troupe->board->stop))
+			return;
+		if (troupe->deadline_ns != 0 &&
+		    clock_system_ns(CLOCK_REALTIME) > troupe->deadline_ns)
+			store_release(&troupe->board->stop, SIM_STOP_HUNG);
+	}
+}
+
+static void signal_all(const struct troupe *troupe, int signal_number)
+{
+	for (int process = 0; process < troupe->processes; process++)
+		if (troupe->children[process])
+			kill(troupe->children[process], signal_number);
+}
+
+/* They were told; some may need help. */
+static void end_children(struct troupe *troupe)
+{
+	uint64_t start = clock_system_ns(CLOCK_REALTIME);
+	bool has_killed = false;
+
+	if (!load_relaxed(&troupe->board->stop))
+		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+	signal_all(troupe, SIGCONT);
+	while (troupe->left > 0) {
+		troupe_watch(troupe);
+		if (has_killed || clock_system_ns(CLOCK_REALTIME) < start + GRACE_NS)
+			continue;
+		signal_all(troupe, SIGKILL);
+		has_killed = true;
+	}
+}
+
+static enum status run_processes(struct troupe *troupe)
+{
+	enum status status = start_children(troupe);
+
+	if (status == OK)
+		status = wait_ready(troupe);
+	if (status == OK) {
+		/* Pairs with the ranks that wait for it. */
+		store_release(&troupe->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+		watch_children(troupe);
+	}
+	end_children(troupe);
+	return status;
+}
+
+/* ---- ranks as threads ------------------------------------------------------------------------ */
+
+static enum status run_threads(struct troupe *troupe)
+{
+	size_t world = (size_t)troupe->job->world;
+	struct sim_worker *workers = calloc(world, sizeof(*workers));
+	pthread_t *threads = calloc(world, sizeof(*threads));
+	enum status status = workers && threads ? OK : ERR_NO_SPACE;
+	struct host *host = NULL;
+	size_t started = 0, over = 0;
+
+	set_rank_environment(troupe, 0);
+	if (status == OK)
+		status = sim_worker_host(&host, troupe->job, 0, troupe->live->plugin);
+	for (; started < world && status == OK; started++) {
+		workers[started] = (struct sim_worker){ .job = troupe->job,
+							.score = &troupe->score,
+							.board = troupe->board,
+							.host = host,
+							.rank = (int)started,
+							.may_abort = true };
+		if (pthread_create(&threads[started], NULL, thread_main, &workers[started]) != 0) {
+			status = troupe_fail(troupe, ERR_SYSTEM, "cannot start a thread");
+			break;
+		}
+	}
+	if (status == OK)
+		status = wait_ready(troupe);
+	if (status == OK)
+		store_release(&troupe->board->start_ns, clock_system_ns(CLOCK_REALTIME));
+	while (status == OK && over < started && !troupe->board->stop) {
+		troupe_watch(troupe);
+		while (over < started &&
+		       load_acquire(&sim_board_rank(troupe->board, (int)over)->is_over))
+			over++;
+	}
+	if (over < started)
+		store_release(&troupe->board->stop, SIM_STOP_INTERRUPTED);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	host_free(host);
+	free(workers);
+	free(threads);
+	return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum sim_result_end live_end_of(const struct troupe *troupe, int rank)
+{
+	const struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
+	int status = troupe->exits[rank / troupe->ranks_each];
+
+	if (load_acquire(&one->is_over))
+		return (enum sim_result_end)one->end;
+	if (!troupe->live->is_threads && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return SIM_RESULT_KILLED;
+	return troupe->was_stopped ? SIM_RESULT_INTERRUPTED : SIM_RESULT_FAILED;
+}
+
+static void fill_result(const struct troupe *troupe, struct sim_result *result)
+{
+	uint64_t now = clock_system_ns(CLOCK_REALTIME);
+
+	result->ns = now - troupe->board->start_ns;
+	result->still_ns = troupe->lost_ns ? troupe->lost_ns - troupe->board->start_ns
+					   : troupe->score.still_ns;
+	result->iterations = troupe->score.iterations;
+	result->end = troupe->score.is_hung ? SIM_RESULT_HUNG : SIM_RESULT_FINISHED;
+	for (int rank = 0; rank < troupe->job->world; rank++) {
+		const struct sim_board_rank *one = sim_board_rank(troupe->board, rank);
+		struct sim_result_rank *to = &result->ranks[rank];
+
+		to->end = live_end_of(troupe, rank);
+		to->pid = troupe->pids[rank / troupe->ranks_each];
+		if (to->pid == 0)
+			to->pid = troupe->parent;
+		if (gethostname(to->host, sizeof(to->host) - 1) == -1)
+			text_copy(to->host, sizeof(to->host), "unknown");
+		for (int role = 0; role < SIM_ROLES; role++) {
+			to->issued[role] = one->issued[role];
+			to->in_flight[role] = one->in_flight[role];
+			to->hidden[role] = one->hidden[role];
+		}
+		if (to->end == SIM_RESULT_FAILED)
+			result->end = SIM_RESULT_FAILED;
+		else if (to->end == SIM_RESULT_HUNG && result->end == SIM_RESULT_FINISHED)
+			result->end = SIM_RESULT_HUNG;
+	}
+	if (troupe->was_stopped && result->end != SIM_RESULT_FAILED)
+		result->end = SIM_RESULT_INTERRUPTED;
+}
+
+static enum status troupe_init(struct troupe *troupe)
+{
+	size_t processes;
+	enum status status;
+
+	troupe->parent = getpid();
+	troupe->ranks_each = troupe->live->is_node_processes ? troupe->job->options.gpus : 1;
+	troupe->processes = troupe->job->world / troupe->ranks_each;
+	processes = (size_t)troupe->processes;
+	sigemptyset(&troupe->signals);
+	sigaddset(&troupe->signals, SIGINT);
+	sigaddset(&troupe->signals, SIGTERM);
+	sigaddset(&troupe->signals, SIGHUP);
+	sigaddset(&troupe->signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &troupe->signals, &troupe->before);
+	troupe->pids = calloc(processes, sizeof(*troupe->pids));
+	troupe->children = calloc(processes, sizeof(*troupe->children));
+	troupe->exits = calloc(processes, sizeof(*troupe->exits));
+	troupe->is_killed = calloc(processes, sizeof(*troupe->is_killed));
+	troupe->is_stopped = calloc(processes, sizeof(*troupe->is_stopped));
+	if (!troupe->pids || !troupe->children || !troupe->exits || !troupe->is_killed ||
+	    !troupe->is_stopped)
+		return troupe_fail(troupe, ERR_NO_SPACE, "cannot prepare the job");
+	if (troupe->live->regions && mkdir(troupe->live->regions, 0700) == -1 && errno != EEXIST)
+		return troupe_fail(troupe, ERR_SYSTEM, troupe->live->regions);
+	status = sim_score_init(&troupe->score, troupe->job);
+	if (status == OK)
+		status = sim_board_new(&troupe->board, troupe->job);
+	if (status == OK && !set_job_environment(troupe))
+		status = ERR_NO_SPACE;
+	return status == OK ? OK : troupe_fail(troupe, status, "cannot prepare the job");
+}
+
+static void troupe_release(struct troupe *troupe)
+{
+	int error = errno;
+
+	sim_score_release(&troupe->score);
+	sim_board_free(troupe->board);
+	free(troupe->pids);
+	free(troupe->children);
+	free(troupe->exits);
+	free(troupe->is_killed);
+	free(troupe->is_stopped);
+	sigprocmask(SIG_SETMASK, &troupe->before, NULL);
+	errno = error;
+}
+
+enum status sim_live_run(const struct sim_job *job, const struct sim_live *live,
+			 struct sim_result *result, char *failed, size_t size)
+{
+	struct troupe troupe = { .job = job, .live = live, .failed = failed, .failed_size = size };
+	enum status status;
+
+	text_copy(failed, size, "");
+	status = troupe_init(&troupe);
+	if (status == OK)
+		status = live->is_threads ? run_threads(&troupe) : run_processes(&troupe);
+	if (status == OK)
+		fill_result(&troupe, result);
+	troupe_release(&troupe);
+	return status;
+}

@@ -1,0 +1,719 @@
+/*
+ * A connection has a window of eight transfers. Three stretches of time add to the sums:
+ *
+ *	posted          arrived               all there                end
+ *	  |  own GPU is not there |  others are not  |  data moves       |
+ *
+ * In the first two, the window's transfers wait: sends for their GPU to fill them (it has nothing
+ * to pass on before its upstream neighbour sends), receives for data. One send can go out early, the
+ * rank's own data; into the rank that comes last a whole window of them, and there they wait for a
+ * GPU that is not there. A send whose receiver has not even posted waits for its peer. In the third, a
+ * transfer lives as long as a window of steps takes; where its own link is the slow one it spends that
+ * time on the wire, elsewhere waiting for data.
+ */
+#include "sim/sim_engine.h"
+#include "sim/sim_engine_internal.h"
+
+#include <stdlib.h>
+
+#include "common/hash.h"
+#include "common/op.h"
+#include "sim/sim_random.h"
+
+enum { FLUSH_NS = 1500, CONSUME_NS = 2500 };
+enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };
+
+static uint64_t least_ns(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t ns_after(uint64_t to, uint64_t from)
+{
+	return to > from ? to - from : 0;
+}
+
+static struct sim_arrivals sim_waits_arrivals(const struct sim_meeting *meeting, int nranks)
+{
+	struct sim_arrivals arrivals = { 0 };
+
+	for (int rank = 0; rank < nranks; rank++) {
+		uint64_t ns = meeting->calls[rank]->launch->start_ns;
+
+		if (ns >= arrivals.last_ns) {
+			arrivals.second_last_ns = arrivals.last_ns;
+			arrivals.last_ns = ns;
+			arrivals.last = rank;
+		} else if (ns > arrivals.second_last_ns) {
+			arrivals.second_last_ns = ns;
+		}
+	}
+	return arrivals;
+}
+
+static struct sim_edge edge_make(const struct sim_plan *plan, int channel, int peer, bool is_send)
+{
+	return (struct sim_edge){
+		.channel = (uint8_t)channel, .peer = peer, .is_send = is_send, .steps = plan->steps
+	};
+}
+
+static int add_tree_edges(struct sim_edge *edges, const struct sim_comm *comm,
+			  const struct sim_plan *plan, int channel, int rank)
+{
+	int peers[SIM_TREE_EDGES];
+	int found = sim_comm_tree(comm, channel, rank, peers);
+
+	for (int i = 0; i < found; i++) {
+		edges[2 * i] = edge_make(plan, channel, peers[i], true);
+		edges[2 * i + 1] = edge_make(plan, channel, peers[i], false);
+	}
+	return 2 * found;
+}
+
+/* A chain does not close to a ring: nothing is sent into its first rank or out of its last. */
+bool sim_waits_has_hop(const struct sim_plan *plan, int from, int to)
+{
+	return plan->root == OP_NOBODY || plan->root != (plan->is_towards_root ? from : to);
+}
+
+int sim_waits_edges(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_comm *comm,
+		    const struct sim_plan *plan, int rank)
+{
+	int count = 0;
+
+	if (comm->nnodes == 1)
+		return 0;
+	for (int channel = 0; channel < plan->channels; channel++) {
+		int next = sim_comm_next(comm, channel, rank);
+		int previous = sim_comm_previous(comm, channel, rank);
+
+		if (plan->algorithm == OP_TREE) {
+			count += add_tree_edges(edges + count, comm, plan, channel, rank);
+			continue;
+		}
+		if (sim_comm_is_network(comm, rank, next) && sim_waits_has_hop(plan, rank, next))
+			edges[count++] = edge_make(plan, channel, next, true);
+		if (sim_comm_is_network(comm, previous, rank) &&
+		    sim_waits_has_hop(plan, previous, rank))
+			edges[count++] = edge_make(plan, channel, previous, false);
+	}
+	return count;
+}
+
+/* What one edge needs to know of the collective. */
+struct setting {
+	const struct sim_job *job;
+	const struct sim_comm *comm;
+	const struct sim_meeting *meeting;
+	const struct sim_plan *plan;
+	const struct sim_arrivals *arrivals;
+};
+
+static const struct sim_launch *launch_of(const struct setting *set, int rank)
+{
+	return set->meeting->calls[rank]->launch;
+}
+
+/* Transfers that rank `to` gets from `from` before everybody is there. */
+static uint64_t early_transfers(const struct setting *set, int from, int to, uint64_t window)
+{
+	if (set->plan->algorithm != OP_RING)
+		return 0;
+	if (to == set->arrivals->last)
+		return least_ns(window, (uint64_t)set->comm->nranks - 1);
+	return launch_of(set, from)->start_ns < launch_of(set, to)->start_ns ? 1 : 0;
+}
+
+/* Does the step on the connection a -> b take about as long as its channel's steps do? */
+static bool is_slowest(const struct setting *set, int channel, int a, int b)
+{
+	uint64_t period_ns = set->plan->channel_ns[channel] / set->plan->steps;
+	uint64_t step_ns =
+		sim_model_step_ns(set->plan, set->job, set->comm, a, b, set->arrivals->last_ns);
+
+	return step_ns * 10 >= period_ns * 8;
+}
+
+static void wait_sending(const struct setting *set, struct sim_edge *edge, int rank)
+{
+	const struct sim_launch *own = launch_of(set, rank), *peer = launch_of(set, edge->peer);
+	uint64_t window = least_ns(SIM_WINDOW, edge->steps);
+	uint64_t early = early_transfers(set, rank, edge->peer, window);
+	uint64_t life_ns = window * (set->plan->channel_ns[edge->channel] / edge->steps);
+	uint64_t net_ns = sim_model_step_ns(set->plan, set->job, set->comm, rank, edge->peer,
+					    set->arrivals->last_ns);
+	uint64_t peer_ns = 0;
+
+	if (early > 0) {
+		uint64_t ready_ns = set->arrivals->second_last_ns;
+
+		edge->wait_ns[SEND_GPU] += ns_after(own->start_ns, own->post_ns) +
+					   (early - 1) * ns_after(ready_ns, own->post_ns);
+		edge->wait_ns[SEND_PEER] += ns_after(peer->post_ns, own->start_ns) +
+					    (early - 1) * ns_after(peer->post_ns, ready_ns);
+	}
+	edge->wait_ns[SEND_GPU] +=
+		(window - early) * ns_after(set->arrivals->last_ns, own->post_ns);
+	if (is_slowest(set, edge->channel, rank, edge->peer))
+		net_ns = life_ns - life_ns / 8;
+	else if (set->plan->algorithm == OP_RING &&
+		 is_slowest(set, edge->channel, edge->peer,
+			    sim_comm_next(set->comm, edge->channel, edge->peer)))
+		/* The receiver cannot pass on what it gets: its buffers are full. */
+		peer_ns = life_ns / 2;
+	net_ns = least_ns(net_ns, life_ns - peer_ns);
+	edge->wait_ns[SEND_NET] += edge->steps * net_ns;
+	edge->wait_ns[SEND_PEER] += edge->steps * peer_ns;
+	edge->wait_ns[SEND_GPU] += edge->steps * (life_ns - peer_ns - net_ns);
+}
+
+static void wait_receiving(const struct setting *set, struct sim_edge *edge, int rank)
+{
+	const struct sim_launch *own = launch_of(set, rank), *peer = launch_of(set, edge->peer);
+	uint64_t window = least_ns(SIM_WINDOW, edge->steps);
+	uint64_t early = early_transfers(set, edge->peer, rank, window);
+	uint64_t life_ns = window * (set->plan->channel_ns[edge->channel] / edge->steps);
+	uint64_t flush_ns = least_ns(FLUSH_NS, life_ns / 4),
+		 gpu_ns = least_ns(CONSUME_NS, life_ns / 4);
+
+	if (early > 0) {
+		uint64_t from_ns = rank == set->arrivals->last ? set->arrivals->second_last_ns
+							       : peer->start_ns;
+		uint64_t came_ns = from_ns > own->post_ns ? from_ns : own->post_ns;
+
+		edge->wait_ns[RECV_NET] += early * ns_after(came_ns, own->post_ns);
+		edge->wait_ns[RECV_GPU] += early * ns_after(own->start_ns, came_ns);
+	}
+	edge->wait_ns[RECV_NET] +=
+		(window - early) * ns_after(set->arrivals->last_ns, own->post_ns);
+	if (set->plan->algorithm == OP_RING && !is_slowest(set, edge->channel, edge->peer, rank) &&
+	    is_slowest(set, edge->channel, rank, sim_comm_next(set->comm, edge->channel, rank)))
+		gpu_ns = life_ns / 2;
+	edge->wait_ns[RECV_FLUSH] += edge->steps * flush_ns;
+	edge->wait_ns[RECV_GPU] += edge->steps * gpu_ns;
+	edge->wait_ns[RECV_NET] += edge->steps * (life_ns - flush_ns - gpu_ns);
+}
+
+int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_job *job,
+			 const struct sim_meeting *meeting, const struct sim_plan *plan,
+			 const struct sim_arrivals *arrivals, int rank)
+{
+	const struct setting set = { .job = job,
+				     .comm = &job->comms[meeting->comm],
+				     .meeting = meeting,
+				     .plan = plan,
+				     .arrivals = arrivals };
+	const struct sim_launch *own = launch_of(&set, rank);
+	int count = sim_waits_edges(edges, set.comm, plan, rank);
+
+	for (int i = 0; i < count; i++) {
+		struct sim_edge *edge = &edges[i];
+
+		if (edge->is_send)
+			wait_sending(&set, edge, rank);
+		else
+			wait_receiving(&set, edge, rank);
+		edge->is_started = true;
+		edge->done = edge->steps;
+		edge->bytes = plan->link_bytes;
+		edge->queued_ns = own->launch_ns;
+		edge->first_ns = own->post_ns;
+		edge->stop_ns = arrivals->last_ns + plan->channel_ns[edge->channel];
+	}
+	return count;
+}
+
+/* Of a Send or Recv over the network that is over. */
+static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
+			   const struct sim_call *send, const struct sim_call *recv, bool is_send)
+{
+	const struct sim_launch *sender = send->launch, *receiver = recv->launch;
+	const struct sim_launch *own = is_send ? sender : receiver;
+	uint64_t window = least_ns(SIM_WINDOW, plan->steps);
+	uint64_t life_ns = window * (plan->longest_ns / plan->steps);
+	uint64_t start_ns =
+		sender->start_ns > receiver->start_ns ? sender->start_ns : receiver->start_ns;
+
+	*edge = (struct sim_edge){ .channel = is_send ? send->channel : recv->channel,
+				   .is_send = is_send,
+				   .is_started = true,
+				   .peer = is_send ? send->peer : recv->peer,
+				   .steps = plan->steps,
+				   .done = plan->steps,
+				   .bytes = plan->link_bytes,
+				   .queued_ns = own->launch_ns,
+				   .first_ns = own->post_ns,
+				   .stop_ns = start_ns + plan->longest_ns };
+	if (is_send) {
+		edge->wait_ns[SEND_GPU] = window * ns_after(sender->start_ns, sender->post_ns) +
+					  plan->steps * (life_ns / 8);
+		/* The first window goes into the receiver's buffers once it has posted them. */
+		edge->wait_ns[SEND_PEER] = window * ns_after(receiver->post_ns, sender->start_ns);
+		if (plan->steps > window)
+			edge->wait_ns[SEND_PEER] +=
+				window *
+				ns_after(receiver->start_ns, receiver->post_ns > sender->start_ns
+								     ? receiver->post_ns
+								     : sender->start_ns);
+		edge->wait_ns[SEND_NET] = plan->steps * (life_ns - life_ns / 8);
+	} else {
+		uint64_t came_ns =
+			sender->start_ns > receiver->post_ns ? sender->start_ns : receiver->post_ns;
+
+		edge->wait_ns[RECV_NET] = window * ns_after(came_ns, receiver->post_ns) +
+					  plan->steps * (life_ns - life_ns / 8);
+		edge->wait_ns[RECV_FLUSH] = plan->steps * least_ns(FLUSH_NS, life_ns / 8);
+		edge->wait_ns[RECV_GPU] = window * ns_after(receiver->start_ns, came_ns);
+	}
+}
+
+/* Where calls of several ranks meet, and when what they do together is over. */
+
+enum { BUCKET_MASK = (1 << 14) - 1, SKEW_NS = 1500, MODEL_JITTER_PERMILLE = 30 };
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+struct sim_call *sim_meet_call_new(struct sim_engine *engine)
+{
+	struct sim_call *call = engine->free_calls;
+
+	if (call)
+		engine->free_calls = call->next;
+	else
+		call = malloc(sizeof(*call));
+	if (call == NULL) {
+		engine->status = ERR_NO_SPACE;
+		return NULL;
+	}
+	*call = (struct sim_call){ 0 };
+	return call;
+}
+
+struct sim_launch *sim_meet_launch_new(struct sim_engine *engine)
+{
+	struct sim_launch *launch = engine->free_launches;
+
+	if (launch)
+		engine->free_launches = launch->next_of_rank;
+	else
+		launch = malloc(sizeof(*launch));
+	if (launch == NULL) {
+		engine->status = ERR_NO_SPACE;
+		return NULL;
+	}
+	*launch = (struct sim_launch){ 0 };
+	return launch;
+}
+
+void sim_meet_launch_free(struct sim_engine *engine, struct sim_launch *launch)
+{
+	while (launch->calls) {
+		struct sim_call *call = launch->calls;
+
+		launch->calls = call->next;
+		call->next = engine->free_calls;
+		engine->free_calls = call;
+	}
+	launch->next_of_rank = engine->free_launches;
+	engine->free_launches = launch;
+}
+
+static struct sim_meeting *meeting_new(struct sim_engine *engine, int comm, bool is_pair)
+{
+	int expected = is_pair ? 2 : engine->job->comms[comm].nranks;
+	struct sim_meeting **free_list =
+		&engine->free_meetings[is_pair ? engine->job->comm_count : comm];
+	size_t size = sizeof(struct sim_meeting) + (size_t)expected * sizeof(struct sim_call *);
+	struct sim_meeting *meeting = *free_list;
+
+	if (meeting)
+		*free_list = meeting->next;
+	else
+		meeting = malloc(size);
+	if (meeting == NULL) {
+		engine->status = ERR_NO_SPACE;
+		return NULL;
+	}
+	*meeting = (struct sim_meeting){
+		.comm = comm, .is_pair = is_pair, .expected = expected, .odd = -1
+	};
+	for (int i = 0; i < expected; i++)
+		meeting->calls[i] = NULL;
+	return meeting;
+}
+
+static void meeting_free(struct sim_engine *engine, struct sim_meeting **place)
+{
+	struct sim_meeting *meeting = *place;
+	struct sim_meeting **free_list =
+		&engine->free_meetings[meeting->is_pair ? engine->job->comm_count : meeting->comm];
+
+	*place = meeting->next;
+	meeting->next = *free_list;
+	*free_list = meeting;
+}
+
+/* ---- finding each other ---------------------------------------------------------------------- */
+
+static struct sim_meeting **bucket_of(struct sim_engine *engine, const struct sim_meeting *key)
+{
+	uint64_t hash = hash_word(hash_word((uint64_t)key->comm, key->match),
+				  (uint64_t)key->from << 32 | (uint64_t)key->to);
+
+	return &engine->buckets[(hash ^ hash >> 32) & BUCKET_MASK];
+}
+
+static struct sim_meeting **meeting_find(struct sim_engine *engine, const struct sim_meeting *key)
+{
+	struct sim_meeting **at = bucket_of(engine, key);
+
+	while (*at &&
+	       ((*at)->comm != key->comm || (*at)->match != key->match ||
+		(*at)->is_pair != key->is_pair || (*at)->from != key->from || (*at)->to != key->to))
+		at = &(*at)->next;
+	return at;
+}
+
+static struct sim_meeting key_of(const struct sim_engine *engine, const struct sim_call *call)
+{
+	const struct sim_launch *launch = call->launch;
+	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
+	struct sim_meeting key = { .comm = member->comm, .match = call->match };
+
+	key.is_pair = call->function == OP_SEND || call->function == OP_RECV;
+	if (key.is_pair) {
+		key.from = call->function == OP_SEND ? member->rank : call->peer;
+		key.to = call->function == OP_SEND ? call->peer : member->rank;
+	}
+	return key;
+}
+
+void sim_meet_issue(struct sim_engine *engine, struct sim_call *call)
+{
+	const struct sim_meeting key = key_of(engine, call);
+	struct sim_meeting **place = meeting_find(engine, &key);
+	int seat = key.is_pair ? call->function == OP_RECV
+			       : engine->job->members[call->launch->rank][call->launch->role].rank;
+
+	if (*place == NULL) {
+		struct sim_meeting *made = meeting_new(engine, key.comm, key.is_pair);
+
+		if (made == NULL)
+			return;
+		made->match = key.match;
+		made->from = key.from;
+		made->to = key.to;
+		*place = made;
+	}
+	call->meeting = *place;
+	(*place)->calls[seat] = call;
+	(*place)->issued++;
+}
+
+/* ---- will it ever end? ----------------------------------------------------------------------- */
+
+/* Does it send something in this channel that is never completed? Down a tree everybody passes on
+ * what it got; only the top can be stuck there. */
+static bool is_stuck_in_channel(const struct sim_engine *engine, const struct sim_comm *comm,
+				const struct sim_plan *plan, int channel, int rank, uint64_t ns)
+{
+	int next = sim_comm_next(comm, channel, rank);
+	int peers[SIM_TREE_EDGES];
+	int count;
+
+	if (plan->algorithm == OP_RING)
+		return sim_waits_has_hop(plan, rank, next) &&
+		       sim_job_is_stuck(engine->job, comm, channel, rank, next, ns);
+	count = sim_comm_tree(comm, channel, rank, peers);
+	if (count > 1 && comm->nodes[rank] > 0)
+		count = 1;
+	for (int i = 0; i < count; i++)
+		if (sim_job_is_stuck(engine->job, comm, channel, rank, peers[i], ns))
+			return true;
+	return false;
+}
+
+/* A rank that dies before the end, whose sends are stuck, or whose GPU does nothing. */
+static bool transfer_breaks(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			    int rank, const struct sim_plan *plan, uint64_t start_ns,
+			    bool is_sender)
+{
+	const struct sim_job *job = engine->job;
+	const struct sim_comm *comm = &job->comms[meeting->comm];
+	int number = comm->ranks[rank];
+
+	if (start_ns + plan->longest_ns > sim_job_gone_ns(job, number) ||
+	    sim_job_gpu_is_stuck(job, number, (int)comm->role, SIM_NOT_PRODUCING, start_ns))
+		return true;
+	if (!is_sender || !sim_job_fault(job, SIM_STUCK_SEND, number, start_ns))
+		return false;
+	if (meeting->is_pair)
+		return sim_job_is_stuck(job, comm, meeting->calls[0]->channel, meeting->from,
+					meeting->to, start_ns);
+	for (int channel = 0; channel < plan->channels; channel++)
+		if (is_stuck_in_channel(engine, comm, plan, channel, rank, start_ns))
+			return true;
+	return false;
+}
+
+static const struct sim_call *odd_call(const struct sim_meeting *meeting)
+{
+	for (int i = 0; i < meeting->expected; i++)
+		if (meeting->calls[i]->is_odd_one)
+			return meeting->calls[i];
+	return NULL;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void call_over(struct sim_engine *engine, struct sim_call *call, uint64_t end_ns)
+{
+	struct sim_launch *launch = call->launch;
+
+	call->is_over = true;
+	call->end_ns = end_ns;
+	if (end_ns > launch->end_ns)
+		launch->end_ns = end_ns;
+	if (--launch->open == 0) {
+		if (call->function == OP_SEND || call->function == OP_RECV)
+			sim_outcome_pairs(engine, launch);
+		sim_engine_launch_over(engine, launch);
+	}
+}
+
+/* A chain from the root: a rank is through when all between the root and it have arrived, unless so
+ * much is sent that every rank holds up those before it. */
+static uint64_t rooted_start(const struct sim_job *job, const struct sim_meeting *meeting,
+			     const struct sim_plan *plan, const struct sim_arrivals *arrivals,
+			     int rank)
+{
+	const struct sim_comm *comm = &job->comms[meeting->comm];
+	int root = meeting->calls[rank]->root;
+	uint64_t start_ns = meeting->calls[rank]->launch->start_ns;
+
+	if (plan->steps > SIM_WINDOW || meeting->calls[rank]->function == OP_REDUCE)
+		return arrivals->last_ns;
+	for (; rank != root; rank = sim_comm_previous(comm, 0, rank)) {
+		int before = sim_comm_previous(comm, 0, rank);
+
+		if (meeting->calls[before]->launch->start_ns > start_ns)
+			start_ns = meeting->calls[before]->launch->start_ns;
+	}
+	return start_ns;
+}
+
+/* When the collective is over for this rank. */
+static uint64_t rank_end_ns(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			    const struct sim_plan *plan, const struct sim_arrivals *arrivals,
+			    int rank)
+{
+	uint64_t start_ns = arrivals->last_ns;
+
+	if (meeting->calls[rank]->root != OP_NOBODY)
+		start_ns = rooted_start(engine->job, meeting, plan, arrivals, rank);
+	return start_ns + plan->longest_ns +
+	       sim_random_below(SKEW_NS, engine->job->options.seed,
+				hash_word((uint64_t)meeting->comm, 4),
+				meeting->match << 16 | (uint64_t)rank);
+}
+
+/* Each run of a collective is a little faster or slower. */
+static void vary_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
+		      struct sim_plan *plan)
+{
+	uint64_t longest_ns = 0;
+
+	for (int i = 0; i < plan->channels; i++) {
+		plan->channel_ns[i] = sim_random_spread(
+			plan->channel_ns[i], MODEL_JITTER_PERMILLE, engine->job->options.seed,
+			hash_word((uint64_t)meeting->comm, 5), meeting->match << 8 | (uint64_t)i);
+		if (plan->channel_ns[i] > longest_ns)
+			longest_ns = plan->channel_ns[i];
+	}
+	plan->longest_ns = longest_ns;
+}
+
+void sim_meet_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
+		   const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
+{
+	struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	uint64_t bytes = op_message_bytes(call->function, call->count,
+					  op_datatype_bytes(call->datatype), comm->nranks);
+
+	sim_model_collective(plan, engine->job, comm, call->function, bytes, start_ns);
+	plan->root = call->root;
+	plan->is_towards_root = call->function == OP_REDUCE;
+	vary_plan(engine, meeting, plan);
+}
+
+static void rank_leave(struct sim_engine *engine, struct sim_meeting *meeting, int rank,
+		       uint64_t end_ns)
+{
+	call_over(engine, meeting->calls[rank], end_ns);
+	meeting->calls[rank] = NULL;
+}
+
+/* How far down the chain from the root, in one channel. */
+static int chain_distance(const struct sim_comm *comm, int channel, int root, int rank)
+{
+	size_t row = (size_t)channel * (size_t)comm->nranks;
+
+	return (comm->position[row + (size_t)rank] - comm->position[row + (size_t)root] +
+		comm->nranks) %
+	       comm->nranks;
+}
+
+/* Is it in every channel no further from the root than the one that passes nothing on? */
+static bool is_upstream(const struct sim_comm *comm, const struct sim_plan *plan, int rank, int odd)
+{
+	for (int channel = 0; channel < plan->channels; channel++)
+		if (chain_distance(comm, channel, plan->root, rank) >
+		    chain_distance(comm, channel, plan->root, odd))
+			return false;
+	return true;
+}
+
+/* It takes another rank for the root, and passes nothing on: who is before it gets through. */
+static void leave_rooted(struct sim_engine *engine, struct sim_meeting *meeting,
+			 const struct sim_plan *plan, const struct sim_arrivals *arrivals, int odd)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+
+	if (odd == plan->root)
+		return; /* everybody waits for its data */
+	meeting->odd = odd;
+	meeting->odd_root = meeting->calls[odd]->root;
+	for (int rank = 0; rank < comm->nranks; rank++)
+		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			sim_outcome_collective(engine, meeting, plan, arrivals, rank,
+					       arrivals->last_ns + plan->longest_ns);
+	for (int rank = 0; rank < comm->nranks; rank++)
+		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			rank_leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns);
+}
+
+/* One rank's call differs. If it needs no more than the others send, it leaves and comes to grief later. */
+static void end_mismatch(struct sim_engine *engine, struct sim_meeting *meeting,
+			 const struct sim_plan *plan, const struct sim_arrivals *arrivals,
+			 const struct sim_call *odd)
+{
+	int rank = engine->job->members[odd->launch->rank][odd->launch->role].rank;
+	struct sim_plan own;
+
+	meeting->is_broken = true;
+	if (odd->function != meeting->calls[odd == meeting->calls[0]]->function)
+		return;
+	if (odd->odd == SIM_MISMATCH_ROOT) {
+		leave_rooted(engine, meeting, plan, arrivals, rank);
+	} else if (odd->odd == SIM_MISMATCH_ORDER) {
+		sim_meet_plan(engine, meeting, odd, arrivals->last_ns, &own);
+		sim_outcome_collective(engine, meeting, &own, arrivals, rank,
+				       arrivals->last_ns + own.longest_ns);
+		rank_leave(engine, meeting, rank, arrivals->last_ns + own.longest_ns);
+	} else {
+		sim_outcome_odd(engine, meeting, plan, arrivals, rank);
+		rank_leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns / 2);
+	}
+}
+
+/* All ranks are there. */
+static void end_collective(struct sim_engine *engine, struct sim_meeting *meeting)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	struct sim_arrivals arrivals = sim_waits_arrivals(meeting, comm->nranks);
+	const struct sim_call *odd = odd_call(meeting);
+	struct sim_plan plan;
+
+	sim_meet_plan(engine, meeting, meeting->calls[odd == meeting->calls[0]], arrivals.last_ns,
+		      &plan);
+	for (int i = 0; i < comm->nranks && !meeting->is_broken; i++)
+		meeting->is_broken =
+			transfer_breaks(engine, meeting, i, &plan, arrivals.last_ns, true);
+	if (odd)
+		end_mismatch(engine, meeting, &plan, &arrivals, odd);
+	if (meeting->is_broken)
+		return;
+	for (int i = 0; i < comm->nranks; i++)
+		sim_outcome_collective(engine, meeting, &plan, &arrivals, i,
+				       rank_end_ns(engine, meeting, &plan, &arrivals, i));
+	for (int i = 0; i < comm->nranks; i++)
+		call_over(engine, meeting->calls[i],
+			  rank_end_ns(engine, meeting, &plan, &arrivals, i));
+}
+
+/* Calls of the launch that share the port which this one uses. */
+static unsigned int fan_of(const struct sim_job *job, const struct sim_call *call)
+{
+	const struct sim_launch *launch = call->launch;
+	const struct sim_member *member = &job->members[launch->rank][launch->role];
+	const struct sim_comm *comm = &job->comms[member->comm];
+	bool is_network = sim_comm_is_network(comm, member->rank, call->peer);
+	unsigned int fan = 0;
+
+	for (const struct sim_call *other = launch->calls; other; other = other->next)
+		if (other->function == call->function && other->peer != member->rank &&
+		    sim_comm_is_network(comm, member->rank, other->peer) == is_network)
+			fan++;
+	return fan ? fan : 1;
+}
+
+void sim_meet_plan_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
+			const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	unsigned int fan = 1;
+
+	for (int i = 0; i < 2; i++)
+		if (meeting->calls[i] && fan_of(engine->job, meeting->calls[i]) > fan)
+			fan = fan_of(engine->job, meeting->calls[i]);
+	sim_model_send(plan, engine->job, comm->ranks[meeting->from], comm->ranks[meeting->to],
+		       call->count * op_datatype_bytes(call->datatype), fan, start_ns);
+}
+
+/* A Send and its Recv are both there. */
+static void end_pair(struct sim_engine *engine, struct sim_meeting *meeting)
+{
+	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	struct sim_call *send = meeting->calls[0], *recv = meeting->calls[1];
+	uint64_t start_ns = send->launch->start_ns > recv->launch->start_ns
+				    ? send->launch->start_ns
+				    : recv->launch->start_ns;
+	struct sim_plan plan;
+
+	sim_meet_plan_pair(engine, meeting, send, start_ns, &plan);
+	vary_plan(engine, meeting, &plan);
+	meeting->is_broken =
+		transfer_breaks(engine, meeting, meeting->from, &plan, start_ns, true) ||
+		transfer_breaks(engine, meeting, meeting->to, &plan, start_ns, false);
+	if (meeting->is_broken)
+		return;
+	if (sim_comm_is_network(comm, meeting->from, meeting->to)) {
+		sim_waits_pair(&send->edge, &plan, send, recv, true);
+		sim_waits_pair(&recv->edge, &plan, send, recv, false);
+	}
+	send->meeting = recv->meeting = NULL;
+	send->begin_ns = recv->begin_ns = start_ns;
+	call_over(engine, send, start_ns + plan.longest_ns);
+	call_over(engine, recv, start_ns + plan.longest_ns);
+}
+
+void sim_meet_post(struct sim_engine *engine, struct sim_launch *launch)
+{
+	struct sim_call *next;
+
+	/* The last call of the launch ends it, and with it this list. */
+	for (struct sim_call *call = launch->calls; call; call = next) {
+		struct sim_meeting *meeting = call->meeting;
+
+		next = call->next;
+		if (++meeting->posted != meeting->expected || engine->status != OK)
+			continue;
+		if (meeting->is_pair)
+			end_pair(engine, meeting);
+		else
+			end_collective(engine, meeting);
+		if (!meeting->is_broken)
+			meeting_free(engine, meeting_find(engine, meeting));
+	}
+}

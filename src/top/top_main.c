@@ -1,0 +1,437 @@
+/* ringside-top: see docs/TOP.md. The tool's `ringside top` starts it. */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmds/cli.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "recording/watch.h"
+#include "top/top_draw.h"
+#include "top/top_model.h"
+#include "top/top_options.h"
+#include "top/top_screen.h"
+
+/*
+ * Signals are blocked but for the time in which the loop waits, so that none comes between two
+ * steps of drawing, and none is missed.
+ */
+
+struct top_signals {
+	sigset_t waiting; /* the mask for ppoll() */
+};
+
+static void top_signals_die(int signal) __attribute__((noreturn));
+
+/* Looking at the machine's processes, and all that is known of them after it. */
+
+struct top_look {
+	struct watch watch;
+	struct live live;
+	struct top_model model;
+	struct top_around around;
+};
+
+static volatile sig_atomic_t ending, stopped, continued, resized;
+
+static void signal_note(int signal)
+{
+	switch (signal) {
+	case SIGTSTP:
+		stopped = 1;
+		break;
+	case SIGCONT:
+		continued = 1;
+		break;
+	case SIGWINCH:
+		resized = 1;
+		break;
+	default:
+		ending = signal;
+		break;
+	}
+}
+
+static const int ours[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH };
+
+static void top_signals_init(struct top_signals *signals)
+{
+	struct sigaction action = { .sa_handler = signal_note };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+		struct sigaction before;
+
+		/* Who starts us may want some ignored: nohup, a shell without job control. */
+		if (sigaction(ours[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+			continue;
+		sigaction(ours[i], &action, NULL);
+		sigaddset(&blocked, ours[i]);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &signals->waiting);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		sigdelset(&signals->waiting, ours[i]);
+}
+
+/* SIGTERM, SIGINT, SIGHUP or SIGQUIT that came; 0 none. */
+static int top_signals_end(void)
+{
+	return ending;
+}
+
+static bool signal_take(volatile sig_atomic_t *flag)
+{
+	bool was_set = *flag != 0;
+
+	*flag = 0;
+	return was_set;
+}
+
+/* SIGTSTP (^Z), SIGCONT, SIGWINCH came since the last call. */
+static bool top_signals_take_stop(void)
+{
+	return signal_take(&stopped);
+}
+
+static bool top_signals_take_continue(void)
+{
+	return signal_take(&continued);
+}
+
+static bool top_signals_take_resize(void)
+{
+	return signal_take(&resized);
+}
+
+/* With its default action, and let through: the signal comes right there. */
+static void send_to_self(int signal)
+{
+	struct sigaction plain = { .sa_handler = SIG_DFL }, before;
+	sigset_t only, mask;
+
+	sigaction(signal, &plain, &before);
+	sigemptyset(&only);
+	sigaddset(&only, signal);
+	raise(signal);
+	sigprocmask(SIG_UNBLOCK, &only, &mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	sigaction(signal, &before, NULL);
+}
+
+/* Stop as everybody does, until somebody continues us. The terminal must be the shell's again. */
+static void top_signals_stop(void)
+{
+	send_to_self(SIGTSTP);
+}
+
+/* End as the signal would have ended us: the shell then knows. */
+static void top_signals_die(int signal)
+{
+	send_to_self(signal);
+	_exit(128 + signal);
+}
+
+/* Who died is of interest for a while, and then in the way. */
+#define KEEP_NS UINT64_C(60000000000)
+
+/* ERR_NO_SPACE, ERR_SYSTEM. `directory` is borrowed. Release in every case. */
+static enum status top_look_init(struct top_look *look, const char *directory)
+{
+	struct watch_settings settings = { .directory = directory, .keep_ns = KEEP_NS };
+	struct live_limits limits = live_limits_default();
+
+	*look = (struct top_look){ .around = { .host = "" } };
+	if (gethostname(look->around.host, sizeof(look->around.host) - 1) == -1)
+		text_copy(look->around.host, sizeof(look->around.host), "?");
+	live_init(&look->live, &limits);
+	top_model_init(&look->model);
+	return watch_init(&look->watch, &settings);
+}
+
+static void top_look_release(struct top_look *look)
+{
+	top_model_release(&look->model);
+	live_release(&look->live);
+	watch_release(&look->watch);
+}
+
+/* CLOCK_MONOTONIC. */
+static uint64_t top_look_clock(void)
+{
+	return clock_system_ns(CLOCK_MONOTONIC);
+}
+
+static void remark(struct top_look *look, enum status status)
+{
+	const struct watch *watch = &look->watch;
+	char *text = look->around.remark;
+
+	text[0] = '\0';
+	if (status != OK)
+		text_format(text, TOP_REMARK_TEXT, "this look failed: %s", status_text(status));
+	else if (watch->refused_count > 0)
+		text_format(text, TOP_REMARK_TEXT, "%zu file%s cannot be read: %s: %s",
+			    watch->refused_count, watch->refused_count == 1 ? "" : "s",
+			    watch->refused[0].path, watch->refused[0].why);
+	else if (watch->left_out > 0)
+		text_format(text, TOP_REMARK_TEXT, "%zu processes beyond the first %d are left out",
+			    watch->left_out, WATCH_PROCESSES_MAX);
+	else if (watch->unreadable > 0)
+		text_format(text, TOP_REMARK_TEXT,
+			    "%zu recording%s of other users may not be read; root may",
+			    watch->unreadable, watch->unreadable == 1 ? "" : "s");
+}
+
+/* One look, and the rows of it. Whatever fails, what is there afterwards can be drawn, and
+ * around.remark says what failed. */
+/* What live knows points into the recording: whatever watch_look() made of it, live must follow. */
+static void top_look_now(struct top_look *look, struct top_view *view)
+{
+	enum status status = watch_look(&look->watch, WATCH_TOTALS), next;
+	struct live_limits limits = look->live.limits;
+
+	next = live_look(&look->live, &look->watch.recording, top_look_clock(),
+			 clock_system_ns(CLOCK_REALTIME));
+	if (next != OK) {
+		live_release(&look->live);
+		live_init(&look->live, &limits);
+		status = next;
+	}
+	next = top_model_make(&look->model, &look->live, view);
+	remark(look, status != OK ? status : next);
+}
+
+/* The rows again: somebody pressed a key. */
+static void top_look_again(struct top_look *look, struct top_view *view)
+{
+	if (top_model_make(&look->model, &look->live, view) != OK)
+		remark(look, ERR_NO_SPACE);
+}
+
+/* Two looks as plain text on stdout: for scripts, pipes, and terminals that can do no more. */
+
+enum { PIPE_WIDTH = 200 };
+
+/* Rates need the time between two looks. */
+static void wait_for(uint64_t ns)
+{
+	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
+				 .tv_nsec = (long)(ns % 1000000000) };
+
+	while (nanosleep(&time, &time) == -1 && errno == EINTR)
+		;
+}
+
+static int show(struct top_look *look, struct top_view *view, bool is_utf8)
+{
+	unsigned int width = cli_width();
+	struct top_canvas canvas;
+	struct sink sink;
+	int code;
+
+	top_canvas_init(&canvas, is_utf8);
+	if (top_draw_once(&canvas, &look->model, view, &look->around, width ? width : PIPE_WIDTH) !=
+	    OK) {
+		top_canvas_release(&canvas);
+		return cli_error("there is not enough memory to show this");
+	}
+	sink_init_fd(&sink, STDOUT_FILENO);
+	top_canvas_write(&canvas, &sink);
+	code = cli_finish(&sink, CLI_EXIT_DONE);
+	top_canvas_release(&canvas);
+	return code;
+}
+
+/* Gives back the exit code. */
+static int top_once(const struct top_options *options, bool is_utf8)
+{
+	struct top_look look;
+	struct top_view view;
+	int code;
+
+	top_view_init(&view, options->interval_ns);
+	view.is_once = true;
+	if (top_look_init(&look, options->directory) != OK) {
+		code = cli_error("cannot watch the processes: %s", strerror(errno));
+	} else {
+		top_look_now(&look, &view);
+		if (look.live.job.rank_count > 0) {
+			wait_for(options->interval_ns);
+			top_look_now(&look, &view);
+		}
+		code = show(&look, &view, is_utf8);
+	}
+	top_look_release(&look);
+	return code;
+}
+
+/* The live screen: looks, keys and signals until somebody quits. */
+
+#define SECOND_NS UINT64_C(1000000000)
+/* A process that comes is shown at once, but not ten of them ten times. */
+#define SOON_NS (SECOND_NS / 5)
+
+struct loop {
+	struct top_look look;
+	struct top_view view;
+	struct top_canvas canvas;
+	struct top_signals signals;
+	uint64_t next_ns; /* when to look */
+	bool is_ended;
+};
+
+static void loop_draw(struct loop *loop)
+{
+	unsigned int width, height;
+
+	top_screen_size(&width, &height);
+	if (top_draw(&loop->canvas, &loop->look.model, &loop->view, &loop->look.around, width,
+		     height) == OK)
+		top_screen_show(&loop->canvas);
+}
+
+static void look(struct loop *loop)
+{
+	top_look_now(&loop->look, &loop->view);
+	loop->next_ns = top_look_clock() + loop->view.interval_ns;
+	loop_draw(loop);
+}
+
+static void take_keys(struct loop *loop)
+{
+	uint64_t interval_ns = loop->view.interval_ns;
+	bool was_paused = loop->view.is_paused, is_changed = false;
+	wchar_t character;
+	enum top_key key;
+
+	while (!loop->is_ended && (key = top_screen_key(&character)) != TOP_KEY_NONE) {
+		enum top_action action =
+			top_keys_take(&loop->view, &loop->look.model, key, character);
+
+		loop->is_ended |= action == TOP_QUIT;
+		/* The next key may be about what this one changed. */
+		if (action == TOP_DRAW)
+			top_look_again(&loop->look, &loop->view);
+		is_changed |= action == TOP_DRAW;
+	}
+	if (loop->view.interval_ns != interval_ns || (was_paused && !loop->view.is_paused))
+		loop->next_ns = top_look_clock();
+	if (is_changed && !loop->is_ended)
+		loop_draw(loop);
+}
+
+static void take_signals(struct loop *loop)
+{
+	bool is_back = false;
+
+	if (top_signals_end() != 0) {
+		loop->is_ended = true;
+		return;
+	}
+	if (top_signals_take_stop()) {
+		top_screen_leave();
+		top_signals_stop();
+		is_back = true;
+	}
+	/* Also after a SIGSTOP, of which nobody was told: the shell used the terminal meanwhile. */
+	if (top_signals_take_continue() || is_back) {
+		top_screen_return();
+		loop_draw(loop);
+	}
+	if (top_signals_take_resize()) {
+		top_screen_resize();
+		loop_draw(loop);
+	}
+}
+
+/* Until a key, a signal, a new process or the next look. */
+static void wait_for_something(struct loop *loop)
+{
+	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				 { .fd = watch_fd(&loop->look.watch), .events = POLLIN } };
+	uint64_t now_ns = top_look_clock();
+	uint64_t left_ns = loop->next_ns > now_ns ? loop->next_ns - now_ns : 0;
+	struct timespec time = { .tv_sec = (time_t)(left_ns / SECOND_NS),
+				 .tv_nsec = (long)(left_ns % SECOND_NS) };
+
+	if (ppoll(fds, 2, loop->view.is_paused ? NULL : &time, &loop->signals.waiting) == -1) {
+		loop->is_ended |= errno != EINTR;
+		return;
+	}
+	if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+		loop->is_ended = true;
+	if (fds[1].revents != 0 && watch_heed(&loop->look.watch) &&
+	    loop->next_ns > now_ns + SOON_NS)
+		loop->next_ns = now_ns + SOON_NS;
+}
+
+static void loop_run(struct loop *loop)
+{
+	look(loop);
+	while (!loop->is_ended) {
+		wait_for_something(loop);
+		take_signals(loop);
+		take_keys(loop);
+		if (!loop->is_ended && !loop->view.is_paused && top_look_clock() >= loop->next_ns)
+			look(loop);
+	}
+}
+
+/* The screen is open; it is closed afterwards. Gives back the exit code, or does not where a signal
+ * ended it. */
+static int top_loop(const struct top_options *options, bool is_utf8)
+{
+	struct loop loop = { .next_ns = 0 };
+	int code = CLI_EXIT_DONE;
+	enum status status;
+
+	top_signals_init(&loop.signals);
+	top_view_init(&loop.view, options->interval_ns);
+	top_canvas_init(&loop.canvas, is_utf8);
+	status = top_look_init(&loop.look, options->directory);
+	if (status == OK)
+		loop_run(&loop);
+	top_screen_close();
+	if (status != OK)
+		code = cli_error("cannot watch the processes: %s", strerror(errno));
+	top_look_release(&loop.look);
+	top_canvas_release(&loop.canvas);
+	if (top_signals_end() != 0)
+		top_signals_die(top_signals_end());
+	return code;
+}
+
+static bool is_utf8_locale(void)
+{
+	setlocale(LC_CTYPE, "");
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+int main(int argc, char **argv)
+{
+	bool is_utf8 = is_utf8_locale();
+	struct top_options options;
+	int code = top_options_parse(&options, argc, argv);
+
+	if (code != -1)
+		return code;
+	if (options.is_once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+		return top_once(&options, is_utf8);
+	if (!top_screen_open()) {
+		const char *term = getenv("TERM");
+
+		cli_error("a terminal of type '%s' cannot show this live (TERM): here is one look",
+			  term ? term : "");
+		return top_once(&options, is_utf8);
+	}
+	return top_loop(&options, is_utf8 && top_screen_has_blocks());
+}

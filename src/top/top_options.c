@@ -1,0 +1,134 @@
+#include "top/top_options.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "cmds/cli.h"
+#include "common/attributes.h"
+#include "common/text_amounts.h"
+
+enum top_option {
+	TOP_OPTION_INTERVAL = CLI_LONG_ONLY,
+	TOP_OPTION_DIRECTORY,
+	TOP_OPTION_ONCE,
+};
+
+#define MS_NS UINT64_C(1000000)
+
+void top_view_init(struct top_view *view, uint64_t interval_ns)
+{
+	*view = (struct top_view){ .pane = TOP_COMMS, .interval_ns = interval_ns };
+	view->sorts[TOP_FLIGHTS] = TOP_BY_AGE;
+}
+
+void top_view_next_sort(struct top_view *view)
+{
+	enum top_sort *sort = &view->sorts[view->pane];
+
+	if (view->pane == TOP_FLIGHTS)
+		*sort = *sort == TOP_BY_AGE ? TOP_BY_ORDER : TOP_BY_AGE;
+	else if (view->pane != TOP_NOTICES)
+		*sort = *sort == TOP_BY_AGE ? TOP_BY_ORDER : *sort + 1;
+}
+
+const char *top_view_sort_name(const struct top_view *view, enum top_pane pane)
+{
+	switch (view->sorts[pane]) {
+	case TOP_BY_WAIT:
+		return "by wait";
+	case TOP_BY_BUSBW:
+		return "by busbw";
+	case TOP_BY_RATE:
+		return "by ops/s";
+	case TOP_BY_AGE:
+		return "by age";
+	default:
+		return pane == TOP_COMMS ? "by size" : "by rank";
+	}
+}
+
+void top_view_step_interval(struct top_view *view, int direction)
+{
+	static const uint64_t steps[] = { TOP_INTERVAL_LEAST_NS, 500 * MS_NS,	      1000 * MS_NS,
+					  2000 * MS_NS,		 5000 * MS_NS,	      10000 * MS_NS,
+					  30000 * MS_NS,	 TOP_INTERVAL_MOST_NS };
+
+	for (size_t i = 0; direction > 0 && i < ARRAY_LENGTH(steps); i++) {
+		if (steps[i] > view->interval_ns) {
+			view->interval_ns = steps[i];
+			return;
+		}
+	}
+	for (size_t i = ARRAY_LENGTH(steps); direction < 0 && i-- > 0;) {
+		if (steps[i] < view->interval_ns) {
+			view->interval_ns = steps[i];
+			return;
+		}
+	}
+}
+
+static const struct cli_option top_option_rows[] = {
+	{ TOP_OPTION_INTERVAL, "interval", "TIME", "time between looks, 200ms to 60s (1s)" },
+	{ TOP_OPTION_ONCE, "once", NULL,
+	  "print what two looks show as plain text, and end; so it is without a terminal" },
+	{ TOP_OPTION_DIRECTORY, "directory", "DIR",
+	  "where regions are (RINGSIDE_SHM, else /dev/shm)" },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example examples[] = {
+	{ "ringside top", "watch the jobs of this machine; ? explains the keys" },
+	{ "ssh -t node01 ringside top", "those of another one" },
+	{ "ringside top --once | less -S", "one look, all rows" },
+	{ NULL, NULL },
+};
+
+const struct cli_page top_page = {
+	.name = "top",
+	.operands = "",
+	.about = "Shows the jobs of this machine while they run: what hangs or lags, in words; "
+		 "communicators with their bandwidth and waiting; the ranks of one of them side by "
+		 "side; operations in flight and what they wait for. It reads what processes "
+		 "record and needs no agent; as root it sees all users' processes.\n"
+		 "For programs, 'ringside ps --json' and 'ringside report --json' say more.\n",
+	.options = top_option_rows,
+	.examples = examples,
+};
+
+static int take_interval(struct top_options *options, const char *text)
+{
+	uint64_t ns;
+
+	if (text_duration(text, &ns) != OK)
+		return cli_usage(&top_page, "--interval %s is not a time like 1s or 500ms", text);
+	if (ns < TOP_INTERVAL_LEAST_NS || ns > TOP_INTERVAL_MOST_NS)
+		return cli_usage(&top_page, "--interval %s is not between 200ms and 60s", text);
+	options->interval_ns = ns;
+	return -1;
+}
+
+int top_options_parse(struct top_options *options, int argc, char **argv)
+{
+	struct cli_args args;
+	int found, code;
+
+	*options = (struct top_options){ .interval_ns = 1000000000,
+					 .directory = getenv("RINGSIDE_SHM") };
+	cli_args_init(&args, &top_page, argc, argv);
+	while ((found = cli_next(&args)) != CLI_END) {
+		if (found == CLI_STOP)
+			return args.exit_code;
+		code = -1;
+		if (found == TOP_OPTION_INTERVAL)
+			code = take_interval(options, args.value);
+		else if (found == TOP_OPTION_ONCE)
+			options->is_once = true;
+		else if (found == TOP_OPTION_DIRECTORY)
+			options->directory = args.value;
+		else
+			code = cli_usage(&top_page, "'%s' is not expected", args.value);
+		if (code != -1)
+			return code;
+	}
+	return -1;
+}
