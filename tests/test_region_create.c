@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/attributes.h"
+#include "common/file.h"
 #include "common/order.h"
 #include "common/text.h"
 #include "format/region_read.h"
@@ -258,6 +259,147 @@ static void a_region_is_never_a_standard_stream(void)
 	waitpid(child, &status, 0);
 	EXPECT_THAT("closed streams, and another thread prints: nothing of it gets into a region",
 		    status == 0);
+}
+
+/* Who is behind the first three numbers: 0 closed, 1 something. Each is closed as it is looked at. */
+static int open_streams(void)
+{
+	int open = 0;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		open += close(fd) == 0;
+	return open;
+}
+
+/* The kinds of places in turn: a file, memory without one, and none that can be shared. */
+static int make_without_streams(const char *dir)
+{
+	struct region_request request = request_in(dir);
+	struct region_writer writer;
+	char link[32], path[300];
+	ssize_t length;
+
+	open_streams();
+	if (region_create(&writer, &request) != OK || writer.kind != REGION_KIND_SHM)
+		return 2;
+	if (open_streams() != 0 || access(writer.path, F_OK) != 0)
+		return 3;
+	unlink(writer.path);
+	drop(&writer);
+	request.why_not = "played";
+	if (region_create(&writer, &request) != OK || writer.kind != REGION_KIND_MEMFD)
+		return 4;
+	if (writer.fd <= STDERR_FILENO || open_streams() != 0)
+		return 5;
+	text_format(link, sizeof(link), "/proc/self/fd/%d", writer.fd);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length <= 0 || strncmp(path, "/memfd:", 7) != 0)
+		return 6;
+	drop(&writer);
+	return 0;
+}
+
+static void no_standard_stream_is_left_open(void)
+{
+	const char *dir = below("streams");
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(make_without_streams(dir));
+	waitpid(child, &status, 0);
+	EXPECT_THAT("closed streams: the region is made, and they stay closed", status == 0);
+}
+
+/* What is opened under a guard never gets one of the three numbers, and who prints gets the error that he got before. */
+static int open_under_guard(void)
+{
+	struct fd_guard guard;
+	int null;
+
+	open_streams();
+	guard = fd_guard_begin();
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (null <= STDERR_FILENO)
+		return 2;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (write(fd, "n", 1) != -1 || errno != EBADF)
+			return 3;
+	/* Somebody opens a log as his stdout meanwhile. */
+	if (dup2(null, STDOUT_FILENO) != STDOUT_FILENO)
+		return 4;
+	fd_guard_end(&guard);
+	return fcntl(STDIN_FILENO, F_GETFD) != -1 || fcntl(STDERR_FILENO, F_GETFD) != -1 ||
+	       write(STDOUT_FILENO, "n", 1) != 1;
+}
+
+static void a_guard_holds_free_numbers(void)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(open_under_guard());
+	waitpid(child, &status, 0);
+	EXPECT_THAT("under a guard nothing becomes a standard stream, and what did by itself stays",
+		    status == 0);
+}
+
+/* Where there are no numbers but the three, nothing at all is opened, not even the directory on the way. */
+static int make_with_streams_alone(const char *dir)
+{
+	struct rlimit three = { STDERR_FILENO + 1, STDERR_FILENO + 1 };
+	struct region_request request = request_in(dir);
+	struct region_writer writer;
+
+	open_streams();
+	if (setrlimit(RLIMIT_NOFILE, &three) != 0 || region_create(&writer, &request) != OK)
+		return 2;
+	return writer.kind != REGION_KIND_PRIVATE ||
+	       strstr(writer.reason, "it cannot be opened") == NULL || open_streams() != 0;
+}
+
+static void streams_are_not_used_on_the_way(void)
+{
+	const char *dir = below("streams");
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(make_with_streams_alone(dir));
+	waitpid(child, &status, 0);
+	EXPECT_THAT("closed streams are not even used for the directory", status == 0);
+}
+
+/* One of the three that is free while the others are not. */
+static void streams_that_are_open_stay(void)
+{
+	const char *dir = below("streams");
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		struct region_request request = request_in(dir);
+		struct region_writer writer;
+		struct stat before, after;
+
+		close(STDIN_FILENO);
+		if (fstat(STDOUT_FILENO, &before) != 0 || region_create(&writer, &request) != OK ||
+		    fstat(STDOUT_FILENO, &after) != 0)
+			_exit(2);
+		_exit(before.st_ino != after.st_ino || before.st_dev != after.st_dev ||
+		      fcntl(STDIN_FILENO, F_GETFD) != -1 || unlink(writer.path) != 0);
+	}
+	waitpid(child, &status, 0);
+	EXPECT_THAT("one closed stream stays closed, an open one what it was", status == 0);
 }
 
 /* ---- what others left ------------------------------------------------------------------------ */
@@ -574,6 +716,10 @@ int main(void)
 	what_is_in_the_way_is_not_touched();
 	a_process_without_descriptors_says_so();
 	a_region_is_never_a_standard_stream();
+	a_guard_holds_free_numbers();
+	no_standard_stream_is_left_open();
+	streams_are_not_used_on_the_way();
+	streams_that_are_open_stay();
 	the_oldest_dead_make_room();
 	a_lock_tells_who_lives_in_another_container();
 	a_copy_says_nothing_about_its_process();
