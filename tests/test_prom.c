@@ -102,7 +102,7 @@ static void test_queries(void)
 		are_of_job =
 			are_of_job && strstr(prom_query(of_job, count), "nccl_job=\"a\\\"b\\\\c\"");
 	}
-	EXPECT_EQUAL(count, 21);
+	EXPECT_EQUAL(count, 23);
 	EXPECT(prom_query(prom, count) == NULL && prom_path(prom, count) == NULL);
 	EXPECT_THAT("each fits into a request", are_short);
 	EXPECT_THAT("and needs no more encoding", are_encoded);
@@ -159,7 +159,7 @@ static void test_refused(void)
 		are_refused = false;
 	}
 	EXPECT_THAT("each is refused, with one line that says what it is", are_refused);
-	EXPECT(take(prom, 21, VECTOR "[]}}") == ERR_FORMAT);
+	EXPECT(take(prom, 23, VECTOR "[]}}") == ERR_FORMAT);
 	EXPECT_EQUAL(take(prom, 0, VECTOR "[" SAMPLE "]}}"), OK);
 	EXPECT_THAT("an answer is taken once",
 		    take(prom, 0, VECTOR "[" SAMPLE "]}}") == ERR_FORMAT);
@@ -519,6 +519,7 @@ static void test_sums(void)
 	give_sum(prom, "operations now", "100.25");
 	give_sum(prom, "time in operations now", "2.5e-05");
 	give_sum(prom, "bytes now", "1e+09");
+	give_sum(prom, "timed operations now", "4.5");
 	give_sum(prom, "operations before", "100");
 	give_sum(prom, "time in operations before", "3");
 	give_sum(prom, "transfers now", "7");
@@ -528,8 +529,8 @@ static void test_sums(void)
 	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
 	now = prom_now(prom);
 	EXPECT(now->member_count == 1 && now->edge_count == 1 && now->seconds == 300);
-	EXPECT(now->members[0].operations == 100.25 && now->members[0].seconds == 2.5e-05 &&
-	       now->members[0].bus_bytes == 1e9);
+	EXPECT(now->members[0].operations == 100.25 && now->members[0].timed == 4.5 &&
+	       now->members[0].seconds == 2.5e-05 && now->members[0].bus_bytes == 1e9);
 	EXPECT(now->members[0].function == OP_ALL_REDUCE &&
 	       strcmp(now->members[0].size, "1MiB") == 0);
 	EXPECT(now->members[0].comm_hash == 0xab && now->members[0].comm_rank == 1 &&
@@ -547,10 +548,11 @@ static void test_sums(void)
 static void give_late(struct prom *prom)
 {
 	static const char *const names[] = { "communicators", "operations now",
-					     "time in operations now", "bytes now" };
+					     "time in operations now", "bytes now",
+					     "timed operations now" };
 	struct answer answer;
 
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		begin(&answer);
 		for (unsigned int rank = 0; rank < 4; rank++) {
 			char labels[256];
@@ -561,7 +563,7 @@ static void give_late(struct prom *prom)
 					: DP "'%u','function':'AllReduce','size':'1MiB'",
 				 rank, rank, rank);
 			sample(&answer, labels,
-			       i == 1		     ? "100"
+			       i == 1 || i == 4	     ? "100"
 			       : i == 2 && rank == 0 ? "1"
 			       : i == 2		     ? "6"
 						     : "1000000");

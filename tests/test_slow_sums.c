@@ -282,8 +282,55 @@ static void odd_input(void)
 	verdicts_release(&verdicts);
 }
 
+/* Kernel events are sampled: seconds and bytes are of one operation in `of`. */
+static void sample(struct slow_member *member, double of)
+{
+	member->timed = member->operations / of;
+	member->seconds /= of;
+	member->bus_bytes /= of;
+}
+
+static void sampled(void)
+{
+	struct stretch now;
+	struct verdicts verdicts;
+	double hours;
+
+	make(&now);
+	wait_for(&now, 5, 15);
+	look(&verdicts, &now, NULL);
+	hours = verdicts.count > 0 ? verdicts.list[0].gpu_hours : 0;
+	verdicts_release(&verdicts);
+	for (size_t i = 0; i < now.sums.member_count; i++)
+		sample(&now.members[i], 20);
+	look(&verdicts, &now, NULL);
+	EXPECT_THAT("who is late is told from a sample as from all",
+		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_RANK &&
+			    verdicts.list[0].rank == 5);
+	EXPECT_THAT("and costs as much", hours > 0 && verdicts.count == 1 &&
+						 verdicts.list[0].gpu_hours > hours * 0.99 &&
+						 verdicts.list[0].gpu_hours < hours * 1.01);
+	verdicts_release(&verdicts);
+
+	/* Somebody had one process time everything for a while. */
+	make(&now);
+	for (size_t i = 0; i < now.sums.member_count; i++)
+		sample(&now.members[i], now.members[i].rank == 5 ? 1 : 20);
+	look(&verdicts, &now, NULL);
+	EXPECT_THAT("a rank with more operations timed is not slower for it", verdicts.count == 0);
+	verdicts_release(&verdicts);
+	make(&now);
+	wait_for(&now, 5, 15);
+	for (size_t i = 0; i < now.sums.member_count; i++)
+		sample(&now.members[i], now.members[i].rank == 5 ? 1 : 20);
+	look(&verdicts, &now, NULL);
+	EXPECT_THAT("of what was timed differently nobody can tell", verdicts.count == 0);
+	verdicts_release(&verdicts);
+}
+
 int main(void)
 {
+	sampled();
 	nobody();
 	rank();
 	victim();

@@ -261,6 +261,16 @@ static void put_increase(struct text *text, const struct prom *prom, const char 
 	query_put(text, "[%us] offset %us)", prom->window_s, (unsigned int)OTHERWISE_S);
 }
 
+static void put_sum(struct text *text, const struct prom *prom, const char *name, bool is_before)
+{
+	query_put(text, "sum by (nccl_job, comm, rank, function, size) (");
+	put_increase(text, prom, name,
+		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
+			      "size!~\"unknown|other\"",
+		     is_before);
+	query_put(text, ") > 0");
+}
+
 static void put_sums(struct text *text, const struct prom *prom, enum prom_ask ask)
 {
 	static const char *const names[] = { "nccl_operations_total",
@@ -268,12 +278,7 @@ static void put_sums(struct text *text, const struct prom *prom, enum prom_ask a
 					     "nccl_operation_bus_bytes_total" };
 	bool is_before = ask >= PROM_SUMS_BEFORE;
 
-	query_put(text, "sum by (nccl_job, comm, rank, function, size) (");
-	put_increase(text, prom, names[ask - (is_before ? PROM_SUMS_BEFORE : PROM_SUMS_NOW)],
-		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
-			      "size!~\"unknown|other\"",
-		     is_before);
-	query_put(text, ") > 0");
+	put_sum(text, prom, names[ask - (is_before ? PROM_SUMS_BEFORE : PROM_SUMS_NOW)], is_before);
 }
 
 static void put_edges(struct text *text, const struct prom *prom, enum prom_ask ask)
@@ -304,8 +309,10 @@ static void put_query(struct text *text, const struct prom *prom, enum prom_ask 
 		put_since(text, prom);
 	else if (ask < PROM_EDGES_NOW)
 		put_sums(text, prom, ask);
-	else
+	else if (ask < PROM_TIMED_NOW)
 		put_edges(text, prom, ask);
+	else
+		put_sum(text, prom, "nccl_timed_operations_total", ask == PROM_TIMED_BEFORE);
 }
 
 static void put_encoded(struct text *text, const char *query)
@@ -1257,9 +1264,12 @@ static void take_since(struct prom *prom, const struct prom_sample *sample)
 static void take_row(struct prom *prom, enum prom_ask ask, uint32_t member,
 		     const struct prom_sample *sample)
 {
-	bool is_edge = ask >= PROM_EDGES_NOW;
-	bool is_before = is_edge ? ask >= PROM_EDGES_BEFORE : ask >= PROM_SUMS_BEFORE;
-	unsigned int which = (unsigned int)(ask - PROM_SUMS_NOW) % 3;
+	bool is_timed = ask >= PROM_TIMED_NOW;
+	bool is_edge = ask >= PROM_EDGES_NOW && !is_timed;
+	bool is_before = is_timed  ? ask == PROM_TIMED_BEFORE
+			 : is_edge ? ask >= PROM_EDGES_BEFORE
+				   : ask >= PROM_SUMS_BEFORE;
+	unsigned int which = is_timed ? 3 : (unsigned int)(ask - PROM_SUMS_NOW) % 3;
 	struct prom_rows *rows = is_edge ? prom->edges : prom->sums;
 	struct prom_row key = { .member = member, .peer = OP_NOBODY }, *row;
 
@@ -1421,6 +1431,8 @@ const char *prom_name(const struct prom *prom, size_t i)
 		[PROM_EDGES_BEFORE] = "transfers before",
 		[PROM_EDGES_BEFORE + 1] = "time on the wire before",
 		[PROM_EDGES_BEFORE + 2] = "bytes on the wire before",
+		[PROM_TIMED_NOW] = "timed operations now",
+		[PROM_TIMED_BEFORE] = "timed operations before",
 	};
 
 	(void)prom;

@@ -361,6 +361,7 @@ static struct slow_member slow_member_of(const struct prom *prom, const struct p
 					 &is_known),
 		.size = prom_text_of(prom, row->size),
 		.operations = row->values[0],
+		.timed = row->values[3],
 		.seconds = row->values[1],
 		.bus_bytes = row->values[2],
 	};
@@ -411,6 +412,8 @@ static enum status make_stretch(struct prom *prom, unsigned int stretch)
 	static const enum prom_ask asks[PROM_ROWS_STRETCHES][2] = {
 		{ PROM_SUMS_NOW, PROM_EDGES_NOW }, { PROM_SUMS_BEFORE, PROM_EDGES_BEFORE }
 	};
+	bool has_timed =
+		prom->is_taken[stretch == PROM_ROWS_NOW ? PROM_TIMED_NOW : PROM_TIMED_BEFORE];
 	const struct prom_rows *sums = &prom->sums[stretch], *edges = &prom->edges[stretch];
 	struct slow_sums *slow = &prom->slow[stretch];
 	struct slow_member *members = calloc(sums->count + 1, sizeof(*members));
@@ -421,7 +424,7 @@ static enum status make_stretch(struct prom *prom, unsigned int stretch)
 	if (members == NULL || list == NULL)
 		return ERR_NO_SPACE;
 	*slow = (struct slow_sums){ .members = members, .edges = list, .seconds = prom->window_s };
-	for (size_t i = 0; are_taken(prom, asks[stretch][0]) && i < sums->count; i++)
+	for (size_t i = 0; has_timed && are_taken(prom, asks[stretch][0]) && i < sums->count; i++)
 		if (is_whole(prom, &sums->list[i]))
 			members[slow->member_count++] = slow_member_of(prom, &sums->list[i]);
 	for (size_t i = 0; are_taken(prom, asks[stretch][1]) && i < edges->count; i++)

@@ -32,7 +32,9 @@ enum prom_ask {
 	PROM_SUMS_BEFORE = 12,
 	PROM_EDGES_NOW = 15, /* three: transfers, seconds on the wire, bytes */
 	PROM_EDGES_BEFORE = 18,
-	PROM_ASKS = 21,
+	PROM_TIMED_NOW = 21, /* operations that seconds and bus bytes are of */
+	PROM_TIMED_BEFORE = 22,
+	PROM_ASKS = 23,
 };
 
 /* ---- one answer (prom.c) ---------------------------------------------------------------- */
@@ -170,7 +172,7 @@ struct prom_row {
 	uint32_t function; /* texts; 0: an edge */
 	uint32_t size;
 	int32_t peer;
-	double values[3];
+	double values[4]; /* as asked; the fourth is of sums: operations that are timed */
 };
 struct prom_rows {
 	struct prom_row *list;

@@ -15,10 +15,12 @@
 
 /* How slowness is found from sums. For the room's own use. */
 
-/* One member's sums of one function and size, those that occurred twice added up. */
+/* One member's sums of one function and size, those that occurred twice added up. Seconds and bytes are those of
+ * all operations: of the timed ones, scaled up. */
 struct sums_row {
 	const struct slow_member *of;
 	double operations;
+	double timed;
 	double seconds;
 	double bus_bytes;
 	uint32_t seat;
@@ -770,7 +772,19 @@ static bool member_is_usable(const struct slow_member *member)
 {
 	return member->comm_hash != 0 && meet_is_synchronising(member->function) &&
 	       member->operations > 0 && member->seconds > 0 && isfinite(member->operations) &&
-	       isfinite(member->seconds) && isfinite(member->bus_bytes);
+	       isfinite(member->timed) && isfinite(member->seconds) && isfinite(member->bus_bytes);
+}
+
+static struct sums_row row_of(const struct slow_member *of)
+{
+	bool is_sampled = of->timed > 0 && of->timed < of->operations;
+	double scale = is_sampled ? of->operations / of->timed : 1;
+
+	return (struct sums_row){ .of = of,
+				  .operations = of->operations,
+				  .timed = of->operations / scale,
+				  .seconds = of->seconds * scale,
+				  .bus_bytes = of->bus_bytes * scale };
 }
 
 static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
@@ -781,8 +795,7 @@ static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
 		const struct slow_member *of = &sums->members[i];
 
 		if (member_is_usable(of))
-			table->rows[count++] = (struct sums_row){ of, of->operations, of->seconds,
-								  of->bus_bytes, 0 };
+			table->rows[count++] = row_of(of);
 	}
 	qsort(table->rows, count, sizeof(*table->rows), compare_rows);
 	for (size_t i = 0; i < count; i++) {
@@ -793,6 +806,7 @@ static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
 			continue;
 		}
 		last->operations += table->rows[i].operations;
+		last->timed += table->rows[i].timed;
 		last->seconds += table->rows[i].seconds;
 		last->bus_bytes += table->rows[i].bus_bytes;
 	}
@@ -828,22 +842,35 @@ static const struct sums_seat *sums_table_seat(const struct sums_table *table, c
 	return table->seat_count > 0 ? find_seat(table, &key) : NULL;
 }
 
+/* Did they do equally many? Of those that are timed as well: with unequal numbers they are not the same ones. */
+static bool is_even(const struct sums_row *rows, size_t count)
+{
+	double fewest = INFINITY, most = 0, fewest_timed = INFINITY, most_timed = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		fewest = fmin(fewest, rows[i].operations);
+		most = fmax(most, rows[i].operations);
+		fewest_timed = fmin(fewest_timed, rows[i].timed);
+		most_timed = fmax(most_timed, rows[i].timed);
+	}
+	return most - fewest <= uneven * most && most_timed - fewest_timed <= uneven * most_timed;
+}
+
 /* rows[from .. to - 1] are the members' of one function and size. */
 static void join_group(struct sums_table *table, size_t from, size_t to)
 {
 	struct sums_group *group = &table->groups[table->group_count++];
-	double fewest = INFINITY, most = 0, least = INFINITY;
+	double fewest = INFINITY, least = INFINITY;
 
 	*group = (struct sums_group){ .of = table->rows[from].of };
 	for (size_t i = from; i < to; i++) {
 		const struct sums_row *row = &table->rows[i];
 
 		fewest = fmin(fewest, row->operations);
-		most = fmax(most, row->operations);
 		group->busbw = fmax(group->busbw, row->bus_bytes / row->seconds);
 		group->bus_bytes += row->bus_bytes / (double)(to - from);
 	}
-	if (to - from < 2 || most - fewest > uneven * most)
+	if (to - from < 2 || !is_even(&table->rows[from], to - from))
 		return;
 	for (size_t i = from; i < to; i++)
 		least = fmin(least, table->rows[i].seconds / table->rows[i].operations * fewest);

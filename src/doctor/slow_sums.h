@@ -30,7 +30,8 @@ struct slow_member {
 	uint8_t function; /* enum op_function */
 	const char *size; /* class of size as the source names it: compared, not read */
 	double operations;
-	double seconds; /* in them, waiting included */
+	double timed; /* of these: those that seconds and bus_bytes are of; 0: all, or the source does not say */
+	double seconds; /* in the timed ones, waiting included */
 	double bus_bytes;
 };
 
