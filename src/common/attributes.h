@@ -11,6 +11,10 @@
 /* The same for one that is not slow or rare. */
 #define APART __attribute__((noinline))
 
+/* What NCCL calls while the job runs. From here on nothing allocates, locks, waits or calls the system:
+ * scripts/check-hot-path starts at these. */
+#define CALLBACK __attribute__((section(".text.callback")))
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 

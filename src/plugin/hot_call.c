@@ -87,7 +87,7 @@ uint8_t hot_datatype(const char *text)
 	return id;
 }
 
-uint64_t hot_name_hash(unsigned int table, uint8_t id)
+static uint64_t hot_name_hash(unsigned int table, uint8_t id)
 {
 	/* Numbers of the tables are the same everywhere; interned ones differ from rank to rank. */
 	if (LIKELY(id < OP_NAME_INTERNED))
@@ -128,7 +128,7 @@ static struct comm_sequence *sequence_of(struct comm_state *comm, uint8_t functi
 	return &comm->sequences[function];
 }
 
-void hot_sequence_call(struct comm_state *comm, uint8_t function, const void *group)
+static void hot_sequence_call(struct comm_state *comm, uint8_t function, const void *group)
 {
 	struct comm_sequence *of = sequence_of(comm, function);
 	uint64_t opaque = (uint64_t)(uintptr_t)group;
@@ -190,8 +190,9 @@ static COLD void sequence_align(struct comm_state *comm, struct op_record *op, u
 	store_relaxed(&op->signature, 0);
 }
 
-void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t sequence,
-		       struct op_record *op)
+/* `op` may be NULL: its numbers stay as they are. */
+static void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t sequence,
+			      struct op_record *op)
 {
 	struct comm_sequence *of = sequence_of(comm, function);
 	uint64_t missed = of != NULL ? sequence_advance(of, sequence) : 0;
@@ -203,7 +204,7 @@ void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t seque
 }
 
 /* A task of which not even the function is known. */
-COLD void hot_sequence_lose(struct comm_state *comm)
+static COLD void hot_sequence_lose(struct comm_state *comm)
 {
 	for (unsigned int i = 0; i < ARRAY_LENGTH(comm->sequences); i++)
 		store_relaxed(&comm->sequences[i].next, UINT64_MAX);

@@ -139,6 +139,18 @@ static bool become_quiet(struct region_live *live, struct comm_state *comm)
 	return !(or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS);
 }
 
+/* Let go of an operation that lingered, unless something started again: then it lingers anew. */
+static void live_leave(uint64_t slot_and_generation)
+{
+	struct region_live *live = &recorder.region.live[(uint32_t)slot_and_generation];
+	uint32_t generation = REGION_GENERATION(slot_and_generation);
+
+	if (live_retire(live, generation, false))
+		return;
+	if ((REGION_GENERATION(load_relaxed(&live->word)) & HANDLE_GENERATION_MASK) == generation)
+		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
+}
+
 /* Behind the last reference: 64 others may follow at once, and whoever leaves the queue then must find nothing
  * open. When the slot has a new owner by now, the generation tells. */
 static void linger(const struct region_live *live, uint32_t generation, struct comm_state *comm)
@@ -149,18 +161,6 @@ static void linger(const struct region_live *live, uint32_t generation, struct c
 	queued = swap_relaxed(&comm->linger[queued], (uint64_t)generation << 32 | slot);
 	if (queued != 0)
 		live_leave(queued);
-}
-
-/* Let go of an operation that lingered, unless something started again: then it lingers anew. */
-void live_leave(uint64_t slot_and_generation)
-{
-	struct region_live *live = &recorder.region.live[(uint32_t)slot_and_generation];
-	uint32_t generation = REGION_GENERATION(slot_and_generation);
-
-	if (live_retire(live, generation, false))
-		return;
-	if ((REGION_GENERATION(load_relaxed(&live->word)) & HANDLE_GENERATION_MASK) == generation)
-		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
 }
 
 void live_child_end(struct region_live *live, uint32_t generation)

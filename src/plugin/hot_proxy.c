@@ -34,7 +34,7 @@ static struct region_link *link_find(uint64_t key)
 }
 
 /* Atomic: "other" belongs to all proxy threads, and a communicator may have several: see struct live_others. */
-void link_add(const struct region_proxy *proxy)
+static void link_add(const struct region_proxy *proxy)
 {
 	uint32_t comm = load_relaxed(&proxy->comm);
 	bool is_receive = !(load_relaxed(&proxy->flags) & PROXY_IS_SEND);

@@ -437,7 +437,6 @@ static inline struct comm_state *comm_of_live(const struct region_live *live)
 /* hot_call.c: the number of a name NCCL sent. */
 uint8_t hot_name(unsigned int table, const char *text);
 uint8_t hot_datatype(const char *text);
-uint64_t hot_name_hash(unsigned int table, uint8_t id);
 
 /* hot_call.c: operations are issued. Each gives back the handle for NCCL. */
 struct comm_state *hot_comm(const void *context);
@@ -464,18 +463,11 @@ static inline bool is_sampling(void)
 	return UNLIKELY(load_relaxed(&recorder.sampling.state) == SAMPLING_ACTIVE);
 }
 
-/* hot_call.c: calls that NCCL did not show. `op` may be NULL: its numbers stay as they are. */
-void hot_sequence_call(struct comm_state *comm, uint8_t function, const void *group);
-void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t sequence,
-		       struct op_record *op);
-void hot_sequence_lose(struct comm_state *comm);
-
 /* hot_live.c: the table of operations in flight. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot);
 void live_publish(struct region_live *live);
 bool live_child_begin(struct region_live *live, uint32_t generation);
 void live_child_end(struct region_live *live, uint32_t generation);
-void live_leave(uint64_t slot_and_generation);
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force);
 
 static inline void live_mark_running(struct region_live *live, uint64_t now)
@@ -557,21 +549,10 @@ void hot_proxy_forget(struct comm_state *comm);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);
 
-/* hot_proxy.c: a proxy operation that has stopped. */
-void link_add(const struct region_proxy *proxy);
-
 /* hot_record.c: what is finished. */
 void record_push(struct comm_state *comm, struct op_record *op);
 struct region_total *record_total_find(uint64_t key);
 void record_detail(struct op_detail *detail);
-
-/* hot_event.c: what all versions share of the callbacks. */
-/* v1..v3 tell hash and rank only in their events. */
-void hot_learn_comm(const void *context, uint64_t hash, int rank);
-/* The handle while recording is off: counts what would have been an operation. */
-void *hot_off_handle(uint64_t type, unsigned int interface);
-void hot_stop(void *opaque);
-void hot_state(void *opaque, int state, uint64_t argument, bool has_argument);
 
 /* plugin_setup.c */
 struct comm_start {

@@ -1,3 +1,0 @@
-#define ABI_VERSION 1
-#include "plugin/abi_v1.h"
-#include "plugin/decode.inc"
