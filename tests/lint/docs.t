@@ -7,9 +7,9 @@ tree=$tap_scratch/tree
 fresh() {
 	rm -rf "$tree"
 	printf 'check: ## all\n\ttrue\n' | sample tree/Makefile >/dev/null
-	echo 'x = getenv("RINGSIDE_MODE");' | sample tree/src/capture/settings.c >/dev/null
+	echo 'x = getenv("RINGSIDE_MODE");' | sample tree/src/plugin/settings.c >/dev/null
 	echo '| `RINGSIDE_MODE` | what |' | sample tree/docs/SETTINGS.md >/dev/null
-	echo '{ "ls", cmd_ls, "list" },' | sample tree/programs/cli/main.c >/dev/null
+	echo '{ "ls", cmd_ls, "list" },' | sample tree/src/cmds/main.c >/dev/null
 }
 refused() { # sentence pattern file text
 	fresh
@@ -30,11 +30,11 @@ refused "an unknown target in a block is found" 'says `make chek`' README.md $'`
 refused "an unknown command is found" 'says `ringside lls`' README.md 'Run `ringside lls`.'
 refused "a file that is gone is found" "names src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
 refused "an undescribed setting is found" "says nothing of RINGSIDE_NEW" \
-	src/capture/more.c 'getenv("RINGSIDE_NEW")'
+	src/plugin/more.c 'getenv("RINGSIDE_NEW")'
 refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
 	docs/SETTINGS.md '`RINGSIDE_MODE` and `RINGSIDE_OLD`'
 refused "a comment that sends nowhere is found" "sends the reader to docs/GONE.md" \
-	src/op/x.h '/* see docs/GONE.md */'
+	src/common/x.h '/* see docs/GONE.md */'
 refused "a decision out of order is found" "the next decision has number 0001" \
 	docs/decisions/0003-x.md $'## Needs\n## Choices\n## Decision'
 refused "a decision without needs is found" "no section 'Needs'" \

@@ -14,17 +14,17 @@ taken() { # sentence file line
 	expect_ok "$1" scripts/check-layers "$tap_scratch/tree"
 }
 
-refused "base knows nobody" "base must not include op/op_layout.h" \
-	src/base/x.c '#include "common/op_layout.h"'
-refused "capture takes the writing side of region only" "capture must not include region/region_open.h" \
-	src/capture/x.c '#include "format/region_read.h"'
-refused "thinking knows no encoders" "timeline must not include view/json.h" \
-	src/timeline/x.h '#include "output/json.h"'
-refused "programs stay out of the job" "a program includes capture" \
-	programs/cli/x.c '#include "plugin/recorder.h"'
-refused "an include names its room" 'write "common/op_layout.h"' src/op/x.c '#include "op_layout.h"'
+refused "common knows nobody" "common must not include format/tar.h" \
+	src/common/x.c '#include "format/tar.h"'
+refused "the plugin takes the writing side of the region only" "plugin must not include format/region_read.h" \
+	src/plugin/x.c '#include "format/region_read.h"'
+refused "thinking knows no encoders" "analysis must not include output/json.h" \
+	src/analysis/x.h '#include "output/json.h"'
+refused "commands stay out of the job" "cmds must not include plugin/recorder.h" \
+	src/cmds/x.c '#include "plugin/recorder.h"'
+refused "an include names its room" 'write "common/op_layout.h"' src/common/x.c '#include "op_layout.h"'
 refused "a new room needs a rule" "a room without a rule" src/cellar/x.c '#include "common/text.h"'
-taken "capture may create a region" src/capture/x.c '#include "format/region_create.h"'
-taken "a room may include itself" src/view/x.c '#include "output/json.h"'
-taken "a program may use the thinking" programs/cli/x.c '#include "timeline/joins.h"'
+taken "the plugin may create a region" src/plugin/x.c '#include "format/region_create.h"'
+taken "a room may include itself" src/output/x.c '#include "output/json.h"'
+taken "a command may use the thinking" src/cmds/x.c '#include "analysis/job.h"'
 tap_done

@@ -5,10 +5,10 @@ expect_ok "file names are unique" scripts/check-names
 
 sample src/common/text.c </dev/null >/dev/null
 expect_ok "one of a name is fine" scripts/check-names "$tap_scratch"
-sample src/view/text.c </dev/null >/dev/null
+sample src/output/text.c </dev/null >/dev/null
 expect_complaint "two of a name are not" "there is src/common/text.c already" \
 	scripts/check-names "$tap_scratch"
-rm "$tap_scratch/src/view/text.c"
-sample src/view/Text.c </dev/null >/dev/null
+rm "$tap_scratch/src/output/text.c"
+sample src/output/Text.c </dev/null >/dev/null
 expect_complaint "capitals are not" "lower case" scripts/check-names "$tap_scratch"
 tap_done
