@@ -1,6 +1,8 @@
 # Building and installing: rules only, no lists.
 
 TOOL := $(BUILD)/ringside
+SIM := $(BUILD)/ringside-sim
+BENCH := $(BUILD)/ringside-bench
 PLUGIN := $(BUILD)/libnccl-profiler-ringside.so
 TAPE := $(if $(TAPE_SOURCES),$(BUILD)/libnccl-profiler-tape.so)
 COUNT := $(if $(COUNT_SOURCES),$(BUILD)/libringside-count.so)
@@ -22,7 +24,7 @@ quiet = $(if $(V),,@echo "  $(1) $@";)
 .SECONDARY:
 
 .PHONY: all plugin
-all: $(TOOL) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) ## build the tool, the plugin, the agent and the live screen
+all: $(TOOL) $(SIM) $(BENCH) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) ## build the tool, its programs and the plugin
 ifeq ($(AGENT),)
 	@echo "  the agent is left out: pkg-config finds not all of $(AGENT_PACKAGES) (scripts/install-deps build)"
 endif
@@ -114,13 +116,16 @@ $(PLUGIN) $(TAPE) $(COUNT):
 
 PROGRAM_LIBS := -lzstd -lz -lpthread -ldl -lm
 
-$(TOOL): $(call objects,$(CMDS_SOURCES) $(SIM_MAIN_SOURCES) $(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(TOOL): $(call objects,$(CMDS_SOURCES)) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(SIM): $(call objects,$(SIM_MAIN_SOURCES)) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(BENCH): $(call objects,$(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(TOOL) $(SIM) $(BENCH):
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # A program of its own: the tool runs where there is no libmicrohttpd.
 ifneq ($(AGENT),)
 AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
-$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(PROGRAM_LIBS)
 endif
 
@@ -128,7 +133,7 @@ endif
 ifneq ($(TOP),)
 TOP_LIBS := $(shell pkg-config --libs $(TOP_PACKAGES))
 $(BUILD)/src/top/top_screen.o: OWN_CFLAGS := $(shell pkg-config --cflags-only-I $(TOP_PACKAGES))
-$(TOP): $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+$(TOP): $(call objects,$(TOP_SCREEN_SOURCES)) $(TOP_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(TOP_LIBS) $(PROGRAM_LIBS)
 endif
 
@@ -146,7 +151,7 @@ install: all ## install to prefix (default /usr/local), below DESTDIR when given
 
 install-built:
 	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(docdir)
-	install -m 755 $(TOOL) $(AGENT) $(TOP) $(FETCH) $(DESTDIR)$(bindir)/
+	install -m 755 $(TOOL) $(SIM) $(BENCH) $(AGENT) $(TOP) $(FETCH) $(DESTDIR)$(bindir)/
 	install -m 755 $(PLUGIN) $(TAPE) $(COUNT) $(DESTDIR)$(libdir)/
 	install -m 644 $(DOCUMENTS) $(DESTDIR)$(docdir)/
 	install -d $(DESTDIR)$(docdir)/runbooks $(DESTDIR)$(docdir)/setup

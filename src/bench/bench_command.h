@@ -35,6 +35,12 @@
 #include "common/status.h"
 #include "output/sink.h"
 
+/* The words of `ringside bench` that are commands of their own, and `ringside model`. */
+int bench_health(int argc, char **argv);
+int bench_crossover(int argc, char **argv);
+int bench_profilers(int argc, char **argv);
+int bench_model(int argc, char **argv);
+
 /* A run that was measured before, from what --json wrote then. */
 
 /* "-" is standard input. 0: the caller releases *run. Else CLI_EXIT_TROUBLE after one line, and *run is

@@ -16,7 +16,6 @@
 #include "bench/hub.h"
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
-#include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"

@@ -13,7 +13,6 @@
 #include "bench/health.h"
 #include "cmds/cli.h"
 #include "cmds/cli_expected.h"
-#include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/op.h"

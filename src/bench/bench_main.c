@@ -13,7 +13,6 @@
 #include "bench/cost_model.h"
 #include "cmds/cli.h"
 #include "cmds/cli_output.h"
-#include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/text.h"
 
@@ -569,18 +568,6 @@ static int bench_rank_body(const struct bench_place *place, void *context)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-/* As it was given, for whoever looks at the results later. */
-static void keep_command(struct request *request, int argc, char **argv)
-{
-	size_t at = 0;
-
-	text_copy(request->command, sizeof(request->command), "ringside");
-	for (int i = 0; i < argc; i++) {
-		at = strlen(request->command);
-		text_format(request->command + at, sizeof(request->command) - at, " %s", argv[i]);
-	}
-}
-
 static int show_former(struct request *request)
 {
 	struct bench_run run;
@@ -606,7 +593,7 @@ static int measure_plain(int argc, char **argv)
 	bench_how_init(&request->how);
 	plan_init(&request->plan);
 	request->plan.patience_s = STUCK_SECONDS;
-	keep_command(request, argc, argv);
+	bench_outputs_command(request->command, sizeof(request->command), argc - 1, argv + 1);
 	cli_args_init(&args, &bench_page, argc, argv);
 	while (code == 0 && (found = cli_next(&args)) != CLI_END)
 		code = found == CLI_STOP ? -1 : bench_take_option(request, found, args.value);
@@ -624,7 +611,7 @@ static int measure_plain(int argc, char **argv)
 	return code;
 }
 
-int cmd_bench(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	/* Where it is inherited as ignored, nobody could wait for a rank. */
 	signal(SIGCHLD, SIG_DFL);
@@ -634,5 +621,7 @@ int cmd_bench(int argc, char **argv)
 		return bench_crossover(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "profilers") == 0)
 		return bench_profilers(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "model") == 0)
+		return bench_model(argc - 1, argv + 1);
 	return measure_plain(argc, argv);
 }

@@ -9,7 +9,6 @@
 #include "bench/bench_plan.h"
 #include "bench/cost_model.h"
 #include "cmds/cli.h"
-#include "cmds/commands.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
@@ -1215,7 +1214,7 @@ static int model_show(const struct request *request, int exit_code)
 	return cli_finish(&sink, exit_code);
 }
 
-int cmd_model(int argc, char **argv)
+int bench_model(int argc, char **argv)
 {
 	struct request *request = cli_realloc(NULL, sizeof(*request));
 	bool is_over;

@@ -20,7 +20,6 @@
 #include "cmds/cli.h"
 #include "cmds/cli_output.h"
 #include "cmds/cli_program.h"
-#include "cmds/commands.h"
 #include "common/attributes.h"
 #include "common/file.h"
 #include "common/text.h"

@@ -145,9 +145,13 @@ int cli_become(const char *program, const char *lacks, char **argv)
 {
 	char path[4096];
 
-	if (!cli_become_find(program, path, sizeof(path)))
+	if (!cli_become_find(program, path, sizeof(path))) {
+		if (lacks == NULL)
+			return cli_error("no %s beside %s/ringside: it is not installed", program,
+					 path);
 		return cli_error("no %s beside %s/ringside: it was built without %s", program, path,
 				 lacks);
+	}
 	argv[0] = path;
 	execv(path, argv);
 	return cli_error("cannot run %s: %s", path, strerror(errno));

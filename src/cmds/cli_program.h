@@ -19,15 +19,16 @@ bool cli_plugin_is_on_path(const char *path);
 /* Is there another file of that name in LD_LIBRARY_PATH, which the loader would take instead? */
 bool cli_plugin_is_hidden(const char *path);
 
-/* Commands that are programs of their own: they need libraries that the tool does without. */
+/* Commands that are programs of their own: they need libraries that the tool does without, or are not wanted
+ * on every node. */
 
 /* The program of this name that lies beside this one, or where packages put such. False: there is none, and
  * *path is the directory of this one. */
 bool cli_become_find(const char *program, char *path, size_t size);
 
 /* Becomes the program of this name that lies beside this one, or where packages put such; argv[0]
- * is replaced. Comes back only when that fails, after one line, with the exit code; `lacks` is why
- * it may not be there. */
+ * is replaced. Comes back only when that fails, after one line, with the exit code; `lacks` is the
+ * library without which it is not built, NULL where there is none. */
 int cli_become(const char *program, const char *lacks, char **argv);
 
 /* Running a program and keeping what it says, for a limited time and up to a limited size. */

@@ -23,9 +23,4 @@ int cmd_sim(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 
-/* What `ringside bench` does beside measuring: its second word. */
-int bench_health(int argc, char **argv);
-int bench_crossover(int argc, char **argv);
-int bench_profilers(int argc, char **argv);
-
 #endif

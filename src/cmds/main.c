@@ -29,6 +29,28 @@ int cmd_top(int argc, char **argv)
 	return cli_become("ringside-top", "ncurses", argv);
 }
 
+/* Programs of their own: nodes of a cluster can do without. */
+int cmd_sim(int argc, char **argv)
+{
+	(void)argc;
+	return cli_become("ringside-sim", NULL, argv);
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	(void)argc;
+	return cli_become("ringside-bench", NULL, argv);
+}
+
+/* A word of the benchmark's program. */
+int cmd_model(int argc, char **argv)
+{
+	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
+
+	memcpy(words + 1, argv, ((size_t)argc + 1) * sizeof(*words));
+	return cli_become("ringside-bench", NULL, words);
+}
+
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 

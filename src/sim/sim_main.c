@@ -5,7 +5,6 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_program.h"
-#include "cmds/commands.h"
 #include "common/text.h"
 #include "common/text_amounts.h"
 #include "output/sink.h"
@@ -568,7 +567,7 @@ static int run(struct sim_request *request)
 	return code;
 }
 
-int cmd_sim(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	static struct sim_request request;
 	struct sink sink;

@@ -80,7 +80,7 @@ expect_same "every algorithm had as many turns as the others" \
 FAKE_NCCL_WRONG=AllReduce:1 crossover --ranks 2 --rounds 1 -n 2 -s 4K,64K
 expect_same "wrong results are trouble" "$code $(grep -c 'elements of results are wrong' "$tap_scratch/err")" "1 1"
 mkdir "$tap_scratch/alone"
-cp "$ringside" "$tap_scratch/alone/"
+cp "$ringside" "$ringside-bench" "$tap_scratch/alone/"
 timeout 300 "$tap_scratch/alone/ringside" bench crossover --ranks 2 --rounds 1 -n 2 -s 4K,64K,1M >"$tap_scratch/out" 2>"$tap_scratch/err"
 expect_same "without the recorder NCCL's choice is unknown, and it says so" \
 	"$? $(grep -c 'what NCCL took is not known: the recorder' "$tap_scratch/out")" "0 1"

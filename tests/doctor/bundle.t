@@ -102,7 +102,7 @@ done
 
 # What an older recorder wrote down, one that does not know what people put where it does not belong: this one without a word.
 mkdir "$tap_scratch/old"
-cp "$tool" "$BUILD/libnccl-profiler-ringside.so" "$tap_scratch/old"
+cp "$tool" "$tool-sim" "$BUILD/libnccl-profiler-ringside.so" "$tap_scratch/old"
 perl -pi -e 's/\0token\0/\0rabbi\0/' "$tap_scratch/old/libnccl-profiler-ringside.so"
 NCCL_TOPO_FILE="/topology?token=S3cr3tValueFive" RINGSIDE_SHM=$tap_scratch/shm2 RINGSIDE_BUFFER=4MiB RINGSIDE_MODE=trace \
 	RINGSIDE_DIR=$work/leaky "$tap_scratch/old/ringside" sim --nodes 1 --gpus 2 -w ddp --seconds 1s >/dev/null 2>&1
