@@ -136,11 +136,11 @@ check-gpu: all ## with real NCCL on one GPU
 
 .PHONY: bench
 bench: all benches $(PROCESSES) ## what recording costs, against a plugin that does nothing
-	BUILD=$(abspath $(BUILD)) bench/run
+	BUILD=$(abspath $(BUILD)) perf/run
 
 .PHONY: bench-gpu
-bench-gpu: all ## NCCL call by call, and profilers compared, on one GPU: bench/gpu says what
-	BUILD=$(abspath $(BUILD)) bench/gpu
+bench-gpu: all ## NCCL call by call, and profilers compared, on one GPU: perf/gpu says what
+	BUILD=$(abspath $(BUILD)) perf/gpu
 
 .PHONY: demo
 demo: ## a simulated job of eight ranks with a slow link, recorded and shown

@@ -41,9 +41,9 @@ TEST_SOURCES := $(filter-out $(if $(HAS_AGENT),,tests/test_agent_auth.c),$(wildc
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)
 FUZZ_SOURCES := $(filter-out fuzz/fuzz_main.c,$(wildcard fuzz/fuzz_*.c))
 
-PERF_SOURCES := $(wildcard bench/bench_*.c)
+PERF_SOURCES := $(wildcard perf/perf_*.c)
 # Small plugins to compare with or to load in a test: NAME_plugin.c becomes NAME_plugin.so.
-SMALL_PLUGIN_SOURCES := $(wildcard bench/*_plugin.c tests/*_plugin.c)
+SMALL_PLUGIN_SOURCES := $(wildcard perf/*_plugin.c tests/*_plugin.c)
 
 MAN_PAGES := $(wildcard man/*.1)
 DOCUMENTS := README.md CHANGELOG.md LICENSE $(wildcard docs/*.md)

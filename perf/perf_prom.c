@@ -2,7 +2,7 @@
  * How fast Prometheus' answers become verdicts: a job that stands, all of its ranks in four communicators, made
  * up in memory as Prometheus writes it. One rank has not called what the others are in.
  *
- * Usage: bench_prom [RANKS]; prints one "name value" line per figure: MB of all answers, MB a second that
+ * Usage: perf_prom [RANKS]; prints one "name value" line per figure: MB of all answers, MB a second that
  * prom_take() reads, seconds until the recording is there, until it is known who is stuck and who is slow, the
  * largest answer, and peak memory with it. Processor time on one core.
  */
@@ -29,7 +29,7 @@ struct text {
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "bench_prom: %s\n", what);
+	fprintf(stderr, "perf_prom: %s\n", what);
 	exit(1);
 }
 
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
 	struct recording recording;
 
 	if (prom == NULL || ranks <= LATE)
-		fail("usage: bench_prom [RANKS], more than 4711");
+		fail("usage: perf_prom [RANKS], more than 4711");
 	spent = read_all(prom, ranks, &bytes, &largest);
 	printf("answers_mb %.1f\nread_mb_s %.0f\n", bytes / 1e6, bytes / 1e6 / spent);
 	recording_init(&recording);

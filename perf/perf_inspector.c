@@ -3,7 +3,7 @@
  * for a verbose one of eight channels. In memory, without a disk; the best of a few rounds, as other work
  * only adds.
  *
- * Usage: bench_inspector; prints one "name value" line per figure.
+ * Usage: perf_inspector; prints one "name value" line per figure.
  */
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  *	proxy	per channel a send and a receive of one step, and the kernel: 19 calls, so 152
  *
  * The host's own part (filling NCCL's descriptors, the indirect call) is in both figures.
- * Usage: bench_callbacks EMPTY.so PLUGIN.so; prints one "name value" line per figure.
+ * Usage: perf_callbacks EMPTY.so PLUGIN.so; prints one "name value" line per figure.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -46,14 +46,14 @@ static void load(struct subject *subject, const char *path)
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
 	if (library == NULL) {
-		fprintf(stderr, "bench_callbacks: %s\n", dlerror());
+		fprintf(stderr, "perf_callbacks: %s\n", dlerror());
 		exit(1);
 	}
 	subject->plugin.version = 5;
 	subject->plugin.release = HOST_NCCL_2_28;
 	subject->plugin.v5 = dlsym(library, "ncclProfiler_v5");
 	if (subject->plugin.v5 == NULL) {
-		fprintf(stderr, "bench_callbacks: %s has no ncclProfiler_v5\n", path);
+		fprintf(stderr, "perf_callbacks: %s has no ncclProfiler_v5\n", path);
 		exit(1);
 	}
 	host_init(&subject->plugin, &subject->call.context, &subject->mask, &who);
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	double empty_calling, empty_proxy, our_calling, our_proxy;
 
 	if (argc != 3) {
-		fprintf(stderr, "usage: bench_callbacks EMPTY.so PLUGIN.so\n");
+		fprintf(stderr, "usage: perf_callbacks EMPTY.so PLUGIN.so\n");
 		return 2;
 	}
 	pid = getpid();

@@ -2,7 +2,7 @@
  * How fast recorded operations become a table, on one core: rows per second of reading alone, and of
  * reading and writing Parquet, CSV and JSON lines, into nothing; and bytes per row.
  *
- * Usage: bench_parquet PATH [ROUNDS [write]]; prints one "name value" line per figure, the best of the
+ * Usage: perf_parquet PATH [ROUNDS [write]]; prints one "name value" line per figure, the best of the
  * rounds, in the processor's time; with "write" only what writing takes.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "bench_parquet: %s\n", what);
+	fprintf(stderr, "perf_parquet: %s\n", what);
 	exit(1);
 }
 
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 	int64_t rounds = 3;
 
 	if (argc < 2 || (argc > 2 && text_number(argv[2], 1, 1000, &rounds) != OK))
-		fail("usage: bench_parquet PATH [ROUNDS [write]]");
+		fail("usage: perf_parquet PATH [ROUNDS [write]]");
 	recording_init(&recording);
 	if (recording_add(&recording, argv[1], 0) != OK || recording_finish(&recording) != OK ||
 	    recording.count == 0)

@@ -3,7 +3,7 @@
  * a job makes them (four communicators, collectives and sends, a dozen sizes, times that vary), which
  * is then walked in several ways.
  *
- * Usage: bench_scan [MILLIONS [DIRECTORY]], or bench_scan FILE to walk a trace file that is there.
+ * Usage: perf_scan [MILLIONS [DIRECTORY]], or perf_scan FILE to walk a trace file that is there.
  * Prints one "name value" line per figure: millions of operations a second, the best of three rounds,
  * in the processor's time.
  */
@@ -27,7 +27,7 @@ static struct op_record block[BLOCK];
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "bench_scan: %s\n", what);
+	fprintf(stderr, "perf_scan: %s\n", what);
 	exit(1);
 }
 
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 	if (is_there) {
 		text_copy(path, sizeof(path), argv[1]);
 	} else {
-		text_format(path, sizeof(path), "%s/bench_scan.%d.ringside",
+		text_format(path, sizeof(path), "%s/perf_scan.%d.ringside",
 			    argc > 2 ? argv[2] : "/tmp", (int)getpid());
 		write_file((millions * 1000000 + BLOCK - 1) / BLOCK * BLOCK);
 	}

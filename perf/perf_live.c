@@ -2,7 +2,7 @@
  * What it costs to follow running processes: looks of src/recording and src/doctor/live.h at processes that
  * each have several communicators and make calls at a set rate, through the real plugin.
  *
- * Usage: bench_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
+ * Usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE SECONDS; RATE is operations a second of
  * each process. DIRECTORY should be in memory, as /dev/shm is. Prints one "name value" line per figure:
  * processor time of a look, in its two parts; the share of one core that a look per second takes; memory.
  */
@@ -35,7 +35,7 @@ struct load {
 
 static void fail(const char *what, const char *why)
 {
-	fprintf(stderr, "bench_live: %s: %s\n", what, why);
+	fprintf(stderr, "perf_live: %s: %s\n", what, why);
 	_exit(1);
 }
 
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
 
 	if (argc != 7) {
 		fprintf(stderr,
-			"usage: bench_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE "
+			"usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE "
 			"SECONDS\n");
 		return 2;
 	}

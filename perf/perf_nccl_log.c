@@ -5,7 +5,7 @@
  * "info": what NCCL_DEBUG=INFO writes while communicators are made, here of 64 nodes with eight GPUs each. "coll": a line or
  * two for every operation, as with NCCL_DEBUG_SUBSYS=COLL. "mixed": every other line is somebody else's.
  *
- * Usage: bench_nccl_log [MIB]; prints one "name value" line per figure.
+ * Usage: perf_nccl_log [MIB]; prints one "name value" line per figure.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static double read_it(const struct log_stage *stage)
 	nccl_log_init(&log);
 	if (nccl_log_add_memory(&log, "log", stage->text, stage->used) != OK ||
 	    log.nccl_lines == 0 || log.kinds[NCCL_LOG_KIND_OTHER] > 0) {
-		fprintf(stderr, "bench_nccl_log: the log could not be read\n");
+		fprintf(stderr, "perf_nccl_log: the log could not be read\n");
 		exit(1);
 	}
 	nccl_log_release(&log);
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	struct log_stage mixed = log_stage_new(1, 8);
 
 	if (bytes == 0 || bytes > (size_t)1 << 30) {
-		fprintf(stderr, "bench_nccl_log: from 1 to 1024 MiB\n");
+		fprintf(stderr, "perf_nccl_log: from 1 to 1024 MiB\n");
 		return 2;
 	}
 	while (info.used < bytes)

@@ -6,7 +6,7 @@
  * read ("scan": every line checked, every record made) and imported ("import": and written to a trace
  * file below /tmp). Processor time; the best of a few rounds, as other work only adds.
  *
- * Usage: bench_import [MIB]; prints one "name value" line per figure.
+ * Usage: perf_import [MIB]; prints one "name value" line per figure.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ struct text {
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "bench_import: %s\n", what);
+	fprintf(stderr, "perf_import: %s\n", what);
 	exit(1);
 }
 

@@ -9,7 +9,7 @@
  * With "network", each transfer also sends or receives eight bytes over a socket, which is the least
  * that NCCL's socket transport does for it on that thread; without, transfers cost nothing at all.
  *
- * Usage: bench_host EMPTY.so PLUGIN.so [network]; prints one "name value" line per figure.
+ * Usage: perf_host EMPTY.so PLUGIN.so [network]; prints one "name value" line per figure.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct subject {
 
 static void fail(const char *what, const char *why)
 {
-	fprintf(stderr, "bench_host: %s: %s\n", what, why);
+	fprintf(stderr, "perf_host: %s: %s\n", what, why);
 	exit(1);
 }
 
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
 	static struct subject empty, ours;
 
 	if (argc != 3 && !(argc == 4 && strcmp(argv[3], "network") == 0)) {
-		fprintf(stderr, "usage: bench_host EMPTY.so PLUGIN.so [network]\n");
+		fprintf(stderr, "usage: perf_host EMPTY.so PLUGIN.so [network]\n");
 		return 2;
 	}
 	load(&empty, argv[1], argc == 4);

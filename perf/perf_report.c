@@ -6,7 +6,7 @@
  * walked, in the columns that a report needs, and once for the whole report. Counted is processor time of
  * this one thread, files in the page cache. The difference of the two is what src/analysis costs.
  *
- * Usage: bench_report [MILLIONS | DIRECTORY]; prints one "name value" line per figure. Default: 2 million.
+ * Usage: perf_report [MILLIONS | DIRECTORY]; prints one "name value" line per figure. Default: 2 million.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ enum { RANKS = 8, CALLS_PER_ITERATION = 9, ROUNDS = 3 };
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "bench_report: %s\n", what);
+	fprintf(stderr, "perf_report: %s\n", what);
 	exit(1);
 }
 
