@@ -161,9 +161,8 @@ int main(int argc, char **argv)
 	struct load job;
 
 	if (argc != 7) {
-		fprintf(stderr,
-			"usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE "
-			"SECONDS\n");
+		fprintf(stderr, "usage: perf_live PLUGIN.so DIRECTORY PROCESSES COMMUNICATORS RATE "
+				"SECONDS\n");
 		return 2;
 	}
 	job = (struct load){ argv[1], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), atoi(argv[6]) };

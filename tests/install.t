@@ -6,10 +6,17 @@ root=$tap_scratch/root
 # Without building: other tests use what is built.
 install=(make -s BUILD="$BUILD" DESTDIR="$root" install-built)
 expect_ok "make install succeeds" "${install[@]}" prefix=/opt/ringside
-for file in bin/ringside lib/libnccl-profiler-ringside.so lib/libringside-count.so share/doc/ringside/LICENSE \
+for file in bin/ringside bin/ringside-sim bin/ringside-bench lib/libnccl-profiler-ringside.so lib/libringside-count.so share/doc/ringside/LICENSE \
 	share/doc/ringside/runbooks/NcclStraggler.md share/doc/ringside/deploy/grafana/dashboards/ringside-job.json; do
 	expect_ok "$file is installed" test -s "$root/opt/ringside/$file"
 done
+expect_ok "the installed tool finds the installed simulator" \
+	grep -q never-arrives <("$root/opt/ringside/bin/ringside" sim --list)
+expect_ok "and the installed benchmark" grep -q "ringside model" <("$root/opt/ringside/bin/ringside" model --help)
+mkdir "$tap_scratch/alone"
+cp "$root/opt/ringside/bin/ringside" "$tap_scratch/alone/"
+expect_complaint "a tool alone says what is missing" "no ringside-sim beside .*: it is not installed" \
+	"$tap_scratch/alone/ringside" sim
 if [ -x "$BUILD/ringside-agent" ]; then
 	expect_ok "the installed tool finds the installed agent" \
 		grep -q "'x' is not expected" <("$root/opt/ringside/bin/ringside" agent x 2>&1)
