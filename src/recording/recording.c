@@ -11,8 +11,6 @@
 #include "format/region_find.h"
 #include "format/region_read.h"
 
-enum { RECORDING_TROUBLES_MAX = 1000 };
-
 /* Most of what a text that names a process may have; a region's has 8 KiB. */
 enum { INFO_BYTES_MAX = 1 << 16, ANCHORS_MAX = 1 << 20 };
 

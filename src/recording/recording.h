@@ -218,6 +218,8 @@ struct recording_note {
 /* Of all: as many as agents may be asked, and one. */
 enum { RECORDING_NOTES_MAX = 16385, RECORDING_NOTES_BYTES = 64 << 20 };
 
+enum { RECORDING_TROUBLES_MAX = 1000 };
+
 struct recording {
 	const char *directory; /* where regions are looked for, see region_find(); NULL: default */
 	struct recording_process **processes; /* by job, rank, host, pid once finished */
