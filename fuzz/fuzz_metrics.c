@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "fuzz/fuzz_main.h"
 #define PLAY_IS_SMALL
-#include "tests/metrics/metrics_play.h"
+#include "tests/support/metrics_play.h"
 
 struct bytes {
 	const uint8_t *at;

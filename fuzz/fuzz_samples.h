@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tests/sample_region.h"
-#include "tests/sample_trace.h"
+#include "tests/support/sample_region.h"
+#include "tests/support/sample_trace.h"
 
 static inline void fuzz_change(struct sample *sample, const uint8_t *data, size_t size)
 {

@@ -9,7 +9,7 @@
 #include "doctor/slow.h"
 #include "fuzz/fuzz_input.h"
 #include "fuzz/fuzz_main.h"
-#include "tests/timeline/hand_made.h"
+#include "tests/support/hand_made.h"
 
 enum { RANKS = 5, PHASES = 3, PHASE_MEETINGS = 160 };
 #define US UINT64_C(1000)

@@ -9,7 +9,7 @@
 #include "format/trace_read.h"
 #include "format/trace_write.h"
 #include "fuzz/fuzz_main.h"
-#include "tests/slow_columns.h"
+#include "tests/support/slow_columns.h"
 
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];

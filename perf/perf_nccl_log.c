@@ -14,7 +14,7 @@
 
 #include "common/clock.h"
 #include "import/nccl_log.h"
-#include "tests/nccl_log_stage.h"
+#include "tests/support/nccl_log_stage.h"
 
 enum { ROUNDS = 5 };
 

@@ -1,6 +1,6 @@
 # Lint, tests, benchmarks, demo. A test is a program that prints TAP:
 #
-#	tests/test_*.c            unit tests: make check, also under ASan+UBSan; those with threads under TSan
+#	tests/unit/ROOM/test_*.c  unit tests, a program per room: make check, also under ASan+UBSan; those with threads under TSan
 #	tests/*.t, tests/*/*.t    scripts (executable): make check; tests/lint/*.t: make lint
 #	tests/long_*.c            stress and soak: make check-long
 #	tests/long/*.t            the same as scripts
@@ -25,7 +25,7 @@ prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
 prove = $(test_environment) prove $(call prove_options,$(1))
 
 binaries = $(patsubst %.c,$(2)/%,$(1))
-TESTS := $(call binaries,$(TEST_SOURCES),$(BUILD))
+TESTS := $(addprefix $(BUILD)/tests/unit/,$(UNIT_PROGRAMS))
 LONG_TESTS := $(call binaries,$(LONG_TEST_SOURCES),$(BUILD))
 FUZZERS := $(call binaries,$(FUZZ_SOURCES),$(BUILD))
 BENCHES := $(call binaries,$(PERF_SOURCES),$(BUILD))
@@ -35,15 +35,50 @@ LINT_SCRIPTS := $(wildcard tests/lint/*.t)
 LONG_SCRIPTS := $(wildcard tests/long/*.t)
 TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gpu/*.t), \
 	$(wildcard tests/*.t tests/*/*.t))
-# What can race: tests that start threads themselves or play a job.
-RACE_SOURCES := $(shell grep -lE 'pthread\.h|src/sim|sim/' $(TEST_SOURCES) /dev/null)
-
-# Unit tests see the whole of the plugin, but for its exports, as objects.
+# Unit tests of the plugin see all of it, but for its exports, as objects.
 CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
-	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS) $(TEST_LIBS)
-# Only one of them needs more than programs do.
-$(BUILD)/tests/test_agent_auth: TEST_LIBS := -lcrypt
+# What the programs of a room are linked with, besides the library.
+unit_parts_agent := $(AGENT_LIBRARY) $(CLI_LIBRARY)
+unit_parts_bench := $(BENCH_LIBRARY) $(CLI_LIBRARY)
+unit_parts_cmds := $(CLI_LIBRARY)
+unit_parts_fetch := $(FETCH_LIBRARY)
+unit_parts_plugin := $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY)
+unit_parts_recording := $(unit_parts_plugin)
+unit_parts_sim := $(SIM_LIBRARY) $(CLI_LIBRARY)
+unit_parts_top := $(TOP_LIBRARY) $(CLI_LIBRARY)
+unit_libs_agent := $(if $(HAS_AGENT),-lcrypt)
+
+# A unit test program is the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
+# The same of what can race, files that start threads themselves or play a job, is $(BUILD)/tests/race/PROGRAM.
+RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/' $(foreach program,$(UNIT_PROGRAMS),$(unit_files_$(program))) /dev/null)
+$(foreach program,$(UNIT_PROGRAMS),$(eval race_files_$(program) := $(filter $(RACE_FILES),$(unit_files_$(program)))))
+RACE_PROGRAMS := $(foreach program,$(UNIT_PROGRAMS),$(if $(race_files_$(program)),$(program)))
+RACE_TESTS := $(addprefix $(BUILD)/tests/race/,$(RACE_PROGRAMS))
+unit_room = $(firstword $(subst _, ,$(1)))
+unit_objects = $(patsubst tests/unit/%.c,$(BUILD)/unit/%.o,$(1))
+define unit_program
+$(BUILD)/tests/$(1)/$(2): $(call unit_objects,$($(1)_files_$(2))) $(BUILD)/unit/$(1)_$(2)_table.o $(BUILD)/tests/support/runner.o \
+		$(unit_parts_$(call unit_room,$(2))) $(LIBRARY)
+	@mkdir -p $$(@D)
+	$$(call quiet,LINK  )$$(CC) $$(ALL_LDFLAGS) -o $$@ $$^ $$(PROGRAM_LIBS) $(unit_libs_$(call unit_room,$(2)))
+$(BUILD)/unit/$(1)_$(2)_table.c: $($(1)_files_$(2)) $(BUILD)/unit/files scripts/unit-table
+	@scripts/unit-table $($(1)_files_$(2)) > $$@
+endef
+$(foreach program,$(UNIT_PROGRAMS),$(eval $(call unit_program,unit,$(program))))
+$(foreach program,$(RACE_PROGRAMS),$(eval $(call unit_program,race,$(program))))
+# Which file is in which program: the tables are made anew when this changes.
+$(BUILD)/unit/files: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' $(foreach program,$(UNIT_PROGRAMS),$(program): $(unit_files_$(program)) $(race_files_$(program))) > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/unit/%.o: tests/unit/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -Wno-missing-prototypes -Dmain=$(notdir $*)_main -MMD -MP -c $< -o $@
+$(BUILD)/unit/%_table.o: $(BUILD)/unit/%_table.c $(BUILD)/flags
+	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(LONG_TESTS): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
 # Jobs that load the plugin as it is, and who looks at them: see tests/process/process.sh.
 PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))
@@ -65,7 +100,7 @@ $(FAKE_GPU)/libnccl.so.2: $(call objects,$(FAKE_NCCL_SOURCES)) $(FAKE_GPU)/libcu
 $(FAKE_GPU)/libnccl-old.so.2: $(call objects,$(filter-out %_new.c,$(FAKE_NCCL_SOURCES))) $(FAKE_GPU)/libcuda.so.1
 $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
-$(BUILD)/tests/test_fake_gpu: | $(FAKE_LIBRARIES)
+$(BUILD)/tests/unit/bench: | $(FAKE_LIBRARIES)
 
 # One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
@@ -76,7 +111,7 @@ $(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRAR
 .PHONY: tests race-tests long-tests fuzzers benches fake-gpu
 tests: $(TESTS) $(SMALL_PLUGINS) $(PROCESSES) $(FAKE_LIBRARIES)
 fake-gpu: $(FAKE_LIBRARIES)
-race-tests: $(call binaries,$(RACE_SOURCES),$(BUILD)) $(SMALL_PLUGINS)
+race-tests: $(RACE_TESTS) $(SMALL_PLUGINS)
 long-tests: $(LONG_TESTS) $(SMALL_PLUGINS)
 benches: $(BENCHES) $(SMALL_PLUGINS)
 fuzzers: $(FUZZERS)
@@ -90,6 +125,7 @@ asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined,float-cast-overf
 tsan_make = $(SUBMAKE) BUILD=$(TSAN) SANITIZE=thread CFLAGS='-O1 -g1'
 libfuzzer_make = $(SUBMAKE) BUILD=$(BUILD)/libfuzzer CC=clang CFLAGS='-O1 -g' \
 	SANITIZE=address,undefined,float-cast-overflow,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
+under = $(patsubst $(BUILD)/%,$(1)/%,$(2))
 # Looking for leaks takes seconds per program on some kernels: that is for check-long.
 export ASAN_OPTIONS ?= detect_leaks=0
 export UBSAN_OPTIONS ?= print_stacktrace=1
@@ -106,7 +142,7 @@ check-built: all tests benches
 	+@$(asan_make) tests fuzzers
 	+@$(tsan_make) race-tests
 	@$(test_environment) scripts/run-tests $(BUILD)/test-state $(call prove_options,$(TEST_SECONDS)) -- \
-		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call binaries,$(TEST_SOURCES),$(ASAN)) $(call binaries,$(RACE_SOURCES),$(TSAN))
+		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call under,$(ASAN),$(TESTS)) $(call under,$(TSAN),$(RACE_TESTS))
 
 .PHONY: check-unit
 check-unit: $(TESTS) ## the unit tests alone
@@ -127,8 +163,7 @@ check-long: ## sanitizers on everything, stress, soak, fuzz: LONG_SECONDS each (
 	+@if echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' | \
 		clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null; then $(libfuzzer_make) fuzzers; fi
 	@$(call prove,$(LONG_TEST_SECONDS)) $(LONG_TESTS) $(LONG_SCRIPTS) \
-		$(call binaries,$(TEST_SOURCES) $(LONG_TEST_SOURCES),$(ASAN)) \
-		$(call binaries,$(TEST_SOURCES) $(LONG_TEST_SOURCES),$(TSAN))
+		$(call under,$(ASAN),$(TESTS) $(LONG_TESTS)) $(call under,$(TSAN),$(TESTS) $(LONG_TESTS))
 
 .PHONY: check-gpu
 check-gpu: all ## with real NCCL on one GPU

@@ -37,7 +37,22 @@ FETCH_PACKAGES := libcurl
 HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo yes)
 FETCH_LIBRARY_SOURCES := src/fetch/fetch.c
 
-TEST_SOURCES := $(filter-out $(if $(HAS_AGENT),,tests/test_agent_auth.c),$(wildcard tests/test_*.c))
+# Unit tests: a program per room. Some files of a room have one beside it, ROOM_THEME: they take the place of a function
+# of libc, for everything that is linked with them, or they take long and run beside the others.
+UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
+UNIT_THEMES := bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms plugin_disk plugin_shm
+unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
+unit_files_bench_hub := $(wildcard tests/unit/bench/test_*hub*.c)
+unit_files_bench_launch := $(addprefix tests/unit/bench/test_,bench_launch.c bench_place.c)
+unit_files_format_copy := tests/unit/format/test_region_copy.c
+unit_files_plugin_clock := tests/unit/plugin/test_record_values.c
+unit_files_plugin_comms := $(wildcard tests/unit/plugin/test_comm_*.c)
+unit_files_plugin_disk := tests/unit/plugin/test_lost_records.c
+unit_files_plugin_shm := tests/unit/plugin/test_shm_room.c
+$(foreach room,$(UNIT_ROOMS),$(eval unit_files_$(room) := $(filter-out \
+	$(if $(HAS_AGENT),,%/test_agent_auth.c) $(foreach theme,$(UNIT_THEMES),$(unit_files_$(theme))), \
+	$(wildcard tests/unit/$(room)/test_*.c))))
+UNIT_PROGRAMS := $(sort $(UNIT_ROOMS) $(UNIT_THEMES))
 LONG_TEST_SOURCES := $(wildcard tests/long_*.c)
 FUZZ_SOURCES := $(filter-out fuzz/fuzz_main.c,$(wildcard fuzz/fuzz_*.c))
 

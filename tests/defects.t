@@ -5,9 +5,12 @@
 
 rows=$(seq 1 32; echo 34)
 output=$tap_scratch/output
-for source in tests/test_d_*.c tests/test_inspector_*.c; do
-	"$BUILD/tests/$(basename "$source" .c)" 2>"$tap_scratch/errors" >>"$output" ||
-		echo "# $source ended with $?" >>"$output"
+grep -lE '"D[0-9]+: ' tests/unit/*/test_*.c | sed 's|.*/||; s|\.c$||' >"$tap_scratch/names"
+for program in "$BUILD"/tests/unit/*; do
+	for name in $("$program" -l | grep -xFf "$tap_scratch/names"); do
+		"$program" "$name" 2>"$tap_scratch/errors" >>"$output" ||
+			echo "# $name ended with $?" >>"$output"
+	done
 done
 expect_complaint "no test of a defect fails" "^$" grep -E '^not ok|^# .* ended with' "$output"
 for row in $rows; do

@@ -17,7 +17,7 @@
 #include "common/text.h"
 #include "import/expected.h"
 #include "output/json.h"
-#include "tests/bench_sample.h"
+#include "tests/support/bench_sample.h"
 
 static const struct bench_table_options table_options = { .has_percentiles = true };
 

@@ -5,6 +5,6 @@
 
 html_needs
 "$BUILD/ringside" bench crossover --from tests/bench/crossover.json --html "$tap_scratch/crossover.html" >"$tap_scratch/crossover.txt"
-"$BUILD/tests/test_profilers_view" "$tap_scratch/profilers.html" >/dev/null
+"$BUILD/tests/unit/bench" test_profilers_view "$tap_scratch/profilers.html" >/dev/null
 cp tests/golden/profilers.txt "$tap_scratch/profilers.txt"
 html_run bench_pages.mjs "$tap_scratch"

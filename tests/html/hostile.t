@@ -4,7 +4,7 @@
 . tests/html/html.sh
 
 html_needs
-if ! "$BUILD/tests/test_html_report" "$tap_scratch/hostile.html"; then
+if ! "$BUILD/tests/unit/output" test_html_report "$tap_scratch/hostile.html"; then
 	echo "Bail out! test_html_report wrote no page"
 	exit 1
 fi

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/metrics/metrics_play.h"
+#include "tests/support/metrics_play.h"
 
 static int write_out(const char *format_name, const char *process)
 {

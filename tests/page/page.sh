@@ -4,7 +4,7 @@
 # The page's files and the scenes, as an agent would serve them.
 page_scenes() { # directory
 	mkdir -p "$1"
-	if ! "$BUILD/tests/test_live_json" "$1" || ! "$BUILD/tests/test_live_page" "$1"; then
+	if ! "$BUILD/tests/unit/output" test_live_json "$1" || ! "$BUILD/tests/unit/output" test_live_page "$1"; then
 		echo "Bail out! test_live_json or test_live_page wrote nothing"
 		exit 1
 	fi

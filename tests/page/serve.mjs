@@ -1,5 +1,5 @@
 /*
- * An agent for the tests of the page: serves its files under its policy, and answers from scenes that tests/test_live_json.c
+ * An agent for the tests of the page: serves its files under its policy, and answers from scenes that tests/unit/output/test_live_json.c
  * wrote. A scene stands still until it is told to go on, so that nothing depends on how fast a test is.
  *
  *	const agent = await serve(directory);

@@ -1,0 +1,136 @@
+/*
+ * The main program of unit tests.
+ *
+ *	PROGRAM                 run all files, as one TAP stream
+ *	PROGRAM FILE [ARG...]   run this one alone, in this process: for a debugger
+ *	PROGRAM -l              list the files
+ *
+ * Every file runs in a process of its own, so that none finds what another one left, and one that
+ * crashes fails alone. What it prints comes through a pipe: its lines are numbered on, and its plan
+ * is compared with what came.
+ */
+#include "tests/support/runner.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned long count, failed;
+
+static int file_main(const struct unit_file *file, int argc, char **argv)
+{
+	return file->run != NULL ? file->run() : file->run_with_arguments(argc, argv);
+}
+
+/* A line of the runner's own. */
+static void complain(const struct unit_file *file, const char *what, long number)
+{
+	printf("not ok %lu - %s: %s %ld\n", ++count, file->name, what, number);
+	failed++;
+}
+
+/* Lines that do not begin as TAP does pass unchanged. */
+static bool pass_result(const char *line)
+{
+	bool is_failed = strncmp(line, "not ok ", 7) == 0;
+	const char *rest;
+
+	if (!is_failed && strncmp(line, "ok ", 3) != 0)
+		return false;
+	rest = line + (is_failed ? 7 : 3);
+	rest += strspn(rest, "0123456789");
+	printf("%sok %lu%s", is_failed ? "not " : "", ++count, rest);
+	if (is_failed)
+		failed++;
+	return true;
+}
+
+/* All that the file prints, until nobody holds the other end any more. */
+static void pass_output(const struct unit_file *file, FILE *output)
+{
+	unsigned long before = count, planned = 0;
+	bool has_plan = false;
+	size_t room = 0;
+	char *line = NULL, *rest;
+
+	while (getline(&line, &room, output) != -1) {
+		if (strncmp(line, "1..", 3) == 0) {
+			planned = strtoul(line + 3, &rest, 10);
+			has_plan = true;
+			if (planned == 0 && strstr(rest, "# SKIP") != NULL) {
+				printf("ok %lu - %s%s", ++count, file->name, rest);
+				before++;
+			}
+		} else if (!pass_result(line)) {
+			fputs(line, stdout);
+		}
+		fflush(stdout);
+	}
+	free(line);
+	if (!has_plan)
+		complain(file, "ended without a plan, after tests:", (long)(count - before));
+	else if (count - before != planned)
+		complain(file, "has a plan that is not what came:", (long)planned);
+}
+
+static void run_file(const struct unit_file *file)
+{
+	char *argv[] = { (char *)file->name, NULL };
+	unsigned long failed_before = failed;
+	int ends[2], status;
+	FILE *output;
+	pid_t child;
+
+	printf("# %s\n", file->name);
+	fflush(stdout);
+	if (pipe(ends) == -1 || (child = fork()) == -1) {
+		perror(file->name);
+		exit(1);
+	}
+	if (child == 0) {
+		if (dup2(ends[1], STDOUT_FILENO) == -1)
+			_exit(1);
+		close(ends[0]);
+		close(ends[1]);
+		exit(file_main(file, 1, argv));
+	}
+	close(ends[1]);
+	output = fdopen(ends[0], "r");
+	if (output == NULL) {
+		perror(file->name);
+		exit(1);
+	}
+	pass_output(file, output);
+	fclose(output);
+	if (waitpid(child, &status, 0) != child)
+		complain(file, "is nobody's child:", (long)child);
+	else if (WIFSIGNALED(status))
+		complain(file, "was ended by signal", WTERMSIG(status));
+	else if (WEXITSTATUS(status) != 0 && failed == failed_before)
+		complain(file, "failed with exit code", WEXITSTATUS(status));
+}
+
+int main(int argc, char **argv)
+{
+	const struct unit_file *file;
+
+	if (argc > 1 && strcmp(argv[1], "-l") == 0) {
+		for (file = unit_files; file->name != NULL; file++)
+			puts(file->name);
+		return 0;
+	}
+	if (argc > 1) {
+		for (file = unit_files; file->name != NULL; file++)
+			if (strcmp(file->name, argv[1]) == 0)
+				return file_main(file, argc - 1, argv + 1);
+		fprintf(stderr, "%s: no file %s here: -l lists them\n", argv[0], argv[1]);
+		return 2;
+	}
+	for (file = unit_files; file->name != NULL; file++)
+		run_file(file);
+	printf("1..%lu\n", count);
+	return failed > 0 ? 1 : 0;
+}

@@ -1,0 +1,196 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/web.h"
+#include "common/attributes.h"
+#include "tests/support/scratch.h"
+#include "tests/tap.h"
+
+#define HASH "$2y$10$cUCuIjgSSoSiPs.9CixZyuLFQRlcNxmaGgSDGmRBGbdrM8zX4wL6y"
+
+static char why[512];
+
+/* Takes it, and leaves it in *config for who wants to look closer. */
+static int takes(struct web_config *config, const char *text)
+{
+	return web_config_parse(config, text, strlen(text), why, sizeof(why)) == OK;
+}
+
+/* Refuses it with exactly these words. */
+static void expect_refused(const char *sentence, const char *text, const char *wanted)
+{
+	struct web_config config;
+	int is_refused = !takes(&config, text) && strcmp(why, wanted) == 0;
+
+	if (!EXPECT_THAT(sentence, is_refused))
+		printf("#   said: %s\n", why);
+	web_config_release(&config);
+}
+
+static void test_good(void)
+{
+	struct web_config config;
+
+	EXPECT_THAT("an empty file is fine", takes(&config, "") && !config.has_tls);
+	web_config_release(&config);
+	EXPECT_THAT("so are comments and an opening line alone",
+		    takes(&config, "---\n# nothing\n\n  # more\n"));
+	web_config_release(&config);
+	EXPECT_THAT("everything that is known",
+		    takes(&config, "tls_server_config:\r\n"
+				   "  cert_file: server.crt   # beside\r\n"
+				   "  key_file: 'it''s.key'\r\n"
+				   "  client_ca_file: \"a \\\"b\\\".crt\"\r\n"
+				   "  client_auth_type: RequireAndVerifyClientCert\r\n"
+				   "  min_version: TLS13\r\n"
+				   "http_server_config:\r\n"
+				   "   http2: false\r\n"
+				   "   headers:\r\n"
+				   "     Strict-Transport-Security: max-age=5; preload\r\n"
+				   "basic_auth_users:\r\n"
+				   "  alice: " HASH "\r\n"
+				   "  \"b b\": '" HASH "'"));
+	EXPECT(config.has_tls && strcmp(config.cert_file, "server.crt") == 0);
+	EXPECT(strcmp(config.key_file, "it's.key") == 0);
+	EXPECT(strcmp(config.client_ca_file, "a \"b\".crt") == 0);
+	EXPECT(config.client_auth == WEB_CLIENT_REQUIRE);
+	EXPECT(config.min_version == 3 && config.max_version == 3);
+	EXPECT(strcmp(config.strict_transport, "max-age=5; preload") == 0);
+	EXPECT_EQUAL(config.user_count, 2);
+	EXPECT(strcmp(config.users[1].name, "b b") == 0 && strcmp(config.users[1].hash, HASH) == 0);
+	web_config_release(&config);
+	EXPECT_THAT("TLS 1.2 is the least without a word",
+		    takes(&config, "tls_server_config:\n cert_file: a\n key_file: b#c\n") &&
+			    config.min_version == 2 && config.client_auth == WEB_CLIENT_NONE);
+	EXPECT_THAT("a # within a word is no comment", strcmp(config.key_file, "b#c") == 0);
+	web_config_release(&config);
+	EXPECT_THAT("empty maps", takes(&config, "basic_auth_users: {}\nhttp_server_config:\n"));
+	web_config_release(&config);
+}
+
+static void test_language(void)
+{
+	expect_refused("a tab", "tls_server_config:\n\tcert_file: x\n",
+		       "line 2: a tab; use blanks");
+	expect_refused("a list", "basic_auth_users:\n  - a\n",
+		       "line 2: lists, anchors, tags and texts over several lines are not taken "
+		       "here; quote a text that begins so");
+	expect_refused("a flow map", "tls_server_config: { cert_file: x }\n",
+		       "line 1: lists, anchors, tags and texts over several lines are not taken "
+		       "here; quote a text that begins so");
+	expect_refused("no colon", "---\ntls_server_config\n",
+		       "line 2: here should stand 'key: value'");
+	expect_refused("no blank behind the colon", "tls_server_config:x\n",
+		       "line 1: here should stand 'key: value'");
+	expect_refused("an open quote", "basic_auth_users:\n  'a: x\n",
+		       "line 2: a quote is not closed on its line");
+	expect_refused("an escape", "basic_auth_users:\n  \"a\\n\": x\n",
+		       "line 2: of escapes only \\\" and \\\\ are known here");
+	expect_refused("something behind a quote", "basic_auth_users:\n  a: 'x' y\n",
+		       "line 2: something follows a closed quote");
+	expect_refused("two keys on a line", "a: b: c\n",
+		       "line 1: a text with ': ' in it must be quoted");
+	expect_refused("a map below a value",
+		       "tls_server_config:\n  cert_file: x\n    key_file: y\n",
+		       "line 3: the line is further in than its neighbours");
+	expect_refused("a ragged map", "tls_server_config:\n    cert_file: x\n  key_file: y\n",
+		       "line 3: the line stands as far in as no line above it");
+	expect_refused("a map that begins further in", "  tls_server_config:\n",
+		       "line 1: the first key should begin its line");
+	expect_refused("a control character", "basic_auth_users:\n a: \x1b[31m\n",
+		       "line 2: a control character");
+	expect_refused("an empty key", "'': x\n", "line 1: a key is empty");
+}
+
+static void test_meaning(void)
+{
+	expect_refused("an unknown section", "tls_config:\n",
+		       "line 1: unknown key 'tls_config' in the file");
+	expect_refused("an unknown key", "tls_server_config:\n  certfile: x\n",
+		       "line 2: unknown key 'certfile' in tls_server_config");
+	expect_refused("a key of another section", "http_server_config:\n  cert_file: x\n",
+		       "line 2: unknown key 'cert_file' in http_server_config");
+	expect_refused("a key twice", "basic_auth_users:\nbasic_auth_users:\n",
+		       "line 2: basic_auth_users is there twice");
+	expect_refused("a value for a map", "basic_auth_users: yes\n",
+		       "line 1: basic_auth_users is a map, not a value");
+	expect_refused("something below a plain key",
+		       "tls_server_config:\n  cert_file:\n    x: y\n",
+		       "line 2: cert_file has no value");
+	expect_refused("what guards something and is not known",
+		       "tls_server_config:\n"
+		       "  cipher_suites:\n",
+		       "line 2: cipher_suites is not taken: GnuTLS' own choice is used; take it "
+		       "out");
+	expect_refused("a header of ours",
+		       "http_server_config:\n  headers:\n    X-Frame-Options: DENY\n",
+		       "line 3: X-Frame-Options is not taken: the agent sets this header itself");
+	expect_refused("a version", "tls_server_config:\n  min_version: SSL3\n",
+		       "line 2: min_version is one of TLS10, TLS11, TLS12, TLS13, not 'SSL3'");
+	expect_refused("a password that is no hash", "basic_auth_users:\n  a: secret\n",
+		       "line 2: what follows user a is no bcrypt hash, like $2y$10$...");
+	expect_refused("a hash that takes for ever",
+		       "basic_auth_users:\n"
+		       "  a: $2y$20$cUCuIjgSSoSiPs.9CixZyuLFQRlcNxmaGgSDGmRBGbdrM8zX4wL6y\n",
+		       "line 2: the hash of user a has cost 20; taken are 4 to 14");
+	expect_refused("a user twice", "basic_auth_users:\n  a: " HASH "\n  a: " HASH "\n",
+		       "line 3: user a is there twice");
+	expect_refused("no key", "tls_server_config:\n  cert_file: x\n",
+		       "tls_server_config has no key_file");
+	expect_refused("no certificate", "tls_server_config: {}\n",
+		       "tls_server_config has no cert_file");
+	expect_refused("clients checked against nothing",
+		       "tls_server_config:\n  cert_file: x\n  key_file: y\n"
+		       "  client_auth_type: VerifyClientCertIfGiven\n",
+		       "client_auth_type asks for client_ca_file, which is missing");
+	expect_refused("clients that would not be checked",
+		       "tls_server_config:\n  cert_file: x\n  key_file: y\n  client_ca_file: z\n",
+		       "client_ca_file is there, but client_auth_type asks for no certificate");
+	expect_refused("versions the wrong way round",
+		       "tls_server_config:\n  cert_file: x\n  key_file: y\n"
+		       "  max_version: TLS11\n",
+		       "min_version is above max_version");
+}
+
+static void test_files(void)
+{
+	const char *directory = scratch_make();
+	struct web_config config;
+	char path[64], wanted[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/web.yml", directory);
+	EXPECT_THAT("a file that is not there",
+		    web_config_read(&config, path, why, sizeof(why)) == ERR_SYSTEM &&
+			    strstr(why, "web.yml: No such file"));
+	web_config_release(&config);
+	EXPECT_THAT("a directory", web_config_read(&config, directory, why, sizeof(why)) != OK);
+	web_config_release(&config);
+	file = fopen(path, "w");
+	fputs("tls_server_config:\n cert_file: a.crt\n key_file: /b.key\n", file);
+	fclose(file);
+	snprintf(wanted, sizeof(wanted), "%s/a.crt", directory);
+	EXPECT_THAT("names are relative to the file",
+		    web_config_read(&config, path, why, sizeof(why)) == OK &&
+			    strcmp(config.cert_file, wanted) == 0 &&
+			    strcmp(config.key_file, "/b.key") == 0);
+	web_config_release(&config);
+	file = fopen(path, "w");
+	for (int i = 0; i <= WEB_CONFIG_BYTES_MAX; i++)
+		fputc('\n', file);
+	fclose(file);
+	EXPECT_THAT("a file that is too long",
+		    web_config_read(&config, path, why, sizeof(why)) == ERR_FORMAT &&
+			    strstr(why, "longer than 64 KiB"));
+	web_config_release(&config);
+}
+
+int main(void)
+{
+	test_good();
+	test_language();
+	test_meaning();
+	test_files();
+	return tap_done();
+}

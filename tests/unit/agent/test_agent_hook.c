@@ -1,0 +1,312 @@
+/* The hook: one process at a time, bounded in number, time and output, and never in the agent's way. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/agent_hook.h"
+#include "common/clock.h"
+#include "common/text.h"
+#include "tests/support/scratch.h"
+#include "tests/tap.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static char log_path[200], out_path[200];
+
+/* What the agent says goes to a file, which is read and emptied. */
+static char *said(void)
+{
+	static char text[20000];
+	FILE *file = fopen(log_path, "r");
+	size_t got = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	text[got] = '\0';
+	if (file)
+		fclose(file);
+	if (truncate(log_path, 0) == -1)
+		exit(1);
+	return text;
+}
+
+static char *content(const char *path)
+{
+	static char text[20000];
+	FILE *file = fopen(path, "r");
+	size_t got = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	text[got] = '\0';
+	if (file)
+		fclose(file);
+	return text;
+}
+
+static const char *script(const char *name, const char *body)
+{
+	static char path[200];
+	FILE *file;
+
+	text_format(path, sizeof(path), "%s/%s", scratch_dir.path, name);
+	file = fopen(path, "w");
+	if (file == NULL)
+		exit(1);
+	fprintf(file, "#!/bin/sh\nout=%s\n%s\n", out_path, body);
+	fclose(file);
+	chmod(path, 0700);
+	return path;
+}
+
+static bool give(struct agent_hook *hook, const char *what, bool may_be_left_out, uint64_t now_ns)
+{
+	struct agent_hook_event event = { .input = strdup("{\"event\":\"x\"}\n"),
+					  .input_length = 14 };
+
+	text_copy(event.about, sizeof(event.about), what);
+	agent_hook_variable(&event, "EVENT", "%s", what);
+	agent_hook_variable(&event, "JOB", "%s", "a\nb; rm -rf /");
+	return agent_hook_give(hook, &event, may_be_left_out, now_ns);
+}
+
+/* Looks, 5 ms apart: what has not come after two minutes never does. */
+enum { PATIENCE = 24000 };
+
+/* Let it end by itself: time does not pass for the hook. */
+static void settle(struct agent_hook *hook, uint64_t now_ns)
+{
+	for (int i = 0; i < PATIENCE && (hook->pid != 0 || hook->count > 0); i++) {
+		agent_hook_run(hook, now_ns);
+		agent_hook_heed(hook, now_ns);
+		poll(NULL, 0, 5);
+	}
+	agent_hook_run(hook, now_ns);
+}
+
+static void test_fine(void)
+{
+	struct agent_hook hook;
+	const char *path =
+		script("fine", "cat >$out; echo \"$# $1 $2\" >>$out; env | grep ^RINGSIDE_ "
+			       "| sort >>$out; ls /proc/self/fd | tr '\\n' ' ' >>$out; "
+			       "echo hello; printf 'no end'");
+	char command[300];
+
+	text_format(command, sizeof(command), "%s  one \ttwo's", path);
+	EXPECT(agent_hook_init(&hook, command, -1) == NULL);
+	EXPECT(give(&hook, "appeared", true, SECOND_NS));
+	settle(&hook, SECOND_NS);
+	EXPECT_THAT("its words, its input and variables are there, and no descriptor but three and "
+		    "ls's own",
+		    strcmp(content(out_path),
+			   "{\"event\":\"x\"}\n2 one two's\nRINGSIDE_EVENT=appeared\n"
+			   "RINGSIDE_JOB=a?b; rm -rf /\n0 1 2 3 ") == 0);
+	EXPECT_THAT("what it says is told, its end, too", strcmp(said(), "") != 0);
+	EXPECT_EQUAL(hook.runs, 1);
+	EXPECT_EQUAL(hook.failures, 0);
+	agent_hook_release(&hook);
+}
+
+static void test_said(void)
+{
+	struct agent_hook hook;
+	char *text;
+
+	EXPECT(agent_hook_init(&hook, script("says", "echo hello; printf 'no end'; exit 1"), -1) ==
+	       NULL);
+	give(&hook, "appeared", true, SECOND_NS);
+	settle(&hook, SECOND_NS);
+	text = said();
+	EXPECT_THAT("lines are told",
+		    strstr(text, "hook says: hello\n") && strstr(text, "hook says: no end\n"));
+	EXPECT_THAT("its exit code, too",
+		    strstr(text, "exit code 1 after") && strstr(text, "(appeared)"));
+	EXPECT_EQUAL(hook.failures, 1);
+	agent_hook_release(&hook);
+}
+
+static void test_missing(void)
+{
+	struct agent_hook hook;
+	char *text;
+
+	EXPECT(strstr(agent_hook_init(&hook, "page-me", -1), "whole path"));
+	agent_hook_release(&hook);
+	EXPECT(agent_hook_init(&hook, "/nowhere/page-me", -1) == NULL);
+	give(&hook, "appeared", true, SECOND_NS);
+	settle(&hook, SECOND_NS);
+	text = said();
+	EXPECT_THAT("a program that is not there is told",
+		    strstr(text, "/nowhere/page-me: No such file or directory") &&
+			    strstr(text, "exit code 127"));
+	EXPECT_EQUAL(hook.failures, 1);
+	agent_hook_release(&hook);
+	EXPECT(agent_hook_init(&hook, NULL, -1) == NULL);
+	EXPECT(!give(&hook, "appeared", true, SECOND_NS));
+	EXPECT(agent_hook_run(&hook, SECOND_NS) == UINT64_MAX);
+	agent_hook_release(&hook);
+}
+
+static bool is_written(const char *path)
+{
+	for (int i = 0; i < PATIENCE; i++) {
+		struct stat st;
+
+		if (stat(path, &st) == 0 && st.st_size > 0)
+			return true;
+		poll(NULL, 0, 5);
+	}
+	return false;
+}
+
+static bool is_gone(pid_t pid)
+{
+	for (int i = 0; i < PATIENCE; i++) {
+		if (kill(pid, 0) == -1 && errno == ESRCH)
+			return true;
+		poll(NULL, 0, 5);
+	}
+	return false;
+}
+
+static void test_hangs(void)
+{
+	struct agent_hook hook;
+	uint64_t now_ns = SECOND_NS;
+	pid_t grandchild;
+	char *text;
+
+	unlink(out_path);
+	EXPECT(agent_hook_init(&hook,
+			       script("hangs",
+				      "trap '' TERM; sleep 1000 & echo $! >$out; wait; sleep 1000"),
+			       -1) == NULL);
+	give(&hook, "appeared", true, now_ns);
+	give(&hook, "cleared", false, now_ns);
+	EXPECT_THAT("it is due when its time is over",
+		    agent_hook_run(&hook, now_ns) == now_ns + AGENT_HOOK_TIMEOUT_NS);
+	EXPECT(is_written(out_path));
+	grandchild = (pid_t)atoi(content(out_path));
+	agent_hook_run(&hook, now_ns + AGENT_HOOK_TIMEOUT_NS - 1);
+	EXPECT_THAT("until then it is left alone, and the next one waits",
+		    hook.pid > 0 && !hook.is_told_to_end && hook.count == 1);
+	now_ns += AGENT_HOOK_TIMEOUT_NS;
+	EXPECT_THAT("then it is asked to end, and gets a moment",
+		    agent_hook_run(&hook, now_ns) == now_ns + AGENT_HOOK_GRACE_NS);
+	EXPECT(hook.is_told_to_end && !hook.is_killed);
+	now_ns += AGENT_HOOK_GRACE_NS;
+	agent_hook_run(&hook, now_ns);
+	EXPECT_THAT("then it is killed", hook.is_killed);
+	for (int i = 0; i < PATIENCE && hook.count == 1; i++) {
+		agent_hook_heed(&hook, now_ns);
+		agent_hook_run(&hook, now_ns);
+		poll(NULL, 0, 5);
+	}
+	text = said();
+	EXPECT(strstr(text, "signal 9 after 65.0 s (appeared): it ran too long and was ended"));
+	EXPECT_THAT("and what it started is gone with it", is_gone(grandchild));
+	EXPECT_THAT("the next one runs", hook.runs == 2 && hook.pid > 0);
+	agent_hook_release(&hook);
+}
+
+static void test_floods(void)
+{
+	struct agent_hook hook;
+	char *text, *at;
+	int lines = 0;
+
+	EXPECT(agent_hook_init(&hook, script("floods", "exec yes 'x\033[31m'"), -1) == NULL);
+	give(&hook, "appeared", true, SECOND_NS);
+	settle(&hook, SECOND_NS);
+	text = said();
+	for (at = text; (at = strstr(at, "hook says: x?[31m")) != NULL; at++)
+		lines++;
+	EXPECT_EQUAL(lines, AGENT_HOOK_LINES);
+	EXPECT(strstr(text, "it wrote more than 1024 KiB, the rest was not read"));
+	EXPECT_THAT("it ended because nobody reads any more", strstr(text, "signal 13"));
+	EXPECT(hook.output == -1 && hook.pid == 0);
+	agent_hook_release(&hook);
+}
+
+static void test_rate(void)
+{
+	struct agent_hook hook;
+	uint64_t now_ns = 5 * SECOND_NS;
+	int taken = 0;
+	char *text;
+
+	unlink(out_path);
+	EXPECT(agent_hook_init(&hook, script("counts", "echo $RINGSIDE_EVENT >>$out"), -1) == NULL);
+	for (int i = 0; i < 15; i++)
+		taken += give(&hook, "appeared", true, now_ns);
+	EXPECT_EQUAL(taken, AGENT_HOOK_A_MINUTE);
+	for (int i = 0; i < 10; i++)
+		taken += give(&hook, "cleared", false, now_ns);
+	EXPECT_THAT("what must not be left out is not", taken == 20);
+	settle(&hook, now_ns);
+	text = said();
+	EXPECT_THAT("the rest is counted and told", strstr(text, "5 events were not handed on"));
+	EXPECT_EQUAL(hook.runs, 20);
+	EXPECT_THAT("in their order", strncmp(content(out_path), "appeared\nappeared\n", 18) == 0);
+	EXPECT(!give(&hook, "appeared", true, now_ns + AGENT_HOOK_MINUTE_NS - 1));
+	EXPECT(give(&hook, "appeared", true, now_ns + AGENT_HOOK_MINUTE_NS));
+	settle(&hook, now_ns + AGENT_HOOK_MINUTE_NS);
+	agent_hook_release(&hook);
+
+	EXPECT(agent_hook_init(&hook, "/bin/true", -1) == NULL);
+	taken = 0;
+	for (int i = 0; i < 100; i++)
+		taken += give(&hook, "cleared", false, now_ns);
+	EXPECT_EQUAL(taken, AGENT_HOOK_QUEUE);
+	EXPECT_EQUAL(hook.left_out, 100 - AGENT_HOOK_QUEUE);
+	agent_hook_release(&hook);
+}
+
+/* Out of its group it is out of reach of the signal, like one that the kernel keeps. It ends with the test. */
+static void test_cannot_be_ended(void)
+{
+	struct agent_hook hook;
+	const char *path = script("stays", "exec perl -e 'my $test = getppid; my $child = fork; "
+					   "setpgrp(0, 0) if !$child; while ($child && !setpgrp(0, "
+					   "$child)) { select undef, undef, undef, 0.01 } "
+					   "print STDERR \"moved\\n\" if $child; "
+					   "sleep 1 while kill 0, $test'");
+
+	said();
+	EXPECT(agent_hook_init(&hook, path, -1) == NULL);
+	give(&hook, "appeared", true, SECOND_NS);
+	for (int i = 0; i < PATIENCE && strstr(content(log_path), "moved") == NULL; i++) {
+		agent_hook_run(&hook, SECOND_NS);
+		agent_hook_heed(&hook, SECOND_NS);
+		poll(NULL, 0, 5);
+	}
+	EXPECT(hook.pid > 0 && strstr(said(), "moved") != NULL);
+	alarm(60);
+	agent_hook_release(&hook);
+	alarm(0);
+	EXPECT_THAT("the agent ends all the same", hook.pid == 0);
+}
+
+int main(void)
+{
+	int fd;
+
+	scratch_make();
+	text_format(log_path, sizeof(log_path), "%s/log", scratch_dir.path);
+	text_format(out_path, sizeof(out_path), "%s/out", scratch_dir.path);
+	fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1)
+		return 1;
+	test_fine();
+	test_said();
+	test_missing();
+	test_hangs();
+	test_floods();
+	test_rate();
+	test_cannot_be_ended();
+	return tap_done();
+}

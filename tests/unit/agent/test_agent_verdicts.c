@@ -1,0 +1,278 @@
+/* Verdicts are told once when they appear and once when they are gone for good, in the log and to the hook. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent_verdicts.h"
+#include "common/text.h"
+#include "tests/support/scratch.h"
+#include "tests/tap.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static char log_path[200], out_path[200], hook_path[200];
+static struct agent_verdicts verdicts;
+static struct agent_hook hook;
+static struct live live;
+static const struct agent_verdicts_to to = { .hook = &hook, .host = "here" };
+
+static int lines_with(const char *path, const char *part)
+{
+	char line[4096];
+	FILE *file = fopen(path, "r");
+	int count = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		count += strstr(line, part) != NULL;
+	if (file)
+		fclose(file);
+	return count;
+}
+
+static void forget(void)
+{
+	if (truncate(log_path, 0) == -1)
+		exit(1);
+	unlink(out_path);
+}
+
+static void begin(void)
+{
+	forget();
+	memset(&verdicts, 0, sizeof(verdicts));
+	if (agent_hook_init(&hook, hook_path, -1) != NULL)
+		exit(1);
+}
+
+static void end(void)
+{
+	agent_verdicts_release(&verdicts);
+	agent_hook_release(&hook);
+	verdicts_release(&live.verdicts);
+}
+
+static struct verdict *add(int64_t rank)
+{
+	struct verdict *verdict = verdicts_add(&live.verdicts, VERDICT_NEVER_ISSUED, VERDICT_ERROR);
+
+	verdict->rank = rank;
+	verdict->since_wall_ns = UINT64_C(1700000000) * SECOND;
+	text_copy(verdict->job, sizeof(verdict->job), "train");
+	text_copy(verdict->host, sizeof(verdict->host), "node7");
+	verdict_title(verdict, "rank %d has not come", (int)rank);
+	return verdict;
+}
+
+/* A look with these ranks at fault, at this second. */
+static void look(uint64_t second, const int *ranks, size_t count)
+{
+	verdicts_release(&live.verdicts);
+	for (size_t i = 0; i < count; i++)
+		add(ranks[i]);
+	live.wall_ns = (UINT64_C(1700000100) + second) * SECOND;
+	agent_verdicts_tell(&verdicts, &live, &to, (1000 + second) * SECOND);
+}
+
+static void settle(void)
+{
+	/* 5 ms each: what has not come after two minutes never does. */
+	for (int i = 0; i < 24000 && (hook.pid != 0 || hook.count > 0); i++) {
+		agent_hook_run(&hook, 1000 * SECOND);
+		agent_hook_heed(&hook, 1000 * SECOND);
+		poll(NULL, 0, 5);
+	}
+}
+
+static void test_once(void)
+{
+	const int five[] = { 5 };
+
+	begin();
+	for (uint64_t second = 0; second < 30; second++)
+		look(second, five, 1);
+	EXPECT_THAT("one that stays is told once",
+		    lines_with(log_path, "never_issued: rank 5 has not come; job train, since "
+					 "2023-11-14T22:13:20Z, certain") == 1);
+	for (uint64_t second = 30; second < 39; second++)
+		look(second, NULL, 0);
+	EXPECT_THAT("gone for nine seconds is not gone", lines_with(log_path, "over after") == 0);
+	look(39, NULL, 0);
+	EXPECT_THAT("gone for ten is",
+		    lines_with(log_path, "over after 29 s: never_issued: rank 5 has not "
+					 "come") == 1);
+	settle();
+	EXPECT_EQUAL(hook.runs, 2);
+	EXPECT_EQUAL(lines_with(out_path, "appeared never_issued 5 node7 train"), 1);
+	EXPECT_EQUAL(lines_with(out_path, "cleared never_issued 5 node7 train"), 1);
+	EXPECT_THAT("the verdict is on its standard input",
+		    lines_with(out_path, "\"event\":\"cleared\",\"agent_host\":\"here\"") == 1 &&
+			    lines_with(out_path, "\"told_ns\":29000000000,\"verdict\":{\"class\":"
+						 "\"never_issued\"") == 1);
+	look(60, five, 1);
+	EXPECT_THAT("what comes back later is another one",
+		    verdicts.totals[VERDICT_NEVER_ISSUED] == 2);
+	end();
+}
+
+static void test_flaps(void)
+{
+	const int five[] = { 5 };
+
+	begin();
+	for (uint64_t second = 0; second < 120; second++)
+		look(second, five, second % 6 == 0);
+	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], 1);
+	EXPECT_EQUAL(lines_with(log_path, "rank 5"), 1);
+	settle();
+	EXPECT_EQUAL(hook.runs, 1);
+	end();
+}
+
+static void test_many(void)
+{
+	int ranks[100];
+
+	begin();
+	for (int i = 0; i < 100; i++)
+		ranks[i] = i;
+	look(0, ranks, 100);
+	look(1, ranks, 100);
+	EXPECT_EQUAL(lines_with(log_path, "has not come; job"), AGENT_VERDICTS_OF_USER);
+	EXPECT_EQUAL(lines_with(log_path, "more than 64 verdicts"), 1);
+	EXPECT_EQUAL(hook.count, AGENT_HOOK_A_MINUTE);
+	look(20, NULL, 0);
+	EXPECT_THAT("only those that the hook knows of are cleared there",
+		    hook.count == 2 * AGENT_HOOK_A_MINUTE && verdicts.count == 0);
+	EXPECT_EQUAL(hook.left_out, AGENT_VERDICTS_OF_USER - AGENT_HOOK_A_MINUTE);
+	end();
+}
+
+/* What the hook had no turn for is handed on when it has one. */
+static void test_late(void)
+{
+	int ranks[AGENT_HOOK_A_MINUTE + 3];
+
+	begin();
+	for (int i = 0; i < AGENT_HOOK_A_MINUTE + 3; i++)
+		ranks[i] = i;
+	for (uint64_t second = 0; second < 59; second++)
+		look(second, ranks, AGENT_HOOK_A_MINUTE + 3);
+	settle();
+	EXPECT_EQUAL(hook.runs, AGENT_HOOK_A_MINUTE);
+	EXPECT_THAT("each one that waits is counted once", hook.left_out == 3);
+	for (uint64_t second = 59; second < 70; second++)
+		look(second, ranks, AGENT_HOOK_A_MINUTE + 3);
+	settle();
+	EXPECT_EQUAL(hook.runs, AGENT_HOOK_A_MINUTE + 3);
+	EXPECT_EQUAL(lines_with(out_path, "appeared never_issued 12 node7 train"), 1);
+	look(90, NULL, 0);
+	settle();
+	EXPECT_THAT("and its end, too", lines_with(out_path, "cleared never_issued 12 ") == 1);
+	end();
+}
+
+/* A user with verdicts without end keeps nobody else's from the hook and the log. */
+static void test_users(void)
+{
+	struct recording_process mine = { .pid = 1 }, theirs = { .pid = 2 };
+	struct recording_process *processes[] = { &mine, &theirs };
+	struct watch_process known[] = { { .file.owner = 1000 }, { .file.owner = 2000 } };
+	const struct watch watch = { .recording.processes = processes,
+				     .recording.count = 2,
+				     .processes = known };
+	const struct agent_verdicts_to all = { .hook = &hook, .host = "here", .watch = &watch };
+
+	begin();
+	text_copy(mine.job, sizeof(mine.job), "bogus");
+	text_copy(theirs.job, sizeof(theirs.job), "train");
+	for (int i = 0; i < 100; i++)
+		text_copy(add(i)->job, sizeof(mine.job), "bogus");
+	add(777);
+	agent_verdicts_tell(&verdicts, &live, &all, 1000 * SECOND);
+	EXPECT_EQUAL(hook.count, AGENT_HOOK_A_MINUTE + 1);
+	EXPECT_EQUAL(lines_with(log_path, "job bogus"), AGENT_VERDICTS_OF_USER);
+	EXPECT_EQUAL(lines_with(log_path, "rank 777 has not come; job train"), 1);
+	settle();
+	EXPECT_EQUAL(lines_with(out_path, "appeared never_issued 777 node7 train"), 1);
+	end();
+}
+
+static void test_doubt(void)
+{
+	begin();
+	for (uint64_t second = 0; second < 8; second++) {
+		verdicts_release(&live.verdicts);
+		add(5)->severity = second < 2 || second == 4 ? VERDICT_WARNING : VERDICT_ERROR;
+		agent_verdicts_tell(&verdicts, &live, &to, (1000 + second) * SECOND);
+	}
+	EXPECT_THAT("what was in doubt is told once more when it is sure",
+		    lines_with(log_path, "rank 5 has not come; job") == 2);
+	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], 1);
+	look(40, NULL, 0);
+	EXPECT_EQUAL(lines_with(log_path, "over after"), 1);
+	settle();
+	EXPECT_EQUAL(lines_with(out_path, "\"severity\":\"warning\""), 1);
+	EXPECT_EQUAL(lines_with(out_path, "cleared never_issued"), 1);
+	EXPECT_EQUAL(hook.runs, 3);
+	end();
+}
+
+static void test_lines(void)
+{
+	const struct agent_verdicts_to log_alone = { .host = "here" };
+	struct verdict *verdict;
+
+	begin();
+	verdict = add(7);
+	verdict->confidence = 0.6;
+	verdict_evidence(verdict, "This was seen.");
+	verdict_missing(verdict, "That was not.");
+	verdict_advice(verdict, "Look at it:");
+	verdict_advice(verdict, "$ ringside ps @1\n\033[31m");
+	agent_verdicts_tell(&verdicts, &live, &log_alone, SECOND);
+	EXPECT_THAT("evidence, what is missing and a command are told, in one line",
+		    lines_with(log_path, ", likely; This was seen; not seen: That was not; try: "
+					 "ringside ps @1") == 1);
+	EXPECT_EQUAL(lines_with(log_path, "\033"), 0);
+	end();
+}
+
+static void write_hook(void)
+{
+	FILE *file = fopen(hook_path, "w");
+
+	if (file == NULL)
+		exit(1);
+	fprintf(file,
+		"#!/bin/sh\n{ echo \"$RINGSIDE_EVENT $RINGSIDE_CLASS $RINGSIDE_RANK $RINGSIDE_HOST "
+		"$RINGSIDE_JOB\"; cat; } >>%s\n",
+		out_path);
+	fclose(file);
+	chmod(hook_path, 0700);
+}
+
+int main(void)
+{
+	int fd;
+
+	scratch_make();
+	text_format(log_path, sizeof(log_path), "%s/log", scratch_dir.path);
+	text_format(out_path, sizeof(out_path), "%s/out", scratch_dir.path);
+	text_format(hook_path, sizeof(hook_path), "%s/hook", scratch_dir.path);
+	fd = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd == -1 || dup2(fd, STDERR_FILENO) == -1)
+		return 1;
+	write_hook();
+	test_once();
+	test_flaps();
+	test_many();
+	test_late();
+	test_users();
+	test_doubt();
+	test_lines();
+	return tap_done();
+}

@@ -1,0 +1,247 @@
+/* Sends that hold up, and what looks like it: four ranks on four hosts, each sends to each, made up. */
+#include "analysis/straggler.h"
+
+#include <stdlib.h>
+
+#include "analysis/timeline_report.h"
+#include "doctor/slow.h"
+#include "tests/tap.h"
+#include "tests/support/hand_made.h"
+
+enum { RANKS = 4, ROUNDS = 64, STEPS = 4, SENDER = 1, RECEIVER = 2 };
+#define US UINT64_C(1000)
+#define ROUND (10000 * US)
+#define WALL UINT64_C(1700000000000000000)
+
+static struct hand_made hand;
+static struct timeline_report report;
+static struct clock_anchor anchors[] = { { .clock_ns = 1, .wall_ns = WALL + 1 } };
+
+/* Per transfer, of one round: on the wire, and at the receiver until its GPU has it. */
+typedef uint64_t (*time_of)(int from, int to, int round);
+
+static uint64_t usual_wire(int from, int to, int round)
+{
+	(void)from;
+	(void)to;
+	(void)round;
+	return 30 * US;
+}
+
+static uint64_t usual_consume(int from, int to, int round)
+{
+	return usual_wire(from, to, round) / 10;
+}
+
+static void add(struct recording_process *process, uint8_t function, int peer, int round,
+		const uint64_t wait_ns[OP_WAITS])
+{
+	struct op_record *op = hand_op(process, 1, function, (uint64_t)round + 1, 2 << 20, 500 * US,
+				       (uint64_t)(round + 1) * ROUND);
+
+	op->peer = peer;
+	op->send_steps = function == OP_SEND ? STEPS : 0;
+	op->recv_steps = function == OP_RECV ? STEPS : 0;
+	op->proxies_started = op->proxies_stopped = 1;
+	for (int i = 0; i < OP_WAITS; i++)
+		op->wait_ns[i] = wait_ns[i] * STEPS;
+}
+
+static void play_since(time_of wire, time_of consume, int first_round)
+{
+	struct timeline_options options = { 0 };
+	struct filter filter = { 0 };
+	char host[16];
+
+	if (first_round > 0)
+		filter.since = (struct filter_time){ FILTER_WALL,
+						     WALL + (uint64_t)(first_round + 1) * ROUND };
+
+	for (int rank = 0; rank < RANKS; rank++) {
+		struct recording_process *process;
+
+		snprintf(host, sizeof(host), "h%d", rank);
+		process = hand_process(&hand, "j", rank, host);
+		process->anchors = anchors;
+		process->anchor_count = 1;
+		hand_comm(process, 0x77, "experts", rank, RANKS, RANKS);
+		for (int i = 0; i < ROUNDS * RANKS; i++) {
+			int peer = i % RANKS, round = i / RANKS;
+			uint64_t sends[OP_WAITS] = { [OP_WAIT_SEND_NET] = wire(rank, peer, round) };
+			uint64_t receives[OP_WAITS] = { [OP_WAIT_RECV_GPU] =
+								consume(peer, rank, round) };
+
+			if (peer == rank)
+				continue;
+			add(process, OP_SEND, peer, round, sends);
+			add(process, OP_RECV, peer, round, receives);
+		}
+	}
+	if (timeline_report_make(&report, &hand.recording, &filter, &options) != OK) {
+		printf("Bail out! no report\n");
+		exit(1);
+	}
+}
+
+static void play(time_of wire, time_of consume)
+{
+	play_since(wire, consume, 0);
+}
+
+static void over(void)
+{
+	for (size_t i = 0; i < hand.recording.count; i++)
+		hand.list[i]->anchors = NULL;
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
+static uint64_t slow_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && to == RECEIVER ? 8 : 1);
+}
+
+/* What it gets waits for its GPU, which sends. */
+static uint64_t slow_consume(int from, int to, int round)
+{
+	return usual_consume(from, to, round) * (to == SENDER ? 8 : 1);
+}
+
+static void test_slow_link(void)
+{
+	play(slow_wire, slow_consume);
+	EXPECT_THAT("a link over which all Sends are slow is one, whatever the sender's GPU does",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].rank == SENDER &&
+			    report.stragglers.list[0].peer == RECEIVER &&
+			    report.stragglers.list[0].slow_share == 1);
+	over();
+}
+
+/* Every fifth round a process gets no processor for a while. */
+static uint64_t stopped_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && round % 5 == 0 ? 1000 : 1);
+}
+
+static uint64_t stopped_consume(int from, int to, int round)
+{
+	return usual_consume(from, to, round) * (to == SENDER && round % 5 == 0 ? 1000 : 1);
+}
+
+static void test_stopped_now_and_then(void)
+{
+	play(stopped_wire, stopped_consume);
+	EXPECT_THAT("a process that stops now and then, sending and receiving, is no slow link",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_RANK &&
+			    report.stragglers.list[0].rank == SENDER &&
+			    report.stragglers.list[0].is_starved);
+	over();
+}
+
+static uint64_t stalled_wire(int from, int to, int round)
+{
+	return to == RECEIVER ? stopped_wire(from, to, round) : usual_wire(from, to, round);
+}
+
+static void test_stalls(void)
+{
+	play(stalled_wire, usual_consume);
+	EXPECT_THAT("a link over which some Sends stall is one, and less certain",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].slow_share < 0.25 &&
+			    report.stragglers.list[0].confidence < 0.8);
+	over();
+}
+
+static uint64_t since_wire(int from, int to, int round)
+{
+	return round < ROUNDS * 3 / 4 ? usual_wire(from, to, round) : slow_wire(from, to, round);
+}
+
+static uint64_t since_consume(int from, int to, int round)
+{
+	return round < ROUNDS * 3 / 4 ? usual_consume(from, to, round)
+				      : slow_consume(from, to, round);
+}
+
+static void test_slow_since(void)
+{
+	play(since_wire, since_consume);
+	EXPECT_THAT("a link that is slow since a while, and then always, does not come and go",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].peer == RECEIVER &&
+			    report.stragglers.list[0].confidence > 0.9);
+	over();
+}
+
+/* The same in every second round from then on. */
+static uint64_t often_since_wire(int from, int to, int round)
+{
+	return round % 2 ? usual_wire(from, to, round) : 4 * since_wire(from, to, round);
+}
+
+static void test_part_of_the_time(void)
+{
+	play_since(often_since_wire, usual_consume, ROUNDS * 3 / 4);
+	EXPECT_THAT("what is not asked for does not count: half of the Sends, not an eighth",
+		    report.stragglers.count == 1 &&
+			    report.stragglers.list[0].class == STRAGGLER_SLOW_LINK &&
+			    report.stragglers.list[0].slow_share == 0.5 &&
+			    report.stragglers.list[0].confidence > 0.9);
+	over();
+}
+
+/* Some Sends of everybody stall, and those of one link a little more. */
+static uint64_t noisy_wire(int from, int to, int round)
+{
+	bool is_more = from == SENDER && to == RECEIVER && round % 8 == 0;
+
+	return usual_wire(from, to, round) * (round % 16 == (from + to) % 16 ? is_more ? 1000 : 200
+					      : is_more			     ? 1000
+									     : 1);
+}
+
+static void test_noise(void)
+{
+	play(noisy_wire, usual_consume);
+	EXPECT_THAT("where everything stalls now and then, no link is named",
+		    report.stragglers.count == 0);
+	over();
+}
+
+static uint64_t slow_port_wire(int from, int to, int round)
+{
+	return usual_wire(from, to, round) * (from == SENDER && to != 0 ? 8 : 1);
+}
+
+static void test_slow_port(void)
+{
+	struct slow_options options = { 0 };
+	struct verdicts verdicts;
+
+	play(slow_port_wire, usual_consume);
+	verdicts_init(&verdicts);
+	EXPECT_THAT("two links of one sender are one verdict, and nobody waits for it twice",
+		    slow_find(&verdicts, &report, &options) == OK && verdicts.count == 1 &&
+			    verdicts.list[0].class == VERDICT_SLOW_LINK &&
+			    verdicts.list[0].peer == -1 && verdicts.list[0].victims == RANKS - 1);
+	verdicts_release(&verdicts);
+	over();
+}
+
+int main(void)
+{
+	test_slow_link();
+	test_stopped_now_and_then();
+	test_stalls();
+	test_slow_since();
+	test_part_of_the_time();
+	test_noise();
+	test_slow_port();
+	return tap_done();
+}

@@ -1,0 +1,251 @@
+/* Links that hold up, and what looks like one. */
+#include "analysis/straggler.h"
+
+#include "tests/tap.h"
+#include "tests/support/hand_ring.h"
+
+static struct hand_ring ring;
+
+static const struct straggler *found(enum straggler_class class, uint32_t rank)
+{
+	for (size_t i = 0; i < ring.report.stragglers.count; i++)
+		if (ring.report.stragglers.list[i].class == class &&
+		    ring.report.stragglers.list[i].rank == rank)
+			return &ring.report.stragglers.list[i];
+	return NULL;
+}
+
+/* ---- it is the link ---------------------------------------------------------------------------- */
+
+static struct part slow_link(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	part.duration_ns = 80 * MS;
+	part.wire_ns *= rank == SENDER ? 47 : 1;
+	/* The sender's GPU cannot pass on what it gets. */
+	part.consume_ns *= rank == SENDER ? 30 : 1;
+	return part;
+}
+
+static void test_slow_link(void)
+{
+	const struct straggler *link;
+
+	hand_ring_play(&ring, slow_link);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("a slow link is one", ring.report.stragglers.count == 1 && link != NULL);
+	EXPECT_THAT("with both ends", link != NULL && link->peer == RECEIVER);
+	EXPECT_THAT("in all that is sent over it, which is certain",
+		    link != NULL && link->slow_share == 1 && link->confidence > 0.99);
+	hand_ring_over(&ring);
+}
+
+/* One block of eight without any time on the wire: no stretch of eight is without one. */
+static struct part with_pauses(int rank, int meeting)
+{
+	struct part part = slow_link(rank, meeting);
+
+	if (rank == SENDER)
+		part.wire_ns = meeting / MEET_CHUNK % 8 == 3 ? 0 : 40 * MS;
+	return part;
+}
+
+static void test_nothing_on_the_wire(void)
+{
+	hand_ring_play(&ring, with_pauses);
+	EXPECT_THAT("a slow link is told although it has nothing on the wire now and then",
+		    found(STRAGGLER_SLOW_LINK, SENDER) != NULL &&
+			    ring.report.stragglers.count == 1);
+	hand_ring_over(&ring);
+}
+
+/* Every third collective has little on the wire by nature, and what the others have there varies. */
+static struct part two_kinds(int rank, int meeting)
+{
+	struct part part = slow_link(rank, meeting);
+
+	part.duration_ns = 5 * MS;
+	part.wire_ns = (rank == SENDER ? 160 : meeting % 2 ? 18 : 28) * US;
+	if (meeting % 3 == 2)
+		part.wire_ns = (rank == SENDER ? 8 : 4) * US;
+	return part;
+}
+
+static void test_two_kinds(void)
+{
+	const struct straggler *link;
+
+	hand_ring_play(&ring, two_kinds);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("a slow link is certain although collectives of one kind hardly show it",
+		    link != NULL && link->confidence > 0.95);
+	hand_ring_over(&ring);
+}
+
+static struct part bursts(int rank, int meeting)
+{
+	struct part part = calm();
+
+	part.wire_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	return part;
+}
+
+static void test_bursts(void)
+{
+	const struct straggler *link;
+
+	hand_ring_play(&ring, bursts);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("a link over which some sends stall is one, and less certain",
+		    link != NULL && link->slow_share > 0.2 && link->slow_share < 0.3 &&
+			    link->confidence < 0.8);
+	hand_ring_over(&ring);
+}
+
+/* Replays count apart from calls, with the same numbers. */
+static struct part slow_replays(int rank, int meeting)
+{
+	struct part part = meeting % 4 ? calm() : slow_link(rank, meeting);
+
+	part.is_replay = meeting % 4 == 0;
+	return part;
+}
+
+static void test_slow_replays(void)
+{
+	const struct straggler *link;
+
+	hand_ring_play(&ring, slow_replays);
+	link = found(STRAGGLER_SLOW_LINK, SENDER);
+	EXPECT_THAT("a link that is slow in all replays is certain, whatever calls do",
+		    link != NULL && link->slow_share == 1 && link->confidence > 0.95);
+	hand_ring_over(&ring);
+}
+
+/* ---- it is a process --------------------------------------------------------------------------- */
+
+static struct part starved_sender(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	part.wire_ns *= rank == SENDER ? 4 : 1;
+	part.flush_ns *= rank == SENDER ? 8 : 1;
+	return part;
+}
+
+static void test_starved_sender(void)
+{
+	const struct straggler *rank;
+
+	hand_ring_play(&ring, starved_sender);
+	rank = found(STRAGGLER_SLOW_RANK, SENDER);
+	EXPECT_THAT("a sender whose flushes are late as well is short of processor: no link",
+		    ring.report.stragglers.count == 1 && rank != NULL && rank->is_starved);
+	EXPECT_THAT("how much longer is said of both",
+		    rank != NULL && rank->slowdown > 3.9 && rank->own_slowdown > 7.9);
+	EXPECT_THAT("it does not arrive late", rank != NULL && rank->late_ns == 0);
+	hand_ring_over(&ring);
+}
+
+static struct part starved_receiver(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	part.wire_ns *= rank == SENDER ? 4 : 1;
+	part.flush_ns *= rank == RECEIVER ? 8 : 1;
+	return part;
+}
+
+static void test_starved_receiver(void)
+{
+	const struct straggler *rank;
+
+	hand_ring_play(&ring, starved_receiver);
+	rank = found(STRAGGLER_SLOW_RANK, RECEIVER);
+	EXPECT_THAT("a receiver that is short of processor reads late: it is named, not the link",
+		    ring.report.stragglers.count == 1 && rank != NULL && rank->is_starved);
+	hand_ring_over(&ring);
+}
+
+static struct part stopped_now_and_then(int rank, int meeting)
+{
+	struct part part = bursts(rank, meeting);
+
+	part.consume_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	return part;
+}
+
+static void test_stopped_now_and_then(void)
+{
+	hand_ring_play(&ring, stopped_now_and_then);
+	EXPECT_THAT("a process that stops now and then, in all that it does: no link",
+		    ring.report.stragglers.count == 1 &&
+			    found(STRAGGLER_SLOW_RANK, SENDER) != NULL);
+	hand_ring_over(&ring);
+}
+
+/* ---- it is lateness ---------------------------------------------------------------------------- */
+
+enum { LATE_MS = 20 };
+
+/* What was sent to who is not there fills a window of each connection, and waits. */
+static struct part late_receiver(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	if (rank != RECEIVER)
+		part.duration_ns += LATE_MS * MS;
+	if (rank == SENDER)
+		part.wire_ns += LATE_MS * MS * WINDOW * CONNECTIONS / STEPS;
+	return part;
+}
+
+static void test_late_receiver(void)
+{
+	const struct straggler *rank;
+
+	hand_ring_play(&ring, late_receiver);
+	rank = found(STRAGGLER_SLOW_RANK, RECEIVER);
+	EXPECT_THAT("what waits for a rank that comes late is no slow link",
+		    ring.report.stragglers.count == 1 && rank != NULL &&
+			    rank->late_ns >= LATE_MS * MS);
+	hand_ring_over(&ring);
+}
+
+static struct part late_and_slow(int rank, int meeting)
+{
+	struct part part = late_receiver(rank, meeting);
+
+	part.wire_ns += rank == SENDER ? 5 * MS : 0;
+	return part;
+}
+
+static void test_late_and_slow(void)
+{
+	hand_ring_play(&ring, late_and_slow);
+	EXPECT_THAT("more than can wait for it: both are told",
+		    ring.report.stragglers.count == 2 &&
+			    found(STRAGGLER_SLOW_RANK, RECEIVER) != NULL &&
+			    found(STRAGGLER_SLOW_LINK, SENDER) != NULL);
+	hand_ring_over(&ring);
+}
+
+int main(void)
+{
+	test_slow_link();
+	test_nothing_on_the_wire();
+	test_two_kinds();
+	test_bursts();
+	test_slow_replays();
+	test_starved_sender();
+	test_starved_receiver();
+	test_stopped_now_and_then();
+	test_late_receiver();
+	test_late_and_slow();
+	return tap_done();
+}

@@ -1,0 +1,174 @@
+/* More changes than are kept: the most important ones are, and everybody is told how many are not. */
+#include "analysis/windows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/timeline_report.h"
+#include "doctor/slow.h"
+#include "output/html_report.h"
+#include "output/report.h"
+#include "tests/tap.h"
+#include "tests/support/hand_made.h"
+
+/* Each size of each function on each kind of communicator is a series of its own. */
+enum { KINDS = 3, FUNCTIONS = 3, SIZES = 30, SERIES = KINDS * FUNCTIONS * SIZES };
+static const uint8_t functions[FUNCTIONS] = { OP_ALL_REDUCE, OP_ALL_GATHER, OP_REDUCE_SCATTER };
+static const int32_t ranks_of[KINDS] = { 2, 2, 3 }, nodes_of[KINDS] = { 1, 2, 2 };
+
+struct made {
+	struct hand_made hand;
+	struct timeline_report report;
+};
+
+typedef uint64_t duration_of(int series, int call);
+
+static void play(struct made *made, int32_t kind, int32_t rank, uint8_t algorithm, int calls,
+		 duration_of *of)
+{
+	struct recording_process *process = hand_process(
+		&made->hand, "j", algorithm * 16 + kind * 4 + rank, rank == 0 ? "a" : "b");
+	uint64_t now_ns = 1000000000, match = 0;
+
+	hand_comm(process, 0x100 + 16 * (uint64_t)algorithm + (uint64_t)kind, "comm", rank,
+		  ranks_of[kind], nodes_of[kind]);
+	for (int call = 0; call < calls; call++)
+		for (int i = 0; i < FUNCTIONS * SIZES; i++) {
+			now_ns += 1000000;
+			hand_op(process, 1, functions[i / SIZES], ++match,
+				UINT64_C(1) << (i % SIZES + 4),
+				of(i + kind * FUNCTIONS * SIZES, call), now_ns)
+				->algorithm = algorithm;
+		}
+}
+
+/* With several algorithms, each on communicators of its own. */
+static void make(struct made *made, int calls, uint8_t algorithms, duration_of *of)
+{
+	struct timeline_options options = { .custom_by = { BASELINE_BY }, .custom_count = 1 };
+
+	*made = (struct made){ .hand = { .recording = { .count = 0 } } };
+	for (uint8_t i = 0; i < algorithms; i++)
+		for (int32_t kind = 0; kind < KINDS; kind++)
+			for (int32_t rank = 0; rank < ranks_of[kind]; rank++)
+				play(made, kind, rank, i ? OP_TREE : OP_RING, calls, of);
+	if (timeline_report_make(&made->report, &made->hand.recording, NULL, &options) != OK)
+		abort();
+}
+
+static void release(struct made *made)
+{
+	timeline_report_release(&made->report);
+	hand_release(&made->hand);
+}
+
+/* All take twice as long from the middle on; some of each kind are longer than the others, and the last one is the
+ * longest of all. */
+static uint64_t halved(int series, int call)
+{
+	uint64_t longer = series == SERIES - 1 ? 100 : series % 6 == 0 ? 10 : 1;
+
+	return (call < 20 ? 10000 : 20000) * longer;
+}
+
+static uint64_t steady(int series, int call)
+{
+	(void)series, (void)call;
+	return 10000;
+}
+
+static void test_kept(const struct windows *windows)
+{
+	bool is_counted = true;
+
+	EXPECT_EQUAL(windows->change_count, WINDOWS_CHANGES_MAX);
+	EXPECT_EQUAL(windows->changes_left_out, SERIES - WINDOWS_CHANGES_MAX);
+	EXPECT_THAT("the one that costs most is first, wherever it was found",
+		    windows->changes[0].function == functions[FUNCTIONS - 1] &&
+			    windows->changes[0].kind == JOB_COMM_MIXED &&
+			    windows->changes[0].lost_ns > 5 * windows->changes[1].lost_ns);
+	for (size_t i = 0; i < windows->change_count; i++)
+		is_counted = is_counted && windows->changes[i].comms == 1 &&
+			     windows->changes[i].comms_changed == 1;
+	EXPECT_THAT("however many kinds there are, each knows its communicators", is_counted);
+}
+
+static void test_told(const struct timeline_report *report)
+{
+	struct report_text_options options = { .has_all = true };
+	struct json json;
+	struct sink sink;
+
+	sink_init_memory(&sink);
+	report_text_windows(&sink, report, &options);
+	EXPECT_THAT("the text says how many are left out",
+		    strstr(sink_string(&sink), "\n(206 more that cost less are left out)\n"));
+	sink_release(&sink);
+
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	report_json_put_windows(&json, report, 0);
+	json_end(&json);
+	EXPECT_THAT("JSON does", strstr(sink_string(&sink), "\"changes_left_out\":206"));
+	sink_release(&sink);
+
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	json_object(&json);
+	html_data_windows(&json, report);
+	json_end(&json);
+	EXPECT_THAT("and the page's data", strstr(sink_string(&sink), "\"changes_left_out\":206"));
+	sink_release(&sink);
+}
+
+static const struct verdict *left_out(const struct verdicts *verdicts)
+{
+	for (size_t i = 0; i < verdicts->count; i++)
+		if (verdicts->list[i].class == VERDICT_BLIND &&
+		    strstr(verdicts->list[i].title, "not everything could be compared"))
+			return &verdicts->list[i];
+	return NULL;
+}
+
+static void expect_note(const struct timeline_report *report, const char *sentence,
+			const char *evidence)
+{
+	struct slow_options options = { .threshold = 0 };
+	const struct verdict *note;
+	struct verdicts verdicts;
+
+	verdicts_init(&verdicts);
+	if (slow_find(&verdicts, report, &options) != OK)
+		abort();
+	note = left_out(&verdicts);
+	EXPECT_THAT(sentence, evidence == NULL ? note == NULL
+					       : note != NULL && note->evidence.count == 1 &&
+							 strstr(note->evidence.list[0], evidence));
+	verdicts_release(&verdicts);
+}
+
+int main(void)
+{
+	static struct made made;
+
+	make(&made, 40, 1, halved);
+	test_kept(&made.report.windows);
+	test_told(&made.report);
+	expect_note(&made.report, "the doctor notes changes that are left out",
+		    "206 changes of a transfer's speed were left out");
+	release(&made);
+
+	make(&made, 20, 1, steady);
+	EXPECT_THAT("nothing changed, nothing is left out",
+		    made.report.windows.change_count == 0 &&
+			    made.report.windows.changes_left_out == 0);
+	expect_note(&made.report, "and no note", NULL);
+	release(&made);
+
+	make(&made, 20, 2, steady);
+	expect_note(&made.report, "the doctor notes kinds of transfers beyond its table",
+		    "28 times a communicator's transfers of one kind found no room");
+	release(&made);
+	return tap_done();
+}

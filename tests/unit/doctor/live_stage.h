@@ -1,0 +1,169 @@
+/* Processes made by hand and looked at again and again: for tests of src/doctor/live.h. */
+#ifndef LIVE_STAGE_H
+#define LIVE_STAGE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/live.h"
+#include "tests/support/hand_made.h"
+
+#define SECOND UINT64_C(1000000000)
+enum { STAGE_TOTALS = 64 };
+
+struct stage {
+	struct hand_made hand;
+	struct live live;
+	uint64_t now_ns; /* monotonic; recorders' clocks are a hundred seconds ahead */
+};
+
+#define STAGE_AHEAD_NS (100 * SECOND)
+#define STAGE_WALL_NS (UINT64_C(1700000000) * SECOND)
+
+static inline void stage_init(struct stage *stage)
+{
+	struct live_limits limits = live_limits_default();
+
+	*stage = (struct stage){ .now_ns = 5000 * SECOND };
+	live_init(&stage->live, &limits);
+}
+
+static inline void stage_release(struct stage *stage)
+{
+	live_release(&stage->live);
+	for (size_t i = 0; i < stage->hand.recording.count; i++)
+		free(stage->hand.list[i]->totals);
+	hand_release(&stage->hand);
+}
+
+static inline uint64_t stage_clock(const struct stage *stage)
+{
+	return stage->now_ns + STAGE_AHEAD_NS;
+}
+
+/* A living process, read just now. */
+static inline struct recording_process *stage_process(struct stage *stage, int64_t rank,
+						      const char *host)
+{
+	struct recording_process *process = hand_process(&stage->hand, "job", rank, host);
+
+	process->life = RECORDING_ALIVE;
+	process->start_ticks = 77;
+	process->pid_here = process->pid;
+	process->counts_ns = stage_clock(stage);
+	process->totals = calloc(STAGE_TOTALS, sizeof(*process->totals));
+	if (process->totals == NULL)
+		abort();
+	process->total_count = 1;
+	return process;
+}
+
+/* `count` of them, all in one communicator, number 1 in each. */
+static inline void stage_world(struct stage *stage, int count, int nranks, const char *name)
+{
+	for (int i = 0; i < count; i++) {
+		struct recording_process *process =
+			(size_t)i < stage->hand.recording.count
+				? stage->hand.list[i]
+				: stage_process(stage, i, i < 4 ? "node0" : "node1");
+
+		hand_comm(process, 0x100 + (uint64_t)process->comm_count, name, i, nranks, 1);
+		process->comms[process->comm_count - 1].info.flags = COMM_FLAG_SEES_KERNELS;
+	}
+}
+
+/* So many collectives of one size have finished in all, and took so long. */
+static inline struct region_total *stage_total(struct recording_process *process, uint32_t comm,
+					       uint8_t function, uint64_t count, uint64_t sum_ns)
+{
+	uint64_t key = TOTALS_KEY(comm, function, OP_FLOAT32, OP_RING, OP_SIMPLE, 22);
+	struct region_total *total = NULL;
+
+	for (size_t i = 1; i < process->total_count; i++)
+		if (process->totals[i].key == key)
+			total = &process->totals[i];
+	if (total == NULL)
+		total = &process->totals[process->total_count++];
+	*total = (struct region_total){ .key = key,
+					.count = count,
+					.timed = count,
+					.bytes = count << 20,
+					.timed_bytes = count << 20,
+					.sum_ns = sum_ns };
+	return total;
+}
+
+/* It has made a call, and is in it. */
+static inline struct recording_flight *stage_enter(struct stage *stage,
+						   struct recording_process *process, uint32_t comm,
+						   uint8_t function, uint64_t match)
+{
+	struct comm_counts *counts = &process->comms[comm - 1].counts;
+	struct op_record *op =
+		hand_op(process, comm, function, match, 1 << 20, 0, stage_clock(stage));
+
+	op->state = OP_RUNNING;
+	op->done_ns = 0;
+	op->count = 1 << 18;
+	op->time_source = OP_TIME_NONE;
+	op->issue_ns = op->active_ns = stage_clock(stage);
+	counts->recorded--;
+	counts->last_issue_ns = stage_clock(stage);
+	if (op_is_collective(function)) {
+		counts->collectives = match;
+		counts->signature = op->signature;
+	}
+	return &process->flights[process->flight_count - 1];
+}
+
+/* After so long: as it is then. Processes that are read say what their clock is. */
+static inline enum status stage_look(struct stage *stage, uint64_t after_ns)
+{
+	stage->now_ns += after_ns;
+	for (size_t i = 0; i < stage->hand.recording.count; i++)
+		if (stage->hand.list[i]->life == RECORDING_ALIVE)
+			stage->hand.list[i]->counts_ns = stage_clock(stage);
+	return live_look(&stage->live, &stage->hand.recording, stage->now_ns,
+			 STAGE_WALL_NS + stage->now_ns);
+}
+
+static inline void stage_looks(struct stage *stage, int count)
+{
+	for (int i = 0; i < count; i++)
+		if (stage_look(stage, SECOND) != OK)
+			abort();
+}
+
+/* The seat of a process in its n-th communicator, from 1. */
+static inline const struct live_seat *stage_seat(const struct stage *stage, size_t process,
+						 uint32_t comm)
+{
+	const struct job_seat *seat = job_seat(&stage->live.job, process, comm);
+
+	if (seat == NULL)
+		abort();
+	return &stage->live.seats[seat - stage->live.job.seats];
+}
+
+/* The n-th notice of a kind, from 0; NULL none. */
+static inline const struct live_notice *stage_notice(const struct stage *stage,
+						     enum live_notice_kind kind, size_t nth)
+{
+	for (size_t i = 0; i < stage->live.notice_count; i++)
+		if (stage->live.notices[i].kind == kind && nth-- == 0)
+			return &stage->live.notices[i];
+	return NULL;
+}
+
+static inline bool stage_says(const struct live_notice *notice, const char *title,
+			      const char *words)
+{
+	bool is_said = notice != NULL && strcmp(notice->title, title) == 0 &&
+		       strstr(notice->text, words) != NULL;
+
+	if (!is_said && notice != NULL)
+		printf("# title: %s\n# text: %s\n", notice->title, notice->text);
+	return is_said;
+}
+
+#endif

@@ -1,0 +1,202 @@
+#include "doctor/slow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/attributes.h"
+#include "output/baseline_show.h"
+#include "tests/unit/doctor/transfers.h"
+#include "tests/tap.h"
+
+static char *written(const struct baseline *baseline, size_t *length)
+{
+	struct sink sink;
+	struct json json;
+	char *text;
+
+	sink_init_memory(&sink);
+	json_init(&json, &sink);
+	baseline_json(&json, baseline);
+	json_line(&json);
+	if (json_status(&json) != OK)
+		abort();
+	*length = sink.used;
+	text = malloc(sink.used + 1);
+	memcpy(text, sink.bytes, sink.used);
+	text[sink.used] = '\0';
+	sink_release(&sink);
+	return text;
+}
+
+static const struct baseline_row *row_of(const struct baseline *baseline, const char *comm,
+					 const char *size)
+{
+	for (size_t i = 0; i < baseline->count; i++)
+		if (strcmp(baseline->rows[i].comm_name, comm) == 0 &&
+		    strcmp(baseline->rows[i].size, size) == 0)
+			return &baseline->rows[i];
+	abort();
+}
+
+static void rows(const struct baseline *baseline)
+{
+	const struct baseline_row *row = row_of(baseline, "tp1", "16 MiB");
+
+	/* tp0 .. tp3, dp0, dp1, world; two sizes each. */
+	EXPECT_EQUAL(baseline->count, 14);
+	EXPECT_THAT("a row says what it is of", strcmp(row->kind, "nvlink-only") == 0 &&
+							strcmp(row->function, "AllReduce") == 0 &&
+							strcmp(row->algorithm, "RING") == 0 &&
+							strcmp(row->protocol, "SIMPLE") == 0 &&
+							row->nranks == 2 && row->nnodes == 1 &&
+							row->calls == 2 * TRANSFERS_CALLS);
+	/* 16 MiB over 200 GB/s and 5 us, and what the quicker of two waits. */
+	EXPECT_THAT("its time is that of the transfer",
+		    row->is_joined && row->mean_ns > 88000 && row->mean_ns < 105000);
+	EXPECT_THAT("and so is its bandwidth", row->busbw > 150e9 && row->busbw < 195e9);
+	EXPECT_THAT("calls take longer, they wait", row->p99_ns > row->mean_ns * 1.08);
+	EXPECT_THAT("the spread is that of transfers",
+		    row->log_deviation > 0.005 && row->log_deviation < 0.1);
+	EXPECT_THAT("one sample per iteration", row->samples == 160);
+	EXPECT_THAT("the head", strcmp(baseline->job, "job") == 0 && baseline->jobs == 1 &&
+					baseline->ranks == 8 && baseline->iterations == 160 &&
+					baseline->iteration_ops == 6);
+}
+
+static void round_trip(const struct baseline *baseline)
+{
+	struct baseline again;
+	size_t length, second;
+	char why[200], *text = written(baseline, &length), *copy;
+
+	EXPECT_THAT("it reads what it writes",
+		    baseline_read(&again, text, length, why, sizeof(why)) == OK);
+	copy = written(&again, &second);
+	EXPECT_THAT("and nothing is lost", length == second && memcmp(text, copy, length) == 0);
+	baseline_release(&again);
+	free(copy);
+	free(text);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------- */
+
+#define ROW                                                                                     \
+	"{\"comm_name\":\"\",\"kind\":\"mixed\",\"function\":\"AllReduce\",\"size\":\"1 MiB\"," \
+	"\"algorithm\":\"RING\",\"protocol\":\"LL\",\"nranks\":8,\"nnodes\":2,\"calls\":10,"    \
+	"\"is_joined\":true,\"busbw_bytes_per_second\":1e9,\"mean_ns\":1,\"median_ns\":1,"      \
+	"\"p10_ns\":1,\"p99_ns\":1,\"log_mean\":0.5,\"log_deviation\":0.1,\"samples\":10"
+#define HEAD "{\"format\":\"ringside-baseline\",\"version\":1,"
+
+static void refused(const char *sentence, const char *text, enum status wanted, const char *word)
+{
+	struct baseline baseline;
+	char why[200];
+	enum status status = baseline_read(&baseline, text, strlen(text), why, sizeof(why));
+
+	if (!EXPECT_THAT(sentence, status == wanted && strstr(why, word) != NULL &&
+					   strchr(why, '\n') == NULL))
+		printf("#   %d: %s\n", status, why);
+	if (status == OK)
+		baseline_release(&baseline);
+}
+
+static void bad_input(void)
+{
+	refused("nothing", "", ERR_FORMAT, "byte 0");
+	refused("no JSON", "hello", ERR_FORMAT, "line 1");
+	refused("another kind of JSON", "{\"format\":\"ringside-report\",\"version\":1}",
+		ERR_FORMAT, "format");
+	refused("any JSON", "{\"a\":1}", ERR_FORMAT, "no baseline");
+	refused("a list", "[]", ERR_FORMAT, "no JSON object");
+	refused("a newer one", "{\"format\":\"ringside-baseline\",\"version\":2,\"rows\":[]}",
+		ERR_VERSION, "newer");
+	refused("no version", "{\"format\":\"ringside-baseline\",\"rows\":[]}", ERR_FORMAT,
+		"version");
+	refused("no rows", HEAD "\"job\":\"x\"}", ERR_FORMAT, "rows: is missing");
+	refused("rows twice", HEAD "\"rows\":[],\n\"rows\":[]}", ERR_FORMAT, "line 2");
+	refused("cut off", HEAD "\"rows\":[" ROW "},", ERR_FORMAT, "line 1");
+	refused("something behind it", HEAD "\"rows\":[]} x", ERR_FORMAT, "byte");
+	refused("a row that lacks a key", HEAD "\"rows\":[{\"comm_name\":\"x\"}]}", ERR_FORMAT,
+		"kind: is missing");
+	refused("a row that is a number", HEAD "\"rows\":[7]}", ERR_FORMAT, "no object");
+	refused("a key twice", HEAD "\"rows\":[" ROW ",\"calls\":3}]}", ERR_FORMAT,
+		"calls: is there twice");
+	refused("a number that is text", HEAD "\"rows\":[],\"ranks\":\"8\"}", ERR_FORMAT,
+		"ranks: is no whole number");
+	refused("a share above 1", HEAD "\"rows\":[],\"wait_share\":1.5}", ERR_FORMAT,
+		"wait_share: is out of range");
+	refused("a negative number", HEAD "\"rows\":[],\"iteration_median_ns\":-1}", ERR_FORMAT,
+		"out of range");
+	refused("a name that is too long",
+		HEAD "\"job\":\"0123456789012345678901234567890123456789012345678901234567890123456"
+		     "78901234567890123456789012345678901234567890123456789012345678901234567890123"
+		     "4567890\",\"rows\":[]}",
+		ERR_FORMAT, "job: is too long");
+	refused("control characters in names", HEAD "\"job\":\"\\u001b[2J\",\"rows\":[]}",
+		ERR_FORMAT, "control");
+}
+
+static void good_input(void)
+{
+	const char *text = HEAD "\"new\":{\"a\":[1,2]},\"rows\":[" ROW ",\"more\":null}]}\n";
+	struct baseline baseline;
+	char why[200];
+
+	EXPECT_THAT("keys of later versions are passed over",
+		    baseline_read(&baseline, text, strlen(text), why, sizeof(why)) == OK &&
+			    baseline.count == 1 && baseline.rows[0].nranks == 8 &&
+			    baseline.rows[0].comms == 1 && baseline.rows[0].is_joined);
+	baseline_release(&baseline);
+}
+
+/* ---- several communicators of one name -------------------------------------------------------- */
+
+static void merged(void)
+{
+	struct timeline_options options = { .custom_by = { BASELINE_BY }, .custom_count = 1 };
+	struct hand_made hand = { .list = { NULL } };
+	struct timeline_report report;
+	struct baseline baseline;
+
+	for (int rank = 0; rank < 4; rank++) {
+		struct recording_process *process = hand_process(&hand, "j", rank, "a");
+		uint32_t comm =
+			hand_comm(process, 0x10 + (uint64_t)(rank / 2), "pair", rank % 2, 2, 1);
+
+		for (uint64_t n = 1; n <= 32; n++)
+			hand_op(process, comm, OP_ALL_REDUCE, n, 1 << 20,
+				rank < 2 ? 100000 : 200000, n * 1000000);
+	}
+	if (timeline_report_make(&report, &hand.recording, NULL, &options) != OK ||
+	    baseline_make(&baseline, &report) != OK)
+		abort();
+	EXPECT_EQUAL(baseline.count, 1);
+	EXPECT_THAT("communicators of one name are one row",
+		    baseline.rows[0].comms == 2 && baseline.rows[0].calls == 128 &&
+			    baseline.rows[0].mean_ns == 150000);
+	EXPECT_THAT("whose spread is between them, too",
+		    fabs(baseline.rows[0].log_deviation - log(2) / 2) < 0.001);
+	baseline_release(&baseline);
+	report.custom[0].by = TALLY_BY_COMM;
+	EXPECT(baseline_make(&baseline, &report) == ERR_RANGE);
+	timeline_report_release(&report);
+	hand_release(&hand);
+}
+
+int main(void)
+{
+	struct transfers job = { .nodes = 4, .gpus = 2, .seed = 1, .late_rank = -1 };
+	struct baseline baseline;
+
+	transfers_make(&job);
+	if (baseline_make(&baseline, &job.report) != OK)
+		abort();
+	rows(&baseline);
+	round_trip(&baseline);
+	baseline_release(&baseline);
+	transfers_release(&job);
+	bad_input();
+	good_input();
+	merged();
+	return tap_done();
+}

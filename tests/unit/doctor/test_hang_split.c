@@ -1,0 +1,245 @@
+/* Ranks that called different things. */
+
+#include "tests/unit/doctor/hang_stage.h"
+#include "tests/tap.h"
+
+static struct hang_stage stage;
+
+static const struct verdict *first(void)
+{
+	return &stage.verdicts.list[0];
+}
+
+static struct recording_flight *flight_of(int rank, int nth)
+{
+	return &stage_rank(&stage, rank)->flights[nth];
+}
+
+/* All made one call and are in their second. */
+static void all_in(int count)
+{
+	stage_begin(&stage, count, 4);
+	for (int i = 0; i < count; i++) {
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE, 61 * SECOND);
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 60 * SECOND);
+	}
+}
+
+static bool is_rule(int64_t rank, const char *rule)
+{
+	return stage_only(&stage, VERDICT_MISMATCH, rank) && strcmp(first()->rule, rule) == 0;
+}
+
+static void test_rules(void)
+{
+	all_in(8);
+	stage_diverge(&stage, 5, 1, flight_of(5, 1));
+	flight_of(5, 1)->op.function = OP_ALL_GATHER;
+	EXPECT_THAT("another function", is_rule(5, "function"));
+	EXPECT_THAT("both sides stand there",
+		    stage_has_line(&first()->evidence, "Rank 5 called AllGather of 1024 float32") &&
+			    stage_has_line(&first()->evidence,
+					   "Rank 0 and 6 others called AllReduce of 1024 float32"));
+	EXPECT_EQUAL(first()->number, 2);
+	EXPECT_EQUAL(first()->peer, 0);
+	EXPECT_EQUAL(first()->victims, 7);
+	flight_of(5, 1)->op.function = OP_ALL_REDUCE;
+	flight_of(5, 1)->op.count = 512;
+	EXPECT_THAT("another count", is_rule(5, "count"));
+	flight_of(5, 1)->op.count = 1024;
+	flight_of(5, 1)->op.datatype = OP_BFLOAT16;
+	EXPECT_THAT("another type", is_rule(5, "datatype"));
+	flight_of(5, 1)->op.datatype = OP_FLOAT32;
+	for (int i = 0; i < 8; i++) {
+		flight_of(i, 1)->op.function = OP_BROADCAST;
+		flight_of(i, 1)->op.root = i == 5 ? 1 : 0;
+	}
+	EXPECT_THAT("another root", is_rule(5, "root"));
+	EXPECT_THAT("with the roots", stage_has_line(&first()->evidence, "with root 1"));
+	stage_end(&stage);
+}
+
+/* X then Y, and Y then X; hosts ran ahead. */
+static void test_order(void)
+{
+	all_in(4);
+	for (int i = 0; i < 4; i++) {
+		struct recording_flight *second = flight_of(i, 1), *third;
+
+		third = stage_call(&stage, i, 1, OP_ALL_REDUCE, 3, OP_LAUNCHED, 59 * SECOND);
+		second->op.count = i == 2 ? 77 : 1024;
+		third->op.count = i == 2 ? 1024 : 77;
+	}
+	flight_of(2, 1)->op.signature ^= 5;
+	stage_diverge(&stage, 2, 1, flight_of(2, 2));
+	EXPECT_THAT("the same calls in another order", is_rule(2, "order"));
+	EXPECT_EQUAL(first()->number, 2);
+	stage_end(&stage);
+}
+
+/* With half the count a rank is through and in its next call: the others are not missing there. */
+static void test_ahead(void)
+{
+	all_in(4);
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	flight_of(1, 1)->op.count = 512;
+	flight_of(1, 1)->op.state = OP_DONE;
+	stage_rank(&stage, 1)->comms[0].counts.last_done_number = 2;
+	stage_call(&stage, 1, 1, OP_ALL_REDUCE, 3, OP_RUNNING, 60 * SECOND);
+	EXPECT_THAT("half the count", is_rule(1, "count"));
+	EXPECT_EQUAL(first()->number, 2);
+	stage_end(&stage);
+}
+
+static void test_halves(void)
+{
+	all_in(4);
+	for (int i = 0; i < 2; i++) {
+		stage_diverge(&stage, i, 1, flight_of(i, 1));
+		flight_of(i, 1)->op.count = 512;
+	}
+	EXPECT_THAT("half against half: nobody is accused", is_rule(-1, "count"));
+	EXPECT_THAT("and that is said", strstr(first()->title, "half against half") != NULL);
+	EXPECT_THAT("both sides are shown all the same",
+		    stage_has_line(&first()->evidence, "512") &&
+			    stage_has_line(&first()->evidence, "1024"));
+	stage_end(&stage);
+}
+
+/* Only the counters are left. */
+static void test_counters(void)
+{
+	all_in(4);
+	for (int i = 0; i < 4; i++) {
+		stage_rank(&stage, i)->flight_count = 0;
+		stage_rank(&stage, i)->comms[0].counts.signature = i == 3 ? 8 : 9;
+	}
+	EXPECT_THAT("hashes alone tell who differs", is_rule(3, ""));
+	EXPECT_THAT("and not what", stage_has_line(&first()->missing, "or before"));
+	EXPECT_THAT("it does not hang, and is told",
+		    stage_has_line(&first()->evidence, "mixed up"));
+	stage_rank(&stage, 3)->is_moving = true;
+	EXPECT_THAT("counters that may just be changing prove nothing", stage_nobody(&stage));
+	stage_rank(&stage, 3)->is_moving = false;
+	stage_rank(&stage, 3)->comms[0].info.interface = 4;
+	EXPECT_THAT("releases that hash other fields are not compared", stage_nobody(&stage));
+	stage_end(&stage);
+}
+
+/* It began before what the counters and the last slots show, and the operations are still there. */
+static void test_older(void)
+{
+	all_in(4);
+	for (int i = 0; i < 4; i++) {
+		stage_diverge(&stage, i, 1, flight_of(i, 1));
+		if (i == 2) {
+			stage_diverge(&stage, i, 1, flight_of(i, 0));
+			flight_of(i, 0)->op.count = 9;
+			flight_of(i, 1)->op.signature ^= 0x700;
+		}
+	}
+	EXPECT_THAT("the first difference counts", is_rule(2, "count"));
+	EXPECT_EQUAL(first()->number, 1);
+	EXPECT_THAT("nothing is missing then", first()->missing.count == 0);
+	stage_end(&stage);
+}
+
+/* Rank 1 of four calls something else than rank 0; rank 2 is not there yet; rank 3 did the same as rank 0, or
+ * has not come, either. Who moved a moment ago is waited for by who looks again. */
+static void test_watched(void)
+{
+	uint64_t still_ns[] = { 30 * SECOND, 30 * SECOND, SECOND / 2, SECOND / 2 };
+
+	stage_begin(&stage, 4, 4);
+	stage.options.hang_ns = 60 * SECOND;
+	for (int i = 0; i < 4; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE,
+			   i < 2 ? 31 * SECOND : 2 * SECOND);
+	for (int i = 0; i < 2; i++)
+		stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 30 * SECOND);
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	flight_of(1, 1)->op.count = 512;
+	EXPECT_THAT("one look tells what is there", is_rule(-1, "count"));
+	stage.options.only_living = true;
+	stage.options.still_ns = still_ns;
+	EXPECT_THAT("who looks again waits for two that move", stage_nobody(&stage));
+	stage_call(&stage, 3, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 0);
+	still_ns[3] = 0;
+	EXPECT_THAT("and for the last of them", stage_nobody(&stage));
+	still_ns[2] = SECOND;
+	EXPECT_THAT("not for one that stands still", is_rule(1, "count"));
+	EXPECT_THAT("those that came are counted",
+		    strstr(first()->title, "rank 1 disagrees with 2 ranks") != NULL);
+	still_ns[2] = SECOND / 2;
+	stage.options.hang_ns = 30 * SECOND;
+	EXPECT_THAT("nor for longer than for a hang", is_rule(1, "count"));
+	stage.options.hang_ns = 60 * SECOND;
+	stage_rank(&stage, 2)->comms[0].info.interface = 4;
+	EXPECT_THAT("nor for one that is not compared", is_rule(1, "count"));
+	stage_rank(&stage, 2)->comms[0].info.interface = 5;
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 3;
+	EXPECT_THAT("nor for one whose call is not to be seen any more", is_rule(1, "count"));
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 2;
+	still_ns[2] = SECOND / 20;
+	EXPECT_THAT("counters that say so before its call is there are waited for",
+		    stage_nobody(&stage));
+	stage_rank(&stage, 2)->comms[0].counts.collectives = 1;
+	stage_rank(&stage, 2)->life = RECORDING_KILLED;
+	EXPECT_THAT("nor are the dead", is_rule(1, "count"));
+	stage_end(&stage);
+}
+
+/* What ranks of a job called that is over is told by its files, and not by who looks at what runs. */
+static void test_past(void)
+{
+	all_in(4);
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	flight_of(1, 1)->op.count = 512;
+	for (int i = 0; i < 3; i++)
+		stage_rank(&stage, i)->life = RECORDING_KILLED;
+	stage.options.only_living = true;
+	stage_find(&stage);
+	EXPECT_THAT("who asks for what lives is told while one lives",
+		    stage.verdicts.count == 2 && first()->class == VERDICT_PROCESS_DEAD &&
+			    stage.verdicts.list[1].class == VERDICT_MISMATCH);
+	stage_rank(&stage, 3)->life = RECORDING_KILLED;
+	EXPECT_THAT("and not when nobody does", stage_nobody(&stage));
+	stage.options.only_living = false;
+	EXPECT_THAT("who asks for what was is told", is_rule(1, "count"));
+	stage_end(&stage);
+}
+
+static void test_nobody(void)
+{
+	all_in(4);
+	stage_call(&stage, 1, 1, OP_ALL_REDUCE, 3, OP_LAUNCHED, SECOND);
+	EXPECT_THAT("one that ran ahead agrees as far as the others are", stage_nobody(&stage));
+	stage_end(&stage);
+	all_in(4);
+	for (int i = 0; i < 4; i++)
+		stage_rank(&stage, i)->comms[0].info.hash = 0;
+	stage_diverge(&stage, 1, 1, flight_of(1, 1));
+	stage_find(&stage);
+	EXPECT_THAT("without a hash nobody is compared",
+		    stage.verdicts.count == 1 && first()->class == VERDICT_STUCK);
+	EXPECT_THAT("and that is said", stage_has_line(&first()->missing, "before 2.27"));
+	stage_rank(&stage, 2)->process_state = 'T';
+	EXPECT_THAT("a stopped process of that job is the cause all the same",
+		    stage_only(&stage, VERDICT_PROCESS_STOPPED, 2));
+	EXPECT_THAT("less sure", first()->confidence < 0.95);
+	stage_end(&stage);
+}
+
+int main(void)
+{
+	test_rules();
+	test_order();
+	test_ahead();
+	test_halves();
+	test_counters();
+	test_older();
+	test_watched();
+	test_past();
+	test_nobody();
+	return tap_done();
+}

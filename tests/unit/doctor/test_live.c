@@ -1,0 +1,417 @@
+#include "doctor/live.h"
+
+#include <math.h>
+
+#include "tests/unit/doctor/live_stage.h"
+#include "tests/tap.h"
+
+static struct stage stage;
+
+static struct recording_process *process(size_t i)
+{
+	return stage.hand.list[i];
+}
+
+static void test_nothing(void)
+{
+	stage_init(&stage);
+	EXPECT_THAT("nobody is there", stage_look(&stage, SECOND) == OK);
+	EXPECT_EQUAL(stage.live.job.comm_count, 0);
+	EXPECT_EQUAL(stage.live.notice_count, 0);
+	EXPECT_EQUAL(stage.live.looks, 1);
+	stage_release(&stage);
+	live_release(&stage.live);
+}
+
+static void test_sums(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	stage_total(process(0), 1, OP_ALL_REDUCE, 10, 5000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 10, 4000);
+	/* Communicators that are forgotten, and one that is not listed: nobody's. */
+	stage_total(process(0), 0, OP_ALL_REDUCE, 100, 1);
+	stage_total(process(0), 9, OP_ALL_REDUCE, 100, 1);
+	stage_look(&stage, SECOND);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->sums.operations, 10);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->sums.bytes, 10 << 20);
+	EXPECT_THAT("two ranks: the links carry as much as the message",
+		    stage_seat(&stage, 0, 1)->sums.bus_bytes == 10 << 20);
+	EXPECT_THAT("at the first look nothing grew",
+		    stage_seat(&stage, 0, 1)->grown.operations == 0 && stage.live.elapsed_ns == 0);
+	EXPECT_THAT("and there is no point", stage.live.comms[0].history.count == 0);
+	EXPECT_EQUAL(stage.live.comms[0].sums.operations, 20);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 14, 9000);
+	stage_look(&stage, 2 * SECOND);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->grown.operations, 4);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->grown.time_ns, 4000);
+	EXPECT_EQUAL(stage.live.comms[0].grown.operations, 4);
+	EXPECT_EQUAL(stage.live.elapsed_ns, 2 * SECOND);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 12, 8000);
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("sums never fall", stage_seat(&stage, 0, 1)->sums.operations == 14 &&
+					       stage_seat(&stage, 0, 1)->grown.operations == 0);
+	process(0)->start_ticks++;
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("the same pid is another process",
+		    stage_seat(&stage, 0, 1)->sums.operations == 12);
+	stage_release(&stage);
+}
+
+/* Regions of older recorders do not tell the bytes of timed operations. */
+static void test_older(void)
+{
+	struct region_total total = { .key = TOTALS_KEY(1, OP_ALL_GATHER, 0, 0, 0, 9),
+				      .count = 10,
+				      .timed = 5,
+				      .bytes = 8000,
+				      .sum_ns = 7 };
+	struct live_sums sums = { 0 };
+
+	live_sums_add(&sums, &total, 4);
+	EXPECT_EQUAL(sums.timed_bytes, 4000);
+	EXPECT_THAT("AllGather over four", sums.bus_bytes == 3000);
+	EXPECT_EQUAL(sums.operations, 10);
+}
+
+/* Who comes and goes changes indices; what is known goes with the identity. */
+static void test_identity(void)
+{
+	struct recording_process *last;
+
+	stage_init(&stage);
+	stage_world(&stage, 3, 3, "dp");
+	for (size_t i = 0; i < 3; i++)
+		stage_total(process(i), 1, OP_ALL_REDUCE, 10 * (i + 1), 100);
+	stage_looks(&stage, 2);
+	stage_total(process(2), 1, OP_ALL_REDUCE, 37, 100);
+	/* The first one is forgotten. */
+	last = process(0);
+	stage.hand.list[0] = process(1);
+	stage.hand.list[1] = process(2);
+	stage.hand.recording.count = 2;
+	stage_looks(&stage, 1);
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->grown.operations, 7);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->grown.operations, 0);
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->history.count, 1);
+	stage.hand.list[2] = last;
+	stage.hand.recording.count = 3;
+	stage_release(&stage);
+}
+
+static void test_history(void)
+{
+	const struct live_history *history;
+	const struct live_point *point;
+	bool is_ordered = true;
+
+	stage_init(&stage);
+	stage_world(&stage, 1, 2, "dp");
+	stage_looks(&stage, 3);
+	EXPECT_THAT("a history begins with the first operation",
+		    stage_seat(&stage, 0, 1)->history.count == 0);
+	for (uint64_t i = 1; i <= LIVE_POINTS + 50; i++) {
+		stage_total(process(0), 1, OP_ALL_REDUCE, i, i * SECOND / 4);
+		stage_look(&stage, SECOND / 2);
+	}
+	stage_look(&stage, SECOND);
+	history = &stage_seat(&stage, 0, 1)->history;
+	EXPECT_EQUAL(history->count, LIVE_POINTS);
+	for (uint32_t i = 1; i < history->count; i++)
+		is_ordered &= live_point(history, i)->wall_ns > live_point(history, i - 1)->wall_ns;
+	EXPECT_THAT("from the oldest to the newest", is_ordered);
+	EXPECT_EQUAL(live_point(history, LIVE_POINTS - 1)->wall_ns, stage.live.wall_ns);
+	point = live_point(history, LIVE_POINTS - 2);
+	EXPECT_THAT("two a second", fabsf(point->operations_per_s - 2) < 1e-6f);
+	EXPECT_THAT("a MiB in a quarter", fabsf(point->algbw - 4 * 1048576.0f) < 1);
+	EXPECT_THAT("half of the time", fabsf(point->busy_share - 0.5f) < 1e-6f);
+	EXPECT_THAT("nobody to wait for", isnan(point->wait_share));
+	point = live_point(history, LIVE_POINTS - 1);
+	EXPECT_THAT("nothing finished: no bandwidth",
+		    isnan(point->busbw) && point->operations_per_s == 0);
+	EXPECT_EQUAL(stage.live.comms[0].history.count, LIVE_POINTS);
+	stage_release(&stage);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void finish(uint64_t count, uint64_t first_ns, uint64_t second_ns)
+{
+	stage_total(process(0), 1, OP_ALL_REDUCE, count, first_ns);
+	stage_total(process(1), 1, OP_ALL_REDUCE, count, second_ns);
+	stage_look(&stage, SECOND);
+}
+
+static void test_wait(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish(10, 1000, 1000);
+	EXPECT_THAT("what was before is not waiting", stage_seat(&stage, 0, 1)->wait_ns == 0);
+	finish(12, 1500, 1100);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->wait_grown_ns, 400);
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->wait_grown_ns, 0);
+	EXPECT_THAT("both were joined",
+		    stage_seat(&stage, 0, 1)->has_wait && stage_seat(&stage, 1, 1)->has_wait);
+	EXPECT_THAT("its share is in the history",
+		    live_point(&stage_seat(&stage, 0, 1)->history, 0)->wait_share > 3e-7f);
+	/* One is ahead when we look: nothing is joined, and nothing is lost. */
+	stage_total(process(0), 1, OP_ALL_REDUCE, 13, 1700);
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("unequal numbers are left for later",
+		    !stage_seat(&stage, 0, 1)->has_wait &&
+			    stage_seat(&stage, 0, 1)->wait_ns == 400);
+	finish(13, 1700, 1350);
+	EXPECT_THAT("when they are equal all of it counts",
+		    stage_seat(&stage, 1, 1)->wait_grown_ns == 50 &&
+			    stage_seat(&stage, 0, 1)->wait_ns == 400);
+	finish(13, 1700, 1350);
+	EXPECT_THAT("once",
+		    !stage_seat(&stage, 0, 1)->has_wait && stage_seat(&stage, 1, 1)->wait_ns == 50);
+	EXPECT_EQUAL(stage.live.comms[0].wait_ns, 450);
+	stage_release(&stage);
+}
+
+/* Thousands a second: the numbers are never equal. */
+static void test_wait_many(void)
+{
+	uint64_t wait_ns;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	for (uint64_t i = 0; i <= 100; i++) {
+		stage_total(process(0), 1, OP_ALL_REDUCE, 1000 * i, 1000 * i * 300);
+		stage_total(process(1), 1, OP_ALL_REDUCE, 1000 * i + 20, (1000 * i + 20) * 100);
+		stage_look(&stage, SECOND);
+	}
+	wait_ns = stage_seat(&stage, 0, 1)->wait_ns;
+	EXPECT_THAT("what is joined by shares adds up",
+		    wait_ns > 100000 * UINT64_C(198) && wait_ns < 100000 * UINT64_C(202));
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->wait_ns, 0);
+	/* Far apart: not even by shares. */
+	stage_total(process(0), 1, OP_ALL_REDUCE, 200000, 60000000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 150000, 15000000);
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("numbers far apart are left for later", !stage_seat(&stage, 0, 1)->has_wait);
+	stage_release(&stage);
+}
+
+/* So many have finished on both, so many of them were timed. */
+static void finish_sampled(uint64_t count, uint64_t timed, uint64_t sum_0, uint64_t sum_1)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct region_total *total =
+			stage_total(process(i), 1, OP_ALL_REDUCE, count, i == 0 ? sum_0 : sum_1);
+
+		total->timed = timed;
+		total->timed_bytes = timed << 20;
+	}
+	stage_look(&stage, SECOND);
+}
+
+static void test_wait_sampled(void)
+{
+	const struct live_point *point;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish_sampled(1000, 10, 10000, 9000);
+	finish_sampled(2000, 20, 20000, 18500);
+	EXPECT_THAT("what the timed ones waited is scaled up to all",
+		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 100 &&
+			    stage_seat(&stage, 1, 1)->wait_grown_ns == 0 &&
+			    stage_seat(&stage, 0, 1)->knows_wait);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
+	EXPECT_THAT("and so is the time in operations",
+		    point->busy_share > 0.99e-3f && point->busy_share < 1.01e-3f);
+	EXPECT_THAT("bandwidth is of the timed ones",
+		    point->algbw > 1e9f &&
+			    point->algbw < 10.0f * (1 << 20) * 1e9f / 10000 * 1.001f);
+	finish_sampled(3000, 20, 20000, 18500);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 1);
+	EXPECT_THAT("where none of them was timed nothing is known",
+		    !stage_seat(&stage, 0, 1)->has_wait && isnan(point->busy_share) &&
+			    isnan(point->busbw) && isnan(point->wait_share));
+	finish_sampled(4000, 30, 30000, 28000);
+	EXPECT_THAT("it is made up for with the next timed ones",
+		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 200);
+	finish_sampled(4000, 30, 30000, 28000);
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 3);
+	EXPECT_THAT("when nothing finishes no time is spent", point->busy_share == 0);
+	stage_release(&stage);
+}
+
+static void test_no_bytes(void)
+{
+	const struct live_point *point;
+
+	stage_init(&stage);
+	stage_world(&stage, 1, 2, "dp");
+	for (uint64_t i = 1; i <= 2; i++) {
+		struct region_total *total =
+			stage_total(process(0), 1, OP_ALL_REDUCE, 10 * i, 1000 * i);
+
+		total->bytes = total->timed_bytes = 0;
+		/* As recorders of today do: older ones do not tell timed bytes. */
+		total->timed = 10 * i;
+		stage_look(&stage, SECOND);
+	}
+	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
+	EXPECT_THAT("what moves no bytes has no bandwidth, which is not 0",
+		    isnan(point->busbw) && isnan(point->algbw) && point->busy_share > 0);
+	stage_release(&stage);
+}
+
+static void test_not_timed(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish_sampled(10, 0, 0, 0);
+	finish_sampled(20, 0, 0, 0);
+	EXPECT_THAT("waiting is not known where nothing is timed",
+		    !stage_seat(&stage, 0, 1)->has_wait && !stage_seat(&stage, 0, 1)->knows_wait &&
+			    stage_seat(&stage, 0, 1)->sums.not_timed == 20);
+	EXPECT(isnan(live_point(&stage_seat(&stage, 0, 1)->history, 0)->busy_share));
+	stage_release(&stage);
+}
+
+/* A tenth of one rank's calls were not shown, the long ones. */
+static void test_wait_gap(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	finish(1000, 100000, 100000);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 2000, 300000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 1900, 190000);
+	process(1)->comms[0].counts.missed = 100;
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("what was not shown is not waiting", stage.live.comms[0].wait_ns == 0);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 3000, 500000);
+	stage_total(process(1), 1, OP_ALL_REDUCE, 2900, 290000);
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("afterwards they are compared again",
+		    stage_seat(&stage, 0, 1)->wait_ns == 100000);
+	stage_release(&stage);
+}
+
+static void test_no_wait(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	for (uint64_t i = 1; i < 4; i++)
+		for (size_t p = 0; p < 2; p++) {
+			stage_total(process(p), 1, OP_BROADCAST, 10 * i, 100 * i * (p + 1));
+			stage_total(process(p), 1, OP_RECV, 10 * i, 100 * i * (p + 1));
+			/* Half of one's have no time. */
+			stage_total(process(p), 1, OP_ALL_GATHER, 10 * i, 100 * i * (p + 1))
+				->timed = p == 0 ? 5 * i : 10 * i;
+			stage_look(&stage, SECOND);
+		}
+	EXPECT_THAT("who has a root, a peer or no times does not wait",
+		    !stage_seat(&stage, 0, 1)->has_wait && !stage_seat(&stage, 1, 1)->has_wait &&
+			    stage.live.comms[0].wait_ns == 0);
+	stage_release(&stage);
+}
+
+/* ---- in flight ------------------------------------------------------------------------------- */
+
+static void test_flights(void)
+{
+	const struct live_seat *seat;
+	struct recording_flight *leaked;
+
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	leaked = stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
+	stage_look(&stage, 3 * SECOND);
+	seat = stage_seat(&stage, 0, 1);
+	EXPECT_THAT("in flight, and for how long", seat->in_flight == 1 && seat->oldest == leaked &&
+							   seat->oldest_age_ns == 3 * SECOND);
+	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->in_flight, 0);
+	/* Its file cannot be read: our own clock goes on. */
+	stage.now_ns += 2 * SECOND;
+	live_look(&stage.live, &stage.hand.recording, stage.now_ns, STAGE_WALL_NS);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->oldest_age_ns, 5 * SECOND);
+	/* A later one is done: then it is over, whatever its parts say. */
+	process(0)->comms[0].counts.last_done_number = 2;
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("one that was passed by is not in flight",
+		    stage_seat(&stage, 0, 1)->in_flight == 0 &&
+			    stage_seat(&stage, 0, 1)->oldest == NULL);
+	process(0)->comms[0].counts.last_done_number = 0;
+	process(0)->life = RECORDING_KILLED;
+	stage_look(&stage, SECOND);
+	seat = stage_seat(&stage, 0, 1);
+	EXPECT_THAT("what a dead process was in is kept, and does not age",
+		    seat->is_over && seat->in_flight == 0 && seat->oldest == leaked &&
+			    seat->oldest_age_ns == 0);
+	stage_release(&stage);
+}
+
+static void test_behind(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 3, 3, "dp");
+	for (size_t i = 0; i < 3; i++)
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	/* Its host is three calls ahead, its GPU is not. */
+	for (uint64_t match = 2; match < 5; match++)
+		stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, match)->op.state = OP_LAUNCHED;
+	stage_looks(&stage, 1);
+	EXPECT_THAT("to have issued less is not to be behind",
+		    !stage_seat(&stage, 1, 1)->is_behind && !stage_seat(&stage, 2, 1)->is_behind);
+	EXPECT_EQUAL(stage.live.comms[0].last_issued, 4);
+	for (size_t i = 0; i < 3; i++) {
+		process(i)->flights[0].op.state = OP_DONE;
+		process(i)->comms[0].counts.last_done_number = 1;
+	}
+	process(0)->flights[1].op.state = OP_RUNNING;
+	stage_looks(&stage, 1);
+	EXPECT_THAT("not to have issued what another is in is",
+		    stage_seat(&stage, 1, 1)->is_behind && stage_seat(&stage, 2, 1)->is_behind &&
+			    !stage_seat(&stage, 0, 1)->is_behind);
+	EXPECT_EQUAL(stage.live.comms[0].lead, 0);
+	EXPECT_EQUAL(stage.live.comms[0].last_done, 1);
+	stage_enter(&stage, process(1), 1, OP_ALL_REDUCE, 2);
+	stage_looks(&stage, 1);
+	EXPECT_THAT("until it does",
+		    !stage_seat(&stage, 1, 1)->is_behind && stage_seat(&stage, 2, 1)->is_behind);
+	stage_release(&stage);
+}
+
+static void test_still(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 1, 2, "dp");
+	process(0)->comms[0].counts.last_issue_ns = stage_clock(&stage) - 40 * SECOND;
+	process(0)->comms[0].counts.last_done_ns = stage_clock(&stage) - 30 * SECOND;
+	stage_look(&stage, SECOND);
+	EXPECT_THAT("it stood still before we came",
+		    stage_seat(&stage, 0, 1)->still_ns == 31 * SECOND);
+	stage_total(process(0), 1, OP_ALL_REDUCE, 1, 1);
+	stage_look(&stage, SECOND);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->still_ns, 0);
+	stage_look(&stage, 7 * SECOND);
+	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->still_ns, 7 * SECOND);
+	stage_release(&stage);
+}
+
+int main(void)
+{
+	test_nothing();
+	test_sums();
+	test_older();
+	test_identity();
+	test_history();
+	test_wait();
+	test_wait_many();
+	test_wait_sampled();
+	test_not_timed();
+	test_wait_gap();
+	test_no_bytes();
+	test_no_wait();
+	test_flights();
+	test_behind();
+	test_still();
+	return tap_done();
+}

@@ -1,0 +1,445 @@
+#include "doctor/live.h"
+
+#include "tests/unit/doctor/live_stage.h"
+#include "tests/tap.h"
+
+static struct stage stage;
+
+static struct recording_process *process(size_t i)
+{
+	return stage.hand.list[i];
+}
+
+/* A world of `count`, of whom all but `missing` (-1: nobody) are in their first AllReduce. */
+static void all_enter(int count, int missing)
+{
+	stage_init(&stage);
+	stage_world(&stage, count, count, "dp");
+	for (int i = 0; i < count; i++)
+		if (i != missing)
+			stage_enter(&stage, process((size_t)i), 1, OP_ALL_REDUCE, 1);
+	stage_looks(&stage, 1);
+}
+
+static void test_missing(void)
+{
+	const struct live_notice *notice;
+	uint64_t first;
+
+	all_enter(4, 2);
+	stage_looks(&stage, 3);
+	EXPECT_THAT("four seconds are nothing", stage.live.notice_count == 0);
+	stage_looks(&stage, 2);
+	notice = stage_notice(&stage, LIVE_BEHIND, 0);
+	EXPECT_THAT("after lag_ns it is behind",
+		    stage_says(notice, "rank 2 has not issued AllReduce 1 of dp yet",
+			       "Rank 2 (node0, pid 1002) is at collective 0"));
+	EXPECT_THAT("the culprit is named",
+		    notice && stage.live.job.seats[notice->seat].process == 2);
+	EXPECT_EQUAL(stage.live.notice_count, 1);
+	stage_looks(&stage, 15);
+	EXPECT_THAT("after hang_ns it hangs", stage_notice(&stage, LIVE_MISSING, 0) != NULL);
+	notice = stage_notice(&stage, LIVE_MISSING, 0);
+	EXPECT_THAT(
+		"in words",
+		stage_says(notice, "rank 2 has not called AllReduce 1 of dp; 3 ranks wait",
+			   "3 of 4 ranks of dp are in AllReduce 1 for 21.0 s. Rank 2 (node0, pid "
+			   "1002) has issued 0 collectives on dp"));
+	EXPECT_THAT("with what to type", notice && strstr(notice->hint, "ringside ps @1002"));
+	EXPECT_EQUAL(stage.live.notice_count, 1);
+	first = notice ? notice->first_wall_ns : 0;
+	stage_looks(&stage, 5);
+	notice = stage_notice(&stage, LIVE_MISSING, 0);
+	EXPECT_THAT("it lasts, and knows since when",
+		    notice && notice->first_wall_ns == first &&
+			    notice->since_wall_ns == stage.live.wall_ns - 26 * SECOND);
+	stage_enter(&stage, process(2), 1, OP_ALL_REDUCE, 1);
+	stage_looks(&stage, 1);
+	EXPECT_THAT("it comes, and the notice is gone", stage.live.notice_count == 0);
+	stage_release(&stage);
+}
+
+static void test_hang(void)
+{
+	struct recording_proxy proxy = { .proxy = { .peer = 3, .steps = 4, .flags = 0 },
+					 .step_count = 1 };
+	const struct live_notice *notice;
+
+	proxy.steps[0] = (struct region_step){ .step_plus_1 = 1, .state = 10, .time_ns = { 5 } };
+	all_enter(4, -1);
+	process(1)->flights[0].proxies = &proxy;
+	process(1)->flights[0].proxy_count = 1;
+	process(1)->flights[0].op.issue_ns -= SECOND;
+	stage_looks(&stage, 18);
+	EXPECT_THAT("not yet", stage.live.notice_count == 0);
+	stage_looks(&stage, 2);
+	notice = stage_notice(&stage, LIVE_HANG, 0);
+	EXPECT_THAT("all are in it and nobody knows why",
+		    stage_says(notice, "4 ranks stand still in AllReduce 1 of dp",
+			       "Rank 1 waits for data from rank 3 on channel 0 for"));
+	EXPECT_THAT("nobody is named as the culprit", notice && notice->seat == UINT32_MAX);
+	/* A send that the network does not complete. */
+	proxy.proxy.flags = PROXY_IS_SEND;
+	proxy.steps[0].state = 9;
+	stage_looks(&stage, 1);
+	notice = stage_notice(&stage, LIVE_HANG, 0);
+	EXPECT_THAT("the only one whose sends are stuck is",
+		    notice && notice->seat != UINT32_MAX &&
+			    stage.live.job.seats[notice->seat].process == 1 &&
+			    strstr(notice->title, "rank 1 sends to rank 3 on channel 0"));
+	stage_release(&stage);
+}
+
+static void test_no_hang(void)
+{
+	all_enter(4, -1);
+	for (uint64_t i = 1; i < 60; i++) {
+		/* Slow, but it goes on. */
+		if (i % 15 == 0)
+			process(i % 4)->comms[0].counts.issued++;
+		stage_looks(&stage, 1);
+	}
+	EXPECT_THAT("progress is no hang", stage_notice(&stage, LIVE_HANG, 0) == NULL);
+	stage_release(&stage);
+	stage_init(&stage);
+	stage_world(&stage, 4, 4, "dp");
+	stage_looks(&stage, 200);
+	EXPECT_THAT("a job that does nothing does not hang", stage.live.notice_count == 0);
+	stage_release(&stage);
+}
+
+/* Stages of a pipeline have sent and received unequal numbers; that is how it works. */
+static void test_pipeline(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 4, 4, "pp");
+	for (uint64_t i = 1; i < 40; i++) {
+		for (size_t p = 0; p < 4; p++) {
+			struct recording_flight *flight;
+
+			process(p)->flight_count = 0;
+			process(p)->comms[0].counts.issued += 4 - p;
+			flight = stage_enter(&stage, process(p), 1, p % 2 ? OP_RECV : OP_SEND,
+					     i * (4 - p));
+			process(p)->comms[0].counts.last_done_number = flight->op.number;
+		}
+		stage_looks(&stage, 1);
+		if (stage.live.notice_count > 0)
+			break;
+	}
+	EXPECT_THAT("ranks at unequal numbers are no news", stage.live.notice_count == 0);
+	stage_looks(&stage, 21);
+	EXPECT_THAT("but a pipeline that stands still is",
+		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
+			       "4 ranks stand still in Send 156 of pp", "for 22.0 s"));
+	stage_release(&stage);
+}
+
+/* Rank 3 does not come to its group; so rank 2 of that group does not come to rank 0. */
+static void test_cause(void)
+{
+	const struct live_notice *notice;
+
+	stage_init(&stage);
+	for (int i = 0; i < 4; i++)
+		stage_process(&stage, i, "node0");
+	for (size_t i = 2; i < 4; i++)
+		hand_comm(process(i), 0x900, "tp", (int32_t)i - 2, 2, 1);
+	hand_comm(process(0), 0x901, "pair", 0, 2, 1);
+	hand_comm(process(2), 0x901, "pair", 1, 2, 1);
+	stage_enter(&stage, process(2), 1, OP_ALL_GATHER, 1);
+	stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
+	stage_looks(&stage, 22);
+	notice = stage_notice(&stage, LIVE_MISSING, 0);
+	EXPECT_THAT("the cause is told first", notice == &stage.live.notices[0]);
+	EXPECT_THAT("with who did not come, and all that wait for that",
+		    stage_says(notice, "rank 3 has not called AllGather 1 of tp; 2 ranks wait",
+			       "1 of 2 ranks of pair is in AllReduce 1 for 22.0 s: rank 2 has not "
+			       "come, it is in AllGather 1 of tp."));
+	EXPECT_THAT("who is held up by it has no notice", stage.live.notice_count == 1);
+	stage_release(&stage);
+}
+
+/* Two of eight ranks are on this node. */
+static void test_elsewhere(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 8, "dp");
+	for (size_t i = 0; i < 2; i++)
+		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
+	stage_looks(&stage, 22);
+	EXPECT_THAT("who is elsewhere is not judged",
+		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
+			       "2 ranks of dp stand still in AllReduce 1",
+			       "2 of 2 ranks that are seen of dp are in AllReduce 1"));
+	stage_release(&stage);
+}
+
+static void test_mismatch(void)
+{
+	const struct live_notice *notice;
+
+	all_enter(4, -1);
+	process(2)->flights[0].op.function = OP_ALL_GATHER;
+	process(2)->flights[0].op.signature ^= 5;
+	process(2)->comms[0].counts.signature ^= 5;
+	stage_looks(&stage, 1);
+	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
+	EXPECT_THAT("who called something else is named at once",
+		    stage_says(notice,
+			       "rank 2 disagrees with 3 ranks on collective 1 of dp: function",
+			       "Rank 2 called AllGather of 262144 float32. "
+			       "Rank 0 and 2 others called AllReduce of 262144 float32."));
+	stage_looks(&stage, 25);
+	EXPECT_THAT("the hang that follows is the same notice",
+		    stage.live.notices[0].kind == LIVE_MISMATCH && stage.live.notice_count == 1);
+	stage_release(&stage);
+
+	/* One left it early and is in its next call: the others are not missing there. */
+	all_enter(4, -1);
+	process(1)->flights[0].op.state = OP_DONE;
+	process(1)->flights[0].op.signature ^= 5;
+	process(1)->comms[0].counts.signature ^= 5;
+	process(1)->flights[0].op.count /= 2;
+	process(1)->comms[0].counts.last_done_number = 1;
+	stage_enter(&stage, process(1), 1, OP_ALL_REDUCE, 2);
+	stage_looks(&stage, 25);
+	EXPECT_THAT("half the count",
+		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
+			       "rank 1 disagrees with 3 ranks on collective 1 of dp: count",
+			       "called AllReduce of 131072 float32"));
+	EXPECT_THAT("nobody is said to be missing",
+		    stage_notice(&stage, LIVE_MISSING, 0) == NULL &&
+			    stage_notice(&stage, LIVE_BEHIND, 0) == NULL);
+	stage_release(&stage);
+}
+
+/* Ranks come to a call one after the other: half against half, two against one, three against one. */
+static void test_one_after_the_other(void)
+{
+	all_enter(4, -1);
+	stage_looks(&stage, 2);
+	for (size_t i = 0; i < 4; i++) {
+		if (i != 1)
+			stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 2);
+		else
+			stage_enter(&stage, process(1), 1, OP_ALL_GATHER, 2)->op.signature ^= 5;
+		if (i == 1)
+			process(1)->comms[0].counts.signature ^= 5;
+		/* The others still do something. */
+		for (size_t j = i + 1; j < 4; j++)
+			process(j)->comms[0].counts.issued++;
+		if (i == 3)
+			break;
+		stage_look(&stage, SECOND / 10);
+		EXPECT_THAT("while some are to come nothing is told", stage.live.notice_count == 0);
+	}
+	stage_look(&stage, SECOND / 10);
+	EXPECT_THAT("with the last of them it is told, as it stays",
+		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
+			       "rank 1 disagrees with 3 ranks on collective 2 of dp: function",
+			       "Rank 0 and 2 others called"));
+	stage_release(&stage);
+}
+
+/* Of two, who is right? And it was before what can be seen. */
+static void test_undecided(void)
+{
+	const struct live_notice *notice;
+
+	all_enter(2, -1);
+	process(1)->flights[0].op.signature ^= 5;
+	process(1)->comms[0].counts.signature ^= 5;
+	stage_looks(&stage, 1);
+	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
+	EXPECT_THAT("of two nobody is named",
+		    stage_says(notice, "ranks of dp disagree on collective 1, half against half",
+			       "Rank 0 called") &&
+			    notice->seat == UINT32_MAX);
+	stage_release(&stage);
+
+	/* Only the counters are left. */
+	stage_init(&stage);
+	stage_world(&stage, 3, 3, "dp");
+	for (size_t i = 0; i < 3; i++) {
+		process(i)->comms[0].counts.collectives = 7;
+		process(i)->comms[0].counts.signature = i == 1 ? 8 : 9;
+	}
+	stage_looks(&stage, 1);
+	EXPECT_THAT("counters that may just be changing prove nothing",
+		    stage.live.notice_count == 0);
+	stage_looks(&stage, 1);
+	EXPECT_THAT("those that stand still do",
+		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
+			       "rank 1 disagrees with 2 ranks on collective 7 of dp",
+			       "not recorded any more"));
+	stage_release(&stage);
+}
+
+static void test_dead(void)
+{
+	const struct live_notice *notice;
+
+	all_enter(4, -1);
+	process(3)->life = RECORDING_KILLED;
+	stage_looks(&stage, 2);
+	EXPECT_THAT("a whole job may be dying", stage.live.notice_count == 0);
+	stage_looks(&stage, 1);
+	notice = stage_notice(&stage, LIVE_DEAD, 0);
+	EXPECT_THAT("others live on",
+		    stage_says(notice, "rank 3 died; 3 ranks of dp are left",
+			       "The process of rank 3 (node0, pid 1003) is gone and did "
+			       "not end its recording: it was killed or crashed. It was "
+			       "in AllReduce 1 of dp."));
+	stage_looks(&stage, 22);
+	EXPECT_THAT("they hang because of it",
+		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
+			       "rank 3 is dead; 3 ranks wait in AllReduce 1 of dp",
+			       "It was in AllReduce 1 of dp."));
+	EXPECT_THAT("in this order", stage.live.notices[0].kind == LIVE_DEAD);
+	for (size_t i = 0; i < 3; i++)
+		process(i)->life = RECORDING_KILLED;
+	stage_looks(&stage, 5);
+	EXPECT_THAT("nobody is left", stage.live.notice_count == 0);
+	stage_release(&stage);
+
+	all_enter(2, -1);
+	process(1)->life = RECORDING_ENDED;
+	stage_looks(&stage, 10);
+	EXPECT_THAT("who ended is not dead", stage_notice(&stage, LIVE_DEAD, 0) == NULL);
+	stage_release(&stage);
+}
+
+/* So many seconds in which rank 1 comes late: the others spend half of the time waiting for it. */
+static void straggle(int seconds, uint64_t *count, uint64_t *others_ns, uint64_t *own_ns)
+{
+	for (int i = 0; i < seconds; i++) {
+		*count += 2;
+		*others_ns += SECOND * 6 / 10;
+		*own_ns += SECOND / 10;
+		for (size_t p = 0; p < 4; p++)
+			stage_total(process(p), 1, OP_ALL_REDUCE, *count,
+				    p == 1 ? *own_ns : *others_ns);
+		stage_looks(&stage, 1);
+	}
+}
+
+static void test_straggler(void)
+{
+	uint64_t count = 0, others_ns = 0, own_ns = 0;
+	const struct live_notice *notice;
+
+	stage_init(&stage);
+	stage_world(&stage, 4, 8, "dp");
+	straggle(30, &count, &others_ns, &own_ns);
+	EXPECT_THAT("once is no habit", stage.live.notice_count == 0);
+	straggle(10, &count, &others_ns, &own_ns);
+	notice = stage_notice(&stage, LIVE_STRAGGLER, 0);
+	EXPECT_THAT(
+		"again and again is",
+		stage_says(notice, "3 ranks of dp wait for rank 1: 50 % of the time",
+			   "rank 1 (node0, pid 1001) has come last to the collectives of dp. The "
+			   "others waited at least 50 % of that time in them. 4 members are on"));
+	EXPECT_EQUAL(stage.live.job.seats[stage.live.comms[0].straggler].process, 1);
+	/* Now nobody is late. */
+	for (int i = 0; i < 11; i++) {
+		count += 2;
+		others_ns += SECOND / 10;
+		own_ns += SECOND / 10;
+		for (size_t p = 0; p < 4; p++)
+			stage_total(process(p), 1, OP_ALL_REDUCE, count,
+				    p == 1 ? own_ns : others_ns);
+		stage_looks(&stage, 1);
+	}
+	EXPECT_THAT("it mends its ways",
+		    stage.live.notice_count == 0 && stage.live.comms[0].straggler == UINT32_MAX);
+	stage_release(&stage);
+}
+
+/* Late in turns: everybody waits, and nobody is to blame. */
+static void test_turns(void)
+{
+	uint64_t time_ns[4] = { 0 };
+
+	stage_init(&stage);
+	stage_world(&stage, 4, 4, "dp");
+	for (uint64_t i = 1; i < 100; i++) {
+		for (size_t p = 0; p < 4; p++) {
+			time_ns[p] += i % 4 == p ? SECOND / 10 : SECOND * 6 / 10;
+			stage_total(process(p), 1, OP_ALL_REDUCE, i, time_ns[p]);
+		}
+		stage_looks(&stage, 1);
+		if (stage.live.notice_count > 0)
+			break;
+	}
+	EXPECT_THAT("who is late in turns is no straggler", stage.live.notice_count == 0);
+	stage_release(&stage);
+}
+
+static void test_loss(void)
+{
+	stage_init(&stage);
+	stage_world(&stage, 2, 2, "dp");
+	process(1)->lost[LOST_QUOTA] = 5;
+	stage_looks(&stage, 2);
+	EXPECT_THAT("what was lost before is no news", stage.live.notice_count == 0);
+	process(1)->lost[LOST_QUOTA] = 12;
+	process(1)->lost[LOST_PROXY_SLOT] = 99; /* a detail */
+	stage_looks(&stage, 2);
+	EXPECT_THAT("losses are told",
+		    stage_says(stage_notice(&stage, LIVE_LOSS, 0),
+			       "rank 1: 7 operations not recorded", "by reason: quota 12."));
+	stage_looks(&stage, 70);
+	EXPECT_THAT("for a minute", stage.live.notice_count == 0);
+	stage_release(&stage);
+}
+
+/* Jobs that have nothing to do with each other, each waiting for another node. */
+static void test_many(void)
+{
+	bool is_ordered = true;
+
+	stage_init(&stage);
+	for (int i = 0; i < HAND_PROCESSES; i++) {
+		struct recording_process *one = stage_process(&stage, i, "node0");
+
+		hand_comm(one, 1000 + (uint64_t)i, "c", 0, 2, 1);
+		stage_enter(&stage, one, 1, OP_ALL_REDUCE, 1);
+	}
+	stage_looks(&stage, 25);
+	EXPECT_EQUAL(stage.live.notice_count, LIVE_NOTICES_MAX - 1);
+	EXPECT_EQUAL(stage.live.notice_count + stage.live.notices_left_out, HAND_PROCESSES);
+	for (size_t i = 0; i < stage.live.notice_count; i++)
+		is_ordered &= stage.live.notices[i].first_wall_ns != 0 &&
+			      stage.live.notices[i].title[0] != '\0';
+	EXPECT_THAT("as many as there is room for", is_ordered);
+	stage_release(&stage);
+}
+
+static void test_names(void)
+{
+	EXPECT_THAT("names of kinds",
+		    strcmp(live_notice_name(LIVE_HANG), "hang") == 0 &&
+			    strcmp(live_notice_name(LIVE_LOSS), "loss") == 0 &&
+			    strcmp(live_notice_name(LIVE_NOTICE_KINDS), "?") == 0);
+}
+
+int main(void)
+{
+	test_missing();
+	test_hang();
+	test_no_hang();
+	test_pipeline();
+	test_cause();
+	test_elsewhere();
+	test_mismatch();
+	test_one_after_the_other();
+	test_undecided();
+	test_dead();
+	test_straggler();
+	test_turns();
+	test_loss();
+	test_many();
+	test_names();
+	return tap_done();
+}

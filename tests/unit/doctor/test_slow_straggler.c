@@ -1,0 +1,124 @@
+/* How ranks and links that stand out are told. */
+#include <string.h>
+
+#include "doctor/slow.h"
+#include "tests/tap.h"
+#include "tests/support/hand_ring.h"
+
+static struct hand_ring ring;
+static struct verdicts verdicts;
+
+static void tell(part_of of)
+{
+	struct slow_options options = { 0 };
+
+	hand_ring_play(&ring, of);
+	verdicts_init(&verdicts);
+	if (slow_find(&verdicts, &ring.report, &options) != OK)
+		abort();
+	verdicts_sort(&verdicts);
+}
+
+static void over(void)
+{
+	verdicts_release(&verdicts);
+	hand_ring_over(&ring);
+}
+
+static const struct verdict *told(enum verdict_class class, int64_t rank)
+{
+	for (size_t i = 0; i < verdicts.count; i++)
+		if (verdicts.list[i].class == class && verdicts.list[i].rank == rank)
+			return &verdicts.list[i];
+	return NULL;
+}
+
+static struct part short_of_processor(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	part.wire_ns *= rank == SENDER ? 4 : 1;
+	part.flush_ns *= rank == SENDER ? 8 : 1;
+	return part;
+}
+
+static void test_short_of_processor(void)
+{
+	const struct verdict *verdict;
+
+	tell(short_of_processor);
+	verdict = told(VERDICT_SLOW_RANK, SENDER);
+	EXPECT_THAT("a rank that is short of processor is told as such, and no link",
+		    verdicts.count == 1 && verdict != NULL &&
+			    strstr(verdict->title, "too little processor") != NULL);
+	EXPECT_THAT("with what was seen: it is not the link",
+		    verdict != NULL && verdict->evidence.count == 1 &&
+			    strstr(verdict->evidence.list[0], "not the link") != NULL);
+	over();
+}
+
+/* Its receiver comes 20 ms late, and a window of sixteen transfers waits for it. */
+static struct part late_receiver(int rank, int meeting)
+{
+	struct part part = calm();
+
+	(void)meeting;
+	part.duration_ns += rank != RECEIVER ? 20 * MS : 0;
+	part.wire_ns += rank == SENDER ? 20 * MS * WINDOW * CONNECTIONS / STEPS : 0;
+	return part;
+}
+
+static void test_late_receiver(void)
+{
+	tell(late_receiver);
+	EXPECT_THAT("who comes late is told, not the link to it",
+		    verdicts.count == 1 && told(VERDICT_SLOW_RANK, RECEIVER) != NULL);
+	over();
+}
+
+static struct part late_and_slow(int rank, int meeting)
+{
+	struct part part = late_receiver(rank, meeting);
+
+	part.wire_ns += rank == SENDER ? 10 * MS : 0;
+	return part;
+}
+
+static void test_late_and_slow(void)
+{
+	tell(late_and_slow);
+	EXPECT_THAT("a slow link of a collective makes nobody late to it: both are told",
+		    verdicts.count == 2 && told(VERDICT_SLOW_RANK, RECEIVER) != NULL &&
+			    told(VERDICT_SLOW_LINK, SENDER) != NULL);
+	over();
+}
+
+static struct part stalls(int rank, int meeting)
+{
+	struct part part = calm();
+
+	part.wire_ns *= rank == SENDER && meeting % 4 == 0 ? 100 : 1;
+	return part;
+}
+
+static void test_stalls(void)
+{
+	const struct verdict *verdict;
+
+	tell(stalls);
+	verdict = told(VERDICT_SLOW_LINK, SENDER);
+	EXPECT_THAT("a link over which some sends stall: that it comes and goes is said",
+		    verdict != NULL && verdict->confidence < 0.8 && verdict->evidence.count > 1 &&
+			    strstr(verdict->evidence.list[1], "comes and goes") != NULL);
+	over();
+}
+
+int main(void)
+{
+	test_short_of_processor();
+	test_late_receiver();
+	test_late_and_slow();
+	test_stalls();
+	return tap_done();
+}

@@ -1,0 +1,388 @@
+#include "format/region_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/region_find.h"
+#include "tests/support/sample_region.h"
+#include "tests/tap.h"
+
+static char directory[] = "/tmp/test_region_read.XXXXXX";
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+	FILE *file = fopen(path, "wb");
+
+	if (file == NULL || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+		abort();
+}
+
+static enum status try_open(const struct sample *sample, struct region_problem *problem)
+{
+	struct region region;
+	enum status status = region_open_memory(&region, sample->bytes, sample->size, problem);
+
+	if (status == OK)
+		region_close(&region);
+	return status;
+}
+
+/* Change a field, look how it is refused, change it back. */
+#define EXPECT_REFUSED(field, value, wanted)                                                  \
+	do {                                                                                  \
+		__typeof__(field) before = (field);                                           \
+		struct region_problem refusal = { .what = NULL };                             \
+		(field) = (__typeof__(field))(value);                                         \
+		EXPECT_THAT(#field " = " #value " is refused",                                \
+			    try_open(&sample, &refusal) == (wanted) && refusal.what != NULL); \
+		(field) = before;                                                             \
+	} while (0)
+
+static void test_refusals(void)
+{
+	struct sample sample = sample_region();
+	struct region_header *header = sample_head(&sample);
+	struct region_part *live = &header->parts[REGION_LIVE];
+	struct region_problem problem = { .what = NULL };
+
+	EXPECT_EQUAL(try_open(&sample, NULL), OK);
+	EXPECT_REFUSED(header->magic, 0, ERR_FORMAT);
+	EXPECT_REFUSED(header->byte_order, 0x04030201, ERR_FORMAT);
+	EXPECT_REFUSED(header->major, 0, ERR_FORMAT);
+	EXPECT_REFUSED(header->major, REGION_MAJOR + 1, ERR_VERSION);
+	EXPECT_REFUSED(header->header_bytes, 8, ERR_FORMAT);
+	EXPECT_REFUSED(header->header_bytes, UINT64_MAX, ERR_FORMAT);
+	EXPECT_REFUSED(header->total_bytes, 100, ERR_FORMAT);
+	EXPECT_REFUSED(header->total_bytes, UINT64_MAX, ERR_FORMAT);
+	EXPECT_REFUSED(header->total_bytes, sample.size + 1, ERR_TRUNCATED);
+	EXPECT_REFUSED(header->info_bytes, REGION_INFO_BYTES + 1, ERR_FORMAT);
+	EXPECT_REFUSED(header->info_bytes, SAMPLE_INFO_BYTES + 1, ERR_FORMAT);
+	EXPECT_REFUSED(live->offset, 64, ERR_FORMAT);
+	EXPECT_REFUSED(live->offset, live->offset + 8, ERR_FORMAT);
+	EXPECT_REFUSED(live->offset, sample.size & ~UINT64_C(63), ERR_FORMAT);
+	EXPECT_REFUSED(live->offset, UINT64_MAX & ~UINT64_C(63), ERR_FORMAT);
+	EXPECT_REFUSED(live->count, UINT32_MAX, ERR_FORMAT);
+	EXPECT_REFUSED(live->count, 1000, ERR_FORMAT);
+	EXPECT_REFUSED(live->stride, 0, ERR_FORMAT);
+	EXPECT_REFUSED(live->stride, sizeof(struct region_live) - 8, ERR_FORMAT);
+	EXPECT_REFUSED(live->stride, sizeof(struct region_live) + 4, ERR_FORMAT);
+	EXPECT_REFUSED(live->stride, UINT32_MAX - 7, ERR_FORMAT);
+
+	header->major = 7;
+	header->minor = 5;
+	try_open(&sample, &problem);
+	EXPECT_THAT("the version found is named",
+		    problem.found_major == 7 && problem.found_minor == 5);
+	header->major = REGION_MAJOR;
+	header->minor = REGION_MINOR + 1;
+	header->parts[12] = (struct region_part){ 3, 5, 7 };
+	EXPECT_THAT("a newer minor version may have parts that we do not know",
+		    try_open(&sample, NULL) == OK);
+	free(sample.bytes);
+}
+
+static void test_cuts(void)
+{
+	struct sample sample = sample_region();
+	size_t whole = sample.size, wrong = 0;
+
+	for (sample.size = 0; sample.size < whole; sample.size++) {
+		enum status status = try_open(&sample, NULL);
+
+		wrong += status != (sample.size < 8 ? ERR_FORMAT : ERR_TRUNCATED);
+	}
+	EXPECT_THAT("a region cut anywhere is refused as cut", wrong == 0);
+	free(sample.bytes);
+}
+
+static void test_files(void)
+{
+	struct sample sample = sample_region();
+	struct region_problem problem;
+	struct region region;
+	char link[128];
+	int fd;
+
+	write_file(path_of("one"), sample.bytes, sample.size);
+	snprintf(link, sizeof(link), "%s", path_of("link"));
+	if (symlink(path_of("one"), link) == -1)
+		abort();
+	EXPECT_EQUAL(region_open(&region, path_of("one"), REGION_NO_LINKS, &problem), OK);
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_STATE), OK);
+	EXPECT_EQUAL(region_slots(&region, REGION_LIVE), SAMPLE_LIVE);
+	if (truncate(path_of("one"), 5000) == -1)
+		abort();
+	EXPECT_THAT("cut under our eyes: said, not a signal",
+		    region_copy(&region, REGION_COPY_STATE) == ERR_TRUNCATED);
+	region_close(&region);
+	EXPECT_EQUAL(region_open(&region, path_of("one"), 0, &problem), ERR_TRUNCATED);
+	EXPECT_EQUAL(region_open(&region, path_of("none"), 0, &problem), ERR_SYSTEM);
+	EXPECT_EQUAL(errno, ENOENT);
+	write_file(path_of("one"), sample.bytes, sample.size);
+	EXPECT_EQUAL(region_open(&region, link, REGION_NO_LINKS, &problem), ERR_SYSTEM);
+	EXPECT_EQUAL(errno, ELOOP);
+	EXPECT_EQUAL(region_open(&region, link, 0, &problem), OK);
+	region_close(&region);
+	region_close(&region);
+	fd = memfd_create("ringside", MFD_CLOEXEC);
+	if (fd == -1 || write(fd, sample.bytes, sample.size) != (ssize_t)sample.size)
+		abort();
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	EXPECT_THAT("a memfd opens through /proc", region_open(&region, link, 0, NULL) == OK);
+	region_close(&region);
+	close(fd);
+	unlink(path_of("one"));
+	unlink(path_of("link"));
+	free(sample.bytes);
+}
+
+static void test_comms(void)
+{
+	struct sample sample = sample_region();
+	struct region_comm *second = sample_slot(&sample, REGION_COMMS, 1), comm;
+	const char *problem = NULL;
+	struct region region;
+
+	memset(second->info.name, 'x', sizeof(second->info.name));
+	second->info.name[1] = '\033';
+	((struct region_comm *)sample_slot(&sample, REGION_COMMS, 3))->word = UINT64_C(1) << 32;
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_THAT("nothing is there before it was copied",
+		    !region_comm_at(&region, 0, &comm, NULL));
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_COMMS), OK);
+	EXPECT(region_comm_at(&region, 0, &comm, &problem) && comm.info.id == 1 &&
+	       comm.counts.issued == 7 && strcmp(comm.info.name, "tensor") == 0);
+	EXPECT(region_comm_at(&region, 1, &comm, &problem));
+	EXPECT_THAT("a name without end and with an escape sequence is made harmless",
+		    strlen(comm.info.name) == sizeof(comm.info.name) - 1 &&
+			    comm.info.name[1] == '?');
+	EXPECT_THAT("a finalized communicator is there",
+		    region_comm_at(&region, 2, &comm, &problem) &&
+			    comm.info.flags & COMM_FLAG_FINALIZED);
+	EXPECT_THAT("one without a number is refused, with words",
+		    !region_comm_at(&region, 3, &comm, &problem) && problem != NULL);
+	EXPECT(!region_comm_at(&region, 4, &comm, &problem) && problem == NULL);
+	EXPECT(!region_comm_at(&region, UINT32_MAX, &comm, &problem) && problem == NULL);
+	region_close(&region);
+	free(sample.bytes);
+}
+
+static void test_live(void)
+{
+	struct sample sample = sample_region();
+	struct region_live *slot = sample_slot(&sample, REGION_LIVE, 0), live;
+	const char *problem = NULL;
+	struct region region;
+
+	slot->word = UINT64_C(1) << 32;
+	slot->op = sample_op(1);
+	slot->op.state = 200;
+	slot = sample_slot(&sample, REGION_LIVE, 2);
+	slot->word = UINT64_C(1) << 32 | LIVE_RETIRING;
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_EQUAL(region_copy(&region, REGION_COPY_LIVE), OK);
+	EXPECT(!region.is_moving);
+	EXPECT(region_live_at(&region, 1, &live, &problem) && live.op.number == 6 &&
+	       LIVE_OPEN(live.word) == 2);
+	EXPECT_THAT("one that is done and lingers is there",
+		    region_live_at(&region, 4, &live, &problem) && live.op.state == OP_DONE);
+	EXPECT_THAT("a free slot is free, whatever is in it",
+		    !region_live_at(&region, 6, &live, &problem) && problem == NULL);
+	EXPECT_THAT("a state that does not exist is refused",
+		    !region_live_at(&region, 0, &live, &problem) && problem != NULL);
+	EXPECT_THAT("a slot that is just being filled is no operation yet",
+		    !region_live_at(&region, 2, &live, &problem) && problem == NULL &&
+			    region_live_is_filling(&region, 2));
+	region_close(&region);
+	free(sample.bytes);
+}
+
+static void test_proxies(void)
+{
+	struct sample sample = sample_region();
+	struct region_step steps[WINDOW_STEPS];
+	struct region_proxy proxy;
+	struct region_live live;
+	struct region region;
+
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	region_copy(&region, REGION_COPY_LIVE | REGION_COPY_PROXIES);
+	region_live_at(&region, 1, &live, NULL);
+	EXPECT(region_proxy_at(&region, 0, &proxy, NULL) && proxy.posted == 5);
+	EXPECT_THAT("readers find out how many are out and when anything last happened",
+		    proxy.transmitted == 5 && proxy.since_ns == 1060002);
+	EXPECT(region_proxy_is_of(&proxy, 1, &live));
+	EXPECT_THAT("not of the slot's next owner",
+		    (live.word += UINT64_C(2) << 32, !region_proxy_is_of(&proxy, 1, &live)));
+	live.word -= UINT64_C(2) << 32;
+	EXPECT_EQUAL(region_steps(&proxy, steps), 3);
+	EXPECT_THAT("open transfers come by step",
+		    steps[0].step_plus_1 == 8 && steps[1].step_plus_1 == 9 &&
+			    steps[2].step_plus_1 == 10 && steps[2].state == 8);
+	EXPECT(region_proxy_at(&region, 1, &proxy, NULL) && region_steps(&proxy, steps) == 0);
+	EXPECT_THAT("another process's is nobody's here",
+		    region_proxy_at(&region, 2, &proxy, NULL) &&
+			    !region_proxy_is_of(&proxy, 1, &live));
+	EXPECT(!region_proxy_at(&region, 3, &proxy, NULL));
+	region_close(&region);
+	free(sample.bytes);
+}
+
+static void test_ring(void)
+{
+	struct sample sample = sample_region();
+	struct region_ring ring;
+	struct region region;
+	struct op_record op, *slot;
+	uint64_t expected = SAMPLE_RING_HEAD - SAMPLE_RING + 1;
+	int wrong = 0;
+
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT_EQUAL(region_ring_open(&ring, &region, REGION_RING, 0), OK);
+	for (; region_ring_next_op(&ring, &op) == OK; expected++)
+		wrong += op.sequence != expected;
+	EXPECT_THAT("the ring reads by sequence, through its wrap",
+		    wrong == 0 && expected == SAMPLE_RING_HEAD + 1);
+	EXPECT_EQUAL(region_ring_next_op(&ring, &op), ERR_GONE);
+	region_ring_close(&ring);
+
+	region_ring_open(&ring, &region, REGION_RING, 9);
+	EXPECT(region_ring_next_op(&ring, &op) == OK && op.sequence == 10);
+	region_ring_close(&ring);
+	EXPECT_EQUAL(region_ring_open(&ring, &region, REGION_RING, UINT64_MAX), OK);
+	EXPECT_EQUAL(region_ring_next_op(&ring, &op), ERR_GONE);
+	region_ring_close(&ring);
+
+	slot = sample_slot(&sample, REGION_RING, (6 - 1) % SAMPLE_RING);
+	slot->sequence |= RING_BUSY;
+	slot = sample_slot(&sample, REGION_RING, (7 - 1) % SAMPLE_RING);
+	slot->sequence = 7 + SAMPLE_RING;
+	slot = sample_slot(&sample, REGION_RING, (8 - 1) % SAMPLE_RING);
+	slot->sequence = 9;
+	slot = sample_slot(&sample, REGION_RING, (9 - 1) % SAMPLE_RING);
+	slot->function = 100;
+	slot = sample_slot(&sample, REGION_RING, (11 - 1) % SAMPLE_RING);
+	slot->sequence = 3;
+	region_ring_open(&ring, &region, REGION_RING, 0);
+	expected = 0;
+	while (region_ring_next_op(&ring, &op) == OK)
+		expected = expected * 100 + op.sequence;
+	EXPECT_EQUAL(expected, 40510);
+	EXPECT_EQUAL(ring.torn, 2);
+	EXPECT_EQUAL(ring.overwritten, 1);
+	EXPECT_EQUAL(ring.refused, 2);
+	EXPECT(ring.problem != NULL);
+	region_ring_close(&ring);
+
+	sample_head(&sample)->ring_head = UINT64_MAX;
+	EXPECT_EQUAL(region_ring_open(&ring, &region, REGION_RING, 0), OK);
+	EXPECT_EQUAL(region_ring_next_op(&ring, &op), ERR_GONE);
+	region_ring_close(&ring);
+	sample_head(&sample)->ring_head = RING_BUSY - 1;
+	EXPECT_EQUAL(region_ring_open(&ring, &region, REGION_RING, 0), OK);
+	EXPECT_EQUAL(region_ring_next_op(&ring, &op), ERR_GONE);
+	region_ring_close(&ring);
+	region_close(&region);
+	free(sample.bytes);
+}
+
+static void test_rest(void)
+{
+	struct sample sample = sample_region();
+	struct region_header *header = sample_head(&sample);
+	struct region_total total;
+	struct region_link link;
+	struct region_ring ring;
+	struct op_detail detail;
+	struct region region;
+	uint64_t now, count = 0;
+	char text[64];
+
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	region_copy(&region, REGION_COPY_STATE);
+	EXPECT(!region_link_at(&region, 0, &link) && !region_link_at(&region, 1, &link));
+	EXPECT(region_link_at(&region, 2, &link) && link.steps == 48 && link.wait_ns[2] == 3);
+	EXPECT(!region_total_at(&region, 0, &total));
+	EXPECT(region_total_at(&region, 1, &total) && total.count == 11 && total.buckets[20] == 11);
+	region_ring_open(&ring, &region, REGION_DETAILS, 0);
+	while (region_ring_next_detail(&ring, &detail) == OK)
+		count += detail.kind;
+	EXPECT_EQUAL(count, 1 + 2 + 3);
+	region_ring_close(&ring);
+	EXPECT(region_name(&region, OP_NAME_INTERNED, text, sizeof(text)) &&
+	       strcmp(text, "ncclFloat4") == 0);
+	EXPECT(!region_name(&region, OP_NAME_INTERNED + 1, text, sizeof(text)));
+	EXPECT(!region_name(&region, 255, text, sizeof(text)));
+	EXPECT(!region_name(&region, 3, text, sizeof(text)));
+	EXPECT(region_info(&region, "job", text, sizeof(text)) && strcmp(text, "sample") == 0);
+	EXPECT(region_info(&region, "label.team", text, 3) && strcmp(text, "bl") == 0);
+	EXPECT(!region_info(&region, "jo", text, sizeof(text)) && text[0] == '\0');
+	EXPECT_THAT("another machine's clock says nothing", !region_now(&region, &now));
+	region_close(&region);
+	region_boot_id(header->boot_id);
+	region_open_memory(&region, sample.bytes, sample.size, NULL);
+	EXPECT(region_now(&region, &now) && now > 0);
+	region.header.clock.kind = 77;
+	EXPECT_THAT("nor does one that is none", !region_now(&region, &now));
+	region_close(&region);
+	EXPECT(header->lost[LOST_PROXY_SLOT] == 1);
+	free(sample.bytes);
+}
+
+/* A newer minor version may have longer slots. */
+static void test_longer_slots(void)
+{
+	struct sample sample = sample_region();
+	struct region_header *header = sample_head(&sample);
+	struct region_part *ring = &header->parts[REGION_RING];
+	struct region_ring walk;
+	struct region region;
+	struct op_record op;
+	uint64_t count = 0;
+
+	header->minor = REGION_MINOR + 1;
+	ring->stride = OP_RECORD_BYTES + 64;
+	ring->count = 2;
+	header->ring_head = 2;
+	for (uint64_t i = 1; i <= 2; i++) {
+		op = sample_op(i);
+		memcpy(sample_slot(&sample, REGION_RING, (uint32_t)i - 1), &op, sizeof(op));
+	}
+	EXPECT_EQUAL(region_open_memory(&region, sample.bytes, sample.size, NULL), OK);
+	region_ring_open(&walk, &region, REGION_RING, 0);
+	while (region_ring_next_op(&walk, &op) == OK)
+		count += op.sequence;
+	EXPECT_EQUAL(count, 3);
+	region_ring_close(&walk);
+	region_close(&region);
+	free(sample.bytes);
+}
+
+int main(void)
+{
+	if (mkdtemp(directory) == NULL)
+		return tap_skip_all("no temporary directory");
+	test_refusals();
+	test_cuts();
+	test_files();
+	test_comms();
+	test_live();
+	test_proxies();
+	test_ring();
+	test_rest();
+	test_longer_slots();
+	rmdir(directory);
+	return tap_done();
+}

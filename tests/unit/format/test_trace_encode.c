@@ -1,0 +1,266 @@
+/* What goes in comes out: through the real decoder, whole, in pieces and word by word, and through a
+ * slow one that shares no code with either. */
+#include "format/trace_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/op.h"
+#include "format/trace_read.h"
+#include "tests/support/slow_columns.h"
+#include "tests/tap.h"
+
+static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];
+static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
+static struct trace_encoder *encoder;
+static uint64_t state = 1;
+static unsigned int packings[8]; /* how often each was met */
+static unsigned int references[3];
+
+static uint64_t next_random(void)
+{
+	return state = hash_word(state, 1);
+}
+
+static uint64_t below(uint64_t limit)
+{
+	return (next_random() >> 11) % limit;
+}
+
+/* A value in the manner that column and round ask for. */
+static uint64_t value_of(unsigned int manner, uint32_t row, uint64_t before, uint64_t neighbour)
+{
+	switch (manner % 14) {
+	case 0:
+		return 0;
+	case 1:
+		return 0x123456789abcdef0;
+	case 2:
+		return 1000 + 7 * (uint64_t)row;
+	case 3:
+		return next_random();
+	case 4:
+		return UINT64_C(5000000000000) + below(1 << 20);
+	case 5:
+		return before + below(3000);
+	case 6:
+		return below(50) == 0 ? next_random() : 100 + below(20);
+	case 7:
+		return below(3) == 0 ? 0 : UINT64_C(7000000000000) + row * 1000 + below(500);
+	case 8:
+		return neighbour + 100 + below(64);
+	case 9:
+		return below(5) * 0x100000001;
+	case 10:
+		return below(4000) | below(4000) << 32;
+	case 11:
+		return UINT64_MAX - below(2);
+	case 12:
+		return neighbour;
+	default:
+		return below(40) == 0 ? before + (UINT64_C(1) << below(63)) : before + 1;
+	}
+}
+
+static void make_records(unsigned int words, uint32_t rows, unsigned int round)
+{
+	unsigned int manners[TRACE_WORDS_MAX];
+
+	for (unsigned int word = 0; word < words; word++)
+		manners[word] = round == 0 ? word : (unsigned int)below(14);
+	for (uint32_t row = 0; row < rows; row++)
+		for (unsigned int word = 0; word < words; word++) {
+			uint64_t *value = &records[row * words + word];
+
+			*value = value_of(manners[word], row, row > 0 ? value[-(int)words] : 1000,
+					  word > 0 ? value[-1] : 0);
+		}
+}
+
+static bool is_record(uint64_t table[][TRACE_ROWS_MAX], unsigned int words, uint32_t from,
+		      uint32_t rows, unsigned int word)
+{
+	for (uint32_t row = 0; row < rows; row++)
+		if (table[word][row] != records[(from + row) * words + word])
+			return false;
+	return true;
+}
+
+static void count_packings(const struct trace_columns *columns)
+{
+	for (unsigned int word = 0; word < columns->words; word++) {
+		const struct trace_stream *stream = &columns->streams[word];
+
+		packings[stream->packing]++;
+		packings[TRACE_HOLES] += stream->holes != NULL;
+		packings[TRACE_HALVES] += columns->halves >> word & 1;
+		references[stream->reference < 2 ? stream->reference : 2]++;
+	}
+}
+
+/* Through the decoder, `most` rows at a time, of the words wanted. */
+static bool decodes(const unsigned char *payload, size_t size, unsigned int words, uint32_t rows,
+		    uint32_t most, uint32_t wanted)
+{
+	struct trace_columns columns;
+	uint64_t *to[TRACE_WORDS_MAX];
+	uint32_t from = 0, got;
+
+	for (unsigned int word = 0; word < TRACE_WORDS_MAX; word++)
+		to[word] = fast[word];
+	if (trace_columns_open(&columns, payload, size, words, rows, wanted) != OK)
+		return false;
+	for (; (got = trace_columns_next(&columns, most, to)) > 0; from += got)
+		for (unsigned int word = 0; word < words; word++)
+			if (wanted >> word & 1 && !is_record(fast, words, from, got, word))
+				return false;
+	if (wanted == UINT32_MAX)
+		count_packings(&columns);
+	return from == rows;
+}
+
+static bool comes_back(unsigned int words, uint32_t rows)
+{
+	unsigned char *room = malloc(TRACE_ENCODED_MAX(words, rows)), *payload;
+	size_t size = trace_encode(encoder, records, words, rows, room);
+	bool is_good = true;
+
+	/* A block of its own, so that a sanitizer sees one byte too far. */
+	payload = malloc(size);
+	memcpy(payload, room, size);
+	is_good &= decodes(payload, size, words, rows, TRACE_ROWS_MAX, UINT32_MAX);
+	is_good &= decodes(payload, size, words, rows, 1 + (uint32_t)below(40), UINT32_MAX);
+	is_good &= decodes(payload, size, words, rows, 64, (uint32_t)next_random());
+	is_good &= decodes(payload, size, words, rows, TRACE_ROWS_MAX, 1u << below(words));
+	is_good &= slow_columns(payload, size, words, rows, slow);
+	for (unsigned int word = 0; word < words; word++)
+		is_good &= is_record(slow, words, 0, rows, word);
+	free(room);
+	free(payload);
+	return is_good;
+}
+
+static void test_any_records(unsigned int words, const char *sentence)
+{
+	static const uint32_t counts[] = { 1,  2,  3,  4,  7,  8,   9,	 15,   16,
+					   17, 31, 63, 64, 65, 100, 255, 1000, TRACE_ROWS_MAX };
+	unsigned int wrong = 0;
+
+	for (unsigned int round = 0; round < 25; round++)
+		for (unsigned int i = 0; i < ARRAY_LENGTH(counts); i++) {
+			make_records(words, counts[i], round);
+			if (!comes_back(words, counts[i]) && wrong++ == 0)
+				printf("# %u words, %u rows, round %u\n", words, counts[i], round);
+		}
+	EXPECT_THAT(sentence, wrong == 0);
+}
+
+/* Operations on several communicators, with signatures as the recorder computes them. */
+static struct op_record ops[TRACE_ROWS_MAX];
+
+static void make_signed(uint32_t rows)
+{
+	uint64_t signatures[4] = { 0 };
+
+	for (uint32_t i = 0; i < rows; i++) {
+		uint32_t comm = (uint32_t)below(4);
+
+		ops[i] = (struct op_record){ .sequence = i + 1,
+					     .comm = comm + 1,
+					     .function = 1 + (uint8_t)below(7),
+					     .datatype = OP_FLOAT32,
+					     .number = i + 1,
+					     .count = 1024 << below(6),
+					     .root = (int32_t)below(3) - 1,
+					     .peer = OP_NOBODY,
+					     .flags = below(10) == 0 ? OP_FLAG_REPLAY : 0,
+					     .state = OP_DONE };
+		if (ops[i].function == OP_SEND || ops[i].function == OP_RECV ||
+		    ops[i].flags & OP_FLAG_REPLAY)
+			continue;
+		signatures[comm] = op_signature(
+			signatures[comm], op_signature_name(OP_NAMES_FUNCTION, ops[i].function),
+			op_signature_name(OP_NAMES_DATATYPE, ops[i].datatype), ops[i].root,
+			ops[i].count);
+		ops[i].signature = signatures[comm];
+	}
+	memcpy(records, ops, sizeof(ops));
+}
+
+static void test_signatures(void)
+{
+	static unsigned char payload[TRACE_ENCODED_MAX(OP_RECORD_WORDS, TRACE_ROWS_MAX)];
+	size_t computed, odd;
+
+	make_signed(1000);
+	EXPECT_THAT("signatures come back", comes_back(OP_RECORD_WORDS, 1000));
+	EXPECT(packings[TRACE_SIGNED] > 0);
+	computed = trace_encode(encoder, records, OP_RECORD_WORDS, 1000, payload);
+	EXPECT_THAT("those that can be computed take no room", computed < 4000);
+	for (int i = 0; i < 1000; i += 50)
+		ops[i].signature ^= 1;
+	memcpy(records, ops, sizeof(ops));
+	EXPECT_THAT("some that cannot come back as well", comes_back(OP_RECORD_WORDS, 1000));
+	odd = trace_encode(encoder, records, OP_RECORD_WORDS, 1000, payload);
+	EXPECT(odd > computed && odd < computed + 1000);
+	for (int i = 0; i < 1000; i++)
+		ops[i].signature = next_random();
+	memcpy(records, ops, sizeof(ops));
+	EXPECT_THAT("and so does any number there", comes_back(OP_RECORD_WORDS, 1000));
+}
+
+/* Whatever there was before, and whichever kind of records: a block stands alone. */
+static void test_alone(void)
+{
+	unsigned char *again = malloc(TRACE_ENCODED_MAX(OP_DETAIL_WORDS, 50));
+	size_t size;
+
+	make_records(OP_RECORD_WORDS, 700, 3);
+	EXPECT(comes_back(OP_RECORD_WORDS, 700));
+	make_records(OP_DETAIL_WORDS, 50, 5);
+	size = trace_encode(encoder, records, OP_DETAIL_WORDS, 50, again);
+	for (int i = 0; i < 40; i++)
+		trace_encode(encoder, records, OP_DETAIL_WORDS, 50, again);
+	EXPECT_THAT("a block can be read without those before it",
+		    slow_columns(again, size, OP_DETAIL_WORDS, 50, slow));
+	free(again);
+}
+
+/* As little as there is to say. */
+static void test_sizes(void)
+{
+	static unsigned char payload[TRACE_ENCODED_MAX(OP_RECORD_WORDS, TRACE_ROWS_MAX)];
+
+	memset(records, 0, sizeof(records));
+	EXPECT_EQUAL(trace_encode(encoder, records, OP_RECORD_WORDS, TRACE_ROWS_MAX, payload), 4);
+	EXPECT(comes_back(OP_RECORD_WORDS, TRACE_ROWS_MAX));
+	for (uint32_t i = 0; i < TRACE_ROWS_MAX; i++)
+		records[i * OP_RECORD_WORDS] = i + 1;
+	EXPECT_THAT("a column that counts takes three bytes",
+		    trace_encode(encoder, records, OP_RECORD_WORDS, TRACE_ROWS_MAX, payload) == 7);
+	for (size_t i = 0; i < ARRAY_LENGTH(records); i++)
+		records[i] = next_random();
+	EXPECT_THAT("random words take no more than their own bytes, and a few",
+		    trace_encode(encoder, records, OP_RECORD_WORDS, TRACE_ROWS_MAX, payload) <=
+			    sizeof(records) + 4 + 32 * 32);
+	EXPECT(comes_back(OP_RECORD_WORDS, TRACE_ROWS_MAX));
+}
+
+int main(void)
+{
+	encoder = trace_encoder_new();
+	if (encoder == NULL)
+		return tap_skip_all("no memory");
+	test_any_records(OP_RECORD_WORDS, "operations come back as they went");
+	test_any_records(OP_DETAIL_WORDS, "details come back as they went");
+	test_signatures();
+	test_alone();
+	test_sizes();
+	for (unsigned int i = TRACE_SAME; i <= TRACE_SIGNED; i++)
+		EXPECT_THAT("every packing was used", packings[i] > 0);
+	EXPECT_THAT("and every reference",
+		    references[0] > 0 && references[1] > 0 && references[2] > 0);
+	free(encoder);
+	return tap_done();
+}

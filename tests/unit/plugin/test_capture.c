@@ -1,0 +1,266 @@
+/* What the callbacks make of single operations. */
+#include "common/op.h"
+#include "tests/unit/plugin/capture_play.h"
+#include "tests/tap.h"
+
+static void a_collective_is_recorded_with_its_gpu_span(void)
+{
+	void *context = play_init(1, 1, 8, 3);
+	struct play_op op = play_issue(context, "AllReduce", 1024, "ncclFloat32", 2);
+	uint64_t gpu = play_gpu_now();
+	void *first = play_kernel_start(context, op.task, 0, gpu);
+	void *second = play_kernel_start(context, op.task, 1, gpu + 300);
+	const struct op_record *record;
+
+	play_kernel_stop(first, gpu + 1000);
+	play_kernel_stop(second, gpu + 1900);
+	ncclProfiler_v5.finalize(context);
+	record = play_record(1);
+	EXPECT_EQUAL(record->state, OP_DONE);
+	EXPECT_EQUAL(record->function, OP_ALL_REDUCE);
+	EXPECT_EQUAL(record->datatype, OP_FLOAT32);
+	EXPECT_EQUAL(record->algorithm, OP_RING);
+	EXPECT_EQUAL(record->protocol, OP_SIMPLE);
+	EXPECT_EQUAL(record->bytes, 4096);
+	EXPECT_EQUAL(record->time_source, OP_TIME_KERNEL_GPU);
+	EXPECT_EQUAL(op_duration_ns(record), 1900);
+	EXPECT_EQUAL(record->start_spread_ns, 300);
+	EXPECT_EQUAL(record->stop_spread_ns, 900);
+	EXPECT_EQUAL(record->number, 1);
+	EXPECT_EQUAL(record->match, 1);
+	EXPECT(record->signature != 0);
+	EXPECT(record->issue_ns != 0 && record->issue_ns <= record->done_ns);
+}
+
+static void bytes_are_right_or_unknown(void)
+{
+	void *context = play_init(2, 2, 4, 0);
+
+	play_issue(context, "AllGather", 100, "ncclFloat32", 1);
+	play_issue(context, "ReduceScatter", 100, "ncclBfloat16", 1);
+	play_issue(context, "Broadcast", 100, "ncclFloat32", 1);
+	play_issue(context, "AllReduce", 100, "Unknown", 1);
+	play_issue(context, "AllReduce", 0, "ncclInt8", 1);
+	play_issue(context, "Quantum", 7, "ncclInt128", 1);
+	ncclProfiler_v5.finalize(context);
+	EXPECT_EQUAL(play_record(6)->bytes, 100 * 4 * 4);
+	EXPECT_EQUAL(play_record(5)->bytes, 100 * 2 * 4);
+	EXPECT_EQUAL(play_record(4)->bytes, 100 * 4);
+	EXPECT_THAT("NCCL's Unknown is uint8",
+		    play_record(3)->bytes == 100 && play_record(3)->datatype == OP_UINT8);
+	EXPECT_EQUAL(play_record(2)->bytes, 0);
+	EXPECT_THAT("an unknown datatype has unknown bytes",
+		    play_record(1)->bytes == OP_BYTES_UNKNOWN);
+	EXPECT_THAT("an unknown name is interned", play_record(1)->function >= OP_NAME_INTERNED);
+	EXPECT(strcmp(recorder.region.names[play_record(1)->function - OP_NAME_INTERNED].text,
+		      "Quantum") == 0);
+}
+
+static void graphs_have_a_capture_and_replays(void)
+{
+	void *context = play_init(3, 2, 2, 0);
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API };
+	void *group_api = play_start(context, group);
+	void *captured = play_coll_api(context, group_api, "AllReduce", 8, "ncclFloat32", true);
+	uint64_t number = play_record(1)->number;
+
+	EXPECT_EQUAL(play_record(1)->state, OP_CAPTURED);
+	play_stop(group_api);
+	for (int i = 0; i < 3; i++)
+		play_stop(play_coll(context, captured, "AllReduce", 8, "ncclFloat32", 1));
+	ncclProfiler_v5.finalize(context);
+	EXPECT(play_record(1)->flags & OP_FLAG_REPLAY);
+	EXPECT_EQUAL(play_record(1)->captured_number, number);
+	EXPECT_EQUAL(play_record(1)->match, 3);
+	EXPECT_EQUAL(play_record(3)->match, 1);
+	EXPECT_EQUAL(play_record(1)->number, 4);
+}
+
+static void ranks_agree_on_the_signature_until_they_diverge(void)
+{
+	void *here = play_init(4, 2, 2, 0), *there = play_init(4, 2, 2, 1);
+	uint64_t signatures[2];
+
+	for (int i = 0; i < 2; i++) {
+		void *context = i == 0 ? here : there;
+
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+		play_issue(context, "ReduceScatter", 9, "ncclFloat16", 1);
+	}
+	signatures[0] = hot_comm(here)->shared->counts.signature;
+	signatures[1] = hot_comm(there)->shared->counts.signature;
+	EXPECT(signatures[0] == signatures[1]);
+	play_issue(here, "AllReduce", 8, "ncclFloat32", 1);
+	play_issue(there, "AllReduce", 8, "ncclFloat64", 1);
+	EXPECT(hot_comm(here)->shared->counts.signature !=
+	       hot_comm(there)->shared->counts.signature);
+	ncclProfiler_v5.finalize(here);
+	ncclProfiler_v5.finalize(there);
+}
+
+static void sends_and_receives_are_matched_by_peer(void)
+{
+	void *context = play_init(5, 2, 4, 1);
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API };
+	void *group_api = play_start(context, group), *apis[4];
+	uint64_t signature = hot_comm(context)->shared->counts.signature;
+
+	for (int i = 0; i < 4; i++)
+		apis[i] = play_p2p_api(context, group_api, i % 2 ? "Recv" : "Send", 16);
+	play_p2p(context, apis[0], "Send", 16, 2);
+	play_p2p(context, apis[1], "Recv", 16, 2);
+	play_p2p(context, apis[2], "Send", 16, 2);
+	play_p2p(context, apis[3], "Recv", 16, 1);
+	EXPECT_THAT("they do not enter the signature",
+		    hot_comm(context)->shared->counts.signature == signature);
+	ncclProfiler_v5.finalize(context);
+	EXPECT_EQUAL(play_record(4)->match, 1);
+	EXPECT_EQUAL(play_record(3)->match, 1);
+	EXPECT_EQUAL(play_record(2)->match, 2);
+	EXPECT_EQUAL(play_record(2)->peer, 2);
+	EXPECT_THAT("a receive from oneself is marked", play_record(1)->flags & OP_FLAG_SELF);
+}
+
+static const struct region_link *link_to(const struct region_comm *comm, bool is_receive, int peer)
+{
+	uint64_t key = REGION_LINK_KEY(comm->info.id, is_receive, peer);
+
+	for (uint32_t i = 1; i < recorder.region.link_count; i++)
+		if (recorder.region.links[i].key == key)
+			return &recorder.region.links[i];
+	return NULL;
+}
+
+static void transfers_are_summed_by_peer(const struct op_record *record,
+					 const struct region_comm *comm)
+{
+	const struct region_link *send = link_to(comm, false, 1), *recv = link_to(comm, true, 1);
+
+	EXPECT(send != NULL && recv != NULL && link_to(comm, false, 0) == NULL);
+	if (send == NULL || recv == NULL)
+		return;
+	EXPECT_EQUAL(send->proxies, 1);
+	EXPECT_EQUAL(send->steps, 12);
+	EXPECT_EQUAL(send->bytes, 12000);
+	EXPECT_EQUAL(recv->bytes, 6000);
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQUAL(send->wait_ns[i], record->wait_ns[OP_WAIT_SEND_GPU + i]);
+		EXPECT_EQUAL(recv->wait_ns[i], record->wait_ns[OP_WAIT_RECV_NET + i]);
+	}
+}
+
+static void transfers_are_summed_by_state(void)
+{
+	void *context = play_init(6, 2, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 1 << 20, "ncclFloat32", 1);
+	void *send = play_proxy_start(context, op.task, getpid(), 0, 1, true);
+	void *recv = play_proxy_start(context, op.task, getpid(), 0, 1, false);
+	void *step;
+	const struct op_record *record;
+	const struct region_comm *comm = hot_comm(context)->shared;
+
+	play_state(send, ABI_OP_IN_PROGRESS, 0);
+	for (int i = 0; i < 12; i++) {
+		step = play_step_start(context, send, i);
+		play_state(step, ABI_STEP_SEND_GPU_WAIT, 0);
+		play_state(step, ABI_STEP_SEND_PEER_WAIT, 0);
+		play_state(step, ABI_STEP_SEND_PEER_WAIT, 0);
+		play_state(step, ABI_STEP_SEND_WAIT, 1000);
+		play_stop(step);
+		step = play_step_start(context, recv, i);
+		step = play_step_start(context, recv, i);
+		play_state(step, ABI_STEP_RECV_WAIT, 77);
+		play_state(step, ABI_STEP_RECV_FLUSH_WAIT, 500);
+		play_state(step, ABI_STEP_RECV_GPU_WAIT, 500);
+		play_stop(step);
+	}
+	play_stop(send);
+	EXPECT_EQUAL(live_find(handle_decode(recorder.salt, op.task))->op.state, OP_RUNNING);
+	play_stop(recv);
+	ncclProfiler_v5.finalize(context);
+	record = play_record(1);
+	EXPECT_EQUAL(record->send_bytes, 12000);
+	EXPECT_EQUAL(record->recv_bytes, 6000);
+	EXPECT_EQUAL(record->send_steps, 12);
+	EXPECT_EQUAL(record->recv_steps, 12);
+	EXPECT_EQUAL(record->proxies_started, 2);
+	EXPECT_EQUAL(record->proxies_stopped, 2);
+	EXPECT_EQUAL(record->time_source, OP_TIME_PROXY);
+	EXPECT_EQUAL(op_duration_ns(record), record->done_ns - record->active_ns);
+	for (int i = 0; i < OP_WAITS; i++)
+		EXPECT(record->wait_ns[i] <= 12 * (record->done_ns - record->active_ns));
+	EXPECT(recorder.region.header->odd[ODD_REPEATED_STATE] >= 12);
+	transfers_are_summed_by_peer(record, comm);
+}
+
+static void open_operations_are_abandoned_with_their_communicator(void)
+{
+	void *context = play_init(7, 2, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	void *proxy = play_proxy_start(context, op.task, getpid(), 0, 1, true);
+
+	play_state(proxy, ABI_OP_IN_PROGRESS, 0);
+	ncclProfiler_v5.finalize(context);
+	EXPECT_EQUAL(play_record(1)->state, OP_ABANDONED);
+	play_stop(proxy);
+	play_stop(op.task);
+	EXPECT_THAT("its slot is not handed to a late child", play_record(1)->proxies_stopped == 0);
+}
+
+static void handles_of_others_are_refused(void)
+{
+	uint64_t *odd = recorder.region.header->odd;
+	void *context = play_init(8, 2, 2, 0);
+	struct play_op op = play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	uint64_t before = odd[ODD_UNKNOWN_CONTEXT];
+	void *proxy;
+
+	EXPECT_THAT("an unknown context gives a handle all the same",
+		    play_coll_api((void *)0x7f0012345678, NULL, "AllReduce", 1, "ncclInt8",
+				  false) != NULL);
+	EXPECT(odd[ODD_UNKNOWN_CONTEXT] > before);
+	before = odd[ODD_FOREIGN_PROCESS];
+	proxy = play_proxy_start((void *)0x7f0012345678, (void *)0x7f00deadbeef, getpid() + 1, 3, 1,
+				 true);
+	EXPECT_EQUAL(odd[ODD_FOREIGN_PROCESS], before + 1);
+	EXPECT(proxy != NULL);
+	play_stop(proxy);
+	before = odd[ODD_FOREIGN_HANDLE] + odd[ODD_NULL_HANDLE];
+	play_stop((void *)0x7f00deadbee8);
+	play_stop(NULL);
+	play_state(NULL, 8, 0);
+	EXPECT(odd[ODD_FOREIGN_HANDLE] + odd[ODD_NULL_HANDLE] >= before + 2);
+	play_stop(op.task);
+	ncclProfiler_v5.finalize(context);
+	ncclProfiler_v5.finalize(context);
+	ncclProfiler_v5.finalize(NULL);
+}
+
+static void issued_is_recorded_exactly(void)
+{
+	void *context = play_init(9, 1, 2, 0);
+	struct comm_counts *counts = &hot_comm(context)->shared->counts;
+	uint64_t head = recorder.region.header->ring_head;
+
+	for (int i = 0; i < 100000; i++)
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	EXPECT_EQUAL(counts->issued, 100000);
+	ncclProfiler_v5.finalize(context);
+	EXPECT_EQUAL(counts->recorded, 100000);
+	EXPECT_EQUAL(recorder.region.header->ring_head - head, 100000);
+}
+
+int main(void)
+{
+	play_setup("flight");
+	a_collective_is_recorded_with_its_gpu_span();
+	bytes_are_right_or_unknown();
+	graphs_have_a_capture_and_replays();
+	ranks_agree_on_the_signature_until_they_diverge();
+	sends_and_receives_are_matched_by_peer();
+	transfers_are_summed_by_state();
+	open_operations_are_abandoned_with_their_communicator();
+	handles_of_others_are_refused();
+	issued_is_recorded_exactly();
+	return tap_done();
+}

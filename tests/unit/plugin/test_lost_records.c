@@ -1,0 +1,293 @@
+/* Records that get lost: defects D1 to D5, D25 and D27 of docs/DEFECTS.md. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+
+#include "tests/unit/plugin/defect_process.h"
+
+/* ---- a disk that stands still ---------------------------------------------------------------- */
+
+static uint32_t is_frozen;
+static sem_t frozen, thaw;
+
+/* Instead of libc's: while the disk is frozen, nothing that is written comes back. */
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
+{
+	if (load_acquire(&is_frozen)) {
+		sem_post(&frozen);
+		while (sem_wait(&thaw) == -1)
+			;
+	}
+	return syscall(SYS_pwrite64, fd, bytes, size, offset);
+}
+
+/* ---- D1 -------------------------------------------------------------------------------------- */
+
+/* No two alike, or a block of them would take next to nothing in the file. */
+static void issue_many(void)
+{
+	void *context = play_init(1, 1, 2, 0);
+
+	for (uint64_t i = 1; i <= DEFECT_MANY; i++)
+		play_issue(context, "AllReduce", i * 0x9e3779b97f4a7c15u >> 4, "ncclFloat32", 1);
+}
+
+static void issue_many_through_a_small_ring(void)
+{
+	setenv("RINGSIDE_BUFFER", "64KiB", 1);
+	issue_many();
+}
+
+static void issue_many_into_a_small_file(void)
+{
+	setenv("RINGSIDE_QUOTA", "1MiB", 1);
+	issue_many();
+}
+
+static void a_burst_is_seen_or_counted(void)
+{
+	struct defect_run run = defect_run("trace", issue_many_through_a_small_ring);
+
+	EXPECT_THAT("D1: a burst through a ring of 256 slots: seen + counted as lost == issued",
+		    defect_adds_up(&run, DEFECT_MANY));
+	printf("# %llu of %d lost\n", (unsigned long long)run.account.lost_operations, DEFECT_MANY);
+	defect_release(&run);
+	run = defect_run("trace", issue_many_into_a_small_file);
+	EXPECT_THAT("D1: past the quota: seen + counted as lost == issued",
+		    defect_adds_up(&run, DEFECT_MANY));
+	EXPECT_THAT("D1: and the reason is told",
+		    run.process != NULL && run.process->lost[LOST_QUOTA] > 0);
+	defect_release(&run);
+}
+
+/* The thread stands still for the whole burst: what the ring does not hold is lost, to the last one. */
+static void issue_many_on_a_frozen_disk(void)
+{
+	void *context;
+
+	setenv("RINGSIDE_BUFFER", "64KiB", 1);
+	sem_init(&frozen, 0, 0);
+	sem_init(&thaw, 0, 0);
+	context = play_init(1, 1, 2, 0);
+	store_release(&is_frozen, 1);
+	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	ncclProfiler_v5.finalize(context);
+	while (sem_wait(&frozen) == -1)
+		;
+	context = play_init(2, 1, 2, 0);
+	for (int i = 0; i < 10000; i++)
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	store_release(&is_frozen, 0);
+	sem_post(&thaw);
+}
+
+static void a_reader_that_stands_still_costs_no_count(void)
+{
+	struct defect_run run = defect_run("trace", issue_many_on_a_frozen_disk);
+
+	EXPECT_THAT("D1: a reader that does not read: seen + counted as lost == issued",
+		    defect_adds_up(&run, 10001));
+	/* The last 256 were in the ring, a few hundred more still in flight. */
+	EXPECT_THAT("D1: most of them were lost, and counted",
+		    run.process != NULL && run.process->lost[LOST_RING_OVERRUN] >= 9000);
+	defect_release(&run);
+}
+
+/* ---- D2, D3 ---------------------------------------------------------------------------------- */
+
+enum { COMMS = 700, OPS = 5 };
+
+static void destroy_right_after_the_last_operation(void)
+{
+	for (uint64_t i = 0; i < COMMS; i++) {
+		void *context = play_init(i + 1, 1, 2, 0);
+
+		for (int j = 0; j < OPS; j++)
+			play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+		ncclProfiler_v5.finalize(context);
+	}
+}
+
+static void a_destroyed_communicator_keeps_its_last_records(const char *mode)
+{
+	struct defect_run run = defect_run(mode, destroy_right_after_the_last_operation);
+	size_t whole = 0, ended = 0;
+
+	EXPECT_THAT("D2: destroyed right after its last operation, nothing is lost",
+		    defect_adds_up(&run, COMMS * OPS) && run.account.lost_operations == 0);
+	for (size_t i = 0; i < run.account.comm_count; i++)
+		whole += run.account.comms[i].kept == OPS && run.account.comms[i].issued == OPS;
+	EXPECT_EQUAL(whole, COMMS);
+	for (size_t i = 0; run.process != NULL && i < run.process->comm_count; i++)
+		ended += run.process->comms[i].info.finalize_ns != 0;
+	EXPECT_THAT("D2: each communicator's end is known", ended == COMMS);
+	defect_release(&run);
+}
+
+static void exit_at_once(void)
+{
+	void *context = play_init(1, 1, 2, 0);
+	struct play_op op;
+
+	for (int i = 0; i < 1000; i++)
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	op = play_issue(context, "Broadcast", 8, "ncclFloat32", 1);
+	play_kernel_start(context, op.task, 0, play_gpu_now());
+}
+
+static void the_exit_flushes(void)
+{
+	struct defect_run run = defect_run("trace", exit_at_once);
+
+	EXPECT_THAT("D3: exit right after the last call, without finalize: nothing is lost",
+		    defect_adds_up(&run, 1001) && run.account.lost_operations == 0);
+	EXPECT_THAT("D3: the file is closed", run.process != NULL && run.process->file_count == 1 &&
+						      run.process->files[0].is_closed);
+	EXPECT_THAT("D3: all of them are in the file", run.account.walk.in_trace == 1001);
+	defect_release(&run);
+}
+
+/* ---- D4 -------------------------------------------------------------------------------------- */
+
+/* No setting at all: what the process records can be seen from outside, while it runs. */
+static void defaults_record_something(void)
+{
+	int ready[2], done[2], status;
+	struct recording recording;
+	char pid[32], byte = 0;
+	pid_t child;
+
+	if (pipe(ready) == -1 || pipe(done) == -1 || (child = fork()) == -1)
+		exit(1);
+	if (child == 0) {
+		alarm(DEFECT_PATIENCE_S);
+		defect_clean_settings();
+		play_issue(play_init(1, 1, 2, 0), "AllReduce", 1024, "ncclFloat32", 1);
+		if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
+			_exit(1);
+		/* Leave nothing in the machine's real directory. */
+		unlink(recorder.region.path);
+		_exit(0);
+	}
+	if (read(ready[0], &byte, 1) != 1)
+		exit(1);
+	recording_init(&recording);
+	text_format(pid, sizeof(pid), "@%d", (int)child);
+	EXPECT_EQUAL(recording_add(&recording, pid, 0), OK);
+	recording_finish(&recording);
+	EXPECT_THAT("D4: without any setting there is something to look at",
+		    recording.count == 1 && recording.processes[0]->comm_count == 1 &&
+			    recording.processes[0]->comms[0].counts.issued == 1);
+	EXPECT_THAT("D4: the operation itself, too",
+		    recording.count == 1 && recording.processes[0]->flight_count == 1 &&
+			    recording.processes[0]->flights[0].op.bytes == 4096);
+	recording_release(&recording);
+	if (write(done[1], &byte, 1) != 1 || waitpid(child, &status, 0) != child)
+		exit(1);
+	EXPECT_EQUAL(status, 0);
+}
+
+/* ---- D5 -------------------------------------------------------------------------------------- */
+
+static void tear_down_while_the_disk_is_frozen(void)
+{
+	void *context;
+
+	sem_init(&frozen, 0, 0);
+	sem_init(&thaw, 0, 0);
+	context = play_init(1, 1, 2, 0);
+	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+	store_release(&is_frozen, 1);
+	ncclProfiler_v5.finalize(context);
+	/* The trace thread is in the disk now, and holds whatever it holds. */
+	while (sem_wait(&frozen) == -1)
+		;
+	for (uint64_t i = 2; i < 50; i++) {
+		context = play_init(i, 1, 2, 0);
+		play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
+		ncclProfiler_v5.finalize(context);
+	}
+	store_release(&is_frozen, 0);
+	sem_post(&thaw);
+}
+
+static void teardown_waits_for_nobody(void)
+{
+	struct defect_run run = defect_run("trace", tear_down_while_the_disk_is_frozen);
+
+	EXPECT_THAT("D5: init, operations and finalize come back while the trace thread cannot",
+		    WIFEXITED(run.status) && WEXITSTATUS(run.status) == 0);
+	EXPECT_THAT("D5: and nothing is lost", defect_adds_up(&run, 49));
+	defect_release(&run);
+}
+
+/* ---- D25, D27 -------------------------------------------------------------------------------- */
+
+static void destroy_all_and_begin_again(void)
+{
+	for (int i = 0; i < 3; i++) {
+		exit_at_once();
+		for (uint32_t j = 0; j < recorder.region.comm_count; j++) {
+			uint64_t word = recorder.region.comms[j].word;
+
+			ncclProfiler_v5.finalize(
+				handle_make(HANDLE_CONTEXT, REGION_GENERATION(word), j, 0));
+		}
+	}
+}
+
+static void a_new_beginning_truncates_nothing(void)
+{
+	struct defect_run run = defect_run("trace", destroy_all_and_begin_again);
+
+	EXPECT_THAT("D25: all communicators destroyed and made anew: nothing is truncated",
+		    defect_adds_up(&run, 3003) && run.account.walk.in_trace == 3003);
+	EXPECT_THAT("D25: one process has one file",
+		    run.process != NULL && run.process->file_count == 1);
+	defect_release(&run);
+}
+
+static void issue_small_ones(void)
+{
+	void *context = play_init(1, 1, 2, 0);
+	struct abi_descr_v5 group = { .type = ABI_GROUP_API };
+	void *api;
+
+	play_issue(context, "AllReduce", 2, "ncclFloat32", 1);
+	play_issue(context, "AllReduce", 1, "ncclInt8", 1);
+	api = play_p2p_api(context, play_start(context, group), "Send", 0);
+	play_p2p(context, api, "Send", 0, 1);
+}
+
+static bool sum_bytes(const struct op_record *op, enum recording_place place, void *sum)
+{
+	(void)place;
+	*(uint64_t *)sum += op->bytes;
+	return true;
+}
+
+static void small_operations_are_recorded(void)
+{
+	struct defect_run run = defect_run("trace", issue_small_ones);
+	uint64_t bytes = 0;
+
+	EXPECT_THAT("D27: operations of 8, 1 and 0 bytes are recorded as any other",
+		    defect_adds_up(&run, 3) && run.account.lost_operations == 0);
+	if (run.process != NULL)
+		recording_each_op(run.process, sum_bytes, &bytes, NULL);
+	EXPECT_THAT("D27: with their sizes", bytes == 9);
+	defect_release(&run);
+}
+
+int main(void)
+{
+	a_burst_is_seen_or_counted();
+	a_reader_that_stands_still_costs_no_count();
+	a_destroyed_communicator_keeps_its_last_records("trace");
+	the_exit_flushes();
+	defaults_record_something();
+	teardown_waits_for_nobody();
+	a_new_beginning_truncates_nothing();
+	small_operations_are_recorded();
+	return tap_done();
+}

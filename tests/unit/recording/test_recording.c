@@ -1,0 +1,695 @@
+#include "recording/recording.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "format/region_find.h"
+#include "tests/support/sample_region.h"
+#include "tests/tap.h"
+
+static char directory[] = "/tmp/test_recording.XXXXXX";
+static char boot_id[40];
+static pid_t dead_pid; /* of a process that is gone */
+
+static const char *path_of(const char *name)
+{
+	static char path[512];
+
+	text_format(path, sizeof(path), "%s/%s", directory, name);
+	return path;
+}
+
+static void write_file(const char *name, const struct sample *sample)
+{
+	FILE *file = fopen(path_of(name), "wb");
+
+	if (file == NULL || fwrite(sample->bytes, 1, sample->size, file) != sample->size ||
+	    fclose(file) != 0)
+		abort();
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st, (void)kind, (void)ftw;
+	return remove(path);
+}
+
+/* An empty directory for the next test. */
+static void start_over(void)
+{
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	if (mkdir(directory, 0700) == -1)
+		abort();
+}
+
+static uint64_t start_ticks_of_self(void)
+{
+	unsigned long long ticks = 0;
+	char text[1024] = "";
+	FILE *file = fopen("/proc/self/stat", "r");
+
+	if (file == NULL || fgets(text, sizeof(text), file) == NULL)
+		abort();
+	fclose(file);
+	sscanf(strrchr(text, ')') + 2,
+	       "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	       &ticks);
+	return ticks;
+}
+
+/* The info text of a process of this machine. */
+static const char *info_of(pid_t pid, uint64_t start_ticks, int rank, const char *region)
+{
+	static char text[SAMPLE_INFO_BYTES];
+
+	text_format(
+		text, sizeof(text),
+		"host=here\nboot_id=%s\npid=%d\npid_namespace=%llu\nstart_ticks=%llu\njob=test\n"
+		"rank=%d\nmode=trace\nregion=%s\ntrace=%s/trace\n",
+		boot_id, (int)pid, (unsigned long long)region_own_pid_namespace(),
+		(unsigned long long)start_ticks, rank, region, directory);
+	return text;
+}
+
+/* A trace with the operations 1..5 and no end. */
+static struct sample open_trace(const char *info)
+{
+	struct sample sample = { NULL, 0, 0 };
+	struct comm_info comms[SAMPLE_COMMS] = { sample_comm(1), sample_comm(2) };
+
+	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+	sample_block(&sample, TRACE_PROCESS, info, strlen(info), 1);
+	sample_block(&sample, TRACE_COMM, comms, sizeof(comms), SAMPLE_COMMS);
+	sample_ops(&sample, 1, SAMPLE_OPS);
+	return sample;
+}
+
+static struct sample region_with(const char *info, pid_t pid, uint64_t start_ticks)
+{
+	struct sample sample = sample_region();
+	struct region_header *header = sample_head(&sample);
+
+	sample_set_info(&sample, info);
+	memcpy(header->boot_id, boot_id, sizeof(boot_id));
+	header->pid = (uint64_t)pid;
+	header->pid_namespace = region_own_pid_namespace();
+	header->start_ticks = start_ticks;
+	header->mode = REGION_MODE_TRACE;
+	header->drained = 5;
+	return sample;
+}
+
+/* What a walk gave: sequences, or 1000 * communicator + number for live ones. */
+struct given {
+	uint64_t list[64];
+	size_t count;
+	size_t limit;
+};
+
+static bool note_op(const struct op_record *op, enum recording_place place, void *context)
+{
+	struct given *given = context;
+
+	given->list[given->count++] =
+		place == RECORDING_IN_LIVE ? 1000 * op->comm + op->number : op->sequence;
+	return given->count < 64 && given->count != given->limit;
+}
+
+static bool note_detail(const struct op_detail *detail, enum recording_place place, void *context)
+{
+	struct given *given = context;
+
+	(void)place;
+	given->list[given->count++] = detail->sequence;
+	return given->count < 64;
+}
+
+static int is_given(const struct given *given, const uint64_t *wanted, size_t count)
+{
+	return given->count == count && memcmp(given->list, wanted, count * sizeof(*wanted)) == 0;
+}
+
+static size_t count_kind(const struct recording *recording, enum recording_trouble_kind kind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < recording->trouble_count; i++)
+		count += recording->troubles[i].kind == kind;
+	return count;
+}
+
+static void load(struct recording *recording, const char *path, unsigned int flags)
+{
+	recording_init(recording);
+	if (recording_add(recording, path, flags) != OK || recording_finish(recording) != OK)
+		abort();
+}
+
+static void test_trace(void)
+{
+	static const uint64_t all[] = { 1, 2, 3, 4, 5, 6, 7 };
+	struct sample sample = sample_trace();
+	struct recording_account account;
+	struct recording_process *process;
+	struct recording_walk walk;
+	struct recording recording;
+	struct given given = { .count = 0 };
+	uint64_t wall;
+	char text[32];
+
+	write_file("trace", &sample);
+	load(&recording, path_of("trace"), 0);
+	if (!EXPECT(recording.count == 1 && recording.trouble_count == 0))
+		return;
+	process = recording.processes[0];
+	EXPECT(process->rank == 3 && process->pid == 4711 && process->world_size == 8);
+	EXPECT(strcmp(process->host, "node-1") == 0 && strcmp(process->job, "sample") == 0);
+	EXPECT(recording_info(process, "label.team", text, sizeof(text)) &&
+	       strcmp(text, "blue") == 0);
+	EXPECT_EQUAL(process->life, RECORDING_ENDED);
+	EXPECT(process->file_count == 1 && process->files[0].records == 7 &&
+	       process->files[0].details == 3 && process->files[0].is_closed);
+	EXPECT(process->files[0].first_sequence == 1 && process->files[0].last_sequence == 7);
+	EXPECT(process->comm_count == 2 && recording_comm(process, 2)->counts.issued == 4);
+	EXPECT(recording_comm(process, 3) == NULL);
+	EXPECT(strcmp(recording_name(process, OP_NAMES_DATATYPE, OP_NAME_INTERNED), "ncclFloat4") ==
+	       0);
+	EXPECT(strcmp(recording_name(process, OP_NAMES_DATATYPE, 200), "?") == 0);
+	EXPECT(strcmp(recording_name(process, OP_NAMES_FUNCTION, OP_SEND), "Send") == 0);
+	EXPECT(recording_wall_ns(process, 1000007, &wall) && wall == SAMPLE_CREATED_NS + 7);
+	EXPECT(recording_wall_ns(process, 2000005, &wall) && wall == SAMPLE_CREATED_NS + 1000015);
+	EXPECT_EQUAL(recording_each_op(process, note_op, &given, &walk), OK);
+	EXPECT(is_given(&given, all, 7) && walk.in_trace == 7 && walk.refused == 0);
+	given = (struct given){ .limit = 3 };
+	EXPECT_EQUAL(recording_each_op(process, note_op, &given, NULL), OK);
+	EXPECT_THAT("a visitor can end the walk", given.count == 3);
+	given = (struct given){ .count = 0 };
+	EXPECT_EQUAL(recording_each_detail(process, note_detail, &given, NULL), OK);
+	EXPECT(is_given(&given, all, 3));
+	EXPECT_EQUAL(recording_account(&account, process), OK);
+	EXPECT(account.is_exact && account.keeps_all && account.issued == 7 && account.kept == 7 &&
+	       account.missing == 0 && account.unread == 0);
+	EXPECT(account.lost_operations == 0 && account.lost_details == 1);
+	recording_account_release(&account);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
+static void test_directory(void)
+{
+	struct sample sample = sample_trace(), foreign = { NULL, 0, 0 }, newer = { NULL, 0, 0 };
+	struct recording_account account;
+	struct recording recording;
+	char link[600];
+
+	sample_put(&foreign, "#!/bin/sh\n", 10);
+	sample_header(&newer, TRACE_MAJOR + 1, 0);
+	if (mkdir(path_of("sub"), 0700) == -1 || mkdir(path_of("sub/deeper"), 0700) == -1 ||
+	    mkfifo(path_of("sub/pipe"), 0600) == -1)
+		abort();
+	write_file("sub/deeper/whole", &sample);
+	write_file("script.ringside", &foreign);
+	write_file("newer", &newer);
+	foreign.size = 0;
+	write_file("empty", &foreign);
+	text_format(link, sizeof(link), "%s", path_of("sub/link"));
+	if (symlink(path_of("sub/deeper/whole"), link) == -1 ||
+	    (text_format(link, sizeof(link), "%s", path_of("sub/loop")) &&
+	     symlink("..", link) == -1))
+		abort();
+	/* Another process, with a block of operations that is damaged. */
+	free(sample.bytes);
+	sample = (struct sample){ NULL, 0, 0 };
+	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
+	sample_blocks(&sample, "host=node-1\npid=4712\nstart_ticks=1\nrank=4\njob=sample\n"
+			       "mode=trace\n");
+	sample.bytes[sample.size - 750] ^= 1;
+	write_file("sub/damaged", &sample);
+
+	load(&recording, directory, 0);
+	EXPECT_EQUAL(recording.count, 2);
+	EXPECT_THAT("in the order of ranks",
+		    recording.processes[0]->rank == 3 && recording.processes[1]->rank == 4);
+	EXPECT_EQUAL(recording.files_foreign, 2);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_FOREIGN), 2);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_TOO_NEW), 1);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_DAMAGE), 1);
+	EXPECT_EQUAL(recording.trouble_count, 4);
+	for (size_t i = 0; i < recording.trouble_count; i++)
+		if (recording.troubles[i].kind == RECORDING_DAMAGE)
+			EXPECT(recording.troubles[i].process == 1 &&
+			       recording.troubles[i].bytes > 0);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[1]), OK);
+	EXPECT_THAT("a damaged block makes the sum come out wrong, and that is said",
+		    !account.is_exact && account.walk.damages == 1);
+	recording_account_release(&account);
+	recording_release(&recording);
+	free(sample.bytes);
+	free(foreign.bytes);
+	free(newer.bytes);
+}
+
+static void test_cut(void)
+{
+	struct sample sample = sample_trace();
+	struct recording_account account;
+	struct recording recording;
+
+	sample.size -= 5;
+	write_file("cut", &sample);
+	load(&recording, path_of("cut"), 0);
+	EXPECT_EQUAL(recording.processes[0]->life, RECORDING_UNKNOWN);
+	EXPECT(recording.trouble_count == 1 && recording.troubles[0].kind == RECORDING_CUT &&
+	       recording.troubles[0].offset == recording.processes[0]->files[0].cut_offset);
+	EXPECT_EQUAL(recording.processes[0]->recorded, 7);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT(account.kept == 7 && !account.is_exact);
+	recording_account_release(&account);
+	recording_release(&recording);
+	sample.size = 20;
+	write_file("cut", &sample);
+	load(&recording, path_of("cut"), 0);
+	EXPECT_THAT("of one that ends inside its header nothing can be told with a process",
+		    recording.count == 0 && count_kind(&recording, RECORDING_DAMAGE) == 1);
+	recording_release(&recording);
+	free(sample.bytes);
+}
+
+/* A killed process: its trace has 1..5, its ring 4..11, and two more were in flight. */
+static void test_killed(void)
+{
+	static const uint64_t all[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1006, 1007 };
+	char region_path[512];
+	const char *info;
+	struct sample trace, region;
+	struct recording_process *process;
+	struct recording_account account;
+	struct recording_walk walk;
+	struct recording recording;
+	struct given given = { .count = 0 };
+
+	text_format(region_path, sizeof(region_path), "%s", path_of("its.region"));
+	info = info_of(dead_pid, 77, 0, region_path);
+	trace = open_trace(info);
+	region = region_with(info, dead_pid, 77);
+	write_file("trace", &trace);
+	write_file("its.region", &region);
+	load(&recording, path_of("trace"), 0);
+	process = recording.processes[0];
+	EXPECT(recording.count == 1 && recording.trouble_count == 0);
+	EXPECT_EQUAL(process->life, RECORDING_KILLED);
+	EXPECT(process->file_count == 1 && process->region != NULL && !process->is_moving);
+	EXPECT_EQUAL(process->flight_count, 2);
+	EXPECT(process->flights[0].op.number == 6 && process->flights[0].proxy_count == 2 &&
+	       process->flights[0].open_children == 2 && process->flights[0].started[0] == 3);
+	EXPECT_THAT("proxy operations by channel, with their open transfers",
+		    process->flights[0].proxies[0].proxy.channel == 1 &&
+			    process->flights[0].proxies[1].step_count == 3);
+	EXPECT_THAT("those of other processes apart", process->proxy_count == 1);
+	EXPECT_EQUAL(recording_each_op(process, note_op, &given, &walk), OK);
+	EXPECT(is_given(&given, all, 13));
+	EXPECT(walk.in_trace == 5 && walk.in_ring == 6 && walk.in_live == 2 && walk.torn == 0);
+	EXPECT_EQUAL(recording_account(&account, process), OK);
+	EXPECT(account.is_exact && account.issued == 13 && account.recorded == 11 &&
+	       account.in_flight == 2 && account.kept == 11);
+	recording_account_release(&account);
+	recording_release(&recording);
+
+	/* From the other end, and all at once: the same. */
+	load(&recording, path_of("its.region"), RECORDING_WITH_TRACES);
+	EXPECT(recording.count == 1 && recording.processes[0]->file_count == 1);
+	recording_release(&recording);
+	recording_init(&recording);
+	recording_add(&recording, directory, 0);
+	recording_add(&recording, path_of("trace"), 0);
+	recording_finish(&recording);
+	EXPECT(recording.count == 1 && recording.processes[0]->file_count == 1 &&
+	       recording.processes[0]->region != NULL);
+	given = (struct given){ .count = 0 };
+	recording_each_op(recording.processes[0], note_op, &given, NULL);
+	EXPECT(is_given(&given, all, 13));
+	recording_release(&recording);
+	load(&recording, path_of("trace"), RECORDING_TRACES_ALONE);
+	EXPECT(recording.processes[0]->region == NULL &&
+	       count_kind(&recording, RECORDING_CUT) == 1);
+	recording_release(&recording);
+	free(trace.bytes);
+	free(region.bytes);
+}
+
+/* Killed while an operation was being moved from its live slot to the ring. */
+static void test_killed_between(void)
+{
+	static const uint64_t written[] = { 4, 5, 6, 7, 8, 9, 10, 11, 1006 };
+	static const uint64_t torn[] = { 4, 5, 6, 7, 8, 9, 10, 1006, 2006 };
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct region_live *live = sample_slot(&region, REGION_LIVE, 4);
+	struct region_comm *comm = sample_slot(&region, REGION_COMMS, 0);
+	struct op_record *last = sample_slot(&region, REGION_RING, 10 % SAMPLE_RING);
+	struct recording_account account;
+	struct recording_walk walk;
+	struct recording recording;
+	struct given given = { .count = 0 };
+
+	comm->counts.issued = 6;
+	live->word |= LIVE_RETIRING;
+	live->op = *last;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	recording_each_op(recording.processes[0], note_op, &given, &walk);
+	EXPECT_THAT("in the ring already: given once",
+		    is_given(&given, written, 9) && walk.repeated == 1);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT(account.is_exact && account.in_flight == 1);
+	recording_account_release(&account);
+	recording_release(&recording);
+
+	last->sequence |= RING_BUSY;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	given = (struct given){ .count = 0 };
+	recording_each_op(recording.processes[0], note_op, &given, &walk);
+	EXPECT_THAT("half in the ring: given from its live slot",
+		    is_given(&given, torn, 9) && walk.torn == 1);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT(account.is_exact);
+	recording_account_release(&account);
+	recording_release(&recording);
+
+	live->word = UINT64_C(5) << 32 | LIVE_RETIRING | 1;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT_THAT("given up with open children: was recorded, is not in flight",
+		    recording.processes[0]->flight_count == 1);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+/* The file reached its quota after 5: the rest is counted as lost, but the ring still has it. */
+static void test_quota(void)
+{
+	char region_path[512];
+	struct sample trace, region;
+	struct recording_account account;
+	struct recording recording;
+	const char *info;
+
+	text_format(region_path, sizeof(region_path), "%s", path_of("its.region"));
+	info = info_of(dead_pid, 77, 0, region_path);
+	trace = open_trace(info);
+	region = region_with(info, dead_pid, 77);
+	sample_head(&region)->drained = 11;
+	sample_head(&region)->lost[LOST_QUOTA] = 6;
+	write_file("trace", &trace);
+	write_file("its.region", &region);
+	load(&recording, path_of("trace"), 0);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT(account.walk.recovered == 6 && account.unread == 0 && account.is_exact &&
+	       account.lost_operations == 6);
+	recording_account_release(&account);
+	recording_release(&recording);
+	sample_head(&region)->lost[LOST_QUOTA] = 5;
+	write_file("its.region", &region);
+	load(&recording, path_of("trace"), 0);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT_THAT("a loss that nobody counted is found",
+		    account.unread == 1 && !account.is_exact);
+	recording_account_release(&account);
+	recording_release(&recording);
+
+	/* The thread came no further than 2, and the ring begins with 4: 3 is gone, uncounted. */
+	free(trace.bytes);
+	trace = (struct sample){ NULL, 0, 0 };
+	sample_header(&trace, TRACE_MAJOR, TRACE_MINOR);
+	sample_block(&trace, TRACE_PROCESS, info, strlen(info), 1);
+	sample_ops(&trace, 1, 2);
+	sample_head(&region)->lost[LOST_QUOTA] = 0;
+	sample_head(&region)->drained = 1;
+	write_file("trace", &trace);
+	write_file("its.region", &region);
+	load(&recording, path_of("trace"), 0);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT_THAT("what a killed process could not count any more is counted for it",
+		    account.lost_uncounted == 1 && account.lost_operations == 1 &&
+			    account.unread == 0 && account.is_exact && account.kept == 10);
+	recording_account_release(&account);
+	recording_release(&recording);
+	free(trace.bytes);
+	free(region.bytes);
+}
+
+static void test_alive(void)
+{
+	uint64_t ticks = start_ticks_of_self();
+	struct sample region = region_with(info_of(getpid(), ticks, 5, ""), getpid(), ticks);
+	struct recording recording;
+	uint64_t now;
+	char at[32];
+
+	if (mkdir(path_of("ringside-0"), 0700) == -1)
+		abort();
+	write_file("ringside-0/x.region", &region);
+	recording_init(&recording);
+	recording.directory = directory;
+	text_format(at, sizeof(at), "@%d", (int)getpid());
+	EXPECT_EQUAL(recording_add(&recording, at, 0), OK);
+	EXPECT_EQUAL(recording_finish(&recording), OK);
+	EXPECT(recording.count == 1 && recording.trouble_count == 0);
+	EXPECT_EQUAL(recording.processes[0]->life, RECORDING_ALIVE);
+	EXPECT_EQUAL(recording.processes[0]->pid_here, getpid());
+	EXPECT(recording_now(recording.processes[0], &now) && now > 0);
+	recording_release(&recording);
+	recording_init(&recording);
+	recording.directory = directory;
+	recording_add(&recording, "@1", 0);
+	recording_add(&recording, "@", 0);
+	recording_add(&recording, "@1x", 0);
+	recording_add(&recording, path_of("nothing here"), 0);
+	recording_add(&recording, path_of("ringside-0/x.region"), 0);
+	recording_finish(&recording);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_NOTHING), 3);
+	EXPECT_EQUAL(count_kind(&recording, RECORDING_UNREADABLE), 1);
+	EXPECT_EQUAL(recording.count, 1);
+	recording_release(&recording);
+	sample_head(&region)->ended_ns = 5;
+	write_file("ringside-0/x.region", &region);
+	recording_init(&recording);
+	recording_add_machine(&recording, directory, 0);
+	recording_finish(&recording);
+	EXPECT(recording.count >= 1);
+	for (size_t i = 0; i < recording.count; i++)
+		if (recording.processes[i]->pid == getpid())
+			EXPECT_EQUAL(recording.processes[i]->life, RECORDING_ENDED);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+/* What a text claims about other files is looked into with care. */
+static void test_claims(void)
+{
+	static const char *const claims[] = { "/dev/zero", "/proc/self/mem", "relative", "/",
+					      "/proc/1/fd/0" };
+	struct sample trace, region;
+	struct recording recording;
+	char other[512];
+
+	for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+		trace = open_trace(info_of(dead_pid, 77, 0, claims[i]));
+		write_file("trace", &trace);
+		load(&recording, path_of("trace"), 0);
+		EXPECT_THAT(claims[i],
+			    recording.count == 1 && recording.processes[0]->region == NULL);
+		recording_release(&recording);
+		free(trace.bytes);
+	}
+	text_format(other, sizeof(other), "%s", path_of("other.region"));
+	trace = open_trace(info_of(dead_pid, 77, 0, other));
+	region = region_with(info_of(dead_pid, 78, 0, other), dead_pid, 78);
+	write_file("trace", &trace);
+	write_file("other.region", &region);
+	load(&recording, path_of("trace"), 0);
+	EXPECT_THAT("a region of another process is not joined",
+		    recording.count == 1 && recording.processes[0]->region == NULL);
+	recording_release(&recording);
+	free(trace.bytes);
+	free(region.bytes);
+}
+
+/* Damaged inside: said, and the rest is read. */
+static void test_damaged_region(void)
+{
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct region_live *live = sample_slot(&region, REGION_LIVE, 1);
+	struct op_record *op = sample_slot(&region, REGION_RING, 0);
+	struct recording_account account;
+	struct recording recording;
+
+	live->op.function = 100;
+	op->state = 99;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT(recording.count == 1 && count_kind(&recording, RECORDING_DAMAGE) == 1);
+	EXPECT(recording.processes[0]->flight_count == 1 && recording.processes[0]->refused == 1);
+	EXPECT_EQUAL(recording_account(&account, recording.processes[0]), OK);
+	EXPECT(account.walk.refused == 1 && account.missing == 1 && !account.is_exact);
+	recording_account_release(&account);
+	recording_release(&recording);
+	region.size = 9000;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT(recording.count == 0 && count_kind(&recording, RECORDING_CUT) == 1);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+static void test_lying_times(void)
+{
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct op_record *op = sample_slot(&region, REGION_RING, 0);
+	struct recording_walk walk;
+	struct recording recording;
+	struct given given = { .count = 0 };
+
+	op->gpu_stop_ns = op->gpu_start_ns - 1;
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	recording_each_op(recording.processes[0], note_op, &given, &walk);
+	EXPECT_THAT("a time that runs backwards is no time", walk.untimed == 1);
+	EXPECT_EQUAL(given.count, 10);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+/* ---- wall time ----------------------------------------------------------------------------------- */
+
+enum {
+	FAST_S = 26
+}; /* so much the recorder's clock gained over the wall clock, of which a day may see 43 */
+
+/* A process without a thread started a day ago; both clocks were read together then, and never since. */
+static struct sample old_anchor(int64_t wall_step_ns)
+{
+	const uint64_t day_ns = UINT64_C(86400) * 1000000000;
+	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
+	struct region_header *header = sample_head(&region);
+	struct clock_anchor now;
+
+	header->mode = REGION_MODE_FLIGHT;
+	clock_source_init(&header->clock, clock_sample_take());
+	/* A clock that begins at boot, which may be less than a day ago, where there is no counter. */
+	header->clock.kind = CLOCK_KIND_COUNTER;
+	header->clock.multiplier |= 1;
+	header->clock.base_ns += 2 * day_ns;
+	now = clock_anchor_take(&header->clock);
+	header->first_anchor.clock_ns = now.clock_ns - day_ns;
+	header->first_anchor.wall_ns =
+		now.wall_ns - day_ns + FAST_S * UINT64_C(1000000000) - (uint64_t)wall_step_ns;
+	header->last_anchor = header->first_anchor;
+	return region;
+}
+
+/* How far from the wall clock that process's "now" is. */
+static double seconds_off(const struct recording_process *process, int64_t before_ns)
+{
+	uint64_t clock_ns = process->fresh_anchor.clock_ns - (uint64_t)before_ns, wall_ns = 0;
+
+	if (!recording_wall_ns(process, clock_ns, &wall_ns))
+		return 1e9;
+	return (double)(int64_t)(wall_ns + (uint64_t)before_ns - process->fresh_anchor.wall_ns) /
+	       1e9;
+}
+
+static void test_old_anchor(void)
+{
+	const int64_t day_ns = INT64_C(86400) * 1000000000;
+	struct sample region = old_anchor(0);
+	const struct recording_process *process;
+	struct recording recording, read;
+	uint64_t clock_ns, wall_ns;
+	unsigned char *bytes;
+	size_t length;
+
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	process = recording.processes[0];
+	EXPECT_THAT("who reads it takes an anchor", process->fresh_anchor.wall_ns != 0);
+	EXPECT_THAT("what it does now has the wall time of now", fabs(seconds_off(process, 0)) < 1);
+	EXPECT_THAT("what it did half a day ago is half as far off",
+		    fabs(seconds_off(process, day_ns / 2) - FAST_S / 2.0) < 1);
+	EXPECT_THAT("and at its start nothing changes",
+		    fabs(seconds_off(process, day_ns) - FAST_S) < 1);
+	recording_wall_ns(process, process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3, &wall_ns);
+	EXPECT(recording_clock_ns(process, wall_ns, &clock_ns));
+	EXPECT_THAT("and back",
+		    clock_ns + 2 > process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 &&
+			    clock_ns < process->fresh_anchor.clock_ns - (uint64_t)day_ns / 3 + 2);
+	EXPECT_THAT("that it was read says nothing of the process", process->anchor_count == 1);
+	if (recording_snapshot(process, 4, &bytes, &length) != OK)
+		abort();
+	recording_init(&read);
+	recording_add_memory(&read, "snapshot", bytes, length, 0);
+	recording_finish(&read);
+	EXPECT(read.count == 1 && read.processes[0]->fresh_anchor.wall_ns == 0);
+	EXPECT_THAT(
+		"a snapshot has it, for other machines",
+		recording_wall_ns(read.processes[0], process->fresh_anchor.clock_ns, &wall_ns) &&
+			fabs((double)(int64_t)(wall_ns - process->fresh_anchor.wall_ns)) < 1e9);
+	recording_release(&read);
+	free(bytes);
+	recording_release(&recording);
+	memset(sample_head(&region)->boot_id, 'x', sizeof(boot_id) - 1);
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT_THAT("of another boot the clock is not known",
+		    recording.processes[0]->fresh_anchor.wall_ns == 0);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+/* The wall clock was an hour behind, and was set. */
+static void test_set_wall_clock(void)
+{
+	const int64_t hour_ns = INT64_C(3600) * 1000000000;
+	struct sample region = old_anchor(hour_ns);
+	struct recording recording;
+
+	write_file("region", &region);
+	load(&recording, path_of("region"), 0);
+	EXPECT_THAT("lately it was right", fabs(seconds_off(recording.processes[0], hour_ns)) < 1);
+	EXPECT_THAT("at the start of the process it said what the process saw",
+		    fabs(seconds_off(recording.processes[0], 23 * hour_ns) - FAST_S + 3600) < 1);
+	recording_release(&recording);
+	free(region.bytes);
+}
+
+int main(void)
+{
+	static void (*const tests[])(void) = {
+		test_trace,	     test_directory,   test_cut,	test_killed,
+		test_killed_between, test_quota,       test_alive,	test_claims,
+		test_damaged_region, test_lying_times, test_old_anchor, test_set_wall_clock
+	};
+
+	if (mkdtemp(directory) == NULL)
+		return tap_skip_all("no temporary directory");
+	region_boot_id(boot_id);
+	dead_pid = fork();
+	if (dead_pid == 0)
+		_exit(0);
+	waitpid(dead_pid, NULL, 0);
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		start_over();
+		tests[i]();
+	}
+	nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return tap_done();
+}

@@ -1,0 +1,740 @@
+#include "recording/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/text.h"
+#include "format/region_find.h"
+#include "recording/recording.h"
+#include "tests/support/sample_region.h"
+#include "tests/support/scratch.h"
+#include "tests/tap.h"
+
+static char directory[64]; /* "DIR/shm" */
+static char boot_id[40];
+static pid_t dead_pid;
+static uint64_t now_ns = 1000 * WATCH_SECOND_NS;
+
+static const char *path_of(const char *name)
+{
+	static char path[512];
+
+	text_format(path, sizeof(path), "%s/ringside-1/%s", directory, name);
+	return path;
+}
+
+static uint64_t start_ticks_of_self(void)
+{
+	unsigned long long ticks = 0;
+	char text[1024] = "";
+	FILE *file = fopen("/proc/self/stat", "r");
+
+	if (file == NULL || fgets(text, sizeof(text), file) == NULL)
+		abort();
+	fclose(file);
+	sscanf(strrchr(text, ')') + 2,
+	       "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+	       &ticks);
+	return ticks;
+}
+
+/* The region of a process of this machine that began a moment ago. */
+static struct sample region_of(pid_t pid, int rank, const char *host)
+{
+	struct sample sample = sample_region();
+	struct region_header *header = sample_head(&sample);
+	uint64_t start_ticks = pid == getpid() ? start_ticks_of_self() : 5;
+	uint64_t wall_ns = clock_system_ns(CLOCK_REALTIME);
+	char info[SAMPLE_INFO_BYTES];
+
+	text_format(info, sizeof(info), "host=%s\njob=watched\nrank=%d\nmode=flight\n", host, rank);
+	sample_set_info(&sample, info);
+	memcpy(header->boot_id, boot_id, sizeof(boot_id));
+	header->pid = (uint64_t)pid;
+	header->pid_namespace = region_own_pid_namespace();
+	header->start_ticks = start_ticks;
+	header->first_anchor.wall_ns = wall_ns;
+	header->last_anchor.wall_ns = wall_ns + 1000000;
+	header->proxy_cursor = SAMPLE_PROXIES;
+	header->totals_used = 1;
+	return sample;
+}
+
+/* As the recorder does: in place. */
+static void write_region(const char *name, const struct sample *sample)
+{
+	int fd = open(path_of(name), O_RDWR | O_CREAT, 0600);
+
+	if (fd == -1 || pwrite(fd, sample->bytes, sample->size, 0) != (ssize_t)sample->size ||
+	    ftruncate(fd, (off_t)sample->size) == -1 || close(fd) == -1)
+		abort();
+}
+
+static void put_region(const char *name, pid_t pid, int rank)
+{
+	struct sample sample = region_of(pid, rank, "here");
+
+	write_region(name, &sample);
+	free(sample.bytes);
+}
+
+static void empty_directory(void)
+{
+	nftw(directory, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	if (mkdir(directory, 0700) == -1 || mkdir(path_of(""), 0700) == -1)
+		abort();
+}
+
+static void start(struct watch *watch, const char *host)
+{
+	struct watch_settings settings = { .directory = directory,
+					   .keep_ns = 60 * WATCH_SECOND_NS,
+					   .only_host = host };
+
+	if (watch_init(watch, &settings) != OK)
+		abort();
+	/* Memfds of whatever else runs now are not of interest, but where a test says so. */
+	watch->next_memfds_ns = UINT64_MAX;
+}
+
+static enum status look(struct watch *watch, uint64_t seconds)
+{
+	now_ns += seconds * WATCH_SECOND_NS;
+	watch->earliest_ns = 0;
+	return watch_look_at(watch, WATCH_TOTALS, now_ns);
+}
+
+static void test_nothing(void)
+{
+	struct watch watch;
+
+	nftw(directory, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	start(&watch, NULL);
+	EXPECT_THAT("a directory that is not there is no error", look(&watch, 1) == OK);
+	EXPECT_EQUAL(watch.recording.count, 0);
+	empty_directory();
+	put_region("a", getpid(), 0);
+	look(&watch, 10);
+	EXPECT_THAT("a directory that came later is found in time", watch.recording.count == 1);
+	watch_release(&watch);
+	watch_release(&watch);
+	EXPECT_THAT("released twice", watch_fd(&watch) == -1);
+}
+
+static void test_idle(void)
+{
+	struct watch watch;
+	uint64_t due_ns;
+
+	empty_directory();
+	start(&watch, NULL);
+	look(&watch, 1);
+	look(&watch, 5); /* until new names have settled */
+	due_ns = watch.next_search_ns;
+	for (int i = 0; i < 4; i++)
+		look(&watch, 1);
+	EXPECT_THAT("looks at nothing do not search", watch.next_search_ns == due_ns);
+	look(&watch, 10);
+	EXPECT_THAT("until 10 s have passed", watch.next_search_ns > due_ns);
+	EXPECT_EQUAL(watch.generation, 0);
+	watch_release(&watch);
+}
+
+static void test_found(void)
+{
+	const struct recording_process *process;
+	struct watch watch;
+
+	empty_directory();
+	start(&watch, NULL);
+	look(&watch, 1);
+	put_region("a", getpid(), 3);
+	EXPECT_THAT("its name wakes us", watch_heed(&watch));
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 1);
+	EXPECT_EQUAL(watch.generation, 1);
+	process = watch.recording.processes[0];
+	EXPECT_THAT("it is alive",
+		    process->life == RECORDING_ALIVE && process->pid_here == getpid());
+	EXPECT_THAT("with its identity", process->rank == 3 && strcmp(process->host, "here") == 0);
+	EXPECT_EQUAL(process->comm_count, 3);
+	EXPECT_EQUAL(process->flight_count, 2);
+	EXPECT_EQUAL(process->flights[0].proxy_count, 2);
+	EXPECT_EQUAL(process->proxy_count, 1);
+	EXPECT_THAT("totals begin with \"other\"",
+		    process->total_count == 3 && process->totals[0].key == 0);
+	EXPECT_THAT("and stand by key", process->totals[1].key < process->totals[2].key);
+	look(&watch, 1);
+	EXPECT_THAT("nobody came or went", watch.generation == 1 && watch.recording.count == 1);
+	EXPECT_THAT("no failures", watch.processes[0].failures == 0);
+	watch_release(&watch);
+}
+
+/* Directories of /dev/shm belong to everybody. */
+static void test_strangers(void)
+{
+	char path[128];
+	struct watch watch;
+
+	empty_directory();
+	start(&watch, NULL);
+	look(&watch, 1);
+	look(&watch, 5);
+	text_format(path, sizeof(path), "%s/torch_123", directory);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	EXPECT_THAT("files of others do not wake us", !watch_heed(&watch));
+	for (int i = 0; i < 3000; i++) {
+		unlink(path);
+		/* Equal events in a row are one. */
+		text_format(path, sizeof(path), "%s/torch_%d", directory, i);
+		close(open(path, O_CREAT | O_WRONLY, 0600));
+		if (i % 100 == 0)
+			watch_heed(&watch);
+	}
+	watch_heed(&watch);
+	look(&watch, 10);
+	EXPECT_THAT("where there are too many of them we stop listening",
+		    watch.directory_watch == -1);
+	watch_heed(&watch);
+	put_region("a", getpid(), 0);
+	EXPECT_THAT("but for recorders' directories", watch_heed(&watch));
+	look(&watch, 100);
+	EXPECT_THAT("and listen again later", watch.directory_watch != -1);
+	EXPECT_EQUAL(watch.recording.count, 1);
+	watch_release(&watch);
+}
+
+/* ---- following ------------------------------------------------------------------------------- */
+
+/* Only what is over: nothing is in flight. */
+static struct sample quiet_region(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+
+	for (uint32_t i = 0; i < SAMPLE_PROXIES; i++)
+		((struct region_proxy *)sample_slot(&sample, REGION_PROXIES, i))->word = 0;
+	((struct region_live *)sample_slot(&sample, REGION_LIVE, 1))->word = 0;
+	return sample;
+}
+
+static const struct region_total *total_of(const struct recording_process *process, uint64_t key)
+{
+	for (size_t i = 0; i < process->total_count; i++)
+		if (process->totals[i].key == key)
+			return &process->totals[i];
+	return NULL;
+}
+
+static uint64_t sample_total(const struct recording_process *process)
+{
+	const struct region_total *total = total_of(
+		process, TOTALS_KEY(1, OP_ALL_REDUCE, OP_BFLOAT16, OP_RING, OP_SIMPLE, 12));
+
+	return total != NULL ? total->count : 0;
+}
+
+static void test_stands_still(void)
+{
+	struct sample sample = quiet_region();
+	struct region_comm *comm = sample_slot(&sample, REGION_COMMS, 0);
+	struct region_total *total = sample_slot(&sample, REGION_TOTALS, 1);
+	const struct recording_process *process;
+	struct watch watch;
+
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	process = watch.recording.processes[0];
+	EXPECT_THAT("it stands still", recording_stands_still(process));
+	EXPECT_EQUAL(process->comms[0].counts.issued, 7);
+	/* As nothing says that it moved, this is not looked at. */
+	total->count = 20;
+	write_region("a", &sample);
+	look(&watch, 1);
+	EXPECT_EQUAL(sample_total(process), 11);
+	comm->counts.issued++;
+	write_region("a", &sample);
+	EXPECT_THAT("a call is seen", !recording_stands_still(process));
+	look(&watch, 1);
+	EXPECT_EQUAL(process->comms[0].counts.issued, 8);
+	EXPECT_EQUAL(sample_total(process), 20);
+	total->count = 21;
+	write_region("a", &sample);
+	look(&watch, 11);
+	EXPECT_THAT("now and then all of it is read", sample_total(process) == 21);
+	sample_head(&sample)->lost[LOST_RING_BUSY] = 1;
+	write_region("a", &sample);
+	EXPECT_THAT("a loss is seen", !recording_stands_still(process));
+	look(&watch, 1);
+	EXPECT_EQUAL(process->lost[LOST_RING_BUSY], 1);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* An operation that is done sits in its slot for a while before the recorder counts it. */
+static void test_held_back(void)
+{
+	const uint64_t key =
+		TOTALS_KEY(1, OP_ALL_REDUCE, OP_BFLOAT16, OP_RING, OP_SIMPLE, 2 + 11 + 13);
+	struct sample sample = quiet_region();
+	struct region_live *live = sample_slot(&sample, REGION_LIVE, 4);
+	struct region_total *slot = sample_slot(&sample, REGION_TOTALS, 1);
+	struct region_comm *comm = sample_slot(&sample, REGION_COMMS, 0);
+	const struct recording_process *process;
+	const struct region_total *total;
+	struct watch watch;
+
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	process = watch.recording.processes[0];
+	total = total_of(process, key);
+	EXPECT_THAT("it counts when it is done", total != NULL && total->count == 1);
+	EXPECT_THAT("with bytes and time", total && total->bytes == live->op.bytes &&
+						   total->sum_ns == 1500 && total->timed == 1 &&
+						   total->timed_bytes == live->op.bytes &&
+						   total->buckets[histogram_bucket(1500)] == 1);
+	/* Between its slot and the totals: in neither. */
+	live->word = UINT64_C(6) << 32;
+	comm->counts.recorded++;
+	write_region("a", &sample);
+	look(&watch, 11);
+	total = total_of(process, key);
+	EXPECT_THAT("what is nowhere for a moment has no total of its own", total == NULL);
+	/* And then in the totals. */
+	slot->key = key;
+	slot->count = slot->timed = 1;
+	slot->sum_ns = 1500;
+	sample_head(&sample)->totals_used++;
+	write_region("a", &sample);
+	look(&watch, 1);
+	total = total_of(process, key);
+	EXPECT_THAT("once", total != NULL && total->count == 1);
+	slot->count = 5;
+	comm->counts.recorded++;
+	write_region("a", &sample);
+	look(&watch, 1);
+	slot->count = 4;
+	comm->counts.recorded++;
+	write_region("a", &sample);
+	look(&watch, 1);
+	total = total_of(process, key);
+	EXPECT_THAT("a total never falls", total != NULL && total->count == 5);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+static void test_cut(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.processes[0]->comm_count, 3);
+	if (truncate(path_of("a"), 5000) == -1)
+		abort();
+	EXPECT_THAT("a region that is cut costs nothing but itself", look(&watch, 1) == OK);
+	EXPECT_EQUAL(watch.processes[0].failures, 1);
+	EXPECT_THAT("its last state stays",
+		    watch.recording.processes[0]->comm_count == 3 &&
+			    watch.recording.processes[0]->flight_count == 2);
+	if (truncate(path_of("a"), 0) == -1)
+		abort();
+	look(&watch, 11);
+	EXPECT_EQUAL(watch.processes[0].failures, 2);
+	write_region("a", &sample);
+	look(&watch, 1);
+	EXPECT_THAT("and it goes on when it is whole again", watch.processes[0].failures == 0);
+	unlink(path_of("a"));
+	look(&watch, 11);
+	EXPECT_THAT("a living process is followed without its name",
+		    watch.recording.count == 1 && watch.processes[0].failures == 0);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* ---- death ----------------------------------------------------------------------------------- */
+
+static void test_killed(void)
+{
+	struct watch watch;
+
+	empty_directory();
+	put_region("a", dead_pid, 0);
+	put_region("b", getpid(), 1);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 2);
+	EXPECT_THAT("known by its identity",
+		    watch.recording.processes[0]->life == RECORDING_KILLED);
+	EXPECT_THAT("and since when", watch.processes[0].died_ns != 0);
+	EXPECT_THAT("its state is there", watch.recording.processes[0]->comm_count == 3 &&
+						  watch.recording.processes[0]->total_count > 1);
+	EXPECT_THAT("its file is closed", watch.recording.processes[0]->region->fd == -1);
+	look(&watch, 30);
+	EXPECT_EQUAL(watch.recording.count, 2);
+	look(&watch, 60);
+	EXPECT_THAT("then it is forgotten",
+		    watch.recording.count == 1 && watch.recording.processes[0]->rank == 1);
+	look(&watch, 20);
+	EXPECT_THAT("and not found again", watch.recording.count == 1);
+	EXPECT_EQUAL(watch.past_count, 1);
+	unlink(path_of("a"));
+	look(&watch, 20);
+	EXPECT_EQUAL(watch.past_count, 0);
+	watch_release(&watch);
+}
+
+static void test_dies(void)
+{
+	struct watch watch;
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	empty_directory();
+	if (pipe(ready) == -1 || (child = fork()) == -1)
+		abort();
+	if (child == 0) {
+		put_region("a", getpid(), 0);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	if (read(ready[0], &byte, 1) != 1)
+		abort();
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("it lives", watch.recording.count == 1 && watch.processes[0].died_ns == 0 &&
+					watch.recording.processes[0]->life == RECORDING_ALIVE);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	look(&watch, 1);
+	EXPECT_THAT("it died", watch.processes[0].died_ns == now_ns &&
+				       watch.recording.processes[0]->life == RECORDING_KILLED);
+	EXPECT_EQUAL(watch.generation, 2);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.generation, 2);
+	close(ready[0]);
+	close(ready[1]);
+	watch_release(&watch);
+}
+
+static void test_ended(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	sample_head(&sample)->ended_ns = 3000000;
+	write_region("a", &sample);
+	look(&watch, 1);
+	EXPECT_THAT("who ended cleanly is not killed",
+		    watch.recording.processes[0]->life == RECORDING_ENDED &&
+			    watch.processes[0].died_ns == now_ns);
+	watch_release(&watch);
+	/* Found by somebody who comes later. */
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 1);
+	watch_release(&watch);
+	sample_head(&sample)->first_anchor.wall_ns -= 1000 * WATCH_SECOND_NS;
+	sample_head(&sample)->last_anchor.wall_ns -= 1000 * WATCH_SECOND_NS;
+	write_region("a", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("much later it is past", watch.recording.count == 0 && watch.past_count == 1);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* ---- what is none ---------------------------------------------------------------------------- */
+
+static void test_refused(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	sample_head(&sample)->parts[REGION_LIVE].stride = 7;
+	write_region("bad", &sample);
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.refused_count, 1);
+	EXPECT_THAT("which and why", strstr(watch.refused[0].path, "/bad") != NULL &&
+					     strstr(watch.refused[0].why, "impossible") != NULL);
+	look(&watch, 10);
+	EXPECT_THAT("said once", watch.refused_count == 1 && watch.recording.count == 0);
+	sample_head(&sample)->parts[REGION_LIVE].stride = sizeof(struct region_live);
+	write_region("bad", &sample);
+	look(&watch, 10);
+	EXPECT_THAT("tried again when it changed",
+		    watch.refused_count == 0 && watch.recording.count == 1);
+	/* A copy of it. */
+	write_region("copy", &sample);
+	look(&watch, 10);
+	EXPECT_THAT("a copy is not another process",
+		    watch.recording.count == 1 && watch.refused_count == 1);
+	unlink(path_of("copy"));
+	look(&watch, 10);
+	EXPECT_EQUAL(watch.refused_count, 0);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+static void test_oversized(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct region_part *part = &sample_head(&sample)->parts[REGION_PROXIES];
+	struct watch watch;
+
+	empty_directory();
+	part->offset = (sample.size + 63) & ~UINT64_C(63);
+	part->count = 100000;
+	sample_head(&sample)->total_bytes = part->offset + (uint64_t)part->count * part->stride;
+	write_region("large", &sample);
+	if (truncate(path_of("large"), (off_t)sample_head(&sample)->total_bytes) == -1)
+		abort();
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("tables beyond measure are refused",
+		    watch.recording.count == 0 && watch.refused_count == 1 &&
+			    strstr(watch.refused[0].why, "larger") != NULL);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+static void test_oversized_slots(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct region_part *part = &sample_head(&sample)->parts[REGION_LIVE];
+	struct watch watch;
+
+	empty_directory();
+	part->offset = (sample.size + 63) & ~UINT64_C(63);
+	part->stride = 1 << 16;
+	sample_head(&sample)->total_bytes = part->offset + (uint64_t)part->count * part->stride;
+	write_region("wide", &sample);
+	if (truncate(path_of("wide"), (off_t)sample_head(&sample)->total_bytes) == -1)
+		abort();
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("slots beyond measure are refused, too",
+		    watch.recording.count == 0 && watch.refused_count == 1);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+/* Only root can give a file away. */
+static void test_forged(void)
+{
+	struct sample sample = region_of(getpid(), 0, "here");
+	struct watch watch;
+
+	empty_directory();
+	write_region("forged", &sample);
+	if (chown(path_of("forged"), 12345, (gid_t)-1) == 0) {
+		start(&watch, NULL);
+		look(&watch, 1);
+		EXPECT_THAT("a file about somebody else's process is refused",
+			    watch.recording.count == 0 && watch.refused_count == 1 &&
+				    strstr(watch.refused[0].why, "another user") != NULL);
+		watch_release(&watch);
+	}
+	free(sample.bytes);
+}
+
+static void test_oddities(void)
+{
+	struct watch watch;
+	char name[32];
+	int fd;
+
+	empty_directory();
+	put_region("real", getpid(), 0);
+	if (mkfifo(path_of("pipe.region"), 0600) == -1 ||
+	    mkdir(path_of("dir.region"), 0700) == -1 ||
+	    symlink("real", path_of("link.region")) == -1)
+		abort();
+	for (int i = 0; i < 2000; i++) {
+		text_format(name, sizeof(name), "junk%d", i);
+		fd = open(path_of(name), O_CREAT | O_WRONLY, 0600);
+		if (fd == -1 || (i % 2 && write(fd, "RREGION1 and more", 17) != 17))
+			abort();
+		close(fd);
+	}
+	close(open(path_of("secret.region"), O_CREAT | O_WRONLY, 0000));
+	start(&watch, NULL);
+	EXPECT_THAT("pipes, links, directories and junk are survived", look(&watch, 1) == OK);
+	for (int i = 0; i < 8; i++)
+		look(&watch, 1);
+	EXPECT_THAT("the real one is found among them", watch.recording.count == 1);
+	EXPECT_THAT("junk that looks like a region is listed, not without end",
+		    watch.refused_count == 1000 && watch.refused_count <= WATCH_REFUSED_MAX);
+	EXPECT_THAT("what we may not read is counted",
+		    watch.unreadable == (geteuid() == 0 ? 0 : 1));
+	watch_release(&watch);
+}
+
+static void test_host(void)
+{
+	struct sample sample = region_of(getpid(), 0, "elsewhere");
+	struct watch watch;
+
+	empty_directory();
+	write_region("a", &sample);
+	start(&watch, "here");
+	look(&watch, 1);
+	EXPECT_THAT("who calls itself otherwise is passed over",
+		    watch.recording.count == 0 && watch.refused_count == 0);
+	watch_release(&watch);
+	start(&watch, "elsewhere");
+	look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, 1);
+	watch_release(&watch);
+	free(sample.bytes);
+}
+
+static void test_memfd(void)
+{
+	struct sample sample = region_of(getpid(), 77, "here");
+	int fd = memfd_create("ringside", MFD_CLOEXEC);
+	struct watch watch;
+	size_t found = 0;
+
+	empty_directory();
+	if (fd == -1 || write(fd, sample.bytes, sample.size) != (ssize_t)sample.size)
+		abort();
+	start(&watch, NULL);
+	watch.next_memfds_ns = 0;
+	look(&watch, 1);
+	for (size_t i = 0; i < watch.recording.count; i++)
+		found += watch.recording.processes[i]->rank == 77;
+	EXPECT_THAT("memory of a process is found, too", found == 1);
+	watch_release(&watch);
+	close(fd);
+	free(sample.bytes);
+}
+
+/* ---- many ------------------------------------------------------------------------------------ */
+
+static void test_order(void)
+{
+	struct watch watch;
+	bool is_sorted = true;
+	char name[16];
+
+	empty_directory();
+	start(&watch, NULL);
+	look(&watch, 1);
+	for (int i = 0; i < 40; i++) {
+		text_format(name, sizeof(name), "%d", i);
+		put_region(name, dead_pid, (i * 7) % 40);
+		if (i % 10 == 9)
+			look(&watch, 1);
+	}
+	for (size_t i = 0; i < watch.recording.count; i++)
+		is_sorted &= watch.recording.processes[i]->rank == (int64_t)i;
+	EXPECT_EQUAL(watch.recording.count, 40);
+	EXPECT_THAT("by rank, whenever they came", is_sorted);
+	watch_release(&watch);
+}
+
+/* One user has more than there is room for. */
+static void test_crowd(void)
+{
+	struct watch watch;
+	char name[16];
+
+	empty_directory();
+	for (int i = 0; i < WATCH_OWNER_MAX + 6; i++) {
+		text_format(name, sizeof(name), "%d", i);
+		put_region(name, dead_pid, i);
+	}
+	start(&watch, NULL);
+	look(&watch, 1);
+	EXPECT_THAT("a crowd is taken in bit by bit",
+		    watch.recording.count == 256 && watch.must_search);
+	for (int i = 0; i < 5; i++)
+		look(&watch, 1);
+	EXPECT_EQUAL(watch.recording.count, WATCH_OWNER_MAX);
+	EXPECT_EQUAL(watch.left_out, 6);
+	watch_release(&watch);
+}
+
+static void test_coming_and_going(void)
+{
+	struct watch watch;
+	char name[16];
+	size_t most = 0;
+
+	empty_directory();
+	start(&watch, NULL);
+	for (int round = 0; round < (TAP_IS_SLOW ? 20 : 60); round++) {
+		for (int i = 0; i < 25; i++) {
+			text_format(name, sizeof(name), "%d", round * 25 + i);
+			put_region(name, dead_pid, i);
+			if (round > 0) {
+				text_format(name, sizeof(name), "%d", (round - 1) * 25 + i);
+				unlink(path_of(name));
+			}
+		}
+		look(&watch, 20);
+		if (watch.recording.count > most)
+			most = watch.recording.count;
+	}
+	EXPECT_THAT("they go as they came", most <= 5 * 25 && most >= 25);
+	look(&watch, 1000);
+	EXPECT_EQUAL(watch.recording.count, 0);
+	watch_release(&watch);
+}
+
+int main(void)
+{
+	text_format(directory, sizeof(directory), "%s/shm", scratch_make());
+	region_boot_id(boot_id);
+	if (mkdir(directory, 0700) == -1)
+		abort();
+	dead_pid = fork();
+	if (dead_pid == 0)
+		_exit(0);
+	waitpid(dead_pid, NULL, 0);
+	test_nothing();
+	test_idle();
+	test_found();
+	test_strangers();
+	test_stands_still();
+	test_held_back();
+	test_cut();
+	test_killed();
+	test_dies();
+	test_ended();
+	test_refused();
+	test_oversized();
+	test_oversized_slots();
+	test_forged();
+	test_oddities();
+	test_host();
+	test_memfd();
+	test_order();
+	test_crowd();
+	test_coming_and_going();
+	return tap_done();
+}

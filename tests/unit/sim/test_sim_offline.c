@@ -1,0 +1,669 @@
+/* What `ringside sim --offline` writes: complete, the same twice, and consistent with its faults. */
+#include "tests/tap.h"
+
+#include "common/op.h"
+#include "tests/unit/sim/sim_files.h"
+
+static struct sim_options options_of(int nodes, int gpus, enum sim_workload workload,
+				     int iterations)
+{
+	struct sim_options options;
+
+	sim_options_init(&options);
+	options.nodes = nodes;
+	options.gpus = gpus;
+	options.workload = workload;
+	options.iterations = (uint64_t)iterations;
+	options.seed = 7;
+	options.kernel = KERNEL_EVENTS_ON;
+	options.is_kernel_said = true;
+	return options;
+}
+
+/* How long it took; false when nobody knows, or the times make no sense. */
+static bool duration_of(const struct op_record *op, uint64_t *ns)
+{
+	*ns = op_duration_ns(op);
+	return op->time_source != OP_TIME_NONE && *ns < UINT64_C(1) << 40;
+}
+
+static bool is_in_flight(const struct op_record *op)
+{
+	return op->state == OP_RUNNING || (op->state == OP_LAUNCHED && op->done_ns == 0);
+}
+
+static const struct op_record *find(const struct sim_read *read, uint32_t comm, uint8_t function,
+				    uint64_t match)
+{
+	for (size_t i = 0; i < read->count; i++)
+		if (read->ops[i].comm == comm && read->ops[i].match == match &&
+		    (function == OP_FUNCTION_UNKNOWN || read->ops[i].function == function))
+			return &read->ops[i];
+	return NULL;
+}
+
+/* ---- the same twice -------------------------------------------------------------------------- */
+
+static void test_same_bytes(void)
+{
+	static const char *const faults[] = { "slow-rank:rank=3,at=1s", NULL };
+	struct sim_options options = options_of(2, 4, SIM_MOE, 3), again = options, other = options;
+	struct sim_run first, second, third;
+
+	other.seed = 8;
+	sim_run_start(&first, &options, faults);
+	sim_run_start(&second, &again, faults);
+	sim_run_start(&third, &other, faults);
+	EXPECT_THAT("the same seed gives the same bytes",
+		    first.hash != 0 && first.hash == second.hash);
+	EXPECT_THAT("another seed gives others", first.hash != third.hash);
+	sim_run_end(&first);
+	sim_run_end(&second);
+	sim_run_end(&third);
+}
+
+/* ---- complete -------------------------------------------------------------------------------- */
+
+/* Numbers from 1 without gaps or repeats, sequences in order. */
+static bool is_numbered(const struct sim_run *run, int rank)
+{
+	const struct sim_read *read = &run->reads[rank];
+	uint64_t counts[SIM_ROLES + 1] = { 0 }, sums[SIM_ROLES + 1] = { 0 };
+
+	for (size_t i = 0; i < read->count; i++) {
+		const struct op_record *op = &read->ops[i];
+
+		if (op->comm > SIM_ROLES || op->sequence != i + 1)
+			return false;
+		counts[op->comm]++;
+		sums[op->comm] += op->number;
+	}
+	for (uint32_t id = 1; id <= SIM_ROLES; id++)
+		if (sums[id] != counts[id] * (counts[id] + 1) / 2)
+			return false;
+	return true;
+}
+
+/* Issued by the simulator, counted in the file, found as records. */
+static bool is_counted(const struct sim_run *run, int rank)
+{
+	const struct sim_read *read = &run->reads[rank];
+	uint32_t id = 0;
+
+	for (int role = 0; role < SIM_ROLES; role++) {
+		uint64_t found = 0;
+
+		if (run->job.members[rank][role].comm == -1)
+			continue;
+		id++;
+		for (size_t i = 0; i < read->count; i++)
+			found += read->ops[i].comm == id;
+		if (found != run->result.ranks[rank].issued[role] ||
+		    found != read->comm_counts[id].issued ||
+		    found != read->comm_counts[id].recorded)
+			return false;
+	}
+	return read->counts.trace_records == read->count && read->counts.ring_head == read->count;
+}
+
+/* What all ranks of a communicator issued as its n-th collective is the same. */
+static bool is_matched(const struct sim_run *run, int rank)
+{
+	const struct sim_read *read = &run->reads[rank], *first = &run->reads[0];
+
+	for (size_t i = 0; i < read->count; i++) {
+		const struct op_record *op = &read->ops[i], *other;
+
+		if (op->comm != 1 || op->function == OP_SEND || op->function == OP_RECV)
+			continue;
+		other = find(first, 1, op->function, op->match);
+		if (other == NULL || other->signature != op->signature || other->bytes != op->bytes)
+			return false;
+	}
+	return true;
+}
+
+static bool is_in_time(const struct op_record *op)
+{
+	uint64_t ns;
+
+	if (op->issue_ns > op->launch_ns || op->launch_ns > op->task_ns)
+		return false;
+	if (op->done_ns != 0 && op->done_ns < op->task_ns)
+		return false;
+	return op->time_source == OP_TIME_NONE || duration_of(op, &ns);
+}
+
+static void test_complete(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_TP_PP, 4);
+	bool is_all_numbered = true, is_all_counted = true, is_all_matched = true,
+	     is_all_closed = true;
+	bool is_all_in_time = true, has_one_hash = true;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, NULL));
+	for (int rank = 0; rank < run.job.world; rank++) {
+		const struct sim_read *read = &run.reads[rank];
+
+		is_all_numbered = is_all_numbered && is_numbered(&run, rank);
+		is_all_counted = is_all_counted && is_counted(&run, rank);
+		is_all_matched = is_all_matched && is_matched(&run, rank);
+		is_all_closed = is_all_closed && read->is_closed && read->problems == 0;
+		has_one_hash = has_one_hash && read->comms[1].hash == run.job.comms[0].hash &&
+			       read->comms[1].rank == rank && read->comms[1].nranks == 8 &&
+			       read->comms[1].nnodes == 2;
+		for (size_t i = 0; i < read->count; i++)
+			is_all_in_time = is_all_in_time && is_in_time(&read->ops[i]);
+	}
+	EXPECT_THAT("operations are numbered without gaps", is_all_numbered);
+	EXPECT_THAT("issued, counted and recorded are the same", is_all_counted);
+	EXPECT_THAT("ranks agree on the n-th collective", is_all_matched);
+	EXPECT_THAT("files are whole and closed", is_all_closed);
+	EXPECT_THAT("times are in order", is_all_in_time);
+	EXPECT_THAT("the communicator has one hash and the right ranks", has_one_hash);
+	EXPECT_EQUAL(run.result.end, SIM_RESULT_FINISHED);
+	EXPECT_EQUAL(run.reads[0].comms[2].nranks, 4);
+	EXPECT_EQUAL(run.reads[0].comms[3].nranks, 2);
+	EXPECT_THAT("stages of a pipeline are in one communicator",
+		    run.reads[0].comms[3].hash == run.reads[4].comms[3].hash);
+	EXPECT_THAT("tensor groups are not",
+		    run.reads[0].comms[2].hash != run.reads[4].comms[2].hash);
+	sim_run_end(&run);
+}
+
+/* ---- slow ones ------------------------------------------------------------------------------- */
+
+/* The rank with the shortest duration of the n-th collective; -1 when one is missing. */
+static int last_to_arrive(const struct sim_run *run, uint64_t match)
+{
+	uint64_t shortest = UINT64_MAX, ns;
+	int last = -1;
+
+	for (int rank = 0; rank < run->job.world; rank++) {
+		const struct op_record *op = find(&run->reads[rank], 1, OP_FUNCTION_UNKNOWN, match);
+
+		if (op == NULL || !duration_of(op, &ns))
+			return -1;
+		if (ns < shortest) {
+			shortest = ns;
+			last = rank;
+		}
+	}
+	return last;
+}
+
+static void test_slow_rank(void)
+{
+	static const char *const faults[] = { "slow-rank:rank=5,factor=1.3,at=2s", NULL };
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 5);
+	unsigned int before = 0, after = 0, wrong = 0;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	for (size_t i = 0; i < run.reads[5].count; i++) {
+		const struct op_record *op = &run.reads[5].ops[i];
+		uint64_t at_ns = run.reads[5].comms[1].init_ns + UINT64_C(2000000000);
+
+		/* The first after each compute: those behind it are enqueued together. */
+		if (op->function != OP_REDUCE_SCATTER)
+			continue;
+		if (op->issue_ns < at_ns - 200000000)
+			before += last_to_arrive(&run, op->match) == 5;
+		else if (op->issue_ns > at_ns + 200000000)
+			last_to_arrive(&run, op->match) == 5 ? after++ : wrong++;
+	}
+	EXPECT_THAT("before the fault the rank is one of many", before < 16);
+	EXPECT_THAT("after it all wait for that rank", after > 20 && wrong == 0);
+	sim_run_end(&run);
+}
+
+static uint64_t median_of(const struct sim_run *run, int rank, uint8_t function)
+{
+	uint64_t sum = 0, count = 0, ns;
+
+	for (size_t i = 0; i < run->reads[rank].count; i++) {
+		const struct op_record *op = &run->reads[rank].ops[i];
+
+		if (op->function == function && op->bytes > 1 << 20 && duration_of(op, &ns)) {
+			sum += ns;
+			count++;
+		}
+	}
+	return count ? sum / count : 0;
+}
+
+static uint64_t waits_of(const struct sim_run *run, int rank, enum op_wait wait)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < run->reads[rank].count; i++)
+		sum += run->reads[rank].ops[i].wait_ns[wait];
+	return sum;
+}
+
+static void test_slow_link(void)
+{
+	static const char *const faults[] = { "slow-link:from=3,to=4,factor=8", NULL };
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 2), good = options;
+	uint64_t most_net = 0, most_data = 0;
+	int sender = -1, receiver = -1;
+	struct sim_run run, run_good;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	EXPECT(sim_run_start(&run_good, &good, NULL));
+	EXPECT_THAT("a slow link slows all ranks of a ring",
+		    median_of(&run, 6, OP_ALL_GATHER) > 4 * median_of(&run_good, 6, OP_ALL_GATHER));
+	for (int rank = 0; rank < run.job.world; rank++) {
+		uint64_t net = waits_of(&run, rank, OP_WAIT_SEND_NET);
+		uint64_t data = waits_of(&run, rank, OP_WAIT_RECV_NET);
+
+		sender = net > most_net ? rank : sender;
+		most_net = net > most_net ? net : most_net;
+		receiver = data > most_data ? rank : receiver;
+		most_data = data > most_data ? data : most_data;
+	}
+	EXPECT_THAT("its sender's transfers are on the wire most", sender == 3);
+	EXPECT_THAT("no other sender comes near",
+		    waits_of(&run, 7, OP_WAIT_SEND_NET) * 3 < most_net);
+	sim_run_end(&run);
+	sim_run_end(&run_good);
+}
+
+static void test_degraded_network(void)
+{
+	static const char *const faults[] = { "degraded-network:factor=3", NULL };
+	struct sim_options options = options_of(2, 4, SIM_TP_PP, 2), good = options;
+	struct sim_run run, run_good;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	EXPECT(sim_run_start(&run_good, &good, NULL));
+	EXPECT_THAT("operations within a node are as fast as before",
+		    median_of(&run, 1, OP_ALL_REDUCE) <
+			    median_of(&run_good, 1, OP_ALL_REDUCE) * 11 / 10);
+	EXPECT_THAT("those over the network are slower",
+		    waits_of(&run, 1, OP_WAIT_SEND_NET) >
+			    2 * waits_of(&run_good, 1, OP_WAIT_SEND_NET));
+	sim_run_end(&run);
+	sim_run_end(&run_good);
+}
+
+/* ---- hangs ----------------------------------------------------------------------------------- */
+
+/* The rank's oldest operation in flight on a communicator. */
+static const struct op_record *oldest_open(const struct sim_run *run, int rank, uint32_t comm)
+{
+	const struct op_record *oldest = NULL;
+
+	for (size_t i = 0; i < run->reads[rank].count; i++) {
+		const struct op_record *op = &run->reads[rank].ops[i];
+
+		if (op->comm == comm && is_in_flight(op) &&
+		    (oldest == NULL || op->number < oldest->number))
+			oldest = op;
+	}
+	return oldest;
+}
+
+static unsigned int open_count(const struct sim_run *run, int rank)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < run->reads[rank].count; i++)
+		count += is_in_flight(&run->reads[rank].ops[i]);
+	return count;
+}
+
+/* How many open transfers of an operation are in that state: 0, 1, 2 along their way. */
+static unsigned int open_steps(const struct sim_run *run, int rank, uint32_t comm, uint64_t number,
+			       bool is_send, unsigned int state)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < run->reads[rank].detail_count; i++) {
+		const struct op_detail *detail = &run->reads[rank].details[i];
+		unsigned int found = 0;
+
+		if (detail->kind != OP_DETAIL_STEP || detail->comm != comm ||
+		    detail->number != number || detail->time_ns[3] != 0 ||
+		    !!(detail->flags & OP_DETAIL_IS_SEND) != is_send)
+			continue;
+		while (found < 2 && detail->time_ns[found + 1] != 0)
+			found++;
+		count += found == state;
+	}
+	return count;
+}
+
+static void test_stuck_send(void)
+{
+	static const char *const faults[] = { "stuck-send:rank=3,at=2s", NULL };
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 0);
+	bool is_one_match = true, is_running = true, is_only_one = true, is_queued_behind = true;
+	const struct op_record *first;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	EXPECT_EQUAL(run.result.end, SIM_RESULT_HUNG);
+	first = oldest_open(&run, 3, 1);
+	for (int rank = 0; rank < run.job.world && first; rank++) {
+		const struct op_record *open = oldest_open(&run, rank, 1);
+		const struct sim_read *read = &run.reads[rank];
+
+		is_one_match = is_one_match && open && open->match == first->match &&
+			       open->signature == first->signature;
+		is_running = is_running && open && open->state == OP_RUNNING &&
+			     open->kernels_started == open->channels &&
+			     open->kernels_stopped < open->channels && open->done_ns == 0 &&
+			     !read->is_closed;
+		is_only_one = is_only_one && (open_steps(&run, rank, 1, open ? open->number : 0,
+							 true, 2) > 0) == (rank == 3);
+		for (size_t i = 0; i < read->count && open; i++)
+			if (is_in_flight(&read->ops[i]) && &read->ops[i] != open)
+				is_queued_behind = is_queued_behind &&
+						   read->ops[i].kernels_started == 0 &&
+						   read->ops[i].state == OP_LAUNCHED;
+		is_queued_behind = is_queued_behind && open_count(&run, rank) >= 1 &&
+				   open_count(&run, rank) <= 4;
+	}
+	EXPECT_THAT("all ranks hang in the same operation", first && is_one_match);
+	EXPECT_THAT("its kernels run, some channels are through", is_running);
+	EXPECT_THAT("only the stuck rank's sends are on the wire", is_only_one);
+	EXPECT_THAT("its neighbour waits for data",
+		    first && open_steps(&run, 4, 1, oldest_open(&run, 4, 1)->number, false, 0) > 0);
+	EXPECT_THAT("what else is in flight has not reached the GPU", is_queued_behind);
+	EXPECT_THAT("the wait shows in the record",
+		    first && first->wait_ns[OP_WAIT_SEND_NET] > UINT64_C(7000000000));
+	sim_run_end(&run);
+}
+
+/* Small messages go over trees. */
+static void test_stuck_tree(void)
+{
+	static const char *const faults[] = { "stuck-send:rank=5,at=1s", NULL };
+	struct sim_options options = options_of(8, 2, SIM_DDP, 0);
+	bool is_tree = true, is_only_one = true, is_above_waiting;
+	struct sim_run run;
+
+	options.sizes[options.size_count++] = 256 << 10;
+	EXPECT(sim_run_start(&run, &options, faults));
+	for (int rank = 0; rank < run.job.world; rank++) {
+		const struct op_record *open = oldest_open(&run, rank, 1);
+
+		is_tree =
+			is_tree && open && open->algorithm == OP_TREE && open->state == OP_RUNNING;
+		is_only_one = is_only_one && open &&
+			      (open_steps(&run, rank, 1, open->number, true, 2) > 0) == (rank == 5);
+	}
+	/* Rank 5 stands for node 2, which is below node 0, in odd channels: rank 1 there. */
+	is_above_waiting = oldest_open(&run, 1, 1) &&
+			   open_steps(&run, 1, 1, oldest_open(&run, 1, 1)->number, false, 0) > 0;
+	EXPECT_THAT("all ranks hang in a tree", is_tree);
+	EXPECT_THAT("only the stuck rank's sends are on the wire there, too", is_only_one);
+	EXPECT_THAT("the rank above it waits for data", is_above_waiting);
+	sim_run_end(&run);
+}
+
+static void test_never_arrives(void)
+{
+	static const char *const faults[] = { "never-arrives:rank=2,at=1s", NULL };
+	struct sim_options options = options_of(2, 4, SIM_DDP, 0);
+	bool is_waiting = true;
+	struct sim_run run;
+	uint64_t made;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	made = run.reads[2].comm_counts[1].collectives;
+	EXPECT_EQUAL(open_count(&run, 2), 0);
+	EXPECT_EQUAL(run.result.ranks[2].end, SIM_RESULT_STOPPED);
+	for (int rank = 0; rank < run.job.world; rank++) {
+		const struct op_record *open = oldest_open(&run, rank, 1);
+
+		if (rank != 2)
+			is_waiting = is_waiting && open && open->match == made + 1 &&
+				     open->state == OP_RUNNING && open->kernels_stopped == 0;
+	}
+	EXPECT_THAT("all others wait in the call that it did not make", is_waiting);
+	sim_run_end(&run);
+}
+
+static void test_mismatch(void)
+{
+	static const char *const functions[] = { "mismatch:rank=6,what=function,at=1s", NULL };
+	static const char *const counts[] = { "mismatch:rank=6,at=1s", NULL };
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 0), more = options;
+	const struct op_record *odd, *usual;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, functions));
+	odd = oldest_open(&run, 6, 1);
+	usual = oldest_open(&run, 0, 1);
+	EXPECT_THAT("with another function all hang in the same call",
+		    odd && usual && odd->match == usual->match &&
+			    odd->function != usual->function && odd->signature != usual->signature);
+	sim_run_end(&run);
+	EXPECT(sim_run_start(&run, &more, counts));
+	odd = oldest_open(&run, 6, 1);
+	usual = oldest_open(&run, 0, 1);
+	EXPECT_THAT("with half the count the rank hangs one call further on",
+		    odd && usual && odd->match == usual->match + 1);
+	odd = usual ? find(&run.reads[6], 1, usual->function, usual->match) : NULL;
+	EXPECT_THAT("and was through with half of the message",
+		    odd && odd->state == OP_DONE && odd->count * 2 == usual->count &&
+			    odd->signature != usual->signature);
+	sim_run_end(&run);
+}
+
+static void test_kill(void)
+{
+	static const char *const faults[] = { "kill:rank=1,at=1500ms", NULL };
+	struct sim_options options = options_of(2, 4, SIM_DDP, 0);
+	struct sim_run run;
+	const struct op_record *open;
+
+	EXPECT(sim_run_start(&run, &options, faults));
+	EXPECT_EQUAL(run.result.ranks[1].end, SIM_RESULT_KILLED);
+	EXPECT_THAT("the killed rank's file is not closed", !run.reads[1].is_closed);
+	EXPECT_THAT("and says nothing of what came after",
+		    run.reads[1].counts.clock_ns < run.reads[1].comms[1].init_ns + 1500000000);
+	open = oldest_open(&run, 0, 1);
+	EXPECT_THAT("the others wait for it", open && open->state == OP_RUNNING);
+	EXPECT_THAT("in a call that it may have made",
+		    open && open->match > run.reads[1].comm_counts[1].last_done_number);
+	sim_run_end(&run);
+}
+
+/* ---- everything with everything -------------------------------------------------------------- */
+
+static bool is_sound(const struct sim_run *run)
+{
+	for (int rank = 0; rank < run->job.world; rank++) {
+		const struct sim_read *read = &run->reads[rank];
+		bool is_killed = run->result.ranks[rank].end == SIM_RESULT_KILLED;
+
+		if (read->problems != 0 || read->count == 0 ||
+		    strstr(read->info, "job=sim-7\n") == NULL)
+			return false;
+		if (!is_killed && (!is_counted(run, rank) || !is_numbered(run, rank)))
+			return false;
+		if (read->is_closed != (run->result.ranks[rank].end == SIM_RESULT_FINISHED))
+			return false;
+	}
+	return true;
+}
+
+static void test_all_faults(void)
+{
+	static const char *const faults[] = { "none",
+					      "slow-rank:rank=1",
+					      "slow-link:from=0,to=1",
+					      "degraded-network",
+					      "never-arrives:rank=1",
+					      "stuck-send:rank=1",
+					      "mismatch:rank=1",
+					      "mismatch:rank=0,what=function",
+					      "kill:rank=1" };
+	char sentence[128];
+
+	for (int workload = 0; workload < SIM_WORKLOADS; workload++)
+		for (size_t i = 0; i < ARRAY_LENGTH(faults); i++) {
+			struct sim_options options =
+				options_of(4, 2, (enum sim_workload)workload, 2);
+			const char *const one[] = { faults[i], NULL };
+			struct sim_run run;
+
+			options.at_ns = 900000000;
+			options.is_full = i % 2 == 0;
+			snprintf(sentence, sizeof(sentence), "%s with %s",
+				 sim_workload_page((enum sim_workload)workload)->name, faults[i]);
+			EXPECT_THAT(sentence, sim_run_start(&run, &options, one) && is_sound(&run));
+			sim_run_end(&run);
+		}
+}
+
+static void test_releases(void)
+{
+	static const int releases[] = { 22304, 22403, 22602, 22707, 22809, 23007, 23102 };
+	char sentence[128];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
+		struct sim_options options = options_of(2, 4, SIM_MOE, 2);
+		struct sim_run run;
+
+		options.release = releases[i];
+		options.is_kernel_said = i % 2 != 0; /* else by default */
+		snprintf(sentence, sizeof(sentence), "release %d", releases[i]);
+		EXPECT_THAT(sentence, sim_run_start(&run, &options, NULL) && is_sound(&run));
+		EXPECT_EQUAL(run.reads[0].comms[1].interface, i + 1);
+		sim_run_end(&run);
+	}
+}
+
+static void test_no_kernel(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_MOE, 2);
+	bool has_gpu_times = false, has_proxy_times = false;
+	struct sim_run run;
+
+	options.kernel = KERNEL_EVENTS_OFF;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	for (size_t i = 0; i < run.reads[0].count; i++) {
+		has_gpu_times = has_gpu_times || run.reads[0].ops[i].gpu_start_ns != 0;
+		has_proxy_times =
+			has_proxy_times || run.reads[0].ops[i].time_source == OP_TIME_PROXY;
+	}
+	EXPECT_THAT("without kernel events there are no GPU times", !has_gpu_times);
+	EXPECT_THAT("but those of the network", has_proxy_times);
+	sim_run_end(&run);
+}
+
+/* Are these and no others timed by the GPU, and the others as if there were no kernel events? */
+static bool is_sample(const struct sim_read *read, unsigned int level, size_t *timed)
+{
+	const uint64_t hash = read->comms[1].hash;
+
+	*timed = 0;
+	for (size_t i = 0; i < read->count; i++) {
+		const struct op_record *op = &read->ops[i];
+		bool is_timed = op->time_source == OP_TIME_KERNEL_GPU;
+
+		*timed += is_timed;
+		if (is_timed != (sample_level(hash, op->match) >= level) ||
+		    is_timed != ((op->flags & OP_FLAG_KERNELS_ASKED) != 0) ||
+		    is_timed != (op->gpu_start_ns != 0 && op->kernels_stopped > 0) ||
+		    is_timed != (op->kernels_started > 0))
+			return false;
+		if (!is_timed && op->proxies_started == 0 &&
+		    (op->state != OP_LAUNCHED || op->time_source != OP_TIME_NONE))
+			return false;
+	}
+	return read->count > 0 && (read->comms[1].mask & 0x40) == 0;
+}
+
+static void test_sampled(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_FSDP, 60);
+	struct sim_run run;
+	size_t timed;
+
+	options.is_kernel_said = false;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	for (int rank = 0; rank < 8; rank++)
+		EXPECT_THAT("2.28 times a sample of the collectives, the same on all ranks",
+			    is_sample(&run.reads[rank], 3, &timed));
+	EXPECT_THAT("about one in eight",
+		    timed > run.reads[7].count / 16 && timed < run.reads[7].count / 4);
+	EXPECT(strstr(run.reads[0].info, "kernel_events=sampled\n") != NULL);
+	sim_run_end(&run);
+	options.sample_level = 0;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	EXPECT(is_sample(&run.reads[0], 0, &timed) && timed == run.reads[0].count);
+	sim_run_end(&run);
+	/* Not in a process that uses Send and Recv. */
+	options = options_of(2, 4, SIM_TP_PP, 4);
+	options.kernel = KERNEL_EVENTS_SAMPLED;
+	EXPECT(sim_run_start(&run, &options, NULL));
+	EXPECT(is_sample(&run.reads[0], SAMPLE_LEVEL_MOST + 1, &timed) && timed == 0);
+	sim_run_end(&run);
+}
+
+static void test_defaults(void)
+{
+	static const int releases[] = { 22403, 22707, 22809, 23007, 23102 };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
+		struct sim_options options = options_of(2, 4, SIM_FSDP, 2);
+		char why[256];
+
+		options.release = releases[i];
+		options.is_kernel_said = false;
+		EXPECT_EQUAL(sim_options_finish(&options, why, sizeof(why)), OK);
+		EXPECT_EQUAL(options.kernel,
+			     kernel_policy_of((unsigned int)sim_options_interface(&options))
+				     ->by_default);
+	}
+}
+
+/* Sends to itself spoil the stamps of a channel (2.26 to 2.30). */
+static void test_drift(void)
+{
+	struct sim_options options = options_of(2, 4, SIM_MOE, 2);
+	unsigned int self = 0, spoiled = 0, stale = 0, believed = 0;
+	struct sim_run run;
+
+	EXPECT(sim_run_start(&run, &options, NULL));
+	for (size_t i = 0; i < run.reads[0].count; i++) {
+		const struct op_record *op = &run.reads[0].ops[i];
+
+		self += (op->flags & OP_FLAG_SELF) != 0;
+		spoiled += (op->flags & OP_STAMPS_UNTRUSTED) != 0;
+		stale += (op->flags & OP_FLAG_STAMP_STALE) != 0;
+		believed += (op->flags & OP_STAMPS_UNTRUSTED) != 0 &&
+			    op->time_source == OP_TIME_KERNEL_GPU;
+	}
+	EXPECT_EQUAL(self, 2 * 2 * 16);
+	EXPECT_THAT("stamps after a send to itself are marked", spoiled > 0 && stale == spoiled);
+	EXPECT_EQUAL(believed, 0);
+	sim_run_end(&run);
+}
+
+int main(void)
+{
+	test_same_bytes();
+	test_complete();
+	test_slow_rank();
+	test_slow_link();
+	test_degraded_network();
+	test_stuck_send();
+	test_stuck_tree();
+	test_never_arrives();
+	test_mismatch();
+	test_kill();
+	test_all_faults();
+	test_releases();
+	test_no_kernel();
+	test_sampled();
+	test_defaults();
+	test_drift();
+	return tap_done();
+}
