@@ -1,4 +1,4 @@
-/* All commands. Each gets its own name as argv[0] and gives back the exit code. */
+/* The commands of this program; main.c starts others. Each gets its own name as argv[0] and gives back the exit code. */
 #ifndef COMMANDS_H
 #define COMMANDS_H
 
@@ -17,10 +17,5 @@ int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_bundle(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
-int cmd_agent(int argc, char **argv);
-int cmd_top(int argc, char **argv);
-int cmd_sim(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_model(int argc, char **argv);
 
 #endif

@@ -12,7 +12,7 @@
 #include "top/top_options.h"
 
 /* A program of its own: the tool runs where there is no HTTP library. */
-int cmd_agent(int argc, char **argv)
+static int cmd_agent(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
@@ -21,7 +21,7 @@ int cmd_agent(int argc, char **argv)
 }
 
 /* A program of its own: the tool runs where there is no ncurses. */
-int cmd_top(int argc, char **argv)
+static int cmd_top(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
@@ -30,20 +30,20 @@ int cmd_top(int argc, char **argv)
 }
 
 /* Programs of their own: nodes of a cluster can do without. */
-int cmd_sim(int argc, char **argv)
+static int cmd_sim(int argc, char **argv)
 {
 	(void)argc;
 	return cli_become("ringside-sim", NULL, argv);
 }
 
-int cmd_bench(int argc, char **argv)
+static int cmd_bench(int argc, char **argv)
 {
 	(void)argc;
 	return cli_become("ringside-bench", NULL, argv);
 }
 
 /* A word of the benchmark's program. */
-int cmd_model(int argc, char **argv)
+static int cmd_model(int argc, char **argv)
 {
 	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
 

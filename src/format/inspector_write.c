@@ -340,11 +340,6 @@ static const struct {
 				      "last interval, in microseconds." },
 };
 
-const char *inspector_metric_name(enum inspector_metric metric)
-{
-	return (size_t)metric < ARRAY_LENGTH(metrics) ? metrics[metric].name : "?";
-}
-
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* 0 for nothing, 1 below 1 KiB, then one per power of two. */

@@ -113,8 +113,6 @@ enum inspector_metric {
 	INSPECTOR_METRICS = 4,
 };
 
-const char *inspector_metric_name(enum inspector_metric metric);
-
 /* Of one series. Texts that are "" or NULL become "unknown". */
 struct inspector_labels {
 	const char *job;
