@@ -108,6 +108,9 @@ $(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRAR
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 
+# All that may call a function of src: scripts/check-callers looks at these objects.
+CALLERS := $(TESTS) $(PROCESSES) $(FAKE_LIBRARIES) $(call objects,$(FUZZ_SOURCES) fuzz/fuzz_main.c $(PERF_SOURCES))
+
 .PHONY: tests race-tests long-tests fuzzers benches fake-gpu
 tests: $(TESTS) $(SMALL_PLUGINS) $(PROCESSES) $(FAKE_LIBRARIES)
 fake-gpu: $(FAKE_LIBRARIES)
@@ -137,7 +140,7 @@ check: ## everything a commit must pass: sets itself up, builds, lints, tests; n
 	+@$(SUBMAKE) DEVELOPER=1 check-built
 
 .PHONY: check-built
-check-built: all tests benches
+check-built: all tests benches $(CALLERS)
 	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 all
 	+@$(asan_make) tests fuzzers
 	+@$(tsan_make) race-tests
@@ -149,7 +152,7 @@ check-unit: $(TESTS) ## the unit tests alone
 	$(call prove,$(TEST_SECONDS)) $(TESTS)
 
 .PHONY: lint
-lint: all ## format, layers, hot path, exports, glibc floor, headers, sizes, documents
+lint: all $(CALLERS) ## format, layers, hot path, callers, exports, glibc floor, headers, sizes, documents
 	@scripts/install-deps check
 	@$(call prove,$(TEST_SECONDS)) $(LINT_SCRIPTS)
 
