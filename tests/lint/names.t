@@ -11,4 +11,13 @@ expect_complaint "two of a name are not" "there is src/common/text.c already" \
 rm "$tap_scratch/src/output/text.c"
 sample src/output/Text.c </dev/null >/dev/null
 expect_complaint "capitals are not" "lower case" scripts/check-names "$tap_scratch"
+rm "$tap_scratch/src/output/Text.c"
+
+sample tests/unit/common/test_text.c </dev/null >/dev/null
+expect_ok "a unit test lies in its room" scripts/check-names "$tap_scratch"
+for path in tests/test_hash.c tests/unit/test_hash.c tests/unit/cellar/test_hash.c; do
+	sample "$path" </dev/null >/dev/null
+	expect_complaint "not in $path" "$path: unit tests lie in tests/unit/ROOM" scripts/check-names "$tap_scratch"
+	rm "$tap_scratch/$path"
+done
 tap_done
