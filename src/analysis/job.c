@@ -1,4 +1,13 @@
-/* Whose seats are whose: the ranks of a job. */
+/*
+ * How it is put together:
+ *
+ *	seats      one per (process, communicator of the process), in the order of the recording
+ *	ranks      the seats of a process belong to one rank, unless it is seen to be several (threads):
+ *	           then to one rank per GPU, or per place in a communicator that it is in several times
+ *	comms      seats sorted by (group, hash, ranks, generation): a run of equal ones is a communicator
+ *
+ * Everything is sorted arrays: no order depends on addresses or hash values' chance.
+ */
 #include "analysis/job.h"
 
 #include <inttypes.h>
@@ -9,9 +18,14 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* The parts of job_make(). For the room's own use. */
+static struct recording_comm *seat_comm(const struct job *job, uint32_t seat)
+{
+	uint32_t process = job->seats[seat].process;
 
-static const struct comm_info *job_seat_info(const struct job *job, uint32_t seat);
+	return &job->recording->processes[process]->comms[seat - job->first_seat[process]];
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------ */
 
 static bool are_alive_together(const struct comm_info *a, const struct comm_info *b)
 {
@@ -131,7 +145,7 @@ static int32_t largest_comm(const struct job *job, const uint32_t *group_of, uin
 	int32_t most = 0;
 
 	for (size_t s = 0; s < job->seat_count; s++) {
-		const struct comm_info *info = job_seat_info(job, (uint32_t)s);
+		const struct comm_info *info = &seat_comm(job, (uint32_t)s)->info;
 
 		if (group_of[job->seats[s].process] == group && info->nranks > most)
 			most = info->nranks;
@@ -284,7 +298,7 @@ static enum status job_make_ranks(struct job *job, const uint32_t *group_of)
 	return make_hosts(job);
 }
 
-/* Which seats are of one communicator. */
+/* ---- communicators ---------------------------------------------------------------------------- */
 
 enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes)
 {
@@ -396,7 +410,7 @@ static uint32_t count_layers(struct claim *claims, size_t count)
 
 static enum status start_comm(struct job *job, const struct claim *first, size_t members)
 {
-	const struct comm_info *info = job_seat_info(job, first->seat);
+	const struct comm_info *info = &seat_comm(job, first->seat)->info;
 	struct job_comm *comm = &job->comms[job->comm_count];
 
 	comm->seats = calloc(members, sizeof(*comm->seats));
@@ -430,7 +444,7 @@ static enum status fill_comms(struct job *job, const struct claim *claims, size_
 			job->seats[claims[j].seat].comm = (uint32_t)job->comm_count - 1;
 			if (comm->name[0] == '\0')
 				text_from_field(comm->name, sizeof(comm->name),
-						job_seat_info(job, claims[j].seat)->name,
+						seat_comm(job, claims[j].seat)->info.name,
 						sizeof(comm->name));
 			if (comm->nranks > 0 && (uint32_t)comm->nranks > comm->seat_count)
 				comm->missing = (uint32_t)comm->nranks - comm->seat_count;
@@ -525,7 +539,7 @@ static enum status job_make_comms(struct job *job, const uint32_t *group_of)
 	if (claims == NULL || job->comms == NULL)
 		goto out;
 	for (uint32_t s = 0; s < job->seat_count; s++) {
-		const struct comm_info *info = job_seat_info(job, s);
+		const struct comm_info *info = &seat_comm(job, s)->info;
 
 		claims[s] = (struct claim){ .seat = s,
 					    .group = group_of[job->seats[s].process],
@@ -555,13 +569,6 @@ enum {
 	/* Others may be read a moment later, and GPU stamps err now and then. */
 	UNSEEN_LEAST = 2,
 };
-
-static struct recording_comm *seat_comm(const struct job *job, uint32_t seat)
-{
-	uint32_t process = job->seats[seat].process;
-
-	return &job->recording->processes[process]->comms[seat - job->first_seat[process]];
-}
 
 /* Function and NCCL's number in one; 0: it has none that could be compared. */
 static uint64_t gap_key(uint8_t function, uint32_t flags, uint64_t sequence, bool is_launched,
@@ -950,31 +957,12 @@ const struct op_batch *job_gaps_batch(struct job_gaps *gaps, size_t process,
 	return copy;
 }
 
-/*
- * How it is put together:
- *
- *	seats      one per (process, communicator of the process), in the order of the recording
- *	ranks      the seats of a process belong to one rank, unless it is seen to be several (threads):
- *	           then to one rank per GPU, or per place in a communicator that it is in several times
- *	comms      seats sorted by (group, hash, ranks, generation): a run of equal ones is a communicator
- *
- * Everything is sorted arrays: no order depends on addresses or hash values' chance.
- */
-
 const char *job_comm_kind_name(enum job_comm_kind kind)
 {
 	static const char *const names[JOB_COMM_KINDS] = { "unknown", "single-rank", "nvlink-only",
 							   "net-only", "mixed" };
 
 	return (unsigned int)kind < JOB_COMM_KINDS ? names[kind] : "unknown";
-}
-
-static const struct comm_info *job_seat_info(const struct job *job, uint32_t seat)
-{
-	const struct job_seat *of = &job->seats[seat];
-	const struct recording_process *process = job->recording->processes[of->process];
-
-	return &process->comms[seat - job->first_seat[of->process]].info;
 }
 
 /* ---- seats and groups ------------------------------------------------------------------------ */
@@ -1098,6 +1086,51 @@ const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t 
 			to = middle;
 	}
 	return NULL;
+}
+
+bool job_comm_is_over_network(enum job_comm_kind kind)
+{
+	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
+}
+
+uint32_t job_member(const struct job *job, const struct job_comm *comm, int32_t comm_rank)
+{
+	uint32_t from = 0, to = comm->seat_count;
+
+	while (from < to) {
+		uint32_t middle = from + (to - from) / 2;
+
+		if (job->seats[comm->seats[middle]].comm_rank < comm_rank)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	if (comm_rank < 0 || from == comm->seat_count ||
+	    job->seats[comm->seats[from]].comm_rank != comm_rank)
+		return UINT32_MAX;
+	return comm->seats[from];
+}
+
+uint32_t job_place_in(const struct job *job, uint32_t comm, uint32_t rank)
+{
+	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
+		if (job->seats[job->comms[comm].seats[i]].rank == rank)
+			return i;
+	return UINT32_MAX;
+}
+
+bool job_is_member(const struct job *job, uint32_t comm, uint32_t rank)
+{
+	return job_place_in(job, comm, rank) != UINT32_MAX;
+}
+
+uint32_t job_members_on(const struct job *job, uint32_t comm, uint32_t host)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
+		count += job->ranks[job->seats[job->comms[comm].seats[i]].rank].host == host;
+	return count;
 }
 
 enum status job_make(struct job *job, const struct recording *recording)

@@ -40,6 +40,8 @@ enum job_comm_kind {
 const char *job_comm_kind_name(enum job_comm_kind kind); /* "nvlink-only", "net-only", ... */
 /* 0 or less: NCCL did not tell. */
 enum job_comm_kind job_comm_kind_of(int32_t nranks, int32_t nnodes);
+/* Between nodes, at least in part. */
+bool job_comm_is_over_network(enum job_comm_kind kind);
 
 /* Processes with the same job name. */
 struct job_group {
@@ -85,7 +87,7 @@ struct job_comm {
 	uint32_t *seats;     /* indices into job.seats, by comm_rank */
 	uint32_t seat_count; /* members of which there is a recording */
 	uint32_t missing;    /* nranks - seat_count; 0 when nranks is unknown */
-	uint64_t missed;     /* collectives that NCCL did not show, over all seats: see job.h */
+	uint64_t missed; /* collectives that NCCL did not show, over all seats: see "Gaps" below */
 };
 
 struct job_host {
@@ -119,12 +121,19 @@ struct job {
 };
 
 /* ERR_NO_SPACE (memory); then there is nothing to release. Where NCCL did not show every call, the numbers of
- * what is in flight are aligned in the recording itself: see job.h. */
+ * what is in flight are aligned in the recording itself: see "Gaps" below. */
 enum status job_make(struct job *job, const struct recording *recording);
 void job_release(struct job *job);
 
 /* The seat of a process's communicator; NULL when the process does not list it. */
 const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t comm_id);
+/* Index into job.seats of a communicator's rank; UINT32_MAX: there is no recording of it. */
+uint32_t job_member(const struct job *job, const struct job_comm *comm, int32_t comm_rank);
+/* Index into job_comm.seats of a rank (index into job.ranks); UINT32_MAX: it is no member. */
+uint32_t job_place_in(const struct job *job, uint32_t comm, uint32_t rank);
+bool job_is_member(const struct job *job, uint32_t comm, uint32_t rank);
+/* How many members are on a host (index into job.hosts). */
+uint32_t job_members_on(const struct job *job, uint32_t comm, uint32_t host);
 
 /* A process's number for a name as the whole job numbers it; JOB_NAME_OTHER when there are too many. */
 uint8_t job_name_number(const struct job *job, size_t process, uint8_t number);

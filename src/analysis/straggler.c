@@ -463,14 +463,10 @@ static bool has_link(const struct straggler_search *search)
 	return false;
 }
 
-static bool is_over_network(enum job_comm_kind kind)
-{
-	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
-}
-
 static bool is_network(const struct windows_change *change)
 {
-	return is_over_network(change->kind) && change->is_everywhere && change->percent < 0;
+	return job_comm_is_over_network(change->kind) && change->is_everywhere &&
+	       change->percent < 0;
 }
 
 /* The mean time on the wire of a transfer, of all seats; 0 unknown. */
@@ -639,6 +635,15 @@ void straggler_add(struct straggler_search *search, const struct straggler *stra
 	search->found[search->count++] = *straggler;
 }
 
+bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm)
+{
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].class == STRAGGLER_SLOW_RANK &&
+		    search->found[i].rank == rank && search->found[i].comm == comm)
+			return true;
+	return false;
+}
+
 double straggler_scale(const struct straggler_search *search, uint32_t comm)
 {
 	return search->comms != NULL ? search->comms[comm].scale : 1;
@@ -760,23 +765,6 @@ static void look_at_lanes(struct straggler_search *search, struct stragglers *st
 
 /* ---- who explains whom ----------------------------------------------------------------------- */
 
-static bool is_member(const struct job *job, uint32_t comm, uint32_t rank)
-{
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		if (job->seats[job->comms[comm].seats[i]].rank == rank)
-			return true;
-	return false;
-}
-
-static bool is_late_in(const struct straggler_search *search, uint32_t rank, uint32_t comm)
-{
-	for (size_t i = 0; i < search->count; i++)
-		if (search->found[i].class == STRAGGLER_SLOW_RANK &&
-		    search->found[i].rank == rank && search->found[i].comm == comm)
-			return true;
-	return false;
-}
-
 /* It is late here because it waits for somebody else elsewhere. */
 static bool is_explained(const struct straggler_search *search, const struct straggler *here)
 {
@@ -784,8 +772,9 @@ static bool is_explained(const struct straggler_search *search, const struct str
 		const struct straggler *there = &search->found[i];
 
 		if (there->class == STRAGGLER_SLOW_RANK && there->comm != here->comm &&
-		    there->rank != here->rank && is_member(search->job, there->comm, here->rank) &&
-		    !is_late_in(search, here->rank, there->comm))
+		    there->rank != here->rank &&
+		    job_is_member(search->job, there->comm, here->rank) &&
+		    !straggler_is_late(search, here->rank, there->comm))
 			return true;
 	}
 	return false;
@@ -863,15 +852,6 @@ static void merge_same(struct straggler_search *search)
 	search->count = kept;
 }
 
-static uint32_t ranks_of_host(const struct job *job, uint32_t comm, uint32_t host)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		count += job->ranks[job->seats[job->comms[comm].seats[i]].rank].host == host;
-	return count;
-}
-
 /* All ranks that a host has in a communicator are late: it is the host. */
 static void merge_hosts(struct straggler_search *search)
 {
@@ -881,7 +861,7 @@ static void merge_hosts(struct straggler_search *search)
 
 		if (first->class != STRAGGLER_SLOW_RANK || first->late_ns == 0)
 			continue;
-		members = ranks_of_host(search->job, first->comm, first->host);
+		members = job_members_on(search->job, first->comm, first->host);
 		for (size_t j = i; j < search->count; j++)
 			late += search->found[j].class == STRAGGLER_SLOW_RANK &&
 				search->found[j].host == first->host &&

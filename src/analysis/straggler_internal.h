@@ -111,6 +111,8 @@ struct straggler_search {
 };
 
 void straggler_add(struct straggler_search *search, const struct straggler *straggler);
+/* It was found to come late to this communicator. */
+bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm);
 
 void straggler_wire(struct straggler_search *search, const struct straggler_table *table);
 /* From Sends by receiver. */

@@ -264,12 +264,9 @@ enum status link_peer_find(struct link_peer *found, const struct job *job, uint3
 
 uint32_t link_peer_rank(const struct job *job, uint32_t comm, int32_t comm_rank)
 {
-	const struct job_comm *of = &job->comms[comm];
+	uint32_t seat = job_member(job, &job->comms[comm], comm_rank);
 
-	for (uint32_t i = 0; i < of->seat_count; i++)
-		if (job->seats[of->seats[i]].comm_rank == comm_rank)
-			return job->seats[of->seats[i]].rank;
-	return UINT32_MAX;
+	return seat != UINT32_MAX ? job->seats[seat].rank : UINT32_MAX;
 }
 
 /*
@@ -572,15 +569,6 @@ static void link_witness_find(struct link_witness *witness, const struct link_qu
 enum { LOOKS_MAX = 64 };
 static const double sure_of_bursts = 0.7, sure_of_process = 0.8;
 
-static bool is_named_late(const struct straggler_search *search, uint32_t rank, uint32_t comm)
-{
-	for (size_t i = 0; i < search->count; i++)
-		if (search->found[i].class == STRAGGLER_SLOW_RANK &&
-		    search->found[i].rank == rank && search->found[i].comm == comm)
-			return true;
-	return false;
-}
-
 static void add_starved(struct straggler_search *search, const struct straggler *link,
 			uint32_t rank, double own)
 {
@@ -622,7 +610,7 @@ static void straggler_add_link(struct straggler_search *search, struct straggler
 		return;
 	}
 	if (link_witness_is_waiting(&witness) && link->peer != UINT32_MAX &&
-	    is_named_late(search, link->peer, link->comm))
+	    straggler_is_late(search, link->peer, link->comm))
 		return;
 	/* Collectives were tested against chance, block by block. */
 	if (link->is_of_sends && link_witness_is_noise(&witness))
@@ -633,15 +621,6 @@ static void straggler_add_link(struct straggler_search *search, struct straggler
 	if (witness.is_bursty)
 		link->confidence *= sure_of_bursts;
 	straggler_add(search, link);
-}
-
-/* Index into job_comm.seats of a rank (index into job.ranks); UINT32_MAX: it has none there. */
-static uint32_t straggler_seat_of(const struct job *job, uint32_t comm, uint32_t rank)
-{
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		if (job->seats[job->comms[comm].seats[i]].rank == rank)
-			return i;
-	return UINT32_MAX;
 }
 
 /*
@@ -693,9 +672,9 @@ static void name_link(struct straggler_search *search, const struct link *link,
 					  .blocks = 1,
 					  .limit_ns = &limit_ns };
 
-	question.sender = straggler_seat_of(search->job, link->comm, straggler.rank);
+	question.sender = job_place_in(search->job, link->comm, straggler.rank);
 	question.receiver = straggler.peer != UINT32_MAX
-				    ? straggler_seat_of(search->job, link->comm, straggler.peer)
+				    ? job_place_in(search->job, link->comm, straggler.peer)
 				    : UINT32_MAX;
 	straggler_add_link(search, &straggler, &question);
 }
@@ -905,7 +884,7 @@ static void wire_judge(struct straggler_search *search, const struct straggler_t
 {
 	uint32_t comm = table->lane->comm;
 	uint32_t receiver = straggler->peer != UINT32_MAX
-				    ? straggler_seat_of(search->job, comm, straggler->peer)
+				    ? job_place_in(search->job, comm, straggler->peer)
 				    : UINT32_MAX;
 	struct blocks blocks;
 	struct link_question question = { .job = search->job,

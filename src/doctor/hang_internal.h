@@ -141,9 +141,6 @@ uint64_t hang_ago(const struct hang_scene *scene, uint32_t process, uint64_t ns)
 /* The same moment as wall time; 0 unknown. */
 uint64_t hang_wall(const struct hang_scene *scene, uint32_t process, uint64_t ns);
 
-/* The seat of a member; HANG_NOBODY: it cannot be seen. */
-uint32_t hang_member(const struct job_comm *comm, const struct job *job, int32_t comm_rank);
-
 /* Would this operation of a seat show its kernels? Not where they were not asked for, nor where none ever came. */
 bool hang_sees_kernels(const struct hang_scene *scene, uint32_t seat, const struct op_record *op);
 

@@ -217,7 +217,7 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job *job = scene->job;
-	uint32_t peer = hang_member(hang_comm(scene, seat), job, flight->op.peer);
+	uint32_t peer = job_member(job, hang_comm(scene, seat), flight->op.peer);
 	const struct recording_flight *theirs;
 	enum hang_life life;
 	struct hang_end *end;

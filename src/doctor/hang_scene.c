@@ -236,24 +236,6 @@ uint64_t hang_wall(const struct hang_scene *scene, uint32_t process, uint64_t ns
 	return wall_ns;
 }
 
-uint32_t hang_member(const struct job_comm *comm, const struct job *job, int32_t comm_rank)
-{
-	uint32_t from = 0, to = comm->seat_count;
-
-	while (from < to) {
-		uint32_t middle = from + (to - from) / 2;
-
-		if (job->seats[comm->seats[middle]].comm_rank < comm_rank)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	if (comm_rank < 0 || from == comm->seat_count ||
-	    job->seats[comm->seats[from]].comm_rank != comm_rank)
-		return HANG_NOBODY;
-	return comm->seats[from];
-}
-
 bool hang_has_issued(const struct hang_scene *scene, uint32_t seat,
 		     const struct hang_meeting *meeting)
 {
@@ -568,7 +550,7 @@ static const struct op_record *last_half(const struct hang_scene *scene, uint32_
 static bool is_half_missing(const struct hang_scene *scene, uint32_t s, const struct op_record *op)
 {
 	const struct job *job = scene->job;
-	uint32_t peer = hang_member(&job->comms[job->seats[s].comm], job, op->peer);
+	uint32_t peer = job_member(job, &job->comms[job->seats[s].comm], op->peer);
 	const struct op_record *half;
 
 	if ((op->function != OP_SEND && op->function != OP_RECV) || op->match == 0 ||

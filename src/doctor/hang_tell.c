@@ -51,7 +51,7 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 	if (op->peer < 0 || (op->function != OP_SEND && op->function != OP_RECV))
 		return;
 	text_append(text, size, op->function == OP_SEND ? " to " : " from ");
-	peer = hang_member(comm, scene->job, op->peer);
+	peer = job_member(scene->job, comm, op->peer);
 	if (peer == HANG_NOBODY)
 		text_append(text, size, "its rank %d", op->peer);
 	else
@@ -89,7 +89,7 @@ static void hang_say_wait(char *text, size_t size, const struct hang_scene *scen
 	/* The sentence says "rank %d" once, for the peer. */
 	const char *sentence = flight_reason_text(wait->reason);
 	const char *place = strstr(sentence, "rank %d");
-	uint32_t peer = hang_member(hang_comm(scene, seat), scene->job, wait->peer);
+	uint32_t peer = job_member(scene->job, hang_comm(scene, seat), wait->peer);
 	bool is_one;
 
 	hang_say_rank(text, size, scene, seat);

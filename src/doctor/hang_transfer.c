@@ -211,7 +211,7 @@ static bool link_of(struct hang_graph *graph, uint32_t c, uint32_t sender,
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct job_comm *comm = &scene->job->comms[c];
-	uint32_t receiver = hang_member(comm, scene->job, wait->peer);
+	uint32_t receiver = job_member(scene->job, comm, wait->peer);
 	int32_t me = scene->job->seats[sender].comm_rank;
 	uint64_t common[CHANNEL_WORDS];
 
@@ -288,7 +288,7 @@ static bool lost_on_the_way(struct hang_graph *graph, uint32_t c, uint32_t recei
 			    const struct flight_wait *wait)
 {
 	const struct hang_scene *scene = graph->scene;
-	uint32_t sender = hang_member(&scene->job->comms[c], scene->job, wait->peer);
+	uint32_t sender = job_member(scene->job, &scene->job->comms[c], wait->peer);
 	int32_t me = scene->job->seats[receiver].comm_rank;
 	struct flight_wait back = *wait;
 	uint64_t common[CHANNEL_WORDS];
@@ -547,7 +547,7 @@ static const struct flight_wait *waits_for_unseen(const struct hang_scene *scene
 			if (wait->reason != FLIGHT_RECV_NET && wait->reason != FLIGHT_SEND_PEER &&
 			    wait->reason != FLIGHT_SEND_NET)
 				continue;
-			if (hang_member(comm, scene->job, wait->peer) != HANG_NOBODY ||
+			if (job_member(scene->job, comm, wait->peer) != HANG_NOBODY ||
 			    (found != NULL && ns <= longest_ns))
 				continue;
 			found = wait;

@@ -198,11 +198,6 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
 static const double ratio_that_empties = 1.25;
 
-static bool is_over_network(enum job_comm_kind kind)
-{
-	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
-}
-
 static void add_common(struct slow_common *common, const struct slow_row *row)
 {
 	const struct slow_row *worst = common->worst;
@@ -221,9 +216,9 @@ static void add_common(struct slow_common *common, const struct slow_row *row)
 	common->is_one_comm &= row->comms_slow == 1 && row->comm == worst->comm;
 	common->is_one_name &= row->is_one_name;
 	common->is_all_over &= row->is_over;
-	common->has_net |= is_over_network(row->kind);
+	common->has_net |= job_comm_is_over_network(row->kind);
 	common->has_nvlink |= row->kind == JOB_COMM_NVLINK;
-	common->has_other |= !is_over_network(row->kind) && row->kind != JOB_COMM_NVLINK;
+	common->has_other |= !job_comm_is_over_network(row->kind) && row->kind != JOB_COMM_NVLINK;
 	if (row->size_class < common->least_class)
 		common->least_class = row->size_class;
 	if (row->size_class > common->most_class)
@@ -311,7 +306,7 @@ static bool is_contrast(const struct slow_common *common, const struct slow_row 
 	case NVLINK_FINE:
 		return row->kind == JOB_COMM_NVLINK;
 	case NETWORK_FINE:
-		return is_over_network(row->kind);
+		return job_comm_is_over_network(row->kind);
 	}
 	return false;
 }
@@ -341,7 +336,8 @@ static bool is_everywhere(const struct slow_common *common)
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
 
-		if (!is_over_network(row->kind) || (!row->is_slow && !would_show(common, row)))
+		if (!job_comm_is_over_network(row->kind) ||
+		    (!row->is_slow && !would_show(common, row)))
 			continue;
 		slow += row->comms_slow;
 		all += row->comms;
@@ -434,7 +430,7 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
 
-		if (common->is_taken[i] && is_over_network(row->kind) && !row->is_send &&
+		if (common->is_taken[i] && job_comm_is_over_network(row->kind) && !row->is_send &&
 		    (over == NULL || row->lost_ns > over->lost_ns))
 			over = row;
 	}

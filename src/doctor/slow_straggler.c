@@ -445,10 +445,9 @@ static void name_channels(const struct places *places, const struct place *worst
 /* Index into job.seats; UINT32_MAX: it has none there. */
 static uint32_t seat_of(const struct job *job, uint32_t comm, uint32_t rank)
 {
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		if (job->seats[job->comms[comm].seats[i]].rank == rank)
-			return job->comms[comm].seats[i];
-	return UINT32_MAX;
+	uint32_t place = job_place_in(job, comm, rank);
+
+	return place != UINT32_MAX ? job->comms[comm].seats[place] : UINT32_MAX;
 }
 
 /* Rank within the communicator of who gets it, as far as that is known; -1 not. */
@@ -563,15 +562,6 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 		verdict->severity = VERDICT_NOTE;
 }
 
-static uint32_t members_on(const struct job *job, uint32_t comm, uint32_t host)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		count += job->ranks[job->seats[job->comms[comm].seats[i]].rank].host == host;
-	return count;
-}
-
 static void advise_host(struct verdict *verdict, const char *host)
 {
 	verdict_advice(verdict, "It computes longer than the others, or gets its data later: look "
@@ -643,7 +633,7 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 	const struct slow_span span = told_span(search->report, straggler);
 	struct verdict *verdict =
 		slow_verdict(search, is_host ? VERDICT_SLOW_HOST : VERDICT_SLOW_RANK, SLOW_PAST);
-	uint32_t members = is_host ? members_on(job, straggler->comm, straggler->host) : 1;
+	uint32_t members = is_host ? job_members_on(job, straggler->comm, straggler->host) : 1;
 	uint32_t seats = job->comms[straggler->comm].seat_count;
 
 	fill_common(search, verdict, straggler, &span);
@@ -687,14 +677,8 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 
 	fill_common(search, verdict, straggler, &span);
 	slow_fill_rank(verdict, job, straggler->rank);
-	if (straggler->peer != UINT32_MAX) {
-		const struct job_rank *peer = &job->ranks[straggler->peer];
-
-		verdict->peer = peer->rank;
-		text_copy(verdict->peer_label, sizeof(verdict->peer_label), peer->label);
-		text_copy(verdict->peer_host, sizeof(verdict->peer_host),
-			  job->hosts[peer->host].name);
-	}
+	if (straggler->peer != UINT32_MAX)
+		fill_peer(verdict, job, straggler->peer);
 	verdict->victims = seats > 0 ? seats - 1 : 0;
 	verdict->percent = 100 * (straggler->slowdown - 1);
 	verdict_evidence(verdict,
@@ -724,25 +708,17 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	slow_fill_missing(search, verdict);
 }
 
-static bool is_member(const struct job *job, uint32_t comm, uint32_t rank)
-{
-	for (uint32_t i = 0; i < job->comms[comm].seat_count; i++)
-		if (job->seats[job->comms[comm].seats[i]].rank == rank)
-			return true;
-	return false;
-}
-
 /* Are all who are late members of this communicator? */
 static bool is_within(const struct job *job, const struct straggler *late, uint32_t comm)
 {
 	const struct job_comm *of = &job->comms[late->comm];
 
 	if (late->class == STRAGGLER_SLOW_RANK)
-		return is_member(job, comm, late->rank);
+		return job_is_member(job, comm, late->rank);
 	for (uint32_t i = 0; i < of->seat_count; i++) {
 		uint32_t rank = job->seats[of->seats[i]].rank;
 
-		if (job->ranks[rank].host == late->host && !is_member(job, comm, rank))
+		if (job->ranks[rank].host == late->host && !job_is_member(job, comm, rank))
 			return false;
 	}
 	return true;
@@ -757,7 +733,7 @@ static bool is_group_held(const struct job *job, const struct straggler *late,
 	for (uint32_t c = 0; c < job->comm_count; c++)
 		if (job->comms[c].seat_count < most &&
 		    job->comms[c].group == job->comms[late->comm].group &&
-		    is_member(job, c, link->rank) && is_member(job, c, link->peer) &&
+		    job_is_member(job, c, link->rank) && job_is_member(job, c, link->peer) &&
 		    is_within(job, late, c))
 			return true;
 	return false;
@@ -906,11 +882,6 @@ void slow_stragglers(struct slow_search *search)
 
 /* ---- what they explain ----------------------------------------------------------------------- */
 
-static bool is_over_network(enum job_comm_kind kind)
-{
-	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;
-}
-
 /* Began at about the same time: within a few windows. */
 static bool is_together(const struct slow_search *search, const struct straggler *straggler,
 			const struct slow_row *row)
@@ -931,7 +902,7 @@ static const struct straggler *explains(const struct slow_search *search,
 
 		if (search->report->job.comms[straggler->comm].group != search->group)
 			continue;
-		if (straggler->class == STRAGGLER_SLOW_LINK && is_over_network(row->kind))
+		if (straggler->class == STRAGGLER_SLOW_LINK && job_comm_is_over_network(row->kind))
 			return straggler;
 		if ((straggler->class == STRAGGLER_SLOW_RANK ||
 		     straggler->class == STRAGGLER_SLOW_HOST) &&

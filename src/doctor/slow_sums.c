@@ -594,11 +594,6 @@ static size_t find_moves(const struct sums_search *search, struct move *moves)
 	return count;
 }
 
-static bool is_over_network(const struct move *move)
-{
-	return move->of->kind == JOB_COMM_NET || move->of->kind == JOB_COMM_MIXED;
-}
-
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
 struct tally_of {
@@ -616,7 +611,8 @@ static struct tally_of tally(const struct move *moves, size_t count, bool over_n
 	for (size_t i = 0; i < count; i++) {
 		const struct move *move = &moves[i];
 
-		if (over_network ? !is_over_network(move) : move->of->kind != JOB_COMM_NVLINK)
+		if (over_network ? !job_comm_is_over_network(move->of->kind)
+				 : move->of->kind != JOB_COMM_NVLINK)
 			continue;
 		sum.all += move->is_counted;
 		if (!move->is_slow)
