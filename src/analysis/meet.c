@@ -18,8 +18,6 @@
 #include "common/attributes.h"
 #include "common/hash.h"
 
-/* Where a lane and its chunks are found. For meet.h's own use. */
-
 static inline unsigned int meet_lane_index(uint8_t source, bool is_replay, unsigned int variant)
 {
 	return (source == OP_TIME_PROXY ? 1u : 0u) | (is_replay ? 2u : 0u) | variant << 2;
@@ -699,4 +697,21 @@ enum status meet_finish(struct meet *meet)
 		meet->differing += comm->differing;
 	}
 	return meet->status;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	const struct meet_order *a = left, *b = right;
+
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+void meet_order_sort(struct meet_order *order, uint32_t count)
+{
+	/* They were made in the order of the first process: sorted already, as a rule. */
+	for (uint32_t i = 1; i < count; i++)
+		if (order[i].number < order[i - 1].number) {
+			qsort(order, count, sizeof(*order), by_number);
+			break;
+		}
 }

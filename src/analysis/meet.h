@@ -256,4 +256,11 @@ struct meet_slice {
 };
 struct meet_slice meet_slice(const struct meet_lane *lane, uint32_t chunk, uint32_t bits);
 
+/* Chunks in the order of their numbers, which is that of time. */
+struct meet_order {
+	uint64_t number;
+	uint32_t chunk; /* index into meet_lane.chunks */
+};
+void meet_order_sort(struct meet_order *order, uint32_t count);
+
 #endif

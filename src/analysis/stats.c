@@ -39,6 +39,30 @@ double stats_select(double *values, size_t count, size_t k)
 	return values[k];
 }
 
+double stats_median(double *values, size_t count)
+{
+	return count > 0 ? stats_select(values, count, count / 2) : 0;
+}
+
+double stats_lower_middle(double *values, size_t count)
+{
+	return stats_select(values, count, (count - 1) / 2);
+}
+
+static int by_value(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+void stats_sort(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+}
+
+/* ---- two clocks ------------------------------------------------------------------------------- */
+
 static int by_own(const void *left, const void *right)
 {
 	const struct align_sample *a = left, *b = right;
@@ -56,7 +80,7 @@ static double median_difference(const struct align_sample *samples, size_t count
 	for (size_t i = 0; i < count; i++)
 		scratch[i] =
 			(double)(int64_t)(samples[i].other_ns - samples[i].own_ns - (uint64_t)base);
-	return stats_select(scratch, count, count / 2);
+	return stats_median(scratch, count);
 }
 
 static double median_slope(const struct align_sample *samples, size_t count, int64_t base,
@@ -75,7 +99,7 @@ static double median_slope(const struct align_sample *samples, size_t count, int
 		for (size_t j = i + 1; j < BLOCKS; j++)
 			if (at[j] > at[i])
 				slopes[found++] = (value[j] - value[i]) / (at[j] - at[i]);
-	return found ? stats_select(slopes, found, found / 2) : 0;
+	return stats_median(slopes, found);
 }
 
 /* Distances from the line, smallest first up to the k-th, which is returned. */
@@ -124,6 +148,8 @@ bool align_fit(struct align_sample *samples, size_t count, struct align_line *li
 	line->offset_ns = (int64_t)((uint64_t)base + (uint64_t)llround(offset));
 	return true;
 }
+
+/* ---- chance ----------------------------------------------------------------------------------- */
 
 enum { FRACTION_TERMS = 300 };
 
@@ -195,11 +221,6 @@ double stats_student_quantile(double p, double freedom)
 			high = middle;
 	}
 	return high;
-}
-
-double stats_median(double *values, size_t count)
-{
-	return count > 0 ? stats_select(values, count, count / 2) : 0;
 }
 
 struct stats_sample stats_series(const double *values, size_t count)

@@ -11,8 +11,13 @@ double stats_student(double t, double freedom);
 /* The t that is exceeded with probability p (0 < p < 0.5). */
 double stats_student_quantile(double p, double freedom);
 
-/* Middle value; values are moved around. 0 when there are none. */
+/* The k-th smallest; values are moved around, as by the next three. */
+double stats_select(double *values, size_t count, size_t k);
+/* Middle value; 0 when there are none. */
 double stats_median(double *values, size_t count);
+/* Of an even number the smaller of the two in the middle. There must be one. */
+double stats_lower_middle(double *values, size_t count);
+void stats_sort(double *values, size_t count);
 
 struct stats_sample {
 	size_t count;
@@ -44,8 +49,5 @@ struct align_line {
  * between medians of eight blocks, taken only where it is larger than what the spread makes by chance.
  */
 bool align_fit(struct align_sample *samples, size_t count, struct align_line *line);
-
-/* The k-th smallest; values are moved around. */
-double stats_select(double *values, size_t count, size_t k);
 
 #endif

@@ -55,24 +55,11 @@ static bool chunk_is_usable(const struct meet_brief *brief, uint32_t nranks)
 	return brief->occupied != 0 && brief->fewest * 4 >= nranks * 3;
 }
 
-/* Chunks in the order of their numbers. */
-struct ordered {
-	uint64_t number;
-	uint32_t chunk;
-};
-
-static int by_number(const void *left, const void *right)
-{
-	const struct ordered *a = left, *b = right;
-
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
 /* block_of[chunk]: UINT32_MAX when it is not used. */
 static enum status order_chunks(struct straggler_table *table, const struct meet_lane *lane,
 				uint32_t nranks, uint32_t *block_of)
 {
-	struct ordered *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	struct meet_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
 	uint32_t used = 0;
 
 	if (order == NULL)
@@ -81,10 +68,10 @@ static enum status order_chunks(struct straggler_table *table, const struct meet
 		block_of[i] = UINT32_MAX;
 		if (!chunk_is_usable(&lane->briefs[i], nranks))
 			continue;
-		order[used++] = (struct ordered){ lane->briefs[i].number, i };
+		order[used++] = (struct meet_order){ lane->briefs[i].number, i };
 		table->meetings += (uint32_t)__builtin_popcount(lane->briefs[i].occupied);
 	}
-	qsort(order, used, sizeof(*order), by_number);
+	meet_order_sort(order, used);
 	/* A chunk with few meetings, at the ends, counts with its neighbours. */
 	table->blocks = used < STRAGGLER_BLOCKS ? used : STRAGGLER_BLOCKS;
 	if (table->blocks < STRAGGLER_BLOCKS_LEAST)
@@ -245,7 +232,7 @@ static double chance_of(const double *values, uint32_t from, uint32_t to, double
 	}
 	sample = stats_series(there, count);
 	/* Lower middle: most blocks are like that, or worse. */
-	*middle = stats_select(there, count, (count - 1) / 2);
+	*middle = stats_lower_middle(there, count);
 	if (count < NOISE_BLOCKS_LEAST || *middle <= 0)
 		return 1;
 	/* Even what never varies was measured so often only. */
@@ -366,7 +353,7 @@ static double late_middle(const struct straggler_table *table, uint32_t block, d
 	}
 	if (count == 0)
 		return NAN;
-	return stats_select(scratch, count, (count - 1) / 2);
+	return stats_lower_middle(scratch, count);
 }
 
 static double mean_of(const double *values, uint32_t count)
@@ -383,7 +370,7 @@ static double noise_of(const struct straggler_table *table, const double *middle
 {
 	enum { SEATS_LEAST = 3 };
 	size_t cells = (size_t)table->seats * table->blocks, count = 0;
-	double *sizes, noise = 0;
+	double *sizes, noise;
 
 	if (table->seats < SEATS_LEAST)
 		return 0;
@@ -394,8 +381,7 @@ static double noise_of(const struct straggler_table *table, const double *middle
 		if (!isnan(table->late_ns[i]))
 			sizes[count++] = fabs(table->late_ns[i] - middle[i % table->blocks]);
 	/* Of a normal distribution, the median size is 0.6745 standard deviations. */
-	if (count > 0)
-		noise = stats_select(sizes, count, count / 2) / 0.6745;
+	noise = stats_median(sizes, count) / 0.6745;
 	free(sizes);
 	return noise;
 }

@@ -419,13 +419,6 @@ static double own_ns(const struct link_sums *sums, bool is_bursty)
 	return sums->receives >= RECEIVES_LEAST ? ns / sums->receives : NAN;
 }
 
-static int rising(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 /* Of the others, the slowest of nine in ten; NAN: there are none. */
 static double others_ns(const struct link_sums *list, uint32_t count, uint32_t but, uint32_t nor,
 			bool is_bursty)
@@ -441,7 +434,7 @@ static double others_ns(const struct link_sums *list, uint32_t count, uint32_t b
 	}
 	if (found == 0)
 		return nor != UINT32_MAX ? others_ns(list, count, but, UINT32_MAX, is_bursty) : NAN;
-	qsort(values, found, sizeof(*values), rising);
+	stats_sort(values, found);
 	return values[(found * 9 + 9) / 10 - 1];
 }
 
@@ -698,7 +691,7 @@ void straggler_links(struct straggler_search *search)
 						 (double)links->list[i].send_steps;
 		if (count < LINKS_LEAST)
 			continue;
-		middle = stats_select(wires, count, (count - 1) / 2);
+		middle = stats_lower_middle(wires, count);
 		for (size_t i = 0; i < links->count; i++) {
 			const struct link *link = &links->list[i];
 			double wire = (double)link->send_net_ns /
@@ -737,7 +730,7 @@ static double wire_middle(const struct straggler_table *table, uint32_t block, d
 		if (!isnan(wire))
 			scratch[(*senders)++] = wire;
 	}
-	return *senders > 1 ? stats_select(scratch, *senders, (*senders - 1) / 2) : NAN;
+	return *senders > 1 ? stats_lower_middle(scratch, *senders) : NAN;
 }
 
 /*

@@ -447,18 +447,6 @@ static void count_tested(struct change_search *search, uint8_t kind, uint8_t fun
 	search->tested[i].comms++;
 }
 
-struct ordered {
-	uint64_t number;
-	uint32_t chunk;
-};
-
-static int by_number(const void *left, const void *right)
-{
-	const struct ordered *a = left, *b = right;
-
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
 static bool is_counted(const struct meet_slot *slot, int32_t nranks)
 {
 	return slot->count > 1 && slot->count * 4 >= nranks * 3 && slot->bytes > 0 &&
@@ -501,7 +489,7 @@ static inline void take_meeting(const struct change_search *search, const struct
 
 /* One walk over the lane, in the order of its meetings. */
 static void take_meetings(const struct change_search *search, const struct meet_lane *lane,
-			  const struct ordered *order, struct series *list)
+			  const struct meet_order *order, struct series *list)
 {
 	int32_t nranks = search->report->job.comms[lane->comm].nranks;
 
@@ -536,24 +524,19 @@ static void look_at_kind(struct change_search *search, const struct meet_lane *l
 }
 
 static void count_meetings(const struct change_search *search, const struct meet_lane *lane,
-			   struct ordered *order, struct series *list)
+			   struct meet_order *order, struct series *list)
 {
 	int32_t nranks = search->report->job.comms[lane->comm].nranks;
 
 	for (uint32_t i = 0; i < lane->chunk_count; i++) {
-		order[i] = (struct ordered){ lane->briefs[i].number, i };
+		order[i] = (struct meet_order){ lane->briefs[i].number, i };
 		for (uint32_t bits = lane->briefs[i].occupied; bits != 0; bits &= bits - 1) {
 			const struct meet_slot *slot = &lane->chunks[i]->slots[__builtin_ctz(bits)];
 
 			list[slot->kind].count += is_counted(slot, nranks);
 		}
 	}
-	/* They were made in the order of the first process: sorted already, as a rule. */
-	for (uint32_t i = 1; i < lane->chunk_count; i++)
-		if (order[i].number < order[i - 1].number) {
-			qsort(order, lane->chunk_count, sizeof(*order), by_number);
-			break;
-		}
+	meet_order_sort(order, lane->chunk_count);
 }
 
 /* Memory for those that have enough meetings; false: there is none. */
@@ -584,7 +567,7 @@ static bool start_series(struct change_search *search, const struct meet_lane *l
 static void look_at_lane(struct change_search *search, const struct meet_lane *lane)
 {
 	uint32_t kind_count = search->meet->comms[lane->comm].kind_count;
-	struct ordered *order = calloc(lane->chunk_count + 1, sizeof(*order));
+	struct meet_order *order = calloc(lane->chunk_count + 1, sizeof(*order));
 	struct series *list = calloc(kind_count + 1, sizeof(*list));
 
 	search->status = order && list ? OK : ERR_NO_SPACE;

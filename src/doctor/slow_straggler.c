@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/stats.h"
 #include "common/op.h"
 #include "common/text.h"
 
@@ -93,13 +94,6 @@ static bool exchange_add(const struct op_record *op, enum recording_place place,
 	return true;
 }
 
-static int rising(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 /* The member that spends least, and by how much: index into job.ranks; UINT32_MAX: nobody stands out. */
 static uint32_t find_least(const struct timeline_report *report, const struct job_comm *comm,
 			   double *delay_ns)
@@ -122,7 +116,7 @@ static uint32_t find_least(const struct timeline_report *report, const struct jo
 		times[i] = sorted[i] = exchange.ns;
 		least = times[i] < times[least] ? i : least;
 	}
-	qsort(sorted, comm->seat_count, sizeof(*sorted), rising);
+	stats_sort(sorted, comm->seat_count);
 	usual = sorted[(comm->seat_count - 1) * 3 / 4];
 	/* A Send and its Recv go on at the same time, and many of them together. */
 	*delay_ns = usual - sorted[0];

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "analysis/meet.h"
+#include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/text.h"
 
@@ -78,13 +79,6 @@ static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, 
 
 static const double own_wait = 0.5; /* of its delay */
 
-static int rising(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 /* Three quarters of the members spend at most so long, as PromQL's quantile() has it. */
 static double upper_quarter(const double *sorted, size_t count)
 {
@@ -105,7 +99,7 @@ static void late_in_comm(struct sums_search *search, size_t from, size_t to, dou
 		return;
 	for (size_t i = from; i < to; i++)
 		times[i - from] = seats[i].time;
-	qsort(times, to - from, sizeof(*times), rising);
+	stats_sort(times, to - from);
 	usual = upper_quarter(times, to - from);
 	gap = times[1] - times[0];
 	for (size_t i = from; i < to; i++) {
@@ -339,13 +333,6 @@ static int by_edge(const void *left, const void *right)
 	return order;
 }
 
-static int by_time(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return a < b ? -1 : a > b;
-}
-
 static double wire(const struct slow_edge *edge)
 {
 	return edge->wire_seconds / edge->transfers;
@@ -373,8 +360,7 @@ static double wire_middle_of(const struct slow_edge *list, size_t count,
 	}
 	if (*alike < EDGES_LEAST)
 		return 0;
-	qsort(scratch, *alike, sizeof(*scratch), by_time);
-	return scratch[(*alike - 1) / 2];
+	return stats_lower_middle(scratch, *alike);
 }
 
 static void tell_slow_link(struct sums_search *search, const struct slow_edge *edge, double ratio,
@@ -431,8 +417,7 @@ static double usual_traffic(const struct slow_edge *list, size_t count, double *
 {
 	for (size_t i = 0; i < count; i++)
 		scratch[i] = list[i].transfers;
-	qsort(scratch, count, sizeof(*scratch), by_time);
-	return scratch[(count - 1) / 2];
+	return stats_lower_middle(scratch, count);
 }
 
 /* Middles that were worked out, by size: most edges of a communicator carry the same, and there may be
