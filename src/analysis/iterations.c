@@ -238,14 +238,8 @@ static struct iteration measure(const struct iterations_op *ops, size_t from, si
 static enum status add(struct iterations *iterations, const struct iterations_op *ops, size_t from,
 		       size_t to, bool is_odd)
 {
-	if ((iterations->count & (iterations->count - 1)) == 0) {
-		size_t room = iterations->count ? iterations->count * 2 : 1;
-		void *grown = realloc(iterations->list, room * sizeof(*iterations->list));
-
-		if (grown == NULL)
-			return ERR_NO_SPACE;
-		iterations->list = grown;
-	}
+	if (!list_grow(&iterations->list, iterations->count, sizeof(*iterations->list)))
+		return ERR_NO_SPACE;
 	iterations->list[iterations->count++] = measure(ops, from, to, is_odd);
 	iterations->regular += !is_odd;
 	return OK;

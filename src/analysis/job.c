@@ -814,15 +814,8 @@ static uint64_t row_key(const struct job *job, const struct job_seat *seat,
 
 static bool list_add(struct job_gap_comm *of, uint64_t key, uint64_t match)
 {
-	if (of->count == of->room) {
-		size_t room = of->room ? 2 * of->room : 1024;
-		void *grown = realloc(of->list, room * sizeof(*of->list));
-
-		if (grown == NULL)
-			return false;
-		of->list = grown;
-		of->room = room;
-	}
+	if (!list_grow(&of->list, of->count, sizeof(*of->list)))
+		return false;
 	of->list[of->count++] = (struct job_gap_entry){ key, match };
 	return true;
 }

@@ -162,7 +162,7 @@ struct job_gap_entry {
 struct job_gap_comm {
 	uint32_t reference; /* seat */
 	struct job_gap_entry *list;
-	size_t count, room;
+	size_t count;
 };
 
 struct job_gaps {

@@ -121,9 +121,9 @@ static void meet_forget(struct meet *meet)
 	free(meet->edges);
 	meet->comms = NULL;
 	meet->stores = NULL;
-	meet->store_count = meet->store_room = meet->store_left = 0;
+	meet->store_count = meet->store_left = 0;
 	meet->edges = NULL;
-	meet->edge_count = meet->edge_room = 0;
+	meet->edge_count = 0;
 }
 
 void meet_release(struct meet *meet)
@@ -147,16 +147,11 @@ uint32_t meet_kind(struct meet *meet, uint32_t comm_index, const struct meet_kin
 	}
 	if (comm->kind_count == MEET_KINDS_MAX)
 		return MEET_KINDS_MAX;
-	if (comm->kind_count == comm->kind_room) {
-		uint32_t room = comm->kind_room ? comm->kind_room * 2 : 8;
-		void *grown = realloc(comm->kinds, room * sizeof(*comm->kinds));
-
-		if (grown == NULL) {
-			meet_fail(meet);
-			return MEET_KINDS_MAX;
-		}
-		comm->kinds = grown;
-		comm->kind_room = room;
+	/* The first brings along the one that stands for none. */
+	if (!list_grow(&comm->kinds, comm->kind_count ? comm->kind_count : 1,
+		       sizeof(*comm->kinds))) {
+		meet_fail(meet);
+		return MEET_KINDS_MAX;
 	}
 	if (comm->kind_count == 0)
 		comm->kinds[comm->kind_count++] = (struct meet_kind){ .names = 0 };
@@ -232,15 +227,8 @@ static struct meet_chunk *chunk_new(struct meet *meet)
 
 	if (meet->store_left > 0)
 		return meet->stores[meet->store_count - 1] + (MEET_STORE - meet->store_left--);
-	if (meet->store_count == meet->store_room) {
-		size_t room = meet->store_room ? meet->store_room * 2 : 16;
-		void *grown = realloc(meet->stores, room * sizeof(*meet->stores));
-
-		if (grown == NULL)
-			return NULL;
-		meet->stores = grown;
-		meet->store_room = room;
-	}
+	if (!list_grow(&meet->stores, meet->store_count, sizeof(*meet->stores)))
+		return NULL;
 	store = store_new(meet->store_count > 0);
 	if (store == NULL)
 		return NULL;
@@ -372,16 +360,9 @@ static void add_edge(struct meet_cursor *cursor)
 	if (!cursor->lane->has_owner || cursor->lane->owner == cursor->seat ||
 	    !align_fit(cursor->samples, cursor->sample_count, &line))
 		return;
-	if (meet->edge_count == meet->edge_room) {
-		size_t room = meet->edge_room ? meet->edge_room * 2 : 64;
-		void *grown = realloc(meet->edges, room * sizeof(*meet->edges));
-
-		if (grown == NULL) {
-			meet_fail(meet);
-			return;
-		}
-		meet->edges = grown;
-		meet->edge_room = room;
+	if (!list_grow(&meet->edges, meet->edge_count, sizeof(*meet->edges))) {
+		meet_fail(meet);
+		return;
 	}
 	meet->edges[meet->edge_count++] = (struct meet_edge){
 		.process = cursor->process,

@@ -142,7 +142,6 @@ struct meet_comm {
 	struct meet_lane *lanes[MEET_LANES]; /* NULL: nothing there */
 	struct meet_kind *kinds;	     /* from 1 on: the first one stands for none */
 	uint32_t kind_count;
-	uint32_t kind_room;
 	uint32_t kind_hint;
 	uint64_t complete; /* after meet_finish(), as below */
 	uint64_t partial;
@@ -171,12 +170,10 @@ struct meet {
 	size_t part_count;
 	struct meet_chunk **stores; /* each has MEET_STORE chunks, in the order they were needed */
 	size_t store_count;
-	size_t store_room;
 	uint32_t store_left; /* chunks of the last one that are not in use */
 	enum status status;  /* first failure */
 	struct meet_edge *edges;
 	size_t edge_count;
-	size_t edge_room;
 	/* What became of the operations of synchronising collectives: */
 	uint64_t joined;    /* in a meeting (of one rank, too) */
 	uint64_t untimed;   /* no duration, or one from the host's clock: cannot be compared */

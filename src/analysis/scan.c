@@ -551,14 +551,8 @@ static enum status keep_untimed(struct scan *scan, const struct estimate_part *p
 
 	if (calls == 0 || !report->ranks[seat->rank].is_shown)
 		return OK;
-	if ((report->untimed_count & (report->untimed_count - 1)) == 0) {
-		size_t room = report->untimed_count ? report->untimed_count * 2 : 1;
-		void *grown = realloc(report->untimed, room * sizeof(*report->untimed));
-
-		if (grown == NULL)
-			return ERR_NO_SPACE;
-		report->untimed = grown;
-	}
+	if (!list_grow(&report->untimed, report->untimed_count, sizeof(*report->untimed)))
+		return ERR_NO_SPACE;
 	report->untimed[report->untimed_count++] =
 		(struct timeline_untimed){ .comm = seat->comm,
 					   .names = part->names,
@@ -1026,21 +1020,13 @@ static void take_iteration_op(struct scan *scan, const struct scan_entry *entry,
 {
 	uint64_t bytes = column(step, OP_WORD_BYTES)[place];
 
-	if (scan->iteration_count == scan->iteration_room) {
-		size_t room = scan->iteration_room ? scan->iteration_room * 2 : 4096;
-		void *grown;
-
-		if (scan->iteration_count >= ITERATIONS_OPS_MAX) {
-			scan->is_iteration_cut = true;
-			return;
-		}
-		grown = realloc(scan->iteration_ops, room * sizeof(*scan->iteration_ops));
-		if (grown == NULL) {
-			scan->status = ERR_NO_SPACE;
-			return;
-		}
-		scan->iteration_ops = grown;
-		scan->iteration_room = room;
+	if (scan->iteration_count == ITERATIONS_OPS_MAX) {
+		scan->is_iteration_cut = true;
+		return;
+	}
+	if (!list_grow(&scan->iteration_ops, scan->iteration_count, sizeof(*scan->iteration_ops))) {
+		scan->status = ERR_NO_SPACE;
+		return;
 	}
 	scan->iteration_ops[scan->iteration_count++] = (struct iterations_op){
 		.symbol = entry->symbol,

@@ -109,7 +109,6 @@ struct scan {
 	struct scan_open *opens; /* per seat */
 	struct iterations_op *iteration_ops;
 	size_t iteration_count;
-	size_t iteration_room;
 	uint32_t iteration_process; /* UINT32_MAX none */
 	bool is_iteration_cut;
 	bool has_tags; /* part of a key */

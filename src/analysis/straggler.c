@@ -607,18 +607,10 @@ void stragglers_release(struct stragglers *stragglers)
 
 void straggler_add(struct straggler_search *search, const struct straggler *straggler)
 {
-	if (search->count == search->room) {
-		size_t room = search->room ? search->room * 2 : 64;
-		void *grown = realloc(search->found, room * sizeof(*search->found));
-
-		if (grown == NULL) {
-			search->status = ERR_NO_SPACE;
-			return;
-		}
-		search->found = grown;
-		search->room = room;
-	}
-	search->found[search->count++] = *straggler;
+	if (list_grow(&search->found, search->count, sizeof(*search->found)))
+		search->found[search->count++] = *straggler;
+	else
+		search->status = ERR_NO_SPACE;
 }
 
 bool straggler_is_late(const struct straggler_search *search, uint32_t rank, uint32_t comm)

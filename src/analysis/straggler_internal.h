@@ -99,7 +99,6 @@ struct straggler_search {
 	const struct timeline_comm *comms; /* as job.comms */
 	struct straggler *found;
 	size_t count;
-	size_t room;
 	bool *is_chain; /* per communicator: its Sends and Recvs make a chain (a pipeline) */
 	uint32_t looks; /* second looks at links, which are bounded */
 	struct link_sample sample;

@@ -68,7 +68,6 @@ struct gather {
 	struct pace *per_byte;
 	struct pace *per_step;
 	size_t count;
-	size_t room;
 };
 
 static bool is_send_of(const struct region_link *link, uint32_t comm_id)
@@ -93,25 +92,6 @@ static double least_bytes(const struct recording_process *process, uint32_t comm
 	return peer_part_that_matters * (double)most;
 }
 
-static bool paces_grow(struct gather *gather)
-{
-	size_t room = gather->room ? gather->room * 2 : 64;
-	struct pace *more;
-
-	if (gather->count < gather->room)
-		return true;
-	more = realloc(gather->per_byte, room * sizeof(*more));
-	if (more == NULL)
-		return false;
-	gather->per_byte = more;
-	more = realloc(gather->per_step, room * sizeof(*more));
-	if (more == NULL)
-		return false;
-	gather->per_step = more;
-	gather->room = room;
-	return true;
-}
-
 static bool gather_links(struct gather *gather, const struct recording_process *process,
 			 uint32_t comm_id)
 {
@@ -122,7 +102,8 @@ static bool gather_links(struct gather *gather, const struct recording_process *
 
 		if (!is_send_of(link, comm_id) || (double)link->bytes < least)
 			continue;
-		if (!paces_grow(gather))
+		if (!list_grow(&gather->per_byte, gather->count, sizeof(*gather->per_byte)) ||
+		    !list_grow(&gather->per_step, gather->count, sizeof(*gather->per_step)))
 			return false;
 		gather->per_byte[gather->count] =
 			(struct pace){ (double)link->wait_ns[SEND_NET] / (double)link->bytes,

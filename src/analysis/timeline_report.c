@@ -169,7 +169,7 @@ static void keep_counts(struct timeline_report *report, struct scan *scan)
 	report->meet = scan->meet;
 	report->meet.comms = NULL;
 	report->meet.edges = NULL;
-	report->meet.edge_count = report->meet.edge_room = 0;
+	report->meet.edge_count = 0;
 }
 
 /* ---- common time ----------------------------------------------------------------------------- */

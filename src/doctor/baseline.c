@@ -292,7 +292,6 @@ struct reading {
 	struct json_scan scan;
 	const char *text;
 	struct baseline *baseline;
-	size_t room;
 	bool has_format;
 	bool has_version;
 	bool has_rows;
@@ -510,16 +509,9 @@ static struct baseline_row *new_row(struct reading *reading)
 		baseline_refuse(reading, ERR_FORMAT, "more rows than a baseline may have", "rows");
 		return NULL;
 	}
-	if (baseline->count == reading->room) {
-		size_t room = reading->room ? reading->room * 2 : 64;
-		struct baseline_row *rows = realloc(baseline->rows, room * sizeof(*rows));
-
-		if (rows == NULL) {
-			reading->status = ERR_NO_SPACE;
-			return NULL;
-		}
-		baseline->rows = rows;
-		reading->room = room;
+	if (!list_grow(&baseline->rows, baseline->count, sizeof(*baseline->rows))) {
+		reading->status = ERR_NO_SPACE;
+		return NULL;
 	}
 	baseline->rows[baseline->count] = (struct baseline_row){ .comms = 1 };
 	return &baseline->rows[baseline->count];

@@ -215,15 +215,9 @@ enum { WORDS = 200 };
 /* A zeroed place at the end of a list that grows by doubling; NULL: no memory. */
 static void *add_place(void **list, size_t *count, size_t bytes)
 {
-	bool is_full = (*count & (*count - 1)) == 0;
-	char *more = *list;
-
-	if (is_full)
-		more = realloc(*list, (*count > 0 ? *count * 2 : 1) * bytes);
-	if (more == NULL)
+	if (!list_grow(list, *count, bytes))
 		return NULL;
-	*list = more;
-	return memset(more + (*count)++ * bytes, 0, bytes);
+	return memset((char *)*list + (*count)++ * bytes, 0, bytes);
 }
 
 static enum status add_gap(struct agent_notes *notes, const char *host, bool is_warning,

@@ -36,29 +36,16 @@ uint32_t hang_seat_node(const struct hang_scene *scene, uint32_t seat)
 	return (uint32_t)scene->job->comm_count + seat;
 }
 
-bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t *room, size_t size)
+bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t size)
 {
-	void *old, *grown;
-	size_t wanted = *room ? 2 * *room : 64;
-
-	if (graph->status != OK)
-		return false;
-	if (count < *room)
-		return true;
-	memcpy(&old, list, sizeof(old));
-	grown = realloc(old, wanted * size);
-	if (grown == NULL) {
+	if (graph->status == OK && !list_grow(list, count, size))
 		graph->status = ERR_NO_SPACE;
-		return false;
-	}
-	memcpy(list, &grown, sizeof(grown));
-	*room = wanted;
-	return true;
+	return graph->status == OK;
 }
 
 void hang_edge_add(struct hang_graph *graph, struct hang_edge edge)
 {
-	if (hang_grow(graph, &graph->edges, graph->edge_count, &graph->edge_room, sizeof(edge)))
+	if (hang_grow(graph, &graph->edges, graph->edge_count, sizeof(edge)))
 		graph->edges[graph->edge_count++] = edge;
 }
 
@@ -68,7 +55,7 @@ struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class
 	const struct hang_scene *scene = graph->scene;
 	struct hang_end *end = &graph->nowhere;
 
-	if (hang_grow(graph, &graph->ends, graph->end_count, &graph->end_room, sizeof(*end)))
+	if (hang_grow(graph, &graph->ends, graph->end_count, sizeof(*end)))
 		end = &graph->ends[graph->end_count++];
 	*end = (struct hang_end){ .class = class,
 				  .node = node,

@@ -492,8 +492,7 @@ static void add_split(struct hang_graph *graph, uint32_t c, uint64_t number, boo
 	struct hang_end *end;
 	uint32_t last;
 
-	if (!hang_grow(graph, &graph->splits, graph->split_count, &graph->split_room,
-		       sizeof(*split)))
+	if (!hang_grow(graph, &graph->splits, graph->split_count, sizeof(*split)))
 		return;
 	split = &graph->splits[graph->split_count++];
 	*split = (struct hang_split){ .comm = c, .number = number, .rule = "" };

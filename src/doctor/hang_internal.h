@@ -272,11 +272,11 @@ struct hang_graph {
 	const struct hang_scene *scene;
 	size_t node_count;
 	struct hang_edge *edges;
-	size_t edge_count, edge_room;
+	size_t edge_count;
 	struct hang_end *ends;
-	size_t end_count, end_room;
+	size_t end_count;
 	struct hang_split *splits;
-	size_t split_count, split_room;
+	size_t split_count;
 	bool *is_split;		 /* per communicator */
 	struct hang_side *sides; /* hang_transfer.c's own, one per host; NULL until needed */
 	struct hang_end nowhere; /* takes what finds no memory */
@@ -336,7 +336,7 @@ void hang_pair(struct hang_graph *graph, uint32_t seat);
 void hang_mismatches(struct hang_graph *graph);
 
 /* Room for one more in a list: `list` is a pointer to the pointer. False, and graph->status: no memory. */
-bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t *room, size_t size);
+bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t size);
 
 /* Is there something at this node that stands still for long enough to be told? */
 bool hang_node_hangs(const struct hang_scene *scene, uint32_t node);

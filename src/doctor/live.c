@@ -339,17 +339,15 @@ static void row_add(struct live_seat_memory *seat, const struct region_total *to
 {
 	uint8_t function = (uint8_t)(total->key >> 32);
 	uint16_t key = (uint16_t)(function << 8 | (total->key & 0xff));
-	struct live_row *row, *more;
+	struct live_row *row;
 
 	if (!meet_is_synchronising(function))
 		return;
 	row = live_row_of(seat, key);
 	if (row == NULL) {
-		more = reallocarray(seat->rows, seat->row_count + 1, sizeof(*more));
-		if (more == NULL)
+		if (!list_grow(&seat->rows, seat->row_count, sizeof(*row)))
 			return;
-		seat->rows = more;
-		row = &more[seat->row_count++];
+		row = &seat->rows[seat->row_count++];
 		*row = (struct live_row){ .key = key };
 	}
 	row->count += total->count;

@@ -732,14 +732,9 @@ enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };
 static bool prom_grow(void *list, size_t count, size_t element_bytes)
 {
 	unsigned char **at = list;
-	unsigned char *more;
 
-	if (count == 0 || (count & (count - 1)) == 0) {
-		more = reallocarray(*at, count == 0 ? 1 : count * 2, element_bytes);
-		if (more == NULL)
-			return false;
-		*at = more;
-	}
+	if (!list_grow(list, count, element_bytes))
+		return false;
 	memset(*at + count * element_bytes, 0, element_bytes);
 	return true;
 }

@@ -114,18 +114,15 @@ static _Thread_local struct verdict nowhere;
 struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
 			     enum verdict_severity severity)
 {
-	struct verdict *list = NULL;
+	struct verdict *verdict = &nowhere;
 
-	if (verdicts->count < VERDICTS_MAX)
-		list = realloc(verdicts->list, (verdicts->count + 1) * sizeof(*list));
-	if (list == NULL) {
+	if (verdicts->count < VERDICTS_MAX &&
+	    list_grow(&verdicts->list, verdicts->count, sizeof(*verdict)))
+		verdict = &verdicts->list[verdicts->count++];
+	else
 		verdicts->left_out++;
-		clear(&nowhere, class, severity);
-		return &nowhere;
-	}
-	verdicts->list = list;
-	clear(&list[verdicts->count], class, severity);
-	return &list[verdicts->count++];
+	clear(verdict, class, severity);
+	return verdict;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -152,7 +149,6 @@ static void add_line(struct verdict *verdict, struct verdict_lines *lines, const
 		     va_list arguments)
 {
 	char line[1024];
-	char **list;
 
 	if (verdict == &nowhere)
 		return;
@@ -162,12 +158,10 @@ static void add_line(struct verdict *verdict, struct verdict_lines *lines, const
 		free(lines->list[--lines->count]);
 		text_copy(line, sizeof(line), "There is more of this kind, which is left out.");
 	}
-	list = realloc(lines->list, (lines->count + 1) * sizeof(*list));
-	if (list == NULL)
+	if (!list_grow(&lines->list, lines->count, sizeof(*lines->list)))
 		return;
-	lines->list = list;
-	list[lines->count] = strdup(line);
-	lines->count += list[lines->count] != NULL;
+	lines->list[lines->count] = strdup(line);
+	lines->count += lines->list[lines->count] != NULL;
 }
 
 void verdict_evidence(struct verdict *verdict, const char *format, ...)

@@ -721,17 +721,10 @@ static void expected_damage(struct expected *expected, uint64_t line, const char
 /* Its bandwidths are computed. */
 static enum status expected_add_row(struct expected *expected, struct expected_row row)
 {
-	struct expected_row *more;
-
 	if (expected->count == EXPECTED_ROWS_MAX)
 		return ERR_RANGE;
-	if ((expected->count & (expected->count - 1)) == 0) {
-		more = reallocarray(expected->rows, expected->count == 0 ? 1 : expected->count * 2,
-				    sizeof(*more));
-		if (more == NULL)
-			return ERR_NO_SPACE;
-		expected->rows = more;
-	}
+	if (!list_grow(&expected->rows, expected->count, sizeof(*expected->rows)))
+		return ERR_NO_SPACE;
 	row.algbw = (double)row.bytes / (double)row.time_ns;
 	row.busbw = row.algbw * op_bus_factor(row.function, row.nranks);
 	expected->rows[expected->count++] = row;

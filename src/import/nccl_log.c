@@ -265,23 +265,15 @@ void *log_add(struct nccl_log *log, enum log_list list)
 {
 	char **start = (void *)((char *)log + lists[list].list);
 	size_t *count = (void *)((char *)log + lists[list].count);
-	size_t *room = &log->work->room[list];
 	char *entry;
 
 	if (*count == lists[list].most) {
 		log->left_out += list != LOG_OTHERS;
 		return NULL;
 	}
-	if (*count == *room) {
-		size_t more = *room == 0 ? 16 : *room * 2;
-		char *grown = realloc(*start, more * lists[list].size);
-
-		if (grown == NULL) {
-			log_fail(log);
-			return NULL;
-		}
-		*start = grown;
-		*room = more;
+	if (!list_grow(start, *count, lists[list].size)) {
+		log_fail(log);
+		return NULL;
 	}
 	entry = *start + *count * lists[list].size;
 	memset(entry, 0, lists[list].size);

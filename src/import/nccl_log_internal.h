@@ -102,7 +102,6 @@ struct log_block {
 };
 
 struct nccl_log_work {
-	size_t room[LOG_LISTS];
 	struct log_slot *slots;
 	size_t slot_count; /* a power of two */
 	size_t slots_used;
