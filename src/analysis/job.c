@@ -1081,6 +1081,26 @@ const struct job_seat *job_seat(const struct job *job, size_t process, uint32_t 
 	return NULL;
 }
 
+void job_say_rank(char *text, size_t size, const struct job *job, uint32_t seat)
+{
+	const struct job_rank *rank = &job->ranks[job->seats[seat].rank];
+
+	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
+}
+
+void job_say_operation(char *text, size_t size, const struct job *job, uint32_t seat,
+		       const struct op_record *op)
+{
+	const struct recording_process *process =
+		job->recording->processes[job->seats[seat].process];
+
+	text_append(text, size, "%.24s %" PRIu64,
+		    recording_name(process, OP_NAMES_FUNCTION, op->function),
+		    op->match != 0 ? op->match : op->number);
+	if (op->flags & OP_FLAG_REPLAY)
+		text_append(text, size, " (a graph's replay)");
+}
+
 bool job_comm_is_over_network(enum job_comm_kind kind)
 {
 	return kind == JOB_COMM_NET || kind == JOB_COMM_MIXED;

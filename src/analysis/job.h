@@ -140,6 +140,12 @@ uint8_t job_name_number(const struct job *job, size_t process, uint8_t number);
 /* The name behind such a number, "?" when nobody knows. */
 const char *job_name(const struct job *job, enum op_name_table table, uint8_t number);
 
+/* Words, appended. "rank 5", "process node0:4711": of a seat (index into job.seats). */
+void job_say_rank(char *text, size_t size, const struct job *job, uint32_t seat);
+/* "AllReduce 812", "AllReduce 812 (a graph's replay)": of this seat. */
+void job_say_operation(char *text, size_t size, const struct job *job, uint32_t seat,
+		       const struct op_record *op);
+
 /*
  * Communicators on which NCCL did not show every collective of every rank: docs/OPERATIONS.md, "Gaps". There
  * "the n-th collective" is not the same one on all ranks. NCCL's own numbers are, per function. One rank is the

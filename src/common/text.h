@@ -40,6 +40,13 @@ enum status text_expand(char *to, size_t size, const char *pattern, const struct
 /* More than the ending alone: ".json" is a name that has no ending. */
 bool text_ends_with(const char *text, const char *ending);
 
+/* The first letter as a sentence begins. */
+static inline void text_capital(char *text)
+{
+	if (text[0] >= 'a' && text[0] <= 'z')
+		text[0] = (char)(text[0] - 'a' + 'A');
+}
+
 /* The words that go with a number: text_which(ranks, "rank waits", "ranks wait"). */
 static inline const char *text_which(uint64_t count, const char *one, const char *many)
 {

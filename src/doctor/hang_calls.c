@@ -771,7 +771,7 @@ void hang_orders(struct hang_graph *graph)
 static void say_side(char *text, size_t size, const struct hang_scene *scene,
 		     const struct hang_side_of_split *side)
 {
-	hang_say_rank(text, size, scene, side->first);
+	job_say_rank(text, size, scene->job, side->first);
 	if (side->count > 1)
 		text_append(text, size, " and %u other%s", side->count - 1,
 			    side->count == 2 ? "" : "s");
@@ -794,7 +794,7 @@ static void split_title(const struct hang_scene *scene, const struct hang_split 
 			    "ranks of %.40s disagree on collective %" PRIu64 ", half against half",
 			    label, split->number);
 	} else {
-		hang_say_rank(text, size, scene, odd->first);
+		job_say_rank(text, size, scene->job, odd->first);
 		if (odd->count > 1)
 			text_append(text, size, " and %u more disagree", odd->count - 1);
 		else
@@ -884,7 +884,7 @@ void hang_tell_split(struct hang_tale *tale)
 	for (uint32_t i = split->side_count; i-- > 0;) {
 		text[0] = '\0';
 		say_side(SAY, scene, &split->sides[i]);
-		hang_capital(text);
+		text_capital(text);
 		verdict_evidence(verdict, "%s.", text);
 	}
 	if (usual->call.is_known)
@@ -944,7 +944,7 @@ static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
 	char text[600] = "";
 
 	hang_say_whole_rank(SAY, scene, edge->held_by);
-	hang_capital(text);
+	text_capital(text);
 	text_append(SAY, " called ");
 	hang_say_operation(SAY, scene, edge->held_by, &edge->before->op);
 	text_append(SAY, " of %.60s before ", hang_comm(scene, edge->held_by)->label);
@@ -968,7 +968,7 @@ static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edg
 		return;
 	}
 	hang_say_whole_rank(SAY, scene, waits);
-	hang_capital(text);
+	text_capital(text);
 	text_append(SAY, " is in ");
 	hang_say_held(SAY, scene, waits);
 	text_append(SAY, " and waits for ");

@@ -415,12 +415,8 @@ size_t hang_culprits(struct hang_tale *tale);
 
 /* Words of hang verdicts. For the use of src/doctor/hang*.c. Texts are cut where they do not fit. */
 
-/* All append. "rank 5", "process node0:4711"; "rank 5 (node0, pid 4711, GPU 3)". */
-void hang_say_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
+/* All append. "rank 5 (node0, pid 4711, GPU 3)"; shorter: job_say_rank(). */
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);
-
-/* The first letter as a sentence begins. */
-void hang_capital(char *text);
 
 /* "AllReduce 812", "AllReduce 812 (a graph's replay)", "Recv 40 from rank 3": of this seat. */
 void hang_say_operation(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,

@@ -645,7 +645,7 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 	char text[600] = "";
 
 	hang_say_whole_rank(SAY, scene, seat);
-	hang_capital(text);
+	text_capital(text);
 	if (tale->lead->note == HANG_NOTE_PEER)
 		text_append(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
 			    hang_comm(scene, seat)->label);
@@ -684,7 +684,7 @@ static void say_missing_call(const struct hang_tale *tale, char *text, size_t si
 	if (lead->note == HANG_NOTE_PEER) {
 		text_append(text, size, "the %s for ",
 			    lead->flight->op.function == OP_SEND ? "Recv" : "Send");
-		hang_say_rank(text, size, tale->scene, lead->witness);
+		job_say_rank(text, size, tale->scene->job, lead->witness);
 		text_append(text, size, "'s ");
 	}
 	hang_say_lead(tale, text, size);

@@ -10,25 +10,12 @@
 
 enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
 
-void hang_capital(char *text)
-{
-	if (text[0] >= 'a' && text[0] <= 'z')
-		text[0] = (char)(text[0] - 'a' + 'A');
-}
-
-void hang_say_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
-{
-	const struct job_rank *rank = hang_rank(scene, seat);
-
-	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
-}
-
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
 {
 	const struct recording_process *process = hang_process(scene, seat);
 	const struct job_rank *rank = hang_rank(scene, seat);
 
-	hang_say_rank(text, size, scene, seat);
+	job_say_rank(text, size, scene->job, seat);
 	text_append(text, size, " (%.60s, pid %" PRId64,
 		    process->host[0] ? process->host : "host unknown",
 		    process->pid_here > 0 ? process->pid_here : process->pid);
@@ -43,11 +30,7 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 	const struct job_comm *comm = hang_comm(scene, seat);
 	uint32_t peer;
 
-	text_append(text, size, "%.24s %" PRIu64,
-		    recording_name(hang_process(scene, seat), OP_NAMES_FUNCTION, op->function),
-		    op->match != 0 ? op->match : op->number);
-	if (op->flags & OP_FLAG_REPLAY)
-		text_append(text, size, " (a graph's replay)");
+	job_say_operation(text, size, scene->job, seat, op);
 	if (op->peer < 0 || (op->function != OP_SEND && op->function != OP_RECV))
 		return;
 	text_append(text, size, op->function == OP_SEND ? " to " : " from ");
@@ -55,7 +38,7 @@ void hang_say_operation(char *text, size_t size, const struct hang_scene *scene,
 	if (peer == HANG_NOBODY)
 		text_append(text, size, "its rank %d", op->peer);
 	else
-		hang_say_rank(text, size, scene, peer);
+		job_say_rank(text, size, scene->job, peer);
 }
 
 void hang_say_held(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
@@ -92,10 +75,10 @@ static void hang_say_wait(char *text, size_t size, const struct hang_scene *scen
 	uint32_t peer = job_member(scene->job, hang_comm(scene, seat), wait->peer);
 	bool is_one;
 
-	hang_say_rank(text, size, scene, seat);
+	job_say_rank(text, size, scene->job, seat);
 	text_append(text, size, " %.*s", place ? (int)(place - sentence) : 80, sentence);
 	if (place != NULL && peer != HANG_NOBODY)
-		hang_say_rank(text, size, scene, peer);
+		job_say_rank(text, size, scene->job, peer);
 	else if (place != NULL)
 		text_append(text, size, "its rank %d", wait->peer);
 	if (place != NULL)
@@ -218,8 +201,8 @@ static void doubt_losses(struct hang_tale *tale, uint32_t seat)
 	uint64_t lost = op_lost_operations(process->lost);
 	char text[100] = "";
 
-	hang_say_rank(SAY, tale->scene, seat);
-	hang_capital(text);
+	job_say_rank(SAY, tale->scene->job, seat);
+	text_capital(text);
 	if (never_seen > 0) {
 		verdict_missing(tale->verdict,
 				"%s made %" PRIu64 " calls that were not recorded at "
@@ -248,7 +231,7 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 	uint64_t ago_ns;
 	char text[100] = "";
 
-	hang_say_rank(SAY, tale->scene, seat);
+	job_say_rank(SAY, tale->scene->job, seat);
 	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++)
 		if (job->seats[s].rank == of->rank && tale->scene->seats[s].is_blind) {
 			verdict_missing(tale->verdict,
@@ -262,7 +245,7 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 		}
 	if (hang_last_active(tale->scene, seat, &ago_ns) != HANG_NOBODY &&
 	    ago_ns < tale->scene->pause_ns && !tale->scene->seats[seat].is_over) {
-		hang_capital(text);
+		text_capital(text);
 		verdict_missing(tale->verdict,
 				"%s is active on another communicator: it may come yet, or keep "
 				"the others waiting on purpose.",
@@ -291,7 +274,7 @@ static void doubt_majority(struct hang_tale *tale)
 		missing += !hang_has_issued(tale->scene, comm->seats[i], meeting);
 	if (comm->seat_count < 4 || missing * 2 <= comm->seat_count)
 		return;
-	hang_say_rank(SAY, tale->scene, tale->lead->witness);
+	job_say_rank(SAY, tale->scene->job, tale->lead->witness);
 	verdict_missing(tale->verdict,
 			"Only %u of %u ranks came: perhaps %s and those with it made one "
 			"call too many.",
@@ -648,7 +631,7 @@ static void hang_tell_unseen(struct hang_tale *tale)
 	if (lead->peer_comm_rank >= 0) {
 		text[0] = '\0';
 		hang_say_whole_rank(SAY, scene, lead->witness);
-		hang_capital(text);
+		text_capital(text);
 		verdict_evidence(tale->verdict,
 				 "%s waits for rank %d of %.60s, of which nothing is "
 				 "recorded.",
@@ -674,7 +657,7 @@ static void tell_waits(struct hang_tale *tale)
 		if (seat->wait_count == 0)
 			continue;
 		hang_say_wait(SAY, scene, comm->seats[i], &seat->waits[0]);
-		hang_capital(text);
+		text_capital(text);
 		verdict_evidence(tale->verdict, "%s.", text);
 		told++;
 	}
@@ -889,7 +872,7 @@ static void tell_evidence(struct hang_tale *tale, const struct job_comm *comm,
 			 aborted->count, comm->seat_count, comm->label,
 			 units_duration(time, aborted->for_ns), aborted->least);
 	hang_say_whole_rank(SAY, scene, aborted->culprit);
-	hang_capital(text);
+	text_capital(text);
 	verdict_evidence(tale->verdict, "%s had issued %" PRIu64 " and was in nothing.%s", text,
 			 counts->collectives,
 			 aborted->missing > 1 ? " So it was with others." : "");
@@ -916,7 +899,7 @@ static void tell_aborted(struct hang_tale *tale, uint32_t c, const struct aborte
 	tale->verdict->since_wall_ns =
 		hang_wall(scene, scene->job->seats[aborted->first].process,
 			  scene->seats[aborted->first].comm->info.finalize_ns - aborted->for_ns);
-	hang_say_rank(SAY, scene, aborted->culprit);
+	job_say_rank(SAY, scene->job, aborted->culprit);
 	if (aborted->missing > 1)
 		text_append(SAY, " and %u more", aborted->missing - 1);
 	text_append(SAY, "%s had not called collective %" PRIu64 " of %.40s when %u rank%s gave up",
@@ -1074,7 +1057,7 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 	if (node < comms) {
 		say_members(text, size, scene, node);
 	} else {
-		hang_say_rank(text, size, scene, witness);
+		job_say_rank(text, size, scene->job, witness);
 		text_append(text, size,
 			    scene->seats[witness].presence == HANG_ISSUED ? " waits in its call of "
 			    : scene->seats[witness].is_by_calls		  ? " has called "
@@ -1093,7 +1076,7 @@ static void say_edge(char *text, size_t size, const struct hang_scene *scene,
 		     const struct hang_edge *edge)
 {
 	text_append(text, size, ": ");
-	hang_say_rank(text, size, scene, edge->seat);
+	job_say_rank(text, size, scene->job, edge->seat);
 	text_append(text, size,
 		    edge->kind == HANG_EDGE_NOT_CALLED	    ? " has not come, it is in "
 		    : edge->kind == HANG_EDGE_NOT_STARTED   ? " has not started it, its GPU is in "
@@ -1135,7 +1118,7 @@ void hang_tell_waiting(struct hang_tale *tale)
 	if (is_of_culprit(tale, tale->lead->node))
 		return;
 	say_node(SAY, tale->scene, tale->lead->node);
-	hang_capital(text);
+	text_capital(text);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -1182,7 +1165,7 @@ static void tell_others(struct hang_tale *tale)
 		edge = is_owner(tale, node) ? NULL : edge_of(graph, node, graph->marks[node]);
 		if (edge != NULL)
 			say_edge(SAY, tale->scene, edge);
-		hang_capital(text);
+		text_capital(text);
 		verdict_evidence(tale->verdict, "%s.", text);
 	}
 	if (left_out > 0)
@@ -1205,7 +1188,7 @@ void hang_say_culprits(struct hang_tale *tale, char *text, size_t size, const ch
 	size_t count = hang_culprits(tale);
 
 	if (count <= 1) {
-		hang_say_rank(text, size, tale->scene, tale->lead->seat);
+		job_say_rank(text, size, tale->scene->job, tale->lead->seat);
 		text_append(text, size, " %s", one);
 		return;
 	}

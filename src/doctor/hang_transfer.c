@@ -669,7 +669,7 @@ static void say_peer(char *text, size_t size, const struct hang_scene *scene,
 	else if (is_whole)
 		hang_say_whole_rank(text, size, scene, end->peer);
 	else
-		hang_say_rank(text, size, scene, end->peer);
+		job_say_rank(text, size, scene->job, end->peer);
 }
 
 /* How many channels the operation has towards that peer: the stuck ones may be some of them. */
@@ -740,7 +740,7 @@ static void tell_agreement(struct hang_tale *tale)
 	char text[300] = "";
 
 	say_peer(SAY, tale->scene, lead, false);
-	hang_capital(text);
+	text_capital(text);
 	if (lead->note == HANG_NOTE_BOTH_ENDS)
 		verdict_evidence(tale->verdict,
 				 "%s agrees: it waits for that data, and has posted "
@@ -765,7 +765,7 @@ static void link_title(struct hang_tale *tale, const struct links *links, char *
 
 	if (links->is_one_sender && links->is_one_receiver) {
 		text_append(text, size, "the network does not complete what ");
-		hang_say_rank(text, size, scene, lead->seat);
+		job_say_rank(text, size, scene->job, lead->seat);
 		text_append(text, size, " sends to ");
 		say_peer(text, size, scene, lead, false);
 		text_append(text, size, " on channel%s ",
@@ -773,7 +773,7 @@ static void link_title(struct hang_tale *tale, const struct links *links, char *
 		hang_say_channels(text, size < 150 ? size : 150, lead->channels);
 	} else if (links->is_one_sender) {
 		text_append(text, size, "the network does not complete what ");
-		hang_say_rank(text, size, scene, lead->seat);
+		job_say_rank(text, size, scene->job, lead->seat);
 		text_append(text, size, " sends, on %u links", links->count);
 	} else if (links->is_one_receiver || links->is_one_target) {
 		text_append(text, size, "the network does not complete what is sent to %s",
@@ -931,7 +931,7 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 	hang_tell_waiting(tale);
 	text[0] = '\0';
 	hang_say_whole_rank(SAY, scene, lead->seat);
-	hang_capital(text);
+	text_capital(text);
 	text_append(SAY, " called it");
 	hang_say_for(SAY, scene, " ", scene->seats[lead->seat].age_ns, " ago");
 	text_append(SAY,
@@ -969,7 +969,7 @@ static void tell_signs(struct hang_tale *tale)
 	hang_say_whole_rank(SAY, tale->scene, lead->seat);
 	switch (lead->note) {
 	case HANG_NOTE_CHANNEL:
-		hang_capital(text);
+		text_capital(text);
 		verdict_evidence(verdict,
 				 "%s has not finished %s of its kernel, which all others have. "
 				 "Nothing goes over the network here, so that is all there is.",

@@ -1,7 +1,6 @@
 /*
- * What would be worth timing. Both rules compare a communicator with its own past and nothing else, so a job that
- * pauses for a minute between its steps, or calls something once an hour, is in no doubt while it does as it always
- * did. They accuse nobody: all that may come of a doubt is a request for GPU times.
+ * What is worth telling, in words. A notice is given anew at every look at which its reason holds, and
+ * keeps the time when it was first given; when the reason is gone, so is the notice.
  */
 #include "doctor/live.h"
 #include "doctor/live_internal.h"
@@ -15,21 +14,95 @@
 #include "common/text.h"
 #include "doctor/hang.h"
 
-/* Notices of one look. For the use of src/doctor. */
+enum { NAMED = 4 }; /* ranks that a sentence names */
 
-static struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind,
-					   uint32_t comm, uint32_t seat, uint64_t since_ns);
+#define TITLE notice->title, sizeof(notice->title)
+#define TEXT notice->text, sizeof(notice->text)
+#define HINT notice->hint, sizeof(notice->hint)
 
-static void live_notice_capital(char *text, size_t at);
+/* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
+#define DEAD_NS (2 * LIVE_SECOND_NS)
 
-static void live_notice_rank(char *text, size_t size, const struct live *live, uint32_t seat);
-static void live_notice_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat);
+const char *live_notice_name(enum live_notice_kind kind)
+{
+	static const char *const names[LIVE_NOTICE_KINDS] = { "hang", "missing", "mismatch",
+							      "dead", "behind",	 "straggler",
+							      "loss" };
 
-static void live_notice_operation(char *text, size_t size, const struct live *live, uint32_t seat);
+	return (unsigned int)kind < LIVE_NOTICE_KINDS ? names[kind] : "?";
+}
 
-static void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t seat);
+/* ---- words ----------------------------------------------------------------------------------- */
 
-static const struct recording_process *live_notice_process(const struct live *live, uint32_t seat);
+static const struct recording_process *process_of(const struct live *live, uint32_t seat)
+{
+	return live->job.recording->processes[live->job.seats[seat].process];
+}
+
+/* "rank 5 (node3, pid 4711)". */
+static void say_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct recording_process *process = process_of(live, seat);
+
+	job_say_rank(text, size, &live->job, seat);
+	if (live->job.ranks[live->job.seats[seat].rank].rank >= 0)
+		text_append(text, size, " (%.40s, pid %" PRId64 ")",
+			    process->host[0] ? process->host : "host unknown",
+			    process->pid_here > 0 ? process->pid_here : process->pid);
+}
+
+/* "AllReduce 812", "AllReduce 812 (a graph's replay)", "Recv 40 from rank 3". */
+static void say_operation(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct op_record *op = &live->seats[seat].oldest->op;
+
+	job_say_operation(text, size, &live->job, seat, op);
+	if (op->peer < 0 || op->flags & OP_FLAG_REPLAY)
+		return;
+	if (op->function == OP_SEND)
+		text_append(text, size, " to rank %d", op->peer);
+	else if (op->function == OP_RECV)
+		text_append(text, size, " from rank %d", op->peer);
+}
+
+/* What to type to see a process; "" when it is not of this machine. */
+static void say_process_hint(char *text, size_t size, const struct live *live, uint32_t seat)
+{
+	const struct recording_process *process = process_of(live, seat);
+
+	if (process->pid_here > 0)
+		text_append(text, size,
+			    "ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
+			    " or gdb -p %" PRId64,
+			    process->pid_here, process->pid_here, process->pid_here);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
+ * began. */
+static struct live_notice *notice_add(struct live *live, enum live_notice_kind kind, uint32_t comm,
+				      uint32_t seat, uint64_t since_ns)
+{
+	struct live_notice *notice = &live->notices[live->notice_count];
+
+	/* The last place is never used: it takes what is too much. */
+	if (live->notice_count < LIVE_NOTICES_MAX - 1)
+		live->notice_count++;
+	else
+		live->notices_left_out++;
+	*notice = (struct live_notice){ .kind = kind, .comm = comm, .seat = seat };
+	notice->since_wall_ns = live->wall_ns > since_ns ? live->wall_ns - since_ns : 0;
+	return notice;
+}
+
+/* ---- doubts ----------------------------------------------------------------------------------- */
+
+/*
+ * What would be worth timing. Both rules compare a communicator with its own past and nothing else, so a job that
+ * pauses for a minute between its steps, or calls something once an hour, is in no doubt while it does as it always
+ * did. They accuse nobody: all that may come of a doubt is a request for GPU times.
+ */
 
 enum {
 	DOUBT_STRETCH = 30,    /* looks whose rate is compared */
@@ -189,17 +262,11 @@ void live_verdicts(struct live *live)
 }
 
 /*
- * Communicators that stand still, as notices. Who is stuck and why is the doctor's to say (live_notice.c);
+ * Communicators that stand still, as notices. Who is stuck and why is the doctor's to say;
  * here a verdict becomes one notice, named by its cause: who waits because of it has none of its own.
  *
  * Before a hang there is lag: a member that has not issued what others are in for lag_ns is behind.
  */
-
-enum { NAMED = 4 }; /* ranks that a sentence names */
-
-#define TITLE notice->title, sizeof(notice->title)
-#define TEXT notice->text, sizeof(notice->text)
-#define HINT notice->hint, sizeof(notice->hint)
 
 /* ---- verdicts ------------------------------------------------------------------------------------ */
 
@@ -253,7 +320,7 @@ static void say_hint(const struct live *live, struct live_notice *notice,
 		     const struct verdict *verdict)
 {
 	if (notice->seat != UINT32_MAX && verdict->class != VERDICT_NETWORK_STUCK)
-		live_notice_hint(HINT, live, notice->seat);
+		say_process_hint(HINT, live, notice->seat);
 	for (size_t i = 0; i < verdict->advice.count && notice->hint[0] == '\0'; i++)
 		if (strncmp(verdict->advice.list[i], "$ ", 2) == 0)
 			text_append(HINT, "%s", verdict->advice.list[i] + 2);
@@ -273,9 +340,8 @@ static void verdict_say_title(struct live_notice *notice, const struct verdict *
 static void give_verdict(struct live *live, const struct verdict *verdict)
 {
 	uint32_t comm = find_comm(live, verdict);
-	struct live_notice *notice =
-		live_notice_add(live, notice_kind_of(verdict), comm, find_seat(live, verdict, comm),
-				verdict->for_ns);
+	struct live_notice *notice = notice_add(live, notice_kind_of(verdict), comm,
+						find_seat(live, verdict, comm), verdict->for_ns);
 
 	verdict_say_title(notice, verdict);
 	say_lines(notice, &verdict->evidence);
@@ -336,7 +402,7 @@ static void name_missing(const struct live *live, const struct job_comm *comm,
 {
 	uint32_t named = 1;
 
-	live_notice_rank(text, size, live, lag->culprit);
+	job_say_rank(text, size, &live->job, lag->culprit);
 	for (uint32_t i = 0; i < comm->seat_count && named < NAMED; i++) {
 		uint32_t s = comm->seats[i];
 
@@ -357,10 +423,10 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 	size_t at = strlen(notice->text) + 1;
 
 	text_append(TEXT, " ");
-	live_notice_whole_rank(TEXT, live, seat);
+	say_whole_rank(TEXT, live, seat);
 	if (at < sizeof(notice->text))
-		live_notice_capital(notice->text, at);
-	if (of->is_over && live_notice_process(live, seat)->life == RECORDING_KILLED)
+		text_capital(notice->text + at);
+	if (of->is_over && process_of(live, seat)->life == RECORDING_KILLED)
 		text_append(TEXT, " died at collective %" PRIu64 ".", of->comm->counts.collectives);
 	else if (of->is_over)
 		text_append(TEXT, " ended after collective %" PRIu64 ".",
@@ -392,23 +458,22 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 
 	if (in_ns < live->limits.lag_ns)
 		return;
-	notice = live_notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
+	notice = notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
 	name_missing(live, comm, lag, TITLE);
 	text_append(TITLE, " not issued ");
-	live_notice_operation(TITLE, live, lead);
+	say_operation(TITLE, live, lead);
 	text_append(TITLE, " of %.40s yet", comm->label);
-	live_notice_rank(TEXT, live, lead);
-	live_notice_capital(notice->text, 0);
+	job_say_rank(TEXT, &live->job, lead);
+	text_capital(notice->text);
 	text_append(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
 	say_missing(live, notice, lag->culprit);
 	if (comm->missing > 0)
 		text_append(TEXT, " %u member%s on other nodes cannot be seen here.", comm->missing,
 			    comm->missing == 1 ? "" : "s");
-	live_notice_hint(HINT, live, lag->culprit);
+	say_process_hint(HINT, live, lag->culprit);
 }
 
-/* MISMATCH, HANG, MISSING from verdicts; BEHIND. */
-/* A communicator of which a verdict speaks, or that waits for one, is not behind once more. */
+/* MISMATCH, HANG, MISSING from verdicts; BEHIND. A communicator of which a verdict speaks, or that waits for one, is not behind once more. */
 static void live_stuck(struct live *live)
 {
 	for (size_t i = 0; i < live->verdicts.count; i++)
@@ -422,109 +487,6 @@ static void live_stuck(struct live *live)
 		if (lag.culprit != UINT32_MAX)
 			give_behind(live, c, &lag);
 	}
-}
-
-/*
- * What is worth telling, in words. A notice is given anew at every look at which its reason holds, and
- * keeps the time when it was first given; when the reason is gone, so is the notice.
- */
-
-/* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
-#define DEAD_NS (2 * LIVE_SECOND_NS)
-
-const char *live_notice_name(enum live_notice_kind kind)
-{
-	static const char *const names[LIVE_NOTICE_KINDS] = { "hang", "missing", "mismatch",
-							      "dead", "behind",	 "straggler",
-							      "loss" };
-
-	return (unsigned int)kind < LIVE_NOTICE_KINDS ? names[kind] : "?";
-}
-
-/* ---- words ----------------------------------------------------------------------------------- */
-
-/* A sentence begins there. */
-static void live_notice_capital(char *text, size_t at)
-{
-	if (text[at] >= 'a' && text[at] <= 'z')
-		text[at] = (char)(text[at] - 'a' + 'A');
-}
-
-static const struct recording_process *live_notice_process(const struct live *live, uint32_t seat)
-{
-	return live->job.recording->processes[live->job.seats[seat].process];
-}
-
-static const struct job_rank *rank_of(const struct live *live, uint32_t seat)
-{
-	return &live->job.ranks[live->job.seats[seat].rank];
-}
-
-/* "rank 5"; "rank 5 (node3, pid 4711)". */
-static void live_notice_rank(char *text, size_t size, const struct live *live, uint32_t seat)
-{
-	const struct job_rank *rank = rank_of(live, seat);
-
-	text_append(text, size, rank->rank < 0 ? "process %.48s" : "rank %.48s", rank->label);
-}
-
-static void live_notice_whole_rank(char *text, size_t size, const struct live *live, uint32_t seat)
-{
-	const struct recording_process *process = live_notice_process(live, seat);
-
-	live_notice_rank(text, size, live, seat);
-	if (rank_of(live, seat)->rank >= 0)
-		text_append(text, size, " (%.40s, pid %" PRId64 ")",
-			    process->host[0] ? process->host : "host unknown",
-			    process->pid_here > 0 ? process->pid_here : process->pid);
-}
-
-/* "AllReduce 812", "AllReduce 812 (a replay)", "Recv 40 from rank 3". */
-static void live_notice_operation(char *text, size_t size, const struct live *live, uint32_t seat)
-{
-	const struct op_record *op = &live->seats[seat].oldest->op;
-	const struct recording_process *process = live_notice_process(live, seat);
-
-	text_append(text, size, "%.24s %" PRIu64,
-		    recording_name(process, OP_NAMES_FUNCTION, op->function),
-		    op->match != 0 ? op->match : op->number);
-	if (op->flags & OP_FLAG_REPLAY)
-		text_append(text, size, " (a graph's replay)");
-	else if (op->peer >= 0 && op->function == OP_SEND)
-		text_append(text, size, " to rank %d", op->peer);
-	else if (op->peer >= 0 && op->function == OP_RECV)
-		text_append(text, size, " from rank %d", op->peer);
-}
-
-/* What to type to see a process; "" when it is not of this machine. */
-static void live_notice_hint(char *text, size_t size, const struct live *live, uint32_t seat)
-{
-	const struct recording_process *process = live_notice_process(live, seat);
-
-	if (process->pid_here > 0)
-		text_append(text, size,
-			    "ringside ps @%" PRId64 "; where it is: py-spy dump --pid %" PRId64
-			    " or gdb -p %" PRId64,
-			    process->pid_here, process->pid_here, process->pid_here);
-}
-
-/* ---- the list -------------------------------------------------------------------------------- */
-
-/* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
- * began. */
-static struct live_notice *live_notice_add(struct live *live, enum live_notice_kind kind,
-					   uint32_t comm, uint32_t seat, uint64_t since_ns)
-{
-	struct live_notice *notice = &live->notices[live->notice_count];
-
-	/* The last place is never used: it takes what is too much. */
-	if (live->notice_count < LIVE_NOTICES_MAX - 1)
-		live->notice_count++;
-	else
-		live->notices_left_out++;
-	*notice = (struct live_notice){ .kind = kind, .comm = comm, .seat = seat };
-	notice->since_wall_ns = live->wall_ns > since_ns ? live->wall_ns - since_ns : 0;
-	return notice;
 }
 
 static uint64_t notice_key(const struct live *live, const struct live_notice *notice)
@@ -617,23 +579,21 @@ static void dead_process(struct live *live, uint32_t p)
 		return;
 	for (seat = live->job.first_seat[p]; live->job.seats[seat].comm != comm; seat++)
 		;
-	notice = live_notice_add(live, LIVE_DEAD, comm, seat, since_ns);
-	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	text_append(notice->title, sizeof(notice->title), " died; %u rank%s of %.40s %s left",
-		    survivors, survivors == 1 ? "" : "s", live->job.comms[comm].label,
+	notice = notice_add(live, LIVE_DEAD, comm, seat, since_ns);
+	job_say_rank(TITLE, &live->job, seat);
+	text_append(TITLE, " died; %u rank%s of %.40s %s left", survivors,
+		    survivors == 1 ? "" : "s", live->job.comms[comm].label,
 		    survivors == 1 ? "is" : "are");
-	text_append(notice->text, sizeof(notice->text), "The process of ");
-	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
-	text_append(notice->text, sizeof(notice->text),
-		    " is gone and did not end its recording: it was killed or crashed.");
+	text_append(TEXT, "The process of ");
+	say_whole_rank(TEXT, live, seat);
+	text_append(TEXT, " is gone and did not end its recording: it was killed or crashed.");
 	if (live->seats[seat].oldest != NULL) {
-		text_append(notice->text, sizeof(notice->text), " It was in ");
-		live_notice_operation(notice->text, sizeof(notice->text), live, seat);
-		text_append(notice->text, sizeof(notice->text), " of %.60s.",
-			    live->job.comms[comm].label);
+		text_append(TEXT, " It was in ");
+		say_operation(TEXT, live, seat);
+		text_append(TEXT, " of %.60s.", live->job.comms[comm].label);
 	}
 	/* Texts of others do not belong into what is to be typed. */
-	text_append(notice->hint, sizeof(notice->hint),
+	text_append(HINT,
 		    "on its host: dmesg | grep -iE 'xid|killed process'; and the job's own log");
 }
 
@@ -648,24 +608,23 @@ static void losing_process(struct live *live, uint32_t p)
 	if (memory->losing_since_ns == 0 || process->life == RECORDING_ENDED ||
 	    process->life == RECORDING_KILLED || seat == live->job.first_seat[p + 1])
 		return;
-	notice = live_notice_add(live, LIVE_LOSS, UINT32_MAX, seat,
-				 live->memory->monotonic_ns - memory->losing_since_ns);
-	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	text_append(notice->title, sizeof(notice->title), ": %" PRIu64 " operations not recorded",
+	notice = notice_add(live, LIVE_LOSS, UINT32_MAX, seat,
+			    live->memory->monotonic_ns - memory->losing_since_ns);
+	job_say_rank(TITLE, &live->job, seat);
+	text_append(TITLE, ": %" PRIu64 " operations not recorded",
 		    memory->lost - memory->lost_before);
-	text_append(notice->text, sizeof(notice->text), "Of ");
-	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
-	text_append(notice->text, sizeof(notice->text),
-		    " operations are not in its recording. Since it started, by reason: ");
+	text_append(TEXT, "Of ");
+	say_whole_rank(TEXT, live, seat);
+	text_append(TEXT, " operations are not in its recording. Since it started, by reason: ");
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		if (process->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
-		text_append(notice->text, sizeof(notice->text), "%s%s %" PRIu64,
-			    is_first ? "" : ", ", op_lost_name(i), process->lost[i]);
+		text_append(TEXT, "%s%s %" PRIu64, is_first ? "" : ", ", op_lost_name(i),
+			    process->lost[i]);
 		is_first = false;
 	}
-	text_append(notice->text, sizeof(notice->text), ".");
-	text_append(notice->hint, sizeof(notice->hint),
+	text_append(TEXT, ".");
+	text_append(HINT,
 		    "docs/COMPLETENESS.md says what each reason means; a larger RINGSIDE_BUFFER or "
 		    "RINGSIDE_QUOTA may help");
 }
@@ -695,31 +654,27 @@ static void straggler_of(struct live *live, uint32_t c)
 		return;
 	for (uint32_t i = 0; i < comm->seat_count; i++)
 		others += comm->seats[i] != seat && !live->seats[comm->seats[i]].is_over;
-	notice = live_notice_add(live, LIVE_STRAGGLER, c, seat, since_ns);
+	notice = notice_add(live, LIVE_STRAGGLER, c, seat, since_ns);
 	info = &live->seats[seat].comm->info;
-	text_append(notice->title, sizeof(notice->title), "%u rank%s of %.40s wait%s for ", others,
-		    others == 1 ? "" : "s", comm->label, others == 1 ? "s" : "");
-	live_notice_rank(notice->title, sizeof(notice->title), live, seat);
-	text_append(notice->title, sizeof(notice->title), ": %.0f %% of the time",
-		    100 * memory->straggler_share);
-	text_append(notice->text, sizeof(notice->text), "For %" PRIu64 " s ",
-		    since_ns / LIVE_SECOND_NS);
-	live_notice_whole_rank(notice->text, sizeof(notice->text), live, seat);
+	text_append(TITLE, "%u rank%s of %.40s wait%s for ", others, others == 1 ? "" : "s",
+		    comm->label, others == 1 ? "s" : "");
+	job_say_rank(TITLE, &live->job, seat);
+	text_append(TITLE, ": %.0f %% of the time", 100 * memory->straggler_share);
+	text_append(TEXT, "For %" PRIu64 " s ", since_ns / LIVE_SECOND_NS);
+	say_whole_rank(TEXT, live, seat);
 	text_append(
-		notice->text, sizeof(notice->text),
+		TEXT,
 		" has come last to the collectives of %.60s. The others waited at least %.0f %% "
 		"of that time in them.",
 		comm->label, 100 * memory->straggler_share);
 	if (comm->missing > 0)
-		text_append(notice->text, sizeof(notice->text),
-			    " %u members are on other nodes and not seen here.", comm->missing);
+		text_append(TEXT, " %u members are on other nodes and not seen here.",
+			    comm->missing);
 	if (is_plain_uuid(info->gpu_uuid))
-		text_append(notice->hint, sizeof(notice->hint),
-			    "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
+		text_append(HINT, "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",
 			    info->gpu_uuid);
 	else
-		text_append(notice->hint, sizeof(notice->hint),
-			    "is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
+		text_append(HINT, "is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
 }
 
 /* When there are too many of them, the first are kept. */
