@@ -85,7 +85,7 @@ static inline uint64_t align_ns(const struct align *align, size_t process, uint6
 uint64_t align_clock_ns(const struct align *align, size_t process, uint64_t common_ns);
 uint64_t align_uncertainty_ns(const struct align *align, size_t process);
 
-/* From pairs of processes that met to one time for all. For the room's own use. */
+/* From pairs of processes that met to one time for all. */
 
 /* ERR_NO_SPACE; nothing to release then. */
 enum status align_solve(struct align *align, const struct job *job, const struct meet_edge *edges,

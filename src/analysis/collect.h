@@ -168,8 +168,6 @@ void windows_local_finish(struct windows_local *local);
  * (rank and communicator, function, datatype, algorithm, protocol, size class) the timed calls are a fair
  * sample. A total is then the sum over kinds of (mean of the timed calls x calls); kinds of which nothing was
  * timed have no estimate and are listed.
- *
- * For the room's own use: the figures are in tally.h and timeline_report.h.
  */
 
 /* One kind of one seat, and one tag where tags are part of a table's key. */

@@ -19,20 +19,6 @@
 
 enum { FINDINGS_MAX = 100 };
 
-static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
-				    enum findings_severity severity, const char *title, ...)
-	PRINTF_LIKE(4, 5);
-
-static void findings_slow(struct findings *findings, const struct timeline_report *report);
-static void findings_stuck(struct findings *findings, const struct timeline_report *report,
-			   const struct scan *scan);
-static void findings_record(struct findings *findings, const struct timeline_report *report);
-
-/* "14:03:10 UTC", or "12.3 s after the start" where there is no wall time. */
-struct findings_text {
-	char text[64];
-};
-
 const char *findings_severity_name(enum findings_severity severity)
 {
 	static const char *const names[] = { "note", "warning", "error" };
@@ -75,7 +61,10 @@ void findings_release(struct findings *findings)
 	*findings = (struct findings){ .list = NULL };
 }
 
-/* The parts put together, and the words that they share. */
+/* "14:03:10 UTC", or "12.3 s after the start" where there is no wall time. */
+struct findings_text {
+	char text[64];
+};
 
 static struct findings_text findings_time(const struct timeline_report *report, uint64_t ns)
 {
@@ -92,6 +81,7 @@ static struct findings_text findings_time(const struct timeline_report *report, 
 }
 
 /* A new finding with its title, to be filled further; a place to be forgotten when there are too many. */
+PRINTF_LIKE(4, 5)
 static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
 				    enum findings_severity severity, const char *title, ...)
 {
@@ -113,33 +103,6 @@ static struct finding *findings_add(struct findings *findings, enum findings_kin
 	else
 		findings->left_out++;
 	return finding;
-}
-
-/* Stable: within a severity in the order in which they were added. */
-static void most_serious_first(struct findings *findings)
-{
-	for (size_t i = 1; i < findings->count; i++)
-		for (size_t j = i;
-		     j > 0 && findings->list[j].severity > findings->list[j - 1].severity; j--) {
-			struct finding swap = findings->list[j];
-
-			findings->list[j] = findings->list[j - 1];
-			findings->list[j - 1] = swap;
-		}
-}
-
-enum status findings_make(struct findings *findings, const struct timeline_report *report,
-			  const struct scan *scan)
-{
-	*findings = (struct findings){ .count = 0 };
-	findings->list = calloc(FINDINGS_MAX + 1, sizeof(*findings->list));
-	if (findings->list == NULL)
-		return ERR_NO_SPACE;
-	findings_stuck(findings, report, scan);
-	findings_slow(findings, report);
-	findings_record(findings, report);
-	most_serious_first(findings);
-	return OK;
 }
 
 /* Findings about the recording itself: what it lacks, and what cannot be concluded because of that. */
@@ -901,4 +864,31 @@ static void findings_stuck(struct findings *findings, const struct timeline_repo
 		mismatched_comm(findings, report, scan, c);
 		stuck_comm(findings, scan, c);
 	}
+}
+
+/* Stable: within a severity in the order in which they were added. */
+static void most_serious_first(struct findings *findings)
+{
+	for (size_t i = 1; i < findings->count; i++)
+		for (size_t j = i;
+		     j > 0 && findings->list[j].severity > findings->list[j - 1].severity; j--) {
+			struct finding swap = findings->list[j];
+
+			findings->list[j] = findings->list[j - 1];
+			findings->list[j - 1] = swap;
+		}
+}
+
+enum status findings_make(struct findings *findings, const struct timeline_report *report,
+			  const struct scan *scan)
+{
+	*findings = (struct findings){ .count = 0 };
+	findings->list = calloc(FINDINGS_MAX + 1, sizeof(*findings->list));
+	if (findings->list == NULL)
+		return ERR_NO_SPACE;
+	findings_stuck(findings, report, scan);
+	findings_slow(findings, report);
+	findings_record(findings, report);
+	most_serious_first(findings);
+	return OK;
 }

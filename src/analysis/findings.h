@@ -71,8 +71,6 @@ struct findings {
 
 void findings_release(struct findings *findings);
 
-/* How findings are made. For the room's own use. */
-
 /* The report is complete but for its findings. */
 enum status findings_make(struct findings *findings, const struct timeline_report *report,
 			  const struct scan *scan);

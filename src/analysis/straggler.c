@@ -1,3 +1,11 @@
+/*
+ * From all that stands out to who is to blame.
+ *
+ * A rank that waits for a slow one in one communicator comes late to the next: it is explained by that one
+ * and not named. Ranks of one host that are late alike are the host. Where Sends and Recvs make a chain
+ * of ranks (a pipeline), those come to a common collective one after the other even when all is well:
+ * such collectives name nobody.
+ */
 #include "analysis/straggler.h"
 #include "analysis/straggler_internal.h"
 
@@ -570,15 +578,6 @@ static void straggler_network(struct straggler_search *search)
 					  (double)(windows->end_ns - windows->start_ns);
 	straggler_add(search, &straggler);
 }
-
-/*
- * From all that stands out to who is to blame.
- *
- * A rank that waits for a slow one in one communicator comes late to the next: it is explained by that one
- * and not named. Ranks of one host that are late alike are the host. Where Sends and Recvs make a chain
- * of ranks (a pipeline), those come to a common collective one after the other even when all is well:
- * such collectives name nobody.
- */
 
 /* A slow rank or host costs the others at least this share of their time. */
 static const double cost_that_matters = 0.005;

@@ -47,8 +47,6 @@ struct link_sample {
 	struct link_sums list[LINK_SEATS_MAX];
 };
 
-/* How stragglers are found. For the room's own use. */
-
 enum {
 	STRAGGLER_BLOCKS = 32,	    /* stretches of time at most */
 	STRAGGLER_BLOCKS_LEAST = 4, /* for a conclusion */

@@ -689,7 +689,7 @@ void straggler_links(struct straggler_search *search)
  * Links that hold up.
  *
  * A transfer over a slow link stays on the wire longer than those of the other senders do. Collectives say
- * so per sender (their records sum over all peers); Sends, per sender and receiver, are in straggler_link.c.
+ * so per sender (their records sum over all peers); Sends, per sender and receiver, are above.
  * Who stands out: a sender whose time on the wire per transfer is well above the middle of all senders of
  * the same collectives, for a stretch of time, and long enough to matter for the collectives' duration. Then a
  * second look decides whether it is the link, or a process at one of its ends (straggler_internal.h).

@@ -55,7 +55,7 @@ struct tally_key {
 	uint8_t reserved;
 };
 
-/* Durations by bucket of base/histogram.h; only the range that is used has memory. */
+/* Durations by bucket of common/op.h; only the range that is used has memory. */
 struct tally_histogram {
 	uint64_t *counts; /* [bucket - first], `used` of them; NULL: empty */
 	uint16_t first;

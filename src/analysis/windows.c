@@ -27,8 +27,6 @@ static inline uint64_t windows_slot_ns(const struct timeline_report *report,
 			slot->end_ns);
 }
 
-/* How lasting changes are found. For the use of src/analysis/windows_*.c. */
-
 enum { CHANGE_POINTS_MAX = 128 };
 
 /* What comes about by chance more often is no change. */
@@ -421,8 +419,8 @@ static enum status windows_group_changes(struct windows *windows, struct change_
  *
  * A meeting's shortest duration is the transfer without waiting. Per communicator and kind of call (function,
  * size class), the logarithms of busbw in the order of the meetings are a series; many are put together by
- * medians, so that single slow ones do not count. Each series is cut where it changes (windows.c), and
- * what belongs together is put together (windows.c).
+ * medians, so that single slow ones do not count. Each series is cut where it changes, and
+ * what belongs together is put together.
  */
 
 enum { MEETINGS_LEAST = 16 };

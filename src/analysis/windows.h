@@ -92,8 +92,6 @@ struct windows {
 
 void windows_release(struct windows *windows);
 
-/* How windows are filled. For the room's own use. */
-
 /* report: job, ranks (common times), align, start_ns and end_ns are there. most: windows at most. */
 enum status windows_make(struct windows *windows, const struct timeline_report *report,
 			 const struct meet *meet, const struct windows_local *locals,

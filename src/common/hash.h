@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Mix one word into a running hash. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word)
@@ -18,6 +19,12 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 }
 
 uint64_t hash_bytes(const void *bytes, size_t length);
+
+/* Mix a text into a running hash. */
+static inline uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return hash_word(hash, hash_bytes(text, strlen(text)));
+}
 
 /* The same purpose for long ones, and another value: several times as fast. */
 uint64_t hash_block(const void *bytes, size_t length);

@@ -1,4 +1,13 @@
-/* The graph: building, grouping, sorting. hang.c walks it. */
+/*
+ * From a scene to verdicts: build the graph, then tell what explains most first.
+ *
+ *	strong ends     a rank, a link, a GPU, a mismatch
+ *	circles         among what these do not explain
+ *	weak ends       not seen, not explained: only among ranks of which nothing else is known
+ *	what is over    communicators that were given up
+ *
+ * Where nothing is told, jobs that are dead get a second look: see guess().
+ */
 #include "doctor/hang.h"
 #include "doctor/hang_internal.h"
 
@@ -6,6 +15,8 @@
 #include <string.h>
 
 #include "common/text.h"
+
+/* ---- the graph -------------------------------------------------------------------------------- */
 
 static void hang_graph_init(struct hang_graph *graph, const struct hang_scene *scene)
 {
@@ -577,17 +588,6 @@ static size_t hang_graph_circle(struct hang_graph *graph, uint32_t *edges, size_
 	}
 	return 0;
 }
-
-/*
- * From a scene to verdicts: build the graph, then tell what explains most first.
- *
- *	strong ends     a rank, a link, a GPU, a mismatch
- *	circles         among what these do not explain
- *	weak ends       not seen, not explained: only among ranks of which nothing else is known
- *	what is over    communicators that were given up
- *
- * Where nothing is told, jobs that are dead get a second look: see guess().
- */
 
 enum { REACHED = 1, TOLD = 2, CIRCLE_MAX = 64, CIRCLES_MAX = 32 };
 

@@ -153,7 +153,7 @@ static bool load_call(const struct hang_scene *scene, uint32_t seat, uint64_t ma
 }
 
 /* The first number at which two seats differ, from all that is recorded of them; false: they do not, or it
- * cannot be found. calls[] is what each called there. hang_calls.c */
+ * cannot be found. calls[] is what each called there. */
 static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint32_t other,
 			      struct hang_call calls[2])
 {

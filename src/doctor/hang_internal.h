@@ -1,6 +1,5 @@
 /*
  * One moment of a job: who lives, what each seat is in and since when, which communicators stand still.
- * For the use of src/doctor/hang*.c.
  */
 #ifndef HANG_INTERNAL_H
 #define HANG_INTERNAL_H
@@ -173,7 +172,7 @@ uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_
 /*
  * Who waits because of whom, as a graph. A node is the meeting of a communicator (all that are in its
  * collective), or one seat with a Send or a Recv. An edge leads from what waits to what has to end first; an
- * end is a cause that cannot be blamed on anybody else. For the use of src/doctor/hang*.c.
+ * end is a cause that cannot be blamed on anybody else.
  *
  *	nodes 0 .. comm_count - 1                  meetings
  *	nodes comm_count .. + seat_count - 1       seats
@@ -341,7 +340,7 @@ bool hang_grow(struct hang_graph *graph, void *list, size_t count, size_t size);
 /* Is there something at this node that stands still for long enough to be told? */
 bool hang_node_hangs(const struct hang_scene *scene, uint32_t node);
 
-/* From ends and circles to verdicts. For the use of src/doctor/hang*.c. */
+/* From ends and circles to verdicts. */
 
 /* One verdict being written. */
 struct hang_tale {
@@ -413,7 +412,7 @@ void hang_tell_advice(struct hang_tale *tale);
 /* Distinct ranks of the group's ends, into tale->ranks. */
 size_t hang_culprits(struct hang_tale *tale);
 
-/* Words of hang verdicts. For the use of src/doctor/hang*.c. Texts are cut where they do not fit. */
+/* Words of hang verdicts. Texts are cut where they do not fit. */
 
 /* All append. "rank 5 (node0, pid 4711, GPU 3)"; shorter: job_say_rank(). */
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat);

@@ -7,7 +7,7 @@
  *	the host at the top              it waits for the child over which nothing comes
  *
  * The first is so in all channels. The top is the host of rank 0 in half of NCCL's trees, another one in the
- * others; were it the cause itself, it would wait for nobody, and hang_transfer.c would have told so.
+ * others; were it the cause itself, it would wait for nobody, and that would have been told.
  */
 #include "doctor/hang_internal.h"
 
@@ -103,7 +103,7 @@ static const struct tree_host *only_one(const struct tree_host *hosts, size_t co
 	return candidates == 1 ? found : NULL;
 }
 
-/* In an AllReduce by tree: the host that gives nothing; false: it cannot be told. hang_transfer.c */
+/* In an AllReduce by tree: the host that gives nothing; false: it cannot be told. */
 static bool hang_tree(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;

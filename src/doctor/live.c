@@ -1,7 +1,15 @@
 /*
- * Who is who between two looks. Indices into a job change whenever a process comes or goes; identities
- * do not: a process is its host, boot, pid, pid namespace and start time, a seat is a process and its
- * number of the communicator, a communicator is its hash, number of ranks and generation in its job.
+ * A look, in its parts:
+ *
+ *	job_make                 who is there now: indices are of this look
+ *	live_memory_next         who of them was there before: by identity
+ *	live_clocks, live_totals what each process and seat says now, and what grew
+ *	live_flights, live_waits what they are in, who waits for whom
+ *	live_points              one more point of each history
+ *	live_verdicts            who is stuck, as the doctor sees it
+ *	live_notices             what is worth telling
+ *
+ * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
  */
 #include "doctor/live.h"
 #include "doctor/live_internal.h"
@@ -15,12 +23,13 @@
 #include "common/hash.h"
 #include "common/op.h"
 
-static void live_memory_free(struct live_memory *memory);
+/* ---- memory ----------------------------------------------------------------------------------- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_word(hash, hash_bytes(text, strlen(text)));
-}
+/*
+ * Who is who between two looks. Indices into a job change whenever a process comes or goes; identities
+ * do not: a process is its host, boot, pid, pid namespace and start time, a seat is a process and its
+ * number of the communicator, a communicator is its hash, number of ranks and generation in its job.
+ */
 
 static uint64_t process_key(const struct recording_process *process)
 {
@@ -152,22 +161,6 @@ static void adopt(struct live_memory *memory, struct live_memory *before)
 	memory->given_count = before->given_count;
 }
 
-/* Memory for the job of this look, with what `before` (NULL: nothing) knows of its members. `before` loses
- * that and can only be freed. NULL: no memory, and `before` is as it was. */
-static struct live_memory *live_memory_next(struct live_memory *before, const struct job *job)
-{
-	struct live_memory *memory = calloc(1, sizeof(*memory));
-
-	if (memory == NULL || !memory_allocate(memory, job)) {
-		live_memory_free(memory);
-		return NULL;
-	}
-	make_keys(memory, job);
-	if (before != NULL)
-		adopt(memory, before);
-	return memory;
-}
-
 static void live_memory_free(struct live_memory *memory)
 {
 	if (memory == NULL)
@@ -189,6 +182,22 @@ static void live_memory_free(struct live_memory *memory)
 	free(memory->process_places);
 	free(memory->kinds);
 	free(memory);
+}
+
+/* Memory for the job of this look, with what `before` (NULL: nothing) knows of its members. `before` loses
+ * that and can only be freed. NULL: no memory, and `before` is as it was. */
+static struct live_memory *live_memory_next(struct live_memory *before, const struct job *job)
+{
+	struct live_memory *memory = calloc(1, sizeof(*memory));
+
+	if (memory == NULL || !memory_allocate(memory, job)) {
+		live_memory_free(memory);
+		return NULL;
+	}
+	make_keys(memory, job);
+	if (before != NULL)
+		adopt(memory, before);
+	return memory;
 }
 
 /* What each process and each of its communicators says now, and what grew since the last look. */
@@ -239,7 +248,6 @@ static void losses_of(struct live_process_memory *memory, const struct recording
 	memory->lost_at_ns = monotonic_ns;
 }
 
-/* The parts of a look, in this order. */
 static void live_clocks(struct live *live)
 {
 	struct live_memory *memory = live->memory;
@@ -903,20 +911,6 @@ static void live_stragglers(struct live *live)
 		live->comms[c].straggler_share = memory->straggler_share;
 	}
 }
-
-/*
- * A look, in its parts:
- *
- *	job_make                 who is there now: indices are of this look
- *	live_memory_next         who of them was there before: by identity
- *	live_clocks, live_totals what each process and seat says now, and what grew
- *	live_flights, live_waits what they are in, who waits for whom
- *	live_points              one more point of each history
- *	live_verdicts            who is stuck, as the doctor sees it
- *	live_notices             what is worth telling
- *
- * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
- */
 
 struct live_limits live_limits_default(void)
 {

@@ -1,4 +1,4 @@
-/* What src/doctor carry from look to look. For their own use. */
+/* What is carried from look to look. */
 #ifndef LIVE_INTERNAL_H
 #define LIVE_INTERNAL_H
 

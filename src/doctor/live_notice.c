@@ -473,7 +473,8 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 	say_process_hint(HINT, live, lag->culprit);
 }
 
-/* MISMATCH, HANG, MISSING from verdicts; BEHIND. A communicator of which a verdict speaks, or that waits for one, is not behind once more. */
+/* MISMATCH, HANG, MISSING from verdicts; BEHIND. A communicator of which a verdict speaks, or that waits for one, is
+ * not behind once more. */
 static void live_stuck(struct live *live)
 {
 	for (size_t i = 0; i < live->verdicts.count; i++)

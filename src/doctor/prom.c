@@ -1304,7 +1304,6 @@ static void take_of_member(struct prom *prom, enum prom_ask ask, const struct pr
 		take_row(prom, ask, at, sample);
 }
 
-/* prom.c */
 static bool prom_take_sample(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample)
 {
 	uint64_t at_ns = wall_ns(sample->at);

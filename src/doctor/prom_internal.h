@@ -1,5 +1,5 @@
 /*
- * Between the files that make a job of Prometheus' answers; callers use prom.h.
+ * From Prometheus' answers to a job; callers use prom.h.
  *
  *	answer --prom_scan--> samples --prom_take--> tables: texts, communicators, members, processes, rows
  *	                                       tables --prom_finish--> recording, sources, sums

@@ -1,3 +1,7 @@
+/*
+ * Who is named stands first and explains what follows from it; then the job's own past, then what others give
+ * to compare with. What one comparison has told, the next ones do not tell again.
+ */
 #include "doctor/slow.h"
 #include "doctor/slow_internal.h"
 
@@ -8,11 +12,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* ---- verdicts -------------------------------------------------------------------------------- */
-
-static void slow_iterations(struct slow_search *search, const struct slow_rows *rows);
-
-/* What kinds of transfers that are slow have in common, and which class that makes. For the room's own use. */
+/* What kinds of transfers that are slow have in common, and which class that makes. */
 
 struct slow_common {
 	const struct slow_rows *rows;
@@ -369,11 +369,11 @@ static bool slow_common_is_wire_partial(const struct slow_common *common)
 	       (wire->senders_same + wire->senders_slower) * 20 >= wire->senders * 19;
 }
 
-/* Slower transfers over nodes, by so little that links within nodes may be the reason as well. */
 /*
- * A full pipeline has as many transfers on the wire as fit, and they live as long as the slowest of its links lets
- * them. A link within a node that became about as slow as the network does that, too; only one that is clearly
- * slower lets the network run empty.
+ * Slower transfers over nodes, by so little that links within nodes may be the reason as well. A full pipeline has as
+ * many transfers on the wire as fit, and they live as long as the slowest of its links lets them. A link within a
+ * node that became about as slow as the network does that, too; only one that is clearly slower lets the network run
+ * empty.
  */
 static bool slow_common_is_either(const struct slow_common *common)
 {
@@ -421,7 +421,6 @@ static enum verdict_class slow_common_class(const struct slow_common *common)
 	return VERDICT_BELOW_EXPECTED;
 }
 
-/* Where the time of the row over nodes went that lost most. */
 /* The row over nodes that lost most tells where its time went. */
 static void slow_common_wire(struct slow_search *search, struct slow_common *common)
 {
@@ -1042,13 +1041,100 @@ static void slow_unjudged(struct slow_search *search)
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
 }
 
-/*
- * Who is named stands first and explains what follows from it; then the job's own past, then what others give
- * to compare with. What one comparison has told, the next ones do not tell again.
- */
+/* ---- iterations ------------------------------------------------------------------------------- */
 
 enum { ITERATIONS_LEAST = 10 };
 static const double more_waiting = 0.1; /* of the time in collectives */
+
+static bool is_named(const struct slow_search *search)
+{
+	for (size_t i = search->first; i < search->verdicts->count; i++)
+		if (search->verdicts->list[i].severity >= VERDICT_WARNING)
+			return true;
+	return false;
+}
+
+/* Somebody is late, and who cannot be told. */
+static void tell_waiting(struct verdict *verdict, const struct stragglers *stragglers)
+{
+	verdict_advice(verdict,
+		       "Somebody comes late: compare the ranks' time in communication, who "
+		       "waits least is waited for.");
+	if (!stragglers->has_enough)
+		verdict_missing(verdict,
+				"For whom cannot be said: %llu collectives of a communicator were "
+				"compared, %u are needed. Record for longer.",
+				(unsigned long long)stragglers->meetings,
+				stragglers->least_meetings);
+	else
+		verdict_missing(verdict, "For whom cannot be said: it is not the same one again "
+					 "and again in the collectives that were compared.");
+}
+
+static void tell_elsewhere(struct slow_search *search, double ratio, const char *figures)
+{
+	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_BASELINE);
+	const struct timeline_report *report = search->report;
+	double share = report->total.joined_ns > 0
+			       ? (double)report->total.wait_ns / (double)report->total.joined_ns
+			       : 0;
+	double before = search->options->baseline->wait_share;
+	bool is_waiting = share > before + more_waiting;
+
+	verdict_title(verdict, "iterations take %.0f %% longer than in the baseline, and %s",
+		      100 * (ratio - 1),
+		      is_waiting ? "ranks wait for each other" : "communication is not the reason");
+	verdict_evidence(verdict, "%s", figures);
+	verdict_evidence(
+		verdict,
+		"Transfers are as fast as in the baseline, and no rank stands out; %.0f %% "
+		"of the time in collectives is waiting, %.0f %% in the baseline.",
+		100 * share, 100 * before);
+	verdict->confidence = is_waiting ? 0.7 : 0.9;
+	if (is_waiting)
+		tell_waiting(verdict, &report->stragglers);
+	else
+		verdict_advice(verdict,
+			       "All ranks compute, or wait for data, longer than in that run: "
+			       "compare the model's settings, data loading, GPU clocks.");
+	verdict->percent = 100 * (ratio - 1);
+	verdict->victims = (uint32_t)report->job.rank_count;
+	slow_fill_cost(search, verdict, report->gpu_hours * 3600e9 * (1 - 1 / ratio));
+	slow_fill_span(verdict, report, &(struct slow_span){ 0 });
+	slow_fill_missing(search, verdict);
+}
+
+/* Iterations against those of the baseline. */
+static void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
+{
+	const struct baseline *then = search->options->baseline;
+	const struct iterations *now = &search->report->iterations;
+	size_t slow = 0;
+	char figures[200];
+	double ratio;
+
+	for (size_t i = 0; i < rows->count; i++)
+		slow += rows->list[i].is_slow;
+	if (!now->is_found || search->report->job.ranks[now->rank].group != search->group ||
+	    now->regular < ITERATIONS_LEAST || then->iterations < ITERATIONS_LEAST ||
+	    then->iteration_ops != now->period_ops || then->iteration_ns <= 0 ||
+	    then->ranks != search->report->job.rank_count)
+		return;
+	ratio = (double)now->median_ns / then->iteration_ns;
+	text_format(
+		figures, sizeof(figures),
+		"An iteration takes %s, in the baseline %s: %.1f %% %s (medians of %zu and %llu).",
+		units_of_ns((double)now->median_ns).text, units_of_ns(then->iteration_ns).text,
+		100 * fabs(ratio - 1), ratio >= 1 ? "longer" : "less", now->regular,
+		(unsigned long long)then->iterations);
+	if (is_named(search))
+		verdict_evidence(&search->verdicts->list[search->first], "%s%s", figures,
+				 ratio < 1.02 ? " So far the loss hides behind computing." : "");
+	else if (ratio > 1 + search->threshold && slow == 0)
+		tell_elsewhere(search, ratio, figures);
+}
+
+/* ---- comparisons ------------------------------------------------------------------------------ */
 
 typedef void slow_compare(struct slow_cells *cells, const struct timeline_report *report,
 			  const struct slow_options *options, struct slow_rows *rows);
@@ -1169,96 +1255,6 @@ static void compare(struct slow_search *search, struct slow_cells *cells, enum s
 	if (against == SLOW_BASELINE)
 		slow_iterations(search, &rows);
 	slow_rows_release(&rows);
-}
-
-/* ---- iterations ------------------------------------------------------------------------------- */
-
-static bool is_named(const struct slow_search *search)
-{
-	for (size_t i = search->first; i < search->verdicts->count; i++)
-		if (search->verdicts->list[i].severity >= VERDICT_WARNING)
-			return true;
-	return false;
-}
-
-/* Somebody is late, and who cannot be told. */
-static void tell_waiting(struct verdict *verdict, const struct stragglers *stragglers)
-{
-	verdict_advice(verdict,
-		       "Somebody comes late: compare the ranks' time in communication, who "
-		       "waits least is waited for.");
-	if (!stragglers->has_enough)
-		verdict_missing(verdict,
-				"For whom cannot be said: %llu collectives of a communicator were "
-				"compared, %u are needed. Record for longer.",
-				(unsigned long long)stragglers->meetings,
-				stragglers->least_meetings);
-	else
-		verdict_missing(verdict, "For whom cannot be said: it is not the same one again "
-					 "and again in the collectives that were compared.");
-}
-
-static void tell_elsewhere(struct slow_search *search, double ratio, const char *figures)
-{
-	struct verdict *verdict = slow_verdict(search, VERDICT_BELOW_EXPECTED, SLOW_BASELINE);
-	const struct timeline_report *report = search->report;
-	double share = report->total.joined_ns > 0
-			       ? (double)report->total.wait_ns / (double)report->total.joined_ns
-			       : 0;
-	double before = search->options->baseline->wait_share;
-	bool is_waiting = share > before + more_waiting;
-
-	verdict_title(verdict, "iterations take %.0f %% longer than in the baseline, and %s",
-		      100 * (ratio - 1),
-		      is_waiting ? "ranks wait for each other" : "communication is not the reason");
-	verdict_evidence(verdict, "%s", figures);
-	verdict_evidence(
-		verdict,
-		"Transfers are as fast as in the baseline, and no rank stands out; %.0f %% "
-		"of the time in collectives is waiting, %.0f %% in the baseline.",
-		100 * share, 100 * before);
-	verdict->confidence = is_waiting ? 0.7 : 0.9;
-	if (is_waiting)
-		tell_waiting(verdict, &report->stragglers);
-	else
-		verdict_advice(verdict,
-			       "All ranks compute, or wait for data, longer than in that run: "
-			       "compare the model's settings, data loading, GPU clocks.");
-	verdict->percent = 100 * (ratio - 1);
-	verdict->victims = (uint32_t)report->job.rank_count;
-	slow_fill_cost(search, verdict, report->gpu_hours * 3600e9 * (1 - 1 / ratio));
-	slow_fill_span(verdict, report, &(struct slow_span){ 0 });
-	slow_fill_missing(search, verdict);
-}
-
-/* Iterations against those of the baseline. */
-static void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
-{
-	const struct baseline *then = search->options->baseline;
-	const struct iterations *now = &search->report->iterations;
-	size_t slow = 0;
-	char figures[200];
-	double ratio;
-
-	for (size_t i = 0; i < rows->count; i++)
-		slow += rows->list[i].is_slow;
-	if (!now->is_found || search->report->job.ranks[now->rank].group != search->group ||
-	    now->regular < ITERATIONS_LEAST || then->iterations < ITERATIONS_LEAST ||
-	    then->iteration_ops != now->period_ops || then->iteration_ns <= 0 ||
-	    then->ranks != search->report->job.rank_count)
-		return;
-	ratio = (double)now->median_ns / then->iteration_ns;
-	text_format(
-		figures, sizeof(figures),
-		"An iteration takes %s, in the baseline %s: %.1f %% %s (medians of %zu and %llu).",
-		units_of_ns((double)now->median_ns).text, units_of_ns(then->iteration_ns).text,
-		100 * fabs(ratio - 1), ratio >= 1 ? "longer" : "less", now->regular,
-		(unsigned long long)then->iterations);
-	if (is_named(search))
-		verdict_evidence(&search->verdicts->list[search->first], "%s%s", figures,
-				 ratio < 1.02 ? " So far the loss hides behind computing." : "");
-	else if (ratio > 1 + search->threshold && slow == 0)
-		tell_elsewhere(search, ratio, figures);
 }
 
 /* ------------------------------------------------------------------------------------------------ */

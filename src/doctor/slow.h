@@ -93,7 +93,7 @@ struct slow_options {
 
 /*
  * Adds to verdicts; hangs that are among them explain ranks that look slow because they stand still. The
- * report has windows and a table by BASELINE_BY (slow.h); without that table there is no comparison
+ * report has windows and a table by BASELINE_BY; without that table there is no comparison
  * but with the others and the past. Where it matters, operations of some processes are walked once more.
  * ERR_NO_SPACE (memory).
  */

@@ -1,4 +1,4 @@
-/* How slowness is found. For the room's own use. */
+/* How slowness is found. */
 #ifndef SLOW_INTERNAL_H
 #define SLOW_INTERNAL_H
 

@@ -1,9 +1,4 @@
-/*
- * Ranks that come late together because they are held up together. A group that exchanges data by Sends and Recvs
- * (experts) waits for its slowest member there, and all of it comes late to the collectives of the whole job: by
- * these alone, everybody of the group is late. Inside, the one who is waited for spends least time in Sends and
- * Recvs, of which all members make equally many.
- */
+/* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
 #include "doctor/slow_internal.h"
 
 #include <math.h>
@@ -14,10 +9,76 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* ---- verdicts -------------------------------------------------------------------------------- */
+/* ---- late because of a link ---------------------------------------------------------------------- */
 
+/* Are all who are late members of this communicator? */
+static bool is_within(const struct job *job, const struct straggler *late, uint32_t comm)
+{
+	const struct job_comm *of = &job->comms[late->comm];
+
+	if (late->class == STRAGGLER_SLOW_RANK)
+		return job_is_member(job, comm, late->rank);
+	for (uint32_t i = 0; i < of->seat_count; i++) {
+		uint32_t rank = job->seats[of->seats[i]].rank;
+
+		if (job->ranks[rank].host == late->host && !job_is_member(job, comm, rank))
+			return false;
+	}
+	return true;
+}
+
+/* Is there a group, smaller than the one to which they come late, with both ends of the link and all of them? */
+static bool is_group_held(const struct job *job, const struct straggler *late,
+			  const struct straggler *link)
+{
+	uint32_t most = job->comms[late->comm].seat_count;
+
+	for (uint32_t c = 0; c < job->comm_count; c++)
+		if (job->comms[c].seat_count < most &&
+		    job->comms[c].group == job->comms[late->comm].group &&
+		    job_is_member(job, c, link->rank) && job_is_member(job, c, link->peer) &&
+		    is_within(job, late, c))
+			return true;
+	return false;
+}
+
+/* All members of a collective end it together, whichever of its links is slow: that makes nobody late to the next. */
+static bool is_elsewhere(const struct straggler *late, const struct straggler *link)
+{
+	return link->is_of_sends || late->comm != link->comm;
+}
+
+/*
+ * The slow link because of which ranks or a host come late; NULL: none. Who sends or gets its data over a slow
+ * link comes late to everything else because of it, and so does the group that exchanges its data there.
+ */
 static const struct straggler *slow_link_behind(const struct slow_search *search,
-						const struct straggler *late);
+						const struct straggler *late)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+
+	for (size_t i = 0; i < stragglers->count; i++) {
+		const struct straggler *link = &stragglers->list[i];
+
+		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
+		    (late->class != STRAGGLER_SLOW_RANK && late->class != STRAGGLER_SLOW_HOST))
+			continue;
+		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
+		     (late->rank == link->peer || late->rank == link->rank)) ||
+		    is_group_held(&search->report->job, late, link))
+			return link;
+	}
+	return NULL;
+}
+
+/* ---- late together -------------------------------------------------------------------------------- */
+
+/*
+ * Ranks that come late together because they are held up together. A group that exchanges data by Sends and Recvs
+ * (experts) waits for its slowest member there, and all of it comes late to the collectives of the whole job: by
+ * these alone, everybody of the group is late. Inside, the one who is waited for spends least time in Sends and
+ * Recvs, of which all members make equally many.
+ */
 
 enum { MEMBERS_LEAST = 3, MEMBERS_MAX = 256, OPERATIONS_LEAST = 64 };
 static const double gap_that_matters = 0.4; /* of how far it is below the others */
@@ -126,10 +187,8 @@ static uint32_t find_least(const struct timeline_report *report, const struct jo
 	return job->seats[comm->seats[least]].rank;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
-
-static void tell(struct slow_search *search, const struct straggler *late, uint32_t group,
-		 uint32_t rank)
+static void tell_late_group(struct slow_search *search, const struct straggler *late,
+			    uint32_t group, uint32_t rank)
 {
 	const struct job *job = &search->report->job;
 	const struct job_comm *of = &job->comms[group], *all = &job->comms[late->comm];
@@ -199,7 +258,7 @@ static uint32_t slow_held_up(struct slow_search *search)
 	free(is_marked);
 	if (rank == UINT32_MAX)
 		return UINT32_MAX;
-	tell(search, late, group, rank);
+	tell_late_group(search, late, group, rank);
 	return late->comm;
 }
 
@@ -290,7 +349,7 @@ static void slow_link_peer(struct slow_search *search, const struct straggler *s
  * The channels of a slow link. Details (mode full) tell for each transfer, or at least for each proxy
  * operation, its peer and channel and how long it was on the wire; the sender's own suffice. Nanoseconds per
  * byte are compared: those channels are named that are not much faster than the slowest one to the same
- * peer. Which peer that is, is told by the sums that are kept in every mode (slow_straggler.c), and by details
+ * peer. Which peer that is, is told by the sums that are kept in every mode, and by details
  * where there are none.
  */
 
@@ -503,7 +562,7 @@ static void slow_link_channels(struct slow_search *search, const struct straggle
 	free(places);
 }
 
-/* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static struct slow_span span_of(const struct straggler *straggler)
 {
@@ -660,7 +719,33 @@ static void title_link(struct verdict *verdict)
 }
 
 static void tell_held_up(struct slow_search *search, struct verdict *verdict,
-			 const struct straggler *link);
+			 const struct straggler *link)
+{
+	const struct stragglers *stragglers = &search->report->stragglers;
+	const struct job *job = &search->report->job;
+	double lost_ns = (double)link->caused_ns;
+
+	for (size_t i = 0; i < stragglers->count; i++) {
+		const struct straggler *late = &stragglers->list[i];
+		bool is_host = late->class == STRAGGLER_SLOW_HOST;
+
+		if (slow_link_behind(search, late) != link)
+			continue;
+		verdict_evidence(
+			verdict,
+			"Because of it %s %.100s come%s %s late to the collectives of "
+			"%.100s, and others wait there: %s in sum.",
+			is_host ? "all ranks of" : "rank",
+			is_host ? job->hosts[late->host].name : job->ranks[late->rank].label,
+			is_host ? "" : "s", units_of_ns((double)late->late_ns).text,
+			job->comms[late->comm].label, units_of_ns((double)late->caused_ns).text);
+		/* Hosts that are late together keep the same ones waiting. */
+		lost_ns = lost_ns > (double)late->caused_ns ? lost_ns : (double)late->caused_ns;
+		if (verdict->victims < job->comms[late->comm].seat_count - 1)
+			verdict->victims = job->comms[late->comm].seat_count - 1;
+	}
+	slow_fill_cost(search, verdict, lost_ns);
+}
 
 static void tell_link(struct slow_search *search, const struct straggler *straggler)
 {
@@ -700,94 +785,6 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	slow_fill_missing(search, verdict);
-}
-
-/* Are all who are late members of this communicator? */
-static bool is_within(const struct job *job, const struct straggler *late, uint32_t comm)
-{
-	const struct job_comm *of = &job->comms[late->comm];
-
-	if (late->class == STRAGGLER_SLOW_RANK)
-		return job_is_member(job, comm, late->rank);
-	for (uint32_t i = 0; i < of->seat_count; i++) {
-		uint32_t rank = job->seats[of->seats[i]].rank;
-
-		if (job->ranks[rank].host == late->host && !job_is_member(job, comm, rank))
-			return false;
-	}
-	return true;
-}
-
-/* Is there a group, smaller than the one to which they come late, with both ends of the link and all of them? */
-static bool is_group_held(const struct job *job, const struct straggler *late,
-			  const struct straggler *link)
-{
-	uint32_t most = job->comms[late->comm].seat_count;
-
-	for (uint32_t c = 0; c < job->comm_count; c++)
-		if (job->comms[c].seat_count < most &&
-		    job->comms[c].group == job->comms[late->comm].group &&
-		    job_is_member(job, c, link->rank) && job_is_member(job, c, link->peer) &&
-		    is_within(job, late, c))
-			return true;
-	return false;
-}
-
-/* All members of a collective end it together, whichever of its links is slow: that makes nobody late to the next. */
-static bool is_elsewhere(const struct straggler *late, const struct straggler *link)
-{
-	return link->is_of_sends || late->comm != link->comm;
-}
-
-/* The slow link because of which ranks or a host come late; NULL: none. */
-/* Who sends or gets its data over a slow link comes late to everything else because of it, and so does the group
- * that exchanges its data there. */
-static const struct straggler *slow_link_behind(const struct slow_search *search,
-						const struct straggler *late)
-{
-	const struct stragglers *stragglers = &search->report->stragglers;
-
-	for (size_t i = 0; i < stragglers->count; i++) {
-		const struct straggler *link = &stragglers->list[i];
-
-		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
-		    (late->class != STRAGGLER_SLOW_RANK && late->class != STRAGGLER_SLOW_HOST))
-			continue;
-		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
-		     (late->rank == link->peer || late->rank == link->rank)) ||
-		    is_group_held(&search->report->job, late, link))
-			return link;
-	}
-	return NULL;
-}
-
-static void tell_held_up(struct slow_search *search, struct verdict *verdict,
-			 const struct straggler *link)
-{
-	const struct stragglers *stragglers = &search->report->stragglers;
-	const struct job *job = &search->report->job;
-	double lost_ns = (double)link->caused_ns;
-
-	for (size_t i = 0; i < stragglers->count; i++) {
-		const struct straggler *late = &stragglers->list[i];
-		bool is_host = late->class == STRAGGLER_SLOW_HOST;
-
-		if (slow_link_behind(search, late) != link)
-			continue;
-		verdict_evidence(
-			verdict,
-			"Because of it %s %.100s come%s %s late to the collectives of "
-			"%.100s, and others wait there: %s in sum.",
-			is_host ? "all ranks of" : "rank",
-			is_host ? job->hosts[late->host].name : job->ranks[late->rank].label,
-			is_host ? "" : "s", units_of_ns((double)late->late_ns).text,
-			job->comms[late->comm].label, units_of_ns((double)late->caused_ns).text);
-		/* Hosts that are late together keep the same ones waiting. */
-		lost_ns = lost_ns > (double)late->caused_ns ? lost_ns : (double)late->caused_ns;
-		if (verdict->victims < job->comms[late->comm].seat_count - 1)
-			verdict->victims = job->comms[late->comm].seat_count - 1;
-	}
-	slow_fill_cost(search, verdict, lost_ns);
 }
 
 static struct verdict *verdict_of(struct slow_search *search, const struct straggler *straggler)

@@ -1,7 +1,12 @@
 /*
- * Who is waited for: the rule of the alert NcclStraggler (deploy/prometheus). The others, all but a quarter of
- * them, spend more time in the same collectives than it does, by at least a tenth of all time; and it hardly
- * waits itself on another communicator, else it is a victim of somebody there.
+ * Who is late, from sums. All members of a communicator make the same collectives; of one function and one
+ * class of size, after equally many,
+ *
+ *	wait(r) = time(r) - the least time of a member
+ *
+ * and the one who is waited for has the least time. Members are not asked at the same moment, so numbers differ
+ * by a few: times are per operation, for the number of the slowest; where numbers differ by more than one part
+ * in eight nothing is joined.
  */
 #include "doctor/slow_sums.h"
 
@@ -13,8 +18,6 @@
 #include "analysis/stats.h"
 #include "common/attributes.h"
 #include "common/text.h"
-
-/* How slowness is found from sums. For the room's own use. */
 
 /* One member's sums of one function and size, those that occurred twice added up. Seconds and bytes are those of
  * all operations: of the timed ones, scaled up. */
@@ -53,14 +56,6 @@ struct sums_table {
 	size_t group_count;
 };
 
-static void sums_table_release(struct sums_table *table);
-
-static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
-					       uint64_t comm_hash, int32_t comm_rank);
-
-static int sums_by_comm(const struct slow_member *a, const struct slow_member *b);
-static int sums_by_kind(const struct slow_member *a, const struct slow_member *b);
-
 struct sums_search {
 	struct verdicts *verdicts;
 	const struct slow_sums *now;
@@ -72,10 +67,253 @@ struct sums_search {
 	enum status status;
 };
 
+static const double uneven = 0.125;
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int compare_comms(const char *a_job, uint64_t a_hash, const char *b_job, uint64_t b_hash)
+{
+	int order = strcmp(a_job, b_job);
+
+	if (order != 0 || a_hash == b_hash)
+		return order;
+	return a_hash < b_hash ? -1 : 1;
+}
+
+/* By job, communicator; then function and size for rows and groups. */
+static int sums_by_comm(const struct slow_member *a, const struct slow_member *b)
+{
+	return compare_comms(a->job, a->comm_hash, b->job, b->comm_hash);
+}
+
+static int sums_by_kind(const struct slow_member *a, const struct slow_member *b)
+{
+	int order = sums_by_comm(a, b);
+
+	if (order != 0)
+		return order;
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	return strcmp(a->size, b->size);
+}
+
+static int by_rank(const struct slow_member *a, const struct slow_member *b)
+{
+	return a->comm_rank < b->comm_rank ? -1 : a->comm_rank > b->comm_rank;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct sums_row *a = left, *b = right;
+	int order = sums_by_kind(a->of, b->of);
+
+	return order != 0 ? order : by_rank(a->of, b->of);
+}
+
+static int compare_seats(const void *left, const void *right)
+{
+	const struct sums_seat *a = left, *b = right;
+	int order = sums_by_comm(a->of, b->of);
+
+	return order != 0 ? order : by_rank(a->of, b->of);
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static bool member_is_usable(const struct slow_member *member)
+{
+	return member->comm_hash != 0 && meet_is_synchronising(member->function) &&
+	       member->operations > 0 && member->seconds > 0 && isfinite(member->operations) &&
+	       isfinite(member->timed) && isfinite(member->seconds) && isfinite(member->bus_bytes);
+}
+
+static struct sums_row row_of(const struct slow_member *of)
+{
+	bool is_sampled = of->timed > 0 && of->timed < of->operations;
+	double scale = is_sampled ? of->operations / of->timed : 1;
+
+	return (struct sums_row){ .of = of,
+				  .operations = of->operations,
+				  .timed = of->operations / scale,
+				  .seconds = of->seconds * scale,
+				  .bus_bytes = of->bus_bytes * scale };
+}
+
+static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
+{
+	size_t kept = 0, count = 0;
+
+	for (size_t i = 0; i < sums->member_count; i++) {
+		const struct slow_member *of = &sums->members[i];
+
+		if (member_is_usable(of))
+			table->rows[count++] = row_of(of);
+	}
+	qsort(table->rows, count, sizeof(*table->rows), compare_rows);
+	for (size_t i = 0; i < count; i++) {
+		struct sums_row *last = kept > 0 ? &table->rows[kept - 1] : NULL;
+
+		if (last == NULL || compare_rows(last, &table->rows[i]) != 0) {
+			table->rows[kept++] = table->rows[i];
+			continue;
+		}
+		last->operations += table->rows[i].operations;
+		last->timed += table->rows[i].timed;
+		last->seconds += table->rows[i].seconds;
+		last->bus_bytes += table->rows[i].bus_bytes;
+	}
+	table->row_count = kept;
+}
+
+static void fill_seats(struct sums_table *table)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->row_count; i++)
+		table->seats[i] = (struct sums_seat){ .of = table->rows[i].of };
+	qsort(table->seats, table->row_count, sizeof(*table->seats), compare_seats);
+	for (size_t i = 0; i < table->row_count; i++)
+		if (kept == 0 || compare_seats(&table->seats[kept - 1], &table->seats[i]) != 0)
+			table->seats[kept++] = table->seats[i];
+	table->seat_count = kept;
+}
+
+static struct sums_seat *find_seat(const struct sums_table *table, const struct slow_member *of)
+{
+	struct sums_seat key = { .of = of };
+
+	return bsearch(&key, table->seats, table->seat_count, sizeof(key), compare_seats);
+}
+
+/* NULL: no such member. */
+static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
+					       uint64_t comm_hash, int32_t comm_rank)
+{
+	struct slow_member key = { .job = job, .comm_hash = comm_hash, .comm_rank = comm_rank };
+
+	return table->seat_count > 0 ? find_seat(table, &key) : NULL;
+}
+
+/* Did they do equally many? Of those that are timed as well: with unequal numbers they are not the same ones. */
+static bool is_even(const struct sums_row *rows, size_t count)
+{
+	double fewest = INFINITY, most = 0, fewest_timed = INFINITY, most_timed = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		fewest = fmin(fewest, rows[i].operations);
+		most = fmax(most, rows[i].operations);
+		fewest_timed = fmin(fewest_timed, rows[i].timed);
+		most_timed = fmax(most_timed, rows[i].timed);
+	}
+	return most - fewest <= uneven * most && most_timed - fewest_timed <= uneven * most_timed;
+}
+
+/* rows[from .. to - 1] are the members' of one function and size. */
+static void join_group(struct sums_table *table, size_t from, size_t to)
+{
+	struct sums_group *group = &table->groups[table->group_count++];
+	double fewest = INFINITY, least = INFINITY;
+
+	*group = (struct sums_group){ .of = table->rows[from].of };
+	for (size_t i = from; i < to; i++) {
+		const struct sums_row *row = &table->rows[i];
+
+		fewest = fmin(fewest, row->operations);
+		group->busbw = fmax(group->busbw, row->bus_bytes / row->seconds);
+		group->bus_bytes += row->bus_bytes / (double)(to - from);
+	}
+	if (to - from < 2 || !is_even(&table->rows[from], to - from))
+		return;
+	for (size_t i = from; i < to; i++)
+		least = fmin(least, table->rows[i].seconds / table->rows[i].operations * fewest);
+	for (size_t i = from; i < to; i++) {
+		const struct sums_row *row = &table->rows[i];
+		struct sums_seat *seat = &table->seats[row->seat];
+		double time = row->seconds / row->operations * fewest;
+
+		seat->time += time;
+		seat->wait += time - least;
+	}
+}
+
+static void sums_table_release(struct sums_table *table)
+{
+	free(table->rows);
+	free(table->seats);
+	free(table->groups);
+	*table = (struct sums_table){ .rows = NULL };
+}
+
+static enum status sums_table_make(struct sums_table *table, const struct slow_sums *sums)
+{
+	size_t room = sums->member_count + 1, next;
+
+	*table = (struct sums_table){ .rows = calloc(room, sizeof(*table->rows)),
+				      .seats = calloc(room, sizeof(*table->seats)),
+				      .groups = calloc(room, sizeof(*table->groups)) };
+	if (table->rows == NULL || table->seats == NULL || table->groups == NULL) {
+		sums_table_release(table);
+		return ERR_NO_SPACE;
+	}
+	fill_rows(table, sums);
+	fill_seats(table);
+	for (size_t i = 0; i < table->row_count; i++)
+		table->rows[i].seat =
+			(uint32_t)(find_seat(table, table->rows[i].of) - table->seats);
+	for (size_t i = 0; i < table->row_count; i = next) {
+		for (next = i; next < table->row_count &&
+			       sums_by_kind(table->rows[i].of, table->rows[next].of) == 0;)
+			next++;
+		join_group(table, i, next);
+	}
+	return OK;
+}
+
+/* ---- verdicts -------------------------------------------------------------------------------- */
+
 static struct verdict *sums_verdict(struct sums_search *search, enum verdict_class class,
-				    const char *job, const char *rule);
-static void sums_fill_member(struct verdict *verdict, const struct slow_member *member);
-static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s);
+				    const char *job, const char *rule)
+{
+	struct verdict *verdict = verdicts_add(search->verdicts, class, VERDICT_WARNING);
+
+	text_copy(verdict->job, sizeof(verdict->job), job);
+	text_copy(verdict->rule, sizeof(verdict->rule), rule);
+	verdict->for_ns = units_whole(search->now->seconds * 1e9);
+	if (search->options->now_wall_ns > verdict->for_ns)
+		verdict->since_wall_ns = search->options->now_wall_ns - verdict->for_ns;
+	return verdict;
+}
+
+static void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
+{
+	verdict->rank = member->rank;
+	verdict->pid = member->pid;
+	verdict->gpu = member->gpu;
+	verdict->comm_hash = member->comm_hash;
+	verdict->comm_rank = member->comm_rank;
+	text_copy(verdict->host, sizeof(verdict->host), member->host);
+	text_copy(verdict->comm, sizeof(verdict->comm), member->comm);
+	if (member->rank >= 0)
+		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%lld",
+			    (long long)member->rank);
+	else
+		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%.40s:%lld",
+			    member->host, (long long)member->pid);
+}
+
+static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s)
+{
+	verdict->gpu_hours = lost_s / 3600;
+	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;
+}
+
+/* ---- who is late ------------------------------------------------------------------------------ */
+
+/*
+ * Who is waited for: the rule of the alert NcclStraggler (deploy/prometheus). The others, all but a quarter of
+ * them, spend more time in the same collectives than it does, by at least a tenth of all time; and it hardly
+ * waits itself on another communicator, else it is a victim of somebody there.
+ */
 
 static const double own_wait = 0.5; /* of its delay */
 
@@ -118,8 +356,6 @@ static size_t comm_end(const struct sums_table *table, size_t from)
 		to++;
 	return to;
 }
-
-/* ---- by process ------------------------------------------------------------------------------ */
 
 /* All seats of one process, by what identifies it. */
 static int by_process(const void *left, const void *right)
@@ -189,8 +425,6 @@ static size_t find_late(const struct sums_search *search, struct sums_seat **ord
 	}
 	return found;
 }
-
-/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static void tell_rank(struct sums_search *search, const struct sums_seat *seat, size_t members)
 {
@@ -312,19 +546,15 @@ enum { TRANSFERS_LEAST = 32, EDGES_LEAST = 3, MIDDLES_KEPT = 16 };
 static const double ratio_that_matters = 2, excess_s = 5e-6;
 static const double traffic_that_matters = 0.25, size_alike = 2, size_same = 0.01;
 
-static int by_comm(const struct slow_edge *a, const struct slow_edge *b)
+static int edges_by_comm(const struct slow_edge *a, const struct slow_edge *b)
 {
-	int order = strcmp(a->job, b->job);
-
-	if (order != 0 || a->comm_hash == b->comm_hash)
-		return order;
-	return a->comm_hash < b->comm_hash ? -1 : 1;
+	return compare_comms(a->job, a->comm_hash, b->job, b->comm_hash);
 }
 
 static int by_edge(const void *left, const void *right)
 {
 	const struct slow_edge *a = left, *b = right;
-	int order = by_comm(a, b);
+	int order = edges_by_comm(a, b);
 
 	if (order == 0 && a->from != b->from)
 		order = a->from < b->from ? -1 : 1;
@@ -514,7 +744,7 @@ static void sums_find_links(struct sums_search *search)
 	} else {
 		count = fill_edges(list, search->now);
 		for (size_t i = 0; i < count; i = next) {
-			for (next = i; next < count && by_comm(&list[i], &list[next]) == 0;)
+			for (next = i; next < count && edges_by_comm(&list[i], &list[next]) == 0;)
 				next++;
 			links_of_comm(search, &list[i], next - i, scratch);
 		}
@@ -578,8 +808,6 @@ static size_t find_moves(const struct sums_search *search, struct move *moves)
 	}
 	return count;
 }
-
-/* ---- verdicts -------------------------------------------------------------------------------- */
 
 struct tally_of {
 	size_t all, slow;
@@ -688,252 +916,6 @@ static void sums_find_moves(struct sums_search *search)
 		moves_of_job(search, &moves[i], next - i);
 	}
 	free(moves);
-}
-
-/*
- * Who is late, from sums. All members of a communicator make the same collectives; of one function and one
- * class of size, after equally many,
- *
- *	wait(r) = time(r) - the least time of a member
- *
- * and the one who is waited for has the least time. Members are not asked at the same moment, so numbers differ
- * by a few: times are per operation, for the number of the slowest; where numbers differ by more than one part
- * in eight nothing is joined.
- */
-
-static const double uneven = 0.125;
-
-/* ---- order ----------------------------------------------------------------------------------- */
-
-/* By job, communicator; then function and size for rows and groups. */
-static int sums_by_comm(const struct slow_member *a, const struct slow_member *b)
-{
-	int order = strcmp(a->job, b->job);
-
-	if (order != 0 || a->comm_hash == b->comm_hash)
-		return order;
-	return a->comm_hash < b->comm_hash ? -1 : 1;
-}
-
-static int sums_by_kind(const struct slow_member *a, const struct slow_member *b)
-{
-	int order = sums_by_comm(a, b);
-
-	if (order != 0)
-		return order;
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
-	return strcmp(a->size, b->size);
-}
-
-static int by_rank(const struct slow_member *a, const struct slow_member *b)
-{
-	return a->comm_rank < b->comm_rank ? -1 : a->comm_rank > b->comm_rank;
-}
-
-static int compare_rows(const void *left, const void *right)
-{
-	const struct sums_row *a = left, *b = right;
-	int order = sums_by_kind(a->of, b->of);
-
-	return order != 0 ? order : by_rank(a->of, b->of);
-}
-
-static int compare_seats(const void *left, const void *right)
-{
-	const struct sums_seat *a = left, *b = right;
-	int order = sums_by_comm(a->of, b->of);
-
-	return order != 0 ? order : by_rank(a->of, b->of);
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-static bool member_is_usable(const struct slow_member *member)
-{
-	return member->comm_hash != 0 && meet_is_synchronising(member->function) &&
-	       member->operations > 0 && member->seconds > 0 && isfinite(member->operations) &&
-	       isfinite(member->timed) && isfinite(member->seconds) && isfinite(member->bus_bytes);
-}
-
-static struct sums_row row_of(const struct slow_member *of)
-{
-	bool is_sampled = of->timed > 0 && of->timed < of->operations;
-	double scale = is_sampled ? of->operations / of->timed : 1;
-
-	return (struct sums_row){ .of = of,
-				  .operations = of->operations,
-				  .timed = of->operations / scale,
-				  .seconds = of->seconds * scale,
-				  .bus_bytes = of->bus_bytes * scale };
-}
-
-static void fill_rows(struct sums_table *table, const struct slow_sums *sums)
-{
-	size_t kept = 0, count = 0;
-
-	for (size_t i = 0; i < sums->member_count; i++) {
-		const struct slow_member *of = &sums->members[i];
-
-		if (member_is_usable(of))
-			table->rows[count++] = row_of(of);
-	}
-	qsort(table->rows, count, sizeof(*table->rows), compare_rows);
-	for (size_t i = 0; i < count; i++) {
-		struct sums_row *last = kept > 0 ? &table->rows[kept - 1] : NULL;
-
-		if (last == NULL || compare_rows(last, &table->rows[i]) != 0) {
-			table->rows[kept++] = table->rows[i];
-			continue;
-		}
-		last->operations += table->rows[i].operations;
-		last->timed += table->rows[i].timed;
-		last->seconds += table->rows[i].seconds;
-		last->bus_bytes += table->rows[i].bus_bytes;
-	}
-	table->row_count = kept;
-}
-
-static void fill_seats(struct sums_table *table)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < table->row_count; i++)
-		table->seats[i] = (struct sums_seat){ .of = table->rows[i].of };
-	qsort(table->seats, table->row_count, sizeof(*table->seats), compare_seats);
-	for (size_t i = 0; i < table->row_count; i++)
-		if (kept == 0 || compare_seats(&table->seats[kept - 1], &table->seats[i]) != 0)
-			table->seats[kept++] = table->seats[i];
-	table->seat_count = kept;
-}
-
-static struct sums_seat *find_seat(const struct sums_table *table, const struct slow_member *of)
-{
-	struct sums_seat key = { .of = of };
-
-	return bsearch(&key, table->seats, table->seat_count, sizeof(key), compare_seats);
-}
-
-/* NULL: no such member. */
-static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
-					       uint64_t comm_hash, int32_t comm_rank)
-{
-	struct slow_member key = { .job = job, .comm_hash = comm_hash, .comm_rank = comm_rank };
-
-	return table->seat_count > 0 ? find_seat(table, &key) : NULL;
-}
-
-/* Did they do equally many? Of those that are timed as well: with unequal numbers they are not the same ones. */
-static bool is_even(const struct sums_row *rows, size_t count)
-{
-	double fewest = INFINITY, most = 0, fewest_timed = INFINITY, most_timed = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		fewest = fmin(fewest, rows[i].operations);
-		most = fmax(most, rows[i].operations);
-		fewest_timed = fmin(fewest_timed, rows[i].timed);
-		most_timed = fmax(most_timed, rows[i].timed);
-	}
-	return most - fewest <= uneven * most && most_timed - fewest_timed <= uneven * most_timed;
-}
-
-/* rows[from .. to - 1] are the members' of one function and size. */
-static void join_group(struct sums_table *table, size_t from, size_t to)
-{
-	struct sums_group *group = &table->groups[table->group_count++];
-	double fewest = INFINITY, least = INFINITY;
-
-	*group = (struct sums_group){ .of = table->rows[from].of };
-	for (size_t i = from; i < to; i++) {
-		const struct sums_row *row = &table->rows[i];
-
-		fewest = fmin(fewest, row->operations);
-		group->busbw = fmax(group->busbw, row->bus_bytes / row->seconds);
-		group->bus_bytes += row->bus_bytes / (double)(to - from);
-	}
-	if (to - from < 2 || !is_even(&table->rows[from], to - from))
-		return;
-	for (size_t i = from; i < to; i++)
-		least = fmin(least, table->rows[i].seconds / table->rows[i].operations * fewest);
-	for (size_t i = from; i < to; i++) {
-		const struct sums_row *row = &table->rows[i];
-		struct sums_seat *seat = &table->seats[row->seat];
-		double time = row->seconds / row->operations * fewest;
-
-		seat->time += time;
-		seat->wait += time - least;
-	}
-}
-
-static enum status sums_table_make(struct sums_table *table, const struct slow_sums *sums)
-{
-	size_t room = sums->member_count + 1, next;
-
-	*table = (struct sums_table){ .rows = calloc(room, sizeof(*table->rows)),
-				      .seats = calloc(room, sizeof(*table->seats)),
-				      .groups = calloc(room, sizeof(*table->groups)) };
-	if (table->rows == NULL || table->seats == NULL || table->groups == NULL) {
-		sums_table_release(table);
-		return ERR_NO_SPACE;
-	}
-	fill_rows(table, sums);
-	fill_seats(table);
-	for (size_t i = 0; i < table->row_count; i++)
-		table->rows[i].seat =
-			(uint32_t)(find_seat(table, table->rows[i].of) - table->seats);
-	for (size_t i = 0; i < table->row_count; i = next) {
-		for (next = i; next < table->row_count &&
-			       sums_by_kind(table->rows[i].of, table->rows[next].of) == 0;)
-			next++;
-		join_group(table, i, next);
-	}
-	return OK;
-}
-
-static void sums_table_release(struct sums_table *table)
-{
-	free(table->rows);
-	free(table->seats);
-	free(table->groups);
-	*table = (struct sums_table){ .rows = NULL };
-}
-
-/* ---- verdicts -------------------------------------------------------------------------------- */
-
-static struct verdict *sums_verdict(struct sums_search *search, enum verdict_class class,
-				    const char *job, const char *rule)
-{
-	struct verdict *verdict = verdicts_add(search->verdicts, class, VERDICT_WARNING);
-
-	text_copy(verdict->job, sizeof(verdict->job), job);
-	text_copy(verdict->rule, sizeof(verdict->rule), rule);
-	verdict->for_ns = units_whole(search->now->seconds * 1e9);
-	if (search->options->now_wall_ns > verdict->for_ns)
-		verdict->since_wall_ns = search->options->now_wall_ns - verdict->for_ns;
-	return verdict;
-}
-
-static void sums_fill_member(struct verdict *verdict, const struct slow_member *member)
-{
-	verdict->rank = member->rank;
-	verdict->pid = member->pid;
-	verdict->gpu = member->gpu;
-	verdict->comm_hash = member->comm_hash;
-	verdict->comm_rank = member->comm_rank;
-	text_copy(verdict->host, sizeof(verdict->host), member->host);
-	text_copy(verdict->comm, sizeof(verdict->comm), member->comm);
-	if (member->rank >= 0)
-		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%lld",
-			    (long long)member->rank);
-	else
-		text_format(verdict->rank_label, sizeof(verdict->rank_label), "%.40s:%lld",
-			    member->host, (long long)member->pid);
-}
-
-static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, double lost_s)
-{
-	verdict->gpu_hours = lost_s / 3600;
-	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;
 }
 
 enum status slow_find_sums(struct verdicts *verdicts, const struct slow_sums *now,

@@ -249,11 +249,6 @@ bool verdicts_has_trouble(const struct verdicts *verdicts)
 	return false;
 }
 
-static uint64_t hash_text(uint64_t before, const char *text)
-{
-	return hash_word(before, hash_bytes(text, strlen(text)));
-}
-
 uint64_t verdict_key(const struct verdict *verdict)
 {
 	uint64_t key = hash_word((uint64_t)verdict->class, (uint64_t)verdict->rank);

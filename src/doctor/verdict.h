@@ -1,6 +1,6 @@
 /*
  * What is wrong, whose fault it is, how sure that is, and what to do next. Everything that thinks (hang.h,
- * slow.h, setup.h) adds to one list; everything that shows (view/verdict_text.h, view/verdict_json.h, the
+ * slow.h, setup.h) adds to one list; everything that shows (output/verdict_show.h, the
  * agent) reads it.
  *
  * A verdict names one cause. Who merely waits because of it is counted in `victims` and named in the

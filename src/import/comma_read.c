@@ -16,7 +16,7 @@
 
 #include "common/attributes.h"
 
-/* CoMMA's latency file, one line at a time: what comma_read.c finds in it. */
+/* CoMMA's latency file, one line at a time: what is found in it. */
 
 /* What a number is when the line does not have it. */
 #define COMMA_UNKNOWN UINT64_MAX

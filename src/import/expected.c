@@ -23,16 +23,46 @@
 
 enum { EXPECTED_ROWS_MAX = 1 << 20 };
 
-/* Between the files that read expected bandwidth; others use expected.h. */
-
 /* No rank of any job has a higher number. */
 enum { EXPECTED_RANKS_MAX = 1 << 24 };
 
-static void expected_damage(struct expected *expected, uint64_t line, const char *problem);
+/* A row that cannot be used: counted, and the first is named. `line` 0: unknown. */
+static void expected_damage(struct expected *expected, uint64_t line, const char *problem)
+{
+	if (expected->damaged++ > 0)
+		return;
+	expected->damaged_line = line;
+	expected->problem = problem;
+}
 
-static enum status expected_add_row(struct expected *expected, struct expected_row row);
+/* Its bandwidths are computed. */
+static enum status expected_add_row(struct expected *expected, struct expected_row row)
+{
+	if (expected->count == EXPECTED_ROWS_MAX)
+		return ERR_RANGE;
+	if (!list_grow(&expected->rows, expected->count, sizeof(*expected->rows)))
+		return ERR_NO_SPACE;
+	row.algbw = (double)row.bytes / (double)row.time_ns;
+	row.busbw = row.algbw * op_bus_factor(row.function, row.nranks);
+	expected->rows[expected->count++] = row;
+	return OK;
+}
 
-static uint8_t expected_datatype(const char *name);
+/* nccl-tests says "float", NCCL "float32". */
+static uint8_t expected_datatype(const char *name)
+{
+	static const char *const other[][2] = { { "half", "float16" },
+						{ "float", "float32" },
+						{ "double", "float64" },
+						{ "f8e4m3", "float8e4m3" },
+						{ "f8e5m2", "float8e5m2" } };
+	int is_known;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(other); i++)
+		if (strcmp(other[i][0], name) == 0)
+			name = other[i][1];
+	return op_name_find(OP_NAMES_DATATYPE, name, &is_known);
+}
 
 enum { WORD_BYTES = 64, WORDS_MAX = 32 };
 
@@ -705,47 +735,9 @@ static enum status expected_add_own_json(struct expected *expected, const char *
 	return add_own(&document);
 }
 
-/* Which way of writing measured bandwidth down is it? One file for each; what they share is here. */
+/* ---- which way of writing measured bandwidth down is it? -------------------------------------- */
 
 enum { TEXT_BYTES_FIRST = 1 << 20, TEXT_BYTES_MAX = 256 << 20 };
-
-/* A row that cannot be used: counted, and the first is named. `line` 0: unknown. */
-static void expected_damage(struct expected *expected, uint64_t line, const char *problem)
-{
-	if (expected->damaged++ > 0)
-		return;
-	expected->damaged_line = line;
-	expected->problem = problem;
-}
-
-/* Its bandwidths are computed. */
-static enum status expected_add_row(struct expected *expected, struct expected_row row)
-{
-	if (expected->count == EXPECTED_ROWS_MAX)
-		return ERR_RANGE;
-	if (!list_grow(&expected->rows, expected->count, sizeof(*expected->rows)))
-		return ERR_NO_SPACE;
-	row.algbw = (double)row.bytes / (double)row.time_ns;
-	row.busbw = row.algbw * op_bus_factor(row.function, row.nranks);
-	expected->rows[expected->count++] = row;
-	return OK;
-}
-
-/* nccl-tests says "float", NCCL "float32". */
-static uint8_t expected_datatype(const char *name)
-{
-	static const char *const other[][2] = { { "half", "float16" },
-						{ "float", "float32" },
-						{ "double", "float64" },
-						{ "f8e4m3", "float8e4m3" },
-						{ "f8e5m2", "float8e5m2" } };
-	int is_known;
-
-	for (size_t i = 0; i < ARRAY_LENGTH(other); i++)
-		if (strcmp(other[i][0], name) == 0)
-			name = other[i][1];
-	return op_name_find(OP_NAMES_DATATYPE, name, &is_known);
-}
 
 enum status expected_add_memory(struct expected *expected, const char *text, size_t length,
 				uint8_t function)

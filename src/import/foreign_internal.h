@@ -1,4 +1,4 @@
-/* Between the files that read operations; others use foreign.h. */
+/* What the readers of operations share; others use foreign.h. */
 #ifndef FOREIGN_INTERNAL_H
 #define FOREIGN_INTERNAL_H
 

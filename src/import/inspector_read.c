@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-/* NCCL Inspector's log, one line at a time: what inspector_read.c finds in it. */
+/* NCCL Inspector's log, one line at a time: what is found in it. */
 
 /* What a number is when the line does not have it. */
 #define INSPECTOR_UNKNOWN UINT64_MAX
@@ -540,9 +540,9 @@ static bool inspector_parse_proxy(struct foreign_reading *reading)
  *
  *	header      id, comm_name, rank, n_ranks, nnodes
  *	metadata    inspector_output_format_version, dump_timestamp_us, hostname, pid, ...
- *	coll_perf   see inspector_read.c, p2p_perf as well
+ *	coll_perf   see below, p2p_perf as well
  *	dump_stats  (v4.1) what follows, and what was dropped
- *	proxy_trace (v4.3) see inspector_read.c
+ *	proxy_trace (v4.3) see below
  *
  * A field that is missing is unknown. A field that is there and of another kind than it should be
  * makes the line a damaged one.

@@ -440,7 +440,7 @@ int json_scan_find_key(struct json_scan *scan, const struct json_scan_key *keys,
 	}
 }
 
-/* Values of what json_scan.c has found. It was checked there, so nothing here can be wrong. */
+/* Values of what the scan has found. It was checked there, so nothing here can be wrong. */
 
 static bool digits_value(const char *text, size_t length, uint64_t *value)
 {

@@ -711,7 +711,7 @@ static const char *log_read_whose(struct log_line *line, const char *start, cons
  *	[1,3]<stdout>:[2026-01-02 10:00:00] node7:4711:4800 [3] transport/net.cc:12 NCCL WARN text
  *	prefix                              host  pid  tid  device  source      ^ level    message
  *
- * The word "NCCL" with a level behind it is looked for in every line; nccl_log.c reads what is before it.
+ * The word "NCCL" with a level behind it is looked for in every line, then what is before it is read.
  * A line may hold two messages when two processes wrote at once; then the first is cut where the second's head
  * begins.
  */

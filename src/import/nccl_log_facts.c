@@ -1,4 +1,4 @@
-/* Communicators: who begins and ends an init, how long it took, how many channels it has. */
+/* What each kind of message says, one section for each of the subjects. */
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
@@ -6,6 +6,18 @@
 
 #include "common/attributes.h"
 #include "common/hash.h"
+
+static uint64_t hash_log_text(uint64_t before, struct log_text text)
+{
+	return hash_word(before, hash_bytes(text.at, log_left(&text)));
+}
+
+static struct log_text text_of(const char *text)
+{
+	return (struct log_text){ text, text + strlen(text) };
+}
+
+/* Communicators: who begins and ends an init, how long it took, how many channels it has. */
 
 static uint64_t pointer_key(uint32_t process, uint64_t pointer)
 {
@@ -411,11 +423,6 @@ bool log_take_driver(struct log_line *line)
 
 /* How ranks are connected: links with their transport, rings, trees. */
 
-static uint64_t hash_text(uint64_t before, struct log_text text)
-{
-	return hash_word(before, hash_bytes(text.at, log_left(&text)));
-}
-
 /* ---- "Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Socket/0" ---------------------------------- */
 
 static bool read_end(struct log_text *text, int32_t *rank, int32_t *device)
@@ -517,7 +524,7 @@ static bool keep_link(struct log_line *line, struct nccl_log_link *read, struct 
 				     (uint64_t)(uint8_t)read->connection << 32 |
 				     (uint32_t)read->device);
 	key = hash_word(key, (uint64_t)(uint32_t)read->through);
-	key = hash_text(hash_text(key, via->network), via->detail);
+	key = hash_log_text(hash_log_text(key, via->network), via->detail);
 	line->log->kinds[read->transport == NCCL_LOG_COLLNET ? NCCL_LOG_KIND_COLLNET
 							     : NCCL_LOG_KIND_LINK]++;
 	link = log_entry(line->log, LOG_LINKS, key, &is_new);
@@ -702,16 +709,6 @@ bool log_take_tree(struct log_line *line)
 
 /* What was found and what was told: network devices, GPUDirect RDMA, plugins, variables. */
 
-static uint64_t hash_text_net(uint64_t before, struct log_text text)
-{
-	return hash_word(before, hash_bytes(text.at, log_left(&text)));
-}
-
-static struct log_text text_of(const char *text)
-{
-	return (struct log_text){ text, text + strlen(text) };
-}
-
 /* ---- network devices ------------------------------------------------------------------------- */
 
 static struct nccl_log_net *find_net(struct log_line *line, struct log_text network, int32_t index,
@@ -721,7 +718,7 @@ static struct nccl_log_net *find_net(struct log_line *line, struct log_text netw
 	struct nccl_log_net *net;
 	bool is_new;
 
-	key = hash_text_net(hash_text_net(key, network), name);
+	key = hash_log_text(hash_log_text(key, network), name);
 	net = log_entry(line->log, LOG_NETS, key, &is_new);
 	if (net != NULL && is_new)
 		*net = (struct nccl_log_net){ .process = line->process,
@@ -878,7 +875,7 @@ bool log_take_gdr(struct log_line *line)
 	if (!is_on && !LOG_SKIP(&text, "Disabled"))
 		return false;
 	line->log->kinds[NCCL_LOG_KIND_GDR]++;
-	key = hash_text_net(hash_word(8, line->process), line->message);
+	key = hash_log_text(hash_word(8, line->process), line->message);
 	gdr = log_entry(line->log, LOG_GDRS, key, &is_new);
 	if (gdr == NULL)
 		return true;
@@ -895,7 +892,7 @@ bool log_take_gdr(struct log_line *line)
 
 static void keep_variable(struct log_line *line, struct log_text name, struct log_text value)
 {
-	uint64_t key = hash_text_net(hash_text_net(hash_word(9, line->process), name), value);
+	uint64_t key = hash_log_text(hash_log_text(hash_word(9, line->process), name), value);
 	struct nccl_log_variable *variable;
 	bool is_new;
 
@@ -938,7 +935,7 @@ bool log_take_variable(struct log_line *line)
 static void keep_plugin(struct log_line *line, struct log_text kind, struct log_text name,
 			int32_t version, enum nccl_log_plugin_state state)
 {
-	uint64_t key = hash_text_net(hash_text_net(hash_word(10, line->process), kind), name);
+	uint64_t key = hash_log_text(hash_log_text(hash_word(10, line->process), kind), name);
 	struct nccl_log_plugin *plugin;
 	bool is_new;
 
@@ -1095,23 +1092,13 @@ bool log_take_plugin_words(struct log_line *line)
 
 /* What was chosen, what NCCL's model says, and which operations were issued. */
 
-static uint64_t hash_text_tune(uint64_t before, struct log_text text)
-{
-	return hash_word(before, hash_bytes(text.at, log_left(&text)));
-}
-
-static struct log_text text_of_name(const char *text)
-{
-	return (struct log_text){ text, text + strlen(text) };
-}
-
 /* ---- "AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 7 datatype 7 op 0 root 0 comm 0x.. [..." -- */
 
 static void keep_operation(struct log_line *line, struct log_text function, int32_t comm,
 			   const struct nccl_log_operation *read)
 {
 	uint64_t key =
-		hash_text_tune(hash_word(hash_word(11, line->process), (uint64_t)comm), function);
+		hash_log_text(hash_word(hash_word(11, line->process), (uint64_t)comm), function);
 	struct nccl_log_operation *operation;
 	bool is_new;
 
@@ -1174,12 +1161,12 @@ struct choice {
 
 static bool keep_choice(struct log_line *line, const struct choice *read)
 {
-	uint64_t key = hash_text_tune(hash_text_tune(hash_word(12, read->bytes), read->function),
-				      read->algorithm);
+	uint64_t key = hash_log_text(hash_log_text(hash_word(12, read->bytes), read->function),
+				     read->algorithm);
 	struct nccl_log_choice *choice;
 	bool is_new;
 
-	key = hash_word(hash_text_tune(key, read->protocol), (uint64_t)read->channels);
+	key = hash_word(hash_log_text(key, read->protocol), (uint64_t)read->channels);
 	line->log->kinds[NCCL_LOG_KIND_CHOICE]++;
 	choice = log_entry(line->log, LOG_CHOICES, key, &is_new);
 	if (choice == NULL)
@@ -1199,37 +1186,26 @@ static bool keep_choice(struct log_line *line, const struct choice *read)
 }
 
 /* Up to 2.23 they are numbers. */
-static struct log_text name_algorithm(struct log_text word)
+static struct log_text name_of(struct log_text word, const char *const *names, size_t count)
 {
-	static const char *const names[] = {
-		"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"
-	};
-
-	if (log_left(&word) == 1 && word.at[0] >= '0' &&
-	    (size_t)(word.at[0] - '0') < ARRAY_LENGTH(names))
-		return text_of_name(names[word.at[0] - '0']);
-	return word;
-}
-
-static struct log_text name_protocol(struct log_text word)
-{
-	static const char *const names[] = { "LL", "LL128", "SIMPLE" };
-
-	if (log_left(&word) == 1 && word.at[0] >= '0' &&
-	    (size_t)(word.at[0] - '0') < ARRAY_LENGTH(names))
-		return text_of_name(names[word.at[0] - '0']);
+	if (log_left(&word) == 1 && word.at[0] >= '0' && (size_t)(word.at[0] - '0') < count)
+		return text_of(names[word.at[0] - '0']);
 	return word;
 }
 
 /* "Algo RING proto LL channel{Lo..Hi}={0..1}", "Algo 1 proto 2 time 61.2" */
 static bool read_algorithm(struct log_text *text, struct choice *choice)
 {
+	static const char *const algorithms[] = {
+		"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT"
+	};
+	static const char *const protocols[] = { "LL", "LL128", "SIMPLE" };
 	int32_t low, high;
 
-	choice->algorithm = name_algorithm(log_until(text, ' '));
+	choice->algorithm = name_of(log_until(text, ' '), algorithms, ARRAY_LENGTH(algorithms));
 	if (!LOG_SKIP(text, "proto "))
 		return false;
-	choice->protocol = name_protocol(log_until(text, ' '));
+	choice->protocol = name_of(log_until(text, ' '), protocols, ARRAY_LENGTH(protocols));
 	if (LOG_SKIP(text, "time "))
 		return log_real(text, &choice->time_us);
 	if (!LOG_SKIP(text, "channel{Lo..Hi}={"))
@@ -1296,7 +1272,7 @@ static void keep_cost(struct log_line *line, struct log_text function, size_t co
 {
 	static const char *const protocols[] = { "LL", "LL128", "Simple" };
 	struct nccl_log_work *work = line->log->work;
-	struct log_text algorithm = text_of_name(work->columns[column / 3]);
+	struct log_text algorithm = text_of(work->columns[column / 3]);
 	struct nccl_log_cost *cost;
 	double latency, bandwidth;
 	struct log_text bandwidth_text;
@@ -1308,7 +1284,7 @@ static void keep_cost(struct log_line *line, struct log_text function, size_t co
 	bandwidth_text = log_trim(cell);
 	if (!log_real(&bandwidth_text, &bandwidth) || bandwidth <= 0)
 		return;
-	key = hash_text_tune(hash_text_tune(hash_word(13, column % 3), function), algorithm);
+	key = hash_log_text(hash_log_text(hash_word(13, column % 3), function), algorithm);
 	cost = log_entry(line->log, LOG_COSTS, key, &is_new);
 	if (cost != NULL && is_new)
 		*cost = (struct nccl_log_cost){ .function = log_keep(line->log, function),
