@@ -331,12 +331,17 @@ static bool refuse_scan(struct reading *reading)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* It is of another kind, unless it is no JSON at all. */
+static bool refuse_kind(struct reading *reading, const char *what, const char *key)
+{
+	return reading->scan.problem ? refuse_scan(reading)
+				     : baseline_refuse(reading, ERR_FORMAT, what, key);
+}
+
 static bool take_text(struct reading *reading, const char *key, char *to, size_t size)
 {
 	if (json_scan_next(&reading->scan) != JSON_SCAN_STRING)
-		return reading->scan.problem
-			       ? refuse_scan(reading)
-			       : baseline_refuse(reading, ERR_FORMAT, "is no text", key);
+		return refuse_kind(reading, "is no text", key);
 	if (!json_scan_text(&reading->scan, to, size))
 		return baseline_refuse(reading, ERR_FORMAT, "is too long", key);
 	for (char *at = to; *at != '\0'; at++)
@@ -351,9 +356,7 @@ static bool take_count(struct reading *reading, const char *key, uint64_t most, 
 
 	if (json_scan_next(&reading->scan) != JSON_SCAN_NUMBER ||
 	    !json_scan_unsigned(&reading->scan, &value))
-		return reading->scan.problem ? refuse_scan(reading)
-					     : baseline_refuse(reading, ERR_FORMAT,
-							       "is no whole number from 0 on", key);
+		return refuse_kind(reading, "is no whole number from 0 on", key);
 	if (value > most)
 		return baseline_refuse(reading, ERR_FORMAT, "is too large", key);
 	*to = value;
@@ -366,9 +369,7 @@ static bool take_figure(struct reading *reading, const char *key, double most, d
 
 	if (json_scan_next(&reading->scan) != JSON_SCAN_NUMBER ||
 	    !json_scan_double(&reading->scan, &value))
-		return reading->scan.problem
-			       ? refuse_scan(reading)
-			       : baseline_refuse(reading, ERR_FORMAT, "is no number", key);
+		return refuse_kind(reading, "is no number", key);
 	if (!(value >= 0) || value > most)
 		return baseline_refuse(reading, ERR_FORMAT, "is out of range", key);
 	*to = value;
@@ -380,9 +381,7 @@ static bool take_bool(struct reading *reading, const char *key, bool *to)
 	enum json_scan_token token = json_scan_next(&reading->scan);
 
 	if (token != JSON_SCAN_TRUE && token != JSON_SCAN_FALSE)
-		return reading->scan.problem ? refuse_scan(reading)
-					     : baseline_refuse(reading, ERR_FORMAT,
-							       "is neither true nor false", key);
+		return refuse_kind(reading, "is neither true nor false", key);
 	*to = token == JSON_SCAN_TRUE;
 	return true;
 }
@@ -522,9 +521,7 @@ static bool take_rows(struct reading *reading)
 	enum json_scan_token token = json_scan_next(&reading->scan);
 
 	if (token != JSON_SCAN_ARRAY)
-		return reading->scan.problem
-			       ? refuse_scan(reading)
-			       : baseline_refuse(reading, ERR_FORMAT, "is no list", "rows");
+		return refuse_kind(reading, "is no list", "rows");
 	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
 		struct baseline_row *row = new_row(reading);
 
@@ -533,9 +530,7 @@ static bool take_rows(struct reading *reading)
 		reading->baseline->count++;
 	}
 	if (token != JSON_SCAN_ARRAY_END)
-		return reading->scan.problem ? refuse_scan(reading)
-					     : baseline_refuse(reading, ERR_FORMAT,
-							       "has what is no object", "rows");
+		return refuse_kind(reading, "has what is no object", "rows");
 	reading->has_rows = true;
 	return true;
 }

@@ -238,61 +238,6 @@ static enum status add_gap(struct agent_notes *notes, const char *host, bool is_
 	return OK;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
-
-/* Of another kind: as if it were not there. Errors of the text stay in the scan. */
-static void take_number(struct json_scan *scan, uint64_t *to)
-{
-	enum json_scan_token token = json_scan_next(scan);
-
-	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-		json_scan_skip(scan);
-	else
-		json_scan_unsigned(scan, to);
-}
-
-static void take_truth(struct json_scan *scan, bool *to)
-{
-	enum json_scan_token token = json_scan_next(scan);
-
-	*to = token == JSON_SCAN_TRUE;
-	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-		json_scan_skip(scan);
-}
-
-static void take_text(struct json_scan *scan, char *to, size_t size)
-{
-	enum json_scan_token token = json_scan_next(scan);
-
-	if (token == JSON_SCAN_OBJECT || token == JSON_SCAN_ARRAY)
-		json_scan_skip(scan);
-	else if (token == JSON_SCAN_STRING)
-		json_scan_text(scan, to, size);
-}
-
-/* Each object of an array; what else is in there is passed over. False: it is over. */
-static bool next_object(struct json_scan *scan)
-{
-	enum json_scan_token token;
-
-	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
-		if (token == JSON_SCAN_OBJECT)
-			return true;
-		if (token == JSON_SCAN_ARRAY)
-			json_scan_skip(scan);
-	}
-	return false;
-}
-
-static bool begins_array(struct json_scan *scan)
-{
-	enum json_scan_token token = json_scan_next(scan);
-
-	if (token == JSON_SCAN_OBJECT)
-		json_scan_skip(scan);
-	return token == JSON_SCAN_ARRAY;
-}
-
 /* ---- agent.json ------------------------------------------------------------------------------ */
 
 enum agent_key {
@@ -336,9 +281,9 @@ static void take_reasons(struct json_scan *scan, const struct json_scan_key want
 {
 	char unused[8];
 
-	if (!begins_array(scan))
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return;
-	while (next_object(scan)) {
+	while (json_scan_next_object(scan)) {
 		bool is_known = first[0] != '\0';
 		int key, hint = 0;
 
@@ -347,9 +292,9 @@ static void take_reasons(struct json_scan *scan, const struct json_scan_key want
 			if (key == JSON_SCAN_KEY_UNKNOWN)
 				json_scan_skip(scan);
 			else if (is_known)
-				take_text(scan, unused, sizeof(unused));
+				json_scan_read_text(scan, unused, sizeof(unused));
 			else
-				take_text(scan, key == 0 ? first : second, WORDS);
+				json_scan_read_text(scan, key == 0 ? first : second, WORDS);
 		}
 	}
 }
@@ -364,13 +309,13 @@ static void take_value(struct json_scan *scan, int key, struct agent *agent)
 
 	switch (key) {
 	case KEY_HOST:
-		take_text(scan, agent->host, sizeof(agent->host));
+		json_scan_read_text(scan, agent->host, sizeof(agent->host));
 		return;
 	case KEY_IS_FAILING:
-		take_truth(scan, &agent->is_failing);
+		agent->is_failing = json_scan_read_truth(scan);
 		return;
 	case KEY_IS_TIME_UP:
-		take_truth(scan, &agent->is_time_up);
+		agent->is_time_up = json_scan_read_truth(scan);
 		return;
 	case KEY_PROCESSES:
 		take_reasons(scan, of_process, agent->why_left_out, unused);
@@ -379,16 +324,16 @@ static void take_value(struct json_scan *scan, int key, struct agent *agent)
 		take_reasons(scan, of_refused, agent->refused_path, agent->why_refused);
 		return;
 	case KEY_LEFT_OUT:
-		take_number(scan, &agent->left_out);
+		json_scan_read_unsigned(scan, &agent->left_out);
 		return;
 	case KEY_REFUSED_COUNT:
-		take_number(scan, &agent->refused);
+		json_scan_read_unsigned(scan, &agent->refused);
 		return;
 	case KEY_UNREADABLE:
-		take_number(scan, &agent->unreadable);
+		json_scan_read_unsigned(scan, &agent->unreadable);
 		return;
 	case KEY_NOT_FOLLOWED:
-		take_number(scan, &agent->not_followed);
+		json_scan_read_unsigned(scan, &agent->not_followed);
 		return;
 	default:
 		json_scan_skip(scan);
@@ -472,9 +417,9 @@ static enum status take_agents(struct json_scan *scan, struct agent_notes *notes
 							JSON_SCAN_KEY_OF("problem") };
 	struct agent_asked *agent;
 
-	if (!begins_array(scan))
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return OK;
-	while (next_object(scan)) {
+	while (json_scan_next_object(scan)) {
 		char name[sizeof(agent->name)] = "", problem[sizeof(agent->problem)] = "";
 		int key, hint = 0;
 
@@ -483,8 +428,8 @@ static enum status take_agents(struct json_scan *scan, struct agent_notes *notes
 			if (key == JSON_SCAN_KEY_UNKNOWN)
 				json_scan_skip(scan);
 			else
-				take_text(scan, key == 0 ? name : problem,
-					  key == 0 ? sizeof(name) : sizeof(problem));
+				json_scan_read_text(scan, key == 0 ? name : problem,
+						    key == 0 ? sizeof(name) : sizeof(problem));
 		}
 		if (notes->agent_count >= AGENT_NOTES_AGENTS_MAX)
 			continue;
@@ -549,7 +494,20 @@ void agent_notes_release(struct agent_notes *notes)
 	*notes = (struct agent_notes){ .gaps = NULL };
 }
 
+/* ---- what limits what can be seen --------------------------------------------------------------- */
+
 enum { NAMED = 24 }; /* of a kind; the rest is counted */
+
+static struct verdict *add_blind(struct verdicts *verdicts, bool is_warning, const char *rule,
+				 const char *page)
+{
+	struct verdict *verdict =
+		verdicts_add(verdicts, VERDICT_BLIND, is_warning ? VERDICT_WARNING : VERDICT_NOTE);
+
+	text_copy(verdict->rule, sizeof(verdict->rule), rule);
+	text_copy(verdict->page, sizeof(verdict->page), page);
+	return verdict;
+}
 
 /* ---- agents ---------------------------------------------------------------------------------- */
 
@@ -571,9 +529,8 @@ static void find_silent(struct verdicts *verdicts, const struct blind_options *o
 		silent += options->sources[i].is_silent;
 	if (silent == 0)
 		return;
-	verdict = verdicts_add(verdicts, VERDICT_BLIND,
-			       is_blamed_already(verdicts) ? VERDICT_NOTE : VERDICT_WARNING);
-	text_copy(verdict->rule, sizeof(verdict->rule), "silent");
+	verdict = add_blind(verdicts, !is_blamed_already(verdicts), "silent",
+			    "runbooks/RingsideAgentDown.md");
 	verdict->is_unjudged = true;
 	verdict_title(verdict, "%zu of %zu %s did not answer", silent, options->source_count,
 		      asked);
@@ -593,7 +550,6 @@ static void find_silent(struct verdicts *verdicts, const struct blind_options *o
 			"nobody");
 	verdict_advice(verdict, "Is the node up, and does the agent run there?");
 	verdict_advice(verdict, "$ systemctl status ringside-agent");
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/RingsideAgentDown.md");
 }
 
 static void find_left_out(struct verdicts *verdicts, const struct agent_notes *notes)
@@ -607,9 +563,7 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 		return;
 	for (size_t i = 0; i < notes->gap_count; i++)
 		is_warning |= notes->gaps[i].is_warning;
-	verdict =
-		verdicts_add(verdicts, VERDICT_BLIND, is_warning ? VERDICT_WARNING : VERDICT_NOTE);
-	text_copy(verdict->rule, sizeof(verdict->rule), "agents");
+	verdict = add_blind(verdicts, is_warning, "agents", "SNAPSHOT.md");
 	verdict_title(verdict, "%zu %s not in what agents answered", count,
 		      text_which(count, "thing is", "things are"));
 	/* What is missing before what could be better. */
@@ -625,7 +579,6 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 	verdict_missing(verdict,
 			"the processes that are left out, and what others' files would say");
 	verdict_advice(verdict, "$ journalctl -u ringside-agent");
-	text_copy(verdict->page, sizeof(verdict->page), "SNAPSHOT.md");
 }
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
@@ -637,9 +590,7 @@ static void find_missing(struct verdicts *verdicts, const struct scene *scene,
 
 	if (scene->missing == 0)
 		return;
-	verdict = verdicts_add(verdicts, VERDICT_BLIND,
-			       options->is_whole ? VERDICT_WARNING : VERDICT_NOTE);
-	text_copy(verdict->rule, sizeof(verdict->rule), "ranks");
+	verdict = add_blind(verdicts, options->is_whole, "ranks", "runbooks/NcclRanksUnseen.md");
 	verdict->is_unjudged = true;
 	verdict_title(verdict, "%zu of %zu ranks cannot be seen from here", scene->missing,
 		      scene->missing + scene->ranks);
@@ -649,7 +600,6 @@ static void find_missing(struct verdicts *verdicts, const struct scene *scene,
 			 scene->ranks, scene->missing + scene->ranks);
 	verdict_advice(verdict, "Ask all nodes of the job at once, through their agents:");
 	verdict_advice(verdict, "$ ringside doctor --agents 'node[001-064]'");
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRanksUnseen.md");
 }
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -688,10 +638,8 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 	if (sum == 0)
 		return;
 	/* One of a hundred changes no figure that is told here. */
-	verdict = verdicts_add(verdicts, VERDICT_BLIND,
-			       scene && sum < scene->operations / 100 ? VERDICT_NOTE
-								      : VERDICT_WARNING);
-	text_copy(verdict->rule, sizeof(verdict->rule), "lost");
+	verdict = add_blind(verdicts, !(scene && sum < scene->operations / 100), "lost",
+			    "runbooks/NcclRecordingLosses.md");
 	verdict_title(verdict, "%" PRIu64 " %s lost by the %s of %zu %s", sum,
 		      text_which(sum, "operation was", "operations were"),
 		      text_which(processes, "recorder", "recorders"), processes,
@@ -702,7 +650,6 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 					 lost[reason]);
 	verdict_missing(verdict, "whatever these operations would have shown");
 	verdict_advice(verdict, "$ ringside verify");
-	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclRecordingLosses.md");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -726,8 +673,7 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 	if (count == 0)
 		return;
 	count += recording->troubles_left_out;
-	verdict = verdicts_add(verdicts, VERDICT_BLIND, VERDICT_WARNING);
-	text_copy(verdict->rule, sizeof(verdict->rule), "files");
+	verdict = add_blind(verdicts, true, "files", "");
 	verdict_title(verdict, "%zu %s could not be read as %s should be", count,
 		      text_which(count, "place", "places"), text_which(count, "it", "they"));
 	for (size_t i = 0; i < recording->trouble_count && told < NAMED; i++) {

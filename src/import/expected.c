@@ -284,37 +284,6 @@ struct document {
 	enum status status;
 };
 
-/* Goes on with the next item of an array, which is an object; false at its end. */
-static bool next_object(struct document *document)
-{
-	enum json_scan_token token;
-
-	while ((token = json_scan_next(&document->scan)) > JSON_SCAN_END) {
-		if (token == JSON_SCAN_OBJECT)
-			return true;
-		if (token == JSON_SCAN_ARRAY_END)
-			return false;
-		json_scan_skip(&document->scan);
-	}
-	return false;
-}
-
-static void read_string(struct document *document, char *to, size_t size)
-{
-	to[0] = '\0';
-	json_scan_next(&document->scan);
-	if (!json_scan_text(&document->scan, to, size))
-		to[size - 1] = '\0';
-	json_scan_skip(&document->scan);
-}
-
-static void read_unsigned(struct document *document, uint64_t *value)
-{
-	json_scan_next(&document->scan);
-	json_scan_unsigned(&document->scan, value);
-	json_scan_skip(&document->scan);
-}
-
 /* The first argument is the program. */
 static void read_args(struct document *document)
 {
@@ -323,10 +292,8 @@ static void read_args(struct document *document)
 	const char *slash;
 	bool is_first = true;
 
-	if (json_scan_next(&document->scan) != JSON_SCAN_ARRAY) {
-		json_scan_skip(&document->scan);
+	if (!json_scan_enter(&document->scan, JSON_SCAN_ARRAY))
 		return;
-	}
 	while ((token = json_scan_next(&document->scan)) > JSON_SCAN_END &&
 	       token != JSON_SCAN_ARRAY_END) {
 		if (is_first)
@@ -346,18 +313,16 @@ static void read_devices(struct document *document)
 	static const struct json_scan_key keys[] = { KEY("rank") };
 	int key, hint;
 
-	if (json_scan_next(&document->scan) != JSON_SCAN_ARRAY) {
-		json_scan_skip(&document->scan);
+	if (!json_scan_enter(&document->scan, JSON_SCAN_ARRAY))
 		return;
-	}
-	while (next_object(document)) {
+	while (json_scan_next_object(&document->scan)) {
 		uint64_t rank = 0;
 
 		hint = 0;
 		while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys),
 						 &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
 			if (key == 0)
-				read_unsigned(document, &rank);
+				json_scan_read_unsigned(&document->scan, &rank);
 			else
 				json_scan_skip(&document->scan);
 		}
@@ -373,16 +338,14 @@ static void read_config(struct document *document)
 	uint64_t ranks;
 	int key, hint = 0;
 
-	if (json_scan_next(&document->scan) != JSON_SCAN_OBJECT) {
-		json_scan_skip(&document->scan);
+	if (!json_scan_enter(&document->scan, JSON_SCAN_OBJECT))
 		return;
-	}
 	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		if (key == 0)
-			read_unsigned(document, &document->threads);
+			json_scan_read_unsigned(&document->scan, &document->threads);
 		else if (key == 1)
-			read_unsigned(document, &document->gpus);
+			json_scan_read_unsigned(&document->scan, &document->gpus);
 		else if (key == 2)
 			read_devices(document);
 		else
@@ -401,10 +364,8 @@ static void read_measure(struct document *document, double *time_us, bool *is_wr
 	int key, hint = 0;
 	double wrong = 0;
 
-	if (json_scan_next(&document->scan) != JSON_SCAN_OBJECT) {
-		json_scan_skip(&document->scan);
+	if (!json_scan_enter(&document->scan, JSON_SCAN_OBJECT))
 		return;
-	}
 	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		json_scan_next(&document->scan);
@@ -444,9 +405,10 @@ static void read_result(struct document *document)
 	while ((key = json_scan_next_key(&document->scan, keys, ARRAY_LENGTH(keys), &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		if (key == 0)
-			read_unsigned(document, &row.bytes);
+			json_scan_read_unsigned(&document->scan, &row.bytes);
 		else if (key == 1) {
-			read_string(document, type, sizeof(type));
+			type[0] = '\0';
+			json_scan_read_text(&document->scan, type, sizeof(type));
 			row.datatype = expected_datatype(type);
 		} else if (key == 2)
 			read_measure(document, &out_us, &is_out_wrong);
@@ -462,11 +424,9 @@ static void read_result(struct document *document)
 
 static void read_results(struct document *document, void (*read)(struct document *))
 {
-	if (json_scan_next(&document->scan) != JSON_SCAN_ARRAY) {
-		json_scan_skip(&document->scan);
+	if (!json_scan_enter(&document->scan, JSON_SCAN_ARRAY))
 		return;
-	}
-	while (document->status == OK && next_object(document))
+	while (document->status == OK && json_scan_next_object(&document->scan))
 		read(document);
 }
 
@@ -586,30 +546,29 @@ static bool read_own_fact(struct document *document, int key, struct own_facts *
 static void read_own_field(struct document *document, int key, struct expected_row *row)
 {
 	uint64_t ranks = 0;
-	char name[32];
+	char name[32] = "";
 	int is_known;
 
 	switch (key) {
 	case OWN_FUNCTION:
-		read_string(document, name, sizeof(name));
+		json_scan_read_text(&document->scan, name, sizeof(name));
 		row->function = op_name_find(OP_NAMES_FUNCTION, name, &is_known);
 		break;
 	case OWN_BYTES:
-		read_unsigned(document, &row->bytes);
+		json_scan_read_unsigned(&document->scan, &row->bytes);
 		break;
 	case OWN_TIME:
-		read_unsigned(document, &row->time_ns);
+		json_scan_read_unsigned(&document->scan, &row->time_ns);
 		break;
 	case OWN_DATATYPE:
-		read_string(document, name, sizeof(name));
+		json_scan_read_text(&document->scan, name, sizeof(name));
 		row->datatype = expected_datatype(name);
 		break;
 	case OWN_IN_PLACE:
-		row->is_in_place = json_scan_next(&document->scan) == JSON_SCAN_TRUE;
-		json_scan_skip(&document->scan);
+		row->is_in_place = json_scan_read_truth(&document->scan);
 		break;
 	case OWN_RANKS:
-		read_unsigned(document, &ranks);
+		json_scan_read_unsigned(&document->scan, &ranks);
 		row->nranks = ranks <= EXPECTED_RANKS_MAX ? (int32_t)ranks : 0;
 		break;
 	default:
@@ -663,13 +622,6 @@ struct own_head {
 	uint64_t ranks;
 };
 
-static void read_bool(struct document *document, bool *value)
-{
-	if (json_scan_next(&document->scan) == JSON_SCAN_TRUE)
-		*value = true;
-	json_scan_skip(&document->scan);
-}
-
 /* An object whose brace was passed. Commands that judge a measurement have it whole in "run". */
 static void read_own(struct document *document, struct own_head *head, bool is_inside)
 {
@@ -685,13 +637,13 @@ static void read_own(struct document *document, struct own_head *head, bool is_i
 			document->is_bench = json_scan_is(&document->scan, "ringside-bench");
 			json_scan_skip(&document->scan);
 		} else if (key == 1)
-			read_unsigned(document, &head->version);
+			json_scan_read_unsigned(&document->scan, &head->version);
 		else if (key == 2)
-			read_unsigned(document, &head->ranks);
+			json_scan_read_unsigned(&document->scan, &head->ranks);
 		else if (key == 3)
 			read_results(document, read_own_result);
 		else if (key == 4)
-			read_bool(document, &document->expected->is_gpu_shared);
+			document->expected->is_gpu_shared |= json_scan_read_truth(&document->scan);
 		else if (key == 5 && !is_inside &&
 			 json_scan_next(&document->scan) == JSON_SCAN_OBJECT)
 			read_own(document, head, true);

@@ -626,3 +626,47 @@ bool json_scan_is(const struct json_scan *scan, const char *text)
 		return scan->length == length && memcmp(scan->text, text, length) == 0;
 	return json_scan_text(scan, copy, sizeof(copy)) && strcmp(copy, text) == 0;
 }
+
+/* ---- what is there ------------------------------------------------------------------------------- */
+
+void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value)
+{
+	json_scan_next(scan);
+	json_scan_unsigned(scan, value);
+	json_scan_skip(scan);
+}
+
+void json_scan_read_text(struct json_scan *scan, char *to, size_t size)
+{
+	json_scan_next(scan);
+	json_scan_text(scan, to, size);
+	json_scan_skip(scan);
+}
+
+bool json_scan_read_truth(struct json_scan *scan)
+{
+	bool is_true = json_scan_next(scan) == JSON_SCAN_TRUE;
+
+	json_scan_skip(scan);
+	return is_true;
+}
+
+bool json_scan_enter(struct json_scan *scan, enum json_scan_token what)
+{
+	if (json_scan_next(scan) == what)
+		return true;
+	json_scan_skip(scan);
+	return false;
+}
+
+bool json_scan_next_object(struct json_scan *scan)
+{
+	enum json_scan_token token;
+
+	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
+		if (token == JSON_SCAN_OBJECT)
+			return true;
+		json_scan_skip(scan);
+	}
+	return false;
+}

@@ -103,6 +103,18 @@ bool json_scan_text(const struct json_scan *scan, char *to, size_t size);
 bool json_scan_is(const struct json_scan *scan, const char *text);
 
 /*
+ * For who takes what is there: the value of the key before, or the item of an array, where it is of this kind. Anything
+ * else is passed over and leaves *value, or the text, as it was. Errors stay in the scan.
+ */
+void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value);
+void json_scan_read_text(struct json_scan *scan, char *to, size_t size);
+bool json_scan_read_truth(struct json_scan *scan); /* false also for what is neither */
+/* Is it an object, or an array, as asked for? Then its items are next. */
+bool json_scan_enter(struct json_scan *scan, enum json_scan_token what);
+/* The next object of the array that is open, entered; false: the array is over. */
+bool json_scan_next_object(struct json_scan *scan);
+
+/*
  * The next key of the object that is open: its place in `keys`, or one of enum json_scan_other.
  * Writers keep an order, so those after the last hit are tried first: *hint is 0 at the beginning of
  * an object and the caller's to keep.
