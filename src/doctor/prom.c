@@ -10,8 +10,6 @@
 #include "doctor/prom_internal.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,124 +75,79 @@ struct prom_answer {
 	char warning[160]; /* the first; "" none */
 };
 
-/* A text that grows; after the first failure it stays as it is. */
-struct text {
-	char *bytes;
-	size_t length;
-	size_t room;
-	bool has_failed;
-};
-
-static void query_put_bytes(struct text *text, const char *bytes, size_t length)
-{
-	if (text->length + length + 1 > text->room && !text->has_failed) {
-		size_t room = (text->length + length + 1) * 2;
-		char *more = realloc(text->bytes, room);
-
-		text->has_failed = more == NULL;
-		if (more != NULL) {
-			text->bytes = more;
-			text->room = room;
-		}
-	}
-	if (text->has_failed)
-		return;
-	memcpy(text->bytes + text->length, bytes, length);
-	text->length += length;
-	text->bytes[text->length] = '\0';
-}
-
-static void query_put(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static void query_put(struct text *text, const char *format, ...)
-{
-	char piece[1024];
-	va_list values;
-	int length;
-
-	va_start(values, format);
-	length = vsnprintf(piece, sizeof(piece), format, values);
-	va_end(values);
-	if (length < 0 || (size_t)length >= sizeof(piece))
-		text->has_failed = true;
-	else
-		query_put_bytes(text, piece, (size_t)length);
-}
+/* Queries are written into room for all that may be asked. */
+enum { QUERY_BYTES = 8192 };
+#define PUT(text, ...) text_append(text, QUERY_BYTES, __VA_ARGS__)
 
 /* A selector: only the job that was asked for. */
-static void put_series(struct text *text, const struct prom *prom, const char *name,
-		       const char *matchers)
+static void put_series(char *text, const struct prom *prom, const char *name, const char *matchers)
 {
-	query_put(text, "%s{", name);
+	PUT(text, "%s{", name);
 	if (prom->job[0] != '\0') {
-		query_put(text, "nccl_job=\"");
+		PUT(text, "nccl_job=\"");
 		for (const char *at = prom->job; *at != '\0'; at++) {
-			if (*at == '"' || *at == '\\')
-				query_put_bytes(text, "\\", 1);
 			if (*at == '\n')
-				query_put(text, "\\n");
+				PUT(text, "\\n");
 			else
-				query_put_bytes(text, at, 1);
+				PUT(text, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
 		}
-		query_put(text, "\"%s", matchers[0] != '\0' ? "," : "");
+		PUT(text, "\"%s", matchers[0] != '\0' ? "," : "");
 	}
-	query_put(text, "%s}", matchers);
+	PUT(text, "%s}", matchers);
 }
 
 #define NO_OTHER "comm!=\"other\""
 
-static void put_old(struct text *text, const struct prom *prom)
+static void put_old(char *text, const struct prom *prom)
 {
-	query_put(text, " and on (nccl_job, comm) (");
+	PUT(text, " and on (nccl_job, comm) (");
 	put_series(text, prom, "nccl_oldest_operation_age_seconds", NO_OTHER);
-	query_put(text, " > %.3f)", (double)prom->hang_ns / 4e9);
+	PUT(text, " > %.3f)", (double)prom->hang_ns / 4e9);
 }
 
 /* Members of communicators that are old, and those near them. */
-static void put_members(struct text *text, const struct prom *prom)
+static void put_members(char *text, const struct prom *prom)
 {
-	query_put(text, " and on (nccl_job, comm, rank) (");
+	PUT(text, " and on (nccl_job, comm, rank) (");
 	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
 	put_old(text, prom);
-	query_put(text, " or ");
+	PUT(text, " or ");
 	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	query_put(text, " and on (nccl_job, host, pid) (");
+	PUT(text, " and on (nccl_job, host, pid) (");
 	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	query_put(text, " and on (nccl_job, comm, rank) (");
+	PUT(text, " and on (nccl_job, comm, rank) (");
 	put_series(text, prom, "nccl_operations_in_flight", NO_OTHER);
-	query_put(text, " == 0");
+	PUT(text, " == 0");
 	put_old(text, prom);
-	query_put(text, ")))");
+	PUT(text, ")))");
 }
 
-static void put_who(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_who(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	if (ask == PROM_PROCESSES) {
-		query_put(text,
-			  "max by (nccl_job, host, pid, global_rank, local_rank, world_size, gpu, "
+		PUT(text, "max by (nccl_job, host, pid, global_rank, local_rank, world_size, gpu, "
 			  "gpu_uuid, mode, interface, state) (timestamp(");
 		put_series(text, prom, "nccl_process_info", "");
-		query_put(text, "))");
+		PUT(text, "))");
 	} else {
-		query_put(text,
-			  "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, global_rank, "
+		PUT(text, "group by (nccl_job, comm, rank, comm_name, nranks, nnodes, global_rank, "
 			  "host, pid, gpu, finalized) (");
 		put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-		query_put(text, ")");
+		PUT(text, ")");
 	}
 }
 
-static void put_state(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_state(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	if (ask == PROM_NUMBERS) {
-		query_put(text, "max by (__name__, nccl_job, comm, rank) (");
+		PUT(text, "max by (__name__, nccl_job, comm, rank) (");
 		put_series(text, prom, "",
 			   "__name__=~\"nccl_collective_number_(issued|replayed)|nccl_operation_"
 			   "number_(issued|done)|nccl_collective_signature|nccl_oldest_operation_"
 			   "age_seconds|nccl_last_activity_age_seconds\"," NO_OTHER);
 		put_members(text, prom);
 	} else {
-		query_put(text, "max without (instance, job) (");
+		PUT(text, "max without (instance, job) (");
 		put_series(text, prom,
 			   ask == PROM_OLDEST  ? "nccl_oldest_operation_info"
 			   : ask == PROM_WAITS ? "nccl_oldest_operation_wait_seconds"
@@ -205,73 +158,72 @@ static void put_state(struct text *text, const struct prom *prom, enum prom_ask 
 		else
 			put_old(text, prom);
 	}
-	query_put(text, ")");
+	PUT(text, ")");
 }
 
 /* Agents that do not answer. Of one job: those that told of it within the last hour; else also those that
  * never told anything. A target that is down has no series, so its last ones are asked for. */
-static void put_agents(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_agents(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	if (ask == PROM_DOWN) {
-		query_put(text, "max by (instance, node) (");
+		PUT(text, "max by (instance, node) (");
 		if (prom->job[0] == '\0')
-			query_put(text, "up{job=~\"ringside.*\"} == 0 or ");
-		query_put(text, "up == 0 and on (job, instance) last_over_time(");
+			PUT(text, "up{job=~\"ringside.*\"} == 0 or ");
+		PUT(text, "up == 0 and on (job, instance) last_over_time(");
 		put_series(text, prom, "nccl_process_info", "");
-		query_put(text, "[1h]))");
+		PUT(text, "[1h]))");
 		return;
 	}
-	query_put(text,
-		  "group by (instance, nccl_job, comm, rank, global_rank, host, pid) (last_over_"
+	PUT(text, "group by (instance, nccl_job, comm, rank, global_rank, host, pid) (last_over_"
 		  "time(");
 	put_series(text, prom, "nccl_communicator_info", NO_OTHER);
-	query_put(text, "[1h]) and on (job, instance) (up == 0)");
+	PUT(text, "[1h]) and on (job, instance) (up == 0)");
 	put_old(text, prom);
-	query_put(text, ")");
+	PUT(text, ")");
 }
 
 /* A job that is younger than the stretch did what it did in less time. */
-static void put_since(struct text *text, const struct prom *prom)
+static void put_since(char *text, const struct prom *prom)
 {
 	enum { STEPS = 30 };
 
-	query_put(text, "min by (nccl_job) (min_over_time(timestamp(");
+	PUT(text, "min by (nccl_job) (min_over_time(timestamp(");
 	put_series(text, prom, "nccl_process_info", "");
-	query_put(text, ")[%us:%us]))", prom->window_s,
-		  prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
+	PUT(text, ")[%us:%us]))", prom->window_s,
+	    prom->window_s < 2 * STEPS ? 1 : prom->window_s / STEPS);
 }
 
-static void put_increase(struct text *text, const struct prom *prom, const char *name,
+static void put_increase(char *text, const struct prom *prom, const char *name,
 			 const char *matchers, bool is_before)
 {
 	enum { OTHERWISE_S = 900 };
 
-	query_put(text, "increase(");
+	PUT(text, "increase(");
 	put_series(text, prom, name, matchers);
-	query_put(text, "[%us]", prom->window_s);
+	PUT(text, "[%us]", prom->window_s);
 	if (!is_before) {
-		query_put(text, ")");
+		PUT(text, ")");
 		return;
 	}
-	query_put(text, " offset %us)", prom->past_s);
+	PUT(text, " offset %us)", prom->past_s);
 	if (prom->has_past)
 		return;
-	query_put(text, " or increase(");
+	PUT(text, " or increase(");
 	put_series(text, prom, name, matchers);
-	query_put(text, "[%us] offset %us)", prom->window_s, (unsigned int)OTHERWISE_S);
+	PUT(text, "[%us] offset %us)", prom->window_s, (unsigned int)OTHERWISE_S);
 }
 
-static void put_sum(struct text *text, const struct prom *prom, const char *name, bool is_before)
+static void put_sum(char *text, const struct prom *prom, const char *name, bool is_before)
 {
-	query_put(text, "sum by (nccl_job, comm, rank, function, size) (");
+	PUT(text, "sum by (nccl_job, comm, rank, function, size) (");
 	put_increase(text, prom, name,
 		     NO_OTHER ",function=~\"AllReduce|AllGather|ReduceScatter|AlltoAll\","
 			      "size!~\"unknown|other\"",
 		     is_before);
-	query_put(text, ") > 0");
+	PUT(text, ") > 0");
 }
 
-static void put_sums(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_sums(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	static const char *const names[] = { "nccl_operations_total",
 					     "nccl_operation_seconds_total",
@@ -281,7 +233,7 @@ static void put_sums(struct text *text, const struct prom *prom, enum prom_ask a
 	put_sum(text, prom, names[ask - (is_before ? PROM_SUMS_BEFORE : PROM_SUMS_NOW)], is_before);
 }
 
-static void put_edges(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_edges(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	static const char *const names[] = { "nccl_proxy_transfers_total",
 					     "nccl_proxy_wait_seconds_total",
@@ -289,15 +241,15 @@ static void put_edges(struct text *text, const struct prom *prom, enum prom_ask 
 	bool is_before = ask >= PROM_EDGES_BEFORE;
 	unsigned int which = ask - (is_before ? PROM_EDGES_BEFORE : PROM_EDGES_NOW);
 
-	query_put(text, "sum by (nccl_job, comm, rank, peer) (");
+	PUT(text, "sum by (nccl_job, comm, rank, peer) (");
 	put_increase(text, prom, names[which],
 		     which == 1 ? NO_OTHER ",direction=\"send\",peer!=\"other\",state=\"net\""
 				: NO_OTHER ",direction=\"send\",peer!=\"other\"",
 		     is_before);
-	query_put(text, ") > 0");
+	PUT(text, ") > 0");
 }
 
-static void put_query(struct text *text, const struct prom *prom, enum prom_ask ask)
+static void put_query(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	if (ask <= PROM_MEMBERS)
 		put_who(text, prom, ask);
@@ -315,32 +267,36 @@ static void put_query(struct text *text, const struct prom *prom, enum prom_ask 
 		put_sum(text, prom, "nccl_timed_operations_total", ask == PROM_TIMED_BEFORE);
 }
 
-static void put_encoded(struct text *text, const char *query)
+/* NULL: no memory. */
+static char *path_of(const char *query)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 				    "-_.~";
+	static const char begin[] = "/api/v1/query?query=";
+	size_t room = sizeof(begin) + 3 * strlen(query), used = sizeof(begin) - 1;
+	char *path = malloc(room);
 
-	query_put(text, "/api/v1/query?query=");
+	if (path == NULL)
+		return NULL;
+	text_copy(path, room, begin);
 	for (const char *at = query; *at != '\0'; at++) {
-		if (strchr(plain, *at) != NULL)
-			query_put_bytes(text, at, 1);
-		else
-			query_put(text, "%%%02X", (unsigned int)(unsigned char)*at);
+		text_format(path + used, room - used, strchr(plain, *at) != NULL ? "%c" : "%%%02X",
+			    (unsigned char)*at);
+		used += strlen(path + used);
 	}
+	return path;
 }
 
 /* False: no memory. */
 static bool prom_make_queries(struct prom *prom)
 {
 	for (enum prom_ask ask = 0; ask < PROM_ASKS; ask++) {
-		struct text query = { 0 }, path = { 0 };
+		char query[QUERY_BYTES] = "";
 
-		put_query(&query, prom, ask);
-		if (!query.has_failed)
-			put_encoded(&path, query.bytes);
-		prom->queries[ask] = query.bytes;
-		prom->paths[ask] = path.bytes;
-		if (query.has_failed || path.has_failed)
+		put_query(query, prom, ask);
+		prom->queries[ask] = strdup(query);
+		prom->paths[ask] = path_of(query);
+		if (prom->queries[ask] == NULL || prom->paths[ask] == NULL)
 			return false;
 	}
 	return true;
@@ -413,27 +369,18 @@ struct envelope {
 	bool has_result;
 };
 
-static void take_string(struct json_scan *scan, char *to, size_t size)
-{
-	if (json_scan_next(scan) == JSON_SCAN_STRING)
-		json_scan_text(scan, to, size);
-	else
-		json_scan_skip(scan);
-}
-
 static void check_data(struct json_scan *scan, struct envelope *envelope)
 {
 	static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("resultType"),
 						     JSON_SCAN_KEY_OF("result") };
 	int key, hint = 0;
 
-	if (json_scan_next(scan) != JSON_SCAN_OBJECT) {
-		json_scan_skip(scan);
+	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
 		return;
-	}
 	while ((key = json_scan_next_key(scan, keys, 2, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
 		if (key == 0) {
-			take_string(scan, envelope->result_type, sizeof(envelope->result_type));
+			json_scan_read_text(scan, envelope->result_type,
+					    sizeof(envelope->result_type));
 		} else {
 			if (key == 1) {
 				envelope->result = *scan;
@@ -449,10 +396,8 @@ static void check_warnings(struct json_scan *scan, struct prom_answer *answer)
 {
 	enum json_scan_token token;
 
-	if (json_scan_next(scan) != JSON_SCAN_ARRAY) {
-		json_scan_skip(scan);
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return;
-	}
 	while ((token = json_scan_next(scan)) > JSON_SCAN_END && token != JSON_SCAN_ARRAY_END) {
 		if (token == JSON_SCAN_STRING && answer->warning[0] == '\0')
 			json_scan_text(scan, answer->warning, sizeof(answer->warning));
@@ -474,13 +419,14 @@ static bool check_envelope(struct json_scan *scan, struct envelope *envelope,
 		return false;
 	while ((key = json_scan_next_key(scan, keys, 5, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
 		if (key == 0)
-			take_string(scan, envelope->status, sizeof(envelope->status));
+			json_scan_read_text(scan, envelope->status, sizeof(envelope->status));
 		else if (key == 1)
 			check_data(scan, envelope);
 		else if (key == 2)
-			take_string(scan, envelope->error_type, sizeof(envelope->error_type));
+			json_scan_read_text(scan, envelope->error_type,
+					    sizeof(envelope->error_type));
 		else if (key == 3)
-			take_string(scan, envelope->error, sizeof(envelope->error));
+			json_scan_read_text(scan, envelope->error, sizeof(envelope->error));
 		else if (key == 4)
 			check_warnings(scan, answer);
 		else
@@ -570,10 +516,8 @@ static bool scan_labels(struct json_scan *scan, struct prom_sample *sample, stru
 	bool is_good = true;
 	int key, hint = 0;
 
-	if (json_scan_next(scan) != JSON_SCAN_OBJECT) {
-		json_scan_skip(scan);
+	if (!json_scan_enter(scan, JSON_SCAN_OBJECT))
 		return false;
-	}
 	while ((key = json_scan_next_key(scan, label_keys, PROM_LABELS, &hint)) >=
 	       JSON_SCAN_KEY_UNKNOWN) {
 		if (json_scan_next(scan) != JSON_SCAN_STRING) {
@@ -649,13 +593,11 @@ static bool scan_time(const struct json_scan *scan, struct prom_sample *sample,
 
 static bool scan_value(struct json_scan *scan, struct prom_sample *sample, struct decoded *decoded)
 {
-	enum json_scan_token token = json_scan_next(scan);
+	enum json_scan_token token;
 	bool is_good;
 
-	if (token != JSON_SCAN_ARRAY) {
-		json_scan_skip(scan);
+	if (!json_scan_enter(scan, JSON_SCAN_ARRAY))
 		return false;
-	}
 	is_good = json_scan_next(scan) == JSON_SCAN_NUMBER && scan_time(scan, sample, decoded);
 	/* Whatever it is, its end is found: the answer was checked before. */
 	if (is_good)
@@ -728,17 +670,6 @@ static enum status prom_scan(struct prom *prom, enum prom_ask ask, const char *t
 
 enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };
 
-/* A table that grows: room for one more at [count], cleared; false: no memory. */
-static bool prom_grow(void *list, size_t count, size_t element_bytes)
-{
-	unsigned char **at = list;
-
-	if (!list_grow(list, count, element_bytes))
-		return false;
-	memset(*at + count * element_bytes, 0, element_bytes);
-	return true;
-}
-
 /* The next slot with this hash, or the free one at the end; *at is `hash` at first. */
 static struct prom_slot *prom_index_next(const struct prom_index *index, uint64_t hash,
 					 uint64_t *at)
@@ -786,6 +717,14 @@ static void index_put(struct prom_index *index, struct prom_slot *slot, uint64_t
 	index->count++;
 }
 
+/* Room for one more at the end of a table; false, and the status: no memory. */
+static bool has_room(struct prom *prom, void *list, size_t count, size_t element_bytes)
+{
+	if (!list_grow(list, count, element_bytes))
+		prom->status = ERR_NO_SPACE;
+	return prom->status == OK;
+}
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 static char *text_room(struct prom_texts *texts, size_t bytes)
@@ -796,7 +735,7 @@ static char *text_room(struct prom_texts *texts, size_t bytes)
 		char *block = malloc(BLOCK_BYTES);
 
 		if (block == NULL ||
-		    !prom_grow(&texts->blocks, texts->block_count, sizeof(*texts->blocks))) {
+		    !list_grow(&texts->blocks, texts->block_count, sizeof(*texts->blocks))) {
 			free(block);
 			return NULL;
 		}
@@ -814,7 +753,7 @@ static bool text_add(struct prom_texts *texts, const char *text, size_t length)
 {
 	char *copy = text_room(texts, length + 1);
 
-	if (copy == NULL || !prom_grow(&texts->list, texts->count, sizeof(*texts->list)))
+	if (copy == NULL || !list_grow(&texts->list, texts->count, sizeof(*texts->list)))
 		return false;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
@@ -960,7 +899,7 @@ static uint32_t comm_of(struct prom *prom, uint32_t job, uint32_t comm)
 		if (found->job == job && found->comm == comm)
 			return slot->item - 1;
 	}
-	if (!prom_grow(&prom->comms, prom->comm_count, sizeof(*prom->comms)))
+	if (!list_grow(&prom->comms, prom->comm_count, sizeof(*prom->comms)))
 		return UINT32_MAX;
 	prom->comms[prom->comm_count] = (struct prom_comm){
 		.job = job, .comm = comm, .hash = comm_hash(prom_text_of(prom, comm))
@@ -982,7 +921,7 @@ static uint32_t member_of(struct prom *prom, uint32_t comm, int32_t rank)
 		if (found->comm == comm && found->rank == rank)
 			return slot->item - 1;
 	}
-	if (!prom_grow(&prom->members, prom->member_count, sizeof(*prom->members)))
+	if (!list_grow(&prom->members, prom->member_count, sizeof(*prom->members)))
 		return UINT32_MAX;
 	prom->members[prom->member_count] = (struct prom_member){
 		.comm = comm, .rank = rank, .pid = -1, .global_rank = -1, .gpu = -1
@@ -1022,10 +961,8 @@ uint32_t prom_process_of(struct prom *prom, uint32_t job, uint32_t host, int64_t
 		if (found->job == job && found->host == host && found->pid == pid)
 			return slot->item - 1;
 	}
-	if (!prom_grow(&prom->processes, prom->process_count, sizeof(*prom->processes))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->processes, prom->process_count, sizeof(*prom->processes)))
 		return UINT32_MAX;
-	}
 	prom->processes[prom->process_count] = (struct prom_process){ .job = job,
 								      .host = host,
 								      .pid = pid,
@@ -1052,7 +989,7 @@ static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, s
 			    found->size == key.size && found->peer == key.peer)
 				return found;
 		}
-		if (prom_grow(&rows->list, rows->count, sizeof(*rows->list))) {
+		if (list_grow(&rows->list, rows->count, sizeof(*rows->list))) {
 			rows->list[rows->count] = key;
 			index_put(&rows->index, slot, hash, rows->count);
 			return &rows->list[rows->count++];
@@ -1179,10 +1116,8 @@ static uint32_t take_call(struct prom *prom, const struct prom_sample *sample)
 		.is_replay = prom_label_is(sample, PROM_LABEL_REPLAY, "true"),
 	};
 
-	if (!prom_grow(&prom->calls, prom->call_count, sizeof(*prom->calls))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->calls, prom->call_count, sizeof(*prom->calls)))
 		return 0;
-	}
 	prom->calls[prom->call_count] = call;
 	return (uint32_t)++prom->call_count;
 }
@@ -1210,10 +1145,8 @@ static void take_wait(struct prom *prom, struct prom_member *member,
 				  .peer = label_int(sample, PROM_LABEL_PEER, OP_NOBODY),
 				  .for_ns = to_ns(sample->value) };
 
-	if (!prom_grow(&prom->waits, prom->wait_count, sizeof(*prom->waits))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->waits, prom->wait_count, sizeof(*prom->waits)))
 		return;
-	}
 	prom->waits[prom->wait_count] = wait;
 	member->waits = (uint32_t)++prom->wait_count;
 	prom->comms[member->comm].flags |= COMM_FLAG_SEES_PROXIES;
@@ -1221,10 +1154,8 @@ static void take_wait(struct prom *prom, struct prom_member *member,
 
 static void take_down(struct prom *prom, const struct prom_sample *sample)
 {
-	if (!prom_grow(&prom->downs, prom->down_count, sizeof(*prom->downs))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->downs, prom->down_count, sizeof(*prom->downs)))
 		return;
-	}
 	prom->downs[prom->down_count++] = (struct prom_down){
 		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
 		.node = label_text(prom, sample, PROM_LABEL_NODE),
@@ -1233,10 +1164,8 @@ static void take_down(struct prom *prom, const struct prom_sample *sample)
 
 static void take_unseen(struct prom *prom, const struct prom_sample *sample)
 {
-	if (!prom_grow(&prom->unseen, prom->unseen_count, sizeof(*prom->unseen))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->unseen, prom->unseen_count, sizeof(*prom->unseen)))
 		return;
-	}
 	prom->unseen[prom->unseen_count++] = (struct prom_unseen){
 		.instance = label_text(prom, sample, PROM_LABEL_INSTANCE),
 		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
@@ -1246,10 +1175,8 @@ static void take_unseen(struct prom *prom, const struct prom_sample *sample)
 
 static void take_since(struct prom *prom, const struct prom_sample *sample)
 {
-	if (!prom_grow(&prom->since, prom->since_count, sizeof(*prom->since))) {
-		prom->status = ERR_NO_SPACE;
+	if (!has_room(prom, &prom->since, prom->since_count, sizeof(*prom->since)))
 		return;
-	}
 	prom->since[prom->since_count++] = (struct prom_since){
 		.job = label_text(prom, sample, PROM_LABEL_NCCL_JOB),
 		.first_ns = wall_ns(sample->value),
