@@ -566,8 +566,7 @@ static void straggler_network(struct straggler_search *search)
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 
-		if (change->kind == worst->kind && change->function == worst->function &&
-		    change->size_class == worst->size_class && change->percent > 0 &&
+		if (windows_is_same_kind(change, worst) && change->percent > 0 &&
 		    change->at_ns > worst->at_ns) {
 			straggler.pattern = STRAGGLER_BURSTS;
 			straggler.last_ns = change->at_ns;

@@ -76,6 +76,13 @@ struct windows_change {
 	uint32_t example_comm;	/* one of them: index into job.comms */
 };
 
+/* Two changes of the same kind of calls. */
+static inline bool windows_is_same_kind(const struct windows_change *a,
+					const struct windows_change *b)
+{
+	return a->kind == b->kind && a->function == b->function && a->size_class == b->size_class;
+}
+
 struct windows {
 	uint64_t start_ns; /* common time */
 	uint64_t end_ns;

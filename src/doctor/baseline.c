@@ -218,33 +218,15 @@ static void fill_head(struct baseline *baseline, const struct timeline_report *r
 	baseline->iteration_busy_ns = (double)report->iterations.median_busy_ns;
 }
 
-/* Cells are sorted by communicator, function, size. */
-static const struct slow_cell *row_cell(const struct slow_cells *cells, const struct tally_key *key)
-{
-	for (size_t low = 0, high = cells->count; low < high;) {
-		size_t middle = (low + high) / 2;
-		const struct slow_cell *cell = &cells->list[middle];
-
-		if (cell->comm == key->comm && cell->function == key->function &&
-		    cell->size_class == key->size_class)
-			return cell;
-		if (cell->comm != key->comm	      ? cell->comm < key->comm
-		    : cell->function != key->function ? cell->function < key->function
-						      : cell->size_class < key->size_class)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
-}
-
 static void fill_rows(struct baseline *baseline, const struct timeline_report *report,
 		      const struct slow_cells *cells)
 {
 	const struct tally *table = baseline_table(report);
 
 	for (size_t i = 0; i < table->count; i++) {
-		const struct slow_cell *cell = row_cell(cells, &table->rows[i].key);
+		const struct tally_key *key = &table->rows[i].key;
+		const struct slow_cell *cell =
+			slow_cells_find(cells, key->comm, key->function, key->size_class);
 		struct baseline_row *row = &baseline->rows[baseline->count];
 
 		if (table->rows[i].timed == 0)

@@ -92,6 +92,19 @@ struct verdict *slow_verdict(struct slow_search *search, enum verdict_class clas
 	return verdict;
 }
 
+/* A note that something could not be judged, and `rule` says what. */
+static struct verdict *add_unjudged(struct slow_search *search, const char *rule, const char *page)
+{
+	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+
+	text_copy(verdict->job, sizeof(verdict->job),
+		  search->report->job.groups[search->group].name);
+	text_copy(verdict->rule, sizeof(verdict->rule), rule);
+	text_copy(verdict->page, sizeof(verdict->page), page);
+	verdict->is_unjudged = true;
+	return verdict;
+}
+
 void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t rank)
 {
 	const struct job_rank *of = &job->ranks[rank];
@@ -107,13 +120,13 @@ void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t ran
 void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t comm, uint32_t rank)
 {
 	const struct job_comm *of = &job->comms[comm];
+	uint32_t place = job_place_in(job, comm, rank);
 
 	text_copy(verdict->comm, sizeof(verdict->comm), of->label);
 	text_copy(verdict->job, sizeof(verdict->job), job->groups[of->group].name);
 	verdict->comm_hash = of->hash;
-	for (uint32_t i = 0; i < of->seat_count; i++)
-		if (job->seats[of->seats[i]].rank == rank)
-			verdict->comm_rank = job->seats[of->seats[i]].comm_rank;
+	if (place != UINT32_MAX)
+		verdict->comm_rank = job->seats[of->seats[place]].comm_rank;
 }
 
 void slow_fill_span(struct verdict *verdict, const struct timeline_report *report,
@@ -272,14 +285,8 @@ enum contrast {
 /* Does the communicator that lost most do this, too? Else it is no contrast but another one's. */
 static bool is_on_worst(const struct slow_common *common, const struct slow_row *row)
 {
-	for (size_t i = 0; i < common->cells->count; i++) {
-		const struct slow_cell *cell = &common->cells->list[i];
-
-		if (cell->comm == common->worst->comm && cell->function == row->function &&
-		    cell->size_class == row->size_class)
-			return true;
-	}
-	return false;
+	return slow_cells_find(common->cells, common->worst->comm, row->function,
+			       row->size_class) != NULL;
 }
 
 static bool is_contrast(const struct slow_common *common, const struct slow_row *row,
@@ -763,14 +770,10 @@ static bool may_be_waiting(const struct slow_search *search, const struct slow_c
 
 static void tell_unjudged(struct slow_search *search, const struct slow_common *common)
 {
-	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
-	const struct job *job = &search->report->job;
+	struct verdict *verdict = add_unjudged(search, slow_against_name(common->rows->against),
+					       "DOCTOR.md#not-judged");
 
 	remember(search, common, search->verdicts->count - 1);
-	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
-	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(common->rows->against));
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
-	verdict->is_unjudged = true;
 	verdict_title(verdict,
 		      "not judged: transfers over nodes take longer than %s, and why is not "
 		      "visible",
@@ -911,14 +914,11 @@ static void advise_kernels(struct verdict *verdict)
 }
 
 /* The network's side of an operation begins with its launch, so its durations do not show who came late to it. */
-static void tell_lateness_unjudged(struct slow_search *search, const struct job_group *group)
+static void tell_lateness_unjudged(struct slow_search *search)
 {
 	const struct tally_row *total = &search->report->total;
-	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
+	struct verdict *verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 
-	text_copy(verdict->job, sizeof(verdict->job), group->name);
-	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
-	verdict->is_unjudged = true;
 	verdict_title(verdict,
 		      "not judged: which ranks are slow: %" PRIu64 " of %" PRIu64
 		      " calls have times of the GPU",
@@ -930,7 +930,6 @@ static void tell_lateness_unjudged(struct slow_search *search, const struct job_
 	verdict_missing(verdict,
 			"ranks and hosts that come late; links within nodes that are slow");
 	advise_kernels(verdict);
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
 }
 
 /* Speed was judged by communicators over nodes; inside them nothing has a duration. */
@@ -952,17 +951,13 @@ static void tell_untimed(struct slow_search *search, const struct job *job)
 	}
 	if (comms == 0)
 		return;
-	verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
-	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
-	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
-	verdict->is_unjudged = true;
+	verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 	verdict_title(verdict,
 		      "not judged: who is slow on %" PRIu64 " %s: 0 of %" PRIu64
 		      " calls there are timed",
 		      comms, text_which(comms, "communicator", "communicators"), calls);
 	verdict_missing(verdict, "ranks and links that are slow there");
 	advise_kernels(verdict);
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
 }
 
 static void tell_why(struct verdict *verdict, const struct timeline_report *report,
@@ -1003,17 +998,14 @@ static void slow_unjudged(struct slow_search *search)
 	if (judged->is_judged && !is_told_otherwise(search, group->name) &&
 	    has_company(&report->job, search->group)) {
 		if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed)
-			tell_lateness_unjudged(search, group);
+			tell_lateness_unjudged(search);
 		else
 			tell_untimed(search, &report->job);
 	}
 	if (judged->is_judged || is_told_otherwise(search, group->name) ||
 	    !has_company(&report->job, search->group))
 		return;
-	verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
-	text_copy(verdict->job, sizeof(verdict->job), group->name);
-	text_copy(verdict->rule, sizeof(verdict->rule), "speed");
-	verdict->is_unjudged = true;
+	verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 	timed = timed_of_job(&report->job, search->group);
 	if (timed.timed == 0 && timed.calls > 0)
 		verdict_title(verdict, "speed was not judged: 0 of %" PRIu64 " calls are timed",
@@ -1038,7 +1030,6 @@ static void slow_unjudged(struct slow_search *search)
 	else
 		verdict_advice(verdict,
 			       "Look again when the job has run for longer, or at traces of it.");
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#not-judged");
 }
 
 /* ---- iterations ------------------------------------------------------------------------------- */
@@ -1144,12 +1135,9 @@ static struct verdict *tell_compared(struct slow_search *search, enum slow_again
 {
 	static const char *const with[] = { "the job's own past", "the baseline",
 					    "what was measured", "the peak" };
-	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
-	const struct job *job = &search->report->job;
+	struct verdict *verdict =
+		add_unjudged(search, slow_against_name(against), "DOCTOR.md#slowness");
 
-	text_copy(verdict->job, sizeof(verdict->job), job->groups[search->group].name);
-	text_copy(verdict->rule, sizeof(verdict->rule), slow_against_name(against));
-	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 	verdict_title(verdict, "%s could be compared with %s", what, with[against]);
 	return verdict;
 }
@@ -1159,7 +1147,6 @@ static void tell_nothing(struct slow_search *search, const struct slow_rows *row
 {
 	struct verdict *verdict = tell_compared(search, rows->against, "nothing");
 
-	verdict->is_unjudged = true;
 	verdict_evidence(
 		verdict,
 		"%zu kinds of transfers have no counterpart there: by kind of communicator, "
@@ -1179,7 +1166,6 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 	if (changes == 0 && rows->left_out == 0)
 		return;
 	verdict = tell_compared(search, rows->against, "not everything");
-	verdict->is_unjudged = true;
 	if (changes > 0)
 		verdict_evidence(
 			verdict,
@@ -1219,7 +1205,6 @@ static void tell_mismatch(struct slow_search *search, const struct verdict *mism
 	text_copy(comm, sizeof(comm), mismatch->comm);
 	verdict = tell_compared(search, SLOW_PAST, "nothing");
 	verdict_title(verdict, "not judged: whether transfers became slower");
-	verdict->is_unjudged = true;
 	verdict_evidence(verdict,
 			 "Ranks called different things from collective %" PRIu64
 			 " of %.100s on: their durations say nothing about links.",

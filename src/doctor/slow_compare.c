@@ -117,6 +117,26 @@ void slow_cells_release(struct slow_cells *cells)
 	*cells = (struct slow_cells){ .list = NULL };
 }
 
+const struct slow_cell *slow_cells_find(const struct slow_cells *cells, uint32_t comm,
+					uint8_t function, uint8_t size_class)
+{
+	for (size_t low = 0, high = cells->count; low < high;) {
+		size_t middle = (low + high) / 2;
+		const struct slow_cell *cell = &cells->list[middle];
+
+		if (cell->comm == comm && cell->function == function &&
+		    cell->size_class == size_class)
+			return cell;
+		if (cell->comm != comm		 ? cell->comm < comm
+		    : cell->function != function ? cell->function < function
+						 : cell->size_class < size_class)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
 /*
  * Where the time of a slow transfer goes: with the network, or within a node. Records sum up, per operation, how
  * long its transfers were on the wire, and how long what had arrived waited for the GPU to take it on. When
@@ -138,8 +158,7 @@ struct wire_sums {
 
 struct walk {
 	const struct job *job;
-	const struct slow_cell *cells;
-	size_t count;
+	const struct slow_cells *cells;
 	size_t hosts;		   /* 1: not told apart */
 	struct wire_sums *sums;	   /* [(cell * 2 + is_slow) * hosts + host] */
 	struct wire_sums *senders; /* [process * 2 + is_slow], of all cells; NULL: not wanted */
@@ -147,35 +166,11 @@ struct walk {
 	size_t host;
 	uint64_t from_clock_ns; /* what ended from here on, and before the next, is slow */
 	uint64_t until_clock_ns;
-	uint64_t last_key; /* what the cell below belongs to */
-	size_t last_cell;  /* SIZE_MAX: none */
+	uint64_t last_key;		   /* what the cell below belongs to */
+	const struct slow_cell *last_cell; /* NULL none */
 };
 
-static size_t find_cell(const struct walk *walk, uint32_t comm, uint8_t function,
-			uint8_t size_class)
-{
-	size_t low = 0, high = walk->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const struct slow_cell *cell = &walk->cells[middle];
-		bool is_before = cell->comm != comm	      ? cell->comm < comm
-				 : cell->function != function ? cell->function < function
-							      : cell->size_class < size_class;
-
-		if (is_before)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < walk->count && walk->cells[low].comm == comm &&
-			       walk->cells[low].function == function &&
-			       walk->cells[low].size_class == size_class
-		       ? low
-		       : SIZE_MAX;
-}
-
-static size_t cell_of_op(struct walk *walk, uint64_t kind, uint64_t bytes)
+static const struct slow_cell *cell_of_op(struct walk *walk, uint64_t kind, uint64_t bytes)
 {
 	uint8_t size_class = (uint8_t)op_size_class(bytes);
 	uint8_t function = (uint8_t)op_kind_names(kind);
@@ -186,11 +181,11 @@ static size_t cell_of_op(struct walk *walk, uint64_t kind, uint64_t bytes)
 		return walk->last_cell;
 	seat = job_seat(walk->job, walk->process, op_kind_comm(kind));
 	walk->last_key = key;
-	walk->last_cell = seat == NULL
-				  ? SIZE_MAX
-				  : find_cell(walk, seat->comm,
-					      job_name_number(walk->job, walk->process, function),
-					      size_class);
+	walk->last_cell =
+		seat ? slow_cells_find(walk->cells, seat->comm,
+				       job_name_number(walk->job, walk->process, function),
+				       size_class)
+		     : NULL;
 	return walk->last_cell;
 }
 
@@ -203,16 +198,18 @@ static bool wire_visit(const struct op_batch *batch, enum recording_place place,
 		uint64_t steps = batch->column[OP_WORD_STEPS][i];
 		uint64_t done_ns = batch->column[OP_WORD_DONE][i];
 		bool is_slow = done_ns >= walk->from_clock_ns && done_ns < walk->until_clock_ns;
+		const struct slow_cell *cell;
 		struct wire_sums *sums;
-		size_t cell;
 
 		if (steps == 0)
 			continue;
 		cell = cell_of_op(walk, batch->column[OP_WORD_KIND][i],
 				  batch->column[OP_WORD_BYTES][i]);
-		if (cell == SIZE_MAX)
+		if (cell == NULL)
 			continue;
-		sums = &walk->sums[(cell * 2 + is_slow) * walk->hosts + walk->host];
+		sums = &walk->sums[((size_t)(cell - walk->cells->list) * 2 + is_slow) *
+					   walk->hosts +
+				   walk->host];
 		sums->net_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_SEND_NET][i];
 		sums->consume_ns += (double)batch->column[OP_WORD_WAITS + OP_WAIT_RECV_GPU][i];
 		sums->sends += (double)(uint32_t)steps;
@@ -265,9 +262,7 @@ static double per_receive(const struct wire_sums *sums)
 
 enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report)
 {
-	struct walk walk = {
-		.job = &report->job, .cells = cells->list, .count = cells->count, .hosts = 1
-	};
+	struct walk walk = { .job = &report->job, .cells = cells, .hosts = 1 };
 
 	if (cells->count == 0)
 		return OK;
@@ -340,7 +335,8 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 	struct slow_cell cell = { .comm = row->comm,
 				  .function = row->function,
 				  .size_class = row->size_class };
-	struct walk walk = { .job = &report->job, .cells = &cell, .count = 1, .hosts = hosts };
+	const struct slow_cells cells = { .list = &cell, .count = 1 };
+	struct walk walk = { .job = &report->job, .cells = &cells, .hosts = hosts };
 	bool is_past = row->span.from_ns > 0 || row->span.until_ns > 0;
 	struct wire_sums *fast, *slow, all;
 
@@ -686,31 +682,39 @@ void slow_rows_release(struct slow_rows *rows)
 	*rows = (struct slow_rows){ .list = NULL };
 }
 
+/* The row of the same kind of communicator and call; NULL none. */
+static struct slow_row *find_row(struct slow_rows *rows, const struct slow_row *like)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct slow_row *row = &rows->list[i];
+
+		if (row->kind == like->kind && row->function == like->function &&
+		    row->size_class == like->size_class && row->algorithm == like->algorithm &&
+		    row->protocol == like->protocol)
+			return row;
+	}
+	return NULL;
+}
+
 static struct slow_row *row_for_cell(struct slow_rows *rows, const struct job *job,
 				     const struct slow_cell *cell)
 {
-	enum job_comm_kind kind = job->comms[cell->comm].kind;
-	size_t i = 0;
+	const struct slow_row like = { .kind = job->comms[cell->comm].kind,
+				       .function = cell->function,
+				       .size_class = cell->size_class,
+				       .algorithm = cell->algorithm,
+				       .protocol = cell->protocol,
+				       .comm = cell->comm,
+				       .host = UINT32_MAX };
+	struct slow_row *row = find_row(rows, &like);
 
-	for (; i < rows->count; i++) {
-		const struct slow_row *row = &rows->list[i];
-
-		if (row->kind == kind && row->function == cell->function &&
-		    row->size_class == cell->size_class && row->algorithm == cell->algorithm &&
-		    row->protocol == cell->protocol)
-			return &rows->list[i];
-	}
+	if (row != NULL)
+		return row;
 	if (rows->count == SLOW_ROWS_MAX) {
 		rows->left_out++;
 		return NULL;
 	}
-	rows->list[rows->count] = (struct slow_row){ .kind = kind,
-						     .function = cell->function,
-						     .size_class = cell->size_class,
-						     .algorithm = cell->algorithm,
-						     .protocol = cell->protocol,
-						     .comm = cell->comm,
-						     .host = UINT32_MAX };
+	rows->list[rows->count] = like;
 	return &rows->list[rows->count++];
 }
 
@@ -805,17 +809,6 @@ static const struct windows_change *change_of(const struct windows *windows,
 	return NULL;
 }
 
-static const struct slow_cell *cell_of_change(const struct slow_cells *cells,
-					      const struct windows_change *change)
-{
-	for (size_t i = 0; i < cells->count; i++)
-		if (cells->list[i].comm == change->example_comm &&
-		    cells->list[i].function == change->function &&
-		    cells->list[i].size_class == change->size_class)
-			return &cells->list[i];
-	return NULL;
-}
-
 /* All communicators of the example's name, and no others, would be as many as changed. */
 static bool is_one_name(const struct job *job, const struct slow_cells *cells,
 			const struct windows_change *change)
@@ -839,8 +832,7 @@ static uint64_t change_end(const struct windows *windows, const struct windows_c
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 
-		if (change->kind == fall->kind && change->function == fall->function &&
-		    change->size_class == fall->size_class && change->percent > 0 &&
+		if (windows_is_same_kind(change, fall) && change->percent > 0 &&
 		    change->at_ns > fall->at_ns && (end_ns == 0 || change->at_ns < end_ns))
 			end_ns = change->at_ns;
 	}
@@ -852,8 +844,7 @@ static bool has_fall_before(const struct windows *windows, const struct windows_
 	for (size_t i = 0; i < windows->change_count; i++) {
 		const struct windows_change *change = &windows->changes[i];
 
-		if (change->kind == rise->kind && change->function == rise->function &&
-		    change->size_class == rise->size_class && change->percent < 0 &&
+		if (windows_is_same_kind(change, rise) && change->percent < 0 &&
 		    change->at_ns <= rise->at_ns)
 			return true;
 	}
@@ -863,7 +854,8 @@ static bool has_fall_before(const struct windows *windows, const struct windows_
 static void add_change(struct slow_rows *rows, const struct timeline_report *report,
 		       const struct slow_cells *cells, const struct windows_change *change)
 {
-	const struct slow_cell *cell = cell_of_change(cells, change);
+	const struct slow_cell *cell =
+		slow_cells_find(cells, change->example_comm, change->function, change->size_class);
 	bool is_rise = change->percent > 0;
 	struct slow_row *row;
 
@@ -1102,21 +1094,16 @@ static struct slow_row switched_row(const struct timeline_report *report,
 /* Alike on another communicator: one row for all. */
 static bool merge_row(struct slow_rows *rows, const struct slow_row *row)
 {
-	for (size_t i = 0; i < rows->count; i++) {
-		struct slow_row *before = &rows->list[i];
+	struct slow_row *before = find_row(rows, row);
 
-		if (before->kind != row->kind || before->function != row->function ||
-		    before->size_class != row->size_class || before->algorithm != row->algorithm ||
-		    before->protocol != row->protocol)
-			continue;
-		before->comms++;
-		before->comms_slow++;
-		before->is_one_name = false;
-		before->ranks += row->ranks;
-		before->lost_ns += row->lost_ns;
-		return true;
-	}
-	return false;
+	if (before == NULL)
+		return false;
+	before->comms++;
+	before->comms_slow++;
+	before->is_one_name = false;
+	before->ranks += row->ranks;
+	before->lost_ns += row->lost_ns;
+	return true;
 }
 
 void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *report,

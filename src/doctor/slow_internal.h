@@ -94,6 +94,9 @@ struct slow_cells {
 /* From the report's table by BASELINE_BY; without one there are none. ERR_NO_SPACE. */
 enum status slow_cells_make(struct slow_cells *cells, const struct timeline_report *report);
 void slow_cells_release(struct slow_cells *cells);
+/* NULL: there is none. */
+const struct slow_cell *slow_cells_find(const struct slow_cells *cells, uint32_t comm,
+					uint8_t function, uint8_t size_class);
 
 /* The same kind of transfers on all communicators of a kind. */
 struct slow_row {
