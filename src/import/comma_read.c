@@ -87,37 +87,20 @@ static bool take_category(struct foreign_reading *reading, struct comma_event *e
 static bool take_hash(struct foreign_reading *reading, uint64_t *hash)
 {
 	char text[24] = "";
-	uint64_t value = 0;
 
 	if (!foreign_take_text(reading, text, sizeof(text)))
 		return false;
-	if (text[0] == '\0')
-		return true;
-	for (const char *at = text + 2; *at != '\0'; at++) {
-		char lower = (char)(*at | 0x20);
-		bool is_digit = *at >= '0' && *at <= '9';
-
-		if (at - text >= 18 || (!is_digit && (lower < 'a' || lower > 'f'))) {
-			reading->problem = "a comm_hash that is none";
-			return false;
-		}
-		value = value << 4 | (uint64_t)(is_digit ? *at - '0' : lower - 'a' + 10);
-	}
-	if (strncmp(text, "0x", 2) != 0) {
+	if (text[0] != '\0' && !foreign_hash(text, hash))
 		reading->problem = "a comm_hash that is none";
-		return false;
-	}
-	*hash = value;
-	return true;
+	return reading->problem == NULL;
 }
 
 static bool take_size(struct foreign_reading *reading, uint64_t *bytes)
 {
 	static const struct json_scan_key keys[] = { KEY("size") };
 	int key, hint = 0;
-	bool is_there;
 
-	if (!foreign_take_object(reading, &is_there) || !is_there)
+	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
@@ -169,18 +152,12 @@ static bool parse_step(struct foreign_reading *reading)
 
 static bool parse_steps(struct foreign_reading *reading)
 {
-	enum json_scan_token token;
-	bool is_there;
-
-	if (!foreign_take_array(reading, &is_there) || !is_there)
+	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT)
+	while (foreign_next_object(reading, "a step is no object"))
 		if (!parse_step(reading))
 			return false;
-	if (token == JSON_SCAN_ARRAY_END)
-		return true;
-	reading->problem = token == JSON_SCAN_ERROR ? reading->scan.problem : "a step is no object";
-	return false;
+	return reading->problem == NULL;
 }
 
 /* Steps are counted from when CoMMA began, their operation since 1970: those that lie outside of
@@ -234,12 +211,9 @@ static bool parse_event(struct foreign_reading *reading, struct comma_event *eve
 
 static bool parse_proxies(struct foreign_reading *reading, struct comma_event *event)
 {
-	enum json_scan_token token;
-	bool is_there;
-
-	if (!foreign_take_array(reading, &is_there) || !is_there)
+	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
+	while (foreign_next_object(reading, "a proxy operation is no object")) {
 		struct comma_event proxy;
 
 		event_init(&proxy);
@@ -248,11 +222,7 @@ static bool parse_proxies(struct foreign_reading *reading, struct comma_event *e
 		if (event->pid < 0)
 			event->pid = proxy.pid;
 	}
-	if (token == JSON_SCAN_ARRAY_END)
-		return true;
-	reading->problem =
-		token == JSON_SCAN_ERROR ? reading->scan.problem : "a proxy operation is no object";
-	return false;
+	return reading->problem == NULL;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

@@ -703,6 +703,26 @@ bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size)
 	return true;
 }
 
+bool foreign_hash(const char *text, uint64_t *hash)
+{
+	uint64_t value = 0;
+
+	if (strncmp(text, "0x", 2) != 0 || strlen(text) > 18)
+		return false;
+	for (const char *at = text + 2; *at != '\0'; at++) {
+		char lower = (char)(*at | 0x20);
+
+		if (*at >= '0' && *at <= '9')
+			value = value << 4 | (uint64_t)(*at - '0');
+		else if (lower >= 'a' && lower <= 'f')
+			value = value << 4 | (uint64_t)(lower - 'a' + 10);
+		else
+			return false;
+	}
+	*hash = value;
+	return true;
+}
+
 bool foreign_take_skip(struct foreign_reading *reading)
 {
 	if (json_scan_skip(&reading->scan))
@@ -710,16 +730,30 @@ bool foreign_take_skip(struct foreign_reading *reading)
 	return complain(reading, reading->scan.problem);
 }
 
-static bool take_begin(struct foreign_reading *reading, bool *is_there, uint8_t token,
-		       const char *problem)
+static bool enter(struct foreign_reading *reading, uint8_t token, const char *problem)
 {
-	*is_there = false;
 	if (!next_value(reading))
-		return TAKE_NOTHING(reading);
-	if (reading->scan.token != token)
-		return complain(reading, problem);
-	*is_there = true;
-	return true;
+		return false;
+	return reading->scan.token == token || complain(reading, problem);
+}
+
+bool foreign_enter_object(struct foreign_reading *reading)
+{
+	return enter(reading, JSON_SCAN_OBJECT, "a value is no object");
+}
+
+bool foreign_enter_array(struct foreign_reading *reading)
+{
+	return enter(reading, JSON_SCAN_ARRAY, "a value is no list");
+}
+
+bool foreign_next_object(struct foreign_reading *reading, const char *problem)
+{
+	enum json_scan_token token = json_scan_next(&reading->scan);
+
+	if (token != JSON_SCAN_OBJECT && token != JSON_SCAN_ARRAY_END)
+		reading->problem = token == JSON_SCAN_ERROR ? reading->scan.problem : problem;
+	return token == JSON_SCAN_OBJECT;
 }
 
 bool foreign_begin_line(struct foreign_reading *reading)
@@ -731,16 +765,6 @@ bool foreign_begin_line(struct foreign_reading *reading)
 		reading->problem = reading->scan.problem != NULL ? reading->scan.problem
 								 : "it is no JSON object";
 	return reading->problem == NULL;
-}
-
-bool foreign_take_object(struct foreign_reading *reading, bool *is_there)
-{
-	return take_begin(reading, is_there, JSON_SCAN_OBJECT, "a value is no object");
-}
-
-bool foreign_take_array(struct foreign_reading *reading, bool *is_there)
-{
-	return take_begin(reading, is_there, JSON_SCAN_ARRAY, "a value is no list");
 }
 
 bool foreign_take_choice(struct foreign_reading *reading, const char *const *quoted, uint8_t count,

@@ -63,11 +63,16 @@ bool foreign_take_bool(struct foreign_reading *reading, bool *value);
 bool foreign_take_any_us(struct foreign_reading *reading, uint64_t *ns);
 bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size);
 bool foreign_take_skip(struct foreign_reading *reading);
+/* "0x7f8c496ae9f661", up to 16 digits; false: it is something else. */
+bool foreign_hash(const char *text, uint64_t *hash);
 /* reading->line, from its beginning: it is an object, which has begun. Forgets details and problems of others. */
 bool foreign_begin_line(struct foreign_reading *reading);
-/* True and *is_there when an object (an array) begins. */
-bool foreign_take_object(struct foreign_reading *reading, bool *is_there);
-bool foreign_take_array(struct foreign_reading *reading, bool *is_there);
+/* Does an object (an array) begin here? False without a problem: it is not there. */
+bool foreign_enter_object(struct foreign_reading *reading);
+bool foreign_enter_array(struct foreign_reading *reading);
+/* The next object of an array that was entered; false at its end, or with a problem: `problem` where it is something
+ * else. */
+bool foreign_next_object(struct foreign_reading *reading, const char *problem);
 /* NCCL's name of something, or another tool's; one that nobody has is 0. */
 bool foreign_take_name(struct foreign_reading *reading, enum op_name_table table, uint8_t *number);
 

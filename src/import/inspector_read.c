@@ -170,19 +170,12 @@ static bool parse_kernel(struct foreign_reading *reading, bool is_times,
 static bool parse_kernels(struct foreign_reading *reading, bool is_times,
 			  struct inspector_perf *perf)
 {
-	enum json_scan_token token;
-	bool is_there;
-
-	if (!foreign_take_array(reading, &is_there) || !is_there)
+	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT)
+	while (foreign_next_object(reading, "a kernel event is no object"))
 		if (!parse_kernel(reading, is_times, perf))
 			return false;
-	if (token == JSON_SCAN_ARRAY_END)
-		return true;
-	reading->problem =
-		token == JSON_SCAN_ERROR ? reading->scan.problem : "a kernel event is no object";
-	return false;
+	return reading->problem == NULL;
 }
 
 static bool parse_trace(struct foreign_reading *reading, bool is_times, struct inspector_perf *perf)
@@ -194,9 +187,8 @@ static bool parse_trace(struct foreign_reading *reading, bool is_times, struct i
 							KEY("p2p_start_sn"), KEY("p2p_stop_sn"),
 							KEY("kernel_events") };
 	int key, hint = 0;
-	bool is_there;
 
-	if (!foreign_take_object(reading, &is_there) || !is_there)
+	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, is_times ? times : numbers, ARRAY_LENGTH(times),
 				       &hint)) != JSON_SCAN_KEY_NONE) {
@@ -306,13 +298,12 @@ static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector
 	};
 	const struct json_scan_key *keys = body == INSPECTOR_COLL ? coll_keys : p2p_keys;
 	int key, hint = 0;
-	bool is_there;
 
 	line->perf = (struct inspector_perf){ .peer = OP_NOBODY,
 					      .number = INSPECTOR_UNKNOWN,
 					      .bytes = INSPECTOR_UNKNOWN,
 					      .time_ns = INSPECTOR_UNKNOWN };
-	if (!foreign_take_object(reading, &is_there) || !is_there)
+	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	line->body = body;
 	while ((key = foreign_next_key(reading, keys, PERF_KEYS, &hint)) != JSON_SCAN_KEY_NONE)
@@ -367,9 +358,8 @@ static bool parse_times(struct foreign_reading *reading, uint64_t times[static T
 					  TIME_STEP_START, TIME_READY,		TIME_READY,
 					  TIME_SENT,	   TIME_SENT,		TIME_STEP_STOP };
 	int key, hint = 0;
-	bool is_there;
 
-	if (!foreign_take_object(reading, &is_there) || !is_there)
+	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
@@ -406,12 +396,9 @@ static bool parse_step(struct foreign_reading *reading, struct proxy *step)
 /* Steps stand inside their operation, whose peer and channel may come later: filled in at the end. */
 static bool parse_steps(struct foreign_reading *reading)
 {
-	enum json_scan_token token;
-	bool is_there;
-
-	if (!foreign_take_array(reading, &is_there) || !is_there)
+	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
+	while (foreign_next_object(reading, "a step is no object")) {
 		struct proxy step = { .peer = OP_NOBODY };
 		struct op_detail *detail;
 
@@ -426,10 +413,7 @@ static bool parse_steps(struct foreign_reading *reading)
 		for (int i = 0; i < 4; i++)
 			detail->time_ns[i] = step.time_ns[TIME_STEP_START + i];
 	}
-	if (token == JSON_SCAN_ARRAY_END)
-		return true;
-	reading->problem = token == JSON_SCAN_ERROR ? reading->scan.problem : "a step is no object";
-	return false;
+	return reading->problem == NULL;
 }
 
 static bool parse_kind(struct foreign_reading *reading, struct proxy *proxy)
@@ -517,9 +501,8 @@ static bool inspector_parse_proxy(struct foreign_reading *reading)
 	};
 	struct proxy proxy = { .peer = OP_NOBODY, .channel = -1 };
 	int key, hint = 0;
-	bool is_there;
 
-	if (!foreign_take_object(reading, &is_there) || !is_there)
+	if (!foreign_enter_object(reading))
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
@@ -554,22 +537,12 @@ static bool inspector_parse_proxy(struct foreign_reading *reading)
  * a name all the same: equal where the communicator is. */
 static uint64_t comm_hash(const char *text)
 {
-	uint64_t value = 0;
-	size_t length = strlen(text);
+	uint64_t value;
 
-	if (length < 3 || length > 18 || text[0] != '0' || text[1] != 'x')
-		return length == 0 ? 0 : hash_bytes(text, length);
-	for (const char *at = text + 2; *at != '\0'; at++) {
-		char lower = (char)(*at | 0x20);
-
-		if (*at >= '0' && *at <= '9')
-			value = value << 4 | (uint64_t)(*at - '0');
-		else if (lower >= 'a' && lower <= 'f')
-			value = value << 4 | (uint64_t)(lower - 'a' + 10);
-		else
-			return hash_bytes(text, length);
-	}
-	return value;
+	if (text[0] == '\0')
+		return 0;
+	return strlen(text) > 2 && foreign_hash(text, &value) ? value
+							      : hash_bytes(text, strlen(text));
 }
 
 static bool parse_name(struct foreign_reading *reading, struct comm_info *comm)
@@ -622,10 +595,9 @@ static bool parse_header(struct foreign_reading *reading, struct inspector_kept 
 		return true;
 	kept->header_length = 0;
 	line->comm = (struct comm_info){ .rank = -1 };
-	if (!foreign_take_object(reading, &line->has_header))
-		return false;
+	line->has_header = foreign_enter_object(reading);
 	if (!line->has_header)
-		return true;
+		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
 		if (!parse_header_field(reading, key, &line->comm))
@@ -725,7 +697,8 @@ static bool parse_metadata(struct foreign_reading *reading, struct inspector_kep
 		return true;
 	kept->before_length = 0;
 	*metadata = (struct inspector_metadata){ .pid = -1 };
-	if (!foreign_take_object(reading, &line->has_metadata) || !line->has_metadata)
+	line->has_metadata = foreign_enter_object(reading);
+	if (!line->has_metadata)
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
@@ -768,7 +741,8 @@ static bool parse_stats(struct foreign_reading *reading, struct inspector_line *
 
 	line->stats = (struct inspector_stats){ .records = { 0, INSPECTOR_UNKNOWN,
 							     INSPECTOR_UNKNOWN, 0 } };
-	if (!foreign_take_object(reading, &line->has_stats) || !line->has_stats)
+	line->has_stats = foreign_enter_object(reading);
+	if (!line->has_stats)
 		return reading->problem == NULL;
 	while ((key = foreign_next_key(reading, keys, ARRAY_LENGTH(keys), &hint)) !=
 	       JSON_SCAN_KEY_NONE)
