@@ -483,8 +483,8 @@ static double mean_wire(const struct straggler_table *table, uint64_t from_ns, u
 	return count > 0 ? sum / count : 0;
 }
 
-/* Keeps from a lane how time on the wire changed when transfers between nodes did. */
-/* Times of blocks are those of its meetings, and a change lies between two of them. */
+/* Keeps from a lane how time on the wire changed when transfers between nodes did. Times of blocks are those of its
+ * meetings, and a change lies between two of them. */
 static void straggler_network_wire(struct straggler_search *search,
 				   const struct straggler_table *table)
 {

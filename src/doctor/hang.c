@@ -91,6 +91,16 @@ uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat)
 					  : scene->job->seats[seat].comm;
 }
 
+static void add_held(struct hang_graph *graph, uint32_t node, uint32_t seat, uint32_t held_by,
+		     enum hang_edge_kind kind)
+{
+	hang_edge_add(graph, (struct hang_edge){ .from = node,
+						 .to = hang_node_of_front(graph->scene, held_by),
+						 .seat = seat,
+						 .held_by = held_by,
+						 .kind = (uint8_t)kind });
+}
+
 static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_kind kind)
 {
 	const struct hang_seat *of = &scene->seats[seat];
@@ -120,11 +130,7 @@ bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		if (job->seats[s].rank != of->rank || !holds(scene, s, kind) ||
 		    hang_node_of_front(scene, s) == node)
 			continue;
-		hang_edge_add(graph, (struct hang_edge){ .from = node,
-							 .to = hang_node_of_front(scene, s),
-							 .seat = seat,
-							 .held_by = s,
-							 .kind = (uint8_t)kind });
+		add_held(graph, node, seat, s, kind);
 		is_held = true;
 	}
 	return is_held;
@@ -196,12 +202,8 @@ bool hang_held_before(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		if (!is_front && (s == seat || !(is_any_before(scene, s, flight) ||
 						 is_open_before(other, flight))))
 			continue;
-		hang_edge_add(graph, (struct hang_edge){ .from = node,
-							 .to = hang_node_of_front(scene, s),
-							 .seat = seat,
-							 .held_by = s,
-							 .kind = is_front ? HANG_EDGE_CALLED_BEFORE
-									  : HANG_EDGE_MAYBE });
+		add_held(graph, node, seat, s,
+			 is_front ? HANG_EDGE_CALLED_BEFORE : HANG_EDGE_MAYBE);
 		is_held = true;
 	}
 	return is_held;

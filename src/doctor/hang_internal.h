@@ -432,9 +432,6 @@ void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const
 /* "2026-11-15 03:17:04 UTC"; "" for 0. */
 void hang_say_wall(char *text, size_t size, uint64_t wall_ns);
 
-/* "0-7,12". */
-void hang_say_channels(char *text, size_t size, const uint64_t channels[4]);
-
 /* "5, 6, 9-12 and 31 more": labels of ranks (indices into job.ranks, in any order; sorted here). */
 void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ranks, size_t count);
 

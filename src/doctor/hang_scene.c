@@ -290,40 +290,33 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_t *ago_ns)
+/* The seat of this rank on which the last call was made, or anything ended; HANG_NOBODY none. */
+static uint32_t latest_seat(const struct hang_scene *scene, uint32_t seat, bool by_calls_alone,
+			    uint64_t *last_ns)
 {
 	const struct job *job = scene->job;
 	uint32_t process = job->seats[seat].process, found = HANG_NOBODY;
-	uint64_t last_ns = 0;
 
+	*last_ns = 0;
 	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++) {
 		const struct comm_counts *counts = &scene->seats[s].comm->counts;
-		uint64_t ns = later(counts->last_issue_ns, counts->last_done_ns);
+		uint64_t ns =
+			later(counts->last_issue_ns, by_calls_alone ? 0 : counts->last_done_ns);
 
-		if (job->seats[s].rank == job->seats[seat].rank && ns > last_ns) {
-			last_ns = ns;
+		if (job->seats[s].rank == job->seats[seat].rank && ns > *last_ns) {
+			*last_ns = ns;
 			found = s;
 		}
 	}
-	*ago_ns = hang_ago(scene, process, last_ns);
 	return found;
 }
 
-/* The last call of the rank of a seat on any communicator: a seat of it; HANG_NOBODY none. */
-static uint32_t last_call(const struct hang_scene *scene, uint32_t seat)
+uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_t *ago_ns)
 {
-	const struct job *job = scene->job;
-	uint32_t process = job->seats[seat].process, found = HANG_NOBODY;
-	uint64_t last_ns = 0;
+	uint64_t last_ns;
+	uint32_t found = latest_seat(scene, seat, false, &last_ns);
 
-	for (uint32_t s = job->first_seat[process]; s < job->first_seat[process + 1]; s++) {
-		uint64_t ns = scene->seats[s].comm->counts.last_issue_ns;
-
-		if (job->seats[s].rank == job->seats[seat].rank && ns > last_ns) {
-			last_ns = ns;
-			found = s;
-		}
-	}
+	*ago_ns = hang_ago(scene, scene->job->seats[seat].process, last_ns);
 	return found;
 }
 
@@ -377,8 +370,9 @@ static bool is_ring(const struct op_record *op)
 		op->function == OP_REDUCE_SCATTER);
 }
 
-/* Has its kernel not started? By its transfers alone; false: it has, or they do not tell. */
 /*
+ * Has its kernel not started? By its transfers alone; false: it has, or they do not tell.
+ *
  * In these, by ring, a kernel first sends its own rank's data and needs nothing from anybody for that: the buffers are
  * there. So one that has produced nothing for any connection, while data that came for it lies untouched, has not
  * started. It says so only of a rank whose neighbours in the ring are both reached over the network, in every
@@ -619,21 +613,21 @@ static const struct recording_flight *last_unseen(const struct hang_scene *scene
 	return &hang_flights(scene, s)[seat->flight_count - 1];
 }
 
-/* For how long has the rank of this seat called nothing, on any communicator? */
-static uint64_t rank_still(const struct hang_scene *scene, uint32_t s)
+/* For how long has the rank of this seat called nothing, on any communicator? *last: where it did; HANG_NOBODY, and
+ * UINT64_MAX: it never did. */
+static uint64_t rank_still(const struct hang_scene *scene, uint32_t s, uint32_t *last)
 {
-	uint32_t last = last_call(scene, s);
+	uint64_t last_ns;
 
-	if (last == HANG_NOBODY)
-		return UINT64_MAX;
-	return hang_ago(scene, scene->job->seats[s].process,
-			scene->seats[last].comm->counts.last_issue_ns);
+	*last = latest_seat(scene, s, true, &last_ns);
+	return *last == HANG_NOBODY ? UINT64_MAX
+				    : hang_ago(scene, scene->job->seats[s].process, last_ns);
 }
 
 bool hang_is_still(const struct hang_scene *scene, uint32_t comm)
 {
 	const struct job_comm *of = &scene->job->comms[comm];
-	uint32_t open = 0;
+	uint32_t open = 0, last;
 
 	for (uint32_t i = 0; i < of->seat_count; i++) {
 		const struct hang_seat *seat = &scene->seats[of->seats[i]];
@@ -642,8 +636,7 @@ bool hang_is_still(const struct hang_scene *scene, uint32_t comm)
 			continue;
 		open += seat->front != NULL || seat->is_blind;
 		if (seat->still_ns < scene->hang_ns ||
-		    last_call(scene, of->seats[i]) == HANG_NOBODY ||
-		    rank_still(scene, of->seats[i]) < scene->hang_ns)
+		    rank_still(scene, of->seats[i], &last) < scene->hang_ns || last == HANG_NOBODY)
 			return false;
 	}
 	return open > 0;
@@ -684,18 +677,19 @@ static bool take_last_calls(struct hang_scene *scene, uint32_t c, bool *is_resti
 		const struct hang_seat *seat = &scene->seats[s];
 		enum hang_life life = scene->processes[scene->job->seats[s].process].life;
 		const struct recording_flight *last = last_unseen(scene, s);
+		uint32_t last_called;
 
 		if (seat->front != NULL)
 			return false;
 		gone += life == HANG_DEAD || life == HANG_STOPPED;
 		if (seat->is_over || life != HANG_RUNS)
 			continue;
-		if (rank_still(scene, s) < scene->pause_ns ||
+		if (rank_still(scene, s, &last_called) < scene->pause_ns ||
 		    (last && hang_has_passed(scene, s, last)))
 			return false;
 		living++;
 		unseen += last != NULL;
-		resting += last != NULL && last_call(scene, s) == s;
+		resting += last != NULL && last_called == s;
 	}
 	*is_resting = resting == living || gone > 0;
 	for (uint32_t i = 0; i < comm->seat_count && unseen > 0; i++) {

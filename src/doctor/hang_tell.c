@@ -86,7 +86,7 @@ static void hang_say_wait(char *text, size_t size, const struct hang_scene *scen
 	is_one = !(wait->channels[0] & (wait->channels[0] - 1)) && !wait->channels[1] &&
 		 !wait->channels[2] && !wait->channels[3];
 	text_append(text, size, is_one ? " on channel " : " on channels ");
-	hang_say_channels(text, size, wait->channels);
+	verdict_say_channels(text, size, wait->channels);
 	hang_say_for(text, size, scene, " for ",
 		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), "");
 }
@@ -106,29 +106,6 @@ void hang_say_wall(char *text, size_t size, uint64_t wall_ns)
 
 	if (wall_ns != 0)
 		text_append(text, size, "%s UTC", units_date(time, wall_ns));
-}
-
-static bool has_channel(const uint64_t channels[4], int channel)
-{
-	return channel < 256 && channels[channel / 64] >> (channel % 64) & 1;
-}
-
-void hang_say_channels(char *text, size_t size, const uint64_t channels[4])
-{
-	bool is_first = true;
-
-	for (int c = 0; c < 256; c++) {
-		int last = c;
-
-		if (!has_channel(channels, c))
-			continue;
-		while (has_channel(channels, last + 1))
-			last++;
-		text_append(text, size, last > c ? "%s%d-%d" : "%s%d", is_first ? "" : ",", c,
-			    last);
-		is_first = false;
-		c = last;
-	}
 }
 
 static int ascending(const void *one, const void *other)
@@ -674,7 +651,7 @@ static void hang_tell_stuck(struct hang_tale *tale)
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
 	tell_waits(tale);
-	hang_say_channels(channels, sizeof(channels), lead->channels);
+	verdict_say_channels(channels, sizeof(channels), lead->channels);
 	if (lead->note == HANG_NOTE_NAMELESS)
 		verdict_missing(tale->verdict,
 				"NCCL before 2.27 does not tell which communicators of "
@@ -1230,7 +1207,7 @@ static void tell_channels(struct hang_tale *tale)
 	struct verdict *verdict = tale->verdict;
 	int count = 0;
 
-	hang_say_channels(verdict->channels, sizeof(verdict->channels), channels);
+	verdict_say_channels(verdict->channels, sizeof(verdict->channels), channels);
 	for (int c = 0; c < 256; c++)
 		if (channels[c / 64] >> (c % 64) & 1) {
 			verdict->channel = c;

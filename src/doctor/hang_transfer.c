@@ -723,7 +723,7 @@ static void tell_one(struct hang_tale *tale, const struct hang_end *end)
 	text_append(SAY, " to ");
 	say_peer(SAY, scene, end, true);
 	text_append(SAY, " on channel%s ", stuck == 1 ? "" : "s");
-	hang_say_channels(SAY, end->channels);
+	verdict_say_channels(SAY, end->channels);
 	if (all > stuck)
 		text_append(SAY, " (%u of the %u between them)", stuck, all);
 	text_append(SAY, " %s", what_happens(end->note));
@@ -770,7 +770,7 @@ static void link_title(struct hang_tale *tale, const struct links *links, char *
 		say_peer(text, size, scene, lead, false);
 		text_append(text, size, " on channel%s ",
 			    channel_count(lead->channels) == 1 ? "" : "s");
-		hang_say_channels(text, size < 150 ? size : 150, lead->channels);
+		verdict_say_channels(text, size < 150 ? size : 150, lead->channels);
 	} else if (links->is_one_sender) {
 		text_append(text, size, "the network does not complete what ");
 		job_say_rank(text, size, scene->job, lead->seat);
@@ -965,7 +965,7 @@ static void tell_signs(struct hang_tale *tale)
 	bool is_one = verdict->channel >= 0;
 
 	text_append(channels, sizeof(channels), is_one ? "channel " : "channels ");
-	hang_say_channels(channels, sizeof(channels), lead->channels);
+	verdict_say_channels(channels, sizeof(channels), lead->channels);
 	hang_say_whole_rank(SAY, tale->scene, lead->seat);
 	switch (lead->note) {
 	case HANG_NOTE_CHANNEL:

@@ -353,7 +353,7 @@ static void slow_link_peer(struct slow_search *search, const struct straggler *s
  * where there are none.
  */
 
-enum { PLACES_MAX = 1024, CHANNELS = 256 };
+enum { PLACES_MAX = 1024 };
 static const double alike = 0.67; /* of the slowest channel's time per byte */
 /* Of the bytes of the channel with most: tiny messages take long for a byte by nature. */
 static const double part_that_matters = 0.05;
@@ -445,46 +445,24 @@ static const struct place *slowest(const struct places *places, bool is_step, in
 	return worst;
 }
 
-/* "0-3,7"; how many there are. */
-static uint32_t channel_list(const bool is_in[CHANNELS], char *to, size_t size)
-{
-	uint32_t count = 0;
-	size_t used = 0;
-
-	to[0] = '\0';
-	for (int c = 0; c < CHANNELS; c++) {
-		int last = c;
-
-		if (!is_in[c])
-			continue;
-		while (last + 1 < CHANNELS && is_in[last + 1])
-			last++;
-		count += (uint32_t)(last - c + 1);
-		if (last > c)
-			text_format(to + used, size - used, "%s%d-%d", used ? "," : "", c, last);
-		else
-			text_format(to + used, size - used, "%s%d", used ? "," : "", c);
-		used = strlen(to);
-		c = last;
-	}
-	return count;
-}
-
 static void name_channels(const struct places *places, const struct place *worst,
 			  const struct job_comm *comm, struct verdict *verdict)
 {
-	bool is_step = worst->is_step, is_in[CHANNELS] = { false };
-	uint32_t to_peer = 0, slow;
+	uint64_t channels[4] = { 0 };
+	uint32_t to_peer = 0, slow = 0;
 
 	for (uint32_t i = 0; i < places->count; i++) {
 		const struct place *place = &places->list[i];
 
-		if (place->is_step != is_step || place->peer != worst->peer)
+		if (place->is_step != worst->is_step || place->peer != worst->peer)
 			continue;
 		to_peer++;
-		is_in[place->channel] |= pace(place) >= alike * pace(worst);
+		if (pace(place) >= alike * pace(worst)) {
+			channels[place->channel / 64] |= UINT64_C(1) << place->channel % 64;
+			slow++;
+		}
 	}
-	slow = channel_list(is_in, verdict->channels, sizeof(verdict->channels));
+	verdict_say_channels(verdict->channels, sizeof(verdict->channels), channels);
 	if (slow == 1)
 		verdict->channel = worst->channel;
 	verdict_evidence(

@@ -260,3 +260,26 @@ uint64_t verdict_key(const struct verdict *verdict)
 	key = hash_text(key, verdict->comm);
 	return hash_text(key, verdict->rule);
 }
+
+static bool has_channel(const uint64_t channels[4], int channel)
+{
+	return channel < 256 && channels[channel / 64] >> (channel % 64) & 1;
+}
+
+void verdict_say_channels(char *text, size_t size, const uint64_t channels[4])
+{
+	bool is_first = true;
+
+	for (int c = 0; c < 256; c++) {
+		int last = c;
+
+		if (!has_channel(channels, c))
+			continue;
+		while (has_channel(channels, last + 1))
+			last++;
+		text_append(text, size, last > c ? "%s%d-%d" : "%s%d", is_first ? "" : ",", c,
+			    last);
+		is_first = false;
+		c = last;
+	}
+}

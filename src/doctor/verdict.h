@@ -130,6 +130,9 @@ void verdict_evidence(struct verdict *verdict, const char *format, ...) PRINTF_L
 void verdict_missing(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 void verdict_advice(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* "0-7,12", appended: bits of channels. */
+void verdict_say_channels(char *text, size_t size, const uint64_t channels[4]);
+
 /* Most serious first: severity, hangs before slowness before set-up, cost or victims, confidence. */
 void verdicts_sort(struct verdicts *verdicts);
 
