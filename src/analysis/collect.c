@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 
 enum { LINKS_MAX = 1 << 19 };
@@ -252,19 +253,16 @@ void estimate_release(struct estimate *estimate)
 
 static int by_kind(const struct estimate_part *a, const struct estimate_part *b)
 {
-	if (a->seat != b->seat)
-		return a->seat < b->seat ? -1 : 1;
-	if (a->names != b->names)
-		return a->names < b->names ? -1 : 1;
-	return (a->size_class > b->size_class) - (a->size_class < b->size_class);
+	return ORDER(a->seat, b->seat) ?:
+	       ORDER(a->names, b->names) ?:
+	       ORDER(a->size_class, b->size_class);
 }
 
 static int by_kind_and_tag(const void *left, const void *right)
 {
 	const struct estimate_part *a = left, *b = right;
-	int order = by_kind(a, b);
 
-	return order != 0 ? order : (a->tag > b->tag) - (a->tag < b->tag);
+	return by_kind(a, b) ?: ORDER(a->tag, b->tag);
 }
 
 /* Sort the current process's parts and put equal ones together. */

@@ -275,11 +275,9 @@ static int most_important_first(const void *left, const void *right)
 	double weight_a = fabs(a->b.total_ns - a->a.total_ns);
 	double weight_b = fabs(b->b.total_ns - b->a.total_ns);
 
-	if (a->is_significant != b->is_significant)
-		return a->is_significant ? -1 : 1;
-	if (weight_a != weight_b)
-		return weight_a > weight_b ? -1 : 1;
-	return memcmp(a->key, b->key, sizeof(a->key));
+	return ORDER(b->is_significant, a->is_significant) ?:
+	       ORDER(weight_b, weight_a) ?:
+	       memcmp(a->key, b->key, sizeof(a->key));
 }
 
 /* ---------------------------------------------------------------------------------------------- */

@@ -202,11 +202,9 @@ static int longest_first(const void *left, const void *right)
 {
 	const struct flight_wait *a = left, *b = right;
 
-	if (a->since_ns != b->since_ns)
-		return a->since_ns < b->since_ns ? -1 : 1;
-	if (a->reason != b->reason)
-		return a->reason < b->reason ? -1 : 1;
-	return a->peer < b->peer ? -1 : a->peer > b->peer;
+	return ORDER(a->since_ns, b->since_ns) ?:
+	       ORDER(a->reason, b->reason) ?:
+	       ORDER(a->peer, b->peer);
 }
 
 enum status flight_waits(const struct recording_proxy *proxies, size_t proxy_count,

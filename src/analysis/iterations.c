@@ -15,6 +15,7 @@
 
 #include "analysis/collect.h"
 #include "analysis/stats.h"
+#include "common/attributes.h"
 
 enum {
 	RARE_SYMBOLS = 12,     /* looked at for candidates */
@@ -44,9 +45,7 @@ static int by_symbol(const void *left, const void *right)
 {
 	const struct place *a = left, *b = right;
 
-	if (a->symbol != b->symbol)
-		return a->symbol < b->symbol ? -1 : 1;
-	return a->at < b->at ? -1 : a->at > b->at;
+	return ORDER(a->symbol, b->symbol) ?: ORDER(a->at, b->at);
 }
 
 struct run {
@@ -58,9 +57,7 @@ static int rarest_first(const void *left, const void *right)
 {
 	const struct run *a = left, *b = right;
 
-	if (a->count != b->count)
-		return a->count < b->count ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
+	return ORDER(a->count, b->count) ?: ORDER(a->first, b->first);
 }
 
 struct candidates {

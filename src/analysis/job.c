@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analysis/meet.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 
@@ -40,9 +41,7 @@ static int by_hash_then_id(const void *left, const void *right)
 	const struct comm_info *a = *(const struct comm_info *const *)left;
 	const struct comm_info *b = *(const struct comm_info *const *)right;
 
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	return a->id < b->id ? -1 : a->id > b->id;
+	return ORDER(a->hash, b->hash) ?: ORDER(a->id, b->id);
 }
 
 /* Is the process several ranks: twice in one communicator at the same time? */
@@ -200,13 +199,10 @@ static int by_group_and_rank(const void *left, const void *right)
 	const struct job_rank *a = left, *b = right;
 	uint64_t rank_a = (uint64_t)a->rank, rank_b = (uint64_t)b->rank; /* -1 comes last */
 
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (rank_a != rank_b)
-		return rank_a < rank_b ? -1 : 1;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return a->attempt < b->attempt ? -1 : a->attempt > b->attempt;
+	return ORDER(a->group, b->group) ?:
+	       ORDER(rank_a, rank_b) ?:
+	       ORDER(a->process, b->process) ?:
+	       ORDER(a->attempt, b->attempt);
 }
 
 /* Seats still hold places; `attempt` of a rank holds its place until here. */
@@ -324,49 +320,40 @@ struct claim {
 	uint32_t layer; /* above 0: the seat was taken */
 };
 
-#define COMPARE(field)                                       \
-	do {                                                 \
-		if (a->field != b->field)                    \
-			return a->field < b->field ? -1 : 1; \
-	} while (0)
-
 static int by_owner(const void *left, const void *right)
 {
 	const struct claim *a = left, *b = right;
 
-	COMPARE(process);
-	COMPARE(hash);
-	COMPARE(nranks);
-	COMPARE(comm_rank);
-	COMPARE(id);
-	return 0;
+	return ORDER(a->process, b->process) ?:
+	       ORDER(a->hash, b->hash) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->comm_rank, b->comm_rank) ?:
+	       ORDER(a->id, b->id);
 }
 
 static int by_place(const void *left, const void *right)
 {
 	const struct claim *a = left, *b = right;
 
-	COMPARE(group);
-	COMPARE(hash);
-	COMPARE(nranks);
-	COMPARE(generation);
-	COMPARE(comm_rank);
-	COMPARE(process);
-	COMPARE(id);
-	return 0;
+	return ORDER(a->group, b->group) ?:
+	       ORDER(a->hash, b->hash) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->generation, b->generation) ?:
+	       ORDER(a->comm_rank, b->comm_rank) ?:
+	       ORDER(a->process, b->process) ?:
+	       ORDER(a->id, b->id);
 }
 
 static int by_comm(const void *left, const void *right)
 {
 	const struct claim *a = left, *b = right;
 
-	COMPARE(group);
-	COMPARE(hash);
-	COMPARE(nranks);
-	COMPARE(generation);
-	COMPARE(layer);
-	COMPARE(comm_rank);
-	return 0;
+	return ORDER(a->group, b->group) ?:
+	       ORDER(a->hash, b->hash) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->generation, b->generation) ?:
+	       ORDER(a->layer, b->layer) ?:
+	       ORDER(a->comm_rank, b->comm_rank);
 }
 
 /* A communicator without hash is its process's own: the seat makes it unlike any other. */
@@ -458,17 +445,13 @@ static enum status fill_comms(struct job *job, const struct claim *claims, size_
 static int by_size_and_name(const void *left, const void *right)
 {
 	const struct job_comm *a = left, *b = right;
-	int names = strcmp(a->name, b->name);
 
-	COMPARE(group);
-	if (a->nranks != b->nranks)
-		return a->nranks > b->nranks ? -1 : 1;
-	if (names != 0)
-		return names;
-	COMPARE(hash);
-	COMPARE(generation);
-	COMPARE(seats[0]);
-	return 0;
+	return ORDER(a->group, b->group) ?:
+	       ORDER(b->nranks, a->nranks) ?:
+	       strcmp(a->name, b->name) ?:
+	       ORDER(a->hash, b->hash) ?:
+	       ORDER(a->generation, b->generation) ?:
+	       ORDER(a->seats[0], b->seats[0]);
 }
 
 static int by_text(const void *left, const void *right)
@@ -585,7 +568,7 @@ static int by_key(const void *one, const void *other)
 {
 	const struct job_gap_entry *a = one, *b = other;
 
-	return a->key < b->key ? -1 : a->key > b->key;
+	return ORDER(a->key, b->key);
 }
 
 static const struct job_gap_entry *entry_find(const struct job_gap_entry *list, size_t count,

@@ -684,7 +684,7 @@ static int by_number(const void *left, const void *right)
 {
 	const struct meet_order *a = left, *b = right;
 
-	return a->number < b->number ? -1 : a->number > b->number;
+	return ORDER(a->number, b->number);
 }
 
 void meet_order_sort(struct meet_order *order, uint32_t count)

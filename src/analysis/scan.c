@@ -78,9 +78,7 @@ static int by_name(const void *left, const void *right)
 		return a->group < b->group ? -1 : 1;
 	if (names != 0 || a->name[0] != '\0')
 		return names;
-	if (a->nranks != b->nranks)
-		return a->nranks < b->nranks ? -1 : 1;
-	return a->nnodes < b->nnodes ? -1 : a->nnodes > b->nnodes;
+	return ORDER(a->nranks, b->nranks) ?: ORDER(a->nnodes, b->nnodes);
 }
 
 static enum status find_first_names(struct scan *scan)
@@ -565,20 +563,16 @@ static int by_comm_and_names(const void *left, const void *right)
 {
 	const struct timeline_untimed *a = left, *b = right;
 
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	if (a->names != b->names)
-		return a->names < b->names ? -1 : 1;
-	return (a->size_class > b->size_class) - (a->size_class < b->size_class);
+	return ORDER(a->comm, b->comm) ?:
+	       ORDER(a->names, b->names) ?:
+	       ORDER(a->size_class, b->size_class);
 }
 
 static int by_calls(const void *left, const void *right)
 {
 	const struct timeline_untimed *a = left, *b = right;
 
-	if (a->calls != b->calls)
-		return a->calls > b->calls ? -1 : 1;
-	return by_comm_and_names(left, right);
+	return ORDER(b->calls, a->calls) ?: by_comm_and_names(left, right);
 }
 
 /* What all ranks have in common is one kind. */

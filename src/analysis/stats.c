@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/attributes.h"
+
 enum { BLOCKS = 8, SAMPLES_FOR_DRIFT = 32, SAMPLES_MAX = 1024 };
 
 double stats_select(double *values, size_t count, size_t k)
@@ -53,7 +55,7 @@ static int by_value(const void *left, const void *right)
 {
 	double a = *(const double *)left, b = *(const double *)right;
 
-	return a < b ? -1 : a > b;
+	return ORDER(a, b);
 }
 
 void stats_sort(double *values, size_t count)
@@ -67,7 +69,7 @@ static int by_own(const void *left, const void *right)
 {
 	const struct align_sample *a = left, *b = right;
 
-	return a->own_ns < b->own_ns ? -1 : a->own_ns > b->own_ns;
+	return ORDER(a->own_ns, b->own_ns);
 }
 
 /*

@@ -15,6 +15,7 @@
 
 #include "analysis/stats.h"
 #include "analysis/timeline_report.h"
+#include "common/attributes.h"
 #include "common/text.h"
 
 enum { STRAGGLERS_MAX = 64 };
@@ -903,11 +904,9 @@ static int most_caused_first(const void *left, const void *right)
 {
 	const struct straggler *a = left, *b = right;
 
-	if (a->caused_ns != b->caused_ns)
-		return a->caused_ns > b->caused_ns ? -1 : 1;
-	if (a->class != b->class)
-		return a->class < b->class ? -1 : 1;
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
+	return ORDER(b->caused_ns, a->caused_ns) ?:
+	       ORDER(a->class, b->class) ?:
+	       ORDER(a->rank, b->rank);
 }
 
 static enum status init_jobs(struct stragglers *stragglers, const struct job *job)

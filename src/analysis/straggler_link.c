@@ -125,7 +125,7 @@ static int by_ns(const void *one, const void *other)
 {
 	const struct pace *a = one, *b = other;
 
-	return a->ns < b->ns ? -1 : a->ns > b->ns;
+	return ORDER(a->ns, b->ns);
 }
 
 static double pace_middle(struct pace *paces, size_t count)

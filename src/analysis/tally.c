@@ -347,45 +347,34 @@ static int by_key(const void *left, const void *right)
 {
 	const struct tally_key *a = &((const struct tally_row *)left)->key;
 	const struct tally_key *b = &((const struct tally_row *)right)->key;
-	const uint64_t parts[][2] = {
-		{ a->group, b->group },
-		{ a->comm, b->comm },
-		{ a->kind, b->kind },
-		{ a->function, b->function },
-		{ a->size_class, b->size_class },
-		{ a->datatype, b->datatype },
-		{ a->algorithm, b->algorithm },
-		{ a->protocol, b->protocol },
-		{ a->rank, b->rank },
-		{ a->host, b->host },
-		{ a->tag, b->tag },
-		{ a->source, b->source },
-	};
-
-	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
-		if (parts[i][0] != parts[i][1])
-			return parts[i][0] < parts[i][1] ? -1 : 1;
-	return 0;
+	return ORDER(a->group, b->group) ?:
+	       ORDER(a->comm, b->comm) ?:
+	       ORDER(a->kind, b->kind) ?:
+	       ORDER(a->function, b->function) ?:
+	       ORDER(a->size_class, b->size_class) ?:
+	       ORDER(a->datatype, b->datatype) ?:
+	       ORDER(a->algorithm, b->algorithm) ?:
+	       ORDER(a->protocol, b->protocol) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       ORDER(a->host, b->host) ?:
+	       ORDER(a->tag, b->tag) ?:
+	       ORDER(a->source, b->source);
 }
 
 static int by_time_spent(const void *left, const void *right)
 {
 	const struct tally_row *a = left, *b = right;
 
-	if (tally_total_ns(a) != tally_total_ns(b))
-		return tally_total_ns(a) > tally_total_ns(b) ? -1 : 1;
-	if (a->calls != b->calls)
-		return a->calls > b->calls ? -1 : 1;
-	return by_key(left, right);
+	return ORDER(tally_total_ns(b), tally_total_ns(a)) ?:
+	       ORDER(b->calls, a->calls) ?:
+	       by_key(left, right);
 }
 
 static int by_waiting(const void *left, const void *right)
 {
 	const struct tally_row *a = left, *b = right;
 
-	if (tally_total_wait_ns(a) != tally_total_wait_ns(b))
-		return tally_total_wait_ns(a) > tally_total_wait_ns(b) ? -1 : 1;
-	return by_time_spent(left, right);
+	return ORDER(tally_total_wait_ns(b), tally_total_wait_ns(a)) ?: by_time_spent(left, right);
 }
 
 void tally_sort(struct tally *tally, enum tally_order order)

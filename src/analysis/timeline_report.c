@@ -8,6 +8,7 @@
 #include "analysis/scan.h"
 #include "analysis/straggler.h"
 #include "analysis/windows.h"
+#include "common/attributes.h"
 
 #define HOUR_NS 3.6e12
 
@@ -209,7 +210,7 @@ static int by_call(const void *left, const void *right)
 {
 	uint64_t a = called_ns(left), b = called_ns(right);
 
-	return a < b ? -1 : a > b;
+	return ORDER(a, b);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "analysis/align.h"
 #include "analysis/stats.h"
 #include "analysis/timeline_report.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/status.h"
 #include "common/text.h"
@@ -248,11 +249,9 @@ static int by_key_and_time(const void *left, const void *right)
 {
 	const struct change_raw *a = left, *b = right;
 
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
-	if (a->size_class != b->size_class)
-		return a->size_class < b->size_class ? -1 : 1;
-	return a->at_ns < b->at_ns ? -1 : a->at_ns > b->at_ns;
+	return ORDER(a->function, b->function) ?:
+	       ORDER(a->size_class, b->size_class) ?:
+	       ORDER(a->at_ns, b->at_ns);
 }
 
 /* The median over the changes put together, of before or after. */
@@ -361,9 +360,7 @@ static int most_important_first(const void *left, const void *right)
 	double weight_a = fabs(a->percent) * (double)(a->meetings_before + a->meetings_after);
 	double weight_b = fabs(b->percent) * (double)(b->meetings_before + b->meetings_after);
 
-	if (a->lost_ns != b->lost_ns)
-		return a->lost_ns > b->lost_ns ? -1 : 1;
-	return weight_a > weight_b ? -1 : weight_a < weight_b;
+	return ORDER(b->lost_ns, a->lost_ns) ?: ORDER(weight_b, weight_a);
 }
 
 static void keep_most_important(struct windows *windows)

@@ -20,6 +20,9 @@
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+/* For comparison functions, by one thing after the other: return ORDER(a->x, b->x) ?: ORDER(a->y, b->y); */
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 #define CACHE_LINE 64
 /* Neighbours in pairs: processors fetch two lines at a time. */
 #define ON_OWN_LINE __attribute__((aligned(2 * CACHE_LINE)))

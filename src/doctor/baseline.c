@@ -130,23 +130,16 @@ static void fill_row(struct baseline_row *to, const struct timeline_report *repo
 static int by_texts(const void *left, const void *right)
 {
 	const struct baseline_row *a = left, *b = right;
-	int order = strcmp(a->comm_name, b->comm_name);
 
-	if (order == 0)
-		order = strcmp(a->kind, b->kind);
-	if (order == 0)
-		order = strcmp(a->function, b->function);
-	if (order == 0)
-		order = strcmp(a->size, b->size);
-	if (order == 0)
-		order = strcmp(a->algorithm, b->algorithm);
-	if (order == 0)
-		order = strcmp(a->protocol, b->protocol);
-	if (order == 0 && a->nranks != b->nranks)
-		order = a->nranks < b->nranks ? -1 : 1;
-	if (order == 0 && a->nnodes != b->nnodes)
-		order = a->nnodes < b->nnodes ? -1 : 1;
-	return order == 0 ? (int)a->is_joined - (int)b->is_joined : order;
+	return strcmp(a->comm_name, b->comm_name) ?:
+	       strcmp(a->kind, b->kind) ?:
+	       strcmp(a->function, b->function) ?:
+	       strcmp(a->size, b->size) ?:
+	       strcmp(a->algorithm, b->algorithm) ?:
+	       strcmp(a->protocol, b->protocol) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->nnodes, b->nnodes) ?:
+	       ORDER(a->is_joined, b->is_joined);
 }
 
 static double middle(double a, double weight_a, double b, double weight_b)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/flight.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "doctor/hang.h"
@@ -130,11 +131,9 @@ static int by_age(const void *one, const void *other)
 {
 	const struct scene_comm *a = one, *b = other;
 
-	if ((a->inside > 0) != (b->inside > 0))
-		return a->inside > 0 ? -1 : 1;
-	if (a->age_ns != b->age_ns)
-		return a->age_ns > b->age_ns ? -1 : 1;
-	return (a->comm > b->comm) - (a->comm < b->comm);
+	return ORDER(b->inside > 0, a->inside > 0) ?:
+	       ORDER(b->age_ns, a->age_ns) ?:
+	       ORDER(a->comm, b->comm);
 }
 
 /* Leaves out what does not go on. */

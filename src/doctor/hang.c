@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 
 /* ---- the graph -------------------------------------------------------------------------------- */
@@ -359,11 +360,7 @@ static int by_from(const void *one, const void *other)
 {
 	const struct hang_edge *a = one, *b = other;
 
-	if (a->from != b->from)
-		return a->from < b->from ? -1 : 1;
-	if (a->seat != b->seat)
-		return a->seat < b->seat ? -1 : 1;
-	return a->held_by < b->held_by ? -1 : a->held_by > b->held_by;
+	return ORDER(a->from, b->from) ?: ORDER(a->seat, b->seat) ?: ORDER(a->held_by, b->held_by);
 }
 
 /* first[n] .. first[n + 1] is then what belongs to node n. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -69,7 +70,7 @@ static int by_match(const void *one, const void *other)
 {
 	const uint64_t *a = one, *b = other;
 
-	return *a < *b ? -1 : *a > *b;
+	return ORDER(*a, *b);
 }
 
 static uint64_t signature_of(const struct kept *kept, uint64_t match)
@@ -372,9 +373,7 @@ static int most_first(const void *one, const void *other)
 {
 	const struct hang_side_of_split *a = one, *b = other;
 
-	if (a->count != b->count)
-		return a->count > b->count ? -1 : 1;
-	return a->first < b->first ? -1 : a->first > b->first;
+	return ORDER(b->count, a->count) ?: ORDER(a->first, b->first);
 }
 
 static void take_sides(const struct hang_scene *scene, struct hang_split *split)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/meet.h"
+#include "common/attributes.h"
 #include "common/text.h"
 
 enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
@@ -112,7 +113,7 @@ static int ascending(const void *one, const void *other)
 {
 	const uint32_t *a = one, *b = other;
 
-	return *a < *b ? -1 : *a > *b;
+	return ORDER(*a, *b);
 }
 
 /* Do both have a plain number, and follow each other? */

@@ -20,6 +20,7 @@
 
 #include "analysis/meet.h"
 #include "analysis/tally.h"
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/op.h"
 
@@ -60,9 +61,7 @@ static int by_key(const void *one, const void *other)
 {
 	const struct live_place *a = one, *b = other;
 
-	if (a->key != b->key)
-		return a->key < b->key ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	return ORDER(a->key, b->key) ?: ORDER(a->index, b->index);
 }
 
 static void make_places(struct live_place *places, const uint64_t *keys, size_t count)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "doctor/hang.h"
@@ -534,13 +535,10 @@ static int most_serious_first(const void *one, const void *other)
 {
 	const struct live_notice *a = one, *b = other;
 
-	if (seriousness(a) != seriousness(b))
-		return seriousness(a) - seriousness(b);
-	if (a->since_wall_ns / LIVE_SECOND_NS != b->since_wall_ns / LIVE_SECOND_NS)
-		return a->since_wall_ns < b->since_wall_ns ? -1 : 1;
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	return a->seat < b->seat ? -1 : a->seat > b->seat;
+	return ORDER(seriousness(a), seriousness(b)) ?:
+	       ORDER(a->since_wall_ns / LIVE_SECOND_NS, b->since_wall_ns / LIVE_SECOND_NS) ?:
+	       ORDER(a->comm, b->comm) ?:
+	       ORDER(a->seat, b->seat);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analysis/flight.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/status.h"
 #include "common/text.h"
@@ -261,7 +262,7 @@ static int by_rank(const void *left, const void *right)
 {
 	int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
 
-	return a < b ? -1 : a > b;
+	return ORDER(a, b);
 }
 
 /* "8-15,17" */
@@ -633,11 +634,7 @@ static int by_process(const void *left, const void *right)
 	const struct prom_member *a = *(const struct prom_member *const *)left;
 	const struct prom_member *b = *(const struct prom_member *const *)right;
 
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	return a->rank < b->rank ? -1 : a->rank > b->rank;
+	return ORDER(a->process, b->process) ?: ORDER(a->comm, b->comm) ?: ORDER(a->rank, b->rank);
 }
 
 /* Members of which nobody says where they run are left out: they were gone when that was asked for. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/text.h"
 
@@ -53,7 +54,7 @@ static int compare_index(const void *one, const void *other)
 {
 	const struct who_index *a = one, *b = other;
 
-	return a->key < b->key ? -1 : a->key > b->key;
+	return ORDER(a->key, b->key);
 }
 
 static void add_recorded(struct setup *setup)
@@ -137,9 +138,7 @@ static int compare_memberships(const void *one, const void *other)
 {
 	const struct membership *a = one, *b = other;
 
-	if (a->comm != b->comm)
-		return a->comm < b->comm ? -1 : 1;
-	return a->who < b->who ? -1 : a->who > b->who;
+	return ORDER(a->comm, b->comm) ?: ORDER(a->who, b->who);
 }
 
 static size_t list_memberships(const struct setup *setup, struct membership *list)
@@ -175,9 +174,7 @@ static int compare_teams(const void *one, const void *other, void *context)
 	const struct setup_who *whos = context;
 	uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
 
-	if (whos[a].team != whos[b].team)
-		return whos[a].team < whos[b].team ? -1 : 1;
-	return a < b ? -1 : a > b;
+	return ORDER(whos[a].team, whos[b].team) ?: ORDER(a, b);
 }
 
 static enum status find_teams(struct setup *setup)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/attributes.h"
 #include "common/text.h"
 
 enum { INIT_SLOW_S = 30, RANKS_NAMED = 400 };
@@ -21,11 +22,7 @@ static int compare_comms(const void *one, const void *other, void *context)
 	const struct nccl_log_comm *a = &comms[*(const uint32_t *)one];
 	const struct nccl_log_comm *b = &comms[*(const uint32_t *)other];
 
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	if (a->rank != b->rank)
-		return a->rank < b->rank ? -1 : 1;
-	return *(const uint32_t *)one < *(const uint32_t *)other ? -1 : 1;
+	return ORDER(a->group, b->group) ?: ORDER(a->rank, b->rank) ?: ORDER(a, b);
 }
 
 /* ---- inits that never ended ------------------------------------------------------------------ */

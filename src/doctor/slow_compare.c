@@ -8,22 +8,20 @@
 
 #include "analysis/compare.h"
 #include "analysis/stats.h"
+#include "common/attributes.h"
 #include "common/op.h"
 #include "common/text.h"
 
+/* The first one of a cell is the one most calls are of. */
 static int by_cell(const void *left, const void *right)
 {
 	const struct tally_row *a = *(const struct tally_row *const *)left;
 	const struct tally_row *b = *(const struct tally_row *const *)right;
 
-	if (a->key.comm != b->key.comm)
-		return a->key.comm < b->key.comm ? -1 : 1;
-	if (a->key.function != b->key.function)
-		return a->key.function < b->key.function ? -1 : 1;
-	if (a->key.size_class != b->key.size_class)
-		return a->key.size_class < b->key.size_class ? -1 : 1;
-	/* The first one of a cell is the one most calls are of. */
-	return a->calls > b->calls ? -1 : a->calls < b->calls;
+	return ORDER(a->key.comm, b->key.comm) ?:
+	       ORDER(a->key.function, b->key.function) ?:
+	       ORDER(a->key.size_class, b->key.size_class) ?:
+	       ORDER(b->calls, a->calls);
 }
 
 static bool is_same_cell(const struct tally_row *a, const struct tally_row *b)

@@ -73,11 +73,7 @@ static const double uneven = 0.125;
 
 static int compare_comms(const char *a_job, uint64_t a_hash, const char *b_job, uint64_t b_hash)
 {
-	int order = strcmp(a_job, b_job);
-
-	if (order != 0 || a_hash == b_hash)
-		return order;
-	return a_hash < b_hash ? -1 : 1;
+	return strcmp(a_job, b_job) ?: ORDER(a_hash, b_hash);
 }
 
 /* By job, communicator; then function and size for rows and groups. */
@@ -88,34 +84,21 @@ static int sums_by_comm(const struct slow_member *a, const struct slow_member *b
 
 static int sums_by_kind(const struct slow_member *a, const struct slow_member *b)
 {
-	int order = sums_by_comm(a, b);
-
-	if (order != 0)
-		return order;
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
-	return strcmp(a->size, b->size);
-}
-
-static int by_rank(const struct slow_member *a, const struct slow_member *b)
-{
-	return a->comm_rank < b->comm_rank ? -1 : a->comm_rank > b->comm_rank;
+	return sums_by_comm(a, b) ?: ORDER(a->function, b->function) ?: strcmp(a->size, b->size);
 }
 
 static int compare_rows(const void *left, const void *right)
 {
 	const struct sums_row *a = left, *b = right;
-	int order = sums_by_kind(a->of, b->of);
 
-	return order != 0 ? order : by_rank(a->of, b->of);
+	return sums_by_kind(a->of, b->of) ?: ORDER(a->of->comm_rank, b->of->comm_rank);
 }
 
 static int compare_seats(const void *left, const void *right)
 {
 	const struct sums_seat *a = left, *b = right;
-	int order = sums_by_comm(a->of, b->of);
 
-	return order != 0 ? order : by_rank(a->of, b->of);
+	return sums_by_comm(a->of, b->of) ?: ORDER(a->of->comm_rank, b->of->comm_rank);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -362,17 +345,12 @@ static int by_process(const void *left, const void *right)
 {
 	const struct sums_seat *a = *(struct sums_seat *const *)left;
 	const struct sums_seat *b = *(struct sums_seat *const *)right;
-	int order = strcmp(a->of->job, b->of->job);
 
-	if (order == 0)
-		order = strcmp(a->of->host, b->of->host);
-	if (order == 0 && a->of->pid != b->of->pid)
-		order = a->of->pid < b->of->pid ? -1 : 1;
-	if (order == 0 && a->of->rank != b->of->rank)
-		order = a->of->rank < b->of->rank ? -1 : 1;
-	if (order != 0)
-		return order;
-	return a->delay > b->delay ? -1 : a->delay < b->delay;
+	return strcmp(a->of->job, b->of->job) ?:
+	       strcmp(a->of->host, b->of->host) ?:
+	       ORDER(a->of->pid, b->of->pid) ?:
+	       ORDER(a->of->rank, b->of->rank) ?:
+	       ORDER(b->delay, a->delay);
 }
 
 static bool is_same_process(const struct sums_seat *a, const struct sums_seat *b)
@@ -554,13 +532,8 @@ static int edges_by_comm(const struct slow_edge *a, const struct slow_edge *b)
 static int by_edge(const void *left, const void *right)
 {
 	const struct slow_edge *a = left, *b = right;
-	int order = edges_by_comm(a, b);
 
-	if (order == 0 && a->from != b->from)
-		order = a->from < b->from ? -1 : 1;
-	if (order == 0 && a->to != b->to)
-		order = a->to < b->to ? -1 : 1;
-	return order;
+	return edges_by_comm(a, b) ?: ORDER(a->from, b->from) ?: ORDER(a->to, b->to);
 }
 
 static double wire(const struct slow_edge *edge)

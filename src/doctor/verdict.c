@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/attributes.h"
 #include "common/hash.h"
 #include "common/text.h"
 
@@ -202,35 +203,24 @@ static int family_order(enum verdict_class kind)
 	return kind == VERDICT_SETUP ? 2 : 3;
 }
 
-static int descending(double a, double b)
-{
-	return (a < b) - (a > b);
-}
-
-static int compare(const void *one, const void *other)
+static int most_serious_first(const void *one, const void *other)
 {
 	const struct verdict *a = one, *b = other;
-	int order = (int)b->severity - (int)a->severity;
 
-	if (order == 0)
-		order = family_order(a->class) - family_order(b->class);
-	if (order == 0)
-		order = descending(a->gpu_hours, b->gpu_hours);
-	if (order == 0)
-		order = descending(a->victims, b->victims);
-	if (order == 0)
-		order = descending(a->confidence, b->confidence);
-	if (order == 0)
-		order = strcmp(a->job, b->job);
-	if (order == 0)
-		order = (a->rank > b->rank) - (a->rank < b->rank);
-	return order == 0 ? strcmp(a->title, b->title) : order;
+	return ORDER(b->severity, a->severity) ?:
+	       ORDER(family_order(a->class), family_order(b->class)) ?:
+	       ORDER(b->gpu_hours, a->gpu_hours) ?:
+	       ORDER(b->victims, a->victims) ?:
+	       ORDER(b->confidence, a->confidence) ?:
+	       strcmp(a->job, b->job) ?:
+	       ORDER(a->rank, b->rank) ?:
+	       strcmp(a->title, b->title);
 }
 
 void verdicts_sort(struct verdicts *verdicts)
 {
 	if (verdicts->count > 1)
-		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), compare);
+		qsort(verdicts->list, verdicts->count, sizeof(*verdicts->list), most_serious_first);
 }
 
 bool verdicts_has_unjudged(const struct verdicts *verdicts)

@@ -778,13 +778,10 @@ static int compare_rows(const void *one, const void *other)
 {
 	const struct expected_row *a = one, *b = other;
 
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
-	if (a->nranks != b->nranks)
-		return a->nranks < b->nranks ? -1 : 1;
-	if (a->bytes != b->bytes)
-		return a->bytes < b->bytes ? -1 : 1;
-	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+	return ORDER(a->function, b->function) ?:
+	       ORDER(a->nranks, b->nranks) ?:
+	       ORDER(a->bytes, b->bytes) ?:
+	       ORDER(a->time_ns, b->time_ns);
 }
 
 static bool is_same_point(const struct expected_row *a, const struct expected_row *b)
