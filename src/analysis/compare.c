@@ -231,8 +231,8 @@ static void interval(const struct logs *a, const struct logs *b, double p, doubl
 	*high = exp(b->mean - a->mean + reach);
 }
 
-static void judge(struct compare_row *row, const struct logs *a, const struct logs *b, double rows,
-		  double threshold)
+static void judge_row(struct compare_row *row, const struct logs *a, const struct logs *b,
+		      double rows, double threshold)
 {
 	double low, high;
 
@@ -266,7 +266,7 @@ static void fill_row(struct compare_row *row, const struct timeline_report *repo
 		return;
 	logs_a = logs_of(report_a, a);
 	logs_b = logs_of(report_b, b);
-	judge(row, &logs_a, &logs_b, rows, threshold);
+	judge_row(row, &logs_a, &logs_b, rows, threshold);
 }
 
 static int most_important_first(const void *left, const void *right)

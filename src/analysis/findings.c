@@ -109,7 +109,7 @@ static struct finding *findings_add(struct findings *findings, enum findings_kin
 
 static const double untrusted_share = 0.01, untimed_share = 0.05, mixed_share = 0.01;
 
-static void nothing(struct findings *findings, const struct timeline_report *report)
+static void find_nothing_recorded(struct findings *findings, const struct timeline_report *report)
 {
 	struct finding *finding;
 
@@ -124,7 +124,7 @@ static void nothing(struct findings *findings, const struct timeline_report *rep
 		    (unsigned long long)report->completeness.read);
 }
 
-static void unfinished(struct findings *findings, const struct timeline_report *report)
+static void find_unfinished(struct findings *findings, const struct timeline_report *report)
 {
 	const struct timeline_completeness *of = &report->completeness;
 	size_t count = of->killed + of->unknown_life;
@@ -146,7 +146,7 @@ static void unfinished(struct findings *findings, const struct timeline_report *
 		text_which(count, "it", "they"), text_which(count, "it", "they"));
 }
 
-static void lost(struct findings *findings, const struct timeline_report *report)
+static void find_lost(struct findings *findings, const struct timeline_report *report)
 {
 	const struct timeline_completeness *of = &report->completeness;
 	struct finding *finding;
@@ -183,7 +183,7 @@ static size_t troubles_but_cuts(const struct recording *recording)
 	return count;
 }
 
-static void incomplete(struct findings *findings, const struct timeline_report *report)
+static void find_incomplete(struct findings *findings, const struct timeline_report *report)
 {
 	const struct timeline_completeness *of = &report->completeness;
 	size_t troubles = troubles_but_cuts(report->recording);
@@ -224,7 +224,7 @@ static void incomplete(struct findings *findings, const struct timeline_report *
 	text_format(finding->hint, sizeof(finding->hint), "`ringside verify` names them.");
 }
 
-static void ranks_missing(struct findings *findings, const struct timeline_report *report)
+static void find_missing_ranks(struct findings *findings, const struct timeline_report *report)
 {
 	size_t comms = 0, largest = 0;
 	struct finding *finding;
@@ -260,7 +260,7 @@ static void ranks_missing(struct findings *findings, const struct timeline_repor
 		    "Give the directories of all hosts to the same command.");
 }
 
-static void sources(struct findings *findings, const struct timeline_report *report)
+static void find_weak_times(struct findings *findings, const struct timeline_report *report)
 {
 	const struct tally_row *total = &report->total;
 	double calls = (double)(total->calls ? total->calls : 1);
@@ -307,7 +307,7 @@ static void sources(struct findings *findings, const struct timeline_report *rep
 	}
 }
 
-static void joins(struct findings *findings, const struct timeline_report *report)
+static void find_unjoined(struct findings *findings, const struct timeline_report *report)
 {
 	const struct meet *meet = &report->meet;
 	struct finding *finding;
@@ -360,13 +360,13 @@ static void joins(struct findings *findings, const struct timeline_report *repor
 
 static void findings_record(struct findings *findings, const struct timeline_report *report)
 {
-	nothing(findings, report);
-	unfinished(findings, report);
-	lost(findings, report);
-	incomplete(findings, report);
-	ranks_missing(findings, report);
-	sources(findings, report);
-	joins(findings, report);
+	find_nothing_recorded(findings, report);
+	find_unfinished(findings, report);
+	find_lost(findings, report);
+	find_incomplete(findings, report);
+	find_missing_ranks(findings, report);
+	find_weak_times(findings, report);
+	find_unjoined(findings, report);
 }
 
 /* Findings about what costs time. */
@@ -375,8 +375,8 @@ enum { CHANGES_SHOWN = 5, SMALL_CLASS = 17 }; /* below 64 KiB */
 static const double wait_share = 0.3, small_share = 0.2;
 enum { SMALL_CALLS_LEAST = 1000 };
 
-static const char *when(const struct timeline_report *report, const struct straggler *straggler,
-			char *to, size_t size)
+static const char *when_slow(const struct timeline_report *report,
+			     const struct straggler *straggler, char *to, size_t size)
 {
 	struct findings_text first = findings_time(report, straggler->first_ns);
 	struct findings_text last = findings_time(report, straggler->last_ns);
@@ -422,8 +422,8 @@ static bool is_one_of_several(const struct timeline_report *report, const struct
 	return late->class == STRAGGLER_SLOW_HOST && count > 1;
 }
 
-static void starved_rank(struct findings *findings, const struct timeline_report *report,
-			 const struct straggler *straggler)
+static void tell_starved_rank(struct findings *findings, const struct timeline_report *report,
+			      const struct straggler *straggler)
 {
 	const struct job *job = &report->job;
 	const char *host = job->hosts[straggler->host].name;
@@ -440,15 +440,15 @@ static void starved_rank(struct findings *findings, const struct timeline_report
 		    "needs no network takes %.1f times as long there, too: it is its process, not "
 		    "the link.",
 		    job->comms[straggler->comm].label, straggler->slowdown,
-		    when(report, straggler, times, sizeof(times)), straggler->own_slowdown);
+		    when_slow(report, straggler, times, sizeof(times)), straggler->own_slowdown);
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at %.60s: does NCCL's proxy thread get its processor? Other processes, "
 		    "limits of its cgroup, the cores it is bound to.",
 		    host);
 }
 
-static void slow_rank(struct findings *findings, const struct timeline_report *report,
-		      const struct straggler *straggler)
+static void tell_slow_rank(struct findings *findings, const struct timeline_report *report,
+			   const struct straggler *straggler)
 {
 	const struct job *job = &report->job;
 	const char *host = job->hosts[straggler->host].name;
@@ -470,7 +470,7 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
 		    "collectives. The others waited %s%s for it in sum%s.",
 		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
-		    when(report, straggler, times, sizeof(times)),
+		    when_slow(report, straggler, times, sizeof(times)),
 		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
 		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
 		    is_estimate ? " (estimated: not all of them were timed)" : "");
@@ -483,8 +483,8 @@ static void slow_rank(struct findings *findings, const struct timeline_report *r
 			    : "");
 }
 
-static void slow_link(struct findings *findings, const struct timeline_report *report,
-		      const struct straggler *straggler)
+static void tell_slow_link(struct findings *findings, const struct timeline_report *report,
+			   const struct straggler *straggler)
 {
 	const struct job *job = &report->job;
 	const struct job_rank *from = &job->ranks[straggler->rank];
@@ -505,7 +505,7 @@ static void slow_link(struct findings *findings, const struct timeline_report *r
 		    "What rank %.24s on %.40s sends in %.60s is %.1f times as long on the wire as "
 		    "what the others send%s. Everybody in the collective waits for it.",
 		    from->label, job->hosts[from->host].name, job->comms[straggler->comm].label,
-		    straggler->slowdown, when(report, straggler, times, sizeof(times)));
+		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)));
 	text_format(finding->hint, sizeof(finding->hint),
 		    "Look at the network port of %.60s%s: errors, speed, cable, and the switch "
 		    "behind it.",
@@ -513,8 +513,8 @@ static void slow_link(struct findings *findings, const struct timeline_report *r
 		    straggler->peer == UINT32_MAX ? " (mode full tells to whom)" : "");
 }
 
-static void network(struct findings *findings, const struct timeline_report *report,
-		    const struct straggler *straggler)
+static void tell_network(struct findings *findings, const struct timeline_report *report,
+			 const struct straggler *straggler)
 {
 	char times[120];
 	struct finding *finding = findings_add(findings, FINDINGS_NETWORK, FINDINGS_WARNING,
@@ -528,7 +528,7 @@ static void network(struct findings *findings, const struct timeline_report *rep
 	text_format(finding->text, sizeof(finding->text),
 		    "Transfers between nodes take %.2f times as long%s, on all ranks alike; nobody "
 		    "comes later than before. That cost %s in sum.",
-		    straggler->slowdown, when(report, straggler, times, sizeof(times)),
+		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
 		    units_of_ns((double)straggler->caused_ns).text);
 	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
 	text_format(finding->hint, sizeof(finding->hint),
@@ -556,8 +556,8 @@ static bool is_covered(const struct timeline_report *report, const struct window
 	return false;
 }
 
-static void change_found(struct findings *findings, const struct timeline_report *report,
-			 const struct windows_change *change)
+static void tell_change(struct findings *findings, const struct timeline_report *report,
+			const struct windows_change *change)
 {
 	const char *function = job_name(&report->job, OP_NAMES_FUNCTION, change->function);
 	const char *kind = job_comm_kind_name(change->kind);
@@ -589,7 +589,7 @@ static void change_found(struct findings *findings, const struct timeline_report
 		    (unsigned long long)change->meetings_after);
 }
 
-static void waiting(struct findings *findings, const struct timeline_report *report)
+static void find_waiting(struct findings *findings, const struct timeline_report *report)
 {
 	const struct tally_row *total = &report->total;
 	double share = tally_wait_share(total);
@@ -616,7 +616,7 @@ static void waiting(struct findings *findings, const struct timeline_report *rep
 		    "batches.");
 }
 
-static void small_messages(struct findings *findings, const struct timeline_report *report)
+static void find_small_messages(struct findings *findings, const struct timeline_report *report)
 {
 	const struct tally_row *total = &report->total;
 	uint64_t calls = 0;
@@ -663,21 +663,21 @@ static void findings_slow(struct findings *findings, const struct timeline_repor
 		const struct straggler *straggler = &report->stragglers.list[i];
 
 		if (straggler->class == STRAGGLER_SLOW_LINK)
-			slow_link(findings, report, straggler);
+			tell_slow_link(findings, report, straggler);
 		else if (straggler->class == STRAGGLER_NETWORK)
-			network(findings, report, straggler);
+			tell_network(findings, report, straggler);
 		else if (straggler->late_ns == 0)
-			starved_rank(findings, report, straggler);
+			tell_starved_rank(findings, report, straggler);
 		else
-			slow_rank(findings, report, straggler);
+			tell_slow_rank(findings, report, straggler);
 	}
 	for (size_t i = 0; i < report->windows.change_count && shown < CHANGES_SHOWN; i++)
 		if (!is_covered(report, &report->windows.changes[i])) {
-			change_found(findings, report, &report->windows.changes[i]);
+			tell_change(findings, report, &report->windows.changes[i]);
 			shown++;
 		}
-	waiting(findings, report);
-	small_messages(findings, report);
+	find_waiting(findings, report);
+	find_small_messages(findings, report);
 }
 
 /* Findings about ranks that are stuck or disagree: that it is so. Why is the doctor's to say
@@ -723,7 +723,7 @@ static const struct scan_open *first_open(const struct scan *scan, const struct 
 	return first;
 }
 
-static void stuck_comm(struct findings *findings, const struct scan *scan, uint32_t c)
+static void find_stuck(struct findings *findings, const struct scan *scan, uint32_t c)
 {
 	const struct job *job = scan->job;
 	const struct job_comm *comm = &job->comms[c];
@@ -779,7 +779,8 @@ static void stuck_comm(struct findings *findings, const struct scan *scan, uint3
 }
 
 /* Two ranks made the same number of collective calls and do not agree on what they were. */
-static uint64_t diverged(const struct job *job, const struct job_comm *comm, uint64_t *number)
+static uint64_t differ_in_counts(const struct job *job, const struct job_comm *comm,
+				 uint64_t *number)
 {
 	const struct comm_counts *first = NULL;
 	uint64_t differing = 0;
@@ -826,8 +827,8 @@ static uint64_t differ_in_flight(const struct scan *scan, uint32_t c, uint64_t *
 	return differing;
 }
 
-static void mismatched_comm(struct findings *findings, const struct timeline_report *report,
-			    const struct scan *scan, uint32_t c)
+static void find_mismatch(struct findings *findings, const struct timeline_report *report,
+			  const struct scan *scan, uint32_t c)
 {
 	const struct job_comm *comm = &scan->job->comms[c];
 	uint64_t number = report->comms[c].first_mismatch;
@@ -837,7 +838,7 @@ static void mismatched_comm(struct findings *findings, const struct timeline_rep
 	if (count == 0 && comm->missed == 0)
 		count = differ_in_flight(scan, c, &number);
 	if (count == 0)
-		count = diverged(scan->job, comm, &number);
+		count = differ_in_counts(scan->job, comm, &number);
 	if (count == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_MISMATCH, FINDINGS_ERROR,
@@ -861,8 +862,8 @@ static void findings_stuck(struct findings *findings, const struct timeline_repo
 	for (uint32_t c = 0; c < scan->job->comm_count; c++) {
 		if (!report->comms[c].is_shown)
 			continue;
-		mismatched_comm(findings, report, scan, c);
-		stuck_comm(findings, scan, c);
+		find_mismatch(findings, report, scan, c);
+		find_stuck(findings, scan, c);
 	}
 }
 

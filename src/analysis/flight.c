@@ -148,7 +148,8 @@ static int step_stage(const struct region_step *step)
 }
 
 /* The oldest open transfer decides: those after it cannot overtake it. */
-static void why(const struct recording_proxy *of, enum flight_reason *reason, uint64_t *since_ns)
+static void reason_of(const struct recording_proxy *of, enum flight_reason *reason,
+		      uint64_t *since_ns)
 {
 	const struct region_proxy *proxy = &of->proxy;
 	bool is_send = proxy->flags & PROXY_IS_SEND;
@@ -181,7 +182,7 @@ static void add_wait(struct flight_wait *waits, size_t *count, const struct reco
 	enum flight_reason reason;
 	uint64_t since_ns;
 
-	why(of, &reason, &since_ns);
+	reason_of(of, &reason, &since_ns);
 	for (size_t i = 0; i < *count; i++)
 		if (waits[i].reason == reason && waits[i].peer == proxy->peer)
 			wait = &waits[i];

@@ -210,8 +210,8 @@ static uint64_t begin_ns(const struct iterations_op *op)
 	return op->done_ns - (op->done_ns >= op->duration_ns ? op->duration_ns : 0);
 }
 
-static struct iteration measure(const struct iterations_op *ops, size_t from, size_t to,
-				bool is_odd)
+static struct iteration measure_iteration(const struct iterations_op *ops, size_t from, size_t to,
+					  bool is_odd)
 {
 	struct iteration iteration = { .first_op = from,
 				       .ops = (uint32_t)(to - from),
@@ -232,18 +232,18 @@ static struct iteration measure(const struct iterations_op *ops, size_t from, si
 	return iteration;
 }
 
-static enum status add(struct iterations *iterations, const struct iterations_op *ops, size_t from,
-		       size_t to, bool is_odd)
+static enum status add_iteration(struct iterations *iterations, const struct iterations_op *ops,
+				 size_t from, size_t to, bool is_odd)
 {
 	if (!list_grow(&iterations->list, iterations->count, sizeof(*iterations->list)))
 		return ERR_NO_SPACE;
-	iterations->list[iterations->count++] = measure(ops, from, to, is_odd);
+	iterations->list[iterations->count++] = measure_iteration(ops, from, to, is_odd);
 	iterations->regular += !is_odd;
 	return OK;
 }
 
-static enum status cut(struct iterations *iterations, const struct iterations_op *ops, size_t count,
-		       size_t pattern)
+static enum status cut_iterations(struct iterations *iterations, const struct iterations_op *ops,
+				  size_t count, size_t pattern)
 {
 	uint32_t period = iterations->period_ops;
 	enum status status = OK;
@@ -258,9 +258,9 @@ static enum status cut(struct iterations *iterations, const struct iterations_op
 		if (next >= count)
 			break;
 		if (next > at)
-			status = add(iterations, ops, at, next, true);
+			status = add_iteration(iterations, ops, at, next, true);
 		if (status == OK)
-			status = add(iterations, ops, next, next + period, false);
+			status = add_iteration(iterations, ops, next, next + period, false);
 		at = next + period;
 	}
 	iterations->tail_ops = count - at;
@@ -290,7 +290,7 @@ static enum status cut_by_tag(struct iterations *iterations, const struct iterat
 	for (size_t i = 0; i < count && status == OK; i = next) {
 		for (next = i; next < count && ops[next].tag == ops[i].tag;)
 			next++;
-		status = add(iterations, ops, i, next, false);
+		status = add_iteration(iterations, ops, i, next, false);
 	}
 	iterations->period_ops = (uint32_t)(count / (iterations->count + !iterations->count));
 	return status;
@@ -304,7 +304,7 @@ static uint64_t nth_ns(double *values, size_t count, size_t nth)
 	return count > 0 ? (uint64_t)stats_select(values, count, nth) : 0;
 }
 
-static enum status summarise(struct iterations *iterations)
+static enum status summarise_iterations(struct iterations *iterations)
 {
 	double *values = calloc(iterations->regular + 1, sizeof(*values));
 	size_t used = 0;
@@ -372,7 +372,7 @@ static enum status find_by_pattern(struct iterations *iterations, const struct i
 		iterations->period_ops = 0;
 		return status;
 	}
-	return cut(iterations, ops, count, pattern);
+	return cut_iterations(iterations, ops, count, pattern);
 }
 
 enum status iterations_find(struct iterations *iterations, const struct iterations_op *ops,
@@ -388,7 +388,7 @@ enum status iterations_find(struct iterations *iterations, const struct iteratio
 				       : find_by_pattern(iterations, ops, count);
 	iterations->is_found = iterations->regular >= LEAST_REPEATS;
 	if (status == OK && iterations->is_found)
-		status = summarise(iterations);
+		status = summarise_iterations(iterations);
 	if (status != OK || !iterations->is_found) {
 		iterations_release(iterations);
 		*iterations = (struct iterations){ .rank = rank, .ops = count };

@@ -48,7 +48,7 @@ bool meet_is_synchronising(uint8_t function)
 }
 
 /* How many collectives the recorders counted, over all communicators. */
-static uint64_t announced(const struct job *job)
+static uint64_t collectives_announced(const struct job *job)
 {
 	uint64_t total = 0;
 
@@ -84,7 +84,7 @@ enum status meet_init(struct meet *meet, const struct job *job, size_t limit)
 	meet->comms = calloc(job->comm_count + 1, sizeof(*meet->comms));
 	if (meet->comms == NULL)
 		return ERR_NO_SPACE;
-	expected = announced(job);
+	expected = collectives_announced(job);
 	/* Chunks at the ends of lanes are not full. */
 	expected += job->comm_count * MEET_CHUNK;
 	if (expected > meet->limit)

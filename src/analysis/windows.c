@@ -85,7 +85,7 @@ static double median_value(const struct change_point *points, size_t from, size_
 	return stats_median(values, to - from);
 }
 
-static struct stats_sample side(const struct change_point *points, size_t from, size_t to)
+static struct stats_sample sample_of(const struct change_point *points, size_t from, size_t to)
 {
 	double values[CHANGE_POINTS_MAX];
 
@@ -108,7 +108,7 @@ static double chance_of_two(const struct stats_sample *a, const struct stats_sam
 
 static double chance_of_cut(const struct change_point *points, size_t from, size_t cut, size_t to)
 {
-	struct stats_sample a = side(points, from, cut), b = side(points, cut, to);
+	struct stats_sample a = sample_of(points, from, cut), b = sample_of(points, cut, to);
 
 	return chance_of_two(&a, &b);
 }
@@ -190,7 +190,7 @@ static struct stretch best_stretch(const struct change_point *points, size_t fro
 static double chance_of_stretch(const struct change_point *points, size_t from, struct stretch in,
 				size_t to)
 {
-	struct stats_sample inside = side(points, in.from, in.to), outside;
+	struct stats_sample inside = sample_of(points, in.from, in.to), outside;
 	double values[CHANGE_POINTS_MAX];
 	size_t count = 0;
 
@@ -326,7 +326,7 @@ static void add_change(const struct grouping *of, size_t count)
 }
 
 /* raws of one function and size class, by time: groups of one kind and direction at about one time. */
-static void group(struct grouping *of, size_t from, size_t to)
+static void group_changes(struct grouping *of, size_t from, size_t to)
 {
 	const struct job *job = &of->search->report->job;
 
@@ -384,7 +384,7 @@ static void group_all(struct grouping *of)
 			       search->raws[next].function == search->raws[i].function &&
 			       search->raws[next].size_class == search->raws[i].size_class;)
 			next++;
-		group(of, i, next);
+		group_changes(of, i, next);
 	}
 	keep_most_important(of->windows);
 }

@@ -33,7 +33,7 @@ const struct tally *baseline_table(const struct timeline_report *report)
 
 /* ---- figures of a row ------------------------------------------------------------------------ */
 
-static double effective(const struct timeline_report *report, double calls)
+static double effective_samples(const struct timeline_report *report, double calls)
 {
 	if (!report->iterations.is_found)
 		return calls / CALLS_ALIKE;
@@ -76,8 +76,8 @@ struct baseline_figures baseline_figures(const struct timeline_report *report,
 		row->moves > 0 && row->joined * 2 >= row->timed && row->joined_least_ns > 0;
 	if (!figures.is_joined) {
 		logs_of_calls(row, &figures);
-		figures.samples = effective(report, (double)row->timed /
-							    (double)(row->ranks ? row->ranks : 1));
+		figures.samples = effective_samples(
+			report, (double)row->timed / (double)(row->ranks ? row->ranks : 1));
 		return figures;
 	}
 	figures.busbw *= (double)row->joined_ns / (double)row->joined_least_ns;
@@ -85,7 +85,7 @@ struct baseline_figures baseline_figures(const struct timeline_report *report,
 	figures.log_mean = row->move_log_sum / count;
 	figures.log_variance =
 		fmax(0, row->move_log_squares / count - figures.log_mean * figures.log_mean);
-	figures.samples = effective(report, count);
+	figures.samples = effective_samples(report, count);
 	return figures;
 }
 
@@ -142,7 +142,7 @@ static int by_texts(const void *left, const void *right)
 	       ORDER(a->is_joined, b->is_joined);
 }
 
-static double middle(double a, double weight_a, double b, double weight_b)
+static double weighted_mean(double a, double weight_a, double b, double weight_b)
 {
 	return weight_a + weight_b > 0 ? (a * weight_a + b * weight_b) / (weight_a + weight_b) : a;
 }
@@ -152,20 +152,20 @@ static void add_row(struct baseline_row *to, const struct baseline_row *from)
 {
 	double a = to->samples, b = from->samples;
 	double calls_a = (double)to->calls, calls_b = (double)from->calls;
-	double mean = middle(to->log_mean, a, from->log_mean, b);
+	double mean = weighted_mean(to->log_mean, a, from->log_mean, b);
 	double variance_a = to->log_deviation * to->log_deviation +
 			    (to->log_mean - mean) * (to->log_mean - mean);
 	double variance_b = from->log_deviation * from->log_deviation +
 			    (from->log_mean - mean) * (from->log_mean - mean);
 
-	to->log_deviation = sqrt(middle(variance_a, a, variance_b, b));
+	to->log_deviation = sqrt(weighted_mean(variance_a, a, variance_b, b));
 	to->log_mean = mean;
-	to->busbw = middle(to->busbw, calls_a, from->busbw, calls_b);
-	to->mean_ns = middle(to->mean_ns, calls_a, from->mean_ns, calls_b);
-	to->median_ns = middle(to->median_ns, calls_a, from->median_ns, calls_b);
-	to->p10_ns = middle(to->p10_ns, calls_a, from->p10_ns, calls_b);
-	to->wire_ns = middle(to->wire_ns, calls_a, from->wire_ns, calls_b);
-	to->consume_ns = middle(to->consume_ns, calls_a, from->consume_ns, calls_b);
+	to->busbw = weighted_mean(to->busbw, calls_a, from->busbw, calls_b);
+	to->mean_ns = weighted_mean(to->mean_ns, calls_a, from->mean_ns, calls_b);
+	to->median_ns = weighted_mean(to->median_ns, calls_a, from->median_ns, calls_b);
+	to->p10_ns = weighted_mean(to->p10_ns, calls_a, from->p10_ns, calls_b);
+	to->wire_ns = weighted_mean(to->wire_ns, calls_a, from->wire_ns, calls_b);
+	to->consume_ns = weighted_mean(to->consume_ns, calls_a, from->consume_ns, calls_b);
 	to->p99_ns = to->p99_ns > from->p99_ns ? to->p99_ns : from->p99_ns;
 	/* Members of alike communicators do the same at the same time: they are no further samples. */
 	to->samples = a > b ? a : b;

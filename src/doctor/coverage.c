@@ -13,14 +13,14 @@
 #include "import/json_scan.h"
 #include "recording/recording.h"
 
-static uint64_t since(uint64_t now_ns, uint64_t then_ns)
+static uint64_t time_since(uint64_t now_ns, uint64_t then_ns)
 {
 	if (then_ns == 0)
 		return UINT64_MAX;
 	return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -40,11 +40,11 @@ static void add_counts(struct scene_comm *to, const struct recording_comm *comm,
 	to->open++;
 	if (!comm->has_counts)
 		return;
-	to->still_ns = least(to->still_ns, since(now_ns, counts->last_issue_ns));
-	to->still_ns = least(to->still_ns, since(now_ns, counts->last_done_ns));
+	to->still_ns = least_of(to->still_ns, time_since(now_ns, counts->last_issue_ns));
+	to->still_ns = least_of(to->still_ns, time_since(now_ns, counts->last_done_ns));
 	if (counts->collectives > to->most_issued)
 		to->most_issued = counts->collectives;
-	to->least_issued = least(to->least_issued, counts->collectives);
+	to->least_issued = least_of(to->least_issued, counts->collectives);
 }
 
 /* Flights are sorted by communicator: the first one that is open is the oldest. */
@@ -60,7 +60,7 @@ static void add_flights(struct scene_comm *to, const struct recording_process *p
 	if (oldest == NULL)
 		return;
 	to->inside++;
-	age = since(now_ns, flight_since_ns(oldest));
+	age = time_since(now_ns, flight_since_ns(oldest));
 	if (age == UINT64_MAX || (age <= to->age_ns && to->function[0] != '\0'))
 		return;
 	to->age_ns = age > 0 ? age : 1;
@@ -147,7 +147,7 @@ static void scene_sum_up(struct scene *scene, const struct job *job, uint64_t ha
 
 		if (comm->open == 0)
 			continue;
-		scene->last_ns = least(scene->last_ns, comm->still_ns);
+		scene->last_ns = least_of(scene->last_ns, comm->still_ns);
 		if (comm->age_ns > scene->age_ns)
 			scene->age_ns = comm->age_ns;
 		scene->standing +=

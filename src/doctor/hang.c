@@ -6,7 +6,7 @@
  *	weak ends       not seen, not explained: only among ranks of which nothing else is known
  *	what is over    communicators that were given up
  *
- * Where nothing is told, jobs that are dead get a second look: see guess().
+ * Where nothing is told, jobs that are dead get a second look: see guess_dead_jobs().
  */
 #include "doctor/hang.h"
 #include "doctor/hang_internal.h"
@@ -234,7 +234,7 @@ struct hang_end *hang_end_of_rank(struct hang_graph *graph, uint32_t node, uint3
 /* How ends become one verdict. */
 enum { BY_RANK = 1, BY_NODE = 2, BY_HOST = 4, BY_COMPONENT = 8 };
 
-static unsigned int grouping(const struct hang_end *end)
+static unsigned int grouping_of(const struct hang_end *end)
 {
 	if (end->note == HANG_NOTE_CONNECTING)
 		return BY_COMPONENT;
@@ -292,7 +292,7 @@ static void group_end(struct hang_graph *graph, const struct places *places, uin
 {
 	const struct hang_scene *scene = graph->scene;
 	const struct hang_end *end = &graph->ends[e];
-	unsigned int how = grouping(end);
+	unsigned int how = grouping_of(end);
 
 	if (end->seat != HANG_NOBODY && how & BY_RANK)
 		unite(graph, &places->by_rank[scene->job->seats[end->seat].rank], e);
@@ -311,7 +311,7 @@ static void group_end(struct hang_graph *graph, const struct places *places, uin
 		unite(graph, &places->by_component[component_of(scene, end)], e);
 }
 
-static void forget(uint32_t *list, size_t count)
+static void fill_with_nobody(uint32_t *list, size_t count)
 {
 	memset(list, 0xff, count * sizeof(*list));
 }
@@ -335,7 +335,7 @@ static void make_groups(struct hang_graph *graph)
 	for (uint32_t e = 0; e < graph->end_count; e++)
 		graph->ends[e].group = e;
 	for (unsigned int class = 0; class < VERDICT_CLASSES; class ++) {
-		forget(all, job->rank_count + graph->node_count + hosts + processes);
+		fill_with_nobody(all, job->rank_count + graph->node_count + hosts + processes);
 		for (uint32_t e = 0; e < graph->end_count; e++)
 			if (graph->ends[e].class == (enum verdict_class) class)
 				group_end(graph, &places, e);
@@ -406,7 +406,7 @@ static void hang_graph_seal(struct hang_graph *graph)
 		graph->status = ERR_NO_SPACE;
 	if (graph->status != OK)
 		return;
-	forget(graph->came_by, nodes + 1);
+	fill_with_nobody(graph->came_by, nodes + 1);
 	sort_edges(graph);
 	if (graph->end_count > 0)
 		make_groups(graph);
@@ -945,8 +945,8 @@ static enum status look_once(struct verdicts *verdicts, const struct job *job,
  * whether it hung is not known, but who would have been the cause is, and that is what one wants to know of a
  * job that one has just killed because it hung. Of a job that was ended while it ran it means nothing.
  */
-static enum status guess(struct verdicts *verdicts, const struct job *job,
-			 const struct hang_options *options)
+static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *job,
+				   const struct hang_options *options)
 {
 	size_t first = verdicts->count;
 	enum status status = look_once(verdicts, job, options, true);
@@ -974,6 +974,6 @@ enum status hang_find(struct verdicts *verdicts, const struct job *job,
 	enum status status = look_once(verdicts, job, options, false);
 
 	if (status == OK && verdicts->count == before && !(options && options->only_living))
-		status = guess(verdicts, job, options);
+		status = guess_dead_jobs(verdicts, job, options);
 	return status;
 }

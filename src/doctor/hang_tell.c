@@ -324,7 +324,7 @@ void hang_tell_doubts(struct hang_tale *tale)
  * and our own words, nothing that somebody else wrote.
  */
 
-static void page(struct hang_tale *tale, const char *name)
+static void set_page(struct hang_tale *tale, const char *name)
 {
 	text_format(tale->verdict->page, sizeof(tale->verdict->page), "runbooks/%s.md", name);
 }
@@ -381,7 +381,7 @@ static void advise_gpu(struct hang_tale *tale)
 
 static void advise_never_issued(struct hang_tale *tale)
 {
-	page(tale, "NcclHangRankMissing");
+	set_page(tale, "NcclHangRankMissing");
 	advise_process(tale);
 	verdict_advice(tale->verdict,
 		       "Usual causes: a condition around the collective that this rank does "
@@ -392,7 +392,7 @@ static void advise_never_issued(struct hang_tale *tale)
 
 static void advise_dead(struct hang_tale *tale)
 {
-	page(tale, "NcclHangProcessGone");
+	set_page(tale, "NcclHangProcessGone");
 	verdict_advice(tale->verdict,
 		       "On %.100s, see why it died, and in the job's own log:", host_of(tale));
 	verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|killed process|segfault'");
@@ -404,7 +404,7 @@ static void advise_dead(struct hang_tale *tale)
 
 static void advise_stopped(struct hang_tale *tale)
 {
-	page(tale, "HangProcessStopped");
+	set_page(tale, "HangProcessStopped");
 	verdict_advice(tale->verdict,
 		       "On %.100s, who stopped it? A debugger that is attached shows as "
 		       "TracerPid. Else let it go on:",
@@ -424,7 +424,7 @@ static void advise_network(struct hang_tale *tale)
 
 	if (strcmp(host_of(tale), peer) == 0)
 		peer = "";
-	page(tale, "HangNetwork");
+	set_page(tale, "HangNetwork");
 	verdict_advice(verdict,
 		       "On %.100s%s%.100s, look at the network card, its port and its errors:",
 		       host_of(tale), peer[0] ? " and " : "", peer);
@@ -443,7 +443,7 @@ static void advise_mismatch(struct hang_tale *tale)
 {
 	struct verdict *verdict = tale->verdict;
 
-	page(tale, "NcclMismatch");
+	set_page(tale, "NcclMismatch");
 	advise_process(tale);
 	verdict_advice(
 		verdict,
@@ -458,7 +458,7 @@ static void advise_mismatch(struct hang_tale *tale)
 
 static void advise_circle(struct hang_tale *tale)
 {
-	page(tale, "HangDeadlock");
+	set_page(tale, "HangDeadlock");
 	verdict_advice(tale->verdict,
 		       "Let all ranks call collectives of different communicators in the same "
 		       "order, or wait for one to end before calling the next.");
@@ -470,8 +470,8 @@ static void advise_circle(struct hang_tale *tale)
 
 static void advise_unseen(struct hang_tale *tale)
 {
-	page(tale,
-	     tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown" : "NcclRanksUnseen");
+	set_page(tale, tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown"
+								  : "NcclRanksUnseen");
 	verdict_advice(tale->verdict,
 		       "Make the missing ranks visible and ask again: is the node up, is its "
 		       "agent running, was the job started there with the plugin?");
@@ -483,7 +483,7 @@ static void advise_connecting(struct hang_tale *tale)
 {
 	struct verdict *verdict = tale->verdict;
 
-	page(tale, "HangGpu");
+	set_page(tale, "HangGpu");
 	if (tale->lead->seat != HANG_NOBODY) {
 		verdict_advice(verdict,
 			       "Look at what the other ranks of %.60s do, those that are in "
@@ -518,14 +518,14 @@ void hang_tell_advice(struct hang_tale *tale)
 		advise_stopped(tale);
 		break;
 	case VERDICT_NOT_LAUNCHED:
-		page(tale, "HangGpu");
+		set_page(tale, "HangGpu");
 		advise_process(tale);
 		advise_gpu(tale);
 		advise_evidence(tale);
 		break;
 	case VERDICT_GPU_NOT_REACHED:
 	case VERDICT_GPU_STUCK:
-		page(tale, "HangGpu");
+		set_page(tale, "HangGpu");
 		advise_gpu(tale);
 		advise_process(tale);
 		advise_evidence(tale);
@@ -544,7 +544,7 @@ void hang_tell_advice(struct hang_tale *tale)
 		advise_unseen(tale);
 		break;
 	default:
-		page(tale, "NcclHangUnexplained");
+		set_page(tale, "NcclHangUnexplained");
 		advise_gpu(tale);
 		advise_evidence(tale);
 	}

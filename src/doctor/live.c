@@ -132,7 +132,7 @@ static void make_keys(struct live_memory *memory, const struct job *job)
 	make_places(memory->process_places, memory->process_keys, memory->process_count);
 }
 
-static void adopt(struct live_memory *memory, struct live_memory *before)
+static void adopt_memory(struct live_memory *memory, struct live_memory *before)
 {
 	const struct live_place *place;
 
@@ -195,7 +195,7 @@ static struct live_memory *live_memory_next(struct live_memory *before, const st
 	}
 	make_keys(memory, job);
 	if (before != NULL)
-		adopt(memory, before);
+		adopt_memory(memory, before);
 	return memory;
 }
 

@@ -505,7 +505,7 @@ static const struct variable_rule variable_rules[] = {
 	  "Unset NCCL_BLOCKING_WAIT: nothing overlaps with it" },
 };
 
-static bool fits(const struct variable_rule *rule, const char *value)
+static bool rule_fits(const struct variable_rule *rule, const char *value)
 {
 	int64_t number;
 
@@ -556,7 +556,7 @@ static void apply_variable_rule(const struct setup *setup, const struct variable
 	char where[400], title[512];
 
 	for (size_t i = first; i < first + count; i++) {
-		if (!fits(rule, setup->variables[i].value))
+		if (!rule_fits(rule, setup->variables[i].value))
 			continue;
 		setup_group_add(setup, &group, setup->variables[i].who);
 		if (shown < SETUP_CITED)

@@ -738,7 +738,8 @@ static struct verdict *same_cause(struct slow_search *search, const struct slow_
 	return NULL;
 }
 
-static void remember(struct slow_search *search, const struct slow_common *common, size_t verdict)
+static void remember_told(struct slow_search *search, const struct slow_common *common,
+			  size_t verdict)
 {
 	for (size_t i = 0; i < common->rows->count && !common->is_all_over; i++) {
 		const struct slow_row *row = &common->rows->list[i];
@@ -773,7 +774,7 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 	struct verdict *verdict = add_unjudged(search, slow_against_name(common->rows->against),
 					       "DOCTOR.md#not-judged");
 
-	remember(search, common, search->verdicts->count - 1);
+	remember_told(search, common, search->verdicts->count - 1);
 	verdict_title(verdict,
 		      "not judged: transfers over nodes take longer than %s, and why is not "
 		      "visible",
@@ -799,11 +800,11 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 		verdict_evidence(verdict, "The same is seen against what was %s:",
 				 slow_than(common->rows->against));
 		slow_common_rows(search, verdict, common);
-		remember(search, common, (size_t)(verdict - search->verdicts->list));
+		remember_told(search, common, (size_t)(verdict - search->verdicts->list));
 		return;
 	}
 	verdict = slow_verdict(search, class, common->rows->against);
-	remember(search, common, search->verdicts->count - 1);
+	remember_told(search, common, search->verdicts->count - 1);
 	fill_verdict(search, verdict, common);
 	slow_common_title(verdict, common, &search->report->job);
 	slow_common_rows(search, verdict, common);
@@ -1211,8 +1212,8 @@ static void tell_mismatch(struct slow_search *search, const struct verdict *mism
 			 number, comm);
 }
 
-static void compare(struct slow_search *search, struct slow_cells *cells, enum slow_against against,
-		    slow_compare *how)
+static void compare_cells(struct slow_search *search, struct slow_cells *cells,
+			  enum slow_against against, slow_compare *how)
 {
 	const struct verdict *mismatch = find_mismatch(search);
 	struct slow_rows rows;
@@ -1251,13 +1252,13 @@ static void look_at_job(struct slow_search *search, struct slow_cells *cells)
 	search->first = search->verdicts->count;
 	search->told_count = 0;
 	slow_stragglers(search);
-	compare(search, cells, SLOW_PAST, NULL);
+	compare_cells(search, cells, SLOW_PAST, NULL);
 	if (options->baseline != NULL)
-		compare(search, cells, SLOW_BASELINE, slow_compare_baseline);
+		compare_cells(search, cells, SLOW_BASELINE, slow_compare_baseline);
 	if (options->expected != NULL)
-		compare(search, cells, SLOW_EXPECTED, slow_compare_expected);
+		compare_cells(search, cells, SLOW_EXPECTED, slow_compare_expected);
 	if (options->peak_nvlink > 0 || options->peak_network > 0)
-		compare(search, cells, SLOW_PEAK, slow_compare_peak);
+		compare_cells(search, cells, SLOW_PEAK, slow_compare_peak);
 	slow_unjudged(search);
 }
 

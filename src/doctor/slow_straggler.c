@@ -861,8 +861,8 @@ static bool is_together(const struct slow_search *search, const struct straggler
 	return row->span.from_ns > 0 && straggler->has_times && (a > b ? a - b : b - a) <= width;
 }
 
-static const struct straggler *explains(const struct slow_search *search,
-					const struct slow_row *row)
+static const struct straggler *straggler_behind(const struct slow_search *search,
+						const struct slow_row *row)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;
 
@@ -896,7 +896,7 @@ bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		       enum slow_against against)
 {
 	const struct job *job = &search->report->job;
-	const struct straggler *straggler = explains(search, row);
+	const struct straggler *straggler = straggler_behind(search, row);
 	struct verdict *verdict =
 		straggler ? verdict_of(search, straggler) : told_before(search, row);
 	char size[16];

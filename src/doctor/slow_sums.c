@@ -536,7 +536,7 @@ static int by_edge(const void *left, const void *right)
 	return edges_by_comm(a, b) ?: ORDER(a->from, b->from) ?: ORDER(a->to, b->to);
 }
 
-static double wire(const struct slow_edge *edge)
+static double wire_s(const struct slow_edge *edge)
 {
 	return edge->wire_seconds / edge->transfers;
 }
@@ -559,7 +559,7 @@ static double wire_middle_of(const struct slow_edge *list, size_t count,
 		double other = list[i].bytes / list[i].transfers;
 
 		if (other <= size * size_alike && size <= other * size_alike)
-			scratch[(*alike)++] = wire(&list[i]);
+			scratch[(*alike)++] = wire_s(&list[i]);
 	}
 	if (*alike < EDGES_LEAST)
 		return 0;
@@ -605,7 +605,7 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 	verdict_evidence(verdict,
 			 "Its %.0f transfers were on the wire for %s each, %.1f times as long as "
 			 "those of the middle of %zu alike edges of %.100s.",
-			 edge->transfers, units_of_ns(1e9 * wire(edge)).text, ratio, alike,
+			 edge->transfers, units_of_ns(1e9 * wire_s(edge)).text, ratio, alike,
 			 edge->comm);
 	if (to == NULL)
 		verdict_missing(verdict, "To whom it sends is not among the metrics.");
@@ -658,7 +658,7 @@ static double stands_out(struct middles *middles, const struct slow_edge *list, 
 	double middle = known_middle(middles, list, count, &list[i], scratch, alike);
 
 	if (middle <= 0 || list[i].transfers < traffic_that_matters * traffic ||
-	    wire(&list[i]) < ratio_that_matters * middle || wire(&list[i]) < middle + excess_s)
+	    wire_s(&list[i]) < ratio_that_matters * middle || wire_s(&list[i]) < middle + excess_s)
 		return 0;
 	return middle;
 }
@@ -681,8 +681,8 @@ static void links_of_comm(struct sums_search *search, const struct slow_edge *li
 		double middle = stands_out(&middles, list, count, i, traffic, scratch, &alike);
 
 		if (middle > 0)
-			tell_slow_link(search, &list[i], wire(&list[i]) / middle,
-				       (wire(&list[i]) - middle) * list[i].transfers, alike);
+			tell_slow_link(search, &list[i], wire_s(&list[i]) / middle,
+				       (wire_s(&list[i]) - middle) * list[i].transfers, alike);
 	}
 }
 
@@ -790,7 +790,7 @@ struct tally_of {
 	bool is_one_host;
 };
 
-static struct tally_of tally(const struct move *moves, size_t count, bool over_network)
+static struct tally_of sum_up_moves(const struct move *moves, size_t count, bool over_network)
 {
 	struct tally_of sum = { .is_one_host = true };
 
@@ -863,8 +863,8 @@ static void tell_slow_moves(struct sums_search *search, enum verdict_class class
 /* moves[0 .. count - 1] are of one job. */
 static void moves_of_job(struct sums_search *search, const struct move *moves, size_t count)
 {
-	struct tally_of network = tally(moves, count, true);
-	struct tally_of nvlink = tally(moves, count, false);
+	struct tally_of network = sum_up_moves(moves, count, true);
+	struct tally_of nvlink = sum_up_moves(moves, count, false);
 
 	if (nvlink.slow > 0)
 		tell_slow_moves(search, VERDICT_SLOW_NVLINK, &nvlink);

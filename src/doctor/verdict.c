@@ -94,7 +94,8 @@ void verdicts_release(struct verdicts *verdicts)
 	verdicts_init(verdicts);
 }
 
-static void clear(struct verdict *verdict, enum verdict_class class, enum verdict_severity severity)
+static void clear_verdict(struct verdict *verdict, enum verdict_class class,
+			  enum verdict_severity severity)
 {
 	*verdict = (struct verdict){
 		.class = class,
@@ -122,7 +123,7 @@ struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class
 		verdict = &verdicts->list[verdicts->count++];
 	else
 		verdicts->left_out++;
-	clear(verdict, class, severity);
+	clear_verdict(verdict, class, severity);
 	return verdict;
 }
 

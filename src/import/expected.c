@@ -839,8 +839,8 @@ static struct curve nearest_curve(const struct expected *expected, uint8_t funct
 	return best;
 }
 
-static double between(const struct expected_row *low, const struct expected_row *high,
-		      uint64_t bytes)
+static double interpolate(const struct expected_row *low, const struct expected_row *high,
+			  uint64_t bytes)
 {
 	double part = (log((double)bytes) - log((double)low->bytes)) /
 		      (log((double)high->bytes) - log((double)low->bytes));
@@ -866,7 +866,7 @@ static double time_on(const struct curve *curve, uint64_t bytes, unsigned int *h
 		return (double)curve->rows[0].time_ns;
 	}
 	*how |= EXPECTED_BETWEEN;
-	return between(&curve->rows[above - 1], &curve->rows[above], bytes);
+	return interpolate(&curve->rows[above - 1], &curve->rows[above], bytes);
 }
 
 bool expected_find(const struct expected *expected, uint8_t function, uint64_t bytes,

@@ -1058,7 +1058,7 @@ static void give_op(struct inspector *inspector, uint64_t dump_ns)
 	foreign_give_details(inspector->reading, comm->process, op.comm, op.number);
 }
 
-static void greatest(uint64_t *to, uint64_t value)
+static void keep_greatest(uint64_t *to, uint64_t value)
 {
 	if (value > *to)
 		*to = value;
@@ -1080,9 +1080,9 @@ static void take_marker(struct inspector *inspector, uint64_t dump_ns)
 	for (int i = 0; i < INSPECTOR_BODIES; i++)
 		if (inspector->left[i] == INSPECTOR_UNKNOWN)
 			inspector->is_counted = false;
-	greatest(&comm->dropped, stats->dropped_colls + stats->dropped_p2ps);
-	greatest(&comm->dropped_details, stats->dropped_proxies + stats->dropped_proxy_ops);
-	greatest(&log->processes[comm->process].foreign_ops, stats->foreign_ops);
+	keep_greatest(&comm->dropped, stats->dropped_colls + stats->dropped_p2ps);
+	keep_greatest(&comm->dropped_details, stats->dropped_proxies + stats->dropped_proxy_ops);
+	keep_greatest(&log->processes[comm->process].foreign_ops, stats->foreign_ops);
 }
 
 static bool is_absurd(const struct inspector_line *line)

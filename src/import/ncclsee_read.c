@@ -78,7 +78,8 @@ bool ncclsee_is(const char *text, size_t length)
 	return length >= sizeof(header) - 1 && memcmp(text, header, sizeof(header) - 1) == 0;
 }
 
-static enum status wrong(struct ncclsee_profile *profile, enum status status, const char *problem)
+static enum status refuse_line(struct ncclsee_profile *profile, enum status status,
+			       const char *problem)
 {
 	profile->problem = problem;
 	return status;
@@ -160,7 +161,7 @@ static enum status take_group(struct ncclsee_profile *profile, const struct fiel
 
 	if (strcmp(fields->text[1], "N/A") != 0 || !number_of(fields->text[4], &profile->groups) ||
 	    !time_of(fields->text[6], &has_time, &time_ns))
-		return wrong(profile, ERR_FORMAT, "the row of groups has no numbers");
+		return refuse_line(profile, ERR_FORMAT, "the row of groups has no numbers");
 	return OK;
 }
 
@@ -172,19 +173,19 @@ static enum status take_row(struct ncclsee_profile *profile, const struct fields
 	while (name < NCCLSEE_FUNCTIONS && strcmp(functions[name].name, fields->text[0]) != 0)
 		name++;
 	if (name == NCCLSEE_FUNCTIONS)
-		return wrong(profile, ERR_FORMAT, "a collective that ncclsee does not have");
+		return refuse_line(profile, ERR_FORMAT, "a collective that ncclsee does not have");
 	row.function = functions[name].function;
 	if (!class_of(fields, &row.size_class))
-		return wrong(profile, ERR_FORMAT, "a size class that ncclsee does not have");
+		return refuse_line(profile, ERR_FORMAT, "a size class that ncclsee does not have");
 	if (!number_of(fields->text[4], &row.calls) || row.calls == 0 ||
 	    row.calls > UINT64_C(1) << 53 || !number_of(fields->text[5], &row.bytes))
-		return wrong(profile, ERR_FORMAT, "calls or bytes are no numbers");
+		return refuse_line(profile, ERR_FORMAT, "calls or bytes are no numbers");
 	if (!time_of(fields->text[6], &row.has_time, &row.total_ns))
-		return wrong(profile, ERR_FORMAT, "the time is no number");
+		return refuse_line(profile, ERR_FORMAT, "the time is no number");
 	for (size_t i = 0; i < profile->row_count; i++)
 		if (profile->rows[i].function == row.function &&
 		    profile->rows[i].size_class == row.size_class)
-			return wrong(profile, ERR_FORMAT, "a row for the second time");
+			return refuse_line(profile, ERR_FORMAT, "a row for the second time");
 	/* Not past the end: each is there once. */
 	profile->rows[profile->row_count++] = row;
 	return OK;
@@ -207,22 +208,23 @@ enum status ncclsee_read_memory(struct ncclsee_profile *profile, const char *tex
 		profile->line++;
 		if (profile->line == 1 &&
 		    (size != sizeof(header) - 1 || memcmp(line, header, size) != 0))
-			return wrong(profile, ERR_FORMAT, "not the header of ncclsee's CSV");
+			return refuse_line(profile, ERR_FORMAT, "not the header of ncclsee's CSV");
 		if (end == NULL)
-			return wrong(profile, ERR_TRUNCATED, "the last line has no end");
+			return refuse_line(profile, ERR_TRUNCATED, "the last line has no end");
 		at += size + 1;
 		if (profile->line == 1)
 			continue;
 		if (is_over)
-			return wrong(profile, ERR_FORMAT, "something behind the row of groups");
+			return refuse_line(profile, ERR_FORMAT,
+					   "something behind the row of groups");
 		if (!split(line, size, &fields))
-			return wrong(profile, ERR_FORMAT, "not seven fields");
+			return refuse_line(profile, ERR_FORMAT, "not seven fields");
 		is_over = strcmp(fields.text[0], "Group") == 0;
 		status = is_over ? take_group(profile, &fields) : take_row(profile, &fields);
 		if (status != OK)
 			return status;
 	}
-	return is_over ? OK : wrong(profile, ERR_TRUNCATED, "no row of groups at the end");
+	return is_over ? OK : refuse_line(profile, ERR_TRUNCATED, "no row of groups at the end");
 }
 
 static int64_t pid_of(const char *path)
@@ -258,7 +260,7 @@ enum status ncclsee_read(struct ncclsee_profile *profile, const char *path)
 	}
 	status = file_pread_some(fd, text, NCCLSEE_BYTES_MAX + 1, 0, &got);
 	if (status == OK && got > NCCLSEE_BYTES_MAX)
-		status = wrong(profile, ERR_RANGE, "longer than ncclsee's files are");
+		status = refuse_line(profile, ERR_RANGE, "longer than ncclsee's files are");
 	else if (status == OK)
 		status = ncclsee_read_memory(profile, text, got);
 	profile->pid = pid_of(path);
