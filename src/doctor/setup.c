@@ -221,11 +221,6 @@ static const char *setup_who_text(const struct setup *setup, uint32_t who, char 
 	return to;
 }
 
-uint32_t setup_who_of_process(const struct setup *setup, uint32_t process)
-{
-	return setup->who_of_logged[process];
-}
-
 /* ---- variables ------------------------------------------------------------------------------- */
 
 static size_t count_lines(const struct recording_process *process)
@@ -544,6 +539,20 @@ static void cite_channels(const struct setup *setup, struct verdict *verdict, ui
 			   comm->coll_channels, comm->p2p_channels);
 		return;
 	}
+}
+
+static void setup_group_add(const struct setup *setup, struct setup_group *group, uint32_t who)
+{
+	if (group->count == 0) {
+		*group = (struct setup_group){ 1, who, true, who };
+		return;
+	}
+	if (group->last == who)
+		return;
+	group->count++;
+	group->last = who;
+	group->is_one_host &=
+		setup_same_host(setup->whos[group->first].host, setup->whos[who].host);
 }
 
 static void apply_variable_rule(const struct setup *setup, const struct variable_rule *rule)
@@ -1066,18 +1075,17 @@ void setup_cite_variable(const struct setup *setup, struct verdict *verdict,
 				 variable->name, variable->value);
 }
 
-void setup_group_add(const struct setup *setup, struct setup_group *group, uint32_t who)
+void setup_cite_any(const struct setup *setup, struct verdict *verdict, const char *name)
 {
-	if (group->count == 0) {
-		*group = (struct setup_group){ 1, who, true, who };
-		return;
-	}
-	if (group->last == who)
-		return;
-	group->count++;
-	group->last = who;
-	group->is_one_host &=
-		setup_same_host(setup->whos[group->first].host, setup->whos[who].host);
+	const struct setup_variable *variable = setup_any(setup, name);
+
+	if (variable != NULL)
+		setup_cite_variable(setup, verdict, variable);
+}
+
+void setup_group_add_process(const struct setup *setup, struct setup_group *group, uint32_t process)
+{
+	setup_group_add(setup, group, setup->who_of_logged[process]);
 }
 
 void setup_blame(const struct setup *setup, struct verdict *verdict,

@@ -47,7 +47,7 @@ struct setup {
 	size_t copy_count;
 };
 
-/* ---- setup.c ----------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /* All entries of this name: a range. */
 size_t setup_find_variable(const struct setup *setup, const char *name, size_t *count);
@@ -57,7 +57,7 @@ bool setup_is_true(const char *value);
 /* The whole value as a number. */
 bool setup_number(const char *value, int64_t *number);
 
-/* ---- how rules speak (plugin_setup.c) ----------------------------------------------------------------- */
+/* ---- how rules speak ------------------------------------------------------------------------- */
 
 /* A verdict of this rule, its page set. */
 struct verdict *setup_verdict(const struct setup *setup, const char *rule,
@@ -66,6 +66,8 @@ void setup_cite(const struct setup *setup, struct verdict *verdict, struct nccl_
 		const char *format, ...) PRINTF_LIKE(4, 5);
 void setup_cite_variable(const struct setup *setup, struct verdict *verdict,
 			 const struct setup_variable *variable);
+/* The same of the first who has it, if anybody has. */
+void setup_cite_any(const struct setup *setup, struct verdict *verdict, const char *name);
 
 /* Whom a finding is about. One: the verdict names it. Of one host: the host. */
 struct setup_group {
@@ -74,15 +76,15 @@ struct setup_group {
 	bool is_one_host;
 	uint32_t last;
 };
-void setup_group_add(const struct setup *setup, struct setup_group *group, uint32_t who);
+/* By index into log->processes. */
+void setup_group_add_process(const struct setup *setup, struct setup_group *group,
+			     uint32_t process);
 void setup_blame(const struct setup *setup, struct verdict *verdict,
 		 const struct setup_group *group);
 
 /* "on 3 ranks", "on rank 3 (node1)" */
 const char *setup_group_text(const struct setup *setup, const struct setup_group *group, char *to,
 			     size_t size);
-
-uint32_t setup_who_of_process(const struct setup *setup, uint32_t process);
 
 enum { SETUP_CITED = 4 }; /* lines of one kind in a verdict */
 

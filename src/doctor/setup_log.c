@@ -114,7 +114,7 @@ static void look_at_init(const struct setup *setup, const uint32_t *order, size_
 			continue;
 		}
 		open = open != NULL ? open : comm;
-		setup_group_add(setup, &group, setup_who_of_process(setup, comm->process));
+		setup_group_add_process(setup, &group, comm->process);
 	}
 	/* Aborted before it was complete: a warning says why. */
 	if (open == NULL)
@@ -191,7 +191,7 @@ static void find_slow(const struct setup *setup)
 			continue;
 		if (slowest == NULL || comm->total_s > slowest->total_s)
 			slowest = comm;
-		setup_group_add(setup, &group, setup_who_of_process(setup, comm->process));
+		setup_group_add_process(setup, &group, comm->process);
 	}
 	if (slowest == NULL)
 		return;
@@ -303,15 +303,14 @@ static void find_other_profiler(const struct setup *setup)
 		if (is_ours(plugin->text))
 			return;
 		first = first != NULL ? first : plugin;
-		setup_group_add(setup, &group, setup_who_of_process(setup, plugin->process));
+		setup_group_add_process(setup, &group, plugin->process);
 	}
 	if (first == NULL)
 		return;
 	verdict = setup_verdict(setup, "profiler-plugin", VERDICT_NOTE);
 	verdict_title(verdict, "another profiler is loaded, so Ringside records nothing");
 	setup_cite(setup, verdict, first->place, "%s", first->text);
-	if (setup_any(setup, "NCCL_PROFILER_PLUGIN") != NULL)
-		setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_PROFILER_PLUGIN"));
+	setup_cite_any(setup, verdict, "NCCL_PROFILER_PLUGIN");
 	verdict_advice(verdict, "Set NCCL_PROFILER_PLUGIN as `ringside env` prints it");
 	setup_blame(setup, verdict, &group);
 }
@@ -335,9 +334,7 @@ void setup_find_plugins(const struct setup *setup)
 			if (log->plugins[j].kind == plugin->kind &&
 			    log->plugins[j].state == plugin->state &&
 			    log->plugins[j].name == plugin->name)
-				setup_group_add(
-					setup, &group,
-					setup_who_of_process(setup, log->plugins[j].process));
+				setup_group_add_process(setup, &group, log->plugins[j].process);
 		if (is_first)
 			tell_plugin(setup, plugin, &group);
 	}
@@ -558,7 +555,7 @@ static void tell_warning(const struct setup *setup, const struct warning_rule *r
 		if ((its != NULL ? its : &unknown) != rule)
 			continue;
 		lines += warning->lines;
-		setup_group_add(setup, &group, setup_who_of_process(setup, warning->process));
+		setup_group_add_process(setup, &group, warning->process);
 		if (shown++ < SETUP_CITED)
 			setup_cite(setup, verdict, warning->place, "NCCL WARN %s", warning->text);
 	}

@@ -1,3 +1,4 @@
+/* The network between nodes, and what GPUs of one node use among themselves. */
 #include "doctor/setup_internal.h"
 
 #include <stdlib.h>
@@ -6,10 +7,7 @@
 
 #include "common/text.h"
 
-/* What the processes of each machine found of the network, and what they use of it, by NCCL's logs. For the room's own
- * use. */
-
-/* One machine. */
+/* What the processes of a machine found of the network, and what they use of it, by NCCL's logs. */
 struct setup_machine {
 	const char *host;
 	uint32_t process;  /* the first */
@@ -298,17 +296,17 @@ static void find_gdr_lines(const struct setup *setup, struct verdict *verdict, u
 		}
 }
 
+static bool lacks_gdr(const struct setup_machine *node)
+{
+	return node->plain_links > 0 && node->gdr_links == 0;
+}
+
 static void find_gdr(const struct setup *setup, const struct setup_machines *network)
 {
-	const struct setup_machine *worst = NULL;
+	size_t nodes;
+	const struct setup_machine *worst = first_node(network, lacks_gdr, &nodes);
 	struct verdict *verdict;
-	size_t nodes = 0;
 
-	for (size_t i = 0; i < network->count; i++)
-		if (network->nodes[i].plain_links > 0 && network->nodes[i].gdr_links == 0) {
-			worst = worst != NULL ? worst : &network->nodes[i];
-			nodes++;
-		}
 	if (worst == NULL)
 		return;
 	verdict = setup_verdict(setup, "gdr-off", VERDICT_WARNING);
@@ -318,8 +316,7 @@ static void find_gdr(const struct setup *setup, const struct setup_machines *net
 		verdict_title(verdict, "GPUDirect RDMA is not used on %zu nodes", nodes);
 	setup_machines_cite_link(setup, verdict, worst->plain_link);
 	find_gdr_lines(setup, verdict, worst->plain_link->process);
-	if (setup_any(setup, "NCCL_NET_GDR_LEVEL") != NULL)
-		setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_NET_GDR_LEVEL"));
+	setup_cite_any(setup, verdict, "NCCL_NET_GDR_LEVEL");
 	verdict_advice(verdict, "$ lsmod | grep -E 'nvidia_peermem|nv_peer_mem'");
 	verdict_advice(verdict,
 		       "Load nvidia-peermem, or use a kernel and driver with DMA-BUF; turn "
@@ -374,8 +371,7 @@ static void find_few_channels(const struct setup *setup, const struct setup_mach
 	for (size_t i = 0; i < setup->log->comm_count; i++)
 		if (has_few_channels(network, &setup->log->comms[i])) {
 			first = first != NULL ? first : &setup->log->comms[i];
-			setup_group_add(setup, &group,
-					setup_who_of_process(setup, setup->log->comms[i].process));
+			setup_group_add_process(setup, &group, setup->log->comms[i].process);
 		}
 	/* A variable that is the reason is told as that. */
 	if (first == NULL || were_channels_limited(setup))
@@ -536,8 +532,7 @@ static void find_interfaces(const struct setup *setup, const struct setup_machin
 			      net->name, node->host);
 		setup_machines_cite_device(setup, verdict, net);
 		setup_machines_cite_link(setup, verdict, node->socket_link);
-		if (setup_any(setup, "NCCL_SOCKET_IFNAME") != NULL)
-			setup_cite_variable(setup, verdict, setup_any(setup, "NCCL_SOCKET_IFNAME"));
+		setup_cite_any(setup, verdict, "NCCL_SOCKET_IFNAME");
 		verdict_advice(verdict,
 			       "Set NCCL_SOCKET_IFNAME to the fast interface, or to "
 			       "^%s,docker,lo",
@@ -626,7 +621,7 @@ static void apply_note_rule(const struct setup *setup, const struct note_rule *r
 
 		if (!note_fits(rule, note))
 			continue;
-		setup_group_add(setup, &group, setup_who_of_process(setup, note->process));
+		setup_group_add_process(setup, &group, note->process);
 		if (shown < SETUP_CITED)
 			cited[shown++] = note;
 	}
@@ -678,8 +673,7 @@ static void find_shm_links(const struct setup *setup)
 	for (size_t i = 0; i < setup->log->link_count; i++)
 		if (setup->log->links[i].transport == NCCL_LOG_SHM) {
 			first = first != NULL ? first : &setup->log->links[i];
-			setup_group_add(setup, &group,
-					setup_who_of_process(setup, setup->log->links[i].process));
+			setup_group_add_process(setup, &group, setup->log->links[i].process);
 		}
 	if (first == NULL)
 		return;
@@ -714,7 +708,7 @@ static void find_fabric(const struct setup *setup)
 		    strncmp(note->text, "MNNVL busId", 11) != 0 || state[7] == '3' ||
 		    state[7] == '\0')
 			continue;
-		setup_group_add(setup, &group, setup_who_of_process(setup, note->process));
+		setup_group_add_process(setup, &group, note->process);
 		verdict = setup_verdict(setup, "fabric-state", VERDICT_WARNING);
 		verdict_title(verdict, "the NVLink fabric is not ready %s",
 			      setup_group_text(setup, &group, where, sizeof(where)));
