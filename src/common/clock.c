@@ -1,3 +1,4 @@
+/* Calibrating the processor's counter, and wall time. */
 #include "common/clock.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+/* Opening and reading files that somebody else chose. */
 #include "common/file.h"
 
 #include <errno.h>

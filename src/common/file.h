@@ -1,4 +1,7 @@
-/* Opening a file that somebody else chose: regular files only, and nothing else is even touched. */
+/*
+ * Opening and reading files: those that somebody else chose (regular files only, nothing else is even
+ * touched), and new ones that must not become a standard stream.
+ */
 #ifndef FILE_H
 #define FILE_H
 
@@ -23,8 +26,6 @@ enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 
 /* The same, but the end of the file is fine: *got says how much there was. */
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got);
-
-/* Descriptors in a process that closed its standard streams. */
 
 /* In a process that closed its standard streams a new file becomes one of them, and whatever anybody
  * prints then goes into it. Give back the same file under a higher number; -1 (errno) when there is

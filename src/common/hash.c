@@ -1,3 +1,4 @@
+/* The hash, over bytes and over blocks. */
 #include "common/hash.h"
 
 #include <string.h>

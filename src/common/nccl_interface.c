@@ -1,3 +1,4 @@
+/* The tables: a row per range of interface versions. */
 #include "common/nccl_interface.h"
 
 #include <stddef.h>

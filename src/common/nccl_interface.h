@@ -1,4 +1,6 @@
 /*
+ * What differs between the versions of NCCL's profiler interface: kernel events, sampling, blind spots.
+ *
  * Kernel events (KernelCh) give GPU times and cost a job more than everything else NCCL's profiler
  * interface offers. This is the one table of what is requested by default, release by release, and why:
  * the plugin obeys it, `ringside verify` prints it, the simulator plays it. docs/KERNEL-EVENTS.md
@@ -77,7 +79,6 @@ static inline unsigned int sample_level(uint64_t comm_hash, uint64_t collective)
  * What NCCL does not show to a profiler plugin, release by release: nothing can be recorded there,
  * by anybody. docs/BLIND-SPOTS.md is the same list for people; a test compares them.
  */
-
 struct op_blind_spot {
 	const char *name;    /* short, for programs */
 	unsigned char first; /* profiler interface versions from .. to: they tell the release */

@@ -1,3 +1,4 @@
+/* Names, sizes, checks and buckets of operations. */
 #include "common/op.h"
 
 #include <stdbool.h>

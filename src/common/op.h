@@ -1,4 +1,7 @@
-/* Names of what op_record holds as numbers. NCCL's spelling, which is also what users know. */
+/*
+ * What a record says: names, sizes, durations, and whether it can be worked with at all. Names are in NCCL's
+ * spelling, which is also what users know.
+ */
 #ifndef OP_H
 #define OP_H
 
@@ -55,8 +58,6 @@ uint8_t op_protocol_from_v1(uint8_t number);
 /* Bytes of one element, 0 unknown. */
 unsigned int op_datatype_bytes(uint8_t datatype);
 
-/* How large an operation's message is, and classes of sizes. */
-
 /*
  * Bytes of the message as nccl-tests counts them: the whole buffer for AllGather, ReduceScatter,
  * AlltoAll, Gather and Scatter (nranks times the per-rank count), the count itself otherwise.
@@ -74,9 +75,7 @@ void op_size_text(char *to, size_t size, unsigned int size_class);
 /* Does every rank of the communicator issue this one, so that ranks can be joined by its number? */
 int op_is_collective(uint8_t function);
 
-/* How long an operation took, by the source its record names. */
-
-/* 0 when the record has no duration (time source none). */
+/* How long an operation took, by the source its record names; 0 when that is none. */
 static inline uint64_t op_duration_ns(const struct op_record *op)
 {
 	switch (op->time_source) {
@@ -129,9 +128,7 @@ static inline uint8_t op_choose_time_source(const struct op_record *op)
 	return OP_TIME_NONE;
 }
 
-/* From bytes over time to what the links carry: nccl-tests' bus bandwidth. */
-
-/* Times bytes over time is the bus bandwidth; 0 when nranks is needed and unknown (0). A function that has
+/* Times bytes over time is the bus bandwidth of nccl-tests; 0 when nranks is needed and unknown (0). A function that has
  * no factor of its own, or that we do not know, has 1. */
 static inline double op_bus_factor(uint8_t function, int32_t nranks)
 {
@@ -151,12 +148,11 @@ static inline double op_bus_factor(uint8_t function, int32_t nranks)
 	}
 }
 
-/* Is this a record that can be worked with? For whatever comes from shared memory or a file. */
-
 /*
+ * Is this a record that can be worked with? For whatever comes from shared memory or a file.
  * NULL when every number is within its range, else what is wrong, in a few words. Ranges only: a
  * record that passes can still lie, but no table is left because of it. Its times may be anything:
- * op_duration.h looks at them. Functions, datatypes, algorithms and protocols may be interned;
+ * op_check_time() looks at them. Functions, datatypes, algorithms and protocols may be interned;
  * ranks, roots and peers may be any number; unknown flags are fine (a newer minor version may set
  * them).
  */
@@ -169,16 +165,15 @@ const char *op_check_comm(const struct comm_info *comm);
  * not, the source becomes none and the answer is false. */
 bool op_check_time(struct op_record *op);
 
-/* The rolling signature of a communicator: over function, count, datatype and root of each collective
- * in turn. Recorder and simulator compute it; trace files leave out what it can be computed from. */
-
-/* What a name counts as. Interned ones are another number in every process: these count as the
+/* What a name counts as in a signature. Interned ones are another number in every process: these count as the
  * hash of their text. */
 static inline uint64_t op_signature_name(enum op_name_table table, uint8_t number)
 {
 	return (uint64_t)table << 8 | number;
 }
 
+/* The rolling signature of a communicator: over function, count, datatype and root of each collective
+ * in turn. Recorder and simulator compute it; trace files leave out what it can be computed from. */
 static inline uint64_t op_signature(uint64_t before, uint64_t function, uint64_t datatype,
 				    int32_t root, uint64_t count)
 {
@@ -190,9 +185,9 @@ static inline uint64_t op_signature(uint64_t before, uint64_t function, uint64_t
 /*
  * Many records at once, word by word: column w holds word w of each record, as struct op_record has
  * it. Who reads a few words of millions of records takes these; the others take whole records.
+ *
+ * What the 64-bit words of a record hold; those with several fields are taken apart below.
  */
-
-/* What the 64-bit words of a record hold; those with several fields are taken apart below. */
 enum op_word {
 	OP_WORD_SEQUENCE = 0,
 	OP_WORD_KIND = 1, /* comm, function, datatype, algorithm, protocol */
@@ -225,7 +220,7 @@ enum op_word {
 
 #define OP_WORD_BIT(word) (UINT32_C(1) << (word))
 #define OP_WORDS_ALL UINT32_MAX
-/* What op.h needs to tell a duration. */
+/* What it takes to tell a duration. */
 #define OP_WORDS_TIME                                                                          \
 	(OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_ISSUE) | OP_WORD_BIT(OP_WORD_TASK) | \
 	 OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |                             \
@@ -272,7 +267,6 @@ static inline uint8_t op_state_source(uint64_t word)
  * so eight buckets an octave, each 9 % wide, from 238 ns (bucket 0 and all below) to 1024 s (bucket
  * 256 - 1 and all above). Exporting is exact, merging is addition.
  */
-
 enum { HISTOGRAM_BUCKETS = 256, HISTOGRAM_SCHEMA = 3, HISTOGRAM_FIRST_EXPONENT = -22 };
 
 /* The largest whole nanosecond that still belongs to bucket i. */

@@ -1,3 +1,4 @@
+/* Words in names, and shapes of values. */
 #include "common/secret.h"
 
 #include <string.h>

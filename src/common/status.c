@@ -1,3 +1,4 @@
+/* Words for failures, and growing a list. */
 #include "common/status.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* How functions of src/ say that they failed. They print nothing; programs do. */
+/* How functions say that they failed (they print nothing; commands do), and lists that grow. */
 #ifndef STATUS_H
 #define STATUS_H
 
@@ -19,10 +19,8 @@ enum status {
 
 const char *status_text(enum status status);
 
-/* Lists that grow one by one, and keep no room but what their count says. */
-
-/* Room for one more behind `count` elements; `list` is the address of the pointer to them. False: no memory, and the
- * list is as before. */
+/* Room for one more behind `count` elements of a list that keeps no room but what its count says; `list` is the
+ * address of the pointer to them. False: no memory, and the list is as before. */
 bool list_grow(void *list, size_t count, size_t element_bytes);
 
 #endif

@@ -1,3 +1,4 @@
+/* Bounded strings, and numbers as people read them. */
 #include "common/text.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Bounded strings: always terminated, never past the end, and they say when something was cut. */
+/*
+ * Bounded strings: always terminated, never past the end, and they say when something was cut; numbers as people
+ * read them; UTF-8.
+ */
 #ifndef TEXT_H
 #define TEXT_H
 
@@ -85,9 +88,7 @@ struct units_text units_of_ns(double ns);
 /* As units_bytes() has it. */
 struct units_text units_of_bytes(uint64_t bytes);
 
-/* UTF-8, byte by byte: for whoever checks texts or writes them where only UTF-8 may stand. */
-
-/* Bytes of the character at `at`, which is not ASCII; 0 when it is none: overlong, surrogate, too
+/* Bytes of the UTF-8 character at `at`, which is not ASCII; 0 when it is none: overlong, surrogate, too
  * high, cut. */
 static inline size_t utf8_bytes(const unsigned char *at, size_t room)
 {

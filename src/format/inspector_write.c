@@ -1,3 +1,4 @@
+/* NCCL Inspector's lines: of which operations there is one, what is in it, and the same as metrics. */
 #include "format/inspector_write.h"
 
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /*
+ * Opening a region, and private copies of its parts.
+ *
  * The header is read in two steps, magic first: R1 says that whoever sees the magic sees the rest.
  * From then on only the checked copy of the part table is used, whatever the file says later.
  */
@@ -14,17 +16,7 @@
 #include "common/file.h"
 #include "common/order.h"
 
-/*
- * Copy these parts (again) and the header's counters. Communicators, live operations and proxies
- * are copied until nothing moved meanwhile, at most REGION_COPY_TRIES times; region->is_moving says
- * whether it did to the end. ERR_TRUNCATED, ERR_NO_SPACE (memory), ERR_SYSTEM: each part is then as
- * before or new, never half.
- */
 enum { REGION_COPY_TRIES = 8 };
-
-/*
- * How slots are copied, each of them consistent. For the use of region_copy.c.
- */
 
 enum { REGION_CHUNK_BYTES = 1 << 16 };
 
@@ -656,10 +648,6 @@ static enum status region_gather(const struct region *region, unsigned int part,
 	free(gather);
 	return status;
 }
-
-/*
- * Whole parts, slot by slot (region_copy.c). Their order matters: live before ring, see region_read.h.
- */
 
 /* A counter of the header, as it is now. */
 static enum status read_counter(const struct region *region, size_t offset, uint64_t *value)

@@ -1,9 +1,11 @@
 /*
+ * Making a region, and removing old ones.
+ *
  * Regions outlive their processes. When a process begins, it removes what others of its user left beyond
  * fixed caps: by number, by memory and by age, whatever container they ran in.
  *
  * A region of a process that may be alive is never removed. A recorder holds a lock on its region
- * (hold_lock() in region_create.c); the lock of another pid namespace can be tested as well as one of ours. A region
+ * (hold_lock()); the lock of another pid namespace can be tested as well as one of ours. A region
  * without a lock, of an older recorder or a kernel without such locks, is judged by /proc in our own pid
  * namespace, and elsewhere kept for days.
  */

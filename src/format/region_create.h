@@ -1,9 +1,9 @@
 /*
- * Making the region: the job's side, in init only. Falls back in steps and says which one it took:
+ * The job's side of a region, in init only: making it, and removing what dead processes left. Making it falls back in steps and says which one it took:
  *
  *	1. a file in request->dir, at the wanted size
  *	2. the same, smaller by halves, down to 1/16, when too little room is free there: at most
- *	   one part in REGION_SHARE of what is free is taken, so that NCCL's own needs are met
+ *	   a sixteenth of what is free is taken, so that NCCL's own needs are met
  *	3. a memfd: readable through /proc/PID/fd while the process lives
  *	4. private memory: nobody else can read it
  */
@@ -62,8 +62,6 @@ void region_publish(struct region_writer *writer);
 /* In a child of fork: the region and the lock on it are the parent's alone. Private zeroes take its place. */
 void region_leave_to_parent(struct region_writer *writer);
 
-/* Removing what dead processes of this user left in the directory of regions, so that it does not fill memory. */
-
 /* What is retained; the oldest go first. Regions whose owner is unknown have the same caps, apart. */
 struct region_limits {
 	unsigned int count;
@@ -77,7 +75,8 @@ struct region_limits {
 /* For the file system that `dir` lies on. */
 struct region_limits region_limits_of(int dir);
 
-/* Bounded: what one sweep does not get to is left for the next process. NULL: the limits of `dir`. */
+/* Remove what dead processes of this user left in the directory of regions, so that it does not fill memory.
+ * Bounded: what one sweep does not get to is left for the next process. NULL: the limits of `dir`. */
 void region_sweep(int dir, uint64_t pid_namespace, const struct region_limits *limits);
 
 #endif

@@ -1,3 +1,4 @@
+/* Looking for regions on this machine, and for the processes that wrote them. */
 #include "format/region_find.h"
 
 #include <ctype.h>

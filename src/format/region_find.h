@@ -1,4 +1,7 @@
-/* Which regions are there on this machine? Looks, opens nothing for writing, follows no links. */
+/*
+ * Which regions are there on this machine, and who of their processes is alive? Looks, opens nothing for writing,
+ * follows no links.
+ */
 #ifndef REGION_FIND_H
 #define REGION_FIND_H
 
@@ -35,7 +38,6 @@ enum status region_find_files(struct region_places *places, const char *director
 void region_find_release(struct region_places *places);
 
 /* Is the process that wrote a recording alive? By identity: a pid alone is given again. */
-
 enum region_alive {
 	REGION_ALIVE_UNKNOWN = 0, /* another machine, or a pid namespace we cannot look into */
 	REGION_ALIVE_YES = 1,

@@ -1,3 +1,4 @@
+/* What a region says: its info text, the slots of its copied parts, and its ring, record by record. */
 #include "format/region_read.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * Opening a region that somebody else writes, or wrote. Nothing in it is trusted.
+ * Reading a region that somebody else writes, or wrote. Nothing in it is trusted.
  *
  * A region is never mapped for reading: its file can be cut under our eyes and a mapping would then
  * answer with SIGBUS. It is read with pread(2) into private memory, and a short read means "cut".
@@ -89,9 +89,7 @@ enum status region_pread(const struct region *region, void *to, size_t length, u
 /* Its process held a lock on it and does not any more: it is dead, in whatever pid namespace it was. False says nothing. */
 bool region_is_let_go(const struct region *region);
 
-/* Private copies of a region's parts, each slot consistent although somebody may be writing it. */
-
-/* Ring and details are not among them: they are read as a stream, see region_read.h. */
+/* Parts that can be copied. Ring and details are not among them: they are read as a stream, see region_ring_open(). */
 enum region_copy_flag {
 	REGION_COPY_NAMES = 1u << REGION_NAMES,
 	REGION_COPY_COMMS = 1u << REGION_COMMS,
@@ -107,6 +105,12 @@ enum region_copy_flag {
 	REGION_COPY_BRIEF = 1u << 31,
 };
 
+/*
+ * Copy these parts (again) and the header's counters, each slot consistent although somebody may be writing it.
+ * Communicators, live operations and proxies are copied until nothing moved meanwhile, or a few times;
+ * region->is_moving says whether it did to the end. ERR_TRUNCATED, ERR_NO_SPACE (memory), ERR_SYSTEM: each part is
+ * then as before or new, never half.
+ */
 enum status region_copy(struct region *region, unsigned int parts);
 
 /* Give back the memory of these parts. */
@@ -132,7 +136,7 @@ uint32_t region_copy_index(const struct region_copy *copy, uint32_t index);
  *	for (i = 0; i < region_slots(&region, REGION_LIVE); i++)
  *		if (region_live_at(&region, i, &live, &problem)) ...
  *
- * and then the ring, see region_read.h. In this order nothing is missed: an operation that finishes
+ * and then the ring, see region_ring_open(). In this order nothing is missed: an operation that finishes
  * in between is in both, (comm, number) tells; one that is in neither does not exist.
  */
 
@@ -178,7 +182,7 @@ bool region_anchor(const struct region *region, struct clock_anchor *anchor);
 /* Make the texts of a communicator terminated and free of control bytes. */
 void region_clean_comm(struct comm_info *info);
 
-/* A value of the info text, see region_read.h. */
+/* A value of the info text, see info_get(). */
 bool region_info(const struct region *region, const char *key, char *value, size_t size);
 
 /*
@@ -214,9 +218,9 @@ enum status region_ring_next_op(struct region_ring *ring, struct op_record *op);
 enum status region_ring_next_detail(struct region_ring *ring, struct op_detail *detail);
 void region_ring_close(struct region_ring *ring);
 
-/* The "key=value" lines with which a recording says who it is: region and trace file share them. */
-
 /*
+ * The "key=value" lines with which a recording says who it is: region and trace file share them.
+ *
  * The value of the first line with this key, terminated, control bytes as '?', cut to `size`.
  * False, and value "", when there is none. The text needs no terminator and is not trusted.
  */

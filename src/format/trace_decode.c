@@ -1,4 +1,7 @@
-/* All columns of a block are looked at, for their lengths and for what could go wrong. None is decoded. */
+/*
+ * The columns of a coded block. First all are looked at, for their lengths and for what could go wrong, and none is
+ * decoded; then those that are needed are, some rows at a time.
+ */
 #include "format/trace_read.h"
 
 #include <stdbool.h>
@@ -241,7 +244,7 @@ enum status trace_columns_open(struct trace_columns *columns, const unsigned cha
 
 /*
  * Columns that are needed are decoded, a pass per step: bits, patches, what they are differences to,
- * holes. What could go wrong was looked for before, see trace_decode.c.
+ * holes. What could go wrong was looked for before, by trace_columns_open().
  */
 
 static inline uint64_t load_some(const unsigned char *from, size_t bytes)

@@ -1,3 +1,8 @@
+/*
+ * Records into the payload of a block: as columns, each as differences to what fits it best, packed to as few bits as
+ * they need. What they are best taken to is found on a sample and remembered for the next blocks: a job does the same
+ * for a long time.
+ */
 #include "format/trace_write.h"
 
 #include <stdlib.h>
@@ -398,8 +403,7 @@ static size_t bits_of_plan(const struct trace_column *column, const struct trace
 	return (size_t)column->rows * plan->width + (size_t)plan->patches * TRACE_PATCH_BITS;
 }
 
-/* Take all differences and look at them. */
-/* What was good for the last block is tried first. */
+/* Take all differences and look at them. What was good for the last block is tried first. */
 static void trace_plan_measure(struct trace_column *column, struct trace_plan *plan)
 {
 	struct trace_choice *choice = column->choice;

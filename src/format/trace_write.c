@@ -1,3 +1,4 @@
+/* Blocks into a trace file, or into memory. */
 #include "format/trace_write.h"
 
 #include <errno.h>

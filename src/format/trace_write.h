@@ -13,14 +13,6 @@
 #include "common/status.h"
 #include "format/trace_layout.h"
 
-/*
- * How the numbers of a column are written: as differences to what, with how many bits, and which of
- * them are patched. Part of the encoder.
- *
- * What the differences are best taken to is found on a sample and remembered for the next blocks: a
- * job does the same for a long time.
- */
-
 /* What was best for a column, for the next blocks. */
 struct trace_choice {
 	uint8_t is_made;    /* else: to be made */
@@ -34,7 +26,6 @@ struct trace_choice {
  * Records into the payload of a block. Used by the trace thread inside the job: no system call, no
  * allocation; all memory is in the encoder, whatever the records are.
  */
-
 enum {
 	TRACE_ENCODE_STRIDE = TRACE_ROWS_MAX + 8, /* columns begin in different cache sets */
 	TRACE_ENCODE_TABLE = 64,		  /* entries, at most */

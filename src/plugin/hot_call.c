@@ -1,4 +1,6 @@
 /*
+ * Operations are issued: their names, the calls that were not shown, groups, API calls and tasks.
+ *
  * From NCCL's strings to numbers. Names are compared by content, never by pointer: two copies of
  * NCCL can live in one process, and one can be unloaded. The pointer only picks a guess.
  */

@@ -1,4 +1,4 @@
-/* What a proxy operation moved, summed up by communicator, peer and direction. */
+/* Proxy operations, their transfers, and what they moved, summed up by communicator, peer and direction. */
 #include <string.h>
 
 #include "common/hash.h"

@@ -1,3 +1,4 @@
+/* NCCL Inspector's metrics: whose file is whose, sums per series, and how they get into the file. */
 #include "plugin/inspector_metrics.h"
 
 #include <dirent.h>

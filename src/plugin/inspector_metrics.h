@@ -1,4 +1,6 @@
-/* The directory that NCCL Inspector's files go to. */
+/*
+ * NCCL Inspector's metrics, a file per GPU. For a thread of the recorder's own only: it may have to wait for the disk.
+ */
 #ifndef INSPECTOR_METRICS_H
 #define INSPECTOR_METRICS_H
 
@@ -20,10 +22,7 @@ void inspector_make_directories(const char *path);
  * collector. Each process on a GPU has a file and a number of its own: the first has the name as it is,
  * the second nccl_inspector_metrics_<uuid>_2.prom, and so on. A lock, which dies with its owner, says
  * which numbers are taken.
- *
- * For a thread of the recorder's own only: it may have to wait for the disk.
  */
-
 enum { INSPECTOR_GPU_PATH_BYTES = 1200, INSPECTOR_CHUNK_BYTES = 32 * 1024 };
 
 struct inspector_gpu {
@@ -45,10 +44,7 @@ struct inspector_gpu {
  * What NCCL Inspector's metrics say of the last interval: sums per communicator's name and size, function,
  * message size, algorithm and protocol, on each GPU. The table is bounded: what finds no room in it is
  * summed up under the name "other".
- *
- * For a thread of the recorder's own only: it may have to wait for the disk.
  */
-
 enum { INSPECTOR_SERIES = 1024, INSPECTOR_GPUS = 16 };
 
 struct inspector_series {

@@ -1,3 +1,4 @@
+/* In NCCL Inspector's place: communicators, the log, channels for verbose lines, and the thread that does it all. */
 #include "plugin/inspector_thread.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* What the recorder's own threads have in common: beginning, waiting, passes, reading the ring. */
 #include "plugin/own_thread.h"
 
 #include <errno.h>

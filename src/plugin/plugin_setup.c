@@ -1,3 +1,4 @@
+/* Beginning and end of the recorder and of each communicator in it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -64,10 +65,8 @@ static void quiet_end(const struct quiet *quiet)
 
 /*
  * Slots of the table of communicators are used again, that of the communicator that ended first first.
- * What the last owner left in tables that all share is cleared away, but its sums stay.
+ * What the last owner left in tables that all share is cleared away, but its sums stay. In init only, by one thread at a time.
  */
-
-/* A communicator gets its place in the region. In init only, by one thread at a time. */
 
 static void forget_peers(uint32_t id)
 {

@@ -1,3 +1,4 @@
+/* Who this process is: from /proc, the environment and CUDA; and the info text of the region. */
 #include "plugin/process_info.h"
 
 #include <dlfcn.h>

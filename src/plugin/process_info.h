@@ -1,4 +1,7 @@
-/* Who this process is, and which GPU a communicator uses. In init only: it reads files. */
+/*
+ * Who this process is, which variables it was started with, which GPU a communicator uses; and all of it as the
+ * info text of the region. In init only: it reads files.
+ */
 #ifndef PROCESS_INFO_H
 #define PROCESS_INFO_H
 
@@ -35,10 +38,8 @@ void identity_gpu(struct comm_info *info);
 /*
  * Which variables the job was started with, as far as they decide how it communicates: for the doctor. Secrets stay
  * out: only the names of a list are looked at, none whose name speaks of secrets, and of a value that looks like one
- * nothing is kept (base/secret.h).
- * docs/SETTINGS.md says which. In init only: it reads a file and calls getenv, as NCCL does there.
+ * nothing is kept (common/secret.h). docs/SETTINGS.md says which. In init only: it reads a file and calls getenv, as NCCL does there.
  */
-
 enum { ENVIRONMENT_BYTES = 6144, ENVIRONMENT_VALUE_BYTES = 200 };
 
 struct environment {
@@ -53,7 +54,6 @@ void environment_read(struct environment *environment);
 bool environment_has(const char *name);
 
 /* What is known of the process, and what is in effect in it: decided once, by the first communicator. */
-
 struct process_info {
 	unsigned int interface; /* NCCL's, of the first communicator */
 	struct settings settings;

@@ -1,4 +1,6 @@
 /*
+ * The recorder's state, and the hot path's functions on it; first the handles.
+ *
  * What NCCL gets instead of pointers. 64 bits:
  *
  *	63..60 kind | 59..29 generation | 28..9 slot | 8..1 extra | 0 always 0
@@ -124,8 +126,6 @@ static inline uint64_t handle_captured_number(uint64_t salt, const void *opaque)
 }
 
 /*
- * The recorder's state, and the hot path's functions on it.
- *
  * Files named hot_*.c run inside NCCL's callbacks: no allocation, no lock, no system call, no
  * waiting, no printing (scripts/check-hot-path looks at their objects). The others run in init,
  * finalize, the trace thread and at exit.

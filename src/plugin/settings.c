@@ -1,3 +1,4 @@
+/* Settings from the environment, and which events to ask NCCL for because of them. */
 #include "plugin/settings.h"
 
 #include <ctype.h>

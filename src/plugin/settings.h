@@ -1,4 +1,4 @@
-/* NCCL Inspector's own variables, NCCL_INSPECTOR_*: docs/INSPECTOR.md says what becomes of each. */
+/* What the user asked for: RINGSIDE_* variables, and NCCL Inspector's; read once, in the first init. */
 #ifndef SETTINGS_H
 #define SETTINGS_H
 
@@ -13,6 +13,7 @@
 /* Interval: hold back until a communicator ends, the process ends, or there is too much. */
 #define INSPECTOR_AT_END INT64_C(-1)
 
+/* NCCL Inspector's own variables, NCCL_INSPECTOR_*: docs/INSPECTOR.md says what becomes of each. */
 struct inspector_settings {
 	bool is_on;
 	bool is_prom;	 /* metrics instead of lines */
@@ -22,8 +23,6 @@ struct inspector_settings {
 	char dir[512];	     /* relative ones are the process's */
 	char job[128];	     /* "" unknown */
 };
-
-/* What the user asked for: RINGSIDE_* variables, and NCCL Inspector's; read once, in the first init. */
 
 #define SETTINGS_SHM "/dev/shm" /* where regions go unless RINGSIDE_SHM says otherwise */
 
@@ -57,7 +56,6 @@ const char *settings_variable(const char *name);
 
 /* Which events to ask NCCL for, and why: decided once, in the first init. Kernel events alone may be
  * switched while the job runs: hot_sample.c. */
-
 struct mask_choice {
 	int mask;		   /* without kernel events, unless they are on for good */
 	enum kernel_events kernel; /* on, sampled, off or absent */

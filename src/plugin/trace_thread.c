@@ -1,3 +1,4 @@
+/* Where the trace file goes, what is in it besides records, and the thread that writes it. */
 #include "plugin/trace_thread.h"
 
 #include <errno.h>
@@ -16,8 +17,7 @@
 #include "plugin/process_info.h"
 #include "plugin/recorder.h"
 
-/* What the trace file says besides records: communicators, names, counts, links, anchors. The trace thread's own. */
-
+/* The file, and what it says besides records: communicators, names, counts, links, anchors. */
 struct drain_file {
 	struct trace_writer writer;
 	uint32_t *saved_comms; /* per slot: id whose description is in the file */
@@ -263,7 +263,6 @@ static void save_anchor(struct drain_file *file)
 	trace_write_records(&file->writer, TRACE_ANCHOR, &anchor, sizeof(anchor), 1);
 }
 
-/* The rest, when it is time for it. */
 /*
  * Now and then what is known besides records. While nothing ends an anchor is enough, and counts when
  * something was issued: a job that is killed after it hung for an hour has a file that says so.

@@ -1,4 +1,7 @@
-/* Where the trace file goes. */
+/*
+ * The trace thread: from the ring to the trace file, in modes trace and full. Callbacks never wait
+ * for it; what it does not get in time is overwritten, and counted here, exactly.
+ */
 #ifndef TRACE_THREAD_H
 #define TRACE_THREAD_H
 
@@ -11,6 +14,7 @@
 #include "plugin/process_info.h"
 #include "plugin/settings.h"
 
+/* Where the trace file goes. */
 struct trace_place {
 	char dir[700];
 	char name[400]; /* of the file, without its ending */
@@ -27,11 +31,6 @@ void trace_place_path(char *path, size_t size, const struct trace_place *place, 
 
 /* Make a path absolute where it fits: readers may stand elsewhere. */
 void trace_place_absolute(char *path, size_t size);
-
-/*
- * The trace thread: from the ring to the trace file, in modes trace and full. Callbacks never wait
- * for it; what it does not get in time is overwritten, and counted here, exactly.
- */
 
 /*
  * Start the thread, which makes directories and file; wait for that, but not for long: a disk that does not answer is no

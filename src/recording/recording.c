@@ -1,3 +1,4 @@
+/* A recording in memory: what it consists of, how sources of one process are joined, and its clocks. */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
 

@@ -110,7 +110,7 @@ struct recording_foreign {
 
 struct recording_process {
 	/* Identity and settings, from the info text; "", -1 or 0 where it does not say. */
-	char *info; /* the text itself, see info_get() in region/info_text.h */
+	char *info; /* the text itself, see info_get() */
 	size_t info_bytes;
 	char host[256];
 	char boot_id[40];
@@ -209,7 +209,7 @@ struct recording_trouble {
 };
 
 /* What an agent says about its snapshot, and a bundle about its agents: files agent.json and agents.json in an
- * archive, as they are. doctor/agent_notes.h knows what they mean. */
+ * archive, as they are. doctor/coverage.h knows what they mean. */
 struct recording_note {
 	char *path;
 	char *text; /* terminated */
@@ -294,8 +294,23 @@ void recording_rest(struct recording_process *process);
 /* After the last add: join what belongs to one process, sort, tell who is alive. */
 enum status recording_finish(struct recording *recording);
 
+/*
+ * Fill in flights of processes of which there is no region: operations that their trace shows as not over
+ * at its end, with their proxy operations and open transfers from details; and the last few of each
+ * communicator, in state done, as a live table has them. Walks their operations once. After
+ * recording_finish(). ERR_NO_SPACE, or what recording_each_op() said.
+ */
 enum status recording_find_flights(struct recording *recording);
 
+/*
+ * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
+ * counts, what is in flight with its transfers, and the last `last_operations` finished ones (of a region: as
+ * many of them as its ring still has). Small: what an agent hands on, what a ticket gets. Its info says
+ * "snapshot_wall_ns" and, as far as it is known, "snapshot_life" and "snapshot_state" (of the process: R, S,
+ * D, T ... as in /proc). The moment is that of the last reading or refresh: nothing is read anew but the
+ * ring, and of that only what was finished then. *bytes is the caller's to free(). ERR_NO_SPACE (memory), or
+ * what walking a trace said.
+ */
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
 			       unsigned char **bytes, size_t *length);
 

@@ -1,3 +1,4 @@
+/* What is in flight: its order, its details, and how it is found where no region is left. */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
 
@@ -6,12 +7,6 @@
 
 #include "common/status.h"
 
-/*
- * Fill in flights of processes of which there is no region: operations that their trace shows as not over
- * at its end, with their proxy operations and open transfers from details; and the last
- * RECORDING_LAST_CALLS of each communicator, in state done, as a live table has them. Walks their
- * operations once. After recording_finish(). ERR_NO_SPACE, or what recording_each_op() said.
- */
 enum { RECORDING_LAST_CALLS = 4 };
 
 int recording_compare_proxies(const void *one, const void *other)

@@ -1,4 +1,6 @@
 /*
+ * A live process again: its totals, and all of its region once more.
+ *
  * A region's totals for who follows it. The recorder holds the last operations of a communicator back in
  * their live slots, in case more is heard of them, and counts them when they leave: that can be minutes
  * later. So those that are done are added here, to a copy. Totals are copied before live slots: one that
@@ -449,8 +451,7 @@ static void recording_totals_end(struct recording_process *now,
 	}
 }
 
-/* For the next look: which communicators are too fast for it to matter what is held back. */
-/* A communicator that finished several times as many as are held back: those do not matter then. */
+/* For the next look: communicators that finished several times as many as are held back, which do not matter then. */
 static void recording_totals_hasty(struct recording_process *now,
 				   const struct recording_process *before)
 {
@@ -588,7 +589,7 @@ bool recording_stands_still(const struct recording_process *process)
 	return is_header_same(process->region) && are_comms_same(process);
 }
 
-/* Totals before flights: see recording_follow.c. */
+/* Totals before flights: see the top of the file. */
 static enum status read_parts(struct recording_process *found, bool has_totals, bool is_full)
 {
 	enum status status = OK;

@@ -1,4 +1,4 @@
-/* Between the files that load a recording; commands use recording.h. */
+/* What the files of this room share; commands use recording.h. */
 #ifndef RECORDING_INTERNAL_H
 #define RECORDING_INTERNAL_H
 
@@ -63,8 +63,6 @@ bool recording_foreign_is_same(const struct recording_process *one,
 enum status recording_join(struct recording *recording, struct recording_process *to,
 			   struct recording_process *from);
 
-/* Between the files that find what is in flight; commands use recording.h. */
-
 /* By communicator and number, their proxy operations by channel, peer and direction. */
 void recording_flights_sort(struct recording_process *process);
 
@@ -76,10 +74,8 @@ void recording_flights_unique(struct recording_process *process);
  * ERR_NO_SPACE, or what recording_each_detail() said. */
 enum status recording_flights_details(struct recording_process *process);
 
-/* Between who writes a snapshot and who reads it; commands use recording.h. docs/SNAPSHOT.md has the rules. */
-
 /* What makes a snapshot of a trace file whose blocks were read, info and counts among them: nothing when its
- * info does not say that it is one. `reader` is moved. ERR_NO_SPACE. */
+ * info does not say that it is one. docs/SNAPSHOT.md has the rules. `reader` is moved. ERR_NO_SPACE. */
 enum status recording_snapshot_load(struct recording_process *process, struct recording_file *file,
 				    struct trace_reader *reader);
 

@@ -1,4 +1,6 @@
 /*
+ * From a path, an archive, a trace file or a region to the processes of a recording.
+ *
  * One pass over a trace file, for everything but its operations. Blocks of operations are counted by
  * what their heads say; only the first and the last record are decoded, for their sequence.
  */

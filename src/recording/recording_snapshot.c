@@ -8,7 +8,7 @@
  *	LINKS     what was moved to and from each peer so far
  *	COUNTS    as they stood at that moment; CLOSE when the process had ended its recording
  *
- * What a live slot knows and a record does not is in the record's reserved word (recording_internal.h).
+ * What a live slot knows and a record does not is in the record's reserved word (SNAPSHOT_OPEN and others).
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -26,15 +26,6 @@
 #include "format/trace_read.h"
 #include "format/trace_write.h"
 
-/*
- * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
- * counts, what is in flight with its transfers, and the last `last_operations` finished ones (of a region: as
- * many of them as its ring still has). Small: what an agent hands on, what a ticket gets. Its info says
- * "snapshot_wall_ns" and, as far as it is known, "snapshot_life" and "snapshot_state" (of the process: R, S,
- * D, T ... as in /proc). The moment is that of the last reading or refresh: nothing is read anew but the
- * ring, and of that only what was finished then. *bytes is the caller's to free(). ERR_NO_SPACE (memory), or
- * what walking a trace said.
- */
 enum { RECORDING_SNAPSHOT_MAX = 1 << 20 }; /* operations */
 
 /* op_record.reserved of what sits in a live slot. A record that is finished has 0 there. */

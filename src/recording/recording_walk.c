@@ -1,4 +1,6 @@
 /*
+ * Every operation once, as records or as columns, and whether they add up.
+ *
  * The walk: trace files, then the region's ring from where the files end, then live slots.
  *
  * Live slots were copied when the region was loaded, files and ring are read now. What was in flight
@@ -21,8 +23,6 @@
 #include "format/trace_read.h"
 
 struct recording_batch;
-
-/* Between the files that walk a recording; commands use recording.h. */
 
 struct walk {
 	const struct recording_process *process;

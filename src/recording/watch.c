@@ -1,4 +1,6 @@
 /*
+ * Looking at the processes of this machine again and again.
+ *
  * When is it worth searching? inotify on the directory says when a recorder's directory comes, and on
  * those when a region does. /dev/shm is everybody's: data loaders make thousands of files there. Their
  * events are read and passed over, and when there are too many of them we stop listening there for a

@@ -108,8 +108,6 @@ bool watch_heed(struct watch *watch);
 enum watch_flag { WATCH_TOTALS = 1u << 0 /* totals and links, too */ };
 enum status watch_look(struct watch *watch, unsigned int flags);
 
-/* Between the files of this room. */
-
 #define WATCH_SECOND_NS UINT64_C(1000000000)
 
 /* watch_look() at a time of the caller's choice, which never goes back. */
