@@ -19,8 +19,6 @@
 #include "format/region_layout.h"
 #include "format/trace_code.h"
 
-static const char *trace_records_check(const struct trace_item *item);
-
 enum {
 	WINDOW_BYTES = 2 << 20,
 	READ_BYTES = 256 << 10, /* at a time, or what is asked for: it stays in the cache */
@@ -74,6 +72,61 @@ static bool is_cut_head(const unsigned char *bytes, size_t length)
 	const uint32_t magic = TRACE_BLOCK_MAGIC;
 
 	return memcmp(bytes, &magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
+}
+
+/* Bytes of one record in a block of records that are not coded; 0 for other blocks. */
+static uint32_t plain_bytes(uint16_t type)
+{
+	switch (type) {
+	case TRACE_COMM:
+		return sizeof(struct comm_info);
+	case TRACE_ANCHOR:
+		return sizeof(struct clock_anchor);
+	case TRACE_NAME:
+		return sizeof(struct trace_name);
+	case TRACE_LINKS:
+		return sizeof(struct region_link);
+	default:
+		return 0;
+	}
+}
+
+static bool is_coded(uint16_t type)
+{
+	return type == TRACE_OPS || type == TRACE_DETAILS;
+}
+
+static bool is_counts(uint16_t type)
+{
+	return type == TRACE_COUNTS || type == TRACE_CLOSE;
+}
+
+static uint64_t count_entries(const struct trace_item *item)
+{
+	struct trace_counts counts;
+
+	memcpy(&counts, item->payload, sizeof(counts));
+	return counts.comms;
+}
+
+/* NULL when the block's length can hold what it says it holds, else what is wrong. */
+static const char *trace_records_check(const struct trace_item *item)
+{
+	uint32_t plain = plain_bytes(item->type);
+
+	if (is_coded(item->type) && (item->records == 0 || item->records > TRACE_ROWS_MAX))
+		return "the block cannot hold its records";
+	if (plain != 0 && item->records == 0)
+		return item->payload_bytes == 0 ? NULL : "the block has bytes and no records";
+	if (plain != 0 && (item->payload_bytes % item->records != 0 ||
+			   item->payload_bytes / item->records < plain))
+		return "the block cannot hold its records";
+	if (is_counts(item->type) &&
+	    (item->payload_bytes < sizeof(struct trace_counts) ||
+	     count_entries(item) > (item->payload_bytes - sizeof(struct trace_counts)) /
+					   sizeof(struct trace_comm_counts)))
+		return "the block cannot hold its counts";
+	return NULL;
 }
 
 static const char *check_head(const struct trace_reader *reader, const struct trace_block *block)
@@ -370,61 +423,6 @@ void trace_close(struct trace_reader *reader)
 		close(reader->fd);
 	free(reader->window);
 	*reader = (struct trace_reader){ .fd = -1, .is_done = true };
-}
-
-/* Bytes of one record in a block of records that are not coded; 0 for other blocks. */
-static uint32_t plain_bytes(uint16_t type)
-{
-	switch (type) {
-	case TRACE_COMM:
-		return sizeof(struct comm_info);
-	case TRACE_ANCHOR:
-		return sizeof(struct clock_anchor);
-	case TRACE_NAME:
-		return sizeof(struct trace_name);
-	case TRACE_LINKS:
-		return sizeof(struct region_link);
-	default:
-		return 0;
-	}
-}
-
-static bool is_coded(uint16_t type)
-{
-	return type == TRACE_OPS || type == TRACE_DETAILS;
-}
-
-static bool is_counts(uint16_t type)
-{
-	return type == TRACE_COUNTS || type == TRACE_CLOSE;
-}
-
-static uint64_t count_entries(const struct trace_item *item)
-{
-	struct trace_counts counts;
-
-	memcpy(&counts, item->payload, sizeof(counts));
-	return counts.comms;
-}
-
-/* NULL when the block's length can hold what it says it holds, else what is wrong. */
-static const char *trace_records_check(const struct trace_item *item)
-{
-	uint32_t plain = plain_bytes(item->type);
-
-	if (is_coded(item->type) && (item->records == 0 || item->records > TRACE_ROWS_MAX))
-		return "the block cannot hold its records";
-	if (plain != 0 && item->records == 0)
-		return item->payload_bytes == 0 ? NULL : "the block has bytes and no records";
-	if (plain != 0 && (item->payload_bytes % item->records != 0 ||
-			   item->payload_bytes / item->records < plain))
-		return "the block cannot hold its records";
-	if (is_counts(item->type) &&
-	    (item->payload_bytes < sizeof(struct trace_counts) ||
-	     count_entries(item) > (item->payload_bytes - sizeof(struct trace_counts)) /
-					   sizeof(struct trace_comm_counts)))
-		return "the block cannot hold its counts";
-	return NULL;
 }
 
 enum status trace_records_init(struct trace_records *records, const struct trace_item *item)

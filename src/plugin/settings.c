@@ -15,8 +15,6 @@
 #include "plugin/abi_common.h"
 #include "plugin/own_thread.h"
 
-static void inspector_settings_read(struct settings *settings);
-
 enum {
 	BUFFER_LEAST = 64 * 1024,
 	GROUP_MS = 40, /* that init waits for the name of a group */
@@ -291,23 +289,6 @@ static void read_environment(struct settings *settings)
 		settings_complain(settings, "RINGSIDE_ENVIRONMENT", value, "on or off", "off");
 }
 
-void settings_read(struct settings *settings)
-{
-	*settings = (struct settings){ .is_disabled = false };
-	read_disable(settings);
-	read_mode(settings);
-	read_sizes(settings);
-	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
-	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
-	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
-	read_events(settings);
-	read_sampling(settings);
-	read_labels(settings);
-	read_group(settings);
-	read_environment(settings);
-	inspector_settings_read(settings);
-}
-
 enum {
 	LINES_INTERVAL_US = 100 * 1000,
 	PROM_INTERVAL_US = 15 * 1000 * 1000, /* how often metrics are usually fetched */
@@ -444,6 +425,23 @@ static void inspector_settings_read(struct settings *settings)
 	read_interval(settings);
 	read_job(settings);
 	read_dir(settings);
+}
+
+void settings_read(struct settings *settings)
+{
+	*settings = (struct settings){ .is_disabled = false };
+	read_disable(settings);
+	read_mode(settings);
+	read_sizes(settings);
+	read_text(settings, "RINGSIDE_DIR", "ringside-%j", settings->dir, sizeof(settings->dir));
+	read_text(settings, "RINGSIDE_SHM", SETTINGS_SHM, settings->shm, sizeof(settings->shm));
+	read_text(settings, "RINGSIDE_JOB", "", settings->job, sizeof(settings->job));
+	read_events(settings);
+	read_sampling(settings);
+	read_labels(settings);
+	read_group(settings);
+	read_environment(settings);
+	inspector_settings_read(settings);
 }
 
 /* NCCL 2.28 to 2.30 takes about 33 MiB of /dev/shm per communicator for kernel events, and crashes

@@ -36,8 +36,6 @@ static inline uint64_t watch_changed_ns(const struct stat *st)
 	return (uint64_t)st->st_mtim.tv_sec * WATCH_SECOND_NS + (uint64_t)st->st_mtim.tv_nsec;
 }
 
-static uint64_t watch_quiet_for_ns(const struct recording_process *process);
-
 enum {
 	DIRECTORIES_MAX = 1024, /* others are searched every WATCH_SEARCH_NS */
 	STRANGERS_MAX = 2000,	/* events between two looks */
@@ -310,6 +308,27 @@ static bool is_known_process(const struct watch *watch, const struct recording_p
 	return false;
 }
 
+/* How long ago, as its own clock and anchors say, did it last do anything? 0 when nobody can tell. */
+static uint64_t watch_quiet_for_ns(const struct recording_process *process)
+{
+	uint64_t now_ns = clock_system_ns(CLOCK_REALTIME), last_ns = process->ended_ns, wall_ns = 0;
+
+	if (process->anchor_count > 0 &&
+	    process->anchors[process->anchor_count - 1].clock_ns > last_ns)
+		last_ns = process->anchors[process->anchor_count - 1].clock_ns;
+	for (size_t i = 0; i < process->comm_count; i++) {
+		const struct comm_counts *counts = &process->comms[i].counts;
+
+		if (counts->last_issue_ns > last_ns)
+			last_ns = counts->last_issue_ns;
+		if (counts->last_done_ns > last_ns)
+			last_ns = counts->last_done_ns;
+	}
+	if (!recording_wall_ns(process, last_ns, &wall_ns) || wall_ns > now_ns)
+		return 0;
+	return now_ns - wall_ns;
+}
+
 static bool is_wanted(const struct watch *watch, const struct recording_process *process)
 {
 	const char *host = watch->settings.only_host;
@@ -554,27 +573,6 @@ void watch_release(struct watch *watch)
 	free(watch->past);
 	watch_notify_release(watch);
 	*watch = (struct watch){ .inotify = -1, .directory_watch = -1 };
-}
-
-/* How long ago, as its own clock and anchors say, did it last do anything? 0 when nobody can tell. */
-static uint64_t watch_quiet_for_ns(const struct recording_process *process)
-{
-	uint64_t now_ns = clock_system_ns(CLOCK_REALTIME), last_ns = process->ended_ns, wall_ns = 0;
-
-	if (process->anchor_count > 0 &&
-	    process->anchors[process->anchor_count - 1].clock_ns > last_ns)
-		last_ns = process->anchors[process->anchor_count - 1].clock_ns;
-	for (size_t i = 0; i < process->comm_count; i++) {
-		const struct comm_counts *counts = &process->comms[i].counts;
-
-		if (counts->last_issue_ns > last_ns)
-			last_ns = counts->last_issue_ns;
-		if (counts->last_done_ns > last_ns)
-			last_ns = counts->last_done_ns;
-	}
-	if (!recording_wall_ns(process, last_ns, &wall_ns) || wall_ns > now_ns)
-		return 0;
-	return now_ns - wall_ns;
 }
 
 /* Take a process out of the list, which freed it. */
