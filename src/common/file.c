@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,4 +78,50 @@ enum status file_pread(int fd, void *to, size_t length, uint64_t offset)
 	if (status != OK)
 		return status;
 	return got == length ? OK : ERR_TRUNCATED;
+}
+
+bool file_read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd == -1 ? -1 : read(fd, text, size - 1);
+
+	text[got > 0 ? got : 0] = '\0';
+	if (got == 0)
+		errno = ENODATA;
+	if (fd != -1)
+		close(fd);
+	return got > 0;
+}
+
+/* The name in field 2 may hold anything, so counting begins behind its last parenthesis. */
+bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
+{
+	char path[64], text[1024];
+	const char *at;
+
+	*state = 0;
+	*start_ticks = 0;
+	snprintf(path, sizeof(path), "/proc/%s/stat", task);
+	if (!file_read_text(path, text, sizeof(text)))
+		return false;
+	at = strrchr(text, ')');
+	if (at != NULL && at[1] == ' ')
+		*state = at[2];
+	for (int field = 2; field < 22 && at != NULL; field++)
+		at = strchr(at + 1, ' ');
+	*start_ticks = at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+	return true;
+}
+
+/* "pid:[4026531836]" */
+uint64_t file_proc_namespace(const char *task)
+{
+	char path[64], link[64];
+	unsigned long long inode = 0;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%s/ns/pid", task);
+	length = readlink(path, link, sizeof(link) - 1);
+	link[length > 0 ? length : 0] = '\0';
+	return sscanf(link, "pid:[%llu]", &inode) == 1 ? inode : 0;
 }

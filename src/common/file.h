@@ -1,6 +1,6 @@
 /*
  * Opening and reading files: those that somebody else chose (regular files only, nothing else is even
- * touched), and new ones that must not become a standard stream.
+ * touched), small ones of /proc, and new ones that must not become a standard stream.
  */
 #ifndef FILE_H
 #define FILE_H
@@ -26,6 +26,17 @@ enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 
 /* The same, but the end of the file is fine: *got says how much there was. */
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got);
+
+/* The start of a small file, of /proc or /sys, terminated. False (errno) when it cannot be read or is empty: "" then. */
+bool file_read_text(const char *path, char *text, size_t size);
+
+/*
+ * What /proc says of a task: a pid, "self", "self/task/TID". Its state as in /proc/PID/stat (R, S, D, T, Z ...) and
+ * when it was started; 0 where it does not tell. False (errno): there is nothing to read.
+ */
+bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks);
+/* The inode of its pid namespace, 0 unknown. */
+uint64_t file_proc_namespace(const char *task);
 
 /* In a process that closed its standard streams a new file becomes one of them, and whatever anybody
  * prints then goes into it. Give back the same file under a higher number; -1 (errno) when there is

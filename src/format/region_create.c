@@ -99,23 +99,13 @@ static bool is_locked(int fd)
 /* By pid and start, in our own pid namespace. */
 static enum region_owner look_into_proc(uint64_t pid, uint64_t start)
 {
-	char path[64], text[512];
-	ssize_t got;
-	char *at;
-	int fd;
+	uint64_t started;
+	char name[24], state;
 
-	text_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
+	text_format(name, sizeof(name), "%llu", (unsigned long long)pid);
+	if (!file_proc_stat(name, &state, &started))
 		return errno == ENOENT ? REGION_OWNER_GONE : REGION_OWNER_HERE;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	at = strrchr(text, ')');
-	for (int field = 2; at != NULL && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at != NULL && strtoull(at + 1, NULL, 10) != start ? REGION_OWNER_GONE
-								 : REGION_OWNER_HERE;
+	return started != 0 && started != start ? REGION_OWNER_GONE : REGION_OWNER_HERE;
 }
 
 static enum region_owner find_owner(int fd, const struct stat *st, uint64_t pid_namespace,

@@ -17,69 +17,27 @@
 #include "common/text.h"
 #include "format/region_layout.h"
 
-/* A small file of /proc, terminated; false when it cannot be read. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd == -1)
-		return false;
-	got = read(fd, text, size - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	return got > 0;
-}
-
 void region_boot_id(char boot_id[40])
 {
 	char text[64];
 
 	memset(boot_id, 0, 40);
-	if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text)))
+	if (!file_read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text)))
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	text_copy(boot_id, 40, text);
 }
 
-/* "pid:[4026531836]" */
-static uint64_t namespace_of(const char *pid)
-{
-	char path[64], link[64];
-	unsigned long long inode = 0;
-	ssize_t length;
-
-	text_format(path, sizeof(path), "/proc/%s/ns/pid", pid);
-	length = readlink(path, link, sizeof(link) - 1);
-	if (length <= 0)
-		return 0;
-	link[length] = '\0';
-	return sscanf(link, "pid:[%llu]", &inode) == 1 ? inode : 0;
-}
-
-uint64_t region_own_pid_namespace(void)
-{
-	return namespace_of("self");
-}
-
-/* Field 22 of stat; 0 when there is no such process any more: gone, or a zombie. The name in field 2
- * may hold anything, so counting begins behind its last parenthesis. *state is field 3. */
+/* 0 when there is no such process any more: gone, or a zombie; *state is 0 then. */
 static uint64_t start_ticks_of(const char *pid, char *state)
 {
-	char path[64], text[1024];
-	char *at;
+	uint64_t start_ticks;
 
+	file_proc_stat(pid, state, &start_ticks);
+	if (*state != 0 && strchr("ZXx", *state) == NULL)
+		return start_ticks;
 	*state = 0;
-	text_format(path, sizeof(path), "/proc/%s/stat", pid);
-	if (!read_text(path, text, sizeof(text)))
-		return 0;
-	at = strrchr(text, ')');
-	if (at == NULL || at[1] == '\0' || strchr("ZXx", at[2]) != NULL)
-		return 0;
-	*state = at[2];
-	for (int field = 2; field < 22 && at != NULL; field++)
-		at = strchr(at + 1, ' ');
-	return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+	return 0;
 }
 
 /* The pid which a process has in its own namespace: the last number of NSpid. */
@@ -89,7 +47,7 @@ static uint64_t own_pid_of(const char *pid)
 	char *line, *last;
 
 	text_format(path, sizeof(path), "/proc/%s/status", pid);
-	if (!read_text(path, text, sizeof(text)))
+	if (!file_read_text(path, text, sizeof(text)))
 		return 0;
 	line = strstr(text, "\nNSpid:");
 	if (line == NULL)
@@ -104,7 +62,8 @@ static bool is_the_process(const char *pid, const struct region_identity *identi
 {
 	char state;
 
-	return namespace_of(pid) == identity->pid_namespace && own_pid_of(pid) == identity->pid &&
+	return file_proc_namespace(pid) == identity->pid_namespace &&
+	       own_pid_of(pid) == identity->pid &&
 	       start_ticks_of(pid, &state) == identity->start_ticks;
 }
 
@@ -148,7 +107,7 @@ enum region_alive region_alive(const struct region_identity *identity, uint64_t 
 		return REGION_ALIVE_UNKNOWN;
 	if (strcmp(boot_id, identity->boot_id) != 0)
 		return is_host_here(identity->host) ? REGION_ALIVE_NO : REGION_ALIVE_UNKNOWN;
-	if (identity->pid_namespace != 0 && identity->pid_namespace != region_own_pid_namespace())
+	if (identity->pid_namespace != 0 && identity->pid_namespace != file_proc_namespace("self"))
 		return look_everywhere(identity, pid_here);
 	text_format(pid, sizeof(pid), "%llu", (unsigned long long)identity->pid);
 	start = start_ticks_of(pid, &state);

@@ -66,8 +66,7 @@ enum region_alive region_alive_still(const struct region_identity *identity, uin
 /* How a process is: R, S, D, T (stopped), t (in a debugger) ... as in /proc/PID/stat; 0 unknown or gone. */
 char region_process_state(uint64_t pid_here);
 
-/* Of this machine and this process; "" and 0 where /proc does not tell. */
+/* Of this machine; "" where /proc does not tell. */
 void region_boot_id(char boot_id[40]);
-uint64_t region_own_pid_namespace(void);
 
 #endif

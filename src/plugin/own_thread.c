@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/order.h"
 #include "common/status.h"
 #include "common/text.h"
@@ -119,22 +120,13 @@ void own_thread_say(const char *line)
 /* Does a thread of ours want nothing but the processor? One that does not know its number has not begun. */
 static bool is_busy(pid_t tid)
 {
-	char path[64], text[256];
-	const char *at;
-	ssize_t got;
-	int fd;
+	uint64_t start_ticks;
+	char task[32], state;
 
 	if (tid == 0)
 		return true;
-	text_format(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	at = strrchr(text, ')');
-	return at != NULL && at[1] == ' ' && at[2] == 'R';
+	text_format(task, sizeof(task), "self/task/%d", (int)tid);
+	return file_proc_stat(task, &state, &start_ticks) && state == 'R';
 }
 
 bool own_thread_wait(pthread_mutex_t *lock, pthread_cond_t *changed, const pid_t *tid,

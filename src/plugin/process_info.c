@@ -19,41 +19,6 @@
 
 enum { PAGE_LEAST = 4096 }; /* no machine has smaller ones */
 
-/* The start of a small file, without its newline; "" when it cannot be read. */
-static void read_line(const char *path, char *to, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd == -1 ? -1 : read(fd, to, size - 1);
-
-	to[got > 0 ? got : 0] = '\0';
-	to[strcspn(to, "\n")] = '\0';
-	if (fd != -1)
-		close(fd);
-}
-
-static uint64_t read_pid_namespace(void)
-{
-	char link[64];
-	ssize_t got = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
-	unsigned long long inode = 0;
-
-	link[got > 0 ? got : 0] = '\0';
-	return sscanf(link, "pid:[%llu]", &inode) == 1 ? inode : 0;
-}
-
-/* Field 22; the name in field 2 may hold blanks and parentheses, so count from its last ')'. */
-static uint64_t read_start_ticks(void)
-{
-	char text[1024];
-	char *at;
-
-	read_line("/proc/self/stat", text, sizeof(text));
-	at = strrchr(text, ')');
-	for (int field = 2; at != NULL && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 /* The first of these variables that is set; torchrun says "none" when it was given no id. */
 static void read_first(const char *const *names, const char *standard, char *to, size_t size)
 {
@@ -82,15 +47,18 @@ void identity_read(struct identity *identity, const char *job)
 	static const char *const sizes[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE",
 					     "PMI_SIZE", NULL };
 	ssize_t got;
+	char state;
 
 	*identity = (struct identity){ .pid = (uint64_t)getpid() };
 	if (gethostname(identity->host, sizeof(identity->host) - 1) == -1)
 		text_copy(identity->host, sizeof(identity->host), "unknown");
-	read_line("/proc/sys/kernel/random/boot_id", identity->boot_id, sizeof(identity->boot_id));
+	file_read_text("/proc/sys/kernel/random/boot_id", identity->boot_id,
+		       sizeof(identity->boot_id));
+	identity->boot_id[strcspn(identity->boot_id, "\n")] = '\0';
 	got = readlink("/proc/self/exe", identity->exe, sizeof(identity->exe) - 1);
 	identity->exe[got > 0 ? got : 0] = '\0';
-	identity->pid_namespace = read_pid_namespace();
-	identity->start_ticks = read_start_ticks();
+	identity->pid_namespace = file_proc_namespace("self");
+	file_proc_stat("self", &state, &identity->start_ticks);
 	read_first(jobs, "local", identity->job, sizeof(identity->job));
 	if (job[0] != '\0')
 		text_from_field(identity->job, sizeof(identity->job), job, strlen(job));

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/text.h"
 #include "format/region_create.h"
 #include "recording/recording.h"
@@ -34,7 +35,7 @@ static uint64_t start_ticks(pid_t pid)
 
 static void test_child(const char *boot_id)
 {
-	struct region_identity child = { "", boot_id, 0, region_own_pid_namespace(), 0 };
+	struct region_identity child = { "", boot_id, 0, file_proc_namespace("self"), 0 };
 	uint64_t pid_here = 0;
 	pid_t pid = fork();
 	siginfo_t info;
@@ -115,8 +116,8 @@ static void readers_see_a_death_in_another_namespace(const char *boot_id)
 int main(void)
 {
 	char boot_id[40], host[256] = "";
-	struct region_identity self = { "", boot_id, (uint64_t)getpid(), region_own_pid_namespace(),
-					start_ticks(getpid()) };
+	struct region_identity self = { "", boot_id, (uint64_t)getpid(),
+					file_proc_namespace("self"), start_ticks(getpid()) };
 
 	region_boot_id(boot_id);
 	gethostname(host, sizeof(host) - 1);

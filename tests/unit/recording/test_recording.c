@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/text.h"
 #include "format/region_find.h"
 #include "tests/support/sample_region.h"
@@ -75,7 +76,7 @@ static const char *info_of(pid_t pid, uint64_t start_ticks, int rank, const char
 		text, sizeof(text),
 		"host=here\nboot_id=%s\npid=%d\npid_namespace=%llu\nstart_ticks=%llu\njob=test\n"
 		"rank=%d\nmode=trace\nregion=%s\ntrace=%s/trace\n",
-		boot_id, (int)pid, (unsigned long long)region_own_pid_namespace(),
+		boot_id, (int)pid, (unsigned long long)file_proc_namespace("self"),
 		(unsigned long long)start_ticks, rank, region, directory);
 	return text;
 }
@@ -101,7 +102,7 @@ static struct sample region_with(const char *info, pid_t pid, uint64_t start_tic
 	sample_set_info(&sample, info);
 	memcpy(header->boot_id, boot_id, sizeof(boot_id));
 	header->pid = (uint64_t)pid;
-	header->pid_namespace = region_own_pid_namespace();
+	header->pid_namespace = file_proc_namespace("self");
 	header->start_ticks = start_ticks;
 	header->mode = REGION_MODE_TRACE;
 	header->drained = 5;

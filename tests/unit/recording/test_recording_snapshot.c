@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analysis/flight.h"
+#include "common/file.h"
 #include "common/text.h"
 #include "format/region_find.h"
 #include "format/tar.h"
@@ -352,7 +353,7 @@ static struct sample region_of(pid_t pid, uint64_t start_ticks)
 
 	memcpy(header->boot_id, boot_id, sizeof(boot_id));
 	header->pid = (uint64_t)pid;
-	header->pid_namespace = region_own_pid_namespace();
+	header->pid_namespace = file_proc_namespace("self");
 	header->start_ticks = start_ticks;
 	return sample;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/text.h"
 #include "format/region_find.h"
 #include "recording/recording.h"
@@ -59,7 +60,7 @@ static struct sample region_of(pid_t pid, int rank, const char *host)
 	sample_set_info(&sample, info);
 	memcpy(header->boot_id, boot_id, sizeof(boot_id));
 	header->pid = (uint64_t)pid;
-	header->pid_namespace = region_own_pid_namespace();
+	header->pid_namespace = file_proc_namespace("self");
 	header->start_ticks = start_ticks;
 	header->first_anchor.wall_ns = wall_ns;
 	header->last_anchor.wall_ns = wall_ns + 1000000;
