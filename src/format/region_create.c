@@ -63,7 +63,7 @@ struct remains {
 
 struct remains_list {
 	struct remains *list;
-	size_t count, room;
+	size_t count;
 };
 
 struct region_limits region_limits_of(int dir)
@@ -149,16 +149,8 @@ static uint64_t found_dead(int fd, const struct stat *st, uint64_t started_ns, u
 
 static bool remains_add(struct remains_list *all, const struct remains *remains)
 {
-	struct remains *list;
-	size_t room = all->room == 0 ? 32 : all->room * 2;
-
-	if (all->count == all->room) {
-		list = realloc(all->list, room * sizeof(*list));
-		if (list == NULL)
-			return false;
-		all->list = list;
-		all->room = room;
-	}
+	if (!list_grow(&all->list, all->count, sizeof(*all->list)))
+		return false;
 	all->list[all->count++] = *remains;
 	return true;
 }

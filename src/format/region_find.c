@@ -156,14 +156,8 @@ static enum status add_place(struct region_places *places, const char *path, con
 
 	if (places->count == PLACES_MAX)
 		return OK;
-	if ((places->count & (places->count - 1)) == 0) {
-		size_t room = places->count == 0 ? 1 : places->count * 2;
-
-		list = realloc(places->list, room * sizeof(*list));
-		if (list == NULL)
-			return ERR_NO_SPACE;
-		places->list = list;
-	}
+	if (!list_grow(&places->list, places->count, sizeof(*places->list)))
+		return ERR_NO_SPACE;
 	list = &places->list[places->count];
 	*list = (struct region_place){
 		.path = strdup(path), .device = st->st_dev, .inode = st->st_ino, .holder = holder
