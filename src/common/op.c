@@ -96,31 +96,29 @@ const char *op_name_of_nccl(enum op_name_table table, uint8_t number)
 	return number < tables[table].count ? tables[table].nccl_names[number] : NULL;
 }
 
-static const char *name_or_question(enum op_name_table table, uint8_t number)
+static const char *or_question(const char *name)
 {
-	const char *name = op_name(table, number);
-
-	return name ? name : "?";
+	return name != NULL ? name : "?";
 }
 
 const char *op_function_name(uint8_t function)
 {
-	return name_or_question(OP_NAMES_FUNCTION, function);
+	return or_question(op_name(OP_NAMES_FUNCTION, function));
 }
 
 const char *op_datatype_name(uint8_t datatype)
 {
-	return name_or_question(OP_NAMES_DATATYPE, datatype);
+	return or_question(op_name(OP_NAMES_DATATYPE, datatype));
 }
 
 const char *op_algorithm_name(uint8_t algorithm)
 {
-	return name_or_question(OP_NAMES_ALGORITHM, algorithm);
+	return or_question(op_name(OP_NAMES_ALGORITHM, algorithm));
 }
 
 const char *op_protocol_name(uint8_t protocol)
 {
-	return name_or_question(OP_NAMES_PROTOCOL, protocol);
+	return or_question(op_name(OP_NAMES_PROTOCOL, protocol));
 }
 
 uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known)
@@ -136,72 +134,90 @@ uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known)
 	return 0;
 }
 
+static const char *const states[] = {
+	"none", "issued", "launched", "running", "done", "abandoned", "captured",
+};
+_Static_assert(ARRAY_LENGTH(states) == OP_STATES, "a state has no name");
+
+static const char *const time_sources[] = { "none", "kernel_gpu", "proxy", "host" };
+_Static_assert(ARRAY_LENGTH(time_sources) == OP_TIME_SOURCES, "a time source has no name");
+
+static const char *const waits[] = {
+	"send_gpu", "send_peer", "send_net", "recv_net", "recv_flush", "recv_gpu",
+};
+_Static_assert(ARRAY_LENGTH(waits) == OP_WAITS, "a wait has no name");
+
+static const char *const flags[32] = {
+	[0] = "replay",		[1] = "api_only",	   [2] = "copy_engine",
+	[3] = "self",		[4] = "untracked",	   [5] = "kernels_asked",
+	[6] = "after_gap",	[7] = "not_sampled",	   [8] = "stamp_zero",
+	[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
+	[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
+};
+
+static const char *const losses[] = {
+	[LOST_NO_COMM] = "no_comm_slot",
+	[LOST_RING_BUSY] = "ring_busy",
+	[LOST_RING_OVERRUN] = "ring_overrun",
+	[LOST_QUOTA] = "quota",
+	[LOST_NO_SPACE] = "no_space",
+	[LOST_WRITE_ERROR] = "write_error",
+	[LOST_OFF] = "switched_off",
+	[LOST_DETAIL_OVERRUN] = "detail_overrun",
+	[LOST_DETAIL_QUOTA] = "detail_not_written",
+	[LOST_PROXY_SLOT] = "no_proxy_slot",
+	[LOST_TOTALS] = "totals_other",
+	[LOST_LATE_CHILD] = "late_child",
+	[LOST_INSPECTOR] = "not_in_inspector_file",
+	[LOST_NOT_SHOWN] = "not_shown",
+};
+
+static const char *const oddities[] = {
+	[ODD_NULL_HANDLE] = "null_handle",	   [ODD_STALE_HANDLE] = "stale_handle",
+	[ODD_FOREIGN_HANDLE] = "foreign_handle",   [ODD_UNKNOWN_CONTEXT] = "unknown_context",
+	[ODD_NULL_DESCRIPTOR] = "null_descriptor", [ODD_UNKNOWN_EVENT] = "unknown_event",
+	[ODD_UNKNOWN_STATE] = "unknown_state",	   [ODD_REPEATED_STOP] = "repeated_stop",
+	[ODD_REPEATED_START] = "repeated_start",   [ODD_REPEATED_STATE] = "repeated_state",
+	[ODD_FOREIGN_PROCESS] = "foreign_process", [ODD_CHANNEL] = "untrusted_channel",
+};
+
+static const char *const modes[] = { "off", "flight", "profile", "trace", "full" };
+
 #define NAME_FROM(names, index) ((index) < ARRAY_LENGTH(names) ? (names)[index] : NULL)
 
 const char *op_state_name(uint8_t state)
 {
-	static const char *const names[] = {
-		"none", "issued", "launched", "running", "done", "abandoned", "captured",
-	};
-	const char *name = NAME_FROM(names, state);
-
-	_Static_assert(ARRAY_LENGTH(names) == OP_STATES, "a state has no name");
-	return name ? name : "?";
+	return or_question(NAME_FROM(states, state));
 }
 
 const char *op_time_source_name(uint8_t source)
 {
-	static const char *const names[] = { "none", "kernel_gpu", "proxy", "host" };
-	const char *name = NAME_FROM(names, source);
-
-	_Static_assert(ARRAY_LENGTH(names) == OP_TIME_SOURCES, "a time source has no name");
-	return name ? name : "?";
+	return or_question(NAME_FROM(time_sources, source));
 }
 
 const char *op_wait_name(unsigned int wait)
 {
-	static const char *const names[] = {
-		"send_gpu", "send_peer", "send_net", "recv_net", "recv_flush", "recv_gpu",
-	};
-	const char *name = NAME_FROM(names, wait);
-
-	_Static_assert(ARRAY_LENGTH(names) == OP_WAITS, "a wait has no name");
-	return name ? name : "?";
+	return or_question(NAME_FROM(waits, wait));
 }
 
 const char *op_flag_name(unsigned int bit)
 {
-	static const char *const names[32] = {
-		[0] = "replay",		[1] = "api_only",	   [2] = "copy_engine",
-		[3] = "self",		[4] = "untracked",	   [5] = "kernels_asked",
-		[6] = "after_gap",	[7] = "not_sampled",	   [8] = "stamp_zero",
-		[9] = "stamp_reversed", [10] = "stamp_stale",	   [11] = "stamp_overrun",
-		[12] = "stamp_channel", [13] = "channels_missing", [14] = "foreign_stop",
-	};
-
-	return NAME_FROM(names, bit);
+	return NAME_FROM(flags, bit);
 }
 
 const char *op_lost_name(unsigned int reason)
 {
-	static const char *const names[] = {
-		[LOST_NO_COMM] = "no_comm_slot",
-		[LOST_RING_BUSY] = "ring_busy",
-		[LOST_RING_OVERRUN] = "ring_overrun",
-		[LOST_QUOTA] = "quota",
-		[LOST_NO_SPACE] = "no_space",
-		[LOST_WRITE_ERROR] = "write_error",
-		[LOST_OFF] = "switched_off",
-		[LOST_DETAIL_OVERRUN] = "detail_overrun",
-		[LOST_DETAIL_QUOTA] = "detail_not_written",
-		[LOST_PROXY_SLOT] = "no_proxy_slot",
-		[LOST_TOTALS] = "totals_other",
-		[LOST_LATE_CHILD] = "late_child",
-		[LOST_INSPECTOR] = "not_in_inspector_file",
-		[LOST_NOT_SHOWN] = "not_shown",
-	};
+	return NAME_FROM(losses, reason);
+}
 
-	return NAME_FROM(names, reason);
+const char *op_odd_name(unsigned int reason)
+{
+	return NAME_FROM(oddities, reason);
+}
+
+const char *op_mode_name(unsigned int mode)
+{
+	return or_question(NAME_FROM(modes, mode));
 }
 
 bool op_lost_is_whole(unsigned int reason)
@@ -221,34 +237,6 @@ uint64_t op_lost_operations(const uint64_t *lost)
 uint64_t op_lost_unseen(const uint64_t *lost)
 {
 	return lost[LOST_NO_COMM] + lost[LOST_OFF] + lost[LOST_NOT_SHOWN];
-}
-
-const char *op_odd_name(unsigned int reason)
-{
-	static const char *const names[] = {
-		[ODD_NULL_HANDLE] = "null_handle",
-		[ODD_STALE_HANDLE] = "stale_handle",
-		[ODD_FOREIGN_HANDLE] = "foreign_handle",
-		[ODD_UNKNOWN_CONTEXT] = "unknown_context",
-		[ODD_NULL_DESCRIPTOR] = "null_descriptor",
-		[ODD_UNKNOWN_EVENT] = "unknown_event",
-		[ODD_UNKNOWN_STATE] = "unknown_state",
-		[ODD_REPEATED_STOP] = "repeated_stop",
-		[ODD_REPEATED_START] = "repeated_start",
-		[ODD_REPEATED_STATE] = "repeated_state",
-		[ODD_FOREIGN_PROCESS] = "foreign_process",
-		[ODD_CHANNEL] = "untrusted_channel",
-	};
-
-	return NAME_FROM(names, reason);
-}
-
-const char *op_mode_name(unsigned int mode)
-{
-	static const char *const names[] = { "off", "flight", "profile", "trace", "full" };
-	const char *name = NAME_FROM(names, mode);
-
-	return name ? name : "?";
 }
 
 uint8_t op_function_from_v1(uint8_t number)

@@ -30,6 +30,6 @@ expect_same "docs/DUMP.md has every field of an operation" "$(documented Operati
 # Kinds of details have different fields; the sample has a transfer.
 expect_same "docs/DUMP.md has every field of a transfer" \
 	"$(documented Details | grep -xF "$(keys detail)")" "$(keys detail)"
-source_flags=$(sed -n '/^const char \*op_flag_name/,/^}/s/[^"]*"\([a-z_]*\)"[^"]*/\1\n/gp' src/common/op.c | grep . | sort)
+source_flags=$(sed -n '/^static const char \*const flags\[32\]/,/^}/s/[^"]*"\([a-z_]*\)"[^"]*/\1\n/gp' src/common/op.c | grep . | sort)
 expect_same "docs/DUMP.md has every flag" "$(documented Flags | grep -v '^wait' | sort)" "$source_flags"
 tap_done
