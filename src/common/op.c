@@ -328,21 +328,6 @@ void op_size_text(char *to, size_t size, unsigned int size_class)
 		text_copy(to, size, "unknown");
 }
 
-int op_is_collective(uint8_t function)
-{
-	switch (function) {
-	case OP_SEND:
-	case OP_RECV:
-	case OP_SEND_RECV:
-	case OP_PUT_SIGNAL:
-	case OP_SIGNAL:
-	case OP_WAIT_SIGNAL:
-		return 0;
-	default:
-		return 1;
-	}
-}
-
 /* A number of a table, or one that this process interned. */
 static bool is_name(uint8_t number, unsigned int table_size)
 {

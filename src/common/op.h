@@ -73,7 +73,13 @@ bool op_size_range(unsigned int size_class, uint64_t *least, uint64_t *most);
 void op_size_text(char *to, size_t size, unsigned int size_class);
 
 /* Does every rank of the communicator issue this one, so that ranks can be joined by its number? */
-int op_is_collective(uint8_t function);
+static inline bool op_is_collective(uint8_t function)
+{
+	const uint32_t others = 1u << OP_SEND | 1u << OP_RECV | 1u << OP_SEND_RECV |
+				1u << OP_PUT_SIGNAL | 1u << OP_SIGNAL | 1u << OP_WAIT_SIGNAL;
+
+	return function >= 32 || !(others >> function & 1);
+}
 
 /* How long an operation took, by the source its record names; 0 when that is none. */
 static inline uint64_t op_duration_ns(const struct op_record *op)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/hash.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "format/trace_layout.h"
@@ -73,15 +74,6 @@ static inline void trace_signature_turn(struct trace_signatures *signatures,
 	run->place = place;
 }
 
-/* Functions that not all ranks call together: they have no signature. */
-static inline bool trace_is_signed(uint8_t function)
-{
-	const uint32_t others = 1u << OP_SEND | 1u << OP_RECV | 1u << OP_SEND_RECV |
-				1u << OP_PUT_SIGNAL | 1u << OP_SIGNAL | 1u << OP_WAIT_SIGNAL;
-
-	return function >= 32 || !(others >> function & 1);
-}
-
 /* What the signature of an operation should be, from the last one of its communicator and from four
  * other words of its record. */
 static inline uint64_t trace_signature_guess(uint64_t last, uint64_t kind, uint64_t count,
@@ -89,12 +81,18 @@ static inline uint64_t trace_signature_guess(uint64_t last, uint64_t kind, uint6
 {
 	uint8_t function = (uint8_t)(kind >> 32), datatype = (uint8_t)(kind >> 40);
 
-	if (op_state_flags(state) & OP_FLAG_REPLAY || !trace_is_signed(function))
+	/* What not all ranks call together has none. */
+	if (op_state_flags(state) & OP_FLAG_REPLAY || !op_is_collective(function))
 		return 0;
 	return op_signature(last, op_signature_name(OP_NAMES_FUNCTION, function),
 			    op_signature_name(OP_NAMES_DATATYPE, datatype), (int32_t)ends, count);
 }
 
-uint64_t trace_block_checksum(const struct trace_block *block, const void *payload);
+static inline uint64_t trace_block_checksum(const struct trace_block *block, const void *payload)
+{
+	uint64_t head = (uint64_t)block->type << 48 ^ (uint64_t)block->records << 24;
+
+	return hash_word(hash_block(payload, block->payload_bytes), head);
+}
 
 #endif
