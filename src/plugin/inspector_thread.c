@@ -167,10 +167,7 @@ static struct inspector_events_pool *inspector_events_new(void)
 
 	if (pool == NULL)
 		return NULL;
-	pool->reader = (struct ring_reader){ .slots = (void *)recorder.region.details,
-					     .count = recorder.region.detail_count,
-					     .words = OP_DETAIL_WORDS,
-					     .head = &recorder.region.header->details_head };
+	pool->reader = ring_reader_of_details();
 	forget_all(pool);
 	return pool;
 }
@@ -701,10 +698,7 @@ static bool make_pass(bool is_last)
 		;
 	if (inspector.reader.tail >= head)
 		inspector_comms_settle(&inspector.comms);
-	if (now - inspector.sweep_ns > OWN_THREAD_SWEEP_NS) {
-		inspector.sweep_ns = now;
-		own_thread_sweep(now);
-	}
+	own_thread_sweep(&inspector.sweep_ns, now);
 	if (inspector.settings->is_prom)
 		see_gpus();
 	if (is_time(now, is_one_ending) || (is_last && !inspector.settings->is_prom))
@@ -798,10 +792,7 @@ static bool make_room(const struct settings *settings, const struct identity *id
 	struct region_writer *region = &recorder.region;
 	const struct inspector_settings *own = &settings->inspector;
 
-	inspector.reader = (struct ring_reader){ .slots = (void *)region->ring,
-						 .count = region->ring_count,
-						 .words = OP_RECORD_WORDS,
-						 .head = &region->header->ring_head };
+	inspector.reader = ring_reader_of_ops();
 	inspector.batch = malloc(RECORD_BATCH * sizeof(*inspector.batch));
 	if (inspector.batch == NULL || region->ring_count == 0 ||
 	    !inspector_comms_init(&inspector.comms, region->comm_count))

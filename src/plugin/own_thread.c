@@ -25,6 +25,7 @@ enum {
 	LOOK_MS = 5,	 /* how often a waiting thread looks at what it waits for */
 	BUSY_MS = 1000,	 /* no longer with a machine that does not let our thread run */
 	READY_MS = 1000, /* how long a thread with something to say waits for a reader */
+	SWEEP_NS = 200 * 1000 * 1000,
 };
 
 enum status own_thread_start(void *(*run)(void *), void *argument, pthread_cond_t *changed)
@@ -75,15 +76,18 @@ static struct timespec own_thread_time_after(int milliseconds)
 	return time;
 }
 
-void own_thread_sweep(uint64_t now_ns)
+void own_thread_sweep(uint64_t *last_ns, uint64_t now_ns)
 {
+	if (now_ns - *last_ns <= SWEEP_NS)
+		return;
+	*last_ns = now_ns;
 	for (uint32_t i = 0; i < recorder.region.live_count; i++) {
 		struct region_live *live = &recorder.region.live[i];
 		uint64_t word = load_acquire(&live->word);
 		uint64_t done = load_relaxed(&live->op.done_ns);
 
 		if (region_slot_is_used(word) && LIVE_OPEN(word) == 0 && done != 0 &&
-		    done + OWN_THREAD_SWEEP_NS < now_ns)
+		    done + SWEEP_NS < now_ns)
 			live_retire(live, REGION_GENERATION(word) & HANDLE_GENERATION_MASK, false);
 	}
 }
@@ -334,6 +338,22 @@ bool own_passes_finish(struct own_passes *passes)
  */
 
 enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with a writer that does not finish */
+
+struct ring_reader ring_reader_of_ops(void)
+{
+	return (struct ring_reader){ .slots = (void *)recorder.region.ring,
+				     .count = recorder.region.ring_count,
+				     .words = OP_RECORD_WORDS,
+				     .head = &recorder.region.header->ring_head };
+}
+
+struct ring_reader ring_reader_of_details(void)
+{
+	return (struct ring_reader){ .slots = (void *)recorder.region.details,
+				     .count = recorder.region.detail_count,
+				     .words = OP_DETAIL_WORDS,
+				     .head = &recorder.region.header->details_head };
+}
 
 /* Copy the record with this sequence, or say why not: ERR_GONE overrun, ERR_RANGE not there yet. */
 static enum status take_one(const struct ring_reader *reader, uint64_t sequence, uint64_t *to)

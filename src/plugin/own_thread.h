@@ -39,9 +39,9 @@ struct own_work {
  * dropped, when it is over at the latest. */
 bool own_thread_try(const struct own_work *work, void *data, int patience_ms);
 
-/* What lingers only because nothing follows it need not wait any longer: to the ring with it. */
-enum { OWN_THREAD_SWEEP_NS = 200 * 1000 * 1000 };
-void own_thread_sweep(uint64_t now_ns);
+/* What lingers only because nothing follows it need not wait any longer: to the ring with it, five times a second.
+ * *last_ns: when it was done last. */
+void own_thread_sweep(uint64_t *last_ns, uint64_t now_ns);
 
 /* A communicator's slot, whose owner may be writing it. False: free, or it changed hands meanwhile. */
 bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *copy);
@@ -105,6 +105,10 @@ struct ring_reader {
 	uint64_t tail;	   /* sequence last taken or missed */
 	uint64_t stuck_ns; /* since when the next one is waited for; 0 not */
 };
+
+/* From the oldest record on: finished operations; details, which need not be there (count 0). */
+struct ring_reader ring_reader_of_ops(void);
+struct ring_reader ring_reader_of_details(void);
 
 /* Of the sequences that one call went over, those that it did not get. */
 struct ring_missed {

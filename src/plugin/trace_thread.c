@@ -490,10 +490,7 @@ static bool drain_pass(bool is_last)
 		;
 	if (own_passes_are_abandoned(&drain.passes))
 		return false;
-	if (now - drain.sweep_ns > OWN_THREAD_SWEEP_NS) {
-		drain.sweep_ns = now;
-		own_thread_sweep(now);
-	}
+	own_thread_sweep(&drain.sweep_ns, now);
 	drain_file_save_slowly(&drain.file, now);
 	return drain.ops.reader.tail + drain.details.reader.tail != before;
 }
@@ -612,18 +609,12 @@ static bool make_rings(void)
 {
 	struct region_writer *region = &recorder.region;
 
-	drain.ops = (struct drain_ring){ .reader = { .slots = (void *)region->ring,
-						     .count = region->ring_count,
-						     .words = OP_RECORD_WORDS,
-						     .head = &region->header->ring_head },
+	drain.ops = (struct drain_ring){ .reader = ring_reader_of_ops(),
 					 .drained = &region->header->drained,
 					 .overrun = LOST_RING_OVERRUN,
 					 .busy = LOST_RING_BUSY,
 					 .unwritten = LOST_QUOTA };
-	drain.details = (struct drain_ring){ .reader = { .slots = (void *)region->details,
-							 .count = region->detail_count,
-							 .words = OP_DETAIL_WORDS,
-							 .head = &region->header->details_head },
+	drain.details = (struct drain_ring){ .reader = ring_reader_of_details(),
 					     .drained = &region->header->details_drained,
 					     .overrun = LOST_DETAIL_OVERRUN,
 					     .busy = LOST_DETAIL_OVERRUN,
