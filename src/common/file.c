@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/text.h"
+
 /* What kind of thing it is, as an errno; 0 for a regular file. */
 static int refuse_kind(int fd)
 {
@@ -124,4 +126,47 @@ uint64_t file_proc_namespace(const char *task)
 	length = readlink(path, link, sizeof(link) - 1);
 	link[length > 0 ? length : 0] = '\0';
 	return sscanf(link, "pid:[%llu]", &inode) == 1 ? inode : 0;
+}
+
+bool file_make_absolute(char *path, size_t size)
+{
+	char here[512], whole[1024];
+
+	if (path[0] == '\0' || path[0] == '/')
+		return true;
+	return getcwd(here, sizeof(here)) != NULL &&
+	       text_format(whole, sizeof(whole), "%s/%s", here, path) && strlen(whole) < size &&
+	       text_copy(path, size, whole);
+}
+
+static void make_directory(const char *path, mode_t mode, gid_t group)
+{
+	int fd;
+
+	if (mkdir(path, mode) == -1 || group == (gid_t)-1)
+		return;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return;
+	if (fchown(fd, (uid_t)-1, group) == 0)
+		fchmod(fd, 0750);
+	close(fd);
+}
+
+void file_make_directories(const char *path, mode_t mode, gid_t group)
+{
+	char copy[1024];
+
+	if (path[0] == '\0' || !text_copy(copy, sizeof(copy), path))
+		return;
+	for (char *at = copy + 1; *at != '\0'; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		make_directory(copy, mode, group);
+		*at = '/';
+	}
+	make_directory(copy, mode, group);
+	/* What is wrong shows when a file is made: this must not be taken for the reason then. */
+	errno = 0;
 }

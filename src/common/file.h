@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "common/status.h"
@@ -37,6 +38,13 @@ bool file_read_text(const char *path, char *text, size_t size);
 bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks);
 /* The inode of its pid namespace, 0 unknown. */
 uint64_t file_proc_namespace(const char *task);
+
+/* Make a path absolute: readers may stand elsewhere. False: it cannot be done, or does not fit, and stays as it is. */
+bool file_make_absolute(char *path, size_t size);
+
+/* mkdir -p. What exists is left as it is; what is new gets `mode`, or, unless `group` is (gid_t)-1, is for the user and
+ * for this group. Whether it went well shows when a file is made. May wait for the disk. */
+void file_make_directories(const char *path, mode_t mode, gid_t group);
 
 /* In a process that closed its standard streams a new file becomes one of them, and whatever anybody
  * prints then goes into it. Give back the same file under a higher number; -1 (errno) when there is

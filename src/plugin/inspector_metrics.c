@@ -17,28 +17,6 @@
 #include "format/inspector_write.h"
 #include "plugin/recorder.h"
 
-static void make_one(const char *path)
-{
-	if (mkdir(path, 0777) == -1)
-		errno = 0;
-}
-
-void inspector_make_directories(const char *path)
-{
-	char copy[1024];
-
-	if (path[0] == '\0' || !text_copy(copy, sizeof(copy), path))
-		return;
-	for (char *at = copy + 1; *at != '\0'; at++) {
-		if (*at != '/')
-			continue;
-		*at = '\0';
-		make_one(copy);
-		*at = '/';
-	}
-	make_one(copy);
-}
-
 enum { PROCESSES_MOST = 64, CLEAN_MOST = 4096 };
 #define NAME_START ".nccl_inspector_metrics_"
 
@@ -468,7 +446,7 @@ uint64_t inspector_series_publish(struct inspector_series *series, enum status *
 	int error = 0;
 
 	*status = OK;
-	inspector_make_directories(series->dir);
+	file_make_directories(series->dir, 0777, (gid_t)-1);
 	if (!series->is_clean)
 		inspector_gpu_clean(series->dir);
 	series->is_clean = true;

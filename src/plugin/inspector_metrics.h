@@ -13,10 +13,6 @@
 
 struct inspector_series_entry;
 
-/* mkdir -p, as Inspector makes its one: everybody may, as far as the umask lets them. What exists is left as
- * it is; whether it went well shows when a file is made. */
-void inspector_make_directories(const char *path);
-
 /*
  * One GPU's file of metrics: nccl_inspector_metrics_<uuid>.prom, put in place whole, for node-exporter's
  * collector. Each process on a GPU has a file and a number of its own: the first has the name as it is,

@@ -311,7 +311,8 @@ static enum status open_log(struct inspector_log *log)
 	struct stat st = { .st_size = 0 };
 	int fd;
 
-	inspector_make_directories(log->dir);
+	/* As Inspector does: everybody may, as far as the umask lets them. */
+	file_make_directories(log->dir, 0777, (gid_t)-1);
 	fd = fd_open_high(AT_FDCWD, log->path,
 			  O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	if (fd == -1)
@@ -776,17 +777,6 @@ static void *run_thread(void *unused)
 
 /* ---- what others call ------------------------------------------------------------------------ */
 
-/* The job may be elsewhere when the thread comes to open a file. */
-static bool choose_dir(const char *dir)
-{
-	char here[512];
-
-	if (dir[0] == '/')
-		return text_copy(inspector.dir, sizeof(inspector.dir), dir);
-	return getcwd(here, sizeof(here)) != NULL &&
-	       text_format(inspector.dir, sizeof(inspector.dir), "%s/%s", here, dir);
-}
-
 static bool make_room(const struct settings *settings, const struct identity *identity)
 {
 	struct region_writer *region = &recorder.region;
@@ -817,7 +807,9 @@ enum status inspector_start(const struct settings *settings, const struct identi
 	inspector.settings = &settings->inspector;
 	inspector.identity = identity;
 	inspector.log.fd = -1;
-	if (!choose_dir(settings->inspector.dir))
+	/* The job may be elsewhere when the thread comes to open a file. */
+	if (!text_copy(inspector.dir, sizeof(inspector.dir), settings->inspector.dir) ||
+	    !file_make_absolute(inspector.dir, sizeof(inspector.dir)))
 		return ERR_SYSTEM;
 	if (!make_room(settings, identity))
 		return ERR_NO_SPACE;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "plugin/abi_common.h"
@@ -375,7 +376,7 @@ static bool make_region(void)
 	};
 
 	text_format(dir, sizeof(dir), "%s/ringside-%u", settings->shm, (unsigned int)geteuid());
-	trace_place_absolute(dir, sizeof(dir));
+	file_make_absolute(dir, sizeof(dir));
 	/* Memory answers at once. */
 	if (strcmp(settings->shm, SETTINGS_SHM) == 0)
 		return region_create(&recorder.region, &request) == OK;

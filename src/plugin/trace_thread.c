@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/file.h"
 #include "common/order.h"
 #include "common/text.h"
 #include "format/region_create.h"
@@ -33,47 +34,6 @@ struct drain_file {
 	uint32_t links_age;	/* counts written since */
 };
 
-void trace_place_absolute(char *path, size_t size)
-{
-	char here[512], whole[1024];
-
-	if (path[0] == '\0' || path[0] == '/' || getcwd(here, sizeof(here)) == NULL)
-		return;
-	if (text_format(whole, sizeof(whole), "%s/%s", here, path) && strlen(whole) < size)
-		text_copy(path, size, whole);
-}
-
-/* What exists is left as it is. */
-static void make_directory(const char *path, gid_t group)
-{
-	int fd;
-
-	if (mkdir(path, 0700) == -1 || group == (gid_t)-1)
-		return;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1)
-		return;
-	if (fchown(fd, (uid_t)-1, group) == 0)
-		fchmod(fd, 0750);
-	close(fd);
-}
-
-/* mkdir -p. Whether it went well shows when the file is made. May wait for the disk: in a thread of our own only. */
-static void trace_place_make(const struct trace_place *place)
-{
-	char path[sizeof(place->dir)];
-
-	text_copy(path, sizeof(path), place->dir);
-	for (char *at = path + 1; path[0] != '\0' && *at != '\0'; at++) {
-		if (*at != '/')
-			continue;
-		*at = '\0';
-		make_directory(path, place->group);
-		*at = '/';
-	}
-	make_directory(path, place->group);
-}
-
 void trace_place_path(char *path, size_t size, const struct trace_place *place, int attempt)
 {
 	char again[16] = "";
@@ -94,7 +54,7 @@ enum status trace_place_choose(struct trace_place *place, const struct settings 
 	place->group = settings->group;
 	if (text_expand(place->dir, 512, settings->dir, &names) != OK)
 		return ERR_FORMAT;
-	trace_place_absolute(place->dir, sizeof(place->dir));
+	file_make_absolute(place->dir, sizeof(place->dir));
 	/* As in the directory: whatever a launcher or the machine's name says, a '/' is none. */
 	text_format(host, sizeof(host), "%.200s", identity->host);
 	text_format(pattern, sizeof(pattern), "r%%r-%%h-%%p-%llu",
@@ -533,7 +493,7 @@ static enum status make_file(char *path, size_t size)
 	enum status status;
 	int attempt = 0;
 
-	trace_place_make(&drain.place);
+	file_make_directories(drain.place.dir, 0700, drain.place.group);
 	do {
 		trace_place_path(path, size, &drain.place, attempt);
 		status = drain_file_open(&drain.file, path, drain.place.group, drain.quota);

@@ -29,9 +29,6 @@ enum status trace_place_choose(struct trace_place *place, const struct settings 
  * itself (exec) has still the same pid and start. */
 void trace_place_path(char *path, size_t size, const struct trace_place *place, int attempt);
 
-/* Make a path absolute where it fits: readers may stand elsewhere. */
-void trace_place_absolute(char *path, size_t size);
-
 /*
  * Start the thread, which makes directories and file; wait for that, but not for long: a disk that does not answer is no
  * reason for a job not to begin. OK: the file is there, or may yet come. When it turns out later that it
