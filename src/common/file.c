@@ -51,6 +51,18 @@ int file_open(int directory, const char *path, bool may_follow)
 	return fd;
 }
 
+int file_open_same(const char *path, uint64_t device, uint64_t inode)
+{
+	int fd = file_open(AT_FDCWD, path, true);
+	struct stat st;
+
+	if (fd == -1 || (fstat(fd, &st) == 0 && st.st_dev == device && st.st_ino == inode))
+		return fd;
+	close(fd);
+	errno = ESTALE;
+	return -1;
+}
+
 enum status file_pread_some(int fd, void *to, size_t length, uint64_t offset, size_t *got)
 {
 	size_t done = 0;

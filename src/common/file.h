@@ -22,6 +22,9 @@
  */
 int file_open(int directory, const char *path, bool may_follow);
 
+/* The very file that was seen before; with another one under its name -1, and errno is ESTALE. */
+int file_open_same(const char *path, uint64_t device, uint64_t inode);
+
 /* pread() until all of it is there. ERR_TRUNCATED when the file ends before, ERR_SYSTEM. */
 enum status file_pread(int fd, void *to, size_t length, uint64_t offset);
 

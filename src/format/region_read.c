@@ -311,11 +311,6 @@ bool region_anchor(const struct region *region, struct clock_anchor *anchor)
 	return true;
 }
 
-bool region_info(const struct region *region, const char *key, char *value, size_t size)
-{
-	return info_get(region->info, region->info_bytes, key, value, size);
-}
-
 /*
  * Sequence s lies in slot (s - 1) % slots, so the slots from the oldest on are the records by
  * sequence. They are copied PIECE slots at a time; a piece ends where the ring wraps.

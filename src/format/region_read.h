@@ -34,11 +34,11 @@ struct region_known {
 };
 
 struct region {
-	int fd;			     /* -1: the bytes are in memory */
-	const unsigned char *memory; /* borrowed, see region_open_memory() */
-	uint64_t file_bytes;	     /* when it was opened */
-	struct region_header header; /* as it was at region_open() or the last region_copy() */
-	char info[REGION_INFO_BYTES];
+	int fd;			      /* -1: the bytes are in memory */
+	const unsigned char *memory;  /* borrowed, see region_open_memory() */
+	uint64_t file_bytes;	      /* when it was opened */
+	struct region_header header;  /* as it was at region_open() or the last region_copy() */
+	char info[REGION_INFO_BYTES]; /* see info_get() */
 	size_t info_bytes;
 	struct region_copy copies[REGION_PARTS];
 	bool is_moving; /* operations were issued or finished while it was copied */
@@ -181,9 +181,6 @@ bool region_anchor(const struct region *region, struct clock_anchor *anchor);
 
 /* Make the texts of a communicator terminated and free of control bytes. */
 void region_clean_comm(struct comm_info *info);
-
-/* A value of the info text, see info_get(). */
-bool region_info(const struct region *region, const char *key, char *value, size_t size);
 
 /*
  * Finished operations out of the ring, and details (mode full), by sequence, each once, none torn.

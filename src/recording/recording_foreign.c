@@ -7,7 +7,6 @@
 #include "recording/recording_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -336,20 +335,6 @@ static bool walk_detail(const struct op_detail *detail, uint32_t process, void *
 	return walk->visit_detail(detail, RECORDING_IN_TRACE, walk->context);
 }
 
-/* The very file that was loaded; another one under its name is not it. */
-static int open_again(const struct recording_foreign *foreign)
-{
-	int fd = file_open(AT_FDCWD, foreign->path, true);
-	struct stat st;
-
-	if (fd != -1 && fstat(fd, &st) == 0 && st.st_dev == foreign->device &&
-	    st.st_ino == foreign->inode)
-		return fd;
-	if (fd != -1)
-		close(fd);
-	return -1;
-}
-
 enum status recording_foreign_each(const struct recording_process *process,
 				   recording_visit_op *visit_op,
 				   recording_visit_detail *visit_detail, void *context,
@@ -364,7 +349,8 @@ enum status recording_foreign_each(const struct recording_process *process,
 		.visit_detail = visit_detail != NULL ? walk_detail : NULL,
 		.context = &state,
 	};
-	int fd = open_again(process->foreign);
+	int fd = file_open_same(process->foreign->path, process->foreign->device,
+				process->foreign->inode);
 	struct foreign_log log;
 	enum status status;
 

@@ -11,10 +11,8 @@
 #include "recording/recording_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/file.h"
@@ -515,19 +513,17 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 /* Open the very file that was loaded; another one under its name is not it. */
 static enum status open_again(const struct recording_file *file, struct trace_reader *reader)
 {
-	enum status status = ERR_GONE;
-	struct stat st;
+	enum status status;
 	int fd;
 
 	if (file->memory != NULL)
 		return trace_open_memory(reader, file->memory, file->bytes, NULL);
-	fd = file_open(AT_FDCWD, file->archive != NULL ? file->archive : file->path, true);
+	fd = file_open_same(file->archive != NULL ? file->archive : file->path, file->device,
+			    file->inode);
 	if (fd == -1)
-		return errno == ENOENT ? ERR_GONE : ERR_SYSTEM;
-	if (fstat(fd, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode)
-		status = file->archive != NULL
-				 ? trace_open_part(reader, fd, file->start, file->bytes, NULL)
-				 : trace_open_fd(reader, fd, NULL);
+		return errno == ENOENT || errno == ESTALE ? ERR_GONE : ERR_SYSTEM;
+	status = file->archive != NULL ? trace_open_part(reader, fd, file->start, file->bytes, NULL)
+				       : trace_open_fd(reader, fd, NULL);
 	close(fd);
 	return status;
 }

@@ -326,9 +326,12 @@ static void test_rest(void)
 	EXPECT(!region_name(&region, OP_NAME_INTERNED + 1, text, sizeof(text)));
 	EXPECT(!region_name(&region, 255, text, sizeof(text)));
 	EXPECT(!region_name(&region, 3, text, sizeof(text)));
-	EXPECT(region_info(&region, "job", text, sizeof(text)) && strcmp(text, "sample") == 0);
-	EXPECT(region_info(&region, "label.team", text, 3) && strcmp(text, "bl") == 0);
-	EXPECT(!region_info(&region, "jo", text, sizeof(text)) && text[0] == '\0');
+	EXPECT(info_get(region.info, region.info_bytes, "job", text, sizeof(text)) &&
+	       strcmp(text, "sample") == 0);
+	EXPECT(info_get(region.info, region.info_bytes, "label.team", text, 3) &&
+	       strcmp(text, "bl") == 0);
+	EXPECT(!info_get(region.info, region.info_bytes, "jo", text, sizeof(text)) &&
+	       text[0] == '\0');
 	EXPECT_THAT("another machine's clock says nothing", !region_now(&region, &now));
 	region_close(&region);
 	region_boot_id(header->boot_id);
