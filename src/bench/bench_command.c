@@ -84,55 +84,21 @@ int bench_recall(struct bench_run *run, const char *path)
 	return status == OK ? 0 : recall_tell(path, status, &problem);
 }
 
-int bench_recall_check(const struct cli_page *page, const char *from, int measuring)
+int bench_recall_check(const struct cli_page *page, const char *from, const char *measuring)
 {
-	const char *name = NULL;
-
-	if (from == NULL || measuring == 0)
+	if (from == NULL || measuring == NULL)
 		return 0;
-	for (const struct cli_option *option = page->options; option->name != NULL; option++)
-		if (option->id == measuring)
-			name = option->name;
 	return cli_usage(page, "%s%s does not go with --from: nothing is measured then",
-			 name != NULL ? "--" : "", name != NULL ? name : "a function");
+			 measuring[0] ? "--" : "", measuring[0] ? measuring : "a function");
 }
 
-enum { STANDARD_PATIENCE_S = 60, HOW_RANKS_MAX = 1024 };
+enum { STANDARD_PATIENCE_S = 60 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
 void bench_how_init(struct bench_how *how)
 {
 	*how = (struct bench_how){ .is_mps_wanted = true, .patience_s = STANDARD_PATIENCE_S };
-}
-
-int bench_how_take(struct bench_how *how, const struct cli_page *page, int id, const char *value)
-{
-	int64_t number;
-
-	switch (id) {
-	case BENCH_HOW_RANKS:
-		if (text_number(value, 1, HOW_RANKS_MAX, &number) != OK)
-			return cli_usage(page, "--ranks %s is not a number from 1 to %d", value,
-					 HOW_RANKS_MAX);
-		how->ranks = (int)number;
-		break;
-	case BENCH_HOW_MEET:
-		how->meet = value;
-		break;
-	case BENCH_HOW_NCCL:
-		how->nccl = value;
-		break;
-	case BENCH_HOW_NO_MPS:
-		how->is_mps_wanted = false;
-		break;
-	case BENCH_HOW_PATIENCE:
-		if (text_number(value, 1, 86400, &number) != OK)
-			return cli_usage(page, "--patience %s is not a number of seconds", value);
-		how->patience_s = (int)number;
-		break;
-	}
-	return 0;
 }
 
 /* ---- everywhere -------------------------------------------------------------------------------- */
@@ -293,28 +259,37 @@ void bench_outputs_command(char *to, size_t size, int argc, char **argv)
 	}
 }
 
-int bench_outputs_add(struct bench_outputs *files, const struct cli_page *page, const char *path,
-		      enum bench_output_kind kind)
+static int outputs_add(const struct cli_said *said, enum bench_output_kind kind)
 {
-	if (path[0] == '\0')
-		return cli_usage(page, "'' is no name of a file");
-	if (strcmp(path, "-") == 0)
-		return cli_usage(page, "standard output has the results anyway; --json for JSON");
+	struct bench_outputs *files = said->target;
+
+	if (said->value[0] == '\0')
+		return cli_usage(said->page, "'' is no name of a file");
+	if (strcmp(said->value, "-") == 0)
+		return cli_usage(said->page,
+				 "standard output has the results anyway; --json for JSON");
 	if (files->count == BENCH_OUTPUTS_MOST)
-		return cli_usage(page, "more than %d files", BENCH_OUTPUTS_MOST);
+		return cli_usage(said->page, "more than %d files", BENCH_OUTPUTS_MOST);
 	files->kinds[files->count] = kind;
-	files->paths[files->count++] = path;
+	files->paths[files->count++] = said->value;
 	return 0;
 }
 
-int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page, const char *path,
-		       bool has_html)
+int bench_outputs_take(const struct cli_said *said)
 {
-	if (text_ends_with(path, ".json"))
-		return bench_outputs_add(files, page, path, BENCH_OUTPUT_JSON);
-	if (has_html && text_ends_with(path, ".html"))
-		return bench_outputs_add(files, page, path, BENCH_OUTPUT_HTML);
-	return bench_outputs_add(files, page, path, BENCH_OUTPUT_TEXT);
+	return outputs_add(said, text_ends_with(said->value, ".json") ? BENCH_OUTPUT_JSON
+								      : BENCH_OUTPUT_TEXT);
+}
+
+int bench_outputs_take_html(const struct cli_said *said)
+{
+	return outputs_add(said, BENCH_OUTPUT_HTML);
+}
+
+int bench_outputs_take_page(const struct cli_said *said)
+{
+	return text_ends_with(said->value, ".html") ? bench_outputs_take_html(said)
+						    : bench_outputs_take(said);
 }
 
 int bench_outputs_check(const struct bench_outputs *files)

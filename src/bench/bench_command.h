@@ -47,33 +47,30 @@ int bench_model(int argc, char **argv);
  * empty. */
 int bench_recall(struct bench_run *run, const char *path);
 
-/* With --from nothing is measured, and nothing that was said is silently left out. `measuring` is an option that
- * says what or how to measure (its id, or CLI_OPERAND), 0 where none was said. 0, or CLI_EXIT_USAGE after one line. */
-int bench_recall_check(const struct cli_page *page, const char *from, int measuring);
+/* With --from nothing is measured, and nothing that was said is silently left out. `measuring` is what cli_page.work
+ * kept: an option that says what or how to measure. 0, or CLI_EXIT_USAGE after one line. */
+int bench_recall_check(const struct cli_page *page, const char *from, const char *measuring);
 
-/* Ids of the options below; own long options of a command begin at CLI_LONG_ONLY and end before. */
-enum bench_how_option {
-	BENCH_HOW_RANKS = 'R',
-	BENCH_HOW_MEET = CLI_LONG_ONLY + 64,
-	BENCH_HOW_NCCL,
-	BENCH_HOW_NO_MPS,
-	BENCH_HOW_PATIENCE,
-};
+enum { BENCH_HOW_RANKS_MAX = 1024 };
 
-#define BENCH_HOW_OPTIONS                                                                         \
-	{ BENCH_HOW_RANKS, "ranks", "N",                                                          \
-	  "start N ranks on this machine, sharing GPUs where there are fewer (default: what the " \
-	  "launcher says; without one, a rank for each GPU)" },                                   \
-		{ BENCH_HOW_MEET, "meet", "WHERE",                                                \
-		  "where ranks meet: HOST:PORT of rank 0's machine, or a file that all see "      \
-		  "(default: found from the launcher)" },                                         \
-		{ BENCH_HOW_NCCL, "nccl", "FILE",                                                 \
-		  "this libnccl.so.2 instead of the one that the loader finds" },                 \
-		{ BENCH_HOW_NO_MPS, "no-mps", NULL,                                               \
-		  "ranks that share a GPU: do not start MPS; they take turns" },                  \
-	{                                                                                         \
-		BENCH_HOW_PATIENCE, "patience", "SECONDS",                                        \
-			"how long to wait for all ranks to come (default 60)"                     \
+/* Into the field `how` of the request, a struct bench_how. */
+#define BENCH_HOW_OPTIONS(request)                                                                 \
+	{ 'R', "ranks", "N",                                                                       \
+	  "start N ranks on this machine, sharing GPUs where there are fewer (default: what the "  \
+	  "launcher says; without one, a rank for each GPU)",                                      \
+	  CLI_INT(request, how.ranks, 1, BENCH_HOW_RANKS_MAX) },                                   \
+		{ 0, "meet", "WHERE",                                                              \
+		  "where ranks meet: HOST:PORT of rank 0's machine, or a file that all see "       \
+		  "(default: found from the launcher)",                                            \
+		  CLI_TEXT(request, how.meet) },                                                   \
+		{ 0, "nccl", "FILE", "this libnccl.so.2 instead of the one that the loader finds", \
+		  CLI_TEXT(request, how.nccl) },                                                   \
+		{ 0, "no-mps", NULL, "ranks that share a GPU: do not start MPS; they take turns",  \
+		  CLI_CLEAR(request, how.is_mps_wanted) },                                         \
+	{                                                                                          \
+		0, "patience", "SECONDS", "how long to wait for all ranks to come (default 60)",   \
+			CLI_INT(request, how.patience_s, 1, 86400),                                \
+			.like = "is not a number of seconds"                                       \
 	}
 
 struct bench_how {
@@ -89,8 +86,6 @@ struct bench_how {
 };
 
 void bench_how_init(struct bench_how *how);
-/* Take one of BENCH_HOW_OPTIONS. 0, or the exit code after an error was told. */
-int bench_how_take(struct bench_how *how, const struct cli_page *page, int id, const char *value);
 
 /*
  * Run `body` on every rank: here, when a launcher made this process one of them and --ranks was not
@@ -147,20 +142,27 @@ struct bench_outputs {
 /* "ringside bench health --ranks 4": the command as it was given, argv[0] being its last word. */
 void bench_outputs_command(char *to, size_t size, int argc, char **argv);
 
-/* The option's row. Without `html` a page cannot be had. */
-#define BENCH_OUTPUTS_OPTION(ends)                                      \
-	{                                                               \
-		'o', "output", "FILE",                                  \
-			"write this file too: " ends                    \
-			", others are text; may be given several times" \
+/* Into the field `files` of the request. */
+#define BENCH_OPTION_JSON(request)                                                               \
+	{                                                                                        \
+		'j', "json", NULL, "write JSON, for programs", CLI_FLAG(request, files.is_json), \
+			.is_view = true                                                          \
 	}
 
-/* 0, or the exit code after an error was told. */
-int bench_outputs_take(struct bench_outputs *files, const struct cli_page *page, const char *path,
-		       bool has_html);
-/* The same, whatever its name ends in. */
-int bench_outputs_add(struct bench_outputs *files, const struct cli_page *page, const char *path,
-		      enum bench_output_kind kind);
+/* The option's row; `take` is bench_outputs_take, or bench_outputs_take_page where a page can be had, too. */
+#define BENCH_OUTPUTS_OPTION(request, ends, take)                        \
+	{                                                                \
+		'o', "output", "FILE",                                   \
+			"write this file too: " ends                     \
+			", others are text; may be given several times", \
+			CLI_CALL(request, files, take), .is_view = true  \
+	}
+
+/* Into a struct bench_outputs. */
+int bench_outputs_take(const struct cli_said *said);
+int bench_outputs_take_page(const struct cli_said *said);
+/* A page, whatever its name ends in. */
+int bench_outputs_take_html(const struct cli_said *said);
 
 /* Could all be written? Before anything is measured. 0, or CLI_EXIT_TROUBLE after it was told. */
 int bench_outputs_check(const struct bench_outputs *files);

@@ -81,8 +81,8 @@ struct crossover_request {
 	struct crossover_variants variants;
 	struct crossover_recorder recorder;
 	struct crossover_budget budget;
-	const char *from; /* a former run; NULL: measure */
-	int measuring;	  /* an option that says what or how to measure; 0: none was said */
+	const char *from;      /* a former run; NULL: measure */
+	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
 	struct bench_outputs files;
 	char command[1024]; /* for those who read the results */
 	bool is_ascii;
@@ -350,18 +350,6 @@ static void crossover_recorder_close(struct crossover_recorder *recorder)
 }
 
 enum {
-	CROSSOVER_OPTION_ALGORITHMS = CLI_LONG_ONLY,
-	CROSSOVER_OPTION_PROTOCOLS,
-	CROSSOVER_OPTION_WARMUPS,
-	CROSSOVER_OPTION_ROUNDS,
-	CROSSOVER_OPTION_SECONDS,
-	CROSSOVER_OPTION_MODES,
-	CROSSOVER_OPTION_FROM,
-	CROSSOVER_OPTION_HTML,
-	CROSSOVER_OPTION_ASCII,
-};
-
-enum {
 	STUCK_SECONDS = 300,
 	ROUNDS_USUAL = 3,
 	SECONDS_USUAL = 60,
@@ -370,32 +358,145 @@ enum {
 };
 #define SIZES_USUAL "1K..64M*4"
 
+/* ---- values ---------------------------------------------------------------------------------- */
+
+enum { PROBLEM_TEXT = 200 };
+
+/* Point to point has neither ring nor tree. */
+static int take_functions(const struct cli_said *said)
+{
+	struct crossover_request *request = said->target;
+	const struct crossover_variant ring = { .algorithm = OP_RING, .protocol = OP_SIMPLE };
+	struct bench_plan *plan = &request->plan;
+	char problem[PROBLEM_TEXT];
+
+	if (plan_functions(plan, said->value, problem, sizeof(problem)) != 0)
+		return cli_usage(said->page, "--functions: %s", problem);
+	for (size_t i = 0; i < plan->function_count; i++)
+		if (!crossover_is_known(plan->functions[i], &ring))
+			return cli_usage(said->page, "--functions: NCCL has one way only to do %s",
+					 op_function_name(plan->functions[i]));
+	return 0;
+}
+
+static int take_type(const struct cli_said *said)
+{
+	struct crossover_request *request = said->target;
+	char problem[PROBLEM_TEXT];
+
+	if (cli_one_value(said->page, "types", said->value) != 0)
+		return CLI_EXIT_USAGE;
+	if (plan_datatypes(&request->plan, said->value, problem, sizeof(problem)) != 0)
+		return cli_usage(said->page, "--types: %s", problem);
+	return 0;
+}
+
+static int take_mode(const struct cli_said *said)
+{
+	struct crossover_request *request = said->target;
+	char problem[PROBLEM_TEXT];
+
+	if (cli_one_value(said->page, "modes", said->value) != 0)
+		return CLI_EXIT_USAGE;
+	if (plan_modes(&request->plan, said->value, problem, sizeof(problem)) != 0)
+		return cli_usage(said->page, "--modes: %s", problem);
+	if (request->plan.modes[0] == BENCH_LOOP)
+		return cli_usage(said->page, "--modes: loop has no single calls to compare");
+	return 0;
+}
+
+static int take_list(const struct cli_said *said)
+{
+	struct crossover_request *request = said->target;
+	char problem[PROBLEM_TEXT];
+	int failed;
+
+	switch (said->option->name[0]) {
+	case 'a':
+		failed = crossover_algorithms(&request->variants, said->value, problem,
+					      sizeof(problem));
+		break;
+	case 'p':
+		failed = crossover_protocols(&request->variants, said->value, problem,
+					     sizeof(problem));
+		break;
+	default:
+		failed = plan_sizes(&request->plan, said->value, problem, sizeof(problem));
+	}
+	return failed ? cli_usage(said->page, "--%s: %s", said->option->name, problem) : 0;
+}
+
+static int bad_count(const struct cli_said *said)
+{
+	return cli_usage(said->page, "--%s '%s' is no number from %d to %d", said->option->name,
+			 said->value, (int)said->option->least, (int)said->option->most);
+}
+
+static int take_count(const struct cli_said *said)
+{
+	int64_t number;
+
+	if (text_number(said->value, said->option->least, said->option->most, &number) != OK)
+		return bad_count(said);
+	*(uint32_t *)said->target = (uint32_t)number;
+	return 0;
+}
+
+static int take_seconds(const struct cli_said *said)
+{
+	int64_t number;
+
+	if (text_number(said->value, said->option->least, said->option->most, &number) != OK)
+		return bad_count(said);
+	*(double *)said->target = (double)number;
+	return 0;
+}
+
+static int take_operand(const struct cli_said *said)
+{
+	return cli_usage(said->page, "'%s': functions are named with --functions", said->value);
+}
+
+#define CROSSOVER_COUNT(field, from, to)           \
+	.kind = CLI_KIND_CALL, .take = take_count, \
+	.target = CLI_AT(struct crossover_request, field, uint32_t), .least = (from), .most = (to)
+
 static const struct cli_option options[] = {
-	{ 'f', "functions", "LIST",
-	  "what to measure, like allreduce,allgather (default allreduce)" },
-	{ CROSSOVER_OPTION_ALGORITHMS, "algorithms", "LIST",
-	  "of ring, tree, nvls, nvlstree, collnet, pat; or all (default ring,tree)" },
-	{ CROSSOVER_OPTION_PROTOCOLS, "protocols", "LIST", "of ll, ll128, simple (default all)" },
-	{ 's', "sizes", "LIST", "bytes of the message, like 1K..64M*4 (the default) or 4K,1M,32M" },
-	{ 't', "types", "TYPE", "datatype of the elements, one of them (default float32)" },
-	{ CROSSOVER_OPTION_MODES, "modes", "MODE",
-	  "how calls follow each other, one of blocking (default), back-to-back and graph" },
-	{ 'n', "calls", "N", "calls of each size in a round (default 20)" },
-	{ CROSSOVER_OPTION_WARMUPS, "warmup", "N", "calls before these (default 5)" },
-	{ CROSSOVER_OPTION_ROUNDS, "rounds", "N",
-	  "how often each algorithm has its turn (default 3)" },
-	{ CROSSOVER_OPTION_SECONDS, "seconds", "S",
+	{ 'f', "functions", "LIST", "what to measure, like allreduce,allgather (default allreduce)",
+	  CLI_CALL_ALL(take_functions) },
+	{ 0, "algorithms", "LIST",
+	  "of ring, tree, nvls, nvlstree, collnet, pat; or all (default ring,tree)",
+	  CLI_CALL_ALL(take_list) },
+	{ 0, "protocols", "LIST", "of ll, ll128, simple (default all)", CLI_CALL_ALL(take_list) },
+	{ 's', "sizes", "LIST", "bytes of the message, like 1K..64M*4 (the default) or 4K,1M,32M",
+	  CLI_CALL_ALL(take_list) },
+	{ 't', "types", "TYPE", "datatype of the elements, one of them (default float32)",
+	  CLI_CALL_ALL(take_type) },
+	{ 0, "modes", "MODE",
+	  "how calls follow each other, one of blocking (default), back-to-back and graph",
+	  CLI_CALL_ALL(take_mode) },
+	{ 'n', "calls", "N", "calls of each size in a round (default 20)",
+	  CROSSOVER_COUNT(plan.calls, 1, CALLS_MOST) },
+	{ 0, "warmup", "N", "calls before these (default 5)",
+	  CROSSOVER_COUNT(plan.warmups, 0, CALLS_MOST) },
+	{ 0, "rounds", "N", "how often each algorithm has its turn (default 3)",
+	  CROSSOVER_COUNT(budget.rounds, 1, ROUNDS_MOST) },
+	{ 0, "seconds", "S",
 	  "how long all of it should take: fewer calls of what is slow, fewer rounds (default 60; "
 	  "0: as "
-	  "long as it takes)" },
-	BENCH_HOW_OPTIONS,
-	{ CROSSOVER_OPTION_FROM, "from", "FILE",
-	  "show a former measurement again, a .json file, instead of measuring" },
-	{ CROSSOVER_OPTION_HTML, "html", "FILE",
-	  "write a page with charts, too, whatever its name" },
-	CLI_OPTION_JSON,
-	BENCH_OUTPUTS_OPTION(".json, .html (a page with charts)"),
-	{ CROSSOVER_OPTION_ASCII, "ascii", NULL, "plot with plain letters instead of dots" },
+	  "long as it takes)",
+	  CLI_CALL(struct crossover_request, budget.seconds, take_seconds), .least = 0,
+	  .most = 86400 },
+	BENCH_HOW_OPTIONS(struct crossover_request),
+	{ 0, "from", "FILE", "show a former measurement again, a .json file, instead of measuring",
+	  CLI_TEXT(struct crossover_request, from), .is_view = true },
+	{ 0, "html", "FILE", "write a page with charts, too, whatever its name",
+	  CLI_CALL(struct crossover_request, files, bench_outputs_take_html), .is_view = true },
+	BENCH_OPTION_JSON(struct crossover_request),
+	BENCH_OUTPUTS_OPTION(struct crossover_request, ".json, .html (a page with charts)",
+			     bench_outputs_take_page),
+	{ 0, "ascii", NULL, "plot with plain letters instead of dots",
+	  CLI_FLAG(struct crossover_request, is_ascii), .is_view = true },
 	CLI_OPTION_END,
 };
 
@@ -421,158 +522,10 @@ static const struct cli_page crossover_page = {
 		 "all "
 		 "alike. docs/CROSSOVER.md explains how it is judged.\n",
 	.options = options,
+	.operand = take_operand,
+	.work = offsetof(struct crossover_request, measuring),
 	.examples = examples,
 };
-
-/* ---- values ---------------------------------------------------------------------------------- */
-
-enum { PROBLEM_TEXT = 200 };
-
-static int take_count(const char *name, const char *value, int64_t least, int64_t most,
-		      uint32_t *count)
-{
-	int64_t number;
-
-	if (text_number(value, least, most, &number) != OK)
-		return cli_usage(&crossover_page, "--%s '%s' is no number from %d to %d", name,
-				 value, (int)least, (int)most);
-	*count = (uint32_t)number;
-	return 0;
-}
-
-static int take_seconds(struct crossover_request *request, const char *value)
-{
-	uint32_t seconds = 0;
-	int exit_code = take_count("seconds", value, 0, 86400, &seconds);
-
-	request->budget.seconds = seconds;
-	return exit_code;
-}
-
-/* Point to point has neither ring nor tree. */
-static int take_functions(struct crossover_request *request, const char *value)
-{
-	const struct crossover_variant ring = { .algorithm = OP_RING, .protocol = OP_SIMPLE };
-	struct bench_plan *plan = &request->plan;
-	char problem[PROBLEM_TEXT];
-
-	if (plan_functions(plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&crossover_page, "--functions: %s", problem);
-	for (size_t i = 0; i < plan->function_count; i++)
-		if (!crossover_is_known(plan->functions[i], &ring))
-			return cli_usage(&crossover_page,
-					 "--functions: NCCL has one way only to do %s",
-					 op_function_name(plan->functions[i]));
-	return 0;
-}
-
-static int take_type(struct crossover_request *request, const char *value)
-{
-	char problem[PROBLEM_TEXT];
-
-	if (cli_one_value(&crossover_page, "types", value) != 0)
-		return CLI_EXIT_USAGE;
-	if (plan_datatypes(&request->plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&crossover_page, "--types: %s", problem);
-	return 0;
-}
-
-static int take_mode(struct crossover_request *request, const char *value)
-{
-	char problem[PROBLEM_TEXT];
-
-	if (cli_one_value(&crossover_page, "modes", value) != 0)
-		return CLI_EXIT_USAGE;
-	if (plan_modes(&request->plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&crossover_page, "--modes: %s", problem);
-	if (request->plan.modes[0] == BENCH_LOOP)
-		return cli_usage(&crossover_page, "--modes: loop has no single calls to compare");
-	return 0;
-}
-
-static int take_list(struct crossover_request *request, int found, const char *value)
-{
-	char problem[PROBLEM_TEXT];
-
-	switch (found) {
-	case CROSSOVER_OPTION_ALGORITHMS:
-		if (crossover_algorithms(&request->variants, value, problem, sizeof(problem)) == 0)
-			return 0;
-		return cli_usage(&crossover_page, "--algorithms: %s", problem);
-	case CROSSOVER_OPTION_PROTOCOLS:
-		if (crossover_protocols(&request->variants, value, problem, sizeof(problem)) == 0)
-			return 0;
-		return cli_usage(&crossover_page, "--protocols: %s", problem);
-	default:
-		if (plan_sizes(&request->plan, value, problem, sizeof(problem)) == 0)
-			return 0;
-		return cli_usage(&crossover_page, "--sizes: %s", problem);
-	}
-}
-
-static int take_output(struct crossover_request *request, int found, const char *value)
-{
-	switch (found) {
-	case CROSSOVER_OPTION_FROM:
-		request->from = value;
-		return 0;
-	case CROSSOVER_OPTION_HTML:
-		return bench_outputs_add(&request->files, &crossover_page, value,
-					 BENCH_OUTPUT_HTML);
-	case CROSSOVER_OPTION_ASCII:
-		request->is_ascii = true;
-		return 0;
-	case 'j':
-		request->files.is_json = true;
-		return 0;
-	default:
-		return bench_outputs_take(&request->files, &crossover_page, value, true);
-	}
-}
-
-/* 0, or the exit code after an error was told. */
-static bool is_for_showing(int found)
-{
-	return found == CROSSOVER_OPTION_FROM || found == CROSSOVER_OPTION_HTML ||
-	       found == CROSSOVER_OPTION_ASCII || found == 'j' || found == 'o';
-}
-
-static int take(struct crossover_request *request, int found, const char *value)
-{
-	if (!is_for_showing(found))
-		request->measuring = found;
-	switch (found) {
-	case 'f':
-		return take_functions(request, value);
-	case CROSSOVER_OPTION_ALGORITHMS:
-	case CROSSOVER_OPTION_PROTOCOLS:
-	case 's':
-		return take_list(request, found, value);
-	case 't':
-		return take_type(request, value);
-	case CROSSOVER_OPTION_MODES:
-		return take_mode(request, value);
-	case 'n':
-		return take_count("calls", value, 1, CALLS_MOST, &request->plan.calls);
-	case CROSSOVER_OPTION_WARMUPS:
-		return take_count("warmup", value, 0, CALLS_MOST, &request->plan.warmups);
-	case CROSSOVER_OPTION_ROUNDS:
-		return take_count("rounds", value, 1, ROUNDS_MOST, &request->budget.rounds);
-	case CROSSOVER_OPTION_SECONDS:
-		return take_seconds(request, value);
-	case CROSSOVER_OPTION_FROM:
-	case CROSSOVER_OPTION_HTML:
-	case CROSSOVER_OPTION_ASCII:
-	case 'j':
-	case 'o':
-		return take_output(request, found, value);
-	case CLI_OPERAND:
-		return cli_usage(&crossover_page, "'%s': functions are named with --functions",
-				 value);
-	default:
-		return bench_how_take(&request->how, &crossover_page, found, value);
-	}
-}
 
 static void set_defaults(struct crossover_request *request)
 {
@@ -597,19 +550,14 @@ static void set_defaults(struct crossover_request *request)
 /* Understand the command line. -1: go on; else the exit code. */
 static int crossover_request_read(struct crossover_request *request, int argc, char **argv)
 {
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code;
 
 	set_defaults(request);
 	bench_outputs_command(request->command, sizeof(request->command), argc, argv);
-	cli_args_init(&args, &crossover_page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		exit_code = take(request, found, args.value);
-	}
-	if (exit_code == 0)
-		exit_code = bench_recall_check(&crossover_page, request->from, request->measuring);
+	exit_code = cli_parse(&crossover_page, request, argc, argv);
+	if (exit_code != CLI_GO_ON)
+		return exit_code;
+	exit_code = bench_recall_check(&crossover_page, request->from, request->measuring);
 	if (exit_code != 0)
 		return exit_code;
 	crossover_variants_list(&request->variants);

@@ -65,8 +65,8 @@ struct health_request {
 	struct health_options judge;
 	struct expected expected; /* judge.expected, when a file was given */
 	bool has_expected;
-	const char *from; /* a former run; NULL: measure */
-	int measuring;	  /* an option that says what or how to measure; 0: none was said */
+	const char *from;      /* a former run; NULL: measure */
+	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
 	struct bench_outputs files;
 	char command[1024]; /* for those who read the results */
 	bool is_quiet;
@@ -459,36 +459,144 @@ static int health_steps_measure(struct bench_team *team, const struct health_bud
 	return 0;
 }
 
-enum {
-	HEALTH_OPTION_SECONDS = CLI_LONG_ONLY,
-	HEALTH_OPTION_EXPECTED,
-	HEALTH_OPTION_EXPECT,
-	HEALTH_OPTION_TOLERANCE,
-	HEALTH_OPTION_STRICT,
-	HEALTH_OPTION_FROM,
-};
-
 /* Links carry at least a megabyte, or they tell latency and not bandwidth. */
 enum { HEALTH_SIZE_LEAST = HEALTH_LARGE_BYTES, HEALTH_SIZE_MOST = 1 << 30 };
 
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A number between bounds, all of the text. */
+static bool take_number(const char *text, double least, double most, double *number)
+{
+	char *end = NULL;
+	double value = strtod(text, &end);
+
+	if (end == text || *end != '\0' || !(value >= least && value <= most))
+		return false;
+	*number = value;
+	return true;
+}
+
+/* "64M", as sizes of messages are written. */
+static int take_size(const struct cli_said *said)
+{
+	struct health_request *request = said->target;
+	struct bench_plan plan;
+	char problem[160];
+
+	if (cli_one_value(said->page, "sizes", said->value) != 0)
+		return CLI_EXIT_USAGE;
+	plan_init(&plan);
+	if (plan_sizes(&plan, said->value, problem, sizeof(problem)) != 0)
+		return cli_usage(said->page, "--sizes: %s", problem);
+	if (plan.size_count != 1 || plan.sizes[0] < HEALTH_SIZE_LEAST ||
+	    plan.sizes[0] > HEALTH_SIZE_MOST)
+		return cli_usage(said->page, "--sizes '%s': one size from 1M to 1G", said->value);
+	request->budget.bytes = plan.sizes[0];
+	return 0;
+}
+
+/* 0 for one that is no kind of link. */
+static bool expect_one(struct health_request *request, const char *text, size_t length)
+{
+	for (unsigned int link = 0; link < HEALTH_LINKS; link++) {
+		const char *key = health_link_key((enum health_link)link);
+		size_t key_length = strlen(key);
+		char number[32];
+
+		if (length <= key_length || strncmp(text, key, key_length) != 0 ||
+		    text[key_length] != '=' || length - key_length > sizeof(number))
+			continue;
+		memcpy(number, text + key_length + 1, length - key_length - 1);
+		number[length - key_length - 1] = '\0';
+		return take_number(number, 1e-6, 1e6, &request->judge.expected_gbs[link]);
+	}
+	return false;
+}
+
+static int take_expect(const struct cli_said *said)
+{
+	struct health_request *request = said->target;
+
+	for (const char *at = said->value;; at++) {
+		size_t length = strcspn(at, ",");
+
+		if (!expect_one(request, at, length))
+			return cli_usage(
+				said->page,
+				"--expect '%.*s': say inside, between or shared, and GB/s, "
+				"like inside=300,between=45",
+				(int)length, at);
+		at += length;
+		if (*at == '\0')
+			return 0;
+	}
+}
+
+static int take_expected(const struct cli_said *said)
+{
+	struct health_request *request = said->target;
+
+	if (request->has_expected)
+		return cli_usage(said->page, "--expected: one file");
+	switch (diff_expected_read(&request->expected, said->value)) {
+	case DIFF_EXPECTED_FOUND:
+		request->has_expected = true;
+		request->judge.expected = &request->expected;
+		return 0;
+	case DIFF_EXPECTED_BAD:
+		return CLI_EXIT_TROUBLE;
+	default:
+		return cli_error("%s: not there, or neither output of nccl-tests nor "
+				 "'ringside bench --json'",
+				 said->value);
+	}
+}
+
+static int take_seconds(const struct cli_said *said)
+{
+	if (take_number(said->value, 1, 86400, said->target))
+		return 0;
+	return cli_usage(said->page, "--seconds '%s' is not 1 to 86400", said->value);
+}
+
+static int take_tolerance(const struct cli_said *said)
+{
+	if (take_number(said->value, 0.01, 1, said->target))
+		return 0;
+	return cli_usage(said->page, "--tolerance '%s' is no share from 0.01 to 1, like 0.8",
+			 said->value);
+}
+
+static int take_operand(const struct cli_said *said)
+{
+	return cli_usage(said->page, "'%s' is no option", said->value);
+}
+
 static const struct cli_option options[] = {
-	{ HEALTH_OPTION_SECONDS, "seconds", "S",
-	  "how long all of it may take (default 60); it gives up after twice that" },
-	{ HEALTH_OPTION_EXPECTED, "expected", "FILE",
-	  "what collectives should reach: output of nccl-tests, or 'ringside bench --json'" },
-	{ HEALTH_OPTION_EXPECT, "expect", "LIST",
-	  "what links should carry in GB/s each way, like inside=300,between=45" },
-	{ HEALTH_OPTION_TOLERANCE, "tolerance", "SHARE",
-	  "how much of that, or of the links of its kind, is still healthy (default 0.8)" },
+	{ 0, "seconds", "S",
+	  "how long all of it may take (default 60); it gives up after twice that",
+	  CLI_CALL(struct health_request, budget.seconds, take_seconds) },
+	{ 0, "expected", "FILE",
+	  "what collectives should reach: output of nccl-tests, or 'ringside bench --json'",
+	  CLI_CALL_ALL(take_expected), .is_view = true },
+	{ 0, "expect", "LIST",
+	  "what links should carry in GB/s each way, like inside=300,between=45",
+	  CLI_CALL_ALL(take_expect), .is_view = true },
+	{ 0, "tolerance", "SHARE",
+	  "how much of that, or of the links of its kind, is still healthy (default 0.8)",
+	  CLI_CALL(struct health_request, judge.slow, take_tolerance), .is_view = true },
 	{ 's', "sizes", "SIZE",
-	  "the large message, that tells bandwidth (default 64M; 8M where ranks share a GPU)" },
-	BENCH_HOW_OPTIONS,
-	{ HEALTH_OPTION_FROM, "from", "FILE",
-	  "judge a former measurement, a .json file, instead of measuring" },
-	CLI_OPTION_JSON,
-	BENCH_OUTPUTS_OPTION(".json"),
-	{ 'q', "quiet", NULL, "the verdict's line alone" },
-	{ HEALTH_OPTION_STRICT, "strict", NULL, "exit code 1 also when links could not be judged" },
+	  "the large message, that tells bandwidth (default 64M; 8M where ranks share a GPU)",
+	  CLI_CALL_ALL(take_size) },
+	BENCH_HOW_OPTIONS(struct health_request),
+	{ 0, "from", "FILE", "judge a former measurement, a .json file, instead of measuring",
+	  CLI_TEXT(struct health_request, from), .is_view = true },
+	BENCH_OPTION_JSON(struct health_request),
+	BENCH_OUTPUTS_OPTION(struct health_request, ".json", bench_outputs_take),
+	{ 'q', "quiet", NULL, "the verdict's line alone", CLI_FLAG(struct health_request, is_quiet),
+	  .is_view = true },
+	{ 0, "strict", NULL, "exit code 1 also when links could not be judged",
+	  CLI_FLAG(struct health_request, is_strict), .is_view = true },
 	CLI_OPTION_END,
 };
 
@@ -513,144 +621,10 @@ static const struct cli_page health_page = {
 		 "Made for prologs of jobs: it never hangs. docs/BENCH-HEALTH.md has scripts, and "
 		 "says how it is judged.\n",
 	.options = options,
+	.operand = take_operand,
+	.work = offsetof(struct health_request, measuring),
 	.examples = examples,
 };
-
-/* ---- values ---------------------------------------------------------------------------------- */
-
-/* A number between bounds, all of the text. */
-static bool take_number(const char *text, double least, double most, double *number)
-{
-	char *end = NULL;
-	double value = strtod(text, &end);
-
-	if (end == text || *end != '\0' || !(value >= least && value <= most))
-		return false;
-	*number = value;
-	return true;
-}
-
-/* "64M", as sizes of messages are written. */
-static int take_size(struct health_request *request, const char *value)
-{
-	struct bench_plan plan;
-	char problem[160];
-
-	if (cli_one_value(&health_page, "sizes", value) != 0)
-		return CLI_EXIT_USAGE;
-	plan_init(&plan);
-	if (plan_sizes(&plan, value, problem, sizeof(problem)) != 0)
-		return cli_usage(&health_page, "--sizes: %s", problem);
-	if (plan.size_count != 1 || plan.sizes[0] < HEALTH_SIZE_LEAST ||
-	    plan.sizes[0] > HEALTH_SIZE_MOST)
-		return cli_usage(&health_page, "--sizes '%s': one size from 1M to 1G", value);
-	request->budget.bytes = plan.sizes[0];
-	return 0;
-}
-
-/* 0 for one that is no kind of link. */
-static bool expect_one(struct health_request *request, const char *text, size_t length)
-{
-	for (unsigned int link = 0; link < HEALTH_LINKS; link++) {
-		const char *key = health_link_key((enum health_link)link);
-		size_t key_length = strlen(key);
-		char number[32];
-
-		if (length <= key_length || strncmp(text, key, key_length) != 0 ||
-		    text[key_length] != '=' || length - key_length > sizeof(number))
-			continue;
-		memcpy(number, text + key_length + 1, length - key_length - 1);
-		number[length - key_length - 1] = '\0';
-		return take_number(number, 1e-6, 1e6, &request->judge.expected_gbs[link]);
-	}
-	return false;
-}
-
-static int take_expect(struct health_request *request, const char *value)
-{
-	for (const char *at = value;; at++) {
-		size_t length = strcspn(at, ",");
-
-		if (!expect_one(request, at, length))
-			return cli_usage(
-				&health_page,
-				"--expect '%.*s': say inside, between or shared, and GB/s, "
-				"like inside=300,between=45",
-				(int)length, at);
-		at += length;
-		if (*at == '\0')
-			return 0;
-	}
-}
-
-static int take_expected(struct health_request *request, const char *path)
-{
-	if (request->has_expected)
-		return cli_usage(&health_page, "--expected: one file");
-	switch (diff_expected_read(&request->expected, path)) {
-	case DIFF_EXPECTED_FOUND:
-		request->has_expected = true;
-		request->judge.expected = &request->expected;
-		return 0;
-	case DIFF_EXPECTED_BAD:
-		return CLI_EXIT_TROUBLE;
-	default:
-		return cli_error("%s: not there, or neither output of nccl-tests nor "
-				 "'ringside bench --json'",
-				 path);
-	}
-}
-
-/* 0, or the exit code after an error was told. */
-/* Options of the measurement, not of the verdict. */
-static bool is_for_measuring(int found)
-{
-	return found == HEALTH_OPTION_SECONDS || found == 's' || found == BENCH_HOW_RANKS ||
-	       found == BENCH_HOW_MEET || found == BENCH_HOW_NCCL || found == BENCH_HOW_NO_MPS ||
-	       found == BENCH_HOW_PATIENCE;
-}
-
-static int take(struct health_request *request, int found, const char *value)
-{
-	if (is_for_measuring(found))
-		request->measuring = found;
-	switch (found) {
-	case HEALTH_OPTION_SECONDS:
-		if (!take_number(value, 1, 86400, &request->budget.seconds))
-			return cli_usage(&health_page, "--seconds '%s' is not 1 to 86400", value);
-		return 0;
-	case 's':
-		return take_size(request, value);
-	case HEALTH_OPTION_EXPECTED:
-		return take_expected(request, value);
-	case HEALTH_OPTION_EXPECT:
-		return take_expect(request, value);
-	case HEALTH_OPTION_TOLERANCE:
-		if (!take_number(value, 0.01, 1, &request->judge.slow))
-			return cli_usage(&health_page,
-					 "--tolerance '%s' is no share from 0.01 to 1, like 0.8",
-					 value);
-		return 0;
-	case HEALTH_OPTION_FROM:
-		request->from = value;
-		return 0;
-	case HEALTH_OPTION_STRICT:
-		request->is_strict = true;
-		return 0;
-	case 'j':
-		request->files.is_json = true;
-		return 0;
-	case 'o':
-		return bench_outputs_take(&request->files, &health_page, value, false);
-	case 'q':
-		request->is_quiet = true;
-		return 0;
-	case CLI_OPERAND:
-		return cli_usage(&health_page, "'%s' is no option", value);
-	default:
-		return bench_how_take(&request->how, &health_page, found, value);
-	}
-}
 
 static int health_check_options(struct health_request *request)
 {
@@ -669,8 +643,7 @@ static int health_check_options(struct health_request *request)
 /* Understand the command line. -1: go on; else the exit code. In every case the caller releases. */
 static int health_request_read(struct health_request *request, int argc, char **argv)
 {
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code;
 
 	*request = (struct health_request){
 		.budget = { .seconds = HEALTH_SECONDS,
@@ -678,14 +651,10 @@ static int health_request_read(struct health_request *request, int argc, char **
 	};
 	bench_how_init(&request->how);
 	bench_outputs_command(request->command, sizeof(request->command), argc, argv);
-	cli_args_init(&args, &health_page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		exit_code = take(request, found, args.value);
-	}
-	if (exit_code == 0)
-		exit_code = bench_recall_check(&health_page, request->from, request->measuring);
+	exit_code = cli_parse(&health_page, request, argc, argv);
+	if (exit_code != CLI_GO_ON)
+		return exit_code;
+	exit_code = bench_recall_check(&health_page, request->from, request->measuring);
 	return exit_code != 0 ? exit_code : health_check_options(request);
 }
 

@@ -33,26 +33,25 @@ struct bench_write {
 
 #define SIZES "nccl-tests' -b, -e, -i and -f are one option here: -s 1K..1G*2, or 1M..8M+1M"
 
-static const struct cli_option nccl_tests_options[] = {
-	{ 'b', "minbytes", NULL, SIZES },
-	{ 'e', "maxbytes", NULL, SIZES },
-	{ 'i', "stepbytes", NULL, SIZES },
-	{ CLI_LONG_ONLY, "stepfactor", NULL, SIZES },
-	{ 'g', "ngpus", NULL,
-	  "a rank for each GPU is started anyway; --ranks N for another number" },
-	{ CLI_LONG_ONLY, "nthreads", NULL, "a rank is a process here; --ranks N says how many" },
-	{ 'd', "datatype", NULL, "datatypes are -t, --types" },
-	{ CLI_LONG_ONLY, "op", NULL, "reductions are -r, --redops" },
-	{ CLI_LONG_ONLY, "iters", NULL, "calls are -n, --calls" },
-	{ 'w', "warmup_iters", NULL, "warm-up calls are --warmup" },
-	{ 'm', "agg_iters", NULL, "calls without a wait between them are --modes back-to-back" },
-	{ 'G', "cudagraph", NULL, "CUDA graphs are --modes graph, with --graph-calls N" },
-	{ 'z', "blocking", NULL, "waiting for each call is --modes blocking, as it is by itself" },
-	{ 'c', "check", NULL, "results are checked anyway; --no-check leaves it" },
-	{ 'a', "average", NULL, "whose time a call has is --over mean, min or max" },
-	{ 'T', "timeout", NULL, "the limit for a call that hangs is --stuck" },
-	{ 'J', "output_file", NULL, "files are -o: .json, .parquet, others are text" },
-	CLI_OPTION_END,
+static const struct cli_other nccl_tests_options[] = {
+	{ 'b', "minbytes", SIZES },
+	{ 'e', "maxbytes", SIZES },
+	{ 'i', "stepbytes", SIZES },
+	{ 0, "stepfactor", SIZES },
+	{ 'g', "ngpus", "a rank for each GPU is started anyway; --ranks N for another number" },
+	{ 0, "nthreads", "a rank is a process here; --ranks N says how many" },
+	{ 'd', "datatype", "datatypes are -t, --types" },
+	{ 0, "op", "reductions are -r, --redops" },
+	{ 0, "iters", "calls are -n, --calls" },
+	{ 'w', "warmup_iters", "warm-up calls are --warmup" },
+	{ 'm', "agg_iters", "calls without a wait between them are --modes back-to-back" },
+	{ 'G', "cudagraph", "CUDA graphs are --modes graph, with --graph-calls N" },
+	{ 'z', "blocking", "waiting for each call is --modes blocking, as it is by itself" },
+	{ 'c', "check", "results are checked anyway; --no-check leaves it" },
+	{ 'a', "average", "whose time a call has is --over mean, min or max" },
+	{ 'T', "timeout", "the limit for a call that hangs is --stuck" },
+	{ 'J', "output_file", "files are -o: .json, .parquet, others are text" },
+	{ .name = NULL },
 };
 
 /* A time for each cell; NULL where nothing could be fitted, which is said in *why. */
@@ -150,73 +149,184 @@ static int bench_write_all(const struct bench_write *write, const struct bench_r
 	return cli_finish(&sink, exit_code);
 }
 
-enum {
-	OPTION_MODES = CLI_LONG_ONLY,
-	OPTION_IN_PLACE,
-	OPTION_OUT_OF_PLACE,
-	OPTION_ROOT,
-	OPTION_SECONDS,
-	OPTION_CELL_SECONDS,
-	OPTION_LEAST_CALLS,
-	OPTION_WARMUP,
-	OPTION_GRAPH_CALLS,
-	OPTION_ALIGN,
-	OPTION_NO_CHECK,
-	OPTION_OVER,
-	OPTION_HISTOGRAM,
-	OPTION_PERCENTILES,
-	OPTION_MEDIAN,
-	OPTION_MODEL,
-	OPTION_STUCK,
-	OPTION_FROM,
+enum { STUCK_SECONDS = 300, USUAL_CALLS = 20 };
+
+struct request {
+	struct bench_how how;
+	struct bench_plan plan;
+	struct bench_write write;
+	const char *from;      /* a former measurement; NULL: measure */
+	const char *measuring; /* an option that says what or how to measure; NULL: none was said */
+	char functions[1024];
+	double seconds; /* for everything; 0: not said */
+	char command[BENCH_TEXT_BYTES * 4];
 };
 
-enum { STUCK_SECONDS = 300 };
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static int take_seconds(const struct cli_said *said)
+{
+	char *end;
+	double seconds = strtod(said->value, &end);
+
+	if (end == said->value || *end != '\0' || !(seconds >= 0.001 && seconds <= 86400))
+		return cli_usage(said->page, "--%s %s is not a time from 0.001 to 86400",
+				 said->option->name, said->value);
+	*(double *)said->target = seconds;
+	return 0;
+}
+
+static int take_word(const struct cli_said *said, const char *const words[3], unsigned int *which)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		if (strcmp(said->value, words[i]) == 0) {
+			*which = i;
+			return 0;
+		}
+	}
+	return cli_usage(said->page, "--%s %s is none of %s, %s, %s", said->option->name,
+			 said->value, words[0], words[1], words[2]);
+}
+
+/* Options whose text the plan understands. */
+static int take_list(const struct cli_said *said)
+{
+	struct bench_plan *plan = said->target;
+	char problem[512];
+	int result;
+
+	switch (said->option->letter) {
+	case 's':
+		result = plan_sizes(plan, said->value, problem, sizeof(problem));
+		break;
+	case 't':
+		result = plan_datatypes(plan, said->value, problem, sizeof(problem));
+		break;
+	case 'r':
+		result = plan_redops(plan, said->value, problem, sizeof(problem));
+		break;
+	default:
+		result = plan_modes(plan, said->value, problem, sizeof(problem));
+	}
+	return result == 0 ? 0 : cli_usage(said->page, "%s", problem);
+}
+
+/* "a,b" from -f a and the operand b: into the request's text. */
+static int take_function(const struct cli_said *said)
+{
+	struct request *request = said->target;
+	size_t length = strlen(request->functions);
+
+	if (!text_format(request->functions + length, sizeof(request->functions) - length, "%s%s",
+			 length ? "," : "", said->value))
+		return cli_usage(said->page, "too many functions");
+	return 0;
+}
+
+static int take_file(const struct cli_said *said)
+{
+	struct bench_write *write = said->target;
+
+	if (strcmp(said->value, "-") == 0)
+		return cli_usage(said->page,
+				 "standard output has the results anyway; --json for JSON");
+	if (write->count == BENCH_FILES_MAX)
+		return cli_usage(said->page, "more than %d files", BENCH_FILES_MAX);
+	write->paths[write->count++] = said->value;
+	return 0;
+}
+
+static int take_align(const struct cli_said *said)
+{
+	static const char *const aligns[] = { "none", "hub", "nccl" };
+	unsigned int which = 0;
+	int result = take_word(said, aligns, &which);
+
+	*(enum plan_align *)said->target = (enum plan_align)which;
+	return result;
+}
+
+static int take_over(const struct cli_said *said)
+{
+	static const char *const overs[] = { "mean", "min", "max" };
+	unsigned int which = 0;
+	int result = take_word(said, overs, &which);
+
+	*(enum bench_over *)said->target = (enum bench_over)which;
+	return result;
+}
+
+/* --in-place, --out-of-place: both said is both meant. */
+static int take_place(const struct cli_said *said)
+{
+	struct bench_plan *plan = said->target;
+	unsigned int place = said->option->name[0] == 'i' ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE;
+
+	plan->places = plan->places == PLAN_BOTH_PLACES ? place : plan->places | place;
+	return 0;
+}
 
 static const struct cli_option bench_option_rows[] = {
 	{ 'f', "functions", "LIST",
 	  "what to measure, as FUNCTION does: allreduce, allgather, reducescatter, broadcast, "
-	  "reduce, alltoall, sendrecv, gather, scatter; all of them: all (default allreduce)" },
+	  "reduce, alltoall, sendrecv, gather, scatter; all of them: all (default allreduce)",
+	  CLI_CALL_ALL(take_function) },
 	{ 's', "sizes", "LIST",
 	  "bytes of the message: 1K,32K,1M or 1K..1G (by 2), 1K..1G*4, 1M..8M+1M (default "
-	  "1K..128M*4)" },
-	{ 't', "types", "LIST", "float32, float16, bfloat16, int32 ...; all (default float32)" },
-	{ 'r', "redops", "LIST", "sum, prod, max, min, avg; all (default sum)" },
-	{ OPTION_MODES, "modes", "LIST",
-	  "blocking, back-to-back, graph, loop; all (default blocking)" },
-	{ OPTION_IN_PLACE, "in-place", NULL, "in place only (default: both)" },
-	{ OPTION_OUT_OF_PLACE, "out-of-place", NULL, "out of place only" },
-	{ OPTION_ROOT, "root", "RANK", "of Broadcast, Reduce, Gather, Scatter (default 0)" },
-	{ 'n', "calls", "N", "measured calls of each cell (default 20)" },
-	{ OPTION_CELL_SECONDS, "seconds-per-cell", "S",
-	  "measure each cell for so long; with --calls: until one of them is reached" },
-	{ OPTION_SECONDS, "seconds", "S",
-	  "time for everything: each cell has its share of it, warm-up apart" },
-	{ OPTION_LEAST_CALLS, "least-calls", "N",
-	  "never fewer than these because of a time (default 5)" },
-	{ OPTION_WARMUP, "warmup", "N", "calls before the measured ones (default 5)" },
-	{ OPTION_GRAPH_CALLS, "graph-calls", "N", "calls in one CUDA graph (default 10)" },
-	{ OPTION_ALIGN, "align", "HOW",
+	  "1K..128M*4)",
+	  CLI_CALL(struct request, plan, take_list) },
+	{ 't', "types", "LIST", "float32, float16, bfloat16, int32 ...; all (default float32)",
+	  CLI_CALL(struct request, plan, take_list) },
+	{ 'r', "redops", "LIST", "sum, prod, max, min, avg; all (default sum)",
+	  CLI_CALL(struct request, plan, take_list) },
+	{ 0, "modes", "LIST", "blocking, back-to-back, graph, loop; all (default blocking)",
+	  CLI_CALL(struct request, plan, take_list) },
+	{ 0, "in-place", NULL, "in place only (default: both)",
+	  CLI_CALL(struct request, plan, take_place) },
+	{ 0, "out-of-place", NULL, "out of place only",
+	  CLI_CALL(struct request, plan, take_place) },
+	{ 0, "root", "RANK", "of Broadcast, Reduce, Gather, Scatter (default 0)",
+	  CLI_INT(struct request, plan.root, 0, BENCH_RANKS_MAX) },
+	{ 'n', "calls", "N", "measured calls of each cell (default 20)",
+	  CLI_U32(struct request, plan.calls, 1, 10000000) },
+	{ 0, "seconds-per-cell", "S",
+	  "measure each cell for so long; with --calls: until one of them is reached",
+	  CLI_CALL(struct request, plan.seconds, take_seconds) },
+	{ 0, "seconds", "S", "time for everything: each cell has its share of it, warm-up apart",
+	  CLI_CALL(struct request, seconds, take_seconds) },
+	{ 0, "least-calls", "N", "never fewer than these because of a time (default 5)",
+	  CLI_U32(struct request, plan.least_calls, 1, 1000000) },
+	{ 0, "warmup", "N", "calls before the measured ones (default 5)",
+	  CLI_U32(struct request, plan.warmups, 0, 1000000) },
+	{ 0, "graph-calls", "N", "calls in one CUDA graph (default 10)",
+	  CLI_U32(struct request, plan.graph_calls, 1, 10000) },
+	{ 0, "align", "HOW",
 	  "what keeps ranks together before each measured call: none, hub (a message over TCP), "
-	  "nccl (an AllReduce of one element) (default hub)" },
-	{ OPTION_NO_CHECK, "no-check", NULL, "do not check results" },
-	{ OPTION_OVER, "over", "WHICH",
-	  "whose time a call has: mean, min or max of its ranks (default mean)" },
-	{ OPTION_STUCK, "stuck", "SECONDS",
-	  "a call that is not over after so long ends the job; 0: never (default 300)" },
-	BENCH_HOW_OPTIONS,
-	{ OPTION_PERCENTILES, "percentiles", NULL, "columns p50, p90, p99, min and max" },
-	{ OPTION_MEDIAN, "median", NULL,
-	  "times and bandwidths of the median call, not of the mean" },
-	{ OPTION_HISTOGRAM, "histogram", NULL, "how the calls of each cell spread" },
-	{ OPTION_MODEL, "model", NULL,
-	  "columns with the times of a model that is fitted to these results" },
-	{ OPTION_FROM, "from", "FILE",
-	  "show a former measurement again, a .json file, instead of measuring" },
+	  "nccl (an AllReduce of one element) (default hub)",
+	  CLI_CALL(struct request, plan.align, take_align) },
+	{ 0, "no-check", NULL, "do not check results", CLI_CLEAR(struct request, plan.is_checked) },
+	{ 0, "over", "WHICH", "whose time a call has: mean, min or max of its ranks (default mean)",
+	  CLI_CALL(struct request, plan.over, take_over), .is_view = true },
+	{ 0, "stuck", "SECONDS",
+	  "a call that is not over after so long ends the job; 0: never (default 300)",
+	  CLI_INT(struct request, plan.patience_s, 0, 86400) },
+	BENCH_HOW_OPTIONS(struct request),
+	{ 0, "percentiles", NULL, "columns p50, p90, p99, min and max",
+	  CLI_FLAG(struct request, write.has_percentiles), .is_view = true },
+	{ 0, "median", NULL, "times and bandwidths of the median call, not of the mean",
+	  CLI_FLAG(struct request, write.is_median), .is_view = true },
+	{ 0, "histogram", NULL, "how the calls of each cell spread",
+	  CLI_FLAG(struct request, write.has_histogram), .is_view = true },
+	{ 0, "model", NULL, "columns with the times of a model that is fitted to these results",
+	  CLI_FLAG(struct request, write.has_model), .is_view = true },
+	{ 0, "from", "FILE", "show a former measurement again, a .json file, instead of measuring",
+	  CLI_TEXT(struct request, from), .is_view = true },
 	{ 'o', "output", "FILE",
 	  "write this file too: .json and .parquet have every call, others are text; may be given "
-	  "several times" },
-	CLI_OPTION_JSON,
+	  "several times",
+	  CLI_CALL(struct request, write, take_file), .is_view = true },
+	{ 'j', "json", NULL, "write JSON, for programs", CLI_FLAG(struct request, write.is_json),
+	  .is_view = true },
 	CLI_OPTION_END,
 };
 
@@ -249,215 +359,9 @@ static const struct cli_page bench_page = {
 	.options = bench_option_rows,
 	.examples = examples,
 	.elsewhere = nccl_tests_options,
+	.operand = take_function,
+	.work = offsetof(struct request, measuring),
 };
-
-struct request {
-	struct bench_how how;
-	struct bench_plan plan;
-	struct bench_write write;
-	const char *from; /* a former measurement; NULL: measure */
-	int measuring;	  /* an option that says what or how to measure; 0: none was said */
-	char functions[1024];
-	bool is_calls_said;
-	double seconds; /* for everything; 0: not said */
-	char command[BENCH_TEXT_BYTES * 4];
-};
-
-/* ---- options ----------------------------------------------------------------------------------- */
-
-static int take_count(const char *name, const char *value, int64_t least, int64_t most,
-		      uint32_t *count)
-{
-	int64_t number;
-
-	if (text_number(value, least, most, &number) != OK)
-		return cli_usage(&bench_page,
-				 "--%s %s is not a number from %" PRId64 " to %" PRId64, name,
-				 value, least, most);
-	*count = (uint32_t)number;
-	return 0;
-}
-
-static int take_seconds(const char *name, const char *value, double *to)
-{
-	char *end;
-	double seconds = strtod(value, &end);
-
-	if (end == value || *end != '\0' || !(seconds >= 0.001 && seconds <= 86400))
-		return cli_usage(&bench_page, "--%s %s is not a time from 0.001 to 86400", name,
-				 value);
-	*to = seconds;
-	return 0;
-}
-
-static int take_word(const char *name, const char *value, const char *const words[3],
-		     unsigned int *which)
-{
-	for (unsigned int i = 0; i < 3; i++) {
-		if (strcmp(value, words[i]) == 0) {
-			*which = i;
-			return 0;
-		}
-	}
-	return cli_usage(&bench_page, "--%s %s is none of %s, %s, %s", name, value, words[0],
-			 words[1], words[2]);
-}
-
-/* Options whose text the plan understands. */
-static int take_list(struct request *request, int option, const char *value)
-{
-	struct bench_plan *plan = &request->plan;
-	char problem[512];
-	int result = 0;
-
-	switch (option) {
-	case 's':
-		result = plan_sizes(plan, value, problem, sizeof(problem));
-		break;
-	case 't':
-		result = plan_datatypes(plan, value, problem, sizeof(problem));
-		break;
-	case 'r':
-		result = plan_redops(plan, value, problem, sizeof(problem));
-		break;
-	case OPTION_MODES:
-		result = plan_modes(plan, value, problem, sizeof(problem));
-		break;
-	}
-	return result == 0 ? 0 : cli_usage(&bench_page, "%s", problem);
-}
-
-static int take_function(struct request *request, const char *value)
-{
-	size_t length = strlen(request->functions);
-
-	if (!text_format(request->functions + length, sizeof(request->functions) - length, "%s%s",
-			 length ? "," : "", value))
-		return cli_usage(&bench_page, "too many functions");
-	return 0;
-}
-
-static int take_file(struct bench_write *write, const char *value)
-{
-	if (strcmp(value, "-") == 0)
-		return cli_usage(&bench_page,
-				 "standard output has the results anyway; --json for JSON");
-	if (write->count == BENCH_FILES_MAX)
-		return cli_usage(&bench_page, "more than %d files", BENCH_FILES_MAX);
-	write->paths[write->count++] = value;
-	return 0;
-}
-
-static int take_number(struct request *request, int option, const char *value)
-{
-	static const char *const aligns[] = { "none", "hub", "nccl" };
-	static const char *const overs[] = { "mean", "min", "max" };
-	struct bench_plan *plan = &request->plan;
-	unsigned int which = 0;
-	uint32_t number = 0;
-	int result = 0;
-
-	switch (option) {
-	case OPTION_ROOT:
-		result = take_count("root", value, 0, BENCH_RANKS_MAX, &number);
-		plan->root = (int32_t)number;
-		break;
-	case OPTION_STUCK:
-		result = take_count("stuck", value, 0, 86400, &number);
-		plan->patience_s = (int)number;
-		break;
-	case 'n':
-		request->is_calls_said = true;
-		result = take_count("calls", value, 1, 10000000, &plan->calls);
-		break;
-	case OPTION_LEAST_CALLS:
-		result = take_count("least-calls", value, 1, 1000000, &plan->least_calls);
-		break;
-	case OPTION_WARMUP:
-		result = take_count("warmup", value, 0, 1000000, &plan->warmups);
-		break;
-	case OPTION_GRAPH_CALLS:
-		result = take_count("graph-calls", value, 1, 10000, &plan->graph_calls);
-		break;
-	case OPTION_ALIGN:
-		result = take_word("align", value, aligns, &which);
-		plan->align = (enum plan_align)which;
-		break;
-	case OPTION_OVER:
-		result = take_word("over", value, overs, &which);
-		plan->over = (enum bench_over)which;
-		break;
-	}
-	return result;
-}
-
-/* Options that go with a former measurement, too. */
-static bool is_for_showing(int option)
-{
-	return option == OPTION_FROM || option == OPTION_OVER || option == OPTION_HISTOGRAM ||
-	       option == OPTION_PERCENTILES || option == OPTION_MEDIAN || option == OPTION_MODEL ||
-	       option == 'j' || option == 'o';
-}
-
-static int bench_take_option(struct request *request, int option, const char *value)
-{
-	struct bench_plan *plan = &request->plan;
-
-	if (!is_for_showing(option))
-		request->measuring = option;
-	switch (option) {
-	case CLI_OPERAND:
-	case 'f':
-		return take_function(request, value);
-	case 's':
-	case 't':
-	case 'r':
-	case OPTION_MODES:
-		return take_list(request, option, value);
-	case OPTION_IN_PLACE:
-	case OPTION_OUT_OF_PLACE: {
-		unsigned int place = option == OPTION_IN_PLACE ? PLAN_IN_PLACE : PLAN_OUT_OF_PLACE;
-
-		/* Both said is both meant. */
-		plan->places = plan->places == PLAN_BOTH_PLACES ? place : plan->places | place;
-		return 0;
-	}
-	case OPTION_SECONDS:
-		return take_seconds("seconds", value, &request->seconds);
-	case OPTION_CELL_SECONDS:
-		return take_seconds("seconds-per-cell", value, &plan->seconds);
-	case OPTION_NO_CHECK:
-		plan->is_checked = false;
-		return 0;
-	case OPTION_HISTOGRAM:
-		request->write.has_histogram = true;
-		return 0;
-	case OPTION_PERCENTILES:
-		request->write.has_percentiles = true;
-		return 0;
-	case OPTION_MEDIAN:
-		request->write.is_median = true;
-		return 0;
-	case OPTION_MODEL:
-		request->write.has_model = true;
-		return 0;
-	case 'j':
-		request->write.is_json = true;
-		return 0;
-	case 'o':
-		return take_file(&request->write, value);
-	case OPTION_FROM:
-		request->from = value;
-		return 0;
-	case BENCH_HOW_RANKS:
-	case BENCH_HOW_MEET:
-	case BENCH_HOW_NCCL:
-	case BENCH_HOW_NO_MPS:
-	case BENCH_HOW_PATIENCE:
-		return bench_how_take(&request->how, &bench_page, option, value);
-	}
-	return take_number(request, option, value);
-}
 
 /* Commands behind this one. */
 static const char *const commands[] = { "health", "crossover", "profilers" };
@@ -481,10 +385,10 @@ static int bench_complete_request(struct request *request)
 		return cli_usage(&bench_page, "--seconds and --seconds-per-cell: one of them");
 	if (request->seconds > 0)
 		request->plan.seconds = request->seconds / (double)plan_cells(&request->plan);
-	if (request->plan.seconds > 0 && !request->is_calls_said)
-		request->plan.calls = 0;
+	if (request->plan.calls == 0 && request->plan.seconds <= 0)
+		request->plan.calls = USUAL_CALLS;
 	request->write.over = request->plan.over;
-	return 0;
+	return CLI_GO_ON;
 }
 
 /* ---- a rank ------------------------------------------------------------------------------------ */
@@ -585,25 +489,19 @@ static int show_former(struct request *request)
 static int measure_plain(int argc, char **argv)
 {
 	struct request *request = calloc(1, sizeof(*request));
-	struct cli_args args;
-	int code = 0, found;
+	int code;
 
 	if (request == NULL)
 		return cli_error("no memory");
 	bench_how_init(&request->how);
 	plan_init(&request->plan);
 	request->plan.patience_s = STUCK_SECONDS;
+	request->plan.calls = 0; /* not said */
 	bench_outputs_command(request->command, sizeof(request->command), argc - 1, argv + 1);
-	cli_args_init(&args, &bench_page, argc, argv);
-	while (code == 0 && (found = cli_next(&args)) != CLI_END)
-		code = found == CLI_STOP ? -1 : bench_take_option(request, found, args.value);
-	if (code == -1) {
-		free(request);
-		return args.exit_code;
-	}
-	if (code == 0)
+	code = cli_parse(&bench_page, request, argc, argv);
+	if (code == CLI_GO_ON)
 		code = bench_complete_request(request);
-	if (code == 0)
+	if (code == CLI_GO_ON)
 		code = request->from != NULL
 			       ? show_former(request)
 			       : bench_everywhere(&request->how, bench_rank_body, request);

@@ -647,71 +647,6 @@ static void model_json(struct json *json, const struct model_view *view)
 	json_end(json);
 }
 
-enum option_id {
-	MODEL_RANKS = 'R',
-	MODEL_NODES = CLI_LONG_ONLY,
-	MODEL_NICS,
-	MODEL_FROM,
-	MODEL_MODES,
-	MODEL_CALL,
-	MODEL_LATENCY,
-	MODEL_BANDWIDTH,
-	MODEL_HARDWARE,
-	MODEL_ALGORITHMS,
-	MODEL_PROTOCOLS,
-};
-
-static const struct cli_option page_options[] = {
-	{ MODEL_RANKS, "ranks", "N", "how many ranks take part" },
-	{ MODEL_NODES, "nodes", "N",
-	  "on how many nodes; else as many ranks a node as were measured, or as the hardware has" },
-	{ MODEL_NICS, "nics", "N", "NICs of a node; else one for each rank" },
-	{ MODEL_FROM, "from", "FILE",
-	  "fit the parameters to what 'ringside bench --json' measured; may be said several "
-	  "times" },
-	{ MODEL_MODES, "modes", "MODE",
-	  "which of the measurements, one of blocking, back-to-back, graph and loop; else blocking "
-	  "if there" },
-	{ MODEL_LATENCY, "latency", "LIST", "of a hop: inside=3us,between=15us" },
-	{ MODEL_BANDWIDTH, "bandwidth", "LIST",
-	  "of a GPU's links inside a node and of a NIC, one direction: "
-	  "inside=370GB/s,between=48GB/s" },
-	{ MODEL_CALL, "call", "TIME", "what every call takes beside its hops: 8us" },
-	{ MODEL_HARDWARE, "hardware", "NAME",
-	  "a textbook's values: a100-ib, h100-ib, b200-ib or pcie4-eth" },
-	{ MODEL_ALGORITHMS, "algorithms", "NAME", "only one of ring, tree, double-tree, direct" },
-	{ MODEL_PROTOCOLS, "protocols", "NAME", "only one of LL, LL128, Simple" },
-	CLI_OPTION_JSON,
-	CLI_OPTION_END,
-};
-
-static const struct cli_example page_examples[] = {
-	{ "ringside model allreduce 8G --ranks 512 --hardware h100-ib",
-	  "what a textbook says of 64 nodes with 8 GPUs each" },
-	{ "ringside model allreduce 8G --ranks 512 --from 2nodes.json --from 4nodes.json",
-	  "what your measurements say of it" },
-	{ "ringside model allgather 1K..1G*4 --ranks 16 --nodes 2 --latency "
-	  "inside=3us,between=15us "
-	  "--bandwidth inside=370,between=48",
-	  "a table over sizes, with numbers of your own" },
-	{ NULL, NULL },
-};
-
-static const struct cli_page model_page = {
-	.name = "model",
-	.operands = "FUNCTION SIZE",
-	.about =
-		"Says how long an operation of NCCL should take: by a model of ring, tree, double "
-		"tree and direct transfers with latency and bandwidth for each hop inside a node "
-		"and between nodes. The parameters are fitted to measurements, given by hand, or a "
-		"textbook's by its name; where they come from, and the error of the fit, is said "
-		"with the answer. What nobody measured or gave is not made up.\n"
-		"SIZE is bytes of the message as nccl-tests counts them: one, a list or a range, "
-		"like 8G, 1K,1M,1G or 1K..1G*4. docs/MODEL.md derives the formulas.\n",
-	.options = page_options,
-	.examples = page_examples,
-};
-
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 struct unit {
@@ -795,16 +730,17 @@ static bool take_link(struct model_options *options, const char *item, bool is_l
 	return true;
 }
 
-static int take_links(struct model_options *options, const char *text, bool is_latency)
+static int take_links(const struct cli_said *said)
 {
+	bool is_latency = said->option->name[0] == 'l';
 	char item[64];
 
-	for (const char *at = text;; at++) {
+	for (const char *at = said->value;; at++) {
 		size_t length = strcspn(at, ",");
 
 		snprintf(item, sizeof(item), "%.*s", (int)(length < 63 ? length : 63), at);
-		if (!take_link(options, item, is_latency))
-			return cli_usage(&model_page, "'%s' is no %s: say %s", item,
+		if (!take_link(said->target, item, is_latency))
+			return cli_usage(said->page, "'%s' is no %s: say %s", item,
 					 is_latency ? "latency" : "bandwidth",
 					 is_latency ? "inside=3us or between=15us"
 						    : "inside=370GB/s or between=400Gb/s");
@@ -816,132 +752,169 @@ static int take_links(struct model_options *options, const char *text, bool is_l
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static int take_count(const char *name, const char *text, int32_t *count)
+static int take_count(const struct cli_said *said)
 {
 	int64_t number;
 
-	if (text_number(text, 1, BENCH_RANKS_MAX, &number) != OK)
-		return cli_usage(&model_page, "--%s: '%s' is no number from 1 to %d", name, text,
-				 BENCH_RANKS_MAX);
-	*count = (int32_t)number;
+	if (text_number(said->value, 1, BENCH_RANKS_MAX, &number) != OK)
+		return cli_usage(said->page, "--%s: '%s' is no number from 1 to %d",
+				 said->option->name, said->value, BENCH_RANKS_MAX);
+	*(int32_t *)said->target = (int32_t)number;
 	return 0;
 }
 
-static int take_protocol(struct model_options *options, const char *text)
+static int take_protocol(const struct cli_said *said)
 {
+	struct model_options *options = said->target;
 	static const char *const names[OP_PROTOCOLS] = { "", "LL", "LL128", "Simple" };
 
-	if (cli_one_value(&model_page, "protocols", text) != 0)
+	if (cli_one_value(said->page, "protocols", said->value) != 0)
 		return CLI_EXIT_USAGE;
 	for (uint8_t protocol = 1; protocol < OP_PROTOCOLS; protocol++)
-		if (strcasecmp(text, names[protocol]) == 0) {
+		if (strcasecmp(said->value, names[protocol]) == 0) {
 			options->protocol = protocol;
 			return 0;
 		}
-	return cli_usage(&model_page, "--protocols: '%s' is none of LL, LL128, Simple", text);
+	return cli_usage(said->page, "--protocols: '%s' is none of LL, LL128, Simple", said->value);
 }
 
-static int take_algorithm(struct model_options *options, const char *text)
+static int take_algorithm(const struct cli_said *said)
 {
-	if (cli_one_value(&model_page, "algorithms", text) != 0)
+	struct model_options *options = said->target;
+
+	if (cli_one_value(said->page, "algorithms", said->value) != 0)
 		return CLI_EXIT_USAGE;
-	options->algorithm = cost_algorithm_find(text);
+	options->algorithm = cost_algorithm_find(said->value);
 	if (options->algorithm != COST_ANY)
 		return 0;
-	return cli_usage(&model_page,
-			 "--algorithms: '%s' is none of ring, tree, double-tree, direct", text);
+	return cli_usage(said->page,
+			 "--algorithms: '%s' is none of ring, tree, double-tree, direct",
+			 said->value);
 }
 
-static int take_file(struct model_options *options, const char *path)
+static int take_file(const struct cli_said *said)
 {
+	struct model_options *options = said->target;
+
 	if (options->file_count == MODEL_FILES_MAX)
-		return cli_usage(&model_page, "--from: more than %d files", MODEL_FILES_MAX);
-	options->files[options->file_count++] = path;
+		return cli_usage(said->page, "--from: more than %d files", MODEL_FILES_MAX);
+	options->files[options->file_count++] = said->value;
 	return 0;
 }
 
-static int take_operand(struct model_options *options, const char *text)
+static int take_operand(const struct cli_said *said)
 {
+	struct model_options *options = said->target;
 	char problem[256];
 
 	if (options->function == 0) {
 		struct bench_plan plan;
 
 		plan_init(&plan);
-		if (plan_functions(&plan, text, problem, sizeof(problem)) != 0) {
+		if (plan_functions(&plan, said->value, problem, sizeof(problem)) != 0) {
 			/* "all" is for those who measure. */
 			char *all = strstr(problem, " and all");
 
 			if (all != NULL)
 				*all = '\0';
-			return cli_usage(&model_page, "%s", problem);
+			return cli_usage(said->page, "%s", problem);
 		}
 		if (plan.function_count != 1)
-			return cli_usage(&model_page, "'%s' is more than one function", text);
+			return cli_usage(said->page, "'%s' is more than one function", said->value);
 		options->function = plan.functions[0];
 		return 0;
 	}
 	if (options->has_sizes)
-		return cli_usage(&model_page, "'%s' is one operand too many", text);
-	if (plan_sizes(&options->plan, text, problem, sizeof(problem)) != 0)
-		return cli_usage(&model_page, "%s", problem);
+		return cli_usage(said->page, "'%s' is one operand too many", said->value);
+	if (plan_sizes(&options->plan, said->value, problem, sizeof(problem)) != 0)
+		return cli_usage(said->page, "%s", problem);
 	options->has_sizes = true;
 	return 0;
 }
 
-static int take_mode(struct model_options *options, const char *text)
+static int take_mode(const struct cli_said *said)
 {
-	if (cli_one_value(&model_page, "modes", text) != 0)
+	struct model_options *options = said->target;
+
+	if (cli_one_value(said->page, "modes", said->value) != 0)
 		return CLI_EXIT_USAGE;
-	options->mode = (uint8_t)bench_mode_find(text);
+	options->mode = (uint8_t)bench_mode_find(said->value);
 	if (options->mode != 0)
 		return 0;
-	return cli_usage(&model_page,
-			 "--modes: '%s' is none of blocking, back-to-back, graph, loop", text);
+	return cli_usage(said->page, "--modes: '%s' is none of blocking, back-to-back, graph, loop",
+			 said->value);
 }
 
-static int take_call(struct model_options *options, const char *text)
+static int take_call(const struct cli_said *said)
 {
+	struct model_options *options = said->target;
 	double value;
 
-	if (!duration_of(text, &value))
-		return cli_usage(&model_page, "--call: '%s' is no time: say 8us", text);
+	if (!duration_of(said->value, &value))
+		return cli_usage(said->page, "--call: '%s' is no time: say 8us", said->value);
 	model_put_value(options, COST_CALL, value);
 	return 0;
 }
 
-static int take(struct model_options *options, int found, const char *value)
-{
-	switch (found) {
-	case CLI_OPERAND:
-		return take_operand(options, value);
-	case MODEL_RANKS:
-		return take_count("ranks", value, &options->ranks);
-	case MODEL_NODES:
-		return take_count("nodes", value, &options->nodes);
-	case MODEL_NICS:
-		return take_count("nics", value, &options->nics);
-	case MODEL_FROM:
-		return take_file(options, value);
-	case MODEL_MODES:
-		return take_mode(options, value);
-	case MODEL_LATENCY:
-	case MODEL_BANDWIDTH:
-		return take_links(options, value, found == MODEL_LATENCY);
-	case MODEL_CALL:
-		return take_call(options, value);
-	case MODEL_HARDWARE:
-		options->hardware = value;
-		return 0;
-	case MODEL_ALGORITHMS:
-		return take_algorithm(options, value);
-	case MODEL_PROTOCOLS:
-		return take_protocol(options, value);
-	default:
-		options->is_json = true;
-		return 0;
-	}
-}
+static const struct cli_option page_options[] = {
+	{ 'R', "ranks", "N", "how many ranks take part",
+	  CLI_CALL(struct model_options, ranks, take_count) },
+	{ 0, "nodes", "N",
+	  "on how many nodes; else as many ranks a node as were measured, or as the hardware has",
+	  CLI_CALL(struct model_options, nodes, take_count) },
+	{ 0, "nics", "N", "NICs of a node; else one for each rank",
+	  CLI_CALL(struct model_options, nics, take_count) },
+	{ 0, "from", "FILE",
+	  "fit the parameters to what 'ringside bench --json' measured; may be said several "
+	  "times",
+	  CLI_CALL_ALL(take_file) },
+	{ 0, "modes", "MODE",
+	  "which of the measurements, one of blocking, back-to-back, graph and loop; else blocking "
+	  "if there",
+	  CLI_CALL_ALL(take_mode) },
+	{ 0, "latency", "LIST", "of a hop: inside=3us,between=15us", CLI_CALL_ALL(take_links) },
+	{ 0, "bandwidth", "LIST",
+	  "of a GPU's links inside a node and of a NIC, one direction: "
+	  "inside=370GB/s,between=48GB/s",
+	  CLI_CALL_ALL(take_links) },
+	{ 0, "call", "TIME", "what every call takes beside its hops: 8us",
+	  CLI_CALL_ALL(take_call) },
+	{ 0, "hardware", "NAME", "a textbook's values: a100-ib, h100-ib, b200-ib or pcie4-eth",
+	  CLI_TEXT(struct model_options, hardware) },
+	{ 0, "algorithms", "NAME", "only one of ring, tree, double-tree, direct",
+	  CLI_CALL_ALL(take_algorithm) },
+	{ 0, "protocols", "NAME", "only one of LL, LL128, Simple", CLI_CALL_ALL(take_protocol) },
+	CLI_OPTION_JSON(struct model_options),
+	CLI_OPTION_END,
+};
+
+static const struct cli_example page_examples[] = {
+	{ "ringside model allreduce 8G --ranks 512 --hardware h100-ib",
+	  "what a textbook says of 64 nodes with 8 GPUs each" },
+	{ "ringside model allreduce 8G --ranks 512 --from 2nodes.json --from 4nodes.json",
+	  "what your measurements say of it" },
+	{ "ringside model allgather 1K..1G*4 --ranks 16 --nodes 2 --latency "
+	  "inside=3us,between=15us "
+	  "--bandwidth inside=370,between=48",
+	  "a table over sizes, with numbers of your own" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page model_page = {
+	.name = "model",
+	.operands = "FUNCTION SIZE",
+	.about =
+		"Says how long an operation of NCCL should take: by a model of ring, tree, double "
+		"tree and direct transfers with latency and bandwidth for each hop inside a node "
+		"and between nodes. The parameters are fitted to measurements, given by hand, or a "
+		"textbook's by its name; where they come from, and the error of the fit, is said "
+		"with the answer. What nobody measured or gave is not made up.\n"
+		"SIZE is bytes of the message as nccl-tests counts them: one, a list or a range, "
+		"like 8G, 1K,1M,1G or 1K..1G*4. docs/MODEL.md derives the formulas.\n",
+	.options = page_options,
+	.operand = take_operand,
+	.examples = page_examples,
+};
 
 static int model_check_options(const struct model_options *options)
 {
@@ -966,22 +939,15 @@ static int model_check_options(const struct model_options *options)
 /* 0, or the exit code after help was shown or an error was told. */
 static int model_options_read(struct model_options *options, int argc, char **argv, bool *is_over)
 {
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code;
 
 	memset(options, 0, sizeof(*options));
 	plan_init(&options->plan);
-	cli_args_init(&args, &model_page, argc, argv);
-	*is_over = false;
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP) {
-			*is_over = true;
-			return args.exit_code;
-		}
-		exit_code = take(options, found, args.value);
-	}
-	if (exit_code == 0)
-		exit_code = model_check_options(options);
+	exit_code = cli_parse(&model_page, options, argc, argv);
+	*is_over = true;
+	if (exit_code != CLI_GO_ON)
+		return exit_code;
+	exit_code = model_check_options(options);
 	*is_over = exit_code != 0;
 	return exit_code;
 }

@@ -1,6 +1,7 @@
 #include "cmds/cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/text.h"
+#include "common/text_amounts.h"
 #include "output/sink.h"
 #include "output/table.h"
 
@@ -152,15 +154,16 @@ void *cli_realloc(void *before, size_t bytes)
 
 enum { HELP_WIDTH = 80, HELP_COLUMN = 26 };
 
-static const struct cli_option help_option = { 'h', "help", NULL, "show this help" };
+static const struct cli_option help_option = { 'h', "help", NULL, "show this help",
+					       .kind = CLI_KIND_FLAG };
 
 static void write_option(struct sink *sink, const struct cli_option *option, unsigned int width)
 {
 	char head[80], letter[8] = "    ";
 	size_t length;
 
-	if (option->id < CLI_LONG_ONLY)
-		text_format(letter, sizeof(letter), "-%c, ", option->id);
+	if (option->letter != 0)
+		text_format(letter, sizeof(letter), "-%c, ", option->letter);
 	text_format(head, sizeof(head), "  %s--%s%s%s", letter, option->name,
 		    option->value ? " " : "", option->value ? option->value : "");
 	length = strlen(head);
@@ -213,145 +216,236 @@ int cli_page_help(const struct cli_page *page)
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
-void cli_args_init(struct cli_args *args, const struct cli_page *page, int argc, char **argv)
+/* ---- options --------------------------------------------------------------------------------- */
+
+struct parse {
+	const struct cli_page *page;
+	char *request;
+	int argc;
+	char **argv;
+	int at;			       /* the next word */
+	const struct cli_option *last; /* the option found last, or NULL */
+	bool only_operands;	       /* after `--` */
+};
+
+static int bad_value(const struct cli_said *said, const char *why)
 {
-	*args = (struct cli_args){ .page = page, .argc = argc, .argv = argv, .at = 1 };
+	const struct cli_option *option = said->option;
+
+	if (why != NULL)
+		return cli_usage(said->page, "--%s %s %s", option->name, said->value, why);
+	return cli_usage(said->page, "--%s %s is not a number from %" PRId64 " to %" PRId64,
+			 option->name, said->value, option->least, option->most);
 }
 
-static int args_stop(struct cli_args *args, int exit_code)
+static int take_amount(const struct cli_said *said)
 {
-	args->exit_code = exit_code;
-	return CLI_STOP;
+	const struct cli_option *option = said->option;
+	const char *less = option->less ? option->less : option->like;
+	enum status status;
+	uint64_t amount;
+
+	status = option->kind == CLI_KIND_TIME ? text_duration(said->value, &amount)
+					       : text_size(said->value, &amount);
+	if (status != OK)
+		return bad_value(said, option->like);
+	if (amount < (uint64_t)option->least)
+		return bad_value(said, less);
+	if (option->most != 0 && amount > (uint64_t)option->most)
+		return bad_value(said, option->more ? option->more : less);
+	*(uint64_t *)said->target = amount;
+	return 0;
 }
 
-static int show_help(struct cli_args *args)
+static int take_number(const struct cli_said *said)
 {
-	return args_stop(args, cli_page_help(args->page));
+	const struct cli_option *option = said->option;
+	int64_t number;
+
+	if (text_number(said->value, option->least, option->most, &number) != OK)
+		return bad_value(said, option->like);
+	if (option->kind == CLI_KIND_INT)
+		*(int *)said->target = (int)number;
+	else if (option->kind == CLI_KIND_U32)
+		*(uint32_t *)said->target = (uint32_t)number;
+	else
+		*(uint64_t *)said->target = (uint64_t)number;
+	return 0;
+}
+
+static int take_value(const struct cli_said *said)
+{
+	switch (said->option->kind) {
+	case CLI_KIND_FLAG:
+	case CLI_KIND_CLEAR:
+		*(bool *)said->target = said->option->kind == CLI_KIND_FLAG;
+		return 0;
+	case CLI_KIND_TEXT:
+		*(const char **)said->target = said->value;
+		return 0;
+	case CLI_KIND_TIME:
+	case CLI_KIND_SIZE:
+		return take_amount(said);
+	case CLI_KIND_CALL:
+		return said->option->take(said);
+	default:
+		return take_number(said);
+	}
+}
+
+static void note_work(const struct parse *parse, const char *name)
+{
+	if (parse->page->work != 0)
+		*(const char **)(void *)(parse->request + parse->page->work) = name;
 }
 
 /* `given` is the argument that came with the option's own word, or NULL. */
-static int option_value(struct cli_args *args, const struct cli_option *option, const char *shown,
-			const char *given)
+static int take_option(struct parse *parse, const struct cli_option *option, const char *shown,
+		       const char *given)
 {
-	if (option->value == NULL) {
-		args->value = NULL;
-		if (given)
-			return args_stop(args, cli_usage(args->page,
-							 "option '%s' takes no argument", shown));
-		return option->id;
+	struct cli_said said = { parse->page, option, given, parse->request + option->target };
+	int failed;
+
+	if (option->value == NULL && given)
+		return cli_usage(parse->page, "option '%s' takes no argument", shown);
+	if (option->value && given == NULL) {
+		if (parse->at == parse->argc)
+			return cli_usage(parse->page, "option '%s' needs %s", shown, option->value);
+		said.value = parse->argv[parse->at++];
 	}
-	if (given == NULL) {
-		if (args->at == args->argc)
-			return args_stop(args, cli_usage(args->page, "option '%s' needs %s", shown,
-							 option->value));
-		given = args->argv[args->at++];
-	}
-	args->value = given;
-	return option->id;
+	parse->last = option;
+	if (!option->is_view)
+		note_work(parse, option->name);
+	failed = take_value(&said);
+	return failed ? failed : CLI_GO_ON;
 }
 
 /* One that another tool has, by its letter or its name: NULL if not. */
-static const struct cli_option *find_elsewhere(const struct cli_page *page, int letter,
-					       const char *name)
+static const struct cli_other *find_elsewhere(const struct cli_page *page, char letter,
+					      const char *name)
 {
-	for (const struct cli_option *at = page->elsewhere; at && at->name; at++)
-		if (name ? strcmp(at->name, name) == 0 : at->id == letter)
+	for (const struct cli_other *at = page->elsewhere; at && at->name; at++)
+		if (name ? strcmp(at->name, name) == 0 : at->letter == letter)
 			return at;
 	return NULL;
 }
 
-static int unknown_option(struct cli_args *args, const char *word, size_t length)
+static int unknown_option(const struct cli_page *page, const char *word, size_t length)
 {
 	const char *names[64] = { "help" };
-	const struct cli_option *elsewhere;
+	const struct cli_other *elsewhere;
 	const char *nearest;
 	char name[64];
 	size_t count = 1;
 
-	for (const struct cli_option *at = args->page->options; at->name; at++)
+	for (const struct cli_option *at = page->options; at->name; at++)
 		if (count < ARRAY_LENGTH(names))
 			names[count++] = at->name;
 	text_format(name, sizeof(name), "%.*s", (int)length, word);
-	elsewhere = find_elsewhere(args->page, 0, name);
+	elsewhere = find_elsewhere(page, 0, name);
 	if (elsewhere)
-		return args_stop(args, cli_usage(args->page, "unknown option '--%s': %s", name,
-						 elsewhere->help));
+		return cli_usage(page, "unknown option '--%s': %s", name, elsewhere->instead);
 	nearest = cli_nearest(name, names, count);
 	if (nearest)
-		return args_stop(args, cli_usage(args->page,
-						 "unknown option '--%s', did you mean '--%s'?",
-						 name, nearest));
-	return args_stop(args, cli_usage(args->page, "unknown option '--%s'", name));
+		return cli_usage(page, "unknown option '--%s', did you mean '--%s'?", name,
+				 nearest);
+	return cli_usage(page, "unknown option '--%s'", name);
 }
 
-static int long_option(struct cli_args *args, const char *word)
+static int long_option(struct parse *parse, const char *word)
 {
 	size_t length = strcspn(word, "=");
 	char shown[64];
 
-	for (const struct cli_option *at = args->page->options; at->name; at++) {
+	for (const struct cli_option *at = parse->page->options; at->name; at++) {
 		if (strlen(at->name) != length || strncmp(at->name, word, length) != 0)
 			continue;
 		text_format(shown, sizeof(shown), "--%s", at->name);
-		return option_value(args, at, shown,
-				    word[length] == '=' ? word + length + 1 : NULL);
+		return take_option(parse, at, shown,
+				   word[length] == '=' ? word + length + 1 : NULL);
 	}
 	if (strcmp(word, "help") == 0)
-		return show_help(args);
-	return unknown_option(args, word, length);
+		return cli_page_help(parse->page);
+	return unknown_option(parse->page, word, length);
 }
 
-static int short_option(struct cli_args *args)
+/* The letters of one word, up to the first with an argument: the rest is that. */
+static int short_options(struct parse *parse, const char *letters)
 {
-	char letter = *args->bundle++;
-	char shown[3] = { '-', letter, '\0' };
-	const struct cli_option *elsewhere;
+	int code = CLI_GO_ON;
 
-	for (const struct cli_option *at = args->page->options; at->name; at++) {
-		const char *given = NULL;
+	while (code == CLI_GO_ON && *letters != '\0') {
+		const char shown[3] = { '-', *letters, '\0' };
+		const struct cli_option *at = parse->page->options;
+		const struct cli_other *elsewhere;
 
-		if (at->id != letter)
+		while (at->name && at->letter != *letters)
+			at++;
+		letters++;
+		if (at->name && at->value)
+			return take_option(parse, at, shown, *letters != '\0' ? letters : NULL);
+		if (at->name) {
+			code = take_option(parse, at, shown, NULL);
 			continue;
-		if (at->value && *args->bundle != '\0')
-			given = args->bundle;
-		if (at->value || *args->bundle == '\0')
-			args->bundle = NULL;
-		return option_value(args, at, shown, given);
+		}
+		if (shown[1] == 'h')
+			return cli_page_help(parse->page);
+		elsewhere = find_elsewhere(parse->page, shown[1], NULL);
+		return cli_usage(parse->page, "unknown option '%s'%s%s", shown,
+				 elsewhere ? ": " : "", elsewhere ? elsewhere->instead : "");
 	}
-	if (letter == 'h')
-		return show_help(args);
-	elsewhere = find_elsewhere(args->page, letter, NULL);
-	return args_stop(args, cli_usage(args->page, "unknown option '%s'%s%s", shown,
-					 elsewhere ? ": " : "", elsewhere ? elsewhere->help : ""));
+	return code;
 }
 
-int cli_next(struct cli_args *args)
+static int take_operand(struct parse *parse, const char *word)
 {
-	const char *word;
+	const struct cli_page *page = parse->page;
+	const struct cli_said said = { page, parse->last, word,
+				       parse->request + page->operand_target };
+	int failed;
 
-	if (args->bundle)
-		return short_option(args);
-	if (args->at == args->argc)
-		return CLI_END;
-	word = args->argv[args->at++];
-	if (!args->only_operands && strcmp(word, "--") == 0) {
-		args->only_operands = true;
-		return cli_next(args);
-	}
-	/* A lone "-" is an operand. */
-	if (!args->only_operands && word[0] == '-' && word[1] == '-')
-		return long_option(args, word + 2);
-	if (!args->only_operands && word[0] == '-' && word[1] != '\0') {
-		args->bundle = word + 1;
-		return short_option(args);
-	}
-	if (args->page->stops_at_operand) {
-		args->at--;
-		return CLI_END;
-	}
-	args->value = word;
-	return CLI_OPERAND;
+	if (page->operand == NULL)
+		return cli_usage(page, "'%s' is not expected", word);
+	note_work(parse, "");
+	failed = page->operand(&said);
+	return failed ? failed : CLI_GO_ON;
 }
+
+int cli_parse_until(const struct cli_page *page, void *request, int argc, char **argv,
+		    int *operands)
+{
+	struct parse parse = { .page = page, .request = request, .argc = argc, .argv = argv };
+	int code = CLI_GO_ON;
+
+	parse.at = 1;
+	while (code == CLI_GO_ON && parse.at < argc) {
+		const char *word = argv[parse.at++];
+
+		/* A lone "-" is an operand. */
+		if (!parse.only_operands && strcmp(word, "--") == 0)
+			parse.only_operands = true;
+		else if (!parse.only_operands && word[0] == '-' && word[1] == '-')
+			code = long_option(&parse, word + 2);
+		else if (!parse.only_operands && word[0] == '-' && word[1] != '\0')
+			code = short_options(&parse, word + 1);
+		else if (page->stops_at_operand) {
+			parse.at--;
+			break;
+		} else
+			code = take_operand(&parse, word);
+	}
+	*operands = parse.at;
+	return code;
+}
+
+int cli_parse(const struct cli_page *page, void *request, int argc, char **argv)
+{
+	int operands;
+
+	return cli_parse_until(page, request, argc, argv, &operands);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
 
 enum { PROGRESS_LINE = 160 };
 #define PROGRESS_FIRST_NS UINT64_C(1000000000)

@@ -14,15 +14,88 @@
  * written, so that the two cannot disagree. tests/cli/manual.t compares it with man/.
  */
 
+struct cli_page;
+struct cli_option;
+
+/* One option, or one operand, as it was said. */
+struct cli_said {
+	const struct cli_page *page;
+	const struct cli_option *option; /* of an operand: the one said before it, or NULL */
+	const char *value;		 /* NULL: the option has none */
+	void *target;
+};
+
+/* 0, or the exit code after an error was told. */
+typedef int cli_take_fn(const struct cli_said *said);
+
+enum cli_kind {
+	CLI_KIND_FLAG,	/* bool: true when it is said */
+	CLI_KIND_CLEAR, /* bool: false when it is said */
+	CLI_KIND_TEXT,	/* const char *, borrowed */
+	CLI_KIND_TIME,	/* uint64_t, ns */
+	CLI_KIND_SIZE,	/* uint64_t, bytes */
+	CLI_KIND_INT,	/* int */
+	CLI_KIND_U32,	/* uint32_t */
+	CLI_KIND_U64,	/* uint64_t */
+	CLI_KIND_CALL,	/* what `take` makes of it */
+};
+
 struct cli_option {
-	int id;		   /* what cli_next() gives back: the letter, or from CLI_LONG_ONLY on */
+	char letter;	   /* 0: it has none */
 	const char *name;  /* without the dashes; NULL ends the table */
 	const char *value; /* what its argument is called; NULL: it has none */
 	const char *help;
+	/* Where it goes: one of the macros below. */
+	enum cli_kind kind;
+	size_t target; /* offset into the command's request */
+	cli_take_fn *take;
+	int64_t least, most; /* 0, 0: no limits */
+	/* What is said of a bad value: "--hang 7x" and this. NULL, for numbers: made from the limits. */
+	const char *like;
+	const char *less, *more; /* of one beyond the limits; NULL: the same */
+	bool is_view;		 /* how to show something, not what to do; see `work` below */
 };
 
-/* Ids from here on have no letter. */
-enum { CLI_LONG_ONLY = 256 };
+/* The offset of a field of that type, and of no other. */
+#define CLI_AT(request, field, type)                                                           \
+	(offsetof(request, field) +                                                            \
+	 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((request *)0)->field), type) \
+				 ? 1                                                           \
+				 : -1]))
+
+#define CLI_FLAG(request, field) .kind = CLI_KIND_FLAG, .target = CLI_AT(request, field, bool)
+#define CLI_CLEAR(request, field) .kind = CLI_KIND_CLEAR, .target = CLI_AT(request, field, bool)
+#define CLI_TEXT(request, field) \
+	.kind = CLI_KIND_TEXT, .target = CLI_AT(request, field, const char *)
+#define CLI_TIME(request, field, least_ns, most_ns)                                             \
+	.kind = CLI_KIND_TIME, .target = CLI_AT(request, field, uint64_t), .least = (least_ns), \
+	.most = (most_ns)
+#define CLI_SIZE(request, field) .kind = CLI_KIND_SIZE, .target = CLI_AT(request, field, uint64_t)
+#define CLI_INT(request, field, from, to) \
+	.kind = CLI_KIND_INT, .target = CLI_AT(request, field, int), .least = (from), .most = (to)
+#define CLI_U32(request, field, from, to)                                                  \
+	.kind = CLI_KIND_U32, .target = CLI_AT(request, field, uint32_t), .least = (from), \
+	.most = (to)
+#define CLI_U64(request, field, from, to)                                                  \
+	.kind = CLI_KIND_U64, .target = CLI_AT(request, field, uint64_t), .least = (from), \
+	.most = (to)
+/* By a function, which gets the field, or the whole request. */
+#define CLI_CALL(request, field, function) \
+	.kind = CLI_KIND_CALL, .target = offsetof(request, field), .take = (function)
+#define CLI_CALL_ALL(function) .kind = CLI_KIND_CALL, .take = (function)
+
+/* The page's fields for operands, as CLI_CALL. */
+#define CLI_OPERANDS(request, field, function) \
+	.operand = (function), .operand_target = offsetof(request, field)
+
+#define CLI_SECONDS(n) (INT64_C(1000000000) * (n))
+
+/* One of another tool, which is not taken here. */
+struct cli_other {
+	char letter;	     /* 0: it has none */
+	const char *name;    /* NULL ends the table */
+	const char *instead; /* what to say here */
+};
 
 struct cli_example {
 	const char *command; /* NULL ends the table */
@@ -35,19 +108,23 @@ struct cli_page {
 	const char *about;    /* paragraphs, each ended by a newline */
 	const struct cli_option *options;
 	const struct cli_example *examples;
-	const struct cli_option
-		*elsewhere;    /* another tool's, not taken: `help` says what is; may be NULL */
+	const struct cli_other *elsewhere; /* may be NULL */
+	cli_take_fn *operand;		   /* NULL: none is expected */
+	size_t operand_target;		   /* offset into the request */
+	/* Offset of a const char *: the name of the last option that is no is_view, "" for an operand; 0: not kept. */
+	size_t work;
 	bool stops_at_operand; /* what follows the first operand is not ours */
 };
 
 /* Rows that several commands have. */
-#define CLI_OPTION_END              \
-	{                           \
-		0, NULL, NULL, NULL \
+#define CLI_OPTION_END       \
+	{                    \
+		.name = NULL \
 	}
-#define CLI_OPTION_JSON                                       \
-	{                                                     \
-		'j', "json", NULL, "write JSON, for programs" \
+/* Of a request with the field is_json. */
+#define CLI_OPTION_JSON(request)                                                          \
+	{                                                                                 \
+		'j', "json", NULL, "write JSON, for programs", CLI_FLAG(request, is_json) \
 	}
 
 /* The help, on stdout. Gives back an exit code. */
@@ -85,28 +162,16 @@ void *cli_realloc(void *before, size_t bytes);
 /* Ends the program: for what failed because there was no memory. */
 void cli_no_memory(void) __attribute__((noreturn));
 
-/* Parsing a command line by its page: short and long options, `--`, suggestions for typing errors. */
+/* What cli_parse() gives back when the command shall go on: no exit code. */
+enum { CLI_GO_ON = -1 };
 
-/* What cli_next() gives back beside the ids of the page's options. */
-enum cli_found {
-	CLI_END = -1,	  /* nothing more; with stops_at_operand argv[at] begins the operands */
-	CLI_OPERAND = -2, /* value is it */
-	CLI_STOP = -3,	  /* help was shown or an error was told: return args.exit_code */
-};
+/* Parse a command line by its page into `request`: short and long options, `--`, suggestions for typing
+ * errors. CLI_GO_ON, or the exit code after help was shown or an error was told. */
+int cli_parse(const struct cli_page *page, void *request, int argc, char **argv);
 
-struct cli_args {
-	const struct cli_page *page;
-	int argc;
-	char **argv;
-	int at;		    /* the next word */
-	const char *bundle; /* letters of the same word that are still to come, or NULL */
-	bool only_operands; /* after `--` */
-	int exit_code;
-	const char *value; /* of the option or the operand found last */
-};
-
-void cli_args_init(struct cli_args *args, const struct cli_page *page, int argc, char **argv);
-int cli_next(struct cli_args *args);
+/* The same for pages with stops_at_operand: *operands is where in argv they begin. */
+int cli_parse_until(const struct cli_page *page, void *request, int argc, char **argv,
+		    int *operands);
 
 /*
  * How far long work has come: one line on stderr that rewrites itself, when that is a terminal and

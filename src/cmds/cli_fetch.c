@@ -278,7 +278,7 @@ static int fetch_run(struct asking *asking, const char *path,
 	result = read_frames(asking, child.frames);
 	code = fetch_end(&child, result != READ_END);
 	if (result == READ_STOPPED)
-		return CLI_END;
+		return FETCH_STOPPED;
 	/* What was wrong with its options (a file of secrets, say) it told itself. */
 	if (asking->answered == 0 && code == CLI_EXIT_USAGE)
 		return CLI_EXIT_USAGE;

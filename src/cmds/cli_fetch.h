@@ -26,7 +26,9 @@ struct cli_fetch {
 typedef void cli_fetch_answer(void *context, size_t index, int status, const char *bytes,
 			      size_t length);
 
-/* 0; or the exit code, after an error was told: there is no such program, it did not start. CLI_END (-1):
+enum { FETCH_STOPPED = -1 };
+
+/* 0; or the exit code, after an error was told: there is no such program, it did not start. FETCH_STOPPED:
  * stop_fd said so; then some requests had no answer. */
 int cli_fetch(const struct cli_fetch *how, const struct cli_fetch_request *requests, size_t count,
 	      cli_fetch_answer *take, void *context);

@@ -205,6 +205,12 @@ void cli_input_path(struct cli_input *input, const char *path)
 	input->paths[input->path_count++] = path;
 }
 
+int cli_input_take(const struct cli_said *said)
+{
+	cli_input_path(said->target, said->value);
+	return 0;
+}
+
 static enum status add_path(struct cli_input *input, const char *path, unsigned int flags)
 {
 	unsigned char *bytes;
@@ -244,6 +250,25 @@ int cli_input_read(struct cli_input *input, unsigned int flags)
 	if (status == ERR_SYSTEM)
 		return cli_error("cannot read: %s", strerror(errno));
 	return status == OK ? 0 : cli_error("cannot read: %s", status_text(status));
+}
+
+int cli_input_command(const struct cli_page *page, void *request, unsigned int flags,
+		      int (*check)(void *request), int (*run)(void *request), int argc, char **argv)
+{
+	struct cli_input *input = (void *)((char *)request + page->operand_target);
+	int code;
+
+	cli_input_init(input);
+	code = cli_parse(page, request, argc, argv);
+	if (code == CLI_GO_ON && check != NULL)
+		code = check(request);
+	if (code == CLI_GO_ON) {
+		code = cli_input_read(input, flags);
+		if (code == 0)
+			code = run(request);
+	}
+	cli_input_release(input);
+	return code;
 }
 
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble)
@@ -298,27 +323,23 @@ uint64_t cli_input_operations(const struct recording *recording)
 
 enum { COMMS_LISTED = 5 };
 
-void report_filter_init(struct report_filter *chosen)
-{
-	*chosen = (struct report_filter){ .by = 0 };
-}
-
 void report_filter_release(struct report_filter *chosen)
 {
 	for (size_t i = 0; i < FILTER_FUNCTIONS_MAX; i++)
 		free(chosen->functions[i]);
-	report_filter_init(chosen);
+	*chosen = (struct report_filter){ .by = 0 };
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int take_by(struct report_filter *chosen, const struct cli_page *page, const char *value)
+int report_take_by(const struct cli_said *said)
 {
-	const char *names[TALLY_BYS], *bad = value, *nearest;
+	struct report_filter *chosen = said->target;
+	const char *names[TALLY_BYS], *bad = said->value, *nearest;
 	char word[32] = "", all[256] = "";
 	size_t length;
 
-	if (tally_by_parse(value, &chosen->by, &bad) == OK && chosen->by != 0)
+	if (tally_by_parse(said->value, &chosen->by, &bad) == OK && chosen->by != 0)
 		return 0;
 	chosen->by = 0;
 	length = strcspn(bad, ",");
@@ -328,35 +349,40 @@ static int take_by(struct report_filter *chosen, const struct cli_page *page, co
 		memcpy(word, bad, length);
 	nearest = cli_nearest(word, names, TALLY_BYS);
 	if (nearest != NULL)
-		return cli_usage(page, "--by: unknown word '%.*s', did you mean '%s'?", (int)length,
-				 bad, nearest);
+		return cli_usage(said->page, "--by: unknown word '%.*s', did you mean '%s'?",
+				 (int)length, bad, nearest);
 	for (unsigned int i = 0; i < TALLY_BYS; i++)
 		text_format(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? ", " : "",
 			    names[i]);
-	return cli_usage(page, "--by: unknown word '%.*s'; allowed are %s", (int)length, bad, all);
+	return cli_usage(said->page, "--by: unknown word '%.*s'; allowed are %s", (int)length, bad,
+			 all);
 }
 
-static int take_comm(struct report_filter *chosen, const struct cli_page *page, const char *value)
+int report_take_comm(const struct cli_said *said)
 {
-	if (chosen->filter.comm_count == FILTER_COMMS_MAX)
-		return cli_usage(page, "--comm: more than %d communicators", FILTER_COMMS_MAX);
-	chosen->filter.comms[chosen->filter.comm_count++] = value;
+	struct filter *filter = said->target;
+
+	if (filter->comm_count == FILTER_COMMS_MAX)
+		return cli_usage(said->page, "--comm: more than %d communicators",
+				 FILTER_COMMS_MAX);
+	filter->comms[filter->comm_count++] = said->value;
 	return 0;
 }
 
-static int take_functions(struct report_filter *chosen, const struct cli_page *page,
-			  const char *value)
+int report_take_functions(const struct cli_said *said)
 {
+	struct report_filter *chosen = said->target;
 	struct filter *filter = &chosen->filter;
+	const char *value = said->value;
 
 	for (;;) {
 		size_t length = strcspn(value, ",");
 		char *copy;
 
 		if (length == 0)
-			return cli_usage(page, "--op: a name is missing");
+			return cli_usage(said->page, "--op: a name is missing");
 		if (filter->function_count == FILTER_FUNCTIONS_MAX)
-			return cli_usage(page, "--op: more than %d operations",
+			return cli_usage(said->page, "--op: more than %d operations",
 					 FILTER_FUNCTIONS_MAX);
 		copy = cli_realloc(NULL, length + 1);
 		memcpy(copy, value, length);
@@ -369,58 +395,37 @@ static int take_functions(struct report_filter *chosen, const struct cli_page *p
 	}
 }
 
-static int take_ranks(struct report_filter *chosen, const struct cli_page *page, const char *value)
+int report_take_ranks(const struct cli_said *said)
 {
-	enum status status = filter_add_ranks(&chosen->filter, value);
+	enum status status = filter_add_ranks(said->target, said->value);
 
 	if (status == OK)
 		return 0;
 	if (status == ERR_NO_SPACE)
-		return cli_usage(page, "--rank: more than %d ranges", FILTER_RANGES_MAX);
-	return cli_usage(page, "--rank '%s' is no list of ranks like 0-7,12", value);
+		return cli_usage(said->page, "--rank: more than %d ranges", FILTER_RANGES_MAX);
+	return cli_usage(said->page, "--rank '%s' is no list of ranks like 0-7,12", said->value);
 }
 
-static int take_time(struct filter_time *time, const struct cli_page *page, const char *option,
-		     const char *value)
+int report_take_time(const struct cli_said *said)
 {
-	if (filter_parse_time(time, value) == OK)
+	if (filter_parse_time(said->target, said->value) == OK)
 		return 0;
-	return cli_usage(page,
+	return cli_usage(said->page,
 			 "--%s '%s' is no time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
-			 option, value);
+			 said->option->name, said->value);
 }
 
-static int take_tag(struct report_filter *chosen, const struct cli_page *page, const char *value)
+int report_take_tag(const struct cli_said *said)
 {
+	struct filter *filter = said->target;
 	char *end = NULL;
 
 	errno = 0;
-	chosen->filter.tag = strtoull(value, &end, 0);
-	chosen->filter.has_tag = true;
-	if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0)
+	filter->tag = strtoull(said->value, &end, 0);
+	filter->has_tag = true;
+	if (said->value[0] >= '0' && said->value[0] <= '9' && *end == '\0' && errno == 0)
 		return 0;
-	return cli_usage(page, "--tag '%s' is no whole number", value);
-}
-
-int report_filter_take(struct report_filter *chosen, const struct cli_page *page, int id,
-		       const char *value)
-{
-	switch (id) {
-	case REPORT_BY:
-		return take_by(chosen, page, value);
-	case REPORT_COMM:
-		return take_comm(chosen, page, value);
-	case REPORT_OP:
-		return take_functions(chosen, page, value);
-	case REPORT_RANK:
-		return take_ranks(chosen, page, value);
-	case REPORT_SINCE:
-		return take_time(&chosen->filter.since, page, "since", value);
-	case REPORT_UNTIL:
-		return take_time(&chosen->filter.until, page, "until", value);
-	default:
-		return take_tag(chosen, page, value);
-	}
+	return cli_usage(said->page, "--tag '%s' is no whole number", said->value);
 }
 
 /* ---- is it there? ---------------------------------------------------------------------------- */

@@ -43,9 +43,21 @@ void cli_input_release(struct cli_input *input);
 /* One more PATH, borrowed. */
 void cli_input_path(struct cli_input *input, const char *path);
 
+/* The same for the pages of commands whose operands are PATHs: `input` is a struct cli_input. */
+int cli_input_take(const struct cli_said *said);
+
 /* Read all of it; without a path, this machine's regions. 0, or the exit code after an error was
  * told. Trouble with single files is in input->recording.troubles. */
 int cli_input_read(struct cli_input *input, unsigned int flags);
+
+/*
+ * A whole command that reads PATHs: parse its words, look at them (`check` may be NULL), read what its operands
+ * lead to, run. Both get the request, whose struct cli_input is where the page's operands go. `check` gives back
+ * CLI_GO_ON or the exit code, `run` the exit code.
+ */
+int cli_input_command(const struct cli_page *page, void *request, unsigned int flags,
+		      int (*check)(void *request), int (*run)(void *request), int argc,
+		      char **argv);
 
 /* Tell trouble on stderr, a line each, the first few of each kind. True when there is some that an
  * exit code should say. Files that end too early are no trouble where has_cuts is false: commands
@@ -63,48 +75,79 @@ uint64_t cli_input_operations(const struct recording *recording);
 
 /* Options that choose operations and the parts of a key: for report, diff and export. */
 
-enum report_filter_option {
-	REPORT_BY = CLI_LONG_ONLY + 64,
-	REPORT_COMM,
-	REPORT_OP,
-	REPORT_RANK,
-	REPORT_SINCE,
-	REPORT_UNTIL,
-	REPORT_TAG,
-};
-
-#define REPORT_OPTION_BY                                                                          \
+/* All into the field `chosen` of the request, a struct report_filter. */
+#define REPORT_OPTION_BY(request)                                                                 \
 	{                                                                                         \
-		REPORT_BY, "by", "LIST",                                                          \
+		0, "by", "LIST",                                                                  \
 			"sum up by these, like function,size: comm, name, kind, function, size, " \
-			"datatype, algorithm, protocol, rank, host, tag, source, job"             \
+			"datatype, algorithm, protocol, rank, host, tag, source, job",            \
+			CLI_CALL(request, chosen, report_take_by)                                 \
 	}
 
-#define REPORT_FILTER_OPTIONS                                                                     \
-	{ REPORT_COMM, "comm", "COMM",                                                            \
-	  "only this communicator, by its name or hash; may be said several times" },             \
-		{ REPORT_OP, "op", "NAME", "only these operations, like AllReduce,AllGather" },   \
-		{ REPORT_RANK, "rank", "RANKS", "only these ranks, like 0-7,12" },                \
-		{ REPORT_SINCE, "since", "TIME",                                                  \
-		  "from here on: 30s after the start, -30s before the end, a time of day, "       \
-		  "2026-01-31T14:03:10Z" },                                                       \
-		{ REPORT_UNTIL, "until", "TIME", "up to here" },                                  \
+#define REPORT_OPTION_COMM(request, field)                                                        \
 	{                                                                                         \
-		REPORT_TAG, "tag", "NUMBER", "only operations that the user marked with this tag" \
+		0, "comm", "COMM",                                                                \
+			"only this communicator, by its name or hash; may be said several times", \
+			CLI_CALL(request, field, report_take_comm)                                \
+	}
+#define REPORT_OPTION_RANK(request, field)                           \
+	{                                                            \
+		0, "rank", "RANKS", "only these ranks, like 0-7,12", \
+			CLI_CALL(request, field, report_take_ranks)  \
+	}
+#define REPORT_OPTION_SINCE(request, field)                                                       \
+	{                                                                                         \
+		0, "since", "TIME",                                                               \
+			"from here on: 30s after the start, -30s before the end, a time of day, " \
+			"2026-01-31T14:03:10Z",                                                   \
+			CLI_CALL(request, field, report_take_time)                                \
+	}
+#define REPORT_OPTION_UNTIL(request, field)                                                  \
+	{                                                                                    \
+		0, "until", "TIME", "up to here", CLI_CALL(request, field, report_take_time) \
 	}
 
+#define REPORT_FILTER_OPTIONS(request)                                                    \
+	REPORT_OPTION_COMM(request, chosen.filter),                                       \
+		{ 0, "op", "NAME", "only these operations, like AllReduce,AllGather",     \
+		  CLI_CALL(request, chosen, report_take_functions) },                     \
+		REPORT_OPTION_RANK(request, chosen.filter),                               \
+		REPORT_OPTION_SINCE(request, chosen.filter.since),                        \
+		REPORT_OPTION_UNTIL(request, chosen.filter.until),                        \
+	{                                                                                 \
+		0, "tag", "NUMBER", "only operations that the user marked with this tag", \
+			CLI_CALL(request, chosen.filter, report_take_tag)                 \
+	}
+
+/* Into its fields `path` and `is_strict`. */
+#define REPORT_OPTION_OUTPUT(request)                                                   \
+	{                                                                               \
+		'o', "output", "FILE", "write to this file instead of standard output", \
+			CLI_TEXT(request, path)                                         \
+	}
+#define REPORT_OPTION_STRICT(request)                                                             \
+	{                                                                                         \
+		0, "strict", NULL,                                                                \
+			"refuse what is damaged, cut off or foreign: say what, and nothing else", \
+			CLI_FLAG(request, is_strict)                                              \
+	}
+
+/* What these rows call: `chosen` is a struct report_filter, `filter` a struct filter, `time` a struct filter_time. */
+int report_take_by(const struct cli_said *said);
+int report_take_functions(const struct cli_said *said);
+int report_take_comm(const struct cli_said *said);
+int report_take_ranks(const struct cli_said *said);
+int report_take_tag(const struct cli_said *said);
+int report_take_time(const struct cli_said *said);
+
+/* All zero: everything. */
 struct report_filter {
 	struct filter filter;
 	uint32_t by;			       /* enum tally_by bits, 0: none was asked for */
 	char *functions[FILTER_FUNCTIONS_MAX]; /* own copies, that the filter borrows */
 };
 
-void report_filter_init(struct report_filter *chosen);
 void report_filter_release(struct report_filter *chosen);
-
-/* Take one of the options above. 0, or the exit code after an error was told. */
-int report_filter_take(struct report_filter *chosen, const struct cli_page *page, int id,
-		       const char *value);
 
 /* Is there what was asked for? 0, or the exit code after an error was told. */
 int report_filter_check(const struct report_filter *chosen, const struct cli_page *page,

@@ -7,10 +7,31 @@
 #include "cmds/commands.h"
 #include "output/baseline_show.h"
 
+struct request {
+	const char *verb;
+	struct cli_input input;
+	struct report_filter chosen;
+	const char *output;
+	bool is_json;
+};
+
+/* The verb, then PATHs. */
+static int take_word(const struct cli_said *said)
+{
+	struct request *request = said->target;
+
+	if (request->verb == NULL)
+		request->verb = said->value;
+	else
+		cli_input_path(&request->input, said->value);
+	return 0;
+}
+
 static const struct cli_option options[] = {
-	{ 'o', "output", "FILE", "save: the file to write; - is standard output" },
-	CLI_OPTION_JSON,
-	REPORT_FILTER_OPTIONS,
+	{ 'o', "output", "FILE", "save: the file to write; - is standard output",
+	  CLI_TEXT(struct request, output) },
+	CLI_OPTION_JSON(struct request),
+	REPORT_FILTER_OPTIONS(struct request),
 	CLI_OPTION_END,
 };
 
@@ -33,36 +54,9 @@ static const struct cli_page page = {
 		 "'show' says what such a file holds; with --json the file itself, "
 		 "checked.\n" CLI_INPUT_ABOUT "\n",
 	.options = options,
+	.operand = take_word,
 	.examples = examples,
 };
-
-struct request {
-	const char *verb;
-	struct cli_input input;
-	struct report_filter chosen;
-	const char *output;
-	bool is_json;
-};
-
-static int baseline_option(struct request *request, int found, const char *value)
-{
-	switch (found) {
-	case CLI_OPERAND:
-		if (request->verb == NULL)
-			request->verb = value;
-		else
-			cli_input_path(&request->input, value);
-		return 0;
-	case 'o':
-		request->output = value;
-		return 0;
-	case 'j':
-		request->is_json = true;
-		return 0;
-	default:
-		return report_filter_take(&request->chosen, &page, found, value);
-	}
-}
 
 static void write_json(struct sink *sink, const struct baseline *baseline)
 {
@@ -169,16 +163,12 @@ static int baseline_run(struct request *request)
 int cmd_baseline(int argc, char **argv)
 {
 	struct request request = { .verb = NULL };
-	struct cli_args args;
-	int found = CLI_END, exit_code = 0;
+	int exit_code;
 
 	cli_input_init(&request.input);
-	report_filter_init(&request.chosen);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP)
-		exit_code = baseline_option(&request, found, args.value);
-	if (exit_code == 0)
-		exit_code = found == CLI_STOP ? args.exit_code : baseline_run(&request);
+	exit_code = cli_parse(&page, &request, argc, argv);
+	if (exit_code == CLI_GO_ON)
+		exit_code = baseline_run(&request);
 	report_filter_release(&request.chosen);
 	cli_input_release(&request.input);
 	return exit_code;

@@ -129,47 +129,75 @@ static void bundle_readme(struct bundle_archive *archive, const struct bundle_re
 	bundle_add_sink(archive, "README.txt", "this file", &sink);
 }
 
-enum {
-	BUNDLE_OPTION_OPERATIONS = CLI_LONG_ONLY,
-	BUNDLE_OPTION_REGIONS,
-	BUNDLE_OPTION_NO_TRACES,
-	BUNDLE_OPTION_MOST,
-	BUNDLE_OPTION_RAS,
-	BUNDLE_OPTION_NO_RAS,
-	BUNDLE_OPTION_HANG,
-	BUNDLE_OPTION_AGENTS,
-	BUNDLE_OPTION_TIMEOUT,
-	BUNDLE_OPTION_AUTH,
-	BUNDLE_OPTION_CACERT,
-	BUNDLE_OPTION_INSECURE,
-};
 enum { BUNDLE_OPERATIONS = 20000 };
 #define BUNDLE_MOST (UINT64_C(256) << 20)
 
+struct command_line {
+	struct cli_input input;
+	struct bundle_request request;
+	enum bundle_packing packing;
+	struct bundle_agents agents;
+	bool has_agents;
+	bool is_json;
+};
+
+static int take_ras(const struct cli_said *said)
+{
+	struct command_line *line = said->target;
+
+	if (said->value != NULL && said->value[0] == '\0')
+		return cli_usage(said->page, "--ras '' is not HOST:PORT");
+	line->request.ras = said->value ? said->value : "";
+	return 0;
+}
+
+/* As the doctor has it, which parses it in its turn. */
+static int take_for_agents(const struct cli_said *said)
+{
+	static const char *const words[] = { "--agents", "--timeout", "--auth", "--cacert",
+					     "--insecure" };
+	struct command_line *line = said->target;
+
+	line->has_agents |= strcmp(said->option->name, "agents") == 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+		if (strcmp(words[i] + 2, said->option->name) == 0)
+			bundle_agents_say(&line->agents, words[i], said->value);
+	return 0;
+}
+
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE",
-	  "write this archive: .tar, .tar.gz or .tar.zst; - for standard output" },
-	{ BUNDLE_OPTION_OPERATIONS, "operations", "N",
-	  "the last N operations of each process (default 20000)" },
-	{ BUNDLE_OPTION_MOST, "most", "SIZE",
-	  "trace files and regions up to this size altogether, the newest first (256MiB)" },
-	{ BUNDLE_OPTION_REGIONS, "regions", NULL, "also the regions as they are" },
-	{ BUNDLE_OPTION_NO_TRACES, "no-traces", NULL, "without trace files" },
-	{ BUNDLE_OPTION_HANG, "hang", "TIME",
-	  "for the doctor: an operation without progress for so long hangs (20s)" },
-	{ BUNDLE_OPTION_RAS, "ras", "ADDRESS",
-	  "host:port where NCCL's RAS listens (NCCL_RAS_ADDR, else localhost:28028)" },
-	{ BUNDLE_OPTION_NO_RAS, "no-ras", NULL, "do not ask NCCL's RAS" },
-	{ BUNDLE_OPTION_AGENTS, "agents", "LIST",
+	  "write this archive: .tar, .tar.gz or .tar.zst; - for standard output",
+	  CLI_TEXT(struct command_line, request.path) },
+	{ 0, "operations", "N", "the last N operations of each process (default 20000)",
+	  CLI_U64(struct command_line, request.operations, 0, 10000000) },
+	{ 0, "most", "SIZE",
+	  "trace files and regions up to this size altogether, the newest first (256MiB)",
+	  CLI_SIZE(struct command_line, request.most), .like = "is not a size like 256MiB" },
+	{ 0, "regions", NULL, "also the regions as they are",
+	  CLI_FLAG(struct command_line, request.has_regions) },
+	{ 0, "no-traces", NULL, "without trace files",
+	  CLI_CLEAR(struct command_line, request.has_traces) },
+	{ 0, "hang", "TIME",
+	  "for the doctor: an operation without progress for so long hangs (20s)",
+	  CLI_TIME(struct command_line, request.hang_ns, 1, 0),
+	  .like = "is not a time like 30s or 5m" },
+	{ 0, "ras", "ADDRESS",
+	  "host:port where NCCL's RAS listens (NCCL_RAS_ADDR, else localhost:28028)",
+	  CLI_CALL_ALL(take_ras) },
+	{ 0, "no-ras", NULL, "do not ask NCCL's RAS", CLI_CALL_ALL(take_ras) },
+	{ 0, "agents", "LIST",
 	  "ask these agents for their processes: host[:port], URLs, ranges like node[001-064], "
-	  "@FILE with one a line" },
-	{ BUNDLE_OPTION_TIMEOUT, "timeout", "TIME", "for the answer of one agent (default 5s)" },
-	{ BUNDLE_OPTION_AUTH, "auth", "FILE",
-	  "a file with one line for agents: basic NAME:PASSWORD or bearer TOKEN" },
-	{ BUNDLE_OPTION_CACERT, "cacert", "FILE",
-	  "certificates of those who may sign theirs, instead of the system's" },
-	{ BUNDLE_OPTION_INSECURE, "insecure", NULL, "take any certificate" },
-	CLI_OPTION_JSON,
+	  "@FILE with one a line",
+	  CLI_CALL_ALL(take_for_agents) },
+	{ 0, "timeout", "TIME", "for the answer of one agent (default 5s)",
+	  CLI_CALL_ALL(take_for_agents) },
+	{ 0, "auth", "FILE", "a file with one line for agents: basic NAME:PASSWORD or bearer TOKEN",
+	  CLI_CALL_ALL(take_for_agents) },
+	{ 0, "cacert", "FILE", "certificates of those who may sign theirs, instead of the system's",
+	  CLI_CALL_ALL(take_for_agents) },
+	{ 0, "insecure", NULL, "take any certificate", CLI_CALL_ALL(take_for_agents) },
+	CLI_OPTION_JSON(struct command_line),
 	CLI_OPTION_END,
 };
 
@@ -195,90 +223,11 @@ static const struct cli_page page = {
 		 "could not be read and why. Nothing of the job is touched. docs/BUNDLE.md says "
 		 "more.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct command_line, input, cli_input_take),
 	.examples = examples,
 };
 
-struct command_line {
-	struct bundle_request request;
-	enum bundle_packing packing;
-	struct bundle_agents agents;
-	bool has_agents;
-	bool is_json;
-};
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-static int take_size(struct bundle_request *request, const char *value)
-{
-	if (text_size(value, &request->most) != OK)
-		return cli_usage(&page, "--most %s is not a size like 256MiB", value);
-	return 0;
-}
-
-static int take_operations(struct bundle_request *request, const char *value)
-{
-	int64_t number;
-
-	if (text_number(value, 0, 10000000, &number) != OK)
-		return cli_usage(&page, "--operations %s is not a number from 0 to 10000000",
-				 value);
-	request->operations = (size_t)number;
-	return 0;
-}
-
-static int take_hang(struct bundle_request *request, const char *value)
-{
-	if (text_duration(value, &request->hang_ns) != OK || request->hang_ns == 0)
-		return cli_usage(&page, "--hang %s is not a time like 30s or 5m", value);
-	return 0;
-}
-
-static int take_agents(struct command_line *line, int option, const char *value)
-{
-	static const char *const names[] = { "--agents", "--timeout", "--auth", "--cacert",
-					     "--insecure" };
-
-	line->has_agents |= option == BUNDLE_OPTION_AGENTS;
-	bundle_agents_say(&line->agents, names[option - BUNDLE_OPTION_AGENTS],
-			  option == BUNDLE_OPTION_INSECURE ? NULL : value);
-	return 0;
-}
-
-static int bundle_option(struct command_line *line, int option, const char *value)
-{
-	struct bundle_request *request = &line->request;
-
-	switch (option) {
-	case 'o':
-		request->path = value;
-		return 0;
-	case 'j':
-		line->is_json = true;
-		return 0;
-	case BUNDLE_OPTION_OPERATIONS:
-		return take_operations(request, value);
-	case BUNDLE_OPTION_MOST:
-		return take_size(request, value);
-	case BUNDLE_OPTION_REGIONS:
-		request->has_regions = true;
-		return 0;
-	case BUNDLE_OPTION_NO_TRACES:
-		request->has_traces = false;
-		return 0;
-	case BUNDLE_OPTION_HANG:
-		return take_hang(request, value);
-	case BUNDLE_OPTION_RAS:
-		request->ras = value;
-		return value[0] ? 0 : cli_usage(&page, "--ras '' is not HOST:PORT");
-	case BUNDLE_OPTION_NO_RAS:
-		request->ras = "";
-		return 0;
-	default:
-		return take_agents(line, option, value);
-	}
-}
-
-static int bundle_check(struct command_line *line, size_t paths)
+static int bundle_check(struct command_line *line)
 {
 	const char *path = line->request.path;
 
@@ -286,7 +235,7 @@ static int bundle_check(struct command_line *line, size_t paths)
 		return cli_usage(&page, "where to? Say -o FILE.tar.gz");
 	if (!bundle_packing_of(path, &line->packing))
 		return cli_usage(&page, "name '%s' .tar, .tar.gz or .tar.zst", path);
-	if (line->has_agents && paths > 0)
+	if (line->has_agents && line->input.path_count > 0)
 		return cli_usage(&page, "PATH and --agents are two sources: give one");
 	if (!line->has_agents && line->agents.count > 0)
 		return cli_usage(&page, "%s is for agents: say --agents LIST, too",
@@ -401,8 +350,9 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 	free(clean);
 }
 
-static int bundle_run(const struct command_line *line, struct cli_input *input)
+static int bundle_run(struct command_line *line)
 {
+	struct cli_input *input = &line->input;
 	bool is_trouble = cli_input_complain(input, false);
 	struct bundle_archive archive;
 	int exit_code;
@@ -433,29 +383,17 @@ int cmd_bundle(int argc, char **argv)
 	struct command_line line = { .request = { .operations = BUNDLE_OPERATIONS,
 						  .most = BUNDLE_MOST,
 						  .has_traces = true } };
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code;
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		else
-			exit_code = bundle_option(&line, found, args.value);
+	cli_input_init(&line.input);
+	exit_code = cli_parse(&page, &line, argc, argv);
+	if (exit_code == CLI_GO_ON) {
+		exit_code = bundle_check(&line);
+		if (exit_code == 0 && !line.has_agents)
+			exit_code = cli_input_read(&line.input, RECORDING_WITH_TRACES);
+		if (exit_code == 0)
+			exit_code = bundle_run(&line);
 	}
-	if (exit_code == 0 && found == CLI_STOP) {
-		exit_code = args.exit_code;
-		goto out;
-	}
-	if (exit_code == 0)
-		exit_code = bundle_check(&line, input.path_count);
-	if (exit_code == 0 && !line.has_agents)
-		exit_code = cli_input_read(&input, RECORDING_WITH_TRACES);
-	if (exit_code == 0)
-		exit_code = bundle_run(&line, &input);
-out:
-	cli_input_release(&input);
+	cli_input_release(&line.input);
 	return exit_code;
 }

@@ -9,21 +9,65 @@
 #include "cmds/commands.h"
 #include "output/diff_show.h"
 
-enum { DIFF_THRESHOLD = CLI_LONG_ONLY, DIFF_STRICT };
 enum { DIFF_BY = TALLY_BY_COMM_NAME | TALLY_BY_FUNCTION | TALLY_BY_SIZE };
 
 #define DIFF_THRESHOLD_DEFAULT 0.05
 
+struct side {
+	struct cli_input input;
+	struct timeline_report report;
+	struct expected expected;
+	bool has_report;
+	bool has_expected;
+};
+
+struct request {
+	struct side sides[2];
+	size_t path_count;
+	const char *paths[2];
+	struct report_filter chosen;
+	double threshold;
+	const char *path;
+	bool is_json;
+	bool is_all;
+	bool is_strict;
+};
+
+/* "5%", "5", "2.5 %": of the duration. `threshold` is a double. */
+static int take_threshold(const struct cli_said *said)
+{
+	char *end = NULL;
+	double percent = strtod(said->value, &end);
+
+	while (*end == ' ')
+		end++;
+	if (*end == '%')
+		end++;
+	if (end == said->value || *end != '\0' || !(percent >= 0) || percent > 1000)
+		return cli_usage(said->page, "--threshold '%s' is no share like 5%%", said->value);
+	*(double *)said->target = percent / 100;
+	return 0;
+}
+
+static int take_path(const struct cli_said *said)
+{
+	struct request *request = said->target;
+
+	if (request->path_count == ARRAY_LENGTH(request->paths))
+		return cli_usage(said->page, "'%s' is one too many: compare two", said->value);
+	request->paths[request->path_count++] = said->value;
+	return 0;
+}
+
 static const struct cli_option options[] = {
-	REPORT_OPTION_BY,
-	{ DIFF_THRESHOLD, "threshold", "SHARE",
-	  "how much slower something may be, like 5% (the default)" },
-	{ 'a', "all", NULL, "all rows, however many" },
-	REPORT_FILTER_OPTIONS,
-	CLI_OPTION_JSON,
-	{ 'o', "output", "FILE", "write to this file instead of standard output" },
-	{ DIFF_STRICT, "strict", NULL,
-	  "refuse what is damaged, cut off or foreign: say what, and nothing else" },
+	REPORT_OPTION_BY(struct request),
+	{ 0, "threshold", "SHARE", "how much slower something may be, like 5% (the default)",
+	  CLI_CALL(struct request, threshold, take_threshold) },
+	{ 'a', "all", NULL, "all rows, however many", CLI_FLAG(struct request, is_all) },
+	REPORT_FILTER_OPTIONS(struct request),
+	CLI_OPTION_JSON(struct request),
+	REPORT_OPTION_OUTPUT(struct request),
+	REPORT_OPTION_STRICT(struct request),
 	CLI_OPTION_END,
 };
 
@@ -50,79 +94,9 @@ static const struct cli_page page = {
 		"them may be what nccl-tests or 'ringside bench' wrote: then transfers are "
 		"compared, without waiting.\n",
 	.options = options,
+	.operand = take_path,
 	.examples = examples,
 };
-
-struct side {
-	struct cli_input input;
-	struct timeline_report report;
-	struct expected expected;
-	bool has_report;
-	bool has_expected;
-};
-
-struct request {
-	struct side sides[2];
-	size_t path_count;
-	const char *paths[2];
-	struct report_filter chosen;
-	double threshold;
-	const char *path;
-	bool is_json;
-	bool is_all;
-	bool is_strict;
-};
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-/* "5%", "5", "2.5 %": of the duration. */
-static int take_threshold(struct request *request, const char *value)
-{
-	char *end = NULL;
-	double percent = strtod(value, &end);
-
-	while (*end == ' ')
-		end++;
-	if (*end == '%')
-		end++;
-	if (end == value || *end != '\0' || !(percent >= 0) || percent > 1000)
-		return cli_usage(&page, "--threshold '%s' is no share like 5%%", value);
-	request->threshold = percent / 100;
-	return 0;
-}
-
-static int take_path(struct request *request, const char *value)
-{
-	if (request->path_count == ARRAY_LENGTH(request->paths))
-		return cli_usage(&page, "'%s' is one too many: compare two", value);
-	request->paths[request->path_count++] = value;
-	return 0;
-}
-
-/* 0, or the exit code after an error was told. */
-static int diff_option(struct request *request, int found, const char *value)
-{
-	switch (found) {
-	case CLI_OPERAND:
-		return take_path(request, value);
-	case DIFF_THRESHOLD:
-		return take_threshold(request, value);
-	case 'a':
-		request->is_all = true;
-		return 0;
-	case 'j':
-		request->is_json = true;
-		return 0;
-	case 'o':
-		request->path = value;
-		return 0;
-	case DIFF_STRICT:
-		request->is_strict = true;
-		return 0;
-	default:
-		return report_filter_take(&request->chosen, &page, found, value);
-	}
-}
 
 /* ---- two reports ----------------------------------------------------------------------------- */
 
@@ -283,23 +257,16 @@ static int diff_run(struct request *request)
 int cmd_diff(int argc, char **argv)
 {
 	struct request request = { .threshold = DIFF_THRESHOLD_DEFAULT };
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(request.sides); i++)
 		cli_input_init(&request.sides[i].input);
-	report_filter_init(&request.chosen);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP)
-		exit_code = diff_option(&request, found, args.value);
-	if (exit_code == 0 && found == CLI_STOP) {
-		diff_release(&request);
-		return args.exit_code;
-	}
-	if (exit_code == 0)
+	exit_code = cli_parse(&page, &request, argc, argv);
+	if (exit_code == CLI_GO_ON) {
 		exit_code = diff_check(&request);
-	if (exit_code == 0)
-		exit_code = diff_run(&request);
+		if (exit_code == 0)
+			exit_code = diff_run(&request);
+	}
 	diff_release(&request);
 	return exit_code;
 }

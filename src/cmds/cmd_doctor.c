@@ -13,6 +13,7 @@
 
 #include "cmds/cli.h"
 #include "cmds/cli_expected.h"
+#include "cmds/cli_fetch.h"
 #include "cmds/cli_input.h"
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
@@ -32,124 +33,25 @@ static struct verdict_text_options doctor_text_options(const struct doctor_optio
 
 enum { LIST_FILE_BYTES = 4 << 20 };
 
-enum doctor_option {
-	DOCTOR_AGENTS = CLI_LONG_ONLY,
-	DOCTOR_PROMETHEUS,
-	DOCTOR_WINDOW,
-	DOCTOR_PAST,
-	DOCTOR_LOG,
-	DOCTOR_HANG,
-	DOCTOR_JOB,
-	DOCTOR_BASELINE,
-	DOCTOR_EXPECTED,
-	DOCTOR_PEAK,
-	DOCTOR_PRICE,
-	DOCTOR_INTERVAL,
-	DOCTOR_TIMEOUT,
-	DOCTOR_PARALLEL,
-	DOCTOR_AUTH,
-	DOCTOR_CACERT,
-	DOCTOR_INSECURE,
-};
-
-static const struct cli_option doctor_option_rows[] = {
-	CLI_OPTION_JSON,
-	{ 'a', "all", NULL, "every verdict with all its lines, and every communicator" },
-	{ DOCTOR_AGENTS, "agents", "LIST",
-	  "ask these agents: host[:port], URLs, ranges like node[001-064], @FILE with one a line" },
-	{ DOCTOR_PROMETHEUS, "prometheus", "URL", "ask this Prometheus, which scrapes the agents" },
-	{ DOCTOR_WINDOW, "window", "TIME",
-	  "with --prometheus, slowness is judged over the last so long (default 5m)" },
-	{ DOCTOR_PAST, "past", "TIME",
-	  "and compared with the same time so long ago (default 60m, or 15m for a younger job)" },
-	{ DOCTOR_LOG, "log", "FILE",
-	  "also read what NCCL wrote with NCCL_DEBUG; files that follow it are logs, too" },
-	{ DOCTOR_HANG, "hang", "TIME", "what stands still for so long hangs (default 20s)" },
-	{ DOCTOR_JOB, "job", "NAME", "look at this job alone" },
-	{ DOCTOR_BASELINE, "baseline", "FILE",
-	  "what 'ringside baseline save' wrote on a good day, to compare with" },
-	{ DOCTOR_EXPECTED, "expected", "FILE",
-	  "what nccl-tests or 'ringside bench' measured, to compare with: output, or JSON" },
-	{ DOCTOR_PEAK, "peak", "LIST",
-	  "bus bandwidth to expect in GB/s: nvlink=450,net=50, or one of them" },
-	{ DOCTOR_PRICE, "gpu-hour-price", "PRICE", "say what lost GPU-hours cost" },
-	{ 'w', "watch", NULL,
-	  "look again and again, and tell what appears, changes and clears, until ^C" },
-	{ DOCTOR_INTERVAL, "interval", "TIME", "between two looks (default 10s)" },
-	{ DOCTOR_TIMEOUT, "timeout", "TIME", "for the answer of one agent (default 5s)" },
-	{ DOCTOR_PARALLEL, "parallel", "N", "agents asked at a time, 1 to 1024 (default 32)" },
-	{ DOCTOR_AUTH, "auth", "FILE",
-	  "a file with one line for agents or Prometheus: basic NAME:PASSWORD or bearer TOKEN" },
-	{ DOCTOR_CACERT, "cacert", "FILE",
-	  "certificates of those who may sign theirs, instead of the system's" },
-	{ DOCTOR_INSECURE, "insecure", NULL, "take any certificate" },
-	CLI_OPTION_END,
-};
-
-static const struct cli_example doctor_examples[] = {
-	{ "ringside doctor", "what is wrong with the jobs of this machine" },
-	{ "ringside doctor traces/", "what a job that is gone died of" },
-	{ "ringside doctor --agents 'node[001-064]'", "a whole job, through its nodes' agents" },
-	{ "ringside doctor --agents @nodes --watch --interval 30s",
-	  "the same every 30 seconds, telling what changes" },
-	{ "ringside doctor --prometheus http://prometheus:9090 --job llm-7",
-	  "one job of thousands of ranks" },
-	{ "ringside doctor --log nccl.*.log", "what NCCL's own log says about the set-up" },
-	{ NULL, NULL },
-};
-
-static const struct cli_page doctor_page = {
-	.name = "doctor",
-	.operands = "[PATH...]",
-	.about = "Says what is wrong: who is stuck and on whom the others wait, who or what is "
-		 "slow, what is "
-		 "set up badly. Each verdict names one cause, with what was seen, how sure that "
-		 "is, and "
-		 "what to do next. The exit code is 1 when there is trouble. docs/DOCTOR.md "
-		 "explains it.\n" CLI_INPUT_ABOUT
-		 " A bundle of 'ringside bundle' will do, too." CLI_INPUT_NONE "\n",
-	.options = doctor_option_rows,
-	.examples = doctor_examples,
-};
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t most_ns,
-		     uint64_t *ns)
+static int take_price(const struct cli_said *said)
 {
-	if (text_duration(text, ns) != OK)
-		return cli_usage(&doctor_page, "--%s %s is not a time like 20s or 500ms", name,
-				 text);
-	if (*ns < least_ns || *ns > most_ns)
-		return cli_usage(&doctor_page, "--%s %s is too short or too long", name, text);
-	return -1;
-}
-
-static int take_price(struct doctor_options *options, const char *text)
-{
+	double *price = said->target;
 	char *end = NULL;
 
-	options->gpu_hour_price = strtod(text, &end);
-	if (end == text || *end != '\0' || !(options->gpu_hour_price > 0) ||
-	    options->gpu_hour_price > 1e6)
-		return cli_usage(&doctor_page, "--gpu-hour-price %s is no price like 2.5", text);
-	return -1;
-}
-
-static int take_parallel(struct doctor_options *options, const char *text)
-{
-	int64_t number;
-
-	if (text_number(text, 1, 1024, &number) != OK)
-		return cli_usage(&doctor_page, "--parallel %s is no number from 1 to 1024", text);
-	options->parallel = (unsigned int)number;
-	return -1;
+	*price = strtod(said->value, &end);
+	if (end == said->value || *end != '\0' || !(*price > 0) || *price > 1e6)
+		return cli_usage(said->page, "--gpu-hour-price %s is no price like 2.5",
+				 said->value);
+	return 0;
 }
 
 /* "nvlink=450,net=50", GB/s. */
-static int take_peak(struct doctor_options *options, const char *text)
+static int take_peak(const struct cli_said *said)
 {
-	const char *at = text;
+	struct doctor_options *options = said->target;
+	const char *at = said->value;
 
 	while (*at != '\0') {
 		size_t name = strcspn(at, "=");
@@ -162,12 +64,14 @@ static int take_peak(struct doctor_options *options, const char *text)
 		else if (name == 3 && strncmp(at, "net", 3) == 0)
 			to = &options->peak_network;
 		if (to == NULL || !(value > 0) || value > 1e6 || (*end != ',' && *end != '\0'))
-			return cli_usage(&doctor_page,
-					 "--peak '%s' is not like nvlink=450,net=50 (GB/s)", text);
+			return cli_usage(said->page,
+					 "--peak '%s' is not like nvlink=450,net=50 (GB/s)",
+					 said->value);
 		*to = value * 1e9;
 		at = end + (*end == ',');
 	}
-	return text[0] ? -1 : cli_usage(&doctor_page, "--peak '' is not like nvlink=450,net=50");
+	return said->value[0] ? 0
+			      : cli_usage(said->page, "--peak '' is not like nvlink=450,net=50");
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -206,8 +110,10 @@ static char *read_list(const char *path)
 	return text;
 }
 
-static int take_agents(struct doctor_options *options, const char *value)
+static int take_agents(const struct cli_said *said)
 {
+	struct doctor_options *options = said->target;
+	const char *value = said->value;
 	char *text = value[0] == '@' ? read_list(value + 1) : NULL;
 	char why[200];
 	enum status status;
@@ -220,92 +126,124 @@ static int take_agents(struct doctor_options *options, const char *value)
 	free(text);
 	if (status == ERR_NO_SPACE && why[0] == '\0')
 		cli_no_memory();
-	return status == OK ? -1 : cli_usage(&doctor_page, "--agents: %s", why);
+	return status == OK ? 0 : cli_usage(said->page, "--agents: %s", why);
 }
 
-static int take_prometheus(struct doctor_options *options, const char *value)
+static int take_prometheus(const struct cli_said *said)
 {
+	const char *value = said->value;
+
 	if (!fetch_url_is_good(value) || strpbrk(value, "?#"))
-		return cli_usage(&doctor_page,
+		return cli_usage(said->page,
 				 "--prometheus '%s' is no URL like http://prometheus:9090 (a "
 				 "password goes into a file: --auth)",
 				 value);
-	options->prometheus = value;
-	return -1;
+	*(const char **)said->target = value;
+	return 0;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int take_flag(struct doctor_options *options, int found)
+static int take_log(const struct cli_said *said)
 {
-	options->is_json |= found == 'j';
-	options->has_all |= found == 'a';
-	options->is_watch |= found == 'w';
-	options->is_insecure |= found == DOCTOR_INSECURE;
-	return -1;
+	struct doctor_options *options = said->target;
+
+	append_text(&options->logs, &options->log_count, said->value);
+	return 0;
 }
 
-static int doctor_take_option(struct doctor_options *options, int found, const char *value)
+/* A PATH; behind --log, another log. */
+static int take_operand(const struct cli_said *said)
 {
-	const uint64_t second = 1000000000;
+	struct doctor_options *options = said->target;
 
-	switch (found) {
-	case DOCTOR_AGENTS:
-		return take_agents(options, value);
-	case DOCTOR_PROMETHEUS:
-		return take_prometheus(options, value);
-	case DOCTOR_HANG:
-		return take_time("hang", value, second / 10, 86400 * second, &options->hang_ns);
-	case DOCTOR_WINDOW:
-		return take_time("window", value, 4 * second, 86400 * second, &options->window_ns);
-	case DOCTOR_PAST:
-		return take_time("past", value, second, 90 * 86400 * second, &options->past_ns);
-	case DOCTOR_INTERVAL:
-		return take_time("interval", value, second / 5, 3600 * second,
-				 &options->interval_ns);
-	case DOCTOR_TIMEOUT:
-		return take_time("timeout", value, second / 100, 600 * second,
-				 &options->timeout_ns);
-	case DOCTOR_PARALLEL:
-		return take_parallel(options, value);
-	case DOCTOR_PEAK:
-		return take_peak(options, value);
-	case DOCTOR_PRICE:
-		return take_price(options, value);
-	case DOCTOR_JOB:
-		options->job = value;
-		return -1;
-	case DOCTOR_BASELINE:
-		options->baseline = value;
-		return -1;
-	case DOCTOR_EXPECTED:
-		options->expected = value;
-		return -1;
-	case DOCTOR_AUTH:
-		options->auth = value;
-		return -1;
-	case DOCTOR_CACERT:
-		options->ca_file = value;
-		return -1;
-	default:
-		return take_flag(options, found);
-	}
+	if (said->option != NULL && said->option->take == take_log)
+		return take_log(said);
+	append_text(&options->paths, &options->path_count, said->value);
+	return 0;
 }
 
-static int take_word(struct doctor_options *options, int found, const char *value)
-{
-	if (found == DOCTOR_LOG || (found == CLI_OPERAND && options->is_in_logs)) {
-		append_text(&options->logs, &options->log_count, value);
-		options->is_in_logs = true;
-		return -1;
-	}
-	if (found == CLI_OPERAND) {
-		append_text(&options->paths, &options->path_count, value);
-		return -1;
-	}
-	options->is_in_logs = false;
-	return doctor_take_option(options, found, value);
-}
+#define DOCTOR_TIME(field, least_ns, most_ns)                      \
+	CLI_TIME(struct doctor_options, field, least_ns, most_ns), \
+		.like = "is not a time like 20s or 500ms", .less = "is too short or too long"
+
+static const struct cli_option doctor_option_rows[] = {
+	CLI_OPTION_JSON(struct doctor_options),
+	{ 'a', "all", NULL, "every verdict with all its lines, and every communicator",
+	  CLI_FLAG(struct doctor_options, has_all) },
+	{ 0, "agents", "LIST",
+	  "ask these agents: host[:port], URLs, ranges like node[001-064], @FILE with one a line",
+	  CLI_CALL_ALL(take_agents) },
+	{ 0, "prometheus", "URL", "ask this Prometheus, which scrapes the agents",
+	  CLI_CALL(struct doctor_options, prometheus, take_prometheus) },
+	{ 0, "window", "TIME",
+	  "with --prometheus, slowness is judged over the last so long (default 5m)",
+	  DOCTOR_TIME(window_ns, CLI_SECONDS(4), CLI_SECONDS(86400)) },
+	{ 0, "past", "TIME",
+	  "and compared with the same time so long ago (default 60m, or 15m for a younger job)",
+	  DOCTOR_TIME(past_ns, CLI_SECONDS(1), CLI_SECONDS(90 * 86400)) },
+	{ 0, "log", "FILE",
+	  "also read what NCCL wrote with NCCL_DEBUG; files that follow it are logs, too",
+	  CLI_CALL_ALL(take_log) },
+	{ 0, "hang", "TIME", "what stands still for so long hangs (default 20s)",
+	  DOCTOR_TIME(hang_ns, CLI_SECONDS(1) / 10, CLI_SECONDS(86400)) },
+	{ 0, "job", "NAME", "look at this job alone", CLI_TEXT(struct doctor_options, job) },
+	{ 0, "baseline", "FILE",
+	  "what 'ringside baseline save' wrote on a good day, to compare with",
+	  CLI_TEXT(struct doctor_options, baseline) },
+	{ 0, "expected", "FILE",
+	  "what nccl-tests or 'ringside bench' measured, to compare with: output, or JSON",
+	  CLI_TEXT(struct doctor_options, expected) },
+	{ 0, "peak", "LIST", "bus bandwidth to expect in GB/s: nvlink=450,net=50, or one of them",
+	  CLI_CALL_ALL(take_peak) },
+	{ 0, "gpu-hour-price", "PRICE", "say what lost GPU-hours cost",
+	  CLI_CALL(struct doctor_options, gpu_hour_price, take_price) },
+	{ 'w', "watch", NULL,
+	  "look again and again, and tell what appears, changes and clears, until ^C",
+	  CLI_FLAG(struct doctor_options, is_watch) },
+	{ 0, "interval", "TIME", "between two looks (default 10s)",
+	  DOCTOR_TIME(interval_ns, CLI_SECONDS(1) / 5, CLI_SECONDS(3600)) },
+	{ 0, "timeout", "TIME", "for the answer of one agent (default 5s)",
+	  DOCTOR_TIME(timeout_ns, CLI_SECONDS(1) / 100, CLI_SECONDS(600)) },
+	{ 0, "parallel", "N", "agents asked at a time, 1 to 1024 (default 32)",
+	  CLI_U32(struct doctor_options, parallel, 1, 1024),
+	  .like = "is no number from 1 to 1024" },
+	{ 0, "auth", "FILE",
+	  "a file with one line for agents or Prometheus: basic NAME:PASSWORD or bearer TOKEN",
+	  CLI_TEXT(struct doctor_options, auth) },
+	{ 0, "cacert", "FILE", "certificates of those who may sign theirs, instead of the system's",
+	  CLI_TEXT(struct doctor_options, ca_file) },
+	{ 0, "insecure", NULL, "take any certificate",
+	  CLI_FLAG(struct doctor_options, is_insecure) },
+	CLI_OPTION_END,
+};
+
+static const struct cli_example doctor_examples[] = {
+	{ "ringside doctor", "what is wrong with the jobs of this machine" },
+	{ "ringside doctor traces/", "what a job that is gone died of" },
+	{ "ringside doctor --agents 'node[001-064]'", "a whole job, through its nodes' agents" },
+	{ "ringside doctor --agents @nodes --watch --interval 30s",
+	  "the same every 30 seconds, telling what changes" },
+	{ "ringside doctor --prometheus http://prometheus:9090 --job llm-7",
+	  "one job of thousands of ranks" },
+	{ "ringside doctor --log nccl.*.log", "what NCCL's own log says about the set-up" },
+	{ NULL, NULL },
+};
+
+static const struct cli_page doctor_page = {
+	.name = "doctor",
+	.operands = "[PATH...]",
+	.about = "Says what is wrong: who is stuck and on whom the others wait, who or what is "
+		 "slow, what is "
+		 "set up badly. Each verdict names one cause, with what was seen, how sure that "
+		 "is, and "
+		 "what to do next. The exit code is 1 when there is trouble. docs/DOCTOR.md "
+		 "explains it.\n" CLI_INPUT_ABOUT
+		 " A bundle of 'ringside bundle' will do, too." CLI_INPUT_NONE "\n",
+	.options = doctor_option_rows,
+	.operand = take_operand,
+	.examples = doctor_examples,
+};
 
 static int doctor_check_options(const struct doctor_options *options)
 {
@@ -338,8 +276,7 @@ static void find_documents(struct doctor_options *options)
 
 int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 {
-	struct cli_args args;
-	int found, code = -1;
+	int code;
 
 	*options = (struct doctor_options){
 		.hang_ns = 20000000000u,
@@ -349,13 +286,8 @@ int doctor_options_parse(struct doctor_options *options, int argc, char **argv)
 	};
 	fetch_targets_init(&options->targets);
 	find_documents(options);
-	cli_args_init(&args, &doctor_page, argc, argv);
-	while (code == -1 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		code = take_word(options, found, args.value);
-	}
-	return code == -1 ? doctor_check_options(options) : code;
+	code = cli_parse(&doctor_page, options, argc, argv);
+	return code == CLI_GO_ON ? doctor_check_options(options) : code;
 }
 
 void doctor_options_release(struct doctor_options *options)
@@ -557,7 +489,7 @@ static bool watch_look_once(struct watch *watch, const struct doctor_yardstick *
 	/* Nothing recorded now may be recorded later; what is wrong with the command stays wrong. */
 	if (code != 0) {
 		doctor_case_release(&look);
-		if (code != CLI_END)
+		if (code != FETCH_STOPPED)
 			*exit_code = code;
 		return code == CLI_EXIT_TROUBLE;
 	}

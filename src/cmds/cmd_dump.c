@@ -8,12 +8,17 @@
 #include "output/json.h"
 #include "output/recorded.h"
 
-enum { DUMP_DETAILS = CLI_LONG_ONLY };
+struct request {
+	struct cli_input input;
+	bool has_details;
+	bool is_json; /* as it is anyway */
+};
 
 static const struct cli_option options[] = {
-	{ DUMP_DETAILS, "details", NULL,
-	  "also write what channels and transfers did (mode full records it)" },
-	{ 'j', "json", NULL, "accepted for the sake of order: the output always is JSON" },
+	{ 0, "details", NULL, "also write what channels and transfers did (mode full records it)",
+	  CLI_FLAG(struct request, has_details) },
+	{ 'j', "json", NULL, "accepted for the sake of order: the output always is JSON",
+	  CLI_FLAG(struct request, is_json) },
 	CLI_OPTION_END,
 };
 
@@ -32,6 +37,7 @@ static const struct cli_page page = {
 		 "took and how that is known. docs/DUMP.md explains every field.\n" CLI_INPUT_ABOUT
 			 CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
 
@@ -122,15 +128,18 @@ static int dump_process(struct dump *dump, const struct recording_process *proce
 	return failed;
 }
 
-static int dump_all(const struct cli_input *input, bool has_details)
+static int dump_all(void *context)
 {
+	const struct request *request = context;
+	const struct cli_input *input = &request->input;
 	int exit_code = cli_input_complain(input, true) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 	struct dump dump;
 
 	sink_init_fd(&dump.sink, STDOUT_FILENO);
 	json_init(&dump.json, &dump.sink);
 	for (size_t i = 0; i < input->recording.count && dump.sink.status == OK; i++)
-		exit_code |= dump_process(&dump, input->recording.processes[i], has_details);
+		exit_code |=
+			dump_process(&dump, input->recording.processes[i], request->has_details);
 	if (input->recording.count == 0 && input->path_count == 0)
 		cli_input_nothing();
 	return cli_finish(&dump.sink, exit_code);
@@ -138,23 +147,8 @@ static int dump_all(const struct cli_input *input, bool has_details)
 
 int cmd_dump(int argc, char **argv)
 {
-	bool has_details = false;
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code = 0;
+	struct request request = { .has_details = false };
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		else if (found == DUMP_DETAILS)
-			has_details = true;
-	}
-	if (found == CLI_STOP)
-		exit_code = args.exit_code;
-	else if ((exit_code = cli_input_read(&input, RECORDING_WITH_TRACES)) == 0)
-		exit_code = dump_all(&input, has_details);
-	cli_input_release(&input);
-	return exit_code;
+	return cli_input_command(&page, &request, RECORDING_WITH_TRACES, NULL, dump_all, argc,
+				 argv);
 }

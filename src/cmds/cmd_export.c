@@ -616,25 +616,37 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 	return job->is_directory ? cli_tree_commit(&doing.tree, exit_code) : exit_code;
 }
 
-enum { EXPORT_OPTION_PARTITION = CLI_LONG_ONLY, EXPORT_OPTION_ROWS, EXPORT_OPTION_FORCE };
 /* A file of some 200 MB. */
 enum { EXPORT_FILE_ROWS = 4 << 20 };
+
+struct request {
+	struct cli_input input;
+	struct export_job job;
+	struct report_filter chosen;
+	const char *format;
+	bool is_json;
+};
 
 static const struct cli_option options[] = {
 	{ 'o', "output", "FILE",
 	  "write this file, or - for standard output; a name that ends with / or an existing "
-	  "directory: files for each job, host and rank" },
+	  "directory: files for each job, host and rank",
+	  CLI_TEXT(struct request, job.path) },
 	{ 'f', "format", "FORMAT",
 	  "parquet, csv, jsonl or inspector (default: by the name of the file; parquet for "
-	  "directories)" },
-	{ EXPORT_OPTION_PARTITION, "partition", NULL, "write a directory, whatever its name" },
-	{ EXPORT_OPTION_ROWS, "rows", "N",
-	  "directories: begin another file after N operations (default 4194304)" },
-	{ EXPORT_OPTION_FORCE, "force", NULL,
+	  "directories)",
+	  CLI_TEXT(struct request, format) },
+	{ 0, "partition", NULL, "write a directory, whatever its name",
+	  CLI_FLAG(struct request, job.is_directory) },
+	{ 0, "rows", "N", "directories: begin another file after N operations (default 4194304)",
+	  CLI_U64(struct request, job.file_rows, 1, INT64_MAX),
+	  .like = "is not a number from 1 on" },
+	{ 0, "force", NULL,
 	  "put files into a directory that has some: those of the same job, host and rank are "
-	  "replaced" },
-	REPORT_FILTER_OPTIONS,
-	CLI_OPTION_JSON,
+	  "replaced",
+	  CLI_FLAG(struct request, job.is_forced) },
+	REPORT_FILTER_OPTIONS(struct request),
+	CLI_OPTION_JSON(struct request),
 	CLI_OPTION_END,
 };
 
@@ -656,6 +668,7 @@ static const struct cli_page page = {
 		 "A file appears when it is whole, in the place of an older one of its "
 		 "name.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
 
@@ -665,46 +678,6 @@ static const struct export_format *const formats[] = {
 	&export_jsonl,
 	&export_inspector,
 };
-
-struct request {
-	struct export_job job;
-	struct report_filter chosen;
-	const char *format;
-	bool is_json;
-};
-
-/* ---- options --------------------------------------------------------------------------------- */
-
-static int export_option(struct request *request, int option, const char *value)
-{
-	int64_t rows;
-
-	switch (option) {
-	case 'o':
-		request->job.path = value;
-		break;
-	case 'f':
-		request->format = value;
-		break;
-	case 'j':
-		request->is_json = true;
-		break;
-	case EXPORT_OPTION_PARTITION:
-		request->job.is_directory = true;
-		break;
-	case EXPORT_OPTION_FORCE:
-		request->job.is_forced = true;
-		break;
-	case EXPORT_OPTION_ROWS:
-		if (text_number(value, 1, INT64_MAX, &rows) != OK)
-			return cli_usage(&page, "--rows %s is not a number from 1 on", value);
-		request->job.file_rows = (uint64_t)rows;
-		break;
-	default:
-		return report_filter_take(&request->chosen, &page, option, value);
-	}
-	return 0;
-}
 
 static const struct export_format *find_format(const char *name)
 {
@@ -756,8 +729,9 @@ static int choose_format(struct request *request)
 	return 0;
 }
 
-static int export_check(struct request *request)
+static int export_check(void *context)
 {
+	struct request *request = context;
 	struct export_job *job = &request->job;
 
 	if (job->path == NULL)
@@ -771,7 +745,7 @@ static int export_check(struct request *request)
 		return CLI_EXIT_USAGE;
 	if (job->format->is_binary && cli_output_is_terminal(job->path))
 		return cli_usage(&page, "%s is not for a terminal: say -o FILE", job->format->name);
-	return 0;
+	return CLI_GO_ON;
 }
 
 /* ---- what was done --------------------------------------------------------------------------- */
@@ -828,8 +802,10 @@ static void write_text(struct sink *sink, const struct export_job *job)
 	sink_text(sink, ": 'ringside verify' says more.\n");
 }
 
-static int export_run(struct request *request, const struct cli_input *input)
+static int export_run(void *context)
 {
+	struct request *request = context;
+	const struct cli_input *input = &request->input;
 	bool is_trouble = cli_input_complain(input, true);
 	struct sink sink;
 	int exit_code;
@@ -855,31 +831,9 @@ static int export_run(struct request *request, const struct cli_input *input)
 int cmd_export(int argc, char **argv)
 {
 	struct request request = { .job = { .file_rows = EXPORT_FILE_ROWS } };
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code = cli_input_command(&page, &request, RECORDING_WITH_TRACES, export_check,
+					  export_run, argc, argv);
 
-	cli_input_init(&input);
-	report_filter_init(&request.chosen);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		else
-			exit_code = export_option(&request, found, args.value);
-	}
-	if (exit_code == 0 && found == CLI_STOP) {
-		exit_code = args.exit_code;
-		goto out;
-	}
-	if (exit_code == 0)
-		exit_code = export_check(&request);
-	if (exit_code == 0)
-		exit_code = cli_input_read(&input, RECORDING_WITH_TRACES);
-	if (exit_code == 0)
-		exit_code = export_run(&request, &input);
-out:
 	report_filter_release(&request.chosen);
-	cli_input_release(&input);
 	return exit_code;
 }

@@ -392,13 +392,22 @@ static int import_log(struct import *import, const char *path)
 	return exit_code;
 }
 
-enum { IMPORT_STRICT = CLI_LONG_ONLY, IMPORT_FORCE };
+struct request {
+	struct cli_input input;
+	const char *output;
+	bool is_forced;
+	bool is_strict;
+	bool is_json;
+};
 
 static const struct cli_option options[] = {
-	{ 'o', "output", "DIR", "directory for the trace files; made when it is not there" },
-	{ IMPORT_FORCE, "force", NULL, "write into a directory that has files, and replace them" },
-	{ IMPORT_STRICT, "strict", NULL, "write nothing when any line or file cannot be read" },
-	CLI_OPTION_JSON,
+	{ 'o', "output", "DIR", "directory for the trace files; made when it is not there",
+	  CLI_TEXT(struct request, output) },
+	{ 0, "force", NULL, "write into a directory that has files, and replace them",
+	  CLI_FLAG(struct request, is_forced) },
+	{ 0, "strict", NULL, "write nothing when any line or file cannot be read",
+	  CLI_FLAG(struct request, is_strict) },
+	CLI_OPTION_JSON(struct request),
 	CLI_OPTION_END,
 };
 
@@ -419,14 +428,8 @@ static const struct cli_page page = {
 		 "PATH is a log, or a directory with all that is below it. Lines that cannot be "
 		 "read are named and skipped; the exit code is then 1.\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
-};
-
-struct request {
-	const char *output;
-	bool is_forced;
-	bool is_strict;
-	bool is_json;
 };
 
 /* ---- what was done --------------------------------------------------------------------------- */
@@ -529,8 +532,10 @@ static bool import_complain_input(const struct cli_input *input)
 	return false;
 }
 
-static int import_input(const struct cli_input *input, const struct request *request)
+static int import_input(void *context)
 {
+	const struct request *request = context;
+	const struct cli_input *input = &request->input;
 	bool is_trouble = import_complain_input(input);
 	struct import_totals totals;
 	struct cli_tree tree;
@@ -560,36 +565,21 @@ static int import_input(const struct cli_input *input, const struct request *req
 	return cli_finish(&sink, exit_code);
 }
 
+static int import_check(void *context)
+{
+	const struct request *request = context;
+
+	if (request->input.path_count == 0)
+		return cli_usage(&page, "no log is given");
+	if (request->output == NULL)
+		return cli_usage(&page, "no directory is given: -o DIR");
+	return CLI_GO_ON;
+}
+
 int cmd_import(int argc, char **argv)
 {
-	struct request request = { 0 };
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code = 0;
+	struct request request = { .output = NULL };
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		else if (found == 'o')
-			request.output = args.value;
-		else if (found == 'j')
-			request.is_json = true;
-		else if (found == IMPORT_FORCE)
-			request.is_forced = true;
-		else if (found == IMPORT_STRICT)
-			request.is_strict = true;
-	}
-	if (found == CLI_STOP)
-		exit_code = args.exit_code;
-	else if (input.path_count == 0)
-		exit_code = cli_usage(&page, "no log is given");
-	else if (request.output == NULL)
-		exit_code = cli_usage(&page, "no directory is given: -o DIR");
-	else if ((exit_code = cli_input_read(&input,
-					     RECORDING_LIST_FOREIGN | RECORDING_TRACES_ALONE)) == 0)
-		exit_code = import_input(&input, &request);
-	cli_input_release(&input);
-	return exit_code;
+	return cli_input_command(&page, &request, RECORDING_LIST_FOREIGN | RECORDING_TRACES_ALONE,
+				 import_check, import_input, argc, argv);
 }

@@ -16,9 +16,15 @@
 #include "output/table.h"
 #include "recording/recording.h"
 
+struct request {
+	struct cli_input input;
+	bool is_json, is_quiet;
+};
+
 static const struct cli_option options[] = {
-	CLI_OPTION_JSON,
-	{ 'q', "quiet", NULL, "one line per process, without the notes below it" },
+	CLI_OPTION_JSON(struct request),
+	{ 'q', "quiet", NULL, "one line per process, without the notes below it",
+	  CLI_FLAG(struct request, is_quiet) },
 	CLI_OPTION_END,
 };
 
@@ -37,6 +43,7 @@ static const struct cli_page page = {
 		 "and lost, where it is kept, and whether kernel events are on.\n" CLI_INPUT_ABOUT
 			 CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
 
@@ -258,41 +265,27 @@ static void write_json(const struct cli_input *input, struct sink *sink)
 	json_line(&json);
 }
 
-static int list_processes(const struct cli_input *input, bool is_json, bool is_quiet)
+static int list_processes(void *context)
 {
+	const struct request *request = context;
+	const struct cli_input *input = &request->input;
 	int exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 	struct sink sink;
 
 	sink_init_fd(&sink, STDOUT_FILENO);
-	if (is_json)
+	if (request->is_json)
 		write_json(input, &sink);
 	else
-		write_text(input, &sink, is_quiet);
+		write_text(input, &sink, request->is_quiet);
 	exit_code = cli_finish(&sink, exit_code);
-	if (input->recording.count == 0 && input->path_count == 0 && !is_json)
+	if (input->recording.count == 0 && input->path_count == 0 && !request->is_json)
 		cli_input_nothing();
 	return exit_code;
 }
 
 int cmd_ls(int argc, char **argv)
 {
-	bool is_json = false, is_quiet = false;
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code;
+	struct request request = { .is_json = false };
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		is_json |= found == 'j';
-		is_quiet |= found == 'q';
-	}
-	if (found == CLI_STOP)
-		exit_code = args.exit_code;
-	else if ((exit_code = cli_input_read(&input, 0)) == 0)
-		exit_code = list_processes(&input, is_json, is_quiet);
-	cli_input_release(&input);
-	return exit_code;
+	return cli_input_command(&page, &request, 0, NULL, list_processes, argc, argv);
 }

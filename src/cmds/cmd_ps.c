@@ -275,13 +275,20 @@ static const char *ps_words_wait(const struct flight_wait *wait, uint64_t now_ns
 	return words;
 }
 
-enum { PS_DEAD = CLI_LONG_ONLY };
+struct request {
+	struct cli_input input;
+	bool is_json;
+	bool has_unseen; /* what may be over, too */
+	bool has_dead;
+};
 
 static const struct cli_option options[] = {
-	CLI_OPTION_JSON,
-	{ 'a', "all", NULL, "all operations whose end NCCL does not show, over or not" },
-	{ PS_DEAD, "dead", NULL,
-	  "also what dead processes of this machine had in flight (always with PATH)" },
+	CLI_OPTION_JSON(struct request),
+	{ 'a', "all", NULL, "all operations whose end NCCL does not show, over or not",
+	  CLI_FLAG(struct request, has_unseen) },
+	{ 0, "dead", NULL,
+	  "also what dead processes of this machine had in flight (always with PATH)",
+	  CLI_FLAG(struct request, has_dead) },
 	CLI_OPTION_END,
 };
 
@@ -303,6 +310,7 @@ static const struct cli_page page = {
 		"last call on a communicator is listed, as not timed, when the process has called "
 		"nothing for 5 s.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
 
@@ -516,22 +524,28 @@ static void write_json(const struct cli_input *input, const struct ps_list *list
 	json_line(&json);
 }
 
-static int ps_show(const struct cli_input *input, bool is_json, bool has_unseen, bool has_dead)
+static int ps_show(void *context)
 {
-	int exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	struct request *request = context;
+	struct cli_input *input = &request->input;
 	struct ps_list list;
 	struct sink sink;
+	int exit_code;
 
-	ps_list_make(&list, &input->recording, has_unseen, has_dead || input->path_count > 0);
+	if (recording_find_flights(&input->recording) == ERR_NO_SPACE)
+		cli_no_memory();
+	exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	ps_list_make(&list, &input->recording, request->has_unseen,
+		     request->has_dead || input->path_count > 0);
 	sink_init_fd(&sink, STDOUT_FILENO);
-	if (is_json)
+	if (request->is_json)
 		write_json(input, &list, &sink);
 	else
 		write_text(&list, &sink);
 	exit_code = cli_finish(&sink, exit_code);
-	if (!is_json)
+	if (!request->is_json)
 		write_remarks(&list);
-	if (!is_json && input->recording.count == 0 && input->path_count == 0)
+	if (!request->is_json && input->recording.count == 0 && input->path_count == 0)
 		cli_input_nothing();
 	ps_list_release(&list);
 	return exit_code;
@@ -539,27 +553,7 @@ static int ps_show(const struct cli_input *input, bool is_json, bool has_unseen,
 
 int cmd_ps(int argc, char **argv)
 {
-	bool is_json = false, has_unseen = false, has_dead = false;
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code;
+	struct request request = { .is_json = false };
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		is_json |= found == 'j';
-		has_unseen |= found == 'a';
-		has_dead |= found == PS_DEAD;
-	}
-	if (found == CLI_STOP)
-		exit_code = args.exit_code;
-	else if ((exit_code = cli_input_read(&input, 0)) == 0) {
-		if (recording_find_flights(&input.recording) == ERR_NO_SPACE)
-			cli_no_memory();
-		exit_code = ps_show(&input, is_json, has_unseen, has_dead);
-	}
-	cli_input_release(&input);
-	return exit_code;
+	return cli_input_command(&page, &request, 0, NULL, ps_show, argc, argv);
 }

@@ -11,18 +11,33 @@
 #include "cmds/cli_input.h"
 #include "cmds/commands.h"
 #include "common/text.h"
-#include "common/text_amounts.h"
 #include "output/json.h"
 #include "output/recorded.h"
 #include "recording/recording.h"
 
-enum { RECORD_KERNEL = CLI_LONG_ONLY, RECORD_JOB, RECORD_WAIT };
+struct asked {
+	const struct recording_process *process;
+	struct recording_ask ask;
+};
+
+struct record {
+	struct cli_input input;
+	const char *job;
+	uint64_t kernel_ns, wait_ns;
+	bool is_json;
+	struct asked *asked;
+	size_t count;
+};
 
 static const struct cli_option options[] = {
-	CLI_OPTION_JSON,
-	{ RECORD_KERNEL, "kernel", "TIME", "time every operation for this long (1s to 60m)" },
-	{ RECORD_JOB, "job", "NAME", "only processes of this job" },
-	{ RECORD_WAIT, "wait", "TIME", "wait this long for answers (default 2s)" },
+	CLI_OPTION_JSON(struct record),
+	{ 0, "kernel", "TIME", "time every operation for this long (1s to 60m)",
+	  CLI_TIME(struct record, kernel_ns, CLI_SECONDS(1), CLI_SECONDS(3600)),
+	  .like = "is not a time like 30s, at most 60m" },
+	{ 0, "job", "NAME", "only processes of this job", CLI_TEXT(struct record, job) },
+	{ 0, "wait", "TIME", "wait this long for answers (default 2s)",
+	  CLI_TIME(struct record, wait_ns, 0, CLI_SECONDS(3600)),
+	  .like = "is not a time like 30s, at most 60m" },
 	CLI_OPTION_END,
 };
 
@@ -44,21 +59,8 @@ static const struct cli_page page = {
 		"compared if all of them are asked, so run this on every node of the job.\n"
 		"Without @PID, all processes recorded on this machine are asked.\n",
 	.options = options,
+	CLI_OPERANDS(struct record, input, cli_input_take),
 	.examples = examples,
-};
-
-struct asked {
-	const struct recording_process *process;
-	struct recording_ask ask;
-};
-
-struct record {
-	struct cli_input input;
-	const char *job;
-	uint64_t kernel_ns, wait_ns;
-	bool is_json;
-	struct asked *asked;
-	size_t count;
 };
 
 static void wait_for_answers(struct record *record)
@@ -156,62 +158,35 @@ static int record_show(const struct record *record)
 	return cli_finish(&sink, code);
 }
 
-static int take_time(const char *name, const char *text, uint64_t least_ns, uint64_t *ns)
+static int record_check(void *context)
 {
-	if (text_duration(text, ns) != OK || *ns < least_ns || *ns > UINT64_C(3600) * 1000000000)
-		return cli_usage(&page, "--%s %s is not a time like 30s, at most 60m", name, text);
-	return -1;
+	const struct record *record = context;
+
+	return record->kernel_ns == 0 ? cli_usage(&page, "nothing to record: use --kernel TIME")
+				      : CLI_GO_ON;
 }
 
-/* -1, or the exit code. */
-static int read_arguments(struct record *record, int argc, char **argv)
+static int record_ask(void *context)
 {
-	struct cli_args args;
-	int found, code = -1;
+	struct record *record = context;
+	int code;
 
-	cli_args_init(&args, &page, argc, argv);
-	while (code == -1 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		if (found == 'j')
-			record->is_json = true;
-		else if (found == RECORD_KERNEL)
-			code = take_time("kernel", args.value, 1000000000, &record->kernel_ns);
-		else if (found == RECORD_WAIT)
-			code = take_time("wait", args.value, 0, &record->wait_ns);
-		else if (found == RECORD_JOB)
-			record->job = args.value;
-		else
-			cli_input_path(&record->input, args.value);
-	}
-	if (code == -1 && record->kernel_ns == 0)
-		code = cli_usage(&page, "nothing to record: use --kernel TIME");
+	record_choose(record);
+	for (size_t i = 0; i < record->count; i++)
+		recording_ask_kernel(&record->asked[i].ask, record->asked[i].process,
+				     (uint32_t)(record->kernel_ns / 1000000000));
+	wait_for_answers(record);
+	code = record->count == 0 ? cli_error("no running process%s%s is recorded here",
+					      record->job != NULL ? " of job " : "",
+					      record->job != NULL ? record->job : "")
+				  : record_show(record);
+	free(record->asked);
 	return code;
 }
 
 int cmd_record(int argc, char **argv)
 {
 	struct record record = { .wait_ns = 2000000000 };
-	bool is_asking;
-	int code;
 
-	cli_input_init(&record.input);
-	code = read_arguments(&record, argc, argv);
-	is_asking = code == -1;
-	if (is_asking)
-		code = cli_input_read(&record.input, 0);
-	if (is_asking && code == 0) {
-		record_choose(&record);
-		for (size_t i = 0; i < record.count; i++)
-			recording_ask_kernel(&record.asked[i].ask, record.asked[i].process,
-					     (uint32_t)(record.kernel_ns / 1000000000));
-		wait_for_answers(&record);
-		code = record.count == 0 ? cli_error("no running process%s%s is recorded here",
-						     record.job != NULL ? " of job " : "",
-						     record.job != NULL ? record.job : "")
-					 : record_show(&record);
-	}
-	free(record.asked);
-	cli_input_release(&record.input);
-	return code;
+	return cli_input_command(&page, &record, 0, record_check, record_ask, argc, argv);
 }

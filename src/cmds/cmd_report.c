@@ -10,31 +10,59 @@
 #include "output/html_report.h"
 #include "output/report.h"
 
-enum {
-	REPORT_TABLE = CLI_LONG_ONLY,
-	REPORT_CSV,
-	REPORT_HTML,
-	REPORT_ANSWER,
-	REPORT_STRICT,
+struct request {
+	struct cli_input input;
+	struct report_filter chosen;
+	const char *table; /* NULL: none was asked for */
+	const char *path;
+	const char *html; /* NULL: no page was asked for */
+	bool is_json;
+	bool is_csv;
+	bool is_answer;
+	bool is_all;
+	bool is_strict;
 };
 
+/* `table` is the request's text. */
+static int take_table(const struct cli_said *said)
+{
+	const char *names[16], *nearest;
+	size_t count = 0;
+
+	for (; report_table_name(count) != NULL; count++) {
+		names[count] = report_table_name(count);
+		if (strcmp(names[count], said->value) == 0) {
+			*(const char **)said->target = names[count];
+			return 0;
+		}
+	}
+	nearest = cli_nearest(said->value, names, count);
+	if (nearest != NULL)
+		return cli_usage(said->page, "--table: there is no '%s', did you mean '%s'?",
+				 said->value, nearest);
+	return cli_usage(said->page, "--table: there is no '%s'", said->value);
+}
+
 static const struct cli_option options[] = {
-	REPORT_OPTION_BY,
-	{ REPORT_TABLE, "table", "NAME",
+	REPORT_OPTION_BY(struct request),
+	{ 0, "table", "NAME",
 	  "one table only: name, comm, kind, function, size, algorithm, rank, source, windows, "
-	  "iterations" },
-	{ 'a', "all", NULL, "all rows of all tables, however many" },
-	{ REPORT_ANSWER, "answer", NULL, "the first screenful only" },
-	REPORT_FILTER_OPTIONS,
-	{ REPORT_CSV, "csv", NULL,
-	  "write a table as comma-separated values: that of --by or --table, else size" },
-	CLI_OPTION_JSON,
-	{ REPORT_HTML, "html", "FILE",
+	  "iterations",
+	  CLI_CALL(struct request, table, take_table) },
+	{ 'a', "all", NULL, "all rows of all tables, however many",
+	  CLI_FLAG(struct request, is_all) },
+	{ 0, "answer", NULL, "the first screenful only", CLI_FLAG(struct request, is_answer) },
+	REPORT_FILTER_OPTIONS(struct request),
+	{ 0, "csv", NULL,
+	  "write a table as comma-separated values: that of --by or --table, else size",
+	  CLI_FLAG(struct request, is_csv) },
+	CLI_OPTION_JSON(struct request),
+	{ 0, "html", "FILE",
 	  "write a page with charts, which needs nothing but a browser; the first screenful is "
-	  "printed, too" },
-	{ 'o', "output", "FILE", "write to this file instead of standard output" },
-	{ REPORT_STRICT, "strict", NULL,
-	  "refuse what is damaged, cut off or foreign: say what, and nothing else" },
+	  "printed, too",
+	  CLI_TEXT(struct request, html) },
+	REPORT_OPTION_OUTPUT(struct request),
+	REPORT_OPTION_STRICT(struct request),
 	CLI_OPTION_END,
 };
 
@@ -60,80 +88,16 @@ static const struct cli_page page = {
 		 "communicator, operation and size, algorithm, rank; over time; iterations. "
 		 "docs/REPORT.md explains every figure.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
-};
-
-struct request {
-	struct cli_input input;
-	struct report_filter chosen;
-	const char *table; /* NULL: none was asked for */
-	const char *path;
-	const char *html; /* NULL: no page was asked for */
-	bool is_json;
-	bool is_csv;
-	bool is_answer;
-	bool is_all;
-	bool is_strict;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int take_table(struct request *request, const char *value)
+static int report_check(void *context)
 {
-	const char *names[16], *nearest;
-	size_t count = 0;
+	const struct request *request = context;
 
-	for (; report_table_name(count) != NULL; count++) {
-		names[count] = report_table_name(count);
-		if (strcmp(names[count], value) == 0) {
-			request->table = names[count];
-			return 0;
-		}
-	}
-	nearest = cli_nearest(value, names, count);
-	if (nearest != NULL)
-		return cli_usage(&page, "--table: there is no '%s', did you mean '%s'?", value,
-				 nearest);
-	return cli_usage(&page, "--table: there is no '%s'", value);
-}
-
-/* 0, or the exit code after an error was told. */
-static int report_option(struct request *request, int found, const char *value)
-{
-	switch (found) {
-	case CLI_OPERAND:
-		cli_input_path(&request->input, value);
-		return 0;
-	case REPORT_TABLE:
-		return take_table(request, value);
-	case 'a':
-		request->is_all = true;
-		return 0;
-	case 'j':
-		request->is_json = true;
-		return 0;
-	case 'o':
-		request->path = value;
-		return 0;
-	case REPORT_HTML:
-		request->html = value;
-		return 0;
-	case REPORT_CSV:
-		request->is_csv = true;
-		return 0;
-	case REPORT_ANSWER:
-		request->is_answer = true;
-		return 0;
-	case REPORT_STRICT:
-		request->is_strict = true;
-		return 0;
-	default:
-		return report_filter_take(&request->chosen, &page, found, value);
-	}
-}
-
-static int report_check(const struct request *request)
-{
 	if (request->is_json && request->is_csv)
 		return cli_usage(&page, "--json and --csv are one too many");
 	if (request->table != NULL && request->chosen.by != 0)
@@ -146,14 +110,14 @@ static int report_check(const struct request *request)
 	    (request->html != NULL && request->html[0] == '\0'))
 		return cli_usage(&page, "'' is no name of a file");
 	if (request->html == NULL)
-		return 0;
+		return CLI_GO_ON;
 	if (html_report_missing() != NULL)
 		return cli_error("--html: %s", html_report_missing());
 	if (strcmp(request->html, "-") == 0 && (request->is_json || request->is_csv) &&
 	    request->path == NULL)
 		return cli_usage(&page, "--html - and --%s both want standard output",
 				 request->is_json ? "json" : "csv");
-	return 0;
+	return CLI_GO_ON;
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -282,8 +246,9 @@ static int write_all(const struct request *request, const struct timeline_report
 	return write_report(request, report, exit_code);
 }
 
-static int report_run(struct request *request)
+static int report_run(void *context)
 {
+	struct request *request = context;
 	struct timeline_options wanted = TIMELINE_OPTIONS_INIT;
 	struct timeline_report report;
 	int trouble, exit_code;
@@ -309,26 +274,9 @@ static int report_run(struct request *request)
 int cmd_report(int argc, char **argv)
 {
 	struct request request = { .path = NULL };
-	struct cli_args args;
-	int found, exit_code = 0;
+	int exit_code = cli_input_command(&page, &request, RECORDING_WITH_TRACES, report_check,
+					  report_run, argc, argv);
 
-	cli_input_init(&request.input);
-	report_filter_init(&request.chosen);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END && found != CLI_STOP)
-		exit_code = report_option(&request, found, args.value);
-	if (exit_code == 0 && found == CLI_STOP) {
-		exit_code = args.exit_code;
-		goto out;
-	}
-	if (exit_code == 0)
-		exit_code = report_check(&request);
-	if (exit_code == 0)
-		exit_code = cli_input_read(&request.input, RECORDING_WITH_TRACES);
-	if (exit_code == 0)
-		exit_code = report_run(&request);
-out:
 	report_filter_release(&request.chosen);
-	cli_input_release(&request.input);
 	return exit_code;
 }

@@ -25,45 +25,6 @@
 
 /* Setting the recorder up for a job: what `run` and `env` share. */
 
-enum cli_job_option {
-	JOB_MODE = 'm',
-	JOB_DIRECTORY = 'o',
-	JOB_EVENTS = CLI_LONG_ONLY,
-	JOB_BUFFER,
-	JOB_QUOTA,
-	JOB_SHM,
-	JOB_NAME,
-	JOB_LABELS,
-	JOB_GROUP,
-	JOB_PLUGIN,
-	JOB_BY_PATH,
-	JOB_OPTIONS_END, /* a command's own ids from here on */
-};
-
-/* The rows of a page's table. */
-#define CLI_JOB_OPTIONS                                                                         \
-	{ JOB_MODE, "mode", "MODE",                                                             \
-	  "what to record: flight (default), profile, trace, full or off" },                    \
-		{ JOB_DIRECTORY, "output", "DIR",                                               \
-		  "directory for trace files (modes trace, full)" },                            \
-		{ JOB_EVENTS, "events", "LIST",                                                 \
-		  "events to ask NCCL for: kernel, proxy, steps, launch; with a - before it, "  \
-		  "not" },                                                                      \
-		{ JOB_BUFFER, "buffer", "SIZE",                                                 \
-		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)" },             \
-		{ JOB_QUOTA, "quota", "SIZE",                                                   \
-		  "the most one trace file may take, or none (default 2GiB)" },                 \
-		{ JOB_SHM, "shm", "DIR", "directory for regions instead of /dev/shm" },         \
-		{ JOB_NAME, "job", "NAME", "the job's name instead of the scheduler's" },       \
-		{ JOB_LABELS, "labels", "LIST", "labels to keep with the recording: k=v,..." }, \
-		{ JOB_GROUP, "group", "GROUP", "a group that may read the recording, too" },    \
-		{ JOB_PLUGIN, "plugin", "FILE", "this plugin instead of the one found" },       \
-	{                                                                                       \
-		JOB_BY_PATH, "by-path", NULL,                                                   \
-			"name the plugin by its path and leave LD_LIBRARY_PATH alone; NCCL "    \
-			"2.27.3 does not find it that way"                                      \
-	}
-
 enum { JOB_VARIABLES_MAX = 12, JOB_PATH_BYTES = 4096 };
 
 struct cli_variable {
@@ -78,11 +39,6 @@ struct cli_job {
 	size_t count;
 	struct cli_variable variables[JOB_VARIABLES_MAX];
 };
-
-static void cli_job_init(struct cli_job *job)
-{
-	memset(job, 0, sizeof(*job));
-}
 
 static int job_set(struct cli_job *job, const char *name, const char *value, bool is_appended)
 {
@@ -122,49 +78,53 @@ static int set_directory(struct cli_job *job, const char *name, const char *valu
 	return job_set(job, name, whole, false);
 }
 
-static int take_mode(struct cli_job *job, const struct cli_page *page, const char *value)
+static int take_mode(const struct cli_said *said)
 {
 	static const char *const modes[] = { "flight", "profile", "trace", "full", "off" };
 	const char *nearest;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
-		if (strcmp(modes[i], value) == 0)
-			return job_set(job, "RINGSIDE_MODE", value, false);
-	nearest = cli_nearest(value, modes, ARRAY_LENGTH(modes));
+		if (strcmp(modes[i], said->value) == 0)
+			return job_set(said->target, "RINGSIDE_MODE", said->value, false);
+	nearest = cli_nearest(said->value, modes, ARRAY_LENGTH(modes));
 	if (nearest)
-		return cli_usage(page, "unknown mode '%s', did you mean '%s'?", value, nearest);
-	return cli_usage(page, "unknown mode '%s'; choose flight, profile, trace, full or off",
-			 value);
+		return cli_usage(said->page, "unknown mode '%s', did you mean '%s'?", said->value,
+				 nearest);
+	return cli_usage(said->page,
+			 "unknown mode '%s'; choose flight, profile, trace, full or off",
+			 said->value);
 }
 
 /* The same limits as the recorder's own, which would take its default and go on. */
-static int take_buffer(struct cli_job *job, const struct cli_page *page, const char *value)
+static int take_buffer(const struct cli_said *said)
 {
 	uint64_t bytes;
 
-	if (text_size(value, &bytes) != OK || bytes < 64 << 10 || bytes > 1 << 30)
-		return cli_usage(page, "'%s' is no size from 64KiB to 1GiB; write it like 8MiB",
-				 value);
-	return job_set(job, "RINGSIDE_BUFFER", value, false);
+	if (text_size(said->value, &bytes) != OK || bytes < 64 << 10 || bytes > 1 << 30)
+		return cli_usage(said->page,
+				 "'%s' is no size from 64KiB to 1GiB; write it like 8MiB",
+				 said->value);
+	return job_set(said->target, "RINGSIDE_BUFFER", said->value, false);
 }
 
-static int take_quota(struct cli_job *job, const struct cli_page *page, const char *value)
+static int take_quota(const struct cli_said *said)
 {
 	uint64_t bytes;
 
-	if (strcmp(value, "none") != 0 && (text_size(value, &bytes) != OK || bytes < 1 << 20))
+	if (strcmp(said->value, "none") != 0 &&
+	    (text_size(said->value, &bytes) != OK || bytes < 1 << 20))
 		return cli_usage(
-			page,
+			said->page,
 			"'%s' is neither none nor a size of at least 1MiB; write it like 4GiB",
-			value);
-	return job_set(job, "RINGSIDE_QUOTA", value, false);
+			said->value);
+	return job_set(said->target, "RINGSIDE_QUOTA", said->value, false);
 }
 
-static int take_events(struct cli_job *job, const struct cli_page *page, const char *value)
+static int take_events(const struct cli_said *said)
 {
 	static const char *const kinds[] = { "auto", "kernel", "proxy", "steps", "launch" };
 
-	for (const char *at = value; *at != '\0';) {
+	for (const char *at = said->value; *at != '\0';) {
 		size_t length = strcspn(at, ","), skip = *at == '-' || *at == '+';
 		bool is_known = false;
 
@@ -173,13 +133,13 @@ static int take_events(struct cli_job *job, const struct cli_page *page, const c
 				    strncmp(kinds[i], at + skip, length - skip) == 0;
 		if (!is_known)
 			return cli_usage(
-				page,
+				said->page,
 				"'%.*s' is no kind of event; choose from kernel, proxy, steps, "
 				"launch, with a '-' before it to switch it off",
 				(int)length, at);
 		at += length + (at[length] == ',');
 	}
-	return job_set(job, "RINGSIDE_EVENTS", value, false);
+	return job_set(said->target, "RINGSIDE_EVENTS", said->value, false);
 }
 
 static bool is_label(const char *pair, size_t length)
@@ -194,23 +154,25 @@ static bool is_label(const char *pair, size_t length)
 	return true;
 }
 
-static int take_labels(struct cli_job *job, const struct cli_page *page, const char *value)
+static int take_labels(const struct cli_said *said)
 {
-	for (const char *at = value; *at != '\0';) {
+	for (const char *at = said->value; *at != '\0';) {
 		size_t length = strcspn(at, ",");
 
 		if (!is_label(at, length))
-			return cli_usage(page,
+			return cli_usage(said->page,
 					 "'%.*s' is no label; write it like key=value, the key of "
 					 "letters, digits and '_'",
 					 (int)length, at);
 		at += length + (at[length] == ',');
 	}
-	return job_set(job, "RINGSIDE_LABELS", value, false);
+	return job_set(said->target, "RINGSIDE_LABELS", said->value, false);
 }
 
-static int take_plugin(struct cli_job *job, const char *value)
+static int take_plugin(const struct cli_said *said)
 {
+	struct cli_job *job = said->target;
+	const char *value = said->value;
 	const char *slash = strrchr(value, '/');
 	char directory[PATH_MAX], whole[PATH_MAX];
 
@@ -224,37 +186,58 @@ static int take_plugin(struct cli_job *job, const char *value)
 	return 0;
 }
 
-/* Take one of CLI_JOB_OPTIONS. 0, or the exit code after an error was told. */
-static int cli_job_take(struct cli_job *job, const struct cli_page *page, int id, const char *value)
+static int take_directory(const struct cli_said *said)
 {
-	switch (id) {
-	case JOB_MODE:
-		return take_mode(job, page, value);
-	case JOB_DIRECTORY:
-		return set_directory(job, "RINGSIDE_DIR", value, true);
-	case JOB_EVENTS:
-		return take_events(job, page, value);
-	case JOB_BUFFER:
-		return take_buffer(job, page, value);
-	case JOB_QUOTA:
-		return take_quota(job, page, value);
-	case JOB_SHM:
-		return set_directory(job, "RINGSIDE_SHM", value, false);
-	case JOB_NAME:
-		return job_set(job, "RINGSIDE_JOB", value, false);
-	case JOB_LABELS:
-		return take_labels(job, page, value);
-	case JOB_GROUP:
-		return job_set(job, "RINGSIDE_GROUP", value, false);
-	case JOB_PLUGIN:
-		return take_plugin(job, value);
-	case JOB_BY_PATH:
-		job->is_by_path = true;
-		return 0;
-	default:
-		return cli_usage(page, "option %d is not known here", id);
-	}
+	bool is_traces = strcmp(said->option->name, "output") == 0;
+
+	return set_directory(said->target, is_traces ? "RINGSIDE_DIR" : "RINGSIDE_SHM", said->value,
+			     is_traces);
 }
+
+static int take_name(const struct cli_said *said)
+{
+	bool is_job = strcmp(said->option->name, "job") == 0;
+
+	return job_set(said->target, is_job ? "RINGSIDE_JOB" : "RINGSIDE_GROUP", said->value,
+		       false);
+}
+
+struct request {
+	struct cli_job job;
+	bool is_forced; /* run */
+	bool is_json;	/* env */
+};
+
+/* The rows of both pages. */
+#define JOB_OPTIONS                                                                                \
+	{ 'm', "mode", "MODE", "what to record: flight (default), profile, trace, full or off",    \
+	  CLI_CALL(struct request, job, take_mode) },                                              \
+		{ 'o', "output", "DIR", "directory for trace files (modes trace, full)",           \
+		  CLI_CALL(struct request, job, take_directory) },                                 \
+		{ 0, "events", "LIST",                                                             \
+		  "events to ask NCCL for: kernel, proxy, steps, launch; with a - before it, not", \
+		  CLI_CALL(struct request, job, take_events) },                                    \
+		{ 0, "buffer", "SIZE",                                                             \
+		  "memory for finished operations, 64KiB to 1GiB (default 8MiB)",                  \
+		  CLI_CALL(struct request, job, take_buffer) },                                    \
+		{ 0, "quota", "SIZE", "the most one trace file may take, or none (default 2GiB)",  \
+		  CLI_CALL(struct request, job, take_quota) },                                     \
+		{ 0, "shm", "DIR", "directory for regions instead of /dev/shm",                    \
+		  CLI_CALL(struct request, job, take_directory) },                                 \
+		{ 0, "job", "NAME", "the job's name instead of the scheduler's",                   \
+		  CLI_CALL(struct request, job, take_name) },                                      \
+		{ 0, "labels", "LIST", "labels to keep with the recording: k=v,...",               \
+		  CLI_CALL(struct request, job, take_labels) },                                    \
+		{ 0, "group", "GROUP", "a group that may read the recording, too",                 \
+		  CLI_CALL(struct request, job, take_name) },                                      \
+		{ 0, "plugin", "FILE", "this plugin instead of the one found",                     \
+		  CLI_CALL(struct request, job, take_plugin) },                                    \
+	{                                                                                          \
+		0, "by-path", NULL,                                                                \
+			"name the plugin by its path and leave LD_LIBRARY_PATH alone; NCCL "       \
+			"2.27.3 does not find it that way",                                        \
+			CLI_FLAG(struct request, job.is_by_path)                                   \
+	}
 
 /* Longer names are cut by NCCL. */
 enum { NCCL_NAME_MAX = 254 };
@@ -305,14 +288,13 @@ static bool cli_job_is_ours(const char *value)
 	       strcmp(slash ? slash + 1 : value, CLI_PLUGIN_FILE) == 0;
 }
 
-enum { RUN_FORCE = JOB_OPTIONS_END };
-
 /* As shells have it. */
 enum { RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
 
 static const struct cli_option run_options[] = {
-	CLI_JOB_OPTIONS,
-	{ RUN_FORCE, "force", NULL, "replace another profiler plugin that is set already" },
+	JOB_OPTIONS,
+	{ 0, "force", NULL, "replace another profiler plugin that is set already",
+	  CLI_FLAG(struct request, is_forced) },
 	CLI_OPTION_END,
 };
 
@@ -408,41 +390,30 @@ static int run_execute(char **words)
 int cmd_run(int argc, char **argv)
 {
 	const char *plugin = getenv("NCCL_PROFILER_PLUGIN");
-	bool is_forced = false;
-	struct cli_args args;
-	static struct cli_job job;
-	int found, failed = 0;
+	static struct request request; /* too large for the stack */
+	int failed, words;
 
-	cli_job_init(&job);
-	cli_args_init(&args, &run_page, argc, argv);
-	while (failed == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		if (found == RUN_FORCE)
-			is_forced = true;
-		else
-			failed = cli_job_take(&job, &run_page, found, args.value);
-	}
-	if (failed)
+	failed = cli_parse_until(&run_page, &request, argc, argv, &words);
+	if (failed != CLI_GO_ON)
 		return failed;
-	if (args.at == argc)
+	if (words == argc)
 		return cli_usage(&run_page, "which command shall be run?");
-	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !is_forced)
+	if (plugin && plugin[0] && !cli_job_is_ours(plugin) && !request.is_forced)
 		return cli_error("NCCL_PROFILER_PLUGIN is set to '%s' already, and NCCL loads one "
 				 "profiler only; --force replaces it",
 				 plugin);
-	failed = cli_job_complete(&job);
-	for (size_t i = 0; i < job.count && failed == 0; i++)
-		failed = set_variable(&job.variables[i]);
+	failed = cli_job_complete(&request.job);
+	for (size_t i = 0; i < request.job.count && failed == 0; i++)
+		failed = set_variable(&request.job.variables[i]);
 	if (failed)
 		return failed;
-	tell_traces(&job);
-	return run_execute(argv + args.at);
+	tell_traces(&request.job);
+	return run_execute(argv + words);
 }
 
 static const struct cli_option env_options[] = {
-	CLI_JOB_OPTIONS,
-	CLI_OPTION_JSON,
+	JOB_OPTIONS,
+	CLI_OPTION_JSON(struct request),
 	CLI_OPTION_END,
 };
 
@@ -508,32 +479,20 @@ static void write_json(struct sink *sink, const struct cli_job *job)
 
 int cmd_env(int argc, char **argv)
 {
-	static struct cli_job job;
-	bool is_json = false;
-	struct cli_args args;
+	static struct request request;
 	struct sink sink;
-	int found, failed = 0;
+	int failed;
 
-	cli_job_init(&job);
-	cli_args_init(&args, &env_page, argc, argv);
-	while (failed == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		if (found == CLI_OPERAND)
-			return cli_usage(&env_page, "'%s' is not expected", args.value);
-		if (found == 'j')
-			is_json = true;
-		else
-			failed = cli_job_take(&job, &env_page, found, args.value);
-	}
-	if (failed == 0)
-		failed = cli_job_complete(&job);
+	failed = cli_parse(&env_page, &request, argc, argv);
+	if (failed != CLI_GO_ON)
+		return failed;
+	failed = cli_job_complete(&request.job);
 	if (failed)
 		return failed;
 	sink_init_fd(&sink, STDOUT_FILENO);
-	if (is_json)
-		write_json(&sink, &job);
-	for (size_t i = 0; i < job.count && !is_json; i++)
-		write_export(&sink, &job.variables[i]);
+	if (request.is_json)
+		write_json(&sink, &request.job);
+	for (size_t i = 0; i < request.job.count && !request.is_json; i++)
+		write_export(&sink, &request.job.variables[i]);
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }

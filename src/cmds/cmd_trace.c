@@ -36,14 +36,16 @@ struct trace_target {
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (24 * 3600 * SECOND_NS)
 
-/* "2s" and such. 0, or the exit code after an error was told. */
-static int trace_window_width(struct trace_window *window, const struct cli_page *page,
-			      const char *text)
+/* "2s" and such. `target` is a struct trace_window. */
+static int trace_window_width(const struct cli_said *said)
 {
+	struct trace_window *window = said->target;
 	struct filter_time time = { FILTER_NO_TIME, 0 };
 
-	if (filter_parse_time(&time, text) != OK || time.base != FILTER_FROM_START || time.ns == 0)
-		return cli_usage(page, "--window '%s' is no duration like 2s or 500ms", text);
+	if (filter_parse_time(&time, said->value) != OK || time.base != FILTER_FROM_START ||
+	    time.ns == 0)
+		return cli_usage(said->page, "--window '%s' is no duration like 2s or 500ms",
+				 said->value);
 	window->width_ns = time.ns;
 	return 0;
 }
@@ -419,44 +421,57 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 	return target->is_json ? summary_json(plan, &viewer, target, exit_code) : exit_code;
 }
 
-enum {
-	TRACE_OUTPUT = 'o',
-	TRACE_FORMAT = CLI_LONG_ONLY,
-	TRACE_GZIP,
-	TRACE_AROUND,
-	TRACE_WINDOW,
-	TRACE_SINCE,
-	TRACE_UNTIL,
-	TRACE_RANK,
-	TRACE_COMM,
-	TRACE_CALLS,
-	TRACE_NO_DETAILS,
+struct trace {
+	struct cli_input input;
+	struct trace_target target;
+	struct trace_window window;
+	struct filter filter;
+	struct cli_progress progress;
+	bool is_aligned; /* the first of the four walks is over */
+	bool has_calls;
+	bool has_details;
 };
 
+/* `format` is an enum viewer_format. */
+static int take_format(const struct cli_said *said)
+{
+	enum viewer_format *to = said->target;
+
+	if (strcmp(said->value, "json") != 0 && strcmp(said->value, "perfetto") != 0)
+		return cli_usage(said->page, "--format '%s' is neither json nor perfetto",
+				 said->value);
+	*to = said->value[0] == 'j' ? VIEWER_JSON : VIEWER_PERFETTO;
+	return 0;
+}
+
 static const struct cli_option options[] = {
-	{ TRACE_OUTPUT, "output", "FILE",
-	  "the file to write: .json or .pftrace, either with .gz behind it; - is standard output" },
-	{ TRACE_FORMAT, "format", "FORMAT",
+	{ 'o', "output", "FILE",
+	  "the file to write: .json or .pftrace, either with .gz behind it; - is standard output",
+	  CLI_TEXT(struct trace, target.path) },
+	{ 0, "format", "FORMAT",
 	  "json (Perfetto, chrome://tracing, speedscope) or perfetto (its own format, less than "
-	  "half the size), whatever the file is called" },
-	{ TRACE_GZIP, "gzip", NULL, "compress, whatever the file is called" },
-	{ TRACE_AROUND, "around", "OP",
+	  "half the size), whatever the file is called",
+	  CLI_CALL(struct trace, target.format, take_format) },
+	{ 0, "gzip", NULL, "compress, whatever the file is called",
+	  CLI_FLAG(struct trace, target.is_gzip) },
+	{ 0, "around", "OP",
 	  "show what was under way around an operation: COMM:NUMBER, RANK:NUMBER or "
-	  "RANK:COMM:NUMBER; a communicator by its name or hash" },
-	{ TRACE_WINDOW, "window", "TIME",
+	  "RANK:COMM:NUMBER; a communicator by its name or hash",
+	  CLI_TEXT(struct trace, window.around) },
+	{ 0, "window", "TIME",
 	  "how long a stretch: after --since, before --until, around the operation (1s), or the "
-	  "end" },
-	{ TRACE_SINCE, "since", "TIME",
-	  "from here on: 30s after the start, -30s before the end, a time of day, "
-	  "2026-01-31T14:03:10Z" },
-	{ TRACE_UNTIL, "until", "TIME", "up to here" },
-	{ TRACE_RANK, "rank", "RANKS", "only these ranks, like 0-7,12" },
-	{ TRACE_COMM, "comm", "COMM",
-	  "only this communicator, by its name or hash; may be said several times" },
-	{ TRACE_CALLS, "calls", NULL, "also show calls on the host, from issue to launch" },
-	{ TRACE_NO_DETAILS, "no-details", NULL,
-	  "leave out what channels and transfers did (mode full records it)" },
-	{ 'j', "json", NULL, "write what the file holds as JSON to standard output" },
+	  "end",
+	  CLI_CALL(struct trace, window, trace_window_width) },
+	REPORT_OPTION_SINCE(struct trace, window.since),
+	REPORT_OPTION_UNTIL(struct trace, window.until),
+	REPORT_OPTION_RANK(struct trace, filter),
+	REPORT_OPTION_COMM(struct trace, filter),
+	{ 0, "calls", NULL, "also show calls on the host, from issue to launch",
+	  CLI_FLAG(struct trace, has_calls) },
+	{ 0, "no-details", NULL, "leave out what channels and transfers did (mode full records it)",
+	  CLI_CLEAR(struct trace, has_details) },
+	{ 'j', "json", NULL, "write what the file holds as JSON to standard output",
+	  CLI_FLAG(struct trace, target.is_json) },
 	CLI_OPTION_END,
 };
 
@@ -481,97 +496,13 @@ static const struct cli_page page = {
 		"they met in; how well that went is said. docs/VIEWER.md explains what there is to "
 		"see.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct trace, input, cli_input_take),
 	.examples = examples,
 };
 
-struct trace {
-	struct cli_input input;
-	struct trace_target target;
-	struct trace_window window;
-	struct filter filter;
-	struct cli_progress progress;
-	bool is_aligned; /* the first of the four walks is over */
-	bool has_calls;
-	bool has_details;
-};
-
-static int take_format(struct trace *trace, const char *value)
+static int check_options(void *context)
 {
-	if (strcmp(value, "json") == 0)
-		trace->target.format = VIEWER_JSON;
-	else if (strcmp(value, "perfetto") == 0)
-		trace->target.format = VIEWER_PERFETTO;
-	else
-		return cli_usage(&page, "--format '%s' is neither json nor perfetto", value);
-	return 0;
-}
-
-static int take_time(struct filter_time *time, const char *option, const char *value)
-{
-	if (filter_parse_time(time, value) == OK)
-		return 0;
-	return cli_usage(&page,
-			 "--%s '%s' is no time like 30s, -30s, 14:03:10 or 2026-01-31T14:03:10Z",
-			 option, value);
-}
-
-static int take_ranks(struct trace *trace, const char *value)
-{
-	if (filter_add_ranks(&trace->filter, value) == OK)
-		return 0;
-	return cli_usage(&page, "--rank '%s' is no list of ranks like 0-7,12", value);
-}
-
-static int take_comm(struct trace *trace, const char *value)
-{
-	if (trace->filter.comm_count == FILTER_COMMS_MAX)
-		return cli_usage(&page, "--comm: more than %d communicators", FILTER_COMMS_MAX);
-	trace->filter.comms[trace->filter.comm_count++] = value;
-	return 0;
-}
-
-/* 0, or the exit code after an error was told. */
-static int take_option(struct trace *trace, int found, const char *value)
-{
-	switch (found) {
-	case CLI_OPERAND:
-		cli_input_path(&trace->input, value);
-		return 0;
-	case TRACE_OUTPUT:
-		trace->target.path = value;
-		return 0;
-	case TRACE_FORMAT:
-		return take_format(trace, value);
-	case TRACE_GZIP:
-		trace->target.is_gzip = true;
-		return 0;
-	case TRACE_AROUND:
-		trace->window.around = value;
-		return 0;
-	case TRACE_WINDOW:
-		return trace_window_width(&trace->window, &page, value);
-	case TRACE_SINCE:
-		return take_time(&trace->window.since, "since", value);
-	case TRACE_UNTIL:
-		return take_time(&trace->window.until, "until", value);
-	case TRACE_RANK:
-		return take_ranks(trace, value);
-	case TRACE_COMM:
-		return take_comm(trace, value);
-	case TRACE_CALLS:
-		trace->has_calls = true;
-		return 0;
-	case TRACE_NO_DETAILS:
-		trace->has_details = false;
-		return 0;
-	default:
-		trace->target.is_json = true;
-		return 0;
-	}
-}
-
-static int check_options(struct trace *trace)
-{
+	struct trace *trace = context;
 	struct trace_target *target = &trace->target;
 	bool has_limits = trace->window.since.base != FILTER_NO_TIME ||
 			  trace->window.until.base != FILTER_NO_TIME;
@@ -593,7 +524,7 @@ static int check_options(struct trace *trace)
 	if (trace->window.width_ns > 0 && trace->window.since.base != FILTER_NO_TIME &&
 	    trace->window.until.base != FILTER_NO_TIME)
 		return cli_usage(&page, "--window, --since and --until are one too many");
-	return 0;
+	return CLI_GO_ON;
 }
 
 static bool show_progress(double fraction, void *context)
@@ -664,8 +595,9 @@ static int show_job(struct trace *trace, const struct job *job, int exit_code)
 	return exit_code;
 }
 
-static int trace_show(struct trace *trace)
+static int trace_show(void *context)
 {
+	struct trace *trace = context;
 	/* How each process's recording ends, the timeline shows. */
 	bool is_trouble = cli_input_complain(&trace->input, false);
 	struct job job;
@@ -686,24 +618,7 @@ static int trace_show(struct trace *trace)
 int cmd_trace(int argc, char **argv)
 {
 	struct trace trace = { .has_details = true };
-	struct cli_args args;
-	int found, exit_code = 0;
 
-	cli_input_init(&trace.input);
-	cli_args_init(&args, &page, argc, argv);
-	while (exit_code == 0 && (found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP) {
-			cli_input_release(&trace.input);
-			return args.exit_code;
-		}
-		exit_code = take_option(&trace, found, args.value);
-	}
-	if (exit_code == 0)
-		exit_code = check_options(&trace);
-	if (exit_code == 0)
-		exit_code = cli_input_read(&trace.input, RECORDING_WITH_TRACES);
-	if (exit_code == 0)
-		exit_code = trace_show(&trace);
-	cli_input_release(&trace.input);
-	return exit_code;
+	return cli_input_command(&page, &trace, RECORDING_WITH_TRACES, check_options, trace_show,
+				 argc, argv);
 }

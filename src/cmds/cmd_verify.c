@@ -884,15 +884,20 @@ static void verify_show_json(const struct verify *verify, struct sink *sink)
 	json_line(&json);
 }
 
-enum { VERIFY_STRICT = CLI_LONG_ONLY, VERIFY_BLIND };
+struct request {
+	struct cli_input input;
+	bool is_json, is_strict, is_blind;
+};
 
 static const struct cli_option options[] = {
-	CLI_OPTION_JSON,
-	{ VERIFY_STRICT, "strict", NULL,
-	  "take remarks for trouble: lost details, GPU times not believed, odd events" },
-	{ VERIFY_BLIND, "blind-spots", NULL,
+	CLI_OPTION_JSON(struct request),
+	{ 0, "strict", NULL,
+	  "take remarks for trouble: lost details, GPU times not believed, odd events",
+	  CLI_FLAG(struct request, is_strict) },
+	{ 0, "blind-spots", NULL,
 	  "only list what NCCL does not show and which kernel events are requested, release by "
-	  "release; reads nothing" },
+	  "release; reads nothing",
+	  CLI_FLAG(struct request, is_blind) },
 	CLI_OPTION_END,
 };
 
@@ -912,18 +917,21 @@ static const struct cli_page page = {
 		 "first trouble when anything is missing or damaged.\n" CLI_INPUT_ABOUT
 			 CLI_INPUT_NONE "\n",
 	.options = options,
+	CLI_OPERANDS(struct request, input, cli_input_take),
 	.examples = examples,
 };
 
-static int verify_check(const struct cli_input *input, bool is_json, bool is_strict)
+static int verify_check(void *context)
 {
+	const struct request *request = context;
+	const struct cli_input *input = &request->input;
 	struct verify verify;
 	struct sink sink;
 	int exit_code;
 
-	verify_init(&verify, input, is_strict);
+	verify_init(&verify, input, request->is_strict);
 	sink_init_fd(&sink, STDOUT_FILENO);
-	if (is_json)
+	if (request->is_json)
 		verify_show_json(&verify, &sink);
 	else
 		verify_show_text(&verify, &sink, cli_width());
@@ -944,28 +952,17 @@ static int list_blind_spots(bool is_json)
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
+static int verify_blind(void *context)
+{
+	const struct request *request = context;
+
+	return request->is_blind ? list_blind_spots(request->is_json) : CLI_GO_ON;
+}
+
 int cmd_verify(int argc, char **argv)
 {
-	bool is_json = false, is_strict = false, is_blind = false;
-	struct cli_input input;
-	struct cli_args args;
-	int found, exit_code;
+	struct request request = { .is_json = false };
 
-	cli_input_init(&input);
-	cli_args_init(&args, &page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END && found != CLI_STOP) {
-		if (found == CLI_OPERAND)
-			cli_input_path(&input, args.value);
-		is_json |= found == 'j';
-		is_strict |= found == VERIFY_STRICT;
-		is_blind |= found == VERIFY_BLIND;
-	}
-	if (found == CLI_STOP)
-		exit_code = args.exit_code;
-	else if (is_blind)
-		exit_code = list_blind_spots(is_json);
-	else if ((exit_code = cli_input_read(&input, RECORDING_WITH_TRACES)) == 0)
-		exit_code = verify_check(&input, is_json, is_strict);
-	cli_input_release(&input);
-	return exit_code;
+	return cli_input_command(&page, &request, RECORDING_WITH_TRACES, verify_blind, verify_check,
+				 argc, argv);
 }

@@ -45,8 +45,6 @@ struct doctor_options {
 	uint64_t interval_ns;
 
 	char documents[4096]; /* where pages are: "docs/", or where they were installed */
-
-	bool is_in_logs; /* while parsing: operands are logs, too */
 };
 
 /* -1: go on; else the exit code, after help or an error was told. Release in every case. */

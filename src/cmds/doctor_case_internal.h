@@ -51,7 +51,7 @@ struct doctor_case {
 	const char *asked; /* what sources are: "agents" */
 };
 
-/* Read and judge. 0; the exit code, after an error was told; CLI_END: stop_fd said so. Release in every case. */
+/* Read and judge. 0; the exit code, after an error was told; FETCH_STOPPED: stop_fd said so. Release in every case. */
 int doctor_case_make(struct doctor_case *look, const struct doctor_options *options,
 		     const struct doctor_yardstick *yardstick, int stop_fd);
 void doctor_case_release(struct doctor_case *look);

@@ -22,90 +22,213 @@ struct sim_request {
 	bool is_list; /* explain workloads and faults, play nothing */
 };
 
-enum sim_option {
-	SIM_OPTION_NODES = CLI_LONG_ONLY,
-	SIM_OPTION_GPUS,
-	SIM_OPTION_TP,
-	SIM_OPTION_PP,
-	SIM_OPTION_EP,
-	SIM_OPTION_CHANNELS,
-	SIM_OPTION_ITERATIONS,
-	SIM_OPTION_SECONDS,
-	SIM_OPTION_SIZES,
-	SIM_OPTION_RATE,
-	SIM_OPTION_AT,
-	SIM_OPTION_SEED,
-	SIM_OPTION_RELEASE,
-	SIM_OPTION_KERNEL,
-	SIM_OPTION_KERNEL_SAMPLED,
-	SIM_OPTION_SAMPLE_LEVEL,
-	SIM_OPTION_NO_KERNEL,
-	SIM_OPTION_NVLINK,
-	SIM_OPTION_NETWORK,
-	SIM_OPTION_NVLINK_LATENCY,
-	SIM_OPTION_NETWORK_LATENCY,
-	SIM_OPTION_JITTER,
-	SIM_OPTION_CLOCK_SHIFT,
-	SIM_OPTION_HANG,
-	SIM_OPTION_OFFLINE,
-	SIM_OPTION_PROCESSES,
-	SIM_OPTION_THREADS,
-	SIM_OPTION_NODE_PROCESSES,
-	SIM_OPTION_NODE_REGIONS,
-	SIM_OPTION_PLUGIN,
-	SIM_OPTION_LIST,
-};
+static int take_bandwidth(const struct cli_said *said)
+{
+	if (text_permille(said->value, 1, said->target) == OK)
+		return 0;
+	return cli_usage(said->page, "--%s %s is not a bandwidth in GB/s like 48 or 12.5",
+			 said->option->name, said->value);
+}
+
+static int take_rate(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	uint64_t permille;
+
+	if (text_permille(said->value, 1, &permille) != OK || permille > UINT64_C(100000) * 1000)
+		return cli_usage(said->page,
+				 "--rate %s is not a number of iterations per second, up to "
+				 "100000",
+				 said->value);
+	to->period_ns = UINT64_C(1000000000000) / permille;
+	return 0;
+}
+
+static int take_workload(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	char names[128] = "";
+
+	to->workload = sim_workload_find(said->value);
+	if (to->workload != SIM_WORKLOADS)
+		return 0;
+	for (int i = 0; i < SIM_WORKLOADS; i++)
+		text_format(names + strlen(names), sizeof(names) - strlen(names), "%s %s",
+			    i ? "," : "", sim_workload_page((enum sim_workload)i)->name);
+	return cli_usage(said->page, "there is no workload '%s'; there are%s", said->value, names);
+}
+
+static int take_fault(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	char why[512];
+
+	if (to->fault_count == SIM_FAULTS_MAX)
+		return cli_usage(said->page, "more than %d faults", SIM_FAULTS_MAX);
+	if (sim_fault_parse(&to->faults[to->fault_count], said->value, why, sizeof(why)) != OK)
+		return cli_usage(said->page, "%s", why);
+	to->fault_count++;
+	return 0;
+}
+
+static int take_mode(const struct cli_said *said)
+{
+	struct sim_request *request = said->target;
+	static const char *const modes[] = { "trace", "full", "flight", "profile" };
+
+	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
+		if (strcmp(modes[i], said->value) == 0) {
+			request->mode = modes[i];
+			request->options.is_full = strcmp(said->value, "full") == 0;
+			return 0;
+		}
+	return cli_usage(said->page,
+			 "there is no mode '%s'; there are trace, full, flight and profile",
+			 said->value);
+}
+
+static int take_jitter(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+	uint64_t permille;
+
+	if (text_permille(said->value, 0, &permille) != OK || permille > 50 * 1000)
+		return cli_usage(said->page, "--jitter %s is not a percentage from 0 to 50",
+				 said->value);
+	to->jitter_permille = (unsigned int)(permille / 100);
+	return 0;
+}
+
+static int take_release(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+
+	if (host_release_parse(said->value, &to->release) == OK &&
+	    host_release_native(to->release) > 0)
+		return 0;
+	return cli_usage(said->page,
+			 "--release %s is no release of NCCL with profilers: 2.23 to 2.31, "
+			 "like 2.28 or 2.28.9",
+			 said->value);
+}
+
+static int take_sizes(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+
+	if (text_sizes(said->value, to->sizes, SIM_SIZES_MAX, &to->size_count) == OK)
+		return 0;
+	return cli_usage(said->page, "--sizes %s is not a list of up to %d sizes like 1KiB,4MiB",
+			 said->value, SIM_SIZES_MAX);
+}
+
+/* --kernel, --kernel-sampled, --no-kernel */
+static int take_kernel(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+
+	to->is_kernel_said = true;
+	to->kernel = said->option->name[0] == 'n'	    ? KERNEL_EVENTS_OFF
+		     : strcmp(said->option->name, "kernel") ? KERNEL_EVENTS_SAMPLED
+							    : KERNEL_EVENTS_ON;
+	return 0;
+}
+
+/* --processes, --threads, --node-processes: the last one counts. */
+static int take_processes(const struct cli_said *said)
+{
+	struct sim_options *to = said->target;
+
+	to->is_threads = said->option->name[0] == 't';
+	to->is_node_processes = said->option->name[0] == 'n';
+	return 0;
+}
+
+#define SIM_TIME(field, most_ns)                                 \
+	CLI_TIME(struct sim_request, options.field, 0, most_ns), \
+		.like = "is not a time like 30s, 1.5s or 500ms"
 
 static const struct cli_option options[] = {
-	{ SIM_OPTION_NODES, "nodes", "N", "nodes (1)" },
-	{ SIM_OPTION_GPUS, "gpus", "N", "GPUs, and so ranks, of a node (8)" },
-	{ 'w', "workload", "NAME", "what the job does: ddp (default), fsdp, tp-pp, moe, loop" },
-	{ SIM_OPTION_TP, "tp", "N", "ranks of a tensor group (tp-pp; default: a node's)" },
-	{ SIM_OPTION_PP, "pp", "N", "stages of a pipeline (tp-pp; default: 4 where that fits)" },
-	{ SIM_OPTION_EP, "ep", "N", "ranks of an expert group (moe; default: two nodes')" },
-	{ SIM_OPTION_CHANNELS, "channels", "N",
-	  "channels of communicators between nodes (default: one per GPU of a node, or more)" },
-	{ SIM_OPTION_ITERATIONS, "iterations", "N", "end after N iterations" },
-	{ SIM_OPTION_SECONDS, "seconds", "TIME",
-	  "end after this time (default: 10s, or 10s after the last fault began)" },
-	{ SIM_OPTION_SIZES, "sizes", "LIST", "sizes of messages, like 1MiB,64MiB, used in turn" },
-	{ SIM_OPTION_RATE, "rate", "RATE", "iterations per second, if communication took no time" },
+	{ 0, "nodes", "N", "nodes (1)",
+	  CLI_INT(struct sim_request, options.nodes, 1, SIM_NODES_MAX) },
+	{ 0, "gpus", "N", "GPUs, and so ranks, of a node (8)",
+	  CLI_INT(struct sim_request, options.gpus, 1, SIM_GPUS_MAX) },
+	{ 'w', "workload", "NAME", "what the job does: ddp (default), fsdp, tp-pp, moe, loop",
+	  CLI_CALL(struct sim_request, options, take_workload) },
+	{ 0, "tp", "N", "ranks of a tensor group (tp-pp; default: a node's)",
+	  CLI_INT(struct sim_request, options.tensor, 1, SIM_RANKS_MAX) },
+	{ 0, "pp", "N", "stages of a pipeline (tp-pp; default: 4 where that fits)",
+	  CLI_INT(struct sim_request, options.pipeline, 1, SIM_RANKS_MAX) },
+	{ 0, "ep", "N", "ranks of an expert group (moe; default: two nodes')",
+	  CLI_INT(struct sim_request, options.expert, 1, SIM_RANKS_MAX) },
+	{ 0, "channels", "N",
+	  "channels of communicators between nodes (default: one per GPU of a node, or more)",
+	  CLI_INT(struct sim_request, options.channels, 1, SIM_CHANNELS_MAX) },
+	{ 0, "iterations", "N", "end after N iterations",
+	  CLI_U64(struct sim_request, options.iterations, 1, INT32_MAX) },
+	{ 0, "seconds", "TIME",
+	  "end after this time (default: 10s, or 10s after the last fault began)",
+	  SIM_TIME(seconds_ns, 0) },
+	{ 0, "sizes", "LIST", "sizes of messages, like 1MiB,64MiB, used in turn",
+	  CLI_CALL(struct sim_request, options, take_sizes) },
+	{ 0, "rate", "RATE", "iterations per second, if communication took no time",
+	  CLI_CALL(struct sim_request, options, take_rate) },
 	{ 'f', "fault", "FAULT",
-	  "what goes wrong, like slow-rank:rank=3,factor=2; may be said several times" },
-	{ SIM_OPTION_AT, "at", "TIME", "when faults begin that do not say it themselves (0s)" },
-	{ SIM_OPTION_SEED, "seed", "N", "another number, another job (1)" },
-	{ SIM_OPTION_RELEASE, "release", "RELEASE", "the release of NCCL that is played (2.28)" },
-	{ SIM_OPTION_KERNEL, "kernel", NULL,
-	  "with GPU times of all kernels (default: as the recorder does with this release)" },
-	{ SIM_OPTION_KERNEL_SAMPLED, "kernel-sampled", NULL,
-	  "with GPU times of a sample of the collectives" },
-	{ SIM_OPTION_NO_KERNEL, "no-kernel", NULL, "without GPU times of kernels" },
-	{ SIM_OPTION_SAMPLE_LEVEL, "sample-level", "N",
-	  "with --offline: a sample of one block of collectives in 2^N, N up to 12 (3)" },
-	{ SIM_OPTION_NVLINK, "nvlink", "RATE", "a GPU's bandwidth within its node, in GB/s (360)" },
-	{ SIM_OPTION_NETWORK, "network", "RATE", "a GPU's bandwidth to other nodes, in GB/s (48)" },
-	{ SIM_OPTION_NVLINK_LATENCY, "nvlink-latency", "TIME", "per hop within a node (1us)" },
-	{ SIM_OPTION_NETWORK_LATENCY, "network-latency", "TIME", "per hop between nodes (5us)" },
-	{ SIM_OPTION_JITTER, "jitter", "PERCENT", "how much compute times vary, either way (2)" },
-	{ SIM_OPTION_CLOCK_SHIFT, "clock-shift", "TIME",
-	  "how far clocks of hosts and GPUs are apart, at most; up to 1s (100ms)" },
-	{ SIM_OPTION_HANG, "hang", "TIME",
-	  "with --iterations: how long a job that hangs is watched (10s)" },
+	  "what goes wrong, like slow-rank:rank=3,factor=2; may be said several times",
+	  CLI_CALL(struct sim_request, options, take_fault) },
+	{ 0, "at", "TIME", "when faults begin that do not say it themselves (0s)",
+	  SIM_TIME(at_ns, 0) },
+	{ 0, "seed", "N", "another number, another job (1)",
+	  CLI_U64(struct sim_request, options.seed, 0, INT64_MAX) },
+	{ 0, "release", "RELEASE", "the release of NCCL that is played (2.28)",
+	  CLI_CALL(struct sim_request, options, take_release) },
+	{ 0, "kernel", NULL,
+	  "with GPU times of all kernels (default: as the recorder does with this release)",
+	  CLI_CALL(struct sim_request, options, take_kernel) },
+	{ 0, "kernel-sampled", NULL, "with GPU times of a sample of the collectives",
+	  CLI_CALL(struct sim_request, options, take_kernel) },
+	{ 0, "no-kernel", NULL, "without GPU times of kernels",
+	  CLI_CALL(struct sim_request, options, take_kernel) },
+	{ 0, "sample-level", "N",
+	  "with --offline: a sample of one block of collectives in 2^N, N up to 12 (3)",
+	  CLI_U32(struct sim_request, options.sample_level, 0, SAMPLE_LEVEL_MOST) },
+	{ 0, "nvlink", "RATE", "a GPU's bandwidth within its node, in GB/s (360)",
+	  CLI_CALL(struct sim_request, options.nvlink.bytes_per_us, take_bandwidth) },
+	{ 0, "network", "RATE", "a GPU's bandwidth to other nodes, in GB/s (48)",
+	  CLI_CALL(struct sim_request, options.network.bytes_per_us, take_bandwidth) },
+	{ 0, "nvlink-latency", "TIME", "per hop within a node (1us)",
+	  SIM_TIME(nvlink.latency_ns, 0) },
+	{ 0, "network-latency", "TIME", "per hop between nodes (5us)",
+	  SIM_TIME(network.latency_ns, 0) },
+	{ 0, "jitter", "PERCENT", "how much compute times vary, either way (2)",
+	  CLI_CALL(struct sim_request, options, take_jitter) },
+	{ 0, "clock-shift", "TIME",
+	  "how far clocks of hosts and GPUs are apart, at most; up to 1s (100ms)",
+	  SIM_TIME(clock_shift_ns, CLI_SECONDS(1)), .more = "is more than 1s" },
+	{ 0, "hang", "TIME", "with --iterations: how long a job that hangs is watched (10s)",
+	  SIM_TIME(hang_ns, 0) },
 	{ 'm', "mode", "MODE",
-	  "what is recorded: trace, full; without --offline also flight, profile" },
-	{ 'o', "output", "DIR", "directory for trace files" },
-	{ SIM_OPTION_OFFLINE, "offline", NULL, "write the trace files without running the job" },
-	{ SIM_OPTION_PROCESSES, "processes", NULL, "a process per rank (default)" },
-	{ SIM_OPTION_THREADS, "threads", NULL,
-	  "all ranks in one process, which one recorder sees" },
-	{ SIM_OPTION_NODE_PROCESSES, "node-processes", NULL,
-	  "a process per node, its ranks are threads: for hundreds of ranks" },
-	{ SIM_OPTION_NODE_REGIONS, "node-regions", "DIR",
+	  "what is recorded: trace, full; without --offline also flight, profile",
+	  CLI_CALL_ALL(take_mode) },
+	{ 'o', "output", "DIR", "directory for trace files",
+	  CLI_TEXT(struct sim_request, options.directory) },
+	{ 0, "offline", NULL, "write the trace files without running the job",
+	  CLI_FLAG(struct sim_request, options.is_offline) },
+	{ 0, "processes", NULL, "a process per rank (default)",
+	  CLI_CALL(struct sim_request, options, take_processes) },
+	{ 0, "threads", NULL, "all ranks in one process, which one recorder sees",
+	  CLI_CALL(struct sim_request, options, take_processes) },
+	{ 0, "node-processes", NULL,
+	  "a process per node, its ranks are threads: for hundreds of ranks",
+	  CLI_CALL(struct sim_request, options, take_processes) },
+	{ 0, "node-regions", "DIR",
 	  "regions of each node in a directory of its own, DIR/node0000 and so on, as for agents "
-	  "of single nodes" },
-	{ SIM_OPTION_PLUGIN, "plugin", "FILE", "this plugin instead of the one found" },
-	{ SIM_OPTION_LIST, "list", NULL, "explain workloads and faults" },
-	CLI_OPTION_JSON,
+	  "of single nodes",
+	  CLI_TEXT(struct sim_request, options.regions) },
+	{ 0, "plugin", "FILE", "this plugin instead of the one found",
+	  CLI_TEXT(struct sim_request, options.plugin) },
+	{ 0, "list", NULL, "explain workloads and faults", CLI_FLAG(struct sim_request, is_list) },
+	CLI_OPTION_JSON(struct sim_request),
 	CLI_OPTION_END,
 };
 
@@ -134,279 +257,15 @@ static const struct cli_page sim_page = {
 	.examples = examples,
 };
 
-static int take_number(const char *name, const char *text, int64_t least, int64_t most,
-		       int64_t *number)
-{
-	if (text_number(text, least, most, number) == OK)
-		return 0;
-	return cli_usage(&sim_page, "--%s %s is not a number from %lld to %lld", name, text,
-			 (long long)least, (long long)most);
-}
-
-static int take_int(const char *name, const char *text, int least, int most, int *number)
-{
-	int64_t value = *number;
-	int failed = take_number(name, text, least, most, &value);
-
-	*number = (int)value;
-	return failed;
-}
-
-static int take_time(const char *name, const char *text, uint64_t *ns)
-{
-	if (text_duration(text, ns) == OK)
-		return 0;
-	return cli_usage(&sim_page, "--%s %s is not a time like 30s, 1.5s or 500ms", name, text);
-}
-
-static int take_bandwidth(const char *name, const char *text, uint64_t *bytes_per_us)
-{
-	if (text_permille(text, 1, bytes_per_us) == OK)
-		return 0;
-	return cli_usage(&sim_page, "--%s %s is not a bandwidth in GB/s like 48 or 12.5", name,
-			 text);
-}
-
-static int take_rate(struct sim_options *to, const char *text)
-{
-	uint64_t permille;
-
-	if (text_permille(text, 1, &permille) != OK || permille > UINT64_C(100000) * 1000)
-		return cli_usage(&sim_page,
-				 "--rate %s is not a number of iterations per second, up to "
-				 "100000",
-				 text);
-	to->period_ns = UINT64_C(1000000000000) / permille;
-	return 0;
-}
-
-static int take_workload(struct sim_options *to, const char *text)
-{
-	char names[128] = "";
-
-	to->workload = sim_workload_find(text);
-	if (to->workload != SIM_WORKLOADS)
-		return 0;
-	for (int i = 0; i < SIM_WORKLOADS; i++)
-		text_format(names + strlen(names), sizeof(names) - strlen(names), "%s %s",
-			    i ? "," : "", sim_workload_page((enum sim_workload)i)->name);
-	return cli_usage(&sim_page, "there is no workload '%s'; there are%s", text, names);
-}
-
-static int take_fault(struct sim_options *to, const char *text)
-{
-	char why[512];
-
-	if (to->fault_count == SIM_FAULTS_MAX)
-		return cli_usage(&sim_page, "more than %d faults", SIM_FAULTS_MAX);
-	if (sim_fault_parse(&to->faults[to->fault_count], text, why, sizeof(why)) != OK)
-		return cli_usage(&sim_page, "%s", why);
-	to->fault_count++;
-	return 0;
-}
-
-static int take_mode(struct sim_request *request, const char *text)
-{
-	static const char *const modes[] = { "trace", "full", "flight", "profile" };
-
-	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++)
-		if (strcmp(modes[i], text) == 0) {
-			request->mode = modes[i];
-			request->options.is_full = strcmp(text, "full") == 0;
-			return 0;
-		}
-	return cli_usage(&sim_page,
-			 "there is no mode '%s'; there are trace, full, flight and profile", text);
-}
-
-static int take_clock_shift(struct sim_options *to, const char *text)
-{
-	int failed = take_time("clock-shift", text, &to->clock_shift_ns);
-
-	if (failed == 0 && to->clock_shift_ns > 1000000000)
-		return cli_usage(&sim_page, "--clock-shift %s is more than 1s", text);
-	return failed;
-}
-
-static int take_jitter(struct sim_options *to, const char *text)
-{
-	uint64_t permille;
-
-	if (text_permille(text, 0, &permille) != OK || permille > 50 * 1000)
-		return cli_usage(&sim_page, "--jitter %s is not a percentage from 0 to 50", text);
-	to->jitter_permille = (unsigned int)(permille / 100);
-	return 0;
-}
-
-/* Options of the job's shape and length. */
-static int take_shape(struct sim_options *to, int id, const char *value)
-{
-	int64_t number = 0;
-	int failed;
-
-	switch (id) {
-	case SIM_OPTION_NODES:
-		return take_int("nodes", value, 1, SIM_NODES_MAX, &to->nodes);
-	case SIM_OPTION_GPUS:
-		return take_int("gpus", value, 1, SIM_GPUS_MAX, &to->gpus);
-	case SIM_OPTION_TP:
-		return take_int("tp", value, 1, SIM_RANKS_MAX, &to->tensor);
-	case SIM_OPTION_PP:
-		return take_int("pp", value, 1, SIM_RANKS_MAX, &to->pipeline);
-	case SIM_OPTION_EP:
-		return take_int("ep", value, 1, SIM_RANKS_MAX, &to->expert);
-	case SIM_OPTION_CHANNELS:
-		return take_int("channels", value, 1, SIM_CHANNELS_MAX, &to->channels);
-	case SIM_OPTION_ITERATIONS:
-		failed = take_number("iterations", value, 1, INT32_MAX, &number);
-		to->iterations = (uint64_t)number;
-		return failed;
-	case SIM_OPTION_SECONDS:
-		return take_time("seconds", value, &to->seconds_ns);
-	case SIM_OPTION_SIZES:
-		if (text_sizes(value, to->sizes, SIM_SIZES_MAX, &to->size_count) == OK)
-			return 0;
-		return cli_usage(&sim_page,
-				 "--sizes %s is not a list of up to %d sizes like 1KiB,4MiB", value,
-				 SIM_SIZES_MAX);
-	case SIM_OPTION_RATE:
-		return take_rate(to, value);
-	case 'w':
-		return take_workload(to, value);
-	default:
-		return -1;
-	}
-}
-
-/* Options of links, clocks and faults. */
-static int take_physics(struct sim_options *to, int id, const char *value)
-{
-	int64_t number = 0;
-	int failed;
-
-	switch (id) {
-	case SIM_OPTION_AT:
-		return take_time("at", value, &to->at_ns);
-	case SIM_OPTION_SEED:
-		failed = take_number("seed", value, 0, INT64_MAX, &number);
-		to->seed = (uint64_t)number;
-		return failed;
-	case SIM_OPTION_NVLINK:
-		return take_bandwidth("nvlink", value, &to->nvlink.bytes_per_us);
-	case SIM_OPTION_NETWORK:
-		return take_bandwidth("network", value, &to->network.bytes_per_us);
-	case SIM_OPTION_NVLINK_LATENCY:
-		return take_time("nvlink-latency", value, &to->nvlink.latency_ns);
-	case SIM_OPTION_NETWORK_LATENCY:
-		return take_time("network-latency", value, &to->network.latency_ns);
-	case SIM_OPTION_JITTER:
-		return take_jitter(to, value);
-	case SIM_OPTION_CLOCK_SHIFT:
-		return take_clock_shift(to, value);
-	case SIM_OPTION_HANG:
-		return take_time("hang", value, &to->hang_ns);
-	case 'f':
-		return take_fault(to, value);
-	default:
-		return -1;
-	}
-}
-
-static int take_release(struct sim_options *to, const char *text)
-{
-	if (host_release_parse(text, &to->release) == OK && host_release_native(to->release) > 0)
-		return 0;
-	return cli_usage(&sim_page,
-			 "--release %s is no release of NCCL with profilers: 2.23 to 2.31, "
-			 "like 2.28 or 2.28.9",
-			 text);
-}
-
-static int take_kernel(struct sim_options *to, enum kernel_events kernel)
-{
-	to->is_kernel_said = true;
-	to->kernel = kernel;
-	return 0;
-}
-
-static int take_sample_level(struct sim_options *to, const char *text)
-{
-	int level = (int)to->sample_level;
-	int failed = take_int("sample-level", text, 0, SAMPLE_LEVEL_MOST, &level);
-
-	to->sample_level = (unsigned int)level;
-	return failed;
-}
-
-static int sim_take_option(struct sim_request *request, int id, const char *value)
-{
-	struct sim_options *to = &request->options;
-	int failed = take_shape(to, id, value);
-
-	if (failed == -1)
-		failed = take_physics(to, id, value);
-	if (failed != -1)
-		return failed;
-	switch (id) {
-	case SIM_OPTION_RELEASE:
-		return take_release(to, value);
-	case SIM_OPTION_KERNEL:
-		return take_kernel(to, KERNEL_EVENTS_ON);
-	case SIM_OPTION_KERNEL_SAMPLED:
-		return take_kernel(to, KERNEL_EVENTS_SAMPLED);
-	case SIM_OPTION_NO_KERNEL:
-		return take_kernel(to, KERNEL_EVENTS_OFF);
-	case SIM_OPTION_SAMPLE_LEVEL:
-		return take_sample_level(to, value);
-	case SIM_OPTION_OFFLINE:
-		to->is_offline = true;
-		return 0;
-	case SIM_OPTION_THREADS:
-	case SIM_OPTION_NODE_PROCESSES:
-	case SIM_OPTION_PROCESSES:
-		to->is_threads = id == SIM_OPTION_THREADS;
-		to->is_node_processes = id == SIM_OPTION_NODE_PROCESSES;
-		return 0;
-	case SIM_OPTION_NODE_REGIONS:
-		to->regions = value;
-		return 0;
-	case SIM_OPTION_PLUGIN:
-		to->plugin = value;
-		return 0;
-	case SIM_OPTION_LIST:
-		request->is_list = true;
-		return 0;
-	case 'm':
-		return take_mode(request, value);
-	case 'o':
-		to->directory = value;
-		return 0;
-	default:
-		request->is_json = true;
-		return 0;
-	}
-}
-
 /* 0, or the exit code after help was shown or an error was told. */
 static int sim_request_read(struct sim_request *request, int argc, char **argv, bool *is_over)
 {
-	struct cli_args args;
-	int found, failed;
+	int code;
 
-	*is_over = true;
 	sim_options_init(&request->options);
-	cli_args_init(&args, &sim_page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		if (found == CLI_OPERAND)
-			return cli_usage(&sim_page, "'%s' is not expected", args.value);
-		failed = sim_take_option(request, found, args.value);
-		if (failed)
-			return failed;
-	}
-	*is_over = false;
-	return 0;
+	code = cli_parse(&sim_page, request, argc, argv);
+	*is_over = code != CLI_GO_ON;
+	return *is_over ? code : 0;
 }
 
 /* What can be had but will not show, said beforehand. */

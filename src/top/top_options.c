@@ -5,13 +5,6 @@
 
 #include "cmds/cli.h"
 #include "common/attributes.h"
-#include "common/text_amounts.h"
-
-enum top_option {
-	TOP_OPTION_INTERVAL = CLI_LONG_ONLY,
-	TOP_OPTION_DIRECTORY,
-	TOP_OPTION_ONCE,
-};
 
 #define MS_NS UINT64_C(1000000)
 
@@ -68,11 +61,14 @@ void top_view_step_interval(struct top_view *view, int direction)
 }
 
 static const struct cli_option top_option_rows[] = {
-	{ TOP_OPTION_INTERVAL, "interval", "TIME", "time between looks, 200ms to 60s (1s)" },
-	{ TOP_OPTION_ONCE, "once", NULL,
-	  "print what two looks show as plain text, and end; so it is without a terminal" },
-	{ TOP_OPTION_DIRECTORY, "directory", "DIR",
-	  "where regions are (RINGSIDE_SHM, else /dev/shm)" },
+	{ 0, "interval", "TIME", "time between looks, 200ms to 60s (1s)",
+	  CLI_TIME(struct top_options, interval_ns, TOP_INTERVAL_LEAST_NS, TOP_INTERVAL_MOST_NS),
+	  .like = "is not a time like 1s or 500ms", .less = "is not between 200ms and 60s" },
+	{ 0, "once", NULL,
+	  "print what two looks show as plain text, and end; so it is without a terminal",
+	  CLI_FLAG(struct top_options, is_once) },
+	{ 0, "directory", "DIR", "where regions are (RINGSIDE_SHM, else /dev/shm)",
+	  CLI_TEXT(struct top_options, directory) },
 	CLI_OPTION_END,
 };
 
@@ -95,40 +91,9 @@ const struct cli_page top_page = {
 	.examples = examples,
 };
 
-static int take_interval(struct top_options *options, const char *text)
-{
-	uint64_t ns;
-
-	if (text_duration(text, &ns) != OK)
-		return cli_usage(&top_page, "--interval %s is not a time like 1s or 500ms", text);
-	if (ns < TOP_INTERVAL_LEAST_NS || ns > TOP_INTERVAL_MOST_NS)
-		return cli_usage(&top_page, "--interval %s is not between 200ms and 60s", text);
-	options->interval_ns = ns;
-	return -1;
-}
-
 int top_options_parse(struct top_options *options, int argc, char **argv)
 {
-	struct cli_args args;
-	int found, code;
-
 	*options = (struct top_options){ .interval_ns = 1000000000,
 					 .directory = getenv("RINGSIDE_SHM") };
-	cli_args_init(&args, &top_page, argc, argv);
-	while ((found = cli_next(&args)) != CLI_END) {
-		if (found == CLI_STOP)
-			return args.exit_code;
-		code = -1;
-		if (found == TOP_OPTION_INTERVAL)
-			code = take_interval(options, args.value);
-		else if (found == TOP_OPTION_ONCE)
-			options->is_once = true;
-		else if (found == TOP_OPTION_DIRECTORY)
-			options->directory = args.value;
-		else
-			code = cli_usage(&top_page, "'%s' is not expected", args.value);
-		if (code != -1)
-			return code;
-	}
-	return -1;
+	return cli_parse(&top_page, options, argc, argv);
 }
