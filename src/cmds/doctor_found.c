@@ -179,20 +179,6 @@ static void put_place(struct json *json, const struct nccl_log *log, struct nccl
 	json_put_unsigned(json, "line", place.line);
 }
 
-/* Numbers that no line says are null. */
-static void put_number(struct json *json, const char *key, int64_t number)
-{
-	if (number >= 0)
-		json_put_signed(json, key, number);
-	else
-		json_put_null(json, key);
-}
-
-static void put_text(struct json *json, const char *key, const char *text)
-{
-	json_put_string(json, key, text[0] != '\0' ? text : NULL);
-}
-
 static void put_processes(struct json *json, const struct nccl_log *log)
 {
 	json_put_array(json, "processes");
@@ -200,12 +186,12 @@ static void put_processes(struct json *json, const struct nccl_log *log)
 		const struct nccl_log_process *process = &log->processes[i];
 
 		json_object(json);
-		put_text(json, "host", process->host);
-		put_number(json, "pid", process->pid);
-		put_number(json, "launcher_rank", process->launcher_rank);
-		put_text(json, "version", process->version);
-		put_text(json, "cuda_version", process->cuda_version);
-		put_number(json, "driver_version", process->driver_version);
+		json_put_text_or_null(json, "host", process->host);
+		json_put_natural_or_null(json, "pid", process->pid);
+		json_put_natural_or_null(json, "launcher_rank", process->launcher_rank);
+		json_put_text_or_null(json, "version", process->version);
+		json_put_text_or_null(json, "cuda_version", process->cuda_version);
+		json_put_natural_or_null(json, "driver_version", process->driver_version);
 		json_put_unsigned(json, "lines", process->lines);
 		put_place(json, log, process->first);
 		json_end(json);
@@ -237,16 +223,16 @@ static void put_comms(struct json *json, const struct nccl_log *log)
 		json_put_hex(json, "hash", comm->hash);
 		json_put_signed(json, "rank", comm->rank);
 		json_put_signed(json, "ranks", comm->nranks);
-		put_number(json, "nodes", comm->nnodes);
-		put_number(json, "cuda_device", comm->cuda_device);
-		put_number(json, "nvml_device", comm->nvml_device);
+		json_put_natural_or_null(json, "nodes", comm->nnodes);
+		json_put_natural_or_null(json, "cuda_device", comm->cuda_device);
+		json_put_natural_or_null(json, "nvml_device", comm->nvml_device);
 		json_put_hex(json, "bus_id", comm->bus_id);
 		json_put_bool(json, "is_started", comm->start.line != 0);
 		json_put_bool(json, "is_complete", comm->complete.line != 0);
-		put_text(json, "end", comm->end_word);
-		put_number(json, "channels", comm->coll_channels);
-		put_number(json, "nvls_channels", comm->nvls_channels);
-		put_number(json, "p2p_channels", comm->p2p_channels);
+		json_put_text_or_null(json, "end", comm->end_word);
+		json_put_natural_or_null(json, "channels", comm->coll_channels);
+		json_put_natural_or_null(json, "nvls_channels", comm->nvls_channels);
+		json_put_natural_or_null(json, "p2p_channels", comm->p2p_channels);
 		put_times(json, comm);
 		put_place(json, log, comm->start.line != 0 ? comm->start : comm->complete);
 		json_end(json);
@@ -272,22 +258,22 @@ static void put_links(struct json *json, const struct nccl_log *log)
 
 		json_object(json);
 		json_put_unsigned(json, "process", link->process);
-		put_number(json, "communicator", link->comm);
-		put_number(json, "from", link->from);
-		put_number(json, "to", link->to);
+		json_put_natural_or_null(json, "communicator", link->comm);
+		json_put_natural_or_null(json, "from", link->from);
+		json_put_natural_or_null(json, "to", link->to);
 		json_put_string(json, "direction",
 				link->direction == 's'	 ? "send"
 				: link->direction == 'r' ? "receive"
 							 : NULL);
-		put_number(json, "connection", link->connection);
+		json_put_natural_or_null(json, "connection", link->connection);
 		put_channels(json, link->channels);
 		json_put_string(json, "transport",
 				nccl_log_transport_name((enum nccl_log_transport)link->transport));
-		put_text(json, "network", link->network);
-		put_number(json, "device", link->device);
+		json_put_text_or_null(json, "network", link->network);
+		json_put_natural_or_null(json, "device", link->device);
 		json_put_bool(json, "is_gdr", link->flags & NCCL_LOG_LINK_GDR);
 		json_put_bool(json, "is_shared", link->flags & NCCL_LOG_LINK_SHARED);
-		put_number(json, "through", link->through);
+		json_put_natural_or_null(json, "through", link->through);
 		put_place(json, log, link->place);
 		json_end(json);
 	}
@@ -303,10 +289,10 @@ static void put_rings(struct json *json, const struct nccl_log *log)
 		json_object(json);
 		json_put_signed(json, "communicator", channel->comm);
 		json_put_signed(json, "channel", channel->channel);
-		put_text(json, "ring", channel->ring);
-		put_number(json, "ring_previous", channel->ring_previous);
-		put_number(json, "ring_next", channel->ring_next);
-		put_number(json, "tree_up", channel->tree_up);
+		json_put_text_or_null(json, "ring", channel->ring);
+		json_put_natural_or_null(json, "ring_previous", channel->ring_previous);
+		json_put_natural_or_null(json, "ring_next", channel->ring_next);
+		json_put_natural_or_null(json, "tree_up", channel->tree_up);
 		json_put_array(json, "tree_down");
 		for (int j = 0; j < 3; j++)
 			if (channel->tree_down[j] >= 0)
@@ -328,9 +314,9 @@ static void put_nets(struct json *json, const struct nccl_log *log)
 		json_put_string(json, "network", net->network);
 		json_put_signed(json, "index", net->index);
 		json_put_string(json, "name", net->name);
-		put_number(json, "port", net->port);
-		put_text(json, "link", net->link);
-		put_text(json, "address", net->address);
+		json_put_natural_or_null(json, "port", net->port);
+		json_put_text_or_null(json, "link", net->link);
+		json_put_text_or_null(json, "address", net->address);
 		if (net->gdr >= 0)
 			json_put_bool(json, "is_gdr", net->gdr);
 		else
@@ -374,11 +360,11 @@ static void put_choices(struct json *json, const struct nccl_log *log)
 		const struct nccl_log_choice *choice = &log->choices[i];
 
 		json_object(json);
-		put_text(json, "function", choice->function);
+		json_put_text_or_null(json, "function", choice->function);
 		json_put_unsigned(json, "bytes", choice->bytes);
 		json_put_string(json, "algorithm", choice->algorithm);
-		put_text(json, "protocol", choice->protocol);
-		put_number(json, "channels", choice->channels);
+		json_put_text_or_null(json, "protocol", choice->protocol);
+		json_put_natural_or_null(json, "channels", choice->channels);
 		json_put_unsigned(json, "lines", choice->lines);
 		put_place(json, log, choice->place);
 		json_end(json);

@@ -230,21 +230,20 @@ static void put_figures(struct json *json, const char *key, const struct compare
 		return;
 	}
 	json_put_object(json, key);
-	report_json_put_known(json, "calls", side->calls > 0, side->calls);
-	report_json_put_known(json, "in_flight", side->calls > 0, side->open);
+	json_put_known(json, "calls", side->calls > 0, side->calls);
+	json_put_known(json, "in_flight", side->calls > 0, side->open);
 	json_put_unsigned(json, "timed", side->timed);
-	report_json_put_known(json, "not_timed", side->calls > 0, side->not_timed);
-	report_json_put_known(json, "bytes", side->calls > 0, side->bytes);
-	report_json_put_known(json, "sum_ns", is_timed && side->calls > 0, side->sum_ns);
-	report_json_put_known(json, "total_ns", is_timed && side->calls > 0,
-			      units_whole(side->total_ns));
-	report_json_put_ratio(json, "mean_ns", is_timed, side->mean_ns);
-	report_json_put_known(json, "median_ns", is_timed, side->median_ns);
-	report_json_put_known(json, "p99_ns", side->p99_ns > 0, side->p99_ns);
-	report_json_put_ratio(json, "algbw_bytes_per_second", side->algbw > 0, round(side->algbw));
-	report_json_put_ratio(json, "busbw_bytes_per_second", side->busbw > 0, round(side->busbw));
+	json_put_known(json, "not_timed", side->calls > 0, side->not_timed);
+	json_put_known(json, "bytes", side->calls > 0, side->bytes);
+	json_put_known(json, "sum_ns", is_timed && side->calls > 0, side->sum_ns);
+	json_put_known(json, "total_ns", is_timed && side->calls > 0, units_whole(side->total_ns));
+	json_put_known_double(json, "mean_ns", is_timed, side->mean_ns);
+	json_put_known(json, "median_ns", is_timed, side->median_ns);
+	json_put_known(json, "p99_ns", side->p99_ns > 0, side->p99_ns);
+	json_put_known_double(json, "algbw_bytes_per_second", side->algbw > 0, round(side->algbw));
+	json_put_known_double(json, "busbw_bytes_per_second", side->busbw > 0, round(side->busbw));
 	json_put_unsigned(json, "joined", side->joined);
-	report_json_put_known(json, "wait_ns", side->joined > 0, side->wait_ns);
+	json_put_known(json, "wait_ns", side->joined > 0, side->wait_ns);
 	json_end(json);
 }
 
@@ -261,14 +260,14 @@ static void put_row(struct json *json, const struct compare_row *row)
 {
 	put_figures(json, "a", &row->a);
 	put_figures(json, "b", &row->b);
-	report_json_put_ratio(json, "median_ratio", row->median_ratio > 0, row->median_ratio);
-	report_json_put_ratio(json, "mean_ratio", row->mean_ratio > 0, row->mean_ratio);
-	report_json_put_ratio(json, "busbw_ratio", row->busbw_ratio > 0, row->busbw_ratio);
-	report_json_put_ratio(json, "ratio", row->has_interval, row->ratio);
-	report_json_put_ratio(json, "ratio_low", row->has_interval, row->ratio_low);
-	report_json_put_ratio(json, "ratio_high", row->has_interval, row->ratio_high);
-	report_json_put_ratio(json, "samples_a", row->has_interval, row->samples_a);
-	report_json_put_ratio(json, "samples_b", row->has_interval, row->samples_b);
+	json_put_known_double(json, "median_ratio", row->median_ratio > 0, row->median_ratio);
+	json_put_known_double(json, "mean_ratio", row->mean_ratio > 0, row->mean_ratio);
+	json_put_known_double(json, "busbw_ratio", row->busbw_ratio > 0, row->busbw_ratio);
+	json_put_known_double(json, "ratio", row->has_interval, row->ratio);
+	json_put_known_double(json, "ratio_low", row->has_interval, row->ratio_low);
+	json_put_known_double(json, "ratio_high", row->has_interval, row->ratio_high);
+	json_put_known_double(json, "samples_a", row->has_interval, row->samples_a);
+	json_put_known_double(json, "samples_b", row->has_interval, row->samples_b);
 	json_put_bool(json, "is_significant", row->is_significant);
 	json_put_bool(json, "is_slower", row->is_slower);
 	json_put_bool(json, "is_faster", row->is_faster);

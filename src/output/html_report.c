@@ -488,8 +488,8 @@ static void html_data_iterations(struct json *json, const struct timeline_report
 		json_put_unsigned(json, "regular", iterations->regular);
 		json_put_unsigned(json, "median_ns", iterations->median_ns);
 		json_put_unsigned(json, "timed", iterations->timed);
-		report_json_put_known(json, "median_busy_ns", iterations->timed > 0,
-				      iterations->median_busy_ns);
+		json_put_known(json, "median_busy_ns", iterations->timed > 0,
+			       iterations->median_busy_ns);
 		json_put_unsigned(json, "p99_ns", iterations->p99_ns);
 		json_put_unsigned(json, "slowest_ns", iterations->slowest_ns);
 		json_put_unsigned(json, "slowest", iterations->slowest);

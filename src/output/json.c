@@ -308,6 +308,53 @@ void json_put_hex(struct json *json, const char *key, uint64_t number)
 	json_hex(json, number);
 }
 
+void json_put_known(struct json *json, const char *key, bool is_known, uint64_t number)
+{
+	json_key(json, key);
+	if (is_known)
+		json_unsigned(json, number);
+	else
+		json_null(json);
+}
+
+void json_put_known_signed(struct json *json, const char *key, bool is_known, int64_t number)
+{
+	json_key(json, key);
+	if (is_known)
+		json_signed(json, number);
+	else
+		json_null(json);
+}
+
+void json_put_known_double(struct json *json, const char *key, bool is_known, double number)
+{
+	json_key(json, key);
+	if (is_known)
+		json_double(json, number);
+	else
+		json_null(json);
+}
+
+void json_put_number_or_null(struct json *json, const char *key, int64_t number)
+{
+	json_put_known_signed(json, key, number != -1, number);
+}
+
+void json_put_natural_or_null(struct json *json, const char *key, int64_t number)
+{
+	json_put_known_signed(json, key, number >= 0, number);
+}
+
+void json_put_time_or_null(struct json *json, const char *key, uint64_t ns)
+{
+	json_put_known(json, key, ns != 0, ns);
+}
+
+void json_put_text_or_null(struct json *json, const char *key, const char *text)
+{
+	json_put_string(json, key, text[0] ? text : NULL);
+}
+
 void json_put_object(struct json *json, const char *key)
 {
 	json_key(json, key);

@@ -65,6 +65,14 @@ void json_put_double(struct json *json, const char *key, double number);
 void json_put_bool(struct json *json, const char *key, bool is_true);
 void json_put_null(struct json *json, const char *key);
 void json_put_hex(struct json *json, const char *key, uint64_t number);
+/* null where it is not known: a number of -1, a natural number below 0, a time of 0, a text of "". */
+void json_put_known(struct json *json, const char *key, bool is_known, uint64_t number);
+void json_put_known_signed(struct json *json, const char *key, bool is_known, int64_t number);
+void json_put_known_double(struct json *json, const char *key, bool is_known, double number);
+void json_put_number_or_null(struct json *json, const char *key, int64_t number);
+void json_put_natural_or_null(struct json *json, const char *key, int64_t number);
+void json_put_time_or_null(struct json *json, const char *key, uint64_t ns);
+void json_put_text_or_null(struct json *json, const char *key, const char *text);
 void json_put_object(struct json *json, const char *key);
 void json_put_array(struct json *json, const char *key);
 

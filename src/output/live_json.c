@@ -159,19 +159,6 @@ void live_json_history_of(struct sink *sink, const struct live *live, uint64_t a
 
 /* ---- small parts ------------------------------------------------------------------------------ */
 
-static void put_known(struct json *json, const char *key, bool is_known, int64_t number)
-{
-	if (is_known)
-		json_put_signed(json, key, number);
-	else
-		json_put_null(json, key);
-}
-
-static void put_text(struct json *json, const char *key, const char *text)
-{
-	json_put_string(json, key, text[0] != '\0' ? text : NULL);
-}
-
 /* Whole bytes a second: nobody needs parts of one. */
 static void put_rate(struct json *json, const char *key, double bytes_per_s)
 {
@@ -228,8 +215,8 @@ static void put_jobs(struct json *json, const struct job *job)
 		const struct job_group *group = &job->groups[i];
 
 		json_object(json);
-		put_text(json, "name", group->name);
-		put_known(json, "world_size", group->world_size > 0, group->world_size);
+		json_put_text_or_null(json, "name", group->name);
+		json_put_known_signed(json, "world_size", group->world_size > 0, group->world_size);
 		json_put_unsigned(json, "ranks", group->rank_count);
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
@@ -269,17 +256,17 @@ static void put_process(struct json *json, const struct job *job, size_t index)
 		job->rank_count > 0 ? &job->ranks[job->process_rank[index]] : NULL;
 
 	json_object(json);
-	put_known(json, "job_index", rank != NULL, rank ? rank->group : 0);
-	put_known(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_known_signed(json, "job_index", rank != NULL, rank ? rank->group : 0);
+	json_put_known_signed(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
 	json_put_string(json, "label", rank ? rank->label : NULL);
-	put_known(json, "local_rank", process->local_rank >= 0, process->local_rank);
-	put_text(json, "host", process->host);
-	put_known(json, "pid", process->pid >= 0, process->pid);
-	put_known(json, "gpu", rank && rank->gpu >= 0, rank ? rank->gpu : 0);
-	put_text(json, "gpu_uuid", rank ? rank->gpu_uuid : "");
+	json_put_known_signed(json, "local_rank", process->local_rank >= 0, process->local_rank);
+	json_put_text_or_null(json, "host", process->host);
+	json_put_known_signed(json, "pid", process->pid >= 0, process->pid);
+	json_put_known_signed(json, "gpu", rank && rank->gpu >= 0, rank ? rank->gpu : 0);
+	json_put_text_or_null(json, "gpu_uuid", rank ? rank->gpu_uuid : "");
 	json_put_string(json, "state", recording_life_name(process->life));
-	put_text(json, "mode", process->mode);
-	put_known(json, "interface", process->interface > 0, process->interface);
+	json_put_text_or_null(json, "mode", process->mode);
+	json_put_known_signed(json, "interface", process->interface > 0, process->interface);
 	json_put_unsigned(json, "issued", issued_by(process));
 	json_put_unsigned(json, "recorded", process->recorded);
 	put_losses(json, process);
@@ -355,14 +342,14 @@ static void put_oldest(struct json *json, const struct recording_process *proces
 	json_put_string(json, "function", recording_name(process, OP_NAMES_FUNCTION, op->function));
 	json_put_string(json, "text", flight_words_operation(process, flight, words));
 	json_put_unsigned(json, "number", op->number);
-	put_known(json, "match", op->match > 0, (int64_t)op->match);
+	json_put_known_signed(json, "match", op->match > 0, (int64_t)op->match);
 	json_put_string(json, "state", op_state_name(op->state));
 	json_put_unsigned(json, "age_ns", seat->oldest_age_ns);
 	if (op->bytes == OP_BYTES_UNKNOWN)
 		json_put_null(json, "bytes");
 	else
 		json_put_unsigned(json, "bytes", op->bytes);
-	put_text(json, "kernel", flight_words_kernel(process, flight, words));
+	json_put_text_or_null(json, "kernel", flight_words_kernel(process, flight, words));
 	json_put_array(json, "waits");
 	for (uint32_t i = 0; i < seat->wait_count && i < LIVE_WAITS_MAX; i++)
 		put_wait(json, &seat->waits[i], now_ns);
@@ -377,13 +364,13 @@ static void put_member(struct json *json, const struct live *live, uint32_t inde
 	const struct job_rank *rank = &live->job.ranks[seat->rank];
 
 	json_object(json);
-	put_known(json, "rank", seat->comm_rank >= 0, seat->comm_rank);
-	put_known(json, "global_rank", rank->rank >= 0, rank->rank);
+	json_put_known_signed(json, "rank", seat->comm_rank >= 0, seat->comm_rank);
+	json_put_known_signed(json, "global_rank", rank->rank >= 0, rank->rank);
 	json_put_string(json, "label", rank->label);
 	json_put_unsigned(json, "process_index", seat->process);
 	put_sums(json, &of->sums);
 	put_point(json, newest_point(live, &of->history));
-	put_known(json, "wait_ns", of->knows_wait, (int64_t)of->wait_ns);
+	json_put_known_signed(json, "wait_ns", of->knows_wait, (int64_t)of->wait_ns);
 	json_put_unsigned(json, "in_flight", of->in_flight);
 	json_put_unsigned(json, "still_ns", of->still_ns);
 	json_put_bool(json, "is_behind", of->is_behind);
@@ -410,7 +397,8 @@ static void put_straggler(struct json *json, const struct live *live, const stru
 	const struct job_seat *seat =
 		comm->straggler < live->job.seat_count ? &live->job.seats[comm->straggler] : NULL;
 
-	put_known(json, "straggler", seat && seat->comm_rank >= 0, seat ? seat->comm_rank : 0);
+	json_put_known_signed(json, "straggler", seat && seat->comm_rank >= 0,
+			      seat ? seat->comm_rank : 0);
 	put_share(json, "straggler_share", seat ? comm->straggler_share : NAN);
 }
 
@@ -436,7 +424,7 @@ static void put_comm(struct json *json, const struct live *live, uint32_t index)
 	json_put_bool(json, "is_finalized", is_finalized(live, comm));
 	put_sums(json, &of->sums);
 	put_point(json, newest_point(live, &of->history));
-	put_known(json, "wait_ns", knows_wait, (int64_t)of->wait_ns);
+	json_put_known_signed(json, "wait_ns", knows_wait, (int64_t)of->wait_ns);
 	put_straggler(json, live, of);
 	json_put_unsigned(json, "last_issued", of->last_issued);
 	json_put_unsigned(json, "last_done", of->last_done);
@@ -463,15 +451,16 @@ static void put_notice(struct json *json, const struct live *live, const struct 
 	json_object(json);
 	json_put_string(json, "kind", live_notice_name(notice->kind));
 	json_put_string(json, "title", notice->title);
-	put_text(json, "text", notice->text);
-	put_text(json, "hint", notice->hint);
+	json_put_text_or_null(json, "text", notice->text);
+	json_put_text_or_null(json, "hint", notice->hint);
 	json_put_unsigned(json, "since_ms", notice->since_wall_ns / 1000000);
 	json_put_unsigned(json, "first_ms", notice->first_wall_ns / 1000000);
 	json_put_string(json, "comm", has_comm ? live_json_key(live, notice->comm, key) : NULL);
 	json_put_string(json, "comm_label", has_comm ? job->comms[notice->comm].label : NULL);
-	put_known(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
+	json_put_known_signed(json, "rank", rank && rank->rank >= 0, rank ? rank->rank : 0);
 	json_put_string(json, "rank_label", rank ? rank->label : NULL);
-	put_known(json, "comm_rank", seat && seat->comm_rank >= 0, seat ? seat->comm_rank : 0);
+	json_put_known_signed(json, "comm_rank", seat && seat->comm_rank >= 0,
+			      seat ? seat->comm_rank : 0);
 	json_end(json);
 }
 

@@ -143,27 +143,6 @@ const char *recorded_process_text(const struct recording_process *process,
 	return text;
 }
 
-void json_put_number_or_null(struct json *json, const char *key, int64_t number)
-{
-	if (number == -1)
-		json_put_null(json, key);
-	else
-		json_put_signed(json, key, number);
-}
-
-void json_put_time_or_null(struct json *json, const char *key, uint64_t ns)
-{
-	if (ns == 0)
-		json_put_null(json, key);
-	else
-		json_put_unsigned(json, key, ns);
-}
-
-void json_put_text_or_null(struct json *json, const char *key, const char *text)
-{
-	json_put_string(json, key, text[0] ? text : NULL);
-}
-
 void recorded_process_json(struct json *json, const struct recording_process *process)
 {
 	json_put_text_or_null(json, "job", process->job);

@@ -66,13 +66,6 @@ const char *recorded_comm_text(const struct recording_comm *comm,
 /* Keys comm_id, comm_hash, comm_name, comm_rank, comm_ranks, comm_nodes; `comm` may be NULL. */
 void recorded_comm_json(struct json *json, uint32_t id, const struct recording_comm *comm);
 
-/* null where the value is -1. */
-void json_put_number_or_null(struct json *json, const char *key, int64_t number);
-/* null where the value is 0. */
-void json_put_time_or_null(struct json *json, const char *key, uint64_t ns);
-/* null where the text is "". */
-void json_put_text_or_null(struct json *json, const char *key, const char *text);
-
 /* One operation as JSON: the fields of docs/DUMP.md, which a test compares with these. */
 
 /* Into the object that is open: who, where, what, when. */

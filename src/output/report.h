@@ -174,10 +174,6 @@ void report_json_put_findings(struct json *json, const struct timeline_report *r
 /* The keys of a row's figures, into the object that is open. */
 void report_json_figures(struct json *json, const struct tally_row *row, bool has_histogram);
 
-/* null where the value is not known. */
-void report_json_put_known(struct json *json, const char *key, bool is_known, uint64_t number);
-void report_json_put_ratio(struct json *json, const char *key, bool is_known, double number);
-
 /*
  * One table of a report as CSV: a line of names, then a line per row. An empty cell is "not known".
  * docs/REPORT.md explains the columns, which are named as the keys of the JSON.

@@ -11,8 +11,6 @@
 #include "common/text.h"
 #include "output/sink.h"
 
-#define HOUR_NS 3.6e12
-
 static const char *const table_names[] = {
 	"name",	     "comm", "kind",   "function", "size",
 	"algorithm", "rank", "source", "windows",  "iterations",
@@ -67,6 +65,8 @@ static void put_part(struct sink *sink, bool *is_first, const char *text)
 
 static void write_names(struct sink *sink, uint32_t by)
 {
+	static const struct tally_row none;
+	struct report_figure figures[REPORT_FIGURES];
 	bool is_first = true;
 
 	for (unsigned int bit = 0; bit < TALLY_BYS; bit++) {
@@ -76,15 +76,14 @@ static void write_names(struct sink *sink, uint32_t by)
 		if (1u << bit == TALLY_BY_SIZE)
 			sink_text(sink, ",size_least,size_most");
 	}
-	sink_text(
-		sink,
-		",calls,in_flight,captured,unknown_size,untrusted,bytes,timed,estimated,not_timed");
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
-		sink_format(sink, ",from_%s", op_time_source_name((uint8_t)i));
-	sink_text(sink,
-		  ",sum_ns,total_ns,min_ns,median_ns,mean_ns,p90_ns,p99_ns,max_ns,deviation_ns,"
-		  "algbw_bytes_per_second,busbw_bytes_per_second,joined,joined_ns,wait_ns,"
-		  "total_wait_ns,gpu_hours_lost");
+	report_figures(figures, &none, false);
+	for (size_t i = 0; i < REPORT_FIGURES; i++) {
+		for (unsigned int n = 0; i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SOURCES;
+		     n++)
+			sink_format(sink, ",from_%s", op_time_source_name((uint8_t)n));
+		if (!figures[i].is_json)
+			sink_format(sink, ",%s", figures[i].name);
+	}
 	csv_line(sink);
 }
 
@@ -124,46 +123,23 @@ static void write_other(struct sink *sink, uint32_t by)
 	}
 }
 
-static void write_times(struct sink *sink, const struct tally_row *row)
-{
-	bool is_timed = row->timed > 0;
-
-	put_number(sink, is_timed, row->sum_ns);
-	put_number(sink, row->timed + row->covered > 0, units_whole(tally_total_ns(row)));
-	put_number(sink, is_timed, row->min_ns);
-	put_number(sink, is_timed, tally_quantile_ns(row, 0.5));
-	put_double(sink, is_timed, tally_mean_ns(row));
-	put_number(sink, row->timed >= TALLY_P90_LEAST, tally_quantile_ns(row, 0.9));
-	put_number(sink, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
-	put_number(sink, is_timed, row->max_ns);
-	put_double(sink, row->timed > 1, tally_deviation_ns(row));
-}
-
 static void write_figures(struct sink *sink, const struct timeline_report *report,
 			  const struct tally_row *row)
 {
-	bool is_joined = report_knows_waiting(report, row);
-	double algbw = tally_algbw(row), busbw = tally_busbw(row);
+	struct report_figure figures[REPORT_FIGURES];
 
-	put_number(sink, true, row->calls);
-	put_number(sink, true, row->open);
-	put_number(sink, true, row->captured);
-	put_number(sink, true, row->unknown_size);
-	put_number(sink, true, row->untrusted);
-	put_number(sink, row->calls > row->unknown_size || row->calls == 0, row->bytes);
-	put_number(sink, true, row->timed);
-	put_number(sink, true, row->covered);
-	put_number(sink, true, tally_not_timed(row));
-	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
-		put_number(sink, true, row->by_source[i]);
-	write_times(sink, row);
-	put_double(sink, algbw > 0, round(algbw));
-	put_double(sink, busbw > 0, round(busbw));
-	put_number(sink, true, row->joined);
-	put_number(sink, is_joined, row->joined_ns);
-	put_number(sink, is_joined, row->wait_ns);
-	put_number(sink, is_joined, units_whole(tally_total_wait_ns(row)));
-	put_double(sink, is_joined, tally_total_wait_ns(row) / HOUR_NS);
+	report_figures(figures, row, report_knows_waiting(report, row));
+	for (size_t i = 0; i < REPORT_FIGURES; i++) {
+		const struct report_figure *one = &figures[i];
+
+		for (unsigned int n = 0; i == REPORT_FIGURES_BEFORE_SOURCES && n < OP_TIME_SOURCES;
+		     n++)
+			put_number(sink, true, row->by_source[n]);
+		if (one->is_real && !one->is_json)
+			put_double(sink, one->is_known, one->real);
+		else if (!one->is_json)
+			put_number(sink, one->is_known, one->whole);
+	}
 	csv_line(sink);
 }
 

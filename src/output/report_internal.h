@@ -41,6 +41,24 @@ void report_families_release(struct report_families *families);
 /* Bit v: something of NCCL's profiler interface version v was recorded. */
 unsigned int report_interfaces(const struct recording *recording);
 
+/*
+ * What is said of a row, by its key in JSON and its column in CSV. Where its durations come from stands before the
+ * figure REPORT_FIGURES_BEFORE_SOURCES: an object in JSON, a column for each in CSV.
+ */
+enum { REPORT_FIGURES = 26, REPORT_FIGURES_BEFORE_SOURCES = 9 };
+
+struct report_figure {
+	const char *name;
+	bool is_known;
+	bool is_real; /* `real`, else `whole` */
+	bool is_json; /* CSV has it not */
+	uint64_t whole;
+	double real;
+};
+
+void report_figures(struct report_figure to[static REPORT_FIGURES], const struct tally_row *row,
+		    bool knows_waiting);
+
 /* Could calls of this row be compared between ranks? A rank that met nobody says nothing of waiting. */
 bool report_knows_waiting(const struct timeline_report *report, const struct tally_row *row);
 

@@ -10,74 +10,12 @@
 #include "common/text.h"
 #include "output/recorded.h"
 
-#define HOUR_NS 3.6e12
-
-void report_json_put_known(struct json *json, const char *key, bool is_known, uint64_t number)
-{
-	if (is_known)
-		json_put_unsigned(json, key, number);
-	else
-		json_put_null(json, key);
-}
-
-void report_json_put_ratio(struct json *json, const char *key, bool is_known, double number)
-{
-	if (is_known)
-		json_put_double(json, key, number);
-	else
-		json_put_null(json, key);
-}
-
-/* "": null */
-static void report_json_put_text(struct json *json, const char *key, const char *text)
-{
-	json_put_string(json, key, text[0] ? text : NULL);
-}
-
 static void put_sources(struct json *json, const struct tally_row *row)
 {
 	json_put_object(json, "sources");
 	for (unsigned int i = 0; i < OP_TIME_SOURCES; i++)
 		json_put_unsigned(json, op_time_source_name((uint8_t)i), row->by_source[i]);
 	json_end(json);
-}
-
-static void put_times(struct json *json, const struct tally_row *row)
-{
-	bool is_timed = row->timed > 0;
-
-	report_json_put_known(json, "sum_ns", is_timed, row->sum_ns);
-	report_json_put_known(json, "total_ns", row->timed + row->covered > 0,
-			      units_whole(tally_total_ns(row)));
-	report_json_put_known(json, "min_ns", is_timed, row->min_ns);
-	report_json_put_known(json, "median_ns", is_timed, tally_quantile_ns(row, 0.5));
-	report_json_put_ratio(json, "mean_ns", is_timed, tally_mean_ns(row));
-	report_json_put_known(json, "p90_ns", row->timed >= TALLY_P90_LEAST,
-			      tally_quantile_ns(row, 0.9));
-	report_json_put_known(json, "p99_ns", row->timed >= TALLY_P99_LEAST,
-			      tally_quantile_ns(row, 0.99));
-	report_json_put_known(json, "max_ns", is_timed, row->max_ns);
-	report_json_put_ratio(json, "deviation_ns", row->timed > 1, tally_deviation_ns(row));
-}
-
-static void put_bandwidth(struct json *json, const struct tally_row *row)
-{
-	double algbw = tally_algbw(row), busbw = tally_busbw(row);
-
-	report_json_put_ratio(json, "algbw_bytes_per_second", algbw > 0, round(algbw));
-	report_json_put_ratio(json, "busbw_bytes_per_second", busbw > 0, round(busbw));
-}
-
-static void put_waiting(struct json *json, const struct tally_row *row, bool is_known)
-{
-	json_put_unsigned(json, "joined", row->joined);
-	report_json_put_known(json, "joined_ns", is_known, row->joined_ns);
-	report_json_put_known(json, "wait_ns", is_known, row->wait_ns);
-	report_json_put_known(json, "total_wait_ns", is_known,
-			      units_whole(tally_total_wait_ns(row)));
-	report_json_put_ratio(json, "wait_share", is_known && row->joined_ns > 0,
-			      tally_wait_share(row));
-	report_json_put_ratio(json, "gpu_hours_lost", is_known, tally_total_wait_ns(row) / HOUR_NS);
 }
 
 static void put_histogram(struct json *json, const struct tally_histogram *histogram)
@@ -94,20 +32,19 @@ static void put_histogram(struct json *json, const struct tally_histogram *histo
 static void put_figures(struct json *json, const struct tally_row *row, bool knows_waiting,
 			bool has_histogram)
 {
-	json_put_unsigned(json, "calls", row->calls);
-	json_put_unsigned(json, "in_flight", row->open);
-	json_put_unsigned(json, "captured", row->captured);
-	json_put_unsigned(json, "unknown_size", row->unknown_size);
-	json_put_unsigned(json, "untrusted", row->untrusted);
-	report_json_put_known(json, "bytes", row->calls > row->unknown_size || row->calls == 0,
-			      row->bytes);
-	json_put_unsigned(json, "timed", row->timed);
-	json_put_unsigned(json, "estimated", row->covered);
-	json_put_unsigned(json, "not_timed", tally_not_timed(row));
-	put_sources(json, row);
-	put_times(json, row);
-	put_bandwidth(json, row);
-	put_waiting(json, row, knows_waiting);
+	struct report_figure figures[REPORT_FIGURES];
+
+	report_figures(figures, row, knows_waiting);
+	for (size_t i = 0; i < REPORT_FIGURES; i++) {
+		const struct report_figure *one = &figures[i];
+
+		if (i == REPORT_FIGURES_BEFORE_SOURCES)
+			put_sources(json, row);
+		if (one->is_real)
+			json_put_known_double(json, one->name, one->is_known, one->real);
+		else
+			json_put_known(json, one->name, one->is_known, one->whole);
+	}
 	if (has_histogram)
 		put_histogram(json, &row->histogram);
 }
@@ -196,7 +133,7 @@ static void report_json_put_tables(struct json *json, const struct timeline_repo
 /* An index into one of the report's lists; null where it says nobody. */
 static void put_index(struct json *json, const char *key, uint32_t index)
 {
-	report_json_put_known(json, key, index != UINT32_MAX, index);
+	json_put_known(json, key, index != UINT32_MAX, index);
 }
 
 void report_json_put_waiting(struct json *json, const struct timeline_report *report)
@@ -204,7 +141,7 @@ void report_json_put_waiting(struct json *json, const struct timeline_report *re
 	const struct meet *meet = &report->meet;
 
 	json_put_object(json, "waiting");
-	report_json_put_known(json, "wait_ns", meet->complete + meet->partial > 0, meet->wait_ns);
+	json_put_known(json, "wait_ns", meet->complete + meet->partial > 0, meet->wait_ns);
 	json_put_unsigned(json, "joined", meet->joined);
 	json_put_unsigned(json, "untimed", meet->untimed);
 	json_put_unsigned(json, "unmatched", meet->unmatched);
@@ -228,19 +165,19 @@ static void put_straggler(struct json *json, const struct straggler *one)
 	put_index(json, "rank_index", one->rank);
 	put_index(json, "host_index", one->host);
 	put_index(json, "peer_index", one->peer);
-	report_json_put_known(json, "channel", one->channel >= 0, (uint64_t)one->channel);
+	json_put_known(json, "channel", one->channel >= 0, (uint64_t)one->channel);
 	put_index(json, "comm_index", one->comm);
 	json_put_unsigned(json, "meetings", one->meetings);
 	json_put_unsigned(json, "last_in", one->last_in);
 	json_put_double(json, "share_of_time", one->share_of_time);
 	json_put_unsigned(json, "late_ns", one->late_ns);
 	json_put_unsigned(json, "caused_ns", one->caused_ns);
-	report_json_put_ratio(json, "slowdown", one->slowdown > 0, one->slowdown);
-	report_json_put_ratio(json, "slow_share", one->slow_share > 0, one->slow_share);
-	report_json_put_ratio(json, "own_slowdown", one->is_starved, one->own_slowdown);
+	json_put_known_double(json, "slowdown", one->slowdown > 0, one->slowdown);
+	json_put_known_double(json, "slow_share", one->slow_share > 0, one->slow_share);
+	json_put_known_double(json, "own_slowdown", one->is_starved, one->own_slowdown);
 	json_put_double(json, "confidence", one->confidence);
-	report_json_put_known(json, "first_ns", one->has_times, one->first_ns);
-	report_json_put_known(json, "last_ns", one->has_times, one->last_ns);
+	json_put_known(json, "first_ns", one->has_times, one->first_ns);
+	json_put_known(json, "last_ns", one->has_times, one->last_ns);
 	json_end(json);
 }
 
@@ -267,8 +204,7 @@ void report_json_put_alignment(struct json *json, const struct timeline_report *
 	json_put_object(json, "alignment");
 	json_put_unsigned(json, "islands", align->island_count);
 	json_put_unsigned(json, "unaligned", align->unaligned);
-	report_json_put_known(json, "worst_uncertainty_ns", align->count > 0,
-			      align->worst_uncertainty_ns);
+	json_put_known(json, "worst_uncertainty_ns", align->count > 0, align->worst_uncertainty_ns);
 	json_end(json);
 }
 
@@ -394,11 +330,11 @@ static void put_iteration(struct json *json, const struct iteration *one)
 	json_put_unsigned(json, "first_op", one->first_op);
 	json_put_unsigned(json, "ops", one->ops);
 	json_put_unsigned(json, "start_ns", one->start_ns);
-	report_json_put_known(json, "duration_ns", one->end_ns >= one->start_ns,
-			      one->end_ns - one->start_ns);
+	json_put_known(json, "duration_ns", one->end_ns >= one->start_ns,
+		       one->end_ns - one->start_ns);
 	json_put_unsigned(json, "timed", one->timed);
-	report_json_put_known(json, "busy_ns", one->timed == one->ops, one->busy_ns);
-	report_json_put_known(json, "sum_ns", one->timed == one->ops, one->sum_ns);
+	json_put_known(json, "busy_ns", one->timed == one->ops, one->busy_ns);
+	json_put_known(json, "sum_ns", one->timed == one->ops, one->sum_ns);
 	json_put_unsigned(json, "bytes", one->bytes);
 	json_put_bool(json, "is_odd", one->is_odd);
 	json_end(json);
@@ -423,7 +359,7 @@ static void report_json_put_iterations(struct json *json, const struct timeline_
 	json_put_bool(json, "is_cut", from->is_cut);
 	json_put_unsigned(json, "median_ns", from->median_ns);
 	json_put_unsigned(json, "timed", from->timed);
-	report_json_put_known(json, "median_busy_ns", from->timed > 0, from->median_busy_ns);
+	json_put_known(json, "median_busy_ns", from->timed > 0, from->median_busy_ns);
 	json_put_unsigned(json, "p99_ns", from->p99_ns);
 	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
 	json_put_unsigned(json, "slowest", from->slowest);
@@ -443,16 +379,16 @@ static void put_finding(struct json *json, const struct finding *finding)
 	json_put_string(json, "severity", findings_severity_name(finding->severity));
 	json_put_string(json, "title", finding->title);
 	json_put_string(json, "text", finding->text);
-	report_json_put_text(json, "hint", finding->hint);
+	json_put_text_or_null(json, "hint", finding->hint);
 	put_index(json, "rank_index", finding->rank);
 	put_index(json, "host_index", finding->host);
 	put_index(json, "comm_index", finding->comm);
 	put_index(json, "peer_index", finding->peer);
 	json_put_unsigned(json, "count", finding->count);
-	report_json_put_known(json, "of", finding->of != 0, finding->of);
-	report_json_put_known(json, "cost_ns", finding->cost_ns != 0, finding->cost_ns);
+	json_put_known(json, "of", finding->of != 0, finding->of);
+	json_put_known(json, "cost_ns", finding->cost_ns != 0, finding->cost_ns);
 	json_put_double(json, "percent", finding->percent);
-	report_json_put_known(json, "at_ns", finding->at_ns != 0, finding->at_ns);
+	json_put_known(json, "at_ns", finding->at_ns != 0, finding->at_ns);
 	json_end(json);
 }
 
@@ -477,7 +413,7 @@ static void put_time(struct json *json, const char *key, const char *text_key,
 {
 	char text[UNITS_TEXT];
 
-	report_json_put_known(json, key, ns != 0, ns);
+	json_put_known(json, key, ns != 0, ns);
 	json_put_string(json, text_key,
 			ns != 0 && report->has_wall ? units_wall_time(text, ns) : NULL);
 }
@@ -508,13 +444,13 @@ void report_json_put_head(struct json *json, const struct timeline_report *repor
 	put_nccl(json, report->recording);
 	put_time(json, "start_ns", "start", report, report->start_ns);
 	put_time(json, "end_ns", "end", report, report->end_ns);
-	report_json_put_known(json, "duration_ns", is_known, report->end_ns - report->start_ns);
+	json_put_known(json, "duration_ns", is_known, report->end_ns - report->start_ns);
 	json_put_bool(json, "is_wall_time", report->has_wall);
 	put_time(json, "since_ns", "since", report, report->since_ns);
 	put_time(json, "until_ns", "until", report, report->until_ns);
-	report_json_put_ratio(json, "busy_share", report->busy_ranks > 0, report->busy_share);
-	report_json_put_ratio(json, "gpu_hours", report->gpu_hours > 0, report->gpu_hours);
-	report_json_put_ratio(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
+	json_put_known_double(json, "busy_share", report->busy_ranks > 0, report->busy_share);
+	json_put_known_double(json, "gpu_hours", report->gpu_hours > 0, report->gpu_hours);
+	json_put_known_double(json, "gpu_hours_lost", report_knows_waiting(report, &report->total),
 			      report->gpu_hours_waited);
 	json_put_double(json, "quantile_error", TALLY_QUANTILE_ERROR);
 }
@@ -536,8 +472,8 @@ void report_json_put_completeness(struct json *json, const struct timeline_repor
 
 	json_put_object(json, "completeness");
 	json_put_bool(json, "is_complete", from->is_complete);
-	report_json_put_ratio(json, "share", from->issued > 0, from->share);
-	report_json_put_known(json, "issued", from->with_counts > 0, from->issued);
+	json_put_known_double(json, "share", from->issued > 0, from->share);
+	json_put_known(json, "issued", from->with_counts > 0, from->issued);
 	json_put_unsigned(json, "read", from->read);
 	json_put_unsigned(json, "looked_at", from->looked_at);
 	json_put_unsigned(json, "in_flight", from->in_flight);
@@ -585,9 +521,9 @@ void report_json_put_jobs(struct json *json, const struct timeline_report *repor
 		const struct job_group *group = &report->job.groups[i];
 
 		json_object(json);
-		report_json_put_text(json, "name", group->name);
-		report_json_put_known(json, "world_size", group->world_size > 0,
-				      (uint64_t)group->world_size);
+		json_put_text_or_null(json, "name", group->name);
+		json_put_known(json, "world_size", group->world_size > 0,
+			       (uint64_t)group->world_size);
 		json_put_unsigned(json, "ranks", group->rank_count);
 		json_put_unsigned(json, "processes", group->process_count);
 		json_put_unsigned(json, "hosts", group->host_count);
@@ -603,17 +539,17 @@ static void report_json_put_hosts(struct json *json, const struct timeline_repor
 		const struct timeline_host *host = &report->hosts[i];
 
 		json_object(json);
-		report_json_put_text(json, "name", report->job.hosts[i].name);
+		json_put_text_or_null(json, "name", report->job.hosts[i].name);
 		json_put_unsigned(json, "ranks", report->job.hosts[i].rank_count);
 		json_put_unsigned(json, "timed", host->timed);
-		report_json_put_known(json, "sum_ns", host->timed > 0, host->sum_ns);
-		report_json_put_known(json, "total_ns", host->timed > 0,
-				      units_whole((double)host->sum_ns + host->covered_ns));
-		report_json_put_known(json, "wait_ns", host->joined_ns > 0, host->wait_ns);
-		report_json_put_known(json, "joined_ns", host->joined_ns > 0, host->joined_ns);
-		report_json_put_known(json, "total_wait_ns", host->joined_ns > 0,
-				      units_whole((double)host->wait_ns + host->covered_wait_ns));
-		report_json_put_ratio(json, "busy_share", host->busy_ranks > 0, host->busy_share);
+		json_put_known(json, "sum_ns", host->timed > 0, host->sum_ns);
+		json_put_known(json, "total_ns", host->timed > 0,
+			       units_whole((double)host->sum_ns + host->covered_ns));
+		json_put_known(json, "wait_ns", host->joined_ns > 0, host->wait_ns);
+		json_put_known(json, "joined_ns", host->joined_ns > 0, host->joined_ns);
+		json_put_known(json, "total_wait_ns", host->joined_ns > 0,
+			       units_whole((double)host->wait_ns + host->covered_wait_ns));
+		json_put_known_double(json, "busy_share", host->busy_ranks > 0, host->busy_share);
 		json_end(json);
 	}
 	json_end(json);
@@ -622,17 +558,14 @@ static void report_json_put_hosts(struct json *json, const struct timeline_repor
 static void put_rank_identity(struct json *json, const struct job_rank *rank)
 {
 	json_put_string(json, "label", rank->label);
-	if (rank->rank < 0)
-		json_put_null(json, "rank");
-	else
-		json_put_signed(json, "rank", rank->rank);
+	json_put_natural_or_null(json, "rank", rank->rank);
 	json_put_bool(json, "is_derived", rank->is_derived);
 	json_put_unsigned(json, "attempt", rank->attempt);
 	json_put_unsigned(json, "job_index", rank->group);
 	json_put_unsigned(json, "host_index", rank->host);
-	report_json_put_known(json, "gpu", rank->gpu >= 0, (uint64_t)rank->gpu);
-	report_json_put_text(json, "gpu_uuid", rank->gpu_uuid);
-	report_json_put_known(json, "pid", rank->pid >= 0, (uint64_t)rank->pid);
+	json_put_known(json, "gpu", rank->gpu >= 0, (uint64_t)rank->gpu);
+	json_put_text_or_null(json, "gpu_uuid", rank->gpu_uuid);
+	json_put_known(json, "pid", rank->pid >= 0, (uint64_t)rank->pid);
 	json_put_string(json, "state", recording_life_name(rank->life));
 }
 
@@ -665,19 +598,19 @@ static void report_json_put_ranks(struct json *json, const struct timeline_repor
 		json_put_unsigned(json, "in_flight", rank->open);
 		json_put_unsigned(json, "timed", rank->timed);
 		json_put_unsigned(json, "bytes", rank->bytes);
-		report_json_put_known(json, "sum_ns", rank->timed > 0, rank->sum_ns);
-		report_json_put_known(json, "total_ns", rank->timed > 0,
-				      units_whole((double)rank->sum_ns + rank->covered_ns));
-		report_json_put_known(json, "busy_ns", rank->is_busy_known, rank->busy_ns);
-		report_json_put_known(json, "span_ns", rank->span_ns > 0, rank->span_ns);
-		report_json_put_ratio(json, "busy_share", rank->is_busy_known, rank->busy_share);
+		json_put_known(json, "sum_ns", rank->timed > 0, rank->sum_ns);
+		json_put_known(json, "total_ns", rank->timed > 0,
+			       units_whole((double)rank->sum_ns + rank->covered_ns));
+		json_put_known(json, "busy_ns", rank->is_busy_known, rank->busy_ns);
+		json_put_known(json, "span_ns", rank->span_ns > 0, rank->span_ns);
+		json_put_known_double(json, "busy_share", rank->is_busy_known, rank->busy_share);
 		json_put_unsigned(json, "joined", rank->joined);
-		report_json_put_known(json, "joined_ns", is_joined, rank->joined_ns);
-		report_json_put_known(json, "wait_ns", is_joined, rank->wait_ns);
-		report_json_put_known(json, "total_wait_ns", is_joined,
-				      units_whole((double)rank->wait_ns + rank->covered_wait_ns));
-		report_json_put_known(json, "first_ns", rank->first_ns != 0, rank->first_ns);
-		report_json_put_known(json, "last_ns", rank->last_ns != 0, rank->last_ns);
+		json_put_known(json, "joined_ns", is_joined, rank->joined_ns);
+		json_put_known(json, "wait_ns", is_joined, rank->wait_ns);
+		json_put_known(json, "total_wait_ns", is_joined,
+			       units_whole((double)rank->wait_ns + rank->covered_wait_ns));
+		json_put_known(json, "first_ns", rank->first_ns != 0, rank->first_ns);
+		json_put_known(json, "last_ns", rank->last_ns != 0, rank->last_ns);
 		put_rank_clock(json, &report->align, report->job.ranks[i].process);
 		json_end(json);
 	}
@@ -693,17 +626,16 @@ void report_json_put_communicators(struct json *json, const struct timeline_repo
 
 		json_object(json);
 		comm_json_put_identity(json, of);
-		report_json_put_known(json, "missing_ranks", of->nranks > 0, of->missing);
+		json_put_known(json, "missing_ranks", of->nranks > 0, of->missing);
 		json_put_bool(json, "is_shown", comm->is_shown);
 		json_put_unsigned(json, "complete", comm->complete);
 		json_put_unsigned(json, "partial", comm->partial);
-		report_json_put_known(json, "wait_ns", comm->complete + comm->partial > 0,
-				      comm->wait_ns);
-		report_json_put_known(json, "total_wait_ns", comm->complete + comm->partial > 0,
-				      units_whole((double)comm->wait_ns * comm->scale));
+		json_put_known(json, "wait_ns", comm->complete + comm->partial > 0, comm->wait_ns);
+		json_put_known(json, "total_wait_ns", comm->complete + comm->partial > 0,
+			       units_whole((double)comm->wait_ns * comm->scale));
 		json_put_unsigned(json, "mismatches", comm->mismatches);
-		report_json_put_known(json, "first_mismatch", comm->first_mismatch != 0,
-				      comm->first_mismatch);
+		json_put_known(json, "first_mismatch", comm->first_mismatch != 0,
+			       comm->first_mismatch);
 		json_end(json);
 	}
 	json_end(json);

@@ -520,25 +520,9 @@ enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 
 /* ---- one verdict ----------------------------------------------------------------------------- */
 
-static void put_text(struct json *json, const char *key, const char *text)
-{
-	json_put_string(json, key, text[0] ? text : NULL);
-}
-
-static void put_number(struct json *json, const char *key, int64_t number)
-{
-	if (number < 0)
-		json_put_null(json, key);
-	else
-		json_put_signed(json, key, number);
-}
-
 static void put_figure(struct json *json, const char *key, double figure)
 {
-	if (figure > 0)
-		json_put_double(json, key, figure);
-	else
-		json_put_null(json, key);
+	json_put_known_double(json, key, figure > 0, figure);
 }
 
 static void put_lines(struct json *json, const char *key, const struct verdict_lines *lines)
@@ -554,41 +538,35 @@ static void put_moment(struct json *json, const char *key, const char *key_ns, u
 	char text[UNITS_TEXT];
 
 	json_put_string(json, key, wall_ns > 0 ? units_wall_time(text, wall_ns) : NULL);
-	if (wall_ns > 0)
-		json_put_unsigned(json, key_ns, wall_ns);
-	else
-		json_put_null(json, key_ns);
+	json_put_time_or_null(json, key_ns, wall_ns);
 }
 
 static void put_who(struct json *json, const struct verdict *verdict)
 {
-	put_text(json, "job", verdict->job);
-	put_number(json, "rank", verdict->rank);
-	put_text(json, "rank_label", verdict->rank_label);
-	put_text(json, "host", verdict->host);
-	put_number(json, "pid", verdict->pid);
-	put_number(json, "gpu", verdict->gpu);
-	put_number(json, "peer", verdict->peer);
-	put_text(json, "peer_label", verdict->peer_label);
-	put_text(json, "peer_host", verdict->peer_host);
-	put_number(json, "channel", verdict->channel);
-	put_text(json, "channels", verdict->channels);
-	put_text(json, "communicator", verdict->comm);
+	json_put_text_or_null(json, "job", verdict->job);
+	json_put_natural_or_null(json, "rank", verdict->rank);
+	json_put_text_or_null(json, "rank_label", verdict->rank_label);
+	json_put_text_or_null(json, "host", verdict->host);
+	json_put_natural_or_null(json, "pid", verdict->pid);
+	json_put_natural_or_null(json, "gpu", verdict->gpu);
+	json_put_natural_or_null(json, "peer", verdict->peer);
+	json_put_text_or_null(json, "peer_label", verdict->peer_label);
+	json_put_text_or_null(json, "peer_host", verdict->peer_host);
+	json_put_natural_or_null(json, "channel", verdict->channel);
+	json_put_text_or_null(json, "channels", verdict->channels);
+	json_put_text_or_null(json, "communicator", verdict->comm);
 	if (verdict->comm_hash != 0)
 		json_put_hex(json, "communicator_hash", verdict->comm_hash);
 	else
 		json_put_null(json, "communicator_hash");
-	put_number(json, "communicator_rank", verdict->comm_rank);
+	json_put_natural_or_null(json, "communicator_rank", verdict->comm_rank);
 	if (verdict->function[0] == '\0' && verdict->number == 0) {
 		json_put_null(json, "operation");
 		return;
 	}
 	json_put_object(json, "operation");
-	put_text(json, "function", verdict->function);
-	if (verdict->number > 0)
-		json_put_unsigned(json, "number", verdict->number);
-	else
-		json_put_null(json, "number");
+	json_put_text_or_null(json, "function", verdict->function);
+	json_put_time_or_null(json, "number", verdict->number);
 	json_end(json);
 }
 
@@ -608,11 +586,11 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 	put_figure(json, "gpu_hours", verdict->gpu_hours);
 	put_figure(json, "money", verdict->money);
 	put_figure(json, "percent", verdict->percent);
-	put_text(json, "rule", verdict->rule);
+	json_put_text_or_null(json, "rule", verdict->rule);
 	put_lines(json, "evidence", &verdict->evidence);
 	put_lines(json, "missing", &verdict->missing);
 	put_lines(json, "advice", &verdict->advice);
-	put_text(json, "page", verdict->page);
+	json_put_text_or_null(json, "page", verdict->page);
 	json_end(json);
 }
 
@@ -621,22 +599,22 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 /* Nothing is recorded: nobody counted. */
 static void put_scene(struct json *json, const struct scene *scene)
 {
-	put_text(json, "job", scene ? scene->job : "");
-	put_number(json, "jobs", scene ? (int64_t)scene->jobs : -1);
-	put_number(json, "processes", scene ? (int64_t)scene->processes : -1);
-	put_number(json, "processes_alive", scene ? (int64_t)scene->alive : -1);
-	put_number(json, "processes_ended", scene ? (int64_t)scene->ended : -1);
-	put_number(json, "processes_killed", scene ? (int64_t)scene->killed : -1);
-	put_number(json, "ranks", scene ? (int64_t)scene->ranks : -1);
-	put_number(json, "ranks_missing", scene ? (int64_t)scene->missing : -1);
-	put_number(json, "hosts", scene ? (int64_t)scene->hosts : -1);
-	put_number(json, "communicators", scene ? (int64_t)scene->communicators : -1);
-	put_number(json, "communicators_standing", scene ? (int64_t)scene->standing : -1);
-	put_number(json, "operations", scene ? (int64_t)scene->operations : -1);
-	if (scene == NULL || scene->last_ns == UINT64_MAX)
-		json_put_null(json, "last_operation_seconds");
-	else
-		json_put_double(json, "last_operation_seconds", (double)scene->last_ns / 1e9);
+	json_put_text_or_null(json, "job", scene ? scene->job : "");
+	json_put_natural_or_null(json, "jobs", scene ? (int64_t)scene->jobs : -1);
+	json_put_natural_or_null(json, "processes", scene ? (int64_t)scene->processes : -1);
+	json_put_natural_or_null(json, "processes_alive", scene ? (int64_t)scene->alive : -1);
+	json_put_natural_or_null(json, "processes_ended", scene ? (int64_t)scene->ended : -1);
+	json_put_natural_or_null(json, "processes_killed", scene ? (int64_t)scene->killed : -1);
+	json_put_natural_or_null(json, "ranks", scene ? (int64_t)scene->ranks : -1);
+	json_put_natural_or_null(json, "ranks_missing", scene ? (int64_t)scene->missing : -1);
+	json_put_natural_or_null(json, "hosts", scene ? (int64_t)scene->hosts : -1);
+	json_put_natural_or_null(json, "communicators", scene ? (int64_t)scene->communicators : -1);
+	json_put_natural_or_null(json, "communicators_standing",
+				 scene ? (int64_t)scene->standing : -1);
+	json_put_natural_or_null(json, "operations", scene ? (int64_t)scene->operations : -1);
+	json_put_known_double(json, "last_operation_seconds",
+			      scene != NULL && scene->last_ns != UINT64_MAX,
+			      scene != NULL ? (double)scene->last_ns / 1e9 : 0);
 }
 
 static void put_look(struct json *json, const struct verdict_look *look)
@@ -662,9 +640,9 @@ static void put_unjudged(struct json *json, const struct verdicts *verdicts)
 		if (!verdict->is_unjudged)
 			continue;
 		json_object(json);
-		put_text(json, "aspect", verdict->rule);
-		put_text(json, "job", verdict->job);
-		put_text(json, "communicator", verdict->comm);
+		json_put_text_or_null(json, "aspect", verdict->rule);
+		json_put_text_or_null(json, "job", verdict->job);
+		json_put_text_or_null(json, "communicator", verdict->comm);
 		json_put_string(json, "reason", verdict->title);
 		put_lines(json, "advice", &verdict->advice);
 		json_end(json);
