@@ -1297,7 +1297,7 @@ static enum status write_kinds(struct sink *sink, const struct health *health, u
 	for (unsigned int link = 0; link < HEALTH_LINKS; link++)
 		if (health->kinds[link].pairs > 0 || health->kinds[link].latency_pairs > 0)
 			add_kind(&grid, health, (enum health_link)link);
-	if (grid.used > 0)
+	if (grid.table.used > 0)
 		sink_byte(sink, '\n');
 	status = report_grid_write(&grid, sink, width, NULL);
 	report_grid_release(&grid);

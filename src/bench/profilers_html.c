@@ -532,46 +532,54 @@ enum status profilers_figure_text(struct sink *sink, const struct profilers_comp
 }
 
 /* "-" in every row says nothing, as in the text. */
-static bool is_column_shown(const struct report_grid *grid, size_t column)
-{
-	size_t rows = grid->used / grid->column_count;
-
-	for (size_t row = 0; row < rows; row++)
-		if (strcmp(grid->cells[row * grid->column_count + column], "-") != 0)
-			return true;
-	return column == 0;
-}
-
 static void write_rows(struct sink *sink, const struct report_grid *grid)
 {
-	for (size_t i = 0; i < grid->column_count; i++)
-		if (is_column_shown(grid, i))
+	uint32_t shown = report_grid_filled(grid);
+	size_t column = 0;
+
+	for (size_t i = 0; i < grid->table.count; i++)
+		if (shown & 1u << i)
 			bench_page_head(sink, grid->columns[i].title,
 					grid->columns[i].align == TABLE_RIGHT);
-	for (size_t row = 0; row < grid->used / grid->column_count; row++) {
-		bench_page_row(sink);
-		for (size_t i = 0; i < grid->column_count; i++)
-			if (is_column_shown(grid, i))
-				bench_page_cell(sink,
-						grid->columns[i].align == TABLE_RIGHT ? PAGE_NUMBER
-										      : PAGE_WORDS,
-						"%s", grid->cells[row * grid->column_count + i]);
+	for (size_t i = 0; i < grid->table.used; i++) {
+		const struct table_item *item = &grid->table.items[i];
+
+		if (item->is_note)
+			continue;
+		if (column == 0)
+			bench_page_row(sink);
+		if (shown & 1u << column)
+			bench_page_cell(sink,
+					grid->columns[column].align == TABLE_RIGHT ? PAGE_NUMBER
+										   : PAGE_WORDS,
+					"%s", item->text);
+		column = (column + 1) % grid->table.count;
 	}
 }
 
 /* Below the table, with the first two words of the row that each is about. */
 static void write_notes(struct sink *sink, const struct report_grid *grid)
 {
-	if (grid->note_count == 0)
-		return;
-	bench_page_list(sink);
-	for (size_t i = 0; i < grid->note_count; i++) {
-		size_t row = grid->notes[i].row > 0 ? grid->notes[i].row - 1 : 0;
+	const char *words[2] = { "", "" };
+	bool has_list = false;
+	size_t column = 0;
 
-		bench_page_item(sink, "%s, %s: %s", grid->cells[row * grid->column_count],
-				grid->cells[row * grid->column_count + 1], grid->notes[i].text);
+	for (size_t i = 0; i < grid->table.used; i++) {
+		const struct table_item *item = &grid->table.items[i];
+
+		if (!item->is_note) {
+			if (column < 2)
+				words[column] = item->text;
+			column = (column + 1) % grid->table.count;
+			continue;
+		}
+		if (!has_list)
+			bench_page_list(sink);
+		has_list = true;
+		bench_page_item(sink, "%s, %s: %s", words[0], words[1], item->text);
 	}
-	bench_page_list_end(sink);
+	if (has_list)
+		bench_page_list_end(sink);
 }
 
 /* `is_folded`: for those who want it all. */
@@ -583,9 +591,9 @@ static enum status write_table(struct sink *sink, const struct profilers_compari
 
 	report_grid_init(&grid);
 	profilers_table_fill(&grid, comparison, which);
-	if (grid.is_broken) {
+	if (grid.table.is_broken) {
 		status = ERR_NO_SPACE;
-	} else if (grid.used > 0) {
+	} else if (grid.table.used > 0) {
 		if (is_folded) {
 			sink_text(sink, "<details><summary>");
 			bench_page_text(sink, profilers_table_title(which));

@@ -697,7 +697,7 @@ static void fill_by_rank(struct report_grid *grid, const struct profilers_compar
 			text_format(name, sizeof(name), "%" PRId32, rank);
 			mode_cells(grid, comparison, &which, name);
 		}
-		if (shown < comparison->nranks && grid->used > 0)
+		if (shown < comparison->nranks && grid->table.used > 0)
 			report_grid_note(grid, "and %" PRId32 " more ranks: --json has them",
 					 comparison->nranks - shown);
 	}
@@ -911,7 +911,7 @@ static enum status write_table(struct sink *sink, const struct profilers_compari
 
 	report_grid_init(&grid);
 	profilers_table_fill(&grid, comparison, which);
-	if (grid.used > 0 || grid.is_broken) {
+	if (grid.table.used > 0 || grid.table.is_broken) {
 		sink_format(sink, "\n%s\n\n", profilers_table_title(which));
 		status = report_grid_write(&grid, sink, width, NULL);
 		if (profilers_table_words(which)[0] != '\0') {

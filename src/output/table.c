@@ -9,21 +9,6 @@
 
 enum { TABLE_GAP = 2, TABLE_NOTE_INDENT = 6, TABLE_COLUMNS_MAX = 32 };
 
-/* Cells and notes in the order in which they came; a note has is_note set. */
-struct table_item {
-	char *text;
-	bool is_note;
-};
-
-struct table {
-	const struct table_column *columns;
-	size_t count;
-	struct table_item *items;
-	size_t used;
-	size_t room;
-	bool is_broken; /* an allocation failed */
-};
-
 struct table *table_new(const struct table_column *columns, size_t count)
 {
 	struct table *table;
@@ -38,13 +23,18 @@ struct table *table_new(const struct table_column *columns, size_t count)
 	return table;
 }
 
+static void table_release(struct table *table)
+{
+	for (size_t i = 0; i < table->used; i++)
+		free(table->items[i].text);
+	free(table->items);
+}
+
 void table_free(struct table *table)
 {
 	if (table == NULL)
 		return;
-	for (size_t i = 0; i < table->used; i++)
-		free(table->items[i].text);
-	free(table->items);
+	table_release(table);
 	free(table);
 }
 
@@ -146,20 +136,28 @@ static void measure_columns(const struct table *table, size_t *widths)
 	}
 }
 
-/* Take from the widest column that may still give, one by one, until the table fits. */
-static void shrink_columns(const struct table *table, size_t *widths, size_t limit)
+static size_t total_width(const struct table *table, const size_t *widths, uint32_t shown)
 {
-	size_t total = (table->count - 1) * TABLE_GAP;
+	size_t total = 0;
 
 	for (size_t i = 0; i < table->count; i++)
-		total += widths[i];
+		if (shown & 1u << i)
+			total += widths[i] + (total > 0 ? TABLE_GAP : 0);
+	return total;
+}
+
+/* Take from the widest column that may still give, one by one, until the table fits. */
+static void shrink_columns(const struct table *table, size_t *widths, uint32_t shown, size_t limit)
+{
+	size_t total = total_width(table, widths, shown);
+
 	while (total > limit) {
 		size_t widest = SIZE_MAX;
 
 		for (size_t i = 0; i < table->count; i++) {
 			size_t least = table->columns[i].least;
 
-			if (least == 0 || widths[i] <= least)
+			if (!(shown & 1u << i) || least == 0 || widths[i] <= least)
 				continue;
 			if (widest == SIZE_MAX || widths[i] > widths[widest])
 				widest = i;
@@ -171,18 +169,17 @@ static void shrink_columns(const struct table *table, size_t *widths, size_t lim
 	}
 }
 
-static void write_cell(const struct table *table, struct sink *sink, const char *text,
-		       size_t column, size_t width)
+static void write_cell(const struct table_column *column, struct sink *sink, const char *text,
+		       size_t width, bool is_first, bool is_last)
 {
 	size_t shown = shown_width(text);
-	bool is_last = column + 1 == table->count;
 
-	if (column > 0)
+	if (!is_first)
 		sink_repeat(sink, ' ', TABLE_GAP);
 	if (shown > width) {
 		sink_write(sink, text, bytes_of_width(text, width - 1));
 		sink_text(sink, "~");
-	} else if (table->columns[column].align == TABLE_RIGHT) {
+	} else if (column->align == TABLE_RIGHT) {
 		sink_repeat(sink, ' ', width - shown);
 		sink_text(sink, text);
 	} else {
@@ -194,20 +191,19 @@ static void write_cell(const struct table *table, struct sink *sink, const char 
 		sink_text(sink, "\n");
 }
 
-enum status table_write(const struct table *table, struct sink *sink, unsigned int width)
+/* Bit i of `shown`: column i is. */
+static enum status write_shown(const struct table *table, struct sink *sink, unsigned int width,
+			       size_t *widths, uint32_t shown)
 {
-	size_t widths[TABLE_COLUMNS_MAX];
+	uint32_t first = shown & -shown;
 	size_t column = 0;
 
-	if (table->is_broken)
-		return ERR_NO_SPACE;
-	if (table->used == 0)
-		return OK;
-	measure_columns(table, widths);
 	if (width > 0)
-		shrink_columns(table, widths, width);
+		shrink_columns(table, widths, shown, width);
 	for (size_t i = 0; i < table->count; i++)
-		write_cell(table, sink, table->columns[i].title, i, widths[i]);
+		if (shown & 1u << i)
+			write_cell(&table->columns[i], sink, table->columns[i].title, widths[i],
+				   1u << i == first, shown >> i == 1);
 	for (size_t i = 0; i < table->used; i++) {
 		const struct table_item *item = &table->items[i];
 
@@ -215,10 +211,24 @@ enum status table_write(const struct table *table, struct sink *sink, unsigned i
 			table_wrap(sink, item->text, "      ", TABLE_NOTE_INDENT, width);
 			continue;
 		}
-		write_cell(table, sink, item->text, column, widths[column]);
+		if (shown & 1u << column)
+			write_cell(&table->columns[column], sink, item->text, widths[column],
+				   1u << column == first, shown >> column == 1);
 		column = (column + 1) % table->count;
 	}
 	return sink->status;
+}
+
+enum status table_write(const struct table *table, struct sink *sink, unsigned int width)
+{
+	size_t widths[TABLE_COLUMNS_MAX];
+
+	if (table->is_broken)
+		return ERR_NO_SPACE;
+	if (table->used == 0)
+		return OK;
+	measure_columns(table, widths);
+	return write_shown(table, sink, width, widths, UINT32_MAX >> (32 - table->count));
 }
 
 void table_wrap(struct sink *sink, const char *text, const char *first, size_t indent,
@@ -254,192 +264,72 @@ void table_wrap(struct sink *sink, const char *text, const char *first, size_t i
 	sink_text(sink, "\n");
 }
 
-enum { GRID_GAP = 2, GRID_CELLS_FIRST = 128 };
+/* ---- tables that fit ------------------------------------------------------------------------- */
 
 void report_grid_init(struct report_grid *grid)
 {
-	*grid = (struct report_grid){ .column_count = 0 };
+	*grid = (struct report_grid){ .table = { .columns = grid->columns } };
 }
 
 void report_grid_release(struct report_grid *grid)
 {
-	for (size_t i = 0; i < grid->used; i++)
-		free(grid->cells[i]);
-	free(grid->cells);
-	for (size_t i = 0; i < grid->note_count; i++)
-		free(grid->notes[i].text);
-	free(grid->notes);
+	table_release(&grid->table);
 	report_grid_init(grid);
 }
 
 void report_grid_column(struct report_grid *grid, const char *title, enum table_align align,
 			unsigned int least, unsigned int rank)
 {
-	if (grid->column_count < REPORT_GRID_COLUMNS)
-		grid->columns[grid->column_count++] =
-			(struct report_grid_column){ title, align, least, rank };
-}
+	size_t at = grid->table.count;
 
-/* Takes over `text`; NULL when there was no memory for it. */
-static void add_cell(struct report_grid *grid, char *text)
-{
-	if (text != NULL && grid->used == grid->room) {
-		size_t room = grid->room ? grid->room * 2 : GRID_CELLS_FIRST;
-		char **cells = realloc(grid->cells, room * sizeof(*cells));
-
-		if (cells == NULL) {
-			free(text);
-			text = NULL;
-		} else {
-			grid->cells = cells;
-			grid->room = room;
-		}
-	}
-	if (text == NULL)
-		grid->is_broken = true;
-	else
-		grid->cells[grid->used++] = text;
-}
-
-void report_grid_cell(struct report_grid *grid, const char *text)
-{
-	add_cell(grid, strdup(text));
-}
-
-static char *format_list(const char *format, va_list values)
-{
-	char *text = NULL;
-
-	return vasprintf(&text, format, values) == -1 ? NULL : text;
-}
-
-void report_grid_cellf(struct report_grid *grid, const char *format, ...)
-{
-	va_list values;
-
-	va_start(values, format);
-	add_cell(grid, format_list(format, values));
-	va_end(values);
-}
-
-static bool has_note_room(struct report_grid *grid)
-{
-	size_t room = grid->note_room ? grid->note_room * 2 : 8;
-	struct report_grid_note *notes;
-
-	if (grid->note_count < grid->note_room)
-		return true;
-	notes = realloc(grid->notes, room * sizeof(*notes));
-	if (notes == NULL)
-		return false;
-	grid->notes = notes;
-	grid->note_room = room;
-	return true;
-}
-
-void report_grid_note(struct report_grid *grid, const char *format, ...)
-{
-	va_list values;
-	char *text;
-
-	va_start(values, format);
-	text = format_list(format, values);
-	va_end(values);
-	if (text == NULL || grid->column_count == 0 || !has_note_room(grid)) {
-		free(text);
-		grid->is_broken = true;
+	if (at == REPORT_GRID_COLUMNS)
 		return;
-	}
-	grid->notes[grid->note_count++] =
-		(struct report_grid_note){ grid->used / grid->column_count, text };
+	grid->columns[at] = (struct table_column){ title, align, least };
+	grid->ranks[at] = rank;
+	grid->table.count++;
 }
 
-/* ---- choosing columns ------------------------------------------------------------------------ */
-
-/* Columns on the screen: one per character of UTF-8. */
-static unsigned int grid_text_width(const char *text)
+uint32_t report_grid_filled(const struct report_grid *grid)
 {
-	unsigned int width = 0;
+	const struct table *table = &grid->table;
+	uint32_t filled = 1;
+	size_t column = 0;
 
-	for (; *text != '\0'; text++)
-		width += ((unsigned char)*text & 0xc0) != 0x80;
-	return width;
-}
-
-static bool is_empty(const struct report_grid *grid, size_t column)
-{
-	for (size_t i = column; i < grid->used; i += grid->column_count)
-		if (strcmp(grid->cells[i], "-") != 0)
-			return false;
-	return true;
-}
-
-/* How wide a column is at least: where it may be cut, what is left then. */
-static unsigned int least_width(const struct report_grid *grid, size_t column)
-{
-	unsigned int width = grid_text_width(grid->columns[column].title);
-	unsigned int least = grid->columns[column].least;
-
-	for (size_t i = column; i < grid->used; i += grid->column_count) {
-		unsigned int cell = grid_text_width(grid->cells[i]);
-
-		width = cell > width ? cell : width;
-	}
-	return least > 0 && least < width ? least : width;
-}
-
-/* Bit i: column i is shown. */
-static uint32_t grid_choose_columns(const struct report_grid *grid, unsigned int width,
-				    uint32_t *too_wide)
-{
-	unsigned int widths[REPORT_GRID_COLUMNS], total = 0;
-	uint32_t shown = 0;
-
-	for (size_t i = 0; i < grid->column_count; i++) {
-		widths[i] = least_width(grid, i);
-		if (i > 0 && is_empty(grid, i))
+	for (size_t i = 0; i < table->used; i++) {
+		if (table->items[i].is_note)
 			continue;
-		shown |= 1u << i;
-		total += widths[i] + (i > 0 ? GRID_GAP : 0);
+		if (strcmp(table->items[i].text, "-") != 0)
+			filled |= 1u << column;
+		column = (column + 1) % table->count;
 	}
-	while (width > 0 && total > width) {
+	return filled;
+}
+
+/* Those that say something, less those for which there is no room. Bit i: column i is shown. */
+static uint32_t choose_columns(const struct report_grid *grid, const size_t *widths,
+			       unsigned int width, uint32_t *too_wide)
+{
+	const struct table *table = &grid->table;
+	size_t narrow[REPORT_GRID_COLUMNS];
+	uint32_t shown = report_grid_filled(grid);
+
+	for (size_t i = 0; i < table->count; i++)
+		narrow[i] = table->columns[i].least > 0 && table->columns[i].least < widths[i]
+				    ? table->columns[i].least
+				    : widths[i];
+	while (width > 0 && total_width(table, narrow, shown) > width) {
 		size_t worst = SIZE_MAX;
 
-		for (size_t i = 0; i < grid->column_count; i++)
-			if (shown & 1u << i && grid->columns[i].rank > 0 &&
-			    (worst == SIZE_MAX ||
-			     grid->columns[i].rank >= grid->columns[worst].rank))
+		for (size_t i = 0; i < table->count; i++)
+			if (shown & 1u << i && grid->ranks[i] > 0 &&
+			    (worst == SIZE_MAX || grid->ranks[i] >= grid->ranks[worst]))
 				worst = i;
 		if (worst == SIZE_MAX)
 			break;
 		shown &= ~(1u << worst);
 		*too_wide |= 1u << worst;
-		total -= widths[worst] + GRID_GAP;
 	}
 	return shown;
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static void add_notes(const struct report_grid *grid, struct table *table, size_t *next,
-		      size_t rows)
-{
-	while (*next < grid->note_count && grid->notes[*next].row == rows)
-		table_note(table, "%s", grid->notes[(*next)++].text);
-}
-
-static void grid_fill_table(const struct report_grid *grid, struct table *table, uint32_t shown)
-{
-	size_t next = 0;
-
-	for (size_t i = 0; i < grid->used; i++) {
-		size_t column = i % grid->column_count;
-
-		if (shown & 1u << column)
-			table_cell(table, grid->cells[i]);
-		if (column + 1 == grid->column_count)
-			add_notes(grid, table, &next, i / grid->column_count + 1);
-	}
 }
 
 void report_grid_say_left_out(const struct report_grid_left_out *left_out, struct sink *sink,
@@ -472,7 +362,7 @@ static void tell_left_out(const struct report_grid *grid, struct sink *sink, uin
 {
 	struct report_grid_left_out own = { .count = 0 };
 
-	for (size_t i = 0; i < grid->column_count; i++)
+	for (size_t i = 0; i < grid->table.count; i++)
 		if (columns & 1u << i)
 			add_left_out(to ? to : &own, grid->columns[i].title);
 	report_grid_say_left_out(&own, sink, width);
@@ -481,28 +371,17 @@ static void tell_left_out(const struct report_grid *grid, struct sink *sink, uin
 enum status report_grid_write(const struct report_grid *grid, struct sink *sink, unsigned int width,
 			      struct report_grid_left_out *left_out)
 {
-	struct table_column columns[REPORT_GRID_COLUMNS];
 	uint32_t too_wide = 0, shown;
-	struct table *table;
+	size_t widths[REPORT_GRID_COLUMNS];
 	enum status status;
-	size_t count = 0;
 
-	if (grid->is_broken)
+	if (grid->table.is_broken)
 		return ERR_NO_SPACE;
-	if (grid->used == 0)
+	if (grid->table.used == 0)
 		return OK;
-	shown = grid_choose_columns(grid, width, &too_wide);
-	for (size_t i = 0; i < grid->column_count; i++)
-		if (shown & 1u << i)
-			columns[count++] = (struct table_column){ grid->columns[i].title,
-								  grid->columns[i].align,
-								  grid->columns[i].least };
-	table = table_new(columns, count);
-	if (table == NULL)
-		return ERR_NO_SPACE;
-	grid_fill_table(grid, table, shown);
-	status = table_write(table, sink, width);
-	table_free(table);
+	measure_columns(&grid->table, widths);
+	shown = choose_columns(grid, widths, width, &too_wide);
+	status = write_shown(&grid->table, sink, width, widths, shown);
 	if (status == OK)
 		tell_left_out(grid, sink, too_wide, width, left_out);
 	return status == OK ? sink->status : status;

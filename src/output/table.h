@@ -11,12 +11,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/attributes.h"
 #include "common/status.h"
 #include "output/sink.h"
-
-struct table;
 
 enum table_align { TABLE_LEFT = 0, TABLE_RIGHT = 1 };
 
@@ -24,6 +23,20 @@ struct table_column {
 	const char *title;
 	enum table_align align;
 	unsigned int least; /* 0: never cut; else the width down to which it may be cut */
+};
+
+struct table_item {
+	char *text;
+	bool is_note;
+};
+
+struct table {
+	const struct table_column *columns; /* borrowed */
+	size_t count;
+	struct table_item *items; /* cells and notes in the order in which they came */
+	size_t used;
+	size_t room;
+	bool is_broken; /* an allocation failed */
 };
 
 /* NULL when there is no memory. `columns` is borrowed until table_free(). */
@@ -48,31 +61,16 @@ void table_wrap(struct sink *sink, const char *text, const char *first, size_t i
 
 /*
  * A table that fits: when the terminal is too narrow, columns go, the least important first, and a line
- * below says which. Built on table.h.
+ * below says which.
  */
 
 enum { REPORT_GRID_COLUMNS = 24 };
 
-struct report_grid_column {
-	const char *title;
-	enum table_align align;
-	unsigned int least; /* as in table.h */
-	unsigned int rank;  /* 0: always there; else the larger, the earlier it goes */
-};
-
 struct report_grid {
-	struct report_grid_column columns[REPORT_GRID_COLUMNS];
-	size_t column_count;
-	char **cells;
-	size_t used;
-	size_t room;
-	struct report_grid_note {
-		size_t row; /* below so many rows */
-		char *text;
-	} * notes;
-	size_t note_count;
-	size_t note_room;
-	bool is_broken; /* an allocation failed */
+	struct table_column columns[REPORT_GRID_COLUMNS];
+	unsigned int ranks
+		[REPORT_GRID_COLUMNS]; /* 0: always there; else the larger, the earlier it goes */
+	struct table table;
 };
 
 void report_grid_init(struct report_grid *grid);
@@ -82,11 +80,13 @@ void report_grid_release(struct report_grid *grid);
 void report_grid_column(struct report_grid *grid, const char *title, enum table_align align,
 			unsigned int least, unsigned int rank);
 
-/* As table_cell(): cells fill the rows from left to right. */
-void report_grid_cell(struct report_grid *grid, const char *text);
-void report_grid_cellf(struct report_grid *grid, const char *format, ...) PRINTF_LIKE(2, 3);
-/* A line below the row that was filled last. */
-void report_grid_note(struct report_grid *grid, const char *format, ...) PRINTF_LIKE(2, 3);
+/* As table_cell(), table_cellf(), table_note(). */
+#define report_grid_cell(grid, text) table_cell(&(grid)->table, text)
+#define report_grid_cellf(grid, ...) table_cellf(&(grid)->table, __VA_ARGS__)
+#define report_grid_note(grid, ...) table_note(&(grid)->table, __VA_ARGS__)
+
+/* Columns with anything but "-", and the first: bit i is column i's. */
+uint32_t report_grid_filled(const struct report_grid *grid);
 
 /* Columns of several tables for which the terminal was too narrow: their titles, each once. */
 struct report_grid_left_out {

@@ -104,10 +104,10 @@ static void test_bounds(void)
 	EXPECT_THAT("nothing at all is nothing", is_written(&grid, 10, ""));
 	for (int i = 0; i < REPORT_GRID_COLUMNS + 5; i++)
 		report_grid_column(&grid, "C", TABLE_LEFT, 0, 0);
-	EXPECT_EQUAL(grid.column_count, REPORT_GRID_COLUMNS);
+	EXPECT_EQUAL(grid.table.count, REPORT_GRID_COLUMNS);
 	for (int i = 0; i < 100 * REPORT_GRID_COLUMNS; i++)
 		report_grid_cell(&grid, "x");
-	EXPECT(!grid.is_broken);
+	EXPECT(!grid.table.is_broken);
 	report_grid_release(&grid);
 }
 
