@@ -215,10 +215,37 @@ static void keep_shown(struct metrics_writer *writer, struct metrics_rows *rows)
 	rows->count = kept;
 }
 
-static void begin_row(struct metrics_writer *writer, struct metrics_row *row)
+static void begin_labels(struct metrics_out *out, struct metrics_labels *labels,
+			 const struct metrics_member *member)
 {
-	metrics_labels_begin(&writer->out, &row->labels);
-	metrics_labels_copy(&writer->out, writer->model.members[row->member].labels);
+	metrics_labels_begin(out, labels);
+	metrics_labels_copy(out, member->labels);
+}
+
+static void label_if_known(struct metrics_out *out, const char *name, int64_t number, int64_t least)
+{
+	if (number >= least)
+		metrics_label_number(out, name, number);
+}
+
+/* An info: its labels are the value. */
+static void put_info(struct metrics_out *out, struct metrics_labels *labels)
+{
+	metrics_labels_end(out, labels);
+	metrics_put_unsigned(out, *labels, 1);
+}
+
+/* The last of these sets, which is open: an info, unless one before it says the same. Is it another? */
+static bool put_once(struct metrics_out *out, struct metrics_labels *labels, size_t count,
+		     bool is_shown)
+{
+	metrics_labels_end(out, &labels[count]);
+	for (size_t i = 0; i < count; i++)
+		if (metrics_labels_equal(out, labels[i], labels[count]))
+			return false;
+	if (is_shown)
+		metrics_put_unsigned(out, labels[count], 1);
+	return true;
 }
 
 /* What nobody measured has no sample: a counter of 0 would be read as no time, or as a bandwidth of 0. */
@@ -254,32 +281,57 @@ static void write_rows(struct metrics_writer *writer, enum metrics_family family
 	}
 }
 
-static void write_sizes(struct metrics_writer *writer)
+/* Families with the same rows: how these are made and what labels they have beside their member's. */
+struct row_table {
+	enum status (*make)(struct metrics_rows *rows, const struct metrics_model *model);
+	void (*label)(struct metrics_writer *writer, const struct metrics_row *row);
+	struct {
+		enum metrics_family family;
+		unsigned int value; /* of the row */
+	} families[8];		    /* up to the first that is METRICS_PROCESS_INFO */
+};
+
+/* Gives back how many rows are shown as other. */
+static uint64_t write_row_table(struct metrics_writer *writer, const struct row_table *table)
 {
 	struct metrics_rows rows = { 0 };
 	struct metrics_out *out = &writer->out;
 	size_t mark = metrics_labels_mark(out);
+	uint64_t folded;
 
-	writer_fail(writer, metrics_rows_sizes(&rows, &writer->model));
+	writer_fail(writer, table->make(&rows, &writer->model));
 	keep_shown(writer, &rows);
 	for (size_t i = 0; i < rows.count; i++) {
 		struct metrics_row *row = &rows.rows[i];
 
-		begin_row(writer, row);
-		metrics_label(out, "function", function_text(writer, row->what >> 8));
-		metrics_label(out, "size", metrics_size_text(row->what & 0xff));
+		begin_labels(out, &row->labels, &writer->model.members[row->member]);
+		table->label(writer, row);
 		metrics_labels_end(out, &row->labels);
 	}
-	write_rows(writer, METRICS_OPERATIONS, &rows, ROW_OPERATIONS);
-	write_rows(writer, METRICS_OPERATION_BYTES, &rows, ROW_BYTES);
-	write_rows(writer, METRICS_OPERATION_TIMED_BYTES, &rows, ROW_TIMED_BYTES);
-	write_rows(writer, METRICS_OPERATION_BUS_BYTES, &rows, 0);
-	write_rows(writer, METRICS_TIMED_OPERATIONS, &rows, ROW_TIMED);
-	write_rows(writer, METRICS_OPERATION_SECONDS, &rows, ROW_TIME);
-	writer->folded_sizes = rows.folded;
+	for (size_t i = 0; table->families[i].family != METRICS_PROCESS_INFO; i++)
+		write_rows(writer, table->families[i].family, &rows, table->families[i].value);
+	folded = rows.folded;
 	metrics_labels_forget(out, mark);
 	metrics_rows_release(&rows);
+	return folded;
 }
+
+static void label_size(struct metrics_writer *writer, const struct metrics_row *row)
+{
+	metrics_label(&writer->out, "function", function_text(writer, row->what >> 8));
+	metrics_label(&writer->out, "size", metrics_size_text(row->what & 0xff));
+}
+
+static const struct row_table sizes = {
+	.make = metrics_rows_sizes,
+	.label = label_size,
+	.families = { { METRICS_OPERATIONS, ROW_OPERATIONS },
+		      { METRICS_OPERATION_BYTES, ROW_BYTES },
+		      { METRICS_OPERATION_TIMED_BYTES, ROW_TIMED_BYTES },
+		      { METRICS_OPERATION_BUS_BYTES, 0 },
+		      { METRICS_TIMED_OPERATIONS, ROW_TIMED },
+		      { METRICS_OPERATION_SECONDS, ROW_TIME } },
+};
 
 static void write_histogram(const struct metrics_row *row,
 			    const struct metrics_histogram *histogram, void *context)
@@ -289,8 +341,7 @@ static void write_histogram(const struct metrics_row *row,
 
 	if (!metrics_is_shown(writer, &writer->model.members[row->member]))
 		return;
-	metrics_labels_begin(&writer->out, &labels);
-	metrics_labels_copy(&writer->out, writer->model.members[row->member].labels);
+	begin_labels(&writer->out, &labels, &writer->model.members[row->member]);
 	metrics_label(&writer->out, "function", function_text(writer, row->what));
 	metrics_labels_end(&writer->out, &labels);
 	metrics_put_histogram(&writer->out, labels, histogram);
@@ -310,42 +361,25 @@ static void write_histograms(struct metrics_writer *writer)
 	metrics_rows_release(&rows);
 }
 
-static void write_choices(struct metrics_writer *writer)
+static void label_choice(struct metrics_writer *writer, const struct metrics_row *row)
 {
-	const struct metrics_model *model = &writer->model;
-	struct metrics_rows rows = { 0 };
 	struct metrics_out *out = &writer->out;
-	size_t mark = metrics_labels_mark(out);
 
-	writer_fail(writer, metrics_rows_choices(&rows, model));
-	keep_shown(writer, &rows);
-	for (size_t i = 0; i < rows.count; i++) {
-		struct metrics_row *row = &rows.rows[i];
-
-		begin_row(writer, row);
-		metrics_label(out, "function", function_text(writer, row->what >> 16));
-		metrics_label(
-			out, "algorithm",
-			metrics_name_text(model, OP_NAMES_ALGORITHM, (uint8_t)(row->what >> 8)));
-		metrics_label(out, "protocol",
-			      metrics_name_text(model, OP_NAMES_PROTOCOL, (uint8_t)row->what));
-		metrics_labels_end(out, &row->labels);
-	}
-	write_rows(writer, METRICS_ALGORITHM_OPERATIONS, &rows, ROW_OPERATIONS);
-	write_rows(writer, METRICS_ALGORITHM_TIMED, &rows, ROW_TIMED);
-	write_rows(writer, METRICS_ALGORITHM_SECONDS, &rows, ROW_TIME);
-	writer->folded_choices = rows.folded;
-	metrics_labels_forget(out, mark);
-	metrics_rows_release(&rows);
+	metrics_label(out, "function", function_text(writer, row->what >> 16));
+	metrics_label(
+		out, "algorithm",
+		metrics_name_text(&writer->model, OP_NAMES_ALGORITHM, (uint8_t)(row->what >> 8)));
+	metrics_label(out, "protocol",
+		      metrics_name_text(&writer->model, OP_NAMES_PROTOCOL, (uint8_t)row->what));
 }
 
-/* Families of totals and links, in parts because others stand between them. */
-static void metrics_write_totals(struct metrics_writer *writer)
-{
-	write_sizes(writer);
-	write_histograms(writer);
-	write_choices(writer);
-}
+static const struct row_table choices = {
+	.make = metrics_rows_choices,
+	.label = label_choice,
+	.families = { { METRICS_ALGORITHM_OPERATIONS, ROW_OPERATIONS },
+		      { METRICS_ALGORITHM_TIMED, ROW_TIMED },
+		      { METRICS_ALGORITHM_SECONDS, ROW_TIME } },
+};
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
@@ -379,8 +413,7 @@ static void write_link_waits(struct metrics_writer *writer, const struct metrics
 		for (unsigned int s = 0; s < 3 && states[row->what >> 32 & 3][s]; s++) {
 			struct metrics_labels labels;
 
-			metrics_labels_begin(out, &labels);
-			metrics_labels_copy(out, writer->model.members[row->member].labels);
+			begin_labels(out, &labels, &writer->model.members[row->member]);
 			metrics_label(out, "direction", direction_name(row));
 			metrics_label(out, "state", states[row->what >> 32 & 3][s]);
 			label_peer(out, row);
@@ -403,7 +436,7 @@ static void metrics_write_links(struct metrics_writer *writer)
 	for (size_t i = 0; i < rows.count; i++) {
 		struct metrics_row *row = &rows.rows[i];
 
-		begin_row(writer, row);
+		begin_labels(out, &row->labels, &writer->model.members[row->member]);
 		metrics_label(out, "direction", direction_name(row));
 		label_peer(out, row);
 		metrics_labels_end(out, &row->labels);
@@ -434,13 +467,6 @@ static void label_unsigned(struct metrics_out *out, const char *name, uint64_t n
 	metrics_label(out, name, text);
 }
 
-static void label_number_if_known(struct metrics_out *out, const char *name, int64_t number,
-				  int64_t least)
-{
-	if (number >= least)
-		metrics_label_number(out, name, number);
-}
-
 static void label_name(struct metrics_writer *writer, uint32_t seat, const char *label,
 		       enum op_name_table table, uint8_t number)
 {
@@ -457,7 +483,7 @@ static void label_call(struct metrics_writer *writer, uint32_t seat, const struc
 	label_unsigned(&writer->out, "count", op->count);
 	if (op->datatype != OP_DATATYPE_UNKNOWN)
 		label_name(writer, seat, "datatype", OP_NAMES_DATATYPE, op->datatype);
-	label_number_if_known(&writer->out, "root", op->root, 0);
+	label_if_known(&writer->out, "root", op->root, 0);
 }
 
 /* Its number among the collectives, and the hash over all up to it. */
@@ -512,8 +538,7 @@ static void write_infos(struct metrics_writer *writer)
 
 		if (seat == NULL)
 			continue;
-		metrics_labels_begin(out, &labels);
-		metrics_labels_copy(out, member->labels);
+		begin_labels(out, &labels, member);
 		label_call(writer, member->oldest, &seat->oldest->op);
 		label_unsigned(out, "number", seat->oldest->op.number);
 		label_place(out, &seat->oldest->op);
@@ -521,11 +546,10 @@ static void write_infos(struct metrics_writer *writer)
 		label_kernels(out, seat);
 		if (seat->wait_count > 0)
 			metrics_label(out, "waits_for", flight_reason_name(seat->waits[0].reason));
-		label_number_if_known(
-			out, "peer",
-			seat->wait_count > 0 ? seat->waits[0].peer : seat->oldest->op.peer, 0);
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, 1);
+		label_if_known(out, "peer",
+			       seat->wait_count > 0 ? seat->waits[0].peer : seat->oldest->op.peer,
+			       0);
+		put_info(out, &labels);
 	}
 }
 
@@ -541,10 +565,9 @@ static void write_wait(struct metrics_writer *writer, const struct metrics_membe
 		later_ns = wait->since_ns - since_ns;
 	if (later_ns > seat->oldest_age_ns)
 		later_ns = seat->oldest_age_ns;
-	metrics_labels_begin(out, &labels);
-	metrics_labels_copy(out, member->labels);
+	begin_labels(out, &labels, member);
 	metrics_label(out, "waits_for", flight_reason_name(wait->reason));
-	label_number_if_known(out, "peer", wait->peer, 0);
+	label_if_known(out, "peer", wait->peer, 0);
 	metrics_label(out, "channels", flight_words_channels(wait->channels, channels));
 	metrics_labels_end(out, &labels);
 	metrics_put_seconds(out, labels, seat->oldest_age_ns - later_ns);
@@ -561,13 +584,6 @@ static void write_waits(struct metrics_writer *writer)
 		for (uint32_t w = 0; seat != NULL && w < seat->wait_count; w++)
 			write_wait(writer, member, seat, &seat->waits[w]);
 	}
-}
-
-/* Families of what stands, in parts because another stands between them. */
-static void metrics_write_oldest(struct metrics_writer *writer)
-{
-	write_infos(writer);
-	write_waits(writer);
 }
 
 /* The collective before the one that the seat is in, or the last of all; NULL: nobody knows any more. */
@@ -609,14 +625,12 @@ static void metrics_write_last(struct metrics_writer *writer)
 		op = last_collective(writer, member->seat);
 		if (op == NULL)
 			continue;
-		metrics_labels_begin(out, &labels);
-		metrics_labels_copy(out, member->labels);
+		begin_labels(out, &labels, member);
 		label_call(writer, member->seat, op);
 		/* With nothing in flight the gauges have both: no series for each time it rests. */
 		if (model->live->seats[member->seat].oldest != NULL)
 			label_place(out, op);
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, 1);
+		put_info(out, &labels);
 	}
 }
 
@@ -645,12 +659,6 @@ static uint32_t seat_of(const struct job *job, const struct verdict *verdict)
 	return found;
 }
 
-static void label_known(struct metrics_out *out, const char *name, int64_t number)
-{
-	if (number >= 0)
-		metrics_label_number(out, name, number);
-}
-
 static void label_verdict(struct metrics_writer *writer, const struct verdict *verdict,
 			  uint32_t seat)
 {
@@ -664,9 +672,9 @@ static void label_verdict(struct metrics_writer *writer, const struct verdict *v
 	metrics_label(out, "nccl_job", verdict->job);
 	metrics_label(out, "class", verdict_class_name(verdict->class));
 	metrics_label(out, "comm", comm);
-	label_known(out, "rank", verdict->comm_rank);
-	label_known(out, "global_rank", verdict->rank);
-	label_known(out, "peer_global_rank", verdict->peer);
+	label_if_known(out, "rank", verdict->comm_rank, 0);
+	label_if_known(out, "global_rank", verdict->rank, 0);
+	label_if_known(out, "peer_global_rank", verdict->peer, 0);
 	metrics_label(out, "host", verdict->host);
 	metrics_label(out, "confidence", verdict_confidence_word(verdict->confidence));
 }
@@ -690,34 +698,10 @@ static void metrics_write_verdicts(struct metrics_writer *writer)
 	metrics_family(out, METRICS_VERDICT_INFO);
 	for (size_t i = 0; i < verdicts->count && count < SHOWN_MAX; i++) {
 		uint32_t seat = seat_of(writer->model.job, &verdicts->list[i]);
-		bool is_new = true;
 
 		metrics_labels_begin(out, &labels[count]);
 		label_verdict(writer, &verdicts->list[i], seat);
-		metrics_labels_end(out, &labels[count]);
-		for (size_t j = 0; j < count; j++)
-			is_new = is_new && !metrics_labels_equal(out, labels[j], labels[count]);
-		if (is_new && is_here(writer, seat))
-			metrics_put_unsigned(out, labels[count], 1);
-		count += is_new;
-	}
-}
-
-static void metrics_write_verdict_counts(struct metrics_writer *writer, const uint64_t *counts)
-{
-	struct metrics_out *out = &writer->out;
-
-	metrics_family(out, METRICS_AGENT_VERDICTS);
-	for (unsigned int i = 0; counts && i < VERDICT_CLASSES; i++) {
-		struct metrics_labels labels;
-
-		/* The agent looks for hangs alone. */
-		if (!verdict_is_hang(i))
-			continue;
-		metrics_labels_begin(out, &labels);
-		metrics_label(out, "class", verdict_class_name(i));
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, counts[i]);
+		count += put_once(out, labels, count, is_here(writer, seat));
 	}
 }
 
@@ -733,6 +717,18 @@ static struct metrics_labels one_label(struct metrics_out *out, const char *name
 	metrics_label(out, name, value);
 	metrics_labels_end(out, &labels);
 	return labels;
+}
+
+static void write_verdict_counts(struct metrics_writer *writer, const uint64_t *counts)
+{
+	struct metrics_out *out = &writer->out;
+
+	metrics_family(out, METRICS_AGENT_VERDICTS);
+	/* The agent looks for hangs alone. */
+	for (unsigned int i = 0; counts && i < VERDICT_CLASSES; i++)
+		if (verdict_is_hang(i))
+			metrics_put_unsigned(out, one_label(out, "class", verdict_class_name(i)),
+					     counts[i]);
 }
 
 static void write_agent_processes(struct metrics_writer *writer)
@@ -777,21 +773,14 @@ static void write_kernel(struct metrics_writer *writer, const uint64_t *counts)
 		metrics_put_unsigned(out, one_label(out, "event", names[i]), counts[i]);
 }
 
-static void write_own_process(struct metrics_writer *writer, const struct metrics_agent *agent)
+/* A family of one sample; 0 is not known, where `is_sure` is not said. */
+static void put_alone(struct metrics_out *out, enum metrics_family family, uint64_t value,
+		      bool is_time, bool is_sure)
 {
-	struct metrics_out *out = &writer->out;
-
-	metrics_family(out, METRICS_CPU_SECONDS);
-	metrics_put_seconds(out, no_labels, agent->cpu_ns);
-	metrics_family(out, METRICS_RESIDENT_BYTES);
-	if (agent->resident_bytes > 0)
-		metrics_put_unsigned(out, no_labels, agent->resident_bytes);
-	metrics_family(out, METRICS_OPEN_FDS);
-	if (agent->open_fds > 0)
-		metrics_put_unsigned(out, no_labels, agent->open_fds);
-	metrics_family(out, METRICS_START_TIME);
-	if (agent->start_wall_ns > 0)
-		metrics_put_seconds(out, no_labels, agent->start_wall_ns);
+	metrics_family(out, family);
+	if (value > 0 || is_sure)
+		is_time ? metrics_put_seconds(out, no_labels, value)
+			: metrics_put_unsigned(out, no_labels, value);
 }
 
 /* The agent about itself, and what was folded. After everything else. */
@@ -802,22 +791,19 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 	metrics_family(out, METRICS_BUILD_INFO);
 	metrics_put_unsigned(out, one_label(out, "version", agent->version), 1);
 	write_agent_processes(writer);
-	metrics_family(out, METRICS_AGENT_LOOKS);
-	metrics_put_unsigned(out, no_labels, agent->looks);
-	metrics_family(out, METRICS_AGENT_LOOK_SECONDS);
-	metrics_put_seconds(out, no_labels, agent->look_ns);
-	metrics_family(out, METRICS_AGENT_REFUSED);
-	metrics_put_unsigned(out, no_labels, agent->refused);
-	metrics_family(out, METRICS_AGENT_UNREADABLE);
-	metrics_put_unsigned(out, no_labels, agent->unreadable);
-	metrics_family(out, METRICS_AGENT_LEFT_OUT);
-	metrics_put_unsigned(out, no_labels, agent->left_out);
-	metrics_family(out, METRICS_AGENT_MERGED);
-	metrics_put_unsigned(out, no_labels, writer->model.merged);
+	put_alone(out, METRICS_AGENT_LOOKS, agent->looks, false, true);
+	put_alone(out, METRICS_AGENT_LOOK_SECONDS, agent->look_ns, true, true);
+	put_alone(out, METRICS_AGENT_REFUSED, agent->refused, false, true);
+	put_alone(out, METRICS_AGENT_UNREADABLE, agent->unreadable, false, true);
+	put_alone(out, METRICS_AGENT_LEFT_OUT, agent->left_out, false, true);
+	put_alone(out, METRICS_AGENT_MERGED, writer->model.merged, false, true);
 	write_folded(writer);
-	metrics_write_verdict_counts(writer, agent->verdicts);
+	write_verdict_counts(writer, agent->verdicts);
 	write_kernel(writer, agent->kernel);
-	write_own_process(writer, agent);
+	put_alone(out, METRICS_CPU_SECONDS, agent->cpu_ns, true, true);
+	put_alone(out, METRICS_RESIDENT_BYTES, agent->resident_bytes, false, false);
+	put_alone(out, METRICS_OPEN_FDS, agent->open_fds, false, false);
+	put_alone(out, METRICS_START_TIME, agent->start_wall_ns, true, false);
 }
 
 /*
@@ -825,12 +811,6 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
  *
  *	live --> model: members, others, processes --> rows of totals and links --> one of three encoders
  */
-
-static void label_if_known(struct metrics_out *out, const char *name, int64_t number, int64_t least)
-{
-	if (number >= least)
-		metrics_label_number(out, name, number);
-}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -860,8 +840,7 @@ static void write_process_infos(struct metrics_writer *writer)
 			continue;
 		process = model->recording->processes[member->process];
 		rank = &model->job->ranks[model->job->process_rank[member->process]];
-		metrics_labels_begin(out, &labels);
-		metrics_labels_copy(out, member->labels);
+		begin_labels(out, &labels, member);
 		metrics_label(out, "host", process->host);
 		label_if_known(out, "local_rank", process->local_rank, 0);
 		label_if_known(out, "world_size", process->world_size, 1);
@@ -870,8 +849,7 @@ static void write_process_infos(struct metrics_writer *writer)
 		metrics_label(out, "mode", process->mode);
 		label_if_known(out, "interface", process->interface, 1);
 		metrics_label(out, "state", process_state(process));
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, 1);
+		put_info(out, &labels);
 	}
 }
 
@@ -919,8 +897,7 @@ static void write_losses(struct metrics_writer *writer, enum metrics_family fami
 
 			if (name == NULL)
 				continue;
-			metrics_labels_begin(out, &labels);
-			metrics_labels_copy(out, member->labels);
+			begin_labels(out, &labels, member);
 			metrics_label(out, "reason", name);
 			metrics_labels_end(out, &labels);
 			metrics_put_unsigned(out, labels,
@@ -968,11 +945,9 @@ static void write_communicator_infos(struct metrics_writer *writer)
 
 		if (member->kind == METRICS_PROCESS || !metrics_is_shown(writer, member))
 			continue;
-		metrics_labels_begin(out, &labels);
-		metrics_labels_copy(out, member->labels);
+		begin_labels(out, &labels, member);
 		label_communicator(out, model, member);
-		metrics_labels_end(out, &labels);
-		metrics_put_unsigned(out, labels, 1);
+		put_info(out, &labels);
 	}
 }
 
@@ -1086,18 +1061,13 @@ static void write_notices(struct metrics_writer *writer)
 	metrics_family(out, METRICS_NOTICE_INFO);
 	for (size_t i = 0; i < live->notice_count && count < LIVE_NOTICES_MAX; i++) {
 		uint32_t seat = notice_seat(&live->job, &live->notices[i]);
-		bool is_new = true, is_here = writer->only < 0;
+		bool is_in_file = writer->only < 0;
 
 		if (seat != METRICS_NOBODY)
-			is_here = metrics_is_in_file(writer, live->job.seats[seat].process);
+			is_in_file = metrics_is_in_file(writer, live->job.seats[seat].process);
 		metrics_labels_begin(out, &labels[count]);
 		label_notice(writer, &live->notices[i], seat);
-		metrics_labels_end(out, &labels[count]);
-		for (size_t j = 0; j < count; j++)
-			is_new = is_new && !metrics_labels_equal(out, labels[j], labels[count]);
-		if (is_new && is_here)
-			metrics_put_unsigned(out, labels[count], 1);
-		count += is_new;
+		count += put_once(out, labels, count, is_in_file);
 	}
 }
 
@@ -1109,11 +1079,14 @@ static void write_jobs(struct metrics_writer *writer)
 	write_communicator_infos(writer);
 	write_members(writer, METRICS_OPERATIONS_ISSUED);
 	write_members(writer, METRICS_OPERATIONS_FINISHED);
-	metrics_write_totals(writer);
+	writer->folded_sizes = write_row_table(writer, &sizes);
+	write_histograms(writer);
+	writer->folded_choices = write_row_table(writer, &choices);
 	write_members(writer, METRICS_WAIT_SECONDS);
 	write_members(writer, METRICS_IN_FLIGHT);
 	write_members(writer, METRICS_OLDEST_AGE);
-	metrics_write_oldest(writer);
+	write_infos(writer);
+	write_waits(writer);
 	write_members(writer, METRICS_ACTIVITY_AGE);
 	metrics_write_last(writer);
 	write_members(writer, METRICS_COLLECTIVE_NUMBER);
