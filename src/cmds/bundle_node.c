@@ -25,7 +25,7 @@
 #include "import/ras_talk.h"
 
 /*
- * Asking NCCL's RAS how a job is, over TCP (nccllog/ras_talk.h). The whole of it takes a limited time, whatever
+ * Asking NCCL's RAS how a job is, over TCP (import/ras_talk.h). The whole of it takes a limited time, whatever
  * the other side does.
  */
 

@@ -1,4 +1,4 @@
-/* Telling people what went wrong: one line on stderr, with what, where and what to do. */
+/* What every command has: its page, its options, what it tells people, how far it has come. */
 #ifndef CLI_H
 #define CLI_H
 

@@ -1,4 +1,4 @@
-/* Reading a baseline from a file: for baseline and doctor. */
+/* Files that a job is compared with: a baseline, expected bandwidths. */
 #ifndef CLI_EXPECTED_H
 #define CLI_EXPECTED_H
 
@@ -11,7 +11,7 @@
 #include "doctor/slow.h"
 #include "import/expected.h"
 
-/* 0, or CLI_EXIT_TROUBLE after the reason was told; then there is nothing to release. "-": standard input. */
+/* A baseline. 0, or CLI_EXIT_TROUBLE after the reason was told; then there is nothing to release. "-": standard input. */
 int baseline_file_read(struct baseline *baseline, const char *path);
 
 /*

@@ -1,4 +1,4 @@
-/* Archives that are packed: `ringside bundle -o x.tar.zst`, or what somebody packed with gzip. */
+/* What commands read: the PATHs of a command line, which of their operations, a report of them. */
 #ifndef CLI_INPUT_H
 #define CLI_INPUT_H
 

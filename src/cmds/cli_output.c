@@ -169,7 +169,7 @@ static char *cli_pending_name(const char *path)
 	return whole;
 }
 
-/* Files that have no name until they are whole. For cli_output.h; others want that one. */
+/* Files that have no name until they are whole. */
 
 enum { FD_NAME = 32, COPIED_AT_ONCE = 1 << 30 };
 

@@ -1,7 +1,4 @@
-/*
- * What must not stay when the command ends early: paths that are removed by ^C, SIGTERM, SIGHUP,
- * SIGQUIT, SIGPIPE and exit(). For cli_output.h; others want that one.
- */
+/* Files and directories that a command writes. */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 

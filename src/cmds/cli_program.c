@@ -24,8 +24,8 @@
 #define TRIPLET "x86_64-linux-gnu"
 #endif
 
-/* The directory of this program, with links followed: a link in ~/bin finds its plugin, too. */
-static bool plugin_own_directory(char *to, size_t size)
+/* The directory of this program, with links followed: a link in ~/bin finds what lies beside the real one, too. */
+static bool own_directory(char *to, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", to, size - 1);
 	char *slash;
@@ -51,7 +51,7 @@ bool cli_plugin_find(char *path, size_t size, char *looked, size_t looked_size)
 	size_t used = 0;
 
 	looked[0] = '\0';
-	if (!plugin_own_directory(directory, sizeof(directory)))
+	if (!own_directory(directory, sizeof(directory)))
 		return false;
 	for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
 		text_format(candidate, sizeof(candidate), "%s/%s", directory, places[i]);
@@ -107,18 +107,6 @@ bool cli_plugin_is_hidden(const char *path)
 	return false;
 }
 
-/* With links followed: a link in ~/bin finds what lies beside the real one. */
-static void own_directory(char *directory, size_t size)
-{
-	ssize_t length = readlink("/proc/self/exe", directory, size - 1);
-	char *slash;
-
-	directory[length > 0 ? length : 0] = '\0';
-	slash = strrchr(directory, '/');
-	if (slash)
-		*slash = '\0';
-}
-
 static bool become_find_in(const char *directory, const char *program, char *path, size_t size)
 {
 	static const char *const places[] = { ".", "../libexec/ringside", "../lib/ringside" };
@@ -134,7 +122,8 @@ bool cli_become_find(const char *program, char *path, size_t size)
 {
 	char directory[4000];
 
-	own_directory(directory, sizeof(directory));
+	if (!own_directory(directory, sizeof(directory)))
+		directory[0] = '\0';
 	if (become_find_in(directory, program, path, size))
 		return true;
 	text_copy(path, size, directory);

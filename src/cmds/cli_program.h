@@ -1,4 +1,4 @@
-/* Where is the plugin? */
+/* The plugin and the programs beside the tool: where they are, becoming or running one. */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 

@@ -27,9 +27,18 @@
 
 enum { DOCTOR_AGENT_PORT = 9749 };
 
-/* Looking again and again: what appeared, changed and cleared since the look before. */
+/* How verdicts are shown in text. */
+static struct verdict_text_options doctor_text_options(const struct doctor_options *options)
+{
+	const char *no_color = getenv("NO_COLOR");
 
-static struct verdict_text_options doctor_text_options(const struct doctor_options *options);
+	return (struct verdict_text_options){
+		.width = cli_width(),
+		.has_colour = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0'),
+		.has_all = options->has_all,
+		.documents = options->documents,
+	};
+}
 
 enum { LIST_FILE_BYTES = 4 << 20 };
 
@@ -539,19 +548,6 @@ static int doctor_watch(const struct doctor_options *options,
 }
 
 /* ringside doctor: see docs/DOCTOR.md. */
-
-/* How verdicts are shown in text. */
-static struct verdict_text_options doctor_text_options(const struct doctor_options *options)
-{
-	const char *no_color = getenv("NO_COLOR");
-
-	return (struct verdict_text_options){
-		.width = cli_width(),
-		.has_colour = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0'),
-		.has_all = options->has_all,
-		.documents = options->documents,
-	};
-}
 
 static int doctor_show(const struct doctor_case *look)
 {

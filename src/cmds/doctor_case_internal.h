@@ -1,4 +1,4 @@
-/* What NCCL found and chose, as its logs say it: for `ringside doctor --all --log`. docs/NCCL-LOG.md. */
+/* Shared by the files of the doctor. */
 #ifndef DOCTOR_CASE_INTERNAL_H
 #define DOCTOR_CASE_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* A baseline for people: what it is of, and its rows. */
+/* A baseline as its file, and for people. */
 #ifndef BASELINE_SHOW_H
 #define BASELINE_SHOW_H
 

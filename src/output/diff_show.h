@@ -1,4 +1,4 @@
-/* Two runs side by side, for people. docs/DIFF.md explains the columns. */
+/* Two runs side by side, as text and JSON. docs/DIFF.md explains the columns. */
 #ifndef DIFF_SHOW_H
 #define DIFF_SHOW_H
 

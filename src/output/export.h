@@ -216,7 +216,7 @@ static inline const struct export_cell *export_cell(const struct export_rows *ro
 	return &entries->cells[(size_t)entry * entries->width + rows->place[column]];
 }
 
-/* The values of a group's columns, from the word they come from: see export.h. */
+/* The values of a group's columns, from the word they come from. */
 
 /* Text that cells point to, kept until it is freed as a whole. */
 struct export_string {
@@ -234,7 +234,6 @@ const char *export_string_clean(struct export_string **strings, const char *text
 
 enum { EXPORT_NUMBER_TEXT = 20, EXPORT_TIME_TEXT = 29 };
 
-size_t export_text_unsigned(char to[static EXPORT_NUMBER_TEXT], uint64_t number);
 size_t export_text_signed(char to[static EXPORT_NUMBER_TEXT], int64_t number);
 
 /* The day that was written last: most times are of the same one. */
@@ -252,7 +251,7 @@ size_t export_text_time(char to[static EXPORT_TIME_TEXT], int64_t ns, struct exp
 
 /*
  * Formats of `ringside export`. The caller gives process after process and batch after batch; each
- * writes into a sink. Those of this room are tables: rows of the columns of export.h.
+ * writes into a sink. Those of this room are tables: rows of the columns above.
  *
  *	writer = format->begin(&sink, columns);
  *	for each process {

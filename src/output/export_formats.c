@@ -10,28 +10,15 @@
 
 #define DAY_NS INT64_C(86400000000000)
 
-size_t export_text_unsigned(char to[static EXPORT_NUMBER_TEXT], uint64_t number)
-{
-	char text[EXPORT_NUMBER_TEXT];
-	size_t at = sizeof(text);
-
-	do {
-		text[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number > 0);
-	memcpy(to, text + at, sizeof(text) - at);
-	return sizeof(text) - at;
-}
-
 size_t export_text_signed(char to[static EXPORT_NUMBER_TEXT], int64_t number)
 {
 	char digits[EXPORT_NUMBER_TEXT];
 	size_t length;
 
 	if (number >= 0)
-		return export_text_unsigned(to, (uint64_t)number);
+		return sink_digits(to, (uint64_t)number);
 	/* Negated as unsigned: the least number has no positive partner. It has 19 digits. */
-	length = export_text_unsigned(digits, 0 - (uint64_t)number);
+	length = sink_digits(digits, 0 - (uint64_t)number);
 	to[0] = '-';
 	memcpy(to + 1, digits, length);
 	return length + 1;
@@ -170,7 +157,7 @@ static void put_number(struct line_export *export, enum export_type type, uint64
 			sink_byte(export->sink, '"');
 		break;
 	default:
-		length = export_text_unsigned(text, number);
+		length = sink_digits(text, number);
 		break;
 	}
 	sink_write(export->sink, text, length);

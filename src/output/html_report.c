@@ -25,9 +25,29 @@ enum {
 	HTML_ITERATIONS_MAX = 2000,
 };
 
-static void html_data_rounded(struct json *json, double number);
+/* Six significant digits: charts need no more, and the page stays small. */
+static void html_data_rounded(struct json *json, double number)
+{
+	double scale;
+
+	if (!isfinite(number) || number == 0) {
+		json_unsigned(json, 0);
+		return;
+	}
+	scale = pow(10, 5 - floor(log10(fabs(number))));
+	json_double(json, isfinite(scale) && scale > 0 ? round(number * scale) / scale : number);
+}
+
+/* Common time as nanoseconds after the report's start; null when it is 0, "unknown". */
 static void html_data_time(struct json *json, const struct timeline_report *report, const char *key,
-			   uint64_t common_ns);
+			   uint64_t common_ns)
+{
+	json_key(json, key);
+	if (common_ns == 0)
+		json_null(json);
+	else
+		json_signed(json, (int64_t)(common_ns - report->start_ns));
+}
 
 typedef void write_key(struct json *json, const struct timeline_report *report,
 		       const struct tally_row *row);
@@ -503,30 +523,6 @@ static void html_data_iterations(struct json *json, const struct timeline_report
 		json_end(json);
 	}
 	json_end(json);
-}
-
-/* Six significant digits: charts need no more, and the page stays small. */
-static void html_data_rounded(struct json *json, double number)
-{
-	double scale;
-
-	if (!isfinite(number) || number == 0) {
-		json_unsigned(json, 0);
-		return;
-	}
-	scale = pow(10, 5 - floor(log10(fabs(number))));
-	json_double(json, isfinite(scale) && scale > 0 ? round(number * scale) / scale : number);
-}
-
-/* Common time as nanoseconds after the report's start; null when it is 0, "unknown". */
-static void html_data_time(struct json *json, const struct timeline_report *report, const char *key,
-			   uint64_t common_ns)
-{
-	json_key(json, key);
-	if (common_ns == 0)
-		json_null(json);
-	else
-		json_signed(json, (int64_t)(common_ns - report->start_ns));
 }
 
 static const char *rank_label(const struct timeline_report *report, uint32_t rank)

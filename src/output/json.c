@@ -78,37 +78,6 @@ void json_end(struct json *json)
 	json->depth--;
 }
 
-size_t json_utf8_length(const unsigned char *at)
-{
-	/* Four lead bytes narrow what may follow. */
-	static const struct {
-		unsigned char lead, low, high;
-	} narrow[] = {
-		{ 0xe0, 0xa0, 0xbf },
-		{ 0xed, 0x80, 0x9f },
-		{ 0xf0, 0x90, 0xbf },
-		{ 0xf4, 0x80, 0x8f },
-	};
-	unsigned char low = 0x80, high = 0xbf;
-	size_t length;
-
-	if (at[0] < 0xc2 || at[0] > 0xf4)
-		return 0;
-	length = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-	for (size_t i = 0; i < ARRAY_LENGTH(narrow); i++) {
-		if (at[0] == narrow[i].lead) {
-			low = narrow[i].low;
-			high = narrow[i].high;
-		}
-	}
-	if (at[1] < low || at[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++)
-		if (at[i] < 0x80 || at[i] > 0xbf)
-			return 0;
-	return length;
-}
-
 static const char *short_escape(unsigned char byte)
 {
 	switch (byte) {

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "common/status.h"
+#include "common/text.h"
 #include "output/sink.h"
 
 enum { JSON_DEPTH_MAX = 32 };
@@ -55,7 +56,10 @@ enum status json_status(const struct json *json);
 
 /* Bytes of the UTF-8 sequence at `at`, which is terminated; 0 when it is none: for one-byte
  * characters, overlong forms, surrogates. */
-size_t json_utf8_length(const unsigned char *at);
+static inline size_t json_utf8_length(const unsigned char *at)
+{
+	return utf8_bytes(at, 4);
+}
 
 /* A key and its value in one call. */
 void json_put_string(struct json *json, const char *key, const char *text);

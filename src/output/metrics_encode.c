@@ -348,22 +348,9 @@ void metrics_family(struct metrics_out *out, enum metrics_family family)
 	out->name_length = strlen(out->name);
 }
 
-static size_t metrics_text_unsigned(char to[static METRICS_NUMBER], uint64_t value)
-{
-	char digits[20];
-	size_t count = 0;
-
-	do
-		digits[count++] = (char)('0' + value % 10);
-	while ((value /= 10) > 0);
-	for (size_t i = 0; i < count; i++)
-		to[i] = digits[count - 1 - i];
-	return count;
-}
-
 static size_t metrics_text_seconds(char to[static METRICS_NUMBER], uint64_t ns)
 {
-	size_t length = metrics_text_unsigned(to, ns / 1000000000);
+	size_t length = sink_digits(to, ns / 1000000000);
 	uint64_t rest = ns % 1000000000;
 
 	if (rest == 0)
@@ -381,7 +368,7 @@ static size_t metrics_text_seconds(char to[static METRICS_NUMBER], uint64_t ns)
 static size_t text_double(char to[static METRICS_NUMBER], double value)
 {
 	if (value >= 0 && value < 0x1p63 && value == floor(value))
-		return metrics_text_unsigned(to, (uint64_t)value);
+		return sink_digits(to, (uint64_t)value);
 	for (int digits = 15; digits <= 17; digits++) {
 		snprintf(to, METRICS_NUMBER, "%.*g", digits, value);
 		if (strtod(to, NULL) == value)
@@ -397,7 +384,7 @@ void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels,
 	if (out->format == METRICS_PROTOBUF)
 		metrics_wire_sample(out, labels, (double)value);
 	else
-		metrics_text_sample(out, labels, text, metrics_text_unsigned(text, value));
+		metrics_text_sample(out, labels, text, sink_digits(text, value));
 }
 
 void metrics_put_seconds(struct metrics_out *out, struct metrics_labels labels, uint64_t ns)
@@ -462,7 +449,6 @@ static void begin_family(struct metrics_out *out)
 	sink_byte(out->sink, '\n');
 }
 
-/* How each format writes it: metrics_encode.c. */
 static void metrics_text_label(struct metrics_out *out, const char *name, const char *value)
 {
 	struct sink *to = &out->labels;
@@ -532,13 +518,13 @@ static void metrics_text_histogram(struct metrics_out *out, struct metrics_label
 		while (bucket <= metrics_bound_bucket(i))
 			count += histogram->buckets[bucket++];
 		put_part(out, "_bucket", labels, metrics_bound_text[i], text,
-			 metrics_text_unsigned(text, count));
+			 sink_digits(text, count));
 	}
 	while (bucket < HISTOGRAM_BUCKETS)
 		count += histogram->buckets[bucket++];
-	put_part(out, "_bucket", labels, "+Inf", text, metrics_text_unsigned(text, count));
+	put_part(out, "_bucket", labels, "+Inf", text, sink_digits(text, count));
 	put_part(out, "_sum", labels, NULL, text, metrics_text_seconds(text, histogram->sum_ns));
-	put_part(out, "_count", labels, NULL, text, metrics_text_unsigned(text, count));
+	put_part(out, "_count", labels, NULL, text, sink_digits(text, count));
 }
 
 /*

@@ -1,4 +1,4 @@
-/* The families in the order in which they are written; metrics_names() has their names. */
+/* Shared by the files of metrics. */
 #ifndef METRICS_INTERNAL_H
 #define METRICS_INTERNAL_H
 
@@ -14,6 +14,7 @@
 #include "output/sink.h"
 #include "recording/recording.h"
 
+/* In the order in which they are written; metrics_names() has their names. */
 enum metrics_family {
 	METRICS_PROCESS_INFO = 0,
 	METRICS_COMMUNICATOR_INFO,

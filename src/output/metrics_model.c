@@ -11,13 +11,17 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* Durations in the buckets of base/histogram.h. No bucket is above METRICS_COUNT_MAX: a server that finds
+/* Durations in the buckets of common/op.h. No bucket is above METRICS_COUNT_MAX: a server that finds
  * a sum past 64 bits refuses everything, and counts come from memory that anybody may have written. */
 #define METRICS_COUNT_MAX (UINT64_C(1) << 53)
 
 enum { METRICS_NAME_OTHER = 255 };
 
-static bool metrics_is_living(const struct recording_process *process);
+/* Does the process live, or can nobody say? */
+static bool metrics_is_living(const struct recording_process *process)
+{
+	return process->life != RECORDING_ENDED && process->life != RECORDING_KILLED;
+}
 
 /*
  * Of each group the `limit` with the most use stay, the lower index where use is equal. Sorts the
@@ -45,7 +49,7 @@ enum { METRICS_SIZE_UNKNOWN = 0, METRICS_SIZE_ZERO = 1, METRICS_SIZE_OTHER = MET
 enum metrics_direction { METRICS_SEND = 0, METRICS_RECV = 1, METRICS_EITHER = 2 };
 #define METRICS_LINK_KEY(direction, peer) ((uint64_t)(direction) << 32 | (uint32_t)(peer))
 
-/* Seats as parts of what is shown. For the use of metrics_model.c. */
+/* Seats as parts of what is shown. */
 
 static const struct comm_info *metrics_seat_info(const struct metrics_model *model, uint32_t seat)
 {
@@ -156,12 +160,6 @@ struct claim {
 	uint32_t process;
 	uint32_t seat;
 };
-
-/* Does the process live, or can nobody say? */
-static bool metrics_is_living(const struct recording_process *process)
-{
-	return process->life != RECORDING_ENDED && process->life != RECORDING_KILLED;
-}
 
 /* The global rank of a process, -1 unknown. */
 static int64_t metrics_global_rank(const struct metrics_model *model, size_t process)

@@ -494,11 +494,6 @@ enum status parquet_status(const struct parquet *parquet)
 	return parquet->status != OK ? parquet->status : parquet->sink->status;
 }
 
-uint64_t parquet_rows(const struct parquet *parquet)
-{
-	return parquet->rows;
-}
-
 uint16_t parquet_code_number(struct parquet *parquet, size_t column, uint64_t number)
 {
 	uint16_t code = 0;

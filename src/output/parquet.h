@@ -101,7 +101,6 @@ void parquet_end_group(struct parquet *parquet);
 /* Key-value metadata, at any time before the end. Copied. */
 void parquet_pair(struct parquet *parquet, const char *key, const char *value);
 
-uint64_t parquet_rows(const struct parquet *parquet);
 enum status parquet_status(const struct parquet *parquet);
 
 /* Ends the row group and writes the footer. The sink is not flushed. */

@@ -1,4 +1,4 @@
-/* One column of one row group: the page that is being filled, and the packed ones before it. */
+/* Shared by the files of parquet. */
 #ifndef PARQUET_INTERNAL_H
 #define PARQUET_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* An operation in flight in words: what it is, how far its kernel is, what its transfers wait for. */
+/* What was recorded, in words and as JSON: process, communicator, operation, operation in flight. */
 #ifndef RECORDED_H
 #define RECORDED_H
 

@@ -1,4 +1,4 @@
-/* The parts of a tally's key in words: the same in text, JSON, CSV and diff. */
+/* A report as text, JSON and CSV, and the words that these share. */
 #ifndef REPORT_H
 #define REPORT_H
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "common/text.h"
+
 enum { SINK_FD_BYTES = 65536, SINK_MEMORY_BYTES = 256 };
 
 void sink_init_fd(struct sink *sink, int fd)
@@ -118,16 +120,24 @@ void sink_text(struct sink *sink, const char *text)
 	sink_write(sink, text, strlen(text));
 }
 
-void sink_unsigned(struct sink *sink, uint64_t number)
+size_t sink_digits(char to[static SINK_DIGITS], uint64_t number)
 {
-	char digits[20];
+	char digits[SINK_DIGITS];
 	size_t at = sizeof(digits);
 
 	do {
 		digits[--at] = (char)('0' + number % 10);
 		number /= 10;
 	} while (number > 0);
-	sink_write(sink, digits + at, sizeof(digits) - at);
+	memcpy(to, digits + at, sizeof(digits) - at);
+	return sizeof(digits) - at;
+}
+
+void sink_unsigned(struct sink *sink, uint64_t number)
+{
+	char digits[SINK_DIGITS];
+
+	sink_write(sink, digits, sink_digits(digits, number));
 }
 
 void sink_repeat(struct sink *sink, char byte, size_t times)
@@ -360,27 +370,6 @@ void wire_bytes(struct sink *sink, uint32_t field, const void *bytes, size_t len
 	sink_write(sink, bytes, length);
 }
 
-/* Bytes of the character at `at`, of which at least one is left; 0 when it is no UTF-8. */
-static size_t character_length(const char *at, size_t left)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned char lead = (unsigned char)*at;
-	size_t length = lead < 0x80 ? 1 : lead < 0xc0 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-	uint32_t point = lead & (0xff >> (length + 1));
-
-	if (length < 2 || length > left || lead > 0xf4)
-		return length == 1;
-	for (size_t i = 1; i < length; i++) {
-		if (((unsigned char)at[i] & 0xc0) != 0x80)
-			return 0;
-		point = point << 6 | ((unsigned char)at[i] & 0x3f);
-	}
-	/* Not longer than it need be, no half of a pair, within the range. */
-	if (point < least[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
-		return 0;
-	return length;
-}
-
 void wire_text(struct sink *sink, uint32_t field, const char *text)
 {
 	size_t length = strlen(text), at = 0;
@@ -390,8 +379,12 @@ void wire_text(struct sink *sink, uint32_t field, const char *text)
 	while (at < length) {
 		size_t from = at, character;
 
-		while (at < length && (character = character_length(text + at, length - at)) > 0)
+		do {
+			const unsigned char *here = (const unsigned char *)text + at;
+
+			character = *here < 0x80 ? at < length : utf8_bytes(here, length - at);
 			at += character;
+		} while (character > 0);
 		sink_write(sink, text + from, at - from);
 		if (at < length) {
 			sink_byte(sink, '?');

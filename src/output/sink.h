@@ -49,6 +49,9 @@ static inline void sink_byte(struct sink *sink, char byte)
 void sink_text(struct sink *sink, const char *text);
 /* Decimal digits. By hand: dumps and timelines are mostly integers, and printf takes ten times as long. */
 void sink_unsigned(struct sink *sink, uint64_t number);
+/* The digits alone, not terminated. Gives back how many. */
+enum { SINK_DIGITS = 20 };
+size_t sink_digits(char to[static SINK_DIGITS], uint64_t number);
 void sink_repeat(struct sink *sink, char byte, size_t times);
 void sink_format(struct sink *sink, const char *format, ...) PRINTF_LIKE(2, 3);
 

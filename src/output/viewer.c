@@ -22,7 +22,7 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* The viewer's stream as Chrome's Trace Event Format: JSON, an event a line. See view/viewer.h. */
+/* The viewer's stream as Chrome's Trace Event Format: JSON, an event a line. */
 
 static void chrome_put(struct viewer *viewer, const char *text)
 {
@@ -332,7 +332,7 @@ uint64_t perfetto_names_find(struct perfetto_names *names, enum perfetto_name_ki
  * names which no packet before it used. A packet is put together from the inside out in memory.
  */
 
-/* The viewer's stream as Perfetto's trace packets. See view/viewer.h. */
+/* The viewer's stream as Perfetto's trace packets. */
 
 /* Field numbers and values of Perfetto's public schema: tests/viewer/perfetto.proto has them all. */
 enum {

@@ -320,7 +320,7 @@ uint64_t viewer_first_sign_ns(const struct op_record *op);
 
 /*
  * Who met whom in the stretch of time that is shown: the ranks of each collective, and each Send with
- * its Recv. Waiting is worked out as in timeline/meet.h (duration minus the shortest one), of the
+ * its Recv. Waiting is worked out as in analysis/meet.h (duration minus the shortest one), of the
  * collectives that synchronise their ranks; beyond that, here it is known for each operation which
  * rank came last, and between which slices arrows lead.
  *

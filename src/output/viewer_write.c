@@ -10,7 +10,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* The third walk's state: one process being written. Shared by viewer_write.c, and by nobody else. */
+/* The third walk's state: one process being written. */
 
 struct viewer_rank {
 	struct viewer_plan *plan;
@@ -33,11 +33,54 @@ enum {
 	VIEWER_ORDER_COMM = 4096,
 };
 
-static uint64_t viewer_rank_ns(const struct viewer_rank *rank, uint64_t common_ns);
+/* Common time to the timeline's; what was before its begin is at its begin. */
+static uint64_t viewer_rank_ns(const struct viewer_rank *rank, uint64_t common_ns)
+{
+	return common_ns > rank->plan->origin_ns ? common_ns - rank->plan->origin_ns : 0;
+}
 
-static uint64_t viewer_rank_age_ns(const struct viewer_rank *rank, const struct op_record *op);
+/* How long an operation had been in flight when the recording ended: since its call. */
+static uint64_t viewer_rank_age_ns(const struct viewer_rank *rank, const struct op_record *op)
+{
+	const struct viewer_source *source = rank->source;
+	uint64_t since_ns = viewer_common_ns(&source->times, viewer_first_sign_ns(op));
 
-static struct viewer_group *viewer_rank_comm(struct viewer_rank *rank, uint32_t comm_id);
+	return source->last_ns > since_ns ? source->last_ns - since_ns : 0;
+}
+
+#define KEY_COMM (UINT64_C(1) << 40)
+#define KEY_CALLS (UINT64_C(2) << 40)
+
+static void name_comm(const struct viewer_rank *rank, uint32_t comm_id, struct viewer_group *group)
+{
+	const struct job *job = rank->plan->job;
+	const struct job_seat *seat = job_seat(job, rank->source->times.index, comm_id);
+	const struct job_comm *comm = seat ? &job->comms[seat->comm] : NULL;
+
+	group->order = VIEWER_ORDER_COMM;
+	if (comm == NULL) {
+		text_format(group->name, sizeof(group->name), "communicator %u",
+			    (unsigned int)comm_id);
+		return;
+	}
+	group->order *= (int32_t)(seat - job->seats - job->first_seat[seat->process]) + 1;
+	if (seat->comm_rank >= 0 && comm->nranks > 0)
+		text_format(group->name, sizeof(group->name), "%s, rank %d of %d", comm->label,
+			    (int)seat->comm_rank, (int)comm->nranks);
+	else
+		text_copy(group->name, sizeof(group->name), comm->label);
+}
+
+/* The group of a communicator's operations; NULL: no room. */
+static struct viewer_group *viewer_rank_comm(struct viewer_rank *rank, uint32_t comm_id)
+{
+	bool is_new;
+	struct viewer_group *group = viewer_lanes_group(&rank->lanes, KEY_COMM | comm_id, &is_new);
+
+	if (is_new)
+		name_comm(rank, comm_id, group);
+	return group;
+}
 
 static uint32_t viewer_rank_track(struct viewer_rank *rank, struct viewer_group *group,
 				  uint64_t *start_ns, uint64_t *end_ns);
@@ -910,55 +953,6 @@ enum {
 	LEAST_WAIT_NS = 1000,
 	OPEN_MAX = 8192,
 };
-
-#define KEY_COMM (UINT64_C(1) << 40)
-#define KEY_CALLS (UINT64_C(2) << 40)
-
-/* Common time to the timeline's; what was before its begin is at its begin. */
-static uint64_t viewer_rank_ns(const struct viewer_rank *rank, uint64_t common_ns)
-{
-	return common_ns > rank->plan->origin_ns ? common_ns - rank->plan->origin_ns : 0;
-}
-
-/* How long an operation had been in flight when the recording ended: since its call. */
-static uint64_t viewer_rank_age_ns(const struct viewer_rank *rank, const struct op_record *op)
-{
-	const struct viewer_source *source = rank->source;
-	uint64_t since_ns = viewer_common_ns(&source->times, viewer_first_sign_ns(op));
-
-	return source->last_ns > since_ns ? source->last_ns - since_ns : 0;
-}
-
-static void name_comm(const struct viewer_rank *rank, uint32_t comm_id, struct viewer_group *group)
-{
-	const struct job *job = rank->plan->job;
-	const struct job_seat *seat = job_seat(job, rank->source->times.index, comm_id);
-	const struct job_comm *comm = seat ? &job->comms[seat->comm] : NULL;
-
-	group->order = VIEWER_ORDER_COMM;
-	if (comm == NULL) {
-		text_format(group->name, sizeof(group->name), "communicator %u",
-			    (unsigned int)comm_id);
-		return;
-	}
-	group->order *= (int32_t)(seat - job->seats - job->first_seat[seat->process]) + 1;
-	if (seat->comm_rank >= 0 && comm->nranks > 0)
-		text_format(group->name, sizeof(group->name), "%s, rank %d of %d", comm->label,
-			    (int)seat->comm_rank, (int)comm->nranks);
-	else
-		text_copy(group->name, sizeof(group->name), comm->label);
-}
-
-/* The group of a communicator's operations; NULL: no room. */
-static struct viewer_group *viewer_rank_comm(struct viewer_rank *rank, uint32_t comm_id)
-{
-	bool is_new;
-	struct viewer_group *group = viewer_lanes_group(&rank->lanes, KEY_COMM | comm_id, &is_new);
-
-	if (is_new)
-		name_comm(rank, comm_id, group);
-	return group;
-}
 
 /* A track for a slice, made known when it is new; 0: no room. */
 static uint32_t viewer_rank_track(struct viewer_rank *rank, struct viewer_group *group,

@@ -24,7 +24,7 @@ static int is_signed(int64_t number, const char *wanted)
 static int is_unsigned(uint64_t number, const char *wanted)
 {
 	char text[EXPORT_NUMBER_TEXT];
-	size_t length = export_text_unsigned(text, number);
+	size_t length = sink_digits(text, number);
 
 	return length == strlen(wanted) && memcmp(text, wanted, length) == 0;
 }
