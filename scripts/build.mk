@@ -64,14 +64,14 @@ $(BUILD)/plugin/%.o: %.c $(BUILD)/flags
 # The parts of the HTML report are put into one object by the assembler, where no compiler sees them. It
 # is made anew when one of them changes, and when the charts come or go (scripts/install-npm build).
 UPLOT := npm/node_modules/uplot
-HTML_PARTS := $(sort $(wildcard src/output/palette.css src/output/html/* \
+HTML_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/output/html/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
 $(BUILD)/html_parts: FORCE
 	@mkdir -p $(@D)
 	@cksum $(HTML_PARTS) | cmp -s - $@ || cksum $(HTML_PARTS) > $@
 $(BUILD)/src/output/html_assets.o: $(BUILD)/html_parts
 # The same for the live page; a sum of its parts is what browsers ask by whether it changed.
-PAGE_PARTS := $(sort $(wildcard src/output/palette.css src/output/page/* \
+PAGE_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/output/page/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
 $(BUILD)/page_parts: FORCE
 	@mkdir -p $(@D)

@@ -38,7 +38,8 @@
 #endif
 
 ASSET(page, OWN("report.html"));
-ASSET(style, ".incbin \"src/output/palette.css\"\n" OWN("report.css"));
+ASSET(style, ".incbin \"src/output/palette.css\"\n"
+	     ".incbin \"src/output/base.css\"\n" OWN("report.css"));
 /* One script: each file uses what those before it define. */
 ASSET(script, OWN("base.js") OWN("answer.js") OWN("plot.js") OWN("time.js") OWN("heat.js")
 		      OWN("frame.js") OWN("sizes.js") OWN("durations.js") OWN("iterations.js")

@@ -58,7 +58,8 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n"
 	"live_page_files:\n"
 	/* clang-format off */
 	FILE_ROW("/", "text/html; charset=utf-8", OWN("index.html"))
-	FILE_ROW("/page.css", "text/css; charset=utf-8", ".incbin \"src/output/palette.css\"\n" OWN("page.css"))
+	FILE_ROW("/page.css", "text/css; charset=utf-8", ".incbin \"src/output/palette.css\"\n"
+		 ".incbin \"src/output/base.css\"\n" OWN("page.css"))
 	FILE_ROW("/page.js", "text/javascript; charset=utf-8", SCRIPT)
 	FILE_ROW("/icon.svg", "image/svg+xml", OWN("icon.svg"))
 	FILE_ROW("/uplot.css", "text/css; charset=utf-8", FROM_UPLOT("dist/uPlot.min.css"))

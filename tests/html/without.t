@@ -6,7 +6,7 @@
 tree=$tap_scratch/tree
 mkdir -p "$tree/src/common" "$tree/src/output"
 cp -r Makefile scripts "$tree/"
-cp -r src/output/palette.css src/output/html src/output/html_assets.c src/output/html_assets.h "$tree/src/output/"
+cp -r src/output/palette.css src/output/base.css src/output/html src/output/html_assets.c src/output/html_assets.h "$tree/src/output/"
 cp src/common/attributes.h "$tree/src/common/"
 
 object=build/src/output/html_assets.o

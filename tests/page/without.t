@@ -6,7 +6,7 @@
 tree=$tap_scratch/tree
 mkdir -p "$tree/src/common" "$tree/src/output"
 cp -r Makefile scripts "$tree/"
-cp -r src/output/palette.css src/output/page src/output/live_page.c src/output/live_page.h "$tree/src/output/"
+cp -r src/output/palette.css src/output/base.css src/output/page src/output/live_page.c src/output/live_page.h "$tree/src/output/"
 cp src/common/attributes.h "$tree/src/common/"
 
 object=build/src/output/live_page.o
