@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/hub.h"
+#include "common/clock.h"
 #include "fuzz/fuzz_main.h"
 
 static void must(bool is_so)
@@ -32,7 +33,7 @@ static void ask(struct bench_hub *hub, unsigned int what)
 		if (what & 1 && hub_peek(hub) != 0)
 			break;
 		if (hub_collect(hub, what & 2 ? HUB_GATHER : HUB_MEET, into, what & 2 ? 16 : 0,
-				&value, hub_now() + 1000000000) != 0)
+				&value, clock_now_system() + 1000000000) != 0)
 			break;
 	}
 	/* It hung up, so that cannot go well for ever. */

@@ -12,7 +12,7 @@
 #define CUDA_LIBRARY "libcuda.so.1"
 
 /* A function's address into a pointer of its type: C has no cast for that. */
-static int cuda_take(void *library, const char *symbol, void *pointer)
+static int library_take(void *library, const char *symbol, void *pointer)
 {
 	void *address = dlsym(library, symbol);
 
@@ -22,8 +22,8 @@ static int cuda_take(void *library, const char *symbol, void *pointer)
 
 static const char *cuda_take_all(struct cuda *cuda)
 {
-#define CUDA_TAKE(member, symbol, parameters)                     \
-	if (cuda_take(cuda->library, #symbol, &cuda->member) < 0) \
+#define CUDA_TAKE(member, symbol, parameters)                        \
+	if (library_take(cuda->library, #symbol, &cuda->member) < 0) \
 		return #symbol;
 	CUDA_FUNCTIONS(CUDA_TAKE)
 #undef CUDA_TAKE
@@ -96,27 +96,19 @@ const char *cuda_explain(const struct cuda *cuda, cuda_result result, const char
 #define NCCL_LIBRARY "libnccl.so.2"
 enum { NCCL_FLOAT8_SINCE = 22400, NCCL_BFLOAT16_SINCE = 21000 };
 
-static int nccl_take(void *library, const char *symbol, void *pointer)
-{
-	void *address = dlsym(library, symbol);
-
-	memcpy(pointer, &address, sizeof(address));
-	return address ? 0 : -1;
-}
-
 static const char *nccl_take_all(struct nccl *nccl)
 {
-#define NCCL_TAKE(member, symbol, parameters)                     \
-	if (nccl_take(nccl->library, #symbol, &nccl->member) < 0) \
+#define NCCL_TAKE(member, symbol, parameters)                        \
+	if (library_take(nccl->library, #symbol, &nccl->member) < 0) \
 		return #symbol;
-#define TRY(member, symbol, parameters) (void)nccl_take(nccl->library, #symbol, &nccl->member);
+#define TRY(member, symbol, parameters) (void)library_take(nccl->library, #symbol, &nccl->member);
 	NCCL_FUNCTIONS(NCCL_TAKE)
 	NCCL_NEW_FUNCTIONS(TRY)
 #undef TRY
 #undef NCCL_TAKE
-	if (nccl_take(nccl->library, "ncclGetErrorString", &nccl->error_text) < 0)
+	if (library_take(nccl->library, "ncclGetErrorString", &nccl->error_text) < 0)
 		return "ncclGetErrorString";
-	(void)nccl_take(nccl->library, "ncclGetLastError", &nccl->last_error);
+	(void)library_take(nccl->library, "ncclGetLastError", &nccl->last_error);
 	return NULL;
 }
 

@@ -119,7 +119,7 @@ static void watch_give_up(const struct bench_watch *watch)
 static void look_at_time(struct bench_watch *watch)
 {
 	const struct bench_job *job = watch->job;
-	uint64_t waited_ns = job_now() - watch->began_ns;
+	uint64_t waited_ns = clock_now_system() - watch->began_ns;
 
 	if (job->plan->patience_s > 0 && (double)waited_ns > job->plan->patience_s * 1e9)
 		(void)job_fail(watch->job, "%s did not come back within %llu s", watch->what,
@@ -144,7 +144,7 @@ static void *keep_watch(void *context)
 
 void bench_watch_begin(struct bench_watch *watch, struct bench_job *job, const char *what)
 {
-	*watch = (struct bench_watch){ .job = job, .what = what, .began_ns = job_now() };
+	*watch = (struct bench_watch){ .job = job, .what = what, .began_ns = clock_now_system() };
 	/* Without a thread nobody watches, and that is all. */
 	(void)watch_thread_begin(&watch->thread, keep_watch, watch);
 }
@@ -363,16 +363,6 @@ static void device_close(struct bench_job *job)
 
 enum { LOOK_MS = 20, CAUSE_MS = 1000 };
 
-uint64_t job_now(void)
-{
-	return clock_system_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t job_wall(void)
-{
-	return clock_system_ns(CLOCK_REALTIME);
-}
-
 int job_fail(struct bench_job *job, const char *format, ...)
 {
 	char problem[HUB_PROBLEM_BYTES];
@@ -446,7 +436,7 @@ static void run_describe(struct bench_job *job)
 		run->cuda_version = version;
 	run->nccl_version = job->nccl.version;
 	run->nranks = job->place->nranks;
-	run->started_ns = job_wall();
+	run->started_ns = clock_system_ns(CLOCK_REALTIME);
 	text_copy(run->launcher, sizeof(run->launcher), job->place->launcher);
 	text_copy(run->plugin, sizeof(run->plugin), plugin);
 	text_copy(run->nccl_path, sizeof(run->nccl_path), job->nccl.path);
@@ -663,7 +653,7 @@ static int is_too_long(const struct job_cell *work, uint64_t waited_ns, uint64_t
 int wait_stream(const struct job_cell *work, uint64_t calls)
 {
 	struct bench_job *job = work->job;
-	uint64_t begin_ns = job_now(), look_ns = begin_ns + FIRST_LOOK_NS;
+	uint64_t begin_ns = clock_now_system(), look_ns = begin_ns + FIRST_LOOK_NS;
 
 	for (;;) {
 		cuda_result result = job->cuda.stream_query(job->stream);
@@ -675,7 +665,7 @@ int wait_stream(const struct job_cell *work, uint64_t calls)
 			return job_cuda(job, result, op_function_name(work->cell.function));
 		if (job->is_crowded)
 			sched_yield();
-		now_ns = job_now();
+		now_ns = clock_now_system();
 		if (now_ns < look_ns)
 			continue;
 		look_ns = now_ns + LOOK_NS;
@@ -690,7 +680,7 @@ int wait_stream(const struct job_cell *work, uint64_t calls)
  * received parts are checked, the guards, and that the send buffer is what it was.
  */
 
-enum { FILL_TABLE_BYTES = PATTERN_PERIOD * sizeof(uint64_t), GUARDS = 2 };
+enum { GUARDS = 2 };
 
 static int tables_copy(struct bench_job *job)
 {
@@ -706,7 +696,7 @@ static int tables_copy(struct bench_job *job)
 	cuda_result result;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(copies); i++) {
-		result = job->cuda.copy_to_device(copies[i].to, copies[i].from, FILL_TABLE_BYTES);
+		result = job->cuda.copy_to_device(copies[i].to, copies[i].from, TABLE_BYTES);
 		if (result)
 			return job_cuda(job, result, "cuMemcpyHtoD_v2");
 	}

@@ -134,9 +134,6 @@ void job_note(struct bench_job *job, const char *format, ...) PRINTF_LIKE(2, 3);
 /* On how many ranks is it not 0? All get the same answer; -1: a rank failed. */
 int job_agree(struct bench_job *job, int32_t state);
 
-uint64_t job_now(void);	 /* CLOCK_MONOTONIC */
-uint64_t job_wall(void); /* CLOCK_REALTIME */
-
 int device_events(struct bench_job *job, size_t count); /* at least so many */
 
 /* Until the stream is idle. `calls` of them are waited for, of which each may be patience_s late. */

@@ -1030,11 +1030,6 @@ static void launch_become_rank(const struct launch_job *job, int rank, bench_ran
 
 enum { GRACE_SECONDS = 3, TERM_SECONDS = 2, LAST_SECONDS = 60 };
 
-static uint64_t now_ns(void)
-{
-	return clock_system_ns(CLOCK_MONOTONIC);
-}
-
 void bench_tell(const struct bench_place *place, const char *problem)
 {
 	char line[512];
@@ -1141,7 +1136,7 @@ static int start_ranks(struct launch_job *job, bench_rank_fn body, void *context
 
 static void end_soon(struct launch_job *job, int seconds)
 {
-	uint64_t end_ns = now_ns() + (uint64_t)seconds * 1000000000;
+	uint64_t end_ns = clock_now_system() + (uint64_t)seconds * 1000000000;
 
 	if (job->end_ns == 0 || end_ns < job->end_ns)
 		job->end_ns = end_ns;
@@ -1231,7 +1226,7 @@ static void take_signals(struct launch_job *job)
 static void end_ranks(struct launch_job *job)
 {
 	if (!job->has_failed && job->signal == 0 && job->told[0] == '\0') {
-		int seconds = (int)((now_ns() - job->began_ns) / 1000000000);
+		int seconds = (int)((clock_now_system() - job->began_ns) / 1000000000);
 		int rank = 0;
 
 		while (rank < job->launch->ranks - 1 && job->ranks[rank].pid == 0)
@@ -1242,7 +1237,7 @@ static void end_ranks(struct launch_job *job)
 		job->has_failed = true;
 	}
 	signal_ranks(job, job->is_end_told ? SIGKILL : SIGTERM);
-	job->end_ns = now_ns() + (uint64_t)TERM_SECONDS * 1000000000;
+	job->end_ns = clock_now_system() + (uint64_t)TERM_SECONDS * 1000000000;
 	job->is_end_told = true;
 }
 
@@ -1254,7 +1249,7 @@ static void watch_ranks(struct launch_job *job)
 	if (job->launch->limit_s > 0)
 		end_soon(job, job->launch->limit_s);
 	for (;;) {
-		uint64_t now = now_ns();
+		uint64_t now = clock_now_system();
 
 		hear_problem(job);
 		collect_ranks(job);
@@ -1312,7 +1307,7 @@ int bench_launch(const struct bench_launch *launch, bench_rank_fn body, void *co
 				  .listen_fd = -1,
 				  .problem_ends = { -1, -1 },
 				  .signal_fd = -1,
-				  .began_ns = now_ns() };
+				  .began_ns = clock_now_system() };
 	sigset_t wanted = watched_signals();
 
 	if (launch->problem != NULL && launch->problem_size > 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bench/bench_plan.h"
+#include "common/clock.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "common/text.h"
@@ -257,16 +258,16 @@ static int measure_one(struct job_cell *work, struct bench_call *call)
 
 	if (measure_align(work) < 0)
 		return -1;
-	call->begin_ns = job_wall();
+	call->begin_ns = clock_system_ns(CLOCK_REALTIME);
 	if (event_put(job, 0) < 0)
 		return -1;
-	begin_ns = job_now();
+	begin_ns = clock_now_system();
 	if (call_issue(work) < 0)
 		return -1;
-	issued_ns = job_now();
+	issued_ns = clock_now_system();
 	if (event_put(job, 1) < 0 || wait_stream(work, 1) < 0)
 		return -1;
-	call->done_ns = job_now() - begin_ns;
+	call->done_ns = clock_now_system() - begin_ns;
 	call->issue_ns = issued_ns - begin_ns;
 	if (event_between(job, 0, &call->gpu_ns) < 0)
 		return -1;
@@ -292,11 +293,11 @@ static int block_issue(struct job_cell *work, struct bench_call *calls, uint32_t
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t begin_ns;
 
-		calls[i].begin_ns = job_wall();
-		begin_ns = job_now();
+		calls[i].begin_ns = clock_system_ns(CLOCK_REALTIME);
+		begin_ns = clock_now_system();
 		if (call_issue(work) < 0)
 			return -1;
-		calls[i].issue_ns = job_now() - begin_ns;
+		calls[i].issue_ns = clock_now_system() - begin_ns;
 		if (event_put(job, i + 1) < 0)
 			return -1;
 	}
@@ -328,13 +329,13 @@ static int measure_loop(struct job_cell *work)
 
 	if (hub_meet(work->job->hub) < 0)
 		return -1;
-	begin_ns = job_now();
+	begin_ns = clock_now_system();
 	for (uint32_t i = 0; i < work->cell.calls; i++)
 		if (call_issue(work) < 0)
 			return -1;
 	if (wait_stream(work, work->cell.calls) < 0)
 		return -1;
-	work->cell.loop_ns = (job_now() - begin_ns) / work->cell.calls;
+	work->cell.loop_ns = (clock_now_system() - begin_ns) / work->cell.calls;
 	return 0;
 }
 
@@ -388,11 +389,11 @@ static void measure_expect(struct job_cell *work, double call_ns)
 /* So many more, and what one of them took. */
 static int warm_timed(struct job_cell *work, uint32_t count)
 {
-	uint64_t begin_ns = job_now();
+	uint64_t begin_ns = clock_now_system();
 
 	if (warm_more(work, count) < 0)
 		return -1;
-	measure_expect(work, (double)(job_now() - begin_ns) / count);
+	measure_expect(work, (double)(clock_now_system() - begin_ns) / count);
 	return 0;
 }
 
@@ -414,7 +415,7 @@ static int warm_rest(struct job_cell *work)
 static int warm_up(struct job_cell *work)
 {
 	const struct bench_plan *plan = work->job->plan;
-	uint64_t begin_ns = job_now();
+	uint64_t begin_ns = clock_now_system();
 	bool is_graph = work->cell.mode == BENCH_GRAPH, is_budget = plan->seconds > 0;
 	int status;
 
@@ -424,7 +425,7 @@ static int warm_up(struct job_cell *work)
 	if (status != 0)
 		return status;
 	work->cell.warmups = 1;
-	work->expected_ns = (double)(job_now() - begin_ns);
+	work->expected_ns = (double)(clock_now_system() - begin_ns);
 	if ((is_budget || (plan->warmups > 1 && !is_graph)) && warm_timed(work, 1) < 0)
 		return -1;
 	return is_graph ? 0 : warm_rest(work);
@@ -581,12 +582,12 @@ static int graph_launch(struct job_cell *work, const struct graph *graph, struct
 
 	if (measure_align(work) < 0 || outer_event(job, 0) < 0)
 		return -1;
-	wall_ns = job_wall();
-	begin_ns = job_now();
+	wall_ns = clock_system_ns(CLOCK_REALTIME);
+	begin_ns = clock_now_system();
 	result = job->cuda.graph_launch(graph->exec, job->stream);
 	if (result)
 		return job_cuda(job, result, "cuGraphLaunch");
-	issued_ns = (job_now() - begin_ns) / graph->calls;
+	issued_ns = (clock_now_system() - begin_ns) / graph->calls;
 	if (outer_event(job, 1) < 0 || wait_stream(work, graph->calls) < 0)
 		return -1;
 	if (calls == NULL || !work->takes_part)
@@ -601,13 +602,14 @@ static int graph_launch(struct job_cell *work, const struct graph *graph, struct
 /* So many launches, and what one call of them took. */
 static int graph_launches(struct job_cell *work, const struct graph *graph, uint32_t count)
 {
-	uint64_t begin_ns = job_now();
+	uint64_t begin_ns = clock_now_system();
 
 	for (uint32_t i = 0; i < count; i++)
 		if (graph_launch(work, graph, NULL) < 0)
 			return -1;
 	work->cell.warmups += count * graph->calls;
-	measure_expect(work, (double)(job_now() - begin_ns) / ((double)count * graph->calls));
+	measure_expect(work,
+		       (double)(clock_now_system() - begin_ns) / ((double)count * graph->calls));
 	return 0;
 }
 
@@ -616,14 +618,14 @@ static int graph_launches(struct job_cell *work, const struct graph *graph, uint
 static int graph_warm(struct job_cell *work, const struct graph *graph)
 {
 	const struct bench_plan *plan = work->job->plan;
-	uint64_t begin_ns = job_now();
+	uint64_t begin_ns = clock_now_system();
 	uint32_t launches = (plan->warmups + graph->calls - 1) / graph->calls, more;
 
 	if (graph_launches(work, graph, 1) < 0)
 		return -1;
 	if (plan->seconds > 0 && launches < 2)
 		launches = 2;
-	if (plan->seconds > 0 && (double)(job_now() - begin_ns) > plan->seconds * 1e9 / 4)
+	if (plan->seconds > 0 && (double)(clock_now_system() - begin_ns) > plan->seconds * 1e9 / 4)
 		launches = 1;
 	more = launches > 1 ? launches - 1 : 0;
 	if (hub_share(work->job->hub, &more, sizeof(more)) < 0)

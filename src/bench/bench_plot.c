@@ -604,21 +604,12 @@ struct layout {
 	size_t plot; /* and of what is drawn */
 };
 
-static size_t label_columns(const char *text)
-{
-	size_t columns = 0;
-
-	for (; *text != '\0'; text++)
-		columns += ((unsigned char)*text & 0xc0) != 0x80;
-	return columns;
-}
-
 static size_t widest(const char *const *names, size_t count)
 {
 	size_t most = 0;
 
 	for (size_t i = 0; i < count; i++)
-		most = label_columns(names[i]) > most ? label_columns(names[i]) : most;
+		most = text_columns(names[i]) > most ? text_columns(names[i]) : most;
 	return most;
 }
 
@@ -627,7 +618,7 @@ static void put_name(struct sink *sink, const char *name, size_t columns)
 {
 	for (const char *at = name; *at != '\0'; at++)
 		sink_byte(sink, (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at);
-	sink_repeat(sink, ' ', columns - label_columns(name) + 2);
+	sink_repeat(sink, ' ', columns - text_columns(name) + 2);
 }
 
 static void rows_lay_out(struct layout *layout, const char *const *groups, size_t group_count,

@@ -763,19 +763,6 @@ static int check_files(const struct profilers_options *options)
 
 /* ---- comparing -------------------------------------------------------------------------------- */
 
-static void tell_command(struct profilers *profilers, int argc, char **argv)
-{
-	char command[PROFILERS_COMMAND_BYTES];
-	size_t used = 0;
-
-	text_format(command, sizeof(command), "ringside bench");
-	for (int i = 0; i < argc; i++) {
-		used += strlen(command + used);
-		text_format(command + used, sizeof(command) - used, " %s", argv[i]);
-	}
-	profilers_command(profilers, command);
-}
-
 /* A note has room for a few variables: several notes, cut between them. */
 static void tell_settings(struct profilers *profilers, const struct profilers_variant *variant)
 {
@@ -834,6 +821,7 @@ static int compare_and_show(struct profilers_options *options, int argc, char **
 {
 	struct profilers_session *session = cli_realloc(NULL, sizeof(*session));
 	struct profilers_comparison comparison;
+	char command[PROFILERS_COMMAND_BYTES];
 	int failed;
 
 	memset(session, 0, sizeof(*session));
@@ -841,7 +829,8 @@ static int compare_and_show(struct profilers_options *options, int argc, char **
 	session->profilers = profilers_new();
 	if (session->profilers == NULL)
 		cli_no_memory();
-	tell_command(session->profilers, argc, argv);
+	bench_outputs_command(command, sizeof(command), argc, argv);
+	profilers_command(session->profilers, command);
 	profilers_comparison_init(&comparison);
 	failed = profilers_compare(options, session, &comparison);
 	if (!failed)

@@ -240,6 +240,11 @@ static int by_value(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+void bench_sort(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
+}
+
 /* Of sorted values; between two neighbours the share of the way is taken. Where not one value can lie beyond it, it would
  * be the least or the most of them by another name. */
 static double percentile(const double *sorted, size_t count, unsigned int percent)
@@ -273,7 +278,7 @@ struct bench_figures bench_figures_of(double *values, size_t count)
 
 	if (count == 0)
 		return figures;
-	qsort(values, count, sizeof(*values), by_value);
+	bench_sort(values, count);
 	for (size_t i = 0; i < count; i++)
 		sum += values[i];
 	figures.mean = sum / (double)count;
@@ -317,6 +322,11 @@ double bench_algbw(const struct bench_cell *cell, double time_ns)
 double bench_busbw(const struct bench_cell *cell, double time_ns)
 {
 	return bench_algbw(cell, time_ns) * op_bus_factor(cell->function, cell->nranks);
+}
+
+const char *bench_duration(char to[static UNITS_TEXT], double ns)
+{
+	return ns > 0 ? units_duration(to, (uint64_t)llround(ns)) : "-";
 }
 
 /* ---- histogram ------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 
 #include "common/attributes.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "import/json_scan.h"
 #include "output/json.h"
 #include "output/sink.h"
@@ -173,6 +174,8 @@ struct bench_figures {
 	double most;
 };
 
+/* Smallest first. */
+void bench_sort(double *values, size_t count);
 /* Values are sorted in place. Percentiles interpolate between neighbours; NAN where there are too few values for one: p99
  * takes 100, p95 and p05 20, p90 10, p75 and p25 4. All 0 for no values. */
 struct bench_figures bench_figures_of(double *values, size_t count);
@@ -183,6 +186,8 @@ enum status bench_cell_figures(const struct bench_cell *cell, enum bench_over ov
 /* algbw and busbw in GB/s (10^9) of a time; 0 for a time of 0. */
 double bench_algbw(const struct bench_cell *cell, double time_ns);
 double bench_busbw(const struct bench_cell *cell, double time_ns);
+/* A time in words; "-" for one that is not known. */
+const char *bench_duration(char to[static UNITS_TEXT], double ns);
 
 /* Samples of one run (one job); runs alternate between two variants. */
 struct bench_sample {
@@ -321,6 +326,8 @@ enum status bench_json_write(struct sink *sink, const struct bench_run *run);
 
 /* The same as a value inside of another document: after json_key(), or as an item of an array. */
 enum status bench_json_put(struct json *json, const struct bench_run *run);
+/* A figure of which 0 says that it is not known: null then. */
+void bench_json_known(struct json *json, const char *key, double value);
 
 /*
  * What a benchmark measured as nccl-tests prints it: comments that name the test and the GPU of each

@@ -517,18 +517,11 @@ static void range_widen(struct cost_range *range, const struct cost_observed *on
 #undef WIDEN
 }
 
-static int by_size(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
 static size_t count_sizes(double *sizes, size_t count)
 {
 	size_t different = 0;
 
-	qsort(sizes, count, sizeof(*sizes), by_size);
+	bench_sort(sizes, count);
 	for (size_t i = 0; i < count; i++)
 		different += i == 0 || sizes[i] != sizes[i - 1];
 	return different;

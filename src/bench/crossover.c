@@ -277,11 +277,6 @@ static uint64_t next_size(const struct crossover *crossover, uint64_t above)
 	return next == UINT64_MAX ? 0 : next;
 }
 
-static bool is_candidate(const struct crossover_curve *curve)
-{
-	return !curve->is_own && !curve->is_envelope;
-}
-
 static void find_best(const struct crossover *crossover, struct crossover_size *size)
 {
 	const struct crossover_point *best = NULL, *second = NULL;
@@ -291,7 +286,7 @@ static void find_best(const struct crossover *crossover, struct crossover_size *
 		const struct crossover_point *here =
 			crossover_point_at(&crossover->curves[c], size->bytes);
 
-		if (here == NULL || !is_candidate(&crossover->curves[c]))
+		if (here == NULL || !crossover_is_forced(&crossover->curves[c]))
 			continue;
 		if (best == NULL || here->median_ns < best->median_ns) {
 			second = best;
@@ -311,7 +306,7 @@ static void find_best(const struct crossover *crossover, struct crossover_size *
 		const struct crossover_point *here =
 			crossover_point_at(&crossover->curves[c], size->bytes);
 
-		if (here && here != best && is_candidate(&crossover->curves[c]) &&
+		if (here && here != best && crossover_is_forced(&crossover->curves[c]) &&
 		    !crossover_is_clear(best, here))
 			size->is_best_clear = false;
 	}

@@ -43,6 +43,12 @@ struct crossover_curve {
 	size_t count;
 };
 
+/* One algorithm with one protocol, which NCCL was made to take. */
+static inline bool crossover_is_forced(const struct crossover_curve *curve)
+{
+	return !curve->is_own && !curve->is_envelope;
+}
+
 enum crossover_answer {
 	CROSSOVER_CROSSES = 1, /* `first` is faster below, `second` above */
 	/* Never in the measured range: never clearly slower, somewhere clearly faster. */

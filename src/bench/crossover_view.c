@@ -166,13 +166,6 @@ static double crossover_expected_ns(const struct crossover_view *view, const str
 	return cost_predict_cell(view->model, view->run, cell, &answer) ? answer.time_ns : 0;
 }
 
-static int by_size(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
 static bool crossover_error_of(const struct crossover_view *view, const struct crossover *one,
 			       const struct crossover_curve *curve, struct crossover_error *error)
 {
@@ -193,16 +186,11 @@ static bool crossover_error_of(const struct crossover_view *view, const struct c
 		error->points++;
 	}
 	if (error->points > 0) {
-		qsort(errors, error->points, sizeof(*errors), by_size);
+		bench_sort(errors, error->points);
 		error->median = (errors[(error->points - 1) / 2] + errors[error->points / 2]) / 2;
 	}
 	free(errors);
 	return error->points > 0;
-}
-
-static bool line_is_forced(const struct crossover_curve *curve)
-{
-	return !curve->is_own && !curve->is_envelope;
 }
 
 static size_t forced_curves(const struct crossover *one)
@@ -210,7 +198,7 @@ static size_t forced_curves(const struct crossover *one)
 	size_t count = 0;
 
 	for (size_t i = 0; i < one->curve_count; i++)
-		count += line_is_forced(&one->curves[i]);
+		count += crossover_is_forced(&one->curves[i]);
 	return count;
 }
 
@@ -219,7 +207,8 @@ static bool is_shown(const struct crossover *one, const struct crossover_curve *
 {
 	if (curve->is_own)
 		return true;
-	return forced_curves(one) < PLOT_SERIES_MAX ? line_is_forced(curve) : curve->is_envelope;
+	return forced_curves(one) < PLOT_SERIES_MAX ? crossover_is_forced(curve)
+						    : curve->is_envelope;
 }
 
 /* The next series with room for every size; NULL: there are too many. */
@@ -315,7 +304,7 @@ static void add_models(struct crossover_lines *lines, const struct crossover_vie
 	size_t like = 0;
 
 	for (size_t i = 0; i < one->curve_count; i++) {
-		if (!line_is_forced(&one->curves[i]))
+		if (!crossover_is_forced(&one->curves[i]))
 			continue;
 		if (lines->count == PLOT_SERIES_MAX / 2)
 			lines->left_out++;
@@ -323,7 +312,7 @@ static void add_models(struct crossover_lines *lines, const struct crossover_vie
 			add_curve(lines, one, &one->curves[i], CROSSOVER_LINES_MODEL);
 	}
 	for (size_t i = 0, count = lines->count; i < one->curve_count && like < count; i++)
-		if (line_is_forced(&one->curves[i]))
+		if (crossover_is_forced(&one->curves[i]))
 			add_model(lines, view, one, &one->curves[i], like++);
 }
 
@@ -375,7 +364,7 @@ static struct columns table_columns(const struct crossover *one)
 	for (size_t i = 0; i < one->curve_count; i++) {
 		const struct crossover_curve *curve = &one->curves[i];
 
-		if (curve->is_own || curve->is_envelope)
+		if (!crossover_is_forced(curve))
 			continue;
 		if (columns.count == COLUMNS_MOST) {
 			columns.left_out++;
@@ -388,18 +377,13 @@ static struct columns table_columns(const struct crossover *one)
 	return columns;
 }
 
-static const struct crossover_point *text_point_at(const struct crossover_curve *curve,
-						   uint64_t bytes)
+static const struct crossover_point *curve_point_at(const struct crossover_curve *curve,
+						    uint64_t bytes)
 {
 	for (size_t i = 0; i < curve->count; i++)
 		if (curve->points[i].bytes == bytes)
 			return &curve->points[i];
 	return NULL;
-}
-
-static const char *text_ns(char to[static UNITS_TEXT], double ns)
-{
-	return ns > 0 ? units_duration(to, (uint64_t)llround(ns)) : "-";
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -441,7 +425,7 @@ static void add_size(struct report_grid *grid, const struct crossover *one,
 	best_cell(grid, one, size);
 	for (size_t i = 0; i < columns->count; i++) {
 		const struct crossover_point *point =
-			text_point_at(columns->curves[i], size->bytes);
+			curve_point_at(columns->curves[i], size->bytes);
 		bool is_best = columns->index[i] == size->best;
 		const char *mark = !is_best ? "  " : size->is_best_clear ? " *" : " ~";
 
@@ -449,11 +433,11 @@ static void add_size(struct report_grid *grid, const struct crossover *one,
 			report_grid_cell(grid, "-");
 		else
 			report_grid_cellf(
-				grid, "%s%s", text_ns(text, point->median_ns),
+				grid, "%s%s", bench_duration(text, point->median_ns),
 				point->wrong > 0 && point->wrong != BENCH_UNCHECKED ? " !" : mark);
 	}
 	own_cell(grid, size);
-	report_grid_cell(grid, size->has_own ? text_ns(text, size->own_ns) : "-");
+	report_grid_cell(grid, size->has_own ? bench_duration(text, size->own_ns) : "-");
 	if (size->regret > 0)
 		report_grid_cellf(grid, "%.2f%s", size->regret, size->is_regret_clear ? " *" : "");
 	else
@@ -521,13 +505,13 @@ static void model_row(struct report_grid *grid, const struct crossover_view *vie
 
 	report_grid_cell(grid, units_bytes(text, bytes));
 	for (size_t i = 0; i < columns->count; i++) {
-		const struct crossover_point *point = text_point_at(columns->curves[i], bytes);
+		const struct crossover_point *point = curve_point_at(columns->curves[i], bytes);
 		double ns = crossover_expected_ns(view, one, columns->curves[i], bytes);
 
 		if (ns <= 0 || point == NULL || point->median_ns <= 0)
 			report_grid_cell(grid, "-");
 		else
-			report_grid_cellf(grid, "%s %+.0f %%", text_ns(text, ns),
+			report_grid_cellf(grid, "%s %+.0f %%", bench_duration(text, ns),
 					  (ns / point->median_ns - 1) * 100);
 	}
 }
@@ -651,14 +635,6 @@ enum status crossover_text(struct sink *sink, const struct crossover_view *view,
 	return status == OK ? sink->status : status;
 }
 
-static void put_known(struct json *json, const char *key, double value)
-{
-	if (value > 0)
-		json_put_double(json, key, value);
-	else
-		json_put_null(json, key);
-}
-
 static const char *algorithm_name(uint8_t algorithm)
 {
 	return algorithm != 0 ? op_algorithm_name(algorithm) : NULL;
@@ -688,9 +664,9 @@ static void put_points(struct json *json, const struct crossover_view *view,
 
 		json_object(json);
 		json_put_unsigned(json, "bytes", point->bytes);
-		put_known(json, "median_ns", point->median_ns);
-		put_known(json, "low_ns", point->low_ns);
-		put_known(json, "high_ns", point->high_ns);
+		bench_json_known(json, "median_ns", point->median_ns);
+		bench_json_known(json, "low_ns", point->low_ns);
+		bench_json_known(json, "high_ns", point->high_ns);
 		json_put_unsigned(json, "calls", point->calls);
 		if (point->wrong == BENCH_UNCHECKED)
 			json_put_null(json, "wrong");
@@ -698,7 +674,8 @@ static void put_points(struct json *json, const struct crossover_view *view,
 			json_put_unsigned(json, "wrong", point->wrong);
 		json_put_string(json, "chosen_algorithm", algorithm_name(point->chosen_algorithm));
 		json_put_string(json, "chosen_protocol", protocol_name(point->chosen_protocol));
-		put_known(json, "model_ns", crossover_expected_ns(view, one, curve, point->bytes));
+		bench_json_known(json, "model_ns",
+				 crossover_expected_ns(view, one, curve, point->bytes));
 		json_end(json);
 	}
 	json_end(json);
@@ -742,14 +719,14 @@ static void put_sizes(struct json *json, const struct crossover *one)
 		json_put_unsigned(json, "bytes", size->bytes);
 		put_curve_name(json, "best", one, size->best);
 		json_put_bool(json, "is_best_clear", size->is_best_clear);
-		put_known(json, "best_ns", size->best_ns);
+		bench_json_known(json, "best_ns", size->best_ns);
 		put_curve_name(json, "second", one, size->second);
-		put_known(json, "own_ns", size->has_own ? size->own_ns : 0);
+		bench_json_known(json, "own_ns", size->has_own ? size->own_ns : 0);
 		json_put_string(json, "own_algorithm", algorithm_name(size->own_algorithm));
 		json_put_string(json, "own_protocol", protocol_name(size->own_protocol));
-		put_known(json, "regret", size->regret);
-		put_known(json, "regret_low", size->regret_low);
-		put_known(json, "regret_high", size->regret_high);
+		bench_json_known(json, "regret", size->regret);
+		bench_json_known(json, "regret_low", size->regret_low);
+		bench_json_known(json, "regret_high", size->regret_high);
 		json_put_bool(json, "is_regret_clear", size->is_regret_clear);
 		json_end(json);
 	}
@@ -785,12 +762,12 @@ static void put_crossings(struct json *json, const struct crossover *one)
 		put_curve_name(json, "first", one, crossing->first);
 		put_curve_name(json, "second", one, crossing->second);
 		json_put_string(json, "answer", answer_name(crossing->answer));
-		put_known(json, "bytes", is_crossing ? crossing->bytes : 0);
-		put_known(json, "low_bytes", is_crossing ? crossing->low_bytes : 0);
-		put_known(json, "high_bytes", is_crossing ? crossing->high_bytes : 0);
+		bench_json_known(json, "bytes", is_crossing ? crossing->bytes : 0);
+		bench_json_known(json, "low_bytes", is_crossing ? crossing->low_bytes : 0);
+		bench_json_known(json, "high_bytes", is_crossing ? crossing->high_bytes : 0);
 		json_put_bool(json, "is_repeated", crossing->is_repeated);
-		put_known(json, "most_ratio", crossing->most_ratio);
-		put_known(json, "most_bytes", (double)crossing->most_bytes);
+		bench_json_known(json, "most_ratio", crossing->most_ratio);
+		bench_json_known(json, "most_bytes", (double)crossing->most_bytes);
 		json_put_string(json, "text", crossover_sentence(text, one, crossing));
 		json_end(json);
 	}
@@ -821,10 +798,10 @@ static void put_advice(struct json *json, const struct crossover *one)
 		json_object(json);
 		json_put_string(json, "kind", advice_name(advice->kind));
 		put_curve_name(json, "curve", one, is_change ? advice->curve : SIZE_MAX);
-		put_known(json, "from_bytes", is_change ? (double)advice->from_bytes : 0);
-		put_known(json, "to_bytes", is_change ? (double)advice->to_bytes : 0);
-		put_known(json, "ratio", is_change ? advice->ratio : 0);
-		put_known(json, "ratio_low", is_change ? advice->ratio_low : 0);
+		bench_json_known(json, "from_bytes", is_change ? (double)advice->from_bytes : 0);
+		bench_json_known(json, "to_bytes", is_change ? (double)advice->to_bytes : 0);
+		bench_json_known(json, "ratio", is_change ? advice->ratio : 0);
+		bench_json_known(json, "ratio_low", is_change ? advice->ratio_low : 0);
 		json_put_string(json, "text", advice->text);
 		json_end(json);
 	}
@@ -875,11 +852,6 @@ enum status crossover_json(struct sink *sink, const struct crossover_view *view)
 }
 
 enum { ID_TEXT = 40 };
-
-static const char *html_ns(char to[static UNITS_TEXT], double ns)
-{
-	return ns > 0 ? units_duration(to, (uint64_t)llround(ns)) : "-";
-}
 
 /* ---- charts ---------------------------------------------------------------------------------- */
 
@@ -960,29 +932,21 @@ static enum status write_chart(struct sink *sink, const struct crossover_view *v
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static const struct crossover_point *html_point_at(const struct crossover_curve *curve,
-						   uint64_t bytes)
-{
-	for (size_t i = 0; i < curve->count; i++)
-		if (curve->points[i].bytes == bytes)
-			return &curve->points[i];
-	return NULL;
-}
-
 static void write_point(struct sink *sink, const struct crossover *one,
 			const struct crossover_curve *curve, const struct crossover_size *size)
 {
-	const struct crossover_point *point = html_point_at(curve, size->bytes);
+	const struct crossover_point *point = curve_point_at(curve, size->bytes);
 	bool is_best = size->best < one->curve_count && &one->curves[size->best] == curve;
 	char text[UNITS_TEXT];
 
 	if (point == NULL || point->median_ns <= 0)
 		bench_page_cell(sink, PAGE_NUMBER, "-");
 	else if (point->wrong > 0 && point->wrong != BENCH_UNCHECKED)
-		bench_page_cell(sink, PAGE_BAD, "%s, wrong", html_ns(text, point->median_ns));
+		bench_page_cell(sink, PAGE_BAD, "%s, wrong",
+				bench_duration(text, point->median_ns));
 	else
 		bench_page_cell(sink, is_best ? PAGE_BEST : PAGE_NUMBER, "%s%s",
-				html_ns(text, point->median_ns),
+				bench_duration(text, point->median_ns),
 				!is_best	      ? ""
 				: size->is_best_clear ? " *"
 						      : " ~");
@@ -998,17 +962,13 @@ static void write_own(struct sink *sink, const struct crossover_size *size)
 			!size->has_own		   ? "-"
 			: size->own_algorithm == 0 ? "unknown"
 						   : crossover_curve_name(name, &chosen));
-	bench_page_cell(sink, PAGE_NUMBER, "%s", html_ns(text, size->has_own ? size->own_ns : 0));
+	bench_page_cell(sink, PAGE_NUMBER, "%s",
+			bench_duration(text, size->has_own ? size->own_ns : 0));
 	if (size->regret > 0)
 		bench_page_cell(sink, size->is_regret_clear ? PAGE_BAD : PAGE_NUMBER, "%.2f",
 				size->regret);
 	else
 		bench_page_cell(sink, PAGE_NUMBER, "-");
-}
-
-static bool html_is_forced(const struct crossover_curve *curve)
-{
-	return !curve->is_own && !curve->is_envelope;
 }
 
 static void begin_table(struct sink *sink, const struct crossover *one, const char *caption)
@@ -1018,7 +978,7 @@ static void begin_table(struct sink *sink, const struct crossover *one, const ch
 	bench_page_table(sink, caption);
 	bench_page_head(sink, "Size", true);
 	for (size_t i = 0; i < one->curve_count; i++)
-		if (html_is_forced(&one->curves[i]))
+		if (crossover_is_forced(&one->curves[i]))
 			bench_page_head(sink, crossover_curve_name(name, &one->curves[i]), true);
 }
 
@@ -1036,7 +996,7 @@ static void html_write_table(struct sink *sink, const struct crossover *one)
 		bench_page_row(sink);
 		bench_page_cell(sink, PAGE_NUMBER, "%s", units_bytes(text, one->sizes[s].bytes));
 		for (size_t i = 0; i < one->curve_count; i++)
-			if (html_is_forced(&one->curves[i]))
+			if (crossover_is_forced(&one->curves[i]))
 				write_point(sink, one, &one->curves[i], &one->sizes[s]);
 		write_own(sink, &one->sizes[s]);
 	}
@@ -1047,16 +1007,16 @@ static void write_expected(struct sink *sink, const struct crossover_view *view,
 			   const struct crossover *one, const struct crossover_curve *curve,
 			   uint64_t bytes)
 {
-	const struct crossover_point *point = html_point_at(curve, bytes);
+	const struct crossover_point *point = curve_point_at(curve, bytes);
 	double model = point ? crossover_expected_ns(view, one, curve, bytes) : 0;
 	char text[UNITS_TEXT];
 
 	if (model <= 0)
 		bench_page_cell(sink, PAGE_NUMBER, "-");
 	else if (point->median_ns <= 0)
-		bench_page_cell(sink, PAGE_NUMBER, "%s", html_ns(text, model));
+		bench_page_cell(sink, PAGE_NUMBER, "%s", bench_duration(text, model));
 	else
-		bench_page_cell(sink, PAGE_NUMBER, "%s %+.0f %%", html_ns(text, model),
+		bench_page_cell(sink, PAGE_NUMBER, "%s %+.0f %%", bench_duration(text, model),
 				(model / point->median_ns - 1) * 100);
 }
 
@@ -1072,7 +1032,7 @@ static void html_write_model(struct sink *sink, const struct crossover_view *vie
 		bench_page_row(sink);
 		bench_page_cell(sink, PAGE_NUMBER, "%s", units_bytes(text, one->sizes[s].bytes));
 		for (size_t i = 0; i < one->curve_count; i++)
-			if (html_is_forced(&one->curves[i]))
+			if (crossover_is_forced(&one->curves[i]))
 				write_expected(sink, view, one, &one->curves[i],
 					       one->sizes[s].bytes);
 	}

@@ -1186,11 +1186,6 @@ static const char *percent(char to[static NUMBER_TEXT], double part, double of)
 	return to;
 }
 
-static const char *health_ns(char to[static UNITS_TEXT], double ns)
-{
-	return ns > 0 ? units_duration(to, (uint64_t)llround(ns)) : "-";
-}
-
 const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct bench_run *run,
 			      int32_t rank)
 {
@@ -1271,10 +1266,10 @@ static void add_kind(struct report_grid *grid, const struct health *health, enum
 	pair_cell(grid, health, kind->slowest);
 	report_grid_cell(grid, health_number(text, kind->expected));
 	report_grid_cell(grid, percent(text, kind->median, kind->expected));
-	report_grid_cell(grid, health_ns(time, kind->latency_median_ns));
-	report_grid_cell(grid, health_ns(time, kind->latest < health->pair_count
-						       ? health->pairs[kind->latest].latency_ns
-						       : 0));
+	report_grid_cell(grid, bench_duration(time, kind->latency_median_ns));
+	report_grid_cell(grid, bench_duration(time, kind->latest < health->pair_count
+							    ? health->pairs[kind->latest].latency_ns
+							    : 0));
 	pair_cell(grid, health, kind->latest);
 }
 
@@ -1325,7 +1320,7 @@ static enum status write_collectives(struct sink *sink, const struct health *hea
 
 		report_grid_cell(&grid, op_function_name(one->function));
 		report_grid_cell(&grid, units_bytes(units, one->bytes));
-		report_grid_cell(&grid, health_ns(units, one->time_ns));
+		report_grid_cell(&grid, bench_duration(units, one->time_ns));
 		report_grid_cell(&grid, health_number(text, one->busbw));
 		report_grid_cell(&grid, health_number(text, one->expected));
 		report_grid_cell(&grid, percent(text, one->busbw, one->expected));
@@ -1389,7 +1384,7 @@ static void add_pair(struct report_grid *grid, const struct health *health,
 	report_grid_cellf(grid, "%s%s", health_number(text, pair->bandwidth),
 			  pair->is_slow ? "*" : "");
 	report_grid_cell(grid, percent(text, pair->bandwidth, health->kinds[pair->link].median));
-	report_grid_cellf(grid, "%s%s", health_ns(time, pair->latency_ns),
+	report_grid_cellf(grid, "%s%s", bench_duration(time, pair->latency_ns),
 			  pair->is_late ? "*" : "");
 }
 
@@ -1532,15 +1527,6 @@ enum status health_text(struct sink *sink, const struct health *health, const st
 	return status == OK ? sink->status : status;
 }
 
-/* Unknown is never a number. */
-static void put_known(struct json *json, const char *key, double value)
-{
-	if (value > 0)
-		json_put_double(json, key, value);
-	else
-		json_put_null(json, key);
-}
-
 static void put_index(struct json *json, const char *key, int32_t value)
 {
 	if (value >= 0)
@@ -1568,8 +1554,8 @@ static void put_findings(struct json *json, const struct health *health)
 		put_index(json, "peer", one->peer);
 		put_index(json, "node", one->node);
 		json_put_double(json, "value", one->value);
-		put_known(json, "usual", one->usual);
-		put_known(json, "ratio", one->ratio);
+		bench_json_known(json, "usual", one->usual);
+		bench_json_known(json, "ratio", one->ratio);
 		json_put_string(json, "text", one->text);
 		json_put_string(json, "advice", one->advice[0] != '\0' ? one->advice : NULL);
 		json_end(json);
@@ -1602,15 +1588,15 @@ static void put_links(struct json *json, const struct health *health)
 		json_object(json);
 		json_put_string(json, "link", health_link_key((enum health_link)link));
 		json_put_unsigned(json, "pairs", kind->pairs);
-		put_known(json, "median_gbs", kind->median);
-		put_known(json, "least_gbs", kind->least);
-		put_known(json, "most_gbs", kind->most);
+		bench_json_known(json, "median_gbs", kind->median);
+		bench_json_known(json, "least_gbs", kind->least);
+		bench_json_known(json, "most_gbs", kind->most);
 		json_put_double(json, "spread_gbs", kind->spread);
-		put_known(json, "expected_gbs", kind->expected);
+		bench_json_known(json, "expected_gbs", kind->expected);
 		put_pair_of(json, "slowest", health, kind->slowest);
 		json_put_unsigned(json, "slow_pairs", kind->slow_pairs);
 		json_put_unsigned(json, "latency_pairs", kind->latency_pairs);
-		put_known(json, "latency_median_ns", kind->latency_median_ns);
+		bench_json_known(json, "latency_median_ns", kind->latency_median_ns);
 		json_put_double(json, "latency_spread_ns", kind->latency_spread_ns);
 		put_pair_of(json, "latest", health, kind->latest);
 		json_put_unsigned(json, "late_pairs", kind->late_count);
@@ -1628,9 +1614,9 @@ static void put_collectives(struct json *json, const struct health *health)
 		json_object(json);
 		json_put_string(json, "function", op_function_name(one->function));
 		json_put_unsigned(json, "bytes", one->bytes);
-		put_known(json, "time_ns", one->time_ns);
-		put_known(json, "busbw_gbs", one->busbw);
-		put_known(json, "expected_gbs", one->expected);
+		bench_json_known(json, "time_ns", one->time_ns);
+		bench_json_known(json, "busbw_gbs", one->busbw);
+		bench_json_known(json, "expected_gbs", one->expected);
 		json_put_bool(json, "is_slow", one->is_slow);
 		json_end(json);
 	}
@@ -1648,9 +1634,9 @@ static void put_pairs(struct json *json, const struct health *health)
 		json_put_signed(json, "first", pair->first);
 		json_put_signed(json, "second", pair->second);
 		json_put_string(json, "link", health_link_key(pair->link));
-		put_known(json, "bandwidth_gbs", pair->bandwidth);
+		bench_json_known(json, "bandwidth_gbs", pair->bandwidth);
 		json_put_unsigned(json, "bytes", pair->bytes);
-		put_known(json, "latency_ns", pair->latency_ns);
+		bench_json_known(json, "latency_ns", pair->latency_ns);
 		json_put_unsigned(json, "latency_bytes", pair->latency_bytes);
 		json_put_bool(json, "is_slow", pair->is_slow);
 		json_put_bool(json, "is_late", pair->is_late);

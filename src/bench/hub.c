@@ -41,15 +41,10 @@ static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, 
 /* How long a waiting rank keeps its processor before it lets the system wake it. */
 enum { SPIN_NS = 1000000, LAST_WORDS_NS = 1000000000 };
 
-uint64_t hub_now(void)
-{
-	return clock_system_ns(CLOCK_MONOTONIC);
-}
-
 /* For poll(): -1 for ever; rounded up, so that a wait does not end just before its deadline. */
 static int milliseconds_until(uint64_t deadline_ns)
 {
-	uint64_t now = hub_now();
+	uint64_t now = clock_now_system();
 	uint64_t left;
 
 	if (deadline_ns == 0)
@@ -60,7 +55,7 @@ static int milliseconds_until(uint64_t deadline_ns)
 
 static bool is_past(uint64_t deadline_ns)
 {
-	return deadline_ns != 0 && hub_now() >= deadline_ns;
+	return deadline_ns != 0 && clock_now_system() >= deadline_ns;
 }
 
 static bool is_later(int error)
@@ -135,7 +130,7 @@ static void peer_tell_why(struct bench_hub *hub, struct hub_peer *peer)
 	memcpy(frame, &header, sizeof(header));
 	memcpy(frame + sizeof(header), hub->problem, header.length);
 	if (peer->is_mid_send || hub_write_whole(peer->fd, frame, sizeof(header) + header.length,
-						 hub_now() + LAST_WORDS_NS) != 0)
+						 clock_now_system() + LAST_WORDS_NS) != 0)
 		shutdown(peer->fd, SHUT_RDWR);
 }
 
@@ -168,7 +163,7 @@ static int take_reason(struct bench_hub *hub, struct hub_peer *peer)
 	size_t length = peer->header.length < sizeof(reason) ? (size_t)peer->header.length
 							     : sizeof(reason) - 1;
 
-	hub_read_whole(peer->fd, reason, length, hub_now() + LAST_WORDS_NS);
+	hub_read_whole(peer->fd, reason, length, clock_now_system() + LAST_WORDS_NS);
 	text_from_field(clean, sizeof(clean), reason, length);
 	return hub_break(hub, peer, "%s",
 			 clean[0] != '\0' ? clean : "another rank failed and did not say why");
@@ -178,8 +173,9 @@ static int take_reason(struct bench_hub *hub, struct hub_peer *peer)
 static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
 {
 	char waste[4096];
-	bool is_whole = hub_read_whole(peer->fd, (char *)&peer->header + peer->header_got,
-				       sizeof(peer->header) - peer->header_got, hub_now()) == 0;
+	bool is_whole =
+		hub_read_whole(peer->fd, (char *)&peer->header + peer->header_got,
+			       sizeof(peer->header) - peer->header_got, clock_now_system()) == 0;
 
 	while (is_whole && peer->header.magic == HUB_MAGIC) {
 		size_t left = (size_t)peer->header.length - peer->payload_got;
@@ -189,11 +185,12 @@ static int take_last_words(struct bench_hub *hub, struct hub_peer *peer)
 		for (; left > 0; left -= left < sizeof(waste) ? left : sizeof(waste))
 			if (hub_read_whole(peer->fd, waste,
 					   left < sizeof(waste) ? left : sizeof(waste),
-					   hub_now()) != 0)
+					   clock_now_system()) != 0)
 				break;
 		peer->payload_got = 0;
-		is_whole = left == 0 && hub_read_whole(peer->fd, &peer->header,
-						       sizeof(peer->header), hub_now()) == 0;
+		is_whole =
+			left == 0 && hub_read_whole(peer->fd, &peer->header, sizeof(peer->header),
+						    clock_now_system()) == 0;
 	}
 	/* Of what another thread said here rank 0 knows, and tells it: that is why it ends. */
 	if (peer->rank == 0 && !hub->is_broken)
@@ -325,7 +322,7 @@ static int poll_peers(struct bench_hub *hub, int timeout_ms, bool *is_quiet)
 /* Until something happens. Whoever had no processor when the time was over hears first what came meanwhile. */
 static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_t deadline_ns)
 {
-	bool is_spinning = hub->may_spin && hub_now() < spin_until_ns, is_quiet;
+	bool is_spinning = hub->may_spin && clock_now_system() < spin_until_ns, is_quiet;
 
 	if (poll_peers(hub, is_spinning ? 0 : milliseconds_until(deadline_ns), &is_quiet) != 0)
 		return -1;
@@ -335,7 +332,7 @@ static int wait_for_peers(struct bench_hub *hub, uint64_t spin_until_ns, uint64_
 int hub_collect(struct bench_hub *hub, enum hub_kind kind, void *into, size_t length,
 		uint64_t *value, uint64_t deadline_ns)
 {
-	uint64_t spin_until_ns = hub_now() + SPIN_NS;
+	uint64_t spin_until_ns = clock_now_system() + SPIN_NS;
 	size_t missing = hub->peer_count;
 
 	for (size_t i = 0; i < hub->peer_count; i++) {
@@ -386,7 +383,7 @@ int hub_peek(struct bench_hub *hub)
 static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t deadline_ns)
 {
 	struct pollfd poll_fd = { .fd = peer->fd, .events = POLLOUT };
-	uint64_t second_ns = hub_now() + 1000000000;
+	uint64_t second_ns = clock_now_system() + 1000000000;
 
 	if (is_past(deadline_ns)) {
 		peer->is_mid_send = true;
@@ -400,7 +397,7 @@ static int wait_to_send(struct bench_hub *hub, struct hub_peer *peer, uint64_t d
 	return 0;
 }
 
-/* Send one frame. 0, -1 broken. The deadline is a time of hub_now(), 0 none. */
+/* Send one frame. 0, -1 broken. The deadline is a time of clock_now_system(), 0 none. */
 static int hub_send(struct bench_hub *hub, struct hub_peer *peer, enum hub_kind kind,
 		    uint64_t value, const void *payload, size_t length, uint64_t deadline_ns)
 {
@@ -630,13 +627,13 @@ static size_t count_silent(struct bench_hub *hub, int *ranks, size_t most)
 
 size_t hub_silent(struct bench_hub *hub, int wait_ms, int *ranks, size_t most)
 {
-	uint64_t deadline_ns = hub_now() + (uint64_t)wait_ms * 1000000;
+	uint64_t deadline_ns = clock_now_system() + (uint64_t)wait_ms * 1000000;
 	size_t silent;
 
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub->peers[i].fd != -1)
 			shutdown(hub->peers[i].fd, SHUT_WR);
-	while ((silent = count_silent(hub, ranks, most)) > 0 && hub_now() < deadline_ns)
+	while ((silent = count_silent(hub, ranks, most)) > 0 && clock_now_system() < deadline_ns)
 		poll(NULL, 0, READ_MS);
 	return silent;
 }
@@ -757,7 +754,7 @@ static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
 
 static int hub_connect(struct bench_hub *hub, const struct bench_place *place, int patience_s)
 {
-	uint64_t began_ns = hub_now();
+	uint64_t began_ns = clock_now_system();
 	int result;
 
 	if (hub->nranks == 1)
@@ -768,7 +765,7 @@ static int hub_connect(struct bench_hub *hub, const struct bench_place *place, i
 		result = hub_look_for(hub, place, patience_s);
 	if (result != 0)
 		return result;
-	return meet_first(hub, patience_s, (int)((hub_now() - began_ns) / 1000000000));
+	return meet_first(hub, patience_s, (int)((clock_now_system() - began_ns) / 1000000000));
 }
 
 int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)
@@ -781,7 +778,7 @@ int hub_open(struct bench_hub **hub, const struct bench_place *place, int patien
 
 static void say_goodbye(struct bench_hub *hub)
 {
-	uint64_t deadline_ns = hub_now() + (uint64_t)CLOSE_SECONDS * 1000000000;
+	uint64_t deadline_ns = clock_now_system() + (uint64_t)CLOSE_SECONDS * 1000000000;
 	uint64_t value;
 
 	hub->step++;
@@ -797,14 +794,14 @@ static void say_goodbye(struct bench_hub *hub)
 /* What was sent last must arrive: a connection that is closed while bytes wait to be read is reset. */
 static void hub_drain(struct bench_hub *hub)
 {
-	uint64_t deadline_ns = hub_now() + (uint64_t)DRAIN_SECONDS * 1000000000;
+	uint64_t deadline_ns = clock_now_system() + (uint64_t)DRAIN_SECONDS * 1000000000;
 	char waste[4096];
 
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub->peers[i].fd != -1)
 			shutdown(hub->peers[i].fd, SHUT_WR);
 	for (size_t i = 0; i < hub->peer_count; i++)
-		while (hub->peers[i].fd != -1 && hub_now() < deadline_ns &&
+		while (hub->peers[i].fd != -1 && clock_now_system() < deadline_ns &&
 		       hub_read_whole(hub->peers[i].fd, waste, 1, deadline_ns) == 0)
 			if (recv(hub->peers[i].fd, waste, sizeof(waste), MSG_DONTWAIT) == 0)
 				break;
@@ -834,7 +831,7 @@ static uint64_t begin_step(struct bench_hub *hub)
 	uint64_t longer_ns = hub->rank == 0 ? 0 : LONGER_NS;
 
 	hub->step++;
-	return hub->patience_ns ? hub_now() + hub->patience_ns + longer_ns : 0;
+	return hub->patience_ns ? clock_now_system() + hub->patience_ns + longer_ns : 0;
 }
 
 void hub_set_patience(struct bench_hub *hub, int seconds)
@@ -850,7 +847,7 @@ static int let_all_go(struct bench_hub *hub, uint64_t deadline_ns, uint64_t *go_
 		return -1;
 	*go_ns = 0;
 	if (hub->is_one_machine && hub->may_spin)
-		*go_ns = hub_now() + GO_NS_FIRST + hub->peer_count * GO_NS_EACH;
+		*go_ns = clock_now_system() + GO_NS_FIRST + hub->peer_count * GO_NS_EACH;
 	for (size_t i = 0; i < hub->peer_count; i++)
 		if (hub_send(hub, &hub->peers[i], HUB_GO, *go_ns, NULL, 0, deadline_ns) != 0)
 			return -1;
@@ -874,8 +871,8 @@ int hub_meet(struct bench_hub *hub)
 		return -1;
 	}
 	/* Rank 0 would not say more than a moment; one that does is not believed. */
-	if (go_ns != 0 && go_ns < hub_now() + 100000000)
-		while (hub_now() < go_ns)
+	if (go_ns != 0 && go_ns < clock_now_system() + 100000000)
+		while (clock_now_system() < go_ns)
 			;
 	return 0;
 }
@@ -1166,7 +1163,7 @@ static void take_guest(struct door *door)
 	hub_set_options(fd);
 	place->fd = fd;
 	place->got = 0;
-	place->deadline_ns = hub_now() + GUEST_PATIENCE_NS;
+	place->deadline_ns = clock_now_system() + GUEST_PATIENCE_NS;
 }
 
 /* A rank of this job that cannot be let in hears why: it would try again otherwise. */
@@ -1174,8 +1171,8 @@ static void guest_refuse(struct door *door, struct guest *guest, const char *why
 {
 	struct hub_header header = { .magic = HUB_MAGIC, .kind = HUB_FAIL, .length = strlen(why) };
 
-	if (hub_write_whole(guest->fd, &header, sizeof(header), hub_now()) == 0)
-		hub_write_whole(guest->fd, why, header.length, hub_now());
+	if (hub_write_whole(guest->fd, &header, sizeof(header), clock_now_system()) == 0)
+		hub_write_whole(guest->fd, why, header.length, clock_now_system());
 	turn_away(door, guest, why);
 }
 
@@ -1208,7 +1205,7 @@ static void guest_welcome(struct door *door, struct guest *guest)
 	struct hub_peer *peer = &door->hub->peers[hello->rank - 1];
 
 	if (has_left(guest) ||
-	    hub_write_whole(guest->fd, &answer, sizeof(answer), hub_now()) != 0) {
+	    hub_write_whole(guest->fd, &answer, sizeof(answer), clock_now_system()) != 0) {
 		turn_away(door, guest, "it hung up");
 		return;
 	}
@@ -1288,7 +1285,7 @@ static int tell_missing(struct door *door, int patience_s)
 
 static int wait_at_door(struct door *door, uint64_t deadline_ns)
 {
-	uint64_t now = hub_now();
+	uint64_t now = clock_now_system();
 	uint64_t until = deadline_ns;
 	uint64_t left;
 
@@ -1309,7 +1306,7 @@ static int wait_at_door(struct door *door, uint64_t deadline_ns)
 /* Whether one of those who are here already failed is looked at now and then: there may be thousands. */
 static int look_inside(struct door *door)
 {
-	uint64_t now = hub_now();
+	uint64_t now = clock_now_system();
 
 	if (now < door->next_look_ns)
 		return 0;
@@ -1321,11 +1318,11 @@ static int look_inside(struct door *door)
  * in before anybody is said to be missing. */
 static int wait_for_ranks(struct door *door, int patience_s)
 {
-	uint64_t deadline_ns = hub_now() + (uint64_t)patience_s * 1000000000;
+	uint64_t deadline_ns = clock_now_system() + (uint64_t)patience_s * 1000000000;
 	size_t late_looks = door->hub->peer_count + GUESTS_MAX;
 
 	while (door->missing > 0) {
-		bool is_late = hub_now() >= deadline_ns;
+		bool is_late = clock_now_system() >= deadline_ns;
 		bool has_come = wait_at_door(door, deadline_ns) > 0;
 
 		if (is_late && (!has_come || late_looks-- == 0))
@@ -1417,7 +1414,7 @@ static bool is_certain(const struct bench_place *place)
 /* Where nobody else can be, rank 0 has all the time there is: it may have no processor yet. */
 static uint64_t search_until_ns(const struct search *search)
 {
-	uint64_t try_ns = hub_now() + (uint64_t)TRY_SECONDS * 1000000000;
+	uint64_t try_ns = clock_now_system() + (uint64_t)TRY_SECONDS * 1000000000;
 
 	return try_ns < search->deadline_ns && !is_certain(search->place) ? try_ns
 									  : search->deadline_ns;
@@ -1436,7 +1433,7 @@ static int connect_to(const struct addrinfo *address, uint64_t deadline_ns)
 		return fd;
 	error = errno;
 	if (error == EINPROGRESS) {
-		uint64_t now = hub_now();
+		uint64_t now = clock_now_system();
 		int left = deadline_ns > now ? (int)((deadline_ns - now) / 1000000 + 1) : 0;
 
 		length = sizeof(error);
@@ -1568,7 +1565,8 @@ static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, 
 {
 	struct search search = { .hub = hub,
 				 .place = place,
-				 .deadline_ns = hub_now() + (uint64_t)patience_s * 1000000000 };
+				 .deadline_ns =
+					 clock_now_system() + (uint64_t)patience_s * 1000000000 };
 	bool is_by_file = place->file[0] != '\0';
 
 	for (;;) {
@@ -1581,7 +1579,7 @@ static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, 
 			return hub_break(hub, NULL, "rank %d was refused by rank 0: %s", hub->rank,
 					 search.last);
 		}
-		if (is_hopeless(&search, place) || hub_now() >= search.deadline_ns)
+		if (is_hopeless(&search, place) || clock_now_system() >= search.deadline_ns)
 			break;
 		poll(NULL, 0, PAUSE_MS);
 	}

@@ -128,8 +128,6 @@ struct bench_hub {
 	char problem[HUB_PROBLEM_BYTES];
 };
 
-uint64_t hub_now(void);
-
 /* A frame of this kind and length from every peer; the payload of rank r to into + r * length (on other
  * ranks than 0 to into), *value is that of the last one. 0, -1 broken. */
 int hub_collect(struct bench_hub *hub, enum hub_kind kind, void *into, size_t length,

@@ -342,8 +342,6 @@ enum profilers_verdict profilers_verdict(const struct profilers_overhead *row)
  * reports it against the epochs' time, and how much slower epochs are.
  */
 
-enum { EPOCH_RUNS_FOR_INTERVAL = 3 };
-
 static bool is_allowed(const struct profilers *work, const struct profilers_training *training)
 {
 	if (training->plugin >= work->out.plugin_count || training->run >= PROFILERS_RUNS_MAX ||
@@ -551,7 +549,7 @@ static enum status slow_down(struct profilers_train *row,
 	if (pairs == 0 || row->plugin == 0)
 		return OK;
 	status = bench_ratio_of(a, b, pairs, 1, &row->slowdown);
-	row->has_interval = status == OK && pairs >= EPOCH_RUNS_FOR_INTERVAL;
+	row->has_interval = status == OK && pairs >= RUNS_FOR_INTERVAL;
 	if (!row->has_interval)
 		row->slowdown.low = row->slowdown.high = 0;
 	return status == ERR_RANGE ? OK : status;

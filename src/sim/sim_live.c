@@ -220,11 +220,6 @@ struct part {
 	bool has_caller;
 };
 
-static uint64_t wall_now(void)
-{
-	return clock_system_ns(CLOCK_REALTIME);
-}
-
 static bool is_stopped(const struct part *part)
 {
 	return load_relaxed(&part->worker->board->stop) != 0;
@@ -249,7 +244,7 @@ static void nap_ns(uint64_t ns)
 static bool wait_until(const struct part *part, uint64_t wall_ns)
 {
 	for (;;) {
-		uint64_t now = wall_now();
+		uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
 		if (is_stopped(part))
 			return false;
@@ -397,7 +392,8 @@ static enum status play_launch(struct part *part, size_t first, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct sim_play *play = &part->score->plays[first + i];
 		struct turn *turn = &part->turns[first + i];
-		uint64_t arrive_ns = start + play->start_ns + slip_ns, now = wall_now();
+		uint64_t arrive_ns = start + play->start_ns + slip_ns,
+			 now = clock_system_ns(CLOCK_REALTIME);
 
 		*turn = (struct turn){ .play = play, .part = part, .slip_ns = slip_ns };
 		turn->planned_ns = start + play->begin_ns + slip_ns;
@@ -490,7 +486,7 @@ static void part_report(struct part *part)
 {
 	const struct sim_score_rank *score = part->score;
 	enum sim_result_end end = SIM_RESULT_FINISHED;
-	uint64_t now = wall_now();
+	uint64_t now = clock_system_ns(CLOCK_REALTIME);
 
 	for (size_t i = 0; i < score->count; i++)
 		if (part->turns[i].play && !is_over(&part->turns[i], now))

@@ -369,15 +369,10 @@ static bool sim_flow_is_channel_over(const struct sim_engine *engine,
 
 enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };
 
-static uint32_t fewer_steps(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 static void set_send_state(struct sim_edge *edge, const struct sim_flow *flow)
 {
 	edge->done = flow->arrived;
-	edge->open = (uint8_t)fewer_steps(SIM_WINDOW, flow->steps - flow->arrived);
+	edge->open = (uint8_t)least_steps(SIM_WINDOW, flow->steps - flow->arrived);
 	if (flow->is_stuck)
 		edge->state = SEND_NET;
 	else if (flow->sender < SIM_RUNNING || flow->is_starved)
@@ -391,10 +386,10 @@ static void set_recv_state(struct sim_edge *edge, const struct sim_flow *flow)
 	edge->done = flow->consumed;
 	if (flow->arrived > flow->consumed) {
 		edge->state = RECV_GPU;
-		edge->open = (uint8_t)fewer_steps(SIM_WINDOW, flow->arrived - flow->consumed);
+		edge->open = (uint8_t)least_steps(SIM_WINDOW, flow->arrived - flow->consumed);
 	} else {
 		edge->state = RECV_NET;
-		edge->open = (uint8_t)fewer_steps(SIM_WINDOW, flow->steps - flow->consumed);
+		edge->open = (uint8_t)least_steps(SIM_WINDOW, flow->steps - flow->consumed);
 	}
 }
 

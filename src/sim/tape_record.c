@@ -78,12 +78,6 @@ static void tape_text_word(struct tape_text *text, const char *before, const cha
 	}
 }
 
-/* When the call came; taken first thing. */
-static uint64_t tape_time(void)
-{
-	return clock_system_ns(CLOCK_REALTIME);
-}
-
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static const char *first_set(const char *const *names)
@@ -614,7 +608,7 @@ struct identity {
 
 static int record_init(int version, void **context, int *mask, struct identity who, abi_log_fn log)
 {
-	uint64_t time_ns = tape_time();
+	uint64_t time_ns = clock_system_ns(CLOCK_REALTIME);
 	struct tape_text text = { .length = 0 };
 	bool is_open;
 
@@ -629,7 +623,7 @@ static int record_init(int version, void **context, int *mask, struct identity w
 
 static int record_stop(void *handle)
 {
-	uint64_t time_ns = tape_time();
+	uint64_t time_ns = clock_system_ns(CLOCK_REALTIME);
 	struct tape_text text = { .length = 0 };
 
 	tape_text_id(&text, "STOP ", handle);
@@ -639,7 +633,7 @@ static int record_stop(void *handle)
 
 static int record_finalize(void *context)
 {
-	uint64_t time_ns = tape_time();
+	uint64_t time_ns = clock_system_ns(CLOCK_REALTIME);
 	struct tape_text text = { .length = 0 };
 
 	tape_text_id(&text, "FINI ctx=", context);
@@ -650,7 +644,7 @@ static int record_finalize(void *context)
 /* `size` bytes of argument; proxy operations of v1 to v3 have a count of steps behind the first 8. */
 static int record_state(void *handle, int state, const void *args, size_t size)
 {
-	uint64_t time_ns = tape_time(), arg = 0;
+	uint64_t time_ns = clock_system_ns(CLOCK_REALTIME), arg = 0;
 	struct tape_text text = { .length = 0 };
 	int steps = 0;
 
@@ -705,7 +699,7 @@ static int record_state(void *handle, int state, const void *args, size_t size)
 	}                                                                             \
 	static int start_v##N(void *context, void **handle, struct abi_descr_v##N *d) \
 	{                                                                             \
-		uint64_t time_ns = tape_time();                                       \
+		uint64_t time_ns = clock_system_ns(CLOCK_REALTIME);                   \
 		struct tape_text text = { .length = 0 };                              \
                                                                                       \
 		tape_text_id(&text, " ctx=", context);                                \

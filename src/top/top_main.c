@@ -164,12 +164,6 @@ static void top_look_release(struct top_look *look)
 	watch_release(&look->watch);
 }
 
-/* CLOCK_MONOTONIC. */
-static uint64_t top_look_clock(void)
-{
-	return clock_system_ns(CLOCK_MONOTONIC);
-}
-
 static void remark(struct top_look *look, enum status status)
 {
 	const struct watch *watch = &look->watch;
@@ -199,7 +193,7 @@ static void top_look_now(struct top_look *look, struct top_view *view)
 	enum status status = watch_look(&look->watch, WATCH_TOTALS), next;
 	struct live_limits limits = look->live.limits;
 
-	next = live_look(&look->live, &look->watch.recording, top_look_clock(),
+	next = live_look(&look->live, &look->watch.recording, clock_now_system(),
 			 clock_system_ns(CLOCK_REALTIME));
 	if (next != OK) {
 		live_release(&look->live);
@@ -302,7 +296,7 @@ static void loop_draw(struct loop *loop)
 static void look(struct loop *loop)
 {
 	top_look_now(&loop->look, &loop->view);
-	loop->next_ns = top_look_clock() + loop->view.interval_ns;
+	loop->next_ns = clock_now_system() + loop->view.interval_ns;
 	loop_draw(loop);
 }
 
@@ -324,7 +318,7 @@ static void take_keys(struct loop *loop)
 		is_changed |= action == TOP_DRAW;
 	}
 	if (loop->view.interval_ns != interval_ns || (was_paused && !loop->view.is_paused))
-		loop->next_ns = top_look_clock();
+		loop->next_ns = clock_now_system();
 	if (is_changed && !loop->is_ended)
 		loop_draw(loop);
 }
@@ -358,7 +352,7 @@ static void wait_for_something(struct loop *loop)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				 { .fd = watch_fd(&loop->look.watch), .events = POLLIN } };
-	uint64_t now_ns = top_look_clock();
+	uint64_t now_ns = clock_now_system();
 	uint64_t left_ns = loop->next_ns > now_ns ? loop->next_ns - now_ns : 0;
 	struct timespec time = { .tv_sec = (time_t)(left_ns / SECOND_NS),
 				 .tv_nsec = (long)(left_ns % SECOND_NS) };
@@ -381,7 +375,7 @@ static void loop_run(struct loop *loop)
 		wait_for_something(loop);
 		take_signals(loop);
 		take_keys(loop);
-		if (!loop->is_ended && !loop->view.is_paused && top_look_clock() >= loop->next_ns)
+		if (!loop->is_ended && !loop->view.is_paused && clock_now_system() >= loop->next_ns)
 			look(loop);
 	}
 }

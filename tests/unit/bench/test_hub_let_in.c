@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "bench/hub.h"
+#include "common/clock.h"
 #include "tests/unit/bench/hub_ranks.h"
 
 static int stranger(int port)
@@ -48,7 +49,8 @@ static unsigned int answer_to(int port, const void *bytes, size_t length)
 	int fd = stranger(port);
 
 	if (send(fd, bytes, length, MSG_NOSIGNAL) == -1 ||
-	    hub_read_whole(fd, &header, sizeof(header), hub_now() + UINT64_C(15000000000)) != 0)
+	    hub_read_whole(fd, &header, sizeof(header),
+			   clock_now_system() + UINT64_C(15000000000)) != 0)
 		header.kind = 0;
 	close(fd);
 	return header.kind;
