@@ -14,8 +14,6 @@
 #include "common/text.h"
 #include "import/json_scan.h"
 
-/* ---- objects of plain values ----------------------------------------------------------------- */
-
 enum { BENCH_FIELDS_MAX = 32 };
 
 void bench_reader_start(struct bench_reader *reader, struct bench_run *run, const char *text,
@@ -181,14 +179,15 @@ static bool read_number(const struct bench_reader *reader, const struct bench_fi
 	return true;
 }
 
+static const enum op_name_table name_tables[] = {
+	[FIELD_FUNCTION] = OP_NAMES_FUNCTION,
+	[FIELD_DATATYPE] = OP_NAMES_DATATYPE,
+	[FIELD_ALGORITHM] = OP_NAMES_ALGORITHM,
+	[FIELD_PROTOCOL] = OP_NAMES_PROTOCOL,
+};
+
 static bool find_name(const char *name, enum bench_field_kind kind, uint8_t *number)
 {
-	static const enum op_name_table tables[] = {
-		[FIELD_FUNCTION] = OP_NAMES_FUNCTION,
-		[FIELD_DATATYPE] = OP_NAMES_DATATYPE,
-		[FIELD_ALGORITHM] = OP_NAMES_ALGORITHM,
-		[FIELD_PROTOCOL] = OP_NAMES_PROTOCOL,
-	};
 	int is_known = 0;
 
 	if (kind == FIELD_REDOP) {
@@ -198,7 +197,7 @@ static bool find_name(const char *name, enum bench_field_kind kind, uint8_t *num
 	if (kind == FIELD_MODE)
 		*number = (uint8_t)bench_mode_find(name);
 	else
-		*number = op_name_find(tables[kind], name, &is_known);
+		*number = op_name_find(name_tables[kind], name, &is_known);
 	return *number != 0;
 }
 
@@ -253,7 +252,7 @@ static void read_field(struct bench_reader *reader, const struct bench_field *fi
 		fail_scan(reader, "a value that is none");
 		return;
 	}
-	if (field->kind == FIELD_TEXT) {
+	if (field->kind == FIELD_TEXT || field->kind == FIELD_PLAIN_TEXT) {
 		bench_reader_text(reader, field->key.name, to, field->size);
 		return;
 	}
@@ -283,13 +282,80 @@ void bench_reader_object(struct bench_reader *reader, const char *what,
 		const struct bench_field *field = &fields[key];
 
 		if (field->kind == FIELD_OWN)
-			own(reader, (size_t)key, seen, object);
+			own(reader, field, seen, object);
 		else
 			read_field(reader, field, (char *)object + field->offset);
 	}
 	for (size_t i = 0; i < count && reader->status == OK; i++)
 		if (!(seen >> i & 1))
 			bench_reader_fail(reader, "%s without %s", what, fields[i].key.name);
+}
+
+static const char *field_name(const struct bench_field *field, uint8_t number)
+{
+	switch (field->kind) {
+	case FIELD_REDOP:
+		return bench_redop_name(number);
+	case FIELD_MODE:
+		return bench_mode_name(number);
+	default:
+		/* 0 is "not told". */
+		return number != 0 ? op_name(name_tables[field->kind], number) : NULL;
+	}
+}
+
+static void put_text(struct json *json, const char *field, size_t size)
+{
+	char text[sizeof(((struct bench_run *)NULL)->command)];
+
+	json_string(json, bench_text_clean(text, field, size));
+}
+
+static void put_field(struct json *json, const struct bench_field *field, const char *from)
+{
+	uint64_t number = 0;
+	int32_t signed_number;
+
+	json_key(json, field->key.name);
+	switch (field->kind) {
+	case FIELD_TEXT:
+		put_text(json, from, field->size);
+		return;
+	case FIELD_PLAIN_TEXT:
+		json_string(json, from);
+		return;
+	case FIELD_BOOL:
+		json_bool(json, *(const bool *)from);
+		return;
+	case FIELD_INT32:
+		memcpy(&signed_number, from, sizeof(signed_number));
+		json_signed(json, signed_number);
+		return;
+	case FIELD_UINT32:
+	case FIELD_UINT64:
+	case FIELD_SIZE:
+	case FIELD_WRONG:
+		number = field->size == sizeof(uint32_t) ? *(const uint32_t *)(const void *)from
+							 : *(const uint64_t *)(const void *)from;
+		if (field->kind == FIELD_WRONG && number == BENCH_UNCHECKED)
+			json_null(json);
+		else
+			json_unsigned(json, number);
+		return;
+	default:
+		json_string(json, field_name(field, *(const uint8_t *)from));
+	}
+}
+
+void bench_fields_put(struct json *json, const struct bench_field *fields, size_t count,
+		      const void *object, bench_put_own_fn own)
+{
+	for (const struct bench_field *field = fields; field < fields + count; field++) {
+		if (field->kind == FIELD_OWN)
+			own(json, field, object);
+		else
+			put_field(json, field, (const char *)object + field->offset);
+	}
 }
 
 /*
@@ -302,7 +368,7 @@ enum { CALL_BYTES_LEAST = 8 };
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-#define RUN(name) offsetof(struct bench_run, name), sizeof(((struct bench_run *)NULL)->name)
+#define RUN(name) FIELD_AT(bench_run, name)
 
 enum run_key {
 	RUN_FORMAT,
@@ -314,8 +380,8 @@ enum run_key {
 };
 
 static const struct bench_field run_fields[] = {
-	[RUN_FORMAT] = { FIELD_KEY("format"), FIELD_OWN, 0, 0, 0, 0 },
-	[RUN_VERSION] = { FIELD_KEY("version"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_FORMAT] = FIELD_OF_OWN("format"),
+	[RUN_VERSION] = FIELD_OF_OWN("version"),
 	[RUN_RANKS] = { FIELD_KEY("ranks"), FIELD_INT32, RUN(nranks), 1, BENCH_RANKS_MAX },
 	{ FIELD_KEY("nodes"), FIELD_INT32, RUN(nodes), 0, BENCH_RANKS_MAX },
 	{ FIELD_KEY("nccl_version"), FIELD_INT32, RUN(nccl_version), 0, INT32_MAX },
@@ -327,13 +393,13 @@ static const struct bench_field run_fields[] = {
 	{ FIELD_KEY("plugin"), FIELD_TEXT, RUN(plugin), 0, 0 },
 	{ FIELD_KEY("nccl_path"), FIELD_TEXT, RUN(nccl_path), 0, 0 },
 	{ FIELD_KEY("command"), FIELD_TEXT, RUN(command), 0, 0 },
-	[RUN_NOTES] = { FIELD_KEY("notes"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_NOTES] = FIELD_OF_OWN("notes"),
 	{ FIELD_KEY("notes_lost"), FIELD_SIZE, RUN(notes_lost), 0, 0 },
-	[RUN_MEMBERS] = { FIELD_KEY("members"), FIELD_OWN, 0, 0, 0, 0 },
-	[RUN_RESULTS] = { FIELD_KEY("results"), FIELD_OWN, 0, 0, 0, 0 },
+	[RUN_MEMBERS] = FIELD_OF_OWN("members"),
+	[RUN_RESULTS] = FIELD_OF_OWN("results"),
 };
 
-#define RANK(name) offsetof(struct bench_rank, name), sizeof(((struct bench_rank *)NULL)->name)
+#define RANK(name) FIELD_AT(bench_rank, name)
 
 static const struct bench_field rank_fields[] = {
 	{ FIELD_KEY("host"), FIELD_TEXT, RANK(host), 0, 0 },
@@ -346,14 +412,15 @@ static const struct bench_field rank_fields[] = {
 	{ FIELD_KEY("memory_bytes"), FIELD_UINT64, RANK(memory_bytes), 0, 0 },
 };
 
-#define CELL(name) offsetof(struct bench_cell, name), sizeof(((struct bench_cell *)NULL)->name)
+#define CELL(name) FIELD_AT(bench_cell, name)
 
-enum cell_key { CELL_PEERS = 21, CELL_PER_RANK = 22 };
+/* The time of a call is written behind what is compared by a table of expected bandwidth. */
+enum cell_key { CELL_DATATYPE = 2, CELL_PEERS = 21, CELL_PER_RANK = 22 };
 
 static const struct bench_field cell_fields[] = {
 	{ FIELD_KEY("function"), FIELD_FUNCTION, CELL(function), 0, 0 },
 	{ FIELD_KEY("bytes"), FIELD_UINT64, CELL(bytes), 0, 0 },
-	{ FIELD_KEY("datatype"), FIELD_DATATYPE, CELL(datatype), 0, 0 },
+	[CELL_DATATYPE] = { FIELD_KEY("datatype"), FIELD_DATATYPE, CELL(datatype), 0, 0 },
 	{ FIELD_KEY("in_place"), FIELD_BOOL, CELL(is_in_place), 0, 0 },
 	{ FIELD_KEY("ranks"), FIELD_INT32, CELL(nranks), 1, BENCH_RANKS_MAX },
 	{ FIELD_KEY("count"), FIELD_UINT64, CELL(count), 0, 0 },
@@ -372,8 +439,25 @@ static const struct bench_field cell_fields[] = {
 	{ FIELD_KEY("aligns"), FIELD_UINT32, CELL(aligns), 0, 0 },
 	{ FIELD_KEY("captured"), FIELD_UINT32, CELL(captured), 0, 0 },
 	{ FIELD_KEY("loop_ns"), FIELD_UINT64, CELL(loop_ns), 0, 0 },
-	[CELL_PEERS] = { FIELD_KEY("peers"), FIELD_OWN, 0, 0, 0, 0 },
-	[CELL_PER_RANK] = { FIELD_KEY("per_rank"), FIELD_OWN, 0, 0, 0, 0 },
+	[CELL_PEERS] = FIELD_OF_OWN("peers"),
+	[CELL_PER_RANK] = FIELD_OF_OWN("per_rank"),
+};
+
+/* The times of a rank's calls: an array for each. */
+enum { CALL_KEYS = 4 };
+
+static const struct json_scan_key call_keys[CALL_KEYS] = {
+	JSON_SCAN_KEY_OF("begin_ns"),
+	JSON_SCAN_KEY_OF("gpu_ns"),
+	JSON_SCAN_KEY_OF("issue_ns"),
+	JSON_SCAN_KEY_OF("done_ns"),
+};
+
+static const size_t call_offsets[CALL_KEYS] = {
+	offsetof(struct bench_call, begin_ns),
+	offsetof(struct bench_call, gpu_ns),
+	offsetof(struct bench_call, issue_ns),
+	offsetof(struct bench_call, done_ns),
 };
 
 static void read_notes(struct bench_reader *reader)
@@ -474,24 +558,12 @@ static void read_times(struct bench_reader *reader, const char *name, struct ben
 
 static void read_rank_calls(struct bench_reader *reader, struct bench_call *calls, uint32_t count)
 {
-	static const struct json_scan_key keys[] = {
-		JSON_SCAN_KEY_OF("begin_ns"),
-		JSON_SCAN_KEY_OF("gpu_ns"),
-		JSON_SCAN_KEY_OF("issue_ns"),
-		JSON_SCAN_KEY_OF("done_ns"),
-	};
-	static const size_t offsets[] = {
-		offsetof(struct bench_call, begin_ns),
-		offsetof(struct bench_call, gpu_ns),
-		offsetof(struct bench_call, issue_ns),
-		offsetof(struct bench_call, done_ns),
-	};
 	uint64_t seen = 0;
 	int key;
 
-	while ((key = bench_reader_key(reader, keys, ARRAY_LENGTH(keys), &seen)) >= 0)
-		read_times(reader, keys[key].name, calls, count, offsets[key]);
-	if (reader->status == OK && seen != (1u << ARRAY_LENGTH(keys)) - 1)
+	while ((key = bench_reader_key(reader, call_keys, CALL_KEYS, &seen)) >= 0)
+		read_times(reader, call_keys[key].name, calls, count, call_offsets[key]);
+	if (reader->status == OK && seen != (1u << CALL_KEYS) - 1)
 		bench_reader_fail(reader, "a rank's calls without begin_ns, gpu_ns, issue_ns or "
 					  "done_ns");
 }
@@ -541,8 +613,10 @@ static struct bench_cell *add_cell(struct bench_reader *reader, const struct ben
 	return added;
 }
 
-static void own_of_cell(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+static void own_of_cell(struct bench_reader *reader, const struct bench_field *field, uint64_t seen,
+			void *object)
 {
+	const size_t key = (size_t)(field - cell_fields);
 	struct bench_cell *cell = object, *added;
 	const uint64_t before =
 		(UINT64_C(1) << (key == CELL_PEERS ? CELL_PEERS : CELL_PER_RANK)) - 1;
@@ -551,7 +625,7 @@ static void own_of_cell(struct bench_reader *reader, size_t key, uint64_t seen, 
 		bench_reader_fail(reader,
 				  "%s comes before some other key of the result, or one is "
 				  "missing",
-				  cell_fields[key].key.name);
+				  field->key.name);
 	} else if (key == CELL_PEERS) {
 		read_peers(reader, cell);
 	} else {
@@ -602,8 +676,11 @@ static void read_version(struct bench_reader *reader)
 	}
 }
 
-static void own_of_run(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+static void own_of_run(struct bench_reader *reader, const struct bench_field *field, uint64_t seen,
+		       void *object)
 {
+	const size_t key = (size_t)(field - run_fields);
+
 	(void)object;
 	if (key != RUN_FORMAT && !(seen & 1u << RUN_FORMAT)) {
 		bench_reader_fail(reader, "\"format\" is not the first key");
@@ -694,70 +771,27 @@ enum status run_inside(const char *text, size_t length, const char **at, size_t 
 	return ERR_FORMAT;
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
-
-static void put_text(struct json *json, const char *key, const char *field, size_t size)
-{
-	char text[sizeof(((struct bench_run *)NULL)->command)];
-
-	if (key != NULL)
-		json_key(json, key);
-	json_string(json, bench_text_clean(text, field, size));
-}
-
-#define PUT_TEXT(json, key, field) put_text(json, key, field, sizeof(field))
-
-/* 0 is "not told". */
-static void put_name(struct json *json, const char *key, enum op_name_table table, uint8_t number)
-{
-	json_put_string(json, key, number != 0 ? op_name(table, number) : NULL);
-}
-
-/* ---- the run --------------------------------------------------------------------------------- */
-
-static void put_members(struct json *json, const struct bench_run *run)
-{
-	json_put_array(json, "members");
-	for (int32_t i = 0; i < run->nranks; i++) {
-		const struct bench_rank *rank = &run->ranks[i];
-
-		json_object(json);
-		PUT_TEXT(json, "host", rank->host);
-		json_put_signed(json, "node", rank->node);
-		json_put_signed(json, "device", rank->device);
-		json_put_signed(json, "pid", rank->pid);
-		PUT_TEXT(json, "gpu_name", rank->gpu_name);
-		PUT_TEXT(json, "gpu_uuid", rank->gpu_uuid);
-		PUT_TEXT(json, "pci", rank->pci);
-		json_put_unsigned(json, "memory_bytes", rank->memory_bytes);
-		json_end(json);
-	}
-	json_end(json);
-}
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_head(struct json *json, const struct bench_run *run)
 {
 	json_put_string(json, "format", "ringside-bench");
 	json_put_unsigned(json, "version", 1);
-	json_put_signed(json, "ranks", run->nranks);
-	json_put_signed(json, "nodes", run->nodes);
-	json_put_signed(json, "nccl_version", run->nccl_version);
-	json_put_signed(json, "cuda_version", run->cuda_version);
-	json_put_bool(json, "gpu_shared", run->is_gpu_shared);
-	json_put_bool(json, "mps", run->is_mps);
-	json_put_unsigned(json, "started_ns", run->started_ns);
-	PUT_TEXT(json, "launcher", run->launcher);
-	PUT_TEXT(json, "plugin", run->plugin);
-	PUT_TEXT(json, "nccl_path", run->nccl_path);
-	PUT_TEXT(json, "command", run->command);
+	bench_fields_put(json, &run_fields[RUN_RANKS], RUN_NOTES - RUN_RANKS, run, NULL);
 	json_put_array(json, "notes");
 	for (size_t i = 0; i < run->note_count; i++)
-		PUT_TEXT(json, NULL, run->notes[i]);
+		put_text(json, run->notes[i], sizeof(run->notes[i]));
 	json_end(json);
-	json_put_unsigned(json, "notes_lost", run->notes_lost);
+	bench_fields_put(json, &run_fields[RUN_NOTES + 1], 1, run, NULL);
+	json_put_array(json, "members");
+	for (int32_t i = 0; i < run->nranks; i++) {
+		json_object(json);
+		bench_fields_put(json, rank_fields, ARRAY_LENGTH(rank_fields), &run->ranks[i],
+				 NULL);
+		json_end(json);
+	}
+	json_end(json);
 }
-
-/* ---- a result -------------------------------------------------------------------------------- */
 
 static void put_figures(struct json *json, const struct bench_cell *cell,
 			const struct bench_figures *figures)
@@ -779,34 +813,11 @@ static void put_figures(struct json *json, const struct bench_cell *cell,
 	json_end(json);
 }
 
-/* The first keys are those of a table of expected bandwidth. */
 static void put_what(struct json *json, const struct bench_cell *cell, double median_ns)
 {
-	json_put_string(json, "function", op_name(OP_NAMES_FUNCTION, cell->function));
-	json_put_unsigned(json, "bytes", cell->bytes);
+	bench_fields_put(json, cell_fields, CELL_DATATYPE, cell, NULL);
 	json_put_unsigned(json, "time_ns", (uint64_t)llround(fmin(median_ns, 1e18)));
-	put_name(json, "datatype", OP_NAMES_DATATYPE, cell->datatype);
-	json_put_bool(json, "in_place", cell->is_in_place);
-	json_put_signed(json, "ranks", cell->nranks);
-	json_put_unsigned(json, "count", cell->count);
-	json_put_string(json, "redop", bench_redop_name(cell->redop));
-	json_put_signed(json, "root", cell->root);
-	json_put_string(json, "mode", bench_mode_name(cell->mode));
-	put_name(json, "algorithm", OP_NAMES_ALGORITHM, cell->algorithm);
-	put_name(json, "protocol", OP_NAMES_PROTOCOL, cell->protocol);
-	put_name(json, "chosen_algorithm", OP_NAMES_ALGORITHM, cell->chosen_algorithm);
-	put_name(json, "chosen_protocol", OP_NAMES_PROTOCOL, cell->chosen_protocol);
-	json_put_bool(json, "grouped_sends", cell->is_grouped_sends);
-	if (cell->wrong == BENCH_UNCHECKED)
-		json_put_null(json, "wrong");
-	else
-		json_put_unsigned(json, "wrong", cell->wrong);
-	json_put_unsigned(json, "calls", cell->calls);
-	json_put_unsigned(json, "warmups", cell->warmups);
-	json_put_unsigned(json, "checks", cell->checks);
-	json_put_unsigned(json, "aligns", cell->aligns);
-	json_put_unsigned(json, "captured", cell->captured);
-	json_put_unsigned(json, "loop_ns", cell->loop_ns);
+	bench_fields_put(json, &cell_fields[CELL_DATATYPE], CELL_PEERS - CELL_DATATYPE, cell, NULL);
 	json_put_array(json, "peers");
 	for (int32_t rank = 0; cell->peers != NULL && rank < cell->nranks; rank++)
 		json_signed(json, cell->peers[rank]);
@@ -815,26 +826,16 @@ static void put_what(struct json *json, const struct bench_cell *cell, double me
 
 static void put_calls(struct json *json, const struct bench_cell *cell)
 {
-	static const struct {
-		const char *key;
-		size_t offset;
-	} columns[] = {
-		{ "begin_ns", offsetof(struct bench_call, begin_ns) },
-		{ "gpu_ns", offsetof(struct bench_call, gpu_ns) },
-		{ "issue_ns", offsetof(struct bench_call, issue_ns) },
-		{ "done_ns", offsetof(struct bench_call, done_ns) },
-	};
-
 	json_put_array(json, "per_rank");
 	for (int32_t rank = 0; cell->calls_of != NULL && rank < cell->nranks; rank++) {
 		json_object(json);
-		for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-			json_put_array(json, columns[i].key);
+		for (size_t i = 0; i < CALL_KEYS; i++) {
+			json_put_array(json, call_keys[i].name);
 			for (uint32_t call = 0; call < cell->calls; call++) {
 				const char *at = (const char *)bench_cell_call(cell, rank, call);
 				uint64_t value;
 
-				memcpy(&value, at + columns[i].offset, sizeof(value));
+				memcpy(&value, at + call_offsets[i], sizeof(value));
 				json_unsigned(json, value);
 			}
 			json_end(json);
@@ -884,7 +885,6 @@ enum status bench_json_put(struct json *json, const struct bench_run *run)
 		return status;
 	json_object(json);
 	put_head(json, run);
-	put_members(json, run);
 	json_put_array(json, "results");
 	for (size_t i = 0; i < run->cell_count && status == OK; i++)
 		status = put_cell(json, run, &run->cells[i]);

@@ -1,6 +1,6 @@
 /*
- * The rows of a comparison's JSON: tables say which key goes where; names, sizes that may be null and arrays have
- * functions of their own.
+ * A comparison as JSON: a head of plain values and five lists of rows. Tables say which key goes where, for reading and
+ * for writing. Every byte that is read is distrusted; at the end all numbers that are places in a table are checked.
  */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bench/bench_result.h"
+#include "bench/bench_result_internal.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "output/json.h"
@@ -17,94 +18,109 @@
 enum { PROFILERS_FORMAT_VERSION = 1 };
 #define PROFILERS_FORMAT "ringside-profilers"
 
-/* Between the files that read a comparison's JSON; others use profilers.h. */
-
-enum profilers_row {
-	PROFILERS_ROW_JOB = 0,
-	PROFILERS_ROW_COMPLETE = 1,
-	PROFILERS_ROW_ACCURACY = 2,
-	PROFILERS_ROW_OVERHEAD = 3,
-	PROFILERS_ROW_TRAINING = 4,
-	PROFILERS_ROW_KINDS = 5,
-};
-
-struct profilers_row_kind {
-	const char *what;
-	size_t size;
-	const struct bench_field *fields;
-	size_t field_count;
-	bench_own_fn own;
-};
-
 /* ---- values of their own kind ----------------------------------------------------------------- */
 
-/* The next value is null, or a name that goes into `name`; false: neither, and it was told. */
-static bool read_name(struct bench_reader *reader, const char *what, char *name, size_t size,
-		      bool *is_null)
-{
-	enum json_scan_token token = json_scan_next(&reader->scan);
+/* What a field of FIELD_OWN is: its `least`. Names first. */
+enum value_kind {
+	VALUE_FUNCTION = 0, /* uint8_t; null: 0 */
+	VALUE_MODE = 1,	    /* the same */
+	VALUE_SOURCE = 2,
+	VALUE_CLOCK = 3,
+	VALUE_KIND = 4,
+	VALUE_NAMES = 5,
+	VALUE_PLUGIN = 5, /* uint8_t */
+	VALUE_BYTES = 6,  /* null: UINT64_MAX */
+	VALUE_DOUBLE = 7,
+	VALUE_QUANTILES = 8,
+	VALUE_RATIO =
+		9, /* one number, or three with its interval: `most` is where has_interval is */
+	VALUE_CALLS = 10, /* an object for each function that was called */
+};
 
-	*is_null = token == JSON_SCAN_NULL;
-	if (*is_null)
-		return true;
-	bench_reader_text(reader, what, name, size);
-	return reader->status == OK;
+static const struct {
+	const char *what;
+	const char *problem;
+	int null; /* what null stands for; NOT_KNOWN: it is wrong, NOT_NULL: a text has to be there */
+} value_names[VALUE_NAMES] = {
+#define NOT_KNOWN (-1)
+#define NOT_NULL (-2)
+	[VALUE_FUNCTION] = { "a function", "no function of NCCL", 0 },
+	[VALUE_MODE] = { "a mode", "no mode of the benchmark", 0 },
+	[VALUE_SOURCE] = { "a source of times", "no source of times", NOT_KNOWN },
+	[VALUE_CLOCK] = { "a clock", "neither the clock gpu nor host", NOT_KNOWN },
+	[VALUE_KIND] = { "kind", "no kind of profiler that is known here", NOT_NULL },
+};
+
+static const char *value_name(enum value_kind kind, uint8_t number)
+{
+	switch (kind) {
+	case VALUE_FUNCTION:
+		return number ? op_function_name(number) : NULL;
+	case VALUE_MODE:
+		return number ? bench_mode_name(number) : NULL;
+	case VALUE_SOURCE:
+		return op_time_source_name(number);
+	case VALUE_CLOCK:
+		return number == BENCH_GPU ? "gpu" : "host";
+	default:
+		return profilers_kind_name(number);
+	}
 }
 
-static void read_function(struct bench_reader *reader, uint8_t *function)
+static int value_find(enum value_kind kind, const char *name)
 {
-	int is_known = 0;
-	bool is_null;
-	char name[32];
+	int number, is_known = 0;
 
-	if (!read_name(reader, "a function", name, sizeof(name), &is_null))
-		return;
-	*function = is_null ? 0 : op_name_find(OP_NAMES_FUNCTION, name, &is_known);
-	if (!is_null && (!is_known || *function == 0 || *function >= OP_FUNCTIONS))
-		bench_reader_fail(reader, "no function of NCCL");
+	switch (kind) {
+	case VALUE_FUNCTION:
+		number = op_name_find(OP_NAMES_FUNCTION, name, &is_known);
+		return number > 0 && number < OP_FUNCTIONS ? number : NOT_KNOWN;
+	case VALUE_MODE:
+		number = (int)bench_mode_find(name);
+		return number > 0 ? number : NOT_KNOWN;
+	case VALUE_SOURCE:
+		for (number = 0; number < OP_TIME_SOURCES; number++)
+			if (strcmp(name, op_time_source_name((uint8_t)number)) == 0)
+				return number;
+		return NOT_KNOWN;
+	case VALUE_CLOCK:
+		return strcmp(name, "gpu") == 0	   ? BENCH_GPU
+		       : strcmp(name, "host") == 0 ? BENCH_ISSUE
+						   : NOT_KNOWN;
+	default:
+		number = (int)profilers_kind_find(name);
+		return number < PROFILERS_KINDS ? number : NOT_KNOWN;
+	}
 }
 
-static void read_mode(struct bench_reader *reader, uint8_t *mode)
+static void read_name(struct bench_reader *reader, enum value_kind kind, uint8_t *to)
 {
-	bool is_null;
+	int number = value_names[kind].null;
 	char name[32];
 
-	if (!read_name(reader, "a mode", name, sizeof(name), &is_null))
-		return;
-	*mode = is_null ? 0 : (uint8_t)bench_mode_find(name);
-	if (!is_null && *mode == 0)
-		bench_reader_fail(reader, "no mode of the benchmark");
-}
-
-static void read_source(struct bench_reader *reader, uint8_t *source)
-{
-	bool is_null;
-	char name[32];
-
-	if (!read_name(reader, "a source of times", name, sizeof(name), &is_null))
-		return;
-	for (uint8_t i = 0; i < OP_TIME_SOURCES && !is_null; i++)
-		if (strcmp(name, op_time_source_name(i)) == 0) {
-			*source = i;
+	if (json_scan_next(&reader->scan) != JSON_SCAN_NULL || number == NOT_NULL) {
+		bench_reader_text(reader, value_names[kind].what, name, sizeof(name));
+		if (reader->status != OK)
 			return;
-		}
-	bench_reader_fail(reader, "no source of times");
-}
-
-static void read_clock(struct bench_reader *reader, uint8_t *clock)
-{
-	bool is_null;
-	char name[32];
-
-	if (!read_name(reader, "a clock", name, sizeof(name), &is_null))
-		return;
-	if (is_null || (strcmp(name, "gpu") != 0 && strcmp(name, "host") != 0))
-		bench_reader_fail(reader, "neither the clock gpu nor host");
+		number = value_find(kind, name);
+	}
+	if (number < 0)
+		bench_reader_fail(reader, "%s", value_names[kind].problem);
 	else
-		*clock = strcmp(name, "gpu") == 0 ? BENCH_GPU : BENCH_ISSUE;
+		*to = (uint8_t)number;
 }
 
-/* null is UINT64_MAX. */
+static void read_plugin(struct bench_reader *reader, uint8_t *plugin)
+{
+	uint64_t number = 0;
+
+	json_scan_next(&reader->scan);
+	if (!json_scan_unsigned(&reader->scan, &number) || number >= PROFILERS_PLUGINS_MAX)
+		bench_reader_fail(reader, "a plugin that is no number below %d",
+				  PROFILERS_PLUGINS_MAX);
+	*plugin = (uint8_t)number;
+}
+
 static void read_bytes(struct bench_reader *reader, uint64_t *bytes)
 {
 	if (json_scan_next(&reader->scan) == JSON_SCAN_NULL)
@@ -163,196 +179,19 @@ static void read_ratio(struct bench_reader *reader, const char *name, struct ben
 	*ratio = (struct bench_ratio){ values[0], values[1], values[2] };
 }
 
-/* ---- rows ------------------------------------------------------------------------------------- */
-
-#define AT(type, name) offsetof(struct type, name), sizeof(((struct type *)NULL)->name)
-#define OWN(name)                                      \
-	{                                              \
-		FIELD_KEY(name), FIELD_OWN, 0, 0, 0, 0 \
+#define OWN(name, value, type, member)                                       \
+	{                                                                    \
+		FIELD_KEY(name), FIELD_OWN, FIELD_AT(type, member), value, 0 \
 	}
-#define WHOLE(name, kind, type, member)                               \
-	{                                                             \
-		FIELD_KEY(name), kind, AT(type, member), 0, INT32_MAX \
+#define RATIO(name, type, member)                                                \
+	{                                                                        \
+		FIELD_KEY(name), FIELD_OWN, FIELD_AT(type, member), VALUE_RATIO, \
+			(int64_t)offsetof(struct type, has_interval)             \
 	}
-
-/* Numbers of plugins are bytes: read as a value of its own. */
-static void read_plugin(struct bench_reader *reader, uint8_t *plugin)
-{
-	uint64_t number = 0;
-
-	json_scan_next(&reader->scan);
-	if (!json_scan_unsigned(&reader->scan, &number) || number >= PROFILERS_PLUGINS_MAX)
-		bench_reader_fail(reader, "a plugin that is no number below %d",
-				  PROFILERS_PLUGINS_MAX);
-	*plugin = (uint8_t)number;
-}
-
-static const struct bench_field job_fields[] = {
-	OWN("plugin"),
-	OWN("mode"),
-	WHOLE("read", FIELD_UINT32, profilers_jobs, read),
-	WHOLE("silent", FIELD_UINT32, profilers_jobs, silent),
-	WHOLE("unreadable", FIELD_UINT32, profilers_jobs, unreadable),
-	WHOLE("failed", FIELD_UINT32, profilers_jobs, failed),
-	WHOLE("tells_lost", FIELD_BOOL, profilers_jobs, tells_lost),
-	WHOLE("lost", FIELD_UINT64, profilers_jobs, lost),
-	{ FIELD_KEY("problem"), FIELD_TEXT, AT(profilers_jobs, problem), 0, 0 },
-};
-
-static void own_job(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct profilers_jobs *row = object;
-
-	(void)seen;
-	if (key == 0)
-		read_plugin(reader, &row->plugin);
-	else
-		read_mode(reader, &row->mode);
-}
-
-enum complete_key { COMPLETE_FUNCTION = 2, COMPLETE_BYTES = 5, COMPLETE_BYTES_TO = 6 };
-
-static const struct bench_field complete_fields[] = {
-	OWN("plugin"),
-	OWN("mode"),
-	[COMPLETE_FUNCTION] = OWN("function"),
-	WHOLE("align", FIELD_BOOL, profilers_complete, is_align),
-	{ FIELD_KEY("rank"), FIELD_INT32, AT(profilers_complete, rank), -1, BENCH_RANKS_MAX - 1 },
-	[COMPLETE_BYTES] = OWN("bytes"),
-	[COMPLETE_BYTES_TO] = OWN("bytes_to"),
-	WHOLE("issued", FIELD_UINT64, profilers_complete, counts.issued),
-	WHOLE("recorded", FIELD_UINT64, profilers_complete, counts.recorded),
-	WHOLE("untimed", FIELD_UINT64, profilers_complete, counts.untimed),
-	WHOLE("missing", FIELD_UINT64, profilers_complete, counts.missing),
-	WHOLE("excess", FIELD_UINT64, profilers_complete, counts.excess),
-};
-
-static void own_complete(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct profilers_complete *row = object;
-
-	(void)seen;
-	switch (key) {
-	case 0:
-		read_plugin(reader, &row->plugin);
-		break;
-	case COMPLETE_FUNCTION:
-		read_function(reader, &row->function);
-		break;
-	case COMPLETE_BYTES:
-		read_bytes(reader, &row->bytes);
-		break;
-	case COMPLETE_BYTES_TO:
-		read_bytes(reader, &row->bytes_to);
-		break;
-	default:
-		read_mode(reader, &row->mode);
+#define WHOLE(name, kind, type, member)                                     \
+	{                                                                   \
+		FIELD_KEY(name), kind, FIELD_AT(type, member), 0, INT32_MAX \
 	}
-}
-
-enum accuracy_key {
-	ACCURACY_FUNCTION = 2,
-	ACCURACY_SOURCE = 3,
-	ACCURACY_BYTES = 5,
-	ACCURACY_BYTES_TO = 6,
-	ACCURACY_RATIO = 10,
-};
-
-static const struct bench_field accuracy_fields[] = {
-	OWN("plugin"),
-	OWN("mode"),
-	[ACCURACY_FUNCTION] = OWN("function"),
-	[ACCURACY_SOURCE] = OWN("source"),
-	WHOLE("mean_only", FIELD_BOOL, profilers_accuracy, is_mean_only),
-	[ACCURACY_BYTES] = OWN("bytes"),
-	[ACCURACY_BYTES_TO] = OWN("bytes_to"),
-	WHOLE("calls", FIELD_UINT64, profilers_accuracy, calls),
-	WHOLE("in_order", FIELD_UINT64, profilers_accuracy, in_order),
-	WHOLE("by_time", FIELD_UINT64, profilers_accuracy, by_time),
-	[ACCURACY_RATIO] = OWN("ratio"),
-};
-
-static void own_accuracy(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct profilers_accuracy *row = object;
-
-	(void)seen;
-	switch (key) {
-	case 0:
-		read_plugin(reader, &row->plugin);
-		break;
-	case ACCURACY_FUNCTION:
-		read_function(reader, &row->function);
-		break;
-	case ACCURACY_SOURCE:
-		read_source(reader, &row->source);
-		break;
-	case ACCURACY_BYTES:
-		read_bytes(reader, &row->bytes);
-		break;
-	case ACCURACY_BYTES_TO:
-		read_bytes(reader, &row->bytes_to);
-		break;
-	case ACCURACY_RATIO:
-		read_quantiles(reader, "ratio", &row->ratio);
-		break;
-	default:
-		read_mode(reader, &row->mode);
-	}
-}
-
-enum overhead_key {
-	OVERHEAD_FUNCTION = 2,
-	OVERHEAD_CLOCK = 3,
-	OVERHEAD_RATIO = 8,
-	OVERHEAD_WITH = 9,
-	OVERHEAD_WITHOUT = 10,
-};
-
-static const struct bench_field overhead_fields[] = {
-	OWN("plugin"),
-	OWN("mode"),
-	[OVERHEAD_FUNCTION] = OWN("function"),
-	[OVERHEAD_CLOCK] = OWN("clock"),
-	WHOLE("bytes", FIELD_UINT64, profilers_overhead, bytes),
-	WHOLE("runs", FIELD_UINT32, profilers_overhead, runs),
-	WHOLE("cells", FIELD_UINT32, profilers_overhead, cells),
-	WHOLE("calls", FIELD_UINT64, profilers_overhead, calls),
-	[OVERHEAD_RATIO] = OWN("ratio"),
-	[OVERHEAD_WITH] = OWN("with_ns"),
-	[OVERHEAD_WITHOUT] = OWN("without_ns"),
-};
-
-static void own_overhead(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct profilers_overhead *row = object;
-
-	(void)seen;
-	switch (key) {
-	case 0:
-		read_plugin(reader, &row->plugin);
-		break;
-	case OVERHEAD_FUNCTION:
-		read_function(reader, &row->function);
-		break;
-	case OVERHEAD_CLOCK:
-		read_clock(reader, &row->clock);
-		break;
-	case OVERHEAD_RATIO:
-		read_ratio(reader, "ratio", &row->ratio, &row->has_interval);
-		break;
-	case OVERHEAD_WITH:
-		read_quantiles(reader, "with_ns", &row->with_ns);
-		break;
-	case OVERHEAD_WITHOUT:
-		read_quantiles(reader, "without_ns", &row->without_ns);
-		break;
-	default:
-		read_mode(reader, &row->mode);
-	}
-}
-
-enum function_key { FUNCTION_NAME = 0 };
 
 struct function_calls {
 	uint8_t function;
@@ -360,20 +199,14 @@ struct function_calls {
 };
 
 static const struct bench_field function_fields[] = {
-	[FUNCTION_NAME] = OWN("function"),
+	OWN("function", VALUE_FUNCTION, function_calls, function),
 	WHOLE("calls", FIELD_UINT64, function_calls, calls),
 };
 
-static void own_function(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct function_calls *row = object;
+static void read_value(struct bench_reader *reader, const struct bench_field *field, uint64_t seen,
+		       void *object);
 
-	(void)key, (void)seen;
-	read_function(reader, &row->function);
-}
-
-static void read_functions(struct bench_reader *reader, const char *name,
-			   uint64_t counts[OP_FUNCTIONS])
+static void read_calls(struct bench_reader *reader, const char *name, uint64_t counts[OP_FUNCTIONS])
 {
 	if (!bench_reader_array(reader, name))
 		return;
@@ -381,23 +214,180 @@ static void read_functions(struct bench_reader *reader, const char *name,
 		struct function_calls row = { 0 };
 
 		bench_reader_object(reader, name, function_fields, ARRAY_LENGTH(function_fields),
-				    &row, own_function);
+				    &row, read_value);
 		if (reader->status == OK)
 			counts[row.function] = row.calls;
 	}
 }
 
-enum train_key {
-	TRAIN_ISSUED = 11,
-	TRAIN_RECORDED = 12,
-	TRAIN_EPOCH = 14,
-	TRAIN_COMM = 15,
-	TRAIN_SHARE = 16,
-	TRAIN_SLOWDOWN = 17,
+static void read_value(struct bench_reader *reader, const struct bench_field *field, uint64_t seen,
+		       void *object)
+{
+	const char *name = field->key.name;
+	void *to = (char *)object + field->offset;
+
+	(void)seen;
+	switch ((enum value_kind)field->least) {
+	case VALUE_PLUGIN:
+		read_plugin(reader, to);
+		break;
+	case VALUE_BYTES:
+		read_bytes(reader, to);
+		break;
+	case VALUE_DOUBLE:
+		json_scan_next(&reader->scan);
+		read_double(reader, name, to);
+		break;
+	case VALUE_QUANTILES:
+		read_quantiles(reader, name, to);
+		break;
+	case VALUE_RATIO:
+		read_ratio(reader, name, to, (bool *)((char *)object + field->most));
+		break;
+	case VALUE_CALLS:
+		read_calls(reader, name, to);
+		break;
+	default:
+		read_name(reader, (enum value_kind)field->least, to);
+	}
+}
+
+static void put_quantiles(struct json *json, const struct profilers_quantiles *quantiles)
+{
+	json_array(json);
+	json_double(json, quantiles->p05);
+	json_double(json, quantiles->p25);
+	json_double(json, quantiles->p50);
+	json_double(json, quantiles->p75);
+	json_double(json, quantiles->p95);
+	json_end(json);
+}
+
+static void put_ratio(struct json *json, const struct bench_ratio *ratio, bool has_interval)
+{
+	json_array(json);
+	json_double(json, ratio->ratio);
+	if (has_interval) {
+		json_double(json, ratio->low);
+		json_double(json, ratio->high);
+	}
+	json_end(json);
+}
+
+static void put_calls(struct json *json, const uint64_t counts[OP_FUNCTIONS])
+{
+	json_array(json);
+	for (uint8_t function = 0; function < OP_FUNCTIONS; function++) {
+		if (counts[function] == 0)
+			continue;
+		json_object(json);
+		json_put_string(json, "function", value_name(VALUE_FUNCTION, function));
+		json_put_unsigned(json, "calls", counts[function]);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void put_value(struct json *json, const struct bench_field *field, const void *object)
+{
+	const void *from = (const char *)object + field->offset;
+
+	json_key(json, field->key.name);
+	switch ((enum value_kind)field->least) {
+	case VALUE_PLUGIN:
+		json_unsigned(json, *(const uint8_t *)from);
+		break;
+	case VALUE_BYTES:
+		/* Sizes that are not known, and classes without an end. */
+		if (*(const uint64_t *)from == UINT64_MAX)
+			json_null(json);
+		else
+			json_unsigned(json, *(const uint64_t *)from);
+		break;
+	case VALUE_DOUBLE:
+		json_double(json, *(const double *)from);
+		break;
+	case VALUE_QUANTILES:
+		put_quantiles(json, from);
+		break;
+	case VALUE_RATIO:
+		put_ratio(json, from, *(const bool *)((const char *)object + field->most));
+		break;
+	case VALUE_CALLS:
+		put_calls(json, from);
+		break;
+	default:
+		json_string(json,
+			    value_name((enum value_kind)field->least, *(const uint8_t *)from));
+	}
+}
+
+/* ---- rows ------------------------------------------------------------------------------------- */
+
+static const struct bench_field plugin_fields[] = {
+	WHOLE("label", FIELD_PLAIN_TEXT, profilers_plugin, label),
+	WHOLE("path", FIELD_PLAIN_TEXT, profilers_plugin, path),
+	OWN("kind", VALUE_KIND, profilers_plugin, kind),
+};
+
+static const struct bench_field job_fields[] = {
+	OWN("plugin", VALUE_PLUGIN, profilers_jobs, plugin),
+	OWN("mode", VALUE_MODE, profilers_jobs, mode),
+	WHOLE("read", FIELD_UINT32, profilers_jobs, read),
+	WHOLE("silent", FIELD_UINT32, profilers_jobs, silent),
+	WHOLE("unreadable", FIELD_UINT32, profilers_jobs, unreadable),
+	WHOLE("failed", FIELD_UINT32, profilers_jobs, failed),
+	WHOLE("tells_lost", FIELD_BOOL, profilers_jobs, tells_lost),
+	WHOLE("lost", FIELD_UINT64, profilers_jobs, lost),
+	WHOLE("problem", FIELD_PLAIN_TEXT, profilers_jobs, problem),
+};
+
+static const struct bench_field complete_fields[] = {
+	OWN("plugin", VALUE_PLUGIN, profilers_complete, plugin),
+	OWN("mode", VALUE_MODE, profilers_complete, mode),
+	OWN("function", VALUE_FUNCTION, profilers_complete, function),
+	WHOLE("align", FIELD_BOOL, profilers_complete, is_align),
+	{ FIELD_KEY("rank"), FIELD_INT32, FIELD_AT(profilers_complete, rank), -1,
+	  BENCH_RANKS_MAX - 1 },
+	OWN("bytes", VALUE_BYTES, profilers_complete, bytes),
+	OWN("bytes_to", VALUE_BYTES, profilers_complete, bytes_to),
+	WHOLE("issued", FIELD_UINT64, profilers_complete, counts.issued),
+	WHOLE("recorded", FIELD_UINT64, profilers_complete, counts.recorded),
+	WHOLE("untimed", FIELD_UINT64, profilers_complete, counts.untimed),
+	WHOLE("missing", FIELD_UINT64, profilers_complete, counts.missing),
+	WHOLE("excess", FIELD_UINT64, profilers_complete, counts.excess),
+};
+
+static const struct bench_field accuracy_fields[] = {
+	OWN("plugin", VALUE_PLUGIN, profilers_accuracy, plugin),
+	OWN("mode", VALUE_MODE, profilers_accuracy, mode),
+	OWN("function", VALUE_FUNCTION, profilers_accuracy, function),
+	OWN("source", VALUE_SOURCE, profilers_accuracy, source),
+	WHOLE("mean_only", FIELD_BOOL, profilers_accuracy, is_mean_only),
+	OWN("bytes", VALUE_BYTES, profilers_accuracy, bytes),
+	OWN("bytes_to", VALUE_BYTES, profilers_accuracy, bytes_to),
+	WHOLE("calls", FIELD_UINT64, profilers_accuracy, calls),
+	WHOLE("in_order", FIELD_UINT64, profilers_accuracy, in_order),
+	WHOLE("by_time", FIELD_UINT64, profilers_accuracy, by_time),
+	OWN("ratio", VALUE_QUANTILES, profilers_accuracy, ratio),
+};
+
+static const struct bench_field overhead_fields[] = {
+	OWN("plugin", VALUE_PLUGIN, profilers_overhead, plugin),
+	OWN("mode", VALUE_MODE, profilers_overhead, mode),
+	OWN("function", VALUE_FUNCTION, profilers_overhead, function),
+	OWN("clock", VALUE_CLOCK, profilers_overhead, clock),
+	WHOLE("bytes", FIELD_UINT64, profilers_overhead, bytes),
+	WHOLE("runs", FIELD_UINT32, profilers_overhead, runs),
+	WHOLE("cells", FIELD_UINT32, profilers_overhead, cells),
+	WHOLE("calls", FIELD_UINT64, profilers_overhead, calls),
+	RATIO("ratio", profilers_overhead, ratio),
+	OWN("with_ns", VALUE_QUANTILES, profilers_overhead, with_ns),
+	OWN("without_ns", VALUE_QUANTILES, profilers_overhead, without_ns),
 };
 
 static const struct bench_field train_fields[] = {
-	OWN("plugin"),
+	OWN("plugin", VALUE_PLUGIN, profilers_train, plugin),
 	WHOLE("runs", FIELD_UINT32, profilers_train, runs),
 	WHOLE("silent", FIELD_UINT32, profilers_train, silent),
 	WHOLE("unreadable", FIELD_UINT32, profilers_train, unreadable),
@@ -408,91 +398,86 @@ static const struct bench_field train_fields[] = {
 	WHOLE("judged", FIELD_BOOL, profilers_train, is_read),
 	WHOLE("has_comm", FIELD_BOOL, profilers_train, has_comm),
 	WHOLE("comm_by_time", FIELD_BOOL, profilers_train, is_comm_by_time),
-	[TRAIN_ISSUED] = OWN("issued"),
-	[TRAIN_RECORDED] = OWN("recorded"),
+	OWN("issued", VALUE_CALLS, profilers_train, issued),
+	OWN("recorded", VALUE_CALLS, profilers_train, recorded),
 	WHOLE("untimed", FIELD_UINT64, profilers_train, untimed),
-	[TRAIN_EPOCH] = OWN("epoch_ns"),
-	[TRAIN_COMM] = OWN("comm_ns"),
-	[TRAIN_SHARE] = OWN("comm_share"),
-	[TRAIN_SLOWDOWN] = OWN("slowdown"),
-	{ FIELD_KEY("problem"), FIELD_TEXT, AT(profilers_train, problem), 0, 0 },
+	OWN("epoch_ns", VALUE_DOUBLE, profilers_train, epoch_ns),
+	OWN("comm_ns", VALUE_DOUBLE, profilers_train, comm_ns),
+	OWN("comm_share", VALUE_DOUBLE, profilers_train, comm_share),
+	RATIO("slowdown", profilers_train, slowdown),
+	WHOLE("problem", FIELD_PLAIN_TEXT, profilers_train, problem),
 };
 
-static void own_train(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
-{
-	struct profilers_train *row = object;
+/* The lists of rows: where a comparison has the rows, and their number. */
+enum { ROW_KINDS = 5 };
 
-	(void)seen;
-	switch (key) {
-	case 0:
-		read_plugin(reader, &row->plugin);
-		break;
-	case TRAIN_ISSUED:
-		read_functions(reader, "issued", row->issued);
-		break;
-	case TRAIN_RECORDED:
-		read_functions(reader, "recorded", row->recorded);
-		break;
-	case TRAIN_EPOCH:
-		json_scan_next(&reader->scan);
-		read_double(reader, "epoch_ns", &row->epoch_ns);
-		break;
-	case TRAIN_COMM:
-		json_scan_next(&reader->scan);
-		read_double(reader, "comm_ns", &row->comm_ns);
-		break;
-	case TRAIN_SHARE:
-		json_scan_next(&reader->scan);
-		read_double(reader, "comm_share", &row->comm_share);
-		break;
-	default:
-		read_ratio(reader, "slowdown", &row->slowdown, &row->has_interval);
+static const struct row_kind {
+	const char *key;
+	const char *what;
+	const struct bench_field *fields;
+	size_t field_count;
+	size_t row_size;
+	size_t rows_at;
+	size_t count_at;
+} row_kinds[ROW_KINDS] = {
+#define ROWS(key, name, fields, rows, count)                                  \
+	{                                                                     \
+		key, "a row of " name, fields, ARRAY_LENGTH(fields),          \
+			sizeof(*((struct profilers_comparison *)NULL)->rows), \
+			offsetof(struct profilers_comparison, rows),          \
+			offsetof(struct profilers_comparison, count)          \
 	}
+	ROWS("jobs", "jobs", job_fields, jobs, job_count),
+	ROWS("completeness", "completeness", complete_fields, complete, complete_count),
+	ROWS("accuracy", "accuracy", accuracy_fields, accuracy, accuracy_count),
+	ROWS("overhead", "overhead", overhead_fields, overhead, overhead_count),
+	ROWS("training", "training", train_fields, training, training_count),
+#undef ROWS
+};
+
+static void read_rows(struct bench_reader *reader, const struct row_kind *kind,
+		      struct profilers_comparison *to)
+{
+	struct profilers_list list = { .size = kind->row_size };
+
+	if (bench_reader_array(reader, kind->what)) {
+		while (bench_reader_item(reader)) {
+			void *row = profilers_list_add(&list, PROFILERS_ROWS_MAX);
+
+			if (row == NULL)
+				bench_reader_no_memory(reader);
+			else
+				bench_reader_object(reader, kind->what, kind->fields,
+						    kind->field_count, row, read_value);
+		}
+	}
+	memcpy((char *)to + kind->rows_at, &list.items, sizeof(list.items));
+	memcpy((char *)to + kind->count_at, &list.count, sizeof(list.count));
 }
 
-#define ROW(type, name, fields, own)                                                     \
-	{                                                                                \
-		"a row of " name, sizeof(struct type), fields, ARRAY_LENGTH(fields), own \
-	}
-
-static const struct profilers_row_kind profilers_row_kinds[PROFILERS_ROW_KINDS] = {
-	[PROFILERS_ROW_JOB] = ROW(profilers_jobs, "jobs", job_fields, own_job),
-	[PROFILERS_ROW_COMPLETE] =
-		ROW(profilers_complete, "completeness", complete_fields, own_complete),
-	[PROFILERS_ROW_ACCURACY] =
-		ROW(profilers_accuracy, "accuracy", accuracy_fields, own_accuracy),
-	[PROFILERS_ROW_OVERHEAD] =
-		ROW(profilers_overhead, "overhead", overhead_fields, own_overhead),
-	[PROFILERS_ROW_TRAINING] = ROW(profilers_train, "training", train_fields, own_train),
-};
-
-/*
- * A comparison is a head of plain values and five lists of rows, see profilers_json.c. At the end all numbers that
- * are places in a table are checked.
- */
-
-#define TOP(name) AT(profilers_comparison, name)
-
-static const struct bench_field plugin_fields[] = {
-	{ FIELD_KEY("label"), FIELD_TEXT, AT(profilers_plugin, label), 0, 0 },
-	{ FIELD_KEY("path"), FIELD_TEXT, AT(profilers_plugin, path), 0, 0 },
-	{ FIELD_KEY("kind"), FIELD_OWN, 0, 0, 0, 0 },
-};
-
-static void own_plugin(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+static void put_row(struct json *json, const struct bench_field *fields, size_t count,
+		    const void *row)
 {
-	struct profilers_plugin *plugin = object;
-	char name[32];
-
-	(void)key, (void)seen;
-	json_scan_next(&reader->scan);
-	bench_reader_text(reader, "kind", name, sizeof(name));
-	if (reader->status != OK)
-		return;
-	plugin->kind = (uint8_t)profilers_kind_find(name);
-	if (plugin->kind == PROFILERS_KINDS)
-		bench_reader_fail(reader, "no kind of profiler that is known here");
+	json_object(json);
+	bench_fields_put(json, fields, count, row, put_value);
+	json_end(json);
 }
+
+static void put_rows(struct json *json, const struct row_kind *kind,
+		     const struct profilers_comparison *from)
+{
+	const char *rows;
+	size_t count;
+
+	memcpy(&rows, (const char *)from + kind->rows_at, sizeof(rows));
+	memcpy(&count, (const char *)from + kind->count_at, sizeof(count));
+	json_put_array(json, kind->key);
+	for (size_t i = 0; i < count; i++)
+		put_row(json, kind->fields, kind->field_count, rows + i * kind->row_size);
+	json_end(json);
+}
+
+/* ---- the document ------------------------------------------------------------------------------ */
 
 static void read_lines(struct bench_reader *reader, const char *name,
 		       char lines[][PROFILERS_TEXT_BYTES], size_t *count)
@@ -518,72 +503,29 @@ static void read_plugins(struct bench_reader *reader, struct profilers_compariso
 		else
 			bench_reader_object(
 				reader, "a plugin", plugin_fields, ARRAY_LENGTH(plugin_fields),
-				&comparison->plugins[comparison->plugin_count++], own_plugin);
+				&comparison->plugins[comparison->plugin_count++], read_value);
 	}
 }
 
-static struct profilers_list read_rows(struct bench_reader *reader,
-				       const struct profilers_row_kind *kind)
-{
-	struct profilers_list list = { .size = kind->size };
-
-	if (!bench_reader_array(reader, kind->what))
-		return list;
-	while (bench_reader_item(reader)) {
-		void *row = profilers_list_add(&list, PROFILERS_ROWS_MAX);
-
-		if (row == NULL)
-			bench_reader_no_memory(reader);
-		else
-			bench_reader_object(reader, kind->what, kind->fields, kind->field_count,
-					    row, kind->own);
-	}
-	return list;
-}
-
-static void take_rows(struct bench_reader *reader, size_t kind, struct profilers_comparison *to)
-{
-	struct profilers_list list = read_rows(reader, &profilers_row_kinds[kind]);
-
-	switch (kind) {
-	case PROFILERS_ROW_JOB:
-		to->jobs = list.items;
-		to->job_count = list.count;
-		break;
-	case PROFILERS_ROW_COMPLETE:
-		to->complete = list.items;
-		to->complete_count = list.count;
-		break;
-	case PROFILERS_ROW_ACCURACY:
-		to->accuracy = list.items;
-		to->accuracy_count = list.count;
-		break;
-	case PROFILERS_ROW_OVERHEAD:
-		to->overhead = list.items;
-		to->overhead_count = list.count;
-		break;
-	default:
-		to->training = list.items;
-		to->training_count = list.count;
-	}
-}
+#define TOP(name) FIELD_AT(profilers_comparison, name)
 
 enum top_key {
 	TOP_FORMAT = 0,
 	TOP_VERSION = 1,
+	TOP_COMMAND = 2,
 	TOP_NOTES = 14,
 	TOP_NOT_RUN = 15,
 	TOP_PLUGINS = 17,
 	TOP_JOBS = 18, /* and the other rows, in their order */
-	TOP_KEYS = TOP_JOBS + PROFILERS_ROW_KINDS,
+	TOP_KEYS = TOP_JOBS + ROW_KINDS,
 };
 
 static const struct bench_field top_fields[TOP_KEYS] = {
-	[TOP_FORMAT] = { FIELD_KEY("format"), FIELD_OWN, 0, 0, 0, 0 },
-	[TOP_VERSION] = { FIELD_KEY("version"), FIELD_OWN, 0, 0, 0, 0 },
-	{ FIELD_KEY("command"), FIELD_TEXT, TOP(command), 0, 0 },
-	{ FIELD_KEY("host"), FIELD_TEXT, TOP(host), 0, 0 },
-	{ FIELD_KEY("gpu"), FIELD_TEXT, TOP(gpu), 0, 0 },
+	[TOP_FORMAT] = FIELD_OF_OWN("format"),
+	[TOP_VERSION] = FIELD_OF_OWN("version"),
+	[TOP_COMMAND] = { FIELD_KEY("command"), FIELD_PLAIN_TEXT, TOP(command), 0, 0 },
+	{ FIELD_KEY("host"), FIELD_PLAIN_TEXT, TOP(host), 0, 0 },
+	{ FIELD_KEY("gpu"), FIELD_PLAIN_TEXT, TOP(gpu), 0, 0 },
 	{ FIELD_KEY("nccl_version"), FIELD_INT32, TOP(nccl_version), 0, INT32_MAX },
 	{ FIELD_KEY("cuda_version"), FIELD_INT32, TOP(cuda_version), 0, INT32_MAX },
 	{ FIELD_KEY("ranks"), FIELD_INT32, TOP(nranks), 0, BENCH_RANKS_MAX },
@@ -593,15 +535,15 @@ static const struct bench_field top_fields[TOP_KEYS] = {
 	{ FIELD_KEY("started_ns"), FIELD_UINT64, TOP(started_ns), 0, 0 },
 	{ FIELD_KEY("runs"), FIELD_UINT32, TOP(runs), 0, 0 },
 	{ FIELD_KEY("calls"), FIELD_UINT64, TOP(calls), 0, 0 },
-	[TOP_NOTES] = { FIELD_KEY("notes"), FIELD_OWN, 0, 0, 0, 0 },
-	[TOP_NOT_RUN] = { FIELD_KEY("not_run"), FIELD_OWN, 0, 0, 0, 0 },
+	[TOP_NOTES] = FIELD_OF_OWN("notes"),
+	[TOP_NOT_RUN] = FIELD_OF_OWN("not_run"),
 	{ FIELD_KEY("notes_lost"), FIELD_SIZE, TOP(notes_lost), 0, 0 },
-	[TOP_PLUGINS] = { FIELD_KEY("plugins"), FIELD_OWN, 0, 0, 0, 0 },
-	[TOP_JOBS] = { FIELD_KEY("jobs"), FIELD_OWN, 0, 0, 0, 0 },
-	{ FIELD_KEY("completeness"), FIELD_OWN, 0, 0, 0, 0 },
-	{ FIELD_KEY("accuracy"), FIELD_OWN, 0, 0, 0, 0 },
-	{ FIELD_KEY("overhead"), FIELD_OWN, 0, 0, 0, 0 },
-	{ FIELD_KEY("training"), FIELD_OWN, 0, 0, 0, 0 },
+	[TOP_PLUGINS] = FIELD_OF_OWN("plugins"),
+	[TOP_JOBS] = FIELD_OF_OWN("jobs"),
+	FIELD_OF_OWN("completeness"),
+	FIELD_OF_OWN("accuracy"),
+	FIELD_OF_OWN("overhead"),
+	FIELD_OF_OWN("training"),
 };
 
 static void read_format(struct bench_reader *reader)
@@ -627,8 +569,10 @@ static void read_version(struct bench_reader *reader)
 	}
 }
 
-static void own_top(struct bench_reader *reader, size_t key, uint64_t seen, void *object)
+static void own_top(struct bench_reader *reader, const struct bench_field *field, uint64_t seen,
+		    void *object)
 {
+	const size_t key = (size_t)(field - top_fields);
 	struct profilers_comparison *to = object;
 
 	if (key > TOP_FORMAT && !(seen & UINT64_C(1) << TOP_FORMAT)) {
@@ -653,7 +597,7 @@ static void own_top(struct bench_reader *reader, size_t key, uint64_t seen, void
 		read_plugins(reader, to);
 		break;
 	default:
-		take_rows(reader, key - TOP_JOBS, to);
+		read_rows(reader, &row_kinds[key - TOP_JOBS], to);
 	}
 }
 
@@ -715,51 +659,6 @@ enum status profilers_read(struct profilers_comparison *comparison, const char *
 	return status;
 }
 
-static void put_function(struct json *json, uint8_t function)
-{
-	json_key(json, "function");
-	json_string(json, function ? op_function_name(function) : NULL);
-}
-
-static void put_mode(struct json *json, uint8_t mode)
-{
-	json_key(json, "mode");
-	json_string(json, mode ? bench_mode_name(mode) : NULL);
-}
-
-/* Sizes that are not known, and classes without an end: null. */
-static void put_bytes(struct json *json, const char *key, uint64_t bytes)
-{
-	if (bytes == UINT64_MAX)
-		json_put_null(json, key);
-	else
-		json_put_unsigned(json, key, bytes);
-}
-
-static void put_quantiles(struct json *json, const char *key,
-			  const struct profilers_quantiles *quantiles)
-{
-	json_put_array(json, key);
-	json_double(json, quantiles->p05);
-	json_double(json, quantiles->p25);
-	json_double(json, quantiles->p50);
-	json_double(json, quantiles->p75);
-	json_double(json, quantiles->p95);
-	json_end(json);
-}
-
-static void put_ratio(struct json *json, const char *key, const struct bench_ratio *ratio,
-		      bool has_interval)
-{
-	json_put_array(json, key);
-	json_double(json, ratio->ratio);
-	if (has_interval) {
-		json_double(json, ratio->low);
-		json_double(json, ratio->high);
-	}
-	json_end(json);
-}
-
 static void put_lines(struct json *json, const char *key, const char lines[][PROFILERS_TEXT_BYTES],
 		      size_t count)
 {
@@ -773,135 +672,13 @@ static void put_head(struct json *json, const struct profilers_comparison *compa
 {
 	json_put_string(json, "format", PROFILERS_FORMAT);
 	json_put_unsigned(json, "version", PROFILERS_FORMAT_VERSION);
-	json_put_string(json, "command", comparison->command);
-	json_put_string(json, "host", comparison->host);
-	json_put_string(json, "gpu", comparison->gpu);
-	json_put_signed(json, "nccl_version", comparison->nccl_version);
-	json_put_signed(json, "cuda_version", comparison->cuda_version);
-	json_put_signed(json, "ranks", comparison->nranks);
-	json_put_signed(json, "nodes", comparison->nodes);
-	json_put_bool(json, "gpu_shared", comparison->is_gpu_shared);
-	json_put_bool(json, "mps", comparison->is_mps);
-	json_put_unsigned(json, "started_ns", comparison->started_ns);
-	json_put_unsigned(json, "runs", comparison->runs);
-	json_put_unsigned(json, "calls", comparison->calls);
+	bench_fields_put(json, &top_fields[TOP_COMMAND], TOP_NOTES - TOP_COMMAND, comparison, NULL);
 	put_lines(json, "notes", comparison->notes, comparison->note_count);
 	put_lines(json, "not_run", comparison->not_run, comparison->not_run_count);
-	json_put_unsigned(json, "notes_lost", comparison->notes_lost);
+	bench_fields_put(json, &top_fields[TOP_NOT_RUN + 1], 1, comparison, NULL);
 	json_put_array(json, "plugins");
-	for (size_t i = 0; i < comparison->plugin_count; i++) {
-		json_object(json);
-		json_put_string(json, "label", comparison->plugins[i].label);
-		json_put_string(json, "path", comparison->plugins[i].path);
-		json_put_string(json, "kind", profilers_kind_name(comparison->plugins[i].kind));
-		json_end(json);
-	}
-	json_end(json);
-}
-
-static void put_job(struct json *json, const struct profilers_jobs *row)
-{
-	json_object(json);
-	json_put_unsigned(json, "plugin", row->plugin);
-	put_mode(json, row->mode);
-	json_put_unsigned(json, "read", row->read);
-	json_put_unsigned(json, "silent", row->silent);
-	json_put_unsigned(json, "unreadable", row->unreadable);
-	json_put_unsigned(json, "failed", row->failed);
-	json_put_bool(json, "tells_lost", row->tells_lost);
-	json_put_unsigned(json, "lost", row->lost);
-	json_put_string(json, "problem", row->problem);
-	json_end(json);
-}
-
-static void put_complete(struct json *json, const struct profilers_complete *row)
-{
-	json_object(json);
-	json_put_unsigned(json, "plugin", row->plugin);
-	put_mode(json, row->mode);
-	put_function(json, row->function);
-	json_put_bool(json, "align", row->is_align);
-	json_put_signed(json, "rank", row->rank);
-	put_bytes(json, "bytes", row->bytes);
-	put_bytes(json, "bytes_to", row->bytes_to);
-	json_put_unsigned(json, "issued", row->counts.issued);
-	json_put_unsigned(json, "recorded", row->counts.recorded);
-	json_put_unsigned(json, "untimed", row->counts.untimed);
-	json_put_unsigned(json, "missing", row->counts.missing);
-	json_put_unsigned(json, "excess", row->counts.excess);
-	json_end(json);
-}
-
-static void put_accuracy(struct json *json, const struct profilers_accuracy *row)
-{
-	json_object(json);
-	json_put_unsigned(json, "plugin", row->plugin);
-	put_mode(json, row->mode);
-	put_function(json, row->function);
-	json_put_string(json, "source", op_time_source_name(row->source));
-	json_put_bool(json, "mean_only", row->is_mean_only);
-	put_bytes(json, "bytes", row->bytes);
-	put_bytes(json, "bytes_to", row->bytes_to);
-	json_put_unsigned(json, "calls", row->calls);
-	json_put_unsigned(json, "in_order", row->in_order);
-	json_put_unsigned(json, "by_time", row->by_time);
-	put_quantiles(json, "ratio", &row->ratio);
-	json_end(json);
-}
-
-static void put_overhead(struct json *json, const struct profilers_overhead *row)
-{
-	json_object(json);
-	json_put_unsigned(json, "plugin", row->plugin);
-	put_mode(json, row->mode);
-	put_function(json, row->function);
-	json_put_string(json, "clock", row->clock == BENCH_GPU ? "gpu" : "host");
-	json_put_unsigned(json, "bytes", row->bytes);
-	json_put_unsigned(json, "runs", row->runs);
-	json_put_unsigned(json, "cells", row->cells);
-	json_put_unsigned(json, "calls", row->calls);
-	put_ratio(json, "ratio", &row->ratio, row->has_interval);
-	put_quantiles(json, "with_ns", &row->with_ns);
-	put_quantiles(json, "without_ns", &row->without_ns);
-	json_end(json);
-}
-
-static void put_functions(struct json *json, const char *key, const uint64_t counts[OP_FUNCTIONS])
-{
-	json_put_array(json, key);
-	for (uint8_t function = 0; function < OP_FUNCTIONS; function++) {
-		if (counts[function] == 0)
-			continue;
-		json_object(json);
-		put_function(json, function);
-		json_put_unsigned(json, "calls", counts[function]);
-		json_end(json);
-	}
-	json_end(json);
-}
-
-static void put_training(struct json *json, const struct profilers_train *row)
-{
-	json_object(json);
-	json_put_unsigned(json, "plugin", row->plugin);
-	json_put_unsigned(json, "runs", row->runs);
-	json_put_unsigned(json, "silent", row->silent);
-	json_put_unsigned(json, "unreadable", row->unreadable);
-	json_put_unsigned(json, "failed", row->failed);
-	json_put_unsigned(json, "epochs", row->epochs);
-	json_put_signed(json, "ranks", row->ranks);
-	json_put_bool(json, "counted", row->is_counted);
-	json_put_bool(json, "judged", row->is_read);
-	json_put_bool(json, "has_comm", row->has_comm);
-	json_put_bool(json, "comm_by_time", row->is_comm_by_time);
-	put_functions(json, "issued", row->issued);
-	put_functions(json, "recorded", row->recorded);
-	json_put_unsigned(json, "untimed", row->untimed);
-	json_put_double(json, "epoch_ns", row->epoch_ns);
-	json_put_double(json, "comm_ns", row->comm_ns);
-	json_put_double(json, "comm_share", row->comm_share);
-	put_ratio(json, "slowdown", &row->slowdown, row->has_interval);
-	json_put_string(json, "problem", row->problem);
+	for (size_t i = 0; i < comparison->plugin_count; i++)
+		put_row(json, plugin_fields, ARRAY_LENGTH(plugin_fields), &comparison->plugins[i]);
 	json_end(json);
 }
 
@@ -912,26 +689,8 @@ enum status profilers_json_write(struct sink *sink, const struct profilers_compa
 	json_init(&json, sink);
 	json_object(&json);
 	put_head(&json, comparison);
-	json_put_array(&json, "jobs");
-	for (size_t i = 0; i < comparison->job_count; i++)
-		put_job(&json, &comparison->jobs[i]);
-	json_end(&json);
-	json_put_array(&json, "completeness");
-	for (size_t i = 0; i < comparison->complete_count; i++)
-		put_complete(&json, &comparison->complete[i]);
-	json_end(&json);
-	json_put_array(&json, "accuracy");
-	for (size_t i = 0; i < comparison->accuracy_count; i++)
-		put_accuracy(&json, &comparison->accuracy[i]);
-	json_end(&json);
-	json_put_array(&json, "overhead");
-	for (size_t i = 0; i < comparison->overhead_count; i++)
-		put_overhead(&json, &comparison->overhead[i]);
-	json_end(&json);
-	json_put_array(&json, "training");
-	for (size_t i = 0; i < comparison->training_count; i++)
-		put_training(&json, &comparison->training[i]);
-	json_end(&json);
+	for (size_t i = 0; i < ROW_KINDS; i++)
+		put_rows(&json, &row_kinds[i], comparison);
 	json_end(&json);
 	json_line(&json);
 	return json_status(&json);
