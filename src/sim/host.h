@@ -615,7 +615,7 @@ struct tape_map {
 };
 
 /*
- * A tape while it is played, and the call that a line stands for. Nobody else includes this.
+ * A tape while it is played, and the call that a line stands for.
  */
 
 struct player {

@@ -11,7 +11,7 @@
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/order.h"
-#include "sim/host_state.h"
+#include "sim/host_event.h"
 
 /* ---- operations --------------------------------------------------------------------------------- */
 

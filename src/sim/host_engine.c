@@ -21,7 +21,7 @@
 
 #include "common/attributes.h"
 #include "common/order.h"
-#include "sim/host_state.h"
+#include "sim/host_event.h"
 
 enum {
 	ENGINE_QUEUE = 256,	  /* works posted and not yet taken; a power of two */

@@ -13,7 +13,7 @@
 #include "common/status.h"
 #include "plugin/abi_common.h"
 #include "sim/host.h"
-#include "sim/host_start.h"
+#include "sim/host_event.h"
 
 static inline bool host_is_asked(const struct host_asks *asks, int mask, enum abi_event event)
 {
@@ -29,7 +29,7 @@ static inline bool host_version_has(int version, enum abi_event event)
 }
 
 /*
- * What the host's own files and the tapes' player share. Nobody else includes this.
+ * What the host's own files and the tapes' player share.
  *
  *	user thread --host_play()--> API events, plans --post--> engine's queue --> engine thread
  *	                                  |                                         (proxy, or the
@@ -340,7 +340,7 @@ struct host_engine {
 
 /*
  * One group while it is played: host_call.c makes the API events and the tasks, host_launch.c turns
- * the tasks into plans. Nobody else includes this.
+ * the tasks into plans.
  */
 
 enum { PLAY_FEW = 8 }; /* tasks that need no memory from the heap */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/order.h"
-#include "sim/host_state.h"
+#include "sim/host_event.h"
 
 void host_worker_init(struct host_worker *worker)
 {

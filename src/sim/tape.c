@@ -18,7 +18,7 @@
 #include "common/op.h"
 #include "common/order.h"
 #include "common/text.h"
-#include "sim/host_state.h"
+#include "sim/host_event.h"
 
 struct parse {
 	struct tape *tape;
@@ -503,7 +503,7 @@ static uint8_t number_v1(enum op_name_table table, const char *word)
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-static void *pointer(uint64_t id)
+static void *id_pointer(uint64_t id)
 {
 	return (void *)(uintptr_t)id;
 }
@@ -513,7 +513,7 @@ static void *given_for(const struct tape_map *map, uint64_t recorded)
 {
 	const struct tape_id *id = tape_map_find(map, recorded);
 
-	return id ? id->given : pointer(recorded);
+	return id ? id->given : id_pointer(recorded);
 }
 
 static uint64_t player_stamp(const struct player *player, uint64_t gpu_ns)
@@ -536,8 +536,8 @@ static void coll_start(const struct player *player, const struct tape_line *line
 		.datatype = line->datatype,
 		.algorithm = line->algorithm,
 		.protocol = line->protocol,
-		.send_buffer = pointer(line->send_buffer),
-		.recv_buffer = pointer(line->recv_buffer),
+		.send_buffer = id_pointer(line->send_buffer),
+		.recv_buffer = id_pointer(line->recv_buffer),
 		.count = line->count,
 		.root = (int)line->root,
 		.channels = (uint8_t)line->channels,
@@ -572,7 +572,7 @@ static void p2p_start(const struct player *player, const struct tape_line *line,
 			line->version < 5 ? parent : given_for(&player->handles, line->group),
 		.function = line->function,
 		.datatype = line->datatype,
-		.buffer = pointer(line->send_buffer),
+		.buffer = id_pointer(line->send_buffer),
 		.count = line->count,
 		.peer = (int)line->peer,
 		.channels = (uint8_t)line->channels,
@@ -615,7 +615,7 @@ static void api_start(const struct player *player, const struct tape_line *line,
 		.count = line->count,
 		.root = (int)line->root,
 		.is_captured = line->is_captured != 0,
-		.stream = pointer(line->stream),
+		.stream = id_pointer(line->stream),
 		.user_tag = line->tag,
 	};
 
@@ -634,15 +634,15 @@ static void ce_coll_start(const struct player *player, const struct tape_line *l
 		.function = line->function,
 		.datatype = line->datatype,
 		.sync_strategy = line->sync,
-		.send_buffer = pointer(line->send_buffer),
-		.recv_buffer = pointer(line->recv_buffer),
+		.send_buffer = id_pointer(line->send_buffer),
+		.recv_buffer = id_pointer(line->recv_buffer),
 		.count = line->count,
 		.root = (int)line->root,
 		.has_intra_batch_sync = line->intra != 0,
 		.batch_size = (uint32_t)line->batch,
 		.batches = (uint32_t)line->batches,
 		.ce_sequence = (uint32_t)line->ce_sequence,
-		.stream = pointer(line->stream),
+		.stream = id_pointer(line->stream),
 		.user_tag = line->tag,
 	};
 
@@ -701,7 +701,7 @@ static void event_start(const struct player *player, const struct tape_line *lin
 		return api_start(player, line, call, handle);
 	case ABI_KERNEL_LAUNCH:
 		return host_start_kernel_launch(plugin, call, handle, parent,
-						pointer(line->stream));
+						id_pointer(line->stream));
 	case ABI_CE_COLL:
 		return ce_coll_start(player, line, call, handle);
 	case ABI_CE_SYNC:
@@ -794,7 +794,7 @@ static void line_fini(struct player *player, const struct tape_line *line)
 static void line_other(struct player *player, const struct tape_line *line)
 {
 	const struct tape_id *id = tape_map_find(&player->handles, line->handle);
-	void *handle = id ? id->given : pointer(line->handle);
+	void *handle = id ? id->given : id_pointer(line->handle);
 
 	if (id && id->is_unasked) {
 		player->counts->unasked++;

@@ -1,14 +1,18 @@
 /*
+ * The tape recorder: a plugin whose file has every call of NCCL. Lines are written one by one, under one lock, in the order
+ * in which they were numbered; docs/TAPES.md is their format. A diagnostic tool: it may wait, and it writes to the disk from
+ * within NCCL's threads. Never part of the plugin that runs always.
+ *
  * A descriptor of each version, taken apart into the words of a line; what the versions share is in
  * the macros.
  */
-#include "sim/tape_record.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +24,19 @@
 #include "common/op_layout.h"
 #include "common/order.h"
 #include "common/text.h"
+#include "plugin/abi_v1.h"
+#include "plugin/abi_v2.h"
+#include "plugin/abi_v3.h"
+#include "plugin/abi_v4.h"
+#include "plugin/abi_v5.h"
+#include "plugin/abi_v6.h"
+#include "plugin/abi_v7.h"
 
-static void tape_text_put(struct tape_text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+/* A line that is being put together. */
+struct tape_text {
+	char bytes[1024];
+	size_t length;
+};
 
 enum { TAPE_CLOSED = -1, TAPE_FAILED = -2 };
 
@@ -35,7 +50,7 @@ static struct {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static void tape_text_put(struct tape_text *text, const char *format, ...)
+static void PRINTF_LIKE(2, 3) tape_text_put(struct tape_text *text, const char *format, ...)
 {
 	size_t room = sizeof(text->bytes) - text->length;
 	va_list args;
@@ -371,8 +386,8 @@ static void buffers_put(struct tape_text *text, const void *send, const void *re
 
 /* ---- what each version has beyond the common events ------------------------------------------ */
 
-/* True when the event was one of these. */
-bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d)
+/* The words behind "START ... rank=R". False: none of these, the event is one that all versions share. */
+static bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d)
 {
 	switch (d->type) {
 	case ABI_COLL:
@@ -405,7 +420,7 @@ bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d)
 		COMM_PUT(text, (d)->p2p);                    \
 	} while (0)
 
-bool tape_fields_v2(struct tape_text *text, const struct abi_descr_v2 *d)
+static bool tape_fields_v2(struct tape_text *text, const struct abi_descr_v2 *d)
 {
 	switch (d->type) {
 	case ABI_COLL:
@@ -425,7 +440,7 @@ bool tape_fields_v2(struct tape_text *text, const struct abi_descr_v2 *d)
  * affair and gone after the call. */
 #define FIELDS_NET(text, d) tape_text_put(text, " NetPlugin id=%" PRId64, (d)->net_plugin.id)
 
-bool tape_fields_v3(struct tape_text *text, const struct abi_descr_v3 *d)
+static bool tape_fields_v3(struct tape_text *text, const struct abi_descr_v3 *d)
 {
 	switch (d->type) {
 	case ABI_COLL:
@@ -450,7 +465,7 @@ bool tape_fields_v3(struct tape_text *text, const struct abi_descr_v3 *d)
 	tape_text_put(text, " KernelCh ch=%u pt=%" PRIu64, (d)->kernel_ch.channel, \
 		      (d)->kernel_ch.gpu_ns)
 
-bool tape_fields_v4(struct tape_text *text, const struct abi_descr_v4 *d)
+static bool tape_fields_v4(struct tape_text *text, const struct abi_descr_v4 *d)
 {
 	switch (d->type) {
 	case ABI_COLL:
@@ -555,12 +570,12 @@ FIELDS_V5(7)
 FIELDS_V6(6)
 FIELDS_V6(7)
 
-bool tape_fields_v5(struct tape_text *text, const struct abi_descr_v5 *d)
+static bool tape_fields_v5(struct tape_text *text, const struct abi_descr_v5 *d)
 {
 	return fields_since_v5_5(text, d);
 }
 
-bool tape_fields_v6(struct tape_text *text, const struct abi_descr_v6 *d)
+static bool tape_fields_v6(struct tape_text *text, const struct abi_descr_v6 *d)
 {
 	return fields_since_v6_6(text, d);
 }
@@ -570,7 +585,7 @@ static void tag_put(struct tape_text *text, uint64_t tag)
 	tape_text_put(text, " tag=%" PRIu64, tag);
 }
 
-bool tape_fields_v7(struct tape_text *text, const struct abi_descr_v7 *d)
+static bool tape_fields_v7(struct tape_text *text, const struct abi_descr_v7 *d)
 {
 	bool is_known = fields_since_v6_7(text, d);
 
