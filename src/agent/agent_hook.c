@@ -1,4 +1,3 @@
-/* Starting the hook's process. For agent_hook.c alone. */
 #include "agent/agent_hook.h"
 
 #include <errno.h>

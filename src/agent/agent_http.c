@@ -16,8 +16,6 @@
 #include "common/file.h"
 #include "common/text.h"
 
-static void agent_tls_release(struct agent_tls *tls);
-
 enum { PEM_BYTES_MAX = 1024 * 1024 };
 
 /* A whole file as a text. */
@@ -74,6 +72,16 @@ static enum status try_out(const struct agent_tls *tls, const struct web_config 
 	return code < 0 ? ERR_FORMAT : OK;
 }
 
+static void agent_tls_release(struct agent_tls *tls)
+{
+	if (tls->key)
+		explicit_bzero(tls->key, strlen(tls->key));
+	free(tls->cert);
+	free(tls->key);
+	free(tls->client_ca);
+	*tls = (struct agent_tls){ 0 };
+}
+
 /* Reads the files and tries them out. On failure why says all and nothing needs release. */
 static enum status agent_tls_load(struct agent_tls *tls, const struct web_config *config, char *why,
 				  size_t why_size)
@@ -98,16 +106,6 @@ static enum status agent_tls_load(struct agent_tls *tls, const struct web_config
 	if (status != OK)
 		agent_tls_release(tls);
 	return status;
-}
-
-static void agent_tls_release(struct agent_tls *tls)
-{
-	if (tls->key)
-		explicit_bzero(tls->key, strlen(tls->key));
-	free(tls->cert);
-	free(tls->key);
-	free(tls->client_ca);
-	*tls = (struct agent_tls){ 0 };
 }
 
 /* Gives back 0, or a code that ends the handshake. */

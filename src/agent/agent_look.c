@@ -239,7 +239,7 @@ static const char *number_before(const char *start, const char *end)
 	return at < end && at > start && at[-1] == '-' ? at - 1 : NULL;
 }
 
-static const char *without(const char *start, const char *end, const char *ending)
+static const char *name_without(const char *start, const char *end, const char *ending)
 {
 	size_t length = strlen(ending);
 
@@ -255,8 +255,8 @@ bool agent_textfile_is_ours(const char *name)
 	if (strncmp(name, prefix, strlen(prefix)) != 0)
 		return false;
 	name += strlen(prefix);
-	cut = without(name, end, unfinished);
-	end = without(name, cut ? cut : end, suffix);
+	cut = name_without(name, end, unfinished);
+	end = name_without(name, cut ? cut : end, suffix);
 	end = end ? number_before(name, end) : NULL;
 	end = end ? number_before(name, end) : NULL;
 	return end && end > name;
@@ -541,8 +541,8 @@ static void tell_asked(const struct agent_kernel *kernel, const struct agent_ker
 		  job_text(job->name, name), job->count, kernel->seconds, why);
 }
 
-static void ask(struct agent_kernel *kernel, const struct live *live, const struct watch *watch,
-		uint32_t c, uint64_t now_ns)
+static void kernel_ask(struct agent_kernel *kernel, const struct live *live,
+		       const struct watch *watch, uint32_t c, uint64_t now_ns)
 {
 	const struct job_comm *comm = &live->job.comms[c];
 	uint32_t user = watch->processes[live->job.seats[comm->seats[0]].process].file.owner;
@@ -586,5 +586,5 @@ void agent_kernel_look(struct agent_kernel *kernel, const struct live *live,
 	forget_old(kernel, now_ns);
 	for (uint32_t c = 0; c < live->job.comm_count; c++)
 		if (live->job.comms[c].seat_count > 0)
-			ask(kernel, live, watch, c, now_ns);
+			kernel_ask(kernel, live, watch, c, now_ns);
 }

@@ -131,7 +131,7 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 }
 
 /* Permitted and effective are what we have of `kept`; nothing is handed on. */
-static bool keep(uint32_t kept)
+static bool rights_keep(uint32_t kept)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
@@ -153,7 +153,7 @@ static void empty_bounding_set(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-static bool become(const struct agent_rights *rights)
+static bool rights_become_user(const struct agent_rights *rights)
 {
 	bool has_group = rights->group != (gid_t)-1;
 
@@ -172,10 +172,10 @@ static bool become(const struct agent_rights *rights)
 int agent_rights_drop(const struct agent_rights *rights)
 {
 	empty_bounding_set();
-	if (!become(rights))
+	if (!rights_become_user(rights))
 		return agent_log(AGENT_ERROR, "cannot become another user: %s%s", strerror(errno),
 				 geteuid() != 0 ? "; only root can" : "");
-	if (!keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
+	if (!rights_keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return agent_log(AGENT_ERROR, "cannot give up capabilities: %s", strerror(errno));
 	return 0;

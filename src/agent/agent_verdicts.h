@@ -17,8 +17,7 @@
 
 /*
  * Telling of what hangs, lags or was lost: each notice once when it appears, once when it is over. One that
- * comes back within AGENT_NOTICE_QUIET_NS was never gone. What is a verdict, too, is told as that
- * (agent_verdicts.h).
+ * comes back within AGENT_NOTICE_QUIET_NS was never gone. What is a verdict, too, is told as that.
  */
 
 struct agent_notice {

@@ -50,7 +50,8 @@ static bool is_over(const char *at, const char *end)
 }
 
 /* A scalar in quotes: *at stands on the first of them and then behind the last. */
-static bool quoted(struct web_yaml *yaml, const char **at, const char *end, char *to, size_t size)
+static bool yaml_quoted(struct web_yaml *yaml, const char **at, const char *end, char *to,
+			size_t size)
 {
 	char quote = *(*at)++;
 	size_t used = 0;
@@ -108,7 +109,7 @@ static bool yaml_plain(struct web_yaml *yaml, const char **at, const char *end, 
 static bool yaml_take_key(struct web_yaml *yaml, const char **at, const char *end)
 {
 	bool is_good = **at == '"' || **at == '\''
-			       ? quoted(yaml, at, end, yaml->key, sizeof(yaml->key))
+			       ? yaml_quoted(yaml, at, end, yaml->key, sizeof(yaml->key))
 			       : yaml_plain(yaml, at, end, ':', yaml->key, sizeof(yaml->key));
 
 	if (!is_good)
@@ -136,7 +137,7 @@ static bool yaml_take_value(struct web_yaml *yaml, const char *at, const char *e
 		return true;
 	yaml->has_value = true;
 	if (*at == '"' || *at == '\'') {
-		if (!quoted(yaml, &at, end, yaml->value, sizeof(yaml->value)))
+		if (!yaml_quoted(yaml, &at, end, yaml->value, sizeof(yaml->value)))
 			return false;
 		return is_over(at, end) || yaml_fail(yaml, "something follows a closed quote");
 	}
@@ -274,7 +275,7 @@ static const char *const section_names[SECTIONS] = {
 	[HEADERS] = "headers", [USERS] = "basic_auth_users",
 };
 
-static enum status PRINTF_LIKE(2, 3) refuse(struct parser *parser, const char *format, ...)
+static enum status PRINTF_LIKE(2, 3) config_refuse(struct parser *parser, const char *format, ...)
 {
 	char what[256];
 	va_list values;
@@ -293,9 +294,9 @@ static enum status take_text(struct parser *parser, char *to, size_t size)
 	const struct web_yaml *yaml = &parser->yaml;
 
 	if (!yaml->has_value || yaml->value[0] == '\0')
-		return refuse(parser, "%s has no value", yaml->key);
+		return config_refuse(parser, "%s has no value", yaml->key);
 	if (!text_copy(to, size, yaml->value))
-		return refuse(parser, "the value of %s is too long", yaml->key);
+		return config_refuse(parser, "the value of %s is too long", yaml->key);
 	return OK;
 }
 
@@ -308,8 +309,8 @@ static enum status take_version(struct parser *parser, int *version)
 			*version = i;
 			return OK;
 		}
-	return refuse(parser, "%s is one of TLS10, TLS11, TLS12, TLS13, not '%s'", parser->yaml.key,
-		      parser->yaml.value);
+	return config_refuse(parser, "%s is one of TLS10, TLS11, TLS12, TLS13, not '%s'",
+			     parser->yaml.key, parser->yaml.value);
 }
 
 static enum status take_client_auth(struct parser *parser)
@@ -327,11 +328,11 @@ static enum status take_client_auth(struct parser *parser)
 			parser->config->client_auth = (enum web_client_auth)i;
 			return OK;
 		}
-	return refuse(parser,
-		      "client_auth_type is one of NoClientCert, RequestClientCert, "
-		      "RequireAnyClientCert, VerifyClientCertIfGiven, "
-		      "RequireAndVerifyClientCert, not '%s'",
-		      parser->yaml.value);
+	return config_refuse(parser,
+			     "client_auth_type is one of NoClientCert, RequestClientCert, "
+			     "RequireAnyClientCert, VerifyClientCertIfGiven, "
+			     "RequireAndVerifyClientCert, not '%s'",
+			     parser->yaml.value);
 }
 
 /* "$2y$10$" and 53 letters of bcrypt's own base64. */
@@ -357,17 +358,18 @@ static enum status take_user(struct parser *parser)
 
 	for (size_t i = 0; i < config->user_count; i++)
 		if (strcmp(config->users[i].name, yaml->key) == 0)
-			return refuse(parser, "user %s is there twice", yaml->key);
+			return config_refuse(parser, "user %s is there twice", yaml->key);
 	if (strchr(yaml->key, ':'))
-		return refuse(parser, "a user's name cannot have a colon");
+		return config_refuse(parser, "a user's name cannot have a colon");
 	if (!is_bcrypt(yaml->value, &cost))
-		return refuse(parser, "what follows user %s is no bcrypt hash, like $2y$10$...",
-			      yaml->key);
+		return config_refuse(parser,
+				     "what follows user %s is no bcrypt hash, like $2y$10$...",
+				     yaml->key);
 	if (cost < 4 || cost > WEB_CONFIG_COST_MAX)
-		return refuse(parser, "the hash of user %s has cost %d; taken are 4 to %d",
-			      yaml->key, cost, WEB_CONFIG_COST_MAX);
+		return config_refuse(parser, "the hash of user %s has cost %d; taken are 4 to %d",
+				     yaml->key, cost, WEB_CONFIG_COST_MAX);
 	if (config->user_count == WEB_CONFIG_USERS_MAX)
-		return refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
+		return config_refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
 	user = realloc(config->users, (config->user_count + 1) * sizeof(*user));
 	if (user == NULL)
 		return ERR_NO_SPACE;
@@ -386,7 +388,7 @@ static enum status open_section(struct parser *parser, enum section section)
 	const struct web_yaml *yaml = &parser->yaml;
 
 	if (yaml->has_value)
-		return refuse(parser, "%s is a map, not a value", yaml->key);
+		return config_refuse(parser, "%s is a map, not a value", yaml->key);
 	parser->sections[yaml->depth + 1] = section;
 	return OK;
 }
@@ -422,7 +424,7 @@ static enum status config_take_key(struct parser *parser, enum key key)
 		/* HTTP/2 is an offer that a client need not take; the agent makes none. */
 		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
 			return OK;
-		return refuse(parser, "http2 is true or false, not '%s'", value);
+		return config_refuse(parser, "http2 is true or false, not '%s'", value);
 	case KEY_STRICT:
 		return take_text(parser, config->strict_transport,
 				 sizeof(config->strict_transport));
@@ -438,7 +440,7 @@ static enum status take_pair(struct parser *parser)
 	enum section section = parser->sections[yaml->depth];
 
 	if (yaml->depth > 0 && section == ROOT)
-		return refuse(parser, "%s is further in than it should be", yaml->key);
+		return config_refuse(parser, "%s is further in than it should be", yaml->key);
 	/* What is below this key is nothing, unless the key opens a section. */
 	if (yaml->depth + 1 < WEB_YAML_DEPTH)
 		parser->sections[yaml->depth + 1] = ROOT;
@@ -448,13 +450,14 @@ static enum status take_pair(struct parser *parser)
 		if (keys[i].section != section || strcmp(keys[i].name, yaml->key) != 0)
 			continue;
 		if (keys[i].refused)
-			return refuse(parser, "%s is not taken: %s", yaml->key, keys[i].refused);
+			return config_refuse(parser, "%s is not taken: %s", yaml->key,
+					     keys[i].refused);
 		if (parser->seen & 1u << i)
-			return refuse(parser, "%s is there twice", yaml->key);
+			return config_refuse(parser, "%s is there twice", yaml->key);
 		parser->seen |= 1u << i;
 		return config_take_key(parser, keys[i].key);
 	}
-	return refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
+	return config_refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
 }
 
 /* What only shows when all is there. */
@@ -492,7 +495,7 @@ enum status web_config_parse(struct web_config *config, const char *text, size_t
 	while (status == OK && web_yaml_next(&parser.yaml))
 		status = take_pair(&parser);
 	if (status == OK && parser.yaml.problem)
-		status = refuse(&parser, "%s", parser.yaml.problem);
+		status = config_refuse(&parser, "%s", parser.yaml.problem);
 	if (status == OK)
 		status = check_whole(config, why, why_size);
 	return status;

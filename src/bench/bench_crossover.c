@@ -126,7 +126,7 @@ static const struct words algorithms = { algorithm_words, ARRAY_LENGTH(algorithm
 static const struct words protocols = { protocol_words, ARRAY_LENGTH(protocol_words),
 					"ll, ll128, simple or all" };
 
-static const char *setting(const struct words *words, uint8_t number)
+static const char *nccl_setting(const struct words *words, uint8_t number)
 {
 	for (size_t i = 0; i < words->count; i++)
 		if (words->list[i].number == number)
@@ -137,12 +137,12 @@ static const char *setting(const struct words *words, uint8_t number)
 /* "Ring", as NCCL_ALGO takes it; NULL for 0. */
 static const char *crossover_algorithm_setting(uint8_t algorithm)
 {
-	return setting(&algorithms, algorithm);
+	return nccl_setting(&algorithms, algorithm);
 }
 
 static const char *crossover_protocol_setting(uint8_t protocol)
 {
-	return setting(&protocols, protocol);
+	return nccl_setting(&protocols, protocol);
 }
 
 /* Ring and Tree with LL, LL128 and Simple. */

@@ -34,9 +34,6 @@ struct health_watch {
 	char step[160];
 };
 
-static void health_watch_step(struct health_watch *watch, const char *format, ...)
-	PRINTF_LIKE(2, 3);
-
 /*
  * What a check of health measures, on one rank among all: a few collectives with their results, AllReduce
  * over everything, every pair of ranks both ways with a large and a small message, AllReduce again. Rank 0
@@ -128,7 +125,7 @@ static void health_watch_hub(struct health_watch *watch, struct bench_hub *hub)
 }
 
 /* What this rank does next: "AllReduce of 64 MiB". */
-static void health_watch_step(struct health_watch *watch, const char *format, ...)
+static void PRINTF_LIKE(2, 3) health_watch_step(struct health_watch *watch, const char *format, ...)
 {
 	va_list list;
 
@@ -686,7 +683,7 @@ static enum status write_shown(const void *context, enum bench_output_kind kind,
 }
 
 /* The verdict, written. Gives back the exit code. */
-static int judge(const struct health_request *request, const struct bench_run *run)
+static int health_write_verdict(const struct health_request *request, const struct bench_run *run)
 {
 	struct health health;
 	struct shown shown = { request, &health, run };
@@ -713,8 +710,6 @@ static double limit_s(const struct health_budget *budget)
 
 /* As bench_team_fail(), and who did not answer is named. What is stuck on the GPU may be stuck for ever: nothing is
  * taken down in order, the driver does that when the process is gone. */
-static void health_fail(struct bench_team *team, struct health_watch *watch)
-	__attribute__((noreturn));
 static void health_fail(struct bench_team *team, struct health_watch *watch)
 {
 	/* From here on all that waits has a limit of its own. */
@@ -771,7 +766,7 @@ static int health_rank(const struct bench_place *place, void *context)
 		return CLI_EXIT_TROUBLE;
 	if (place->rank == 0) {
 		text_copy(team.run.command, sizeof(team.run.command), request->command);
-		result = judge(request, &team.run);
+		result = health_write_verdict(request, &team.run);
 	}
 	bench_team_release(&team);
 	return result;
@@ -783,7 +778,7 @@ static int judge_former(const struct health_request *request)
 	int exit_code = bench_recall(&run, request->from);
 
 	if (exit_code == 0)
-		exit_code = judge(request, &run);
+		exit_code = health_write_verdict(request, &run);
 	bench_run_release(&run);
 	return exit_code;
 }

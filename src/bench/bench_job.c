@@ -1,4 +1,6 @@
 /*
+ * One rank of a job: its GPU, its buffers, the check of results, who the others are.
+ *
  * The GPU of a rank. Memory:
  *
  *	send_memory	guard | room_bytes | guard
@@ -23,9 +25,6 @@
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
-
-static int ranks_count(struct bench_job *job);
-static int ranks_meet(struct bench_job *job);
 
 static int prove_check(struct bench_job *job);
 
@@ -456,33 +455,6 @@ static int libraries_open(struct bench_job *job)
 	return 0;
 }
 
-int bench_job_open(struct bench_job **job, const struct bench_place *place, struct bench_hub *hub,
-		   const struct bench_plan *plan, struct bench_run *run)
-{
-	struct bench_job *new = calloc(1, sizeof(*new));
-
-	*job = NULL;
-	if (new == NULL) {
-		hub_fail(hub, "out of memory");
-		return -1;
-	}
-	new->place = place;
-	new->hub = hub;
-	new->plan = plan;
-	new->run = place->rank == 0 ? run : NULL;
-	if (variable_keep(new, &new->algorithm, "NCCL_ALGO") < 0 ||
-	    variable_keep(new, &new->protocol, "NCCL_PROTO") < 0 || libraries_open(new) < 0 ||
-	    ranks_count(new) < 0 || device_open(new) < 0 || ranks_meet(new) < 0 ||
-	    device_memory_open(new) < 0) {
-		bench_job_close(new);
-		return -1;
-	}
-	if (new->run)
-		run_describe(new);
-	*job = new;
-	return 0;
-}
-
 static void comm_close(struct bench_job *job)
 {
 	if (job->comm)
@@ -859,7 +831,7 @@ int fill_check(struct job_cell *work, uint64_t *wrong)
 /* What fits into the two guards of a buffer, at 8 bytes each; the phase lets it run over the end of the table. */
 enum { ELEMENTS = 1000, PHASE = 8000 };
 
-static uint64_t differences(const struct bench_pattern *pattern)
+static uint64_t pattern_differences(const struct bench_pattern *pattern)
 {
 	uint64_t count = 0;
 
@@ -892,7 +864,7 @@ static int check_count(struct bench_job *job, const struct kernel_span *span, ui
  * is what the guards' table has. */
 static int prove_check(struct bench_job *job)
 {
-	uint64_t right = 0, wrong = 0, wanted = differences(job->pattern);
+	uint64_t right = 0, wrong = 0, wanted = pattern_differences(job->pattern);
 
 	for (uint32_t element_bytes = 1; element_bytes <= 8; element_bytes *= 2) {
 		struct kernel_span span = {
@@ -1195,4 +1167,31 @@ static int ranks_meet(struct bench_job *job)
 out:
 	free(cards);
 	return status;
+}
+
+int bench_job_open(struct bench_job **job, const struct bench_place *place, struct bench_hub *hub,
+		   const struct bench_plan *plan, struct bench_run *run)
+{
+	struct bench_job *new = calloc(1, sizeof(*new));
+
+	*job = NULL;
+	if (new == NULL) {
+		hub_fail(hub, "out of memory");
+		return -1;
+	}
+	new->place = place;
+	new->hub = hub;
+	new->plan = plan;
+	new->run = place->rank == 0 ? run : NULL;
+	if (variable_keep(new, &new->algorithm, "NCCL_ALGO") < 0 ||
+	    variable_keep(new, &new->protocol, "NCCL_PROTO") < 0 || libraries_open(new) < 0 ||
+	    ranks_count(new) < 0 || device_open(new) < 0 || ranks_meet(new) < 0 ||
+	    device_memory_open(new) < 0) {
+		bench_job_close(new);
+		return -1;
+	}
+	if (new->run)
+		run_describe(new);
+	*job = new;
+	return 0;
 }

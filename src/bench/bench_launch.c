@@ -1,4 +1,6 @@
 /*
+ * Who is this rank (what launchers say), and starting ranks where there is none.
+ *
  * The launcher: forks the ranks, then waits for whatever happens first: a rank ends, a rank says why it
  * cannot go on, a signal, the limit. It holds no threads and never opens CUDA, so it may fork.
  *
@@ -35,8 +37,6 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-/* Between bench_launch.c, which watches over ranks, and bench_launch.c, which is one. */
-
 struct launch_rank {
 	pid_t pid; /* 0: it is over */
 	int status;
@@ -65,9 +65,6 @@ struct launch_job {
 	char death[512]; /* the first rank that died instead of ending */
 };
 
-static void launch_become_rank(const struct launch_job *job, int rank, bench_rank_fn body,
-			       void *context) __attribute__((noreturn));
-
 /* Where the launcher's own port, or a number made of the job's, is taken, the next ones are tried. */
 enum { PORTS_TRIED = 8, SLURM_PORT_FIRST = 20000, SLURM_PORTS = 10000 };
 
@@ -80,7 +77,7 @@ struct finder {
 };
 
 /* "" counts as not set. */
-static const char *variable(const struct finder *finder, const char *name)
+static const char *finder_variable(const struct finder *finder, const char *name)
 {
 	const char *value = finder->get(finder->context, name);
 
@@ -90,7 +87,7 @@ static const char *variable(const struct finder *finder, const char *name)
 static const char *first_variable(const struct finder *finder, const char *const *names)
 {
 	for (; *names != NULL; names++)
-		if (variable(finder, *names) != NULL)
+		if (finder_variable(finder, *names) != NULL)
 			return *names;
 	return NULL;
 }
@@ -104,10 +101,10 @@ static int take_number(const struct finder *finder, const char *const *names, in
 	*name = first_variable(finder, names);
 	if (*name == NULL)
 		return 0;
-	if (text_number(variable(finder, *name), least, most, &value) != OK) {
+	if (text_number(finder_variable(finder, *name), least, most, &value) != OK) {
 		snprintf(finder->problem, finder->problem_size,
-			 "%s=%.40s is not a number from %d to %d", *name, variable(finder, *name),
-			 least, most);
+			 "%s=%.40s is not a number from %d to %d", *name,
+			 finder_variable(finder, *name), least, most);
 		return -1;
 	}
 	*number = (int)value;
@@ -155,13 +152,13 @@ static bool is_slurm_step(const struct finder *finder)
 {
 	static const char *const steps[] = { "SLURM_STEP_ID", "SLURM_STEPID", NULL };
 
-	return variable(finder, "SLURM_PROCID") && first_variable(finder, steps) &&
-	       !variable(finder, "SLURM_PTY_PORT");
+	return finder_variable(finder, "SLURM_PROCID") && first_variable(finder, steps) &&
+	       !finder_variable(finder, "SLURM_PTY_PORT");
 }
 
 static bool is_same(const struct finder *finder, const char *a, const char *b)
 {
-	const char *left = variable(finder, a), *right = variable(finder, b);
+	const char *left = finder_variable(finder, a), *right = finder_variable(finder, b);
 
 	return left != NULL && right != NULL && strcmp(left, right) == 0;
 }
@@ -170,16 +167,16 @@ static bool is_same(const struct finder *finder, const char *a, const char *b)
  * with the same number. */
 static const struct launcher *find_launcher(const struct finder *finder)
 {
-	if (variable(finder, "RANK"))
+	if (finder_variable(finder, "RANK"))
 		return &torchrun;
-	if (variable(finder, "OMPI_COMM_WORLD_RANK"))
+	if (finder_variable(finder, "OMPI_COMM_WORLD_RANK"))
 		return &open_mpi;
-	if (variable(finder, "PMI_RANK") &&
+	if (finder_variable(finder, "PMI_RANK") &&
 	    !(is_slurm_step(finder) && is_same(finder, "PMI_RANK", "SLURM_PROCID")))
 		return &hydra;
 	if (is_slurm_step(finder))
 		return &srun;
-	return variable(finder, "PMIX_RANK") ? &pmix : NULL;
+	return finder_variable(finder, "PMIX_RANK") ? &pmix : NULL;
 }
 
 static int take_rank(const struct finder *finder, const struct launcher *launcher)
@@ -294,11 +291,12 @@ static int take_slurm(const struct finder *finder)
 	if (take_number(finder, nodes, 0, BENCH_RANKS_MAX, &node, &name) == -1)
 		return -1;
 	if (counts != NULL && node >= 0)
-		place->local_ranks = bench_place_tasks(variable(finder, counts), node);
+		place->local_ranks = bench_place_tasks(finder_variable(finder, counts), node);
 	if (place->local_ranks < 1 || place->local_ranks > place->nranks ||
 	    place->local_rank >= place->local_ranks)
 		place->local_ranks = -1;
-	if (list != NULL && bench_place_first_host(variable(finder, list), host, sizeof(host))) {
+	if (list != NULL &&
+	    bench_place_first_host(finder_variable(finder, list), host, sizeof(host))) {
 		text_copy(place->address, sizeof(place->address), host);
 		place->port = SLURM_PORT_FIRST + (int)(place->token % SLURM_PORTS);
 		place->ports = PORTS_TRIED;
@@ -321,7 +319,7 @@ static uint64_t token_of(const struct finder *finder, const char *meet)
 	uint64_t token = hash_word(0x72696e6773696465u, (uint64_t)finder->place->nranks);
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-		const char *value = variable(finder, names[i]);
+		const char *value = finder_variable(finder, names[i]);
 
 		if (value != NULL)
 			token = hash_word(token, hash_bytes(value, strlen(value)) + i);
@@ -333,7 +331,7 @@ static int take_master(const struct finder *finder)
 {
 	static const char *const ports[] = { "MASTER_PORT", NULL };
 	struct bench_place *place = finder->place;
-	const char *address = variable(finder, "MASTER_ADDR");
+	const char *address = finder_variable(finder, "MASTER_ADDR");
 	const char *name;
 
 	if (address == NULL)
@@ -362,9 +360,9 @@ static int take_own_file(const struct finder *finder)
 					     "PMI_JOBID",
 					     NULL };
 	struct bench_place *place = finder->place;
-	const char *directory = variable(finder, "TMPDIR");
+	const char *directory = finder_variable(finder, "TMPDIR");
 	const char *name = first_variable(finder, names);
-	const char *job = name ? variable(finder, name) : "";
+	const char *job = name ? finder_variable(finder, name) : "";
 	uint64_t key = hash_word(hash_bytes(job, strlen(job)), name ? 1 : (uint64_t)getppid());
 
 	place->is_own_file = true;
@@ -442,7 +440,7 @@ int bench_place_find(struct bench_place *place, bench_getenv get, void *context,
 	bench_place_init(place);
 	if (launcher == NULL)
 		return 0;
-	if (launcher == &torchrun && !variable(&finder, "TORCHELASTIC_RUN_ID"))
+	if (launcher == &torchrun && !finder_variable(&finder, "TORCHELASTIC_RUN_ID"))
 		name = "env";
 	text_copy(place->launcher, sizeof(place->launcher), name);
 	if (take_rank(&finder, launcher) != 0 || take_local(&finder, launcher) != 0 ||

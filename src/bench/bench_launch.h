@@ -22,7 +22,7 @@
  *	srun		SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID of a step; rank 0's machine is the first of the step's
  *			node list, the port comes from the numbers of job and step
  *	env		RANK and WORLD_SIZE, set by whoever started the ranks
- *	self		we started the ranks: bench_launch.h hands each its place
+ *	self		we started the ranks: bench_launch() hands each its place
  */
 
 struct bench_place {

@@ -1,4 +1,4 @@
-/* The options that people know from nccl-tests and that have other names here: for the page of `ringside bench`. */
+/* `ringside bench`: its options, what it measures, where the results go. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>

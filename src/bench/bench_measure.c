@@ -18,8 +18,6 @@
 #include "common/text.h"
 #include "recording/recording.h"
 
-static int measure_graph(struct job_cell *work);
-
 /* Where this rank's data lies in this cell. */
 struct issue_place {
 	const char *send;
@@ -108,7 +106,7 @@ static nccl_result parts_move(const struct job_cell *work, const struct issue_pl
 	return result;
 }
 
-static nccl_result exchange(const struct job_cell *work, const struct issue_place *place)
+static nccl_result issue_exchange(const struct job_cell *work, const struct issue_place *place)
 {
 	int rank = work->job->place->rank;
 	nccl_result result;
@@ -130,7 +128,7 @@ static nccl_result issue_group(const struct job_cell *work, const struct issue_p
 	if (result)
 		return result;
 	*what = "ncclSend or ncclRecv";
-	result = work->cell.function == OP_SEND_RECV ? exchange(work, place)
+	result = work->cell.function == OP_SEND_RECV ? issue_exchange(work, place)
 						     : parts_move(work, place);
 	end = nccl->group_end();
 	if (result)
@@ -455,26 +453,6 @@ static int measure_calls_alloc(struct job_cell *work)
 	return work->calls ? 0 : job_fail(work->job, "out of memory");
 }
 
-/* Warm up and measure as cell.mode says: sets cell.warmups, calls, aligns, captured, loop_ns (of this rank),
- * and work->calls. 1: NCCL refused the first call on all ranks, with a forced algorithm or protocol. */
-static int measure_cell(struct job_cell *work)
-{
-	int status = warm_up(work);
-
-	if (status != 0)
-		return status;
-	if (work->cell.mode == BENCH_GRAPH)
-		return measure_graph(work);
-	if (measure_plan_calls(work, work->expected_ns) < 0)
-		return -1;
-	if (work->cell.mode == BENCH_LOOP)
-		return measure_loop(work);
-	if (measure_calls_alloc(work) < 0)
-		return -1;
-	return work->cell.mode == BENCH_BLOCKING ? measure_blocking(work)
-						 : measure_back_to_back(work);
-}
-
 /*
  * Calls in a CUDA graph. Events between them are recorded inside the graph, by each launch anew, so every
  * replayed call has a time of its own:
@@ -687,6 +665,26 @@ static int measure_graph(struct job_cell *work)
 		status = graph_run(work, &graph);
 	graph_release(job, &graph);
 	return status;
+}
+
+/* Warm up and measure as cell.mode says: sets cell.warmups, calls, aligns, captured, loop_ns (of this rank),
+ * and work->calls. 1: NCCL refused the first call on all ranks, with a forced algorithm or protocol. */
+static int measure_cell(struct job_cell *work)
+{
+	int status = warm_up(work);
+
+	if (status != 0)
+		return status;
+	if (work->cell.mode == BENCH_GRAPH)
+		return measure_graph(work);
+	if (measure_plan_calls(work, work->expected_ns) < 0)
+		return -1;
+	if (work->cell.mode == BENCH_LOOP)
+		return measure_loop(work);
+	if (measure_calls_alloc(work) < 0)
+		return -1;
+	return work->cell.mode == BENCH_BLOCKING ? measure_blocking(work)
+						 : measure_back_to_back(work);
 }
 
 /*

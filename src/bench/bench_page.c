@@ -1,4 +1,4 @@
-/* Numbers, letters, colours and marks of charts: what knows nothing of their layout. */
+/* Charts as SVG, and the page that holds them. */
 #include "bench/bench_plot.h"
 #include "bench/bench_plot_internal.h"
 
@@ -13,13 +13,7 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* Between the files that draw charts as SVG; others use bench_plot.h. */
-
 enum { SVG_COLOURS = 8, SVG_PATTERNS = 4 };
-
-/* ---- bench_page.c ------------------------------------------------------------------------- */
-
-static void svg_id(struct sink *sink, const char *id);
 
 struct svg_area {
 	double x;
@@ -27,8 +21,6 @@ struct svg_area {
 	double width;
 	double height;
 };
-
-/* ---- bench_page.c ------------------------------------------------------------------------- */
 
 enum svg_sample { SVG_SAMPLE_LINE = 0, SVG_SAMPLE_COMPUTED = 1, SVG_SAMPLE_BAR = 2 };
 
@@ -192,6 +184,15 @@ static void svg_mark(struct sink *sink, size_t series, double x, double y)
 	sink_format(sink, "%s\">", shapes[series % (sizeof(shapes) / sizeof(shapes[0]))]);
 }
 
+/* What of it may stand in an id; NULL: "chart". */
+static void svg_id(struct sink *sink, const char *id)
+{
+	for (id = id != NULL ? id : "chart"; *id != '\0'; id++)
+		if ((*id >= 'a' && *id <= 'z') || (*id >= 'A' && *id <= 'Z') ||
+		    (*id >= '0' && *id <= '9') || *id == '-')
+			sink_byte(sink, *id);
+}
+
 /* Filled with the series' colour and pattern. */
 static void svg_bar(struct sink *sink, const char *id, size_t series, const struct svg_area *area)
 {
@@ -211,15 +212,6 @@ static void svg_bar(struct sink *sink, const char *id, size_t series, const stru
 			sink_format(sink, "-p%zu)\"/>\n", series % SVG_PATTERNS);
 		}
 	}
-}
-
-/* What of it may stand in an id; NULL: "chart". */
-static void svg_id(struct sink *sink, const char *id)
-{
-	for (id = id != NULL ? id : "chart"; *id != '\0'; id++)
-		if ((*id >= 'a' && *id <= 'z') || (*id >= 'A' && *id <= 'Z') ||
-		    (*id >= '0' && *id <= '9') || *id == '-')
-			sink_byte(sink, *id);
 }
 
 /*

@@ -1,4 +1,4 @@
-/* Sizes of messages in words: lists, and ranges by a factor or by steps. */
+/* What is to be measured, from words; what buffers hold and what must come out. Knows neither CUDA nor NCCL. */
 #include "bench/bench_plan.h"
 
 #include <ctype.h>
@@ -412,7 +412,7 @@ static uint64_t word_at(const struct reduction *reduction, uint64_t k, uint64_t 
 }
 
 /* What changes nothing. */
-static uint64_t silence(const struct reduction *reduction)
+static uint64_t neutral_value(const struct reduction *reduction)
 {
 	switch (reduction->redop) {
 	case BENCH_PROD:
@@ -424,7 +424,7 @@ static uint64_t silence(const struct reduction *reduction)
 	}
 }
 
-static uint64_t combine(uint8_t redop, uint64_t a, uint64_t b)
+static uint64_t reduce_two(uint8_t redop, uint64_t a, uint64_t b)
 {
 	switch (redop) {
 	case BENCH_PROD:
@@ -459,11 +459,11 @@ static void mean_range(const struct reduction *reduction, uint64_t sum, uint64_t
 static void pattern_expect(const struct reduction *reduction, uint64_t k, uint64_t *low,
 			   uint64_t *high)
 {
-	uint64_t whole = silence(reduction);
+	uint64_t whole = neutral_value(reduction);
 
 	for (uint64_t place = 0; place < reduction->speakers; place++)
-		whole = combine(reduction->redop, whole,
-				word_at(reduction, k, place, speaker_at(reduction, k, place)));
+		whole = reduce_two(reduction->redop, whole,
+				   word_at(reduction, k, place, speaker_at(reduction, k, place)));
 	if (reduction->redop != BENCH_AVG)
 		*low = number_bits(reduction->datatype, whole);
 	else if (!number_is_float(reduction->datatype))
@@ -490,7 +490,7 @@ bool pattern_reduce(struct bench_pattern *pattern, uint8_t datatype, uint8_t red
 		uint64_t place = ((uint64_t)rank + reduction.nranks - first) % reduction.nranks;
 		uint64_t word = place < reduction.speakers
 					? word_at(&reduction, k, place, (uint64_t)rank)
-					: silence(&reduction);
+					: neutral_value(&reduction);
 
 		pattern->input[k] = number_bits(datatype, word);
 		pattern_expect(&reduction, k, &pattern->low[k], &pattern->high[k]);
@@ -742,7 +742,7 @@ struct plan_list {
 	size_t *count;
 };
 
-static void simplify(char *to, size_t size, const char *from, size_t length)
+static void word_simplify(char *to, size_t size, const char *from, size_t length)
 {
 	size_t at = 0;
 
@@ -809,7 +809,8 @@ static bool list_add_word(struct plan_list *list, const char *word)
 	if (strcmp(word, "all") == 0)
 		return list_add_all(list);
 	for (size_t i = 0; i < list->word_count; i++) {
-		simplify(known, sizeof(known), list->words[i].name, strlen(list->words[i].name));
+		word_simplify(known, sizeof(known), list->words[i].name,
+			      strlen(list->words[i].name));
 		if (strcmp(known, word) == 0)
 			return list_add(list, list->words[i].number);
 	}
@@ -829,7 +830,7 @@ static int parse_words(struct plan_list *list, const char *text, char *problem, 
 	for (const char *at = text;; at++) {
 		size_t length = strcspn(at, ",");
 
-		simplify(word, sizeof(word), at, length);
+		word_simplify(word, sizeof(word), at, length);
 		if (length >= PLAN_WORD_BYTES || !list_add_word(&copy, word))
 			return list_refuse(list, at, length, problem, size);
 		at += length;

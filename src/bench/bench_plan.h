@@ -133,7 +133,7 @@ struct bench_layout {
 	uint64_t whole_count; /* in place: of the one buffer */
 };
 
-/* A stretch of a buffer, and where in its table (bench_plan.h) it begins. */
+/* A stretch of a buffer, and where in its table it begins. */
 struct layout_part {
 	uint64_t at;
 	uint64_t count;

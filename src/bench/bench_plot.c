@@ -604,7 +604,7 @@ struct layout {
 	size_t plot; /* and of what is drawn */
 };
 
-static size_t widest(const char *const *names, size_t count)
+static size_t widest_name(const char *const *names, size_t count)
 {
 	size_t most = 0;
 
@@ -630,8 +630,8 @@ static void rows_lay_out(struct layout *layout, const char *const *groups, size_
 						 : width;
 	size_t names;
 
-	layout->group = widest(groups, group_count);
-	layout->series = widest(series, series_count);
+	layout->group = widest_name(groups, group_count);
+	layout->series = widest_name(series, series_count);
 	names = layout->group + 2 + layout->series + 2 + VALUE_WIDTH;
 	layout->plot = wide > names + PLOT_LEAST ? wide - names : PLOT_LEAST;
 }

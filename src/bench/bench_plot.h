@@ -9,8 +9,6 @@
  *	        +-------------------------------------------------
  *	        1 KiB         32 KiB        1 MiB       32 MiB
  *	 o Ring   x Tree
- *
- * bench_plot.h draws the same series as SVG.
  */
 #ifndef BENCH_PLOT_H
 #define BENCH_PLOT_H
@@ -165,7 +163,7 @@ enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 struct svg_box bench_svg_box_of(const struct bench_figures *figures);
 
 /*
- * Bars and boxes as text, a line for each: what bench_plot.h draws upright lies here. Groups and series have
+ * Bars and boxes as text, a line for each: what SVG shows upright lies here. Groups and series have
  * their names at the left and the value at the right.
  *
  *	AllReduce  ringside   ############################  100 %
@@ -176,7 +174,7 @@ struct svg_box bench_svg_box_of(const struct bench_figures *figures);
  */
 
 /* `width` columns for everything; 0: 100, at least 60. Of the options title, y, has_mark, mark and mark_label
- * are taken. ERR_RANGE as bench_plot.h; else the sink's status. */
+ * are taken. ERR_RANGE as bench_svg_bars(); else the sink's status. */
 enum status plot_rows_bars(struct sink *sink, const struct svg_bars *bars,
 			   const struct svg_options *options, unsigned int width);
 /* From `low` to `high` a line, from quarter to quarter a band, the median, and the mark across all lines. */
@@ -185,7 +183,7 @@ enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
 
 /*
  * The frame of a page about a benchmark: one file that fetches nothing and runs nothing, with the colours of
- * our other pages, light and dark. What it is given as text is escaped; charts come from bench_plot.h, straight
+ * our other pages, light and dark. What it is given as text is escaped; charts are written straight
  * into the sink, with .has_no_style: theirs is in the page's head.
  *
  *	bench_page_begin(sink, "AllReduce on 8 ranks", "ringside bench crossover");

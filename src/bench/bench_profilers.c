@@ -1,4 +1,6 @@
 /*
+ * `ringside bench profilers`: what is compared, the options, comparing and showing.
+ *
  * What each plugin has to be told so that it records all it can. Sources: Inspector's README and the defaults in
  * inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/PROFILERS.md explains the choices.
  */

@@ -1,4 +1,6 @@
 /*
+ * A run and its figures.
+ *
  * The interval of a ratio of medians, by resampling. Calls of one run are alike (same clocks, same
  * neighbours on the machine), so runs are drawn first and then calls within them; run i of both
  * variants goes together, because they ran one after the other.

@@ -1,4 +1,4 @@
-/* The comments around the rows. A line of a comment never ends early: control bytes become '?'. */
+/* A run as tables: nccl-tests' text, the histogram, Parquet. */
 #include "bench/bench_result.h"
 #include "bench/bench_result_internal.h"
 
@@ -13,8 +13,6 @@
 #include "common/op_layout.h"
 #include "common/text.h"
 #include "output/parquet.h"
-
-/* Between the files that print the table; others use bench_result.h. */
 
 /* A line of the table; one of both may be NULL. */
 struct bench_row {

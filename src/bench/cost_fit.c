@@ -35,9 +35,6 @@ struct cost_solution {
 	double covariance[COST_PARAMETERS][COST_PARAMETERS];
 };
 
-static double cost_solution_time(const struct cost_solution *solution,
-				 const struct cost_work *work);
-
 enum { COST_SIZES_LEAST = 3 }; /* fewer sizes than this tell nothing apart */
 
 /* Cells of a run as the model sees them: which algorithm, how much work, how long it took. */
@@ -241,7 +238,7 @@ static double scatter_of(const double *residuals, size_t count, double *room)
 }
 
 /* Huber's objective: squares near 0, straight beyond. */
-static double badness(const double *residuals, size_t count, double scale)
+static double huber_sum(const double *residuals, size_t count, double scale)
 {
 	double sum = 0;
 
@@ -251,6 +248,15 @@ static double badness(const double *residuals, size_t count, double scale)
 		sum += z <= scale ? z * z / 2 : scale * (z - scale / 2);
 	}
 	return sum;
+}
+
+/* What the solution says for an observation. */
+static double cost_solution_time(const struct cost_solution *solution, const struct cost_work *work)
+{
+	double row[COST_PARAMETERS];
+
+	cost_row(work, cost_slow(work, solution->value), row);
+	return cost_product(row, solution->value);
 }
 
 /* residuals: ln(measured / expected). */
@@ -285,8 +291,8 @@ static void system_build(struct system *system, const struct cost_observation *o
 
 /* A parameter that came out as 0 is as uncertain as the others: it is in the covariance, too, where
  * the measurements tell it at all. */
-static void confidence(const struct system *system, unsigned int set, size_t count,
-		       struct cost_solution *solution)
+static void solution_covariance(const struct system *system, unsigned int set, size_t count,
+				struct cost_solution *solution)
 {
 	double inverse[COST_PARAMETERS][COST_PARAMETERS];
 	size_t used = (size_t)__builtin_popcount(set);
@@ -302,8 +308,8 @@ static void confidence(const struct system *system, unsigned int set, size_t cou
 }
 
 /* Rounds until nothing gets better; the best one stays. */
-static void iterate(const struct cost_observation *observations, size_t count,
-		    struct cost_solution *solution, double *residuals, double *room)
+static void solution_iterate(const struct cost_observation *observations, size_t count,
+			     struct cost_solution *solution, double *residuals, double *room)
 {
 	struct cost_solution here = *solution;
 	struct system system, best_system = { 0 };
@@ -318,7 +324,7 @@ static void iterate(const struct cost_observation *observations, size_t count,
 			break;
 		residuals_of(observations, count, &here, residuals);
 		scatter = scatter_of(residuals, count, room);
-		bad = badness(residuals, count, HUBER * fmax(scatter, 0.01));
+		bad = huber_sum(residuals, count, HUBER * fmax(scatter, 0.01));
 		if (bad < best) {
 			best = bad;
 			best_set = set;
@@ -329,16 +335,7 @@ static void iterate(const struct cost_observation *observations, size_t count,
 		system_build(&system, observations, count, &here, residuals, scatter);
 	}
 	if (best_set != 0)
-		confidence(&best_system, best_set, count, solution);
-}
-
-/* What the solution says for an observation. */
-static double cost_solution_time(const struct cost_solution *solution, const struct cost_work *work)
-{
-	double row[COST_PARAMETERS];
-
-	cost_row(work, cost_slow(work, solution->value), row);
-	return cost_product(row, solution->value);
+		solution_covariance(&best_system, best_set, count, solution);
 }
 
 /* ERR_RANGE: no observations; ERR_NO_SPACE. */
@@ -354,7 +351,7 @@ static enum status cost_solve(const struct cost_observation *observations, size_
 	if (room == NULL)
 		return ERR_NO_SPACE;
 	find_free(observations, count, &found);
-	iterate(observations, count, &found, room, room + count);
+	solution_iterate(observations, count, &found, room, room + count);
 	free(room);
 	*solution = found;
 	return OK;
@@ -655,7 +652,7 @@ static void take_solution(struct cost_fitting *fitting, struct cost_group *group
 		group->fixed_ns = fixed_of(fitting, group);
 }
 
-static void tell(struct cost_model *model, const struct cost_group *group)
+static void group_tell(struct cost_model *model, const struct cost_group *group)
 {
 	if (group->inseparable & 1u << COST_CALL)
 		cost_model_note(model,
@@ -694,7 +691,7 @@ static enum status cost_group_add(struct cost_fitting *fitting, const struct cos
 		group.range.bytes_most = group.bytes_to;
 	}
 	fitting->model->groups[fitting->model->group_count++] = group;
-	tell(fitting->model, &group);
+	group_tell(fitting->model, &group);
 	return OK;
 }
 
@@ -748,7 +745,7 @@ static enum status try_stretch(struct cost_fitting *fitting, const struct cost_g
 
 /* Bayes' information criterion: what is gained has to pay for the parameters. A cell that repeats another
  * one is no new evidence of a bend. */
-static double criterion(const struct trial *one, const struct trial *other)
+static double bayes_criterion(const struct trial *one, const struct trial *other)
 {
 	double points = (double)(one->points + other->points);
 	double parameters = (double)(one->parameters + other->parameters);
@@ -770,7 +767,7 @@ static enum status best_cut(struct cost_fitting *fitting, const struct cost_grou
 	*cut = 0;
 	if (status != OK || whole.cells == 0)
 		return status;
-	best = criterion(&whole, &none);
+	best = bayes_criterion(&whole, &none);
 	for (size_t i = 1; i < count && status == OK; i++) {
 		double middle = floor(sqrt(sizes[i - 1] * sizes[i]));
 
@@ -781,9 +778,9 @@ static enum status best_cut(struct cost_fitting *fitting, const struct cost_grou
 		if (status == OK)
 			status = try_stretch(fitting, like, (uint64_t)middle, to, &high);
 		if (status != OK || low.cells == 0 || high.cells == 0 ||
-		    criterion(&low, &high) >= best)
+		    bayes_criterion(&low, &high) >= best)
 			continue;
-		best = criterion(&low, &high);
+		best = bayes_criterion(&low, &high);
 		*cut = (uint64_t)middle;
 	}
 	return status;

@@ -164,7 +164,7 @@ static void ring_chain(struct cost_work *work, const struct scene *scene)
 	fill_pipeline(work, scene);
 }
 
-static bool ring(uint8_t function, struct cost_work *work, const struct scene *scene)
+static bool work_ring(uint8_t function, struct cost_work *work, const struct scene *scene)
 {
 	switch (function) {
 	case OP_ALL_REDUCE:
@@ -195,8 +195,8 @@ static double tree_load(const struct scene *scene, bool is_double, bool is_all_r
 	return is_double ? 1 : fmin(2, floor(scene->nodes / 2));
 }
 
-static bool tree(uint8_t function, struct cost_work *work, const struct scene *scene,
-		 bool is_double)
+static bool work_tree(uint8_t function, struct cost_work *work, const struct scene *scene,
+		      bool is_double)
 {
 	bool is_all_reduce = function == OP_ALL_REDUCE;
 	double ways = is_all_reduce ? 2 : 1;
@@ -232,7 +232,7 @@ static void send_recv(struct cost_work *work, const struct scene *scene, double 
 	}
 }
 
-static bool direct(uint8_t function, struct cost_work *work, const struct scene *scene)
+static bool work_direct(uint8_t function, struct cost_work *work, const struct scene *scene)
 {
 	double part = scene->bytes / scene->ranks;
 	double near = scene->local - 1, far = scene->ranks - scene->local;
@@ -261,12 +261,12 @@ static bool work_of(uint8_t function, enum cost_algorithm algorithm, const struc
 {
 	switch (algorithm) {
 	case COST_RING:
-		return ring(function, work, scene);
+		return work_ring(function, work, scene);
 	case COST_TREE:
 	case COST_DOUBLE_TREE:
-		return tree(function, work, scene, algorithm == COST_DOUBLE_TREE);
+		return work_tree(function, work, scene, algorithm == COST_DOUBLE_TREE);
 	case COST_DIRECT:
-		return direct(function, work, scene);
+		return work_direct(function, work, scene);
 	default:
 		return false;
 	}
@@ -410,7 +410,8 @@ const struct cost_hardware *cost_hardware(size_t index)
 	return index < sizeof(machines) / sizeof(machines[0]) ? &machines[index] : NULL;
 }
 
-static void textbook(struct cost_group *group, const struct cost_hardware *machine, size_t row)
+static void group_from_textbook(struct cost_group *group, const struct cost_hardware *machine,
+				size_t row)
 {
 	const double values[COST_PARAMETERS] = {
 		[COST_CALL] = protocols[row].call_ns,
@@ -454,7 +455,7 @@ bool cost_model_hardware(struct cost_model *model, const char *name)
 		model->group_count = PROTOCOLS;
 	}
 	for (size_t i = 0; i < model->group_count; i++)
-		textbook(&model->groups[i], machine, row_of(model->groups[i].protocol));
+		group_from_textbook(&model->groups[i], machine, row_of(model->groups[i].protocol));
 	return true;
 }
 
@@ -595,7 +596,7 @@ struct question {
 };
 
 /* How far a value is outside of [least, most]: 1 inside. */
-static double beyond(double value, double least, double most)
+static double share_beyond(double value, double least, double most)
 {
 	if (most <= 0 || value <= 0)
 		return 1;
@@ -606,8 +607,8 @@ static double beyond_bytes(const struct cost_group *group, uint64_t bytes)
 {
 	if (group->cells == 0)
 		return 1;
-	return beyond((double)bytes, (double)group->range.bytes_least,
-		      (double)group->range.bytes_most);
+	return share_beyond((double)bytes, (double)group->range.bytes_least,
+			    (double)group->range.bytes_most);
 }
 
 /* Ranks or nodes other than all that were measured. */
@@ -710,9 +711,9 @@ static void set_flags(struct cost_answer *answer, const struct question *questio
 		return;
 	answer->bytes_factor = beyond_bytes(group, question->bytes);
 	answer->ranks_factor =
-		beyond(question->shape->ranks, range->ranks_least, range->ranks_most);
+		share_beyond(question->shape->ranks, range->ranks_least, range->ranks_most);
 	answer->nodes_factor =
-		beyond(question->shape->nodes, range->nodes_least, range->nodes_most);
+		share_beyond(question->shape->nodes, range->nodes_least, range->nodes_most);
 	answer->doublings =
 		log2(answer->bytes_factor) + log2(fmax(answer->ranks_factor, answer->nodes_factor));
 	answer->flags |= answer->bytes_factor > 1 ? COST_BEYOND_BYTES : 0;

@@ -4,7 +4,7 @@
  *	time = call + sum over kinds of links (hops x latency + fill / bandwidth)
  *	            + the larger of (bytes / bandwidth) of the two kinds of links
  *
- * with hops, fill and bytes from cost_model.h. Parameters come from measurements (cost_model.h), from
+ * with hops, fill and bytes of struct cost_work. Parameters come from measurements (cost_fit()), from
  * the user or from a textbook by its name; a parameter that nobody told is unknown, and what needs
  * it is not predicted.
  */

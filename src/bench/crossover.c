@@ -1,4 +1,6 @@
 /*
+ * Curves by algorithm and protocol, where they cross, what NCCL chose, what to do about it.
+ *
  * Where two curves cross. At each size that both have, one is clearly faster or neither is; a
  * crossing lies between the last size where the one and the first where the other is. Between sizes
  * ln(time) is a straight line over ln(bytes): the point is where the medians meet, the interval
@@ -29,9 +31,6 @@ static inline bool crossover_is_clear(const struct crossover_point *fast,
 	       slow->median_ns >= fast->median_ns * (1 + CROSSOVER_LEAST);
 }
 
-static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
-							uint64_t bytes);
-
 /* ---- one size -------------------------------------------------------------------------------- */
 
 /* Both curves at one size: differences of ln(time), first minus second. */
@@ -42,6 +41,25 @@ struct meeting {
 	double high;
 	int clear; /* -1: the first is faster; 1: the second; 0: neither */
 };
+
+/* NULL: not measured at this size, or with wrong results. */
+static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
+							uint64_t bytes)
+{
+	size_t low = 0, high = curve->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (curve->points[middle].bytes < bytes)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == curve->count || curve->points[low].bytes != bytes || curve->points[low].wrong)
+		return NULL;
+	return &curve->points[low];
+}
 
 static bool curves_meet(const struct crossover_point *a, const struct crossover_curve *second,
 			struct meeting *meeting)
@@ -387,13 +405,10 @@ static const char *range_text(char *to, size_t size, uint64_t from, uint64_t unt
 	return to;
 }
 
-static struct crossover_advice *advice_say(struct crossover *crossover,
-					   enum crossover_advice_kind kind, const char *format, ...)
-	PRINTF_LIKE(3, 4);
-
 /* NULL: enough was said. */
-static struct crossover_advice *advice_say(struct crossover *crossover,
-					   enum crossover_advice_kind kind, const char *format, ...)
+static struct crossover_advice *PRINTF_LIKE(3, 4)
+	advice_say(struct crossover *crossover, enum crossover_advice_kind kind, const char *format,
+		   ...)
 {
 	struct crossover_advice *advice;
 	va_list arguments;
@@ -869,25 +884,6 @@ static enum status fill_curve(struct crossover_curve *curve, const struct bench_
 	}
 	free(times);
 	return OK;
-}
-
-/* NULL: not measured at this size, or with wrong results. */
-static const struct crossover_point *crossover_point_at(const struct crossover_curve *curve,
-							uint64_t bytes)
-{
-	size_t low = 0, high = curve->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (curve->points[middle].bytes < bytes)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == curve->count || curve->points[low].bytes != bytes || curve->points[low].wrong)
-		return NULL;
-	return &curve->points[low];
 }
 
 /* ---- envelopes ------------------------------------------------------------------------------- */

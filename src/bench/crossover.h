@@ -183,7 +183,7 @@ enum status crossover_text(struct sink *sink, const struct crossover_view *view,
 			   const struct crossover_text_options *options);
 
 /*
- * The same as crossover.h, for programs: {"format":"ringside-crossover","version":1,...} with the whole
+ * The same as crossover_text(), for programs: {"format":"ringside-crossover","version":1,...} with the whole
  * measurement inside, from which `ringside bench crossover --from` shows it again. docs/CROSSOVER.md has the keys.
  */
 
@@ -191,7 +191,7 @@ enum status crossover_text(struct sink *sink, const struct crossover_view *view,
 enum status crossover_json(struct sink *sink, const struct crossover_view *view);
 
 /*
- * The same as crossover.h as a page: one file that fetches nothing and runs nothing, charts as SVG, light
+ * The same as a page: one file that fetches nothing and runs nothing, charts as SVG, light
  * and dark. Whatever text it shows is escaped.
  */
 

@@ -1,4 +1,4 @@
-/* Names, sentences and figures that all views of a crossover share. See crossover.h. */
+/* A crossover as text, as JSON and as a page. */
 #include "bench/crossover.h"
 
 #include <math.h>

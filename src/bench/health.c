@@ -1,5 +1,7 @@
 /*
- * The circle method. The last rank (or, with an odd number, nobody) stays where it is; all others
+ * From pairs and collectives to a verdict, and its words.
+ *
+ * Pairs are measured by the circle method. The last rank (or, with an odd number, nobody) stays where it is; all others
  * stand on a circle that turns by one from round to round, and whoever stands opposite each other
  * meets. In round r those meet whose numbers add up to r, modulo n - 1; who would meet itself meets
  * the one that stays.
@@ -26,8 +28,6 @@
 #define HEALTH_LATE 1.5	      /* times the median of its kind: latency */
 #define HEALTH_DEVIATIONS 4.0 /* robust standard deviations */
 
-/* What the parts of link_health share. */
-
 struct health_scene {
 	struct health *health;
 	const struct bench_run *run;
@@ -35,16 +35,9 @@ struct health_scene {
 	double slow; /* share that is still fine */
 };
 
-static enum status health_judge_pairs(struct health_scene *scene);
-
-static enum status health_judge_collectives(struct health_scene *scene);
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
 enum { HEALTH_RANK_TEXT = 128 };
-
-static void health_say(struct health_finding *finding, const char *format, ...) PRINTF_LIKE(2, 3);
-static void health_reason(struct health *health, const char *format, ...) PRINTF_LIKE(2, 3);
 
 enum { HEALTH_MATRIX_RANKS = 16, HEALTH_SLOWEST = 5 };
 
@@ -399,7 +392,7 @@ static struct health_finding *health_find_add(struct health *health, enum health
 	return finding;
 }
 
-static void health_say(struct health_finding *finding, const char *format, ...)
+static void PRINTF_LIKE(2, 3) health_say(struct health_finding *finding, const char *format, ...)
 {
 	va_list arguments;
 
@@ -413,7 +406,7 @@ static void health_advise(struct health_finding *finding, const char *advice)
 	snprintf(finding->advice, sizeof(finding->advice), "%s", advice);
 }
 
-static void health_reason(struct health *health, const char *format, ...)
+static void PRINTF_LIKE(2, 3) health_reason(struct health *health, const char *format, ...)
 {
 	va_list arguments;
 
@@ -559,35 +552,6 @@ void health_release(struct health *health)
 {
 	free(health->pairs);
 	memset(health, 0, sizeof(*health));
-}
-
-enum status health_find(struct health *health, const struct bench_run *run,
-			const struct health_options *options)
-{
-	struct health_scene scene = { .health = health, .run = run, .options = options };
-	enum status status;
-
-	memset(health, 0, sizeof(*health));
-	if (run->nranks < 1 || run->ranks == NULL)
-		return ERR_RANGE;
-	scene.slow = options->slow > 0 ? options->slow : HEALTH_SLOW;
-	health->pairs_all = (uint64_t)run->nranks * ((uint64_t)run->nranks - 1) / 2;
-	status = health_measure(&scene);
-	if (status == OK) {
-		scene_expect(&scene);
-		status = health_judge_pairs(&scene);
-	}
-	if (status == OK)
-		status = health_judge_collectives(&scene);
-	if (status != OK) {
-		health_release(health);
-		return status;
-	}
-	if (health->pair_count == 0)
-		health_reason(health, run->nranks < 2 ? "one rank alone has no links"
-						      : "no pairs were measured");
-	health_conclude(&scene);
-	return OK;
 }
 
 /*
@@ -1163,6 +1127,35 @@ static enum status health_judge_collectives(struct health_scene *scene)
 	return status;
 }
 
+enum status health_find(struct health *health, const struct bench_run *run,
+			const struct health_options *options)
+{
+	struct health_scene scene = { .health = health, .run = run, .options = options };
+	enum status status;
+
+	memset(health, 0, sizeof(*health));
+	if (run->nranks < 1 || run->ranks == NULL)
+		return ERR_RANGE;
+	scene.slow = options->slow > 0 ? options->slow : HEALTH_SLOW;
+	health->pairs_all = (uint64_t)run->nranks * ((uint64_t)run->nranks - 1) / 2;
+	status = health_measure(&scene);
+	if (status == OK) {
+		scene_expect(&scene);
+		status = health_judge_pairs(&scene);
+	}
+	if (status == OK)
+		status = health_judge_collectives(&scene);
+	if (status != OK) {
+		health_release(health);
+		return status;
+	}
+	if (health->pair_count == 0)
+		health_reason(health, run->nranks < 2 ? "one rank alone has no links"
+						      : "no pairs were measured");
+	health_conclude(&scene);
+	return OK;
+}
+
 enum { NUMBER_TEXT = 32 };
 
 /* Three digits, as many as such measurements are good for; "-" unknown. */
@@ -1177,7 +1170,7 @@ static const char *health_number(char to[static NUMBER_TEXT], double value)
 	return to;
 }
 
-static const char *percent(char to[static NUMBER_TEXT], double part, double of)
+static const char *percent_text(char to[static NUMBER_TEXT], double part, double of)
 {
 	if (part > 0 && of > 0)
 		text_format(to, NUMBER_TEXT, "%.0f %%", part / of * 100);
@@ -1265,7 +1258,7 @@ static void add_kind(struct report_grid *grid, const struct health *health, enum
 	report_grid_cell(grid, health_number(text, kind->least));
 	pair_cell(grid, health, kind->slowest);
 	report_grid_cell(grid, health_number(text, kind->expected));
-	report_grid_cell(grid, percent(text, kind->median, kind->expected));
+	report_grid_cell(grid, percent_text(text, kind->median, kind->expected));
 	report_grid_cell(grid, bench_duration(time, kind->latency_median_ns));
 	report_grid_cell(grid, bench_duration(time, kind->latest < health->pair_count
 							    ? health->pairs[kind->latest].latency_ns
@@ -1323,7 +1316,7 @@ static enum status write_collectives(struct sink *sink, const struct health *hea
 		report_grid_cell(&grid, bench_duration(units, one->time_ns));
 		report_grid_cell(&grid, health_number(text, one->busbw));
 		report_grid_cell(&grid, health_number(text, one->expected));
-		report_grid_cell(&grid, percent(text, one->busbw, one->expected));
+		report_grid_cell(&grid, percent_text(text, one->busbw, one->expected));
 	}
 	sink_byte(sink, '\n');
 	status = report_grid_write(&grid, sink, width, NULL);
@@ -1383,7 +1376,8 @@ static void add_pair(struct report_grid *grid, const struct health *health,
 	report_grid_cell(grid, health_link_name(pair->link));
 	report_grid_cellf(grid, "%s%s", health_number(text, pair->bandwidth),
 			  pair->is_slow ? "*" : "");
-	report_grid_cell(grid, percent(text, pair->bandwidth, health->kinds[pair->link].median));
+	report_grid_cell(grid,
+			 percent_text(text, pair->bandwidth, health->kinds[pair->link].median));
 	report_grid_cellf(grid, "%s%s", bench_duration(time, pair->latency_ns),
 			  pair->is_late ? "*" : "");
 }

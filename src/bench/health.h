@@ -188,7 +188,7 @@ const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct be
 			      int32_t rank);
 
 /*
- * The same as health.h, for programs: {"format":"ringside-health","version":1,...} with the whole
+ * The same as health_text(), for programs: {"format":"ringside-health","version":1,...} with the whole
  * measurement inside. docs/BENCH-HEALTH.md has the keys.
  */
 

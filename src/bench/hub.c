@@ -1,4 +1,7 @@
-/* Who gives no sign of life after the hub broke. */
+/*
+ * How ranks speak to each other beside NCCL: frames between rank 0 and each other rank, and before that how they find
+ * each other: rank 0 listens and lets ranks in, the others look for it.
+ */
 #include "bench/hub.h"
 
 #include <arpa/inet.h>
@@ -27,16 +30,6 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
-
-static int hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
-	PRINTF_LIKE(3, 4);
-
-/* How ranks find each other, for hub.c: rank 0 listens and lets ranks in, the others look for it. */
-
-/* Where the hub's first steps go wrong: hub->problem says it. */
-
-static int hub_let_in(struct bench_hub *hub, const struct bench_place *place, int patience_s);
-static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, int patience_s);
 
 /* How long a waiting rank keeps its processor before it lets the system wake it. */
 enum { SPIN_NS = 1000000, LAST_WORDS_NS = 1000000000 };
@@ -135,7 +128,8 @@ static void peer_tell_why(struct bench_hub *hub, struct hub_peer *peer)
 }
 
 /* The hub is broken from now on: for the first time the reason is kept and, on rank 0, told to the others. */
-static int hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
+static int PRINTF_LIKE(3, 4)
+	hub_break(struct bench_hub *hub, const struct hub_peer *except, const char *format, ...)
 {
 	va_list values;
 
@@ -657,7 +651,7 @@ static uint64_t this_machine(void)
 	return got > 0 ? hash_bytes(text, (size_t)got) : 0;
 }
 
-static int processors(void)
+static int processor_count(void)
 {
 	cpu_set_t set;
 
@@ -721,7 +715,7 @@ static struct bench_hub *new_hub(const struct bench_place *place)
 	hub->nranks = place->nranks;
 	hub->peer_count = place->nranks == 1 ? 0 : place->rank == 0 ? (size_t)place->nranks - 1 : 1;
 	hub->machine = this_machine();
-	hub->may_spin = 2 * here <= processors();
+	hub->may_spin = 2 * here <= processor_count();
 	if (gethostname(hub->host, sizeof(hub->host) - 1) == -1)
 		text_copy(hub->host, sizeof(hub->host), "unknown");
 	hub->peers = calloc(hub->peer_count + 1, sizeof(*hub->peers));
@@ -738,40 +732,6 @@ static struct bench_hub *new_hub(const struct bench_place *place)
 		text_copy(hub->peers[i].host, sizeof(hub->peers[i].host), "unknown");
 	}
 	return hub;
-}
-
-/* Rank 0 has just let in the last one; the first ones have to wait for that. */
-static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
-{
-	int left_s = hub->rank == 0 ? patience_s - waited_s : patience_s + ANSWER_SECONDS;
-	int result;
-
-	hub_set_patience(hub, left_s > ANSWER_SECONDS ? left_s : ANSWER_SECONDS);
-	result = hub_meet(hub);
-	hub_set_patience(hub, 0);
-	return result;
-}
-
-static int hub_connect(struct bench_hub *hub, const struct bench_place *place, int patience_s)
-{
-	uint64_t began_ns = clock_now_system();
-	int result;
-
-	if (hub->nranks == 1)
-		return 0;
-	if (hub->rank == 0)
-		result = hub_let_in(hub, place, patience_s);
-	else
-		result = hub_look_for(hub, place, patience_s);
-	if (result != 0)
-		return result;
-	return meet_first(hub, patience_s, (int)((clock_now_system() - began_ns) / 1000000000));
-}
-
-int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)
-{
-	*hub = new_hub(place);
-	return *hub == NULL ? -1 : hub_connect(*hub, place, patience_s);
 }
 
 /* ---- closing ----------------------------------------------------------------------------------- */
@@ -1591,4 +1551,38 @@ static int hub_look_for(struct bench_hub *hub, const struct bench_place *place, 
 				 hub->rank, place->file, patience_s, search.last);
 	return hub_break(hub, NULL, "rank %d did not find rank 0 at %s port %d within %d s: %s",
 			 hub->rank, place->address, place->port, patience_s, search.last);
+}
+
+/* Rank 0 has just let in the last one; the first ones have to wait for that. */
+static int meet_first(struct bench_hub *hub, int patience_s, int waited_s)
+{
+	int left_s = hub->rank == 0 ? patience_s - waited_s : patience_s + ANSWER_SECONDS;
+	int result;
+
+	hub_set_patience(hub, left_s > ANSWER_SECONDS ? left_s : ANSWER_SECONDS);
+	result = hub_meet(hub);
+	hub_set_patience(hub, 0);
+	return result;
+}
+
+static int hub_connect(struct bench_hub *hub, const struct bench_place *place, int patience_s)
+{
+	uint64_t began_ns = clock_now_system();
+	int result;
+
+	if (hub->nranks == 1)
+		return 0;
+	if (hub->rank == 0)
+		result = hub_let_in(hub, place, patience_s);
+	else
+		result = hub_look_for(hub, place, patience_s);
+	if (result != 0)
+		return result;
+	return meet_first(hub, patience_s, (int)((clock_now_system() - began_ns) / 1000000000));
+}
+
+int hub_open(struct bench_hub **hub, const struct bench_place *place, int patience_s)
+{
+	*hub = new_hub(place);
+	return *hub == NULL ? -1 : hub_connect(*hub, place, patience_s);
 }

@@ -1,5 +1,5 @@
 /*
- * Frames between rank 0 and another rank: how bytes of the hub travel. For hub.c and hub_arrive.c.
+ * Frames between rank 0 and another rank: how bytes of the hub travel.
  *
  *	header (32 bytes) | payload (header.length bytes)
  *

@@ -1,4 +1,4 @@
-/* The comparison as a structure: names, lists, sums of rows. */
+/* Profilers compared: what jobs issued, what was recorded, and records joined to calls. */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
 
@@ -13,7 +13,7 @@
 #include "import/ncclsee_read.h"
 #include "recording/recording.h"
 
-/* ---- what was issued: profilers.c ------------------------------------------------------- */
+/* ---- what was issued ---------------------------------------------------------------------- */
 
 /* What a record can be told by. */
 struct profilers_key {
@@ -49,15 +49,13 @@ struct profilers_ledger {
 	size_t key_room;
 };
 
-static struct profilers_tally *profilers_ledger_tally(struct profilers_ledger *ledger, int32_t rank,
-						      size_t key);
 static inline const struct profilers_key *profilers_ledger_key(
 	const struct profilers_ledger *ledger, size_t key)
 {
 	return (const struct profilers_key *)ledger->keys.items + key;
 }
 
-/* ---- what was recorded: profilers.c ------------------------------------------------------ */
+/* ---- what was recorded -------------------------------------------------------------------- */
 
 struct profilers_record {
 	uint32_t key; /* in the ledger */
@@ -185,11 +183,9 @@ void profilers_command(struct profilers *work, const char *command)
 }
 
 /* One that is there already is not added again. */
-static void add_line(struct profilers *work, char lines[][PROFILERS_TEXT_BYTES], size_t *count,
-		     const char *format, va_list arguments) PRINTF_LIKE(4, 0);
 
-static void add_line(struct profilers *work, char lines[][PROFILERS_TEXT_BYTES], size_t *count,
-		     const char *format, va_list arguments)
+static void PRINTF_LIKE(4, 0) add_line(struct profilers *work, char lines[][PROFILERS_TEXT_BYTES],
+				       size_t *count, const char *format, va_list arguments)
 {
 	char line[PROFILERS_TEXT_BYTES] = "";
 
@@ -422,6 +418,13 @@ static enum status add_keys(struct profilers_ledger *ledger)
 	return OK;
 }
 
+/* `rank` -1: nobody knows whose it is. */
+static struct profilers_tally *profilers_ledger_tally(struct profilers_ledger *ledger, int32_t rank,
+						      size_t key)
+{
+	return &ledger->tallies[(size_t)(rank + 1) * ledger->key_room + key];
+}
+
 static void add_issued(struct profilers_ledger *ledger, const struct bench_cell *cell, int32_t rank)
 {
 	struct profilers_part parts[PROFILERS_PARTS_MAX];
@@ -480,13 +483,6 @@ static long profilers_ledger_find(struct profilers_ledger *ledger, uint8_t funct
 	if (at >= 0)
 		return at;
 	return add_key(ledger, ledger->keys.count + 1 < ledger->key_room ? &key : &rest);
-}
-
-/* `rank` -1: nobody knows whose it is. */
-static struct profilers_tally *profilers_ledger_tally(struct profilers_ledger *ledger, int32_t rank,
-						      size_t key)
-{
-	return &ledger->tallies[(size_t)(rank + 1) * ledger->key_room + key];
 }
 
 /* The records of a profiler, brought to the ranks, functions and sizes of the job that they are about. */

@@ -323,7 +323,7 @@ enum status profilers_read(struct profilers_comparison *comparison, const char *
 			   struct bench_read_problem *problem);
 
 /*
- * Profilers compared, as one page: the tables of profilers.h and four figures (completeness, accuracy,
+ * Profilers compared, as one page: its tables and four figures (completeness, accuracy,
  * overhead, training) as SVG. It stands alone: no scripts, nothing fetched, light and dark, and the command,
  * machine and versions on it.
  */
@@ -331,7 +331,7 @@ enum status profilers_read(struct profilers_comparison *comparison, const char *
 /* The same bytes for the same comparison. Names stay text. ERR_NO_SPACE, or the sink's status. */
 enum status profilers_html_write(struct sink *sink, const struct profilers_comparison *comparison);
 
-/* Profilers compared, as JSON: all that the other views show. bench/profilers_read.h reads it back. */
+/* Profilers compared, as JSON: all that the other views show. profilers_read() reads it back. */
 
 /* One object and a newline. The sink's status. */
 enum status profilers_json_write(struct sink *sink, const struct profilers_comparison *comparison);

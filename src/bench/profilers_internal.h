@@ -1,4 +1,4 @@
-/* Between the files that compare profilers; others use profilers.h. */
+/* What the files share that compare profilers. */
 #ifndef PROFILERS_INTERNAL_H
 #define PROFILERS_INTERNAL_H
 
@@ -62,14 +62,10 @@ struct profilers {
 	char problems[PROFILERS_PLUGINS_MAX][PROFILERS_TEXT_BYTES]; /* of trainings, the last */
 };
 
-/* ---- joining: profilers.c ------------------------------------------- */
-
 /* Where the ratios of a function and size are collected; NULL: no memory. */
 struct profilers_ratios *profilers_ratios_of(struct profilers *work,
 					     const struct profilers_ratios *like);
 bool profilers_ratios_add(struct profilers_ratios *ratios, double value);
-
-/* ---- overhead and the end: profilers_sums.c ------ */
 
 enum status profilers_take_times(struct profilers *work, const struct profilers_trial *trial);
 

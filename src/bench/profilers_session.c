@@ -1,4 +1,4 @@
-/* Small things with files and trees of files, which belong to jobs that are over. */
+/* `bench profilers` at work: jobs in turns, what they leave behind, the training. */
 #include "bench/profilers_session_internal.h"
 
 #include <dirent.h>
@@ -41,8 +41,6 @@ struct session_job {
 	char problem
 		[PROFILERS_TEXT_BYTES]; /* why it failed, or what is wrong with its output; "" */
 };
-
-/* ---- between the files that do it ------------------------------------------------------------ */
 
 /* What the plugin left behind: for a trial or a training. */
 struct session_output {
@@ -234,7 +232,7 @@ static int keep_open(struct profilers_work *work, const char *keep)
 	return 0;
 }
 
-static int temporary(char *path, size_t size, const char *parent)
+static int make_temporary(char *path, size_t size, const char *parent)
 {
 	if (!text_format(path, size, "%s/ringside-profilers-XXXXXX", parent) ||
 	    mkdtemp(path) == NULL)
@@ -259,11 +257,12 @@ int profilers_work_open(struct profilers_work *work, const char *keep)
 	memset(work, 0, sizeof(*work));
 	work->is_kept = keep != NULL;
 	parent = parent && parent[0] == '/' ? parent : "/tmp";
-	failed = keep ? keep_open(work, keep) : temporary(work->disk, sizeof(work->disk), parent);
+	failed = keep ? keep_open(work, keep)
+		      : make_temporary(work->disk, sizeof(work->disk), parent);
 	if (failed)
 		return failed;
-	failed = temporary(work->memory, sizeof(work->memory),
-			   access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : parent);
+	failed = make_temporary(work->memory, sizeof(work->memory),
+				access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : parent);
 	if (failed && !keep)
 		bench_remove_tree(work->disk);
 	/* Without a keeper it is cleaned at an end of the usual kind. */
@@ -299,8 +298,8 @@ static const char *output_where(const struct session_job *job)
 	return is_region ? job->place.regions : job->place.output;
 }
 
-static void unreadable(struct session_output *output, struct session_job *job, const char *path,
-		       const char *why)
+static void output_unreadable(struct session_output *output, struct session_job *job,
+			      const char *path, const char *why)
 {
 	output->output = PROFILERS_UNREADABLE;
 	text_format(job->problem, sizeof(job->problem), "%s: %s", path, why);
@@ -364,8 +363,8 @@ static void read_profiles(struct session_output *output, struct session_job *job
 			continue;
 		status = ncclsee_read(&profile, at->fts_path);
 		if (status != OK) {
-			unreadable(output, job, at->fts_name,
-				   profile.problem ? profile.problem : status_text(status));
+			output_unreadable(output, job, at->fts_name,
+					  profile.problem ? profile.problem : status_text(status));
 			break;
 		}
 		output->profiles = cli_realloc(output->profiles, (output->profile_count + 1) *
@@ -395,8 +394,8 @@ static int session_output_read(struct session_output *output, struct session_job
 		read_profiles(output, job);
 		return 0;
 	case PROFILERS_UNKNOWN:
-		unreadable(output, job, job->variant->label,
-			   "what it writes cannot be read here: its cost alone is compared");
+		output_unreadable(output, job, job->variant->label,
+				  "what it writes cannot be read here: its cost alone is compared");
 		return 0;
 	default: /* without a plugin */
 		output->output = PROFILERS_READ;
@@ -756,7 +755,7 @@ enum { TORCH_SECONDS = 180, TORCH_BYTES = 4096, RESULT_BYTES = 1 << 20 };
 
 /* ---- is everything there? --------------------------------------------------------------------- */
 
-static bool out(struct profilers_session *session, const char *why)
+static bool train_left_out(struct profilers_session *session, const char *why)
 {
 	profilers_not_run(session->profilers, "training: %s", why);
 	cli_error("training is left out: %s", why);
@@ -785,7 +784,7 @@ static bool session_train_is_possible(struct profilers_session *session)
 		text_format(why, sizeof(why), "this torch has %.*s",
 			    (int)strcspn(capture.bytes, "\n"), capture.bytes);
 	free(capture.bytes);
-	return why[0] == '\0' ? true : out(session, why);
+	return why[0] == '\0' ? true : train_left_out(session, why);
 }
 
 /* ---- running it -------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Accuracy, overhead and training as tables. */
+/* A comparison as tables and sentences. */
 #include "bench/profilers.h"
 #include "bench/profilers_internal.h"
 
@@ -216,7 +216,6 @@ static void ratio_columns(struct report_grid *grid, bool is_host, bool has_times
 	report_grid_column(grid, "VERDICT", TABLE_LEFT, 0, rank + 1);
 }
 
-/* Between the files that fill tables. */
 static void profilers_tables_overhead(struct report_grid *grid,
 				      const struct profilers_comparison *comparison,
 				      enum profilers_table which)

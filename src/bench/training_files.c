@@ -1,4 +1,6 @@
 /*
+ * What training jobs leave behind, and the script that they run.
+ *
  * .incbin looks from the root of the tree, where make runs. The compiler does not see that file, so
  * scripts/build.mk says that this object depends on it.
  */

@@ -1,4 +1,6 @@
 /*
+ * The host that plays NCCL: releases, loading the plugin, communicators.
+ *
  * What is known about NCCL's releases: which interface version they ask for first, how they turn
  * NCCL_PROFILER_PLUGIN into file names, which mistakes they make.
  */

@@ -1,4 +1,6 @@
 /*
+ * The simulation: time, the calls that ranks make, what happens when.
+ *
  * Calls in another order than the program says.
  *
  *	SIM_MISMATCH_ORDER	two collectives of one communicator change places
@@ -13,8 +15,6 @@
 #include "common/op.h"
 #include "common/op_layout.h"
 #include "sim/sim_random.h"
-
-static void sim_engine_list(struct sim_engine *engine, int rank);
 
 enum {
 	KIB = 1024,
@@ -589,7 +589,7 @@ static uint64_t later_ns(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void compute(struct sim_engine *engine, int number, const struct sim_task *task)
+static void gpu_compute(struct sim_engine *engine, int number, const struct sim_task *task)
 {
 	struct sim_rank *rank = &engine->ranks[number];
 	const struct sim_options *options = &engine->job->options;
@@ -653,13 +653,22 @@ static bool do_task(struct sim_engine *engine, int number)
 	rank->task_first = (rank->task_first + 1) % rank->task_room;
 	rank->task_count--;
 	if (task.kind == SIM_COMPUTE)
-		compute(engine, number, &task);
+		gpu_compute(engine, number, &task);
 	else if (task.kind != SIM_WAIT)
 		push_launch(engine, rank, task.launch);
 	return true;
 }
 
 /* ---- the host -------------------------------------------------------------------------------- */
+
+/* The parts call each other by these. */
+static void sim_engine_list(struct sim_engine *engine, int rank)
+{
+	if (engine->ranks[rank].is_listed)
+		return;
+	engine->ranks[rank].is_listed = true;
+	engine->list[engine->listed++] = rank;
+}
 
 /* Is this iteration run? The first rank decides; false when it has not yet. */
 static bool decide_iteration(struct sim_engine *engine, int number, uint64_t iteration)
@@ -795,15 +804,6 @@ static bool do_step(struct sim_engine *engine, int number)
 }
 
 /* ---- going on -------------------------------------------------------------------------------- */
-
-/* The parts call each other by these. */
-static void sim_engine_list(struct sim_engine *engine, int rank)
-{
-	if (engine->ranks[rank].is_listed)
-		return;
-	engine->ranks[rank].is_listed = true;
-	engine->list[engine->listed++] = rank;
-}
 
 void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch)
 {

@@ -158,7 +158,7 @@ struct sim_meeting {
 	int issued;
 	int posted;
 	bool has_still;
-	uint64_t still_ns;  /* since when it hangs, once sim_engine_internal.h has worked it out */
+	uint64_t still_ns;  /* since when it hangs, once it has been worked out */
 	uint32_t *progress; /* and how far it got */
 	struct sim_call *calls[];
 };

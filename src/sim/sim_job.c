@@ -14,8 +14,6 @@ static inline bool sim_fault_is_on(const struct sim_fault *fault, uint64_t ns)
 	return ns >= fault->at_ns && ns < fault->until_ns;
 }
 
-static void sim_comm_release(struct sim_comm *comm);
-
 enum { NVLINK_CHANNELS = 8, LONE_CHANNELS = 2 };
 
 static int channels_of(const struct sim_comm *comm, int channels)
@@ -61,6 +59,16 @@ static void lay_rings(struct sim_comm *comm)
 	}
 }
 
+static void sim_comm_release(struct sim_comm *comm)
+{
+	free(comm->ranks);
+	free(comm->nodes);
+	free(comm->node_first);
+	free(comm->ring);
+	free(comm->position);
+	*comm = (struct sim_comm){ 0 };
+}
+
 /* `ranks` are copied; `gpus` is how many ranks a node of the job has, `channels` how many it has
  * between nodes (0: as many as suit). ERR_NO_SPACE. */
 static enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
@@ -91,16 +99,6 @@ static enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int 
 	lay_rings(&made);
 	*comm = made;
 	return OK;
-}
-
-static void sim_comm_release(struct sim_comm *comm)
-{
-	free(comm->ranks);
-	free(comm->nodes);
-	free(comm->node_first);
-	free(comm->ring);
-	free(comm->position);
-	*comm = (struct sim_comm){ 0 };
 }
 
 int sim_comm_next(const struct sim_comm *comm, int channel, int rank)

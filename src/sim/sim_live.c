@@ -225,7 +225,7 @@ static bool is_stopped(const struct part *part)
 	return load_relaxed(&part->worker->board->stop) != 0;
 }
 
-static uint64_t patient(const struct part *part, uint64_t ns)
+static uint64_t look_interval(const struct part *part, uint64_t ns)
 {
 	uint64_t world = (uint64_t)part->worker->job->world;
 
@@ -250,7 +250,8 @@ static bool wait_until(const struct part *part, uint64_t wall_ns)
 			return false;
 		if (now >= wall_ns)
 			return true;
-		nap_ns(wall_ns - now < LONG_LOOK_NS ? wall_ns - now : patient(part, LONG_LOOK_NS));
+		nap_ns(wall_ns - now < LONG_LOOK_NS ? wall_ns - now
+						    : look_interval(part, LONG_LOOK_NS));
 	}
 }
 
@@ -260,7 +261,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	struct turn *turn = arg;
 	const struct sim_play *play = turn->play;
 	uint64_t slip_ns = load_relaxed(&turn->part->mine->slip_ns), last_ns;
-	uint64_t look_ns = now_ns + patient(turn->part, PART_LOOK_NS);
+	uint64_t look_ns = now_ns + look_interval(turn->part, PART_LOOK_NS);
 
 	answer->look_ns = turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
 	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
@@ -299,7 +300,7 @@ static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 		if (end_ns == 0) {
 			if (is_stopped(part))
 				return false;
-			nap_ns(patient(part, NAP_NS));
+			nap_ns(look_interval(part, NAP_NS));
 			continue;
 		}
 		if (!wait_until(part, end_ns))
@@ -561,7 +562,7 @@ static bool part_begin(struct part *part)
 	while (load_acquire(&worker->board->start_ns) == 0) {
 		if (is_stopped(part))
 			return false;
-		nap_ns(patient(part, NAP_NS));
+		nap_ns(look_interval(part, NAP_NS));
 	}
 	return status == OK;
 }

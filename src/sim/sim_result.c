@@ -31,7 +31,8 @@ static const char *sim_result_end_name(enum sim_result_end end)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-static uint64_t sum(const struct sim_job *job, const struct sim_result *result, bool is_in_flight)
+static uint64_t calls_sum(const struct sim_job *job, const struct sim_result *result,
+			  bool is_in_flight)
 {
 	uint64_t total = 0;
 
@@ -59,8 +60,8 @@ static void write_head(struct sink *sink, const struct sim_job *job,
 		sink_format(sink, "%s after %s\n", sim_result_end_name(result->end),
 			    units_duration(ns, result->ns));
 	sink_format(sink, "%s operations, %s in flight",
-		    units_count(issued, sum(job, result, false)),
-		    units_count(open, sum(job, result, true)));
+		    units_count(issued, calls_sum(job, result, false)),
+		    units_count(open, calls_sum(job, result, true)));
 	if (directory && result->bytes)
 		sink_format(sink, "; %s in %s", units_bytes(bytes, result->bytes), directory);
 	else if (directory)
@@ -192,8 +193,8 @@ void sim_result_json(struct sink *sink, const struct sim_job *job, const struct 
 	json_put_unsigned(&json, "duration_ns", result->ns);
 	json_put_unsigned(&json, "still_ns", result->end == SIM_RESULT_HUNG ? result->still_ns : 0);
 	json_put_unsigned(&json, "iterations", result->iterations);
-	json_put_unsigned(&json, "operations", sum(job, result, false));
-	json_put_unsigned(&json, "in_flight", sum(job, result, true));
+	json_put_unsigned(&json, "operations", calls_sum(job, result, false));
+	json_put_unsigned(&json, "in_flight", calls_sum(job, result, true));
 	json_put_array(&json, "ranks");
 	for (int rank = 0; rank < job->world; rank++)
 		put_rank(&json, job, result, rank);

@@ -363,7 +363,7 @@ static bool sim_flow_is_channel_over(const struct sim_engine *engine,
 }
 
 /*
- * From how far the data got to what the recorder sees of it: which of the rules in sim_stall.c holds a
+ * From how far the data got to what the recorder sees of it: which of the rules holds a
  * connection back tells the state its transfers are in.
  */
 

@@ -119,7 +119,7 @@ static bool is_api_only(const struct sim_job *job, uint8_t function)
 }
 
 /* The recorder samples processes that use neither Send nor Recv ... */
-static bool samples(const struct sim_job *job)
+static bool job_is_sampled(const struct sim_job *job)
 {
 	return job->options.kernel == KERNEL_EVENTS_SAMPLED && job->options.workload != SIM_TP_PP &&
 	       job->options.workload != SIM_MOE;
@@ -130,8 +130,8 @@ static bool is_sampled(const struct sim_job *job, const struct sim_call *call)
 {
 	const struct sim_member *member = &job->members[call->launch->rank][call->launch->role];
 
-	return samples(job) && sample_level(job->comms[member->comm].hash, call->match) >=
-				       job->options.sample_level;
+	return job_is_sampled(job) && sample_level(job->comms[member->comm].hash, call->match) >=
+					      job->options.sample_level;
 }
 
 static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
@@ -320,7 +320,7 @@ static void sim_record_make(struct op_record *op, const struct sim_job *job,
 		op->flags = OP_FLAG_API_ONLY;
 		return;
 	}
-	if (samples(job))
+	if (job_is_sampled(job))
 		op->flags |= has_kernels(job, call) ? OP_FLAG_KERNELS_ASKED : OP_FLAG_NOT_SAMPLED;
 	if (call->launch->is_unlaunched) {
 		op->state = OP_ISSUED;

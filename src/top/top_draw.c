@@ -12,14 +12,11 @@
 #include "top/top_canvas.h"
 #include "top/top_model.h"
 
-static const char *top_cells_detail(const struct live *live, uint32_t seat, unsigned int line,
-				    char text[static TOP_CELL_TEXT]);
-
 /* The same for who does not scroll: all notices with their texts, all rows (TOP_DRAW_ROWS a pane at
  * most), no cursor, no keys. `view` has is_once. */
 enum { TOP_DRAW_ROWS = 400 };
 
-/* The parts of a screen. For top_draw.c. */
+/* The parts of a screen. */
 
 struct top_brush {
 	struct top_canvas *canvas;
@@ -27,9 +24,6 @@ struct top_brush {
 	struct top_view *view;
 	const struct top_around *around;
 };
-
-static unsigned int top_brush_wrap(struct top_brush *brush, unsigned int row, unsigned int end,
-				   unsigned int indent, enum top_style style, const char *text);
 
 static const struct top_column comm_columns[] = {
 	{ TOP_COLUMN_COMM, "COMMUNICATOR", 6, 8, 40, 0, false, true },
@@ -117,7 +111,7 @@ static unsigned int columns_total(const struct top_fit *fit)
 	return sum;
 }
 
-static void drop(struct top_fit *fit, size_t at)
+static void fit_drop(struct top_fit *fit, size_t at)
 {
 	fit->count--;
 	memmove(&fit->columns[at], &fit->columns[at + 1],
@@ -144,7 +138,7 @@ static void columns_choose(struct top_fit *fit, const struct top_model *model, e
 		/* All that is left stays, and the last of it is cut. */
 		if (worst == fit->count)
 			break;
-		drop(fit, worst);
+		fit_drop(fit, worst);
 	}
 }
 
@@ -238,7 +232,7 @@ void top_columns_fit(struct top_fit *fit, const struct top_model *model, enum to
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
-static void ranks(char *text, const struct job_comm *comm)
+static void ranks_text(char *text, const struct job_comm *comm)
 {
 	if (comm->nranks > 0)
 		PUT(text, "%u/%d", comm->seat_count, comm->nranks);
@@ -270,7 +264,7 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 		PUT(text, "%s", job_comm_kind_name(comm->kind));
 		break;
 	case TOP_COLUMN_RANKS:
-		ranks(text, comm);
+		ranks_text(text, comm);
 		break;
 	case TOP_COLUMN_RATE:
 		top_text_rate(text, point ? point->operations_per_s : NAN);
@@ -388,8 +382,8 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 /* ---- operations in flight -------------------------------------------------------------------- */
 
 /* As notices number them: collectives as all ranks do. */
-static void operation(const struct recording_process *process,
-		      const struct recording_flight *flight, char *text)
+static void operation_text(const struct recording_process *process,
+			   const struct recording_flight *flight, char *text)
 {
 	char words[FLIGHT_WORDS];
 
@@ -422,6 +416,33 @@ static uint32_t absent_member(const struct live *live, uint32_t index)
 			found = other;
 	}
 	return found;
+}
+
+/* What there is to say of an operation in flight beyond its row, line by line: how far its kernel
+ * is, and what it waits for. NULL after the last. */
+static const char *top_cells_detail(const struct live *live, uint32_t index, unsigned int line,
+				    char text[static TOP_CELL_TEXT])
+{
+	const struct job_seat *at = &live->job.seats[index];
+	const struct live_seat *seat = &live->seats[index];
+	const struct recording_process *process = live->job.recording->processes[at->process];
+	char words[FLIGHT_WORDS], age[TOP_TEXT_NUMBER];
+	const struct flight_wait *wait;
+	uint64_t now_ns;
+
+	text[0] = '\0';
+	if (seat->oldest == NULL || line > seat->wait_count || line > LIVE_WAITS_MAX)
+		return NULL;
+	if (line == 0) {
+		PUT(text, "%s", flight_words_kernel(process, seat->oldest, words));
+		return text;
+	}
+	wait = &seat->waits[line - 1];
+	now_ns = flight_since_ns(seat->oldest) + seat->oldest_age_ns;
+	PUT(text, "%s", flight_words_wait(wait, words));
+	if (now_ns > wait->since_ns)
+		PUT(text, "%s for %s", words, top_text_age(age, now_ns - wait->since_ns));
+	return text;
 }
 
 static void waits_for(const struct live *live, uint32_t index, char *text)
@@ -467,7 +488,7 @@ static void flight_text(const struct top_cell_of *cell, char *text)
 		PUT(text, "%s", live->job.ranks[at->rank].label);
 		break;
 	case TOP_COLUMN_OPERATION:
-		operation(process, seat->oldest, text);
+		operation_text(process, seat->oldest, text);
 		break;
 	case TOP_COLUMN_SIZE:
 		PUT(text, "%s",
@@ -488,33 +509,6 @@ static void flight_text(const struct top_cell_of *cell, char *text)
 	}
 }
 
-/* What there is to say of an operation in flight beyond its row, line by line: how far its kernel
- * is, and what it waits for. NULL after the last. */
-static const char *top_cells_detail(const struct live *live, uint32_t index, unsigned int line,
-				    char text[static TOP_CELL_TEXT])
-{
-	const struct job_seat *at = &live->job.seats[index];
-	const struct live_seat *seat = &live->seats[index];
-	const struct recording_process *process = live->job.recording->processes[at->process];
-	char words[FLIGHT_WORDS], age[TOP_TEXT_NUMBER];
-	const struct flight_wait *wait;
-	uint64_t now_ns;
-
-	text[0] = '\0';
-	if (seat->oldest == NULL || line > seat->wait_count || line > LIVE_WAITS_MAX)
-		return NULL;
-	if (line == 0) {
-		PUT(text, "%s", flight_words_kernel(process, seat->oldest, words));
-		return text;
-	}
-	wait = &seat->waits[line - 1];
-	now_ns = flight_since_ns(seat->oldest) + seat->oldest_age_ns;
-	PUT(text, "%s", flight_words_wait(wait, words));
-	if (now_ns > wait->since_ns)
-		PUT(text, "%s for %s", words, top_text_age(age, now_ns - wait->since_ns));
-	return text;
-}
-
 /* An operation in flight in one sentence, for where columns are missing. */
 static const char *top_cells_summary(const struct live *live, uint32_t index,
 				     char text[static TOP_CELL_TEXT])
@@ -522,7 +516,8 @@ static const char *top_cells_summary(const struct live *live, uint32_t index,
 	const struct job_seat *at = &live->job.seats[index];
 	char what[TOP_CELL_TEXT], waits[TOP_CELL_TEXT];
 
-	operation(live->job.recording->processes[at->process], live->seats[index].oldest, what);
+	operation_text(live->job.recording->processes[at->process], live->seats[index].oldest,
+		       what);
 	waits_for(live, index, waits);
 	PUT(text, "%s of %s%s%s", what, live->job.comms[at->comm].label,
 	    waits[0] ? ", waits for: " : "", waits);
@@ -778,17 +773,6 @@ static void top_brush_help(struct top_brush *brush, unsigned int row)
 		top_canvas_text(brush->canvas, row++, 2, brush->canvas->width, TOP_PLAIN, words[i]);
 }
 
-/* When there is nothing to show. */
-static void top_brush_nothing(struct top_brush *brush, unsigned int row)
-{
-	row += top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_PLAIN,
-			      "No process of this machine records, or none that may be read.");
-	top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_FAINT,
-		       "'ringside run -- CMD' starts one.");
-}
-
-/* ---- rows and their details ------------------------------------------------------------------ */
-
 /* Wrapped to the width; gives back the lines it took, or would take where `end` is `row`. */
 static unsigned int top_brush_wrap(struct top_brush *brush, unsigned int row, unsigned int end,
 				   unsigned int indent, enum top_style style, const char *text)
@@ -808,6 +792,17 @@ static unsigned int top_brush_wrap(struct top_brush *brush, unsigned int row, un
 	}
 	return lines;
 }
+
+/* When there is nothing to show. */
+static void top_brush_nothing(struct top_brush *brush, unsigned int row)
+{
+	row += top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_PLAIN,
+			      "No process of this machine records, or none that may be read.");
+	top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_FAINT,
+		       "'ringside run -- CMD' starts one.");
+}
+
+/* ---- rows and their details ------------------------------------------------------------------ */
 
 static bool is_expanded(const struct top_brush *brush, enum top_pane pane, size_t row)
 {
@@ -930,8 +925,8 @@ static void draw_row(struct top_brush *brush, const struct top_fit *fit, enum to
 /* ---- panes ----------------------------------------------------------------------------------- */
 
 /* Which rows of how many, what they are of, how they are sorted: as much as there is room for. */
-static void caption(struct top_brush *brush, enum top_pane pane, char *text, size_t size,
-		    unsigned int room)
+static void pane_caption(struct top_brush *brush, enum top_pane pane, char *text, size_t size,
+			 unsigned int room)
 {
 	const struct top_model *model = brush->model;
 	const struct top_place *place = &brush->view->places[pane];
@@ -983,7 +978,7 @@ static void draw_title(struct top_brush *brush, const struct top_fit *fit, enum 
 	}
 	if (brush->view->is_once || end + 2 >= canvas->width)
 		return;
-	caption(brush, pane, text, sizeof(text), canvas->width - end - 2);
+	pane_caption(brush, pane, text, sizeof(text), canvas->width - end - 2);
 	top_canvas_right(canvas, row, end + 2, canvas->width - end - 2, style, text);
 }
 

@@ -29,8 +29,6 @@ struct top_signals {
 	sigset_t waiting; /* the mask for ppoll() */
 };
 
-static void top_signals_die(int signal) __attribute__((noreturn));
-
 /* Looking at the machine's processes, and all that is known of them after it. */
 
 struct top_look {
@@ -134,7 +132,7 @@ static void top_signals_stop(void)
 }
 
 /* End as the signal would have ended us: the shell then knows. */
-static void top_signals_die(int signal)
+static void __attribute__((noreturn)) top_signals_die(int signal)
 {
 	send_to_self(signal);
 	_exit(128 + signal);
@@ -164,7 +162,7 @@ static void top_look_release(struct top_look *look)
 	watch_release(&look->watch);
 }
 
-static void remark(struct top_look *look, enum status status)
+static void look_remark(struct top_look *look, enum status status)
 {
 	const struct watch *watch = &look->watch;
 	char *text = look->around.remark;
@@ -201,14 +199,14 @@ static void top_look_now(struct top_look *look, struct top_view *view)
 		status = next;
 	}
 	next = top_model_make(&look->model, &look->live, view);
-	remark(look, status != OK ? status : next);
+	look_remark(look, status != OK ? status : next);
 }
 
 /* The rows again: somebody pressed a key. */
 static void top_look_again(struct top_look *look, struct top_view *view)
 {
 	if (top_model_make(&look->model, &look->live, view) != OK)
-		remark(look, ERR_NO_SPACE);
+		look_remark(look, ERR_NO_SPACE);
 }
 
 /* Two looks as plain text on stdout: for scripts, pipes, and terminals that can do no more. */
@@ -225,7 +223,7 @@ static void wait_for(uint64_t ns)
 		;
 }
 
-static int show(struct top_look *look, struct top_view *view, bool is_utf8)
+static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
 {
 	unsigned int width = cli_width();
 	struct top_canvas canvas;
@@ -262,7 +260,7 @@ static int top_once(const struct top_options *options, bool is_utf8)
 			wait_for(options->interval_ns);
 			top_look_now(&look, &view);
 		}
-		code = show(&look, &view, is_utf8);
+		code = once_show(&look, &view, is_utf8);
 	}
 	top_look_release(&look);
 	return code;
@@ -293,7 +291,7 @@ static void loop_draw(struct loop *loop)
 		top_screen_show(&loop->canvas);
 }
 
-static void look(struct loop *loop)
+static void loop_look(struct loop *loop)
 {
 	top_look_now(&loop->look, &loop->view);
 	loop->next_ns = clock_now_system() + loop->view.interval_ns;
@@ -370,13 +368,13 @@ static void wait_for_something(struct loop *loop)
 
 static void loop_run(struct loop *loop)
 {
-	look(loop);
+	loop_look(loop);
 	while (!loop->is_ended) {
 		wait_for_something(loop);
 		take_signals(loop);
 		take_keys(loop);
 		if (!loop->is_ended && !loop->view.is_paused && clock_now_system() >= loop->next_ns)
-			look(loop);
+			loop_look(loop);
 	}
 }
 

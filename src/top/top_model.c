@@ -123,7 +123,7 @@ static int in_order(const void *one, const void *other)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static void sort(struct top_list *list)
+static void list_sort(struct top_list *list)
 {
 	if (list->count > 1)
 		qsort(list->rows, list->count, sizeof(*list->rows), in_order);
@@ -183,7 +183,7 @@ static enum status list_comms(struct top_list *list, const struct live *live,
 							       &live->comms[i].history,
 							       top_model_oldest_ns(live, comm)) });
 	}
-	sort(list);
+	list_sort(list);
 	return status;
 }
 
@@ -205,7 +205,7 @@ static enum status list_seats(struct top_list *list, const struct live *live,
 								     &seat->history,
 								     seat->oldest_age_ns) });
 	}
-	sort(list);
+	list_sort(list);
 	for (size_t i = 0; i < list->count; i++)
 		list->rows[i].index = of->seats[list->rows[i].index];
 	return status;
@@ -230,7 +230,7 @@ static enum status list_flights(struct top_list *list, const struct live *live,
 					   .is_over = seat->is_over,
 					   .value = is_by_age ? (double)seat->oldest_age_ns : 0 });
 	}
-	sort(list);
+	list_sort(list);
 	return status;
 }
 
@@ -447,7 +447,8 @@ static enum top_action move_to(struct top_view *view, const struct top_model *mo
 	return TOP_DRAW;
 }
 
-static enum top_action move(struct top_view *view, const struct top_model *model, enum top_key key)
+static enum top_action key_move(struct top_view *view, const struct top_model *model,
+				enum top_key key)
 {
 	const struct top_place *place = &view->places[view->pane];
 	size_t page = place->shown > 1 ? place->shown - 1 : 1;
@@ -478,16 +479,17 @@ static enum top_action switch_pane(struct top_view *view, const struct top_model
 
 /* --------------------------------------------------------------------------------------------- */
 
-static enum top_action letter(struct top_view *view, const struct top_model *model, wchar_t letter)
+static enum top_action key_letter(struct top_view *view, const struct top_model *model,
+				  wchar_t letter)
 {
 	switch (letter) {
 	case L'q':
 	case L'Q':
 		return TOP_QUIT;
 	case L'j':
-		return move(view, model, TOP_KEY_DOWN);
+		return key_move(view, model, TOP_KEY_DOWN);
 	case L'k':
-		return move(view, model, TOP_KEY_UP);
+		return key_move(view, model, TOP_KEY_UP);
 	case L's':
 		top_view_next_sort(view);
 		break;
@@ -530,7 +532,7 @@ enum top_action top_keys_take(struct top_view *view, const struct top_model *mod
 		return key_type(view, key, character);
 	switch (key) {
 	case TOP_KEY_CHARACTER:
-		return letter(view, model, character);
+		return key_letter(view, model, character);
 	case TOP_KEY_NEXT:
 	case TOP_KEY_ENTER:
 		return switch_pane(view, model, 1);
@@ -543,6 +545,6 @@ enum top_action top_keys_take(struct top_view *view, const struct top_model *mod
 	case TOP_KEY_BACKSPACE:
 		return TOP_STAY;
 	default:
-		return move(view, model, key);
+		return key_move(view, model, key);
 	}
 }
