@@ -291,16 +291,16 @@ void bench_reader_object(struct bench_reader *reader, const char *what,
 			bench_reader_fail(reader, "%s without %s", what, fields[i].key.name);
 }
 
-static const char *field_name(const struct bench_field *field, uint8_t number)
+const char *bench_field_name(enum bench_field_kind kind, uint8_t number)
 {
-	switch (field->kind) {
+	switch (kind) {
 	case FIELD_REDOP:
 		return bench_redop_name(number);
 	case FIELD_MODE:
 		return bench_mode_name(number);
 	default:
 		/* 0 is "not told". */
-		return number != 0 ? op_name(name_tables[field->kind], number) : NULL;
+		return number != 0 ? op_name(name_tables[kind], number) : NULL;
 	}
 }
 
@@ -343,7 +343,7 @@ static void put_field(struct json *json, const struct bench_field *field, const 
 			json_unsigned(json, number);
 		return;
 	default:
-		json_string(json, field_name(field, *(const uint8_t *)from));
+		json_string(json, bench_field_name(field->kind, *(const uint8_t *)from));
 	}
 }
 

@@ -109,6 +109,9 @@ typedef void (*bench_put_own_fn)(struct json *json, const struct bench_field *fi
 void bench_fields_put(struct json *json, const struct bench_field *fields, size_t count,
 		      const void *object, bench_put_own_fn own);
 
+/* The name that a number has in a field of a kind of names; NULL: none was told. */
+const char *bench_field_name(enum bench_field_kind kind, uint8_t number);
+
 /* The arguments of a field that say where it is. */
 #define FIELD_AT(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 /* One that only a function of its own can read. */

@@ -708,196 +708,130 @@ enum status bench_histogram_write(struct sink *sink, const struct bench_run *run
  * are put as one run of a code, the times as values.
  */
 
+/* Columns of a cell, then of a rank, then of a call; those of the latter are values of each row. */
 enum column {
-	COLUMN_RESULT,
-	COLUMN_FUNCTION,
-	COLUMN_BYTES,
-	COLUMN_COUNT,
-	COLUMN_DATATYPE,
-	COLUMN_REDOP,
-	COLUMN_ROOT,
-	COLUMN_MODE,
-	COLUMN_IN_PLACE,
-	COLUMN_ALGORITHM,
-	COLUMN_PROTOCOL,
-	COLUMN_CHOSEN_ALGORITHM,
-	COLUMN_CHOSEN_PROTOCOL,
-	COLUMN_GROUPED_SENDS,
-	COLUMN_RANKS,
-	COLUMN_WRONG,
-	COLUMN_RANK,
-	COLUMN_PEER,
-	COLUMN_HOST,
-	COLUMN_NODE,
-	COLUMN_DEVICE,
-	COLUMN_PID,
-	COLUMN_GPU,
-	COLUMN_GPU_UUID,
-	COLUMN_CALL, /* from here on: values of each row */
-	COLUMN_BEGIN,
-	COLUMN_GPU_NS,
-	COLUMN_ISSUE_NS,
-	COLUMN_DONE_NS,
-	COLUMNS,
+	COLUMN_RESULT = 0,
+	COLUMN_RANK = 16,
+	COLUMN_PEER = 17,
+	COLUMN_CALL = 24,
+	COLUMNS = 29
 };
 
-static const struct parquet_column columns[COLUMNS] = {
-	[COLUMN_RESULT] = { "result", PARQUET_UINT32, 0, false, 0 },
-	[COLUMN_FUNCTION] = { "function", PARQUET_STRING, 0, false, 0 },
-	[COLUMN_BYTES] = { "bytes", PARQUET_UINT64, 0, false, 0 },
-	[COLUMN_COUNT] = { "count", PARQUET_UINT64, 0, false, 0 },
-	[COLUMN_DATATYPE] = { "datatype", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_REDOP] = { "redop", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_ROOT] = { "root", PARQUET_INT32, 0, true, 0 },
-	[COLUMN_MODE] = { "mode", PARQUET_STRING, 0, false, 0 },
-	[COLUMN_IN_PLACE] = { "in_place", PARQUET_BOOL, 0, false, 0 },
-	[COLUMN_ALGORITHM] = { "algorithm", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_PROTOCOL] = { "protocol", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_CHOSEN_ALGORITHM] = { "chosen_algorithm", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_CHOSEN_PROTOCOL] = { "chosen_protocol", PARQUET_STRING, 0, true, 0 },
-	[COLUMN_GROUPED_SENDS] = { "grouped_sends", PARQUET_BOOL, 0, false, 0 },
-	[COLUMN_RANKS] = { "ranks", PARQUET_INT32, 0, false, 0 },
-	[COLUMN_WRONG] = { "wrong", PARQUET_UINT64, 0, true, 0 },
-	[COLUMN_RANK] = { "rank", PARQUET_INT32, 0, false, 0 },
-	[COLUMN_PEER] = { "peer", PARQUET_INT32, 0, true, 0 },
-	[COLUMN_HOST] = { "host", PARQUET_STRING, 0, false, 0 },
-	[COLUMN_NODE] = { "node", PARQUET_INT32, 0, false, 0 },
-	[COLUMN_DEVICE] = { "device", PARQUET_INT32, 0, false, 0 },
-	[COLUMN_PID] = { "pid", PARQUET_INT32, 0, false, 0 },
-	[COLUMN_GPU] = { "gpu", PARQUET_STRING, 0, false, 0 },
-	[COLUMN_GPU_UUID] = { "gpu_uuid", PARQUET_STRING, 0, false, 0 },
-	[COLUMN_CALL] = { "call", PARQUET_UINT32, PARQUET_DELTA, false, 0 },
-	[COLUMN_BEGIN] = { "begin_time", PARQUET_TIME_NS, PARQUET_DELTA, false, 0 },
-	[COLUMN_GPU_NS] = { "gpu_ns", PARQUET_UINT64, PARQUET_DELTA, true, 0 },
-	[COLUMN_ISSUE_NS] = { "issue_ns", PARQUET_UINT64, PARQUET_DELTA, false, 0 },
-	[COLUMN_DONE_NS] = { "done_ns", PARQUET_UINT64, PARQUET_DELTA, true, 0 },
+#define CELL(kind, member) kind, FIELD_AT(bench_cell, member)
+#define RANK(kind, member) kind, FIELD_AT(bench_rank, member)
+#define CALL(member) FIELD_UINT64, FIELD_AT(bench_call, member)
+#define TIMES(type, is_nullable) type, PARQUET_DELTA, is_nullable, 0
+
+static const struct {
+	struct parquet_column column;
+	enum bench_field_kind kind; /* where it comes from; FIELD_OWN: a number that is no field */
+	size_t offset;
+	size_t size;
+} columns[COLUMNS] = {
+	[COLUMN_RESULT] = { { "result", PARQUET_UINT32, 0, false, 0 }, FIELD_OWN, 0, 0 },
+	{ { "function", PARQUET_STRING, 0, false, 0 }, CELL(FIELD_FUNCTION, function) },
+	{ { "bytes", PARQUET_UINT64, 0, false, 0 }, CELL(FIELD_UINT64, bytes) },
+	{ { "count", PARQUET_UINT64, 0, false, 0 }, CELL(FIELD_UINT64, count) },
+	{ { "datatype", PARQUET_STRING, 0, true, 0 }, CELL(FIELD_DATATYPE, datatype) },
+	{ { "redop", PARQUET_STRING, 0, true, 0 }, CELL(FIELD_REDOP, redop) },
+	{ { "root", PARQUET_INT32, 0, true, 0 }, CELL(FIELD_INT32, root) },
+	{ { "mode", PARQUET_STRING, 0, false, 0 }, CELL(FIELD_MODE, mode) },
+	{ { "in_place", PARQUET_BOOL, 0, false, 0 }, CELL(FIELD_BOOL, is_in_place) },
+	{ { "algorithm", PARQUET_STRING, 0, true, 0 }, CELL(FIELD_ALGORITHM, algorithm) },
+	{ { "protocol", PARQUET_STRING, 0, true, 0 }, CELL(FIELD_PROTOCOL, protocol) },
+	{ { "chosen_algorithm", PARQUET_STRING, 0, true, 0 },
+	  CELL(FIELD_ALGORITHM, chosen_algorithm) },
+	{ { "chosen_protocol", PARQUET_STRING, 0, true, 0 },
+	  CELL(FIELD_PROTOCOL, chosen_protocol) },
+	{ { "grouped_sends", PARQUET_BOOL, 0, false, 0 }, CELL(FIELD_BOOL, is_grouped_sends) },
+	{ { "ranks", PARQUET_INT32, 0, false, 0 }, CELL(FIELD_INT32, nranks) },
+	{ { "wrong", PARQUET_UINT64, 0, true, 0 }, CELL(FIELD_WRONG, wrong) },
+	[COLUMN_RANK] = { { "rank", PARQUET_INT32, 0, false, 0 }, FIELD_OWN, 0, 0 },
+	[COLUMN_PEER] = { { "peer", PARQUET_INT32, 0, true, 0 }, FIELD_OWN, 0, 0 },
+	{ { "host", PARQUET_STRING, 0, false, 0 }, RANK(FIELD_TEXT, host) },
+	{ { "node", PARQUET_INT32, 0, false, 0 }, RANK(FIELD_INT32, node) },
+	{ { "device", PARQUET_INT32, 0, false, 0 }, RANK(FIELD_INT32, device) },
+	{ { "pid", PARQUET_INT32, 0, false, 0 }, RANK(FIELD_INT32, pid) },
+	{ { "gpu", PARQUET_STRING, 0, false, 0 }, RANK(FIELD_TEXT, gpu_name) },
+	{ { "gpu_uuid", PARQUET_STRING, 0, false, 0 }, RANK(FIELD_TEXT, gpu_uuid) },
+	[COLUMN_CALL] = { { "call", TIMES(PARQUET_UINT32, false) }, FIELD_OWN, 0, 0 },
+	{ { "begin_time", TIMES(PARQUET_TIME_NS, false) }, CALL(begin_ns) },
+	{ { "gpu_ns", TIMES(PARQUET_UINT64, true) }, CALL(gpu_ns) },
+	{ { "issue_ns", TIMES(PARQUET_UINT64, false) }, CALL(issue_ns) },
+	{ { "done_ns", TIMES(PARQUET_UINT64, true) }, CALL(done_ns) },
 };
 
 struct writer {
 	struct parquet *parquet;
 	const struct bench_run *run;
 	uint32_t coded; /* pieces of this row group: no column has more codes */
+	struct parquet_column columns[COLUMNS];
 	uint64_t values[PARQUET_ROWS_AT_ONCE];
 };
 
 /* ---- what repeats ------------------------------------------------------------------------------ */
 
-static uint16_t code_number(const struct writer *writer, enum column column, uint64_t number)
+/* Nobody is -1, which only a column that may be null can have. */
+static uint16_t code_signed(struct parquet *parquet, enum column column, int32_t number)
 {
-	return parquet_code_number(writer->parquet, column, number);
+	return number < 0 && columns[column].column.is_nullable
+		       ? parquet_code_null(parquet, column)
+		       : parquet_code_number(parquet, column, (uint64_t)(int64_t)number);
 }
 
-static uint16_t code_signed(const struct writer *writer, enum column column, int32_t number)
+static uint16_t code_name(struct parquet *parquet, enum column column, uint8_t number)
 {
-	return parquet_code_number(writer->parquet, column, (uint64_t)(int64_t)number);
+	/* No reduction has a name, too. */
+	const char *name = number != 0 ? bench_field_name(columns[column].kind, number) : NULL;
+
+	return name != NULL ? parquet_code_text(parquet, column, name)
+			    : parquet_code_null(parquet, column);
 }
 
-static uint16_t code_text(const struct writer *writer, enum column column, const char *text)
+static uint16_t code_field(struct parquet *parquet, enum column column, const void *object)
 {
-	return text != NULL ? parquet_code_text(writer->parquet, column, text)
-			    : parquet_code_null(writer->parquet, column);
-}
+	const void *from = (const char *)object + columns[column].offset;
+	char text[BENCH_TEXT_BYTES];
 
-static uint16_t code_name(const struct writer *writer, enum column column, enum op_name_table table,
-			  uint8_t number)
-{
-	return code_text(writer, column, number != 0 ? op_name(table, number) : NULL);
-}
-
-/* -1 is nobody. */
-static uint16_t code_rank(const struct writer *writer, enum column column, int32_t rank)
-{
-	return rank >= 0 ? code_signed(writer, column, rank)
-			 : parquet_code_null(writer->parquet, column);
-}
-
-static uint16_t code_of_cell(const struct writer *writer, enum column column,
-			     const struct bench_cell *cell)
-{
-	switch (column) {
-	case COLUMN_RESULT:
-		return code_number(writer, column, (uint64_t)(cell - writer->run->cells));
-	case COLUMN_FUNCTION:
-		return code_text(writer, column, op_function_name(cell->function));
-	case COLUMN_BYTES:
-		return code_number(writer, column, cell->bytes);
-	case COLUMN_COUNT:
-		return code_number(writer, column, cell->count);
-	case COLUMN_DATATYPE:
-		return code_name(writer, column, OP_NAMES_DATATYPE, cell->datatype);
-	case COLUMN_REDOP:
-		return code_text(writer, column,
-				 cell->redop != 0 ? bench_redop_name(cell->redop) : NULL);
-	case COLUMN_ROOT:
-		return code_rank(writer, column, cell->root);
-	case COLUMN_MODE:
-		return code_text(writer, column, bench_mode_name(cell->mode));
-	case COLUMN_IN_PLACE:
-		return code_number(writer, column, cell->is_in_place);
-	case COLUMN_ALGORITHM:
-		return code_name(writer, column, OP_NAMES_ALGORITHM, cell->algorithm);
-	case COLUMN_PROTOCOL:
-		return code_name(writer, column, OP_NAMES_PROTOCOL, cell->protocol);
-	case COLUMN_CHOSEN_ALGORITHM:
-		return code_name(writer, column, OP_NAMES_ALGORITHM, cell->chosen_algorithm);
-	case COLUMN_CHOSEN_PROTOCOL:
-		return code_name(writer, column, OP_NAMES_PROTOCOL, cell->chosen_protocol);
-	case COLUMN_GROUPED_SENDS:
-		return code_number(writer, column, cell->is_grouped_sends);
-	case COLUMN_RANKS:
-		return code_signed(writer, column, cell->nranks);
-	default: /* COLUMN_WRONG */
-		return cell->wrong != BENCH_UNCHECKED ? code_number(writer, column, cell->wrong)
-						      : parquet_code_null(writer->parquet, column);
+	switch (columns[column].kind) {
+	case FIELD_TEXT:
+		return parquet_code_text(parquet, column,
+					 bench_text_clean(text, from, columns[column].size));
+	case FIELD_INT32:
+		return code_signed(parquet, column, *(const int32_t *)from);
+	case FIELD_BOOL:
+		return parquet_code_number(parquet, column, *(const bool *)from);
+	case FIELD_WRONG:
+		if (*(const uint64_t *)from == BENCH_UNCHECKED)
+			return parquet_code_null(parquet, column);
+		/* fallthrough */
+	case FIELD_UINT64:
+		return parquet_code_number(parquet, column, *(const uint64_t *)from);
+	default:
+		return code_name(parquet, column, *(const uint8_t *)from);
 	}
 }
 
-static uint16_t code_of_rank(const struct writer *writer, enum column column,
-			     const struct bench_cell *cell, int32_t number)
+static uint16_t code_of(const struct writer *writer, enum column column,
+			const struct bench_cell *cell, int32_t rank)
 {
-	const struct bench_rank *rank = &writer->run->ranks[number];
-	char text[BENCH_TEXT_BYTES];
-
 	switch (column) {
+	case COLUMN_RESULT:
+		return parquet_code_number(writer->parquet, column,
+					   (uint64_t)(cell - writer->run->cells));
 	case COLUMN_RANK:
-		return code_signed(writer, column, number);
+		return code_signed(writer->parquet, column, rank);
 	case COLUMN_PEER:
-		return code_rank(writer, column, cell->peers != NULL ? cell->peers[number] : -1);
-	case COLUMN_HOST:
-		return code_text(writer, column,
-				 bench_text_clean(text, rank->host, sizeof(rank->host)));
-	case COLUMN_NODE:
-		return code_signed(writer, column, rank->node);
-	case COLUMN_DEVICE:
-		return code_signed(writer, column, rank->device);
-	case COLUMN_PID:
-		return code_signed(writer, column, rank->pid);
-	case COLUMN_GPU:
-		return code_text(writer, column,
-				 bench_text_clean(text, rank->gpu_name, sizeof(rank->gpu_name)));
-	default: /* COLUMN_GPU_UUID */
-		return code_text(writer, column,
-				 bench_text_clean(text, rank->gpu_uuid, sizeof(rank->gpu_uuid)));
+		return code_signed(writer->parquet, column,
+				   cell->peers != NULL ? cell->peers[rank] : -1);
+	default:
+		return code_field(writer->parquet, column,
+				  column < COLUMN_RANK ? (const void *)cell
+						       : &writer->run->ranks[rank]);
 	}
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
-
-static uint64_t column_value(enum column column, const struct bench_call *call, uint32_t number)
-{
-	switch (column) {
-	case COLUMN_CALL:
-		return number;
-	case COLUMN_BEGIN:
-		return call->begin_ns;
-	case COLUMN_GPU_NS:
-		return call->gpu_ns;
-	case COLUMN_ISSUE_NS:
-		return call->issue_ns;
-	default:
-		return call->done_ns;
-	}
-}
 
 /* Some calls of one rank. */
 static void put_piece(struct writer *writer, const struct bench_cell *cell, int32_t rank,
@@ -906,15 +840,20 @@ static void put_piece(struct writer *writer, const struct bench_cell *cell, int3
 	const struct parquet_run run = { .rows = rows, .entry = 0 };
 
 	for (enum column column = 0; column < COLUMN_CALL; column++) {
-		uint16_t code = column < COLUMN_RANK ? code_of_cell(writer, column, cell)
-						     : code_of_rank(writer, column, cell, rank);
+		uint16_t code = code_of(writer, column, cell, rank);
 
 		parquet_put_runs(writer->parquet, column, &run, 1, &code);
 	}
 	for (enum column column = COLUMN_CALL; column < COLUMNS; column++) {
-		for (uint32_t i = 0; i < rows; i++)
-			writer->values[i] = column_value(
-				column, bench_cell_call(cell, rank, first + i), first + i);
+		for (uint32_t i = 0; i < rows; i++) {
+			const char *call = (const char *)bench_cell_call(cell, rank, first + i);
+
+			if (column == COLUMN_CALL)
+				writer->values[i] = first + i;
+			else
+				memcpy(&writer->values[i], call + columns[column].offset,
+				       sizeof(writer->values[i]));
+		}
 		parquet_put_values(writer->parquet, column, writer->values, rows);
 	}
 	parquet_end_rows(writer->parquet, rows);
@@ -989,8 +928,10 @@ enum status bench_parquet_write(struct sink *sink, const struct bench_run *run)
 	enum status status = ERR_NO_SPACE;
 	uint64_t without = 0;
 
+	for (size_t i = 0; writer != NULL && i < COLUMNS; i++)
+		writer->columns[i] = columns[i].column;
 	if (writer != NULL)
-		writer->parquet = parquet_new(sink, columns, COLUMNS);
+		writer->parquet = parquet_new(sink, writer->columns, COLUMNS);
 	if (writer != NULL && writer->parquet != NULL) {
 		writer->run = run;
 		for (size_t i = 0; i < run->cell_count; i++) {
