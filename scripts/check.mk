@@ -46,7 +46,7 @@ unit_parts_plugin := $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_recording := $(unit_parts_plugin)
 unit_parts_sim := $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_top := $(TOP_LIBRARY) $(CLI_LIBRARY)
-unit_libs_agent := $(if $(HAS_AGENT),-lcrypt)
+unit_libs_agent := $(if $(HAS_AGENT),-lcrypt -lgnutls)
 
 # A unit test program is the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
 # The same of what can race, files that start threads themselves or play a job, is $(BUILD)/tests/race/PROGRAM.

@@ -2,13 +2,14 @@
 
 #include <crypt.h>
 #include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
 #include "common/clock.h"
-#include "common/sha256.h"
 
 /* Of the time, for bcrypt; and how long an address waits after a wrong password. */
 enum { SHARE_OF_TIME = 5 };
@@ -56,30 +57,19 @@ bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT])
 
 /* ---- what was right before --------------------------------------------------------------------- */
 
-static void digest_of(const struct web_auth *auth, const char *pair, const char *hash,
+/* What a pair and the hash that it was right for are remembered by. False: GnuTLS refuses. */
+static bool digest_of(const struct web_auth *auth, const char *pair, const char *hash,
 		      uint8_t digest[static 32])
 {
-	uint8_t inner[sizeof(auth->secret) + WEB_AUTH_TEXT + 64] = { 0 };
-	uint8_t outer[sizeof(auth->secret) + 32];
+	uint8_t text[WEB_AUTH_TEXT + 64] = { 0 };
+	int result;
 
-	memcpy(inner, auth->secret, sizeof(auth->secret));
-	memcpy(inner + sizeof(auth->secret), pair, strlen(pair));
-	memcpy(inner + sizeof(auth->secret) + WEB_AUTH_TEXT, hash, strnlen(hash, 64));
-	sha256_digest(inner, sizeof(inner), outer + sizeof(auth->secret));
-	memcpy(outer, auth->secret, sizeof(auth->secret));
-	sha256_digest(outer, sizeof(outer), digest);
-	explicit_bzero(inner, sizeof(inner));
-}
-
-/* In the same time whatever they hold. */
-static bool is_same(const void *a, const void *b, size_t length)
-{
-	const uint8_t *x = a, *y = b;
-	unsigned int difference = 0;
-
-	for (size_t i = 0; i < length; i++)
-		difference |= (unsigned int)(x[i] ^ y[i]);
-	return difference == 0;
+	memcpy(text, pair, strlen(pair));
+	memcpy(text + WEB_AUTH_TEXT, hash, strnlen(hash, 64));
+	result = gnutls_hmac_fast(GNUTLS_MAC_SHA256, auth->secret, sizeof(auth->secret), text,
+				  sizeof(text), digest);
+	explicit_bzero(text, sizeof(text));
+	return result == GNUTLS_E_SUCCESS;
 }
 
 static bool is_remembered(const struct web_auth *auth, const uint8_t digest[static 32])
@@ -87,7 +77,7 @@ static bool is_remembered(const struct web_auth *auth, const uint8_t digest[stat
 	bool is_found = false;
 
 	for (size_t i = 0; i < WEB_AUTH_REMEMBERED; i++)
-		is_found |= is_same(auth->good[i], digest, 32);
+		is_found |= gnutls_memcmp(auth->good[i], digest, 32) == 0;
 	return is_found;
 }
 
@@ -153,7 +143,8 @@ static bool is_right(struct web_auth *auth, const char *password, const char *ha
 
 	scratch->initialized = 0;
 	made = crypt_r(password, hash, scratch);
-	is_it = made && strlen(made) == strlen(hash) && is_same(made, hash, strlen(hash));
+	is_it = made && strlen(made) == strlen(hash) &&
+		gnutls_memcmp(made, hash, strlen(hash)) == 0;
 	explicit_bzero(scratch, sizeof(*scratch));
 	auth->checks++;
 	cost_ns = clock_system_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns;
@@ -181,9 +172,9 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 	/* Who does not exist costs what the first one costs. */
 	const char *hash = user ? user->hash : config->users[0].hash;
 	uint8_t digest[32];
+	bool has_digest = digest_of(auth, pair, hash, digest);
 
-	digest_of(auth, pair, hash, digest);
-	if (is_remembered(auth, digest))
+	if (has_digest && is_remembered(auth, digest))
 		return WEB_AUTH_GOOD;
 	if (must_wait(auth, address, now_ns))
 		return WEB_AUTH_LATER;
@@ -191,7 +182,8 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 		note_wrong(auth, address, now_ns);
 		return WEB_AUTH_WRONG;
 	}
-	auth_remember(auth, digest);
+	if (has_digest)
+		auth_remember(auth, digest);
 	return WEB_AUTH_GOOD;
 }
 
