@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,21 +219,17 @@ struct parser {
 	size_t why_size;
 };
 
-enum key {
-	KEY_TLS,
-	KEY_HTTP,
-	KEY_USERS,
-	KEY_CERT,
-	KEY_KEY,
-	KEY_CLIENT_CA,
+enum key_kind {
+	KEY_SECTION, /* a map: `at` is which section */
+	KEY_TEXT,    /* into the configuration, `at` and `size` */
+	KEY_VERSION, /* the same, an int */
 	KEY_CLIENT_AUTH,
-	KEY_MIN_VERSION,
-	KEY_MAX_VERSION,
 	KEY_HTTP2,
-	KEY_HEADERS,
-	KEY_STRICT,
 	KEY_REFUSED,
 };
+
+#define TEXT_AT(member) \
+	KEY_TEXT, offsetof(struct web_config, member), sizeof(((struct web_config *)NULL)->member)
 
 static const char ours[] = "the agent sets this header itself";
 static const char priorities[] = "GnuTLS' own choice is used; take it out";
@@ -241,32 +238,34 @@ static const char in_files[] = "certificates and keys are taken from files alone
 static const struct {
 	enum section section;
 	const char *name;
-	enum key key;
+	enum key_kind kind;
+	size_t at;
+	size_t size;
 	const char *refused; /* why it is not taken */
 } keys[] = {
-	{ ROOT, "tls_server_config", KEY_TLS, NULL },
-	{ ROOT, "http_server_config", KEY_HTTP, NULL },
-	{ ROOT, "basic_auth_users", KEY_USERS, NULL },
-	{ TLS, "cert_file", KEY_CERT, NULL },
-	{ TLS, "key_file", KEY_KEY, NULL },
-	{ TLS, "client_ca_file", KEY_CLIENT_CA, NULL },
-	{ TLS, "client_auth_type", KEY_CLIENT_AUTH, NULL },
-	{ TLS, "min_version", KEY_MIN_VERSION, NULL },
-	{ TLS, "max_version", KEY_MAX_VERSION, NULL },
-	{ TLS, "cert", KEY_REFUSED, in_files },
-	{ TLS, "key", KEY_REFUSED, in_files },
-	{ TLS, "client_ca", KEY_REFUSED, in_files },
-	{ TLS, "client_allowed_sans", KEY_REFUSED, "names of clients are not compared here" },
-	{ TLS, "cipher_suites", KEY_REFUSED, priorities },
-	{ TLS, "prefer_server_cipher_suites", KEY_REFUSED, priorities },
-	{ TLS, "curve_preferences", KEY_REFUSED, priorities },
-	{ HTTP, "http2", KEY_HTTP2, NULL },
-	{ HTTP, "headers", KEY_HEADERS, NULL },
-	{ HEADERS, "Strict-Transport-Security", KEY_STRICT, NULL },
-	{ HEADERS, "Content-Security-Policy", KEY_REFUSED, ours },
-	{ HEADERS, "X-Content-Type-Options", KEY_REFUSED, ours },
-	{ HEADERS, "X-Frame-Options", KEY_REFUSED, ours },
-	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, "no browser heeds it any more" },
+	{ ROOT, "tls_server_config", KEY_SECTION, TLS, 0, NULL },
+	{ ROOT, "http_server_config", KEY_SECTION, HTTP, 0, NULL },
+	{ ROOT, "basic_auth_users", KEY_SECTION, USERS, 0, NULL },
+	{ TLS, "cert_file", TEXT_AT(cert_file), NULL },
+	{ TLS, "key_file", TEXT_AT(key_file), NULL },
+	{ TLS, "client_ca_file", TEXT_AT(client_ca_file), NULL },
+	{ TLS, "client_auth_type", KEY_CLIENT_AUTH, 0, 0, NULL },
+	{ TLS, "min_version", KEY_VERSION, offsetof(struct web_config, min_version), 0, NULL },
+	{ TLS, "max_version", KEY_VERSION, offsetof(struct web_config, max_version), 0, NULL },
+	{ TLS, "cert", KEY_REFUSED, 0, 0, in_files },
+	{ TLS, "key", KEY_REFUSED, 0, 0, in_files },
+	{ TLS, "client_ca", KEY_REFUSED, 0, 0, in_files },
+	{ TLS, "client_allowed_sans", KEY_REFUSED, 0, 0, "names of clients are not compared here" },
+	{ TLS, "cipher_suites", KEY_REFUSED, 0, 0, priorities },
+	{ TLS, "prefer_server_cipher_suites", KEY_REFUSED, 0, 0, priorities },
+	{ TLS, "curve_preferences", KEY_REFUSED, 0, 0, priorities },
+	{ HTTP, "http2", KEY_HTTP2, 0, 0, NULL },
+	{ HTTP, "headers", KEY_SECTION, HEADERS, 0, NULL },
+	{ HEADERS, "Strict-Transport-Security", TEXT_AT(strict_transport), NULL },
+	{ HEADERS, "Content-Security-Policy", KEY_REFUSED, 0, 0, ours },
+	{ HEADERS, "X-Content-Type-Options", KEY_REFUSED, 0, 0, ours },
+	{ HEADERS, "X-Frame-Options", KEY_REFUSED, 0, 0, ours },
+	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, 0, 0, "no browser heeds it any more" },
 };
 _Static_assert(ARRAY_LENGTH(keys) <= 32, "seen has a bit per key");
 
@@ -393,45 +392,31 @@ static enum status open_section(struct parser *parser, enum section section)
 	return OK;
 }
 
-static enum status config_take_key(struct parser *parser, enum key key)
+static enum status config_take_key(struct parser *parser, size_t key)
 {
 	struct web_config *config = parser->config;
 	const char *value = parser->yaml.value;
+	void *to = (char *)config + keys[key].at;
 
-	switch (key) {
-	case KEY_TLS:
-		config->has_tls = true;
-		return open_section(parser, TLS);
-	case KEY_HTTP:
-		return open_section(parser, HTTP);
-	case KEY_USERS:
-		return open_section(parser, USERS);
-	case KEY_HEADERS:
-		return open_section(parser, HEADERS);
-	case KEY_CERT:
-		return take_text(parser, config->cert_file, sizeof(config->cert_file));
-	case KEY_KEY:
-		return take_text(parser, config->key_file, sizeof(config->key_file));
-	case KEY_CLIENT_CA:
-		return take_text(parser, config->client_ca_file, sizeof(config->client_ca_file));
+	switch (keys[key].kind) {
+	case KEY_SECTION:
+		config->has_tls |= keys[key].at == TLS;
+		return open_section(parser, (enum section)keys[key].at);
+	case KEY_TEXT:
+		return take_text(parser, to, keys[key].size);
+	case KEY_VERSION:
+		return take_version(parser, to);
 	case KEY_CLIENT_AUTH:
 		return take_client_auth(parser);
-	case KEY_MIN_VERSION:
-		return take_version(parser, &config->min_version);
-	case KEY_MAX_VERSION:
-		return take_version(parser, &config->max_version);
 	case KEY_HTTP2:
 		/* HTTP/2 is an offer that a client need not take; the agent makes none. */
 		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
 			return OK;
 		return config_refuse(parser, "http2 is true or false, not '%s'", value);
-	case KEY_STRICT:
-		return take_text(parser, config->strict_transport,
-				 sizeof(config->strict_transport));
 	case KEY_REFUSED:
 		break;
 	}
-	return ERR_FORMAT;
+	return config_refuse(parser, "%s is not taken: %s", parser->yaml.key, keys[key].refused);
 }
 
 static enum status take_pair(struct parser *parser)
@@ -449,13 +434,10 @@ static enum status take_pair(struct parser *parser)
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		if (keys[i].section != section || strcmp(keys[i].name, yaml->key) != 0)
 			continue;
-		if (keys[i].refused)
-			return config_refuse(parser, "%s is not taken: %s", yaml->key,
-					     keys[i].refused);
 		if (parser->seen & 1u << i)
 			return config_refuse(parser, "%s is there twice", yaml->key);
 		parser->seen |= 1u << i;
-		return config_take_key(parser, keys[i].key);
+		return config_take_key(parser, i);
 	}
 	return config_refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
 }
