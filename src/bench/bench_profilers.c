@@ -706,61 +706,45 @@ enum { FROM_BYTES_MAX = 1 << 30, SETTINGS_BYTES = 1024, NOTE_WORDS_BYTES = 160 }
 
 /* ---- showing ---------------------------------------------------------------------------------- */
 
-enum form { FORM_TEXT, FORM_JSON, FORM_HTML };
-
-static enum form form_of(const char *path)
+static enum status profilers_write(const void *context, enum bench_output_kind kind,
+				   unsigned int width, struct sink *sink)
 {
-	const char *dot = strrchr(path, '.');
-
-	if (dot && strcmp(dot, ".json") == 0)
-		return FORM_JSON;
-	return dot && strcmp(dot, ".html") == 0 ? FORM_HTML : FORM_TEXT;
+	if (kind == BENCH_OUTPUT_JSON)
+		return profilers_json_write(sink, context);
+	if (kind == BENCH_OUTPUT_HTML)
+		return profilers_html_write(sink, context);
+	return profilers_text_write(sink, context, width);
 }
 
-static int profilers_show(const char *path, enum form form,
-			  const struct profilers_comparison *comparison)
+/* Where it is written beside standard output. Names were checked with the options. */
+static struct bench_outputs profilers_outputs(const struct profilers_options *options)
 {
-	unsigned int width = strcmp(path, "-") == 0 ? cli_width() : 0;
-	struct cli_output output;
-	enum status status;
+	struct bench_outputs files = { .is_json = options->is_json };
 
-	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_TROUBLE;
-	if (form == FORM_JSON)
-		status = profilers_json_write(&output.sink, comparison);
-	else if (form == FORM_HTML)
-		status = profilers_html_write(&output.sink, comparison);
-	else
-		status = profilers_text_write(&output.sink, comparison, width);
-	if (status == ERR_NO_SPACE)
-		cli_no_memory();
-	return cli_output_commit(&output, CLI_EXIT_DONE);
+	_Static_assert((int)PROFILERS_FILES_MAX < (int)BENCH_OUTPUTS_MOST,
+		       "all files and a page fit");
+	for (size_t i = 0; i < options->file_count; i++) {
+		const char *path = options->files[i];
+
+		files.kinds[files.count] = text_ends_with(path, ".json")   ? BENCH_OUTPUT_JSON
+					   : text_ends_with(path, ".html") ? BENCH_OUTPUT_HTML
+									   : BENCH_OUTPUT_TEXT;
+		files.paths[files.count++] = path;
+	}
+	if (options->html) {
+		files.kinds[files.count] = BENCH_OUTPUT_HTML;
+		files.paths[files.count++] = options->html;
+	}
+	return files;
 }
 
 /* What was hard to get is written wherever it can be. */
 static int show_all(const struct profilers_options *options,
 		    const struct profilers_comparison *comparison)
 {
-	int failed = 0;
+	struct bench_outputs files = profilers_outputs(options);
 
-	for (size_t i = 0; i < options->file_count; i++)
-		failed |= profilers_show(options->files[i], form_of(options->files[i]), comparison);
-	if (options->html)
-		failed |= profilers_show(options->html, FORM_HTML, comparison);
-	failed |= profilers_show("-", options->is_json ? FORM_JSON : FORM_TEXT, comparison);
-	return failed ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
-}
-
-/* Minutes of measuring are not to end at a file that cannot be written. */
-static int check_files(const struct profilers_options *options)
-{
-	for (size_t i = 0; i <= options->file_count; i++) {
-		const char *path = i < options->file_count ? options->files[i] : options->html;
-
-		if (path != NULL && cli_output_check(path) != 0)
-			return CLI_EXIT_TROUBLE;
-	}
-	return 0;
+	return bench_outputs_write(&files, profilers_write, comparison, CLI_EXIT_DONE);
 }
 
 /* ---- comparing -------------------------------------------------------------------------------- */
@@ -801,7 +785,9 @@ static int profilers_compare(struct profilers_options *options, struct profilers
 			     struct profilers_comparison *comparison)
 {
 	struct profilers_request *request = &options->request;
-	int failed = check_files(options);
+	struct bench_outputs files = profilers_outputs(options);
+	/* Minutes of measuring are not to end at a file that cannot be written. */
+	int failed = bench_outputs_check(&files);
 
 	if (!failed)
 		failed = tell_plugins(session->profilers, request);
