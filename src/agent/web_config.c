@@ -369,11 +369,9 @@ static enum status take_user(struct parser *parser)
 				     yaml->key, cost, WEB_CONFIG_COST_MAX);
 	if (config->user_count == WEB_CONFIG_USERS_MAX)
 		return config_refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
-	user = realloc(config->users, (config->user_count + 1) * sizeof(*user));
-	if (user == NULL)
+	if (!list_grow(&config->users, config->user_count, sizeof(*user)))
 		return ERR_NO_SPACE;
-	config->users = user;
-	user += config->user_count++;
+	user = &config->users[config->user_count++];
 	text_copy(user->name, sizeof(user->name), yaml->key);
 	text_copy(user->hash, sizeof(user->hash), yaml->value);
 	return OK;

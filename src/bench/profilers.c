@@ -89,21 +89,9 @@ unsigned int profilers_kind_find(const char *name)
 
 void *profilers_list_add(struct profilers_list *list, size_t most)
 {
-	size_t room = list->room ? list->room * 2 : 64;
-	char *items = list->items;
-
-	if (list->count >= most)
+	if (list->count >= most || !list_grow(&list->items, list->count, list->size))
 		return NULL;
-	if (list->count == list->room) {
-		items = realloc(items, room * list->size);
-		if (items == NULL)
-			return NULL;
-		list->items = items;
-		list->room = room;
-	}
-	items += list->count++ * list->size;
-	memset(items, 0, list->size);
-	return items;
+	return memset((char *)list->items + list->count++ * list->size, 0, list->size);
 }
 
 void profilers_list_release(struct profilers_list *list)
@@ -111,7 +99,6 @@ void profilers_list_release(struct profilers_list *list)
 	free(list->items);
 	list->items = NULL;
 	list->count = 0;
-	list->room = 0;
 }
 
 void profilers_comparison_init(struct profilers_comparison *comparison)
@@ -749,16 +736,8 @@ struct profilers_ratios *profilers_ratios_of(struct profilers *work,
 
 bool profilers_ratios_add(struct profilers_ratios *ratios, double value)
 {
-	size_t room = ratios->room ? ratios->room * 2 : 256;
-	double *values;
-
-	if (ratios->count == ratios->room) {
-		values = realloc(ratios->values, room * sizeof(*values));
-		if (values == NULL)
-			return false;
-		ratios->values = values;
-		ratios->room = room;
-	}
+	if (!list_grow(&ratios->values, ratios->count, sizeof(*ratios->values)))
+		return false;
 	ratios->values[ratios->count++] = value;
 	return true;
 }

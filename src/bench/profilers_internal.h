@@ -16,7 +16,6 @@ struct profilers_list {
 	void *items;
 	size_t size;
 	size_t count;
-	size_t room;
 };
 
 /* Room for one more, all zero; NULL: no memory, or past `most`. */
@@ -49,7 +48,6 @@ struct profilers_ratios {
 	uint64_t by_time;
 	double *values;
 	size_t count;
-	size_t room;
 };
 
 struct profilers {

@@ -275,7 +275,7 @@ static enum status target_append(const struct adding *adding, const char *name, 
 				 const char *socket)
 {
 	struct fetch_targets *targets = adding->targets;
-	struct fetch_target target, *list;
+	struct fetch_target target;
 	uint32_t *place;
 
 	if (targets->index == NULL)
@@ -290,15 +290,8 @@ static enum status target_append(const struct adding *adding, const char *name, 
 			    FETCH_TARGETS_MAX);
 		return ERR_NO_SPACE;
 	}
-	/* Room in powers of two: thousands of them. */
-	if ((targets->count & (targets->count - 1)) == 0) {
-		size_t room = targets->count == 0 ? 1 : targets->count * 2;
-
-		list = realloc(targets->list, room * sizeof(*list));
-		if (list == NULL)
-			return ERR_NO_SPACE;
-		targets->list = list;
-	}
+	if (!list_grow(&targets->list, targets->count, sizeof(*targets->list)))
+		return ERR_NO_SPACE;
 	target = (struct fetch_target){ strdup(name), strdup(url), socket ? strdup(socket) : NULL };
 	if (target.name == NULL || target.url == NULL || (socket && target.socket == NULL)) {
 		free(target.name);

@@ -87,7 +87,7 @@ struct sim_play {
 
 struct sim_score_rank {
 	struct sim_play *plays; /* in the order of their calls */
-	size_t count, room;
+	size_t count;
 	enum sim_rank_end end;
 };
 

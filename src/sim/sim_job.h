@@ -200,7 +200,6 @@ struct sim_step {
 struct sim_program {
 	struct sim_step *steps;
 	size_t count;
-	size_t room;
 	uint32_t calls[SIM_ROLES];
 	uint32_t is_broken; /* a step found no memory */
 };

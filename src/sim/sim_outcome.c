@@ -134,15 +134,8 @@ static enum status sim_score_add(struct sim_score *score, const struct sim_outco
 {
 	struct sim_score_rank *rank = &score->ranks[outcome->call->launch->rank];
 
-	if (rank->count == rank->room) {
-		size_t room = rank->room ? 2 * rank->room : 256;
-		struct sim_play *grown = realloc(rank->plays, room * sizeof(*grown));
-
-		if (grown == NULL)
-			return ERR_NO_SPACE;
-		rank->plays = grown;
-		rank->room = room;
-	}
+	if (!list_grow(&rank->plays, rank->count, sizeof(*rank->plays)))
+		return ERR_NO_SPACE;
 	fill_play(&rank->plays[rank->count++], outcome);
 	return OK;
 }

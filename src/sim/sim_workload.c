@@ -17,16 +17,9 @@ static struct sim_step *program_append(struct sim_program *program, enum sim_ste
 	static struct sim_step dropped;
 	struct sim_step *step;
 
-	if (program->count == program->room) {
-		size_t room = program->room ? 2 * program->room : 64;
-		struct sim_step *grown = realloc(program->steps, room * sizeof(*grown));
-
-		if (grown == NULL) {
-			program->is_broken = 1;
-			return &dropped;
-		}
-		program->steps = grown;
-		program->room = room;
+	if (!list_grow(&program->steps, program->count, sizeof(*program->steps))) {
+		program->is_broken = 1;
+		return &dropped;
 	}
 	step = &program->steps[program->count++];
 	*step = (struct sim_step){ .kind = (uint8_t)kind, .role = (uint8_t)role };

@@ -24,10 +24,8 @@ struct parse {
 	struct tape *tape;
 	struct tape_error *error;
 	size_t line; /* being read, from 1 */
-	size_t room; /* for lines */
 	int version;
 	uint64_t *threads; /* recorded ids, by number */
-	size_t thread_room;
 };
 
 static enum status parse_fail(struct parse *parse, const char *what, const char *word)
@@ -251,18 +249,12 @@ static enum status words_read(struct parse *parse, struct tape_line *line, char 
 static enum status thread_find(struct parse *parse, uint64_t id, uint32_t *number)
 {
 	struct tape *tape = parse->tape;
-	uint64_t *grown;
 
 	for (*number = 0; *number < tape->threads; ++*number)
 		if (parse->threads[*number] == id)
 			return OK;
-	if (tape->threads == parse->thread_room) {
-		parse->thread_room = parse->thread_room ? 2 * parse->thread_room : 16;
-		grown = realloc(parse->threads, parse->thread_room * sizeof(*grown));
-		if (grown == NULL)
-			return ERR_NO_SPACE;
-		parse->threads = grown;
-	}
+	if (!list_grow(&parse->threads, tape->threads, sizeof(*parse->threads)))
+		return ERR_NO_SPACE;
 	parse->threads[tape->threads++] = id;
 	return OK;
 }
@@ -329,20 +321,14 @@ static enum status comment_read(struct parse *parse, const char *text)
 static enum status line_add(struct parse *parse, char *text)
 {
 	struct tape *tape = parse->tape;
-	struct tape_line *grown;
 	enum status status;
 
 	if (text[0] == '#')
 		return comment_read(parse, text);
 	if (text[strspn(text, " \t\r")] == '\0')
 		return OK;
-	if (tape->count == parse->room) {
-		parse->room = parse->room ? 2 * parse->room : 1024;
-		grown = realloc(tape->lines, parse->room * sizeof(*grown));
-		if (grown == NULL)
-			return ERR_NO_SPACE;
-		tape->lines = grown;
-	}
+	if (!list_grow(&tape->lines, tape->count, sizeof(*tape->lines)))
+		return ERR_NO_SPACE;
 	tape->lines[tape->count] = (struct tape_line){ 0 };
 	status = line_read(parse, &tape->lines[tape->count], text);
 	if (status == OK)

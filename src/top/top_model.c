@@ -99,15 +99,8 @@ static uint64_t seat_key(const struct live *live, uint32_t index)
 
 static enum status list_add_row(struct top_list *list, const struct top_row *row)
 {
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 64;
-		struct top_row *rows = realloc(list->rows, room * sizeof(*rows));
-
-		if (rows == NULL)
-			return ERR_NO_SPACE;
-		list->rows = rows;
-		list->room = room;
-	}
+	if (!list_grow(&list->rows, list->count, sizeof(*list->rows)))
+		return ERR_NO_SPACE;
 	list->rows[list->count++] = *row;
 	return OK;
 }

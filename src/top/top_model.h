@@ -26,7 +26,6 @@ struct top_row {
 struct top_list {
 	struct top_row *rows;
 	size_t count;
-	size_t room;
 };
 
 struct top_model {
