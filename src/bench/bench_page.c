@@ -67,6 +67,14 @@ static void svg_number(struct sink *sink, double value)
 		sink_format(sink, ".%ld", labs(tenths) % 10);
 }
 
+/* "12.3 4" */
+static void svg_point(struct sink *sink, double x, double y)
+{
+	svg_number(sink, x);
+	sink_byte(sink, ' ');
+	svg_number(sink, y);
+}
+
 /* ` name="12.3"` */
 static void svg_at(struct sink *sink, const char *name, double value)
 {
@@ -129,8 +137,7 @@ static void put_colours(struct sink *sink, const char *selector, const char *con
 		sink_text(sink, "--ink:#1a1f26;--dim:#566070;--grid:#dde1e6;--paper:#fff}\n");
 }
 
-/* The text of the <style> that charts bring along: for pages whose security policy knows no other. */
-/* One class for all charts: the same text again does no harm. */
+/* What all charts of a page need. */
 static void bench_svg_style(struct sink *sink)
 {
 	put_colours(sink, ".ringside-chart", light_colours, false);
@@ -178,9 +185,7 @@ static void svg_mark(struct sink *sink, size_t series, double x, double y)
 	};
 
 	sink_format(sink, "<path class=\"s%zu\" d=\"M", series % SVG_COLOURS);
-	svg_number(sink, x);
-	sink_byte(sink, ' ');
-	svg_number(sink, y);
+	svg_point(sink, x, y);
 	sink_format(sink, "%s\">", shapes[series % (sizeof(shapes) / sizeof(shapes[0]))]);
 }
 
@@ -419,26 +424,15 @@ static void put_element(const struct svg_frame *frame)
 	const char *title = options->title != NULL ? options->title : "chart";
 	struct sink *sink = frame->sink;
 
-	if (options->is_file)
-		sink_text(sink, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 	sink_text(sink, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ringside-chart\" id=\"");
 	svg_id(sink, options->id);
 	sink_text(sink, "\" viewBox=\"0 0 ");
-	svg_number(sink, frame->width);
-	sink_byte(sink, ' ');
-	svg_number(sink, frame->height);
+	svg_point(sink, frame->width, frame->height);
 	sink_byte(sink, '"');
 	svg_at(sink, "width", frame->width);
 	svg_at(sink, "height", frame->height);
 	sink_text(sink, " role=\"img\">\n");
 	put_words(frame, title);
-	if (!options->has_no_style) {
-		sink_text(sink, "<style>\n");
-		bench_svg_style(sink);
-		sink_text(sink, "</style>\n");
-	}
-	if (options->is_file)
-		sink_text(sink, "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
 	put_label(sink, EDGE, 22, " class=\"title\"", title);
 }
 
@@ -454,9 +448,7 @@ static void put_sample(const struct svg_frame *frame, enum svg_sample sample, si
 	}
 	sink_format(sink, "<path class=\"line s%zu%s\" d=\"M", series % SVG_COLOURS,
 		    sample == SVG_SAMPLE_COMPUTED ? " computed" : "");
-	svg_number(sink, x);
-	sink_byte(sink, ' ');
-	svg_number(sink, y);
+	svg_point(sink, x, y);
 	sink_text(sink, "h18\"/>\n");
 	if (sample == SVG_SAMPLE_LINE) {
 		svg_mark(sink, series, x + 9, y);
@@ -536,9 +528,7 @@ static void put_groups(const struct svg_frame *frame, const struct svg_legend *l
 			continue;
 		}
 		sink_text(sink, "<text class=\"dim\" text-anchor=\"end\" transform=\"translate(");
-		svg_number(sink, x + 4);
-		sink_byte(sink, ' ');
-		svg_number(sink, y - 4);
+		svg_point(sink, x + 4, y - 4);
 		sink_text(sink, ") rotate(-35)\">");
 		svg_text(sink, legend->groups[i]);
 		sink_text(sink, "</text>\n");
@@ -598,8 +588,6 @@ static void svg_tip(const struct svg_frame *frame, const char *name, const char 
 	sink_text(frame->sink, "</title>");
 }
 
-enum { OUTLIERS_MOST = 400 };
-
 /* ---- lines ------------------------------------------------------------------------------------- */
 
 static bool is_shown(const struct svg_frame *frame, const struct plot_series *series, size_t at)
@@ -622,9 +610,7 @@ static void put_path(const struct svg_frame *frame, const struct plot_series *se
 			sink_format(sink, "<path class=\"line s%zu%s\" d=\"", number % SVG_COLOURS,
 				    series->is_line_only ? " computed" : "");
 		sink_byte(sink, is_going_on ? 'L' : 'M');
-		svg_number(sink, svg_x(frame, series->xs[i]));
-		sink_byte(sink, ' ');
-		svg_number(sink, svg_y(frame, series->ys[i]));
+		svg_point(sink, svg_x(frame, series->xs[i]), svg_y(frame, series->ys[i]));
 		is_going_on = is_begun = true;
 	}
 	if (is_begun)
@@ -709,13 +695,9 @@ static void chart_put_line(struct sink *sink, const char *class, double x1, doub
 			   double y2)
 {
 	sink_format(sink, "<path class=\"%s\" d=\"M", class);
-	svg_number(sink, x1);
-	sink_byte(sink, ' ');
-	svg_number(sink, y1);
+	svg_point(sink, x1, y1);
 	sink_byte(sink, 'L');
-	svg_number(sink, x2);
-	sink_byte(sink, ' ');
-	svg_number(sink, y2);
+	svg_point(sink, x2, y2);
 	sink_text(sink, "\"/>\n");
 }
 
@@ -737,8 +719,7 @@ static void put_bar(const struct svg_frame *frame, const struct svg_bars *bars, 
 {
 	struct svg_slot slot =
 		svg_slot(frame, group, bars->group_count, series, bars->series_count);
-	size_t at = group * bars->series_count + series;
-	double value = bars->values[at], top, base;
+	double value = bars->values[group * bars->series_count + series], top, base;
 
 	if (!plot_range_has(&frame->y, value))
 		return;
@@ -748,10 +729,6 @@ static void put_bar(const struct svg_frame *frame, const struct svg_bars *bars, 
 	svg_tip(frame, bars->series[series], bars->groups[group], value);
 	svg_bar(frame->sink, frame->options->id, series,
 		&(struct svg_area){ slot.x, fmin(top, base), slot.width, fabs(base - top) });
-	if (bars->lows != NULL && bars->highs != NULL &&
-	    plot_range_has(&frame->y, bars->lows[at]) && plot_range_has(&frame->y, bars->highs[at]))
-		put_whisker(frame, "error", slot.x + slot.width / 2, bars->lows[at],
-			    bars->highs[at], fmin(slot.width / 4, 6));
 	sink_text(frame->sink, "</g>\n");
 }
 
@@ -766,13 +743,8 @@ enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
 			bars->series_count) != OK)
 		return ERR_RANGE;
 	plot_range_start(&frame.y, &options->y);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		plot_range_add(&frame.y, bars->values[i]);
-		if (bars->lows != NULL && bars->highs != NULL && isfinite(bars->values[i])) {
-			plot_range_add(&frame.y, bars->lows[i]);
-			plot_range_add(&frame.y, bars->highs[i]);
-		}
-	}
 	if (options->has_mark && frame.y.has_values)
 		plot_range_add(&frame.y, options->mark);
 	plot_range_finish(&frame.y, false);
@@ -783,57 +755,6 @@ enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------- */
-
-struct svg_box bench_svg_box_of(const struct bench_figures *figures)
-{
-	return (struct svg_box){ .is_there = figures->count > 0,
-				 .low = figures->p05,
-				 .p25 = figures->p25,
-				 .p50 = figures->p50,
-				 .p75 = figures->p75,
-				 .high = figures->p95,
-				 .mean = figures->mean };
-}
-
-/* As many to the left as to the right: wide where many values are. */
-static void put_shape(const struct svg_frame *frame, const struct bench_bins *bins, size_t series,
-		      double middle, double half)
-{
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < bins->bins && i < BENCH_BINS_MAX; i++)
-		most = bins->counts[i] > most ? bins->counts[i] : most;
-	for (size_t i = 0; most > 0 && i < bins->bins && i < BENCH_BINS_MAX; i++) {
-		double wide = half * (double)bins->counts[i] / (double)most;
-
-		if (bins->counts[i] == 0 || !plot_range_has(&frame->y, bins->edges[i]) ||
-		    !plot_range_has(&frame->y, bins->edges[i + 1]))
-			continue;
-		sink_format(frame->sink, "<rect class=\"s%zu shape\"", series % SVG_COLOURS);
-		svg_at(frame->sink, "x", middle - wide);
-		svg_at(frame->sink, "y", svg_y(frame, bins->edges[i + 1]));
-		svg_at(frame->sink, "width", 2 * wide);
-		svg_at(frame->sink, "height",
-		       fmax(svg_y(frame, bins->edges[i]) - svg_y(frame, bins->edges[i + 1]), 0.5));
-		sink_text(frame->sink, "/>\n");
-	}
-}
-
-/* More of them than can be told apart: every n-th. */
-static void put_outliers(const struct svg_frame *frame, const struct svg_box *box, size_t series,
-			 double middle)
-{
-	size_t stride = box->outlier_count / OUTLIERS_MOST + 1;
-
-	for (size_t i = 0; i < box->outlier_count; i += stride) {
-		if (!plot_range_has(&frame->y, box->outliers[i]))
-			continue;
-		sink_format(frame->sink, "<circle class=\"s%zu\" r=\"1.5\"", series % SVG_COLOURS);
-		svg_at(frame->sink, "cx", middle);
-		svg_at(frame->sink, "cy", svg_y(frame, box->outliers[i]));
-		sink_text(frame->sink, "/>\n");
-	}
-}
 
 bool bench_svg_box_is_shown(const struct plot_range *range, const struct svg_box *box)
 {
@@ -865,13 +786,10 @@ static void put_box(const struct svg_frame *frame, const struct svg_box *box, si
 		    const struct svg_slot *slot)
 {
 	double middle = slot->x + slot->width / 2, half = fmin(slot->width / 2, 24);
-	double inner = box->bins != NULL ? half * 0.45 : half * 0.8;
+	double inner = half * 0.8;
 	struct sink *sink = frame->sink;
 	char class[32];
 
-	if (box->bins != NULL)
-		put_shape(frame, box->bins, series, middle, half);
-	put_outliers(frame, box, series, middle);
 	text_format(class, sizeof(class), "line s%zu", series % SVG_COLOURS);
 	if (plot_range_has(&frame->y, box->p25) && plot_range_has(&frame->y, box->p75)) {
 		if (plot_range_has(&frame->y, box->low))
@@ -896,12 +814,6 @@ static void add_box(struct plot_range *range, const struct svg_box *box)
 		return;
 	bench_svg_box_add(range, box);
 	plot_range_add(range, box->mean);
-	for (size_t i = 0; i < box->outlier_count; i++)
-		plot_range_add(range, box->outliers[i]);
-	if (box->bins != NULL && box->bins->bins > 0 && box->bins->bins <= BENCH_BINS_MAX) {
-		plot_range_add(range, box->bins->edges[0]);
-		plot_range_add(range, box->bins->edges[box->bins->bins]);
-	}
 }
 
 enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,

@@ -90,9 +90,8 @@ void plot_range_finish(struct plot_range *range, bool is_tight);
 size_t plot_range_ticks(const struct plot_range *range, size_t most, double *ticks);
 
 /*
- * Charts as SVG: lines, grouped bars with error bars, boxes with whiskers (and the shape of the
- * distribution behind them). Each is one <svg> element that stands alone or inside of an HTML page: its
- * own <title> and <desc>, no scripts, nothing fetched, colours that colour-blind people tell apart and
+ * Charts as SVG: lines, grouped bars, boxes with whiskers. Each is one <svg> element inside of an HTML page, whose
+ * head has the style of all of them (bench_page_begin()): its own <title> and <desc>, no scripts, nothing fetched, colours that colour-blind people tell apart and
  * that follow light and dark. Whatever text it is given is escaped. Series differ in their marks and
  * patterns, too.
  */
@@ -112,8 +111,6 @@ struct svg_options {
 	bool has_mark;	     /* a dashed line across at y = mark: an expectation, a ratio of 1 */
 	double mark;
 	const char *mark_label;
-	bool is_file; /* a file of its own: begins with an XML declaration and paints its background */
-	bool has_no_style; /* the page has what bench_svg_style() writes, once for all its charts */
 };
 
 /* ERR_RANGE as bench_plot_text(); else the sink's status. A chart with nothing to show says so in it. */
@@ -129,8 +126,6 @@ struct svg_bars {
 	const char *const *series;
 	size_t series_count;
 	const double *values;
-	const double *lows; /* error bars; NULL: none */
-	const double *highs;
 };
 enum status bench_svg_bars(struct sink *sink, const struct svg_bars *bars,
 			   const struct svg_options *options);
@@ -144,9 +139,6 @@ struct svg_box {
 	double p75;
 	double high;
 	double mean;
-	const struct bench_bins *bins; /* the distribution's shape behind the box; NULL: none */
-	const double *outliers;	       /* dots beyond the whiskers */
-	size_t outlier_count;
 };
 
 struct svg_boxes {
@@ -158,9 +150,6 @@ struct svg_boxes {
 };
 enum status bench_svg_boxes(struct sink *sink, const struct svg_boxes *boxes,
 			    const struct svg_options *options);
-
-/* Whiskers at 5 % and 95 %. No shape, no outliers: the caller's to add. */
-struct svg_box bench_svg_box_of(const struct bench_figures *figures);
 
 /*
  * Bars and boxes as text, a line for each: what SVG shows upright lies here. Groups and series have
@@ -184,7 +173,7 @@ enum status plot_rows_boxes(struct sink *sink, const struct svg_boxes *boxes,
 /*
  * The frame of a page about a benchmark: one file that fetches nothing and runs nothing, with the colours of
  * our other pages, light and dark. What it is given as text is escaped; charts are written straight
- * into the sink, with .has_no_style: theirs is in the page's head.
+ * into the sink; their style is in the page's head.
  *
  *	bench_page_begin(sink, "AllReduce on 8 ranks", "ringside bench crossover");
  *	bench_page_section(sink, "time", "Time over size");

@@ -912,7 +912,6 @@ static enum status write_chart(struct sink *sink, const struct crossover_view *v
 		.height = chart->has_mark ? 260 : 420,
 		.has_mark = chart->has_mark,
 		.mark = 1,
-		.has_no_style = true,
 		.mark_label = chart->has_mark ? "as fast as the fastest" : NULL,
 	};
 	enum status status = crossover_lines_make(&lines, view, one, chart->kind);

@@ -149,7 +149,6 @@ static enum status chart_draw(const struct paper *paper, struct chart *chart, bo
 
 	if (chart->group_count == 0 || chart->series_count == 0)
 		return OK;
-	options->has_no_style = true;
 	if (is_boxes && is_wide(chart))
 		options->y.scale = PLOT_LOG;
 	chart_point_names(&groups, &series, chart, names);
@@ -166,8 +165,7 @@ static enum status chart_draw(const struct paper *paper, struct chart *chart, bo
 	else
 		status = draw_bars(paper,
 				   &(struct svg_bars){ groups, chart->group_count, series,
-						       chart->series_count, chart->values, NULL,
-						       NULL },
+						       chart->series_count, chart->values },
 				   options);
 	if (!paper->is_text)
 		bench_page_chart_end(paper->sink);
@@ -517,7 +515,7 @@ static enum status draw_all(const struct paper *paper,
 	return status;
 }
 
-/* The <svg> elements, with .has_no_style: the page has it. ERR_NO_SPACE, or the sink's status. */
+/* The <svg> elements. ERR_NO_SPACE, or the sink's status. */
 static enum status profilers_figure_write(struct sink *sink,
 					  const struct profilers_comparison *comparison,
 					  enum profilers_figure which)

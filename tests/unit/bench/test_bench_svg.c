@@ -123,8 +123,6 @@ static size_t elements_of(const char *text)
 {
 	struct xml xml = { .at = text };
 
-	if (strncmp(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", 39) == 0)
-		xml.at += 39;
 	while (*xml.at != '\0' && xml.problem == NULL) {
 		if (strncmp(xml.at, "</", 2) == 0)
 			check_end(&xml);
@@ -178,7 +176,6 @@ static void test_lines(void)
 		.has_mark = true,
 		.mark = 5000,
 		.mark_label = nasty,
-		.is_file = true,
 	};
 	struct plot_series series[] = { { nasty, xs, ys, POINTS, false, 0 },
 					{ "holes", xs, holes, POINTS, false, 0 },
@@ -204,7 +201,6 @@ static void test_lines(void)
 		    occurrences(strstr(text, "class=\"line s1\" d=\"M"), "h18") >= 1);
 	EXPECT_THAT("what belongs to a series has its colour",
 		    strstr(text, "class=\"line s0 computed\"") != NULL);
-	EXPECT_THAT("dark and light", strstr(text, "prefers-color-scheme:dark") != NULL);
 	EXPECT_THAT("nothing is fetched", strstr(text, "http://www.w3.org/2000/svg") != NULL &&
 						  occurrences(text, "http") == 1);
 	sink_release(&sink);
@@ -221,8 +217,7 @@ static void test_extremes(void)
 			struct svg_options options = { .x = { NULL, PLOT_PLAIN, i & 1 },
 						       .y = { NULL, PLOT_PLAIN, i >> 1 },
 						       .width = 1,
-						       .height = 1,
-						       .has_no_style = true };
+						       .height = 1 };
 			struct sink sink;
 
 			series.count = count;
@@ -242,9 +237,7 @@ static const char *const plugins[] = { "none", nasty };
 static void test_bars(void)
 {
 	static const double values[] = { 1, 1.02, NAN, 1.3, 0.99, 0 };
-	static const double lows[] = { 0.9, 1.01, 1, 1.2, NAN, 0 };
-	static const double highs[] = { 1.1, 1.03, 2, 1.4, 1, 0 };
-	struct svg_bars bars = { groups, 3, plugins, 2, values, lows, highs };
+	struct svg_bars bars = { groups, 3, plugins, 2, values };
 	struct svg_options options = { .title = "overhead",
 				       .y = { "with / without", PLOT_PLAIN, PLOT_LINEAR } };
 	struct sink sink;
@@ -268,12 +261,21 @@ static void test_bars(void)
 	sink_release(&sink);
 }
 
+static struct svg_box box_of(const struct bench_figures *figures)
+{
+	return (struct svg_box){ .is_there = figures->count > 0,
+				 .low = figures->p05,
+				 .p25 = figures->p25,
+				 .p50 = figures->p50,
+				 .p75 = figures->p75,
+				 .high = figures->p95,
+				 .mean = figures->mean };
+}
+
 static void test_boxes(void)
 {
-	static const double outliers[] = { 90000, NAN, 1e6 };
 	double values[40];
 	struct bench_figures figures;
-	struct bench_bins bins;
 	struct svg_box boxes[6] = { { .is_there = false } };
 	struct svg_boxes chart = { groups, 3, plugins, 2, boxes };
 	struct svg_options options = { .title = "times", .y = { "time", PLOT_NS, PLOT_LOG } };
@@ -282,22 +284,15 @@ static void test_boxes(void)
 	for (size_t i = 0; i < 40; i++)
 		values[i] = 20000 + 500 * (double)i;
 	figures = bench_figures_of(values, 40);
-	bench_bins_of(values, 40, 10, &bins);
-	boxes[0] = bench_svg_box_of(&figures);
+	boxes[0] = box_of(&figures);
 	boxes[3] = boxes[0];
-	boxes[3].bins = &bins;
-	boxes[3].outliers = outliers;
-	boxes[3].outlier_count = 3;
 	boxes[3].mean = NAN;
-	EXPECT_THAT("whiskers are at 5 % and 95 %",
-		    boxes[0].low == figures.p05 && boxes[0].high == figures.p95);
 	sink_init_memory(&sink);
 	EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
 	EXPECT_THAT("a chart of boxes is well-formed", elements_of(sink_string(&sink)) > 40);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "<g>"), 2);
 	EXPECT_EQUAL(occurrences(sink_string(&sink), "box\""), 2);
-	EXPECT_EQUAL(occurrences(sink_string(&sink), "shape\""), 10);
-	EXPECT_EQUAL(occurrences(sink_string(&sink), "<circle"), 1 + 2);
+	EXPECT_EQUAL(occurrences(sink_string(&sink), "<circle"), 1);
 	sink_release(&sink);
 }
 
@@ -319,7 +314,7 @@ static void test_few(void)
 		for (size_t k = 0; k < 40; k++)
 			values[k] = 20000 + 500 * (double)k;
 		figures = bench_figures_of(values, counts[i]);
-		box = bench_svg_box_of(&figures);
+		box = box_of(&figures);
 		sink_init_memory(&sink);
 		EXPECT_EQUAL(bench_svg_boxes(&sink, &chart, &options), OK);
 		EXPECT_THAT("no value that is none", strstr(sink_string(&sink), "nan") == NULL);

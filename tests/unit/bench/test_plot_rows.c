@@ -25,7 +25,7 @@ static int is_same(struct sink *sink, const char *wanted)
 static void test_bars(void)
 {
 	static const double values[] = { 100, 50, 99.9999, NAN };
-	struct svg_bars bars = { groups, 2, series, 2, values, NULL, NULL };
+	struct svg_bars bars = { groups, 2, series, 2, values };
 	struct svg_options options = { .title = "recorded",
 				       .y = { NULL, PLOT_PERCENT, PLOT_LINEAR } };
 	struct sink sink;
