@@ -61,25 +61,6 @@ void findings_release(struct findings *findings)
 	*findings = (struct findings){ .list = NULL };
 }
 
-/* "14:03:10 UTC", or "12.3 s after the start" where there is no wall time. */
-struct findings_text {
-	char text[64];
-};
-
-static struct findings_text findings_time(const struct timeline_report *report, uint64_t ns)
-{
-	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
-	struct findings_text to;
-	char when[UNITS_TEXT];
-
-	if (report->has_wall)
-		text_format(to.text, sizeof(to.text), "%s UTC", units_clock(when, ns));
-	else
-		text_format(to.text, sizeof(to.text), "%s after the start",
-			    units_duration(when, after_ns));
-	return to;
-}
-
 /* A new finding with its title, to be filled further; a place to be forgotten when there are too many. */
 PRINTF_LIKE(4, 5)
 static struct finding *findings_add(struct findings *findings, enum findings_kind kind,
@@ -378,8 +359,8 @@ enum { SMALL_CALLS_LEAST = 1000 };
 static const char *when_slow(const struct timeline_report *report,
 			     const struct straggler *straggler, char *to, size_t size)
 {
-	struct findings_text first = findings_time(report, straggler->first_ns);
-	struct findings_text last = findings_time(report, straggler->last_ns);
+	struct units_text first = timeline_time(report, straggler->first_ns, " UTC");
+	struct units_text last = timeline_time(report, straggler->last_ns, " UTC");
 
 	to[0] = '\0';
 	if (!straggler->has_times)
@@ -567,7 +548,7 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 		findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
 		"%.20s on %s communicators %s %.0f %% at %s", function, kind,
 		is_slower ? "fell" : "rose", is_slower ? -change->percent : change->percent,
-		findings_time(report, change->at_ns).text);
+		timeline_time(report, change->at_ns, " UTC").text);
 
 	finding->comm = change->example_comm;
 	finding->count = change->comms_changed;

@@ -351,3 +351,16 @@ void timeline_report_release(struct timeline_report *report)
 	job_release(&report->job);
 	*report = (struct timeline_report){ .recording = NULL };
 }
+
+struct units_text timeline_time(const struct timeline_report *report, uint64_t ns, const char *zone)
+{
+	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
+	struct units_text to;
+
+	if (report->has_wall)
+		units_clock(to.text, ns);
+	else
+		units_duration(to.text, after_ns);
+	text_append(to.text, sizeof(to.text), "%s", report->has_wall ? zone : " after the start");
+	return to;
+}

@@ -29,6 +29,7 @@
 #include "analysis/windows.h"
 #include "common/op_layout.h"
 #include "common/status.h"
+#include "common/text.h"
 #include "recording/recording.h"
 
 enum { TIMELINE_CUSTOM_MAX = 4 };
@@ -185,5 +186,9 @@ enum status timeline_report_make(struct timeline_report *report, const struct re
 				 const struct filter *filter,
 				 const struct timeline_options *options);
 void timeline_report_release(struct timeline_report *report);
+
+/* A moment for people: "14:03:10", with `zone` behind it, or "12.3 s after the start" where there is no wall time. */
+struct units_text timeline_time(const struct timeline_report *report, uint64_t ns,
+				const char *zone);
 
 #endif

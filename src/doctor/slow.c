@@ -29,26 +29,11 @@ struct slow_common {
 	struct slow_wire wire;
 };
 
-/* "14:03:10" UTC, or "12.3 s after the start" where there is no wall time. */
-static struct slow_text slow_time(const struct timeline_report *report, uint64_t ns)
-{
-	uint64_t after_ns = ns > report->start_ns ? ns - report->start_ns : 0;
-	char after[UNITS_TEXT];
-	struct slow_text to;
-
-	if (report->has_wall)
-		units_clock(to.text, ns);
-	else
-		text_format(to.text, sizeof(to.text), "%s after the start",
-			    units_duration(after, after_ns));
-	return to;
-}
-
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span)
 {
 	struct slow_text to = { "always" };
-	struct slow_text from = slow_time(report, span->from_ns);
-	struct slow_text until = slow_time(report, span->until_ns);
+	struct units_text from = timeline_time(report, span->from_ns, "");
+	struct units_text until = timeline_time(report, span->until_ns, "");
 
 	if (span->from_ns > 0 && span->until_ns > 0 && span->share > 0 && span->share < 0.95)
 		text_format(to.text, sizeof(to.text),

@@ -11,6 +11,11 @@
 
 /* ---- late because of a link ---------------------------------------------------------------------- */
 
+static bool is_rank_or_host(const struct straggler *straggler)
+{
+	return straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST;
+}
+
 /* Are all who are late members of this communicator? */
 static bool is_within(const struct job *job, const struct straggler *late, uint32_t comm)
 {
@@ -61,7 +66,7 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 		const struct straggler *link = &stragglers->list[i];
 
 		if (link->class != STRAGGLER_SLOW_LINK || link->peer == UINT32_MAX ||
-		    (late->class != STRAGGLER_SLOW_RANK && late->class != STRAGGLER_SLOW_HOST))
+		    !is_rank_or_host(late))
 			continue;
 		if ((late->class == STRAGGLER_SLOW_RANK && is_elsewhere(late, link) &&
 		     (late->rank == link->peer || late->rank == link->rank)) ||
@@ -86,8 +91,7 @@ static const double time_that_matters = 0.05;
 
 static bool is_late_rank(const struct straggler *straggler)
 {
-	return straggler->late_ns > 0 &&
-	       (straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST);
+	return straggler->late_ns > 0 && is_rank_or_host(straggler);
 }
 
 /* Who of `comm` is late, by all stragglers there; how many. */
@@ -840,8 +844,7 @@ void slow_stragglers(struct slow_search *search)
 		if (straggler->class == STRAGGLER_SLOW_LINK) {
 			if (!merge_link(search, straggler))
 				tell_link(search, straggler);
-		} else if ((straggler->class == STRAGGLER_SLOW_RANK ||
-			    straggler->class == STRAGGLER_SLOW_HOST) &&
+		} else if (is_rank_or_host(straggler) &&
 			   slow_link_behind(search, straggler) == NULL) {
 			tell_late(search, straggler);
 		}
@@ -873,9 +876,7 @@ static const struct straggler *straggler_behind(const struct slow_search *search
 			continue;
 		if (straggler->class == STRAGGLER_SLOW_LINK && job_comm_is_over_network(row->kind))
 			return straggler;
-		if ((straggler->class == STRAGGLER_SLOW_RANK ||
-		     straggler->class == STRAGGLER_SLOW_HOST) &&
-		    is_together(search, straggler, row))
+		if (is_rank_or_host(straggler) && is_together(search, straggler, row))
 			return straggler;
 	}
 	return NULL;

@@ -342,21 +342,16 @@ void log_set_key(struct nccl_log *log, uint32_t list, uint64_t key, uint32_t ind
 void *log_entry(struct nccl_log *log, enum log_list list, uint64_t key, bool *is_new)
 {
 	int64_t index = log_find_key(log, list, key);
-	char *start;
+	char **start = (void *)((char *)log + lists[list].list);
+	const size_t *count = (void *)((char *)log + lists[list].count);
 	void *entry;
 
 	*is_new = index == LOG_NONE;
-	if (index != LOG_NONE) {
-		memcpy(&start, (char *)log + lists[list].list, sizeof(start));
-		return start + (size_t)index * lists[list].size;
-	}
+	if (index != LOG_NONE)
+		return *start + (size_t)index * lists[list].size;
 	entry = log_add(log, list);
-	if (entry != NULL) {
-		size_t count;
-
-		memcpy(&count, (char *)log + lists[list].count, sizeof(count));
-		log_set_key(log, list, key, (uint32_t)(count - 1));
-	}
+	if (entry != NULL)
+		log_set_key(log, list, key, (uint32_t)(*count - 1));
 	return entry;
 }
 

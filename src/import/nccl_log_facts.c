@@ -2,6 +2,7 @@
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "common/attributes.h"
@@ -62,50 +63,39 @@ struct words {
 	int32_t nnodes, local_ranks, local_rank, mnnvl;
 };
 
-static int32_t *number_for(struct log_text *text, struct words *words)
-{
-	if (LOG_SKIP(text, "rank "))
-		return &words->rank;
-	if (LOG_SKIP(text, "nranks ") || LOG_SKIP(text, "nRanks "))
-		return &words->nranks;
-	if (LOG_SKIP(text, "cudaDev "))
-		return &words->cuda_device;
-	if (LOG_SKIP(text, "nvmlDev "))
-		return &words->nvml_device;
-	if (LOG_SKIP(text, "splitCount ") || LOG_SKIP(text, "childCount "))
-		return &words->count;
-	if (LOG_SKIP(text, "color "))
-		return &words->color;
-	if (LOG_SKIP(text, "nNodes "))
-		return &words->nnodes;
-	if (LOG_SKIP(text, "localRanks "))
-		return &words->local_ranks;
-	if (LOG_SKIP(text, "localRank "))
-		return &words->local_rank;
-	return LOG_SKIP(text, "MNNVL ") ? &words->mnnvl : NULL;
-}
-
-static uint64_t *pointer_for(struct log_text *text, struct words *words)
-{
-	if (LOG_SKIP(text, "comm "))
-		return &words->pointer;
-	if (LOG_SKIP(text, "busId "))
-		return &words->bus_id;
-	if (LOG_SKIP(text, "commId "))
-		return &words->hash;
-	return LOG_SKIP(text, "parent ") ? &words->parent : NULL;
-}
+static const struct {
+	const char *word;
+	size_t at;
+	bool is_hex; /* a uint64_t; else an int32_t */
+} init_words[] = {
+	{ "rank ", offsetof(struct words, rank), false },
+	{ "nranks ", offsetof(struct words, nranks), false },
+	{ "nRanks ", offsetof(struct words, nranks), false },
+	{ "cudaDev ", offsetof(struct words, cuda_device), false },
+	{ "nvmlDev ", offsetof(struct words, nvml_device), false },
+	{ "splitCount ", offsetof(struct words, count), false },
+	{ "childCount ", offsetof(struct words, count), false },
+	{ "color ", offsetof(struct words, color), false },
+	{ "nNodes ", offsetof(struct words, nnodes), false },
+	{ "localRanks ", offsetof(struct words, local_ranks), false },
+	{ "localRank ", offsetof(struct words, local_rank), false },
+	{ "MNNVL ", offsetof(struct words, mnnvl), false },
+	{ "comm ", offsetof(struct words, pointer), true },
+	{ "busId ", offsetof(struct words, bus_id), true },
+	{ "commId ", offsetof(struct words, hash), true },
+	{ "parent ", offsetof(struct words, parent), true },
+};
 
 static bool take_word(struct log_text *text, struct words *words)
 {
-	int32_t *number = number_for(text, words);
-	uint64_t *pointer = number == NULL ? pointer_for(text, words) : NULL;
 	int64_t key;
 
-	if (number != NULL)
-		return log_int(text, number);
-	if (pointer != NULL)
-		return log_hex(text, pointer);
+	for (size_t i = 0; i < ARRAY_LENGTH(init_words); i++) {
+		void *to = (char *)words + init_words[i].at;
+
+		if (log_skip_bytes(text, init_words[i].word, strlen(init_words[i].word)))
+			return init_words[i].is_hex ? log_hex(text, to) : log_int(text, to);
+	}
 	return LOG_SKIP(text, "key ") && log_number(text, &key);
 }
 
