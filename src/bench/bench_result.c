@@ -157,25 +157,6 @@ void bench_run_note(struct bench_run *run, const char *format, ...)
 	memcpy(run->notes[run->note_count++], note, sizeof(note));
 }
 
-/* NCCL shows AlltoAll, Gather and Scatter as the Sends and Recvs they are made of, its own calls too; a
- * rank's part for itself is one Send and one Recv. */
-uint64_t bench_cell_operations(const struct bench_cell *cell, int32_t rank)
-{
-	uint64_t ranks = (uint64_t)cell->nranks;
-
-	switch (cell->function) {
-	case OP_SEND_RECV:
-		return cell->peers && cell->peers[rank] < 0 ? 0 : 2;
-	case OP_ALL_TO_ALL:
-		return 2 * ranks;
-	case OP_GATHER:
-	case OP_SCATTER:
-		return rank == cell->root ? ranks + 1 : 1;
-	default:
-		return 1;
-	}
-}
-
 uint64_t bench_cell_steps(const struct bench_cell *cell)
 {
 	return (uint64_t)cell->warmups + cell->calls + cell->checks;

@@ -138,10 +138,6 @@ static inline const struct bench_call *bench_cell_call(const struct bench_cell *
 	return &cell->calls_of[(size_t)rank * cell->calls + call];
 }
 
-/* NCCL operations that one step of this cell is on one rank: a profiler should see so many. 2 for
- * SendRecv (0 for a rank that has no peer), a Send and a Recv for every rank of AlltoAll and so on
- * (NCCL shows what these are made of), else 1. */
-uint64_t bench_cell_operations(const struct bench_cell *cell, int32_t rank);
 /* Steps that ran: warm-up, measured, checks. */
 uint64_t bench_cell_steps(const struct bench_cell *cell);
 

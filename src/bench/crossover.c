@@ -195,26 +195,6 @@ size_t crossover_cross(const struct crossover_curve *first, const struct crossov
 	return changes ? changes : 1;
 }
 
-double crossover_time_at(const struct crossover_curve *curve, double bytes)
-{
-	for (size_t i = 0; i < curve->count; i++) {
-		const struct crossover_point *here = &curve->points[i];
-		double share;
-
-		if ((double)here->bytes == bytes)
-			return here->median_ns;
-		if ((double)here->bytes < bytes)
-			continue;
-		if (i == 0)
-			return 0;
-		share = log(bytes / (double)here[-1].bytes) /
-			log((double)here->bytes / (double)here[-1].bytes);
-		return exp(log(here[-1].median_ns) +
-			   share * log(here->median_ns / here[-1].median_ns));
-	}
-	return 0;
-}
-
 /* Who is best at each size, how good NCCL's own choice was there, and which curves cross. */
 
 /* ---- all pairs ------------------------------------------------------------------------------- */

@@ -156,9 +156,6 @@ const char *crossover_curve_name(char to[static CROSSOVER_NAME],
 size_t crossover_cross(const struct crossover_curve *first, const struct crossover_curve *second,
 		       struct crossover_crossing *found, size_t room);
 
-/* The time at a size between measured ones, in log-log; 0 outside. */
-double crossover_time_at(const struct crossover_curve *curve, double bytes);
-
 /*
  * Which algorithm and protocol is the fastest at which size, for people: a table, a plot, where curves cross,
  * what NCCL itself took, advice, and how well the model fits. docs/CROSSOVER.md shows one.

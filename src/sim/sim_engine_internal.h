@@ -47,7 +47,7 @@ enum { SIM_WINDOW = 8 };
 uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *job,
 			   const struct sim_comm *comm, int from, int to, uint64_t ns);
 
-enum { SIM_ENDS = 32, SIM_DEPTH_MAX = 16 };
+enum { SIM_ENDS = 32 };
 
 /* One call of one rank, from its issue until its record is written. */
 struct sim_call {
