@@ -11,8 +11,6 @@
 
 #include "common/op_layout.h"
 #include "common/status.h"
-#include "format/region_layout.h"
-#include "format/trace_write.h"
 #include "sim/sim_engine.h"
 #include "sim/sim_job.h"
 
@@ -275,51 +273,6 @@ static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
  * for the other ranks. ERR_NO_SPACE. */
 enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
 			      struct sim_outcome *outcome);
-
-/* What a simulated rank moved to and from each peer, summed up as the recorder does it. */
-
-struct sim_links {
-	struct region_link *slots; /* by hash of key; key 0 free; NULL until there is one */
-	uint32_t room;		   /* a power of two */
-	uint32_t count;
-};
-
-/*
- * The trace files of a simulated job, one per rank, as the plugin would have written them. Only one
- * is open at a time; records are gathered per rank and written in the order in which they were done.
- */
-
-struct sim_pending {
-	uint64_t done_ns; /* what they are sorted by */
-	struct op_record op;
-};
-
-struct sim_file {
-	struct sim_identity identity;
-	uint64_t bytes;
-	uint64_t sequence;
-	uint64_t detail_sequence;
-	struct sim_pending *pending;
-	uint32_t pending_count;
-	struct op_detail *details; /* NULL until there is one */
-	uint32_t detail_count;
-	struct comm_info comms[SIM_ROLES];
-	struct comm_counts counts[SIM_ROLES];
-	uint64_t in_flight[SIM_ROLES];
-	struct sim_links links;
-};
-
-struct sim_trace {
-	const struct sim_job *job;
-	const char *directory;
-	struct sim_file *files; /* by rank */
-	uint32_t pending_room;
-	int blocks_fd;	       /* memory where blocks of one file are put together */
-	unsigned char *buffer; /* one block, for all of them */
-	struct trace_encoder *encoder;
-	struct op_record *block;
-	char failed[512]; /* the file that could not be written */
-};
 
 /* Record what became of a call. */
 enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,

@@ -1,3 +1,4 @@
+/* --offline: what became of calls, as the records, links and trace files that the plugin would have written. */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
 
@@ -13,10 +14,55 @@
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
+#include "format/region_layout.h"
 #include "format/trace_layout.h"
+#include "format/trace_write.h"
 #include "sim/sim_random.h"
 
-/* From what became of a call to the record that the plugin would have made of it. */
+/* What a simulated rank moved to and from each peer, summed up as the recorder does it. */
+
+struct sim_links {
+	struct region_link *slots; /* by hash of key; key 0 free; NULL until there is one */
+	uint32_t room;		   /* a power of two */
+	uint32_t count;
+};
+
+/*
+ * The trace files of a simulated job, one per rank, as the plugin would have written them. Only one
+ * is open at a time; records are gathered per rank and written in the order in which they were done.
+ */
+
+struct sim_pending {
+	uint64_t done_ns; /* what they are sorted by */
+	struct op_record op;
+};
+
+struct sim_file {
+	struct sim_identity identity;
+	uint64_t bytes;
+	uint64_t sequence;
+	uint64_t detail_sequence;
+	struct sim_pending *pending;
+	uint32_t pending_count;
+	struct op_detail *details; /* NULL until there is one */
+	uint32_t detail_count;
+	struct comm_info comms[SIM_ROLES];
+	struct comm_counts counts[SIM_ROLES];
+	uint64_t in_flight[SIM_ROLES];
+	struct sim_links links;
+};
+
+struct sim_trace {
+	const struct sim_job *job;
+	const char *directory;
+	struct sim_file *files; /* by rank */
+	uint32_t pending_room;
+	int blocks_fd;	       /* memory where blocks of one file are put together */
+	unsigned char *buffer; /* one block, for all of them */
+	struct trace_encoder *encoder;
+	struct op_record *block;
+	char failed[512]; /* the file that could not be written */
+};
 
 /* Details of its channels (KERNEL), connections (PROXY) and open transfers (STEP), without
  * sequences. Gives back how many; at most SIM_DETAILS_MAX. */

@@ -497,49 +497,49 @@ static bool tape_fields_v4(struct tape_text *text, const struct abi_descr_v4 *d)
 	} while (0)
 
 /* Events of v5 in any later version: N is the version. */
-#define FIELDS_V5(N)                                                                            \
-	static bool fields_since_v5_##N(struct tape_text *text, const struct abi_descr_v##N *d) \
-	{                                                                                       \
-		switch (d->type) {                                                              \
-		case ABI_COLL:                                                                  \
-			COLL_STRINGS(text, d->coll, d->coll.channels, d->coll.parent_group);    \
-			return true;                                                            \
-		case ABI_P2P:                                                                   \
-			P2P_STRINGS(text, d->p2p);                                              \
-			P2P_MORE(text, d->p2p, d->p2p.parent_group);                            \
-			return true;                                                            \
-		case ABI_KERNEL_CH:                                                             \
-			FIELDS_KERNEL(text, d);                                                 \
-			return true;                                                            \
-		case ABI_NET_PLUGIN:                                                            \
-			FIELDS_NET(text, d);                                                    \
-			return true;                                                            \
-		case ABI_GROUP_API:                                                             \
-			tape_text_put(text, " GroupApi captured=%d depth=%d",                   \
-				      d->group_api.is_captured, d->group_api.depth);            \
-			return true;                                                            \
-		case ABI_COLL_API:                                                              \
-			FIELDS_API(text, d->coll_api, "CollApi");                               \
-			tape_text_put(text, " root=%d", d->coll_api.root);                      \
-			return true;                                                            \
-		case ABI_P2P_API:                                                               \
-			FIELDS_API(text, d->p2p_api, "P2pApi");                                 \
-			return true;                                                            \
-		case ABI_KERNEL_LAUNCH:                                                         \
-			tape_text_put(text, " KernelLaunch");                                   \
-			tape_text_id(text, " stream=", d->kernel_launch.stream);                \
-			return true;                                                            \
-		default:                                                                        \
-			return false;                                                           \
-		}                                                                               \
+#define FIELDS_V5(N, name)                                                                   \
+	static bool name(struct tape_text *text, const struct abi_descr_v##N *d)             \
+	{                                                                                    \
+		switch (d->type) {                                                           \
+		case ABI_COLL:                                                               \
+			COLL_STRINGS(text, d->coll, d->coll.channels, d->coll.parent_group); \
+			return true;                                                         \
+		case ABI_P2P:                                                                \
+			P2P_STRINGS(text, d->p2p);                                           \
+			P2P_MORE(text, d->p2p, d->p2p.parent_group);                         \
+			return true;                                                         \
+		case ABI_KERNEL_CH:                                                          \
+			FIELDS_KERNEL(text, d);                                              \
+			return true;                                                         \
+		case ABI_NET_PLUGIN:                                                         \
+			FIELDS_NET(text, d);                                                 \
+			return true;                                                         \
+		case ABI_GROUP_API:                                                          \
+			tape_text_put(text, " GroupApi captured=%d depth=%d",                \
+				      d->group_api.is_captured, d->group_api.depth);         \
+			return true;                                                         \
+		case ABI_COLL_API:                                                           \
+			FIELDS_API(text, d->coll_api, "CollApi");                            \
+			tape_text_put(text, " root=%d", d->coll_api.root);                   \
+			return true;                                                         \
+		case ABI_P2P_API:                                                            \
+			FIELDS_API(text, d->p2p_api, "P2pApi");                              \
+			return true;                                                         \
+		case ABI_KERNEL_LAUNCH:                                                      \
+			tape_text_put(text, " KernelLaunch");                                \
+			tape_text_id(text, " stream=", d->kernel_launch.stream);             \
+			return true;                                                         \
+		default:                                                                     \
+			return false;                                                        \
+		}                                                                            \
 	}
-FIELDS_V5(5)
-FIELDS_V5(6)
-FIELDS_V5(7)
+FIELDS_V5(5, tape_fields_v5)
+FIELDS_V5(6, fields_since_v5_6)
+FIELDS_V5(7, fields_since_v5_7)
 
 /* The copy engines' events: v6 and later. */
-#define FIELDS_V6(N)                                                                               \
-	static bool fields_since_v6_##N(struct tape_text *text, const struct abi_descr_v##N *d)    \
+#define FIELDS_V6(N, name)                                                                         \
+	static bool name(struct tape_text *text, const struct abi_descr_v##N *d)                   \
 	{                                                                                          \
 		switch (d->type) {                                                                 \
 		case ABI_CE_COLL:                                                                  \
@@ -567,18 +567,8 @@ FIELDS_V5(7)
 			return fields_since_v5_##N(text, d);                                       \
 		}                                                                                  \
 	}
-FIELDS_V6(6)
-FIELDS_V6(7)
-
-static bool tape_fields_v5(struct tape_text *text, const struct abi_descr_v5 *d)
-{
-	return fields_since_v5_5(text, d);
-}
-
-static bool tape_fields_v6(struct tape_text *text, const struct abi_descr_v6 *d)
-{
-	return fields_since_v6_6(text, d);
-}
+FIELDS_V6(6, tape_fields_v6)
+FIELDS_V6(7, fields_since_v6_7)
 
 static void tag_put(struct tape_text *text, uint64_t tag)
 {
