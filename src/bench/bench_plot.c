@@ -347,6 +347,19 @@ static void draw_marks(struct canvas *canvas, const struct plot_series *series, 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Columns that a text takes: its characters. */
+void bench_line_text(struct sink *sink, const char *text)
+{
+	for (; *text != '\0'; text++)
+		sink_byte(sink, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+}
+
+size_t bench_within(size_t value, size_t usual, size_t least, size_t most)
+{
+	size_t wanted = value != 0 ? value : usual;
+
+	return wanted < least ? least : wanted > most ? most : wanted;
+}
+
 static size_t text_columns(const char *text)
 {
 	size_t columns = 0;
@@ -354,12 +367,6 @@ static size_t text_columns(const char *text)
 	for (; *text != '\0'; text++)
 		columns += ((unsigned char)*text & 0xc0) != 0x80;
 	return columns;
-}
-
-static void put_text(struct sink *sink, const char *text)
-{
-	for (; *text != '\0'; text++)
-		sink_byte(sink, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
 }
 
 static void put_cell(struct sink *sink, const struct canvas *canvas, size_t cell)
@@ -483,7 +490,7 @@ static void put_legend(struct sink *sink, const struct plot_series *series, size
 		}
 		sink_format(sink, "%s%c ", used > 0 ? "   " : "  ",
 			    mark_of(i, series[i].is_line_only));
-		put_text(sink, series[i].name);
+		bench_line_text(sink, series[i].name);
 		used += length;
 	}
 	sink_byte(sink, '\n');
@@ -500,7 +507,7 @@ static void put_chart(struct sink *sink, struct canvas *canvas, const struct plo
 		draw_marks(canvas, &series[i], i);
 	if (canvas->y.axis.label != NULL) {
 		sink_text(sink, "  ");
-		put_text(sink, canvas->y.axis.label);
+		bench_line_text(sink, canvas->y.axis.label);
 		sink_byte(sink, '\n');
 	}
 	put_rows(sink, canvas, labels);
@@ -510,17 +517,10 @@ static void put_chart(struct sink *sink, struct canvas *canvas, const struct plo
 		size_t room = labels->widest + 2 + canvas->width;
 
 		sink_repeat(sink, ' ', room > length ? room - length : 0);
-		put_text(sink, canvas->x.axis.label);
+		bench_line_text(sink, canvas->x.axis.label);
 		sink_byte(sink, '\n');
 	}
 	put_legend(sink, series, count, width);
-}
-
-static size_t plot_within(unsigned int value, size_t usual, size_t least, size_t most)
-{
-	size_t wanted = value != 0 ? value : usual;
-
-	return wanted < least ? least : wanted > most ? most : wanted;
 }
 
 static void find_ranges(struct canvas *canvas, const struct plot_series *series, size_t count,
@@ -542,9 +542,9 @@ static void find_ranges(struct canvas *canvas, const struct plot_series *series,
 enum status bench_plot_text(struct sink *sink, const struct plot_series *series, size_t count,
 			    const struct plot_options *options)
 {
-	size_t width = plot_within(options->width, WIDTH_USUAL, WIDTH_LEAST, WIDTH_MOST);
+	size_t width = bench_within(options->width, WIDTH_USUAL, WIDTH_LEAST, WIDTH_MOST);
 	struct canvas canvas = {
-		.height = plot_within(options->height, HEIGHT_USUAL, HEIGHT_LEAST, HEIGHT_MOST),
+		.height = bench_within(options->height, HEIGHT_USUAL, HEIGHT_LEAST, HEIGHT_MOST),
 		.is_ascii = options->is_ascii,
 	};
 	struct labels labels;
@@ -553,7 +553,7 @@ enum status bench_plot_text(struct sink *sink, const struct plot_series *series,
 		if (i >= PLOT_SERIES_MAX || series[i].count > PLOT_POINTS_MAX)
 			return ERR_RANGE;
 	if (options->title != NULL) {
-		put_text(sink, options->title);
+		bench_line_text(sink, options->title);
 		sink_byte(sink, '\n');
 	}
 	find_ranges(&canvas, series, count, options);
@@ -613,11 +613,9 @@ static size_t widest_name(const char *const *names, size_t count)
 	return most;
 }
 
-/* A name comes from elsewhere: it never ends the line. */
 static void put_name(struct sink *sink, const char *name, size_t columns)
 {
-	for (const char *at = name; *at != '\0'; at++)
-		sink_byte(sink, (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at);
+	bench_line_text(sink, name);
 	sink_repeat(sink, ' ', columns - text_columns(name) + 2);
 }
 

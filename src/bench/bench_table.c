@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench/bench_plot.h"
+#include "bench/bench_plot_internal.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
@@ -89,16 +90,10 @@ const char *bench_table_type(uint8_t datatype)
 	}
 }
 
-static void put_text(struct sink *sink, const char *text)
-{
-	for (; *text != '\0'; text++)
-		sink_byte(sink, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
-}
-
 static void put_comment(struct sink *sink, const char *key, const char *text)
 {
 	sink_format(sink, "# %s: ", key);
-	put_text(sink, text);
+	bench_line_text(sink, text);
 	sink_byte(sink, '\n');
 }
 
@@ -131,11 +126,11 @@ static void put_devices(struct sink *sink, const struct bench_run *run)
 		sink_format(sink, "#  Rank %2" PRId32 " Group  0 Pid %6" PRId32 " on ", i,
 			    rank->pid);
 		sink_repeat(sink, ' ', length < 10 ? 10 - length : 0);
-		put_text(sink, length > 0 ? rank->host : "unknown");
+		bench_line_text(sink, length > 0 ? rank->host : "unknown");
 		sink_format(sink, " device %2" PRId32 " [", rank->device);
-		put_text(sink, rank->pci);
+		bench_line_text(sink, rank->pci);
 		sink_text(sink, "] ");
-		put_text(sink, rank->gpu_name);
+		bench_line_text(sink, rank->gpu_name);
 		sink_byte(sink, '\n');
 	}
 }
@@ -652,13 +647,6 @@ static void put_bins(struct sink *sink, const struct bench_bins *bins, size_t wi
 	}
 }
 
-static size_t histogram_within(size_t value, size_t usual, size_t least, size_t most)
-{
-	size_t wanted = value != 0 ? value : usual;
-
-	return wanted < least ? least : wanted > most ? most : wanted;
-}
-
 enum status bench_histogram_cell(struct sink *sink, const struct bench_cell *cell,
 				 const struct bench_histogram_options *options)
 {
@@ -680,10 +668,9 @@ enum status bench_histogram_cell(struct sink *sink, const struct bench_cell *cel
 			    text_which(count, "call", "calls"),
 			    bench_plot_value(median, figures.p50, PLOT_NS));
 		bench_bins_of(times, count,
-			      histogram_within(options->bins, BINS_USUAL, 1, BENCH_BINS_MAX),
-			      &bins);
+			      bench_within(options->bins, BINS_USUAL, 1, BENCH_BINS_MAX), &bins);
 		put_bins(sink, &bins,
-			 histogram_within(options->width, WIDTH_USUAL, WIDTH_LEAST, WIDTH_MOST),
+			 bench_within(options->width, WIDTH_USUAL, WIDTH_LEAST, WIDTH_MOST),
 			 options->is_ascii);
 	}
 	free(times);
