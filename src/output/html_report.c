@@ -14,6 +14,7 @@
 #include "output/html_assets.h"
 #include "output/json.h"
 #include "output/report.h"
+#include "output/report_internal.h"
 #include "output/sink.h"
 
 enum {
@@ -60,48 +61,49 @@ struct data_table {
 	write_key *key;
 };
 
-static const char *const measures[] = {
-	"calls",  "timed",     "estimated", "not_timed", "bytes",  "total_ns", "algbw",	    "busbw",
-	"min_ns", "median_ns", "mean_ns",   "p99_ns",	 "max_ns", "wait_ns",  "joined_ns",
-};
+enum { HTML_MEASURES = 15 };
 
-static void number_or_null(struct json *json, bool is_known, uint64_t number)
+/* What is said of each row. What is not known is null; totals are estimates where not all were timed. */
+static void html_measures(struct report_figure to[static HTML_MEASURES],
+			  const struct tally_row *row)
 {
-	if (is_known)
-		json_unsigned(json, number);
-	else
-		json_null(json);
+	const bool is_timed = row->timed > 0, is_joined = row->joined_ns > 0;
+	const double algbw = tally_algbw(row), busbw = tally_busbw(row);
+	const struct report_figure measures[HTML_MEASURES] = {
+		REPORT_WHOLE("calls", true, row->calls),
+		REPORT_WHOLE("timed", true, row->timed),
+		REPORT_WHOLE("estimated", true, row->covered),
+		REPORT_WHOLE("not_timed", true, tally_not_timed(row)),
+		REPORT_WHOLE("bytes", true, row->bytes),
+		REPORT_WHOLE("total_ns", row->timed + row->covered > 0,
+			     units_whole(tally_total_ns(row))),
+		REPORT_REAL("algbw", algbw > 0, algbw),
+		REPORT_REAL("busbw", busbw > 0, busbw),
+		REPORT_WHOLE("min_ns", is_timed, row->min_ns),
+		REPORT_WHOLE("median_ns", is_timed, tally_quantile_ns(row, 0.5)),
+		REPORT_WHOLE("mean_ns", is_timed, is_timed ? (uint64_t)tally_mean_ns(row) : 0),
+		REPORT_WHOLE("p99_ns", row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99)),
+		REPORT_WHOLE("max_ns", is_timed, row->max_ns),
+		REPORT_WHOLE("wait_ns", is_joined, units_whole(tally_total_wait_ns(row))),
+		REPORT_WHOLE("joined_ns", is_joined, units_whole(tally_total_joined_ns(row))),
+	};
+
+	memcpy(to, measures, sizeof(measures));
 }
 
-/* 0 is "not known". */
-static void rate_or_null(struct json *json, double rate)
-{
-	if (rate > 0)
-		html_data_rounded(json, rate);
-	else
-		json_null(json);
-}
-
-/* In the order of measures[]. What is not known is null; totals are estimates where not all were timed. */
 static void write_measures(struct json *json, const struct tally_row *row)
 {
-	bool is_timed = row->timed > 0, is_joined = row->joined_ns > 0;
+	struct report_figure measures[HTML_MEASURES];
 
-	json_unsigned(json, row->calls);
-	json_unsigned(json, row->timed);
-	json_unsigned(json, row->covered);
-	json_unsigned(json, tally_not_timed(row));
-	json_unsigned(json, row->bytes);
-	number_or_null(json, row->timed + row->covered > 0, units_whole(tally_total_ns(row)));
-	rate_or_null(json, tally_algbw(row));
-	rate_or_null(json, tally_busbw(row));
-	number_or_null(json, is_timed, row->min_ns);
-	number_or_null(json, is_timed, tally_quantile_ns(row, 0.5));
-	number_or_null(json, is_timed, (uint64_t)tally_mean_ns(row));
-	number_or_null(json, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
-	number_or_null(json, is_timed, row->max_ns);
-	number_or_null(json, is_joined, units_whole(tally_total_wait_ns(row)));
-	number_or_null(json, is_joined, units_whole(tally_total_joined_ns(row)));
+	html_measures(measures, row);
+	for (size_t i = 0; i < HTML_MEASURES; i++) {
+		if (!measures[i].is_known)
+			json_null(json);
+		else if (measures[i].is_real)
+			html_data_rounded(json, measures[i].real);
+		else
+			json_unsigned(json, measures[i].whole);
+	}
 }
 
 static const char *function_name(const struct timeline_report *report, const struct tally_row *row)
@@ -184,11 +186,15 @@ static void key_rank(struct json *json, const struct timeline_report *report,
 
 static void write_columns(struct json *json, const struct data_table *table)
 {
+	static const struct tally_row none;
+	struct report_figure measures[HTML_MEASURES];
+
 	json_put_array(json, "columns");
 	for (size_t i = 0; i < ARRAY_LENGTH(table->columns) && table->columns[i]; i++)
 		json_string(json, table->columns[i]);
-	for (size_t i = 0; i < ARRAY_LENGTH(measures); i++)
-		json_string(json, measures[i]);
+	html_measures(measures, &none);
+	for (size_t i = 0; i < HTML_MEASURES; i++)
+		json_string(json, measures[i].name);
 	json_end(json);
 }
 
@@ -252,8 +258,7 @@ static void write_histogram(struct json *json, const struct tally_row *row)
 	json_put_unsigned(json, "calls", tally_over(row));
 	json_put_unsigned(json, "timed", row->timed);
 	json_put_unsigned(json, "median_ns", tally_quantile_ns(row, 0.5));
-	json_key(json, "p99_ns");
-	number_or_null(json, row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
+	json_put_known(json, "p99_ns", row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99));
 	json_put_unsigned(json, "first", row->histogram.first);
 	json_put_array(json, "counts");
 	for (unsigned int i = 0; i < row->histogram.used; i++)

@@ -56,6 +56,15 @@ struct report_figure {
 	double real;
 };
 
+#define REPORT_WHOLE(key, known, number)                              \
+	{                                                             \
+		.name = (key), .is_known = (known), .whole = (number) \
+	}
+#define REPORT_REAL(key, known, number)                                               \
+	{                                                                             \
+		.name = (key), .is_known = (known), .is_real = true, .real = (number) \
+	}
+
 void report_figures(struct report_figure to[static REPORT_FIGURES], const struct tally_row *row,
 		    bool knows_waiting);
 

@@ -821,15 +821,6 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 
 /* ---- figures of a row ------------------------------------------------------------------------ */
 
-#define WHOLE(key, known, number)                                     \
-	{                                                             \
-		.name = (key), .is_known = (known), .whole = (number) \
-	}
-#define REAL(key, known, number)                                                      \
-	{                                                                             \
-		.name = (key), .is_known = (known), .is_real = true, .real = (number) \
-	}
-
 void report_figures(struct report_figure to[static REPORT_FIGURES], const struct tally_row *row,
 		    bool knows_waiting)
 {
@@ -837,36 +828,38 @@ void report_figures(struct report_figure to[static REPORT_FIGURES], const struct
 	const double algbw = tally_algbw(row), busbw = tally_busbw(row);
 	const double wait_ns = tally_total_wait_ns(row);
 	const struct report_figure figures[] = {
-		WHOLE("calls", true, row->calls),
-		WHOLE("in_flight", true, row->open),
-		WHOLE("captured", true, row->captured),
-		WHOLE("unknown_size", true, row->unknown_size),
-		WHOLE("untrusted", true, row->untrusted),
-		WHOLE("bytes", row->calls > row->unknown_size || row->calls == 0, row->bytes),
-		WHOLE("timed", true, row->timed),
-		WHOLE("estimated", true, row->covered),
-		WHOLE("not_timed", true, tally_not_timed(row)),
-		WHOLE("sum_ns", is_timed, row->sum_ns),
-		WHOLE("total_ns", row->timed + row->covered > 0, units_whole(tally_total_ns(row))),
-		WHOLE("min_ns", is_timed, row->min_ns),
-		WHOLE("median_ns", is_timed, tally_quantile_ns(row, 0.5)),
-		REAL("mean_ns", is_timed, tally_mean_ns(row)),
-		WHOLE("p90_ns", row->timed >= TALLY_P90_LEAST, tally_quantile_ns(row, 0.9)),
-		WHOLE("p99_ns", row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99)),
-		WHOLE("max_ns", is_timed, row->max_ns),
-		REAL("deviation_ns", row->timed > 1, tally_deviation_ns(row)),
-		REAL("algbw_bytes_per_second", algbw > 0, round(algbw)),
-		REAL("busbw_bytes_per_second", busbw > 0, round(busbw)),
-		WHOLE("joined", true, row->joined),
-		WHOLE("joined_ns", knows_waiting, row->joined_ns),
-		WHOLE("wait_ns", knows_waiting, row->wait_ns),
-		WHOLE("total_wait_ns", knows_waiting, units_whole(wait_ns)),
+		REPORT_WHOLE("calls", true, row->calls),
+		REPORT_WHOLE("in_flight", true, row->open),
+		REPORT_WHOLE("captured", true, row->captured),
+		REPORT_WHOLE("unknown_size", true, row->unknown_size),
+		REPORT_WHOLE("untrusted", true, row->untrusted),
+		REPORT_WHOLE("bytes", row->calls > row->unknown_size || row->calls == 0,
+			     row->bytes),
+		REPORT_WHOLE("timed", true, row->timed),
+		REPORT_WHOLE("estimated", true, row->covered),
+		REPORT_WHOLE("not_timed", true, tally_not_timed(row)),
+		REPORT_WHOLE("sum_ns", is_timed, row->sum_ns),
+		REPORT_WHOLE("total_ns", row->timed + row->covered > 0,
+			     units_whole(tally_total_ns(row))),
+		REPORT_WHOLE("min_ns", is_timed, row->min_ns),
+		REPORT_WHOLE("median_ns", is_timed, tally_quantile_ns(row, 0.5)),
+		REPORT_REAL("mean_ns", is_timed, tally_mean_ns(row)),
+		REPORT_WHOLE("p90_ns", row->timed >= TALLY_P90_LEAST, tally_quantile_ns(row, 0.9)),
+		REPORT_WHOLE("p99_ns", row->timed >= TALLY_P99_LEAST, tally_quantile_ns(row, 0.99)),
+		REPORT_WHOLE("max_ns", is_timed, row->max_ns),
+		REPORT_REAL("deviation_ns", row->timed > 1, tally_deviation_ns(row)),
+		REPORT_REAL("algbw_bytes_per_second", algbw > 0, round(algbw)),
+		REPORT_REAL("busbw_bytes_per_second", busbw > 0, round(busbw)),
+		REPORT_WHOLE("joined", true, row->joined),
+		REPORT_WHOLE("joined_ns", knows_waiting, row->joined_ns),
+		REPORT_WHOLE("wait_ns", knows_waiting, row->wait_ns),
+		REPORT_WHOLE("total_wait_ns", knows_waiting, units_whole(wait_ns)),
 		{ .name = "wait_share",
 		  .is_known = knows_waiting && row->joined_ns > 0,
 		  .is_real = true,
 		  .is_json = true,
 		  .real = tally_wait_share(row) },
-		REAL("gpu_hours_lost", knows_waiting, wait_ns / 3.6e12),
+		REPORT_REAL("gpu_hours_lost", knows_waiting, wait_ns / 3.6e12),
 	};
 
 	_Static_assert(ARRAY_LENGTH(figures) == REPORT_FIGURES, "as many as the header says");
