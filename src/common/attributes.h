@@ -5,7 +5,6 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORTED __attribute__((visibility("default")))
 #define PRINTF_LIKE(nth, first) __attribute__((format(printf, nth, first)))
-#define MUST_CHECK __attribute__((warn_unused_result))
 /* Slow paths go out of line so that their locals do not fatten the fast one. */
 #define COLD __attribute__((cold, noinline))
 /* The same for one that is not slow or rare. */

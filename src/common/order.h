@@ -38,7 +38,6 @@
 
 /* Each gives back the value from before. */
 #define add_relaxed(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELAXED)
-#define add_acquire(word, value) __atomic_fetch_add((word), (value), __ATOMIC_ACQUIRE)
 #define add_release(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELEASE)
 #define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
 #define and_relaxed(word, value) __atomic_fetch_and((word), (value), __ATOMIC_RELAXED)

@@ -416,7 +416,7 @@ struct reader {
 static void take_name(struct reader *reader)
 {
 	reader->name[reader->length] = '\0';
-	if (!has_prefix(reader->name) || secret_is_name(reader->name) || is_listed(reader->name))
+	if (!environment_has(reader->name) || is_listed(reader->name))
 		return;
 	if (reader->length == NAME_MOST) {
 		reader->environment->left_out++;
