@@ -69,7 +69,7 @@ static void read_info(const struct region *region)
 
 static void read_region(const void *bytes, size_t size)
 {
-	struct region_problem problem;
+	struct status_problem problem;
 	struct region region;
 	uint64_t now;
 

@@ -1,9 +1,10 @@
-/* How functions say that they failed (they print nothing; commands do), and lists that grow. */
+/* How functions say that they failed (they print nothing; commands do) and why; lists that grow. */
 #ifndef STATUS_H
 #define STATUS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum status {
 	OK = 0,
@@ -18,6 +19,20 @@ enum status {
 };
 
 const char *status_text(enum status status);
+
+/* Why a file of ours was refused, for the one line that the user sees. */
+struct status_problem {
+	const char *what;     /* a few words, static */
+	uint16_t found_major; /* with ERR_VERSION */
+	uint16_t found_minor;
+};
+
+static inline enum status status_refuse(struct status_problem *problem, enum status status,
+					const char *what)
+{
+	problem->what = what;
+	return status;
+}
 
 /* Room for one more behind `count` elements of a list that keeps no room but what its count says; `list` is the
  * address of the pointer to them. False: no memory, and the list is as before. */

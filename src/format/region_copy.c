@@ -115,49 +115,42 @@ enum status region_pread(const struct region *region, void *to, size_t length, u
 	return OK;
 }
 
-static enum status refuse_region(struct region_problem *problem, enum status status,
-				 const char *what)
-{
-	problem->what = what;
-	return status;
-}
-
-static enum status read_header(struct region *region, struct region_problem *problem)
+static enum status read_header(struct region *region, struct status_problem *problem)
 {
 	struct region_header *header = &region->header;
 	const char *what;
 	uint64_t magic;
 
 	if (region->file_bytes < sizeof(magic))
-		return refuse_region(problem, ERR_FORMAT, "it is too short for a region");
+		return status_refuse(problem, ERR_FORMAT, "it is too short for a region");
 	if (region_pread(region, &magic, sizeof(magic), 0) != OK)
-		return refuse_region(problem, ERR_SYSTEM, "it cannot be read");
+		return status_refuse(problem, ERR_SYSTEM, "it cannot be read");
 	if (magic != REGION_MAGIC)
-		return refuse_region(problem, ERR_FORMAT, "it is no region");
+		return status_refuse(problem, ERR_FORMAT, "it is no region");
 	/* R1: pairs with the release in region_publish(). */
 	fence_acquire();
 	if (region_pread(region, header, sizeof(*header), 0) != OK)
-		return refuse_region(problem, ERR_TRUNCATED, "its header is cut");
+		return status_refuse(problem, ERR_TRUNCATED, "its header is cut");
 	if (header->byte_order != REGION_BYTE_ORDER)
-		return refuse_region(problem, ERR_FORMAT, "its byte order is another");
+		return status_refuse(problem, ERR_FORMAT, "its byte order is another");
 	if (header->major != REGION_MAJOR) {
 		problem->found_major = header->major;
 		problem->found_minor = header->minor;
-		return refuse_region(problem,
+		return status_refuse(problem,
 				     header->major > REGION_MAJOR ? ERR_VERSION : ERR_FORMAT,
 				     "its major version is another");
 	}
 	what = check_header(header);
 	if (what != NULL)
-		return refuse_region(problem, ERR_FORMAT, what);
+		return status_refuse(problem, ERR_FORMAT, what);
 	if (header->total_bytes > region->file_bytes)
-		return refuse_region(problem, ERR_TRUNCATED, "it is shorter than its header says");
+		return status_refuse(problem, ERR_TRUNCATED, "it is shorter than its header says");
 	return OK;
 }
 
-static enum status open_contents(struct region *region, struct region_problem *problem)
+static enum status open_contents(struct region *region, struct status_problem *problem)
 {
-	struct region_problem unwanted;
+	struct status_problem unwanted;
 	enum status status;
 
 	if (problem == NULL)
@@ -168,11 +161,11 @@ static enum status open_contents(struct region *region, struct region_problem *p
 	region->info_bytes = (size_t)region->header.info_bytes;
 	status = region_pread(region, region->info, region->info_bytes,
 			      region->header.parts[REGION_INFO].offset);
-	return status == OK ? OK : refuse_region(problem, status, "its info text is cut");
+	return status == OK ? OK : status_refuse(problem, status, "its info text is cut");
 }
 
 enum status region_open_memory(struct region *region, const void *bytes, size_t length,
-			       struct region_problem *problem)
+			       struct status_problem *problem)
 {
 	struct region made = { .fd = -1, .memory = bytes, .file_bytes = length };
 	enum status status = open_contents(&made, problem);
@@ -182,7 +175,7 @@ enum status region_open_memory(struct region *region, const void *bytes, size_t 
 	return status;
 }
 
-enum status region_open_fd(struct region *region, int fd, struct region_problem *problem)
+enum status region_open_fd(struct region *region, int fd, struct status_problem *problem)
 {
 	struct region made = { .fd = -1 };
 	enum status status;
@@ -208,7 +201,7 @@ enum status region_open_fd(struct region *region, int fd, struct region_problem 
 }
 
 enum status region_open(struct region *region, const char *path, unsigned int flags,
-			struct region_problem *problem)
+			struct status_problem *problem)
 {
 	int fd = file_open(AT_FDCWD, path, !(flags & REGION_NO_LINKS));
 	enum status status;

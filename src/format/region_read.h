@@ -50,13 +50,6 @@ struct region {
 	struct region_known *known;
 };
 
-/* Why something was refused, for the one line that the user sees. */
-struct region_problem {
-	const char *what;     /* a few words, static */
-	uint16_t found_major; /* with ERR_VERSION */
-	uint16_t found_minor;
-};
-
 enum region_open_flag {
 	REGION_NO_LINKS = 1u << 0, /* a symbolic link as last component is refused */
 };
@@ -71,14 +64,14 @@ enum region_open_flag {
  * failure only. The caller owns *region; see region_close().
  */
 enum status region_open(struct region *region, const char *path, unsigned int flags,
-			struct region_problem *problem);
+			struct status_problem *problem);
 
 /* The same from a descriptor, which is borrowed for the call and duplicated. */
-enum status region_open_fd(struct region *region, int fd, struct region_problem *problem);
+enum status region_open_fd(struct region *region, int fd, struct status_problem *problem);
 
 /* The same from bytes that stay the caller's and must outlive *region: saved copies, fuzzing. */
 enum status region_open_memory(struct region *region, const void *bytes, size_t length,
-			       struct region_problem *problem);
+			       struct status_problem *problem);
 
 /* Fine on a region that is not open, when it was zeroed or closed before. */
 void region_close(struct region *region);

@@ -302,15 +302,9 @@ bool trace_probe(const void *bytes, size_t length)
 	       memcmp((const char *)bytes + behind, &block_magic, sizeof(block_magic)) == 0;
 }
 
-static enum status refuse_trace(struct trace_problem *problem, enum status status, const char *what)
-{
-	problem->what = what;
-	return status;
-}
-
 /* The first 40 bytes mean the same in every version. */
 static enum status check_header(struct trace_reader *reader, const unsigned char *bytes,
-				struct trace_problem *problem)
+				struct status_problem *problem)
 {
 	struct trace_header *header = &reader->header;
 
@@ -324,23 +318,23 @@ static enum status check_header(struct trace_reader *reader, const unsigned char
 	problem->found_major = header->major;
 	problem->found_minor = header->minor;
 	if (header->byte_order != REGION_BYTE_ORDER)
-		return refuse_trace(problem, ERR_FORMAT, "its byte order is another");
+		return status_refuse(problem, ERR_FORMAT, "its byte order is another");
 	if (header->major > TRACE_MAJOR)
-		return refuse_trace(problem, ERR_VERSION, "its major version is newer");
+		return status_refuse(problem, ERR_VERSION, "its major version is newer");
 	if (header->major < TRACE_MAJOR)
-		return refuse_trace(problem, ERR_FORMAT,
-				    "its major version is older and not read any more");
+		return status_refuse(problem, ERR_FORMAT,
+				     "its major version is older and not read any more");
 	if (header->header_bytes < sizeof(*header) || header->header_bytes > HEADER_BYTES_MAX)
-		return refuse_trace(problem, ERR_FORMAT, "its header makes no sense");
+		return status_refuse(problem, ERR_FORMAT, "its header makes no sense");
 	if (header->header_bytes > reader->length)
-		return refuse_trace(problem, ERR_TRUNCATED, "it ends inside its header");
+		return status_refuse(problem, ERR_TRUNCATED, "it ends inside its header");
 	reader->at = header->header_bytes;
 	return OK;
 }
 
-static enum status open_contents(struct trace_reader *reader, struct trace_problem *problem)
+static enum status open_contents(struct trace_reader *reader, struct status_problem *problem)
 {
-	struct trace_problem unwanted;
+	struct status_problem unwanted;
 	size_t wanted = sizeof(struct trace_header) + sizeof(uint32_t);
 	size_t bytes = reader->length < wanted ? (size_t)reader->length : wanted;
 	const unsigned char *start = window(reader, 0, bytes);
@@ -348,11 +342,11 @@ static enum status open_contents(struct trace_reader *reader, struct trace_probl
 	if (problem == NULL)
 		problem = &unwanted;
 	if (start == NULL)
-		return refuse_trace(problem, ERR_SYSTEM, "it cannot be read");
+		return status_refuse(problem, ERR_SYSTEM, "it cannot be read");
 	if (!trace_probe(start, bytes))
-		return refuse_trace(problem, ERR_FORMAT, "it is no trace file");
+		return status_refuse(problem, ERR_FORMAT, "it is no trace file");
 	if (bytes < sizeof(struct trace_header))
-		return refuse_trace(problem, ERR_TRUNCATED, "it ends inside its header");
+		return status_refuse(problem, ERR_TRUNCATED, "it ends inside its header");
 	reader->effort_left = reader->length > UINT64_MAX / (2 * EFFORT_PER_BYTE)
 				      ? UINT64_MAX
 				      : reader->length * EFFORT_PER_BYTE + EFFORT_LEAST;
@@ -360,7 +354,7 @@ static enum status open_contents(struct trace_reader *reader, struct trace_probl
 }
 
 enum status trace_open_memory(struct trace_reader *reader, const void *bytes, size_t length,
-			      struct trace_problem *problem)
+			      struct status_problem *problem)
 {
 	struct trace_reader made = { .fd = -1, .memory = bytes, .length = length };
 	enum status status = open_contents(&made, problem);
@@ -371,7 +365,7 @@ enum status trace_open_memory(struct trace_reader *reader, const void *bytes, si
 }
 
 enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start, uint64_t length,
-			    struct trace_problem *problem)
+			    struct status_problem *problem)
 {
 	struct trace_reader made = { .fd = -1, .start = start, .length = length };
 	enum status status = ERR_SYSTEM;
@@ -390,7 +384,7 @@ enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start,
 	return status;
 }
 
-enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem)
+enum status trace_open_fd(struct trace_reader *reader, int fd, struct status_problem *problem)
 {
 	struct stat st;
 
@@ -401,7 +395,8 @@ enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_prob
 	return trace_open_part(reader, fd, 0, (uint64_t)st.st_size, problem);
 }
 
-enum status trace_open(struct trace_reader *reader, const char *path, struct trace_problem *problem)
+enum status trace_open(struct trace_reader *reader, const char *path,
+		       struct status_problem *problem)
 {
 	int fd = file_open(AT_FDCWD, path, true);
 	enum status status;

@@ -40,12 +40,6 @@ struct trace_item {
 	uint32_t payload_bytes;
 };
 
-struct trace_problem {
-	const char *what; /* a few words, static */
-	uint16_t found_major;
-	uint16_t found_minor;
-};
-
 struct trace_reader {
 	int fd; /* -1: memory */
 	const unsigned char *memory;
@@ -71,14 +65,14 @@ struct trace_reader {
  * The caller owns *reader; see trace_close().
  */
 enum status trace_open_memory(struct trace_reader *reader, const void *bytes, size_t length,
-			      struct trace_problem *problem);
+			      struct status_problem *problem);
 enum status trace_open(struct trace_reader *reader, const char *path,
-		       struct trace_problem *problem);
+		       struct status_problem *problem);
 /* The descriptor is borrowed for the call and duplicated. */
-enum status trace_open_fd(struct trace_reader *reader, int fd, struct trace_problem *problem);
+enum status trace_open_fd(struct trace_reader *reader, int fd, struct status_problem *problem);
 /* The same of a part of the file: one that lies in an archive. */
 enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start, uint64_t length,
-			    struct trace_problem *problem);
+			    struct status_problem *problem);
 void trace_close(struct trace_reader *reader);
 
 enum trace_found trace_next(struct trace_reader *reader, struct trace_item *item);

@@ -261,25 +261,25 @@ static enum status load_file(struct load *load, struct trace_reader *reader)
 	return status;
 }
 
-static void note_trace_refusal(struct recording *recording, const char *path, enum status status,
-			       const struct trace_problem *problem)
+/* `format` is what it says of its version, `damage` what it is when it makes no sense. */
+static void note_refusal(struct recording *recording, const char *path, enum status status,
+			 const struct status_problem *problem, const char *format,
+			 unsigned int major, enum recording_trouble_kind damage)
 {
 	if (status == ERR_VERSION)
 		recording_load_trouble(recording, RECORDING_TOO_NEW, path, NULL,
-				       "written in format %u.%u, newer than the %u this program "
+				       "%s %u.%u, newer than the %u this program "
 				       "reads: use a newer ringside",
-				       problem->found_major, problem->found_minor, TRACE_MAJOR);
+				       format, problem->found_major, problem->found_minor, major);
 	else if (status == ERR_SYSTEM)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "%s: %s",
 				       problem->what, strerror(errno));
 	else
-		/* Also one that ends inside its header: there is no process with which a cut would be told. */
-		recording_load_trouble(recording, RECORDING_DAMAGE, path, NULL, "%s",
-				       problem->what);
+		recording_load_trouble(recording, damage, path, NULL, "%s", problem->what);
 }
 
 static enum status open_source(struct trace_reader *reader, const struct recording_source *source,
-			       struct trace_problem *problem)
+			       struct status_problem *problem)
 {
 	if (source->memory != NULL)
 		return trace_open_memory(reader, source->memory, source->length, problem);
@@ -315,14 +315,16 @@ static enum status recording_trace_load(struct recording *recording,
 					const struct recording_source *source,
 					struct recording_process **process)
 {
-	struct trace_problem problem = { .what = "it cannot be read" };
+	struct status_problem problem = { .what = "it cannot be read" };
 	struct load load = { .recording = recording };
 	struct trace_reader reader;
 	enum status status = open_source(&reader, source, &problem);
 
 	if (status != OK) {
 		if (status != ERR_NO_SPACE)
-			note_trace_refusal(recording, source->path, status, &problem);
+			/* Even one that ends inside its header: a cut is told with its process, and there is none. */
+			note_refusal(recording, source->path, status, &problem, "written in format",
+				     TRACE_MAJOR, RECORDING_DAMAGE);
 		return status;
 	}
 	load.process = recording_process_new();
@@ -588,27 +590,10 @@ static enum status load_region(struct recording_process *process)
 	return status;
 }
 
-static void note_region_refusal(struct recording *recording, const char *path, enum status status,
-				const struct region_problem *problem)
-{
-	if (status == ERR_VERSION)
-		recording_load_trouble(recording, RECORDING_TOO_NEW, path, NULL,
-				       "a region of format %u.%u, newer than the %u this program "
-				       "reads: use a newer ringside",
-				       problem->found_major, problem->found_minor, REGION_MAJOR);
-	else if (status == ERR_SYSTEM)
-		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "%s: %s",
-				       problem->what, strerror(errno));
-	else
-		recording_load_trouble(recording,
-				       status == ERR_TRUNCATED ? RECORDING_CUT : RECORDING_DAMAGE,
-				       path, NULL, "%s", problem->what);
-}
-
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process)
 {
-	struct region_problem problem = { .what = "it was cut while it was read" };
+	struct status_problem problem = { .what = "it was cut while it was read" };
 	struct recording_process *made = recording_process_new();
 	struct region *region = calloc(1, sizeof(*region));
 	enum status status = ERR_NO_SPACE;
@@ -625,7 +610,8 @@ enum status recording_region_load(struct recording *recording, int fd, const cha
 	if (status == OK)
 		status = load_region(made);
 	if (status != OK && status != ERR_NO_SPACE)
-		note_region_refusal(recording, path, status, &problem);
+		note_refusal(recording, path, status, &problem, "a region of format", REGION_MAJOR,
+			     status == ERR_TRUNCATED ? RECORDING_CUT : RECORDING_DAMAGE);
 out:
 	if (status == OK)
 		*process = made;

@@ -29,7 +29,7 @@ static void write_file(const char *path, const void *bytes, size_t size)
 		abort();
 }
 
-static enum status try_open(const struct sample *sample, struct region_problem *problem)
+static enum status try_open(const struct sample *sample, struct status_problem *problem)
 {
 	struct region region;
 	enum status status = region_open_memory(&region, sample->bytes, sample->size, problem);
@@ -43,7 +43,7 @@ static enum status try_open(const struct sample *sample, struct region_problem *
 #define EXPECT_REFUSED(field, value, wanted)                                                  \
 	do {                                                                                  \
 		__typeof__(field) before = (field);                                           \
-		struct region_problem refusal = { .what = NULL };                             \
+		struct status_problem refusal = { .what = NULL };                             \
 		(field) = (__typeof__(field))(value);                                         \
 		EXPECT_THAT(#field " = " #value " is refused",                                \
 			    try_open(&sample, &refusal) == (wanted) && refusal.what != NULL); \
@@ -55,7 +55,7 @@ static void test_refusals(void)
 	struct sample sample = sample_region();
 	struct region_header *header = sample_head(&sample);
 	struct region_part *live = &header->parts[REGION_LIVE];
-	struct region_problem problem = { .what = NULL };
+	struct status_problem problem = { .what = NULL };
 
 	EXPECT_EQUAL(try_open(&sample, NULL), OK);
 	EXPECT_REFUSED(header->magic, 0, ERR_FORMAT);
@@ -110,7 +110,7 @@ static void test_cuts(void)
 static void test_files(void)
 {
 	struct sample sample = sample_region();
-	struct region_problem problem;
+	struct status_problem problem;
 	struct region region;
 	char link[128];
 	int fd;

@@ -277,7 +277,7 @@ static void test_cuts(const struct sample *sample)
 /* With one bit changed: which blocks come, and is the damage said? */
 static int survives_flip(const struct sample *sample, unsigned char *copy, size_t at)
 {
-	struct trace_problem problem = { .what = "" };
+	struct status_problem problem = { .what = "" };
 	struct trace_reader reader;
 	struct trace_item item;
 	size_t hurt = 0;
@@ -325,7 +325,7 @@ static void test_flips(const struct sample *sample)
 static void test_versions(void)
 {
 	struct sample newer = newer_minor(), major = newer_major();
-	struct trace_problem problem = { .what = NULL };
+	struct status_problem problem = { .what = NULL };
 	struct trace_reader reader;
 	struct trace_records records;
 	struct comm_info comm, second = sample_comm(2);
@@ -538,7 +538,7 @@ static void test_large(void)
 
 static void test_refusals(void)
 {
-	struct trace_problem problem = { .what = "" };
+	struct status_problem problem = { .what = "" };
 	struct trace_reader reader;
 
 	EXPECT_EQUAL(trace_open(&reader, path_of("nothing"), &problem), ERR_SYSTEM);
