@@ -228,6 +228,9 @@ static void complete_record(struct region_live *live, const struct comm_state *c
 		add_others(op, &recorder.others[live - recorder.region.live]);
 	if (is_open)
 		op->state = OP_ABANDONED;
+	/* A child that began and ended while the last one was ending called it running again. */
+	else if (op->state == OP_RUNNING)
+		op->state = OP_DONE;
 	if (op->kernels_stopped > 0) {
 		op->start_spread_ns =
 			stamp_spread(op->gpu_start_ns, load_relaxed(&live->last_start_ns));
