@@ -20,7 +20,7 @@
 enum status count_read(struct count_file *file, const void *bytes, size_t length)
 {
 	struct count_file got;
-	char host[sizeof(got.host)];
+	char host[sizeof(got.host)] = "";
 
 	if (length < sizeof(got))
 		return ERR_TRUNCATED;
