@@ -387,12 +387,19 @@ void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels,
 		metrics_text_sample(out, labels, text, sink_digits(text, value));
 }
 
+/* The number that the text of as many seconds is read as. One rounding only: what goes through a long double is
+ * rounded twice, and may be the neighbour. */
+static double metrics_seconds(uint64_t ns)
+{
+	return ns < UINT64_C(1) << 53 ? (double)ns / 1e9 : (double)((long double)ns / 1e9L);
+}
+
 void metrics_put_seconds(struct metrics_out *out, struct metrics_labels labels, uint64_t ns)
 {
 	char text[METRICS_NUMBER];
 
 	if (out->format == METRICS_PROTOBUF)
-		metrics_wire_sample(out, labels, (double)((long double)ns / 1e9L));
+		metrics_wire_sample(out, labels, metrics_seconds(ns));
 	else
 		metrics_text_sample(out, labels, text, metrics_text_seconds(text, ns));
 }
@@ -671,7 +678,7 @@ static void metrics_wire_histogram(struct metrics_out *out, struct metrics_label
 		count += histogram->buckets[i];
 	begin_metric(out, labels);
 	wire_unsigned(&out->part, HISTOGRAM_COUNT, count);
-	wire_double(&out->part, HISTOGRAM_SUM, (double)((long double)histogram->sum_ns / 1e9L));
+	wire_double(&out->part, HISTOGRAM_SUM, metrics_seconds(histogram->sum_ns));
 	put_classic(&out->part, histogram);
 	put_native(&out->part, histogram);
 	wire_message(&out->message, METRIC_HISTOGRAM, &out->part);

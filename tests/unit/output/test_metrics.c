@@ -572,6 +572,26 @@ static void test_nobody(void)
 	play_release(&play);
 }
 
+/* 16294668 ns through a long double of 80 bits is the number before 0.016294668. */
+static void test_rounding(void)
+{
+	struct play play = { 0 };
+	const double seconds = 0.016294668;
+	struct live *live;
+	struct sink sink;
+
+	play_comm(play_process(&play, "j", 3), 0xab, "dp", 3, 4);
+	live = play_look(&play);
+	live->seats[0].wait_ns = 16294668;
+	live->seats[0].knows_wait = true;
+	sink_init_memory(&sink);
+	metrics_write(&sink, METRICS_PROTOBUF, live, NULL, -1);
+	EXPECT_THAT("protobuf has the number that the text is read as",
+		    memmem(sink.bytes, sink.used, &seconds, sizeof(seconds)) != NULL);
+	sink_release(&sink);
+	play_release(&play);
+}
+
 static void test_failure(void)
 {
 	struct play play = { 0 };
@@ -603,6 +623,7 @@ int main(void)
 	test_names();
 	test_textfiles();
 	test_nobody();
+	test_rounding();
 	test_failure();
 	return tap_done();
 }
