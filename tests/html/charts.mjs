@@ -61,6 +61,7 @@ await page.locator('#heat-map').focus();
 await page.keyboard.press('ArrowDown');
 expectStart('rows can be put in the order of their waiting', await tip(), `rank ${report.ranks[sums[0][0]].label} `);
 await page.locator('#waiting summary').click();
+await page.locator('#waiting tbody tr').first().waitFor({ state: 'attached' });
 expectSame('the map is a table, too', await page.locator('#waiting tbody tr').count(), rows.length);
 
 /* ---- over time ---- */
