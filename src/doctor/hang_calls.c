@@ -1,8 +1,4 @@
-/*
- * All collective calls of two seats, compared by number: where did they part? Goes through what was
- * recorded, once each, and once more for what was called there. Bounded: of very long recordings the last
- * calls are kept.
- */
+/* Hangs that calls alone show: members that called different things, or the same in another order. */
 #include "doctor/hang_internal.h"
 
 #include <inttypes.h>
@@ -14,6 +10,11 @@
 #include "common/op.h"
 #include "common/text.h"
 
+/*
+ * All collective calls of two seats, compared by number: where did they part? Goes through what was
+ * recorded, once each, and once more for what was called there. Bounded: of very long recordings the last
+ * calls are kept.
+ */
 enum { KEPT_MAX = 1 << 20 };
 
 /* A ring of the last calls of one seat. */

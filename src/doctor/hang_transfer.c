@@ -1,3 +1,12 @@
+/* A collective that all members are in and that does not end: what their transfers wait for. */
+#include "doctor/hang_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+
 /*
  * A GPU that gives nothing, in an AllReduce by tree. What a host sends up a tree waits for what comes from
  * the hosts below, and what it sends down for what comes from above. So of a host's connections that wait
@@ -9,14 +18,6 @@
  * The first is so in all channels. The top is the host of rank 0 in half of NCCL's trees, another one in the
  * others; were it the cause itself, it would wait for nobody, and that would have been told.
  */
-#include "doctor/hang_internal.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "common/text.h"
-
 enum { WORDS = 4, CHANNELS = 64 * WORDS };
 
 /* On one host, by channel: whom its members wait for but their own GPUs. */
