@@ -113,6 +113,12 @@ static inline bool op_kernels_were_asked(const struct comm_info *comm, const str
 	       (comm->interface == 0 || comm->interface >= FIRST_WITH_KERNELS);
 }
 
+static inline bool op_has_network_time(const struct op_record *op)
+{
+	return op->state == OP_DONE && op->proxies_stopped > 0 &&
+	       op->proxies_stopped == op->proxies_started && op->active_ns != 0;
+}
+
 /*
  * Which time of a finished operation can be believed? For the recorder, and for readers that find it
  * before its record is complete.
@@ -125,13 +131,10 @@ static inline uint8_t op_choose_time_source(const struct op_record *op)
 	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
 		return OP_TIME_KERNEL_GPU;
 	/* Samples are timed by the GPU: what the network shows of the others is another quantity, and the two
-	 * must not be mixed in one figure. */
+	 * must not be mixed in one figure. Where there are no samples at all, readers take it instead. */
 	if (op->flags & OP_FLAG_NOT_SAMPLED)
 		return OP_TIME_NONE;
-	if (op->state == OP_DONE && op->proxies_stopped > 0 &&
-	    op->proxies_stopped == op->proxies_started && op->active_ns != 0)
-		return OP_TIME_PROXY;
-	return OP_TIME_NONE;
+	return op_has_network_time(op) ? OP_TIME_PROXY : OP_TIME_NONE;
 }
 
 /* Times bytes over time is the bus bandwidth of nccl-tests; 0 when nranks is needed and unknown (0). A function that has

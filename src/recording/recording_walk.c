@@ -36,7 +36,34 @@ struct walk {
 	bool is_snapshot;    /* the file at hand is one */
 	uint64_t live_after; /* of the file at hand: later sequences are not of records */
 	bool is_over;	     /* the visitor has had enough */
+	bool has_no_times;   /* of the GPU, so far: see below */
 };
+
+/* ---- the network's times, where samples are missing -------------------------------------------- */
+
+/*
+ * A process whose kernel events are sampled times no operation before sampling begins, minutes after its start. Until
+ * then the times of the network are better than none. They never stand beside times of samples: a process that has
+ * one sample has no others.
+ */
+static bool has_no_times(const struct recording_process *process)
+{
+	uint64_t recorded = 0, timed = 0;
+
+	for (size_t i = 0; i < process->comm_count; i++)
+		if (process->comms[i].has_counts) {
+			recorded += process->comms[i].counts.recorded;
+			timed += process->comms[i].counts.timed;
+		}
+	return recorded > 0 && timed == 0;
+}
+
+static void take_network_time(struct op_record *op)
+{
+	if (op->time_source == OP_TIME_NONE && op->flags & OP_FLAG_NOT_SAMPLED &&
+	    op_has_network_time(op))
+		op->time_source = OP_TIME_PROXY;
+}
 
 static void recording_each_refused(struct walk *walk, const char *problem, uint64_t offset)
 {
@@ -101,6 +128,9 @@ static const uint32_t checked_words = OP_WORD_BIT(OP_WORD_SEQUENCE) | OP_WORD_BI
 				      OP_WORD_BIT(OP_WORD_NUMBER) | OP_WORD_BIT(OP_WORD_STATE);
 /* What says whether its times fit their source. */
 static const uint32_t timed_words = OP_WORDS_TIME & ~OP_WORD_BIT(OP_WORD_TASK);
+/* What says whether the network's time can be taken. */
+static const uint32_t network_words =
+	OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_CHILDREN);
 
 struct recording_batch {
 	uint32_t words; /* asked for */
@@ -312,6 +342,12 @@ static void read_row(const struct recording_batch *batch, uint32_t words, uint32
 	memcpy(op, record, sizeof(*op));
 }
 
+static void write_state(struct recording_batch *batch, uint32_t row, const struct op_record *op)
+{
+	memcpy(&batch->columns[OP_WORD_STATE][row],
+	       (const char *)op + OP_WORD_STATE * sizeof(uint64_t), sizeof(uint64_t));
+}
+
 /* Those that are acceptable and new close ranks; gives back how many. */
 static uint32_t sort_out(struct walk *walk, uint32_t words, uint32_t rows, uint64_t offset)
 {
@@ -350,9 +386,21 @@ static void check_times(struct walk *walk, uint32_t from, uint32_t rows)
 
 		read_row(batch, timed_words, row, &op);
 		walk->counts->untimed += !op_check_time(&op);
-		memcpy(&batch->columns[OP_WORD_STATE][row],
-		       (const char *)&op + OP_WORD_STATE * sizeof(uint64_t), sizeof(uint64_t));
+		write_state(batch, row, &op);
 	}
+}
+
+/* Before check_times(), which looks at what is taken here. */
+static void take_network_times(struct recording_batch *batch, uint32_t from, uint32_t rows)
+{
+	for (uint32_t row = from; row < from + rows; row++) {
+		struct op_record op;
+
+		read_row(batch, network_words, row, &op);
+		take_network_time(&op);
+		write_state(batch, row, &op);
+	}
+	batch->sources |= 1u << OP_TIME_PROXY;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------- */
@@ -381,8 +429,11 @@ static void take_rows(struct walk *walk, uint32_t words, uint32_t rows, uint64_t
 	if (!are_good(batch, batch->rows, rows, walk->floor))
 		rows = sort_out(walk, words, rows, offset);
 	note_seen(walk, batch->rows, rows);
-	if (batch->words & OP_WORD_BIT(OP_WORD_STATE))
+	if (batch->words & OP_WORD_BIT(OP_WORD_STATE)) {
+		if (walk->has_no_times)
+			take_network_times(batch, batch->rows, rows);
 		check_times(walk, batch->rows, rows);
+	}
 	batch->rows += rows;
 	if (batch->rows == BATCH_ROWS && !flush_batch(batch))
 		walk->is_over = true;
@@ -423,7 +474,7 @@ static void recording_batch_block(struct walk *walk, const struct trace_item *it
 	uint64_t *to[TRACE_WORDS_MAX];
 
 	if (batch->words & OP_WORD_BIT(OP_WORD_STATE))
-		words |= timed_words;
+		words |= timed_words | (walk->has_no_times ? network_words : 0);
 	if (trace_columns_open(&batch->block, item->payload, item->payload_bytes, OP_RECORD_WORDS,
 			       item->records, words) != OK) {
 		recording_each_refused(walk, "its coding is damaged", item->offset);
@@ -447,6 +498,8 @@ static void recording_batch_block(struct walk *walk, const struct trace_item *it
 
 static void give_op(struct walk *walk, struct op_record *op, enum recording_place place)
 {
+	if (walk->has_no_times)
+		take_network_time(op);
 	walk->counts->untimed += !op_check_time(op);
 	walk->counts->in_trace += place == RECORDING_IN_TRACE;
 	walk->counts->in_ring += place == RECORDING_IN_RING;
@@ -608,6 +661,7 @@ static enum status recording_each_walk(struct walk *walk, struct recording_walk 
 
 	walk->counts = counts != NULL ? counts : &unwanted;
 	*walk->counts = (struct recording_walk){ 0 };
+	walk->has_no_times = has_no_times(walk->process);
 	walk->seen = calloc(walk->process->flight_count + 1, sizeof(*walk->seen));
 	if (walk->seen == NULL)
 		return ERR_NO_SPACE;

@@ -395,6 +395,71 @@ static void test_end(void)
 	free(list.places);
 }
 
+/* A process whose kernel events are sampled: operations with transfers, some of them timed by the GPU. */
+static void make_sampled(uint64_t timed)
+{
+	static struct op_record ops[ROWS];
+	struct comm_info info = { .id = 1, .nranks = 2 };
+	struct trace_counts counts = { .trace_records = ROWS, .ring_head = ROWS, .comms = 1 };
+	struct trace_comm_counts of = {
+		.id = 1, .counts = { .issued = ROWS, .recorded = ROWS, .timed = timed }
+	};
+	struct trace_writer writer;
+
+	for (uint64_t i = 0; i < ROWS; i++) {
+		ops[i] = make_op(i + 1);
+		ops[i].comm = 1;
+		ops[i].state = OP_DONE;
+		ops[i].time_source = i < timed ? OP_TIME_KERNEL_GPU : OP_TIME_NONE;
+		ops[i].flags = i < timed ? OP_FLAG_KERNELS_ASKED : OP_FLAG_NOT_SAMPLED;
+		ops[i].proxies_started = 4;
+		ops[i].proxies_stopped = i % 10 == 9 ? 3 : 4;
+	}
+	if (trace_writer_open(&writer, path_of("sampled"), 0600, 0) != OK ||
+	    trace_write_text(&writer, TRACE_PROCESS, sample_info, strlen(sample_info)) != OK ||
+	    trace_write_records(&writer, TRACE_COMM, &info, sizeof(info), 1) != OK)
+		abort();
+	for (uint64_t i = 0; i < ROWS; i += 300)
+		if (trace_write_ops(&writer, ops + i, 300) != OK)
+			abort();
+	if (trace_write_counts(&writer, TRACE_CLOSE, &counts, &of) != OK)
+		abort();
+	trace_writer_close(&writer);
+}
+
+static uint64_t with_source(enum op_time_source source)
+{
+	struct list list = { .count = 0 };
+	struct recording recording;
+	uint64_t count = 0;
+
+	recording_init(&recording);
+	if (recording_add(&recording, path_of("sampled"), 0) != OK ||
+	    recording_finish(&recording) != OK ||
+	    recording_each_op(recording.processes[0], keep_op, &list, NULL) != OK)
+		abort();
+	for (size_t i = 0; i < list.count; i++)
+		count += list.ops[i].time_source == source;
+	recording_release(&recording);
+	free(list.ops);
+	free(list.places);
+	return count;
+}
+
+static void test_network_times(void)
+{
+	make_sampled(0);
+	EXPECT_EQUAL(with_source(OP_TIME_PROXY), ROWS / 10 * 9);
+	EXPECT_THAT("network times where nothing was sampled yet",
+		    compare(path_of("sampled")) == ROWS);
+	unlink(path_of("sampled"));
+	make_sampled(1);
+	EXPECT_EQUAL(with_source(OP_TIME_PROXY), 0);
+	EXPECT_EQUAL(with_source(OP_TIME_KERNEL_GPU), 1);
+	EXPECT_THAT("none beside a sample", compare(path_of("sampled")) == ROWS);
+	unlink(path_of("sampled"));
+}
+
 int main(void)
 {
 	if (mkdtemp(directory) == NULL)
@@ -404,6 +469,7 @@ int main(void)
 	test_places();
 	test_damage();
 	test_end();
+	test_network_times();
 	rmdir(directory);
 	return tap_done();
 }
