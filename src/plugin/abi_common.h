@@ -1,7 +1,7 @@
 /*
- * What every version of NCCL's profiler interface shares: the shape of the plugin, event bits and
- * state numbers. Own declarations; each number is pinned by a static assert here or in abi_vN.h,
- * and `make check` compares them with NCCL's own headers where NCCL_HOME points at some.
+ * What all versions of NCCL's profiler interface share: the shape of the plugin, event bits and
+ * state numbers. These are our own declarations. Static asserts here and in abi_vN.h pin every
+ * number, and `make check` compares them with NCCL's own headers where NCCL_HOME points to some.
  */
 #ifndef ABI_COMMON_H
 #define ABI_COMMON_H
@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 #if UINTPTR_MAX != UINT64_MAX
-#error "NCCL exists for 64-bit machines only; so does this interface"
+#error "NCCL's profiler interface exists on 64-bit machines only"
 #endif
 
-/* ncclResult_t crosses the border as an int. We only ever give back this one. */
+/* ncclResult_t is passed as an int. The plugin never returns anything else. */
 enum { NCCL_SUCCESS = 0 };
 
 enum abi_event {
@@ -62,7 +62,7 @@ enum abi_state {
 	ABI_KERNEL_CH_STOP = 22,       /* v4 */
 	ABI_GROUP_START_API_STOP = 23, /* v5 */
 	ABI_GROUP_END_API_START = 24,  /* v5 */
-	ABI_CE_COLL_START = 25,	       /* v6; 25..30 are declared by NCCL and never sent */
+	ABI_CE_COLL_START = 25,	       /* v6; NCCL declares 25..30 but never sends them */
 	ABI_CE_COLL_COMPLETE = 26,
 	ABI_CE_SYNC_START = 27,
 	ABI_CE_SYNC_COMPLETE = 28,
@@ -71,7 +71,9 @@ enum abi_state {
 	ABI_KERNEL_PHASE_STOP = 31, /* v7 */
 };
 
-/* NCCL's logger, given to init since v4. Levels: 2 WARN, 3 INFO. Takes a lock: never in a callback.
+/*
+ * NCCL's logger, passed to init since v4. Levels: 2 WARN, 3 INFO. It takes a lock: not for
+ * callbacks.
  */
 typedef void (*abi_log_fn)(int level, unsigned long flags, const char *file, int line,
 			   const char *fmt, ...);
@@ -79,15 +81,16 @@ typedef void (*abi_log_fn)(int level, unsigned long flags, const char *file, int
 enum { ABI_LOG_INFO = 3 };
 enum { ABI_LOG_SUBSYSTEM_INIT = 0x1, ABI_LOG_SUBSYSTEM_PROFILE = 0x4000 };
 
-/* The head that all descriptors share; what follows at byte 24 differs by type and version. */
+/* The head that all descriptors share; from byte 24 on they differ by type and version. */
 enum { ABI_DESCR_PARENT = 8, ABI_DESCR_RANK = 16, ABI_DESCR_UNION = 24 };
 
 #define ABI_AT(type, field, offset)                       \
 	_Static_assert(offsetof(type, field) == (offset), \
-		       #type "." #field " is not where NCCL has it")
-#define ABI_SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " has not NCCL's size")
+		       #type "." #field " is at a different offset in NCCL")
+#define ABI_SIZE(type, size) \
+	_Static_assert(sizeof(type) == (size), #type " differs in size from NCCL's")
 
-/* The five calls and the struct that NCCL looks up by name: 48 bytes in every version. */
+/* The five functions and the struct that NCCL looks up by name: 48 bytes in every version. */
 #define ABI_PLUGIN(N, INIT_PARAMETERS)                                                      \
 	struct abi_plugin_v##N {                                                            \
 		const char *name;                                                           \

@@ -1,5 +1,7 @@
-/* NCCL's profiler interface, version 3: NCCL 2.26. Kernel channels (without stamps) and net plugin
- * events appear. */
+/*
+ * NCCL's profiler interface, version 3: NCCL 2.26. Adds kernel channels (without stamps) and net
+ * plugin events.
+ */
 #ifndef ABI_V3_H
 #define ABI_V3_H
 

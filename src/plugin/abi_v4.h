@@ -1,4 +1,6 @@
-/* NCCL's profiler interface, version 4: NCCL 2.27. Communicator identity moves to init; GPU stamps.
+/*
+ * NCCL's profiler interface, version 4: NCCL 2.27. The identity of the communicator moves to init;
+ * kernel channels get GPU stamps.
  */
 #ifndef ABI_V4_H
 #define ABI_V4_H

@@ -1,5 +1,7 @@
-/* NCCL's profiler interface, version 5: NCCL 2.28. API and launch events; the type widens to 64
- * bits. */
+/*
+ * NCCL's profiler interface, version 5: NCCL 2.28. Adds API and launch events; the type widens to
+ * 64 bits.
+ */
 #ifndef ABI_V5_H
 #define ABI_V5_H
 

@@ -1,4 +1,4 @@
-/* NCCL's profiler interface, version 6: NCCL 2.29 and 2.30. Copy-engine collectives. */
+/* NCCL's profiler interface, version 6: NCCL 2.29 and 2.30. Adds copy-engine collectives. */
 #ifndef ABI_V6_H
 #define ABI_V6_H
 

@@ -1,9 +1,11 @@
-/* NCCL's profiler interface, version 7: NCCL 2.31 and later. User tags, kernel variants, kernel
- * phases.
+/*
+ * NCCL's profiler interface, version 7: NCCL 2.31 and later. Adds user tags, kernel variants and
+ * kernel phases.
  *
- * An early version 7 has no user tags, and a descriptor of 128 bytes; nothing tells them apart. NCCL
- * clears descriptors before it fills them, so there the other events' tags read as 0. That of Coll lies
- * beyond the end, and that of P2pApi on bytes that are padding there: neither may be read. */
+ * An early version 7 has a descriptor of 128 bytes without user tags, and nothing tells the two
+ * apart. NCCL clears descriptors before it fills them, so most tags read as 0 there. But the tag of
+ * Coll lies beyond the end, and that of P2pApi on padding bytes: these two must not be read.
+ */
 #ifndef ABI_V7_H
 #define ABI_V7_H
 
@@ -118,7 +120,7 @@ struct abi_descr_v7 {
 	};
 };
 
-/* Of these bytes alone a plugin can be sure. */
+/* Only these bytes are there in every version 7. */
 enum { ABI_DESCR_V7_SURE = 128 };
 
 ABI_SIZE(struct abi_descr_v7, 136);
@@ -221,7 +223,7 @@ ABI_SIZE(union abi_args_v7, 8);
 ABI_PLUGIN(7, (void **context, uint64_t comm_hash, int *mask, const char *comm_name, int nnodes,
 	       int nranks, int rank, abi_log_fn log));
 
-/* Forks of NCCL know larger structs by this name: behind ours they find NULL. */
+/* Forks of NCCL use this name for larger structs and find NULL past the end of ours. */
 struct abi_plugin_v7_padded {
 	struct abi_plugin_v7 plugin;
 	void *nothing[10];

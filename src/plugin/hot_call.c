@@ -1,8 +1,9 @@
 /*
- * Operations are issued: their names, the calls that were not shown, groups, API calls and tasks.
+ * Operations are issued: NCCL's names become numbers, missed calls are detected, and groups, API
+ * calls and tasks become records.
  *
- * From NCCL's strings to numbers. Names are compared by content, never by pointer: two copies of
- * NCCL can live in one process, and one can be unloaded. The pointer only picks a guess.
+ * Names are compared by content, never by pointer: two copies of NCCL can live in one process, and
+ * one can be unloaded. The pointer only selects a guess.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 enum { NAME_WORDS = sizeof(struct region_name) / sizeof(uint64_t) };
 
-/* A name's first word is written last: 0 there means that it is not complete yet. */
+/* A name's first word is written last; 0 there means that the name is incomplete. */
 static bool is_name(const struct region_name *name, const uint64_t words[NAME_WORDS])
 {
 	const uint64_t *there = (const uint64_t *)(const void *)name;
@@ -37,7 +38,7 @@ static void put_name(struct region_name *name, const uint64_t words[NAME_WORDS])
 	store_release(&there[0], words[0]);
 }
 
-/* A name that no table has gets a number of its own, once per process. */
+/* A name that is in no table gets a number of its own, once per process. */
 static COLD uint8_t intern_name(const char *text)
 {
 	struct region_name *names = recorder.region.names;
@@ -50,7 +51,7 @@ static COLD uint8_t intern_name(const char *text)
 			return (uint8_t)(OP_NAME_INTERNED + i);
 	if (used >= OP_NAMES_INTERNED_MAX ||
 	    !swap_if_acq_rel(&recorder.region.header->names_used, &used, used + 1))
-		return 0; /* full, or another thread was faster: unknown this once */
+		return 0; /* full, or another thread was faster: unknown this time */
 	put_name(&names[used], words);
 	return (uint8_t)(OP_NAME_INTERNED + used);
 }
@@ -83,7 +84,7 @@ uint8_t hot_datatype(const char *text)
 {
 	uint8_t id = hot_name(OP_NAMES_DATATYPE, text);
 
-	/* From 2.24 on NCCL's table of names lacks ncclUint8 and no other datatype. */
+	/* Since 2.24 NCCL's table of names lacks ncclUint8, and only that datatype. */
 	if (UNLIKELY(id == OP_DATATYPE_UNKNOWN) && text != NULL && strcmp(text, "Unknown") == 0)
 		return OP_UINT8;
 	return id;
@@ -91,7 +92,10 @@ uint8_t hot_datatype(const char *text)
 
 static uint64_t hot_name_hash(unsigned int table, uint8_t id)
 {
-	/* Numbers of the tables are the same everywhere; interned ones differ from rank to rank. */
+	/*
+	 * Table numbers are the same on every rank; interned ones are not, so they cannot be
+	 * hashed.
+	 */
 	if (LIKELY(id < OP_NAME_INTERNED))
 		return op_signature_name((enum op_name_table)table, id);
 	return hash_bytes(recorder.region.names[id - OP_NAME_INTERNED].text,
@@ -99,23 +103,24 @@ static uint64_t hot_name_hash(unsigned int table, uint8_t id)
 }
 
 /*
- * Calls that NCCL made and did not show. The events to be shown are one number per process, which others can
- * change while the job runs: a second plugin, and from 2.31 on any client of NCCL's RAS. Ranks are switched
- * one after the other, so each misses other calls, and "the n-th collective" is another one on each of them
- * from then on.
+ * Calls that NCCL made but did not report. The event mask is one number per process that others can
+ * change while the job runs: a second plugin, and since 2.31 any client of NCCL's RAS. Ranks switch
+ * one after the other, so each misses different calls, and from then on "the n-th collective"
+ * differs between ranks.
  *
- * NCCL numbers the collectives of each function, shown or not (2.26 and later). A number that jumps tells how
- * many were missed: they are counted, and the numbers that join ranks go on as if they had been seen. The
- * signature over all calls cannot be continued; it is 0, unknown, from there on.
+ * NCCL numbers the collectives of each function whether it reports them or not (2.26 and later). A
+ * jump in these numbers shows how many calls were missed. They are counted, and the numbers that
+ * match ranks continue as if the calls had been recorded. The signature over all calls cannot be
+ * continued; it is 0 (unknown) from there on.
  *
- * What is not a gap: calls of which the API event was shown alone; numbers that do not move because the
- * collective is part of a graph. Broadcast has no Coll events from 2.29 on, or now and then one. A communicator
- * with captured calls is not looked at.
+ * Not a gap: calls with an API event but no task, and numbers that do not move because the
+ * collective is part of a graph. Since 2.29 Broadcast has Coll events rarely or never.
+ * Communicators with captured calls are not checked at all.
  */
 
 enum { INTERFACE_WITHOUT_BROADCAST = 6 };
 
-/* Further than any job goes: not a number of NCCL's. */
+/* Larger than any job reaches: not one of NCCL's numbers. */
 #define GAP_MAX (UINT64_C(1) << 40)
 
 static struct comm_sequence *sequence_of(struct comm_state *comm, uint8_t function)
@@ -124,7 +129,7 @@ static struct comm_sequence *sequence_of(struct comm_state *comm, uint8_t functi
 		return NULL;
 	if (function == OP_BROADCAST && comm->shared->info.interface >= INTERFACE_WITHOUT_BROADCAST)
 		return NULL;
-	/* Replays take numbers, too, and are shown by another thread: out of order is no gap. */
+	/* Replays take numbers, too, and come from another thread, so out of order is not a gap. */
 	if (load_relaxed(&comm->capture_first) != 0)
 		return NULL;
 	return &comm->sequences[function];
@@ -137,7 +142,7 @@ static void hot_sequence_call(struct comm_state *comm, uint8_t function, const v
 
 	if (of == NULL)
 		return;
-	/* The tasks of one group come after all its calls, and in another order. */
+	/* The tasks of a group come after all of its calls, and in a different order. */
 	if (opaque == 0 || load_relaxed(&of->group) != opaque) {
 		store_relaxed(&of->group, opaque);
 		store_relaxed(&of->calls_before, load_relaxed(&of->calls));
@@ -145,14 +150,14 @@ static void hot_sequence_call(struct comm_state *comm, uint8_t function, const v
 	bump_relaxed(&of->calls, 1);
 }
 
-/* How many numbers were passed over that belong to no call we know. */
+/* How many numbers were skipped that belong to no known call. */
 static uint64_t sequence_advance(struct comm_sequence *of, uint64_t sequence)
 {
 	uint64_t next = load_relaxed(&of->next), before = load_relaxed(&of->calls_before);
 	uint64_t tasks = load_relaxed(&of->tasks), untasked = 0;
 	uint64_t missed = sequence > next ? sequence - next : 0;
 
-	/* Calls of earlier groups without a task: they had their API event, and their number. */
+	/* Calls of earlier groups without a task had their API event and their number. */
 	if (before > tasks) {
 		untasked = before - tasks;
 		tasks = before;
@@ -174,7 +179,7 @@ static COLD void count_gap(struct comm_state *comm, uint64_t missed)
 	bump_relaxed(&counts->missed, missed);
 }
 
-/* A group's calls were numbered before its first task told of the gap before them. */
+/* A group's calls were numbered before its first task revealed the gap in front of them. */
 static COLD void sequence_align(struct comm_state *comm, struct op_record *op, uint64_t missed)
 {
 	bool is_after = load_relaxed(&op->number) > load_relaxed(&comm->gap_issued);
@@ -192,7 +197,7 @@ static COLD void sequence_align(struct comm_state *comm, struct op_record *op, u
 	store_relaxed(&op->signature, 0);
 }
 
-/* `op` may be NULL: its numbers stay as they are. */
+/* `op` may be NULL; otherwise its numbers are corrected after a gap. */
 static void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_t sequence,
 			      struct op_record *op)
 {
@@ -205,7 +210,7 @@ static void hot_sequence_task(struct comm_state *comm, uint8_t function, uint64_
 		sequence_align(comm, op, missed);
 }
 
-/* A task of which not even the function is known. */
+/* A task whose function is unknown. */
 static COLD void hot_sequence_lose(struct comm_state *comm)
 {
 	for (unsigned int i = 0; i < ARRAY_LENGTH(comm->sequences); i++)
@@ -213,18 +218,18 @@ static COLD void hot_sequence_lose(struct comm_state *comm)
 }
 
 /*
- * Operations are issued: by their API event (v5 and later), by their Coll or P2p event (before, and
- * for each replay of a CUDA graph).
+ * Operations are issued by their API event (v5 and later) or by their Coll or P2p event (earlier
+ * versions, and each replay of a CUDA graph).
  *
- * number    n-th operation of this rank on this communicator
- * match     what joins ranks: n-th collective, n-th replayed collective, n-th send to or receive
- *           from that peer. Replays count apart because they race with the calls of the host.
- * signature rolls over the collectives; ranks that disagree on it have diverged.
+ *	number     n-th operation of this rank on this communicator
+ *	match      what matches ranks: n-th collective, n-th replayed collective, n-th send to or
+ *	           receive from that peer. Replays have their own count because they race with calls.
+ *	signature  rolling hash over the collectives; ranks with different values have diverged
  */
 
 enum { PEER_TRIES = 16 };
 
-/* NULL for whatever is not the context of a living communicator: counted. */
+/* NULL for anything but the context of a living communicator; counted as lost. */
 struct comm_state *hot_comm(const void *context)
 {
 	struct handle handle = handle_decode(recorder.salt, context);
@@ -237,7 +242,7 @@ struct comm_state *hot_comm(const void *context)
 		return NULL;
 	}
 	comm = &recorder.comms[handle_slot(handle)];
-	/* Relaxed: the context came out of init, which NCCL finished before. */
+	/* Relaxed: the context comes from init, which NCCL finished before. */
 	word = load_relaxed(&comm->shared->word);
 	if (UNLIKELY((REGION_GENERATION(word) & HANDLE_GENERATION_MASK) !=
 			     handle_generation(handle) ||
@@ -248,7 +253,7 @@ struct comm_state *hot_comm(const void *context)
 	return comm;
 }
 
-/* The communicator that found no slot has a context of its own; what it does is counted as lost. */
+/* A communicator that found no slot has a special context; its operations are counted as lost. */
 static void *refuse_call(const void *context, bool is_captured)
 {
 	struct handle handle = handle_decode(recorder.salt, context);
@@ -256,7 +261,7 @@ static void *refuse_call(const void *context, bool is_captured)
 	if (handle_kind(handle) == HANDLE_CONTEXT &&
 	    handle_slot(handle) == recorder.region.comm_count)
 		count_lost(LOST_NO_COMM, 1);
-	/* Each replay is one more that is lost. */
+	/* Each replay will be lost, too. */
 	if (is_captured)
 		return handle_encode_captured(recorder.salt, 0);
 	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
@@ -274,8 +279,10 @@ void *hot_group_start(void)
 	return handle_make(HANDLE_GROUP_API, generation, slot, 0);
 }
 
-/* A Group event: the tasks of one kernel. Before v5 a NULL handle would suppress them. Nothing is kept
- * of it; the handle only differs from that of the communicator's kernel before. */
+/*
+ * A Group event: the tasks of one kernel. Before v5 a NULL handle would suppress them. Nothing is
+ * recorded; the handle only needs to differ from that of the communicator's previous kernel.
+ */
 void *hot_plan_start(const void *context)
 {
 	struct comm_state *comm = hot_comm(context);
@@ -320,8 +327,10 @@ void hot_launch_stop(struct handle handle)
 		store_relaxed(&group->launch_ns, recorder_now());
 }
 
-/* n-th operation between this rank and that peer in that direction; 0 when the table is full, or when some
- * may have been missed: NCCL does not number them. */
+/*
+ * n-th operation between this rank and that peer in that direction. 0 if the table is full or calls
+ * may have been missed: NCCL does not number these.
+ */
 static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is_replay)
 {
 	uint64_t key = (uint64_t)comm << 34 | (uint64_t)is_replay << 33 |
@@ -348,7 +357,7 @@ static uint64_t peer_count(uint32_t comm, int32_t peer, bool is_receive, bool is
 
 		if (found <= SLOT_FORGOTTEN && swap_if_acquire(&free->key, &found, key))
 			found = key;
-		/* Another thread may have been faster, with the same peer. */
+		/* Another thread may have claimed it first, for the same peer. */
 		if (found == key)
 			return add_relaxed(&free->count, 1) + 1;
 	}
@@ -359,7 +368,7 @@ static void sign_call(struct comm_counts *counts, struct op_record *op)
 {
 	uint64_t hash;
 
-	/* Of calls that were not shown nobody knows what they were. */
+	/* Nobody knows which functions the unreported calls were. */
 	if (UNLIKELY(load_relaxed(&counts->missed) != 0))
 		return;
 	hash = op_signature(load_relaxed(&counts->signature),
@@ -370,7 +379,7 @@ static void sign_call(struct comm_counts *counts, struct op_record *op)
 	store_relaxed(&op->signature, hash);
 }
 
-/* Fill what is known at issue. */
+/* Fill in what is known when the operation is issued. */
 static void issue_call(struct comm_state *comm, struct op_record *op, const struct call *call,
 		       bool is_replay)
 {
@@ -378,7 +387,7 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	uint64_t now = recorder_now();
 	uint32_t flags = 0;
 
-	/* Nobody can know the new owner yet, but who has an old handle may still look. */
+	/* No one has a handle of the new owner yet, but holders of an old handle may still read. */
 	store_relaxed(&op->comm, shared->info.id);
 	store_relaxed(&op->function, call->function);
 	store_relaxed(&op->datatype, call->is_bytes ? OP_DATATYPE_UNKNOWN : call->datatype);
@@ -395,7 +404,7 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	store_relaxed(&op->issue_ns, now);
 	store_relaxed(&op->number, add_relaxed(&shared->counts.issued, 1) + 1);
 	store_relaxed(&shared->counts.last_issue_ns, now);
-	/* Of replays it is not known how they were captured. */
+	/* Whether a replay was captured with kernel events is unknown. */
 	if (UNLIKELY(load_relaxed(&recorder.sampling.is_open)))
 		flags = OP_FLAG_KERNELS_ASKED;
 	else if (is_sampling())
@@ -406,7 +415,7 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	if (is_replay) {
 		store_relaxed(&op->match, add_relaxed(&shared->counts.replays, 1) + 1);
 	} else {
-		/* NCCL wants one thread at a time here; replays alone come from another. */
+		/* NCCL requires one calling thread at a time; only replays come from another. */
 		store_relaxed(&op->match, bump_relaxed_get(&shared->counts.collectives) + 1);
 		sign_call(&shared->counts, op);
 		if (is_sampling())
@@ -416,7 +425,9 @@ static void issue_call(struct comm_state *comm, struct op_record *op, const stru
 	}
 }
 
-/* Of a kernel with many works one channel may be far ahead of another that waits for the network. */
+/*
+ * In a kernel with many works one channel can be far ahead of another that waits for the network.
+ */
 static void count_works(struct comm_state *comm, uint64_t plan, uint8_t algorithm)
 {
 	uint32_t works =
@@ -424,14 +435,17 @@ static void count_works(struct comm_state *comm, uint64_t plan, uint8_t algorith
 
 	store_relaxed(&comm->last_plan, plan);
 	store_relaxed(&comm->plan_tasks, works + 1);
-	/* With registered buffers NCCL looks for the flags of all but the first in the wrong place. */
+	/*
+	 * With registered buffers NCCL looks for the flags of all works but the first in the wrong
+	 * place.
+	 */
 	if (is_sampling() && works > 0 && (algorithm == OP_NVLS || algorithm == OP_NVLS_TREE))
 		hot_sample_end(SAMPLING_BY_NVLS);
 	if (UNLIKELY(works >= KERNEL_WORKS) && !load_relaxed(&comm->is_loose))
 		store_relaxed(&comm->is_loose, 1);
 }
 
-/* What the Coll, P2p or CeColl event adds. */
+/* Add what the Coll, P2p or CeColl event knows. */
 static void add_task(struct comm_state *comm, struct region_live *live, const struct call *call,
 		     uint64_t now, uint64_t launch_ns)
 {
@@ -455,13 +469,16 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 		if (call->peer == comm->shared->info.rank)
 			or_relaxed(&op->flags, OP_FLAG_SELF);
 	}
-	/* A datatype newer than our tables has no known size, but AllGather and Broadcast come in bytes. */
+	/*
+	 * Datatypes newer than our tables have no known size, but AllGather and Broadcast come in
+	 * bytes.
+	 */
 	function = load_relaxed(&op->function);
 	if (UNLIKELY(load_relaxed(&op->bytes) == OP_BYTES_UNKNOWN &&
 		     (function == OP_ALL_GATHER || function == OP_BROADCAST)))
 		store_relaxed(&op->bytes, op_message_bytes(function, call->count, 1,
 							   comm->shared->info.nranks));
-	/* The handle of its Group event, without the bits that are the same in all. */
+	/* The handle of its Group event without the bits that all of them share. */
 	plan = (uint64_t)(uintptr_t)call->group >> HANDLE_GENERATION_SHIFT;
 	count_works(comm, plan, call->algorithm);
 	or_relaxed(&live->notes, LIVE_HAS_TASK | plan << LIVE_PLAN_SHIFT);
@@ -471,9 +488,11 @@ static void add_task(struct comm_state *comm, struct region_live *live, const st
 		store_relaxed(&op->state, OP_LAUNCHED);
 }
 
-/* Without children nobody says that an operation is over. Let go of the one RECENT calls ago when
- * no child can come any more: none is to be expected, or a later operation is done. In a group the
- * tasks come after all the calls: one that has none yet and is of the same group stays. */
+/*
+ * Without children no event marks the end of an operation. Retire the one RECENT calls ago if no
+ * child can come any more: none is expected, or a later operation is done. In a group the tasks
+ * come after all calls, so an operation of the current group without a task stays.
+ */
 static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation,
 			 uint64_t group)
 {
@@ -491,8 +510,10 @@ static void forget_older(struct comm_state *comm, uint64_t number, uint64_t slot
 		live_retire(live, REGION_GENERATION(old), false);
 }
 
-/* The calling thread is on its way to the launch of the kernel: what does not have to happen before
- * waits until the task comes, when the GPU works already, or for the next call. */
+/*
+ * The calling thread is about to launch the kernel. Cleanup that can wait is done when the task
+ * comes, while the GPU is already working, or at the next call.
+ */
 static void forget_later(struct comm_state *comm, uint64_t number, uint64_t slot_and_generation,
 			 uint64_t group)
 {
@@ -512,7 +533,7 @@ static void forget_now(struct comm_state *comm)
 		     load_relaxed(&comm->latest.group));
 }
 
-/* In a large group it was passed over before its task came. */
+/* In a large group it left recent[] before its task came. */
 static void remember_again(struct comm_state *comm, const struct region_live *live,
 			   struct handle handle)
 {
@@ -523,7 +544,7 @@ static void remember_again(struct comm_state *comm, const struct region_live *li
 		forget_older(comm, number, self, load_relaxed(&live->group));
 }
 
-/* No slot is free: the operation is recorded as issued, and nothing more will be known of it. */
+/* No slot is free: record the operation as issued; nothing more will be known about it. */
 static COLD void *record_untracked(struct comm_state *comm, const struct call *call, bool is_replay)
 {
 	struct op_record op = { .sequence = 0 };
@@ -546,14 +567,16 @@ static COLD void remember_tag(const struct comm_state *comm, const struct op_rec
 	uint64_t key;
 	struct capture_tag *at = capture_tag(comm, op->number, &key);
 
-	/* Replays come later, from another thread: they must not find a tag with another's key. */
+	/*
+	 * Replays read this later from another thread and must not find a tag under the wrong key.
+	 */
 	store_relaxed(&at->key, 0);
 	store_release(&at->tag, op->user_tag);
 	store_release(&at->key, key);
 	store_relaxed(&recorder.has_capture_tags, 1);
 }
 
-/* Pairs with the releases in remember_tag(). 0 when others took its place. */
+/* Pairs with the releases in remember_tag(). 0 if another call took the entry. */
 static COLD uint64_t recall_tag(const struct comm_state *comm, uint64_t number)
 {
 	uint64_t key, tag;
@@ -565,7 +588,7 @@ static COLD uint64_t recall_tag(const struct comm_state *comm, uint64_t number)
 	return load_relaxed(&at->key) == key ? tag : 0;
 }
 
-/* A captured call runs when its graph does; each replay has a record of its own. */
+/* A captured call runs when its graph does; each replay gets a record of its own. */
 static void *record_captured(struct comm_state *comm, const struct call *call, const void *group)
 {
 	struct op_record op = { .sequence = 0 };
@@ -585,7 +608,7 @@ static void *record_captured(struct comm_state *comm, const struct call *call, c
 	return handle_encode_captured(recorder.salt, op.number);
 }
 
-/* Operations of one group end in any order, but all of them after those of groups before. */
+/* Operations of a group end in any order, but all of them after those of earlier groups. */
 static void join_group(struct comm_state *comm, struct region_live *live, const void *group,
 		       bool is_replay)
 {
@@ -598,7 +621,7 @@ static void join_group(struct comm_state *comm, struct region_live *live, const 
 	store_relaxed(&live->group_first, load_relaxed(&comm->current[is_replay].first));
 }
 
-/* A new live operation; NULL after record_untracked(). */
+/* A new live operation; NULL if record_untracked() had to take it. */
 static struct region_live *begin_op(struct comm_state *comm, const struct call *call,
 				    bool is_replay, uint32_t *slot)
 {
@@ -611,7 +634,7 @@ static struct region_live *begin_op(struct comm_state *comm, const struct call *
 	return live;
 }
 
-/* Calls after which NCCL's counters are not those of the GPU: nothing is sampled any more. */
+/* Calls that make NCCL's counters differ from the GPU's end sampling. */
 static COLD void watch_call(const struct call *call, const void *group)
 {
 	if (!op_is_collective(call->function))
@@ -649,8 +672,10 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 	return handle_make(HANDLE_CALL, generation, slot, 0);
 }
 
-/* While the group that captured it goes on, a task is not a replay: NCCL shows the tasks of a graph
- * once, there and then, when nothing of its replays will be seen. */
+/*
+ * While the capturing group continues, a task is not a replay: NCCL reports the tasks of a graph
+ * once, during capture, if it will report nothing of its replays.
+ */
 static bool is_capture_itself(struct comm_state *comm, uint64_t captured_number)
 {
 	uint64_t opaque = load_relaxed(&comm->capture_group);
@@ -666,7 +691,7 @@ static bool is_capture_itself(struct comm_state *comm, uint64_t captured_number)
 	return true;
 }
 
-/* Nothing is kept of it but that NCCL numbered it. */
+/* Record nothing, but account for the number NCCL gave it. */
 static COLD void *untracked_task(struct comm_state *comm, const struct call *call)
 {
 	if (comm != NULL && call->has_sequence)
@@ -674,7 +699,7 @@ static COLD void *untracked_task(struct comm_state *comm, const struct call *cal
 	return handle_make(HANDLE_UNTRACKED, 0, 0, 0);
 }
 
-/* The operation is known from its Coll or P2p event alone: older interfaces, and replays. */
+/* The operation is known only from its Coll or P2p event: older interfaces and replays. */
 static void *begin_from_task(const void *context, const struct call *call, uint64_t captured_number)
 {
 	struct comm_state *comm = hot_comm(context);
@@ -708,7 +733,7 @@ static void *begin_from_task(const void *context, const struct call *call, uint6
 	return handle_make(HANDLE_TASK, generation, slot, 0);
 }
 
-/* The task of a call we know: KernelLaunch has just told when it was launched. */
+/* The task of a known call: its KernelLaunch event has just given the launch time. */
 static void *continue_call(struct region_live *live, struct handle handle, const struct call *call)
 {
 	uint64_t slot = load_relaxed(&live->comm_slot);
@@ -744,7 +769,7 @@ void *hot_task(const void *context, const void *parent, const struct call *call)
 		live = live_find(handle);
 		if (LIKELY(live != NULL))
 			return continue_call(live, handle, call);
-		/* It was recorded and let go already. */
+		/* It was recorded and retired already. */
 		count_lost(LOST_LATE_CHILD, 1);
 		if (call->has_sequence && hot_comm(context) != NULL)
 			hot_sequence_lose(hot_comm(context));

@@ -1,6 +1,6 @@
 /*
- * The callbacks of all interface versions. decode.inc is the decoder of one; what stops and what changes its state
- * arrives here whatever the version is: the handle tells what it is about. Those are out of line, once for all versions.
+ * The callbacks of all interface versions. decode.inc decodes the start events of one version. Stop
+ * and state events arrive here for all versions, because the handle says what they are about.
  */
 #include "common/op.h"
 #include "plugin/abi_v1.h"
@@ -15,11 +15,13 @@
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* A type is one bit: its place makes a dense switch. */
+/* A type is a single bit; its position gives a dense switch. */
 #define BIT(type) __builtin_ctz(type)
 
-/* NCCL converts these to bytes when it queues them: Coll and CeColl events carry the number of bytes and
- * ncclInt8. The size is right; the user's datatype is known from the API event alone. */
+/*
+ * NCCL converts these to bytes when it queues them: Coll and CeColl events carry the number of
+ * bytes and ncclInt8. The size is right; only the API event knows the user's datatype.
+ */
 static bool is_in_bytes(uint8_t function)
 {
 	return function == OP_ALL_GATHER || function == OP_BROADCAST;
@@ -27,7 +29,7 @@ static bool is_in_bytes(uint8_t function)
 
 /* ---- stops and states ------------------------------------------------------------------------- */
 
-/* v1..v3 tell hash and rank only in their events. */
+/* v1 to v3 give hash and rank only in their events. */
 static APART void hot_learn_comm(const void *context, uint64_t hash, int rank)
 {
 	struct comm_state *comm = hot_comm(context);
@@ -38,7 +40,7 @@ static APART void hot_learn_comm(const void *context, uint64_t hash, int rank)
 	store_relaxed(&comm->shared->info.rank, rank);
 }
 
-/* The handle while recording is off: counts what would have been an operation. */
+/* The handle while recording is off; counts what would have been an operation. */
 static COLD void *hot_off_handle(uint64_t type, unsigned int interface)
 {
 	uint64_t issues = interface >= 5 ? ABI_COLL_API | ABI_P2P_API : ABI_COLL | ABI_P2P;
@@ -69,7 +71,7 @@ static APART void hot_stop(void *opaque)
 	case HANDLE_GROUP_API:
 		hot_group_stop(handle);
 		break;
-	/* The end of these calls says nothing about the end of the operation. */
+	/* The end of these calls is not the end of the operation. */
 	case HANDLE_CALL:
 	case HANDLE_CAPTURED:
 	case HANDLE_TASK:
@@ -85,7 +87,7 @@ static APART void hot_state(void *opaque, int state, uint64_t argument, bool has
 {
 	struct handle handle = handle_decode(recorder.salt, opaque);
 
-	/* Transfers are most of what comes. */
+	/* Most events are transfers. */
 	if (LIKELY(handle_is(handle, HANDLE_STEP))) {
 		hot_step_state(handle, state, argument);
 		return;

@@ -1,17 +1,17 @@
 /*
- * Kernel channels and their GPU stamps.
+ * Kernel channels and their GPU timestamps ("stamps").
  *
- * NCCL 2.26 to 2.30 can hand us stamps of other work: the counters of host and GPU drift apart, its
- * ring of 64 stamps is overrun, a start is lost and a stop goes to an old handle. All of that is
- * found here where it can be proved, marked in the operation, and not used as a time.
+ * NCCL 2.26 to 2.30 can deliver stamps of other work: the counters of host and GPU drift apart, its
+ * ring of 64 stamps is overrun, or a start is lost and a stop goes to an old handle. Where this can
+ * be proved, it is flagged in the operation and the stamp is not used as a time.
  *
- * What the proofs rest on: a callback comes after the moment it tells of. So for every stamp
- * gpu - host <= offset between the clocks, and the greatest such difference is the best lower bound
- * of the offset. A start that lies before the call, by that bound, is another work's.
+ * The proofs rest on one fact: a callback comes after the moment it reports. So for every stamp gpu
+ * - host <= offset between the clocks, and the greatest such difference is the best lower bound of
+ * the offset. A start that this bound places before the call belongs to other work.
  */
 #include "plugin/recorder.h"
 
-/* The bound may sink a little with time: the clocks run at rates of their own. */
+/* The bound may decrease slowly: the two clocks run at slightly different rates. */
 enum { OFFSET_DECAY_SHIFT = 14 }; /* 61 ppm */
 
 static void learn_offset(struct comm_info *info, uint64_t gpu_ns, uint64_t now)
@@ -27,7 +27,7 @@ static void learn_offset(struct comm_info *info, uint64_t gpu_ns, uint64_t now)
 	store_relaxed(&info->gpu_offset_at_ns, now);
 }
 
-/* Bit for (direction, channel) in the communicator's set of channels that drifted. */
+/* Has this (direction, channel) of the communicator drifted? */
 static bool channel_is_untrusted(const struct region_comm *shared, unsigned int direction,
 				 uint8_t channel)
 {
@@ -45,16 +45,18 @@ static COLD void distrust_channel(struct region_comm *shared, unsigned int direc
 		count_odd(ODD_CHANNEL);
 }
 
-/* Where the last stamps of a channel are kept. */
+/* Where the latest stamps of a channel are kept. */
 static struct channel_stamps *stamps_of(struct comm_state *comm, unsigned int direction,
 					uint8_t channel)
 {
 	return channel < STAMPED_CHANNELS ? &comm->stamps[direction][channel] : NULL;
 }
 
-/* Who tells us of kernels is who moves the data: the proxy thread. Where every kernel needs the network, and
- * has few works, the GPU cannot be 64 works further while the transfers of none of these have begun, however
- * late the callback comes. */
+/*
+ * The thread that reports kernels also moves the data. Where every kernel needs the network and has
+ * few works, the GPU cannot be 64 works ahead while no transfer of these has begun, however late
+ * the callback comes.
+ */
 static bool is_held_by_network(const struct comm_state *comm, uint64_t index)
 {
 	uint64_t at = load_relaxed(&comm->network_at);
@@ -63,9 +65,11 @@ static bool is_held_by_network(const struct comm_state *comm, uint64_t index)
 	       at + AHEAD_OF_NETWORK < index + STAMP_RING && !load_relaxed(&comm->is_loose);
 }
 
-/* NCCL keeps 64 stamps per channel. With so much work behind this one, and a callback that comes
- * late, the stamp may be that of a work 64 later. When that was so once, it may be for all that were
- * queued then, late or not: the latest work's stamp is in one of the slots. */
+/*
+ * NCCL keeps 64 stamps per channel. With that much work queued behind this one and a late callback,
+ * the stamp may be that of a work 64 later. Once that has happened, it can affect everything that
+ * was queued then, late or not: the stamp of the latest work is in one of the slots.
+ */
 static bool may_be_overrun(struct comm_state *comm, const struct region_live *live, uint64_t gpu_ns)
 {
 	uint64_t tasks, index;
@@ -73,7 +77,7 @@ static bool may_be_overrun(struct comm_state *comm, const struct region_live *li
 
 	if (load_relaxed(&live->op.flags) & OP_FLAG_STAMP_OVERRUN)
 		return true;
-	/* Last: who calls writes it all the time. */
+	/* Read last: the calling thread writes it all the time. */
 	tasks = load_relaxed(&comm->tasks);
 	index = load_relaxed(&live->task_index);
 	if (LIKELY(tasks - index <= STAMP_RING) || is_held_by_network(comm, index))
@@ -85,7 +89,7 @@ static bool may_be_overrun(struct comm_state *comm, const struct region_live *li
 	return true;
 }
 
-/* A start from before the call. */
+/* Does the start lie before the call? */
 static bool is_before_call(const struct comm_state *comm, const struct region_live *live,
 			   uint64_t gpu_ns)
 {
@@ -94,7 +98,7 @@ static bool is_before_call(const struct comm_state *comm, const struct region_li
 			 (load_relaxed(&live->op.flags) & OP_FLAG_REPLAY);
 	uint64_t issued = load_relaxed(&live->op.issue_ns);
 	uint64_t at = load_relaxed(&info->gpu_offset_at_ns);
-	/* What the bound may have sunk since it was seen. */
+	/* How much the bound may have decreased since it was measured. */
 	uint64_t sunk = issued > at ? (issued - at) >> OFFSET_DECAY_SHIFT : 0;
 	uint64_t earliest =
 		issued + (uint64_t)load_relaxed(&info->gpu_offset_ns) - sunk - STAMP_SLACK_NS;
@@ -107,8 +111,10 @@ static uint64_t plan_of(const struct region_live *live)
 	return load_relaxed(&live->notes) >> LIVE_PLAN_SHIFT;
 }
 
-/* Works of one kernel may be one batch and start together; else nothing starts before its
- * predecessor's stop, unless the predecessor showed the stamps of a later one. */
+/*
+ * Works of one kernel can be one batch and start together. Otherwise nothing starts before its
+ * predecessor stops, unless the predecessor carries the stamps of later work.
+ */
 static bool is_before_predecessor(const struct comm_state *comm, const struct region_live *live,
 				  const struct channel_stamps *last, uint64_t gpu_ns)
 {
@@ -132,7 +138,7 @@ static unsigned int direction_of(const struct region_live *live)
 	return load_relaxed(&live->op.function) == OP_RECV;
 }
 
-/* The flag that a start stamp deserves, 0 when it is believed. */
+/* The flag for a bad start stamp, 0 if it is accepted. */
 static uint32_t judge_start(struct comm_state *comm, const struct region_live *live,
 			    uint8_t channel, uint64_t gpu_ns)
 {
@@ -196,7 +202,7 @@ static void take_stop_stamp(struct comm_state *comm, struct region_live *live, u
 		store_relaxed(&live->first_stop_ns, gpu_ns);
 }
 
-/* The clock is asked once per operation; its other channels come in the same poll or soon after. */
+/* Read the clock once per operation; its other channels come in the same poll or soon after. */
 static void first_kernel(struct comm_state *comm, struct region_live *live, uint64_t gpu_ns)
 {
 	uint64_t now = recorder_now();
@@ -243,7 +249,7 @@ void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, boo
 	return handle_make(HANDLE_KERNEL, handle_generation(handle), handle_slot(handle), channel);
 }
 
-/* Has this channel started and not stopped? Otherwise the event is another one's. */
+/* Has this channel started and not stopped? If not, the event belongs to other work. */
 static bool channel_is_open(const struct region_live *live, uint8_t channel)
 {
 	return (load_relaxed(&live->started[channel / 64]) &

@@ -3,14 +3,15 @@
  *
  *	free --claim--> claimed --publish--> used --retire--> free (next generation)
  *
- * A slot's word is generation << 32 | retiring | open children. Odd generations are used. A child
- * (kernel channel, proxy operation) takes a reference before it touches the slot and gives it back
- * when it stops; a slot is only retired at zero references, or by force when its communicator ends.
- * Then late children may still write for a moment, so the slot rests until the cursor laps it.
+ * A slot's word is generation << 32 | retiring | open children. Odd generations are in use. A child
+ * (kernel channel, proxy operation) takes a reference before it touches the slot and drops it when
+ * it stops. A slot is retired only at zero references, or by force when its communicator ends.
+ * After a forced retirement late children may still write for a moment, so the slot rests until the
+ * cursor has gone around the table.
  *
- * An operation whose children have all stopped is done, but another child may yet start (channels
- * are reported one by one, and the announced number cannot be trusted). So it lingers until LINGER
- * later operations of its communicator are done too.
+ * An operation whose children have all stopped is done, but another child may still start: channels
+ * are reported one by one, and the announced number cannot be trusted. So it lingers until LINGER
+ * later operations of its communicator are done, too.
  */
 #include <string.h>
 
@@ -19,10 +20,13 @@
 
 enum { CLAIM_TRIES = 256 };
 
-/* Retired by force, with more open children than there can be: nobody's, until the cursor comes by. */
+/*
+ * Retired by force: an impossible number of open children keeps the slot unused until the cursor
+ * passes.
+ */
 #define LIVE_RESTING UINT64_C(0xffffffff)
 
-/* NULL when the slot has a new owner: an operation outlived its communicator. */
+/* NULL if the slot has a new owner: the operation outlived its communicator. */
 static struct comm_state *comm_of(const struct region_live *live)
 {
 	uint64_t slot = load_relaxed(&live->comm_slot);
@@ -34,8 +38,8 @@ static struct comm_state *comm_of(const struct region_live *live)
 }
 
 /*
- * May an operation without open children leave the table to make room? Not while children may still
- * come, and not the last call of its communicator: it may be the one that hangs.
+ * May an operation without open children leave the table to make room? Not while children can still
+ * come, and not if it is the last call of its communicator: it may be the one that hangs.
  */
 static bool can_go(const struct region_live *live)
 {
@@ -50,7 +54,7 @@ static bool can_go(const struct region_live *live)
 	return is_passed(comm, &live->op) || is_childless(comm, &live->op);
 }
 
-/* Take this slot if it is free; if need be, let its operation go. */
+/* Take this slot if it is free; with makes_room, retire its operation if that is allowed. */
 static bool claim_at(uint32_t at, bool makes_room)
 {
 	struct region_live *live = &recorder.region.live[at];
@@ -62,7 +66,10 @@ static bool claim_at(uint32_t at, bool makes_room)
 		if ((word & LIVE_RESTING) != LIVE_RESTING) {
 			if (!can_go(live) || !live_retire(live, REGION_GENERATION(word), false))
 				return false;
-			/* As live_retire() left it: whoever was faster has changed it. */
+			/*
+			 * The word as live_retire() left it; the swap fails if another thread was
+			 * faster.
+			 */
 			word = (uint64_t)(REGION_GENERATION(word) + 1) << 32;
 		}
 	}
@@ -71,7 +78,7 @@ static bool claim_at(uint32_t at, bool makes_room)
 			       (uint64_t)((REGION_GENERATION(word) + 1) | 1) << 32 | LIVE_RETIRING);
 }
 
-/* A slot that was free, or whose operation could go. NULL when none was found in a few tries. */
+/* A slot that was free or could be freed. NULL if a few tries found none. */
 struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 {
 	uint32_t mask = recorder.region.live_count - 1;
@@ -82,7 +89,7 @@ struct region_live *live_claim(struct comm_state *comm, uint32_t *slot)
 	for (int i = 0; i < HINT_TRIES && !is_found; i++)
 		is_found = claim_at(at++ & mask, false);
 	for (int i = 0; i < CLAIM_TRIES && !is_found; i++) {
-		/* Jumping: used slots stand together. */
+		/* Jump, because used slots cluster. */
 		at = (uint32_t)add_relaxed(&recorder.region.header->live_cursor, 1) * SCATTER;
 		is_found = claim_at(at++ & mask, true);
 	}
@@ -104,7 +111,7 @@ void live_publish(struct region_live *live)
 	store_release(&live->word, load_relaxed(&live->word) & ~LIVE_RETIRING);
 }
 
-/* Take a reference. False: the operation is gone. */
+/* Take a reference. False if the operation is gone. */
 bool live_child_begin(struct region_live *live, uint32_t generation)
 {
 	uint64_t word = load_relaxed(&live->word);
@@ -115,14 +122,17 @@ bool live_child_begin(struct region_live *live, uint32_t generation)
 			return false;
 		/* Pairs with the release in live_publish(). */
 	} while (!swap_if_acquire(&live->word, &word, word + 1));
-	/* All that had started had stopped; this one goes on. */
+	/* All children so far had stopped; this one makes it running again. */
 	if (UNLIKELY(load_relaxed(&live->op.state) == OP_DONE))
 		store_relaxed(&live->op.state, OP_RUNNING);
 	return true;
 }
 
-/* All children have stopped: done, as far as anybody can tell. While the last reference is still held, for without
- * it the slot may be anybody's. True: it has to be queued, see linger(). */
+/*
+ * All children have stopped: done, as far as anyone can tell. Called while the last reference is
+ * still held, because without it the slot can change owners. True if it has to be queued, see
+ * linger().
+ */
 static bool become_quiet(struct region_live *live, struct comm_state *comm)
 {
 	uint64_t first = load_relaxed(&live->group_first), now = recorder_now();
@@ -139,7 +149,7 @@ static bool become_quiet(struct region_live *live, struct comm_state *comm)
 	return !(or_relaxed(&live->notes, LIVE_LINGERS) & LIVE_LINGERS);
 }
 
-/* Let go of an operation that lingered, unless something started again: then it lingers anew. */
+/* Retire an operation that lingered. If a child started again, it will linger again. */
 static void live_leave(uint64_t slot_and_generation)
 {
 	struct region_live *live = &recorder.region.live[(uint32_t)slot_and_generation];
@@ -151,8 +161,11 @@ static void live_leave(uint64_t slot_and_generation)
 		and_relaxed(&live->notes, ~(uint64_t)LIVE_LINGERS);
 }
 
-/* Behind the last reference: 64 others may follow at once, and whoever leaves the queue then must find nothing
- * open. When the slot has a new owner by now, the generation tells. */
+/*
+ * Called after the last reference was dropped: 64 others may follow at once, and whoever is pushed
+ * out of the queue must have nothing open. If the slot has a new owner by now, the generation shows
+ * it.
+ */
 static void linger(const struct region_live *live, uint32_t generation, struct comm_state *comm)
 {
 	uint64_t slot = (uint64_t)(live - recorder.region.live);
@@ -175,7 +188,7 @@ void live_child_end(struct region_live *live, uint32_t generation)
 			return;
 		if (LIVE_OPEN(word) == 1)
 			has_to_linger |= become_quiet(live, comm);
-		else if (is_quiet) /* another child started meanwhile */
+		else if (is_quiet) /* another child started in the meantime */
 			store_relaxed(&live->op.state, OP_RUNNING);
 		is_quiet = LIVE_OPEN(word) == 1;
 		/* Pairs with the acquire in live_retire(). */
@@ -191,7 +204,7 @@ static void choose_time_source(struct op_record *op, const struct comm_state *co
 	    !may_have_children(comm, op, true) ||
 	    load_relaxed(&comm->shared->counts.last_done_number) <= op->number)
 		return;
-	/* One of a later group is over: so is this one. */
+	/* One of a later group is over, so this one is, too. */
 	op->done_ns = load_relaxed(&comm->shared->counts.last_done_ns);
 	op->time_source = op->done_ns >= op->issue_ns ? OP_TIME_HOST : OP_TIME_NONE;
 }
@@ -228,7 +241,7 @@ static void complete_record(struct region_live *live, const struct comm_state *c
 		add_others(op, &recorder.others[live - recorder.region.live]);
 	if (is_open)
 		op->state = OP_ABANDONED;
-	/* A child that began and ended while the last one was ending called it running again. */
+	/* A child that came and went while the last one was ending set it running again. */
 	else if (op->state == OP_RUNNING)
 		op->state = OP_DONE;
 	if (op->kernels_stopped > 0) {
@@ -248,7 +261,7 @@ static void complete_record(struct region_live *live, const struct comm_state *c
 		choose_time_source(op, comm);
 }
 
-/* The record goes to ring and totals, the slot to its next generation. False: still in use. */
+/* Move the record to ring and totals and the slot to its next generation. False: still in use. */
 bool live_retire(struct region_live *live, uint32_t generation, bool by_force)
 {
 	uint64_t word = load_relaxed(&live->word);

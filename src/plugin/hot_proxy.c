@@ -1,4 +1,7 @@
-/* Proxy operations, their transfers, and what they moved, summed up by communicator, peer and direction. */
+/*
+ * The network side: proxy operations, their transfers, and totals by communicator, peer and
+ * direction.
+ */
 #include <string.h>
 
 #include "common/hash.h"
@@ -7,7 +10,7 @@
 
 enum { LINK_TRIES = 16, LINK_STATES = 3 };
 
-/* The slot with this key, else a free one that now has it, else "other". */
+/* The slot with this key, or a free slot that now has it, or the slot "other". */
 static struct region_link *link_find(uint64_t key)
 {
 	struct region_link *links = recorder.region.links;
@@ -33,7 +36,10 @@ static struct region_link *link_find(uint64_t key)
 	return found == key ? free : &links[0];
 }
 
-/* Atomic: "other" belongs to all proxy threads, and a communicator may have several: see struct live_others. */
+/*
+ * Atomic: all proxy threads share "other", and a communicator can have several (struct
+ * live_others).
+ */
 static void link_add(const struct region_proxy *proxy)
 {
 	uint32_t comm = load_relaxed(&proxy->comm);
@@ -51,21 +57,21 @@ static void link_add(const struct region_proxy *proxy)
 }
 
 /*
- * The network's side: proxy operations and their transfers ("steps").
+ * Proxy operations and their transfers ("steps").
  *
- * One slot per proxy operation, with room for eight open transfers: NCCL has no more. A transfer
- * goes through three states, and the time in each is summed:
+ * One slot per proxy operation, with room for eight open transfers, which is NCCL's limit. A
+ * transfer goes through three states, and the time in each is added up:
  *
  *	send: 0 own GPU fills it (8), 1 peer not ready (20), 2 on the wire (9), stop
  *	recv: 0 nothing came yet (10), 1 being flushed (11), 2 own GPU takes it (12), stop
  *
- * NCCL can repeat a start or a state at every poll, millions of times a second: the first counts,
- * the others cost a compare.
+ * NCCL can repeat a start or a state at every poll, millions of times a second. Only the first
+ * counts; the others cost one comparison.
  */
 
 enum { PROXY_TRIES = 256, STEP_STATES = 3, STATES = 32 };
 
-/* Which moment of a transfer a state is, from 1 on, and whether it brings the bytes. */
+/* Which moment of a transfer a state marks (from 1), and whether it carries the bytes. */
 enum { STATE_FIRST = 1, STATE_HAS_BYTES = 4 };
 static const uint8_t state_kinds[STATES] = {
 	[ABI_STEP_SEND_GPU_WAIT] = STATE_FIRST,
@@ -76,7 +82,7 @@ static const uint8_t state_kinds[STATES] = {
 	[ABI_STEP_RECV_GPU_WAIT] = 3,
 };
 
-/* Whose a proxy operation is; all 0: nobody's here. */
+/* The owner of a proxy operation; all 0 if it has none in this process. */
 struct proxy_owner {
 	uint32_t live, generation;
 	uint32_t comm;
@@ -103,8 +109,10 @@ static struct region_live *live_of(const struct region_proxy *proxy, struct hand
 	return generation != 0 ? live_find(*handle) : NULL;
 }
 
-/* Some transports (CollNet) never move and never stop what was queued: it stays when its operation is
- * over. */
+/*
+ * Some transports (CollNet) never start or stop what they queued, so it is still there when its
+ * operation is over.
+ */
 static bool is_left_over(const struct region_proxy *proxy)
 {
 	struct handle handle;
@@ -135,8 +143,10 @@ static bool proxy_claim_at(uint32_t at, bool makes_room, uint64_t *word)
 	return true;
 }
 
-/* Any slot that is free or can be freed. Neighbours first: they share pages; then jumping, because
- * used slots stand together. */
+/*
+ * Any slot that is free or can be freed. Neighbors first, because they share pages; then jump,
+ * because used slots cluster.
+ */
 static COLD struct region_proxy *proxy_search(uint64_t *word)
 {
 	uint32_t mask = recorder.region.proxy_count - 1;
@@ -155,12 +165,14 @@ static COLD bool become_proxy_thread(struct comm_state *comm, uint64_t self)
 {
 	uint64_t found = 0;
 
-	/* Acquire only because there is no weaker one: nothing is handed over. */
+	/* Acquire only because there is no weaker variant; no data is handed over. */
 	return swap_if_acquire(&comm->proxy_thread, &found, self) || found == self;
 }
 
-/* Is this the communicator's own proxy thread? The first one to show a proxy operation is. See struct
- * live_others for the rest. */
+/*
+ * Is this the communicator's own proxy thread, the first one that reported a proxy operation? See
+ * struct live_others for the others.
+ */
 static inline bool is_proxy_thread(struct comm_state *comm)
 {
 	uint64_t self = thread_self(), found = load_relaxed(&comm->proxy_thread);
@@ -168,8 +180,10 @@ static inline bool is_proxy_thread(struct comm_state *comm)
 	return LIKELY(found == self) || (found == 0 && become_proxy_thread(comm, self));
 }
 
-/* A communicator's proxy thread keeps what it freed last: warm in its cache, and without an atomic.
- * A kept slot looks claimed to everybody else. */
+/*
+ * A communicator's proxy thread keeps the slots it freed last: they are warm in its cache, and
+ * taking one needs no atomic. To everyone else a kept slot looks claimed.
+ */
 static struct region_proxy *proxy_take(struct comm_state *comm, bool is_own, uint64_t *word)
 {
 	uint32_t kept = is_own ? load_relaxed(&comm->kept_proxies) : 0;
@@ -202,8 +216,10 @@ static uint64_t two_words(uint32_t low, uint32_t high)
 	return (uint64_t)high << 32 | low;
 }
 
-/* The slot is this thread's alone, but who has an old handle may still look. Only what must be set, and
- * whole words: transfers of the owner before were closed when the slot was freed. */
+/*
+ * The slot belongs to this thread, but holders of an old handle may still read it. So set only what
+ * must be set, in whole words. The previous owner's transfers were closed when the slot was freed.
+ */
 static inline void proxy_fill(struct region_proxy *proxy, const struct proxy_start *start,
 			      const struct proxy_owner *owner, uint8_t flags)
 {
@@ -225,7 +241,10 @@ static inline void proxy_fill(struct region_proxy *proxy, const struct proxy_sta
 		store_relaxed(&proxy->wait_ns[i], 0);
 }
 
-/* CollNet's transport queues and gives no sign ever after: being queued is not enough there. */
+/*
+ * CollNet's transport queues and then reports nothing, so being queued does not prove anything
+ * there.
+ */
 static bool is_silent(const struct region_live *live)
 {
 	uint32_t silent = 1u << OP_COLLNET_DIRECT | 1u << OP_COLLNET_CHAIN | 1u << OP_NVLS;
@@ -234,7 +253,7 @@ static bool is_silent(const struct region_live *live)
 	return algorithm < OP_ALGORITHMS && silent >> algorithm & 1;
 }
 
-/* Another thread's holds a reference of its own: it shares no counter with those of the proxy thread. */
+/* Other threads take their own reference because they share no counter with the proxy thread. */
 static COLD bool hold_for_other(struct region_live *live, uint32_t generation)
 {
 	if (!live_child_begin(live, generation))
@@ -244,7 +263,7 @@ static COLD bool hold_for_other(struct region_live *live, uint32_t generation)
 	return true;
 }
 
-/* Be an open child of its operation, until it stops. False: the operation is over. */
+/* Become an open child of the operation until it stops. False if the operation is over. */
 static inline bool proxy_hold(struct region_live *live, struct comm_state *comm,
 			      uint32_t generation, bool is_own)
 {
@@ -268,7 +287,9 @@ static void *proxy_publish(struct region_proxy *proxy, uint64_t word)
 			   (uint32_t)(proxy - recorder.region.proxies), 0);
 }
 
-/* One without an operation here: another process's, or of one that is not followed. */
+/*
+ * A proxy operation without an operation here: of another process, or of one that is not tracked.
+ */
 static COLD void *start_orphan(const struct proxy_start *start, bool is_late)
 {
 	struct proxy_owner nobody = { .now = recorder_now() };
@@ -295,7 +316,7 @@ static COLD void *no_proxy_slot(void)
 	return handle_ignored();
 }
 
-/* With PXN the context is another process's too: it is not even passed on to here. */
+/* With PXN the context belongs to another process, too, so the decoder does not pass it on. */
 void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
@@ -324,7 +345,7 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 		.generation = handle_generation(handle),
 		.comm = load_relaxed(&live->op.comm),
 		.number = load_relaxed(&live->op.number),
-		/* NCCL queues it right after the launch: the clock need not be asked. */
+		/* NCCL queues it right after the launch, so that time is good enough. */
 		.now = load_relaxed(&live->op.task_ns),
 	};
 	if (LIKELY(!is_silent(live))) {
@@ -337,7 +358,7 @@ void *hot_proxy_start(const void *parent, const struct proxy_start *start)
 	return proxy_publish(proxy, word);
 }
 
-/* A silent one that gives a sign after all. */
+/* A silent one that starts after all. */
 static COLD void hold_late(struct region_proxy *proxy, struct region_live *live,
 			   uint32_t generation)
 {
@@ -352,7 +373,7 @@ static COLD void hold_late(struct region_proxy *proxy, struct region_live *live,
 		store_relaxed(&proxy->live_generation, 0);
 }
 
-/* How far the network has come: see is_held_by_network(). */
+/* Note how far the network has come: see is_held_by_network(). */
 static inline void note_network(const struct region_live *live)
 {
 	struct comm_state *comm = comm_of_live(live);
@@ -384,7 +405,7 @@ void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 {
 	struct region_proxy *proxy;
 
-	/* Its first transfer says the same, and when. */
+	/* Its first transfer says the same and comes with the time. */
 	if (LIKELY(state == ABI_OP_IN_PROGRESS))
 		return;
 	proxy = proxy_find(handle);
@@ -393,15 +414,17 @@ void hot_proxy_state(struct handle handle, int state, uint64_t bytes)
 		return;
 	}
 	if (state == ABI_OP_SEND_TRANSMITTED || state == ABI_OP_RECV_RECEIVED) {
-		/* Up to 2.26 the bytes come here, summed up by NCCL. */
+		/* Up to 2.26 the bytes come here, as NCCL's own total. */
 		store_relaxed(&proxy->bytes, bytes);
 	} else if (state == ABI_OP_SEND_REM_FIFO_WAIT) {
 		count_odd(ODD_REPEATED_STATE);
 	}
 }
 
-/* Where the transfer spent its time up to `now`. A state that never came took none: NCCL up to 2.26
- * has no "peer not ready". */
+/*
+ * Account for the transfer's time up to `now`. A state that never came took no time: NCCL up to
+ * 2.26 has no "peer not ready".
+ */
 static inline void step_account(struct region_proxy *proxy, const struct region_step *step,
 				uint64_t now)
 {
@@ -419,8 +442,10 @@ static inline void step_account(struct region_proxy *proxy, const struct region_
 	bump_relaxed(&proxy->bytes, load_relaxed(&step->bytes));
 }
 
-/* Its first state: the transfer is posted. The handle has eight bits of the step's number; the slot
- * tells the rest, for a proxy operation's transfers are posted in order. */
+/*
+ * The first state: the transfer is posted. The handle has only eight bits of the step number; the
+ * slot supplies the rest, because the transfers of a proxy operation are posted in order.
+ */
 static APART void step_open(struct region_proxy *proxy, struct region_step *step, uint8_t low,
 			    int state)
 {
@@ -429,7 +454,7 @@ static APART void step_open(struct region_proxy *proxy, struct region_step *step
 	uint64_t now = recorder_now();
 
 	if (UNLIKELY((uint32_t)load_relaxed(&step->head) != 0))
-		step_account(proxy, step, now); /* some releases forget to stop one */
+		step_account(proxy, step, now); /* some NCCL releases forget to stop one */
 	store_relaxed(&proxy->posted, posted + 1);
 	store_relaxed(&step->time_ns[0], now);
 	store_relaxed(&step->time_ns[1], 0);
@@ -440,7 +465,7 @@ static APART void step_open(struct region_proxy *proxy, struct region_step *step
 		proxy_activate(proxy, now);
 }
 
-/* The same state again, as NCCL says at every poll while it waits. */
+/* The same state again, as NCCL reports at every poll while it waits. */
 static COLD void repeat_state(struct region_step *step)
 {
 	uint64_t head = load_relaxed(&step->head);
@@ -451,8 +476,8 @@ static COLD void repeat_state(struct region_step *step)
 }
 
 /*
- * Most of what NCCL calls ends here, so all that is rare is somewhere else, and nothing is kept over a
- * call. Only the moment is noted; times are summed when the transfer stops.
+ * Most callbacks end here. So everything rare is out of line, and nothing is kept across a call.
+ * Only the moment is stored; times are added up when the transfer stops.
  */
 void hot_step_state(struct handle handle, int state, uint64_t bytes)
 {
@@ -484,14 +509,17 @@ void hot_step_state(struct handle handle, int state, uint64_t bytes)
 		store_relaxed(&step->bytes, bytes);
 	store_relaxed(&step->head,
 		      (head & ~(UINT64_C(0xff) << 32)) | (uint64_t)(uint32_t)state << 32);
-	/* "Peer not ready" comes at each poll: said once only, the send went out in that very poll. */
+	/*
+	 * "Peer not ready" repeats at each poll; if it came only once, the send left in that same
+	 * poll.
+	 */
 	store_relaxed(moment, state == ABI_STEP_SEND_WAIT && head >> 40 == 0 &&
 					      load_relaxed(&step->time_ns[1]) != 0
 				      ? load_relaxed(&step->time_ns[1])
 				      : recorder_now());
 }
 
-/* Some releases forget to stop a transfer: it ends with its proxy operation. */
+/* Some NCCL releases forget to stop a transfer: it ends with its proxy operation. */
 static COLD void stop_forgotten_steps(struct region_proxy *proxy, uint64_t now)
 {
 	for (int i = 0; i < WINDOW_STEPS; i++) {
@@ -557,7 +585,7 @@ void hot_step_stop(struct handle handle)
 		step_close(proxy, step, recorder_now());
 }
 
-/* What the proxy operation did becomes part of its operation's record. */
+/* Add what the proxy operation did to the record of its operation. */
 static void add_to_operation(const struct region_proxy *proxy, struct region_live *live)
 {
 	bool is_send = load_relaxed(&proxy->flags) & PROXY_IS_SEND;
@@ -585,7 +613,7 @@ static COLD void add_for_other(const struct region_proxy *proxy, struct region_l
 	add_relaxed(is_send ? &others->send_steps : &others->recv_steps,
 		    load_relaxed(&proxy->done));
 	add_relaxed(&others->stopped, 1);
-	/* Its release makes these visible to whoever retires the operation. */
+	/* Its release makes these stores visible to the thread that retires the operation. */
 	live_child_end(live, generation);
 }
 
@@ -640,7 +668,7 @@ void hot_proxy_stop(struct handle handle)
 		   word);
 }
 
-/* A communicator ended: what its proxy thread left open, and what it kept, is free again. */
+/* A communicator ended: free what its proxy thread left open and what it kept. */
 void hot_proxy_forget(struct comm_state *comm)
 {
 	uint32_t kept = load_relaxed(&comm->kept_proxies);

@@ -1,4 +1,4 @@
-/* Finished operations: the ring, the totals, the details of mode full. */
+/* Finished operations: the ring, the totals, and the details of mode full. */
 #include <string.h>
 
 #include "common/hash.h"
@@ -8,15 +8,15 @@
 enum { TOTAL_TRIES = 16 };
 
 /*
- * R2, the writing side. The slot is taken by putting RING_BUSY there: a writer that finds it busy, or
- * with a later record in it, was overtaken by a whole lap and drops its own, counted. Partners: the
- * sequence is looked at before and after a copy by the trace thread and by every reader.
+ * R2, the writing side. RING_BUSY in the sequence word claims the slot. A writer that finds it
+ * busy, or finds a later record, was overtaken by a whole lap; it drops its own record, counted.
+ * Pairs with the trace thread and every reader, which check the sequence before and after copying.
  */
 static bool slot_take(uint64_t *slot, uint64_t sequence)
 {
 	uint64_t found = load_relaxed(slot);
 
-	/* The busy bit is the top one: one comparison for both. */
+	/* Busy is the top bit, so one comparison covers both cases. */
 	if (UNLIKELY(found >= sequence) || !swap_if_acquire(slot, &found, RING_BUSY | sequence))
 		return false;
 	fence_release();
@@ -29,7 +29,7 @@ static void copy_words(uint64_t *to, const uint64_t *from, unsigned int words)
 		store_relaxed(&to[i], from[i]);
 }
 
-/* The slot with this key, else a free one that now has it, else NULL. */
+/* The slot with this key, or a free slot that now has it, or NULL. */
 struct region_total *record_total_find(uint64_t key)
 {
 	struct region_total *totals = recorder.region.totals, *free = NULL;

@@ -1,57 +1,65 @@
 /*
- * Kernel events for some of the collectives.
+ * Kernel events for some of the collectives ("sampling").
  *
- * NCCL reads the mask of events, one int for the whole process, anew at every call. So kernel events can
- * be requested for a few collectives and cost next to nothing on average. All ranks of a communicator
- * must time the same collectives: nccl_interface.h draws them by number. A decision is made at a call and
- * holds from the communicator's next call on, because NCCL has read the mask of this one already.
+ * NCCL reads its event mask, one int for the whole process, at every call. So kernel events can be
+ * requested for a few collectives, which costs almost nothing on average. All ranks of a
+ * communicator must time the same collectives; nccl_interface.h selects them by number. A decision
+ * made at a call takes effect at the communicator's next call, because NCCL has already read the
+ * mask for this one.
  *
  *	open    a communicator wants its next collective timed
- *	closed  none wants that any more, or one that is timed for the sake of others has had enough
+ *	closed  none wants that any more, or one that is timed because of others has had enough
  *
- * What makes it dangerous (NCCL 2.28 to 2.30). NCCL counts the works of each channel on the host and on
- * the GPU; the GPU writes a stamp into slot "count modulo 64" for works with kernel events alone, and
- * NCCL's proxy thread waits for the stamp with its own count. When the two counts differ, it may wait for
- * a slot that nobody writes: ncclCommDestroy never returns. The counts differ, or a stamp is missing,
+ * Sampling has a hazard (NCCL 2.28 to 2.30). NCCL counts the works of each channel on the host and
+ * on the GPU. The GPU writes a stamp into slot "count modulo 64", but only for works with kernel
+ * events, and NCCL's proxy thread waits for the stamp using its own count. If the counts differ, it
+ * may wait for a slot that is never written, and ncclCommDestroy never returns. The counts differ,
+ * or a stamp is missing,
  *
- *	- after a capture into a CUDA graph without kernel events (counted once by the host, once per
- *	  replay by the GPU), and in a graph of which only a part was captured with them
- *	- after a send of a rank to itself (counted by the GPU alone)
- *	- where the mask changed between a Send and the Recv that NCCL fuses with it
- *	- on NCCL 2.29 and later after Broadcasts of several roots in a group (counted by the GPU alone)
- *	- with NVLS and registered buffers in groups (the GPU misses flags)
+ * - after a capture into a CUDA graph without kernel events (the host counts once, the GPU once per
+ *   replay), and in a graph that was only partly captured with them
+ * - after a send of a rank to itself (only the GPU counts it)
+ * - if the mask changed between a Send and the Recv that NCCL fuses with it
+ * - on NCCL 2.29 and later after Broadcasts from several roots in a group (only the GPU counts
+ *   them)
+ * - with NVLS and registered buffers in groups (the GPU misses flags)
  *
- * Each of these was seen to hang on real NCCL, but for the last, which its sources show. So sampling ends
- * for good at the first sign of any of them; and it begins late, because jobs show these in their first
- * minutes. A capture that falls into an open window leaves the events on for good: with all works
- * stamped every slot is written, and that is safe where sampling is allowed at all.
+ * All of these were observed to hang real NCCL, except the last, which follows from its sources. So
+ * sampling ends for good at the first sign of any of them, and it starts late, because jobs show
+ * them in their first minutes. A capture inside an open window leaves the events on for good: then
+ * all works are stamped and every slot is written, which is safe wherever sampling is allowed at
+ * all.
  */
 #include "common/op.h"
 #include "plugin/abi_common.h"
 #include "plugin/recorder.h"
 
 enum {
-	/* What one timed collective costs the job, measured with ranks that share a GPU; on GPUs of
-	 * their own it is less. */
+	/*
+	 * What one timed collective costs the job, measured with ranks that share a GPU. With a GPU
+	 * per rank it is less.
+	 */
 	TIMED_COST_NS = 4000,
-	/* The cost may be this share of the time in collectives: 1/200. */
+	/* The cost may take this share of the time in collectives: 1/200. */
 	BUDGET_SHARE = 200,
-	/* A collective takes at least this long, and moves at most so many bytes in a nanosecond. */
+	/* Lower bound for a collective's time, and upper bound for bytes per nanosecond. */
 	LEAST_NS = 8000,
 	BYTES_PER_NS_SHIFT = 8,
-	/* While the proxy thread waits for a stamp it spins: at most one block of eight is timed. */
+	/* The proxy thread spins while it waits for a stamp, so time at most one block in eight. */
 	LEAST_LEVEL = 3,
-	/* The first calls of a kind (function and size class) make four times as many blocks be timed, for
-	 * so many collectives after each: it should be caught soon. */
+	/*
+	 * The first calls of a kind (function and size class) make four times as many blocks be
+	 * timed for this many collectives, so that a new kind is caught soon.
+	 */
 	KIND_IS_NEW = 64,
 	NEW_KIND_COLLECTIVES = 8192,
-	/* A communicator that ran out of patience with the windows of others owes so many blocks. */
+	/* A communicator that closed the windows of others owes at most this many blocks. */
 	MOST_DEBT = 4,
 	MOST_SECONDS = 3600, /* of a request */
 };
 
 #define MILLISECOND UINT64_C(1000000)
-/* Communicators with so much time between collectives may time all or half of them. */
+/* Communicators with this much time between collectives may time all or half of them. */
 #define RARE_NS (100 * MILLISECOND)
 #define SELDOM_NS (10 * MILLISECOND)
 #define SECOND (1000 * MILLISECOND)
@@ -76,8 +84,10 @@ static void open_window(void)
 	if (load_relaxed(&recorder.sampling.is_open))
 		return;
 	set_mask(true);
-	/* Another thread may have ended it meanwhile: it looks at the window after it has said so. Pairs
-	 * with the fence in sampling_leave(). */
+	/*
+	 * Another thread may have ended sampling in the meantime: it sets the state first and then
+	 * checks the window. Pairs with the fence in sampling_leave().
+	 */
 	fence_full();
 	if (load_relaxed(&recorder.sampling.state) != SAMPLING_ACTIVE)
 		set_mask(false);
@@ -89,7 +99,7 @@ static void close_window(void)
 		set_mask(false);
 }
 
-/* True: a window is open, and nobody opens or closes any more. */
+/* True: a window was open, and from now on no thread opens or closes one. */
 static bool sampling_leave(enum sampling_state state)
 {
 	sampling_enter(state);
@@ -106,7 +116,7 @@ void hot_sample_end(enum sampling_state why)
 
 COLD void hot_sample_captured(void)
 {
-	/* Its calls, or some of them, were captured with kernel events. */
+	/* Some or all of its calls were captured with kernel events. */
 	if (is_sampling() && sampling_leave(SAMPLING_BY_GRAPH))
 		sampling_enter(SAMPLING_STUCK);
 }
@@ -118,7 +128,7 @@ COLD void hot_sample_p2p(const void *group)
 	if (!is_sampling())
 		return;
 	store_relaxed(&sampling->last_group, handle_decode(recorder.salt, group).raw);
-	/* Not between Send and Recv: the calls of this group all have kernel events. */
+	/* Not between Send and Recv: all calls of this group have kernel events. */
 	if (sampling_leave(SAMPLING_BY_P2P))
 		sampling_enter(SAMPLING_ENDING);
 }
@@ -131,7 +141,7 @@ COLD void hot_sample_group_end(uint64_t group)
 	set_mask(false);
 }
 
-/* A communicator wants its next collective timed, or does not any more. */
+/* Set whether a communicator wants its next collective timed. */
 static void want_kernels(struct comm_state *comm, bool is_wanted)
 {
 	struct sampling *sampling = &recorder.sampling;
@@ -155,9 +165,9 @@ void hot_sample_forget(struct comm_state *comm)
 }
 
 /*
- * The smallest k for which timing every 2^k-th block keeps within the budget. All ranks must come to the
- * same k, so how long collectives take is estimated from what all of them know: sizes. The estimate is
- * low, so the real cost is below the budget.
+ * The smallest k for which timing every 2^k-th block stays within the budget. All ranks must arrive
+ * at the same k, so the duration of collectives is estimated from what all ranks know: sizes. The
+ * estimate is low, so the real cost is below the budget.
  */
 static unsigned int budget_level(const struct comm_state *comm, uint64_t collective)
 {
@@ -180,7 +190,7 @@ static unsigned int choose_level(const struct comm_state *comm, unsigned int bud
 	return budget;
 }
 
-/* At every collective while events are sampled: what all ranks see alike. */
+/* At every collective while sampling, from values that are the same on all ranks. */
 void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now)
 {
 	uint64_t bytes = load_relaxed(&op->bytes), collective = load_relaxed(&op->match);
@@ -191,15 +201,17 @@ void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64
 	if (bytes != OP_BYTES_UNKNOWN)
 		store_relaxed(&comm->estimated_ns,
 			      load_relaxed(&comm->estimated_ns) + (bytes >> BYTES_PER_NS_SHIFT));
-	/* Before sampling begins nothing is caught. */
+	/* Nothing is timed before sampling begins. */
 	if (LIKELY(before >= KIND_IS_NEW) || now < load_relaxed(&recorder.sampling.begin_ns))
 		return;
 	store_relaxed(calls, (uint8_t)(before + 1));
 	store_relaxed(&comm->new_until, collective + NEW_KIND_COLLECTIVES);
 }
 
-/* Windows of other communicators are paid by this one, too. In the long run it is timed as its own budget
- * says; then it closes what others opened. */
+/*
+ * Windows opened by other communicators cost this one, too. In the long run it is timed as often as
+ * its own budget allows; beyond that it closes windows that others opened.
+ */
 static void pay_for_window(struct comm_state *comm, unsigned int budget, bool is_wanted)
 {
 	int32_t price = 1 << budget;
@@ -217,7 +229,7 @@ static void pay_for_window(struct comm_state *comm, unsigned int budget, bool is
 	store_relaxed(&comm->credit, credit);
 }
 
-/* Serial << 32 | seconds, by whoever may write into the region. */
+/* Serial << 32 | seconds, written by anyone with write access to the region. */
 static void look_for_request(uint64_t now)
 {
 	struct sampling *sampling = &recorder.sampling;
@@ -226,7 +238,7 @@ static void look_for_request(uint64_t now)
 
 	if (request == load_relaxed(&sampling->request))
 		return;
-	/* Whatever is written there: what it costs comes to an end. */
+	/* Limit the cost, whatever value was written. */
 	if (seconds > MOST_SECONDS)
 		seconds = MOST_SECONDS;
 	store_relaxed(&sampling->request, request);
@@ -242,12 +254,12 @@ COLD void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now)
 	bool is_wanted;
 
 	if (!is_sampling()) {
-		/* For good. */
+		/* Never again. */
 		store_relaxed(&comm->sample_at, UINT64_MAX);
 		return;
 	}
 	look_for_request(now);
-	/* The mean since the first one: that is nearly the same on all ranks. */
+	/* The mean since the first collective, which is nearly the same on all ranks. */
 	if (first_ns == 0)
 		store_relaxed(&comm->first_ns, first_ns = now);
 	interval_ns = (now - first_ns) / collective;

@@ -1,4 +1,7 @@
-/* NCCL Inspector's metrics: whose file is whose, sums per series, and how they get into the file. */
+/*
+ * NCCL Inspector's metrics: which process owns which file, totals per series, and writing the
+ * files.
+ */
 #include "plugin/inspector_metrics.h"
 
 #include <dirent.h>
@@ -23,8 +26,8 @@ enum { PROCESSES_MOST = 64, CLEAN_MOST = 4096 };
 /* ---- locks ----------------------------------------------------------------------------------- */
 
 /*
- * Such a lock belongs to the process: children do not have it, and it is gone when the process is, however
- * it ended. -1: somebody else has it (errno 0), or it cannot be had (errno).
+ * The lock belongs to the process: children do not inherit it, and it disappears with the process,
+ * however that ends. -1: another process has it (errno 0), or locking failed (errno).
  */
 static int take_lock(const char *path, int flags)
 {
@@ -35,7 +38,7 @@ static int take_lock(const char *path, int flags)
 	int error = errno;
 
 	if (fd == -1) {
-		/* Another user's: taken. */
+		/* Owned by another user, so it is taken. */
 		errno = error == EACCES || error == ELOOP ? 0 : error;
 		return -1;
 	}
@@ -47,13 +50,13 @@ static int take_lock(const char *path, int flags)
 		 there.st_dev == ours.st_dev)
 		return fd;
 	else
-		error = 0; /* its last owner left, and took the name with it */
+		error = 0; /* its last owner left and removed the file */
 	close(fd);
 	errno = error;
 	return -1;
 }
 
-/* Locks of some network file systems hold on one machine only: a lock tells whose it is. */
+/* On some network file systems locks work on one host only, so a lock file names its host. */
 static void sign_lock(int lock)
 {
 	char host[256] = "";
@@ -62,7 +65,7 @@ static void sign_lock(int lock)
 		errno = 0;
 }
 
-/* One that nobody signed is as good as ours. */
+/* A lock that is not signed counts as ours. */
 static bool is_of_this_host(int lock)
 {
 	char host[256] = "", signature[256] = "";
@@ -84,7 +87,7 @@ static void remove_file(const char *dir, const char *prefix, const char *name, c
 		errno = 0;
 }
 
-/* ".nccl_inspector_metrics_X.lock" without an owner: away with all three. */
+/* ".nccl_inspector_metrics_X.lock" without an owner: remove all three files. */
 static void clean_one(const char *dir, const char *lock_name)
 {
 	char path[INSPECTOR_GPU_PATH_BYTES], name[INSPECTOR_PROM_NAME_BYTES];
@@ -107,8 +110,10 @@ static void clean_one(const char *dir, const char *lock_name)
 	close(lock);
 }
 
-/* Files of processes that were killed go, if they are the user's own. Before the first claim only: looking
- * at one's own lock would lose it. */
+/*
+ * Remove the files of killed processes if they belong to this user. Only before the first claim:
+ * opening and closing our own lock file would release the lock.
+ */
 static void inspector_gpu_clean(const char *dir)
 {
 	DIR *list = opendir(dir);
@@ -134,14 +139,14 @@ static bool name_files(struct inspector_gpu *gpu, const char *dir, uint32_t proc
 			   (int)(strlen(name) - strlen(".prom")), name);
 }
 
-/* A file system without locks: the number of the process is nobody else's, on this machine at least. */
+/* A file system without locks: the pid is unique, at least on this host. */
 static enum status claim_by_pid(struct inspector_gpu *gpu, const char *dir)
 {
 	gpu->process = (uint32_t)getpid();
 	return name_files(gpu, dir, gpu->process) ? OK : ERR_SYSTEM;
 }
 
-/* A name of this process's own in `dir`. ERR_SYSTEM: errno says why not; ask again later. */
+/* Claim a name for this process in `dir`. ERR_SYSTEM: errno says why not; retry later. */
 static enum status inspector_gpu_claim(struct inspector_gpu *gpu, const char *dir)
 {
 	errno = ENAMETOOLONG;
@@ -163,14 +168,16 @@ static enum status inspector_gpu_claim(struct inspector_gpu *gpu, const char *di
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* A draft, text for it, and its way to its place. The first failure sticks and leaves what was there. */
+/*
+ * Write a draft and rename it into place. The first error sticks and leaves the old file as it was.
+ */
 static void inspector_gpu_begin(struct inspector_gpu *gpu, char *chunk)
 {
 	gpu->chunk = chunk;
 	gpu->used = 0;
 	gpu->offset = 0;
 	gpu->status = OK;
-	/* Whatever lies there is not ours to write to. */
+	/* Never write to a file that we did not create. */
 	if (unlink(gpu->draft) == -1)
 		errno = 0;
 	gpu->fd = fd_open_high(AT_FDCWD, gpu->draft,
@@ -226,7 +233,7 @@ static enum status inspector_gpu_publish(struct inspector_gpu *gpu)
 	return gpu->status;
 }
 
-/* Files and lock go. */
+/* Remove files and lock. */
 static void inspector_gpu_leave(struct inspector_gpu *gpu)
 {
 	if (gpu->process == 0)
@@ -240,7 +247,7 @@ static void inspector_gpu_leave(struct inspector_gpu *gpu)
 	gpu->lock = -1;
 }
 
-/* Compared and hashed as bytes: no gaps. */
+/* Compared and hashed as bytes, so it has no padding. */
 struct series_key {
 	char comm_name[sizeof(((struct comm_info *)0)->name)];
 	int32_t nnodes, nranks;
@@ -255,7 +262,7 @@ struct inspector_series_entry {
 	uint64_t ns;
 };
 
-enum { SERIES_EASY = INSPECTOR_SERIES / 4 * 3 }; /* from here on new ones become "other" */
+enum { SERIES_EASY = INSPECTOR_SERIES / 4 * 3 }; /* from here on new series become "other" */
 
 bool inspector_series_init(struct inspector_series *series, const char *dir, const char *job,
 			   const char *node)
@@ -268,7 +275,7 @@ bool inspector_series_init(struct inspector_series *series, const char *dir, con
 	       text_copy(series->dir, sizeof(series->dir), dir);
 }
 
-/* INSPECTOR_GPUS: there is no room for it. */
+/* INSPECTOR_GPUS if there is no room for it. */
 static uint32_t gpu_of(struct inspector_series *series, const struct comm_info *comm)
 {
 	struct inspector_gpu *gpu;
@@ -320,7 +327,7 @@ static struct series_key make_key(uint32_t gpu, const struct comm_info *comm,
 	return key;
 }
 
-/* What is left of a key when there is little room: few can be different. */
+/* What remains of a key when room is short; only a few such keys exist. */
 static void fold_key(struct series_key *key)
 {
 	memset(key->comm_name, 0, sizeof(key->comm_name));
@@ -343,7 +350,7 @@ bool inspector_series_add(struct inspector_series *series, const struct comm_inf
 	if (entry->count == 0 && series->used >= SERIES_EASY) {
 		fold_key(&key);
 		entry = find_entry(series, &key);
-		/* One stays free, or a search would not end. */
+		/* One entry stays free, otherwise a search would not end. */
 		if (entry->count == 0 && series->used >= INSPECTOR_SERIES - 1)
 			return false;
 	}
@@ -360,7 +367,7 @@ bool inspector_series_add(struct inspector_series *series, const struct comm_inf
 
 /* ---- a file ---------------------------------------------------------------------------------- */
 
-/* As NCCL says it, also where only NCCL knows the name. */
+/* NCCL's own spelling, also for names that only NCCL knows. */
 static const char *name_of(enum op_name_table table, uint8_t number)
 {
 	unsigned int place = (unsigned int)number - OP_NAME_INTERNED;

@@ -1,4 +1,7 @@
-/* In NCCL Inspector's place: communicators, the log, channels for verbose lines, and the thread that does it all. */
+/*
+ * Writes what NCCL Inspector writes: communicators, the log, channels for verbose lines, and the
+ * thread.
+ */
 #include "plugin/inspector_thread.h"
 
 #include <errno.h>
@@ -19,9 +22,9 @@
 #include "plugin/recorder.h"
 
 /*
- * Communicators as the reader of the ring needs them: records come behind their communicator's end, and its
- * slot in the region may have another owner by then. So each is copied, and its slot is not used again
- * before all of its records were read (as long as that can be waited for).
+ * Communicators as the reader of the ring needs them. Records can come after their communicator
+ * ended, when its slot in the region may have another owner. So each one is copied, and its slot is
+ * not reused before all of its records were read (waiting for that is bounded).
  */
 
 struct inspector_comm {
@@ -32,17 +35,17 @@ struct inspector_comm {
 
 struct inspector_comms {
 	struct inspector_comm *slots; /* as many as the region has */
-	uint32_t *done;		      /* per slot: id of which nothing more comes */
+	uint32_t *done;		      /* per slot: id whose records have all been read */
 	uint32_t count;
 	uint32_t last; /* slot found last */
 };
 
 /*
- * NCCL Inspector's log: <dir>/<host>-pid<pid>.log. Lines are held in memory and written in large pieces;
- * the file ends with a whole line after every write, also on a full disk. Of what is there already
- * nothing is overwritten.
+ * NCCL Inspector's log: <dir>/<host>-pid<pid>.log. Lines are buffered and written in large pieces.
+ * The file ends with a whole line after every write, even on a full disk. Existing content is never
+ * overwritten.
  *
- * Whoever has a log may have to wait for the disk: for a thread of the recorder's own only.
+ * Writing can block on the disk, so this is only for the recorder's own thread.
  */
 
 enum { INSPECTOR_PATH_BYTES = 1400, INSPECTOR_LOG_BYTES = 512 * 1024 };
@@ -50,18 +53,18 @@ enum { INSPECTOR_PATH_BYTES = 1400, INSPECTOR_LOG_BYTES = 512 * 1024 };
 struct inspector_log {
 	char dir[1024];
 	char path[INSPECTOR_PATH_BYTES];
-	int fd;		   /* -1: not open (yet) */
-	uint64_t quota;	   /* most bytes, 0 any number */
+	int fd;		   /* -1: not open */
+	uint64_t quota;	   /* byte limit, 0: none */
 	uint64_t bytes;	   /* written by us */
-	bool is_torn;	   /* the file ends with half a line that could not be taken back */
-	char *text;	   /* lines held: */
+	bool is_torn;	   /* the file ends with half a line that could not be removed */
+	char *text;	   /* buffered lines: */
 	size_t used;	   /*   their bytes */
 	uint64_t held;	   /*   their number */
-	uint64_t retry_ns; /* not before, after a write that failed; 0 none did */
-	bool is_told;	   /* somebody was told that it cannot be written */
+	uint64_t retry_ns; /* earliest retry after a failed write; 0: none failed */
+	bool is_told;	   /* the user knows that it cannot be written */
 };
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool inspector_comms_init(struct inspector_comms *comms, uint32_t count)
 {
 	*comms = (struct inspector_comms){ .count = count };
@@ -90,7 +93,7 @@ static bool refresh_one(struct inspector_comm *own, const struct region_comm *sh
 	return true;
 }
 
-/* Copy what is new; note which have ended. True when one ended that had not before. */
+/* Copy new ones and note which have ended. True if one has ended since the last call. */
 static bool inspector_comms_refresh(struct inspector_comms *comms)
 {
 	bool is_one_ending = false;
@@ -100,7 +103,7 @@ static bool inspector_comms_refresh(struct inspector_comms *comms)
 	return is_one_ending;
 }
 
-/* The ring was read up to where it was at the refresh, or further: what had ended then is done. */
+/* The ring was read at least up to where it was at the refresh: what had ended then is done. */
 static void inspector_comms_settle(struct inspector_comms *comms)
 {
 	for (uint32_t i = 0; i < comms->count; i++)
@@ -109,7 +112,7 @@ static void inspector_comms_settle(struct inspector_comms *comms)
 			store_release(&comms->done[i], comms->slots[i].info.id);
 }
 
-/* NULL: its slot went to another one before its records were read. */
+/* NULL if its slot went to another communicator before its records were read. */
 static struct inspector_comm *inspector_comms_find(struct inspector_comms *comms, uint32_t id)
 {
 	if (comms->slots[comms->last].info.id == id)
@@ -122,25 +125,26 @@ static struct inspector_comm *inspector_comms_find(struct inspector_comms *comms
 	return NULL;
 }
 
-/* Is nothing more to come of it? For other threads. */
+/* Have all of its records been read? For other threads. */
 static bool inspector_comms_is_done(const struct inspector_comms *comms, uint32_t slot, uint32_t id)
 {
 	return load_acquire(&comms->done[slot]) == id;
 }
 
 /*
- * For NCCL_INSPECTOR_DUMP_VERBOSE: what each channel of an operation did, kept from when its detail comes by
- * until its record does. Bounded: when there is no room all are forgotten, and lines have fewer channels.
+ * For NCCL_INSPECTOR_DUMP_VERBOSE: what each channel of an operation did, kept from when its detail
+ * is read until its record is. Bounded: when there is no room, all are dropped and lines have fewer
+ * channels.
  */
 
 enum { NODES = 1 << 16, DETAIL_BATCH = 256, TRIES = 1000 };
 
-/* One channel; index 0 is nobody. */
+/* One channel; index 0 means none. */
 struct node {
 	uint64_t number;
 	uint64_t start_ns, stop_ns;
 	uint32_t comm;
-	uint32_t next; /* of the same list, or of those that are free */
+	uint32_t next; /* in its list or in the free list */
 	uint8_t channel;
 };
 
@@ -160,7 +164,7 @@ static void forget_all(struct inspector_events_pool *pool)
 	pool->free = 1;
 }
 
-/* The region has details. NULL: no memory. */
+/* The region must have details. NULL: out of memory. */
 static struct inspector_events_pool *inspector_events_new(void)
 {
 	struct inspector_events_pool *pool = malloc(sizeof(*pool));
@@ -196,13 +200,13 @@ static void keep_channel(struct inspector_events_pool *pool, const struct op_det
 	pool->lists[list] = which;
 }
 
-/* Everything that is in the ring of details by now. */
+/* Read everything that is in the ring of details now. */
 static void inspector_events_read(struct inspector_events_pool *pool, uint64_t now_ns)
 {
 	uint64_t head = load_relaxed(pool->reader.head);
 	struct ring_missed missed;
 
-	/* A writer that is just at it takes a moment; one that is not coming back is not waited for. */
+	/* Give a writer that is busy a moment, but do not wait for one that never finishes. */
 	for (int i = 0; i < TRIES && pool->reader.tail < head; i++) {
 		uint32_t taken =
 			ring_reader_take(&pool->reader, now_ns, i == TRIES - 1,
@@ -229,7 +233,7 @@ static int compare_channels(const void *left, const void *right)
 	return (int)a->channel - (int)b->channel;
 }
 
-/* The channels of this operation, by number, on the recorder's clock; how many. */
+/* The channels of this operation, by number, on the recorder's clock. Returns how many. */
 static size_t inspector_events_of(const struct inspector_events_pool *pool,
 				  const struct op_record *op,
 				  struct inspector_channel channels[static INSPECTOR_CHANNELS])
@@ -266,9 +270,9 @@ static void inspector_events_forget(struct inspector_events_pool *pool, const st
 	}
 }
 
-enum { RETRY_NS = 200 * 1000 * 1000 }; /* a disk that refused is not asked at every line */
+enum { RETRY_NS = 200 * 1000 * 1000 }; /* wait after a failed write */
 
-/* Nothing is opened yet. False: no memory. */
+/* Opens nothing yet. False: out of memory. */
 static bool inspector_log_init(struct inspector_log *log, const char *dir, const char *host,
 			       int64_t pid, uint64_t quota)
 {
@@ -281,21 +285,21 @@ static bool inspector_log_init(struct inspector_log *log, const char *dir, const
 	       text_format(log->path, sizeof(log->path), "%s/%s", dir, name);
 }
 
-/* Where the next line may be put; *room says how long it may be. */
+/* Where to put the next line; *room is its longest length. */
 static char *inspector_log_place(struct inspector_log *log, size_t *room)
 {
 	*room = INSPECTOR_LOG_BYTES - log->used;
 	return log->text + log->used;
 }
 
-/* It is there. */
+/* The line was put there. */
 static void inspector_log_add(struct inspector_log *log, size_t length)
 {
 	log->used += length;
 	log->held++;
 }
 
-/* A process of the same name, killed in the middle of a line, leaves no newline. */
+/* A killed process of the same name may have left a line without a newline. */
 static enum status begin_on_a_new_line(int fd, off_t size)
 {
 	char last = '\n';
@@ -305,13 +309,13 @@ static enum status begin_on_a_new_line(int fd, off_t size)
 	return last == '\n' || pwrite(fd, "\n", 1, size) == 1 ? OK : ERR_SYSTEM;
 }
 
-/* Nothing but a plain file of the user's own is written to, whoever put it there. */
+/* Write only to a regular file that belongs to this user, whoever put it there. */
 static enum status open_log(struct inspector_log *log)
 {
 	struct stat st = { .st_size = 0 };
 	int fd;
 
-	/* As Inspector does: everybody may, as far as the umask lets them. */
+	/* As Inspector does: accessible to everyone, limited by the umask. */
 	file_make_directories(log->dir, 0777, (gid_t)-1);
 	fd = fd_open_high(AT_FDCWD, log->path,
 			  O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
@@ -319,7 +323,7 @@ static enum status open_log(struct inspector_log *log)
 		return ERR_SYSTEM;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    begin_on_a_new_line(fd, st.st_size) == OK) {
-		/* Inspector's logs can be read by everybody, whatever the umask. */
+		/* Inspector's logs are world-readable, whatever the umask. */
 		if (st.st_size == 0)
 			fchmod(fd, 0644);
 		log->fd = fd;
@@ -331,7 +335,7 @@ static enum status open_log(struct inspector_log *log)
 	return ERR_SYSTEM;
 }
 
-/* Drop what was written; gives back how many lines that were. */
+/* Drop what was written. Returns the number of lines. */
 static uint64_t let_go(struct inspector_log *log, size_t bytes)
 {
 	uint64_t lines = 0;
@@ -346,8 +350,10 @@ static uint64_t let_go(struct inspector_log *log, size_t bytes)
 	return lines;
 }
 
-/* The disk took a part: what it has of a line begun is taken back, so that the file ends with a whole
- * one. Gives back the bytes of the whole ones. */
+/*
+ * The disk took only a part: remove the half line at the end of the file. Returns the bytes of the
+ * whole lines.
+ */
 static size_t cut_last_line(struct inspector_log *log, size_t written)
 {
 	const char *newline = written > 0 ? memrchr(log->text, '\n', written) : NULL;
@@ -356,7 +362,7 @@ static size_t cut_last_line(struct inspector_log *log, size_t written)
 
 	if (whole == written)
 		return whole;
-	/* Where that fails a reader finds half a line and says so. */
+	/* If that fails, a reader finds half a line and reports it. */
 	log->is_torn = fstat(log->fd, &st) == -1 ||
 		       ftruncate(log->fd, st.st_size - (off_t)(written - whole)) == -1;
 	return whole;
@@ -389,8 +395,9 @@ static size_t write_some(struct inspector_log *log, enum status *status)
 }
 
 /*
- * Write what is held, opening the file if need be. Gives back how many lines reached it; what did not is
- * still held. ERR_SYSTEM (errno), ERR_NO_SPACE, ERR_RANGE (quota; nothing will ever be written again).
+ * Write the buffered lines, opening the file if necessary. Returns how many reached it; the others
+ * stay buffered. ERR_SYSTEM (errno), ERR_NO_SPACE, ERR_RANGE (over quota: nothing can be written
+ * any more).
  */
 static uint64_t inspector_log_write(struct inspector_log *log, uint64_t now_ns, enum status *status)
 {
@@ -417,7 +424,7 @@ static uint64_t inspector_log_write(struct inspector_log *log, uint64_t now_ns, 
 	return let_go(log, whole);
 }
 
-/* Drop what is held; how many lines that are. */
+/* Drop the buffered lines. Returns how many. */
 static uint64_t inspector_log_drop(struct inspector_log *log)
 {
 	uint64_t held = log->held;
@@ -438,12 +445,13 @@ static void inspector_log_close(struct inspector_log *log)
 }
 
 /*
- * One pass: communicators that are new, then the ring from where the last pass stopped, then, when it is
- * time, the file. What is read goes into memory at once, so that the ring does not run over while a file
- * is written only every now and then.
+ * One pass: new communicators, then the ring from where the last pass stopped, then, when it is
+ * due, the file. Records are copied into memory at once, so the ring does not overrun while files
+ * are written only now and then.
  *
- * `account` is held for moments, never during a write: what was taken from the ring, how much of it is still
- * on its way, whether it is over. Whoever ends the job looks at this and does not wait for ever.
+ * `account` is held for moments, never during a write. It guards what was taken from the ring, how
+ * much of that is still to be written, and whether this is the end. The thread that ends the job
+ * reads it and does not wait forever.
  */
 
 enum { RECORD_BATCH = 256, LAST_WORDS_MS = 200 };
@@ -455,24 +463,24 @@ static struct {
 	const struct identity *identity;
 	char dir[1024];
 
-	/* The thread's own. */
+	/* Private to the thread. */
 	struct ring_reader reader;
 	struct op_record *batch;
 	struct inspector_comms comms;
 	struct inspector_log log;	      /* lines, or ... */
 	struct inspector_series series;	      /* ... metrics */
-	struct inspector_events_pool *events; /* NULL: not asked for */
+	struct inspector_events_pool *events; /* NULL: not requested */
 	struct clock_anchor anchor;
 	uint64_t written_ns, sweep_ns;
 	bool is_told; /* the user knows that nothing can be written */
 
-	struct own_passes passes; /* its account guards what follows */
+	struct own_passes passes; /* its account guards the following */
 	uint64_t taken;		  /* sequence last taken, or missed and counted */
 	uint64_t in_hand;	  /* of these, not yet in the file */
 	uint64_t in_file;
 	uint64_t lost;
 	uint64_t fates[INSPECTOR_FATES];
-	char last_words[2400]; /* what became of every operation */
+	char last_words[2400]; /* the summary for the user */
 } inspector = { .passes = OWN_PASSES_INIT };
 
 /* ---- the account ----------------------------------------------------------------------------- */
@@ -484,7 +492,7 @@ static void lose_ops(uint64_t how_many)
 	count_lost(LOST_INSPECTOR, how_many);
 }
 
-/* Records are this thread's to write from now on. False: too late, they are accounted for. */
+/* These records are this thread's to write. False: too late, they are already accounted for. */
 static bool take_in_hand(uint32_t taken, const struct ring_missed *missed)
 {
 	bool is_ours;
@@ -501,12 +509,12 @@ static bool take_in_hand(uint32_t taken, const struct ring_missed *missed)
 	return is_ours;
 }
 
-/* So many of them are in the file now, and so many never will be. */
+/* Some of them are in the file now, some never will be. */
 static void put_down(uint64_t in_file, uint64_t lost)
 {
 	pthread_mutex_lock(&inspector.passes.account);
 	if (inspector.passes.is_abandoned) {
-		/* give_up() counted all of them as lost: take back what is not true. */
+		/* give_up() counted all of them as lost: correct that. */
 		count_lost(LOST_INSPECTOR, -in_file);
 	} else {
 		inspector.in_hand -= in_file + lost;
@@ -529,7 +537,7 @@ static void leave_out(enum inspector_fate fate)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Once: what is wrong with the place where the files should be. */
+/* Report once that files cannot be written. */
 static void tell_trouble(enum status status)
 {
 	char line[1600];
@@ -538,8 +546,8 @@ static void tell_trouble(enum status status)
 		return;
 	inspector.is_told = true;
 	text_format(line, sizeof(line),
-		    "ringside: NCCL_INSPECTOR_DUMP_DIR: files in %.1000s cannot be written (%s); "
-		    "trying again, what is lost is counted\n",
+		    "ringside: NCCL_INSPECTOR_DUMP_DIR: cannot write files in %.1000s (%s); "
+		    "retrying, lost operations are counted\n",
 		    inspector.dir, status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	own_thread_say(line);
 }
@@ -597,7 +605,7 @@ static uint64_t wall_of(uint64_t clock_ns)
 			     : 0;
 }
 
-/* False: it does not fit. */
+/* False: the line does not fit. */
 static bool put_line(const struct inspector_comm *comm, const struct op_record *op)
 {
 	struct inspector_speaker speaker = { .host = inspector.identity->host,
@@ -644,7 +652,7 @@ static void take_op(const struct op_record *op, uint64_t now)
 	enum inspector_fate fate;
 
 	if (comm == NULL) {
-		/* New since this pass began, or its slot has another owner already. */
+		/* New since this pass began, or its slot already has another owner. */
 		inspector_comms_refresh(&inspector.comms);
 		comm = inspector_comms_find(&inspector.comms, op->comm);
 	}
@@ -662,7 +670,7 @@ static void take_op(const struct op_record *op, uint64_t now)
 		inspector_events_forget(inspector.events, op);
 }
 
-/* True when there may be more. */
+/* True if there may be more. */
 static bool take_batch(uint64_t now, bool is_last)
 {
 	struct ring_missed missed;
@@ -672,7 +680,7 @@ static bool take_batch(uint64_t now, bool is_last)
 
 	if (!take_in_hand(taken, &missed))
 		return false;
-	/* An operation's details are in their ring before it is in its own. */
+	/* An operation's details are in their ring before its record is. */
 	if (inspector.events != NULL)
 		inspector_events_read(inspector.events, now);
 	for (uint32_t i = 0; i < taken; i++)
@@ -687,7 +695,7 @@ static void see_gpus(void)
 			inspector_series_see_gpu(&inspector.series, &inspector.comms.slots[i].info);
 }
 
-/* True when there were records. */
+/* True if there were records. */
 static bool make_pass(bool is_last)
 {
 	uint64_t now = recorder_now(), before = inspector.reader.tail;
@@ -709,7 +717,7 @@ static bool make_pass(bool is_last)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* ", 12 without a time" for each reason there was. */
+/* Append ", 12 without a time" for each reason that occurred. */
 static void add_fates(char *line, size_t size)
 {
 	for (int i = INSPECTOR_WRITTEN + 1; i < INSPECTOR_FATES; i++) {
@@ -722,7 +730,7 @@ static void add_fates(char *line, size_t size)
 	}
 }
 
-/* What became of every operation; with the account held. */
+/* Summarize what happened to every operation; with the account held. */
 static void sum_up(void)
 {
 	bool is_prom = inspector.settings->is_prom;
@@ -746,7 +754,7 @@ static void sum_up(void)
 	text_format(line + used, size - used, ", %llu lost\n", (unsigned long long)inspector.lost);
 }
 
-/* What cannot be written now never will be. */
+/* What cannot be written now is lost. */
 static void last_pass(void)
 {
 	make_pass(true);
@@ -807,7 +815,7 @@ enum status inspector_start(const struct settings *settings, const struct identi
 	inspector.settings = &settings->inspector;
 	inspector.identity = identity;
 	inspector.log.fd = -1;
-	/* The job may be elsewhere when the thread comes to open a file. */
+	/* The job may change its working directory before the thread opens a file. */
 	if (!text_copy(inspector.dir, sizeof(inspector.dir), settings->inspector.dir) ||
 	    !file_make_absolute(inspector.dir, sizeof(inspector.dir)))
 		return ERR_SYSTEM;
@@ -830,8 +838,10 @@ void inspector_save_comms(void)
 		own_passes_ask(&inspector.passes);
 }
 
-/* The thread is stuck in the disk: what it has in hand may never reach the file, what is in the ring will
- * not. With the account held. */
+/*
+ * The thread is stuck in the disk: what it has in hand may never reach the file, and what is in the
+ * ring will not. With the account held.
+ */
 static void give_up(void)
 {
 	lose_ops(inspector.in_hand + load_relaxed(inspector.reader.head) - inspector.taken);

@@ -1,10 +1,10 @@
 /*
- * In NCCL Inspector's place: with its own variables set, a thread of ours reads the ring and writes what
- * Inspector writes, where it writes it. Callbacks never wait for it. Every operation that was recorded
- * while it ran is in the file, or left out for a reason of the user's or of the format's, or counted as
- * lost: LOST_INSPECTOR, and in a line on stderr at the end.
+ * A drop-in for NCCL Inspector: if Inspector's variables are set, a thread of ours reads the ring
+ * and writes the same files in the same places. Callbacks never wait for it. Every operation
+ * recorded while it ran is in the file, or left out for a reason given by the user or the format,
+ * or counted as lost (LOST_INSPECTOR, and a line on stderr at the end).
  *
- * All files are touched by the thread alone: a disk that does not answer holds up nobody else.
+ * Only this thread touches the files, so a disk that does not answer blocks nothing else.
  */
 #ifndef INSPECTOR_THREAD_H
 #define INSPECTOR_THREAD_H
@@ -16,18 +16,22 @@
 #include "plugin/process_info.h"
 #include "plugin/settings.h"
 
-/* The region has a ring. Both are borrowed for good. ERR_NO_SPACE, ERR_SYSTEM (errno): nothing runs. */
+/* The region must have a ring. Both arguments are borrowed for good. On an error nothing runs. */
 enum status inspector_start(const struct settings *settings, const struct identity *identity);
 
-/* Was all read that there is of this communicator, which has ended? Its slot may be used again then.
- * True when nothing runs. */
+/*
+ * Have all records of this communicator, which has ended, been read? Then its slot can be reused.
+ * True if nothing runs.
+ */
 bool inspector_has_comm(uint32_t slot, uint32_t id);
 
-/* Give the thread a short time to get there. In init only. */
+/* Give the thread a short time to catch up. Only in init. */
 void inspector_save_comms(void);
 
-/* All that is recorded goes to the file. Waits for as long as the thread gets on, and a bounded time for one
- * that is stuck in the disk; what the file lacks then is counted. */
+/*
+ * Write everything recorded to the file. Waits while the thread makes progress, and a bounded time
+ * if it is stuck in the disk; what is missing from the file then is counted.
+ */
 void inspector_finish(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the recorder's own threads have in common: beginning, waiting, passes, reading the ring. */
+/* What the recorder's own threads share: starting, waiting, passes, reading the ring. */
 #include "plugin/own_thread.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@
 enum {
 	STACK_BYTES = 256 * 1024,
 	STACK_BYTES_MOST = 64 * 1024 * 1024,
-	LOOK_MS = 5,	 /* how often a waiting thread looks at what it waits for */
-	BUSY_MS = 1000,	 /* no longer with a machine that does not let our thread run */
-	READY_MS = 1000, /* how long a thread with something to say waits for a reader */
+	LOOK_MS = 5,	 /* how often a waiting thread checks */
+	BUSY_MS = 1000,	 /* longest wait for a thread that gets no CPU */
+	READY_MS = 1000, /* longest wait for the reader of stderr */
 	SWEEP_NS = 200 * 1000 * 1000,
 };
 
@@ -44,7 +44,7 @@ enum status own_thread_start(void *(*run)(void *), void *argument, pthread_cond_
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* The job's thread-local variables lie on the stack too, however large they are. */
+	/* The job's thread-local variables are on the stack, too, and can be large. */
 	for (size_t stack = STACK_BYTES; error == EINVAL && stack <= STACK_BYTES_MOST; stack *= 4) {
 		pthread_attr_setstacksize(&attributes, stack);
 		error = pthread_create(&thread, &attributes, run, argument);
@@ -102,7 +102,7 @@ bool own_thread_read_comm(const struct region_comm *comm, struct region_comm *co
 
 	if (!region_slot_is_used(word))
 		return false;
-	/* Word by word: its owner may be writing. */
+	/* Word by word, because its owner may be writing. */
 	for (size_t i = 0; i < sizeof(*copy) / sizeof(*to); i++)
 		to[i] = load_relaxed(&from[i]);
 	fence_acquire();
@@ -121,7 +121,7 @@ void own_thread_say(const char *line)
 		errno = 0;
 }
 
-/* Does a thread of ours want nothing but the processor? One that does not know its number has not begun. */
+/* Is a thread of ours waiting only for a CPU? One without a tid has not started. */
 static bool is_busy(pid_t tid)
 {
 	uint64_t start_ticks;
@@ -151,7 +151,7 @@ bool own_thread_wait(pthread_mutex_t *lock, pthread_cond_t *changed, const pid_t
 	return *is_done;
 }
 
-/* Something that a thread of its own does while another waits for it, or has left. */
+/* Work that a thread of its own does while the caller waits, or after it gave up. */
 struct own_task {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -212,7 +212,9 @@ bool own_thread_try(const struct own_work *work, void *data, int patience_ms)
 				  patience_ms);
 	task->is_left = !is_done;
 	pthread_mutex_unlock(&task->lock);
-	/* It has let go of the lock, or is about to: it does not touch the task after that. */
+	/*
+	 * The thread has released the lock, or is about to; it does not touch the task after that.
+	 */
 	if (is_done)
 		free_task(task);
 	return is_done;
@@ -237,11 +239,11 @@ void own_thread_say_for(const char *line, int patience_ms)
 
 enum {
 	PASS_MS = 5,	      /* between passes while records come */
-	IDLE_PASS_MS = 50,    /* and while none come */
-	STANDSTILL_MS = 2000, /* at exit: no longer with a disk that does not answer */
-	FINISH_MS = 30000,    /* and no longer with one that is slow */
-	FINISH_LOOK_MS = 20,  /* how often that is looked at */
-	ASK_MS = 40,	      /* in init, when a communicator's slot is wanted */
+	IDLE_PASS_MS = 50,    /* ... and while none come */
+	STANDSTILL_MS = 2000, /* at exit: longest wait for a disk that does not answer */
+	FINISH_MS = 30000,    /* ... and for one that is slow */
+	FINISH_LOOK_MS = 20,  /* how often that is checked */
+	ASK_MS = 40,	      /* in init, when a communicator needs a slot */
 };
 
 bool own_passes_rest(struct own_passes *passes, bool has_found)
@@ -277,7 +279,7 @@ void own_passes_end(struct own_passes *passes)
 	pthread_cond_broadcast(&passes->changed);
 }
 
-/* How many there were so far. UINT64_MAX: no use to wait for more. */
+/* How many passes there were so far. UINT64_MAX: waiting for another is pointless. */
 static uint64_t ask_for_pass(struct own_passes *passes)
 {
 	uint64_t count;
@@ -290,7 +292,7 @@ static uint64_t ask_for_pass(struct own_passes *passes)
 	return count;
 }
 
-/* Two passes: one may be under way, and have looked before. */
+/* Two passes: one may be running already and have read the slot before. */
 void own_passes_ask(struct own_passes *passes)
 {
 	struct timespec pause = { .tv_nsec = 1000 * 1000 };
@@ -329,15 +331,16 @@ bool own_passes_finish(struct own_passes *passes)
 }
 
 /*
- * A ring slot is read as R2 says: sequence, copy, sequence again. What a slot can say about the
- * sequence number wanted:
- *	the same	take it
- *	a later one	overrun: missed
- *	an earlier one	its writer is still at it, or was overtaken and gave up: wait a little, then
- *			take it as missed
+ * Read a ring slot by rule R2: sequence, copy, sequence again. Compared with the wanted sequence
+ * number, the slot holds
+ *
+ *	the same one      take it
+ *	a later one       overrun: missed
+ *	an earlier one    its writer is not finished, or was overtaken and gave up: wait a little,
+ *	                  then count it as missed
  */
 
-enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with a writer that does not finish */
+enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* longest wait for a writer to finish */
 
 struct ring_reader ring_reader_of_ops(void)
 {
@@ -355,7 +358,7 @@ struct ring_reader ring_reader_of_details(void)
 				     .head = &recorder.region.header->details_head };
 }
 
-/* Copy the record with this sequence, or say why not: ERR_GONE overrun, ERR_RANGE not there yet. */
+/* Copy the record with this sequence. ERR_GONE: overrun; ERR_RANGE: not there yet. */
 static enum status take_one(const struct ring_reader *reader, uint64_t sequence, uint64_t *to)
 {
 	uint64_t *slot = reader->slots + ((sequence - 1) & (reader->count - 1)) * reader->words;
@@ -373,7 +376,7 @@ static enum status take_one(const struct ring_reader *reader, uint64_t sequence,
 	return load_relaxed(&slot[0]) == sequence ? OK : ERR_GONE;
 }
 
-/* The oldest that can still be there; all before it are gone at once. */
+/* Skip to the oldest record that can still be there; all before it are lost. */
 static void pass_overrun(struct ring_reader *reader, struct ring_missed *missed)
 {
 	uint64_t head = load_relaxed(reader->head);
@@ -384,7 +387,7 @@ static void pass_overrun(struct ring_reader *reader, struct ring_missed *missed)
 	reader->tail = next - 1;
 }
 
-/* A writer is at it. True: give up on it. */
+/* A writer is not finished. True: give up on its record. */
 static bool is_out_of_patience(struct ring_reader *reader, uint64_t head, uint64_t now_ns)
 {
 	if (reader->stuck_ns == 0)

@@ -1,4 +1,4 @@
-/* Beginning and end of the recorder and of each communicator in it. */
+/* Start and end of the recorder and of each communicator. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,14 +18,15 @@
 #include "plugin/trace_thread.h"
 
 /*
- * Writing can raise a signal that ends the job: SIGPIPE when stderr is a pipe that nobody reads any
- * more, SIGXFSZ when a file would pass the process's limit. Between these two the calling thread
- * holds such signals back; those that our own writing raised never arrive. In init and at exit only.
+ * Writing can raise a signal that would kill the job: SIGPIPE if stderr is a pipe without a reader,
+ * SIGXFSZ if a file would exceed the process's limit. Between these two functions the calling
+ * thread blocks such signals, and those raised by our own writes are discarded. Only in init and at
+ * exit.
  */
 
 struct quiet {
 	sigset_t before;  /* the thread's mask */
-	sigset_t pending; /* what waited before us is not ours to take away */
+	sigset_t pending; /* signals pending before are not ours to discard */
 };
 
 static void fill_quiet_set(sigset_t *ours)
@@ -55,7 +56,7 @@ static void quiet_end(const struct quiet *quiet)
 		sigdelset(&ours, SIGPIPE);
 	if (sigismember(&quiet->pending, SIGXFSZ))
 		sigdelset(&ours, SIGXFSZ);
-	/* Each is at most once pending. */
+	/* Each signal is pending at most once. */
 	sigemptyset(&found);
 	sigpending(&found);
 	if (sigismember(&found, SIGPIPE) || sigismember(&found, SIGXFSZ))
@@ -65,8 +66,9 @@ static void quiet_end(const struct quiet *quiet)
 }
 
 /*
- * Slots of the table of communicators are used again, that of the communicator that ended first first.
- * What the last owner left in tables that all share is cleared away, but its sums stay. In init only, by one thread at a time.
+ * Slots of the table of communicators are reused, starting with the communicator that ended first.
+ * What the last owner left in shared tables is cleared, but its totals stay. Only in init, by one
+ * thread at a time.
  */
 
 static void forget_peers(uint32_t id)
@@ -78,7 +80,7 @@ static void forget_peers(uint32_t id)
 		}
 }
 
-/* Words [0, count) of one slot are added to those of another; late ones may still come. */
+/* Add words [0, count) of one slot to another; late children may still add to the first. */
 static void move_sums(uint64_t *to, uint64_t *from, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -115,7 +117,7 @@ static void forget_totals(uint32_t id)
 	}
 }
 
-/* What a communicator that is gone left in shared tables makes room, but its sums stay. */
+/* Make room in shared tables after a communicator that is gone; its totals stay. */
 static void forget_comm(uint32_t id)
 {
 	forget_peers(id);
@@ -144,8 +146,10 @@ static uint32_t choose_comm_slot(bool must_be_saved)
 	return best;
 }
 
-/* Files should know all of a communicator before its slot goes to another one. When the disk does not
- * let them, operations are worth more than a description. */
+/*
+ * Files should have everything about a communicator before its slot is reused. If the disk prevents
+ * that, recording the new one's operations matters more than the description of the old one.
+ */
 static uint32_t take_comm_slot(void)
 {
 	uint32_t slot = choose_comm_slot(true);
@@ -158,7 +162,7 @@ static uint32_t take_comm_slot(void)
 	return slot != recorder.region.comm_count ? slot : choose_comm_slot(false);
 }
 
-/* What other communicators learned about the same GPU's clock is a start. */
+/* Start with what other communicators learned about the clock of the same GPU. */
 static void inherit_gpu_offset(struct comm_info *info)
 {
 	for (uint32_t i = 0; i < recorder.region.comm_count && info->gpu_uuid[0] != '\0'; i++) {
@@ -177,8 +181,10 @@ static void fill_comm(struct region_comm *comm, const struct comm_start *start, 
 	struct region_comm made = { .word = comm->word };
 	uint32_t generation = REGION_GENERATION(made.word);
 
-	/* R3: nobody takes the old owner's description, half overwritten, for whole. Pairs with the
-	 * acquire fence of whoever copies the slot. */
+	/*
+	 * R3: no reader may take the old owner's half-overwritten description for a whole one.
+	 * Pairs with the acquire fence in every copy of the slot.
+	 */
 	if (region_slot_is_used(made.word))
 		store_relaxed(&comm->word, (uint64_t)(generation + 1) << 32);
 	fence_release();
@@ -198,7 +204,7 @@ static void fill_comm(struct region_comm *comm, const struct comm_start *start, 
 	store_release(&comm->word, (uint64_t)((generation + 1) | 1) << 32);
 }
 
-/* Children of the slot's last owner may still come by: they follow `shared`, which never changes. */
+/* Children of the slot's last owner may still arrive: they follow `shared`, which never changes. */
 static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, int nnodes,
 			     bool is_sampled)
 {
@@ -206,7 +212,7 @@ static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, 
 		.expects_kernels = mask & ABI_KERNEL_CH,
 		.expects_proxies = mask & ABI_PROXY_OP && nnodes != 1,
 		.live_hint = slot * 16,
-		/* Without sampling there is never anything to decide. */
+		/* Without sampling there is nothing to decide. */
 		.sample_at = is_sampled ? 1 : UINT64_MAX,
 	};
 
@@ -214,7 +220,7 @@ static void begin_comm_state(struct comm_state *state, uint32_t slot, int mask, 
 		   sizeof(fresh) / sizeof(uint64_t) - 1);
 }
 
-/* How many are alive. */
+/* How many communicators are alive. */
 static uint32_t comm_begin_alive(void)
 {
 	uint32_t alive = 0;
@@ -227,8 +233,10 @@ static uint32_t comm_begin_alive(void)
 	return alive;
 }
 
-/* The context for NCCL; one that no callback takes for a communicator where all slots are in use.
- * `mask`: the events that were asked for; is_sampled: kernel events, for some. */
+/*
+ * The context for NCCL. If all slots are in use, it is one that no callback takes for a
+ * communicator. `mask`: the requested events; is_sampled: kernel events for some collectives.
+ */
 static void *comm_begin(const struct comm_start *start, int mask, bool is_sampled)
 {
 	uint32_t slot = take_comm_slot();
@@ -239,7 +247,7 @@ static void *comm_begin(const struct comm_start *start, int mask, bool is_sample
 	comm = &recorder.region.comms[slot];
 	if (comm->info.id != 0) {
 		forget_comm(comm->info.id);
-		/* A stop that came while it ended may have kept a slot. */
+		/* A stop that arrived while the last owner ended may have kept a slot. */
 		hot_proxy_forget(&recorder.comms[slot]);
 	}
 	begin_comm_state(&recorder.comms[slot], slot, mask, start->nnodes, is_sampled);
@@ -248,8 +256,8 @@ static void *comm_begin(const struct comm_start *start, int mask, bool is_sample
 }
 
 /*
- * Beginning and end: the first communicator sets the process up, each gets a slot, the exit flushes.
- * Here, and in what is called from here, the plugin may allocate, lock and talk to the system.
+ * The first communicator sets up the process, each communicator gets a slot, and the exit flushes.
+ * Here, and in everything called from here, the plugin may allocate, lock and make system calls.
  */
 
 enum { REGION_MS = 60, REGION_MS_WITH_GROUP = 30, SAY_MS = 10 };
@@ -258,9 +266,9 @@ struct recorder recorder;
 
 static struct {
 	pthread_mutex_t lock;
-	bool is_done; /* tried once, whatever came of it */
+	bool is_done; /* tried once, whatever the result */
 	bool is_logged;
-	bool is_guarded; /* forks are noticed */
+	bool is_guarded; /* fork handlers are installed */
 	bool is_forked;
 	struct clock_sample early;
 	struct trace_place place;
@@ -268,8 +276,10 @@ static struct {
 
 static struct process_info process;
 
-/* A child has the parent's memory and none of its threads: it must not write into the region. When
- * nothing was set up yet, nothing is shared. */
+/*
+ * A forked child has the parent's memory but not its threads, so it must not write to the region.
+ * If nothing was set up yet, nothing is shared.
+ */
 static void after_fork_in_child(void)
 {
 	/* Another thread may have held it. */
@@ -281,27 +291,29 @@ static void after_fork_in_child(void)
 	region_leave_to_parent(&recorder.region);
 }
 
-/* As early as possible: the longer ago, the better the counter's rate is known. */
+/* As early as possible: the longer the time since then, the better the counter's rate is known. */
 __attribute__((constructor)) static void begin_process(void)
 {
 	setup.early = clock_sample_take();
 	setup.is_guarded = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
 }
 
-/* For the user: in the region for whoever looks there (ringside verify), and on stderr once init is done with the rest. */
+/*
+ * Lines for the user: in the region (ringside verify shows them), and on stderr at the end of init.
+ */
 static void note_messages(const char *lines)
 {
 	text_append(process.messages, sizeof(process.messages), "%s", lines);
 }
 
-/* One write, so that ranks do not mix. Nobody may read what is written, or the pipe be full: the job does not wait for that. */
+/* One write, so that lines of different ranks do not mix. The job does not wait for a full pipe. */
 static void say_notes(void)
 {
 	if (process.messages[0] != '\0')
 		own_thread_say_for(process.messages, SAY_MS);
 }
 
-/* What channels and transfers did: for the trace file, and for Inspector's verbose lines. */
+/* What channels and transfers did: for the trace file and for Inspector's verbose lines. */
 static bool wants_details(void)
 {
 	const struct inspector_settings *inspector = &process.settings.inspector;
@@ -332,7 +344,7 @@ static void drop_region(void *data)
 	free(task);
 }
 
-/* Wherever the user wants it: that may be a disk, or a server that is gone. */
+/* RINGSIDE_SHM can be a disk, or a server that is gone. */
 static bool make_region_elsewhere(const struct region_request *request)
 {
 	static const struct own_work work = { "ringside-region", create_region, drop_region };
@@ -345,7 +357,7 @@ static bool make_region_elsewhere(const struct region_request *request)
 	task->request = *request;
 	task->request.dir = task->dir;
 	text_copy(task->dir, sizeof(task->dir), request->dir);
-	/* Looking up a group has taken its part of the time that init may wait. */
+	/* Looking up the group has used a part of the time that init may wait. */
 	if (!own_thread_try(&work, task,
 			    settings_variable("RINGSIDE_GROUP") != NULL ? REGION_MS_WITH_GROUP
 									: REGION_MS)) {
@@ -377,7 +389,7 @@ static bool make_region(void)
 
 	text_format(dir, sizeof(dir), "%s/ringside-%u", settings->shm, (unsigned int)geteuid());
 	file_make_absolute(dir, sizeof(dir));
-	/* Memory answers at once. */
+	/* /dev/shm is memory and never blocks. */
 	if (strcmp(settings->shm, SETTINGS_SHM) == 0)
 		return region_create(&recorder.region, &request) == OK;
 	return make_region_elsewhere(&request);
@@ -387,7 +399,7 @@ static bool make_private_tables(void)
 {
 	size_t comms = recorder.region.comm_count * sizeof(*recorder.comms);
 	size_t groups = GROUPS * sizeof(*recorder.groups);
-	/* Memory that is never touched where a communicator has one proxy thread. */
+	/* These pages are never touched if each communicator has one proxy thread. */
 	size_t others = recorder.region.live_count * sizeof(*recorder.others);
 	char *memory = mmap(NULL, comms + groups + others, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -402,7 +414,7 @@ static bool make_private_tables(void)
 	return true;
 }
 
-/* "" where none is wanted, or can be: then with a line that says why. */
+/* Leaves "" if no trace is wanted or possible; in the latter case a message says why. */
 static void choose_trace(void)
 {
 	char line[1024];
@@ -413,15 +425,16 @@ static void choose_trace(void)
 		trace_place_path(process.trace, sizeof(process.trace), &setup.place, 0);
 		return;
 	}
-	text_format(line, sizeof(line),
-		    "ringside: RINGSIDE_DIR=%.200s is no usable path (%%h host, %%p pid, %%r rank, "
-		    "%%j job); recording without trace file\n",
-		    process.settings.dir);
+	text_format(
+		line, sizeof(line),
+		"ringside: RINGSIDE_DIR=%.200s is not a usable path (%%h host, %%p pid, %%r rank, "
+		"%%j job); recording without a trace file\n",
+		process.settings.dir);
 	note_messages(line);
 	process.settings.mode = REGION_MODE_FLIGHT;
 }
 
-/* Every record still passes the region; none reaches a file. */
+/* Records still go through the region but not to a file. */
 static void go_without_trace(void)
 {
 	process.settings.mode = REGION_MODE_FLIGHT;
@@ -437,7 +450,7 @@ static void rename_trace(const char *path)
 	process_info_write(&process);
 }
 
-/* Last: from now on the thread reads what the region says of the process. */
+/* Must come last: from now on the thread reads what the region says about the process. */
 static void start_trace(void)
 {
 	char line[1024];
@@ -453,7 +466,7 @@ static void start_trace(void)
 	go_without_trace();
 }
 
-/* In NCCL Inspector's place, when its variables say so. */
+/* Replaces NCCL Inspector if its variables ask for that. */
 static void start_inspector(void)
 {
 	char line[1024];
@@ -465,8 +478,8 @@ static void start_inspector(void)
 	if (status == OK)
 		return;
 	text_format(line, sizeof(line),
-		    "ringside: NCCL_INSPECTOR_ENABLE: nothing can be written to %.600s (%s); "
-		    "recording without\n",
+		    "ringside: NCCL_INSPECTOR_ENABLE: cannot write to %.600s (%s); "
+		    "no Inspector files will be written\n",
 		    process.settings.inspector.dir,
 		    status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	note_messages(line);
@@ -498,7 +511,7 @@ static void fill_header(void)
 	header->last_anchor = header->first_anchor;
 }
 
-/* Whatever fails here leaves the recorder off and the job alone. */
+/* Any failure here leaves the recorder off and does not affect the job. */
 static void begin_recording(unsigned int interface)
 {
 	process.interface = interface;
@@ -513,7 +526,7 @@ static void begin_recording(unsigned int interface)
 	recorder.salt = make_salt();
 	recorder.pid = (int32_t)getpid();
 	if (!make_region() || !make_private_tables()) {
-		note_messages("ringside: no memory to record into; not recording\n");
+		note_messages("ringside: out of memory; not recording\n");
 		return;
 	}
 	choose_trace();
@@ -530,16 +543,16 @@ static void begin_recording(unsigned int interface)
 }
 
 /*
- * Once in a process. It waits for nothing and nobody for more than 100 ms in total:
+ * Once per process. It blocks for at most 100 ms in total:
  *
- *	the name of a group (RINGSIDE_GROUP)	40 ms	system libraries may ask a server
- *	a region that is not in /dev/shm	60 ms	RINGSIDE_SHM may be a disk; then memory is taken
- *	the trace file				20 ms	then it comes later, or not at all (trace_thread.c)
- *	lines for the user			10 ms	then the reader of stderr takes them later
+ *	the name of a group (RINGSIDE_GROUP)  40 ms  system libraries may ask a server
+ *	a region outside /dev/shm             60 ms  RINGSIDE_SHM may be a disk; falls back to memory
+ *	the trace file                        20 ms  then it comes later or not at all (trace_thread.c)
+ *	lines for the user                    10 ms  then the reader of stderr gets them later
  *
- * Each is done by a thread of our own (own_thread.h). What else touches a file system is in memory and answers at
- * once: /proc/self (status, environment, links), /proc/sys, /dev/shm, and getcwd, which asks no disk. Inspector's files
- * are made by its thread.
+ * Each of these runs in a thread of our own (own_thread.h). All other file access is to memory and
+ * answers at once: /proc/self (status, environment, links), /proc/sys, /dev/shm, and getcwd.
+ * Inspector's files are created by its thread.
  */
 static void set_up_process(unsigned int interface)
 {
@@ -548,7 +561,7 @@ static void set_up_process(unsigned int interface)
 	say_notes();
 }
 
-/* Another copy of NCCL in this process may speak another version. */
+/* Another copy of NCCL in this process may use a different version. */
 static int mask_for(unsigned int interface)
 {
 	if (interface == recorder.region.header->interface)
@@ -556,7 +569,7 @@ static int mask_for(unsigned int interface)
 	return mask_choose(interface, &process.settings, mask_free_shm_bytes()).mask;
 }
 
-/* By the first communicator; a second copy of NCCL, whose mask is another int, is not sampled. */
+/* Set by the first communicator. A second copy of NCCL has a different mask and is not sampled. */
 static void start_sampling(int *mask)
 {
 	struct sampling *sampling = &recorder.sampling;
@@ -572,7 +585,7 @@ static void start_sampling(int *mask)
 	store_relaxed(&sampling->state, SAMPLING_ACTIVE);
 }
 
-/* NCCL takes its room in /dev/shm with the first timed operation of each communicator. */
+/* NCCL takes its memory in /dev/shm with the first timed operation of each communicator. */
 static bool sampling_is_possible(const int *mask)
 {
 	if (recorder.sampling.mask == NULL || mask != recorder.sampling.mask)
@@ -614,7 +627,7 @@ void setup_comm(void **context, int *mask, const struct comm_start *start)
 	errno = saved_errno;
 }
 
-/* Nothing more comes of these: what is open is abandoned. 0: of all communicators. */
+/* Retire everything that is open: no more events will come. 0: of all communicators. */
 static void retire_all(uint32_t comm_id)
 {
 	for (uint32_t i = 0; i < recorder.region.live_count; i++) {
@@ -642,20 +655,20 @@ void setup_comm_end(void *context)
 		hot_sample_forget(comm);
 		store_relaxed(&comm->shared->info.finalize_ns, recorder_now());
 		or_relaxed(&comm->shared->info.flags, COMM_FLAG_FINALIZED);
-		/* Its context is unknown from now on. */
+		/* From now on its context is unknown. */
 		store_release(&comm->shared->word, comm->shared->word | COMM_ENDED);
 	}
 	pthread_mutex_unlock(&setup.lock);
 	errno = saved_errno;
 }
 
-/* At exit NCCL's threads may still call: recording goes off, nothing is freed. */
+/* NCCL's threads may still call at exit: recording stops, nothing is freed. */
 __attribute__((destructor)) static void end_process(void)
 {
 	struct clock_anchor anchor;
 	struct quiet quiet;
 
-	/* The pid: there are ways to fork that tell nobody. */
+	/* The pid, because some ways to fork run no handlers. */
 	if (setup.is_forked || !load_relaxed(&recorder.is_on) || getpid() != recorder.pid)
 		return;
 	quiet_begin(&quiet);

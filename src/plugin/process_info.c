@@ -1,4 +1,7 @@
-/* Who this process is: from /proc, the environment and CUDA; and the info text of the region. */
+/*
+ * Collects what is known about this process from /proc, the environment and CUDA, and writes it to
+ * the region as info text.
+ */
 #include "plugin/process_info.h"
 
 #include <dlfcn.h>
@@ -17,9 +20,9 @@
 #include "common/text.h"
 #include "plugin/abi_common.h"
 
-enum { PAGE_LEAST = 4096 }; /* no machine has smaller ones */
+enum { PAGE_LEAST = 4096 }; /* no machine has smaller pages */
 
-/* The first of these variables that is set; torchrun says "none" when it was given no id. */
+/* The first of these variables that is set. torchrun sets "none" if it was given no id. */
 static void read_first(const char *const *names, const char *standard, char *to, size_t size)
 {
 	for (; *names != NULL; names++) {
@@ -68,9 +71,9 @@ void identity_read(struct identity *identity, const char *job)
 }
 
 /*
- * A name in our own memory that may not be there: the kernel says EFAULT where we would crash. It may end right before
- * memory that is not ours, so never across the end of a page at once. Gives back how many bytes were readable, the
- * terminator among them; -1: a sandbox forbids it.
+ * Copy a string from our own memory that may not be mapped: the kernel returns EFAULT where we
+ * would crash. The string may end right before unmapped memory, so no read crosses a page boundary.
+ * Returns the number of readable bytes including the terminator; -1: a sandbox forbids the call.
  */
 static ssize_t read_by_vm(char *to, size_t size, const char *from)
 {
@@ -94,8 +97,10 @@ static ssize_t read_by_vm(char *to, size_t size, const char *from)
 	return (ssize_t)done;
 }
 
-/* The same through a pipe that does not wait, byte by byte. Its ends are not even for a moment standard streams: who prints
- * meanwhile would wait for room in it, or die of SIGPIPE. */
+/*
+ * The same through a non-blocking pipe, byte by byte. Its ends must never be standard streams, not
+ * even for a moment: another thread that prints would block on it or die of SIGPIPE.
+ */
 static size_t read_by_pipe(char *to, size_t size, const char *from)
 {
 	struct fd_guard guard = fd_guard_begin();
@@ -154,8 +159,10 @@ static bool load_cuda(struct cuda *cuda)
 
 	if (library == NULL)
 		return false;
-	/* dlsym gives an object pointer; POSIX wants the detour. The handle stays open: the job uses
-	 * the library anyway. */
+	/*
+	 * dlsym returns an object pointer; POSIX requires the detour. The handle stays open: the
+	 * job uses the library anyway.
+	 */
 	*(void **)&cuda->ctx_get_device = dlsym(library, "cuCtxGetDevice");
 	*(void **)&cuda->device_get_uuid = dlsym(library, "cuDeviceGetUuid");
 	*(void **)&cuda->device_get_bus = dlsym(library, "cuDeviceGetPCIBusId");
@@ -190,9 +197,10 @@ void identity_gpu(struct comm_info *info)
 }
 
 /*
- * Values are taken with getenv, one name at a time: environ itself is never walked, as other threads may grow it.
- * Names come from a list of those that matter most, and then from what the process was started with
- * (/proc/self/environ), for the many that begin with one of a few prefixes.
+ * Values are read with getenv, one name at a time: environ itself is never walked, because other
+ * threads may grow it. Names come from a list of the most important ones, and then from the
+ * environment at process start (/proc/self/environ) for the many that begin with one of a few
+ * prefixes.
  */
 
 enum {
@@ -200,7 +208,7 @@ enum {
 	FOUND_MOST = 256, /* of prefixes: each costs a getenv */
 };
 
-/* These are asked for by name, so they are found when the program set them itself, too. */
+/* Looked up by name, so they are found even if the program itself set them. */
 static const char *const listed_names[] = {
 	"NCCL_DEBUG",
 	"NCCL_DEBUG_SUBSYS",
@@ -349,8 +357,10 @@ bool environment_has(const char *name)
 	return name[0] != '\0' && !secret_is_name(name) && (is_listed(name) || has_prefix(name));
 }
 
-/* Another thread may be changing it: every step is bounded by itself. One whose end is out of sight could hide a
- * password there, so nothing of it is kept. */
+/*
+ * Another thread may be changing the value, so every step is bounded by itself. A value too long to
+ * be checked to its end could contain a password, so nothing of it is kept.
+ */
 static void copy_value(char *to, size_t size, const char *from)
 {
 	size_t length = 0;
@@ -362,10 +372,10 @@ static void copy_value(char *to, size_t size, const char *from)
 	}
 	to[length] = '\0';
 	if (length == size - 1)
-		text_copy(to, size, "(too long to be kept)");
+		text_copy(to, size, "(too long to record)");
 }
 
-/* A name may be there twice: getenv gives the first. */
+/* A name can occur twice: getenv returns the first. */
 static bool is_there(const struct environment *environment, const char *start)
 {
 	size_t length = strlen(start);
@@ -409,7 +419,7 @@ struct reader {
 	struct environment *environment;
 	char name[NAME_MOST + 1];
 	size_t length;
-	bool is_name; /* not yet behind '=' */
+	bool is_name; /* not past the '=' yet */
 	unsigned int found;
 };
 
@@ -432,7 +442,7 @@ static void take_name(struct reader *reader)
 		reader->environment->left_out++;
 }
 
-/* "NAME=VALUE\0NAME=VALUE\0", cut anywhere; a title may have been written over it. */
+/* "NAME=VALUE\0NAME=VALUE\0", cut anywhere; a process title may have overwritten it. */
 static void take_bytes(struct reader *reader, const char *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -482,7 +492,9 @@ static void add_line(const char *key, const char *value)
 	if (*used + length > REGION_INFO_BYTES)
 		return;
 	memcpy(recorder.region.info + *used, line, length);
-	/* Readers may look already, see process_info_add_message(): a line is there whole or not at all. */
+	/*
+	 * Readers may be reading already (process_info_add_message()): a line appears as a whole.
+	 */
 	store_release(used, *used + length);
 }
 
@@ -528,7 +540,7 @@ static void add_messages(const char *lines)
 		process_info_add_message(at);
 }
 
-/* Whole lines only, with room left for the last one: how many are missing. */
+/* Whole lines only, with room left for the last one, which gives the number of missing lines. */
 static void add_environment(const struct environment *environment)
 {
 	uint64_t *used = &recorder.region.header->info_bytes;
@@ -610,7 +622,7 @@ void process_info_log(const struct process_info *process, const struct comm_star
 	start->log(
 		ABI_LOG_INFO, ABI_LOG_SUBSYSTEM_INIT | ABI_LOG_SUBSYSTEM_PROFILE, "ringside", 0,
 		"Ringside %s: mode %s, region %s (%s%s%s), trace %s, buffer %llu KiB, quota %llu "
-		"MiB, kernel events %s (%s), events 0x%x, job %s, Inspector's files in %s",
+		"MiB, kernel events %s (%s), events 0x%x, job %s, Inspector files in %s",
 		RINGSIDE_VERSION, op_mode_name(recorder.region.header->mode),
 		recorder.region.path[0] != '\0' ? recorder.region.path : "none",
 		region_kind_name(recorder.region.kind),

@@ -1,14 +1,14 @@
 /*
- * The recorder's state, and the hot path's functions on it; first the handles.
+ * The recorder: its state, and what the hot path (hot_*.c) shares. Handles come first.
  *
- * What NCCL gets instead of pointers. 64 bits:
+ * A handle is what NCCL gets instead of a pointer. 64 bits:
  *
  *	63..60 kind | 59..29 generation | 28..9 slot | 8..1 extra | 0 always 0
  *
- * XORed with a salt of this process whose lowest bit is 1: so a handle is never NULL, never an
- * aligned pointer, and another process's handle (PXN hands them over) decodes to nonsense that the
- * generation check refuses. A captured call is named for as long as its graph lives, so its handle
- * holds the operation's number itself (59..1) and no slot.
+ * It is XORed with a per-process salt whose lowest bit is 1. So a handle is never NULL and never an
+ * aligned pointer, and a handle of another process (PXN passes them on) decodes to nonsense that
+ * the generation check rejects. The handle of a captured call lives as long as its CUDA graph, so
+ * it holds the operation's number (bits 59..1) instead of a slot.
  */
 #ifndef RECORDER_H
 #define RECORDER_H
@@ -36,10 +36,12 @@ enum handle_kind {
 	HANDLE_PROXY = 8,      /* slot: proxy operation */
 	HANDLE_STEP = 9,       /* slot: proxy operation; extra: step modulo 256 */
 	HANDLE_UNTRACKED = 10, /* an operation without a live slot */
-	HANDLE_IGNORED = 11,   /* an event that nothing is kept of */
+	HANDLE_IGNORED = 11,   /* an event that is not recorded */
 };
 
-/* One word, so that it travels in one register; 0 in bit 0 once the salt is off. */
+/*
+ * A struct for type safety only: it is passed in one register. Bit 0 is 0 once the salt is removed.
+ */
 struct handle {
 	uint64_t raw;
 };
@@ -92,7 +94,7 @@ static inline uint8_t handle_extra(struct handle handle)
 	return (uint8_t)(handle.raw >> 1);
 }
 
-/* The same slot and generation as something of another kind. */
+/* Another kind of handle for the same slot and generation. */
 static inline struct handle handle_as(struct handle handle, enum handle_kind kind, uint8_t extra)
 {
 	uint64_t kept = (uint64_t)HANDLE_GENERATION_MASK << HANDLE_GENERATION_SHIFT |
@@ -102,7 +104,7 @@ static inline struct handle handle_as(struct handle handle, enum handle_kind kin
 				(uint64_t)extra << 1 };
 }
 
-/* Is this the handle of a slot with this word (generation << 32, odd when it is used)? */
+/* Does the handle name the current owner of a slot? word: generation << 32, odd while in use. */
 static inline bool handle_fits(struct handle handle, uint64_t word)
 {
 	uint64_t difference = word >> (32 - HANDLE_GENERATION_SHIFT) ^ handle.raw;
@@ -127,116 +129,128 @@ static inline uint64_t handle_captured_number(uint64_t salt, const void *opaque)
 
 /*
  * Files named hot_*.c run inside NCCL's callbacks: no allocation, no lock, no system call, no
- * waiting, no printing (scripts/check-hot-path looks at their objects). The others run in init,
- * finalize, the trace thread and at exit.
+ * waiting, no printing (scripts/check-hot-path checks their objects). The other files of the plugin
+ * run in init, in finalize, in its threads and at exit.
  */
 
 enum {
-	GROUPS = 1024,	     /* groups whose launch time is remembered */
-	LINGER = 64,	     /* finished operations a communicator holds back for late children */
-	RECENT = 16,	     /* after so many more calls an operation without children is let go */
-	CHILDLESS_AGE = 512, /* calls without any child: none is expected any more */
-	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with those before */
+	GROUPS = 1024,	       /* groups whose launch time is remembered */
+	LINGER = 64,	       /* finished operations a communicator holds back for late children */
+	RECENT = 16,	       /* calls after which an operation without children is retired */
+	CHILDLESS_AGE = 512,   /* calls without any child after which none is expected */
+	STAMPED_CHANNELS = 64, /* channels whose stamps are compared with earlier ones */
 	KEPT_PROXIES = 64,     /* proxy slots a communicator keeps for itself */
 	NAME_GUESSES = 64,
-	TAGGED_CAPTURES = 4096, /* captured calls whose user tag their replays can have */
-	STAMP_RING = 64,	/* NCCL keeps so many stamps per channel */
+	TAGGED_CAPTURES = 4096, /* captured calls whose user tag is kept for their replays */
+	STAMP_RING = 64,	/* stamps that NCCL keeps per channel */
 };
 
-/* A KernelCh callback this late, with a full ring of work outstanding, may carry another's stamp. */
+/*
+ * A KernelCh callback this late, with a full ring of work queued, may carry the stamp of later
+ * work.
+ */
 enum { STAMP_LATE_NS = 64000, STAMP_SLACK_NS = 20000 };
 
-/* So many works the GPU may be ahead of the network: NCCL's buffers take eight transfers, and on one channel
- * it may do the rest of its kernel while another channel waits. Twice as many. */
+/*
+ * How many works the GPU can be ahead of the network. NCCL's buffers hold eight transfers, and one
+ * channel may finish its kernel while another still waits; doubled for safety.
+ */
 enum { KERNEL_WORKS = 8, AHEAD_OF_NETWORK = 32 };
 
 /* Odd, so that its multiples visit every slot of a table whose size is a power of two. */
 #define SCATTER UINT32_C(0x9e3779b1)
 
-/* Slots looked at from where one was freed last, before looking anywhere. */
+/* Slots to try next to the one freed last, before searching the whole table. */
 enum { HINT_TRIES = 16 };
 
 enum { PASSED_NS = 1000 * 1000 * 1000 };
 
-/* live->notes; from LIVE_PLAN_SHIFT on: which kernel it is part of */
+/*
+ * live->notes: flags; the bits from LIVE_PLAN_SHIFT on say which kernel the operation is part of.
+ */
 enum { LIVE_PLAN_SHIFT = 32 };
 enum live_note {
-	LIVE_LINGERS = 1u << 0,	   /* waits in its communicator's linger queue */
-	LIVE_HAS_TASK = 1u << 1,   /* its Coll, P2p or CeColl event came */
+	LIVE_LINGERS = 1u << 0,	   /* in its communicator's linger queue */
+	LIVE_HAS_TASK = 1u << 1,   /* its Coll, P2p or CeColl event has come */
 	LIVE_FROM_TASK = 1u << 3,  /* no API event: issued by its Coll or P2p event */
-	LIVE_HAS_OTHERS = 1u << 4, /* there is something in its struct live_others */
+	LIVE_HAS_OTHERS = 1u << 4, /* its struct live_others is in use */
 };
 
-/* The last work that was reported on a channel. */
+/* The last work reported on a channel. */
 struct channel_stamps {
 	uint64_t start_ns, stop_ns; /* GPU's clock */
 	uint64_t plan;		    /* the kernel it was part of */
 };
 
-/* The collectives of one function, as NCCL numbers them: hot_call.c. */
+/* The collectives of one function, as NCCL numbers them; see hot_call.c. */
 struct comm_sequence {
-	uint64_t next;	       /* number of the next task, if none is missed */
+	uint64_t next;	       /* number of the next task if none is missed */
 	uint64_t tasks;	       /* Coll events so far */
 	uint64_t calls;	       /* API events so far ... */
-	uint64_t calls_before; /* ... before those of the current group */
+	uint64_t calls_before; /* ... before the current group */
 	uint64_t group;
 };
 
-/* What the recorder alone needs of a communicator. The calling thread writes the first part at every
- * call while the proxy thread works with the second: they must not share cache lines. */
+/*
+ * A communicator's state that only the recorder needs. The calling thread writes the first part at
+ * every call while the proxy thread works on the second, so they must not share cache lines.
+ */
 struct comm_state {
-	/* Whoever calls. */
+	/* Used by the calling thread. */
 	struct region_comm *shared; /* written once */
-	bool expects_kernels;	    /* of every operation, not of samples alone */
-	bool expects_proxies;	    /* there is a network */
-	uint32_t wants_kernels;	    /* sampled: of its next collective */
-	int32_t credit;		    /* sampled: blocks it may be timed in for the sake of others */
-	uint64_t sample_at;	    /* from this collective on hot_sample() is to decide */
-	uint64_t first_ns;	    /* its first collective */
-	uint64_t estimated_ns;	    /* how long all of them took to move their bytes, at least */
-	uint64_t new_until;	    /* up to this collective more are timed, to catch a new kind */
-	uint8_t kinds[8][20];	    /* calls of each kind (by function, two size classes), a few */
-	uint64_t tasks;		    /* Coll and P2p events so far */
-	uint64_t last_plan;	    /* the kernel of the last one ... */
-	uint32_t plan_tasks;	    /* ... and how many it has so far */
-	/* Where to look for a free slot first: what was freed last is warm in the cache, and each
-	 * communicator looks elsewhere so that their threads do not meet. */
+	bool expects_kernels;	    /* for every operation, not only for samples */
+	bool expects_proxies;	    /* it uses the network */
+	uint32_t wants_kernels;	    /* sampling: time its next collective */
+	int32_t credit; /* sampling: blocks it may still be timed in windows that others opened */
+	uint64_t sample_at;    /* number of the collective at which hot_sample() decides next */
+	uint64_t first_ns;     /* its first collective */
+	uint64_t estimated_ns; /* lower bound of the time its collectives needed */
+	uint64_t new_until;    /* up to this collective more are timed, to catch a new kind early */
+	uint8_t kinds[8][20];  /* calls of each kind (function and size class), saturating */
+	uint64_t tasks;	       /* Coll and P2p events so far */
+	uint64_t last_plan;    /* the kernel of the last one ... */
+	uint32_t plan_tasks;   /* ... and its tasks so far */
+	/*
+	 * Where to search for a free slot first. The slot freed last is warm in the cache, and each
+	 * communicator searches elsewhere so that their threads do not compete.
+	 */
 	uint32_t live_hint;
 	struct {
 		uint64_t group;
-		uint64_t first; /* number of its first operation here */
-	} current[2];		/* [1]: of replays, which another thread shows */
+		uint64_t first; /* number of its first operation on this communicator */
+	} current[2];		/* [1]: of replays, which come from another thread */
 	uint64_t recent[RECENT];
 	struct {
 		uint64_t number, group;
 		uint64_t slot_and_generation;
-	} latest;		/* the call that is not in recent[] yet; no slot: it is */
+	} latest;		/* the call that is not in recent[] yet; no slot: none */
 	uint64_t capture_group; /* handle of the group that captured last ... */
 	uint64_t capture_first; /* ... the number of the first call in it ... */
-	uint64_t capture_calls, capture_tasks; /* ... and how many calls and tasks it had so far */
+	uint64_t capture_calls, capture_tasks;	       /* ... and its calls and tasks so far */
 	struct comm_sequence sequences[OP_REDUCE + 1]; /* by function */
 	uint64_t
-		gap_issued; /* operations issued up to here may be numbered as before the last gap ... */
-	uint64_t gap_shift; /* ... and are so many further on */
+		gap_issued; /* operations issued up to here may have numbers from before a gap ... */
+	uint64_t gap_shift; /* ... and these must be shifted by this much */
 
-	/* The proxy thread, and who reports kernels. */
-	uint64_t proxy_thread ON_OWN_LINE; /* thread_self() of the first proxy thread, 0 none yet */
-	uint32_t kept_proxies;		   /* how many of these: proxy slots freed last, kept */
+	/* Used by the proxy thread and by the thread that reports kernels. */
+	uint64_t proxy_thread ON_OWN_LINE; /* thread_self() of its first proxy thread, or 0 */
+	uint32_t kept_proxies;		   /* number of proxy slots that were freed last and kept */
 	uint32_t kept[KEPT_PROXIES];
 	uint64_t overrun_until; /* tasks before this one were queued when stamps were overrun */
-	uint64_t network_at;	/* how many tasks there were up to the latest with a transfer */
-	uint32_t is_loose;	/* not everything waits for the network: see is_held_by_network() */
+	uint64_t network_at;	/* number of tasks up to the latest one with a transfer */
+	uint32_t is_loose; /* not every kernel waits for the network: see is_held_by_network() */
 	uint64_t linger_cursor;
-	uint64_t linger[LINGER]; /* live slot | generation << 32; 0 none */
+	uint64_t linger[LINGER]; /* live slot | generation << 32; 0: empty */
 	struct channel_stamps stamps[2][STAMPED_CHANNELS]; /* [1]: receives */
 };
 
 /*
- * What other proxy threads than the communicator's own did for an operation: added up atomically, and added to the
- * record when the operation leaves its slot. One per live slot.
+ * What proxy threads other than the communicator's own did for an operation. Added up atomically,
+ * and added to the record when the operation leaves its slot. One per live slot.
  *
- * There are such threads where several GPUs share a process: with PXN a rank's sends go through the network
- * card of another GPU, and the proxy thread of that GPU's rank shows them with the handles of the first.
+ * Such threads exist where several GPUs share a process: with PXN a rank sends through the network
+ * card of another GPU, and the proxy thread of that GPU's rank reports the transfers with the
+ * handles of the first rank.
  */
 struct live_others {
 	uint64_t started, stopped;
@@ -250,31 +264,33 @@ struct group_state {
 	uint64_t is_open; /* its GroupApi event has not stopped */
 };
 
-/* Kernel events are requested for some collectives: see hot_sample.c. Read at every call, written
- * rarely. */
+/*
+ * Kernel events are requested only for some collectives: see hot_sample.c. Read at every call,
+ * written rarely.
+ */
 struct sampling {
 	uint32_t state;	     /* enum sampling_state */
-	uint32_t is_open;    /* NCCL's mask has kernel events now */
+	uint32_t is_open;    /* NCCL's mask includes kernel events now */
 	uint32_t wanting;    /* communicators whose next collective is to be timed */
-	uint32_t broadcasts; /* Broadcast does not harm NCCL's counters */
-	int *mask;	     /* NCCL's, which it reads anew for every call */
+	uint32_t broadcasts; /* timing a Broadcast does not disturb NCCL's counters */
+	int *mask;	     /* NCCL's event mask, which it rereads at every call */
 	int mask_closed;
-	uint64_t begin_ns;   /* no window before */
+	uint64_t begin_ns;   /* no window before this */
 	uint64_t request;    /* the last one seen */
-	uint64_t until_ns;   /* everything is timed until then: somebody asked for it */
-	uint64_t last_group; /* with state ENDING: closes when this group's call returns */
+	uint64_t until_ns;   /* time everything until then, on request */
+	uint64_t last_group; /* in state ENDING: close when this group's call returns */
 };
 
-/* The user tag of a captured call. Its replays have none in what may be read of their events. */
+/* The user tag of a captured call. The events of its replays do not carry it. */
 struct capture_tag {
 	uint64_t key;
 	uint64_t tag;
 };
 
 struct recorder {
-	uint32_t is_on;	  /* the switch: read first by every callback */
-	uint32_t is_full; /* mode full: details wanted */
-	uint32_t is_over; /* switched off at exit: what still comes is counted */
+	uint32_t is_on;	  /* the main switch: every callback reads it first */
+	uint32_t is_full; /* mode full: record details */
+	uint32_t is_over; /* switched off at exit: later events are only counted */
 	uint32_t has_capture_tags;
 	uint64_t salt;
 	int32_t pid;
@@ -284,30 +300,30 @@ struct recorder {
 	struct live_others *others; /* as many as region.live */
 	struct group_state *groups;
 	struct sampling sampling ON_OWN_LINE;
-	/* Written at every call, while all of the above is read in every callback. */
+	/* Written at every call, unlike everything above, which every callback reads. */
 	uint64_t group_cursor ON_OWN_LINE;
-	uint8_t guesses[4][NAME_GUESSES]; /* by a string's address: what it said last time */
+	uint8_t guesses[4][NAME_GUESSES]; /* by string address: the number found last time */
 	struct capture_tag capture_tags[TAGGED_CAPTURES]; /* by communicator and number */
 };
 
 extern HIDDEN struct recorder recorder;
 
-/* A call as an API, Coll, P2p or CeColl event describes it. */
+/* A call as described by an API, Coll, P2p or CeColl event. */
 struct call {
 	uint8_t function, datatype, algorithm, protocol;
 	uint8_t channels, warps;
 	bool is_captured;
-	bool is_bytes;	    /* count is in bytes whatever the datatype says */
-	bool has_sequence;  /* of a Coll event: NCCL's number among those of its function */
+	bool is_bytes;	   /* count is in bytes, whatever the datatype */
+	bool has_sequence; /* Coll event with NCCL's number among the collectives of its function */
 	int32_t root, peer; /* or OP_NOBODY */
 	uint64_t count;
 	uint64_t sequence;
 	uint64_t user_tag;
 	uint64_t stream;
-	const void *group; /* of a task: its Group event */
+	const void *group; /* tasks: the Group event */
 };
 
-/* The calling thread: a number that no other living thread has. */
+/* A number that identifies the calling thread among all living threads. */
 static inline uint64_t thread_self(void)
 {
 	uint64_t self;
@@ -332,7 +348,7 @@ static inline void count_odd(enum odd_reason reason)
 	bump_relaxed(&recorder.region.header->odd[reason], 1);
 }
 
-/* Losses are exact: an atomic add. They are rare. */
+/* Losses are rare and must be exact, hence the atomic add. */
 static inline void count_lost(enum lost_reason reason, uint64_t how_many)
 {
 	add_relaxed(&recorder.region.header->lost[reason], how_many);
@@ -349,8 +365,10 @@ static inline void *handle_ignored(void)
 	return handle_make(HANDLE_IGNORED, 0, 0, 0);
 }
 
-/* NCCL may start the same transfer at every poll until it can be posted. So a start costs next to
- * nothing and leaves no trace: the transfer is open from its first state on. */
+/*
+ * NCCL may repeat the start of a transfer at every poll until it can be posted. So a start costs
+ * almost nothing and leaves no trace: the transfer is open from its first state on.
+ */
 static inline void *hot_step_start(const void *parent, int step)
 {
 	struct handle handle = handle_decode(recorder.salt, parent);
@@ -362,7 +380,7 @@ static inline void *hot_step_start(const void *parent, int step)
 	return handle_ignored();
 }
 
-/* A slot was freed: the next search begins there, if it lies before where it would have begun. */
+/* A slot was freed: start the next search there if that is earlier. */
 static inline void hint_lower(uint32_t *hint, uint32_t slot)
 {
 	if (slot < load_relaxed(hint))
@@ -370,8 +388,8 @@ static inline void hint_lower(uint32_t *hint, uint32_t slot)
 }
 
 /*
- * Is an operation of which no child came over, because one of a later group is done? NCCL's proxy
- * thread reports channel by channel and may lag behind on some: so only after a good while.
+ * Is an operation without children over because one of a later group is done? NCCL's proxy thread
+ * reports channel by channel and can be late on some, so only a much later operation counts.
  */
 static inline bool is_passed(const struct comm_state *comm, const struct op_record *op)
 {
@@ -382,10 +400,10 @@ static inline bool is_passed(const struct comm_state *comm, const struct op_reco
 }
 
 /*
- * May children of this operation still come? What was ever seen of a communicator is expected of its
- * later operations, too; what never came is expected of young ones: of a communicator's first
- * operations, or of the last ones, as the caller likes. With sampling, kernels come of operations that
- * were sampled alone.
+ * Can children of this operation still come? What a communicator has ever shown is expected of its
+ * later operations, too. What has never come is expected only of young operations: the
+ * communicator's first ones or its latest ones, as the caller chooses. While sampling, kernels are
+ * expected only of sampled operations.
  */
 static inline bool may_have_children(const struct comm_state *comm, const struct op_record *op,
 				     bool is_young)
@@ -399,13 +417,13 @@ static inline bool may_have_children(const struct comm_state *comm, const struct
 		return seen & COMM_FLAG_SEES_KERNELS ||
 		       load_relaxed(&shared->counts.issued) - load_relaxed(&op->number) <
 			       CHILDLESS_AGE;
-	/* Others may have asked for kernel events, for all operations. */
+	/* Another plugin may have asked for the kernel events of all operations. */
 	if (seen & COMM_FLAG_SEES_KERNELS)
 		return recorder.sampling.mask == NULL;
 	return load_relaxed(&comm->expects_kernels) && is_young;
 }
 
-/* Or because its communicator made so many calls since, and no child of any ever came? */
+/* Is an operation over because no child ever came in the many calls since? */
 static inline bool is_childless(const struct comm_state *comm, const struct op_record *op)
 {
 	uint64_t age = load_relaxed(&comm->shared->counts.issued) - load_relaxed(&op->number);
@@ -413,7 +431,7 @@ static inline bool is_childless(const struct comm_state *comm, const struct op_r
 	return !may_have_children(comm, op, age < CHILDLESS_AGE);
 }
 
-/* The operation in flight that a handle names, NULL when it is gone. */
+/* The operation in flight that a handle names; NULL if it is gone. */
 static inline struct region_live *live_find(struct handle handle)
 {
 	struct region_live *live = &recorder.region.live[handle_slot(handle)];
@@ -421,12 +439,12 @@ static inline struct region_live *live_find(struct handle handle)
 
 	if (UNLIKELY(handle_slot(handle) >= recorder.region.live_count))
 		return NULL;
-	/* Relaxed: whoever has the handle got it after live_publish(), through NCCL's own ordering. */
+	/* Relaxed: the caller got the handle after live_publish(), ordered by NCCL itself. */
 	word = load_relaxed(&live->word);
 	return LIKELY(handle_fits(handle, word) && !(word & LIVE_RETIRING)) ? live : NULL;
 }
 
-/* NULL where a slot number makes no sense. */
+/* NULL for a slot number out of range. */
 static inline struct comm_state *comm_of_live(const struct region_live *live)
 {
 	uint64_t slot = load_relaxed(&live->comm_slot);
@@ -434,11 +452,11 @@ static inline struct comm_state *comm_of_live(const struct region_live *live)
 	return LIKELY(slot < recorder.region.comm_count) ? &recorder.comms[slot] : NULL;
 }
 
-/* hot_call.c: the number of a name NCCL sent. */
+/* hot_call.c: the number of a name from NCCL. */
 uint8_t hot_name(unsigned int table, const char *text);
 uint8_t hot_datatype(const char *text);
 
-/* hot_call.c: operations are issued. Each gives back the handle for NCCL. */
+/* hot_call.c: operations are issued. These return the handle for NCCL. */
 struct comm_state *hot_comm(const void *context);
 void *hot_group_start(void);
 void hot_group_stop(struct handle handle);
@@ -449,7 +467,7 @@ void *hot_api_call(const void *context, const void *parent, const struct call *c
 void *hot_task(const void *context, const void *parent, const struct call *call);
 void *hot_copy_engine(const void *context, const void *parent, const struct call *call);
 
-/* hot_sample.c: kernel events for some of the collectives. */
+/* hot_sample.c: kernel events for some collectives. */
 void hot_sample(struct comm_state *comm, uint64_t collective, uint64_t now);
 void hot_sample_call(struct comm_state *comm, const struct op_record *op, uint64_t now);
 void hot_sample_captured(void);
@@ -478,8 +496,9 @@ static inline void live_mark_running(struct region_live *live, uint64_t now)
 }
 
 /*
- * The kernel channels of an operation are reported by one thread, and its proxy operations by one thread but for
- * struct live_others. So each side counts without atomics and holds one reference while any of its is open.
+ * One thread reports the kernel channels of an operation, and one thread its proxy operations (the
+ * exceptions are in struct live_others). So each side counts without atomics, and holds a single
+ * reference while it has any child open.
  */
 static inline bool live_side_begin(struct region_live *live, uint32_t generation, uint16_t *started,
 				   const uint16_t *stopped)
@@ -524,7 +543,7 @@ static inline void live_proxy_end(struct region_live *live, uint32_t generation)
 	live_side_end(live, generation, &live->op.proxies_started, &live->op.proxies_stopped);
 }
 
-/* Of the communicator's own proxy thread, or of others? */
+/* Reported by the communicator's own proxy thread or by any other? */
 static inline bool live_has_proxies(const struct region_live *live)
 {
 	return load_relaxed(&live->op.proxies_started) != 0 ||
@@ -536,7 +555,7 @@ void *hot_kernel_start(const void *parent, uint8_t channel, uint64_t gpu_ns, boo
 void hot_kernel_state(struct handle handle, uint64_t gpu_ns);
 void hot_kernel_stop(struct handle handle);
 
-/* hot_proxy.c: the network's side. */
+/* hot_proxy.c: the network side. */
 struct proxy_start {
 	int32_t pid, peer, steps, chunk_bytes;
 	uint8_t channel;
@@ -549,7 +568,7 @@ void hot_proxy_forget(struct comm_state *comm);
 void hot_step_state(struct handle handle, int state, uint64_t bytes);
 void hot_step_stop(struct handle handle);
 
-/* hot_record.c: what is finished. */
+/* hot_record.c: finished operations. */
 void record_push(struct comm_state *comm, struct op_record *op);
 struct region_total *record_total_find(uint64_t key);
 void record_detail(struct op_detail *detail);
@@ -558,7 +577,7 @@ void record_detail(struct op_detail *detail);
 struct comm_start {
 	unsigned int interface;
 	uint64_t hash;
-	const char *name; /* may dangle: read with care */
+	const char *name; /* may dangle; read with care */
 	int nnodes, nranks, rank;
 	void (*log)(int level, unsigned long flags, const char *file, int line, const char *fmt,
 		    ...);

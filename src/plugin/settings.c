@@ -1,4 +1,4 @@
-/* Settings from the environment, and which events to ask NCCL for because of them. */
+/* Settings from the environment, and the events to request from NCCL because of them. */
 #include "plugin/settings.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 
 enum {
 	BUFFER_LEAST = 64 * 1024,
-	GROUP_MS = 40, /* that init waits for the name of a group */
+	GROUP_MS = 40, /* longest wait in init for the name of a group */
 	GROUP_BYTES = 4096,
 	GROUP_BYTES_MOST = 16 * 1024 * 1024,
 };
@@ -25,10 +25,10 @@ enum {
 #define BUFFER_MOST (UINT64_C(1) << 30)
 #define QUOTA_LEAST (UINT64_C(1) << 20)
 #define QUOTA_DEFAULT (UINT64_C(2) << 30)
-/* CUDA graphs are captured in a job's first minutes, if at all. */
+/* Jobs that capture CUDA graphs do so in their first minutes. */
 enum { SAMPLE_AFTER_S = 120, SAMPLE_AFTER_MOST_S = 365 * 24 * 3600 };
 
-/* A wrong setting costs one line and takes the default: the job goes on. */
+/* A bad setting costs one line and falls back to the default: the job continues. */
 static void settings_complain(struct settings *settings, const char *name, const char *value,
 			      const char *allowed, const char *instead)
 {
@@ -36,7 +36,7 @@ static void settings_complain(struct settings *settings, const char *name, const
 	char shown[61];
 
 	text_from_field(shown, sizeof(shown), value, strlen(value));
-	/* The line is recorded, too, and recordings are handed on. */
+	/* The line is also recorded, and recordings are passed on. */
 	if (secret_is_value(value))
 		text_copy(shown, sizeof(shown), "***");
 	if (!text_format(settings->complaints + used, sizeof(settings->complaints) - used,
@@ -57,7 +57,7 @@ static void read_disable(struct settings *settings)
 
 	if (value == NULL || strcmp(value, "0") == 0)
 		return;
-	/* Whoever reaches for the switch wants it off, however they spell it. */
+	/* Anyone who sets this wants it off, whatever the value. */
 	settings->is_disabled = true;
 	if (strcmp(value, "1") != 0)
 		settings_complain(settings, "RINGSIDE_DISABLE", value, "0 or 1", "1");
@@ -215,17 +215,20 @@ static void read_labels(struct settings *settings)
 
 struct group_search {
 	char name[256];
-	gid_t found; /* (gid_t)-1: there is none */
+	gid_t found; /* (gid_t)-1: not found */
 };
 
-/* Libraries of the system may ask a daemon, and that a server. */
+/* System libraries may ask a daemon, which may ask a server. */
 static void find_group(void *data)
 {
 	struct group_search *search = data;
 	struct group entry, *found = NULL;
 	int error = ERANGE;
 
-	/* The whole line of a group has to fit, and of those before it: some have thousands of members. */
+	/*
+	 * The buffer must hold the longest group line before it, too: some groups have thousands of
+	 * members.
+	 */
 	for (size_t size = GROUP_BYTES; error == ERANGE && size <= GROUP_BYTES_MOST; size *= 4) {
 		char *buffer = malloc(size);
 
@@ -253,14 +256,13 @@ static void read_group_name(struct settings *settings, const char *name)
 	}
 	if (!own_thread_try(&work, search, GROUP_MS)) {
 		settings_complain(settings, "RINGSIDE_GROUP", name,
-				  "found in time: give its number", "none");
+				  "a group that was found in time (use its number)", "none");
 		return;
 	}
 	settings->group = search->found;
 	free(search);
 	if (settings->group == (gid_t)-1)
-		settings_complain(settings, "RINGSIDE_GROUP", name, "a group of this machine",
-				  "none");
+		settings_complain(settings, "RINGSIDE_GROUP", name, "a group on this host", "none");
 }
 
 static void read_group(struct settings *settings)
@@ -283,7 +285,7 @@ static void read_environment(struct settings *settings)
 
 	if (value == NULL || strcmp(value, "on") == 0)
 		return;
-	/* As with the switch: whoever touches it does not want to be recorded. */
+	/* As with RINGSIDE_DISABLE: anyone who sets this does not want to be recorded. */
 	settings->is_environment_off = true;
 	if (strcmp(value, "off") != 0)
 		settings_complain(settings, "RINGSIDE_ENVIRONMENT", value, "on or off", "off");
@@ -291,11 +293,11 @@ static void read_environment(struct settings *settings)
 
 enum {
 	LINES_INTERVAL_US = 100 * 1000,
-	PROM_INTERVAL_US = 15 * 1000 * 1000, /* how often metrics are usually fetched */
+	PROM_INTERVAL_US = 15 * 1000 * 1000, /* a common scrape interval */
 };
 #define INTERVAL_MOST_US INT64_C(86400000000)
 
-/* As Inspector reads numbers: decimal, 0x..., 0... But a text behind it is a mistake. */
+/* Numbers as Inspector reads them: decimal, 0x..., 0... But text after the number is an error. */
 static bool read_number(const char *text, int64_t *number)
 {
 	char *end;
@@ -324,8 +326,9 @@ static bool read_switch(struct settings *settings, const char *name, bool standa
 }
 
 /*
- * Inspector writes nothing but GPU times unless told otherwise. Here whatever is a time is written, and its
- * source named; bounds only when all is asked for, and never as a metric: they have no bandwidth in them.
+ * By default Inspector writes only GPU times. We write every measured time and name its source.
+ * Bounds are written only on request, and never as a metric, because no bandwidth can be derived
+ * from them.
  */
 static void read_timing(struct settings *settings)
 {
@@ -352,7 +355,7 @@ static void read_least_bytes(struct settings *settings)
 				  "a number of bytes", "0");
 }
 
-/* Inspector's own default, -1, is documented as writing at the end. Metrics have no end to wait for. */
+/* Inspector's own default, -1, is documented as writing at the end. Metrics have no end. */
 static void read_interval(struct settings *settings)
 {
 	static const char name[] = "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS";
@@ -372,7 +375,7 @@ static void read_interval(struct settings *settings)
 		inspector->interval_us = INSPECTOR_AT_END;
 }
 
-/* Slurm has two names for it, and sets both; some wrappers pass on only one. */
+/* Slurm sets both names; some wrappers pass on only one. */
 static const char *slurm_job(void)
 {
 	const char *job = settings_variable("SLURM_JOB_ID");
@@ -406,7 +409,7 @@ static void read_dir(struct settings *settings)
 		text_copy(inspector->dir, sizeof(inspector->dir), standard);
 }
 
-/* Into settings->inspector. All but is_on may be unset when it is off. */
+/* Fills settings->inspector. If it is off, only is_on is set. */
 static void inspector_settings_read(struct settings *settings)
 {
 	struct inspector_settings *inspector = &settings->inspector;
@@ -444,8 +447,10 @@ void settings_read(struct settings *settings)
 	inspector_settings_read(settings);
 }
 
-/* NCCL 2.28 to 2.30 takes about 33 MiB of /dev/shm per communicator for kernel events, and crashes
- * when there is too little. Room for a handful must be free. */
+/*
+ * NCCL 2.28 to 2.30 takes about 33 MiB of /dev/shm per communicator for kernel events and crashes
+ * if there is too little. Room for a few must be free.
+ */
 #define KERNEL_SHM_BYTES (UINT64_C(40) << 20)
 enum { KERNEL_COMMS = 4, NODE_PROCESSES = 8 };
 
@@ -455,7 +460,7 @@ uint64_t mask_free_shm_bytes(void)
 
 	if (statvfs("/dev/shm", &fs) != 0)
 		return 0;
-	/* A tmpfs without limit says that it has no blocks at all. */
+	/* A tmpfs without a limit reports no blocks at all. */
 	return fs.f_blocks == 0 ? UINT64_MAX : (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
@@ -465,7 +470,7 @@ bool mask_has_shm(uint64_t free_shm_bytes, uint32_t communicators)
 	       (uint64_t)communicators + KERNEL_COMMS;
 }
 
-/* Whoever turned NCCL Inspector on wants its times, and knows what they cost; where it runs, that is. */
+/* Turning on NCCL Inspector asks for its times at their known cost, on releases that have Inspector. */
 static enum settings_switch kernel_wish(unsigned int interface, const struct settings *settings)
 {
 	bool is_inspector = settings->inspector.is_on && interface >= 5;
@@ -480,12 +485,12 @@ static enum kernel_events decide_kernel(struct mask_choice *choice, enum kernel_
 	return events;
 }
 
-/* A wish does not make room. */
+/* NCCL crashes without room, so this overrules the user's setting. */
 static enum kernel_events without_room(struct mask_choice *choice, uint64_t free_bytes)
 {
 	text_format(choice->kernel_reason, sizeof(choice->kernel_reason),
-		    "only %llu MiB free in /dev/shm: NCCL takes 33 MiB per communicator for them "
-		    "and crashes without",
+		    "only %llu MiB free in /dev/shm: NCCL takes 33 MiB per communicator for kernel "
+		    "events and crashes if there is less",
 		    (unsigned long long)(free_bytes >> 20));
 	return KERNEL_EVENTS_OFF;
 }
@@ -512,15 +517,14 @@ static enum kernel_events choose_kernel(unsigned int interface, const struct set
 				     "switched on by a setting; known risk: ", policy->risk);
 	}
 	if (wish == SWITCH_SAMPLE && !policy->can_sample)
-		return decide_kernel(choice, KERNEL_EVENTS_OFF,
-				     "they cannot be sampled: ", policy->why);
+		return decide_kernel(choice, KERNEL_EVENTS_OFF, "cannot be sampled: ", policy->why);
 	if (wish != SWITCH_SAMPLE && standard != KERNEL_EVENTS_SAMPLED)
 		return decide_kernel(choice, standard, policy->why, "");
 	if (!mask_has_shm(free_bytes, 0))
 		return without_room(choice, free_bytes);
 	if (wish == SWITCH_SAMPLE)
 		return decide_kernel(choice, KERNEL_EVENTS_SAMPLED,
-				     "sampled: RINGSIDE_EVENTS says so", "");
+				     "sampling requested by RINGSIDE_EVENTS", "");
 	return decide_kernel(choice, KERNEL_EVENTS_SAMPLED, policy->why, "");
 }
 

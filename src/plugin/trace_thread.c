@@ -1,4 +1,4 @@
-/* Where the trace file goes, what is in it besides records, and the thread that writes it. */
+/* The trace file: its path, its contents besides records, and the thread that writes it. */
 #include "plugin/trace_thread.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 #include "plugin/process_info.h"
 #include "plugin/recorder.h"
 
-/* The file, and what it says besides records: communicators, names, counts, links, anchors. */
+/* The file and its contents besides records: communicators, names, counts, links, anchors. */
 struct drain_file {
 	struct trace_writer writer;
 	uint32_t *saved_comms; /* per slot: id whose description is in the file */
-	uint32_t *ended_comms; /* per slot: id whose end and counts are, too */
+	uint32_t *ended_comms; /* per slot: id whose end and counts are in the file */
 	struct trace_comm_counts *counts;
 	uint64_t names_saved;
 	uint64_t slow_ns;
 	uint64_t counts_head;	/* ring head when counts were last written */
-	uint64_t counts_issued; /* operations issued then */
+	uint64_t counts_issued; /* operations issued by then */
 	struct region_link *links;
 	uint64_t links_proxies; /* proxy operations begun when links were last written */
-	uint64_t links_bytes;	/* of the file, behind them */
+	uint64_t links_bytes;	/* file size after that */
 	uint32_t links_age;	/* counts written since */
 };
 
@@ -55,7 +55,7 @@ enum status trace_place_choose(struct trace_place *place, const struct settings 
 	if (text_expand(place->dir, 512, settings->dir, &names) != OK)
 		return ERR_FORMAT;
 	file_make_absolute(place->dir, sizeof(place->dir));
-	/* As in the directory: whatever a launcher or the machine's name says, a '/' is none. */
+	/* As in the directory: a '/' from a launcher or a hostname must not act as one. */
 	text_format(host, sizeof(host), "%.200s", identity->host);
 	text_format(pattern, sizeof(pattern), "r%%r-%%h-%%p-%llu",
 		    (unsigned long long)identity->start_ticks);
@@ -65,10 +65,10 @@ enum status trace_place_choose(struct trace_place *place, const struct settings 
 }
 
 enum {
-	SLOW_NS = 1000 * 1000 * 1000, /* anchors and counts */
-	STILL_SLOWS = 10,	      /* of these, while nothing ends: an anchor says "alive" */
-	LINKS_SLOWS = 10,	      /* of these, from links to links */
-	LINKS_SHARE = 16,	      /* and links are at most such a part of the file */
+	SLOW_NS = 1000 * 1000 * 1000, /* how often anchors and counts are written */
+	STILL_SLOWS = 10, /* in units of SLOW_NS while nothing ends: an anchor shows "alive" */
+	LINKS_SLOWS = 10, /* in units of SLOW_NS between two writes of the links */
+	LINKS_SHARE = 16, /* links take at most this share of the file: 1/16 */
 };
 
 static void save_counts_of(struct drain_file *file, enum trace_block_type type,
@@ -87,8 +87,10 @@ static void save_counts_of(struct drain_file *file, enum trace_block_type type,
 	trace_write_counts(&file->writer, type, &counts, comms);
 }
 
-/* The last that there is to say of a communicator. Should it not fit (quota), its slot can be used
- * again all the same. */
+/*
+ * The final state of a communicator. If it does not fit (quota), the slot can be reused
+ * nevertheless.
+ */
 static void save_comm_end(struct drain_file *file, uint32_t slot, const struct region_comm *comm)
 {
 	struct trace_comm_counts counts = { comm->info.id, comm->counts };
@@ -98,8 +100,10 @@ static void save_comm_end(struct drain_file *file, uint32_t slot, const struct r
 	store_release(&file->ended_comms[slot], comm->info.id);
 }
 
-/* A description is written when it is new, and once more, complete, when its communicator has ended
- * or when `all` is asked for. */
+/*
+ * A description is written when it is new, and again, complete, when its communicator has ended or
+ * `all` is requested.
+ */
 static void save_comms(struct drain_file *file, bool all)
 {
 	struct region_comm comm;
@@ -126,7 +130,7 @@ static void save_names(struct drain_file *file)
 		const struct region_name *from = &recorder.region.names[file->names_saved];
 		struct trace_name name = { .id = (uint32_t)(OP_NAME_INTERNED + file->names_saved) };
 
-		/* Pairs with the release in put_name(): not complete yet. */
+		/* Pairs with the release in put_name(): the name is incomplete. */
 		if (load_acquire((const uint64_t *)(const void *)from) == 0)
 			return;
 		memcpy(name.text, from->text, sizeof(name.text));
@@ -173,8 +177,10 @@ static void copy_link(struct region_link *to, const struct region_link *from)
 	to->reserved = 0;
 }
 
-/* Those that are in use, "other" first; how many. A slot that changes hands meanwhile, which takes a
- * communicator that is forgotten, may be of both: it is left out. */
+/*
+ * Copies the links in use, "other" first; returns how many. A slot that changes owners in the
+ * meantime (its communicator was forgotten) may hold parts of both, so it is left out.
+ */
 static uint32_t copy_links(struct drain_file *file)
 {
 	const struct region_link *links = recorder.region.links;
@@ -191,8 +197,10 @@ static uint32_t copy_links(struct drain_file *file)
 	return count;
 }
 
-/* At the end in any case; before that now and then, when there is news and it does not make the file much
- * longer. */
+/*
+ * Always at the end; before that now and then, if there is news and the file does not grow much by
+ * it.
+ */
 static void save_links(struct drain_file *file, bool is_last)
 {
 	uint64_t proxies = load_relaxed(&recorder.region.header->proxy_cursor);
@@ -224,8 +232,9 @@ static void save_anchor(struct drain_file *file)
 }
 
 /*
- * Now and then what is known besides records. While nothing ends an anchor is enough, and counts when
- * something was issued: a job that is killed after it hung for an hour has a file that says so.
+ * Now and then write what is known besides records. While nothing ends, an anchor is enough, plus
+ * counts if something was issued: the file of a job that was killed after an hour's hang shows that
+ * hour.
  */
 static void drain_file_save_slowly(struct drain_file *file, uint64_t now)
 {
@@ -246,14 +255,14 @@ static void drain_file_save_slowly(struct drain_file *file, uint64_t now)
 	}
 }
 
-/* Communicators and names that are new. */
+/* New communicators and names. */
 static void drain_file_save_news(struct drain_file *file)
 {
 	save_comms(file, false);
 	save_names(file);
 }
 
-/* Once more everything, then the closing record. */
+/* Everything once more, then the closing record. */
 static void drain_file_close(struct drain_file *file)
 {
 	save_comms(file, true);
@@ -264,7 +273,7 @@ static void drain_file_close(struct drain_file *file)
 	trace_writer_close(&file->writer);
 }
 
-/* Memory for what follows. False: there is none. */
+/* False: out of memory. */
 static bool drain_file_init(struct drain_file *file)
 {
 	const struct region_writer *region = &recorder.region;
@@ -276,15 +285,17 @@ static bool drain_file_init(struct drain_file *file)
 	return file->saved_comms && file->ended_comms && file->counts && file->links;
 }
 
-/* The group may read, if there is one and it is the user's to give. */
+/* Give the group read access, if there is one and the user may do so. */
 static void share_with_group(int fd, gid_t group)
 {
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) == 0)
 		fchmod(fd, 0640);
 }
 
-/* Make the file. `group` may read it, too; (gid_t)-1: none. On failure there is no file, and errno says why for
- * ERR_SYSTEM. */
+/*
+ * Create the file. `group` may read it, too; (gid_t)-1: none. On failure there is no file, and
+ * errno says why for ERR_SYSTEM.
+ */
 static enum status drain_file_open(struct drain_file *file, const char *path, gid_t group,
 				   uint64_t quota)
 {
@@ -295,7 +306,7 @@ static enum status drain_file_open(struct drain_file *file, const char *path, gi
 	return status;
 }
 
-/* Say in it who writes. */
+/* Write the header and what is known about the process. */
 static enum status drain_file_begin(struct drain_file *file)
 {
 	const struct region_writer *region = &recorder.region;
@@ -309,7 +320,7 @@ static enum status drain_file_begin(struct drain_file *file)
 	return status;
 }
 
-/* There is no use for it after all. Leaves errno as it was. */
+/* Remove a file that is not needed after all. Preserves errno. */
 static void drain_file_discard(struct drain_file *file, const char *path)
 {
 	int error = errno;
@@ -320,26 +331,26 @@ static void drain_file_discard(struct drain_file *file, const char *path)
 }
 
 /*
- * The thread makes the file first. While init waits for it, init has the last word on the name and may give up;
- * after that the thread is alone with it.
+ * The thread first creates the file. While init waits for that, init decides about the name and may
+ * give up; after that the thread is on its own.
  *
- * One pass: communicators and names that are new, then the rings from where the last pass stopped.
+ * One pass: new communicators and names, then the rings from where the last pass stopped.
  *
- * The disk may take its time, or never answer. So all writing is done by this thread alone. What was taken
- * from the rings and what is under way is in the account of own_thread.h: whoever ends the job looks at it.
+ * The disk may be slow or never answer, so only this thread writes. What was taken from the rings
+ * and what is in flight is in the account (own_thread.h), which the thread that ends the job reads.
  */
 
-/* One ring, and where its records are on their way to the file. */
+/* A ring, and how far its records have come on their way to the file. */
 struct drain_ring {
 	struct ring_reader reader;
 	uint64_t taken;	  /* account: sequence last taken, or missed and counted */
-	uint64_t in_hand; /* account: of these, how many are being written */
+	uint64_t in_hand; /* account: how many of these are being written */
 	enum lost_reason overrun, busy, unwritten;
 	uint64_t *drained; /* in the region's header */
 };
 
 enum {
-	OPEN_MS = 20, /* that init waits for a disk */
+	OPEN_MS = 20, /* longest wait of init for a disk */
 	NAMES_MOST = 100,
 };
 
@@ -349,25 +360,25 @@ static struct {
 	struct trace_place place;
 	uint64_t quota;
 
-	/* Until the file is there; guarded by the account. */
+	/* Until the file exists; guarded by the account. */
 	struct {
 		pid_t tid;
 		char path[1000];
 		bool is_settled; /* init has something to do: */
-		bool is_renamed; /*   the path is another one, and the thread waits for a word */
-		bool is_over;	 /*   status and error say how it went */
-		bool is_late;	 /* init does not wait any longer */
+		bool is_renamed; /* the path changed, and the thread waits for an answer */
+		bool is_over;	 /* finished, see status and error */
+		bool is_late;	 /* init gave up waiting */
 		enum status status;
 		int error;
 	} opening;
 
-	/* The thread's own. */
+	/* Private to the thread. */
 	struct drain_file file;
 	struct drain_ring ops, details;
 	uint64_t *batch;
 	uint64_t sweep_ns;
 
-	struct own_passes passes; /* its account guards taken and in_hand of the rings, too */
+	struct own_passes passes; /* its account also guards taken and in_hand of the rings */
 } drain = { .passes = OWN_PASSES_INIT, .file = { .writer = { .fd = -1 } } };
 
 static enum lost_reason reason_of(enum status status, enum lost_reason unwritten)
@@ -379,7 +390,7 @@ static enum lost_reason reason_of(enum status status, enum lost_reason unwritten
 					: LOST_WRITE_ERROR;
 }
 
-/* What was taken is this thread's to write from now on. False: too late, it is accounted for. */
+/* These records are this thread's to write. False: too late, they are already accounted for. */
 static bool take_in_hand(struct drain_ring *ring, uint32_t taken, const struct ring_missed *missed)
 {
 	bool is_ours;
@@ -402,7 +413,7 @@ static void put_down(struct drain_ring *ring, uint32_t taken, enum status status
 
 	pthread_mutex_lock(&drain.passes.account);
 	if (drain.passes.is_abandoned) {
-		/* give_up() counted them as lost: take that back when it is not true. */
+		/* give_up() counted them as lost: correct that. */
 		if (status == OK)
 			count_lost(reason_of(ERR_SYSTEM, ring->unwritten), -(uint64_t)taken);
 	} else {
@@ -418,8 +429,10 @@ static void put_down(struct drain_ring *ring, uint32_t taken, enum status status
 	store_relaxed(&header->trace_bytes, drain.file.writer.bytes);
 }
 
-/* True when there may be more. What came while a block was written is left for the next pass, or
- * blocks would have few records; at the end it is not. */
+/*
+ * True if there may be more. What comes while a block is written is left for the next pass,
+ * otherwise blocks would have few records; except at the end.
+ */
 static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 {
 	struct ring_missed missed;
@@ -438,7 +451,7 @@ static bool drain_ring_once(struct drain_ring *ring, bool is_last)
 	return taken == TRACE_OPS_PER_BLOCK || (is_last && taken > 0);
 }
 
-/* True when there were records. */
+/* True if there were records. */
 static bool drain_pass(bool is_last)
 {
 	uint64_t now = recorder_now(), before = drain.ops.reader.tail + drain.details.reader.tail;
@@ -458,8 +471,8 @@ static bool drain_pass(bool is_last)
 void trace_thread_explain(char *line, size_t size, const char *path, enum status status, int error)
 {
 	text_format(line, size,
-		    "ringside: %.700s cannot be written (%s); recording without trace file\n", path,
-		    status == ERR_SYSTEM ? strerror(error) : status_text(status));
+		    "ringside: %.700s cannot be written (%s); recording without a trace file\n",
+		    path, status == ERR_SYSTEM ? strerror(error) : status_text(status));
 }
 
 static bool is_late(void)
@@ -472,7 +485,7 @@ static bool is_late(void)
 	return answer;
 }
 
-/* The region says where the file is: init sees to that. False: it has left. */
+/* The region names the file: init writes that. False: init gave up waiting. */
 static bool agree_on_name(const char *path)
 {
 	bool is_agreed;
@@ -511,7 +524,7 @@ static enum status make_file(char *path, size_t size)
 	return status;
 }
 
-/* Init has left and the job runs: as if it had known at once, as far as that is possible. */
+/* Init is over and the job runs: do what init would have done, as far as possible. */
 static void go_without_file(const char *path, enum status status, int error)
 {
 	char line[1024];
@@ -583,7 +596,7 @@ static bool make_rings(void)
 	return drain.batch != NULL && drain.ops.reader.count > 0;
 }
 
-/* How it went, as far as that is known in time. */
+/* How creating the file went, if that is known in time. */
 static enum status await_file(void (*is_renamed)(const char *path))
 {
 	enum status status = OK;
@@ -639,8 +652,10 @@ void trace_thread_save_comms(void)
 		own_passes_ask(&drain.passes);
 }
 
-/* The thread is stuck in the disk. What it has in hand may never reach the file, what was overwritten
- * will not; what is left in the ring can be read there. */
+/*
+ * The thread is stuck in the disk. What it has in hand may never reach the file, and what was
+ * overwritten will not; the rest can still be read from the ring.
+ */
 static void give_up(const struct drain_ring *ring)
 {
 	uint64_t head = load_relaxed(ring->reader.head), tail = ring->taken;

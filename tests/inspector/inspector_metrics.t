@@ -162,7 +162,7 @@ fresh_files
 NCCL_INSPECTOR_DUMP_DIR=/dev/null/x run_on_gpu "${steady[@]}" ops=3000 pace=3000
 read_facts
 expect_same "no directory: one line, and what is lost is counted" \
-	"$(grep -c 'cannot be written' "$messages") $(($(told lost) > 0)) $(told lost)" \
+	"$(grep -c 'cannot write files' "$messages") $(($(told lost) > 0)) $(told lost)" \
 	"1 1 $(fact lost_not_in_inspector_file)"
 inspect "${steady[@]}" ops=3000 pace=3000 disk=full disk_room=300
 expect_same "a full disk: what is lost is counted, and nothing half is left" \

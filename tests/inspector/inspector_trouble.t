@@ -77,7 +77,7 @@ fresh_files
 NCCL_INSPECTOR_DUMP_DIR=/dev/null/x run_on_gpu ops=1000 "${steady[@]}"
 read_facts
 expect_same "no directory: one line, the job goes on, all is counted" \
-	"$(grep -c 'cannot be written' "$messages") $(told lost) $(fact lost_not_in_inspector_file)" "1 1000 1000"
+	"$(grep -c 'cannot write files' "$messages") $(told lost) $(fact lost_not_in_inspector_file)" "1 1000 1000"
 fresh_files
 NCCL_INSPECTOR_DUMP_DIR=$files/a/b/c run_on_gpu ops=100 "${steady[@]}"
 expect_same "directories that are missing are made" "$(find "$files" -name '*.log' | wc -l)" 1

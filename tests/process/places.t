@@ -99,7 +99,7 @@ fi
 # Nothing may be written anywhere: private memory, and no signal.
 fresh
 expect_same "no file may have any size: the job runs to its end" \
-	"$(ulimit -f 0; RINGSIDE_MODE=trace "$job" ops=1000 2>&1 | grep -cE '^issued=1000|without trace file')" 2
+	"$(ulimit -f 0; RINGSIDE_MODE=trace "$job" ops=1000 2>&1 | grep -cE '^issued=1000|without a trace file')" 2
 
 fresh
 for most in 4 5 6; do
@@ -152,7 +152,7 @@ done
 expect_same "and nothing is elsewhere" "$(find "$tap_scratch" -maxdepth 1 -name 'escaped*')" ""
 
 expect_without_trace() { # sentence message
-	expect_message "$1: one line" "$2.*recording without trace file"
+	expect_message "$1: one line" "$2.*recording without a trace file"
 	expect_facts "$1: the region has it all" processes=1 mode=flight region_mode=1 trace= operations=issued lost=0
 }
 for bad in '/tmp/%x' "$(printf '%%j%.0s' {1..100})$(printf 'x%.0s' {1..300})"; do
@@ -160,7 +160,7 @@ for bad in '/tmp/%x' "$(printf '%%j%.0s' {1..100})$(printf 'x%.0s' {1..300})"; d
 	RINGSIDE_JOB=$(printf 'j%.0s' {1..100}) RINGSIDE_DIR=$bad run_job ops=1000
 	expect_same "a name that cannot be: the job runs to its end" $? 0
 	read_facts
-	expect_without_trace "a name that cannot be" "RINGSIDE_DIR=.* is no usable path"
+	expect_without_trace "a name that cannot be" "RINGSIDE_DIR=.* is not a usable path"
 done
 fresh
 touch "$tap_scratch/file"

@@ -81,7 +81,7 @@ done
 expect_right "RINGSIDE_GROUP=$(id -g)" operations=100
 expect_right "RINGSIDE_GROUP=$(id -gn)" operations=100
 for wrong in no-such-group-here -5 4294967295; do
-	expect_wrong "a group of this machine; using none" "RINGSIDE_GROUP=$wrong" operations=100
+	expect_wrong "a group on this host; using none" "RINGSIDE_GROUP=$wrong" operations=100
 done
 
 expect_wrong "short enough; using ringside-%j" "RINGSIDE_DIR=$x600"

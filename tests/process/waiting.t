@@ -23,7 +23,7 @@ fresh
 RINGSIDE_DIR=/proc/no/such run_job ops=1000 dead=/proc/no
 expect_same "one that answers late, with an error: the job runs to its end" $? 0
 read_facts
-expect_message "it is told" "cannot be written \\(No such file or directory\\); recording without trace file"
+expect_message "it is told" "cannot be written \\(No such file or directory\\); recording without a trace file"
 expect_facts "it goes on in mode flight, and the region has it all" processes=1 region_mode=1 operations=issued lost=0 exact=1
 expect_same "which says why" "$(fact message.1)" "$(cat "$messages")"
 
@@ -59,7 +59,7 @@ fresh
 RINGSIDE_GROUP=staff run_job ops=1000 dead_groups=1 until=never
 expect_same "groups that nobody names: the job runs to its end" $? 0
 read_facts
-expect_message "one line" "RINGSIDE_GROUP=staff is not found in time: give its number; using none"
+expect_message "one line" "RINGSIDE_GROUP=staff is not a group that was found in time \\(use its number\\); using none"
 expect_facts "all is recorded" operations=issued in_trace=issued
 
 # ---- stderr ------------------------------------------------------------------------------------

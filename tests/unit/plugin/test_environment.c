@@ -84,7 +84,7 @@ static void long_values_are_cut(void)
 	value[bytes] = '\0';
 	setenv("NCCL_TOPO_FILE", value, 1);
 	EXPECT_THAT("nobody knows how a megabyte ends",
-		    holds("env.NCCL_TOPO_FILE=(too long to be kept)\n"));
+		    holds("env.NCCL_TOPO_FILE=(too long to record)\n"));
 	value[300] = '\0';
 	setenv("NCCL_TOPO_FILE", value, 1);
 	snprintf(wanted, sizeof(wanted), "env.NCCL_TOPO_FILE=%.*s...\n",
