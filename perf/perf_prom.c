@@ -178,7 +178,7 @@ static void put_rank(struct text *text, const char *name, unsigned int rank, uns
 	for (unsigned int comm = 0; comm < COMMS; comm++) {
 		if (strcmp(name, "communicators") == 0)
 			put_info(text, comm, rank, ranks);
-		if (strcmp(name, "how far members are") == 0 && (comm == 0 || !is_in))
+		if (strcmp(name, "progress of ranks") == 0 && (comm == 0 || !is_in))
 			put_numbers(text, comm, rank);
 		if (strstr(name, " now") || strstr(name, " before"))
 			put_sum(text, comm, rank,

@@ -106,13 +106,12 @@ static const struct {
 	const char *name;
 	const char *text;
 } reasons[FLIGHT_REASONS] = {
-	[FLIGHT_SEND_GPU] = { "send_gpu", "waits for its own GPU to produce what goes to rank %d" },
+	[FLIGHT_SEND_GPU] = { "send_gpu", "waits for its own GPU to produce data for rank %d" },
 	[FLIGHT_SEND_PEER] = { "send_peer", "waits for rank %d to be ready to receive" },
 	[FLIGHT_SEND_NET] = { "send_net", "waits for the network to complete sends to rank %d" },
 	[FLIGHT_RECV_NET] = { "recv_net", "waits for data from rank %d" },
-	[FLIGHT_RECV_FLUSH] = { "recv_flush", "flushes data from rank %d to its GPU" },
-	[FLIGHT_RECV_GPU] = { "recv_gpu",
-			      "waits for its own GPU to consume what came from rank %d" },
+	[FLIGHT_RECV_FLUSH] = { "recv_flush", "is flushing data from rank %d to its GPU" },
+	[FLIGHT_RECV_GPU] = { "recv_gpu", "waits for its own GPU to consume data from rank %d" },
 	[FLIGHT_SEND_QUEUED] = { "send_queued", "has a send to rank %d queued" },
 	[FLIGHT_RECV_QUEUED] = { "recv_queued", "has a receive from rank %d queued" },
 	[FLIGHT_SEND_STARTING] = { "send_starting", "is about to send to rank %d" },

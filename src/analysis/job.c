@@ -1077,11 +1077,11 @@ void job_say_operation(char *text, size_t size, const struct job *job, uint32_t 
 	const struct recording_process *process =
 		job->recording->processes[job->seats[seat].process];
 
-	text_append(text, size, "%.24s %" PRIu64,
+	text_append(text, size, "%.24s #%" PRIu64,
 		    recording_name(process, OP_NAMES_FUNCTION, op->function),
 		    op->match != 0 ? op->match : op->number);
 	if (op->flags & OP_FLAG_REPLAY)
-		text_append(text, size, " (a graph's replay)");
+		text_append(text, size, " (graph replay)");
 }
 
 bool job_comm_is_over_network(enum job_comm_kind kind)

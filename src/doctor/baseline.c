@@ -293,15 +293,15 @@ static bool baseline_refuse(struct reading *reading, enum status status, const c
 	reading->status = status;
 	text_format(reading->why, reading->why_size, "line %zu, byte %zu: %s%s%s%s",
 		    line_of(reading), json_scan_offset(&reading->scan), key, *key ? ": " : "", what,
-		    status == ERR_VERSION ? "" : "; save it anew with 'ringside baseline save'");
+		    status == ERR_VERSION ? "" : "; recreate it with 'ringside baseline save'");
 	return false;
 }
 
 static bool refuse_scan(struct reading *reading)
 {
-	return baseline_refuse(
-		reading, ERR_FORMAT,
-		reading->scan.problem ? reading->scan.problem : "this is no JSON object", "");
+	return baseline_refuse(reading, ERR_FORMAT,
+			       reading->scan.problem ? reading->scan.problem : "not a JSON object",
+			       "");
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -316,7 +316,7 @@ static bool refuse_kind(struct reading *reading, const char *what, const char *k
 static bool take_text(struct reading *reading, const char *key, char *to, size_t size)
 {
 	if (json_scan_next(&reading->scan) != JSON_SCAN_STRING)
-		return refuse_kind(reading, "is no text", key);
+		return refuse_kind(reading, "is not a string", key);
 	if (!json_scan_text(&reading->scan, to, size))
 		return baseline_refuse(reading, ERR_FORMAT, "is too long", key);
 	for (char *at = to; *at != '\0'; at++)
@@ -331,7 +331,7 @@ static bool take_count(struct reading *reading, const char *key, uint64_t most, 
 
 	if (json_scan_next(&reading->scan) != JSON_SCAN_NUMBER ||
 	    !json_scan_unsigned(&reading->scan, &value))
-		return refuse_kind(reading, "is no whole number from 0 on", key);
+		return refuse_kind(reading, "is not a non-negative integer", key);
 	if (value > most)
 		return baseline_refuse(reading, ERR_FORMAT, "is too large", key);
 	*to = value;
@@ -344,7 +344,7 @@ static bool take_figure(struct reading *reading, const char *key, double most, d
 
 	if (json_scan_next(&reading->scan) != JSON_SCAN_NUMBER ||
 	    !json_scan_double(&reading->scan, &value))
-		return refuse_kind(reading, "is no number", key);
+		return refuse_kind(reading, "is not a number", key);
 	if (!(value >= 0) || value > most)
 		return baseline_refuse(reading, ERR_FORMAT, "is out of range", key);
 	*to = value;
@@ -356,7 +356,7 @@ static bool take_bool(struct reading *reading, const char *key, bool *to)
 	enum json_scan_token token = json_scan_next(&reading->scan);
 
 	if (token != JSON_SCAN_TRUE && token != JSON_SCAN_FALSE)
-		return refuse_kind(reading, "is neither true nor false", key);
+		return refuse_kind(reading, "is not true or false", key);
 	*to = token == JSON_SCAN_TRUE;
 	return true;
 }
@@ -432,7 +432,7 @@ static bool take_object(struct reading *reading, const struct field *fields, siz
 			continue;
 		}
 		if (has[place])
-			return baseline_refuse(reading, ERR_FORMAT, "is there twice", field->key);
+			return baseline_refuse(reading, ERR_FORMAT, "is given twice", field->key);
 		has[place] = true;
 		if (!take_field(reading, field, object))
 			return false;
@@ -480,7 +480,7 @@ static struct baseline_row *new_row(struct reading *reading)
 	struct baseline *baseline = reading->baseline;
 
 	if (baseline->count == BASELINE_ROWS_MAX) {
-		baseline_refuse(reading, ERR_FORMAT, "more rows than a baseline may have", "rows");
+		baseline_refuse(reading, ERR_FORMAT, "more rows than a baseline can have", "rows");
 		return NULL;
 	}
 	if (!list_grow(&baseline->rows, baseline->count, sizeof(*baseline->rows))) {
@@ -496,7 +496,7 @@ static bool take_rows(struct reading *reading)
 	enum json_scan_token token = json_scan_next(&reading->scan);
 
 	if (token != JSON_SCAN_ARRAY)
-		return refuse_kind(reading, "is no list", "rows");
+		return refuse_kind(reading, "is not a list", "rows");
 	while ((token = json_scan_next(&reading->scan)) == JSON_SCAN_OBJECT) {
 		struct baseline_row *row = new_row(reading);
 
@@ -505,7 +505,7 @@ static bool take_rows(struct reading *reading)
 		reading->baseline->count++;
 	}
 	if (token != JSON_SCAN_ARRAY_END)
-		return refuse_kind(reading, "has what is no object", "rows");
+		return refuse_kind(reading, "contains something other than objects", "rows");
 	reading->has_rows = true;
 	return true;
 }
@@ -546,10 +546,10 @@ static bool take_version(struct reading *reading)
 	if (!take_count(reading, "version", UINT64_MAX, &version))
 		return false;
 	if (version == 0)
-		return baseline_refuse(reading, ERR_FORMAT, "0 is none", "version");
+		return baseline_refuse(reading, ERR_FORMAT, "0 is not a valid version", "version");
 	if (version > BASELINE_VERSION)
 		return baseline_refuse(reading, ERR_VERSION,
-				       "written by a newer ringside: use that one", "version");
+				       "written by a newer ringside: use that version", "version");
 	reading->has_version = true;
 	return true;
 }
@@ -563,15 +563,15 @@ static bool take_key(struct reading *reading)
 	if (json_scan_is(&reading->scan, "format"))
 		return take_format(reading);
 	if (!reading->has_format)
-		return baseline_refuse(reading, ERR_FORMAT, "it does not begin with \"format\"",
-				       "no baseline");
+		return baseline_refuse(reading, ERR_FORMAT, "does not begin with \"format\"",
+				       "not a baseline");
 	if (json_scan_is(&reading->scan, "version"))
 		return take_version(reading);
 	if (!reading->has_version)
 		return baseline_refuse(reading, ERR_FORMAT, "is not the second key", "version");
 	if (json_scan_is(&reading->scan, "rows"))
 		return reading->has_rows
-			       ? baseline_refuse(reading, ERR_FORMAT, "is there twice", "rows")
+			       ? baseline_refuse(reading, ERR_FORMAT, "is given twice", "rows")
 			       : take_rows(reading);
 	if (field != NULL)
 		return take_field(reading, field, reading->baseline);

@@ -352,8 +352,7 @@ static enum status tell_processes(struct agent_notes *notes, const struct agent 
 		status = add_gap(notes, agent->host, true, text);
 	}
 	if (agent->not_followed > 0 && status == OK) {
-		text_format(text, sizeof(text),
-			    "%" PRIu64 " %s beyond its limits, and not followed",
+		text_format(text, sizeof(text), "%" PRIu64 " %s over its limits and not tracked",
 			    agent->not_followed,
 			    text_which(agent->not_followed, "process is", "processes are"));
 		status = add_gap(notes, agent->host, true, text);
@@ -367,16 +366,15 @@ static enum status tell_files(struct agent_notes *notes, const struct agent *age
 	char text[400];
 
 	if (agent->refused > 0) {
-		text_format(text, sizeof(text), "%" PRIu64 " %s not be followed%s%.150s%s%.150s",
+		text_format(text, sizeof(text), "%" PRIu64 " %s not be tracked%s%.150s%s%.150s",
 			    agent->refused, text_which(agent->refused, "file can", "files can"),
 			    agent->refused_path[0] ? ": " : "", agent->refused_path,
 			    agent->why_refused[0] ? ": " : "", agent->why_refused);
 		status = add_gap(notes, agent->host, true, text);
 	}
 	if (agent->unreadable > 0 && status == OK) {
-		text_format(text, sizeof(text), "%" PRIu64 " %s that it may not read",
-			    agent->unreadable,
-			    text_which(agent->unreadable, "file is there", "files are there"));
+		text_format(text, sizeof(text), "no permission to read %" PRIu64 " %s",
+			    agent->unreadable, text_which(agent->unreadable, "file", "files"));
 		/* Other users' files: of a machine that jobs share there are always some. */
 		status = add_gap(notes, agent->host, false, text);
 	}
@@ -391,11 +389,11 @@ static enum status tell_agent(struct agent_notes *notes, const struct agent *age
 		status = tell_files(notes, agent);
 	if (agent->is_failing && status == OK)
 		status = add_gap(notes, agent->host, true,
-				 "its last look failed: what it says may be old");
+				 "its last scan failed, so its data may be old");
 	if (agent->is_time_up && status == OK)
 		status = add_gap(notes, agent->host, false,
-				 "its time was up: the last processes are as its last look saw "
-				 "them, without finished operations");
+				 "it ran out of time: the last processes show the state of its "
+				 "previous scan, without finished operations");
 	return status;
 }
 
@@ -457,7 +455,7 @@ static enum status read_note(struct agent_notes *notes, const struct recording_n
 	name_agent(&agent, note->path);
 	json_scan_init(&scan, note->text, note->length);
 	if (json_scan_next(&scan) != JSON_SCAN_OBJECT)
-		return add_gap(notes, agent.host, true, "its note about what it left out is none");
+		return add_gap(notes, agent.host, true, "its list of omissions is not valid");
 	while (status == OK &&
 	       (key = json_scan_next_key(&scan, is_bundle ? &agents : agent_keys,
 					 is_bundle ? 1 : KEYS, &hint)) >= JSON_SCAN_KEY_UNKNOWN) {
@@ -467,7 +465,7 @@ static enum status read_note(struct agent_notes *notes, const struct recording_n
 			take_value(&scan, is_bundle ? KEYS : key, &agent);
 	}
 	if (status == OK && scan.problem != NULL) {
-		text_format(text, sizeof(text), "its note about what it left out is damaged: %s",
+		text_format(text, sizeof(text), "its list of omissions is damaged: %s",
 			    scan.problem);
 		status = add_gap(notes, agent.host, true, text);
 	}
@@ -544,10 +542,10 @@ static void find_silent(struct verdicts *verdicts, const struct blind_options *o
 	}
 	if (silent > told)
 		verdict_evidence(verdict, "and %zu more", silent - told);
-	verdict_missing(verdict,
-			"the ranks behind them; who waits for one of these seems to wait for "
-			"nobody");
-	verdict_advice(verdict, "Is the node up, and does the agent run there?");
+	verdict_missing(
+		verdict,
+		"Their ranks are not visible; ranks that wait for them seem to wait for nothing.");
+	verdict_advice(verdict, "Check that the node is up and that the agent is running:");
 	verdict_advice(verdict, "$ systemctl status ringside-agent");
 }
 
@@ -563,8 +561,8 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 	for (size_t i = 0; i < notes->gap_count; i++)
 		is_warning |= notes->gaps[i].is_warning;
 	verdict = add_blind(verdicts, is_warning, "agents", "SNAPSHOT.md");
-	verdict_title(verdict, "%zu %s not in what agents answered", count,
-		      text_which(count, "thing is", "things are"));
+	verdict_title(verdict, "%zu %s in the agents' answers", count,
+		      text_which(count, "gap", "gaps"));
 	/* What is missing before what could be better. */
 	for (int turn = 1; turn >= 0; turn--)
 		for (size_t i = 0; i < notes->gap_count; i++)
@@ -575,8 +573,7 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 			}
 	if (count > told)
 		verdict_evidence(verdict, "and %zu more", count - told);
-	verdict_missing(verdict,
-			"the processes that are left out, and what others' files would say");
+	verdict_missing(verdict, "Omitted processes and files of other users are not visible.");
 	verdict_advice(verdict, "$ journalctl -u ringside-agent");
 }
 
@@ -591,13 +588,13 @@ static void find_missing(struct verdicts *verdicts, const struct scene *scene,
 		return;
 	verdict = add_blind(verdicts, options->is_whole, "ranks", "runbooks/NcclRanksUnseen.md");
 	verdict->is_unjudged = true;
-	verdict_title(verdict, "%zu of %zu ranks cannot be seen from here", scene->missing,
+	verdict_title(verdict, "%zu of %zu ranks are not visible from here", scene->missing,
 		      scene->missing + scene->ranks);
-	verdict_evidence(verdict,
-			 "%zu ranks are recorded here; the launcher or the largest "
-			 "communicator counts %zu",
-			 scene->ranks, scene->missing + scene->ranks);
-	verdict_advice(verdict, "Ask all nodes of the job at once, through their agents:");
+	verdict_evidence(
+		verdict,
+		"%zu ranks are recorded here; the launcher or the largest communicator reports %zu",
+		scene->ranks, scene->missing + scene->ranks);
+	verdict_advice(verdict, "Query the agents of all nodes of the job at once:");
 	verdict_advice(verdict, "$ ringside doctor --agents 'node[001-064]'");
 }
 
@@ -647,7 +644,7 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 		if (lost[reason] > 0)
 			verdict_evidence(verdict, "%s: %" PRIu64, op_lost_name(reason),
 					 lost[reason]);
-	verdict_missing(verdict, "whatever these operations would have shown");
+	verdict_missing(verdict, "What these operations would have shown is missing.");
 	verdict_advice(verdict, "$ ringside verify");
 }
 
@@ -673,8 +670,8 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 		return;
 	count += recording->troubles_left_out;
 	verdict = add_blind(verdicts, true, "files", "");
-	verdict_title(verdict, "%zu %s could not be read as %s should be", count,
-		      text_which(count, "place", "places"), text_which(count, "it", "they"));
+	verdict_title(verdict, "%zu recording %s could not be fully read", count,
+		      text_which(count, "file", "files"));
 	for (size_t i = 0; i < recording->trouble_count && told < NAMED; i++) {
 		const struct recording_trouble *trouble = &recording->troubles[i];
 
@@ -685,7 +682,7 @@ static void find_damage(struct verdicts *verdicts, const struct recording *recor
 	}
 	if (count > told)
 		verdict_evidence(verdict, "and %zu more", count - told);
-	verdict_missing(verdict, "whatever is in there");
+	verdict_missing(verdict, "Their contents are missing.");
 	verdict_advice(verdict, "$ ringside verify PATH");
 }
 

@@ -956,13 +956,13 @@ static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *
 		char title[sizeof(verdict->title)];
 
 		text_copy(title, sizeof(title), verdict->title);
-		verdict_title(verdict, "if it hung when it was ended: %s", title);
+		verdict_title(verdict, "possible hang at exit: %s", title);
 		verdict->severity = VERDICT_WARNING;
 		verdict->for_ns = 0;
 		if (verdict->confidence > 0.4)
 			verdict->confidence = 0.4;
-		verdict_missing(verdict, "Its processes are dead, and nothing says when they died: "
-					 "whether it stood still before is not known.");
+		verdict_missing(verdict, "All processes are dead and the time of death is unknown, "
+					 "so the job may not have been hung.");
 	}
 	return status;
 }

@@ -779,7 +779,7 @@ static void say_side(char *text, size_t size, const struct hang_scene *scene,
 	if (side->call.is_known)
 		hang_say_call(text, size, hang_process(scene, side->first), &side->call);
 	else
-		text_append(text, size, "something that is not recorded any more");
+		text_append(text, size, "something that is no longer recorded");
 }
 
 static void split_title(const struct hang_scene *scene, const struct hang_split *split,
@@ -791,7 +791,7 @@ static void split_title(const struct hang_scene *scene, const struct hang_split 
 
 	if (!has_odd) {
 		text_append(text, size,
-			    "ranks of %.40s disagree on collective %" PRIu64 ", half against half",
+			    "ranks of %.40s disagree on collective #%" PRIu64 " (evenly split)",
 			    label, split->number);
 	} else {
 		job_say_rank(text, size, scene->job, odd->first);
@@ -799,23 +799,22 @@ static void split_title(const struct hang_scene *scene, const struct hang_split 
 			text_append(text, size, " and %u more disagree", odd->count - 1);
 		else
 			text_append(text, size, " disagrees");
-		text_append(text, size, " with %u rank%s on collective %" PRIu64 " of %.40s",
+		text_append(text, size, " with %u rank%s on collective #%" PRIu64 " of %.40s",
 			    usual->count, usual->count == 1 ? "" : "s", split->number, label);
 	}
 	if (split->rule[0] != '\0')
-		text_append(text, size, ": %s", split->rule);
+		text_append(text, size, ": different %s", split->rule);
 }
 
 static void tell_rule(struct hang_tale *tale, const struct hang_split *split)
 {
 	if (strcmp(split->rule, "order") == 0)
-		verdict_evidence(tale->verdict,
-				 "Each side makes the other's call a little later: the "
-				 "same calls in another order.");
+		verdict_evidence(tale->verdict, "Each side makes the other's call a little later: "
+						"same calls, different order.");
 	if (!split->is_first)
 		verdict_missing(tale->verdict,
-				"They differ at collective %" PRIu64
-				" or before: earlier calls are not to be seen any more.",
+				"The first difference is at collective #%" PRIu64
+				" or earlier; earlier calls are no longer recorded.",
 				split->number);
 }
 
@@ -898,20 +897,19 @@ void hang_tell_split(struct hang_tale *tale)
 		tell_no_calls(tale, split->comm);
 	} else if (oldest_ns(scene, split->comm) > 0) {
 		verdict->for_ns = 0;
-		verdict_evidence(verdict,
-				 "Operations of it are in flight for %s: a hang is told after %s.",
-				 units_duration(oldest, oldest_ns(scene, split->comm)),
-				 units_duration(limit, scene->hang_ns));
-	} else if (is_any_unseen(scene, split->comm)) {
-		verdict->for_ns = 0;
-		verdict_missing(verdict,
-				"Nothing is shown of the execution there: whether ranks hang in "
-				"it, or data is mixed up, is not visible.");
-	} else {
-		verdict->for_ns = 0;
 		verdict_evidence(
 			verdict,
-			"It does not hang: NCCL does not notice, and data may be mixed up.");
+			"Operations have been in flight for %s; a hang is reported after %s.",
+			units_duration(oldest, oldest_ns(scene, split->comm)),
+			units_duration(limit, scene->hang_ns));
+	} else if (is_any_unseen(scene, split->comm)) {
+		verdict->for_ns = 0;
+		verdict_missing(verdict, "Kernel execution is not recorded there, so a hang or "
+					 "corrupted data would not show.");
+	} else {
+		verdict->for_ns = 0;
+		verdict_evidence(verdict, "The job is not hung: NCCL does not detect the mismatch, "
+					  "and data may be corrupted.");
 	}
 }
 
@@ -975,11 +973,11 @@ static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edg
 	hang_say_whole_rank(SAY, scene, edge->seat);
 	text_append(SAY, edge->kind == HANG_EDGE_NOT_CALLED ? ", which has not called it and is in "
 			 : edge->kind == HANG_EDGE_NOT_STARTED
-				 ? ", whose GPU has not come to it and is in "
-				 : ", which called before it ");
+				 ? ", whose GPU has not started it and is in "
+				 : ", which called it after ");
 	hang_say_held(SAY, scene, edge->held_by);
 	if (parallel(tale->graph, edge) > 1)
-		text_append(SAY, "; %u others like it", parallel(tale->graph, edge) - 1);
+		text_append(SAY, "; %u more like this", parallel(tale->graph, edge) - 1);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -1056,9 +1054,9 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 	hang_tell_who(tale, odd->seat);
 	hang_tell_where(tale, node_comm(scene, odd->from), witness, scene->seats[witness].front, 0);
 	tell_peer(tale, graph->edges[edges[(at + 1) % count]].seat);
-	text_append(SAY, "deadlock: ranks wait for each other in a circle over %s%s", names,
-		    named == 1 ? " alone" : "");
-	text_append(SAY, "; %u ranks stand still", tale->victims);
+	text_append(SAY, "deadlock %s %s: ranks wait for each other",
+		    named == 1 ? "within" : "across", names);
+	text_append(SAY, "; %u ranks stuck", tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	for (size_t i = 0; i < count; i++)
 		tell_circle_link(tale, &graph->edges[edges[(at + i) % count]],
@@ -1068,10 +1066,9 @@ void hang_tell_circle(struct hang_tale *tale, const uint32_t *edges, size_t coun
 		if (graph->edges[edges[i]].kind == HANG_EDGE_CALLED_BEFORE)
 			tale->verdict->confidence = 0.75;
 	if (tale->verdict->confidence < 0.9)
-		verdict_missing(
-			tale->verdict,
-			"Kernel events were not recorded: that GPUs run these operations in "
-			"the order of the calls is concluded from their standing still.");
+		verdict_missing(tale->verdict,
+				"Kernel events were not recorded. That GPUs run these operations "
+				"in call order is inferred from the lack of progress.");
 	hang_tell_doubts(tale);
 	hang_tell_advice(tale);
 }

@@ -650,7 +650,7 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 		text_append(SAY, " has made %" PRIu64 " calls on %.60s", counts->issued,
 			    hang_comm(scene, seat)->label);
 	else
-		text_append(SAY, " has issued %" PRIu64 " collectives on %.60s",
+		text_append(SAY, " has called %" PRIu64 " collectives on %.60s",
 			    counts->collectives, hang_comm(scene, seat)->label);
 	if (counts->last_issue_ns != 0)
 		hang_say_for(
@@ -659,7 +659,7 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 			" ago");
 	verdict_evidence(tale->verdict, "%s.", text);
 	if (last == HANG_NOBODY) {
-		verdict_evidence(tale->verdict, "It has done nothing on any communicator.");
+		verdict_evidence(tale->verdict, "It has not called anything on any communicator.");
 		return;
 	}
 	flight = last_flight(scene, last);
@@ -667,12 +667,12 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 	if (flight != NULL)
 		hang_say_operation(SAY, scene, last, &flight->op);
 	else
-		text_append(SAY, "collective %" PRIu64,
+		text_append(SAY, "collective #%" PRIu64,
 			    scene->seats[last].comm->counts.collectives);
 	text_append(SAY, " of %.60s", hang_comm(scene, last)->label);
 	hang_say_for(SAY, scene, ", ", ago_ns, " ago");
-	verdict_evidence(tale->verdict, "The last thing that is known of it: %s.%s", text,
-			 scene->seats[seat].is_over ? "" : " It is in no operation since.");
+	verdict_evidence(tale->verdict, "Last recorded activity: %s.%s", text,
+			 scene->seats[seat].is_over ? "" : " It has been in no operation since.");
 }
 
 /* What it has not called: of a Send or Recv, the other half. */
@@ -711,7 +711,7 @@ void hang_tell_never_issued(struct hang_tale *tale)
 	hang_tell_culprits(tale);
 	tell_last_deed(tale, lead->seat);
 	if (rest[0] != '\0')
-		verdict_evidence(tale->verdict, "It ended%s after collective %" PRIu64 ".",
+		verdict_evidence(tale->verdict, "It ended%s after collective #%" PRIu64 ".",
 				 scene->processes[process].life == HANG_ENDED ? " cleanly"
 									      : " its part",
 				 scene->seats[lead->seat].comm->counts.collectives);
@@ -740,19 +740,19 @@ void hang_tell_process(struct hang_tale *tale)
 	hang_say_whole_rank(SAY, scene, lead->seat);
 	hang_say_wall(end, sizeof(end), process->end_wall_ns);
 	if (!is_dead)
-		verdict_evidence(tale->verdict,
-				 "The process of %s is stopped: a signal (SIGSTOP), a debugger, or "
-				 "a frozen container.",
-				 text);
+		verdict_evidence(
+			tale->verdict,
+			"The process of %s is stopped (SIGSTOP, a debugger or a frozen container).",
+			text);
 	else if (process->is_dead_for_sure)
 		verdict_evidence(tale->verdict,
-				 "The process of %s is gone and did not end its recording: it was "
-				 "killed or crashed.",
+				 "The process of %s is gone and did not close its recording: it "
+				 "was killed or crashed.",
 				 text);
 	else
 		verdict_evidence(tale->verdict,
 				 "The recording of %s ends %" PRIu64
-				 " s before that of the others%s%s, without having been closed.",
+				 " s before the others%s%s and was not closed.",
 				 text, process->lag_ns / HANG_SECOND_NS, end[0] ? ", at " : "",
 				 end);
 	hang_tell_waiting(tale);
@@ -823,18 +823,17 @@ static void tell_gone(struct hang_tale *tale, uint32_t first, enum hang_life lif
 	hang_tell_where(tale, job->seats[seat].comm, HANG_NOBODY, NULL, 0);
 	text_append(SAY, count == 1 ? "rank " : "ranks ");
 	hang_say_ranks(SAY, job, tale->ranks, count);
-	verdict_title(tale->verdict, "%s %s %s, and the others still need it", text,
+	verdict_title(tale->verdict, "%s %s %s but still needed by other ranks", text,
 		      count == 1 ? "is" : "are", is_dead ? "dead" : "stopped");
 	text[0] = '\0';
 	hang_say_whole_rank(SAY, scene, seat);
 	verdict_evidence(
 		tale->verdict, "The process of %s %s.", text,
-		is_dead ? "is gone and did not end its recording: it was killed or crashed"
-			: "is stopped: a signal (SIGSTOP), a debugger, or a frozen container");
+		is_dead ? "is gone and did not close its recording: it was killed or crashed"
+			: "is stopped (SIGSTOP, a debugger or a frozen container)");
 	verdict_evidence(
 		tale->verdict,
-		"It has not left %.60s; no rank has waited there long enough yet to be called "
-		"hung.",
+		"It has not left %.60s. No rank has waited there long enough to count as hung.",
 		hang_comm(scene, seat)->label);
 	hang_tell_advice(tale);
 }

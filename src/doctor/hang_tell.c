@@ -88,8 +88,8 @@ static void hang_say_wait(char *text, size_t size, const struct hang_scene *scen
 		 !wait->channels[2] && !wait->channels[3];
 	text_append(text, size, is_one ? " on channel " : " on channels ");
 	verdict_say_channels(text, size, wait->channels);
-	hang_say_for(text, size, scene, " for ",
-		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), "");
+	hang_say_for(text, size, scene, " (",
+		     hang_ago(scene, scene->job->seats[seat].process, wait->since_ns), ")");
 }
 
 void hang_say_for(char *text, size_t size, const struct hang_scene *scene, const char *before,
@@ -162,8 +162,7 @@ static void doubt_unseen(struct hang_tale *tale, const struct job_comm *comm)
 	    tale->verdict->class == VERDICT_AGENT_DEAD)
 		return;
 	verdict_missing(tale->verdict,
-			"%u of %d ranks of %.60s cannot be seen: one of them may have "
-			"a part in it.",
+			"%u of %d ranks of %.60s are not visible; one of them may be involved.",
 			comm->missing, comm->nranks, comm->label);
 	doubt_by(tale,
 		 tale->verdict->class == VERDICT_STUCK || tale->verdict->class == VERDICT_GPU_STUCK
@@ -182,20 +181,21 @@ static void doubt_losses(struct hang_tale *tale, uint32_t seat)
 	job_say_rank(SAY, tale->scene->job, seat);
 	text_capital(text);
 	if (never_seen > 0) {
-		verdict_missing(tale->verdict,
-				"%s made %" PRIu64 " calls that were not recorded at "
-				"all: it may have called more than is known.",
-				text, never_seen);
+		verdict_missing(
+			tale->verdict,
+			"%s made %" PRIu64
+			" calls that were not recorded, so it may have called more than is known.",
+			text, never_seen);
 		doubt_by(tale, 0.6);
 	} else if (lost > 0) {
-		verdict_missing(tale->verdict, "%s has lost %" PRIu64 " records of operations.",
-				text, lost);
+		verdict_missing(tale->verdict, "%s lost %" PRIu64 " operation records.", text,
+				lost);
 		doubt_by(tale, 0.9);
 	}
 	if (tale->scene->seats[seat].comm->counts.untracked > 0) {
 		verdict_missing(tale->verdict,
-				"%s had operations that could not be followed, for want "
-				"of room: it may be in one of them.",
+				"%s had operations that could not be tracked (buffer full); it may "
+				"be in one of them.",
 				text);
 		doubt_by(tale, 0.85);
 	}
@@ -213,8 +213,8 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 	for (uint32_t s = job->first_seat[of->process]; s < job->first_seat[of->process + 1]; s++)
 		if (job->seats[s].rank == of->rank && tale->scene->seats[s].is_blind) {
 			verdict_missing(tale->verdict,
-					"NCCL shows nothing of the end of what %s "
-					"called last on %.60s: it may be in that.",
+					"NCCL does not report the end of the last call of %s on "
+					"%.60s; it may still be in that call.",
 					text, job->comms[job->seats[s].comm].label);
 			/* Where all others have gone on from there it is not likely. */
 			doubt_by(tale, tale->scene->meetings[job->seats[s].comm].is_by_calls ? 0.85
@@ -225,15 +225,15 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 	    ago_ns < tale->scene->pause_ns && !tale->scene->seats[seat].is_over) {
 		text_capital(text);
 		verdict_missing(tale->verdict,
-				"%s is active on another communicator: it may come yet, or keep "
-				"the others waiting on purpose.",
+				"%s is active on another communicator, so it may still arrive or "
+				"be late on purpose.",
 				text);
 		tale->verdict->severity = VERDICT_WARNING;
 		doubt_by(tale, 0.6);
 	} else if (!tale->scene->seats[seat].is_over) {
 		verdict_missing(tale->verdict,
-				"What %s does outside NCCL is not recorded: a checkpoint "
-				"or an evaluation that takes long looks the same.",
+				"Work of %s outside NCCL is not recorded; a long checkpoint or "
+				"evaluation looks the same.",
 				text);
 	}
 }
@@ -254,8 +254,8 @@ static void doubt_majority(struct hang_tale *tale)
 		return;
 	job_say_rank(SAY, tale->scene->job, tale->lead->witness);
 	verdict_missing(tale->verdict,
-			"Only %u of %u ranks came: perhaps %s and those with it made one "
-			"call too many.",
+			"Only %u of %u ranks called it: perhaps %s and those with it made one call "
+			"too many.",
 			comm->seat_count - missing, comm->seat_count, text);
 	doubt_by(tale, 0.65);
 }
@@ -272,9 +272,8 @@ static void doubt_dead(struct hang_tale *tale, uint32_t seat)
 		    (process->life != HANG_DEAD && process->life != HANG_STOPPED))
 			continue;
 		verdict_missing(tale->verdict,
-				"%s %.48s of the same job is %s: this may follow from "
-				"that.",
-				"Rank", scene->job->ranks[scene->job->process_rank[p]].label,
+				"%s %.48s of the same job is %s, which may be the cause.", "Rank",
+				scene->job->ranks[scene->job->process_rank[p]].label,
 				process->life == HANG_DEAD ? "dead" : "stopped");
 		doubt_by(tale, 0.6);
 		return;
@@ -286,9 +285,8 @@ static void doubt_calls(struct hang_tale *tale)
 {
 	if (!tale->scene->meetings[tale->lead->comm].is_by_calls)
 		return;
-	verdict_missing(tale->verdict,
-			"Kernel events were not recorded: that the others wait in it follows from "
-			"their calls alone.");
+	verdict_missing(tale->verdict, "Kernel events were not recorded. That the other ranks wait "
+				       "in it is inferred from their calls.");
 	doubt_by(tale, 0.93);
 }
 
@@ -313,8 +311,8 @@ void hang_tell_doubts(struct hang_tale *tale)
 	if (lead->class == VERDICT_GPU_NOT_REACHED &&
 	    hang_process(tale->scene, lead->seat)->odd[ODD_CHANNEL] > 0) {
 		verdict_missing(tale->verdict,
-				"GPU stamps of some channels of that process are not "
-				"believed: whether a kernel started may be told wrongly.");
+				"GPU timestamps of some channels of that process were rejected, so "
+				"whether its kernel started is uncertain.");
 		doubt_by(tale, 0.8);
 	}
 }
@@ -352,7 +350,7 @@ static void advise_process(struct hang_tale *tale)
 
 	if (pid <= 0 || !is_of_this_machine(tale))
 		return;
-	verdict_advice(verdict, "On %.100s, see where the process is:", host_of(tale));
+	verdict_advice(verdict, "On %.100s, find out where the process is:", host_of(tale));
 	verdict_advice(verdict, "$ ringside ps @%" PRId64, pid);
 	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, pid);
 	verdict_advice(verdict, "$ gdb -p %" PRId64 " -batch -ex 'thread apply all bt'", pid);
@@ -362,7 +360,7 @@ static void advise_evidence(struct hang_tale *tale)
 {
 	if (tale->scene->is_guess)
 		return; /* the job is dead */
-	verdict_advice(tale->verdict, "Keep the evidence before you end the job:");
+	verdict_advice(tale->verdict, "Save the evidence before you stop the job:");
 	verdict_advice(tale->verdict, "$ ringside bundle -o hang.tar.gz");
 }
 
@@ -371,7 +369,7 @@ static void advise_gpu(struct hang_tale *tale)
 	struct verdict *verdict = tale->verdict;
 
 	verdict_advice(verdict,
-		       "On %.100s, look at the GPU and at what else runs on it:", host_of(tale));
+		       "On %.100s, check the GPU and what else runs on it:", host_of(tale));
 	if (verdict->gpu >= 0)
 		verdict_advice(verdict, "$ nvidia-smi -q -i %d", verdict->gpu);
 	else
@@ -384,9 +382,8 @@ static void advise_never_issued(struct hang_tale *tale)
 	set_page(tale, "NcclHangRankMissing");
 	advise_process(tale);
 	verdict_advice(tale->verdict,
-		       "Usual causes: a condition around the collective that this rank does "
-		       "not meet, a data loader, a checkpoint, a lock, an exception that is being "
-		       "handled.");
+		       "Common causes: a rank-dependent condition around the collective, a slow "
+		       "data loader, a checkpoint, a lock, an exception being handled.");
 	advise_evidence(tale);
 }
 
@@ -394,20 +391,20 @@ static void advise_dead(struct hang_tale *tale)
 {
 	set_page(tale, "NcclHangProcessGone");
 	verdict_advice(tale->verdict,
-		       "On %.100s, see why it died, and in the job's own log:", host_of(tale));
+		       "On %.100s and in the job's log, find out why it died:", host_of(tale));
 	verdict_advice(tale->verdict, "$ dmesg -T | grep -iE 'xid|killed process|segfault'");
 	verdict_advice(tale->verdict, "$ ringside ps --dead");
 	verdict_advice(tale->verdict,
-		       "The others will not notice before a timeout: end the job and start "
-		       "it again (torchrun --max-restarts does so by itself).");
+		       "The other ranks will not notice before a timeout: stop the job and restart "
+		       "it (torchrun --max-restarts restarts it automatically).");
 }
 
 static void advise_stopped(struct hang_tale *tale)
 {
 	set_page(tale, "HangProcessStopped");
 	verdict_advice(tale->verdict,
-		       "On %.100s, who stopped it? A debugger that is attached shows as "
-		       "TracerPid. Else let it go on:",
+		       "On %.100s, find out what stopped it (TracerPid shows an attached debugger) "
+		       "and resume it:",
 		       host_of(tale));
 	if (tale->verdict->pid > 0) {
 		verdict_advice(tale->verdict,
@@ -425,17 +422,18 @@ static void advise_network(struct hang_tale *tale)
 	if (strcmp(host_of(tale), peer) == 0)
 		peer = "";
 	set_page(tale, "HangNetwork");
-	verdict_advice(verdict,
-		       "On %.100s%s%.100s, look at the network card, its port and its errors:",
-		       host_of(tale), peer[0] ? " and " : "", peer);
+	verdict_advice(
+		verdict,
+		"On %.100s%s%.100s, check the network card, its port and its error counters:",
+		host_of(tale), peer[0] ? " and " : "", peer);
 	verdict_advice(verdict, "$ ibstat");
 	verdict_advice(verdict, "$ ip -s link");
 	verdict_advice(verdict, "$ ethtool -S DEVICE | grep -iE 'err|drop|discard|pause'");
 	if (verdict->pid > 0)
 		verdict_advice(verdict, "$ ss -tinp | grep -A1 'pid=%" PRId64 ",'", verdict->pid);
 	verdict_advice(verdict,
-		       "NCCL over sockets has no timeout of its own; over InfiniBand see "
-		       "NCCL_IB_TIMEOUT. Take the host out of the job if it happens again.");
+		       "NCCL over sockets has no timeout of its own; for InfiniBand see "
+		       "NCCL_IB_TIMEOUT. Remove the host from the job if this happens again.");
 	advise_evidence(tale);
 }
 
@@ -445,24 +443,23 @@ static void advise_mismatch(struct hang_tale *tale)
 
 	set_page(tale, "NcclMismatch");
 	advise_process(tale);
-	verdict_advice(
-		verdict,
-		"Compare the calls around collective %" PRIu64 " of both ranks in the "
-		"program: a condition that depends on the rank, a last batch of another size, two "
-		"versions of the code.",
-		verdict->number);
 	verdict_advice(verdict,
-		       "With PyTorch, TORCH_DISTRIBUTED_DEBUG=DETAIL checks every call, slowly.");
-	verdict_advice(verdict, "Do not trust what was computed since.");
+		       "Compare the calls around collective #%" PRIu64
+		       " on both ranks: a rank-dependent condition, a smaller last batch, two "
+		       "versions of the code.",
+		       verdict->number);
+	verdict_advice(verdict,
+		       "With PyTorch, TORCH_DISTRIBUTED_DEBUG=DETAIL checks every call (slow).");
+	verdict_advice(verdict, "Do not trust results computed since then.");
 }
 
 static void advise_circle(struct hang_tale *tale)
 {
 	set_page(tale, "HangDeadlock");
 	verdict_advice(tale->verdict,
-		       "Let all ranks call collectives of different communicators in the same "
-		       "order, or wait for one to end before calling the next.");
-	verdict_advice(tale->verdict, "Compare the stacks of the ranks named above:");
+		       "Make all ranks call collectives of different communicators in the same "
+		       "order, or wait for one to finish before calling the next.");
+	verdict_advice(tale->verdict, "Compare the stacks of the ranks listed above:");
 	if (tale->verdict->pid > 0)
 		verdict_advice(tale->verdict, "$ py-spy dump --pid %" PRId64, tale->verdict->pid);
 	advise_evidence(tale);
@@ -473,8 +470,8 @@ static void advise_unseen(struct hang_tale *tale)
 	set_page(tale, tale->verdict->class == VERDICT_AGENT_DEAD ? "RingsideAgentDown"
 								  : "NcclRanksUnseen");
 	verdict_advice(tale->verdict,
-		       "Make the missing ranks visible and ask again: is the node up, is its "
-		       "agent running, was the job started there with the plugin?");
+		       "Make the missing ranks visible and try again: is the node up, is its agent "
+		       "running, was the job started there with the plugin?");
 	verdict_advice(tale->verdict, "$ systemctl status ringside-agent");
 	verdict_advice(tale->verdict, "$ ringside ls");
 }
@@ -486,16 +483,15 @@ static void advise_connecting(struct hang_tale *tale)
 	set_page(tale, "HangGpu");
 	if (tale->lead->seat != HANG_NOBODY) {
 		verdict_advice(verdict,
-			       "Look at what the other ranks of %.60s do, those that are in "
-			       "nothing first: which of them should call the other half of it?",
+			       "Check what the other ranks of %.60s do, idle ranks first: which of "
+			       "them should call the matching Send or Recv?",
 			       verdict->comm);
 		if (!tale->scene->is_guess)
 			verdict_advice(verdict, "$ py-spy dump --pid PID");
 	} else {
-		verdict_advice(verdict,
-			       "Can the hosts reach each other on the network that NCCL takes? A "
-			       "firewall or a wrong NCCL_SOCKET_IFNAME shows like this; NCCL's "
-			       "log says more when the job runs with NCCL_DEBUG=INFO.");
+		verdict_advice(verdict, "Check that the hosts can reach each other on the network "
+					"NCCL uses. A firewall or a wrong NCCL_SOCKET_IFNAME "
+					"causes this; run with NCCL_DEBUG=INFO for details.");
 	}
 	advise_process(tale);
 	advise_evidence(tale);
@@ -593,12 +589,12 @@ static void hang_tell_unseen(struct hang_tale *tale)
 	char text[600] = "";
 
 	if (lead->peer_comm_rank >= 0)
-		text_append(SAY, "rank %d of %.40s cannot be seen", lead->peer_comm_rank,
+		text_append(SAY, "no data from rank %d of %.40s", lead->peer_comm_rank,
 			    comm->label);
 	else
-		text_append(SAY, "%u of %d ranks of %.40s cannot be seen", comm->missing,
+		text_append(SAY, "no data from %u of %d ranks of %.40s", comm->missing,
 			    comm->nranks, comm->label);
-	text_append(SAY, is_agent ? ", an agent does not answer" : "");
+	text_append(SAY, is_agent ? " (an agent does not respond)" : "");
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	if (is_agent) {
@@ -611,13 +607,11 @@ static void hang_tell_unseen(struct hang_tale *tale)
 		hang_say_whole_rank(SAY, scene, lead->witness);
 		text_capital(text);
 		verdict_evidence(tale->verdict,
-				 "%s waits for rank %d of %.60s, of which nothing is "
-				 "recorded.",
-				 text, lead->peer_comm_rank, comm->label);
+				 "%s waits for rank %d of %.60s, which is not recorded.", text,
+				 lead->peer_comm_rank, comm->label);
 	} else {
-		verdict_evidence(tale->verdict,
-				 "All ranks that are seen have called it, and nothing "
-				 "that they show explains why it does not end.");
+		verdict_evidence(tale->verdict, "All recorded ranks have called it, and nothing "
+						"recorded explains why it does not finish.");
 	}
 }
 
@@ -646,21 +640,19 @@ static void hang_tell_stuck(struct hang_tale *tale)
 	const struct hang_end *lead = tale->lead;
 	char text[600] = "", channels[64] = "";
 
-	text_append(SAY, "%u rank%s still in ", tale->victims,
-		    tale->victims == 1 ? " stands" : "s stand");
+	text_append(SAY, "%u rank%s stuck in ", tale->victims, tale->victims == 1 ? "" : "s");
 	hang_say_lead(tale, SAY);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
 	tell_waits(tale);
 	verdict_say_channels(channels, sizeof(channels), lead->channels);
 	if (lead->note == HANG_NOTE_NAMELESS)
-		verdict_missing(tale->verdict,
-				"NCCL before 2.27 does not tell which communicators of "
-				"different processes belong together: ranks cannot be compared.");
+		verdict_missing(tale->verdict, "NCCL before 2.27 does not identify communicators "
+					       "across processes, so ranks cannot be compared.");
 	else if (channels[0] != '\0' && lead->note == HANG_NOTE_CHANNEL)
 		verdict_evidence(tale->verdict,
-				 "All ranks are in it, with channels %s open; nothing is "
-				 "on the wire, and nobody is behind the others.",
+				 "All ranks are in it, with channels %s open; nothing is on the "
+				 "wire, and all ranks are equally far.",
 				 channels);
 }
 
@@ -684,16 +676,16 @@ static void tell_other_comms(struct hang_tale *tale)
 		return;
 	if (left_out > 0)
 		text_append(SAY, " and %u more", left_out);
-	verdict_evidence(tale->verdict, "The same holds for %s.", text);
+	verdict_evidence(tale->verdict, "The same applies to %s.", text);
 }
 
 static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 {
 	struct verdict *verdict = tale->verdict;
 
-	verdict_advice(verdict, "See whether the ranks compute, or wait for their GPUs:");
+	verdict_advice(verdict, "Find out whether the ranks compute or wait for their GPUs:");
 	verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
-	verdict_advice(verdict, "To see next time whether kernels run, record kernel events%s:",
+	verdict_advice(verdict, "To see whether kernels run next time, record kernel events%s:",
 		       interface >= 5 ? " for a while" : "");
 	if (interface >= 5)
 		verdict_advice(verdict, "$ ringside record --kernel");
@@ -731,44 +723,39 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 	hang_tell_who(tale, lead->witness);
 	hang_say_lead(tale, SAY);
 	verdict->confidence = 1;
-	verdict_title(verdict, "not judged: %s may hang; no rank has made a call there for %s",
-		      text, time);
+	verdict_title(verdict, "not judged: possible hang in %s; no calls for %s", text, time);
 	if (meeting->unjudged == HANG_ALL_CALLED)
 		verdict_evidence(verdict,
-				 "All %u ranks of %.60s that can be seen have made the same calls, "
-				 "the last one, %s, %s ago.",
+				 "All %u visible ranks of %.60s have made the same calls, the last "
+				 "one (%s) %s ago.",
 				 comm->seat_count, comm->label, text, time);
 	else if (meeting->unjudged == HANG_NONE_STARTED)
-		verdict_evidence(
-			verdict,
-			"All %u ranks of %.60s have called %s, NCCL has launched its kernel "
-			"everywhere, and no GPU has started it.",
-			comm->seat_count, comm->label, text);
-	else
 		verdict_evidence(verdict,
-				 "%u of %u ranks of %.60s have called %s, the others have not; but "
-				 "%s.",
-				 called, comm->seat_count, comm->label, text,
-				 lead->note == HANG_NOTE_SEVERAL
-					 ? "hosts run ahead of their GPUs, so all may wait in what "
-					   "they called before"
-					 : "pauses like this one are usual there, and hosts run "
-					   "ahead of their GPUs");
+				 "All %u ranks of %.60s have called %s and NCCL has launched its "
+				 "kernel on all of them, but no GPU has started it.",
+				 comm->seat_count, comm->label, text);
+	else
+		verdict_evidence(
+			verdict, "%u of %u ranks of %.60s have called %s, the others have not; %s.",
+			called, comm->seat_count, comm->label, text,
+			lead->note == HANG_NOTE_SEVERAL ? "hosts run ahead of their GPUs, so all "
+							  "may be waiting in an earlier call"
+							: "but pauses like this are common there, "
+							  "and hosts run ahead of their GPUs");
 	tell_other_comms(tale);
 	if (meeting->unjudged == HANG_NONE_STARTED) {
-		verdict_missing(verdict,
-				"What the GPUs do before it is not recorded: all of them may "
-				"compute, or all are stuck.");
-		verdict_advice(verdict, "See whether they compute, and what waits for them:");
+		verdict_missing(verdict, "Earlier GPU work is not recorded: the GPUs may all be "
+					 "computing, or all be stuck.");
+		verdict_advice(verdict,
+			       "Find out whether the GPUs compute, and what waits for them:");
 		verdict_advice(verdict, "$ nvidia-smi dmon -s u -c 3");
 		verdict_advice(verdict, "$ py-spy dump --pid %" PRId64, verdict->pid);
 		forget_who(verdict);
 		return;
 	}
-	verdict_missing(verdict,
-			"Kernel events were not recorded for these operations, and inside a node "
-			"nothing else shows whether a kernel runs: they may have ended, and the "
-			"ranks compute, load data or save.");
+	verdict_missing(verdict, "Kernel events were not recorded for these operations, and inside "
+				 "a node nothing else shows whether a kernel runs. The operations "
+				 "may have finished while the ranks compute, load data or save.");
 	tell_kernels_advice(tale, scene->seats[lead->witness].comm->info.interface);
 	forget_who(verdict);
 }
@@ -844,17 +831,18 @@ static void tell_evidence(struct hang_tale *tale, const struct job_comm *comm,
 	char text[400] = "", time[UNITS_TEXT];
 
 	verdict_evidence(tale->verdict,
-			 "%u of %u ranks of %.60s gave up operations when they closed it, after "
-			 "%s without a call or an end; each of them had issued at least %" PRIu64
+			 "%u of %u ranks of %.60s aborted operations when they closed it, after %s "
+			 "without a call or a completion; each of them had called at least %" PRIu64
 			 " collectives.",
 			 aborted->count, comm->seat_count, comm->label,
 			 units_duration(time, aborted->for_ns), aborted->least);
 	hang_say_whole_rank(SAY, scene, aborted->culprit);
 	text_capital(text);
-	verdict_evidence(tale->verdict, "%s had issued %" PRIu64 " and was in nothing.%s", text,
-			 counts->collectives,
-			 aborted->missing > 1 ? " So it was with others." : "");
-	verdict_missing(tale->verdict, "What was in flight was given up: only counters are left.");
+	verdict_evidence(tale->verdict, "%s had called %" PRIu64 " and was in no operation.%s",
+			 text, counts->collectives,
+			 aborted->missing > 1 ? " The same is true of other ranks." : "");
+	verdict_missing(tale->verdict,
+			"The operations in flight were aborted; only counters are left.");
 }
 
 static void tell_aborted(struct hang_tale *tale, uint32_t c, const struct aborted *aborted)
@@ -880,7 +868,8 @@ static void tell_aborted(struct hang_tale *tale, uint32_t c, const struct aborte
 	job_say_rank(SAY, scene->job, aborted->culprit);
 	if (aborted->missing > 1)
 		text_append(SAY, " and %u more", aborted->missing - 1);
-	text_append(SAY, "%s had not called collective %" PRIu64 " of %.40s when %u rank%s gave up",
+	text_append(SAY,
+		    "%s had not called collective #%" PRIu64 " of %.40s when %u rank%s aborted",
 		    is_dead ? " died and" : "", tale->verdict->number, comm->label, aborted->count,
 		    aborted->count == 1 ? "" : "s");
 	verdict_title(tale->verdict, "%s", text);
@@ -989,8 +978,9 @@ static void say_since(char *text, size_t size, const struct hang_scene *scene, u
 		     hang_ago(scene, process, since_ns), is_called ? " ago" : "");
 	if (wall_ns == 0)
 		return;
-	text_append(text, size, is_called ? ", at " : ", since ");
+	text_append(text, size, is_called ? " (at " : " (since ");
 	hang_say_wall(text, size, wall_ns);
+	text_append(text, size, ")");
 }
 
 /* Members of a meeting that have come so far, and whose process goes on. */
@@ -1017,11 +1007,12 @@ static void say_members(char *text, size_t size, const struct hang_scene *scene,
 	uint32_t count = inside > 0 ? inside : seats_in(scene, c, HANG_ISSUED);
 	bool is_one = count == 1;
 
-	text_append(text, size, "%u of %u ranks %sof %.60s %s ", count, comm->seat_count,
-		    comm->missing > 0 ? "that are seen " : "", comm->label,
-		    scene->meetings[c].is_by_calls ? (is_one ? "has called" : "have called")
-		    : inside > 0		   ? (is_one ? "is in" : "are in")
-				 : (is_one ? "waits in its call of" : "wait in their call of"));
+	text_append(text, size, "%u of %u %sranks of %.60s %s ", count, comm->seat_count,
+		    comm->missing > 0 ? "recorded " : "", comm->label,
+		    scene->meetings[c].is_by_calls ? (is_one ? "called" : "called")
+		    : inside > 0		   ? (is_one ? "has been in" : "have been in")
+						   : (is_one ? "has been waiting in its call to"
+							     : "have been waiting in their call to"));
 }
 
 /* One node that waits, as a sentence. */
@@ -1037,9 +1028,10 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 	} else {
 		job_say_rank(text, size, scene->job, witness);
 		text_append(text, size,
-			    scene->seats[witness].presence == HANG_ISSUED ? " waits in its call of "
-			    : scene->seats[witness].is_by_calls		  ? " has called "
-									  : " is in ");
+			    scene->seats[witness].presence == HANG_ISSUED
+				    ? " has been waiting in its call to "
+			    : scene->seats[witness].is_by_calls ? " called "
+								: " has been in ");
 	}
 	hang_say_operation(text, size, scene, witness, &front->op);
 	if (node >= comms)
@@ -1056,10 +1048,10 @@ static void say_edge(char *text, size_t size, const struct hang_scene *scene,
 	text_append(text, size, ": ");
 	job_say_rank(text, size, scene->job, edge->seat);
 	text_append(text, size,
-		    edge->kind == HANG_EDGE_NOT_CALLED	    ? " has not come, it is in "
-		    : edge->kind == HANG_EDGE_NOT_STARTED   ? " has not started it, its GPU is in "
-		    : edge->kind == HANG_EDGE_CALLED_BEFORE ? " called before it "
-							    : " may be before it, in ");
+		    edge->kind == HANG_EDGE_NOT_CALLED	    ? " has not called it and is in "
+		    : edge->kind == HANG_EDGE_NOT_STARTED   ? " has not started it; its GPU is in "
+		    : edge->kind == HANG_EDGE_CALLED_BEFORE ? " called it after "
+							    : " may still be in ");
 	hang_say_held(text, size, scene, edge->held_by);
 }
 
@@ -1115,7 +1107,7 @@ void hang_tell_stalled(struct hang_tale *tale, uint64_t number)
 	say_since(SAY, scene, scene->job->seats[first].process,
 		  front->op.active_ns ? front->op.active_ns : flight_since_ns(front), false);
 	verdict_evidence(tale->verdict,
-			 "%u of %u ranks of %.60s stand still in collective %" PRIu64
+			 "%u of %u ranks of %.60s have been stuck in collective #%" PRIu64
 			 " or a later one%s.",
 			 count, comm->seat_count, comm->label, number, text);
 }
@@ -1147,7 +1139,8 @@ static void tell_others(struct hang_tale *tale)
 		verdict_evidence(tale->verdict, "%s.", text);
 	}
 	if (left_out > 0)
-		verdict_evidence(tale->verdict, "%u more like these wait for the same.", left_out);
+		verdict_evidence(tale->verdict, "%u more like these wait for the same cause.",
+				 left_out);
 }
 
 /* ---- for all of them ---------------------------------------------------------------------------- */
@@ -1196,8 +1189,8 @@ void hang_tell_culprits(struct hang_tale *tale)
 	for (size_t i = 1; i < count; i++)
 		is_one_host &= tale->scene->job->ranks[tale->ranks[i]].host == host;
 	hang_say_ranks(SAY, tale->scene->job, tale->ranks, count);
-	verdict_evidence(tale->verdict, "It concerns %zu ranks: %s.%s%.60s%s", count, text,
-			 is_one_host ? " All of them are on " : "",
+	verdict_evidence(tale->verdict, "Affected: %zu ranks (%s).%s%.60s%s", count, text,
+			 is_one_host ? " All are on " : "",
 			 is_one_host ? tale->scene->job->hosts[host].name : "",
 			 is_one_host ? "." : "");
 }

@@ -703,12 +703,12 @@ static const char *what_happens(enum hang_note note)
 {
 	switch (note) {
 	case HANG_NOTE_NOT_ARRIVED:
-		return "were completed at the sender and have not arrived";
+		return "were completed by the sender but have not arrived";
 	case HANG_NOTE_NOT_HEARD:
-		return "have not begun, although the receiver is ready: the sender does not hear "
-		       "of it";
+		return "have not started although the receiver is ready (the sender has not been "
+		       "notified)";
 	default:
-		return "were taken by the network and are not completed";
+		return "were posted to the network and have not completed";
 	}
 }
 
@@ -719,19 +719,19 @@ static void tell_one(struct hang_tale *tale, const struct hang_end *end)
 	uint32_t process = scene->job->seats[end->witness].process;
 	char text[700] = "";
 
-	text_append(SAY, "Sends of ");
+	text_append(SAY, "Sends from ");
 	hang_say_whole_rank(SAY, scene, end->seat);
 	text_append(SAY, " to ");
 	say_peer(SAY, scene, end, true);
 	text_append(SAY, " on channel%s ", stuck == 1 ? "" : "s");
 	verdict_say_channels(SAY, end->channels);
 	if (all > stuck)
-		text_append(SAY, " (%u of the %u between them)", stuck, all);
+		text_append(SAY, " (%u of %u between them)", stuck, all);
 	text_append(SAY, " %s", what_happens(end->note));
 	hang_say_for(SAY, scene, ", for ", hang_ago(scene, process, end->since_ns), "");
 	if (end->steps > 0)
-		text_append(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps are done",
-			    end->steps_done, end->steps);
+		text_append(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps done", end->steps_done,
+			    end->steps);
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
@@ -744,18 +744,16 @@ static void tell_agreement(struct hang_tale *tale)
 	text_capital(text);
 	if (lead->note == HANG_NOTE_BOTH_ENDS)
 		verdict_evidence(tale->verdict,
-				 "%s agrees: it waits for that data, and has posted "
-				 "its receives.",
+				 "%s agrees: it waits for this data and has posted its receives.",
 				 text);
 	else if (lead->note == HANG_NOTE_ONE_END)
 		verdict_missing(tale->verdict,
-				"%s shows nothing of that transfer: it may be the one "
-				"that does not receive.",
+				"%s shows nothing of this transfer; it may be the one that does "
+				"not receive.",
 				text);
 	else if (lead->note == HANG_NOTE_NAMELESS)
-		verdict_missing(tale->verdict,
-				"NCCL before 2.27 does not tell who that is: the other "
-				"end cannot be looked at.");
+		verdict_missing(tale->verdict, "NCCL before 2.27 does not identify the peer, so "
+					       "the other end cannot be checked.");
 }
 
 /* Who is meant depends on what all the links share. */
@@ -765,36 +763,34 @@ static void link_title(struct hang_tale *tale, const struct links *links, char *
 	const struct hang_end *lead = tale->lead;
 
 	if (links->is_one_sender && links->is_one_receiver) {
-		text_append(text, size, "the network does not complete what ");
+		text_append(text, size, "network send stuck: ");
 		job_say_rank(text, size, scene->job, lead->seat);
-		text_append(text, size, " sends to ");
+		text_append(text, size, " -> ");
 		say_peer(text, size, scene, lead, false);
-		text_append(text, size, " on channel%s ",
+		text_append(text, size, ", channel%s ",
 			    channel_count(lead->channels) == 1 ? "" : "s");
 		verdict_say_channels(text, size < 150 ? size : 150, lead->channels);
 	} else if (links->is_one_sender) {
-		text_append(text, size, "the network does not complete what ");
+		text_append(text, size, "network sends stuck: from ");
 		job_say_rank(text, size, scene->job, lead->seat);
-		text_append(text, size, " sends, on %u links", links->count);
+		text_append(text, size, ", %u links", links->count);
 	} else if (links->is_one_receiver || links->is_one_target) {
-		text_append(text, size, "the network does not complete what is sent to %s",
+		text_append(text, size, "network sends stuck: to %s",
 			    links->is_one_receiver ? "" : "host ");
 		if (links->is_one_receiver)
 			say_peer(text, size, scene, lead, false);
 		else
 			text_append(text, size, "%.60s", hang_process(scene, lead->peer)->host);
-		text_append(text, size, ", on %u links", links->count);
+		text_append(text, size, ", %u links", links->count);
 	} else if (links->is_one_source) {
-		text_append(text, size,
-			    "the network of host %.60s does not complete sends, on %u links",
+		text_append(text, size, "network sends stuck: from host %.60s, %u links",
 			    hang_process(scene, lead->seat)->host, links->count);
 	} else {
-		text_append(text, size,
-			    "the network does not complete sends of several hosts, on %u links",
+		text_append(text, size, "network sends stuck: several hosts, %u links",
 			    links->count);
 	}
-	text_append(text, size, "; %u rank%s", tale->victims,
-		    tale->victims == 1 ? " waits" : "s wait");
+	text_append(text, size, "; %u rank%s blocked", tale->victims,
+		    tale->victims == 1 ? "" : "s");
 }
 
 static void fill_peer(struct hang_tale *tale)
@@ -853,14 +849,13 @@ static void tell_idle(struct hang_tale *tale)
 			tale->ranks[count++] = of->rank;
 	}
 	if (count == 0) {
-		verdict_evidence(tale->verdict, "All ranks of %.60s are in something.",
+		verdict_evidence(tale->verdict, "All ranks of %.60s are in an operation.",
 				 comm->label);
 		return;
 	}
 	hang_say_ranks(SAY, job, tale->ranks, count);
-	verdict_evidence(tale->verdict, "%s of %.60s that %s in nothing: %s.",
-			 count == 1 ? "The only rank" : "Ranks", comm->label,
-			 count == 1 ? "is" : "are", text);
+	verdict_evidence(tale->verdict, "%s of %.60s in no operation: %s.",
+			 count == 1 ? "The only rank" : "Ranks", comm->label, text);
 }
 
 /* NCCL waits in the call itself: it connects before it launches. */
@@ -877,22 +872,22 @@ static void tell_connecting(struct hang_tale *tale)
 			    tale->scene->job->comms[lead->comm].seat_count);
 	text_append(SAY, " called ");
 	hang_say_lead(tale, SAY);
-	text_append(SAY, is_pair ? ", and NCCL has not launched it"
-				 : ", and NCCL has launched it nowhere");
+	text_append(SAY, is_pair ? " but NCCL has not launched it"
+				 : " but NCCL has not launched it on any rank");
 	if (is_pair)
 		hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
 	if (!is_pair) {
 		verdict_evidence(tale->verdict,
-				 "When a communicator is used for the first time NCCL connects its "
-				 "ranks before it launches: that may not come to an end.");
+				 "On first use of a communicator, NCCL connects its ranks before "
+				 "it launches. That connection may never complete.");
 		return;
 	}
-	verdict_evidence(tale->verdict,
-			 "With no connection to the peer yet NCCL connects first, and waits until "
-			 "the peer calls its Send or Recv. Who the peer is, NCCL does not tell "
-			 "before.");
+	verdict_evidence(
+		tale->verdict,
+		"Without a connection to the peer, NCCL connects first and waits until the peer "
+		"calls its Send or Recv. NCCL does not report the peer before that.");
 	tell_idle(tale);
 	hang_tell_culprits(tale);
 }
@@ -902,13 +897,12 @@ static void tell_transfers(struct hang_tale *tale)
 {
 	verdict_evidence(
 		tale->verdict,
-		"In a ring a kernel first sends its own data. This one has sent nothing on "
-		"any channel, and has not taken the data that came for it; the others have "
-		"sent.");
-	verdict_missing(tale->verdict,
-			"Kernel events were not recorded for this operation: that its kernel has "
-			"not started follows from its transfers. A proxy thread that hangs looks "
-			"the same.");
+		"In a ring, a kernel sends its own data first. This one has sent nothing on any "
+		"channel and has not consumed the data it received; the others have sent.");
+	verdict_missing(
+		tale->verdict,
+		"Kernel events were not recorded for this operation. That its kernel has not "
+		"started is inferred from its transfers; a hung proxy thread looks the same.");
 }
 
 void hang_tell_gpu_waiting(struct hang_tale *tale)
@@ -925,8 +919,8 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 	hang_say_culprits(tale, SAY, "has called", "have called");
 	text_append(SAY, " ");
 	hang_say_lead(tale, SAY);
-	text_append(SAY, is_launch ? ", and NCCL has not launched it"
-				   : ", and the GPU has not started it");
+	text_append(SAY, is_launch ? " but NCCL has not launched it"
+				   : " but its GPU has not started it");
 	hang_say_victims(SAY, tale->victims);
 	verdict_title(tale->verdict, "%s", text);
 	hang_tell_waiting(tale);
@@ -936,14 +930,15 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 	text_append(SAY, " called it");
 	hang_say_for(SAY, scene, " ", scene->seats[lead->seat].age_ns, " ago");
 	text_append(SAY,
-		    is_launch ? ", and its kernel was not launched since. The call may be inside a "
-				"group that is not ended, or the launch itself does not return"
-			      : " and its kernel was launched; it has not started. Something "
-				"before it on that GPU does not end");
+		    is_launch
+			    ? " and its kernel has not been launched since. The call may be inside "
+			      "a group that has not ended, or the launch itself does not return"
+			    : ", its kernel was launched and has not started. Earlier work on that "
+			      "GPU does not finish");
 	verdict_evidence(tale->verdict, "%s.", text);
 	if (lead->note == HANG_NOTE_TRANSFERS)
 		tell_transfers(tale);
-	verdict_evidence(tale->verdict, "It is inside no other operation that stands still.");
+	verdict_evidence(tale->verdict, "It is in no other stuck operation.");
 	hang_tell_culprits(tale);
 }
 
@@ -972,22 +967,23 @@ static void tell_signs(struct hang_tale *tale)
 	case HANG_NOTE_CHANNEL:
 		text_capital(text);
 		verdict_evidence(verdict,
-				 "%s has not finished %s of its kernel, which all others have. "
-				 "Nothing goes over the network here, so that is all there is.",
+				 "%s has not finished %s of its kernel; all others have. Nothing "
+				 "goes over the network here, so there is no further evidence.",
 				 text, channels);
 		break;
 	case HANG_NOTE_TREE:
 		verdict_evidence(verdict,
-				 "%.60s gives nothing to the tree on %s: its transfers wait for "
-				 "its own GPUs, and nothing that they need is outstanding.",
+				 "%.60s sends nothing into the tree on %s: its transfers wait for "
+				 "its own GPUs, and they have received everything they need.",
 				 host, channels);
 		break;
 	default:
 		verdict_evidence(verdict,
-				 "Transfers of %s on %s wait for %s: nothing is on the wire, and "
-				 "nothing is outstanding from another host.",
+				 "Transfers of %s on %s wait for %s; nothing is on the wire, and "
+				 "no other host owes data.",
 				 text, channels,
-				 lead->note == HANG_NOTE_NONE ? "its own GPU" : "GPUs of its host");
+				 lead->note == HANG_NOTE_NONE ? "its own GPU"
+							      : "the GPUs of its host");
 	}
 }
 
@@ -998,11 +994,13 @@ void hang_tell_gpu_stuck(struct hang_tale *tale)
 	bool is_any_of_host = lead->note == HANG_NOTE_ONE_OF_HOST || lead->note == HANG_NOTE_TREE;
 	char text[600] = "";
 
-	if (is_any_of_host)
-		text_append(SAY, "a GPU of %.60s gets nowhere in",
+	if (is_any_of_host) {
+		text_append(SAY, "a GPU of %.60s is stuck in",
 			    hang_process(scene, lead->seat)->host);
-	else
-		hang_say_culprits(tale, SAY, "gets nowhere in", "get nowhere in");
+	} else {
+		text_append(SAY, hang_culprits(tale) > 1 ? "GPUs of " : "GPU of ");
+		hang_say_culprits(tale, SAY, "is stuck in", "are stuck in");
+	}
 	text_append(SAY, " ");
 	hang_say_lead(tale, SAY);
 	hang_say_victims(SAY, tale->victims);
@@ -1011,12 +1009,10 @@ void hang_tell_gpu_stuck(struct hang_tale *tale)
 	tell_signs(tale);
 	if (is_any_of_host) {
 		forget_rank(tale->verdict);
-		verdict_missing(tale->verdict,
-				"Data passes through several GPUs of that host, which show nothing "
-				"of it: it may be any of them.");
+		verdict_missing(tale->verdict, "Data passes through several GPUs of that host that "
+					       "report nothing; it may be any of them.");
 	}
 	if (lead->note == HANG_NOTE_LEAST_FAR)
-		verdict_evidence(tale->verdict,
-				 "Data passes through all GPUs of that host: of these it has taken "
-				 "least and given least.");
+		verdict_evidence(tale->verdict, "Data passes through all GPUs of that host; this "
+						"one has received and sent the least.");
 }

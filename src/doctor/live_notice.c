@@ -333,9 +333,9 @@ static void verdict_say_title(struct live_notice *notice, const struct verdict *
 	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
 		text_append(TITLE, "%s", verdict->title);
 	else
-		text_append(TITLE, "%u rank%s of %.40s stand%s still in %.24s %" PRIu64,
-			    verdict->victims, verdict->victims == 1 ? "" : "s", verdict->comm,
-			    verdict->victims == 1 ? "s" : "", verdict->function, verdict->number);
+		text_append(TITLE, "%u rank%s of %.40s stuck in %.24s #%" PRIu64, verdict->victims,
+			    verdict->victims == 1 ? "" : "s", verdict->comm, verdict->function,
+			    verdict->number);
 }
 
 static void give_verdict(struct live *live, const struct verdict *verdict)
@@ -428,13 +428,14 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 	if (at < sizeof(notice->text))
 		text_capital(notice->text + at);
 	if (of->is_over && process_of(live, seat)->life == RECORDING_KILLED)
-		text_append(TEXT, " died at collective %" PRIu64 ".", of->comm->counts.collectives);
+		text_append(TEXT, " died at collective #%" PRIu64 ".",
+			    of->comm->counts.collectives);
 	else if (of->is_over)
-		text_append(TEXT, " ended after collective %" PRIu64 ".",
+		text_append(TEXT, " ended after collective #%" PRIu64 ".",
 			    of->comm->counts.collectives);
 	else
 		text_append(TEXT,
-			    " is at collective %" PRIu64 " and has done nothing on it for %" PRIu64
+			    " is at collective #%" PRIu64 " and has done nothing there for %" PRIu64
 			    " s.",
 			    of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
 }
@@ -461,16 +462,16 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 		return;
 	notice = notice_add(live, LIVE_BEHIND, c, lag->culprit, in_ns);
 	name_missing(live, comm, lag, TITLE);
-	text_append(TITLE, " not issued ");
+	text_append(TITLE, " not called ");
 	say_operation(TITLE, live, lead);
-	text_append(TITLE, " of %.40s yet", comm->label);
+	text_append(TITLE, " of %.40s", comm->label);
 	job_say_rank(TEXT, &live->job, lead);
 	text_capital(notice->text);
-	text_append(TEXT, " is in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
+	text_append(TEXT, " has been in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
 	say_missing(live, notice, lag->culprit);
 	if (comm->missing > 0)
-		text_append(TEXT, " %u member%s on other nodes cannot be seen here.", comm->missing,
-			    comm->missing == 1 ? "" : "s");
+		text_append(TEXT, " %u rank%s on other nodes %s not visible here.", comm->missing,
+			    comm->missing == 1 ? "" : "s", comm->missing == 1 ? "is" : "are");
 	say_process_hint(HINT, live, lag->culprit);
 }
 
@@ -585,7 +586,7 @@ static void dead_process(struct live *live, uint32_t p)
 		    survivors == 1 ? "is" : "are");
 	text_append(TEXT, "The process of ");
 	say_whole_rank(TEXT, live, seat);
-	text_append(TEXT, " is gone and did not end its recording: it was killed or crashed.");
+	text_append(TEXT, " is gone and did not close its recording: it was killed or crashed.");
 	if (live->seats[seat].oldest != NULL) {
 		text_append(TEXT, " It was in ");
 		say_operation(TEXT, live, seat);
@@ -593,7 +594,7 @@ static void dead_process(struct live *live, uint32_t p)
 	}
 	/* Texts of others do not belong into what is to be typed. */
 	text_append(HINT,
-		    "on its host: dmesg | grep -iE 'xid|killed process'; and the job's own log");
+		    "on its host: dmesg | grep -iE 'xid|killed process'; also check the job's log");
 }
 
 static void losing_process(struct live *live, uint32_t p)
@@ -612,9 +613,9 @@ static void losing_process(struct live *live, uint32_t p)
 	job_say_rank(TITLE, &live->job, seat);
 	text_append(TITLE, ": %" PRIu64 " operations not recorded",
 		    memory->lost - memory->lost_before);
-	text_append(TEXT, "Of ");
 	say_whole_rank(TEXT, live, seat);
-	text_append(TEXT, " operations are not in its recording. Since it started, by reason: ");
+	text_capital(notice->text);
+	text_append(TEXT, " lost operation records. Since it started, by reason: ");
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		if (process->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
@@ -623,9 +624,8 @@ static void losing_process(struct live *live, uint32_t p)
 		is_first = false;
 	}
 	text_append(TEXT, ".");
-	text_append(HINT,
-		    "docs/COMPLETENESS.md says what each reason means; a larger RINGSIDE_BUFFER or "
-		    "RINGSIDE_QUOTA may help");
+	text_append(HINT, "see docs/COMPLETENESS.md for the reasons; a larger RINGSIDE_BUFFER or "
+			  "RINGSIDE_QUOTA may help");
 }
 
 /* ---- stragglers ------------------------------------------------------------------------------ */
@@ -658,16 +658,15 @@ static void straggler_of(struct live *live, uint32_t c)
 	text_append(TITLE, "%u rank%s of %.40s wait%s for ", others, others == 1 ? "" : "s",
 		    comm->label, others == 1 ? "s" : "");
 	job_say_rank(TITLE, &live->job, seat);
-	text_append(TITLE, ": %.0f %% of the time", 100 * memory->straggler_share);
+	text_append(TITLE, ": %.0f%% of the time", 100 * memory->straggler_share);
 	text_append(TEXT, "For %" PRIu64 " s ", since_ns / LIVE_SECOND_NS);
 	say_whole_rank(TEXT, live, seat);
-	text_append(
-		TEXT,
-		" has come last to the collectives of %.60s. The others waited at least %.0f %% "
-		"of that time in them.",
-		comm->label, 100 * memory->straggler_share);
+	text_append(TEXT,
+		    " has been last to arrive at the collectives of %.60s. The others waited at "
+		    "least %.0f%% of that time.",
+		    comm->label, 100 * memory->straggler_share);
 	if (comm->missing > 0)
-		text_append(TEXT, " %u members are on other nodes and not seen here.",
+		text_append(TEXT, " %u ranks are on other nodes and not visible here.",
 			    comm->missing);
 	if (is_plain_uuid(info->gpu_uuid))
 		text_append(HINT, "is it throttled? nvidia-smi -q -d PERFORMANCE,CLOCK -i %s",

@@ -451,21 +451,21 @@ static void say_foreign(const char *text, size_t length, const struct json_scan 
 
 	if (length == 0) {
 		text_copy(why, why_size,
-			  "the answer is empty: is this the address of a Prometheus?");
+			  "empty answer; is this the address of a Prometheus server?");
 		return;
 	}
 	text_from_field(begin, sizeof(begin), text, shown);
 	if (text[0] != '{')
 		text_format(why, why_size,
-			    "the answer is no JSON, it begins with \"%s\": is this the address of "
-			    "a Prometheus, with the path in front of /api/v1?",
+			    "the answer is not JSON (it begins with \"%s\"); is this the address "
+			    "of a Prometheus server, including the path before /api/v1?",
 			    begin);
 	else
 		text_format(why, why_size,
-			    "the answer is damaged at byte %zu of %zu (%s): it was cut or changed "
-			    "on its way; ask again",
+			    "the answer is damaged at byte %zu of %zu (%s): truncated or modified "
+			    "in transit; try again",
 			    json_scan_offset(scan), length,
-			    scan->problem ? scan->problem : "it is not an object");
+			    scan->problem ? scan->problem : "not an object");
 }
 
 static enum status check_answer(const char *text, size_t length, struct envelope *envelope,
@@ -484,13 +484,13 @@ static enum status check_answer(const char *text, size_t length, struct envelope
 	if (strcmp(envelope->status, "success") != 0) {
 		text_format(why, why_size, "Prometheus refused the query: %s%s%s",
 			    envelope->error_type, envelope->error_type[0] ? ": " : "",
-			    envelope->error[0] ? envelope->error : "it does not say why");
+			    envelope->error[0] ? envelope->error : "no reason given");
 		return ERR_FORMAT;
 	}
 	if (!envelope->has_result || strcmp(envelope->result_type, "vector") != 0) {
 		text_copy(why, why_size,
-			  "the answer is not a vector of samples: is this the address of a "
-			  "Prometheus?");
+			  "the answer is not a vector of samples; is this the address of a "
+			  "Prometheus server?");
 		return ERR_FORMAT;
 	}
 	return OK;
@@ -1333,7 +1333,7 @@ const char *prom_name(const struct prom *prom, size_t i)
 	static const char *const names[PROM_ASKS] = {
 		[PROM_PROCESSES] = "processes",
 		[PROM_MEMBERS] = "communicators",
-		[PROM_NUMBERS] = "how far members are",
+		[PROM_NUMBERS] = "progress of ranks",
 		[PROM_OLDEST] = "operations in flight",
 		[PROM_WAITS] = "what they wait for",
 		[PROM_LAST] = "what was called last",
@@ -1368,15 +1368,14 @@ enum status prom_take(struct prom *prom, size_t i, const void *bytes, size_t len
 
 	text_copy(why, why_size, "");
 	if (i >= PROM_ASKS || prom->is_taken[i]) {
-		text_copy(why, why_size, "there is no such query, or it was answered before");
+		text_copy(why, why_size, "unknown query, or already answered");
 		return ERR_FORMAT;
 	}
 	if (length > PROM_ANSWER_MAX) {
-		text_format(
-			why, why_size,
-			"the answer has %zu MiB, more than the %zu that are read: ask for one job "
-			"(--job NAME)",
-			length >> 20, PROM_ANSWER_MAX >> 20);
+		text_format(why, why_size,
+			    "the answer has %zu MiB, more than the limit of %zu: select one job "
+			    "(--job NAME)",
+			    length >> 20, PROM_ANSWER_MAX >> 20);
 		return ERR_NO_SPACE;
 	}
 	status = prom->status;
@@ -1387,7 +1386,7 @@ enum status prom_take(struct prom *prom, size_t i, const void *bytes, size_t len
 		status = prom->status;
 	if (status == ERR_NO_SPACE)
 		text_copy(why, why_size,
-			  "not enough memory for the answer: ask for one job (--job NAME)");
+			  "not enough memory for the answer: select one job (--job NAME)");
 	if (status != OK)
 		return status;
 	prom->is_taken[i] = true;

@@ -416,88 +416,86 @@ struct variable_rule {
 
 static const struct variable_rule variable_rules[] = {
 	{ "ib-disabled", "NCCL_IB_DISABLE", WHEN_TRUE, 0, NULL, VERDICT_NOTE,
-	  "InfiniBand and RoCE are turned off (NCCL_IB_DISABLE=%s) %s",
-	  "Unset NCCL_IB_DISABLE unless this machine has no InfiniBand or RoCE" },
+	  "InfiniBand and RoCE are disabled (NCCL_IB_DISABLE=%s) %s",
+	  "Unset NCCL_IB_DISABLE unless this host has no InfiniBand or RoCE" },
 	{ "ib-disabled", "NCCL_NET", WHEN_WORD, 0, "Socket", VERDICT_NOTE,
-	  "sockets are asked for (NCCL_NET=%s) %s",
-	  "Unset NCCL_NET unless this machine has no InfiniBand or RoCE" },
+	  "the socket transport is selected (NCCL_NET=%s) %s",
+	  "Unset NCCL_NET unless this host has no InfiniBand or RoCE" },
 	{ "p2p-disabled", "NCCL_P2P_DISABLE", WHEN_TRUE, 0, NULL, VERDICT_WARNING,
-	  "GPUs of a node may not talk directly (NCCL_P2P_DISABLE=%s) %s",
-	  "Unset NCCL_P2P_DISABLE: NVLink is not used with it" },
+	  "GPU peer-to-peer within a node is disabled (NCCL_P2P_DISABLE=%s) %s",
+	  "Unset NCCL_P2P_DISABLE: it prevents NVLink from being used" },
 	{ "p2p-disabled", "NCCL_P2P_LEVEL", WHEN_WORD, 0, "LOC", VERDICT_WARNING,
-	  "GPUs of a node may not talk directly (NCCL_P2P_LEVEL=%s) %s",
+	  "GPU peer-to-peer within a node is disabled (NCCL_P2P_LEVEL=%s) %s",
 	  "Unset NCCL_P2P_LEVEL, or set it to NVL, PIX, PXB, PHB or SYS" },
 	{ "p2p-disabled", "NCCL_P2P_LEVEL", WHEN_WORD, 0, "0", VERDICT_WARNING,
-	  "GPUs of a node may not talk directly (NCCL_P2P_LEVEL=%s) %s",
+	  "GPU peer-to-peer within a node is disabled (NCCL_P2P_LEVEL=%s) %s",
 	  "Unset NCCL_P2P_LEVEL, or set it to NVL, PIX, PXB, PHB or SYS" },
 	{ "shm-disabled", "NCCL_SHM_DISABLE", WHEN_TRUE, 0, NULL, VERDICT_WARNING,
-	  "shared memory is turned off within nodes (NCCL_SHM_DISABLE=%s) %s",
-	  "Unset NCCL_SHM_DISABLE; when /dev/shm is too small, make it larger instead" },
+	  "shared memory within nodes is disabled (NCCL_SHM_DISABLE=%s) %s",
+	  "Unset NCCL_SHM_DISABLE; if /dev/shm is too small, enlarge it instead" },
 	{ "few-channels", "NCCL_MAX_NCHANNELS", WHEN_AT_MOST, 4, NULL, VERDICT_WARNING,
-	  "NCCL may use %s channels at most (NCCL_MAX_NCHANNELS) %s",
+	  "NCCL is limited to %s channels (NCCL_MAX_NCHANNELS) %s",
 	  "Unset NCCL_MAX_NCHANNELS: large messages need more channels" },
 	{ "few-channels", "NCCL_MAX_CTAS", WHEN_AT_MOST, 4, NULL, VERDICT_WARNING,
-	  "NCCL may use %s thread blocks at most (NCCL_MAX_CTAS) %s",
+	  "NCCL is limited to %s thread blocks (NCCL_MAX_CTAS) %s",
 	  "Unset NCCL_MAX_CTAS: large messages need more" },
 	{ "few-channels", "NCCL_MAX_P2P_NCHANNELS", WHEN_AT_MOST, 1, NULL, VERDICT_NOTE,
-	  "Send and Recv may use %s channel only (NCCL_MAX_P2P_NCHANNELS) %s",
+	  "Send and Recv are limited to %s channel (NCCL_MAX_P2P_NCHANNELS) %s",
 	  "Unset NCCL_MAX_P2P_NCHANNELS" },
 	{ "few-channels", "NCCL_MIN_NCHANNELS", WHEN_SET, 0, NULL, VERDICT_NOTE,
-	  "NCCL must use %s channels at least (NCCL_MIN_NCHANNELS) %s",
-	  "Unset NCCL_MIN_NCHANNELS unless it was measured here: channels take GPU time from "
+	  "NCCL must use at least %s channels (NCCL_MIN_NCHANNELS) %s",
+	  "Unset NCCL_MIN_NCHANNELS unless you measured it here: channels take GPU time from "
 	  "compute" },
 	{ "buffer-size", "NCCL_BUFFSIZE", WHEN_NOT, 4194304, NULL, VERDICT_NOTE,
-	  "buffers have %s bytes instead of 4194304 (NCCL_BUFFSIZE) %s",
-	  "Unset NCCL_BUFFSIZE unless it was measured here" },
+	  "the buffer size is %s bytes instead of 4194304 (NCCL_BUFFSIZE) %s",
+	  "Unset NCCL_BUFFSIZE unless you measured it here" },
 	{ "algorithm-forced", "NCCL_ALGO", WHEN_SET, 0, NULL, VERDICT_WARNING,
 	  "the algorithm is forced (NCCL_ALGO=%s) %s",
-	  "Unset NCCL_ALGO: what is best differs by size and by operation" },
+	  "Unset NCCL_ALGO: the best algorithm depends on size and operation" },
 	{ "algorithm-forced", "NCCL_PROTO", WHEN_SET, 0, NULL, VERDICT_WARNING,
 	  "the protocol is forced (NCCL_PROTO=%s) %s",
-	  "Unset NCCL_PROTO: what is best differs by size and by operation" },
+	  "Unset NCCL_PROTO: the best protocol depends on size and operation" },
 	{ "debug-left-on", "NCCL_DEBUG", WHEN_WORD, 0, "TRACE", VERDICT_WARNING,
-	  "NCCL writes everything it does into a log (NCCL_DEBUG=%s) %s",
-	  "Set NCCL_DEBUG=WARN for long jobs" },
+	  "NCCL writes a full trace log (NCCL_DEBUG=%s) %s", "Set NCCL_DEBUG=WARN for long jobs" },
 	{ "debug-left-on", "NCCL_DEBUG", WHEN_WORD, 0, "INFO", VERDICT_NOTE,
 	  "NCCL writes a debug log (NCCL_DEBUG=%s) %s", "Set NCCL_DEBUG=WARN for long jobs" },
 	{ "ib-timeout", "NCCL_IB_TIMEOUT", WHEN_BELOW, 18, NULL, VERDICT_WARNING,
-	  "the network gives up early (NCCL_IB_TIMEOUT=%s) %s",
-	  "Unset NCCL_IB_TIMEOUT, or set it to 20 or more: each step doubles the time" },
+	  "the network timeout is short (NCCL_IB_TIMEOUT=%s) %s",
+	  "Unset NCCL_IB_TIMEOUT, or set it to 20 or more: each step doubles the timeout" },
 	{ "ib-timeout", "NCCL_IB_RETRY_CNT", WHEN_BELOW, 7, NULL, VERDICT_WARNING,
-	  "the network tries only %s times (NCCL_IB_RETRY_CNT) %s",
-	  "Unset NCCL_IB_RETRY_CNT, which then is 7" },
+	  "the network retries only %s times (NCCL_IB_RETRY_CNT) %s",
+	  "Unset NCCL_IB_RETRY_CNT (default 7)" },
 	{ "launch-blocking", "CUDA_LAUNCH_BLOCKING", WHEN_TRUE, 0, NULL, VERDICT_WARNING,
-	  "every CUDA launch waits for its end (CUDA_LAUNCH_BLOCKING=%s) %s",
-	  "Unset CUDA_LAUNCH_BLOCKING: nothing overlaps with it" },
+	  "every CUDA launch blocks until it completes (CUDA_LAUNCH_BLOCKING=%s) %s",
+	  "Unset CUDA_LAUNCH_BLOCKING: it prevents all overlap" },
 	{ "max-connections", "CUDA_DEVICE_MAX_CONNECTIONS", WHEN_AT_MOST, 7, NULL, VERDICT_NOTE,
 	  "kernels share %s hardware queues (CUDA_DEVICE_MAX_CONNECTIONS) %s",
-	  "Keep it at 1 only where the framework asks for it; else unset it" },
+	  "Keep it at 1 only if the framework requires it; otherwise unset it" },
 	{ "pxn-off", "NCCL_PXN_DISABLE", WHEN_TRUE, 0, NULL, VERDICT_NOTE,
-	  "GPUs may not use network cards near to other GPUs (NCCL_PXN_DISABLE=%s) %s",
-	  "Unset NCCL_PXN_DISABLE: all-to-all between many nodes is slower with it" },
+	  "PXN is disabled: GPUs cannot use network cards near other GPUs (NCCL_PXN_DISABLE=%s) %s",
+	  "Unset NCCL_PXN_DISABLE: it slows all-to-all across many nodes" },
 	{ "nvls-off", "NCCL_NVLS_ENABLE", WHEN_FALSE, 0, NULL, VERDICT_NOTE,
-	  "NVLink SHARP is turned off (NCCL_NVLS_ENABLE=%s) %s",
-	  "Unset NCCL_NVLS_ENABLE where the machine has NVSwitches of the third generation or "
-	  "later" },
+	  "NVLink SHARP is disabled (NCCL_NVLS_ENABLE=%s) %s",
+	  "Unset NCCL_NVLS_ENABLE if the host has third-generation or later NVSwitches" },
 	{ "mnnvl-off", "NCCL_MNNVL_ENABLE", WHEN_FALSE, 0, NULL, VERDICT_NOTE,
-	  "NVLink between nodes is turned off (NCCL_MNNVL_ENABLE=%s) %s",
-	  "Unset NCCL_MNNVL_ENABLE on machines with NVLink between nodes" },
+	  "NVLink between nodes is disabled (NCCL_MNNVL_ENABLE=%s) %s",
+	  "Unset NCCL_MNNVL_ENABLE on hosts with NVLink between nodes" },
 	{ "torch-watchdog-off", "TORCH_NCCL_ASYNC_ERROR_HANDLING", WHEN_FALSE, 0, NULL,
 	  VERDICT_WARNING,
-	  "PyTorch does not end a job that hangs (TORCH_NCCL_ASYNC_ERROR_HANDLING=%s) %s",
-	  "Unset TORCH_NCCL_ASYNC_ERROR_HANDLING, or watch the job by other means" },
+	  "PyTorch does not abort hung jobs (TORCH_NCCL_ASYNC_ERROR_HANDLING=%s) %s",
+	  "Unset TORCH_NCCL_ASYNC_ERROR_HANDLING, or watch the job in another way" },
 	{ "torch-watchdog-off", "NCCL_ASYNC_ERROR_HANDLING", WHEN_FALSE, 0, NULL, VERDICT_WARNING,
-	  "PyTorch does not end a job that hangs (NCCL_ASYNC_ERROR_HANDLING=%s) %s",
-	  "Unset NCCL_ASYNC_ERROR_HANDLING, or watch the job by other means" },
+	  "PyTorch does not abort hung jobs (NCCL_ASYNC_ERROR_HANDLING=%s) %s",
+	  "Unset NCCL_ASYNC_ERROR_HANDLING, or watch the job in another way" },
 	{ "torch-watchdog-off", "TORCH_NCCL_ENABLE_MONITORING", WHEN_FALSE, 0, NULL, VERDICT_NOTE,
-	  "PyTorch does not watch its own watchdog (TORCH_NCCL_ENABLE_MONITORING=%s) %s",
+	  "PyTorch does not monitor its own watchdog (TORCH_NCCL_ENABLE_MONITORING=%s) %s",
 	  "Unset TORCH_NCCL_ENABLE_MONITORING" },
 	{ "torch-blocking-wait", "TORCH_NCCL_BLOCKING_WAIT", WHEN_TRUE, 0, NULL, VERDICT_WARNING,
-	  "PyTorch waits on the host for every collective (TORCH_NCCL_BLOCKING_WAIT=%s) %s",
-	  "Unset TORCH_NCCL_BLOCKING_WAIT: nothing overlaps with it" },
+	  "PyTorch blocks the host on every collective (TORCH_NCCL_BLOCKING_WAIT=%s) %s",
+	  "Unset TORCH_NCCL_BLOCKING_WAIT: it prevents all overlap" },
 	{ "torch-blocking-wait", "NCCL_BLOCKING_WAIT", WHEN_TRUE, 0, NULL, VERDICT_WARNING,
-	  "PyTorch waits on the host for every collective (NCCL_BLOCKING_WAIT=%s) %s",
-	  "Unset NCCL_BLOCKING_WAIT: nothing overlaps with it" },
+	  "PyTorch blocks the host on every collective (NCCL_BLOCKING_WAIT=%s) %s",
+	  "Unset NCCL_BLOCKING_WAIT: it prevents all overlap" },
 };
 
 static bool rule_fits(const struct variable_rule *rule, const char *value)
@@ -581,7 +579,7 @@ static void apply_variable_rule(const struct setup *setup, const struct variable
 	for (size_t i = 0; i < shown; i++)
 		setup_cite_variable(setup, verdict, cited[i]);
 	if (group.count > shown)
-		verdict_evidence(verdict, "and so on %zu more", group.count - shown);
+		verdict_evidence(verdict, "and on %zu more", group.count - shown);
 	if (strcmp(rule->rule, "few-channels") == 0)
 		cite_channels(setup, verdict, group.first);
 	verdict_advice(verdict, "%s", rule->advice);
@@ -605,12 +603,12 @@ static void find_long_log(const struct setup *setup)
 	if (lines < LONG_LOG || most == NULL)
 		return;
 	verdict = setup_verdict(setup, "debug-left-on", VERDICT_WARNING);
-	verdict_title(verdict, "NCCL writes a line for every operation: %llu so far",
+	verdict_title(verdict, "NCCL logs every operation: %llu lines so far",
 		      (unsigned long long)lines);
 	setup_cite(setup, verdict, most->first, "%s: the first of %llu lines", most->function,
 		   (unsigned long long)most->lines);
-	verdict_advice(verdict, "Leave COLL, CALL and ALL out of NCCL_DEBUG_SUBSYS, or set "
-				"NCCL_DEBUG=WARN");
+	verdict_advice(verdict,
+		       "Remove COLL, CALL and ALL from NCCL_DEBUG_SUBSYS, or set NCCL_DEBUG=WARN");
 }
 
 static void setup_find_variables(const struct setup *setup)
@@ -761,21 +759,21 @@ static void tell_difference(const struct setup *setup, const struct team *team,
 			others.count += value->group.count;
 		}
 	}
-	verdict_title(verdict, "%s differs %s from the others", name,
+	verdict_title(verdict, "%s differs %s", name,
 		      setup_group_text(setup, &others, where, sizeof(where)));
 	for (size_t i = 0; i < difference->count; i++)
 		if (&difference->values[i] != most) {
 			cite_value(setup, verdict, name, &difference->values[i]);
-			verdict_evidence(verdict, "so it is on %zu of %zu ranks",
+			verdict_evidence(verdict, "this value on %zu of %zu ranks",
 					 difference->values[i].group.count, team->count);
 		}
 	cite_value(setup, verdict, name, most);
-	verdict_evidence(verdict, "so it is on %zu of %zu ranks", most->group.count, team->count);
+	verdict_evidence(verdict, "this value on %zu of %zu ranks", most->group.count, team->count);
 	if (is_guess) {
 		verdict->confidence = 0.7;
-		verdict_missing(verdict, "a log shows a variable only where NCCL read it");
+		verdict_missing(verdict, "a log shows a variable only if NCCL read it");
 	}
-	verdict_advice(verdict, "Set %s to the same value everywhere, or nowhere", name);
+	verdict_advice(verdict, "Set %s to the same value on all ranks, or on none", name);
 	setup_blame(setup, verdict, &others);
 }
 
@@ -914,8 +912,8 @@ static void tell_versions(const struct setup *setup, uint32_t most, const struct
 		   other->cuda_version);
 	setup_cite(setup, verdict, one->version_place, "NCCL version %s+cuda%s", one->version,
 		   one->cuda_version);
-	verdict_advice(verdict, "Install one release of NCCL on all nodes, in all containers and "
-				"environments of the job");
+	verdict_advice(verdict, "Install the same NCCL release on all nodes and in all containers "
+				"and environments of the job");
 	verdict_advice(verdict, "$ python -c 'import torch; print(torch.cuda.nccl.version())'");
 	setup_blame(setup, verdict, group);
 }
@@ -957,14 +955,12 @@ static void find_recorded_versions(const struct setup *setup, const uint32_t *wh
 			continue;
 		setup_group_add(setup, &group, whos[i]);
 		verdict = setup_verdict(setup, "version-mismatch", VERDICT_ERROR);
-		verdict_title(verdict, "another release of NCCL runs %s",
+		verdict_title(verdict, "a different NCCL release runs %s",
 			      setup_group_text(setup, &group, where, sizeof(where)));
-		verdict_evidence(verdict,
-				 "NCCL called the profiler by interface v%u there and by v%u on "
-				 "rank %lld (%s)",
-				 process->interface, first->interface, (long long)first->rank,
-				 first->host);
-		verdict_advice(verdict, "Install one release of NCCL on all nodes, in all "
+		verdict_evidence(
+			verdict, "NCCL uses profiler interface v%u there and v%u on rank %lld (%s)",
+			process->interface, first->interface, (long long)first->rank, first->host);
+		verdict_advice(verdict, "Install the same NCCL release on all nodes and in all "
 					"containers and environments of the job");
 		setup_blame(setup, verdict, &group);
 		return;
@@ -987,50 +983,49 @@ static void setup_find_versions(const struct setup *setup)
 /* The rules by name, and how each speaks: with the line it goes by, whom it is about, and its page. */
 
 static const struct setup_rule rules[] = {
-	{ "init-incomplete",
-	  "a communicator was begun and never completed: which ranks are missing" },
-	{ "version-mismatch", "ranks run different releases of NCCL" },
-	{ "interface-not-found", "no network interface fits what was asked for" },
-	{ "peer-lost", "a connection was closed by the other side, or cannot be made" },
-	{ "shm-full", "there is too little shared memory" },
+	{ "init-incomplete", "a communicator was never completed: missing ranks" },
+	{ "version-mismatch", "ranks run different NCCL releases" },
+	{ "interface-not-found", "no network interface matches the setting" },
+	{ "peer-lost", "a connection was closed by the peer or cannot be established" },
+	{ "shm-full", "not enough shared memory" },
 	{ "memlock-limit", "memory cannot be registered with the network card" },
 	{ "ib-error", "the InfiniBand or RoCE network reported an error" },
 	{ "gpu-error", "CUDA reported an error" },
-	{ "duplicate-gpu", "two ranks were given the same GPU" },
+	{ "duplicate-gpu", "two ranks use the same GPU" },
 	{ "size-mismatch", "ranks sent and received different sizes" },
-	{ "torch-timeout", "PyTorch's watchdog gave up on a collective" },
+	{ "torch-timeout", "PyTorch's watchdog timed out on a collective" },
 	{ "nccl-error", "PyTorch got an error from NCCL" },
-	{ "nccl-warning", "NCCL warned of something else" },
-	{ "net-socket-fallback", "traffic goes through sockets although InfiniBand is there" },
-	{ "net-socket", "traffic between nodes goes through sockets" },
-	{ "interface-slow", "an interface for management or containers carries the data" },
-	{ "hcas-unused", "fewer network cards are used than were found" },
+	{ "nccl-warning", "other NCCL warnings" },
+	{ "net-socket-fallback", "traffic uses sockets although InfiniBand is present" },
+	{ "net-socket", "inter-node traffic uses sockets" },
+	{ "interface-slow", "data goes over a management or container interface" },
+	{ "hcas-unused", "not all network cards found are used" },
 	{ "few-hcas", "many GPUs share few network cards" },
 	{ "gdr-off", "GPUDirect RDMA is not used" },
-	{ "p2p-disabled", "GPUs of a node were told not to talk directly" },
-	{ "p2p-not-used", "GPUs of a node talk through shared memory" },
-	{ "shm-disabled", "shared memory within a node was turned off" },
-	{ "few-channels", "the number of channels was limited" },
-	{ "buffer-size", "the size of NCCL's buffers was changed" },
-	{ "algorithm-forced", "the algorithm or protocol was forced" },
+	{ "p2p-disabled", "GPU peer-to-peer within a node is disabled" },
+	{ "p2p-not-used", "GPUs of a node communicate through shared memory" },
+	{ "shm-disabled", "shared memory within a node is disabled" },
+	{ "few-channels", "the number of channels is limited" },
+	{ "buffer-size", "NCCL's buffer size was changed" },
+	{ "algorithm-forced", "the algorithm or protocol is forced" },
 	{ "debug-left-on", "NCCL writes a debug log while the job runs" },
 	{ "environment-differs", "ranks run with different settings" },
 	{ "virtual-topology", "the PCI topology is that of a virtual machine" },
-	{ "ib-disabled", "InfiniBand was turned off" },
-	{ "ib-timeout", "the network gives up earlier than it should" },
-	{ "launch-blocking", "every CUDA launch waits for its end" },
+	{ "ib-disabled", "InfiniBand is disabled" },
+	{ "ib-timeout", "the network timeout is too short" },
+	{ "launch-blocking", "every CUDA launch blocks until it completes" },
 	{ "max-connections", "kernels share fewer hardware queues" },
 	{ "profiler-plugin", "NCCL does not load Ringside" },
-	{ "plugin-failed", "a plugin was asked for and is not used" },
-	{ "init-slow", "making a communicator takes long" },
-	{ "pxn-off", "GPUs may not use network cards near to other GPUs" },
-	{ "nvls-off", "NVLink SHARP was turned off" },
-	{ "nvls-failed", "NVLink SHARP is there and cannot be used" },
-	{ "mnnvl-off", "NVLink between nodes was turned off" },
+	{ "plugin-failed", "a requested plugin is not used" },
+	{ "init-slow", "communicator creation is slow" },
+	{ "pxn-off", "GPUs cannot use network cards near other GPUs" },
+	{ "nvls-off", "NVLink SHARP is disabled" },
+	{ "nvls-failed", "NVLink SHARP is present but cannot be used" },
+	{ "mnnvl-off", "NVLink between nodes is disabled" },
 	{ "fabric-state", "the NVLink fabric is not ready" },
-	{ "torch-watchdog-off", "PyTorch will not end a job that hangs" },
-	{ "torch-blocking-wait", "PyTorch waits on the host for every collective" },
-	{ "value-ignored", "NCCL did not take a value as it was given" },
+	{ "torch-watchdog-off", "PyTorch does not abort hung jobs" },
+	{ "torch-blocking-wait", "PyTorch blocks the host on every collective" },
+	{ "value-ignored", "NCCL did not accept a value as given" },
 };
 
 const struct setup_rule *setup_rule(size_t index)
@@ -1116,7 +1111,7 @@ const char *setup_group_text(const struct setup *setup, const struct setup_group
 		text_format(to, size, "on %s",
 			    setup_who_text(setup, group->first, who, sizeof(who)));
 	else if (group->count == setup->who_count)
-		text_copy(to, size, "on all ranks that can be seen");
+		text_copy(to, size, "on all visible ranks");
 	else
 		text_format(to, size, "on %zu of %zu ranks", group->count, setup->who_count);
 	return to;

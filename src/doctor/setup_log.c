@@ -56,14 +56,14 @@ static void tell_missing(struct verdict *verdict, size_t missing, const char *ra
 	const char *word = missing == 1 ? "rank" : "ranks";
 	int64_t rank;
 
-	verdict_title(verdict, "%s %s never came to the init of a communicator of %d ranks", word,
+	verdict_title(verdict, "%s %s never reached the init of a communicator of %d ranks", word,
 		      ranks, comm->nranks);
-	verdict_evidence(verdict, "no line says that %s %s began it", word, ranks);
-	verdict_missing(verdict,
-			"their logs may not be among these files: then they need not be the "
-			"cause");
+	verdict_evidence(verdict, "no log line shows that %s %s started it", word, ranks);
+	verdict_missing(
+		verdict,
+		"their logs may be missing from these files; then they need not be the cause");
 	verdict->confidence = 0.8;
-	verdict_advice(verdict, "Look at %s %s: not started, crashed, or waiting elsewhere", word,
+	verdict_advice(verdict, "Check %s %s: not started, crashed, or waiting elsewhere", word,
 		       ranks);
 	if (missing == 1 && setup_number(ranks, &rank))
 		verdict->comm_rank = (int32_t)rank;
@@ -72,14 +72,14 @@ static void tell_missing(struct verdict *verdict, size_t missing, const char *ra
 static void tell_unended(struct verdict *verdict, size_t missing, const char *ranks,
 			 const struct nccl_log_comm *comm)
 {
-	verdict_title(verdict, "the init of a communicator of %d ranks never ended", comm->nranks);
+	verdict_title(verdict, "the init of a communicator of %d ranks never completed",
+		      comm->nranks);
 	if (missing > 0) {
-		verdict_missing(verdict, "no line is from ranks %s: give their logs, too", ranks);
+		verdict_missing(verdict, "no log lines from ranks %s: pass their logs, too", ranks);
 		verdict->confidence = 0.6;
 	}
-	verdict_advice(verdict,
-		       "Look at warnings, and whether every node reaches every other on the "
-		       "interface of the bootstrap");
+	verdict_advice(verdict, "Check for warnings, and that all nodes reach each other on the "
+				"bootstrap interface");
 }
 
 /* What was said on the way: connections that were tried again, the interface of the bootstrap. */
@@ -132,7 +132,7 @@ static void look_at_init(const struct setup *setup, const uint32_t *order, size_
 		   open->function, open->rank, open->nranks, (unsigned long long)open->hash);
 	if (open->end.line != 0)
 		setup_cite(setup, verdict, open->end, "%s of rank %d", open->end_word, open->rank);
-	verdict_evidence(verdict, "%zu of %d ranks began it, %zu completed it", end - first,
+	verdict_evidence(verdict, "%zu of %d ranks started it, %zu completed it", end - first,
 			 open->nranks, completed);
 	cite_notes(setup, verdict, open->process);
 	verdict->victims = (uint32_t)(group.count);
@@ -158,22 +158,20 @@ static const char *phase_advice(enum nccl_log_phase phase)
 {
 	switch (phase) {
 	case NCCL_LOG_KERNELS:
-		return "Loading kernels is slow: look at the file system of the library, and set "
+		return "Loading kernels is slow: check the file system of the library, and set "
 		       "CUDA_MODULE_LOADING=LAZY";
 	case NCCL_LOG_BOOTSTRAP:
-		return "Ranks wait for the last one to come, or the bootstrap network is slow: "
-		       "start "
-		       "all ranks together, and choose its interface with NCCL_SOCKET_IFNAME";
+		return "Ranks wait for the last rank, or the bootstrap network is slow: start all "
+		       "ranks together, and choose the interface with NCCL_SOCKET_IFNAME";
 	case NCCL_LOG_ALLGATHERS:
-		return "The bootstrap network is slow: choose its interface with "
-		       "NCCL_SOCKET_IFNAME; "
-		       "NCCL_OOB_NET_ENABLE=1 uses the fast one";
+		return "The bootstrap network is slow: choose the interface with "
+		       "NCCL_SOCKET_IFNAME; NCCL_OOB_NET_ENABLE=1 uses the fast network";
 	case NCCL_LOG_TOPO:
-		return "Finding the topology is slow: look at the machine's PCI and network cards";
+		return "Topology detection is slow: check PCI and the network cards of the host";
 	case NCCL_LOG_CONNECTIONS:
-		return "Connecting is slow: NCCL_RUNTIME_CONNECT=1 connects when it is needed";
+		return "Connecting is slow: NCCL_RUNTIME_CONNECT=1 connects on first use";
 	default:
-		return "Compare the phases with those of a good run";
+		return "Compare the phases with a good run";
 	}
 }
 
@@ -197,14 +195,14 @@ static void find_slow(const struct setup *setup)
 		return;
 	phase = longest_phase(slowest);
 	verdict = setup_verdict(setup, "init-slow", VERDICT_WARNING);
-	verdict_title(verdict, "a communicator of %d ranks took %.0f s to make, %.0f s of it %s",
+	verdict_title(verdict, "creating a communicator of %d ranks took %.0f s, %.0f s of it %s",
 		      slowest->nranks, slowest->total_s, slowest->phase_s[phase],
 		      nccl_log_phase_name(phase));
 	setup_cite(setup, verdict, slowest->timings,
 		   "Init timings: rank %d nranks %d total %.2f (%s %.2f)", slowest->rank,
 		   slowest->nranks, slowest->total_s, nccl_log_phase_name(phase),
 		   slowest->phase_s[phase]);
-	verdict_evidence(verdict, "so it is for %zu ranks", group.count);
+	verdict_evidence(verdict, "the same on %zu ranks", group.count);
 	verdict_advice(verdict, "%s", phase_advice(phase));
 	setup_blame(setup, verdict, &group);
 }
@@ -281,9 +279,9 @@ static void tell_plugin(const struct setup *setup, const struct nccl_log_plugin 
 	verdict_advice(verdict, "$ LD_DEBUG=libs COMMAND 2>&1 | grep nccl");
 	verdict_advice(
 		verdict,
-		ours ? "Take the lines of `ringside env`: they name the plugin by its whole path"
-		     : "Put its directory into LD_LIBRARY_PATH, or name it by its whole "
-		       "path; see that it was built for this release of NCCL");
+		ours ? "Use the output of `ringside env`: it gives the full path of the plugin"
+		     : "Add its directory to LD_LIBRARY_PATH or give its full path; check that it "
+		       "was built for this NCCL release");
 	setup_blame(setup, verdict, group);
 }
 
@@ -355,153 +353,150 @@ struct warning_rule {
 /* The first that fits counts. */
 static const struct warning_rule warning_rules[] = {
 	{ "Mismatched NCCL version", NULL, "version-mismatch", VERDICT_ERROR,
-	  "ranks run different releases of NCCL",
-	  "Install one release of NCCL on all nodes, in all containers and environments of the "
-	  "job" },
+	  "ranks run different NCCL releases",
+	  "Install the same NCCL release on all nodes and in all containers and environments of "
+	  "the job" },
 	{ "NCCL version mismatch", NULL, "version-mismatch", VERDICT_ERROR,
-	  "ranks run different releases of NCCL",
-	  "Install one release of NCCL on all nodes, in all containers and environments of the "
-	  "job" },
+	  "ranks run different NCCL releases",
+	  "Install the same NCCL release on all nodes and in all containers and environments of "
+	  "the job" },
 	{ "NCCL library", "compiled with NCCL version", "version-mismatch", VERDICT_ERROR,
-	  "the program was built for another release of NCCL than it found",
-	  "See which libnccl.so is loaded: LD_LIBRARY_PATH, LD_PRELOAD, the container" },
+	  "the program was built for a different NCCL release than it loaded",
+	  "Check which libnccl.so is loaded: LD_LIBRARY_PATH, LD_PRELOAD, the container" },
 	{ "no socket interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface fits NCCL_SOCKET_IFNAME",
+	  "no interface matches NCCL_SOCKET_IFNAME",
 	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
 	{ "NET/Socket : no interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface fits NCCL_SOCKET_IFNAME",
+	  "no interface matches NCCL_SOCKET_IFNAME",
 	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
 	{ "No interface found in the same subnet", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface of this node is in the subnet of the other side",
-	  "Choose with NCCL_SOCKET_IFNAME an interface that all nodes share" },
+	  "no interface of this node is in the peer's subnet",
+	  "Set NCCL_SOCKET_IFNAME to an interface that all nodes share" },
 	{ "No usable listening interface", NULL, "interface-not-found", VERDICT_ERROR,
-	  "no interface can be listened on",
+	  "no interface can accept connections",
 	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
 	{ "NET/IB : No IP interface found", NULL, "interface-not-found", VERDICT_ERROR,
-	  "InfiniBand needs an IP interface to connect, and none fits",
+	  "InfiniBand needs an IP interface to connect, and none matches",
 	  "Set NCCL_SOCKET_IFNAME to an interface that `ip -br address` shows as UP" },
 	{ "Connection closed by remote peer", NULL, "peer-lost", VERDICT_ERROR,
-	  "the other side closed the connection: its process ended, crashed or was killed",
-	  "Look at the log of the peer that is named: it went first, and knows why" },
+	  "the peer closed the connection: its process ended, crashed or was killed",
+	  "Check the log of the named peer: it failed first and shows the cause" },
 	{ "Connection refused", NULL, "peer-lost", VERDICT_ERROR,
-	  "nobody listens there: the process is not started yet, gone, or on another interface",
-	  "See that rank 0 runs, and that NCCL_SOCKET_IFNAME leads to the same network on all "
+	  "nothing listens there: the process is not started yet, gone, or on another interface",
+	  "Check that rank 0 runs, and that NCCL_SOCKET_IFNAME selects the same network on all "
 	  "nodes" },
 	{ "Connection reset by peer", NULL, "peer-lost", VERDICT_ERROR,
-	  "the other side's process ended while data was on its way",
-	  "Look at the log of the peer that is named: it went first, and knows why" },
+	  "the peer's process ended during a transfer",
+	  "Check the log of the named peer: it failed first and shows the cause" },
 	{ "No route to host", NULL, "peer-lost", VERDICT_ERROR,
 	  "the nodes cannot reach each other on this interface",
-	  "Choose another interface with NCCL_SOCKET_IFNAME; look at firewalls and routes" },
-	{ "timed out", NULL, "peer-lost", VERDICT_ERROR, "the other side did not answer in time",
-	  "Look at the peer, at firewalls, and at the network between the two nodes" },
-	{ "connect to", "failed", "peer-lost", VERDICT_ERROR, "a connection could not be made",
-	  "Look at the peer that is named, at firewalls and routes" },
+	  "Choose another interface with NCCL_SOCKET_IFNAME; check firewalls and routes" },
+	{ "timed out", NULL, "peer-lost", VERDICT_ERROR, "the peer did not answer in time",
+	  "Check the peer, firewalls, and the network between the two nodes" },
+	{ "connect to", "failed", "peer-lost", VERDICT_ERROR,
+	  "a connection could not be established", "Check the named peer, firewalls and routes" },
 	{ "exceeded error retry count", NULL, "peer-lost", VERDICT_ERROR,
-	  "a connection could not be made, however often it was tried",
-	  "Look at the peer that is named, at firewalls and routes" },
+	  "a connection could not be established after several retries",
+	  "Check the named peer, firewalls and routes" },
 	{ "socket progress error", NULL, "peer-lost", VERDICT_ERROR, "a connection broke",
-	  "Look at the log of the peer: it went first, and knows why" },
+	  "Check the log of the peer: it failed first and shows the cause" },
 	{ "shared memory", NULL, "shm-full", VERDICT_ERROR,
-	  "there is too little shared memory, or it cannot be made",
-	  "Make /dev/shm larger: docker run --shm-size=8g, in Kubernetes an emptyDir with medium "
+	  "not enough shared memory, or it cannot be created",
+	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
 	  "Memory" },
-	{ "failed to extend", NULL, "shm-full", VERDICT_ERROR,
-	  "there is too little room in /dev/shm",
-	  "Make /dev/shm larger: docker run --shm-size=8g, in Kubernetes an emptyDir with medium "
+	{ "failed to extend", NULL, "shm-full", VERDICT_ERROR, "not enough space in /dev/shm",
+	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
 	  "Memory" },
 	{ "No space left on device", NULL, "shm-full", VERDICT_ERROR,
-	  "there is too little room in /dev/shm",
-	  "Make /dev/shm larger: docker run --shm-size=8g, in Kubernetes an emptyDir with medium "
+	  "not enough space in /dev/shm",
+	  "Enlarge /dev/shm: docker run --shm-size=8g; in Kubernetes an emptyDir with medium "
 	  "Memory" },
 	{ "ibv_reg_mr", NULL, "memlock-limit", VERDICT_ERROR,
-	  "memory could not be registered with the network card: usually the limit on locked "
-	  "memory",
-	  "Allow it: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
+	  "memory could not be registered with the network card, usually because of the "
+	  "locked-memory limit",
+	  "Raise the limit: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
 	  "PropagateResourceLimits" },
 	{ "ibv_create", "Cannot allocate memory", "memlock-limit", VERDICT_ERROR,
-	  "the network card's queues need more locked memory than is allowed",
-	  "Allow it: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
+	  "the network card's queues need more locked memory than allowed",
+	  "Raise the limit: ulimit -l unlimited; in containers --ulimit memlock=-1; with Slurm "
 	  "PropagateResourceLimits" },
 	{ "GID table changed", NULL, "ib-error", VERDICT_WARNING,
-	  "the addresses of a RoCE port changed while the job ran",
-	  "See who configures that interface; look at the switch" },
+	  "the addresses of a RoCE port changed during the job",
+	  "Find out what configures that interface; check the switch" },
 	{ "Got completion", NULL, "ib-error", VERDICT_ERROR,
-	  "the network card gave up on a transfer: link down, wrong GID, peer gone, congestion",
-	  "Look at the link of both ends (ibstat, ibdiagnet, the switch); NCCL_IB_TIMEOUT and "
-	  "NCCL_IB_RETRY_CNT decide how long it tries" },
+	  "the network card gave up on a transfer: link down, wrong GID, peer gone or congestion",
+	  "Check the link at both ends (ibstat, ibdiagnet, the switch); NCCL_IB_TIMEOUT and "
+	  "NCCL_IB_RETRY_CNT set how long it tries" },
 	{ "async fatal event", NULL, "ib-error", VERDICT_ERROR, "the network card failed",
-	  "Look at dmesg and at the card of that node" },
+	  "Check dmesg and the network card of that node" },
 	{ "async event", NULL, "ib-error", VERDICT_WARNING,
 	  "the network card reported an event: a port went down or came back",
-	  "Look at the port, the cable and the switch: ibstat, ethtool" },
+	  "Check the port, the cable and the switch: ibstat, ethtool" },
 	{ "async error event", NULL, "ib-error", VERDICT_WARNING,
 	  "the network card reported an event: a port went down or came back",
-	  "Look at the port, the cable and the switch: ibstat, ethtool" },
+	  "Check the port, the cable and the switch: ibstat, ethtool" },
 	{ "marked as failed", NULL, "ib-error", VERDICT_WARNING,
-	  "a network card failed, and NCCL goes on with another",
-	  "Look at the link of that card: ibstat, dmesg, the switch" },
+	  "a network card failed and NCCL continues with another",
+	  "Check the link of that card: ibstat, dmesg, the switch" },
 	{ "incompatible", "NCCL_IB_HCA", "ib-error", VERDICT_ERROR,
-	  "cards of different kinds (InfiniBand and RoCE) were to be connected",
-	  "Name cards of one kind with NCCL_IB_HCA" },
+	  "network cards of different kinds (InfiniBand and RoCE) were to be connected",
+	  "Select cards of one kind with NCCL_IB_HCA" },
 	{ "ibv_", "failed", "ib-error", VERDICT_ERROR, "a call to the network card failed",
-	  "Look at dmesg and ibv_devinfo of that node; with RoCE see NCCL_IB_GID_INDEX" },
+	  "Check dmesg and ibv_devinfo on that node; with RoCE see NCCL_IB_GID_INDEX" },
 	{ "collective mismatch", NULL, "size-mismatch", VERDICT_ERROR,
 	  "two ranks called the same collective with different sizes",
-	  "Compare what the ranks call: ringside doctor on a recording names them" },
+	  "Compare the calls of the ranks: ringside doctor on a recording names them" },
 	{ "essage truncated", NULL, "size-mismatch", VERDICT_ERROR,
-	  "a rank received more than it had asked for: the ranks called different things",
-	  "Compare what the ranks call: ringside doctor on a recording names them; and their "
-	  "variables" },
+	  "a rank received more data than it expected: the ranks called different operations",
+	  "Compare the calls of the ranks (ringside doctor on a recording names them) and their "
+	  "environment variables" },
 	{ "posted incorrect receive", NULL, "size-mismatch", VERDICT_ERROR,
-	  "a rank received more than it had asked for: the ranks called different things",
-	  "Compare what the ranks call: ringside doctor on a recording names them" },
-	{ "Duplicate GPU", NULL, "duplicate-gpu", VERDICT_ERROR,
-	  "two ranks were given the same GPU",
-	  "Set the device by the local rank: CUDA_VISIBLE_DEVICES, "
+	  "a rank received more data than it expected: the ranks called different operations",
+	  "Compare the calls of the ranks: ringside doctor on a recording names them" },
+	{ "Duplicate GPU", NULL, "duplicate-gpu", VERDICT_ERROR, "two ranks use the same GPU",
+	  "Select the device by local rank: CUDA_VISIBLE_DEVICES, "
 	  "torch.cuda.set_device(LOCAL_RANK)" },
-	{ "using the same GPU", NULL, "duplicate-gpu", VERDICT_ERROR,
-	  "two ranks were given the same GPU",
-	  "Set the device by the local rank: CUDA_VISIBLE_DEVICES, "
+	{ "using the same GPU", NULL, "duplicate-gpu", VERDICT_ERROR, "two ranks use the same GPU",
+	  "Select the device by local rank: CUDA_VISIBLE_DEVICES, "
 	  "torch.cuda.set_device(LOCAL_RANK)" },
 	{ "Failed to bind NVLink SHARP", NULL, "nvls-failed", VERDICT_WARNING,
-	  "NVLink SHARP is there and cannot be used",
-	  "Look at the Fabric Manager and the NVSwitches; NCCL_NVLS_ENABLE=0 goes on without it" },
+	  "NVLink SHARP is present but cannot be used",
+	  "Check the Fabric Manager and the NVSwitches; NCCL_NVLS_ENABLE=0 runs without it" },
 	{ "uda failure", "out of memory", "gpu-error", VERDICT_ERROR,
-	  "the GPU has no memory left for NCCL's buffers",
-	  "Leave some memory free: NCCL takes a few hundred MiB per communicator" },
-	{ "uda failure", "ECC", "gpu-error", VERDICT_ERROR,
-	  "the GPU's memory had an error that cannot be corrected",
-	  "Look for Xid 48, 63, 94 in dmesg of that node; drain and reset it" },
+	  "the GPU has no free memory for NCCL's buffers",
+	  "Leave some GPU memory free: NCCL needs a few hundred MiB per communicator" },
+	{ "uda failure", "ECC", "gpu-error", VERDICT_ERROR, "uncorrectable GPU memory error",
+	  "Check dmesg on that node for Xid 48, 63, 94; drain and reset it" },
 	{ "uda failure", "illegal memory access", "gpu-error", VERDICT_ERROR,
-	  "a kernel touched memory that it must not: often the program's own kernel before NCCL's",
-	  "Look for Xid 31 in dmesg; run once with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer" },
+	  "illegal memory access by a kernel, often the program's own kernel before NCCL's",
+	  "Check dmesg for Xid 31; run once with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer" },
 	{ "uda failure", "launch failure", "gpu-error", VERDICT_ERROR,
 	  "a kernel crashed on the GPU",
-	  "Look for Xid in dmesg of that node: 13 and 31 are software, 48, 74, 79, 94 hardware" },
+	  "Check dmesg on that node for Xid: 13 and 31 are software, 48, 74, 79, 94 hardware" },
 	{ "uda failure", "driver version is insufficient", "gpu-error", VERDICT_ERROR,
-	  "the driver is older than the CUDA that NCCL was built with",
+	  "the driver is older than the CUDA version NCCL was built with",
 	  "Install a newer driver, or NCCL for an older CUDA" },
 	{ "uda failure", NULL, "gpu-error", VERDICT_ERROR,
-	  "CUDA reported an error, which may come from an earlier kernel",
-	  "Look for Xid in dmesg of that node, and for the first error of any rank" },
+	  "CUDA reported an error, possibly from an earlier kernel",
+	  "Check dmesg on that node for Xid, and find the first error of any rank" },
 	{ "Failed to CUDA", NULL, "gpu-error", VERDICT_ERROR,
-	  "the GPU has no memory left for NCCL's buffers",
-	  "Leave some memory free: NCCL takes a few hundred MiB per communicator" },
+	  "the GPU has no free memory for NCCL's buffers",
+	  "Leave some GPU memory free: NCCL needs a few hundred MiB per communicator" },
 	{ "CUDA Driver version found", NULL, "gpu-error", VERDICT_ERROR, "the driver is too old",
 	  "Install a newer driver, or NCCL for an older CUDA" },
 	{ "Detected mixed local Net device counts", NULL, "environment-differs", VERDICT_ERROR,
 	  "nodes have different numbers of network cards",
-	  "See which card is missing on which node; NCCL_IGNORE_NET_MISMATCH=1 goes on" },
+	  "Find out which card is missing on which node; NCCL_IGNORE_NET_MISMATCH=1 continues "
+	  "anyway" },
 	{ "Could not find real path of", NULL, "virtual-topology", VERDICT_NOTE,
-	  "a device has no place in the PCI topology",
-	  "In a virtual machine ask the provider for a topology file and give it as "
-	  "NCCL_TOPO_FILE; in a container see that /sys is mounted" },
+	  "a device is missing from the PCI topology",
+	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE; in a "
+	  "container, check that /sys is mounted" },
 	{ "is being ignored", NULL, "value-ignored", VERDICT_NOTE,
-	  "NCCL did not take a value as it was given", "Give a value that is allowed, or none" },
+	  "NCCL did not accept a value as given", "Use an allowed value, or unset it" },
 	{ "Bootstrap Root", NULL, "init-incomplete", VERDICT_ERROR,
-	  "ranks disagree on who takes part: wrong number of ranks, or a rank twice",
-	  "See that every rank was given its own rank and the same number of ranks" },
+	  "ranks disagree on the membership: wrong number of ranks, or a duplicate rank",
+	  "Check that each rank has its own rank number and the same number of ranks" },
 };
 
 static const struct warning_rule *rule_for(const char *text)
@@ -520,7 +515,7 @@ static const struct warning_rule unknown = {
 	"nccl-warning",
 	VERDICT_WARNING,
 	"NCCL warned",
-	"Read it in its place in the log: the first warning of all ranks is nearest to the cause",
+	"Read it in context in the log: the first warning of all ranks is closest to the cause",
 };
 
 static void add_advice(const struct setup *setup, struct verdict *verdict,
@@ -560,8 +555,8 @@ static void tell_warning(const struct setup *setup, const struct warning_rule *r
 			setup_cite(setup, verdict, warning->place, "NCCL WARN %s", warning->text);
 	}
 	if (rule == &unknown)
-		verdict_title(verdict, "%llu %s of NCCL that nobody here can explain",
-			      (unsigned long long)lines, lines == 1 ? "warning" : "warnings");
+		verdict_title(verdict, "%llu unrecognized %s from NCCL", (unsigned long long)lines,
+			      lines == 1 ? "warning" : "warnings");
 	else
 		verdict_title(verdict, "%s, %s", rule->means,
 			      setup_group_text(setup, &group, where, sizeof(where)));
@@ -626,11 +621,10 @@ static void cite_last(const struct setup *setup, struct verdict *verdict)
 	if (last == NULL || sequence_of(last) == sequence_of(first))
 		return;
 	cite_report(setup, verdict, last);
-	verdict_evidence(verdict, "that rank is in collective %lld, another one already in %lld",
+	verdict_evidence(verdict, "that rank is in collective #%lld, another one already in #%lld",
 			 (long long)sequence_of(last), (long long)sequence_of(first));
 	verdict->confidence = 0.6;
-	verdict_missing(verdict,
-			"numbers count per process group: they compare only when it is the same");
+	verdict_missing(verdict, "numbers count per process group and compare only within one");
 }
 
 static const struct nccl_log_report *count_reports(const struct setup *setup, bool of_timeouts,
@@ -656,13 +650,12 @@ static void find_timeouts(const struct setup *setup)
 	if (first == NULL)
 		return;
 	verdict = setup_verdict(setup, "torch-timeout", VERDICT_ERROR);
-	verdict_title(verdict, "PyTorch's watchdog gave up on a collective, in %zu %s", count,
+	verdict_title(verdict, "PyTorch's watchdog timed out on a collective in %zu %s", count,
 		      count == 1 ? "report" : "reports");
 	cite_report(setup, verdict, first);
 	cite_last(setup, verdict);
-	verdict_advice(verdict,
-		       "Who reports has waited; look for the rank that has no such line, or "
-		       "another one before it");
+	verdict_advice(verdict, "The ranks that report have waited; look for the rank without such "
+				"a line, or with an earlier one");
 	verdict_advice(verdict, "$ ringside doctor RECORDING");
 	verdict->victims = (uint32_t)count;
 }
@@ -676,15 +669,15 @@ static void find_errors(const struct setup *setup)
 	if (first == NULL)
 		return;
 	verdict = setup_verdict(setup, "nccl-error", VERDICT_ERROR);
-	verdict_title(verdict, "PyTorch got an error from NCCL, in %zu %s", count,
+	verdict_title(verdict, "PyTorch got an error from NCCL in %zu %s", count,
 		      count == 1 ? "report" : "reports");
 	cite_report(setup, verdict, first);
 	verdict->rank = count == 1 ? first->rank : -1;
 	if (setup->log->warning_count == 0)
-		verdict_missing(verdict,
-				"there is no warning of NCCL in these logs, which would say "
-				"why: run with NCCL_DEBUG=WARN");
-	verdict_advice(verdict, "Look for the first NCCL WARN of all ranks: it has the cause");
+		verdict_missing(
+			verdict,
+			"these logs have no NCCL warning with the cause: run with NCCL_DEBUG=WARN");
+	verdict_advice(verdict, "Find the first NCCL WARN of all ranks: it shows the cause");
 }
 
 void setup_find_reports(const struct setup *setup)

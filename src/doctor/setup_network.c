@@ -186,7 +186,7 @@ static void cite_choice_of_cards(const struct setup *setup, struct verdict *verd
 	if (variable == NULL)
 		return;
 	setup_cite_variable(setup, verdict, variable);
-	verdict_advice(verdict, "Unset NCCL_IB_HCA, or name all cards that belong to the GPUs");
+	verdict_advice(verdict, "Unset NCCL_IB_HCA, or list all cards that belong to the GPUs");
 }
 
 static bool leaves_cards(const struct setup_machine *node)
@@ -224,7 +224,7 @@ static void name_nodes(struct verdict *verdict, const struct setup_machine *node
 	if (count == 1)
 		text_copy(verdict->host, sizeof(verdict->host), node->host);
 	else
-		verdict_evidence(verdict, "and so on %zu more nodes", count - 1);
+		verdict_evidence(verdict, "and on %zu more nodes", count - 1);
 }
 
 static void find_unused_cards(const struct setup *setup, const struct setup_machines *network)
@@ -238,17 +238,17 @@ static void find_unused_cards(const struct setup *setup, const struct setup_mach
 		return;
 	used = setup_machines_marked(node->used);
 	verdict = setup_verdict(setup, "hcas-unused", VERDICT_WARNING);
-	verdict_title(verdict, "%d of %d network cards %s used on %s, which has %d GPUs", used,
+	verdict_title(verdict, "only %d of %d network cards %s used on %s, which has %d GPUs", used,
 		      setup_machines_marked(node->found), used == 1 ? "is" : "are", node->host,
 		      setup_machines_marked(node->gpus));
 	setup_machines_cite_device(setup, verdict, node->device);
 	setup_machines_cite_link(setup, verdict, node->ib_link);
-	verdict_advice(verdict,
-		       "Compare with `nvidia-smi topo -m`: each GPU should have a card near "
-		       "to it");
-	verdict_advice(verdict,
-		       "In a virtual machine give NCCL_TOPO_FILE; else NCCL thinks that all "
-		       "are equally far");
+	verdict_advice(
+		verdict,
+		"Compare with `nvidia-smi topo -m`: each GPU should have a card close to it");
+	verdict_advice(
+		verdict,
+		"In a virtual machine set NCCL_TOPO_FILE; otherwise NCCL assumes equal distances");
 	cite_choice_of_cards(setup, verdict);
 	name_nodes(verdict, node, count);
 }
@@ -268,9 +268,8 @@ static void find_few_cards(const struct setup *setup, const struct setup_machine
 		      setup_machines_marked(node->gpus), node->host, found,
 		      found == 1 ? "card" : "cards");
 	setup_machines_cite_device(setup, verdict, node->device);
-	verdict_advice(verdict,
-		       "Nothing to do where the machine has no more; else see why NCCL found "
-		       "no others");
+	verdict_advice(verdict, "Nothing to do if the host has no more cards; otherwise find out "
+				"why NCCL found no others");
 	verdict_advice(verdict, "$ ibv_devinfo | grep -E 'hca_id|state|link_layer'");
 	cite_choice_of_cards(setup, verdict);
 	name_nodes(verdict, node, count);
@@ -318,9 +317,8 @@ static void find_gdr(const struct setup *setup, const struct setup_machines *net
 	find_gdr_lines(setup, verdict, worst->plain_link->process);
 	setup_cite_any(setup, verdict, "NCCL_NET_GDR_LEVEL");
 	verdict_advice(verdict, "$ lsmod | grep -E 'nvidia_peermem|nv_peer_mem'");
-	verdict_advice(verdict,
-		       "Load nvidia-peermem, or use a kernel and driver with DMA-BUF; turn "
-		       "PCI ACS off on bare metal; unset NCCL_NET_GDR_LEVEL");
+	verdict_advice(verdict, "Load nvidia-peermem, or use a kernel and driver with DMA-BUF; "
+				"disable PCI ACS on bare metal; unset NCCL_NET_GDR_LEVEL");
 	if (nodes == 1)
 		text_copy(verdict->host, sizeof(verdict->host), worst->host);
 }
@@ -394,9 +392,8 @@ static void find_few_channels(const struct setup *setup, const struct setup_mach
 		setup_cite(setup, verdict, node->p2p_link->place, "%d -> %d via P2P/%s",
 			   node->p2p_link->from, node->p2p_link->to, node->p2p_link->detail);
 	verdict_advice(verdict, "$ nvidia-smi topo -m; nvidia-smi nvlink -s");
-	verdict_advice(verdict,
-		       "Where GPUs have NVLink or a card each: see whether links are down, "
-		       "and whether the machine's topology can be read");
+	verdict_advice(verdict, "If the GPUs have NVLink or a card each: check for links that are "
+				"down and that the host's topology is readable");
 	setup_blame(setup, verdict, &group);
 }
 
@@ -439,11 +436,11 @@ static void tell_fallback(const struct setup *setup, const struct setup_machine 
 	const struct nccl_log_note *note;
 
 	if (nodes == 1)
-		verdict_title(verdict, "%s talks through sockets although InfiniBand is there",
+		verdict_title(verdict, "%s uses sockets although InfiniBand is present",
 			      node->host);
 	else
-		verdict_title(verdict,
-			      "%zu nodes talk through sockets although InfiniBand is there", nodes);
+		verdict_title(verdict, "%zu nodes use sockets although InfiniBand is present",
+			      nodes);
 	setup_machines_cite_link(setup, verdict, node->socket_link);
 	setup_machines_cite_device(setup, verdict, device);
 	note = find_note(setup, node->process, "NET/IB : No device");
@@ -451,12 +448,11 @@ static void tell_fallback(const struct setup *setup, const struct setup_machine 
 		note = find_note(setup, node->process, "Failed to open lib");
 	if (note != NULL)
 		setup_cite(setup, verdict, note->place, "%s", note->text);
-	verdict_advice(verdict,
-		       "Look at the cards of that node, and whether the container sees them "
-		       "and has libibverbs");
+	verdict_advice(verdict, "Check the network cards of that node, and that the container sees "
+				"them and has libibverbs");
 	verdict_advice(verdict, "$ ibv_devinfo | grep -E 'hca_id|state'");
-	verdict_advice(verdict, "Set NCCL_NET=IB: then NCCL stops with an error instead of falling "
-				"back");
+	verdict_advice(verdict,
+		       "Set NCCL_NET=IB so that NCCL fails with an error instead of falling back");
 	if (nodes == 1)
 		text_copy(verdict->host, sizeof(verdict->host), node->host);
 }
@@ -466,12 +462,12 @@ static void tell_sockets(const struct setup *setup, const struct setup_machine *
 	struct verdict *verdict = setup_verdict(setup, "net-socket", VERDICT_NOTE);
 	const struct nccl_log_note *note = find_note(setup, node->process, "NET/IB : No device");
 
-	verdict_title(verdict, "traffic between nodes goes through sockets");
+	verdict_title(verdict, "inter-node traffic uses sockets");
 	setup_machines_cite_link(setup, verdict, node->socket_link);
 	if (note != NULL)
 		setup_cite(setup, verdict, note->place, "%s", note->text);
-	verdict_advice(verdict, "Nothing to do where the machines have no InfiniBand, RoCE or EFA; "
-				"else look for the cards and for the network plugin");
+	verdict_advice(verdict, "Nothing to do if the hosts have no InfiniBand, RoCE or EFA; "
+				"otherwise check the cards and the network plugin");
 	verdict_advice(verdict, "$ ls /sys/class/infiniband");
 }
 
@@ -528,7 +524,7 @@ static void find_interfaces(const struct setup *setup, const struct setup_machin
 		if (net == NULL || !is_no_data_interface(net->name))
 			continue;
 		verdict = setup_verdict(setup, "interface-slow", VERDICT_WARNING);
-		verdict_title(verdict, "data goes through %s on %s, which is not a network for it",
+		verdict_title(verdict, "data goes over %s on %s, which is not a data network",
 			      net->name, node->host);
 		setup_machines_cite_device(setup, verdict, net);
 		setup_machines_cite_link(setup, verdict, node->socket_link);
@@ -572,34 +568,32 @@ struct note_rule {
 
 static const struct note_rule note_rules[] = {
 	{ "nvls-failed", NCCL_LOG_KIND_NVLS, "Failed to bind NVLink SHARP", NULL, VERDICT_WARNING,
-	  "NVLink SHARP is there and could not be used %s",
-	  "Look at the Fabric Manager and the NVSwitches of that node; NCCL goes on without it" },
+	  "NVLink SHARP is present but could not be used %s",
+	  "Check the Fabric Manager and the NVSwitches of that node; NCCL continues without it" },
 	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "is not a PCI device", NULL, VERDICT_NOTE,
-	  "network cards have no place in the PCI topology %s",
-	  "In a virtual machine ask the provider for a topology file and give it as "
-	  "NCCL_TOPO_FILE" },
+	  "network cards are missing from the PCI topology %s",
+	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE" },
 	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "Could not find real path of", NULL,
-	  VERDICT_NOTE, "devices have no place in the PCI topology %s",
-	  "In a virtual machine ask the provider for a topology file and give it as "
-	  "NCCL_TOPO_FILE; in a container see that /sys is mounted" },
+	  VERDICT_NOTE, "devices are missing from the PCI topology %s",
+	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE; in a "
+	  "container, check that /sys is mounted" },
 	/* What is below /sys/devices/system is about processors. */
 	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "could not read /sys/devices/",
 	  "/sys/devices/system/", VERDICT_NOTE,
-	  "the PCI topology cannot be read as on a real machine %s",
-	  "In a virtual machine ask the provider for a topology file and give it as "
-	  "NCCL_TOPO_FILE" },
+	  "the PCI topology is not readable as on bare metal %s",
+	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "Invalid ", "Invalid NCCL_SOCKET", VERDICT_NOTE,
-	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	  "NCCL did not accept a value as given %s", "Use an allowed value, or unset it" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is too low", NULL, VERDICT_NOTE,
-	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	  "NCCL did not accept a value as given %s", "Use an allowed value, or unset it" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is not valid", NULL, VERDICT_NOTE,
-	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	  "NCCL did not accept a value as given %s", "Use an allowed value, or unset it" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "User asked for", NULL, VERDICT_NOTE,
-	  "NCCL did not take a value as it was given %s", "Give a value that is allowed, or none" },
+	  "NCCL did not accept a value as given %s", "Use an allowed value, or unset it" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "Setting it has no effect", NULL, VERDICT_NOTE,
 	  "a variable has no effect in this release %s", "Unset it" },
 	{ "value-ignored", NCCL_LOG_KIND_CONFIG, "is deprecated", NULL, VERDICT_NOTE,
-	  "a variable is deprecated in this release %s", "Use the one that took its place" },
+	  "a variable is deprecated in this release %s", "Use its replacement" },
 };
 
 static bool note_fits(const struct note_rule *rule, const struct nccl_log_note *note)
@@ -679,16 +673,15 @@ static void find_shm_links(const struct setup *setup)
 		return;
 	verdict = setup_verdict(setup, "p2p-not-used",
 				was_told_so(setup) ? VERDICT_NOTE : VERDICT_WARNING);
-	verdict_title(verdict, "GPUs of a node talk through shared memory %s",
+	verdict_title(verdict, "GPUs of a node communicate through shared memory %s",
 		      setup_group_text(setup, &group, where, sizeof(where)));
 	setup_cite(setup, verdict, first->place, "%d -> %d via SHM/%s", first->from, first->to,
 		   first->detail);
 	cite_reason(setup, verdict);
 	verdict_advice(verdict, "$ nvidia-smi topo -p2p r");
 	verdict_advice(verdict,
-		       "Where it says OK or the GPUs have NVLink: unset NCCL_P2P_DISABLE and "
-		       "NCCL_P2P_LEVEL, turn PCI ACS off, give containers the same IPC "
-		       "namespace");
+		       "If it shows OK or the GPUs have NVLink: unset NCCL_P2P_DISABLE and "
+		       "NCCL_P2P_LEVEL, disable PCI ACS, run containers in one IPC namespace");
 	setup_blame(setup, verdict, &group);
 }
 
@@ -714,7 +707,7 @@ static void find_fabric(const struct setup *setup)
 			      setup_group_text(setup, &group, where, sizeof(where)));
 		setup_cite(setup, verdict, note->place, "%s", note->text);
 		verdict_advice(verdict, "$ nvidia-smi -q | grep -A 4 Fabric");
-		verdict_advice(verdict, "Look at the Fabric Manager and, between nodes, at IMEX");
+		verdict_advice(verdict, "Check the Fabric Manager and, between nodes, IMEX");
 		setup_blame(setup, verdict, &group);
 		return;
 	}

@@ -37,7 +37,7 @@ struct slow_text slow_when(const struct timeline_report *report, const struct sl
 
 	if (span->from_ns > 0 && span->until_ns > 0 && span->share > 0 && span->share < 0.95)
 		text_format(to.text, sizeof(to.text),
-			    "in bursts between %s and %s (%.0f %% of the time)", from.text,
+			    "in bursts between %s and %s (%.0f%% of the time)", from.text,
 			    until.text, 100 * span->share);
 	else if (span->from_ns > 0 && span->until_ns > 0)
 		text_format(to.text, sizeof(to.text), "between %s and %s", from.text, until.text);
@@ -147,33 +147,33 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 	uint32_t unseen = ranks_unseen(&report->job);
 
 	if (!found->keeps_all)
-		verdict_missing(
-			verdict,
-			"In mode flight only the last operations are kept: this is about the "
-			"last %s.",
-			units_of_ns((double)(report->end_ns - report->start_ns)).text);
+		verdict_missing(verdict,
+				"Flight mode keeps only the most recent operations; this covers "
+				"the last %s.",
+				units_of_ns((double)(report->end_ns - report->start_ns)).text);
 	if (found->keeps_all && !found->is_complete && found->share < 0.99) {
 		verdict_missing(verdict,
-				"Only %.0f %% of the operations that NCCL showed were read: what "
-				"happened in the others is not known.",
+				"Only %.0f%% of the operations NCCL reported were read; the rest "
+				"is unknown.",
 				100 * found->share);
 		verdict->confidence *= 0.5 + found->share / 2;
 	}
 	if (unseen > 0) {
 		verdict_missing(verdict,
-				"Of %u ranks of one communicator there is no recording: whoever "
-				"is waited for may be one of them.",
+				"%u ranks of one communicator are not recorded; the straggler may "
+				"be one of them.",
 				unseen);
 		verdict->confidence *= 0.8;
 	}
 	if (report->meet.stride > 1)
 		verdict_missing(verdict,
-				"Waiting was worked out from one in %u groups of collectives, "
-				"because there are so many.",
+				"Waiting was estimated from 1 in %u groups of collectives because "
+				"there are so many.",
 				report->meet.stride);
 	if (report->total.by_source[OP_TIME_KERNEL_GPU] * 2 < report->total.timed) {
-		verdict_missing(verdict, "Most durations are not from the GPU's clock: waiting "
-					 "says less.");
+		verdict_missing(
+			verdict,
+			"Most durations are not GPU timestamps, so waiting is less certain.");
 		verdict->confidence *= 0.8;
 	}
 }
@@ -457,37 +457,41 @@ static void slow_common_title(struct verdict *verdict, const struct slow_common 
 	op_size_text(most, sizeof(most), common->most_class);
 	choice_text(choice, sizeof(choice), job, worst);
 	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common))
-		verdict_title(verdict,
-			      "the network between nodes, or NVLink, %s slower than %s, for all",
-			      is, tail);
+		verdict_title(
+			verdict,
+			"slow network or NVLink: inter-node traffic %s slower than %s everywhere",
+			is, tail);
 	else if (verdict->class == VERDICT_SLOW_NETWORK)
-		verdict_title(verdict, "the network between nodes %s slower than %s, for all", is,
+		verdict_title(verdict,
+			      "slow network: inter-node traffic %s slower than %s everywhere", is,
 			      tail);
 	else if (verdict->class == VERDICT_SLOW_NVLINK && common->host != UINT32_MAX)
-		verdict_title(verdict, "NVLink within %.80s %s slower than %s",
+		verdict_title(verdict, "slow NVLink: traffic within %.80s %s slower than %s",
 			      job->hosts[common->host].name, is, tail);
 	else if (verdict->class == VERDICT_SLOW_NVLINK)
-		verdict_title(verdict, "NVLink %s slower than %s, within nodes", is, tail);
+		verdict_title(verdict, "slow NVLink: intra-node traffic %s slower than %s", is,
+			      tail);
 	else if (verdict->class == VERDICT_SLOW_COMM)
-		verdict_title(verdict, "communicator %.80s %s slower than %s, others are not",
+		verdict_title(verdict, "slow communicator: %.80s %s slower than %s, others are not",
 			      verdict->comm, is, tail);
 	else if (verdict->class == VERDICT_SLOW_SIZE && !common->is_one_size)
-		verdict_title(verdict, "messages up to %s are slower than %s, larger ones are not",
+		verdict_title(verdict, "messages up to %s are slower than %s; larger ones are not",
 			      most, tail);
 	else if (verdict->class == VERDICT_SLOW_SIZE)
-		verdict_title(verdict, "messages of %s are slower than %s, other sizes are not",
+		verdict_title(verdict, "messages of %s are slower than %s; other sizes are not",
 			      size, tail);
 	else if (verdict->class == VERDICT_SLOW_ALGORITHM && worst->was[0] != '\0')
 		verdict_title(verdict,
-			      "NCCL chose %.40s instead of %.40s for %.20s of %s, and it %s slower",
+			      "NCCL chose %.40s instead of %.40s for %.20s of %s, which %s slower",
 			      choice, worst->was, function, size, is);
 	else if (verdict->class == VERDICT_SLOW_ALGORITHM)
-		verdict_title(verdict, "what runs as %.40s %s slower than %s, other ways are not",
+		verdict_title(verdict,
+			      "%.40s %s slower than %s; other algorithms and protocols are not",
 			      choice, is, tail);
 	else
-		verdict_title(
-			verdict, "%.20s of %s and %zu more kinds of transfers %s slower than %s",
-			function, size, common->slow - 1, common->slow > 1 ? "are" : is, tail);
+		verdict_title(verdict, "%.20s of %s and %zu more operation types %s slower than %s",
+			      function, size, common->slow - 1, common->slow > 1 ? "are" : is,
+			      tail);
 	if (verdict->class == VERDICT_BELOW_EXPECTED && common->slow == 1)
 		verdict_title(verdict, "%.20s of %s %s slower than %s", function, size, is, tail);
 }
@@ -498,14 +502,14 @@ static void tell_send(struct slow_search *search, struct verdict *verdict,
 	char size[16];
 
 	op_size_text(size, sizeof(size), row->size_class);
-	verdict_evidence(
+	verdict_evidence(verdict,
+			 "Sends of %s on %s communicators (%u of %u): those with little waiting "
+			 "take %.2fx longer, %s.",
+			 size, job_comm_kind_name(row->kind), row->comms_slow, row->comms,
+			 row->ratio, slow_when(search->report, &row->span).text);
+	verdict_missing(
 		verdict,
-		"Sends of %s on %s communicators, %u of %u of them: those that hardly wait "
-		"take %.2f times as long, %s.",
-		size, job_comm_kind_name(row->kind), row->comms_slow, row->comms, row->ratio,
-		slow_when(search->report, &row->span).text);
-	verdict_missing(verdict, "Waiting cannot be left out of Sends, so the quickest tenth was "
-				 "compared.");
+		"Waiting cannot be separated from Send times, so the fastest 10%% were compared.");
 }
 
 static void tell_row(struct slow_search *search, struct verdict *verdict,
@@ -517,22 +521,22 @@ static void tell_row(struct slow_search *search, struct verdict *verdict,
 	op_size_text(size, sizeof(size), row->size_class);
 	choice_text(choice, sizeof(choice), job, row);
 	if (row->ratio_high > row->ratio_low)
-		text_format(interval, sizeof(interval), " (%.2f to %.2f)", row->ratio_low,
+		text_format(interval, sizeof(interval), " (%.2f-%.2f)", row->ratio_low,
 			    row->ratio_high);
 	if (row->is_send) {
 		tell_send(search, verdict, row);
 		return;
 	}
-	verdict_evidence(
-		verdict,
-		"%s of %s (%s) on %s communicators, %u of %u of them: %.2f GB/s of bus "
-		"bandwidth instead of %.2f, %.2f times as long%s, %s; waiting is left out.",
-		job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
-		job_comm_kind_name(row->kind), row->comms_slow, row->comms, row->after / 1e9,
-		row->before / 1e9, row->ratio, interval,
-		slow_when(search->report, &row->span).text);
+	verdict_evidence(verdict,
+			 "%s of %s (%s) on %s communicators (%u of %u): %.2f GB/s busbw instead of "
+			 "%.2f, %.2fx longer%s, %s; waiting excluded.",
+			 job_name(job, OP_NAMES_FUNCTION, row->function), size, choice,
+			 job_comm_kind_name(row->kind), row->comms_slow, row->comms,
+			 row->after / 1e9, row->before / 1e9, row->ratio, interval,
+			 slow_when(search->report, &row->span).text);
 	if (row->was[0] != '\0')
-		verdict_evidence(verdict, "NCCL chose %s for it, and %s before.", choice, row->was);
+		verdict_evidence(verdict, "NCCL chose %s for it; before, it chose %s.", choice,
+				 row->was);
 }
 
 static void slow_common_rows(struct slow_search *search, struct verdict *verdict,
@@ -550,20 +554,19 @@ static void slow_common_rows(struct slow_search *search, struct verdict *verdict
 			tell_row(search, verdict, row);
 	}
 	if (told >= EVIDENCE_ROWS)
-		verdict_evidence(verdict, "And %zu more kinds of transfers.",
-				 told - EVIDENCE_ROWS + 1);
+		verdict_evidence(verdict, "%zu more operation types.", told - EVIDENCE_ROWS + 1);
 }
 
 static void slow_common_advise(struct verdict *verdict, const struct slow_common *common)
 {
 	switch (verdict->class) {
 	case VERDICT_SLOW_NETWORK:
-		verdict_advice(verdict, "Look at the fabric: congestion by other jobs, a switch or "
-					"uplink that failed, adaptive routing.");
+		verdict_advice(verdict, "Check the fabric: congestion from other jobs, a failed "
+					"switch or uplink, adaptive routing.");
 		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNetworkDegraded.md");
 		break;
 	case VERDICT_SLOW_NVLINK:
-		verdict_advice(verdict, "Look at NVLink and at the GPUs' clocks.");
+		verdict_advice(verdict, "Check NVLink and the GPU clocks.");
 		verdict_advice(verdict, "$ ssh %.200s nvidia-smi nvlink --status",
 			       verdict->host[0] ? verdict->host : "NODE");
 		verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK",
@@ -571,31 +574,32 @@ static void slow_common_advise(struct verdict *verdict, const struct slow_common
 		text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclNvlinkDegraded.md");
 		break;
 	case VERDICT_SLOW_ALGORITHM:
-		verdict_advice(verdict, "Compare NCCL's version, its tuner plugin, NCCL_ALGO and "
-					"NCCL_PROTO with those of the faster run.");
+		verdict_advice(verdict, "Compare the NCCL version, its tuner plugin, NCCL_ALGO and "
+					"NCCL_PROTO with the faster run.");
 		break;
 	case VERDICT_SLOW_SIZE:
-		verdict_advice(verdict, "Try other sizes of messages (bucket sizes of the "
-					"framework), and NCCL_ALGO or NCCL_PROTO for this one.");
+		verdict_advice(verdict, "Try other message sizes (the framework's bucket size), "
+					"and NCCL_ALGO or NCCL_PROTO for this one.");
 		break;
 	case VERDICT_SLOW_COMM:
-		verdict_advice(verdict, "Look at what its ranks have in common: rail, switch, "
-					"nodes.");
+		verdict_advice(verdict,
+			       "Check what its ranks have in common: rail, switch, nodes.");
 		break;
 	default:
 		if (slow_common_is_wire_partial(common)) {
-			verdict_advice(verdict, "Look for one link within a node, which only some "
-						"rings use, and for one rail of the network.");
+			verdict_advice(verdict, "Look for one slow link inside a node that only "
+						"some rings use, and for one slow network rail.");
 			verdict_advice(verdict, "$ ssh NODE nvidia-smi nvlink --status");
 			break;
 		}
-		verdict_advice(verdict, "It is not one link, size, algorithm or communicator: "
-					"compare settings, versions and GPU clocks of the two.");
+		verdict_advice(verdict,
+			       "No single link, size, algorithm or communicator is the cause: "
+			       "compare settings, versions and GPU clocks of the two runs.");
 		break;
 	}
 	if (common->rows->against == SLOW_EXPECTED || common->rows->against == SLOW_PEAK)
-		verdict_advice(verdict, "Measured alone, nothing else uses the links and the GPUs; "
-					"some loss against that is usual.");
+		verdict_advice(verdict, "In a stand-alone benchmark nothing else uses the links "
+					"and GPUs; some loss against it is normal.");
 	if (verdict->page[0] == '\0')
 		text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
@@ -609,25 +613,26 @@ static void slow_common_missing(struct verdict *verdict, const struct slow_commo
 		has_nvlink |= rows->list[i].kind == JOB_COMM_NVLINK;
 	if (verdict->class == VERDICT_SLOW_NETWORK && !has_nvlink &&
 	    !slow_common_is_wire_slow(common)) {
-		verdict_missing(verdict, "No communicator stays within a node: whether NVLink is "
-					 "slower, too, cannot be seen.");
+		verdict_missing(
+			verdict,
+			"No communicator stays within a node, so a slower NVLink would not show.");
 		verdict->confidence *= 0.9;
 	}
 	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_either(common)) {
-		verdict_missing(verdict, "They are slower by so little that NVLink which became "
-					 "about as slow as the network would look the same, and no "
-					 "communicator stays within a node to compare with.");
+		verdict_missing(
+			verdict,
+			"The slowdown is small: NVLink slowed to about the network's speed would "
+			"look the same, and no communicator stays within a node to compare with.");
 		verdict->confidence *= 0.6;
 	}
 	if (rows->is_other_ranks) {
-		verdict_missing(verdict, "It was compared with another number of ranks: by bus "
-					 "bandwidth, which falls a little with more of them.");
+		verdict_missing(verdict,
+				"The reference has a different number of ranks; bus bandwidth was "
+				"compared, which drops slightly with more ranks.");
 		verdict->confidence *= 0.8;
 	}
 	if (rows->unmatched > 0)
-		verdict_missing(verdict,
-				"%zu kinds of transfers have nothing that they could be compared "
-				"with.",
+		verdict_missing(verdict, "%zu operation types have no reference to compare with.",
 				rows->unmatched);
 }
 
@@ -637,26 +642,26 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 
 	if (verdict->class == VERDICT_SLOW_NETWORK && slow_common_is_wire_slow(common))
 		verdict_evidence(
-			verdict, "Their transfers are with the network for %s each, %s before%s.",
+			verdict, "Their transfers spend %s each on the network, %s before%s.",
 			units_of_ns(wire->after_ns).text, units_of_ns(wire->before_ns).text,
-			slow_common_is_either(common) ? "" : ": it is not NVLink");
+			slow_common_is_either(common) ? "" : ", so NVLink is not the cause");
 	if (verdict->class == VERDICT_BELOW_EXPECTED && slow_common_is_wire_partial(common))
 		verdict_evidence(verdict,
-				 "What %u of %u ranks send over nodes is with the network for "
-				 "longer, what %u send is not: some rings are held up and others "
-				 "are not, so it is not the network for all.",
+				 "Inter-node sends of %u of %u ranks spend longer on the network, "
+				 "those of %u do not: some rings are slow and others are not, so "
+				 "the network as a whole is not the cause.",
 				 wire->senders_slower, wire->senders, wire->senders_same);
 	if (verdict->class == VERDICT_SLOW_NVLINK && slow_common_is_wire_fine(common))
 		verdict_evidence(verdict,
-				 "Transfers over nodes are with the network for %s each, %s "
-				 "before: it is not the network.",
+				 "Inter-node transfers spend %s each on the network, %s before, so "
+				 "the network is not the cause.",
 				 units_of_ns(wire->after_ns).text,
 				 units_of_ns(wire->before_ns).text);
 	if (verdict->class == VERDICT_SLOW_NVLINK && slow_common_is_wire_fine(common) &&
 	    wire->host != UINT32_MAX)
 		verdict_evidence(verdict,
-				 "What arrives at %.100s waits longer than elsewhere until "
-				 "the GPU has taken it over.",
+				 "Data arriving at %.100s waits longer than elsewhere until the "
+				 "GPU consumes it.",
 				 verdict->host);
 }
 
@@ -761,14 +766,12 @@ static void tell_unjudged(struct slow_search *search, const struct slow_common *
 
 	remember_told(search, common, search->verdicts->count - 1);
 	verdict_title(verdict,
-		      "not judged: transfers over nodes take longer than %s, and why is not "
-		      "visible",
+		      "not judged: inter-node transfers take longer than %s, cause not visible",
 		      slow_than(common->rows->against));
 	slow_common_rows(search, verdict, common);
-	verdict_missing(verdict,
-			"Most durations are the network's, not the GPU's: a rank that comes "
-			"late, a slow NVLink and a slow link look the same in them.");
-	verdict_advice(verdict, "With kernel events it can be told:");
+	verdict_missing(verdict, "Most durations come from the network side, not the GPU; a "
+				 "straggler, a slow NVLink and a slow link look the same in them.");
+	verdict_advice(verdict, "Kernel events would show the cause:");
 	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
 }
 
@@ -782,8 +785,7 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 		return;
 	}
 	if (verdict != NULL) {
-		verdict_evidence(verdict, "The same is seen against what was %s:",
-				 slow_than(common->rows->against));
+		verdict_evidence(verdict, "Also slower than %s:", slow_than(common->rows->against));
 		slow_common_rows(search, verdict, common);
 		remember_told(search, common, (size_t)(verdict - search->verdicts->list));
 		return;
@@ -893,9 +895,8 @@ double slow_sampled(const struct job *job, uint32_t comm)
 
 static void advise_kernels(struct verdict *verdict)
 {
-	verdict_advice(verdict,
-		       "Inside a node only kernel events give durations. They are off by "
-		       "default on most releases of NCCL; for a while, or for all of a run:");
+	verdict_advice(verdict, "Inside a node, only kernel events give durations. They are off by "
+				"default on most NCCL releases; to turn them on:");
 	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
 }
 
@@ -906,15 +907,14 @@ static void tell_lateness_unjudged(struct slow_search *search)
 	struct verdict *verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 
 	verdict_title(verdict,
-		      "not judged: which ranks are slow: %" PRIu64 " of %" PRIu64
-		      " calls have times of the GPU",
+		      "not judged: stragglers (%" PRIu64 " of %" PRIu64
+		      " calls have GPU timestamps)",
 		      total->by_source[OP_TIME_KERNEL_GPU], total->calls);
 	verdict_evidence(verdict,
-			 "%" PRIu64 " calls have times of the network, which begin with the "
-			 "launch: they show slow links, not who comes late.",
+			 "%" PRIu64 " calls have network-side times, which start at the launch: "
+				    "they show slow links but not stragglers.",
 			 total->by_source[OP_TIME_PROXY]);
-	verdict_missing(verdict,
-			"ranks and hosts that come late; links within nodes that are slow");
+	verdict_missing(verdict, "Stragglers and slow links inside nodes would not show.");
 	advise_kernels(verdict);
 }
 
@@ -939,10 +939,10 @@ static void tell_untimed(struct slow_search *search, const struct job *job)
 		return;
 	verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 	verdict_title(verdict,
-		      "not judged: who is slow on %" PRIu64 " %s: 0 of %" PRIu64
-		      " calls there are timed",
+		      "not judged: stragglers on %" PRIu64 " %s (0 of %" PRIu64
+		      " calls there are timed)",
 		      comms, text_which(comms, "communicator", "communicators"), calls);
-	verdict_missing(verdict, "ranks and links that are slow there");
+	verdict_missing(verdict, "Stragglers and slow links there would not show.");
 	advise_kernels(verdict);
 }
 
@@ -952,21 +952,21 @@ static void tell_why(struct verdict *verdict, const struct timeline_report *repo
 	const struct timeline_completeness *seen = &report->completeness;
 
 	if (judged->meetings == 0)
-		verdict_evidence(verdict,
-				 "Collectives are compared that were seen, with times, on most of "
-				 "their ranks; those that join stages of a pipeline are not.");
+		verdict_evidence(verdict, "Only collectives timed on most of their ranks are "
+					  "compared, and not those between pipeline stages.");
 	else
 		verdict_evidence(verdict,
-				 "%.100s has most collectives that were seen on most of its ranks; "
-				 "who comes late again and again can be told from %" PRIu32 " on.",
+				 "%.100s has the most collectives recorded on most of its ranks; "
+				 "naming a straggler takes at least %" PRIu32 ".",
 				 report->job.comms[judged->comm].label,
 				 report->stragglers.least_meetings);
 	if (seen->snapshots > 0)
-		verdict_evidence(verdict, "Agents give the last operations of each process, each "
-					  "agent at its own moment: those that all gave are "
-					  "compared.");
+		verdict_evidence(
+			verdict,
+			"Agents return the most recent operations of each process, each at its own "
+			"time; only operations that all of them returned are compared.");
 	else if (seen->overwritten > 0)
-		verdict_evidence(verdict, "In mode flight older operations are overwritten.");
+		verdict_evidence(verdict, "Flight mode overwrites older operations.");
 }
 
 /* Who comes late could not be told, and nobody was named: a note that says why. */
@@ -994,28 +994,28 @@ static void slow_unjudged(struct slow_search *search)
 	verdict = add_unjudged(search, "speed", "DOCTOR.md#not-judged");
 	timed = timed_of_job(&report->job, search->group);
 	if (timed.timed == 0 && timed.calls > 0)
-		verdict_title(verdict, "speed was not judged: 0 of %" PRIu64 " calls are timed",
+		verdict_title(verdict, "not judged: speed (0 of %" PRIu64 " calls are timed)",
 			      timed.calls);
 	else if (judged->meetings == 0)
-		verdict_title(verdict, "speed was not judged: no collectives could be compared "
-				       "between ranks");
+		verdict_title(verdict,
+			      "not judged: speed (no collectives could be compared between ranks)");
 	else
 		verdict_title(
 			verdict,
-			"speed was not judged: %" PRIu64 " %s of %.80s could be compared, "
-			"%" PRIu32 " are needed",
+			"not judged: speed (%" PRIu64 " %s of %.80s could be compared, %" PRIu32
+			" needed)",
 			judged->meetings, text_which(judged->meetings, "collective", "collectives"),
 			report->job.comms[judged->comm].label, report->stragglers.least_meetings);
 	tell_why(verdict, report, judged);
 	if (timed.timed > 0 && timed.timed < timed.calls)
 		verdict_evidence(verdict, "%" PRIu64 " of %" PRIu64 " calls are timed.",
 				 timed.timed, timed.calls);
-	verdict_missing(verdict, "ranks, hosts and links that are slow");
+	verdict_missing(verdict, "Slow ranks, hosts and links would not show.");
 	if (timed.timed == 0 && timed.calls > 0)
 		advise_kernels(verdict);
 	else
 		verdict_advice(verdict,
-			       "Look again when the job has run for longer, or at traces of it.");
+			       "Try again when the job has run longer, or use its traces.");
 }
 
 /* ---- iterations ------------------------------------------------------------------------------- */
@@ -1034,18 +1034,17 @@ static bool is_named(const struct slow_search *search)
 /* Somebody is late, and who cannot be told. */
 static void tell_waiting(struct verdict *verdict, const struct stragglers *stragglers)
 {
-	verdict_advice(verdict,
-		       "Somebody comes late: compare the ranks' time in communication, who "
-		       "waits least is waited for.");
+	verdict_advice(verdict, "One rank is a straggler: compare the ranks' communication time; "
+				"the one that waits least is it.");
 	if (!stragglers->has_enough)
 		verdict_missing(verdict,
-				"For whom cannot be said: %llu collectives of a communicator were "
+				"The straggler is unknown: %llu collectives of a communicator were "
 				"compared, %u are needed. Record for longer.",
 				(unsigned long long)stragglers->meetings,
 				stragglers->least_meetings);
 	else
-		verdict_missing(verdict, "For whom cannot be said: it is not the same one again "
-					 "and again in the collectives that were compared.");
+		verdict_missing(verdict, "The straggler is unknown: it is not the same rank "
+					 "throughout the compared collectives.");
 }
 
 static void tell_elsewhere(struct slow_search *search, double ratio, const char *figures)
@@ -1058,22 +1057,21 @@ static void tell_elsewhere(struct slow_search *search, double ratio, const char 
 	double before = search->options->baseline->wait_share;
 	bool is_waiting = share > before + more_waiting;
 
-	verdict_title(verdict, "iterations take %.0f %% longer than in the baseline, and %s",
+	verdict_title(verdict, "iterations take %.0f%% longer than in the baseline: %s",
 		      100 * (ratio - 1),
-		      is_waiting ? "ranks wait for each other" : "communication is not the reason");
+		      is_waiting ? "ranks wait for each other" : "communication is not the cause");
 	verdict_evidence(verdict, "%s", figures);
-	verdict_evidence(
-		verdict,
-		"Transfers are as fast as in the baseline, and no rank stands out; %.0f %% "
-		"of the time in collectives is waiting, %.0f %% in the baseline.",
-		100 * share, 100 * before);
+	verdict_evidence(verdict,
+			 "Transfers are as fast as in the baseline and no rank stands out; waiting "
+			 "is %.0f%% of collective time, %.0f%% in the baseline.",
+			 100 * share, 100 * before);
 	verdict->confidence = is_waiting ? 0.7 : 0.9;
 	if (is_waiting)
 		tell_waiting(verdict, &report->stragglers);
 	else
 		verdict_advice(verdict,
-			       "All ranks compute, or wait for data, longer than in that run: "
-			       "compare the model's settings, data loading, GPU clocks.");
+			       "All ranks compute or wait for data longer than in that run: "
+			       "compare model settings, data loading and GPU clocks.");
 	verdict->percent = 100 * (ratio - 1);
 	verdict->victims = (uint32_t)report->job.rank_count;
 	slow_fill_cost(search, verdict, report->gpu_hours * 3600e9 * (1 - 1 / ratio));
@@ -1100,13 +1098,13 @@ static void slow_iterations(struct slow_search *search, const struct slow_rows *
 	ratio = (double)now->median_ns / then->iteration_ns;
 	text_format(
 		figures, sizeof(figures),
-		"An iteration takes %s, in the baseline %s: %.1f %% %s (medians of %zu and %llu).",
+		"An iteration takes %s, in the baseline %s: %.1f%% %s (medians of %zu and %llu).",
 		units_of_ns((double)now->median_ns).text, units_of_ns(then->iteration_ns).text,
 		100 * fabs(ratio - 1), ratio >= 1 ? "longer" : "less", now->regular,
 		(unsigned long long)then->iterations);
 	if (is_named(search))
 		verdict_evidence(&search->verdicts->list[search->first], "%s%s", figures,
-				 ratio < 1.02 ? " So far the loss hides behind computing." : "");
+				 ratio < 1.02 ? " So far the loss is hidden behind compute." : "");
 	else if (ratio > 1 + search->threshold && slow == 0)
 		tell_elsewhere(search, ratio, figures);
 }
@@ -1120,7 +1118,7 @@ static struct verdict *tell_compared(struct slow_search *search, enum slow_again
 				     const char *what)
 {
 	static const char *const with[] = { "the job's own past", "the baseline",
-					    "what was measured", "the peak" };
+					    "the expected values", "the peak" };
 	struct verdict *verdict =
 		add_unjudged(search, slow_against_name(against), "DOCTOR.md#slowness");
 
@@ -1131,17 +1129,16 @@ static struct verdict *tell_compared(struct slow_search *search, enum slow_again
 /* Whoever asks for a comparison has to know when there was none. */
 static void tell_nothing(struct slow_search *search, const struct slow_rows *rows)
 {
-	struct verdict *verdict = tell_compared(search, rows->against, "nothing");
+	struct verdict *verdict = tell_compared(search, rows->against, "no operations");
 
-	verdict_evidence(
-		verdict,
-		"%zu kinds of transfers have no counterpart there: by kind of communicator, "
-		"operation and size of message.",
-		rows->unmatched);
-	verdict_evidence(verdict, "At least five iterations (or 20 calls) are needed of each, with "
-				  "times of the GPU, on all ranks of a communicator.");
-	verdict_advice(verdict, "Compare with a run of the same job, and record all ranks in mode "
-				"trace.");
+	verdict_evidence(verdict,
+			 "%zu operation types have no counterpart there (same kind of "
+			 "communicator, operation and message size).",
+			 rows->unmatched);
+	verdict_evidence(verdict, "Each needs at least five iterations (or 20 calls) with GPU "
+				  "timestamps on all ranks of a communicator.");
+	verdict_advice(verdict,
+		       "Compare with a run of the same job, and record all ranks in trace mode.");
 }
 
 static void tell_left_out(struct slow_search *search, const struct slow_rows *rows)
@@ -1151,22 +1148,21 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 
 	if (changes == 0 && rows->left_out == 0)
 		return;
-	verdict = tell_compared(search, rows->against, "not everything");
+	verdict = tell_compared(search, rows->against, "not all operations");
 	if (changes > 0)
 		verdict_evidence(
 			verdict,
-			"%zu %s of a transfer's speed %s left out: the %d that cost most are kept.",
+			"%zu %s in operation speed %s left out; the %d most costly are kept.",
 			changes, text_which(changes, "change", "changes"),
 			text_which(changes, "was", "were"), WINDOWS_CHANGES_MAX);
 	if (rows->left_out > 0)
-		verdict_evidence(
-			verdict,
-			"%zu times a communicator's transfers of one kind found no room: %d kinds "
-			"are compared at most, by kind of communicator, operation, size of "
-			"message, algorithm and protocol.",
-			rows->left_out, SLOW_ROWS_MAX);
-	verdict_missing(verdict, "slowness of those that were left out");
-	verdict_advice(verdict, "`ringside report --since --until` looks at a part of the time.");
+		verdict_evidence(verdict,
+				 "%zu operation types of a communicator were left out; at most %d "
+				 "are compared (communicator kind, operation, message size, "
+				 "algorithm and protocol).",
+				 rows->left_out, SLOW_ROWS_MAX);
+	verdict_missing(verdict, "Slowness of what was left out would not show.");
+	verdict_advice(verdict, "`ringside report --since --until` covers a part of the time.");
 }
 
 /* Ranks that call different things wait for data that does not come, or move other amounts of it than they say:
@@ -1189,11 +1185,11 @@ static void tell_mismatch(struct slow_search *search, const struct verdict *mism
 	struct verdict *verdict;
 
 	text_copy(comm, sizeof(comm), mismatch->comm);
-	verdict = tell_compared(search, SLOW_PAST, "nothing");
-	verdict_title(verdict, "not judged: whether transfers became slower");
+	verdict = tell_compared(search, SLOW_PAST, "no operations");
+	verdict_title(verdict, "not judged: changes in transfer speed");
 	verdict_evidence(verdict,
-			 "Ranks called different things from collective %" PRIu64
-			 " of %.100s on: their durations say nothing about links.",
+			 "Ranks called different operations from collective #%" PRIu64
+			 " of %.100s on, so durations say nothing about links.",
 			 number, comm);
 }
 

@@ -208,23 +208,22 @@ static void tell_late_group(struct slow_search *search, const struct straggler *
 	verdict->victims = all->seat_count - 1;
 	verdict->percent = 100 * late->cost_share;
 	verdict->confidence = 0.85 * late->confidence;
-	verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
-		      verdict->rank_label, verdict->host);
+	verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
+		      verdict->host);
 	verdict_evidence(verdict,
-			 "All %u ranks of %.100s come %s late to the collectives of %.100s: they "
+			 "All %u ranks of %.100s arrive %s late at the collectives of %.100s: they "
 			 "are held up together.",
 			 of->seat_count, of->label, units_of_ns((double)late->late_ns).text,
 			 all->label);
-	verdict_evidence(
+	verdict_evidence(verdict,
+			 "With the same number of Sends and Recvs in %.100s, rank %.24s spends the "
+			 "least time in them: the rest of the group waits for it there.",
+			 of->label, verdict->rank_label);
+	verdict_missing(
 		verdict,
-		"Of equally many Sends and Recvs in %.100s rank %.24s spends least time in "
-		"them: the others of the group wait for it there.",
-		of->label, verdict->rank_label);
-	verdict_missing(verdict, "Sends and Recvs tell it by their sums alone: when exactly is not "
-				 "known.");
-	verdict_advice(verdict,
-		       "It computes longer than the others, or has more to do: look at GPU "
-		       "clocks and temperature, data loading, how work is shared out.");
+		"For Sends and Recvs only totals are available, so the exact time is unknown.");
+	verdict_advice(verdict, "It computes longer than the others or has more work: check GPU "
+				"clocks and temperature, data loading, work distribution.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       verdict->host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
@@ -288,24 +287,23 @@ static void tell_peer(struct verdict *verdict, const struct link_peer *known,
 	char against[96] = "";
 
 	if (known->slowdown > 0)
-		text_format(against, sizeof(against),
-			    ", %.1f times as long as over the middle link", known->slowdown);
+		text_format(against, sizeof(against), ", %.1fx the median link", known->slowdown);
 	if (known->peers == 1)
-		verdict_evidence(
-			verdict,
-			"Over the network it sends to rank %d of %.100s and to nobody else: %s in "
-			"%llu transfers since the process began, %s a MiB on the wire%s.",
-			known->peer, comm->label, units_of_bytes(known->bytes).text,
-			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
-			against);
+		verdict_evidence(verdict,
+				 "Over the network it sends only to rank %d of %.100s: %s in %llu "
+				 "transfers since the process started, %s per MiB on the wire%s.",
+				 known->peer, comm->label, units_of_bytes(known->bytes).text,
+				 (unsigned long long)known->transfers,
+				 units_of_ns(known->ns_per_mib).text, against);
 	else
-		verdict_evidence(
-			verdict,
-			"Of the %u ranks of %.100s to which it sends over the network it is rank "
-			"%d: %s in %llu transfers since the process began, %s a MiB on the wire%s.",
-			known->peers, comm->label, known->peer, units_of_bytes(known->bytes).text,
-			(unsigned long long)known->transfers, units_of_ns(known->ns_per_mib).text,
-			against);
+		verdict_evidence(verdict,
+				 "Of the %u ranks of %.100s it sends to over the network, the slow "
+				 "one is rank %d: %s in %llu transfers since the process started, "
+				 "%s per MiB on the wire%s.",
+				 known->peers, comm->label, known->peer,
+				 units_of_bytes(known->bytes).text,
+				 (unsigned long long)known->transfers,
+				 units_of_ns(known->ns_per_mib).text, against);
 }
 
 static void doubt_peer(struct verdict *verdict, const struct straggler *straggler,
@@ -316,9 +314,9 @@ static void doubt_peer(struct verdict *verdict, const struct straggler *straggle
 	if (known->peers_weighed > 1 && is_late) {
 		verdict->confidence *= sure_though_late;
 		verdict_missing(verdict,
-				"What is sent to each peer is summed up since the process began, "
-				"and it was not slow all that time: that of the %u peers it is "
-				"this one is less certain than who sends.",
+				"Totals per peer count from the process start, and the link was "
+				"not slow all that time: which of the %u peers is slow is less "
+				"certain than the sender.",
 				known->peers_weighed);
 	}
 	verdict->confidence *= known->confidence;
@@ -469,12 +467,11 @@ static void name_channels(const struct places *places, const struct place *worst
 	verdict_say_channels(verdict->channels, sizeof(verdict->channels), channels);
 	if (slow == 1)
 		verdict->channel = worst->channel;
-	verdict_evidence(
-		verdict,
-		"Its transfers to rank %d of %.100s are slow on channel%s %s, %u of the %u "
-		"to that peer: %.3g GB/s.",
-		worst->peer, comm->label, slow == 1 ? "" : "s", verdict->channels, slow, to_peer,
-		1 / pace(worst));
+	verdict_evidence(verdict,
+			 "Its transfers to rank %d of %.100s are slow on channel%s %s (%u of %u to "
+			 "that peer): %.3g GB/s.",
+			 worst->peer, comm->label, slow == 1 ? "" : "s", verdict->channels, slow,
+			 to_peer, 1 / pace(worst));
 }
 
 /* Index into job.seats; UINT32_MAX: it has none there. */
@@ -502,15 +499,15 @@ static void tell_unseen(struct verdict *verdict, const struct straggler *straggl
 	bool is_nobody = straggler->peer == UINT32_MAX && known->peer == -1;
 
 	if (is_nobody && known->peers > 1)
-		verdict_missing(verdict,
-				"It sends to %u ranks over the network, and in the sums since the "
-				"process began none of them stands out: to which one it is slow "
-				"cannot be seen.",
-				known->peers);
-	verdict_missing(verdict,
-			"On which channel%s cannot be seen: only RINGSIDE_MODE=full "
-			"records single transfers.",
-			is_nobody && known->peers == 0 ? ", and to which peer," : "");
+		verdict_missing(
+			verdict,
+			"It sends to %u ranks over the network, and none of them stands out in the "
+			"totals since the process started, so the slow peer is unknown.",
+			known->peers);
+	verdict_missing(
+		verdict,
+		"The channel%s is unknown: only RINGSIDE_MODE=full records individual transfers.",
+		is_nobody && known->peers == 0 ? " and the peer" : "");
 }
 
 /* The same, and its channels, from details of the sender. Adds to the verdict. */
@@ -587,7 +584,7 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 	sampled = slow_sampled(job, straggler->comm);
 	if (sampled >= 1.5)
 		verdict_missing(verdict,
-				"One in %.0f operations of %.100s is timed: what it costs is "
+				"Only 1 in %.0f operations of %.100s is timed; the cost is "
 				"estimated from these.",
 				sampled, job->comms[straggler->comm].label);
 	slow_fill_cost(search, verdict, (double)straggler->caused_ns * sampled);
@@ -599,8 +596,8 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 
 static void advise_host(struct verdict *verdict, const char *host)
 {
-	verdict_advice(verdict, "It computes longer than the others, or gets its data later: look "
-				"at GPU clocks and temperature, data loading, other processes.");
+	verdict_advice(verdict, "It computes longer than the others or gets its data later: check "
+				"GPU clocks and temperature, data loading, other processes.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       host);
 	verdict_advice(verdict, "$ ssh %.200s top -b -n 1", host);
@@ -611,14 +608,12 @@ static void tell_starved(struct verdict *verdict, const struct straggler *stragg
 {
 	verdict_evidence(
 		verdict,
-		"Transfers over it look %.1f times as long on the wire as the others', but "
-		"what needs no network takes %.1f times as long there, too: it is its "
-		"process that comes to them late, not the link.",
+		"Its transfers take %.1fx longer on the wire than the median, but work that needs "
+		"no network also takes %.1fx longer: its process is late, not the link.",
 		straggler->slowdown, straggler->own_slowdown);
 	verdict_advice(verdict,
-		       "NCCL's proxy thread seems to get too little processor: look for "
-		       "other processes on its cores, for limits (cpu.max and nr_throttled "
-		       "of its cgroup), and to which cores it is bound.");
+		       "NCCL's proxy thread seems short of CPU: check for other processes on its "
+		       "cores, cgroup limits (cpu.max, nr_throttled) and CPU affinity.");
 	if (verdict->pid > 0)
 		verdict_advice(verdict, "$ ssh %.200s top -H -b -n 1 -p %lld", verdict->host,
 			       (long long)verdict->pid);
@@ -630,34 +625,33 @@ static void tell_lateness(struct slow_search *search, struct verdict *verdict,
 	const char *comm = search->report->job.comms[straggler->comm].label;
 
 	verdict_evidence(verdict,
-			 "It comes %s later than the others to the collectives of %.100s, %s.",
+			 "It arrives %s later than the others at the collectives of %.100s, %s.",
 			 units_of_ns((double)straggler->late_ns).text, comm,
 			 slow_when(search->report, span).text);
 	verdict_evidence(verdict,
-			 "It was the last in %llu of %llu collectives; the others waited %s for it "
-			 "in sum, %.1f %% of their time.",
+			 "It was last in %llu of %llu collectives; the other ranks waited %s in "
+			 "total, %.1f%% of their run time.",
 			 (unsigned long long)straggler->last_in,
 			 (unsigned long long)straggler->meetings,
 			 units_of_ns((double)straggler->caused_ns).text, verdict->percent);
 	if (search->report->stragglers.explained > 0)
 		verdict_evidence(verdict,
-				 "%zu more ranks come late to other communicators because they "
-				 "wait for a slow one: they are not to blame.",
+				 "%zu more ranks arrive late on other communicators because they "
+				 "wait for a slow rank; they are not the cause.",
 				 search->report->stragglers.explained);
 }
 
 static void title_late(struct verdict *verdict, const struct straggler *straggler, const char *host)
 {
 	if (straggler->class == STRAGGLER_SLOW_HOST)
-		verdict_title(verdict, "all ranks of %.100s arrive late", host);
+		verdict_title(verdict, "straggler: all ranks of %.100s", host);
 	else if (straggler->late_ns == 0)
 		verdict_title(verdict,
-			      "rank %.24s on %.100s is late in its transfers: too little "
-			      "processor",
+			      "straggler: rank %.24s on %.100s (NCCL proxy thread short of CPU)",
 			      verdict->rank_label, host);
 	else
-		verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
-			      verdict->rank_label, host);
+		verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
+			      host);
 }
 
 static void tell_late(struct slow_search *search, const struct straggler *straggler)
@@ -691,13 +685,12 @@ static void tell_late(struct slow_search *search, const struct straggler *stragg
 static void title_link(struct verdict *verdict)
 {
 	if (verdict->peer_label[0] != '\0')
-		verdict_title(verdict,
-			      "the link from rank %.24s on %.60s to rank %.24s on %.60s is slow",
+		verdict_title(verdict, "slow link: rank %.24s on %.60s -> rank %.24s on %.60s",
 			      verdict->rank_label, verdict->host, verdict->peer_label,
 			      verdict->peer_host);
 	else
-		verdict_title(verdict, "a link from rank %.24s on %.100s is slow",
-			      verdict->rank_label, verdict->host);
+		verdict_title(verdict, "slow link: from rank %.24s on %.100s", verdict->rank_label,
+			      verdict->host);
 }
 
 static void tell_held_up(struct slow_search *search, struct verdict *verdict,
@@ -715,8 +708,8 @@ static void tell_held_up(struct slow_search *search, struct verdict *verdict,
 			continue;
 		verdict_evidence(
 			verdict,
-			"Because of it %s %.100s come%s %s late to the collectives of "
-			"%.100s, and others wait there: %s in sum.",
+			"As a result %s %.100s arrive%s %s late at the collectives of %.100s; the "
+			"other ranks there waited %s in total.",
 			is_host ? "all ranks of" : "rank",
 			is_host ? job->hosts[late->host].name : job->ranks[late->rank].label,
 			is_host ? "" : "s", units_of_ns((double)late->late_ns).text,
@@ -743,25 +736,25 @@ static void tell_link(struct slow_search *search, const struct straggler *stragg
 	verdict->victims = seats > 0 ? seats - 1 : 0;
 	verdict->percent = 100 * (straggler->slowdown - 1);
 	verdict_evidence(verdict,
-			 "What rank %.24s sends in %.100s is %.1f times as long on the wire as "
-			 "what the others send, %s.",
+			 "Sends from rank %.24s in %.100s take %.1fx longer on the wire than the "
+			 "median, %s.",
 			 verdict->rank_label, verdict->comm, straggler->slowdown,
 			 straggler->has_times ? slow_when(search->report, &span).text
-					      : "all in all");
+					      : "on average");
 	if (straggler->is_bursty)
-		verdict_evidence(verdict,
-				 "It comes and goes: in %.0f %% of what it sends there they stand "
-				 "out, in the rest they do not.",
-				 100 * straggler->slow_share);
+		verdict_evidence(
+			verdict,
+			"It is intermittent: %.0f%% of its sends there are slow, the rest are not.",
+			100 * straggler->slow_share);
 	if (straggler->has_times)
-		verdict_evidence(verdict, "It does not come late itself: its transfers do, and "
-					  "everybody in the collective waits for them.");
+		verdict_evidence(verdict, "The rank itself is not late: its transfers are, and "
+					  "every rank in the collective waits for them.");
 	tell_held_up(search, verdict, straggler);
 	slow_link_channels(search, straggler, verdict);
 	title_link(verdict);
 	verdict_advice(verdict,
-		       "Look at the network port of %.100s that rank %.24s uses: errors, speed, "
-		       "cable, and the switch behind it.",
+		       "Check the network port of %.100s that rank %.24s uses: errors, speed, "
+		       "cable, and the switch it is connected to.",
 		       verdict->host, verdict->rank_label);
 	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host);
 	verdict_advice(verdict, "$ ssh %.200s ip -s link", verdict->host);
@@ -814,16 +807,15 @@ static bool merge_link(struct slow_search *search, const struct straggler *strag
 	if (verdict == NULL || straggler->peer == UINT32_MAX)
 		return false;
 	if (verdict->peer >= 0 && verdict->peer == job->ranks[straggler->peer].rank) {
-		verdict_evidence(verdict, "The same in %.100s: %.1f times as long.",
+		verdict_evidence(verdict, "The same in %.100s: %.1fx longer.",
 				 job->comms[straggler->comm].label, straggler->slowdown);
 		return true;
 	}
-	verdict_evidence(verdict,
-			 "What it sends to rank %.24s is %.1f times as long on the wire as well.",
+	verdict_evidence(verdict, "Sends to rank %.24s also take %.1fx longer on the wire.",
 			 job->ranks[straggler->peer].label, straggler->slowdown);
 	verdict->peer = -1;
 	verdict->peer_label[0] = verdict->peer_host[0] = '\0';
-	verdict_title(verdict, "what rank %.24s on %.100s sends is slow, to several ranks",
+	verdict_title(verdict, "slow links: from rank %.24s on %.100s to several ranks",
 		      verdict->rank_label, verdict->host);
 	return true;
 }
@@ -906,9 +898,9 @@ bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		return straggler != NULL;
 	op_size_text(size, sizeof(size), row->size_class);
 	verdict_evidence(verdict,
-			 "%s that %s of %s on %s communicators takes %.2f times as long as %s: "
-			 "%.2f GB/s of bus bandwidth instead of %.2f.",
-			 straggler ? "It explains" : "It is also seen",
+			 "%s %s of %s on %s communicators taking %.2fx longer than %s: %.2f GB/s "
+			 "busbw instead of %.2f.",
+			 straggler ? "This explains" : "Also observed:",
 			 job_name(job, OP_NAMES_FUNCTION, row->function), size,
 			 job_comm_kind_name(row->kind), row->ratio, slow_than(against),
 			 row->after / 1e9, row->before / 1e9);

@@ -415,16 +415,16 @@ static void tell_rank(struct sums_search *search, const struct sums_seat *seat, 
 	/* Sums say that it was so all in all, not in each of them. */
 	verdict->confidence = 0.9;
 	sums_fill_cost(search, verdict, seat->caused);
-	verdict_title(verdict, "rank %.24s on %.100s arrives late, the others wait for it",
-		      verdict->rank_label, seat->of->host);
+	verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
+		      seat->of->host);
 	verdict_evidence(verdict,
-			 "For %.0f %% of the time the others of %.100s stand in collectives until "
-			 "it arrives; it hardly waits itself.",
-			 100 * share, seat->of->comm);
-	verdict_missing(verdict, "From sums, not from single collectives: when exactly, and how "
-				 "often, needs a trace.");
-	verdict_advice(verdict, "Look at GPU clocks and temperature, data loading, other processes "
-				"there.");
+			 "The other ranks of %.100s wait in collectives until it arrives, %.0f%% "
+			 "of the time; it hardly waits itself.",
+			 seat->of->comm, 100 * share);
+	verdict_missing(verdict, "Based on totals, not on individual collectives; a trace shows "
+				 "when and how often.");
+	verdict_advice(verdict,
+		       "Check GPU clocks and temperature, data loading and other processes there.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       seat->of->host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
@@ -460,13 +460,12 @@ static bool tell_host(struct sums_search *search, struct late *late, size_t coun
 	verdict->percent = 100 * share_of(search, first);
 	verdict->confidence = 0.9;
 	sums_fill_cost(search, verdict, first->delay * (double)(all - here));
-	verdict_title(verdict, "all ranks of %.100s arrive late", first->of->host);
+	verdict_title(verdict, "straggler: all ranks of %.100s", first->of->host);
 	verdict_evidence(verdict,
-			 "All its %zu ranks of %.100s keep the other %zu waiting, for %.0f %% of "
-			 "the time.",
+			 "Its %zu ranks of %.100s keep the other %zu waiting %.0f%% of the time.",
 			 here, first->of->comm, all - here, verdict->percent);
-	verdict_missing(verdict, "From sums, not from single collectives: when exactly, and how "
-				 "often, needs a trace.");
+	verdict_missing(verdict, "Based on totals, not on individual collectives; a trace shows "
+				 "when and how often.");
 	verdict_advice(verdict, "$ ssh %.200s nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE,ECC",
 		       first->of->host);
 	text_copy(verdict->page, sizeof(verdict->page), "runbooks/NcclStraggler.md");
@@ -595,23 +594,23 @@ static void tell_slow_link(struct sums_search *search, const struct slow_edge *e
 	verdict->confidence = 0.85;
 	sums_fill_cost(search, verdict, lost_s * (verdict->victims + 1));
 	if (to != NULL)
-		verdict_title(verdict,
-			      "the link from rank %.24s on %.60s to rank %.24s on %.60s is slow",
+		verdict_title(verdict, "slow link: rank %.24s on %.60s -> rank %.24s on %.60s",
 			      verdict->rank_label, verdict->host, verdict->peer_label,
 			      verdict->peer_host);
 	else
-		verdict_title(verdict, "a link from rank %.24s on %.100s is slow",
-			      verdict->rank_label, verdict->host);
+		verdict_title(verdict, "slow link: from rank %.24s on %.100s", verdict->rank_label,
+			      verdict->host);
 	verdict_evidence(verdict,
-			 "Its %.0f transfers were on the wire for %s each, %.1f times as long as "
-			 "those of the middle of %zu alike edges of %.100s.",
+			 "Its %.0f transfers took %s each on the wire, %.1fx the median of %zu "
+			 "similar links of %.100s.",
 			 edge->transfers, units_of_ns(1e9 * wire_s(edge)).text, ratio, alike,
 			 edge->comm);
 	if (to == NULL)
-		verdict_missing(verdict, "To whom it sends is not among the metrics.");
-	verdict_missing(verdict, "On which channel is not among the metrics.");
-	verdict_advice(verdict, "Look at its network port: errors, speed, cable, and the switch "
-				"behind it.");
+		verdict_missing(verdict, "The metrics do not show the receiver.");
+	verdict_missing(verdict, "The metrics do not show the channel.");
+	verdict_advice(
+		verdict,
+		"Check its network port: errors, speed, cable, and the switch it is connected to.");
 	verdict_advice(verdict, "$ ssh %.200s ibstatus", verdict->host[0] ? verdict->host : "NODE");
 	text_copy(verdict->page, sizeof(verdict->page), "DOCTOR.md#slowness");
 }
@@ -839,22 +838,23 @@ static void tell_slow_moves(struct sums_search *search, enum verdict_class class
 	if (!is_network && sum->is_one_host)
 		text_copy(verdict->host, sizeof(verdict->host), of->host);
 	if (is_network)
-		verdict_title(verdict, "the network between nodes is slower than before, for all");
+		verdict_title(verdict,
+			      "slow network: inter-node traffic is slower than before everywhere");
 	else if (verdict->host[0] != '\0')
-		verdict_title(verdict, "NVLink within %.80s is slower than before", verdict->host);
+		verdict_title(verdict, "slow NVLink: traffic within %.80s is slower than before",
+			      verdict->host);
 	else
-		verdict_title(verdict, "NVLink is slower than before, within nodes");
+		verdict_title(verdict, "slow NVLink: intra-node traffic is slower than before");
 	verdict_evidence(verdict,
 			 "Collectives of %zu of %zu communicators that %s take longer than before, "
-			 "those of %.100s %.2f times as long; waiting is left out.",
+			 "those of %.100s %.2fx; waiting excluded.",
 			 sum->slow, sum->all, is_network ? "span nodes" : "stay within a node",
 			 of->comm, ratio_of(sum->example));
-	verdict_missing(verdict,
-			"From sums: since when exactly needs a look at the rates over time.");
+	verdict_missing(verdict, "Based on totals; the rates over time show when it started.");
 	verdict_advice(verdict, "%s",
-		       is_network ? "Look at the fabric: congestion by other jobs, a "
-				    "switch or uplink that failed, adaptive routing."
-				  : "Look at NVLink and at the GPUs' clocks.");
+		       is_network ? "Check the fabric: congestion from other jobs, a failed switch "
+				    "or uplink, adaptive routing."
+				  : "Check NVLink and the GPU clocks.");
 	text_copy(verdict->page, sizeof(verdict->page),
 		  is_network ? "runbooks/NcclNetworkDegraded.md"
 			     : "runbooks/NcclNvlinkDegraded.md");

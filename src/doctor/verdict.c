@@ -158,7 +158,7 @@ static void add_line(struct verdict *verdict, struct verdict_lines *lines, const
 		cut_with_dots(line, sizeof(line));
 	if (lines->count == VERDICT_LINES_MAX) {
 		free(lines->list[--lines->count]);
-		text_copy(line, sizeof(line), "There is more of this kind, which is left out.");
+		text_copy(line, sizeof(line), "More lines of this kind were left out.");
 	}
 	if (!list_grow(&lines->list, lines->count, sizeof(*lines->list)))
 		return;

@@ -10,8 +10,8 @@
 
 enum { VERDICT_TEXT_WIDTH = 80 };
 
-/* Controls of the second kind, and those that turn the direction of what follows. */
-static bool is_unseemly(const unsigned char *at, size_t length)
+/* C1 control characters, and characters that change the text direction. */
+static bool is_unsafe(const unsigned char *at, size_t length)
 {
 	if (length == 2)
 		return at[0] == 0xc2 && at[1] < 0xa0;
@@ -33,7 +33,7 @@ void verdict_text_clean(char *to, size_t size, const char *from)
 
 		if (used + (length > 0 ? length : 1) >= size)
 			break;
-		if (is_plain || (length > 1 && !is_unseemly(at, length))) {
+		if (is_plain || (length > 1 && !is_unsafe(at, length))) {
 			memcpy(to + used, at, length);
 			used += length;
 		} else {
@@ -44,7 +44,7 @@ void verdict_text_clean(char *to, size_t size, const char *from)
 	to[used] = '\0';
 }
 
-/* Where each communicator stands, as a table below the verdicts. */
+/* The state of each communicator, as a table below the verdicts. */
 
 enum { ROWS = 4 }; /* --all shows the rest */
 
@@ -63,7 +63,7 @@ static void put_comm(struct table *table, const struct job *job, const struct sc
 	if (comm->function[0] == '\0')
 		table_cell(table, "-");
 	else if (comm->number > 0)
-		table_cellf(table, "%s %" PRIu64, comm->function, comm->number);
+		table_cellf(table, "%s #%" PRIu64, comm->function, comm->number);
 	else
 		table_cell(table, comm->function);
 	table_cell(table, comm->age_ns > 0 ? units_duration(number, comm->age_ns) : "-");
@@ -75,7 +75,7 @@ static void put_comm(struct table *table, const struct job *job, const struct sc
 		table_cellf(table, "%" PRIu64 "-%" PRIu64, comm->least_issued, comm->most_issued);
 }
 
-/* look->scene is there. ERR_NO_SPACE (memory), or the sink's status. */
+/* look->scene must be set. Returns ERR_NO_SPACE (out of memory) or the sink's status. */
 static enum status verdict_comms_text(struct sink *sink, const struct verdict_look *look,
 				      const struct verdict_text_options *options)
 {
@@ -92,10 +92,10 @@ static enum status verdict_comms_text(struct sink *sink, const struct verdict_lo
 
 	if (table == NULL)
 		return ERR_NO_SPACE;
-	/* Those that nobody is in stand at the end. */
+	/* Communicators that no rank is in come last. */
 	while (count < scene->comm_count && (options->has_all || scene->comms[count].inside > 0))
 		count++;
-	/* One line that says that one is left out is as long as that one. */
+	/* "... and 1 more" would take as much room as the row itself. */
 	shown = options->has_all || count <= ROWS + 1 ? count : ROWS;
 	for (size_t i = 0; i < shown; i++)
 		put_comm(table, look->job, &scene->comms[i]);
@@ -108,23 +108,25 @@ static enum status verdict_comms_text(struct sink *sink, const struct verdict_lo
 }
 
 /*
- * A word in the margin says what a line is:
+ * Each line has a label:
  *
- *	error   rank 5 has not issued AllReduce 812 of world
- *	        since 2026-11-15 03:17:02 UTC, for 40 s; 7 ranks wait for it
- *	seen    - ...
- *	sure    very likely. Not seen: ...
- *	next    - ...
- *	          $ ...
- *	page    docs/...
+ *	error       rank 5 has not called AllReduce #812 of world; 7 ranks wait
+ *	            since 2026-11-15 03:17:02 UTC, for 40 s
+ *	evidence    - ...
+ *	confidence  96%
+ *	caveat      - ...
+ *	next steps  - ...
+ *	              $ ...
+ *	runbook     docs/...
  */
 
-/* What a screen has room for; --all shows the rest. */
-enum { MARGIN = 9, WHOLE = 3, TITLES = 12, SEEN = 4, UNSEEN = 3, STEPS = 8, LINE = 1100 };
+/* What fits on a screen; --all shows the rest. */
+enum { MARGIN = 12, WHOLE = 3, TITLES = 12, EVIDENCE = 4, CAVEATS = 3, STEPS = 8, LINE = 1100 };
 
-#define WORTH_TELLING_NS ((uint64_t)1000000000) /* in flight for so long, and healthy */
+/* Operations in flight for longer than this are mentioned. */
+#define LONG_IN_FLIGHT_NS ((uint64_t)1000000000)
 
-/* ---- bricks ---------------------------------------------------------------------------------- */
+/* ---- building blocks ------------------------------------------------------------------------- */
 
 static unsigned int sentence_width(const struct verdict_text_options *options)
 {
@@ -153,7 +155,7 @@ static void end_paint(struct sink *sink, const struct verdict_text_options *opti
 		sink_text(sink, "\033[0m");
 }
 
-/* A margin's word and a sentence beside it. `before` stands before the first line alone. */
+/* A label and the text next to it. `before` precedes the first line only. */
 static void put_line(struct sink *sink, const char *word, const char *before, const char *text,
 		     const struct verdict_text_options *options)
 {
@@ -164,7 +166,7 @@ static void put_line(struct sink *sink, const char *word, const char *before, co
 	table_wrap(sink, clean, first, MARGIN + strlen(before), sentence_width(options));
 }
 
-/* Pieces of a sentence, with "; " between them. */
+/* Appends a part of a sentence, with "; " between parts. */
 static void join_piece(char *text, size_t size, const char *piece)
 {
 	size_t used = strlen(text);
@@ -174,24 +176,30 @@ static void join_piece(char *text, size_t size, const char *piece)
 
 /* ---- one verdict ----------------------------------------------------------------------------- */
 
+static bool is_cost_in_title(const struct verdict *verdict)
+{
+	return strstr(verdict->title, " wait") != NULL ||
+	       strstr(verdict->title, " blocked") != NULL;
+}
+
 static void join_cost(const struct verdict *verdict, char *text, size_t size)
 {
 	char piece[160];
 
-	/* Where the title says so already, not again. */
-	if (verdict->victims > 0 && strstr(verdict->title, " wait") == NULL) {
+	/* Do not repeat what the title says. */
+	if (verdict->victims > 0 && !is_cost_in_title(verdict)) {
 		text_format(piece, sizeof(piece), "%u %s for it", verdict->victims,
 			    text_which(verdict->victims, "rank waits", "ranks wait"));
 		join_piece(text, size, piece);
 	}
 	if (verdict->percent > 0) {
 		if (verdict->class == VERDICT_SLOW_RANK || verdict->class == VERDICT_SLOW_HOST)
-			text_format(piece, sizeof(piece), "others wait %.3g %% of their time",
-				    verdict->percent);
+			text_format(piece, sizeof(piece),
+				    "other ranks wait %.3g%% of their run time", verdict->percent);
 		else if (verdict->percent < 200)
-			text_format(piece, sizeof(piece), "slower by %.3g %%", verdict->percent);
+			text_format(piece, sizeof(piece), "%.3g%% slower", verdict->percent);
 		else
-			text_format(piece, sizeof(piece), "%.*f times as long",
+			text_format(piece, sizeof(piece), "%.*fx longer",
 				    verdict->percent < 900 ? 1 : 0, 1 + verdict->percent / 100);
 		join_piece(text, size, piece);
 	}
@@ -237,7 +245,7 @@ static void put_circumstances(struct sink *sink, const struct verdict *verdict,
 
 static size_t most_lines(size_t count, size_t most, const struct verdict_text_options *options)
 {
-	/* One line that says that one is left out is as long as that one. */
+	/* "... and 1 more" would take as much room as the line itself. */
 	return options->has_all || count <= most + 1 ? count : most;
 }
 
@@ -262,21 +270,13 @@ static void put_list(struct sink *sink, const char *word, const struct verdict_l
 static void put_confidence(struct sink *sink, const struct verdict *verdict,
 			   const struct verdict_text_options *options)
 {
-	size_t shown = most_lines(verdict->missing.count, UNSEEN, options);
-	char text[LINE];
+	char text[16];
 
-	text_format(text, sizeof(text), "%s (%.2g)%s", verdict_confidence_word(verdict->confidence),
-		    verdict->confidence, shown > 0 ? "; not seen:" : "");
-	put_line(sink, "sure", "", text, options);
-	for (size_t i = 0; i < shown; i++)
-		put_line(sink, "", "- ", verdict->missing.list[i], options);
-	if (shown == verdict->missing.count)
-		return;
-	text_format(text, sizeof(text), "... and %zu more: --all", verdict->missing.count - shown);
-	put_line(sink, "", "", text, options);
+	text_format(text, sizeof(text), "%.0f%%", 100 * verdict->confidence);
+	put_line(sink, "confidence", "", text, options);
 }
 
-/* A word in the margin and what stands beside it, wrapped before it is painted: colours take no room. */
+/* A label and its text. Wrapped before it is painted, because colour codes take no room on the screen. */
 static void put_painted(struct sink *sink, const char *word, enum paint word_paint,
 			const char *text, enum paint text_paint, unsigned int width,
 			const struct verdict_text_options *options)
@@ -324,17 +324,18 @@ void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t n
 
 	put_title(sink, verdict, number, options);
 	put_circumstances(sink, verdict, options);
-	put_list(sink, "seen", &verdict->evidence, SEEN, options);
+	put_list(sink, "evidence", &verdict->evidence, EVIDENCE, options);
 	put_confidence(sink, verdict, options);
-	put_list(sink, "next", &verdict->advice, STEPS, options);
+	put_list(sink, "caveat", &verdict->missing, CAVEATS, options);
+	put_list(sink, "next steps", &verdict->advice, STEPS, options);
 	if (verdict->page[0] == '\0')
 		return;
 	text_format(page, sizeof(page), "%s%s", options->documents ? options->documents : "docs/",
 		    verdict->page);
-	put_line(sink, "page", "", page, options);
+	put_line(sink, "runbook", "", page, options);
 }
 
-/* ---- what was looked at ---------------------------------------------------------------------- */
+/* ---- what was examined ----------------------------------------------------------------------- */
 
 static void counted_text(char *text, size_t size, uint64_t count, const char *one, const char *many)
 {
@@ -371,7 +372,7 @@ static void put_head(struct sink *sink, const struct verdict_look *look,
 	}
 	if (look->log_files > 0) {
 		counted_text(lines, sizeof(lines), look->log_lines, "line", "lines");
-		text_format(piece, sizeof(piece), "%s of NCCL's log in %zu %s", lines,
+		text_format(piece, sizeof(piece), "%s of NCCL logs in %zu %s", lines,
 			    look->log_files, text_which(look->log_files, "file", "files"));
 		join_piece(text, sizeof(text), piece);
 	}
@@ -390,7 +391,7 @@ static void put_head(struct sink *sink, const struct verdict_look *look,
 static void life_text(char *text, size_t size, const struct scene *scene)
 {
 	if (scene_is_dead(scene))
-		text_format(text, size, "%s; nothing that they left behind says why",
+		text_format(text, size, "%s; the cause was not recorded",
 			    scene->ended > 0 ? "some processes have ended, the others were killed"
 					     : "its processes were killed");
 	else if (scene->ended == scene->processes)
@@ -417,7 +418,7 @@ static void put_healthy(struct sink *sink, const struct verdict_look *look, bool
 		if (piece[0] != '\0')
 			join_piece(text, sizeof(text), piece);
 		if (scene->comm_count > 0 && scene->standing == 0) {
-			text_format(piece, sizeof(piece), "no communicator stands still for %s",
+			text_format(piece, sizeof(piece), "no communicator has been stuck for %s",
 				    units_duration(hang, look->hang_ns));
 			join_piece(text, sizeof(text), piece);
 		}
@@ -426,38 +427,38 @@ static void put_healthy(struct sink *sink, const struct verdict_look *look, bool
 				    units_duration(number, scene->last_ns));
 			join_piece(text, sizeof(text), piece);
 		}
-		if (scene->age_ns >= WORTH_TELLING_NS) {
+		if (scene->age_ns >= LONG_IN_FLIGHT_NS) {
 			text_format(piece, sizeof(piece),
-				    "the oldest operation is in flight for %s",
+				    "the oldest operation has been in flight for %s",
 				    units_duration(number, scene->age_ns));
 			join_piece(text, sizeof(text), piece);
 		}
-		/* Who asks Prometheus asks how many only where something stands. */
+		/* Prometheus is asked for this count only if something is stuck. */
 		if (scene->operations > 0) {
-			text_format(piece, sizeof(piece), "%s operations were issued",
+			text_format(piece, sizeof(piece), "%s operations called",
 				    units_count(number, scene->operations));
 			join_piece(text, sizeof(text), piece);
 		}
 	}
 	if (look->log_files > 0)
-		join_piece(text, sizeof(text), "nothing in NCCL's log asks for a change");
+		join_piece(text, sizeof(text), "nothing to report in NCCL's logs");
 	if (text[0] == '\0')
-		join_piece(text, sizeof(text), "no process is recorded there now");
+		join_piece(text, sizeof(text), "no processes are being recorded");
 	if (scene && scene_is_dead(scene)) {
 		put_painted(sink, "dead", PAINT_NOTE, text, PAINT_NONE, sentence_width(options),
 			    options);
 		return;
 	}
-	/* Below it stands what was not judged. */
+	/* What was not judged is listed below. */
 	if (is_partial)
 		join_piece(text, sizeof(text), "not everything was judged");
 	put_painted(sink, is_partial ? "no hang" : "healthy", is_partial ? PAINT_NOTE : PAINT_GOOD,
 		    text, PAINT_NONE, sentence_width(options), options);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole text -------------------------------------------------------------------------- */
 
-/* Whole verdicts for what matters most, titles for others. */
+/* Full verdicts for the most important ones, titles for the rest. */
 static bool is_whole(const struct verdict *verdict, size_t shown,
 		     const struct verdict_text_options *options)
 {
@@ -488,7 +489,8 @@ static void put_verdicts(struct sink *sink, const struct verdicts *verdicts,
 	if (shown < verdicts->count)
 		sink_format(sink, "... and %zu more: --all\n", verdicts->count - shown);
 	if (verdicts->left_out > 0)
-		sink_format(sink, "%zu more were found than can be kept\n", verdicts->left_out);
+		sink_format(sink, "%zu more verdicts were dropped (limit reached)\n",
+			    verdicts->left_out);
 }
 
 static bool has_hang(const struct verdicts *verdicts)
@@ -596,7 +598,7 @@ void verdict_json_one(struct json *json, const struct verdict *verdict)
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-/* Nothing is recorded: nobody counted. */
+/* NULL: nothing is recorded. */
 static void put_scene(struct json *json, const struct scene *scene)
 {
 	json_put_text_or_null(json, "job", scene ? scene->job : "");
@@ -630,7 +632,7 @@ static void put_look(struct json *json, const struct verdict_look *look)
 	json_end(json);
 }
 
-/* What could not be judged, and why: the verdicts of class blind that say so, in short. */
+/* What could not be judged, and why: a summary of the verdicts of class blind that say so. */
 static void put_unjudged(struct json *json, const struct verdicts *verdicts)
 {
 	json_put_array(json, "not_judged");

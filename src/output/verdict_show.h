@@ -1,6 +1,6 @@
 /*
- * Verdicts for people: what is wrong first, then what was seen, how sure that is, what to do, and where each
- * communicator stands. docs/DOCTOR.md explains it.
+ * Shows verdicts: the problem first, then evidence, confidence, caveats, next steps, and the state of each
+ * communicator. See docs/DOCTOR.md.
  */
 #ifndef VERDICT_SHOW_H
 #define VERDICT_SHOW_H
@@ -16,46 +16,47 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* What was looked at. Texts are borrowed. */
+/* What was examined. Strings are borrowed. */
 struct verdict_look {
 	const char *source;	   /* "64 agents", "the regions of this machine", "traces/" */
-	const struct scene *scene; /* NULL: no ranks were looked at, only logs */
+	const struct scene *scene; /* NULL: only logs were examined */
 	const struct job *job;	   /* with scene */
-	uint64_t wall_ns;	   /* when; 0: does not matter (recordings of the past) */
+	uint64_t wall_ns;	   /* time of the scan; 0: irrelevant (recordings of the past) */
 	uint64_t hang_ns;
-	size_t sources; /* agents or such that were asked, */
-	size_t silent;	/* and that did not answer */
+	size_t sources; /* number of agents or other sources that were asked, */
+	size_t silent;	/* and of those that did not answer */
 	size_t log_files;
 	uint64_t log_lines;
 };
 
 struct verdict_text_options {
-	unsigned int width; /* of the terminal; 0: VERDICT_TEXT_WIDTH for sentences, titles whole */
+	unsigned int width; /* of the terminal; 0: VERDICT_TEXT_WIDTH for sentences, titles are
+			       not wrapped */
 	bool has_colour;
-	bool has_jobs;	       /* there are several: say which one each verdict is about */
-	bool has_all;	       /* every line of every verdict, every communicator */
-	const char *documents; /* where pages are: before "runbooks/x.md"; NULL: "docs/" */
+	bool has_jobs;	       /* several jobs: each verdict shows its job */
+	bool has_all;	       /* show all lines of all verdicts, and all communicators */
+	const char *documents; /* prefix of "runbooks/x.md"; NULL: "docs/" */
 };
 
-/* Sorted verdicts and what was looked at. ERR_NO_SPACE (memory), or the sink's status. */
+/* Sorted verdicts and what was examined. Returns ERR_NO_SPACE (out of memory) or the sink's status. */
 enum status verdict_text(struct sink *sink, const struct verdicts *verdicts,
 			 const struct verdict_look *look,
 			 const struct verdict_text_options *options);
 
-/* One verdict: for who follows a job. `number` 0: none before its title. */
+/* One verdict, for --watch. `number` 0: no number before the title. */
 void verdict_text_one(struct sink *sink, const struct verdict *verdict, size_t number,
 		      const struct verdict_text_options *options);
 
-/* A copy for a terminal: '?' stands for control bytes, for signs that turn the direction of writing, and for bytes
- * that are not UTF-8. Cut where it does not fit. */
+/* A copy that is safe for a terminal: control bytes, characters that change the text direction and bytes
+ * that are not UTF-8 become '?'. Truncated if it does not fit. */
 void verdict_text_clean(char *to, size_t size, const char *from);
 
-/* Verdicts for programs: docs/DOCTOR.md has every key. */
+/* Verdicts as JSON: docs/DOCTOR.md lists every key. */
 
-/* One verdict as an object: for lists of other documents, too. */
+/* One verdict as an object, also used in lists of other documents. */
 void verdict_json_one(struct json *json, const struct verdict *verdict);
 
-/* The document without its end: who has more to say adds members, and ends the object. */
+/* The document without its end: the caller may add members and must end the object. */
 void verdict_json_open(struct json *json, const struct verdicts *verdicts,
 		       const struct verdict_look *look);
 

@@ -38,7 +38,7 @@ expect_ok "the only peer is certain" python3 -c "exit(not $(value confidence) > 
 expect_ok "and its transfers are counted" grep -q "to rank 4 of world and to nobody else: .* transfers since the process began" \
 	<(value evidence)
 expect_same "its host is told" "$(value peer_host)" node0001
-expect_ok "the channel is not" grep -q "On which channel cannot be seen" <(value missing)
+expect_ok "the channel is not" grep -q "The channel is unknown" <(value missing)
 
 simulate late --nodes 8 --gpus 4 --channels 16 --seconds 12s -w ddp --seed 2 -f slow-link:from=2,to=6,factor=4,at=9s
 expect_same "one of several peers, lately" "$(told late)" "slow_link 2>6"

@@ -38,7 +38,7 @@ expect_same "the same for programs" "$(doctor --all --json --log tests/nccllog/t
 # Rank 11 hangs before it comes, all others wait.
 grep -v -e 'Init COMPLETE' -e ':1011:' "$clean" >"$tap_scratch/hang.log"
 expect_same "a missing rank is trouble" "$(doctor --log "$tap_scratch/hang.log" >"$tap_scratch/said" 2>&1; echo $?)" 1
-expect_same "and named" "$(grep -c 'rank 11 never came to the init of a communicator of 16 ranks' "$tap_scratch/said")" 1
+expect_same "and named" "$(grep -c 'rank 11 never reached the init of a communicator of 16 ranks' "$tap_scratch/said")" 1
 expect_same "with the line" "$(grep -c "$tap_scratch/hang.log:[0-9]*:" "$tap_scratch/said")" 1
 expect_same "and its page" "$(grep -c 'setup/init-incomplete.md' "$tap_scratch/said")" 1
 

@@ -9,7 +9,7 @@ await plain.shows('a rank is behind before anything hangs', /^! rank 2 .*behind|
 await plain.shows('its row says so', /^ ! +2 .* behind$/m);
 await plain.shows('others wait for it', /AllReduce \d+ .*rank 2, which has not issued it/);
 await plain.until('then it is a hang, at the top', () =>
-	/^! rank 2 has not called AllReduce \d+ of world; 3 ranks wait +for [\d.ms]+s$/.test(plain.lines()[1]));
+	/^! rank 2 has not called AllReduce #\d+ of world; 3 ranks wait +for [\d.ms]+s$/.test(plain.lines()[1]));
 await plain.shows('with what to type next', /ringside ps @\d+/);
 expect('the notice stands out, also without colours', plain.cell(1, 0).isBold() !== 0);
 expect('and with them', !plain.cell(1, 0).isBgDefault());

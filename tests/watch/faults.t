@@ -17,12 +17,12 @@ has() { # sentence name wanted
 	fi
 }
 
-slow="straggler: 3 ranks of world wait for rank 2: [0-9]* % of the time"
-missing="missing: rank 3 has not called AllReduce [0-9]* of world; 3 ranks wait"
-mismatch="mismatch: rank 1 disagrees with 3 ranks on collective [0-9]* of world: function"
+slow="straggler: 3 ranks of world wait for rank 2: [0-9]*% of the time"
+missing="missing: rank 3 has not called AllReduce #[0-9]* of world; 3 ranks wait"
+mismatch="mismatch: rank 1 disagrees with 3 ranks on collective #[0-9]* of world: different function"
 dead="dead: rank 0 died; 3 ranks of world are left"
-hang="hang: rank 0 is dead; 3 ranks wait in AllReduce [0-9]* of world"
-stuck="hang: the network does not complete what rank 1 sends*"
+hang="hang: rank 0 is dead; 3 ranks wait in AllReduce #[0-9]* of world"
+stuck="hang: network send* stuck: *rank 1*"
 
 follow slow 3000 "$slow" -- --gpus 4 -w ddp --seconds 30s -f slow-rank:rank=2,factor=3
 follow missing 3000 "$missing" -- --gpus 4 -w ddp --seconds 30s -f never-arrives:rank=3 --at 1s
@@ -35,8 +35,8 @@ has "a slow rank is named" slow "$slow"
 has "a rank that never arrives" missing "$missing"
 has "a rank that calls another function" mismatch "$mismatch"
 # Ranks of a busy machine may be late elsewhere.
-number=$(noticed mismatch | sed -n 's/^mismatch: .* on collective \([0-9]*\) of world: .*/\1/p' | head -n 1)
-expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c "^missing: .* ${number:-.*} of world; ")" 0
+number=$(noticed mismatch | sed -n 's/^mismatch: .* on collective #\([0-9]*\) of world: .*/\1/p' | head -n 1)
+expect_same "nobody is said to be missing there" "$(noticed mismatch | grep -c "^missing: .* #${number:-.*} of world; ")" 0
 has "a rank that was killed" kill "$dead"
 has "the others hang because of it" kill "$hang"
 has "sends that are stuck make a hang" stuck "$stuck"

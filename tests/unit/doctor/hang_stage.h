@@ -1,4 +1,4 @@
-/* A job made by hand, one moment of it, and what the doctor says: for tests of src/doctor/hang.h. */
+/* A hand-made job at one moment and the doctor's verdicts on it: for tests of src/doctor/hang.h. */
 #ifndef HANG_STAGE_H
 #define HANG_STAGE_H
 
@@ -16,7 +16,7 @@
 
 enum { STAGE_OPS = 64, STAGE_COMMS = 8 };
 
-/* NCCL's numbers of what a transfer waits for. */
+/* NCCL's numbers for what a transfer waits for. */
 enum {
 	STEP_SEND_GPU = 8,
 	STEP_SEND_NET = 9,
@@ -37,7 +37,7 @@ static inline struct recording_process *stage_rank(const struct hang_stage *stag
 	return stage->recording.processes[rank];
 }
 
-/* `count` living ranks, so many on a host, all of one job; one communicator "world" of all of them. */
+/* `count` living ranks, `per_host` on a host, all of one job; one communicator "world" of all of them. */
 static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char *name, int first,
 			     int count, int step, int nranks);
 
@@ -73,7 +73,7 @@ static inline void stage_begin(struct hang_stage *stage, int count, int per_host
 	stage_comm(stage, 0x100, "world", 0, count, 1, count);
 }
 
-/* A communicator of ranks first, first + step ...; gives its number within these processes. */
+/* A communicator of ranks first, first + step ...; returns its number within these processes. */
 static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char *name, int first,
 			     int count, int step, int nranks)
 {
@@ -102,7 +102,7 @@ static inline int stage_comm(struct hang_stage *stage, uint64_t hash, const char
 	return id;
 }
 
-/* A call, so long ago; it is in it when its state is running. */
+/* A call made `ago_ns` ago; the rank is in it if its state is running. */
 static inline struct recording_flight *stage_call(struct hang_stage *stage, int rank, int comm,
 						  uint8_t function, uint64_t match, uint8_t state,
 						  uint64_t ago_ns)
@@ -146,7 +146,7 @@ static inline struct recording_flight *stage_call(struct hang_stage *stage, int 
 	return flight;
 }
 
-/* What it called is another thing than the others did: hashes differ from there on. */
+/* It called something else than the others: hashes differ from here on. */
 static inline void stage_diverge(struct hang_stage *stage, int rank, int comm,
 				 struct recording_flight *flight)
 {
@@ -195,7 +195,7 @@ static int stage_by_comm(const void *one, const void *other)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Ask the doctor. */
+/* Run the doctor. */
 static inline size_t stage_find(struct hang_stage *stage)
 {
 	for (size_t i = 0; i < stage->recording.count; i++) {
@@ -236,7 +236,7 @@ static inline void stage_print(const struct hang_stage *stage)
 	}
 }
 
-/* The only verdict is of this class and accuses this rank (-1 nobody). */
+/* The only verdict is of this class and names this rank (-1 none). */
 static inline bool stage_only(struct hang_stage *stage, enum verdict_class class, int64_t rank)
 {
 	bool is_so = stage_find(stage) == 1 && stage->verdicts.list[0].class == class &&

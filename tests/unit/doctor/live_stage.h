@@ -1,4 +1,4 @@
-/* Processes made by hand and looked at again and again: for tests of src/doctor/live.h. */
+/* Hand-made processes that are scanned repeatedly: for tests of src/doctor/live.h. */
 #ifndef LIVE_STAGE_H
 #define LIVE_STAGE_H
 
@@ -14,7 +14,7 @@ enum { STAGE_TOTALS = 64 };
 struct stage {
 	struct hand_made hand;
 	struct live live;
-	uint64_t now_ns; /* monotonic; recorders' clocks are a hundred seconds ahead */
+	uint64_t now_ns; /* monotonic; recorders' clocks are 100 s ahead */
 };
 
 #define STAGE_AHEAD_NS (100 * SECOND)
@@ -41,7 +41,7 @@ static inline uint64_t stage_clock(const struct stage *stage)
 	return stage->now_ns + STAGE_AHEAD_NS;
 }
 
-/* A living process, read just now. */
+/* A living process, just read. */
 static inline struct recording_process *stage_process(struct stage *stage, int64_t rank,
 						      const char *host)
 {
@@ -72,7 +72,7 @@ static inline void stage_world(struct stage *stage, int count, int nranks, const
 	}
 }
 
-/* So many collectives of one size have finished in all, and took so long. */
+/* `count` collectives of one size have finished in total, and took `ns`. */
 static inline struct region_total *stage_total(struct recording_process *process, uint32_t comm,
 					       uint8_t function, uint64_t count, uint64_t sum_ns)
 {
@@ -93,7 +93,7 @@ static inline struct region_total *stage_total(struct recording_process *process
 	return total;
 }
 
-/* It has made a call, and is in it. */
+/* It has made a call and is in it. */
 static inline struct recording_flight *stage_enter(struct stage *stage,
 						   struct recording_process *process, uint32_t comm,
 						   uint8_t function, uint64_t match)
@@ -116,7 +116,7 @@ static inline struct recording_flight *stage_enter(struct stage *stage,
 	return &process->flights[process->flight_count - 1];
 }
 
-/* After so long: as it is then. Processes that are read say what their clock is. */
+/* Scan after this time. Processes that are read report their own clock. */
 static inline enum status stage_look(struct stage *stage, uint64_t after_ns)
 {
 	stage->now_ns += after_ns;
@@ -145,7 +145,7 @@ static inline const struct live_seat *stage_seat(const struct stage *stage, size
 	return &stage->live.seats[seat - stage->live.job.seats];
 }
 
-/* The n-th notice of a kind, from 0; NULL none. */
+/* The n-th notice of a kind, from 0; NULL if there is none. */
 static inline const struct live_notice *stage_notice(const struct stage *stage,
 						     enum live_notice_kind kind, size_t nth)
 {

@@ -47,12 +47,12 @@ static void test_all(void)
 		"\"refused_files_count\":3,\"unreadable_files\":1,\"processes_not_followed\":1}");
 	EXPECT_EQUAL(notes.gap_count, 6);
 	EXPECT(has("n1", "2 processes are not in its answer: too?large", true));
-	EXPECT(has("n1", "1 process is beyond its limits, and not followed", true));
-	EXPECT(has("n1", "3 files can not be followed: /dev/shm/x: newer", true));
-	EXPECT(has("n1", "1 file is there that it may not read", false));
-	EXPECT(has("n1", "its last look failed: what it says may be old", true));
+	EXPECT(has("n1", "1 process is over its limits and not tracked", true));
+	EXPECT(has("n1", "3 files can not be tracked: /dev/shm/x: newer", true));
+	EXPECT(has("n1", "no permission to read 1 file", false));
+	EXPECT(has("n1", "its last scan failed, so its data may be old", true));
 	EXPECT(!notes.gaps[5].is_warning &&
-	       strncmp(notes.gaps[5].text, "its time was up", 15) == 0);
+	       strncmp(notes.gaps[5].text, "it ran out of time", 18) == 0);
 	agent_notes_release(&notes);
 }
 
@@ -63,7 +63,7 @@ static void test_damaged(void)
 	EXPECT_EQUAL(notes.gap_count, 2);
 	agent_notes_release(&notes);
 	read_text("n1/agent.json", "[]");
-	EXPECT(has("n1", "its note about what it left out is none", true));
+	EXPECT(has("n1", "its list of omissions is not valid", true));
 	agent_notes_release(&notes);
 	read_text("n1/agent.json", "{\"host\":{},\"processes\":{},\"processes_left_out\":\"many\","
 				   "\"is_failing\":[true],\"refused_files\":[[]]}");

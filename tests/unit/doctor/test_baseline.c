@@ -44,23 +44,23 @@ static void rows(const struct baseline *baseline)
 
 	/* tp0 .. tp3, dp0, dp1, world; two sizes each. */
 	EXPECT_EQUAL(baseline->count, 14);
-	EXPECT_THAT("a row says what it is of", strcmp(row->kind, "nvlink-only") == 0 &&
-							strcmp(row->function, "AllReduce") == 0 &&
-							strcmp(row->algorithm, "RING") == 0 &&
-							strcmp(row->protocol, "SIMPLE") == 0 &&
-							row->nranks == 2 && row->nnodes == 1 &&
-							row->calls == 2 * TRANSFERS_CALLS);
-	/* 16 MiB over 200 GB/s and 5 us, and what the quicker of two waits. */
-	EXPECT_THAT("its time is that of the transfer",
+	EXPECT_THAT("a row has its communicator, operation and size",
+		    strcmp(row->kind, "nvlink-only") == 0 &&
+			    strcmp(row->function, "AllReduce") == 0 &&
+			    strcmp(row->algorithm, "RING") == 0 &&
+			    strcmp(row->protocol, "SIMPLE") == 0 && row->nranks == 2 &&
+			    row->nnodes == 1 && row->calls == 2 * TRANSFERS_CALLS);
+	/* 16 MiB at 200 GB/s and 5 us, plus the waiting of the faster of two ranks. */
+	EXPECT_THAT("its time is the transfer time",
 		    row->is_joined && row->mean_ns > 88000 && row->mean_ns < 105000);
 	EXPECT_THAT("and so is its bandwidth", row->busbw > 150e9 && row->busbw < 195e9);
-	EXPECT_THAT("calls take longer, they wait", row->p99_ns > row->mean_ns * 1.08);
+	EXPECT_THAT("calls take longer because they wait", row->p99_ns > row->mean_ns * 1.08);
 	EXPECT_THAT("the spread is that of transfers",
 		    row->log_deviation > 0.005 && row->log_deviation < 0.1);
 	EXPECT_THAT("one sample per iteration", row->samples == 160);
-	EXPECT_THAT("the head", strcmp(baseline->job, "job") == 0 && baseline->jobs == 1 &&
-					baseline->ranks == 8 && baseline->iterations == 160 &&
-					baseline->iteration_ops == 6);
+	EXPECT_THAT("the header", strcmp(baseline->job, "job") == 0 && baseline->jobs == 1 &&
+					  baseline->ranks == 8 && baseline->iterations == 160 &&
+					  baseline->iteration_ops == 6);
 }
 
 static void round_trip(const struct baseline *baseline)
@@ -72,13 +72,13 @@ static void round_trip(const struct baseline *baseline)
 	EXPECT_THAT("it reads what it writes",
 		    baseline_read(&again, text, length, why, sizeof(why)) == OK);
 	copy = written(&again, &second);
-	EXPECT_THAT("and nothing is lost", length == second && memcmp(text, copy, length) == 0);
+	EXPECT_THAT("and loses nothing", length == second && memcmp(text, copy, length) == 0);
 	baseline_release(&again);
 	free(copy);
 	free(text);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
+/* ---- rejected input -------------------------------------------------------------------------- */
 
 #define ROW                                                                                     \
 	"{\"comm_name\":\"\",\"kind\":\"mixed\",\"function\":\"AllReduce\",\"size\":\"1 MiB\"," \
@@ -103,26 +103,26 @@ static void refused(const char *sentence, const char *text, enum status wanted, 
 static void bad_input(void)
 {
 	refused("nothing", "", ERR_FORMAT, "byte 0");
-	refused("no JSON", "hello", ERR_FORMAT, "line 1");
+	refused("not JSON", "hello", ERR_FORMAT, "line 1");
 	refused("another kind of JSON", "{\"format\":\"ringside-report\",\"version\":1}",
 		ERR_FORMAT, "format");
-	refused("any JSON", "{\"a\":1}", ERR_FORMAT, "no baseline");
-	refused("a list", "[]", ERR_FORMAT, "no JSON object");
-	refused("a newer one", "{\"format\":\"ringside-baseline\",\"version\":2,\"rows\":[]}",
+	refused("any JSON", "{\"a\":1}", ERR_FORMAT, "not a baseline");
+	refused("a list", "[]", ERR_FORMAT, "not a JSON object");
+	refused("a newer version", "{\"format\":\"ringside-baseline\",\"version\":2,\"rows\":[]}",
 		ERR_VERSION, "newer");
 	refused("no version", "{\"format\":\"ringside-baseline\",\"rows\":[]}", ERR_FORMAT,
 		"version");
 	refused("no rows", HEAD "\"job\":\"x\"}", ERR_FORMAT, "rows: is missing");
-	refused("rows twice", HEAD "\"rows\":[],\n\"rows\":[]}", ERR_FORMAT, "line 2");
-	refused("cut off", HEAD "\"rows\":[" ROW "},", ERR_FORMAT, "line 1");
-	refused("something behind it", HEAD "\"rows\":[]} x", ERR_FORMAT, "byte");
-	refused("a row that lacks a key", HEAD "\"rows\":[{\"comm_name\":\"x\"}]}", ERR_FORMAT,
-		"kind: is missing");
-	refused("a row that is a number", HEAD "\"rows\":[7]}", ERR_FORMAT, "no object");
-	refused("a key twice", HEAD "\"rows\":[" ROW ",\"calls\":3}]}", ERR_FORMAT,
-		"calls: is there twice");
-	refused("a number that is text", HEAD "\"rows\":[],\"ranks\":\"8\"}", ERR_FORMAT,
-		"ranks: is no whole number");
+	refused("rows given twice", HEAD "\"rows\":[],\n\"rows\":[]}", ERR_FORMAT, "line 2");
+	refused("truncated", HEAD "\"rows\":[" ROW "},", ERR_FORMAT, "line 1");
+	refused("trailing data", HEAD "\"rows\":[]} x", ERR_FORMAT, "byte");
+	refused("a row without a required key", HEAD "\"rows\":[{\"comm_name\":\"x\"}]}",
+		ERR_FORMAT, "kind: is missing");
+	refused("a row that is a number", HEAD "\"rows\":[7]}", ERR_FORMAT, "other than objects");
+	refused("a key given twice", HEAD "\"rows\":[" ROW ",\"calls\":3}]}", ERR_FORMAT,
+		"calls: is given twice");
+	refused("a number given as a string", HEAD "\"rows\":[],\"ranks\":\"8\"}", ERR_FORMAT,
+		"ranks: is not a non-negative integer");
 	refused("a share above 1", HEAD "\"rows\":[],\"wait_share\":1.5}", ERR_FORMAT,
 		"wait_share: is out of range");
 	refused("a negative number", HEAD "\"rows\":[],\"iteration_median_ns\":-1}", ERR_FORMAT,
@@ -142,14 +142,14 @@ static void good_input(void)
 	struct baseline baseline;
 	char why[200];
 
-	EXPECT_THAT("keys of later versions are passed over",
+	EXPECT_THAT("keys of later versions are skipped",
 		    baseline_read(&baseline, text, strlen(text), why, sizeof(why)) == OK &&
 			    baseline.count == 1 && baseline.rows[0].nranks == 8 &&
 			    baseline.rows[0].comms == 1 && baseline.rows[0].is_joined);
 	baseline_release(&baseline);
 }
 
-/* ---- several communicators of one name -------------------------------------------------------- */
+/* ---- several communicators with the same name ------------------------------------------------ */
 
 static void merged(void)
 {
@@ -171,10 +171,10 @@ static void merged(void)
 	    baseline_make(&baseline, &report) != OK)
 		abort();
 	EXPECT_EQUAL(baseline.count, 1);
-	EXPECT_THAT("communicators of one name are one row",
+	EXPECT_THAT("communicators with the same name are one row",
 		    baseline.rows[0].comms == 2 && baseline.rows[0].calls == 128 &&
 			    baseline.rows[0].mean_ns == 150000);
-	EXPECT_THAT("whose spread is between them, too",
+	EXPECT_THAT("whose spread includes the differences between them",
 		    fabs(baseline.rows[0].log_deviation - log(2) / 2) < 0.001);
 	baseline_release(&baseline);
 	report.custom[0].by = TALLY_BY_COMM;

@@ -24,7 +24,7 @@ static void test_nothing(void)
 
 	blind_find(&verdicts, &recording, &scene, &options);
 	blind_find(&verdicts, &recording, NULL, &options);
-	EXPECT_THAT("nothing to say", verdicts.count == 0);
+	EXPECT_THAT("nothing to report", verdicts.count == 0);
 }
 
 static void test_silent(void)
@@ -51,7 +51,7 @@ static void test_silent(void)
 	verdicts_add(&verdicts, VERDICT_AGENT_DEAD, VERDICT_ERROR);
 	blind_find(&verdicts, &recording, NULL, &options);
 	verdict = only("silent");
-	EXPECT_THAT("a hang that is put down to it says it already",
+	EXPECT_THAT("a hang blamed on the agent is not reported twice",
 		    verdict && verdict->severity == VERDICT_NOTE);
 	verdicts_release(&verdicts);
 }
@@ -68,7 +68,7 @@ static void test_missing(void)
 	verdicts_release(&verdicts);
 	options.is_whole = true;
 	blind_find(&verdicts, &recording, &scene, &options);
-	EXPECT_THAT("who asked for all of them is warned",
+	EXPECT_THAT("a warning if all ranks were asked for",
 		    only("ranks") && only("ranks")->severity == VERDICT_WARNING);
 	verdicts_release(&verdicts);
 }
@@ -84,20 +84,20 @@ static void test_lost(void)
 	const struct blind_options options = { .source_count = 0 };
 
 	blind_find(&verdicts, &recording, &scene, &options);
-	EXPECT_THAT("whole operations alone, and not those while it was off",
+	EXPECT_THAT("only whole operations count, and not those lost while recording was off",
 		    only("lost") && strncmp(only("lost")->title, "5 operations", 12) == 0);
 	EXPECT(only("lost") && only("lost")->severity == VERDICT_NOTE);
 	verdicts_release(&verdicts);
 	process.lost[LOST_NOT_SHOWN] = 2;
 	blind_find(&verdicts, &recording, &scene, &options);
-	EXPECT_THAT("and those that NCCL did not show",
+	EXPECT_THAT("and those that NCCL did not report",
 		    only("lost") && strncmp(only("lost")->title, "7 operations", 12) == 0 &&
 			    strcmp(only("lost")->evidence.list[1], "not_shown: 2") == 0);
 	verdicts_release(&verdicts);
 	process.lost[LOST_NOT_SHOWN] = 0;
 	scene.operations = 400;
 	blind_find(&verdicts, &recording, &scene, &options);
-	EXPECT_THAT("more than one of a hundred",
+	EXPECT_THAT("a warning above 1% of the operations",
 		    only("lost") && only("lost")->severity == VERDICT_WARNING);
 	verdicts_release(&verdicts);
 }
@@ -114,7 +114,7 @@ static void test_files(void)
 	const struct blind_options options = { .source_count = 0 };
 
 	blind_find(&verdicts, &recording, NULL, &options);
-	EXPECT_THAT("files that end early, and others' files, are none", verdicts.count == 0);
+	EXPECT_THAT("truncated files and files of others are not damage", verdicts.count == 0);
 	recording.trouble_count = 3;
 	blind_find(&verdicts, &recording, NULL, &options);
 	EXPECT(only("files") && only("files")->severity == VERDICT_WARNING);

@@ -1,4 +1,5 @@
-/* Hangs inside a node without kernel events: an operation is called, launched, and never seen again. */
+/* Hangs inside a node without kernel events: an operation is called and launched, and then nothing is
+ * recorded of it. */
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
 
@@ -23,7 +24,7 @@ static void make_blind(struct recording_comm *comm)
 	comm->info.interface = 4;
 }
 
-/* So many ranks of one host. Each has called collectives `from` to `to` of a communicator, a second apart. */
+/* `count` ranks of one host. Each has called collectives `from` to `to` of a communicator, a second apart. */
 static void begin(int ranks)
 {
 	stage_begin(&stage, ranks, ranks);
@@ -45,9 +46,9 @@ static void missing_rank(void)
 	for (int i = 0; i < 4; i++)
 		call(i, 1, 6, i == 2 ? 10 : 11, i == 2 ? 31 * SECOND : 30 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("a rank that has not made the others' call is named",
+	EXPECT_THAT("the rank that has not made the others' call is named",
 		    is_first(VERDICT_NEVER_ISSUED, 2) && first()->number == 11);
-	EXPECT_THAT("less surely than where kernels show that they are in it",
+	EXPECT_THAT("with less confidence than with kernel events",
 		    first()->confidence < 0.8 && first()->confidence > 0.7);
 	EXPECT(stage_has_line(&first()->missing, "Kernel events were not recorded"));
 	EXPECT(stage_has_line(&first()->missing, "outside NCCL"));
@@ -57,7 +58,7 @@ static void missing_rank(void)
 	for (int i = 0; i < 4; i++)
 		call(i, 1, i == 2 ? 6 : 11, i == 2 ? 10 : 26, 30 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("however far the hosts of the others have run ahead",
+	EXPECT_THAT("however far the other hosts have run ahead",
 		    is_first(VERDICT_NEVER_ISSUED, 2) && first()->number == 11);
 	stage_end(&stage);
 
@@ -65,7 +66,7 @@ static void missing_rank(void)
 	for (int i = 0; i < 4; i++)
 		call(i, 1, 6, i == 2 ? 10 : 11, 15 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("not before it takes long enough", stage.verdicts.count == 0);
+	EXPECT_THAT("not before the time limit", stage.verdicts.count == 0);
 	stage_end(&stage);
 }
 
@@ -75,7 +76,7 @@ static void several_behind(void)
 	for (int i = 0; i < 4; i++)
 		call(i, 1, 6, i < 2 ? 10 : 11, 30 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("several that are a call behind: a GPU may hang in what all called",
+	EXPECT_THAT("several ranks are one call behind: a GPU may hang in an earlier call",
 		    is_first(VERDICT_BLIND, -1) && first()->is_unjudged);
 	EXPECT(stage_has_line(&first()->evidence, "hosts run ahead"));
 	stage_end(&stage);
@@ -89,10 +90,10 @@ static void slow_program(void)
 			stage_call(&stage, i, 1, OP_ALL_REDUCE, match, OP_LAUNCHED,
 				   25 * SECOND + (5 - match) * 15 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("a program that calls every quarter of a minute: nobody is accused",
+	EXPECT_THAT("a program with a call every 15 seconds: no rank is blamed",
 		    is_first(VERDICT_BLIND, -1) && first()->is_unjudged &&
 			    strcmp(first()->rule, "hang") == 0);
-	EXPECT(stage_has_line(&first()->evidence, "usual there"));
+	EXPECT(stage_has_line(&first()->evidence, "pauses like this are common there"));
 	stage_end(&stage);
 }
 
@@ -102,9 +103,9 @@ static void all_called(void)
 	for (int i = 0; i < 4; i++)
 		call(i, 1, 6, 11, 30 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("all made the same calls: whether they hang is not judged",
+	EXPECT_THAT("all ranks made the same calls: a hang is not judged",
 		    is_first(VERDICT_BLIND, -1) && first()->is_unjudged);
-	EXPECT_THAT("and that is a warning", first()->severity == VERDICT_WARNING);
+	EXPECT_THAT("which is a warning", first()->severity == VERDICT_WARNING);
 	EXPECT(stage_has_line(&first()->evidence, "the same calls"));
 	EXPECT(stage_has_line(&first()->advice, "RINGSIDE_EVENTS=kernel"));
 	stage_end(&stage);
@@ -114,7 +115,7 @@ static void all_called(void)
 		call(i, 1, 6, 11, 30 * SECOND);
 	stage.options.has_unjudged = false;
 	stage_find(&stage);
-	EXPECT_THAT("who does not ask is not told", stage.verdicts.count == 0);
+	EXPECT_THAT("not reported unless asked for", stage.verdicts.count == 0);
 	stage_end(&stage);
 
 	begin(4);
@@ -122,7 +123,7 @@ static void all_called(void)
 		call(i, 1, 6, 11, 30 * SECOND);
 	stage_rank(&stage, 1)->process_state = 'T';
 	stage_find(&stage);
-	EXPECT_THAT("a process that is stopped explains it",
+	EXPECT_THAT("a stopped process explains it",
 		    is_first(VERDICT_PROCESS_STOPPED, 1) && stage.verdicts.count == 1);
 	stage_end(&stage);
 }
@@ -141,12 +142,12 @@ static void two_comms(void)
 			   (i == 3 ? 32 : 31) * SECOND);
 	}
 	stage_find(&stage);
-	EXPECT_THAT("the same calls in another order over two communicators: a deadlock",
+	EXPECT_THAT("the same calls in a different order on two communicators: a deadlock",
 		    first() != NULL && first()->class == VERDICT_DEADLOCK &&
 			    (first()->rank == 3 || first()->peer == 3));
-	EXPECT(stage_has_line(&first()->evidence, "before AllGather 7 of second"));
-	EXPECT(stage_has_line(&first()->evidence, "before AllReduce 5 of world"));
-	EXPECT_THAT("at most likely: streams may run side by side", first()->confidence < 0.8);
+	EXPECT(stage_has_line(&first()->evidence, "before AllGather #7 of second"));
+	EXPECT(stage_has_line(&first()->evidence, "before AllReduce #5 of world"));
+	EXPECT_THAT("at most likely: streams may run in parallel", first()->confidence < 0.8);
 	stage_end(&stage);
 }
 
@@ -162,7 +163,7 @@ static void half_of_a_pair(void)
 	stage_end(&stage);
 }
 
-/* Over the network: the peer has made many calls, and its half is not among those that are kept. */
+/* Over the network: the peer has made many calls, and its half is no longer among the recorded ones. */
 static void half_not_kept(void)
 {
 	struct recording_flight *flight;
@@ -177,12 +178,12 @@ static void half_not_kept(void)
 	stage_call(&stage, 1, 1, OP_SEND, 9, OP_DONE, 31 * SECOND)->op.peer = 0;
 	stage_rank(&stage, 1)->comms[0].counts.issued = 50;
 	stage_find(&stage);
-	EXPECT_THAT("a half that is not kept any more may be over: the peer is not accused",
+	EXPECT_THAT("a half that is no longer recorded may be over: the peer is not blamed",
 		    first() != NULL && first()->class != VERDICT_NEVER_ISSUED);
 	stage_end(&stage);
 }
 
-/* Kernel events were asked for some operations of a communicator, not for these. */
+/* Kernel events were on for some operations of a communicator, but not for these. */
 static void sampled(void)
 {
 	begin(4);
@@ -191,7 +192,7 @@ static void sampled(void)
 		call(i, 1, 6, 11, 30 * SECOND);
 	}
 	stage_find(&stage);
-	EXPECT_THAT("kernels that nobody asked for and that did not start prove nothing",
+	EXPECT_THAT("kernels without events that did not start prove nothing",
 		    is_first(VERDICT_BLIND, -1) && stage.verdicts.count == 1);
 	stage_end(&stage);
 }
@@ -208,8 +209,8 @@ static void different_calls(void)
 			stage_diverge(&stage, i, 1, last);
 	}
 	stage_find(&stage);
-	EXPECT_THAT("ranks that called different things", is_first(VERDICT_MISMATCH, 3));
-	EXPECT_THAT("and stand still", stage_has_line(&first()->evidence, "for 30.0 s"));
+	EXPECT_THAT("ranks that called different operations", is_first(VERDICT_MISMATCH, 3));
+	EXPECT_THAT("and are stuck", stage_has_line(&first()->evidence, "for 30.0 s"));
 	stage_end(&stage);
 }
 
@@ -221,14 +222,14 @@ static void gone_early(void)
 	stage_rank(&stage, 1)->process_state = 'T';
 	stage_rank(&stage, 2)->life = RECORDING_KILLED;
 	stage_find(&stage);
-	EXPECT_THAT("who is stopped or dead is told before anybody hangs",
+	EXPECT_THAT("a stopped or dead process is reported before anything hangs",
 		    stage.verdicts.count == 2);
 	EXPECT(stage.verdicts.list[0].severity == VERDICT_WARNING &&
 	       stage.verdicts.list[1].severity == VERDICT_WARNING);
 	stage_end(&stage);
 }
 
-/* Kernel events are on: all launched it, and no GPU has come to it. */
+/* Kernel events are on: all ranks launched it, and no GPU has started it. */
 static void none_started(void)
 {
 	stage_begin(&stage, 4, 4);

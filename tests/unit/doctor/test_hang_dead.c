@@ -1,4 +1,4 @@
-/* NCCL that waits in the call itself, and what is left of jobs that are dead. */
+/* NCCL waiting inside the call itself, and recordings of dead jobs. */
 
 #include "format/region_layout.h"
 #include "tests/unit/doctor/hang_stage.h"
@@ -11,7 +11,7 @@ static const struct verdict *first(void)
 	return &stage.verdicts.list[0];
 }
 
-/* All called AllReduce 2 of world but `missing`, and NCCL launched it nowhere. */
+/* All ranks but `missing` called AllReduce #2 of world, and NCCL launched it on none of them. */
 static void all_called(int count, int missing, uint64_t ago_ns)
 {
 	stage_begin(&stage, count, 4);
@@ -25,41 +25,44 @@ static void all_called(int count, int missing, uint64_t ago_ns)
 static void test_connecting(void)
 {
 	all_called(4, 3, 60 * SECOND);
-	EXPECT_THAT("the others wait in the call: who has not called is named",
+	EXPECT_THAT("the others wait in the call: the rank that has not called is named",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 3));
 	EXPECT_EQUAL(first()->victims, 3);
-	EXPECT_THAT("and that they only called it",
-		    stage_has_line(&first()->evidence,
-				   "3 of 4 ranks of world wait in their call of AllReduce 2"));
+	EXPECT_THAT(
+		"and the evidence shows that they only called it",
+		stage_has_line(
+			&first()->evidence,
+			"3 of 4 ranks of world have been waiting in their call to AllReduce #2"));
 	stage_end(&stage);
 
 	all_called(4, 3, 15 * SECOND);
-	EXPECT_THAT("not before it takes long", stage_nobody(&stage));
+	EXPECT_THAT("not before the time limit", stage_nobody(&stage));
 	stage_end(&stage);
 
 	all_called(8, -1, 60 * SECOND);
-	EXPECT_THAT("all called it: one verdict, of nobody",
+	EXPECT_THAT("all ranks called it: one verdict that names no rank",
 		    stage_only(&stage, VERDICT_NOT_LAUNCHED, -1));
 	EXPECT_EQUAL(first()->victims, 8);
-	EXPECT_THAT("in words",
-		    strcmp(first()->title, "all 8 ranks have called AllReduce 2 of "
-					   "world, and NCCL has launched it nowhere") == 0);
-	EXPECT_THAT("that send nobody to a GPU", !stage_has_line(&first()->advice, "nvidia-smi"));
-	EXPECT_THAT("and are not too sure", first()->confidence < 0.7);
+	EXPECT_THAT("the title",
+		    strcmp(first()->title, "all 8 ranks have called AllReduce #2 of world but NCCL "
+					   "has not launched it on any rank") == 0);
+	EXPECT_THAT("without advice about GPUs", !stage_has_line(&first()->advice, "nvidia-smi"));
+	EXPECT_THAT("with low confidence", first()->confidence < 0.7);
 	for (int i = 0; i < 8; i++)
 		stage_rank(&stage, i)->comms[0].info.nranks = 9;
-	EXPECT_THAT("unless one is not seen", stage_only(&stage, VERDICT_UNSEEN, -1));
+	EXPECT_THAT("not if a rank is invisible", stage_only(&stage, VERDICT_UNSEEN, -1));
 	stage_end(&stage);
 
-	/* GPUs compute before it, and one rank does not come back from the call. */
+	/* GPUs compute before it, and one rank does not return from the call. */
 	all_called(4, -1, 60 * SECOND);
 	for (int i = 0; i < 4; i++)
 		stage_rank(&stage, i)->flights[1].op.state = i == 2 ? OP_ISSUED : OP_LAUNCHED;
-	EXPECT_THAT("one that others have launched", stage_only(&stage, VERDICT_NOT_LAUNCHED, 2));
+	EXPECT_THAT("a rank that has not launched what others have",
+		    stage_only(&stage, VERDICT_NOT_LAUNCHED, 2));
 	stage_end(&stage);
 }
 
-/* Rank 1 called a Recv of a communicator of its own with 0 and 2; NCCL does not tell from whom. */
+/* Rank 1 called a Recv on a communicator with ranks 0 and 2; NCCL does not report the peer. */
 static void recv_alone(void)
 {
 	int pp;
@@ -76,16 +79,18 @@ static void test_recv(void)
 	recv_alone();
 	EXPECT_THAT("a Recv that waits for its peer to connect",
 		    stage_only(&stage, VERDICT_NOT_LAUNCHED, 1));
-	EXPECT_THAT("as NCCL does", stage_has_line(&first()->evidence, "NCCL connects first"));
-	EXPECT_THAT("with who may be the peer",
-		    stage_has_line(&first()->evidence, "Ranks of pp that are in nothing: 0, 2."));
-	EXPECT_THAT("whom to look at", stage_has_line(&first()->advice, "other ranks of pp") &&
-					       !stage_has_line(&first()->advice, "nvidia-smi"));
-	/* Both others wait as well: still one. */
+	EXPECT_THAT("the evidence explains why",
+		    stage_has_line(&first()->evidence, "NCCL connects first"));
+	EXPECT_THAT("with the possible peers",
+		    stage_has_line(&first()->evidence, "Ranks of pp in no operation: 0, 2."));
+	EXPECT_THAT("and the ranks to check",
+		    stage_has_line(&first()->advice, "other ranks of pp") &&
+			    !stage_has_line(&first()->advice, "nvidia-smi"));
+	/* Both others wait as well: still one verdict. */
 	stage_call(&stage, 0, 2, OP_RECV, 1, OP_ISSUED, 60 * SECOND);
 	stage_call(&stage, 2, 2, OP_RECV, 1, OP_ISSUED, 60 * SECOND);
 	EXPECT_THAT("several of them are one verdict", stage_only(&stage, VERDICT_NOT_LAUNCHED, 0));
-	EXPECT_THAT("that lists them", stage_has_line(&first()->evidence, "3 ranks: 0-2"));
+	EXPECT_THAT("that lists them", stage_has_line(&first()->evidence, "3 ranks (0-2)"));
 	stage_end(&stage);
 
 	/* The others are in world, where rank 3 is missing, too: that comes first. */
@@ -93,12 +98,12 @@ static void test_recv(void)
 	stage_call(&stage, 0, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 60 * SECOND);
 	stage_call(&stage, 1, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 60 * SECOND);
 	stage_call(&stage, 2, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 60 * SECOND);
-	EXPECT_THAT("what is known explains what is not",
+	EXPECT_THAT("a known cause explains the unknown one",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 3));
 	stage_end(&stage);
 }
 
-/* Its second call runs since a second. */
+/* Its second call has been running for a second. */
 static void stage_run(int rank)
 {
 	struct recording_flight *flight = &stage_rank(&stage, rank)->flights[1];
@@ -109,7 +114,7 @@ static void stage_run(int rank)
 	flight->op.active_ns = NOW_NS - SECOND;
 }
 
-/* A region that was left behind, of a process that was killed. */
+/* A region left behind by a killed process. */
 static void kill_all(struct region *regions, int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -129,31 +134,31 @@ static void test_guess(void)
 		if (i != 5)
 			stage_run(i);
 	kill_all(regions, 8);
-	EXPECT_THAT("of a dead job whose end nobody knows a guess",
+	EXPECT_THAT("a dead job whose time of death is unknown",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 5));
-	EXPECT_THAT("is a warning, and weak",
+	EXPECT_THAT("is a warning with low confidence",
 		    first()->severity == VERDICT_WARNING && first()->confidence <= 0.4);
-	EXPECT_THAT("it says so", strncmp(first()->title, "if it hung when it was ended: rank 5",
-					  strlen("if it hung when it was ended: rank 5")) == 0 &&
-					  stage_has_line(&first()->missing, "is not known"));
-	EXPECT_THAT("and for how long it does not say",
-		    !stage_has_line(&first()->evidence, " for ") &&
-			    !stage_has_line(&first()->evidence, " ago"));
+	EXPECT_THAT("the title says so",
+		    strncmp(first()->title, "possible hang at exit: rank 5",
+			    strlen("possible hang at exit: rank 5")) == 0 &&
+			    stage_has_line(&first()->missing, "time of death is unknown"));
+	EXPECT_THAT("without a duration", !stage_has_line(&first()->evidence, " for ") &&
+						  !stage_has_line(&first()->evidence, " ago"));
 	stage.options.only_living = true;
-	EXPECT_THAT("who asks for what lives is not told", stage_nobody(&stage));
+	EXPECT_THAT("not reported if only live jobs are asked for", stage_nobody(&stage));
 	stage.options.only_living = false;
 	for (int i = 0; i < 8; i++)
 		stage_rank(&stage, i)->life = RECORDING_ENDED;
-	EXPECT_THAT("nothing of a job that ended cleanly", stage_nobody(&stage));
+	EXPECT_THAT("nothing is reported for a job that ended cleanly", stage_nobody(&stage));
 	kill_all(regions, 8);
 	for (int i = 0; i < 8; i++)
 		stage_rank(&stage, i)->region = NULL;
-	EXPECT_THAT("nor of one whose traces know their end", stage_nobody(&stage));
+	EXPECT_THAT("nor for one whose traces were closed", stage_nobody(&stage));
 	for (int i = 0; i < 8; i++) {
 		stage_rank(&stage, i)->flight_count = 1;
 		stage_rank(&stage, i)->region = &regions[i];
 	}
-	EXPECT_THAT("nor when nothing was in flight", stage_nobody(&stage));
+	EXPECT_THAT("nor if nothing was in flight", stage_nobody(&stage));
 	stage_end(&stage);
 
 	all_called(8, -1, SECOND);
@@ -162,7 +167,7 @@ static void test_guess(void)
 	stage_proxy(&stage_rank(&stage, 1)->flights[1], true, 5, 0, STEP_SEND_NET, SECOND);
 	stage_proxy(&stage_rank(&stage, 5)->flights[1], false, 1, 0, STEP_RECV_NET, SECOND);
 	kill_all(regions, 8);
-	EXPECT_THAT("nor of transfers that were under way", stage_nobody(&stage));
+	EXPECT_THAT("nor for transfers in progress", stage_nobody(&stage));
 	stage_end(&stage);
 	free(regions);
 }

@@ -1,4 +1,4 @@
-/* Nobody is accused because of calls that NCCL did not show. */
+/* No rank is blamed for calls that NCCL did not report. */
 
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
@@ -7,7 +7,7 @@ enum { RANKS = 8, ODD = 5 };
 
 static struct hang_stage stage;
 
-/* NCCL's number of an AllReduce is its match number, less what other functions there were. */
+/* NCCL's number of an AllReduce is its match number minus the calls of other functions. */
 static void call(int rank, uint64_t match, uint64_t sequence, uint8_t state, uint64_t ago_ns)
 {
 	struct recording_flight *flight =
@@ -18,7 +18,7 @@ static void call(int rank, uint64_t match, uint64_t sequence, uint8_t state, uin
 }
 
 /* One rank has missed calls, and its numbers are `behind` those of the others: some of the calls were of a
- * function that NCCL does not number. All have made AllReduce 6, by NCCL's number. */
+ * function that NCCL does not number. All ranks have made AllReduce #6, by NCCL's number. */
 static void one_with_a_gap(uint64_t behind)
 {
 	struct recording_comm *comm;
@@ -61,8 +61,9 @@ static void test_all_are_in_it(void)
 	one_with_a_gap(3);
 	for (int i = 0; i < RANKS; i++)
 		next_call(i, i == ODD ? 8 : 11);
-	EXPECT_THAT("by NCCL's number all are in the same collective", class_of_first() == usual);
-	EXPECT_THAT("nobody is named", stage.verdicts.list[0].rank == -1);
+	EXPECT_THAT("by NCCL's number all ranks are in the same collective",
+		    class_of_first() == usual);
+	EXPECT_THAT("no rank is named", stage.verdicts.list[0].rank == -1);
 	EXPECT_EQUAL(stage.verdicts.list[0].number, 11);
 	stage_end(&stage);
 }
@@ -73,10 +74,10 @@ static void test_it_has_not_called(void)
 	for (int i = 0; i < RANKS; i++)
 		if (i != ODD)
 			next_call(i, 11);
-	EXPECT_THAT("who has not called is named by NCCL's numbers",
+	EXPECT_THAT("the rank that has not called is found by NCCL's numbers",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, ODD));
 	EXPECT_EQUAL(stage.verdicts.list[0].number, 11);
-	EXPECT_THAT("and that is less certain", stage.verdicts.list[0].confidence < 0.65);
+	EXPECT_THAT("with less confidence", stage.verdicts.list[0].confidence < 0.65);
 	EXPECT_THAT("because", stage_has_line(&stage.verdicts.list[0].missing,
 					      "2 calls that were not recorded"));
 	stage_end(&stage);
@@ -91,14 +92,14 @@ static void test_nothing_in_common(void)
 			next_call(i, 11);
 	stage_find(&stage);
 	for (size_t i = 0; i < stage.verdicts.count; i++)
-		EXPECT_THAT("whose place cannot be told is not accused",
+		EXPECT_THAT("a rank whose position is unknown is not blamed",
 			    stage.verdicts.list[i].rank != ODD &&
 				    stage.verdicts.list[i].class != VERDICT_NEVER_ISSUED);
 	EXPECT(stage_rank(&stage, ODD)->comms[0].is_unplaced);
 	stage_end(&stage);
 }
 
-/* Its events are off: what the others finished, it must have called. */
+/* Its events are off: it must have called whatever the others finished. */
 static void test_events_are_off(bool are_finished)
 {
 	stage_begin(&stage, RANKS, 4);
@@ -117,14 +118,14 @@ static void test_events_are_off(bool are_finished)
 		EXPECT_THAT("it has not called the next one",
 			    stage_only(&stage, VERDICT_NEVER_ISSUED, ODD));
 	for (size_t i = 0; are_finished && i < stage.verdicts.count; i++)
-		EXPECT_THAT("who must have made calls that it did not record is not accused",
+		EXPECT_THAT("a rank that must have made unrecorded calls is not blamed",
 			    stage.verdicts.list[i].rank != ODD &&
 				    stage.verdicts.list[i].class != VERDICT_NEVER_ISSUED);
 	EXPECT_EQUAL(stage_rank(&stage, ODD)->comms[0].is_unplaced, are_finished);
 	stage_end(&stage);
 }
 
-/* They were switched on again: its first call hangs before NCCL tells that calls were missed. */
+/* They were switched on again: its first call hangs before NCCL reports that calls were missed. */
 static void test_first_call_after_a_gap(void)
 {
 	stage_begin(&stage, RANKS, 4);
@@ -141,7 +142,7 @@ static void test_first_call_after_a_gap(void)
 		      stage_call(&stage, ODD, 1, OP_ALL_REDUCE, 11, OP_ISSUED, 60 * SECOND));
 	stage_find(&stage);
 	for (size_t i = 0; i < stage.verdicts.count; i++)
-		EXPECT_THAT("its call is not taken for another one",
+		EXPECT_THAT("its call is not mistaken for another one",
 			    stage.verdicts.list[i].class != VERDICT_MISMATCH &&
 				    stage.verdicts.list[i].class != VERDICT_NEVER_ISSUED);
 	stage_print(&stage);

@@ -1,4 +1,4 @@
-/* Sends and Recvs, and circles over communicators. */
+/* Sends and Recvs, and deadlocks across communicators. */
 
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
@@ -26,15 +26,16 @@ static void test_not_called(void)
 	pair(1, 1, OP_RECV, 0, 7, OP_RUNNING, 60 * SECOND);
 	pair(0, 1, OP_SEND, 1, 6, OP_DONE, 61 * SECOND);
 	EXPECT_THAT("a Recv without its Send", stage_only(&stage, VERDICT_NEVER_ISSUED, 0));
-	EXPECT_THAT("in words", strcmp(first()->title,
-				       "rank 0 has not called the Send for rank 1's Recv 7 from "
-				       "rank 0 of world; 1 rank waits") == 0);
+	EXPECT_THAT("the title",
+		    strcmp(first()->title, "rank 0 has not called the Send for rank 1's Recv #7 "
+					   "from rank 0 of world; 1 rank waits") == 0);
 	stage_end(&stage);
 
 	stage_begin(&stage, 4, 1);
 	pair(1, 1, OP_SEND, 2, 7, OP_RUNNING, 60 * SECOND);
 	EXPECT_THAT("a Send without its Recv", stage_only(&stage, VERDICT_NEVER_ISSUED, 2));
-	EXPECT_THAT("less sure: of that peer nothing is known", first()->confidence < 0.9);
+	EXPECT_THAT("with less confidence: nothing is known of that peer",
+		    first()->confidence < 0.9);
 	stage_end(&stage);
 }
 
@@ -44,13 +45,13 @@ static void test_pipeline(void)
 	stage_begin(&stage, 4, 1);
 	for (int i = 1; i < 4; i++)
 		pair(i, 1, OP_RECV, i - 1, 5, OP_RUNNING, 60 * SECOND);
-	EXPECT_THAT("the first stage is the end", stage_only(&stage, VERDICT_NEVER_ISSUED, 0));
+	EXPECT_THAT("the first stage is the culprit", stage_only(&stage, VERDICT_NEVER_ISSUED, 0));
 	EXPECT_EQUAL(first()->victims, 3);
 	stage_rank(&stage, 0)->life = RECORDING_KILLED;
 	EXPECT_THAT("or dead", stage_only(&stage, VERDICT_PROCESS_DEAD, 0));
 	stage_rank(&stage, 0)->life = RECORDING_ALIVE;
 	stage_rank(&stage, 1)->comms[0].counts.last_done_ns = NOW_NS - SECOND;
-	EXPECT_THAT("while it moves nobody is accused", stage_nobody(&stage));
+	EXPECT_THAT("while it makes progress no rank is blamed", stage_nobody(&stage));
 	stage_end(&stage);
 }
 
@@ -64,43 +65,43 @@ static void test_both(void)
 	stage_proxy(pair(1, 1, OP_RECV, 0, 5, OP_RUNNING, 60 * SECOND), false, 0, 3, STEP_RECV_NET,
 		    59 * SECOND);
 	EXPECT_THAT("the network between them", stage_only(&stage, VERDICT_NETWORK_STUCK, 0));
-	EXPECT_THAT("told once", first()->peer == 1 && first()->channel == 3 &&
-					 strstr(first()->title, "sends to rank 1 on channel 3"));
+	EXPECT_THAT("reported once", first()->peer == 1 && first()->channel == 3 &&
+					     strstr(first()->title, "rank 0 -> rank 1, channel 3"));
 	send->proxies[0].steps[0].state = STEP_SEND_GPU;
-	EXPECT_THAT("a sender that does not produce", stage_only(&stage, VERDICT_GPU_STUCK, 0));
+	EXPECT_THAT("a sender that produces no data", stage_only(&stage, VERDICT_GPU_STUCK, 0));
 	send->op.state = OP_LAUNCHED;
 	send->op.kernels_started = 0;
-	EXPECT_THAT("one whose GPU has not come to it",
+	EXPECT_THAT("a rank whose GPU has not started it",
 		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 0));
 	stage_end(&stage);
 
-	/* Of one launch, in any order: rank 0 has received from 2 and not sent to 1. */
+	/* One launch, any order: rank 0 has received from 2 and not sent to 1. */
 	stage_begin(&stage, 4, 1);
 	send = pair(0, 1, OP_SEND, 1, 5, OP_RUNNING, 60 * SECOND);
 	stage_proxy(send, true, 1, 3, STEP_SEND_NET, 59 * SECOND);
 	pair(0, 1, OP_RECV, 2, 5, OP_DONE, 60 * SECOND);
 	stage_proxy(pair(1, 1, OP_RECV, 0, 5, OP_RUNNING, 60 * SECOND), false, 0, 3, STEP_RECV_NET,
 		    59 * SECOND);
-	EXPECT_THAT("one that is older than one which is done may be open",
+	EXPECT_THAT("an operation older than a finished one may still be open",
 		    stage_only(&stage, VERDICT_NETWORK_STUCK, 0));
 	stage_end(&stage);
 }
 
-/* Each sends first and receives afterwards. */
+/* Each rank sends first and receives afterwards. */
 static void test_circle_of_sends(void)
 {
 	stage_begin(&stage, 3, 1);
 	for (int i = 0; i < 3; i++)
 		pair(i, 1, OP_SEND, (i + 1) % 3, 1, OP_RUNNING, 60 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("a circle of Sends is a deadlock",
+	EXPECT_THAT("a cycle of Sends is a deadlock",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_DEADLOCK);
 	EXPECT_EQUAL(first()->evidence.count, 3);
 	EXPECT_EQUAL(first()->victims, 3);
 	stage_end(&stage);
 }
 
-/* Ranks 0 and 1 call world and pair in another order, and wait for each before they call the next. */
+/* Ranks 0 and 1 call world and pair in a different order, and wait for each before they call the next. */
 static void test_deadlock(void)
 {
 	int tp;
@@ -117,19 +118,18 @@ static void test_deadlock(void)
 	EXPECT_EQUAL(first()->evidence.count, 2);
 	EXPECT_EQUAL(first()->victims, 4);
 	EXPECT_THAT(
-		"every link is named",
+		"every link is listed",
 		stage_has_line(&first()->evidence,
-			       "is in AllReduce 1 of world and waits for rank 1 (node1, pid "
-			       "4001, GPU 1), which has not called it and is in AllGather 1 of "
-			       "tp") &&
+			       "is in AllReduce #1 of world and waits for rank 1 (node1, pid 4001, "
+			       "GPU 1), which has not called it and is in AllGather #1 of tp") &&
 			stage_has_line(&first()->evidence,
-				       "Rank 1 (node1, pid 4001, GPU 1) is in AllGather 1 of tp "
+				       "Rank 1 (node1, pid 4001, GPU 1) is in AllGather #1 of tp "
 				       "and waits for rank 0"));
-	EXPECT_THAT("with both names", strstr(first()->title, "world, tp") != NULL);
+	EXPECT_THAT("with both communicators", strstr(first()->title, "world, tp") != NULL);
 	stage_end(&stage);
 }
 
-/* The same where hosts do not wait: both called both, and each GPU runs what was called first. */
+/* The same with hosts that do not wait: both called both, and each GPU runs the one called first. */
 static void test_deadlock_of_gpus(void)
 {
 	int tp;
@@ -143,12 +143,12 @@ static void test_deadlock_of_gpus(void)
 	stage_find(&stage);
 	EXPECT_THAT("GPUs that wait for each other",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_DEADLOCK);
-	EXPECT_THAT("that it is the GPUs is said",
-		    stage_has_line(&first()->evidence, "whose GPU has not come to it"));
+	EXPECT_THAT("the evidence mentions the GPU",
+		    stage_has_line(&first()->evidence, "whose GPU has not started it"));
 	stage_end(&stage);
 }
 
-/* A circle, and outside of it one who has not come: that one is certain. */
+/* A cycle, and outside of it a rank that has not arrived: that one is certain. */
 static void test_circle_with_exit(void)
 {
 	int tp;
@@ -158,12 +158,12 @@ static void test_circle_with_exit(void)
 	stage_call(&stage, 0, 1, OP_ALL_REDUCE, 1, OP_RUNNING, 60 * SECOND);
 	stage_call(&stage, 3, 1, OP_ALL_REDUCE, 1, OP_RUNNING, 60 * SECOND);
 	stage_call(&stage, 1, tp, OP_ALL_GATHER, 1, OP_RUNNING, 60 * SECOND);
-	EXPECT_THAT("who is in nothing comes before a circle",
+	EXPECT_THAT("an idle rank comes before a cycle",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 2));
 	stage_end(&stage);
 }
 
-/* What a stopped process shows is old: nobody follows its own waits. */
+/* The state of a stopped process is old: its own waits are ignored. */
 static void test_stopped(void)
 {
 	stage_begin(&stage, 3, 1);
@@ -173,22 +173,22 @@ static void test_stopped(void)
 	stage_proxy(pair(2, 1, OP_SEND, 1, 1, OP_RUNNING, 60 * SECOND), true, 1, 0, STEP_SEND_PEER,
 		    60 * SECOND);
 	stage_rank(&stage, 1)->process_state = 'T';
-	EXPECT_THAT("a Send to a stopped process is its victim",
+	EXPECT_THAT("a Send to a stopped process is a victim",
 		    stage_only(&stage, VERDICT_PROCESS_STOPPED, 1));
 	EXPECT_EQUAL(first()->victims, 2);
-	EXPECT_THAT("and what it is in itself is nobody's wait",
-		    !stage_has_line(&first()->evidence, "Rank 1 is in"));
+	EXPECT_THAT("and the stopped process itself is not listed as waiting",
+		    !stage_has_line(&first()->evidence, "Rank 1 has been in"));
 	stage_end(&stage);
 
 	stage_begin(&stage, 2, 1);
 	pair(1, 1, OP_RECV, 0, 1, OP_RUNNING, 61 * SECOND);
 	stage_rank(&stage, 1)->process_state = 'T';
-	EXPECT_THAT("also when nobody waits for it yet",
+	EXPECT_THAT("also if no rank waits for it yet",
 		    stage_only(&stage, VERDICT_PROCESS_STOPPED, 1));
 	stage_end(&stage);
 }
 
-/* Rank 0's Send does not complete; behind it all have an AllGather of the same communicator. */
+/* Rank 0's Send does not complete; after it, all ranks have an AllGather of the same communicator. */
 static void test_behind(void)
 {
 	stage_begin(&stage, 4, 1);
@@ -199,24 +199,24 @@ static void test_behind(void)
 	for (int i = 0; i < 4; i++)
 		stage_call(&stage, i, 1, OP_ALL_GATHER, 1, i < 2 ? OP_LAUNCHED : OP_RUNNING,
 			   59 * SECOND);
-	EXPECT_THAT("a collective behind a Send waits for that",
+	EXPECT_THAT("a collective after a Send waits for the Send",
 		    stage_only(&stage, VERDICT_NETWORK_STUCK, 0));
 	EXPECT_EQUAL(first()->victims, 3);
 	stage_end(&stage);
 
-	/* Rank 1 never calls the Recv: it is in the AllGather, which rank 0 comes to after its Send. */
+	/* Rank 1 never calls the Recv: it is in the AllGather, which rank 0 reaches after its Send. */
 	stage_begin(&stage, 4, 1);
 	pair(0, 1, OP_SEND, 1, 1, OP_RUNNING, 60 * SECOND);
 	for (int i = 0; i < 4; i++)
 		stage_call(&stage, i, 1, OP_ALL_GATHER, 1, i == 0 ? OP_LAUNCHED : OP_RUNNING,
 			   59 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("and that may wait for the collective: a circle",
+	EXPECT_THAT("and the Send may wait for the collective: a cycle",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_DEADLOCK);
 	stage_end(&stage);
 }
 
-/* Ranks 0 and 1 wait for 2 in world, and nothing explains why they stand still in tp. */
+/* Ranks 0 and 1 wait for 2 in world, and nothing explains why they are stuck in tp. */
 static void test_weak(void)
 {
 	int tp, other;
@@ -229,16 +229,16 @@ static void test_weak(void)
 	}
 	for (int i = 3; i < 5; i++)
 		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_DONE, 61 * SECOND);
-	EXPECT_THAT("what cannot be explained of victims is no second cause",
+	EXPECT_THAT("an unexplained operation of victims is not a second cause",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 2));
-	/* 3 and 4 have nothing to do with it. */
+	/* 3 and 4 are unrelated. */
 	other = stage_comm(&stage, 0x300, "other", 3, 2, 1, 2);
 	for (int i = 3; i < 5; i++)
 		stage_call(&stage, i, other, OP_ALL_REDUCE, 1, OP_RUNNING, 60 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("of others it is", stage.verdicts.count == 2 &&
-					       first()->class == VERDICT_NEVER_ISSUED &&
-					       stage.verdicts.list[1].class == VERDICT_STUCK);
+	EXPECT_THAT("of other ranks it is", stage.verdicts.count == 2 &&
+						    first()->class == VERDICT_NEVER_ISSUED &&
+						    stage.verdicts.list[1].class == VERDICT_STUCK);
 	stage_end(&stage);
 }
 

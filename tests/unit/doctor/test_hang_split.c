@@ -1,4 +1,4 @@
-/* Ranks that called different things. */
+/* Ranks that called different operations. */
 
 #include "tests/unit/doctor/hang_stage.h"
 #include "tests/tap.h"
@@ -15,7 +15,7 @@ static struct recording_flight *flight_of(int rank, int nth)
 	return &stage_rank(&stage, rank)->flights[nth];
 }
 
-/* All made one call and are in their second. */
+/* All ranks made one call and are in their second. */
 static void all_in(int count)
 {
 	stage_begin(&stage, count, 4);
@@ -35,8 +35,8 @@ static void test_rules(void)
 	all_in(8);
 	stage_diverge(&stage, 5, 1, flight_of(5, 1));
 	flight_of(5, 1)->op.function = OP_ALL_GATHER;
-	EXPECT_THAT("another function", is_rule(5, "function"));
-	EXPECT_THAT("both sides stand there",
+	EXPECT_THAT("different function", is_rule(5, "function"));
+	EXPECT_THAT("both sides are listed",
 		    stage_has_line(&first()->evidence, "Rank 5 called AllGather of 1024 float32") &&
 			    stage_has_line(&first()->evidence,
 					   "Rank 0 and 6 others called AllReduce of 1024 float32"));
@@ -45,16 +45,16 @@ static void test_rules(void)
 	EXPECT_EQUAL(first()->victims, 7);
 	flight_of(5, 1)->op.function = OP_ALL_REDUCE;
 	flight_of(5, 1)->op.count = 512;
-	EXPECT_THAT("another count", is_rule(5, "count"));
+	EXPECT_THAT("different count", is_rule(5, "count"));
 	flight_of(5, 1)->op.count = 1024;
 	flight_of(5, 1)->op.datatype = OP_BFLOAT16;
-	EXPECT_THAT("another type", is_rule(5, "datatype"));
+	EXPECT_THAT("different datatype", is_rule(5, "datatype"));
 	flight_of(5, 1)->op.datatype = OP_FLOAT32;
 	for (int i = 0; i < 8; i++) {
 		flight_of(i, 1)->op.function = OP_BROADCAST;
 		flight_of(i, 1)->op.root = i == 5 ? 1 : 0;
 	}
-	EXPECT_THAT("another root", is_rule(5, "root"));
+	EXPECT_THAT("different root", is_rule(5, "root"));
 	EXPECT_THAT("with the roots", stage_has_line(&first()->evidence, "with root 1"));
 	stage_end(&stage);
 }
@@ -72,12 +72,12 @@ static void test_order(void)
 	}
 	flight_of(2, 1)->op.signature ^= 5;
 	stage_diverge(&stage, 2, 1, flight_of(2, 2));
-	EXPECT_THAT("the same calls in another order", is_rule(2, "order"));
+	EXPECT_THAT("same calls, different order", is_rule(2, "order"));
 	EXPECT_EQUAL(first()->number, 2);
 	stage_end(&stage);
 }
 
-/* With half the count a rank is through and in its next call: the others are not missing there. */
+/* With half the count a rank finishes and is in its next call: the others are not missing there. */
 static void test_ahead(void)
 {
 	all_in(4);
@@ -98,9 +98,9 @@ static void test_halves(void)
 		stage_diverge(&stage, i, 1, flight_of(i, 1));
 		flight_of(i, 1)->op.count = 512;
 	}
-	EXPECT_THAT("half against half: nobody is accused", is_rule(-1, "count"));
-	EXPECT_THAT("and that is said", strstr(first()->title, "half against half") != NULL);
-	EXPECT_THAT("both sides are shown all the same",
+	EXPECT_THAT("an even split: no rank is blamed", is_rule(-1, "count"));
+	EXPECT_THAT("the title says so", strstr(first()->title, "evenly split") != NULL);
+	EXPECT_THAT("both sides are listed anyway",
 		    stage_has_line(&first()->evidence, "512") &&
 			    stage_has_line(&first()->evidence, "1024"));
 	stage_end(&stage);
@@ -114,19 +114,19 @@ static void test_counters(void)
 		stage_rank(&stage, i)->flight_count = 0;
 		stage_rank(&stage, i)->comms[0].counts.signature = i == 3 ? 8 : 9;
 	}
-	EXPECT_THAT("hashes alone tell who differs", is_rule(3, ""));
-	EXPECT_THAT("and not what", stage_has_line(&first()->missing, "or before"));
-	EXPECT_THAT("it does not hang, and is told",
-		    stage_has_line(&first()->evidence, "mixed up"));
+	EXPECT_THAT("hashes alone show which rank differs", is_rule(3, ""));
+	EXPECT_THAT("but not how", stage_has_line(&first()->missing, "or earlier"));
+	EXPECT_THAT("no hang, reported anyway",
+		    stage_has_line(&first()->evidence, "data may be corrupted"));
 	stage_rank(&stage, 3)->is_moving = true;
-	EXPECT_THAT("counters that may just be changing prove nothing", stage_nobody(&stage));
+	EXPECT_THAT("counters that may be changing prove nothing", stage_nobody(&stage));
 	stage_rank(&stage, 3)->is_moving = false;
 	stage_rank(&stage, 3)->comms[0].info.interface = 4;
-	EXPECT_THAT("releases that hash other fields are not compared", stage_nobody(&stage));
+	EXPECT_THAT("releases that hash different fields are not compared", stage_nobody(&stage));
 	stage_end(&stage);
 }
 
-/* It began before what the counters and the last slots show, and the operations are still there. */
+/* It began before what the counters and the last slots show, and the operations are still recorded. */
 static void test_older(void)
 {
 	all_in(4);
@@ -140,12 +140,12 @@ static void test_older(void)
 	}
 	EXPECT_THAT("the first difference counts", is_rule(2, "count"));
 	EXPECT_EQUAL(first()->number, 1);
-	EXPECT_THAT("nothing is missing then", first()->missing.count == 0);
+	EXPECT_THAT("without a caveat", first()->missing.count == 0);
 	stage_end(&stage);
 }
 
-/* Rank 1 of four calls something else than rank 0; rank 2 is not there yet; rank 3 did the same as rank 0, or
- * has not come, either. Who moved a moment ago is waited for by who looks again. */
+/* Rank 1 of four calls something else than rank 0; rank 2 has not arrived yet; rank 3 did the same as rank
+ * 0, or has not arrived either. A repeated scan waits for ranks that were active a moment ago. */
 static void test_watched(void)
 {
 	uint64_t still_ns[] = { 30 * SECOND, 30 * SECOND, SECOND / 2, SECOND / 2 };
@@ -159,37 +159,37 @@ static void test_watched(void)
 		stage_call(&stage, i, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 30 * SECOND);
 	stage_diverge(&stage, 1, 1, flight_of(1, 1));
 	flight_of(1, 1)->op.count = 512;
-	EXPECT_THAT("one look tells what is there", is_rule(-1, "count"));
+	EXPECT_THAT("a single scan reports what it sees", is_rule(-1, "count"));
 	stage.options.only_living = true;
 	stage.options.still_ns = still_ns;
-	EXPECT_THAT("who looks again waits for two that move", stage_nobody(&stage));
+	EXPECT_THAT("a repeated scan waits for two active ranks", stage_nobody(&stage));
 	stage_call(&stage, 3, 1, OP_ALL_REDUCE, 2, OP_RUNNING, 0);
 	still_ns[3] = 0;
 	EXPECT_THAT("and for the last of them", stage_nobody(&stage));
 	still_ns[2] = SECOND;
-	EXPECT_THAT("not for one that stands still", is_rule(1, "count"));
-	EXPECT_THAT("those that came are counted",
+	EXPECT_THAT("not for a rank that makes no progress", is_rule(1, "count"));
+	EXPECT_THAT("only the arrived ranks are counted",
 		    strstr(first()->title, "rank 1 disagrees with 2 ranks") != NULL);
 	still_ns[2] = SECOND / 2;
 	stage.options.hang_ns = 30 * SECOND;
-	EXPECT_THAT("nor for longer than for a hang", is_rule(1, "count"));
+	EXPECT_THAT("nor for longer than the hang limit", is_rule(1, "count"));
 	stage.options.hang_ns = 60 * SECOND;
 	stage_rank(&stage, 2)->comms[0].info.interface = 4;
-	EXPECT_THAT("nor for one that is not compared", is_rule(1, "count"));
+	EXPECT_THAT("nor for a rank that is not compared", is_rule(1, "count"));
 	stage_rank(&stage, 2)->comms[0].info.interface = 5;
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 3;
-	EXPECT_THAT("nor for one whose call is not to be seen any more", is_rule(1, "count"));
+	EXPECT_THAT("nor for a rank whose call is no longer recorded", is_rule(1, "count"));
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 2;
 	still_ns[2] = SECOND / 20;
-	EXPECT_THAT("counters that say so before its call is there are waited for",
+	EXPECT_THAT("counters that differ before the call is visible are waited for",
 		    stage_nobody(&stage));
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 1;
 	stage_rank(&stage, 2)->life = RECORDING_KILLED;
-	EXPECT_THAT("nor are the dead", is_rule(1, "count"));
+	EXPECT_THAT("dead ranks are not waited for", is_rule(1, "count"));
 	stage_end(&stage);
 }
 
-/* What ranks of a job called that is over is told by its files, and not by who looks at what runs. */
+/* The calls of a finished job are reported from its files, not by a scan of live jobs. */
 static void test_past(void)
 {
 	all_in(4);
@@ -199,13 +199,13 @@ static void test_past(void)
 		stage_rank(&stage, i)->life = RECORDING_KILLED;
 	stage.options.only_living = true;
 	stage_find(&stage);
-	EXPECT_THAT("who asks for what lives is told while one lives",
+	EXPECT_THAT("a scan of live jobs reports it while one rank lives",
 		    stage.verdicts.count == 2 && first()->class == VERDICT_PROCESS_DEAD &&
 			    stage.verdicts.list[1].class == VERDICT_MISMATCH);
 	stage_rank(&stage, 3)->life = RECORDING_KILLED;
-	EXPECT_THAT("and not when nobody does", stage_nobody(&stage));
+	EXPECT_THAT("and not when none does", stage_nobody(&stage));
 	stage.options.only_living = false;
-	EXPECT_THAT("who asks for what was is told", is_rule(1, "count"));
+	EXPECT_THAT("a scan of recordings reports it", is_rule(1, "count"));
 	stage_end(&stage);
 }
 
@@ -213,20 +213,20 @@ static void test_nobody(void)
 {
 	all_in(4);
 	stage_call(&stage, 1, 1, OP_ALL_REDUCE, 3, OP_LAUNCHED, SECOND);
-	EXPECT_THAT("one that ran ahead agrees as far as the others are", stage_nobody(&stage));
+	EXPECT_THAT("a rank that ran ahead agrees as far as the others are", stage_nobody(&stage));
 	stage_end(&stage);
 	all_in(4);
 	for (int i = 0; i < 4; i++)
 		stage_rank(&stage, i)->comms[0].info.hash = 0;
 	stage_diverge(&stage, 1, 1, flight_of(1, 1));
 	stage_find(&stage);
-	EXPECT_THAT("without a hash nobody is compared",
+	EXPECT_THAT("without a hash ranks are not compared",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_STUCK);
-	EXPECT_THAT("and that is said", stage_has_line(&first()->missing, "before 2.27"));
+	EXPECT_THAT("which is a caveat", stage_has_line(&first()->missing, "before 2.27"));
 	stage_rank(&stage, 2)->process_state = 'T';
-	EXPECT_THAT("a stopped process of that job is the cause all the same",
+	EXPECT_THAT("a stopped process of that job is still the cause",
 		    stage_only(&stage, VERDICT_PROCESS_STOPPED, 2));
-	EXPECT_THAT("less sure", first()->confidence < 0.95);
+	EXPECT_THAT("with less confidence", first()->confidence < 0.95);
 	stage_end(&stage);
 }
 

@@ -1,4 +1,4 @@
-/* All have called it: GPUs, the network, channels, members that are not seen. */
+/* All ranks have called it: GPUs, the network, channels, invisible ranks. */
 #include "doctor/hang.h"
 
 #include "tests/unit/doctor/hang_stage.h"
@@ -23,7 +23,7 @@ static void all_in(int count, int per_host)
 		stage_call(&stage, i, 1, OP_ALL_REDUCE, 1, OP_RUNNING, 60 * SECOND);
 }
 
-/* A ring over the ranks, one on a host: all wait for data and for their GPUs, which have none. */
+/* A ring over the ranks, one per host: all wait for data and for their GPUs, which have none. */
 static void ring_waits(int count, int channels)
 {
 	for (int i = 0; i < count; i++)
@@ -34,7 +34,7 @@ static void ring_waits(int count, int channels)
 		}
 }
 
-/* The proxy of a rank on a channel; those above come send, receive, send, receive. */
+/* The proxy of a rank on a channel; the order is send, receive, send, receive. */
 static struct recording_proxy *proxy_of(int rank, bool is_send, int channel)
 {
 	return &front(rank)->proxies[2 * channel + !is_send];
@@ -58,17 +58,18 @@ static void test_gpu(void)
 	EXPECT_EQUAL(first()->victims, 3);
 	/* Its proxies are posted before its kernel starts. */
 	front(2)->op.state = OP_RUNNING;
-	EXPECT_THAT("also when its network side has begun",
+	EXPECT_THAT("also if its network side has started",
 		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 2));
 	stage_proxy(front(2), true, 3, 0, STEP_SEND_GPU, 59 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("but not when its GPU has filled transfers",
+	EXPECT_THAT("but not if its GPU has filled transfers",
 		    stage.verdicts.count == 1 && first()->class != VERDICT_GPU_NOT_REACHED);
 	front(2)->proxies[0].proxy.done = 0;
 	EXPECT_THAT("which it has not", stage_only(&stage, VERDICT_GPU_NOT_REACHED, 2));
-	EXPECT_THAT("with what to look at", stage_has_line(&first()->advice, "nvidia-smi -q -i 2"));
+	EXPECT_THAT("with the GPU to check",
+		    stage_has_line(&first()->advice, "nvidia-smi -q -i 2"));
 	stage_rank(&stage, 2)->comms[0].info.flags = 0;
-	EXPECT_THAT("also in its first operation, before anything was shown",
+	EXPECT_THAT("also in its first operation, before anything was recorded",
 		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 2));
 	front(2)->proxy_count = 0;
 	for (int i = 0; i < 4; i++) {
@@ -76,7 +77,7 @@ static void test_gpu(void)
 		front(i)->op.kernels_started = 0;
 	}
 	stage_find(&stage);
-	EXPECT_THAT("where kernels are not shown nobody can tell",
+	EXPECT_THAT("without kernel events it cannot be told",
 		    stage.verdicts.count == 1 && first()->class == VERDICT_STUCK);
 	stage_end(&stage);
 }
@@ -87,27 +88,28 @@ static void test_own_gpu(void)
 	ring_waits(4, 2);
 	set_state(proxy_of(1, false, 0), STEP_RECV_GPU, 2);
 	set_state(proxy_of(1, false, 1), STEP_RECV_GPU, 2);
-	EXPECT_THAT("data came, nothing is consumed or produced: its GPU",
+	EXPECT_THAT("data arrived, nothing is consumed or produced: its GPU",
 		    stage_only(&stage, VERDICT_GPU_STUCK, 1));
-	EXPECT_THAT("on which channels", stage_has_line(&first()->evidence, "channels 0-1"));
+	EXPECT_THAT("on these channels", stage_has_line(&first()->evidence, "channels 0-1"));
 	stage_end(&stage);
 
-	/* Two GPUs of a host: what one receives the other sends on. */
+	/* Two GPUs of a host: what one receives the other one forwards. */
 	all_in(4, 2);
 	stage_proxy(front(0), false, 3, 0, STEP_RECV_GPU, 59 * SECOND);
 	stage_proxy(front(1), true, 2, 0, STEP_SEND_GPU, 59 * SECOND);
 	stage_proxy(front(2), false, 1, 0, STEP_RECV_NET, 59 * SECOND);
 	stage_proxy(front(3), true, 0, 0, STEP_SEND_GPU, 59 * SECOND);
 	EXPECT_THAT("a GPU of that host", stage_only(&stage, VERDICT_GPU_STUCK, -1));
-	EXPECT_THAT("and nobody can tell which",
+	EXPECT_THAT("but which one is unknown",
 		    strstr(first()->title, "a GPU of node0") && first()->confidence < 0.6);
-	/* Rank 1 takes in another channel, and rank 0 sends there: 1 is behind in both directions. */
+	/* Rank 1 receives in another channel, and rank 0 sends there: 1 is behind in both directions. */
 	stage_proxy(front(1), false, 2, 1, STEP_RECV_GPU, 59 * SECOND)->proxy.done = 1;
 	stage_proxy(front(0), true, 3, 1, STEP_SEND_GPU, 59 * SECOND)->proxy.done = 4;
-	EXPECT_THAT("unless one has taken least and given least",
+	EXPECT_THAT("unless one has received and sent the least",
 		    stage_only(&stage, VERDICT_GPU_STUCK, 1));
-	EXPECT_THAT("that is said", stage_has_line(&first()->evidence, "taken least") &&
-					    strcmp(first()->channels, "0-1") == 0);
+	EXPECT_THAT("the evidence says so",
+		    stage_has_line(&first()->evidence, "received and sent the least") &&
+			    strcmp(first()->channels, "0-1") == 0);
 	stage_end(&stage);
 }
 
@@ -124,12 +126,12 @@ static void test_link(void)
 	EXPECT_THAT("with both ends", strcmp(first()->host, "node5") == 0 &&
 					      strcmp(first()->peer_host, "node6") == 0);
 	EXPECT_THAT("one of its channels",
-		    stage_has_line(&first()->evidence, "on channel 1 (1 of the 4 between them)"));
+		    stage_has_line(&first()->evidence, "on channel 1 (1 of 4 between them)"));
 	EXPECT_THAT("the receiver agrees", stage_has_line(&first()->evidence, "Rank 6 agrees"));
-	EXPECT_THAT("steps are told", stage_has_line(&first()->evidence, "3 of at most 8 steps"));
+	EXPECT_THAT("with its steps", stage_has_line(&first()->evidence, "3 of at most 8 steps"));
 	EXPECT_THAT("with commands", stage_has_line(&first()->advice, "$ ss -tinp") &&
 					     stage_has_line(&first()->advice, "$ ibstat"));
-	/* Upstream of it everything is full: sends stay on the wire because nobody takes them. */
+	/* Upstream of it everything is full: sends stay on the wire because no rank receives them. */
 	set_state(proxy_of(4, true, 1), STEP_SEND_NET, 2);
 	set_state(proxy_of(5, false, 1), STEP_RECV_GPU, 2);
 	EXPECT_THAT("a full receiver is not the network",
@@ -157,19 +159,19 @@ static void test_many_links(void)
 	}
 	stage_find(&stage);
 	EXPECT_THAT("several links into one host",
-		    stage.verdicts.count == 1 && strstr(first()->title, "host node2"));
+		    stage.verdicts.count == 1 && strstr(first()->title, "to host node2"));
 	stage_proxy(front(3), true, 6, 5, STEP_SEND_NET, 59 * SECOND);
 	stage_proxy(front(6), false, 3, 5, STEP_RECV_NET, 59 * SECOND);
 	stage_find(&stage);
 	EXPECT_THAT("several links out of one",
 		    stage.verdicts.count == 1 &&
-			    strstr(first()->title, "the network of host node1 does not"));
+			    strstr(first()->title, "network sends stuck: from host node1"));
 	stage_proxy(front(6), true, 0, 6, STEP_SEND_NET, 59 * SECOND);
 	stage_proxy(front(0), false, 6, 6, STEP_RECV_NET, 59 * SECOND);
 	stage_find(&stage);
-	EXPECT_THAT("of several hosts: the network",
+	EXPECT_THAT("several hosts: the network",
 		    stage.verdicts.count == 1 && strstr(first()->title, "several hosts"));
-	EXPECT_THAT("each is told", stage_has_line(&first()->evidence, "rank 6 (node3"));
+	EXPECT_THAT("each is listed", stage_has_line(&first()->evidence, "rank 6 (node3"));
 	stage_end(&stage);
 }
 
@@ -180,8 +182,9 @@ static void test_lost(void)
 	proxy_of(1, true, 0)->step_count = 0;
 	proxy_of(1, true, 0)->proxy.done = 8;
 	EXPECT_THAT("sent and never arrived", stage_only(&stage, VERDICT_NETWORK_STUCK, 1));
-	EXPECT_THAT("less sure", first()->confidence < 0.8 && first()->peer == 2 &&
-					 stage_has_line(&first()->evidence, "have not arrived"));
+	EXPECT_THAT("with less confidence",
+		    first()->confidence < 0.8 && first()->peer == 2 &&
+			    stage_has_line(&first()->evidence, "have not arrived"));
 	stage_end(&stage);
 }
 
@@ -192,7 +195,8 @@ static void both_ways(int rank, int peer, int channel)
 	stage_proxy(front(rank), false, peer, channel, STEP_RECV_NET, 59 * SECOND);
 }
 
-/* Host 2 is below host 1, which is below host 0: it gives nothing, and 3, below 0 as well, has given all. */
+/* Host 2 is below host 1, which is below host 0: it sends nothing, and 3, also below 0, has sent
+ * everything. */
 static void test_tree(void)
 {
 	all_in(8, 2);
@@ -206,15 +210,15 @@ static void test_tree(void)
 		stage_proxy(front(0 + c), true, 6 + c, c, STEP_SEND_GPU, 59 * SECOND);
 		stage_proxy(front(6 + c), false, 0 + c, c, STEP_RECV_NET, 59 * SECOND);
 	}
-	EXPECT_THAT("in a tree the host that gives nothing",
+	EXPECT_THAT("in a tree the host that sends nothing",
 		    stage_only(&stage, VERDICT_GPU_STUCK, -1));
 	EXPECT_THAT("is named, not a rank", strcmp(first()->host, "node2") == 0 &&
 						    first()->pid == -1 && first()->gpu == -1);
-	EXPECT_THAT("with doubts",
+	EXPECT_THAT("with a caveat",
 		    first()->confidence <= 0.5 && stage_has_line(&first()->missing, "any of them"));
 	for (int i = 0; i < 8; i++)
 		front(i)->op.algorithm = OP_RING;
-	EXPECT_THAT("in a ring that says nothing", stage_only(&stage, VERDICT_STUCK, -1));
+	EXPECT_THAT("in a ring that proves nothing", stage_only(&stage, VERDICT_STUCK, -1));
 	stage_end(&stage);
 }
 
@@ -222,15 +226,14 @@ static void test_tree(void)
 static void test_nvlink(void)
 {
 	all_in(4, 4);
-	EXPECT_THAT("nothing is to be seen: it is said to stand still",
-		    stage_only(&stage, VERDICT_STUCK, -1));
-	EXPECT_THAT("weakly, with its channels",
+	EXPECT_THAT("without any evidence: stuck", stage_only(&stage, VERDICT_STUCK, -1));
+	EXPECT_THAT("with low confidence and its channels",
 		    first()->confidence < 0.5 &&
 			    stage_has_line(&first()->evidence, "channels 0-1"));
 	EXPECT_EQUAL(first()->victims, 4);
 	for (int i = 0; i < 4; i++)
 		front(i)->stopped[0] = i == 2 ? 1 : 3;
-	EXPECT_THAT("one that is behind the others in a channel",
+	EXPECT_THAT("a rank that is behind the others in a channel",
 		    stage_only(&stage, VERDICT_GPU_STUCK, 2));
 	EXPECT_THAT("by channels alone",
 		    stage_has_line(&first()->evidence, "channel 1") && first()->confidence < 0.8);
@@ -249,29 +252,28 @@ static void test_unseen(void)
 		stage_proxy(front(i), true, i + 1, 0, STEP_SEND_GPU, 59 * SECOND);
 		stage_proxy(front(i), false, (i + 4) % 5, 0, STEP_RECV_NET, 59 * SECOND);
 	}
-	EXPECT_THAT("the chain leads to one that is not seen",
-		    stage_only(&stage, VERDICT_UNSEEN, -1));
-	EXPECT_THAT("it is named as far as that goes",
-		    strstr(first()->title, "rank 4 of world cannot be seen") != NULL);
+	EXPECT_THAT("the chain leads to an invisible rank", stage_only(&stage, VERDICT_UNSEEN, -1));
+	EXPECT_THAT("named as far as possible",
+		    strstr(first()->title, "no data from rank 4 of world") != NULL);
 	stage.options.sources = sources;
 	stage.options.source_count = 2;
 	EXPECT_THAT("an agent that does not answer", stage_only(&stage, VERDICT_AGENT_DEAD, -1));
-	EXPECT_THAT("its host is told", strcmp(first()->host, "node4") == 0);
+	EXPECT_THAT("its host is given", strcmp(first()->host, "node4") == 0);
 	EXPECT_THAT("is named", stage_has_line(&first()->evidence,
 					       "node4:9749 does not answer: connection refused"));
-	/* A culprit that is seen. */
+	/* A visible culprit. */
 	stage_rank(&stage, 2)->comms[0].counts.collectives = 0;
 	stage_rank(&stage, 2)->flight_count = 0;
 	free(front(2)->proxies);
-	EXPECT_THAT("who is seen not to have called comes first",
+	EXPECT_THAT("a visible rank that has not called comes first",
 		    stage_only(&stage, VERDICT_NEVER_ISSUED, 2));
 	stage_end(&stage);
 }
 
 /* ---- without kernel events ---------------------------------------------------------------------- */
 
-/* As NCCL 2.28 over sockets showed it: rank 2 of a ring whose GPU never starts its kernel. All on one host, each
- * neighbour reached over the network. */
+/* As NCCL 2.28 over sockets reported it: rank 2 of a ring whose GPU never starts its kernel. All on one
+ * host, each neighbour reached over the network. */
 static void unstarted_ring(int count)
 {
 	all_in(count, count);
@@ -293,16 +295,16 @@ static void unstarted_ring(int count)
 static void test_unstarted(void)
 {
 	unstarted_ring(4);
-	EXPECT_THAT("a rank that has sent nothing and taken nothing has not started",
+	EXPECT_THAT("a rank that has sent and received nothing has not started",
 		    stage_only(&stage, VERDICT_GPU_NOT_REACHED, 2));
-	EXPECT_THAT("less sure than by its kernel",
+	EXPECT_THAT("with less confidence than with kernel events",
 		    first()->confidence > 0.6 && first()->confidence < 0.85);
-	EXPECT_THAT("it says why",
+	EXPECT_THAT("the evidence explains why",
 		    stage_has_line(&first()->evidence, "sent nothing on any channel"));
-	EXPECT_THAT("and what is missing", stage_has_line(&first()->missing, "Kernel events"));
+	EXPECT_THAT("with the caveat", stage_has_line(&first()->missing, "Kernel events"));
 	stage_end(&stage);
 	unstarted_ring(2);
-	EXPECT_THAT("of two ranks, too", stage_only(&stage, VERDICT_GPU_NOT_REACHED, 0));
+	EXPECT_THAT("two such ranks, too", stage_only(&stage, VERDICT_GPU_NOT_REACHED, 0));
 	stage_end(&stage);
 }
 
@@ -319,37 +321,37 @@ static bool is_silent(const char *sentence)
 	return EXPECT_THAT(sentence, is_so);
 }
 
-/* Whatever differs from that, nobody is said not to have started. */
+/* If anything differs from that, no rank is said not to have started. */
 static void test_started(void)
 {
 	unstarted_ring(4);
 	proxy_of(2, true, 1)->proxy.done = 1;
-	is_silent("one that has sent a single transfer runs");
+	is_silent("a rank that has sent a single transfer runs");
 	unstarted_ring(4);
 	set_state(proxy_of(2, true, 0), STEP_SEND_NET, 2);
-	is_silent("one whose first transfer is on a slow wire runs");
+	is_silent("a rank whose first transfer is on a slow wire runs");
 	unstarted_ring(4);
 	set_state(proxy_of(2, true, 0), STEP_SEND_PEER, 1);
-	is_silent("one whose peer is not ready to receive has filled a buffer");
+	is_silent("a rank whose peer is not ready to receive has filled a buffer");
 	unstarted_ring(4);
 	proxy_of(2, false, 0)->proxy.done = 1;
-	is_silent("one that has taken something runs");
+	is_silent("a rank that has received something runs");
 	unstarted_ring(4);
 	for (int c = 0; c < 2; c++)
 		set_state(proxy_of(2, false, c), STEP_RECV_NET, 0);
-	is_silent("without data to take, its proxy may be what hangs");
+	is_silent("without data to receive, its proxy may hang");
 	unstarted_ring(4);
 	front(2)->op.algorithm = OP_TREE;
 	is_silent("in a tree it may wait for others first");
 	unstarted_ring(4);
 	for (int i = 0; i < 4; i++)
 		front(i)->op.function = OP_BROADCAST;
-	is_silent("so it may in a Broadcast");
+	is_silent("also in a Broadcast");
 	unstarted_ring(4);
 	front(2)->proxies[2] = front(2)->proxies[3];
 	front(2)->proxy_count = 3;
-	is_silent("where a neighbour is not reached over the network, what it sent does not show");
-	/* Ranks 2 and 3 are in something else, which shows nothing. */
+	is_silent("sends to a neighbour not reached over the network are not recorded");
+	/* Ranks 2 and 3 are in something else that reports nothing. */
 	unstarted_ring(4);
 	stage_comm(&stage, 0x200, "inside", 2, 2, 1, 2);
 	for (int i = 2; i < 4; i++) {
@@ -359,10 +361,10 @@ static void test_started(void)
 		stage_rank(&stage, i)->comms[1].info.mask = 1;
 		stage_call(&stage, i, 2, OP_ALL_REDUCE, 1, OP_LAUNCHED, 61 * SECOND);
 	}
-	is_silent("it may be in something called before of which nothing shows");
+	is_silent("it may be in an earlier call that is not recorded");
 }
 
-/* What real jobs showed, less the kernel events that were on then. */
+/* Recordings of real jobs, without their kernel events. */
 static void test_recorded(const char *scene, bool is_gpu)
 {
 	struct recording recording;

@@ -15,7 +15,7 @@ static struct recording_process *process(size_t i)
 static void test_nothing(void)
 {
 	stage_init(&stage);
-	EXPECT_THAT("nobody is there", stage_look(&stage, SECOND) == OK);
+	EXPECT_THAT("no processes", stage_look(&stage, SECOND) == OK);
 	EXPECT_EQUAL(stage.live.job.comm_count, 0);
 	EXPECT_EQUAL(stage.live.notice_count, 0);
 	EXPECT_EQUAL(stage.live.looks, 1);
@@ -29,7 +29,7 @@ static void test_sums(void)
 	stage_world(&stage, 2, 2, "dp");
 	stage_total(process(0), 1, OP_ALL_REDUCE, 10, 5000);
 	stage_total(process(1), 1, OP_ALL_REDUCE, 10, 4000);
-	/* Communicators that are forgotten, and one that is not listed: nobody's. */
+	/* Communicators that were forgotten, and one that is not listed and belongs to no process. */
 	stage_total(process(0), 0, OP_ALL_REDUCE, 100, 1);
 	stage_total(process(0), 9, OP_ALL_REDUCE, 100, 1);
 	stage_look(&stage, SECOND);
@@ -37,9 +37,9 @@ static void test_sums(void)
 	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->sums.bytes, 10 << 20);
 	EXPECT_THAT("two ranks: the links carry as much as the message",
 		    stage_seat(&stage, 0, 1)->sums.bus_bytes == 10 << 20);
-	EXPECT_THAT("at the first look nothing grew",
+	EXPECT_THAT("the first scan has no rates",
 		    stage_seat(&stage, 0, 1)->grown.operations == 0 && stage.live.elapsed_ns == 0);
-	EXPECT_THAT("and there is no point", stage.live.comms[0].history.count == 0);
+	EXPECT_THAT("and no point in the history", stage.live.comms[0].history.count == 0);
 	EXPECT_EQUAL(stage.live.comms[0].sums.operations, 20);
 	stage_total(process(0), 1, OP_ALL_REDUCE, 14, 9000);
 	stage_look(&stage, 2 * SECOND);
@@ -49,8 +49,9 @@ static void test_sums(void)
 	EXPECT_EQUAL(stage.live.elapsed_ns, 2 * SECOND);
 	stage_total(process(0), 1, OP_ALL_REDUCE, 12, 8000);
 	stage_look(&stage, SECOND);
-	EXPECT_THAT("sums never fall", stage_seat(&stage, 0, 1)->sums.operations == 14 &&
-					       stage_seat(&stage, 0, 1)->grown.operations == 0);
+	EXPECT_THAT("totals never decrease",
+		    stage_seat(&stage, 0, 1)->sums.operations == 14 &&
+			    stage_seat(&stage, 0, 1)->grown.operations == 0);
 	process(0)->start_ticks++;
 	stage_look(&stage, SECOND);
 	EXPECT_THAT("the same pid is another process",
@@ -58,7 +59,7 @@ static void test_sums(void)
 	stage_release(&stage);
 }
 
-/* Regions of older recorders do not tell the bytes of timed operations. */
+/* Regions of older recorders do not have the bytes of timed operations. */
 static void test_older(void)
 {
 	struct region_total total = { .key = TOTALS_KEY(1, OP_ALL_GATHER, 0, 0, 0, 9),
@@ -74,7 +75,7 @@ static void test_older(void)
 	EXPECT_EQUAL(sums.operations, 10);
 }
 
-/* Who comes and goes changes indices; what is known goes with the identity. */
+/* Processes that come and go change indices; history follows the identity. */
 static void test_identity(void)
 {
 	struct recording_process *last;
@@ -122,10 +123,10 @@ static void test_history(void)
 	EXPECT_THAT("from the oldest to the newest", is_ordered);
 	EXPECT_EQUAL(live_point(history, LIVE_POINTS - 1)->wall_ns, stage.live.wall_ns);
 	point = live_point(history, LIVE_POINTS - 2);
-	EXPECT_THAT("two a second", fabsf(point->operations_per_s - 2) < 1e-6f);
-	EXPECT_THAT("a MiB in a quarter", fabsf(point->algbw - 4 * 1048576.0f) < 1);
+	EXPECT_THAT("two per second", fabsf(point->operations_per_s - 2) < 1e-6f);
+	EXPECT_THAT("a MiB per quarter second", fabsf(point->algbw - 4 * 1048576.0f) < 1);
 	EXPECT_THAT("half of the time", fabsf(point->busy_share - 0.5f) < 1e-6f);
-	EXPECT_THAT("nobody to wait for", isnan(point->wait_share));
+	EXPECT_THAT("no rank to wait for", isnan(point->wait_share));
 	point = live_point(history, LIVE_POINTS - 1);
 	EXPECT_THAT("nothing finished: no bandwidth",
 		    isnan(point->busbw) && point->operations_per_s == 0);
@@ -147,22 +148,22 @@ static void test_wait(void)
 	stage_init(&stage);
 	stage_world(&stage, 2, 2, "dp");
 	finish(10, 1000, 1000);
-	EXPECT_THAT("what was before is not waiting", stage_seat(&stage, 0, 1)->wait_ns == 0);
+	EXPECT_THAT("earlier time is not waiting", stage_seat(&stage, 0, 1)->wait_ns == 0);
 	finish(12, 1500, 1100);
 	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->wait_grown_ns, 400);
 	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->wait_grown_ns, 0);
-	EXPECT_THAT("both were joined",
+	EXPECT_THAT("both were matched",
 		    stage_seat(&stage, 0, 1)->has_wait && stage_seat(&stage, 1, 1)->has_wait);
 	EXPECT_THAT("its share is in the history",
 		    live_point(&stage_seat(&stage, 0, 1)->history, 0)->wait_share > 3e-7f);
-	/* One is ahead when we look: nothing is joined, and nothing is lost. */
+	/* One rank is ahead at the scan: nothing is matched, and nothing is lost. */
 	stage_total(process(0), 1, OP_ALL_REDUCE, 13, 1700);
 	stage_look(&stage, SECOND);
 	EXPECT_THAT("unequal numbers are left for later",
 		    !stage_seat(&stage, 0, 1)->has_wait &&
 			    stage_seat(&stage, 0, 1)->wait_ns == 400);
 	finish(13, 1700, 1350);
-	EXPECT_THAT("when they are equal all of it counts",
+	EXPECT_THAT("once they are equal, all of it counts",
 		    stage_seat(&stage, 1, 1)->wait_grown_ns == 50 &&
 			    stage_seat(&stage, 0, 1)->wait_ns == 400);
 	finish(13, 1700, 1350);
@@ -172,7 +173,7 @@ static void test_wait(void)
 	stage_release(&stage);
 }
 
-/* Thousands a second: the numbers are never equal. */
+/* Thousands per second: the numbers are never equal. */
 static void test_wait_many(void)
 {
 	uint64_t wait_ns;
@@ -185,7 +186,7 @@ static void test_wait_many(void)
 		stage_look(&stage, SECOND);
 	}
 	wait_ns = stage_seat(&stage, 0, 1)->wait_ns;
-	EXPECT_THAT("what is joined by shares adds up",
+	EXPECT_THAT("shares add up",
 		    wait_ns > 100000 * UINT64_C(198) && wait_ns < 100000 * UINT64_C(202));
 	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->wait_ns, 0);
 	/* Far apart: not even by shares. */
@@ -196,7 +197,7 @@ static void test_wait_many(void)
 	stage_release(&stage);
 }
 
-/* So many have finished on both, so many of them were timed. */
+/* `count` have finished on both, `timed` of them were timed. */
 static void finish_sampled(uint64_t count, uint64_t timed, uint64_t sum_0, uint64_t sum_1)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -217,23 +218,23 @@ static void test_wait_sampled(void)
 	stage_world(&stage, 2, 2, "dp");
 	finish_sampled(1000, 10, 10000, 9000);
 	finish_sampled(2000, 20, 20000, 18500);
-	EXPECT_THAT("what the timed ones waited is scaled up to all",
+	EXPECT_THAT("waiting of timed operations is scaled up to all",
 		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 100 &&
 			    stage_seat(&stage, 1, 1)->wait_grown_ns == 0 &&
 			    stage_seat(&stage, 0, 1)->knows_wait);
 	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
 	EXPECT_THAT("and so is the time in operations",
 		    point->busy_share > 0.99e-3f && point->busy_share < 1.01e-3f);
-	EXPECT_THAT("bandwidth is of the timed ones",
+	EXPECT_THAT("bandwidth is that of timed operations",
 		    point->algbw > 1e9f &&
 			    point->algbw < 10.0f * (1 << 20) * 1e9f / 10000 * 1.001f);
 	finish_sampled(3000, 20, 20000, 18500);
 	point = live_point(&stage_seat(&stage, 0, 1)->history, 1);
-	EXPECT_THAT("where none of them was timed nothing is known",
+	EXPECT_THAT("unknown if none was timed",
 		    !stage_seat(&stage, 0, 1)->has_wait && isnan(point->busy_share) &&
 			    isnan(point->busbw) && isnan(point->wait_share));
 	finish_sampled(4000, 30, 30000, 28000);
-	EXPECT_THAT("it is made up for with the next timed ones",
+	EXPECT_THAT("made up for by the next timed ones",
 		    stage_seat(&stage, 0, 1)->wait_grown_ns == 500 * 200);
 	finish_sampled(4000, 30, 30000, 28000);
 	point = live_point(&stage_seat(&stage, 0, 1)->history, 3);
@@ -252,12 +253,12 @@ static void test_no_bytes(void)
 			stage_total(process(0), 1, OP_ALL_REDUCE, 10 * i, 1000 * i);
 
 		total->bytes = total->timed_bytes = 0;
-		/* As recorders of today do: older ones do not tell timed bytes. */
+		/* As current recorders do: older ones do not report timed bytes. */
 		total->timed = 10 * i;
 		stage_look(&stage, SECOND);
 	}
 	point = live_point(&stage_seat(&stage, 0, 1)->history, 0);
-	EXPECT_THAT("what moves no bytes has no bandwidth, which is not 0",
+	EXPECT_THAT("without bytes there is no bandwidth, rather than 0",
 		    isnan(point->busbw) && isnan(point->algbw) && point->busy_share > 0);
 	stage_release(&stage);
 }
@@ -268,14 +269,14 @@ static void test_not_timed(void)
 	stage_world(&stage, 2, 2, "dp");
 	finish_sampled(10, 0, 0, 0);
 	finish_sampled(20, 0, 0, 0);
-	EXPECT_THAT("waiting is not known where nothing is timed",
+	EXPECT_THAT("waiting is unknown if nothing is timed",
 		    !stage_seat(&stage, 0, 1)->has_wait && !stage_seat(&stage, 0, 1)->knows_wait &&
 			    stage_seat(&stage, 0, 1)->sums.not_timed == 20);
 	EXPECT(isnan(live_point(&stage_seat(&stage, 0, 1)->history, 0)->busy_share));
 	stage_release(&stage);
 }
 
-/* A tenth of one rank's calls were not shown, the long ones. */
+/* A tenth of one rank's calls, the long ones, were not reported. */
 static void test_wait_gap(void)
 {
 	stage_init(&stage);
@@ -285,11 +286,11 @@ static void test_wait_gap(void)
 	stage_total(process(1), 1, OP_ALL_REDUCE, 1900, 190000);
 	process(1)->comms[0].counts.missed = 100;
 	stage_look(&stage, SECOND);
-	EXPECT_THAT("what was not shown is not waiting", stage.live.comms[0].wait_ns == 0);
+	EXPECT_THAT("unreported calls are not waiting", stage.live.comms[0].wait_ns == 0);
 	stage_total(process(0), 1, OP_ALL_REDUCE, 3000, 500000);
 	stage_total(process(1), 1, OP_ALL_REDUCE, 2900, 290000);
 	stage_look(&stage, SECOND);
-	EXPECT_THAT("afterwards they are compared again",
+	EXPECT_THAT("afterwards ranks are compared again",
 		    stage_seat(&stage, 0, 1)->wait_ns == 100000);
 	stage_release(&stage);
 }
@@ -302,12 +303,12 @@ static void test_no_wait(void)
 		for (size_t p = 0; p < 2; p++) {
 			stage_total(process(p), 1, OP_BROADCAST, 10 * i, 100 * i * (p + 1));
 			stage_total(process(p), 1, OP_RECV, 10 * i, 100 * i * (p + 1));
-			/* Half of one's have no time. */
+			/* Half of one rank's operations are untimed. */
 			stage_total(process(p), 1, OP_ALL_GATHER, 10 * i, 100 * i * (p + 1))
 				->timed = p == 0 ? 5 * i : 10 * i;
 			stage_look(&stage, SECOND);
 		}
-	EXPECT_THAT("who has a root, a peer or no times does not wait",
+	EXPECT_THAT("operations with a root, a peer or no times have no waiting",
 		    !stage_seat(&stage, 0, 1)->has_wait && !stage_seat(&stage, 1, 1)->has_wait &&
 			    stage.live.comms[0].wait_ns == 0);
 	stage_release(&stage);
@@ -325,24 +326,24 @@ static void test_flights(void)
 	leaked = stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
 	stage_look(&stage, 3 * SECOND);
 	seat = stage_seat(&stage, 0, 1);
-	EXPECT_THAT("in flight, and for how long", seat->in_flight == 1 && seat->oldest == leaked &&
-							   seat->oldest_age_ns == 3 * SECOND);
+	EXPECT_THAT("in flight, with its age", seat->in_flight == 1 && seat->oldest == leaked &&
+						       seat->oldest_age_ns == 3 * SECOND);
 	EXPECT_EQUAL(stage_seat(&stage, 1, 1)->in_flight, 0);
-	/* Its file cannot be read: our own clock goes on. */
+	/* Its file cannot be read: our own clock continues. */
 	stage.now_ns += 2 * SECOND;
 	live_look(&stage.live, &stage.hand.recording, stage.now_ns, STAGE_WALL_NS);
 	EXPECT_EQUAL(stage_seat(&stage, 0, 1)->oldest_age_ns, 5 * SECOND);
-	/* A later one is done: then it is over, whatever its parts say. */
+	/* A later operation is done: this one is over, whatever its parts say. */
 	process(0)->comms[0].counts.last_done_number = 2;
 	stage_look(&stage, SECOND);
-	EXPECT_THAT("one that was passed by is not in flight",
+	EXPECT_THAT("an overtaken operation is not in flight",
 		    stage_seat(&stage, 0, 1)->in_flight == 0 &&
 			    stage_seat(&stage, 0, 1)->oldest == NULL);
 	process(0)->comms[0].counts.last_done_number = 0;
 	process(0)->life = RECORDING_KILLED;
 	stage_look(&stage, SECOND);
 	seat = stage_seat(&stage, 0, 1);
-	EXPECT_THAT("what a dead process was in is kept, and does not age",
+	EXPECT_THAT("the operation of a dead process is kept and does not age",
 		    seat->is_over && seat->in_flight == 0 && seat->oldest == leaked &&
 			    seat->oldest_age_ns == 0);
 	stage_release(&stage);
@@ -358,7 +359,7 @@ static void test_behind(void)
 	for (uint64_t match = 2; match < 5; match++)
 		stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, match)->op.state = OP_LAUNCHED;
 	stage_looks(&stage, 1);
-	EXPECT_THAT("to have issued less is not to be behind",
+	EXPECT_THAT("fewer calls alone is not behind",
 		    !stage_seat(&stage, 1, 1)->is_behind && !stage_seat(&stage, 2, 1)->is_behind);
 	EXPECT_EQUAL(stage.live.comms[0].last_issued, 4);
 	for (size_t i = 0; i < 3; i++) {
@@ -367,7 +368,7 @@ static void test_behind(void)
 	}
 	process(0)->flights[1].op.state = OP_RUNNING;
 	stage_looks(&stage, 1);
-	EXPECT_THAT("not to have issued what another is in is",
+	EXPECT_THAT("not having called the operation another rank is in is",
 		    stage_seat(&stage, 1, 1)->is_behind && stage_seat(&stage, 2, 1)->is_behind &&
 			    !stage_seat(&stage, 0, 1)->is_behind);
 	EXPECT_EQUAL(stage.live.comms[0].lead, 0);
@@ -386,7 +387,7 @@ static void test_still(void)
 	process(0)->comms[0].counts.last_issue_ns = stage_clock(&stage) - 40 * SECOND;
 	process(0)->comms[0].counts.last_done_ns = stage_clock(&stage) - 30 * SECOND;
 	stage_look(&stage, SECOND);
-	EXPECT_THAT("it stood still before we came",
+	EXPECT_THAT("it was stuck before the first scan",
 		    stage_seat(&stage, 0, 1)->still_ns == 31 * SECOND);
 	stage_total(process(0), 1, OP_ALL_REDUCE, 1, 1);
 	stage_look(&stage, SECOND);

@@ -1,4 +1,4 @@
-/* When GPU times would help: by how a communicator differs from its own past. */
+/* When GPU times would help: a communicator differs from its own past. */
 #include "doctor/live.h"
 
 #include "common/op_layout.h"
@@ -14,7 +14,7 @@ static enum live_doubt doubt(void)
 	return live_doubt(&stage.live, 0, &figure);
 }
 
-/* `count` looks, `rate` calls of each rank before each, of which NCCL shows no end. */
+/* `count` scans, `rate` calls of each rank before each; NCCL reports no completions. */
 static void play(int count, uint64_t rate, bool is_timed)
 {
 	for (int i = 0; i < count; i++) {
@@ -61,21 +61,21 @@ static void test_hang(void)
 {
 	begin();
 	play(15, 20, false);
-	EXPECT_THAT("a job that goes on is in no doubt", doubt() == LIVE_NO_DOUBT);
+	EXPECT_THAT("a job that makes progress is in no doubt", doubt() == LIVE_NO_DOUBT);
 	play(3, 0, false);
 	EXPECT_THAT("nor in a short pause", doubt() == LIVE_NO_DOUBT);
 	play(4, 0, false);
-	EXPECT_THAT("one that calls nothing any more may hang", doubt() == LIVE_DOUBT_HANG);
-	EXPECT_THAT("for so long", figure >= 5 && figure < 9);
+	EXPECT_THAT("one without calls may hang", doubt() == LIVE_DOUBT_HANG);
+	EXPECT_THAT("with the duration", figure >= 5 && figure < 9);
 	stage_release(&stage);
 	begin();
 	play(5, 20, false);
 	play(30, 0, false);
-	EXPECT_THAT("with too little past, nobody knows what is usual", doubt() == LIVE_NO_DOUBT);
+	EXPECT_THAT("with too little history, normal is unknown", doubt() == LIVE_NO_DOUBT);
 	stage_release(&stage);
 }
 
-/* As one that saves for some seconds again and again. */
+/* A job that saves for some seconds repeatedly. */
 static void test_usual_pauses(void)
 {
 	begin();
@@ -83,9 +83,9 @@ static void test_usual_pauses(void)
 		play(5, 20, false);
 		play(7, 0, false);
 	}
-	EXPECT_THAT("a pause as before is none", doubt() == LIVE_NO_DOUBT);
+	EXPECT_THAT("a pause as before is normal", doubt() == LIVE_NO_DOUBT);
 	play(25, 0, false);
-	EXPECT_THAT("one that is much longer is one", doubt() == LIVE_DOUBT_HANG);
+	EXPECT_THAT("a much longer one is not", doubt() == LIVE_DOUBT_HANG);
 	stage_release(&stage);
 }
 
@@ -95,19 +95,19 @@ static void test_slow(void)
 	play(121, 20, false);
 	EXPECT_THAT("at its usual rate it is in no doubt", doubt() == LIVE_NO_DOUBT);
 	play(30, 10, false);
-	EXPECT_THAT("at half of it, not timed, it may be slow", doubt() == LIVE_DOUBT_SLOW);
-	EXPECT_THAT("by so much", figure > 1.9 && figure < 2.1);
+	EXPECT_THAT("at half the rate, untimed, it may be slow", doubt() == LIVE_DOUBT_SLOW);
+	EXPECT_THAT("with the ratio", figure > 1.9 && figure < 2.1);
 	stage_release(&stage);
 	begin();
 	play(121, 20, true);
 	play(30, 10, true);
-	EXPECT_THAT("what is timed can be judged as it is", doubt() == LIVE_NO_DOUBT);
+	EXPECT_THAT("timed operations can be judged directly", doubt() == LIVE_NO_DOUBT);
 	stage_release(&stage);
 	begin();
 	play(31, 10, false);
 	play(90, 20, false);
 	play(30, 10, false);
-	EXPECT_THAT("one that has been as slow before is as it was", doubt() == LIVE_NO_DOUBT);
+	EXPECT_THAT("one that has been as slow before is unchanged", doubt() == LIVE_NO_DOUBT);
 	stage_release(&stage);
 }
 

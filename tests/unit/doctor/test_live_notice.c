@@ -10,7 +10,7 @@ static struct recording_process *process(size_t i)
 	return stage.hand.list[i];
 }
 
-/* A world of `count`, of whom all but `missing` (-1: nobody) are in their first AllReduce. */
+/* A world of `count` ranks; all but `missing` (-1: none) are in their first AllReduce. */
 static void all_enter(int count, int missing)
 {
 	stage_init(&stage);
@@ -28,34 +28,33 @@ static void test_missing(void)
 
 	all_enter(4, 2);
 	stage_looks(&stage, 3);
-	EXPECT_THAT("four seconds are nothing", stage.live.notice_count == 0);
+	EXPECT_THAT("nothing after four seconds", stage.live.notice_count == 0);
 	stage_looks(&stage, 2);
 	notice = stage_notice(&stage, LIVE_BEHIND, 0);
 	EXPECT_THAT("after lag_ns it is behind",
-		    stage_says(notice, "rank 2 has not issued AllReduce 1 of dp yet",
-			       "Rank 2 (node0, pid 1002) is at collective 0"));
+		    stage_says(notice, "rank 2 has not called AllReduce #1 of dp",
+			       "Rank 2 (node0, pid 1002) is at collective #0"));
 	EXPECT_THAT("the culprit is named",
 		    notice && stage.live.job.seats[notice->seat].process == 2);
 	EXPECT_EQUAL(stage.live.notice_count, 1);
 	stage_looks(&stage, 15);
 	EXPECT_THAT("after hang_ns it hangs", stage_notice(&stage, LIVE_MISSING, 0) != NULL);
 	notice = stage_notice(&stage, LIVE_MISSING, 0);
-	EXPECT_THAT(
-		"in words",
-		stage_says(notice, "rank 2 has not called AllReduce 1 of dp; 3 ranks wait",
-			   "3 of 4 ranks of dp are in AllReduce 1 for 21.0 s. Rank 2 (node0, pid "
-			   "1002) has issued 0 collectives on dp"));
-	EXPECT_THAT("with what to type", notice && strstr(notice->hint, "ringside ps @1002"));
+	EXPECT_THAT("the texts",
+		    stage_says(notice, "rank 2 has not called AllReduce #1 of dp; 3 ranks wait",
+			       "3 of 4 ranks of dp have been in AllReduce #1 for 21.0 s. Rank 2 "
+			       "(node0, pid 1002) has called 0 collectives on dp"));
+	EXPECT_THAT("with a command to run", notice && strstr(notice->hint, "ringside ps @1002"));
 	EXPECT_EQUAL(stage.live.notice_count, 1);
 	first = notice ? notice->first_wall_ns : 0;
 	stage_looks(&stage, 5);
 	notice = stage_notice(&stage, LIVE_MISSING, 0);
-	EXPECT_THAT("it lasts, and knows since when",
+	EXPECT_THAT("it persists and has a start time",
 		    notice && notice->first_wall_ns == first &&
 			    notice->since_wall_ns == stage.live.wall_ns - 26 * SECOND);
 	stage_enter(&stage, process(2), 1, OP_ALL_REDUCE, 1);
 	stage_looks(&stage, 1);
-	EXPECT_THAT("it comes, and the notice is gone", stage.live.notice_count == 0);
+	EXPECT_THAT("it arrives, and the notice clears", stage.live.notice_count == 0);
 	stage_release(&stage);
 }
 
@@ -74,19 +73,19 @@ static void test_hang(void)
 	EXPECT_THAT("not yet", stage.live.notice_count == 0);
 	stage_looks(&stage, 2);
 	notice = stage_notice(&stage, LIVE_HANG, 0);
-	EXPECT_THAT("all are in it and nobody knows why",
-		    stage_says(notice, "4 ranks stand still in AllReduce 1 of dp",
-			       "Rank 1 waits for data from rank 3 on channel 0 for"));
-	EXPECT_THAT("nobody is named as the culprit", notice && notice->seat == UINT32_MAX);
+	EXPECT_THAT("all ranks are in it and the cause is unknown",
+		    stage_says(notice, "4 ranks stuck in AllReduce #1 of dp",
+			       "Rank 1 waits for data from rank 3 on channel 0 ("));
+	EXPECT_THAT("no rank is named as the culprit", notice && notice->seat == UINT32_MAX);
 	/* A send that the network does not complete. */
 	proxy.proxy.flags = PROXY_IS_SEND;
 	proxy.steps[0].state = 9;
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_HANG, 0);
-	EXPECT_THAT("the only one whose sends are stuck is",
+	EXPECT_THAT("the only rank whose sends are stuck is named",
 		    notice && notice->seat != UINT32_MAX &&
 			    stage.live.job.seats[notice->seat].process == 1 &&
-			    strstr(notice->title, "rank 1 sends to rank 3 on channel 0"));
+			    strstr(notice->title, "rank 1 -> rank 3, channel 0"));
 	stage_release(&stage);
 }
 
@@ -94,21 +93,21 @@ static void test_no_hang(void)
 {
 	all_enter(4, -1);
 	for (uint64_t i = 1; i < 60; i++) {
-		/* Slow, but it goes on. */
+		/* Slow, but making progress. */
 		if (i % 15 == 0)
 			process(i % 4)->comms[0].counts.issued++;
 		stage_looks(&stage, 1);
 	}
-	EXPECT_THAT("progress is no hang", stage_notice(&stage, LIVE_HANG, 0) == NULL);
+	EXPECT_THAT("progress is not a hang", stage_notice(&stage, LIVE_HANG, 0) == NULL);
 	stage_release(&stage);
 	stage_init(&stage);
 	stage_world(&stage, 4, 4, "dp");
 	stage_looks(&stage, 200);
-	EXPECT_THAT("a job that does nothing does not hang", stage.live.notice_count == 0);
+	EXPECT_THAT("an idle job is not hung", stage.live.notice_count == 0);
 	stage_release(&stage);
 }
 
-/* Stages of a pipeline have sent and received unequal numbers; that is how it works. */
+/* Stages of a pipeline have sent and received unequal numbers, which is normal. */
 static void test_pipeline(void)
 {
 	stage_init(&stage);
@@ -127,15 +126,15 @@ static void test_pipeline(void)
 		if (stage.live.notice_count > 0)
 			break;
 	}
-	EXPECT_THAT("ranks at unequal numbers are no news", stage.live.notice_count == 0);
+	EXPECT_THAT("ranks at unequal numbers are not reported", stage.live.notice_count == 0);
 	stage_looks(&stage, 21);
-	EXPECT_THAT("but a pipeline that stands still is",
+	EXPECT_THAT("but a stuck pipeline is",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "4 ranks stand still in Send 156 of pp", "for 22.0 s"));
+			       "4 ranks stuck in Send #156 of pp", "for 22.0 s"));
 	stage_release(&stage);
 }
 
-/* Rank 3 does not come to its group; so rank 2 of that group does not come to rank 0. */
+/* Rank 3 does not arrive in its group; so rank 2 of that group does not arrive at rank 0. */
 static void test_cause(void)
 {
 	const struct live_notice *notice;
@@ -151,12 +150,12 @@ static void test_cause(void)
 	stage_enter(&stage, process(0), 1, OP_ALL_REDUCE, 1);
 	stage_looks(&stage, 22);
 	notice = stage_notice(&stage, LIVE_MISSING, 0);
-	EXPECT_THAT("the cause is told first", notice == &stage.live.notices[0]);
-	EXPECT_THAT("with who did not come, and all that wait for that",
-		    stage_says(notice, "rank 3 has not called AllGather 1 of tp; 2 ranks wait",
-			       "1 of 2 ranks of pair is in AllReduce 1 for 22.0 s: rank 2 has not "
-			       "come, it is in AllGather 1 of tp."));
-	EXPECT_THAT("who is held up by it has no notice", stage.live.notice_count == 1);
+	EXPECT_THAT("the cause is reported first", notice == &stage.live.notices[0]);
+	EXPECT_THAT("with the missing rank, and all that wait for it",
+		    stage_says(notice, "rank 3 has not called AllGather #1 of tp; 2 ranks wait",
+			       "1 of 2 ranks of pair has been in AllReduce #1 for 22.0 s: rank 2 "
+			       "has not called it and is in AllGather #1 of tp."));
+	EXPECT_THAT("victims have no notice", stage.live.notice_count == 1);
 	stage_release(&stage);
 }
 
@@ -168,10 +167,10 @@ static void test_elsewhere(void)
 	for (size_t i = 0; i < 2; i++)
 		stage_enter(&stage, process(i), 1, OP_ALL_REDUCE, 1);
 	stage_looks(&stage, 22);
-	EXPECT_THAT("who is elsewhere is not judged",
+	EXPECT_THAT("ranks on other nodes are not judged",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "2 ranks of dp stand still in AllReduce 1",
-			       "2 of 2 ranks that are seen of dp are in AllReduce 1"));
+			       "2 ranks of dp stuck in AllReduce #1",
+			       "2 of 2 recorded ranks of dp have been in AllReduce #1"));
 	stage_release(&stage);
 }
 
@@ -185,11 +184,13 @@ static void test_mismatch(void)
 	process(2)->comms[0].counts.signature ^= 5;
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
-	EXPECT_THAT("who called something else is named at once",
-		    stage_says(notice,
-			       "rank 2 disagrees with 3 ranks on collective 1 of dp: function",
-			       "Rank 2 called AllGather of 262144 float32. "
-			       "Rank 0 and 2 others called AllReduce of 262144 float32."));
+	EXPECT_THAT(
+		"the rank that called something else is named at once",
+		stage_says(
+			notice,
+			"rank 2 disagrees with 3 ranks on collective #1 of dp: different function",
+			"Rank 2 called AllGather of 262144 float32. "
+			"Rank 0 and 2 others called AllReduce of 262144 float32."));
 	stage_looks(&stage, 25);
 	EXPECT_THAT("the hang that follows is the same notice",
 		    stage.live.notices[0].kind == LIVE_MISMATCH && stage.live.notice_count == 1);
@@ -204,17 +205,18 @@ static void test_mismatch(void)
 	process(1)->comms[0].counts.last_done_number = 1;
 	stage_enter(&stage, process(1), 1, OP_ALL_REDUCE, 2);
 	stage_looks(&stage, 25);
-	EXPECT_THAT("half the count",
-		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
-			       "rank 1 disagrees with 3 ranks on collective 1 of dp: count",
-			       "called AllReduce of 131072 float32"));
-	EXPECT_THAT("nobody is said to be missing",
+	EXPECT_THAT(
+		"half the count",
+		stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
+			   "rank 1 disagrees with 3 ranks on collective #1 of dp: different count",
+			   "called AllReduce of 131072 float32"));
+	EXPECT_THAT("no rank is reported missing",
 		    stage_notice(&stage, LIVE_MISSING, 0) == NULL &&
 			    stage_notice(&stage, LIVE_BEHIND, 0) == NULL);
 	stage_release(&stage);
 }
 
-/* Ranks come to a call one after the other: half against half, two against one, three against one. */
+/* Ranks arrive one after the other: one against one, two against one, three against one. */
 static void test_one_after_the_other(void)
 {
 	all_enter(4, -1);
@@ -226,23 +228,26 @@ static void test_one_after_the_other(void)
 			stage_enter(&stage, process(1), 1, OP_ALL_GATHER, 2)->op.signature ^= 5;
 		if (i == 1)
 			process(1)->comms[0].counts.signature ^= 5;
-		/* The others still do something. */
+		/* The others are still active. */
 		for (size_t j = i + 1; j < 4; j++)
 			process(j)->comms[0].counts.issued++;
 		if (i == 3)
 			break;
 		stage_look(&stage, SECOND / 10);
-		EXPECT_THAT("while some are to come nothing is told", stage.live.notice_count == 0);
+		EXPECT_THAT("nothing is reported while some have not arrived",
+			    stage.live.notice_count == 0);
 	}
 	stage_look(&stage, SECOND / 10);
-	EXPECT_THAT("with the last of them it is told, as it stays",
-		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
-			       "rank 1 disagrees with 3 ranks on collective 2 of dp: function",
-			       "Rank 0 and 2 others called"));
+	EXPECT_THAT(
+		"with the last of them the final verdict is reported",
+		stage_says(
+			stage_notice(&stage, LIVE_MISMATCH, 0),
+			"rank 1 disagrees with 3 ranks on collective #2 of dp: different function",
+			"Rank 0 and 2 others called"));
 	stage_release(&stage);
 }
 
-/* Of two, who is right? And it was before what can be seen. */
+/* With two ranks there is no majority. And it was before what is recorded. */
 static void test_undecided(void)
 {
 	const struct live_notice *notice;
@@ -252,8 +257,8 @@ static void test_undecided(void)
 	process(1)->comms[0].counts.signature ^= 5;
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_MISMATCH, 0);
-	EXPECT_THAT("of two nobody is named",
-		    stage_says(notice, "ranks of dp disagree on collective 1, half against half",
+	EXPECT_THAT("of two ranks none is named",
+		    stage_says(notice, "ranks of dp disagree on collective #1 (evenly split)",
 			       "Rank 0 called") &&
 			    notice->seat == UINT32_MAX);
 	stage_release(&stage);
@@ -266,13 +271,12 @@ static void test_undecided(void)
 		process(i)->comms[0].counts.signature = i == 1 ? 8 : 9;
 	}
 	stage_looks(&stage, 1);
-	EXPECT_THAT("counters that may just be changing prove nothing",
-		    stage.live.notice_count == 0);
+	EXPECT_THAT("counters that may be changing prove nothing", stage.live.notice_count == 0);
 	stage_looks(&stage, 1);
-	EXPECT_THAT("those that stand still do",
+	EXPECT_THAT("those of stuck ranks do",
 		    stage_says(stage_notice(&stage, LIVE_MISMATCH, 0),
-			       "rank 1 disagrees with 2 ranks on collective 7 of dp",
-			       "not recorded any more"));
+			       "rank 1 disagrees with 2 ranks on collective #7 of dp",
+			       "no longer recorded"));
 	stage_release(&stage);
 }
 
@@ -283,34 +287,34 @@ static void test_dead(void)
 	all_enter(4, -1);
 	process(3)->life = RECORDING_KILLED;
 	stage_looks(&stage, 2);
-	EXPECT_THAT("a whole job may be dying", stage.live.notice_count == 0);
+	EXPECT_THAT("the whole job may be dying", stage.live.notice_count == 0);
 	stage_looks(&stage, 1);
 	notice = stage_notice(&stage, LIVE_DEAD, 0);
-	EXPECT_THAT("others live on",
-		    stage_says(notice, "rank 3 died; 3 ranks of dp are left",
-			       "The process of rank 3 (node0, pid 1003) is gone and did "
-			       "not end its recording: it was killed or crashed. It was "
-			       "in AllReduce 1 of dp."));
+	EXPECT_THAT(
+		"others are alive",
+		stage_says(notice, "rank 3 died; 3 ranks of dp are left",
+			   "The process of rank 3 (node0, pid 1003) is gone and did not close its "
+			   "recording: it was killed or crashed. It was in AllReduce #1 of dp."));
 	stage_looks(&stage, 22);
 	EXPECT_THAT("they hang because of it",
 		    stage_says(stage_notice(&stage, LIVE_HANG, 0),
-			       "rank 3 is dead; 3 ranks wait in AllReduce 1 of dp",
-			       "It was in AllReduce 1 of dp."));
+			       "rank 3 is dead; 3 ranks wait in AllReduce #1 of dp",
+			       "It was in AllReduce #1 of dp."));
 	EXPECT_THAT("in this order", stage.live.notices[0].kind == LIVE_DEAD);
 	for (size_t i = 0; i < 3; i++)
 		process(i)->life = RECORDING_KILLED;
 	stage_looks(&stage, 5);
-	EXPECT_THAT("nobody is left", stage.live.notice_count == 0);
+	EXPECT_THAT("no rank is left", stage.live.notice_count == 0);
 	stage_release(&stage);
 
 	all_enter(2, -1);
 	process(1)->life = RECORDING_ENDED;
 	stage_looks(&stage, 10);
-	EXPECT_THAT("who ended is not dead", stage_notice(&stage, LIVE_DEAD, 0) == NULL);
+	EXPECT_THAT("a process that ended is not dead", stage_notice(&stage, LIVE_DEAD, 0) == NULL);
 	stage_release(&stage);
 }
 
-/* So many seconds in which rank 1 comes late: the others spend half of the time waiting for it. */
+/* `seconds` in which rank 1 is late: the others spend half of the time waiting for it. */
 static void straggle(int seconds, uint64_t *count, uint64_t *others_ns, uint64_t *own_ns)
 {
 	for (int i = 0; i < seconds; i++) {
@@ -332,16 +336,16 @@ static void test_straggler(void)
 	stage_init(&stage);
 	stage_world(&stage, 4, 8, "dp");
 	straggle(30, &count, &others_ns, &own_ns);
-	EXPECT_THAT("once is no habit", stage.live.notice_count == 0);
+	EXPECT_THAT("once is not enough", stage.live.notice_count == 0);
 	straggle(10, &count, &others_ns, &own_ns);
 	notice = stage_notice(&stage, LIVE_STRAGGLER, 0);
 	EXPECT_THAT(
-		"again and again is",
-		stage_says(notice, "3 ranks of dp wait for rank 1: 50 % of the time",
-			   "rank 1 (node0, pid 1001) has come last to the collectives of dp. The "
-			   "others waited at least 50 % of that time in them. 4 members are on"));
+		"repeatedly is",
+		stage_says(notice, "3 ranks of dp wait for rank 1: 50% of the time",
+			   "rank 1 (node0, pid 1001) has been last to arrive at the collectives of "
+			   "dp. The others waited at least 50% of that time. 4 ranks are on"));
 	EXPECT_EQUAL(stage.live.job.seats[stage.live.comms[0].straggler].process, 1);
-	/* Now nobody is late. */
+	/* Now no rank is late. */
 	for (int i = 0; i < 11; i++) {
 		count += 2;
 		others_ns += SECOND / 10;
@@ -351,12 +355,12 @@ static void test_straggler(void)
 				    p == 1 ? own_ns : others_ns);
 		stage_looks(&stage, 1);
 	}
-	EXPECT_THAT("it mends its ways",
+	EXPECT_THAT("it recovers",
 		    stage.live.notice_count == 0 && stage.live.comms[0].straggler == UINT32_MAX);
 	stage_release(&stage);
 }
 
-/* Late in turns: everybody waits, and nobody is to blame. */
+/* Late in turns: all ranks wait, and none is the cause. */
 static void test_turns(void)
 {
 	uint64_t time_ns[4] = { 0 };
@@ -372,7 +376,7 @@ static void test_turns(void)
 		if (stage.live.notice_count > 0)
 			break;
 	}
-	EXPECT_THAT("who is late in turns is no straggler", stage.live.notice_count == 0);
+	EXPECT_THAT("ranks that are late in turns are no stragglers", stage.live.notice_count == 0);
 	stage_release(&stage);
 }
 
@@ -382,11 +386,11 @@ static void test_loss(void)
 	stage_world(&stage, 2, 2, "dp");
 	process(1)->lost[LOST_QUOTA] = 5;
 	stage_looks(&stage, 2);
-	EXPECT_THAT("what was lost before is no news", stage.live.notice_count == 0);
+	EXPECT_THAT("earlier losses are not reported", stage.live.notice_count == 0);
 	process(1)->lost[LOST_QUOTA] = 12;
 	process(1)->lost[LOST_PROXY_SLOT] = 99; /* a detail */
 	stage_looks(&stage, 2);
-	EXPECT_THAT("losses are told",
+	EXPECT_THAT("losses are reported",
 		    stage_says(stage_notice(&stage, LIVE_LOSS, 0),
 			       "rank 1: 7 operations not recorded", "by reason: quota 12."));
 	stage_looks(&stage, 70);
@@ -394,7 +398,7 @@ static void test_loss(void)
 	stage_release(&stage);
 }
 
-/* Jobs that have nothing to do with each other, each waiting for another node. */
+/* Unrelated jobs, each waiting for another node. */
 static void test_many(void)
 {
 	bool is_ordered = true;

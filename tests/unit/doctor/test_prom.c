@@ -1,4 +1,4 @@
-/* Prometheus' answers, made by hand, and what becomes of them. */
+/* Hand-made answers of Prometheus, and what they turn into. */
 #include "doctor/prom.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static void begin(struct answer *answer)
 	answer->used = strlen(answer->text);
 }
 
-/* Labels are written with ' for ". */
+/* Labels are written with ' instead of ". */
 static void sample(struct answer *answer, const char *labels, const char *value)
 {
 	size_t from = answer->used;
@@ -53,7 +53,7 @@ static enum status take(struct prom *prom, size_t i, const char *text)
 	return prom_take(prom, i, text, strlen(text), why, sizeof(why));
 }
 
-/* The number of the query that asks for this. */
+/* The number of the query with this name. */
 static size_t query_of(const struct prom *prom, const char *name)
 {
 	size_t i = 0;
@@ -61,7 +61,7 @@ static size_t query_of(const struct prom *prom, const char *name)
 	while (prom_path(prom, i) != NULL && strcmp(prom_name(prom, i), name) != 0)
 		i++;
 	if (prom_path(prom, i) == NULL)
-		printf("# no query is called %s\n", name);
+		printf("# no query named %s\n", name);
 	return i;
 }
 
@@ -105,23 +105,23 @@ static void test_queries(void)
 	EXPECT_EQUAL(count, 23);
 	EXPECT(prom_query(prom, count) == NULL && prom_path(prom, count) == NULL);
 	EXPECT_THAT("each fits into a request", are_short);
-	EXPECT_THAT("and needs no more encoding", are_encoded);
-	EXPECT_THAT("each asks for the job alone, with its name escaped", are_of_job);
-	EXPECT_THAT("without a job, for all",
+	EXPECT_THAT("and needs no further encoding", are_encoded);
+	EXPECT_THAT("each selects the job, with its name escaped", are_of_job);
+	EXPECT_THAT("without a job, all",
 		    strstr(prom_query(prom, 0), "nccl_process_info{}") != NULL);
-	EXPECT_THAT("what stands for a quarter of a hang is asked for",
+	EXPECT_THAT("operations older than a quarter of the hang limit are asked for",
 		    strstr(prom_query(of_job, 2), "> 2.000)") &&
 			    strstr(prom_query(prom, 2), "> 5.000)"));
 	EXPECT(strstr(prom_query(of_job, query_of(prom, "operations now")), "[60s])"));
 	EXPECT(strstr(prom_query(of_job, query_of(prom, "bytes before")), "[60s] offset 7200s))"));
-	EXPECT_THAT("a young job is compared with a quarter of an hour ago",
+	EXPECT_THAT("a young job is compared with the last 15 minutes",
 		    strstr(prom_query(prom, query_of(prom, "bytes before")), "offset 3600s) or "));
 	prom_free(of_job);
 	prom_free(prom);
 	prom_free(NULL);
 }
 
-/* ---- answers that are none ---------------------------------------------------------------------- */
+/* ---- invalid answers ------------------------------------------------------------------------- */
 
 #define VECTOR "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":"
 #define SAMPLE "{\"metric\":{\"nccl_job\":\"j\",\"pid\":\"1\"},\"value\":[1,\"2\"]}"
@@ -131,21 +131,21 @@ static void test_refused(void)
 	static const struct {
 		const char *text, *why;
 	} bad[] = {
-		{ "", "is empty" },
+		{ "", "empty answer" },
 		{ "<html>404", "begins with \"<html>404\"" },
 		{ VECTOR "[" SAMPLE, "damaged at byte" },
 		{ VECTOR "[" SAMPLE "]}} x", "damaged at byte" },
 		{ "{\"status\":\"error\",\"errorType\":\"timeout\",\"error\":\"query\\u0007timed "
 		  "out\"}",
 		  "refused the query: timeout: query timed out" },
-		{ "{\"status\":\"error\"}", "does not say why" },
+		{ "{\"status\":\"error\"}", "no reason given" },
 		{ "{}", "refused the query" },
 		{ "{\"status\":\"success\"}", "not a vector" },
 		{ "{\"status\":\"success\",\"data\":[]}", "not a vector" },
 		{ "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[]}}",
 		  "not a vector" },
 		{ VECTOR "7}}", "no list" },
-		{ "[]", "no JSON" },
+		{ "[]", "not JSON" },
 	};
 	struct prom *prom = made(NULL);
 	struct recording recording;
@@ -158,16 +158,16 @@ static void test_refused(void)
 		printf("# %s: %s\n", bad[i].text, why);
 		are_refused = false;
 	}
-	EXPECT_THAT("each is refused, with one line that says what it is", are_refused);
+	EXPECT_THAT("each is rejected with a one-line reason", are_refused);
 	EXPECT(take(prom, 23, VECTOR "[]}}") == ERR_FORMAT);
 	EXPECT_EQUAL(take(prom, 0, VECTOR "[" SAMPLE "]}}"), OK);
-	EXPECT_THAT("an answer is taken once",
+	EXPECT_THAT("an answer is accepted once",
 		    take(prom, 0, VECTOR "[" SAMPLE "]}}") == ERR_FORMAT);
 	EXPECT(prom_take(prom, 1, "", PROM_ANSWER_MAX + 1, why, sizeof(why)) == ERR_NO_SPACE &&
 	       strstr(why, "--job"));
 	recording_init(&recording);
 	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
-	EXPECT_THAT("of what was refused nothing is believed", recording.count == 1);
+	EXPECT_THAT("nothing of a rejected answer is used", recording.count == 1);
 	recording_release(&recording);
 	prom_free(prom);
 }
@@ -204,17 +204,17 @@ static void test_odd(void)
 		    "]},\"infos\":[\"x\"],\"warnings\":[{},\"store \\n down\",\"more\",[1]]}");
 	EXPECT_EQUAL(take(prom, 0, text), OK);
 	EXPECT_EQUAL(prom_odd_series(prom), sizeof(odd) / sizeof(odd[0]));
-	EXPECT_THAT("what Prometheus warns of is kept, in one line",
+	EXPECT_THAT("Prometheus' warnings are kept, in one line",
 		    strcmp(prom_warning(prom), "store   down") == 0);
 	recording_init(&recording);
 	EXPECT_EQUAL(prom_finish(prom, &recording), OK);
-	EXPECT_THAT("series that are not as they should be are left out, and no others",
+	EXPECT_THAT("malformed series are left out, and no others",
 		    recording.count == 1 && recording.processes[0]->pid == 1);
 	recording_release(&recording);
 	prom_free(prom);
 }
 
-/* ---- a job that stands --------------------------------------------------------------------------- */
+/* ---- a stuck job ----------------------------------------------------------------------------- */
 
 #define DP "'comm':'00000000000000ab','nccl_job':'j','rank':"
 
@@ -247,7 +247,7 @@ static void give_processes(struct prom *prom)
 	       "'1','finalized':'true','nnodes':'2','nranks':'2','host':'n1',"
 	       "'pid':'10','global_rank':'1','gpu':'3'",
 	       "1");
-	/* Of a process that its agent did not tell of: it came in between. */
+	/* Of a process that its agent did not list yet. */
 	sample(&answer, "'comm':'x#9.1','nccl_job':'j','host':'n7','pid':'9','global_rank':'7'",
 	       "1");
 	EXPECT_EQUAL(give(prom, "communicators", &answer), OK);
@@ -275,8 +275,8 @@ static void give_numbers(struct prom *prom)
 	sample(&answer, NUMBER("last_activity_age_seconds", "'1'"), "31");
 	sample(&answer, NUMBER("something_else", "'1'"), "31");
 	sample(&answer, "'__name__':'nccl_operation_number_done','rank':'1'", "20");
-	EXPECT_EQUAL(give(prom, "how far members are", &answer), OK);
-	EXPECT_THAT("what names no communicator is of no use", prom_odd_series(prom) == 1);
+	EXPECT_EQUAL(give(prom, "progress of ranks", &answer), OK);
+	EXPECT_THAT("series without a communicator are dropped", prom_odd_series(prom) == 1);
 }
 
 static void give_calls(struct prom *prom)
@@ -315,7 +315,7 @@ static void check_processes(const struct recording *recording)
 	EXPECT_EQUAL(recording->count, 6);
 	first = recording->processes[0];
 	EXPECT_THAT("by job, then rank", strcmp(first->job, "i") == 0);
-	EXPECT_THAT("texts without control bytes", strcmp(first->host, "n?\"") == 0);
+	EXPECT_THAT("strings without control bytes", strcmp(first->host, "n?\"") == 0);
 	EXPECT_EQUAL(first->life, RECORDING_UNKNOWN);
 	first = recording->processes[1];
 	second = recording->processes[2];
@@ -323,15 +323,14 @@ static void check_processes(const struct recording *recording)
 	       first->world_size == 2 && first->interface == 5 &&
 	       strcmp(first->mode, "flight") == 0);
 	EXPECT(first->life == RECORDING_ALIVE && first->process_state == 0);
-	EXPECT_THAT("its now is its last scrape", hang_now_ns(first) == 1700000099250000000);
-	EXPECT_THAT("which is a time of day",
-		    recording_wall_ns(first, 1700000099250000000, &wall_ns) &&
-			    wall_ns == 1700000099250000000);
-	EXPECT_THAT("one that was stopped is alive, and stopped",
+	EXPECT_THAT("its current time is its last scrape", hang_now_ns(first) == 1700000099250000000);
+	EXPECT_THAT("as wall time", recording_wall_ns(first, 1700000099250000000, &wall_ns) &&
+					    wall_ns == 1700000099250000000);
+	EXPECT_THAT("a stopped process is alive and stopped",
 		    second->life == RECORDING_ALIVE && second->process_state == 'T');
 	EXPECT(recording->processes[3]->life == RECORDING_KILLED);
 	EXPECT(recording->processes[4]->life == RECORDING_ENDED);
-	EXPECT_THAT("one that only a communicator tells of is there",
+	EXPECT_THAT("a process known only from its communicator exists",
 		    recording->processes[5]->pid == 9 && recording->processes[5]->rank == 7 &&
 			    recording->processes[5]->life == RECORDING_UNKNOWN &&
 			    recording->processes[5]->comms[0].info.hash == 0);
@@ -349,11 +348,11 @@ static void check_counts(const struct recording *recording)
 	       comm->counts.issued == 22 && comm->counts.last_done_number == 19);
 	EXPECT_THAT("52 bits of a signature are exact", comm->counts.signature == 4503599627370495);
 	EXPECT(comm->counts.last_issue_ns == 1700000069000000000);
-	EXPECT_THAT("what one member shows of kernels and transfers holds for all",
+	EXPECT_THAT("a rank that reports kernels and transfers counts for all",
 		    comm->info.flags == (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES));
-	EXPECT_THAT("a member that left says so",
+	EXPECT_THAT("a rank that left is marked",
 		    other->info.flags & COMM_FLAG_FINALIZED && other->info.finalize_ns != 0);
-	EXPECT_THAT("a GPU that is not the process's first has no UUID",
+	EXPECT_THAT("a GPU other than the process's first has no UUID",
 		    other->info.gpu == 3 && other->info.gpu_uuid[0] == '\0');
 }
 
@@ -374,17 +373,17 @@ static void check_flights(const struct recording *recording)
 	EXPECT(flight->started[0] == 0xf && flight->stopped[0] == 0 &&
 	       flight->op.kernels_started == 4 && flight->op.kernels_stopped == 0);
 	EXPECT_THAT("it is open", flight_kind(process, flight) == FLIGHT_OPEN);
-	EXPECT_THAT("and the collective before it is over",
+	EXPECT_THAT("and the previous collective is over",
 		    before->state == OP_DONE && before->number == 20 && before->match == 11 &&
 			    before->signature == 98 && before->function == OP_BROADCAST &&
 			    before->root == 1 &&
 			    flight_kind(process, &process->flights[0]) == FLIGHT_OVER);
 	EXPECT_EQUAL(other->flight_count, 1);
 	before = &other->flights[0].op;
-	EXPECT_THAT("with nothing in flight the gauges tell which the last one was",
+	EXPECT_THAT("with nothing in flight the gauges show the last one",
 		    before->number == 20 && before->match == 11 && before->signature == 7 &&
 			    before->count == 6);
-	EXPECT_THAT("a function that nobody knows keeps its name",
+	EXPECT_THAT("an unknown function keeps its name",
 		    strcmp(recording_name(other, OP_NAMES_FUNCTION, before->function),
 			   "NewThing") == 0);
 }
@@ -403,7 +402,7 @@ static void check_waits(const struct recording *recording)
 			    waits[0].channels[3] == 0 &&
 			    waits[0].since_ns == 1700000099250000000 - 30000000000);
 	EXPECT(waits[1].reason == FLIGHT_SEND_QUEUED && waits[1].channels[0] == 4);
-	EXPECT_THAT("one without channels is there",
+	EXPECT_THAT("a wait without channels is kept",
 		    waits[2].reason == FLIGHT_SEND_NET && waits[2].peer == 0);
 	free(waits);
 }
@@ -434,7 +433,7 @@ static void test_standing(void)
 	prom_free(prom);
 }
 
-/* Only the numbers are known, and not who they are of. */
+/* Only the numbers are known, not their names. */
 static void test_nobody(void)
 {
 	struct prom *prom = made("j");
@@ -495,7 +494,7 @@ static void test_down(void)
 	prom_free(prom);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------ */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 static void give_sum(struct prom *prom, const char *name, const char *value)
 {
@@ -538,13 +537,12 @@ static void test_sums(void)
 	       strcmp(now->members[0].host, "n1") == 0 && strcmp(now->members[0].comm, "dp") == 0);
 	EXPECT(now->edges[0].from == 1 && now->edges[0].to == 0 && now->edges[0].transfers == 7 &&
 	       now->edges[0].wire_seconds == 0.5 && now->edges[0].bytes == 4096);
-	EXPECT_THAT("where one of three is missing, nothing is known of before",
-		    prom_before(prom) == NULL);
+	EXPECT_THAT("if one of three is missing, the past is unknown", prom_before(prom) == NULL);
 	recording_release(&recording);
 	prom_free(prom);
 }
 
-/* Four ranks; the others spend five seconds more in their collectives than the first. */
+/* Four ranks; the others spend five seconds longer in their collectives than the first. */
 static void give_late(struct prom *prom)
 {
 	static const char *const names[] = { "communicators", "operations now",
@@ -572,7 +570,7 @@ static void give_late(struct prom *prom)
 	}
 }
 
-/* A job that runs for 20 s has lost a quarter of its time; one that runs for five minutes next to nothing. */
+/* A job that has run for 20 s lost a quarter of its time; one that has run for five minutes almost nothing. */
 static void test_young(void)
 {
 	for (int is_young = 0; is_young < 2; is_young++) {
@@ -592,13 +590,14 @@ static void test_young(void)
 		verdicts_init(&verdicts);
 		EXPECT_EQUAL(prom_slow(prom, &verdicts, &options), OK);
 		if (is_young)
-			EXPECT_THAT("who is late in a young job is told",
+			EXPECT_THAT("a straggler in a young job is reported",
 				    verdicts.count == 1 &&
 					    verdicts.list[0].class == VERDICT_SLOW_RANK &&
 					    verdicts.list[0].rank == 0 &&
 					    fabs(verdicts.list[0].percent - 25) < 0.01);
 		else
-			EXPECT_THAT("the same over five minutes is nothing", verdicts.count == 0);
+			EXPECT_THAT("the same over five minutes is negligible",
+				    verdicts.count == 0);
 		verdicts_release(&verdicts);
 		recording_release(&recording);
 		prom_free(prom);

@@ -9,7 +9,7 @@
 static const uint64_t now[HAND_PROCESSES] = { 100 * SECOND, 100 * SECOND, 100 * SECOND,
 					      100 * SECOND };
 
-/* In a collective that it issued at this time. */
+/* In a collective that it called at this time. */
 static void enter(struct recording_process *process, uint32_t comm, uint64_t match, uint64_t at_ns)
 {
 	struct op_record *op = hand_op(process, comm, OP_ALL_REDUCE, match, 1024, 0, at_ns);
@@ -21,7 +21,7 @@ static void enter(struct recording_process *process, uint32_t comm, uint64_t mat
 	process->comms[comm - 1].counts.collectives = match;
 }
 
-/* Four ranks on two hosts in "world", the first two in "tp". Rank 3 has not come. */
+/* Four ranks on two hosts in "world", the first two in "tp". Rank 3 has not arrived. */
 static void make(struct hand_made *hand)
 {
 	for (int i = 0; i < 4; i++) {
@@ -54,7 +54,7 @@ static void test_standing(void)
 	EXPECT_EQUAL(scene.comm_count, 2);
 	EXPECT_EQUAL(scene.communicators, 2);
 	EXPECT_EQUAL(scene.standing, 1);
-	EXPECT_THAT("the one somebody is in comes first",
+	EXPECT_THAT("the communicator that ranks are in comes first",
 		    strcmp(job.comms[scene.comms[0].comm].label, "world") == 0);
 	EXPECT(scene.comms[0].open == 4 && scene.comms[0].inside == 3);
 	EXPECT_EQUAL(scene.comms[0].age_ns, 40 * SECOND);
@@ -64,7 +64,7 @@ static void test_standing(void)
 	EXPECT(scene.age_ns == 40 * SECOND && scene.last_ns == 38 * SECOND);
 	scene_release(&scene);
 	EXPECT(scene_make(&scene, &job, now, 39 * SECOND) == OK);
-	EXPECT_THAT("something happened 38 s ago", scene.standing == 0);
+	EXPECT_THAT("the last activity was 38 s ago", scene.standing == 0);
 	scene_release(&scene);
 	job_release(&job);
 	hand_release(&hand);
@@ -81,7 +81,7 @@ static void test_over(void)
 		hand.list[i]->life = i == 0 ? RECORDING_KILLED : RECORDING_ENDED;
 	EXPECT(job_make(&job, &hand.recording) == OK);
 	EXPECT(scene_make(&scene, &job, now, 20 * SECOND) == OK);
-	EXPECT_THAT("nothing goes on", scene.comm_count == 0 && scene.standing == 0);
+	EXPECT_THAT("no activity", scene.comm_count == 0 && scene.standing == 0);
 	EXPECT(scene.communicators == 2 && scene.killed == 1 && scene.ended == 3);
 	EXPECT(scene.last_ns == UINT64_MAX && scene.age_ns == 0);
 	EXPECT_EQUAL(scene.operations, 3);
@@ -97,7 +97,7 @@ static void test_jobs(void)
 	struct job job;
 
 	hand_process(&hand, "one", 0, "a");
-	hand_process(&hand, "one", 0, "a"); /* started again */
+	hand_process(&hand, "one", 0, "a"); /* restarted */
 	hand_process(&hand, "other", 0, "a");
 	EXPECT(job_make(&job, &hand.recording) == OK);
 	EXPECT(scene_make(&scene, &job, NULL, 20 * SECOND) == OK);

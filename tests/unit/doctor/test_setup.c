@@ -1,4 +1,4 @@
-/* Every rule of the set-up: it has a page, it speaks when it should, and is silent on logs with nothing wrong. */
+/* Every set-up rule: it has a page, it fires when it should, and is silent on clean logs. */
 #include "doctor/setup.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "tests/support/nccl_log_stage.h"
 #include "tests/tap.h"
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 static struct verdicts verdicts_of(const char *text, const struct recording *recording)
 {
@@ -112,12 +112,12 @@ static void add_info(struct played *played, int rank, const char *line)
 struct example {
 	const char *rule;
 	enum verdict_severity severity;
-	const char *add;	 /* to a clean log of two nodes of eight */
-	const char *from, *to;	 /* or changed in it */
-	const char *alone;	 /* or a log of its own */
+	const char *add;	 /* appended to a clean log of two nodes with eight GPUs */
+	const char *from, *to;	 /* or replaced in it */
+	const char *alone;	 /* or a separate log */
 	const char *environment; /* or no log: a variable */
 	const char
-		*harmless; /* the same with nothing wrong: silent; NULL: the clean log is enough */
+		*harmless; /* the same without the problem: silent; NULL: the clean log is enough */
 	const char *cited; /* part of a line of evidence */
 };
 
@@ -170,7 +170,7 @@ static const struct example examples[] = {
 		 "ran for 600015 "
 		 "milliseconds before timing out.\n",
 	  .harmless = "[rank3]:[W ProcessGroupNCCL.cpp:1] Warning: using GPU 3\n",
-	  .cited = "that rank is in collective 5, another one already in 6" },
+	  .cited = "that rank is in collective #5, another one already in #6" },
 	{ "nccl-error", VERDICT_ERROR,
 	  .add = "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, "
 		 "unhandled system "
@@ -367,7 +367,7 @@ static void a_clean_log_has_nothing(void)
 
 		log_stage_play(&stage);
 		verdicts = verdicts_of(stage.text, NULL);
-		if (!EXPECT_THAT("a clean log has nothing", verdicts.count == 0))
+		if (!EXPECT_THAT("nothing in a clean log", verdicts.count == 0))
 			show(&verdicts);
 		verdicts_release(&verdicts);
 		log_stage_release(&stage);
@@ -396,7 +396,7 @@ static void real_logs_get_what_they_deserve(void)
 			close(fd);
 		}
 		EXPECT(setup_find(&verdicts, &log, NULL) == OK);
-		if (!EXPECT_THAT("notes alone",
+		if (!EXPECT_THAT("only notes",
 				 !verdicts_has_trouble(&verdicts) && verdicts.count == 2 &&
 					 find(&verdicts, "ib-disabled") != NULL &&
 					 find(&verdicts, job == 0 ? "profiler-plugin"
@@ -423,7 +423,7 @@ static const struct verdict *few_channels(struct verdicts *verdicts, int gpus, c
 	return find(verdicts, "few-channels");
 }
 
-/* Direct over PCI, two are what NCCL takes; with NVLink SHARP there is NVLink. A limit is told once, as a limit. */
+/* Direct over PCI, NCCL uses two; NVLink SHARP implies NVLink. A limit is reported once, as a limit. */
 static void few_channels_within_a_node(void)
 {
 	static const struct {
@@ -457,7 +457,7 @@ static void few_channels_within_a_node(void)
 	}
 }
 
-/* ---- who is named ---------------------------------------------------------------------------- */
+/* ---- which ranks are named ------------------------------------------------------------------- */
 
 static void the_missing_rank_is_named(void)
 {
@@ -470,7 +470,7 @@ static void the_missing_rank_is_named(void)
 	log_stage_play(&stage);
 	verdicts = verdicts_of(stage.text, NULL);
 	verdict = find(&verdicts, "init-incomplete");
-	EXPECT(verdict != NULL && strncmp(verdict->title, "rank 11 never came", 18) == 0 &&
+	EXPECT(verdict != NULL && strncmp(verdict->title, "rank 11 never reached", 21) == 0 &&
 	       verdict->comm_rank == 11 && verdict->victims == 15 && verdict->rank == -1);
 	EXPECT(verdict != NULL && verdict->confidence < 1 && verdict->missing.count == 1);
 	EXPECT_EQUAL(verdicts.count, 1);
@@ -488,7 +488,7 @@ static void one_log_of_many_blames_nobody(void)
 	log_stage_rank(&stage, 3);
 	verdicts = verdicts_of(stage.text, NULL);
 	verdict = find(&verdicts, "init-incomplete");
-	EXPECT(verdict != NULL && strstr(verdict->title, "never ended") != NULL &&
+	EXPECT(verdict != NULL && strstr(verdict->title, "never completed") != NULL &&
 	       verdict->comm_rank == -1 && verdict->confidence < 0.8 &&
 	       has_line(&verdict->missing, "0-2,4-15"));
 	verdicts_release(&verdicts);
@@ -522,14 +522,14 @@ static void the_odd_one_is_named(void)
 	add_info(&played, 2, "env.NCCL_IB_HCA=mlx5\n");
 	played.comms[2].info.hash = 0x77;
 	verdicts = verdicts_of(NULL, &played.recording);
-	EXPECT_THAT("who shares no communicator is not compared",
+	EXPECT_THAT("ranks without a shared communicator are not compared",
 		    find(&verdicts, "environment-differs") == NULL);
 	verdicts_release(&verdicts);
 
 	play(&played, "env_left_out=3\n");
 	add_info(&played, 2, "env.NCCL_IB_HCA=mlx5\n");
 	verdicts = verdicts_of(NULL, &played.recording);
-	EXPECT_THAT("what found no room is not unset",
+	EXPECT_THAT("a variable that was dropped for lack of room is not unset",
 		    find(&verdicts, "environment-differs") == NULL);
 	verdicts_release(&verdicts);
 
@@ -539,7 +539,7 @@ static void the_odd_one_is_named(void)
 			 (const char *[]){ "env.NCCL_IB_HCA=a\n", "env.NCCL_IB_HCA=b\n",
 					   "env.NCCL_IB_HCA=c\n", "env.NCCL_IB_HCA=d\n" }[i]);
 	verdicts = verdicts_of(NULL, &played.recording);
-	EXPECT_THAT("a value for each rank was meant so", verdicts.count == 0);
+	EXPECT_THAT("different values on all ranks are intended", verdicts.count == 0);
 	verdicts_release(&verdicts);
 
 	play(&played, "");

@@ -8,7 +8,7 @@
 #include "tests/unit/doctor/transfers.h"
 #include "tests/tap.h"
 
-/* ---- what may be slow -------------------------------------------------------------------------- */
+/* ---- what can be slow ------------------------------------------------------------------------ */
 
 static bool is_later(const struct transfers_what *what)
 {
@@ -81,7 +81,7 @@ static bool later_is_large_between_nodes(const struct transfers_what *what)
 	return is_later(what) && is_large_between_nodes(what);
 }
 
-/* ---- how it is told ---------------------------------------------------------------------------- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 static void find(struct verdicts *verdicts, const struct transfers *job,
 		 const struct slow_options *options)
@@ -106,7 +106,7 @@ struct wanted {
 	const char *sentence;
 	enum verdict_class class;
 	const char *host;
-	const char *comm; /* NULL: whatever */
+	const char *comm; /* NULL: any */
 	double (*slower)(const struct transfers_what *what);
 	bool (*is_tree)(const struct transfers_what *what);
 };
@@ -132,7 +132,7 @@ static void expect_one(const struct verdicts *verdicts, const struct wanted *wan
 static void against_past(void)
 {
 	static const struct wanted list[] = {
-		{ "all that crosses nodes became slower: the network", VERDICT_SLOW_NETWORK, "",
+		{ "all inter-node traffic became slower: the network", VERDICT_SLOW_NETWORK, "",
 		  NULL, later_network, NULL },
 		{ "all within nodes: NVLink", VERDICT_SLOW_NVLINK, "", NULL, later_nvlink, NULL },
 		{ "within one node: NVLink there", VERDICT_SLOW_NVLINK, "node2", NULL,
@@ -159,7 +159,7 @@ static void against_past(void)
 		transfers_make(&job);
 		find(&verdicts, &job, &options);
 		expect_one(&verdicts, &list[i], "past");
-		EXPECT_THAT("and since when",
+		EXPECT_THAT("and its start",
 			    verdicts.count == 1 && verdicts.list[0].for_ns > 1000000000 &&
 				    strstr(verdicts.list[0].evidence.list[0], "since") != NULL);
 		verdicts_release(&verdicts);
@@ -196,7 +196,7 @@ static void against_baseline(const struct baseline *baseline)
 		transfers_make(&job);
 		find(&verdicts, &job, &options);
 		expect_one(&verdicts, &list[i], "baseline");
-		EXPECT_THAT("with what it cost",
+		EXPECT_THAT("with the cost",
 			    verdicts.count == 1 && verdicts.list[0].money > 0 &&
 				    verdicts.list[0].money == 3 * verdicts.list[0].gpu_hours);
 		verdicts_release(&verdicts);
@@ -204,7 +204,7 @@ static void against_baseline(const struct baseline *baseline)
 	}
 }
 
-/* ---- what durations do not tell -------------------------------------------------------------------- */
+/* ---- what durations do not show -------------------------------------------------------------- */
 
 static size_t count_class(const struct verdicts *verdicts, enum verdict_class class)
 {
@@ -230,10 +230,10 @@ static void after_mismatch(void)
 	snprintf(mismatch->job, sizeof(mismatch->job), "%s", job.report.job.groups[0].name);
 	mismatch->number = 40;
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
-	if (!EXPECT_THAT("ranks that called different things: nothing is said about NVLink",
+	if (!EXPECT_THAT("ranks that called different operations: nothing is reported about NVLink",
 			 verdicts.count == 2 && count_class(&verdicts, VERDICT_BLIND) == 1))
 		show(&verdicts);
-	EXPECT_THAT("and that it was not judged is",
+	EXPECT_THAT("and a note says that it was not judged",
 		    verdicts_has_unjudged(&verdicts) && strcmp(verdicts.list[1].rule, "past") == 0);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
@@ -272,7 +272,7 @@ static void untimed(void)
 		job.hand.list[i]->comms[0].counts.timed = 0;
 	verdicts_init(&verdicts);
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
-	if (!EXPECT_THAT("where nothing is timed, speed is not judged, and that is said",
+	if (!EXPECT_THAT("untimed operations: speed is not judged, and a note says so",
 			 verdicts.count == 1 && verdicts.list[0].is_unjudged &&
 				 strcmp(verdicts.list[0].rule, "speed") == 0 &&
 				 strstr(verdicts.list[0].title, "0 of ") != NULL))
@@ -281,7 +281,7 @@ static void untimed(void)
 	transfers_release(&job);
 }
 
-/* ---- nobody -------------------------------------------------------------------------------------- */
+/* ---- no verdict ------------------------------------------------------------------------------ */
 
 static void expect_nobody(const char *sentence, struct transfers *job,
 			  const struct slow_options *options)
@@ -310,15 +310,15 @@ static void nobody(const struct baseline *baseline)
 	for (uint64_t seed = 20; seed < 26; seed++) {
 		struct transfers job = { .nodes = 4, .gpus = 2, .seed = seed, .late_rank = -1 };
 
-		expect_nobody("a job like that of the baseline: nobody", &job, &options);
+		expect_nobody("a job like the baseline: none", &job, &options);
 	}
-	expect_nobody("a faster one: nobody", &fast, &options);
-	expect_nobody("one of half the nodes: nobody", &smaller, &options);
+	expect_nobody("a faster job: none", &fast, &options);
+	expect_nobody("a job with half the nodes: none", &smaller, &options);
 	options.threshold = 0.5;
-	expect_nobody("what is within the threshold is not told", &tolerated, &options);
+	expect_nobody("below the threshold: none", &tolerated, &options);
 }
 
-/* ---- several at once ----------------------------------------------------------------------------- */
+/* ---- several at once ------------------------------------------------------------------------- */
 
 static void late_rank(const struct baseline *baseline)
 {
@@ -332,14 +332,14 @@ static void late_rank(const struct baseline *baseline)
 	transfers_make(&job);
 	find(&verdicts, &job, &options);
 	verdict = &verdicts.list[0];
-	if (!EXPECT_THAT("a rank that comes late is named, and nothing else",
+	if (!EXPECT_THAT("a straggler is named, and nothing else",
 			 verdicts.count == 1 && verdict->class == VERDICT_SLOW_RANK &&
 				 verdict->rank == 5 && strcmp(verdict->host, "node2") == 0 &&
 				 verdict->pid == 1005 && verdict->victims == 7))
 		show(&verdicts);
 	EXPECT_THAT("compared with the others", strcmp(verdict->rule, "others") == 0);
 	EXPECT_THAT("always", strstr(verdict->evidence.list[0], "always") != NULL);
-	EXPECT_THAT("with what the others' waiting cost",
+	EXPECT_THAT("with the cost of the others' waiting",
 		    verdict->gpu_hours > 0 && verdict->money == 2 * verdict->gpu_hours);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
@@ -364,14 +364,14 @@ static void late_and_slow(const struct baseline *baseline)
 			verdicts.list[i].class == VERDICT_SLOW_RANK && verdicts.list[i].rank == 5;
 		has_network |= verdicts.list[i].class == VERDICT_SLOW_NETWORK;
 	}
-	if (!EXPECT_THAT("a late rank does not hide a slow network, nor the other way round",
+	if (!EXPECT_THAT("a straggler does not hide a slow network, nor vice versa",
 			 verdicts.count == 2 && has_rank && has_network))
 		show(&verdicts);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
 }
 
-/* A GPU with lower clocks comes late and moves data slower, too: one cause. */
+/* A GPU with lower clocks arrives late and also moves data slower: one cause. */
 static void late_and_slow_together(void)
 {
 	struct transfers job = { .nodes = 4,
@@ -390,14 +390,14 @@ static void late_and_slow_together(void)
 			 verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_RANK &&
 				 verdicts.list[0].rank == 5))
 		show(&verdicts);
-	EXPECT_THAT("and told there",
-		    strstr(verdicts.list[0].evidence.list[2], "It explains") != NULL);
-	EXPECT_THAT("since when", strstr(verdicts.list[0].evidence.list[0], "since") != NULL);
+	EXPECT_THAT("and part of its evidence",
+		    strstr(verdicts.list[0].evidence.list[2], "This explains") != NULL);
+	EXPECT_THAT("with the start", strstr(verdicts.list[0].evidence.list[0], "since") != NULL);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
 }
 
-/* Already told as stuck: its slow transfers are no second cause. */
+/* Already reported as stuck: its slow transfers are not a second cause. */
 static void hung(void)
 {
 	struct transfers job = {
@@ -413,7 +413,7 @@ static void hung(void)
 	snprintf(verdict->job, sizeof(verdict->job), "job");
 	verdict->rank = 5;
 	EXPECT(slow_find(&verdicts, &job.report, &options) == OK);
-	EXPECT_THAT("who hangs is not slow as well", verdicts.count == 1);
+	EXPECT_THAT("a hung rank is not also slow", verdicts.count == 1);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
 }
@@ -428,7 +428,7 @@ static void past_and_baseline(const struct baseline *baseline)
 
 	transfers_make(&job);
 	find(&verdicts, &job, &options);
-	if (!EXPECT_THAT("what is slower than before and than the baseline is told once",
+	if (!EXPECT_THAT("slower than before and than the baseline is reported once",
 			 verdicts.count == 1 && strcmp(verdicts.list[0].rule, "past") == 0))
 		show(&verdicts);
 	verdicts_release(&verdicts);
@@ -447,10 +447,10 @@ static void elsewhere(const struct baseline *baseline)
 
 	transfers_make(&job);
 	find(&verdicts, &job, &options);
-	if (!EXPECT_THAT("13 % longer iterations with equal transfers: it is not communication",
+	if (!EXPECT_THAT("iterations 13% longer with equal transfers: not communication",
 			 verdicts.count == 1 && verdicts.list[0].class == VERDICT_BELOW_EXPECTED &&
 				 verdicts.list[0].percent > 11 && verdicts.list[0].percent < 15 &&
-				 strstr(verdicts.list[0].title, "not the reason") != NULL))
+				 strstr(verdicts.list[0].title, "not the cause") != NULL))
 		show(&verdicts);
 	verdicts_release(&verdicts);
 	transfers_release(&job);
@@ -479,14 +479,14 @@ static void peaks(void)
 	struct slow_options options = { .peak_nvlink = 140e9, .peak_network = 20e9 };
 
 	transfers_make(&job);
-	EXPECT_THAT("nobody is below a peak that is reached",
+	EXPECT_THAT("no verdict if the peak is reached",
 		    count_of(&job, &options, VERDICT_SLOW_NETWORK) == 0);
 	options.peak_nvlink = 450e9;
-	EXPECT_THAT("NVLink far below its peak, and the network is not",
+	EXPECT_THAT("NVLink far below its peak, the network is fine",
 		    count_of(&job, &options, VERDICT_SLOW_NVLINK) == 1);
 	options.peak_nvlink = 140e9;
 	options.peak_network = 100e9;
-	EXPECT_THAT("the network far below its peak, and NVLink is not",
+	EXPECT_THAT("the network far below its peak, NVLink is fine",
 		    count_of(&job, &options, VERDICT_SLOW_NETWORK) == 1);
 	transfers_release(&job);
 }
@@ -506,7 +506,7 @@ static void expectations(void)
 						 .time_ns = 10000000 };
 	expected_finish(&expected);
 	transfers_make(&job);
-	EXPECT_THAT("faster than expected: nobody",
+	EXPECT_THAT("faster than expected: none",
 		    count_of(&job, &options, VERDICT_BELOW_EXPECTED) == 0);
 	for (size_t i = 0; i < 6; i++)
 		rows[i].time_ns = 20000;
@@ -543,7 +543,7 @@ static void without_table(void)
 	transfers_make(&job);
 	job.report.custom[0].by = 0;
 	find(&verdicts, &job, &options);
-	EXPECT_THAT("without the table the network is still told",
+	EXPECT_THAT("without the table the slow network is still reported",
 		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_NETWORK);
 	verdicts_release(&verdicts);
 	transfers_release(&job);

@@ -1,4 +1,4 @@
-/* How ranks and links that stand out are told. */
+/* Verdicts about ranks and links that stand out. */
 #include <string.h>
 
 #include "doctor/slow.h"
@@ -49,16 +49,16 @@ static void test_short_of_processor(void)
 
 	tell(short_of_processor);
 	verdict = told(VERDICT_SLOW_RANK, SENDER);
-	EXPECT_THAT("a rank that is short of processor is told as such, and no link",
+	EXPECT_THAT("a rank short of CPU is reported as such, not as a slow link",
 		    verdicts.count == 1 && verdict != NULL &&
-			    strstr(verdict->title, "too little processor") != NULL);
-	EXPECT_THAT("with what was seen: it is not the link",
+			    strstr(verdict->title, "short of CPU") != NULL);
+	EXPECT_THAT("with the evidence that it is not the link",
 		    verdict != NULL && verdict->evidence.count == 1 &&
 			    strstr(verdict->evidence.list[0], "not the link") != NULL);
 	over();
 }
 
-/* Its receiver comes 20 ms late, and a window of sixteen transfers waits for it. */
+/* Its receiver arrives 20 ms late, and a window of sixteen transfers waits for it. */
 static struct part late_receiver(int rank, int meeting)
 {
 	struct part part = calm();
@@ -72,7 +72,7 @@ static struct part late_receiver(int rank, int meeting)
 static void test_late_receiver(void)
 {
 	tell(late_receiver);
-	EXPECT_THAT("who comes late is told, not the link to it",
+	EXPECT_THAT("the straggler is reported, not the link to it",
 		    verdicts.count == 1 && told(VERDICT_SLOW_RANK, RECEIVER) != NULL);
 	over();
 }
@@ -88,7 +88,7 @@ static struct part late_and_slow(int rank, int meeting)
 static void test_late_and_slow(void)
 {
 	tell(late_and_slow);
-	EXPECT_THAT("a slow link of a collective makes nobody late to it: both are told",
+	EXPECT_THAT("a slow link of a collective makes no rank late: both are reported",
 		    verdicts.count == 2 && told(VERDICT_SLOW_RANK, RECEIVER) != NULL &&
 			    told(VERDICT_SLOW_LINK, SENDER) != NULL);
 	over();
@@ -108,9 +108,9 @@ static void test_stalls(void)
 
 	tell(stalls);
 	verdict = told(VERDICT_SLOW_LINK, SENDER);
-	EXPECT_THAT("a link over which some sends stall: that it comes and goes is said",
+	EXPECT_THAT("a link on which some sends stall is intermittent",
 		    verdict != NULL && verdict->confidence < 0.8 && verdict->evidence.count > 1 &&
-			    strstr(verdict->evidence.list[1], "comes and goes") != NULL);
+			    strstr(verdict->evidence.list[1], "intermittent") != NULL);
 	over();
 }
 

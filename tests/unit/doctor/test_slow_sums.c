@@ -8,7 +8,7 @@
 #include "common/op_layout.h"
 #include "tests/tap.h"
 
-/* Four nodes of two ranks: tp0 .. tp3 within nodes, dp0, dp1 between them, world. Sums of 100 seconds. */
+/* Four nodes of two ranks: tp0 .. tp3 within nodes, dp0, dp1 between them, world. Totals of 100 seconds. */
 enum { NODES = 4, GPUS = 2, RANKS = NODES * GPUS, MEMBERS = 3 * RANKS * 2, EDGES = 4 * RANKS };
 
 struct stretch {
@@ -72,7 +72,7 @@ static void make(struct stretch *stretch)
 	stretch->sums.edges = stretch->edges;
 }
 
-/* The others of its communicators wait so long for this rank. */
+/* The other ranks of its communicators wait this long for this rank. */
 static void wait_for(struct stretch *stretch, int rank, double seconds)
 {
 	for (size_t i = 0; i < stretch->sums.member_count; i++) {
@@ -121,7 +121,7 @@ static void nobody(void)
 		before.members[i].seconds *= 1 + 0.01 * (double)(i % 5);
 	}
 	look(&verdicts, &now, &before);
-	EXPECT_THAT("nothing is wrong: nobody", verdicts.count == 0);
+	EXPECT_THAT("nothing wrong: none", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 
@@ -136,21 +136,20 @@ static void rank(void)
 	wait_for(&now, 5, 15);
 	look(&verdicts, &now, &before);
 	verdict = &verdicts.list[0];
-	EXPECT_THAT("the one others wait for",
+	EXPECT_THAT("the straggler",
 		    verdicts.count == 1 && verdict->class == VERDICT_SLOW_RANK &&
 			    verdict->rank == 5 && strcmp(verdict->host, "node2") == 0 &&
 			    verdict->pid == 105 && verdict->gpu == 1 && verdict->victims > 0);
-	EXPECT_THAT("for how much of the time", verdict->percent > 14 && verdict->percent < 16);
-	EXPECT_THAT("what it costs",
-		    verdict->gpu_hours > 0 && verdict->money == 2 * verdict->gpu_hours);
-	EXPECT_THAT("in which stretch",
+	EXPECT_THAT("with its share of the time", verdict->percent > 14 && verdict->percent < 16);
+	EXPECT_THAT("its cost", verdict->gpu_hours > 0 && verdict->money == 2 * verdict->gpu_hours);
+	EXPECT_THAT("and the time span",
 		    verdict->for_ns == UINT64_C(100000000000) && verdict->since_wall_ns > 0);
 	verdicts_release(&verdicts);
 
 	make(&now);
 	wait_for(&now, 5, 5);
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("a twentieth of the time is not told", verdicts.count == 0);
+	EXPECT_THAT("a twentieth of the time is not reported", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 
@@ -170,7 +169,7 @@ static void victim(void)
 			member->seconds += 20;
 	}
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("who waits elsewhere is not accused",
+	EXPECT_THAT("a rank that waits elsewhere is not blamed",
 		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_RANK &&
 			    verdicts.list[0].rank == 4);
 	verdicts_release(&verdicts);
@@ -204,7 +203,7 @@ static void link(void)
 	slow_down(&now, JOB_COMM_MIXED, NULL, 2);
 	slow_down(&now, JOB_COMM_NET, NULL, 2);
 	look(&verdicts, &now, &before);
-	EXPECT_THAT("one edge: the link, and it explains the slower transfers",
+	EXPECT_THAT("one link: it explains the slower transfers",
 		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_LINK &&
 			    verdicts.list[0].rank == 3 && verdicts.list[0].peer == 4 &&
 			    strcmp(verdicts.list[0].host, "node1") == 0 &&
@@ -215,7 +214,7 @@ static void link(void)
 	for (size_t i = 0; i < 3; i++)
 		now.edges[2 * i].wire_seconds *= 4;
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("several of eight: that is how the collective is made", verdicts.count == 0);
+	EXPECT_THAT("several of eight: the way the collective works", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 
@@ -235,7 +234,7 @@ static void network(void)
 			    strcmp(verdicts.list[0].rule, "past") == 0);
 	verdicts_release(&verdicts);
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("without a past nothing can be said", verdicts.count == 0);
+	EXPECT_THAT("without a past nothing is reported", verdicts.count == 0);
 	verdicts_release(&verdicts);
 
 	make(&now);
@@ -265,7 +264,8 @@ static void odd_input(void)
 	for (size_t i = 0; i < now.sums.member_count; i++)
 		now.members[i].operations = now.members[i].rank == 5 ? 500 : 1000;
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("members that did unequal numbers are not compared", verdicts.count == 0);
+	EXPECT_THAT("ranks with unequal numbers of operations are not compared",
+		    verdicts.count == 0);
 	verdicts_release(&verdicts);
 
 	make(&now);
@@ -273,12 +273,12 @@ static void odd_input(void)
 	for (size_t i = 0; i < now.sums.member_count; i++)
 		now.members[i].function = OP_BROADCAST;
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("rooted operations tell nothing", verdicts.count == 0);
+	EXPECT_THAT("rooted operations are not compared", verdicts.count == 0);
 	verdicts_release(&verdicts);
 
 	now.sums.member_count = now.sums.edge_count = 0;
 	look(&verdicts, &now, &now);
-	EXPECT_THAT("nothing is nothing", verdicts.count == 0);
+	EXPECT_THAT("no data, no verdict", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 
@@ -304,27 +304,27 @@ static void sampled(void)
 	for (size_t i = 0; i < now.sums.member_count; i++)
 		sample(&now.members[i], 20);
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("who is late is told from a sample as from all",
+	EXPECT_THAT("a straggler is found in a sample as in all operations",
 		    verdicts.count == 1 && verdicts.list[0].class == VERDICT_SLOW_RANK &&
 			    verdicts.list[0].rank == 5);
-	EXPECT_THAT("and costs as much", hours > 0 && verdicts.count == 1 &&
-						 verdicts.list[0].gpu_hours > hours * 0.99 &&
-						 verdicts.list[0].gpu_hours < hours * 1.01);
+	EXPECT_THAT("with the same cost", hours > 0 && verdicts.count == 1 &&
+						  verdicts.list[0].gpu_hours > hours * 0.99 &&
+						  verdicts.list[0].gpu_hours < hours * 1.01);
 	verdicts_release(&verdicts);
 
-	/* Somebody had one process time everything for a while. */
+	/* One process was set to time everything for a while. */
 	make(&now);
 	for (size_t i = 0; i < now.sums.member_count; i++)
 		sample(&now.members[i], now.members[i].rank == 5 ? 1 : 20);
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("a rank with more operations timed is not slower for it", verdicts.count == 0);
+	EXPECT_THAT("a rank with more timed operations is not slower for it", verdicts.count == 0);
 	verdicts_release(&verdicts);
 	make(&now);
 	wait_for(&now, 5, 15);
 	for (size_t i = 0; i < now.sums.member_count; i++)
 		sample(&now.members[i], now.members[i].rank == 5 ? 1 : 20);
 	look(&verdicts, &now, NULL);
-	EXPECT_THAT("of what was timed differently nobody can tell", verdicts.count == 0);
+	EXPECT_THAT("differently timed ranks are not judged", verdicts.count == 0);
 	verdicts_release(&verdicts);
 }
 

@@ -59,7 +59,7 @@ static void test_too_many(void)
 	}
 	EXPECT_EQUAL(verdicts.count, VERDICTS_MAX);
 	EXPECT_EQUAL(verdicts.left_out, 7);
-	EXPECT_THAT("the last one kept is untouched by those left out",
+	EXPECT_THAT("the last one kept is not changed by those left out",
 		    strcmp(verdicts.list[VERDICTS_MAX - 1].title, "number 255") == 0);
 	verdicts_release(&verdicts);
 }
@@ -77,7 +77,7 @@ static void test_lines(void)
 	verdict = verdicts_add(&verdicts, VERDICT_STUCK, VERDICT_ERROR);
 	verdict_title(verdict, "%s", long_text);
 	EXPECT_EQUAL(strlen(verdict->title), sizeof(verdict->title) - 1);
-	EXPECT_THAT("a title that is cut ends in dots",
+	EXPECT_THAT("a truncated title ends in dots",
 		    strcmp(verdict->title + strlen(verdict->title) - 4, "x...") == 0);
 	verdict_missing(verdict, "%s", long_text);
 	last = verdict->missing.list[0];
@@ -87,7 +87,7 @@ static void test_lines(void)
 		verdict_advice(verdict, "step %d", i);
 	EXPECT_EQUAL(verdict->advice.count, VERDICT_LINES_MAX);
 	EXPECT(strcmp(verdict->advice.list[0], "step 0") == 0);
-	EXPECT_THAT("the last line says that there is more",
+	EXPECT_THAT("the last line says that there are more",
 		    strstr(verdict->advice.list[VERDICT_LINES_MAX - 1], "left out"));
 	verdicts_release(&verdicts);
 }
@@ -133,7 +133,7 @@ static void test_order(void)
 	add(&verdicts, "few", VERDICT_NEVER_ISSUED, VERDICT_ERROR, 0, 3);
 	add(&verdicts, "many", VERDICT_NETWORK_STUCK, VERDICT_ERROR, 0, 511);
 	verdicts_sort(&verdicts);
-	EXPECT_THAT("severity, then hangs, slowness, set-up, blindness; within these what it costs",
+	EXPECT_THAT("severity, then hangs, slowness, set-up, blindness; within these by cost",
 		    strcmp(order(&verdicts, text), "many few dear cheap setup blind note") == 0);
 	verdicts_release(&verdicts);
 }
@@ -155,8 +155,8 @@ static void test_keys(void)
 	later.for_ns = 1000;
 	later.victims = 5;
 	later.confidence = 0.5;
-	text_copy(later.title, sizeof(later.title), "other words");
-	EXPECT_THAT("time, victims, words do not make another verdict of it",
+	text_copy(later.title, sizeof(later.title), "different text");
+	EXPECT_THAT("time, victims and text do not change the key",
 		    verdict_key(&now) == verdict_key(&later));
 	later.rank = 4;
 	EXPECT(verdict_key(&now) != verdict_key(&later));

@@ -1,7 +1,7 @@
 /*
- * A job of nodes x gpus ranks made by hand, for tests of slowness: tensor groups within nodes (tp0 ...), data
- * groups between nodes (dp0 ...), one communicator of all (world). Each test says which transfers are slower, and
- * who comes late.
+ * A hand-made job of nodes x gpus ranks, for tests of slowness: tensor groups within nodes (tp0 ...), data
+ * groups between nodes (dp0 ...), one communicator of all (world). Each test says which transfers are
+ * slower and which rank is late.
  */
 #ifndef TRANSFERS_H
 #define TRANSFERS_H
@@ -28,11 +28,11 @@ struct transfers {
 	int nodes;
 	int gpus;
 	uint64_t seed;
-	/* How many times as long as usual; NULL: 1. */
+	/* How many times longer than usual; NULL: 1. */
 	double (*slower)(const struct transfers_what *what);
-	/* Is it done by a tree instead of a ring? NULL: never. */
+	/* Does it run as a tree instead of a ring? NULL: never. */
 	bool (*is_tree)(const struct transfers_what *what);
-	int late_rank; /* comes late by late_ns to everything; -1 nobody */
+	int late_rank; /* late by late_ns for everything; -1 none */
 	double late_ns;
 	unsigned int late_from; /* from this call on */
 	double pause_ns;	/* between calls; 0: 5 ms */
@@ -49,7 +49,7 @@ static inline double transfers_random(uint64_t *seed)
 	return (double)(*seed >> 40) / (double)(1 << 24);
 }
 
-/* What a transfer takes, some percent more or less. Rings: n - 1 steps of latency, and bandwidth. */
+/* The time of a transfer, with some percent of noise. Rings: n - 1 steps of latency, plus bandwidth. */
 static inline double transfers_ns(const struct transfers *job, const struct transfers_what *what)
 {
 	static const double gigabytes[] = { 200, 25, 50 };
