@@ -139,7 +139,7 @@ static enum status write_json(struct sink *sink, const struct timeline_report *r
 	struct json json;
 
 	json_init(&json, sink);
-	report_json(&json, report, REPORT_JSON_ALL);
+	report_json(&json, report, REPORT_JSON_WHOLE);
 	json_line(&json);
 	return json_status(&json);
 }

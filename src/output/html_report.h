@@ -20,8 +20,6 @@ enum {
 			 TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL,
 };
 
-void html_data_windows(struct json *json, const struct timeline_report *report);
-
 /*
  * A report as one HTML page that opens offline: the answer in words, charts, tables. Everything is in
  * the page: styles, scripts, the charts' library and the data; it fetches nothing.

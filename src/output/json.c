@@ -16,6 +16,17 @@ static bool is_in_object(const struct json *json)
 	return json->depth > 0 && (json->is_object >> (json->depth - 1) & 1);
 }
 
+static bool is_in_row(const struct json *json)
+{
+	return json->row_depth > 0 && json->depth == json->row_depth;
+}
+
+/* Is what comes next the value of a key in a row of names? */
+static bool is_skipped(const struct json *json)
+{
+	return json->skipped_depth > 0 || (json->is_names && is_in_row(json));
+}
+
 /* Comma if something came before. */
 static void json_separate(struct json *json)
 {
@@ -32,22 +43,29 @@ static void json_separate(struct json *json)
 /* Before every value. */
 static bool begin_value(struct json *json)
 {
+	bool is_separated = json->has_key && !is_in_row(json);
+
+	if (json->skipped_depth > 0)
+		return false;
 	if (is_in_object(json) != json->has_key)
 		json->is_wrong = true;
-	if (json->is_wrong)
-		return false;
-	if (!json->has_key)
-		json_separate(json);
 	json->has_key = false;
+	if (json->is_wrong || is_skipped(json))
+		return false;
+	if (!is_separated)
+		json_separate(json);
 	return true;
 }
 
-static void open_scope(struct json *json, bool is_object)
+static void open_scope(struct json *json, bool is_object, char bracket)
 {
+	bool is_unwritten = is_skipped(json);
 	uint32_t bit;
 
-	if (!begin_value(json))
+	if (!begin_value(json)) {
+		json->skipped_depth += is_unwritten;
 		return;
+	}
 	if (json->depth == JSON_DEPTH_MAX) {
 		json->is_wrong = true;
 		return;
@@ -55,26 +73,48 @@ static void open_scope(struct json *json, bool is_object)
 	bit = UINT32_C(1) << json->depth++;
 	json->is_object = is_object ? json->is_object | bit : json->is_object & ~bit;
 	json->has_items &= ~bit;
-	sink_byte(json->sink, is_object ? '{' : '[');
+	sink_byte(json->sink, bracket);
 }
 
 void json_object(struct json *json)
 {
-	open_scope(json, true);
+	open_scope(json, true, '{');
 }
 
 void json_array(struct json *json)
 {
-	open_scope(json, false);
+	open_scope(json, false, '[');
+}
+
+void json_row(struct json *json)
+{
+	if (json->row_depth > 0)
+		json->is_wrong = true;
+	open_scope(json, true, '[');
+	json->row_depth = json->depth;
+}
+
+void json_row_names(struct json *json)
+{
+	json_row(json);
+	json->is_names = true;
 }
 
 void json_end(struct json *json)
 {
+	if (json->skipped_depth > 0) {
+		json->skipped_depth--;
+		return;
+	}
 	if (json->depth == 0 || json->has_key)
 		json->is_wrong = true;
 	if (json->is_wrong)
 		return;
-	sink_byte(json->sink, is_in_object(json) ? '}' : ']');
+	sink_byte(json->sink, is_in_object(json) && !is_in_row(json) ? '}' : ']');
+	if (is_in_row(json)) {
+		json->row_depth = 0;
+		json->is_names = false;
+	}
 	json->depth--;
 }
 
@@ -135,14 +175,19 @@ static void write_string(struct sink *sink, const char *text)
 
 void json_key(struct json *json, const char *key)
 {
+	if (json->skipped_depth > 0)
+		return;
 	if (!is_in_object(json) || json->has_key)
 		json->is_wrong = true;
 	if (json->is_wrong)
 		return;
+	json->has_key = true;
+	if (is_in_row(json) && !json->is_names)
+		return;
 	json_separate(json);
 	write_string(json->sink, key);
-	sink_byte(json->sink, ':');
-	json->has_key = true;
+	if (!is_in_row(json))
+		sink_byte(json->sink, ':');
 }
 
 void json_string(struct json *json, const char *text)

@@ -28,6 +28,10 @@ struct json {
 	uint32_t has_items;
 	bool has_key; /* a key was written and waits for its value */
 	bool is_wrong;
+	/* Of json_row() and json_row_names(). */
+	unsigned int row_depth; /* depth inside the row; 0: in none */
+	bool is_names;
+	unsigned int skipped_depth; /* objects and arrays open in a value that is not written */
 };
 
 void json_init(struct json *json, struct sink *sink);
@@ -46,6 +50,13 @@ void json_bool(struct json *json, bool is_true);
 void json_null(struct json *json);
 /* "0x" and 16 digits, as a string: hashes and pointers, which no reader should round. */
 void json_hex(struct json *json, uint64_t number);
+
+/*
+ * A row of a table: written like an object, with keys, but it becomes an array of the values. json_row_names()
+ * becomes an array of the keys instead. Rows do not nest.
+ */
+void json_row(struct json *json);
+void json_row_names(struct json *json);
 
 /* After a whole value at the top: end the line, ready for the next value. */
 void json_line(struct json *json);

@@ -133,29 +133,23 @@ void report_chart(struct sink *to, const double *values, size_t count, size_t mo
 		  bool has_blocks);
 
 /*
- * A report as JSON: one object, the shape of docs/REPORT.md, whole or in parts. Keys are added in later
- * versions and never change their meaning; what is unknown is null and never 0.
+ * A report as JSON: one object with the keys of docs/REPORT.md. Later versions add keys and never change the meaning
+ * of one; an unknown value is null, never 0.
  *
  *	json_init(&json, &sink);
- *	report_json(&json, &report, REPORT_JSON_ALL);
+ *	report_json(&json, &report, REPORT_JSON_WHOLE);
  *	json_line(&json);
- *
- * Nothing is kept; the first failure sticks in the sink.
  */
 
-enum report_json_flag {
-	/* Each row of each table with its histogram of durations. Without it, that of "total" and of the
-	 * tables "function" and "size" only. */
-	REPORT_JSON_HISTOGRAMS = 1u << 0,
-	/* The tables "comm" and "rank", which may have thousands of rows. */
-	REPORT_JSON_WIDE = 1u << 1,
-	/* The windows' waiting per rank. */
-	REPORT_JSON_MATRIX = 1u << 2,
-	REPORT_JSON_ALL = REPORT_JSON_HISTOGRAMS | REPORT_JSON_WIDE | REPORT_JSON_MATRIX,
+enum report_json_form {
+	REPORT_JSON_WHOLE,
+	/* For the HTML report, a few megabytes at most: without the lists of hosts, ranks, communicators, troubles and
+	 * iterations; tables as arrays, the first rows only, histograms for a few. docs/HTML.md has the differences. */
+	REPORT_JSON_PAGE,
 };
 
-/* The whole report, as one value: an object with all keys below and those of docs/REPORT.md. */
-void report_json(struct json *json, const struct timeline_report *report, unsigned int flags);
+void report_json(struct json *json, const struct timeline_report *report,
+		 enum report_json_form form);
 
 /* Parts. Those named put_ write a key of that name and its value into the object that is open. */
 void report_json_put_head(struct json *json, const struct timeline_report *report);
@@ -167,12 +161,8 @@ void report_json_put_jobs(struct json *json, const struct timeline_report *repor
 void report_json_put_communicators(struct json *json, const struct timeline_report *report);
 void report_json_put_waiting(struct json *json, const struct timeline_report *report);
 void report_json_put_alignment(struct json *json, const struct timeline_report *report);
-void report_json_put_windows(struct json *json, const struct timeline_report *report,
-			     unsigned int flags);
+void report_json_put_windows(struct json *json, const struct timeline_report *report);
 void report_json_put_findings(struct json *json, const struct timeline_report *report);
-
-/* The keys of a row's figures, into the object that is open. */
-void report_json_figures(struct json *json, const struct tally_row *row, bool has_histogram);
 
 /*
  * One table of a report as CSV: a line of names, then a line per row. An empty cell is "not known".

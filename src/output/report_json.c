@@ -3,12 +3,16 @@
 #include "output/report_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/attributes.h"
 #include "common/nccl_interface.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "output/recorded.h"
+
+/* Rows of a table in the HTML report, so that the page stays small whatever the job's size. */
+enum { PAGE_RANKS = 4096, PAGE_ROWS = 2000, PAGE_NAMES = 500 };
 
 static void put_sources(struct json *json, const struct tally_row *row)
 {
@@ -29,12 +33,13 @@ static void put_histogram(struct json *json, const struct tally_histogram *histo
 	json_end(json);
 }
 
-static void put_figures(struct json *json, const struct tally_row *row, bool knows_waiting,
-			bool has_histogram)
+/* waiting is null where no rank of the report shares a collective with another one. */
+static void put_figures(struct json *json, const struct timeline_report *report,
+			const struct tally_row *row, bool has_histogram)
 {
 	struct report_figure figures[REPORT_FIGURES];
 
-	report_figures(figures, row, knows_waiting);
+	report_figures(figures, row, report_knows_waiting(report, row));
 	for (size_t i = 0; i < REPORT_FIGURES; i++) {
 		const struct report_figure *one = &figures[i];
 
@@ -49,16 +54,19 @@ static void put_figures(struct json *json, const struct tally_row *row, bool kno
 		put_histogram(json, &row->histogram);
 }
 
-void report_json_figures(struct json *json, const struct tally_row *row, bool has_histogram)
+/* How many communicators one row of the table by name stands for. */
+static size_t count_alike(const struct job *job, const struct tally_key *key)
 {
-	put_figures(json, row, row->joined > 0, has_histogram);
-}
+	const struct job_comm *first = &job->comms[key->comm];
+	size_t count = 0;
 
-/* The same; waiting is null where no rank of the report met another one. */
-static void report_json_row(struct json *json, const struct timeline_report *report,
-			    const struct tally_row *row, bool has_histogram)
-{
-	put_figures(json, row, report_knows_waiting(report, row), has_histogram);
+	for (size_t i = 0; i < job->comm_count; i++) {
+		const struct job_comm *comm = &job->comms[i];
+
+		count += comm->group == key->group && comm->kind == key->kind &&
+			 strcmp(comm->name, first->name) == 0;
+	}
+	return count;
 }
 
 void report_json_put_by(struct json *json, uint32_t by)
@@ -70,23 +78,77 @@ void report_json_put_by(struct json *json, uint32_t by)
 	json_end(json);
 }
 
-/* One table as a value: {"by":[...],"rows":[...],"other":...}. */
-static void report_json_table(struct json *json, const struct timeline_report *report,
-			      const struct tally *tally, bool has_histograms)
+/* What the page shows of a row besides: the lists that `rank_index` and `comm_index` lead into are not in it. */
+static void put_page_details(struct json *json, const struct timeline_report *report,
+			     const struct tally_key *key, uint32_t by)
 {
+	const struct job *job = &report->job;
+
+	if (by & TALLY_BY_COMM) {
+		const struct job_comm *comm = &job->comms[key->comm];
+
+		comm_json_put_kind(json, comm->kind);
+		json_put_known(json, "ranks", comm->nranks > 0, (uint64_t)comm->nranks);
+		json_put_known(json, "nodes", comm->nnodes > 0, (uint64_t)comm->nnodes);
+		json_put_unsigned(json, "missing_ranks", comm->missing);
+	} else if (by & TALLY_BY_COMM_NAME) {
+		json_put_unsigned(json, "communicators", count_alike(job, key));
+	}
+	if (by & TALLY_BY_RANK) {
+		const struct job_rank *rank = &job->ranks[key->rank];
+		const struct timeline_rank *of = &report->ranks[key->rank];
+
+		json_put_text_or_null(json, "host", job->hosts[rank->host].name);
+		json_put_known(json, "gpu", rank->gpu >= 0, (uint64_t)rank->gpu);
+		json_put_string(json, "state", recording_life_name(rank->life));
+		json_put_known_double(json, "busy_share", of->is_busy_known, of->busy_share);
+	}
+}
+
+struct table {
+	const char *name;
+	const struct tally *tally;
+	bool has_histograms;
+	size_t page_rows; /* at most so many on the page */
+};
+
+static void put_row(struct json *json, const struct timeline_report *report,
+		    const struct table *table, const struct tally_row *row,
+		    enum report_json_form form)
+{
+	report_key_json(json, report, &row->key, table->tally->by);
+	if (form == REPORT_JSON_PAGE)
+		put_page_details(json, report, &row->key, table->tally->by);
+	put_figures(json, report, row, table->has_histograms);
+	json_end(json);
+}
+
+/* One table as a value: {"by":[...],"rows":[...],"other":...}. On the page rows are arrays, named by "columns". */
+static void put_table(struct json *json, const struct timeline_report *report,
+		      const struct table *table, enum report_json_form form)
+{
+	const struct tally *tally = table->tally;
+	bool is_page = form == REPORT_JSON_PAGE;
+	size_t count = is_page && tally->count > table->page_rows ? table->page_rows : tally->count;
+
 	json_object(json);
 	report_json_put_by(json, tally->by);
+	if (is_page && count > 0) {
+		json_key(json, "columns");
+		json_row_names(json);
+		put_row(json, report, table, &tally->rows[0], form);
+	}
 	json_put_array(json, "rows");
-	for (size_t i = 0; i < tally->count; i++) {
-		json_object(json);
-		report_key_json(json, report, &tally->rows[i].key, tally->by);
-		report_json_row(json, report, &tally->rows[i], has_histograms);
-		json_end(json);
+	for (size_t i = 0; i < count; i++) {
+		is_page ? json_row(json) : json_object(json);
+		put_row(json, report, table, &tally->rows[i], form);
 	}
 	json_end(json);
+	if (is_page)
+		json_put_unsigned(json, "left_out", tally->count - count);
 	if (tally->has_other) {
 		json_put_object(json, "other");
-		report_json_row(json, report, &tally->other, has_histograms);
+		put_figures(json, report, &tally->other, table->has_histograms);
 		json_end(json);
 	} else {
 		json_put_null(json, "other");
@@ -94,37 +156,31 @@ static void report_json_table(struct json *json, const struct timeline_report *r
 	json_end(json);
 }
 
-static void report_json_put_tables(struct json *json, const struct timeline_report *report,
-				   unsigned int flags)
+static void put_tables(struct json *json, const struct timeline_report *report,
+		       enum report_json_form form)
 {
-	const struct {
-		const char *name;
-		const struct tally *tally;
-		bool is_wide;
-		bool has_histograms;
-	} tables[] = {
-		{ "name", &report->by_comm_name, false, false },
-		{ "comm", &report->by_comm, true, false },
-		{ "kind", &report->by_kind, false, false },
-		{ "function", &report->by_function, false, true },
-		{ "size", &report->by_size, false, true },
-		{ "algorithm", &report->by_algorithm, false, false },
-		{ "rank", &report->by_rank, true, false },
-		{ "source", &report->by_source, false, false },
+	const bool is_whole = form == REPORT_JSON_WHOLE;
+	const struct table tables[] = {
+		{ "name", &report->by_comm_name, is_whole, PAGE_NAMES },
+		{ "comm", &report->by_comm, is_whole, PAGE_ROWS },
+		{ "kind", &report->by_kind, true, PAGE_ROWS },
+		{ "function", &report->by_function, true, PAGE_ROWS },
+		{ "size", &report->by_size, true, PAGE_ROWS },
+		{ "algorithm", &report->by_algorithm, is_whole, PAGE_ROWS },
+		{ "rank", &report->by_rank, is_whole, PAGE_RANKS },
+		{ "source", &report->by_source, is_whole, PAGE_ROWS },
 	};
 
 	json_put_object(json, "tables");
 	for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
-		if (tables[i].is_wide && !(flags & REPORT_JSON_WIDE))
-			continue;
 		json_key(json, tables[i].name);
-		report_json_table(json, report, tables[i].tally,
-				  tables[i].has_histograms || flags & REPORT_JSON_HISTOGRAMS);
+		put_table(json, report, &tables[i], form);
 	}
 	json_end(json);
 	json_put_array(json, "custom");
 	for (size_t i = 0; i < report->custom_count; i++)
-		report_json_table(json, report, &report->custom[i], true);
+		put_table(json, report,
+			  &(struct table){ NULL, &report->custom[i], is_whole, PAGE_ROWS }, form);
 	json_end(json);
 }
 
@@ -157,9 +213,14 @@ void report_json_put_waiting(struct json *json, const struct timeline_report *re
 
 /* ---- stragglers ------------------------------------------------------------------------------ */
 
-static void put_straggler(struct json *json, const struct straggler *one)
+static void put_straggler(struct json *json, const struct timeline_report *report,
+			  const struct straggler *one)
 {
+	char words[REPORT_WORDS];
+
+	report_words_straggler(report, one, words);
 	json_object(json);
+	json_put_string(json, "text", words);
 	json_put_string(json, "class", straggler_class_name(one->class));
 	json_put_string(json, "pattern", straggler_pattern_name(one->pattern));
 	put_index(json, "rank_index", one->rank);
@@ -192,7 +253,7 @@ static void report_json_put_stragglers(struct json *json, const struct timeline_
 	json_put_unsigned(json, "explained", from->explained);
 	json_put_array(json, "list");
 	for (size_t i = 0; i < from->count; i++)
-		put_straggler(json, &from->list[i]);
+		put_straggler(json, report, &from->list[i]);
 	json_end(json);
 	json_end(json);
 }
@@ -245,15 +306,24 @@ static void put_series(struct json *json, const struct timeline_report *report,
 	json_end(json);
 }
 
-static void put_matrix(struct json *json, const struct windows *windows)
+static void put_matrix(struct json *json, const struct timeline_report *report)
 {
+	const struct windows *windows = &report->windows;
 	const struct windows_matrix *matrix = &windows->waiting;
+	const struct job *job = &report->job;
 
 	json_put_object(json, "matrix");
 	json_put_unsigned(json, "ranks_per_row", matrix->ranks_per_row);
 	json_put_array(json, "rows");
 	for (size_t i = 0; i < matrix->rows; i++) {
+		const struct job_rank *first = &job->ranks[matrix->first_rank[i]];
+		const struct job_rank *last = &job->ranks[matrix->last_rank[i]];
+
 		json_object(json);
+		json_put_string(json, "first_rank", first->label);
+		json_put_string(json, "last_rank", last->label);
+		json_put_text_or_null(json, "first_host", job->hosts[first->host].name);
+		json_put_text_or_null(json, "last_host", job->hosts[last->host].name);
 		json_put_unsigned(json, "first_rank_index", matrix->first_rank[i]);
 		json_put_unsigned(json, "last_rank_index", matrix->last_rank[i]);
 		put_values(json, "wait_ns", matrix->wait_ns + i * windows->count, windows->count);
@@ -293,8 +363,7 @@ static void put_change(struct json *json, const struct timeline_report *report,
 	json_end(json);
 }
 
-void report_json_put_windows(struct json *json, const struct timeline_report *report,
-			     unsigned int flags)
+void report_json_put_windows(struct json *json, const struct timeline_report *report)
 {
 	const struct windows *windows = &report->windows;
 
@@ -317,8 +386,7 @@ void report_json_put_windows(struct json *json, const struct timeline_report *re
 		put_change(json, report, &windows->changes[i]);
 	json_end(json);
 	json_put_unsigned(json, "changes_left_out", windows->changes_left_out);
-	if (flags & REPORT_JSON_MATRIX)
-		put_matrix(json, windows);
+	put_matrix(json, report);
 	json_end(json);
 }
 
@@ -340,7 +408,8 @@ static void put_iteration(struct json *json, const struct iteration *one)
 	json_end(json);
 }
 
-static void report_json_put_iterations(struct json *json, const struct timeline_report *report)
+static void put_iterations(struct json *json, const struct timeline_report *report,
+			   enum report_json_form form)
 {
 	const struct iterations *from = &report->iterations;
 
@@ -363,10 +432,14 @@ static void report_json_put_iterations(struct json *json, const struct timeline_
 	json_put_unsigned(json, "p99_ns", from->p99_ns);
 	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
 	json_put_unsigned(json, "slowest", from->slowest);
-	json_put_array(json, "list");
-	for (size_t i = 0; i < from->count; i++)
-		put_iteration(json, &from->list[i]);
-	json_end(json);
+	json_put_unsigned(json, "count", from->count);
+	/* The page has the list with neighbours put together. */
+	if (form == REPORT_JSON_WHOLE) {
+		json_put_array(json, "list");
+		for (size_t i = 0; i < from->count; i++)
+			put_iteration(json, &from->list[i]);
+		json_end(json);
+	}
 	json_end(json);
 }
 
@@ -673,7 +746,7 @@ static void report_json_put_not_timed(struct json *json, const struct timeline_r
 static void put_total(struct json *json, const struct timeline_report *report)
 {
 	json_put_object(json, "total");
-	report_json_row(json, report, &report->total, true);
+	put_figures(json, report, &report->total, true);
 	json_end(json);
 }
 
@@ -687,7 +760,8 @@ static void put_bounds(struct json *json)
 	json_end(json);
 }
 
-void report_json(struct json *json, const struct timeline_report *report, unsigned int flags)
+void report_json(struct json *json, const struct timeline_report *report,
+		 enum report_json_form form)
 {
 	json_object(json);
 	report_json_put_head(json, report);
@@ -697,15 +771,17 @@ void report_json(struct json *json, const struct timeline_report *report, unsign
 	put_total(json, report);
 	report_json_put_not_timed(json, report);
 	report_json_put_waiting(json, report);
-	report_json_put_tables(json, report, flags);
+	put_tables(json, report, form);
 	put_bounds(json);
-	report_json_put_windows(json, report, flags);
-	report_json_put_iterations(json, report);
+	report_json_put_windows(json, report);
+	put_iterations(json, report, form);
 	report_json_put_alignment(json, report);
 	report_json_put_jobs(json, report);
-	report_json_put_hosts(json, report);
-	report_json_put_ranks(json, report);
-	report_json_put_communicators(json, report);
-	report_json_put_troubles(json, report->recording);
+	if (form == REPORT_JSON_WHOLE) {
+		report_json_put_hosts(json, report);
+		report_json_put_ranks(json, report);
+		report_json_put_communicators(json, report);
+		report_json_put_troubles(json, report->recording);
+	}
 	json_end(json);
 }

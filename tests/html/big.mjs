@@ -8,7 +8,7 @@ const megabytes = statSync(file).size / 1e6;
 
 expect('the page has at most four megabytes', megabytes < 4, `${megabytes} MB`);
 expectPart('it says how many ranks there are', (await textOf(page, '.facts')).replaceAll('\n', ' '), 'Ranks 4,160');
-const rows = await page.evaluate(() => data.windows.waiting.length);
+const rows = await page.evaluate(() => report.windows.matrix.rows.length);
 
 expect('the map has 512 rows at most', rows > 256 && rows <= 512, rows);
 await page.locator('#heat-map').focus();

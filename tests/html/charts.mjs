@@ -113,7 +113,7 @@ expectSame('the course is a table, too', await page.locator('#time tbody tr').co
 await page.locator('#plot-sizes').focus();
 await page.keyboard.press('End');
 expect('the largest messages are at the right end', /mean message\n64 MiB/.test(await tip()), await tip());
-await page.selectOption('#durations-of', { label: 'AllReduce, 64 – 128 MiB' });
+await page.selectOption('#durations-of', { label: 'AllReduce, 64 MiB - 128 MiB' });
 const size = report.tables.size.rows.find((row) => row.function === 'AllReduce' && row.size_least === 64 << 20);
 
 await page.locator('#plot-durations').focus();

@@ -48,11 +48,11 @@ expectSame('and all of them on demand', (await cells()).length, ranks.length);
 
 /* ---- sort ---- */
 
-const waiting = panel.locator('th[data-name=wait_ns]');
+const waiting = panel.locator('th[data-name=total_wait_ns]');
 
 await waiting.locator('button').focus();
 await page.keyboard.press('Enter');
-const most = [...ranks].sort((a, b) => b.wait_ns - a.wait_ns);
+const most = [...ranks].sort((a, b) => b.total_wait_ns - a.total_wait_ns);
 
 expectSame('Enter on a heading sorts downwards', (await column('rank'))[0], most[0].rank);
 expectSame('which the heading says', await waiting.getAttribute('aria-sort'), 'descending');

@@ -15,8 +15,8 @@ function severityShape(severity) {
 }
 
 function jobName() {
-	const names = data.job.groups.map((group) => group.name).filter((name) => name !== '');
-	const more = data.job.group_count - 1;
+	const names = report.jobs.map((job) => job.name).filter((name) => name !== null);
+	const more = report.jobs.length - 1;
 
 	if (names.length === 0)
 		return 'NCCL job without a name';
@@ -25,22 +25,22 @@ function jobName() {
 
 function facts() {
 	const list = [
-		['Ranks', count(data.job.ranks)],
-		['Hosts', count(data.job.hosts)],
-		['Communicators', count(data.job.comms)],
+		['Ranks', count(data.counts.ranks)],
+		['Hosts', count(data.counts.hosts)],
+		['Communicators', count(data.counts.communicators)],
 		['NCCL', data.words.nccl.replace(/^NCCL (of )?/, '')],
-		['Duration', answer.duration_ns === null ? 'unknown' : longDuration(answer.duration_ns)],
-		['Start', answer.start ? `${answer.start.slice(0, 10)} ${answer.start.slice(11, 19)} UTC` : 'unknown'],
+		['Duration', report.duration_ns === null ? 'unknown' : longDuration(report.duration_ns)],
+		['Start', report.start ? `${report.start.slice(0, 10)} ${report.start.slice(11, 19)} UTC` : 'unknown'],
 	];
 
-	if (answer.total.timed > 0)
+	if (report.total.timed > 0)
 		list.push(['Durations from', data.words.sources]);
 	if (isSampled)
-		list.push(['Timed', data.words.timed + (answer.total.estimated > 0 ? '; totals (~) are estimated from these' : '')]);
-	if (answer.total.timed > 0 && data.words.not_timed)
+		list.push(['Timed', data.words.timed + (report.total.estimated > 0 ? '; totals (~) are estimated from these' : '')]);
+	if (report.total.timed > 0 && data.words.not_timed)
 		list.push(['Not timed, in no total', data.words.not_timed]);
-	if (answer.since || answer.until)
-		list.push(['Only', [answer.since && `from ${answer.since}`, answer.until && `until ${answer.until}`]
+	if (report.since || report.until)
+		list.push(['Only', [report.since && `from ${report.since}`, report.until && `until ${report.until}`]
 			.filter((part) => part).join(' ')]);
 	return el('dl', { class: 'facts' }, ...list.map(([name, value]) =>
 		el('div', {}, el('dt', {}, name), el('dd', {}, value))));
@@ -48,18 +48,18 @@ function facts() {
 
 function lead() {
 	const parts = [];
-	const serious = answer.findings.filter((finding) => finding.severity !== 'note');
+	const serious = report.findings.filter((finding) => finding.severity !== 'note');
 
-	if (answer.total.calls === 0)
+	if (report.total.calls === 0)
 		return el('p', { class: 'lead' }, 'No operation was recorded, or none passes the filter.');
-	if (answer.busy_share !== null)
-		parts.push(`On average a rank spent ${estimateMark(answer.total)}${percent(answer.busy_share)} of its time ` +
+	if (report.busy_share !== null)
+		parts.push(`On average a rank spent ${estimateMark(report.total)}${percent(report.busy_share)} of its time ` +
 			'in communication.');
-	else if (answer.total.timed === 0)
+	else if (report.total.timed === 0)
 		parts.push('No call was timed: durations, bandwidths and waiting are not known.');
 	if (knowsWaiting)
-		parts.push(`${percent(answer.total.wait_share)} of the collectives' time was waiting for other ranks: ` +
-			`${estimateMark(answer.total)}${data.words.lost} lost.`);
+		parts.push(`${percent(report.total.wait_share)} of the collectives' time was waiting for other ranks: ` +
+			`${estimateMark(report.total)}${data.words.lost} lost.`);
 	if (serious.length === 0)
 		parts.push('Nothing looks wrong.');
 	else if (serious.length === 1)
@@ -91,7 +91,7 @@ function tile(id, name, text, share, under) {
 }
 
 function recordedTile() {
-	const found = answer.completeness;
+	const found = report.completeness;
 	const isKnown = found.issued !== null && found.share !== null;
 
 	return tile('tile-recorded', 'Recorded', isKnown ? percent(found.share) : 'unknown', isKnown ? found.share : 0,
@@ -99,9 +99,9 @@ function recordedTile() {
 }
 
 function iterationTile() {
-	const found = data.iterations;
+	const found = report.iterations;
 
-	if (!found.is_found || !found.list)
+	if (found === null || found.count === 0)
 		return tile('tile-iteration', 'Iteration', 'none found', 0, 'No repeating sequence of operations');
 	if (found.median_busy_ns === null)
 		return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), 0,
@@ -112,14 +112,14 @@ function iterationTile() {
 }
 
 function tiles() {
-	const busy = answer.busy_share, waited = answer.total.wait_share;
+	const busy = report.busy_share, waited = report.total.wait_share;
 
 	return el('dl', { class: 'tiles' },
-		tile('tile-busy', 'In communication', busy === null ? 'unknown' : estimateMark(answer.total) + percent(busy), busy || 0,
+		tile('tile-busy', 'In communication', busy === null ? 'unknown' : estimateMark(report.total) + percent(busy), busy || 0,
 			'of a rank\'s time, mean over ranks; an upper bound'),
 		knowsWaiting
 			? tile('tile-wait', 'Waiting', percent(waited), waited,
-				`of the collectives' time; ${estimateMark(answer.total)}${data.words.lost} lost`)
+				`of the collectives' time; ${estimateMark(report.total)}${data.words.lost} lost`)
 			: tile('tile-wait', 'Waiting', 'unknown', 0, 'No timed collective of several ranks to compare'),
 		recordedTile(), iterationTile());
 }
@@ -139,7 +139,7 @@ function findingItem(finding) {
 }
 
 function findings() {
-	const list = answer.findings;
+	const list = report.findings;
 	const shown = 8;
 	const items = list.map(findingItem);
 	const more = el('button', {
@@ -155,22 +155,28 @@ function findings() {
 		list.length === 0 ? el('p', { class: 'calm' }, 'Nothing looks wrong.')
 			: el('ul', { class: 'findings' }, ...items),
 		list.length > shown ? more : null,
-		answer.findings_left_out > 0 ? aside(`${count(answer.findings_left_out)} more are left out.`) : null);
+		report.findings_left_out > 0 ? aside(`${count(report.findings_left_out)} more are left out.`) : null);
 }
 
-/* The rows of a table as objects. */
+/* The rows of a table as objects. Operations and communicators may be of an unknown kind. */
 function rowsOf(table) {
-	return data.tables[table].rows.map((cells) =>
-		Object.fromEntries(data.tables[table].columns.map((name, i) => [name, cells[i]])));
+	return table.rows.map((cells) => {
+		const row = Object.fromEntries(table.columns.map((name, i) => [name, cells[i]]));
+
+		for (const name of ['function', 'kind'])
+			if (row[name] === null)
+				row[name] = 'unknown';
+		return row;
+	});
 }
 
 function costItem(name, row) {
 	if (row.total_ns === null)
 		return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, '–')), gauge(0),
 			el('div', { class: 'under' }, `not timed, ${plural(row.calls, 'call')}`));
-	const share = answer.total.total_ns ? row.total_ns / answer.total.total_ns : 0;
-	const waited = knowsWaiting && row.joined_ns > 0 ? `, ${percent(row.wait_ns / row.joined_ns)} of it waiting` : '';
-	const speed = row.busbw > 0 ? `, ${rate(row.busbw)}` : '';
+	const share = report.total.total_ns ? row.total_ns / report.total.total_ns : 0;
+	const waited = row.wait_share !== null ? `, ${percent(row.wait_share)} of it waiting` : '';
+	const speed = row.busbw_bytes_per_second !== null ? `, ${rate(row.busbw_bytes_per_second)}` : '';
 	const timed = row.timed < row.calls && isSampled ? ` (${count(row.timed)} timed)` : '';
 
 	return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, percent(share))),
@@ -179,15 +185,15 @@ function costItem(name, row) {
 }
 
 function nameOfComm(row) {
-	if (row.alike > 1)
-		return `${row.name || 'without a name'} (${plural(row.alike, 'communicator')}, ${row.kind})`;
+	if (row.communicators > 1)
+		return `${row.name} (${plural(row.communicators, 'communicator')}, ${row.kind})`;
 	return `${row.name} (${row.kind})`;
 }
 
 function costs() {
 	const longest = (rows) => rows.sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).slice(0, 3);
-	const comms = longest(rowsOf('comm_name'));
-	const functions = longest(rowsOf('function'));
+	const comms = longest(rowsOf(report.tables.name));
+	const functions = longest(rowsOf(report.tables.function));
 
 	return el('div', {}, el('h3', {}, 'Communicators that cost most'),
 		el('ol', { class: 'costs', id: 'costly-comms' }, ...comms.map((row) => costItem(nameOfComm(row), row))),
@@ -198,7 +204,7 @@ function costs() {
 /* ---- who is waited for ---- */
 
 function stragglerWhen(one) {
-	const when = (ns) => timeText(ns / 1e9, 1);
+	const when = (ns) => timeText(sinceStart(ns), 1);
 
 	if (one.pattern === 'always')
 		return 'all the time';
@@ -217,11 +223,11 @@ function stragglerItem(one) {
 	if (one.caused_ns > 0)
 		parts.push(`cost ${duration(one.caused_ns)} in sum`);
 	parts.push(`confidence ${one.confidence >= 0.999 ? '> 99.9 %' : percent(one.confidence)}`);
-	return el('li', {}, el('div', {}, one.words), el('div', { class: 'under' }, parts.join('; ')));
+	return el('li', {}, el('div', {}, one.text), el('div', { class: 'under' }, parts.join('; ')));
 }
 
 function stragglers() {
-	const found = data.stragglers;
+	const found = report.stragglers;
 	const box = el('div', { id: 'stragglers' }, el('h3', {}, 'Who is waited for'));
 
 	if (found.list.length > 0)
@@ -242,6 +248,6 @@ function showAnswer() {
 	byId('answer').append(
 		el('h1', { id: 'job' }, jobName()), facts(), lead(), tiles(),
 		el('div', { class: 'answer-columns' }, el('div', {}, findings(), stragglers()),
-			answer.total.calls > 0 ? costs() : null));
-	byId('made').textContent = `Made by Ringside ${answer.ringside}. The page fetches nothing and needs no network.`;
+			report.total.calls > 0 ? costs() : null));
+	byId('made').textContent = `Made by Ringside ${report.ringside}. The page fetches nothing and needs no network.`;
 }

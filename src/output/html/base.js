@@ -16,10 +16,10 @@
  */
 
 const data = JSON.parse(document.getElementById('data').textContent);
-const answer = data.report;
+const report = data.report;
 
 /* Could any calls be compared between ranks? Else nobody knows about waiting. */
-const knowsWaiting = answer.waiting.complete + answer.waiting.partial > 0 && answer.total.wait_share !== null;
+const knowsWaiting = report.total.wait_share !== null;
 
 /* Not all calls that are over have a duration. */
 const isSampled = data.words.timed !== '';
@@ -165,27 +165,28 @@ function longDuration(ns) {
 
 const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many || one + 's'}`;
 
-/* Classes of size: 0 unknown, 1 nothing, c from 2^(c-2) to below 2^(c-1). */
-function sizeText(sizeClass) {
-	if (sizeClass === 0)
-		return 'unknown size';
-	if (sizeClass === 1)
-		return '0 B';
-	const low = bytesParts(2 ** (sizeClass - 2)), high = bytesParts(2 ** (sizeClass - 1));
-
-	return low[1] === high[1] ? `${low[0]} – ${high[0]} ${high[1]}` : `${low.join(' ')} – ${high.join(' ')}`;
-}
-
 /* ---- time: seconds after the report's start; shown as such, or as wall time ---- */
 
-const startSeconds = data.job.start_ms === null ? null : data.job.start_ms / 1000;
+const startSeconds = report.is_wall_time ? report.start_ns / 1e9 : null;
+const sinceStart = (ns) => (ns - report.start_ns) / 1e9;
 const time = { isWall: startSeconds !== null };
+
+/* What happened in each window of time; nothing where too little has a time. */
+const windows = report.windows || { count: 0, series: [], changes: [], matrix: { rows: [] } };
+const windowSeconds = windows.width_ns / 1e9;
+/* The middle of each window. */
+const windowTimes = Array.from({ length: windows.count }, (_, i) => sinceStart(windows.start_ns) + (i + 0.5) * windowSeconds);
+
+for (const series of windows.series) {
+	series.function ??= 'unknown';
+	series.kind ??= 'unknown';
+}
 
 /* With its day where there are several. Cut, as clocks are; a little is added for what doubles cannot hold. */
 function wallText(seconds, decimals) {
 	const unit = 10 ** decimals;
 	const whole = Math.floor((startSeconds + seconds) * unit + (decimals > 3 ? 0.5 : 0.001));
-	const isLong = answer.duration_ns > 20 * 3600e9;
+	const isLong = report.duration_ns > 20 * 3600e9;
 	const text = new Date(Math.floor(whole / unit) * 1000).toISOString().slice(isLong ? 5 : 11, 19).replace('T', ' ');
 
 	return decimals ? `${text}.${String(whole % unit).padStart(decimals, '0')}` : text;

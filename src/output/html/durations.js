@@ -7,8 +7,16 @@ function histogramName(one) {
 	if (!one.function)
 		return 'All operations';
 	if (one.size !== undefined)
-		return `${one.function}, ${sizeText(one.size)}`;
+		return `${one.function}, ${one.size || 'unknown size'}`;
 	return one.kind ? `${one.function}, ${one.kind}` : one.function;
+}
+
+/* All operations first; then those of the tables that have histograms. */
+function histograms() {
+	const { kind, size } = report.tables;
+
+	return [report.total, ...[report.tables.function, kind, size].flatMap(rowsOf)].filter((row) => row.timed > 0)
+		.map((row) => ({ ...row, ...row.histogram, calls: row.calls - row.in_flight }));
 }
 
 function drawHistogram(u, one, isLog, at) {
@@ -114,7 +122,7 @@ function histogramOptions(list) {
 }
 
 function showDurations() {
-	const list = data.histograms;
+	const list = histograms();
 
 	if (list.length === 0) {
 		byId('durations').append(aside('No operation was timed.'));

@@ -3,18 +3,18 @@
 const heat = { left: 40, right: 18, top: 8, bottom: 26, value: 'share', order: 'rank', row: -1, column: -1 };
 
 function heatRowName(row) {
-	return row.last === null ? `rank ${row.rank}` : `ranks ${row.rank} to ${row.last}`;
+	return row.last_rank === row.first_rank ? `rank ${row.first_rank}` : `ranks ${row.first_rank} to ${row.last_rank}`;
 }
 
 function heatHostName(row) {
-	return row.last_host === null ? row.host : `${row.host} to ${row.last_host}`;
+	return row.last_host === row.first_host ? row.first_host : `${row.first_host} to ${row.last_host}`;
 }
 
 /* In [0, 1], or ns; null where nothing was compared. */
 function heatValue(row, i, which) {
-	if (!(row.joined_us[i] > 0))
+	if (!(row.joined_ns[i] > 0))
 		return null;
-	return which === 'share' ? row.wait_us[i] / row.joined_us[i] : row.wait_us[i] * 1000;
+	return which === 'share' ? row.wait_ns[i] / row.joined_ns[i] : row.wait_ns[i];
 }
 
 /* 1, 2 or 5 times a power of ten, at least this. */
@@ -116,11 +116,11 @@ function prepare(canvas, width, height) {
 
 /* Rows with somebody that others wait for. */
 function isStragglerRow(row) {
-	return data.stragglers.list.some((one) => one.rank_index !== null && one.class !== 'network' &&
-		one.rank_index >= row.first_index && one.rank_index <= row.last_index);
+	return report.stragglers.list.some((one) => one.rank_index !== null && one.class !== 'network' &&
+		one.rank_index >= row.first_rank_index && one.rank_index <= row.last_rank_index);
 }
 
-const heatLabel = (row) => (row.last === null ? row.rank : `${row.rank}–${row.last}`);
+const heatLabel = (row) => (row.last_rank === row.first_rank ? row.first_rank : `${row.first_rank}–${row.last_rank}`);
 
 /* Room for the longest label, within reason: a rank may be called "host:pid". */
 function heatLeft() {
@@ -155,7 +155,7 @@ function drawHeatRows(context, box) {
 			context.lineTo(right + 12, y + 5);
 			context.fill();
 		}
-		if (heat.order === 'rank' && r > 0 && row.host !== heat.rows[r - 1].host && heat.rowHeight >= 3) {
+		if (heat.order === 'rank' && r > 0 && row.first_host !== heat.rows[r - 1].first_host && heat.rowHeight >= 3) {
 			context.fillStyle = colours.panel;
 			context.fillRect(box.x, box.y + r * heat.rowHeight - 0.5, box.width, 1);
 		}
@@ -163,7 +163,7 @@ function drawHeatRows(context, box) {
 }
 
 function drawHeatTime(context, box) {
-	const from = windows.start_ns / 1e9, to = from + windows.count * windowSeconds;
+	const from = sinceStart(windows.start_ns), to = from + windows.count * windowSeconds;
 	const { ticks, step } = timeTicks(from, to, box.width / 84);
 
 	context.textAlign = 'center';
@@ -234,8 +234,8 @@ function tellHeat() {
 		under: timeLong(windowTimes[heat.column], windowSeconds),
 		rows: share === null ? [['no collective joined here', '']] : [
 			['waiting', percent(share)],
-			['in this window', duration(row.wait_us[heat.column] * 1000)],
-			['of', duration(row.joined_us[heat.column] * 1000)]],
+			['in this window', duration(row.wait_ns[heat.column])],
+			['of', duration(row.joined_ns[heat.column])]],
 	};
 }
 
@@ -284,9 +284,9 @@ function heatKey(event) {
 }
 
 function orderHeat() {
-	const waited = (row) => row.wait_us.reduce((all, value) => all + value, 0);
+	const waited = (row) => row.wait_ns.reduce((all, value) => all + value, 0);
 
-	heat.rows = [...windows.waiting];
+	heat.rows = [...windows.matrix.rows];
 	if (heat.order === 'waiting')
 		heat.rows.sort((a, b) => waited(a) - waited(b));
 	heat.row = -1;
@@ -295,10 +295,10 @@ function orderHeat() {
 function heatTable() {
 	const rows = heat.rows.map((row) => {
 		const sum = (values) => values.reduce((all, value) => all + value, 0);
-		const wait = sum(row.wait_us), joined = sum(row.joined_us);
-		const worst = row.wait_us.indexOf(Math.max(...row.wait_us));
+		const wait = sum(row.wait_ns), joined = sum(row.joined_ns);
+		const worst = row.wait_ns.indexOf(Math.max(...row.wait_ns));
 
-		return [heatRowName(row), heatHostName(row), duration(wait * 1000), joined > 0 ? percent(wait / joined) : '–',
+		return [heatRowName(row), heatHostName(row), duration(wait), joined > 0 ? percent(wait / joined) : '–',
 			wait > 0 ? timeText(windowTimes[worst], windowSeconds) : '–'];
 	});
 
@@ -313,7 +313,7 @@ function heatKeyLine() {
 	return el('div', { class: 'heat-key' },
 		el('span', {}, 'no waiting', el('i', { class: 'ramp' }), heat.ends),
 		el('span', {}, el('i', { class: 'hatched' }), 'nothing to compare'),
-		windows.waiting.some(isStragglerRow) ? el('span', {}, triangle, 'others wait for it again and again') : null);
+		windows.matrix.rows.some(isStragglerRow) ? el('span', {}, triangle, 'others wait for it again and again') : null);
 }
 
 function heatMap() {
@@ -335,7 +335,7 @@ function heatMap() {
 }
 
 function showWaiting() {
-	if (windows.count < 2 || windows.waiting.length === 0 || !knowsWaiting) {
+	if (windows.count < 2 || windows.matrix.rows.length === 0 || !knowsWaiting) {
 		byId('waiting').append(aside('No collectives of several ranks could be compared, so nobody knows who waited.'));
 		return;
 	}
@@ -344,7 +344,7 @@ function showWaiting() {
 		orderHeat();
 		drawHeat();
 	};
-	const what = windows.ranks_per_row > 1 ? `A row is ${count(windows.ranks_per_row)} ranks`
+	const what = windows.matrix.ranks_per_row > 1 ? `A row is ${count(windows.matrix.ranks_per_row)} ranks`
 		: `A row is a rank, a column a window of ${duration(windows.width_ns)}`;
 	const box = card('Waiting', '', [
 		choice('Value', [['share', 'Share'], ['time', 'Time']], 'share', set('value')),

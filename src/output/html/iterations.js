@@ -2,10 +2,11 @@
 
 /* One bar each, from `from` to `to` on the axis of iterations' numbers; several iterations in one when there are many. */
 function iterationsOf() {
-	const { list, together, count: all } = data.iterations;
+	const { list, together } = data.iterations;
+	const all = report.iterations.count;
 
 	return list.map(([start, mean, longest, busy, bytes, odd], i) => ({
-		start, mean, longest, bytes,
+		start: sinceStart(start), mean, longest, bytes,
 		busy: busy === null ? null : Math.min(busy, mean),
 		isOdd: odd === 1,
 		first: i * together,
@@ -36,7 +37,7 @@ function drawIterations(u, list, at) {
 				ctx.strokeRect(from, top, width, ground - top);
 			}
 		});
-		const median = u.valToPos(data.iterations.median_ns, 'y', true);
+		const median = u.valToPos(report.iterations.median_ns, 'y', true);
 
 		ctx.strokeStyle = colours.text;
 		ctx.lineWidth = 1.5 * ratio;
@@ -50,13 +51,13 @@ function drawIterations(u, list, at) {
 
 function tellIteration(one) {
 	const many = data.iterations.together > 1;
-	const last = Math.min(one.first + data.iterations.together, data.iterations.count);
+	const last = Math.min(one.first + data.iterations.together, report.iterations.count);
 
 	const name = many ? `Iterations ${count(one.first + 1)} to ${count(last)}` : `Iteration ${count(one.first + 1)}`;
 
 	return {
 		title: one.isOdd && !many ? `${name}, not a regular one` : name,
-		under: timeLong(one.start / 1e9, 0.01),
+		under: timeLong(one.start, 0.01),
 		rows: [
 			[many ? 'mean' : 'duration', duration(one.mean)],
 			...(many ? [['longest', duration(one.longest)]] : []),
@@ -71,7 +72,7 @@ function iterationsPlot(host, list, onZoom) {
 	const most = Math.max(...list.map((one) => one.mean));
 	/* An evaluation of ten minutes must not flatten everything else. */
 	const shown = Math.min(most, 3 * Math.max(...regular, most / 20));
-	const made = frame({ from: 0.5, to: data.iterations.count + 0.5, isWhole: true, text: count },
+	const made = frame({ from: 0.5, to: report.iterations.count + 0.5, isWhole: true, text: count },
 		{ from: 0, to: shown * 1.08, text: (tick) => shortParts(durationParts(tick)) });
 	const plot = makePlot(host, {
 		label: 'Duration of each iteration, and the communication in it',
@@ -97,11 +98,11 @@ function iterationsPlot(host, list, onZoom) {
 }
 
 function iterationsText() {
-	const found = data.iterations;
+	const found = report.iterations;
 	const how = found.is_by_tag ? 'by the job\'s own tag' : `a sequence of ${plural(found.period_ops, 'operation')} repeats`;
 	const odd = found.count - found.regular;
 
-	return `${plural(found.count, 'iteration')}, found in the operations of rank ${found.rank}: ${how}. ` +
+	return `${plural(found.count, 'iteration')}, found in the operations of rank ${data.iterations.rank}: ${how}. ` +
 		`Median ${duration(found.median_ns)} (dashed), of it ` +
 		`${found.median_busy_ns === null ? 'an unknown part (not timed)' : duration(found.median_busy_ns)} communication; ` +
 		`99 % within ${duration(found.p99_ns)}; the slowest, number ${count(found.slowest + 1)}, took ` +
@@ -113,12 +114,12 @@ function iterationsTable(list) {
 	const columns = [['Iteration'], ['Start', true], ['Duration', true], ['Communication', true], ['Moved', true]];
 
 	return plainTable('Iterations', columns,
-		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (not regular)' : ''), timeText(one.start / 1e9, 0.01),
+		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (not regular)' : ''), timeText(one.start, 0.01),
 			duration(one.mean), one.busy === null ? 'not timed' : duration(one.busy), bytesText(one.bytes)]));
 }
 
 function showIterations() {
-	if (!data.iterations.is_found || !data.iterations.list) {
+	if (data.iterations.list.length === 0) {
 		byId('iterations').append(aside('No sequence of operations repeats, so there are no iterations to tell apart.'));
 		return;
 	}

@@ -60,8 +60,8 @@ function dotSwatch(index) {
 
 /* One number per function, the same in all charts: the most expensive first. */
 const functionOrder = [...new Set([
-	...rowsOf('size').sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).map((row) => row.function),
-	...(data.windows.series || []).map((series) => series.function),
+	...rowsOf(report.tables.size).sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).map((row) => row.function),
+	...windows.series.map((series) => series.function),
 ])];
 const colourNumber = (name) => Math.max(0, functionOrder.indexOf(name)) % 8;
 

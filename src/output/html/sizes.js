@@ -1,14 +1,20 @@
 /* Message size against bandwidth: a dot per operation and size. */
 
+/* The table made for this chart, which also tells communicators and algorithms apart; or the one by size. */
 function pointsOf() {
-	const most = Math.max(1, ...data.points.map((point) => point[4]));
+	const fine = report.custom.find((table) => table.by.includes('size') && table.by.includes('protocol'));
+	const rows = rowsOf(fine || report.tables.size)
+		.filter((row) => row.bytes > 0 && row.algbw_bytes_per_second !== null);
+	const most = Math.max(1, ...rows.map((row) => row.total_ns));
 
-	return data.points.map(([size, speed, isBus, calls, sum, timed, name, kind, comm, algorithm, protocol]) => ({
-		size, speed, isBus: isBus === 1, calls, sum, timed, name, kind, comm, algorithm, protocol,
-		colour: colourNumber(name),
-		radius: 4 + 7 * Math.sqrt(sum / most),
-		isShown: true,
-	})).filter((point) => point.size > 0 && point.speed > 0).sort((a, b) => a.size - b.size);
+	return rows.map((row) => ({
+		...row,
+		size: Math.floor(row.bytes / (row.calls - row.unknown_size)),
+		speed: row.busbw_bytes_per_second ?? row.algbw_bytes_per_second,
+		isBus: row.busbw_bytes_per_second !== null,
+		colour: colourNumber(row.function),
+		radius: 4 + 7 * Math.sqrt(row.total_ns / most),
+	})).sort((a, b) => a.size - b.size);
 }
 
 function drawPoints(u, points, at) {
@@ -35,13 +41,13 @@ function tellPoint(point) {
 		[point.isBus ? 'bus bandwidth' : 'bytes over time', rate(point.speed)],
 		['mean message', bytesText(point.size)],
 		['calls', count(point.calls) + (point.timed < point.calls && isSampled ? `, ${count(point.timed)} timed` : '')],
-		['time, all ranks', duration(point.sum)],
+		['time, all ranks', duration(point.total_ns)],
 	];
 
 	if (point.kind)
-		rows.push(['communicator', point.comm ? `${point.comm} (${point.kind})` : point.kind],
-			['algorithm, protocol', `${point.algorithm}, ${point.protocol}`]);
-	return { title: point.name, rows };
+		rows.push(['communicator', `${point.name} (${point.kind})`],
+			['algorithm, protocol', `${point.algorithm || 'unknown'}, ${point.protocol || 'unknown'}`]);
+	return { title: point.function, rows };
 }
 
 function nearestPoint(u, points, left, top) {
@@ -96,7 +102,7 @@ function sizesTable(points) {
 		['Message', true], ['Bus bandwidth', true], ['Calls', true]];
 
 	return plainTable('Bandwidth by size', columns, points.map((point) => [
-		point.name, point.kind || '–', point.comm || '–',
+		point.function, point.kind || '–', point.name || '–',
 		point.algorithm ? `${point.algorithm}, ${point.protocol}` : '–',
 		bytesText(point.size), rate(point.speed), count(point.calls)]));
 }
@@ -107,7 +113,7 @@ function sizesChoice(points, update) {
 	const kinds = [...new Set(points.map((point) => point.kind).filter((one) => one))];
 	const select = el('select', { id: 'sizes-kind', onchange: () => update() },
 		el('option', { value: '' }, 'all'), ...kinds.map((kind) => el('option', { value: kind }, kind)));
-	const names = functionOrder.filter((name) => points.some((point) => point.name === name));
+	const names = functionOrder.filter((name) => points.some((point) => point.function === name));
 	const chips = names.map((name) => el('button', {
 		type: 'button', class: 'chip', 'aria-pressed': 'true',
 		onclick: (event) => {
@@ -121,7 +127,7 @@ function sizesChoice(points, update) {
 	return {
 		tools: kinds.length > 1 ? [el('label', {}, 'Kind', select)] : [],
 		legend: el('div', { class: 'legend', role: 'group', 'aria-label': 'Operations shown' }, ...chips),
-		isShown: (point) => !hidden.has(point.name) && (select.value === '' || point.kind === select.value),
+		isShown: (point) => !hidden.has(point.function) && (select.value === '' || point.kind === select.value),
 	};
 }
 

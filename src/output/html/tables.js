@@ -2,14 +2,14 @@
 
 const tableColumns = {
 	name: { title: 'Communicators', isKey: true },
-	alike: { title: 'How many', type: 'count' },
+	communicators: { title: 'How many', type: 'count' },
 	comm: { title: 'Communicator', isKey: true },
 	kind: { title: 'Kind', isKey: true },
-	nranks: { title: 'Ranks', type: 'count' },
-	nnodes: { title: 'Nodes', type: 'count' },
-	missing: { title: 'Not recorded', type: 'count', hideZero: true },
+	ranks: { title: 'Ranks', type: 'count' },
+	nodes: { title: 'Nodes', type: 'count' },
+	missing_ranks: { title: 'Not recorded', type: 'count', hideZero: true },
 	function: { title: 'Operation', isKey: true },
-	size: { title: 'Size', type: 'size', isKey: true },
+	size: { title: 'Size', isKey: true, sortBy: 'size_least' },
 	algorithm: { title: 'Algorithm', isKey: true },
 	protocol: { title: 'Protocol', isKey: true },
 	rank: { title: 'Rank', type: 'label', isKey: true },
@@ -23,46 +23,36 @@ const tableColumns = {
 	total_ns: { title: 'Time', type: 'time', isBarred: true, isEstimate: true,
 		help: 'Sum of durations, over all ranks; ~ where it is estimated from the timed calls' },
 	share: { title: 'Of all', type: 'share', help: 'Share of the time of all operations' },
-	algbw: { title: 'algbw', type: 'rate', help: 'Bytes over time' },
-	busbw: { title: 'busbw', type: 'rate', help: 'Bus bandwidth' },
+	algbw_bytes_per_second: { title: 'algbw', type: 'rate', help: 'Bytes over time' },
+	busbw_bytes_per_second: { title: 'busbw', type: 'rate', help: 'Bus bandwidth' },
 	min_ns: { title: 'Min', type: 'time' },
 	median_ns: { title: 'Median', type: 'time' },
 	mean_ns: { title: 'Mean', type: 'time' },
 	p99_ns: { title: 'p99', type: 'time' },
 	max_ns: { title: 'Max', type: 'time' },
-	wait_ns: { title: 'Waiting', type: 'time', isEstimate: true, help: 'Time spent waiting for other ranks' },
+	total_wait_ns: { title: 'Waiting', type: 'time', isEstimate: true, help: 'Time spent waiting for other ranks' },
 	wait_share: { title: 'Waiting, %', type: 'share', help: 'Share of the joined operations\' time that was waiting' },
-	gpu_hours: { title: 'GPU-h lost', type: 'hours', isEstimate: true, help: 'Waiting in hours of one GPU' },
+	gpu_hours_lost: { title: 'GPU-h lost', type: 'hours', isEstimate: true, help: 'Waiting in hours of one GPU' },
 };
 
 const timeColumns = ['min_ns', 'median_ns', 'mean_ns', 'p99_ns', 'max_ns'];
-const measureColumns = ['calls', ...(isSampled ? ['timed'] : []), 'bytes', 'total_ns', 'share', 'algbw', 'busbw', ...timeColumns,
-	'wait_ns', 'wait_share', 'gpu_hours'];
+const measureColumns = ['calls', ...(isSampled ? ['timed'] : []), 'bytes', 'total_ns', 'share', 'algbw_bytes_per_second',
+	'busbw_bytes_per_second', ...timeColumns, 'total_wait_ns', 'wait_share', 'gpu_hours_lost'];
 
 const tableList = [
-	['comm_name', 'Communicators', ['name', 'kind', 'alike']],
-	['comm', 'Single communicators', ['comm', 'kind', 'nranks', 'nnodes', 'missing']],
+	['name', 'Communicators', ['name', 'kind', 'communicators']],
+	['comm', 'Single communicators', ['comm', 'kind', 'ranks', 'nodes', 'missing_ranks']],
 	['function', 'Operations', ['function']],
 	['size', 'Operations and sizes', ['function', 'size']],
 	['algorithm', 'Algorithms', ['function', 'algorithm', 'protocol']],
 	['rank', 'Ranks', ['rank', 'host', 'gpu', 'state', 'busy_share']],
 ];
 
-/* Rows with what follows from others; what is not known is null. */
-function completeRow(row) {
-	const isJoined = knowsWaiting && row.joined_ns > 0;
+/* Adds the share of the time of all operations. */
+function withShare(row) {
+	const all = report.total.total_ns;
 
-	return {
-		...row,
-		name: row.name === '' ? 'without a name' : row.name,
-		nranks: row.nranks || null,
-		nnodes: row.nnodes || null,
-		gpu: row.gpu < 0 ? null : row.gpu,
-		share: answer.total.total_ns && row.total_ns !== null ? row.total_ns / answer.total.total_ns : null,
-		wait_ns: isJoined ? row.wait_ns : null,
-		wait_share: isJoined ? row.wait_ns / row.joined_ns : null,
-		gpu_hours: isJoined ? row.wait_ns / 3.6e12 : null,
-	};
+	return { ...row, share: all && row.total_ns !== null ? row.total_ns / all : null };
 }
 
 function cellParts(type, value) {
@@ -81,8 +71,6 @@ function cellParts(type, value) {
 		return [percent(value), ''];
 	case 'hours':
 		return [value >= 0.1 ? digits(value) : value === 0 ? '0' : value.toPrecision(2), ''];
-	case 'size':
-		return [sizeText(value), ''];
 	default:
 		return [String(value), ''];
 	}
@@ -133,7 +121,9 @@ function visibleRows(table) {
 	const words = table.filter.toLowerCase().split(/\s+/).filter((word) => word !== '');
 	const rows = table.rows.filter((row) => words.every((word) => row.text.includes(word)));
 
-	return table.sort ? rows.sort((a, b) => compareCells(a[table.sort], b[table.sort], table.sign)) : rows;
+	const by = table.sort && (tableColumns[table.sort].sortBy || table.sort);
+
+	return by ? rows.sort((a, b) => compareCells(a[by], b[by], table.sign)) : rows;
 }
 
 function bodyRow(table, row, most) {
@@ -191,8 +181,7 @@ function csvOf(table) {
 
 		return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 	};
-	const lines = visibleRows(table).map((row) => table.columns.map((name) =>
-		cell(name === 'size' ? sizeText(row[name]) : row[name])).join(','));
+	const lines = visibleRows(table).map((row) => table.columns.map((name) => cell(row[name])).join(','));
 
 	return [table.columns.join(','), ...lines, ''].join('\r\n');
 }
@@ -218,7 +207,7 @@ function firstOrder(id) {
 }
 
 function tablePanel(table, title) {
-	const left = data.tables[table.id].left_out;
+	const left = report.tables[table.id].left_out;
 	const search = el('input', {
 		type: 'search', placeholder: 'Filter', 'aria-label': `Filter ${title.toLowerCase()}`,
 		autocomplete: 'off', spellcheck: 'false',
@@ -244,7 +233,7 @@ function tablePanel(table, title) {
 }
 
 function makeTable(id, title, keys) {
-	const rows = rowsOf(id).map(completeRow);
+	const rows = rowsOf(report.tables[id]).map(withShare);
 	const table = { id, rows, filter: '', limit: 50, ...firstOrder(id) };
 
 	for (const row of rows)
@@ -287,8 +276,8 @@ function tabKey(tabs, event) {
 
 function showTables() {
 	/* Where every name is used once the second table says nothing new. */
-	const isTwice = data.tables.comm.rows.length === data.tables.comm_name.rows.length;
-	const wanted = tableList.filter(([id]) => data.tables[id].rows.length > 0 && !(isTwice && id === 'comm_name'));
+	const isTwice = report.tables.comm.rows.length === report.tables.name.rows.length;
+	const wanted = tableList.filter(([id]) => report.tables[id].rows.length > 0 && !(isTwice && id === 'name'));
 	const tabs = [];
 
 	for (const [id, title, keys] of wanted) {

@@ -1,15 +1,12 @@
 /* Bandwidth and waiting over time, with the changes that were found. */
 
-const windows = data.windows;
-const windowSeconds = windows.width_ns / 1e9;
-/* The middle of each window. */
-const windowTimes = Array.from({ length: windows.count }, (_, i) => windows.start_ns / 1e9 + (i + 0.5) * windowSeconds);
-
 function bandwidthSeries() {
 	const sum = (values) => values.reduce((all, value) => all + value, 0);
+	const rates = (bytes, ns) => bytes.map((value, i) => (value > 0 && ns[i] > 0 ? value / ns[i] * 1e9 : null));
 	const list = windows.series.map((series) => ({
-		...series,
-		total: sum(series.time_us),
+		busbw: rates(series.bus_bytes, series.time_ns),
+		move: rates(series.move_bus_bytes, series.move_ns),
+		total: sum(series.time_ns),
 		name: `${series.function}, ${series.kind}`,
 		colour: colourNumber(series.function),
 		dash: dashes[series.kind] || [],
@@ -29,7 +26,7 @@ function changeMarks() {
 
 	for (const change of [...windows.changes].sort((a, b) => a.at_ns - b.at_ns)) {
 		const last = marks[marks.length - 1];
-		const at = change.at_ns / 1e9;
+		const at = sinceStart(change.at_ns);
 
 		if (last && at - last.at <= 2 * windowSeconds)
 			last.changes.push(change);
@@ -182,18 +179,18 @@ function changeItem(mark) {
 
 	return el('li', {}, el('span', { class: 'number' }, String(mark.number)),
 		el('div', {}, el('b', {}, timeLong(mark.at, Math.min(1, windowSeconds))),
-			...mark.changes.slice(0, 4).map((change) => el('div', {}, change.words)),
+			...mark.changes.slice(0, 4).map((change) => el('div', {}, change.text)),
 			more > 0 ? el('div', { class: 'dim' }, `and ${count(more)} more`) : null));
 }
 
-/* All ranks together: waiting and what it is part of, in microseconds. */
+/* All ranks together: waiting and what it is part of. */
 function waitingSums() {
 	const wait = new Array(windows.count).fill(0), joined = new Array(windows.count).fill(0);
 
-	for (const row of windows.waiting) {
+	for (const row of windows.matrix.rows) {
 		for (let i = 0; i < windows.count; i++) {
-			wait[i] += row.wait_us[i];
-			joined[i] += row.joined_us[i];
+			wait[i] += row.wait_ns[i];
+			joined[i] += row.joined_ns[i];
 		}
 	}
 	return { wait, joined };
@@ -222,8 +219,8 @@ function waitingPlot(host, sums, marks) {
 			title: timeLong(windowTimes[i], windowSeconds),
 			rows: share[i] === null ? [['no collective ended here', '']] : [
 				['waiting', percent(share[i] / 100)],
-				['all ranks together', duration(sums.wait[i] * 1000)],
-				['of', duration(sums.joined[i] * 1000)]],
+				['all ranks together', duration(sums.wait[i])],
+				['of', duration(sums.joined[i])]],
 		}),
 	});
 }

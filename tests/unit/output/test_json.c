@@ -134,6 +134,45 @@ static void test_every_byte(void)
 	EXPECT_EQUAL(bad, 0);
 }
 
+static void write_row(unsigned int number)
+{
+	json_put_unsigned(&json, "number", number);
+	json_put_object(&json, "nested");
+	json_put_array(&json, "list");
+	json_unsigned(&json, 2);
+	json_end(&json);
+	json_put_string(&json, "text", "x");
+	json_end(&json);
+	json_put_null(&json, "unknown");
+	json_end(&json);
+}
+
+static void test_rows(void)
+{
+	start();
+	json_array(&json);
+	json_row_names(&json);
+	write_row(0);
+	json_row(&json);
+	write_row(1);
+	json_object(&json);
+	write_row(3);
+	json_end(&json);
+	EXPECT_THAT("a row is an array of values, a row of names one of keys",
+		    strcmp(sink_string(&sink),
+			   "[[\"number\",\"nested\",\"unknown\"],"
+			   "[1,{\"list\":[2],\"text\":\"x\"},null],"
+			   "{\"number\":3,\"nested\":{\"list\":[2],\"text\":\"x\"},"
+			   "\"unknown\":null}]") == 0);
+	EXPECT_EQUAL(json_status(&json), OK);
+
+	start();
+	json_row(&json);
+	json_unsigned(&json, 1);
+	EXPECT_THAT("a value without key is an error in a row, too",
+		    json_status(&json) == ERR_FORMAT);
+}
+
 static void test_wrong_calls(void)
 {
 	start();
@@ -181,6 +220,7 @@ int main(void)
 	test_strings();
 	test_broken_utf8();
 	test_every_byte();
+	test_rows();
 	test_wrong_calls();
 	sink_release(&sink);
 	return tap_done();
