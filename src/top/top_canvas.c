@@ -13,7 +13,7 @@
 #define MS_NS UINT64_C(1000000)
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Joiners, selectors and marks of direction: what a terminal makes of them nobody can foresee. */
+/* Joiners, variation selectors and direction marks: terminals treat them in different ways. */
 static bool is_format(wchar_t character)
 {
 	return character == 0xad || character == 0x61c || character == 0x180e ||
@@ -34,8 +34,8 @@ static wchar_t text_decode(const unsigned char *at, size_t bytes)
 	return character;
 }
 
-/* One character of a text: its bytes, and as it is to be shown; width 0 is a mark on the one
- * before. 0 at the end of the text. */
+/* One character of a text: its length in bytes and how it is shown; width 0 is a combining mark.
+ * 0 at the end of the text. */
 static size_t top_text_next(const char *at, bool is_utf8, wchar_t *character, unsigned int *width)
 {
 	const unsigned char *bytes = (const unsigned char *)at;
@@ -190,7 +190,7 @@ struct column {
 	double time;
 };
 
-/* A look speaks for the time since the look before. */
+/* A refresh represents the time since the refresh before. */
 static void bar_spread_point(struct column *columns, unsigned int count, uint64_t begin_ns,
 			     uint64_t from_ns, const struct live_point *point)
 {
@@ -215,7 +215,7 @@ static void take_points(struct column *columns, unsigned int count,
 
 	for (uint32_t i = 0; i < history->count; i++) {
 		const struct live_point *point = live_point(history, i);
-		/* Of the first it is not known: about as long as the next, or a column. */
+		/* The first one has none before it: assume the length of the next, or one column. */
 		uint64_t from_ns = i > 0 ? live_point(history, i - 1)->wall_ns
 					 : point->wall_ns - TOP_BARS_WINDOW_NS / count;
 
@@ -271,7 +271,7 @@ const char *top_bars_share(char to[static TOP_BARS_TEXT], double share, unsigned
 	if (share > 1)
 		share = 1;
 	eighths = (unsigned int)lround(share * columns * 8);
-	/* Something is more than nothing. */
+	/* Draw at least something for a value above 0. */
 	if (share > 0 && eighths == 0)
 		eighths = 1;
 	for (unsigned int i = 0; i < columns; i++) {

@@ -12,8 +12,8 @@
 #include "top/top_canvas.h"
 #include "top/top_model.h"
 
-/* The same for who does not scroll: all notices with their texts, all rows (TOP_DRAW_ROWS a pane at
- * most), no cursor, no keys. `view` has is_once. */
+/* Non-interactive output: all notices with their text, all rows (TOP_DRAW_ROWS per pane at most),
+ * no cursor, no keys. `view` has is_once. */
 enum { TOP_DRAW_ROWS = 400 };
 
 /* The parts of a screen. */
@@ -135,15 +135,15 @@ static void columns_choose(struct top_fit *fit, const struct top_model *model, e
 			    (worst == fit->count ||
 			     fit->columns[i]->drop > fit->columns[worst]->drop))
 				worst = i;
-		/* All that is left stays, and the last of it is cut. */
+		/* The remaining columns stay; the last one is cut. */
 		if (worst == fit->count)
 			break;
 		fit_drop(fit, worst);
 	}
 }
 
-/* The longest text of a column. Names of communicators over all of them: those in flight change
- * with every look, and columns should not. */
+/* The longest text of a column. For communicator names, over all communicators: those in flight
+ * change with every refresh, and the column width should not. */
 static unsigned int column_measure(const struct top_model *model, enum top_pane pane,
 				   const struct top_column *column, bool is_utf8)
 {
@@ -169,7 +169,7 @@ static unsigned int column_measure(const struct top_model *model, enum top_pane 
 	return longest < column->most ? longest : column->most;
 }
 
-/* None of them may be dropped: the last ones give. */
+/* When no column can be dropped, the last ones get narrower. */
 static void columns_narrow(struct top_fit *fit, unsigned int too_many)
 {
 	for (size_t i = fit->count; i-- > 0 && too_many > 0;) {
@@ -181,7 +181,7 @@ static void columns_narrow(struct top_fit *fit, unsigned int too_many)
 	}
 }
 
-/* Room that is left goes to those that want it, one column after the other. */
+/* Gives the remaining room to the columns that can use it, one after the other. */
 static unsigned int columns_widen(struct top_fit *fit, const unsigned int *wishes, bool is_measured,
 				  unsigned int left)
 {
@@ -219,7 +219,7 @@ void top_columns_fit(struct top_fit *fit, const struct top_model *model, enum to
 	if (needed > width)
 		columns_narrow(fit, needed - width);
 	else
-		/* Names first: they are of no use when they are cut. */
+		/* Names first: a truncated name is useless. */
 		columns_widen(fit, wishes, false, columns_widen(fit, wishes, true, width - needed));
 	for (size_t i = 0; i < fit->count; i++) {
 		fit->at[i] = at;
@@ -228,6 +228,7 @@ void top_columns_fit(struct top_fit *fit, const struct top_model *model, enum to
 }
 
 #define LATE_NS UINT64_C(1000000000)
+#define STILL_NS UINT64_C(5000000000) /* the same limit as in the live page */
 #define PUT(text, ...) text_format(text, TOP_CELL_TEXT, __VA_ARGS__)
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -240,7 +241,7 @@ static void ranks_text(char *text, const struct job_comm *comm)
 		PUT(text, "%u", comm->seat_count);
 }
 
-/* Of the operations that finished since the process started. */
+/* Share of the operations finished since the process started. */
 static float timed_share(const struct live_sums *sums)
 {
 	return sums->operations > 0 ? (float)((double)sums->timed / (double)sums->operations) : NAN;
@@ -289,9 +290,9 @@ static void comm_text(const struct top_cell_of *cell, char *text)
 	}
 }
 
-/* ---- members --------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* Somebody is always the last: only who keeps the others waiting is worth a word. */
+/* Some rank is always last to arrive: mark it only if the others have waited for a while. */
 static bool is_late(const struct live *live, uint32_t index)
 {
 	const struct job_comm *comm = &live->job.comms[live->job.seats[index].comm];
@@ -299,6 +300,7 @@ static bool is_late(const struct live *live, uint32_t index)
 	return live->seats[index].is_behind && top_model_oldest_ns(live, comm) >= LATE_NS;
 }
 
+/* The same words for the same states as in the live page (rankState() of live_ranks.js). */
 static const char *state_of(const struct live *live, uint32_t index)
 {
 	const struct job_seat *at = &live->job.seats[index];
@@ -310,10 +312,14 @@ static const char *state_of(const struct live *live, uint32_t index)
 	if (seat->is_over)
 		return "finalized";
 	if (is_late(live, index))
-		return "behind";
+		return "not arrived";
+	if (seat->oldest != NULL && seat->oldest_age_ns > live->limits.hang_ns)
+		return "stuck";
 	if (live->comms[at->comm].straggler == index)
-		return "others wait";
-	return seat->wait_count > 0 ? "waits" : "";
+		return "straggler";
+	if (seat->still_ns > STILL_NS)
+		return seat->in_flight > 0 ? "no progress" : "idle";
+	return "running";
 }
 
 static void seat_point_text(const struct top_cell_of *cell, char *text)
@@ -381,13 +387,13 @@ static void seat_text(const struct top_cell_of *cell, char *text)
 
 /* ---- operations in flight -------------------------------------------------------------------- */
 
-/* As notices number them: collectives as all ranks do. */
+/* Numbered as in notices: collectives by the number that is the same on all ranks. */
 static void operation_text(const struct recording_process *process,
 			   const struct recording_flight *flight, char *text)
 {
 	char words[FLIGHT_WORDS];
 
-	PUT(text, "%s %" PRIu64, flight_words_operation(process, flight, words),
+	PUT(text, "%s #%" PRIu64, flight_words_operation(process, flight, words),
 	    flight->op.match > 0 ? flight->op.match : flight->op.number);
 }
 
@@ -398,8 +404,8 @@ static bool is_killed(const struct live *live, uint32_t index)
 	return recording->processes[live->job.seats[index].process]->life == RECORDING_KILLED;
 }
 
-/* A member that died, or has not issued the collective which this one is in: whatever the network
- * shows, it is this that is waited for. UINT32_MAX none. */
+/* A rank that died or has not called the collective that this one is in: the cause of the wait,
+ * whatever the network shows. UINT32_MAX none. */
 static uint32_t absent_member(const struct live *live, uint32_t index)
 {
 	const struct job_comm *comm = &live->job.comms[live->job.seats[index].comm];
@@ -418,8 +424,8 @@ static uint32_t absent_member(const struct live *live, uint32_t index)
 	return found;
 }
 
-/* What there is to say of an operation in flight beyond its row, line by line: how far its kernel
- * is, and what it waits for. NULL after the last. */
+/* Details of an operation in flight, line by line: the progress of its kernel and what it waits
+ * for. NULL after the last. */
 static const char *top_cells_detail(const struct live *live, uint32_t index, unsigned int line,
 				    char text[static TOP_CELL_TEXT])
 {
@@ -455,14 +461,14 @@ static void waits_for(const struct live *live, uint32_t index, char *text)
 	absent = absent_member(live, index);
 	if (absent != UINT32_MAX) {
 		PUT(text, "rank %s, which %s", live->job.ranks[live->job.seats[absent].rank].label,
-		    is_killed(live, absent) ? "died" : "has not issued it");
+		    is_killed(live, absent) ? "died" : "has not called it");
 		return;
 	}
 	if (seat->wait_count == 0) {
 		top_cells_detail(live, index, 0, text);
 		return;
 	}
-	/* The column says so already. */
+	/* The column's title says "waits for" already. */
 	flight_words_wait(&seat->waits[0], words);
 	PUT(text, "%s%s",
 	    strncmp(words, heading, strlen(heading)) == 0 ? words + strlen(heading) : words,
@@ -509,7 +515,7 @@ static void flight_text(const struct top_cell_of *cell, char *text)
 	}
 }
 
-/* An operation in flight in one sentence, for where columns are missing. */
+/* An operation in flight in one sentence, for screens too narrow for its columns. */
 static const char *top_cells_summary(const struct live *live, uint32_t index,
 				     char text[static TOP_CELL_TEXT])
 {
@@ -576,7 +582,7 @@ static enum top_style top_cells_style(const struct top_cell_of *cell)
 }
 
 enum {
-	KEYS_FROM = 10, /* lines from which on the last one explains the keys */
+	KEYS_FROM = 10, /* with this many lines, the last one explains the keys */
 	PANE_LEAST = 3, /* a title and two rows */
 };
 
@@ -593,9 +599,9 @@ static unsigned int pane_wanted_lines(const struct top_model *model, enum top_pa
 }
 
 /*
- * A quarter at least is for what is in flight, whatever that is at the moment: its rows come and go
- * with every look, and lines that move cannot be read. The others have half of the rest each, or
- * less if they need less.
+ * Operations in flight get at least a quarter of the lines, however many there are: their rows come
+ * and go with every refresh, and a layout that jumps cannot be read. The other panes get half of the
+ * rest each, or less if they need less.
  */
 static void layout_share(struct top_layout *layout, const struct top_model *model,
 			 unsigned int lines)
@@ -629,7 +635,7 @@ void top_layout(struct top_layout *layout, const struct top_model *model,
 	}
 	layout->at[TOP_NOTICES] = at;
 	if (left < 3 * PANE_LEAST + least_lines(notice_lines, 1)) {
-		/* One alone, and a line that says that something is wrong. */
+		/* Only the active pane, and one line for a notice. */
 		layout->lines[TOP_NOTICES] =
 			is_for_notices ? left : least_lines(least_lines(notice_lines, 1), left / 2);
 		if (!is_for_notices)
@@ -646,8 +652,8 @@ void top_layout(struct top_layout *layout, const struct top_model *model,
 }
 
 enum {
-	DETAILS_FROM = 20, /* lines from which on the first notice is told with its text */
-	WHOLE_FROM = 72,   /* columns from which on no row lacks what matters */
+	DETAILS_FROM = 20, /* with this many lines, the first notice is shown with its text */
+	WHOLE_FROM = 72,   /* with this many columns, every row has its important cells */
 };
 
 /* ---- the first and the last line ------------------------------------------------------------- */
@@ -690,7 +696,7 @@ static void interval_text(char *text, size_t size, const struct top_view *view)
 		text_format(text, size, "every %ums", (unsigned int)ms);
 }
 
-/* As much of it as there is room for; what is dropped first comes last in `order`. */
+/* Shows as many parts as fit; the last in `order` is dropped first. */
 static void top_brush_head(struct top_brush *brush)
 {
 	static const unsigned int order[] = { 3, 1, 0, 2 };
@@ -754,14 +760,14 @@ static void top_brush_help(struct top_brush *brush, unsigned int row)
 {
 	static const char *const words[] = {
 		"",
-		"BUSBW      bytes a second while in operations, as nccl-tests counts them",
-		"WAIT       share of the time that was waited for other ranks, at least",
-		"OLDEST     how long the oldest operation has been in flight",
-		"MEMBER     rank in the communicator, where it is not the job's",
-		"AGE        of what is in flight: the oldest of each rank and communicator",
-		"!          there is a notice about this one",
+		"BUSBW      bus bandwidth during operations, computed as in nccl-tests",
+		"WAIT       share of time spent waiting for other ranks (lower bound)",
+		"OLDEST     age of the oldest operation in flight",
+		"MEMBER     rank in the communicator, if it differs from the job's",
+		"AGE        age of each rank's oldest operation per communicator",
+		"!          has an active alert",
 		"",
-		"docs/TOP.md says more. Any key goes back.",
+		"See docs/TOP.md for more. Press any key to return.",
 	};
 	const char *key, *what;
 
@@ -773,7 +779,7 @@ static void top_brush_help(struct top_brush *brush, unsigned int row)
 		top_canvas_text(brush->canvas, row++, 2, brush->canvas->width, TOP_PLAIN, words[i]);
 }
 
-/* Wrapped to the width; gives back the lines it took, or would take where `end` is `row`. */
+/* Wraps text to the width. Returns the lines used, or needed if `end` is `row`. */
 static unsigned int top_brush_wrap(struct top_brush *brush, unsigned int row, unsigned int end,
 				   unsigned int indent, enum top_style style, const char *text)
 {
@@ -793,13 +799,13 @@ static unsigned int top_brush_wrap(struct top_brush *brush, unsigned int row, un
 	return lines;
 }
 
-/* When there is nothing to show. */
+/* Shown when there are no recordings. */
 static void top_brush_nothing(struct top_brush *brush, unsigned int row)
 {
 	row += top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_PLAIN,
-			      "No process of this machine records, or none that may be read.");
+			      "No recordings found on this host that you may read.");
 	top_brush_wrap(brush, row, brush->canvas->height, 0, TOP_FAINT,
-		       "'ringside run -- CMD' starts one.");
+		       "Start a job with 'ringside run -- CMD'.");
 }
 
 /* ---- rows and their details ------------------------------------------------------------------ */
@@ -817,7 +823,7 @@ static bool is_expanded(const struct top_brush *brush, enum top_pane pane, size_
 	return pane == TOP_NOTICES && row == 0 && brush->canvas->height >= DETAILS_FROM;
 }
 
-/* The n-th thing to say below a row; NULL after the last. */
+/* The n-th detail below a row; NULL after the last. */
 static const char *row_detail(const struct top_brush *brush, enum top_pane pane, uint32_t index,
 			      unsigned int n, char text[static TOP_CELL_TEXT])
 {
@@ -830,7 +836,7 @@ static const char *row_detail(const struct top_brush *brush, enum top_pane pane,
 	return n == 0 ? notice->text : n == 1 ? notice->hint : NULL;
 }
 
-/* Where a notice's text has to end so that what to type next has its lines. */
+/* Where a notice's text has to end to leave room for its hint. */
 static unsigned int text_end(struct top_brush *brush, uint32_t index, unsigned int row,
 			     unsigned int end)
 {
@@ -860,7 +866,7 @@ static unsigned int draw_details(struct top_brush *brush, enum top_pane pane, ui
 	return lines;
 }
 
-/* Lines that a row takes: more than one where its details are shown. */
+/* Lines that a row takes: more than one if its details are shown. */
 static unsigned int top_brush_row_lines(const struct top_brush *brush, enum top_pane pane,
 					size_t row)
 {
@@ -875,7 +881,7 @@ static void draw_notice(struct top_brush *brush, uint32_t index, unsigned int ro
 {
 	const struct live *live = brush->model->live;
 	const struct live_notice *notice = &live->notices[index];
-	/* One line of alarm is enough: the others follow from it, or can wait. */
+	/* Only the first is highlighted: the others follow from it or are less urgent. */
 	enum top_style style = !top_model_is_alarm(notice) ? TOP_WARNING
 			       : index == 0		   ? TOP_ALARM
 							   : TOP_BAD;
@@ -924,7 +930,7 @@ static void draw_row(struct top_brush *brush, const struct top_fit *fit, enum to
 
 /* ---- panes ----------------------------------------------------------------------------------- */
 
-/* Which rows of how many, what they are of, how they are sorted: as much as there is room for. */
+/* Row range, subject and sort order: as much as fits. */
 static void pane_caption(struct top_brush *brush, enum top_pane pane, char *text, size_t size,
 			 unsigned int room)
 {
@@ -982,7 +988,7 @@ static void draw_title(struct top_brush *brush, const struct top_fit *fit, enum 
 	top_canvas_right(canvas, row, end + 2, canvas->width - end - 2, style, text);
 }
 
-/* Scroll as little as it takes to have the cursor's row, with its details, on the screen. */
+/* Scrolls just enough to show the cursor's row with its details. */
 static void keep_visible(struct top_brush *brush, enum top_pane pane, unsigned int lines)
 {
 	struct top_place *place = &brush->view->places[pane];
@@ -1004,7 +1010,7 @@ static void keep_visible(struct top_brush *brush, enum top_pane pane, unsigned i
 		place->first = place->at - before;
 }
 
-/* The worst of what was noticed about a row; NULL nothing. Notices are sorted so. */
+/* The most serious notice about a row; NULL if there is none. Notices are sorted by severity. */
 static const struct live_notice *notice_of(const struct live *live, enum top_pane pane,
 					   uint32_t index)
 {
@@ -1033,13 +1039,13 @@ static void draw_cursor(struct top_brush *brush, enum top_pane pane, size_t at, 
 		return;
 	if (is_active && pane != TOP_NOTICES)
 		top_canvas_style(brush->canvas, row, TOP_CHOSEN, false);
-	/* The chosen communicator is the one whose ranks are shown, wherever the keys go. */
+	/* Mark the communicator whose ranks are shown, even if its pane is not active. */
 	if (is_active || pane == TOP_COMMS)
 		top_canvas_text(brush->canvas, row, 0, 1,
 				is_active && pane != TOP_NOTICES ? TOP_CHOSEN : TOP_STRONG, ">");
 }
 
-/* A pane with its title, or the notices, in so many lines from this row on. */
+/* Draws a pane with its title, or the notices, in this many lines from this row on. */
 static void top_brush_pane(struct top_brush *brush, enum top_pane pane, unsigned int row,
 			   unsigned int lines)
 {
@@ -1119,7 +1125,7 @@ enum status top_draw_once(struct top_canvas *canvas, const struct top_model *mod
 	unsigned int lines[TOP_PANES], at = 1, height;
 	enum status status;
 
-	/* The width decides how many lines texts take. */
+	/* The number of lines of a text depends on the width. */
 	status = top_canvas_clear(canvas, width, 1);
 	if (status != OK || canvas->width == 0)
 		return status;

@@ -1,4 +1,4 @@
-/* ringside-top: see docs/TOP.md. The tool's `ringside top` starts it. */
+/* ringside-top: see docs/TOP.md. Started by `ringside top`. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -21,15 +21,14 @@
 #include "top/top_screen.h"
 
 /*
- * Signals are blocked but for the time in which the loop waits, so that none comes between two
- * steps of drawing, and none is missed.
+ * Signals are blocked except while the loop waits: none interrupts drawing and none is missed.
  */
 
 struct top_signals {
 	sigset_t waiting; /* the mask for ppoll() */
 };
 
-/* Looking at the machine's processes, and all that is known of them after it. */
+/* The processes of this host, and what is known about them after a refresh. */
 
 struct top_look {
 	struct watch watch;
@@ -69,7 +68,7 @@ static void top_signals_init(struct top_signals *signals)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
 		struct sigaction before;
 
-		/* Who starts us may want some ignored: nohup, a shell without job control. */
+		/* Keep signals ignored that the caller ignores: nohup, a shell without job control. */
 		if (sigaction(ours[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
 			continue;
 		sigaction(ours[i], &action, NULL);
@@ -80,7 +79,7 @@ static void top_signals_init(struct top_signals *signals)
 		sigdelset(&signals->waiting, ours[i]);
 }
 
-/* SIGTERM, SIGINT, SIGHUP or SIGQUIT that came; 0 none. */
+/* The SIGTERM, SIGINT, SIGHUP or SIGQUIT that was received; 0 none. */
 static int top_signals_end(void)
 {
 	return ending;
@@ -94,7 +93,7 @@ static bool signal_take(volatile sig_atomic_t *flag)
 	return was_set;
 }
 
-/* SIGTSTP (^Z), SIGCONT, SIGWINCH came since the last call. */
+/* Whether SIGTSTP (Ctrl-Z), SIGCONT or SIGWINCH was received since the last call. */
 static bool top_signals_take_stop(void)
 {
 	return signal_take(&stopped);
@@ -110,7 +109,7 @@ static bool top_signals_take_resize(void)
 	return signal_take(&resized);
 }
 
-/* With its default action, and let through: the signal comes right there. */
+/* Raises the signal with its default action, unblocked. */
 static void send_to_self(int signal)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL }, before;
@@ -125,23 +124,23 @@ static void send_to_self(int signal)
 	sigaction(signal, &before, NULL);
 }
 
-/* Stop as everybody does, until somebody continues us. The terminal must be the shell's again. */
+/* Stops this process until it is continued. The terminal must have been released before. */
 static void top_signals_stop(void)
 {
 	send_to_self(SIGTSTP);
 }
 
-/* End as the signal would have ended us: the shell then knows. */
+/* Dies from the signal, so that the shell sees the right exit status. */
 static void __attribute__((noreturn)) top_signals_die(int signal)
 {
 	send_to_self(signal);
 	_exit(128 + signal);
 }
 
-/* Who died is of interest for a while, and then in the way. */
+/* Processes that ended are shown for this long. */
 #define KEEP_NS UINT64_C(60000000000)
 
-/* ERR_NO_SPACE, ERR_SYSTEM. `directory` is borrowed. Release in every case. */
+/* ERR_NO_SPACE, ERR_SYSTEM. `directory` is borrowed. Must be released even if it fails. */
 static enum status top_look_init(struct top_look *look, const char *directory)
 {
 	struct watch_settings settings = { .directory = directory, .keep_ns = KEEP_NS };
@@ -169,23 +168,25 @@ static void look_remark(struct top_look *look, enum status status)
 
 	text[0] = '\0';
 	if (status != OK)
-		text_format(text, TOP_REMARK_TEXT, "this look failed: %s", status_text(status));
+		text_format(text, TOP_REMARK_TEXT, "refresh failed: %s", status_text(status));
 	else if (watch->refused_count > 0)
 		text_format(text, TOP_REMARK_TEXT, "%zu file%s cannot be read: %s: %s",
 			    watch->refused_count, watch->refused_count == 1 ? "" : "s",
 			    watch->refused[0].path, watch->refused[0].why);
 	else if (watch->left_out > 0)
-		text_format(text, TOP_REMARK_TEXT, "%zu processes beyond the first %d are left out",
-			    watch->left_out, WATCH_PROCESSES_MAX);
-	else if (watch->unreadable > 0)
 		text_format(text, TOP_REMARK_TEXT,
-			    "%zu recording%s of other users may not be read; root may",
-			    watch->unreadable, watch->unreadable == 1 ? "" : "s");
+			    "%zu processes beyond the first %d are not shown", watch->left_out,
+			    WATCH_PROCESSES_MAX);
+	else if (watch->unreadable > 0)
+		text_format(
+			text, TOP_REMARK_TEXT,
+			"%zu recording%s of other users cannot be read; run as root to see them",
+			watch->unreadable, watch->unreadable == 1 ? "" : "s");
 }
 
-/* One look, and the rows of it. Whatever fails, what is there afterwards can be drawn, and
- * around.remark says what failed. */
-/* What live knows points into the recording: whatever watch_look() made of it, live must follow. */
+/* Refreshes the recordings and the rows. If it fails, the result can still be drawn, and
+ * around.remark has the reason. `live` points into the recording, so it is updated even if
+ * watch_look() failed. */
 static void top_look_now(struct top_look *look, struct top_view *view)
 {
 	enum status status = watch_look(&look->watch, WATCH_TOTALS), next;
@@ -202,18 +203,18 @@ static void top_look_now(struct top_look *look, struct top_view *view)
 	look_remark(look, status != OK ? status : next);
 }
 
-/* The rows again: somebody pressed a key. */
+/* Rebuilds the rows after a key was pressed. */
 static void top_look_again(struct top_look *look, struct top_view *view)
 {
 	if (top_model_make(&look->model, &look->live, view) != OK)
 		look_remark(look, ERR_NO_SPACE);
 }
 
-/* Two looks as plain text on stdout: for scripts, pipes, and terminals that can do no more. */
+/* Plain text of two refreshes on stdout: for scripts, pipes and dumb terminals. */
 
 enum { PIPE_WIDTH = 200 };
 
-/* Rates need the time between two looks. */
+/* Rates are computed between two refreshes. */
 static void wait_for(uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
@@ -234,7 +235,7 @@ static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
 	if (top_draw_once(&canvas, &look->model, view, &look->around, width ? width : PIPE_WIDTH) !=
 	    OK) {
 		top_canvas_release(&canvas);
-		return cli_error("there is not enough memory to show this");
+		return cli_error("out of memory");
 	}
 	sink_init_fd(&sink, STDOUT_FILENO);
 	top_canvas_write(&canvas, &sink);
@@ -243,7 +244,7 @@ static int once_show(struct top_look *look, struct top_view *view, bool is_utf8)
 	return code;
 }
 
-/* Gives back the exit code. */
+/* Returns the exit code. */
 static int top_once(const struct top_options *options, bool is_utf8)
 {
 	struct top_look look;
@@ -266,10 +267,10 @@ static int top_once(const struct top_options *options, bool is_utf8)
 	return code;
 }
 
-/* The live screen: looks, keys and signals until somebody quits. */
+/* The live screen: refreshes, keys and signals until the user quits. */
 
 #define SECOND_NS UINT64_C(1000000000)
-/* A process that comes is shown at once, but not ten of them ten times. */
+/* A new process is shown at once, but refreshes are not more frequent than this. */
 #define SOON_NS (SECOND_NS / 5)
 
 struct loop {
@@ -277,7 +278,7 @@ struct loop {
 	struct top_view view;
 	struct top_canvas canvas;
 	struct top_signals signals;
-	uint64_t next_ns; /* when to look */
+	uint64_t next_ns; /* next refresh */
 	bool is_ended;
 };
 
@@ -310,7 +311,7 @@ static void take_keys(struct loop *loop)
 			top_keys_take(&loop->view, &loop->look.model, key, character);
 
 		loop->is_ended |= action == TOP_QUIT;
-		/* The next key may be about what this one changed. */
+		/* The next key acts on what this one changed. */
 		if (action == TOP_DRAW)
 			top_look_again(&loop->look, &loop->view);
 		is_changed |= action == TOP_DRAW;
@@ -334,7 +335,7 @@ static void take_signals(struct loop *loop)
 		top_signals_stop();
 		is_back = true;
 	}
-	/* Also after a SIGSTOP, of which nobody was told: the shell used the terminal meanwhile. */
+	/* Also after a SIGSTOP, which cannot be caught: the shell has used the terminal since. */
 	if (top_signals_take_continue() || is_back) {
 		top_screen_return();
 		loop_draw(loop);
@@ -345,7 +346,7 @@ static void take_signals(struct loop *loop)
 	}
 }
 
-/* Until a key, a signal, a new process or the next look. */
+/* Waits for a key, a signal, a new process or the next refresh. */
 static void wait_for_something(struct loop *loop)
 {
 	struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
@@ -378,8 +379,7 @@ static void loop_run(struct loop *loop)
 	}
 }
 
-/* The screen is open; it is closed afterwards. Gives back the exit code, or does not where a signal
- * ended it. */
+/* Runs on an open screen and closes it. Returns the exit code, unless a signal ends the process. */
 static int top_loop(const struct top_options *options, bool is_utf8)
 {
 	struct loop loop = { .next_ns = 0 };
@@ -421,8 +421,9 @@ int main(int argc, char **argv)
 	if (!top_screen_open()) {
 		const char *term = getenv("TERM");
 
-		cli_error("a terminal of type '%s' cannot show this live (TERM): here is one look",
-			  term ? term : "");
+		cli_error(
+			"terminal type '%s' (TERM) does not support a live display; printing once",
+			term ? term : "");
 		return top_once(&options, is_utf8);
 	}
 	return top_loop(&options, is_utf8 && top_screen_has_blocks());

@@ -62,7 +62,7 @@ static bool is_over(const struct live *live, const struct job_comm *comm)
 	return true;
 }
 
-/* What is not known comes last. */
+/* Unknown values sort last. */
 static double sort_value(const struct live *live, enum top_sort sort,
 			 const struct live_history *history, uint64_t age_ns)
 {
@@ -180,7 +180,7 @@ static enum status list_comms(struct top_list *list, const struct live *live,
 	return status;
 }
 
-/* Members come by their rank in the communicator: that order is the index here. */
+/* The index here is the order of ranks in the communicator. */
 static enum status list_seats(struct top_list *list, const struct live *live,
 			      const struct top_view *view, uint32_t comm)
 {
@@ -256,7 +256,7 @@ static void place_cursor(const struct top_list *list, struct top_place *place)
 	place->key = list->count > 0 ? list->rows[at].key : 0;
 }
 
-/* Until somebody moves it, the cursor is on what the most serious notice is about. */
+/* Until the user moves it, the cursor is on the subject of the most serious notice. */
 static void follow_notice(const struct top_model *model, struct top_place *place)
 {
 	const struct live *live = model->live;
@@ -348,13 +348,13 @@ enum status top_model_make(struct top_model *model, const struct live *live, str
 }
 
 static const char *const help[][2] = {
-	{ "up down j k", "move; page up, page down, home and end, too" },
-	{ "tab enter", "next pane; shift and tab, or left: the one before" },
-	{ "s", "sort the pane by something else" },
-	{ "/", "show only communicators with this in their name, or their job's" },
-	{ "escape", "show all again" },
-	{ "p space", "pause: the screen stands still, the jobs do not" },
-	{ "+ -", "look less often, more often" },
+	{ "up down j k", "move (also Page Up, Page Down, Home, End)" },
+	{ "tab enter", "next pane (shift-tab or left: previous)" },
+	{ "s", "change the sort order of the pane" },
+	{ "/", "filter communicators by their name or their job's" },
+	{ "escape", "clear the filter" },
+	{ "p space", "freeze the display" },
+	{ "+ -", "slower / faster refresh" },
 	{ "h ?", "this help" },
 	{ "q", "quit" },
 };

@@ -61,32 +61,33 @@ void top_view_step_interval(struct top_view *view, int direction)
 }
 
 static const struct cli_option top_option_rows[] = {
-	{ 0, "interval", "TIME", "time between looks, 200ms to 60s (1s)",
+	{ 0, "interval", "TIME", "time between refreshes, 200ms to 60s (default 1s)",
 	  CLI_TIME(struct top_options, interval_ns, TOP_INTERVAL_LEAST_NS, TOP_INTERVAL_MOST_NS),
 	  .like = "is not a time like 1s or 500ms", .less = "is not between 200ms and 60s" },
-	{ 0, "once", NULL,
-	  "print what two looks show as plain text, and end; so it is without a terminal",
+	{ 0, "once", NULL, "print plain text once and exit (default without a terminal)",
 	  CLI_FLAG(struct top_options, is_once) },
-	{ 0, "directory", "DIR", "where regions are (RINGSIDE_SHM, else /dev/shm)",
+	{ 0, "directory", "DIR",
+	  "directory of the shared-memory regions (default RINGSIDE_SHM or /dev/shm)",
 	  CLI_TEXT(struct top_options, directory) },
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
-	{ "ringside top", "watch the jobs of this machine; ? explains the keys" },
-	{ "ssh -t node01 ringside top", "those of another one" },
-	{ "ringside top --once | less -S", "one look, all rows" },
+	{ "ringside top", "watch the jobs on this host; press ? for help" },
+	{ "ssh -t node01 ringside top", "watch another host" },
+	{ "ringside top --once | less -S", "print all rows once" },
 	{ NULL, NULL },
 };
 
 const struct cli_page top_page = {
 	.name = "top",
 	.operands = "",
-	.about = "Shows the jobs of this machine while they run: what hangs or lags, in words; "
-		 "communicators with their bandwidth and waiting; the ranks of one of them side by "
-		 "side; operations in flight and what they wait for. It reads what processes "
-		 "record and needs no agent; as root it sees all users' processes.\n"
-		 "For programs, 'ringside ps --json' and 'ringside report --json' say more.\n",
+	.about = "Shows the jobs on this host while they run: hangs and stragglers; communicators "
+		 "with bandwidth and waiting; the ranks of one communicator; operations in flight "
+		 "and what they wait for. It reads the shared-memory regions of the processes and "
+		 "needs no agent; as root it sees the processes of all users.\n"
+		 "For machine-readable output, use 'ringside ps --json' or 'ringside report "
+		 "--json'.\n",
 	.options = top_option_rows,
 	.examples = examples,
 };

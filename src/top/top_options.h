@@ -8,7 +8,7 @@
 
 #include "cmds/cli.h"
 
-/* What a person chose to see. It outlives looks; the rows of one look are in top_model.h. */
+/* What the user chose to see; kept across refreshes. The rows of one refresh are in top_model.h. */
 
 enum top_pane {
 	TOP_NOTICES = 0,
@@ -19,7 +19,7 @@ enum top_pane {
 };
 
 enum top_sort {
-	TOP_BY_ORDER = 0, /* communicators by size, members by rank */
+	TOP_BY_ORDER = 0, /* communicators by size, ranks by number */
 	TOP_BY_WAIT = 1,
 	TOP_BY_BUSBW = 2,
 	TOP_BY_RATE = 3,
@@ -28,24 +28,25 @@ enum top_sort {
 
 enum { TOP_FILTER_BYTES = 64 };
 
-/* Where the cursor of a pane is: on what it was on at the last look, wherever that went. */
+/* The cursor of a pane follows its row from refresh to refresh. */
 struct top_place {
 	uint64_t key;
 	size_t at;
 	size_t first;	 /* the row at the top of the pane */
-	size_t shown;	 /* rows that fit, as drawn last */
-	bool is_by_hand; /* else the cursor may move by itself: to what a notice is about */
+	size_t shown;	 /* rows that fit, when last drawn */
+	bool is_by_hand; /* else the cursor moves to the subject of a notice */
 };
 
 struct top_view {
-	enum top_pane pane; /* that keys go to */
+	enum top_pane pane; /* the active pane */
 	enum top_sort sorts[TOP_PANES];
 	struct top_place places[TOP_PANES];
-	char filter[TOP_FILTER_BYTES]; /* part of a communicator's or a job's name; "" all */
-	bool is_typing;		       /* the filter */
+	char filter
+		[TOP_FILTER_BYTES]; /* substring of a communicator's or job's name; "" shows all */
+	bool is_typing;		    /* typing a filter */
 	bool is_paused;
 	bool has_help;
-	bool is_once; /* nobody scrolls and there is no past: all rows, no cursor */
+	bool is_once; /* plain text: all rows, no cursor, no history */
 	uint64_t interval_ns;
 };
 
@@ -54,25 +55,24 @@ struct top_view {
 
 void top_view_init(struct top_view *view, uint64_t interval_ns);
 
-/* The next order that makes sense in the pane. */
+/* Switches to the next useful sort order of the active pane. */
 void top_view_next_sort(struct top_view *view);
 const char *top_view_sort_name(const struct top_view *view, enum top_pane pane);
 
 /* One step longer (1) or shorter (-1). */
 void top_view_step_interval(struct top_view *view, int direction);
 
-/* The options of `ringside top`, for who parses them and for who explains them: the tool does so
- * alone. */
+/* The options of `ringside top`, shared by its parser and the help of the tool. */
 
 extern const struct cli_page top_page;
 
 struct top_options {
 	uint64_t interval_ns;
-	const char *directory; /* NULL: where regions are by default */
+	const char *directory; /* NULL: the default directory */
 	bool is_once;
 };
 
-/* Gives back -1 to go on, else the exit code: help was shown, or a line was said. */
+/* Returns -1 to continue, else the exit code: help or an error was printed. */
 int top_options_parse(struct top_options *options, int argc, char **argv);
 
 #endif

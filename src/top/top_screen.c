@@ -18,7 +18,7 @@ static short pairs[TOP_STYLES];
 
 static void set_styles(void)
 {
-	/* Without colours bold, reverse and underlined say the same. */
+	/* Without colours, use bold, reverse and underline. */
 	static const attr_t plain[TOP_STYLES] = {
 		[TOP_STRONG] = A_BOLD,	   [TOP_FAINT] = A_DIM,
 		[TOP_TITLE] = A_UNDERLINE, [TOP_TITLE_ACTIVE] = A_REVERSE,
@@ -56,7 +56,7 @@ static void set_modes(void)
 	curs_set(0);
 }
 
-/* What moving about takes. */
+/* Terminal capabilities needed for a live display. */
 static bool is_able(void)
 {
 	return tigetstr("cup") != NULL && tigetstr("cup") != (char *)-1 &&
@@ -69,7 +69,7 @@ bool top_screen_open(void)
 
 	if (term == NULL || term[0] == '\0' || strcmp(term, "dumb") == 0)
 		return false;
-	/* The window's size is asked for; LINES and COLUMNS of a shell are old after the first
+	/* Use the current window size; LINES and COLUMNS of a shell are outdated after the first
 	 * change. */
 	use_env(FALSE);
 	use_tioctl(TRUE);

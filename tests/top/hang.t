@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank that never comes: the screen says so, in words, and who waits for it.
+# A rank never arrives: the screen names it and the ranks that wait for it.
 . "$(dirname "$0")/top.sh"
 
 top_needs

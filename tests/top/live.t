@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A job in full swing on screens of four sizes: what is shown, what keys do, what a new size does.
+# A running job on screens of four sizes: contents, keys, resizing.
 . "$(dirname "$0")/top.sh"
 
 top_needs

@@ -2,7 +2,7 @@ import { done, expect, Session } from './terminal.mjs';
 
 const [ringside] = process.argv.slice(2);
 
-/* The column at which the ranks (1/4) of each row end, as the terminal counts columns. */
+/* The column at which the ranks (1/4) of each row end, in terminal columns. */
 function ends(session) {
 	const found = [];
 
@@ -12,7 +12,7 @@ function ends(session) {
 		for (let column = 0; column < session.terminal.cols; column++) {
 			const cell = session.cell(row, column);
 
-			/* One letter a column, whatever is in it. */
+			/* One letter per column, whatever it contains. */
 			text += cell.getWidth() === 0 ? '' : (cell.getChars() || ' ').slice(0, 1).padEnd(cell.getWidth(), '_');
 		}
 		if (text.includes('1/4'))
@@ -26,17 +26,17 @@ for (const [columns, rows, environment] of [[80, 40, {}], [120, 40, {}], [60, 40
 	const name = `${columns} columns${environment.LC_ALL ? ', no UTF-8' : ''}`;
 
 	await session.shows(`${name}: names are shown`, /plain .*\n(.*\n)*.*-bytes/);
-	await session.until(`${name}: all of them are`, () => ends(session).length === 10);
-	expect(`${name}: and all columns are straight`, new Set(ends(session)).size === 1, session.text());
-	expect(`${name}: no name drives the terminal`, /1 rank alive/.test(session.lines()[0]), session.text());
-	expect(`${name}: none turns the writing around`, !session.text().includes('\u202e'));
+	await session.until(`${name}: all ten of them`, () => ends(session).length === 10);
+	expect(`${name}: columns are aligned`, new Set(ends(session)).size === 1, session.text());
+	expect(`${name}: no name controls the terminal`, /1 rank alive/.test(session.lines()[0]), session.text());
+	expect(`${name}: no name changes the writing direction`, !session.text().includes('\u202e'));
 	if (!environment.LC_ALL) {
-		expect(`${name}: wide ones are readable`, session.text().includes('訓練'), session.text());
-		expect(`${name}: marks stay on their letter`, /e\u0301\u0302-marks/.test(session.text().normalize('NFD')), session.text());
+		expect(`${name}: wide characters are readable`, session.text().includes('訓練'), session.text());
+		expect(`${name}: combining marks stay on their letter`, /e\u0301\u0302-marks/.test(session.text().normalize('NFD')), session.text());
 	} else {
-		expect(`${name}: all is ASCII`, /^[\x20-\x7e\n]*$/.test(session.text()), session.text());
+		expect(`${name}: the screen is ASCII`, /^[\x20-\x7e\n]*$/.test(session.text()), session.text());
 	}
 	session.press('q');
-	await session.ended(`${name}: q ends it`, 0);
+	await session.ended(`${name}: q quits`, 0);
 }
 done();

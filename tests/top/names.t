@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names that are meant to spoil the screen keep to their columns.
+# Hostile communicator names stay within their columns.
 . "$(dirname "$0")/top.sh"
 
 top_needs

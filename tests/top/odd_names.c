@@ -1,6 +1,6 @@
 /*
- * A process with communicators whose names are meant to spoil a screen. Loads the plugin of
- * NCCL_PROFILER_PLUGIN, says "ready", and ends when its input does.
+ * A process with communicators whose names try to break a screen. Loads the plugin of
+ * NCCL_PROFILER_PLUGIN, prints "ready", and exits at the end of its input.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@ for (const [name, number] of Object.entries({ SIGTERM, SIGHUP, SIGINT })) {
 	await session.shows(`${name}: it runs`, /2 ranks alive/);
 	session.signal(number);
 	await session.ended(`${name} ends it`, 128 + number);
-	expect(`${name}: the terminal is as it was`, session.isRestored(), JSON.stringify(session.modes));
+	expect(`${name}: the terminal is restored`, session.isRestored(), JSON.stringify(session.modes));
 }
 
 const session = top();
@@ -24,10 +24,10 @@ const session = top();
 await session.shows('it runs', /^> world/m);
 session.press('\x1a');
 await stopped(session);
-await session.until('^Z gives the terminal back', () => session.isRestored());
+await session.until('Ctrl-Z restores the terminal', () => session.isRestored());
 session.resize(60, 20);
 session.signal(SIGCONT);
-await session.until('it comes back, in the size the window has now', () =>
+await session.until('it continues, with the current window size', () =>
 	/2 ranks alive/.test(session.lines()[0]) && session.lines()[0].length === 60 && /^q quit/.test(session.lines()[19]));
 expect('on the alternate screen', session.terminal.buffer.active.type === 'alternate');
 const modes = await session.askModes();
@@ -36,20 +36,20 @@ expect('without echo', !modes.echo && !modes.lines);
 
 session.signal(SIGSTOP);
 await stopped(session);
-/* As if a shell had written there meanwhile. */
+/* Simulate a shell that has written to the terminal in the meantime. */
 await new Promise((resolve) => session.terminal.write('\x1b[H\x1b[2Jsomebody else wrote this', resolve));
 session.signal(SIGCONT);
-await session.until('after SIGSTOP all is drawn anew', () =>
+await session.until('after SIGSTOP the screen is redrawn', () =>
 	/^> world/m.test(session.text()) && !/somebody else/.test(session.text()));
 session.press('\x0c');
 session.press('q');
-await session.ended('q ends it', 0);
-expect('the terminal is as it was', session.isRestored());
+await session.ended('q quits', 0);
+expect('the terminal is restored', session.isRestored());
 
 const asked = top();
 
 await asked.shows('it runs', /^> world/m);
 asked.press('\x03');
-await asked.ended('^C ends it', 128 + SIGINT);
-expect('^C: the terminal is as it was', asked.isRestored());
+await asked.ended('Ctrl-C quits', 128 + SIGINT);
+expect('Ctrl-C: the terminal is restored', asked.isRestored());
 done();

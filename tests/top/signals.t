@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# However it ends or stops, the terminal is as it was; it comes back after ^Z and SIGSTOP.
+# The terminal is restored however top ends or stops; it continues after Ctrl-Z and SIGSTOP.
 . "$(dirname "$0")/top.sh"
 
 top_needs

@@ -1,11 +1,11 @@
-/* A command in a real terminal: terminal_bridge.py runs it, @xterm/headless understands what it writes. */
+/* Runs a command in a real terminal: terminal_bridge.py runs it, @xterm/headless interprets its output. */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 
 const require = createRequire(new URL('../../npm/package.json', import.meta.url));
 const { Terminal } = require('@xterm/headless');
 
-/* For what must come. When one thing did not, the others will not, either. */
+/* How long to wait for expected output. After one timeout the others would fail, too. */
 const PATIENCE_MS = 60000, IMPATIENCE_MS = 1000;
 
 let count = 0, failed = 0;
@@ -50,7 +50,7 @@ export class Session {
 		});
 		this.bridge.on('close', (code) => {
 			this.code = code;
-			/* After what was written before. */
+			/* After the output before it. */
 			this.terminal.write('', () => this.wake());
 		});
 	}
@@ -60,7 +60,7 @@ export class Session {
 			watcher();
 	}
 
-	/* What can be seen: lines without blanks at their ends. */
+	/* The visible lines without trailing blanks. */
 	lines() {
 		const buffer = this.terminal.buffer.active;
 
@@ -72,14 +72,14 @@ export class Session {
 		return this.lines().join('\n');
 	}
 
-	/* Columns of a text in a line as the terminal counts them: a wide character takes two. */
+	/* The terminal columns of a text in a line: a wide character takes two. */
 	cell(row, column) {
 		const buffer = this.terminal.buffer.active;
 
 		return buffer.getLine(buffer.baseY + row).getCell(column);
 	}
 
-	/* Waits for what must come; says what is there when it does not. */
+	/* Waits for expected output; prints the screen if it does not appear. */
 	until(sentence, is) {
 		return new Promise((resolve) => {
 			const end = (isThere) => {
@@ -120,7 +120,7 @@ export class Session {
 		this.say(`signal ${number}`);
 	}
 
-	/* The terminal's modes, asked for now. */
+	/* The current terminal modes. */
 	askModes() {
 		this.modes = null;
 		this.say('modes');
@@ -141,7 +141,7 @@ export class Session {
 		expect(`${sentence}: exit code`, this.code === code, `got ${this.code}, wanted ${code}`);
 	}
 
-	/* Is the terminal as a shell left it? */
+	/* Whether the terminal is in the state in which a shell left it. */
 	isRestored() {
 		return this.terminal.buffer.active.type === 'normal' && this.modes.echo && this.modes.lines &&
 			!this.terminal._core.coreService.isCursorHidden;

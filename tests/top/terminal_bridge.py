@@ -48,7 +48,7 @@ def obey(line, fd, pid):
 
 
 def relay(fd, pid, shell):
-    """Until the shell has ended and all was read."""
+    """Runs until the shell has exited and all output was read."""
     ended = os.pidfd_open(shell)
     sources, rest = [fd, 0, ended], b""
     while True:
@@ -68,7 +68,7 @@ def relay(fd, pid, shell):
 
 
 def become_shell(slave, tell, command):
-    """A session with a job in the foreground: only so does ^Z stop it."""
+    """Starts a session with a foreground job: Ctrl-Z stops only those."""
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     for fd in range(3):
@@ -90,7 +90,7 @@ def become_shell(slave, tell, command):
 
 
 def main():
-    # The other end stays open here, so that modes can be asked for when all is over.
+    # Keep the other end open, so that modes can be read after the end.
     fd, slave = os.openpty()
     resize(fd, int(sys.argv[1]), int(sys.argv[2]))
     told, tell = os.pipe()

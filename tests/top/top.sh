@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# For tests of `ringside top` on a real terminal: source this instead of tap.sh.
+# For tests of `ringside top` in a real terminal: source this instead of tap.sh.
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 
-# Not every machine has what these tests need; those that install it (make check) do.
+# Skip where the tools for these tests are missing.
 top_needs() {
-	[ -x "$BUILD/ringside-top" ] || tap_skip_all "ringside-top was not built: no ncurses here"
-	command -v node >/dev/null || tap_skip_all "node is not here"
-	command -v python3 >/dev/null || tap_skip_all "python3 is not here"
+	[ -x "$BUILD/ringside-top" ] || tap_skip_all "ringside-top was not built (no ncurses)"
+	command -v node >/dev/null || tap_skip_all "node is not installed"
+	command -v python3 >/dev/null || tap_skip_all "python3 is not installed"
 	[ -d npm/node_modules/@xterm/headless ] ||
-		tap_skip_all "npm/node_modules/@xterm/headless is not here: run scripts/install-npm check"
+		tap_skip_all "npm/node_modules/@xterm/headless is not installed: run scripts/install-npm check"
 	export RINGSIDE_SHM=$tap_scratch/shm
 	mkdir -p "$RINGSIDE_SHM"
 	unset COLUMNS LINES NO_COLOR
 }
 
-# A job that runs beside the test, and ends with it.
+# Runs a job in the background until the test ends.
 top_job() { # option...
 	"$BUILD/ringside" sim --kernel "$@" >"$tap_scratch/sim" 2>&1 &
 	top_job_pid=$!

@@ -1,6 +1,6 @@
 /*
- * Whole screens of `ringside top`, as text. What they should be lies in
- * tests/top/screen-*.expected; with REWRITE=1 it is written anew, to be reviewed.
+ * Whole screens of `ringside top`, as text, compared with tests/top/screen-*.expected; REWRITE=1
+ * rewrites these files for review.
  */
 #include <locale.h>
 #include <time.h>
@@ -23,7 +23,7 @@ struct top {
 
 static const char hostile[] = "模型\xe2\x80\xae e\xcc\x81t\xc3\xa9\xff\x1b[31m並列";
 
-/* Rank 5 never came to AllReduce 812 of dp; the other communicators go on. */
+/* Rank 5 has not called AllReduce #812 of dp; the other communicators go on. */
 static void begin(struct top *top, const char *odd_name)
 {
 	*top = (struct top){ .around = { .host = "gpu-node-07" } };
@@ -72,14 +72,14 @@ static void hang(struct top *top)
 		.reason = FLIGHT_RECV_NET, .peer = 5, .channels = { 15 }, .since_ns = 5000000000
 	};
 	snprintf(notice->title, sizeof(notice->title),
-		 "rank 5 has not issued AllReduce 812 of dp; 7 ranks wait");
+		 "rank 5 has not called AllReduce #812 of dp; 7 ranks wait");
 	snprintf(notice->text, sizeof(notice->text),
-		 "7 of 8 ranks of dp seen here are in an operation, the longest in AllReduce 812 "
+		 "7 of 8 ranks of dp seen here are in an operation, the longest in AllReduce #812 "
 		 "for 24 s. Rank 5 (gpu-node-07, pid 41205) is at collective 811.");
 	snprintf(notice->hint, sizeof(notice->hint), "ringside ps @41205");
 	notice = scene_notice(&top->scene, LIVE_STRAGGLER, 1, live->job.comms[1].seats[1], 70);
 	snprintf(notice->title, sizeof(notice->title),
-		 "others wait for rank 1 of tp-0: 31 %% of the time");
+		 "straggler: rank 1 of tp-0; others wait 31%% of the time");
 }
 
 static void end(struct top *top)
@@ -149,7 +149,7 @@ static void test_screens(void)
 	expect_screen(&top, "the second notice, in a narrow window", "notice");
 	top.view.is_once = true;
 	draw(&top, 100, 0);
-	expect_screen(&top, "as text", "once");
+	expect_screen(&top, "plain text", "once");
 	top.canvas.is_utf8 = top.view.is_once = false;
 	draw(&top, 80, 24);
 	expect_screen(&top, "without UTF-8", "ascii");
@@ -168,7 +168,7 @@ static void test_death(void)
 	top.scene.live.job.ranks[5].life = RECORDING_KILLED;
 	top.scene.live.seats[dp->seats[5]].is_over = true;
 	draw(&top, 80, 24);
-	expect_screen(&top, "who died is waited for, and the last of the ranks", "death");
+	expect_screen(&top, "others wait for a killed rank, which is listed last", "death");
 	end(&top);
 }
 
@@ -183,24 +183,24 @@ static void test_no_process(void)
 	top_view_init(&top.view, SECOND_NS);
 	top_canvas_init(&top.canvas, true);
 	draw(&top, 80, 24);
-	expect_screen(&top, "nobody records", "nothing");
+	expect_screen(&top, "no recordings", "nothing");
 	top_canvas_release(&top.canvas);
 	top_model_release(&top.model);
 	live_release(&top.scene.live);
 }
 
-/* Every line of a pane ends its first column where the title says so. */
+/* Columns stay aligned whatever a name contains. */
 static void test_hostile_names(void)
 {
 	struct top top;
 
 	begin(&top, hostile);
 	draw(&top, 80, 24);
-	expect_screen(&top, "a hostile name keeps to its column", "hostile");
+	expect_screen(&top, "a hostile name stays within its column", "hostile");
 	end(&top);
 }
 
-/* Each cell is a character, or a right half after its left; nothing drives a terminal. */
+/* Each cell is a printable character or the right half of a wide one; no control characters. */
 static bool is_sound(const struct top_canvas *canvas)
 {
 	for (unsigned int row = 0; row < canvas->height; row++) {
@@ -242,13 +242,13 @@ static void test_all_sizes(void)
 					      top.view.places[top.view.pane].at;
 		}
 	}
-	EXPECT_THAT("a screen of any size is sound", are_sound);
-	EXPECT_THAT("and has its first line", has_head);
-	EXPECT_THAT("and its cursor is not above what is shown", has_cursor);
+	EXPECT_THAT("screens of all sizes contain valid cells only", are_sound);
+	EXPECT_THAT("and have a header line", has_head);
+	EXPECT_THAT("and the cursor is not above the visible rows", has_cursor);
 	end(&top);
 }
 
-/* A column that says how many operations were timed is there where not all were. */
+/* The column with the share of timed operations is shown only if some are not timed. */
 static void test_timed(void)
 {
 	struct top top;
@@ -272,12 +272,12 @@ static void test_timed(void)
 		for (size_t i = 0; i < fit.count; i++)
 			is_asked |= fit.columns[i]->id == TOP_COLUMN_TIMED;
 	}
-	EXPECT_THAT("where all are timed there is no such column", !is_there);
-	EXPECT_THAT("where not all are there is", is_asked);
+	EXPECT_THAT("no TIMED column if all operations are timed", !is_there);
+	EXPECT_THAT("a TIMED column if some are not", is_asked);
 	cell.live = &top.scene.live;
-	EXPECT_THAT("it has their share", strcmp(top_cells_text(&cell, text), "2%") == 0);
+	EXPECT_THAT("it shows the share", strcmp(top_cells_text(&cell, text), "2%") == 0);
 	top.scene.live.comms[0].sums.operations = 0;
-	EXPECT_THAT("of none there is none", strcmp(top_cells_text(&cell, text), "-") == 0);
+	EXPECT_THAT("and a dash without operations", strcmp(top_cells_text(&cell, text), "-") == 0);
 	end(&top);
 }
 
@@ -304,15 +304,15 @@ static void test_layout(void)
 			used += layout.lines[pane];
 		is_whole &= used + (layout.keys_at > 0) == height;
 	}
-	EXPECT_THAT("every line is somebody's", is_whole);
-	EXPECT_THAT("operations that come and go move nothing", is_calm);
+	EXPECT_THAT("every line is assigned", is_whole);
+	EXPECT_THAT("the layout does not depend on the number of operations in flight", is_calm);
 	top_model_release(&model);
 }
 
 int main(void)
 {
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
-		return tap_skip_all("there is no locale C.UTF-8 here");
+		return tap_skip_all("locale C.UTF-8 is not available");
 	setenv("TZ", "UTC", 1);
 	tzset();
 	test_screens();

@@ -21,7 +21,7 @@ static uint32_t comm_named(const struct top *top, const char *label)
 	abort();
 }
 
-/* Four ranks in "world", two each in "tp-0" and "tp-1", one by itself in "lonely". */
+/* Four ranks in "world", two each in "tp-0" and "tp-1", one in "lonely". */
 static void begin(struct top *top)
 {
 	*top = (struct top){ .model = { .live = NULL } };
@@ -90,7 +90,7 @@ static void test_lists(void)
 	EXPECT_EQUAL(top.model.lists[TOP_COMMS].count, 4);
 	EXPECT_THAT("the largest communicator is first", strcmp(label_at(&top, 0), "world") == 0);
 	EXPECT_EQUAL(top.model.alive, RANKS);
-	EXPECT_THAT("its ranks are shown in their order",
+	EXPECT_THAT("its ranks are in order",
 		    top.model.lists[TOP_SEATS].count == RANKS && top.model.comm == 0);
 	seats = &top.model.lists[TOP_SEATS];
 	for (uint32_t i = 0; i < RANKS; i++)
@@ -98,7 +98,7 @@ static void test_lists(void)
 	EXPECT_EQUAL(top.model.lists[TOP_FLIGHTS].count, 0);
 	EXPECT(!top.model.has_many_jobs && !top.model.has_comm_ranks && top.model.has_gpus);
 	press(&top, "jj");
-	EXPECT_THAT("ranks of tp-1 have other ranks there than in the job",
+	EXPECT_THAT("tp-1 has other rank numbers than the job",
 		    strcmp(label_at(&top, 2), "tp-1") == 0 && top.model.has_comm_ranks);
 	end(&top);
 }
@@ -112,14 +112,13 @@ static void test_sorting(void)
 	press(&top, "s");
 	EXPECT_EQUAL(top.view.sorts[TOP_COMMS], TOP_BY_WAIT);
 	EXPECT(strcmp(top_view_sort_name(&top.view, TOP_COMMS), "by wait") == 0);
-	EXPECT_THAT("who waits most is first", top.model.lists[TOP_COMMS].rows[0].index == 1);
+	EXPECT_THAT("sorted by waiting", top.model.lists[TOP_COMMS].rows[0].index == 1);
 	press(&top, "s");
-	EXPECT_THAT("who is fastest is first", top.model.lists[TOP_COMMS].rows[0].index == 3);
+	EXPECT_THAT("sorted by bandwidth", top.model.lists[TOP_COMMS].rows[0].index == 3);
 	press(&top, "sss");
-	EXPECT_THAT("after all orders the first comes again",
-		    top.view.sorts[TOP_COMMS] == TOP_BY_ORDER);
+	EXPECT_THAT("sort orders wrap around", top.view.sorts[TOP_COMMS] == TOP_BY_ORDER);
 	press(&top, "\ts");
-	EXPECT_THAT("panes are sorted on their own",
+	EXPECT_THAT("each pane has its own sort order",
 		    top.view.sorts[TOP_SEATS] == TOP_BY_WAIT &&
 			    top.view.sorts[TOP_COMMS] == TOP_BY_ORDER);
 	EXPECT_THAT("the rank that waits most is first",
@@ -130,7 +129,7 @@ static void test_sorting(void)
 			    3);
 	top.scene.live.seats[top.model.lists[TOP_SEATS].rows[0].index].is_over = true;
 	make(&top);
-	EXPECT_THAT("who is gone is last, whatever the order",
+	EXPECT_THAT("ended ranks are last in every order",
 		    top.model.lists[TOP_SEATS].rows[3].is_over);
 	end(&top);
 }
@@ -145,12 +144,11 @@ static void test_flights(void)
 		scene_flight(&top.scene, i, OP_ALL_REDUCE, 812, (i + 1) * UINT64_C(1000000000));
 	make(&top);
 	EXPECT_EQUAL(top.model.lists[TOP_FLIGHTS].count, live->job.seat_count);
-	EXPECT_THAT("the oldest is first",
+	EXPECT_THAT("the oldest operation is first",
 		    top.model.lists[TOP_FLIGHTS].rows[0].index == live->job.seat_count - 1);
 	press(&top, "\t\ts");
-	EXPECT_THAT("or all in the order of ranks",
-		    top.model.lists[TOP_FLIGHTS].rows[0].index == 0);
-	EXPECT_THAT("the oldest of a communicator is over its members",
+	EXPECT_THAT("or sorted by rank", top.model.lists[TOP_FLIGHTS].rows[0].index == 0);
+	EXPECT_THAT("the oldest operation of a communicator is the oldest of all its ranks",
 		    top_model_oldest_ns(live, &live->job.comms[comm_named(&top, "lonely")]) ==
 			    live->job.seat_count * UINT64_C(1000000000));
 	end(&top);
@@ -163,10 +161,10 @@ static void test_filter(void)
 	begin(&top);
 	make(&top);
 	press(&top, "/TP-");
-	EXPECT_THAT("while it is typed the list shrinks, whatever the case",
+	EXPECT_THAT("the filter applies while typing and ignores case",
 		    top.view.is_typing && top.model.lists[TOP_COMMS].count == 2);
 	press(&top, "1q\n");
-	EXPECT_THAT("letters go to the filter", top.model.lists[TOP_COMMS].count == 0);
+	EXPECT_THAT("letters are added to the filter", top.model.lists[TOP_COMMS].count == 0);
 	EXPECT_EQUAL(top.model.comm, UINT32_MAX);
 	EXPECT_EQUAL(top.model.lists[TOP_SEATS].count, 0);
 	press(&top, "/\b\n");
@@ -175,14 +173,14 @@ static void test_filter(void)
 	press(&top, "\033");
 	EXPECT_EQUAL(top.model.lists[TOP_COMMS].count, 4);
 	press(&top, "/train\n");
-	EXPECT_THAT("a job's name is looked at, too", top.model.lists[TOP_COMMS].count == 4);
+	EXPECT_THAT("the filter matches job names", top.model.lists[TOP_COMMS].count == 4);
 	top.view.is_typing = true;
 	for (int i = 0; i < 200; i++)
 		top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, 0x8a13);
-	EXPECT_THAT("a filter without end is cut", strlen(top.view.filter) < TOP_FILTER_BYTES);
+	EXPECT_THAT("the filter has a maximum length", strlen(top.view.filter) < TOP_FILTER_BYTES);
 	top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, 0x1b);
 	top_keys_take(&top.view, &top.model, TOP_KEY_BACKSPACE, 0);
-	EXPECT_THAT("a character is removed whole, however long it is",
+	EXPECT_THAT("backspace removes a whole multi-byte character",
 		    (strlen(top.view.filter) - 5) % 3 == 0);
 	end(&top);
 }
@@ -195,13 +193,14 @@ static void test_cursor(void)
 	make(&top);
 	scene_notice(&top.scene, LIVE_STRAGGLER, comm_named(&top, "tp-1"), UINT32_MAX, 3);
 	make(&top);
-	EXPECT_THAT("the cursor goes to what a notice is about",
+	EXPECT_THAT("the cursor moves to the subject of a notice",
 		    top.model.comm == comm_named(&top, "tp-1"));
 	press(&top, "k");
-	EXPECT_THAT("but stays where it was put", top.model.comm == comm_named(&top, "tp-0"));
+	EXPECT_THAT("but stays where the user moved it",
+		    top.model.comm == comm_named(&top, "tp-0"));
 	make(&top);
 	press(&top, "sss");
-	EXPECT_THAT("and goes with its row when the order changes",
+	EXPECT_THAT("and follows its row when the order changes",
 		    top.model.comm == comm_named(&top, "tp-0"));
 	press(&top, "kkkkkkk");
 	EXPECT_EQUAL(top.view.places[TOP_COMMS].at, 0);
@@ -209,7 +208,7 @@ static void test_cursor(void)
 	EXPECT_EQUAL(top.view.places[TOP_COMMS].at, 3);
 	top.view.places[TOP_COMMS].key = 12345;
 	make(&top);
-	EXPECT_THAT("when its row is gone it stays where it was",
+	EXPECT_THAT("when its row disappears it keeps its position",
 		    top.view.places[TOP_COMMS].at == 3);
 	end(&top);
 }
@@ -229,7 +228,8 @@ static void test_panes(void)
 	press(&top, "s");
 	top.scene.live.notice_count = 0;
 	make(&top);
-	EXPECT_THAT("who was in a pane that is gone is in the next", top.view.pane == TOP_COMMS);
+	EXPECT_THAT("when the active pane disappears the next one is active",
+		    top.view.pane == TOP_COMMS);
 	end(&top);
 }
 
@@ -255,7 +255,7 @@ static void test_other_keys(void)
 	EXPECT_EQUAL(top.view.interval_ns, TOP_INTERVAL_MOST_NS);
 	press(&top, "?");
 	EXPECT(top.view.has_help);
-	EXPECT_THAT("any key leaves the help, and does nothing else",
+	EXPECT_THAT("any key closes the help and does nothing else",
 		    top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, L'q') == TOP_DRAW &&
 			    !top.view.has_help);
 	EXPECT_EQUAL(top_keys_take(&top.view, &top.model, TOP_KEY_CHARACTER, L'x'), TOP_STAY);
@@ -275,7 +275,7 @@ static void test_nothing(void)
 	live_init(&live, &limits);
 	top_view_init(&view, 1);
 	top_model_init(&model);
-	EXPECT_THAT("before the first look there is nothing",
+	EXPECT_THAT("before the first refresh there are no rows",
 		    top_model_make(&model, &live, &view) == OK && model.comm == UINT32_MAX &&
 			    model.lists[TOP_COMMS].count == 0);
 	EXPECT_EQUAL(top_keys_take(&view, &model, TOP_KEY_DOWN, 0), TOP_STAY);

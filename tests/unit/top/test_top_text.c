@@ -59,16 +59,16 @@ static void test_widths(void)
 
 	EXPECT_EQUAL(top_text_width("dp", true), 2);
 	EXPECT_THAT("a wide character takes two columns", top_text_width("訓練", true) == 4);
-	EXPECT_THAT("a mark takes none", top_text_width("e\xcc\x81", true) == 1);
-	EXPECT_THAT("what turns writing around is one '?'",
+	EXPECT_THAT("a combining mark takes none", top_text_width("e\xcc\x81", true) == 1);
+	EXPECT_THAT("a bidirectional control is one '?'",
 		    top_text_width("\xe2\x80\xae", true) == 1);
-	EXPECT_THAT("bytes that are no UTF-8 are one '?' each",
+	EXPECT_THAT("each invalid UTF-8 byte is one '?'",
 		    top_text_width("\xff\xc0\xaf", true) == 3);
 	EXPECT_THAT("C1 control characters are one '?'", top_text_width("\xc2\x9b", true) == 1);
 	EXPECT_THAT("without UTF-8 a character is one '?'", top_text_width("訓練", false) == 2);
 	EXPECT_EQUAL(top_text_line("one two three", 8, true, &skip), 7);
 	EXPECT_EQUAL(skip, 1);
-	EXPECT_THAT("a word that is too long is cut",
+	EXPECT_THAT("a word longer than the line is split",
 		    top_text_line("incomprehensible", 5, true, &skip) == 5 && skip == 0);
 	EXPECT_THAT("a line is never empty", top_text_line("訓練", 1, true, &skip) == 3);
 }
@@ -80,32 +80,31 @@ static void test_canvas(void)
 	top_canvas_init(&canvas, true);
 	EXPECT(top_canvas_clear(&canvas, 6, 1) == OK);
 	EXPECT_EQUAL(top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, "abcdefgh"), 6);
-	EXPECT_THAT("what is cut ends with ~", is_line(&canvas, "abcde~\n"));
+	EXPECT_THAT("cut text ends with ~", is_line(&canvas, "abcde~\n"));
 	top_canvas_clear(&canvas, 6, 1);
 	top_canvas_text(&canvas, 0, 0, 4, TOP_PLAIN, "a訓練");
-	EXPECT_THAT("half a wide character is not drawn", is_line(&canvas, "a訓~\n"));
+	EXPECT_THAT("a wide character that does not fit is not drawn", is_line(&canvas, "a訓~\n"));
 	EXPECT(top_canvas_cell(&canvas, 0, 2)->is_second);
 	top_canvas_clear(&canvas, 6, 1);
 	top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN,
 			"\xcc\x81"
 			"e\xcc\x81\xcc\x82\xcc\x83\xcc\x84x");
-	EXPECT_THAT("two marks on a character are kept, more are not, and none without one",
+	EXPECT_THAT("at most two combining marks per character are kept, and none without a base",
 		    is_line(&canvas, "e\xcc\x81\xcc\x82x\n"));
 	top_canvas_clear(&canvas, 6, 1);
 	top_canvas_right(&canvas, 0, 0, 6, TOP_ALARM, "訓");
-	EXPECT_THAT("right is right for wide ones, too", is_line(&canvas, "    訓\n"));
+	EXPECT_THAT("right alignment counts wide characters", is_line(&canvas, "    訓\n"));
 	EXPECT_EQUAL(top_canvas_cell(&canvas, 0, 4)->style, TOP_ALARM);
-	EXPECT_THAT("outside nothing is drawn",
+	EXPECT_THAT("drawing outside the canvas is ignored",
 		    top_canvas_text(&canvas, 1, 0, 6, TOP_PLAIN, "x") == 0 &&
 			    top_canvas_text(&canvas, 0, 6, 6, TOP_PLAIN, "x") == 0 &&
 			    top_canvas_text(&canvas, 0, 5, 99, TOP_PLAIN, "xy") == 1);
-	EXPECT_THAT("a size beyond all reason is cut",
-		    top_canvas_clear(&canvas, 1000000, 2) == OK &&
-			    canvas.width == TOP_CANVAS_WIDTH_MAX);
+	EXPECT_THAT("an oversized canvas is limited", top_canvas_clear(&canvas, 1000000, 2) == OK &&
+							      canvas.width == TOP_CANVAS_WIDTH_MAX);
 	canvas.is_utf8 = false;
 	top_canvas_clear(&canvas, 6, 1);
 	top_canvas_text(&canvas, 0, 0, 6, TOP_PLAIN, "a訓\x1b[2J");
-	EXPECT_THAT("without UTF-8 all is ASCII", is_line(&canvas, "a??[2J\n"));
+	EXPECT_THAT("without UTF-8 the output is ASCII", is_line(&canvas, "a??[2J\n"));
 	top_canvas_release(&canvas);
 }
 
@@ -123,19 +122,19 @@ static void test_minute(void)
 	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 8, false), "____####") == 0);
 	for (int i = 45; i < 60; i++)
 		points[i].busbw = NAN;
-	EXPECT_THAT("where nothing finished there is a blank",
+	EXPECT_THAT("blank where nothing finished",
 		    strcmp(top_bars_minute(to, &history, now_ns, 8, true), "▁▁▁▁██  ") == 0);
-	EXPECT_THAT("a history that stopped moves to the left",
+	EXPECT_THAT("a history that stopped moves left",
 		    strcmp(top_bars_minute(to, &history, now_ns + 30 * SECOND_NS, 8, true),
 			   "██      ") == 0);
 	history.count = 1;
 	points[0] = (struct live_point){ .wall_ns = now_ns, .busbw = 5 };
-	EXPECT_THAT("one look is one block",
+	EXPECT_THAT("one refresh is one block",
 		    strcmp(top_bars_minute(to, &history, now_ns, 8, true), "       █") == 0);
 	history.count = 2;
 	points[1] = (struct live_point){ .wall_ns = now_ns, .busbw = 5 };
 	points[0].wall_ns = now_ns - 60 * SECOND_NS;
-	EXPECT_THAT("looks far apart leave no holes",
+	EXPECT_THAT("refreshes far apart leave no holes",
 		    strcmp(top_bars_minute(to, &history, now_ns, 4, true), "████") == 0);
 	history.count = 0;
 	EXPECT(strcmp(top_bars_minute(to, &history, now_ns, 3, true), "   ") == 0);
@@ -149,7 +148,7 @@ static void test_share(void)
 
 	EXPECT(strcmp(top_bars_share(to, 0.5, 4, true), "██  ") == 0);
 	EXPECT(strcmp(top_bars_share(to, 0.5625, 2, true), "█▏") == 0);
-	EXPECT_THAT("a little is more than nothing",
+	EXPECT_THAT("a small value is drawn",
 		    strcmp(top_bars_share(to, 0.0001, 4, true), "▏   ") == 0);
 	EXPECT(strcmp(top_bars_share(to, NAN, 2, true), "  ") == 0);
 	EXPECT(strcmp(top_bars_share(to, 77, 2, true), "██") == 0);
@@ -160,7 +159,7 @@ static void test_share(void)
 int main(void)
 {
 	if (setlocale(LC_CTYPE, "C.UTF-8") == NULL)
-		return tap_skip_all("there is no locale C.UTF-8 here");
+		return tap_skip_all("locale C.UTF-8 is not available");
 	test_numbers();
 	test_widths();
 	test_canvas();
