@@ -1,6 +1,6 @@
 /*
- * Histories are mostly numbers, so these are short and quick to write: four digits that count and a power of
- * ten, "1234e8". Times are milliseconds after the answer's from_ms.
+ * Histories are mostly numbers, so these are kept short: four significant digits and a power of ten, "1234e8".
+ * Times are milliseconds after the answer's from_ms.
  */
 #include "output/live_json.h"
 
@@ -59,8 +59,8 @@ static float value_of(const struct live_point *point, size_t which)
 	}
 }
 
-/* The first point that is newer than `after_ns`: points come in the order of time, unless the wall clock was
- * set back, and then those before that are of no more use. */
+/* The first point newer than `after_ns`. Points are in order of time, unless the wall clock was set back; then
+ * older points are useless. */
 static uint32_t first_after(const struct live_history *history, uint64_t after_ns)
 {
 	uint32_t from = history->count;
@@ -112,7 +112,7 @@ static void put_members(struct json *json, const struct live *live, const struct
 	json_end(json);
 }
 
-/* The oldest moment in the answer: times are counted from it. */
+/* The earliest time in the answer: times are relative to it. */
 static uint64_t earliest_ms(const struct live *live, uint64_t after_ns)
 {
 	uint64_t earliest_ns = live->wall_ns;
@@ -159,7 +159,7 @@ void live_json_history_of(struct sink *sink, const struct live *live, uint64_t a
 
 /* ---- small parts ------------------------------------------------------------------------------ */
 
-/* Whole bytes a second: nobody needs parts of one. */
+/* Whole bytes per second. */
 static void put_rate(struct json *json, const char *key, double bytes_per_s)
 {
 	if (isfinite(bytes_per_s) && bytes_per_s >= 0 && bytes_per_s < 1e18)
@@ -168,7 +168,7 @@ static void put_rate(struct json *json, const char *key, double bytes_per_s)
 		json_put_null(json, key);
 }
 
-/* Four digits behind the point: what a float holds beyond that is noise. */
+/* Four decimals: the rest of a float is noise. */
 static void put_share(struct json *json, const char *key, double share)
 {
 	json_put_double(json, key, round(share * 1e4) / 1e4);
@@ -199,7 +199,7 @@ const char *live_json_key(const struct live *live, uint32_t comm, char to[static
 		key = hash_word(key, process->start_ticks);
 		key = hash_word(key, seat->comm_id);
 	}
-	/* Two processes that say to be the same rank: such communicators lie side by side. */
+	/* Two processes that claim the same rank: their communicators are adjacent. */
 	while (twin > 0 && of->hash != 0 && is_same_comm(of, &job->comms[twin - 1]))
 		twin--;
 	text_format(to, LIVE_JSON_KEY, "%016" PRIx64, hash_word(key, comm - twin));
@@ -283,7 +283,7 @@ static void put_processes(struct json *json, const struct job *job)
 
 /* ---- communicators ---------------------------------------------------------------------------- */
 
-/* What the last look added, NULL when it is the first that saw this one. */
+/* The point added by the last scan; NULL if it was the first scan of this communicator. */
 static const struct live_point *newest_point(const struct live *live,
 					     const struct live_history *history)
 {
@@ -391,7 +391,7 @@ static bool is_finalized(const struct live *live, const struct job_comm *comm)
 	return comm->seat_count > 0;
 }
 
-/* Whom the others wait for in the last stretch, by its rank in the communicator. */
+/* The current straggler, by its rank in the communicator. */
 static void put_straggler(struct json *json, const struct live *live, const struct live_comm *comm)
 {
 	const struct job_seat *seat =

@@ -1,8 +1,8 @@
 /*
- * .incbin looks from the root of the tree, where make runs. The compiler does not see these files, so
- * scripts/build.mk says that this object depends on them, and gives their sum for the etag.
+ * .incbin paths are relative to the root of the tree, where make runs. The compiler does not know these files, so
+ * scripts/build.mk declares the dependency and passes their checksum for the etag.
  *
- * The assembler alone knows how long they are, so it writes the table, too: one struct live_page_file each.
+ * Only the assembler knows their lengths, so it also writes the table: one struct live_page_file per file.
  */
 #include "output/live_page.h"
 
@@ -14,7 +14,7 @@
 		  __has_include("npm/node_modules/uplot/dist/uPlot.min.css") && \
 				__has_include("npm/node_modules/uplot/LICENSE")
 #define FROM_UPLOT(path) ".incbin \"npm/node_modules/uplot/" path "\"\n"
-/* The licence wants to go with the library. */
+/* The license must be distributed with the library. */
 #define LICENCE ".ascii \"/*\\n\"\n" FROM_UPLOT("LICENSE") ".ascii \"*/\\n\"\n"
 #else
 #define FROM_UPLOT(path) ""
@@ -43,7 +43,7 @@ _Static_assert(sizeof(LIVE_PAGE_SUM) + 2 <= LIVE_PAGE_ETAG, "an etag of the page
 	"5:\t.asciz \"\\\"" LIVE_PAGE_SUM "\\\"\"\n" \
 	".zero 24 - (. - 5b)\n"
 
-/* One script: each file uses what those before it define. */
+/* One script: each file uses definitions of the files before it. */
 /* clang-format off */
 #define SCRIPT                                                                           \
 	OWN("live_base.js") OWN("live_store.js") OWN("live_notices.js")                  \

@@ -1,10 +1,9 @@
 /*
- * The live page as files, as they lie in src/output/page: bytes put into the program by the assembler. Whoever
- * serves them needs nothing else: no file is opened, nothing is made at run time.
+ * The files of the live page in src/output/page, embedded into the program by the assembler: serving them opens no
+ * file and generates nothing at run time.
  *
- * They hold no inline script and no inline style and fetch only from where they came, so they work under
- * LIVE_PAGE_POLICY and should be served with it. They ask for /api/v1/now and /api/v1/history
- * (live_json.h).
+ * They contain no inline script or style and fetch only from their own origin, so they work under
+ * LIVE_PAGE_POLICY and should be served with it. They request /api/v1/now and /api/v1/history (live_json.h).
  */
 #ifndef LIVE_PAGE_H
 #define LIVE_PAGE_H
@@ -23,12 +22,11 @@ struct live_page_file {
 	const char *path; /* "/", "/page.css", ... */
 	const char *type; /* for Content-Type */
 	const unsigned char *bytes;
-	size_t length; /* 0: the charts' library was not there when this was built */
-	char etag
-		[LIVE_PAGE_ETAG]; /* with its quotes; another one whenever a part of the page changes */
+	size_t length;		   /* 0: built without the chart library */
+	char etag[LIVE_PAGE_ETAG]; /* with quotes; changes whenever a part of the page does */
 };
 
-/* Exact paths alone; NULL for everything else. Lives as long as the program. */
+/* Exact paths only; NULL for everything else. Static lifetime. */
 const struct live_page_file *live_page_file(const char *path);
 
 #endif

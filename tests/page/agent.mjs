@@ -22,12 +22,12 @@ await page.addInitScript(() => {
 
 const response = await page.goto(url);
 
-expectPart('the agent serves the page under its policy', response.headers()['content-security-policy'], 'script-src \'self\'');
-/* Ready is also a page that had no answer in time. */
+expectPart('the agent serves the page with its content security policy', response.headers()['content-security-policy'], 'script-src \'self\'');
+/* A page without an answer in time is ready, too. */
 await page.waitForFunction(() => store.now !== null);
-expectSame('and names the node', await textOf(page, '#host'), hostname());
+expectSame('the page shows the host name', await textOf(page, '#host'), hostname());
 
-expectPart('where nothing runs yet', await page.getByRole('status').innerText(), 'No NCCL job is recorded on this node.');
+expectPart('an idle node says so', await page.getByRole('status').innerText(), 'No NCCL job is recorded on this node.');
 
 /* The job runs. */
 writeFileSync(sign, '');
@@ -37,12 +37,12 @@ await page.waitForFunction(() => {
 
 	return history?.members?.size === 4 && history.time.length >= 2;
 });
-expectSame('ranks are side by side', (await rowsOf(page, 'rank-rows')).map((row) => row[0]), ['0', '1', '2', '3']);
-/* Of a second in which the job did not run there is no rate. */
+expectSame('ranks are listed', (await rowsOf(page, 'rank-rows')).map((row) => row[0]), ['0', '1', '2', '3']);
+/* There is no rate for a second in which the job did not run. */
 await page.waitForFunction(() => [...document.querySelectorAll('#rank-rows tr')].some((row) => /[MG]B\/s/.test(row.cells[2].innerText)));
-expect('with what they do', true);
+expect('with their bandwidth', true);
 expect('the chart is drawn', (await ink(page, '.plot canvas')).colours > 5);
-expect('members are asked for the chosen communicator alone',
+expect('histories of ranks are requested for the selected communicator only',
 	requests.some((one) => /history\?after=\d+&members=[0-9a-f]{16}$/.test(one)), requests.slice(-4));
 
 const histories = await page.evaluate(async () => Promise.all(
@@ -50,35 +50,35 @@ const histories = await page.evaluate(async () => Promise.all(
 		.map(async (query) => (await (await fetch(`api/v1/history${query}`)).json()).communicators)));
 const withMembers = histories.map((comms) => comms.filter((comm) => comm.members).length);
 
-expectSame('the agent keeps to that', withMembers.slice(0, 4), [0, 0, 1, 0]);
-expect('and to the time', histories[4].every((comm) => [comm, ...(comm.members || [])].every((one) => one.time_ms.length === 0)));
+expectSame('the agent returns only what was requested', withMembers.slice(0, 4), [0, 0, 1, 0]);
+expect('and only newer points', histories[4].every((comm) => [comm, ...(comm.members || [])].every((one) => one.time_ms.length === 0)));
 
-/* Then rank 2 does not come. */
+/* Then rank 2 does not arrive. */
 const notice = page.locator('.notice.error').filter({ hasText: 'rank 2 has not called AllReduce' });
 
 await notice.waitFor();
-expectPart('the banner names who is missing', await notice.innerText(), 'ranks wait');
-expect('it is an alert', await page.getByRole('alert').filter({ hasText: 'rank 2 has not called' }).count() === 1);
-expectPart('with a command to copy', await notice.locator('code').first().innerText(), 'ringside ps @');
-await notice.getByRole('button', { name: 'Show its ranks' }).click();
+expectPart('the banner names the missing rank', await notice.innerText(), 'ranks wait');
+expect('it is an ARIA alert', await page.getByRole('alert').filter({ hasText: 'rank 2 has not called' }).count() === 1);
+expectPart('it has a command to copy', await notice.locator('code').first().innerText(), 'ringside ps @');
+await notice.getByRole('button', { name: 'Show ranks' }).click();
 await page.waitForFunction(() => chosenComm().members.some((member) => member.is_behind));
 const ranks = await rowsOf(page, 'rank-rows');
 
-expectPart('the missing rank is marked among the others', ranks[2].at(-1), 'behind');
-expectPart('who are in the operation', ranks[0].at(-1), 'AllReduce');
-/* Those who came late are not in the list before a second has passed for them, too. */
+expectPart('the missing rank is marked', ranks[2].at(-1), 'not arrived');
+expectPart('the others are in the operation', ranks[0].at(-1), 'AllReduce');
+/* Ranks that arrived late are listed when their operation is a second old, too. */
 await page.waitForFunction(() => new Set([...document.querySelectorAll('#flight-rows tr')].map((row) => row.cells[3].innerText.trim())).size === 3);
 const flights = await rowsOf(page, 'flight-rows');
 
-expectSame('three are in flight', [...new Set(flights.map((row) => row[3]))].sort(), ['0', '1', '3']);
-expect('for longer than a second, with what they wait for', flights.every((row) => /s$/.test(row[0]) && row[5].length > 5), flights);
-expectSame('no console message, error or refused thing', trouble, []);
+expectSame('three ranks have an operation in flight', [...new Set(flights.map((row) => row[3]))].sort(), ['0', '1', '3']);
+expect('with its age and what it waits for', flights.every((row) => /s$/.test(row[0]) && row[5].length > 5), flights);
+expectSame('no console messages, errors or policy violations', trouble, []);
 
-/* And the agent goes. */
+/* Then the agent ends. */
 isGone = true;
 process.kill(Number(agentPid));
-await page.getByRole('alert').filter({ hasText: 'The agent cannot be reached' }).waitFor();
-expect('what was known stays', (await rowsOf(page, 'rank-rows')).length === 4);
-expect('nothing was asked elsewhere', requests.every((one) => one.startsWith(url)), requests.filter((one) => !one.startsWith(url)));
+await page.getByRole('alert').filter({ hasText: 'Agent unreachable' }).waitFor();
+expect('the last data stays', (await rowsOf(page, 'rank-rows')).length === 4);
+expect('no requests to other origins', requests.every((one) => one.startsWith(url)), requests.filter((one) => !one.startsWith(url)));
 
 await done();

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The page as a real agent serves it, of a job that runs and then hangs; then the agent goes.
+# The page served by a real agent: a job runs, then hangs; then the agent ends.
 . "$(dirname "$0")/../agent/agent.sh"
 . tests/html/html.sh
 
 html_needs
-[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
+[ -x "$BUILD/ringside" ] || tap_skip_all "ringside is not built"
 
 start_agent --hang 2s --lag 1s
-# The job starts once the page is open, however long a browser takes.
+# The job starts once the page is open, however long the browser takes.
 run_job() {
 	until [ -e "$tap_scratch/open" ]; do
 		sleep 0.05

@@ -12,7 +12,7 @@ function expect(sentence, holds, found) {
 		console.log(`# ${JSON.stringify(found)}`);
 }
 
-/* Keys that a section of the document describes: those in the first column of its tables. */
+/* Keys described in a section of the document: those in the first column of its tables. */
 function described(heading) {
 	const text = readFileSync(document, 'utf8');
 	const section = text.slice(text.indexOf(`\n${heading}\n`) + heading.length + 2).split(/\n#/)[0];
@@ -21,12 +21,12 @@ function described(heading) {
 }
 
 function compare(heading, objects) {
-	const found = new Set(objects.flatMap((one) => Object.keys(one))), told = described(heading);
+	const found = new Set(objects.flatMap((one) => Object.keys(one))), documented = described(heading);
 
-	const untold = [...found].filter((key) => !told.has(key)), missing = [...told].filter((key) => !found.has(key));
+	const undocumented = [...found].filter((key) => !documented.has(key)), missing = [...documented].filter((key) => !found.has(key));
 
-	expect(`${heading}: every key is described`, found.size > 0 && untold.length === 0, untold);
-	expect(`${heading}: and what is described is there`, missing.length === 0, missing);
+	expect(`${heading}: every key is documented`, found.size > 0 && undocumented.length === 0, undocumented);
+	expect(`${heading}: every documented key exists`, missing.length === 0, missing);
 }
 
 const all = names.map((name) => ({ name, now: read(`${name}.now`), history: read(`${name}.history`) }));
@@ -45,7 +45,7 @@ compare('#### members', members);
 compare('#### oldest', oldest);
 compare('#### waits', oldest.flatMap((one) => one.waits));
 
-/* One table for all levels: keys of members are among those of communicators, but for `rank`. */
+/* One table for all levels: ranks have the keys of communicators, and `rank`. */
 const pasts = all.flatMap(({ history }) => history.communicators);
 
 compare('### /api/v1/history', [...all.map(({ history }) => history), ...pasts.map(({ key, members: unused, ...rest }) => rest),
@@ -56,13 +56,13 @@ const arrays = ['operations_per_s', 'busbw', 'algbw', 'busy', 'wait'];
 for (const { name, now, history } of all) {
 	const keys = now.communicators.map((comm) => comm.key);
 
-	expect(`${name}: keys are unique, and the same in both answers`, new Set(keys).size === keys.length &&
+	expect(`${name}: keys are unique and the same in both answers`, new Set(keys).size === keys.length &&
 		JSON.stringify(keys) === JSON.stringify(history.communicators.map((comm) => comm.key)), keys);
-	expect(`${name}: arrays are as long as their times`, history.communicators.every((comm) => [comm, ...comm.members].every((one) =>
+	expect(`${name}: arrays have the length of their times`, history.communicators.every((comm) => [comm, ...comm.members].every((one) =>
 		arrays.every((field) => one[field].length === one.time_ms.length))));
-	expect(`${name}: indices lead somewhere`, now.communicators.every((comm) => now.jobs[comm.job_index] &&
+	expect(`${name}: indices are valid`, now.communicators.every((comm) => now.jobs[comm.job_index] &&
 		comm.members.every((member) => now.processes[member.process_index])) && now.processes.every((process) => now.jobs[process.job_index]));
-	expect(`${name}: the last point is what is told now`, now.communicators.every((comm, i) => {
+	expect(`${name}: the last point of the history equals the current value`, now.communicators.every((comm, i) => {
 		const past = history.communicators[i], last = past.time_ms.length - 1;
 
 		return last < 0 || past.busbw[last] === null ? comm.busbw === null : Math.abs(comm.busbw / past.busbw[last] - 1) < 1e-3;
@@ -71,9 +71,9 @@ for (const { name, now, history } of all) {
 
 const hostile = all.find(({ name }) => name === 'hostile').now;
 
-expect('names come as they are', hostile.communicators.some((comm) => comm.name === '</script><img src=x onerror=alert(1)>&amp;\u202egnp\ufffd'),
+expect('names are not changed', hostile.communicators.some((comm) => comm.name === '</script><img src=x onerror=alert(1)>&amp;\u202egnp\ufffd'),
 	hostile.communicators.map((comm) => comm.name));
-expect('no hash loses a digit', comms.every((comm) => comm.hash === null || /^0x[0-9a-f]{16}$/.test(comm.hash)));
+expect('hashes have all digits', comms.every((comm) => comm.hash === null || /^0x[0-9a-f]{16}$/.test(comm.hash)));
 
 console.log(`1..${tests}`);
 process.exit(failed ? 1 : 0);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything is done without a mouse.
+# Everything works without a mouse.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

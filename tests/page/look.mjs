@@ -5,10 +5,10 @@ import { play, visit } from './visit.mjs';
 const [scenes, pictures] = process.argv.slice(2);
 const agent = await serve(scenes);
 
-/* With a directory as second argument: pictures of what is looked at. */
+/* With a directory as second argument: also saves screenshots there. */
 const picture = async (page, name, fullPage) => pictures && page.screenshot({ path: `${pictures}/${name}.png`, fullPage });
 
-/* Every text that is seen, with its contrast to what lies behind it. WCAG 2.1, 1.4.3. What is see-through as a whole counts as such. */
+/* Every visible text with its contrast to the background (WCAG 2.1, 1.4.3). Opacity is taken into account. */
 function contrasts(page) {
 	return page.evaluate(() => {
 		const parse = (text) => {
@@ -21,7 +21,7 @@ function contrasts(page) {
 				.map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
 			return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 		};
-		/* What lies behind an element, and how much of it all is seen; each element is asked once. */
+		/* The background of an element and its effective opacity; computed once per element. */
 		const grounds = new Map([[null, { r: 255, g: 255, b: 255, part: 1 }]]);
 		const ground = (element) => {
 			if (!grounds.has(element)) {
@@ -52,7 +52,7 @@ function contrasts(page) {
 	});
 }
 
-/* Lines and marks against what they are drawn on (1.4.11: 3), and the two that matter against each other for the colour-blind. */
+/* Contrast of lines and marks to the background (1.4.11: 3), and of the two main lines to each other for colour-blind readers. */
 function lines(page) {
 	return page.evaluate(() => {
 		const decode = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
@@ -94,17 +94,17 @@ for (const scheme of ['light', 'dark']) {
 		await play(page, agent, scene);
 		const shown = await contrasts(page), poor = shown.filter((one) => one.contrast < 4.5);
 
-		expect(`${scheme}, ${scene}: all texts have a contrast of 4.5 at least`, shown.length > 4 && poor.length === 0, poor);
+		expect(`${scheme}, ${scene}: all text has a contrast of at least 4.5`, shown.length > 4 && poor.length === 0, poor);
 		const { page: wide, screen } = await widths(page);
 
-		expect(`${scheme}, ${scene}: it fits its screen`, wide <= screen, { wide, screen });
+		expect(`${scheme}, ${scene}: no horizontal overflow`, wide <= screen, { wide, screen });
 		expectSame(`${scheme}, ${scene}: no table scrolls sideways`, await sideways(page), []);
 		await picture(page, `${scene}-${scheme}`, false);
 	}
 	const found = await lines(page);
 
-	expect(`${scheme}: lines have a contrast of 3, those behind them of 2`, Math.min(...found.contrasts) >= 3 && found.each >= 2, found);
-	expect(`${scheme}: the two that matter differ for the colour-blind, too`, Math.min(...found.distances) > 25, found);
+	expect(`${scheme}: main lines have a contrast of 3, background lines of 2`, Math.min(...found.contrasts) >= 3 && found.each >= 2, found);
+	expect(`${scheme}: the two main lines differ for colour-blind readers`, Math.min(...found.distances) > 25, found);
 	const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
 	expectSame(`${scheme}: the page follows the system's setting`, Number(ground.match(/\d+/)[0]) < 128, scheme === 'dark');
@@ -113,13 +113,13 @@ for (const scheme of ['light', 'dark']) {
 	await page.waitForSelector('body.stale');
 	const stale = (await contrasts(page)).filter((one) => one.contrast < 4.5);
 
-	expect(`${scheme}: what is old can still be read`, stale.length === 0, stale);
+	expect(`${scheme}: outdated data is still readable`, stale.length === 0, stale);
 	await picture(page, `gone-${scheme}`, false);
 	await page.keyboard.press('?');
 	const keys = (await contrasts(page)).filter((one) => one.contrast < 4.5);
 
-	expect(`${scheme}: so can the list of keys`, keys.length === 0, keys);
-	expectSame(`${scheme}: quietly`, trouble, []);
+	expect(`${scheme}: the help dialog is readable`, keys.length === 0, keys);
+	expectSame(`${scheme}: no console messages or errors`, trouble, []);
 	await context.close();
 }
 
@@ -134,11 +134,11 @@ for (const scheme of ['light', 'dark']) {
 	const bySystem = await set();
 
 	await page.selectOption('#theme', 'dark');
-	expectSame('dark by choice is dark by the system, colour for colour', await set(), bySystem);
+	expectSame('the dark theme is the same by choice and by system setting', await set(), bySystem);
 	await page.selectOption('#theme', 'light');
-	expect('light by choice is light, whatever the system says', await page.evaluate(() => colours.panel) === '#ffffff');
+	expect('the light theme overrides the system setting', await page.evaluate(() => colours.panel) === '#ffffff');
 	await page.reload();
-	expectSame('and is remembered', await page.evaluate(() => document.documentElement.dataset.theme), 'light');
+	expectSame('and the choice is remembered', await page.evaluate(() => document.documentElement.dataset.theme), 'light');
 	await context.close();
 }
 
@@ -150,13 +150,13 @@ for (const scheme of ['light', 'dark']) {
 		await play(page, agent, scene);
 		const { page: wide, screen } = await widths(page);
 
-		expect(`phone, ${scene}: nothing is wider than the screen`, wide <= screen, { wide, screen });
-		expectSame(`phone, ${scene}: nor does a table scroll sideways`, await sideways(page), []);
+		expect(`phone, ${scene}: no horizontal overflow`, wide <= screen, { wide, screen });
+		expectSame(`phone, ${scene}: no table scrolls sideways`, await sideways(page), []);
 		const narrow = await page.locator(':is(main, header) :is(button, select, input[type=search])').evaluateAll((list) => list
 			.filter((element) => element.checkVisibility() && element.getBoundingClientRect().height < 24)
 			.map((element) => element.textContent.trim()));
 
-		expectSame(`phone, ${scene}: what is touched is 24 pixels high at least`, narrow, []);
+		expectSame(`phone, ${scene}: touch targets are at least 24 pixels high`, narrow, []);
 		await picture(page, `${scene}-phone`, true);
 	}
 	expectSame('phone: quietly', trouble, []);
@@ -178,16 +178,16 @@ for (const scheme of ['light', 'dark']) {
 		return style.transitionDuration !== '0s' || style.animationName !== 'none' || style.scrollBehavior === 'smooth';
 	}).length);
 
-	expectSame('who wants less motion gets none', moving, 0);
+	expectSame('reduced motion disables animations', moving, 0);
 	const levels = await page.locator('h1, h2, h3').evaluateAll((list) => list.filter((one) => one.checkVisibility())
 		.map((one) => Number(one.tagName[1])));
 
-	expect('headings go down step by step, from one', levels[0] === 1 && levels.filter((level) => level === 1).length === 1 &&
+	expect('heading levels start at 1 and skip none', levels[0] === 1 && levels.filter((level) => level === 1).length === 1 &&
 		levels.every((level, i) => i === 0 || level - levels[i - 1] <= 1), levels);
 	const unnamed = await page.locator('button, select, input, canvas:not([aria-hidden])').evaluateAll((list) => list.filter((one) =>
 		one.checkVisibility() && !one.closest('.uplot') && !(one.innerText || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML));
 
-	expectSame('everything that can be used has a name', unnamed, []);
+	expectSame('every control has an accessible name', unnamed, []);
 }
 
 agent.close();

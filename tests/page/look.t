@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page can be read: light and dark, on a phone, without colours, whatever the names.
+# The page is readable: light and dark, on a phone, without colours, with any names.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A hundred communicators of eight ranks: found, ordered, and not all asked for.
+# A hundred communicators of eight ranks: search, order, and no request for all histories.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

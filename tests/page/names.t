@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names that want to be code stay text, in every corner of the page.
+# Names that contain code stay text everywhere on the page.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

@@ -9,33 +9,33 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 {
 	const { page, trouble, context } = await visit(agent.scene('hang'));
 
-	expectSame('an agent that answers is live', await stateOf(page), 'live');
+	expectSame('an agent that answers is shown as live', await stateOf(page), 'live');
 	agent.fail('close');
 	await askOnce(page);
-	const alert = page.getByRole('alert').filter({ hasText: 'cannot be reached' });
+	const alert = page.getByRole('alert').filter({ hasText: 'Agent unreachable' });
 
-	expectPart('one that is gone is an alert, with since when', await alert.innerText(), 'Since 08:00:01: the connection fails.');
-	expectPart('what is shown is called old', await alert.innerText(), 'What is shown below is from before.');
-	expectSame('and looks old', await page.evaluate(() => document.body.classList.contains('stale')), true);
-	expectSame('the bar says it, too', await textOf(page, '#state'), 'Not reachable');
-	expectSame('what was known stays', (await rowsOf(page, 'flight-rows')).length, 7);
+	expectPart('an unreachable agent is an alert with its start time', await alert.innerText(), 'Since 08:00:01: connection failed.');
+	expectPart('the data is labelled as outdated', await alert.innerText(), 'The data below is from before.');
+	expectSame('and looks outdated', await page.evaluate(() => document.body.classList.contains('stale')), true);
+	expectSame('the header says so, too', await textOf(page, '#state'), 'Unreachable');
+	expectSame('the last data stays', (await rowsOf(page, 'flight-rows')).length, 7);
 	await page.clock.runFor(500);
 	await askOnce(page, 1000);
 	await askOnce(page, 2000);
-	expectPart('how long it lasts counts up', await alert.innerText(), 'For 3.');
+	expectPart('the elapsed time grows', await alert.innerText(), 'Retrying for 3.');
 	agent.fail(503);
 	await askOnce(page, 4000);
-	expectPart('another reason is said', await alert.innerText(), 'Since 08:00:01: it answers with status 503.');
+	expectPart('an error status is shown', await alert.innerText(), 'Since 08:00:01: HTTP status 503.');
 	agent.fail(401);
 	await askOnce(page, 8000);
-	expectPart('a password that is asked for', await alert.innerText(), 'asks for a user’s name and password');
+	expectPart('a required password is reported', await alert.innerText(), 'a user name and password are required');
 	agent.fail('garbage');
 	await askOnce(page, 10000);
-	expectPart('an answer that is none', await alert.innerText(), 'something else');
+	expectPart('an invalid answer is reported', await alert.innerText(), 'unexpected answer');
 	agent.fail(0);
 	agent.goOn(25);
 	await askOnce(page, 10000);
-	expectSame('when it comes back all is as before', [await stateOf(page), await alert.count(),
+	expectSame('everything is normal again when it comes back', [await stateOf(page), await alert.count(),
 		await page.evaluate(() => document.body.classList.contains('stale'))], ['live', 0, false]);
 	expectSame('quietly', trouble, []);
 	await context.close();
@@ -45,8 +45,8 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 	agent.fail('close');
 	const { page, context } = await visit(agent);
 
-	expectPart('a page that never had an answer says so', await page.locator('#unreachable').innerText(), 'The agent cannot be reached');
-	expectSame('and shows nothing', await page.locator('main section:visible').count(), 0);
+	expectPart('a page that never had an answer says so', await page.locator('#unreachable').innerText(), 'Agent unreachable');
+	expectSame('and shows no data', await page.locator('main section:visible').count(), 0);
 	agent.fail(0);
 	await page.clock.runFor(1000);
 	await page.waitForFunction(() => store.now !== null);
@@ -61,11 +61,11 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 	const before = agent.requests.length;
 
 	await page.clock.runFor(20000);
-	expectSame('nothing is asked while it is paused', agent.requests.length, before);
-	expectSame('and that is said', await textOf(page, '#state'), 'Paused at 08:00:00');
-	await page.getByRole('button', { name: 'Go on' }).click();
+	expectSame('no requests while paused', agent.requests.length, before);
+	expectSame('and the page says so', await textOf(page, '#state'), 'Paused at 08:00:00');
+	await page.getByRole('button', { name: 'Resume' }).click();
 	await page.waitForFunction(() => !asking.isOpen);
-	expect('going on asks at once', agent.requests.length > before);
+	expect('resuming sends a request at once', agent.requests.length > before);
 
 	const hide = (isHidden) => page.evaluate((value) => {
 		Object.defineProperty(document, 'hidden', { configurable: true, get: () => value });
@@ -76,13 +76,13 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 	const hidden = agent.requests.length;
 
 	await page.clock.runFor(20000);
-	expectSame('nothing is asked while nobody looks', agent.requests.length, hidden);
+	expectSame('no requests while the tab is hidden', agent.requests.length, hidden);
 	await hide(false);
 	await page.waitForFunction(() => !asking.isOpen);
-	expect('who looks again sees the present', agent.requests.length > hidden);
+	expect('a visible tab is updated at once', agent.requests.length > hidden);
 
 	await tick(page, agent, 3);
-	expectPart('history is asked for from where it ended', agent.requests.at(-1), 'after=17947296021');
+	expectPart('only new points of the history are requested', agent.requests.at(-1), 'after=17947296021');
 	const sizes = () => page.evaluate(() => ({
 		points: Math.max(...[...store.histories.values()].flatMap((one) => [one, ...(one.members || new Map()).values()]).map((one) => one.time.length)),
 		histories: store.histories.size, elements: document.querySelectorAll('*').length,
@@ -93,10 +93,10 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 	await askOnce(page);
 	await tick(page, agent, 3);
 	expectSame('points, histories and elements do not grow', await sizes(), first);
-	expectSame('as many points as the agent keeps', first.points, 300);
+	expectSame('the page keeps as many points as the agent', first.points, 300);
 	agent.change = (now) => { now.communicators.splice(2); };
 	await tick(page, agent);
-	expectSame('who is gone is gone from the list', await page.locator('#comm-rows tr').count(), 2);
+	expectSame('communicators that are gone are removed', await page.locator('#comm-rows tr').count(), 2);
 
 	/* Another agent, or a clock that was set back. */
 	agent.scene('quiet');
@@ -106,7 +106,7 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 	await page.waitForFunction(() => !asking.isOpen && store.after.startsWith('17947295001'));
 	const times = await page.evaluate(() => store.histories.get(store.chosen).time);
 
-	expect('a clock that was set back begins a new history', times.length === 300 && times.every((time, i) => i === 0 || time > times[i - 1]) &&
+	expect('a clock that was set back starts a new history', times.length === 300 && times.every((time, i) => i === 0 || time > times[i - 1]) &&
 		times.at(-1) === 1794729600123, times.slice(-3));
 	expectSame('quietly', trouble, []);
 	await context.close();
@@ -119,8 +119,8 @@ const asked = (part) => agent.requests.filter((url) => url.includes(part)).lengt
 		await page.clock.runFor(1000);
 		await page.waitForFunction(() => !asking.isOpen);
 	}
-	expectPart('an agent that answers and does not look is found out', await textOf(page, '#state'), 'The agent has not looked for 1');
-	expect('every question is one of two', asked('/api/v1/now') > 10 && agent.requests.every((url) => !url.startsWith('/api') ||
+	expectPart('an agent that answers but does not scan is detected', await textOf(page, '#state'), 'No scan by the agent for 1');
+	expect('every request is one of two', asked('/api/v1/now') > 10 && agent.requests.every((url) => !url.startsWith('/api') ||
 		/^\/api\/v1\/(now|history\?after=\d+&members=[0-9a-f]*)$/.test(url)), agent.requests.slice(-3));
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The agent is gone, or answers nonsense, and comes back; the page is paused or hidden; it never grows.
+# The agent is unreachable or answers nonsense, and comes back; the page is paused or hidden; its memory does not grow.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

@@ -1,10 +1,10 @@
 /*
- * An agent for the tests of the page: serves its files under its policy, and answers from scenes that tests/unit/output/test_live_json.c
- * wrote. A scene stands still until it is told to go on, so that nothing depends on how fast a test is.
+ * An agent for the tests of the page: serves its files with the content security policy and answers from scenes written by
+ * tests/unit/output/test_live_json.c. Time in a scene only advances with goOn(), so that nothing depends on speed.
  *
  *	const agent = await serve(directory);
  *	agent.scene('hang');
- *	agent.goOn(5);		five seconds pass: times, ages, one point a second
+ *	agent.goOn(5);		five seconds pass: times, ages, one point per second
  *	agent.fail(503);	or 'close', 'hang', 'garbage'; 0: answer again
  */
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const fields = ['operations_per_s', 'busbw', 'algbw', 'busy', 'wait'];
 const files = { '/': 'index.html', '/page.css': 'page.css', '/page.js': 'page.js', '/icon.svg': 'icon.svg', '/uplot.css': 'uplot.css',
 	'/uplot.js': 'uplot.js' };
 
-/* A history gone on for so many seconds, with its last point again and again, from afterMs on. */
+/* A history continued for this many seconds, repeating its last point, from afterMs on. */
 function past(history, fromMs, seconds, afterMs) {
 	const last = history.time_ms.length - 1;
 	const more = Array.from({ length: last < 0 ? 0 : Math.max(0, seconds) }, (unused, i) => i + 1);

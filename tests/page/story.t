@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the page says of a node: all well, a hang, a straggler, nothing there, nothing known yet.
+# What the page shows of a node: healthy, a hang, a straggler, no job, no data yet.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 . tests/page/page.sh

@@ -1,6 +1,6 @@
 /*
- * Opens the live page of an agent and notes everything it complains about. Its clock stands still; tick() lets time
- * pass in the page and on the agent, so nothing depends on how fast the machine is.
+ * Opens the live page of an agent and collects all console messages and errors. Its clock is frozen; tick() advances
+ * time in the page and on the agent, so that nothing depends on the speed of the machine.
  */
 import { browser, PATIENCE_MS } from '../html/browser.mjs';
 
@@ -27,7 +27,7 @@ export async function visit(agent, { width = 1280, height = 800, scheme = 'light
 	await page.addInitScript(() => {
 		addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
 	});
-	/* Time passes when it is told to. It is what it is in the scenes. */
+	/* Time only advances on request. It starts at the time of the scenes. */
 	await page.clock.install({ time: '2026-11-15T07:59:00Z' });
 	await page.clock.pauseAt('2026-11-15T08:00:00Z');
 	await page.goto(agent.url);
@@ -39,7 +39,7 @@ export async function visit(agent, { width = 1280, height = 800, scheme = 'light
 	return { page, trouble, context };
 }
 
-/* Another scene on the same page: the next look is of it. */
+/* Switches to another scene on the same page. */
 export async function play(page, agent, scene) {
 	agent.scene(scene);
 	await page.clock.runFor(1000);
@@ -48,7 +48,7 @@ export async function play(page, agent, scene) {
 	await page.waitForFunction(() => !asking.isOpen && (!store.chosen || store.membersOf === store.chosen));
 }
 
-/* So many seconds pass, one look each. */
+/* Advances this many seconds, one scan each. */
 export async function tick(page, agent, seconds = 1) {
 	for (let i = 0; i < seconds; i++) {
 		agent.goOn(1);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Without the charts' library the page is built all the same; once it is there, or a part of the page has changed, make
-# embeds it anew, under another etag.
+# The page can be built without the chart library; when the library is added or a part of the page changes, make
+# embeds it again with a new etag.
 . "$(dirname "$0")/../tap.sh"
 
 tree=$tap_scratch/tree
@@ -19,8 +19,8 @@ etag() { grep -a -o -m 1 '"[0-9a-f]\{16\}"' "$tree/$object" | head -n 1; }
 differs() { [ -n "$1" ] && [ "$1" != "$(etag)" ]; }
 
 expect_ok "it compiles without npm" build
-expect_ok "and has the page" has "Skip to the communicators"
-expect_ok "nothing changed, nothing is built" is_kept
+expect_ok "and contains the page" has "Skip to the communicators"
+expect_ok "nothing is rebuilt without a change" is_kept
 before=$(etag)
 
 mkdir -p "$tree/npm/node_modules/uplot/dist"
@@ -28,17 +28,17 @@ echo "the licence" >"$tree/npm/node_modules/uplot/LICENSE"
 echo "var charts = 1;" >"$tree/npm/node_modules/uplot/dist/uPlot.iife.min.js"
 echo ".chart{}" >"$tree/npm/node_modules/uplot/dist/uPlot.min.css"
 touch -d 1985-10-26 "$tree"/npm/node_modules/uplot/LICENSE "$tree"/npm/node_modules/uplot/dist/*
-expect_ok "when the library comes it is embedded, old as its files may be" is_rebuilt
-expect_ok "all of it" has "var charts = 1;"
-expect_ok "with its licence" has "the licence"
-expect_ok "under another etag" differs "$before"
-expect_ok "nothing changed, nothing is built again" is_kept
+expect_ok "a new library is embedded, even if its files are old" is_rebuilt
+expect_ok "completely" has "var charts = 1;"
+expect_ok "with its license" has "the licence"
+expect_ok "with a new etag" differs "$before"
+expect_ok "nothing is rebuilt without a change afterwards" is_kept
 before=$(etag)
 echo "/* changed */" >>"$tree/src/output/page/live_keys.js"
 expect_ok "a changed part of the page is embedded" is_rebuilt
-expect_ok "as it is now" has "/* changed */"
-expect_ok "under another etag again" differs "$before"
+expect_ok "with its new contents" has "/* changed */"
+expect_ok "with a new etag again" differs "$before"
 rm -r "$tree/npm"
-expect_ok "when the library goes it is no longer there" is_rebuilt
-expect_ok "really" has_not "var charts = 1;"
+expect_ok "a removed library is no longer embedded" is_rebuilt
+expect_ok "its code is gone" has_not "var charts = 1;"
 tap_done

@@ -2,24 +2,24 @@
 /*
  * The live page. All its files are one script, in this order:
  *
- *	live_base.js     making elements, numbers as people read them, colours
- *	live_store.js    what the agent said, kept within bounds
- *	live_notices.js  what is wrong, in words
- *	live_verdicts.js who is stuck, as the doctor sees it
+ *	live_base.js     elements, number formats, colours
+ *	live_store.js    the agent's answers, bounded
+ *	live_notices.js  the list of problems
+ *	live_verdicts.js the doctor's verdicts
  *	live_glance.js   figures, jobs, processes, losses
  *	live_chart.js    bandwidth and waiting over time
  *	live_comms.js    the list of communicators
- *	live_ranks.js    the chosen communicator: charts, ranks side by side
+ *	live_ranks.js    the selected communicator: charts and ranks
  *	live_flights.js  operations in flight
- *	live_keys.js     keyboard, colours, dialog
- *	live_page.js     asks the agent again and again and puts it all together
+ *	live_keys.js     keyboard, theme, help dialog
+ *	live_page.js     polls the agent and updates the page
  *
- * Texts from the agent only ever become text nodes: names may hold anything.
+ * Text from the agent only becomes text nodes, because names may contain anything.
  */
 
 const byId = (id) => document.getElementById(id);
 
-/* el('p', { class: 'dim' }, 'text', element, ...). Keys with 'on' are listeners. */
+/* el('p', { class: 'dim' }, 'text', element, ...). Keys that begin with 'on' are listeners. */
 function el(tag, attributes, ...children) {
 	const made = document.createElement(tag);
 
@@ -36,8 +36,8 @@ function el(tag, attributes, ...children) {
 }
 
 /*
- * Every second most of the page is as it was: only what differs is touched. The text node stays, so that within an
- * alert a changed number is no new alert.
+ * Only touch what has changed: most of the page stays the same from one second to the next. The text node is kept, so
+ * that a changed number inside an alert is not announced as a new alert.
  */
 function setText(element, text) {
 	if (element.shownText === text)
@@ -74,8 +74,8 @@ function setBar(bar, share) {
 }
 
 /*
- * Rows for items, kept from one answer to the next: rows is a Map from key to what make(item) gave back, which
- * has its element as .row. Those without an item go.
+ * Rows for items, kept from one answer to the next: rows is a Map from key to the result of make(item), whose
+ * element is .row. Rows without an item are removed.
  */
 function syncRows(body, rows, items, keyOf, make, update) {
 	const kept = new Set();
@@ -105,8 +105,8 @@ function syncRows(body, rows, items, keyOf, make, update) {
 	}
 }
 
-/* A cell that keeps its column's name for narrow screens, where rows become cards. */
-const shortNames = { 'Bus bandwidth': 'Bandwidth', 'Operations/s': 'Ops/s', 'Operations issued': 'Issued' };
+/* A cell with its column's name, which is shown on narrow screens where rows become cards. */
+const shortNames = { 'Bus bandwidth': 'Bandwidth', 'Operations/s': 'Ops/s', 'Operations called': 'Called' };
 const cell = (label, attributes, ...children) =>
 	el('td', { role: 'cell', 'data-label': label, 'data-short': shortNames[label] || label, ...attributes }, ...children);
 const headCell = (label, attributes, ...children) =>
@@ -114,7 +114,7 @@ const headCell = (label, attributes, ...children) =>
 
 /* ---- numbers ---- */
 
-/* Three digits that count: 1234 -> "1,234", 12.34 -> "12.3". */
+/* Three significant digits: 1234 -> "1,234", 12.34 -> "12.3". */
 function digits(number) {
 	const size = Math.abs(number);
 
@@ -146,16 +146,16 @@ function bytesText(bytes) {
 	return `${Number.isInteger(bytes) ? bytes : digits(bytes)} ${units[unit]}`;
 }
 
-/* 0.1234 -> "12 %": shares of a second jitter, so no digits behind the point above 1 %. */
+/* 0.1234 -> "12%": shares of a second jitter, so no decimals above 1%. */
 function percent(share) {
 	const value = share * 100;
 
 	if (value > 0 && value < 0.1)
 		return '< 0.1 %';
-	return `${value >= 0.95 || value === 0 ? Math.round(value) : value.toFixed(1)} %`;
+	return `${value >= 0.95 || value === 0 ? Math.round(value) : value.toFixed(1)}%`;
 }
 
-/* For ages: no finer than a person can follow. */
+/* For ages: no more precision than a reader can follow. */
 function duration(ns) {
 	const s = ns / 1e9;
 
@@ -178,7 +178,7 @@ function duration(ns) {
 
 const two = (number) => String(number).padStart(2, '0');
 
-/* The reader's time of day; with its date when that is another day. */
+/* The reader's local time, with the date if that is not today. */
 function clockTime(ms) {
 	const date = new Date(ms);
 	const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
@@ -188,10 +188,10 @@ function clockTime(ms) {
 	return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
 }
 
-/* ---- colours: those of the style sheet, for canvases ---- */
+/* ---- colours of the style sheet, for canvases ---- */
 
 const colours = {};
-const onColours = []; /* what to draw again when they change */
+const onColours = []; /* callbacks that redraw when the colours change */
 
 function readColours() {
 	const style = getComputedStyle(document.documentElement);
@@ -206,7 +206,7 @@ function coloursChanged() {
 	onColours.forEach((redraw) => redraw());
 }
 
-/* Said aloud by screen readers. */
+/* Announced by screen readers. */
 function speak(text) {
 	byId('spoken').textContent = text;
 }

@@ -1,7 +1,7 @@
 /*
- * Lines over the last five minutes: one per rank, thin, the communicator's own on top, and the rank that is pointed
- * at in a colour of its own. More ranks than can be told apart become a band from the lowest to the highest. Who looks
- * at it without colours has the thickness of lines, and the tooltip in words.
+ * Lines over the last five minutes: a thin one per rank, the communicator's own on top, and the highlighted rank in
+ * its own colour. Many ranks become a band from the lowest to the highest. Line widths and the tooltip work without
+ * colours.
  */
 
 const WINDOW_S = 300;
@@ -10,11 +10,11 @@ const hasCharts = () => typeof uPlot === 'function';
 
 /* ---- tooltip: one for the page ---- */
 
-function showTip(told, left, top) {
+function showTip(summary, left, top) {
 	const tip = byId('tip');
 
-	tip.replaceChildren(el('div', { class: 'tip-title' }, told.title),
-		el('div', { class: 'tip-rows' }, ...told.rows.flatMap(([name, value]) => [el('span', {}, name), el('b', {}, value)])));
+	tip.replaceChildren(el('div', { class: 'tip-title' }, summary.title),
+		el('div', { class: 'tip-rows' }, ...summary.rows.flatMap(([name, value]) => [el('span', {}, name), el('b', {}, value)])));
 	tip.hidden = false;
 	const box = tip.getBoundingClientRect();
 	const x = left + 16 + box.width <= innerWidth - 8 ? left + 16 : left - 16 - box.width;
@@ -27,7 +27,7 @@ const hideTip = () => { byId('tip').hidden = true; };
 
 /* ---- data ---- */
 
-/* Members' values at the times of the communicator; a look that a member lacks is null. */
+/* Values of the ranks at the communicator's points in time; null where a rank has none. */
 function alignTo(times, history, name) {
 	const values = new Array(times.length).fill(null);
 	let at = 0;
@@ -46,7 +46,7 @@ function extreme(lists, length, better) {
 		(values[i] !== null && (found === null || better(values[i], found)) ? values[i] : found), null));
 }
 
-/* { x, all, members: [{ rank, values }], lines: what is drawn below the communicator's own } */
+/* { x, all, members: [{ rank, values }], lines: drawn below the communicator's own } */
 function chartData(key, name) {
 	const history = store.histories.get(key) || emptyHistory();
 	const x = history.time.map((ms) => ms / 1000);
@@ -58,7 +58,7 @@ function chartData(key, name) {
 	return { x, all: history[name], members, lines, isBand };
 }
 
-/* Whom the others wait for, or who has not come: shown when nobody is pointed at. */
+/* The straggler or the rank that has not arrived: highlighted unless the reader points at another one. */
 function culprit() {
 	const comm = chosenComm();
 	const behind = comm && comm.members.find((member) => member.is_behind);
@@ -66,7 +66,7 @@ function culprit() {
 	return behind ? behind.rank : comm ? comm.straggler : null;
 }
 
-/* As the table below calls it. */
+/* The label used in the table below. */
 function rankName(rank) {
 	const comm = chosenComm();
 	const found = comm && comm.members.find((member) => member.rank === rank);
@@ -88,7 +88,7 @@ function highlightValues(data) {
 
 /* ---- drawing ---- */
 
-/* A look or two without an end of an operation is no gap; ten seconds without are. */
+/* A second or two without a finished operation is not a gap; ten seconds are. */
 function gapsOf(u, seriesIndex, from, to, nullGaps) {
 	const least = 10 * u.bbox.width / (u.scales.x.max - u.scales.x.min);
 
@@ -130,7 +130,7 @@ function chartOptions(chart) {
 	};
 }
 
-/* spec: title, label, name of the field, format(value), top(highest) of the scale, ticks(values). */
+/* spec: title, label, field name, format(value), top(highest) of the scale, ticks(values). */
 function makeChart(spec) {
 	const chart = { spec, u: null, at: -1, shape: '', height: 150, data: null, end: 0 };
 
@@ -149,7 +149,7 @@ function makeChart(spec) {
 	return chart;
 }
 
-/* New points; another communicator, or another number of lines, makes the chart anew. */
+/* Adds points; a different communicator or number of lines creates a new chart. */
 function updateChart(chart, key) {
 	const data = chartData(key, chart.spec.name);
 	const shape = `${key} ${data.lines.length} ${data.isBand}`;
@@ -157,10 +157,10 @@ function updateChart(chart, key) {
 
 	chart.data = data;
 	chart.end = store.now.time_ms / 1000;
-	const told = last === null ? null : chart.spec.format(last);
+	const summary = last === null ? null : chart.spec.format(last);
 
-	setText(chart.now, told || '–');
-	setAttribute(chart.host, 'aria-label', `${chart.spec.label}: ${told || 'nothing known'}. Arrow keys move.`);
+	setText(chart.now, summary || '–');
+	setAttribute(chart.host, 'aria-label', `${chart.spec.label}: ${summary || 'no data'}. Arrow keys move.`);
 	if (chart.shape !== shape) {
 		chart.shape = shape;
 		chart.at = -1;
@@ -179,7 +179,7 @@ function highlightChart(chart) {
 
 /* ---- pointing ---- */
 
-function tell(chart, i) {
+function summaryAt(chart, i) {
 	const { data, spec } = chart;
 	const show = (value) => (value === null || value === undefined ? '–' : spec.format(value));
 	const known = data.members.filter((member) => member.values[i] !== null).sort((a, b) => b.values[i] - a.values[i]);
@@ -206,7 +206,7 @@ function pointed(chart) {
 	const box = chart.u.over.getBoundingClientRect();
 
 	chart.at = idx;
-	showTip(tell(chart, idx), box.left + left, box.top + Math.max(0, top));
+	showTip(summaryAt(chart, idx), box.left + left, box.top + Math.max(0, top));
 }
 
 function leave(chart) {
@@ -225,9 +225,9 @@ function moveTo(chart, index) {
 
 	chart.u.setCursor({ left: chart.u.valToPos(chart.data.x[at], 'x'), top: chart.height / 2 });
 	chart.at = at;
-	const told = tell(chart, at);
+	const summary = summaryAt(chart, at);
 
-	speak([told.title, ...told.rows.map((row) => row.join(' '))].join('; '));
+	speak([summary.title, ...summary.rows.map((row) => row.join(' '))].join('; '));
 }
 
 function chartKey(chart, event) {
@@ -247,7 +247,7 @@ function chartKey(chart, event) {
 	keys[event.key]();
 }
 
-/* ---- small ones, in the list ---- */
+/* ---- sparklines in the list ---- */
 
 function drawTrend(canvas, history, endMs) {
 	const { width, height } = canvas;

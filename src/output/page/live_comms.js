@@ -1,4 +1,4 @@
-/* The list of communicators: one is chosen, and shown in full beside it. */
+/* The list of communicators; the selected one is shown in full beside it. */
 
 const commRows = new Map();
 const COMMS_FIRST = 500;
@@ -58,7 +58,7 @@ function updateComm(made, comm) {
 	}
 }
 
-/* Drawing is what costs: only what is new, and in sight. All is measured before anything is drawn. */
+/* Drawing is expensive: only draw what is new and visible. Measure everything before drawing anything. */
 function drawTrends() {
 	const list = byId('comm-scroll').getBoundingClientRect();
 	const seen = [...commRows].filter(([, made]) => made.drawnAt !== store.now.time_ms).filter(([, made]) => {
@@ -74,7 +74,7 @@ function drawTrends() {
 	}
 }
 
-/* ---- which, and in which order ---- */
+/* ---- filter and order ---- */
 
 const isMatch = (comm, words) => {
 	const text = `${comm.label} ${comm.name || ''} ${comm.hash || ''} ${comm.kind || ''} ${jobName(comm.job_index)}`.toLowerCase();
@@ -90,8 +90,8 @@ const orders = {
 	age: (comm) => comm.oldest_age_ns,
 };
 
-/* A list that jumps while somebody reads it is of no use: it is put in order anew every five seconds, and not while
- * the pointer or the focus is in it. */
+/* A list that jumps cannot be read: it is sorted at most every five seconds, and not while the pointer or the focus
+ * is in it. */
 function sorted(comms) {
 	const by = orders[byId('order').value];
 	const list = byId('comm-rows');
@@ -123,7 +123,7 @@ const worseness = (comm) => {
 	return trouble === null ? 0 : severities.length - severities.indexOf(trouble);
 };
 
-/* The worst trouble, else the largest that is used. */
+/* The one with the worst problem, else the largest that is in use. */
 function chooseFirst(comms) {
 	const worst = comms.reduce((found, comm) => (worseness(comm) > (found ? worseness(found) : 0) ? comm : found), null);
 	const found = worst || comms.find((comm) => comm.operations > 0 || comm.in_flight) || comms[0];
@@ -131,7 +131,7 @@ function chooseFirst(comms) {
 	store.chosen = found ? found.key : '';
 }
 
-/* Until somebody chooses, the page follows what is worst; it does not leave that for what is as bad. */
+/* Until the reader selects one, the page shows the one with the worst problem; it does not switch between equals. */
 function followTrouble(comms) {
 	const comm = chosenComm();
 
@@ -147,20 +147,20 @@ function showComms() {
 
 	followTrouble(comms);
 	syncRows(byId('comm-rows'), commRows, comms, (comm) => comm.key, makeComm, updateComm);
-	/* Tab reaches the list also when the chosen one is not in it. */
+	/* Keep the list reachable by Tab if the selected one is not in it. */
 	if (comms.length && !comms.some((comm) => comm.key === store.chosen))
 		commRows.get(comms[0].key).button.tabIndex = 0;
 	setHidden(list, comms.length === 0);
 	setHidden(byId('comm-none'), comms.length > 0);
-	setText(byId('comm-none'), all.length === 0 ? 'No communicator was made yet.'
-		: byId('find').value ? 'No communicator has these words.' : 'All communicators here have ended.');
+	setText(byId('comm-none'), all.length === 0 ? 'No communicators yet.'
+		: byId('find').value ? 'No communicator matches.' : 'All communicators here have ended.');
 	setHidden(byId('ended-label'), ended === 0);
-	setText(byId('ended-text'), `ended ones, too (${count(ended)})`);
+	setText(byId('ended-text'), `show ended (${count(ended)})`);
 	setHidden(byId('communicators'), all.length === 0);
 	drawTrends();
 }
 
-/* ---- choosing ---- */
+/* ---- selecting ---- */
 
 function choose(key, hasFocus) {
 	store.isChosenByHand = true;
@@ -212,7 +212,7 @@ for (const [id, event] of [['find', 'input'], ['order', 'change'], ['ended', 'ch
 		if (store.now)
 			showComms();
 	});
-/* What comes into sight is drawn. */
+/* Draw what becomes visible. */
 for (const scrolled of [byId('comm-scroll'), document])
 	scrolled.addEventListener('scroll', () => store.now && requestAnimationFrame(drawTrends), { passive: true });
 onColours.push(() => {

@@ -1,4 +1,4 @@
-/* Operations in flight: of each rank and communicator the oldest, the oldest first. */
+/* Operations in flight: the oldest of each rank and communicator, oldest first. */
 
 const flightRows = new Map();
 const FLIGHTS_FIRST = 40;
@@ -22,13 +22,13 @@ function makeFlight(flight) {
 const waitText = (wait) => `${wait.text}, for ${duration(wait.waiting_ns)}${wait.steps
 	? `, ${count(wait.steps_done)} of ${plural(wait.steps, 'transfer')} done` : ''}`;
 
-/* Lines: what the network side waits for, else how far the kernel is. */
+/* Lines: what the network side waits for, and the progress of the kernel. */
 function waitLines(oldest) {
 	const lines = oldest.waits.map(waitText);
 
 	if (oldest.kernel)
 		lines.push(oldest.kernel);
-	return lines.length ? lines : ['NCCL does not say'];
+	return lines.length ? lines : ['not reported by NCCL'];
 }
 
 function updateFlight(made, { member, comm }) {
@@ -39,7 +39,7 @@ function updateFlight(made, { member, comm }) {
 	setText(made.age, duration(oldest.age_ns));
 	setAttribute(made.age, 'data-severity', isOld ? 'error' : null);
 	setText(made.op, oldest.text);
-	const number = `number ${count(oldest.match === null ? oldest.number : oldest.match)}`;
+	const number = `#${oldest.match === null ? oldest.number : oldest.match}`;
 
 	setText(made.opUnder, oldest.bytes === null ? number : `${number}, ${bytesText(oldest.bytes)}`);
 	setText(made.rank, `${member.label}${isOtherRank(member) ? ` as ${member.rank}` : ''}`);
@@ -64,9 +64,9 @@ function showFlights() {
 	const many = `${plural(inFlight, 'operation is', 'operations are')} in flight`;
 
 	syncRows(byId('flight-rows'), flightRows, shown, flightKey, makeFlight, updateFlight);
-	setText(byId('flights-say'), inFlight === 0 ? 'Nothing is in flight.'
+	setText(byId('flights-say'), inFlight === 0 ? 'No operations in flight.'
 		: old.length === 0 ? `${many}, none for longer than ${byId('older').selectedOptions[0].textContent}.`
-			: `${many}. The oldest of each rank, oldest first; ranks in “waits for” are those of the communicator.`);
+			: `${many}. Shown: the oldest of each rank. Ranks under “Waits for” are numbered as in the communicator.`);
 	setHidden(byId('flight-scroll'), old.length === 0);
 	setHidden(byId('more-flights'), old.length <= FLIGHTS_FIRST);
 	setText(byId('more-flights'), hasAllFlights ? 'Show fewer' : `Show all ${count(old.length)}`);

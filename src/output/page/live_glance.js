@@ -1,4 +1,4 @@
-/* This node at a glance: figures, jobs; and at the end of the page its processes and what was lost. */
+/* The node overview: figures and jobs; at the end of the page, processes and losses. */
 
 const figures = {};
 
@@ -28,7 +28,7 @@ const stateCounts = (processes) => states
 	.map((state) => [state, processes.filter((process) => process.state === state).length])
 	.filter(([, number]) => number > 0);
 
-/* What a rank waits in all its communicators together, which may overlap; the mean over ranks. */
+/* Waiting of a rank in all its communicators, which may overlap; the mean over ranks. */
 function waitingShare() {
 	const waits = new Map();
 
@@ -55,10 +55,10 @@ function showFigures() {
 	figure('rate', `${digits(sum(comms, (comm) => comm.operations_per_s))}/s`,
 		`on ${plural(comms.filter((comm) => !comm.is_finalized).length, 'communicator')}`);
 	figure('wait', share === null ? '–' : percent(share),
-		share !== null ? 'of each rank’s time, at least' : isUntimed ? 'not timed' : 'nothing to compare here');
-	figure('flight', count(inFlight), inFlight ? `oldest ${duration(oldest)}` : 'nothing waits',
+		share !== null ? 'of each rank’s time (lower bound)' : isUntimed ? 'not timed' : 'no ranks to compare');
+	figure('flight', count(inFlight), inFlight ? `oldest ${duration(oldest)}` : 'none waiting',
 		oldest > limits.hang_ns ? 'error' : null);
-	figure('lost', count(lost), lost ? `of ${count(issued)} operations` : 'nothing was lost', lost ? 'warning' : null);
+	figure('lost', count(lost), lost ? `of ${count(issued)} operations` : 'no losses', lost ? 'warning' : null);
 }
 
 /* ---- jobs ---- */
@@ -90,20 +90,20 @@ const processRows = new Map();
 const PROCESSES_FIRST = 64;
 let hasAllProcesses = false;
 
-/* The recorder's reasons, in words. */
+/* The recorder's reasons for losses. */
 const reasons = {
 	no_comm: 'more communicators than the recorder holds',
-	ring_busy: 'a writer was overtaken in the ring',
-	ring_overrun: 'overwritten before they were written to the file',
+	ring_busy: 'a writer was overtaken in the ring buffer',
+	ring_overrun: 'overwritten before being written to the file',
 	quota: 'the trace file reached its quota',
 	no_space: 'the disk was full',
 	write_error: 'the trace file could not be written',
 	off: 'recording was switched off',
 	detail_overrun: 'details overwritten',
 	detail_quota: 'details beyond the quota',
-	proxy_slot: 'network side not followed: table full',
-	totals: 'counted under “other”: table of totals full',
-	late_child: 'events that came too late',
+	proxy_slot: 'network activity not tracked: table full',
+	totals: 'counted under “other”: totals table full',
+	late_child: 'events that arrived too late',
 };
 const lossText = (process) => Object.entries(process.lost)
 	.map(([reason, number]) => `${count(number)}: ${reasons[reason] || reason}`).join('; ');
@@ -113,7 +113,7 @@ function makeProcess() {
 
 	made.label = headCell('Rank', {});
 	for (const [name, label, isRight] of [['job', 'Job'], ['pid', 'Process', true], ['gpu', 'GPU', true], ['state', 'State'],
-		['mode', 'Mode'], ['issued', 'Operations issued', true], ['lost', 'Lost']])
+		['mode', 'Mode'], ['issued', 'Operations called', true], ['lost', 'Lost']])
 		made[name] = cell(label, { class: isRight ? 'right' : `cell-${name}` });
 	made.row = el('tr', { role: 'row' }, made.label, made.job, made.pid, made.gpu, made.state, made.mode, made.issued, made.lost);
 	return made;
@@ -143,8 +143,8 @@ function showProcesses() {
 
 	syncRows(byId('process-rows'), processRows, shown, (process) => `${process.host} ${process.pid} ${process.label} ${process.job_index}`,
 		makeProcess, updateProcess);
-	setText(byId('losses-say'), all.length === 0 ? 'No process is recorded here.'
-		: lost === 0 && details === 0 ? 'Every operation that NCCL showed is recorded.'
+	setText(byId('losses-say'), all.length === 0 ? 'No recorded processes.'
+		: lost === 0 && details === 0 ? 'No losses: every operation reported by NCCL was recorded.'
 			: `${plural(lost, 'operation')} and ${plural(details, 'detail')} are missing from the recordings.`);
 	setHidden(byId('process-scroll'), all.length === 0);
 	setHidden(byId('more-processes'), all.length <= PROCESSES_FIRST);

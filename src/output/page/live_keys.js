@@ -1,10 +1,10 @@
-/* Keyboard, colours, the list of keys. */
+/* Keyboard, theme, help dialog. */
 
 function remembered(name) {
 	try {
 		return localStorage.getItem(name) || '';
 	} catch {
-		return ''; /* not every browser lets a page remember */
+		return ''; /* storage may be disabled */
 	}
 }
 
@@ -12,7 +12,7 @@ function remember(name, value) {
 	try {
 		localStorage.setItem(name, value);
 	} catch {
-		/* then it is for this time only */
+		/* not remembered then */
 	}
 }
 
@@ -68,7 +68,7 @@ addEventListener('keydown', (event) => {
 	}
 	if (isTyping || keysDialog.open || event.ctrlKey || event.metaKey || event.altKey || !letterKeys[event.key])
 		return;
-	/* Who speaks to the computer, or types by accident, can switch letters off; the question mark stays. */
+	/* Letter shortcuts can be disabled for speech input or accidental typing; the question mark always works. */
 	if (event.key !== '?' && (!byId('letters').checked || !store.now))
 		return;
 	event.preventDefault();

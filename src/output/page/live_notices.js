@@ -1,6 +1,6 @@
 /*
- * What is wrong, most serious first. The list is an alert: screen readers say what is added to it. What counts
- * up every second is hidden from them, or they would say that every second, too.
+ * Problems, most serious first. The list is an ARIA alert: screen readers announce additions. Elapsed times are hidden
+ * from them, or they would be announced every second.
  */
 
 const shownNotices = new Map();
@@ -9,10 +9,10 @@ const NOTICES_FIRST = 3;
 
 const isVerdict = (item) => item.class !== undefined;
 const noticeKey = (item) => (isVerdict(item) ? item.key : `${item.kind} ${item.comm} ${item.rank_label} ${item.first_ms}`);
-/* Verdicts, and the notices that none of them speaks of. */
+/* Verdicts, and the notices that are not covered by a verdict. */
 const wrongNow = () => [...store.now.verdicts, ...store.now.notices.filter((notice) => !isCovered(notice))];
 
-/* Without a secure origin there is no clipboard: then the text is selected, and copied the old way. */
+/* The clipboard API needs a secure origin: otherwise select the text and use execCommand. */
 async function copyText(code, button) {
 	let isDone = false;
 
@@ -24,11 +24,11 @@ async function copyText(code, button) {
 		try {
 			isDone = document.execCommand('copy');
 		} catch {
-			/* it is selected, at least */
+			/* the text is still selected */
 		}
 	}
 	button.textContent = isDone ? 'Copied' : 'Selected';
-	speak(isDone ? 'Copied' : 'Selected: copy it with your keyboard');
+	speak(isDone ? 'Copied' : 'Selected: copy with your keyboard');
 	setTimeout(() => { button.textContent = 'Copy'; }, 2000);
 }
 
@@ -39,7 +39,7 @@ function severityMark(severity) {
 	return mark;
 }
 
-/* Commands within a hint, up to where words go on: each can be copied. */
+/* The commands in a hint; each gets a copy button. */
 const commands = /(?:sudo )?(?:ringside|nvidia-smi|py-spy|gdb|dmesg) .*?(?=; | or | on [\w.-]+(?:;|$)|$)/g;
 
 function commandParts(command) {
@@ -76,7 +76,7 @@ function makeNotice(notice) {
 	made.hint = el('p', { class: 'hint' });
 	made.since = el('span', {});
 	made.lasts = el('span', { 'aria-hidden': 'true' });
-	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show its ranks');
+	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show ranks');
 	made.row = el('article', { class: `notice ${severity}` },
 		severityMark(severity),
 		el('div', {},
@@ -105,8 +105,8 @@ function showWell() {
 	const well = byId('all-well'), isEmpty = store.now.processes.length === 0;
 	const isAlive = store.now.processes.some((process) => process.state === 'alive');
 	const text = wrongNow().length ? ''
-		: isEmpty ? 'No NCCL job is recorded on this node. Start one like this, and it appears here by itself: '
-			: isAlive ? 'Nothing hangs, and nobody lags behind.' : 'Nothing runs here any more.';
+		: isEmpty ? 'No NCCL job is recorded on this node. A job appears here when it is started with: '
+			: isAlive ? 'No hangs or stragglers.' : 'All processes have ended.';
 
 	document.body.dataset.empty = String(isEmpty);
 	setHidden(well, text === '');

@@ -1,28 +1,28 @@
 /*
- * Asks the agent every second and shows what it says. One question is open at a time; nothing is asked while the tab is
- * hidden or the page is paused. When the agent does not answer, that is said, with since when, and what is shown stays,
- * faded: it may be all that is left of a node that just died.
+ * Polls the agent every second. One request is open at a time, and none while the tab is hidden or the page is paused.
+ * When the agent does not answer, the page shows since when and why, and keeps the last data, faded: it may be all
+ * that is left of a node that has just died.
  */
 
 const PERIOD_MS = 1000;
 const PATIENCE_MS = 8000;
 const asking = {
 	timer: 0, isOpen: false, isPaused: false,
-	isWanted: false,	/* again, as soon as the open question is answered */
+	isWanted: false,	/* ask again as soon as the open request is answered */
 	failures: 0, failedSince: 0, why: '',
-	lookSeen: 0, lookAt: 0,	/* the agent's last look, and when we first saw it */
+	lookSeen: 0, lookAt: 0,	/* the agent's last scan, and when this page first saw it */
 };
 
 async function ask(path) {
 	const response = await fetch(path, { signal: AbortSignal.timeout(PATIENCE_MS), cache: 'no-store' });
 
 	if (!response.ok)
-		throw new Error(response.status === 401 || response.status === 403 ? 'it asks for a user’s name and password: load the page again'
-			: `it answers with status ${response.status}`);
+		throw new Error(response.status === 401 || response.status === 403 ? 'a user name and password are required: reload the page'
+			: `HTTP status ${response.status}`);
 	return response.json();
 }
 
-/* Fields that this page builds on: better a clear line than half a page. */
+/* The fields that this page needs: an error message is better than half a page. */
 function isAnswer(now, history) {
 	return now.format === 'ringside-now' && now.version === 1 && Array.isArray(now.communicators) &&
 		history.format === 'ringside-history' && history.version === 1;
@@ -31,12 +31,12 @@ function isAnswer(now, history) {
 async function askBoth() {
 	const now = await ask('api/v1/now');
 	const wanted = store.chosen || '';
-	/* Another communicator was chosen: its members from the beginning. */
+	/* Another communicator was selected: ask for the whole history of its ranks. */
 	const after = wanted === store.membersOf ? store.after : '0';
 	const history = await ask(`api/v1/history?after=${after}&members=${encodeURIComponent(wanted)}`);
 
 	if (!isAnswer(now, history))
-		throw new Error('it answers with something else: is this page older than the agent? Load it again');
+		throw new Error('unexpected answer: this page may be older than the agent; reload it');
 	return { now, history, wanted };
 }
 
@@ -69,13 +69,13 @@ async function askAgent() {
 	schedule(asking.isWanted ? 0 : Math.max(100, pause));
 }
 
-/* Something was chosen: do not let the reader wait for the next second. */
+/* The selection changed: do not wait for the next second. */
 function askSoon() {
 	if (!asking.isPaused && !asking.failures)
 		askAgent();
 }
 
-/* What fails in one part leaves the others alone. */
+/* An error in one part does not affect the others. */
 function show(part) {
 	try {
 		part();
@@ -92,19 +92,19 @@ function take({ now, history, wanted }) {
 		Object.assign(asking, { lookSeen: now.looks, lookAt: performance.now() });
 	setText(byId('host'), now.host || 'this node');
 	[showNotices, showFigures, showJobs, showComms, showChosen, showFlights, showProcesses, showState].forEach(show);
-	setText(byId('made'), `Ringside ${now.ringside}. Ranks of other nodes are on their agents’ pages.`);
+	setText(byId('made'), `Ringside ${now.ringside}. Ranks on other nodes are on the pages of their agents.`);
 	document.body.classList.remove('stale');
 	document.body.dataset.filled = 'true';
-	/* Another one is shown now: do not let its members wait for the next second. */
+	/* The selection changed: get the history of its ranks now. */
 	if (store.chosen !== wanted)
 		asking.isWanted = true;
 }
 
-/* fetch() says "Failed to fetch" for everything. */
+/* fetch() reports "Failed to fetch" for everything. */
 function whyFailed(error) {
 	if (error.name === 'TimeoutError')
 		return `no answer within ${PATIENCE_MS / 1000} s`;
-	return error instanceof TypeError ? 'the connection fails' : error.message;
+	return error instanceof TypeError ? 'connection failed' : error.message;
 }
 
 function fail(error) {
@@ -117,7 +117,7 @@ function fail(error) {
 	showState();
 }
 
-/* ---- the state, in the bar and as an alert ---- */
+/* ---- the state, in the header and as an alert ---- */
 
 const unreachable = { row: null, text: null, lasts: null };
 
@@ -134,14 +134,14 @@ function showUnreachable() {
 		unreachable.text = el('p', {});
 		unreachable.lasts = el('span', { 'aria-hidden': 'true' });
 		unreachable.row = el('div', { class: 'notice error' }, severityMark('error'),
-			el('div', {}, el('h2', { class: 'notice-title' }, el('strong', {}, 'The agent cannot be reached')), unreachable.text));
+			el('div', {}, el('h2', { class: 'notice-title' }, el('strong', {}, 'Agent unreachable')), unreachable.text));
 		unreachable.said = el('span', {});
 		unreachable.text.append(unreachable.said, unreachable.lasts);
 		byId('unreachable').append(unreachable.row);
 	}
 	setText(unreachable.said, `Since ${clockTime(asking.failedSince)}: ${asking.why}. ` +
-		(store.now ? 'What is shown below is from before. ' : ''));
-	setText(unreachable.lasts, `For ${duration((Date.now() - asking.failedSince) * 1e6)} now; tried again by itself.`);
+		(store.now ? 'The data below is from before. ' : ''));
+	setText(unreachable.lasts, `Retrying for ${duration((Date.now() - asking.failedSince) * 1e6)}.`);
 }
 
 /* [state, words] */
@@ -151,11 +151,11 @@ function stateNow() {
 	if (asking.isPaused)
 		return ['paused', store.now ? `Paused at ${clockTime(store.now.time_ms)}` : 'Paused'];
 	if (asking.failures)
-		return ['gone', 'Not reachable'];
+		return ['gone', 'Unreachable'];
 	if (!store.now)
-		return ['starting', 'Asking the agent'];
+		return ['starting', 'Connecting'];
 	if (silent > 10000)
-		return ['gone', `The agent has not looked for ${duration(silent * 1e6)}`];
+		return ['gone', `No scan by the agent for ${duration(silent * 1e6)}`];
 	return ['live', 'Live'];
 }
 
@@ -170,7 +170,7 @@ function showState() {
 function setPaused(isPaused) {
 	asking.isPaused = isPaused;
 	setAttribute(byId('pause'), 'aria-pressed', String(isPaused));
-	setText(byId('pause'), isPaused ? 'Go on' : 'Pause');
+	setText(byId('pause'), isPaused ? 'Resume' : 'Pause');
 	speak(isPaused ? 'Paused' : 'Live');
 	if (isPaused)
 		clearTimeout(asking.timer);
@@ -186,7 +186,7 @@ document.addEventListener('visibilitychange', () => {
 	else if (!asking.isPaused)
 		askAgent();
 });
-/* How long it lasts is shown also between two attempts. */
+/* Update the elapsed time between two attempts. */
 setInterval(() => document.hidden || showState(), 1000);
 
 setTheme(remembered('ringside-theme'));

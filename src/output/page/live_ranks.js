@@ -1,4 +1,4 @@
-/* The chosen communicator: over time, and its ranks side by side. */
+/* The selected communicator: charts over time, and its ranks. */
 
 const charts = [];
 const rankRows = new Map();
@@ -14,18 +14,18 @@ const rateTicks = (ticks) => {
 function makeCharts() {
 	if (!hasCharts()) {
 		byId('charts').append(el('p', { class: 'dim' },
-			'The charts’ library was not there when this agent was built; the figures below are complete.'));
+			'This agent was built without the chart library; the figures below are complete.'));
 		return;
 	}
 	charts.push(makeChart({ title: 'Bus bandwidth', label: 'Bus bandwidth over five minutes', name: 'busbw', format: rate,
 		top: (high) => (high > 0 ? high * 1.15 : 1e9), ticks: rateTicks }));
-	charts.push(makeChart({ title: 'Waiting, at least', label: 'Share of time spent waiting, over five minutes', name: 'wait',
+	charts.push(makeChart({ title: 'Waiting (lower bound)', label: 'Share of time spent waiting, over five minutes', name: 'wait',
 		format: percent, top: (high) => Math.min(1.02, Math.max(0.1, high * 1.15)),
-		ticks: (ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`) }));
+		ticks: (ticks) => ticks.map((tick) => `${Math.round(tick * 100)}%`) }));
 	byId('charts').append(...charts.map((chart) => chart.element), el('p', { class: 'legend dim' },
 		el('span', {}, el('i', { class: 'key-all' }), 'all ranks'),
 		el('span', {}, el('i', { class: 'key-each' }), el('span', { id: 'legend-each' }, 'each rank')),
-		el('span', {}, el('i', { class: 'key-mark' }), el('span', { id: 'legend-mark' }, 'the rank pointed at below'))));
+		el('span', {}, el('i', { class: 'key-mark' }), el('span', { id: 'legend-mark' }, 'the rank selected below'))));
 }
 
 function highlight(rank) {
@@ -39,13 +39,13 @@ function showLegend() {
 
 	if (!charts.length)
 		return;
-	setText(byId('legend-mark'), rank === null ? 'the rank pointed at below' : rankName(rank));
-	setText(byId('legend-each'), charts[0].data && charts[0].data.isBand ? 'from the lowest rank to the highest' : 'each rank');
+	setText(byId('legend-mark'), rank === null ? 'the rank selected below' : rankName(rank));
+	setText(byId('legend-each'), charts[0].data && charts[0].data.isBand ? 'range of all ranks' : 'each rank');
 }
 
 /* ---- ranks ---- */
 
-/* How a member is called: its rank in the job, and where that is another, its rank in the communicator. */
+/* Ranks are labelled by their rank in the job and, if different, their rank in the communicator. */
 const isOtherRank = (member) => member.rank !== null && member.rank !== member.global_rank;
 
 function makeRank(member) {
@@ -69,23 +69,23 @@ function makeRank(member) {
 	return made;
 }
 
-/* What a rank does, in words, and how bad that is. */
+/* The state of a rank and its severity. ringside top (state_of() in top_draw.c) uses the same words. */
 function rankState(comm, member) {
 	const process = store.now.processes[member.process_index];
 
 	if (process && process.state !== 'alive')
-		return [`process ${process.state}`, process.state === 'killed' ? 'error' : null];
+		return [process.state, process.state === 'killed' ? 'error' : null];
 	if (member.is_over)
-		return ['has left it', null];
+		return ['finalized', null];
 	if (member.is_behind)
-		return ['behind: has not issued what others are in', 'error'];
+		return ['not arrived: others are in a collective it has not called', 'error'];
 	if (member.oldest && member.oldest.age_ns > store.now.limits.hang_ns)
-		return [`in ${member.oldest.text} for ${duration(member.oldest.age_ns)}`, 'warning'];
+		return [`stuck in ${member.oldest.text} for ${duration(member.oldest.age_ns)}`, 'warning'];
 	if (comm.straggler !== null && comm.straggler === member.rank)
-		return [`others wait for it ${percent(comm.straggler_share).replace(' ', '\u00a0')}`, 'warning'];
+		return [`straggler: others wait ${percent(comm.straggler_share)}`, 'warning'];
 	if (member.still_ns > 5e9)
-		return member.in_flight ? [`still for ${duration(member.still_ns)}`, 'warning'] : [`idle for ${duration(member.still_ns)}`, null];
-	return ['moving', null];
+		return member.in_flight ? [`no progress for ${duration(member.still_ns)}`, 'warning'] : [`idle for ${duration(member.still_ns)}`, null];
+	return ['running', null];
 }
 
 function updateRank(made, comm, member, most) {

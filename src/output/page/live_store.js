@@ -1,6 +1,6 @@
 /*
- * What the agent said. Everything here is bounded: histories have as many points as the agent itself keeps, and
- * what the last answer does not name any more is dropped.
+ * The agent's answers. Everything here is bounded: histories have as many points as the agent itself keeps, and
+ * communicators missing from the last answer are dropped.
  */
 
 const POINTS_MAX = 300;
@@ -9,17 +9,17 @@ const fields = ['operations_per_s', 'busbw', 'algbw', 'busy', 'wait'];
 const store = {
 	now: null,		/* the last answer of /api/v1/now */
 	histories: new Map(),	/* key of a communicator -> history, with .members: Map of rank -> history */
-	after: '0',		/* newest point that we have, as the agent writes it */
-	membersOf: '',		/* the communicator whose members' histories are kept */
-	chosen: '',		/* key of the communicator that is shown in full */
+	after: '0',		/* timestamp of the newest point, as written by the agent */
+	membersOf: '',		/* the communicator whose ranks' histories are kept */
+	chosen: '',		/* key of the selected communicator */
 	isChosenByHand: false,
-	highlighted: null,	/* rank in it that is pointed at */
-	pinned: null,		/* rank in it that was clicked */
+	highlighted: null,	/* its rank under the pointer */
+	pinned: null,		/* its rank that was clicked */
 };
 
 const emptyHistory = () => Object.fromEntries([['time', []], ...fields.map((name) => [name, []])]);
 
-/* Points come in order; what we have already is passed over. */
+/* Points arrive in order; known ones are skipped. */
 function addPoints(history, answer, fromMs) {
 	const last = history.time.length ? history.time[history.time.length - 1] : -Infinity;
 
@@ -43,7 +43,7 @@ function addHistory(answer, asked) {
 	const isBack = BigInt(answer.until_ns) < BigInt(store.after);
 	const named = new Set();
 
-	/* The agent's clock was set back, or another agent answers: begin again. */
+	/* The agent's clock was set back, or another agent answers: start over. */
 	if (isBack)
 		store.histories.clear();
 	for (const comm of answer.communicators) {
@@ -71,7 +71,7 @@ function addHistory(answer, asked) {
 	store.membersOf = asked;
 }
 
-/* The last value that is known, not older than ten seconds: an operation may take longer than a look. */
+/* The last known value of the past ten seconds: an operation may take longer than a scan interval. */
 function lastKnown(history, name, nowMs) {
 	if (!history)
 		return null;
@@ -85,24 +85,24 @@ const chosenComm = () => store.now && store.now.communicators.find((comm) => com
 const jobName = (index) => {
 	const job = store.now.jobs[index];
 
-	return job && job.name !== null ? job.name : 'job without a name';
+	return job && job.name !== null ? job.name : 'unnamed job';
 };
 
-/* ---- how bad ---- */
+/* ---- severity ---- */
 
 const notices = {
 	hang: ['error', 'Hang'],
 	missing: ['error', 'Hang'],
 	mismatch: ['error', 'Mismatch'],
 	dead: ['error', 'Process gone'],
-	behind: ['warning', 'Behind'],
+	behind: ['warning', 'Not arrived'],
 	straggler: ['warning', 'Straggler'],
 	loss: ['note', 'Losses'],
 };
 const severityOf = (kind) => (notices[kind] || ['warning'])[0];
 const severities = ['error', 'warning', 'note'];
 
-/* The worst notice or verdict about a communicator, null none. */
+/* The most severe notice or verdict about a communicator; null if there is none. */
 function troubleOf(key) {
 	const of = store.now.communicators.find((comm) => comm.key === key);
 	const found = store.now.notices.filter((notice) => notice.comm === key)

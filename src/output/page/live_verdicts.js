@@ -1,12 +1,11 @@
 /*
- * The doctor's verdicts: who is stuck, what speaks for it, how sure that is, what could not be seen, what to type.
- * They stand among the notices, before them. Lines are kept from answer to answer and only their text changes, so
- * that a screen reader does not hear them again.
+ * The doctor's verdicts: title, evidence, confidence, caveats, next steps. They are listed before the notices. Elements
+ * are kept from answer to answer and only their text changes, so that screen readers do not announce them again.
  */
 
 const EVIDENCE_FIRST = 3;
 
-/* Hangs and mismatches are made from verdicts, and so may be who is behind; a death that somebody hangs on is one, too. */
+/* Notices of hangs and mismatches repeat a verdict; so may those of late ranks, and of deaths that cause a hang. */
 function isCovered(notice) {
 	const { verdicts } = store.now;
 
@@ -19,7 +18,7 @@ function isCovered(notice) {
 
 const commOfVerdict = (verdict) => store.now.communicators.find((comm) => comm.label === verdict.communicator);
 
-/* As many items as there are lines, each with its text. */
+/* One list item per line. */
 function syncLines(list, lines) {
 	while (list.children.length > lines.length)
 		list.lastElementChild.remove();
@@ -42,16 +41,16 @@ function makeVerdict(verdict) {
 	made.first = el('ul', { class: 'evidence' });
 	made.more = el('ul', { class: 'evidence' });
 	made.missing = el('ul', { class: 'evidence' });
-	made.missingBox = el('div', {}, el('p', {}, 'What could not be seen:'), made.missing);
-	made.details = el('details', {}, el('summary', {}, 'More of what was seen'), made.more, made.missingBox);
+	made.missingBox = el('div', {}, el('p', {}, 'Caveats:'), made.missing);
+	made.details = el('details', {}, el('summary', {}, 'More evidence'), made.more, made.missingBox);
 	made.advice = el('ul', { class: 'advice' });
 	made.since = el('span', {});
 	made.lasts = el('span', { 'aria-hidden': 'true' });
-	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show its ranks');
+	made.show = el('button', { type: 'button', class: 'small', onclick: () => showNoticeComm(made.comm) }, 'Show ranks');
 	made.row = el('article', { class: `notice verdict ${verdict.severity}` },
 		severityMark(verdict.severity),
 		el('div', {},
-			el('h2', { class: 'notice-title' }, el('span', { class: 'notice-kind' }, verdict.severity === 'error' ? 'Hang' : 'Behind'), ': ', made.title),
+			el('h2', { class: 'notice-title' }, el('span', { class: 'notice-kind' }, verdict.severity === 'error' ? 'Hang' : 'Not arrived'), ': ', made.title),
 			el('p', { class: 'verdict-sure' }, made.sure, made.waiting),
 			made.first, made.details, made.advice,
 			el('div', { class: 'notice-foot' }, el('p', {}, made.since, made.lasts), made.show)));
@@ -63,7 +62,7 @@ function updateVerdict(made, verdict) {
 	const more = verdict.evidence.slice(EVIDENCE_FIRST);
 
 	setText(made.title, verdict.title);
-	setText(made.sure, verdict.confidence_word);
+	setText(made.sure, `confidence ${percent(verdict.confidence)}`);
 	setText(made.waiting, verdict.victims ? ` · ${plural(verdict.victims, 'rank waits', 'ranks wait')}` : '');
 	syncLines(made.first, verdict.evidence.slice(0, EVIDENCE_FIRST));
 	syncLines(made.more, more);
