@@ -115,7 +115,7 @@ expect_ok "a slow link nobody uses is said" sh -c \
 "$ringside" sim --offline --nodes 2 --gpus 2 -w ddp -f mismatch:rank=1,what=root,at=1s --seconds 2s -o "$tap_scratch/unmet" \
 	>/dev/null 2>"$tap_scratch/unmet.err"
 expect_same "so is a fault that finds nothing to begin with" "$(cat "$tap_scratch/unmet.err")" \
-	"ringside: note: fault mismatch met no call that it concerns: nothing is wrong with this job"
+	"ringside sim: note: fault mismatch met no call that it concerns: nothing is wrong with this job"
 
 # ---- what it writes
 

@@ -26,6 +26,7 @@
 #include "agent/agent_route.h"
 #include "agent/agent_system.h"
 #include "agent/agent_verdicts.h"
+#include "cmds/cli.h"
 #include "common/clock.h"
 
 /* The agent's one loop: everything that can happen to it is a descriptor or a moment. */
@@ -108,14 +109,14 @@ static int open_listeners(struct agent *agent, gid_t group)
 	if (options->listen_count == 0)
 		inherited = agent_listen_inherit(&agent->listeners);
 	if (inherited == -1)
-		return 1;
+		return CLI_EXIT_UNKNOWN;
 	for (size_t i = 0; i < options->listen_count; i++)
 		if (agent_listen_open(&agent->listeners, &options->listen[i], group))
-			return 1;
+			return CLI_EXIT_UNKNOWN;
 	if (agent->listeners.count == 0 &&
 	    (web_address_parse(&standard, "127.0.0.1:9749", &why) != OK ||
 	     agent_listen_open(&agent->listeners, &standard, group)))
-		return 1;
+		return CLI_EXIT_UNKNOWN;
 	return 0;
 }
 

@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cmds/cli.h"
 #include "common/text.h"
 
 /* JOURNAL_STREAM is inherited: it counts only while stderr is still that very stream. */
@@ -55,7 +56,7 @@ int agent_log(enum agent_level level, const char *format, ...)
 	/* In one piece. When nobody takes it there is nobody to tell. */
 	wrote = write(STDERR_FILENO, whole, strlen(whole));
 	(void)wrote;
-	return 1;
+	return CLI_EXIT_UNKNOWN;
 }
 
 void agent_systemd_notify(const char *format, ...)

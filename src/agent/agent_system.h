@@ -21,7 +21,7 @@ enum agent_level {
 	AGENT_INFO = 6,
 };
 
-/* Gives back 1, the exit code of who cannot go on. */
+/* Returns CLI_EXIT_UNKNOWN, the exit code of an agent that cannot start. */
 int agent_log(enum agent_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* systemd's notify protocol, by hand: datagrams to NOTIFY_SOCKET. Silent where there is none. */

@@ -76,7 +76,7 @@ int bench_recall(struct bench_run *run, const char *path)
 	bench_run_init(run);
 	text = read_all(path, &length);
 	if (text == NULL)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = run_inside(text, length, &at, &size);
 	if (status == OK)
 		status = bench_read(run, at, size, &problem);
@@ -145,8 +145,7 @@ static int start_ranks(const struct bench_how *how, bench_rank_fn body, void *co
 	if (launch.ranks == 0) {
 		launch.ranks = launch.gpus;
 		if (launch.gpus == 1)
-			fprintf(stderr, "ringside: one GPU, so one rank; --ranks 2 would let two "
-					"share it\n");
+			cli_note("one GPU, so one rank; --ranks 2 would let two share it");
 	}
 	return bench_launch(&launch, body, context);
 }
@@ -164,7 +163,7 @@ int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *cont
 		return start_ranks(how, body, context);
 	if (how->ranks != 0 && how->ranks != place.nranks)
 		return place.rank != 0
-			       ? CLI_EXIT_TROUBLE
+			       ? CLI_EXIT_UNKNOWN
 			       : cli_error("--ranks %d, but %s started %d; leave --ranks out",
 					   how->ranks, place.launcher, place.nranks);
 	return be_rank(&place, body, context);
@@ -187,7 +186,7 @@ static int bench_team_drop(struct bench_team *team)
 	bench_run_release(&team->run);
 	team->job = NULL;
 	team->hub = NULL;
-	return CLI_EXIT_TROUBLE;
+	return CLI_EXIT_UNKNOWN;
 }
 
 int bench_team_fail(struct bench_team *team)
@@ -206,7 +205,7 @@ int bench_team_meet(struct bench_team *team, const struct bench_place *place,
 	if (how->nccl != NULL &&
 	    !text_copy(team->plan.nccl_path, sizeof(team->plan.nccl_path), how->nccl)) {
 		bench_tell(place, "--nccl: the file's name is too long");
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	if (hub_open(&team->hub, place, how->patience_s) != 0) {
 		if (hub_is_teller(team->hub))
@@ -220,7 +219,7 @@ int bench_team_open(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan)
 {
 	if (bench_team_meet(team, place, how, plan) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	/* A GPU that does not open does not come back from it, either. */
 	hub_set_patience(team->hub, plan->patience_s);
 	if (bench_job_open(&team->job, place, team->hub, &team->plan, &team->run) != 0)
@@ -296,7 +295,7 @@ int bench_outputs_check(const struct bench_outputs *files)
 {
 	for (size_t i = 0; i < files->count; i++)
 		if (cli_output_check(files->paths[i]) != 0)
-			return CLI_EXIT_TROUBLE;
+			return CLI_EXIT_UNKNOWN;
 	return 0;
 }
 
@@ -313,7 +312,7 @@ static int output_write_one(const char *path, enum bench_output_kind kind, unsig
 	enum status status;
 
 	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = write(context, kind, width, &output.sink);
 	if (status == ERR_NO_SPACE && output.sink.status == OK)
 		cli_no_memory();
@@ -335,5 +334,5 @@ int bench_outputs_write(const struct bench_outputs *files, bench_outputs_fn writ
 					    CLI_EXIT_DONE);
 	trouble |= output_write_one("-", files->is_json ? BENCH_OUTPUT_JSON : BENCH_OUTPUT_TEXT,
 				    cli_width(), write, context, CLI_EXIT_DONE);
-	return trouble != 0 ? CLI_EXIT_TROUBLE : exit_code;
+	return trouble != 0 ? CLI_EXIT_UNKNOWN : exit_code;
 }

@@ -8,11 +8,11 @@
  *		struct bench_team team;
  *
  *		if (bench_team_open(&team, place, &request->how, &request->plan) != 0)
- *			return CLI_EXIT_TROUBLE;
+ *			return CLI_EXIT_UNKNOWN;
  *		if (bench_job_connect(team.job, NULL, NULL) != 0 || ...)
  *			return bench_team_fail(&team);
  *		if (bench_team_finish(&team) != 0)
- *			return CLI_EXIT_TROUBLE;
+ *			return CLI_EXIT_UNKNOWN;
  *		if (place->rank == 0)
  *			code = ... write team.run to stdout;
  *		bench_team_release(&team);
@@ -43,7 +43,7 @@ int bench_model(int argc, char **argv);
 
 /* A run that was measured before, from what --json wrote then. */
 
-/* "-" is standard input. 0: the caller releases *run. Else CLI_EXIT_TROUBLE after one line, and *run is
+/* "-" is standard input. 0: the caller releases *run. Else CLI_EXIT_UNKNOWN after one line, and *run is
  * empty. */
 int bench_recall(struct bench_run *run, const char *path);
 
@@ -92,7 +92,7 @@ void bench_how_init(struct bench_how *how);
  * given; otherwise in processes that are forked from this one. Standard output of every rank is
  * standard error until bench_team_finish(). Gives back the exit code of the command: in a job this
  * rank's own, else 0 when all ranks gave 0, 1 otherwise (128 + n after signal n). What failed was told
- * once. Without CUDA, or without NCCL, that is one line and CLI_EXIT_TROUBLE.
+ * once. Without CUDA, or without NCCL, that is one line and CLI_EXIT_UNKNOWN.
  */
 int bench_everywhere(const struct bench_how *how, bench_rank_fn body, void *context);
 
@@ -105,7 +105,7 @@ struct bench_team {
 	struct bench_run run; /* filled on rank 0 alone */
 };
 
-/* Meet the others, open the GPU. 0, or CLI_EXIT_TROUBLE after it was told; then there is nothing to
+/* Meet the others, open the GPU. 0, or CLI_EXIT_UNKNOWN after it was told; then there is nothing to
  * release. `how` is read in this call only. */
 int bench_team_open(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan);
@@ -114,7 +114,7 @@ int bench_team_meet(struct bench_team *team, const struct bench_place *place,
 		    const struct bench_how *how, const struct bench_plan *plan);
 
 /* A call on the job or the hub failed: told (once for all ranks), all is released. Gives back
- * CLI_EXIT_TROUBLE. */
+ * CLI_EXIT_UNKNOWN. */
 int bench_team_fail(struct bench_team *team);
 
 /* Measuring is over, on all ranks: job and hub are closed, rank 0 has its standard output back and writes
@@ -164,17 +164,17 @@ int bench_outputs_take_page(const struct cli_said *said);
 /* A page, whatever its name ends in. */
 int bench_outputs_take_html(const struct cli_said *said);
 
-/* Could all be written? Before anything is measured. 0, or CLI_EXIT_TROUBLE after it was told. */
+/* Could all be written? Before anything is measured. 0, or CLI_EXIT_UNKNOWN after it was told. */
 int bench_outputs_check(const struct bench_outputs *files);
 
-/* After bench_outputs_check() failed on rank 0: the others end, too, without a word. Gives back CLI_EXIT_TROUBLE. */
+/* After bench_outputs_check() failed on rank 0: the others end, too, without a word. Gives back CLI_EXIT_UNKNOWN. */
 int bench_team_quit(struct bench_team *team);
 
 /* `width` is that of the terminal, 0 for files. */
 typedef enum status (*bench_outputs_fn)(const void *context, enum bench_output_kind kind,
 					unsigned int width, struct sink *sink);
 
-/* Files, then standard output. Gives back exit_code, or CLI_EXIT_TROUBLE after something was told. */
+/* Files, then standard output. Gives back exit_code, or CLI_EXIT_UNKNOWN after something was told. */
 int bench_outputs_write(const struct bench_outputs *files, bench_outputs_fn write,
 			const void *context, int exit_code);
 

@@ -887,13 +887,13 @@ static int crossover_rank(const struct bench_place *place, void *context)
 	if (request->recorder.is_on)
 		crossover_recorder_set(&request->recorder);
 	if (bench_team_open(&team, place, &request->how, &request->plan) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
 		return bench_team_quit(&team);
 	if (crossover_measure(&team, &request->variants, &request->budget) != 0)
 		return bench_team_fail(&team);
 	if (bench_team_finish(&team) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0) {
 		add_notes(request, &team.run);
 		result = crossover_show(request, &team.run);

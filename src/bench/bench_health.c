@@ -88,7 +88,7 @@ static void health_give_up(struct health_watch *watch)
 	} else {
 		bench_tell(watch->place, problem);
 	}
-	_exit(CLI_EXIT_TROUBLE);
+	_exit(CLI_EXIT_UNKNOWN);
 }
 
 static void *keep_watch(void *context)
@@ -541,7 +541,7 @@ static int take_expected(const struct cli_said *said)
 		request->judge.expected = &request->expected;
 		return 0;
 	case DIFF_EXPECTED_BAD:
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	default:
 		return cli_error("%s: not there, or neither output of nccl-tests nor "
 				 "'ringside bench --json'",
@@ -592,7 +592,7 @@ static const struct cli_option options[] = {
 	BENCH_OUTPUTS_OPTION(struct health_request, ".json", bench_outputs_take),
 	{ 'q', "quiet", NULL, "the verdict's line alone", CLI_FLAG(struct health_request, is_quiet),
 	  .is_view = true },
-	{ 0, "strict", NULL, "exit code 1 also when links could not be judged",
+	{ 0, "strict", NULL, "exit code 3 when links could not be judged, instead of 0",
 	  CLI_FLAG(struct health_request, is_strict), .is_view = true },
 	CLI_OPTION_END,
 };
@@ -716,10 +716,10 @@ static void health_fail(struct bench_team *team, struct health_watch *watch)
 	health_watch_stop(watch);
 	bench_watch_tell(team->place, team->hub);
 	hub_close(team->hub);
-	_exit(CLI_EXIT_TROUBLE);
+	_exit(CLI_EXIT_UNKNOWN);
 }
 
-/* 0, or CLI_EXIT_TROUBLE after it was told. On success the team has to be released. */
+/* 0, or CLI_EXIT_UNKNOWN after it was told. On success the team has to be released. */
 static int health_measure_rank(const struct health_request *request,
 			       const struct bench_place *place, struct bench_team *team,
 			       struct health_watch *watch)
@@ -730,7 +730,7 @@ static int health_measure_rank(const struct health_request *request,
 	health_steps_plan(&plan, &request->budget);
 	health_watch_step(watch, "meeting the other ranks");
 	if (bench_team_meet(team, place, &request->how, &plan) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0 && bench_outputs_check(&request->files) != 0)
 		return bench_team_quit(team);
 	hub_set_patience(team->hub, (int)ceil(request->budget.seconds));
@@ -758,12 +758,12 @@ static int health_rank(const struct bench_place *place, void *context)
 
 	if (health_watch_start(&watch, place, limit_s(&request->budget)) != 0) {
 		bench_tell(place, "no thread can be started that keeps the time");
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	result = health_measure_rank(request, place, &team, &watch);
 	health_watch_stop(&watch);
 	if (result != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0) {
 		text_copy(team.run.command, sizeof(team.run.command), request->command);
 		result = health_write_verdict(request, &team.run);

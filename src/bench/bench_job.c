@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "bench/bench_launch.h"
+#include "cmds/cli.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/op.h"
@@ -74,7 +75,7 @@ void watch_thread_end(struct watch_thread *watch)
 
 /* NCCL may notice by itself that a peer is gone, and say more about it: it has a moment for that. */
 static const double look_seconds = 0.05, grace_seconds = 1;
-enum { SILENT_MS = 2000, SILENT_NAMED = 8, WATCH_EXIT = 1 };
+enum { SILENT_MS = 2000, SILENT_NAMED = 8 };
 
 /* "rank 3", "ranks 3, 5 and more"; gives back `to`. */
 static const char *name_ranks(char *to, size_t size, const int *ranks, size_t known, size_t count)
@@ -112,7 +113,7 @@ static void watch_give_up(const struct bench_watch *watch)
 {
 	bench_watch_tell(watch->job->place, watch->job->hub);
 	bench_place_clean(watch->job->place);
-	_exit(WATCH_EXIT);
+	_exit(CLI_EXIT_UNKNOWN);
 }
 
 static void look_at_time(struct bench_watch *watch)

@@ -32,6 +32,7 @@
 #include "bench/bench_gpu.h"
 #include "bench/bench_result.h"
 #include "bench/hub.h"
+#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/clock.h"
 #include "common/hash.h"
@@ -922,14 +923,12 @@ void bench_share_environment(int rank, int ranks_per_gpu)
 
 /* A rank's first moments: from a copy of the launcher to a process of its own. */
 
-enum { RANK_EXIT_TROUBLE = 1 };
-
 /* A launcher that is killed takes its ranks with it: no rank stays behind on a GPU. */
 static void die_with(pid_t launcher)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != launcher)
-		_exit(RANK_EXIT_TROUBLE);
+		_exit(CLI_EXIT_UNKNOWN);
 }
 
 static void set_number(const char *name, int number)
@@ -1008,7 +1007,7 @@ static void launch_become_rank(const struct launch_job *job, int rank, bench_ran
 			       void *context)
 {
 	struct bench_place place = job->place;
-	int code = RANK_EXIT_TROUBLE;
+	int code = CLI_EXIT_UNKNOWN;
 
 	die_with(job->pid);
 	place.rank = place.local_rank = rank;
@@ -1035,7 +1034,7 @@ void bench_tell(const struct bench_place *place, const char *problem)
 	text_format(line, sizeof(line), "%s\n", problem);
 	/* Short enough to be written in one piece. A launcher that is gone needs no reason. */
 	if (place->problem_fd == -1)
-		fprintf(stderr, "ringside: %s\n", problem);
+		cli_error("%s", problem);
 	else if (write(place->problem_fd, line, strlen(line)) == -1)
 		return;
 }
@@ -1165,12 +1164,16 @@ static void note_end(struct launch_job *job, int rank)
 	/* Whoever read the results went away: nothing to say, as with any command. */
 	if (rank == 0 && is_signal && code == SIGPIPE && job->signal == 0)
 		job->signal = SIGPIPE;
-	/* Wrong usage is, where it is what all say that failed; whom we had to end says nothing. */
+	/* The job's code is the one that all failed ranks agree on. Ranks that we had to end do not count. */
 	if (!ended->is_ended_by_us)
-		job->code = is_signal || code != 2 || (job->has_failed && job->code != 2) ? 1 : 2;
+		job->code = is_signal || code > CLI_EXIT_UNKNOWN ||
+					    (job->has_failed && job->code != code)
+				    ? CLI_EXIT_UNKNOWN
+				    : code;
 	job->has_failed = true;
 	end_soon(job, GRACE_SECONDS);
-	if (ended->is_ended_by_us || (!is_signal && code <= 2) || job->death[0] != '\0')
+	if (ended->is_ended_by_us || (!is_signal && code <= CLI_EXIT_UNKNOWN) ||
+	    job->death[0] != '\0')
 		return;
 	if (is_signal)
 		text_format(job->death, sizeof(job->death), "rank %d was ended by signal %d (%s)%s",
@@ -1293,8 +1296,8 @@ static int tell_result(const struct launch_job *job)
 	if (launch->problem != NULL)
 		text_copy(launch->problem, launch->problem_size, problem);
 	else if (problem[0] != '\0')
-		fprintf(stderr, "ringside: %s\n", problem);
-	return job->code == 2 ? 2 : 1;
+		cli_error("%s", problem);
+	return job->code != 0 ? job->code : CLI_EXIT_UNKNOWN;
 }
 
 int bench_launch(const struct bench_launch *launch, bench_rank_fn body, void *context)

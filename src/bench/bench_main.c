@@ -108,12 +108,12 @@ static enum status write_kind(struct sink *sink, const struct bench_write *write
 	return write_text(sink, write, run);
 }
 
-/* Could all be written? Before anything is measured. 0, or CLI_EXIT_TROUBLE after it was told. */
+/* Could all be written? Before anything is measured. 0, or CLI_EXIT_UNKNOWN after it was told. */
 static int bench_write_check(const struct bench_write *write)
 {
 	for (size_t i = 0; i < write->count; i++)
 		if (cli_output_check(write->paths[i]) != 0)
-			return CLI_EXIT_TROUBLE;
+			return CLI_EXIT_UNKNOWN;
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static int write_file(const struct bench_write *write, const struct bench_run *r
 	enum status status;
 
 	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = write_kind(&output.sink, write, run, path);
 	/* What the file system refuses is told by the commit. */
 	if (status == OK || status == ERR_SYSTEM)
@@ -133,7 +133,7 @@ static int write_file(const struct bench_write *write, const struct bench_run *r
 	return cli_error("%s is not written: %s", path, status_text(status));
 }
 
-/* Files, then standard output. Gives back exit_code, or CLI_EXIT_TROUBLE after something was told. */
+/* Files, then standard output. Gives back exit_code, or CLI_EXIT_UNKNOWN after something was told. */
 static int bench_write_all(const struct bench_write *write, const struct bench_run *run,
 			   int exit_code)
 {
@@ -417,10 +417,10 @@ static int bench_judge(const struct bench_run *run)
 		return cli_error("nothing was measured: the notes of the results say why");
 	if (first == NULL)
 		return CLI_EXIT_DONE;
-	return cli_error(
-		"wrong results in %zu of %zu cells; the first, with %" PRIu64 " wrong %s: %s",
-		cells, run->cell_count, first->wrong,
-		text_which(first->wrong, "element", "elements"), bench_cell_words(words, first));
+	cli_error("wrong results in %zu of %zu cells; the first, with %" PRIu64 " wrong %s: %s",
+		  cells, run->cell_count, first->wrong,
+		  text_which(first->wrong, "element", "elements"), bench_cell_words(words, first));
+	return CLI_EXIT_TROUBLE;
 }
 
 static int measure(struct request *request, struct bench_team *team)
@@ -437,7 +437,7 @@ static int measure(struct request *request, struct bench_team *team)
 	bench_job_choices(team->job);
 	cli_progress_end(&progress);
 	if (bench_team_finish(team) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	code = CLI_EXIT_DONE;
 	if (team->place->rank == 0) {
 		text_copy(team->run.command, sizeof(team->run.command), request->command);
@@ -452,7 +452,7 @@ static int bench_rank_body(const struct bench_place *place, void *context)
 {
 	struct request *request = context;
 	struct bench_team *team;
-	int code = CLI_EXIT_TROUBLE;
+	int code = CLI_EXIT_UNKNOWN;
 
 	if (request->plan.root >= place->nranks)
 		return place->rank != 0
@@ -460,7 +460,7 @@ static int bench_rank_body(const struct bench_place *place, void *context)
 			       : cli_usage(&bench_page, "--root %d: ranks are from 0 to %d",
 					   (int)request->plan.root, place->nranks - 1);
 	if (place->rank == 0 && bench_write_check(&request->write) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	team = malloc(sizeof(*team));
 	if (team == NULL)
 		bench_tell(place, "no memory");

@@ -1135,11 +1135,11 @@ static void find_line(const struct request *request, struct model_line *line)
 	}
 }
 
-/* 1 when no size has an answer. */
+/* CLI_EXIT_UNKNOWN when no size has an answer. */
 static int find_answers(struct request *request)
 {
 	const struct bench_plan *plan = &request->options.plan;
-	int exit_code = CLI_EXIT_TROUBLE;
+	int exit_code = CLI_EXIT_UNKNOWN;
 
 	request->lines = cli_realloc(NULL, plan->size_count * sizeof(*request->lines));
 	memset(request->lines, 0, plan->size_count * sizeof(*request->lines));

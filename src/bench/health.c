@@ -17,6 +17,7 @@
 
 #include "analysis/stats.h"
 #include "bench/bench_result.h"
+#include "cmds/cli.h"
 #include "common/attributes.h"
 #include "common/op.h"
 #include "common/op_layout.h"
@@ -503,10 +504,11 @@ static void health_conclude(struct health_scene *scene)
 		health->verdict = HEALTH_IS_SLOW;
 	else
 		health->verdict = is_anything_judged(health) ? HEALTH_OK : HEALTH_UNJUDGED;
-	health->exit_code = health->verdict == HEALTH_OK || (health->verdict == HEALTH_UNJUDGED &&
-							     scene->options->is_unjudged_fine)
-				    ? 0
-				    : 1;
+	if (health->verdict == HEALTH_UNJUDGED)
+		health->exit_code =
+			scene->options->is_unjudged_fine ? CLI_EXIT_DONE : CLI_EXIT_UNKNOWN;
+	else
+		health->exit_code = health->verdict == HEALTH_OK ? CLI_EXIT_DONE : CLI_EXIT_TROUBLE;
 	if (health->verdict == HEALTH_OK)
 		say_healthy(health);
 	else if (health->verdict == HEALTH_UNJUDGED)

@@ -148,8 +148,8 @@ struct health {
 	size_t finding_count;
 	size_t findings_lost;
 	enum health_verdict verdict;
-	int exit_code;	    /* 0 healthy; 1 slow, wrong results, or could not be judged */
-	char sentence[512]; /* begins with the verdict's name and a colon */
+	int exit_code;			       /* enum cli_exit */
+	char sentence[512];		       /* begins with the verdict's name and a colon */
 	char reasons[HEALTH_REASONS_MAX][192]; /* what could not be judged, and why */
 	size_t reason_count;
 	bool is_checked; /* results were compared with what they must be */

@@ -277,7 +277,7 @@ void profilers_work_close(struct profilers_work *work)
 		work_sweep(work);
 }
 
-/* Make a directory below the one on disk or in memory: its path. 0, or CLI_EXIT_TROUBLE after it was told. */
+/* Make a directory below the one on disk or in memory: its path. 0, or CLI_EXIT_UNKNOWN after it was told. */
 static int profilers_work_make(const char *parent, const char *name, char *path, size_t size)
 {
 	if (!text_format(path, size, "%s/%s", parent, name))
@@ -376,7 +376,7 @@ static void read_profiles(struct session_output *output, struct session_job *job
 		fts_close(walk);
 }
 
-/* 0, or CLI_EXIT_TROUBLE (no memory). Release in every case. */
+/* 0, or CLI_EXIT_UNKNOWN (no memory). Release in every case. */
 static int session_output_read(struct session_output *output, struct session_job *job)
 {
 	uint64_t bytes;
@@ -427,7 +427,7 @@ static void directory_name(const struct session_job *job, char *name, size_t siz
 			*at = '-';
 }
 
-/* Directories and variables. 0, or CLI_EXIT_TROUBLE. */
+/* Directories and variables. 0, or CLI_EXIT_UNKNOWN. */
 static int session_job_open(struct profilers_session *session, struct session_job *job)
 {
 	char name[200];
@@ -442,7 +442,7 @@ static int session_job_open(struct profilers_session *session, struct session_jo
 				sizeof(job->place.output)) ||
 	    profilers_work_make(session->work.memory, name, job->place.regions,
 				sizeof(job->place.regions)))
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	profilers_variant_variables(job->variant, &job->place, &job->variables);
 	return 0;
 }
@@ -599,7 +599,7 @@ static int results_write(const char *path, const struct bench_run *run)
 	struct cli_output output;
 
 	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (bench_json_write(&output.sink, run) != OK) {
 		cli_output_discard(&output);
 		return cli_error("cannot write '%s'", path);
@@ -617,15 +617,15 @@ static int body(const struct bench_place *place, void *context)
 	session_unblock_signals();
 	if (chdir(measure->job->place.output) == -1) {
 		bench_tell(place, "cannot go to the job's directory");
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	if (bench_team_open(&team, place, &measure->request->how, &measure->plan) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (bench_job_connect(team.job, NULL, NULL) != 0 ||
 	    bench_job_measure_all(team.job, NULL, NULL) != 0)
 		return bench_team_fail(&team);
 	if (bench_team_finish(&team) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (place->rank == 0)
 		code = results_write(measure->results, &team.run);
 	bench_team_release(&team);
@@ -812,7 +812,7 @@ static int free_port(char *text, size_t size)
 		text_format(text, size, "%u", ntohs(address.sin_port));
 	if (fd != -1)
 		close(fd);
-	return failed ? CLI_EXIT_TROUBLE : 0;
+	return failed ? CLI_EXIT_UNKNOWN : 0;
 }
 
 static int script_write(const char *path)
@@ -822,7 +822,7 @@ static int script_write(const char *path)
 	const char *script = densenet_script(&length);
 
 	if (cli_output_open(&output, path) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	sink_write(&output.sink, script, length);
 	return cli_output_commit(&output, CLI_EXIT_DONE);
 }
@@ -848,7 +848,7 @@ static int train_rank(const struct bench_place *place, void *context)
 	if (chdir(training->job->place.output) == 0)
 		execvp(words[0], (char *const *)words);
 	bench_tell(place, "cannot run python3");
-	return CLI_EXIT_TROUBLE;
+	return CLI_EXIT_UNKNOWN;
 }
 
 /* Counted where our library is; a job without it is a job all the same. */
@@ -1000,7 +1000,7 @@ static int session_train(struct profilers_session *session, struct session_job *
 
 	text_format(context.script, sizeof(context.script), "%s/densenet.py", job->directory);
 	if (script_write(context.script) != 0 || free_port(context.port, sizeof(context.port)) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	add_counter(session, job, counts, sizeof(counts));
 	profilers_variables_add(&job->variables, "OMP_NUM_THREADS", "1");
 	failed = session_job_launch(session, job, train_rank, &context);
@@ -1061,12 +1061,12 @@ static void tell_progress(const struct profilers_session *session, const struct 
 
 	units_duration(elapsed, passed);
 	if (session->done == 0) {
-		fprintf(stderr, "ringside: job 1 of %u: %s\n", session->jobs, job->name);
+		cli_note("job 1 of %u: %s", session->jobs, job->name);
 		return;
 	}
 	units_duration(left, passed / session->done * (session->jobs - session->done));
-	fprintf(stderr, "ringside: job %u of %u: %s (%s passed, about %s left)\n",
-		session->done + 1, session->jobs, job->name, elapsed, left);
+	cli_note("job %u of %u: %s (%s passed, about %s left)", session->done + 1, session->jobs,
+		 job->name, elapsed, left);
 }
 
 static int run_job(struct profilers_session *session, uint32_t run, unsigned int kind,

@@ -66,7 +66,7 @@ struct profilers_work {
 	struct bench_keeper keeper;
 };
 
-/* `keep`: NULL, or a directory that is empty or not there yet. 0, or CLI_EXIT_TROUBLE after the reason was told. */
+/* `keep`: NULL, or a directory that is empty or not there yet. 0, or CLI_EXIT_UNKNOWN after the reason was told. */
 int profilers_work_open(struct profilers_work *work, const char *keep);
 void profilers_work_close(struct profilers_work *work);
 

@@ -66,7 +66,7 @@ void bundle_add_sink(struct bundle_archive *archive, const char *name, const cha
 void bundle_gap(struct bundle_archive *archive, const char *what, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* Write the end and put the file in its place: exit_code, or CLI_EXIT_TROUBLE after it was told why not. */
+/* Write the end and put the file in its place: exit_code, or CLI_EXIT_UNKNOWN after it was told why not. */
 int bundle_commit(struct bundle_archive *archive, int exit_code);
 /* Nothing of it stays. Frees lists, too; also to be called after bundle_commit(). */
 void bundle_release(struct bundle_archive *archive);

@@ -17,8 +17,12 @@
 
 enum { CLI_LINE_BYTES = 2048, CLI_WORD_MAX = 40 };
 
-/* Paths and names of users end up in these lines; a terminal must not be driven by them. */
-static void print_line(const char *prefix, const char *format, va_list values, const char *suffix)
+/* The command that runs: cli_parse() sets it. NULL before. */
+static const struct cli_page *running;
+
+/* Paths and names of users end up in these lines; they must not control the terminal. */
+static void print_line(const struct cli_page *page, const char *format, va_list values,
+		       const char *suffix)
 {
 	char line[CLI_LINE_BYTES];
 
@@ -26,7 +30,8 @@ static void print_line(const char *prefix, const char *format, va_list values, c
 	for (char *at = line; *at != '\0'; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
-	fprintf(stderr, "%s: %s%s\n", prefix, line, suffix);
+	fprintf(stderr, "ringside%s%s: %s%s\n", page ? " " : "", page ? page->name : "", line,
+		suffix);
 }
 
 int cli_error(const char *format, ...)
@@ -34,20 +39,35 @@ int cli_error(const char *format, ...)
 	va_list values;
 
 	va_start(values, format);
-	print_line("ringside", format, values, "");
+	print_line(running, format, values, "");
 	va_end(values);
-	return CLI_EXIT_TROUBLE;
+	return CLI_EXIT_UNKNOWN;
+}
+
+void cli_note(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	print_line(running, format, values, "");
+	va_end(values);
+}
+
+int cli_exit_join(int a, int b)
+{
+	if (a == CLI_EXIT_DONE || b == CLI_EXIT_DONE)
+		return a == CLI_EXIT_DONE ? b : a;
+	return a < b ? a : b;
 }
 
 int cli_usage(const struct cli_page *page, const char *format, ...)
 {
-	char prefix[64], suffix[96];
+	char suffix[96];
 	va_list values;
 
-	text_format(prefix, sizeof(prefix), "ringside %s", page->name);
 	text_format(suffix, sizeof(suffix), " (see 'ringside %s --help')", page->name);
 	va_start(values, format);
-	print_line(prefix, format, values, suffix);
+	print_line(page, format, values, suffix);
 	va_end(values);
 	return CLI_EXIT_USAGE;
 }
@@ -129,7 +149,7 @@ unsigned int cli_width(void)
 int cli_finish(struct sink *sink, int exit_code)
 {
 	if (sink_flush(sink) != OK) {
-		exit_code = CLI_EXIT_TROUBLE;
+		exit_code = CLI_EXIT_UNKNOWN;
 		if (sink->error != EPIPE)
 			cli_error("cannot write the output: %s", strerror(sink->error));
 	}
@@ -140,7 +160,7 @@ int cli_finish(struct sink *sink, int exit_code)
 void cli_no_memory(void)
 {
 	cli_error("out of memory");
-	exit(CLI_EXIT_TROUBLE);
+	exit(CLI_EXIT_UNKNOWN);
 }
 
 void *cli_realloc(void *before, size_t bytes)
@@ -213,6 +233,24 @@ int cli_page_help(const struct cli_page *page)
 		sink_format(&sink, "  %s\n", example->command);
 		table_wrap(&sink, example->what, "      ", 6, width);
 	}
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}
+
+static void list_option(struct sink *sink, const struct cli_option *option)
+{
+	sink_format(sink, "%c\t%s\t%s\t%s\n", option->letter ? option->letter : '-', option->name,
+		    option->value ? option->value : "-", option->help);
+}
+
+int cli_page_list(const struct cli_page *page)
+{
+	struct sink sink;
+
+	sink_init_fd(&sink, STDOUT_FILENO);
+	sink_format(&sink, "operands\t%s\n", page->operands);
+	for (const struct cli_option *option = page->options; option->name; option++)
+		list_option(&sink, option);
+	list_option(&sink, &help_option);
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
@@ -366,6 +404,8 @@ static int long_option(struct parse *parse, const char *word)
 	}
 	if (strcmp(word, "help") == 0)
 		return cli_page_help(parse->page);
+	if (strcmp(word, &CLI_LIST_OPTIONS[2]) == 0)
+		return cli_page_list(parse->page);
 	return unknown_option(parse->page, word, length);
 }
 
@@ -417,6 +457,7 @@ int cli_parse_until(const struct cli_page *page, void *request, int argc, char *
 	struct parse parse = { .page = page, .request = request, .argc = argc, .argv = argv };
 	int code = CLI_GO_ON;
 
+	running = page;
 	parse.at = 1;
 	while (code == CLI_GO_ON && parse.at < argc) {
 		const char *word = argv[parse.at++];

@@ -127,19 +127,38 @@ struct cli_page {
 		'j', "json", NULL, "write JSON, for programs", CLI_FLAG(request, is_json) \
 	}
 
-/* The help, on stdout. Gives back an exit code. */
+/* Print the help on stdout. Returns an exit code. */
 int cli_page_help(const struct cli_page *page);
 
+/* An option that every page has and no help shows: print the table of options for programs, for shell completions.
+ * One line each: letter or "-", name, argument or "-", help; tabs between them. The first is "operands" and theirs. */
+#define CLI_LIST_OPTIONS "--list-options"
+int cli_page_list(const struct cli_page *page);
+
+/*
+ * Exit codes of every command and program, except `ringside run`, which ends with the code of its job.
+ * docs/COMMANDS.md and ringside(1) have the same table; tests/cli/exit_codes.t checks every command.
+ */
 enum cli_exit {
-	CLI_EXIT_DONE = 0,
-	CLI_EXIT_TROUBLE = 1,
-	CLI_EXIT_USAGE = 2,
+	CLI_EXIT_DONE = 0, /* done; nothing is wrong */
+	CLI_EXIT_TROUBLE =
+		1, /* trouble was found: hang, straggler, missing records, slower, wrong results */
+	CLI_EXIT_USAGE = 2, /* wrong usage */
+	/* Could not tell: nothing recorded, input missing or unreadable, no GPU, no agent answered, output not
+	 * written. */
+	CLI_EXIT_UNKNOWN = 3,
 };
 
-/* "ringside: ..." Gives back CLI_EXIT_TROUBLE. */
+/* The exit code of two parts of a command. Trouble that was found stands, whatever else could not be read. */
+int cli_exit_join(int a, int b);
+
+/* "ringside ls: ...", one line on stderr. Returns CLI_EXIT_UNKNOWN. */
 int cli_error(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* "ringside ls: ... (see 'ringside ls --help')" Gives back CLI_EXIT_USAGE. */
+/* The same for a remark that is no error. Nothing with --quiet. */
+void cli_note(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/* "ringside ls: ... (see 'ringside ls --help')" Returns CLI_EXIT_USAGE. */
 int cli_usage(const struct cli_page *page, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* An option that takes a list elsewhere, and one value here: 0, or CLI_EXIT_USAGE after a list was refused. */
@@ -151,8 +170,8 @@ const char *cli_nearest(const char *word, const char *const *list, size_t count)
 /* How wide the terminal on stdout is; 0 when it is none. COLUMNS wins. */
 unsigned int cli_width(void);
 
-/* Flush stdout's sink and release it. Gives back `exit_code`, or 1 when the output did not get out:
- * said in one line, but for a reader that closed the pipe, who knows. */
+/* Flush stdout's sink and release it. Returns `exit_code`, or CLI_EXIT_UNKNOWN when the output could not be
+ * written; that is reported in one line, unless the reader closed the pipe. */
 int cli_finish(struct sink *sink, int exit_code);
 
 /* Memory for commands: they end, with a line, when there is none. */

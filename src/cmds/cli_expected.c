@@ -56,7 +56,7 @@ int baseline_file_read(struct baseline *baseline, const char *path)
 	if (!is_input)
 		close(fd);
 	if (text == NULL)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = baseline_read(baseline, text, length, why, sizeof(why));
 	free(text);
 	if (status == ERR_NO_SPACE)

@@ -122,7 +122,7 @@ static int fetch_start(struct child *child, const char *path, char *const *argum
 			close(from[0]);
 			close(from[1]);
 		}
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	if (child->pid == 0)
 		fetch_become(path, arguments, to[0], from[1], parent);

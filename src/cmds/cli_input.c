@@ -281,7 +281,7 @@ bool cli_input_is_trouble(const struct cli_input *input, const struct recording_
 	return false;
 }
 
-bool cli_input_complain(const struct cli_input *input, bool has_cuts)
+int cli_input_complain(const struct cli_input *input, bool has_cuts)
 {
 	const struct recording *recording = &input->recording;
 	size_t told[RECORDING_NOTHING + 1] = { 0 };
@@ -302,14 +302,13 @@ bool cli_input_complain(const struct cli_input *input, bool has_cuts)
 	}
 	if (left_out > 0 && is_any)
 		cli_error("%zu more of such troubles; 'ringside verify' has all", left_out);
-	for (size_t i = 0; i < input->path_count && recording->count == 0 && !is_any; i++)
-		cli_error("%s: nothing is recorded there", input->paths[i]);
-	return is_any || (recording->count == 0 && input->path_count > 0);
-}
-
-int cli_input_nothing(void)
-{
-	return cli_error(CLI_INPUT_NOTHING);
+	if (recording->count > 0 || is_any)
+		return is_any ? CLI_EXIT_UNKNOWN : CLI_EXIT_DONE;
+	for (size_t i = 0; i < input->path_count; i++)
+		cli_error("%s: no recordings found", input->paths[i]);
+	if (input->path_count == 0)
+		cli_error(CLI_INPUT_NOTHING);
+	return CLI_EXIT_UNKNOWN;
 }
 
 uint64_t cli_input_operations(const struct recording *recording)
@@ -521,19 +520,15 @@ static int tell_all(const struct cli_input *input)
 	if (recording->trouble_count + recording->troubles_left_out > told)
 		cli_error("%zu more of such troubles; 'ringside verify' has all",
 			  recording->trouble_count + recording->troubles_left_out - told);
-	return told > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	return told > 0 ? CLI_EXIT_UNKNOWN : CLI_EXIT_DONE;
 }
 
 int report_read_troubles(const struct cli_input *input, bool is_strict)
 {
-	int exit_code;
+	int exit_code = is_strict ? tell_all(input) : CLI_EXIT_DONE;
 
-	if (is_strict)
-		exit_code = tell_all(input);
-	else
-		exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
-	if (input->recording.count == 0 && exit_code == CLI_EXIT_DONE)
-		exit_code = cli_input_nothing();
+	if (exit_code == CLI_EXIT_DONE)
+		exit_code = cli_input_complain(input, false);
 	return exit_code;
 }
 

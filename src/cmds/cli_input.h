@@ -27,9 +27,9 @@ enum status cli_unpack(const char *path, uint64_t most, unsigned char **bytes, s
 	"of these, or @PID for a process of this machine."
 #define CLI_INPUT_NONE " Without one, the regions of this machine are read."
 
-#define CLI_INPUT_NOTHING                                                                        \
-	"nothing is recorded on this machine; start a job with 'ringside run -- CMD', or say a " \
-	"PATH where recordings are"
+#define CLI_INPUT_NOTHING                                                                     \
+	"no recordings found on this host. Start a job with 'ringside run -- CMD' or pass a " \
+	"trace directory"
 
 struct cli_input {
 	struct recording recording;
@@ -59,15 +59,12 @@ int cli_input_command(const struct cli_page *page, void *request, unsigned int f
 		      int (*check)(void *request), int (*run)(void *request), int argc,
 		      char **argv);
 
-/* Tell trouble on stderr, a line each, the first few of each kind. True when there is some that an
- * exit code should say. Files that end too early are no trouble where has_cuts is false: commands
- * that say of each process whether it ended need no further word. */
-bool cli_input_complain(const struct cli_input *input, bool has_cuts);
+/* Report on stderr what could not be read: a line each, the first few of each kind; and that nothing is recorded.
+ * CLI_EXIT_UNKNOWN when there was anything to report, else CLI_EXIT_DONE. Truncated files are not reported where
+ * has_cuts is false: commands that show for each process whether it ended need no extra line. */
+int cli_input_complain(const struct cli_input *input, bool has_cuts);
 
-/* Nobody records on this machine, and no PATH was given: what to do. The exit code for trouble. */
-int cli_input_nothing(void);
-
-/* Is it worth an exit code of 1? A file in a directory that is neither trace nor region is not. */
+/* Should the exit code show it? Not for an unknown file in a directory. */
 bool cli_input_is_trouble(const struct cli_input *input, const struct recording_trouble *trouble);
 
 /* How many operations are to be expected: for progress. */
@@ -158,7 +155,7 @@ int report_filter_check(const struct report_filter *chosen, const struct cli_pag
 /*
  * What could not be read is told on stderr. is_strict: everything that is not as it should be is, files of
  * others and files that end early too, and any of it is an exit code. Gives back
- * CLI_EXIT_TROUBLE when there was some, and when nothing is recorded there.
+ * CLI_EXIT_UNKNOWN when there was some, and when nothing is recorded there.
  */
 int report_read_troubles(const struct cli_input *input, bool is_strict);
 
@@ -168,7 +165,7 @@ int report_read(struct timeline_report *report, const struct cli_input *input,
 		const struct report_filter *chosen, const struct timeline_options *options,
 		const struct cli_page *page);
 
-/* Records that turned out not to be acceptable, with --strict: CLI_EXIT_TROUBLE, told. */
+/* Records that turned out not to be acceptable, with --strict: CLI_EXIT_UNKNOWN, told. */
 int report_read_strictly(const struct timeline_report *report);
 
 #endif

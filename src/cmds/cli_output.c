@@ -277,7 +277,7 @@ static int open_failed(struct cli_output *output, int error)
 		cli_pending_drop(output->pending, false);
 	free(output->path);
 	*output = (struct cli_output){ .fd = -1 };
-	return CLI_EXIT_TROUBLE;
+	return CLI_EXIT_UNKNOWN;
 }
 
 /* A device or a pipe: nothing to rename. */
@@ -355,7 +355,7 @@ static int output_start(struct cli_output *output, const char *path, bool is_tri
 		return open_failed(output, errno);
 	/* A pipe may have no other path than such a link: /dev/stdout, and >(command) of the shell. */
 	if ((!is_there || S_ISREG(st.st_mode)) && output_follow_link(output) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (!is_there)
 		return open_beside(output, NULL);
 	if (S_ISDIR(st.st_mode))
@@ -388,7 +388,7 @@ int cli_tree_file(struct cli_tree *tree, struct cli_output *output, const char *
 
 	*output = (struct cli_output){ .fd = -1 };
 	if (temporary == NULL)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	free(temporary);
 	output->path = cli_path_join(tree->path, (int)strlen(tree->path), "/", name);
 	output->is_in_tree = true;
@@ -460,7 +460,7 @@ int cli_output_commit(struct cli_output *output, int exit_code)
 	int error;
 
 	if (output->path == NULL)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (output->fd == STDOUT_FILENO) {
 		free(output->path);
 		output->path = NULL;
@@ -518,7 +518,7 @@ static int give_up(struct cli_tree *tree, int error)
 {
 	cli_error("cannot write %s: %s", tree->path, strerror(error));
 	cli_tree_discard(tree);
-	return CLI_EXIT_TROUBLE;
+	return CLI_EXIT_UNKNOWN;
 }
 
 /* All directories above `path` that are not there yet. */
@@ -563,7 +563,7 @@ int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags)
 	if (empty == 0 && !(flags & CLI_OUTPUT_FORCE)) {
 		cli_error("%s is not empty: choose another directory, or add --force", tree->path);
 		tree_release(tree);
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	tree->is_merged = empty == 0;
 	tree->temporary = temporary_of(tree);
@@ -675,7 +675,7 @@ int cli_tree_commit(struct cli_tree *tree, int exit_code)
 	int error = 0;
 
 	if (tree->path == NULL)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (tree->is_merged)
 		error = tree_merge(tree);
 	else if (rename(tree->temporary, tree->path) == -1)

@@ -18,7 +18,7 @@ struct cli_pending; /* something that has to be removed when the command ends ea
  * remove; SIGKILL and a power cut leave it behind. For one thread.
  *
  *	if (cli_output_open(&output, path) != 0)
- *		return CLI_EXIT_TROUBLE;
+ *		return CLI_EXIT_UNKNOWN;
  *	sink_text(&output.sink, ...);
  *	return cli_output_commit(&output, exit_code);
  *
@@ -38,16 +38,16 @@ struct cli_output {
 /*
  * Begin a file. "-" is standard output, which is flushed at the end and nothing else; a device or a
  * pipe is written directly, too. A link is followed: what it leads to is replaced. A file that may
- * not be written is refused although its directory would allow it. 0, or CLI_EXIT_TROUBLE after the
+ * not be written is refused although its directory would allow it. 0, or CLI_EXIT_UNKNOWN after the
  * reason was told; *output then needs no release.
  */
 int cli_output_open(struct cli_output *output, const char *path);
 
 /* Could it be written? For those who work long before they write. Nothing is left of the trial. 0, or
- * CLI_EXIT_TROUBLE after the reason was told. */
+ * CLI_EXIT_UNKNOWN after the reason was told. */
 int cli_output_check(const char *path);
 
-/* All is written: put the file in its place. Gives back exit_code, or CLI_EXIT_TROUBLE after it
+/* All is written: put the file in its place. Gives back exit_code, or CLI_EXIT_UNKNOWN after it
  * was told why the file is not there. Releases *output in every case. */
 int cli_output_commit(struct cli_output *output, int exit_code);
 
@@ -75,7 +75,7 @@ struct cli_tree {
 	const char *replaces;
 };
 
-/* 0, or CLI_EXIT_TROUBLE after the reason was told: not empty, no directory, cannot be made. */
+/* 0, or CLI_EXIT_UNKNOWN after the reason was told: not empty, no directory, cannot be made. */
 int cli_tree_open(struct cli_tree *tree, const char *path, unsigned int flags);
 
 /* Where to write the file of this name, like "job=7/rank=0/part-0.parquet": its directories are

@@ -353,14 +353,16 @@ static void bundle_fill(struct bundle_archive *archive, const struct command_lin
 static int bundle_run(struct command_line *line)
 {
 	struct cli_input *input = &line->input;
-	bool is_trouble = cli_input_complain(input, false);
+	int complaint = CLI_EXIT_DONE, exit_code;
 	struct bundle_archive archive;
-	int exit_code;
 
+	/* What the node itself shows is worth an archive even where nothing was recorded. */
+	if (input->path_count > 0 || input->recording.trouble_count > 0)
+		complaint = cli_input_complain(input, false);
 	if (input->recording.count == 0 && input->path_count > 0)
-		return is_trouble ? CLI_EXIT_TROUBLE : cli_error("nothing is recorded there");
+		return complaint;
 	if (bundle_open(&archive, line->request.path, line->packing) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (line->has_agents) {
 		exit_code = bundle_read_agents(&archive, &line->agents, line->request.operations,
 					       &input->recording);
@@ -370,9 +372,9 @@ static int bundle_run(struct command_line *line)
 		}
 	}
 	bundle_fill(&archive, line, input);
-	exit_code = bundle_commit(&archive, is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
+	exit_code = bundle_commit(&archive, complaint);
 	/* When it is not there, that was told. */
-	if (exit_code == (is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE))
+	if (exit_code == complaint)
 		exit_code = bundle_summary(line, &archive, input->recording.count, exit_code);
 	bundle_release(&archive);
 	return exit_code;

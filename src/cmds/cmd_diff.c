@@ -190,7 +190,7 @@ static int find_expected(struct request *request)
 			diff_expected_read(&request->sides[i].expected, request->paths[i]);
 
 		if (found == DIFF_EXPECTED_BAD)
-			return CLI_EXIT_TROUBLE;
+			return CLI_EXIT_UNKNOWN;
 		request->sides[i].has_expected = found == DIFF_EXPECTED_FOUND;
 		count += request->sides[i].has_expected;
 		if (request->sides[i].has_expected)
@@ -242,10 +242,10 @@ static int diff_run(struct request *request)
 	status = diff_make(request, &compare);
 	if (status != OK)
 		cli_no_memory();
-	trouble |= compare.slower > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	trouble = cli_exit_join(trouble, compare.slower > 0 ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
 	if (cli_output_open(&output, request->path ? request->path : "-") != 0) {
 		compare_release(&compare);
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	status = write_diff(request, &output.sink, &compare);
 	compare_release(&compare);

@@ -321,7 +321,7 @@ static int read_expected(struct doctor_yardstick *yardstick, const char *path)
 			"%s: no file of expected bandwidths: what nccl-tests or 'ringside bench' "
 			"wrote will do",
 			path);
-	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_TROUBLE : 0;
+	return found == DIFF_EXPECTED_BAD ? CLI_EXIT_UNKNOWN : 0;
 }
 
 /* 0, or the exit code after an error was told. */
@@ -485,6 +485,16 @@ static void watch_compare(struct watch *watch, struct sink *sink, const struct d
 	watch->has_looked = true;
 }
 
+/* Verdicts about silent agents alone say nothing about the job. */
+static int doctor_exit(const struct doctor_case *look)
+{
+	if (look->source_count > 0 && look->input.recording.count == 0 && !look->has_log)
+		return CLI_EXIT_UNKNOWN;
+	return scene_has_trouble(look->has_job ? &look->scene : NULL, &look->verdicts)
+		       ? CLI_EXIT_TROUBLE
+		       : CLI_EXIT_DONE;
+}
+
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 /* True: go on. */
@@ -500,19 +510,17 @@ static bool watch_look_once(struct watch *watch, const struct doctor_yardstick *
 		doctor_case_release(&look);
 		if (code != FETCH_STOPPED)
 			*exit_code = code;
-		return code == CLI_EXIT_TROUBLE;
+		return code == CLI_EXIT_UNKNOWN;
 	}
 	sink_init_fd(&sink, STDOUT_FILENO);
 	watch_compare(watch, &sink, &look);
-	*exit_code = scene_has_trouble(look.has_job ? &look.scene : NULL, &look.verdicts)
-			     ? CLI_EXIT_TROUBLE
-			     : CLI_EXIT_DONE;
+	*exit_code = doctor_exit(&look);
 	doctor_case_release(&look);
 	if (sink_flush(&sink) == OK) {
 		sink_release(&sink);
 		return true;
 	}
-	*exit_code = cli_finish(&sink, CLI_EXIT_TROUBLE);
+	*exit_code = cli_finish(&sink, *exit_code);
 	return false;
 }
 
@@ -573,10 +581,7 @@ static int doctor_show(const struct doctor_case *look)
 	}
 	if (status == ERR_NO_SPACE && sink.status == OK)
 		cli_no_memory();
-	return cli_finish(&sink,
-			  scene_has_trouble(look->has_job ? &look->scene : NULL, &look->verdicts)
-				  ? CLI_EXIT_TROUBLE
-				  : CLI_EXIT_DONE);
+	return cli_finish(&sink, doctor_exit(look));
 }
 
 static int doctor_look_once(const struct doctor_options *options,

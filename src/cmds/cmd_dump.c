@@ -132,7 +132,7 @@ static int dump_all(void *context)
 {
 	const struct request *request = context;
 	const struct cli_input *input = &request->input;
-	int exit_code = cli_input_complain(input, true) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	int exit_code = cli_input_complain(input, true);
 	struct dump dump;
 
 	sink_init_fd(&dump.sink, STDOUT_FILENO);
@@ -140,8 +140,6 @@ static int dump_all(void *context)
 	for (size_t i = 0; i < input->recording.count && dump.sink.status == OK; i++)
 		exit_code |=
 			dump_process(&dump, input->recording.processes[i], request->has_details);
-	if (input->recording.count == 0 && input->path_count == 0)
-		cli_input_nothing();
 	return cli_finish(&dump.sink, exit_code);
 }
 

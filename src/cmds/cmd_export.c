@@ -525,7 +525,7 @@ static int export_process(struct doing *doing, uint32_t number,
 	else
 		export_enter_process(doing);
 	if (doing->is_failed)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = recording_each_batch(process, export_words(), take_batch, doing, &walk);
 	doing->file.damaged += walk.refused;
 	job->issued += issued;
@@ -560,12 +560,12 @@ static int open_output(struct doing *doing)
 
 	if (!job->is_directory) {
 		if (cli_output_open(&doing->output, job->path) != 0)
-			return CLI_EXIT_TROUBLE;
+			return CLI_EXIT_UNKNOWN;
 		export_begin_file(doing);
-		return doing->is_failed ? CLI_EXIT_TROUBLE : 0;
+		return doing->is_failed ? CLI_EXIT_UNKNOWN : 0;
 	}
 	if (cli_tree_open(&doing->tree, job->path, job->is_forced ? CLI_OUTPUT_FORCE : 0) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	doing->tree.replaces = job->format->file_name ? NULL : "part-";
 	return 0;
 }
@@ -596,7 +596,7 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 
 	job->is_complete = true;
 	if (open_output(&doing) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (job->filter != NULL && !filter_is_empty(job->filter))
 		set_up_filter(&doing, recording);
 	cli_progress_start(&doing.progress, "export", "operations", count_expected(recording));
@@ -611,7 +611,7 @@ static int export_job_run(struct export_job *job, const struct cli_input *input)
 	if (doing.is_failed) {
 		cli_tree_discard(&doing.tree);
 		job->files = 0;
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	return job->is_directory ? cli_tree_commit(&doing.tree, exit_code) : exit_code;
 }
@@ -806,12 +806,12 @@ static int export_run(void *context)
 {
 	struct request *request = context;
 	const struct cli_input *input = &request->input;
-	bool is_trouble = cli_input_complain(input, true);
+	int complaint = cli_input_complain(input, true);
 	struct sink sink;
 	int exit_code;
 
 	if (input->recording.count == 0)
-		return is_trouble ? CLI_EXIT_TROUBLE : cli_input_nothing();
+		return complaint;
 	exit_code = report_filter_check(&request->chosen, &page, &input->recording);
 	if (exit_code != 0)
 		return exit_code;
@@ -819,13 +819,13 @@ static int export_run(void *context)
 	exit_code = export_job_run(&request->job, input);
 	/* Nothing was written, and why was said; or the rows were what standard output is for. */
 	if (request->job.files == 0 || strcmp(request->job.path, "-") == 0)
-		return exit_code | is_trouble;
+		return cli_exit_join(exit_code, complaint);
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		write_json(&sink, &request->job);
 	else
 		write_text(&sink, &request->job);
-	return cli_finish(&sink, exit_code | is_trouble);
+	return cli_finish(&sink, cli_exit_join(exit_code, complaint));
 }
 
 int cmd_export(int argc, char **argv)

@@ -329,7 +329,7 @@ static void add_totals(struct importing *importing, uint32_t number)
 static int import_complain_log(const struct importing *importing, enum status status)
 {
 	if (importing->status == ERR_GONE)
-		return CLI_EXIT_TROUBLE; /* it was told */
+		return CLI_EXIT_UNKNOWN; /* it was told */
 	if (importing->status != OK)
 		return cli_error("cannot write %s: %s", importing->output,
 				 importing->status == ERR_SYSTEM ? strerror(importing->error)
@@ -369,7 +369,7 @@ static int import_process(struct importing *importing, int fd, uint32_t number, 
 	return exit_code;
 }
 
-/* Damage is told on stderr, the first lines of it, and counted. 0, or CLI_EXIT_TROUBLE after it was
+/* Damage is told on stderr, the first lines of it, and counted. 0, or CLI_EXIT_UNKNOWN after it was
  * told why nothing can be written or read. */
 static int import_log(struct import *import, const char *path)
 {
@@ -543,20 +543,20 @@ static int import_input(void *context)
 	int exit_code;
 
 	if (input->recording.foreign_path_count == 0)
-		return is_trouble ? CLI_EXIT_TROUBLE
+		return is_trouble ? CLI_EXIT_UNKNOWN
 				  : cli_error("no log of another tool is there: nothing to import");
 	if (is_trouble && request->is_strict)
 		return cli_error("nothing is written: not all files can be read");
 	if (cli_tree_open(&tree, request->output, request->is_forced ? CLI_OUTPUT_FORCE : 0) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	exit_code = import_all(input, request, &tree, &totals);
 	if (exit_code != 0) {
 		cli_tree_discard(&tree);
 		return exit_code;
 	}
-	exit_code = totals.damaged > 0 || is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	exit_code = totals.damaged > 0 || is_trouble ? CLI_EXIT_UNKNOWN : CLI_EXIT_DONE;
 	if (cli_tree_commit(&tree, 0) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		say_json(&sink, request, &totals);

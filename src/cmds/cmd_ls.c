@@ -269,18 +269,15 @@ static int list_processes(void *context)
 {
 	const struct request *request = context;
 	const struct cli_input *input = &request->input;
-	int exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	int exit_code = cli_input_complain(input, false);
 	struct sink sink;
 
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		write_json(input, &sink);
-	else
+	else if (input->recording.count > 0)
 		write_text(input, &sink, request->is_quiet);
-	exit_code = cli_finish(&sink, exit_code);
-	if (input->recording.count == 0 && input->path_count == 0 && !request->is_json)
-		cli_input_nothing();
-	return exit_code;
+	return cli_finish(&sink, exit_code);
 }
 
 int cmd_ls(int argc, char **argv)

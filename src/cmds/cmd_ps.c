@@ -534,19 +534,17 @@ static int ps_show(void *context)
 
 	if (recording_find_flights(&input->recording) == ERR_NO_SPACE)
 		cli_no_memory();
-	exit_code = cli_input_complain(input, false) ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	exit_code = cli_input_complain(input, false);
 	ps_list_make(&list, &input->recording, request->has_unseen,
 		     request->has_dead || input->path_count > 0);
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		write_json(input, &list, &sink);
-	else
+	else if (input->recording.count > 0)
 		write_text(&list, &sink);
 	exit_code = cli_finish(&sink, exit_code);
 	if (!request->is_json)
 		write_remarks(&list);
-	if (!request->is_json && input->recording.count == 0 && input->path_count == 0)
-		cli_input_nothing();
 	ps_list_release(&list);
 	return exit_code;
 }

@@ -149,7 +149,7 @@ static int record_show(const struct record *record)
 	for (size_t i = 0; i < record->count; i++)
 		if (record->asked[i].ask.answer == RECORDING_REFUSED ||
 		    record->asked[i].ask.answer == RECORDING_FAILED)
-			code = CLI_EXIT_TROUBLE;
+			code = CLI_EXIT_UNKNOWN;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (record->is_json)
 		write_json(record, &sink);

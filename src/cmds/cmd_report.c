@@ -209,7 +209,7 @@ static int write_report(const struct request *request, const struct timeline_rep
 	enum status status;
 
 	if (cli_output_open(&output, request->path ? request->path : "-") != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (request->is_json)
 		status = write_json(&output.sink, report);
 	else if (request->is_csv)
@@ -228,7 +228,7 @@ static int write_html(const struct request *request, const struct timeline_repor
 	enum status status;
 
 	if (cli_output_open(&output, request->html) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = html_report_write(&output.sink, report);
 	if (status == ERR_NO_SPACE && output.sink.status == OK)
 		cli_no_memory();
@@ -239,7 +239,7 @@ static int write_all(const struct request *request, const struct timeline_report
 		     int exit_code)
 {
 	if (request->html != NULL)
-		exit_code |= write_html(request, report, exit_code);
+		exit_code = write_html(request, report, exit_code);
 	/* Where the page went to standard output nothing else does. */
 	if (request->html != NULL && strcmp(request->html, "-") == 0 && request->path == NULL)
 		return exit_code;

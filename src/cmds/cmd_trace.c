@@ -400,7 +400,7 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 	enum status status;
 
 	if (cli_output_open(&output, target->path) != 0)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	status = write_timeline(plan, target, &output.sink, &viewer);
 	cli_progress_end(progress);
 	if (status == ERR_NO_SPACE)
@@ -412,7 +412,7 @@ static int trace_timeline_write(struct viewer_plan *plan, const struct trace_tar
 	}
 	/* Nothing is said of a file that is not there. */
 	if (cli_output_commit(&output, CLI_EXIT_DONE) != CLI_EXIT_DONE)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (plan->tally.refused > 0)
 		exit_code |= cli_error("%llu records or blocks are damaged and not shown; "
 				       "'ringside verify' says more",
@@ -599,17 +599,16 @@ static int trace_show(void *context)
 {
 	struct trace *trace = context;
 	/* How each process's recording ends, the timeline shows. */
-	bool is_trouble = cli_input_complain(&trace->input, false);
+	int exit_code = cli_input_complain(&trace->input, false);
 	struct job job;
 	enum status status;
-	int exit_code;
 
 	if (trace->input.recording.count == 0)
-		return is_trouble ? CLI_EXIT_TROUBLE : cli_input_nothing();
+		return exit_code;
 	status = job_make(&job, &trace->input.recording);
 	if (status != OK)
 		return trace_failed(status);
-	exit_code = show_job(trace, &job, is_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE);
+	exit_code = show_job(trace, &job, exit_code);
 	cli_progress_end(&trace->progress);
 	job_release(&job);
 	return exit_code;

@@ -933,9 +933,12 @@ static int verify_check(void *context)
 	sink_init_fd(&sink, STDOUT_FILENO);
 	if (request->is_json)
 		verify_show_json(&verify, &sink);
-	else
+	else if (input->recording.count > 0)
 		verify_show_text(&verify, &sink, cli_width());
-	exit_code = verify.first_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
+	if (input->recording.count == 0)
+		exit_code = cli_input_complain(input, true);
+	else
+		exit_code = verify.first_trouble ? CLI_EXIT_TROUBLE : CLI_EXIT_DONE;
 	verify_release(&verify);
 	return cli_finish(&sink, exit_code);
 }

@@ -329,7 +329,7 @@ static int doctor_read_prometheus(struct doctor_case *look)
 	if (code != 0)
 		return code;
 	if (!is_answered)
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	if (prom_finish(look->prom, &look->input.recording) != OK)
 		cli_no_memory();
 	copy_sources(look);
@@ -358,7 +358,7 @@ static int read_file(struct reading *reading, const char *path)
 		cli_error("%s: %s", path, strerror(errno));
 		if (fd != -1)
 			close(fd);
-		return CLI_EXIT_TROUBLE;
+		return CLI_EXIT_UNKNOWN;
 	}
 	reading->files++;
 	status = nccl_log_add_fd(&reading->look->log, path, fd);
@@ -367,7 +367,7 @@ static int read_file(struct reading *reading, const char *path)
 	close(fd);
 	if (status == ERR_NO_SPACE)
 		cli_no_memory();
-	return status == OK ? 0 : CLI_EXIT_TROUBLE;
+	return status == OK ? 0 : CLI_EXIT_UNKNOWN;
 }
 
 static int by_name(const void *one, const void *other)
@@ -691,11 +691,7 @@ static int check_emptiness(const struct doctor_case *look)
 		return 0;
 	if (look->has_log && look->options->path_count == 0)
 		return 0;
-	if (recording->trouble_count == 0 && look->options->path_count == 0)
-		return cli_error("nothing is recorded on this machine; 'ringside run' records, "
-				 "--agents asks other machines");
-	cli_input_complain(&look->input, false);
-	return CLI_EXIT_TROUBLE;
+	return cli_input_complain(&look->input, false) | CLI_EXIT_UNKNOWN;
 }
 
 /* A bundle that was made through agents says who of them did not answer. */

@@ -1,6 +1,9 @@
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "agent/agent_options.h"
@@ -8,28 +11,39 @@
 #include "cmds/cli_program.h"
 #include "cmds/commands.h"
 #include "common/attributes.h"
+#include "common/text.h"
 #include "output/sink.h"
 #include "top/top_options.h"
 
-/* A program of its own: the tool runs where there is no HTTP library. */
+/* Help for a program that may not be installed. CLI_GO_ON: run the program. */
+static int explain(const struct cli_page *page, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
+			return cli_page_help(page);
+		if (strcmp(argv[i], CLI_LIST_OPTIONS) == 0)
+			return cli_page_list(page);
+	}
+	return CLI_GO_ON;
+}
+
+/* A separate program, so that ringside itself does not need an HTTP library. */
 static int cmd_agent(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
-			return cli_page_help(&agent_page);
-	return cli_become("ringside-agent", "libmicrohttpd", argv);
+	int code = explain(&agent_page, argc, argv);
+
+	return code == CLI_GO_ON ? cli_become("ringside-agent", "libmicrohttpd", argv) : code;
 }
 
-/* A program of its own: the tool runs where there is no ncurses. */
+/* A separate program, so that ringside itself does not need ncurses. */
 static int cmd_top(int argc, char **argv)
 {
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
-			return cli_page_help(&top_page);
-	return cli_become("ringside-top", "ncurses", argv);
+	int code = explain(&top_page, argc, argv);
+
+	return code == CLI_GO_ON ? cli_become("ringside-top", "ncurses", argv) : code;
 }
 
-/* Programs of their own: nodes of a cluster can do without. */
+/* Separate programs, because most nodes of a cluster do not need them. */
 static int cmd_sim(int argc, char **argv)
 {
 	(void)argc;
@@ -42,7 +56,7 @@ static int cmd_bench(int argc, char **argv)
 	return cli_become("ringside-bench", NULL, argv);
 }
 
-/* A word of the benchmark's program. */
+/* Part of the benchmark program. */
 static int cmd_model(int argc, char **argv)
 {
 	char **words = cli_realloc(NULL, ((size_t)argc + 2) * sizeof(*words));
@@ -57,29 +71,29 @@ static int cmd_version(int argc, char **argv);
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *summary;
+	const char *summary; /* NULL: not listed */
 } commands[] = {
-	{ "run", cmd_run, "run a command with the recorder set up for NCCL" },
-	{ "env", cmd_env, "print the lines that set the recorder up in a job script" },
-	{ "ls", cmd_ls, "list the recorded processes" },
-	{ "ps", cmd_ps, "list the operations in flight and what they wait for" },
+	{ "run", cmd_run, "run a job with the recorder enabled" },
+	{ "env", cmd_env, "print the environment that enables the recorder, for job scripts" },
+	{ "ls", cmd_ls, "list recorded processes" },
+	{ "ps", cmd_ps, "list operations in flight and what they wait for" },
 	{ "record", cmd_record, "time every operation of running processes for a while" },
-	{ "top", cmd_top, "watch the jobs of this machine on a live screen" },
-	{ "report", cmd_report, "say where communication time went and what looks wrong" },
-	{ "doctor", cmd_doctor, "say who is stuck, who is slow, what is wrong and what to do" },
-	{ "diff", cmd_diff, "compare two runs: what became slower" },
-	{ "baseline", cmd_baseline, "keep how fast a job was, to compare others with" },
+	{ "top", cmd_top, "watch the jobs on this host live" },
+	{ "report", cmd_report, "summarize communication time and flag problems" },
+	{ "doctor", cmd_doctor, "diagnose hangs, stragglers and misconfiguration" },
+	{ "diff", cmd_diff, "compare two runs and show what got slower" },
+	{ "baseline", cmd_baseline, "save a job's speed as a baseline for later comparison" },
 	{ "dump", cmd_dump, "write recorded operations as JSON lines" },
 	{ "trace", cmd_trace, "write a timeline for a trace viewer" },
-	{ "export", cmd_export, "write recorded operations as a table: Parquet, CSV, JSON lines" },
-	{ "import", cmd_import, "turn logs of other tools into trace files" },
-	{ "bundle", cmd_bundle, "make one archive of a job for a ticket" },
-	{ "verify", cmd_verify, "check that everything was recorded and can be read" },
-	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this machine" },
-	{ "bench", cmd_bench, "measure NCCL call by call; health, crossover, profilers compared" },
-	{ "model", cmd_model, "say how long a collective should take" },
-	{ "sim", cmd_sim, "play a job that behaves as NCCL does" },
-	{ "help", cmd_help, "explain a command" },
+	{ "export", cmd_export, "export operations as a table: Parquet, CSV, JSON lines" },
+	{ "import", cmd_import, "convert logs of other tools to trace files" },
+	{ "bundle", cmd_bundle, "pack a job's recordings into one archive for a ticket" },
+	{ "verify", cmd_verify, "check that recordings are complete and readable" },
+	{ "agent", cmd_agent, "serve metrics and a live page of the jobs on this host" },
+	{ "bench", cmd_bench, "benchmark NCCL; check health, find crossovers, compare profilers" },
+	{ "model", cmd_model, "predict how long a collective should take" },
+	{ "sim", cmd_sim, "simulate an NCCL job (no GPU needed)" },
+	{ "help", cmd_help, "explain a command or a runbook" },
 	{ "version", cmd_version, "print the version" },
 };
 
@@ -112,49 +126,138 @@ static int show_overview(void)
 	struct sink sink;
 
 	sink_init_fd(&sink, STDOUT_FILENO);
-	sink_text(&sink,
-		  "usage: ringside COMMAND [OPTION...] [ARGUMENT...]\n\n"
-		  "See what NCCL does: record every operation, look at it live and later.\n\n"
-		  "commands:\n");
+	sink_text(&sink, "usage: ringside COMMAND [OPTION...] [ARGUMENT...]\n\n"
+			 "Flight recorder and diagnostics for NCCL.\n\n"
+			 "commands:\n");
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
-		sink_format(&sink, "  %-10s%s\n", commands[i].name, commands[i].summary);
-	sink_text(&sink, "\n'ringside help COMMAND' explains one of them, with examples.\n");
+		if (commands[i].summary != NULL)
+			sink_format(&sink, "  %-10s%s\n", commands[i].name, commands[i].summary);
+	sink_text(&sink,
+		  "\nexit codes:\n"
+		  "  0  done; nothing is wrong\n"
+		  "  1  trouble found\n"
+		  "  2  wrong usage\n"
+		  "  3  could not tell: nothing recorded, input unreadable, no GPU, no answer\n"
+		  "\n'ringside help COMMAND' explains a command, with examples.\n");
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
+
+/* ---- runbooks -------------------------------------------------------------------------------- */
+
+/* "hang-network", "HangNetwork" and "HangNetwork.md" are the same. */
+static bool is_page_name(const char *file, const char *name)
+{
+	while (*file != '\0' && strcasecmp(file, ".md") != 0) {
+		while (*file == '-')
+			file++;
+		while (*name == '-')
+			name++;
+		if (strncasecmp(file, name, 1) != 0)
+			return false;
+		file++;
+		name++;
+	}
+	return *name == '\0' || strcasecmp(name, ".md") == 0;
+}
+
+static bool find_page(const char *directory, const char *name, char *path, size_t size)
+{
+	DIR *pages = opendir(directory);
+	struct dirent *entry;
+	bool is_found = false;
+
+	while (pages != NULL && !is_found && (entry = readdir(pages)) != NULL)
+		is_found = text_ends_with(entry->d_name, ".md") &&
+			   is_page_name(entry->d_name, name) &&
+			   text_format(path, size, "%s/%s", directory, entry->d_name);
+	if (pages != NULL)
+		closedir(pages);
+	return is_found;
+}
+
+/* Where `make install` puts them, or beside the build directory of a source tree. */
+static bool find_runbook(const char *name, char *path, size_t size)
+{
+	static const char *const places[] = {
+		"../share/doc/ringside/runbooks",
+		"../share/doc/ringside/setup",
+		"../docs/runbooks",
+		"../docs/setup",
+	};
+	char directory[4000];
+
+	name += strncmp(name, "runbooks/", 9) == 0 ? 9 : 0;
+	name += strncmp(name, "setup/", 6) == 0 ? 6 : 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+		if (cli_become_find(places[i], directory, sizeof(directory)) &&
+		    find_page(directory, name, path, size))
+			return true;
+	return false;
+}
+
+static int show_runbook(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	struct sink sink;
+	char line[4096];
+
+	if (file == NULL)
+		return cli_error("cannot read %s", path);
+	sink_init_fd(&sink, STDOUT_FILENO);
+	while (fgets(line, sizeof(line), file) != NULL)
+		sink_text(&sink, line);
+	fclose(file);
+	return cli_finish(&sink, CLI_EXIT_DONE);
+}
+
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static int cmd_help(int argc, char **argv)
 {
 	const struct command *command;
 	char help_option[] = "--help";
-	char *words[3] = { NULL, help_option, NULL };
+	char path[4096];
+	char **words;
 
 	if (argc < 2 || argv[1][0] == '-')
 		return show_overview();
 	command = find_command(argv[1]);
 	if (command == NULL)
-		return unknown_command(argv[1]);
+		return find_runbook(argv[1], path, sizeof(path)) ? show_runbook(path)
+								 : unknown_command(argv[1]);
 	if (command->run == cmd_help || command->run == cmd_version)
 		return show_overview();
-	words[0] = argv[1];
-	return command->run(2, words);
+	/* "help bench health" is "bench health --help". */
+	words = cli_realloc(NULL, ((size_t)argc + 1) * sizeof(*words));
+	memcpy(words, argv + 1, ((size_t)argc - 1) * sizeof(*words));
+	words[argc - 1] = help_option;
+	words[argc] = NULL;
+	return command->run(argc, words);
 }
+
+static const struct cli_option version_options[] = { CLI_OPTION_END };
+
+static const struct cli_page version_page = {
+	.name = "version",
+	.operands = "",
+	.about = "Prints the version.\n",
+	.options = version_options,
+};
 
 static int cmd_version(int argc, char **argv)
 {
+	int code = cli_parse(&version_page, NULL, argc, argv);
 	struct sink sink;
 
-	(void)argv;
-	if (argc > 1) {
-		cli_error("version takes no arguments");
-		return CLI_EXIT_USAGE;
-	}
+	if (code != CLI_GO_ON)
+		return code;
 	sink_init_fd(&sink, STDOUT_FILENO);
 	sink_text(&sink, "ringside " RINGSIDE_VERSION "\n");
 	return cli_finish(&sink, CLI_EXIT_DONE);
 }
 
-/* One that was closed would go to the next socket or file, which then is taken for the output. What stands
- * there instead refuses to be read or written, as a closed one does. */
+/* A closed descriptor would be reused by the next socket or file, and then be taken for the output. What is
+ * opened instead fails like a closed one. */
 static void hold_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -169,7 +272,7 @@ int main(int argc, char **argv)
 
 	hold_standard_descriptors();
 	if (argc < 2) {
-		cli_error("which command? See 'ringside help'");
+		cli_error("no command given; try 'ringside help'");
 		return CLI_EXIT_USAGE;
 	}
 	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)

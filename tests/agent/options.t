@@ -14,29 +14,29 @@ expect_refusal "no hang at all" 2 "--hang 0 is less than 1s" "$agent" --hang 0
 expect_refusal "an empty name" 2 "is no name of a machine" "$agent" --host ''
 expect_refusal "a user who does not exist" 2 "there is no such user" "$agent" --user no-such-user
 expect_refusal "a group which does not exist" 2 "there is no such group" "$agent" --group no-such-group
-expect_refusal "an address of another machine" 1 "cannot listen on 192.0.2.1:80" "$agent" -l 192.0.2.1:80
-expect_refusal "a directory that is not there" 1 "cannot write files in /nowhere" \
+expect_refusal "an address of another machine" 3 "cannot listen on 192.0.2.1:80" "$agent" -l 192.0.2.1:80
+expect_refusal "a directory that is not there" 3 "cannot write files in /nowhere" \
 	"$agent" -l 127.0.0.1:0 --textfile /nowhere
-expect_refusal "a web configuration that is not there" 1 "cannot read /nowhere/web.yml: No such file" \
+expect_refusal "a web configuration that is not there" 3 "cannot read /nowhere/web.yml: No such file" \
 	"$agent" -l 127.0.0.1:0 --web-config /nowhere/web.yml
 printf 'basic_auth_users:\n  a: b\n' >"$tap_scratch/web.yml"
-expect_refusal "a web configuration that is wrong" 1 "web.yml: line 2: what follows user a is no bcrypt" \
+expect_refusal "a web configuration that is wrong" 3 "web.yml: line 2: what follows user a is no bcrypt" \
 	"$agent" -l 127.0.0.1:0 --web-config "$tap_scratch/web.yml"
-expect_refusal "a Unix socket in the way of nothing" 1 "cannot listen on unix:/nowhere/x: No such file" \
+expect_refusal "a Unix socket in the way of nothing" 3 "cannot listen on unix:/nowhere/x: No such file" \
 	"$agent" -l unix:/nowhere/x
 : >"$tap_scratch/precious"
-expect_refusal "a file in the way of a Unix socket" 1 "precious: Address already in use" \
+expect_refusal "a file in the way of a Unix socket" 3 "precious: Address already in use" \
 	"$agent" -l "unix:$tap_scratch/precious"
 expect_ok "which stays" test -f "$tap_scratch/precious"
 
 # shellcheck disable=SC2119
 start_agent
-expect_refusal "an address that is taken" 1 "cannot listen on .*: Address already in use; choose another" \
+expect_refusal "an address that is taken" 3 "cannot listen on .*: Address already in use; choose another" \
 	"$agent" -l "${url#http://}"
 stop_agent
 
 start_agent_at --listen "unix:$tap_scratch/a.sock"
-expect_refusal "a Unix socket that is taken" 1 "a.sock: Address already in use" \
+expect_refusal "a Unix socket that is taken" 3 "a.sock: Address already in use" \
 	"$agent" -l "unix:$tap_scratch/a.sock"
 kill -9 "$agent_pid"
 wait "$agent_pid" 2>/dev/null

@@ -64,9 +64,9 @@ start_agent
 expect_code "one that was for somebody else" 200 /healthz
 stop_agent
 before=()
-expect_refusal "one that is none" 1 "descriptor 3 is no listening socket" \
+expect_refusal "one that is none" 3 "descriptor 3 is no listening socket" \
 	bash -c 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0"' "$agent"
-expect_refusal "too many" 1 "at most 8 sockets are taken over" \
+expect_refusal "too many" 3 "at most 8 sockets are taken over" \
 	bash -c 'LISTEN_FDS=9 LISTEN_PID=$$ exec "$0"' "$agent"
 
 # The journal gets priorities.
@@ -96,11 +96,11 @@ if [ "$(id -u)" = 0 ]; then
 	kill "$job_pid"
 	cp "$agent" "$tap_scratch/agent"
 	if command -v setpriv >/dev/null; then
-		expect_refusal "nobody cannot become root" 1 "cannot become another user: .*only root can" \
+		expect_refusal "nobody cannot become root" 3 "cannot become another user: .*only root can" \
 			setpriv --reuid nobody --clear-groups "$tap_scratch/agent" -l 127.0.0.1:0 --user root
 	fi
 else
-	expect_refusal "nobody cannot become root" 1 "cannot become another user: .*only root can" \
+	expect_refusal "nobody cannot become root" 3 "cannot become another user: .*only root can" \
 		"$agent" -l 127.0.0.1:0 --user root
 fi
 stop_agent
@@ -110,6 +110,6 @@ expect_same "it ends well" "$?" 0
 expect_ok "the tool becomes the agent" grep -q "'x' is not expected" <("$BUILD/ringside" agent x 2>&1)
 cp "$BUILD/ringside" "$tap_scratch/ringside"
 rm -f "$tap_scratch/ringside-agent"
-expect_refusal "or says that there is none" 1 "it was built without libmicrohttpd" "$tap_scratch/ringside" agent
+expect_refusal "or says that there is none" 3 "it was built without libmicrohttpd" "$tap_scratch/ringside" agent
 expect_ok "and explains it all the same" grep -q -- '--web-config' <("$tap_scratch/ringside" help agent)
 tap_done

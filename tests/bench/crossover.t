@@ -85,7 +85,7 @@ timeout 300 "$tap_scratch/alone/ringside" bench crossover --ranks 2 --rounds 1 -
 expect_same "without the recorder NCCL's choice is unknown, and it says so" \
 	"$? $(grep -c 'what NCCL took is not known: the recorder' "$tap_scratch/out")" "0 1"
 RINGSIDE_CUDA=$tap_scratch/none crossover --ranks 2
-expect_trouble "no driver" 1 "CUDA"
+expect_trouble "no driver" 3 "CUDA"
 expect_same "nor is a directory left then" "$(find "$RINGSIDE_SHM" -mindepth 1)" ""
 crossover --algorithms rings
 expect_trouble "an algorithm that is none" 2 "'rings' is none of ring, tree"
@@ -107,5 +107,5 @@ bench crossover --from "$tap_scratch/run.json" -s 1K
 expect_same "what would be measured cannot be said beside a former measurement" "$code $(cat "$tap_scratch/err")" \
 	"2 ringside bench crossover: --sizes does not go with --from: nothing is measured then (see 'ringside bench crossover --help')"
 bench crossover --from tests/bench/crossover.t
-expect_trouble "no measurement" 1 "crossover.t: not a result of"
+expect_trouble "no measurement" 3 "crossover.t: not a result of"
 tap_done

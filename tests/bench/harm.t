@@ -11,18 +11,18 @@ timeout 300 "$ringside" bench "${few[@]}" <&- >"$tap_scratch/out" 2>"$tap_scratc
 expect_same "without stdin" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
 timeout 300 "$ringside" bench "${few[@]}" >&- 2>"$tap_scratch/err"
 expect_same "without stdout it fails and says so" "$? $(cat "$tap_scratch/err")" \
-	"1 ringside: cannot write the output: Bad file descriptor"
+	"3 ringside bench: cannot write the output: Bad file descriptor"
 timeout 300 "$ringside" bench "${few[@]}" >"$tap_scratch/out" 2>&-
 expect_same "without stderr" "$? $(grep -c all_reduce_perf "$tap_scratch/out")" "0 2"
 timeout 300 "$ringside" bench "${few[@]}" -o "$tap_scratch/f.json" <&- >&- 2>&-
-expect_same "without any, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "1 2"
+expect_same "without any, files are written" "$? $(value 'len(cells)' "$tap_scratch/f.json")" "3 2"
 expect_nothing_left "nothing is left behind"
 
 # ---- what is not said is not done in silence ------------------------------------------------------
 
 bench --ranks 2 -s 1
 expect_same "nothing measured is a failure" "$code $(cat "$tap_scratch/err")" \
-	"1 ringside: nothing was measured: the notes of the results say why"
+	"3 ringside bench: nothing was measured: the notes of the results say why"
 rings=$(printf 'Ring,%.0s' {1..60})Ring
 NCCL_ALGO=$rings bench_json "${few[@]}"
 expect_same "a long NCCL_ALGO reaches NCCL whole" "$code $(cat "$tap_scratch/err")" "0 "
@@ -38,7 +38,7 @@ hanging() { # command...
 hanging nohup
 kill -HUP $started
 wait $started
-expect_same "under nohup SIGHUP does not end it" "$?" 1
+expect_same "under nohup SIGHUP does not end it" "$?" 3
 expect_ok "its end is its own" grep -qE 'did not (come back within|answer in time)' "$tap_scratch/err"
 expect_nothing_left "nothing is left behind under nohup"
 

@@ -63,7 +63,7 @@ health --ranks 2 -o "$tap_scratch/two.json"
 expect_verdict "one pair alone is not judged" 0 "^not judged: "
 expect_same "why is said" "$(grep -c 'too few to compare' "$tap_scratch/out")" 2
 bench health --from "$tap_scratch/two.json" --strict --quiet
-expect_verdict "which is trouble for the strict" 1 "^not judged: "
+expect_verdict "which --strict turns into exit code 3" 3 "^not judged: "
 bench health --from "$tap_scratch/two.json" --expect inside=9 --quiet
 expect_verdict "an expectation judges it" 0 "^healthy: "
 FAKE_GPUS=1 health --ranks 2 --no-mps
@@ -91,12 +91,12 @@ bench health --from tests/bench/health.json
 if [ "${REWRITE:-0}" = 1 ]; then cp "$tap_scratch/out" tests/bench/health.expected; fi
 expect_same "what it looks like" "$(cat "$tap_scratch/out")" "$(cat tests/bench/health.expected)"
 bench health --from tests/bench/health.t
-expect_trouble "no measurement" 1 "health.t: not a result of"
+expect_trouble "no measurement" 3 "health.t: not a result of"
 bench health --from "$tap_scratch/nothing"
-expect_trouble "no file" 1 "nothing: No such file"
+expect_trouble "no file" 3 "nothing: No such file"
 head -c 20000 "$tap_scratch/slow.json" >"$tap_scratch/cut.json"
 bench health --from "$tap_scratch/cut.json"
-expect_trouble "half a measurement" 1 "cut.json, line [0-9]+: "
+expect_trouble "half a measurement" 3 "cut.json, line [0-9]+: "
 
 # ---- in a job of a launcher: rank 0 writes, its exit code is the verdict's ----
 for rank in 1 2 3 0; do
@@ -116,13 +116,13 @@ expect_same "one line of rank 0, and its exit code alone" "$codes $(cat "$tap_sc
 # ---- what goes wrong ----
 never="(did not come back within|not over after) [0-9]+ s"
 FAKE_NCCL_HANG=2:9 until_told "$never" --seconds bench health --sizes 1M --ranks 4
-expect_trouble "what hangs ends, and is told" 1 "$never"
+expect_trouble "what hangs ends, and is told" 3 "$never"
 FAKE_NCCL_DIE=1:9 health --ranks 3
-expect_trouble "a rank that dies is told" 1 "rank 1 "
+expect_trouble "a rank that dies is told" 3 "rank 1 "
 RINGSIDE_CUDA=$tap_scratch/none health --ranks 2
-expect_trouble "no driver" 1 "CUDA"
+expect_trouble "no driver" 3 "CUDA"
 health --ranks 2 -o "$tap_scratch/no/such.json"
-expect_trouble "a file that cannot be written, before anything is measured" 1 "cannot write .*no/such.json"
+expect_trouble "a file that cannot be written, before anything is measured" 3 "cannot write .*no/such.json"
 for wrong in "--expect inside" "--expect outside=3" "--expect inside=-1" "--expect inside=1,"; do
 	# shellcheck disable=SC2086
 	health $wrong
@@ -139,7 +139,7 @@ expect_trouble "a tolerance that is none" 2 "no share"
 health --json --quiet
 expect_trouble "two ways at once" 2 "one of them"
 health --expected tests/bench/health.t
-expect_trouble "an expectation that is none" 1 "neither output of nccl-tests"
+expect_trouble "an expectation that is none" 3 "neither output of nccl-tests"
 health sideways
 expect_trouble "a word too many" 2 "'sideways' is no option"
 tap_done

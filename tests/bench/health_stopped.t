@@ -11,7 +11,7 @@ expect_named() { # case sentence
 	code=$(cat "$tap_scratch/code.$1")
 	mv "$tap_scratch/out.$1" "$tap_scratch/out"
 	mv "$tap_scratch/err.$1" "$tap_scratch/err"
-	expect_trouble "$2" 1 "rank 2( on [^ ]+)? (gave no sign of life|did not answer)"
+	expect_trouble "$2" 3 "rank 2( on [^ ]+)? (gave no sign of life|did not answer)"
 }
 
 # All at once: they only wait.

@@ -71,7 +71,7 @@ expect_same "the sentence has the fit's error, and how far it is from what was m
 expect_same "nor what ranks on one GPU say about a network" "$(grep -c 'loopback and no network' "$tap_scratch/out")" 1
 model allreduce 3M --ranks 8 --nodes 2 --from "$tap_scratch/4.json"
 expect_same "what was not measured is not made up" "$code $(first_line)" \
-	"1 AllReduce of 3 MiB over 8 ranks on 2 nodes cannot be told: the latency inside a node was neither measured nor given."
+	"3 AllReduce of 3 MiB over 8 ranks on 2 nodes cannot be told: the latency inside a node was neither measured nor given."
 model allreduce 3M --ranks 8 --nodes 2 --from "$tap_scratch/4.json" --latency inside=1us --bandwidth inside=100 --json
 expect_same "but may be given" "$code $(answer '[p["latency_inside_ns"]["source"] for p in document["parameters"]]')" "0 ['hand']"
 model allreduce 3M --ranks 8 --from - --json <"$tap_scratch/4.json"
@@ -103,11 +103,11 @@ refused "no such protocol" 2 "none of LL, LL128" allreduce 8G --ranks 8 --hardwa
 refused "several algorithms" 2 "--algorithms 'ring,tree': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --algorithms ring,tree
 refused "several protocols" 2 "--protocols 'LL,LL128': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --protocols LL,LL128
 refused "several modes" 2 "--modes 'all': one at a time here" allreduce 8G --ranks 8 --hardware h100-ib --modes all
-refused "no such file" 1 "nowhere.json: No such file" allreduce 8G --ranks 8 --from nowhere.json
+refused "no such file" 3 "nowhere.json: No such file" allreduce 8G --ranks 8 --from nowhere.json
 echo '{"format":"other"}' >"$tap_scratch/other.json"
-refused "a file of something else" 1 "other.json.*not a result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"
+refused "a file of something else" 3 "other.json.*not a result" allreduce 8G --ranks 8 --from "$tap_scratch/other.json"
 bench --ranks 2 allreduce -s 1K,2K -n 3 -o "$tap_scratch/few.json"
-refused "too few sizes" 1 "few.json: nothing to fit: it takes 3 sizes" allreduce 8G --ranks 8 --from "$tap_scratch/few.json"
+refused "too few sizes" 3 "few.json: nothing to fit: it takes 3 sizes" allreduce 8G --ranks 8 --from "$tap_scratch/few.json"
 model allgather 8G --ranks 8 --hardware h100-ib --algorithms tree
-expect_same "a function that cannot be done so" "$code $(first_line | sed 's/.*: //')" "1 this function cannot be done so."
+expect_same "a function that cannot be done so" "$code $(first_line | sed 's/.*: //')" "3 this function cannot be done so."
 tap_done

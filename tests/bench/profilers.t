@@ -179,7 +179,7 @@ expect_complaint "a directory to keep that has files" "is no empty directory" \
 	"$ringside" bench profilers --plugin ringside --ranks 2 --keep "$tap_scratch"
 expect_same "a file that cannot be written is told before anything runs" \
 	"$("$ringside" bench profilers --plugin ringside --ranks 2 -s 1K -n 2 --runs 1 --html "$tap_scratch/nowhere/x.html" 2>&1)" \
-	"ringside: cannot write $tap_scratch/nowhere/x.html: No such file or directory"
+	"ringside bench profilers: cannot write $tap_scratch/nowhere/x.html: No such file or directory"
 RINGSIDE_CUDA=/nonexistent.so expect_complaint "no CUDA: one line" "nonexistent.so" "$ringside" bench profilers --plugin ringside --ranks 2
 
 # ^C while a job hangs: ranks and directories go.

@@ -14,7 +14,7 @@ for second in health crossover profilers; do
 	expect_output "help of bench $second" "help-bench-$second" "$ringside" bench "$second" -h
 done
 
-expect_refusal "no command" 2 "which command" "$ringside"
+expect_refusal "no command" 2 "no command given" "$ringside"
 expect_refusal "an unknown command, near a known one" 2 "unknown command 'vrify', did you mean 'verify'" \
 	"$ringside" vrify
 expect_refusal "an unknown command" 2 "unknown command 'xylophone'; see" "$ringside" xylophone
@@ -30,7 +30,7 @@ expect_refusal "an argument too many" 2 "'--json' takes no argument" "$ringside"
 expect_refusal "an argument too few" 2 "'--mode' needs MODE" "$ringside" run --mode
 expect_refusal "control bytes do not reach the terminal" 2 "unknown command '\?\[31m'" \
 	"$ringside" $'\e[31m'
-expect_refusal "a full disk is said" 1 "cannot write the output: No space left" \
+expect_refusal "a full disk is said" 3 "cannot write the output: No space left" \
 	sh -c '"$0" help >/dev/full' "$ringside"
 
 # A reader that goes away: by signal, or where signals are ignored by an error that nobody needs.

@@ -14,7 +14,7 @@ alone "nothing recorded" ls-nothing env RINGSIDE_SHM="$tap_scratch/none" "$rings
 expect_output "what cannot be read is said" ls-trouble "$ringside" ls "$tap_scratch/nowhere" /etc/passwd \
 	@999999999 "$tap_scratch/ended"
 mkdir "$tap_scratch/empty"
-expect_refusal "a directory without recordings" 1 "empty: nothing is recorded there" "$ringside" ls "$tap_scratch/empty"
+expect_refusal "a directory without recordings" 3 "empty: no recordings found" "$ringside" ls "$tap_scratch/empty"
 
 json() { # expression
 	"$ringside" ls --json "$tap_scratch/ended" "$tap_scratch/traces" "$tap_scratch/nowhere" 2>/dev/null |

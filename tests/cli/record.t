@@ -8,7 +8,7 @@ mkdir "$RINGSIDE_SHM"
 
 expect_refusal "nothing to do" 2 "use --kernel TIME" "$ringside" record
 expect_refusal "no such time" 2 "not a time like 30s" "$ringside" record --kernel soon
-expect_refusal "nobody runs" 1 "no running process of job sim-5 is recorded here" \
+expect_refusal "nobody runs" 3 "no running process of job sim-5 is recorded here" \
 	"$ringside" record --kernel 10s --job sim-5
 
 # How many operations the processes of a job have timed by their GPU so far.
@@ -47,5 +47,5 @@ expect_same "a process without kernel events refuses, and says why" \
 		"$_->{answer} $_->{reason}" } @{$_->{processes}}')" \
 	"refused switched off by RINGSIDE_EVENTS refused switched off by RINGSIDE_EVENTS"
 "$ringside" record --kernel 10s --job job-2 >/dev/null
-expect_same "that is an exit code" $? 1
+expect_same "that is an exit code" $? 3
 tap_done

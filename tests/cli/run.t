@@ -7,8 +7,8 @@ mkdir -p "$bin" "$tap_scratch/opt/lib"
 cp "$ringside" "$bin/ringside"
 tool=$bin/ringside
 plugin=libnccl-profiler-ringside.so
-expect_refusal "no plugin anywhere" 1 "cannot find $plugin in .*; name it with --plugin" "$tool" run true
-expect_refusal "env needs it, too" 1 "cannot find $plugin" "$tool" env
+expect_refusal "no plugin anywhere" 3 "cannot find $plugin in .*; name it with --plugin" "$tool" run true
+expect_refusal "env needs it, too" 3 "cannot find $plugin" "$tool" env
 
 cp "$BUILD/$plugin" "$tap_scratch/opt/lib/"
 variables() { # option... : what CMD sees
@@ -83,9 +83,9 @@ mkdir "$tap_scratch/good"
 expect_same "traces to a directory that can be made: no word" "$(says -m trace -o "$tap_scratch/good/a/b-%j")" ""
 expect_same "traces where there cannot be any are told at once, and the job runs" \
 	"$(says -m full -o "$tap_scratch/file/%j")$?" \
-	"ringside: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
+	"ringside run: trace files cannot be written to $tap_scratch/file/%j: $tap_scratch/file/: Not a directory0"
 expect_same "so is a directory in a mode that writes no traces" "$(says -o "$tap_scratch/good")" \
-	"ringside: no trace files will be in $tap_scratch/good: mode flight writes none, -m trace does"
+	"ringside run: no trace files will be in $tap_scratch/good: mode flight writes none, -m trace does"
 expect_same "a mode from outside counts" "$(RINGSIDE_MODE=trace says -o "$tap_scratch/good")" ""
 
 expect_refusal "a wrong mode" 2 "unknown mode 'trase', did you mean 'trace'" "$tool" run -m trase true
@@ -94,13 +94,13 @@ expect_refusal "a size out of range" 2 "'1KiB' is no size from 64KiB" "$tool" ru
 expect_refusal "a wrong quota" 2 "'many' is neither none nor a size" "$tool" run --quota many true
 expect_refusal "a wrong event" 2 "'kernels' is no kind of event" "$tool" run --events proxy,kernels true
 expect_refusal "a wrong label" 2 "'a-b=c' is no label" "$tool" run --labels a-b=c true
-expect_refusal "a plugin that is not there" 1 "cannot read the plugin '/nowhere.so'" \
+expect_refusal "a plugin that is not there" 3 "cannot read the plugin '/nowhere.so'" \
 	"$tool" run --plugin /nowhere.so true
 expect_refusal "no command" 2 "which command shall be run" "$tool" run -m trace
 expect_refusal "a command that does not exist" 127 "cannot run 'no-such-command'" "$tool" run no-such-command
 expect_refusal "a command that cannot be executed" 126 "cannot run '/etc/passwd': Permission" \
 	"$tool" run /etc/passwd
-expect_refusal "another plugin is set" 1 "NCCL_PROFILER_PLUGIN is set to 'inspector' already" \
+expect_refusal "another plugin is set" 3 "NCCL_PROFILER_PLUGIN is set to 'inspector' already" \
 	env NCCL_PROFILER_PLUGIN=inspector "$tool" run true
 expect_same "replaced by force" \
 	"$(NCCL_PROFILER_PLUGIN=inspector variables --force | tail -n 1)" "NCCL_PROFILER_PLUGIN=$plugin"

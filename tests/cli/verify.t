@@ -20,7 +20,12 @@ wrong=""
 for ((at = 0; at < whole; at += 37)); do
 	head -c "$at" "$tap_scratch"/traces/r0-* >"$tap_scratch/cut.ringside"
 	"$ringside" verify "$tap_scratch/cut.ringside" >"$tap_scratch/out" 2>"$tap_scratch/err"
-	[ $? -eq 1 ] && grep -q '^trouble: ' "$tap_scratch/out" && [ ! -s "$tap_scratch/err" ] || wrong="$wrong $at"
+	case $? in
+	1) grep -q '^trouble: ' "$tap_scratch/out" && [ ! -s "$tap_scratch/err" ] || wrong="$wrong $at" ;;
+	# Not even its header is there: nothing to verify.
+	3) [ ! -s "$tap_scratch/out" ] && [ "$(wc -l <"$tap_scratch/err")" -eq 1 ] && [ "$at" -lt 64 ] || wrong="$wrong $at" ;;
+	*) wrong="$wrong $at" ;;
+	esac
 done
 expect_same "a cut anywhere is trouble" "$wrong" ""
 

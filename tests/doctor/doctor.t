@@ -32,9 +32,9 @@ expect_same "no colours into a pipe" "$(grep -c $'\033' "$tap_scratch/said")" 0
 expect_same "less than --hang is no hang" "$(code_of "$ringside" doctor --hang 500s "$tap_scratch/hung")" 0
 # Other tests have processes, too, and those are found.
 if unshare -Urpf --mount-proc true 2>/dev/null; then
-	expect_refusal "nothing recorded" 1 "nothing is recorded on this machine" unshare -Urpf --mount-proc "$ringside" doctor
+	expect_refusal "nothing recorded" 3 "nothing is recorded on this machine" unshare -Urpf --mount-proc "$ringside" doctor
 fi
-expect_refusal "a path that leads nowhere" 1 "No such file" "$ringside" doctor "$tap_scratch/nowhere"
+expect_refusal "a path that leads nowhere" 3 "No such file" "$ringside" doctor "$tap_scratch/nowhere"
 if command -v script >/dev/null; then
 	script -qec "$ringside doctor --hang 5s $tap_scratch/hung" /dev/null >"$tap_scratch/terminal" 2>&1 </dev/null
 	expect_ok "colours on a terminal" grep -q $'\033\[1;31merror' "$tap_scratch/terminal"
@@ -107,12 +107,12 @@ for peak in '' nvlink nvlink=x net=-1 disk=5; do
 	expect_refusal "a bad peak: '$peak'" 2 "is not like nvlink=450" "$ringside" doctor --peak "$peak"
 done
 expect_refusal "watching files" 2 "follows what runs" "$ringside" doctor --watch "$tap_scratch/hung"
-expect_refusal "no such baseline" 1 "No such file" "$ringside" doctor --baseline "$tap_scratch/none" "$tap_scratch/healthy"
-expect_refusal "a baseline that is none" 1 "baseline" "$ringside" doctor --baseline README.md "$tap_scratch/healthy"
-expect_refusal "expected bandwidth that is none" 1 "no file of expected" "$ringside" doctor --expected README.md "$tap_scratch/healthy"
-expect_refusal "a job that is not there" 1 "no process of a job 'other'" "$ringside" doctor --job other "$tap_scratch/healthy"
+expect_refusal "no such baseline" 3 "No such file" "$ringside" doctor --baseline "$tap_scratch/none" "$tap_scratch/healthy"
+expect_refusal "a baseline that is none" 3 "baseline" "$ringside" doctor --baseline README.md "$tap_scratch/healthy"
+expect_refusal "expected bandwidth that is none" 3 "no file of expected" "$ringside" doctor --expected README.md "$tap_scratch/healthy"
+expect_refusal "a job that is not there" 3 "no process of a job 'other'" "$ringside" doctor --job other "$tap_scratch/healthy"
 expect_same "a job that is" "$(code_of "$ringside" doctor --job sim-7 "$tap_scratch/healthy")" 0
-expect_refusal "a log that is not there" 1 "No such file" "$ringside" doctor --log "$tap_scratch/none"
+expect_refusal "a log that is not there" 3 "No such file" "$ringside" doctor --log "$tap_scratch/none"
 
 # ---- sources
 
@@ -165,7 +165,7 @@ if [ ! -x "$fetch" ]; then
 fi
 mkdir "$tap_scratch/bin"
 cp "$ringside" "$tap_scratch/bin/ringside"
-expect_refusal "without ringside-fetch one line says what to install" 1 "libcurl4-gnutls-dev" \
+expect_refusal "without ringside-fetch one line says what to install" 3 "libcurl4-gnutls-dev" \
 	"$tap_scratch/bin/ringside" doctor --agents a
 cp "$tap_scratch/bundle.tar" "$tap_scratch/served"
 start_servers /api/v1/snapshot="$tap_scratch/served"

@@ -71,7 +71,7 @@ expect_same "what was chosen does not make it incomplete" \
 
 export_() { "$ringside" export "$tap_scratch/sim" -o "$tap_scratch/no.csv" "$@"; }
 expect_refusal "an operation with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" export_ --op AlReduce
-expect_refusal "a communicator that is not there" 1 "no communicator 'dp'" export_ --comm dp
-expect_refusal "a rank that is not there" 1 "none of these ranks is recorded" export_ --rank 100
+expect_refusal "a communicator that is not there" 3 "no communicator 'dp'" export_ --comm dp
+expect_refusal "a rank that is not there" 3 "none of these ranks is recorded" export_ --rank 100
 expect_refusal "a time that is none" 2 "no time like 30s" export_ --since yesterday
 tap_done

@@ -16,11 +16,11 @@ expect_refusal "standard output is no directory" 2 "standard output is no direct
 	"$ringside" export "$tap_scratch/small" --partition -o -
 expect_refusal "a number of rows that is none" 2 "--rows 0 is not a number from 1 on" \
 	"$ringside" export "$tap_scratch/small" --rows 0 -o x
-expect_refusal "nothing recorded, nothing written" 1 "nowhere" \
+expect_refusal "nothing recorded, nothing written" 3 "nowhere" \
 	"$ringside" export "$tap_scratch/nowhere" -o "$out/x.csv"
-expect_refusal "a directory that is not there" 1 "cannot write $out/no/x.csv: No such file or directory" \
+expect_refusal "a directory that is not there" 3 "cannot write $out/no/x.csv: No such file or directory" \
 	"$ringside" export "$tap_scratch/small" -o "$out/no/x.csv"
-expect_refusal "a file where a directory should be" 1 "cannot write .*/small.*: Not a directory" \
+expect_refusal "a file where a directory should be" 3 "cannot write .*/small.*: Not a directory" \
 	"$ringside" export "$tap_scratch/small" -o "$(find "$tap_scratch/small" -type f | head -n 1)/"
 expect_same "no trace of all that" "$(listing)" ""
 
@@ -33,7 +33,7 @@ expect_same "a link is followed" "$(readlink "$out/link.csv") $(head -c 4 "$out/
 expect_same "a file keeps its permissions" "$(stat -c %a "$out/x.csv")" 640
 if [ "$(id -u)" -ne 0 ]; then
 	chmod 400 "$out/x.csv"
-	expect_refusal "a file that may not be written" 1 "Permission denied" \
+	expect_refusal "a file that may not be written" 3 "Permission denied" \
 		"$ringside" export "$tap_scratch/small" -o "$out/x.csv"
 else
 	tap_line ok "a file that may not be written # SKIP root may write everything" ""
@@ -41,16 +41,16 @@ fi
 rm -f "$out"/*
 
 # No space: a device that is full, a file that may not grow.
-expect_refusal "a full device" 1 "cannot write /dev/full: No space left on device" \
+expect_refusal "a full device" 3 "cannot write /dev/full: No space left on device" \
 	"$ringside" export "$tap_scratch/small" -f parquet -o /dev/full
-expect_refusal "a full device as standard output" 1 "cannot write the output: No space left on device" \
+expect_refusal "a full device as standard output" 3 "cannot write the output: No space left on device" \
 	sh -c '"$0" export "$1" -f csv -o - >/dev/full' "$ringside" "$tap_scratch/small"
 echo old >"$out/x.parquet"
-expect_refusal "a file that may not grow" 1 "cannot write .*x.parquet: File too large" \
+expect_refusal "a file that may not grow" 3 "cannot write .*x.parquet: File too large" \
 	bash -c 'ulimit -f 64; exec "$0" export "$1" -o "$2"' "$ringside" "$tap_scratch/large" "$out/x.parquet"
 expect_same "what was there is there" "$(cat "$out/x.parquet") $(listing)" "old ./x.parquet"
 rm "$out/x.parquet"
-expect_refusal "a file of a directory that may not grow" 1 "cannot write .*rank=0/part-0.jsonl: File too large" \
+expect_refusal "a file of a directory that may not grow" 3 "cannot write .*rank=0/part-0.jsonl: File too large" \
 	bash -c 'ulimit -f 64; exec "$0" export "$1" -f jsonl -o "$2"' "$ringside" "$tap_scratch/large" "$out/lake/"
 expect_same "nothing of the directory stays" "$(listing)" ""
 "$ringside" export "$tap_scratch/small" -f csv -o - 2>"$tap_scratch/err" | true

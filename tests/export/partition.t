@@ -19,7 +19,7 @@ job=sim-1/host=node0001/rank=2/part-0.parquet
 job=sim-1/host=node0001/rank=3/part-0.parquet"
 expect_same "it says what it wrote" "$(sed 's/([^(]*)/(...)/; s/^[0-9,]* //' <<<"$said" | tidy)" \
 	"operations of 4 processes in TMP/lake/ (...)"
-expect_refusal "a directory that is not empty is refused" 1 "lake is not empty: choose another directory, or add --force" \
+expect_refusal "a directory that is not empty is refused" 3 "lake is not empty: choose another directory, or add --force" \
 	"$ringside" export "$tap_scratch/sim" -o "$lake/"
 
 # Smaller files, into the same directory: none of the older ones stays among them.

@@ -32,9 +32,9 @@ expect_same "lines that cannot be read are named and skipped" \
   6 operations ended at a time that is not known, before they were written
   13 lines could not be read
   not known: algorithms and protocols; when they were issued; datatypes, counts, roots
-stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: no JSON value
-stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: it ends too early
-stderr: ringside: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: something follows the value"
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: no JSON value
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: it ends too early
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: something follows the value"
 expect_complaint "and the exit code says so" "8 more lines" \
 	"$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged2"
 expect_ok "the rest is imported" test -s "$tap_scratch/damaged2/alpha-pid4100.ringside"
@@ -49,14 +49,14 @@ expect_complaint "packed and cut: what is there is imported" "its gzip ends too 
 expect_ok "as a file" test -s "$tap_scratch/cut/alpha-pid4100.ringside"
 
 # What is no log.
-expect_refusal "results of nccl-tests have no operations" 1 "nccl-tests' output: that has no operations" \
+expect_refusal "results of nccl-tests have no operations" 3 "nccl-tests' output: that has no operations" \
 	"$ringside" import "$data/nccl-tests-all-reduce.txt" -o "$tap_scratch/none"
-expect_refusal "our own files need no import" 1 "no log of another tool" \
+expect_refusal "our own files need no import" 3 "no log of another tool" \
 	"$ringside" import "$tap_scratch/traces" -o "$tap_scratch/none"
-expect_refusal "a path that is not there" 1 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
+expect_refusal "a path that is not there" 3 "cannot be read" "$ringside" import "$tap_scratch/nowhere" -o "$tap_scratch/none"
 expect_refusal "no directory" 2 "-o DIR" "$ringside" import "$logs"
 expect_refusal "no log" 2 "no log is given" "$ringside" import -o "$tap_scratch/none"
-expect_refusal "a directory with files is left alone" 1 "not empty" "$ringside" import "$logs" -o "$tap_scratch/traces"
+expect_refusal "a directory with files is left alone" 3 "not empty" "$ringside" import "$logs" -o "$tap_scratch/traces"
 expect_ok "unless it is meant" "$ringside" import --force "$logs" -o "$tap_scratch/traces"
 expect_ok "nothing is left of what was refused" test ! -e "$tap_scratch/none"
 

@@ -21,10 +21,10 @@ expect_refusal "--since that is no time" 2 "no time like 30s" report "$job" --si
 expect_refusal "--tag that is no number" 2 "no whole number" report "$job" --tag -1
 expect_refusal "--op with a typing error" 2 "unknown operation 'AlReduce', did you mean 'AllReduce'" report "$job" --op AlReduce
 expect_refusal "--op with a name missing" 2 "a name is missing" report "$job" --op AllReduce,
-expect_refusal "a communicator that is not there" 1 "no communicator 'dp'.*there is world, .*tp-0" report "$job" --comm dp
-expect_refusal "a rank that is not there" 1 "none of these ranks is recorded" report "$job" --rank 100-200
+expect_refusal "a communicator that is not there" 3 "no communicator 'dp'.*there is world, .*tp-0" report "$job" --comm dp
+expect_refusal "a rank that is not there" 3 "none of these ranks is recorded" report "$job" --rank 100-200
 expect_refusal "an output without a name" 2 "no name of a file" report "$job" -o ''
-expect_refusal "a directory that is not there" 1 "nowhere" report "$tap_scratch/nowhere"
+expect_refusal "a directory that is not there" 3 "nowhere" report "$tap_scratch/nowhere"
 
 # ---- choosing -------------------------------------------------------------------------------------------
 calls() { # option...
@@ -68,12 +68,12 @@ expect_same "which is what standard output gets" "$(cat "$tap_scratch/report.jso
 expect_same "and nothing else is printed" "$(report "$job" -o "$tap_scratch/report.txt" 2>&1)" ""
 expect_ok "text in a file is not cut" env COLUMNS=40 "$ringside" report "$job" -o "$tap_scratch/narrow.txt"
 expect_ok "whatever the terminal" cmp "$tap_scratch/report.txt" "$tap_scratch/narrow.txt"
-expect_refusal "where no file can be" 1 "nodir/x" report "$job" -o "$tap_scratch/nodir/x"
+expect_refusal "where no file can be" 3 "nodir/x" report "$job" -o "$tap_scratch/nodir/x"
 echo before >"$tap_scratch/kept"
-expect_refusal "what cannot be made leaves the old file" 1 "no communicator" report "$job" --comm none -o "$tap_scratch/kept"
+expect_refusal "what cannot be made leaves the old file" 3 "no communicator" report "$job" --comm none -o "$tap_scratch/kept"
 expect_same "as it was" "$(cat "$tap_scratch/kept")" before
 expect_same "no half file is left behind" "$(find "$tap_scratch" -name '*.part' | wc -l)" 0
-expect_refusal "a full disk is said" 1 "No space left" sh -c '"$0" report "$1" >/dev/full' "$ringside" "$job"
+expect_refusal "a full disk is said" 3 "No space left" sh -c '"$0" report "$1" >/dev/full' "$ringside" "$job"
 report "$job" 2>"$tap_scratch/err" | true
 expect_same "a closed pipe is quiet" "$(cat "$tap_scratch/err")" ""
 
@@ -81,15 +81,15 @@ expect_same "a closed pipe is quiet" "$(cat "$tap_scratch/err")" ""
 cp -r "$job" "$tap_scratch/damaged"
 victim=$(find "$tap_scratch/damaged" -name 'r1-*')
 printf 'xxxxxxxx' | dd of="$victim" bs=1 seek=$(($(stat -c %s "$victim") / 2)) conv=notrunc status=none
-expect_same "a damaged file is named, the rest is reported, the exit code is 1" \
+expect_same "a damaged file is named, the rest is reported, the exit code is 3" \
 	"$(said "$ringside" report --answer "$tap_scratch/damaged" | tidy |
 		sed -n -e '/^stderr.*\/r1-/s/.*\(damage\|unreadable\|cannot be read\).*/\1/p' -e '/^job/s/:.*//p' -e '/^exit/p')" \
 	"job sim-1
 damage
-exit 1"
+exit 3"
 said "$ringside" report --strict "$tap_scratch/damaged" >"$tap_scratch/strict"
 expect_same "--strict says the trouble and nothing else" "$(grep -vc '^stderr: ' "$tap_scratch/strict")" 1
-expect_same "with exit code 1" "$(tail -n 1 "$tap_scratch/strict")" "exit 1"
+expect_same "with exit code 3" "$(tail -n 1 "$tap_scratch/strict")" "exit 3"
 cp -r "$job" "$tap_scratch/foreign"
 echo "just a note" >"$tap_scratch/foreign/README"
 expect_ok "a file of somebody else in a directory is no trouble" report "$tap_scratch/foreign"

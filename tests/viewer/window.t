@@ -62,12 +62,12 @@ refused "no ranks" 2 "is no list of ranks" "$job" -o "$out" --rank 5-3
 refused "too many limits" 2 "one too many" "$job" -o "$out" --since 1s --until 2s --window 1s
 refused "limits beside an operation" 2 "cannot be had with" "$job" -o "$out" --around world:1 --since 1s
 refused "the summary and the file on one output" 2 "both want standard output" "$job" -o - --format json --json
-refused "an operation that nobody knows" 1 "is no operation of this recording" "$job" -o "$out" --around nobody:5
-refused "an operation that is not there" 1 "no such operation is recorded" "$job" -o "$out" --around world:99999
-refused "an operation of several communicators" 1 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
-refused "ranks that are not there" 1 "no operation to show; nothing was written" "$job" -o "$out" --rank 77
-refused "a file that cannot be written" 1 "cannot write .*: No space left" "$job" -o /dev/full --format json
-refused "nothing there" 1 "nowhere" "$tap_scratch/nowhere" -o "$out"
+refused "an operation that nobody knows" 3 "is no operation of this recording" "$job" -o "$out" --around nobody:5
+refused "an operation that is not there" 3 "no such operation is recorded" "$job" -o "$out" --around world:99999
+refused "an operation of several communicators" 3 "2 communicators have it \(0x[0-9a-f]+, 0x" "$job" -o "$out" --around 1:5
+refused "ranks that are not there" 3 "no operation to show; nothing was written" "$job" -o "$out" --rank 77
+refused "a file that cannot be written" 3 "cannot write .*: No space left" "$job" -o /dev/full --format json
+refused "nothing there" 3 "nowhere" "$tap_scratch/nowhere" -o "$out"
 
 # One that ends early leaves nothing behind. It is stopped once it has begun to write.
 make_job large --nodes 8 --gpus 8 -w fsdp --seconds 20s

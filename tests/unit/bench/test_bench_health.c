@@ -416,7 +416,7 @@ static void too_little_to_judge(void)
 
 	machine.ranks = 2;
 	health = judge(&machine, &plain, 0);
-	EXPECT(health.verdict == HEALTH_UNJUDGED && health.exit_code == 1);
+	EXPECT(health.verdict == HEALTH_UNJUDGED && health.exit_code == 3);
 	EXPECT(strstr(health.sentence, "not judged: 1 pair inside a node: too few") != NULL);
 	health_release(&health);
 	health = judge(&machine, &lenient, 0);
