@@ -1,17 +1,19 @@
-/* Compiler attributes by the names this project uses. */
+/* Compiler attributes and small macros under the names this project uses. */
 #ifndef ATTRIBUTES_H
 #define ATTRIBUTES_H
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define EXPORTED __attribute__((visibility("default")))
 #define PRINTF_LIKE(nth, first) __attribute__((format(printf, nth, first)))
-/* Slow paths go out of line so that their locals do not fatten the fast one. */
+/* Slow paths go out of line so that their locals do not enlarge the fast path's frame. */
 #define COLD __attribute__((cold, noinline))
-/* The same for one that is not slow or rare. */
+/* Out of line as well, but neither slow nor rare. */
 #define APART __attribute__((noinline))
 
-/* What NCCL calls while the job runs. From here on nothing allocates, locks, waits or calls the system:
- * scripts/check-hot-path starts at these. */
+/*
+ * Functions that NCCL calls while the job runs. Nothing reachable from them may allocate, lock,
+ * wait or make a system call; scripts/check-hot-path starts at this section.
+ */
 #define CALLBACK __attribute__((section(".text.callback")))
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -19,11 +21,11 @@
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* For comparison functions, by one thing after the other: return ORDER(a->x, b->x) ?: ORDER(a->y, b->y); */
+/* For comparison functions with several keys: return ORDER(a->x, b->x) ?: ORDER(a->y, b->y); */
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
 #define CACHE_LINE 64
-/* Neighbours in pairs: processors fetch two lines at a time. */
+/* Two cache lines, because processors prefetch lines in pairs. */
 #define ON_OWN_LINE __attribute__((aligned(2 * CACHE_LINE)))
 
 #endif

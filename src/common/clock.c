@@ -10,7 +10,7 @@ uint64_t clock_now_system(void)
 	return clock_system_ns(CLOCK_MONOTONIC);
 }
 
-/* A counter that runs at one rate in every power state, or false. */
+/* Does the processor have a counter that runs at the same rate in every power state? */
 static bool has_constant_counter(void)
 {
 #if defined(__aarch64__)
@@ -24,7 +24,7 @@ static bool has_constant_counter(void)
 #endif
 }
 
-/* The counter's rate where the processor tells it, else 0. */
+/* The counter's rate if the processor reports it, else 0. */
 static uint64_t counter_hz(void)
 {
 #if defined(__aarch64__)
@@ -37,7 +37,7 @@ static uint64_t counter_hz(void)
 #endif
 }
 
-/* The narrowest of a few brackets: a descheduled thread must not spoil the pair. */
+/* The narrowest of a few brackets, so that preemption in between does not spoil the pair. */
 struct clock_sample clock_sample_take(void)
 {
 	struct clock_sample best = { 0, 0 };

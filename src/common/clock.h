@@ -1,14 +1,13 @@
 /*
  * The recorder's clock: nanoseconds that never step, cheap enough for a callback.
  *
- * Where the processor has a counter of constant rate (aarch64: CNTVCT; x86-64: an invariant TSC)
- * it is read directly: 7 ns against 30 ns for clock_gettime() and never a system call. The counter
- * is scaled to nanoseconds of CLOCK_MONOTONIC as it stood when the clock was set up. Elsewhere
- * clock_gettime(CLOCK_MONOTONIC) is used.
+ * If the processor has a counter of constant rate (aarch64: CNTVCT; x86-64: an invariant TSC), it
+ * is read directly: 7 ns instead of 30 ns for clock_gettime(), and never a system call. The counter
+ * is scaled to nanoseconds of CLOCK_MONOTONIC as of setup. Otherwise clock_gettime(CLOCK_MONOTONIC)
+ * is used.
  *
- * struct clock_source is shared with readers through the region: a reader on the same machine
- * computes the same "now". Wall time comes from anchors: pairs of (recorder's ns, CLOCK_REALTIME
- * ns).
+ * Readers get struct clock_source through the region, so a reader on the same host computes the
+ * same "now". Wall time comes from anchors: pairs of (recorder's ns, CLOCK_REALTIME ns).
  */
 #ifndef CLOCK_H
 #define CLOCK_H
@@ -62,7 +61,7 @@ static inline uint64_t clock_system_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Out of line: whoever asks for the time should not pay for a system call's frame. */
+/* Out of line, so that reading the counter does not pay for the stack frame of a system call. */
 COLD uint64_t clock_now_system(void);
 
 static inline uint64_t clock_now(const struct clock_source *source)
@@ -76,7 +75,7 @@ static inline uint64_t clock_now(const struct clock_source *source)
 	return clock_now_system();
 }
 
-/* A moment at which counter and CLOCK_MONOTONIC were read together. */
+/* A moment at which the counter and CLOCK_MONOTONIC were read together. */
 struct clock_sample {
 	uint64_t ticks;
 	uint64_t ns;
@@ -85,8 +84,8 @@ struct clock_sample {
 struct clock_sample clock_sample_take(void);
 
 /*
- * Set up *source. `early` was taken before, the longer ago the better; where the counter's rate is
- * not known otherwise the call spins until CLOCK_CALIBRATION_NS have passed since then.
+ * Set up *source. `early` is a sample taken earlier, the longer ago the better. If the counter's
+ * rate is not known otherwise, the call spins until CLOCK_CALIBRATION_NS have passed since then.
  */
 enum { CLOCK_CALIBRATION_NS = 4000000 };
 void clock_source_init(struct clock_source *source, struct clock_sample early);
@@ -94,8 +93,9 @@ void clock_source_init(struct clock_source *source, struct clock_sample early);
 struct clock_anchor clock_anchor_take(const struct clock_source *source);
 
 /*
- * Did both clocks run at nearly one rate between these, as they do unless the wall clock was set? Then
- * times between them can be interpolated. What adjusts a wall clock slews it by 500 ppm at most.
+ * Did both clocks run at nearly the same rate between these anchors, as they do unless the wall
+ * clock was set? Then times between them can be interpolated. Time synchronization slews by 500 ppm
+ * at most.
  */
 bool clock_anchors_are_steady(const struct clock_anchor *one, const struct clock_anchor *later);
 

@@ -1,4 +1,4 @@
-/* Opening and reading files that somebody else chose. */
+/* Opening and reading files that someone else named. */
 #include "common/file.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "common/text.h"
 
-/* What kind of thing it is, as an errno; 0 for a regular file. */
+/* The type of a file as an errno; 0 for a regular file. */
 static int refuse_kind(int fd)
 {
 	struct stat st;
@@ -35,7 +35,7 @@ int file_open(int directory, const char *path, bool may_follow)
 	char again[64];
 	int place, refused, fd = -1;
 
-	/* O_PATH names the thing without opening it; the second open is of that very thing. */
+	/* O_PATH refers to the file without opening it; the second open is of the same file. */
 	place = openat(directory, path, O_PATH | O_CLOEXEC | (may_follow ? 0 : O_NOFOLLOW));
 	if (place == -1)
 		return -1;
@@ -107,7 +107,7 @@ bool file_read_text(const char *path, char *text, size_t size)
 	return got > 0;
 }
 
-/* The name in field 2 may hold anything, so counting begins behind its last parenthesis. */
+/* The name in field 2 can contain anything, so count fields after its last parenthesis. */
 bool file_proc_stat(const char *task, char *state, uint64_t *start_ticks)
 {
 	char path[64], text[1024];
@@ -179,6 +179,6 @@ void file_make_directories(const char *path, mode_t mode, gid_t group)
 		*at = '/';
 	}
 	make_directory(copy, mode, group);
-	/* What is wrong shows when a file is made: this must not be taken for the reason then. */
+	/* Errors show when a file is created; errno must not be mistaken for the reason then. */
 	errno = 0;
 }

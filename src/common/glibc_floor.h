@@ -1,17 +1,17 @@
 /*
- * Keeps the plugin loadable on glibc 2.28 when it is built on a newer one. The Makefile puts this
- * header in front of every file of a plugin (-include) and of nothing else; no file names it.
+ * Keeps the plugin loadable on glibc 2.28 when it is built on a newer one. The Makefile includes
+ * this header (-include) in every file of a plugin and nowhere else.
  *
- * A library asks for each symbol in the version that was the default where it was linked, and
- * glibc gave old functions new default versions: threads and dlopen moved into libc.so in 2.34,
- * stat() became a real function in 2.33, C23 changed what strtol() accepts in 2.38. Three remedies:
+ * A library requires each symbol in the version that was the default where it was linked, and glibc
+ * gave old functions new default versions: threads and dlopen moved into libc.so in 2.34, stat()
+ * became a real function in 2.33, C23 changed what strtol() accepts in 2.38. Three remedies:
  *
- *  - ask for the old version by name, where there is one (.symver);
- *  - make the system call, where there is none (the stat family, gettid);
- *  - switch off the header's redirection (strtol and scanf).
+ * - request the old version by name, where there is one (.symver);
+ * - make the system call directly, where there is none (the stat family, gettid);
+ * - disable the header's redirection (strtol and scanf).
  *
- * The old versions lived in libpthread.so.0 and libdl.so.2, so the plugin names both as needed: on
- * new systems they are empty. scripts/check-glibc-floor fails when a symbol slips through.
+ * The old versions were in libpthread.so.0 and libdl.so.2, so the plugin lists both as needed; on
+ * new systems they are empty. scripts/check-glibc-floor fails if a symbol slips through.
  */
 #ifndef GLIBC_FLOOR_H
 #define GLIBC_FLOOR_H
@@ -34,7 +34,7 @@
 #define FLOOR_PIN(symbol, x86_64_version) \
 	__asm__(".symver " #symbol "," #symbol "@GLIBC_" x86_64_version)
 #elif defined(__aarch64__)
-/* Came to glibc in 2.17: nothing is older. */
+/* aarch64 has existed in glibc since 2.17: no symbol there is older. */
 #define FLOOR_PIN(symbol, x86_64_version) __asm__(".symver " #symbol "," #symbol "@GLIBC_2.17")
 #else
 #define FLOOR_PIN(symbol, x86_64_version) _Static_assert(1, "no floor on this machine")
@@ -63,7 +63,7 @@ FLOOR_PIN(sem_post, "2.2.5");
 FLOOR_PIN(sem_timedwait, "2.2.5");
 FLOOR_PIN(sem_wait, "2.2.5");
 
-/* On 64-bit machines the kernel's struct stat is glibc's. */
+/* On 64-bit machines the kernel's struct stat is the same as glibc's. */
 static inline int floor_fstat(int fd, struct stat *st)
 {
 	return (int)syscall(SYS_fstat, fd, st);
@@ -79,7 +79,7 @@ static inline pid_t floor_gettid(void)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-/* With parentheses, so that `struct stat` stays what it is. */
+/* Function-like macros, so that `struct stat` is unaffected. */
 #define fstat(fd, st) floor_fstat(fd, st)
 #define stat(path, st) floor_fstatat(AT_FDCWD, path, st, 0)
 #define lstat(path, st) floor_fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW)

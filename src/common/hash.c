@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Words are little-endian in the formats; both machines we build for are. */
+/* Words are little-endian in the formats, as on both architectures we build for. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats are little-endian");
 
 uint64_t hash_bytes(const void *bytes, size_t length)
@@ -24,8 +24,10 @@ uint64_t hash_bytes(const void *bytes, size_t length)
 	return hash;
 }
 
-/* For a given lane no two words give the same, nor two lanes for a given word: what changes a single
- * word changes the lane, whatever follows. */
+/*
+ * For a given lane it is injective in the word, and for a given word injective in the lane: a
+ * change to a single word changes the lane, whatever follows.
+ */
 static inline uint64_t stir(uint64_t lane, const unsigned char *at)
 {
 	uint64_t word;
@@ -35,7 +37,9 @@ static inline uint64_t stir(uint64_t lane, const unsigned char *at)
 	return lane ^ lane >> 32;
 }
 
-/* Eight lanes, so that none has to wait for another; written out, so that they stay in registers. */
+/*
+ * Eight independent lanes, for instruction parallelism; written out so that they stay in registers.
+ */
 uint64_t hash_block(const void *bytes, size_t length)
 {
 	const uint64_t step = 0x9e3779b97f4a7c15u;

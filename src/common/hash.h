@@ -1,6 +1,6 @@
 /*
- * One 64-bit hash for everything: checksums of blocks, the rolling signature of a communicator,
- * table keys. Not for secrets. The values are part of the file formats: never change them.
+ * A 64-bit hash for everything: checksums of blocks, the rolling signature of a communicator, table
+ * keys. Not cryptographic. The values are part of the file formats: never change them.
  */
 #ifndef HASH_H
 #define HASH_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Mix one word into a running hash. */
+/* Mix a word into a running hash. */
 static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 {
 	__extension__ typedef unsigned __int128 wide;
@@ -20,13 +20,13 @@ static inline uint64_t hash_word(uint64_t hash, uint64_t word)
 
 uint64_t hash_bytes(const void *bytes, size_t length);
 
-/* Mix a text into a running hash. */
+/* Mix a string into a running hash. */
 static inline uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return hash_word(hash, hash_bytes(text, strlen(text)));
 }
 
-/* The same purpose for long ones, and another value: several times as fast. */
+/* For long inputs: several times as fast, with a different result. */
 uint64_t hash_block(const void *bytes, size_t length);
 
 #endif

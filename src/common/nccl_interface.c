@@ -1,4 +1,4 @@
-/* The tables: a row per range of interface versions. */
+/* Tables with one row per range of interface versions. */
 #include "common/nccl_interface.h"
 
 #include <stddef.h>
@@ -148,12 +148,13 @@ static const struct op_blind_spot spots[] = {
 	  "AlltoAll, Gather and Scatter show as the sends and receives they are made of." },
 	{ "one_sided", 6, 6, "PutSignal, Signal and WaitSignal show nothing." },
 	{ "one_sided_unsure", 7, 7,
-	  "PutSignal, Signal and WaitSignal may show nothing: this was not tried." },
+	  "PutSignal, Signal and WaitSignal may show nothing (not tested)." },
 	{ "collnet", 1, 7, "Collectives through CollNet show no progress of the network." },
 	{ "device_api", 5, 7,
-	  "What kernels of the user send with NCCL's device interface shows nothing." },
+	  "Transfers by user kernels through NCCL's device interface show nothing." },
 	{ "communicator_size", 1, 3,
-	  "A communicator's number of ranks and nodes is not told, so AllGather and ReduceScatter "
+	  "The number of ranks and nodes of a communicator is unknown, so AllGather and "
+	  "ReduceScatter "
 	  "have an unknown size." },
 	{ "datatype_in_bytes", 1, 4,
 	  "AllGather and Broadcast have an unknown datatype: NCCL reports them in bytes." },
@@ -162,8 +163,8 @@ static const struct op_blind_spot spots[] = {
 	  "reports "
 	  "them in bytes." },
 	{ "inside_node", 1, 7,
-	  "Transfers within a node (NVLink, PCIe, shared memory) show no peer: only the network's "
-	  "side tells whom an operation waits for." },
+	  "Transfers within a node (NVLink, PCIe, shared memory) show no peer: only network "
+	  "events show which rank an operation waits for." },
 };
 
 const struct op_blind_spot *op_blind_spot(unsigned int interface, size_t index)
@@ -188,6 +189,6 @@ const char *op_interface_releases(unsigned int interface)
 
 const char *op_kernel_events_missed(void)
 {
-	return "operations within a node have no duration, and those over the network have the "
-	       "network's";
+	return "operations within a node have no duration, and operations over the network have "
+	       "the duration of their transfers";
 }

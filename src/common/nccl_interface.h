@@ -1,10 +1,11 @@
 /*
- * What differs between the versions of NCCL's profiler interface: kernel events, sampling, blind spots.
+ * What differs between the versions of NCCL's profiler interface: kernel events, sampling, blind
+ * spots.
  *
- * Kernel events (KernelCh) give GPU times and cost a job more than everything else NCCL's profiler
- * interface offers. This is the one table of what is requested by default, release by release, and why:
- * the plugin obeys it, `ringside verify` prints it, the simulator plays it. docs/KERNEL-EVENTS.md
- * explains it; a test compares the two.
+ * Kernel events (KernelCh) give GPU times and cost a job more than everything else in the
+ * interface. This is the one table of what is requested by default, release by release, and why:
+ * the plugin follows it, `ringside verify` prints it, the simulator simulates it.
+ * docs/KERNEL-EVENTS.md explains it; a test compares the two.
  */
 #ifndef NCCL_INTERFACE_H
 #define NCCL_INTERFACE_H
@@ -23,7 +24,7 @@ enum kernel_events {
 };
 
 struct kernel_policy {
-	unsigned char first, last;   /* profiler interface versions: they tell the release */
+	unsigned char first, last;   /* profiler interface versions, which imply the release */
 	unsigned char by_default;    /* enum kernel_events */
 	unsigned char no_allgatherv; /* the default where NCCL_ALLGATHERV_ENABLE=0 is set */
 	bool can_sample;	     /* switching at run time keeps NCCL's counters right */
@@ -31,35 +32,36 @@ struct kernel_policy {
 	const char *risk;	     /* what requesting all of them can do to a job */
 };
 
-/* NULL for an interface version that does not exist. */
+/* NULL if there is no such interface version. */
 const struct kernel_policy *kernel_policy_of(unsigned int interface);
 /* "off", "sampled", "on" */
 const char *kernel_events_name(enum kernel_events events);
 
-/* What became of sampling in a process, as its region tells. Numbers are part of the format. */
+/*
+ * The state of sampling in a process, as stored in its region. The numbers are part of the format.
+ */
 enum sampling_state {
-	SAMPLING_NONE = 0,   /* nothing is sampled: off, on for good, or an older recorder */
-	SAMPLING_ACTIVE = 1, /* windows open and close, or will */
-	SAMPLING_ENDING =
-		2,	    /* a Send or Recv came while a window was open: closes with its group */
-	SAMPLING_STUCK = 3, /* a CUDA graph was captured in an open window: on for good */
-	SAMPLING_BY_GRAPH = 4,	   /* ended: a CUDA graph was captured */
-	SAMPLING_BY_P2P = 5,	   /* ended: Send or Recv was called */
-	SAMPLING_BY_NVLS = 6,	   /* ended: grouped collectives with NVLS */
-	SAMPLING_BY_BROADCAST = 7, /* ended: NCCL 2.29 and later, Broadcast as AllGatherV */
+	SAMPLING_NONE = 0,     /* not sampled: off, always on, or an older recorder */
+	SAMPLING_ACTIVE = 1,   /* windows open and close, or will */
+	SAMPLING_ENDING = 2,   /* a Send or Recv came in an open window: closes with its group */
+	SAMPLING_STUCK = 3,    /* a CUDA graph was captured in an open window: always on */
+	SAMPLING_BY_GRAPH = 4, /* ended: a CUDA graph was captured */
+	SAMPLING_BY_P2P = 5,   /* ended: Send or Recv was called */
+	SAMPLING_BY_NVLS = 6,  /* ended: grouped collectives with NVLS */
+	SAMPLING_BY_BROADCAST = 7, /* ended: NCCL 2.29 and later run Broadcast as AllGatherV */
 	SAMPLING_BY_SHM = 8,	   /* ended: too little room in /dev/shm */
 	SAMPLING_STATES = 9,
 };
 
-/* A sentence for people, "" for SAMPLING_NONE and unknown numbers. */
+/* A sentence for the user; "" for SAMPLING_NONE and unknown numbers. */
 const char *sampling_state_text(uint64_t state);
 
 /*
- * Which collectives are timed when events are sampled. Collectives of a communicator come in blocks of
- * SAMPLE_BLOCK by their number, which is equal on all ranks; a block's level is drawn from the
- * communicator's hash and the block's number: half of the blocks have level 0, a quarter level 1, and so
- * on. A rank that samples at level k times all blocks of level k and above, so a rank with a smaller
- * k times everything that the others time, and ranks need not agree on k to be comparable.
+ * Which collectives are timed when sampling. The collectives of a communicator form blocks of
+ * SAMPLE_BLOCK by number, which is the same on all ranks. The level of a block is derived from the
+ * communicator's hash and the block's number: half of the blocks have level 0, a quarter level 1,
+ * and so on. A rank that samples at level k times all blocks of level k and above. So a rank with a
+ * smaller k times everything that the others time, and ranks need not agree on k to be comparable.
  */
 enum { SAMPLE_BLOCK = 8, SAMPLE_LEVEL_MOST = 12 };
 
@@ -76,23 +78,24 @@ static inline unsigned int sample_level(uint64_t comm_hash, uint64_t collective)
 }
 
 /*
- * What NCCL does not show to a profiler plugin, release by release: nothing can be recorded there,
- * by anybody. docs/BLIND-SPOTS.md is the same list for people; a test compares them.
+ * What NCCL does not show to any profiler plugin, release by release, so that nothing can be
+ * recorded. docs/BLIND-SPOTS.md has the same list; a test compares them.
  */
 struct op_blind_spot {
-	const char *name;    /* short, for programs */
-	unsigned char first; /* profiler interface versions from .. to: they tell the release */
+	const char *name; /* short identifier, for JSON */
+	unsigned char
+		first; /* first and last profiler interface version, which imply the release */
 	unsigned char last;
-	const char *sentence; /* for people */
+	const char *sentence; /* for text output */
 };
 
-/* The index-th spot of this interface version; NULL past the last. Version 0: of any. */
+/* The index-th blind spot of this interface version; NULL past the last. Version 0: of any. */
 const struct op_blind_spot *op_blind_spot(unsigned int interface, size_t index);
 
-/* "2.28", "2.29-2.30"; "?" for a version that does not exist. */
+/* "2.28", "2.29-2.30"; "?" if there is no such version. */
 const char *op_interface_releases(unsigned int interface);
 
-/* What is not known without kernel channel events. */
+/* What is unknown without kernel channel events. */
 const char *op_kernel_events_missed(void);
 
 enum { OP_INTERFACES = 7 };

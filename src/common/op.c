@@ -1,4 +1,4 @@
-/* Names, sizes, checks and buckets of operations. */
+/* Names, sizes, checks and duration buckets of operations. */
 #include "common/op.h"
 
 #include <stdbool.h>
@@ -328,7 +328,7 @@ void op_size_text(char *to, size_t size, unsigned int size_class)
 		text_copy(to, size, "unknown");
 }
 
-/* A number of a table, or one that this process interned. */
+/* In the table, or interned by this process. */
 static bool is_name(uint8_t number, unsigned int table_size)
 {
 	return number < table_size ||
@@ -356,7 +356,7 @@ const char *op_check_live(const struct op_record *op)
 	return NULL;
 }
 
-/* The top bit of a sequence marks a ring slot that is being written: no record has it. */
+/* The top bit of a sequence marks a ring slot that is being written; no record has it. */
 static bool is_sequence(uint64_t sequence)
 {
 	return sequence != 0 && sequence >> 63 == 0;

@@ -1,6 +1,6 @@
 /*
- * What a record says: names, sizes, durations, and whether it can be worked with at all. Names are in NCCL's
- * spelling, which is also what users know.
+ * The meaning of a record: names, sizes, durations, and whether its numbers are valid. Names are in
+ * NCCL's spelling, which users know.
  */
 #ifndef OP_H
 #define OP_H
@@ -20,7 +20,7 @@ enum op_name_table {
 	OP_NAME_TABLES = 4,
 };
 
-/* NULL when the table has no such number; interned numbers are the caller's to look up. */
+/* NULL if the table has no such number; interned numbers have to be looked up by the caller. */
 const char *op_name(enum op_name_table table, uint8_t number);
 
 const char *op_function_name(uint8_t function);	  /* "AllReduce"; "?" past the table */
@@ -35,44 +35,47 @@ const char *op_lost_name(unsigned int reason);	  /* "ring_overrun"; NULL past th
 const char *op_odd_name(unsigned int reason);	  /* "stale_handle"; NULL past the table */
 const char *op_mode_name(unsigned int mode);	  /* "flight" */
 
-/* Is a whole operation missing? Else details of one that is recorded. */
+/* Is a whole operation missing? Otherwise only details of a recorded one. */
 bool op_lost_is_whole(unsigned int reason);
-/* How many, over all reasons. */
+/* Number of lost operations, over all reasons. */
 uint64_t op_lost_operations(const uint64_t *lost);
-/* Of these: not counted as issued, either. The others were, and were lost then. */
+/* Those among them that were not counted as issued. The others were issued and lost later. */
 uint64_t op_lost_unseen(const uint64_t *lost);
 
-/* NCCL's own spelling ("ncclFloat32"); NULL when the table has no such number. */
+/* NCCL's own spelling ("ncclFloat32"); NULL if the table has no such number. */
 const char *op_name_of_nccl(enum op_name_table table, uint8_t number);
 
-/* What NCCL's string means. A number without table entry is the table's "unknown", 0; *is_known
- * tells whether the name was in the table at all. `text` may be NULL. */
+/*
+ * The number for NCCL's string. A name that is not in the table gives the table's "unknown", 0;
+ * *is_known says whether it was in the table. `text` may be NULL.
+ */
 uint8_t op_name_find(enum op_name_table table, const char *text, int *is_known);
 
-/* v1 of the interface sends numbers. */
+/* Version 1 of the interface sends numbers. */
 uint8_t op_function_from_v1(uint8_t number);
 uint8_t op_datatype_from_nccl(uint8_t number);
 uint8_t op_algorithm_from_v1(uint8_t number);
 uint8_t op_protocol_from_v1(uint8_t number);
 
-/* Bytes of one element, 0 unknown. */
+/* Bytes of one element; 0: unknown. */
 unsigned int op_datatype_bytes(uint8_t datatype);
 
 /*
- * Bytes of the message as nccl-tests counts them: the whole buffer for AllGather, ReduceScatter,
- * AlltoAll, Gather and Scatter (nranks times the per-rank count), the count itself otherwise.
- * OP_BYTES_UNKNOWN where the element's size or a needed nranks (0) is unknown, or past 64 bits.
+ * Message size as nccl-tests counts it: the whole buffer for AllGather, ReduceScatter, AlltoAll,
+ * Gather and Scatter (nranks times the per-rank count), the count itself otherwise.
+ * OP_BYTES_UNKNOWN if the size of an element or a required nranks is unknown (0), or if the result
+ * exceeds 64 bits.
  */
 uint64_t op_message_bytes(uint8_t function, uint64_t count, unsigned int element_bytes, int nranks);
 
-/* 0 unknown, 1 for 0 bytes, else 2 + floor(log2(bytes)). */
+/* 0: unknown, 1: 0 bytes, else 2 + floor(log2(bytes)). */
 unsigned int op_size_class(uint64_t bytes);
-/* The bytes that fall into a class, both included; false for 0, unknown, and for what is no class. */
+/* The range of bytes in a class, inclusive; false for unknown and invalid classes. */
 bool op_size_range(unsigned int size_class, uint64_t *least, uint64_t *most);
-/* What a class begins with: "32 MiB"; "unknown". */
+/* The lower end of a class: "32 MiB"; "unknown". */
 void op_size_text(char *to, size_t size, unsigned int size_class);
 
-/* Does every rank of the communicator issue this one, so that ranks can be joined by its number? */
+/* Does every rank of the communicator issue it, so that ranks can be matched by its number? */
 static inline bool op_is_collective(uint8_t function)
 {
 	const uint32_t others = 1u << OP_SEND | 1u << OP_RECV | 1u << OP_SEND_RECV |
@@ -81,7 +84,7 @@ static inline bool op_is_collective(uint8_t function)
 	return function >= 32 || !(others >> function & 1);
 }
 
-/* How long an operation took, by the source its record names; 0 when that is none. */
+/* How long an operation took, by the source named in its record; 0 if there is none. */
 static inline uint64_t op_duration_ns(const struct op_record *op)
 {
 	switch (op->time_source) {
@@ -97,14 +100,14 @@ static inline uint64_t op_duration_ns(const struct op_record *op)
 }
 
 /*
- * Could kernel events of this operation come at all? Only then does their absence mean anything. They
+ * Could there be kernel events for this operation? Only then does their absence mean anything. They
  * were requested for all operations of its communicator, or for this one because it was sampled.
  */
 static inline bool op_kernels_were_asked(const struct comm_info *comm, const struct op_record *op)
 {
 	enum { KERNEL_CH = 0x40, FIRST_WITH_KERNELS = 3 }; /* NCCL's number; interface version */
 
-	/* Who does not know what was requested knows what came. */
+	/* If the requested events are not known, go by what came. */
 	if (comm->mask == 0)
 		return comm->flags & COMM_FLAG_SEES_KERNELS;
 	if (op->flags & OP_FLAG_KERNELS_ASKED)
@@ -120,8 +123,8 @@ static inline bool op_has_network_time(const struct op_record *op)
 }
 
 /*
- * Which time of a finished operation can be believed? For the recorder, and for readers that find it
- * before its record is complete.
+ * Which time of a finished operation can be trusted? For the recorder, and for readers that find
+ * the operation before its record is complete.
  */
 static inline uint8_t op_choose_time_source(const struct op_record *op)
 {
@@ -130,15 +133,20 @@ static inline uint8_t op_choose_time_source(const struct op_record *op)
 
 	if (has_stamps && !(op->flags & OP_STAMPS_UNTRUSTED))
 		return OP_TIME_KERNEL_GPU;
-	/* Samples are timed by the GPU: what the network shows of the others is another quantity, and the two
-	 * must not be mixed in one figure. Where there are no samples at all, readers take it instead. */
+	/*
+	 * Samples are timed by the GPU. Network times of the others are a different quantity and
+	 * must not be mixed into the same figure. If there are no samples at all, readers use them
+	 * instead.
+	 */
 	if (op->flags & OP_FLAG_NOT_SAMPLED)
 		return OP_TIME_NONE;
 	return op_has_network_time(op) ? OP_TIME_PROXY : OP_TIME_NONE;
 }
 
-/* Times bytes over time is the bus bandwidth of nccl-tests; 0 when nranks is needed and unknown (0). A function that has
- * no factor of its own, or that we do not know, has 1. */
+/*
+ * Multiplied by bytes over time it gives the bus bandwidth of nccl-tests. 0 if nranks is needed and
+ * unknown (0); 1 for functions that are unknown or have no factor of their own.
+ */
 static inline double op_bus_factor(uint8_t function, int32_t nranks)
 {
 	double ranks = nranks;
@@ -158,31 +166,36 @@ static inline double op_bus_factor(uint8_t function, int32_t nranks)
 }
 
 /*
- * Is this a record that can be worked with? For whatever comes from shared memory or a file.
- * NULL when every number is within its range, else what is wrong, in a few words. Ranges only: a
- * record that passes can still lie, but no table is left because of it. Its times may be anything:
- * op_check_time() looks at them. Functions, datatypes, algorithms and protocols may be interned;
- * ranks, roots and peers may be any number; unknown flags are fine (a newer minor version may set
- * them).
+ * Is a record from shared memory or a file safe to use? NULL if every number is in its range, else
+ * what is wrong, in a few words. Only ranges are checked: a record that passes can still be false,
+ * but indexing tables with it is safe. Times are not checked here: see op_check_time(). Functions,
+ * datatypes, algorithms and protocols may be interned; ranks, roots and peers may be any number;
+ * unknown flags are allowed (a newer minor version may set them).
  */
 const char *op_check(const struct op_record *op);      /* finished: has a sequence */
 const char *op_check_live(const struct op_record *op); /* has none yet */
 const char *op_check_detail(const struct op_detail *detail);
 const char *op_check_comm(const struct comm_info *comm);
 
-/* Do the times fit the source that the record names, so that a duration can be taken from it? When
- * not, the source becomes none and the answer is false. */
+/*
+ * Do the times fit the source named in the record, so that a duration can be computed? If not, the
+ * source is set to none, and the result is false.
+ */
 bool op_check_time(struct op_record *op);
 
-/* What a name counts as in a signature. Interned ones are another number in every process: these count as the
- * hash of their text. */
+/*
+ * What a name contributes to a signature. Interned numbers differ between processes, so these
+ * contribute the hash of their text.
+ */
 static inline uint64_t op_signature_name(enum op_name_table table, uint8_t number)
 {
 	return (uint64_t)table << 8 | number;
 }
 
-/* The rolling signature of a communicator: over function, count, datatype and root of each collective
- * in turn. Recorder and simulator compute it; trace files leave out what it can be computed from. */
+/*
+ * The rolling signature of a communicator over function, count, datatype and root of each
+ * collective. Recorder and simulator compute it; trace files omit it where it can be recomputed.
+ */
 static inline uint64_t op_signature(uint64_t before, uint64_t function, uint64_t datatype,
 				    int32_t root, uint64_t count)
 {
@@ -192,10 +205,10 @@ static inline uint64_t op_signature(uint64_t before, uint64_t function, uint64_t
 }
 
 /*
- * Many records at once, word by word: column w holds word w of each record, as struct op_record has
- * it. Who reads a few words of millions of records takes these; the others take whole records.
+ * Many records at once, word by word: column w holds word w of each record, as in struct op_record.
+ * For code that reads a few words of millions of records; other code uses whole records.
  *
- * What the 64-bit words of a record hold; those with several fields are taken apart below.
+ * What the 64-bit words of a record hold. Functions below extract the fields of words with several.
  */
 enum op_word {
 	OP_WORD_SEQUENCE = 0,
@@ -222,14 +235,14 @@ enum op_word {
 	OP_WORD_CAPTURED_NUMBER = 21,
 	OP_WORD_SEND_BYTES = 22,
 	OP_WORD_RECV_BYTES = 23,
-	OP_WORD_WAITS = 24, /* six of them */
+	OP_WORD_WAITS = 24, /* six words */
 	OP_WORD_STEPS = 30,
 	OP_WORD_RESERVED = 31,
 };
 
 #define OP_WORD_BIT(word) (UINT32_C(1) << (word))
 #define OP_WORDS_ALL UINT32_MAX
-/* What it takes to tell a duration. */
+/* The words needed to compute a duration. */
 #define OP_WORDS_TIME                                                                          \
 	(OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_ISSUE) | OP_WORD_BIT(OP_WORD_TASK) | \
 	 OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_DONE) |                             \
@@ -237,11 +250,11 @@ enum op_word {
 
 struct op_batch {
 	uint32_t rows;
-	uint32_t words;				 /* bit w: column w is there */
-	const uint64_t *column[OP_RECORD_WORDS]; /* NULL where its bit is not set */
+	uint32_t words;				 /* bit w: column w is present */
+	const uint64_t *column[OP_RECORD_WORDS]; /* NULL if its bit is not set */
 };
 
-/* Parts of OP_WORD_KIND. All but the communicator in one number: a key to group by. */
+/* Parts of OP_WORD_KIND. All but the communicator, in one number: a key to group by. */
 static inline uint32_t op_kind_comm(uint64_t kind)
 {
 	return (uint32_t)kind;
@@ -273,17 +286,17 @@ static inline uint8_t op_state_source(uint64_t word)
  *
  *	2^((i-1)/8) s < d * 2^22 <= 2^(i/8) s
  *
- * so eight buckets an octave, each 9 % wide, from 238 ns (bucket 0 and all below) to 1024 s (bucket
- * 256 - 1 and all above). Exporting is exact, merging is addition.
+ * So there are eight buckets per octave, each 9% wide, from 238 ns (bucket 0 and below) to 1024 s
+ * (bucket 255 and above). Exporting is exact; merging is addition.
  */
 enum { HISTOGRAM_BUCKETS = 256, HISTOGRAM_SCHEMA = 3, HISTOGRAM_FIRST_EXPONENT = -22 };
 
-/* The largest whole nanosecond that still belongs to bucket i. */
+/* The largest whole nanosecond in bucket i. */
 uint64_t histogram_upper_ns(unsigned int bucket);
 
 unsigned int histogram_bucket(uint64_t ns);
 
-/* Prometheus' own index of our bucket i in schema 3. */
+/* Prometheus' own index for our bucket i in schema 3. */
 static inline int histogram_prometheus_index(unsigned int bucket)
 {
 	return HISTOGRAM_FIRST_EXPONENT * 8 + (int)bucket;

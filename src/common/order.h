@@ -1,12 +1,12 @@
 /*
- * Memory order: the only place that names it. Words that two threads or two processes share are
- * plain integers, touched through these macros alone.
+ * Memory order: the only place that names it. Words shared by threads or processes are plain
+ * integers, accessed only through these macros.
  *
- * relaxed   the word is whole; nothing is said about other words
- * release   what was written before is visible to whoever acquires this word
- * acquire   what the releaser wrote before is visible from here on
+ *	relaxed   the word is whole; nothing is implied about other words
+ *	release   what was written before is visible to a thread that acquires this word
+ *	acquire   what the releasing thread wrote before is visible from here on
  *
- * A release or acquire in the code names its partner in a comment.
+ * Every release or acquire in the code names its partner in a comment.
  */
 #ifndef ORDER_H
 #define ORDER_H
@@ -22,9 +22,9 @@
 #endif
 
 /*
- * An aligned word that is touched by one instruction is whole on every machine we build for, and
- * volatile makes it one. gcc's atomics say the same but compute each address apart on aarch64, which
- * cost a sixth of the hot path. The sanitizer is shown what is meant.
+ * An aligned word accessed by one instruction is whole on every machine we build for, and volatile
+ * makes it one instruction. gcc's atomics guarantee the same but compute each address separately on
+ * aarch64, which cost a sixth of the hot path. Sanitizer builds use the atomics.
  */
 #ifdef ORDER_IS_WATCHED
 #define load_relaxed(word) __atomic_load_n((word), __ATOMIC_RELAXED)
@@ -36,7 +36,7 @@
 #define load_acquire(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
 #define store_release(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
 
-/* Each gives back the value from before. */
+/* These return the previous value. */
 #define add_relaxed(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELAXED)
 #define add_release(word, value) __atomic_fetch_add((word), (value), __ATOMIC_RELEASE)
 #define or_relaxed(word, value) __atomic_fetch_or((word), (value), __ATOMIC_RELAXED)
@@ -51,17 +51,24 @@
 	__atomic_compare_exchange_n((word), (expected), (value), 0, __ATOMIC_ACQ_REL, \
 				    __ATOMIC_RELAXED)
 
-/* A fence orders what stands before it with relaxed words after it (release), and the reverse. */
+/*
+ * A release fence orders everything before it with relaxed stores after it; acquire is the reverse.
+ */
 #define fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
-/* Orders a store before it with a load after it: of two threads that do so, one sees the other's. */
+/*
+ * Orders a store before it with a load after it: of two threads that do so, one sees the other's
+ * store.
+ */
 #define fence_full() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 
-/* For a word that one thread at a time writes and others only read: cheaper than an atomic add,
- * and no data race when the rule is broken, only a lost count. */
+/*
+ * For a word that one thread at a time writes and others only read. Cheaper than an atomic add; if
+ * the rule is broken, a count is lost but there is no data race.
+ */
 #define bump_relaxed(word, value) store_relaxed((word), load_relaxed(word) + (value))
 
-/* The same, giving back the value from before. */
+/* The same, returning the previous value. */
 static inline uint64_t bump_relaxed_get(uint64_t *word)
 {
 	uint64_t before = load_relaxed(word);
@@ -71,9 +78,9 @@ static inline uint64_t bump_relaxed_get(uint64_t *word)
 }
 
 /*
- * Many words that another thread may look at meanwhile: it gets old ones or new ones, and finds out by
- * a word of its own that it must not believe them. No order, and no tearing within a word. Compilers
- * make wide stores of the plain form only; the sanitizer is shown what is meant.
+ * Many words that another thread may read at the same time. It gets old or new ones, and learns
+ * from another word that it must not use them. No ordering, and no tearing within a word. Compilers
+ * emit wide stores only for the plain form; sanitizer builds use the atomics.
  */
 static inline void words_clear(uint64_t *words, unsigned int count)
 {

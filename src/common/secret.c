@@ -1,4 +1,4 @@
-/* Words in names, and shapes of values. */
+/* Recognizes secrets by words in names and by shapes of values. */
 #include "common/secret.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static bool has_any(const char *text, const char *const *words, size_t count)
 	return false;
 }
 
-/* InfiniBand's partition key is the number of a table's row. */
+/* InfiniBand's partition key is a table index, not a secret. */
 static bool is_partition_key(const char *name)
 {
 	size_t length = strlen(name);
@@ -64,13 +64,13 @@ static bool has_assignment(const char *value)
 	return false;
 }
 
-/* At the start of a word, as these are written. In a path "/hf_cache" is a name like any other. */
+/* At the start of a word, as these are written. In a path "/hf_cache" is an ordinary name. */
 static bool has_beginning(const char *value)
 {
 	static const char *const words[] = { "eyJ",  "AKIA", "ASIA", "ghp_",	    "gho_",
 					     "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-",
 					     "xox",  "sk-",  "hf_" };
-	enum { PATH_MAY_HAVE = 10 }; /* from this one on */
+	enum { PATH_MAY_HAVE = 10 }; /* from this index on */
 
 	for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
 		for (const char *at = value; (at = strstr(at, words[i])) != NULL; at++) {
@@ -83,7 +83,10 @@ static bool has_beginning(const char *value)
 	return false;
 }
 
-/* "name:password@host" with or without a scheme, also when a part of it is empty. A name alone is none. */
+/*
+ * "name:password@host", with or without a scheme, also if a part is empty. A name alone does not
+ * count.
+ */
 static bool has_user(const char *value)
 {
 	const char *colon = strchr(value, ':');
@@ -91,7 +94,7 @@ static bool has_user(const char *value)
 	return (colon != NULL && strchr(colon, '@') != NULL) || strstr(value, "%40") != NULL;
 }
 
-/* Letters, digits and signs without a blank or a path, of both kinds, and long: nobody types that. */
+/* A long mix of letters, digits and symbols without blanks or slashes: not typed by a person. */
 static bool is_random(const char *value)
 {
 	size_t length = strlen(value), digits = 0, capitals = 0, smalls = 0;
@@ -121,7 +124,7 @@ bool secret_is_line(const char *line, size_t length)
 
 	if (length < 4 || memcmp(line, "env.", 4) != 0)
 		return false;
-	/* A value that long is none that decides how a job communicates. */
+	/* A value this long does not affect how a job communicates. */
 	if (length >= sizeof(text))
 		return true;
 	memcpy(text, line, length);

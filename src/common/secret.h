@@ -1,7 +1,7 @@
 /*
- * Does a variable hold a secret? What is recorded is read by others, so this would rather leave out too much: by
- * what its name speaks of, and by what its value looks like. It cannot know every secret. No allocation, no file:
- * the plugin asks it, too.
+ * Does a variable hold a secret? Recordings are passed on, so this errs on the side of leaving out
+ * too much, judging by what the name suggests and what the value looks like. It cannot recognize
+ * every secret. No allocation and no file access, because the plugin uses it, too.
  */
 #ifndef SECRET_H
 #define SECRET_H
@@ -12,7 +12,7 @@
 bool secret_is_name(const char *name);
 bool secret_is_value(const char *value);
 
-/* Of a line "env.NAME=VALUE", without its end; other lines are never secret. */
+/* For a line "env.NAME=VALUE" without its line end; other lines are never secret. */
 bool secret_is_line(const char *line, size_t length);
 
 #endif

@@ -63,7 +63,7 @@ static void add_block(uint32_t state[8], const uint8_t *block)
 		state[i] += v[i];
 }
 
-/* A one bit, zeros, and the length in bits: to the end of a block. */
+/* Padding: a one bit, zeros, and the length in bits, to the end of a block. */
 static void add_end(uint32_t state[8], const uint8_t *rest, size_t length)
 {
 	uint8_t blocks[2 * BLOCK] = { 0 };
@@ -103,7 +103,7 @@ const char *sha256_base64(const void *bytes, size_t length, char to[static SHA25
 	for (unsigned int i = 0; i < SHA256_BYTES; i += 3) {
 		uint32_t group = (uint32_t)digest[i] << 16 | (uint32_t)digest[i + 1] << 8;
 
-		/* The last group has two bytes: its fourth letter is '='. */
+		/* The last group has two bytes: its fourth character is '='. */
 		if (i + 2 < SHA256_BYTES)
 			group |= digest[i + 2];
 		for (unsigned int j = 0; j < 4; j++)

@@ -1,4 +1,4 @@
-/* Words for failures, and growing a list. */
+/* Texts for status values, and growing a list. */
 #include "common/status.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ const char *status_text(enum status status)
 	return "unknown status";
 }
 
-/* Room grows at powers of two, so the count alone says when. */
+/* Capacity is always a power of two, so the count alone shows when to grow. */
 bool list_grow(void *list, size_t count, size_t element_bytes)
 {
 	void **at = list;

@@ -1,4 +1,4 @@
-/* Bounded strings, and numbers as people read them. */
+/* Bounded strings, and numbers in readable form. */
 #include "common/text.h"
 
 #include <errno.h>
@@ -112,7 +112,7 @@ enum status text_number(const char *text, int64_t least, int64_t most, int64_t *
 	return OK;
 }
 
-/* Append to a bounded buffer; a value must not smuggle a directory into a path. */
+/* Append to a bounded buffer; a value must not add a directory to a path. */
 static enum status append(char *to, size_t size, size_t *at, const char *value, bool is_value)
 {
 	for (; *value != '\0'; value++) {
@@ -221,7 +221,7 @@ const char *units_duration(char to[static UNITS_TEXT], uint64_t ns)
 	const uint64_t second = 1000000000;
 	uint64_t seconds = ns / second;
 
-	/* Just below a border it would round to 1000 of the smaller unit. */
+	/* Just below a boundary it would round to 1000 of the smaller unit. */
 	if (ns < 1000)
 		text_format(to, UNITS_TEXT, "%" PRIu64 " ns", ns);
 	else if (ns < 999500)

@@ -1,6 +1,6 @@
 /*
- * Bounded strings: always terminated, never past the end, and they say when something was cut; numbers as people
- * read them; UTF-8.
+ * Bounded strings: always terminated, never past the end, with a result that says whether text was
+ * cut. Also numbers in readable form and UTF-8.
  */
 #ifndef TEXT_H
 #define TEXT_H
@@ -12,26 +12,30 @@
 #include "common/attributes.h"
 #include "common/status.h"
 
-/* Copy; false when it did not fit and was cut. NULL counts as "". */
+/* Copy; false if it was cut. NULL counts as "". */
 bool text_copy(char *to, size_t size, const char *from);
 
-/* printf into a buffer; false when it did not fit and was cut. */
+/* printf into a buffer; false if it was cut. */
 bool text_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The same behind what is there; false when it did not fit and was cut. */
+/* Append; false if it was cut. */
 bool text_append(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Copy what a fixed-size field holds, which may lack its terminator; control bytes become '?'. */
+/* Copy a fixed-size field that may lack its terminator; control bytes become '?'. */
 void text_from_field(char *to, size_t size, const char *field, size_t field_size);
 
-/* "64MiB", "1GiB", "4096", "10kB": bytes. ERR_FORMAT when it is no size, ERR_RANGE past 64 bits. */
+/*
+ * "64MiB", "1GiB", "4096", "10kB": bytes. ERR_FORMAT if it is not a size, ERR_RANGE past 64 bits.
+ */
 enum status text_size(const char *text, uint64_t *bytes);
 
 /* A whole decimal number within [least, most]. */
 enum status text_number(const char *text, int64_t least, int64_t most, int64_t *number);
 
-/* Expand %h host, %p pid, %r rank, %j job, %% percent. ERR_FORMAT for any other letter,
- * ERR_NO_SPACE when it does not fit. A '/' inside a value becomes '_'. */
+/*
+ * Expand %h host, %p pid, %r rank, %j job, %% percent. ERR_FORMAT for any other letter,
+ * ERR_NO_SPACE if it does not fit. A '/' inside a value becomes '_'.
+ */
 struct text_names {
 	const char *host;
 	const char *job;
@@ -40,25 +44,25 @@ struct text_names {
 };
 enum status text_expand(char *to, size_t size, const char *pattern, const struct text_names *names);
 
-/* More than the ending alone: ".json" is a name that has no ending. */
+/* The text must be longer than the suffix: ".json" alone is a name without a suffix. */
 bool text_ends_with(const char *text, const char *ending);
 
-/* The first letter as a sentence begins. */
+/* Capitalize the first letter. */
 static inline void text_capital(char *text)
 {
 	if (text[0] >= 'a' && text[0] <= 'z')
 		text[0] = (char)(text[0] - 'a' + 'A');
 }
 
-/* The words that go with a number: text_which(ranks, "rank waits", "ranks wait"). */
+/* Singular or plural: text_which(ranks, "rank waits", "ranks wait"). */
 static inline const char *text_which(uint64_t count, const char *one, const char *many)
 {
 	return count == 1 ? one : many;
 }
 
-/* Numbers as people read them. Bounded; all give back the text they wrote. */
+/* Numbers in readable form. Bounded; all return the text they wrote. */
 
-enum { UNITS_TEXT = 40 }; /* room that is always enough */
+enum { UNITS_TEXT = 40 }; /* always large enough */
 
 /* "0 B", "512 B", "4 KiB", "1.5 GiB": one decimal unless the number is whole. */
 const char *units_bytes(char to[static UNITS_TEXT], uint64_t bytes);
@@ -69,27 +73,32 @@ const char *units_duration(char to[static UNITS_TEXT], uint64_t ns);
 /* "1,234,567". */
 const char *units_count(char to[static UNITS_TEXT], uint64_t count);
 
-/* Of nanoseconds since 1970, in UTC: "2026-11-15T02:09:00.123456789Z". */
+/* Nanoseconds since 1970, in UTC: "2026-11-15T02:09:00.123456789Z". */
 const char *units_wall_time(char to[static UNITS_TEXT], uint64_t wall_ns);
-/* The same to the second: "2026-11-15 02:09:00". */
+/* To the second: "2026-11-15 02:09:00". */
 const char *units_date(char to[static UNITS_TEXT], uint64_t wall_ns);
-/* The same without the day: "02:09:00". */
+/* Without the date: "02:09:00". */
 const char *units_clock(char to[static UNITS_TEXT], uint64_t wall_ns);
 
-/* What was computed, as a whole number: 0 for what is negative or no number, the largest for what is larger. */
+/*
+ * Convert a computed value: 0 if it is negative or not a number, the largest number if it is too
+ * large.
+ */
 uint64_t units_whole(double value);
 
-/* A text that is a value, to stand among the arguments of a longer one: units_of_ns(ns).text. */
+/* A text returned by value, for use as a printf argument: units_of_ns(ns).text. */
 struct units_text {
 	char text[UNITS_TEXT];
 };
-/* As units_duration() has it, rounded to whole nanoseconds; "?" for what is no duration. */
+/* Like units_duration(), rounded to whole nanoseconds; "?" if it is not a duration. */
 struct units_text units_of_ns(double ns);
-/* As units_bytes() has it. */
+/* Like units_bytes(). */
 struct units_text units_of_bytes(uint64_t bytes);
 
-/* Bytes of the UTF-8 character at `at`, which is not ASCII; 0 when it is none: overlong, surrogate, too
- * high, cut. */
+/*
+ * Length of the non-ASCII UTF-8 character at `at`; 0 if it is invalid: overlong, surrogate, too
+ * high, cut.
+ */
 static inline size_t utf8_bytes(const unsigned char *at, size_t room)
 {
 	unsigned char first = at[0], least = 0x80, most = 0xbf;

@@ -7,7 +7,7 @@
 
 enum { SIZE_TEXT_BYTES = 32 };
 
-/* Digits, perhaps a point and more digits: the number times `unit`, cut to a whole number. */
+/* Digits, optionally a point and more digits: the number times `unit`, truncated. */
 static enum status text_decimal(const char **text, uint64_t unit, uint64_t *value)
 {
 	const char *at = *text;

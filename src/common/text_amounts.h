@@ -1,4 +1,4 @@
-/* Words of `ringside sim`'s command line: durations, factors, sizes. */
+/* Values on the command line of `ringside sim`: durations, factors, sizes. */
 #ifndef TEXT_AMOUNTS_H
 #define TEXT_AMOUNTS_H
 
@@ -13,7 +13,7 @@ enum status text_duration(const char *text, uint64_t *ns);
 /* "1.5": 1500. Up to three decimals. ERR_FORMAT; ERR_RANGE below `least` or above a million. */
 enum status text_permille(const char *text, uint64_t least, uint64_t *permille);
 
-/* "1KiB,4MiB": sizes as text_size() has them, none of them 0. ERR_RANGE: more than `most`. */
+/* "1KiB,4MiB": sizes as in text_size(), none of them 0. ERR_RANGE: more than `most`. */
 enum status text_sizes(const char *text, uint64_t *sizes, size_t most, size_t *count);
 
 #endif

@@ -1,4 +1,4 @@
-/* NCCL Inspector's lines: of which operations there is one, what is in it, and the same as metrics. */
+/* NCCL Inspector's lines: which operations have one, what is in it, and the same as metrics. */
 #include "format/inspector_write.h"
 
 #include <stdarg.h>
@@ -10,13 +10,13 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* How long it took, and by which clock; ns 0: nobody knows. */
+/* How long it took, and by which clock; ns 0: unknown. */
 struct inspector_time {
 	uint64_t ns;
 	uint8_t source; /* enum op_time_source */
 };
 
-enum { QUOTED_BYTES = 1600 }; /* 255 bytes, each six when it is escaped, and two quotes */
+enum { QUOTED_BYTES = 1600 }; /* 255 bytes, six each if escaped, and two quotes */
 
 /* ---- what becomes of an operation ------------------------------------------------------------ */
 
@@ -25,15 +25,15 @@ static bool has_function(uint8_t function)
 	return (function >= OP_ALL_REDUCE && function <= OP_REDUCE) || inspector_is_p2p(function);
 }
 
-/* Kernel events that come with stamps of earlier operations come too early themselves. */
+/* Kernel events with stamps of earlier operations are themselves too early. */
 enum {
 	END_UNTRUSTED = OP_FLAG_STAMP_STALE | OP_FLAG_STAMP_CHANNEL | OP_FLAG_STAMP_REVERSED |
 			OP_FLAG_FOREIGN_STOP,
 };
 
 /*
- * The record's own time. Where it has none, but its end was seen: from its call to then, source host. That
- * is an upper bound, with all the time it waited in its queue.
+ * The record's own time. If it has none but its end was seen: from its call until then, source
+ * host. That is an upper bound that includes the time in the queue.
  */
 static struct inspector_time inspector_time(const struct op_record *op)
 {
@@ -42,7 +42,7 @@ static struct inspector_time inspector_time(const struct op_record *op)
 	if (op->time_source == OP_TIME_NONE && op->state == OP_DONE && op->issue_ns != 0 &&
 	    op->done_ns != 0 && !(op->flags & END_UNTRUSTED))
 		time = (struct inspector_time){ op->done_ns - op->issue_ns, OP_TIME_HOST };
-	/* Stamps that lie the wrong way around are no time. */
+	/* A stop before its start is not a time. */
 	if (time.ns > INT64_MAX)
 		time.ns = 0;
 	return time;
@@ -88,7 +88,7 @@ const char *inspector_fate_text(enum inspector_fate fate)
 		[INSPECTOR_OTHER_FUNCTION] = "of other functions",
 		[INSPECTOR_UNKNOWN_RANKS] = "of communicators of unknown size",
 		[INSPECTOR_NO_P2P] = "Send and Recv",
-		[INSPECTOR_SMALL] = "below the least size",
+		[INSPECTOR_SMALL] = "below the minimum size",
 		[INSPECTOR_UNKNOWN_SIZE] = "of unknown size",
 		[INSPECTOR_NO_TIME] = "without a time",
 		[INSPECTOR_HOST_TIME] = "timed by the host only",
@@ -156,7 +156,7 @@ static const char *source_name(uint8_t source)
 	}
 }
 
-/* A line that grows. What does not fit any more makes it end: used is size then. */
+/* A growing line. If something does not fit, the line ends there: used is then size. */
 struct growing {
 	char *text;
 	size_t size, used;
@@ -216,10 +216,10 @@ static void grow_figures(struct growing *line, const struct comm_info *comm,
 
 /* ---- its events ------------------------------------------------------------------------------ */
 
-/* Inspector numbers the events of an operation as they come; here they are put in order again. */
+/* Inspector numbers the events of an operation in order of arrival; sort them again. */
 struct event {
 	uint64_t ns;
-	uint32_t place; /* channel's place, times two; odd: its stop */
+	uint32_t place; /* position of the channel, times two; odd: its stop */
 };
 
 static int compare_events(const void *left, const void *right)
@@ -321,7 +321,7 @@ void inspector_file_name(char name[static INSPECTOR_NAME_BYTES], const char *hos
 		    (long long)(pid < 0 ? 0 : pid));
 }
 
-/* The format's version as NCCL Inspector tells it: profiler interface 5, first revision. */
+/* The format version as NCCL Inspector gives it: profiler interface 5, first revision. */
 #define FORMAT_VERSION "v5.1"
 
 static const struct {
@@ -343,7 +343,7 @@ static const struct {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* 0 for nothing, 1 below 1 KiB, then one per power of two. */
+/* 0: nothing, 1: below 1 KiB, then one per power of two. */
 enum { SIZE_KIB = 2, SIZE_MIB = 12, SIZE_GIB = 22, SIZE_64GIB = 28, SIZE_TIB = 29 };
 
 unsigned int inspector_size_class(uint64_t bytes)
@@ -376,9 +376,9 @@ const char *inspector_size_text(char text[static INSPECTOR_SIZE_BYTES], unsigned
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-enum { VALUE_BYTES = 520 }; /* 255 bytes, each two when it is escaped */
+enum { VALUE_BYTES = 520 }; /* 255 bytes, two each if escaped */
 
-/* What may stand between the quotes of a label; bytes that are not UTF-8 become '?'. */
+/* The text between the quotes of a label; bytes that are not UTF-8 become '?'. */
 static const char *escape_label(char to[static VALUE_BYTES], const char *text)
 {
 	size_t length, used = 0;
@@ -417,7 +417,7 @@ size_t inspector_metric_head(char text[static INSPECTOR_SAMPLE_BYTES], enum insp
 	return strlen(text);
 }
 
-/* What Inspector does not have: behind all that it has. */
+/* Labels that Inspector does not have come after all of its own. */
 static void add_own_labels(char *to, size_t size, const struct inspector_labels *labels)
 {
 	char uuid[VALUE_BYTES], process[40] = "";
@@ -455,7 +455,7 @@ size_t inspector_metric_sample(char text[static INSPECTOR_SAMPLE_BYTES],
 	return strlen(text);
 }
 
-/* A file's name must not lead elsewhere, whatever a driver says. */
+/* A file name must not lead to another directory, whatever the driver reports. */
 void inspector_prom_name(char name[static INSPECTOR_PROM_NAME_BYTES], const char *gpu_uuid,
 			 uint32_t process)
 {

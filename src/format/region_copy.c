@@ -1,8 +1,8 @@
 /*
  * Opening a region, and private copies of its parts.
  *
- * The header is read in two steps, magic first: R1 says that whoever sees the magic sees the rest.
- * From then on only the checked copy of the part table is used, whatever the file says later.
+ * The header is read in two steps, magic first: by R1 a reader that sees the magic sees the rest.
+ * After that only the checked copy of the part table is used, whatever the file says later.
  */
 #include "format/region_read.h"
 
@@ -20,7 +20,7 @@ enum { REGION_COPY_TRIES = 8 };
 
 enum { REGION_CHUNK_BYTES = 1 << 16 };
 
-/* What is needed for one chunk at a time. */
+/* Working memory for one chunk. */
 struct region_scratch {
 	uint64_t keys[REGION_CHUNK_BYTES / sizeof(uint64_t)]; /* A */
 	unsigned char bytes[REGION_CHUNK_BYTES];	      /* C */
@@ -29,7 +29,7 @@ struct region_scratch {
 /* Slots [first, first + count) of a copy. */
 struct region_piece {
 	uint32_t first, count;
-	uint64_t passing; /* bits that are worth a retry */
+	uint64_t passing; /* bits of a transient state that is worth a retry */
 	bool is_brief;
 	const uint64_t *before;
 	const unsigned char *after;
@@ -46,8 +46,10 @@ static inline uint64_t region_slot_word(const unsigned char *slot)
 #define REGION_BYTES_MAX (UINT64_C(1) << 36)
 enum { HEADER_BYTES_MAX = 1 << 20, STRIDE_MAX = 1 << 16 };
 
-/* The smallest stride this version understands (a newer minor version may have longer slots), and
- * the most slots it believes: a lying header must not make a reader ask for all memory there is. */
+/*
+ * The smallest stride that this version understands (a newer minor version may have longer slots),
+ * and the largest slot count it accepts: a false header must not make a reader allocate all memory.
+ */
 static const struct {
 	uint32_t stride;
 	uint32_t count_max;
@@ -71,18 +73,18 @@ static const char *check_part(const struct region_header *header, unsigned int i
 
 	if (part->count == 0)
 		return NULL;
-	/* A part of a newer minor version: not ours to judge, and not read. */
+	/* A part of a newer minor version is neither checked nor read. */
 	if (limits[index].stride == 0)
 		return NULL;
 	if (part->stride < limits[index].stride || part->stride % 8 != 0 ||
 	    part->stride > STRIDE_MAX)
-		return "a part's slots have an impossible size";
+		return "invalid slot size in a part";
 	if (part->count > limits[index].count_max)
-		return "a part has impossibly many slots";
+		return "too many slots in a part";
 	if (part->offset % 64 != 0 || part->offset < header->header_bytes)
-		return "a part lies where none can be";
+		return "invalid offset of a part";
 	if (part->offset > header->total_bytes || bytes > header->total_bytes - part->offset)
-		return "a part reaches past the end";
+		return "a part extends past the end";
 	return NULL;
 }
 
@@ -91,9 +93,9 @@ static const char *check_header(const struct region_header *header)
 	const char *what = NULL;
 
 	if (header->header_bytes < sizeof(*header) || header->header_bytes > HEADER_BYTES_MAX)
-		return "its header has an impossible size";
+		return "invalid header size";
 	if (header->total_bytes < header->header_bytes || header->total_bytes > REGION_BYTES_MAX)
-		return "it has an impossible size";
+		return "invalid total size";
 	for (unsigned int i = 0; i < REGION_PARTS && what == NULL; i++)
 		what = check_part(header, i);
 	if (what != NULL)
@@ -101,7 +103,7 @@ static const char *check_header(const struct region_header *header)
 	if (header->info_bytes > REGION_INFO_BYTES ||
 	    header->info_bytes >
 		    (uint64_t)header->parts[REGION_INFO].count * header->parts[REGION_INFO].stride)
-		return "its info text has an impossible size";
+		return "invalid size of the info text";
 	return NULL;
 }
 
@@ -122,29 +124,29 @@ static enum status read_header(struct region *region, struct status_problem *pro
 	uint64_t magic;
 
 	if (region->file_bytes < sizeof(magic))
-		return status_refuse(problem, ERR_FORMAT, "it is too short for a region");
+		return status_refuse(problem, ERR_FORMAT, "too short for a region");
 	if (region_pread(region, &magic, sizeof(magic), 0) != OK)
-		return status_refuse(problem, ERR_SYSTEM, "it cannot be read");
+		return status_refuse(problem, ERR_SYSTEM, "cannot be read");
 	if (magic != REGION_MAGIC)
-		return status_refuse(problem, ERR_FORMAT, "it is no region");
+		return status_refuse(problem, ERR_FORMAT, "not a region");
 	/* R1: pairs with the release in region_publish(). */
 	fence_acquire();
 	if (region_pread(region, header, sizeof(*header), 0) != OK)
-		return status_refuse(problem, ERR_TRUNCATED, "its header is cut");
+		return status_refuse(problem, ERR_TRUNCATED, "truncated header");
 	if (header->byte_order != REGION_BYTE_ORDER)
-		return status_refuse(problem, ERR_FORMAT, "its byte order is another");
+		return status_refuse(problem, ERR_FORMAT, "written with a different byte order");
 	if (header->major != REGION_MAJOR) {
 		problem->found_major = header->major;
 		problem->found_minor = header->minor;
 		return status_refuse(problem,
 				     header->major > REGION_MAJOR ? ERR_VERSION : ERR_FORMAT,
-				     "its major version is another");
+				     "unsupported major version");
 	}
 	what = check_header(header);
 	if (what != NULL)
 		return status_refuse(problem, ERR_FORMAT, what);
 	if (header->total_bytes > region->file_bytes)
-		return status_refuse(problem, ERR_TRUNCATED, "it is shorter than its header says");
+		return status_refuse(problem, ERR_TRUNCATED, "shorter than its header says");
 	return OK;
 }
 
@@ -161,7 +163,7 @@ static enum status open_contents(struct region *region, struct status_problem *p
 	region->info_bytes = (size_t)region->header.info_bytes;
 	status = region_pread(region, region->info, region->info_bytes,
 			      region->header.parts[REGION_INFO].offset);
-	return status == OK ? OK : status_refuse(problem, status, "its info text is cut");
+	return status == OK ? OK : status_refuse(problem, status, "truncated info text");
 }
 
 enum status region_open_memory(struct region *region, const void *bytes, size_t length,
@@ -182,7 +184,7 @@ enum status region_open_fd(struct region *region, int fd, struct status_problem 
 	struct stat st;
 
 	if (problem != NULL)
-		problem->what = "it cannot be read";
+		problem->what = "cannot be read";
 	made.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (made.fd == -1)
 		return ERR_SYSTEM;
@@ -208,7 +210,7 @@ enum status region_open(struct region *region, const char *path, unsigned int fl
 
 	if (fd == -1) {
 		if (problem != NULL)
-			problem->what = "it cannot be opened";
+			problem->what = "cannot be opened";
 		return ERR_SYSTEM;
 	}
 	status = region_open_fd(region, fd, problem);
@@ -223,7 +225,7 @@ void region_close(struct region *region)
 		free(region->copies[i].is_stable);
 		free(region->copies[i].slots);
 	}
-	/* A zeroed region has descriptor 0, and no region was ever opened on that. */
+	/* A zeroed region has descriptor 0, which is never used for a region. */
 	if (region->fd > 0)
 		close(region->fd);
 	memset(region, 0, sizeof(*region));
@@ -235,29 +237,29 @@ bool region_is_let_go(const struct region *region)
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	struct stat st;
 
-	/* A copy has another inode, and nobody ever held its lock. */
+	/* A copy of the file has a different inode, and its lock was never held. */
 	return region->fd != -1 && region->header.lock_inode != 0 && fstat(region->fd, &st) == 0 &&
 	       st.st_ino == region->header.lock_inode &&
 	       fcntl(region->fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
 }
 
 /*
- * A slot is consistent when its key (its first word) was the same before and after its content was
- * copied. So a part is gone through in chunks that stay in the cache, each of them up to three times:
+ * A slot is consistent if its key (its first word) was the same before and after its content was
+ * copied. So each part is read in chunks that stay in the cache, each of them up to three times:
  *
  *	keys A     read all, keep the first words
- *	content B  read slots in use, keep all; those that stand together at once
+ *	content B  read the slots in use, keep everything; adjacent slots in one read
  *	keys C     read the same, compare the first words
  *
- * A == B == C: the content is the owner's of that key (R2, R3). Two passes would not do: a word that was
- * 3 before, 5 in between and 3 after looks equal in two copies and belongs to neither. Slots that fail are
- * read again one by one, a few times; who still fails is left out and said to be unstable. A slot that A
- * shows to be free was free then, and nobody looks at the rest of it: most slots are.
+ * A == B == C: the content belongs to the owner with that key (R2, R3). Two passes are not enough:
+ * a word that was 3 before, 5 in between and 3 after looks equal in two copies. Slots that fail are
+ * read again one by one, a few times; those that still fail are marked unstable. A slot that is
+ * free in A was free then, and its content is not used: most slots are free.
  */
 
 enum { SLOT_TRIES = 8, APART_BYTES = 2048 };
 
-/* Which bits of a slot's first word tell its owner, and which of them pass by: worth a retry. */
+/* Which bits of a slot's first word identify its owner, and which are transient, worth a retry. */
 static const struct {
 	uint64_t key;
 	uint64_t passing;
@@ -283,14 +285,14 @@ static bool bit_get(const uint64_t *bits, uint32_t index)
 	return bits[index / 64] >> (index % 64) & 1;
 }
 
-/* Where slot `index` of a copy that begins at slot copy->first lies in the region. */
+/* Where slot `index` of a copy that begins at slot copy->first is in the region. */
 static uint64_t slot_offset(const struct region *region, unsigned int part,
 			    const struct region_copy *copy, uint32_t index)
 {
 	return region->header.parts[part].offset + (uint64_t)(copy->first + index) * copy->stride;
 }
 
-/* One slot again: key, content, key; and again while it is just passing by. */
+/* Read one slot again: key, content, key; repeat while its state is transient. */
 static enum status retry_slot(const struct region *region, unsigned int part,
 			      struct region_copy *copy, uint32_t index, uint64_t passing)
 {
@@ -317,7 +319,7 @@ static enum status retry_slot(const struct region *region, unsigned int part,
 	return OK;
 }
 
-/* Does anybody look behind this slot's first word? */
+/* Is anything after this slot's first word used? */
 static bool region_slot_has_owner(unsigned int part, uint32_t index, uint64_t word)
 {
 	switch (part) {
@@ -335,10 +337,10 @@ static bool region_slot_has_owner(unsigned int part, uint32_t index, uint64_t wo
 	}
 }
 
-/* A key that stands for a slot that is left out. Free, as generations go. */
+/* The key of a slot that is skipped. As a generation it means free. */
 #define PASSED_OVER UINT64_C(2)
 
-/* Compare the three keys of every slot; those that moved are tried again. */
+/* Compare the three keys of every slot; retry those that changed. */
 static enum status settle_slots(const struct region *region, unsigned int part,
 				struct region_copy *copy, const struct region_piece *piece)
 {
@@ -360,8 +362,11 @@ static enum status settle_slots(const struct region *region, unsigned int part,
 	return status;
 }
 
-/* Is it of a communicator that finishes so many that this one need not be looked at? By what a first,
- * unsettled reading of the slot says: if that is wrong the slot is just changing hands. */
+/*
+ * Does it belong to a communicator that finishes operations so fast that this one can be skipped?
+ * Judged by a first, unverified read of the slot; if that is wrong, the slot is just changing
+ * owners.
+ */
 static bool is_hasty(const struct region *region, const unsigned char *slot)
 {
 	uint32_t from = 0, to = region->hasty_count, comm;
@@ -399,8 +404,10 @@ static bool is_known(const struct region *region, uint32_t slot, uint64_t word)
 	return true;
 }
 
-/* The next run of slots in use in a piece, from slot *at on; what is free between them is less to read
- * than to leave out. False: no more. */
+/*
+ * The next run of used slots in a piece, from slot *at on. Short gaps of free slots are read along,
+ * which is cheaper than a separate read. False: no more.
+ */
 static bool next_run(const struct region_copy *copy, unsigned int part,
 		     const struct region_piece *piece, uint32_t *at, struct region_piece *run)
 {
@@ -421,7 +428,7 @@ static bool next_run(const struct region_copy *copy, unsigned int part,
 	return to != 0;
 }
 
-/* B and C. */
+/* Steps B and C. */
 static enum status copy_run(const struct region *region, unsigned int part,
 			    struct region_copy *copy, const struct region_piece *run,
 			    struct region_scratch *scratch)
@@ -430,7 +437,7 @@ static enum status copy_run(const struct region *region, unsigned int part,
 	size_t bytes = (size_t)run->count * copy->stride;
 	enum status status;
 
-	/* R2, R3: pair with the releases of whoever fills a slot. */
+	/* R2, R3: pairs with the releases of the threads that fill slots. */
 	fence_acquire();
 	status = region_pread(region, copy->bytes + (size_t)run->first * copy->stride, bytes,
 			      offset);
@@ -440,7 +447,7 @@ static enum status copy_run(const struct region *region, unsigned int part,
 	return status == OK ? settle_slots(region, part, copy, run) : status;
 }
 
-/* Copy a piece, of REGION_CHUNK_BYTES at most, to its place in `copy`. */
+/* Copy a piece of at most REGION_CHUNK_BYTES to its place in `copy`. */
 static enum status region_slots_copy(const struct region *region, unsigned int part,
 				     struct region_copy *copy, struct region_piece piece,
 				     struct region_scratch *scratch)
@@ -538,7 +545,7 @@ uint32_t region_copy_index(const struct region_copy *copy, uint32_t index)
 	return copy->slots != NULL ? copy->slots[index] : copy->first + index;
 }
 
-/* Most slots are free: of those in use a copy is made that has no gaps, and knows where each was. */
+/* Most slots are free, so a copy without gaps is made of those in use, with their indexes. */
 
 struct gather {
 	struct region_copy all; /* what was in use so far */
@@ -567,7 +574,7 @@ static bool gather_grow(struct gather *gather)
 	return true;
 }
 
-/* Take over the slots of a chunk that are in use and held still. */
+/* Add the slots of a chunk that are in use and stable. */
 static enum status gather_chunk(struct gather *gather, unsigned int part)
 {
 	const struct region_copy *chunk = &gather->chunk;
@@ -597,7 +604,7 @@ static enum status gather_all(const struct region *region, unsigned int part, ui
 	for (uint32_t at = 0; at < count && status == OK; at += per_chunk) {
 		chunk->first = at;
 		chunk->count = count - at < per_chunk ? count - at : per_chunk;
-		/* Who passes by comes by again at the next look. */
+		/* A slot in a transient state is read at the next scan. */
 		status = region_slots_copy(
 			region, part, chunk,
 			(struct region_piece){ .count = chunk->count, .is_brief = true },
@@ -605,7 +612,7 @@ static enum status gather_all(const struct region *region, unsigned int part, ui
 		if (status == OK)
 			status = gather_chunk(gather, part);
 	}
-	/* All that is there held still. */
+	/* Everything that was kept is stable. */
 	gather->all.is_stable = malloc((gather->all.count / 64 + 1) * sizeof(uint64_t));
 	if (gather->all.is_stable == NULL)
 		return ERR_NO_SPACE;
@@ -613,7 +620,7 @@ static enum status gather_all(const struct region *region, unsigned int part, ui
 	return status;
 }
 
-/* Slots [0, count) of a part, but those alone that are in use and held still. */
+/* Slots [0, count) of a part, but only those in use and stable. */
 static enum status region_gather(const struct region *region, unsigned int part, uint32_t count,
 				 struct region_copy *to)
 {
@@ -622,7 +629,7 @@ static enum status region_gather(const struct region *region, unsigned int part,
 
 	if (gather == NULL)
 		return status;
-	/* The scratch is large and needs no beginning. */
+	/* The scratch memory is large and needs no initialization. */
 	gather->room = 0;
 	gather->all = gather->chunk = (struct region_copy){ 0 };
 	gather->all.stride = gather->chunk.stride = region->header.parts[part].stride;
@@ -642,14 +649,16 @@ static enum status region_gather(const struct region *region, unsigned int part,
 	return status;
 }
 
-/* A counter of the header, as it is now. */
+/* The current value of a header counter. */
 static enum status read_counter(const struct region *region, size_t offset, uint64_t *value)
 {
 	return region_pread(region, value, sizeof(*value), offset);
 }
 
-/* How many slots, from the first on, can be in use. These are given out one after the other until all
- * have been used once, and then again from the first. */
+/*
+ * How many slots from the first on can be in use. Slots are handed out in order until all have been
+ * used once, and then from the first again.
+ */
 static enum status slots_used(const struct region *region, unsigned int part, uint32_t *count)
 {
 	uint64_t made = UINT64_MAX;
@@ -692,7 +701,7 @@ static enum status copy_part(struct region *region, unsigned int part, bool is_b
 	return OK;
 }
 
-/* Have operations been issued or finished between two copies of the communicators? */
+/* Were operations issued or finished between two copies of the communicators? */
 static bool has_moved(const struct region_copy *one, const struct region_copy *other)
 {
 	size_t issued = offsetof(struct region_comm, counts.issued);
@@ -712,8 +721,10 @@ static bool has_moved(const struct region_copy *one, const struct region_copy *o
 	return false;
 }
 
-/* Communicators, what is in flight, communicators again: until both agree. The first copy stays:
- * what it counts as issued is in the live table that was copied after it, or in the ring. */
+/*
+ * Communicators, operations in flight, communicators again, until both copies agree. The first copy
+ * is kept: what it counts as issued is in the live table copied after it, or in the ring.
+ */
 static enum status copy_flights(struct region *region, unsigned int parts)
 {
 	bool is_brief = parts & REGION_COPY_BRIEF;

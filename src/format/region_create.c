@@ -1,13 +1,13 @@
 /*
- * Making a region, and removing old ones.
+ * Creating a region, and removing old ones.
  *
- * Regions outlive their processes. When a process begins, it removes what others of its user left beyond
- * fixed caps: by number, by memory and by age, whatever container they ran in.
+ * Regions outlive their processes. A process that starts removes what others of its user left
+ * beyond fixed caps on number, memory and age, whatever container they ran in.
  *
  * A region of a process that may be alive is never removed. A recorder holds a lock on its region
- * (hold_lock()); the lock of another pid namespace can be tested as well as one of ours. A region
- * without a lock, of an older recorder or a kernel without such locks, is judged by /proc in our own pid
- * namespace, and elsewhere kept for days.
+ * (hold_lock()), which can be tested from any pid namespace. A region without a lock, from an older
+ * recorder or a kernel without such locks, is judged by /proc if it is of our own pid namespace,
+ * and otherwise kept for days.
  */
 #include "format/region_create.h"
 
@@ -32,17 +32,17 @@
 enum { REGION_SHARE = 16, REGION_SHRINK_STEPS = 4 };
 
 enum region_owner {
-	REGION_OWNER_GONE = 0,	  /* surely */
-	REGION_OWNER_HERE = 1,	  /* alive, or it may be within the next moments */
+	REGION_OWNER_GONE = 0,	  /* for certain */
+	REGION_OWNER_HERE = 1,	  /* alive, or possibly about to be */
 	REGION_OWNER_UNKNOWN = 2, /* holds no lock, and its pid namespace is not ours */
 };
 
 enum {
-	KEPT = 15, /* and the one that is about to be made */
+	KEPT = 15, /* plus the one about to be created */
 	KEPT_DAYS = 7,
 	UNKNOWN_DAYS = 7,
-	BEGIN_SECONDS = 60, /* no process takes longer to make its region */
-	NAMES_LEAST = 64,   /* in a sweep, or a slow machine would never get anywhere */
+	BEGIN_SECONDS = 60, /* no process takes longer to create its region */
+	NAMES_LEAST = 64,   /* in a sweep, otherwise a slow machine would never make progress */
 	NAMES_MOST = 4096,
 	NAME_BYTES = 64,
 	DAY_SECONDS = 24 * 60 * 60,
@@ -55,9 +55,9 @@ struct remains {
 	char name[NAME_BYTES];
 	enum region_owner owner;
 	bool goes;
-	uint64_t since_ns;   /* wall clock: found dead, or, with an unknown owner, made */
+	uint64_t since_ns;   /* wall clock: found dead, or, with an unknown owner, created */
 	uint64_t started_ns; /* wall clock */
-	uint64_t ticks;	     /* started, by its name */
+	uint64_t ticks;	     /* start time according to its name */
 	uint64_t bytes;	     /* of memory */
 };
 
@@ -77,11 +77,11 @@ struct region_limits region_limits_of(int dir)
 	struct statvfs fs;
 	uint64_t size;
 
-	/* A tmpfs without limit says that it has no blocks at all. */
+	/* A tmpfs without a limit reports no blocks at all. */
 	if (fstatvfs(dir, &fs) == -1 || fs.f_blocks == 0)
 		return limits;
 	size = (uint64_t)fs.f_blocks * fs.f_frsize;
-	/* Large buffers want more where there is more; a container's 64 MiB are for NCCL. */
+	/* Large buffers need more where there is more; the 64 MiB of a container are for NCCL. */
 	if (size / 16 > limits.bytes)
 		limits.bytes = size / 16;
 	if (size / 4 < limits.bytes)
@@ -96,7 +96,7 @@ static bool is_locked(int fd)
 	return fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
-/* By pid and start, in our own pid namespace. */
+/* By pid and start time, in our own pid namespace. */
 static enum region_owner look_into_proc(uint64_t pid, uint64_t start)
 {
 	uint64_t started;
@@ -117,12 +117,12 @@ static enum region_owner find_owner(int fd, const struct stat *st, uint64_t pid_
 	if (is_locked(fd))
 		return REGION_OWNER_HERE;
 	if (got != (ssize_t)sizeof(*header) || header->header_bytes == 0) {
-		/* Being made, or its process was killed meanwhile. */
+		/* Being created, or its process was killed while creating it. */
 		*header = (struct region_header){ .magic = 0 };
 		return st->st_mtime + BEGIN_SECONDS < time(NULL) ? REGION_OWNER_GONE
 								 : REGION_OWNER_HERE;
 	}
-	/* Of a copy the inode is another one. */
+	/* A copy of the file has a different inode. */
 	if (header->lock_inode != 0 && header->lock_inode == st->st_ino)
 		return REGION_OWNER_GONE;
 	if (header->pid_namespace != pid_namespace)
@@ -131,8 +131,9 @@ static enum region_owner find_owner(int fd, const struct stat *st, uint64_t pid_
 }
 
 /*
- * When it was found dead: that is remembered as the file's time, which no recorder changes once the region is
- * made. How long ago its process began says nothing: one that ran for weeks may have died just now.
+ * When it was found dead. That is stored as the file's modification time, which no recorder changes
+ * once the region is created. The start time of its process means nothing: one that ran for weeks
+ * may have died just now.
  */
 static uint64_t found_dead(int fd, const struct stat *st, uint64_t started_ns, uint64_t now_ns)
 {
@@ -170,7 +171,7 @@ static bool remains_look_at(struct remains_list *all, int dir, const char *name,
 	    sscanf(name, "%llu-%llu", &pid, &ticks) != 2 ||
 	    !text_copy(remains.name, sizeof(remains.name), name))
 		return true;
-	/* Not blocking: somebody may have put a pipe there. */
+	/* Non-blocking, because the name may be a pipe. */
 	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd == -1)
 		return true;
@@ -199,7 +200,7 @@ static int compare_newest_first(const void *one, const void *other)
 	return a->ticks < b->ticks ? 1 : a->ticks > b->ticks ? -1 : 0;
 }
 
-/* Sorted, the newest first: which of those with such an owner are beyond the limits? */
+/* Sorted, the newest first: which of those with such an owner exceed the limits? */
 static void remains_choose(struct remains_list *all, enum region_owner owner,
 			   const struct region_limits *limits, uint64_t now_ns)
 {
@@ -250,7 +251,7 @@ void region_sweep(int dir, uint64_t pid_namespace, const struct region_limits *l
 	uint64_t begun_ns = clock_system_ns(CLOCK_MONOTONIC), now_ns;
 
 	limits = limits != NULL ? limits : &standard;
-	/* Half of the time for looking: removing gives memory back and takes a while, too. */
+	/* Half of the time for searching: removing takes a while, too. */
 	find_remains(&all, dir, pid_namespace, limits, begun_ns + limits->time_ns / 2);
 	now_ns = clock_system_ns(CLOCK_REALTIME);
 	if (all.count > 1)
@@ -261,7 +262,7 @@ void region_sweep(int dir, uint64_t pid_namespace, const struct region_limits *l
 	for (size_t i = all.count; i-- > 0;) {
 		if (!all.list[i].goes)
 			continue;
-		/* Another process may have been faster: all the same. */
+		/* It makes no difference if another process was faster. */
 		unlinkat(dir, all.list[i].name, 0);
 		if (clock_system_ns(CLOCK_MONOTONIC) - begun_ns > limits->time_ns)
 			break;
@@ -306,7 +307,7 @@ static uint64_t place_part(struct region_part *part, uint64_t offset, uint32_t c
 	return (offset + PART_ALIGN - 1) & ~(uint64_t)(PART_ALIGN - 1);
 }
 
-/* Lay the parts out behind each other; gives back the whole size. */
+/* Place the parts one after the other; returns the total size. */
 static uint64_t place_parts(struct region_part parts[REGION_PARTS],
 			    const struct region_request *request, int shrink)
 {
@@ -352,8 +353,10 @@ static void use_parts(struct region_writer *writer, const struct region_part *pa
 	writer->detail_count = parts[REGION_DETAILS].count;
 }
 
-/* Open or make `path` as a directory of this user's own that nobody else can write to: 0700, or
- * 0750 with a group. On failure *why says it in words. Gives back a descriptor or -1. */
+/*
+ * Open or create `path` as a directory that belongs to this user and that no one else can write to:
+ * 0700, or 0750 with a group. Returns a descriptor, or -1 with *why set.
+ */
 static int region_own_directory(const char *path, gid_t group, const char **why)
 {
 	mode_t mode = group == (gid_t)-1 ? 0700 : 0750;
@@ -361,28 +364,28 @@ static int region_own_directory(const char *path, gid_t group, const char **why)
 	int fd;
 
 	if (mkdir(path, mode) == -1 && errno != EEXIST) {
-		*why = errno == ENOENT	? "its parent directory does not exist"
+		*why = errno == ENOENT	? "the parent directory does not exist"
 		       : errno == EROFS ? "the file system is read-only"
-					: "it cannot be made";
+					: "cannot be created";
 		return -1;
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1) {
-		*why = errno == ELOOP || errno == ENOTDIR ? "it is a link or no directory"
-							  : "it cannot be opened";
+		*why = errno == ELOOP || errno == ENOTDIR ? "a symbolic link or not a directory"
+							  : "cannot be opened";
 		return -1;
 	}
 	if (fstat(fd, &st) == -1 || st.st_uid != geteuid()) {
-		*why = "it belongs to another user";
+		*why = "owned by another user";
 		close(fd);
 		return -1;
 	}
-	/* mkdir went through the umask; a directory from before may be wider or lack the group. */
+	/* mkdir applied the umask; an existing directory may be more open or lack the group. */
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) == -1)
 		mode = 0700;
 	if (fchmod(fd, mode) == -1) {
 		*why = errno == EROFS ? "the file system is read-only"
-				      : "its permissions cannot be set";
+				      : "cannot set its permissions";
 		close(fd);
 		return -1;
 	}
@@ -390,11 +393,11 @@ static int region_own_directory(const char *path, gid_t group, const char **why)
 }
 
 /*
- * The recorder holds a lock on its region for as long as it lives: whoever cannot see its process, from
- * another pid namespace, can still test the lock. It belongs to the open file, which the mapping keeps open
- * after close(2): no descriptor is needed, nothing that the job closes lets go of it, and the kernel drops it when
- * the process ends or replaces itself (exec). See region_leave_to_parent() about fork. Gives back the inode, 0:
- * no lock.
+ * The recorder holds a lock on its region while it lives, so that processes in other pid
+ * namespaces, which cannot see it, can test the lock. It belongs to the open file, which the
+ * mapping keeps open after close(2): it needs no descriptor, nothing that the job closes releases
+ * it, and the kernel drops it when the process ends or calls exec. For fork see
+ * region_leave_to_parent(). Returns the inode; 0: no lock.
  */
 static uint64_t hold_lock(int fd)
 {
@@ -410,7 +413,10 @@ static int create_file(int dir, const struct region_request *request, char *name
 {
 	int fd = -1;
 
-	/* The name can only be taken by a process of another pid namespace that shares the directory. */
+	/*
+	 * Only a process of another pid namespace that shares the directory can have taken the
+	 * name.
+	 */
 	for (int attempt = 0; fd == -1 && attempt < 8; attempt++) {
 		text_format(name, size, attempt == 0 ? "%llu-%llu.region" : "%llu-%llu-%d.region",
 			    (unsigned long long)request->pid,
@@ -436,13 +442,13 @@ static bool map_shared(struct region_writer *writer, int fd, uint64_t bytes)
 	return true;
 }
 
-/* Room is reserved now: a full tmpfs is an error here and never a SIGBUS in a callback. */
+/* Space is reserved now: a full tmpfs is an error here and never a SIGBUS in a callback. */
 static bool fill_file(struct region_writer *writer, int fd, uint64_t bytes)
 {
 	return posix_fallocate(fd, 0, (off_t)bytes) == 0 && map_shared(writer, fd, bytes);
 }
 
-/* A tmpfs without limit says that it has no blocks at all. */
+/* A tmpfs without a limit reports no blocks at all. */
 static bool has_room(int dir, uint64_t bytes)
 {
 	struct statvfs fs;
@@ -463,7 +469,7 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 		return false;
 	}
 	region_sweep(dir, request->pid_namespace, NULL);
-	why = "too little room";
+	why = "too little space";
 	for (int shrink = 0; shrink <= REGION_SHRINK_STEPS && !writer->header; shrink++) {
 		uint64_t bytes = place_parts(parts, request, shrink);
 		int fd;
@@ -472,10 +478,13 @@ static bool create_in_directory(struct region_writer *writer, const struct regio
 			continue;
 		fd = create_file(dir, request, name, sizeof(name));
 		if (fd == -1) {
-			why = "no file can be made in it";
+			why = "cannot create a file in it";
 			break;
 		}
-		/* Before anything is in it: what looks begun is locked. */
+		/*
+		 * Before anything is written to it, so that a region that looks unfinished is
+		 * locked.
+		 */
 		writer->lock_inode = hold_lock(fd);
 		if (fill_file(writer, fd, bytes))
 			writer->kind = shrink ? REGION_KIND_SHM_SMALL : REGION_KIND_SHM;
@@ -527,7 +536,7 @@ static bool create_private(struct region_writer *writer, const struct region_req
 enum status region_create(struct region_writer *writer, const struct region_request *request)
 {
 	struct region_part parts[REGION_PARTS] = { { 0, 0, 0 } };
-	/* For all that is opened on the way: the directory, others' regions, /proc. */
+	/* Covers everything opened on the way: the directory, other regions, /proc. */
 	struct fd_guard guard = fd_guard_begin();
 	struct region_header *header;
 	bool is_made;
@@ -567,7 +576,7 @@ void region_discard(struct region_writer *writer)
 
 void region_publish(struct region_writer *writer)
 {
-	/* R1: pairs with the acquire of whoever maps the region, or with its read(2). */
+	/* R1: pairs with the acquire of readers that map the region, or with their read(2). */
 	store_release(&writer->header->magic, REGION_MAGIC);
 }
 
@@ -575,8 +584,10 @@ void region_leave_to_parent(struct region_writer *writer)
 {
 	if (writer->header == NULL || writer->lock_inode == 0)
 		return;
-	/* In one step: should a callback come by, there is memory. Where this fails the region seems alive for as
-	 * long as this child lives, which harms nobody. */
+	/*
+	 * In one step, so that a callback always finds memory. If this fails, the region seems
+	 * alive while this child lives, which is harmless.
+	 */
 	if (mmap(writer->header, writer->bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
 		writer->lock_inode = 0;

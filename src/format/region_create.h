@@ -1,11 +1,12 @@
 /*
- * The job's side of a region, in init only: making it, and removing what dead processes left. Making it falls back in steps and says which one it took:
+ * Creating a region in the job (only in init), and removing regions of dead processes. Creating
+ * falls back in steps and reports which one was taken:
  *
- *	1. a file in request->dir, at the wanted size
- *	2. the same, smaller by halves, down to 1/16, when too little room is free there: at most
- *	   a sixteenth of what is free is taken, so that NCCL's own needs are met
+ *	1. a file in request->dir, at the requested size
+ *	2. the same, halved down to 1/16 if there is little free space: at most a sixteenth of the free
+ *	   space is taken, to leave room for NCCL
  *	3. a memfd: readable through /proc/PID/fd while the process lives
- *	4. private memory: nobody else can read it
+ *	4. private memory: no other process can read it
  */
 #ifndef REGION_CREATE_H
 #define REGION_CREATE_H
@@ -18,24 +19,24 @@
 #include "format/region_layout.h"
 
 struct region_request {
-	const char *dir; /* made when missing; must be this user's own */
+	const char *dir; /* created if missing; must belong to this user */
 	uint64_t pid;
 	uint64_t start_ticks;
 	uint64_t pid_namespace;
 	uint64_t ring_bytes;   /* 0: no ring (mode profile) */
 	uint64_t detail_bytes; /* 0: none (all modes but full) */
-	gid_t group;	       /* (gid_t)-1: for this user alone */
-	const char *why_not;   /* not NULL: dir is not even tried, for this reason */
+	gid_t group;	       /* (gid_t)-1: only this user */
+	const char *why_not;   /* not NULL: do not try dir, for this reason */
 };
 
 struct region_writer {
-	struct region_header *header; /* NULL: not made */
+	struct region_header *header; /* NULL: not created */
 	uint64_t bytes;
 	int fd; /* memfd: stays open; else -1 */
 	enum region_kind kind;
-	uint64_t lock_inode; /* of the file whose lock we hold; 0 none */
+	uint64_t lock_inode; /* of the file we hold a lock on; 0: none */
 	char path[512];
-	char reason[160]; /* why not the first step; "" when it was */
+	char reason[160]; /* why not the first step; "" if it was */
 	char *info;
 	struct region_name *names;
 	struct region_comm *comms;
@@ -50,33 +51,40 @@ struct region_writer {
 	uint32_t ring_count, detail_count; /* powers of two, or 0 */
 };
 
-/* Fails only when not even private memory is to be had. The magic is not set: fill header and info,
- * then region_publish(). All memory is zero and reserved. */
+/*
+ * Fails only if not even private memory is available. The magic is not set: fill in header and
+ * info, then call region_publish(). All memory is zero and reserved.
+ */
 enum status region_create(struct region_writer *writer, const struct region_request *request);
 
-/* There is no use for it after all. */
+/* Remove a region that is not needed after all. */
 void region_discard(struct region_writer *writer);
 
 void region_publish(struct region_writer *writer);
 
-/* In a child of fork: the region and the lock on it are the parent's alone. Private zeroes take its place. */
+/* In a forked child: region and lock stay with the parent. Private zeros replace the mapping. */
 void region_leave_to_parent(struct region_writer *writer);
 
-/* What is retained; the oldest go first. Regions whose owner is unknown have the same caps, apart. */
+/*
+ * How much to keep; the oldest go first. Regions with an unknown owner have separate but equal
+ * caps.
+ */
 struct region_limits {
 	unsigned int count;
 	uint64_t bytes;
 	uint64_t age_s;		/* since it was first found dead */
-	uint64_t unknown_age_s; /* unknown owner: younger ones stay, whatever the caps say */
-	unsigned int names;	/* looked at in one sweep */
-	uint64_t time_ns;	/* that one sweep may take */
+	uint64_t unknown_age_s; /* unknown owner: younger ones stay, whatever the caps */
+	unsigned int names;	/* examined in one sweep */
+	uint64_t time_ns;	/* limit for one sweep */
 };
 
-/* For the file system that `dir` lies on. */
+/* The limits for the file system of `dir`. */
 struct region_limits region_limits_of(int dir);
 
-/* Remove what dead processes of this user left in the directory of regions, so that it does not fill memory.
- * Bounded: what one sweep does not get to is left for the next process. NULL: the limits of `dir`. */
+/*
+ * Remove regions that dead processes of this user left in the directory, so that they do not fill
+ * memory. Bounded: the rest is left for the next process. NULL: the default limits for `dir`.
+ */
 void region_sweep(int dir, uint64_t pid_namespace, const struct region_limits *limits);
 
 #endif

@@ -1,4 +1,4 @@
-/* Looking for regions on this machine, and for the processes that wrote them. */
+/* Finds regions on this host and the processes that wrote them. */
 #include "format/region_find.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ void region_boot_id(char boot_id[40])
 	text_copy(boot_id, 40, text);
 }
 
-/* 0 when there is no such process any more: gone, or a zombie; *state is 0 then. */
+/* 0 if there is no such process any more: gone or a zombie; *state is then 0. */
 static uint64_t start_ticks_of(const char *pid, char *state)
 {
 	uint64_t start_ticks;
@@ -40,7 +40,7 @@ static uint64_t start_ticks_of(const char *pid, char *state)
 	return 0;
 }
 
-/* The pid which a process has in its own namespace: the last number of NSpid. */
+/* The pid of a process in its own namespace: the last number of NSpid. */
 static uint64_t own_pid_of(const char *pid)
 {
 	char path[64], text[4096];
@@ -67,8 +67,10 @@ static bool is_the_process(const char *pid, const struct region_identity *identi
 	       start_ticks_of(pid, &state) == identity->start_ticks;
 }
 
-/* In another namespace: look through those of its processes that we can see. Not finding it proves
- * nothing. */
+/*
+ * In another namespace: search those of its processes that we can see. Not finding it proves
+ * nothing.
+ */
 static enum region_alive look_everywhere(const struct region_identity *identity, uint64_t *pid_here)
 {
 	enum region_alive answer = REGION_ALIVE_UNKNOWN;
@@ -143,8 +145,8 @@ char region_process_state(uint64_t pid_here)
 }
 
 /*
- * Two places: files below a directory, and memfds of running processes. Every name that is met is
- * somebody else's choice, so it is only ever handed back to the kernel, relative to an open directory.
+ * Two places: files in a directory, and memfds of running processes. Other users choose the names,
+ * so a name is only ever passed back to the kernel, relative to an open directory.
  */
 
 enum { PLACES_MAX = 1 << 16 };
@@ -193,7 +195,7 @@ static enum status look_at(struct region_places *places, int directory, const ch
 	int fd = file_open(directory, name, false);
 
 	if (fd == -1) {
-		/* Links, directories and devices are not ours; what is gone is gone. */
+		/* Links, directories and devices are not regions; entries may also disappear. */
 		places->unreadable += errno == EACCES || errno == EPERM;
 		return OK;
 	}
@@ -281,7 +283,7 @@ static enum status look_at_descriptor(struct region_places *places, int director
 		places->unreadable++;
 		return OK;
 	}
-	/* Processes that were forked hold the same memfd: one of them is enough. */
+	/* Forked processes hold the same memfd: one of them is enough. */
 	if (!begins_as_region(fd) || fstat(fd, &st) == -1)
 		places->foreign++;
 	else if (!has_place(places, &st))
@@ -302,7 +304,7 @@ static enum status find_memfds(struct region_places *places)
 		if (!isdigit((unsigned char)process->d_name[0]) ||
 		    !text_format(path, sizeof(path), "/proc/%s/fd", process->d_name))
 			continue;
-		/* Other users' processes are not ours to look into: that is the usual case. */
+		/* Usually fails for processes of other users, which we may not inspect. */
 		list = opendir(path);
 		while (list != NULL && status == OK && (entry = readdir(list)) != NULL)
 			if (entry->d_name[0] != '.')

@@ -1,34 +1,34 @@
 /*
- * The region: one file per process in memory, written by the job, read by anybody who may.
+ * The region: one file in memory per process, written by the job, read by anyone with permission.
  *
  *	+--------------------+ 0
- *	| header             | who, which clock, where the parts are, counters
+ *	| header             | identity, clock, location of the parts, counters
  *	+--------------------+ parts[REGION_INFO].offset ...
  *	| info               | "key=value" lines: identity and settings, written once
  *	| names              | interned names
  *	| comms              | communicators
- *	| live               | operations that are not finished
+ *	| live               | unfinished operations
  *	| proxies            | their network side: one slot per proxy operation and its open transfers
- *	| peers              | how many sends to and receives from each peer
+ *	| peers              | number of sends to and receives from each peer
  *	| totals             | counts and histograms, never reset
- *	| ring               | the last finished operations
- *	| details            | mode full: the last channels and transfers
+ *	| ring               | the latest finished operations
+ *	| details            | mode full: the latest channels and transfers
  *	| links              | network transfers per peer: counts and times, never reset
  *	+--------------------+ total_bytes
  *
- * Rules. The writer never looks at a reader. Nothing in here is a pointer. A reader copies, then
- * checks, and trusts no number. Each 8-byte word is written whole; several words are consistent
- * only where a rule below says so. docs/REGION.md has the byte tables.
+ * The writer never waits for readers. Nothing in here is a pointer. A reader copies first, then
+ * checks, and trusts no number. Each 8-byte word is written as a whole; several words are
+ * consistent only where a rule below says so. docs/REGION.md has the byte tables.
  *
- * R1  magic is stored last, with release: whoever reads it sees a complete header and info.
- * R2  a ring slot's words are visible before its sequence. While it is rewritten its sequence has
- *     RING_BUSY set. A reader copies and looks at the sequence again.
- * R3  a slot of comms, live or proxies belongs to the generation in its word for as long as that
- *     word's generation does not change.
- * R4  a live slot that is retiring is just being filled (no number or no state yet), or its record
- *     is just being written to the ring, or, with open children, it was given up and recorded.
- * R5  an operation is counted as issued before it is in a live slot, and as recorded before it is
- *     in the ring; it leaves its live slot after it is in the ring.
+ *	R1  magic is stored last, with release: a reader that sees it sees a complete header and info.
+ *	R2  the words of a ring slot are visible before its sequence. While it is rewritten, its
+ *	    sequence has RING_BUSY set. A reader copies the slot and checks the sequence again.
+ *	R3  a slot of comms, live or proxies belongs to the generation in its word until that
+ *	    generation changes.
+ *	R4  a live slot that is retiring is either being filled (no number or no state yet), or its
+ *	    record is being written to the ring, or, with open children, it was given up and recorded.
+ *	R5  an operation is counted as issued before it is in a live slot, and as recorded before it
+ *	    is in the ring; it leaves its live slot after it is in the ring.
  */
 #ifndef REGION_LAYOUT_H
 #define REGION_LAYOUT_H
@@ -73,13 +73,15 @@ enum region_mode {
 	REGION_MODE_FULL = 4,
 };
 
-/* Where the region lives. The order is the order of falling back. */
+/* Where the region is. The order is the order of the fallbacks. */
 enum region_kind {
 	REGION_KIND_SHM = 1,	   /* a file in the chosen directory, default /dev/shm */
-	REGION_KIND_SHM_SMALL = 2, /* the same with a smaller ring: too little room */
-	REGION_KIND_MEMFD = 3, /* memory of the process, read through /proc/PID/fd; dies with it */
-	REGION_KIND_PRIVATE = 4, /* memory that nobody else can read: only a trace file helps */
-	REGION_KIND_OFFLINE = 5, /* never was shared memory: written by a simulation */
+	REGION_KIND_SHM_SMALL = 2, /* the same with a smaller ring, for lack of space */
+	REGION_KIND_MEMFD =
+		3, /* memory of the process, read through /proc/PID/fd; gone when it exits */
+	REGION_KIND_PRIVATE =
+		4, /* memory that no other process can read; only a trace file helps */
+	REGION_KIND_OFFLINE = 5, /* never shared memory: written by a simulation */
 };
 
 struct region_header {
@@ -91,22 +93,22 @@ struct region_header {
 	uint64_t total_bytes;
 	struct region_part parts[REGION_PARTS];
 
-	uint64_t pid;		/* as the process sees itself */
-	uint64_t pid_namespace; /* inode of its pid namespace, 0 unknown */
-	uint64_t start_ticks;	/* field 22 of /proc/PID/stat: with pid and boot id, an identity */
+	uint64_t pid;		/* in its own namespace */
+	uint64_t pid_namespace; /* inode of its pid namespace; 0: unknown */
+	uint64_t start_ticks;	/* field 22 of /proc/PID/stat: identifies it with pid and boot id */
 	char boot_id[40];
 	uint32_t mode;	     /* enum region_mode */
 	uint32_t kind;	     /* enum region_kind */
 	uint32_t interface;  /* profiler interface version of the first communicator */
-	uint32_t mask;	     /* events asked for */
+	uint32_t mask;	     /* requested events */
 	uint64_t info_bytes; /* of text in REGION_INFO */
 	struct clock_source clock;
 	struct clock_anchor first_anchor;
-	uint64_t lock_inode; /* the process holds a lock on the file with this inode; 0: on none */
+	uint64_t lock_inode; /* the process holds a lock on the file with this inode; 0: none */
 
 	_Alignas(CACHE_LINE) struct clock_anchor last_anchor;
-	uint64_t ended_ns; /* recorder's clock: the process ended cleanly; 0 not (yet) */
-	uint64_t drained;  /* trace modes: ring sequences up to here were written or counted lost */
+	uint64_t ended_ns; /* recorder's clock: the process ended cleanly; 0: it did not */
+	uint64_t drained;  /* trace modes: sequences up to here were written or counted as lost */
 	uint64_t details_drained;
 	uint64_t trace_bytes;
 	uint64_t trace_records; /* operations in the trace file */
@@ -121,10 +123,12 @@ struct region_header {
 	uint64_t totals_used;
 	uint64_t names_used;
 
-	/* Kernel events. The request is the one word that others write: serial << 32 | seconds for
-	 * which every operation should be timed. The recorder looks at it now and then. */
+	/*
+	 * Kernel events. The request is the only word that other processes write: serial << 32 |
+	 * seconds during which to time every operation. The recorder polls it.
+	 */
 	_Alignas(CACHE_LINE) uint64_t kernel_request;
-	uint64_t kernel_answer; /* the request that was granted last */
+	uint64_t kernel_answer; /* the last request that was granted */
 	uint64_t sampling;	/* enum sampling_state */
 };
 
@@ -144,7 +148,7 @@ static inline int region_slot_is_used(uint64_t word)
 	return REGION_GENERATION(word) & 1;
 }
 
-/* A communicator that ended keeps its slot, for readers, until the slot is needed. */
+/* A communicator that ended keeps its slot for readers until the slot is needed. */
 #define COMM_ENDED UINT64_C(1)
 
 struct region_comm {
@@ -159,20 +163,21 @@ struct region_comm {
 _Static_assert(offsetof(struct region_comm, counts) % 64 == 0, "region_comm.counts moved");
 _Static_assert(sizeof(struct region_comm) == 512, "region_comm changed its size");
 
-/* word: generation << 32 | retiring << 31 | open children (kernel channels and proxy operations).
+/*
+ * word: generation << 32 | retiring << 31 | open children (kernel channels and proxy operations).
  */
 #define LIVE_RETIRING UINT64_C(0x80000000)
 #define LIVE_OPEN(word) ((uint32_t)((word)&0x7fffffff))
 
 struct region_live {
 	uint64_t word;
-	uint64_t group;		/* recorder's own: the group this was issued in */
+	uint64_t group;		/* private to the recorder: the group it was issued in */
 	uint64_t started[4];	/* bit c: kernel channel c started */
 	uint64_t stopped[4];	/* bit c: kernel channel c stopped */
 	uint64_t last_start_ns; /* GPU's clock: the last channel to start */
 	uint64_t first_stop_ns; /* GPU's clock: the first channel to stop */
-	uint64_t task_index;	/* recorder's own: how many tasks its communicator had before */
-	uint64_t notes;		/* recorder's own: enum live_note of capture */
+	uint64_t task_index;	/* private to the recorder: tasks of its communicator before */
+	uint64_t notes;		/* private to the recorder: enum live_note */
 	uint64_t comm_slot;	/* index in REGION_COMMS */
 	uint64_t group_first;	/* number of the first operation of its group on its communicator */
 	struct op_record op;
@@ -182,13 +187,14 @@ _Static_assert(sizeof(struct region_live) == 384, "region_live changed its size"
 
 enum proxy_flag {
 	PROXY_IS_SEND = 1u << 0,
-	PROXY_IS_FOREIGN = 1u << 1,  /* for another process: op_* mean nothing here */
-	PROXY_IN_PROGRESS = 1u << 2, /* the proxy thread works on it: no longer queued */
-	PROXY_IS_CHILD = 1u << 3,    /* recorder's own: its operation waits for it to stop */
-	PROXY_IS_OTHERS = 1u << 4,   /* recorder's own: shown by another rank's proxy thread */
+	PROXY_IS_FOREIGN = 1u << 1,  /* for another process: op_* have no meaning here */
+	PROXY_IN_PROGRESS = 1u << 2, /* the proxy thread works on it; no longer queued */
+	PROXY_IS_CHILD = 1u << 3, /* private to the recorder: its operation waits for it to stop */
+	PROXY_IS_OTHERS =
+		1u << 4, /* private to the recorder: reported by another rank's proxy thread */
 };
 
-/* NCCL has at most eight transfers of a proxy operation open: slot = step % 8. */
+/* NCCL has at most eight open transfers per proxy operation: slot = step % 8. */
 enum { WINDOW_STEPS = 8 };
 
 struct region_step {
@@ -199,9 +205,9 @@ struct region_step {
 			uint8_t polls; /* how often a state was repeated, up to 255 */
 			uint16_t reserved;
 		};
-		uint64_t head; /* the four at once */
+		uint64_t head; /* all four */
 	};
-	uint64_t time_ns[3]; /* when each of the three states came, 0 not yet */
+	uint64_t time_ns[3]; /* when each of the three states came; 0: not yet */
 	uint64_t bytes;
 };
 
@@ -211,57 +217,67 @@ struct region_proxy {
 		struct {
 			uint32_t live;		  /* index of its operation's live slot */
 			uint32_t live_generation; /* 0: none */
-			uint32_t comm;		  /* communicator's number, 0 unknown */
+			uint32_t comm;		  /* communicator's number; 0: unknown */
 			int32_t peer;
 			int32_t origin_pid;
 			uint8_t channel;
 			uint8_t flags; /* enum proxy_flag */
 			uint16_t reserved;
-			uint64_t number; /* of the operation on that communicator, 0 unknown */
+			uint64_t number; /* of the operation on that communicator; 0: unknown */
 			int32_t steps;	 /* expected; may be an upper bound */
 			int32_t chunk_bytes;
 			uint32_t posted; /* transfers posted */
-			/* A reader's: done, and open ones that are on their way or have come. */
+			/*
+			 * Filled in by readers: transfers done, plus open ones that were sent or
+			 * have arrived.
+			 */
 			uint32_t transmitted;
 			uint32_t done;
 			uint32_t spare;
 		};
-		uint64_t words[7]; /* the same, for who fills it */
+		uint64_t words[7]; /* the same as words, for the writer */
 	};
 	uint64_t start_ns;  /* queued */
-	uint64_t active_ns; /* first transfer, 0 none */
+	uint64_t active_ns; /* first transfer; 0: none */
 	uint64_t since_ns;  /* last change */
 	uint64_t bytes;
 	uint64_t wait_ns[3]; /* SEND_GPU, SEND_PEER, SEND_NET, or the three of RECV */
 	uint64_t spares[1];
-	struct region_step open[WINDOW_STEPS]; /* transfers under way */
+	struct region_step open[WINDOW_STEPS]; /* transfers in flight */
 };
 
 _Static_assert(sizeof(struct region_step) == 40, "region_step changed its size");
 _Static_assert(offsetof(struct region_proxy, open) == 128, "region_proxy.open moved");
 _Static_assert(sizeof(struct region_proxy) == 448, "region_proxy changed its size");
 
-/* key: comm << 34 | is replay << 33 | is receive << 32 | peer + 1; 0 free, 1 was used and is free. */
+/*
+ * key: comm << 34 | is replay << 33 | is receive << 32 | peer + 1; 0: free, 1: was used and is
+ * free.
+ */
 struct region_peer {
 	uint64_t key;
 	uint64_t count;
 };
 
-/* key: comm (24 bits) | function | datatype | algorithm | protocol | size class (8 bits each).
- * Size class: 0 unknown, 1 for 0 bytes, else 2 + floor(log2(bytes)). */
+/*
+ * key: comm (24 bits) | function | datatype | algorithm | protocol | size class (8 bits each). Size
+ * class: 0: unknown, 1: 0 bytes, else 2 + floor(log2(bytes)).
+ */
 #define TOTALS_KEY(comm, function, datatype, algorithm, protocol, size_class)                   \
 	((uint64_t)((comm)&0xffffff) << 40 | (uint64_t)(function) << 32 |                       \
 	 (uint64_t)(datatype) << 24 | (uint64_t)(algorithm) << 16 | (uint64_t)(protocol) << 8 | \
 	 (uint64_t)(size_class))
 
-/* Index 0 is "other": what found no room elsewhere. Its key stays 0. Elsewhere key 0 is free and
- * key 1 was used and is free; comm 0 sums up communicators that are forgotten. */
+/*
+ * Index 0 is "other": everything that found no room elsewhere; its key stays 0. In other slots key
+ * 0 is free, and key 1 was used and is free. comm 0 has the totals of forgotten communicators.
+ */
 #define SLOT_FORGOTTEN UINT64_C(1)
 
 struct region_total {
 	uint64_t key;
 	uint64_t count; /* finished operations, timed or not */
-	uint64_t bytes; /* where known */
+	uint64_t bytes; /* as far as known */
 	uint64_t timed; /* with a duration; these are in the histogram */
 	uint64_t sum_ns;
 	uint64_t max_ns;
@@ -275,9 +291,11 @@ struct region_total {
 
 _Static_assert(sizeof(struct region_total) == 2176, "region_total changed its size");
 
-/* What was moved to or from one peer over the network, by proxy operations that have stopped. The key is
- * that of a peer; index 0 is "other": what found no room elsewhere, and communicators that are
- * forgotten. Its key stays 0. */
+/*
+ * What proxy operations that have stopped moved to or from one peer over the network. The key is
+ * that of a peer. Index 0 is "other": everything that found no room elsewhere, and forgotten
+ * communicators; its key stays 0.
+ */
 #define REGION_LINK_KEY(comm, is_receive, peer) \
 	((uint64_t)(comm) << 34 | (uint64_t)(is_receive) << 32 | ((uint32_t)(peer) + 1))
 
@@ -292,7 +310,7 @@ struct region_link {
 
 _Static_assert(sizeof(struct region_link) == 64, "region_link changed its size");
 
-/* Top bit of op_record.sequence and op_detail.sequence in a ring: being written. */
+/* Top bit of op_record.sequence and op_detail.sequence in a ring: the slot is being written. */
 #define RING_BUSY (UINT64_C(1) << 63)
 
 #endif

@@ -1,4 +1,7 @@
-/* What a region says: its info text, the slots of its copied parts, and its ring, record by record. */
+/*
+ * The contents of a region: its info text, the slots of its copied parts, and its ring, record by
+ * record.
+ */
 #include "format/region_read.h"
 
 #include <string.h>
@@ -7,7 +10,7 @@
 #include "common/text.h"
 #include "format/region_find.h"
 
-/* The line that begins at `at`; gives back where the next one begins. */
+/* The line that begins at `at`; returns where the next one begins. */
 static size_t line_end(const char *text, size_t text_bytes, size_t at)
 {
 	const char *end = memchr(text + at, '\n', text_bytes - at);
@@ -89,7 +92,7 @@ static bool no_slot(const char **problem)
 	return false;
 }
 
-/* In place: terminated and without control bytes. */
+/* Terminate in place and replace control bytes. */
 #define CLEAN_TEXT(field)                                                          \
 	do {                                                                       \
 		char clean[sizeof(field)];                                         \
@@ -114,10 +117,10 @@ bool region_comm_at(const struct region *region, uint32_t index, struct region_c
 	if (slot == NULL)
 		return no_slot(problem);
 	memcpy(&found, slot, sizeof(found));
-	/* A finalized communicator's slot is free for the next, and until then still tells. */
+	/* The slot of a finalized communicator is free, but readable until it is reused. */
 	if (!region_slot_is_used(found.word) && !(found.info.flags & COMM_FLAG_FINALIZED))
 		return no_slot(problem);
-	/* An ended one's slot is cleared before the next one is written there. */
+	/* The slot of an ended one is cleared before the next one is written. */
 	if (found.word & COMM_ENDED && found.info.id == 0)
 		return no_slot(problem);
 	if (!slot_verdict(op_check_comm(&found.info), problem))
@@ -127,8 +130,10 @@ bool region_comm_at(const struct region *region, uint32_t index, struct region_c
 	return true;
 }
 
-/* A slot is retiring from its claim on until its operation is written down: just so, or left so by a
- * writer that was killed. */
+/*
+ * A slot is retiring from its claim until its operation is filled in: at this moment, or for good
+ * if the writer was killed.
+ */
 static bool is_filling(const struct region_live *live)
 {
 	return live->word & LIVE_RETIRING &&
@@ -170,8 +175,10 @@ bool region_live_at(const struct region *region, uint32_t index, struct region_l
 	return true;
 }
 
-/* What the recorder leaves to readers: how many transfers are over or under way, and when anything
- * last happened. Sending, a transfer is out in state 9; receiving, it has come in 11 and 12. */
+/*
+ * What the recorder leaves to readers: how many transfers are done or in flight, and when anything
+ * last happened. A send has left in state 9; a receive has arrived in states 11 and 12.
+ */
 static void complete_proxy(struct region_proxy *proxy)
 {
 	proxy->transmitted = proxy->done;
@@ -243,7 +250,7 @@ bool region_proxy_is_of(const struct region_proxy *proxy, uint32_t index,
 			const struct region_live *live)
 {
 	return !(proxy->flags & PROXY_IS_FOREIGN) && proxy->live_generation != 0 &&
-	       proxy->live == index && /* 31 bits: as many as a handle holds */
+	       proxy->live == index && /* 31 bits, like a handle */
 	       ((proxy->live_generation ^ REGION_GENERATION(live->word)) & 0x7fffffff) == 0;
 }
 
@@ -312,7 +319,7 @@ bool region_anchor(const struct region *region, struct clock_anchor *anchor)
 }
 
 /*
- * Sequence s lies in slot (s - 1) % slots, so the slots from the oldest on are the records by
+ * Sequence s is in slot (s - 1) % slots, so the slots from the oldest on are the records by
  * sequence. They are copied PIECE slots at a time; a piece ends where the ring wraps.
  */
 
@@ -338,7 +345,9 @@ enum status region_ring_open(struct region_ring *ring, const struct region *regi
 	if (status != OK || slots == 0)
 		return status;
 	ring->head = head_of(&now, part);
-	/* A head this large is a lie: no process finishes so many. It only must not overflow. */
+	/*
+	 * A head this large is false, because no process finishes that many; it must not overflow.
+	 */
 	if (ring->head & RING_BUSY)
 		ring->head = 0;
 	oldest = ring->head > slots ? ring->head - slots + 1 : 1;
@@ -346,7 +355,10 @@ enum status region_ring_open(struct region_ring *ring, const struct region *regi
 	return OK;
 }
 
-/* Have the slot of ring->next at hand: copy the piece that begins there when it is not. */
+/*
+ * Make the slot of ring->next available: copy the piece that begins there unless it is the current
+ * one.
+ */
 static enum status ring_fetch(struct region_ring *ring, const unsigned char **slot)
 {
 	uint32_t slots = ring->region->header.parts[ring->part].count;
@@ -376,21 +388,21 @@ static void ring_refuse(struct region_ring *ring, const char *problem)
 	ring->problem = problem;
 }
 
-/* Why the slot of `wanted` does not hold it. */
+/* Determine why the slot of `wanted` does not hold it. */
 static void ring_explain(struct region_ring *ring, uint64_t wanted, uint64_t found)
 {
 	uint32_t slots = ring->region->header.parts[ring->part].count;
 	uint64_t sequence = found & ~RING_BUSY;
 
 	if (sequence != 0 && (sequence - 1) % slots != (wanted - 1) % slots)
-		ring_refuse(ring, "its sequence belongs into another slot");
+		ring_refuse(ring, "its sequence belongs in another slot");
 	else if (sequence > wanted)
 		ring->overwritten++;
 	else
 		ring->torn++;
 }
 
-/* The next whole record with the sequence that belongs there, whatever else it holds. */
+/* The next whole record with the sequence that belongs there, valid or not. */
 static enum status next_slot(struct region_ring *ring, const unsigned char **slot)
 {
 	while (ring->next != 0 && ring->next <= ring->head) {

@@ -1,10 +1,11 @@
 /*
- * An archive is a row of blocks: a header, the file's bytes filled up to a block, the next header; and a
- * block of zeros at the end, mostly two. A header says what follows by a letter:
+ * Reading and writing tar archives. An archive is a series of blocks: a header, the file's bytes
+ * padded to a block, the next header; and at the end one block of zeros, usually two. A letter in
+ * the header says what follows:
  *
- *	0 or NUL  a plain file		x  pax: lines for the next header, "27 path=...\n"
- *	5         a directory		g  pax: lines for all that follow
- *	others    links, devices	L  GNU tar: the name of the next one; K: where its link leads
+ *	0 or NUL  a regular file       x  pax: lines for the next header, "27 path=...\n"
+ *	5         a directory          g  pax: lines for all following headers
+ *	others    links, devices       L  GNU tar: the name of the next one; K: its link target
  */
 #include "format/tar.h"
 
@@ -35,14 +36,14 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == TAR_BLOCK, "a header is a block");
 
-/* Of the lines that pax puts before a header: as much as is read. */
+/* How much of the lines that pax puts before a header is read. */
 enum { EXTRA_BYTES = 4096 };
 
-/* What came before a header and is about it. */
+/* What preceded a header and applies to it. */
 struct extra {
 	char name[TAR_NAME_MAX];
 	bool has_name;
-	bool is_name_lost; /* it had one, and that is too long */
+	bool is_name_lost; /* it had a name that is too long */
 	bool has_size;
 	uint64_t size;
 };
@@ -70,7 +71,7 @@ static bool is_plain_name(const char *name)
 	}
 }
 
-/* A long name is cut at a '/': what is before it goes to the prefix. */
+/* A long name is split at a '/': the part before it goes to the prefix. */
 static bool put_name(struct header *header, const char *name)
 {
 	size_t length = strlen(name);
@@ -90,7 +91,7 @@ static bool put_name(struct header *header, const char *name)
 	return true;
 }
 
-/* Octal digits, filled up with zeros, and a NUL. */
+/* Octal digits, padded with zeros, and a NUL. */
 static bool put_number(char *field, size_t size, uint64_t number)
 {
 	for (size_t i = size - 1; i-- > 0; number >>= 3)
@@ -99,7 +100,9 @@ static bool put_number(char *field, size_t size, uint64_t number)
 	return number == 0;
 }
 
-/* The sum of a header's bytes, its own field taken as spaces. Some summed up signed ones. */
+/*
+ * The sum of a header's bytes with its own field as blanks. Some old programs added signed bytes.
+ */
 static uint32_t sum_of(const unsigned char *block, bool is_signed)
 {
 	const size_t from = offsetof(struct header, checksum);
@@ -143,7 +146,7 @@ size_t tar_padding(uint64_t bytes)
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
-/* Octal with blanks around it, or, with the top bit of the first byte, a binary number. */
+/* Octal with blanks around it, or, if the top bit of the first byte is set, binary. */
 static bool get_number(const char *field, size_t size, uint64_t *number)
 {
 	size_t i = 0;
@@ -193,7 +196,7 @@ void tar_reader_init_fd(struct tar_reader *reader, int fd, size_t start, size_t 
 	*reader = (struct tar_reader){ .fd = fd, .start = start, .length = length };
 }
 
-/* Copy what is at hand; it lies within the archive. */
+/* Copy bytes that are inside the archive. */
 static enum status copy(const struct tar_reader *reader, size_t at, void *to, size_t bytes)
 {
 	if (reader->fd != -1)
@@ -210,7 +213,7 @@ static bool is_zero(const unsigned char block[TAR_BLOCK])
 	return true;
 }
 
-/* Past a header and its bytes; the last ones need not be filled up to a block. */
+/* Skip a header and its bytes; the last file need not be padded to a block. */
 static void pass(struct tar_reader *reader, uint64_t size)
 {
 	size_t left = reader->length - reader->at - TAR_BLOCK;
@@ -219,7 +222,7 @@ static void pass(struct tar_reader *reader, uint64_t size)
 	reader->at += TAR_BLOCK + (whole < left ? (size_t)whole : left);
 }
 
-/* "./a/b" and "a//b" are "a/b". False: it leads elsewhere, or is no name. */
+/* "./a/b" and "a//b" become "a/b". False: not a safe relative name. */
 static bool clean_name(const char *from, char to[TAR_NAME_MAX])
 {
 	size_t length = 0;
@@ -253,7 +256,7 @@ static bool get_name(const struct header *header, const struct extra *extra,
 		return false;
 	if (extra->has_name)
 		return clean_name(extra->name, name);
-	/* GNU tar has other things where ustar has the prefix. */
+	/* GNU tar uses the bytes of ustar's prefix for other fields. */
 	if (header->prefix[0] != '\0' && memcmp(header->magic, "ustar", 6) == 0)
 		snprintf(whole, sizeof(whole), "%.*s/%.*s", (int)sizeof(header->prefix),
 			 header->prefix, (int)sizeof(header->name), header->name);
@@ -285,7 +288,7 @@ static void set_size(struct extra *extra, const char *text, size_t length)
 	extra->size = extra->has_size ? (uint64_t)size : 0;
 }
 
-/* "27 path=where/it/is\n", as often as there is room. The number counts the whole line. */
+/* "27 path=where/it/is\n", repeated. The number is the length of the whole line. */
 static void read_lines(struct extra *extra, const char *text, size_t length)
 {
 	while (length > 0) {
@@ -329,7 +332,7 @@ static enum status read_extra(const struct tar_reader *reader, char type, uint64
 	return OK;
 }
 
-/* The header at hand: OK with *block filled, or why there is none. */
+/* Read the current header: OK with *block filled, or why there is none. */
 static enum status next_header(const struct tar_reader *reader, struct header *header)
 {
 	unsigned char block[TAR_BLOCK];
@@ -346,7 +349,7 @@ static enum status next_header(const struct tar_reader *reader, struct header *h
 	return is_header(block) ? OK : ERR_FORMAT;
 }
 
-/* A plain file at hand. ERR_UNKNOWN: it has no name that could be used. */
+/* The current entry is a regular file. ERR_UNKNOWN: it has no usable name. */
 static enum status take_file(const struct tar_reader *reader, const struct header *header,
 			     const struct extra *extra, uint64_t size, struct tar_entry *entry)
 {

@@ -1,6 +1,7 @@
 /*
- * The columns of a coded block. First all are looked at, for their lengths and for what could go wrong, and none is
- * decoded; then those that are needed are, some rows at a time.
+ * Decodes the columns of a coded block. First all columns are checked for their lengths and for
+ * everything that could go wrong, without decoding; then the needed ones are decoded, some rows at
+ * a time.
  */
 #include "format/trace_read.h"
 
@@ -9,7 +10,7 @@
 
 #include "common/attributes.h"
 
-/* What is still to be read. */
+/* What is left to read. */
 struct bytes {
 	const unsigned char *at;
 	const unsigned char *end;
@@ -50,7 +51,7 @@ static uint64_t take_varint(struct bytes *bytes)
 	return 0;
 }
 
-/* Rows in ascending order, so that they are met one after the other. */
+/* Rows must be in ascending order, so that they can be processed in one pass. */
 static bool is_ascending(const unsigned char *positions, uint32_t count, uint32_t rows)
 {
 	uint32_t least = 0;
@@ -119,7 +120,7 @@ static void take_table(struct bytes *bytes, struct trace_stream *stream, uint32_
 	stream->bits = take_bytes(bytes, trace_packed_bytes(rows, stream->width));
 }
 
-/* A column behind its tag, without halves and holes. */
+/* A column after its tag, without halves and holes. */
 static void take_stream(struct bytes *bytes, unsigned int tag, const unsigned char *holes,
 			uint32_t rows, struct trace_stream *stream)
 {
@@ -179,12 +180,12 @@ static void take_column(struct bytes *bytes, struct trace_columns *columns, unsi
 	}
 	if (stream->reference < TRACE_REFERENCE_WORD)
 		return;
-	/* Signatures are computed last, so nothing can be a difference to them. */
+	/* Signatures are computed last, so nothing can refer to them. */
 	bytes->is_bad |= stream->reference - 1u > word ||
 			 columns->streams[word - (stream->reference - 1u)].packing == TRACE_SIGNED;
 }
 
-/* Columns refer to earlier ones, but for signatures, which are computed from four others. */
+/* Columns refer to earlier ones, except for signatures, which are computed from four others. */
 static uint32_t find_needed(const struct trace_columns *columns, uint32_t wanted)
 {
 	uint32_t needed = wanted;
@@ -243,8 +244,8 @@ enum status trace_columns_open(struct trace_columns *columns, const unsigned cha
 }
 
 /*
- * Columns that are needed are decoded, a pass per step: bits, patches, what they are differences to,
- * holes. What could go wrong was looked for before, by trace_columns_open().
+ * Needed columns are decoded with one pass per step: bits, patches, references, holes. Errors were
+ * ruled out before by trace_columns_open().
  */
 
 static inline uint64_t load_some(const unsigned char *from, size_t bytes)
@@ -272,7 +273,7 @@ static inline uint64_t load_value(const unsigned char *from, unsigned int bytes,
 	return load_word(from) & (UINT64_MAX >> (64 - 8 * bytes));
 }
 
-/* What becomes of the bits of a row. */
+/* How the bits of a row are used. */
 enum use { AS_NUMBER, AS_DIFFERENCE, AS_STEP, AS_INDEX };
 
 struct sums {
@@ -281,7 +282,7 @@ struct sums {
 	const uint64_t *other; /* the column, or the table */
 };
 
-/* One loop for each use, and no question within it. */
+/* One loop per use, without a branch inside. */
 #define INLINED static inline __attribute__((always_inline))
 
 INLINED void use_bits(enum use use, uint64_t bits, struct sums *sums, unsigned int row,
@@ -297,7 +298,7 @@ INLINED void use_bits(enum use use, uint64_t bits, struct sums *sums, unsigned i
 		to[row] = sums->other[bits];
 }
 
-/* The i-th of eight rows, which begin at `from`. */
+/* The i-th of eight rows that begin at `from`. */
 INLINED void use_one(enum use use, const unsigned char *from, unsigned int width, unsigned int i,
 		     uint64_t mask, struct sums *sums, uint64_t *to)
 {
@@ -306,7 +307,7 @@ INLINED void use_one(enum use use, const unsigned char *from, unsigned int width
 	use_bits(use, load_word(from + bit / 8) >> bit % 8 & mask, sums, i, to);
 }
 
-/* Eight rows are `width` bytes, so their places within these are the same each time. */
+/* Eight rows take `width` bytes, so their positions within these are the same each time. */
 INLINED uint32_t use_eights(enum use use, const unsigned char *from, unsigned int width,
 			    struct sums *sums, uint32_t rows, uint64_t *to)
 {
@@ -330,7 +331,7 @@ INLINED uint32_t use_eights(enum use use, const unsigned char *from, unsigned in
 	return row;
 }
 
-/* One after the other: rows whose eight bytes are all there. */
+/* One by one: rows whose eight bytes are all inside the payload. */
 INLINED void use_some(enum use use, const unsigned char *from, size_t bit, unsigned int width,
 		      struct sums *sums, uint32_t row, uint32_t end, uint64_t *to)
 {
@@ -340,8 +341,10 @@ INLINED void use_some(enum use use, const unsigned char *from, size_t bit, unsig
 		use_bits(use, load_word(from + bit / 8) >> bit % 8 & mask, sums, row, to);
 }
 
-/* Rows from the first-th on. Near the end of the payload, where eight bytes could reach past it, they
- * are taken with care. */
+/*
+ * Rows from `first` on. Near the end of the payload, where reading eight bytes could go past it,
+ * they are copied first.
+ */
 INLINED uint64_t unpack_as(enum use use, const struct trace_stream *stream,
 			   const unsigned char *end, uint32_t first, uint32_t rows,
 			   struct sums sums, uint64_t *to)
@@ -382,7 +385,7 @@ INLINED uint64_t unpack_as(enum use use, const struct trace_stream *stream,
 	return sums.running;
 }
 
-/* Patches of the next rows replace what the bits say. */
+/* Patches of the next rows replace their decoded values. */
 static void apply_patches(struct trace_stream *stream, const unsigned char *end, uint32_t first,
 			  uint32_t rows, const uint64_t *other, uint64_t *to)
 {
@@ -408,7 +411,7 @@ static uint64_t table_entry(const struct trace_stream *stream, const unsigned ch
 					 stream->value_bytes, end));
 }
 
-/* An index behind the last entry leads to the first. */
+/* An index past the last entry gives the first. */
 static void look_up(const struct trace_stream *stream, const unsigned char *end, uint32_t first,
 		    uint32_t rows, uint64_t *to)
 {
@@ -557,7 +560,7 @@ static void read_high(struct trace_columns *columns, unsigned int word, uint32_t
 		to[i] = (uint32_t)to[i] | high[i] << 32;
 }
 
-/* The row of the next patch; none: a row that does not exist. */
+/* The row of the next patch; if there is none, a row that does not exist. */
 static uint32_t next_patch(const struct trace_stream *stream)
 {
 	uint16_t row;
@@ -569,8 +572,8 @@ static uint32_t next_patch(const struct trace_stream *stream)
 }
 
 /*
- * Each signature needs the one before, so this goes as fast as two multiplications follow one another. What
- * else there is to decide is kept out of that chain, and branched on: it is hardly ever otherwise.
+ * Each signature depends on the previous one, so the speed is that of two dependent
+ * multiplications. Everything else is kept out of that chain behind well-predicted branches.
  */
 static void read_signatures(struct trace_columns *columns, uint32_t rows,
 			    uint64_t *const to[TRACE_WORDS_MAX])

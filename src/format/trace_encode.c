@@ -1,7 +1,7 @@
 /*
- * Records into the payload of a block: as columns, each as differences to what fits it best, packed to as few bits as
- * they need. What they are best taken to is found on a sample and remembered for the next blocks: a job does the same
- * for a long time.
+ * Encodes records into the payload of a block: as columns, each as differences to the best
+ * predictor, packed into as few bits as they need. The best predictor is found on a sample and kept
+ * for the next blocks, because a job repeats itself for a long time.
  */
 #include "format/trace_write.h"
 
@@ -14,18 +14,18 @@
 
 enum {
 	TRACE_HINT_WORDS = 3,
-	TRACE_PATCH_BITS = 80, /* most that a patch costs */
+	TRACE_PATCH_BITS = 80, /* upper bound of the cost of a patch */
 	TRACE_SAMPLE_ROWS = 64,
 };
 
-/* What is known of a word beforehand. It saves trying, and changes no value. */
+/* What is known about a word in advance. It saves attempts and changes no value. */
 struct trace_hint {
 	bool is_table;	   /* may have few different values */
-	bool is_time;	   /* 0 is "not known" and not a small number */
+	bool is_time;	   /* 0 means "unknown", it is not a small number */
 	bool is_halves;	   /* two numbers of 32 bits */
-	bool is_signature; /* of all collectives so far */
+	bool is_signature; /* over all collectives so far */
 	uint8_t words
-		[TRACE_HINT_WORDS]; /* what it may be near to: so many words before; 0: no more */
+		[TRACE_HINT_WORDS]; /* possible predictors: that many words before; 0: end of the list */
 };
 
 /* A column to be written. */
@@ -34,25 +34,27 @@ struct trace_column {
 	uint32_t rows;
 	const struct trace_hint *hint;
 	struct trace_choice *choice;
-	bool is_choosing; /* even if a choice is made */
+	bool is_choosing; /* choose again even if a choice was made */
 	bool has_holes;
-	const uint64_t *differences; /* once they were measured: `room`, or the values themselves */
+	const uint64_t *differences; /* once measured: `room`, or the values themselves */
 	uint64_t *room;		     /* for differences */
 	uint16_t *patches;	     /* rows */
 };
 
 struct trace_plan {
 	unsigned int reference;
-	uint64_t start;	 /* TRACE_REFERENCE_PREVIOUS: the value before the first */
-	uint64_t center; /* an ordinary difference */
+	uint64_t start;	 /* TRACE_REFERENCE_PREVIOUS: the value before the first row */
+	uint64_t center; /* a typical difference */
 	uint64_t base;
 	unsigned int width;
 	uint32_t patches;
-	size_t bytes; /* about */
+	size_t bytes; /* approximately */
 };
 
-/* Numbers and bits into bytes, for the encoder. All of these may touch up to eight bytes behind what
- * they give back as the end. */
+/*
+ * Writing numbers and bits, for the encoder. All of these may touch up to eight bytes past the end
+ * that they return.
+ */
 
 static inline unsigned int trace_bits_of(uint64_t value)
 {
@@ -85,7 +87,7 @@ struct trace_bits {
 	unsigned int filled;
 };
 
-/* At most TRACE_WIDTH_MAX bits; those above are 0. */
+/* At most TRACE_WIDTH_MAX bits; those above must be 0. */
 static inline void trace_add_bits(struct trace_bits *bits, uint64_t value, unsigned int width)
 {
 	bits->word |= value << bits->filled;
@@ -96,7 +98,7 @@ static inline void trace_add_bits(struct trace_bits *bits, uint64_t value, unsig
 	bits->filled &= 7;
 }
 
-/* The low bits of value - base for each; those of all other bits are given up. */
+/* The low bits of value - base for each row; the other bits are dropped. */
 static inline unsigned char *trace_put_bits(unsigned char *to, const uint64_t *values,
 					    uint32_t rows, uint64_t base, unsigned int width)
 {
@@ -110,7 +112,7 @@ static inline unsigned char *trace_put_bits(unsigned char *to, const uint64_t *v
 			to = trace_put_sized(to, values[i] - base, 8);
 	if (width == 64 || width == 0)
 		return end;
-	/* Each step has to wait for the one before: as many at a time as fit. */
+	/* Each step depends on the previous one, so handle as many values per step as fit. */
 	for (; 4 * width <= TRACE_WIDTH_MAX && i + 4 <= rows; i += 4)
 		trace_add_bits(&bits,
 			       ((values[i] - base) & mask) |
@@ -150,13 +152,13 @@ static inline unsigned char *trace_put_indexes(unsigned char *to, const uint8_t 
 
 enum { CENTER_ROWS = 9 };
 
-/* The column so many words before, as a reference says. */
+/* The column that many words before, as given by a reference. */
 static const uint64_t *trace_plan_word(const struct trace_column *column, unsigned int reference)
 {
 	return column->values - (size_t)(reference - 1) * TRACE_ENCODE_STRIDE;
 }
 
-/* The n-th thing that a column may be near to: nothing, the row before, other words. False: no more. */
+/* The n-th possible predictor of a column: zero, the previous row, other words. False: no more. */
 static bool trace_plan_reference(const struct trace_column *column, unsigned int nth,
 				 unsigned int *reference)
 {
@@ -166,7 +168,7 @@ static bool trace_plan_reference(const struct trace_column *column, unsigned int
 	return true;
 }
 
-/* Wider than TRACE_WIDTH_MAX, a value may not lie within eight bytes. */
+/* A value wider than TRACE_WIDTH_MAX might not be within eight bytes. */
 static unsigned int width_of(uint64_t range)
 {
 	unsigned int bits = trace_bits_of(range);
@@ -176,8 +178,10 @@ static unsigned int width_of(uint64_t range)
 
 /* ---- by a sample ------------------------------------------------------------------------------ */
 
-/* The differences of rows here and there that have one; of all rows when these are not more than
- * `most`. Gives back how many. */
+/*
+ * The differences of a sample of rows that have one; of all rows if there are at most `most`.
+ * Returns how many.
+ */
 static uint32_t trace_plan_sample(const struct trace_column *column, unsigned int reference,
 				  uint32_t most, uint64_t *some)
 {
@@ -192,7 +196,7 @@ static uint32_t trace_plan_sample(const struct trace_column *column, unsigned in
 	for (uint32_t k = 0; k < most && k < rows; k++) {
 		uint32_t i = first + k;
 
-		/* Steps of the golden ratio: no rhythm of the rows is hit over and over. */
+		/* Golden-ratio steps, to avoid resonance with periodic rows. */
 		if (rows > most)
 			i = first + (uint32_t)((uint64_t)(k * 0x9e3779b9u) * rows >> 32);
 		if (column->has_holes && (values[i] == 0 || (first && values[i - 1] == 0)))
@@ -205,7 +209,7 @@ static uint32_t trace_plan_sample(const struct trace_column *column, unsigned in
 	return count;
 }
 
-/* The one in the middle of three. */
+/* The median of three. */
 static uint64_t middle_of_three(uint64_t a, uint64_t b, uint64_t c)
 {
 	bool is_ab = (int64_t)(b - a) >= 0, is_bc = (int64_t)(c - b) >= 0;
@@ -215,7 +219,7 @@ static uint64_t middle_of_three(uint64_t a, uint64_t b, uint64_t c)
 	return ((int64_t)(c - a) >= 0) == is_ab ? c : a;
 }
 
-/* An ordinary one, even when some are far off. */
+/* A typical value, even if there are outliers. */
 static uint64_t find_center(const uint64_t *some, uint32_t count)
 {
 	uint32_t eighth = count / 8;
@@ -230,7 +234,7 @@ static uint64_t find_center(const uint64_t *some, uint32_t count)
 		middle_of_three(some[6 * eighth], some[7 * eighth], some[count - 1]));
 }
 
-/* The cheapest width, when `counts` says how many differences to the center need how many bits. */
+/* The cheapest width, given how many differences to the center need how many bits. */
 static unsigned int find_width(const uint16_t counts[65], uint32_t rows, size_t *cost)
 {
 	unsigned int best = 64;
@@ -255,7 +259,7 @@ static unsigned int find_width(const uint16_t counts[65], uint32_t rows, size_t 
 	return best;
 }
 
-/* To what are differences small, and how wide are they then, but for a few? */
+/* Which predictor gives small differences, and how wide are they, except for outliers? */
 static void choose_reference(const struct trace_column *column)
 {
 	struct trace_choice *choice = column->choice;
@@ -286,7 +290,7 @@ static void choose_reference(const struct trace_column *column)
 	choice->is_made = true;
 }
 
-/* By a sample. */
+/* Find a plan from a sample. */
 static struct trace_plan trace_plan_find(const struct trace_column *column)
 {
 	uint64_t some[CENTER_ROWS];
@@ -304,7 +308,10 @@ static struct trace_plan trace_plan_find(const struct trace_column *column)
 
 /* ---- on all rows ------------------------------------------------------------------------------ */
 
-/* To the row before. A hole is passed over; it and the first row get an ordinary difference. */
+/*
+ * Differences to the previous row. Holes are skipped; they and the first row get a typical
+ * difference.
+ */
 static void subtract_previous(const struct trace_column *column, struct trace_plan *plan)
 {
 	uint64_t *restrict differences = column->room;
@@ -358,7 +365,7 @@ static void subtract(struct trace_column *column, struct trace_plan *plan)
 		column->differences = values;
 }
 
-/* Base and width for all. */
+/* Base and width that fit all rows. */
 static void frame_all(const struct trace_column *column, struct trace_plan *plan)
 {
 	const uint64_t *differences = column->differences;
@@ -374,8 +381,10 @@ static void frame_all(const struct trace_column *column, struct trace_plan *plan
 	plan->width = width_of((uint64_t)highest - (uint64_t)lowest);
 }
 
-/* The same for those as near the center as most were when the choice was made; the others are
- * patched. */
+/*
+ * Base and width that fit the rows near the center, as when the choice was made; the others are
+ * patched.
+ */
 static void frame_most(const struct trace_column *column, struct trace_plan *plan)
 {
 	const uint64_t *differences = column->differences;
@@ -403,7 +412,7 @@ static size_t bits_of_plan(const struct trace_column *column, const struct trace
 	return (size_t)column->rows * plan->width + (size_t)plan->patches * TRACE_PATCH_BITS;
 }
 
-/* Take all differences and look at them. What was good for the last block is tried first. */
+/* Compute and measure all differences. What was good for the last block is tried first. */
 static void trace_plan_measure(struct trace_column *column, struct trace_plan *plan)
 {
 	struct trace_choice *choice = column->choice;
@@ -428,25 +437,25 @@ static void trace_plan_measure(struct trace_column *column, struct trace_plan *p
 }
 
 /*
- * Records become columns, and each column is written in the way that costs least:
+ * Records become columns, and each column is written in the cheapest form:
  *
- *	same		one difference for all rows (to nothing: a constant; to the row before: a step)
- *	signed		signatures, which can be computed
- *	table		few different values
- *	packed		differences, in as few bits as the widest needs
- *	patched		the same, but for a few rows whose difference is far off
- *	halves		as two columns of 32 bits
- *	holes		packed or patched, with rows that are 0 (a time that is not known) told apart
+ *	same     one difference for all rows (to zero: a constant; to the previous row: a step)
+ *	signed   signatures, which can be recomputed
+ *	table    few distinct values
+ *	packed   differences, in as few bits as the widest needs
+ *	patched  the same, except for a few outliers
+ *	halves   as two columns of 32 bits
+ *	holes    packed or patched, with rows that are 0 (an unknown time) marked separately
  *
- * No column takes more than its values do, and a few bytes.
+ * No column takes more than its values plus a few bytes.
  */
 
 enum {
-	CHOOSE_ROWS = 8192, /* from one choice to the next, at most */
+	CHOOSE_ROWS = 8192, /* at most this many rows between two choices */
 	HOLE_PATCH_BYTES = 10,
-	TABLE_SAMPLE = 20, /* rows, to see whether a table is worth a try */
-	TABLE_BITS = 4,	   /* a table that costs less a row, */
-	TABLE_BYTES = 8,   /* and these bytes, is not compared with anything */
+	TABLE_SAMPLE = 20, /* rows sampled to see whether a table is worth trying */
+	TABLE_BITS = 4,	   /* a table that costs less per row */
+	TABLE_BYTES = 8,   /* and this many bytes is not compared with anything */
 };
 
 static const struct trace_hint op_hints[OP_RECORD_WORDS] = {
@@ -486,7 +495,7 @@ static const struct trace_hint op_hints[OP_RECORD_WORDS] = {
 #define DETAIL_WORD(field) (offsetof(struct op_detail, field) / 8)
 
 static const struct trace_hint detail_hints[OP_DETAIL_WORDS] = {
-	[DETAIL_WORD(comm)] = { .is_table = true }, /* kind, channel, flags, too */
+	[DETAIL_WORD(comm)] = { .is_table = true }, /* also kind, channel, flags */
 	[DETAIL_WORD(number)] = { .is_table = true },
 	[DETAIL_WORD(peer)] = { .is_table = true, .is_halves = true }, /* and step */
 	[DETAIL_WORD(time_ns[0])] = { .is_time = true },
@@ -503,7 +512,7 @@ static unsigned char *put_tag(unsigned char *to, enum trace_packing packing, uns
 	return to + 1;
 }
 
-/* How every column of differences begins. */
+/* The start of every column of differences. */
 static unsigned char *put_head(unsigned char *to, enum trace_packing packing,
 			       const struct trace_plan *plan)
 {
@@ -515,8 +524,10 @@ static unsigned char *put_head(unsigned char *to, enum trace_packing packing,
 
 /* ---- same ------------------------------------------------------------------------------------- */
 
-/* Is the difference to the other column the same for all rows? The row before is a column, too: the
- * same one, a row up. */
+/*
+ * Is the difference to the other column the same for all rows? The previous row counts as a column,
+ * too: the same one, shifted by a row.
+ */
 static bool is_apart(const uint64_t *values, const uint64_t *other, uint32_t rows,
 		     uint64_t distance)
 {
@@ -531,7 +542,7 @@ static bool is_apart(const uint64_t *values, const uint64_t *other, uint32_t row
 	return wrong == 0;
 }
 
-/* One difference for all rows? A constant or a step will do; of few rows the cheapest. */
+/* One difference for all rows? A constant or a step suffices; for few rows the cheapest. */
 static bool find_same(const struct trace_column *column, bool is_constant, struct trace_plan *best)
 {
 	const uint64_t *values = column->values;
@@ -565,7 +576,7 @@ static bool find_same(const struct trace_column *column, bool is_constant, struc
 
 /* ---- signed ----------------------------------------------------------------------------------- */
 
-/* Signatures that are as computed are left out. NULL: too many are not. */
+/* Signatures that match their prediction are omitted. NULL: too many do not match. */
 static unsigned char *put_signed(struct trace_encoder *encoder, uint32_t rows, unsigned char *to)
 {
 	const uint64_t *values = encoder->columns[OP_WORD_SIGNATURE];
@@ -599,7 +610,7 @@ static unsigned char *put_signed(struct trace_encoder *encoder, uint32_t rows, u
 
 /* ---- table ------------------------------------------------------------------------------------ */
 
-/* Where a value is in the table, or is put; TRACE_ENCODE_TABLE when that is full. */
+/* Find or insert a value in the table; TRACE_ENCODE_TABLE if it is full. */
 static uint32_t find_entry(struct trace_encoder *encoder, uint32_t *entries, uint64_t value)
 {
 	uint32_t entry = 0;
@@ -612,8 +623,10 @@ static uint32_t find_entry(struct trace_encoder *encoder, uint32_t *entries, uin
 	return entry;
 }
 
-/* Entries of a table, and the index of each row; 0: too many. A slot says where a value was found
- * last; as long as nothing was, it leads to the first entry. */
+/*
+ * The entries of a table and the index of each row; 0: too many. A slot says where a value was last
+ * found; initially it points to the first entry.
+ */
 static uint32_t build_table(struct trace_encoder *encoder, const struct trace_column *column)
 {
 	uint8_t *slots = encoder->slots, *indexes = encoder->indexes;
@@ -660,7 +673,7 @@ static unsigned char *put_table(const struct trace_encoder *encoder, uint32_t en
 	return trace_put_indexes(to, encoder->indexes, rows, trace_index_width(entries));
 }
 
-/* Are two of a few rows alike? If not, a table is not worth a try. */
+/* Do any of a few rows have equal values? If not, a table is not worth trying. */
 static bool has_repeats(const struct trace_column *column)
 {
 	uint64_t some[TABLE_SAMPLE];
@@ -673,7 +686,7 @@ static bool has_repeats(const struct trace_column *column)
 	return false;
 }
 
-/* A table, unless numbers cost less. NULL: they do, or there is none. */
+/* Write a table unless packed numbers are cheaper. NULL: they are, or no table is possible. */
 static unsigned char *put_if_table(struct trace_encoder *encoder, struct trace_column *column,
 				   struct trace_plan *plan, unsigned char *to)
 {
@@ -722,7 +735,7 @@ static unsigned char *put_patched(const struct trace_column *column, const struc
 	return to;
 }
 
-/* Are zeros better told apart, a bit per row, than patched? */
+/* Is it cheaper to mark zeros with one bit per row than to patch them? */
 static bool wants_holes(const struct trace_column *column)
 {
 	uint64_t zeros = 0;
@@ -761,7 +774,7 @@ static unsigned char *put_numbers(struct trace_column *column, struct trace_plan
 
 /* ---- halves ----------------------------------------------------------------------------------- */
 
-/* Both halves as columns of their own, and what they cost. */
+/* Both halves as columns of their own, and their cost. */
 static size_t split_halves(struct trace_encoder *encoder, struct trace_habits *habits,
 			   unsigned int word, const struct trace_column *column,
 			   struct trace_column halves[2], struct trace_plan plans[2])
@@ -811,11 +824,11 @@ static unsigned char *put_column(struct trace_encoder *encoder, struct trace_hab
 
 /* ---- records ---------------------------------------------------------------------------------- */
 
-/* A word of a record, whatever it is a record of; and two neighbours, as the processor takes them. */
+/* A word of any kind of record, and a pair of words as the processor handles them. */
 typedef uint64_t record_word __attribute__((may_alias));
 typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* Two words of eight records into their columns. */
+/* Move two words of eight records into their columns. */
 static inline void turn_pair(struct trace_encoder *encoder, const record_word *records,
 			     unsigned int words, unsigned int word, uint32_t row)
 {
@@ -837,8 +850,10 @@ static inline void turn_pair(struct trace_encoder *encoder, const record_word *r
 	*all_differ = differs;
 }
 
-/* Eight records at a time: what is read and written then stays in the cache. The number of words is
- * even for both kinds of records. */
+/*
+ * Eight records at a time, so that everything stays in the cache. Both kinds of records have an
+ * even number of words.
+ */
 static void turn_records(struct trace_encoder *encoder, const record_word *records,
 			 unsigned int words, uint32_t rows)
 {
@@ -859,7 +874,7 @@ static void turn_records(struct trace_encoder *encoder, const record_word *recor
 		}
 }
 
-/* Soon again at first, later now and then. */
+/* Often at first, rarely later. */
 static bool is_time_to_choose(struct trace_habits *habits, uint32_t rows)
 {
 	bool is_choosing = habits->rows >= habits->choose_at;

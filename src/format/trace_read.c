@@ -1,9 +1,9 @@
 /*
- * Bytes come through a window: for memory it is the memory, for a file what was read last.
- * A window holds any block whole, so no length field ever decides how much is allocated.
+ * Reads trace files through a window: for memory it is the memory, for a file the bytes read last.
+ * A window holds any block as a whole, so no length field ever decides how much is allocated.
  *
- * Where no good block stands, the next one is searched byte by byte: its magic, then its checksum.
- * A file made of magics alone would make that quadratic, so the search has a budget of effort.
+ * After damage the next block is searched byte by byte: its magic, then its checksum. A file made
+ * of magics would make that quadratic, so the search has a budget.
  */
 #include "format/trace_read.h"
 
@@ -21,7 +21,7 @@
 
 enum {
 	WINDOW_BYTES = 2 << 20,
-	READ_BYTES = 256 << 10, /* at a time, or what is asked for: it stays in the cache */
+	READ_BYTES = 256 << 10, /* at a time, or what is requested: it stays in the cache */
 	HEADER_BYTES_MAX = 4096,
 	EFFORT_PER_BYTE = 8,
 	EFFORT_LEAST = 64 << 20,
@@ -35,7 +35,10 @@ static void spend_effort(struct trace_reader *reader, uint64_t effort)
 	reader->effort_left -= effort < reader->effort_left ? effort : reader->effort_left;
 }
 
-/* Have [offset, offset + bytes) at hand, bytes <= WINDOW_BYTES; NULL when the file ends before. */
+/*
+ * Make [offset, offset + bytes) available, bytes <= WINDOW_BYTES; NULL if the file ends before
+ * that.
+ */
 static const unsigned char *window(struct trace_reader *reader, uint64_t offset, size_t bytes)
 {
 	size_t got = 0;
@@ -49,13 +52,13 @@ static const unsigned char *window(struct trace_reader *reader, uint64_t offset,
 	    bytes > reader->window_bytes - (offset - reader->window_offset)) {
 		reader->window_bytes = 0;
 		reader->window_offset = offset;
-		/* What cannot be read ends the file as far as we are concerned: a cut. */
+		/* A read error is treated like the end of the file: truncated. */
 		if (file_pread_some(reader->fd, reader->window,
 				    bytes > READ_BYTES ? bytes : READ_BYTES, reader->start + offset,
 				    &got) != OK ||
 		    got < bytes)
 			reader->length = offset + got;
-		/* What comes behind a part of a file is not its own. */
+		/* Bytes after a part of a file do not belong to it. */
 		if (got > reader->length - offset)
 			got = (size_t)(reader->length - offset);
 		reader->window_bytes = got;
@@ -66,7 +69,7 @@ static const unsigned char *window(struct trace_reader *reader, uint64_t offset,
 	return reader->window + (offset - reader->window_offset);
 }
 
-/* Does what is left look like the beginning of a block whose rest is missing? */
+/* Do the remaining bytes look like the beginning of a truncated block? */
 static bool is_cut_head(const unsigned char *bytes, size_t length)
 {
 	const uint32_t magic = TRACE_BLOCK_MAGIC;
@@ -74,7 +77,7 @@ static bool is_cut_head(const unsigned char *bytes, size_t length)
 	return memcmp(bytes, &magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
 }
 
-/* Bytes of one record in a block of records that are not coded; 0 for other blocks. */
+/* Bytes of one record in a block of uncoded records; 0 for other blocks. */
 static uint32_t plain_bytes(uint16_t type)
 {
 	switch (type) {
@@ -109,23 +112,23 @@ static uint64_t count_entries(const struct trace_item *item)
 	return counts.comms;
 }
 
-/* NULL when the block's length can hold what it says it holds, else what is wrong. */
+/* NULL if the block is long enough for its contents, else what is wrong. */
 static const char *trace_records_check(const struct trace_item *item)
 {
 	uint32_t plain = plain_bytes(item->type);
 
 	if (is_coded(item->type) && (item->records == 0 || item->records > TRACE_ROWS_MAX))
-		return "the block cannot hold its records";
+		return "block too short for its records";
 	if (plain != 0 && item->records == 0)
-		return item->payload_bytes == 0 ? NULL : "the block has bytes and no records";
+		return item->payload_bytes == 0 ? NULL : "block with bytes but no records";
 	if (plain != 0 && (item->payload_bytes % item->records != 0 ||
 			   item->payload_bytes / item->records < plain))
-		return "the block cannot hold its records";
+		return "block too short for its records";
 	if (is_counts(item->type) &&
 	    (item->payload_bytes < sizeof(struct trace_counts) ||
 	     count_entries(item) > (item->payload_bytes - sizeof(struct trace_counts)) /
 					   sizeof(struct trace_comm_counts)))
-		return "the block cannot hold its counts";
+		return "block too short for its counts";
 	return NULL;
 }
 
@@ -134,13 +137,13 @@ static const char *check_head(const struct trace_reader *reader, const struct tr
 	if (block->magic != TRACE_BLOCK_MAGIC)
 		return "no block begins here";
 	if (block->type == 0 || block->payload_bytes > TRACE_BLOCK_PAYLOAD_MAX)
-		return "the block's head is damaged";
+		return "damaged block header";
 	if (block->reserved != 0 && reader->header.minor <= TRACE_MINOR)
-		return "the block's head is damaged";
+		return "damaged block header";
 	return NULL;
 }
 
-/* Is there a good block at `offset`? Fills *item when there is. */
+/* Is there a valid block at `offset`? If so, fills *item. */
 static enum status check_block(struct trace_reader *reader, uint64_t offset,
 			       struct trace_item *item, const char **reason)
 {
@@ -182,7 +185,7 @@ static enum status check_block(struct trace_reader *reader, uint64_t offset,
 	return *reason == NULL ? OK : ERR_FORMAT;
 }
 
-/* The next place after `from` where a block's magic stands; the file's length when there is none. */
+/* The next offset after `from` with a block's magic; the file's length if there is none. */
 static uint64_t find_magic(struct trace_reader *reader, uint64_t from)
 {
 	const uint32_t magic = TRACE_BLOCK_MAGIC;
@@ -203,7 +206,7 @@ static uint64_t find_magic(struct trace_reader *reader, uint64_t from)
 	return reader->length;
 }
 
-/* Where the next good block after `from` stands; the file's length when there is none. */
+/* The offset of the next valid block after `from`; the file's length if there is none. */
 static uint64_t find_block(struct trace_reader *reader, uint64_t from)
 {
 	struct trace_item item = { .bytes = 0 };
@@ -235,14 +238,14 @@ static enum trace_found finish_reading(struct trace_reader *reader, struct trace
 	return item->found;
 }
 
-/* No good block at reader->at: damage up to the next one, or the end of a cut file. */
+/* No valid block at reader->at: damage up to the next one, or the end of a truncated file. */
 static enum trace_found step_over(struct trace_reader *reader, struct trace_item *item,
 				  enum status status, const char *reason)
 {
 	uint64_t next =
 		reader->at < reader->length ? find_block(reader, reader->at + 1) : reader->length;
 
-	/* The length is asked again: it shrinks when the file does. */
+	/* Check the length again: it shrinks if the file does. */
 	if (next >= reader->length && (status == ERR_TRUNCATED || reader->at >= reader->length))
 		return finish_reading(reader, item, reason);
 	*item = (struct trace_item){ .found = TRACE_DAMAGE,
@@ -267,7 +270,7 @@ enum trace_found trace_next(struct trace_reader *reader, struct trace_item *item
 	if (reader->is_header_damaged && reader->at == 0) {
 		*item = (struct trace_item){ .found = TRACE_DAMAGE,
 					     .bytes = sizeof(struct trace_header),
-					     .reason = "the file's header is damaged" };
+					     .reason = "damaged file header" };
 		reader->at = sizeof(struct trace_header);
 		reader->damages++;
 		return TRACE_DAMAGE;
@@ -302,7 +305,7 @@ bool trace_probe(const void *bytes, size_t length)
 	       memcmp((const char *)bytes + behind, &block_magic, sizeof(block_magic)) == 0;
 }
 
-/* The first 40 bytes mean the same in every version. */
+/* The first 40 bytes have the same meaning in every version. */
 static enum status check_header(struct trace_reader *reader, const unsigned char *bytes,
 				struct status_problem *problem)
 {
@@ -318,16 +321,16 @@ static enum status check_header(struct trace_reader *reader, const unsigned char
 	problem->found_major = header->major;
 	problem->found_minor = header->minor;
 	if (header->byte_order != REGION_BYTE_ORDER)
-		return status_refuse(problem, ERR_FORMAT, "its byte order is another");
+		return status_refuse(problem, ERR_FORMAT, "written with a different byte order");
 	if (header->major > TRACE_MAJOR)
-		return status_refuse(problem, ERR_VERSION, "its major version is newer");
+		return status_refuse(problem, ERR_VERSION, "newer major version");
 	if (header->major < TRACE_MAJOR)
 		return status_refuse(problem, ERR_FORMAT,
-				     "its major version is older and not read any more");
+				     "older major version that is no longer supported");
 	if (header->header_bytes < sizeof(*header) || header->header_bytes > HEADER_BYTES_MAX)
-		return status_refuse(problem, ERR_FORMAT, "its header makes no sense");
+		return status_refuse(problem, ERR_FORMAT, "invalid header");
 	if (header->header_bytes > reader->length)
-		return status_refuse(problem, ERR_TRUNCATED, "it ends inside its header");
+		return status_refuse(problem, ERR_TRUNCATED, "truncated header");
 	reader->at = header->header_bytes;
 	return OK;
 }
@@ -342,11 +345,11 @@ static enum status open_contents(struct trace_reader *reader, struct status_prob
 	if (problem == NULL)
 		problem = &unwanted;
 	if (start == NULL)
-		return status_refuse(problem, ERR_SYSTEM, "it cannot be read");
+		return status_refuse(problem, ERR_SYSTEM, "cannot be read");
 	if (!trace_probe(start, bytes))
-		return status_refuse(problem, ERR_FORMAT, "it is no trace file");
+		return status_refuse(problem, ERR_FORMAT, "not a trace file");
 	if (bytes < sizeof(struct trace_header))
-		return status_refuse(problem, ERR_TRUNCATED, "it ends inside its header");
+		return status_refuse(problem, ERR_TRUNCATED, "truncated header");
 	reader->effort_left = reader->length > UINT64_MAX / (2 * EFFORT_PER_BYTE)
 				      ? UINT64_MAX
 				      : reader->length * EFFORT_PER_BYTE + EFFORT_LEAST;
@@ -371,7 +374,7 @@ enum status trace_open_part(struct trace_reader *reader, int fd, uint64_t start,
 	enum status status = ERR_SYSTEM;
 
 	if (problem != NULL)
-		problem->what = "it cannot be read";
+		problem->what = "cannot be read";
 	made.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (made.fd == -1)
 		return ERR_SYSTEM;
@@ -389,7 +392,7 @@ enum status trace_open_fd(struct trace_reader *reader, int fd, struct status_pro
 	struct stat st;
 
 	if (problem != NULL)
-		problem->what = "it cannot be read";
+		problem->what = "cannot be read";
 	if (fstat(fd, &st) == -1)
 		return ERR_SYSTEM;
 	return trace_open_part(reader, fd, 0, (uint64_t)st.st_size, problem);
@@ -403,7 +406,7 @@ enum status trace_open(struct trace_reader *reader, const char *path,
 
 	if (fd == -1) {
 		if (problem != NULL)
-			problem->what = "it cannot be opened";
+			problem->what = "cannot be opened";
 		return ERR_SYSTEM;
 	}
 	status = trace_open_fd(reader, fd, problem);
@@ -413,7 +416,7 @@ enum status trace_open(struct trace_reader *reader, const char *path,
 
 void trace_close(struct trace_reader *reader)
 {
-	/* A zeroed reader has descriptor 0, and none was ever opened on that. */
+	/* A zeroed reader has descriptor 0, which is never used for a trace. */
 	if (reader->fd > 0)
 		close(reader->fd);
 	free(reader->window);
@@ -440,7 +443,7 @@ enum status trace_records_init(struct trace_records *records, const struct trace
 	return OK;
 }
 
-/* The next few rows of all columns. */
+/* The next rows of all columns. */
 static enum status next_piece(struct trace_records *records, unsigned int words)
 {
 	uint64_t *to[TRACE_WORDS_MAX];

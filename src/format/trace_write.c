@@ -1,4 +1,4 @@
-/* Blocks into a trace file, or into memory. */
+/* Writes blocks to a trace file or to memory. */
 #include "format/trace_write.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "format/trace_code.h"
 
 /*
- * Appending blocks, each whole or not at all.
+ * Appends blocks, each whole or not at all.
  *
  *	| blocks written ...            | room kept for CLOSE |
  *	0                           bytes        bytes + TAIL_BYTES
  *
- * Room is reserved on disk before a block is written, and TAIL_BYTES more, so that a full disk is
- * met between blocks and the closing record still fits. The quota keeps the same tail.
+ * Disk space is reserved before a block is written, plus TAIL_BYTES, so that a full disk shows
+ * between blocks and the closing record still fits. The quota keeps the same tail.
  */
 
 enum { TAIL_BYTES = 80 * 1024, MEMORY_BYTES = 16 * 1024 };
@@ -55,7 +55,7 @@ static enum status append_memory(struct trace_writer *writer, const unsigned cha
 	return OK;
 }
 
-/* Write all of it at the end, or take back what was written. */
+/* Append all of it, or remove what was written. */
 static enum status append_bytes(struct trace_writer *writer, const unsigned char *from, size_t size)
 {
 	size_t done = 0;
@@ -71,7 +71,7 @@ static enum status append_bytes(struct trace_writer *writer, const unsigned char
 		if (wrote <= 0) {
 			enum status status = status_of_write_error();
 
-			/* Should this fail too, a reader finds a cut block and says so. */
+			/* If this fails as well, a reader finds and reports a truncated block. */
 			if (ftruncate(writer->fd, (off_t)writer->bytes) == -1)
 				return ERR_SYSTEM;
 			return status;
@@ -82,7 +82,7 @@ static enum status append_bytes(struct trace_writer *writer, const unsigned char
 	return OK;
 }
 
-/* Reserve room for `size` bytes and the tail. File systems that cannot are taken as they are. */
+/* Reserve space for `size` bytes and the tail. File systems that cannot do this are accepted. */
 static enum status reserve_room(struct trace_writer *writer, size_t size)
 {
 	if (writer->quota != 0 && writer->bytes + size + TAIL_BYTES > writer->quota)
@@ -94,7 +94,7 @@ static enum status reserve_room(struct trace_writer *writer, size_t size)
 	return OK;
 }
 
-/* The payload lies in the buffer behind room for the block's head. */
+/* The payload is in the buffer, after room for the block's head. */
 static enum status finish_block(struct trace_writer *writer, enum trace_block_type type,
 				size_t payload_bytes, uint32_t records)
 {
@@ -254,8 +254,10 @@ unsigned char *trace_writer_take(struct trace_writer *writer, size_t *length)
 void trace_writer_close(struct trace_writer *writer)
 {
 	if (writer->fd != -1) {
-		/* Gives the reserved tail back. On failure the file is longer on disk, not in
-		 * content. */
+		/*
+		 * Release the reserved tail. On failure the file takes more disk space, but its
+		 * content is right.
+		 */
 		if (ftruncate(writer->fd, (off_t)writer->bytes) == -1)
 			errno = 0;
 		close(writer->fd);

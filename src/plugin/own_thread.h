@@ -133,8 +133,8 @@ struct ring_missed {
 
 /*
  * Copy up to `most` of the following records, in order; returns how many. tail advances by these
- * and by the missed ones. An unfinished record is waited for, over several calls; not with is_last.
- * now_ns: any monotonic clock.
+ * and by the missed ones. For an unfinished record it waits, over several
+ * calls; not with is_last. now_ns: any monotonic clock.
  */
 uint32_t ring_reader_take(struct ring_reader *reader, uint64_t now_ns, bool is_last,
 			  uint64_t *batch, uint32_t most, struct ring_missed *missed);

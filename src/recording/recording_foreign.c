@@ -180,7 +180,7 @@ enum status recording_foreign_load(struct recording *recording, int fd, const ch
 				       load.noted - TROUBLES_OF_A_FILE);
 	if (status == ERR_SYSTEM) {
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "it cannot be read: %s", strerror(errno));
+				       "cannot be read: %s", strerror(errno));
 		status = OK;
 	} else if (status == OK) {
 		recording->files_read++;

@@ -315,7 +315,7 @@ static enum status recording_trace_load(struct recording *recording,
 					const struct recording_source *source,
 					struct recording_process **process)
 {
-	struct status_problem problem = { .what = "it cannot be read" };
+	struct status_problem problem = { .what = "cannot be read" };
 	struct load load = { .recording = recording };
 	struct trace_reader reader;
 	enum status status = open_source(&reader, source, &problem);
@@ -971,7 +971,7 @@ static enum status add_file(struct recording *recording, int fd, const char *pat
 
 	if (fstat(fd, &st) == -1) {
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "it cannot be read: %s", strerror(errno));
+				       "cannot be read: %s", strerror(errno));
 		return OK;
 	}
 	switch (content_of(fd)) {
@@ -1030,7 +1030,7 @@ static enum status add_entry(struct recording *recording, int directory, const c
 	/* Links, sockets and the like are no recordings; what is gone is gone. */
 	if (errno != ELOOP && errno != EINVAL && errno != ENOENT)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "it cannot be opened: %s", strerror(errno));
+				       "cannot be opened: %s", strerror(errno));
 	return OK;
 }
 
@@ -1049,7 +1049,7 @@ static enum status add_directory(struct recording *recording, int fd, const char
 
 	if (count < 0)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
-				       "it cannot be read: %s", strerror(errno));
+				       "cannot be read: %s", strerror(errno));
 	for (int i = 0; i < count; i++) {
 		if (status == OK)
 			status = add_entry(recording, fd, path, entries[i]->d_name, flags, depth);
@@ -1102,7 +1102,7 @@ enum status recording_add_machine(struct recording *recording, const char *direc
 	if (status == ERR_SYSTEM) {
 		recording_load_trouble(recording, RECORDING_UNREADABLE,
 				       directory != NULL ? directory : REGION_FIND_DIRECTORY, NULL,
-				       "it cannot be read: %s", strerror(errno));
+				       "cannot be read: %s", strerror(errno));
 		status = OK;
 	}
 	if (status == OK)
@@ -1166,7 +1166,7 @@ enum status recording_add(struct recording *recording, const char *path, unsigne
 		if (fd != -1)
 			return add_directory(recording, fd, path, flags, 0);
 	}
-	recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "it cannot be read: %s",
+	recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "cannot be read: %s",
 			       errno == EINVAL ? "neither file nor directory" : strerror(errno));
 	return OK;
 }

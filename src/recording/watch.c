@@ -432,7 +432,7 @@ static enum status take_in(struct watch *watch, int fd, const char *path,
 	} else if (status != ERR_NO_SPACE) {
 		status = refuse_file(watch, path, file,
 				     aside.trouble_count > 0 ? aside.troubles[0].what
-							     : "it cannot be read");
+							     : "cannot be read");
 	}
 	recording_release(&aside);
 	return status;

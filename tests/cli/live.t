@@ -72,6 +72,6 @@ expect_same "all of it recorded" "$(json "$counts" verify "$RINGSIDE_SHM")" "51 
 start --shm "$tap_scratch/no/such/place"
 expect_same "a region that fell back is found, and says why" \
 	"$(json "join ' ', map { @{\$_}{qw(state region_kind region_reason)} } grep { \$_->{pid} == $pid } @{\$_->{processes}}" ls)" \
-	"alive memfd $tap_scratch/no/such/place/ringside-$(id -u): its parent directory does not exist"
+	"alive memfd $tap_scratch/no/such/place/ringside-$(id -u): the parent directory does not exist"
 { kill "$pid" && wait "$pid"; } 2>/dev/null
 tap_done

@@ -454,7 +454,7 @@ def inspector():
     expect(found(lines, told.replace("0 lost", "1 lost")) != [], "found: one is lost")
     expect(found(lines, told.replace("%d operations" % len(job.dump), "3 operations")) != [],
            "found: the account does not add up")
-    expect(found(lines, told.replace("captured into graphs", "below the least size")) != [],
+    expect(found(lines, told.replace("captured into graphs", "below the minimum size")) != [],
            "found: a reason that nobody gave")
     expect(found([line.replace('us": 40', 'us": 41') for line in lines], told) != [],
            "found: another time")

@@ -67,7 +67,7 @@ expect_same "ENABLE_P2P=0: no Send, no Recv" "$(lines) $(grep -c p2p_perf "$(log
 expect_same "and that is told" "$(told 'Send and Recv')" 600
 NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8192 inspect ops=1100 "${steady[@]}"
 expect_account "MIN_SIZE_BYTES=8192: the small ones are told of"
-expect_same "and left out" "$(told 'below the least size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
+expect_same "and left out" "$(told 'below the minimum size') $(grep -cE 'msg_size_bytes":[0-9]{1,3},|:4096,' "$(log)")" "100 0"
 NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"
 expect_same "REQUIRE_KERNEL_TIMING=1: nothing that the host timed" "$(lines) $(told 'timed by the host only')" "0 500"
 RINGSIDE_EVENTS=-kernel inspect ops=500 "${steady[@]}"

@@ -87,12 +87,12 @@ rm "$directory"
 if is_root; then
 	mkdir "$directory"
 	chown 12345 "$directory"
-	expect_fallback "another user's directory in the way" memfd "belongs to another user"
+	expect_fallback "another user's directory in the way" memfd "owned by another user"
 	rmdir "$directory"
 else
 	expect_skip "another user's directory in the way" "needs root"
 	chmod 555 "$RINGSIDE_SHM"
-	expect_fallback "a directory that cannot be written to" memfd "cannot be made"
+	expect_fallback "a directory that cannot be written to" memfd "cannot be created"
 	chmod 755 "$RINGSIDE_SHM"
 fi
 
@@ -114,8 +114,8 @@ if is_root && mount_small 1m; then
 	for size in 1m 4m 64m 1g 0; do
 		mount_small $size
 		case $size in
-		1m | 4m) kind=memfd reason="too little room" ;;
-		64m) kind=shm-small reason="too little room" ;;
+		1m | 4m) kind=memfd reason="too little space" ;;
+		64m) kind=shm-small reason="too little space" ;;
 		*) kind=shm reason="" ;;
 		esac
 		RINGSIDE_SHM=$mounted expect_fallback "$size of shared memory" $kind "$reason"
@@ -123,7 +123,7 @@ if is_root && mount_small 1m; then
 	done
 	mount_small 64m
 	head -c 60M /dev/zero >"$mounted/full"
-	RINGSIDE_SHM=$mounted expect_fallback "full shared memory" memfd "too little room"
+	RINGSIDE_SHM=$mounted expect_fallback "full shared memory" memfd "too little space"
 	mount -o remount,ro "$mounted"
 	RINGSIDE_SHM=$mounted expect_fallback "read-only shared memory" memfd "read-only"
 else

@@ -196,7 +196,7 @@ static void a_process_without_descriptors_says_so(void)
 	EXPECT_EQUAL(region_create(&writer, &request), OK);
 	setrlimit(RLIMIT_NOFILE, &before);
 	EXPECT(writer.kind == REGION_KIND_MEMFD &&
-	       strstr(writer.reason, "no file can be made in it"));
+	       strstr(writer.reason, "cannot create a file in it"));
 	drop(&writer);
 }
 
@@ -360,7 +360,7 @@ static int make_with_streams_alone(const char *dir)
 	if (setrlimit(RLIMIT_NOFILE, &three) != 0 || region_create(&writer, &request) != OK)
 		return 2;
 	return writer.kind != REGION_KIND_PRIVATE ||
-	       strstr(writer.reason, "it cannot be opened") == NULL || open_streams() != 0;
+	       strstr(writer.reason, "cannot be opened") == NULL || open_streams() != 0;
 }
 
 static void streams_are_not_used_on_the_way(void)
