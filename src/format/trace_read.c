@@ -178,7 +178,7 @@ static enum status check_block(struct trace_reader *reader, uint64_t offset,
 				     .records = block.records,
 				     .payload = bytes + sizeof(block),
 				     .payload_bytes = block.payload_bytes };
-	*reason = "the block's checksum is wrong";
+	*reason = "block checksum mismatch";
 	if (trace_block_checksum(&block, item->payload) != block.checksum)
 		return ERR_FORMAT;
 	*reason = trace_records_check(item);

@@ -1,4 +1,4 @@
-/* A recording in memory: what it consists of, how sources of one process are joined, and its clocks. */
+/* A recording in memory: its parts, merging the sources of one process, and its clocks. */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
 
@@ -12,7 +12,7 @@
 #include "format/region_find.h"
 #include "format/region_read.h"
 
-/* Most of what a text that names a process may have; a region's has 8 KiB. */
+/* Limit for a text that describes a process; that of a region has 8 KiB. */
 enum { INFO_BYTES_MAX = 1 << 16, ANCHORS_MAX = 1 << 20 };
 
 const char *recording_life_name(enum recording_life life)
@@ -86,7 +86,7 @@ static void recording_file_release(struct recording_file *file)
 {
 	free(file->path);
 	free(file->archive);
-	/* Whoever reads it must not change it; it is ours. */
+	/* Const for readers, but allocated by us. */
 	free((void *)(uintptr_t)file->memory);
 	*file = (struct recording_file){ .path = NULL };
 }
@@ -201,7 +201,7 @@ enum status recording_load_anchor(struct recording_process *process, struct cloc
 
 	if (anchor.wall_ns == 0 || count >= ANCHORS_MAX)
 		return OK;
-	/* The clock never steps back: an anchor from before the last one is no good. */
+	/* The clock never steps back, so an anchor from before the last one is invalid. */
 	if (count > 0 && process->anchors[count - 1].clock_ns >= anchor.clock_ns)
 		return OK;
 	if (!list_grow(&process->anchors, count, sizeof(*process->anchors)))
@@ -229,7 +229,7 @@ bool recording_info(const struct recording_process *process, const char *key, ch
 
 /* ---- wall time --------------------------------------------------------------------------------- */
 
-/* The anchors of the recording, and behind them the fresh one. */
+/* The anchors of the recording, followed by the fresh one. */
 static size_t anchor_total(const struct recording_process *process)
 {
 	size_t count = process->anchor_count;
@@ -245,7 +245,7 @@ static const struct clock_anchor *anchor_at(const struct recording_process *proc
 	return at < process->anchor_count ? &process->anchors[at] : &process->fresh_anchor;
 }
 
-/* The last anchor that is not after this moment; the first when all are. */
+/* The last anchor that is not after this moment; the first if all are. */
 static size_t anchor_before(const struct recording_process *process, uint64_t clock_ns)
 {
 	size_t at = 0;
@@ -273,7 +273,7 @@ static size_t anchor_before_wall(const struct recording_process *process, uint64
 	return at > 0 ? at - 1 : 0;
 }
 
-/* From one clock to the other along the line through two points; the first alone when there is no other. */
+/* Convert along the line through two points; with only the first if there is no other. */
 static uint64_t interpolate(uint64_t ns, uint64_t from, uint64_t to, uint64_t next_from,
 			    uint64_t next_to, bool has_next)
 {
@@ -328,13 +328,13 @@ bool recording_now(const struct recording_process *process, uint64_t *now_ns)
 }
 
 /*
- * The communicators of a process. There may be very many, in any order, and each is named again and
- * again while a trace is loaded; so they stand in a hash table until the end and are sorted then.
+ * The communicators of a process. There can be very many, in any order, and a trace refers to each
+ * many times. So they are in a hash table while loading and are sorted at the end.
  */
 
 enum { COMMS_MAX = 1 << 24 };
 
-/* Room for twice as many, at least: a power of two. */
+/* Room for at least twice as many, a power of two. */
 static size_t index_size(size_t count)
 {
 	size_t size = 64;
@@ -344,7 +344,7 @@ static size_t index_size(size_t count)
 	return size;
 }
 
-/* The place of this id in the index: its own, or the free one where it belongs. */
+/* The index entry of this id: its own, or the free one where it belongs. */
 static uint32_t *index_place(const struct recording_process *process, size_t size, uint32_t id)
 {
 	size_t at = (size_t)hash_word(id, id) & (size - 1);
@@ -355,7 +355,7 @@ static uint32_t *index_place(const struct recording_process *process, size_t siz
 	return &process->comm_index[at];
 }
 
-/* Made anew whenever the number of communicators calls for a larger one. */
+/* Rebuilt whenever the number of communicators requires a larger one. */
 static bool index_make(struct recording_process *process, size_t size)
 {
 	uint32_t *index = calloc(size, sizeof(*index));
@@ -420,12 +420,12 @@ const struct recording_comm *recording_comm(const struct recording_process *proc
 		       compare_comms);
 }
 
-/* What several sources say about one process becomes one; who is alive; the order of all. */
+/* Merging the sources of one process, determining which processes are alive, and sorting all. */
 
 bool recording_load_is_same(const struct recording_process *one,
 			    const struct recording_process *other)
 {
-	/* Without these two, equal is not the same: simulations leave them out. */
+	/* Without these two, equal does not mean the same: simulations leave them out. */
 	if (one->pid <= 0 || one->start_ticks == 0)
 		return false;
 	return one->pid == other->pid && one->start_ticks == other->start_ticks &&
@@ -468,14 +468,14 @@ static enum status join_files(struct recording_process *to, struct recording_pro
 	return OK;
 }
 
-/* The region's counts are the newest; between trace files the one with more records is. */
+/* The region's counts are the latest; between trace files those with more records. */
 static bool is_newer(const struct recording_process *one, const struct recording_process *other)
 {
 	if ((one->region != NULL) != (other->region != NULL))
 		return one->region != NULL;
 	if (one->has_counts != other->has_counts)
 		return one->has_counts;
-	/* Two looks at one that hangs. */
+	/* Two scans of a hung process. */
 	if (one->recorded == other->recorded)
 		return one->counts_ns > other->counts_ns;
 	return one->recorded > other->recorded;
@@ -545,7 +545,7 @@ static void join_region(struct recording_process *to, struct recording_process *
 	memcpy(to->mode, from->mode, sizeof(to->mode));
 }
 
-/* Sums since the start of the process: the newest are all. */
+/* Totals since the start of the process: the latest ones include everything. */
 static void join_links(struct recording_process *to, struct recording_process *from,
 		       bool is_from_newer)
 {
@@ -567,7 +567,7 @@ static void drop_flights(struct recording_process *process)
 	process->flight_count = process->proxy_count = 0;
 }
 
-/* A region has all that its snapshot had, and what came after. */
+/* A region has everything that its snapshot had, and what came after. */
 static void drop_snapshot(struct recording_process *process)
 {
 	if (!process->is_snapshot)
@@ -580,8 +580,10 @@ static void drop_snapshot(struct recording_process *process)
 	process->snapshot_wall_ns = 0;
 }
 
-/* Between snapshots the later one tells what is in flight; a trace that goes on behind it proves that all of
- * it is over, or has it once more. */
+/*
+ * Between snapshots the later one says what is in flight. A trace that continues after it either
+ * proves that all of it is over or contains it again.
+ */
 static void join_snapshot(struct recording_process *to, struct recording_process *from,
 			  bool is_from_newer)
 {
@@ -733,7 +735,7 @@ static bool is_closed(const struct recording_process *process)
 	return process->file_count > 0 && process->files[process->file_count - 1].is_closed;
 }
 
-/* Of a snapshot: what was so then. Whether it runs now is another question. */
+/* The state at the time of a snapshot. Whether it runs now is a different question. */
 static void set_life_then(struct recording_process *process)
 {
 	process->life = process->snapshot_life;
@@ -761,7 +763,7 @@ void recording_load_life(struct recording_process *process)
 		process->process_state =
 			alive == REGION_ALIVE_YES ? region_process_state(pid_here) : 0;
 	}
-	/* Nobody else's processes need to be visible for this. */
+	/* This does not require its process to be visible. */
 	if (alive == REGION_ALIVE_UNKNOWN && process->region != NULL &&
 	    region_is_let_go(process->region))
 		alive = REGION_ALIVE_NO;
@@ -772,19 +774,19 @@ void recording_load_life(struct recording_process *process)
 		process->life = RECORDING_ALIVE;
 	else
 		process->life = alive == REGION_ALIVE_NO ? RECORDING_KILLED : RECORDING_UNKNOWN;
-	/* A trace from elsewhere says nothing; its snapshot did. */
+	/* A trace from another host does not say; its snapshot did. */
 	if (process->life == RECORDING_UNKNOWN && process->snapshot_wall_ns != 0)
 		set_life_then(process);
 }
 
-/* A snapshot ends with its counts: it is whole without a closing record. */
+/* A snapshot ends with its counts: it is complete without a closing record. */
 static bool is_whole(const struct recording_process *process, const struct recording_file *file)
 {
 	return file->is_closed ||
 	       (file->is_snapshot && process->is_final && file->cut_offset == file->bytes);
 }
 
-/* A file without its end is no trouble while it is being written, or while a region has the rest. */
+/* A truncated file is not trouble while it is being written, or if a region has the rest. */
 static void note_cuts(struct recording *recording, const struct recording_process *process)
 {
 	if ((process->life == RECORDING_ALIVE && !process->is_snapshot) || process->region != NULL)
@@ -797,19 +799,18 @@ static void note_cuts(struct recording *recording, const struct recording_proces
 		if (file->is_snapshot) {
 			recording_load_trouble(
 				recording, RECORDING_CUT, file->path, process,
-				"a snapshot that was cut at byte %llu: what it lacks "
-				"was there",
+				"snapshot truncated at byte %llu: the rest is missing",
 				(unsigned long long)file->cut_offset);
 			recording_load_at(recording, file->cut_offset,
 					  file->bytes - file->cut_offset);
 			continue;
 		}
 		recording_load_trouble(recording, RECORDING_CUT, file->path, process,
-				       "it ends at byte %llu without its closing record: %s",
+				       "ends at byte %llu without its closing record: %s",
 				       (unsigned long long)file->cut_offset,
 				       process->life == RECORDING_KILLED
 					       ? "its process was killed"
-					       : "it was cut, or its process still runs elsewhere");
+					       : "truncated, or its process still runs elsewhere");
 		recording_load_at(recording, file->cut_offset, file->bytes - file->cut_offset);
 	}
 }

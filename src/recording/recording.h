@@ -1,10 +1,10 @@
 /*
- * What was recorded, wherever it was recorded: the one structure that all commands read.
+ * A recording: the one structure that all commands read, whatever it was recorded from.
  *
  * A recording is a list of processes. Each comes from its trace files, from its region, or from
- * both: a killed process's trace ends where its thread last wrote, and the region still has what
- * came after. What another tool wrote (src/import) is a process, too. Operations are not kept in
- * memory; recording_each_op() walks them.
+ * both: the trace of a killed process ends where its thread last wrote, and the region still has
+ * what came after. Logs of other tools (src/import) are processes, too. Operations are not kept in
+ * memory; recording_each_op() iterates over them.
  *
  *	recording_init(&recording);
  *	recording_add(&recording, "DIR", 0);      or a trace file, a region, "@PID"
@@ -13,8 +13,8 @@
  *		recording_each_op(recording.processes[i], visit, context, &walk);
  *	recording_release(&recording);
  *
- * Nothing that is read is trusted: all texts are terminated and without control bytes, all numbers
- * are within their ranges (op.h), all lists are bounded by what was really there.
+ * No input is trusted: all texts are terminated and without control bytes, all numbers are in their
+ * ranges (op.h), and all lists are bounded by what was really there.
  */
 #ifndef RECORDING_H
 #define RECORDING_H
@@ -34,8 +34,8 @@
 
 /* How a process's recording ends. */
 enum recording_life {
-	RECORDING_UNKNOWN = 0, /* not ended cleanly, and nobody here can say whether it runs */
-	RECORDING_ALIVE = 1,   /* now; of a snapshot: when it was made, see is_snapshot */
+	RECORDING_UNKNOWN = 0, /* not ended cleanly, and it is unknown whether it runs */
+	RECORDING_ALIVE = 1,   /* now; for a snapshot: when it was made, see is_snapshot */
 	RECORDING_ENDED = 2,   /* cleanly: CLOSE in the trace, ended_ns in the region */
 	RECORDING_KILLED = 3,  /* the process is gone and never ended its recording */
 };
@@ -44,10 +44,12 @@ const char *recording_life_name(enum recording_life life); /* "alive", "ended", 
 
 struct recording_comm {
 	struct comm_info info;
-	struct comm_counts counts; /* the newest known */
+	struct comm_counts counts; /* the latest known */
 	bool has_counts;
-	/* Set by job_make(): it made calls that were not recorded, and which of those of other ranks its own
-	 * are cannot be told. That it has not recorded a call says nothing. */
+	/*
+	 * Set by job_make(): it made calls that were not recorded, so its calls cannot be matched
+	 * with those of other ranks. That it has not recorded a call means nothing.
+	 */
 	bool is_unplaced;
 };
 
@@ -58,7 +60,7 @@ struct recording_proxy {
 	unsigned int step_count;
 };
 
-/* An operation that sits in a live slot. State done: finished, not yet moved to the ring. */
+/* An operation in a live slot. State done: finished, not yet moved to the ring. */
 struct recording_flight {
 	struct op_record op;
 	uint32_t open_children; /* kernel channels and proxy operations */
@@ -69,37 +71,36 @@ struct recording_flight {
 	size_t proxy_count;
 };
 
-/* One trace file of a process. A process has several when it started recording anew. */
+/* One trace file of a process. A process has several if it restarted recording. */
 struct recording_file {
-	char *path;	/* in an archive: that one's name, '/', its name in there */
-	char *archive;	/* the file it lies in; NULL: it is a file itself, or in memory */
-	uint64_t start; /* where it begins in there */
-	const unsigned char *memory; /* its bytes; NULL: it is read from its file */
+	char *path;	/* in an archive: the archive's name, '/', its name there */
+	char *archive;	/* the archive that contains it; NULL: a file of its own, or memory */
+	uint64_t start; /* its offset there */
+	const unsigned char *memory; /* its bytes; NULL: read from the file */
 	uint64_t device;
 	uint64_t inode; /* in memory: a hash of its bytes, and no device */
 	uint64_t bytes;
 	bool is_snapshot;
-	uint64_t
-		live_after; /* snapshot: later sequences are not of records but of what was in flight */
+	uint64_t live_after; /* snapshot: later sequences are operations in flight, not records */
 	uint64_t created_wall_ns;
-	uint64_t records;	 /* operations in good blocks */
-	uint64_t details;	 /* details in good blocks */
-	uint64_t first_sequence; /* of its first good operation, 0 none */
-	uint64_t last_sequence;	 /* of its last good operation, 0 none */
-	uint64_t last_detail;	 /* sequence of its last good detail, 0 none */
+	uint64_t records;	 /* operations in valid blocks */
+	uint64_t details;	 /* details in valid blocks */
+	uint64_t first_sequence; /* of its first valid operation; 0: none */
+	uint64_t last_sequence;	 /* of its last valid operation; 0: none */
+	uint64_t last_detail;	 /* sequence of its last valid detail; 0: none */
 	uint64_t damages;
 	uint64_t unknown_blocks; /* of a newer minor version: skipped */
 	bool is_closed;
-	uint64_t cut_offset; /* not closed: where the last good block ends */
+	uint64_t cut_offset; /* not closed: end of the last valid block */
 };
 
-/* The log of another tool (src/import), or the part of it that is about this process. */
+/* The log of another tool (src/import), or the part of it that belongs to this process. */
 struct recording_foreign {
 	char *path;
 	const char *format; /* "NCCL Inspector's log"; static */
 	uint64_t device;
 	uint64_t inode;
-	uint64_t bytes;	  /* that were there when it was loaded; what came later is left alone */
+	uint64_t bytes;	  /* size when it was loaded; later lines are ignored */
 	uint32_t process; /* which of the file's processes */
 	uint64_t records;
 	uint64_t details;
@@ -109,33 +110,33 @@ struct recording_foreign {
 };
 
 struct recording_process {
-	/* Identity and settings, from the info text; "", -1 or 0 where it does not say. */
+	/* Identity and settings, from the info text; "", -1 or 0 if not given. */
 	char *info; /* the text itself, see info_get() */
 	size_t info_bytes;
 	char host[256];
 	char boot_id[40];
 	char job[128];
 	char mode[16];
-	int64_t pid;	  /* as the process sees itself */
-	int64_t pid_here; /* as this machine's tools see it; -1 unknown or not alive */
+	int64_t pid;	  /* in its own namespace */
+	int64_t pid_here; /* in our namespace; -1: unknown or not alive */
 	uint64_t pid_namespace;
 	uint64_t start_ticks;
 	int64_t rank;
 	int64_t local_rank;
 	int64_t world_size;
-	uint32_t interface; /* of the first communicator, 0 unknown */
+	uint32_t interface; /* of the first communicator; 0: unknown */
 
 	enum recording_life life;
-	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0 unknown or not alive */
+	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0: unknown or not alive */
 
 	/*
-	 * Known from snapshots alone (docs/SNAPSHOT.md): one moment of it, counts_ns, which is "now" for all that
-	 * is said about it. life and process_state are those of that moment. What it finished before the last
-	 * snapshot_operations is not missing: it was never meant to be here.
+	 * Known only from snapshots (docs/SNAPSHOT.md): a single moment, counts_ns, which is "now"
+	 * for everything about it. life and process_state are those of that moment. What it
+	 * finished before the last snapshot_operations is not missing: a snapshot does not include
+	 * it.
 	 */
 	bool is_snapshot;
-	uint64_t
-		snapshot_wall_ns; /* the same moment, CLOCK_REALTIME of its host; 0: there is no snapshot */
+	uint64_t snapshot_wall_ns; /* the same moment, CLOCK_REALTIME of its host; 0: no snapshot */
 	uint64_t snapshot_operations;
 	enum recording_life snapshot_life;
 	char snapshot_state;
@@ -144,56 +145,63 @@ struct recording_process {
 	struct recording_file *files; /* trace files, oldest first */
 	size_t file_count;
 	char *region_path;     /* NULL: no region was read */
-	struct region *region; /* open, its header as it was read; NULL none */
-	bool is_moving;	       /* counts changed while they were read: they need not add up */
-	struct recording_foreign *foreign; /* NULL: we recorded it ourselves */
+	struct region *region; /* open, its header as it was read; NULL: none */
+	bool is_moving;	       /* counts changed while they were read: they may not add up */
+	struct recording_foreign *foreign; /* NULL: recorded by Ringside itself */
 
-	/* What it says. */
-	struct recording_comm *comms; /* by id, finalized ones too */
+	/* Contents. */
+	struct recording_comm *comms; /* by id, including finalized ones */
 	size_t comm_count;
-	uint32_t *comm_index;		  /* while it is being loaded */
+	uint32_t *comm_index;		  /* only while loading */
 	struct recording_flight *flights; /* by communicator and number */
 	size_t flight_count;
 	struct recording_proxy *proxies; /* for other processes (PXN), or of unknown operations */
 	size_t proxy_count;
-	/* What was moved to and from each peer since the process began. The first is "other", with key 0. There
-	 * are none while there were no proxy operations, and in trace files from before format 2.1; who
-	 * follows a region has some that are a few looks old. */
+	/*
+	 * What was moved to and from each peer since the process began. The first is "other", with
+	 * key 0. Empty before the first proxy operation, and in trace files before format 2.1. If a
+	 * region is being followed, they may be a few scans old.
+	 */
 	struct region_link *links;
 	size_t link_count;
-	/* Only after recording_refresh(), see there. The first is "other", with key 0. By key; they include
-	 * operations that are done and still in live slots, which the recorder has not counted yet: of those
-	 * only the last of each communicator are among flights. They never fall. */
+	/*
+	 * Only after recording_refresh(), see there. Sorted by key; the first is "other", with key
+	 * 0. They include operations that are done but still in live slots, which the recorder has
+	 * not counted yet; of those only the last of each communicator are among flights. They
+	 * never decrease.
+	 */
 	struct region_total *totals;
 	size_t total_count;
-	struct recording_follow *follow; /* recording_refresh()'s own */
-	size_t filling; /* live slots that were just being filled: issued, not yet to be read */
+	struct recording_follow *follow; /* private to recording_refresh() */
+	size_t filling;			 /* live slots being filled: issued, not readable yet */
 	uint64_t lost[LOST_REASONS];
 	uint64_t odd[ODD_REASONS];
 	bool has_counts;    /* lost, odd and the communicators' counts are known */
-	bool is_final;	    /* and nothing came after them: from a region, or from CLOSE */
-	uint64_t recorded;  /* records finished so far: the last sequence known to be given */
+	bool is_final;	    /* and nothing came after them: from a region or from CLOSE */
+	uint64_t recorded;  /* records finished so far: the last sequence assigned */
 	uint64_t drained;   /* region: sequences up to here are in the trace or counted as lost */
-	uint64_t counts_ns; /* recorder's clock when the counts were taken, 0 unknown */
-	uint64_t ended_ns;  /* recorder's clock when it ended cleanly, 0 not or unknown */
+	uint64_t counts_ns; /* recorder's clock when the counts were taken; 0: unknown */
+	uint64_t ended_ns;  /* recorder's clock when it ended cleanly; 0: it did not, or unknown */
 	char names[OP_NAMES_INTERNED_MAX][32];
 	struct clock_anchor *anchors; /* by clock_ns */
 	size_t anchor_count;
-	/* Taken by who reads its region, on the machine and in the boot that it runs or ran in: without a thread
-	 * the recorder takes one at its start and no more. It says nothing of the process. wall_ns 0: none. */
+	/*
+	 * Taken by the reader of a region on the same host and boot: without a thread the recorder
+	 * takes an anchor only at its start. It implies nothing about the process. wall_ns 0: none.
+	 */
 	struct clock_anchor fresh_anchor;
-	size_t refused;		 /* comms, live slots, proxies that were not acceptable */
+	size_t refused;		 /* invalid comms, live slots and proxies */
 	const char *refused_why; /* the last of them; static */
 };
 
 /* Something that could not be read. The rest was. */
 enum recording_trouble_kind {
 	RECORDING_DAMAGE = 1,	  /* bytes of a trace file or slots of a region are damaged */
-	RECORDING_CUT = 2,	  /* a trace file ends without CLOSE and nobody has the rest */
+	RECORDING_CUT = 2,	  /* a trace file ends without CLOSE, and no region has the rest */
 	RECORDING_FOREIGN = 3,	  /* a file without operations that we could read */
-	RECORDING_UNREADABLE = 4, /* the system did not let us */
+	RECORDING_UNREADABLE = 4, /* a system call failed */
 	RECORDING_TOO_NEW = 5,	  /* newer major version */
-	RECORDING_NOTHING = 6,	  /* a path or @PID with nothing recorded behind it */
+	RECORDING_NOTHING = 6,	  /* a path or @PID without any recording */
 };
 
 const char *recording_trouble_name(enum recording_trouble_kind kind); /* "damage", "cut", ... */
@@ -201,28 +209,30 @@ const char *recording_trouble_name(enum recording_trouble_kind kind); /* "damage
 struct recording_trouble {
 	enum recording_trouble_kind kind;
 	char *path;
-	uint64_t offset; /* in that file, where it makes sense */
-	uint64_t bytes;	 /* that cannot be read because of it, 0 unknown */
+	uint64_t offset; /* in that file, where applicable */
+	uint64_t bytes;	 /* unreadable because of it; 0: unknown */
 	int process;	 /* index into processes, -1: none; valid after recording_finish() */
 	const struct recording_process *owner; /* the same, before */
 	char what[120];
 };
 
-/* What an agent says about its snapshot, and a bundle about its agents: files agent.json and agents.json in an
- * archive, as they are. doctor/coverage.h knows what they mean. */
+/*
+ * What an agent reports about its snapshot, and a bundle about its agents: the files agent.json and
+ * agents.json of an archive, unchanged. doctor/coverage.h interprets them.
+ */
 struct recording_note {
 	char *path;
 	char *text; /* terminated */
 	size_t length;
 };
-/* Of all: as many as agents may be asked, and one. */
+/* Limits over all notes: one per agent that can be asked, plus one. */
 enum { RECORDING_NOTES_MAX = 16385, RECORDING_NOTES_BYTES = 64 << 20 };
 
 enum { RECORDING_TROUBLES_MAX = 1000 };
 
 struct recording {
-	const char *directory; /* where regions are looked for, see region_find(); NULL: default */
-	struct recording_process **processes; /* by job, rank, host, pid once finished */
+	const char *directory; /* where to look for regions, see region_find(); NULL: default */
+	struct recording_process **processes; /* by job, rank, host, pid after recording_finish() */
 	size_t count;
 	struct recording_trouble *troubles; /* the first RECORDING_TROUBLES_MAX */
 	size_t trouble_count;
@@ -232,17 +242,19 @@ struct recording {
 	struct recording_note *notes;
 	size_t note_count;
 	size_t note_bytes;
-	char **foreign_paths; /* RECORDING_LIST_FOREIGN: other tools' logs, in the order they were met */
+	char **foreign_paths; /* RECORDING_LIST_FOREIGN: other tools' logs, in the order found */
 	size_t foreign_path_count;
 };
 
 enum recording_flag {
-	/* Regions only: also read the trace file which the region's info names. A region found by a
-	 * trace's info is always read with it. */
+	/*
+	 * Regions only: also read the trace file named in the region's info. A region found through
+	 * a trace's info is always read with it.
+	 */
 	RECORDING_WITH_TRACES = 1u << 0,
-	/* Do not look for the region which a trace's info names. */
+	/* Do not look for the region named in a trace's info. */
 	RECORDING_TRACES_ALONE = 1u << 1,
-	/* Do not read other tools' logs, only say in foreign_paths which files are some. */
+	/* Do not read other tools' logs, only list them in foreign_paths. */
 	RECORDING_LIST_FOREIGN = 1u << 2,
 };
 
@@ -250,104 +262,111 @@ void recording_init(struct recording *recording);
 void recording_release(struct recording *recording);
 
 /*
- * Read what `path` leads to: a trace file, a region, another tool's log, a directory of these (with
- * all below it), or "@PID" for a process of this machine. What it is shows in its content, never
- * in its name. Trouble with one file is noted in troubles and does not end the reading.
- * ERR_NO_SPACE (memory) alone is returned as a failure, with everything read before intact.
+ * Read `path`: a trace file, a region, another tool's log, a directory of these (recursively), or
+ * "@PID" for a process on this host. The type is determined by content, never by name. Trouble with
+ * one file is noted in troubles and does not end the reading. Fails only with ERR_NO_SPACE
+ * (memory), with everything read before intact.
  */
 enum status recording_add(struct recording *recording, const char *path, unsigned int flags);
 
-/* All regions of this machine, live and dead, in `directory` or, when NULL, recording->directory. */
+/* All regions on this host, live and dead, in `directory` or, if NULL, recording->directory. */
 enum status recording_add_machine(struct recording *recording, const char *directory,
 				  unsigned int flags);
 
 /*
- * Read a process that has an open region once more: communicators, counts and flights, for who follows
- * it while it runs; with RECORDING_REFRESH_TOTALS also totals and links. life is told anew. What was
- * found before stays as it was when reading fails: ERR_TRUNCATED (it was cut), ERR_SYSTEM, ERR_NO_SPACE
- * (memory), ERR_GONE (it has no open region). Does not touch trace files.
+ * Read a process with an open region again: communicators, counts and flights, to follow it while
+ * it runs; with RECORDING_REFRESH_TOTALS also totals and links. Updates life. If reading fails,
+ * everything stays as it was: ERR_TRUNCATED, ERR_SYSTEM, ERR_NO_SPACE (memory), ERR_GONE (it has no
+ * open region). Does not touch trace files.
  */
 enum recording_refresh_flag {
 	RECORDING_REFRESH_TOTALS = 1u << 0,
-	/* Only when something happened since: see recording_stands_still(). */
+	/* Only if something happened since: see recording_stands_still(). */
 	RECORDING_REFRESH_MOVED = 1u << 1,
-	/* life changes to ENDED alone: to find a process in another namespace all are gone through. */
+	/*
+	 * Change life only to ENDED: finding a process in another namespace takes a search through
+	 * all processes.
+	 */
 	RECORDING_REFRESH_SAME_LIFE = 1u << 2,
 };
 enum status recording_refresh(struct recording_process *process, unsigned int flags);
 
 /*
- * The same process once more, in another recording: what its open region says now, all of it, for who must not
- * touch what others look at. Life and state are told anew where it was found alive. ERR_GONE: it has no open region; else
- * as above. recording_finish() is not needed.
+ * Read the same process into another recording: everything its open region says now, for callers
+ * that must not change what others are using. Life and state are updated if it was found alive.
+ * ERR_GONE: it has no open region; otherwise as above. recording_finish() is not needed.
  */
 enum status recording_add_again(struct recording *recording,
 				const struct recording_process *process);
 
-/* Was nothing issued and nothing finished since it was read, and nothing in flight then? Costs a read of
- * the header and of the communicators' counts. */
+/*
+ * Was nothing issued or finished since it was read, and nothing in flight then? Costs a read of the
+ * header and of the communicators' counts.
+ */
 bool recording_stands_still(const struct recording_process *process);
 
-/* Close its region, whose last state stays: a descriptor keeps the memory of a deleted region. */
+/* Close its region but keep its last state: a descriptor would keep a deleted region in memory. */
 void recording_rest(struct recording_process *process);
 
-/* After the last add: join what belongs to one process, sort, tell who is alive. */
+/* After the last add: merge the sources of each process, sort, determine which are alive. */
 enum status recording_finish(struct recording *recording);
 
 /*
- * Fill in flights of processes of which there is no region: operations that their trace shows as not over
- * at its end, with their proxy operations and open transfers from details; and the last few of each
- * communicator, in state done, as a live table has them. Walks their operations once. After
- * recording_finish(). ERR_NO_SPACE, or what recording_each_op() said.
+ * Fill in the flights of processes without a region: operations that were not over at the end of
+ * their trace, with their proxy operations and open transfers from details; and the last few of
+ * each communicator, in state done, as in a live table. Reads their operations once. After
+ * recording_finish(). ERR_NO_SPACE, or any error of recording_each_op().
  */
 enum status recording_find_flights(struct recording *recording);
 
 /*
- * One moment of a process as a trace file, which all commands read as any other: identity, communicators,
- * counts, what is in flight with its transfers, and the last `last_operations` finished ones (of a region: as
- * many of them as its ring still has). Small: what an agent hands on, what a ticket gets. Its info says
- * "snapshot_wall_ns" and, as far as it is known, "snapshot_life" and "snapshot_state" (of the process: R, S,
- * D, T ... as in /proc). The moment is that of the last reading or refresh: nothing is read anew but the
- * ring, and of that only what was finished then. *bytes is the caller's to free(). ERR_NO_SPACE (memory), or
- * what walking a trace said.
+ * One moment of a process as a trace file, which all commands read like any other: identity,
+ * communicators, counts, what is in flight with its transfers, and the last `last_operations`
+ * finished operations (from a region: as many as its ring still has). Small enough for an agent to
+ * serve or a ticket to carry. Its info has "snapshot_wall_ns" and, if known, "snapshot_life" and
+ * "snapshot_state" (of the process: R, S, D, T ... as in /proc). The moment is that of the last
+ * read or refresh: only the ring is read again, and only what was finished then. *bytes is the
+ * caller's to free(). ERR_NO_SPACE (memory), or an error from reading a trace.
  */
 enum status recording_snapshot(const struct recording_process *process, size_t last_operations,
 			       unsigned char **bytes, size_t *length);
 
-/* The same as recording_add() for bytes in memory: a trace file, or a tar archive of such (and of
- * directories with such in it). They are copied where they are needed. `name` is for people. Other files in
- * an archive are counted in files_foreign and no trouble: it may hold logs. */
+/*
+ * recording_add() for bytes in memory: a trace file, or a tar archive of trace files and
+ * directories. They are copied as needed. `name` is used in messages. Other files in an archive are
+ * counted in files_foreign and are not trouble: they may be logs.
+ */
 enum status recording_add_memory(struct recording *recording, const char *name, const void *bytes,
 				 size_t length, unsigned int flags);
 
-/* One more note, copied. One too many or too long is a trouble; ERR_NO_SPACE is memory alone. */
+/* Add a note, copied. One too many or too long is a trouble; ERR_NO_SPACE only for memory. */
 enum status recording_add_note(struct recording *recording, const char *path, const void *text,
 			       size_t length);
 
 /* Where an operation was found. */
 enum recording_place {
 	RECORDING_IN_TRACE = 1,
-	RECORDING_IN_RING = 2, /* the region has it, the trace not */
-	RECORDING_IN_LIVE = 3, /* in flight, or done and not yet moved on */
+	RECORDING_IN_RING = 2, /* in the region but not in the trace */
+	RECORDING_IN_LIVE = 3, /* in flight, or done and not yet moved */
 };
 
-/* What a walk met: whether it saw everything. */
+/* Statistics of a walk: did it see everything? */
 struct recording_walk {
-	uint64_t in_trace; /* given from each place */
+	uint64_t in_trace; /* returned from each place */
 	uint64_t in_ring;
 	uint64_t in_live;
-	uint64_t repeated;   /* the same again: not given */
-	uint64_t refused;    /* records that are not acceptable: not given */
-	uint64_t refused_at; /* file offset of the block (trace) with the last of them */
-	uint64_t untimed;    /* given, but their times do not fit their source, which is none now */
-	uint64_t recovered;  /* of in_ring: counted as lost on their way to the file, still there */
-	uint64_t overwritten; /* ring slots that went to later records while they were read */
+	uint64_t repeated;    /* duplicates: not returned */
+	uint64_t refused;     /* invalid records: not returned */
+	uint64_t refused_at;  /* file offset of the block (trace) with the last of them */
+	uint64_t untimed;     /* returned, but without a time because it does not fit its source */
+	uint64_t recovered;   /* of in_ring: counted as lost on the way to the file */
+	uint64_t overwritten; /* ring slots overwritten by later records during reading */
 	uint64_t torn;	      /* ring slots being written, or left so by a killed writer */
 	uint64_t damages;     /* blocks of a trace file that cannot be read */
-	const char *problem;  /* of the last refused; static, NULL none */
+	const char *problem;  /* of the last invalid one; static; NULL: none */
 };
 
-/* Return false to end the walk. What is pointed to is valid during the call. */
+/* Return false to end the walk. Pointers are valid during the call. */
 typedef bool recording_visit_op(const struct op_record *op, enum recording_place place,
 				void *context);
 typedef bool recording_visit_detail(const struct op_detail *detail, enum recording_place place,
@@ -355,21 +374,21 @@ typedef bool recording_visit_detail(const struct op_detail *detail, enum recordi
 
 /*
  * All operations of a process, each once: those of its trace files, then what the region adds
- * (records with a later sequence), then live slots. By sequence, then the live ones by communicator
- * and number. *walk may be NULL. ERR_NO_SPACE (memory), ERR_SYSTEM, ERR_GONE (a file is another
- * now), ERR_TRUNCATED (the region was cut meanwhile).
+ * (records with a later sequence), then live slots. Ordered by sequence, then the live ones by
+ * communicator and number. *walk may be NULL. ERR_NO_SPACE (memory), ERR_SYSTEM, ERR_GONE (a file
+ * was replaced), ERR_TRUNCATED (the region was truncated in the meantime).
  */
 enum status recording_each_op(const struct recording_process *process, recording_visit_op *visit,
 			      void *context, struct recording_walk *walk);
 
 /*
- * The same records in the same order, some hundreds at a time and only the words asked for
- * (OP_WORD_BIT() of each): for who reads millions. A batch is from one place and has one row at
- * least; columns are valid during the call.
+ * The same records in the same order, some hundreds at a time and only the requested words
+ * (OP_WORD_BIT() of each), for reading millions. A batch comes from one place and has at least one
+ * row; columns are valid during the call.
  *
- * Records that are not acceptable, or were given before, are left out and counted in *walk, as
- * above: whatever is asked for, the same records come. Where OP_WORD_STATE is asked for, the time
- * source is none in it where the times do not fit it, as above; where not, walk->untimed stays 0.
+ * Invalid and duplicate records are left out and counted in *walk, as above: the records are the
+ * same whatever is requested. If OP_WORD_STATE is requested, its time source is none where the
+ * times do not fit it, as above; if not, walk->untimed stays 0.
  */
 typedef bool recording_visit_batch(const struct op_batch *batch, enum recording_place place,
 				   void *context);
@@ -382,29 +401,29 @@ enum status recording_each_detail(const struct recording_process *process,
 				  recording_visit_detail *visit, void *context,
 				  struct recording_walk *walk);
 
-/* NULL when the process has no such communicator. */
+/* NULL if the process has no such communicator. */
 const struct recording_comm *recording_comm(const struct recording_process *process, uint32_t id);
 
-/* The name of what a record holds as a number; interned ones too; "?" when nobody knows. */
+/* The name for a number in a record, including interned ones; "?" if unknown. */
 const char *recording_name(const struct recording_process *process, enum op_name_table table,
 			   uint8_t number);
 
-/* A value of the process's info text; false and "" when there is none. */
+/* A value from the process's info text; false and "" if there is none. */
 bool recording_info(const struct recording_process *process, const char *key, char *value,
 		    size_t size);
 
 /*
- * Recorder's clock to wall time, false when there is no anchor. Between two anchors it is interpolated; where
- * the wall clock was set between them, the one before counts, or the fresh one, if that is nearer.
+ * Recorder's clock to wall time; false if there is no anchor. Interpolates between two anchors. If
+ * the wall clock was set between them, uses the earlier one, or the fresh one if that is nearer.
  */
 bool recording_wall_ns(const struct recording_process *process, uint64_t clock_ns,
 		       uint64_t *wall_ns);
 
-/* The other way. 1 for moments before the clock began; false when there is no anchor. */
+/* The reverse. 1 for moments before the clock began; false if there is no anchor. */
 bool recording_clock_ns(const struct recording_process *process, uint64_t wall_ns,
 			uint64_t *clock_ns);
 
-/* The recorder's clock now; false unless its region is of this machine and boot. */
+/* The recorder's clock now; false unless its region is of this host and boot. */
 bool recording_now(const struct recording_process *process, uint64_t *now_ns);
 
 /*
@@ -416,32 +435,33 @@ bool recording_now(const struct recording_process *process, uint64_t *now_ns);
  *
  *	recorded == readable now + lost on the way to the file
  *
- * Operations of communicators for which the region had no slot, and those shown while recording was
- * off, have no counters: they are in lost_operations alone. So, for the whole process, what NCCL
- * showed is issued + lost[LOST_NO_COMM] + lost[LOST_OFF]; lost[LOST_NOT_SHOWN] it made besides.
+ * Operations of communicators without a slot in the region, and those shown while recording was
+ * off, have no counters: they are only in lost_operations. So, for the whole process, what NCCL
+ * showed is issued + lost[LOST_NO_COMM] + lost[LOST_OFF]; lost[LOST_NOT_SHOWN] are calls it made in
+ * addition.
  */
 
 struct recording_account_comm {
 	uint32_t id;
-	bool has_counts; /* false: nobody said how many were issued; `kept` alone is known */
+	bool has_counts; /* false: the number issued is unknown, only `kept` is known */
 	uint64_t issued;
 	uint64_t recorded;  /* by the recorder's own count */
 	uint64_t timed;	    /* of recorded */
-	uint64_t untrusted; /* of recorded: GPU stamps not believed */
+	uint64_t untrusted; /* of recorded: GPU stamps rejected */
 	uint64_t captured;
 	uint64_t replayed;
 	uint64_t abandoned;
 	uint64_t untracked;
 	uint64_t in_flight; /* in live slots, not yet counted as recorded */
-	uint64_t retiring;  /* in live slots that are being emptied: finished, maybe counted */
+	uint64_t retiring;  /* in live slots being emptied: finished, perhaps counted */
 	uint64_t kept;	    /* finished operations that can be read now: files and ring */
-	int64_t missing;    /* issued - recorded - in_flight: 0 when it adds up */
+	int64_t missing;    /* issued - recorded - in_flight: 0 if it adds up */
 };
 
 struct recording_account {
 	struct recording_account_comm *comms; /* by id */
 	size_t comm_count;
-	/* Sums over the communicators. */
+	/* Totals over the communicators. */
 	uint64_t issued;
 	uint64_t recorded;
 	uint64_t timed;
@@ -451,48 +471,50 @@ struct recording_account {
 	uint64_t lost_operations; /* whole operations, all reasons */
 	uint64_t lost_uncounted;  /* of these: overwritten in the ring before they reached the file,
 				     and the process was killed before it could count them */
-	uint64_t lost_details;	  /* details of operations that are recorded */
+	uint64_t lost_details;	  /* details of recorded operations */
 	bool has_counts;	  /* of any communicator */
 	/* Counts are final, both equations hold, nothing readable was damaged. */
 	bool is_exact;
-	int64_t missing; /* sum over the communicators: 0 when exact */
+	int64_t missing; /* total over the communicators: 0 if exact */
 	int64_t unread;	 /* keeps_all: records that are neither readable nor counted as lost; below
 			    0: more are there than were counted */
-	bool is_moving;	 /* the process runs: counts were taken while they changed */
-	bool keeps_all;	 /* trace modes: every record should be readable; else only the last */
+	bool is_moving;	 /* the process runs: counts changed while they were read */
+	bool keeps_all;	 /* trace modes: every record should be readable; else only the latest */
 	struct recording_walk walk;
 };
 
-/* Walks all operations. ERR_NO_SPACE, or what recording_each_op() said. Release in every case. */
+/*
+ * Reads all operations. ERR_NO_SPACE, or any error of recording_each_op(). Release in every case.
+ */
 enum status recording_account(struct recording_account *account,
 			      const struct recording_process *process);
 void recording_account_release(struct recording_account *account);
 
-/* Note trouble. Out of memory here only means that one more is left out. `owner` may be NULL. */
+/* Note trouble. If memory runs out, it is only left out. `owner` may be NULL. */
 void recording_load_trouble(struct recording *recording, enum recording_trouble_kind kind,
 			    const char *path, const struct recording_process *owner,
 			    const char *what, ...) PRINTF_LIKE(5, 6);
 
-/* A process of its own, without contents, not yet in the list; NULL: no memory. */
+/* A new, empty process, not yet in the list; NULL: out of memory. */
 struct recording_process *recording_process_new(void);
 void recording_process_free(struct recording_process *process);
 
-/* The list owns it from now on. ERR_NO_SPACE: it is freed. */
+/* Add it to the list, which then owns it. ERR_NO_SPACE: it is freed. */
 enum status recording_load_keep(struct recording *recording, struct recording_process *process);
 
-/* The communicator with this id, made when it is new; NULL: no memory. Valid until the next call. */
+/* The communicator with this id, created if new; NULL: out of memory. Valid until the next call. */
 struct recording_comm *recording_load_comm(struct recording_process *process, uint32_t id);
 
 /* No more communicators for now: sort them. */
 void recording_load_comms_end(struct recording_process *process);
 
-/* Anchors come in order; one from before the last is passed over. */
+/* Anchors come in order; one from before the last is ignored. */
 enum status recording_load_anchor(struct recording_process *process, struct clock_anchor anchor);
 
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process);
 
-/* Does it run? By its identity; under the pid where it was found before, if it was. */
+/* Is it running? Checks its identity, under the pid where it was found before, if any. */
 void recording_load_life(struct recording_process *process);
 
 /* The order of processes in a recording, for qsort(). */
@@ -506,16 +528,16 @@ bool recording_load_is_same(const struct recording_process *one,
 int recording_compare_proxies(const void *one, const void *other);
 
 /*
- * Asking a running process to time every operation for a while. The request is the one word of a region that
- * others than its process write; its recorder looks at it now and then and answers in the word beside it. Whoever
+ * Asking a running process to time every operation for a while. The request is the only word of a
+ * region that other processes write; the recorder polls it and answers in the next word. Anyone who
  * may write the file may ask: the process's user, and root.
  */
 
 enum recording_answer {
 	RECORDING_GRANTED = 0,
 	RECORDING_PENDING = 1, /* the process has called no collective since */
-	RECORDING_ALREADY = 2, /* every operation is timed anyway: nothing was asked */
-	RECORDING_REFUSED = 3, /* it may not sample, or must not any more */
+	RECORDING_ALREADY = 2, /* every operation is timed anyway: no request was made */
+	RECORDING_REFUSED = 3, /* it cannot sample, or no longer can */
 	RECORDING_FAILED = 4,  /* it could not be asked */
 	RECORDING_ANSWERS = 5,
 };
@@ -524,7 +546,7 @@ const char *recording_answer_name(enum recording_answer answer); /* "granted", "
 enum { RECORDING_REASON = 320 };
 
 struct recording_ask {
-	uint64_t request; /* as it was written; 0: nothing was */
+	uint64_t request; /* as written; 0: nothing was */
 	enum recording_answer answer;
 	char reason[RECORDING_REASON]; /* "" when granted */
 };
@@ -537,7 +559,7 @@ void recording_kernel_events(const struct recording_process *process, char is_on
 void recording_ask_kernel(struct recording_ask *ask, const struct recording_process *process,
 			  uint32_t seconds);
 
-/* Look for an answer; false as long as it is pending. */
+/* Check for an answer; false while it is pending. */
 bool recording_ask_answered(struct recording_ask *ask, const struct recording_process *process);
 
 #endif

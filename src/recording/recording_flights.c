@@ -1,4 +1,4 @@
-/* What is in flight: its order, its details, and how it is found where no region is left. */
+/* Operations in flight: their order, their details, and how to find them without a region. */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
 
@@ -56,14 +56,14 @@ void recording_flights_unique(struct recording_process *process)
 
 		if (i + 1 < process->flight_count)
 			next = &process->flights[i + 1].op;
-		/* The one that is further on is behind the other. */
+		/* The one that is further on comes later. */
 		if (next == op || next->comm != op->comm || next->number != op->number)
 			process->flights[kept++] = process->flights[i];
 	}
 	process->flight_count = kept;
 }
 
-/* The flight with this number, when they are sorted; NULL none. */
+/* The flight with this number in the sorted list; NULL: none. */
 static struct recording_flight *recording_flights_at(const struct recording_process *process,
 						     uint32_t comm, uint64_t number)
 {
@@ -85,18 +85,20 @@ static struct recording_flight *recording_flights_at(const struct recording_proc
 }
 
 /*
- * From details back to what a region would show. Details of one proxy operation stand together once they
- * are sorted, in the order of their sequence:
+ * From details back to what a region would show. Sorted by sequence, the details of one proxy
+ * operation are adjacent:
  *
- *	PROXY  queued, first transfer, -, stopped	one proxy operation
- *	STEP   posted, ready, sent, done		one of its transfers; done 0: it is open
+ *	PROXY  queued, first transfer, -, stopped  one proxy operation
+ *	STEP   posted, ready, sent, done           one of its transfers; done 0: it is open
  *	STEP   ...
  *
- * Transfers are done in order, so those before the first open one are. Which of its stamps is the last one
- * that is not 0 tells the state of a transfer.
+ * Transfers finish in order, so those before the first open one are done. The last stamp that is
+ * not 0 gives the state of a transfer.
  */
 
-/* Of a process in one moment: 4096 proxy operations with eight transfers each, and their kernels. */
+/*
+ * Of a process at one moment: 4096 proxy operations with eight transfers each, and their kernels.
+ */
 enum { DETAILS_MAX = 1 << 16 };
 
 struct gather {
@@ -120,8 +122,10 @@ static void note_kernel(struct recording_flight *flight, const struct op_detail 
 		flight->stopped[detail->channel / 64] |= bit;
 }
 
-/* Does it say something about this moment? Mode full has those of all that is over, too; a snapshot has
- * not, but proxy operations of which nobody knows whose they are. */
+/*
+ * Is it about this moment? Mode full also has the details of everything that is over. A snapshot
+ * does not, but it has proxy operations with unknown owners.
+ */
 static bool is_of_now(const struct recording_process *process, const struct op_detail *detail,
 		      const struct recording_flight *flight)
 {
@@ -162,7 +166,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Whose connection it is: 0 for the same. */
+/* Compare connections: 0 for the same. */
 static int compare_owners(const struct op_detail *a, const struct op_detail *b)
 {
 	const uint16_t mask = OP_DETAIL_IS_SEND | OP_DETAIL_IS_FOREIGN;
@@ -256,7 +260,7 @@ static void add_step(struct recording_proxy *to, const struct op_detail *detail)
 	to->step_count++;
 }
 
-/* What follows from the transfers. */
+/* Derive the rest from the transfers. */
 static void complete_proxy(struct recording_proxy *of, bool is_done_known)
 {
 	struct region_proxy *proxy = &of->proxy;
@@ -273,7 +277,7 @@ static void complete_proxy(struct recording_proxy *of, bool is_done_known)
 	}
 }
 
-/* One proxy operation: as many details as were taken. */
+/* Read one proxy operation; returns how many details were used. */
 static size_t read_proxy(const struct op_detail *details, size_t count, struct recording_proxy *to,
 			 bool *is_stopped)
 {
@@ -287,7 +291,7 @@ static size_t read_proxy(const struct op_detail *details, size_t count, struct r
 
 		if (detail->kind == OP_DETAIL_PROXY && has_proxy)
 			break;
-		/* Transfers that are over come before their proxy operation when that is over. */
+		/* Finished transfers come before their proxy operation if that is finished, too. */
 		if (detail->kind == OP_DETAIL_PROXY && taken > 0 && detail->time_ns[3] == 0)
 			break;
 		if (detail->kind == OP_DETAIL_PROXY || taken == 0)
@@ -334,7 +338,7 @@ static enum status make_proxies(struct recording_process *process, const struct 
 		bool is_stopped;
 
 		at += read_proxy(first, gather->count - at, &proxy, &is_stopped);
-		/* A region has those alone that have not. */
+		/* A region has only those that are running. */
 		if (!is_stopped)
 			status = keep_proxy(process, first, &proxy);
 	}
@@ -364,15 +368,15 @@ enum status recording_flights_details(struct recording_process *process)
 }
 
 /*
- * What was in flight when a trace ended of whose process no region is left. A recorder writes what is
- * finished; who writes down one moment (a snapshot, a simulation of a job that hangs) puts what is in
- * flight behind it, with the state it has.
+ * What was in flight at the end of a trace if there is no region of the process any more. A
+ * recorder writes what is finished; a writer of one moment (a snapshot, a simulation of a hung job)
+ * appends what is in flight with its state.
  *
- * One walk, block by block. Per communicator it keeps what is open and the last calls that are done, and
- * drops what a later one proves to be over:
+ * One walk, block by block. Per communicator it keeps what is open and the last calls that are
+ * done, and drops what a later call proves to be over:
  *
- *	calls of comm 1		open: 41 running, 42 launched	last: 37 38 39 40
- *	calls of comm 2		open: -				last: 8 9
+ *	calls of comm 1  open: 41 running, 42 launched  last: 37 38 39 40
+ *	calls of comm 2  open: -                        last: 8 9
  */
 
 enum {
@@ -385,19 +389,19 @@ enum {
 /* Calls of one communicator. */
 struct calls {
 	uint32_t comm;
-	bool is_over;		/* it was finalized: its last calls say nothing any more */
-	struct op_record *open; /* in the order in which they were met */
+	bool is_over;		/* it was finalized: its last calls have no meaning any more */
+	struct op_record *open; /* in the order they were found */
 	size_t open_count;
 	uint64_t lowest;	/* number of an open one that a later call may prove over */
-	struct op_record *last; /* the n-th one that is done stands at n % RECORDING_LAST_CALLS */
+	struct op_record *last; /* the n-th done one is at n % RECORDING_LAST_CALLS */
 	uint64_t done;
-	int32_t rows[RECORDING_LAST_CALLS]; /* of the batch at hand, not yet copied to last */
+	int32_t rows[RECORDING_LAST_CALLS]; /* of the current batch, not yet copied to last */
 	bool is_touched;
 };
 
 struct search {
 	const struct recording_process *process;
-	struct calls *comms; /* as process->comms, and one more for all that are not there */
+	struct calls *comms; /* like process->comms, plus one for all that are not there */
 	size_t count;
 	size_t at; /* where the last one was found */
 	uint32_t *touched;
@@ -431,8 +435,10 @@ static bool is_open(uint8_t state)
 	return state == OP_ISSUED || state == OP_LAUNCHED || state == OP_RUNNING;
 }
 
-/* Operations of a communicator run in order: what came before one that is done is over, or shows nothing
- * of its end. But for those that were seen to run. */
+/*
+ * Operations of a communicator run in order: what came before one that is done is over, or does not
+ * show its end. Except for those that were seen running.
+ */
 static void drop_before(struct search *search, struct calls *calls, uint64_t number)
 {
 	size_t kept = 0;
@@ -453,8 +459,10 @@ static void drop_before(struct search *search, struct calls *calls, uint64_t num
 	calls->open_count = kept;
 }
 
-/* When there are too many, the older half goes of those that were not seen to run: nobody can tell whether
- * they are over. */
+/*
+ * If there are too many, drop the older half of those that were not seen running: whether they are
+ * over is unknown.
+ */
 static void make_room(struct search *search, struct calls *calls)
 {
 	size_t idle = 0, gone = 0, kept = 0, most;
@@ -500,7 +508,7 @@ static void take_done(struct search *search, const struct op_batch *batch, uint3
 {
 	struct calls *calls = calls_of(search, op_kind_comm(batch->column[OP_WORD_KIND][row]));
 
-	/* Of strangers nobody knows which communicator is which. */
+	/* Unknown communicators share this entry, so nothing follows from the order of their calls. */
 	if (calls->comm == 0)
 		return;
 	drop_before(search, calls, batch->column[OP_WORD_NUMBER][row]);
@@ -512,7 +520,7 @@ static void take_done(struct search *search, const struct op_batch *batch, uint3
 	calls->is_touched = true;
 }
 
-/* The batch's columns are about to go. */
+/* The columns of the batch are about to become invalid. */
 static bool keep_last(struct search *search, const struct op_batch *batch)
 {
 	for (size_t i = 0; i < search->touched_count; i++) {
@@ -623,8 +631,10 @@ static enum status make_flights(const struct search *search, struct recording_pr
 	return OK;
 }
 
-/* One that ended cleanly has nothing in flight, and of one that was read from a region, or from a snapshot,
- * it is known. */
+/*
+ * A process that ended cleanly has nothing in flight, and for one read from a region or a snapshot
+ * it is known.
+ */
 static bool is_searched(const struct recording_process *process)
 {
 	return process->region == NULL && process->foreign == NULL && process->file_count > 0 &&

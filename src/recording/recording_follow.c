@@ -1,10 +1,10 @@
 /*
- * A live process again: its totals, and all of its region once more.
+ * Reading a live process repeatedly: its totals, and everything else in its region.
  *
- * A region's totals for who follows it. The recorder holds the last operations of a communicator back in
- * their live slots, in case more is heard of them, and counts them when they leave: that can be minutes
- * later. So those that are done are added here, to a copy. Totals are copied before live slots: one that
- * leaves its slot in between is in neither, and is there at the next look.
+ * The recorder holds the last operations of a communicator back in their live slots, in case more
+ * events come, and adds them to its totals when they leave, which can be minutes later. So those
+ * that are done are added here, to a copy. Totals are copied before live slots: an operation that
+ * leaves its slot in between is in neither, and is there at the next scan.
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -45,22 +45,26 @@ struct held {
 	uint64_t wait_ns[OP_WAITS];
 };
 
-/* Totals that are in use, as they were found when all slots were gone through. While the recorder says
- * that it took no other, only these are read. */
+/*
+ * Totals in use, as found when all slots were scanned. While the recorder's counter shows no new
+ * ones, only these are read.
+ */
 struct recording_follow {
 	uint64_t totals_used; /* header: counts every one that is taken */
 	struct place *places; /* by key */
 	size_t count;
-	uint32_t links_age; /* looks since links were read */
-	uint32_t *hasty;    /* region->hasty of the next look */
-	bool was_hasty;	    /* at the last look some were passed over */
-	/* Operations that are done and held back, by slot: as of the last look, and as of this one. */
+	uint32_t links_age; /* scans since links were read */
+	uint32_t *hasty;    /* region->hasty of the next scan */
+	bool was_hasty;	    /* some were skipped at the last scan */
+	/*
+	 * Operations that are done and held back, by slot: as of the last scan, and as of this one.
+	 */
 	struct held *held;
 	struct region_known *known;
 	size_t held_count;
 	struct held *next;
 	size_t next_count;
-	uint32_t new_keys; /* among them, at this look: that are in no total */
+	uint32_t new_keys; /* those among them, at this scan, that are in no total */
 };
 
 enum { NEW_KEYS_MAX = 256 };
@@ -91,7 +95,7 @@ static enum status totals_alloc(struct recording_process *process, size_t count)
 	return process->totals != NULL ? OK : ERR_NO_SPACE;
 }
 
-/* Two threads may have made the same total. */
+/* Two threads may have created the same total. */
 static void totals_add(struct recording_process *process, const struct region_total *total)
 {
 	struct region_total *last = &process->totals[process->total_count - 1];
@@ -102,7 +106,7 @@ static void totals_add(struct recording_process *process, const struct region_to
 		process->totals[process->total_count++] = *total;
 }
 
-/* All slots, from a copy. Index 0, "other", comes first even when nothing is in it. */
+/* All slots, from a copy. Index 0, "other", comes first even if it is empty. */
 static enum status load_all(struct recording_process *process, struct recording_follow *follow)
 {
 	enum status status = totals_alloc(process, follow->count);
@@ -131,7 +135,7 @@ static enum status find_all(struct recording_process *process, struct recording_
 			region_copy_slot(&process->region->copies[REGION_TOTALS], i);
 		uint64_t key = 0;
 
-		/* Also those that count nothing yet: they were taken. */
+		/* Including those that count nothing yet: they are taken. */
 		if (slot != NULL)
 			memcpy(&key, slot, sizeof(key));
 		if (key > SLOT_FORGOTTEN)
@@ -145,9 +149,11 @@ static enum status find_all(struct recording_process *process, struct recording_
 	return OK;
 }
 
-/* A slot's key changes only after its communicator has lost its own slot, and does not come back: numbers
- * of communicators are not given twice. So where the communicator is still there when communicators are
- * read, after this, the slot was its own: see recording_totals_end(). */
+/*
+ * A slot's key changes only after its communicator has lost its own slot, and does not come back,
+ * because communicator numbers are not reused. So if the communicator still exists when
+ * communicators are read, after this, the slot was its own: see recording_totals_end().
+ */
 static enum status load_known(struct recording_process *process,
 			      const struct recording_follow *follow)
 {
@@ -195,7 +201,7 @@ static enum status load_totals(struct recording_process *process, bool is_full)
 	return status;
 }
 
-/* Nobody looks at them every second, so they may be some looks old. */
+/* Links are not needed every second, so they may be a few scans old. */
 static enum status copy_links(struct recording_process *process, bool is_full)
 {
 	enum { LINKS_LOOKS = 5 };
@@ -206,20 +212,22 @@ static enum status copy_links(struct recording_process *process, bool is_full)
 	return recording_links_load(process);
 }
 
-/* Were links read at the last look? Not at every one. */
+/* Were links read at the last scan? They are not read at every one. */
 static bool recording_totals_has_links(const struct recording_follow *follow)
 {
 	return follow != NULL && follow->links_age == 0;
 }
 
-/* Was something passed over at the last look for that reason? */
+/* Was something skipped at the last scan for that reason? */
 static bool recording_totals_is_behind(const struct recording_follow *follow)
 {
 	return follow != NULL && follow->was_hasty;
 }
 
-/* Totals, by key, and links; is_full: not only where totals were before. ERR_NO_SPACE, ERR_TRUNCATED,
- * ERR_SYSTEM. */
+/*
+ * Totals, by key, and links; is_full: not only where totals were before. ERR_NO_SPACE,
+ * ERR_TRUNCATED, ERR_SYSTEM.
+ */
 static enum status recording_totals_load(struct recording_process *process, bool is_full)
 {
 	enum status status;
@@ -229,7 +237,7 @@ static enum status recording_totals_load(struct recording_process *process, bool
 	if (process->follow == NULL)
 		process->follow = calloc(1, sizeof(*process->follow));
 	status = process->follow != NULL ? load_totals(process, is_full) : ERR_NO_SPACE;
-	/* What a look that failed has left. */
+	/* Left over from a failed scan. */
 	if (process->follow != NULL)
 		process->follow->next_count = process->follow->new_keys = 0;
 	for (uint32_t i = 0; i < process->region->known_count; i++)
@@ -274,8 +282,10 @@ static struct region_total *total_of(struct recording_process *process, uint64_t
 
 	if (at < process->total_count && process->totals[at].key == key)
 		return &process->totals[at];
-	/* A recorder holds few operations back whose key it has not counted before; a hostile file may claim
-	 * any number of them. */
+	/*
+	 * A recorder holds back few operations whose key it has not counted before; a hostile file
+	 * may claim any number of them.
+	 */
 	if (process->follow->new_keys++ >= NEW_KEYS_MAX)
 		return &process->totals[0];
 	more = reallocarray(process->totals, process->total_count + 1, sizeof(*more));
@@ -307,7 +317,7 @@ static struct held held_of(const struct region_live *live, uint32_t slot)
 	return held;
 }
 
-/* As the recorder does it when the operation leaves. */
+/* As the recorder does when the operation leaves its slot. */
 static void total_add(struct region_total *total, const struct held *held)
 {
 	total->count++;
@@ -345,14 +355,14 @@ static void hold_op(struct recording_process *process, const struct held *held, 
 bool recording_totals_take(struct recording_process *process, const struct region_live *live,
 			   uint32_t slot)
 {
-	/* Ranks that called different things are told from their last calls. */
+	/* Mismatched calls are recognized from the last calls of the ranks. */
 	enum { LAST_CALLS = 4 };
 	const struct op_record *op = &live->op;
 	const struct recording_comm *comm;
 	struct held held;
 	bool is_settled;
 
-	/* One that is retiring may have been counted. */
+	/* One that is retiring may have been counted already. */
 	if (op->state != OP_DONE || live->word & LIVE_RETIRING)
 		return false;
 	comm = recording_comm(process, op->comm);
@@ -365,7 +375,7 @@ bool recording_totals_take(struct recording_process *process, const struct regio
 	return is_settled;
 }
 
-/* Those of the last look that are still there were passed over. */
+/* Those of the last scan that are still there were skipped. */
 static void hold_again(struct recording_process *process)
 {
 	struct recording_follow *follow = process->follow;
@@ -417,7 +427,7 @@ static void drop_strangers(struct recording_process *process)
 		if (comm != last)
 			is_there = recording_comm(process, comm) != NULL;
 		last = comm;
-		/* 0: of those that are forgotten. */
+		/* 0: of forgotten communicators. */
 		if (!is_there && comm != 0)
 			continue;
 		if (kept != i)
@@ -427,8 +437,10 @@ static void drop_strangers(struct recording_process *process)
 	process->total_count = kept;
 }
 
-/* When all is there: add what was known before, drop totals of communicators that are gone, and let no
- * figure be below what it was. */
+/*
+ * At the end: add what was known before, drop the totals of communicators that are gone, and let no
+ * value decrease.
+ */
 static void recording_totals_end(struct recording_process *now,
 				 const struct recording_process *before)
 {
@@ -451,7 +463,10 @@ static void recording_totals_end(struct recording_process *now,
 	}
 }
 
-/* For the next look: communicators that finished several times as many as are held back, which do not matter then. */
+/*
+ * For the next scan: communicators that finished many times more than are held back, which do not
+ * matter.
+ */
 static void recording_totals_hasty(struct recording_process *now,
 				   const struct recording_process *before)
 {
@@ -475,8 +490,8 @@ static void recording_totals_hasty(struct recording_process *now,
 }
 
 /*
- * A region once more. What is found goes into a process of its own first and changes places with what
- * was known when all of it could be read: who follows a process never sees half of a look.
+ * Reads a region again. The result goes into a temporary process and replaces what was known only
+ * after all of it could be read, so a follower never sees half a scan.
  */
 
 #define SWAP(field)                                        \
@@ -486,7 +501,7 @@ static void recording_totals_hasty(struct recording_process *now,
 		before->field = field;                     \
 	} while (0)
 
-/* What is of the process for good (identity, files, region) stays where it is. */
+/* What is permanent (identity, files, region) stays. */
 static void change_places(struct recording_process *now, struct recording_process *before,
 			  bool has_totals)
 {
@@ -499,7 +514,7 @@ static void change_places(struct recording_process *now, struct recording_proces
 	SWAP(filling);
 	SWAP(refused);
 	SWAP(refused_why);
-	/* Those of trace files reach further back. */
+	/* Anchors of trace files reach further back. */
 	if (now->file_count == 0) {
 		SWAP(anchors);
 		SWAP(anchor_count);
@@ -534,7 +549,7 @@ static bool has_open_flights(const struct recording_process *process)
 	return process->proxy_count > 0 || process->filling > 0;
 }
 
-/* The counters of the header, but for the anchor: that is set anew by a thread of the recorder. */
+/* The counters of the header, except for the anchor, which a thread of the recorder updates. */
 static bool is_header_same(const struct region *region)
 {
 	size_t from = offsetof(struct region_header, ended_ns);
@@ -553,8 +568,10 @@ static bool is_comm_same(const struct recording_process *process, const struct r
 	       memcmp(&known->counts, &found->counts, sizeof(found->counts)) == 0;
 }
 
-/* R5: whatever is issued is counted at its communicator first. Slots are given out from the first on, so
- * behind as many as there ever were none is used. */
+/*
+ * R5: everything issued is first counted at its communicator. Slots are handed out in order, so
+ * beyond the number of communicators that ever existed none is used.
+ */
 static bool are_comms_same(const struct recording_process *process)
 {
 	const struct region *region = process->region;
@@ -613,7 +630,7 @@ static enum status read_again(struct recording_process *process, bool has_totals
 
 	if (found == NULL)
 		return ERR_NO_SPACE;
-	/* Lent. */
+	/* Borrowed. */
 	found->region = process->region;
 	found->follow = process->follow;
 	status = read_parts(found, has_totals, is_full);
@@ -658,8 +675,10 @@ enum status recording_add_again(struct recording *recording,
 		recording_region_load(recording, process->region->fd, process->region_path, &found);
 	if (status != OK)
 		return status;
-	/* Under the pid where it was found before; one that was not found is not searched for again: for that all
-	 * processes of the machine are gone through. */
+	/*
+	 * Checked under the pid where it was found before. One that was not found is not searched
+	 * for again, because that takes a search through all processes of the host.
+	 */
 	found->life = found->ended_ns != 0 ? RECORDING_ENDED : process->life;
 	found->pid_here = process->pid_here;
 	if (found->pid_here > 0)
@@ -675,7 +694,7 @@ void recording_rest(struct recording_process *process)
 		return;
 	if (region->fd > 0)
 		close(region->fd);
-	/* Nothing to read there any more; its header still knows the clock. */
+	/* There is nothing to read any more; the header still has the clock. */
 	region->fd = -1;
 	region->memory = NULL;
 	region->file_bytes = 0;
@@ -696,7 +715,7 @@ void recording_kernel_events(const struct recording_process *process, char is_on
 
 	recording_info(process, "kernel_events", is_on, 8);
 	recording_info(process, "kernel_events_reason", reason, RECORDING_REASON);
-	/* What became of sampling says more than why it was chosen. */
+	/* The state of sampling says more than the original reason. */
 	if (region != NULL && region->header.sampling != SAMPLING_ACTIVE &&
 	    sampling_state_text(region->header.sampling)[0] != '\0')
 		text_copy(reason, RECORDING_REASON, sampling_state_text(region->header.sampling));
@@ -709,8 +728,9 @@ static void settle(struct recording_ask *ask, enum recording_answer answer, cons
 }
 
 /*
- * The file that is read as this region, to write to. A path may lead elsewhere by now, so neither the file nor its
- * directory, which is the user's own, may be a link, and it must be the same file. -1 with errno.
+ * Open the region's file for writing. The path may lead elsewhere by now, so neither the file nor
+ * its directory, which belongs to the user, may be a link, and it must be the same file. -1 with
+ * errno.
  */
 static int open_to_write(const struct recording_process *process)
 {
@@ -745,8 +765,9 @@ static int open_to_write(const struct recording_process *process)
 }
 
 /*
- * Written, not mapped: a file that is cut at this moment gives an error and no signal. Should the recorder see half
- * of the word it takes that for a request, which is bounded, and the whole for another one at its next look.
+ * Written, not mapped: a file that is truncated at this moment gives an error instead of a signal.
+ * If the recorder sees half of the word, it takes that for a request, which is bounded, and the
+ * whole for another one at its next poll.
  */
 static bool write_request(int fd, uint64_t request)
 {
@@ -769,7 +790,7 @@ void recording_ask_kernel(struct recording_ask *ask, const struct recording_proc
 	}
 	if (process->region->header.sampling != SAMPLING_ACTIVE) {
 		settle(ask, RECORDING_REFUSED,
-		       reason[0] != '\0' ? reason : "its recorder is too old");
+		       reason[0] != '\0' ? reason : "the recorder is too old");
 		return;
 	}
 	fd = open_to_write(process);
@@ -781,7 +802,7 @@ void recording_ask_kernel(struct recording_ask *ask, const struct recording_proc
 		       offsetof(struct region_header, kernel_request)) == OK &&
 	    write_request(fd, ask->request = ((before >> 32) + 1) << 32 | seconds))
 		settle(ask, RECORDING_PENDING,
-		       "it has called no collective since; it complies at its next ones");
+		       "no collective called since; takes effect at the next ones");
 	else
 		settle(ask, RECORDING_FAILED, strerror(errno));
 	close(fd);
@@ -798,7 +819,7 @@ bool recording_ask_answered(struct recording_ask *ask, const struct recording_pr
 			 offsetof(struct region_header, kernel_answer)) != OK ||
 	    region_pread(process->region, &sampling, sizeof(sampling),
 			 offsetof(struct region_header, sampling)) != OK)
-		settle(ask, RECORDING_FAILED, "its region is gone");
+		settle(ask, RECORDING_FAILED, "the region is gone");
 	else if (answer == ask->request)
 		settle(ask, RECORDING_GRANTED, "");
 	else if (sampling != SAMPLING_ACTIVE)

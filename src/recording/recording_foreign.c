@@ -1,7 +1,7 @@
 /*
- * Logs of other tools as processes of a recording. They are read twice: once when they are loaded, for
- * who is in them and what is missing, and once for every walk. What was appended in between is left
- * alone, so that counts and records agree.
+ * Logs of other tools as processes of a recording. They are read once when loaded, to find the
+ * processes and what is missing, and again for every walk. Lines appended in between are ignored,
+ * so that counts and records agree.
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -17,7 +17,7 @@
 #include "common/status.h"
 #include "import/foreign.h"
 
-/* A file of which every line is damaged says the same thing again and again. */
+/* A file in which every line is damaged would repeat the same trouble. */
 enum { TROUBLES_OF_A_FILE = 100 };
 
 void recording_foreign_free(struct recording_foreign *foreign)
@@ -153,7 +153,7 @@ static enum status load_processes(struct load *load, const struct foreign_log *l
 			return status;
 		}
 		status = recording_load_keep(recording, process);
-		/* Whose the damaged lines are shows only where nobody else's are there. */
+		/* Damaged lines can be attributed only if the file has a single process. */
 		for (size_t j = first_trouble;
 		     status == OK && log->process_count == 1 && j < recording->trouble_count; j++)
 			recording->troubles[j].owner = process;
@@ -188,7 +188,7 @@ enum status recording_foreign_load(struct recording *recording, int fd, const ch
 	}
 	if (status == OK && log.process_count == 0 && load.noted == 0)
 		recording_load_trouble(recording, RECORDING_NOTHING, path, NULL,
-				       "no operation is in it");
+				       "contains no operations");
 	foreign_log_release(&log);
 	return status == ERR_UNKNOWN ? OK : status;
 }
@@ -208,7 +208,7 @@ enum status recording_foreign_list(struct recording *recording, const char *path
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* This process's rank in the communicator with this hash, -1: it is not in it, or more than once. */
+/* This process's rank in the communicator with this hash; -1: not in it, or more than once. */
 static int64_t rank_in(const struct recording_process *process, uint64_t hash)
 {
 	int64_t rank = -1;
@@ -223,7 +223,7 @@ static int64_t rank_in(const struct recording_process *process, uint64_t hash)
 	return rank;
 }
 
-/* From another tool, directly or by way of `ringside import`, and it does not say its rank. */
+/* From another tool, directly or through `ringside import`, and without a rank. */
 static bool is_rankless(const struct recording_process *process)
 {
 	char recorder[32];
@@ -238,7 +238,7 @@ static bool is_same_job(const struct recording_process *one, const struct record
 	return strcmp(one->job, other->job) == 0;
 }
 
-/* Are all the other processes of the job in it, and in a place of their own? By a bit per rank. */
+/* Are all other processes of the job in it, each with a distinct rank? One bit per rank. */
 static bool is_whole(const struct recording *recording, const struct recording_process *process,
 		     const struct comm_info *comm)
 {
@@ -292,7 +292,7 @@ void recording_foreign_ranks(struct recording *recording)
 		const struct recording_process *process = recording->processes[i];
 		bool is_first = is_rankless(process);
 
-		/* A job of which ranks are known, or could not be found, is done. */
+		/* A job whose ranks are known or could not be found is done. */
 		for (size_t j = 0; j < i && is_first; j++)
 			is_first = !is_same_job(process, recording->processes[j]);
 		if (is_first)

@@ -1,8 +1,8 @@
 /*
- * From a path, an archive, a trace file or a region to the processes of a recording.
+ * Loads the processes of a recording from a path, an archive, a trace file or a region.
  *
- * One pass over a trace file, for everything but its operations. Blocks of operations are counted by
- * what their heads say; only the first and the last record are decoded, for their sequence.
+ * A trace file is read in one pass, for everything but its operations. Blocks of operations are
+ * counted by their headers; only the first and the last record are decoded, for their sequence.
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -29,23 +29,23 @@
 
 /* Where the bytes of a trace file are: in a file, in a part of one, or in memory. */
 struct recording_source {
-	const char *path;    /* its name for people; of a file, where it is */
-	const char *archive; /* the file of which it is a part; NULL: it is none */
+	const char *path;    /* its name for messages; of a file, its path */
+	const char *archive; /* the file that contains it; NULL: none */
 	int fd;
-	const unsigned char *memory; /* NULL: fd */
+	const unsigned char *memory; /* NULL: use fd */
 	uint64_t start;
 	size_t length;
 	uint64_t device;
 	uint64_t inode;
 };
 
-/* What a pass gathers. */
+/* State of the pass. */
 struct load {
 	struct recording *recording;
 	struct recording_process *process;
 	struct recording_file *file;
-	uint64_t last_ops;     /* offset of the last good block of operations, 0 none */
-	uint64_t last_details; /* the same of details */
+	uint64_t last_ops;     /* offset of the last valid block of operations; 0: none */
+	uint64_t last_details; /* the same for details */
 };
 
 static enum status load_trace_comms(struct load *load, struct trace_records *records)
@@ -120,13 +120,13 @@ static enum status load_counts(struct load *load, struct trace_records *records)
 	return OK;
 }
 
-/* The newest block replaces what an older one said. */
+/* The latest block replaces older ones. */
 static enum status load_links(struct load *load, const struct trace_item *item,
 			      struct trace_records *records)
 {
 	struct recording_process *process = load->process;
 	struct region_link *links = calloc((size_t)item->records + 1, sizeof(*links)), link;
-	size_t count = 1; /* "other" comes first, with or without anything in it */
+	size_t count = 1; /* "other" comes first, even if it is empty */
 
 	if (links == NULL)
 		return ERR_NO_SPACE;
@@ -190,7 +190,7 @@ static enum status load_block(struct load *load, const struct trace_item *item)
 static void note_damage(struct load *load, const struct trace_item *item)
 {
 	recording_load_trouble(load->recording, RECORDING_DAMAGE, load->file->path, load->process,
-			       "damaged at byte %llu, %llu bytes are lost: %s",
+			       "damaged at byte %llu, %llu bytes lost: %s",
 			       (unsigned long long)item->offset, (unsigned long long)item->bytes,
 			       item->reason);
 	recording_load_at(load->recording, item->offset, item->bytes);
@@ -261,7 +261,7 @@ static enum status load_file(struct load *load, struct trace_reader *reader)
 	return status;
 }
 
-/* `format` is what it says of its version, `damage` what it is when it makes no sense. */
+/* `format` introduces the version, `damage` is the kind of trouble if the file is invalid. */
 static void note_refusal(struct recording *recording, const char *path, enum status status,
 			 const struct status_problem *problem, const char *format,
 			 unsigned int major, enum recording_trouble_kind damage)
@@ -286,7 +286,7 @@ static enum status open_source(struct trace_reader *reader, const struct recordi
 	return trace_open_part(reader, source->fd, source->start, source->length, problem);
 }
 
-/* Where it is found again when its operations are walked. */
+/* Remember where to find it again when its operations are read. */
 static enum status keep_place(struct recording_file *file, const struct recording_source *source)
 {
 	unsigned char *memory = NULL;
@@ -309,8 +309,11 @@ static enum status keep_place(struct recording_file *file, const struct recordin
 	return OK;
 }
 
-/* One file of either kind, from a descriptor that stays the caller's, or from memory, which is copied. *process
- * is new and not in the list. Trouble is noted and gives another status than OK; ERR_NO_SPACE is memory. */
+/*
+ * Load a trace file from a descriptor that stays the caller's, or from memory, which is copied.
+ * *process is new and not in the list. Trouble is noted and returns a status other than OK;
+ * ERR_NO_SPACE is memory.
+ */
 static enum status recording_trace_load(struct recording *recording,
 					const struct recording_source *source,
 					struct recording_process **process)
@@ -322,7 +325,10 @@ static enum status recording_trace_load(struct recording *recording,
 
 	if (status != OK) {
 		if (status != ERR_NO_SPACE)
-			/* Even one that ends inside its header: a cut is told with its process, and there is none. */
+			/*
+			 * Even if it ends inside its header: truncations are noted per process, and
+			 * there is none.
+			 */
 			note_refusal(recording, source->path, status, &problem, "written in format",
 				     TRACE_MAJOR, RECORDING_DAMAGE);
 		return status;
@@ -345,7 +351,7 @@ static enum status recording_trace_load(struct recording *recording,
 	return status;
 }
 
-/* What a region says was moved to and from each peer. */
+/* Links: what a region says was moved to and from each peer. */
 
 static enum status take_links(struct recording_process *process)
 {
@@ -365,7 +371,7 @@ static enum status take_links(struct recording_process *process)
 	return OK;
 }
 
-/* Links come of proxy operations: while there were none, there are none. */
+/* Links come from proxy operations; without those there are none. */
 enum status recording_links_load(struct recording_process *process)
 {
 	struct region *region = process->region;
@@ -384,8 +390,8 @@ enum status recording_links_load(struct recording_process *process)
 }
 
 /*
- * From a region: who, its communicators, counts and links, and what is in flight. The ring stays where it is
- * until somebody walks the operations; live slots are copied now, so nothing falls in between.
+ * Loading a region: identity, communicators, counts and links, and what is in flight. The ring is
+ * read only when operations are walked; live slots are copied now, so nothing is missed in between.
  */
 
 static void refuse_slot(struct recording_process *process, const char *problem)
@@ -419,14 +425,16 @@ static enum status load_region_comms(struct recording_process *process)
 	return OK;
 }
 
-/* Retiring with open children: given up when its communicator ended. Its record was written then,
- * and its slot rests. */
+/*
+ * Retiring with open children: given up when its communicator ended. Its record was written then,
+ * and its slot rests.
+ */
 static bool is_given_up(uint64_t word)
 {
 	return word & LIVE_RETIRING && LIVE_OPEN(word) != 0;
 }
 
-/* Per slot of the part: which of the copy it is, and which flight. */
+/* Per slot of the part: its index in the copy and its flight. */
 struct from_slot {
 	uint32_t copied;
 	uint32_t flight; /* from 1; 0: none */
@@ -464,7 +472,7 @@ static enum status load_flights(struct recording_process *process, struct from_s
 	return OK;
 }
 
-/* The flight that this proxy operation works for; NULL: none that we know. */
+/* The flight that this proxy operation works for; NULL: unknown. */
 static struct recording_flight *flight_of(struct recording_process *process,
 					  const struct region_proxy *proxy,
 					  const struct from_slot *of_slot)
@@ -524,7 +532,7 @@ static enum status load_live(struct recording_process *process)
 	return status;
 }
 
-/* The header knows some things better than the text: it is what the others go by. */
+/* The header takes precedence over the text, because everything else relies on it. */
 static void load_identity(struct recording_process *process)
 {
 	const struct region_header *header = &process->region->header;
@@ -593,7 +601,7 @@ static enum status load_region(struct recording_process *process)
 enum status recording_region_load(struct recording *recording, int fd, const char *path,
 				  struct recording_process **process)
 {
-	struct status_problem problem = { .what = "it was cut while it was read" };
+	struct status_problem problem = { .what = "truncated while it was read" };
 	struct recording_process *made = recording_process_new();
 	struct region *region = calloc(1, sizeof(*region));
 	enum status status = ERR_NO_SPACE;
@@ -621,14 +629,14 @@ out:
 }
 
 /*
- * What does not stand in a file of its own: bytes in memory, and the trace files in an archive. An archive in
- * a file stays there; what it holds is read from it, part by part.
+ * What is not a file of its own: bytes in memory, and trace files in an archive. An archive in a
+ * file stays there; its members are read from it, part by part.
  */
 
-/* An archive in an archive is read, and one in that. */
+/* Archives may be nested this deep. */
 enum { ARCHIVE_DEPTH_MAX = 3, PATH_BYTES = 1024 };
 
-/* A hash of its bytes tells the same one twice. */
+/* A hash of the bytes recognizes duplicates. */
 static void name_memory(struct recording_source *source)
 {
 	source->device = 0;
@@ -677,7 +685,7 @@ static bool is_note(const char *path)
 	return strcmp(name, "agent.json") == 0 || strcmp(name, "agents.json") == 0;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct recording_note *new_note(struct recording *recording, const char *path, size_t length)
 {
 	struct recording_note *note;
@@ -703,7 +711,7 @@ static enum status add_note(struct recording *recording, const struct recording_
 	if (recording->note_count >= RECORDING_NOTES_MAX ||
 	    source->length > RECORDING_NOTES_BYTES - recording->note_bytes) {
 		recording_load_trouble(recording, RECORDING_DAMAGE, source->path, NULL,
-				       "it is not read: notes of so many agents, or so long");
+				       "not read: too many notes of agents, or too long");
 		return OK;
 	}
 	note = new_note(recording, source->path, source->length);
@@ -728,7 +736,7 @@ enum status recording_add_note(struct recording *recording, const char *path, co
 static enum status add_archive(struct recording *recording, const struct recording_source *source,
 			       int depth);
 
-/* One of the files in an archive; *is_known: we read such. */
+/* Add a file of an archive; *is_known: it is of a type we read. */
 static enum status add_part(struct recording *recording, const struct recording_source *source,
 			    int depth, bool *is_known)
 {
@@ -746,22 +754,21 @@ static enum status add_part(struct recording *recording, const struct recording_
 	return OK;
 }
 
-/* A cut archive is no cut trace: nobody's process is written into it, so nobody has the rest. */
+/*
+ * A truncated archive is not a truncated trace: no process was writing it, so the rest is nowhere.
+ */
 static void note_end(struct recording *recording, const struct recording_source *source,
 		     const struct tar_reader *reader, enum status status)
 {
 	if (status == ERR_TRUNCATED)
 		recording_load_trouble(
 			recording, RECORDING_DAMAGE, source->path, NULL,
-			"the archive ends at byte %zu inside a file: what came behind "
-			"is lost",
+			"archive truncated at byte %zu inside a file: the rest is missing",
 			reader->at);
 	else if (status != ERR_GONE)
-		recording_load_trouble(
-			recording, RECORDING_DAMAGE, source->path, NULL,
-			"the archive is damaged at byte %zu: what comes behind cannot "
-			"be read",
-			reader->at);
+		recording_load_trouble(recording, RECORDING_DAMAGE, source->path, NULL,
+				       "archive damaged at byte %zu: the rest cannot be read",
+				       reader->at);
 	if (status != ERR_GONE)
 		recording_load_at(recording, reader->at, reader->length - reader->at);
 }
@@ -797,7 +804,7 @@ static enum status add_archive(struct recording *recording, const struct recordi
 	return status;
 }
 
-/* A tar archive: what is in it becomes part of the recording. A part of a file, or memory, as above. */
+/* Add the contents of a tar archive to the recording. A part of a file, or memory, as above. */
 static enum status recording_archive_load(struct recording *recording,
 					  const struct recording_source *source)
 {
@@ -813,22 +820,23 @@ enum status recording_add_memory(struct recording *recording, const char *name, 
 	enum status status = OK;
 	bool is_known = length > 0;
 
-	/* Neither looks for companions, nor is anything else to be found in memory. */
+	/* Flags concern companions and other paths, which do not exist in memory. */
 	(void)flags;
 	if (length > 0)
 		status = add_part(recording, &source, 0, &is_known);
 	if (is_known || status != OK)
 		return status;
 	recording->files_foreign++;
-	recording_load_trouble(recording, RECORDING_FOREIGN, name, NULL, "%s",
-			       length == 0 ? "it is empty"
-					   : "it is neither trace file nor archive of such");
+	recording_load_trouble(
+		recording, RECORDING_FOREIGN, name, NULL, "%s",
+		length == 0 ? "empty file"
+			    : "unrecognized file format (expected a Ringside trace or an archive)");
 	return OK;
 }
 
 /*
- * From a path to what it holds. Whatever cannot be read is noted and passed over; what the user named
- * is followed through links, what was found in a directory is not.
+ * From a path to its contents. What cannot be read is noted and skipped. Symbolic links are
+ * followed only if the user named them, not if they were found in a directory.
  */
 
 enum { DIRECTORY_DEPTH_MAX = 32 };
@@ -850,7 +858,7 @@ static enum content content_of(int fd)
 	return trace_probe(start, got) ? CONTENT_TRACE : CONTENT_FOREIGN;
 }
 
-/* What was noted about a file goes where the file goes. */
+/* The troubles of a file move together with it. */
 static void move_troubles(struct recording *to, const struct recording *from)
 {
 	for (size_t i = 0; i < from->trouble_count; i++) {
@@ -872,8 +880,10 @@ static struct recording_source source_of(int fd, const char *path, const struct 
 					  .inode = st->st_ino };
 }
 
-/* The file that belongs to a process as well: the region of a trace, the trace of a region. What an
- * info text names is somebody's claim: no links, and the process must be the same, or it was nothing. */
+/*
+ * Add the companion of a process's file: the region of a trace, the trace of a region. The path in
+ * an info text cannot be trusted: no links are followed, and it must belong to the same process.
+ */
 static enum status add_companion(struct recording *recording, struct recording_process *process,
 				 const char *key, enum content wanted)
 {
@@ -889,7 +899,7 @@ static enum status add_companion(struct recording *recording, struct recording_p
 	if (!recording_info(process, key, path, sizeof(path)) || path[0] != '/' ||
 	    strcmp(boot_id, process->boot_id) != 0)
 		return OK;
-	/* A memfd is reached through a link of /proc, which leads nowhere else. */
+	/* A memfd is reached through a link in /proc, which leads nowhere else. */
 	fd = file_open(AT_FDCWD, path, strncmp(path, "/proc/", strlen("/proc/")) == 0);
 	if (fd == -1)
 		return OK;
@@ -920,7 +930,7 @@ static enum status add_trace_file(struct recording *recording, int fd, const cha
 	if (status != OK)
 		return status == ERR_NO_SPACE ? status : OK;
 	recording->files_read++;
-	/* A snapshot is of another moment than what there is now. */
+	/* A snapshot is of a different moment than what there is now. */
 	if (!(flags & RECORDING_TRACES_ALONE) && !process->is_snapshot)
 		status = add_companion(recording, process, "region", CONTENT_REGION);
 	if (status != OK) {
@@ -948,18 +958,19 @@ static enum status add_region(struct recording *recording, int fd, const char *p
 	return recording_load_keep(recording, process);
 }
 
-/* A region gets its magic last: until then it begins with nothing. */
+/* A region gets its magic last: until then it begins with zeros. */
 static const char *foreign_words(int fd, const struct stat *st)
 {
 	uint64_t magic;
 
 	if (st->st_size == 0)
-		return "it is empty";
+		return "empty file";
 	if (file_pread(fd, &magic, sizeof(magic), 0) == OK && magic == 0)
-		return "it is empty, or a region that was never finished";
+		return "empty, or a region that was never completed";
 	if (file_pread(fd, &magic, 2, 0) == OK && (magic & 0xffff) == 0x8b1f)
-		return "it is compressed: unpack it with gunzip first";
-	return "it is neither trace file nor region, nor a log that ringside knows";
+		return "compressed file: unpack it with gunzip first";
+	return "unrecognized file format (expected a Ringside trace, an NCCL Inspector or CoMMA "
+	       "log, or a bundle)";
 }
 
 static enum status add_file(struct recording *recording, int fd, const char *path,
@@ -993,8 +1004,7 @@ static enum status add_file(struct recording *recording, int fd, const char *pat
 	recording->files_foreign++;
 	if (format != FOREIGN_NONE)
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL,
-				       "it is %s: that has no operations",
-				       foreign_format_name(format));
+				       "%s: contains no operations", foreign_format_name(format));
 	else
 		recording_load_trouble(recording, RECORDING_FOREIGN, path, NULL, "%s",
 				       foreign_words(fd, &st));
@@ -1013,7 +1023,7 @@ static enum status add_entry(struct recording *recording, int directory, const c
 
 	if (!text_format(path, sizeof(path), "%s/%s", parent, name)) {
 		recording_load_trouble(recording, RECORDING_UNREADABLE, parent, NULL,
-				       "a name in there is too long");
+				       "contains a name that is too long");
 		return OK;
 	}
 	fd = file_open(directory, name, false);
@@ -1027,7 +1037,7 @@ static enum status add_entry(struct recording *recording, int directory, const c
 		if (fd != -1)
 			return add_directory(recording, fd, path, flags, depth + 1);
 	}
-	/* Links, sockets and the like are no recordings; what is gone is gone. */
+	/* Links, sockets and the like are not recordings; files may also disappear. */
 	if (errno != ELOOP && errno != EINVAL && errno != ENOENT)
 		recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL,
 				       "cannot be opened: %s", strerror(errno));
@@ -1039,7 +1049,7 @@ static int is_not_dot(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* Takes fd over. In the order of names, so that a recording reads the same everywhere. */
+/* Takes over fd. Sorted by name, so that a recording reads the same everywhere. */
 static enum status add_directory(struct recording *recording, int fd, const char *path,
 				 unsigned int flags, int depth)
 {
@@ -1060,7 +1070,7 @@ static enum status add_directory(struct recording *recording, int fd, const char
 	return status;
 }
 
-/* Is this region that of the process with this pid, as either side counts? */
+/* Is this the region of the process with this pid, in either namespace? */
 static bool is_of_pid(const struct recording_process *process, int64_t pid)
 {
 	struct region_identity identity = { process->host, process->boot_id, (uint64_t)process->pid,
@@ -1083,7 +1093,7 @@ static enum status add_places(struct recording *recording, const struct region_p
 		const char *path = places->list[i].path;
 		int fd = file_open(AT_FDCWD, path, places->list[i].holder != 0);
 
-		/* Gone since it was found: its process has ended and was swept away. */
+		/* Gone since it was found: its process ended and the region was removed. */
 		if (fd == -1)
 			continue;
 		status = add_file(recording, fd, path, flags);
@@ -1111,7 +1121,7 @@ enum status recording_add_machine(struct recording *recording, const char *direc
 	return status;
 }
 
-/* All regions are opened, those of other processes are put away again. */
+/* Open all regions and drop those of other processes. */
 static enum status add_pid(struct recording *recording, const char *path, unsigned int flags)
 {
 	struct recording all = { .directory = recording->directory };
@@ -1121,7 +1131,7 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 
 	if (text_number(path + 1, 1, INT32_MAX, &pid) != OK) {
 		recording_load_trouble(recording, RECORDING_NOTHING, path, NULL,
-				       "after @ comes the number of a process");
+				       "expected a process id after @");
 		return OK;
 	}
 	status = recording_add_machine(&all, NULL, flags & ~(unsigned int)RECORDING_WITH_TRACES);
@@ -1143,8 +1153,7 @@ static enum status add_pid(struct recording *recording, const char *path, unsign
 	recording_release(&all);
 	if (found == 0 && status == OK)
 		recording_load_trouble(recording, RECORDING_NOTHING, path, NULL,
-				       "no recording of such a process on this machine that you "
-				       "may read");
+				       "no readable recording of this process on this host");
 	return status;
 }
 
@@ -1167,6 +1176,7 @@ enum status recording_add(struct recording *recording, const char *path, unsigne
 			return add_directory(recording, fd, path, flags, 0);
 	}
 	recording_load_trouble(recording, RECORDING_UNREADABLE, path, NULL, "cannot be read: %s",
-			       errno == EINVAL ? "neither file nor directory" : strerror(errno));
+			       errno == EINVAL ? "neither a file nor a directory"
+					       : strerror(errno));
 	return OK;
 }

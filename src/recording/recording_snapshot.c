@@ -3,12 +3,13 @@
  *
  *	PROCESS   snapshot_...=, then its own info text
  *	COMM, NAME, ANCHOR
- *	OPS       the last finished ones, then what is in live slots, with the sequences that come next
+ *	OPS       the last finished ones, then those in live slots, with the following sequences
  *	DETAILS   of what is in flight: channels, proxy operations, open transfers
  *	LINKS     what was moved to and from each peer so far
- *	COUNTS    as they stood at that moment; CLOSE when the process had ended its recording
+ *	COUNTS    as of that moment; CLOSE if the process had ended its recording
  *
- * What a live slot knows and a record does not is in the record's reserved word (SNAPSHOT_OPEN and others).
+ * What a live slot has and a record lacks goes into the record's reserved word (SNAPSHOT_OPEN and
+ * others).
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -28,15 +29,15 @@
 
 enum { RECORDING_SNAPSHOT_MAX = 1 << 20 }; /* operations */
 
-/* op_record.reserved of what sits in a live slot. A record that is finished has 0 there. */
+/* op_record.reserved of an operation in a live slot. A finished record has 0 there. */
 #define SNAPSHOT_OPEN UINT64_C(0x7fffffff)     /* open children */
 #define SNAPSHOT_RETIRING UINT64_C(0x80000000) /* over, being moved to the ring */
 #define SNAPSHOT_LIVE (UINT64_C(1) << 32)
-#define SNAPSHOT_RECORDED (UINT64_C(1) << 33) /* the counts have it among the finished ones */
+#define SNAPSHOT_RECORDED (UINT64_C(1) << 33) /* counted among the finished ones */
 
 enum {
 	COMMS_PER_BLOCK = 2048,
-	/* With more of them, those that were finalized stay out: a snapshot is small. */
+	/* With more than this, finalized ones are left out: a snapshot is small. */
 	COMMS_MAX = 4096,
 	INFO_ROOM = 1024, /* for the lines that a snapshot adds */
 };
@@ -63,7 +64,7 @@ static uint64_t moment_of(const struct recording_process *process)
 	return process->anchors[process->anchor_count - 1].clock_ns;
 }
 
-/* Its machine's wall clock says it best, where that is ours. */
+/* The current wall clock is best if the process is on our host. */
 static uint64_t wall_of(const struct recording_process *process, uint64_t moment_ns)
 {
 	uint64_t now_ns, wall_ns = 0;
@@ -91,7 +92,7 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 	return true;
 }
 
-/* A region that can no longer be read still has its last state: without operations then. */
+/* A region that can no longer be read still has its last state, but no operations. */
 static enum status take_ring(struct snapshot *snapshot)
 {
 	uint64_t recorded = snapshot->process->recorded;
@@ -133,7 +134,7 @@ static uint64_t op_count(const struct snapshot *snapshot)
 	return snapshot->ops_met < snapshot->ops_most ? snapshot->ops_met : snapshot->ops_most;
 }
 
-/* The ring of them as one row, oldest first. */
+/* Unroll the ring, oldest first. */
 static enum status write_finished(struct snapshot *snapshot)
 {
 	uint64_t count = op_count(snapshot), from = snapshot->ops_met - count;
@@ -218,7 +219,7 @@ static void put_kernels(struct snapshot *snapshot, const struct recording_flight
 	}
 }
 
-/* The proxy operation, the last of its transfers that is done, those that are open. */
+/* The proxy operation, the last of its finished transfers, those that are open. */
 static void put_proxy(struct snapshot *snapshot, const struct recording_proxy *of, uint32_t comm,
 		      uint64_t number)
 {
@@ -237,7 +238,7 @@ static void put_proxy(struct snapshot *snapshot, const struct recording_proxy *o
 	put_detail(snapshot, &detail);
 	detail.kind = OP_DETAIL_STEP;
 	memset(detail.time_ns, 0, sizeof(detail.time_ns));
-	/* With none of them done it says that, and when anything last happened. */
+	/* If none of them is done, this says so, and when anything last happened. */
 	detail.flags |= OP_DETAIL_IS_OVER;
 	detail.step = (int32_t)(proxy->done - 1);
 	detail.time_ns[3] = proxy->since_ns;
@@ -281,7 +282,9 @@ static enum status write_details(struct snapshot *snapshot)
 
 /* ---- all the rest ------------------------------------------------------------------------------ */
 
-/* Without lines that a snapshot of a snapshot says anew, and what recorders should not have written down. */
+/*
+ * Omits lines that a snapshot of a snapshot writes again, and secrets that should not be recorded.
+ */
 static size_t copy_info(char *to, const struct recording_process *process)
 {
 	static const char own[] = "snapshot_";
@@ -303,7 +306,7 @@ static size_t copy_info(char *to, const struct recording_process *process)
 	return length;
 }
 
-/* What the region's header says and its text may not; what is said first counts. */
+/* What the region's header has and its text may lack; the first occurrence counts. */
 static int put_identity(char *to, size_t size, const struct recording_process *process)
 {
 	return snprintf(to, size,
@@ -313,8 +316,10 @@ static int put_identity(char *to, size_t size, const struct recording_process *p
 			process->start_ticks, process->mode, process->interface);
 }
 
-/* A look at what changed passes over operations that are done and wait in their slots to be moved on: issued,
- * not yet recorded, and not among the flights. */
+/*
+ * A scan of what changed skips operations that are done and wait in their slots: issued, not yet
+ * recorded, and not among the flights.
+ */
 static uint64_t held_back(const struct recording_process *process)
 {
 	uint64_t held = 0, open = 0;
@@ -409,7 +414,7 @@ static enum status write_names(struct snapshot *snapshot)
 	return trace_write_records(&snapshot->writer, TRACE_NAME, names, sizeof(names[0]), count);
 }
 
-/* The first one, and this moment: between them the clock ran at the rate they show. */
+/* The first one, and this moment: they define the rate of the clock between them. */
 static enum status write_anchors(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
@@ -428,7 +433,7 @@ static enum status write_anchors(struct snapshot *snapshot)
 				   count);
 }
 
-/* More than any recorder keeps stay out. */
+/* More than any recorder keeps are left out. */
 static enum status write_links(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
@@ -441,7 +446,7 @@ static enum status write_links(struct snapshot *snapshot)
 				   sizeof(process->links[0]), (uint32_t)count);
 }
 
-/* The counts of very many communicators take several blocks; all say the same of the process. */
+/* The counts of very many communicators take several blocks; all repeat the process's own. */
 static enum status write_counts(struct snapshot *snapshot)
 {
 	const struct recording_process *process = snapshot->process;
@@ -512,7 +517,7 @@ enum status recording_snapshot(const struct recording_process *process, size_t l
 	return status;
 }
 
-/* A snapshot back into what a region would have shown at that moment. */
+/* From a snapshot back to what a region would have shown at that moment. */
 
 /* No recorder has more live slots. */
 enum { FLIGHTS_MAX = 16384 };
@@ -550,17 +555,17 @@ static void read_words(struct recording_process *process)
 	if (number_of(process, "snapshot_refused") == 0)
 		return;
 	process->refused += (size_t)number_of(process, "snapshot_refused");
-	process->refused_why = "so it was in the region when the snapshot was made";
+	process->refused_why = "already in the region when the snapshot was made";
 }
 
-/* The times of a live operation are not to be believed either. */
+/* The times of a live operation must be checked, too. */
 static enum status take_live(struct recording_process *process, struct op_record *op)
 {
 	struct recording_flight *flight;
 	const char *problem = op_check(op);
 
 	if (problem == NULL && process->flight_count == FLIGHTS_MAX)
-		problem = "there are more than live slots";
+		problem = "more operations than live slots";
 	if (problem != NULL) {
 		process->refused++;
 		process->refused_why = problem;
@@ -629,7 +634,10 @@ enum status recording_snapshot_load(struct recording_process *process, struct re
 	process->is_snapshot = file->is_snapshot = true;
 	process->snapshot_wall_ns = wall_ns != 0 ? wall_ns : 1;
 	read_words(process);
-	/* Its counts come last: without them it was cut, and nobody can say which of its operations are over. */
+	/*
+	 * Its counts come last: without them it was truncated, and which operations are over is
+	 * unknown.
+	 */
 	file->live_after = process->has_counts ? process->recorded : UINT64_MAX;
 	process->is_final =
 		process->has_counts && (file->is_closed || file->cut_offset == file->bytes);

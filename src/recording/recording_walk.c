@@ -1,11 +1,11 @@
 /*
- * Every operation once, as records or as columns, and whether they add up.
+ * Walks over every operation once, as records or as columns, and checks whether they add up.
  *
- * The walk: trace files, then the region's ring from where the files end, then live slots.
+ * The order: trace files, then the region's ring from where the files end, then live slots.
  *
- * Live slots were copied when the region was loaded, files and ring are read now. What was in flight
- * then may be finished by now; it is given once, as finished: `seen` remembers which live slots were
- * met on the way.
+ * Live slots were copied when the region was loaded; files and ring are read now. What was in
+ * flight then may be finished by now. It is returned once, as finished: `seen` marks live slots
+ * whose record was found on the way.
  */
 #include "recording/recording.h"
 #include "recording/recording_internal.h"
@@ -27,24 +27,27 @@ struct walk {
 	recording_visit_op *visit_op; /* one of the two */
 	recording_visit_detail *visit_detail;
 	void *context;
-	/* Blocks of operations go here instead; what is in no block goes to visit_op all the same. */
+	/*
+	 * Blocks of operations go here instead; everything that is not in a block still goes to
+	 * visit_op.
+	 */
 	struct recording_batch *batch;
 	struct recording_walk *counts;
 	bool *seen;	     /* per flight */
-	uint64_t floor;	     /* sequences up to here were given from earlier files */
-	uint64_t last;	     /* the highest sequence met in files */
-	bool is_snapshot;    /* the file at hand is one */
-	uint64_t live_after; /* of the file at hand: later sequences are not of records */
-	bool is_over;	     /* the visitor has had enough */
-	bool has_no_times;   /* of the GPU, so far: see below */
+	uint64_t floor;	     /* sequences up to here were returned from earlier files */
+	uint64_t last;	     /* the highest sequence found in files */
+	bool is_snapshot;    /* the current file is one */
+	uint64_t live_after; /* of the current file: later sequences are not records */
+	bool is_over;	     /* the visitor ended the walk */
+	bool has_no_times;   /* from the GPU, so far: see below */
 };
 
 /* ---- the network's times, where samples are missing -------------------------------------------- */
 
 /*
- * A process whose kernel events are sampled times no operation before sampling begins, minutes after its start. Until
- * then the times of the network are better than none. They never stand beside times of samples: a process that has
- * one sample has no others.
+ * A process that samples kernel events times no operation before sampling begins, minutes after its
+ * start. Until then network times are better than none. They are never mixed with times of samples:
+ * once a process has a sample, only samples count.
  */
 static bool has_no_times(const struct recording_process *process)
 {
@@ -72,7 +75,7 @@ static void recording_each_refused(struct walk *walk, const char *problem, uint6
 	walk->counts->problem = problem;
 }
 
-/* An operation was given: its live slot need not be any more. */
+/* An operation was returned: its live slot must not be. */
 static void recording_each_seen(struct walk *walk, uint32_t comm, uint64_t number)
 {
 	const struct recording_process *process = walk->process;
@@ -93,7 +96,7 @@ static void recording_each_seen(struct walk *walk, uint32_t comm, uint64_t numbe
 	}
 }
 
-/* False: it was given before, from another file. */
+/* False: it was returned before, from another file. */
 static bool recording_each_is_new(struct walk *walk, uint64_t sequence)
 {
 	if (sequence <= walk->floor) {
@@ -106,34 +109,34 @@ static bool recording_each_is_new(struct walk *walk, uint64_t sequence)
 }
 
 /*
- * Operations as columns. Blocks of a trace file are decoded straight into them, large ones in pieces,
- * small ones one behind the other; what comes from the ring, from live slots or from another tool's
- * log is put there row by row.
+ * Operations as columns. Blocks of a trace file are decoded straight into them, large ones in
+ * pieces, small ones one after the other. Records from the ring, from live slots or from another
+ * tool's log are added row by row.
  *
- *	columns	| rows that were checked           | the next rows ...  |
- *		0                              rows                   BATCH_ROWS
+ *	columns | rows that were checked           | the next rows ...  |
+ *	         0                              rows                   BATCH_ROWS
  *
- * Rows are looked at together first. Only when something is not as it should be they are taken one by
- * one, with the same checks that a single record gets.
+ * Rows are first checked together. Only if something is wrong, they are checked one by one, like
+ * single records.
  */
 
 enum {
-	BATCH_ROWS = 512,	 /* half the words of so many records stay in the nearest cache */
-	STRIDE = BATCH_ROWS + 8, /* columns begin in different cache sets */
-	TOGETHER = 16,		 /* rows that are looked at together */
+	BATCH_ROWS = 512,	 /* half the words of that many records fit the L1 cache */
+	STRIDE = BATCH_ROWS + 8, /* columns start in different cache sets */
+	TOGETHER = 16,		 /* rows checked together */
 };
 
-/* What says whether a record is acceptable and new, and which live slot it had. */
+/* Needed to tell whether a record is valid and new, and which live slot it had. */
 static const uint32_t checked_words = OP_WORD_BIT(OP_WORD_SEQUENCE) | OP_WORD_BIT(OP_WORD_KIND) |
 				      OP_WORD_BIT(OP_WORD_NUMBER) | OP_WORD_BIT(OP_WORD_STATE);
-/* What says whether its times fit their source. */
+/* Needed to tell whether its times fit their source. */
 static const uint32_t timed_words = OP_WORDS_TIME & ~OP_WORD_BIT(OP_WORD_TASK);
-/* What says whether the network's time can be taken. */
+/* Needed to tell whether the network's time can be used. */
 static const uint32_t network_words =
 	OP_WORD_BIT(OP_WORD_STATE) | OP_WORD_BIT(OP_WORD_ACTIVE) | OP_WORD_BIT(OP_WORD_CHILDREN);
 
 struct recording_batch {
-	uint32_t words; /* asked for */
+	uint32_t words; /* requested */
 	recording_visit_batch *visit;
 	void *context;
 	enum recording_place place;
@@ -141,14 +144,14 @@ struct recording_batch {
 	bool is_over;
 	uint64_t *columns[OP_RECORD_WORDS];
 	struct trace_columns block;
-	/* Of its columns: all values are acceptable. */
+	/* All values of its columns are valid. */
 	bool is_kind_good;
 	bool is_state_good;
 	bool is_sequence_good;
 	bool is_number_good;
-	uint32_t sources; /* bit per enum op_time_source: there may be such rows */
+	uint32_t sources; /* bit per enum op_time_source: such rows may exist */
 	uint32_t
-		same; /* bit per word: all of its column has the value below, whatever is in the file */
+		same; /* bit per word: the whole column has the value below, whatever is in the file */
 	uint64_t values[OP_RECORD_WORDS];
 };
 
@@ -166,7 +169,7 @@ static bool flush_batch(struct recording_batch *batch)
 	return !batch->is_over;
 }
 
-/* A single record, from wherever there are no columns. */
+/* A single record, from a source without columns. */
 static bool take_op(const struct op_record *op, enum recording_place place, void *context)
 {
 	struct recording_batch *batch = context;
@@ -184,16 +187,18 @@ static bool take_op(const struct op_record *op, enum recording_place place, void
 
 /* ---- checks of whole columns ------------------------------------------------------------------ */
 
-/* The top bit of each of these is set when op_check() would refuse the record for this word. */
+/* In each of these the top bit is set if op_check() would reject the record for this word. */
 
-/* Neither 0, nor with the mark of a ring slot; and above the floor. */
+/* Neither 0 nor marked busy, and above the floor. */
 static inline uint64_t wrong_sequence(uint64_t sequence, uint64_t floor)
 {
 	return sequence | (sequence - 1 - floor);
 }
 
-/* A communicator's number is not 0. A name's number is in its table, or interned: with bit 7 and
- * without bit 6. All four at a time: what makes one that its table does not have reach 128. */
+/*
+ * The communicator's number is not 0. Each name's number is in its table or interned (bit 7 set,
+ * bit 6 not). All four at once: add what makes a number beyond its table reach 128.
+ */
 static inline uint64_t wrong_kind(uint64_t kind)
 {
 	const uint64_t margin =
@@ -243,7 +248,7 @@ static uint64_t wrong_numbers(const uint64_t *number, uint32_t rows)
 	return wrong;
 }
 
-/* Columns that mostly have a few values: these are looked at when the block is opened. */
+/* Columns that usually have few values: these are checked when the block is opened. */
 static void look_at_values(struct recording_batch *batch)
 {
 	uint64_t values[TRACE_VALUES_MAX], wrong = 0;
@@ -267,7 +272,7 @@ static void look_at_values(struct recording_batch *batch)
 		batch->sources = UINT32_MAX;
 }
 
-/* Columns that rise: the first and the last value say all. */
+/* Rising columns: the first and the last value suffice. */
 static void look_at_ends(struct recording_batch *batch, uint64_t floor)
 {
 	uint64_t first, last;
@@ -279,7 +284,7 @@ static void look_at_ends(struct recording_batch *batch, uint64_t floor)
 		trace_columns_rising(&batch->block, OP_WORD_NUMBER, &first, &last) && first != 0;
 }
 
-/* Are all rows acceptable and new? */
+/* Are all rows valid and new? */
 static bool are_good(const struct recording_batch *batch, uint32_t from, uint32_t rows,
 		     uint64_t floor)
 {
@@ -296,8 +301,10 @@ static bool are_good(const struct recording_batch *batch, uint32_t from, uint32_
 	return wrong >> 63 == 0;
 }
 
-/* The top bit is set when the time is of this source, and the first is 0 or past the last. Plain
- * arithmetic: compilers turn it into wide instructions sooner than comparisons. */
+/*
+ * The top bit is set if the time is of this source, and the first is 0 or past the last. Plain
+ * arithmetic, which compilers vectorize more readily than comparisons.
+ */
 static inline uint64_t misfit(uint64_t state, uint64_t first, uint64_t last, uint64_t source)
 {
 	uint64_t other_source = (state >> 40 & 0xff) ^ source;
@@ -307,7 +314,7 @@ static inline uint64_t misfit(uint64_t state, uint64_t first, uint64_t last, uin
 	return (other_source - 1) & ~is_below_last;
 }
 
-/* As op_check_time() has it, of the rows whose time is of this source. */
+/* Like op_check_time(), for the rows whose time is of this source. */
 static bool do_times_fit(const struct recording_batch *batch, uint32_t from, uint32_t rows,
 			 enum op_time_source source)
 {
@@ -348,7 +355,7 @@ static void write_state(struct recording_batch *batch, uint32_t row, const struc
 	       (const char *)op + OP_WORD_STATE * sizeof(uint64_t), sizeof(uint64_t));
 }
 
-/* Those that are acceptable and new close ranks; gives back how many. */
+/* Close the gaps left by invalid and duplicate rows; returns how many remain. */
 static uint32_t sort_out(struct walk *walk, uint32_t words, uint32_t rows, uint64_t offset)
 {
 	struct recording_batch *batch = walk->batch;
@@ -372,7 +379,7 @@ static uint32_t sort_out(struct walk *walk, uint32_t words, uint32_t rows, uint6
 	return to - batch->rows;
 }
 
-/* Where the times do not fit the source, it is none. */
+/* If the times do not fit the source, it is set to none. */
 static void check_times(struct walk *walk, uint32_t from, uint32_t rows)
 {
 	struct recording_batch *batch = walk->batch;
@@ -390,7 +397,7 @@ static void check_times(struct walk *walk, uint32_t from, uint32_t rows)
 	}
 }
 
-/* Before check_times(), which looks at what is taken here. */
+/* Before check_times(), which checks the result. */
 static void take_network_times(struct recording_batch *batch, uint32_t from, uint32_t rows)
 {
 	for (uint32_t row = from; row < from + rows; row++) {
@@ -421,7 +428,7 @@ static void note_seen(struct walk *walk, uint32_t from, uint32_t rows)
 	walk->counts->in_trace += rows;
 }
 
-/* Rows that were decoded behind those that are there. */
+/* Add rows that were decoded after those already there. */
 static void take_rows(struct walk *walk, uint32_t words, uint32_t rows, uint64_t offset)
 {
 	struct recording_batch *batch = walk->batch;
@@ -439,8 +446,10 @@ static void take_rows(struct walk *walk, uint32_t words, uint32_t rows, uint64_t
 		walk->is_over = true;
 }
 
-/* Columns with one value in the whole block, as many have in block after block: filled when it is another one
- * than before, and not decoded. But for the state, which check_times() may change. */
+/*
+ * Columns with one value in the whole block, as many have in block after block, are filled when the
+ * value changes and not decoded. Except for the state, which check_times() may change.
+ */
 static void fill_same(struct recording_batch *batch)
 {
 	for (unsigned int word = 0; word < OP_RECORD_WORDS; word++) {
@@ -528,7 +537,7 @@ static void walk_ops(struct walk *walk, const struct trace_item *item)
 		status = trace_records_op(&records, &op);
 		if (status != OK)
 			break;
-		/* Of a snapshot these are among the flights. */
+		/* In a snapshot these are among the flights. */
 		if (op.sequence > walk->live_after)
 			continue;
 		problem = op_check(&op);
@@ -555,7 +564,7 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 		problem = op_check_detail(&detail);
 		if (problem != NULL)
 			recording_each_refused(walk, problem, item->offset);
-		/* A snapshot numbers its own. */
+		/* A snapshot numbers its own details. */
 		else if (walk->is_snapshot || recording_each_is_new(walk, detail.sequence))
 			give_detail(walk, &detail, RECORDING_IN_TRACE);
 	}
@@ -563,7 +572,7 @@ static void walk_details(struct walk *walk, const struct trace_item *item)
 		recording_each_refused(walk, "its coding is damaged", item->offset);
 }
 
-/* Open the very file that was loaded; another one under its name is not it. */
+/* Open the same file that was loaded; not another one with its name. */
 static enum status open_again(const struct recording_file *file, struct trace_reader *reader)
 {
 	enum status status;
@@ -724,17 +733,17 @@ enum status recording_each_batch(const struct recording_process *process, uint32
 }
 
 /*
- * Two equations. The first is the recorder's own, from its counters, per communicator:
+ * Two equations. The first is from the recorder's own counters, per communicator:
  *
  *	issued == recorded + in flight
  *
- * (a communicator that found no slot has no counters: its operations are in `lost` alone). The second
+ * (a communicator without a slot has no counters: its operations are only in `lost`). The second
  * compares with what can be read, for the whole process:
  *
  *	records finished == records in files and ring + lost on the way
  *
- * A process that was killed, or that runs, may have been caught between two steps: an operation that
- * is being moved from its live slot to the ring counts where it makes the sum come out.
+ * A process that was killed or is running may have been caught between two steps: an operation that
+ * is being moved from its live slot to the ring counts where it balances the equation.
  */
 
 enum { UNDESCRIBED_MAX = 1024 };
@@ -743,9 +752,9 @@ struct tally {
 	struct recording_account *account;
 	const struct recording_process *process;
 	uint64_t kept;	       /* finished ones up to process->recorded */
-	uint64_t retiring;     /* given from live slots that are being emptied */
-	uint64_t undescribed;  /* communicators that only operations name */
-	uint64_t last_comm_at; /* where the last one was found: the next is there, mostly */
+	uint64_t retiring;     /* from live slots being emptied */
+	uint64_t undescribed;  /* communicators known only from operations */
+	uint64_t last_comm_at; /* where the last one was found: usually the next is there, too */
 	enum status status;
 };
 
@@ -756,8 +765,10 @@ static int compare_comms(const void *one, const void *other)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* The entry of a communicator. One that nobody described gets an entry of its own; when there are
- * absurdly many of these, they share the one with id 0. NULL: no memory. */
+/*
+ * The entry of a communicator. One without a description gets its own entry; absurdly many of these
+ * share the entry with id 0. NULL: out of memory.
+ */
 static struct recording_account_comm *comm_of(struct tally *tally, uint32_t id)
 {
 	struct recording_account *account = tally->account;
@@ -795,7 +806,7 @@ static bool tally_op(const struct op_record *op, enum recording_place place, voi
 		tally->status = ERR_NO_SPACE;
 		return false;
 	}
-	/* A process that runs has finished more since its counts were read. */
+	/* A running process has finished more since its counts were read. */
 	if (place != RECORDING_IN_LIVE && op->sequence <= tally->process->recorded) {
 		comm->kept++;
 		tally->kept++;
@@ -835,7 +846,7 @@ static int64_t clamp(int64_t value, int64_t most)
 	return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* a - b of numbers that may be anything: exact unless absurd. */
+/* a - b for arbitrary numbers: exact unless absurd. */
 static int64_t difference(uint64_t a, uint64_t b)
 {
 	const uint64_t most = INT64_MAX / 4;
@@ -853,7 +864,7 @@ static int64_t sum(int64_t a, int64_t b)
 						     : result;
 }
 
-/* Live slots, by communicator; those that are being emptied apart. */
+/* Live slots by communicator; those being emptied separately. */
 static enum status count_flights(struct tally *tally)
 {
 	const struct recording_process *process = tally->process;
@@ -861,7 +872,7 @@ static enum status count_flights(struct tally *tally)
 	for (size_t i = 0; i < process->flight_count; i++) {
 		struct recording_account_comm *comm;
 
-		/* One that was found in a trace counts as recorded there. */
+		/* One found in a trace counts as recorded there. */
 		if (process->flights[i].op.sequence != 0)
 			continue;
 		comm = comm_of(tally, process->flights[i].op.comm);
@@ -874,7 +885,7 @@ static enum status count_flights(struct tally *tally)
 	return OK;
 }
 
-/* Those that are being emptied count as in flight only where they are needed. */
+/* Those being emptied count as in flight only where needed. */
 static void settle_comm(struct recording_account_comm *comm)
 {
 	int64_t open = difference(comm->issued, comm->recorded) - (int64_t)comm->in_flight;
@@ -902,7 +913,7 @@ static void sum_up(struct tally *tally)
 		account->missing = sum(account->missing, comm->missing);
 		account->has_counts |= comm->has_counts;
 	}
-	/* Counted as issued and not to be read yet: whose, nobody can say. */
+	/* Counted as issued but not readable yet; its communicator is unknown. */
 	account->missing -= clamp(account->missing, (int64_t)tally->process->filling);
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		if (op_lost_is_whole(i))
@@ -912,7 +923,7 @@ static void sum_up(struct tally *tally)
 	}
 }
 
-/* Finished, and then not readable: what of it is counted as lost? */
+/* Finished but not readable: how many of these are counted as lost? */
 static uint64_t lost_on_the_way(const struct recording_process *process)
 {
 	uint64_t lost = 0;
@@ -922,8 +933,10 @@ static uint64_t lost_on_the_way(const struct recording_process *process)
 	return lost;
 }
 
-/* Records that the ring lost to later ones before the trace thread came by, and that nobody was left to
- * count: at most so many. */
+/*
+ * An upper bound for records that were overwritten in the ring before the trace thread read them,
+ * and that a killed process could not count.
+ */
 static int64_t overwritten_at_most(const struct recording_process *process)
 {
 	uint64_t safe = process->drained;

@@ -1,10 +1,10 @@
 /*
- * Looking at the processes of this machine again and again.
+ * Scans the processes of this host repeatedly.
  *
- * When is it worth searching? inotify on the directory says when a recorder's directory comes, and on
- * those when a region does. /dev/shm is everybody's: data loaders make thousands of files there. Their
- * events are read and passed over, and when there are too many of them we stop listening there for a
- * while; recorders' own directories are still listened to.
+ * When is a search worthwhile? inotify on the directory shows when a recorder's directory appears,
+ * and inotify on those shows when a region does. /dev/shm is shared: data loaders create thousands
+ * of files there. Their events are read and ignored; if there are too many, we stop watching that
+ * directory for a while, but not the recorders' own directories.
  */
 #include "recording/watch.h"
 
@@ -26,9 +26,9 @@
 #include "format/region_find.h"
 #include "recording/recording.h"
 
-/* Whatever inotify cannot tell (memfds, a directory that was made later) is found so late at most. */
+/* What inotify cannot show (memfds, a directory created later) is found at most this late. */
 #define WATCH_SEARCH_NS (10 * WATCH_SECOND_NS)
-/* A region's name is there before its content. */
+/* A region's name exists before its content. */
 #define WATCH_SETTLE_NS (3 * WATCH_SECOND_NS)
 
 static inline uint64_t watch_changed_ns(const struct stat *st)
@@ -38,8 +38,8 @@ static inline uint64_t watch_changed_ns(const struct stat *st)
 
 enum {
 	DIRECTORIES_MAX = 1024, /* others are searched every WATCH_SEARCH_NS */
-	STRANGERS_MAX = 2000,	/* events between two looks */
-	BATCHES_MAX = 64,	/* reads of the queue in one go: somebody may fill it as fast */
+	STRANGERS_MAX = 2000,	/* events between two scans */
+	BATCHES_MAX = 64,	/* reads of the queue at a time: a flood must not keep us here */
 	EVENTS = IN_CREATE | IN_MOVED_TO | IN_ATTRIB,
 };
 #define QUIET_NS (60 * WATCH_SECOND_NS)
@@ -103,14 +103,16 @@ bool watch_heed(struct watch *watch)
 		for (ssize_t at = 0; at + (ssize_t)sizeof(event) <= got;
 		     at += (ssize_t)(sizeof(event) + event.len)) {
 			memcpy(&event, bytes + at, sizeof(event));
-			/* The kernel terminates the name within event.len; without one it is 0. */
+			/*
+			 * The kernel terminates the name within event.len; without a name it is 0.
+			 */
 			heed_event(watch, &event, event.len ? bytes + at + sizeof(event) : "");
 		}
 	}
 	return watch->must_search || watch->inotify == -1;
 }
 
-/* Adding a watch that is there already changes nothing, so nobody keeps a list. Links are not followed. */
+/* Adding an existing watch changes nothing, so no list is needed. Links are not followed. */
 static void listen_below(struct watch *watch, const char *directory)
 {
 	DIR *list = opendir(directory);
@@ -129,7 +131,7 @@ static void listen_below(struct watch *watch, const char *directory)
 		closedir(list);
 }
 
-/* Listen where regions can come: the directory, and recorders' directories in it. */
+/* Watch where regions can appear: the directory, and recorders' directories in it. */
 static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
 {
 	const char *directory = directory_of(watch);
@@ -149,15 +151,15 @@ static void watch_notify_listen(struct watch *watch, uint64_t now_ns)
 }
 
 /*
- * From the files of this machine to processes. A file is known by device, inode, size and time of
- * change; one that was looked at before and put aside costs a stat(2) from then on.
+ * From files to processes. A file is identified by device, inode, size and time of change. One that
+ * was examined before and put aside costs only a stat(2) from then on.
  */
 
 enum {
-	NEW_MAX = 256,	    /* processes that one look takes in; the next look goes on */
+	NEW_MAX = 256,	    /* processes added per scan; the next scan continues */
 	PAST_MAX = 65536,   /* files put aside */
-	SEARCH_SHARE = 50,  /* of our time, searching files takes at most one part in so many */
-	MEMFD_SHARE = 1000, /* and going through all descriptors of all processes */
+	SEARCH_SHARE = 50,  /* searching files takes at most this share of our time: 1/50 */
+	MEMFD_SHARE = 1000, /* ... and searching all descriptors of all processes: 1/1000 */
 };
 
 /* ---- which file is it ------------------------------------------------------------------------ */
@@ -184,7 +186,7 @@ static struct watch_file file_of(const struct stat *st, bool is_memfd)
 				    .is_there = true };
 }
 
-/* Whose file we hold open, nobody else gets its inode. That of a dead one's may be given again. */
+/* The inode of a file that we hold open is not reused. That of a dead one's may be. */
 static bool is_followed(const struct watch *watch, const struct watch_file *file)
 {
 	for (size_t i = 0; i < watch->recording.count; i++) {
@@ -199,7 +201,7 @@ static bool is_followed(const struct watch *watch, const struct watch_file *file
 
 /* ---- put aside ------------------------------------------------------------------------------- */
 
-/* Do not follow this file (again), without a word. */
+/* Do not follow this file (again), without a message. */
 static enum status watch_put_aside(struct watch *watch, const struct watch_file *file)
 {
 	if (watch->past_count >= PAST_MAX)
@@ -229,7 +231,7 @@ static enum status refuse_file(struct watch *watch, const char *path, const stru
 	return OK;
 }
 
-/* Was it put aside, and is it still as it was then? */
+/* Was it put aside, and is it unchanged? */
 static bool is_aside(struct watch *watch, const struct watch_file *file)
 {
 	for (size_t i = 0; i < watch->past_count; i++)
@@ -245,7 +247,7 @@ static bool is_aside(struct watch *watch, const struct watch_file *file)
 	return false;
 }
 
-/* What this search can see has to be seen again, or it is gone. */
+/* What this search can find has to be found again, or it is gone. */
 static void marks_clear(struct watch *watch, bool with_memfds)
 {
 	for (size_t i = 0; i < watch->past_count; i++)
@@ -274,7 +276,7 @@ static void marks_sweep(struct watch *watch)
 
 /* ---- a new one ------------------------------------------------------------------------------- */
 
-/* At its place in the order. Takes the process over in every case. */
+/* Insert at its place in the order. Takes over the process in every case. */
 static enum status insert_process(struct watch *watch, struct recording_process *process,
 				  const struct watch_process *own)
 {
@@ -298,7 +300,9 @@ static enum status insert_process(struct watch *watch, struct recording_process 
 	return OK;
 }
 
-/* A copy of a region is not another process. One that ended its recording may have begun a new one. */
+/*
+ * A copy of a region is not another process. One that ended its recording may have begun a new one.
+ */
 static bool is_known_process(const struct watch *watch, const struct recording_process *process)
 {
 	for (size_t i = 0; i < watch->recording.count; i++)
@@ -308,7 +312,7 @@ static bool is_known_process(const struct watch *watch, const struct recording_p
 	return false;
 }
 
-/* How long ago, as its own clock and anchors say, did it last do anything? 0 when nobody can tell. */
+/* How long ago it was last active by its own clock and anchors. 0 if unknown. */
 static uint64_t watch_quiet_for_ns(const struct recording_process *process)
 {
 	uint64_t now_ns = clock_system_ns(CLOCK_REALTIME), last_ns = process->ended_ns, wall_ns = 0;
@@ -335,13 +339,15 @@ static bool is_wanted(const struct watch *watch, const struct recording_process 
 
 	if (host != NULL && strcmp(host, process->host) != 0)
 		return false;
-	/* Found dead: recorders leave some for us to find, old ones among them. */
+	/* Found dead: recorders leave some regions behind, including old ones. */
 	return process->life == RECORDING_ALIVE || process->life == RECORDING_UNKNOWN ||
 	       watch_quiet_for_ns(process) < watch->settings.keep_ns;
 }
 
-/* Is the process somebody else's than the file? Whoever can write a file can write into it that it is of
- * any process. True only when both are known. */
+/*
+ * Do process and file belong to different users? Anyone who can write a file can make it claim any
+ * process. True only if both are known.
+ */
 static bool is_forged(const struct recording_process *process, const struct watch_file *file)
 {
 	char path[64], line[256];
@@ -373,20 +379,22 @@ static enum status follow_process(struct watch *watch, struct recording_process 
 	}
 	if (is_forged(process, file)) {
 		status = refuse_file(watch, process->region_path, file,
-				     "it says to be of a process that belongs to another user");
+				     "claims to be of a process of another user");
 		recording_process_free(process);
 		return status;
 	}
 	if (is_known_process(watch, process)) {
 		status = refuse_file(watch, process->region_path, file,
-				     "it says to be of a process that has another region: a copy?");
+				     "claims to be of a process with another region (a copy?)");
 		recording_process_free(process);
 		return status;
 	}
 	return insert_process(watch, process, &own);
 }
 
-/* Tables more than twice as large as any recorder makes: whoever made that wants our memory and time. */
+/*
+ * Tables more than twice as large as any recorder creates are an attempt to use up memory and time.
+ */
 static bool is_oversized(int fd)
 {
 	static const struct {
@@ -419,8 +427,7 @@ static enum status take_in(struct watch *watch, int fd, const char *path,
 	enum status status;
 
 	if (is_oversized(fd))
-		return refuse_file(watch, path, file,
-				   "its tables are larger than a recorder makes them");
+		return refuse_file(watch, path, file, "tables larger than any recorder creates");
 	recording_init(&aside);
 	errno = 0;
 	status = recording_region_load(&aside, fd, path, &process);
@@ -447,7 +454,7 @@ static bool is_one_too_many(const struct watch *watch, const struct watch_file *
 	return count >= WATCH_OWNER_MAX || watch->recording.count >= WATCH_PROCESSES_MAX;
 }
 
-/* One that was found: new, or known and put aside. */
+/* A file that was found: new, or known and put aside. */
 static enum status look_at(struct watch *watch, const struct region_place *place, size_t *taken,
 			   uint64_t now_ns)
 {
@@ -474,7 +481,7 @@ static enum status look_at(struct watch *watch, const struct region_place *place
 		watch->left_out += errno == EMFILE || errno == ENFILE;
 		return OK;
 	}
-	/* Names change hands: only what was found is taken in. */
+	/* Names can be reused: accept only the file that was found. */
 	if (fstat(fd, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode) {
 		file = file_of(&st, place->holder != 0);
 		(*taken)++;
@@ -516,7 +523,7 @@ static enum status find_places(struct watch *watch, struct region_places *places
 	return status;
 }
 
-/* Find what is new and take it in. */
+/* Find and add new processes. */
 static enum status watch_search(struct watch *watch, uint64_t now_ns)
 {
 	struct region_places places;
@@ -524,7 +531,7 @@ static enum status watch_search(struct watch *watch, uint64_t now_ns)
 	enum status status;
 	size_t taken = 0;
 
-	/* Listen first: what comes from now on is heard. */
+	/* Start watching first, so that nothing that comes from now on is missed. */
 	watch_notify_listen(watch, now_ns);
 	if (watch->must_search)
 		watch->settle_until_ns = now_ns + WATCH_SETTLE_NS;
@@ -546,13 +553,13 @@ static enum status watch_search(struct watch *watch, uint64_t now_ns)
 }
 
 /*
- * A look: search where that is due, then one process after the other.
+ * A scan: search if that is due, then one process after the other.
  *
- *	found --> read at every look --> gone: read once more, its file closed --> forgotten after keep_ns
+ *	found --> read at every scan --> gone: read once more, file closed --> forgotten after keep_ns
  *	   \--> refused (damaged) or put aside (dead for long, other host): a stat(2) per search
  *
- * Who stood still is not read again, see recording_stands_still(). For what that cannot see (transfers
- * on behalf of other processes) all of it is read every WATCH_SEARCH_NS.
+ * Idle processes are not read again, see recording_stands_still(). That cannot see everything
+ * (transfers on behalf of other processes), so everything is read every WATCH_SEARCH_NS.
  */
 
 enum status watch_init(struct watch *watch, const struct watch_settings *settings)
@@ -575,7 +582,7 @@ void watch_release(struct watch *watch)
 	*watch = (struct watch){ .inotify = -1, .directory_watch = -1 };
 }
 
-/* Take a process out of the list, which freed it. */
+/* Remove a process from the list, which frees it. */
 static void watch_forget(struct watch *watch, size_t index)
 {
 	struct recording *recording = &watch->recording;
@@ -590,7 +597,7 @@ static void watch_forget(struct watch *watch, size_t index)
 	watch->generation++;
 }
 
-/* Nobody can say whether it runs. Its file was deleted: then that is over, or as good as. */
+/* Whether it runs is unknown, but its file was deleted: then it is over, or as good as. */
 static bool is_deleted(const struct watch *watch, size_t index)
 {
 	const struct region *region = watch->recording.processes[index]->region;
@@ -626,7 +633,7 @@ static unsigned int refresh_flags(const struct watch *watch, size_t index, unsig
 	return refresh;
 }
 
-/* As it is left: so it is known again when it is found the next time. */
+/* Remember the file as it is now, to recognize it when it is found again. */
 static void file_settle(struct watch_process *own, const struct recording_process *process)
 {
 	struct stat st;
@@ -638,7 +645,7 @@ static void file_settle(struct watch_process *own, const struct recording_proces
 	own->file.changed_ns = watch_changed_ns(&st);
 }
 
-/* Its last words may have come after we read and before it was gone. */
+/* It may have written more between our last read and its end. */
 static enum status bury_process(struct watch *watch, size_t index, unsigned int flags,
 				uint64_t now_ns)
 {
@@ -656,7 +663,7 @@ static enum status bury_process(struct watch *watch, size_t index, unsigned int 
 		process->life = life;
 	file_settle(own, process);
 	recording_rest(process);
-	/* Found dead: it was so for some time. 0 means alive. */
+	/* Found dead: it died some time ago. 0 means alive. */
 	own->died_ns = now_ns > quiet_ns ? now_ns - quiet_ns : 1;
 	own->died_ns += own->died_ns == 0;
 	watch->generation++;
@@ -681,7 +688,7 @@ static enum status read_process(struct watch *watch, size_t index, unsigned int 
 	} else {
 		own->failures++;
 	}
-	/* Also when it failed: a file that stays cut is not read in full at every look. */
+	/* Also after a failure: a file that stays truncated is not read in full at every scan. */
 	if (!(refresh & RECORDING_REFRESH_MOVED))
 		own->full_ns = now_ns;
 	return is_gone(watch, index) ? bury_process(watch, index, flags, now_ns) : OK;

@@ -1,5 +1,5 @@
 /*
- * The processes of this machine as they come, run and go: what the agent and `top` look at.
+ * Follows the processes of this host as they come, run and go, for the agent and `top`.
  *
  *	watch_init(&watch, &settings);
  *	for (;;) {
@@ -9,9 +9,9 @@
  *	}
  *	watch_release(&watch);
  *
- * Reads, never writes. A file that is hostile, cut or foreign costs itself: it is noted once and left
- * alone until it changes. A dead process is known by its identity (boot id, pid namespace, pid, start
- * time), keeps its last state for settings.keep_ns and is forgotten then.
+ * Reads, never writes. A hostile, truncated or foreign file affects only itself: it is noted once
+ * and ignored until it changes. A process is recognized by its identity (boot id, pid namespace,
+ * pid, start time). When it dies, its last state is kept for settings.keep_ns and then forgotten.
  */
 #ifndef WATCH_H
 #define WATCH_H
@@ -25,35 +25,35 @@
 
 enum {
 	WATCH_PROCESSES_MAX = 4096,
-	WATCH_OWNER_MAX = 1024, /* of these, with files of one user: nobody crowds the others out */
-	WATCH_REFUSED_MAX = 1024, /* more are tried again at every search */
+	WATCH_OWNER_MAX = 1024,	  /* limit per user, so that no user crowds out others */
+	WATCH_REFUSED_MAX = 1024, /* more are retried at every search */
 };
 
 struct watch_settings {
 	const char *directory; /* where regions are; NULL: REGION_FIND_DIRECTORY */
-	uint64_t keep_ns;      /* a dead process's last state is kept so long */
-	const char *only_host; /* who calls itself otherwise is passed over; NULL: nobody is */
+	uint64_t keep_ns;      /* how long to keep the last state of a dead process */
+	const char *only_host; /* skip processes with another hostname; NULL: none */
 };
 
-/* Which file this is. One that was put aside is tried again when one of the four changes. */
+/* Identifies a file. One that was put aside is retried when one of the four changes. */
 struct watch_file {
 	uint64_t device;
 	uint64_t inode;
 	uint64_t size;
 	uint64_t changed_ns;
-	uint32_t owner; /* user */
+	uint32_t owner; /* uid */
 	bool is_memfd;
-	bool is_there; /* in the search under way */
+	bool is_there; /* seen in the current search */
 };
 
-/* What is known of a process beside its recording. */
+/* What is known about a process besides its recording. */
 struct watch_process {
 	struct watch_file file;
-	uint64_t seen_ns;  /* monotonic: first look */
-	uint64_t died_ns;  /* monotonic: first look at which it was gone; 0: it was not */
-	uint64_t read_ns;  /* monotonic: the last look that could read it */
-	uint64_t full_ns;  /* the same, all of it, whether it had moved or not */
-	uint64_t failures; /* looks that could not, since */
+	uint64_t seen_ns;  /* monotonic: first scan */
+	uint64_t died_ns;  /* monotonic: first scan after it died; 0: alive */
+	uint64_t read_ns;  /* monotonic: last scan that could read it */
+	uint64_t full_ns;  /* the same, reading everything, moved or not */
+	uint64_t failures; /* failed scans since */
 };
 
 /* A file that cannot be followed. */
@@ -61,56 +61,62 @@ struct watch_refused {
 	struct watch_file file;
 	char *path;
 	char why[120];
-	bool is_told; /* for whoever tells people about it, once */
+	bool is_told; /* it was reported to the user */
 };
 
 struct watch {
 	struct watch_settings settings;
-	/* recording.processes[i] belongs to processes[i]; by job, rank, host, pid as after
-	 * recording_finish(). Only changed by watch_look(). */
+	/*
+	 * recording.processes[i] belongs to processes[i]; ordered by job, rank, host, pid as after
+	 * recording_finish(). Only changed by watch_look().
+	 */
 	struct recording recording;
 	struct watch_process *processes;
 	struct watch_refused *refused;
 	size_t refused_count;
-	size_t unreadable; /* files and directories that we may not read, at the last look */
+	size_t unreadable; /* files and directories we may not read, at the last scan */
 	size_t left_out;   /* processes beyond the limits above, at the last search */
 	uint64_t looks;
-	uint64_t generation; /* changes whenever a process came, went or died */
-	int inotify;	     /* -1: none; then every look searches */
+	uint64_t generation; /* changes whenever a process comes, goes or dies */
+	int inotify;	     /* -1: none; then every scan searches */
 	bool must_search;
 
-	/* Its own. */
+	/* Private. */
 	struct watch_file *past; /* not followed on purpose: dead for long, or of another host */
 	size_t past_count;
-	int directory_watch;	  /* of inotify, on the directory; -1 none */
-	uint64_t strangers;	  /* events about others' files since the last look */
+	int directory_watch;	  /* inotify watch on the directory; -1: none */
+	uint64_t strangers;	  /* events about other files since the last scan */
 	uint64_t settle_until_ns; /* a new region gets its magic some time after its name */
-	uint64_t next_search_ns;  /* something may have been overlooked: search at this time */
-	uint64_t earliest_ns;	  /* no search before: the last one was long */
+	uint64_t next_search_ns;  /* search at this time, in case something was missed */
+	uint64_t earliest_ns;	  /* no search before this: the last one took long */
 	uint64_t next_memfds_ns;
-	uint64_t quiet_until_ns; /* the directory is too busy to be listened to */
+	uint64_t quiet_until_ns; /* the directory is too busy to watch */
 };
 
 /* ERR_SYSTEM, ERR_NO_SPACE. The texts of settings are borrowed. Release in every case. */
 enum status watch_init(struct watch *watch, const struct watch_settings *settings);
 void watch_release(struct watch *watch);
 
-/* Becomes readable when a process may have come; -1 when the system has none to spare. Others use the
- * directory, too: ask watch_heed() whether it is worth a look. */
+/*
+ * Becomes readable when a process may have come; -1 if inotify is not available. Other programs use
+ * the directory, too: watch_heed() says whether a scan is worthwhile.
+ */
 int watch_fd(const struct watch *watch);
 
-/* Take what watch_fd() has to say. True: a process may have come. */
+/* Process the events of watch_fd(). True: a process may have come. */
 bool watch_heed(struct watch *watch);
 
-/* Search anew where that is needed, read every living process anew (those that stood still cost one
- * read of their header and counts), forget who was dead for long enough. ERR_NO_SPACE (memory) alone is
- * a failure; everything is then as it was or newer. */
+/*
+ * Scan: search where needed, read every living process again (idle ones cost one read of their
+ * header and counts), forget those that have been dead long enough. Fails only with ERR_NO_SPACE
+ * (memory); everything is then as it was or newer.
+ */
 enum watch_flag { WATCH_TOTALS = 1u << 0 /* totals and links, too */ };
 enum status watch_look(struct watch *watch, unsigned int flags);
 
 #define WATCH_SECOND_NS UINT64_C(1000000000)
 
-/* watch_look() at a time of the caller's choice, which never goes back. */
+/* watch_look() at a time chosen by the caller, which never goes back. */
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns);
 
 #endif

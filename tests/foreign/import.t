@@ -49,7 +49,7 @@ expect_complaint "packed and cut: what is there is imported" "its gzip ends too 
 expect_ok "as a file" test -s "$tap_scratch/cut/alpha-pid4100.ringside"
 
 # What is no log.
-expect_refusal "results of nccl-tests have no operations" 3 "nccl-tests' output: that has no operations" \
+expect_refusal "results of nccl-tests have no operations" 3 "nccl-tests' output: contains no operations" \
 	"$ringside" import "$data/nccl-tests-all-reduce.txt" -o "$tap_scratch/none"
 expect_refusal "our own files need no import" 3 "no log of another tool" \
 	"$ringside" import "$tap_scratch/traces" -o "$tap_scratch/none"
