@@ -1,13 +1,13 @@
 /*
- * CoMMA's latency file: one object a line, in the manner of Chrome's trace events.
+ * Reads CoMMA's latency file: one object per line, like Chrome's trace events.
  *
  *	{"cat":"COLL","name":"all_reduce","comm_hash":"0x...","rank":0,"seq_num":57,"ts":...,"dur":...,
  *	 "child_start_ts":...,"child_dur":...,"args":{"size":...},"algo":"ring","proto":"simple",
  *	 "n_max_channel":8,"proxyops":[{"cat":"PROXY",...,"steps":[...]}]}
  *
  * cat P2P has a peer and no seq_num. `ts` is when the operation was enqueued; child_start_ts and
- * child_dur tell when its first proxy operation began and its last one ended. Without them `dur` is
- * how long enqueueing took, and nothing is known about the end.
+ * child_dur say when its first proxy operation began and its last one ended. Without them `dur` is
+ * how long enqueueing took, and the end is unknown.
  */
 #include "import/foreign.h"
 #include "import/foreign_internal.h"
@@ -16,9 +16,9 @@
 
 #include "common/attributes.h"
 
-/* CoMMA's latency file, one line at a time: what is found in it. */
+/* Parsing one line. */
 
-/* What a number is when the line does not have it. */
+/* A number that the line does not have. */
 #define COMMA_UNKNOWN UINT64_MAX
 
 enum comma_category {
@@ -35,17 +35,17 @@ struct comma_event {
 	uint8_t algorithm;
 	uint8_t protocol;
 	bool is_send;
-	bool is_reclaimed; /* it was given up: no end was seen */
+	bool is_reclaimed; /* given up: no end was seen */
 	int32_t rank;
 	int32_t peer;
-	int32_t channel; /* -1 unknown */
+	int32_t channel; /* -1: unknown */
 	int32_t steps;
 	int64_t pid;
 	uint64_t hash;
 	uint64_t number;
 	uint64_t bytes;
 	uint64_t channels;
-	uint64_t start_ns; /* COMMA_UNKNOWN where it is not there, these four */
+	uint64_t start_ns; /* these four: COMMA_UNKNOWN if missing */
 	uint64_t time_ns;
 	uint64_t child_start_ns;
 	uint64_t child_time_ns;
@@ -91,7 +91,7 @@ static bool take_hash(struct foreign_reading *reading, uint64_t *hash)
 	if (!foreign_take_text(reading, text, sizeof(text)))
 		return false;
 	if (text[0] != '\0' && !foreign_hash(text, hash))
-		reading->problem = "a comm_hash that is none";
+		reading->problem = "invalid comm_hash";
 	return reading->problem == NULL;
 }
 
@@ -154,14 +154,16 @@ static bool parse_steps(struct foreign_reading *reading)
 {
 	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a step is no object"))
+	while (foreign_next_object(reading, "a step is not an object"))
 		if (!parse_step(reading))
 			return false;
 	return reading->problem == NULL;
 }
 
-/* Steps are counted from when CoMMA began, their operation since 1970: those that lie outside of
- * their operation are on the other clock, and go. */
+/*
+ * Steps are timed from CoMMA's start, their operation since 1970: those outside their operation are
+ * on the other clock and are dropped.
+ */
 static void drop_steps(struct foreign_reading *reading, size_t from, uint64_t start_ns,
 		       uint64_t end_ns)
 {
@@ -213,7 +215,7 @@ static bool parse_proxies(struct foreign_reading *reading, struct comma_event *e
 {
 	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a proxy operation is no object")) {
+	while (foreign_next_object(reading, "a proxy operation is not an object")) {
 		struct comma_event proxy;
 
 		event_init(&proxy);
@@ -253,7 +255,7 @@ enum comma_key {
 	COMMA_KEYS,
 };
 
-/* As serde sorts them. */
+/* In serde's order. */
 static const struct json_scan_key comma_keys[COMMA_KEYS] = {
 	[COMMA_ALGO] = KEY("algo"),
 	[COMMA_ARGS] = KEY("args"),
@@ -333,7 +335,7 @@ static bool parse_event_field(struct foreign_reading *reading, int key, struct c
 	}
 }
 
-/* The object has begun. A proxy operation inside another event has none inside itself. */
+/* After the start of an object. A proxy operation inside another event has none inside itself. */
 static bool parse_event(struct foreign_reading *reading, struct comma_event *event, bool is_inside)
 {
 	size_t from = reading->details.count;
@@ -356,7 +358,7 @@ static bool parse_event(struct foreign_reading *reading, struct comma_event *eve
 	return true;
 }
 
-/* reading->line into *event; details go to reading->details. False: damaged, reading->problem says how. */
+/* Parse reading->line into *event; details go to reading->details. False: see reading->problem. */
 static bool comma_parse(struct foreign_reading *reading, struct comma_event *event)
 {
 	event_init(event);
@@ -367,7 +369,7 @@ static bool comma_parse(struct foreign_reading *reading, struct comma_event *eve
 	return reading->problem == NULL;
 }
 
-/* Events of CoMMA's latency file become records. */
+/* From events of CoMMA's latency file to records. */
 
 #define NUMBER_MAX (UINT64_C(1) << 40)
 
@@ -421,7 +423,7 @@ static bool comma_refuse(struct foreign_reading *reading, enum status status)
 	return false;
 }
 
-/* A file is one process; its pid shows where transfers do. */
+/* A file is one process; only transfers give its pid. */
 static enum status find_process(struct foreign_log *log, const struct comma_event *event)
 {
 	uint32_t process;
@@ -446,14 +448,14 @@ static bool take_event(struct foreign_reading *reading, const struct comma_event
 		return true;
 	}
 	if (event->number != COMMA_UNKNOWN && event->number > NUMBER_MAX) {
-		reading->problem = "a count that cannot be";
+		reading->problem = "impossible count";
 		return false;
 	}
 	status = find_process(log, event);
 	if (status != OK)
 		return comma_refuse(reading, status);
 	if (event->category == COMMA_CATEGORY_PROXY) {
-		/* A transfer for another process, or for nobody knows whom. */
+		/* A transfer for another process, or with an unknown owner. */
 		foreign_give_details(reading, 0, 0, 0);
 		return true;
 	}
@@ -475,14 +477,14 @@ void foreign_read_comma(struct foreign_reading *reading, struct foreign_lines *l
 {
 	enum status status = OK;
 
-	/* Which steps are kept shows only when they are there. */
+	/* Which steps are kept is known only after parsing them. */
 	reading->details.is_wanted = true;
 	while (reading->status == OK && !reading->is_over &&
 	       (status = foreign_lines_next(lines, &reading->line)) == OK) {
 		reading->log->lines++;
 		if (reading->line.length == 0 && !reading->line.is_too_long)
 			continue;
-		reading->problem = "the line is too long";
+		reading->problem = "line too long";
 		if (reading->line.is_too_long || !take_line(reading))
 			foreign_damage_line(reading);
 	}

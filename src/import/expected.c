@@ -1,6 +1,7 @@
 /*
- * nccl-tests on stdout: a comment with the name of the test, comments with the ranks, a comment that
- * names the columns, rows. Columns changed over its releases, so it is their names that count:
+ * Reads measured bandwidths. nccl-tests prints to stdout a comment with the name of the test,
+ * comments with the ranks, a comment with the column names, and rows. Columns changed over its
+ * releases, so they are identified by name:
  *
  *	# Collective test starting: all_reduce_perf
  *	#  Rank  0 Group  0 Pid   1234 on node01 device  0 [0000:1b:00] ...
@@ -26,7 +27,7 @@ enum { EXPECTED_ROWS_MAX = 1 << 20 };
 /* No rank of any job has a higher number. */
 enum { EXPECTED_RANKS_MAX = 1 << 24 };
 
-/* A row that cannot be used: counted, and the first is named. `line` 0: unknown. */
+/* A row that cannot be used: counted, and the first one is kept. `line` 0: unknown. */
 static void expected_damage(struct expected *expected, uint64_t line, const char *problem)
 {
 	if (expected->damaged++ > 0)
@@ -35,7 +36,7 @@ static void expected_damage(struct expected *expected, uint64_t line, const char
 	expected->problem = problem;
 }
 
-/* Its bandwidths are computed. */
+/* Computes its bandwidths. */
 static enum status expected_add_row(struct expected *expected, struct expected_row row)
 {
 	if (expected->count == EXPECTED_ROWS_MAX)
@@ -48,7 +49,7 @@ static enum status expected_add_row(struct expected *expected, struct expected_r
 	return OK;
 }
 
-/* nccl-tests says "float", NCCL "float32". */
+/* nccl-tests' "float" is NCCL's "float32". */
 static uint8_t expected_datatype(const char *name)
 {
 	static const char *const other[][2] = { { "half", "float16" },
@@ -79,7 +80,7 @@ struct table {
 	int32_t nranks;
 	uint8_t columns[WORDS_MAX]; /* enum column */
 	size_t column_count;	    /* 0: no table has begun */
-	const char *unfit;	    /* `ringside bench` says why these rows are no measure; NULL */
+	const char *unfit; /* why `ringside bench` excludes these rows; NULL: it does not */
 	uint64_t line;
 };
 
@@ -140,7 +141,7 @@ static void take_comment(struct table *table, const struct words *words)
 	if (word_is(words, 1, "NCCL") && word_is(words, 2, "was") && word_is(words, 3, "made"))
 		table->unfit = "an algorithm or protocol that NCCL did not choose";
 	if (word_is(words, 1, "Pairs:"))
-		table->unfit = "pairs that had the machine to themselves";
+		table->unfit = "pairs measured alone";
 	if (word_is(words, 1, "Rank") && words->count > 2 && number_of(words->list[2], &rank) &&
 	    rank < EXPECTED_RANKS_MAX && rank + 1 > table->nranks)
 		table->nranks = (int32_t)rank + 1;
@@ -157,12 +158,12 @@ static enum status take_measure(struct table *table, const struct words *words, 
 {
 	double time_us, wrong;
 
-	/* Not measured in this place. */
+	/* Not measured in this variant. */
 	if (at - shift < words->count && strcmp(words->list[at - shift], "N/A") == 0)
 		return OK;
 	if (at - shift >= words->count || !number_of(words->list[at - shift], &time_us) ||
 	    time_us <= 0 || time_us > 1e12) {
-		expected_damage(table->expected, table->line, "a time that is none");
+		expected_damage(table->expected, table->line, "invalid time");
 		return OK;
 	}
 	for (size_t i = at + 1; i < table->column_count && table->columns[i] != COLUMN_TIME; i++)
@@ -191,16 +192,16 @@ static enum status take_row(struct table *table, const struct words *words)
 			errno = 0;
 			row.bytes = strtoull(words->list[i], &end, 10);
 			if (*end != '\0' || errno != 0 || words->list[i][0] == '-')
-				return OK; /* some other line in between */
+				return OK; /* an unrelated line in between */
 		}
 		if (table->columns[i] == COLUMN_TYPE)
 			row.datatype = expected_datatype(words->list[i]);
 	}
 	if (row.function == OP_FUNCTION_UNKNOWN)
 		expected_damage(table->expected, table->line,
-				"it does not say which test it is: name the file after it, "
+				"unknown test: name the file after it, for example "
 				"all_reduce_perf.txt "
-				"or so, or use nccl-tests 2.17.3 or later");
+				"(or use nccl-tests 2.17.3 or later)");
 	if (row.function == OP_FUNCTION_UNKNOWN || row.bytes == 0 || first == 0)
 		return OK;
 	if (table->unfit != NULL) {
@@ -226,7 +227,7 @@ static size_t tag_length(const char *text, size_t length)
 	return end != NULL ? (size_t)(end - text) + 2 : 0;
 }
 
-/* One way of writing each. */
+/* Reads the table format. */
 static enum status expected_add_table(struct expected *expected, const char *text, size_t length,
 				      uint8_t function)
 {
@@ -242,7 +243,7 @@ static enum status expected_add_table(struct expected *expected, const char *tex
 
 		table.line++;
 		split_words(text + from, end - from, words);
-		/* "#wrong" may stand before a blank; "#" alone begins a comment. */
+		/* "#wrong" may follow a blank; "#" alone begins a comment. */
 		if (word_is(words, 0, "#"))
 			take_comment(&table, words);
 		else if (table.column_count > 0 && words->count > 0 && words->list[0][0] >= '0' &&
@@ -260,13 +261,13 @@ static enum status expected_add_table(struct expected *expected, const char *tex
  *	{"args":["./all_reduce_perf",...],"config":{"nthreads","ngpus","devices":[{"rank"},...]},
  *	 "results":[{"size","type","out_of_place":{"time","alg_bw","bus_bw","nwrong"},"in_place":{...}}]}
  *
- * Ours, and what `ringside bench --json` writes, which has the same keys and many more:
+ * Ours, and the output of `ringside bench --json`, which has the same keys and many more:
  *
  *	{"format":"ringside-expected","version":1,"ranks":8,"results":[{"function":"AllReduce",
  *	 "bytes":33554432,"time_ns":412950,"datatype":"float32","in_place":false}]}
  *
- * Of a benchmark, what is no measure for a job is left out: results that were wrong, an algorithm or
- * protocol that NCCL was made to take, pairs that had the machine to themselves, results without a time.
+ * Results of a benchmark that do not apply to a job are left out: wrong results, a forced algorithm
+ * or protocol, pairs that had the machine to themselves, results without a time.
  */
 
 #define KEY JSON_SCAN_KEY_OF
@@ -276,7 +277,7 @@ struct document {
 	struct json_scan scan;
 	uint8_t function;
 	int32_t nranks;
-	uint64_t threads; /* 0 unknown */
+	uint64_t threads; /* 0: unknown */
 	uint64_t gpus;
 	uint64_t last_rank;
 	size_t first_row; /* of this document in expected->rows */
@@ -384,7 +385,7 @@ static void add_measure(struct document *document, struct expected_row row, doub
 		return;
 	if (is_wrong || !(time_us > 0) || time_us > 1e12 || row.bytes == 0) {
 		expected_damage(document->expected, 0,
-				is_wrong ? "a test with wrong results" : "a time that is none");
+				is_wrong ? "a test with wrong results" : "invalid time");
 		return;
 	}
 	row.time_ns = (uint64_t)(time_us * 1000 + 0.5);
@@ -430,7 +431,7 @@ static void read_results(struct document *document, void (*read)(struct document
 		read(document);
 }
 
-/* The test and its ranks may stand behind the results. Rows of nobody knows what go. */
+/* The test and its ranks may come after the results. Rows of unknown tests are dropped. */
 static void document_settle(struct document *document)
 {
 	struct expected *expected = document->expected;
@@ -449,14 +450,13 @@ static void document_settle(struct document *document)
 	for (size_t i = document->first_row; i < expected->count; i++)
 		if (expected->rows[i].function == OP_FUNCTION_UNKNOWN) {
 			expected_damage(expected, 0,
-					"it does not say which test it is: name the file after it, "
-					"all_reduce_perf.json "
-					"or so");
+					"unknown test: name the file after it, for example "
+					"all_reduce_perf.json");
 			expected->rows[i--] = expected->rows[--expected->count];
 		}
 }
 
-/* A file that was cut has what came before. */
+/* A truncated file still has what came before. */
 static enum status document_finish(struct document *document)
 {
 	if (document->scan.problem != NULL)
@@ -487,10 +487,10 @@ static enum status add_tests(struct document *document)
 
 /* ---- ours ------------------------------------------------------------------------------------ */
 
-/* What only a benchmark tells of its result. */
+/* What only a benchmark says about its result. */
 struct own_facts {
 	uint64_t wrong; /* elements */
-	bool is_forced; /* NCCL did not choose */
+	bool is_forced; /* not NCCL's own choice */
 	bool is_paired;
 };
 
@@ -519,7 +519,7 @@ static bool read_own_fact(struct document *document, int key, struct own_facts *
 		facts->is_forced |= json_scan_next(&document->scan) != JSON_SCAN_NULL;
 		break;
 	case OWN_WRONG:
-		/* null: nobody looked */
+		/* null: not checked */
 		json_scan_next(&document->scan);
 		json_scan_unsigned(&document->scan, &facts->wrong);
 		break;
@@ -584,7 +584,7 @@ static void add_own_result(struct document *document, struct expected_row row,
 	if (document->is_bench)
 		unfit = facts->wrong > 0   ? "a test with wrong results"
 			: facts->is_forced ? "an algorithm or protocol that NCCL did not choose"
-			: facts->is_paired ? "pairs that had the machine to themselves"
+			: facts->is_paired ? "pairs measured alone"
 			: row.time_ns == 0 ? "a result without a time"
 					   : NULL;
 	if (unfit != NULL)
@@ -616,13 +616,15 @@ static void read_own_result(struct document *document)
 	add_own_result(document, row, &facts);
 }
 
-/* What stands before the results. */
+/* What comes before the results. */
 struct own_head {
 	uint64_t version;
 	uint64_t ranks;
 };
 
-/* An object whose brace was passed. Commands that judge a measurement have it whole in "run". */
+/*
+ * An object after its opening brace. Commands that evaluate a measurement have all of it in "run".
+ */
 static void read_own(struct document *document, struct own_head *head, bool is_inside)
 {
 	static const struct json_scan_key keys[] = { KEY("format"),	KEY("version"),
@@ -795,7 +797,7 @@ void expected_finish(struct expected *expected)
 
 	if (expected->count > 1)
 		qsort(expected->rows, expected->count, sizeof(*expected->rows), compare_rows);
-	/* Of the same point the fastest comes first. */
+	/* Of equal points the fastest comes first. */
 	for (size_t i = 0; i < expected->count; i++)
 		if (kept == 0 || !is_same_point(&expected->rows[kept - 1], &expected->rows[i]))
 			expected->rows[kept++] = expected->rows[i];
@@ -810,7 +812,7 @@ struct curve {
 	size_t count;
 };
 
-/* How far apart are two numbers of ranks? Twice as many is as far as half as many. */
+/* Distance between two numbers of ranks: twice as many is as far as half as many. */
 static double rank_distance(int32_t a, int32_t b)
 {
 	if (a <= 0 || b <= 0)
@@ -876,7 +878,7 @@ bool expected_find(const struct expected *expected, uint8_t function, uint64_t b
 	double factor = op_bus_factor(function, nranks), measured_factor;
 	unsigned int how = 0;
 
-	/* Both halves of what nccl-tests does at once. */
+	/* nccl-tests' sendrecv does both at once. */
 	if (curve.rows == NULL && (function == OP_SEND || function == OP_RECV))
 		curve = nearest_curve(expected, OP_SEND_RECV, nranks);
 	if (curve.rows == NULL)
@@ -887,7 +889,7 @@ bool expected_find(const struct expected *expected, uint8_t function, uint64_t b
 	value->algbw = (double)bytes / value->time_ns;
 	value->busbw = value->algbw * measured_factor;
 	if (curve.rows->nranks != nranks) {
-		/* The bandwidth of the links is what stays. */
+		/* The bandwidth of the links stays the same. */
 		how |= EXPECTED_OTHER_RANKS;
 		if (factor > 0 && measured_factor > 0) {
 			value->algbw *= measured_factor / factor;

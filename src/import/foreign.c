@@ -1,8 +1,8 @@
 /*
- * One buffer: what is there and not yet given, then room. A line that is not whole moves to the
- * front before more is read; the buffer grows only for a line that is longer than it.
+ * Reads other tools' logs line by line into one buffer. An incomplete line is moved to the front
+ * before more is read; the buffer grows only for a line that is longer than it.
  *
- *	buffer | given | from ... to: lines | room
+ *	buffer | returned | from ... to: lines | free
  */
 #include "import/foreign.h"
 #include "import/foreign_internal.h"
@@ -20,7 +20,7 @@
 #include "common/status.h"
 #include "common/text.h"
 
-/* In one file. */
+/* Limits for one file. */
 enum { FOREIGN_PROCESSES_MAX = 1 << 14, FOREIGN_COMMS_MAX = 1 << 20 };
 
 enum { BUFFER_BYTES = 256 << 10, PACKED_BYTES = 64 << 10 };
@@ -46,7 +46,7 @@ enum status foreign_lines_init(struct foreign_lines *lines, int fd, uint64_t lim
 		return OK;
 	lines->packed = malloc(PACKED_BYTES);
 	stream = calloc(1, sizeof(*stream));
-	/* 16: gzip's header, nothing else. */
+	/* 16: expect gzip's header and nothing else. */
 	if (stream == NULL || lines->packed == NULL ||
 	    inflateInit2(stream, MAX_WBITS + 16) != Z_OK) {
 		free(stream);
@@ -66,7 +66,7 @@ void foreign_lines_release(struct foreign_lines *lines)
 	*lines = (struct foreign_lines){ .fd = -1, .is_over = true };
 }
 
-/* Some bytes of the file; 0 at its end, or where it cannot be read. */
+/* Read some bytes of the file; 0 at its end, or if it cannot be read. */
 static size_t read_file(struct foreign_lines *lines, void *to, size_t size)
 {
 	uint64_t left = lines->limit > lines->read_at ? lines->limit - lines->read_at : 0;
@@ -85,7 +85,7 @@ static size_t read_file(struct foreign_lines *lines, void *to, size_t size)
 	return (size_t)got;
 }
 
-/* A file may be several, one behind the other: `cat a.gz b.gz`. Zeros behind the last are padding. */
+/* A gzip file can have several members: `cat a.gz b.gz`. Zeros after the last are padding. */
 static bool next_member(struct foreign_lines *lines, z_stream *stream)
 {
 	for (;;) {
@@ -144,7 +144,7 @@ static void lines_fill(struct foreign_lines *lines)
 		lines->is_over = true;
 }
 
-/* Make room behind what is there. False: no memory. */
+/* Make room at the end. False: out of memory. */
 static bool lines_make_room(struct foreign_lines *lines)
 {
 	size_t room = lines->room;
@@ -179,7 +179,7 @@ static void lines_give(struct foreign_lines *lines, struct foreign_line *line, s
 	lines->seen = lines->from;
 }
 
-/* The rest of a line that is too long, from where it is known to go on. */
+/* Skip the rest of a line that is too long. */
 static void pass_over(struct foreign_lines *lines, struct foreign_line *line)
 {
 	const char *newline = NULL;
@@ -247,8 +247,8 @@ enum status foreign_lines_peek(int fd, char *to, size_t size, size_t *got)
 }
 
 /*
- * Who is in a log: processes by host and pid, communicators by process, hash and rank. A hash table
- * finds communicators; of processes a file has one, mostly.
+ * The processes of a log, by host and pid, and its communicators, by process, hash and rank.
+ * Communicators are found through a hash table; a file usually has a single process.
  */
 
 void foreign_log_init(struct foreign_log *log)
@@ -271,7 +271,7 @@ enum status foreign_process_of(struct foreign_log *log, const char *host, int64_
 {
 	struct foreign_process *made;
 
-	/* From behind: a file of several processes has them one after the other. */
+	/* Backwards: in a file of several processes they come one after the other. */
 	for (uint32_t i = log->process_count; i > 0; i--) {
 		if (log->processes[i - 1].pid == pid &&
 		    strcmp(log->processes[i - 1].host, host) == 0) {
@@ -329,7 +329,7 @@ static bool index_room(struct foreign_log *log)
 	return true;
 }
 
-/* A later line may say what an earlier one did not. */
+/* A later line may add what an earlier one lacked. */
 static void comm_complete(struct comm_info *known, const struct comm_info *info)
 {
 	if (known->nranks == 0)
@@ -423,8 +423,10 @@ void foreign_give_op(struct foreign_reading *reading, uint32_t comm, struct op_r
 	note_time(process, op->task_ns);
 	note_time(process, op->done_ns);
 	if (op->time_source == OP_TIME_KERNEL_GPU) {
-		/* The log has no GPU stamps, only what lies between two of them: they were put on
-		 * the recorder's clock. */
+		/*
+		 * The log has no GPU stamps, only the difference between two of them: they were put
+		 * on the recorder's clock.
+		 */
 		of->info.flags |= COMM_FLAG_SEES_KERNELS;
 		if (of->info.gpu_offset_at_ns == 0)
 			of->info.gpu_offset_at_ns = op->done_ns;
@@ -471,7 +473,7 @@ uint64_t foreign_message_bytes(uint8_t function, uint64_t rank_bytes, int32_t nr
 	}
 }
 
-/* False: this number was found already. Only the last 64 are remembered. */
+/* False: this number was seen already. Only the last 64 are remembered. */
 static bool note_number(struct foreign_comm *comm, unsigned int counter, uint64_t number)
 {
 	uint64_t *recent = &comm->recent[counter], *counted = &comm->counted[counter];
@@ -501,13 +503,13 @@ uint64_t foreign_count_collective(struct foreign_comm *comm, uint8_t function, u
 	    !note_number(comm, counter, nccl_number))
 		return 0;
 	comm->found[counter]++;
-	/* Functions count apart, and so must their match numbers. */
+	/* Functions are counted separately, and so are their match numbers. */
 	return (uint64_t)function << 48 | (nccl_number + 1);
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */
 
-/* By the counters of NCCL and of its recorder. */
+/* From the counters of NCCL and of its recorder. */
 static uint64_t missing_of(const struct foreign_comm *comm)
 {
 	uint64_t missing = 0;
@@ -577,7 +579,7 @@ bool foreign_is_wall(uint64_t ns)
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Inspector's own directory is named by the job. */
+/* The job is in the name of Inspector's own directory. */
 static void job_of(const char *path, char *job, size_t size)
 {
 	static const char prefix[] = "nccl-inspector-";
@@ -615,9 +617,9 @@ bool foreign_info_text(const struct foreign_log *log, uint32_t process, const ch
 		of->coarse == 0 ? "events" : "dumps", from);
 }
 
-/* Values of JSON, with what is wrong about them in a few words. */
+/* Values in JSON, with short error messages. */
 
-/* The next token; false when it is null or the JSON is damaged. */
+/* The next token; false if it is null or the JSON is damaged. */
 static bool next_value(struct foreign_reading *reading)
 {
 	if (UNLIKELY(json_scan_next(&reading->scan) == JSON_SCAN_ERROR)) {
@@ -640,7 +642,7 @@ bool foreign_take_any_unsigned(struct foreign_reading *reading, uint64_t *value)
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (!json_scan_unsigned(&reading->scan, value))
-		return complain(reading, "a value is no number from 0 to 2^64 - 1");
+		return complain(reading, "a value is not a number from 0 to 2^64 - 1");
 	return true;
 }
 
@@ -649,7 +651,7 @@ bool foreign_take_signed(struct foreign_reading *reading, int64_t *value)
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (!json_scan_signed(&reading->scan, value))
-		return complain(reading, "a value is no whole number");
+		return complain(reading, "a value is not an integer");
 	return true;
 }
 
@@ -662,11 +664,11 @@ bool foreign_take_int32(struct foreign_reading *reading, int32_t *value)
 		*value = (int32_t)number;
 		return true;
 	}
-	/* Taken, and too large: the token still says so. */
+	/* Consumed but too large: the token still shows it. */
 	if (reading->scan.token == JSON_SCAN_KEY && !next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (!json_scan_signed(&reading->scan, &wide) || wide < INT32_MIN || wide > INT32_MAX)
-		return complain(reading, "a value is no number of 32 bits");
+		return complain(reading, "a value is not a 32-bit number");
 	*value = (int32_t)wide;
 	return true;
 }
@@ -686,7 +688,7 @@ bool foreign_take_any_us(struct foreign_reading *reading, uint64_t *ns)
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (!json_scan_thousandths(&reading->scan, ns))
-		return complain(reading, "a value is no time in microseconds");
+		return complain(reading, "a value is not a time in microseconds");
 	return true;
 }
 
@@ -695,7 +697,7 @@ bool foreign_take_text(struct foreign_reading *reading, char *to, size_t size)
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (reading->scan.token != JSON_SCAN_STRING)
-		return complain(reading, "a value is no string");
+		return complain(reading, "a value is not a string");
 	json_scan_text(&reading->scan, to, size);
 	for (char *at = to; *at != '\0'; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
@@ -739,12 +741,12 @@ static bool enter(struct foreign_reading *reading, uint8_t token, const char *pr
 
 bool foreign_enter_object(struct foreign_reading *reading)
 {
-	return enter(reading, JSON_SCAN_OBJECT, "a value is no object");
+	return enter(reading, JSON_SCAN_OBJECT, "a value is not an object");
 }
 
 bool foreign_enter_array(struct foreign_reading *reading)
 {
-	return enter(reading, JSON_SCAN_ARRAY, "a value is no list");
+	return enter(reading, JSON_SCAN_ARRAY, "a value is not an array");
 }
 
 bool foreign_next_object(struct foreign_reading *reading, const char *problem)
@@ -762,8 +764,8 @@ bool foreign_begin_line(struct foreign_reading *reading)
 	reading->details.count = reading->details.total = 0;
 	json_scan_init(&reading->scan, reading->line.text, reading->line.length);
 	if (json_scan_next(&reading->scan) != JSON_SCAN_OBJECT)
-		reading->problem = reading->scan.problem != NULL ? reading->scan.problem
-								 : "it is no JSON object";
+		reading->problem =
+			reading->scan.problem != NULL ? reading->scan.problem : "not a JSON object";
 	return reading->problem == NULL;
 }
 
@@ -782,8 +784,8 @@ bool foreign_take_choice(struct foreign_reading *reading, const char *const *quo
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (scan->token != JSON_SCAN_STRING)
-		return complain(reading, "a value is no string");
-	/* The same behind a blank. */
+		return complain(reading, "a value is not a string");
+	/* The same after a blank. */
 	for (uint8_t i = 0; i < count; i++)
 		if (!scan->has_escapes && scan->length + 2 == strlen(quoted[i]) &&
 		    memcmp(scan->text, quoted[i] + 1, scan->length) == 0)
@@ -791,7 +793,7 @@ bool foreign_take_choice(struct foreign_reading *reading, const char *const *quo
 	return true;
 }
 
-/* Names of functions that only other tools use: Inspector the first, CoMMA the others. */
+/* Names of functions that only other tools use: the first by Inspector, the others by CoMMA. */
 static uint8_t find_function(const char *name)
 {
 	static const struct {
@@ -814,7 +816,7 @@ static uint8_t find_function(const char *name)
 	return OP_FUNCTION_UNKNOWN;
 }
 
-/* NCCL's name, or another tool's; CoMMA writes those of algorithms and protocols small. */
+/* A name of NCCL or of another tool; CoMMA writes algorithms and protocols in lower case. */
 static uint8_t find_number(enum op_name_table table, const char *name)
 {
 	char large[FOREIGN_NAME_BYTES];
@@ -860,7 +862,7 @@ bool foreign_take_name(struct foreign_reading *reading, enum op_name_table table
 	if (!next_value(reading))
 		return TAKE_NOTHING(reading);
 	if (scan->token != JSON_SCAN_STRING)
-		return complain(reading, "a value is no string");
+		return complain(reading, "a value is not a string");
 	*number = 0;
 	if (!scan->has_escapes && scan->length > 0 && scan->length + 2 < FOREIGN_NAME_BYTES)
 		*number = find_name(names, table, scan->text, scan->length);
@@ -885,7 +887,7 @@ const char *foreign_format_name(enum foreign_format format)
 	case FOREIGN_NONE:
 		break;
 	}
-	return "something unknown";
+	return "an unknown format";
 }
 
 bool foreign_has_operations(enum foreign_format format)
@@ -910,7 +912,7 @@ enum probe_key {
 	PROBE_KEYS,
 };
 
-/* A whole object on a line: which one could only be one of ours? */
+/* A whole object on a line: recognized by keys that only one format has. */
 static enum foreign_format probe_object(const char *text, size_t length)
 {
 	static const struct json_scan_key keys[PROBE_KEYS] = {
@@ -962,7 +964,7 @@ static bool has(const char *text, size_t length, const char *what)
 	return memmem(text, length, what, strlen(what)) != NULL;
 }
 
-/* What is written over several lines: by words that nothing else has. */
+/* Formats with several lines: recognized by words that nothing else has. */
 static enum foreign_format probe_text(const char *text, size_t length)
 {
 	size_t at = 0;
@@ -996,7 +998,7 @@ enum foreign_format foreign_probe(const char *text, size_t length)
 	enum foreign_format format = FOREIGN_NONE;
 	size_t at = 0;
 
-	/* A few lines may be damaged, or not JSON at all; the last may be cut. */
+	/* A few lines may be damaged or not JSON at all; the last may be truncated. */
 	for (int lines = 0; lines < 64 && at < length && format == FOREIGN_NONE; lines++) {
 		const char *newline = memchr(text + at, '\n', length - at);
 		size_t end = newline != NULL ? (size_t)(newline - text) : length;
@@ -1034,7 +1036,7 @@ void foreign_damage_line(struct foreign_reading *reading)
 {
 	const struct foreign_line *line = &reading->line;
 
-	/* Out of memory is no damage: it ends the reading. */
+	/* Out of memory is not damage: it ends the reading. */
 	if (reading->status != OK)
 		return;
 	foreign_damage_note(
@@ -1043,11 +1045,11 @@ void foreign_damage_line(struct foreign_reading *reading)
 				 .offset = line->offset,
 				 .bytes = line->length + line->is_ended,
 				 .is_cut = !line->is_ended,
-				 .what = line->is_ended ? reading->problem : "the last line is cut",
+				 .what = line->is_ended ? reading->problem : "last line truncated",
 			 });
 }
 
-/* Why there are no more lines, when it is not the end of the file. */
+/* Why there are no more lines before the end of the file. */
 static enum status note_early_end(struct foreign_reading *reading,
 				  const struct foreign_lines *lines)
 {
@@ -1058,10 +1060,10 @@ static enum status note_early_end(struct foreign_reading *reading,
 		return OK;
 	case ERR_TRUNCATED:
 		damage.is_cut = true;
-		damage.what = "its gzip ends too early";
+		damage.what = "gzip data truncated";
 		break;
 	case ERR_FORMAT:
-		damage.what = "its gzip is damaged, the rest cannot be read";
+		damage.what = "gzip data damaged, the rest cannot be read";
 		break;
 	default:
 		return lines->status;

@@ -1,16 +1,16 @@
 /*
- * What other tools wrote about NCCL, read as if we had recorded it: NCCL Inspector's log (v4.0 to
- * v4.4) and CoMMA's latency file, plain or gzip. docs/FOREIGN.md says what becomes what, and what
- * those files do not have.
+ * Logs that other tools wrote about NCCL, read as if we had recorded them: NCCL Inspector's log
+ * (v4.0 to v4.4) and CoMMA's latency file, plain or gzip. docs/FOREIGN.md describes the mapping and
+ * what those files lack.
  *
  *	foreign_log_init(&log);
  *	foreign_read(&log, fd, &(struct foreign_request){ .process = -1, ... });
  *	foreign_log_release(&log);
  *
- * One pass over the file gives operations to a visitor and leaves in the log who the processes and
- * communicators are and how many records are missing. Lines that cannot be read are told, counted and
- * passed over. Nothing that is read is trusted: records pass op_check(), texts are terminated and
- * without control bytes, all lists are bounded.
+ * One pass over the file passes operations to a visitor and fills the log with the processes and
+ * communicators and the number of missing records. Lines that cannot be read are reported, counted
+ * and skipped. No input is trusted: records pass op_check(), texts are terminated and without
+ * control bytes, all lists are bounded.
  */
 #ifndef FOREIGN_H
 #define FOREIGN_H
@@ -23,7 +23,7 @@
 #include "common/status.h"
 
 enum foreign_format {
-	FOREIGN_NONE = 0, /* nothing we know */
+	FOREIGN_NONE = 0, /* not a known format */
 	FOREIGN_INSPECTOR = 1,
 	FOREIGN_COMMA = 2,
 	/* These have no operations. */
@@ -36,13 +36,13 @@ enum foreign_format {
 /* "NCCL Inspector's log", ... */
 const char *foreign_format_name(enum foreign_format format);
 
-/* Has it operations, that is, can foreign_read() read it? */
+/* Does it contain operations, so that foreign_read() can read it? */
 bool foreign_has_operations(enum foreign_format format);
 
-/* By the first bytes of the text. */
+/* From the first bytes of the text. */
 enum foreign_format foreign_probe(const char *text, size_t length);
 
-/* By what is behind the descriptor; also through gzip. FOREIGN_NONE when it cannot be read. */
+/* From the content of the descriptor, also through gzip. FOREIGN_NONE if it cannot be read. */
 enum foreign_format foreign_probe_fd(int fd);
 
 enum { FOREIGN_PROBE_BYTES = 1 << 16 };
@@ -51,7 +51,7 @@ enum { FOREIGN_PROBE_BYTES = 1 << 16 };
 enum { FOREIGN_COUNTERS = 5 };
 
 struct foreign_comm {
-	struct comm_info info; /* its id is the place in the process's list, from 1 */
+	struct comm_info info; /* its id is its index in the process's list, from 1 */
 	uint32_t process;
 	uint64_t records;
 	uint64_t timed; /* from kernel_gpu or proxy */
@@ -59,24 +59,24 @@ struct foreign_comm {
 	uint64_t counted[FOREIGN_COUNTERS];
 	uint64_t found[FOREIGN_COUNTERS];
 	uint64_t recent[FOREIGN_COUNTERS]; /* bit i: number counted - 1 - i was found */
-	uint64_t counted_p2p;		   /* by the recorder's counter, 0: it has none */
+	uint64_t counted_p2p;		   /* by the recorder's counter; 0: it has none */
 	uint64_t found_p2p;
-	uint64_t dropped; /* by the recorder's own account: overwritten in its ring */
+	uint64_t dropped; /* by the recorder's own count: overwritten in its ring */
 	uint64_t dropped_details;
 	uint64_t last_done_ns;
 };
 
 struct foreign_process {
-	char host[256];	  /* "" unknown */
-	int64_t pid;	  /* -1 unknown */
-	char version[32]; /* of the format, as it was seen last; "" unknown */
-	uint32_t *comms;  /* places in the log's list, by id */
+	char host[256];	  /* "": unknown */
+	int64_t pid;	  /* -1: unknown */
+	char version[32]; /* of the format, as last seen; "": unknown */
+	uint32_t *comms;  /* indexes into the log's list, by id */
 	uint32_t comm_count;
 	uint64_t records;
 	uint64_t details;
 	uint64_t untimed;  /* records without a duration */
-	uint64_t coarse;   /* records whose end is only known to lie before they were written */
-	uint64_t first_ns; /* recorder's clock of its first and last record, 0 unknown */
+	uint64_t coarse;   /* records that ended at an unknown time before they were written */
+	uint64_t first_ns; /* recorder's clock of its first and last record; 0: unknown */
 	uint64_t last_ns;
 	uint64_t foreign_ops; /* transfers for other processes that its recorder left out (PXN) */
 };
@@ -87,32 +87,32 @@ struct foreign_log {
 	uint32_t process_count;
 	struct foreign_comm *comms;
 	uint32_t comm_count;
-	uint64_t bytes; /* of the file that were read */
+	uint64_t bytes; /* read from the file */
 	uint64_t lines;
-	uint64_t damaged; /* lines that could not be read, or not whole */
-	uint64_t ignored; /* lines that say nothing about operations */
-	uint64_t orphans; /* of damaged: lines that belong to a marker line which is missing */
+	uint64_t damaged;	  /* lines that could not be read in full */
+	uint64_t ignored;	  /* lines without information about operations */
+	uint64_t orphans;	  /* of damaged: lines whose marker line is missing */
 	uint64_t skipped_details; /* details on a clock of their own */
-	bool is_cut;		  /* the last line lacks its end */
-	/* While it is being read. */
+	bool is_cut;		  /* the last line is incomplete */
+	/* Only during reading. */
 	uint32_t *comm_index;
 	size_t comm_index_size;
 };
 
-/* A line, or a part of the file, that could not be read. */
+/* A line or a part of the file that could not be read. */
 struct foreign_damage {
 	uint64_t line;	 /* from 1; 0: about the file, not a line */
-	uint64_t offset; /* in the text; of the file where `line` is 0 */
+	uint64_t offset; /* in the text; in the file if `line` is 0 */
 	uint64_t bytes;
-	uint64_t missing; /* records that are known to be missing there, 0 unknown */
-	bool is_cut;	  /* it ends too early, and nothing follows */
+	uint64_t missing; /* records known to be missing there; 0: unknown */
+	bool is_cut;	  /* truncated, nothing follows */
 	const char *what; /* static */
 };
 
 struct foreign_request {
 	int64_t process;      /* only this one; -1: all */
 	uint64_t limit_bytes; /* of the file; 0: all of it */
-	/* Any may be NULL. False ends the reading. */
+	/* Any may be NULL. Return false to stop reading. */
 	bool (*visit_op)(const struct op_record *op, uint32_t process, void *context);
 	bool (*visit_detail)(const struct op_detail *detail, uint32_t process, void *context);
 	void (*visit_damage)(const struct foreign_damage *damage, void *context);
@@ -123,44 +123,46 @@ void foreign_log_init(struct foreign_log *log);
 void foreign_log_release(struct foreign_log *log);
 
 /*
- * Read all of it once. Numbers of processes and communicators are given in the order in which they
- * show, so that a second reading of the same bytes gives the same. ERR_UNKNOWN: no operations in
- * such a file; ERR_NO_SPACE: memory; ERR_SYSTEM. Damage is no failure.
+ * Read all of it once. Processes and communicators are numbered in order of appearance, so a second
+ * read of the same bytes gives the same numbers. ERR_UNKNOWN: no operations in such a file;
+ * ERR_NO_SPACE: memory; ERR_SYSTEM. Damage is not a failure.
  */
 enum status foreign_read(struct foreign_log *log, int fd, const struct foreign_request *request);
 
-/* Operations of a process that are not in the log: those which its recorder says it dropped, and
- * those which only NCCL's counters tell of (too small to be recorded, not finished, or lost). */
+/*
+ * Operations of a process that are not in the log: those that its recorder reports as dropped, and
+ * those known only from NCCL's counters (too small to be recorded, not finished, or lost).
+ */
 uint64_t foreign_dropped(const struct foreign_log *log, uint32_t process);
 uint64_t foreign_not_recorded(const struct foreign_log *log, uint32_t process);
 uint64_t foreign_dropped_details(const struct foreign_log *log, uint32_t process);
 
-/* The process's communicator as trace files and regions count: what was issued, and recorded. */
+/* The process's communicator as trace files and regions count: issued and recorded. */
 void foreign_comm_counts(const struct foreign_comm *comm, struct comm_counts *counts);
 
-/* Is this moment of a log counted from 1970? CoMMA once counted from its own beginning. */
+/* Is this time of a log relative to 1970? An old CoMMA counts from its own start. */
 bool foreign_is_wall(uint64_t ns);
 
 /*
- * What the process says about itself, in "key=value" lines: host, pid, job (from the name of a
- * directory "nccl-inspector-JOB" in `path`), and where it comes from. False when it did not fit.
+ * The info text of the process, "key=value" lines: host, pid, job (from a directory name
+ * "nccl-inspector-JOB" in `path`), and its source. False if it did not fit.
  */
 bool foreign_info_text(const struct foreign_log *log, uint32_t process, const char *path,
 		       char *text, size_t size);
 
 /*
- * The lines of a file, plain or gzip, whichever it is: a few at a time, never the whole file. It is
- * read, not mapped, because somebody may cut it meanwhile.
+ * The lines of a file, plain or gzip: a few at a time, never the whole file. It is read, not
+ * mapped, because it may be truncated in the meantime.
  */
 
-/* No line that anybody writes is longer; one that is gets passed over and counted. */
+/* No tool writes longer lines; a longer one is skipped and counted. */
 enum { FOREIGN_LINE_MAX = 16 << 20 };
 
 struct foreign_line {
 	const char *text; /* without its newline; valid until the next call */
 	size_t length;
 	uint64_t number;  /* from 1 */
-	uint64_t offset;  /* of its first byte, in the text: behind gzip */
+	uint64_t offset;  /* of its first byte in the (uncompressed) text */
 	bool is_ended;	  /* by a newline; else the text ends here */
 	bool is_too_long; /* longer than FOREIGN_LINE_MAX: `text` is "" */
 };
@@ -168,34 +170,36 @@ struct foreign_line {
 struct foreign_lines {
 	int fd;
 	uint64_t read_at; /* in the file */
-	uint64_t limit;	  /* bytes of the file to read, UINT64_MAX: all */
+	uint64_t limit;	  /* bytes of the file to read; UINT64_MAX: all */
 	bool is_gzip;
-	bool is_over; /* nothing more comes from the file */
+	bool is_over; /* no more input from the file */
 	void *inflate;
 	unsigned char *packed;
 	char *buffer;
 	size_t room;
-	size_t from; /* of what is in the buffer and not yet given */
+	size_t from; /* start of what is in the buffer and not yet returned */
 	size_t to;
-	size_t seen;	 /* up to here there is no newline */
+	size_t seen;	 /* no newline up to here */
 	uint64_t offset; /* of buffer[from] in the text */
 	uint64_t number;
 	enum status status; /* why it ended early: ERR_SYSTEM, ERR_FORMAT or ERR_TRUNCATED (gzip) */
 };
 
-/* The descriptor stays the caller's, and its position alone. The caller owns *lines; release it in
- * every case. ERR_NO_SPACE, ERR_SYSTEM. */
+/*
+ * The descriptor stays the caller's; its position is not changed. The caller owns *lines; release
+ * it in every case. ERR_NO_SPACE, ERR_SYSTEM.
+ */
 enum status foreign_lines_init(struct foreign_lines *lines, int fd, uint64_t limit);
 void foreign_lines_release(struct foreign_lines *lines);
 
 /*
- * OK and a line, or ERR_GONE at the end. ERR_NO_SPACE is memory. When the file is damaged or cannot
- * be read further, what came before is given and then lines->status says why: at byte
- * lines->read_at of the file.
+ * OK and a line, or ERR_GONE at the end. ERR_NO_SPACE is memory. If the file is damaged or cannot
+ * be read further, everything before that is returned first; then lines->status gives the reason,
+ * at byte lines->read_at of the file.
  */
 enum status foreign_lines_next(struct foreign_lines *lines, struct foreign_line *line);
 
-/* The first bytes of the text, for looking at: up to `size`, fewer only when it is shorter. */
+/* The first bytes of the text, for format detection: up to `size`, fewer only if it is shorter. */
 enum status foreign_lines_peek(int fd, char *to, size_t size, size_t *got);
 
 #endif

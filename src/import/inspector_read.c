@@ -1,5 +1,5 @@
 /*
- * One operation in NCCL Inspector's log:
+ * Reads NCCL Inspector's log. One operation is
  *
  *	coll_perf   coll, coll_algo and coll_proto (v4.2), coll_sn, coll_msg_size_bytes,
  *	            coll_exec_time_us, coll_timing_source, bandwidths, verbose: event_trace_sn and _ts
@@ -14,9 +14,9 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-/* NCCL Inspector's log, one line at a time: what is found in it. */
+/* Parsing one line. */
 
-/* What a number is when the line does not have it. */
+/* A number that the line does not have. */
 #define INSPECTOR_UNKNOWN UINT64_MAX
 
 enum inspector_body {
@@ -38,10 +38,10 @@ struct inspector_metadata {
 	char version[32];
 	char host[256];
 	int64_t pid;
-	uint64_t dump_ns; /* 0 unknown */
+	uint64_t dump_ns; /* 0: unknown */
 };
 
-/* coll_perf and p2p_perf have the same fields under two names. */
+/* coll_perf and p2p_perf have the same fields under different names. */
 struct inspector_perf {
 	uint8_t function;
 	uint8_t algorithm;
@@ -51,7 +51,7 @@ struct inspector_perf {
 	uint64_t number; /* coll_sn, p2p_sn */
 	uint64_t bytes;
 	uint64_t time_ns;
-	/* Verbose: wall time, 0 unknown. */
+	/* Verbose: wall time; 0: unknown. */
 	uint64_t start_ns;
 	uint64_t first_kernel_ns;
 	uint64_t last_kernel_ns; /* its stop was recorded */
@@ -63,7 +63,7 @@ struct inspector_perf {
 /* dump_stats */
 struct inspector_stats {
 	uint64_t records[INSPECTOR_BODIES]; /* that follow, by enum inspector_body */
-	uint64_t dropped_colls;		    /* since the communicator began */
+	uint64_t dropped_colls;		    /* since the communicator was created */
 	uint64_t dropped_p2ps;
 	uint64_t dropped_proxies;
 	uint64_t dropped_proxy_ops;
@@ -75,7 +75,7 @@ struct inspector_line {
 	bool has_header;
 	bool has_metadata;
 	bool has_stats;
-	/* Byte for byte what the line before had: `comm` is not filled, `metadata` is still good. */
+	/* Identical to the previous line: `comm` is not filled in, `metadata` is still valid. */
 	bool is_same_header;
 	bool is_same_metadata;
 	struct comm_info comm;
@@ -84,7 +84,9 @@ struct inspector_line {
 	struct inspector_stats stats;
 };
 
-/* What repeats on every line: a header; metadata around the time of writing. Length 0: none kept. */
+/*
+ * What repeats on every line: the header; metadata around the time of writing. Length 0: none kept.
+ */
 enum { INSPECTOR_KEPT_BYTES = 512 };
 struct inspector_kept {
 	char header[INSPECTOR_KEPT_BYTES];
@@ -95,7 +97,7 @@ struct inspector_kept {
 	size_t after_length;
 };
 
-/* Nothing is kept any more. */
+/* Drop what is kept. */
 static inline void inspector_forget(struct inspector_kept *kept)
 {
 	kept->header_length = kept->before_length = 0;
@@ -135,7 +137,7 @@ static void add_kernel(struct foreign_reading *reading, struct inspector_perf *p
 	detail->time_ns[3] = event->stop_ns;
 }
 
-/* Both event_trace_ts and event_trace_sn have them; of the second nothing is wanted. */
+/* Both event_trace_ts and event_trace_sn have them; the second is not used. */
 static bool parse_kernel(struct foreign_reading *reading, bool is_times,
 			 struct inspector_perf *perf)
 {
@@ -172,7 +174,7 @@ static bool parse_kernels(struct foreign_reading *reading, bool is_times,
 {
 	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a kernel event is no object"))
+	while (foreign_next_object(reading, "a kernel event is not an object"))
 		if (!parse_kernel(reading, is_times, perf))
 			return false;
 	return reading->problem == NULL;
@@ -264,7 +266,7 @@ static bool parse_perf_field(struct foreign_reading *reading, int key, struct in
 	}
 }
 
-/* The value of the key coll_perf or p2p_perf: line->perf, and details. */
+/* The value of the key coll_perf or p2p_perf: fills line->perf and details. */
 static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector_body body,
 				 struct inspector_line *line)
 {
@@ -314,12 +316,12 @@ static bool inspector_parse_perf(struct foreign_reading *reading, enum inspector
 
 /*
  * proxy_trace of v4.3 and v4.4: what proxy operations and their transfers ("steps") did, on the
- * host's clock. Each state is written when it is entered; one that was never entered is not there.
+ * host's clock. Each state is written when it is entered; one that was never entered is missing.
  *
- *	proxy_op          a whole one, with its steps when the output is nested
+ *	proxy_op          a complete one, with its steps if the output is nested
  *	proxy_op_segment  steps of one that is not over
- *	proxy_step        one step, when the output is flat
- *	proxy_op_start    one that has begun: says nothing about an end
+ *	proxy_step        one step, if the output is flat
+ *	proxy_op_start    one that has begun: its end is unknown
  */
 
 struct proxy {
@@ -328,7 +330,7 @@ struct proxy {
 	bool is_send;
 	int32_t channel;
 	int32_t peer;
-	int32_t steps; /* how many were announced */
+	int32_t steps; /* announced number */
 	int32_t step;
 	uint64_t bytes;
 	uint64_t time_ns[8]; /* by enum proxy_time */
@@ -393,12 +395,12 @@ static bool parse_step(struct foreign_reading *reading, struct proxy *step)
 	return reading->problem == NULL;
 }
 
-/* Steps stand inside their operation, whose peer and channel may come later: filled in at the end. */
+/* Steps come inside their operation, whose peer and channel may follow: filled in at the end. */
 static bool parse_steps(struct foreign_reading *reading)
 {
 	if (!foreign_enter_array(reading))
 		return reading->problem == NULL;
-	while (foreign_next_object(reading, "a step is no object")) {
+	while (foreign_next_object(reading, "a step is not an object")) {
 		struct proxy step = { .peer = OP_NOBODY };
 		struct op_detail *detail;
 
@@ -463,7 +465,7 @@ static bool parse_proxy_field(struct foreign_reading *reading, int key, struct p
 	}
 }
 
-/* The record itself as a detail, behind its steps; what it knows about them. */
+/* Add the record itself as a detail after its steps, and complete these. */
 static void add_details(struct foreign_reading *reading, const struct proxy *proxy)
 {
 	struct foreign_details *details = &reading->details;
@@ -519,22 +521,23 @@ static bool inspector_parse_proxy(struct foreign_reading *reading)
 }
 
 /*
- * The objects of a line of NCCL Inspector, in whatever order they and their fields come:
+ * The objects on a line of NCCL Inspector, in any order, with fields in any order:
  *
  *	header      id, comm_name, rank, n_ranks, nnodes
  *	metadata    inspector_output_format_version, dump_timestamp_us, hostname, pid, ...
- *	coll_perf   see below, p2p_perf as well
+ *	coll_perf   see above, like p2p_perf
  *	dump_stats  (v4.1) what follows, and what was dropped
- *	proxy_trace (v4.3) see below
+ *	proxy_trace (v4.3) see above
  *
- * A field that is missing is unknown. A field that is there and of another kind than it should be
- * makes the line a damaged one.
+ * A missing field is unknown. A field of the wrong type makes the line a damaged one.
  */
 
 /* ---- header and metadata --------------------------------------------------------------------- */
 
-/* "0x7f8c496ae9f661": the communicator's hash, of which Inspector keeps 14 digits. Anything else is
- * a name all the same: equal where the communicator is. */
+/*
+ * "0x7f8c496ae9f661": the communicator's hash, of which Inspector keeps 14 digits. Anything else
+ * serves as a name: it is the same for the same communicator.
+ */
 static uint64_t comm_hash(const char *text)
 {
 	uint64_t value;
@@ -614,7 +617,7 @@ static bool parse_header(struct foreign_reading *reading, struct inspector_kept 
 	return reading->problem == NULL;
 }
 
-/* Where the time of writing stands in the text, so that the rest can be kept. */
+/* Where the time of writing is in the text, so that the rest can be kept. */
 struct place {
 	const char *text;
 	size_t length;
@@ -760,7 +763,7 @@ static bool parse_part(struct foreign_reading *reading, int key, struct inspecto
 
 	if ((key == 0 && line->has_header) || (key == 1 && line->has_metadata) ||
 	    (key == 4 && line->has_stats) || (is_body && line->body != INSPECTOR_NO_BODY)) {
-		reading->problem = "a part of it comes twice";
+		reading->problem = "duplicate part";
 		return false;
 	}
 	switch (key) {
@@ -782,8 +785,10 @@ static bool parse_part(struct foreign_reading *reading, int key, struct inspecto
 	}
 }
 
-/* reading->line into *line, which holds the line before; details go to reading->details. False:
- * damaged, reading->problem says how. *kept is used and brought up to date. */
+/*
+ * Parse reading->line into *line, which holds the previous line; details go to reading->details.
+ * False: see reading->problem. Uses and updates *kept.
+ */
 static bool inspector_parse(struct foreign_reading *reading, struct inspector_kept *kept,
 			    struct inspector_line *line)
 {
@@ -808,23 +813,23 @@ static bool inspector_parse(struct foreign_reading *reading, struct inspector_ke
 /*
  * From lines of NCCL Inspector to records.
  *
- * Up to v4.2 every line says whose it is. From v4.3 on a marker line (dump_stats) says it once for all
- * lines that follow, and how many these are. Nothing can be between a marker and its lines, so a
- * damaged line, which may have been a marker, ends what the marker says: lines behind it belong to
- * nobody until the next marker comes.
+ * Up to v4.2 every line names its process. Since v4.3 a marker line (dump_stats) does so for all
+ * lines that follow, and says how many there are. Nothing can come between a marker and its lines.
+ * So a damaged line, which may have been a marker, ends the scope of the marker: lines after it
+ * have no owner until the next one.
  */
 
-/* No communicator does more: a greater number is damage. */
+/* No communicator reaches this: a greater number is damage. */
 #define NUMBER_MAX (UINT64_C(1) << 40)
 
 struct inspector {
 	struct foreign_reading *reading;
 	struct inspector_line line;
-	struct inspector_kept kept; /* of comm, and its process */
-	uint32_t comm;		    /* of the line before, with its process */
-	/* What the last marker says. */
+	struct inspector_kept kept; /* of comm and its process */
+	uint32_t comm;		    /* of the previous line, with its process */
+	/* From the last marker. */
 	bool has_marker;
-	bool is_counted; /* it says how many lines follow */
+	bool is_counted; /* it gives the number of lines that follow */
 	uint32_t marker_comm;
 	uint64_t marker_ns;
 	uint64_t left[INSPECTOR_BODIES];
@@ -847,7 +852,7 @@ static uint64_t left_of_marker(const struct inspector *inspector)
 	return left;
 }
 
-/* Lines of the marker that never came. */
+/* Lines that the marker announced but that never came. */
 static void note_missing(struct inspector *inspector, bool is_end)
 {
 	uint64_t left = left_of_marker(inspector);
@@ -860,8 +865,8 @@ static void note_missing(struct inspector *inspector, bool is_end)
 				    .offset = inspector->reading->line.offset,
 				    .missing = left,
 				    .is_cut = is_end,
-				    .what = is_end ? "the log ends within a dump"
-						   : "the dump before this line is not whole",
+				    .what = is_end ? "log ends inside a dump"
+						   : "dump before this line incomplete",
 			    });
 }
 
@@ -878,7 +883,7 @@ static bool refuse_status(struct inspector *inspector, enum status status, const
 	return inspector_refuse(inspector, problem);
 }
 
-/* The process and the communicator that header and metadata name. */
+/* The process and the communicator named by header and metadata. */
 static bool find_comm(struct inspector *inspector)
 {
 	struct inspector_line *line = &inspector->line;
@@ -916,22 +921,22 @@ static void note_version(struct inspector *inspector)
 		text_copy(process->version, sizeof(process->version), version);
 }
 
-/* One of the marker's lines: is there one left of this kind? */
+/* One of the marker's lines: is one of this kind still expected? */
 static bool take_from_marker(struct inspector *inspector)
 {
 	uint64_t *left = &inspector->left[inspector->line.body];
 
 	if (!inspector->has_marker)
-		return inspector_refuse(inspector, "it belongs to a marker line that is missing");
+		return inspector_refuse(inspector, "its marker line is missing");
 	if (!inspector->is_counted || *left == INSPECTOR_UNKNOWN)
 		return true;
 	if (*left == 0)
-		return inspector_refuse(inspector, "its marker line told of fewer lines");
+		return inspector_refuse(inspector, "more lines than its marker line announced");
 	(*left)--;
 	return true;
 }
 
-/* The line says itself whose it is. Those of v4.1 and v4.2 are counted by a marker all the same. */
+/* The line names its process itself. In v4.1 and v4.2 a marker counts these lines, too. */
 static void check_marker(struct inspector *inspector)
 {
 	uint64_t *left = &inspector->left[inspector->line.body];
@@ -946,7 +951,7 @@ static void check_marker(struct inspector *inspector)
 	}
 }
 
-/* Sets inspector->comm; *dump_ns is when the line was written, 0 unknown. */
+/* Sets inspector->comm; *dump_ns is when the line was written; 0: unknown. */
 static bool find_owner(struct inspector *inspector, uint64_t *dump_ns)
 {
 	const struct inspector_line *line = &inspector->line;
@@ -962,7 +967,7 @@ static bool find_owner(struct inspector *inspector, uint64_t *dump_ns)
 		return true;
 	}
 	if (line->has_header || line->has_metadata)
-		return inspector_refuse(inspector, "header or metadata is missing");
+		return inspector_refuse(inspector, "header or metadata missing");
 	if (!take_from_marker(inspector)) {
 		log->orphans++;
 		return false;
@@ -976,8 +981,8 @@ static bool find_owner(struct inspector *inspector, uint64_t *dump_ns)
 /* ---- records --------------------------------------------------------------------------------- */
 
 /*
- * Put what lasted time_ns onto the recorder's clock, which is the wall clock here. Verbose logs tell
- * when the last channel's stop was seen; else the operation was over when it was written.
+ * Put a duration onto the recorder's clock, which is the wall clock here. Verbose logs say when the
+ * last channel's stop was seen; otherwise the operation was over when it was written.
  */
 static void set_times(struct op_record *op, const struct inspector_perf *perf, uint64_t dump_ns)
 {
@@ -1064,7 +1069,7 @@ static void keep_greatest(uint64_t *to, uint64_t value)
 		*to = value;
 }
 
-/* Its counts are totals, so the last marker of a communicator has them all. */
+/* Its counts are totals, so the last marker of a communicator has all of them. */
 static void take_marker(struct inspector *inspector, uint64_t dump_ns)
 {
 	const struct inspector_stats *stats = &inspector->line.stats;
@@ -1109,9 +1114,9 @@ static bool take_line(struct inspector *inspector)
 	if (!inspector_parse(inspector->reading, &inspector->kept, &inspector->line))
 		return false;
 	if (is_absurd(line))
-		return inspector_refuse(inspector, "a count that cannot be");
+		return inspector_refuse(inspector, "impossible count");
 	if (line->body == INSPECTOR_NO_BODY && !line->has_stats) {
-		/* It was parsed and is not kept: what the cache has of it is of no use. */
+		/* The line was parsed but rejected: its cached parts are of no use. */
 		inspector_forget(&inspector->kept);
 		inspector->reading->log->ignored++;
 		return true;
@@ -1122,7 +1127,7 @@ static bool take_line(struct inspector *inspector)
 		take_marker(inspector, dump_ns);
 	comm = &inspector->reading->log->comms[inspector->comm];
 	if (line->body == INSPECTOR_PROXY)
-		/* Its parent is told by a number that several operations may have. */
+		/* It refers to its parent by a number that several operations may have. */
 		foreign_give_details(inspector->reading, comm->process, comm->info.id, 0);
 	else if (line->body != INSPECTOR_NO_BODY)
 		give_op(inspector, dump_ns);
@@ -1147,7 +1152,7 @@ void foreign_read_inspector(struct foreign_reading *reading, struct foreign_line
 		reading->log->lines++;
 		if (is_blank(&reading->line))
 			continue;
-		reading->problem = "the line is too long";
+		reading->problem = "line too long";
 		if (reading->line.is_too_long || !take_line(&inspector)) {
 			foreign_damage_line(reading);
 			inspector_forget(&inspector.kept);

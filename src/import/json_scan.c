@@ -1,10 +1,10 @@
 /*
- * A small machine: what may come next follows from what came last and from what is open. One bit per
- * level says whether that is an object or an array.
+ * A JSON scanner as a small state machine: what may come next follows from the last token and from
+ * what is open. One bit per level says whether that is an object or an array.
  *
- * Strings are looked at eight bytes at a time: a word in which some byte is a quote, a backslash, a
- * control byte or not ASCII is then looked at byte by byte. Numbers are only measured; who wants
- * their value asks for it.
+ * Strings are scanned eight bytes at a time; a word that contains a quote, a backslash, a control
+ * byte or a non-ASCII byte is then scanned byte by byte. Numbers are only delimited; their value is
+ * computed on request.
  */
 #include "import/json_scan.h"
 
@@ -14,9 +14,9 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-/* Characters in JSON's strings: for the scanner and for what takes texts apart. */
+/* Characters in JSON strings, for the scanner and for unescaping. */
 
-/* The value of four hexadecimal digits, -1 when they are none. */
+/* The value of four hexadecimal digits; -1 if they are invalid. */
 static inline int json_hex4(const char *at, const char *end)
 {
 	int value = 0;
@@ -69,8 +69,11 @@ static inline void skip_blanks(struct json_scan *scan)
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-/* One byte in each of eight lanes: 0x80 where the lane is a quote, a backslash, less than a blank, or
- * not ASCII. A lane above one that is marked may be marked by mistake; the lowest never is. */
+/*
+ * One byte in each of eight lanes: 0x80 where it is a quote, a backslash, a control byte or not
+ * ASCII. A lane above a marked one may be marked by mistake; the lowest marked lane is always
+ * right.
+ */
 static inline uint64_t special_lanes(uint64_t word)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
@@ -98,7 +101,7 @@ static inline const char *plain_end(const char *at, const char *end)
 	return at;
 }
 
-/* The bytes of the escape sequence at `at`, 0 when it is none. */
+/* The length of the escape sequence at `at`; 0 if it is invalid. */
 static size_t escape_bytes(const char *at, const char *end)
 {
 	if (end - at < 2)
@@ -120,33 +123,36 @@ static size_t escape_bytes(const char *at, const char *end)
 	}
 }
 
-/* What stopped plain_end() and is no quote. Gives back where to go on; NULL after an error. */
+/*
+ * Handle what stopped plain_end() and is not a quote. Returns where to continue; NULL after an
+ * error.
+ */
 static COLD const char *pass_special(struct json_scan *scan, const char *at)
 {
 	size_t bytes;
 
 	scan->at = at;
 	if (at == scan->end) {
-		fail(scan, "a string has no end");
+		fail(scan, "unterminated string");
 		return NULL;
 	}
 	if (*at == '\\') {
 		bytes = escape_bytes(at, scan->end);
 		scan->has_escapes = true;
 		if (bytes == 0)
-			fail(scan, "no such escape sequence");
+			fail(scan, "invalid escape sequence");
 	} else if ((unsigned char)*at < 0x20) {
 		bytes = 0;
-		fail(scan, "a control byte in a string");
+		fail(scan, "control character in a string");
 	} else {
 		bytes = utf8_bytes((const unsigned char *)at, (size_t)(scan->end - at));
 		if (bytes == 0)
-			fail(scan, "a string that is not UTF-8");
+			fail(scan, "string is not valid UTF-8");
 	}
 	return bytes == 0 ? NULL : at + bytes;
 }
 
-/* scan->at is behind the opening quote. */
+/* scan->at is after the opening quote. */
 static inline bool pass_string(struct json_scan *scan)
 {
 	const char *at = scan->at;
@@ -189,7 +195,7 @@ static inline const char *pass_digits(const struct json_scan *scan, const char *
 	return at;
 }
 
-/* What follows the digits: a fraction, an exponent. NULL when it is begun and not there. */
+/* After the digits: a fraction, an exponent. NULL if one is incomplete. */
 static const char *pass_fraction(const struct json_scan *scan, const char *at)
 {
 	if (at < scan->end && *at == '.') {
@@ -219,15 +225,15 @@ static inline enum json_scan_token number(struct json_scan *scan)
 		at++;
 	}
 	if (!is_digit(scan, at))
-		return fail(scan, "a number without digits");
+		return fail(scan, "number without digits");
 	if (*at == '0' && is_digit(scan, at + 1))
-		return fail(scan, "a number that begins with 0");
+		return fail(scan, "number with a leading 0");
 	at = pass_digits(scan, at);
 	if (at < scan->end && (*at == '.' || (*at | 0x20) == 'e')) {
 		scan->is_plain = false;
 		at = pass_fraction(scan, at);
 		if (at == NULL)
-			return fail(scan, "a number that is not whole");
+			return fail(scan, "incomplete number");
 	}
 	scan->length = (size_t)(at - scan->text);
 	scan->at = at;
@@ -238,7 +244,7 @@ static enum json_scan_token word(struct json_scan *scan, const char *text, size_
 				 enum json_scan_token token)
 {
 	if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, text, length) != 0)
-		return fail(scan, "no JSON value");
+		return fail(scan, "not a JSON value");
 	scan->at += length;
 	return found(scan, token);
 }
@@ -270,7 +276,7 @@ static inline enum json_scan_token end(struct json_scan *scan, enum json_scan_to
 static inline enum json_scan_token value(struct json_scan *scan)
 {
 	if (UNLIKELY(scan->at == scan->end))
-		return fail(scan, "it ends too early");
+		return fail(scan, "unexpected end");
 	scan->expects = scan->depth == 0 ? JSON_SCAN_NO_MORE : JSON_SCAN_MORE;
 	switch (*scan->at) {
 	case '"':
@@ -290,36 +296,36 @@ static inline enum json_scan_token value(struct json_scan *scan)
 	case '0' ... '9':
 		return number(scan);
 	default:
-		return fail(scan, "no JSON value");
+		return fail(scan, "not a JSON value");
 	}
 }
 
 static inline enum json_scan_token key(struct json_scan *scan)
 {
 	if (UNLIKELY(scan->at == scan->end))
-		return fail(scan, "it ends too early");
+		return fail(scan, "unexpected end");
 	if (UNLIKELY(*scan->at != '"'))
-		return fail(scan, "a key is missing");
+		return fail(scan, "missing key");
 	scan->at++;
 	if (!pass_string(scan))
 		return JSON_SCAN_ERROR;
 	skip_blanks(scan);
 	if (UNLIKELY(scan->at == scan->end))
-		return fail(scan, "it ends too early");
+		return fail(scan, "unexpected end");
 	if (UNLIKELY(*scan->at != ':'))
-		return fail(scan, "a ':' is missing");
+		return fail(scan, "missing ':'");
 	scan->at++;
 	scan->expects = JSON_SCAN_VALUE_NEXT;
 	return found(scan, JSON_SCAN_KEY);
 }
 
-/* After a value: the next one, or the end of what is open. */
+/* After a value: the next one, or the end of the current object or array. */
 static inline enum json_scan_token more(struct json_scan *scan)
 {
 	bool is_object = scan->is_object >> (scan->depth - 1) & 1;
 
 	if (UNLIKELY(scan->at == scan->end))
-		return fail(scan, "it ends too early");
+		return fail(scan, "unexpected end");
 	if (*scan->at == ',') {
 		scan->at++;
 		skip_blanks(scan);
@@ -329,7 +335,7 @@ static inline enum json_scan_token more(struct json_scan *scan)
 		return end(scan, JSON_SCAN_OBJECT_END);
 	if (*scan->at == ']' && !is_object)
 		return end(scan, JSON_SCAN_ARRAY_END);
-	return fail(scan, "a ',' is missing");
+	return fail(scan, "missing ','");
 }
 
 enum json_scan_token json_scan_next(struct json_scan *scan)
@@ -350,7 +356,7 @@ enum json_scan_token json_scan_next(struct json_scan *scan)
 		return value(scan);
 	case JSON_SCAN_NO_MORE:
 		if (scan->at < scan->end)
-			return fail(scan, "something follows the value");
+			return fail(scan, "trailing text after the value");
 		return found(scan, JSON_SCAN_END);
 	default:
 		return JSON_SCAN_ERROR;
@@ -440,7 +446,7 @@ int json_scan_find_key(struct json_scan *scan, const struct json_scan_key *keys,
 	}
 }
 
-/* Values of what the scan has found. It was checked there, so nothing here can be wrong. */
+/* Values of tokens. They were checked by the scanner, so nothing can fail here. */
 
 static bool digits_value(const char *text, size_t length, uint64_t *value)
 {
@@ -486,7 +492,7 @@ bool json_scan_double(const struct json_scan *scan, double *value)
 {
 	char copy[512];
 
-	/* More digits than that change nothing that anybody measured. */
+	/* More digits make no difference to anything that was measured. */
 	if (scan->token != JSON_SCAN_NUMBER || scan->length >= sizeof(copy))
 		return false;
 	memcpy(copy, scan->text, scan->length);
@@ -550,7 +556,7 @@ static size_t put_utf8(char to[static 4], uint32_t code)
 	return 4;
 }
 
-/* The character that \uXXXX at `at` begins; *used bytes of the text make it up. */
+/* The character of the \uXXXX at `at`; *used is its length in the text. */
 static uint32_t unicode_escape(const char *at, const char *end, size_t *used)
 {
 	uint32_t code = (uint32_t)json_hex4(at + 2, end);
@@ -567,7 +573,7 @@ static uint32_t unicode_escape(const char *at, const char *end, size_t *used)
 	return code == 0 || (code >= 0xd800 && code <= 0xdfff) ? 0xfffd : code;
 }
 
-/* The character at `at`, which was checked before; *used bytes of the text make it up. */
+/* The character at `at`, which was checked before; *used is its length in the text. */
 static size_t next_character(const char *at, const char *end, char to[static 4], size_t *used)
 {
 	static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";

@@ -1,6 +1,6 @@
 /*
- * JSON, read piece by piece from memory, strictly by RFC 8259. Nothing is allocated and nothing is
- * copied: a string or a number is a place in the text until somebody asks for its value.
+ * A JSON scanner: reads JSON token by token from memory, strictly by RFC 8259. Allocates and copies
+ * nothing: a string or number is a position in the text until its value is requested.
  *
  *	json_scan_init(&scan, text, length);
  *	while ((token = json_scan_next(&scan)) > JSON_SCAN_END)
@@ -8,8 +8,8 @@
  *	if (token == JSON_SCAN_ERROR)
  *		scan.problem, at json_scan_offset(&scan)
  *
- * The text is one value. What is not UTF-8, deeper than JSON_SCAN_DEPTH_MAX, or followed by
- * something else is an error. After an error every further call gives the same error.
+ * The text is a single value. Invalid UTF-8, nesting deeper than JSON_SCAN_DEPTH_MAX and trailing
+ * text are errors. After an error every further call returns the same error.
  */
 #ifndef JSON_SCAN_H
 #define JSON_SCAN_H
@@ -23,7 +23,7 @@ enum { JSON_SCAN_DEPTH_MAX = 64 };
 
 enum json_scan_token {
 	JSON_SCAN_ERROR = -1,
-	JSON_SCAN_END = 0, /* the value is over */
+	JSON_SCAN_END = 0, /* the value is complete */
 	JSON_SCAN_OBJECT = 1,
 	JSON_SCAN_OBJECT_END = 2,
 	JSON_SCAN_ARRAY = 3,
@@ -36,12 +36,12 @@ enum json_scan_token {
 	JSON_SCAN_NULL = 10,
 };
 
-/* What may come next: the scanner's own. */
+/* What may come next: private to the scanner. */
 enum json_scan_expects {
 	JSON_SCAN_VALUE_NEXT = 0,
 	JSON_SCAN_FIRST_ITEM = 1, /* or the end of the array */
 	JSON_SCAN_FIRST_KEY = 2,  /* or the end of the object */
-	JSON_SCAN_MORE = 3,	  /* a comma, or the end of what is open */
+	JSON_SCAN_MORE = 3,	  /* a comma, or the end of the current object or array */
 	JSON_SCAN_NO_MORE = 4,
 	JSON_SCAN_FAILED = 5,
 };
@@ -50,52 +50,55 @@ struct json_scan {
 	const char *start;
 	const char *at;
 	const char *end;
-	/* The last key, string (between the quotes, escapes and all) or number. */
+	/* The last key, string (between the quotes, including escapes) or number. */
 	const char *text;
 	size_t length;
 	bool has_escapes;
-	bool is_plain;	 /* the last number has digits only: no sign, point or exponent */
+	bool is_plain;	 /* the last number has only digits: no sign, point or exponent */
 	uint8_t expects; /* enum json_scan_expects */
 	uint8_t token;	 /* the last one, enum json_scan_token */
 	unsigned int depth;
-	uint64_t is_object;  /* bit d: what is open at depth d + 1 is an object */
-	const char *problem; /* static; NULL none */
+	uint64_t is_object;  /* bit d: depth d + 1 is an object */
+	const char *problem; /* static; NULL: none */
 };
 
-/* `text` is borrowed for as long as the scan is used. It needs no terminator. */
+/* `text` is borrowed while the scan is used. It needs no terminator. */
 void json_scan_init(struct json_scan *scan, const char *text, size_t length);
 
 enum json_scan_token json_scan_next(struct json_scan *scan);
 
-/* Pass over a value: after a key, the one that belongs to it; after the begin of an object or an
- * array, the rest of it. It is checked all the same. False: an error. */
+/*
+ * Skip a value: after a key, its value; after the start of an object or array, the rest of it. It
+ * is checked nevertheless. False: an error.
+ */
 bool json_scan_skip(struct json_scan *scan);
 
 /*
- * For what writers repeat on every line. After a key: if its value is this object, byte for byte, pass
- * over it. The object was scanned before, so nothing is left to check. The second is for an object
- * of which one plain number, between `before` and `after`, is another one each time.
+ * For parts that writers repeat on every line. After a key: if its value equals this object byte
+ * for byte, skip it. The object was scanned before, so there is nothing left to check. The second
+ * function is for an object in which one plain number, between `before` and `after`, changes each
+ * time.
  */
 bool json_scan_again(struct json_scan *scan, const char *object, size_t length);
 bool json_scan_again_but(struct json_scan *scan, const char *before, size_t before_length,
 			 const char *after, size_t after_length, uint64_t *number);
 
-/* Where in the text the scan is, in bytes; after an error, where the error is. */
+/* Current position in the text, in bytes; after an error, where the error is. */
 size_t json_scan_offset(const struct json_scan *scan);
 
 /*
- * The value of the last token. All are false, and leave *value alone, when the token is something
- * else or the value does not fit: an integer past its 64 bits, a number with a fraction.
+ * The value of the last token. All return false and leave *value alone if the token is something
+ * else or the value does not fit: an integer beyond 64 bits, a number with a fraction.
  */
 bool json_scan_unsigned(const struct json_scan *scan, uint64_t *value);
 bool json_scan_signed(const struct json_scan *scan, int64_t *value);
 bool json_scan_double(const struct json_scan *scan, double *value);
-/* A number that is not negative, times 1000, rounded: exact for numbers without exponent. */
+/* A non-negative number times 1000, rounded: exact for numbers without an exponent. */
 bool json_scan_thousandths(const struct json_scan *scan, uint64_t *value);
 
 /*
- * The last key or string, unescaped, as a terminated string. False when it was cut to `size`, which
- * happens between characters. A lone surrogate and a NUL become U+FFFD.
+ * The last key or string, unescaped and terminated. False if it was cut to `size`, which happens
+ * between characters. A lone surrogate and a NUL become U+FFFD.
  */
 bool json_scan_text(const struct json_scan *scan, char *to, size_t size);
 
@@ -103,21 +106,21 @@ bool json_scan_text(const struct json_scan *scan, char *to, size_t size);
 bool json_scan_is(const struct json_scan *scan, const char *text);
 
 /*
- * For who takes what is there: the value of the key before, or the item of an array, where it is of this kind. Anything
- * else is passed over and leaves *value, or the text, as it was. Errors stay in the scan.
+ * Lenient reading: the value of the last key, or the item of an array, if it is of this type.
+ * Anything else is skipped and leaves *value, or the text, as it was. Errors stay in the scan.
  */
 void json_scan_read_unsigned(struct json_scan *scan, uint64_t *value);
 void json_scan_read_text(struct json_scan *scan, char *to, size_t size);
-bool json_scan_read_truth(struct json_scan *scan); /* false also for what is neither */
-/* Is it an object, or an array, as asked for? Then its items are next. */
+bool json_scan_read_truth(struct json_scan *scan); /* false also if it is neither */
+/* Is it an object, or an array, as requested? Then its items are next. */
 bool json_scan_enter(struct json_scan *scan, enum json_scan_token what);
-/* The next object of the array that is open, entered; false: the array is over. */
+/* Enter the next object of the current array; false: end of the array. */
 bool json_scan_next_object(struct json_scan *scan);
 
 /*
- * The next key of the object that is open: its place in `keys`, or one of enum json_scan_other.
- * Writers keep an order, so those after the last hit are tried first: *hint is 0 at the beginning of
- * an object and the caller's to keep.
+ * The next key of the current object: its index in `keys`, or one of enum json_scan_other. Writers
+ * keep an order, so those after the last hit are tried first: *hint is 0 at the start of an object
+ * and is kept by the caller.
  */
 struct json_scan_key {
 	const char *name;
@@ -130,7 +133,7 @@ struct json_scan_key {
 	}
 enum json_scan_other {
 	JSON_SCAN_KEY_UNKNOWN = -1,
-	JSON_SCAN_KEY_NONE = -2, /* the object is over */
+	JSON_SCAN_KEY_NONE = -2, /* end of the object */
 	JSON_SCAN_KEY_ERROR = -3,
 };
 int json_scan_find_key(struct json_scan *scan, const struct json_scan_key *keys, int count,
@@ -138,7 +141,7 @@ int json_scan_find_key(struct json_scan *scan, const struct json_scan_key *keys,
 
 /* ---- inline, because they are called for every field of every line --------------------------- */
 
-/* Short texts, mostly equal: faster than a call. */
+/* Short, mostly equal texts: faster than a call. */
 static inline bool json_scan_is_same(const char *one, const char *other, size_t length)
 {
 	uint64_t a, b;
@@ -161,7 +164,7 @@ static inline bool json_scan_is_same(const char *one, const char *other, size_t 
 	return true;
 }
 
-/* Where the next key is, if it is written as everybody writes it: behind the comma, without blanks. */
+/* The next key, if it is written in the usual way: after the comma, without blanks. */
 static inline const char *json_scan_key_at(const struct json_scan *scan)
 {
 	const char *at = scan->at;
@@ -179,7 +182,7 @@ static inline int json_scan_next_key(struct json_scan *scan, const struct json_s
 {
 	const char *at = json_scan_key_at(scan);
 
-	/* One comparison instead of a scan. A few keys that are expected may be missing. */
+	/* One comparison instead of a scan. A few expected keys may be missing. */
 	for (int i = *hint; at != NULL && i < *hint + 3 && i < count; i++) {
 		size_t length = keys[i].length + 3;
 
@@ -198,7 +201,7 @@ static inline int json_scan_next_key(struct json_scan *scan, const struct json_s
 	return json_scan_find_key(scan, keys, count, hint);
 }
 
-/* 0x80 in every lane that is no digit; lanes above the lowest of these may be marked by mistake. */
+/* 0x80 in every lane that is not a digit; lanes above the lowest of these may be wrong. */
 static inline uint64_t json_scan_no_digits(uint64_t word)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -206,7 +209,7 @@ static inline uint64_t json_scan_no_digits(uint64_t word)
 	return ((word + ones * 0x46) | (word - ones * 0x30)) & ones << 7;
 }
 
-/* The number that eight digits make, the first of them in the lowest lane. */
+/* The number formed by eight digits, the first in the lowest lane. */
 static inline uint64_t json_scan_eight_digits(uint64_t word)
 {
 	word = (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) * 2561 >> 8;
@@ -214,7 +217,7 @@ static inline uint64_t json_scan_eight_digits(uint64_t word)
 	return (word & UINT64_C(0x0000ffff0000ffff)) * UINT64_C(42949672960001) >> 32;
 }
 
-/* Up to 19 digits. Gives back where they end; NULL when there are none, too many, or a 0 before. */
+/* Up to 19 digits. Returns where they end; NULL if there are none, too many, or a leading 0. */
 static inline const char *json_scan_digits(const char *at, const char *end, uint64_t *value)
 {
 	static const uint32_t powers[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 };
@@ -234,7 +237,7 @@ static inline const char *json_scan_digits(const char *at, const char *end, uint
 	if (others != 0) {
 		unsigned int count = (unsigned int)__builtin_ctzll(others) >> 3;
 
-		/* Zeros below make eight of them. */
+		/* Zeros in the low lanes make it eight digits. */
 		if (count > 0)
 			sum = sum * powers[count] +
 			      json_scan_eight_digits(word << (64 - 8 * count));
@@ -249,8 +252,10 @@ static inline const char *json_scan_digits(const char *at, const char *end, uint
 	return at;
 }
 
-/* The next value, if it is a number of up to 19 digits and nothing else: true, and it is read.
- * Otherwise false, and nothing has happened: json_scan_next() says what it is. */
+/*
+ * Read the next value if it is a number of up to 19 digits: true. Otherwise false, and nothing has
+ * happened: json_scan_next() returns what it is.
+ */
 static inline bool json_scan_take(struct json_scan *scan, uint64_t *value)
 {
 	const char *at;
@@ -271,7 +276,7 @@ static inline bool json_scan_take(struct json_scan *scan, uint64_t *value)
 	return true;
 }
 
-/* The same for a string that is, quotes and all, this text. */
+/* The same for a string that, including its quotes, equals this text. */
 static inline bool json_scan_take_text(struct json_scan *scan, const char *quoted, size_t length)
 {
 	if (scan->token != JSON_SCAN_KEY || (size_t)(scan->end - scan->at) < length ||

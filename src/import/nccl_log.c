@@ -1,4 +1,6 @@
-/* Words for the numbers of this room. */
+/*
+ * Reads NCCL's log: names, parsing of numbers and words, storage of facts, line headers, and input.
+ */
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
@@ -91,9 +93,9 @@ const char *nccl_log_kind_name(enum nccl_log_kind kind)
 	return (size_t)kind < NCCL_LOG_KINDS ? names[kind] : "?";
 }
 
-/* Reading numbers and words out of a message. */
+/* Parsing numbers and words in a message. */
 
-/* memmem makes a table first: too much for texts as short as these. */
+/* memmem builds a table first, which is too slow for such short texts. */
 bool log_find(struct log_text *text, const char *literal)
 {
 	size_t length = strlen(literal);
@@ -176,7 +178,7 @@ bool log_hex(struct log_text *text, uint64_t *number)
 	return true;
 }
 
-/* As printf("%.2f") writes it; no exponents, no locale. */
+/* As written by printf("%.2f"); no exponents, no locale. */
 bool log_real(struct log_text *text, double *number)
 {
 	struct log_text copy = *text;
@@ -216,8 +218,9 @@ struct log_text log_trim(struct log_text text)
 }
 
 /*
- * Facts and texts are kept once. One index for all lists leads from a hash of what makes a fact the same to
- * its place; texts are interned. So a gigabyte of repeated lines takes no more memory than its first.
+ * Facts and texts are stored once. One index for all lists maps a hash of a fact's identity to its
+ * place; texts are interned. So a gigabyte of repeated lines takes no more memory than the first of
+ * them.
  */
 
 enum { TEXT_MOST = 4096 };
@@ -228,7 +231,7 @@ enum { TEXT_MOST = 4096 };
 			sizeof(*((struct nccl_log *)0)->member##s), most                         \
 	}
 
-/* Where each list lies, and how long it may become. */
+/* Where each list is, and how long it may become. */
 static const struct {
 	size_t list;
 	size_t count;
@@ -325,7 +328,7 @@ void log_set_key(struct nccl_log *log, uint32_t list, uint64_t key, uint32_t ind
 	struct nccl_log_work *work = log->work;
 	struct log_slot *slot;
 
-	/* Threads come and go without a bound of their own. */
+	/* Threads come and go without a limit of their own. */
 	if (work->slots_used >= (size_t)1 << 23) {
 		log->left_out++;
 		return;
@@ -453,7 +456,7 @@ static bool is_digit(unsigned char byte, bool is_in_number)
 	       (is_in_number && ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'f'));
 }
 
-/* 0x7f00 and 1234 are the same; letters count as digits only within a number. */
+/* 0x7f00 and 1234 are equal; letters count as digits only within a number. */
 uint64_t log_shape(struct log_text text)
 {
 	uint64_t hash = 1;
@@ -498,12 +501,13 @@ void nccl_log_release(struct nccl_log *log)
 }
 
 /*
- * The head of a line: who wrote it.
+ * The header of a line: who wrote it.
  *
  *	[1,3]<stdout>:[2026-01-02 10:00:00] node7:4711:4800 [3] transport/net.cc:12 NCCL WARN text
  *	prefix                              host  pid  tid  device  source      ^ label
  *
- * It is read backwards from the label: launchers, clocks and other programs put before it what they like.
+ * It is read backwards from the label, because launchers, clocks and other programs put anything
+ * before it.
  */
 
 struct head {
@@ -511,7 +515,7 @@ struct head {
 	int64_t pid;
 	uint64_t thread;
 	int32_t device;
-	const char *start; /* where the host's name begins */
+	const char *start; /* where the hostname begins */
 };
 
 static bool is_host_byte(char byte)
@@ -519,7 +523,7 @@ static bool is_host_byte(char byte)
 	return isalnum((unsigned char)byte) || byte == '.' || byte == '-' || byte == '_';
 }
 
-/* ":123" that ends at `end`; gives back where the colon is, NULL when there is none. */
+/* ":123" that ends at `end`; returns where the colon is; NULL if there is none. */
 static const char *number_back(const char *start, const char *end, int64_t *number)
 {
 	const char *at = end;
@@ -533,7 +537,7 @@ static const char *number_back(const char *start, const char *end, int64_t *numb
 	return at - 1;
 }
 
-/* Is "host:pid:tid" what ends here? */
+/* Does "host:pid:tid" end here? */
 static bool read_head_word(const char *start, const char *end, struct head *head)
 {
 	const char *second, *first;
@@ -551,7 +555,7 @@ static bool read_head_word(const char *start, const char *end, struct head *head
 	return head->start < first;
 }
 
-/* Words between the head and "NCCL": "[3]", "12.345", "net.cc:12 (function)". */
+/* Words between the header and "NCCL": "[3]", "12.345", "net.cc:12 (function)". */
 enum { WORDS_BETWEEN = 8 };
 
 static bool read_head(const char *start, const char *label, struct head *head,
@@ -600,7 +604,7 @@ static uint64_t process_key(struct log_text host, int64_t pid)
 	return hash_word(hash_bytes(host.at, log_left(&host)), (uint64_t)pid);
 }
 
-/* Of a cut line the name may have more before it: a process that is known already counts. */
+/* In a truncated line other text may precede the hostname: prefer a process that is known. */
 static void shorten_host(const struct nccl_log *log, struct head *head)
 {
 	struct log_text host = head->host;
@@ -637,7 +641,7 @@ static uint32_t find_process(struct nccl_log *log, const struct head *head, int6
 	return (uint32_t)(process - log->processes);
 }
 
-/* Lines without a head: one process per file stands for all of them. */
+/* Lines without a header: one process per file represents all of them. */
 static uint32_t find_nobody(struct nccl_log *log, uint32_t file)
 {
 	struct nccl_log_work *work = log->work;
@@ -651,7 +655,7 @@ static uint32_t find_nobody(struct nccl_log *log, uint32_t file)
 	return work->nobody;
 }
 
-/* A head that was read before. Cut ones are not among them. */
+/* A header that was read before. Truncated ones are not among them. */
 static struct log_head *head_slot(struct nccl_log_work *work, const char *start, size_t length)
 {
 	return &work->heads[hash_bytes(start, length) % LOG_HEADS];
@@ -662,8 +666,10 @@ static bool is_head(const struct log_head *head, const char *start, size_t lengt
 	return head->length == length && memcmp(head->bytes, start, length) == 0;
 }
 
-/* Whose message it is, of which "NCCL" stands at `label`: fills process, thread and source. Gives back where its
- * head begins. is_cut: another message stands before it in the line. */
+/*
+ * Determine who wrote the message with "NCCL" at `label`: fills in process, thread and source.
+ * Returns where its header begins. is_cut: another message precedes it in the line.
+ */
 static const char *log_read_whose(struct log_line *line, const char *start, const char *label,
 				  bool is_cut)
 {
@@ -689,7 +695,7 @@ static const char *log_read_whose(struct log_line *line, const char *start, cons
 		shorten_host(line->log, &head);
 	line->process = find_process(line->log, &head, launcher_rank(start, head.start));
 	line->thread = head.thread;
-	/* A head with a source in it belongs to a warning: it does not come again. */
+	/* A header with a source belongs to a warning and is not repeated. */
 	if (known != NULL && log_left(&line->source) == 0) {
 		memcpy(known->bytes, start, length);
 		known->length = length;
@@ -706,9 +712,9 @@ static const char *log_read_whose(struct log_line *line, const char *start, cons
  *	[1,3]<stdout>:[2026-01-02 10:00:00] node7:4711:4800 [3] transport/net.cc:12 NCCL WARN text
  *	prefix                              host  pid  tid  device  source      ^ level    message
  *
- * The word "NCCL" with a level behind it is looked for in every line, then what is before it is read.
- * A line may hold two messages when two processes wrote at once; then the first is cut where the second's head
- * begins.
+ * Every line is searched for the word "NCCL" followed by a level; then the text before it is
+ * parsed. A line can hold two messages if two processes wrote at once; then the first ends where
+ * the second's header begins.
  */
 
 enum {
@@ -745,7 +751,7 @@ static bool read_level(struct log_text *text, enum nccl_log_level *level)
 	return false;
 }
 
-/* memmem is slow for words as short as this. */
+/* memmem is slow for a word this short. */
 static const char *find_word(const char *at, const char *end)
 {
 	while (end - at > LABEL_BYTES &&
@@ -757,7 +763,10 @@ static const char *find_word(const char *at, const char *end)
 	return NULL;
 }
 
-/* What is before it is a head, the end of one, or nothing: other programs speak of "NCCL INFO", too. */
+/*
+ * What precedes it is a header, the end of one, or nothing: other programs mention "NCCL INFO",
+ * too.
+ */
 static bool may_be_label(const char *start, const char *label)
 {
 	if (label == start)
@@ -768,7 +777,7 @@ static bool may_be_label(const char *start, const char *label)
 	       isdigit((unsigned char)label[-2]);
 }
 
-/* The next "NCCL LEVEL " of this line: where "NCCL" stands; *text is behind the level afterwards. */
+/* The next "NCCL LEVEL " of this line: where "NCCL" is; *text is moved past the level. */
 static const char *find_label(const char *start, struct log_text *text, enum nccl_log_level *level)
 {
 	const char *label;
@@ -779,7 +788,7 @@ static const char *find_label(const char *start, struct log_text *text, enum ncc
 			continue;
 		if (read_level(text, level))
 			return label;
-		/* Level VERSION has no head and no word for its level. */
+		/* Level VERSION has no header and no word for its level. */
 		if (log_left(text) > 9 && memcmp(text->at, "version ", 8) == 0 &&
 		    isdigit((unsigned char)text->at[8])) {
 			text->at = label;
@@ -805,7 +814,7 @@ static void count_line(struct log_line *line)
 static void take_message(struct log_line *line, struct log_text message)
 {
 	if (line->process == UINT32_MAX) {
-		/* No place for its process: still counted. */
+		/* No room for its process: still counted. */
 		line->log->nccl_lines++;
 		line->log->files[line->place.file].nccl_lines++;
 		line->log->kinds[NCCL_LOG_KIND_OTHER]++;
@@ -847,7 +856,7 @@ static void take_messages(struct log_line *line, struct log_text rest, const cha
 	}
 }
 
-/* Colours: ESC [ ... letter. */
+/* ANSI colors: ESC [ ... letter. */
 static struct log_text without_colours(struct log_text text, char *to)
 {
 	char *out = to;
@@ -868,7 +877,7 @@ static struct log_text without_colours(struct log_text text, char *to)
 	return (struct log_text){ to, out };
 }
 
-/* Where "NCCL" stands; mostly where it stood in the line before. */
+/* Where "NCCL" is; usually at the same offset as in the previous line. */
 static const char *find_first_label(const struct nccl_log_work *work, struct log_text text)
 {
 	const struct log_head *head = work->last_head;
@@ -925,7 +934,7 @@ static enum status begin_file(struct nccl_log *log, const char *name, uint32_t *
 	return log->work->status;
 }
 
-/* All whole lines; gives back how many bytes they were. */
+/* Process all whole lines; returns their number of bytes. */
 static size_t take_lines(struct nccl_log *log, uint32_t file, const char *bytes, size_t length)
 {
 	const char *at = bytes, *end = bytes + length, *stop;
@@ -958,7 +967,7 @@ enum status nccl_log_add_memory(struct nccl_log *log, const char *name, const vo
 	return log->work->status;
 }
 
-/* A line that fills the buffer is looked at once and passed over until its end. */
+/* A line that fills the buffer is processed once and skipped to its end. */
 static enum status take_all(struct nccl_log *log, uint32_t file, int fd, char *buffer)
 {
 	bool is_passing = false;

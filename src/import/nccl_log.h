@@ -1,16 +1,17 @@
 /*
- * What NCCL says about itself with NCCL_DEBUG=VERSION, WARN, INFO, TRACE: any mix of ranks and releases in
- * any number of files, megabytes of them, with other programs' lines in between. Every line that is NCCL's
- * is either understood and becomes a fact below, or counted by its beginning in `others`; nothing is passed over
- * in silence. Facts cite file and line. docs/NCCL-LOG.md says what is read.
+ * Reads what NCCL logs with NCCL_DEBUG=VERSION, WARN, INFO, TRACE: any mix of ranks and releases in
+ * any number of files, megabytes of them, with lines of other programs in between. Every line of
+ * NCCL is either understood and becomes a fact below, or is counted by its beginning in `others`;
+ * no line is silently dropped. Facts refer to file and line. docs/NCCL-LOG.md describes what is
+ * read.
  *
  *	nccl_log_init(&log);
  *	nccl_log_add_fd(&log, "rank0.log", fd);      any number of files
  *	... log.comms, log.links, log.warnings, ...
  *	nccl_log_release(&log);
  *
- * Memory grows with facts, not with bytes: the same fact again is counted, and every list has a bound.
- * Texts are terminated, without control bytes, live until nccl_log_release() and are never NULL.
+ * Memory grows with facts, not with bytes: repeated facts are counted, and every list is bounded.
+ * Texts are terminated, without control bytes, valid until nccl_log_release() and never NULL.
  */
 #ifndef NCCL_LOG_H
 #define NCCL_LOG_H
@@ -21,12 +22,12 @@
 
 #include "common/status.h"
 
-struct nccl_log_work; /* the reader's own */
+struct nccl_log_work; /* private to the reader */
 
-/* Where a fact stands. */
+/* Where a fact was found. */
 struct nccl_log_place {
 	uint32_t file; /* index into nccl_log.files */
-	uint64_t line; /* from 1; 0 nowhere */
+	uint64_t line; /* from 1; 0: none */
 };
 
 struct nccl_log_file {
@@ -36,22 +37,24 @@ struct nccl_log_file {
 	uint64_t nccl_lines; /* a line with two messages counts twice */
 };
 
-/* Lines without a head ("NCCL version ..." of level VERSION, cut ones) belong to a process with host "" and
- * pid -1, one per file. */
+/*
+ * Lines without a header ("NCCL version ..." of level VERSION, truncated ones) belong to a process
+ * with host "" and pid -1, one per file.
+ */
 struct nccl_log_process {
 	const char *host;
 	int64_t pid;
-	int64_t launcher_rank;	  /* from a launcher's prefix "[1,3]<stdout>:", "3: "; -1 none */
-	int32_t cuda_device;	  /* of its first line, -1 unknown */
-	const char *version;	  /* "2.28.9"; "" unknown */
-	const char *cuda_version; /* NCCL was built with: "13.0" */
-	const char *git;	  /* what else the version line says */
-	int32_t driver_version;	  /* 13000; 0 unknown */
+	int64_t launcher_rank;	  /* from a launcher's prefix "[1,3]<stdout>:", "3: "; -1: none */
+	int32_t cuda_device;	  /* of its first line; -1: unknown */
+	const char *version;	  /* "2.28.9"; "": unknown */
+	const char *cuda_version; /* that NCCL was built with: "13.0" */
+	const char *git;	  /* the rest of the version line */
+	int32_t driver_version;	  /* 13000; 0: unknown */
 	struct nccl_log_place version_place;
 	struct nccl_log_place first, last;
 	uint64_t lines;
 	uint64_t levels[6]; /* nccl_log_level */
-	int32_t last_comm;  /* newest of its communicators, -1 none */
+	int32_t last_comm;  /* its latest communicator; -1: none */
 };
 
 enum nccl_log_phase {
@@ -67,14 +70,13 @@ enum nccl_log_phase {
 };
 const char *nccl_log_phase_name(enum nccl_log_phase phase);
 
-/* One rank of one communicator. Numbers are -1 where no line says it. */
+/* One rank of one communicator. Numbers are -1 if no line gives them. */
 struct nccl_log_comm {
 	uint32_t process;
 	uint64_t pointer;
-	uint64_t hash; /* commId; 0 unknown (a split of some releases) */
-	uint64_t
-		group; /* the same for all ranks of the communicator: hash, or parent, count and color */
-	uint64_t parent; /* pointer, 0 none */
+	uint64_t hash;	 /* commId; 0: unknown (a split in some releases) */
+	uint64_t group;	 /* the same on all its ranks: hash, or parent, count and color */
+	uint64_t parent; /* pointer; 0: none */
 	int32_t color;
 	int32_t rank;
 	int32_t nranks;
@@ -88,15 +90,15 @@ struct nccl_log_comm {
 	const char *function;			    /* "ncclCommInitRank"; "" in old releases */
 	struct nccl_log_place start, complete, end; /* line 0: not seen */
 	const char *end_word;			    /* "Destroy", "Abort", "" */
-	double total_s;				    /* init; negative: not told */
-	double phase_s[NCCL_LOG_PHASES];	    /* negative: not told */
-	double bootstrap_s; /* "Bootstrap timings total"; negative: not told */
+	double total_s;				    /* of init; negative: unknown */
+	double phase_s[NCCL_LOG_PHASES];	    /* negative: unknown */
+	double bootstrap_s; /* "Bootstrap timings total"; negative: unknown */
 	struct nccl_log_place timings;
 	int32_t coll_channels, collnet_channels, nvls_channels, p2p_channels, p2p_per_peer;
 	struct nccl_log_place channels;
 	int32_t ring_pxn, ring_gdr; /* "use ring PXN 0 GDR 1" */
 	bool has_rings, has_trees;  /* "Connected all ..." */
-	int32_t previous;	    /* comm of the same process before this one, -1 none */
+	int32_t previous;	    /* the process's previous communicator; -1: none */
 };
 
 enum nccl_log_transport {
@@ -124,44 +126,44 @@ enum nccl_log_link_flag {
 /* "Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Socket/0": all channels of one edge together. */
 struct nccl_log_link {
 	uint32_t process;
-	int32_t comm; /* index, -1 unknown */
+	int32_t comm; /* index; -1: unknown */
 	int32_t from, to;
 	int32_t from_device, to_device; /* as in the brackets */
 	int32_t connection;
-	char direction; /* 's' send, 'r' receive, '-' not told */
+	char direction; /* 's' send, 'r' receive, '-' unknown */
 	uint8_t transport;
 	uint8_t flags;
-	int32_t through;      /* P2P_INDIRECT, PXN; -1 none */
+	int32_t through;      /* P2P_INDIRECT, PXN; -1: none */
 	const char *network;  /* "IB", "Socket", "AWS Libfabric"; "" */
-	int32_t device;	      /* network device, -1 none */
-	const char *detail;   /* "direct/direct", as told; "" */
+	int32_t device;	      /* network device; -1: none */
+	const char *detail;   /* "direct/direct", as logged; "" */
 	uint64_t channels[2]; /* bit c: channel c, up to 128 */
 	uint64_t lines;
 	struct nccl_log_place place;
 };
 
-/* Rings and trees, per communicator's rank and channel. */
+/* Rings and trees, per rank of a communicator and channel. */
 struct nccl_log_channel {
 	int32_t comm;
 	int32_t channel;
-	int32_t ring_previous, ring_next; /* -2 not told */
-	int32_t tree_up, tree_down[3];	  /* -1 none, -2 not told */
-	const char *ring;		  /* rank 0 tells all of it: "0 1 2 3"; "" */
+	int32_t ring_previous, ring_next; /* -2: unknown */
+	int32_t tree_up, tree_down[3];	  /* -1: none, -2: unknown */
+	const char *ring;		  /* rank 0 logs all of it: "0 1 2 3"; "" */
 	struct nccl_log_place place;
 };
 
-/* A network device that was found. */
+/* A network device that NCCL found. */
 struct nccl_log_net {
 	uint32_t process;
 	const char *network; /* "IB", "Socket", "OFI" */
 	int32_t index;
 	const char *name;    /* "mlx5_0", "eth0" */
-	int32_t port;	     /* -1 none */
+	int32_t port;	     /* -1: none */
 	const char *link;    /* "IB", "RoCE"; "" */
 	const char *address; /* of sockets */
-	int32_t speed;	     /* Mbit/s, -1 not told */
-	int8_t gdr;	     /* GPUDirect RDMA 1 on, 0 off, -1 not told */
-	bool is_virtual;     /* merged of several */
+	int32_t speed;	     /* Mbit/s; -1: unknown */
+	int8_t gdr;	     /* GPUDirect RDMA: 1 on, 0 off, -1 unknown */
+	bool is_virtual;     /* merged from several */
 	struct nccl_log_place place, gdr_place;
 };
 
@@ -174,8 +176,10 @@ struct nccl_log_gdr {
 	uint64_t lines;
 };
 
-/* "NCCL_ALGO set by environment to Ring": from the environment or from nccl.conf, which NCCL does not tell
- * apart. */
+/*
+ * "NCCL_ALGO set by environment to Ring": from the environment or from nccl.conf, which NCCL does
+ * not distinguish.
+ */
 struct nccl_log_variable {
 	uint32_t process;
 	const char *name;
@@ -187,7 +191,7 @@ struct nccl_log_variable {
 enum nccl_log_plugin_state {
 	NCCL_LOG_PLUGIN_LOADED = 0,
 	NCCL_LOG_PLUGIN_NOT_FOUND = 1,
-	NCCL_LOG_PLUGIN_FAILED = 2, /* found, and could not be used */
+	NCCL_LOG_PLUGIN_FAILED = 2, /* found but not usable */
 	NCCL_LOG_PLUGIN_INTERNAL = 3,
 };
 
@@ -202,14 +206,14 @@ struct nccl_log_plugin {
 	uint64_t lines;
 };
 
-/* What was chosen for a size, by all processes together. */
+/* What was chosen for a size, over all processes. */
 struct nccl_log_choice {
 	const char *function; /* "" before 2.23 */
 	uint64_t bytes;
 	const char *algorithm;
 	const char *protocol; /* "", for symmetric kernels and copy engines */
-	int32_t channels;     /* -1 not told */
-	double time_us;	      /* as tuned, up to 2.23; negative */
+	int32_t channels;     /* -1: unknown */
+	double time_us;	      /* as tuned, up to 2.23; negative: unknown */
 	uint64_t lines;
 	struct nccl_log_place place;
 };
@@ -224,7 +228,7 @@ struct nccl_log_cost {
 /* "AllReduce: opCount 1f ... comm 0x...", and "NCCL CALL ncclAllReduce(...)" with comm -1. */
 struct nccl_log_operation {
 	uint32_t process;
-	int32_t comm; /* index, -1 unknown */
+	int32_t comm; /* index; -1: unknown */
 	const char *function;
 	uint64_t lines;
 	uint64_t first_count, last_count; /* opCount */
@@ -235,26 +239,27 @@ struct nccl_log_operation {
 
 struct nccl_log_warning {
 	uint32_t process;
-	int32_t comm;	    /* that the thread worked for; -1 unknown */
-	const char *text;   /* the first of its kind; numbers differ in the others */
+	int32_t comm;	    /* that the thread worked for; -1: unknown */
+	const char *text;   /* the first of its kind; the others differ in numbers */
 	const char *source; /* "transport/net.cc:123"; "" */
 	uint64_t lines;
 	struct nccl_log_place place, last;
 };
 
-/* What a framework says of NCCL: PyTorch's watchdog, and the errors that it got from NCCL. These are not NCCL's
- * lines, and are not counted among them. */
+/*
+ * What a framework says about NCCL: PyTorch's watchdog, and errors it got from NCCL. These are not
+ * lines of NCCL and are not counted as such.
+ */
 struct nccl_log_report {
-	int64_t rank; /* as the line has it; -1 unknown */
-	const char *
-		text; /* the whole line, of those that differ in numbers only the first of each rank */
+	int64_t rank;	  /* as in the line; -1: unknown */
+	const char *text; /* the whole line; one per rank of those that differ only in numbers */
 	uint64_t lines;
 	struct nccl_log_place place;
 };
 
-/* What kind of line it was. Each line has one. */
+/* The kind of a line. Each line has one. */
 enum nccl_log_kind {
-	NCCL_LOG_KIND_OTHER = 0, /* not understood: see others */
+	NCCL_LOG_KIND_OTHER = 0, /* not recognized: see others */
 	NCCL_LOG_KIND_VERSION,
 	NCCL_LOG_KIND_INIT,
 	NCCL_LOG_KIND_TIMING,
@@ -276,15 +281,15 @@ enum nccl_log_kind {
 	NCCL_LOG_KIND_C2C,
 	NCCL_LOG_KIND_P2P, /* P2P disabled, not supported, could not be enabled */
 	NCCL_LOG_KIND_TOPOLOGY,
-	NCCL_LOG_KIND_GRAPH, /* topology as a drawing, paths, patterns */
+	NCCL_LOG_KIND_GRAPH, /* topology drawing, paths, patterns */
 	NCCL_LOG_KIND_TUNING,
 	NCCL_LOG_KIND_CHOICE,
 	NCCL_LOG_KIND_OPERATION,
 	NCCL_LOG_KIND_CALL,
 	NCCL_LOG_KIND_WARNING,
-	NCCL_LOG_KIND_RETURN, /* "init.cc:1234 -> 3": an error on its way up */
+	NCCL_LOG_KIND_RETURN, /* "init.cc:1234 -> 3": an error passed up */
 	NCCL_LOG_KIND_BOOTSTRAP,
-	NCCL_LOG_KIND_RETRY, /* a connection that is tried again */
+	NCCL_LOG_KIND_RETRY, /* a connection that is retried */
 	NCCL_LOG_KIND_PROXY,
 	NCCL_LOG_KIND_MEMORY,
 	NCCL_LOG_KIND_REGISTRATION,
@@ -293,12 +298,15 @@ enum nccl_log_kind {
 	NCCL_LOG_KIND_CONFIG, /* values that NCCL corrected */
 	NCCL_LOG_KIND_PROFILER,
 	NCCL_LOG_KIND_RAS,
-	NCCL_LOG_KIND_TRACE, /* of level TRACE, beyond calls */
+	NCCL_LOG_KIND_TRACE, /* of level TRACE, other than calls */
 	NCCL_LOG_KINDS,
 };
 const char *nccl_log_kind_name(enum nccl_log_kind kind);
 
-/* A line worth keeping that has no structure of its own: one per process, kind and text without numbers. */
+/*
+ * A line worth keeping that has no structure of its own: one per process, kind and text without
+ * numbers.
+ */
 struct nccl_log_note {
 	uint32_t process;
 	enum nccl_log_kind kind;
@@ -308,7 +316,7 @@ struct nccl_log_note {
 	struct nccl_log_place place;
 };
 
-/* NCCL's lines that nobody here knows, by their beginning; '#' stands for a number. */
+/* Unrecognized lines of NCCL by their beginning; '#' stands for a number. */
 struct nccl_log_other {
 	const char *beginning;
 	uint64_t lines;
@@ -348,25 +356,27 @@ struct nccl_log {
 	size_t note_count;
 	struct nccl_log_other *others;
 	size_t other_count;
-	uint64_t others_left_out;	/* lines that found no place in `others` */
-	uint64_t kinds[NCCL_LOG_KINDS]; /* lines of each: their sum is nccl_lines */
+	uint64_t others_left_out;	/* lines that did not fit into `others` */
+	uint64_t kinds[NCCL_LOG_KINDS]; /* lines of each kind; their total is nccl_lines */
 	uint64_t lines, nccl_lines;
-	uint64_t cut_lines;  /* of nccl_lines: another process's line began before they were over */
-	uint64_t long_lines; /* only their first part was looked at */
-	uint64_t left_out;   /* facts beyond a bound */
+	uint64_t cut_lines;  /* of nccl_lines: cut off by another process's line */
+	uint64_t long_lines; /* only their first part was read */
+	uint64_t left_out;   /* facts beyond a limit */
 	struct nccl_log_work *work;
 };
 
 void nccl_log_init(struct nccl_log *log);
 void nccl_log_release(struct nccl_log *log);
 
-/* A file's bytes, or all that comes through a descriptor. The last line needs no end. ERR_NO_SPACE (memory:
- * what was found before stays), ERR_SYSTEM. */
+/*
+ * The bytes of a file, or everything from a descriptor. The last line needs no newline.
+ * ERR_NO_SPACE (memory: earlier facts stay), ERR_SYSTEM.
+ */
 enum status nccl_log_add_memory(struct nccl_log *log, const char *name, const void *bytes,
 				size_t length);
 enum status nccl_log_add_fd(struct nccl_log *log, const char *name, int fd);
 
-/* Of this process; NULL when it never said so. */
+/* Of this process; NULL if it was never logged. */
 const struct nccl_log_variable *nccl_log_variable(const struct nccl_log *log, uint32_t process,
 						  const char *name);
 

@@ -1,4 +1,4 @@
-/* What each kind of message says, one section for each of the subjects. */
+/* Extracts facts from each kind of message, one section per subject. */
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
@@ -18,7 +18,7 @@ static struct log_text text_of(const char *text)
 	return (struct log_text){ text, text + strlen(text) };
 }
 
-/* Communicators: who begins and ends an init, how long it took, how many channels it has. */
+/* Communicators: start and end of init, how long it took, number of channels. */
 
 static uint64_t pointer_key(uint32_t process, uint64_t pointer)
 {
@@ -47,7 +47,10 @@ int32_t log_comm_of(struct log_line *line, int32_t from, int32_t to)
 
 	if (index != LOG_NONE && (from < 0 || comm_has_member(&comms[index], from, to)))
 		return index;
-	/* Connections are also made by threads that say nothing of themselves: the newest that fits. */
+	/*
+	 * Connections are also made by threads that do not identify themselves: the latest one that
+	 * fits.
+	 */
 	index = line->log->processes[line->process].last_comm;
 	for (int i = 0; i < 16 && index != LOG_NONE; i++, index = comms[index].previous)
 		if (from < 0 || comm_has_member(&comms[index], from, to))
@@ -123,7 +126,7 @@ static uint64_t group_of(struct log_line *line, const struct words *words)
 
 	if (words->hash != 0 || words->parent == 0)
 		return words->hash;
-	/* Its own parent's group, as pointers differ from process to process. */
+	/* The parent's group, because pointers differ between processes. */
 	parent = log_comm_by_pointer(line, words->parent);
 	return hash_word(hash_word(parent != LOG_NONE ? line->log->comms[parent].group : 1,
 				   (uint64_t)words->count),
@@ -137,7 +140,7 @@ static bool comm_is_same(const struct nccl_log_comm *comm, const struct words *w
 	       (comm->group == group || group == 0);
 }
 
-/* The one with this pointer; a new one when there is none, or when the memory was used again. */
+/* The one with this pointer; a new one if there is none or the memory was reused. */
 static struct nccl_log_comm *find_comm(struct log_line *line, const struct words *words)
 {
 	struct nccl_log *log = line->log;
@@ -248,7 +251,7 @@ bool log_take_init(struct log_line *line)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* The newest communicator of this process with this rank, whatever thread told it. */
+/* The latest communicator of this process with this rank, whichever thread logged it. */
 static struct nccl_log_comm *comm_with(struct log_line *line, int32_t rank, int32_t nranks)
 {
 	int32_t index = log_comm_of(line, rank, rank);
@@ -381,7 +384,7 @@ bool log_take_connected(struct log_line *line)
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
-/* "NCCL version 2.28.9+cuda13.0", and in some builds more behind it. */
+/* "NCCL version 2.28.9+cuda13.0"; some builds append more. */
 bool log_take_version(struct log_line *line)
 {
 	struct nccl_log_process *process = &line->log->processes[line->process];
@@ -619,7 +622,7 @@ static struct nccl_log_channel *find_channel(struct log_line *line, int32_t rank
 	return channel;
 }
 
-/* "Channel 00/02 : 0 1 2 3", by rank 0 alone; "Ring 00 : 1 -> 0 -> 3" by each. */
+/* "Channel 00/02 : 0 1 2 3", only by rank 0; "Ring 00 : 1 -> 0 -> 3" by each rank. */
 bool log_take_ring(struct log_line *line)
 {
 	struct log_text text = line->message;
@@ -697,7 +700,7 @@ bool log_take_tree(struct log_line *line)
 	return true;
 }
 
-/* What was found and what was told: network devices, GPUDirect RDMA, plugins, variables. */
+/* What was found and configured: network devices, GPUDirect RDMA, plugins, variables. */
 
 /* ---- network devices ------------------------------------------------------------------------- */
 
@@ -732,7 +735,7 @@ static void keep_ib_device(struct log_line *line, int32_t index, struct log_text
 	int32_t port = -1;
 
 	log_int(&word, &port);
-	log_until(&word, '/'); /* rail and plane from 2.30 on: ":0:1" */
+	log_until(&word, '/'); /* since 2.30 rail and plane: ":0:1" */
 	net = find_net(line, text_of("IB"), index, name);
 	if (net == NULL)
 		return;
@@ -740,7 +743,7 @@ static void keep_ib_device(struct log_line *line, int32_t index, struct log_text
 	net->link = log_keep(line->log, log_until(&word, '/'));
 }
 
-/* "[2]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}": several as one. */
+/* "[2]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}": several merged. */
 static void keep_merged_devices(struct log_line *line, int32_t index, struct log_text inside)
 {
 	while (log_left(&inside) > 0) {
@@ -912,7 +915,7 @@ bool log_take_variable(struct log_line *line)
 		return false;
 	value = log_trim(text);
 	number = value;
-	/* Whole numbers come with a full stop. */
+	/* Integers are followed by a full stop. */
 	if (log_number(&number, &whole) && log_left(&number) == 1 && number.at[0] == '.')
 		value.end--;
 	line->log->kinds[NCCL_LOG_KIND_VARIABLE]++;
@@ -963,7 +966,7 @@ static void keep_loaded(struct log_line *line, struct log_text kind, struct log_
 	keep_plugin(line, kind, name, version, NCCL_LOG_PLUGIN_LOADED);
 }
 
-/* The last symbol that is tried decides; before it, older ones may still be found. */
+/* The last symbol that NCCL tries decides; before it, older ones may still be found. */
 static bool is_final_failure(struct log_text text)
 {
 	return log_has(text, "using internal tuner instead") || log_has(text, "ncclProfiler_v1") ||
@@ -1080,7 +1083,7 @@ bool log_take_plugin_words(struct log_line *line)
 	return true;
 }
 
-/* What was chosen, what NCCL's model says, and which operations were issued. */
+/* What was chosen, what NCCL's model predicts, and which operations were issued. */
 
 /* ---- "AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 7 datatype 7 op 0 root 0 comm 0x.. [..." -- */
 
@@ -1237,7 +1240,10 @@ bool log_take_choice(struct log_line *line)
 
 /* ---- the table of costs ---------------------------------------------------------------------- */
 
-/* "  Algorithm   |   Tree   |   Ring   |   CollNetDirect |"; "Protocol" and "Max NThreads" say nothing new. */
+/*
+ * "  Algorithm   |   Tree   |   Ring   |   CollNetDirect |"; "Protocol" and "Max NThreads" add
+ * nothing.
+ */
 bool log_take_table_head(struct log_line *line)
 {
 	struct nccl_log_work *work = line->log->work;
@@ -1285,7 +1291,10 @@ static void keep_cost(struct log_line *line, struct log_text function, size_t co
 						.place = line->place };
 }
 
-/* "    AllReduce |    16.8/   0.2 |    31.0/   0.0 |": latency and bandwidth, three protocols a column */
+/*
+ * "    AllReduce |    16.8/   0.2 |    31.0/   0.0 |": latency and bandwidth, three protocols per
+ * column
+ */
 bool log_take_table_row(struct log_line *line)
 {
 	struct nccl_log_work *work = line->log->work;

@@ -1,4 +1,4 @@
-/* Shared by the files of this room: the line at hand, and how facts are kept. */
+/* Shared by the nccl_log files: the current line, and how facts are stored. */
 #ifndef NCCL_LOG_INTERNAL_H
 #define NCCL_LOG_INTERNAL_H
 
@@ -19,7 +19,7 @@ enum nccl_log_level {
 	NCCL_LOG_LEVEL_ABORT = 5,
 };
 
-/* A reader of one message: nothing is read past `end`. */
+/* A cursor in one message: nothing is read past `end`. */
 struct log_text {
 	const char *at;
 	const char *end;
@@ -30,7 +30,7 @@ static inline size_t log_left(const struct log_text *text)
 	return (size_t)(text->end - text->at);
 }
 
-/* Pass over this literal; false and unmoved when it is not there. */
+/* Skip this literal; false and unmoved if it is not there. */
 static inline bool log_skip_bytes(struct log_text *text, const char *literal, size_t length)
 {
 	if (log_left(text) < length || memcmp(text->at, literal, length) != 0)
@@ -40,18 +40,18 @@ static inline bool log_skip_bytes(struct log_text *text, const char *literal, si
 }
 #define LOG_SKIP(text, literal) log_skip_bytes((text), (literal), sizeof(literal) - 1)
 
-/* Move to just behind the first place of this literal; false and unmoved when there is none. */
+/* Move past the first occurrence of this literal; false and unmoved if there is none. */
 bool log_find(struct log_text *text, const char *literal);
 bool log_has(struct log_text text, const char *literal);
 bool log_number(struct log_text *text, int64_t *number); /* decimal, may be negative */
 bool log_int(struct log_text *text, int32_t *number);
 bool log_hex(struct log_text *text, uint64_t *number); /* with or without 0x */
 bool log_real(struct log_text *text, double *number);
-/* Up to this byte or the end; behind it afterwards. */
+/* Everything up to this byte or the end; moves past it. */
 struct log_text log_until(struct log_text *text, char stop);
 struct log_text log_trim(struct log_text text);
 
-/* One message: NCCL's line without its head. */
+/* One message: a line of NCCL without its header. */
 struct log_line {
 	struct nccl_log *log;
 	struct log_text message;
@@ -82,7 +82,7 @@ enum log_list {
 	LOG_NOTES,
 	LOG_OTHERS,
 	LOG_LISTS,
-	/* Not lists: what the index also knows. */
+	/* Not lists, but also in the index. */
 	LOG_POINTER = LOG_LISTS, /* process and pointer: a communicator */
 	LOG_THREAD,		 /* process and thread: the communicator it works for */
 };
@@ -91,7 +91,7 @@ enum { LOG_NONE = -1, LOG_HEADS = 64 };
 
 struct log_slot {
 	uint64_t key;
-	uint32_t list; /* + 1; 0 free */
+	uint32_t list; /* + 1; 0: free */
 	uint32_t index;
 };
 
@@ -112,15 +112,15 @@ struct nccl_log_work {
 	size_t text_count;
 	enum status status; /* the first failure sticks */
 
-	/* Heads of lines before: usually the next one has one of them. */
+	/* Headers of earlier lines: usually the next line has one of them. */
 	struct log_head {
 		char bytes[192];
-		size_t length; /* 0 free */
+		size_t length; /* 0: free */
 		uint32_t process;
 		uint64_t thread;
 	} heads[LOG_HEADS], *last_head; /* NULL none */
-	uint32_t nobody; /* process of lines without a head in this file; UINT32_MAX none yet */
-	/* The table of tuning: which algorithms its columns are for. */
+	uint32_t nobody; /* process of lines without a header in this file; UINT32_MAX: none yet */
+	/* The tuning table: which algorithms its columns are for. */
 	const char *columns[8];
 	size_t column_count;
 	uint32_t column_process;
@@ -128,39 +128,39 @@ struct nccl_log_work {
 	uint16_t rules[256][2];
 };
 
-/* The same text once; control bytes as '?', at most 4 KiB of it. Never NULL. */
+/* Intern a text; control bytes as '?', at most 4 KiB. Never NULL. */
 const char *log_keep(struct nccl_log *log, struct log_text text);
 
-/* A new, zeroed entry of this list, or NULL: bound reached or no memory, which is counted. */
+/* A new, zeroed entry of this list; NULL: limit reached or out of memory, which is counted. */
 void *log_add(struct nccl_log *log, enum log_list list);
 
-/* Index of what is known by this key, LOG_NONE when nothing. */
+/* The index stored for this key; LOG_NONE if there is none. */
 int64_t log_find_key(const struct nccl_log *log, uint32_t list, uint64_t key);
 void log_set_key(struct nccl_log *log, uint32_t list, uint64_t key, uint32_t index);
 
-/* The entry with this key, made when there is none (*is_new). NULL as log_add(). */
+/* The entry with this key, created if there is none (*is_new). NULL as for log_add(). */
 void *log_entry(struct nccl_log *log, enum log_list list, uint64_t key, bool *is_new);
 
-/* A hash in which numbers count as equal: lines of one kind. */
+/* A hash that ignores the values of numbers: the same for lines of one kind. */
 uint64_t log_shape(struct log_text text);
 
 /* ---- what lines mean ------------------------------------------------------------------------- */
 
 void log_rules_init(struct nccl_log_work *work);
 
-/* One message becomes facts, or is counted. */
+/* Turn a message into facts, or count it. */
 void log_take(struct log_line *line);
 
-/* A line that is not NCCL's: is it about it? */
+/* A line that is not from NCCL: is it about NCCL? */
 void log_take_report(struct nccl_log *log, struct log_text text, struct nccl_log_place place);
 
 /* Keep the message. Does not count its kind. */
 void log_note(struct log_line *line, enum nccl_log_kind kind);
 
-/* The communicator that this line's thread works for; LOG_NONE. `from` and `to`: one of them is its rank. */
+/* The communicator that this line's thread works for; LOG_NONE. `from` or `to` is its rank. */
 int32_t log_comm_of(struct log_line *line, int32_t from, int32_t to);
 
-/* Each reads a message of its kind; false when it is not what it looked like. */
+/* Each reads a message of its kind; false if it turns out to be something else. */
 typedef bool log_taker(struct log_line *line);
 log_taker log_take_init, log_take_timings, log_take_bootstrap_timings, log_take_channel_counts,
 	log_take_connected, log_take_version, log_take_driver;

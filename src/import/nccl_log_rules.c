@@ -1,4 +1,7 @@
-/* What PyTorch says of NCCL: its watchdog's time-outs, and errors that it passes on. */
+/*
+ * Classifies lines: what PyTorch says about NCCL (watchdog timeouts and errors it passes on), and
+ * rules for NCCL's own messages.
+ */
 #include "import/nccl_log.h"
 #include "import/nccl_log_internal.h"
 
@@ -52,12 +55,13 @@ void log_take_report(struct nccl_log *log, struct log_text text, struct nccl_log
 }
 
 /*
- * What a message means shows at its beginning: a table of beginnings, by their first byte. Some messages begin
- * with a name or a number; they are known by what is in them. What is left is counted as it begins.
+ * The beginning of a message tells what it means: a table of beginnings, by first byte. Messages
+ * that begin with a name or a number are recognized by their contents. The rest is counted by
+ * beginning.
  */
 
 enum how {
-	COUNT = 0, /* nothing in it that anybody asks for */
+	COUNT = 0, /* nothing of interest in it */
 	NOTE = 1,  /* kept as it is */
 };
 
@@ -66,12 +70,12 @@ struct rule {
 	size_t length;
 	enum nccl_log_kind kind;
 	enum how how;
-	log_taker *take; /* or else, by the above */
+	log_taker *take; /* if NULL, by the above */
 };
 
 #define BEGINS(text) (text), sizeof(text) - 1
 
-/* Those with the same first byte stand together; the first that fits counts. */
+/* Sorted by first byte; the first match counts. */
 static const struct rule rules[] = {
 	{ BEGINS("+ "), NCCL_LOG_KIND_GRAPH, COUNT, NULL },
 	{ BEGINS("===="), NCCL_LOG_KIND_GRAPH, COUNT, NULL },
@@ -360,7 +364,7 @@ static void take_warning(struct log_line *line)
 	warning->last = line->place;
 }
 
-/* Its first bytes; numbers, with all that hangs on them, become '#'. */
+/* Its first bytes; numbers, with everything attached to them, become '#'. */
 static struct log_text beginning_of(struct log_text text, char to[48])
 {
 	size_t used = 0;
@@ -412,7 +416,7 @@ static bool note_as(struct log_line *line, enum nccl_log_kind kind)
 	return count_as(line, kind);
 }
 
-/* "init.cc:1234 -> 3", with "[Async thread]" behind it now and then */
+/* "init.cc:1234 -> 3", sometimes followed by "[Async thread]" */
 static bool take_source_line(struct log_line *line)
 {
 	struct log_text text = line->message;
@@ -431,7 +435,7 @@ static bool take_source_line(struct log_line *line)
 	return count_as(line, NCCL_LOG_KIND_RETURN);
 }
 
-/* Drawings of the topology, graphs, and the table of tuning are indented. */
+/* Topology drawings, graphs and the tuning table are indented. */
 static bool take_indented(struct log_line *line)
 {
 	struct log_text text = log_trim(line->message);
@@ -477,7 +481,7 @@ static bool take_by_rule(struct log_line *line)
 		return false;
 	range = line->log->work->rules[(unsigned char)text.at[0]];
 	for (const struct rule *rule = rules + range[0]; rule < rules + range[1]; rule++) {
-		/* The last byte tells most of them apart. */
+		/* The last byte distinguishes most of them. */
 		if (log_left(&text) < rule->length ||
 		    text.at[rule->length - 1] != rule->beginning[rule->length - 1] ||
 		    memcmp(text.at, rule->beginning, rule->length) != 0)

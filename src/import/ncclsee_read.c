@@ -1,5 +1,6 @@
 /*
- * A header, a row for each collective and size class that had calls, a row for groups:
+ * Reads ncclsee's CSV: a header, a row for each collective and size class with calls, a row for
+ * groups:
  *
  *	CollectiveType,BucketLabel,BucketMin,BucketMax,Calls,BytesTransferred,TotalTime_us
  *	AllReduce,1024-8192,1024,8192,205,419840,8123.250000
@@ -104,7 +105,7 @@ static bool split(const char *line, size_t length, struct fields *fields)
 	return at == length;
 }
 
-/* Digits alone: what comes from "%lu". */
+/* Only digits, as written by "%lu". */
 static bool number_of(const char *text, uint64_t *number)
 {
 	char *end;
@@ -116,7 +117,10 @@ static bool number_of(const char *text, uint64_t *number)
 	return *end == '\0' && errno == 0;
 }
 
-/* "%.6f" of microseconds. False: no such number. A time that is none (negative, nan) is 0 and not there. */
+/*
+ * "%.6f" of microseconds. False: not a number. Impossible times (negative, nan) become 0 and
+ * missing.
+ */
 static bool time_of(const char *text, bool *has_time, double *time_ns)
 {
 	double time_us;
@@ -132,7 +136,7 @@ static bool time_of(const char *text, bool *has_time, double *time_ns)
 	return true;
 }
 
-/* Label and numbers of a class say the same, and it is one that we know. */
+/* Label and numbers of a class must agree with a known class. */
 static bool class_of(const struct fields *fields, uint8_t *size_class)
 {
 	uint64_t from, to, low, high;
@@ -145,7 +149,7 @@ static bool class_of(const struct fields *fields, uint8_t *size_class)
 	ncclsee_class_bounds(at, &from, &to);
 	if (to == UINT64_MAX) {
 		text_format(label, sizeof(label), ">%llu", (unsigned long long)from);
-		to = INT32_MAX; /* as it writes "no end" */
+		to = INT32_MAX; /* its way to write "no end" */
 	} else {
 		text_format(label, sizeof(label), "%llu-%llu", (unsigned long long)from,
 			    (unsigned long long)to);
@@ -161,7 +165,7 @@ static enum status take_group(struct ncclsee_profile *profile, const struct fiel
 
 	if (strcmp(fields->text[1], "N/A") != 0 || !number_of(fields->text[4], &profile->groups) ||
 	    !time_of(fields->text[6], &has_time, &time_ns))
-		return refuse_line(profile, ERR_FORMAT, "the row of groups has no numbers");
+		return refuse_line(profile, ERR_FORMAT, "invalid numbers in the row of groups");
 	return OK;
 }
 
@@ -173,20 +177,20 @@ static enum status take_row(struct ncclsee_profile *profile, const struct fields
 	while (name < NCCLSEE_FUNCTIONS && strcmp(functions[name].name, fields->text[0]) != 0)
 		name++;
 	if (name == NCCLSEE_FUNCTIONS)
-		return refuse_line(profile, ERR_FORMAT, "a collective that ncclsee does not have");
+		return refuse_line(profile, ERR_FORMAT, "unknown collective");
 	row.function = functions[name].function;
 	if (!class_of(fields, &row.size_class))
-		return refuse_line(profile, ERR_FORMAT, "a size class that ncclsee does not have");
+		return refuse_line(profile, ERR_FORMAT, "unknown size class");
 	if (!number_of(fields->text[4], &row.calls) || row.calls == 0 ||
 	    row.calls > UINT64_C(1) << 53 || !number_of(fields->text[5], &row.bytes))
-		return refuse_line(profile, ERR_FORMAT, "calls or bytes are no numbers");
+		return refuse_line(profile, ERR_FORMAT, "calls or bytes are not numbers");
 	if (!time_of(fields->text[6], &row.has_time, &row.total_ns))
-		return refuse_line(profile, ERR_FORMAT, "the time is no number");
+		return refuse_line(profile, ERR_FORMAT, "the time is not a number");
 	for (size_t i = 0; i < profile->row_count; i++)
 		if (profile->rows[i].function == row.function &&
 		    profile->rows[i].size_class == row.size_class)
-			return refuse_line(profile, ERR_FORMAT, "a row for the second time");
-	/* Not past the end: each is there once. */
+			return refuse_line(profile, ERR_FORMAT, "duplicate row");
+	/* Cannot overflow: each row occurs once. */
 	profile->rows[profile->row_count++] = row;
 	return OK;
 }
@@ -210,21 +214,23 @@ enum status ncclsee_read_memory(struct ncclsee_profile *profile, const char *tex
 		    (size != sizeof(header) - 1 || memcmp(line, header, size) != 0))
 			return refuse_line(profile, ERR_FORMAT, "not the header of ncclsee's CSV");
 		if (end == NULL)
-			return refuse_line(profile, ERR_TRUNCATED, "the last line has no end");
+			return refuse_line(profile, ERR_TRUNCATED, "last line truncated");
 		at += size + 1;
 		if (profile->line == 1)
 			continue;
 		if (is_over)
 			return refuse_line(profile, ERR_FORMAT,
-					   "something behind the row of groups");
+					   "trailing text after the row of groups");
 		if (!split(line, size, &fields))
-			return refuse_line(profile, ERR_FORMAT, "not seven fields");
+			return refuse_line(profile, ERR_FORMAT, "expected seven fields");
 		is_over = strcmp(fields.text[0], "Group") == 0;
 		status = is_over ? take_group(profile, &fields) : take_row(profile, &fields);
 		if (status != OK)
 			return status;
 	}
-	return is_over ? OK : refuse_line(profile, ERR_TRUNCATED, "no row of groups at the end");
+	return is_over ? OK
+		       : refuse_line(profile, ERR_TRUNCATED,
+				     "truncated: no row of groups at the end");
 }
 
 static int64_t pid_of(const char *path)
@@ -260,7 +266,7 @@ enum status ncclsee_read(struct ncclsee_profile *profile, const char *path)
 	}
 	status = file_pread_some(fd, text, NCCLSEE_BYTES_MAX + 1, 0, &got);
 	if (status == OK && got > NCCLSEE_BYTES_MAX)
-		status = refuse_line(profile, ERR_RANGE, "longer than ncclsee's files are");
+		status = refuse_line(profile, ERR_RANGE, "longer than any file of ncclsee");
 	else if (status == OK)
 		status = ncclsee_read_memory(profile, text, got);
 	profile->pid = pid_of(path);

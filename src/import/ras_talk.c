@@ -11,7 +11,7 @@ static void ask(struct ras_talk *talk, const char *request)
 {
 	size_t used = strlen(talk->request);
 
-	/* Four short requests at most, however early the answers come. */
+	/* At most four short requests, however early the answers come. */
 	snprintf(talk->request + used, sizeof(talk->request) - used, "%s\n", request);
 }
 
@@ -43,7 +43,7 @@ static enum status greeted(struct ras_talk *talk)
 	char request[32];
 
 	if (strncasecmp(talk->line, begins, sizeof(begins) - 1) != 0)
-		return fail(talk, "what listens there is not NCCL's RAS, it says");
+		return fail(talk, "not NCCL's RAS; the peer says");
 	talk->protocol = (int)strtol(talk->line + sizeof(begins) - 1, NULL, 10);
 	talk->state = RAS_SETS_TIME;
 	text_format(request, sizeof(request), "timeout %u", talk->timeout_s);
@@ -60,18 +60,18 @@ static enum status take_line(struct ras_talk *talk)
 		return greeted(talk);
 	case RAS_SETS_TIME:
 		if (!is_fine)
-			return fail(talk, "it does not take a time to wait");
+			return fail(talk, "it rejects the timeout");
 		talk->state = talk->is_json ? RAS_SETS_FORMAT : RAS_ANSWERS;
 		ask(talk, talk->is_json ? "set format json" : "verbose status");
 		return OK;
 	case RAS_SETS_FORMAT:
-		/* Releases before 2.28.7 do not know that word. */
+		/* Releases before 2.28.7 do not know this command. */
 		talk->is_json = is_fine;
 		talk->state = RAS_ANSWERS;
 		ask(talk, "verbose status");
 		return OK;
 	default:
-		return fail(talk, "it says too much");
+		return fail(talk, "its answer is too long");
 	}
 }
 
@@ -88,7 +88,7 @@ static enum status take_byte_of_line(struct ras_talk *talk, char byte)
 	}
 	if (talk->line_used == sizeof(talk->line) - 1) {
 		talk->line[talk->line_used] = '\0';
-		return fail(talk, "what listens there is not NCCL's RAS, its line has no end");
+		return fail(talk, "not NCCL's RAS; the peer sends an endless line");
 	}
 	if (byte != '\r')
 		talk->line[talk->line_used++] =
@@ -157,7 +157,7 @@ enum status ras_talk_end(struct ras_talk *talk)
 	if (talk->state != RAS_ANSWERS || talk->answer_length == 0) {
 		talk->state = RAS_FAILED;
 		text_format(talk->why, sizeof(talk->why),
-			    "it closed the connection without an answer");
+			    "the connection was closed without an answer");
 		return ERR_FORMAT;
 	}
 	return OK;

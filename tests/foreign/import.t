@@ -32,9 +32,9 @@ expect_same "lines that cannot be read are named and skipped" \
   6 operations ended at a time that is not known, before they were written
   13 lines could not be read
   not known: algorithms and protocols; when they were issued; datatypes, counts, roots
-stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: no JSON value
-stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: it ends too early
-stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: something follows the value"
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:2: skipped: not a JSON value
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:3: skipped: unexpected end
+stderr: ringside import: HERE/tests/foreign/data/inspector-damaged.log:4: skipped: trailing text after the value"
 expect_complaint "and the exit code says so" "8 more lines" \
 	"$ringside" import "$data/inspector-damaged.log" -o "$tap_scratch/damaged2"
 expect_ok "the rest is imported" test -s "$tap_scratch/damaged2/alpha-pid4100.ringside"
@@ -44,7 +44,7 @@ expect_ok "and leaves nothing behind" test ! -e "$tap_scratch/strict"
 expect_same "reading commands skip and name them, too" \
 	"$(said "$ringside" dump "$data/inspector-damaged.log" | grep -c '^{')" 6
 gzip -nc "$data/inspector-v4.0.log" | head -c 800 >"$tap_scratch/cut.gz"
-expect_complaint "packed and cut: what is there is imported" "its gzip ends too early" \
+expect_complaint "packed and cut: what is there is imported" "gzip data truncated" \
 	"$ringside" import "$tap_scratch/cut.gz" -o "$tap_scratch/cut"
 expect_ok "as a file" test -s "$tap_scratch/cut/alpha-pid4100.ringside"
 

@@ -259,19 +259,19 @@ struct wanted {
 static void test_damage(void)
 {
 	static const struct wanted wanted[] = {
-		{ 2, "no JSON value" },
-		{ 3, "it ends too early" },
-		{ 4, "something follows the value" },
-		{ 5, "a value is no time in microseconds" },
-		{ 6, "a count that cannot be" },
-		{ 7, "it belongs to a marker line that is missing" },
-		{ 8, "header or metadata is missing" },
-		{ 9, "a control byte in a string" },
-		{ 13, "it ends too early" },
-		{ 14, "it belongs to a marker line that is missing" },
-		{ 17, "the dump before this line is not whole" },
-		{ 19, "its marker line told of fewer lines" },
-		{ 21, "the last line is cut" },
+		{ 2, "not a JSON value" },
+		{ 3, "unexpected end" },
+		{ 4, "trailing text after the value" },
+		{ 5, "a value is not a time in microseconds" },
+		{ 6, "impossible count" },
+		{ 7, "its marker line is missing" },
+		{ 8, "header or metadata missing" },
+		{ 9, "control character in a string" },
+		{ 13, "unexpected end" },
+		{ 14, "its marker line is missing" },
+		{ 17, "dump before this line incomplete" },
+		{ 19, "more lines than its marker line announced" },
+		{ 21, "last line truncated" },
 	};
 	const size_t count = sizeof(wanted) / sizeof(wanted[0]);
 

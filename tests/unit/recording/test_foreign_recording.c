@@ -123,7 +123,7 @@ static void test_troubles(void)
 	EXPECT_EQUAL(recording.count, 1);
 	EXPECT_EQUAL(recording.trouble_count, 13);
 	EXPECT(recording.troubles[0].kind == RECORDING_DAMAGE &&
-	       strcmp(recording.troubles[0].what, "line 2 is skipped: no JSON value") == 0 &&
+	       strcmp(recording.troubles[0].what, "line 2 is skipped: not a JSON value") == 0 &&
 	       recording.troubles[0].offset == 444 && recording.troubles[0].process == 0);
 	EXPECT(recording.troubles[12].kind == RECORDING_CUT);
 	EXPECT_EQUAL(ops_of(0, NULL), 6);
