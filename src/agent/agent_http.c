@@ -152,7 +152,6 @@ static void agent_tls_session(const struct agent_tls *tls, void *session)
 	}
 }
 
-#define SECOND_NS UINT64_C(1000000000)
 #define REQUEST_NS (15 * SECOND_NS)
 #define ANSWER_NS (30 * SECOND_NS)
 #define IDLE_NS (75 * SECOND_NS) /* longer than most scrape intervals: TLS is not begun anew */

@@ -27,7 +27,6 @@ void agent_budget_spend(struct agent_budget *budget, uint64_t spent_ns)
 	budget->spent_ns += spent_ns;
 }
 
-#define MS_NS UINT64_C(1000000)
 enum { REFUSED_TOLD = 100, NOTE_BYTES = 1024 * 1024 };
 
 struct pack {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "agent/agent_system.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/verdict_show.h"
@@ -14,7 +15,6 @@
 
 #define AGENT_VERDICT_QUIET_NS UINT64_C(10000000000)
 
-#define SECOND_NS UINT64_C(1000000000)
 enum { LINE = 300 }; /* of each of its lines in the log */
 
 void agent_verdicts_release(struct agent_verdicts *verdicts)

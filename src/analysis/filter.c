@@ -7,9 +7,8 @@
 #include <strings.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/text.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static bool parse_rank(const char **at, int64_t *rank)
 {

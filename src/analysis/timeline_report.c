@@ -9,8 +9,7 @@
 #include "analysis/straggler.h"
 #include "analysis/windows.h"
 #include "common/attributes.h"
-
-#define HOUR_NS 3.6e12
+#include "common/clock.h"
 
 static enum status set_up_tables(struct timeline_report *report,
 				 const struct timeline_options *options)

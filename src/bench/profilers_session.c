@@ -1025,7 +1025,6 @@ static int session_train(struct profilers_session *session, struct session_job *
 enum { LIMIT_FIRST_S = 3600, LIMIT_LEAST_S = 60, LIMIT_TIMES = 10 };
 /* Crashes are quick and are counted in all runs; whoever waits for a third hang learns nothing. */
 enum { HANGS_MAX = 2 };
-#define SECOND_NS UINT64_C(1000000000)
 
 static uint64_t passed_ns(const struct profilers_session *session)
 {

@@ -41,8 +41,6 @@ struct ras_answer {
 	char why[300]; /* why there is none */
 };
 
-#define MILLISECOND_NS UINT64_C(1000000)
-
 /* ---- where ------------------------------------------------------------------------------------ */
 
 static bool ras_split_address(const char *address, char *host, size_t host_size, char *port,
@@ -74,7 +72,7 @@ static bool is_ready(int fd, short events, uint64_t until_ns)
 
 		if (now_ns >= until_ns)
 			break;
-		count = poll(&wait, 1, (int)((until_ns - now_ns) / MILLISECOND_NS) + 1);
+		count = poll(&wait, 1, (int)((until_ns - now_ns) / MS_NS) + 1);
 		if (count > 0)
 			return true;
 		if (count == -1 && errno != EINTR)
@@ -202,8 +200,8 @@ static void take_talk(struct ras_answer *answer, struct ras_talk *talk, enum sta
  * ERR_NO_SPACE: why says it in words, text is NULL. Prints nothing. */
 static enum status ras_client_ask(struct ras_answer *answer, const char *address, bool is_json)
 {
-	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) +
-			    (uint64_t)RAS_CLIENT_TIME_S * 1000 * MILLISECOND_NS;
+	uint64_t until_ns =
+		clock_system_ns(CLOCK_MONOTONIC) + (uint64_t)RAS_CLIENT_TIME_S * SECOND_NS;
 	const char *named = getenv("NCCL_RAS_ADDR");
 	struct ras_talk talk;
 	enum status status;

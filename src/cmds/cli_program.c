@@ -146,8 +146,7 @@ int cli_become(const char *program, const char *lacks, char **argv)
 	return cli_error("cannot run %s: %s", path, strerror(errno));
 }
 
-#define MILLISECOND_NS UINT64_C(1000000)
-#define KILL_NS (1000 * MILLISECOND_NS) /* from SIGKILL to the end */
+#define KILL_NS SECOND_NS /* from SIGKILL to the end */
 enum { ERROR_BYTES = 256 };
 
 struct child {
@@ -236,7 +235,7 @@ static bool read_all(struct cli_capture *capture, const struct child *child, cha
 
 		if (now_ns >= until_ns)
 			return false;
-		if (poll(ends, 2, (int)((until_ns - now_ns) / MILLISECOND_NS) + 1) <= 0)
+		if (poll(ends, 2, (int)((until_ns - now_ns) / MS_NS) + 1) <= 0)
 			continue;
 		while (room < capture->length + 16384 + 1 && room <= most) {
 			room = room * 2 + 65536;
@@ -296,7 +295,7 @@ static void capture_tell(struct cli_capture *capture, const char *program, const
 static enum status capture_it(struct cli_capture *capture, const char *const *words, int fd,
 			      unsigned int timeout_s, size_t most_bytes)
 {
-	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + timeout_s * 1000 * MILLISECOND_NS;
+	uint64_t until_ns = clock_system_ns(CLOCK_MONOTONIC) + timeout_s * SECOND_NS;
 	char error[ERROR_BYTES] = "";
 	enum ending ending;
 	struct child child;

@@ -10,6 +10,7 @@
 #include "cmds/cli_input.h"
 #include "cmds/cli_output.h"
 #include "cmds/commands.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "output/json.h"
 #include "output/sink.h"
@@ -33,7 +34,6 @@ struct trace_target {
 	bool is_json; /* the summary, on stdout */
 };
 
-#define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (24 * 3600 * SECOND_NS)
 
 /* "2s" and such. `target` is a struct trace_window. */

@@ -18,6 +18,12 @@
 
 #include "common/attributes.h"
 
+/* Units of time in nanoseconds. */
+#define US_NS UINT64_C(1000)
+#define MS_NS UINT64_C(1000000)
+#define SECOND_NS UINT64_C(1000000000)
+#define HOUR_NS (3600 * SECOND_NS)
+
 enum clock_kind {
 	CLOCK_KIND_SYSTEM = 1,	/* clock_gettime(CLOCK_MONOTONIC) */
 	CLOCK_KIND_COUNTER = 2, /* the processor's counter, scaled */

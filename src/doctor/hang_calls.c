@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -190,11 +191,11 @@ static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint
  */
 
 /* Counters that have not changed for so long were read as a whole. */
-#define SETTLED_NS (HANG_SECOND_NS / 10)
+#define SETTLED_NS (SECOND_NS / 10)
 
 /* Ranks make a call within a moment of each other, also on a busy machine. Who has done nothing for so long
  * is held up, and nobody knows when it will come. */
-#define COMING_NS HANG_SECOND_NS
+#define COMING_NS SECOND_NS
 
 /* Walking through what two processes recorded takes time: for so many communicators at most. */
 enum { WALKS_MAX = 8, LATER_MAX = 8 };

@@ -16,7 +16,6 @@
 #include "doctor/verdict.h"
 #include "recording/recording.h"
 
-#define HANG_SECOND_NS UINT64_C(1000000000)
 #define HANG_NOBODY UINT32_MAX
 
 enum hang_life {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/op.h"
 #include "common/text.h"
 
@@ -753,7 +754,7 @@ void hang_tell_process(struct hang_tale *tale)
 		verdict_evidence(tale->verdict,
 				 "The recording of %s ends %" PRIu64
 				 " s before the others%s%s and was not closed.",
-				 text, process->lag_ns / HANG_SECOND_NS, end[0] ? ", at " : "",
+				 text, process->lag_ns / SECOND_NS, end[0] ? ", at " : "",
 				 end);
 	hang_tell_waiting(tale);
 	hang_tell_culprits(tale);

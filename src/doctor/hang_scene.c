@@ -9,12 +9,13 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/op.h"
 
 #define HANG_GUESS_NS UINT64_C(1)
 
 /* Clocks of hosts differ by so much. */
-#define CLOCKS_NS (2 * HANG_SECOND_NS)
+#define CLOCKS_NS (2 * SECOND_NS)
 
 uint64_t hang_now_ns(const struct recording_process *process)
 {
@@ -187,7 +188,7 @@ static enum status hang_lives(struct hang_scene *scene)
  * for long, and nothing of their communicator moves: that is standing still.
  */
 
-#define HANG_DEFAULT_NS (20 * HANG_SECOND_NS)
+#define HANG_DEFAULT_NS (20 * SECOND_NS)
 
 enum { LAUNCH_MAX = 4096 }; /* Sends and Recvs that may be launched together */
 

@@ -12,6 +12,7 @@
  * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
  */
 #include "doctor/live.h"
+#include "common/clock.h"
 #include "doctor/live_internal.h"
 
 #include <math.h>
@@ -235,7 +236,7 @@ static void losses_of(struct live_process_memory *memory, const struct recording
 		memory->lost = lost;
 	memory->was_seen = true;
 	if (memory->losing_since_ns != 0 &&
-	    monotonic_ns - memory->lost_at_ns > LOSS_SECONDS * LIVE_SECOND_NS)
+	    monotonic_ns - memory->lost_at_ns > LOSS_SECONDS * SECOND_NS)
 		memory->losing_since_ns = 0;
 	if (lost <= memory->lost)
 		return;
@@ -913,10 +914,10 @@ static void live_stragglers(struct live *live)
 
 struct live_limits live_limits_default(void)
 {
-	return (struct live_limits){ .hang_ns = 20 * LIVE_SECOND_NS,
-				     .lag_ns = 5 * LIVE_SECOND_NS,
+	return (struct live_limits){ .hang_ns = 20 * SECOND_NS,
+				     .lag_ns = 5 * SECOND_NS,
 				     .straggler_share = 0.1,
-				     .straggler_ns = 30 * LIVE_SECOND_NS };
+				     .straggler_ns = 30 * SECOND_NS };
 }
 
 void live_init(struct live *live, const struct live_limits *limits)

@@ -8,8 +8,6 @@
 
 #include "doctor/live.h"
 
-#define LIVE_SECOND_NS UINT64_C(1000000000)
-
 /* Collectives of one function and size class on one seat: for waiting. */
 struct live_row {
 	uint16_t key; /* function << 8 | size class */

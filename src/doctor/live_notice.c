@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "doctor/hang.h"
@@ -22,7 +23,7 @@ enum { NAMED = 4 }; /* ranks that a sentence names */
 #define HINT notice->hint, sizeof(notice->hint)
 
 /* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
-#define DEAD_NS (2 * LIVE_SECOND_NS)
+#define DEAD_NS (2 * SECOND_NS)
 
 const char *live_notice_name(enum live_notice_kind kind)
 {
@@ -437,7 +438,7 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 		text_append(TEXT,
 			    " is at collective #%" PRIu64 " and has done nothing there for %" PRIu64
 			    " s.",
-			    of->comm->counts.collectives, of->still_ns / LIVE_SECOND_NS);
+			    of->comm->counts.collectives, of->still_ns / SECOND_NS);
 }
 
 /* How long is the lead in what the others have not issued? Since it is known to run, where it is. */
@@ -467,7 +468,7 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 	text_append(TITLE, " of %.40s", comm->label);
 	job_say_rank(TEXT, &live->job, lead);
 	text_capital(notice->text);
-	text_append(TEXT, " has been in it for %" PRIu64 " s.", in_ns / LIVE_SECOND_NS);
+	text_append(TEXT, " has been in it for %" PRIu64 " s.", in_ns / SECOND_NS);
 	say_missing(live, notice, lag->culprit);
 	if (comm->missing > 0)
 		text_append(TEXT, " %u rank%s on other nodes %s not visible here.", comm->missing,
@@ -537,7 +538,7 @@ static int most_serious_first(const void *one, const void *other)
 	const struct live_notice *a = one, *b = other;
 
 	return ORDER(seriousness(a), seriousness(b)) ?:
-	       ORDER(a->since_wall_ns / LIVE_SECOND_NS, b->since_wall_ns / LIVE_SECOND_NS) ?:
+	       ORDER(a->since_wall_ns / SECOND_NS, b->since_wall_ns / SECOND_NS) ?:
 	       ORDER(a->comm, b->comm) ?:
 	       ORDER(a->seat, b->seat);
 }
@@ -659,7 +660,7 @@ static void straggler_of(struct live *live, uint32_t c)
 		    comm->label, others == 1 ? "s" : "");
 	job_say_rank(TITLE, &live->job, seat);
 	text_append(TITLE, ": %.0f%% of the time", 100 * memory->straggler_share);
-	text_append(TEXT, "For %" PRIu64 " s ", since_ns / LIVE_SECOND_NS);
+	text_append(TEXT, "For %" PRIu64 " s ", since_ns / SECOND_NS);
 	say_whole_rank(TEXT, live, seat);
 	text_append(TEXT,
 		    " has been last to arrive at the collectives of %.60s. The others waited at "

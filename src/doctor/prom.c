@@ -7,6 +7,7 @@
  *	         others wait for one of them, and what it did last, wherever, says why
  */
 #include "doctor/prom.h"
+#include "common/clock.h"
 #include "doctor/prom_internal.h"
 
 #include <math.h>
@@ -1002,7 +1003,6 @@ static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, s
 /* A sample of an answer, into the tables. */
 
 #define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
-#define SECOND_NS 1e9
 
 /* Seconds within a hundred years, as ns. */
 static uint64_t to_ns(double seconds)

@@ -49,7 +49,6 @@ enum {
 };
 #define KEPT_BYTES (UINT64_C(256) << 20)
 #define SWEEP_NS (UINT64_C(20) * 1000 * 1000)
-#define SECOND_NS UINT64_C(1000000000)
 
 struct remains {
 	char name[NAME_BYTES];

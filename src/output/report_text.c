@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/op.h"
 #include "common/text.h"
 #include "output/table.h"
@@ -64,8 +65,6 @@ void report_chart(struct sink *to, const double *values, size_t count, size_t mo
 }
 
 /* The columns that every table of a report has. */
-
-#define HOUR_NS 3.6e12
 
 const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/nccl_interface.h"
 #include "common/op.h"
 #include "common/text.h"
@@ -345,7 +346,6 @@ void report_families_release(struct report_families *families)
 	*families = (struct report_families){ NULL, 0 };
 }
 
-#define SECOND_NS UINT64_C(1000000000)
 #define DAY_NS (86400 * SECOND_NS)
 
 /* Names that a sentence lists before it says how many more there are. */

@@ -30,6 +30,7 @@
  * all works are stamped and every slot is written, which is safe wherever sampling is allowed at
  * all.
  */
+#include "common/clock.h"
 #include "common/op.h"
 #include "plugin/abi_common.h"
 #include "plugin/recorder.h"
@@ -58,11 +59,9 @@ enum {
 	MOST_SECONDS = 3600, /* of a request */
 };
 
-#define MILLISECOND UINT64_C(1000000)
 /* Communicators with this much time between collectives may time all or half of them. */
-#define RARE_NS (100 * MILLISECOND)
-#define SELDOM_NS (10 * MILLISECOND)
-#define SECOND (1000 * MILLISECOND)
+#define RARE_NS (100 * MS_NS)
+#define SELDOM_NS (10 * MS_NS)
 
 static void set_mask(bool is_open)
 {
@@ -242,7 +241,7 @@ static void look_for_request(uint64_t now)
 	if (seconds > MOST_SECONDS)
 		seconds = MOST_SECONDS;
 	store_relaxed(&sampling->request, request);
-	store_relaxed(&sampling->until_ns, now + seconds * SECOND);
+	store_relaxed(&sampling->until_ns, now + seconds * SECOND_NS);
 	store_relaxed(&recorder.region.header->kernel_answer, request);
 }
 

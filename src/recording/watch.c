@@ -27,13 +27,13 @@
 #include "recording/recording.h"
 
 /* What inotify cannot show (memfds, a directory created later) is found at most this late. */
-#define WATCH_SEARCH_NS (10 * WATCH_SECOND_NS)
+#define WATCH_SEARCH_NS (10 * SECOND_NS)
 /* A region's name exists before its content. */
-#define WATCH_SETTLE_NS (3 * WATCH_SECOND_NS)
+#define WATCH_SETTLE_NS (3 * SECOND_NS)
 
 static inline uint64_t watch_changed_ns(const struct stat *st)
 {
-	return (uint64_t)st->st_mtim.tv_sec * WATCH_SECOND_NS + (uint64_t)st->st_mtim.tv_nsec;
+	return (uint64_t)st->st_mtim.tv_sec * SECOND_NS + (uint64_t)st->st_mtim.tv_nsec;
 }
 
 enum {
@@ -42,7 +42,7 @@ enum {
 	BATCHES_MAX = 64,	/* reads of the queue at a time: a flood must not keep us here */
 	EVENTS = IN_CREATE | IN_MOVED_TO | IN_ATTRIB,
 };
-#define QUIET_NS (60 * WATCH_SECOND_NS)
+#define QUIET_NS (60 * SECOND_NS)
 
 static const char *directory_of(const struct watch *watch)
 {

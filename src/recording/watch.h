@@ -114,8 +114,6 @@ bool watch_heed(struct watch *watch);
 enum watch_flag { WATCH_TOTALS = 1u << 0 /* totals and links, too */ };
 enum status watch_look(struct watch *watch, unsigned int flags);
 
-#define WATCH_SECOND_NS UINT64_C(1000000000)
-
 /* watch_look() at a time chosen by the caller, which never goes back. */
 enum status watch_look_at(struct watch *watch, unsigned int flags, uint64_t now_ns);
 

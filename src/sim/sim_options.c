@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/attributes.h"
+#include "common/clock.h"
 #include "common/text.h"
 #include "common/text_amounts.h"
 #include "sim/host.h"
@@ -366,7 +367,6 @@ enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why
 }
 
 enum { DEFAULT_SECONDS = 10, DEFAULT_SAMPLE_LEVEL = 3 };
-#define SECOND_NS UINT64_C(1000000000)
 
 static const struct sim_workload_page pages[SIM_WORKLOADS] = {
 	[SIM_DDP] = { "ddp",

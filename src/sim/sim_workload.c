@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/op.h"
 #include "common/op_layout.h"
 
@@ -83,7 +84,6 @@ void sim_programs_release(struct sim_programs *programs)
 	sim_program_release(&programs->iteration);
 }
 
-#define MS_NS UINT64_C(1000000)
 #define MIB (UINT64_C(1) << 20)
 
 enum { DDP_BUCKETS = 16, FSDP_LAYERS = 16, PIPELINE_LAYERS = 4, MICROBATCHES = 4, MOE_LAYERS = 4 };

@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/text.h"
 
 #define TOP_BARS_WINDOW_NS UINT64_C(60000000000)
-
-#define US_NS UINT64_C(1000)
-#define MS_NS UINT64_C(1000000)
-#define SECOND_NS UINT64_C(1000000000)
 
 /* Joiners, variation selectors and direction marks: terminals treat them in different ways. */
 static bool is_format(wchar_t character)

@@ -269,7 +269,6 @@ static int top_once(const struct top_options *options, bool is_utf8)
 
 /* The live screen: refreshes, keys and signals until the user quits. */
 
-#define SECOND_NS UINT64_C(1000000000)
 /* A new process is shown at once, but refreshes are not more frequent than this. */
 #define SOON_NS (SECOND_NS / 5)
 

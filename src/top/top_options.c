@@ -5,8 +5,7 @@
 
 #include "cmds/cli.h"
 #include "common/attributes.h"
-
-#define MS_NS UINT64_C(1000000)
+#include "common/clock.h"
 
 void top_view_init(struct top_view *view, uint64_t interval_ns)
 {

@@ -16,8 +16,6 @@
 #include "tests/support/scratch.h"
 #include "tests/tap.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-
 static char log_path[200], out_path[200];
 
 /* What the agent says goes to a file, which is read and emptied. */

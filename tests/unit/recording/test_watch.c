@@ -22,7 +22,7 @@
 static char directory[64]; /* "DIR/shm" */
 static char boot_id[40];
 static pid_t dead_pid;
-static uint64_t now_ns = 1000 * WATCH_SECOND_NS;
+static uint64_t now_ns = 1000 * SECOND_NS;
 
 static const char *path_of(const char *name)
 {
@@ -97,7 +97,7 @@ static void empty_directory(void)
 static void start(struct watch *watch, const char *host)
 {
 	struct watch_settings settings = { .directory = directory,
-					   .keep_ns = 60 * WATCH_SECOND_NS,
+					   .keep_ns = 60 * SECOND_NS,
 					   .only_host = host };
 
 	if (watch_init(watch, &settings) != OK)
@@ -108,7 +108,7 @@ static void start(struct watch *watch, const char *host)
 
 static enum status look(struct watch *watch, uint64_t seconds)
 {
-	now_ns += seconds * WATCH_SECOND_NS;
+	now_ns += seconds * SECOND_NS;
 	watch->earliest_ns = 0;
 	return watch_look_at(watch, WATCH_TOTALS, now_ns);
 }
@@ -456,8 +456,8 @@ static void test_ended(void)
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 1);
 	watch_release(&watch);
-	sample_head(&sample)->first_anchor.wall_ns -= 1000 * WATCH_SECOND_NS;
-	sample_head(&sample)->last_anchor.wall_ns -= 1000 * WATCH_SECOND_NS;
+	sample_head(&sample)->first_anchor.wall_ns -= 1000 * SECOND_NS;
+	sample_head(&sample)->last_anchor.wall_ns -= 1000 * SECOND_NS;
 	write_region("a", &sample);
 	start(&watch, NULL);
 	look(&watch, 1);

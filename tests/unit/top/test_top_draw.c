@@ -5,13 +5,13 @@
 #include <locale.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "tests/support/live_scene.h"
 #include "tests/tap.h"
 #include "top/top_canvas.h"
 #include "top/top_draw.h"
 
 enum { RANKS = 8 };
-#define SECOND_NS UINT64_C(1000000000)
 
 struct top {
 	struct live_scene scene;

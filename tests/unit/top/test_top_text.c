@@ -2,10 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "tests/tap.h"
 #include "top/top_canvas.h"
-
-#define SECOND_NS UINT64_C(1000000000)
 
 static bool is_line(const struct top_canvas *canvas, const char *wanted)
 {
