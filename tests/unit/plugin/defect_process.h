@@ -13,7 +13,7 @@
 
 #include "common/text.h"
 #include "recording/recording.h"
-#include "tests/unit/plugin/capture_play.h"
+#include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"
 
 /* A test that hangs is killed, and fails. */

@@ -5,7 +5,7 @@
 #ifndef STAMP_PLAY_H
 #define STAMP_PLAY_H
 
-#include "tests/unit/plugin/capture_play.h"
+#include "tests/unit/plugin/callback_play.h"
 
 #define STAMP_MS UINT64_C(1000000)
 #define STAMP_S UINT64_C(1000000000)

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/unit/plugin/capture_play.h"
+#include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"
 
 enum { ROUNDS = TAP_IS_SLOW ? 200 : 1000, PROXIES = 24, STEP_BYTES = 1000 };

@@ -6,7 +6,7 @@
 #include "tests/tap.h"
 
 static struct recording recording;
-static char scratch[] = "/tmp/test_foreign_recordingXXXXXX";
+static char scratch[] = "/tmp/test_recording_foreignXXXXXX";
 
 static void load(const char *path, unsigned int flags)
 {

@@ -1,6 +1,6 @@
 /* What the callbacks make of single operations. */
 #include "common/op.h"
-#include "tests/unit/plugin/capture_play.h"
+#include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"
 
 static void a_collective_is_recorded_with_its_gpu_span(void)
