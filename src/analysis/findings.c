@@ -97,11 +97,11 @@ static void find_nothing_recorded(struct findings *findings, const struct timeli
 	if (report->completeness.looked_at > 0)
 		return;
 	finding = findings_add(findings, FINDINGS_NOTHING_RECORDED, FINDINGS_ERROR,
-			       "there is nothing to report on");
+			       "nothing to report");
 	text_format(finding->text, sizeof(finding->text),
 		    report->completeness.read > 0
-			    ? "%llu operations were read, and none of them passes the filter."
-			    : "No operation was read (%llu).",
+			    ? "%llu operations were read; none of them matches the filter."
+			    : "No operations were read (%llu).",
 		    (unsigned long long)report->completeness.read);
 }
 
@@ -114,17 +114,14 @@ static void find_unfinished(struct findings *findings, const struct timeline_rep
 	if (count == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_KILLED, FINDINGS_WARNING,
-			       "%zu of %zu %s never ended %s recording", count, of->processes,
-			       text_which(of->processes, "process", "processes"),
-			       text_which(count, "its", "their"));
+			       "%zu of %zu %s truncated (process killed, crashed or still running)",
+			       count, of->processes,
+			       text_which(of->processes, "recording is", "recordings are"));
 	finding->count = count;
 	finding->of = of->processes;
-	text_format(
-		finding->text, sizeof(finding->text),
-		"%s killed, crashed, or %s copied while %s ran. What %s did last may be missing.",
-		text_which(count, "It was", "They were"),
-		text_which(count, "its files were", "their files were"),
-		text_which(count, "it", "they"), text_which(count, "it", "they"));
+	text_format(finding->text, sizeof(finding->text),
+		    "The last operations of %s may be missing.",
+		    text_which(count, "this process", "these processes"));
 }
 
 static void find_lost(struct findings *findings, const struct timeline_report *report)
@@ -144,14 +141,15 @@ static void find_lost(struct findings *findings, const struct timeline_report *r
 	finding->count = of->lost_operations;
 	finding->of = of->issued;
 	finding->percent = of->issued ? 100 * (double)of->lost_operations / (double)of->issued : 0;
-	text_format(finding->text, sizeof(finding->text),
-		    "%s because of %s. Sums are too low by so much.",
-		    text_which(of->lost_operations,
-			       "The recorder counted it and has no record of it,",
-			       "The recorders counted them and have no record of them, most"),
-		    op_lost_name(most) ? op_lost_name(most) : "an unknown reason");
+	text_format(
+		finding->text, sizeof(finding->text), "%s %s. Totals are too low by that amount.",
+		text_which(
+			of->lost_operations,
+			"The recorder counted it but has no record of it because of",
+			"The recorders counted them but have no record of them, mainly because of"),
+		op_lost_name(most) ? op_lost_name(most) : "unknown reason");
 	text_format(finding->hint, sizeof(finding->hint),
-		    "`ringside verify` has the counts per process and reason.");
+		    "`ringside verify` shows the counts per process and reason.");
 }
 
 /* A file without its end is said by the process that did not end. */
@@ -173,36 +171,31 @@ static void find_incomplete(struct findings *findings, const struct timeline_rep
 
 	if (of->overwritten > 0) {
 		finding = findings_add(findings, FINDINGS_INCOMPLETE, FINDINGS_NOTE,
-				       "only the last operations are there");
+				       "only the most recent operations are recorded");
 		finding->count = of->read;
 		finding->of = of->issued;
-		text_format(
-			finding->text, sizeof(finding->text),
-			of->snapshots > 0
-				? "%llu of %llu operations: a snapshot holds the last ones of each "
-				  "process."
-				: "%llu of %llu operations: this mode keeps the last ones of each "
-				  "process.",
-			(unsigned long long)of->read, (unsigned long long)of->issued);
+		text_format(finding->text, sizeof(finding->text),
+			    of->snapshots > 0 ? "%llu of %llu operations: a snapshot holds the "
+						"most recent ones of each process."
+					      : "%llu of %llu operations: this mode keeps the most "
+						"recent ones of each process.",
+			    (unsigned long long)of->read, (unsigned long long)of->issued);
 		text_format(finding->hint, sizeof(finding->hint),
-			    of->snapshots > 0
-				    ? "Ask for a snapshot with more operations, or record with "
-				      "--mode trace to keep them all."
-				    : "Record with --mode trace to keep them all.");
+			    of->snapshots > 0 ? "Request a snapshot with more operations, or "
+						"record with --mode trace to keep all."
+					      : "Record with --mode trace to keep all.");
 	}
 	if (count == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_INCOMPLETE, FINDINGS_WARNING,
 			       "parts of the recording could not be read");
 	finding->count = count;
-	text_format(
-		finding->text, sizeof(finding->text),
-		"%llu damaged %s, %llu %s not acceptable, %zu %s with trouble. The rest was read.",
-		(unsigned long long)of->damages, text_which(of->damages, "block", "blocks"),
-		(unsigned long long)of->refused,
-		text_which(of->refused, "record that is", "records that are"), troubles,
-		text_which(troubles, "file", "files"));
-	text_format(finding->hint, sizeof(finding->hint), "`ringside verify` names them.");
+	text_format(finding->text, sizeof(finding->text),
+		    "%llu damaged %s, %llu invalid %s, %zu %s with errors. The rest was read.",
+		    (unsigned long long)of->damages, text_which(of->damages, "block", "blocks"),
+		    (unsigned long long)of->refused, text_which(of->refused, "record", "records"),
+		    troubles, text_which(troubles, "file", "files"));
+	text_format(finding->hint, sizeof(finding->hint), "`ringside verify` lists them.");
 }
 
 static void find_missing_ranks(struct findings *findings, const struct timeline_report *report)
@@ -221,24 +214,23 @@ static void find_missing_ranks(struct findings *findings, const struct timeline_
 	}
 	if (comms == 0)
 		return;
-	finding = findings_add(findings, FINDINGS_RANKS_MISSING, FINDINGS_WARNING,
-			       "%zu %s the recordings of some ranks", comms,
-			       text_which(comms, "communicator lacks", "communicators lack"));
+	finding = findings_add(
+		findings, FINDINGS_RANKS_MISSING, FINDINGS_WARNING,
+		"%zu %s recordings of some ranks", comms,
+		text_which(comms, "communicator is missing", "communicators are missing"));
 	finding->count = comms;
 	finding->of = report->job.comm_count;
 	finding->comm = (uint32_t)largest;
-	text_format(
-		finding->text, sizeof(finding->text),
-		"%.60s has %d %s and recordings of %u of them. %s",
-		report->job.comms[largest].label, report->job.comms[largest].nranks,
-		text_which((uint64_t)report->job.comms[largest].nranks, "rank", "ranks"),
-		report->job.comms[largest].seat_count,
-		report->job.comms[largest].seat_count == 1
-			? "Who waits for whom shows only where several ranks are recorded."
-			: "Waiting is then a lower bound: a rank that is not there may have come "
-			  "last.");
+	text_format(finding->text, sizeof(finding->text),
+		    "%.60s has %d %s; %u of them are recorded. %s",
+		    report->job.comms[largest].label, report->job.comms[largest].nranks,
+		    text_which((uint64_t)report->job.comms[largest].nranks, "rank", "ranks"),
+		    report->job.comms[largest].seat_count,
+		    report->job.comms[largest].seat_count == 1
+			    ? "Waiting can be measured only with several recorded ranks."
+			    : "Waiting is a lower bound: a missing rank may have arrived last.");
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Give the directories of all hosts to the same command.");
+		    "Pass the directories of all hosts to the same command.");
 }
 
 static void find_weak_times(struct findings *findings, const struct timeline_report *report)
@@ -251,27 +243,24 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 
 	if ((double)total->untrusted / calls > untrusted_share) {
 		finding = findings_add(findings, FINDINGS_UNTRUSTED, FINDINGS_NOTE,
-				       "GPU stamps of %.1f %% of the calls are not believed",
+				       "GPU timestamps of %.1f%% of calls were rejected",
 				       100 * (double)total->untrusted / calls);
 		finding->count = total->untrusted;
 		finding->of = total->calls;
 		finding->percent = 100 * (double)total->untrusted / calls;
-		text_format(
-			finding->text, sizeof(finding->text),
-			"NCCL 2.26 to 2.30 can show another operation's stamps. Those calls have "
-			"times from the network side, or none.");
+		text_format(finding->text, sizeof(finding->text),
+			    "NCCL 2.26 to 2.30 can report the timestamps of another operation. "
+			    "These calls have network-side times, or none.");
 	}
 	if (untimed > untimed_share) {
 		finding = findings_add(findings, FINDINGS_UNTIMED, FINDINGS_NOTE,
-				       "%.1f %% of the calls are of kinds that were never timed",
-				       100 * untimed);
+				       "%.1f%% of calls are untimed", 100 * untimed);
 		finding->count = tally_not_timed(total);
 		finding->of = total->calls;
 		finding->percent = 100 * untimed;
-		text_format(
-			finding->text, sizeof(finding->text),
-			"Nothing of their end was seen: kernel events were off, or none of them "
-			"was sampled. They count as calls and bytes, not as time.");
+		text_format(finding->text, sizeof(finding->text),
+			    "Their completion was not recorded: kernel events were off, or none of "
+			    "them was sampled. They count as calls and bytes, not as time.");
 	}
 	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++)
 		used += (double)total->by_source[i] / calls > mixed_share;
@@ -280,11 +269,12 @@ static void find_weak_times(struct findings *findings, const struct timeline_rep
 				       "durations come from several sources");
 		text_format(finding->text, sizeof(finding->text),
 			    "kernel_gpu %llu, proxy %llu, host %llu calls. They measure different "
-			    "things; each row says which it has.",
+			    "things; each row shows its source.",
 			    (unsigned long long)total->by_source[OP_TIME_KERNEL_GPU],
 			    (unsigned long long)total->by_source[OP_TIME_PROXY],
 			    (unsigned long long)total->by_source[OP_TIME_HOST]);
-		text_format(finding->hint, sizeof(finding->hint), "--by source tells them apart.");
+		text_format(finding->hint, sizeof(finding->hint),
+			    "Use --by source to separate them.");
 	}
 }
 
@@ -295,33 +285,32 @@ static void find_unjoined(struct findings *findings, const struct timeline_repor
 
 	if (report->job.group_count > 1) {
 		finding = findings_add(findings, FINDINGS_SEVERAL_JOBS, FINDINGS_NOTE,
-				       "%zu jobs are in this recording", report->job.group_count);
+				       "%zu jobs in this recording", report->job.group_count);
 		finding->count = report->job.group_count;
 		text_format(
 			finding->text, sizeof(finding->text),
-			"Sums are over all of them; communicators are joined within a job only.");
+			"Totals cover all of them; communicators are matched only within a job.");
 	}
 	if (report->job.conflicts > 0) {
 		finding = findings_add(findings, FINDINGS_CONFLICT, FINDINGS_WARNING,
-				       "%u %s two processes are the same rank of a communicator",
+				       "%u %s two processes have the same rank in a communicator",
 				       report->job.conflicts,
 				       text_which(report->job.conflicts, "time", "times"));
 		finding->count = report->job.conflicts;
-		text_format(
-			finding->text, sizeof(finding->text),
-			"Files of different runs, or copies, may be mixed. They are kept apart.");
+		text_format(finding->text, sizeof(finding->text),
+			    "Files of different runs, or copies, may be mixed. They are kept "
+			    "separate.");
 	}
 	if (meet->left_out > 0) {
 		finding = findings_add(findings, FINDINGS_SAMPLED, FINDINGS_NOTE,
-				       "waiting is taken from a part of the collectives");
+				       "waiting is based on a sample of the collectives");
 		finding->count = meet->joined;
 		finding->of = meet->joined + meet->left_out;
-		text_format(
-			finding->text, sizeof(finding->text),
-			"To keep memory bounded, %llu of %llu calls were joined with other ranks. "
-			"Waiting in sums is of those alone.",
-			(unsigned long long)meet->joined,
-			(unsigned long long)(meet->joined + meet->left_out));
+		text_format(finding->text, sizeof(finding->text),
+			    "To limit memory, %llu of %llu calls were matched with other ranks. "
+			    "Total waiting covers only those.",
+			    (unsigned long long)meet->joined,
+			    (unsigned long long)(meet->joined + meet->left_out));
 	}
 	if (report->align.unaligned > 0 && report->completeness.read > 0) {
 		finding = findings_add(findings, FINDINGS_UNALIGNED, FINDINGS_NOTE,
@@ -330,12 +319,12 @@ static void find_unjoined(struct findings *findings, const struct timeline_repor
 				       text_which(report->align.count, "process", "processes"));
 		finding->count = report->align.unaligned;
 		finding->of = report->align.count;
-		text_format(finding->text, sizeof(finding->text),
-			    "%s no collective with the others; %s. Only figures over time are "
-			    "concerned.",
-			    text_which(report->align.unaligned, "It shares", "They share"),
-			    text_which(report->align.unaligned, "its own wall clock places it",
-				       "their own wall clock places them"));
+		text_format(
+			finding->text, sizeof(finding->text),
+			"%s no collective with the others; %s. Only values over time are affected.",
+			text_which(report->align.unaligned, "It shares", "They share"),
+			text_which(report->align.unaligned, "its own wall clock is used",
+				   "their own wall clocks are used"));
 	}
 }
 
@@ -376,7 +365,7 @@ static const char *when_slow(const struct timeline_report *report,
 		text_format(to, size, ", until %s", last.text);
 		break;
 	case STRAGGLER_BURSTS:
-		text_format(to, size, ", between %s and %s (%.0f %% of the time)", first.text,
+		text_format(to, size, ", between %s and %s (%.0f%% of the time)", first.text,
 			    last.text, 100 * straggler->share_of_time);
 		break;
 	}
@@ -409,22 +398,22 @@ static void tell_starved_rank(struct findings *findings, const struct timeline_r
 	const struct job *job = &report->job;
 	const char *host = job->hosts[straggler->host].name;
 	char times[120];
-	struct finding *finding = findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
-					       "rank %.24s on %.40s is late in its transfers",
-					       job->ranks[straggler->rank].label, host);
+	struct finding *finding =
+		findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
+			     "straggler: rank %.24s on %.40s (late in its transfers)",
+			     job->ranks[straggler->rank].label, host);
 
 	take_straggler(finding, straggler);
 	finding->count = straggler->meetings;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	text_format(finding->text, sizeof(finding->text),
-		    "In %.60s transfers over it take %.1f times as long as the others'%s; what "
-		    "needs no network takes %.1f times as long there, too: it is its process, not "
-		    "the link.",
+		    "In %.60s its transfers take %.1fx longer than the median%s; work that needs "
+		    "no network also takes %.1fx longer there: its process is slow, not the link.",
 		    job->comms[straggler->comm].label, straggler->slowdown,
 		    when_slow(report, straggler, times, sizeof(times)), straggler->own_slowdown);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Look at %.60s: does NCCL's proxy thread get its processor? Other processes, "
-		    "limits of its cgroup, the cores it is bound to.",
+		    "Check on %.60s whether NCCL's proxy thread gets enough CPU: other processes, "
+		    "cgroup limits, CPU affinity.",
 		    host);
 }
 
@@ -438,9 +427,9 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 	char times[120];
 	struct finding *finding =
 		is_host ? findings_add(findings, FINDINGS_SLOW_HOST, FINDINGS_WARNING,
-				       "all ranks of %.60s arrive late", host)
+				       "straggler: all ranks of %.60s", host)
 			: findings_add(findings, FINDINGS_SLOW_RANK, FINDINGS_WARNING,
-				       "rank %.24s on %.40s arrives late",
+				       "straggler: rank %.24s on %.40s",
 				       job->ranks[straggler->rank].label, host);
 
 	take_straggler(finding, straggler);
@@ -448,19 +437,19 @@ static void tell_slow_rank(struct findings *findings, const struct timeline_repo
 	finding->of = straggler->meetings;
 	finding->percent = 100 * straggler->cost_share;
 	text_format(finding->text, sizeof(finding->text),
-		    "In %.60s it comes %s later than the others%s; it was the last in %llu of %llu "
-		    "collectives. The others waited %s%s for it in sum%s.",
+		    "In %.60s it arrives %s later than the others%s and was last in %llu of %llu "
+		    "collectives. The other ranks waited %s%s in total%s.",
 		    job->comms[straggler->comm].label, units_of_ns((double)straggler->late_ns).text,
 		    when_slow(report, straggler, times, sizeof(times)),
 		    (unsigned long long)straggler->last_in, (unsigned long long)straggler->meetings,
 		    is_estimate ? "about " : "", units_of_ns((double)straggler->caused_ns).text,
-		    is_estimate ? " (estimated: not all of them were timed)" : "");
+		    is_estimate ? " (estimated: not all were timed)" : "");
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Look at %.60s: GPU clocks and temperature, data loading, other processes.%s",
+		    "Check on %.60s: GPU clocks and temperature, data loading, other processes.%s",
 		    host,
 		    is_one_of_several(report, straggler)
-			    ? " It is late together with other hosts: 'ringside doctor' looks for "
-			      "one rank that holds them up."
+			    ? " Other hosts are late, too: 'ringside doctor' looks for one rank "
+			      "that holds them up."
 			    : "");
 }
 
@@ -473,33 +462,34 @@ static void tell_slow_link(struct findings *findings, const struct timeline_repo
 	struct finding *finding;
 
 	if (straggler->peer != UINT32_MAX)
-		text_format(to, sizeof(to), " to rank %.24s on %.40s",
+		text_format(to, sizeof(to), " -> rank %.24s on %.40s",
 			    job->ranks[straggler->peer].label,
 			    job->hosts[job->ranks[straggler->peer].host].name);
 	finding = findings_add(findings, FINDINGS_SLOW_LINK, FINDINGS_WARNING,
-			       "a link from rank %.24s%s is slow", from->label, to);
+			       "slow link: rank %.24s%s", from->label, to);
 	take_straggler(finding, straggler);
 	finding->peer = straggler->peer;
 	finding->count = straggler->meetings;
 	finding->percent = 100 * (straggler->slowdown - 1);
 	text_format(finding->text, sizeof(finding->text),
-		    "What rank %.24s on %.40s sends in %.60s is %.1f times as long on the wire as "
-		    "what the others send%s. Everybody in the collective waits for it.",
+		    "Sends from rank %.24s on %.40s in %.60s take %.1fx longer on the wire than "
+		    "the median%s. All ranks in the collective wait for them.",
 		    from->label, job->hosts[from->host].name, job->comms[straggler->comm].label,
 		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)));
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Look at the network port of %.60s%s: errors, speed, cable, and the switch "
-		    "behind it.",
+		    "Check the network port of %.60s%s: errors, speed, cable, and the switch it is "
+		    "connected to.",
 		    job->hosts[from->host].name,
-		    straggler->peer == UINT32_MAX ? " (mode full tells to whom)" : "");
+		    straggler->peer == UINT32_MAX ? " (full mode shows the receiver)" : "");
 }
 
 static void tell_network(struct findings *findings, const struct timeline_report *report,
 			 const struct straggler *straggler)
 {
 	char times[120];
-	struct finding *finding = findings_add(findings, FINDINGS_NETWORK, FINDINGS_WARNING,
-					       "the network is slower than before, for all");
+	struct finding *finding =
+		findings_add(findings, FINDINGS_NETWORK, FINDINGS_WARNING,
+			     "slow network: inter-node traffic is slower than before everywhere");
 
 	finding->comm = straggler->comm;
 	finding->count = straggler->meetings;
@@ -507,18 +497,18 @@ static void tell_network(struct findings *findings, const struct timeline_report
 	finding->percent = 100 * (straggler->slowdown - 1);
 	finding->at_ns = straggler->first_ns;
 	text_format(finding->text, sizeof(finding->text),
-		    "Transfers between nodes take %.2f times as long%s, on all ranks alike; nobody "
-		    "comes later than before. That cost %s in sum.",
+		    "Inter-node transfers take %.2fx longer%s, equally on all ranks; no rank "
+		    "arrives later than before. Total cost: %s.",
 		    straggler->slowdown, when_slow(report, straggler, times, sizeof(times)),
 		    units_of_ns((double)straggler->caused_ns).text);
 	/* Trees within nodes and over them are one: what is slow in them only the doctor looks for. */
 	text_format(finding->hint, sizeof(finding->hint),
-		    "Look at the fabric: congestion by other jobs, a switch or uplink that failed, "
+		    "Check the fabric: congestion from other jobs, a failed switch or uplink, "
 		    "adaptive routing.%s",
 		    straggler->has_wire || report->job.comms[straggler->comm].kind != JOB_COMM_MIXED
 			    ? ""
-			    : " Slow NVLink would look alike here; 'ringside doctor' tells them "
-			      "apart.");
+			    : " Slow NVLink would look the same here; 'ringside doctor' "
+			      "distinguishes them.");
 }
 
 /* Said already, in other words? */
@@ -546,8 +536,8 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 	char where[100];
 	struct finding *finding = findings_add(
 		findings, FINDINGS_CHANGE, is_slower ? FINDINGS_WARNING : FINDINGS_NOTE,
-		"%.20s on %s communicators %s %.0f %% at %s", function, kind,
-		is_slower ? "fell" : "rose", is_slower ? -change->percent : change->percent,
+		"%.20s busbw on %s communicators %s %.0f%% at %s", function, kind,
+		is_slower ? "dropped" : "increased", is_slower ? -change->percent : change->percent,
 		timeline_time(report, change->at_ns, " UTC").text);
 
 	finding->comm = change->example_comm;
@@ -563,8 +553,8 @@ static void tell_change(struct findings *findings, const struct timeline_report 
 			    change->comms_changed, change->comms, change->ranks_changed,
 			    text_which(change->ranks_changed, "rank", "ranks"));
 	text_format(finding->text, sizeof(finding->text),
-		    "Waiting left out, busbw went from %.2f to %.2f GB/s %s, over %llu collectives "
-		    "before and %llu after.",
+		    "Excluding waiting, busbw went from %.2f to %.2f GB/s %s, over %llu "
+		    "collectives before and %llu after.",
 		    change->before / 1e9, change->after / 1e9, where,
 		    (unsigned long long)change->meetings_before,
 		    (unsigned long long)change->meetings_after);
@@ -582,19 +572,17 @@ static void find_waiting(struct findings *findings, const struct timeline_report
 		return;
 	finding = findings_add(
 		findings, FINDINGS_WAITING, FINDINGS_NOTE,
-		"%.0f %% of the time in collectives is waiting, for nobody in particular",
-		100 * share);
+		"%.0f%% of collective time is arrival skew, with no single straggler", 100 * share);
 	finding->percent = 100 * share;
 	finding->cost_ns = units_whole(wait_ns);
+	text_format(finding->text, sizeof(finding->text),
+		    "Ranks wait %s%s in total (%.3g GPU-hours%s) for ranks that arrive later, and "
+		    "the last rank varies.",
+		    is_estimate ? "about " : "", units_of_ns(wait_ns).text,
+		    report->gpu_hours_waited, is_estimate ? ", estimated" : "");
 	text_format(
-		finding->text, sizeof(finding->text),
-		"Ranks wait %s%s in sum (%.3g GPU-hours%s) for ranks that arrive later, and it is "
-		"not the same one again and again.",
-		is_estimate ? "about " : "", units_of_ns(wait_ns).text, report->gpu_hours_waited,
-		is_estimate ? ", estimated" : "");
-	text_format(finding->hint, sizeof(finding->hint),
-		    "Uneven work or jitter of the hosts: compare iterations, pin threads, balance "
-		    "batches.");
+		finding->hint, sizeof(finding->hint),
+		"Uneven work or host jitter: compare iterations, pin threads, balance batches.");
 }
 
 static void find_small_messages(struct findings *findings, const struct timeline_report *report)
@@ -618,21 +606,18 @@ static void find_small_messages(struct findings *findings, const struct timeline
 	    share < small_share)
 		return;
 	finding = findings_add(findings, FINDINGS_SMALL_MESSAGES, FINDINGS_NOTE,
-			       "many small messages: %.0f %% of the time in communication",
-			       100 * share);
+			       "many small messages: %.0f%% of communication time", 100 * share);
 	finding->count = calls;
 	finding->of = total->timed + total->covered;
 	finding->percent = 100 * share;
 	finding->cost_ns = units_whole(ns);
 	text_format(finding->text, sizeof(finding->text),
-		    "%llu of %llu calls move less than 64 KiB, waiting left out they take %s%s: "
-		    "latency, "
-		    "not bandwidth, decides.",
+		    "%llu of %llu calls move less than 64 KiB; excluding waiting, they take %s%s: "
+		    "limited by latency, not bandwidth.",
 		    (unsigned long long)calls, (unsigned long long)finding->of,
 		    total->covered > 0 ? "about " : "", units_of_ns(ns).text);
-	text_format(
-		finding->hint, sizeof(finding->hint),
-		"Put messages together (larger buckets, grouped calls) where the framework can.");
+	text_format(finding->hint, sizeof(finding->hint),
+		    "Combine messages (larger buckets, grouped calls) if the framework can.");
 }
 
 /* Each part adds what it has. */
@@ -725,7 +710,7 @@ static void find_stuck(struct findings *findings, const struct scan *scan, uint3
 			name_rank(missing, sizeof(missing), outside++, job->ranks[rank].label);
 	}
 	finding = findings_add(findings, FINDINGS_HUNG, FINDINGS_ERROR,
-			       "%zu %s did not come out of %.20s %llu of %.32s", inside,
+			       "%zu %s stuck in %.20s #%llu of %.32s at the end", inside,
 			       text_which(inside, "rank", "ranks"),
 			       job_name(job, OP_NAMES_FUNCTION, first->function),
 			       (unsigned long long)first->match, comm->label);
@@ -734,29 +719,29 @@ static void find_stuck(struct findings *findings, const struct scan *scan, uint3
 	finding->of = comm->seat_count;
 	if (outside == 0 && inside == 1)
 		text_format(finding->text, sizeof(finding->text),
-			    "When the recording ended the recorded rank of %.60s was in this "
+			    "When the recording ended, the recorded rank of %.60s was in this "
 			    "collective.",
 			    comm->label);
 	else if (comm->missed > 0)
-		text_format(
-			finding->text, sizeof(finding->text),
-			"When the recording ended at least %zu of %u recorded ranks of %.60s %s in "
-			"this collective. NCCL did not show all calls of this communicator, so it "
-			"cannot be told who was not.",
-			inside, comm->seat_count, comm->label, text_which(inside, "was", "were"));
+		text_format(finding->text, sizeof(finding->text),
+			    "When the recording ended, at least %zu of %u recorded ranks of %.60s "
+			    "%s in this collective. NCCL did not report all calls of this "
+			    "communicator, so the others are unknown.",
+			    inside, comm->seat_count, comm->label,
+			    text_which(inside, "was", "were"));
 	else if (outside == 0)
 		text_format(finding->text, sizeof(finding->text),
-			    "When the recording ended all %zu recorded ranks of %.60s were in this "
-			    "collective.",
+			    "When the recording ended, all %zu recorded ranks of %.60s were in "
+			    "this collective.",
 			    inside, comm->label);
 	else
 		text_format(finding->text, sizeof(finding->text),
-			    "When the recording ended %zu of %u recorded ranks of %.60s %s in this "
-			    "collective. Not in it: %s.",
+			    "When the recording ended, %zu of %u recorded ranks of %.60s %s in "
+			    "this collective. Not in it: %s.",
 			    inside, comm->seat_count, comm->label,
 			    text_which(inside, "was", "were"), missing);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "`ringside doctor` on the same files says whom they wait for.");
+		    "`ringside doctor` on the same files shows the rank they wait for.");
 }
 
 /* Two ranks made the same number of collective calls and do not agree on what they were. */
@@ -823,17 +808,17 @@ static void find_mismatch(struct findings *findings, const struct timeline_repor
 	if (count == 0)
 		return;
 	finding = findings_add(findings, FINDINGS_MISMATCH, FINDINGS_ERROR,
-			       "ranks of %.32s disagree on collective %llu", comm->label,
+			       "ranks of %.32s disagree on collective #%llu", comm->label,
 			       (unsigned long long)number);
 	finding->comm = c;
 	finding->count = count;
 	text_format(finding->text, sizeof(finding->text),
-		    "From collective %llu of %.60s on, ranks called different functions, counts, "
-		    "datatypes or roots. NCCL then hangs or mixes data up.",
+		    "From collective #%llu of %.60s on, ranks called different functions, counts, "
+		    "datatypes or roots. NCCL then hangs or corrupts data.",
 		    (unsigned long long)number, comm->label);
 	text_format(finding->hint, sizeof(finding->hint),
-		    "`ringside doctor` on the same files shows both sides; `ringside dump` "
-		    "the calls around it, match %llu.",
+		    "`ringside doctor` on the same files shows both sides; `ringside dump` shows "
+		    "the calls around it (match %llu).",
 		    (unsigned long long)number);
 }
 

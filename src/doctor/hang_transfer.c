@@ -728,7 +728,7 @@ static void tell_one(struct hang_tale *tale, const struct hang_end *end)
 	if (all > stuck)
 		text_append(SAY, " (%u of %u between them)", stuck, all);
 	text_append(SAY, " %s", what_happens(end->note));
-	hang_say_for(SAY, scene, ", for ", hang_ago(scene, process, end->since_ns), "");
+	hang_say_for(SAY, scene, " (", hang_ago(scene, process, end->since_ns), ")");
 	if (end->steps > 0)
 		text_append(SAY, "; %" PRIu64 " of at most %" PRIu64 " steps done", end->steps_done,
 			    end->steps);

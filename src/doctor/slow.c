@@ -912,7 +912,7 @@ static void tell_lateness_unjudged(struct slow_search *search)
 		      total->by_source[OP_TIME_KERNEL_GPU], total->calls);
 	verdict_evidence(verdict,
 			 "%" PRIu64 " calls have network-side times, which start at the launch: "
-				    "they show slow links but not stragglers.",
+			 "they show slow links but not stragglers.",
 			 total->by_source[OP_TIME_PROXY]);
 	verdict_missing(verdict, "Stragglers and slow links inside nodes would not show.");
 	advise_kernels(verdict);

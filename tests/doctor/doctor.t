@@ -17,13 +17,13 @@ code_of() { # command...
 
 expect_same "a healthy job: exit code 0" "$(code_of "$ringside" doctor "$tap_scratch/healthy")" 0
 expect_ok "and one clear sentence" \
-	grep -q '^healthy  8 ranks on 2 hosts, 1 communicator; all its processes have ended' \
+	grep -q '^healthy     8 ranks on 2 hosts, 1 communicator; all its processes have ended' \
 	<("$ringside" doctor "$tap_scratch/healthy")
 expect_same "a hung one: exit code 1" "$(code_of "$ringside" doctor --hang 5s "$tap_scratch/hung")" 1
 "$ringside" doctor --hang 5s "$tap_scratch/hung" >"$tap_scratch/said"
-expect_ok "the culprit is named first" grep -q '^error    rank 5 ' "$tap_scratch/said"
-for part in seen sure next page; do
-	expect_ok "there is: $part" grep -q "^$part     " "$tap_scratch/said"
+expect_ok "the culprit is named first" grep -q '^error       rank 5 ' "$tap_scratch/said"
+for part in evidence confidence 'next steps' runbook; do
+	expect_ok "there is: $part" grep -q "^$part  " "$tap_scratch/said"
 done
 expect_ok "and where communicators stand" grep -qE '^world +8 +8 +7 ' "$tap_scratch/said"
 expect_same "nothing beyond 80 columns on a terminal of 80" \
@@ -46,7 +46,7 @@ fi
 make_samples
 expect_same "a job that was killed is trouble, whether it hung or not" \
 	"$(code_of "$ringside" doctor --hang 1s "$tap_scratch/stuck") $(code_of "$ringside" doctor --hang 1000s "$tap_scratch/stuck")" "1 1"
-expect_ok "dead is not healthy" grep -q '^dead     1 rank .*' <("$ringside" doctor --hang 1000s "$tap_scratch/stuck")
+expect_ok "dead is not healthy" grep -q '^dead        1 rank .*' <("$ringside" doctor --hang 1000s "$tap_scratch/stuck")
 expect_ok "losses limit what can be said" grep -q '^warning  .*12 operations were lost by the recorder of 1 process$' \
 	<("$ringside" doctor "$tap_scratch/lossy")
 
@@ -222,7 +222,7 @@ done
 expect_same "one good agent among many that are not: the hang is found" \
 	"$code $(value '"$_->{verdicts}[0]{class} $_->{verdicts}[0]{rank}"')" "1 never_issued 5"
 expect_same "and twelve are said to be silent" "$(value '"$_->{looked_at}{sources} $_->{looked_at}{sources_silent}"')" "13 12"
-expect_ok "why, in words" grep -q "it wants a password or token (HTTP 401): --auth FILE" "$tap_scratch/said"
+expect_ok "why, in words" grep -q "it wants a password or token (HTTP 401): --auth FILE" <(tr -s "\n " " " <"$tap_scratch/said")
 expect_ok "no bytes of theirs reach the terminal" test "$(grep -c $'\033' "$tap_scratch/said")" -eq 0
 expect_same "and nothing on stderr" "$(cat "$tap_scratch/err")" ""
 expect_refusal "a secret that is none" 2 "no line" "$ringside" doctor --auth /dev/null --agents "$(address_of good)"
@@ -265,7 +265,7 @@ kill -INT "$watch_pid"
 wait "$watch_pid"
 expect_same "SIGINT ends it with the last look's exit code, too" "$?" 0
 expect_ok "what appears is told with the time" grep -qE '^20[0-9-]+ [0-9:]+ UTC: appeared$' "$tap_scratch/watched"
-expect_ok "and with its evidence" grep -q '^error    rank 5 ' "$tap_scratch/watched"
+expect_ok "and with its evidence" grep -q '^error       rank 5 ' "$tap_scratch/watched"
 expect_ok "what is over is told, too" grep -qE 'UTC: cleared after .*: rank 5 ' "$tap_scratch/watched"
 serve healthy
 watch --json

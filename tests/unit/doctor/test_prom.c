@@ -323,7 +323,8 @@ static void check_processes(const struct recording *recording)
 	       first->world_size == 2 && first->interface == 5 &&
 	       strcmp(first->mode, "flight") == 0);
 	EXPECT(first->life == RECORDING_ALIVE && first->process_state == 0);
-	EXPECT_THAT("its current time is its last scrape", hang_now_ns(first) == 1700000099250000000);
+	EXPECT_THAT("its current time is its last scrape",
+		    hang_now_ns(first) == 1700000099250000000);
 	EXPECT_THAT("as wall time", recording_wall_ns(first, 1700000099250000000, &wall_ns) &&
 					    wall_ns == 1700000099250000000);
 	EXPECT_THAT("a stopped process is alive and stopped",
