@@ -108,7 +108,7 @@ static void find_nothing_recorded(struct findings *findings, const struct timeli
 static void find_unfinished(struct findings *findings, const struct timeline_report *report)
 {
 	const struct timeline_completeness *of = &report->completeness;
-	size_t count = of->killed + of->unknown_life;
+	size_t count = of->killed + of->unknown_life - of->without_end_mark;
 	struct finding *finding;
 
 	if (count == 0)

@@ -67,6 +67,7 @@ static void count_process(struct timeline_completeness *to, const struct recordi
 	to->with_counts += process->has_counts && process->is_final;
 	to->keeps_all = to->keeps_all && is_kept;
 	count_life(to, process->life);
+	to->without_end_mark += process->foreign != NULL && process->life == RECORDING_UNKNOWN;
 	for (size_t i = 0; i < process->comm_count; i++)
 		if (process->comms[i].has_counts)
 			to->issued += process->comms[i].counts.issued;

@@ -68,8 +68,9 @@ struct timeline_completeness {
 	size_t alive;
 	size_t killed;
 	size_t unknown_life;
-	size_t troubles; /* entries of recording.troubles, left-out ones too */
-	bool keeps_all;	 /* every process should have every operation (trace modes) */
+	size_t without_end_mark; /* of these: logs of other tools, which do not mark their end */
+	size_t troubles;	 /* entries of recording.troubles, left-out ones too */
+	bool keeps_all;		 /* every process should have every operation (trace modes) */
 	/* issued == read + lost, nothing damaged, all counters final, no trouble. */
 	bool is_complete;
 	double share; /* read / (issued + lost without counters), 0..1; 1 when complete */

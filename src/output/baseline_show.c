@@ -11,7 +11,7 @@ static const struct table_column baseline_columns[] = {
 	{ "RANKS", TABLE_RIGHT, 0 },	    { "OPERATION", TABLE_LEFT, 0 },
 	{ "SIZE", TABLE_RIGHT, 0 },	    { "ALGORITHM", TABLE_LEFT, 4 },
 	{ "CALLS", TABLE_RIGHT, 0 },	    { "TRANSFER", TABLE_RIGHT, 0 },
-	{ "GB/s BUS", TABLE_RIGHT, 0 },
+	{ "BUSBW", TABLE_RIGHT, 0 },
 };
 
 static void add_row(struct table *table, const struct baseline_row *row)
@@ -25,7 +25,7 @@ static void add_row(struct table *table, const struct baseline_row *row)
 	table_cell(table, row->size);
 	table_cellf(table, "%s%s%s", row->algorithm, row->protocol[0] ? " " : "", row->protocol);
 	table_cell(table, units_count(text, row->calls));
-	/* With waiting it is no transfer alone. */
+	/* Times of unmatched calls include waiting, so they are upper bounds. */
 	table_cellf(table, "%s%s",
 		    row->is_joined ? "" : "<= ", units_duration(text, (uint64_t)row->mean_ns));
 	if (row->busbw > 0)
@@ -47,12 +47,13 @@ static void write_head(struct sink *sink, const struct baseline *baseline)
 	if (baseline->saved_wall_ns > 0)
 		sink_format(sink, ", recorded until %s",
 			    units_wall_time(text, baseline->saved_wall_ns));
-	sink_format(sink, "; %.0f %% of the time in collectives was waiting\n",
-		    100 * baseline->wait_share);
+	sink_format(sink, "; waiting was %.0f%% of collective time\n", 100 * baseline->wait_share);
 	if (baseline->iterations > 0)
-		sink_format(sink,
-			    "%" PRIu64 " iterations of %" PRIu32 " operations, %s in the middle\n",
-			    baseline->iterations, baseline->iteration_ops,
+		sink_format(sink, "%" PRIu64 " %s of %" PRIu32 " %s, median %s\n",
+			    baseline->iterations,
+			    text_which(baseline->iterations, "iteration", "iterations"),
+			    baseline->iteration_ops,
+			    text_which(baseline->iteration_ops, "operation", "operations"),
 			    units_duration(text, (uint64_t)baseline->iteration_ns));
 	sink_text(sink, "\n");
 }

@@ -1,4 +1,4 @@
-/* A baseline as its file, and for people. */
+/* A baseline as text and as JSON, which is the format of its file. */
 #ifndef BASELINE_SHOW_H
 #define BASELINE_SHOW_H
 
@@ -7,12 +7,10 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* width 0: as wide as it takes. ERR_NO_SPACE, or the sink's status. */
+/* width 0: no limit. Returns ERR_NO_SPACE or the sink's status. */
 enum status baseline_text(struct sink *sink, const struct baseline *baseline, unsigned int width);
 
-/* A baseline as its file: docs/BASELINE.md has the keys. */
-
-/* One object; baseline_read() reads what comes out, and gives back the same. */
+/* One object, see docs/BASELINE.md; baseline_read() reads it back. */
 void baseline_json(struct json *json, const struct baseline *baseline);
 
 #endif

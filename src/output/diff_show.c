@@ -10,8 +10,7 @@
 
 enum { DIFF_ROWS = 30, DIFF_KEY_LEAST = 13 };
 
-/* "slower", "faster": past the threshold. "a bit slower": more than noise, and not surely past it. "same
- * within noise", "too few calls", "only in A". Static. */
+/* "slower": past the threshold. "slower, below threshold": more than noise, but not certainly past the threshold. */
 static const char *diff_verdict(const struct compare_row *row)
 {
 	if (!row->a.is_there)
@@ -29,8 +28,8 @@ static const char *diff_verdict(const struct compare_row *row)
 	if (!row->is_significant)
 		return "same within noise";
 	if (row->ratio_low > 1)
-		return "a bit slower";
-	return "a bit faster";
+		return "slower, below threshold";
+	return "faster, below threshold";
 }
 
 static void add_columns(struct report_grid *grid, uint32_t by)
@@ -52,8 +51,8 @@ static void add_columns(struct report_grid *grid, uint32_t by)
 	report_grid_column(grid, "WAITING A", TABLE_RIGHT, 0, 6);
 	report_grid_column(grid, "WAITING B", TABLE_RIGHT, 0, 6);
 	report_grid_column(grid, "B/A", TABLE_RIGHT, 0, 0);
-	report_grid_column(grid, "95 %", TABLE_LEFT, 0, 1);
-	report_grid_column(grid, "B IS", TABLE_LEFT, 0, 0);
+	report_grid_column(grid, "95% INTERVAL", TABLE_LEFT, 0, 1);
+	report_grid_column(grid, "RESULT", TABLE_LEFT, 0, 0);
 }
 
 static void count_cell(struct report_grid *grid, const struct compare_side *side)
@@ -69,7 +68,7 @@ static bool is_sampled(const struct compare_side *side)
 	return side->is_there && side->timed < side->calls - side->open;
 }
 
-/* No column where all calls were timed. */
+/* "-" if all calls were timed: the column is then omitted. */
 static void timed_cell(struct report_grid *grid, const struct compare_side *side,
 		       const struct compare_side *total)
 {
@@ -87,7 +86,7 @@ static void duration_cell(struct report_grid *grid, const struct compare_side *s
 		grid, side->is_there && side->timed > 0 && ns > 0 ? units_duration(text, ns) : "-");
 }
 
-/* Of all durations: those that were not joined show no waiting. */
+/* A share of all durations; unmatched calls count as not waiting. */
 static void waiting_cell(struct report_grid *grid, const struct compare_side *side)
 {
 	char text[REPORT_SHARE];
@@ -170,7 +169,7 @@ static enum status write_rows(struct sink *sink, const struct compare *compare,
 	status = report_grid_write(&grid, sink, options->width, NULL);
 	report_grid_release(&grid);
 	if (shown < compare->count)
-		sink_format(sink, "(%zu more rows: --all shows them)\n", compare->count - shown);
+		sink_format(sink, "(%zu more rows; --all shows them)\n", compare->count - shown);
 	return status;
 }
 
@@ -182,23 +181,22 @@ static void write_verdict(struct sink *sink, const struct compare *compare,
 
 	if (both == 0 && compare->not_timed > 0)
 		text_format(words, sizeof(words),
-			    "Nothing to compare: of what is in both, no side or one side only was "
-			    "timed.");
+			    "Nothing to compare: no operation was timed on both sides.");
 	else if (both == 0)
 		text_copy(words, sizeof(words),
-			  "Nothing is in both: there is nothing to compare. Another --by may help, "
-			  "like --by function,size.");
+			  "Nothing to compare: A and B have no operations in common. Try another "
+			  "--by, such as --by function,size.");
 	else if (compare->slower + compare->faster == 0)
 		text_format(words, sizeof(words),
-			    "Of %zu compared none is slower or faster by more than %g %%.", both,
+			    "%zu compared: none slower or faster by more than %g%%.", both,
 			    compare->threshold * 100);
 	else
 		text_format(words, sizeof(words),
-			    "Of %zu compared, by more than %g %%: %zu slower, %zu faster.", both,
-			    compare->threshold * 100, compare->slower, compare->faster);
+			    "%zu compared: %zu slower, %zu faster by more than %g%%.", both,
+			    compare->slower, compare->faster, compare->threshold * 100);
 	table_wrap(sink, words, "", 0, report_text_width(options));
 	if (compare->not_timed > 0)
-		sink_format(sink, "Not timed on both sides, not compared: %zu.\n",
+		sink_format(sink, "Not compared, because not timed on both sides: %zu.\n",
 			    compare->not_timed);
 	if (both > 0 && compare->only_a + compare->only_b > 0)
 		sink_format(sink, "Only in A: %zu, only in B: %zu.\n", compare->only_a,

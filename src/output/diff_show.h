@@ -9,19 +9,17 @@
 #include "output/report.h"
 #include "output/sink.h"
 
-/* What is compared. A report is NULL where its side is a file of expected bandwidths. */
+/* `report` is NULL for a file of expected bandwidths. */
 struct diff_side {
 	const char *path;
 	const struct timeline_report *report;
 };
 
-/* ERR_NO_SPACE (memory), or the sink's status. */
+/* Returns ERR_NO_SPACE or the sink's status. */
 enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
 		      const struct compare *compare, const struct report_text_options *options);
 
-/* Two runs side by side, for programs: the shape of docs/DIFF.md. */
-
-/* One value, an object. Unknown is null and never 0. */
+/* One object, see docs/DIFF.md. An unknown value is null, never 0. */
 void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,
 	       const struct compare *compare);
 

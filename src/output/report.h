@@ -1,4 +1,4 @@
-/* A report as text, JSON and CSV, and the words that these share. */
+/* A report as text, JSON and CSV, and the sentences these share. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -17,66 +17,66 @@
 
 enum { REPORT_KEY_TEXT = 160 };
 
-/* One part, `bit` from 0 to TALLY_BYS - 1: "world", "AllReduce", "1 MiB - 2 MiB", "3", "node0001".
- * "-" where it is not known. */
+/* One part of a key, `bit` from 0 to TALLY_BYS - 1: "world", "AllReduce", "1 MiB - 2 MiB", "3", "node0001"; "-" if
+ * unknown. */
 const char *report_key_text(const struct timeline_report *report, const struct tally_key *key,
 			    unsigned int bit, char to[static REPORT_KEY_TEXT]);
 
 /* The title of its column: "COMMUNICATOR", "OPERATION", ... */
 const char *report_key_title(unsigned int bit);
 
-/* All parts of `by` into the object that is open, see docs/REPORT.md. */
+/* All parts of `by`, as keys of the open object. */
 void report_key_json(struct json *json, const struct timeline_report *report,
 		     const struct tally_key *key, uint32_t by);
 
-/* "-", "0 B", "1 MiB - 2 MiB" (up to, not including, the second). */
+/* "-", "0 B", "1 MiB - 2 MiB" (the second excluded). */
 const char *report_size_text(unsigned int size_class, char to[static REPORT_KEY_TEXT]);
 
-/* "tp-*" of "tp-17": digits become one '*'. */
+/* "tp-17" to "tp-*": each run of digits becomes '*'. */
 void report_family_name(char to[static REPORT_KEY_TEXT], const char *name);
 
-/* Sentences of a report, for people: the same ones on the screen, in JSON and on the page. */
+/* ---- sentences: the same in text, JSON and HTML ---------------------------------------------- */
 
 enum { REPORT_WORDS = 400 };
 
-/* "NCCL 2.28", "NCCL 2.27 and 2.28", "NCCL of unknown release". */
+/* "NCCL 2.28", "NCCL 2.27 and 2.28", "NCCL (unknown release)". */
 void report_words_nccl(const struct recording *recording, char to[static REPORT_WORDS]);
 
 /* "job 77: 8 of 16 ranks on 2 hosts", "3 jobs (a, b, c): 24 ranks on 4 hosts". */
 void report_words_job(const struct timeline_report *report, char to[static REPORT_WORDS]);
 
-/* "10.5 s from 2026-01-01 14:03:10 UTC"; "" when nothing has a time. */
+/* "10.5 s from 2026-01-01 14:03:10 UTC"; "" if nothing has a time. */
 void report_words_span(const struct timeline_report *report, char to[static REPORT_WORDS]);
 
-/* A moment within the report: "14:03:10", with a date when it lasts longer than a day, as
- * "1.23 s after the start" without wall time. */
+/* A moment within the report: "14:03:10", with a date if the report spans more than a day, or "1.23 s after the start"
+ * without wall time. */
 void report_words_moment(const struct timeline_report *report, uint64_t ns,
 			 char to[static REPORT_WORDS]);
 
-/* "complete: all 5,208 operations that NCCL showed were read", or what is missing and why. */
+/* "recording complete (5,208 operations)", or what is missing and why. */
 void report_words_completeness(const struct timeline_report *report, struct sink *to);
 
-/* "the GPU's clock", "93 % the GPU's clock, 7 % the host's clock (upper bound)"; of the timed calls. */
+/* "the GPU clock", "the GPU clock 93%, the host clock (upper bound) 7%"; of the timed calls. */
 void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS]);
 /* Do the durations of this row come from several sources? */
 bool report_has_mixed_sources(const struct tally_row *row);
 
-/* "2,000 of 100,000 calls (2.0 %)"; "" where all calls that are over were timed. */
+/* "2,000 of 100,000 calls (2.0%)"; "" if all finished calls were timed. */
 void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS]);
-/* "Broadcast of 1 MiB in world (600 calls), ... and 3 more kinds"; "" where something of each kind was timed. */
+/* "Broadcast of 1 MiB in world (600 calls), ... and 3 more kinds"; "" if each kind has timed calls. */
 void report_words_not_timed(const struct timeline_report *report, char to[static REPORT_WORDS]);
-/* Before a total: "" exact, "~" estimated, ">" without the calls of kinds with nothing timed, ">~" both. */
+/* Prefix of a total: "" exact, "~" estimated, ">" without kinds of calls that were never timed, ">~" both. */
 const char *report_estimate_mark(const struct tally_row *row);
 
-/* "ReduceScatter of 64 MiB - 128 MiB on net-only communicators fell 13 % at 14:03:10, ...". */
+/* "ReduceScatter of 64 MiB - 128 MiB on net-only communicators: busbw without waiting fell 13% at 14:03:10, ...". */
 void report_words_change(const struct timeline_report *report, const struct windows_change *change,
 			 char to[static REPORT_WORDS]);
 
-/* "rank 5 on node0001 (arrives late, last in 93 % of 650 collectives)". */
+/* "rank 5 on node0001 (3.02 ms late, last in 93% of 650 collectives)". */
 void report_words_straggler(const struct timeline_report *report, const struct straggler *one,
 			    char to[static REPORT_WORDS]);
 
-/* "12 %", "0.4 %", "<0.1 %"; "-" unless `of` is positive. */
+/* "12%", "0.4%", "<0.1%"; "-" unless `of` is positive. */
 enum { REPORT_SHARE = 16 };
 const char *report_share(char to[static REPORT_SHARE], double part, double of);
 /* "0.123", "12.3", "1234", "<0.001". */
@@ -84,51 +84,45 @@ const char *report_hours(char to[static REPORT_SHARE], double hours);
 /* "2.57 of 82.6 GPU-seconds", "12.3 of 456 GPU-hours". */
 void report_words_lost(double hours_lost, double hours, char to[static REPORT_WORDS]);
 
-/*
- * A report for people. First the answer, in a screenful of 24 lines by 80 columns; then the tables.
- * docs/REPORT.md explains the columns.
- */
+/* ---- text: a summary of 24 lines by 80 columns, then tables; docs/REPORT.md explains the columns ---- */
 
 struct report_text_options {
-	unsigned int
-		width;	 /* of the terminal; 0: tables as wide as they are, sentences 80 columns */
-	bool has_blocks; /* the terminal shows UTF-8: small charts of blocks instead of digits */
-	bool has_all;	 /* all rows, however many */
+	unsigned int width; /* of the terminal; 0: tables are not cut, sentences have 80 columns */
+	bool has_blocks;    /* the terminal shows UTF-8: charts of blocks instead of digits */
+	bool has_all;	    /* all rows, however many */
 };
 
-/* All return the first failure: ERR_NO_SPACE (memory), or the sink's status. */
+/* These return ERR_NO_SPACE or the sink's status. */
 enum status report_text(struct sink *sink, const struct timeline_report *report,
 			const struct report_text_options *options);
 
-/* The first screenful alone. */
+/* The summary alone. */
 enum status report_text_answer(struct sink *sink, const struct timeline_report *report,
 			       const struct report_text_options *options);
 
-/* Who, when, how complete; then one table. */
+/* The head, then one table. */
 enum status report_text_table(struct sink *sink, const struct timeline_report *report,
 			      const struct tally *tally, const struct report_text_options *options);
-
-/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* For sentences. */
 unsigned int report_text_width(const struct report_text_options *options);
 
-/* Who, when, how complete: two lines or more. */
+/* Job, time span and completeness. */
 void report_text_head(struct sink *sink, const struct timeline_report *report,
 		      const struct report_text_options *options);
 
-/* Over time: a small chart per kind of communicator and function, changes in words. */
+/* A small chart per kind of communicator and function, then the changes. */
 enum status report_text_windows(struct sink *sink, const struct timeline_report *report,
 				const struct report_text_options *options);
 enum status report_text_iterations(struct sink *sink, const struct timeline_report *report,
 				   const struct report_text_options *options);
 
-/* "12.3": GB/s, 10^9 bytes per second; "-" when it is 0, unknown. */
+/* "12.3": GB/s, 10^9 bytes per second; "-" if 0, which is unknown. */
 enum { REPORT_BANDWIDTH = 24 };
 const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second);
 
-/* Values as a line of blocks or of digits from 1 to 8, which is the largest; ' ' where a value is not
- * above 0. At most `most` characters: neighbours are averaged. */
+/* Values as a line of blocks, or of digits from 1 to 8 (the largest); ' ' for a value that is not positive. At most
+ * `most` characters; neighbours are averaged. */
 void report_chart(struct sink *to, const double *values, size_t count, size_t most,
 		  bool has_blocks);
 
@@ -151,9 +145,8 @@ enum report_json_form {
 void report_json(struct json *json, const struct timeline_report *report,
 		 enum report_json_form form);
 
-/* Parts. Those named put_ write a key of that name and its value into the object that is open. */
+/* Parts. put_X writes the key X and its value into the open object. */
 void report_json_put_head(struct json *json, const struct timeline_report *report);
-/* The parts of a key, by name. */
 void report_json_put_by(struct json *json, uint32_t by);
 void report_json_put_completeness(struct json *json, const struct timeline_report *report);
 void report_json_put_troubles(struct json *json, const struct recording *recording);
@@ -165,14 +158,14 @@ void report_json_put_windows(struct json *json, const struct timeline_report *re
 void report_json_put_findings(struct json *json, const struct timeline_report *report);
 
 /*
- * One table of a report as CSV: a line of names, then a line per row. An empty cell is "not known".
- * docs/REPORT.md explains the columns, which are named as the keys of the JSON.
+ * One table of a report as CSV: a line of names, then a line per row. An unknown value is an empty cell. Columns are
+ * named like the keys of the JSON.
  */
 
-/* The index-th name of a table that can be asked for; NULL past the last. */
+/* The index-th name of a table; NULL past the last. */
 const char *report_table_name(size_t index);
 
-/* The tally behind a name; NULL: it has none ("windows", "iterations"), or nobody knows the name. */
+/* The tally of that name; NULL if it has none ("windows", "iterations") or the name is unknown. */
 const struct tally *report_table(const struct timeline_report *report, const char *name);
 
 enum status report_csv_tally(struct sink *sink, const struct timeline_report *report,

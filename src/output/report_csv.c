@@ -36,7 +36,7 @@ const struct tally *report_table(const struct timeline_report *report, const cha
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* Cells come with the comma before them: the first cell of a line is the caller's. */
+/* These write the comma before the cell, so the caller writes the first cell of a line. */
 static void put_number(struct sink *sink, bool is_known, uint64_t number)
 {
 	sink_byte(sink, ',');
@@ -51,7 +51,7 @@ static void put_double(struct sink *sink, bool is_known, double number)
 		sink_format(sink, "%.17g", number);
 }
 
-/* NULL: not known. */
+/* NULL: unknown. */
 static void put_part(struct sink *sink, bool *is_first, const char *text)
 {
 	if (!*is_first)
@@ -61,7 +61,7 @@ static void put_part(struct sink *sink, bool *is_first, const char *text)
 		csv_text(sink, text);
 }
 
-/* ---- sums by key ----------------------------------------------------------------------------- */
+/* ---- tables by key ----------------------------------------------------------------------------- */
 
 static void write_names(struct sink *sink, uint32_t by)
 {

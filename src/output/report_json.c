@@ -1,9 +1,8 @@
-/* Rows and tables of a report. */
+/* The report as JSON. */
 #include "output/report.h"
 #include "output/report_internal.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "common/attributes.h"
 #include "common/nccl_interface.h"
@@ -33,7 +32,7 @@ static void put_histogram(struct json *json, const struct tally_histogram *histo
 	json_end(json);
 }
 
-/* waiting is null where no rank of the report shares a collective with another one. */
+/* Waiting is null if no two ranks share a collective. */
 static void put_figures(struct json *json, const struct timeline_report *report,
 			const struct tally_row *row, bool has_histogram)
 {
@@ -54,21 +53,6 @@ static void put_figures(struct json *json, const struct timeline_report *report,
 		put_histogram(json, &row->histogram);
 }
 
-/* How many communicators one row of the table by name stands for. */
-static size_t count_alike(const struct job *job, const struct tally_key *key)
-{
-	const struct job_comm *first = &job->comms[key->comm];
-	size_t count = 0;
-
-	for (size_t i = 0; i < job->comm_count; i++) {
-		const struct job_comm *comm = &job->comms[i];
-
-		count += comm->group == key->group && comm->kind == key->kind &&
-			 strcmp(comm->name, first->name) == 0;
-	}
-	return count;
-}
-
 void report_json_put_by(struct json *json, uint32_t by)
 {
 	json_put_array(json, "by");
@@ -78,7 +62,7 @@ void report_json_put_by(struct json *json, uint32_t by)
 	json_end(json);
 }
 
-/* What the page shows of a row besides: the lists that `rank_index` and `comm_index` lead into are not in it. */
+/* The page does not have the lists that `rank_index` and `comm_index` point into, so its rows name host, kind etc. */
 static void put_page_details(struct json *json, const struct timeline_report *report,
 			     const struct tally_key *key, uint32_t by)
 {
@@ -92,7 +76,7 @@ static void put_page_details(struct json *json, const struct timeline_report *re
 		json_put_known(json, "nodes", comm->nnodes > 0, (uint64_t)comm->nnodes);
 		json_put_unsigned(json, "missing_ranks", comm->missing);
 	} else if (by & TALLY_BY_COMM_NAME) {
-		json_put_unsigned(json, "communicators", count_alike(job, key));
+		json_put_unsigned(json, "communicators", report_count_alike(job, key, by).comms);
 	}
 	if (by & TALLY_BY_RANK) {
 		const struct job_rank *rank = &job->ranks[key->rank];
@@ -184,9 +168,9 @@ static void put_tables(struct json *json, const struct timeline_report *report,
 	json_end(json);
 }
 
-/* Waiting, who is waited for, and how everything went over time. */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* An index into one of the report's lists; null where it says nobody. */
+/* An index into one of the report's lists, or null. */
 static void put_index(struct json *json, const char *key, uint32_t index)
 {
 	json_put_known(json, key, index != UINT32_MAX, index);
@@ -271,7 +255,7 @@ void report_json_put_alignment(struct json *json, const struct timeline_report *
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* Whole numbers: parts of a nanosecond or byte only come from dividing at the borders of windows. */
+/* Rounded: fractions of a nanosecond or byte only come from splitting operations at window borders. */
 static void put_values(struct json *json, const char *key, const double *values, size_t count)
 {
 	json_put_array(json, key);
@@ -433,7 +417,7 @@ static void put_iterations(struct json *json, const struct timeline_report *repo
 	json_put_unsigned(json, "slowest_ns", from->slowest_ns);
 	json_put_unsigned(json, "slowest", from->slowest);
 	json_put_unsigned(json, "count", from->count);
-	/* The page has the list with neighbours put together. */
+	/* The page has its own list, with neighbours merged. */
 	if (form == REPORT_JSON_WHOLE) {
 		json_put_array(json, "list");
 		for (size_t i = 0; i < from->count; i++)
@@ -474,9 +458,7 @@ void report_json_put_findings(struct json *json, const struct timeline_report *r
 	json_put_unsigned(json, "findings_left_out", report->findings.left_out);
 }
 
-/* Who took part, how complete it is, and the order of the parts. */
-
-/* Kinds with nothing timed that are listed, those with most calls first. */
+/* At most this many kinds of calls that were never timed, most calls first. */
 enum { NOT_TIMED_SHOWN = 64 };
 
 /* ---- head ------------------------------------------------------------------------------------ */
@@ -585,7 +567,7 @@ void report_json_put_troubles(struct json *json, const struct recording *recordi
 	json_put_unsigned(json, "troubles_left_out", recording->troubles_left_out);
 }
 
-/* ---- who took part --------------------------------------------------------------------------- */
+/* ---- jobs, hosts, ranks, communicators ------------------------------------------------------- */
 
 void report_json_put_jobs(struct json *json, const struct timeline_report *report)
 {
@@ -716,7 +698,7 @@ void report_json_put_communicators(struct json *json, const struct timeline_repo
 
 /* ---------------------------------------------------------------------------------------------- */
 
-/* Kinds of calls of which nothing was timed. */
+/* Kinds of calls that were never timed. */
 static void report_json_put_not_timed(struct json *json, const struct timeline_report *report)
 {
 	size_t shown =
@@ -750,7 +732,7 @@ static void put_total(struct json *json, const struct timeline_report *report)
 	json_end(json);
 }
 
-/* The borders of all histograms, written once. */
+/* The bucket bounds of all histograms, written once. */
 static void put_bounds(struct json *json)
 {
 	json_put_array(json, "histogram_upper_ns");

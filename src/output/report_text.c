@@ -1,4 +1,4 @@
-/* Charts of one line of text. */
+/* The report as text: first a summary that fits a screen, then tables, charts and iterations. */
 #include "output/report.h"
 #include "output/report_internal.h"
 
@@ -12,7 +12,7 @@
 #include "common/text.h"
 #include "output/table.h"
 
-/* More names than this, and families are shown instead. */
+/* With more names than this, families of names are shown instead. */
 enum { REPORT_NAMES_SHOWN = 20 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static double chart_largest(const double *values, size_t count)
 	return most;
 }
 
-/* Mean of the values above 0 among those that fall into one character. */
+/* Mean of the positive values that share one character. */
 static double mean_of(const double *values, size_t first, size_t after)
 {
 	double sum = 0;
@@ -64,7 +64,7 @@ void report_chart(struct sink *to, const double *values, size_t count, size_t mo
 	}
 }
 
-/* The columns that every table of a report has. */
+/* ---- figures of a row ----------------------------------------------------------------------- */
 
 const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_second)
 {
@@ -81,7 +81,7 @@ const char *report_bandwidth(char to[static REPORT_BANDWIDTH], double bytes_per_
 	return to;
 }
 
-/* Columns of a row's figures, and a row of them. is_mixed: name the source of durations. */
+/* is_mixed: name the source of durations. */
 static void report_figures_columns(struct report_grid *grid, bool is_mixed)
 {
 	report_grid_column(grid, "CALLS", TABLE_RIGHT, 0, 2);
@@ -103,7 +103,7 @@ static void report_figures_columns(struct report_grid *grid, bool is_mixed)
 	report_grid_column(grid, "GPU-H LOST", TABLE_RIGHT, 0, 12);
 }
 
-/* For a column TIMED: how many calls were timed; "-" where all calls of the report were: no column then. */
+/* "-" where all calls of the report were timed: the column is then omitted. */
 static void report_timed_cell(struct report_grid *grid, const struct timeline_report *report,
 			      const struct tally_row *row)
 {
@@ -113,7 +113,7 @@ static void report_timed_cell(struct report_grid *grid, const struct timeline_re
 			 tally_is_sampled(&report->total) ? units_count(text, row->timed) : "-");
 }
 
-/* For columns TIME and SHARE: totals, marked where they are estimates. */
+/* Columns TIME and SHARE: totals, marked where they are estimates. */
 static void report_total_cells(struct report_grid *grid, const struct timeline_report *report,
 			       const struct tally_row *row)
 {
@@ -211,7 +211,7 @@ static void report_figures_cells(struct report_grid *grid, const struct timeline
 	waiting_cells(grid, row, report_knows_waiting(report, row));
 }
 
-/* The first screenful. */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 enum { COST_MOST = 3, NAME_LEAST = 8, FINDINGS_SHOWN = 12 };
 
@@ -240,9 +240,7 @@ void report_text_head(struct sink *sink, const struct timeline_report *report,
 	sink_release(&text);
 }
 
-/* ---- how much ------------------------------------------------------------------------------- */
-
-/* The rank that is least and most busy. */
+/* Shares of the least and the most busy rank. */
 static void busy_range(const struct timeline_report *report, double *least, double *most)
 {
 	*least = 2;
@@ -257,14 +255,14 @@ static void busy_range(const struct timeline_report *report, double *least, doub
 	}
 }
 
-static void say_busy(struct sink *text, const struct timeline_report *report)
+static void write_busy(struct sink *text, const struct timeline_report *report)
 {
 	char share[REPORT_SHARE], low[REPORT_SHARE], high[REPORT_SHARE], bytes[UNITS_TEXT];
 	double least, most;
 
 	busy_range(report, &least, &most);
 	if (most < 0) {
-		sink_format(text, "communication: share of the time not known%s, %s in messages",
+		sink_format(text, "communication: unknown share of run time%s, %s in messages",
 			    report->total.timed == 0 ? " (no call was timed)" : "",
 			    units_bytes(bytes, report->total.bytes));
 		return;
@@ -272,44 +270,46 @@ static void say_busy(struct sink *text, const struct timeline_report *report)
 	report_share(share, report->busy_share, 1);
 	report_share(low, least, 1);
 	report_share(high, most, 1);
-	sink_format(text, "communication: %s%s of the time", report_estimate_mark(&report->total),
+	sink_format(text, "communication: %s%s of run time", report_estimate_mark(&report->total),
 		    share);
 	if (strcmp(low, high) != 0)
 		sink_format(text, " (%s to %s by rank)", low, high);
 	sink_format(text, ", %s in messages", units_bytes(bytes, report->total.bytes));
 }
 
-static void say_waiting(struct sink *text, const struct timeline_report *report)
+static void write_waiting(struct sink *text, const struct timeline_report *report)
 {
 	char share[REPORT_SHARE], lost[REPORT_WORDS];
 
 	if (!report_knows_waiting(report, &report->total)) {
-		sink_text(text, "waiting: not known, no timed collective of several ranks to "
-				"compare");
+		sink_text(text,
+			  "waiting: unknown, no timed collective of several ranks to compare");
 		return;
 	}
 	report_share(share, tally_total_wait_ns(&report->total),
 		     tally_total_joined_ns(&report->total));
 	report_words_lost(report->gpu_hours_waited, report->gpu_hours, lost);
-	sink_format(text, "waiting: %s of the time in collectives, %s%s lost", share,
+	sink_format(text, "waiting: %s of collective time, %s%s lost", share,
 		    report_estimate_mark(&report->total), lost);
 }
 
-static void say_much(struct sink *sink, const struct timeline_report *report, unsigned int width)
+static void write_shares(struct sink *sink, const struct timeline_report *report,
+			 unsigned int width)
 {
 	char words[REPORT_WORDS];
 	struct sink text;
 
 	sink_init_memory(&text);
-	say_busy(&text, report);
+	write_busy(&text, report);
 	table_wrap(sink, sink_string(&text), "", 2, width);
 	sink_release(&text);
 	sink_init_memory(&text);
-	say_waiting(&text, report);
+	write_waiting(&text, report);
 	table_wrap(sink, sink_string(&text), "", 2, width);
 	sink_release(&text);
 	report_words_sources(&report->total, words);
-	table_wrap(sink, words, "durations: from ", 2, width);
+	table_wrap(sink, words, report->total.timed > 0 ? "durations: from " : "durations: ", 2,
+		   width);
 	report_words_timed(&report->total, words);
 	if (words[0] != '\0' && report->total.covered > 0)
 		text_format(words + strlen(words), sizeof(words) - strlen(words),
@@ -318,10 +318,8 @@ static void say_much(struct sink *sink, const struct timeline_report *report, un
 		table_wrap(sink, words, "timed: ", 2, width);
 	report_words_not_timed(report, words);
 	if (words[0] != '\0' && report->total.timed > 0)
-		table_wrap(sink, words, "not timed, in no total: ", 2, width);
+		table_wrap(sink, words, "not timed, excluded from totals: ", 2, width);
 }
-
-/* ---- what costs most ------------------------------------------------------------------------- */
 
 static void cost_cells(struct report_grid *grid, const struct timeline_report *report,
 		       const struct tally_row *row)
@@ -346,7 +344,7 @@ static void cost_columns(struct report_grid *grid)
 	report_grid_column(grid, "TIMED", TABLE_RIGHT, 0, 3);
 	report_grid_column(grid, "TIME", TABLE_RIGHT, 0, 1);
 	report_grid_column(grid, "SHARE", TABLE_RIGHT, 0, 0);
-	report_grid_column(grid, "GB/s BUS", TABLE_RIGHT, 0, 2);
+	report_grid_column(grid, "BUSBW", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "MEDIAN", TABLE_RIGHT, 0, 3);
 	report_grid_column(grid, "WAITING", TABLE_RIGHT, 0, 2);
 }
@@ -410,17 +408,17 @@ static enum status write_functions(struct sink *sink, const struct timeline_repo
 	return status;
 }
 
-/* ---- who, and what looks wrong --------------------------------------------------------------- */
+/* ---- stragglers and findings ----------------------------------------------------------------- */
 
-static void say_stragglers(struct sink *sink, const struct timeline_report *report,
-			   unsigned int width)
+static void write_stragglers(struct sink *sink, const struct timeline_report *report,
+			     unsigned int width)
 {
 	const struct stragglers *from = &report->stragglers;
 	char words[REPORT_WORDS];
 	struct sink text;
 
 	sink_init_memory(&text);
-	/* With one cause several may come late; the others are among the findings. */
+	/* One cause can make several ranks late; the others are among the findings. */
 	if (from->count > 0) {
 		report_words_straggler(report, &from->list[0], words);
 		sink_text(&text, words);
@@ -428,11 +426,12 @@ static void say_stragglers(struct sink *sink, const struct timeline_report *repo
 	if (from->count > 1)
 		sink_format(&text, " and %zu more", from->count - 1);
 	if (from->count == 0 && from->has_enough)
-		sink_format(&text, "none, %" PRIu64 " collectives were compared", from->meetings);
+		sink_format(&text, "none (%" PRIu64 " %s compared)", from->meetings,
+			    text_which(from->meetings, "collective", "collectives"));
 	else if (from->count == 0)
 		sink_format(&text,
-			    "cannot say, too few collectives to compare (%" PRIu64
-			    ", needed are %" PRIu32 ")",
+			    "not judged, too few collectives to compare (%" PRIu64 " of %" PRIu32
+			    ")",
 			    from->meetings, from->least_meetings);
 	table_wrap(sink, sink_string(&text), "stragglers: ", 2, width);
 	sink_release(&text);
@@ -475,8 +474,8 @@ static size_t lines_of_all(const struct findings *findings, unsigned int width)
 	return lines;
 }
 
-/* In full where all fit. Else the first, and as many more as fit without their texts; one line is kept
- * for saying that there are more. True: in full. */
+/* In full if all of them fit. Otherwise as many as fit without their texts, at least one; the last line counts the
+ * rest. Returns whether all were written in full. */
 static bool write_findings(struct sink *sink, const struct findings *findings, size_t lines,
 			   unsigned int width)
 {
@@ -508,31 +507,31 @@ static void report_text_findings(struct sink *sink, const struct timeline_report
 {
 	const struct findings *from = &report->findings;
 
-	sink_text(sink, "\nFindings\n");
+	sink_text(sink, "\nAll findings\n");
 	for (size_t i = 0; i < from->count; i++)
 		write_finding(sink, &from->list[i], report_text_width(options), true);
 	if (from->left_out > 0)
-		sink_format(sink, "(%zu more were left out)\n", from->left_out);
+		sink_format(sink, "(%zu more omitted)\n", from->left_out);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void write_wrong(struct sink *text, const struct timeline_report *report, unsigned int width,
-			bool *has_all)
+static void write_summary_findings(struct sink *text, const struct timeline_report *report,
+				   unsigned int width, bool *has_all)
 {
 	size_t lines = count_lines(sink_string(text)) + 1;
 
 	*has_all = true;
 	if (report->findings.count == 0) {
-		sink_text(text, "Nothing looks wrong.\n");
+		sink_text(text, "Findings: none\n");
 		return;
 	}
-	sink_text(text, "What looks wrong:\n");
+	sink_text(text, "Findings:\n");
 	*has_all = write_findings(text, &report->findings,
 				  lines < REPORT_TEXT_LINES ? REPORT_TEXT_LINES - lines : 1, width);
 }
 
-/* The first screenful; *has_all_findings: with all findings in full, so that nothing is to be added. */
+/* *has_all_findings: all findings were written in full, so they need no section of their own. */
 static enum status report_text_first(struct sink *sink, const struct timeline_report *report,
 				     const struct report_text_options *options,
 				     bool *has_all_findings)
@@ -544,15 +543,15 @@ static enum status report_text_first(struct sink *sink, const struct timeline_re
 	sink_init_memory(&text);
 	report_text_head(&text, report, options);
 	if (report->total.calls > 0) {
-		say_much(&text, report, width);
+		write_shares(&text, report, width);
 		sink_text(&text, "\n");
 		status = write_answer_comms(&text, report, width);
 		if (status == OK)
 			status = write_functions(&text, report, width);
 		sink_text(&text, "\n");
-		say_stragglers(&text, report, width);
+		write_stragglers(&text, report, width);
 	}
-	write_wrong(&text, report, width, has_all_findings);
+	write_summary_findings(&text, report, width, has_all_findings);
 	if (status == OK)
 		status = text.status;
 	sink_text(sink, sink_string(&text));
@@ -568,7 +567,7 @@ enum status report_text_answer(struct sink *sink, const struct timeline_report *
 	return report_text_first(sink, report, options, &has_all);
 }
 
-/* The table of ranks: who waits least is who the others wait for. */
+/* ---- ranks: a straggler is the one that waits least ------------------------------------------ */
 
 enum { RANKS_ALL = 20, RANKS_EACH = 8, HOST_LEAST = 8 };
 
@@ -577,7 +576,7 @@ static double wait_share(const struct tally_row *row)
 	return row->joined_ns ? tally_wait_share(row) : -1;
 }
 
-/* By the share of waiting; those of which it is not known come last; equal ones by rank. */
+/* By share of waiting, unknown ones last; ties by rank. */
 static int by_waiting(const void *left, const void *right)
 {
 	const struct tally_row *a = *(const struct tally_row *const *)left;
@@ -645,7 +644,7 @@ static enum status write_ranks(struct sink *sink, const struct timeline_report *
 	for (size_t i = 0; i < head; i++)
 		add_rank(&grid, report, rows[i]);
 	if (tail > 0)
-		report_grid_note(&grid, "... %zu %s between them (--all shows all) ...",
+		report_grid_note(&grid, "... %zu more %s (--all shows them) ...",
 				 known - head - tail,
 				 text_which(known - head - tail, "rank", "ranks"));
 	for (size_t i = known - tail; i < known; i++)
@@ -655,8 +654,7 @@ static enum status write_ranks(struct sink *sink, const struct timeline_report *
 	return status;
 }
 
-/* The table of ranks: those that waited least and most, when there are many. left_out as in
- * table.h. */
+/* If there are many, only those that waited least and most. left_out: see table.h. */
 static enum status report_text_ranks(struct sink *sink, const struct timeline_report *report,
 				     const struct report_text_options *options,
 				     struct report_grid_left_out *left_out)
@@ -676,21 +674,24 @@ static enum status report_text_ranks(struct sink *sink, const struct timeline_re
 		status = write_ranks(sink, report, rows, count, 0, count, options->width, left_out);
 	} else if (known >= 2 * (size_t)RANKS_EACH) {
 		qsort(rows, count, sizeof(*rows), by_waiting);
-		sink_format(sink, "The %d that waited least (others waited for them) and most.\n",
-			    RANKS_EACH);
+		sink_format(
+			sink,
+			"The %d ranks that waited least (the others waited for them) and the %d "
+			"that waited most.\n",
+			RANKS_EACH, RANKS_EACH);
 		status = write_ranks(sink, report, rows, RANKS_EACH, RANKS_EACH, known,
 				     options->width, left_out);
 	} else {
 		status = write_ranks(sink, report, rows, RANKS_ALL, 0, RANKS_ALL, options->width,
 				     left_out);
-		sink_format(sink, "(%s ranks in all: --all shows them)\n",
+		sink_format(sink, "(%s ranks in total; --all shows them)\n",
 			    units_count(text, count));
 	}
 	free(rows);
 	return status;
 }
 
-/* Over time: windows, changes, iterations. */
+/* ---- over time ------------------------------------------------------------------------------- */
 
 enum { SERIES_SHOWN = 8, CHANGES_SHOWN = 8, CHART_NARROW = 24, CHART_WIDE = 60, WIDE_FROM = 120 };
 
@@ -708,7 +709,7 @@ static int by_value(const void *left, const void *right)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* The line of one chart and its middle. Values of 0: nothing there. */
+/* The values of one chart; 0 where there is none. */
 struct line {
 	double *values; /* [count] */
 	double *sorted; /* those above 0 */
@@ -725,7 +726,7 @@ static void sort_line(struct line *line)
 	qsort(line->sorted, line->used, sizeof(*line->sorted), by_value);
 }
 
-/* busbw of the transfer where ranks could be joined, else with waiting. True: without waiting. */
+/* busbw without waiting where ranks could be compared, else with it. Returns whether it is without. */
 static bool fill_bandwidth(struct line *line, const struct windows_series *series)
 {
 	bool has_moves = false;
@@ -780,7 +781,7 @@ static void add_series(struct report_grid *grid, const struct timeline_report *r
 	report_grid_cell(grid, is_move ? "busbw without waiting" : "busbw with waiting");
 }
 
-/* Waiting of all ranks as a share of the time of what could be joined. */
+/* Waiting of all ranks as a share of the time of matched collectives. */
 static void add_waiting(struct report_grid *grid, const struct windows *windows, struct line *line,
 			const struct report_text_options *options)
 {
@@ -805,7 +806,7 @@ static void add_waiting(struct report_grid *grid, const struct windows *windows,
 	report_grid_cell(grid, report_share(text, line->sorted[0], 1));
 	report_grid_cell(grid, report_share(text, line->sorted[line->used / 2], 1));
 	report_grid_cell(grid, report_share(text, line->sorted[line->used - 1], 1));
-	report_grid_cell(grid, "share of time");
+	report_grid_cell(grid, "share of collective time");
 }
 
 /* Indices of the series, the longest time first. */
@@ -838,17 +839,17 @@ static void write_charts(struct report_grid *grid, const struct timeline_report 
 	report_grid_column(grid, "OPERATION", TABLE_LEFT, 0, 0);
 	report_grid_column(grid, "KIND", TABLE_LEFT, 0, 4);
 	report_grid_column(grid, "OVER TIME", TABLE_LEFT, 0, 0);
-	report_grid_column(grid, "LEAST", TABLE_RIGHT, 0, 2);
+	report_grid_column(grid, "MIN", TABLE_RIGHT, 0, 2);
 	report_grid_column(grid, "MEDIAN", TABLE_RIGHT, 0, 1);
-	report_grid_column(grid, "MOST", TABLE_RIGHT, 0, 3);
-	report_grid_column(grid, "OF", TABLE_LEFT, 0, 5);
+	report_grid_column(grid, "MAX", TABLE_RIGHT, 0, 3);
+	report_grid_column(grid, "VALUE", TABLE_LEFT, 0, 5);
 	for (size_t i = 0; i < shown; i++)
 		add_series(grid, report, &windows->series[order[i]], line, options);
 	add_waiting(grid, windows, line, options);
 }
 
-static void say_changes(struct sink *sink, const struct timeline_report *report,
-			const struct report_text_options *options)
+static void write_changes(struct sink *sink, const struct timeline_report *report,
+			  const struct report_text_options *options)
 {
 	const struct windows *windows = &report->windows;
 	size_t shown = windows->change_count;
@@ -861,13 +862,12 @@ static void say_changes(struct sink *sink, const struct timeline_report *report,
 		table_wrap(sink, words, "- ", 2, report_text_width(options));
 	}
 	if (shown < windows->change_count)
-		sink_format(sink, "(%zu more changes: --all shows them)\n",
+		sink_format(sink, "(%zu more changes; --all shows them)\n",
 			    windows->change_count - shown);
 	if (windows->changes_left_out > 0)
-		sink_format(sink, "(%zu more that cost less are left out)\n",
-			    windows->changes_left_out);
+		sink_format(sink, "(%zu smaller changes omitted)\n", windows->changes_left_out);
 	if (windows->change_count == 0)
-		sink_text(sink, "No lasting change of a transfer's speed.\n");
+		sink_text(sink, "No lasting change in transfer speed.\n");
 }
 
 enum status report_text_windows(struct sink *sink, const struct timeline_report *report,
@@ -897,13 +897,13 @@ enum status report_text_windows(struct sink *sink, const struct timeline_report 
 	free(line.values);
 	free(line.sorted);
 	if (status == OK)
-		say_changes(sink, report, options);
+		write_changes(sink, report, options);
 	return status;
 }
 
 /* ---- iterations ------------------------------------------------------------------------------ */
 
-/* "rank 0", and of which job where there are several. */
+/* "rank 0", with its job if there are several. */
 static void rank_words(const struct timeline_report *report, uint32_t index,
 		       char to[static REPORT_WORDS])
 {
@@ -918,8 +918,8 @@ static void rank_words(const struct timeline_report *report, uint32_t index,
 		text_format(to, REPORT_WORDS, "rank %s", job->ranks[index].label);
 }
 
-static void say_iterations(struct sink *sink, const struct timeline_report *report,
-			   const struct report_text_options *options)
+static void write_iterations_text(struct sink *sink, const struct timeline_report *report,
+				  const struct report_text_options *options)
 {
 	const struct iterations *from = &report->iterations;
 	const struct iteration *slowest =
@@ -930,29 +930,29 @@ static void say_iterations(struct sink *sink, const struct timeline_report *repo
 	rank_words(report, from->rank, rank);
 	report_words_moment(report, slowest ? slowest->start_ns : report->start_ns, when);
 	sink_init_memory(&text);
-	sink_format(&text,
-		    "%zu iterations of %" PRIu32 " operations each, by %s of %s: ", from->regular,
-		    from->period_ops, from->is_by_tag ? "the tags" : "the repeating sequence",
-		    rank);
-	sink_format(&text, "median %s, p99 %s, slowest %s (number %zu, at %s); ",
+	sink_format(&text, "%zu %s of %" PRIu32 " %s, found from %s of %s: ", from->regular,
+		    text_which(from->regular, "iteration", "iterations"), from->period_ops,
+		    text_which(from->period_ops, "operation", "operations"),
+		    from->is_by_tag ? "the tags" : "the repeating sequence", rank);
+	sink_format(&text, "median %s, p99 %s, slowest %s (#%zu, at %s); ",
 		    units_duration(times[0], from->median_ns),
 		    units_duration(times[1], from->p99_ns),
 		    units_duration(times[2], from->slowest_ns), from->slowest + 1, when);
 	if (from->timed == 0)
-		sink_text(&text, "how much of one is communication is not known: in none were all "
+		sink_text(&text, "share of communication unknown: no iteration has all its "
 				 "operations timed.");
 	else
 		sink_format(
-			&text, "%s of the median one is communication",
+			&text, "%s of the median iteration is communication",
 			report_share(share, (double)from->median_busy_ns, (double)from->median_ns));
 	if (from->timed > 0 && from->timed < from->regular)
 		sink_format(&text, " (timed: %zu of %zu iterations)", from->timed, from->regular);
 	sink_text(&text, from->timed > 0 ? "." : "");
 	if (from->count > from->regular)
-		sink_format(&text, " %zu more are not regular: checkpoints, evaluations, ...",
+		sink_format(&text, " %zu more irregular (checkpoints, evaluations, ...).",
 			    from->count - from->regular);
 	if (from->is_cut)
-		sink_format(&text, " Only the first %" PRIu64 " operations were looked at.",
+		sink_format(&text, " Only the first %" PRIu64 " operations were searched.",
 			    from->ops);
 	table_wrap(sink, sink_string(&text), "", 0, report_text_width(options));
 	sink_release(&text);
@@ -966,7 +966,7 @@ enum status report_text_iterations(struct sink *sink, const struct timeline_repo
 
 	if (values == NULL)
 		return ERR_NO_SPACE;
-	say_iterations(sink, report, options);
+	write_iterations_text(sink, report, options);
 	for (size_t i = 0; i < from->count; i++)
 		if (from->list[i].end_ns > from->list[i].start_ns)
 			values[i] = (double)(from->list[i].end_ns - from->list[i].start_ns);
@@ -977,46 +977,15 @@ enum status report_text_iterations(struct sink *sink, const struct timeline_repo
 	return sink->status;
 }
 
-/* Tables by key, as text. */
+/* ---- tables by key --------------------------------------------------------------------------- */
 
 enum {
 	ROWS_SHOWN = 20,
-	KEY_LEAST = 13,		 /* keys may be cut down to so many characters */
-	COMMS_COUNTED = 1 << 26, /* comparisons; beyond that nobody counts alike communicators */
+	KEY_LEAST = 13, /* keys may be cut down to this many characters */
+	COMMS_COUNTED =
+		1
+		<< 26, /* comparisons; beyond that communicators of the same name are not counted */
 };
-
-/* ---- alike communicators --------------------------------------------------------------------- */
-
-/* How many communicators stand behind a name, and how large they are. */
-struct alike {
-	size_t comms;
-	int32_t least;
-	int32_t most;
-};
-
-static bool is_alike(const struct job_comm *a, const struct job_comm *b)
-{
-	if (a->group != b->group || strcmp(a->name, b->name) != 0)
-		return false;
-	return a->name[0] != '\0' || (a->nranks == b->nranks && a->nnodes == b->nnodes);
-}
-
-static struct alike count_alike(const struct job *job, const struct tally_key *key, uint32_t by)
-{
-	struct alike found = { 0, INT32_MAX, 0 };
-
-	for (size_t i = 0; i < job->comm_count; i++) {
-		const struct job_comm *comm = &job->comms[i];
-
-		if (!is_alike(comm, &job->comms[key->comm]) ||
-		    (by & TALLY_BY_KIND && comm->kind != (enum job_comm_kind)key->kind))
-			continue;
-		found.comms++;
-		found.least = comm->nranks < found.least ? comm->nranks : found.least;
-		found.most = comm->nranks > found.most ? comm->nranks : found.most;
-	}
-	return found;
-}
 
 static void ranks_cell(struct report_grid *grid, int32_t least, int32_t most)
 {
@@ -1031,12 +1000,12 @@ static void ranks_cell(struct report_grid *grid, int32_t least, int32_t most)
 static void comm_cells(struct report_grid *grid, const struct job *job, const struct tally_key *key,
 		       uint32_t by, bool is_counted)
 {
-	struct alike alike = { 0, 0, 0 };
+	struct report_alike alike = { 0, 0, 0 };
 	char text[UNITS_TEXT];
 
 	if (by & TALLY_BY_COMM_NAME) {
 		if (is_counted && key->comm < job->comm_count)
-			alike = count_alike(job, key, by);
+			alike = report_count_alike(job, key, by);
 		report_grid_cell(grid, alike.comms ? units_count(text, alike.comms) : "-");
 	} else if (key->comm < job->comm_count) {
 		alike.least = alike.most = job->comms[key->comm].nranks;
@@ -1051,7 +1020,7 @@ static enum table_align key_align(unsigned int bit)
 	return 1u << bit == TALLY_BY_TAG || 1u << bit == TALLY_BY_RANK ? TABLE_RIGHT : TABLE_LEFT;
 }
 
-/* Kinds and sizes are short and say nothing when cut. */
+/* Kinds and sizes are short and make no sense when cut. */
 static unsigned int key_least(unsigned int bit)
 {
 	switch (1u << bit) {
@@ -1125,16 +1094,16 @@ static void add_other(struct report_grid *grid, const struct timeline_report *re
 	report_figures_cells(grid, report, &tally->other, is_mixed);
 }
 
-static void say_more(struct sink *sink, size_t shown, size_t count)
+static void write_omitted(struct sink *sink, size_t shown, size_t count)
 {
 	char more[UNITS_TEXT], all[UNITS_TEXT];
 
 	if (shown < count)
-		sink_format(sink, "(%s more of %s rows: --all shows them)\n",
+		sink_format(sink, "(%s of %s rows omitted; --all shows them)\n",
 			    units_count(more, count - shown), units_count(all, count));
 }
 
-/* One job needs no column for it. */
+/* A single job needs no column. */
 static uint32_t shown_parts(const struct timeline_report *report, const struct tally *tally)
 {
 	uint32_t by = tally->by;
@@ -1163,7 +1132,7 @@ static enum status write_rows(struct sink *sink, const struct timeline_report *r
 		add_other(&grid, report, tally, is_mixed);
 	status = report_grid_write(&grid, sink, options->width, left_out);
 	report_grid_release(&grid);
-	say_more(sink, shown, tally->count);
+	write_omitted(sink, shown, tally->count);
 	return status;
 }
 
@@ -1183,7 +1152,7 @@ enum status report_text_table(struct sink *sink, const struct timeline_report *r
 {
 	report_text_head(sink, report, options);
 	if (tally->count == 0) {
-		sink_text(sink, "\nNo operation to show.\n");
+		sink_text(sink, "\nNo operations to show.\n");
 		return sink->status;
 	}
 	sink_text(sink, "\n");
@@ -1244,34 +1213,35 @@ static enum status write_comms(struct sink *sink, const struct timeline_report *
 	shown = options->has_all || families.count <= ROWS_SHOWN ? families.count : ROWS_SHOWN;
 	sink_text(sink, "\nCommunicators\n");
 	if (!is_each)
-		table_wrap(
-			sink,
-			"Those whose names differ in numbers only are one row; --all shows each.",
-			"", 0, report_text_width(options));
+		table_wrap(sink,
+			   "Communicators whose names differ only in numbers share a row; --all "
+			   "shows each.",
+			   "", 0, report_text_width(options));
 	status = write_families(sink, report, &families, shown, options->width, left_out);
-	say_more(sink, shown, families.count);
+	write_omitted(sink, shown, families.count);
 	report_families_release(&families);
 	return status;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all parts ------------------------------------------------------------------------------- */
 
 static void explain_tables(struct sink *sink, const struct timeline_report *report,
 			   const struct report_text_options *options)
 {
 	table_wrap(
 		sink,
-		"Times are summed over ranks. Bandwidths are GB/s (10^9 bytes), message sizes as "
-		"nccl-tests counts them. Medians and P99 are good to 9 %. WAITING is the share of "
-		"the time of those collectives that could be compared between ranks that went by "
-		"until the last rank arrived.",
+		"Times are totals over all ranks. BUSBW and ALGBW are in GB/s (10^9 bytes), with "
+		"message sizes as in nccl-tests. Medians and P99 are accurate to 9%. WAITING "
+		"(arrival skew): share of collective time spent waiting for the last rank to "
+		"arrive.",
 		"", 0, report_text_width(options));
 	if (tally_is_sampled(&report->total) && report->total.timed > 0)
 		table_wrap(
 			sink,
-			"TIMED calls have a duration: medians, P99 and bandwidths come from these. "
-			"~ is an estimate: kind by kind, the mean of the timed calls times all "
-			"calls. > lacks calls of kinds that were never timed.",
+			"TIMED: calls with a duration, from which medians, P99 and bandwidths are "
+			"computed. ~ marks an estimate: for each kind of call, the mean of the "
+			"timed calls times all calls. > marks a total without the kinds of calls "
+			"that were never timed.",
 			"", 0, report_text_width(options));
 }
 

@@ -34,7 +34,7 @@ static const char *comm_text(const struct job *job, uint32_t comm)
 	return comm < job->comm_count ? job->comms[comm].label : "-";
 }
 
-/* Communicators without a name that are shaped alike are one row. */
+/* Unnamed communicators of the same size share a row. */
 static void comm_name_text(const struct job *job, uint32_t index, char to[static REPORT_KEY_TEXT])
 {
 	const struct job_comm *comm = index < job->comm_count ? &job->comms[index] : NULL;
@@ -149,7 +149,7 @@ static void put_size(struct json *json, unsigned int size_class)
 	json_put_unsigned(json, "size_most", most);
 }
 
-/* The index leads into the report's own lists. */
+/* An index into the report's own lists. */
 static void put_index(struct json *json, unsigned int bit, const struct tally_key *key)
 {
 	if (1u << bit == TALLY_BY_COMM)
@@ -224,7 +224,7 @@ static int by_time(const void *left, const void *right)
 	return by_identity(left, right);
 }
 
-/* Those without a name are told apart by their shape: its numbers matter. */
+/* Unnamed communicators are distinguished by their size, so its digits are kept. */
 static void family_identify(struct report_family *family, const struct timeline_report *report,
 			    const struct tally_key *key, bool is_each)
 {
@@ -237,6 +237,31 @@ static void family_identify(struct report_family *family, const struct timeline_
 		report_family_name(family->name, job->comms[key->comm].name);
 	else
 		report_key_text(report, key, name_bit, family->name);
+}
+
+static bool is_alike(const struct job_comm *a, const struct job_comm *b)
+{
+	if (a->group != b->group || strcmp(a->name, b->name) != 0)
+		return false;
+	return a->name[0] != '\0' || (a->nranks == b->nranks && a->nnodes == b->nnodes);
+}
+
+struct report_alike report_count_alike(const struct job *job, const struct tally_key *key,
+				       uint32_t by)
+{
+	struct report_alike found = { 0, INT32_MAX, 0 };
+
+	for (size_t i = 0; i < job->comm_count; i++) {
+		const struct job_comm *comm = &job->comms[i];
+
+		if (!is_alike(comm, &job->comms[key->comm]) ||
+		    (by & TALLY_BY_KIND && comm->kind != (enum job_comm_kind)key->kind))
+			continue;
+		found.comms++;
+		found.least = comm->nranks < found.least ? comm->nranks : found.least;
+		found.most = comm->nranks > found.most ? comm->nranks : found.most;
+	}
+	return found;
 }
 
 static enum status families_collect(struct report_families *families,
@@ -256,7 +281,7 @@ static enum status families_collect(struct report_families *families,
 	return status;
 }
 
-/* Sorted by identity: neighbours that are the same become one. */
+/* Expects the list sorted by identity; merges equal neighbours. */
 static enum status families_merge(struct report_families *families)
 {
 	enum status status = OK;
@@ -348,7 +373,7 @@ void report_families_release(struct report_families *families)
 
 #define DAY_NS (86400 * SECOND_NS)
 
-/* Names that a sentence lists before it says how many more there are. */
+/* Names listed in a sentence; the rest are only counted. */
 enum { NAMES_LISTED = 3 };
 
 const char *report_share(char to[static REPORT_SHARE], double part, double of)
@@ -358,11 +383,11 @@ const char *report_share(char to[static REPORT_SHARE], double part, double of)
 	if (!(of > 0))
 		text_copy(to, REPORT_SHARE, "-");
 	else if (percent >= 9.95 || percent == 0)
-		text_format(to, REPORT_SHARE, "%.0f %%", percent);
+		text_format(to, REPORT_SHARE, "%.0f%%", percent);
 	else if (percent < 0.1)
-		text_copy(to, REPORT_SHARE, "<0.1 %");
+		text_copy(to, REPORT_SHARE, "<0.1%");
 	else
-		text_format(to, REPORT_SHARE, "%.1f %%", percent);
+		text_format(to, REPORT_SHARE, "%.1f%%", percent);
 	return to;
 }
 
@@ -379,7 +404,7 @@ const char *report_hours(char to[static REPORT_SHARE], double hours)
 	return to;
 }
 
-/* Three digits that say something, and never an exponent. */
+/* Three significant digits, never an exponent. */
 static int shown_decimals(double number)
 {
 	return number >= 100 ? 0 : number >= 10 ? 1 : 2;
@@ -394,7 +419,7 @@ void report_words_lost(double hours_lost, double hours, char to[static REPORT_WO
 		    shown_decimals(all), all, hours < 1 ? "seconds" : "hours");
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- job ------------------------------------------------------------------------------------- */
 
 unsigned int report_interfaces(const struct recording *recording)
 {
@@ -417,7 +442,7 @@ void report_words_nccl(const struct recording *recording, char to[static REPORT_
 	unsigned int found = report_interfaces(recording);
 	size_t used = strlen("NCCL");
 
-	text_copy(to, REPORT_WORDS, found ? "NCCL" : "NCCL of unknown release");
+	text_copy(to, REPORT_WORDS, found ? "NCCL" : "NCCL (unknown release)");
 	for (unsigned int version = 1; found != 0 && version <= OP_INTERFACES; version++) {
 		if (!(found & 1u << version))
 			continue;
@@ -445,7 +470,7 @@ static void list_jobs(const struct job *job, struct sink *to)
 	sink_format(to, "%zu jobs (", job->group_count);
 	for (size_t i = 0; i < job->group_count && i < NAMES_LISTED; i++)
 		sink_format(to, "%s%s", i > 0 ? ", " : "",
-			    job->groups[i].name[0] ? job->groups[i].name : "without a name");
+			    job->groups[i].name[0] ? job->groups[i].name : "(no name)");
 	sink_text(to, job->group_count > NAMES_LISTED ? ", ...): " : "): ");
 }
 
@@ -470,7 +495,7 @@ void report_words_job(const struct timeline_report *report, char to[static REPOR
 	sink_release(&sink);
 }
 
-/* ---- when ------------------------------------------------------------------------------------ */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 void report_words_span(const struct timeline_report *report, char to[static REPORT_WORDS])
 {
@@ -513,10 +538,10 @@ void report_words_moment(const struct timeline_report *report, uint64_t ns,
 			    units_duration(text, ns - report->start_ns));
 }
 
-/* ---- how complete ---------------------------------------------------------------------------- */
+/* ---- completeness ---------------------------------------------------------------------------- */
 
 /* "; 3 processes were killed" */
-static void say_count(struct sink *to, uint64_t count, const char *one, const char *many)
+static void write_count(struct sink *to, uint64_t count, const char *one, const char *many)
 {
 	char text[UNITS_TEXT];
 
@@ -524,14 +549,14 @@ static void say_count(struct sink *to, uint64_t count, const char *one, const ch
 		sink_format(to, "; %s %s", units_count(text, count), count == 1 ? one : many);
 }
 
-static void say_lost(const struct timeline_completeness *from, struct sink *to)
+static void write_lost(const struct timeline_completeness *from, struct sink *to)
 {
 	const char *between = " (";
 
 	if (from->lost_operations == 0)
 		return;
-	say_count(to, from->lost_operations, "operation was lost while recording",
-		  "operations were lost while recording");
+	write_count(to, from->lost_operations, "operation lost while recording",
+		    "operations lost while recording");
 	for (unsigned int i = 0; i < LOST_REASONS; i++) {
 		if (from->lost[i] == 0 || !op_lost_is_whole(i))
 			continue;
@@ -541,25 +566,28 @@ static void say_lost(const struct timeline_completeness *from, struct sink *to)
 	sink_text(to, ")");
 }
 
-static void say_share(const struct timeline_completeness *from, struct sink *to)
+static void write_share(const struct timeline_completeness *from, struct sink *to)
 {
 	char read[UNITS_TEXT], issued[UNITS_TEXT], share[REPORT_SHARE];
 
 	units_count(read, from->read);
 	if (from->is_complete)
-		sink_format(to, "complete: all %s operations that NCCL showed were read", read);
+		sink_format(to, "recording complete (%s %s)", read,
+			    text_which(from->read, "operation", "operations"));
 	else if (from->with_counts == 0 && from->issued == 0)
-		sink_format(to, "%s operations; nobody counted how many there were", read);
+		sink_format(to, "%s %s; the total is unknown", read,
+			    text_which(from->read, "operation", "operations"));
 	else if (from->issued > from->read)
-		sink_format(to, "not complete: %s of %s operations that NCCL showed were read (%s)",
-			    read, units_count(issued, from->issued),
+		sink_format(to, "recording incomplete: %s of %s operations (%s)", read,
+			    units_count(issued, from->issued),
 			    report_share(share, (double)from->read, (double)from->issued));
 	else
-		sink_format(to, "all %s operations that NCCL showed were read", read);
+		sink_format(to, "all %s recorded %s read", read,
+			    text_which(from->read, "operation", "operations"));
 }
 
-/* Files of processes that did not end are counted as such already. */
-static uint64_t count_files(const struct recording *recording)
+/* Truncated files are reported with their processes. */
+static uint64_t count_unreadable_files(const struct recording *recording)
 {
 	const char *last = "";
 	uint64_t count = 0;
@@ -580,30 +608,31 @@ void report_words_completeness(const struct timeline_report *report, struct sink
 	const struct timeline_completeness *from = &report->completeness;
 	uint64_t looked_at = report->total.calls + report->total.captured;
 
-	say_share(from, to);
+	write_share(from, to);
 	if (from->snapshots > 0)
-		say_count(to, from->overwritten, "older one is not in the snapshot",
-			  "older ones are not in the snapshots: they hold the last ones");
+		write_count(to, from->overwritten, "older operation not in the snapshot",
+			    "older operations not in the snapshots");
 	else
-		say_count(to, from->overwritten,
-			  "older one was overwritten: flight mode keeps the last ones",
-			  "older ones were overwritten: flight mode keeps the last ones");
-	say_lost(from, to);
-	say_count(to, from->killed, "process was killed", "processes were killed");
+		write_count(to, from->overwritten,
+			    "older operation overwritten (flight mode keeps the most recent)",
+			    "older operations overwritten (flight mode keeps the most recent)");
+	write_lost(from, to);
+	write_count(to, from->killed, "process killed", "processes killed");
 	if (from->snapshots > 0)
-		say_count(to, from->alive, "process ran then", "processes ran then");
+		write_count(to, from->alive, "process was running", "processes were running");
 	else
-		say_count(to, from->alive, "process still runs", "processes still run");
-	say_count(to, from->unknown_life, "recording has no end", "recordings have no end");
-	say_count(to, from->in_flight, "operation in flight", "operations in flight");
-	say_count(to, from->refused, "record was not acceptable", "records were not acceptable");
-	say_count(to, from->damages, "damaged block or line", "damaged blocks or lines");
-	say_count(to, count_files(report->recording), "file could not be read wholly",
-		  "files could not be read wholly");
+		write_count(to, from->alive, "process still running", "processes still running");
+	write_count(to, from->unknown_life - from->without_end_mark, "recording is truncated",
+		    "recordings are truncated");
+	write_count(to, from->in_flight, "operation in flight", "operations in flight");
+	write_count(to, from->refused, "record rejected", "records rejected");
+	write_count(to, from->damages, "damaged block or line", "damaged blocks or lines");
+	write_count(to, count_unreadable_files(report->recording),
+		    "file could not be read completely", "files could not be read completely");
 	if (looked_at < from->read)
-		say_count(to, looked_at, "of them is looked at", "of them are looked at");
+		write_count(to, looked_at, "matches the filter", "match the filter");
 	if (looked_at == 0 && from->read > 0)
-		sink_text(to, "; none of them is looked at: nothing passes the filter");
+		sink_text(to, "; none match the filter");
 }
 
 /* ---- durations ------------------------------------------------------------------------------- */
@@ -620,21 +649,21 @@ bool report_has_mixed_sources(const struct tally_row *row)
 void report_words_sources(const struct tally_row *row, char to[static REPORT_WORDS])
 {
 	static const char *const names[OP_TIME_SOURCES] = {
-		[OP_TIME_KERNEL_GPU] = "the GPU's clock",
+		[OP_TIME_KERNEL_GPU] = "the GPU clock",
 		[OP_TIME_PROXY] = "network activity",
-		[OP_TIME_HOST] = "the host's clock (upper bound)",
+		[OP_TIME_HOST] = "the host clock (upper bound)",
 	};
 	bool is_mixed = report_has_mixed_sources(row);
 	char share[REPORT_SHARE];
 	size_t used = 0;
 
-	text_copy(to, REPORT_WORDS, "nothing: no call has a duration");
+	text_copy(to, REPORT_WORDS, "none (no call was timed)");
 	for (unsigned int i = OP_TIME_NONE + 1; i < OP_TIME_SOURCES; i++) {
 		if (row->by_source[i] == 0)
 			continue;
 		report_share(share, (double)row->by_source[i], (double)row->timed);
 		text_format(to + used, REPORT_WORDS - used, "%s%s%s%s", used > 0 ? ", " : "",
-			    is_mixed ? share : "", is_mixed ? " " : "", names[i]);
+			    names[i], is_mixed ? " " : "", is_mixed ? share : "");
 		used = strlen(to);
 	}
 }
@@ -651,7 +680,7 @@ void report_words_timed(const struct tally_row *row, char to[static REPORT_WORDS
 		    report_share(share, (double)row->timed, (double)tally_over(row)));
 }
 
-/* The same to a reader: sentences leave out datatype, algorithm and protocol. */
+/* Sentences leave out datatype, algorithm and protocol. */
 static bool is_same_kind(const struct timeline_untimed *a, const struct timeline_untimed *b)
 {
 	return a->comm == b->comm && (uint8_t)a->names == (uint8_t)b->names &&
@@ -716,7 +745,7 @@ bool report_knows_waiting(const struct timeline_report *report, const struct tal
 	return row->joined > 0 && report->meet.complete + report->meet.partial > 0;
 }
 
-/* ---- what changed, who is late --------------------------------------------------------------- */
+/* ---- changes and stragglers ------------------------------------------------------------------ */
 
 static bool is_network_slow(const struct stragglers *stragglers)
 {
@@ -726,9 +755,9 @@ static bool is_network_slow(const struct stragglers *stragglers)
 	return false;
 }
 
-/* Where it was seen, and what that means. With one communicator only, it takes more to blame the network. */
-static void say_where(const struct timeline_report *report, const struct windows_change *change,
-		      char *to, size_t size)
+/* Where a change was seen, and what that means. A single communicator is not enough to blame the network. */
+static void where_words(const struct timeline_report *report, const struct windows_change *change,
+			char *to, size_t size)
 {
 	bool is_net = change->kind == JOB_COMM_NET || change->kind == JOB_COMM_MIXED;
 	const char *example = change->example_comm < report->job.comm_count
@@ -737,15 +766,15 @@ static void say_where(const struct timeline_report *report, const struct windows
 
 	if (change->is_everywhere && is_net &&
 	    (change->comms > 1 || is_network_slow(&report->stragglers)))
-		text_copy(to, size, "on all ranks: network, not a rank");
+		text_copy(to, size, "on all ranks: network, not a single rank");
 	else if (change->is_everywhere && change->comms > 1)
-		text_copy(to, size, "on all nodes: not one of them");
+		text_copy(to, size, "on all nodes, not a single one");
 	else if (change->comms > 1)
-		text_format(to, size, "on %u of %u communicators (%u %s, among them %s)",
+		text_format(to, size, "on %u of %u communicators (%u %s, for example %s)",
 			    change->comms_changed, change->comms, change->ranks_changed,
 			    text_which(change->ranks_changed, "rank", "ranks"), example);
 	else
-		text_format(to, size, "on %s, the only one with it", example);
+		text_format(to, size, "on %s, the only communicator with this operation", example);
 }
 
 void report_words_change(const struct timeline_report *report, const struct windows_change *change,
@@ -754,11 +783,11 @@ void report_words_change(const struct timeline_report *report, const struct wind
 	char size[REPORT_KEY_TEXT], when[REPORT_WORDS], where[REPORT_WORDS / 2];
 
 	report_words_moment(report, change->at_ns, when);
-	say_where(report, change, where, sizeof(where));
+	where_words(report, change, where, sizeof(where));
 	text_format(
 		to, REPORT_WORDS,
-		"%s of %s on %s communicators %s %.0f %% at %.30s (busbw without waiting %.4g to "
-		"%.4g GB/s) %s",
+		"%s of %s on %s communicators: busbw without waiting %s %.0f%% at %.30s, from %.4g "
+		"to %.4g GB/s, %s",
 		job_name(&report->job, OP_NAMES_FUNCTION, change->function),
 		report_size_text(change->size_class, size), job_comm_kind_name(change->kind),
 		change->percent < 0 ? "fell" : "rose", fabs(change->percent), when,
@@ -786,35 +815,34 @@ void report_words_straggler(const struct timeline_report *report, const struct s
 	case STRAGGLER_SLOW_RANK:
 		if (one->late_ns == 0) {
 			text_format(to, REPORT_WORDS,
-				    "rank %s on %.64s (short of processor: its transfers take %.1f "
-				    "times as long)",
+				    "rank %s on %.64s (short of CPU time; its transfers take %.1fx "
+				    "longer)",
 				    rank_label(report, one->rank), host, one->slowdown);
 			break;
 		}
 		text_format(to, REPORT_WORDS,
-			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 ")",
+			    "rank %s on %.64s (%s late, last in %s of %" PRIu64 " collectives)",
 			    rank_label(report, one->rank), host, units_duration(late, one->late_ns),
 			    report_share(share, (double)one->last_in, (double)one->meetings),
 			    one->meetings);
 		break;
 	case STRAGGLER_SLOW_HOST:
-		text_format(to, REPORT_WORDS, "host %.64s (its ranks come %s late)", host,
+		text_format(to, REPORT_WORDS, "host %.64s (its ranks arrive %s late)", host,
 			    units_duration(late, one->late_ns));
 		break;
 	case STRAGGLER_SLOW_LINK:
 		is_peer = one->peer < report->job.rank_count;
-		text_format(to, REPORT_WORDS,
-			    "%slink from rank %s%s%s (%.1f times as long on the wire)",
-			    is_peer ? "" : "a ", rank_label(report, one->rank),
-			    is_peer ? " to " : "", is_peer ? rank_label(report, one->peer) : "",
-			    one->slowdown);
+		text_format(to, REPORT_WORDS, "link from rank %s%s%s (%.1fx longer on the wire)",
+			    rank_label(report, one->rank), is_peer ? " to rank " : "",
+			    is_peer ? rank_label(report, one->peer) : "", one->slowdown);
 		break;
 	case STRAGGLER_NETWORK:
-		text_format(to, REPORT_WORDS, "the network (%.2f times as long, for everybody)",
+		text_format(to, REPORT_WORDS,
+			    "the network (transfers take %.2fx longer on all ranks)",
 			    one->slowdown);
 		break;
 	default:
-		text_copy(to, REPORT_WORDS, "nobody");
+		text_copy(to, REPORT_WORDS, "none");
 		break;
 	}
 }

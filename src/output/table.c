@@ -57,7 +57,7 @@ static void add_item(struct table *table, char *text, bool is_note)
 		table->is_broken = true;
 		return;
 	}
-	/* A terminal must not be driven by what a user put into a name. */
+	/* Names come from users: they must not send control codes to the terminal. */
 	for (char *at = text; *at != '\0'; at++)
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
 			*at = '?';
@@ -96,7 +96,7 @@ void table_note(struct table *table, const char *format, ...)
 	va_end(values);
 }
 
-/* Columns on the screen: one per character of UTF-8. */
+/* Terminal columns: one per UTF-8 character. */
 static size_t shown_width(const char *text)
 {
 	size_t width = 0;
@@ -146,7 +146,7 @@ static size_t total_width(const struct table *table, const size_t *widths, uint3
 	return total;
 }
 
-/* Take from the widest column that may still give, one by one, until the table fits. */
+/* Narrow the widest column that may be cut, one character at a time, until the table fits. */
 static void shrink_columns(const struct table *table, size_t *widths, uint32_t shown, size_t limit)
 {
 	size_t total = total_width(table, widths, shown);
@@ -305,7 +305,7 @@ uint32_t report_grid_filled(const struct report_grid *grid)
 	return filled;
 }
 
-/* Those that say something, less those for which there is no room. Bit i: column i is shown. */
+/* Columns with content, minus those that do not fit. Bit i: column i is shown. */
 static uint32_t choose_columns(const struct report_grid *grid, const size_t *widths,
 			       unsigned int width, uint32_t *too_wide)
 {
@@ -340,7 +340,7 @@ void report_grid_say_left_out(const struct report_grid_left_out *left_out, struc
 	if (left_out->count == 0)
 		return;
 	sink_init_memory(&text);
-	sink_text(&text, "(too narrow for ");
+	sink_text(&text, "(terminal too narrow for ");
 	for (size_t i = 0; i < left_out->count; i++)
 		sink_format(&text, "%s%s", i > 0 ? ", " : "", left_out->titles[i]);
 	sink_text(&text, ")");
@@ -357,8 +357,8 @@ static void add_left_out(struct report_grid_left_out *to, const char *title)
 		to->titles[to->count++] = title;
 }
 
-static void tell_left_out(const struct report_grid *grid, struct sink *sink, uint32_t columns,
-			  unsigned int width, struct report_grid_left_out *to)
+static void write_left_out(const struct report_grid *grid, struct sink *sink, uint32_t columns,
+			   unsigned int width, struct report_grid_left_out *to)
 {
 	struct report_grid_left_out own = { .count = 0 };
 
@@ -383,6 +383,6 @@ enum status report_grid_write(const struct report_grid *grid, struct sink *sink,
 	shown = choose_columns(grid, widths, width, &too_wide);
 	status = write_shown(&grid->table, sink, width, widths, shown);
 	if (status == OK)
-		tell_left_out(grid, sink, too_wide, width, left_out);
+		write_left_out(grid, sink, too_wide, width, left_out);
 	return status == OK ? sink->status : status;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The report as people see it: whole texts, compared with those beside this test.
+# Text output of the report, compared with the files beside this test (REWRITE=1 rewrites them).
 . "$(dirname "$0")/report.sh"
 
 simulate fsdp --nodes 2 --gpus 2 -w fsdp --seconds 6s
@@ -14,32 +14,37 @@ simulate both/a --nodes 1 --gpus 2 -w ddp --seconds 2s
 simulate both/b --nodes 1 --gpus 2 -w fsdp --seconds 2s --seed 9
 make_sampled
 
-expect_output "a job without fault" report-fsdp "$ringside" report "$tap_scratch/fsdp"
+expect_output "a healthy job" report-fsdp "$ringside" report "$tap_scratch/fsdp"
 expect_output "a slow rank" report-slow "$ringside" report "$tap_scratch/slow"
-expect_output "on a terminal of 80 columns" report-80 env COLUMNS=80 "$ringside" report "$tap_scratch/slow"
-expect_output "on a narrow terminal" report-narrow env COLUMNS=50 "$ringside" report "$tap_scratch/fsdp"
-expect_output "with blocks where the terminal shows them" report-blocks env LC_ALL=C.UTF-8 "$ringside" report \
+expect_output "a terminal of 80 columns" report-80 env COLUMNS=80 "$ringside" report "$tap_scratch/slow"
+expect_output "a narrow terminal" report-narrow env COLUMNS=50 "$ringside" report "$tap_scratch/fsdp"
+expect_output "charts of blocks on a UTF-8 terminal" report-blocks env LC_ALL=C.UTF-8 "$ringside" report \
 	--table windows "$tap_scratch/fsdp"
-expect_output "a network that becomes slower" report-degraded "$ringside" report --table windows "$tap_scratch/degraded"
+expect_output "a network that becomes slow" report-degraded "$ringside" report --table windows "$tap_scratch/degraded"
 expect_output "a job that hangs" report-hung "$ringside" report --answer "$tap_scratch/hung"
-expect_output "a rank that was killed" report-killed "$ringside" report --answer "$tap_scratch/killed"
+expect_output "a killed rank" report-killed "$ringside" report --answer "$tap_scratch/killed"
 expect_output "several jobs" report-jobs "$ringside" report "$tap_scratch/both"
-expect_output "a region of a process that was killed" report-region "$ringside" report "$tap_scratch/stuck"
-expect_output "what was lost" report-lossy "$ringside" report --answer "$tap_scratch/lossy"
+expect_output "the region of a killed process" report-region "$ringside" report "$tap_scratch/stuck"
+expect_output "lost operations" report-lossy "$ringside" report --answer "$tap_scratch/lossy"
 expect_output "an empty directory" report-empty "$ringside" report "$tap_scratch/empty"
-expect_output "another tool's logs" report-foreign "$ringside" report tests/foreign/data/inspector-v4.1.log
+expect_output "a log of NCCL Inspector" report-foreign "$ringside" report tests/foreign/data/inspector-v4.1.log
 expect_output "hundreds of communicators" report-large "$ringside" report "$tap_scratch/large"
-expect_output "calls of which some were timed" report-sampled "$ringside" report "$tap_scratch/sampled"
-expect_output "calls of which none was timed" report-none "$ringside" report "$tap_scratch/none"
+expect_output "sampled timing" report-sampled "$ringside" report "$tap_scratch/sampled"
+expect_output "no timing" report-none "$ringside" report "$tap_scratch/none"
 expect_output "all rows" report-all "$ringside" report --all --table rank "$tap_scratch/slow"
-expect_output "a table of one's own" report-by "$ringside" report --by name,function,size --op AllReduce --rank 0-7 \
+expect_output "--by and filters" report-by "$ringside" report --by name,function,size --op AllReduce --rank 0-7 \
 	--since 1s --until 4s "$tap_scratch/slow"
 
-# The answer is a screenful, whatever is wrong.
+# The summary fits a screen, whatever the findings are.
 for job in fsdp slow degraded large hung killed both; do
 	env COLUMNS=80 "$ringside" report --answer "$tap_scratch/$job" >"$tap_scratch/answer"
-	expect_same "the answer of $job fits 24 lines of 80 columns" \
+	expect_same "the summary of $job fits 24 lines of 80 columns" \
 		"$(awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0 }' "$tap_scratch/answer")" \
 		"fits 0"
+done
+
+# Logs of other tools do not mark their end, so a missing mark says nothing.
+for log in tests/foreign/data/inspector-v4.1.log tests/foreign/data/comma-latency.txt; do
+	expect_same "$(basename "$log"): not reported as truncated" "$("$ringside" report "$log" 2>/dev/null | grep -c "truncated\|never ended")" 0
 done
 tap_done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Two runs side by side: what is found to be slower, and what is not.
+# Comparing two runs: what is reported as slower, and what is not.
 . "$(dirname "$0")/report.sh"
 
 fsdp() { # name option...
@@ -25,22 +25,22 @@ code_of() {
 	echo $?
 }
 
-expect_output "the same run twice" diff-same diff_of before before
+expect_output "a run compared with itself" diff-same diff_of before before
 expect_output "a slowed run" diff-slowed diff_of before slowed
-expect_output "on a terminal of 80 columns" diff-80 env COLUMNS=80 "$ringside" diff "$tap_scratch/before" "$tap_scratch/slowed"
-expect_output "the other way round it is faster" diff-faster diff_of slowed before
-expect_output "other operations" diff-other diff_of before other
-expect_output "one side of which some calls were timed" diff-sampled diff_of all sampled
-expect_output "one side of which no call was timed" diff-none diff_of all none
+expect_output "a terminal of 80 columns" diff-80 env COLUMNS=80 "$ringside" diff "$tap_scratch/before" "$tap_scratch/slowed"
+expect_output "swapped, it is faster" diff-faster diff_of slowed before
+expect_output "different operations" diff-other diff_of before other
+expect_output "one side with sampled timing" diff-sampled diff_of all sampled
+expect_output "one side without timing" diff-none diff_of all none
 for seed in 2 3 5 6 7; do
-	expect_same "noise is no change: seed $seed" "$(code_of before "noise$seed")" 0
+	expect_same "noise is not reported: seed $seed" "$(code_of before "noise$seed")" 0
 done
 expect_same "more than the threshold: exit 1" "$(code_of before slowed)" 1
 expect_same "less than the threshold: exit 0" "$(code_of before slowed --threshold 80%)" 0
-expect_same "what did not become slower: exit 0" "$(code_of slowed before)" 0
+expect_same "nothing slower: exit 0" "$(code_of slowed before)" 0
 expect_same "by operation alone" "$(code_of before slowed --by function)" 1
 expect_same "by kind and size" "$(code_of before slowed --by kind,size --op AllGather)" 1
-expect_same "filters hold for both sides" "$(code_of before slowed --op AllReduce)" 0
+expect_same "filters apply to both sides" "$(code_of before slowed --op AllReduce)" 0
 
 says() { # expression
 	json_says "$1" "$tap_scratch/diff.json"
@@ -52,47 +52,47 @@ expect_same "--json counts" "$(says '$_->{slower} >= 1 && $_->{faster} == 0 && $
 expect_same "the most important row comes first" "$(says '"$_->{rows}[0]{function} $_->{rows}[0]{verdict}"')" "AllGather slower"
 expect_same "the interval has the ratio in it" \
 	"$(says 'join ",", map { $_->{ratio_low} <= $_->{ratio} && $_->{ratio} <= $_->{ratio_high} ? 1 : 0 } @{$_->{rows}}')" "1,1,1"
-expect_same "both sides say how complete they are" "$(says '$_->{a}{completeness}{is_complete} + $_->{b}{completeness}{is_complete}')" 2
+expect_same "both sides have their completeness" "$(says '$_->{a}{completeness}{is_complete} + $_->{b}{completeness}{is_complete}')" 2
 "$ringside" report --json "$tap_scratch/before" >"$tap_scratch/report.json"
-expect_same "figures are those of the report" "$(says 'join ",", sort map { $_->{a}{sum_ns} } @{$_->{rows}}')" \
+expect_same "figures match the report" "$(says 'join ",", sort map { $_->{a}{sum_ns} } @{$_->{rows}}')" \
 	"$(json_says 'join ",", sort map { $_->{sum_ns} } @{$_->{tables}{size}{rows}}' "$tap_scratch/report.json")"
 diff_of all none --json >"$tap_scratch/diff.json"
-expect_same "what is not timed on both sides has no ratio, null and no zero" \
+expect_same "operations not timed on both sides have null ratios" \
 	"$(says 'join ",", map { defined $_->{median_ratio} || defined $_->{ratio} || defined $_->{b}{sum_ns} ||
 		defined $_->{b}{median_ns} || defined $_->{b}{busbw_bytes_per_second} ? "figure" : $_->{verdict} } @{$_->{rows}}')" \
 	"not timed,not timed,not timed"
-expect_same "and is counted" "$(says '$_->{not_timed}')" 3
+expect_same "and are counted" "$(says '$_->{not_timed}')" 3
 diff_of before larger --json --by function,size >"$tap_scratch/diff.json"
-expect_same "another number of ranks: bandwidths are compared" \
+expect_same "different number of ranks: bandwidths are compared" \
 	"$(says 'join ",", map { defined $_->{busbw_ratio} ? 1 : 0 } @{$_->{rows}}')" "1,1,1"
-expect_ok "-o writes a file" sh -c '"$0" diff "$1" "$1" -o "$2" && grep -q "^Of 3 compared none" "$2"' "$ringside" \
+expect_ok "-o writes a file" sh -c '"$0" diff "$1" "$1" -o "$2" && grep -q "^3 compared: none" "$2"' "$ringside" \
 	"$tap_scratch/before" "$tap_scratch/diff.txt"
 
-# What nccl-tests measured in the place of a run.
+# Results of nccl-tests instead of a run.
 measured=tests/foreign/data/nccl-tests-all-reduce.txt
 simulate loop --nodes 1 --gpus 8 -w loop --seconds 3s
-expect_output "against expected bandwidths" diff-expected "$ringside" diff "$measured" "$tap_scratch/loop"
+expect_output "expected bandwidths" diff-expected "$ringside" diff "$measured" "$tap_scratch/loop"
 "$ringside" diff "$measured" "$tap_scratch/loop" --json >"$tap_scratch/diff.json" 2>/dev/null
-expect_same "what was measured, and transfers without waiting" \
+expect_same "measured bandwidth against transfers without waiting" \
 	"$(says '(map { sprintf "%.2f %s", $_->{a}{busbw_bytes_per_second} / 1e9, $_->{b}{mean_ns} < $_->{b}{median_ns} ? "below" : "above" }
 		grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]')" "0.16 below"
 "$ringside" diff "$tap_scratch/loop" "$measured" --json >"$tap_scratch/turned.json" 2>/dev/null
-expect_same "turned round the ratio is turned round" \
+expect_same "swapped, the ratio is inverted" \
 	"$(json_says 'sprintf "%.6f", (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}' "$tap_scratch/turned.json")" \
 	"$(says 'sprintf "%.6f", 1 / (grep { $_->{size} =~ /^1 KiB/ } @{$_->{rows}})[0]{ratio}')"
 expect_refusal "two expectations" 3 "one has to be a run" "$ringside" diff "$measured" "$measured"
-expect_refusal "an old one that does not say what it ran" 3 "no expected bandwidth that can be used" \
+expect_refusal "old output that does not name its operation" 3 "no expected bandwidth that can be used" \
 	"$ringside" diff tests/foreign/data/nccl-tests-old.txt "$tap_scratch/loop"
 cp tests/foreign/data/nccl-tests-old.txt "$tap_scratch/all_gather_perf.txt"
-expect_same "unless its name does" "$("$ringside" diff "$tap_scratch/all_gather_perf.txt" "$tap_scratch/loop" --json 2>/dev/null |
+expect_same "unless its file name does" "$("$ringside" diff "$tap_scratch/all_gather_perf.txt" "$tap_scratch/loop" --json 2>/dev/null |
 	json_says 'join ",", keys %{{ map { $_->{function} => 1 } @{$_->{rows}} }}')" AllGather
 
 expect_refusal "one side only" 2 "Say A and B" "$ringside" diff "$tap_scratch/before"
 expect_refusal "three sides" 2 "one too many" diff_of before before "$tap_scratch/before"
-expect_refusal "a threshold that is none" 2 "no share like 5%" diff_of before before --threshold much
+expect_refusal "an invalid threshold" 2 "no share like 5%" diff_of before before --threshold much
 expect_refusal "a negative threshold" 2 "no share like 5%" diff_of before before --threshold -5%
 expect_refusal "--by job" 2 "two jobs" diff_of before before --by job
 expect_refusal "too many parts" 2 "more than 9 parts" diff_of before before \
 	--by comm,name,kind,function,size,datatype,algorithm,protocol,rank,host
-expect_refusal "a side that is not there" 3 "nowhere" diff_of nowhere before
+expect_refusal "a missing path" 3 "nowhere" diff_of nowhere before
 tap_done

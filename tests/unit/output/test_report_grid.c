@@ -48,51 +48,53 @@ static void test_columns(void)
 	struct sink sink;
 
 	fill(&grid);
-	EXPECT_THAT("a column of which nothing is known is left out without a word",
+	EXPECT_THAT("a column without values is omitted silently",
 		    is_written(&grid, 0,
 			       "NAME    LEAST  MOST\n"
 			       "a name      1  1000\n"
 			       "      a note of 4 words\n"
 			       "b           -     2\n"));
-	EXPECT_THAT("a name is cut before a column goes", is_written(&grid, 17,
-								     "NAME  LEAST  MOST\n"
-								     "a n~      1  1000\n"
-								     "      a note of 4\n"
-								     "      words\n"
-								     "b         -     2\n"));
-	EXPECT_THAT("the column that matters least goes first, and that is said",
+	EXPECT_THAT("names are cut before columns are omitted", is_written(&grid, 17,
+									   "NAME  LEAST  MOST\n"
+									   "a n~      1  1000\n"
+									   "      a note of 4\n"
+									   "      words\n"
+									   "b         -     2\n"));
+	EXPECT_THAT("the least important column is omitted first, and named",
 		    is_written(&grid, 16,
 			       "NAME    MOST\n"
 			       "a name  1000\n"
 			       "      a note of\n"
 			       "      4 words\n"
 			       "b          2\n"
-			       "(too narrow for\n"
+			       "(terminal too\n"
+			       " narrow for\n"
 			       " LEAST)\n"));
-	EXPECT_THAT("what always has to be there stays", is_written(&grid, 3,
-								    "NAME\n"
-								    "a n~\n"
-								    "      a\n"
-								    "      note\n"
-								    "      of\n"
-								    "      4\n"
-								    "      words\n"
-								    "b\n"
-								    "(too\n"
-								    " narrow\n"
-								    " for\n"
-								    " LEAST,\n"
-								    " MOST)\n"));
+	EXPECT_THAT("columns of rank 0 always stay", is_written(&grid, 3,
+								"NAME\n"
+								"a n~\n"
+								"      a\n"
+								"      note\n"
+								"      of\n"
+								"      4\n"
+								"      words\n"
+								"b\n"
+								"(terminal\n"
+								" too\n"
+								" narrow\n"
+								" for\n"
+								" LEAST,\n"
+								" MOST)\n"));
 	sink_init_memory(&sink);
 	EXPECT(report_grid_write(&grid, &sink, 12, &left_out) == OK);
 	EXPECT(report_grid_write(&grid, &sink, 12, &left_out) == OK);
 	EXPECT_EQUAL(left_out.count, 1);
-	EXPECT_THAT("where it is collected it is not said",
+	EXPECT_THAT("omitted columns that are collected are not named below the table",
 		    strstr(sink_string(&sink), "narrow") == NULL);
 	sink_release(&sink);
 	sink_init_memory(&sink);
 	report_grid_say_left_out(&left_out, &sink, 0);
-	EXPECT_THAT("but at the end", is_text(&sink, "(too narrow for LEAST)\n"));
+	EXPECT_THAT("but at the end, once", is_text(&sink, "(terminal too narrow for LEAST)\n"));
 	report_grid_release(&grid);
 }
 
@@ -101,7 +103,7 @@ static void test_bounds(void)
 	struct report_grid grid;
 
 	report_grid_init(&grid);
-	EXPECT_THAT("nothing at all is nothing", is_written(&grid, 10, ""));
+	EXPECT_THAT("an empty grid writes nothing", is_written(&grid, 10, ""));
 	for (int i = 0; i < REPORT_GRID_COLUMNS + 5; i++)
 		report_grid_column(&grid, "C", TABLE_LEFT, 0, 0);
 	EXPECT_EQUAL(grid.table.count, REPORT_GRID_COLUMNS);

@@ -21,11 +21,11 @@ static void test_numbers(void)
 	char share[REPORT_SHARE], bandwidth[REPORT_BANDWIDTH], words[REPORT_WORDS];
 
 	EXPECT(is_same(report_share(share, 1, 0), "-"));
-	EXPECT(is_same(report_share(share, 0, 10), "0 %"));
-	EXPECT(is_same(report_share(share, 1, 10000), "<0.1 %"));
-	EXPECT(is_same(report_share(share, 5, 1000), "0.5 %"));
-	EXPECT(is_same(report_share(share, 9.96, 100), "10 %"));
-	EXPECT(is_same(report_share(share, 100, 100), "100 %"));
+	EXPECT(is_same(report_share(share, 0, 10), "0%"));
+	EXPECT(is_same(report_share(share, 1, 10000), "<0.1%"));
+	EXPECT(is_same(report_share(share, 5, 1000), "0.5%"));
+	EXPECT(is_same(report_share(share, 9.96, 100), "10%"));
+	EXPECT(is_same(report_share(share, 100, 100), "100%"));
 	EXPECT(is_same(report_hours(share, 0), "0"));
 	EXPECT(is_same(report_hours(share, 0.0001), "<0.001"));
 	EXPECT(is_same(report_hours(share, 1.5), "1.500"));
@@ -48,17 +48,18 @@ static void test_chart(void)
 
 	sink_init_memory(&sink);
 	report_chart(&sink, values, 6, 10, false);
-	EXPECT_THAT("the largest is 8, what is not there is a blank",
+	EXPECT_THAT("the largest value is 8, a missing one is blank",
 		    is_same(sink_string(&sink), "85 2 8"));
 	sink_release(&sink);
 	sink_init_memory(&sink);
 	report_chart(&sink, values, 6, 3, false);
-	EXPECT_THAT("neighbours are averaged, those that are there",
+	EXPECT_THAT("neighbours that have a value are averaged",
 		    is_same(sink_string(&sink), "728"));
 	sink_release(&sink);
 	sink_init_memory(&sink);
 	report_chart(&sink, values, 2, 10, true);
-	EXPECT_THAT("blocks", is_same(sink_string(&sink), "\xe2\x96\x88\xe2\x96\x85"));
+	EXPECT_THAT("blocks instead of digits",
+		    is_same(sink_string(&sink), "\xe2\x96\x88\xe2\x96\x85"));
 	report_chart(&sink, values, 0, 10, true);
 	sink_release(&sink);
 }
@@ -76,17 +77,17 @@ static void test_moments(void)
 	EXPECT(is_same(words, "1 min 30 s from 2026-01-01 14:03:10 UTC"));
 	report.end_ns = MOMENT + 5 * SECOND;
 	report_words_moment(&report, MOMENT + SECOND / 2, words);
-	EXPECT_THAT("short runs need more digits", is_same(words, "14:03:10.500"));
+	EXPECT_THAT("short runs have milliseconds", is_same(words, "14:03:10.500"));
 	report.end_ns = MOMENT + 100000 * SECOND;
 	report_words_moment(&report, MOMENT, words);
-	EXPECT_THAT("long ones a date", is_same(words, "2026-01-01 14:03:10"));
+	EXPECT_THAT("runs of more than a day have a date", is_same(words, "2026-01-01 14:03:10"));
 	report.has_wall = false;
 	report_words_moment(&report, MOMENT + 2 * SECOND, words);
-	EXPECT_THAT("without wall time there is only a distance",
+	EXPECT_THAT("without wall time, moments are relative to the start",
 		    is_same(words, "2.00 s after the start"));
 	report.start_ns = 0;
 	report_words_span(&report, words);
-	EXPECT_THAT("nothing has a time", is_same(words, ""));
+	EXPECT_THAT("no span without times", is_same(words, ""));
 }
 
 static void test_sources(void)
@@ -95,17 +96,17 @@ static void test_sources(void)
 	char words[REPORT_WORDS];
 
 	report_words_sources(&row, words);
-	EXPECT(is_same(words, "nothing: no call has a duration"));
+	EXPECT(is_same(words, "none (no call was timed)"));
 	row.timed = row.by_source[OP_TIME_KERNEL_GPU] = 8;
 	row.by_source[OP_TIME_NONE] = 2;
 	EXPECT(!report_has_mixed_sources(&row));
 	report_words_sources(&row, words);
-	EXPECT(is_same(words, "the GPU's clock"));
+	EXPECT(is_same(words, "the GPU clock"));
 	row.timed = 10;
 	row.by_source[OP_TIME_HOST] = 2;
 	EXPECT(report_has_mixed_sources(&row));
 	report_words_sources(&row, words);
-	EXPECT(is_same(words, "80 % the GPU's clock, 20 % the host's clock (upper bound)"));
+	EXPECT(is_same(words, "the GPU clock 80%, the host clock (upper bound) 20%"));
 }
 
 static int completeness_is(const struct timeline_report *report, const char *wanted)
@@ -137,12 +138,12 @@ static void test_timed(void)
 	char words[REPORT_WORDS];
 
 	report_words_timed(&row, words);
-	EXPECT_THAT("what is in flight could not be timed", is_same(words, ""));
+	EXPECT_THAT("operations in flight do not count as not timed", is_same(words, ""));
 	EXPECT(is_same(report_estimate_mark(&row), ""));
 	row.timed = 90;
 	row.covered = 900;
 	report_words_timed(&row, words);
-	EXPECT(is_same(words, "90 of 990 calls (9.1 %)"));
+	EXPECT(is_same(words, "90 of 990 calls (9.1%)"));
 	EXPECT(is_same(report_estimate_mark(&row), "~"));
 	row.covered = 800;
 	EXPECT(is_same(report_estimate_mark(&row), ">~"));
@@ -150,11 +151,10 @@ static void test_timed(void)
 	EXPECT(is_same(report_estimate_mark(&row), ">"));
 	row.timed = 0;
 	report_words_timed(&row, words);
-	EXPECT(is_same(words, "0 of 990 calls (0 %)"));
-	EXPECT_THAT("of nothing there is no total to mark",
-		    is_same(report_estimate_mark(&row), ""));
+	EXPECT(is_same(words, "0 of 990 calls (0%)"));
+	EXPECT_THAT("no mark without timed calls", is_same(report_estimate_mark(&row), ""));
 	report_words_not_timed(&report, words);
-	EXPECT_THAT("kinds that differ in what is not said are one",
+	EXPECT_THAT("kinds that read the same are merged",
 		    is_same(words,
 			    "Broadcast of 1 KiB - 2 KiB in world (600 calls), Send of unknown "
 			    "size in world (40 calls), Recv of 0 B in world (1 call) and 1 more "
@@ -180,24 +180,21 @@ static void test_completeness(void)
 	};
 	report.total.calls = 990;
 	report.total.captured = 10;
-	EXPECT(completeness_is(&report,
-			       "complete: all 1,000 operations that NCCL showed were read"));
+	EXPECT(completeness_is(&report, "recording complete (1,000 operations)"));
 	report.total.calls = 90;
 	EXPECT(completeness_is(&report,
-			       "complete: all 1,000 operations that NCCL showed were read; "
-			       "100 of them are looked at"));
+			       "recording complete (1,000 operations); 100 match the filter"));
 	report.total.calls = report.total.captured = 0;
 	EXPECT(completeness_is(&report,
-			       "complete: all 1,000 operations that NCCL showed were read; "
-			       "none of them is looked at: nothing passes the filter"));
+			       "recording complete (1,000 operations); none match the filter"));
 	report.total.calls = 500;
 	*it = (struct timeline_completeness){
 		.issued = 1000, .read = 500, .with_counts = 2, .overwritten = 500, .alive = 1
 	};
 	EXPECT(completeness_is(&report,
-			       "not complete: 500 of 1,000 operations that NCCL showed were "
-			       "read (50 %); 500 older ones were overwritten: flight mode "
-			       "keeps the last ones; 1 process still runs"));
+			       "recording incomplete: 500 of 1,000 operations (50%); 500 older "
+			       "operations overwritten (flight mode keeps the most recent); 1 "
+			       "process still running"));
 	*it = (struct timeline_completeness){ .issued = 510,
 					      .read = 500,
 					      .with_counts = 2,
@@ -206,17 +203,21 @@ static void test_completeness(void)
 					      .in_flight = 1 };
 	it->lost[LOST_QUOTA] = 10;
 	EXPECT(completeness_is(&report,
-			       "not complete: 500 of 510 operations that NCCL showed were "
-			       "read (98 %); 10 operations were lost while recording "
-			       "(quota 10); 2 processes were killed; 1 operation in flight"));
+			       "recording incomplete: 500 of 510 operations (98%); 10 operations "
+			       "lost while recording (quota 10); 2 processes killed; 1 operation "
+			       "in flight"));
 	*it = (struct timeline_completeness){ .read = 500, .unknown_life = 1, .damages = 1 };
 	recording.trouble_count = 3;
 	EXPECT_THAT(
-		"a file is counted once, one that only ends early not at all",
+		"a file is counted once, a truncated one not at all",
 		completeness_is(&report,
-				"500 operations; nobody counted how many there were; 1 "
-				"recording has no end; 1 damaged block or line; 1 file could not "
-				"be read wholly"));
+				"500 operations; the total is unknown; 1 recording is truncated; "
+				"1 damaged block or line; 1 file could not be read completely"));
+	*it = (struct timeline_completeness){ .read = 1, .unknown_life = 2, .without_end_mark = 2 };
+	recording.trouble_count = 0;
+	report.total.calls = 1;
+	EXPECT_THAT("formats without an end mark are never called truncated",
+		    completeness_is(&report, "1 operation; the total is unknown"));
 }
 
 static void test_changes(void)
@@ -242,32 +243,32 @@ static void test_changes(void)
 
 	report_words_change(&report, &change, words);
 	EXPECT(is_same(words,
-		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators fell 13 % "
-		       "at 14:03:10 (busbw without waiting 112.3 to 97.7 GB/s) on all ranks: "
-		       "network, not a rank"));
+		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators: busbw "
+		       "without waiting fell 13% at 14:03:10, from 112.3 to 97.7 GB/s, on all "
+		       "ranks: network, not a single rank"));
 	change.is_everywhere = false;
 	change.comms_changed = 1;
 	change.ranks_changed = 8;
 	change.percent = 20;
 	report_words_change(&report, &change, words);
 	EXPECT(is_same(words,
-		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators rose 20 % "
-		       "at 14:03:10 (busbw without waiting 112.3 to 97.7 GB/s) on 1 of 8 "
-		       "communicators (8 ranks, among them dp-3)"));
+		       "ReduceScatter of 64 MiB - 128 MiB on net-only communicators: busbw "
+		       "without waiting rose 20% at 14:03:10, from 112.3 to 97.7 GB/s, on 1 of 8 "
+		       "communicators (8 ranks, for example dp-3)"));
 	change.comms = 1;
 	change.is_everywhere = true;
 	report_words_change(&report, &change, words);
-	EXPECT_THAT("one communicator alone is no proof",
-		    strstr(words, "on dp-3, the only one with it") != NULL);
+	EXPECT_THAT("a single communicator does not prove a slow network",
+		    strstr(words, "on dp-3, the only communicator with this operation") != NULL);
 	report.stragglers = (struct stragglers){ .list = &slow, .count = 1 };
 	report_words_change(&report, &change, words);
-	EXPECT_THAT("unless the network was found to be slow for all",
-		    strstr(words, "on all ranks: network, not a rank") != NULL);
+	EXPECT_THAT("unless the network was found slow for all ranks",
+		    strstr(words, "on all ranks: network, not a single rank") != NULL);
 	change.kind = JOB_COMM_NVLINK;
 	change.comms = 4;
 	report_words_change(&report, &change, words);
-	EXPECT_THAT("within nodes it is not the network",
-		    strstr(words, "on all nodes: not one of them") != NULL);
+	EXPECT_THAT("NVLink communicators do not prove a slow network",
+		    strstr(words, "on all nodes, not a single one") != NULL);
 }
 
 int main(void)
