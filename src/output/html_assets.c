@@ -1,6 +1,6 @@
 /*
- * .incbin looks from the root of the tree, where make runs. The compiler does not see these files, so
- * scripts/build.mk says that this object depends on them, and on whether the charts are there.
+ * .incbin paths are relative to the root of the tree, where make runs. The compiler does not see these files, so
+ * scripts/build.mk declares the dependencies of this object, including whether the chart library exists.
  */
 #include "output/html_assets.h"
 
@@ -16,7 +16,7 @@
 #define HAS_CHARTS 0
 #endif
 
-/* Data, read only: a label, the file's bytes, a label behind them. */
+/* Read-only data: a label, the bytes of the file, a label at their end. */
 #define ASSET(label, content)                                                           \
 	__asm__(".pushsection .rodata\n"                                                \
 		".balign 16\n"                                                          \

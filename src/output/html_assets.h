@@ -1,6 +1,6 @@
 /*
- * What the page is made of, as it lies in the source tree: bytes put into the program by the assembler.
- * The charts' library comes from npm and may be missing: its texts are then empty.
+ * The parts of the HTML report, embedded from the source tree by the assembler. The chart library comes from npm; without
+ * it, its parts are empty.
  */
 #ifndef HTML_ASSETS_H
 #define HTML_ASSETS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct html_asset {
-	const char *text; /* a 0 lies behind its end */
+	const char *text; /* followed by a terminating zero */
 	size_t length;
 };
 

@@ -1,25 +1,19 @@
-/*
- * Tables, histograms and dots, all from tallies. A table is its columns' names and one array per row:
- * thousands of rows without thousands of names.
- */
+/* The HTML report: a template, filled with styles, scripts, the chart library and the report's JSON. */
 #include "output/html_report.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "common/attributes.h"
-#include "common/op.h"
 #include "common/sha256.h"
 #include "common/text.h"
 #include "output/html_assets.h"
 #include "output/json.h"
 #include "output/report.h"
-#include "output/report_internal.h"
 #include "output/sink.h"
 
 enum { HTML_DATA_VERSION = 3, HTML_ITERATIONS_MAX = 2000 };
 
-/* Some neighbours together: mean times, sums of the rest, odd when one of them is. */
+/* Several neighbors as one: mean time, bytes and communication; odd if one of them is. */
 static void write_some_iterations(struct json *json, const struct iteration *list, size_t count)
 {
 	uint64_t time_ns = 0, busy_ns = 0, bytes = 0, longest_ns = 0;
@@ -30,7 +24,7 @@ static void write_some_iterations(struct json *json, const struct iteration *lis
 		uint64_t duration_ns = list[i].end_ns - list[i].start_ns;
 
 		time_ns += duration_ns;
-		/* Where some of its operations were not timed, its communication is not known. */
+		/* Its communication is known only if all its operations were timed. */
 		if (list[i].timed == list[i].ops) {
 			busy_ns += list[i].busy_ns;
 			timed++;
@@ -69,7 +63,7 @@ static void write_iterations(struct json *json, const struct timeline_report *re
 	json_end(json);
 }
 
-/* What `ringside report` says, to the letter. */
+/* Sentences of the text report. */
 static void write_words(struct json *json, const struct timeline_report *report)
 {
 	char words[REPORT_WORDS];
@@ -117,9 +111,9 @@ static void write_page_data(struct json *json, const struct timeline_report *rep
 }
 
 /*
- * The template (src/output/html/report.html) has marks like @STYLE@, which are replaced in one walk: what
- * is put in is not looked at again. The data is JSON in a script element of another type than script,
- * which a browser does not run; '<' in it is written as an escape, so nothing in it can end that element.
+ * The template (src/output/html/report.html) has marks like @STYLE@, which are replaced in one pass, so inserted text is
+ * never searched for marks. The data is JSON in a script element of a type that browsers do not run; '<' is escaped, so
+ * nothing in it can end that element.
  */
 
 bool html_report_has_charts(void)
@@ -147,7 +141,7 @@ static void write_asset(struct sink *sink, enum html_asset_name name)
 	sink_write(sink, asset.text, asset.length);
 }
 
-/* `text` is terminated behind its end. Bytes that are not UTF-8 become U+FFFD. */
+/* `text` has a terminating zero after `length` bytes. Bytes that are not UTF-8 become U+FFFD. */
 static void write_escaped(struct sink *sink, const char *text, size_t length)
 {
 	for (size_t i = 0; i < length;) {
@@ -178,7 +172,7 @@ static void write_title(struct sink *sink, const struct job *job)
 	sink_text(sink, " - Ringside report");
 }
 
-/* One that lets exactly our own styles and scripts through, by their hashes, and nothing else. */
+/* Allows only the page's own styles and scripts, by their hashes. */
 static void write_policy(struct sink *sink)
 {
 	static const struct {
@@ -203,7 +197,7 @@ static void write_policy(struct sink *sink)
 			"require-trusted-types-for 'script'; trusted-types 'none'");
 }
 
-/* U+2028 and U+2029 end a line for some readers of JavaScript: the last digit, 0 when it is neither. */
+/* U+2028 and U+2029 end a line in older JavaScript. Returns the last digit, or 0 for other characters. */
 static char line_separator(const char *at)
 {
 	if (at[0] != '\xe2' || at[1] != '\x80')
@@ -211,7 +205,7 @@ static char line_separator(const char *at)
 	return at[2] == '\xa8' ? '8' : at[2] == '\xa9' ? '9' : 0;
 }
 
-/* In JSON all these stand inside strings only, where an escape means the same. */
+/* In JSON these characters occur only inside strings, where they can be escaped. */
 static void write_data(struct sink *sink, const char *json)
 {
 	for (const char *at = json; *at != '\0';) {
@@ -285,7 +279,7 @@ static void write_mark(struct sink *sink, enum mark mark, const struct timeline_
 	}
 }
 
-/* The mark that begins at `at`, MARKS when none does. */
+/* The mark at `at`, or MARKS. */
 static enum mark find_mark(const char *at, size_t left)
 {
 	enum mark mark = TITLE;

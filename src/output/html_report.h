@@ -1,7 +1,11 @@
 /*
- * What the HTML page draws, as one JSON object; docs/HTML.md lists its keys. Bounded whatever the job's
- * size: a few megabytes at most. Times are nanoseconds after the report's first operation, so that
- * they stay whole numbers in JavaScript.
+ * A report as one self-contained HTML page with summary, charts and tables; docs/HTML.md describes it.
+ *
+ *	html_report_options(&options);			before the report is made
+ *	timeline_report_make(&report, ..., &options);
+ *	if (!html_report_has_charts())
+ *		print html_report_missing();
+ *	html_report_write(&sink, &report);
  */
 #ifndef HTML_REPORT_H
 #define HTML_REPORT_H
@@ -14,38 +18,25 @@
 #include "output/json.h"
 #include "output/sink.h"
 
-/* Key of the table behind the chart of sizes, see html_report_options(). */
+/* Key of the table for the chart of bandwidth by size, see html_report_options(). */
 enum {
 	HTML_POINTS_BY = TALLY_BY_COMM_NAME | TALLY_BY_KIND | TALLY_BY_FUNCTION | TALLY_BY_SIZE |
 			 TALLY_BY_ALGORITHM | TALLY_BY_PROTOCOL,
 };
 
-/*
- * A report as one HTML page that opens offline: the answer in words, charts, tables. Everything is in
- * the page: styles, scripts, the charts' library and the data; it fetches nothing.
- *
- *	html_report_options(&options);			before the report is made
- *	timeline_report_make(&report, ..., &options);
- *	if (!html_report_has_charts())
- *		say html_report_missing();
- *	html_report_write(&sink, &report);
- *
- * docs/HTML.md describes the page and its data.
- */
-
-/* Is the charts' library in this program? It comes from npm; without it the program builds, too. */
+/* Was the chart library, which comes from npm, there when this program was built? */
 bool html_report_has_charts(void);
 
-/* What is missing and what to run, in one line; NULL when nothing is missing. Static. */
+/* What is missing and what to run, in one line; NULL if nothing is missing. */
 const char *html_report_missing(void);
 
-/* Ask for the finer table behind the size-against-bandwidth chart. Without it, or where all
- * TIMELINE_CUSTOM_MAX tables are taken, the chart shows functions and sizes only. */
+/* Requests a detailed table for the chart of bandwidth by size. Without it, or if all TIMELINE_CUSTOM_MAX tables are
+ * taken, the chart uses the table by function and size. */
 void html_report_options(struct timeline_options *options);
 
 /*
- * The whole page, the same bytes for the same report. What a user or a file put into a name stays
- * text. ERR_GONE (and nothing is written) without charts, ERR_NO_SPACE (memory), else the sink's status.
+ * The same report gives the same bytes. Names from users and files stay text. Returns ERR_GONE (nothing is written) without
+ * the chart library, ERR_NO_SPACE, or the sink's status.
  */
 enum status html_report_write(struct sink *sink, const struct timeline_report *report);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page says in words what the JSON says in numbers; it is quiet and fetches nothing.
+# The summary of the page matches the JSON; the page makes no requests.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

@@ -3,7 +3,7 @@ import { done, expect, expectSame, open } from './browser.mjs';
 
 const [directory] = process.argv.slice(2);
 
-/* Sizes of letters as they are seen, in charts and outside; what is wider than the page. */
+/* Effective font sizes in charts, texts outside their chart, and how much the page overflows. */
 function measures(page) {
 	return page.evaluate(() => {
 		const texts = [...document.querySelectorAll('svg text')];
@@ -29,7 +29,7 @@ function measures(page) {
 	});
 }
 
-/* Rows of the tables that are not folded, as words with one blank between them. */
+/* Rows of the visible tables, with single spaces. */
 const rowsOf = (page) => page.evaluate(() => [...document.querySelectorAll('table')]
 	.filter((table) => !table.closest('details'))
 	.flatMap((table) => [...table.querySelectorAll('tr')].slice(1))
@@ -44,20 +44,20 @@ for (const name of ['crossover', 'profilers']) {
 			const found = await measures(page);
 			const where = `${name}, ${scheme}, ${width} pixels`;
 
-			expectSame(`${where}: nothing is complained about or fetched`, trouble, []);
-			expect(`${where}: the page itself does not scroll sideways`, found.wider <= 0, found);
-			expect(`${where}: letters in charts can be read`, found.charts > 2 && found.least >= 9.5, found);
-			expectSame(`${where}: none of them is cut`, found.outside, []);
-			expectSame(`${where}: charts have names for those who do not see them`, found.unnamed, 0);
+			expectSame(`${where}: no console output, errors or requests`, trouble, []);
+			expect(`${where}: the page does not scroll horizontally`, found.wider <= 0, found);
+			expect(`${where}: text in charts is legible`, found.charts > 2 && found.least >= 9.5, found);
+			expectSame(`${where}: no text in charts is cut off`, found.outside, []);
+			expectSame(`${where}: charts have names for screen readers`, found.unnamed, 0);
 			await context.close();
 		}
 	const { page } = await open(`${directory}/${name}.html`, { ready: 'footer' });
 	const rows = await rowsOf(page);
 
 	if (name === 'profilers')
-		expectSame('rows of the page are those of the text', rows.filter((row) => !lines.includes(row)), []);
+		expectSame('the page has the rows of the text', rows.filter((row) => !lines.includes(row)), []);
 	else
-		expectSame('medians of the page are those of the text',
+		expectSame('the page has the medians of the text',
 			rows.filter((row) => {
 				const words = row.split(' ').slice(0, 2).join(' ');
 				const times = row.match(/[\d.]+ [num]s/g) ?? [];

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pages about benchmarks (no scripts): read on a phone and on a desk, in light and dark; they say what the text says.
+# Pages of benchmarks, which have no scripts: layout on phone and desktop, light and dark; same content as the text.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

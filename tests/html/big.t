@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A job of thousands of ranks still makes a page of a few megabytes, and the browser opens it.
+# The page of a job with thousands of ranks has a few megabytes, and the browser opens it.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

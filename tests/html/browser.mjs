@@ -1,9 +1,9 @@
 /*
- * For tests that drive a browser: a page opened from a file, with everything it complains about or asks
- * for noted down, and TAP.
+ * For tests that drive a browser: opens a page from a file, collects its console output, errors and requests, and
+ * prints TAP.
  *
  *	const { page, trouble } = await open(file, { width: 360 });
- *	expect('a sentence that should hold', condition, 'what was found instead');
+ *	expect('what is tested', condition, 'what was found instead');
  *	await done();
  */
 import { readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url';
 const require = createRequire(new URL('../../npm/package.json', import.meta.url));
 const { chromium } = require('playwright-core');
 
-/* For what must come: a busy machine takes its time. */
+/* Generous, for busy machines. */
 export const PATIENCE_MS = 120000;
 export const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'], timeout: PATIENCE_MS });
 let tests = 0, failed = 0;
@@ -34,13 +34,12 @@ export function expectSame(sentence, found, wanted) {
 	expect(sentence, one === other, `found: ${one}\nwanted: ${other}`);
 }
 
-/* A text begins with, or has in it. */
 export const expectStart = (sentence, text, start) =>
 	expect(sentence, text.startsWith(start), `found: ${text}\nwanted at its start: ${start}`);
 export const expectPart = (sentence, text, part) =>
 	expect(sentence, text.includes(part), `found: ${text}\nwanted in it: ${part}`);
 
-/* trouble: what the page printed, threw or fetched. Empty is good. `ready`: what is there once it is whole. */
+/* trouble: console output, errors and requests of the page. `ready`: a selector that matches once the page is complete. */
 export async function open(file, { width = 1280, height = 900, scheme = 'light', motion = 'no-preference',
 	ready = 'html[data-ready]' } = {}) {
 	const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: motion });
@@ -65,11 +64,11 @@ export async function open(file, { width = 1280, height = 900, scheme = 'light',
 	return { page, trouble, context };
 }
 
-/* How many different colours a canvas has, and how many of its points differ from the corner's. */
+/* The number of colors of a canvas, and of pixels that differ from the one in the corner. */
 export function ink(page, selector) {
 	return page.evaluate((found) => {
 		const { width, height } = document.querySelector(found);
-		/* A copy that is made to be read: the browser complains about others. */
+		/* A copy for reading: the browser warns about reading others often. */
 		const copy = Object.assign(document.createElement('canvas'), { width, height });
 		const context = copy.getContext('2d', { willReadFrequently: true });
 
@@ -82,7 +81,7 @@ export function ink(page, selector) {
 	}, selector);
 }
 
-/* What a button saves. */
+/* The file that a button saves. */
 export async function saved(page, button) {
 	const [download] = await Promise.all([page.waitForEvent('download'), button.click()]);
 
@@ -91,7 +90,7 @@ export async function saved(page, button) {
 
 export const textOf = (page, selector) => page.locator(selector).first().innerText();
 export const textsOf = (page, selector) => page.locator(selector).allInnerTexts();
-/* 1234 as the page writes it. */
+/* 1234 as on the page: 1,234 */
 export const count = (number) => number.toLocaleString('en-US');
 
 export async function done() {

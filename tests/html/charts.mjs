@@ -39,37 +39,37 @@ const rows = windows.matrix.rows;
 const shareAt = (row, column) => rows[row].wait_ns[column] / rows[row].joined_ns[column];
 const box = await point('#heat', 0.5, 0.5);
 
-expect('pointing at the heat map tells rank, host, time and value',
-	/^rank \d+ on node\d+\n\d\d:\d\d:\d\d.* UTC, .*after the start\nwaiting\n[\d.<]+ %/.test(await tip()), await tip());
+expect('the tooltip of the heat map has rank, host, time and value',
+	/^rank \d+ on node\d+\n\d\d:\d\d:\d\d.* UTC, .*after the start\nwaiting\n[\d.<]+%/.test(await tip()), await tip());
 await page.mouse.move(box.x + box.width / 2, box.y - 60);
-expectSame('and stops telling when the mouse leaves', await tip(), '');
+expectSame('it disappears when the mouse leaves', await tip(), '');
 await page.locator('#heat-map').focus();
 for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'End'])
 	await page.keyboard.press(key);
 const last = windows.count - 1;
 const spoken = await textOf(page, '#spoken');
 
-expect('arrow keys go from cell to cell, and it is said aloud', spoken.startsWith('rank 5 on node0001'), spoken);
-expect('with the value that the JSON has there', rows[5].joined_ns[last] === 0 ? spoken.includes('no collective')
+expect('arrow keys move from cell to cell and announce it', spoken.startsWith('rank 5 on node0001'), spoken);
+expect('with the value of the JSON', rows[5].joined_ns[last] === 0 ? spoken.includes('no collectives')
 	: spoken.includes(`waiting ${Math.round(shareAt(5, last) * 1000) / 10}`), `${spoken} against ${shareAt(5, last)}`);
 await page.keyboard.press('Escape');
-expectSame('Escape ends it', await tip(), '');
+expectSame('Escape hides the tooltip', await tip(), '');
 await page.getByRole('button', { name: 'Least waiting first' }).click();
 const sums = rows.map((row, i) => [i, row.wait_ns.reduce((all, value) => all + value, 0)]).sort((a, b) => a[1] - b[1]);
 
 await page.locator('#heat-map').focus();
 await page.keyboard.press('ArrowDown');
-expectStart('rows can be put in the order of their waiting', await tip(), `rank ${report.ranks[sums[0][0]].label} `);
+expectStart('rows can be sorted by waiting', await tip(), `rank ${report.ranks[sums[0][0]].label} `);
 await page.locator('#waiting summary').click();
 await page.locator('#waiting tbody tr').first().waitFor({ state: 'attached' });
-expectSame('the map is a table, too', await page.locator('#waiting tbody tr').count(), rows.length);
+expectSame('the map is also a table', await page.locator('#waiting tbody tr').count(), rows.length);
 
 /* ---- over time ---- */
 
 await point('#plot-bandwidth .u-over', 0.5, 0.5);
 const middle = await tip();
 
-expect('pointing at the course of bandwidth tells time and values',
+expect('the tooltip of the bandwidth chart has time and values',
 	/ UTC, [^]*AllReduce, mixed\n[\d.]+ [GMk]B\/s/.test(middle), middle);
 await page.mouse.move(5, 5);
 await page.locator('#plot-bandwidth').focus();
@@ -78,7 +78,7 @@ const values = windows.series.map((series) => series.bus_bytes[0] / series.time_
 const shownValues = [...(await tip()).matchAll(/([\d.]+) GB\/s/g)].map((match) => Number(match[1]));
 
 /* Three digits are shown. */
-expect('the keyboard finds the first window, with the JSON\'s bandwidth', values.length > 0 &&
+expect('Home selects the first window, with the bandwidth of the JSON', values.length > 0 &&
 	values.every((value) => shownValues.some((shown) => Math.abs(shown - value) < value / 150)), [shownValues, values]);
 const widths = () => page.evaluate(() => timeGroup.plots.map((plot) => plot.u.scales.x.max - plot.u.scales.x.min));
 const before = await widths();
@@ -86,33 +86,33 @@ const before = await widths();
 await page.keyboard.press('+');
 const zoomed = await widths();
 
-expect('plus zooms', zoomed[0] < before[0], [before, zoomed]);
-expect('and charts over time go together', Math.abs(zoomed[0] - zoomed[1]) < 1e-9, zoomed);
+expect('plus zooms in', zoomed[0] < before[0], [before, zoomed]);
+expect('charts over time zoom together', Math.abs(zoomed[0] - zoomed[1]) < 1e-9, zoomed);
 await page.locator('#time').getByRole('button', { name: 'Show all' }).click();
-expectSame('a button shows all again', await widths(), before);
+expectSame('a button resets the zoom', await widths(), before);
 const pixels = () => page.evaluate(() => document.querySelector('#plot-bandwidth canvas').toDataURL());
 const shown = await pixels();
 const chip = page.locator('#time .chip').first();
 
 await chip.click();
-expectSame('a line can be switched off', await chip.getAttribute('aria-pressed'), 'false');
-expect('and is no longer drawn', await pixels() !== shown);
+expectSame('a line can be hidden', await chip.getAttribute('aria-pressed'), 'false');
+expect('and is not drawn', await pixels() !== shown);
 await chip.click();
-await page.getByRole('button', { name: 'Transfer alone' }).click();
-expect('bandwidth without waiting can be chosen', await pixels() !== shown);
+await page.getByRole('button', { name: 'Without waiting' }).click();
+expect('bandwidth without waiting can be selected', await pixels() !== shown);
 await page.getByRole('button', { name: 'Elapsed' }).click();
 await page.locator('#plot-waiting').focus();
 await page.keyboard.press('End');
-expect('times can be counted from the start', /^[\d.]+ s after the start/.test(await tip()), await tip());
+expect('times can be relative to the start', /^[\d.]+ s after the start/.test(await tip()), await tip());
 await page.locator('#time summary').click();
 await page.locator('#time tbody tr').first().waitFor();
-expectSame('the course is a table, too', await page.locator('#time tbody tr').count(), windows.count);
+expectSame('the chart is also a table', await page.locator('#time tbody tr').count(), windows.count);
 
 /* ---- sizes, durations, iterations ---- */
 
 await page.locator('#plot-sizes').focus();
 await page.keyboard.press('End');
-expect('the largest messages are at the right end', /mean message\n64 MiB/.test(await tip()), await tip());
+expect('End selects the largest message', /mean message size\n64 MiB/.test(await tip()), await tip());
 await page.selectOption('#durations-of', { label: 'AllReduce, 64 MiB - 128 MiB' });
 const size = report.tables.size.rows.find((row) => row.function === 'AllReduce' && row.size_least === 64 << 20);
 
@@ -121,14 +121,14 @@ const bucket = size.histogram.counts.findIndex((calls) => calls > 0);
 
 for (let i = 0; i <= bucket; i++)
 	await page.keyboard.press('ArrowRight');
-expectPart('a histogram has the JSON\'s counts', await tip(), `calls\n${count(size.histogram.counts[bucket])}`);
+expectPart('a histogram has the counts of the JSON', await tip(), `calls\n${count(size.histogram.counts[bucket])}`);
 await page.locator('#durations').getByRole('button', { name: 'Log' }).click();
-expect('and a logarithmic scale', (await ink(page, '#plot-durations canvas')).colours > 20);
+expect('the scale can be logarithmic', (await ink(page, '#plot-durations canvas')).colours > 20);
 await page.locator('#plot-iterations').focus();
 await page.keyboard.press('End');
-expectStart('the last iteration is the JSON\'s', await tip(), `Iteration ${count(report.iterations.list.length)}`);
+expectStart('End selects the last iteration', await tip(), `Iteration ${count(report.iterations.list.length)}`);
 expectPart('iterations are explained', await textOf(page, '#iterations .say'),
-	`a sequence of ${report.iterations.period_ops} operations repeats`);
+	`a repeating sequence of ${report.iterations.period_ops} operations`);
 
 /* ---- light and dark ---- */
 
@@ -136,13 +136,13 @@ const ground = () => page.evaluate(() => getComputedStyle(document.body).backgro
 const [light, lightHeat] = [await ground(), await ink(page, '#heat')];
 
 await page.selectOption('#theme', 'dark');
-expect('dark can be chosen', await ground() !== light, await ground());
+expect('the dark theme can be selected', await ground() !== light, await ground());
 const dark = await ink(page, '#heat');
 
-expect('and charts are drawn again for it', dark.colours > 20 && JSON.stringify(dark) !== JSON.stringify(lightHeat), dark);
+expect('charts are redrawn for it', dark.colours > 20 && JSON.stringify(dark) !== JSON.stringify(lightHeat), dark);
 await page.selectOption('#theme', 'light');
-expectSame('and light again', await ink(page, '#heat'), lightHeat);
-expectSame('nothing was printed, thrown or fetched', trouble, []);
-expect('all marks of change have a number', (await textsOf(page, '.changes .number')).every((text, i) => text === String(i + 1)));
+expectSame('and for the light theme', await ink(page, '#heat'), lightHeat);
+expectSame('no console output, errors or requests', trouble, []);
+expect('all marks of changes have a number', (await textsOf(page, '.changes .number')).every((text, i) => text === String(i + 1)));
 
 await done();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The charts of the page are drawn, and answer to mouse and keyboard.
+# The charts are drawn and react to mouse and keyboard.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Names that want to be code stay text in the page.
+# Names that look like code stay text.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

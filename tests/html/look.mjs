@@ -2,7 +2,7 @@ import { done, expect, expectSame, ink, open } from './browser.mjs';
 
 const [job] = process.argv.slice(2);
 
-/* Every text of the page that is seen, with its contrast to what lies behind it. WCAG 2.1, 1.4.3. */
+/* Every visible text with its contrast to the background. WCAG 2.1, 1.4.3. */
 function contrasts(page) {
 	return page.evaluate(() => {
 		const parse = (text) => {
@@ -48,8 +48,8 @@ function contrasts(page) {
 }
 
 /*
- * Colours of lines and dots against the panel (1.4.11: 3), and the least distance between two of them as people
- * with the common kinds of colour blindness see them (matrices of Machado, Oliveira and Fernandes, full strength).
+ * Contrast of lines and dots to the panel (1.4.11: 3), and the smallest distance between two of them for people with
+ * the common kinds of color blindness (matrices of Machado, Oliveira and Fernandes, full strength).
  */
 function palette(page) {
 	return page.evaluate(() => {
@@ -77,7 +77,7 @@ function palette(page) {
 				.map((value) => Math.max(0, Math.min(1, value)));
 			const labs = series.map((colour) => lab(seen(colour)));
 
-			/* Few jobs have more than six operations; the last two have letters and shapes. */
+			/* Few jobs have more than six operations; letters and shapes distinguish the last two. */
 			least[kind] = Math.min(...[0, 1, 2, 3, 4, 5].flatMap((i) => labs.slice(i + 1, 6)
 				.map((other) => Math.hypot(...labs[i].map((value, k) => value - other[k])))));
 		}
@@ -99,17 +99,17 @@ for (const scheme of ['light', 'dark']) {
 	const texts = await contrasts(page);
 	const poor = texts.filter((one) => one.contrast < 4.5);
 
-	expect(`${scheme}: all texts have a contrast of 4.5 at least`, texts.length > 5 && poor.length === 0, poor);
+	expect(`${scheme}: all texts have a contrast of at least 4.5`, texts.length > 5 && poor.length === 0, poor);
 	const found = await palette(page);
 
-	expect(`${scheme}: all series have one of 3 against the ground`, Math.min(...found.contrasts) >= 3, found.contrasts);
-	expect(`${scheme}: the first six differ for the colour-blind, too`, Math.min(...Object.values(found.least)) > 20, found.least);
-	expect(`${scheme}: the heat map's colours go one way in lightness`, found.isOneWay);
+	expect(`${scheme}: all series have a contrast of at least 3`, Math.min(...found.contrasts) >= 3, found.contrasts);
+	expect(`${scheme}: the first six series are distinguishable with color blindness`, Math.min(...Object.values(found.least)) > 20, found.least);
+	expect(`${scheme}: the heat map's lightness is monotonic`, found.isOneWay);
 	const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 	const isDark = Number(ground.match(/\d+/)[0]) < 128;
 
-	expectSame(`${scheme}: the page follows the system's setting`, isDark, scheme === 'dark');
-	expectSame(`${scheme}: nothing was printed, thrown or fetched`, trouble, []);
+	expectSame(`${scheme}: the page follows the system setting`, isDark, scheme === 'dark');
+	expectSame(`${scheme}: no console output, errors or requests`, trouble, []);
 }
 
 {
@@ -123,32 +123,32 @@ for (const scheme of ['light', 'dark']) {
 	const bySystem = await set();
 
 	await page.selectOption('#theme', 'dark');
-	expectSame('dark by choice is dark by the system, colour for colour', await set(), bySystem);
+	expectSame('selecting dark gives the same colors as the system setting', await set(), bySystem);
 	await page.reload();
-	expectSame('and is remembered', await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
+	expectSame('the choice is remembered', await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
 }
 
 {
 	const { page, trouble } = await open(`${job}.html`, { width: 360, height: 640 });
 	const wide = await page.evaluate(() => ({ page: document.documentElement.scrollWidth, screen: innerWidth }));
 
-	expect('on a phone nothing is wider than the screen', wide.page <= wide.screen, wide);
+	expect('on a phone the page is not wider than the screen', wide.page <= wide.screen, wide);
 	await page.evaluate(() => document.querySelectorAll('details').forEach((box) => { box.open = true; }));
 	await page.waitForTimeout(50);
 	const opened = await page.evaluate(() => ({ page: document.documentElement.scrollWidth, screen: innerWidth }));
 
-	expect('nor with all boxes open', opened.page <= opened.screen, opened);
+	expect('nor with all details open', opened.page <= opened.screen, opened);
 	const narrow = await page.locator('main button, main select, main input, nav a').evaluateAll((list) =>
 		list.filter((element) => element.checkVisibility() && element.getBoundingClientRect().height < 24)
 			.map((element) => element.textContent.trim()));
 
-	expectSame('what is touched is 24 pixels high at least', narrow, []);
+	expectSame('controls are at least 24 pixels high', narrow, []);
 	for (const id of ['plot-bandwidth', 'plot-sizes', 'plot-durations', 'plot-iterations'])
-		expect(`${id} is drawn there`, (await ink(page, `#${id} canvas`)).colours > 20);
+		expect(`${id} is drawn on a phone`, (await ink(page, `#${id} canvas`)).colours > 20);
 	const small = await page.evaluate(() => parseFloat(getComputedStyle(document.body).fontSize));
 
-	expect('letters are 14 pixels at least', small >= 14, small);
-	expectSame('and it is quiet', trouble, []);
+	expect('text has at least 14 pixels', small >= 14, small);
+	expectSame('no console output, errors or requests on a phone', trouble, []);
 }
 
 {
@@ -156,17 +156,17 @@ for (const scheme of ['light', 'dark']) {
 
 	const scrolling = await page.evaluate(() => getComputedStyle(document.documentElement).scrollBehavior);
 
-	expectSame('who wants less motion gets none', scrolling, 'auto');
+	expectSame('no smooth scrolling with reduced motion', scrolling, 'auto');
 	await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
 	await page.emulateMedia({ media: 'print' });
-	expectSame('paper is white', await page.evaluate(() => colours.panel), '#ffffff');
+	expectSame('the print style is white', await page.evaluate(() => colours.panel), '#ffffff');
 	const printed = await page.locator('.tab-panel').evaluateAll((panels) => panels.map((panel) => panel.checkVisibility()));
 
 	expect('all tables are printed', printed.length > 3 && printed.every((isSeen) => isSeen), printed);
 	await page.emulateMedia({ media: 'screen' });
 	await page.evaluate(() => dispatchEvent(new Event('afterprint')));
-	expect('and the screen is as it was', await page.evaluate(() => colours.panel) !== '#ffffff');
-	/* Every control can be reached with the Tab key, and what has the focus is seen. */
+	expect('the theme is restored after printing', await page.evaluate(() => colours.panel) !== '#ffffff');
+	/* Every control can be reached with the Tab key. */
 	const stops = new Set();
 
 	for (let i = 0; i < 150; i++) {
@@ -180,8 +180,8 @@ for (const scheme of ['light', 'dark']) {
 	const wanted = ['theme', 'plot-bandwidth', 'plot-waiting', 'heat-map', 'plot-sizes', 'durations-of', 'plot-durations',
 		'plot-iterations', 'tab-comm', 'INPUT'];
 
-	expectSame('Tab reaches charts, map, tabs and filters', wanted.filter((id) => !stops.has(id)), []);
-	expectSame('quietly', trouble, []);
+	expectSame('Tab reaches charts, heat map, tabs and filters', wanted.filter((id) => !stops.has(id)), []);
+	expectSame('no console output, errors or requests', trouble, []);
 }
 
 await done();

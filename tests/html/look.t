@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page can be read: on a phone, in light and dark, without colours, on paper.
+# The page is readable on a phone, in light and dark, without colors, and printed.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

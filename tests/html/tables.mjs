@@ -6,7 +6,7 @@ const [job] = process.argv.slice(2);
 const report = JSON.parse(readFileSync(`${job}.json`, 'utf8'));
 const { page, trouble } = await open(`${job}.html`);
 
-/* The rows of the table that is seen, as texts. */
+/* The rows of the visible table, as text. */
 const panel = page.locator('.tab-panel:visible');
 const cells = () => panel.locator('tbody tr').evaluateAll((rows) =>
 	rows.map((row) => [...row.children].map((cell) => cell.innerText.trim())));
@@ -29,22 +29,22 @@ for (let i = 0; i < 12; i++) {
 		break;
 	seen.push(await focusText());
 }
-expectSame('arrow keys go from table to table and round', seen,
+expectSame('arrow keys cycle through the tables', seen,
 	['Communicators', 'Operations', 'Operations and sizes', 'Algorithms', 'Ranks']);
 await page.keyboard.press('End');
-expectSame('End goes to the last', await focusText(), 'Ranks');
-expectSame('and one panel is seen', await page.locator('.tab-panel:visible').count(), 1);
+expectSame('End selects the last', await focusText(), 'Ranks');
+expectSame('one panel is visible', await page.locator('.tab-panel:visible').count(), 1);
 
-/* ---- ranks: more than are shown at first ---- */
+/* ---- ranks: more than the rows shown initially ---- */
 
 const ranks = report.tables.rank.rows;
 const byLabel = [...ranks].sort((a, b) => Number(a.rank) - Number(b.rank));
 
-expectSame('ranks come by number: 2 before 10', (await column('rank')).slice(0, 12), byLabel.slice(0, 12).map((row) => row.rank));
-expectSame('with the JSON\'s calls', await column('calls'), byLabel.slice(0, 50).map((row) => count(row.calls)));
-expectSame('a part of the rows is shown', (await cells()).length, 50);
+expectSame('ranks are sorted by number: 2 before 10', (await column('rank')).slice(0, 12), byLabel.slice(0, 12).map((row) => row.rank));
+expectSame('the calls of the JSON', await column('calls'), byLabel.slice(0, 50).map((row) => count(row.calls)));
+expectSame('50 rows are shown', (await cells()).length, 50);
 await panel.locator('.more').press('Enter');
-expectSame('and all of them on demand', (await cells()).length, ranks.length);
+expectSame('all rows on demand', (await cells()).length, ranks.length);
 
 /* ---- sort ---- */
 
@@ -54,11 +54,11 @@ await waiting.locator('button').focus();
 await page.keyboard.press('Enter');
 const most = [...ranks].sort((a, b) => b.total_wait_ns - a.total_wait_ns);
 
-expectSame('Enter on a heading sorts downwards', (await column('rank'))[0], most[0].rank);
-expectSame('which the heading says', await waiting.getAttribute('aria-sort'), 'descending');
+expectSame('Enter on a heading sorts in descending order', (await column('rank'))[0], most[0].rank);
+expectSame('aria-sort is descending', await waiting.getAttribute('aria-sort'), 'descending');
 await page.keyboard.press('Space');
-expectSame('once more, upwards', (await column('rank'))[0], most[most.length - 1].rank);
-expectSame('and says so', await waiting.getAttribute('aria-sort'), 'ascending');
+expectSame('once more, ascending', (await column('rank'))[0], most[most.length - 1].rank);
+expectSame('aria-sort is ascending', await waiting.getAttribute('aria-sort'), 'ascending');
 
 /* ---- filter ---- */
 
@@ -67,10 +67,10 @@ await page.keyboard.type('node0003');
 expectSame('typing filters', [...new Set(await column('host'))], ['node0003']);
 const hostOf = (row) => report.hosts[report.ranks[row.rank_index].host_index].name;
 
-expectSame('to the ranks of that host', (await cells()).length, ranks.filter((row) => hostOf(row) === 'node0003').length);
+expectSame('only the ranks of that host', (await cells()).length, ranks.filter((row) => hostOf(row) === 'node0003').length);
 await page.keyboard.type(' nothing-is-called-so');
-expectSame('what matches nothing leaves nothing', (await cells()).length, 0);
-expectPart('and says how many match', await textOf(page, '.tab-panel:visible [role=status]'), '0 match');
+expectSame('no match, no rows', (await cells()).length, 0);
+expectPart('the number of matches is shown', await textOf(page, '.tab-panel:visible [role=status]'), '0 match');
 await panel.locator('input[type=search]').fill('');
 
 /* ---- save ---- */
@@ -80,22 +80,22 @@ const lines = file.text.trim().split('\r\n').map((line) => line.split(','));
 const sumAt = lines[0].indexOf('total_ns');
 const sumOf = new Map(ranks.map((row) => [row.rank, String(row.total_ns)]));
 
-expectSame('a table can be saved with its name', file.name, 'ringside-rank.csv');
-expectSame('with all its rows', lines.length, ranks.length + 1);
+expectSame('the saved file has the name of the table', file.name, 'ringside-rank.csv');
+expectSame('all its rows', lines.length, ranks.length + 1);
 expect('and exact numbers', lines.slice(1).every((line) => sumOf.get(line[0]) === line[sumAt]), lines.slice(0, 3));
 
-/* ---- the other tables have the JSON's rows ---- */
+/* ---- the other tables ---- */
 
 await page.getByRole('tab', { name: 'Operations and sizes' }).click();
 const sizes = report.tables.size.rows;
 
-expectSame('operations and sizes: the JSON\'s rows', await column('function'), sizes.map((row) => row.function));
+expectSame('operations and sizes: the rows of the JSON', await column('function'), sizes.map((row) => row.function));
 expectSame('and their calls', await column('calls'), sizes.map((row) => count(row.calls)));
 await page.getByRole('tab', { name: 'Algorithms' }).click();
-expectSame('algorithms: as many rows', (await cells()).length, report.tables.algorithm.rows.length);
+expectSame('algorithms: the number of rows of the JSON', (await cells()).length, report.tables.algorithm.rows.length);
 await page.getByRole('tab', { name: 'Communicators', exact: true }).click();
 await panel.locator('input[type=search]').fill('nvlink-only');
 expectSame('communicators can be filtered by kind', [...new Set(await column('kind'))], ['nvlink-only']);
-expectSame('nothing was printed, thrown or fetched', trouble.filter((line) => !line.startsWith('request: blob:')), []);
+expectSame('no console output, errors or requests', trouble.filter((line) => !line.startsWith('request: blob:')), []);
 
 await done();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page's tables: right numbers; sorted, filtered and saved, by keyboard alone.
+# Tables of the page: correct numbers; sorted, filtered and saved by keyboard.
 . "$(dirname "$0")/../tap.sh"
 . tests/html/html.sh
 

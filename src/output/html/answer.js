@@ -1,8 +1,8 @@
-/* The answer in words: who, how much, what costs most, what looks wrong. */
+/* The summary: job, key figures, findings, stragglers, largest costs. */
 
 const severityWords = { error: 'Error', warning: 'Warning', note: 'Note' };
 
-/* A shape for each severity, so that colour is not needed. */
+/* Severities differ in shape, not only in color. */
 function severityShape(severity) {
 	const shapes = {
 		error: 'M3.5 0h5L12 3.5v5L8.5 12h-5L0 8.5v-5zM5.2 2.5v4.2h1.6V2.5zM5.2 7.9v1.6h1.6V7.9z',
@@ -19,7 +19,7 @@ function jobName() {
 	const more = report.jobs.length - 1;
 
 	if (names.length === 0)
-		return 'NCCL job without a name';
+		return 'NCCL job (no name)';
 	return more > 0 ? `${names[0]} and ${plural(more, 'more job')}` : `Job ${names[0]}`;
 }
 
@@ -28,8 +28,8 @@ function facts() {
 		['Ranks', count(data.counts.ranks)],
 		['Hosts', count(data.counts.hosts)],
 		['Communicators', count(data.counts.communicators)],
-		['NCCL', data.words.nccl.replace(/^NCCL (of )?/, '')],
-		['Duration', report.duration_ns === null ? 'unknown' : longDuration(report.duration_ns)],
+		['NCCL', data.words.nccl.replace(/^NCCL /, '')],
+		['Duration', report.duration_ns === null ? 'unknown' : duration(report.duration_ns)],
 		['Start', report.start ? `${report.start.slice(0, 10)} ${report.start.slice(11, 19)} UTC` : 'unknown'],
 	];
 
@@ -38,9 +38,9 @@ function facts() {
 	if (isSampled)
 		list.push(['Timed', data.words.timed + (report.total.estimated > 0 ? '; totals (~) are estimated from these' : '')]);
 	if (report.total.timed > 0 && data.words.not_timed)
-		list.push(['Not timed, in no total', data.words.not_timed]);
+		list.push(['Not timed, excluded from totals', data.words.not_timed]);
 	if (report.since || report.until)
-		list.push(['Only', [report.since && `from ${report.since}`, report.until && `until ${report.until}`]
+		list.push(['Time range', [report.since && `from ${report.since}`, report.until && `until ${report.until}`]
 			.filter((part) => part).join(' ')]);
 	return el('dl', { class: 'facts' }, ...list.map(([name, value]) =>
 		el('div', {}, el('dt', {}, name), el('dd', {}, value))));
@@ -51,21 +51,21 @@ function lead() {
 	const serious = report.findings.filter((finding) => finding.severity !== 'note');
 
 	if (report.total.calls === 0)
-		return el('p', { class: 'lead' }, 'No operation was recorded, or none passes the filter.');
+		return el('p', { class: 'lead' }, 'No operations were recorded, or none match the filter.');
 	if (report.busy_share !== null)
-		parts.push(`On average a rank spent ${estimateMark(report.total)}${percent(report.busy_share)} of its time ` +
-			'in communication.');
+		parts.push(`Communication took ${estimateMark(report.total)}${percent(report.busy_share)} of run time ` +
+			'on average over ranks.');
 	else if (report.total.timed === 0)
-		parts.push('No call was timed: durations, bandwidths and waiting are not known.');
+		parts.push('No call was timed, so durations, bandwidths and waiting are unknown.');
 	if (knowsWaiting)
-		parts.push(`${percent(report.total.wait_share)} of the collectives' time was waiting for other ranks: ` +
+		parts.push(`${percent(report.total.wait_share)} of collective time was waiting for other ranks (arrival skew): ` +
 			`${estimateMark(report.total)}${data.words.lost} lost.`);
 	if (serious.length === 0)
-		parts.push('Nothing looks wrong.');
+		parts.push('No errors or warnings.');
 	else if (serious.length === 1)
-		parts.push(`One thing looks wrong: ${serious[0].title}.`);
+		parts.push(`One finding: ${serious[0].title}.`);
 	else
-		parts.push(`${count(serious.length)} things look wrong; first of all: ${serious[0].title}.`);
+		parts.push(`${count(serious.length)} findings; first: ${serious[0].title}.`);
 	return el('p', { class: 'lead' }, parts.join(' '));
 }
 
@@ -76,13 +76,12 @@ function gauge(share) {
 	return el('div', { class: 'gauge', 'aria-hidden': 'true' }, bar);
 }
 
-/* "12.3 %" with its unit small. */
+/* The unit is in small type. */
 function figure(text) {
-	const at = text.lastIndexOf(' ');
+	const parts = /^(.*\d)( ?\D+)$/.exec(text);
 
-	if (at < 0)
-		return el('div', { class: 'figure' }, text);
-	return el('div', { class: 'figure' }, text.slice(0, at), el('span', { class: 'u' }, text.slice(at)));
+	return parts ? el('div', { class: 'figure' }, parts[1], el('span', { class: 'u' }, parts[2]))
+		: el('div', { class: 'figure' }, text);
 }
 
 function tile(id, name, text, share, under) {
@@ -105,9 +104,9 @@ function iterationTile() {
 		return tile('tile-iteration', 'Iteration', 'none found', 0, 'No repeating sequence of operations');
 	if (found.median_busy_ns === null)
 		return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), 0,
-			`communication not known (not timed); ${count(found.regular)} iterations`);
+			`communication unknown (not timed); ${plural(found.regular, 'iteration')}`);
 	return tile('tile-iteration', 'Iteration, median', duration(found.median_ns), found.median_busy_ns / found.median_ns,
-		`${duration(found.median_busy_ns)} of it communication; ${count(found.regular)} iterations` +
+		`${duration(found.median_busy_ns)} of it communication; ${plural(found.regular, 'iteration')}` +
 		(found.timed < found.regular ? `, ${count(found.timed)} timed` : ''));
 }
 
@@ -115,16 +114,16 @@ function tiles() {
 	const busy = report.busy_share, waited = report.total.wait_share;
 
 	return el('dl', { class: 'tiles' },
-		tile('tile-busy', 'In communication', busy === null ? 'unknown' : estimateMark(report.total) + percent(busy), busy || 0,
-			'of a rank\'s time, mean over ranks; an upper bound'),
+		tile('tile-busy', 'Communication', busy === null ? 'unknown' : estimateMark(report.total) + percent(busy), busy || 0,
+			'of run time, mean over ranks (upper bound)'),
 		knowsWaiting
 			? tile('tile-wait', 'Waiting', percent(waited), waited,
-				`of the collectives' time; ${estimateMark(report.total)}${data.words.lost} lost`)
+				`of collective time; ${estimateMark(report.total)}${data.words.lost} lost`)
 			: tile('tile-wait', 'Waiting', 'unknown', 0, 'No timed collective of several ranks to compare'),
 		recordedTile(), iterationTile());
 }
 
-/* What stands in backticks is to be typed. */
+/* Text in backticks is code. */
 function withCode(text) {
 	return text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
 }
@@ -151,14 +150,14 @@ function findings() {
 	}, `Show all ${count(list.length)}`);
 
 	items.slice(shown).forEach((item) => { item.hidden = true; });
-	return el('div', {}, el('h3', {}, 'What looks wrong'),
-		list.length === 0 ? el('p', { class: 'calm' }, 'Nothing looks wrong.')
+	return el('div', {}, el('h3', {}, 'Findings'),
+		list.length === 0 ? el('p', { class: 'calm' }, 'None.')
 			: el('ul', { class: 'findings' }, ...items),
 		list.length > shown ? more : null,
-		report.findings_left_out > 0 ? aside(`${count(report.findings_left_out)} more are left out.`) : null);
+		report.findings_left_out > 0 ? aside(`${count(report.findings_left_out)} more omitted.`) : null);
 }
 
-/* The rows of a table as objects. Operations and communicators may be of an unknown kind. */
+/* The rows of a table as objects. */
 function rowsOf(table) {
 	return table.rows.map((cells) => {
 		const row = Object.fromEntries(table.columns.map((name, i) => [name, cells[i]]));
@@ -175,7 +174,7 @@ function costItem(name, row) {
 		return el('li', {}, el('div', { class: 'cost-line' }, el('span', {}, name), el('span', {}, '–')), gauge(0),
 			el('div', { class: 'under' }, `not timed, ${plural(row.calls, 'call')}`));
 	const share = report.total.total_ns ? row.total_ns / report.total.total_ns : 0;
-	const waited = row.wait_share !== null ? `, ${percent(row.wait_share)} of it waiting` : '';
+	const waited = row.wait_share !== null ? `, waiting ${percent(row.wait_share)} of collective time` : '';
 	const speed = row.busbw_bytes_per_second !== null ? `, ${rate(row.busbw_bytes_per_second)}` : '';
 	const timed = row.timed < row.calls && isSampled ? ` (${count(row.timed)} timed)` : '';
 
@@ -195,13 +194,13 @@ function costs() {
 	const comms = longest(rowsOf(report.tables.name));
 	const functions = longest(rowsOf(report.tables.function));
 
-	return el('div', {}, el('h3', {}, 'Communicators that cost most'),
+	return el('div', {}, el('h3', {}, 'Most expensive communicators'),
 		el('ol', { class: 'costs', id: 'costly-comms' }, ...comms.map((row) => costItem(nameOfComm(row), row))),
-		el('h3', {}, 'Operations that cost most'),
+		el('h3', {}, 'Most expensive operations'),
 		el('ol', { class: 'costs', id: 'costly-operations' }, ...functions.map((row) => costItem(row.function, row))));
 }
 
-/* ---- who is waited for ---- */
+/* ---- stragglers ---- */
 
 function stragglerWhen(one) {
 	const when = (ns) => timeText(sinceStart(ns), 1);
@@ -221,26 +220,26 @@ function stragglerItem(one) {
 	const parts = [stragglerWhen(one)];
 
 	if (one.caused_ns > 0)
-		parts.push(`cost ${duration(one.caused_ns)} in sum`);
-	parts.push(`confidence ${one.confidence >= 0.999 ? '> 99.9 %' : percent(one.confidence)}`);
+		parts.push(`${duration(one.caused_ns)} of waiting in total`);
+	parts.push(`confidence ${one.confidence >= 0.999 ? '>99.9%' : percent(one.confidence)}`);
 	return el('li', {}, el('div', {}, one.text), el('div', { class: 'under' }, parts.join('; ')));
 }
 
 function stragglers() {
 	const found = report.stragglers;
-	const box = el('div', { id: 'stragglers' }, el('h3', {}, 'Who is waited for'));
+	const box = el('div', { id: 'stragglers' }, el('h3', {}, 'Stragglers'));
 
 	if (found.list.length > 0)
 		box.append(el('ol', { class: 'costs' }, ...found.list.map(stragglerItem)));
 	else if (found.has_enough)
-		box.append(el('p', { class: 'calm' }, 'Nobody: no rank and no link is waited for again and again; ' +
-			`${plural(found.meetings, 'collective was', 'collectives were')} compared.`));
+		box.append(el('p', { class: 'calm' }, 'None: no rank or link is late again and again ' +
+			`(${plural(found.meetings, 'collective')} compared).`));
 	else
-		box.append(aside(`Too few collectives to compare: ${count(found.meetings)}, ` +
-			`of at least ${count(found.least_meetings)}.`));
+		box.append(aside('Not judged: too few collectives to compare ' +
+			`(${count(found.meetings)} of ${count(found.least_meetings)}).`));
 	if (found.explained > 0)
-		box.append(aside(`${plural(found.explained, 'rank comes', 'ranks come')} late ` +
-			'because they wait for one of these.'));
+		box.append(aside(`${plural(found.explained, 'other rank is', 'other ranks are')} late only ` +
+			'because of one of these.'));
 	return box;
 }
 
@@ -249,5 +248,5 @@ function showAnswer() {
 		el('h1', { id: 'job' }, jobName()), facts(), lead(), tiles(),
 		el('div', { class: 'answer-columns' }, el('div', {}, findings(), stragglers()),
 			report.total.calls > 0 ? costs() : null));
-	byId('made').textContent = `Made by Ringside ${report.ringside}. The page fetches nothing and needs no network.`;
+	byId('made').textContent = `Generated by Ringside ${report.ringside}. The page is self-contained and makes no network requests.`;
 }

@@ -2,29 +2,29 @@
 /*
  * The report's page. All its files are one script, in this order:
  *
- *	base.js     making elements, colours, numbers as people read them
- *	answer.js   the answer in words
- *	plot.js     what all charts share: axes, tooltip, keyboard
+ *	base.js     elements, colors, formatting of numbers
+ *	answer.js   the summary
+ *	plot.js     shared by all charts: axes, tooltip, keyboard
  *	time.js     bandwidth and waiting over time
  *	heat.js     waiting by rank and time
- *	frame.js    what the three below share
+ *	frame.js    shared by the three below
  *	sizes.js, durations.js, iterations.js
- *	tables.js   tables: sort, filter, save
- *	report.js   puts them together
+ *	tables.js   tables that can be sorted, filtered and saved
+ *	report.js   builds the page
  *
- * Texts of the data only ever become text nodes: names may hold anything.
+ * Text from the data only ever becomes text nodes, because names may contain anything.
  */
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const report = data.report;
 
-/* Could any calls be compared between ranks? Else nobody knows about waiting. */
+/* Waiting is unknown if no calls could be compared between ranks. */
 const knowsWaiting = report.total.wait_share !== null;
 
-/* Not all calls that are over have a duration. */
+/* Some finished calls have no duration. */
 const isSampled = data.words.timed !== '';
 
-/* As in the text report: ~ an estimate, > without calls of kinds that were never timed. */
+/* As in the text report: ~ marks an estimate, > a total without kinds of calls that were never timed. */
 const estimateMark = (row) => (row.timed > 0 && row.not_timed > 0 ? '>' : '') + (row.estimated > 0 ? '~' : '');
 
 const byId = (id) => document.getElementById(id);
@@ -54,10 +54,10 @@ function svg(tag, attributes, ...children) {
 	return made;
 }
 
-/* ---- colours: those of the style sheet, read again when they change ---- */
+/* ---- colors of the style sheet, read again when they change ---- */
 
 const colours = {};
-const onColours = []; /* what to draw again then */
+const onColours = []; /* called after a change, to redraw */
 
 function readColours() {
 	const style = getComputedStyle(document.documentElement);
@@ -71,7 +71,7 @@ function readColours() {
 
 const hexOf = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
-/* So much of one colour on another, opaque: what overlaps does not add up. */
+/* An opaque mix of two colors: overlapping shapes do not get darker. */
 function mixed(colour, ground, part) {
 	const below = hexOf(ground);
 
@@ -85,7 +85,7 @@ function coloursChanged() {
 
 /* ---- numbers ---- */
 
-/* Three digits that count: 1234 -> "1,234", 12.34 -> "12.3". */
+/* Three significant digits: 1234 -> "1,234", 12.34 -> "12.3". */
 function digits(number) {
 	const size = Math.abs(number);
 
@@ -94,12 +94,16 @@ function digits(number) {
 	return number.toFixed(size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.1 ? 2 : 3);
 }
 
-/* The same without zeros behind the point: for axes. */
+/* Without trailing zeros, for axes. */
 const short = (number) => Number(number.toPrecision(4)).toLocaleString('en-US', { maximumFractionDigits: 9 });
 const shortParts = (parts) => (parts[0] === '0' ? '0' : `${short(Number(parts[0].replaceAll(',', '')))} ${parts[1]}`);
+const shortDuration = (ns) => (ns < 60e9 ? shortParts(durationParts(ns)) : ns < 3600e9 ? `${short(ns / 60e9)} min` : `${short(ns / 3600e9)} h`);
 
-/* [number, unit], to be shown apart. */
+/* [number, unit], which are styled differently. The same as in the text report: "1.23 ms", "1 min 07 s", "2 h 05 min". */
 function durationParts(ns) {
+	const s = Math.floor(ns / 1e9);
+	const two = (number) => String(number).padStart(2, '0');
+
 	if (ns < 1000)
 		return [digits(ns), 'ns'];
 	if (ns < 999.5e3)
@@ -108,9 +112,11 @@ function durationParts(ns) {
 		return [digits(ns / 1e6), 'ms'];
 	if (ns < 60e9)
 		return [digits(ns / 1e9), 's'];
-	if (ns < 3600e9)
-		return [digits(ns / 60e9), 'min'];
-	return [digits(ns / 3600e9), 'h'];
+	if (s < 3600)
+		return [`${Math.floor(s / 60)} min ${two(s % 60)}`, 's'];
+	if (s < 86400)
+		return [`${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))}`, 'min'];
+	return [`${Math.floor(s / 86400)} d ${two(Math.floor(s % 86400 / 3600))}`, 'h'];
 }
 
 function bytesParts(bytes) {
@@ -139,39 +145,26 @@ const bytesText = (bytes) => bytesParts(bytes).join(' ');
 const rate = (bytesPerSecond) => rateParts(bytesPerSecond).join(' ');
 const count = (number) => Math.round(number).toLocaleString('en-US');
 
-/* 0.1234 -> "12.3 %". Never "100 %" for less than all, never "0 %" for more than nothing. */
+/* 0.1234 -> "12.3%". "100%" is exactly all, "0%" exactly nothing. */
 function percent(share) {
 	const value = share * 100;
 
 	if (value > 0 && value < 0.1)
-		return '< 0.1 %';
+		return '<0.1%';
 	if (value < 100 && value > 99.9)
-		return '> 99.9 %';
-	return (value >= 10 || value === 0 ? String(Math.round(value * 10) / 10) : value.toFixed(1)) + ' %';
-}
-
-/* A person's "2 h 05 min" for the length of a job. */
-function longDuration(ns) {
-	const s = Math.round(ns / 1e9);
-
-	if (ns < 120e9)
-		return duration(ns);
-	if (s < 3600)
-		return `${Math.floor(s / 60)} min ${String(s % 60).padStart(2, '0')} s`;
-	if (s < 86400)
-		return `${Math.floor(s / 3600)} h ${String(Math.floor(s % 3600 / 60)).padStart(2, '0')} min`;
-	return `${Math.floor(s / 86400)} d ${String(Math.floor(s % 86400 / 3600)).padStart(2, '0')} h`;
+		return '>99.9%';
+	return (value >= 10 || value === 0 ? String(Math.round(value * 10) / 10) : value.toFixed(1)) + '%';
 }
 
 const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many || one + 's'}`;
 
-/* ---- time: seconds after the report's start; shown as such, or as wall time ---- */
+/* ---- time: in seconds after the start of the report, shown as such or as wall time ---- */
 
 const startSeconds = report.is_wall_time ? report.start_ns / 1e9 : null;
 const sinceStart = (ns) => (ns - report.start_ns) / 1e9;
 const time = { isWall: startSeconds !== null };
 
-/* What happened in each window of time; nothing where too little has a time. */
+/* null if too little has a time */
 const windows = report.windows || { count: 0, series: [], changes: [], matrix: { rows: [] } };
 const windowSeconds = windows.width_ns / 1e9;
 /* The middle of each window. */
@@ -182,7 +175,7 @@ for (const series of windows.series) {
 	series.kind ??= 'unknown';
 }
 
-/* With its day where there are several. Cut, as clocks are; a little is added for what doubles cannot hold. */
+/* With the date if there are several days. Truncated like a clock; the small addend makes up for rounding of doubles. */
 function wallText(seconds, decimals) {
 	const unit = 10 ** decimals;
 	const whole = Math.floor((startSeconds + seconds) * unit + (decimals > 3 ? 0.5 : 0.001));
@@ -207,7 +200,7 @@ function elapsedText(seconds, decimals) {
 	return `${sign}${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, '0')}:${tail}`;
 }
 
-/* Digits behind the point, so that neighbours `step` seconds apart differ. */
+/* Decimals needed to distinguish times `step` seconds apart. */
 const decimalsOf = (step) => Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9)));
 
 function timeText(seconds, step) {
@@ -216,7 +209,7 @@ function timeText(seconds, step) {
 	return time.isWall ? wallText(seconds, decimals) : elapsedText(seconds, decimals);
 }
 
-/* Both, for tooltips. */
+/* Wall time and elapsed time, for tooltips. */
 function timeLong(seconds, step) {
 	const decimals = decimalsOf(step);
 	const elapsed = `${elapsedText(seconds, decimals)} after the start`;
@@ -224,7 +217,7 @@ function timeLong(seconds, step) {
 	return time.isWall ? `${wallText(seconds, decimals)} UTC, ${elapsed}` : elapsed;
 }
 
-/* Where to put ticks: steps that people count in, aligned to the clock. */
+/* Ticks at round times. */
 function timeTicks(from, to, most) {
 	const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
 		86400];
@@ -246,10 +239,9 @@ function timeTicks(from, to, most) {
 
 /* ---- small parts ---- */
 
-/* A sentence that is not the main thing. */
 const aside = (text) => el('p', { class: 'dim' }, text);
 
-/* Buttons of which one is pressed. choose(value) is called on a change. */
+/* Buttons of which one is pressed; choose(value) is called on a change. */
 function choice(label, options, chosen, choose) {
 	const buttons = options.map(([value, text]) => el('button', {
 		type: 'button',
@@ -263,7 +255,7 @@ function choice(label, options, chosen, choose) {
 	return el('div', { class: 'choice', role: 'group', 'aria-label': label }, ...buttons);
 }
 
-/* What stands in a closed box is made when it is opened. */
+/* The content is made when the box is opened for the first time. */
 function onOpen(summary, make) {
 	const box = el('details', {
 		ontoggle: () => {
@@ -275,7 +267,7 @@ function onOpen(summary, make) {
 	return box;
 }
 
-/* A plain table: columns are [title, isNumber], cells are text. */
+/* columns: [title, isNumber]; cells: text */
 function plainTable(caption, columns, rows) {
 	const head = columns.map(([title, isNumber]) =>
 		el('th', { scope: 'col', class: isNumber ? 'plain right' : 'plain' }, title));
@@ -289,7 +281,7 @@ function plainTable(caption, columns, rows) {
 		el('table', {}, el('caption', {}, title), el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...body)));
 }
 
-/* Said aloud by screen readers. */
+/* Read aloud by screen readers. */
 function speak(text) {
 	byId('spoken').textContent = text;
 }

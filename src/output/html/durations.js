@@ -1,6 +1,6 @@
 /* Histograms of durations. */
 
-/* Buckets, eight an octave; the first takes all that is shorter. */
+/* Eight buckets per factor of two; the first includes all shorter durations. */
 const bucketUpper = (bucket) => 2 ** (bucket / 8 - 22) * 1e9;
 
 function histogramName(one) {
@@ -11,7 +11,7 @@ function histogramName(one) {
 	return one.kind ? `${one.function}, ${one.kind}` : one.function;
 }
 
-/* All operations first; then those of the tables that have histograms. */
+/* All operations, then the rows of the tables with histograms. */
 function histograms() {
 	const { kind, size } = report.tables;
 
@@ -65,13 +65,13 @@ function drawHistogram(u, one, isLog, at) {
 	});
 }
 
-function tellBucket(one, i) {
+function bucketTip(one, i) {
 	const before = one.counts.slice(0, i + 1).reduce((all, calls) => all + calls, 0);
 
 	return {
 		title: `${duration(bucketUpper(one.first + i - 1))} – ${duration(bucketUpper(one.first + i))}`,
-		rows: [['calls', count(one.counts[i])], ['of all', percent(one.counts[i] / one.timed)],
-			['this long or shorter', percent(before / one.timed)]],
+		rows: [['calls', count(one.counts[i])], ['share', percent(one.counts[i] / one.timed)],
+			['cumulative', percent(before / one.timed)]],
 	};
 }
 
@@ -79,7 +79,7 @@ function histogramPlot(host, one, isLog) {
 	const most = Math.max(...one.counts);
 	const upper = (i) => bucketUpper(one.first + i);
 	const made = frame(
-		{ from: upper(-3), to: upper(one.counts.length + 1), base: 10, text: (ns) => shortParts(durationParts(ns)) },
+		{ from: upper(-3), to: upper(one.counts.length + 1), base: 10, text: (ns) => shortDuration(ns) },
 		isLog ? { from: 0.5, to: most * 2, base: 10, text: count }
 			: { from: 0, to: most * 1.2, isWhole: true, text: count });
 	const plot = makePlot(host, {
@@ -94,7 +94,7 @@ function histogramPlot(host, one, isLog) {
 
 			return i >= 0 && i < one.counts.length ? i : -1;
 		},
-		tell: (i) => tellBucket(one, i),
+		tip: (i) => bucketTip(one, i),
 		onPoint: () => plot && plot.u.redraw(false),
 	});
 
@@ -102,9 +102,9 @@ function histogramPlot(host, one, isLog) {
 }
 
 function histogramTable(one) {
-	return plainTable(`Durations: ${histogramName(one)}`, [['Up to'], ['Calls', true], ['This long or shorter', true]],
+	return plainTable(`Durations: ${histogramName(one)}`, [['Up to'], ['Calls', true], ['Cumulative', true]],
 		one.counts.map((calls, i) =>
-			[duration(bucketUpper(one.first + i)), count(calls), tellBucket(one, i).rows[2][1]]));
+			[duration(bucketUpper(one.first + i)), count(calls), bucketTip(one, i).rows[2][1]]));
 }
 
 function histogramOptions(list) {
@@ -134,7 +134,7 @@ function showDurations() {
 		const one = list[state.index];
 		const place = el('div', { class: 'plot', id: 'plot-durations' });
 
-		/* The chart that goes is drawn no more. */
+		/* Do not redraw the old chart. */
 		if (state.redraw)
 			onColours.splice(onColours.indexOf(state.redraw), 1);
 		host.replaceChildren(place);
@@ -155,8 +155,8 @@ function showDurations() {
 		state.isLog = isLog;
 		draw();
 	});
-	const box = card('Calls', 'by duration', [el('label', {}, 'Show', select), scale], 'Buckets are 9 % wide. ' +
-		'Two humps mean two ways of doing the same: two algorithms, or a rank that waits now and then.');
+	const box = card('Calls', 'by duration', [el('label', {}, 'Show', select), scale], 'Buckets are 9% wide. ' +
+		'Two peaks suggest two algorithms, or ranks that sometimes wait.');
 
 	box.append(host, below);
 	byId('durations').append(box);

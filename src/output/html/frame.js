@@ -1,9 +1,8 @@
 /*
- * For charts that are no lines over evenly spaced times: uPlot gives them frame, axes and zoom; what lies
- * inside is drawn by hand.
+ * For charts that are not lines over time: uPlot draws frame and axes and does the zoom; the content is drawn by us.
  */
 
-/* Powers of the base that fit, `most` at most; between powers of ten also 2 and 5 while there is room. */
+/* At most `most` powers of the base; for base 10 also 2 and 5 if there is room. */
 function logTicks(from, to, base, most) {
 	const first = Math.ceil(Math.log(from) / Math.log(base) - 1e-9);
 	const last = Math.floor(Math.log(to) / Math.log(base) + 1e-9);
@@ -22,7 +21,7 @@ function logTicks(from, to, base, most) {
 	return finer.filter((tick) => tick >= from && tick <= to);
 }
 
-/* For uPlot: ticks of an axis, so many pixels apart at least. */
+/* Ticks of an axis, at least `apart` pixels apart. */
 function logSplits(key, base, apart) {
 	return (u) => {
 		const length = (key === 'x' ? u.bbox.width : u.bbox.height) / devicePixelRatio;
@@ -33,7 +32,7 @@ function logSplits(key, base, apart) {
 
 const wholeSteps = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
-/* Scales that are what they are told, and a frame from corner to corner. */
+/* Fixed scales and an empty frame. */
 function frame(x, y) {
 	return {
 		data: [[x.from, x.to], [y.from, y.to]],

@@ -1,4 +1,4 @@
-/* Waiting by rank and time: a map of cells, drawn by hand. */
+/* Heat map of waiting by rank and time. */
 
 const heat = { left: 40, right: 18, top: 8, bottom: 26, value: 'share', order: 'rank', row: -1, column: -1 };
 
@@ -10,21 +10,21 @@ function heatHostName(row) {
 	return row.last_host === row.first_host ? row.first_host : `${row.first_host} to ${row.last_host}`;
 }
 
-/* In [0, 1], or ns; null where nothing was compared. */
+/* A share, or nanoseconds; null if nothing could be compared. */
 function heatValue(row, i, which) {
 	if (!(row.joined_ns[i] > 0))
 		return null;
 	return which === 'share' ? row.wait_ns[i] / row.joined_ns[i] : row.wait_ns[i];
 }
 
-/* 1, 2 or 5 times a power of ten, at least this. */
+/* The next 1, 2 or 5 times a power of ten. */
 function niceAbove(value) {
 	const power = 10 ** Math.floor(Math.log10(value));
 
 	return [1, 2, 5, 10].map((times) => times * power).find((candidate) => candidate >= value * 0.999);
 }
 
-/* The end of the scale: so that one odd cell does not make all others pale. */
+/* The end of the scale: the 98th percentile, so that one extreme cell does not make all others pale. */
 function heatMost() {
 	const values = [];
 
@@ -53,7 +53,7 @@ function heatRamp() {
 	return ramp;
 }
 
-/* One pixel per cell; the canvas enlarges it. */
+/* One pixel per cell; scaled up when drawn. */
 function heatCells() {
 	const cells = document.createElement('canvas');
 	const ramp = heatRamp();
@@ -114,7 +114,6 @@ function prepare(canvas, width, height) {
 	return context;
 }
 
-/* Rows with somebody that others wait for. */
 function isStragglerRow(row) {
 	return report.stragglers.list.some((one) => one.rank_index !== null && one.class !== 'network' &&
 		one.rank_index >= row.first_rank_index && one.rank_index <= row.last_rank_index);
@@ -122,7 +121,7 @@ function isStragglerRow(row) {
 
 const heatLabel = (row) => (row.last_rank === row.first_rank ? row.first_rank : `${row.first_rank}–${row.last_rank}`);
 
-/* Room for the longest label, within reason: a rank may be called "host:pid". */
+/* Width of the longest label, limited: a rank may be named "host:pid". */
 function heatLeft() {
 	const context = heat.canvas.getContext('2d');
 
@@ -134,7 +133,7 @@ function heatLeft() {
 
 function drawHeatRows(context, box) {
 	const step = Math.max(1, Math.ceil(14 / heat.rowHeight));
-	/* Round steps, so that the labels are 0, 8, 16, ... */
+	/* Powers of two, so that labels are 0, 8, 16, ... */
 	const every = [1, 2, 4, 8, 16, 32, 64, 128].find((candidate) => candidate >= step) || step;
 
 	context.textAlign = 'right';
@@ -177,7 +176,7 @@ function drawHeatTime(context, box) {
 	}
 }
 
-/* About 420 pixels in all; 512 rows take a pixel each. */
+/* About 420 pixels in total; 512 rows take a pixel each. */
 function heatRowHeight() {
 	if (heat.rows.length > 160)
 		return heat.rows.length > 320 ? 1 : 2;
@@ -205,7 +204,7 @@ function drawHeat() {
 	drawHeatPoint();
 }
 
-/* The frame around the cell that is pointed at, on a canvas of its own. */
+/* The frame around the current cell, on a canvas of its own. */
 function drawHeatPoint() {
 	const box = heatBox();
 	const context = prepare(heat.over, heat.canvas.clientWidth, box.height + heat.top + heat.bottom);
@@ -225,17 +224,17 @@ function drawHeatPoint() {
 	context.strokeRect(x - 1, y - 1, width + 2, heat.rowHeight + 2);
 }
 
-function tellHeat() {
+function heatTip() {
 	const row = heat.rows[heat.row];
 	const share = heatValue(row, heat.column, 'share');
 
 	return {
 		title: `${heatRowName(row)} on ${heatHostName(row)}`,
 		under: timeLong(windowTimes[heat.column], windowSeconds),
-		rows: share === null ? [['no collective joined here', '']] : [
+		rows: share === null ? [['no collectives to compare', '']] : [
 			['waiting', percent(share)],
 			['in this window', duration(row.wait_ns[heat.column])],
-			['of', duration(row.joined_ns[heat.column])]],
+			['collective time', duration(row.joined_ns[heat.column])]],
 	};
 }
 
@@ -249,7 +248,7 @@ function pointHeat(row, column) {
 	}
 	const box = heatBox(), place = heat.canvas.getBoundingClientRect();
 
-	showTip(tellHeat(), place.left + box.x + (column + 0.5) * box.width / windows.count,
+	showTip(heatTip(), place.left + box.x + (column + 0.5) * box.width / windows.count,
 		place.top + box.y + (row + 0.5) * heat.rowHeight);
 }
 
@@ -280,7 +279,7 @@ function heatKey(event) {
 
 	pointHeat(heat.row < 0 ? 0 : within(heat.row + move[0] * far, heat.rows.length),
 		heat.row < 0 ? 0 : within(heat.column + move[1] * far, windows.count));
-	tellAloud(tellHeat());
+	announce(heatTip());
 }
 
 function orderHeat() {
@@ -302,25 +301,25 @@ function heatTable() {
 			wait > 0 ? timeText(windowTimes[worst], windowSeconds) : '–'];
 	});
 
-	return plainTable('Waiting by rank', [['Rank'], ['Host'], ['Waiting', true], ['Share', true], ['Most at', true]], rows);
+	return plainTable('Waiting by rank', [['Rank'], ['Host'], ['Waiting', true], ['% of collective time', true], ['Peak', true]], rows);
 }
 
-/* What the colours and signs mean. */
+/* The legend. */
 function heatKeyLine() {
 	const triangle = svg('svg', { width: 10, height: 10, viewBox: '0 0 10 10', 'aria-hidden': 'true' },
 		svg('path', { d: 'M0 5 9 0v10z', class: 'fill-mark' }));
 
 	return el('div', { class: 'heat-key' },
 		el('span', {}, 'no waiting', el('i', { class: 'ramp' }), heat.ends),
-		el('span', {}, el('i', { class: 'hatched' }), 'nothing to compare'),
-		windows.matrix.rows.some(isStragglerRow) ? el('span', {}, triangle, 'others wait for it again and again') : null);
+		el('span', {}, el('i', { class: 'hatched' }), 'no data'),
+		windows.matrix.rows.some(isStragglerRow) ? el('span', {}, triangle, 'straggler') : null);
 }
 
 function heatMap() {
 	const leaveHeat = () => pointHeat(-1, -1);
 	const map = el('div', {
 		class: 'heat', id: 'heat-map', tabindex: '0', role: 'application', 'aria-roledescription': 'heat map',
-		'aria-label': 'Waiting by rank and time. Arrow keys move from cell to cell. The same is below as a table.',
+		'aria-label': 'Waiting by rank and time. Arrow keys move from cell to cell. A table with the same data is below.',
 		onkeydown: heatKey, onmousemove: heatMouse, onclick: heatMouse, onmouseleave: leaveHeat, onblur: leaveHeat,
 	}, heat.canvas, heat.over);
 	let width = 0;
@@ -336,7 +335,7 @@ function heatMap() {
 
 function showWaiting() {
 	if (windows.count < 2 || windows.matrix.rows.length === 0 || !knowsWaiting) {
-		byId('waiting').append(aside('No collectives of several ranks could be compared, so nobody knows who waited.'));
+		byId('waiting').append(aside('Unknown: no collectives of several ranks could be compared.'));
 		return;
 	}
 	const set = (key) => (value) => {
@@ -344,12 +343,12 @@ function showWaiting() {
 		orderHeat();
 		drawHeat();
 	};
-	const what = windows.matrix.ranks_per_row > 1 ? `A row is ${count(windows.matrix.ranks_per_row)} ranks`
-		: `A row is a rank, a column a window of ${duration(windows.width_ns)}`;
+	const what = windows.matrix.ranks_per_row > 1 ? `Each row is ${count(windows.matrix.ranks_per_row)} ranks`
+		: `Each row is a rank, each column a window of ${duration(windows.width_ns)}`;
 	const box = card('Waiting', '', [
 		choice('Value', [['share', 'Share'], ['time', 'Time']], 'share', set('value')),
 		choice('Order of rows', [['rank', 'By rank'], ['waiting', 'Least waiting first']], 'rank', set('order')),
-	], `Who is waited for waits least itself: look for a row with less waiting than all the others. ${what}.`);
+	], `A straggler waits least: look for a row with less waiting than the others. ${what}.`);
 
 	heat.canvas = el('canvas', { id: 'heat' });
 	heat.over = el('canvas', { class: 'over', 'aria-hidden': 'true' });

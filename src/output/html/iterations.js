@@ -1,6 +1,6 @@
-/* Iterations: how long each took, and how much of it was communication. */
+/* Durations of iterations, and the communication in them. */
 
-/* One bar each, from `from` to `to` on the axis of iterations' numbers; several iterations in one when there are many. */
+/* One bar per iteration, or per group of iterations if there are many; `from` and `to` are positions on the axis. */
 function iterationsOf() {
 	const { list, together } = data.iterations;
 	const all = report.iterations.count;
@@ -49,31 +49,31 @@ function drawIterations(u, list, at) {
 	});
 }
 
-function tellIteration(one) {
+function iterationTip(one) {
 	const many = data.iterations.together > 1;
 	const last = Math.min(one.first + data.iterations.together, report.iterations.count);
 
 	const name = many ? `Iterations ${count(one.first + 1)} to ${count(last)}` : `Iteration ${count(one.first + 1)}`;
 
 	return {
-		title: one.isOdd && !many ? `${name}, not a regular one` : name,
+		title: one.isOdd && !many ? `${name} (irregular)` : name,
 		under: timeLong(one.start, 0.01),
 		rows: [
 			[many ? 'mean' : 'duration', duration(one.mean)],
 			...(many ? [['longest', duration(one.longest)]] : []),
 			['communication', one.busy === null ? 'not timed'
 				: `${duration(one.busy)} (${percent(one.mean ? one.busy / one.mean : 0)})`],
-			['moved', bytesText(one.bytes)]],
+			['bytes', bytesText(one.bytes)]],
 	};
 }
 
 function iterationsPlot(host, list, onZoom) {
 	const regular = list.filter((one) => !one.isOdd).map((one) => one.mean);
 	const most = Math.max(...list.map((one) => one.mean));
-	/* An evaluation of ten minutes must not flatten everything else. */
+	/* A long evaluation must not flatten everything else. */
 	const shown = Math.min(most, 3 * Math.max(...regular, most / 20));
 	const made = frame({ from: 0.5, to: report.iterations.count + 0.5, isWhole: true, text: count },
-		{ from: 0, to: shown * 1.08, text: (tick) => shortParts(durationParts(tick)) });
+		{ from: 0, to: shown * 1.08, text: (tick) => shortDuration(tick) });
 	const plot = makePlot(host, {
 		label: 'Duration of each iteration, and the communication in it',
 		height: 240,
@@ -90,7 +90,7 @@ function iterationsPlot(host, list, onZoom) {
 			const i = Math.floor((u.posToVal(left, 'x') - 0.5) / data.iterations.together);
 			return Math.max(0, Math.min(list.length - 1, i));
 		},
-		tell: (i) => tellIteration(list[i]),
+		tip: (i) => iterationTip(list[i]),
 		onPoint: () => plot && plot.u.redraw(false),
 	});
 
@@ -99,28 +99,28 @@ function iterationsPlot(host, list, onZoom) {
 
 function iterationsText() {
 	const found = report.iterations;
-	const how = found.is_by_tag ? 'by the job\'s own tag' : `a sequence of ${plural(found.period_ops, 'operation')} repeats`;
+	const how = found.is_by_tag ? 'from its tags' : `from a repeating sequence of ${plural(found.period_ops, 'operation')}`;
 	const odd = found.count - found.regular;
 
-	return `${plural(found.count, 'iteration')}, found in the operations of rank ${data.iterations.rank}: ${how}. ` +
-		`Median ${duration(found.median_ns)} (dashed), of it ` +
-		`${found.median_busy_ns === null ? 'an unknown part (not timed)' : duration(found.median_busy_ns)} communication; ` +
-		`99 % within ${duration(found.p99_ns)}; the slowest, number ${count(found.slowest + 1)}, took ` +
+	return `${plural(found.count, 'iteration')}, found in rank ${data.iterations.rank} ${how}. ` +
+		`Median ${duration(found.median_ns)} (dashed line), ` +
+		`${found.median_busy_ns === null ? 'communication unknown (not timed)' : `${duration(found.median_busy_ns)} of it communication`}; ` +
+		`p99 ${duration(found.p99_ns)}; the slowest, #${count(found.slowest + 1)}, took ` +
 		`${duration(found.slowest_ns)}.` +
-		(odd > 0 ? ` ${plural(odd, 'is', 'are')} not regular (grey): a checkpoint, an evaluation.` : '');
+		(odd > 0 ? ` ${count(odd)} irregular (gray): checkpoints, evaluations.` : '');
 }
 
 function iterationsTable(list) {
-	const columns = [['Iteration'], ['Start', true], ['Duration', true], ['Communication', true], ['Moved', true]];
+	const columns = [['Iteration'], ['Start', true], ['Duration', true], ['Communication', true], ['Bytes', true]];
 
 	return plainTable('Iterations', columns,
-		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (not regular)' : ''), timeText(one.start, 0.01),
+		list.map((one) => [count(one.first + 1) + (one.isOdd ? ' (irregular)' : ''), timeText(one.start, 0.01),
 			duration(one.mean), one.busy === null ? 'not timed' : duration(one.busy), bytesText(one.bytes)]));
 }
 
 function showIterations() {
 	if (data.iterations.list.length === 0) {
-		byId('iterations').append(aside('No sequence of operations repeats, so there are no iterations to tell apart.'));
+		byId('iterations').append(aside('No iterations found: no sequence of operations repeats.'));
 		return;
 	}
 	const reset = zoomButton(() => showAll(plot));
@@ -130,7 +130,7 @@ function showIterations() {
 
 	box.append(host, el('div', { class: 'heat-key' },
 		el('span', {}, el('i', { class: 'key-busy' }), 'communication'),
-		el('span', {}, el('i', { class: 'key-rest' }), 'the rest')),
+		el('span', {}, el('i', { class: 'key-rest' }), 'other')),
 	onOpen('As a table', () => iterationsTable(list)));
 	byId('iterations').append(box);
 	const plot = iterationsPlot(host, list, (isZoomed) => { reset.hidden = !isZoomed; });

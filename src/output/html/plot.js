@@ -1,14 +1,14 @@
-/* What all charts share. uPlot does scales, axes, lines and zoom; this adds tooltip, keyboard, colours. */
+/* Shared by all charts. uPlot does scales, axes, lines and zoom; this adds tooltip, keyboard and colors. */
 
 /* ---- tooltip: one for the page ---- */
 
-/* told: { title, under: a line below it or nothing, rows: [[name, value, swatch or nothing], ...] }. */
-function showTip(told, left, top) {
+/* content: { title, under: optional line below it, rows: [[name, value, optional swatch], ...] } */
+function showTip(content, left, top) {
 	const tip = byId('tip');
-	const rows = told.rows.flatMap(([name, value, swatch]) =>
+	const rows = content.rows.flatMap(([name, value, swatch]) =>
 		[el('span', { class: 'tip-name' }, swatch, name), el('b', {}, value)]);
 
-	tip.replaceChildren(el('div', { class: 'tip-title' }, told.title), el('div', { class: 'dim' }, told.under || ''),
+	tip.replaceChildren(el('div', { class: 'tip-title' }, content.title), el('div', { class: 'dim' }, content.under || ''),
 		el('div', { class: 'tip-rows' }, ...rows));
 	tip.hidden = false;
 	const box = tip.getBoundingClientRect();
@@ -23,10 +23,10 @@ function hideTip() {
 	byId('tip').hidden = true;
 }
 
-const tellAloud = (told) => speak([told.title, ...(told.under ? [told.under] : []),
-	...told.rows.map((row) => `${row[0]} ${row[1]}`)].join('; '));
+const announce = (content) => speak([content.title, ...(content.under ? [content.under] : []),
+	...content.rows.map((row) => `${row[0]} ${row[1]}`)].join('; '));
 
-/* ---- lines and dots that tell series apart without colour ---- */
+/* ---- lines and dots that distinguish series without color ---- */
 
 /* By kind of communicator. */
 const dashes = { 'mixed': [], 'net-only': [8, 4], 'nvlink-only': [2, 3], 'single-rank': [8, 3, 2, 3], 'unknown': [1, 5] };
@@ -37,7 +37,7 @@ function lineSwatch(colour, dash) {
 			class: colour }));
 }
 
-/* Eight shapes around (x, y), of half size r, as a path. */
+/* Eight shapes around (x, y) with radius r, as paths. */
 const shapes = [
 	(x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
 	(x, y, r) => `M${x - r * 0.9} ${y - r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`,
@@ -58,7 +58,7 @@ function dotSwatch(index) {
 		svg('path', { d: shapes[index % 8](7, 7, 5), class: `fill-s${index % 8}` }));
 }
 
-/* One number per function, the same in all charts: the most expensive first. */
+/* One color per function, the same in all charts; the most expensive function first. */
 const functionOrder = [...new Set([
 	...rowsOf(report.tables.size).sort((a, b) => (b.total_ns || 0) - (a.total_ns || 0)).map((row) => row.function),
 	...windows.series.map((series) => series.function),
@@ -90,7 +90,7 @@ function timeAxis() {
 	});
 }
 
-/* Charts that share time: cursor and zoom go together. */
+/* Charts over time share cursor and zoom. */
 const timeGroup = { plots: [], isBusy: false };
 
 function together(group, plot, act) {
@@ -102,15 +102,14 @@ function together(group, plot, act) {
 }
 
 /*
- * spec: label   what it shows, for screen readers
- *       height  in pixels
- *       options of uPlot: series, scales, axes, hooks
- *       data    as uPlot wants it
- *       count() how many things can be pointed at
- *       place(u, i)          where the i-th lies in the plot: [left, top]
- *       find(u, left, top)   which one lies there, -1 none
- *       tell(i)              what the tooltip says
- *       group                others with the same x axis; undefined none
+ * spec: label                description for screen readers
+ *       height               in pixels
+ *       options, data        of uPlot
+ *       count()              number of items that can be pointed at
+ *       place(u, i)          position of item i in the plot: [left, top]
+ *       find(u, left, top)   the item at a position, or -1
+ *       tip(i)               content of the tooltip
+ *       group                charts with the same x axis, or undefined
  *       onZoom(isZoomed)
  */
 function makePlot(host, spec) {
@@ -165,7 +164,7 @@ function pointed(plot) {
 		const isKey = document.activeElement === plot.host && !plot.u.over.matches(':hover');
 		const place = plot.spec.place(plot.u, plot.at);
 
-		showTip(plot.spec.tell(plot.at), box.left + (isKey ? place[0] : left), box.top + (isKey ? place[1] : top));
+		showTip(plot.spec.tip(plot.at), box.left + (isKey ? place[0] : left), box.top + (isKey ? place[1] : top));
 	}
 	if (plot.spec.onPoint)
 		plot.spec.onPoint(plot.at);
@@ -192,7 +191,7 @@ function showAll(plot) {
 	plot.u.setScale('x', { min: xs[0], max: xs[xs.length - 1] });
 }
 
-/* Around what is pointed at. A logarithmic scale is zoomed by its logarithms. */
+/* Around the current item. */
 function zoomBy(plot, factor) {
 	const scale = plot.u.scales.x;
 	const isLog = scale.distr === 3;
@@ -217,14 +216,14 @@ function moveTo(plot, index) {
 	const [left, top] = plot.spec.place(plot.u, at);
 
 	plot.u.setCursor({ left, top });
-	/* What is out of sight, or has a neighbour in the same place, is told all the same. */
+	/* uPlot finds nothing that is outside the view or covered by a neighbor. */
 	if (plot.at !== at) {
 		const box = plot.u.over.getBoundingClientRect();
 
 		plot.at = at;
-		showTip(plot.spec.tell(at), box.left + left, box.top + top);
+		showTip(plot.spec.tip(at), box.left + left, box.top + top);
 	}
-	tellAloud(plot.spec.tell(at));
+	announce(plot.spec.tip(at));
 }
 
 function plotKey(plot, event) {
@@ -247,16 +246,15 @@ function plotKey(plot, event) {
 	keys[event.key]();
 }
 
-/* A card with a heading, tools at its right, and room for the plot. */
-function card(title, unit, tools, say) {
+function card(title, unit, tools, note) {
 	return el('div', { class: 'card' },
 		el('div', { class: 'card-head' },
 			el('h3', {}, title, unit ? el('span', { class: 'unit' }, ` ${unit}`) : null),
 			el('div', { class: 'tools' }, ...tools)),
-		say ? el('p', { class: 'say' }, say) : null);
+		note ? el('p', { class: 'say' }, note) : null);
 }
 
-/* A button that is there while a chart is zoomed. */
+/* Visible while a chart is zoomed. */
 function zoomButton(showAllOf) {
 	return el('button', { type: 'button', hidden: true, onclick: showAllOf }, 'Show all');
 }

@@ -1,10 +1,10 @@
-/* Puts the page together. What fails in one section leaves the others alone. */
+/* Builds the page. A failure in one section does not affect the others. */
 
 function remembered() {
 	try {
 		return localStorage.getItem('ringside-theme') || '';
 	} catch {
-		return ''; /* not every browser lets a file remember */
+		return ''; /* some browsers have no storage for files */
 	}
 }
 
@@ -26,19 +26,19 @@ function showTheme() {
 		try {
 			localStorage.setItem('ringside-theme', select.value);
 		} catch {
-			/* then it is for this time only */
+			/* not remembered */
 		}
 	});
 	matchMedia('(prefers-color-scheme: dark)').addEventListener('change', coloursChanged);
-	/* Paper is light, whatever the screen is. */
+	/* Print on white. */
 	addEventListener('beforeprint', () => setTheme('light'));
 	addEventListener('afterprint', () => setTheme(select.value));
 }
 
-/* Marks where the reader is, in the bar at the top. */
+/* Highlights the current section in the navigation. */
 function followSections() {
 	const links = new Map([...document.querySelectorAll('nav a')].map((link) => [link.hash.slice(1), link]));
-	/* What crosses a line at a third of the screen is what is read; between two, it was the last one. */
+	/* The current section is the last one that crossed a line at a third of the screen. */
 	const observer = new IntersectionObserver((entries) => {
 		const entered = entries.find((entry) => entry.isIntersecting);
 
@@ -55,7 +55,7 @@ function show(id, make) {
 	try {
 		make();
 	} catch (error) {
-		byId(id).append(el('p', { class: 'dim' }, `This part could not be drawn: ${error.message}`));
+		byId(id).append(el('p', { class: 'dim' }, `This section failed: ${error.message}`));
 		console.error(error);
 	}
 }

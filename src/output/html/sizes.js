@@ -1,6 +1,6 @@
-/* Message size against bandwidth: a dot per operation and size. */
+/* Bandwidth by message size: a dot per operation and size. */
 
-/* The table made for this chart, which also tells communicators and algorithms apart; or the one by size. */
+/* The detailed table made for this chart, or the table by size if there was no room for it. */
 function pointsOf() {
 	const fine = report.custom.find((table) => table.by.includes('size') && table.by.includes('protocol'));
 	const rows = rowsOf(fine || report.tables.size)
@@ -19,7 +19,7 @@ function pointsOf() {
 
 function drawPoints(u, points, at) {
 	inPlot(u, (ctx, bbox, ratio) => {
-		/* Large ones first, so that small ones are not hidden. */
+		/* Large dots first, so that they do not hide small ones. */
 		const order = points.map((point, i) => i).sort((a, b) => points[b].radius - points[a].radius);
 
 		for (const i of order) {
@@ -36,10 +36,10 @@ function drawPoints(u, points, at) {
 	});
 }
 
-function tellPoint(point) {
+function pointTip(point) {
 	const rows = [
-		[point.isBus ? 'bus bandwidth' : 'bytes over time', rate(point.speed)],
-		['mean message', bytesText(point.size)],
+		[point.isBus ? 'busbw' : 'algbw', rate(point.speed)],
+		['mean message size', bytesText(point.size)],
 		['calls', count(point.calls) + (point.timed < point.calls && isSampled ? `, ${count(point.timed)} timed` : '')],
 		['time, all ranks', duration(point.total_ns)],
 	];
@@ -73,7 +73,7 @@ function sizesPlot(host, points, onZoom) {
 	});
 	let shown = points;
 	const plot = makePlot(host, {
-		label: 'Bus bandwidth against message size, both on logarithmic scales',
+		label: 'Bus bandwidth by message size, both on logarithmic scales',
 		height: 320,
 		data: made.data,
 		onZoom,
@@ -85,7 +85,7 @@ function sizesPlot(host, points, onZoom) {
 		count: () => shown.length,
 		place: (u, i) => [u.valToPos(shown[i].size, 'x'), u.valToPos(shown[i].speed, 'y')],
 		find: (u, left, top) => nearestPoint(u, shown, left, top),
-		tell: (i) => tellPoint(shown[i]),
+		tip: (i) => pointTip(shown[i]),
 		onPoint: () => plot && plot.u.redraw(false),
 	});
 
@@ -107,7 +107,7 @@ function sizesTable(points) {
 		bytesText(point.size), rate(point.speed), count(point.calls)]));
 }
 
-/* Which operations and kinds are shown, and what changes that. */
+/* Controls that select operations and kinds of communicators. */
 function sizesChoice(points, update) {
 	const hidden = new Set();
 	const kinds = [...new Set(points.map((point) => point.kind).filter((one) => one))];
@@ -135,16 +135,16 @@ function showSizes() {
 	const points = pointsOf();
 
 	if (points.length === 0) {
-		byId('sizes').append(aside('No operation has both a known size and a duration.'));
+		byId('sizes').append(aside('No operation has both a size and a duration.'));
 		return;
 	}
 	const chosen = sizesChoice(points, () => plot.show(chosen.isShown));
 	const reset = zoomButton(() => showAll(plot));
 	const host = el('div', { class: 'plot', id: 'plot-sizes' });
 	const doubt = points.every((point) => point.isBus) ? ''
-		: ' Where nobody knows how many ranks there are: bytes over time.';
-	const box = card('Bus bandwidth', 'against message size', [reset, ...chosen.tools],
-		`A dot is one operation and size, the larger the more time it takes.${doubt}`);
+		: ' Algbw where the number of ranks is unknown.';
+	const box = card('Bus bandwidth', 'by message size', [reset, ...chosen.tools],
+		`Each dot is one operation and size; larger dots take more time in total.${doubt}`);
 
 	box.append(host, chosen.legend, onOpen('As a table', () => sizesTable(points)));
 	byId('sizes').append(box);

@@ -2,7 +2,7 @@
 
 const tableColumns = {
 	name: { title: 'Communicators', isKey: true },
-	communicators: { title: 'How many', type: 'count' },
+	communicators: { title: 'Count', type: 'count' },
 	comm: { title: 'Communicator', isKey: true },
 	kind: { title: 'Kind', isKey: true },
 	ranks: { title: 'Ranks', type: 'count' },
@@ -16,23 +16,23 @@ const tableColumns = {
 	host: { title: 'Host', isKey: true },
 	gpu: { title: 'GPU', type: 'index' },
 	state: { title: 'State', isKey: true },
-	busy_share: { title: 'In comm.', type: 'share', help: 'Share of the rank\'s time during which an operation ran' },
+	busy_share: { title: 'Busy', type: 'share', help: 'Share of run time during which an operation ran' },
 	calls: { title: 'Calls', type: 'count' },
-	timed: { title: 'Timed', type: 'count', help: 'Calls with a duration: times and bandwidths come from these' },
+	timed: { title: 'Timed', type: 'count', help: 'Calls with a duration, from which times and bandwidths are computed' },
 	bytes: { title: 'Bytes', type: 'bytes' },
 	total_ns: { title: 'Time', type: 'time', isBarred: true, isEstimate: true,
-		help: 'Sum of durations, over all ranks; ~ where it is estimated from the timed calls' },
-	share: { title: 'Of all', type: 'share', help: 'Share of the time of all operations' },
-	algbw_bytes_per_second: { title: 'algbw', type: 'rate', help: 'Bytes over time' },
+		help: 'Total over all ranks; ~ if estimated from the timed calls' },
+	share: { title: 'Share', type: 'share', help: 'Share of the time of all operations' },
+	algbw_bytes_per_second: { title: 'algbw', type: 'rate', help: 'Algorithm bandwidth: bytes per time' },
 	busbw_bytes_per_second: { title: 'busbw', type: 'rate', help: 'Bus bandwidth' },
 	min_ns: { title: 'Min', type: 'time' },
 	median_ns: { title: 'Median', type: 'time' },
 	mean_ns: { title: 'Mean', type: 'time' },
 	p99_ns: { title: 'p99', type: 'time' },
 	max_ns: { title: 'Max', type: 'time' },
-	total_wait_ns: { title: 'Waiting', type: 'time', isEstimate: true, help: 'Time spent waiting for other ranks' },
-	wait_share: { title: 'Waiting, %', type: 'share', help: 'Share of the joined operations\' time that was waiting' },
-	gpu_hours_lost: { title: 'GPU-h lost', type: 'hours', isEstimate: true, help: 'Waiting in hours of one GPU' },
+	total_wait_ns: { title: 'Waiting', type: 'time', isEstimate: true, help: 'Time spent waiting for other ranks (arrival skew)' },
+	wait_share: { title: 'Waiting, %', type: 'share', help: 'Share of collective time spent waiting' },
+	gpu_hours_lost: { title: 'GPU-h lost', type: 'hours', isEstimate: true, help: 'Waiting in GPU-hours' },
 };
 
 const timeColumns = ['min_ns', 'median_ns', 'mean_ns', 'p99_ns', 'max_ns'];
@@ -41,7 +41,7 @@ const measureColumns = ['calls', ...(isSampled ? ['timed'] : []), 'bytes', 'tota
 
 const tableList = [
 	['name', 'Communicators', ['name', 'kind', 'communicators']],
-	['comm', 'Single communicators', ['comm', 'kind', 'ranks', 'nodes', 'missing_ranks']],
+	['comm', 'Individual communicators', ['comm', 'kind', 'ranks', 'nodes', 'missing_ranks']],
 	['function', 'Operations', ['function']],
 	['size', 'Operations and sizes', ['function', 'size']],
 	['algorithm', 'Algorithms', ['function', 'algorithm', 'protocol']],
@@ -106,7 +106,7 @@ function fillCell(cell, name, row, most) {
 	}
 }
 
-/* Numbers by value, texts as people count: rank 2 before rank 10. What is not known comes last. */
+/* Numbers by value, texts in natural order: rank 2 before rank 10. Unknown values come last. */
 function compareCells(a, b, sign) {
 	const isA = a !== null && a !== undefined, isB = b !== null && b !== undefined;
 
@@ -145,7 +145,7 @@ function drawTable(table) {
 	const all = plural(table.rows.length, 'row');
 	const matching = rows.length < table.rows.length ? `, ${count(rows.length)} match` : '';
 
-	table.said.textContent = shown.length === table.rows.length ? all : `${count(shown.length)} of ${all}${matching}`;
+	table.status.textContent = shown.length === table.rows.length ? all : `${count(shown.length)} of ${all}${matching}`;
 	table.more.hidden = shown.length === rows.length;
 	table.more.textContent = `Show ${count(Math.min(500, rows.length - shown.length))} more`;
 	table.heads.forEach((head) => {
@@ -173,7 +173,7 @@ function tableHead(table, name) {
 			column.title, el('span', { class: 'sort-mark', 'aria-hidden': 'true' })));
 }
 
-/* Raw values, so that a spreadsheet can go on counting. A cell that a spreadsheet would run is text. */
+/* Raw values, for spreadsheets. A quote keeps them from running a name as a formula. */
 function csvOf(table) {
 	const cell = (value) => {
 		const text = value === null || value === undefined ? '' : String(value);
@@ -193,7 +193,7 @@ function saveTable(table) {
 	setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/* A column that says nothing anywhere takes no room. */
+/* Columns without values are omitted. */
 function usedColumns(rows, names) {
 	const says = (row, name) => row[name] !== null && row[name] !== undefined &&
 		!(tableColumns[name].hideZero && row[name] === 0);
@@ -201,7 +201,7 @@ function usedColumns(rows, names) {
 	return names.filter((name) => rows.some((row) => says(row, name)));
 }
 
-/* How a table is sorted at first: ranks by number, sizes as they come, the rest by time. */
+/* Initial order: ranks by number, sizes as in the data, the others by time. */
 function firstOrder(id) {
 	return id === 'rank' ? { sort: 'rank', sign: 1 } : { sort: id === 'size' ? null : 'total_ns', sign: -1 };
 }
@@ -221,14 +221,14 @@ function tablePanel(table, title) {
 		class: 'tab-panel', role: 'tabpanel', id: `panel-${table.id}`, 'aria-labelledby': `tab-${table.id}`, hidden: true,
 	});
 
-	panel.append(el('div', { class: 'table-tools' }, search, table.said, save),
+	panel.append(el('div', { class: 'table-tools' }, search, table.status, save),
 		el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': title },
 			el('table', {}, el('caption', { class: 'unseen' }, title),
 				el('thead', {}, el('tr', {}, ...table.heads)), table.body)),
 		table.more);
 	if (left > 0)
-		panel.append(aside(`${plural(left, 'more row is', 'more rows are')} left out of this page; ` +
-			'ringside report --json has them.'));
+		panel.append(aside(`${plural(left, 'row')} omitted from this page; ` +
+			'ringside report --json has all.'));
 	return panel;
 }
 
@@ -241,7 +241,7 @@ function makeTable(id, title, keys) {
 	table.columns = usedColumns(rows, [...keys, ...measureColumns]);
 	table.heads = table.columns.map((name) => tableHead(table, name));
 	table.body = el('tbody', {});
-	table.said = el('span', { class: 'dim', role: 'status' });
+	table.status = el('span', { class: 'dim', role: 'status' });
 	table.more = el('button', {
 		type: 'button', class: 'more',
 		onclick: () => {
@@ -275,7 +275,7 @@ function tabKey(tabs, event) {
 }
 
 function showTables() {
-	/* Where every name is used once the second table says nothing new. */
+	/* If every name is unique, the two tables of communicators are the same. */
 	const isTwice = report.tables.comm.rows.length === report.tables.name.rows.length;
 	const wanted = tableList.filter(([id]) => report.tables[id].rows.length > 0 && !(isTwice && id === 'name'));
 	const tabs = [];
@@ -293,7 +293,7 @@ function showTables() {
 		});
 	}
 	if (tabs.length === 0) {
-		byId('tables').append(aside('No operation was recorded, or none passes the filter.'));
+		byId('tables').append(aside('No operations were recorded, or none match the filter.'));
 		return;
 	}
 	byId('tables').append(

@@ -1,4 +1,4 @@
-/* Bandwidth and waiting over time, with the changes that were found. */
+/* Bandwidth and waiting over time, with lasting changes. */
 
 function bandwidthSeries() {
 	const sum = (values) => values.reduce((all, value) => all + value, 0);
@@ -20,7 +20,7 @@ function bandwidthSeries() {
 	return list;
 }
 
-/* Changes near to each other carry one number. */
+/* Changes close to each other share a number. */
 function changeMarks() {
 	const marks = [];
 
@@ -71,7 +71,7 @@ function drawMarks(u, marks, hasNumbers) {
 	ctx.restore();
 }
 
-/* The letter of each line at its right end, moved apart where lines end together. */
+/* The letter of each line at its right end, without overlaps. */
 function drawLetters(u, list) {
 	const { ctx, bbox } = u;
 	const ratio = devicePixelRatio;
@@ -104,7 +104,7 @@ function drawLetters(u, list) {
 	ctx.restore();
 }
 
-/* Dots where a line would not show: a value without neighbours, or few windows. */
+/* Dots where a line would be invisible: a value without neighbors, or few windows. */
 const windowDots = {
 	show: true,
 	size: 5,
@@ -117,7 +117,7 @@ function rateUnit(most) {
 	return most >= 1e9 ? [1e9, 'GB/s'] : most >= 1e6 ? [1e6, 'MB/s'] : [1e3, 'kB/s'];
 }
 
-function tellWindow(list, which, i) {
+function windowTip(list, which, i) {
 	const rows = list.filter((series) => series.isShown && series[which][i] !== null)
 		.sort((a, b) => b[which][i] - a[which][i])
 		.map((series) => [`${series.letter} ${series.name}`, rate(series[which][i]),
@@ -153,7 +153,7 @@ function bandwidthPlot(host, list, marks, state, onZoom) {
 		count: () => windows.count,
 		place: (u, i) => [u.valToPos(windowTimes[i], 'x'), u.over.clientHeight / 3],
 		find: (u, left) => u.posToIdx(left),
-		tell: (i) => tellWindow(list, state.which, i),
+		tip: (i) => windowTip(list, state.which, i),
 	});
 
 	plot.unitName = unitName;
@@ -183,7 +183,7 @@ function changeItem(mark) {
 			more > 0 ? el('div', { class: 'dim' }, `and ${count(more)} more`) : null));
 }
 
-/* All ranks together: waiting and what it is part of. */
+/* Waiting and collective time of all ranks. */
 function waitingSums() {
 	const wait = new Array(windows.count).fill(0), joined = new Array(windows.count).fill(0);
 
@@ -201,32 +201,32 @@ function waitingPlot(host, sums, marks) {
 	const most = Math.max(1, ...share.filter((value) => value !== null));
 
 	return makePlot(host, {
-		label: 'Share of the collectives\' time that was waiting, over time',
+		label: 'Waiting as a share of collective time, over time',
 		height: 150,
 		group: timeGroup,
 		data: [windowTimes, share],
 		options: {
 			padding: [8, 38, 0, 0],
 			scales: { x: { time: false }, y: { range: () => [0, Math.min(100, most * 1.15)] } },
-			axes: [timeAxis(), axis({ size: 50, values: (u, ticks) => ticks.map((tick) => `${short(tick)} %`) })],
+			axes: [timeAxis(), axis({ size: 50, values: (u, ticks) => ticks.map((tick) => `${short(tick)}%`) })],
 			series: [{}, { stroke: () => colours.s1, width: 2, fill: () => colours.s1 + '26', points: windowDots }],
 			hooks: { draw: [(u) => drawMarks(u, marks, false)] },
 		},
 		count: () => windows.count,
 		place: (u, i) => [u.valToPos(windowTimes[i], 'x'), u.over.clientHeight / 3],
 		find: (u, left) => u.posToIdx(left),
-		tell: (i) => ({
+		tip: (i) => ({
 			title: timeLong(windowTimes[i], windowSeconds),
-			rows: share[i] === null ? [['no collective ended here', '']] : [
+			rows: share[i] === null ? [['no collective ended in this window', '']] : [
 				['waiting', percent(share[i] / 100)],
-				['all ranks together', duration(sums.wait[i])],
-				['of', duration(sums.joined[i])]],
+				['all ranks', duration(sums.wait[i])],
+				['collective time', duration(sums.joined[i])]],
 		}),
 	});
 }
 
 function timeTable(list, sums) {
-	const columns = [['Time'], ...list.map((series) => [`${series.name}, GB/s`, true]), ['Waiting, all ranks', true]];
+	const columns = [['Time'], ...list.map((series) => [`${series.name}, GB/s`, true]), ['Waiting, % of collective time', true]];
 	const rows = windowTimes.map((at, i) => [timeText(at, windowSeconds),
 		...list.map((series) => (series.busbw[i] === null ? '–' : (series.busbw[i] / 1e9).toFixed(2))),
 		sums.joined[i] > 0 ? percent(sums.wait[i] / sums.joined[i]) : '–']);
@@ -241,7 +241,7 @@ function bandwidthCard(list, marks) {
 	const tools = [reset];
 
 	if (list.some((series) => series.move.some((value) => value !== null)))
-		tools.push(choice('Bandwidth', [['busbw', 'As ranks see it'], ['move', 'Transfer alone']], 'busbw', (which) => {
+		tools.push(choice('Bandwidth', [['busbw', 'With waiting'], ['move', 'Without waiting']], 'busbw', (which) => {
 			state.which = which;
 			plot.update();
 		}));
@@ -254,7 +254,7 @@ function bandwidthCard(list, marks) {
 
 	byId('time').append(box);
 	if (list.length === 0) {
-		box.append(aside('Not known: no operation has a duration, a size and a known number of ranks.'));
+		box.append(aside('Unknown: no operation has a duration, a size and a known number of ranks.'));
 		return box;
 	}
 	box.append(host);
@@ -263,13 +263,13 @@ function bandwidthCard(list, marks) {
 	box.querySelector('h3').append(el('span', { class: 'unit' }, ` ${plot.unitName}`));
 	box.append(legendOf(list, plot));
 	if (windows.series_left_out > 0)
-		box.append(aside(`${count(windows.series_left_out)} more lines are left out.`));
+		box.append(aside(`${count(windows.series_left_out)} more lines omitted.`));
 	return box;
 }
 
 function showTime() {
 	if (windows.count < 2) {
-		byId('time').append(aside('Too little was recorded with a time to draw a course.'));
+		byId('time').append(aside('Too few operations have a time to draw a chart.'));
 		return;
 	}
 	const list = bandwidthSeries();
@@ -279,14 +279,14 @@ function showTime() {
 	const host = el('div', { class: 'plot', id: 'plot-waiting' });
 
 	if (knowsWaiting && sums.joined.some((value) => value > 0)) {
-		box.append(el('h3', { class: 'plot-title' }, 'Waiting for other ranks',
-			el('span', { class: 'unit' }, ' share of the collectives\' time')), host);
+		box.append(el('h3', { class: 'plot-title' }, 'Waiting (arrival skew)',
+			el('span', { class: 'unit' }, ' share of collective time')), host);
 		waitingPlot(host, sums, marks);
 	}
 	if (marks.length > 0)
-		box.append(el('h3', { class: 'plot-title' }, 'Changes of the transfers\' speed'),
+		box.append(el('h3', { class: 'plot-title' }, 'Changes in transfer speed'),
 			el('ul', { class: 'changes' }, ...marks.map(changeItem)));
 	if (windows.changes_left_out > 0)
-		box.append(aside(`${count(windows.changes_left_out)} more that cost less are left out.`));
+		box.append(aside(`${count(windows.changes_left_out)} smaller changes omitted.`));
 	box.append(onOpen('As a table', () => timeTable(list, sums)));
 }

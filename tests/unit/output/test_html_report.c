@@ -1,4 +1,4 @@
-/* With an argument: write the page of hostile names there, for a browser to open (tests/html/hostile.t). */
+/* With an argument: writes the page with hostile names there, for tests/html/hostile.t. */
 #include "output/html_report.h"
 
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include "tests/tap.h"
 #include "tests/support/hand_made.h"
 
-/* With a blank: that ends a script although its '>' is escaped. */
+/* With a space: that ends a script even if '>' is escaped. */
 #define EVIL "</script ><img src=x onerror=alert(1)>"
 #define SEPARATORS "\xe2\x80\xa8\xe2\x80\xa9"
 
 enum { RANKS = 4, CALLS = 200 };
 
-/* Names that want to be code, of everything that has a name. */
+/* Names that look like code, for everything that has a name. */
 static void hostile(struct hand_made *hand)
 {
 	memset(hand, 0, sizeof(*hand));
@@ -46,7 +46,7 @@ static size_t count_of(const char *text, const char *what)
 	return count;
 }
 
-/* The page; the caller releases the sink. */
+/* The caller releases the sink. */
 static enum status write_page(struct sink *sink, const struct hand_made *hand)
 {
 	struct timeline_options options = TIMELINE_OPTIONS_INIT;
@@ -70,8 +70,9 @@ static void test_escapes(const char *page)
 	EXPECT_THAT("no name began a comment", strstr(page, "<!--") == NULL);
 	EXPECT_THAT("the name is in the data, escaped",
 		    strstr(page, "\\u003c/script \\u003e\\u003cimg") != NULL);
-	EXPECT_THAT("and in the title", strstr(page, "<title>&lt;!--&lt;/script &gt;") != NULL);
-	EXPECT_THAT("separators of lines are escaped",
+	EXPECT_THAT("the name is escaped in the title",
+		    strstr(page, "<title>&lt;!--&lt;/script &gt;") != NULL);
+	EXPECT_THAT("line separators are escaped",
 		    strstr(page, SEPARATORS) == NULL && strstr(page, "\\u2028\\u2029") != NULL);
 	EXPECT_THAT("bytes that are not UTF-8 are replaced", strstr(page, "\xff") == NULL);
 }
@@ -86,10 +87,10 @@ static void test_parts(const char *page)
 		struct html_asset script = html_asset(scripts[i]);
 		const char *at = memmem(page, strlen(page), script.text, script.length);
 
-		EXPECT_THAT("a script is in the page as it is",
+		EXPECT_THAT("a script is in the page unchanged",
 			    at != NULL && strncmp(at - 8, "<script>", 8) == 0 &&
 				    strncmp(at + script.length, "</script>", 9) == 0);
-		EXPECT_THAT("and the policy names it",
+		EXPECT_THAT("the policy has its hash",
 			    strstr(page, sha256_base64(script.text, script.length, digest)));
 	}
 	EXPECT_THAT("the style is in the page",
@@ -97,10 +98,11 @@ static void test_parts(const char *page)
 	EXPECT_THAT("all marks are replaced", strstr(page, "@STYLE@") == NULL &&
 						      strstr(page, "@DATA@") == NULL &&
 						      strstr(page, "@CHARTS_LICENCE@") == NULL);
-	EXPECT_THAT("the charts' copyright is there", strstr(page, "Copyright (c)") != NULL);
-	EXPECT_THAT("nothing is loaded from elsewhere", strstr(page, "src=\"http") == NULL &&
-								strstr(page, "url(") == NULL &&
-								strstr(page, "@import") == NULL);
+	EXPECT_THAT("the copyright of the chart library is there",
+		    strstr(page, "Copyright (c)") != NULL);
+	EXPECT_THAT("nothing is loaded from the network", strstr(page, "src=\"http") == NULL &&
+								  strstr(page, "url(") == NULL &&
+								  strstr(page, "@import") == NULL);
 }
 
 static void test_options(void)
@@ -137,8 +139,8 @@ int main(int argc, char **argv)
 	test_options();
 	if (!html_report_has_charts()) {
 		EXPECT_EQUAL(status, ERR_GONE);
-		EXPECT_THAT("nothing is written without charts", page.used == 0);
-		EXPECT_THAT("and it is said what to do",
+		EXPECT_THAT("nothing is written without the chart library", page.used == 0);
+		EXPECT_THAT("the message says what to run",
 			    strstr(html_report_missing(), "scripts/install-npm build") != NULL);
 	} else {
 		EXPECT_EQUAL(status, OK);
@@ -146,7 +148,7 @@ int main(int argc, char **argv)
 		test_escapes(sink_string(&page));
 		test_parts(sink_string(&page));
 		EXPECT_EQUAL(write_page(&again, &hand), OK);
-		EXPECT_THAT("the same report is the same page",
+		EXPECT_THAT("the same report gives the same page",
 			    again.used == page.used &&
 				    memcmp(again.bytes, page.bytes, page.used) == 0);
 		sink_release(&again);
