@@ -1,4 +1,4 @@
-/* Every family once: what the encoders write as HELP and TYPE, what docs/METRICS.md lists. */
+/* All metric families: HELP and TYPE as written by the encoders and listed in docs/METRICS.md. */
 #include "output/metrics.h"
 #include "output/metrics_internal.h"
 
@@ -11,14 +11,14 @@
 
 enum { ROW_OPERATIONS = 0, ROW_BYTES = 1, ROW_TIMED_BYTES = 2, ROW_TIME = 3, ROW_TIMED = 4 };
 
-/* One writing of all families: what its parts share. */
+/* State shared while one set of metrics is written. */
 
 struct metrics_writer {
 	struct metrics_out out;
 	struct metrics_model model;
-	long only;	    /* the process to be shown, -1 all */
-	enum status status; /* of the first failure that is not the sink's */
-	/* Rows that are shown as other. */
+	long only;	    /* index of the process to write, -1 for all */
+	enum status status; /* the first failure other than the sink's */
+	/* Rows that are exported as other. */
 	uint64_t folded_sizes;
 	uint64_t folded_functions;
 	uint64_t folded_choices;
@@ -39,149 +39,150 @@ static inline bool metrics_is_shown(const struct metrics_writer *writer,
 #define MEMBER "nccl_job,comm,rank"
 #define PROCESS "nccl_job,global_rank,pid"
 
-/* Help has no backslash and no line's end: it needs no escaping in any format. */
+/* Help texts contain no backslash and no newline, so they need no escaping in any format. */
 static const struct metrics_name families[METRICS_FAMILIES + 1] = {
 	[METRICS_PROCESS_INFO] = { "nccl_process_info", "info",
 				   "nccl_job,host,pid,global_rank,local_rank,world_size,gpu,"
 				   "gpu_uuid,mode,interface,state",
-				   "A process that records, its place in the job, its first GPU, "
-				   "and how it is." },
+				   "A recorded process: its place in the job, first GPU and "
+				   "state." },
 	[METRICS_COMMUNICATOR_INFO] = { "nccl_communicator_info", "info",
 					MEMBER ",comm_name,kind,nranks,nnodes,global_rank,host,pid,"
 					       "gpu,gpu_uuid,finalized",
-					"A member of a communicator, and where it runs." },
+					"A rank of a communicator and where it runs." },
 	[METRICS_OPERATIONS_ISSUED] = { "nccl_operations_issued", "counter", MEMBER,
-					"Operations that NCCL showed, captures and replays "
-					"included." },
+					"Operations reported by NCCL, including graph captures and "
+					"replays." },
 	[METRICS_OPERATIONS_FINISHED] = { "nccl_operations_finished", "counter", MEMBER,
 					  "Operations whose record is complete." },
 	[METRICS_OPERATIONS] = { "nccl_operations", "counter", MEMBER ",function,size",
 				 "Finished operations by function and message size, timed or "
 				 "not." },
 	[METRICS_OPERATION_BYTES] = { "nccl_operation_bytes", "counter", MEMBER ",function,size",
-				      "Message bytes of finished operations, as nccl-tests counts "
-				      "them." },
+				      "Message bytes of finished operations, counted as in "
+				      "nccl-tests." },
 	[METRICS_OPERATION_TIMED_BYTES] = { "nccl_operation_timed_bytes", "counter",
 					    MEMBER ",function,size",
-					    "Message bytes of timed operations: over "
-					    "nccl_operation_seconds_total they are algbw." },
+					    "Message bytes of timed operations; divided by "
+					    "nccl_operation_seconds_total: algbw." },
 	[METRICS_OPERATION_BUS_BYTES] = { "nccl_operation_bus_bytes", "counter",
 					  MEMBER ",function,size",
-					  "The same times the function's bus factor: over "
-					  "nccl_operation_seconds_total they are busbw." },
+					  "Message bytes of timed operations times the bus factor "
+					  "of the function; divided by "
+					  "nccl_operation_seconds_total: busbw." },
 	[METRICS_TIMED_OPERATIONS] = { "nccl_timed_operations", "counter", MEMBER ",function,size",
-				       "Of nccl_operations_total: timed, that is with a "
-				       "duration." },
+				       "Finished operations that were timed (have a duration)." },
 	[METRICS_OPERATION_SECONDS] = { "nccl_operation_seconds", "counter",
 					MEMBER ",function,size",
-					"Time in timed operations, waiting included; over "
-					"nccl_timed_operations_total it is the mean. Absent: none "
-					"was timed." },
+					"Time in timed operations, including waiting; divided by "
+					"nccl_timed_operations_total: mean duration. Absent if "
+					"none was timed." },
 	[METRICS_OPERATION_DURATION] = { "nccl_operation_duration_seconds", "histogram",
 					 MEMBER ",function",
-					 "Durations of timed operations; its count is the number "
-					 "of "
-					 "timed operations, not of all. Absent: none was timed." },
+					 "Durations of timed operations; the count covers timed "
+					 "operations only. Absent if none was timed." },
 	[METRICS_ALGORITHM_OPERATIONS] = { "nccl_algorithm_operations", "counter",
 					   MEMBER ",function,algorithm,protocol",
-					   "Finished operations by what NCCL chose for them, timed "
-					   "or not." },
+					   "Finished operations by algorithm and protocol chosen "
+					   "by NCCL, timed or not." },
 	[METRICS_ALGORITHM_TIMED] = { "nccl_algorithm_timed_operations", "counter",
 				      MEMBER ",function,algorithm,protocol",
-				      "Of nccl_algorithm_operations_total: timed." },
+				      "Timed operations by algorithm and protocol chosen by "
+				      "NCCL." },
 	[METRICS_ALGORITHM_SECONDS] = { "nccl_algorithm_seconds", "counter",
 					MEMBER ",function,algorithm,protocol",
-					"Time in timed operations by what NCCL chose for them. "
-					"Absent: none was timed." },
+					"Time in timed operations by algorithm and protocol chosen "
+					"by NCCL. Absent if none was timed." },
 	[METRICS_WAIT_SECONDS] = { "nccl_wait_seconds", "counter", MEMBER,
-				   "Time that this member waited for others, at least, since it is "
-				   "watched; scaled up where not all collectives are timed. "
-				   "Absent: "
-				   "not known." },
+				   "Time this rank waited for other ranks (arrival skew, lower "
+				   "bound) since the agent started watching it; scaled up if not "
+				   "all collectives are timed. Absent if unknown." },
 	[METRICS_IN_FLIGHT] = { "nccl_operations_in_flight", "gauge", MEMBER,
-				"Operations issued and not over." },
+				"Operations called and not finished." },
 	[METRICS_OLDEST_AGE] = { "nccl_oldest_operation_age_seconds", "gauge", MEMBER,
-				 "Age of the oldest operation in flight, 0 when there is none." },
+				 "Age of the oldest operation in flight; 0 if there is none." },
 	[METRICS_OLDEST_INFO] = { "nccl_oldest_operation_info", "info",
 				  MEMBER ",function,count,datatype,root,number,match,signature,"
 					 "replay,state,kernels_started,kernels_stopped,waits_for,"
 					 "peer",
-				  "The oldest operation in flight, when it is older than a "
+				  "The oldest operation in flight, if it is older than one "
 				  "second." },
 	[METRICS_OLDEST_WAIT] = { "nccl_oldest_operation_wait_seconds", "gauge",
 				  MEMBER ",waits_for,peer,channels",
-				  "For how long that operation waits, by what for; at most four of "
-				  "a member." },
+				  "How long the oldest operation has been waiting, by cause; at "
+				  "most four per rank." },
 	[METRICS_ACTIVITY_AGE] = { "nccl_last_activity_age_seconds", "gauge", MEMBER,
-				   "Time since anything was issued or finished, until the process "
-				   "ends." },
+				   "Time since the last call or completion of an operation, until "
+				   "the process ends." },
 	[METRICS_LAST_COLLECTIVE] = { "nccl_last_collective_info", "info",
 				      MEMBER ",function,count,datatype,root,match,signature",
 				      "The collective before the oldest in flight, or the last "
-				      "one, of a member that stood still for ten seconds." },
+				      "one, of a rank without progress for 10 s." },
 	[METRICS_COLLECTIVE_NUMBER] = { "nccl_collective_number_issued", "gauge", MEMBER,
-					"Number of the last collective issued: equal on all ranks "
-					"that are equally far." },
+					"Number of the last collective called; equal on ranks at "
+					"the same point." },
 	[METRICS_REPLAY_NUMBER] = { "nccl_collective_number_replayed", "gauge", MEMBER,
 				    "Number of the last collective replayed from a CUDA graph." },
 	[METRICS_NUMBER_ISSUED] = { "nccl_operation_number_issued", "gauge", MEMBER,
-				    "Number of the last operation issued." },
+				    "Number of the last operation called." },
 	[METRICS_NUMBER_DONE] = { "nccl_operation_number_done", "gauge", MEMBER,
-				  "Number of the last operation that is over." },
+				  "Number of the last finished operation." },
 	[METRICS_SIGNATURE] = { "nccl_collective_signature", "gauge", MEMBER,
-				"Rolling hash over the collectives issued, its low 52 bits: equal "
-				"numbers have equal ones." },
+				"Rolling hash of the collectives called (low 52 bits); ranks with "
+				"the same number of collectives must have the same hash." },
 	[METRICS_PROXY_WAIT] = { "nccl_proxy_wait_seconds", "counter",
 				 MEMBER ",direction,state,peer",
-				 "Time that transfers over the network waited, by what for." },
+				 "Time network transfers spent waiting, by cause." },
 	[METRICS_PROXY_BYTES] = { "nccl_proxy_bytes", "counter", MEMBER ",direction,peer",
-				  "Bytes that went over the network." },
+				  "Bytes transferred over the network." },
 	[METRICS_PROXY_TRANSFERS] = { "nccl_proxy_transfers", "counter", MEMBER ",direction,peer",
 				      "Transfers over the network." },
 	[METRICS_UNTRUSTED] = { "nccl_untrusted_times", "counter", MEMBER,
-				"Operations whose GPU stamps were not believed." },
+				"Operations whose GPU timestamps were rejected." },
 	[METRICS_LOST_OPERATIONS] = { "nccl_lost_operations", "counter", PROCESS ",reason",
-				      "Operations without a record." },
+				      "Operations that were not recorded." },
 	[METRICS_LOST_DETAILS] = { "nccl_lost_details", "counter", PROCESS ",reason",
-				   "Parts of recorded operations that were lost." },
+				   "Details of recorded operations that were lost." },
 	[METRICS_ODD_EVENTS] = { "nccl_odd_events", "counter", PROCESS ",reason",
-				 "Calls of NCCL that cannot be followed." },
+				 "Unexpected profiler events from NCCL." },
 	[METRICS_NOTICE_INFO] = { "nccl_notice_info", "info", "nccl_job,kind,comm,rank",
-				  "Something that the agent would tell a person." },
+				  "Active notices." },
 	[METRICS_VERDICT_INFO] = { "nccl_verdict_info", "info",
 				   "nccl_job,class,comm,rank,global_rank,peer_global_rank,host,"
 				   "confidence",
-				   "Who is stuck, as the doctor sees it from this node." },
-	[METRICS_BUILD_INFO] = { "ringside_build_info", "info", "version", "The agent's version." },
+				   "Active hang verdicts of the doctor on this node." },
+	[METRICS_BUILD_INFO] = { "ringside_build_info", "info", "version",
+				 "Version of the agent." },
 	[METRICS_AGENT_PROCESSES] = { "ringside_agent_processes", "gauge", "state",
-				      "Processes that the agent follows." },
+				      "Processes watched by the agent." },
 	[METRICS_AGENT_LOOKS] = { "ringside_agent_looks", "counter", "",
-				  "Times that the agent looked at all processes." },
+				  "Scans of all processes." },
 	[METRICS_AGENT_LOOK_SECONDS] = { "ringside_agent_look_seconds", "counter", "",
-					 "Time spent in these." },
+					 "Time spent scanning." },
 	[METRICS_AGENT_REFUSED] = { "ringside_agent_refused_files", "gauge", "",
-				    "Files that cannot be followed." },
+				    "Files that cannot be read because of their contents." },
 	[METRICS_AGENT_UNREADABLE] = { "ringside_agent_unreadable_files", "gauge", "",
-				       "Files and directories that the agent may not read." },
+				       "Files and directories that the agent has no permission to "
+				       "read." },
 	[METRICS_AGENT_LEFT_OUT] = { "ringside_agent_left_out_processes", "gauge", "",
-				     "Processes beyond the agent's limit." },
+				     "Processes beyond the limit of the agent." },
 	[METRICS_AGENT_MERGED] = { "ringside_agent_merged_recordings", "gauge", "",
-				   "Recordings shown together with another one of the same "
-				   "labels." },
+				   "Recordings merged with another one that has the same labels." },
 	[METRICS_AGENT_FOLDED] = { "ringside_agent_folded", "gauge", "what",
-				   "What is beyond the budget and shown as other." },
+				   "Items beyond the series budget, exported as other." },
 	[METRICS_AGENT_VERDICTS] = { "ringside_agent_verdicts", "counter", "class",
-				     "Verdicts that appeared since the agent started." },
+				     "Verdicts since the agent started." },
 	[METRICS_AGENT_KERNEL] = { "ringside_agent_kernel_requests", "counter", "event",
-				   "Processes asked to time every operation for a while, and "
-				   "their answers." },
+				   "Processes asked to time every operation for a while, by "
+				   "result." },
 	[METRICS_CPU_SECONDS] = { "process_cpu_seconds", "counter", "",
-				  "Processor time that the agent used." },
+				  "CPU time used by the agent." },
 	[METRICS_RESIDENT_BYTES] = { "process_resident_memory_bytes", "gauge", "",
-				     "Memory that the agent has." },
-	[METRICS_OPEN_FDS] = { "process_open_fds", "gauge", "", "Files that the agent has open." },
+				     "Resident memory of the agent." },
+	[METRICS_OPEN_FDS] = { "process_open_fds", "gauge", "",
+			       "Open file descriptors of the agent." },
 	[METRICS_START_TIME] = { "process_start_time_seconds", "gauge", "",
-				 "When the agent was started, since 1970." },
+				 "Start time of the agent in seconds since 1970." },
 };
 
 const struct metrics_name *metrics_names(void)
@@ -189,7 +190,7 @@ const struct metrics_name *metrics_names(void)
 	return families;
 }
 
-/* Series of totals and links: rows, their labels once, and a family per value. */
+/* Series of totals and links: labels are encoded once per row; each value is a family. */
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
@@ -204,7 +205,7 @@ static const char *function_text(const struct metrics_writer *writer, uint64_t n
 	return metrics_name_text(&writer->model, OP_NAMES_FUNCTION, (uint8_t)number);
 }
 
-/* Labels of the rows that are shown; the others have none and are dropped. */
+/* Encodes the labels of the rows to write; rows without labels are dropped. */
 static void keep_shown(struct metrics_writer *writer, struct metrics_rows *rows)
 {
 	size_t kept = 0;
@@ -228,14 +229,14 @@ static void label_if_known(struct metrics_out *out, const char *name, int64_t nu
 		metrics_label_number(out, name, number);
 }
 
-/* An info: its labels are the value. */
+/* An info metric: the value is in its labels. */
 static void put_info(struct metrics_out *out, struct metrics_labels *labels)
 {
 	metrics_labels_end(out, labels);
 	metrics_put_unsigned(out, *labels, 1);
 }
 
-/* The last of these sets, which is open: an info, unless one before it says the same. Is it another? */
+/* Ends the last set of labels and writes it as an info, unless an earlier set is equal. Returns true if it is new. */
 static bool put_once(struct metrics_out *out, struct metrics_labels *labels, size_t count,
 		     bool is_shown)
 {
@@ -248,7 +249,7 @@ static bool put_once(struct metrics_out *out, struct metrics_labels *labels, siz
 	return true;
 }
 
-/* What nobody measured has no sample: a counter of 0 would be read as no time, or as a bandwidth of 0. */
+/* Unmeasured values have no sample: 0 would be read as no time, or as a bandwidth of 0. */
 static bool is_known(enum metrics_family family, const struct metrics_row *row)
 {
 	switch (family) {
@@ -281,17 +282,17 @@ static void write_rows(struct metrics_writer *writer, enum metrics_family family
 	}
 }
 
-/* Families with the same rows: how these are made and what labels they have beside their member's. */
+/* Families with the same rows: how the rows are built and which labels they have in addition to the rank's. */
 struct row_table {
 	enum status (*make)(struct metrics_rows *rows, const struct metrics_model *model);
 	void (*label)(struct metrics_writer *writer, const struct metrics_row *row);
 	struct {
 		enum metrics_family family;
 		unsigned int value; /* of the row */
-	} families[8];		    /* up to the first that is METRICS_PROCESS_INFO */
+	} families[8];		    /* ends at the first METRICS_PROCESS_INFO */
 };
 
-/* Gives back how many rows are shown as other. */
+/* Returns how many rows are exported as other. */
 static uint64_t write_row_table(struct metrics_writer *writer, const struct row_table *table)
 {
 	struct metrics_rows rows = { 0 };
@@ -449,13 +450,13 @@ static void metrics_write_links(struct metrics_writer *writer)
 }
 
 /*
- * What a member that stands is in, what that waits for, and what it called before. Who joins the ranks of
- * all nodes (doctor/prom.h) needs both sides of a call to say where they differ. All of it is there only
- * while something stands, so that its many labels cost nothing while a job goes on.
+ * The operation that a stuck rank is in, what it waits for, and what it called before. doctor/prom.h joins
+ * the ranks of all nodes and needs the details of both calls to compare them. These series exist only
+ * while a rank is stuck, so that their many labels cost nothing while a job runs.
  */
 
 enum { OLD_NS = 1000000000 };
-/* Longer than a usual pause between steps: what was called last is then another series each time. */
+/* Longer than a usual pause between steps, because every new last collective is a new series. */
 #define STILL_NS (10 * UINT64_C(1000000000))
 #define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
 
@@ -476,7 +477,7 @@ static void label_name(struct metrics_writer *writer, uint32_t seat, const char 
 	metrics_label(&writer->out, label, metrics_name_text(model, table, shown));
 }
 
-/* What decides whether two ranks called the same. */
+/* The arguments that must be equal on all ranks. */
 static void label_call(struct metrics_writer *writer, uint32_t seat, const struct op_record *op)
 {
 	label_name(writer, seat, "function", OP_NAMES_FUNCTION, op->function);
@@ -486,7 +487,7 @@ static void label_call(struct metrics_writer *writer, uint32_t seat, const struc
 	label_if_known(&writer->out, "root", op->root, 0);
 }
 
-/* Its number among the collectives, and the hash over all up to it. */
+/* Its number among the collectives, and the hash of all collectives up to it. */
 static void label_place(struct metrics_out *out, const struct op_record *op)
 {
 	if (op->match == 0)
@@ -498,7 +499,7 @@ static void label_place(struct metrics_out *out, const struct op_record *op)
 		metrics_label(out, "replay", "true");
 }
 
-/* Channels whose kernels have started, and have stopped; "none" says that they would be seen. */
+/* Channels whose kernels have started or stopped; "none" means that kernel events are recorded. */
 static void label_channels(struct metrics_out *out, const char *name, const uint64_t bits[4])
 {
 	char channels[FLIGHT_CHANNELS_TEXT];
@@ -515,7 +516,7 @@ static void label_kernels(struct metrics_out *out, const struct live_seat *seat)
 	label_channels(out, "kernels_stopped", seat->oldest->stopped);
 }
 
-/* The seat whose oldest operation is old; NULL: the member has none. */
+/* The seat whose oldest operation is old; NULL if there is none. */
 static const struct live_seat *old_seat(const struct metrics_writer *writer,
 					const struct metrics_member *member)
 {
@@ -573,7 +574,7 @@ static void write_wait(struct metrics_writer *writer, const struct metrics_membe
 	metrics_put_seconds(out, labels, seat->oldest_age_ns - later_ns);
 }
 
-/* A pair of reason and peer is there once, so no two have the same labels. */
+/* Pairs of reason and peer are unique, so no two samples have the same labels. */
 static void write_waits(struct metrics_writer *writer)
 {
 	metrics_family(&writer->out, METRICS_OLDEST_WAIT);
@@ -586,7 +587,7 @@ static void write_waits(struct metrics_writer *writer)
 	}
 }
 
-/* The collective before the one that the seat is in, or the last of all; NULL: nobody knows any more. */
+/* The collective before the one the seat is in, or the last one; NULL if it is no longer known. */
 static const struct op_record *last_collective(const struct metrics_writer *writer, uint32_t seat)
 {
 	const struct job_seat *of = &writer->model.job->seats[seat];
@@ -627,14 +628,14 @@ static void metrics_write_last(struct metrics_writer *writer)
 			continue;
 		begin_labels(out, &labels, member);
 		label_call(writer, member->seat, op);
-		/* With nothing in flight the gauges have both: no series for each time it rests. */
+		/* With nothing in flight, gauges already have number and signature: avoid a new series for every pause. */
 		if (model->live->seats[member->seat].oldest != NULL)
 			label_place(out, op);
 		put_info(out, &labels);
 	}
 }
 
-/* Who is stuck, as the doctor sees it: one series a verdict, and how many there were. */
+/* Verdicts of the doctor: one series per verdict, and their counts. */
 
 enum { SHOWN_MAX = 64 };
 
@@ -646,7 +647,7 @@ static const struct job_comm *comm_of(const struct job *job, const struct verdic
 	return NULL;
 }
 
-/* The culprit's seat when it is here, else the first of its communicator. */
+/* The culprit's seat if it is on this node, else the first one of its communicator. */
 static uint32_t seat_of(const struct job *job, const struct verdict *verdict)
 {
 	const struct job_comm *comm = comm_of(job, verdict);
@@ -679,7 +680,7 @@ static void label_verdict(struct metrics_writer *writer, const struct verdict *v
 	metrics_label(out, "confidence", verdict_confidence_word(verdict->confidence));
 }
 
-/* In a textfile: that of the culprit, of a member, of the first process. */
+/* The textfile that contains it: of the culprit, of a rank, or of the first process. */
 static bool is_here(const struct metrics_writer *writer, uint32_t seat)
 {
 	uint32_t process = seat == METRICS_NOBODY ? 0 : writer->model.job->seats[seat].process;
@@ -687,7 +688,7 @@ static bool is_here(const struct metrics_writer *writer, uint32_t seat)
 	return metrics_is_in_file(writer, process);
 }
 
-/* Who is stuck. The counts are by class, NULL: none. */
+/* Writes verdicts. `counts` is by class; NULL: none. */
 static void metrics_write_verdicts(struct metrics_writer *writer)
 {
 	const struct verdicts *verdicts = &writer->model.live->verdicts;
@@ -705,7 +706,7 @@ static void metrics_write_verdicts(struct metrics_writer *writer)
 	}
 }
 
-/* The agent about itself. */
+/* Metrics of the agent itself. */
 
 static const struct metrics_labels no_labels;
 
@@ -724,7 +725,7 @@ static void write_verdict_counts(struct metrics_writer *writer, const uint64_t *
 	struct metrics_out *out = &writer->out;
 
 	metrics_family(out, METRICS_AGENT_VERDICTS);
-	/* The agent looks for hangs alone. */
+	/* The agent only reports hangs. */
 	for (unsigned int i = 0; counts && i < VERDICT_CLASSES; i++)
 		if (verdict_is_hang(i))
 			metrics_put_unsigned(out, one_label(out, "class", verdict_class_name(i)),
@@ -773,7 +774,7 @@ static void write_kernel(struct metrics_writer *writer, const uint64_t *counts)
 		metrics_put_unsigned(out, one_label(out, "event", names[i]), counts[i]);
 }
 
-/* A family of one sample; 0 is not known, where `is_sure` is not said. */
+/* A family with one sample; without `is_sure`, 0 means unknown. */
 static void put_alone(struct metrics_out *out, enum metrics_family family, uint64_t value,
 		      bool is_time, bool is_sure)
 {
@@ -783,7 +784,7 @@ static void put_alone(struct metrics_out *out, enum metrics_family family, uint6
 			: metrics_put_unsigned(out, no_labels, value);
 }
 
-/* The agent about itself, and what was folded. After everything else. */
+/* Metrics of the agent itself, and what was folded. Written last. */
 static void metrics_write_agent(struct metrics_writer *writer, const struct metrics_agent *agent)
 {
 	struct metrics_out *out = &writer->out;
@@ -807,14 +808,14 @@ static void metrics_write_agent(struct metrics_writer *writer, const struct metr
 }
 
 /*
- * From the last look to families of series, in the order of metrics_internal.h.
+ * Converts the last scan to families of series, in the order of metrics_internal.h.
  *
  *	live --> model: members, others, processes --> rows of totals and links --> one of three encoders
  */
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* One that lives and was stopped, by SIGSTOP or a debugger, is neither alive nor gone. */
+/* A process stopped by SIGSTOP or a debugger is neither alive nor gone. */
 static const char *process_state(const struct recording_process *process)
 {
 	bool is_stopped = process->process_state == 'T' || process->process_state == 't';
@@ -857,7 +858,7 @@ _Static_assert((int)LOST_REASONS == (int)ODD_REASONS, "reasons are walked togeth
 
 enum loss { LOSS_OPERATIONS, LOSS_DETAILS, LOSS_ODD };
 
-/* Name and count of a reason; NULL when there is no such reason of that kind. */
+/* Name and count of a reason; NULL if there is no such reason. */
 static const char *reason_name(enum loss loss, unsigned int reason)
 {
 	if (loss == LOSS_ODD)
@@ -951,7 +952,7 @@ static void write_communicator_infos(struct metrics_writer *writer)
 	}
 }
 
-/* The family's value of a member; false where it has none. */
+/* The value of a rank in a family; false if it has none. */
 static bool member_value(const struct metrics_member *member, enum metrics_family family,
 			 uint64_t *value)
 {
@@ -1021,7 +1022,7 @@ static void write_members(struct metrics_writer *writer, enum metrics_family fam
 
 /* ---- notices --------------------------------------------------------------------------------- */
 
-/* The seat that stands for a notice: the culprit, or the first of its communicator. */
+/* The seat that represents a notice: the culprit, or the first one of its communicator. */
 static uint32_t notice_seat(const struct job *job, const struct live_notice *notice)
 {
 	if (notice->seat < job->seat_count)
@@ -1050,7 +1051,7 @@ static void label_notice(struct metrics_writer *writer, const struct live_notice
 		label_if_known(out, "rank", job->seats[seat].comm_rank, 0);
 }
 
-/* What two notices would say with the same labels is said once, and in one textfile only. */
+/* Notices with the same labels are written once, and in one textfile only. */
 static void write_notices(struct metrics_writer *writer)
 {
 	const struct live *live = writer->model.live;

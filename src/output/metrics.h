@@ -1,11 +1,11 @@
 /*
- * Metrics of the jobs on this node, for Prometheus and whoever reads its formats. docs/METRICS.md has
- * the table of names; a test compares it with metrics_names().
+ * Metrics of the jobs on this node in Prometheus formats. docs/METRICS.md has the table of names; a test
+ * compares it with metrics_names().
  *
- * Series are bounded: sizes fall into METRICS_SIZES classes, a communicator beyond METRICS_COMMS_PER_GPU
- * or a peer beyond METRICS_PEERS_PER_COMM is added up under "other", and nothing is left out in silence.
- * (nccl_job, comm, rank) is one member of one communicator: where two recordings claim the same, they
- * are shown as one.
+ * The number of series is bounded: sizes fall into METRICS_SIZES classes; communicators beyond
+ * METRICS_COMMS_PER_GPU and peers beyond METRICS_PEERS_PER_COMM are summed as "other", so nothing is dropped
+ * silently. (nccl_job, comm, rank) is one rank of one communicator: recordings that claim the same one are
+ * merged.
  */
 #ifndef METRICS_H
 #define METRICS_H
@@ -15,11 +15,11 @@
 #include "doctor/live.h"
 #include "output/sink.h"
 
-/* What one GPU gets: the most used ones, the others are added up. docs/METRICS.md has the budget. */
+/* Limits per GPU: the most used are kept, the others are summed. docs/METRICS.md has the budget. */
 enum {
 	METRICS_SIZES = 30,	     /* classes of message sizes */
 	METRICS_COMMS_PER_GPU = 64,  /* communicators */
-	METRICS_PEERS_PER_COMM = 16, /* peers of a communicator, for each direction */
+	METRICS_PEERS_PER_COMM = 16, /* peers per communicator and direction */
 	METRICS_SIZE_ROWS = 512,     /* (communicator, function, size) */
 	METRICS_FUNCTION_ROWS = 128, /* (communicator, function): histograms */
 	METRICS_CHOICE_ROWS = 256,   /* (communicator, function, algorithm, protocol) */
@@ -28,15 +28,15 @@ enum {
 
 enum metrics_format {
 	METRICS_TEXT = 0,	 /* Prometheus text 0.0.4 */
-	METRICS_OPENMETRICS = 1, /* 1.0.0, ends in # EOF */
+	METRICS_OPENMETRICS = 1, /* version 1.0.0, ends with # EOF */
 	METRICS_PROTOBUF = 2, /* delimited io.prometheus.client.MetricFamily, native histograms */
 };
 
-/* What the Accept header asks for; the text for NULL and for what nobody has. */
+/* The format requested by an Accept header; text for NULL and for unknown formats. */
 enum metrics_format metrics_negotiate(const char *accept);
 const char *metrics_content_type(enum metrics_format format);
 
-/* What came of requests for kernel events. */
+/* Results of requests for kernel events. */
 enum metrics_kernel {
 	METRICS_KERNEL_ASKED = 0, /* processes that were asked */
 	METRICS_KERNEL_GRANTED = 1,
@@ -45,34 +45,34 @@ enum metrics_kernel {
 	METRICS_KERNEL_EVENTS = 4,
 };
 
-/* The agent about itself; NULL for a textfile: several files of a node must not say the same twice. */
+/* State of the agent itself; NULL for a textfile, because the textfiles of a node must not repeat it. */
 struct metrics_agent {
 	const char *version;
 	uint64_t looks;
-	uint64_t look_ns; /* time spent in looks */
+	uint64_t look_ns; /* time spent scanning */
 	uint64_t cpu_ns;
 	uint64_t refused;
 	uint64_t unreadable;
 	uint64_t left_out;
-	/* Of the agent's own process; 0 is not known, and not shown. */
+	/* Of the agent's own process; 0 means unknown and is not written. */
 	uint64_t resident_bytes;
 	uint64_t open_fds;
 	uint64_t start_wall_ns;
-	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; NULL: not shown */
-	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; NULL: not shown */
+	const uint64_t *verdicts; /* [VERDICT_CLASSES] so far; NULL: not written */
+	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; NULL: not written */
 };
 
 /*
- * Everything, or for a textfile one process alone (index into live->job.recording->processes; -1 all).
- * The sink's status says whether it succeeded; what was written before a failure is no whole answer.
- * The files of all processes together have every series once.
+ * Writes everything, or for a textfile only one process (index into live->job.recording->processes; -1
+ * for all). The sink's status tells whether it succeeded; output before a failure is incomplete. The
+ * textfiles of all processes together contain every series once.
  */
 void metrics_write(struct sink *sink, enum metrics_format format, const struct live *live,
 		   const struct metrics_agent *agent, long only_process);
 
-/* The table: name, type, help, labels (comma separated). NULL name ends it. */
+/* The table: name, type, help, labels (comma separated). A NULL name ends it. */
 struct metrics_name {
-	const char *name; /* without _total; infos with their _info */
+	const char *name; /* without _total; with _info */
 	const char *type; /* "counter", "gauge", "histogram", "info" */
 	const char *labels;
 	const char *help;

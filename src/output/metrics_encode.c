@@ -1,9 +1,9 @@
 /*
- * Accept: what a server would like, in parts with a weight.
+ * Accept: the formats that a server wants, with weights.
  *
  *	application/openmetrics-text;version=1.0.0;q=0.8, text/plain;version=0.0.4;q=0.5, *;q=0.1
  *
- * The format with the largest weight wins, the first one said where weights are equal.
+ * The format with the largest weight wins, the first one on a tie.
  */
 #include "output/metrics.h"
 #include "output/metrics_internal.h"
@@ -20,8 +20,8 @@
 #include "output/sink.h"
 
 /*
- * Classic buckets: 2^-20 s (0.95 us) times powers of 4, up to 16 s. Each is also the upper bound of
- * bucket 16 + 16 * i of ours, so that what is counted is exact.
+ * Classic buckets: 2^-20 s (0.95 us) times powers of 4, up to 16 s. Each bound is also the upper bound of
+ * our bucket 16 + 16 * i, so that the counts are exact.
  */
 enum { METRICS_BOUNDS = 13 };
 static inline unsigned int metrics_bound_bucket(unsigned int bound)
@@ -71,7 +71,7 @@ static struct word word_trimmed(const char *from, const char *to)
 		from++;
 	while (from < to && (to[-1] == ' ' || to[-1] == '\t'))
 		to--;
-	/* A parameter may stand in quotes. */
+	/* A parameter may be quoted. */
 	if (to - from >= 2 && *from == '"' && to[-1] == '"') {
 		from++;
 		to--;
@@ -79,7 +79,7 @@ static struct word word_trimmed(const char *from, const char *to)
 	return (struct word){ from, (size_t)(to - from) };
 }
 
-/* "0.75" in thousandths; -1 when it is no weight. */
+/* "0.75" in thousandths; -1 if it is not a weight. */
 static int weight(struct word word)
 {
 	int value, unit = 100;
@@ -97,7 +97,7 @@ static int weight(struct word word)
 	return value <= 1000 ? value : -1;
 }
 
-/* One part of the header: a kind of media with its parameters. */
+/* One part of the header: a media type with its parameters. */
 struct wish {
 	struct word media;
 	struct word version;
@@ -142,7 +142,7 @@ static struct wish read_wish(const char *from, const char *to)
 	return wish;
 }
 
-/* Which of ours it is; false when it is none. */
+/* The matching format; false if it is unknown. */
 static bool format_of(const struct wish *wish, enum metrics_format *format)
 {
 	if (is_word(wish->media, "application/vnd.google.protobuf")) {
@@ -272,7 +272,7 @@ void metrics_labels_copy(struct metrics_out *out, struct metrics_labels from)
 	char part[256];
 	size_t length;
 
-	/* In parts: the buffer may move while it grows. */
+	/* In parts: the buffer may move when it grows. */
 	for (size_t done = 0; done < from.length && out->labels.status == OK; done += length) {
 		length = from.length - done < sizeof(part) ? from.length - done : sizeof(part);
 		memcpy(part, out->labels.bytes + from.at + done, length);
@@ -305,7 +305,7 @@ void metrics_label_number(struct metrics_out *out, const char *name, int64_t num
 void metrics_labels_end(struct metrics_out *out, struct metrics_labels *labels)
 {
 	labels->length = out->labels.used - labels->at;
-	/* After a failure nothing of it is used. */
+	/* After a failure the output is not used. */
 	if (out->labels.status != OK)
 		*labels = (struct metrics_labels){ 0 };
 }
@@ -364,7 +364,7 @@ static size_t metrics_text_seconds(char to[static METRICS_NUMBER], uint64_t ns)
 	return length;
 }
 
-/* The shortest that reads as the same number. */
+/* The shortest text that reads as the same number. */
 static size_t text_double(char to[static METRICS_NUMBER], double value)
 {
 	if (value >= 0 && value < 0x1p63 && value == floor(value))
@@ -387,8 +387,8 @@ void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels,
 		metrics_text_sample(out, labels, text, sink_digits(text, value));
 }
 
-/* The number that the text of as many seconds is read as. One rounding only: what goes through a long double is
- * rounded twice, and may be the neighbour. */
+/* The double nearest to this many seconds, as a reader of the text gets it. Rounded once only: through a long double
+ * it would be rounded twice and may be off by one ulp. */
 static double metrics_seconds(uint64_t ns)
 {
 	return ns < UINT64_C(1) << 53 ? (double)ns / 1e9 : (double)((long double)ns / 1e9L);
@@ -424,8 +424,8 @@ void metrics_put_histogram(struct metrics_out *out, struct metrics_labels labels
 }
 
 /*
- * Prometheus' text 0.0.4 and OpenMetrics 1.0. They differ in what a family is called: OpenMetrics leaves
- * _total and _info to the samples, and has a type for infos.
+ * Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the name of a family: OpenMetrics has _total and
+ * _info in the names of samples only, and a type for infos.
  */
 
 static size_t family_name_length(const struct metrics_out *out)
@@ -471,7 +471,7 @@ static void metrics_text_label(struct metrics_out *out, const char *name, const 
 		sink_byte(to, '\\');
 		sink_byte(to, value[plain] == '\n' ? 'n' : value[plain]);
 	}
-	/* Each ends in a comma, so that sets can be put together; the last one is left out. */
+	/* Each label ends with a comma, so that sets can be concatenated; the last comma is omitted. */
 	sink_text(to, "\",");
 }
 
@@ -535,9 +535,9 @@ static void metrics_text_histogram(struct metrics_out *out, struct metrics_label
 }
 
 /*
- * io.prometheus.client.MetricFamily, each after its length. A histogram is written twice in one message:
- * classic buckets for servers that know no other, and native ones, schema 3, which are ours as they are.
- * Our bucket 0 has all that is not longer than 2^-22 s: that is the zero bucket with this threshold.
+ * io.prometheus.client.MetricFamily messages with length prefixes. A histogram has both kinds of buckets in one
+ * message: classic ones for older servers and native ones, schema 3, which equal our own. Our bucket 0 counts
+ * everything up to 2^-22 s: that is the zero bucket with this threshold.
  */
 
 enum family_field { FAMILY_NAME = 1, FAMILY_HELP = 2, FAMILY_TYPE = 3, FAMILY_METRIC = 4 };
@@ -593,8 +593,8 @@ static void metrics_wire_sample(struct metrics_out *out, struct metrics_labels l
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* Inside the message of the sample: its parts are one level deeper than what wire_message() can hold
- * back, so their lengths are counted first. */
+/* Nested in the message of the sample: one level deeper than wire_message() can buffer, so lengths are computed
+ * first. */
 static size_t varint_length(uint64_t value)
 {
 	size_t length = 1;
@@ -629,7 +629,7 @@ static void put_span(struct sink *to, int64_t offset, uint64_t length)
 	wire_unsigned(to, SPAN_LENGTH, length);
 }
 
-/* The first bucket from `from` on that is not empty; all beyond the last are empty. */
+/* The first non-empty bucket from `from` on; all beyond the last are empty. */
 static unsigned int next_full(const struct metrics_histogram *histogram, unsigned int from)
 {
 	while (from < HISTOGRAM_BUCKETS && histogram->buckets[from] == 0)
@@ -637,7 +637,7 @@ static unsigned int next_full(const struct metrics_histogram *histogram, unsigne
 	return from;
 }
 
-/* Runs of buckets: where each begins, as a distance from the end of the one before, and its length. */
+/* Spans of buckets: the gap to the end of the span before, and the length. */
 static void put_spans(struct sink *to, const struct metrics_histogram *histogram)
 {
 	unsigned int start = next_full(histogram, 1), end;

@@ -14,7 +14,7 @@
 #include "output/sink.h"
 #include "recording/recording.h"
 
-/* In the order in which they are written; metrics_names() has their names. */
+/* In the order of output; metrics_names() has their names. */
 enum metrics_family {
 	METRICS_PROCESS_INFO = 0,
 	METRICS_COMMUNICATOR_INFO,
@@ -70,8 +70,7 @@ enum metrics_family {
 };
 
 /*
- * One way to write metrics; text, OpenMetrics and protocol buffers stand behind it, so that they cannot
- * disagree.
+ * One interface for text, OpenMetrics and protocol buffers, so that they cannot disagree.
  *
  *	metrics_out_begin(&out, sink, format);
  *	labels = metrics_labels_begin(&out), metrics_label(&out, "rank", "3"), metrics_labels_end(&out)
@@ -79,13 +78,13 @@ enum metrics_family {
  *	metrics_put_unsigned(&out, labels, 2);
  *	metrics_out_end(&out);
  *
- * A set of labels is encoded once and used for as many samples as wanted. A family without samples is
- * not written. Nothing is allocated per sample: buffers grow to what they need and stay.
+ * A set of labels is encoded once and can be used for many samples. A family without samples is not
+ * written. There is no allocation per sample: buffers grow as needed and are reused.
  */
 
 enum metrics_type { METRICS_COUNTER = 0, METRICS_GAUGE = 1, METRICS_HISTOGRAM = 2 };
 
-/* Encoded labels: a place in out->labels. */
+/* Encoded labels: a range in out->labels. */
 struct metrics_labels {
 	size_t at;
 	size_t length;
@@ -98,13 +97,13 @@ struct metrics_out {
 	enum metrics_type type;
 	bool is_info;
 	bool has_samples;
-	char name[64]; /* of its samples: with _total where that belongs to it */
+	char name[64]; /* of its samples: with _total for counters */
 	size_t name_length;
-	struct sink labels;  /* all sets of labels so far */
-	struct sink clean;   /* a value without what is not UTF-8 */
-	struct sink body;    /* protocol buffers: the family's samples so far */
+	struct sink labels;  /* all encoded sets of labels */
+	struct sink clean;   /* a value without invalid UTF-8 */
+	struct sink body;    /* protocol buffers: samples of the family */
 	struct sink message; /* protocol buffers: one sample */
-	struct sink part;    /* protocol buffers: a part of it */
+	struct sink part;    /* protocol buffers: a part of the sample */
 };
 
 struct metrics_histogram {
@@ -113,80 +112,79 @@ struct metrics_histogram {
 };
 
 void metrics_out_begin(struct metrics_out *out, struct sink *sink, enum metrics_format format);
-/* Ends the last family and the whole; frees. A failure inside is handed to the sink. */
+/* Ends the last family and the output; frees. A failure is passed to the sink. */
 void metrics_out_end(struct metrics_out *out);
 
-/* Sets of labels. Empty values are left out: Prometheus takes them as absent. */
+/* Sets of labels. Empty values are omitted: Prometheus treats them as absent. */
 void metrics_labels_begin(struct metrics_out *out, struct metrics_labels *labels);
 void metrics_labels_copy(struct metrics_out *out, struct metrics_labels from);
 void metrics_label(struct metrics_out *out, const char *name, const char *value);
 void metrics_label_number(struct metrics_out *out, const char *name, int64_t number);
 void metrics_labels_end(struct metrics_out *out, struct metrics_labels *labels);
-/* All sets that were made since are not used any more. */
+/* Discards all sets created since. */
 size_t metrics_labels_mark(const struct metrics_out *out);
 void metrics_labels_forget(struct metrics_out *out, size_t mark);
-/* Are these the same labels with the same values? */
+/* Whether the labels and their values are equal. */
 bool metrics_labels_equal(const struct metrics_out *out, struct metrics_labels a,
 			  struct metrics_labels b);
 
 /* Every family at most once, in any order. */
 void metrics_family(struct metrics_out *out, enum metrics_family family);
 void metrics_put_unsigned(struct metrics_out *out, struct metrics_labels labels, uint64_t value);
-/* Nanoseconds as seconds: all digits where the format has digits. */
+/* Nanoseconds as seconds, with all digits in text formats. */
 void metrics_put_seconds(struct metrics_out *out, struct metrics_labels labels, uint64_t ns);
 void metrics_put_double(struct metrics_out *out, struct metrics_labels labels, double value);
 void metrics_put_histogram(struct metrics_out *out, struct metrics_labels labels,
 			   const struct metrics_histogram *histogram);
 
-/* `text` without what is not UTF-8: U+FFFD stands there instead. Appends to a memory sink. */
+/* `text` with invalid UTF-8 replaced by U+FFFD. Appends to a memory sink. */
 void metrics_clean_text(struct sink *to, const char *text);
 
-/* A number as text. Both give back how many bytes they wrote. */
+/* A number as text. Both return how many bytes they wrote. */
 enum { METRICS_NUMBER = 32 };
 
 /*
- * What is shown: which series there are, and who is in them.
+ * The exported series and the seats that make them up.
  *
  *	job.seats[]  --+--> members   (nccl_job, comm, rank): the most used communicators of each GPU
  *	processes[]  --+--> others    (nccl_job, "other", rank): the rest of a process
  *	             --+--> processes (nccl_job, global_rank, pid)
  *
- * Labels decide who is one: what would have the same labels is one member, with its parts added up. Of
- * parts whose process is over and parts whose process lives, those that live are taken: a restarted
- * rank begins anew, as a counter that is reset.
+ * Seats with the same labels are one member, and their values are summed. If some of its processes have
+ * ended and others are alive, only those alive count: a restarted rank starts over, like a counter reset.
  */
 
 #define METRICS_NOBODY UINT32_MAX
 
 enum metrics_member_kind {
 	METRICS_HASHED = 0,  /* a communicator by its hash */
-	METRICS_UNKNOWN = 1, /* a communicator whose hash is not known */
+	METRICS_UNKNOWN = 1, /* a communicator with unknown hash */
 	METRICS_OTHER = 2,   /* the rest of a process */
 	METRICS_PROCESS = 3, /* the process itself */
 };
 
 struct metrics_member {
 	enum metrics_member_kind kind;
-	bool is_folded;	  /* its seats are shown with METRICS_OTHER of their process */
-	bool is_used;	  /* something is in it: others without anything are not shown */
-	bool is_ended;	  /* the process of the seat that tells ended cleanly */
-	uint32_t process; /* that shows it: in a textfile, in whose file it is */
-	uint32_t seat;	  /* the one that tells about it, METRICS_NOBODY: none */
-	uint32_t gpu;	  /* index into job.ranks: whose budget it takes */
+	bool is_folded;	  /* its seats are exported with METRICS_OTHER of their process */
+	bool is_used;	  /* it has values: an empty METRICS_OTHER is not exported */
+	bool is_ended;	  /* the process of its main seat ended cleanly */
+	uint32_t process; /* the process whose textfile contains it */
+	uint32_t seat;	  /* its main seat, METRICS_NOBODY: none */
+	uint32_t gpu;	  /* index into job.ranks: the GPU whose budget it uses */
 	uint32_t oldest;  /* the seat with the oldest operation, METRICS_NOBODY: none */
-	uint64_t issued;  /* these four are sums */
+	uint64_t issued;  /* these four are totals */
 	uint64_t finished;
 	uint64_t wait_ns;
 	bool knows_wait; /* it was compared with others */
 	uint64_t untrusted;
-	uint64_t in_flight; /* a sum for others, else the largest */
+	uint64_t in_flight; /* the total for METRICS_OTHER, else the maximum */
 	uint64_t oldest_age_ns;
-	uint64_t still_ns;    /* of the seat that tells */
-	uint64_t collectives; /* these four are the largest of those that live */
+	uint64_t still_ns;    /* of the main seat */
+	uint64_t collectives; /* these four are the maximum of those alive */
 	uint64_t replays;
 	uint64_t number_issued;
 	uint64_t number_done;
-	uint64_t signature; /* of the seat that tells */
+	uint64_t signature; /* of the main seat */
 	struct metrics_labels labels;
 };
 
@@ -196,7 +194,7 @@ struct metrics_model {
 	const struct recording *recording;
 	struct metrics_member *members; /* by kind, then labels */
 	size_t member_count;
-	uint32_t *seat_member; /* per seat: where it is shown, METRICS_NOBODY: it gave way */
+	uint32_t *seat_member; /* per seat: its member, METRICS_NOBODY: replaced by another seat */
 	uint32_t *
 		next_process; /* per process: the next one of its METRICS_PROCESS, METRICS_NOBODY: none */
 	uint32_t *other_member; /* per process: the METRICS_OTHER of it, or METRICS_NOBODY */
@@ -206,25 +204,25 @@ struct metrics_model {
 	uint64_t folded_comms;
 };
 
-/* ERR_NO_SPACE (memory). Release in every case. Labels of members go to `out`. */
+/* ERR_NO_SPACE (memory). Must be released even if it fails. Labels of members are encoded in `out`. */
 enum status metrics_model_make(struct metrics_model *model, const struct live *live,
 			       struct metrics_out *out);
 void metrics_model_release(struct metrics_model *model);
 
-/* The number under which a process's name is shown, and its text ("other" for METRICS_NAME_OTHER). */
+/* The number under which a process's name is exported, and its text ("other" for METRICS_NAME_OTHER). */
 uint8_t metrics_name_number(const struct metrics_model *model, size_t process,
 			    enum op_name_table table, uint8_t number);
 const char *metrics_name_text(const struct metrics_model *model, enum op_name_table table,
 			      uint8_t number);
 
-/* The text of label comm for a seat. */
+/* The value of label comm for a seat. */
 enum { METRICS_COMM_TEXT = 160 };
 void metrics_comm_text(const struct metrics_model *model, uint32_t seat,
 		       char to[static METRICS_COMM_TEXT]);
 
 /*
- * Totals and links, added up to the rows that are shown: one row per member and what tells its series
- * apart. Rows beyond the budget of a GPU are added up as "other" of their member, so that sums stay.
+ * Totals and links, summed into exported rows: one row per member and set of distinguishing labels. Rows
+ * beyond the budget of a GPU are summed as "other" of their member, so that totals stay correct.
  */
 
 enum { METRICS_ROW_VALUES = 5 };
@@ -232,7 +230,7 @@ enum { METRICS_ROW_VALUES = 5 };
 struct metrics_row {
 	uint32_t member;
 	uint64_t what;			     /* METRICS_..._KEY below */
-	uint64_t values[METRICS_ROW_VALUES]; /* the first is its use: who has most stays */
+	uint64_t values[METRICS_ROW_VALUES]; /* the first is its use: rows with the most use stay */
 	double bus_bytes;
 	struct metrics_labels labels; /* the writer's */
 };
@@ -240,7 +238,7 @@ struct metrics_row {
 struct metrics_rows {
 	struct metrics_row *rows; /* by member and what */
 	size_t count;
-	uint64_t folded; /* rows that are shown as other */
+	uint64_t folded; /* rows that are exported as other */
 };
 
 const char *metrics_size_text(unsigned int size); /* "1MiB", "0", "unknown", "other" */
@@ -256,10 +254,10 @@ enum status metrics_rows_functions(struct metrics_rows *rows, const struct metri
 enum { ROW_LINK_BYTES = 0, ROW_TRANSFERS = 1, ROW_WAITS = 2 };
 enum status metrics_rows_links(struct metrics_rows *rows, const struct metrics_model *model);
 
-/* All release what was there; fine on zeroes. */
+/* All release previous contents; zeroed structs are allowed. */
 void metrics_rows_release(struct metrics_rows *rows);
 
-/* The histogram of each row of (function), one after the other. */
+/* The histograms of the rows of (function), in order. */
 typedef void metrics_visit_histogram(const struct metrics_row *row,
 				     const struct metrics_histogram *histogram, void *context);
 enum status metrics_rows_histograms(const struct metrics_rows *functions,

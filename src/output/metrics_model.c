@@ -1,4 +1,4 @@
-/* A member is made of seats: what adds up, what is the largest, and what the seat that tells most of it says. */
+/* Builds members from seats: totals, maxima, and values of the main seat. */
 #include "output/metrics.h"
 #include "output/metrics_internal.h"
 
@@ -11,21 +11,21 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* Durations in the buckets of common/op.h. No bucket is above METRICS_COUNT_MAX: a server that finds
- * a sum past 64 bits refuses everything, and counts come from memory that anybody may have written. */
+/* Durations in the buckets of common/op.h. Buckets are limited to METRICS_COUNT_MAX: a server that finds a
+ * sum beyond 64 bits rejects everything, and counts come from memory that other processes can write. */
 #define METRICS_COUNT_MAX (UINT64_C(1) << 53)
 
 enum { METRICS_NAME_OTHER = 255 };
 
-/* Does the process live, or can nobody say? */
+/* Whether the process is alive or its state is unknown. */
 static bool metrics_is_living(const struct recording_process *process)
 {
 	return process->life != RECORDING_ENDED && process->life != RECORDING_KILLED;
 }
 
 /*
- * Of each group the `limit` with the most use stay, the lower index where use is equal. Sorts the
- * candidates; those that do not stay come first, and it is said how many.
+ * Keeps the `limit` most used candidates of each group, the lower index on a tie. Sorts the candidates:
+ * those that do not stay come first. Returns their number.
  */
 struct metrics_candidate {
 	uint64_t group;
@@ -34,7 +34,7 @@ struct metrics_candidate {
 	bool is_beyond;
 };
 
-/* Sizes: classes of region totals, those below 256 bytes and those above 8 GiB together. */
+/* Sizes: the classes of region totals, with those below 256 bytes merged, and those above 8 GiB. */
 enum { METRICS_SIZE_UNKNOWN = 0, METRICS_SIZE_ZERO = 1, METRICS_SIZE_OTHER = METRICS_SIZES - 1 };
 
 /* (function, size): operations, bytes, timed bytes, nanoseconds, timed operations; bus bytes. */
@@ -44,12 +44,12 @@ enum { METRICS_SIZE_UNKNOWN = 0, METRICS_SIZE_ZERO = 1, METRICS_SIZE_OTHER = MET
 #define METRICS_CHOICE_KEY(function, algorithm, protocol) \
 	((uint64_t)(function) << 16 | (uint64_t)(algorithm) << 8 | (protocol))
 
-/* (direction, peer): bytes, transfers, and what was waited for. A link that is "other" does not know its
- * direction; what it waited for is in the first of the three. */
+/* (direction, peer): bytes, transfers, and wait times by cause. A link "other" has no direction; its wait time
+ * is in the first of the three. */
 enum metrics_direction { METRICS_SEND = 0, METRICS_RECV = 1, METRICS_EITHER = 2 };
 #define METRICS_LINK_KEY(direction, peer) ((uint64_t)(direction) << 32 | (uint32_t)(peer))
 
-/* Seats as parts of what is shown. */
+/* Seats as parts of members. */
 
 static const struct comm_info *metrics_seat_info(const struct metrics_model *model, uint32_t seat)
 {
@@ -59,7 +59,7 @@ static const struct comm_info *metrics_seat_info(const struct metrics_model *mod
 	return &model->recording->processes[process]->comms[seat - job->first_seat[process]].info;
 }
 
-/* Is its communicator over, or its process? */
+/* Whether its communicator or its process has ended. */
 static bool metrics_seat_is_over(const struct metrics_model *model, uint32_t seat)
 {
 	const struct comm_info *info = metrics_seat_info(model, seat);
@@ -82,8 +82,7 @@ static const struct comm_counts *counts_of(const struct metrics_model *model, ui
 			.counts;
 }
 
-/* Does this seat tell more of the member than the one that tells so far? A living one does; then the one
- * that was made last. */
+/* Whether this seat should be the main seat of the member: alive before ended, then the newest. */
 static bool tells_more(const struct metrics_model *model, uint32_t seat, uint32_t than)
 {
 	const struct job_seat *seats = model->job->seats;
@@ -104,7 +103,7 @@ static void add_position(struct metrics_member *member, const struct comm_counts
 	member->number_done = larger_of(member->number_done, counts->last_done_number);
 }
 
-/* Add what a seat has to a member. */
+/* Adds a seat to a member. */
 static void metrics_member_add(const struct metrics_model *model, struct metrics_member *member,
 			       uint32_t seat)
 {
@@ -147,16 +146,16 @@ static void metrics_member_add(const struct metrics_model *model, struct metrics
 }
 
 /*
- * Seats and processes become claims: a claim has what its labels will be. Sorted, a run of equal claims
- * is one member. Everything is sorted arrays; a look at a node costs a few of them.
+ * Seats and processes become claims: a claim contains its future labels. In sorted order, a run of equal
+ * claims is one member.
  */
 
 struct claim {
 	enum metrics_member_kind kind;
-	uint64_t job;  /* hash of its name as it is shown */
-	uint64_t hash; /* METRICS_UNKNOWN: the process's own number */
+	uint64_t job;  /* hash of its exported name */
+	uint64_t hash; /* METRICS_UNKNOWN: number of the process */
 	int64_t rank;  /* METRICS_HASHED: in the communicator; else global */
-	int64_t pid;   /* 0 where it is no part of the labels */
+	int64_t pid;   /* 0 if it is not among the labels */
 	uint32_t process;
 	uint32_t seat;
 };
@@ -199,7 +198,7 @@ uint8_t metrics_name_number(const struct metrics_model *model, size_t process,
 	return model->name_map[table][job_name_number(model->job, process, number)];
 }
 
-/* Two numbers whose names look the same once they are clean are shown as one. */
+/* Names that are equal after cleaning are merged. */
 static enum status map_names(struct metrics_model *model, enum op_name_table table)
 {
 	uint64_t seen[256];
@@ -321,7 +320,7 @@ static enum status make_claims(const struct metrics_model *model, struct claim *
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* One member of a run of claims. */
+/* Makes one member from a run of claims. */
 static void make_member(struct metrics_model *model, const struct claim *claims, size_t count)
 {
 	uint32_t index = (uint32_t)model->member_count++;
@@ -400,7 +399,7 @@ static size_t metrics_choose(struct metrics_candidate *candidates, size_t count,
 	return beyond;
 }
 
-/* Communicators that are in use come before those that are over, however much these were used. */
+/* Communicators in use take precedence over ended ones, however much these were used. */
 static uint64_t use_of(const struct metrics_model *model, const struct metrics_member *member)
 {
 	uint64_t in_use = UINT64_C(1) << 63;
@@ -431,7 +430,7 @@ static enum status fold_members(struct metrics_model *model)
 	return OK;
 }
 
-/* Is there something in the process's totals or links that no communicator of it claims? */
+/* Whether the process has totals or links that belong to none of its communicators. */
 static bool has_others(const struct metrics_model *model, uint32_t p)
 {
 	const struct recording_process *process = model->recording->processes[p];
@@ -447,7 +446,7 @@ static bool has_others(const struct metrics_model *model, uint32_t p)
 	return false;
 }
 
-/* What is folded goes to the others of each process, and others are shown where they have something. */
+/* Folded members are added to METRICS_OTHER of their process, which is exported if it has values. */
 static void fill_others(struct metrics_model *model)
 {
 	for (uint32_t s = 0; s < model->job->seat_count; s++) {
@@ -528,7 +527,7 @@ enum status metrics_model_make(struct metrics_model *model, const struct live *l
 	*model = (struct metrics_model){ .live = live,
 					 .job = &live->job,
 					 .recording = live->job.recording };
-	/* Before the first look there is no recording. */
+	/* Before the first scan there is no recording. */
 	if (model->recording == NULL)
 		model->recording = &nobody;
 	status = model_reserve(model);
@@ -566,7 +565,7 @@ void metrics_model_release(struct metrics_model *model)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* Class 2 + n is 2^n bytes and more: from 2^8 to 2^33 each is shown as itself. */
+/* Class 2 + n begins at 2^n bytes; those from 2^8 to 2^33 are exported individually. */
 enum { LEAST_POWER = 8, MOST_POWER = 33, SIZE_SMALL = 2 };
 
 static unsigned int metrics_size(unsigned int size_class)
@@ -627,7 +626,7 @@ static void add_up(struct metrics_rows *rows)
 
 enum budget { BUDGET_OF_GPU, BUDGET_OF_DIRECTION };
 
-/* Rows beyond the limit become `other`, less the bits of `keep`. The rows of `other` take no room. */
+/* Rows beyond the limit become `other`, except for the bits of `keep`. Rows of `other` do not count. */
 static enum status rows_fold(struct metrics_rows *rows, const struct metrics_model *model,
 			     enum budget budget, size_t limit, uint64_t other, uint64_t keep)
 {
@@ -664,9 +663,9 @@ static enum status rows_fold(struct metrics_rows *rows, const struct metrics_mod
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/* What a total's key says, as it is shown. */
+/* The exported form of a total's key. */
 struct total_key {
-	uint32_t member; /* METRICS_NOBODY: not shown */
+	uint32_t member; /* METRICS_NOBODY: not exported */
 	uint8_t function;
 	uint8_t algorithm;
 	uint8_t protocol;
@@ -684,7 +683,7 @@ static void key_of_names(struct total_key *to, const struct metrics_model *model
 	to->size = (uint8_t)metrics_size((uint8_t)key);
 }
 
-/* The same for totals of communicators that the process does not list: they are its others. */
+/* The same for totals of communicators that the process does not list: they belong to METRICS_OTHER. */
 static struct total_key read_key(const struct metrics_model *model, size_t process, size_t index)
 {
 	const struct recording_process *of = model->recording->processes[process];
@@ -798,7 +797,7 @@ enum status metrics_rows_functions(struct metrics_rows *rows, const struct metri
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
-/* A total, and the row that it belongs to. */
+/* A total and its row. */
 struct reference {
 	size_t row;
 	const struct region_total *total;
@@ -811,7 +810,7 @@ static int by_row(const void *left, const void *right)
 	return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* The row of a total, or of the function "other" when its own was folded. */
+/* The row of a total, or of the function "other" if its own row was folded. */
 static const struct metrics_row *row_of(const struct metrics_rows *rows, uint32_t member,
 					uint64_t what)
 {
@@ -853,7 +852,7 @@ static void add_total(struct metrics_histogram *histogram, const struct region_t
 	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		uint64_t room = METRICS_COUNT_MAX - histogram->buckets[i];
 
-		/* Most are empty. */
+		/* Most buckets are empty. */
 		if (total->buckets[i] != 0)
 			histogram->buckets[i] +=
 				total->buckets[i] < room ? total->buckets[i] : room;

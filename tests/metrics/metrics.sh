@@ -10,7 +10,7 @@ build_tool() { # name: tests/metrics/NAME.c becomes $tap_scratch/NAME
 		"tests/metrics/$1.c" "$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm || exit 1
 }
 
-# The first Python that has Prometheus' client; Debian's, where another one comes first.
+# The first Python that has the Prometheus client; Debian's, if another one comes first.
 python=
 for candidate in python3 /usr/bin/python3; do
 	if "$candidate" -c 'import prometheus_client.openmetrics.parser' 2>/dev/null; then
@@ -25,7 +25,7 @@ needs_readers() {
 	command -v protoc >/dev/null || tap_skip_all "protoc is not installed"
 }
 
-# promtool has nothing to say: no error, and no advice either.
+# promtool prints neither errors nor advice.
 expect_lint() { # sentence file
 	local said
 	if said=$(promtool check metrics <"$2" 2>&1) && [ -z "$said" ]; then

@@ -4,7 +4,7 @@
 metrics_check.py same TEXT OPENMETRICS PROTOBUF NAMES   the three say the same, and what the table says
 metrics_check.py once TEXT...                           no series is in two of the files, or in one twice
 metrics_check.py sum TEXT NAME [LABEL=VALUE...]         the sum over all series that match
-metrics_check.py grows EARLIER LATER                    no counter fell; what is "since it is watched" aside
+metrics_check.py grows EARLIER LATER                    no counter decreased, except nccl_wait_seconds_total
 metrics_check.py report TEXT JSON                       the sums of `ringside report --json --by
                                                         comm,rank,function,size,source`
 """
@@ -28,14 +28,14 @@ def key_of(sample):
 
 
 def samples_of(families):
-    """What is there once: a dictionary; HELP by the name that text 0.0.4 gives a family."""
+    """A dictionary of samples; HELP by the family name of text 0.0.4."""
     samples, helps = {}, {}
     for family in families:
         for sample in family.samples:
             if sample.timestamp is not None:
                 fail(f"{sample.name} has a timestamp")
             if key_of(sample) in samples:
-                fail(f"{sample} is there twice")
+                fail(f"{sample} is a duplicate")
             samples[key_of(sample)] = float(sample.value)
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
         name = family.name if family.name.endswith(suffix) else family.name + suffix
@@ -99,7 +99,7 @@ def bound_text(value):
 
 
 def check_native(histogram, labels):
-    """The native buckets are the classic ones, only finer."""
+    """Native and classic buckets must agree."""
     if int(histogram["schema"][0]) != 3 or float(histogram["zero_threshold"][0]) != 2.0**-22:
         fail(f"wrong schema or threshold: {labels}")
     counts, index, count = {-176: int(histogram["zero_count"][0])}, 0, 0
@@ -118,7 +118,7 @@ def check_native(histogram, labels):
         bound = float(bucket["upper_bound"][0])
         below = sum(n for i, n in counts.items() if 2.0 ** (i / 8) <= bound)
         if below != int(bucket["cumulative_count"][0]):
-            fail(f"{below} below {bound}, classic says otherwise: {labels}")
+            fail(f"{below} below {bound}, unlike the classic bucket: {labels}")
 
 
 def histogram_samples(name, labels, histogram):
@@ -147,7 +147,7 @@ def read_protobuf(path):
                 found = list(histogram_samples(name, labels, metric[kind][0]))
             for key, value in found:
                 if key in samples:
-                    fail(f"{key} is there twice")
+                    fail(f"{key} is a duplicate")
                 samples[key] = value
     return samples, helps
 
@@ -162,10 +162,10 @@ def read_names(path):
 
 
 def check_table(samples, helps, names):
-    """Every sample and every HELP is in the table, with no label that the table lacks."""
+    """Every sample, label and HELP must be in the table."""
     for name, text in helps.items():
         if name not in names or names[name][2] != text:
-            fail(f"{name}: HELP is not the table's")
+            fail(f"{name}: HELP differs from the table")
     for name, labels in samples:
         base = name
         for suffix in ("_bucket", "_sum", "_count"):
@@ -173,7 +173,7 @@ def check_table(samples, helps, names):
                 base = name[: -len(suffix)]
         extra = {label for label, _ in labels} - names[base][1] - {"le"}
         if extra:
-            fail(f"{name} has labels {extra} that its table lacks")
+            fail(f"{name} has labels {extra} that are not in the table")
 
 
 def compare(what, got, wanted):
@@ -223,7 +223,7 @@ def grows(earlier, later):
         for sample in family.samples:
             count += 1
             if after.get(key_of(sample), -1) < sample.value:
-                fail(f"{sample} fell to {after.get(key_of(sample))}")
+                fail(f"{sample} decreased to {after.get(key_of(sample))}")
     print(f"{count} counters")
 
 
@@ -277,7 +277,7 @@ def report(path, json_path):
         ("nccl_operations_total", True, {k: float(v[0]) for k, v in sums.items()}),
         ("nccl_operation_bytes_total", True, {k: float(v[1]) for k, v in sums.items()}),
         ("nccl_timed_operations_total", True, {k: float(v[3]) for k, v in sums.items()}),
-        # What was not timed has no sample.
+        # Untimed operations have no sample.
         ("nccl_operation_seconds_total", True, {k: v[2] / 1e9 for k, v in sums.items() if v[3]}),
         ("nccl_operation_duration_seconds_count", False,
          {k: float(v) for k, v in timed.items() if v}),

@@ -1,7 +1,7 @@
 /*
- * Metrics of the processes on this machine, without an agent: look so often, then write once.
+ * Metrics of the processes on this host without an agent: scans several times, then writes once.
  *
- *	metrics_dump text|openmetrics|protobuf DIRECTORY [LOOKS [MILLISECONDS]]
+ *	metrics_dump text|openmetrics|protobuf DIRECTORY [SCANS [MILLISECONDS]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		format++;
 	if (argc < 3 || argc > 5 || format == 3) {
 		fprintf(stderr, "usage: metrics_dump text|openmetrics|protobuf DIRECTORY "
-				"[LOOKS [MILLISECONDS]]\n");
+				"[SCANS [MILLISECONDS]]\n");
 		return 2;
 	}
 	settings.directory = argv[2];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Text, OpenMetrics and protocol buffers say the same, whatever names users choose, and other people's
-# readers take them.
+# Text, OpenMetrics and protocol buffers have the same contents, whatever names users choose, and are accepted
+# by independent parsers.
 . "$(dirname "$0")/metrics.sh"
 needs_readers
 build_tool metrics_sample
@@ -16,22 +16,22 @@ same() {
 		"$tap_scratch/names"
 }
 
-expect_lint "promtool takes the text and has no advice" "$tap_scratch/text"
-expect_lint "promtool takes a textfile" "$tap_scratch/first.prom"
-expect_ok "strict parsers read all three, and they say the same" same
+expect_lint "promtool accepts the text without advice" "$tap_scratch/text"
+expect_lint "promtool accepts a textfile" "$tap_scratch/first.prom"
+expect_ok "strict parsers read all three formats, with equal contents" same
 families=$(wc -l <"$tap_scratch/names")
-expect_same "the sample has every family" "$(same | sed 's/.*samples, //')" "$families of $families families"
+expect_same "the sample contains every family" "$(same | sed 's/.*samples, //')" "$families of $families families"
 expect_ok "no series is in two textfiles" check once "$tap_scratch/first.prom" "$tap_scratch/second.prom"
-expect_complaint "and if one were, it would be seen" "is in" check once "$tap_scratch/text" "$tap_scratch/first.prom"
+expect_complaint "a duplicate would be detected" "is in" check once "$tap_scratch/text" "$tap_scratch/first.prom"
 
 # The comparison can fail.
 cp "$tap_scratch/text" "$tap_scratch/text.kept"
 sed -i 's/^\(nccl_operations_total{.*size="4KiB"} \)9$/\110/' "$tap_scratch/text"
-expect_complaint "another value is seen" "openmetrics: .*nccl_operations_total" same
+expect_complaint "a different value is detected" "openmetrics: .*nccl_operations_total" same
 cp "$tap_scratch/text.kept" "$tap_scratch/text"
 sed -i 's/^# HELP nccl_lost_details_total .*/# HELP nccl_lost_details_total x/' "$tap_scratch/text"
-expect_complaint "another HELP is seen" "HELP is not the table's" same
+expect_complaint "a different HELP is detected" "HELP differs from the table" same
 cp "$tap_scratch/text.kept" "$tap_scratch/text"
 sed -i '/^# EOF$/d' "$tap_scratch/openmetrics"
-expect_complaint "OpenMetrics without its end is seen" "EOF" same
+expect_complaint "truncated OpenMetrics is detected" "EOF" same
 tap_done

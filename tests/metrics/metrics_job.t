@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Metrics of a job that really records are what `ringside report` says of the same run.
+# Metrics of a recorded job agree with `ringside report` of the same run.
 . "$(dirname "$0")/metrics.sh"
 needs_readers
 build_tool metrics_sample
@@ -29,7 +29,7 @@ reported() {
 	check report "$tap_scratch/text" "$tap_scratch/report.json"
 }
 
-# While it runs: as soon as something was done, and once more at the end, which comes when more was done.
+# Scrape while it runs: after the first operations, and again when there are more.
 operations() { # file
 	dump text >"$tap_scratch/$1" 2>/dev/null
 	check sum "$tap_scratch/$1" nccl_operations_total
@@ -41,15 +41,15 @@ until_ok has_begun
 until_ok has_more
 pkill -TERM -P $!
 wait
-expect_ok "a job's three formats say the same" same
-expect_lint "promtool takes the metrics of a job" "$tap_scratch/text"
-expect_ok "operations, bytes, times and histograms are those of the report" reported
-expect_ok "no counter fell since the job began" check grows "$tap_scratch/early" "$tap_scratch/text"
-expect_complaint "a counter that falls is seen" "fell" check grows "$tap_scratch/text" "$tap_scratch/early"
-expect_same "transfers were seen" "$(check sum "$tap_scratch/text" nccl_proxy_transfers_total | grep -c '^[1-9]')" 1
+expect_ok "the three formats of a job have the same contents" same
+expect_lint "promtool accepts the metrics of a job" "$tap_scratch/text"
+expect_ok "operations, bytes, times and histograms agree with the report" reported
+expect_ok "no counter decreased" check grows "$tap_scratch/early" "$tap_scratch/text"
+expect_complaint "a decreasing counter is detected" "decreased" check grows "$tap_scratch/text" "$tap_scratch/early"
+expect_same "transfers were recorded" "$(check sum "$tap_scratch/text" nccl_proxy_transfers_total | grep -c '^[1-9]')" 1
 expect_same "all processes ended" "$(check sum "$tap_scratch/text" ringside_agent_processes state=ended)" 4
 
 simulate --nodes 1 --gpus 4 -w tp-pp --tp 2 --pp 2 --seconds 1s --threads
-expect_ok "ranks that are threads of one process: the formats say the same" same
-expect_ok "and what the report says" reported
+expect_ok "ranks as threads of one process: the formats have the same contents" same
+expect_ok "and agree with the report" reported
 tap_done

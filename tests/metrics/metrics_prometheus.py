@@ -20,7 +20,7 @@ TYPES = {
     "openmetrics": "application/openmetrics-text; version=1.0.0; charset=utf-8",
     "text": "text/plain; version=0.0.4; charset=utf-8",
 }
-SECONDS = 120  # what has not come by then never does
+SECONDS = 120  # give up after this time
 
 
 def serve(sample):
@@ -76,7 +76,7 @@ class Prometheus:
             return json.load(error)
 
     def query(self, text):
-        """By job: the value."""
+        """Values by job."""
         answer = self.get("query", query=text)
         if answer["status"] != "success":
             raise SystemExit(f"{text}: {answer['error']}")
@@ -87,17 +87,17 @@ class Prometheus:
         while time.monotonic() < until:
             try:
                 targets = self.get("targets")["data"]["activeTargets"]
-                # A scrape has a second, and a busy machine may need more: then the next one counts.
+                # A scrape may time out on a busy machine: wait for the next one.
                 wrong = [t["lastError"] for t in targets if t["lastError"] and "deadline exceeded" not in t["lastError"]]
                 if wrong:
-                    raise SystemExit(f"not taken: {wrong}")
+                    raise SystemExit(f"scrape failed: {wrong}")
                 # Rates need two scrapes.
                 if len(self.query("sum_over_time(up[1h]) >= 2")) == len(TYPES):
                     return
             except (urllib.error.URLError, ConnectionError, ValueError):
                 pass  # not listening yet, or "Service Unavailable" while it starts
             time.sleep(0.1)
-        raise SystemExit("Prometheus did not read everything in time")
+        raise SystemExit("Prometheus did not scrape everything in time")
 
 
 def expect(what, got, wanted):
@@ -105,7 +105,7 @@ def expect(what, got, wanted):
 
 
 def figures(prometheus):
-    """What it knows now: (what, got, wanted). After a scrape that came too late a target knows nothing until the next one."""
+    """The current state: (what, got, wanted). After a failed scrape a target has no data until the next one."""
     count = prometheus.query("sum by (job) (nccl_operation_duration_seconds_count)")
     native = prometheus.query("histogram_count(sum by (job) (nccl_operation_duration_seconds))")
     total = prometheus.query("sum by (job) (nccl_operation_duration_seconds_sum)")
@@ -113,11 +113,11 @@ def figures(prometheus):
     others = prometheus.query('count by (job) ({__name__=~"(nccl|ringside|process)_.+",'
                               '__name__!~"nccl_operation_duration.*"})')
     return [
-        ("native histograms come from protocol buffers alone", sorted(native), ["protobuf"]),
-        ("classic ones from the others", sorted(count), ["openmetrics", "text"]),
-        ("they count the same", set(count.values()), set(native.values())),
-        ("and have the same sum", {round(v, 6) for v in total.values()}, {round(v, 6) for v in native_total.values()}),
-        ("all else is there three times", (len(others), len(set(others.values()))), (3, 1)),
+        ("native histograms come from protocol buffers only", sorted(native), ["protobuf"]),
+        ("classic histograms from the other formats", sorted(count), ["openmetrics", "text"]),
+        ("both have the same count", set(count.values()), set(native.values())),
+        ("both have the same sum", {round(v, 6) for v in total.values()}, {round(v, 6) for v in native_total.values()}),
+        ("all other series exist three times", (len(others), len(set(others.values()))), (3, 1)),
     ]
 
 
@@ -136,7 +136,7 @@ def try_queries(prometheus, document):
         part = file.read().split("## Queries to begin with", 1)[1].split("```")[1]
     for query in re.split(r"^# .*$", part, flags=re.M)[1:]:
         found = prometheus.get("query", query=query)
-        expect("a documented query is one", found["status"], "success")
+        expect("a documented query is valid", found["status"], "success")
 
 
 def main(sample, directory, document):

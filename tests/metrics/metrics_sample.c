@@ -1,8 +1,8 @@
 /*
- * Metrics of a look made by hand, to be read by other programs.
+ * Metrics of a made-up scan, for other programs to read.
  *
- *	metrics_sample text|openmetrics|protobuf|names [PROCESS]	a hostile look, or one process of it
- *	metrics_sample bench						the time for a usual node, on stderr
+ *	metrics_sample text|openmetrics|protobuf|names [PROCESS]	hostile data, or one process of it
+ *	metrics_sample bench						time for a typical node, on stderr
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* 8 processes, 20 communicators each, 10 keys and 2 links each. */
+/* 8 processes with 20 communicators each, and 10 keys and 2 links each. */
 static void play_node(struct play *play)
 {
 	for (int p = 0; p < 8; p++) {

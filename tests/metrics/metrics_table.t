@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The table in docs/METRICS.md is the one in the program: every name, its type, labels and meaning, both ways.
+# The table in docs/METRICS.md equals the one in the program: names, types, labels and help.
 . "$(dirname "$0")/metrics.sh"
 build_tool metrics_sample
 
@@ -13,7 +13,7 @@ in_program() {
 	"$tap_scratch/metrics_sample" names | sort
 }
 
-expect_same "docs/METRICS.md lists what the program has" "$(documented docs/METRICS.md)" "$(in_program)"
+expect_same "docs/METRICS.md lists all metrics" "$(documented docs/METRICS.md)" "$(in_program)"
 sed '/^| `nccl_wait_seconds_total`/d' docs/METRICS.md >"$tap_scratch/less.md"
-expect_same "a missing one would be seen" "$(diff <(documented "$tap_scratch/less.md") <(in_program) | grep -c '^>')" 1
+expect_same "a missing metric is detected" "$(diff <(documented "$tap_scratch/less.md") <(in_program) | grep -c '^>')" 1
 tap_done
