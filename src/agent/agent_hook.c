@@ -20,7 +20,7 @@
 #include "agent/agent_system.h"
 #include "common/attributes.h"
 
-/* What it reads is in a file in memory: nobody has to feed a pipe, and who does not read it does no harm. */
+/* Standard input is a file in memory: there is no pipe to feed, and a hook that does not read it is harmless. */
 static int input_of(const struct agent_hook_event *event)
 {
 	int fd = memfd_create("ringside-verdict", MFD_CLOEXEC);
@@ -42,7 +42,7 @@ static int input_of(const struct agent_hook_event *event)
 	return fd;
 }
 
-/* What systemd tells the agent is not for others, who could answer in its name. */
+/* Do not pass on the variables of systemd, or the hook could answer in the agent's name. */
 static bool is_for_agent_alone(const char *variable)
 {
 	static const char *const names[] = {
@@ -66,7 +66,7 @@ static bool is_said_by(const struct agent_hook_event *event, const char *variabl
 	return false;
 }
 
-/* The strings stay where they are; the list is the caller's to free(). */
+/* The strings are borrowed; the caller frees the list. */
 static char **environment_of(const struct agent_hook_event *event)
 {
 	size_t own = 0, count = 0;
@@ -91,7 +91,7 @@ static void close_others(void)
 	if (syscall(SYS_close_range, 3u, UINT_MAX, 0u) == 0)
 		return;
 #endif
-	/* All of ours are closed by exec as well. */
+	/* Our own descriptors are also closed by exec. */
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 }
@@ -126,9 +126,8 @@ static _Noreturn void hook_become(char *const *words, char *const *environment, 
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* On success *pid leads a process group of its own, and *output, which does not block, is the reading end of its
- * standard output and error. ERR_SYSTEM with errno. A program that is not there is a process that says so and
- * ends with 127. */
+/* On success *pid leads its own process group, and *output is the non-blocking read end of its standard output and
+ * error. ERR_SYSTEM with errno. For a missing program the child prints an error and exits with 127. */
 static enum status agent_hook_start(char *const *words, const struct agent_hook_event *event,
 				    pid_t *pid, int *output)
 {
@@ -141,7 +140,7 @@ static enum status agent_hook_start(char *const *words, const struct agent_hook_
 	if (child == 0)
 		hook_become(words, environment, input, ends[1]);
 	error = errno;
-	/* The child does so, too: whoever comes first. */
+	/* The child does the same: whichever comes first. */
 	if (child > 0)
 		setpgid(child, child);
 	free(environment);
@@ -206,7 +205,7 @@ static uint64_t last_taken(const struct agent_hook_turns *turns)
 	return turns->taken_ns[(turns->next + AGENT_HOOK_A_MINUTE - 1) % AGENT_HOOK_A_MINUTE];
 }
 
-/* Index of this user's, or of one that nobody needs any more; AGENT_HOOK_USERS: there is none. */
+/* Index of this user's slot, or of an expired one; AGENT_HOOK_USERS if there is none. */
 static size_t turns_of(const struct agent_hook *hook, uint64_t user, uint64_t now_ns)
 {
 	size_t found = AGENT_HOOK_USERS;
@@ -283,14 +282,15 @@ const char *agent_hook_init(struct agent_hook *hook, const char *command, int ep
 	if (command == NULL)
 		return NULL;
 	if (command[strspn(command, " \t")] != '/')
-		return "begin with the whole path of a program, like /usr/local/bin/page-me";
+		return "must begin with the absolute path of a program, like "
+		       "/usr/local/bin/page-me";
 	hook->command = strdup(command);
 	if (hook->command == NULL)
-		return "there is not enough memory";
+		return "out of memory";
 	for (char *word = strtok_r(hook->command, " \t", &rest); word;
 	     word = strtok_r(NULL, " \t", &rest)) {
 		if (count == AGENT_HOOK_WORDS)
-			return "it has more than 32 words";
+			return "more than 32 words";
 		hook->words[count++] = word;
 	}
 	return NULL;
@@ -303,7 +303,7 @@ static void close_output(struct agent_hook *hook)
 	hook->output = -1;
 }
 
-/* One that the kernel keeps does not keep us. */
+/* Do not wait for a process that is stuck in the kernel. */
 static void end_now(pid_t pid)
 {
 	kill(-pid, SIGKILL);
@@ -325,7 +325,7 @@ void agent_hook_release(struct agent_hook *hook)
 	hook->command = NULL;
 }
 
-/* ---- what it says ----------------------------------------------------------------------------- */
+/* ---- output ----------------------------------------------------------------------------------- */
 
 static void end_line(struct agent_hook *hook)
 {
@@ -338,7 +338,7 @@ static void end_line(struct agent_hook *hook)
 		return;
 	}
 	hook->lines++;
-	agent_log(AGENT_INFO, "hook says: %s", hook->line);
+	agent_log(AGENT_INFO, "hook output: %s", hook->line);
 }
 
 static void take_output(struct agent_hook *hook, const char *bytes, size_t length)
@@ -351,7 +351,7 @@ static void take_output(struct agent_hook *hook, const char *bytes, size_t lengt
 	}
 }
 
-/* A piece at a time, so that who writes without end does not keep the agent. */
+/* One piece at a time, so that endless output does not block the agent. */
 static void read_output(struct agent_hook *hook)
 {
 	char bytes[16384];
@@ -369,11 +369,11 @@ static void read_output(struct agent_hook *hook)
 		close_output(hook);
 }
 
-/* ---- its end ---------------------------------------------------------------------------------- */
+/* ---- exit ------------------------------------------------------------------------------------- */
 
 static void tell_end(const struct agent_hook *hook, int how, uint64_t now_ns)
 {
-	const char *after = hook->is_told_to_end ? ": it ran too long and was ended" : "";
+	const char *after = hook->is_told_to_end ? ": timed out and was terminated" : "";
 	double seconds = (double)(now_ns - hook->begun_ns) / 1e9;
 
 	if (WIFEXITED(how) && WEXITSTATUS(how) == 0)
@@ -386,15 +386,14 @@ static void tell_end(const struct agent_hook *hook, int how, uint64_t now_ns)
 		agent_log(AGENT_WARNING, "hook %s: signal %d after %.1f s (%s)%s", hook->words[0],
 			  WIFSIGNALED(how) ? WTERMSIG(how) : 0, seconds, hook->about, after);
 	if (hook->output_bytes >= AGENT_HOOK_OUTPUT)
-		agent_log(AGENT_WARNING,
-			  "hook %s: it wrote more than %d KiB, the rest was not read",
+		agent_log(AGENT_WARNING, "hook %s: wrote more than %d KiB, the rest was not read",
 			  hook->words[0], AGENT_HOOK_OUTPUT / 1024);
 	else if (hook->lines_left_out > 0)
-		agent_log(AGENT_INFO, "hook %s: %" PRIu64 " more lines of output are not shown",
+		agent_log(AGENT_INFO, "hook %s: %" PRIu64 " more lines of output not shown",
 			  hook->words[0], hook->lines_left_out);
 }
 
-/* As long as its leader is not waited for, a group's number belongs to nobody else. */
+/* The ID of a process group cannot be reused until its leader has been reaped. */
 static bool has_ended(const struct agent_hook *hook)
 {
 	siginfo_t info = { .si_pid = 0 };
@@ -409,7 +408,7 @@ static void hook_finish(struct agent_hook *hook, uint64_t now_ns)
 
 	kill(-hook->pid, SIGKILL);
 	waitpid(hook->pid, &how, 0);
-	/* What it said before it ended is in the pipe, and a pipe holds 64 KiB. */
+	/* Its last output is in the pipe, which holds 64 KiB. */
 	for (int i = 0; i < 8; i++)
 		read_output(hook);
 	end_line(hook);
@@ -428,7 +427,7 @@ void agent_hook_heed(struct agent_hook *hook, uint64_t now_ns)
 		hook_finish(hook, now_ns);
 }
 
-/* ---- due -------------------------------------------------------------------------------------- */
+/* ---- timers ----------------------------------------------------------------------------------- */
 
 static void start_next(struct agent_hook *hook, uint64_t now_ns)
 {
@@ -451,7 +450,7 @@ static void start_next(struct agent_hook *hook, uint64_t now_ns)
 	} else {
 		hook->failures++;
 		hook->pid = 0;
-		agent_log(AGENT_WARNING, "hook %s: cannot be started: %s", hook->words[0],
+		agent_log(AGENT_WARNING, "hook %s: cannot start: %s", hook->words[0],
 			  strerror(errno));
 	}
 	agent_hook_event_release(event);
@@ -467,14 +466,15 @@ static void end_late_one(struct agent_hook *hook, uint64_t now_ns)
 	hook->end_by_ns = now_ns + hook->grace_ns;
 }
 
-/* One line a minute at most. */
+/* At most one line per minute. */
 static void tell_left_out(struct agent_hook *hook, uint64_t now_ns)
 {
 	if (hook->left_out == hook->told_left_out || now_ns < hook->tell_left_out_ns)
 		return;
 	agent_log(AGENT_WARNING,
-		  "hook %s: %" PRIu64 " events were not handed on at once: more than %d a minute "
-		  "of a user, or it takes too long; what lasts is handed on later",
+		  "hook %s: %" PRIu64
+		  " calls delayed: more than %d per minute for one user, or the "
+		  "hook is too slow; lasting verdicts are passed on later",
 		  hook->words[0], hook->left_out - hook->told_left_out, AGENT_HOOK_A_MINUTE);
 	hook->told_left_out = hook->left_out;
 	hook->tell_left_out_ns = now_ns + AGENT_HOOK_MINUTE_NS;

@@ -18,7 +18,7 @@
 
 enum { PEM_BYTES_MAX = 1024 * 1024 };
 
-/* A whole file as a text. */
+/* Reads a whole file as text. */
 static char *read_pem(const char *path, char *why, size_t why_size)
 {
 	char *text = calloc(1, PEM_BYTES_MAX + 1), *fitting;
@@ -28,7 +28,7 @@ static char *read_pem(const char *path, char *why, size_t why_size)
 	if (text == NULL || fd == -1 ||
 	    file_pread_some(fd, text, PEM_BYTES_MAX, 0, &length) != OK) {
 		text_format(why, why_size, "cannot read %s: %s", path,
-			    text ? strerror(errno) : "not enough memory");
+			    text ? strerror(errno) : "out of memory");
 		free(text);
 		text = NULL;
 	}
@@ -43,7 +43,7 @@ static gnutls_datum_t datum_of(char *text)
 	return (gnutls_datum_t){ (unsigned char *)text, (unsigned int)strlen(text) };
 }
 
-/* libmicrohttpd does not say what is wrong with a certificate, so GnuTLS is asked. */
+/* libmicrohttpd does not report what is wrong with a certificate, so ask GnuTLS. */
 static enum status try_out(const struct agent_tls *tls, const struct web_config *config, char *why,
 			   size_t why_size)
 {
@@ -52,7 +52,7 @@ static enum status try_out(const struct agent_tls *tls, const struct web_config 
 	int code;
 
 	if (gnutls_certificate_allocate_credentials(&credentials) != GNUTLS_E_SUCCESS) {
-		text_format(why, why_size, "not enough memory");
+		text_format(why, why_size, "out of memory");
 		return ERR_NO_SPACE;
 	}
 	code = gnutls_certificate_set_x509_key_mem(credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
@@ -82,7 +82,7 @@ static void agent_tls_release(struct agent_tls *tls)
 	*tls = (struct agent_tls){ 0 };
 }
 
-/* Reads the files and tries them out. On failure why says all and nothing needs release. */
+/* Reads and checks the files. On failure `why` has a message and nothing needs to be released. */
 static enum status agent_tls_load(struct agent_tls *tls, const struct web_config *config, char *why,
 				  size_t why_size)
 {
@@ -108,7 +108,7 @@ static enum status agent_tls_load(struct agent_tls *tls, const struct web_config
 	return status;
 }
 
-/* Gives back 0, or a code that ends the handshake. */
+/* Returns 0, or a code that ends the handshake. */
 static int verify_client(gnutls_session_t session)
 {
 	gnutls_typed_vdata_st purpose = { GNUTLS_DT_KEY_PURPOSE_OID,
@@ -127,7 +127,7 @@ static int verify_if_given(gnutls_session_t session)
 	return gnutls_certificate_get_peers(session, &count) ? verify_client(session) : 0;
 }
 
-/* What a new session asks of its client; `session` is GnuTLS' own. */
+/* Sets what a new session requires of its client; `session` belongs to GnuTLS. */
 static void agent_tls_session(const struct agent_tls *tls, void *session)
 {
 	gnutls_session_t to = session;
@@ -154,7 +154,8 @@ static void agent_tls_session(const struct agent_tls *tls, void *session)
 
 #define REQUEST_NS (15 * SECOND_NS)
 #define ANSWER_NS (30 * SECOND_NS)
-#define IDLE_NS (75 * SECOND_NS) /* longer than most scrape intervals: TLS is not begun anew */
+#define IDLE_NS \
+	(75 * SECOND_NS) /* longer than most scrape intervals, to avoid new TLS handshakes */
 #define OLD_SERVER_NS (5 * SECOND_NS)
 
 enum { ACCEPTS_AT_ONCE = 64 };
@@ -205,7 +206,7 @@ static void note_completed(void *context, struct MHD_Connection *connection, voi
 	}
 }
 
-/* libmicrohttpd finds its socket closed and tidies up. */
+/* libmicrohttpd notices the closed socket and cleans up. */
 static void connection_drop(struct agent_connection *connection)
 {
 	connection->is_dropped = true;
@@ -221,7 +222,7 @@ static uint64_t deadline_of(const struct agent_connection *connection)
 	return connection->since_ns + patience;
 }
 
-/* Drop who took too long; the deadline of who is left. */
+/* Drops connections that took too long; returns the next deadline. */
 static uint64_t drop_late(struct agent_http *http, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
@@ -239,9 +240,9 @@ static uint64_t drop_late(struct agent_http *http, uint64_t now_ns)
 	return next;
 }
 
-/* ---- coming in ------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
-/* An IPv4 address as IPv6 maps it. An IPv6 client has a whole /64 to itself, so that is its address. */
+/* An IPv4 address as mapped by IPv6. An IPv6 client owns a whole /64, so only the prefix counts. */
 static void address_of(const struct sockaddr_storage *from, uint8_t address[static 16])
 {
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
@@ -256,7 +257,7 @@ static void address_of(const struct sockaddr_storage *from, uint8_t address[stat
 	}
 }
 
-/* Whoever was served already can do without more than one whose first request is on its way. */
+/* Prefer to drop a client that was served before over one whose first request is on its way. */
 static bool goes_before(const struct agent_connection *one, const struct agent_connection *other)
 {
 	if ((one->requests > 0) != (other->requests > 0))
@@ -264,7 +265,7 @@ static bool goes_before(const struct agent_connection *one, const struct agent_c
 	return one->since_ns < other->since_ns;
 }
 
-/* Who has been waiting for longest: of one address, or of all. */
+/* The connection that has been waiting longest: of one address, or of all. */
 static struct agent_connection *longest_waiting(struct agent_http *http, const uint8_t *address)
 {
 	struct agent_connection *found = NULL;
@@ -291,7 +292,7 @@ static size_t count_of(const struct agent_http *http, const uint8_t address[stat
 	return count;
 }
 
-/* A free slot, for which somebody may have to go. Unix sockets have no addresses: all or nothing. */
+/* A free slot, if necessary by dropping a connection. Unix sockets have no addresses: only the total limit applies. */
 static struct agent_connection *make_room(struct agent_http *http, bool is_unix,
 					  const uint8_t address[static 16])
 {
@@ -337,7 +338,7 @@ static void connection_take(struct agent_http *http, const struct agent_listener
 	http->count++;
 	http->accepted++;
 	http->coming = slot;
-	/* When this fails the socket is closed; whether we were told depends on how far it came. */
+	/* On failure the socket is closed; whether the callback was called depends on how far it got. */
 	if (MHD_add_connection(http->server.daemon, fd, (const struct sockaddr *)from, length) !=
 		    MHD_YES &&
 	    slot->fd != -1) {
@@ -370,7 +371,7 @@ void agent_http_accept(struct agent_http *http, const struct agent_listener *lis
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* Paths and arguments are compared as they came: nothing of ours needs an escape. */
+/* Paths and arguments are compared without unescaping: ours need no escapes. */
 static size_t leave_escapes(void *context, struct MHD_Connection *connection, char *text)
 {
 	(void)context, (void)connection;
@@ -476,7 +477,7 @@ uint64_t agent_http_run(struct agent_http *http, uint64_t now_ns)
 	return next;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static enum status read_config(struct web_config *config, const char *path, char *why,
 			       size_t why_size)
@@ -523,7 +524,7 @@ enum status agent_http_reload(struct agent_http *http, const char *path, char *w
 	struct web_config config;
 	enum status status = read_config(&config, path, why, why_size);
 
-	/* Plain connections need no new server; who is in may stay. */
+	/* Without TLS no new server is needed; connections are kept. */
 	if (status == OK && (config.has_tls || http->server.has_tls)) {
 		status = start_server(http, &server, &config, why, why_size);
 		if (status == OK) {

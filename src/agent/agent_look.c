@@ -21,7 +21,7 @@
 #define IDLE_NS (10 * SECOND_NS)
 #define SLOWEST_NS (4 * SECOND_NS)
 enum { PAUSE_PER_COST = 200 };
-/* A region's file is there before its content. */
+/* The file of a region exists before its contents. */
 #define BUSY_NS (4 * SECOND_NS)
 
 enum status agent_look_init(struct agent_look *look, const struct watch_settings *settings,
@@ -39,7 +39,7 @@ void agent_look_release(struct agent_look *look)
 	watch_release(&look->watch);
 }
 
-/* What live knows points into the recording, so whatever watch_look() made of it, live must follow. */
+/* `live` points into the recording, so it is updated even if watch_look() failed. */
 static enum status look_now(struct agent_look *look, uint64_t now_ns)
 {
 	enum status watched = watch_look(&look->watch, WATCH_TOTALS);
@@ -56,13 +56,13 @@ static enum status look_now(struct agent_look *look, uint64_t now_ns)
 static void tell_failure(const struct agent_look *look, enum status before)
 {
 	if (look->status != OK && before == OK)
-		agent_log(AGENT_ERROR, "cannot look at the processes: %s",
+		agent_log(AGENT_ERROR, "cannot scan processes: %s",
 			  look->status == ERR_SYSTEM ? strerror(errno) : status_text(look->status));
 	if (look->status == OK && before != OK)
-		agent_log(AGENT_NOTICE, "can look at the processes again");
+		agent_log(AGENT_NOTICE, "scanning processes works again");
 }
 
-/* One line a look, whatever somebody puts into that directory. */
+/* One line per scan, whatever is in that directory. */
 static void tell_refused(struct agent_look *look)
 {
 	const struct watch_refused *first = NULL;
@@ -78,13 +78,13 @@ static void tell_refused(struct agent_look *look)
 		count++;
 	}
 	if (count == 1)
-		agent_log(AGENT_WARNING, "cannot follow %s: %s", first->path, first->why);
+		agent_log(AGENT_WARNING, "cannot read %s: %s", first->path, first->why);
 	else if (count > 1)
-		agent_log(AGENT_WARNING, "cannot follow %s: %s; and %zu more files", first->path,
+		agent_log(AGENT_WARNING, "cannot read %s: %s; and %zu more files", first->path,
 			  first->why, count - 1);
 }
 
-/* The first look at a process costs more than those after it, so the cheaper one of two counts. */
+/* The first scan of a process is more expensive than later ones, so the cheaper of two counts. */
 static void note_cost(struct agent_look *look, uint64_t cost_ns)
 {
 	look->cost_ns = cost_ns < look->last_cost_ns ? cost_ns : look->last_cost_ns;
@@ -100,7 +100,7 @@ static uint64_t fair_pause(const struct agent_look *look)
 	return fair_ns < SLOWEST_NS ? fair_ns : SLOWEST_NS;
 }
 
-/* How long until the next. */
+/* Time until the next scan. */
 static uint64_t pause_of(const struct agent_look *look, uint64_t now_ns)
 {
 	if (look->watch.recording.count == 0 && now_ns >= look->busy_until_ns)
@@ -143,7 +143,7 @@ void agent_look_heed(struct agent_look *look, uint64_t now_ns)
 		look->next_ns = soon;
 }
 
-/* ---- about itself ---------------------------------------------------------------------------- */
+/* ---- the agent ------------------------------------------------------------------------------- */
 
 static uint64_t resident_bytes(void)
 {
@@ -167,7 +167,7 @@ static uint64_t open_fds(void)
 		count++;
 	if (list)
 		closedir(list);
-	/* ".", ".." and the list itself. */
+	/* Do not count ".", ".." and the open directory itself. */
 	return count > 3 ? count - 3 : 0;
 }
 
@@ -228,7 +228,7 @@ void agent_textfile_name(const struct recording_process *process,
 		    process->pid, process->start_ticks, suffix);
 }
 
-/* Digits that end at `end`, behind a dash. Gives back where the dash is, or NULL. */
+/* Digits that end at `end`, after a dash. Returns the position of the dash, or NULL. */
 static const char *number_before(const char *start, const char *end)
 {
 	const char *at = end;
@@ -269,7 +269,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* Remove our files, but for those in the list. */
+/* Removes our files except for those in the list. */
 static void remove_others(const struct agent_textfile *to, const void *keep, size_t count)
 {
 	int fd = openat(to->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -351,7 +351,7 @@ void agent_textfile_write(struct agent_textfile *to, const struct live *live, ui
 		agent_log(AGENT_ERROR, "cannot write files in %s: %s", to->directory,
 			  strerror(error));
 	else if (names && !failed && to->is_failing)
-		agent_log(AGENT_NOTICE, "can write files in %s again", to->directory);
+		agent_log(AGENT_NOTICE, "writing files in %s works again", to->directory);
 	to->is_failing = names == NULL || failed;
 	free(names);
 }
@@ -391,7 +391,7 @@ void agent_kernel_release(struct agent_kernel *kernel)
 
 static const char *job_text(const char *name, char text[static NAME])
 {
-	text_format(text, NAME, name[0] ? "job %s" : "a job without a name", name);
+	text_format(text, NAME, name[0] ? "job %s" : "an unnamed job", name);
 	return text;
 }
 
@@ -413,7 +413,7 @@ static const struct recording_process *find_process(const struct watch *watch,
 struct answers {
 	size_t granted, other;
 	enum recording_answer last;
-	const char *reason; /* of the last other one */
+	const char *reason; /* of the last other answer */
 };
 
 static void count_answer(struct agent_kernel *kernel, const struct recording_ask *ask,
@@ -443,7 +443,7 @@ static void tell_answers(const struct agent_kernel *kernel, const struct agent_k
 			  answers->granted, job->count, kernel->seconds);
 	if (answers->other > 0)
 		agent_log(AGENT_NOTICE,
-			  "%s: %zu of %zu processes do not time every operation: %s: %s", name,
+			  "%s: %zu of %zu processes cannot time every operation: %s: %s", name,
 			  answers->other, job->count, recording_answer_name(answers->last),
 			  answers->reason);
 }
@@ -463,7 +463,7 @@ static void look_for_answers(struct agent_kernel *kernel, struct agent_kernel_jo
 		if (process == NULL && asked->ask.answer == RECORDING_PENDING) {
 			asked->ask.answer = RECORDING_FAILED;
 			text_copy(asked->ask.reason, sizeof(asked->ask.reason),
-				  "the process ended before it answered");
+				  "the process ended before answering");
 		}
 		if (process != NULL && !recording_ask_answered(&asked->ask, process))
 			continue;
@@ -474,7 +474,7 @@ static void look_for_answers(struct agent_kernel *kernel, struct agent_kernel_jo
 	tell_answers(kernel, job, &answers);
 }
 
-/* ---- questions -------------------------------------------------------------------------------- */
+/* ---- requests --------------------------------------------------------------------------------- */
 
 static struct agent_kernel_job *find_job(struct agent_kernel *kernel, const char *name,
 					 uint32_t user)
@@ -504,7 +504,7 @@ static bool can_be_asked(const struct watch *watch, uint32_t p, uint32_t user)
 {
 	const struct recording_process *process = watch->recording.processes[p];
 
-	/* One communicator's ranks that belong to several users: somebody lies. */
+	/* A communicator with ranks of several users: one of them is forged. */
 	return process->life == RECORDING_ALIVE && process->region != NULL &&
 	       process->region_path != NULL && watch->processes[p].file.owner == user;
 }
@@ -528,7 +528,7 @@ static void tell_asked(const struct agent_kernel *kernel, const struct agent_ker
 
 	if (doubt == LIVE_DOUBT_HANG)
 		text_format(why, sizeof(why),
-			    "no rank of %.80s has made a call for %.0f s, and its last calls are "
+			    "no calls on %.80s for %.0f s, and its last calls are "
 			    "not timed",
 			    comm, figure);
 	else
@@ -563,7 +563,7 @@ static void kernel_ask(struct agent_kernel *kernel, const struct live *live,
 	if (job->asked == NULL)
 		return;
 	kernel->count++;
-	/* Several ranks of one process have one region. */
+	/* Ranks in the same process share a region. */
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		uint32_t p = live->job.seats[comm->seats[i]].process;
 

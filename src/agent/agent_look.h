@@ -1,8 +1,8 @@
 /*
- * When the agent looks at the machine's processes, and what it saw last. A look a second while there are
- * processes, also dead ones that are kept; one in ten seconds on an idle node, for what inotify does not see.
- * Where a look costs more than 5 ms of processor time they come less often, up to one in four seconds, so that
- * looking takes half a hundredth of a core, whoever asks how often.
+ * Scans of the processes of this host, and the last result. One scan per second while there are processes,
+ * including ended ones that are kept; one every ten seconds on an idle node, for what inotify does not report.
+ * If a scan takes more than 5 ms of CPU time, scans become less frequent, down to one in four seconds, so that
+ * they take 0.5% of a core, however often clients ask.
  */
 #ifndef AGENT_LOOK_H
 #define AGENT_LOOK_H
@@ -23,16 +23,16 @@ struct agent_look {
 	struct live live;
 	struct live_limits limits;
 	uint64_t last_ns;	  /* monotonic, 0: never */
-	uint64_t next_ns;	  /* monotonic: when the next is due */
-	uint64_t busy_until_ns;	  /* something may be about to come: look every second until then */
-	uint64_t number;	  /* grows with every look */
-	uint64_t cost_ns;	  /* processor time of a look: of the last two the cheaper one */
-	uint64_t last_cost_ns;	  /* of the last */
-	uint64_t spent_ns;	  /* in looks */
-	uint64_t failures;	  /* looks that failed */
-	enum status status;	  /* of the last */
+	uint64_t next_ns;	  /* monotonic: when the next scan is due */
+	uint64_t busy_until_ns;	  /* activity expected: scan every second until then */
+	uint64_t number;	  /* number of the scan */
+	uint64_t cost_ns;	  /* CPU time of a scan: the cheaper one of the last two */
+	uint64_t last_cost_ns;	  /* of the last scan */
+	uint64_t spent_ns;	  /* total time of scans */
+	uint64_t failures;	  /* failed scans */
+	enum status status;	  /* of the last scan */
 	uint64_t start_wall_ns;	  /* of the agent */
-	const uint64_t *verdicts; /* [VERDICT_CLASSES] that appeared so far; borrowed, NULL none */
+	const uint64_t *verdicts; /* [VERDICT_CLASSES] so far; borrowed, NULL none */
 	const uint64_t *kernel;	  /* [METRICS_KERNEL_EVENTS] so far; borrowed, NULL none */
 };
 
@@ -40,35 +40,34 @@ enum status agent_look_init(struct agent_look *look, const struct watch_settings
 			    const struct live_limits *limits);
 void agent_look_release(struct agent_look *look);
 
-/* Look now. */
+/* Scans now. */
 void agent_look_take(struct agent_look *look, uint64_t now_ns);
 
-/* Somebody asks: look unless the last look is a second old at most, or as old as it may be where looks are
- * dear. True: it did. */
+/* A client asks: scans unless the last scan is less than a second old, or recent enough given the cost of scans.
+ * True: it scanned. */
 bool agent_look_fresh(struct agent_look *look, uint64_t now_ns);
 
-/* watch_fd() has something to say. */
+/* watch_fd() is readable. */
 void agent_look_heed(struct agent_look *look, uint64_t now_ns);
 
-/* The agent about itself, for metrics_write(). */
+/* State of the agent itself, for metrics_write(). */
 void agent_look_self(const struct agent_look *look, struct metrics_agent *agent);
 
 /*
- * Asking for GPU times when they are missed (--kernel-on-demand). Where live_doubt() has a doubt about a
- * communicator, the processes of its ranks on this machine are asked to time every operation for a while, as
- * `ringside record --kernel` does; each recorder decides whether that is safe. What was asked and answered is in the
- * log and counted.
+ * Requests GPU times when they are needed (--kernel-on-demand). If live_doubt() reports a communicator, the processes
+ * of its ranks on this host are asked to time every operation for a while, as with `ringside record --kernel`; each
+ * recorder decides whether that is safe. Requests and answers are logged and counted.
  *
- * A job is asked at most once in AGENT_KERNEL_PAUSE_NS, and not again before the last request was answered: it
- * stands in the region until the process goes on.
+ * A job is asked at most once in AGENT_KERNEL_PAUSE_NS, and not again before the last request was answered: the
+ * request stays in the region until the process makes progress.
  */
 
-enum { AGENT_KERNEL_JOBS_MAX = 64 }; /* in one pause; others are not asked */
+enum { AGENT_KERNEL_JOBS_MAX = 64 }; /* per pause; further jobs are not asked */
 
 struct agent_kernel_asked {
 	uint64_t device, inode; /* of its region */
 	struct recording_ask ask;
-	bool is_open; /* its answer was not told yet */
+	bool is_open; /* its answer was not logged yet */
 };
 
 struct agent_kernel_job {
@@ -88,86 +87,85 @@ struct agent_kernel {
 
 void agent_kernel_release(struct agent_kernel *kernel);
 
-/* After a look. */
+/* Call after each scan. */
 void agent_kernel_look(struct agent_kernel *kernel, const struct live *live,
 		       const struct watch *watch, uint64_t now_ns);
 
 /*
- * Files for node-exporter's textfile collector: one per process, written beside and renamed, so that no
- * reader sees half of one.
+ * Files for node-exporter's textfile collector: one per process, written to a temporary file and renamed, so that
+ * readers never see a partial file.
  *
  *	ringside-<uuid of the gpu, or gpu and its number>-<pid>-<start>.prom
  *
- * Whatever has such a name in the directory is ours: leftovers go at the start, the file of a process that is
- * forgotten goes at the next round, and all go at the end, or node-exporter would show them for ever.
+ * All files with such a name are ours: leftovers are removed at the start, the file of a forgotten process in the
+ * next round, and all of them at the end, or node-exporter would export them for ever.
  */
 
 enum { AGENT_TEXTFILE_NAME = 128 };
 
 struct agent_textfile {
-	const char *directory; /* borrowed; NULL: nothing is written */
+	const char *directory; /* borrowed; NULL: do not write */
 	int fd;
 	uint64_t interval_ns;
 	uint64_t next_ns; /* monotonic */
-	size_t count;	  /* files that are there */
-	bool is_failing;  /* said already */
+	size_t count;	  /* existing files */
+	bool is_failing;  /* already logged */
 };
 
-/* Gives back 0, or 1 when a line was said. */
+/* Returns 0, or 1 after logging an error. */
 int agent_textfile_open(struct agent_textfile *to, const char *directory, uint64_t interval_ns);
-/* Removes the files, too. */
+/* Also removes the files. */
 void agent_textfile_close(struct agent_textfile *to);
 
-/* Write all, remove those of processes that are no more. */
+/* Writes all files and removes those of processes that are gone. */
 void agent_textfile_write(struct agent_textfile *to, const struct live *live, uint64_t now_ns);
 
-/* The name for one process; only letters that a name may have, whatever the process says. */
+/* The file name for a process; contains only safe characters, whatever the process claims. */
 void agent_textfile_name(const struct recording_process *process,
 			 char name[static AGENT_TEXTFILE_NAME]);
 
-/* Is it the name of such a file, or of one that was being written? */
+/* Whether this is the name of such a file or of its temporary file. */
 bool agent_textfile_is_ours(const char *name);
 
 /*
- * Processor time for answers that anybody can ask for in ever new ways, so that keeping the last one does not help:
- * a tenth of all time, and AGENT_BUDGET_BURST_NS of it at once. There is one thread, and it has others to serve.
+ * CPU time for answers that cannot be cached because requests vary: a tenth of all time, with bursts of up to
+ * AGENT_BUDGET_BURST_NS. The agent has one thread, which has to serve the other clients, too.
  */
 
 #define AGENT_BUDGET_BURST_NS UINT64_C(300000000)
 
-/* All zero: all of the burst is there. */
+/* All zero: the whole burst is available. */
 struct agent_budget {
-	uint64_t spent_ns; /* of which time has not yet made up for */
-	uint64_t since_ns; /* monotonic: as of then */
+	uint64_t spent_ns; /* not yet regained */
+	uint64_t since_ns; /* monotonic: time of this state */
 };
 
-/* May something be begun now? What it takes in the end is only known then, so one may go beyond. */
+/* Whether work may start now. Its cost is only known afterwards, so the budget may be exceeded once. */
 bool agent_budget_allows(struct agent_budget *budget, uint64_t now_ns);
 void agent_budget_spend(struct agent_budget *budget, uint64_t spent_ns);
 
 /*
- * /api/v1/snapshot: one moment of all processes as a tar archive, a trace file each and a note about the
- * agent. Made in the one thread that serves everybody, so its size and its time are bounded; what was left
- * out because of that stands in the note.
+ * /api/v1/snapshot: the current state of all processes as a tar archive with one trace file each and a note about
+ * the agent. It is built in the only thread, so size and time are limited; the note lists what was left out.
  */
 
 enum {
-	AGENT_SNAPSHOT_OPERATIONS_MAX = 20000, /* of a process: those that it finished last */
+	AGENT_SNAPSHOT_OPERATIONS_MAX = 20000, /* per process: those finished last */
 	AGENT_SNAPSHOT_BYTES_MAX = 32 * 1024 * 1024,
-	/* Of the processor's time, and on a node that has none to spare: then what the last look knows has to do. */
+	/* CPU time, and wall time on a busy node: afterwards the data of the last scan is used. */
 	AGENT_SNAPSHOT_MS = 500,
 	AGENT_SNAPSHOT_WALL_MS = 3000,
 };
 
-/* As many as are given to who asks for this many: a few steps, so that one archive does for most. */
+/* The requested number rounded up to one of a few steps, so that most requests can share an archive. */
 size_t agent_snapshot_operations(uint64_t asked);
 
 struct agent_snapshot_wanted {
 	size_t operations;
-	bool has_environment; /* without, variables that were recorded are left out */
+	bool has_environment; /* else recorded environment variables are left out */
 };
 
-/* Processes with an open region are read anew, apart from what the look has; it is not touched. */
+/* Processes with an open region are read again; the data of the scan is not changed. */
 void agent_snapshot_write(struct sink *sink, const struct agent_look *look, const char *host,
 			  const struct agent_snapshot_wanted *wanted);
 

@@ -2,12 +2,12 @@
  *	             +--------------------- epoll -------------------------------------+
  *	             |          |             |           |           |                |
  *	         listeners   libmicrohttpd  inotify   signals    the hook's        a moment:
- *	             |          |             |           |        output     look, textfiles, watchdog,
+ *	             |          |             |           |        output     scan, textfiles, watchdog,
  *	             v          v             v           v           v       a client's patience, the
- *	          accept     answer       look soon   end, reload,   log it   hook's time
+ *	          accept     answer       scan soon   exit, reload,  log it   hook's time
  *	                                              a child ended
  *
- * One thread. The longest that anything else waits is one look, one body or one bcrypt.
+ * One thread. Everything else waits for at most one scan, one response body or one bcrypt.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -29,9 +29,9 @@
 #include "cmds/cli.h"
 #include "common/clock.h"
 
-/* The agent's one loop: everything that can happen to it is a descriptor or a moment. */
+/* The main loop: every event is a descriptor or a timer. */
 
-/* Blocks above this go back to the system when they are freed: bodies do, what a look needs is reused. */
+/* Blocks above this size are returned to the system when freed: response bodies are, memory of scans is reused. */
 enum { EVENTS_AT_ONCE = 32, LARGE_BLOCK = 2 * 1024 * 1024, TRIM_ABOVE = 8 * 1024 * 1024 };
 
 struct agent {
@@ -47,16 +47,16 @@ struct agent {
 	struct agent_textfile textfile;
 	int epoll;
 	int signals;
-	bool is_heeding; /* inotify is in the epoll */
+	bool is_heeding; /* inotify is in the epoll set */
 	bool must_end;
 	uint64_t watchdog_ns;
 	uint64_t next_watchdog_ns;
-	uint64_t noted_look;   /* the number of the last look that was gone through */
-	size_t told_processes; /* in STATUS */
+	uint64_t noted_look;   /* number of the last processed scan */
+	size_t told_processes; /* as in STATUS */
 	size_t told_notices;
 };
 
-/* ---- setting up ------------------------------------------------------------------------------ */
+/* ---- setup ---------------------------------------------------------------------------------- */
 
 static bool listen_to(const struct agent *agent, int fd)
 {
@@ -65,7 +65,7 @@ static bool listen_to(const struct agent *agent, int fd)
 	return epoll_ctl(agent->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Each process that is followed takes a descriptor. */
+/* Each watched process needs a descriptor. */
 static void set_limits(void)
 {
 	struct rlimit files;
@@ -89,16 +89,16 @@ static int open_signals(struct agent *agent)
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	/* Whoever started us may have ignored it: then nobody would know how the hook ended. */
+	/* The parent may have ignored SIGCHLD: then the exit status of the hook would be lost. */
 	signal(SIGCHLD, SIG_DFL);
 	agent->epoll = epoll_create1(EPOLL_CLOEXEC);
 	agent->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (agent->epoll == -1 || agent->signals == -1 || !listen_to(agent, agent->signals))
-		return agent_log(AGENT_ERROR, "cannot begin: %s", strerror(errno));
+		return agent_log(AGENT_ERROR, "cannot start: %s", strerror(errno));
 	return 0;
 }
 
-/* What was said on the command line counts; without, what systemd brings; without, the default. */
+/* The command line takes precedence, then sockets from systemd, then the default. */
 static int open_listeners(struct agent *agent, gid_t group)
 {
 	const struct agent_options *options = agent->options;
@@ -137,7 +137,7 @@ static int open_look(struct agent *agent)
 	int fd = watch_fd(&agent->look.watch);
 
 	if (status != OK)
-		return agent_log(AGENT_ERROR, "cannot watch: %s",
+		return agent_log(AGENT_ERROR, "cannot watch processes: %s",
 				 status == ERR_SYSTEM ? strerror(errno) : status_text(status));
 	agent->is_heeding = fd != -1 && listen_to(agent, fd);
 	return 0;
@@ -181,7 +181,7 @@ static int open_all(struct agent *agent)
 		code = open_hook(agent);
 	for (size_t i = 0; code == 0 && i < agent->listeners.count; i++)
 		if (!listen_to(agent, agent->listeners.list[i].fd))
-			code = agent_log(AGENT_ERROR, "cannot begin: %s", strerror(errno));
+			code = agent_log(AGENT_ERROR, "cannot start: %s", strerror(errno));
 	agent->route.http = &agent->http;
 	agent->route.look = &agent->look;
 	agent->look.verdicts = agent->verdicts.totals;
@@ -209,23 +209,23 @@ static void close_all(struct agent *agent)
 		close(agent->epoll);
 }
 
-/* ---- what can happen ------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void agent_reload(struct agent *agent)
 {
 	char why[1200];
 
 	if (agent->options->web_config == NULL) {
-		agent_log(AGENT_INFO, "there is no web configuration to read anew");
+		agent_log(AGENT_INFO, "no web configuration to reload");
 		return;
 	}
 	agent_systemd_notify("RELOADING=1\nMONOTONIC_USEC=%llu",
 			     (unsigned long long)(clock_system_ns(CLOCK_MONOTONIC) / 1000));
 	if (agent_http_reload(&agent->http, agent->options->web_config, why, sizeof(why)) == OK)
-		agent_log(AGENT_INFO, "read %s anew", agent->options->web_config);
+		agent_log(AGENT_INFO, "reloaded %s", agent->options->web_config);
 	else
-		agent_log(AGENT_ERROR, "%s; going on with what was read before", why);
-	/* What was made before carries the old headers. */
+		agent_log(AGENT_ERROR, "%s; keeping the previous configuration", why);
+	/* Cached answers have the old headers. */
 	agent_bodies_release(&agent->route.bodies);
 	agent_systemd_notify("READY=1");
 }
@@ -237,7 +237,7 @@ static void take_signals(struct agent *agent)
 	while (read(agent->signals, &got, sizeof(got)) == (ssize_t)sizeof(got)) {
 		if (got.ssi_signo == SIGHUP)
 			agent_reload(agent);
-		else if (got.ssi_signo != SIGCHLD) /* heard in do_due() */
+		else if (got.ssi_signo != SIGCHLD) /* handled in do_due() */
 			agent->must_end = true;
 	}
 }
@@ -268,7 +268,7 @@ static void tell_status(struct agent *agent)
 	agent_systemd_notify("STATUS=%zu processes, %zu notices", processes, notices);
 }
 
-/* Whatever is due; gives back when the next thing is. */
+/* Runs what is due; returns when the next thing is due. */
 static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 {
 	const struct agent_verdicts_to to = { &agent->hook, agent->options->host,
@@ -278,7 +278,7 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 
 	if (now_ns >= agent->look.next_ns)
 		agent_look_take(&agent->look, now_ns);
-	/* A client may have had a look taken, too. */
+	/* A request may have caused a scan, too. */
 	if (agent->look.number != agent->noted_look) {
 		agent->noted_look = agent->look.number;
 		agent_bodies_age(&agent->route.bodies);
@@ -306,7 +306,7 @@ static uint64_t do_due(struct agent *agent, uint64_t now_ns)
 	return at < next ? at : next;
 }
 
-/* When descriptors have run out a listener would wake us all the time: leave it alone for a second. */
+/* Without free descriptors a listener would wake us all the time: pause it for a second. */
 static void pause_listeners(const struct agent *agent, bool is_paused)
 {
 	for (size_t i = 0; i < agent->listeners.count; i++) {
@@ -357,7 +357,7 @@ static void agent_run(struct agent *agent)
 	}
 }
 
-/* ---- from beginning to end ------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void tell_addresses(const struct agent *agent)
 {
@@ -375,18 +375,18 @@ static void tell_addresses(const struct agent *agent)
 					  agent->http.config.user_count > 0 ||
 					  agent->http.config.client_auth == WEB_CLIENT_REQUIRE
 				  ? ""
-				  : ", for everybody who reaches it: see --web-config");
+				  : ", open to everyone who can reach it: see --web-config");
 	}
 }
 
-/* Runs until it is told to end. Gives back the exit code. */
+/* Runs until it is stopped. Returns the exit code. */
 static int agent_loop(const struct agent_options *options)
 {
 	struct agent *agent = calloc(1, sizeof(*agent));
 	int code;
 
 	if (agent == NULL)
-		return agent_log(AGENT_ERROR, "not enough memory");
+		return agent_log(AGENT_ERROR, "out of memory");
 	agent->options = options;
 	agent->epoll = agent->signals = agent->textfile.fd = agent->hook.output = -1;
 	agent->http.server.epoll = agent->http.old.epoll = -1;
@@ -404,7 +404,7 @@ static int agent_loop(const struct agent_options *options)
 	return code;
 }
 
-/* ringside-agent: see docs/AGENT.md. The tool's `ringside agent` starts it. */
+/* ringside-agent: see docs/AGENT.md. Started by `ringside agent`. */
 
 int main(int argc, char **argv)
 {

@@ -14,7 +14,8 @@ static int take_listen(const struct cli_said *said)
 	const char *why;
 
 	if (options->listen_count == AGENT_LISTENERS_MAX)
-		return cli_usage(said->page, "--listen may be said %d times", AGENT_LISTENERS_MAX);
+		return cli_usage(said->page, "--listen can be given at most %d times",
+				 AGENT_LISTENERS_MAX);
 	if (web_address_parse(&options->listen[options->listen_count], said->value, &why) != OK)
 		return cli_usage(said->page, "--listen %s: %s", said->value, why);
 	options->listen_count++;
@@ -26,7 +27,7 @@ static int take_host(const struct cli_said *said)
 	struct agent_options *options = said->target;
 
 	if (said->value[0] == '\0' || !text_copy(options->host, sizeof(options->host), said->value))
-		return cli_usage(said->page, "--host '%s' is no name of a machine", said->value);
+		return cli_usage(said->page, "--host '%s' is not a host name", said->value);
 	options->watch.only_host = options->host;
 	return 0;
 }
@@ -36,53 +37,54 @@ static int take_hook(const struct cli_said *said)
 	struct agent_options *options = said->target;
 
 	if (said->value[0] != '/')
-		return cli_usage(said->page, "--hook %s is not the whole path of a program",
+		return cli_usage(said->page, "--hook %s is not an absolute path of a program",
 				 said->value);
 	options->hook = said->value;
 	return 0;
 }
 
-/* Of all times. */
+/* For all time options. */
 #define AGENT_TIME .like = "is not a time like 30s, 5m or 500ms", .less = "is less than 1s"
 
 static const struct cli_option agent_option_rows[] = {
 	{ 'l', "listen", "ADDRESS",
-	  "where to listen: 127.0.0.1:9749 (default), [::1]:9749, :9749 for all addresses, "
-	  "unix:/path; may be said several times",
+	  "address to listen on: 127.0.0.1:9749 (default), [::1]:9749, :9749 for all addresses, "
+	  "unix:/path; can be repeated",
 	  CLI_CALL_ALL(take_listen) },
-	{ 0, "web-config", "FILE", "TLS and users with passwords, as Prometheus' exporters have it",
+	{ 0, "web-config", "FILE",
+	  "TLS and passwords, in the web configuration format of Prometheus exporters",
 	  CLI_TEXT(struct agent_options, web_config) },
-	{ 0, "textfile", "DIR", "also write files for node-exporter's textfile collector",
+	{ 0, "textfile", "DIR", "also write files for the textfile collector of node-exporter",
 	  CLI_TEXT(struct agent_options, textfile) },
-	{ 0, "interval", "TIME", "how often these are written (15s)",
+	{ 0, "interval", "TIME", "how often to write these files (default 15s)",
 	  CLI_TIME(struct agent_options, interval_ns, CLI_SECONDS(1), 0), AGENT_TIME },
-	{ 0, "directory", "DIR", "where regions are (RINGSIDE_SHM, else /dev/shm)",
+	{ 0, "directory", "DIR",
+	  "directory of the shared-memory regions (default RINGSIDE_SHM or /dev/shm)",
 	  CLI_TEXT(struct agent_options, watch.directory) },
-	{ 0, "keep", "TIME", "how long the last state of a dead process is kept (5m)",
+	{ 0, "keep", "TIME", "how long to keep the last state of an ended process (default 5m)",
 	  CLI_TIME(struct agent_options, watch.keep_ns, 0, 0), AGENT_TIME },
-	{ 0, "hang", "TIME", "an operation without progress for so long hangs (20s)",
+	{ 0, "hang", "TIME", "report a hang after this long without progress (default 20s)",
 	  CLI_TIME(struct agent_options, limits.hang_ns, CLI_SECONDS(1), 0), AGENT_TIME },
-	{ 0, "lag", "TIME", "a rank is behind when others wait for it for so long (5s)",
+	{ 0, "lag", "TIME", "report a late rank after others have waited this long (default 5s)",
 	  CLI_TIME(struct agent_options, limits.lag_ns, CLI_SECONDS(1), 0), AGENT_TIME },
 	{ 0, "hook", "COMMAND",
-	  "run this when a hang appears and when it is over: the path of a program and its "
-	  "words, cut at blanks; the verdict is JSON on its standard input",
+	  "run this command when a hang appears and when it clears: absolute path and arguments, "
+	  "split at blanks; standard input has the verdict as JSON",
 	  CLI_CALL_ALL(take_hook) },
-	{ 0, "hook-time", "TIME", "how long that may take (60s)",
+	{ 0, "hook-time", "TIME", "time limit of the hook (default 60s)",
 	  CLI_TIME(struct agent_options, hook_ns, CLI_SECONDS(1), 0), AGENT_TIME },
 	{ 0, "kernel-on-demand", NULL,
-	  "ask processes to time every operation for a while when they may hang or be slow and "
-	  "are not timed; at most once a job in 10 minutes",
+	  "ask processes to time every operation for a while when they may be hung or slow and are "
+	  "not timed; at most once per job in 10 minutes",
 	  CLI_FLAG(struct agent_options, has_kernel) },
-	{ 0, "kernel-time", "TIME", "for how long (10s; up to 1m)",
+	{ 0, "kernel-time", "TIME", "how long to time every operation, up to 1m (default 10s)",
 	  CLI_TIME(struct agent_options, kernel_ns, CLI_SECONDS(1), CLI_SECONDS(60)), AGENT_TIME,
 	  .more = "is more than 1m" },
-	{ 0, "host", "NAME",
-	  "this machine's name; processes that recorded another one are passed over",
+	{ 0, "host", "NAME", "name of this host; processes recorded under another name are ignored",
 	  CLI_CALL_ALL(take_host) },
-	{ 0, "user", "NAME", "become this user once all is open (for root)",
+	{ 0, "user", "NAME", "switch to this user after startup (requires root)",
 	  CLI_TEXT(struct agent_options, user) },
-	{ 0, "group", "NAME", "become this group, and give Unix sockets to it",
+	{ 0, "group", "NAME", "switch to this group, which also owns Unix sockets",
 	  CLI_TEXT(struct agent_options, group) },
 	CLI_OPTION_END,
 };
@@ -90,24 +92,24 @@ static const struct cli_option agent_option_rows[] = {
 static const struct cli_example examples[] = {
 	{ "ringside agent", "metrics and the live page on http://127.0.0.1:9749" },
 	{ "ringside agent --listen :9749 --web-config /etc/ringside/web.yml",
-	  "for the whole network, with TLS and passwords" },
+	  "on all addresses, with TLS and passwords" },
 	{ "ringside agent --textfile /var/lib/prometheus/node-exporter",
-	  "through a node-exporter that runs anyway" },
+	  "export through a node-exporter" },
 	{ "ringside agent --hang 60s --hook /usr/local/bin/page-me",
-	  "be woken when a job stands still for a minute" },
-	{ "curl http://127.0.0.1:9749/metrics", "what a scraper gets" },
+	  "run a command when a job hangs for a minute" },
+	{ "curl http://127.0.0.1:9749/metrics", "show the metrics" },
 	{ NULL, NULL },
 };
 
 const struct cli_page agent_page = {
 	.name = "agent",
 	.operands = "",
-	.about = "Follows the jobs on this machine and serves what they do: /metrics for "
-		 "Prometheus, a "
-		 "live page at /, the same as JSON below /api/v1, /healthz. It reads what "
-		 "processes record and writes nothing there without --kernel-on-demand; as root it "
-		 "sees all users' processes.\n"
-		 "SIGHUP reads the web configuration anew, SIGTERM ends it.\n",
+	.about = "Watches the jobs on this host and serves /metrics for Prometheus, a live page at "
+		 "/, "
+		 "the same data as JSON under /api/v1, and /healthz. It reads the shared-memory "
+		 "regions of the processes and does not write to them, except with "
+		 "--kernel-on-demand; as root it sees the processes of all users.\n"
+		 "SIGHUP reloads the web configuration, SIGTERM stops the agent.\n",
 	.options = agent_option_rows,
 	.examples = examples,
 };

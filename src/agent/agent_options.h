@@ -12,13 +12,13 @@
 #include "doctor/live.h"
 #include "recording/watch.h"
 
-/* The agent's options, for who parses them and for who explains them: the tool does so without the agent. */
+/* The options of the agent, shared by its parser and the help of the tool, which works without the agent. */
 
 extern const struct cli_page agent_page;
 
 struct agent_options {
 	struct web_address listen[AGENT_LISTENERS_MAX];
-	size_t listen_count; /* 0: nothing was said */
+	size_t listen_count; /* 0: not given */
 	const char *web_config;
 	const char *textfile;
 	uint64_t interval_ns;
@@ -28,12 +28,12 @@ struct agent_options {
 	uint64_t hook_ns;
 	bool has_kernel; /* ask for kernel events on demand */
 	uint64_t kernel_ns;
-	char host[256]; /* this machine's name */
+	char host[256]; /* name of this host */
 	const char *user;
 	const char *group;
 };
 
-/* Gives back -1 to go on, else the exit code: help was shown, or a line was said. */
+/* Returns -1 to continue, else the exit code: help or an error was printed. */
 int agent_options_parse(struct agent_options *options, int argc, char **argv);
 
 #endif

@@ -13,15 +13,15 @@
 #include "output/metrics.h"
 #include "output/sink.h"
 
-/* One may be begun as long as no more are held: with a snapshot of its full size they are some 128 MiB together. */
+/* A body may be started while less than this is held: with a snapshot of maximum size the total is about 128 MiB. */
 enum {
 	AGENT_BODY_BYTES_MAX = 48 * 1024 * 1024,
 	AGENT_BODY_SNAPSHOT_BYTES_MAX = 40 * 1024 * 1024,
 };
 
-/* What a response owns; freed when the last client has read it. */
+/* Data owned by a response; freed when the last client has read it. */
 struct content {
-	size_t *held; /* where it is counted */
+	size_t *held; /* counter of held bytes */
 	void *bytes;
 	size_t length;
 };
@@ -90,7 +90,7 @@ static size_t *held_of(struct agent_bodies *bodies, enum agent_body_kind kind)
 	return kind == AGENT_BODY_SNAPSHOT ? &bodies->held_snapshots : &bodies->held;
 }
 
-/* Everything in one piece: its length is known, and the look it tells of may be over before it is read. */
+/* The whole body at once: its length is known, and the scan may be outdated before it is read. */
 static struct content *make_content(struct agent_bodies *bodies, enum agent_body_kind kind,
 				    bool is_gzip, const struct agent_past *past)
 {
@@ -133,14 +133,14 @@ static bool is_affordable(struct agent_bodies *bodies, enum agent_body_kind kind
 	return agent_budget_allows(&bodies->budgets[kind], clock_system_ns(CLOCK_MONOTONIC));
 }
 
-/* Others are made once per look. */
+/* Others are built once per scan. */
 static bool has_budget(enum agent_body_kind kind)
 {
 	return kind == AGENT_BODY_HISTORY || kind == AGENT_BODY_SNAPSHOT;
 }
 
-/* Borrowed until the next call: queue it. NULL: no memory, too much is held, or the budget is spent; *is_new: it has no headers yet
- * but Content-Encoding. `past` is NULL for all but history and snapshot. */
+/* Borrowed until the next call. NULL: out of memory, too much is held, or the budget is used up; *is_new: it has no
+ * headers yet except Content-Encoding. `past` is NULL except for history and snapshot. */
 static struct MHD_Response *agent_body(struct agent_bodies *bodies, enum agent_body_kind kind,
 				       bool is_gzip, const struct agent_past *past, bool *is_new)
 {
@@ -208,7 +208,7 @@ static void add_headers(const struct agent_route *route, struct MHD_Response *re
 					strict);
 }
 
-/* A short answer; name and value are one more header, or NULL. */
+/* A short answer; name and value are an additional header, or NULL. */
 static enum MHD_Result route_reply(struct agent_route *route, struct MHD_Connection *connection,
 				   unsigned int code, const char *type, const char *text,
 				   const char *name, const char *value)
@@ -256,7 +256,7 @@ static enum MHD_Result answer_body(struct agent_route *route, struct MHD_Connect
 	response = agent_body(&route->bodies, kind, is_gzip, past, &is_new);
 	if (response == NULL)
 		return come_again(route, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				  "too busy; come again\n");
+				  "too busy; try again later\n");
 	if (is_new) {
 		add_headers(route, response, type, "no-store");
 		MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
@@ -288,15 +288,15 @@ static enum MHD_Result answer_history(struct agent_route *route, struct MHD_Conn
 
 	if (after && text_number(after, 0, INT64_MAX, &number) != OK)
 		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
-				    "after is a number of nanoseconds since 1970\n");
+				    "'after' must be a number of nanoseconds since 1970\n");
 	past.after_ns = (uint64_t)number;
-	/* Nobody gets those of all: megabytes, made in the one thread that serves everybody. A text that is
-	 * longer than any key is cut. */
+	/* Never all of them: that would be megabytes, built in the only thread. Text longer than any key is
+	 * truncated. */
 	text_copy(past.members, sizeof(past.members), members ? members : "");
 	return answer_body(route, connection, AGENT_BODY_HISTORY, json_type, &past);
 }
 
-/* What users put into variables is not for every account of the machine, so for who proved to be let in alone. */
+/* Environment variables of users are not for every account on the host, so only authenticated clients get them. */
 static bool may_see_environment(const struct agent_route *route, struct MHD_Connection *connection)
 {
 	const struct web_config *config = &route->http->config;
@@ -313,10 +313,10 @@ static enum MHD_Result answer_snapshot(struct agent_route *route, struct MHD_Con
 	int64_t number = 0;
 
 	if (operations && text_number(operations, 0, AGENT_SNAPSHOT_OPERATIONS_MAX, &number) != OK)
-		return route_refuse(
-			route, connection, MHD_HTTP_BAD_REQUEST,
-			"operations is a number from 0 to 20000: of each process the last "
-			"that it finished\n");
+		return route_refuse(route, connection, MHD_HTTP_BAD_REQUEST,
+				    "'operations' must be a number from 0 to 20000: the last "
+				    "finished operations "
+				    "per process\n");
 	past.snapshot.operations = agent_snapshot_operations((uint64_t)number);
 	past.snapshot.has_environment = may_see_environment(route, connection);
 	return answer_body(route, connection, AGENT_BODY_SNAPSHOT, "application/x-tar", &past);
@@ -395,7 +395,7 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 		return answer_file(route, connection, file);
 	return route_refuse(
 		route, connection, MHD_HTTP_NOT_FOUND,
-		"nothing here; there are /metrics, /healthz, /api/v1/now, /api/v1/history, "
+		"not found; available are /metrics, /healthz, /api/v1/now, /api/v1/history, "
 		"/api/v1/snapshot and the page at /\n");
 }
 
@@ -404,11 +404,11 @@ static enum MHD_Result answer_path(struct agent_route *route, struct MHD_Connect
 static enum MHD_Result ask_password(struct agent_route *route, struct MHD_Connection *connection)
 {
 	return route_reply(route, connection, MHD_HTTP_UNAUTHORIZED, text_type,
-			   "user and password are needed\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+			   "user name and password required\n", MHD_HTTP_HEADER_WWW_AUTHENTICATE,
 			   "Basic realm=\"ringside\", charset=\"UTF-8\"");
 }
 
-/* Is it somebody we answer to? If not, it has its answer. */
+/* Checks whether the client may be served. If not, it gets an error. */
 static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connection *connection,
 				    const struct agent_connection *from, bool *may_pass)
 {
@@ -417,10 +417,10 @@ static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connec
 
 	*may_pass = false;
 	if (from->checks_host && host && !web_host_is_local(host, route->host))
-		return route_refuse(
-			route, connection, MHD_HTTP_FORBIDDEN,
-			"this listens on loopback and answers to localhost, 127.0.0.1, [::1] "
-			"and this machine's name alone; the Host header says otherwise\n");
+		return route_refuse(route, connection, MHD_HTTP_FORBIDDEN,
+				    "this address is local: the Host header must be localhost, "
+				    "127.0.0.1, [::1] "
+				    "or the name of this host\n");
 	if (route->http->config.user_count > 0)
 		verdict = web_auth_check(&route->http->auth, &route->http->config,
 					 header_of(connection, MHD_HTTP_HEADER_AUTHORIZATION),
@@ -429,7 +429,7 @@ static enum MHD_Result check_client(struct agent_route *route, struct MHD_Connec
 		return ask_password(route, connection);
 	if (verdict == WEB_AUTH_LATER)
 		return come_again(route, connection, MHD_HTTP_TOO_MANY_REQUESTS,
-				  "too many wrong passwords; come again\n");
+				  "too many wrong passwords; try again later\n");
 	*may_pass = true;
 	return MHD_YES;
 }
@@ -456,12 +456,12 @@ enum MHD_Result agent_route(void *context, struct MHD_Connection *connection, co
 		return MHD_NO;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return route_reply(route, connection, MHD_HTTP_METHOD_NOT_ALLOWED, text_type,
-				   "this is for reading: GET and HEAD\n", MHD_HTTP_HEADER_ALLOW,
+				   "read-only: use GET or HEAD\n", MHD_HTTP_HEADER_ALLOW,
 				   "GET, HEAD");
 	if (has_body(connection))
 		return route_refuse(route, connection, MHD_HTTP_CONTENT_TOO_LARGE,
-				    "a request has no body here\n");
-	/* libmicrohttpd asks twice: once before the rest of the request is read. */
+				    "request bodies are not accepted\n");
+	/* libmicrohttpd calls twice: once before the rest of the request is read. */
 	if (*request == NULL) {
 		*request = route;
 		from->is_answering = true;

@@ -32,10 +32,10 @@ enum { REFUSED_TOLD = 100, NOTE_BYTES = 1024 * 1024 };
 struct pack {
 	struct sink *sink;
 	const struct agent_look *look;
-	char host[64]; /* as a name in the archive */
+	char host[64]; /* safe as a name in the archive */
 	struct agent_snapshot_wanted wanted;
 	uint64_t wall_s;
-	uint64_t until_ns; /* processor time, and monotonic: no more reading anew behind these */
+	uint64_t until_ns; /* CPU time and monotonic time after which nothing is read again */
 	uint64_t until_wall_ns;
 	struct json note;
 	size_t packed;
@@ -59,7 +59,7 @@ static int64_t pid_of(const struct recording_process *process)
 	return process->pid_here > 0 ? process->pid_here : process->pid;
 }
 
-/* Two processes in different namespaces may call themselves the same. */
+/* Processes in different namespaces may have the same PID. */
 static size_t count_same(const struct recording *recording, size_t index)
 {
 	const struct recording_process *process = recording->processes[index];
@@ -111,7 +111,7 @@ static bool is_in_time(const struct pack *pack)
 	       clock_system_ns(CLOCK_MONOTONIC) < pack->until_wall_ns;
 }
 
-/* What a process says about itself without its variables. NULL: no memory. */
+/* The metadata of a process without its environment variables. NULL: out of memory. */
 static char *without_environment(const struct recording_process *process, size_t *length)
 {
 	static const char start[] = "env.", hidden[] = "env_hidden=1\n";
@@ -155,7 +155,7 @@ static enum status make_snapshot(const struct pack *pack, const struct recording
 	return status;
 }
 
-/* The process as it is now, or as the last look saw it when it is gone or time is short. */
+/* The current state of the process, or that of the last scan if it has ended or time is short. */
 static enum status snapshot_take_process(struct pack *pack, const struct recording_process *known,
 					 unsigned char **bytes, size_t *length)
 {
@@ -182,13 +182,13 @@ static void put_process(struct pack *pack, size_t index)
 	size_t length = 0;
 
 	name_of(pack, index, name);
-	/* Room for the note is kept. */
+	/* Reserve room for the note. */
 	if (pack->sink->used + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
-		why = "the archive is as large as it may be";
+		why = "the archive has reached its maximum size";
 	else if (snapshot_take_process(pack, process, &bytes, &length) != OK)
-		why = "no memory";
+		why = "out of memory";
 	else if (pack->sink->used + length + NOTE_BYTES > AGENT_SNAPSHOT_BYTES_MAX)
-		why = "the archive would be larger than it may be";
+		why = "the archive would exceed its maximum size";
 	if (why == NULL)
 		put_file(pack, name, bytes, length);
 	note_process(pack, process, name, length, why);
@@ -238,14 +238,14 @@ static void note_end(struct pack *pack)
 	json_end(&pack->note);
 	json_put_unsigned(&pack->note, "processes_packed", pack->packed);
 	json_put_unsigned(&pack->note, "processes_left_out", pack->left_out);
-	/* Then the last of them may be as they were at the last look, and without finished operations. */
+	/* When time runs out, the remaining processes have the state of the last scan, without finished operations. */
 	json_put_bool(&pack->note, "is_time_up", !is_in_time(pack));
 	note_refused(pack);
 	json_end(&pack->note);
 	json_line(&pack->note);
 }
 
-/* One part of a path, whatever the host calls itself. */
+/* A safe path component, whatever the host name is. */
 static void name_host(char name[64], const char *host)
 {
 	text_copy(name, 64, host);

@@ -24,7 +24,7 @@
 #include "cmds/cli.h"
 #include "common/text.h"
 
-/* JOURNAL_STREAM is inherited: it counts only while stderr is still that very stream. */
+/* JOURNAL_STREAM is inherited: it only applies if stderr is still that stream. */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -53,7 +53,7 @@ int agent_log(enum agent_level level, const char *format, ...)
 		text_format(whole, sizeof(whole), "<%d>%s\n", (int)level, line);
 	else
 		text_format(whole, sizeof(whole), "ringside-agent: %s\n", line);
-	/* In one piece. When nobody takes it there is nobody to tell. */
+	/* In one write. There is no way to report a failure. */
 	wrote = write(STDERR_FILENO, whole, strlen(whole));
 	(void)wrote;
 	return CLI_EXIT_UNKNOWN;
@@ -75,7 +75,7 @@ void agent_systemd_notify(const char *format, ...)
 	vsnprintf(message, sizeof(message), format, values);
 	va_end(values);
 	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	/* An abstract name begins with a 0, and ends where it ends. */
+	/* An abstract name begins with a zero byte and has no terminator. */
 	if (path[0] == '@')
 		to.sun_path[0] = '\0';
 	else
@@ -102,7 +102,7 @@ uint64_t agent_systemd_watchdog_ns(void)
 #define KEPT (1u << CAP_DAC_READ_SEARCH | 1u << CAP_SYS_PTRACE)
 #define KEPT_TO_WRITE (1u << CAP_DAC_OVERRIDE)
 _Static_assert(CAP_DAC_READ_SEARCH < 32 && CAP_SYS_PTRACE < 32 && CAP_DAC_OVERRIDE < 32,
-	       "they are in the lower word");
+	       "capabilities must be in the lower word");
 
 int agent_rights_find(struct agent_rights *rights, const char *user, const char *group)
 {
@@ -114,7 +114,7 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	if (user) {
 		known_user = getpwnam(user);
 		if (known_user == NULL) {
-			agent_log(AGENT_ERROR, "--user %s: there is no such user", user);
+			agent_log(AGENT_ERROR, "--user %s: no such user", user);
 			return 2;
 		}
 		rights->user = known_user->pw_uid;
@@ -123,7 +123,7 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	if (group) {
 		known_group = getgrnam(group);
 		if (known_group == NULL) {
-			agent_log(AGENT_ERROR, "--group %s: there is no such group", group);
+			agent_log(AGENT_ERROR, "--group %s: no such group", group);
 			return 2;
 		}
 		rights->group = known_group->gr_gid;
@@ -131,7 +131,7 @@ int agent_rights_find(struct agent_rights *rights, const char *user, const char 
 	return 0;
 }
 
-/* Permitted and effective are what we have of `kept`; nothing is handed on. */
+/* Permitted and effective sets are reduced to `kept`; nothing is inheritable. */
 static bool rights_keep(uint32_t kept)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -146,7 +146,7 @@ static bool rights_keep(uint32_t kept)
 	return syscall(SYS_capset, &header, data) == 0;
 }
 
-/* Not all systems have all of them, and without CAP_SETPCAP none can go: then there is none to gain. */
+/* Not all kernels have all of them, and without CAP_SETPCAP none can be dropped: then none can be gained. */
 static void empty_bounding_set(void)
 {
 	for (unsigned long capability = 0; capability < 64; capability++)
@@ -158,7 +158,7 @@ static bool rights_become_user(const struct agent_rights *rights)
 {
 	bool has_group = rights->group != (gid_t)-1;
 
-	/* Root's other groups go with root. */
+	/* Also drop the supplementary groups of root. */
 	if (has_group && geteuid() == 0 && setgroups(1, &rights->group) == -1)
 		return false;
 	if (has_group && rights->group != getegid() &&
@@ -174,11 +174,11 @@ int agent_rights_drop(const struct agent_rights *rights)
 {
 	empty_bounding_set();
 	if (!rights_become_user(rights))
-		return agent_log(AGENT_ERROR, "cannot become another user: %s%s", strerror(errno),
-				 geteuid() != 0 ? "; only root can" : "");
+		return agent_log(AGENT_ERROR, "cannot switch user: %s%s", strerror(errno),
+				 geteuid() != 0 ? "; requires root" : "");
 	if (!rights_keep(KEPT | (rights->must_write ? KEPT_TO_WRITE : 0)) ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		return agent_log(AGENT_ERROR, "cannot give up capabilities: %s", strerror(errno));
+		return agent_log(AGENT_ERROR, "cannot drop capabilities: %s", strerror(errno));
 	return 0;
 }
 
@@ -191,7 +191,7 @@ static const char *path_of(const struct web_address *address)
 
 /* ---- Unix sockets ------------------------------------------------------------------------------ */
 
-/* The file of a socket that nobody listens on any more is in the way. Anything else stays. */
+/* Removes the file of a stale socket. Anything else stays. */
 static void remove_stale(const struct web_address *address)
 {
 	const char *path = path_of(address);
@@ -237,7 +237,7 @@ static bool listener_prepare(const struct agent_listener *listener)
 	return setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0;
 }
 
-/* A machine without IPv6 still has all its IPv4 addresses. */
+/* A host without IPv6 still has its IPv4 addresses. */
 static int open_socket(struct web_address *address)
 {
 	int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -255,7 +255,7 @@ static int open_socket(struct web_address *address)
 	return socket(AF_INET, kind, 0);
 }
 
-/* With port 0 the system chose one: what is it? */
+/* With port 0 the system chooses one: find out which. */
 static void ask_address(struct agent_listener *listener)
 {
 	struct sockaddr_storage bound;
@@ -299,7 +299,7 @@ int agent_listen_inherit(struct agent_listeners *listeners)
 	    number != getpid())
 		return 0;
 	if (text_number(fds, 0, AGENT_LISTENERS_MAX, &count) != OK) {
-		agent_log(AGENT_ERROR, "LISTEN_FDS=%s: at most %d sockets are taken over", fds,
+		agent_log(AGENT_ERROR, "LISTEN_FDS=%s: at most %d sockets are supported", fds,
 			  AGENT_LISTENERS_MAX);
 		return -1;
 	}
@@ -311,8 +311,8 @@ int agent_listen_inherit(struct agent_listeners *listeners)
 		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) == -1 ||
 		    !is_listening || fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ||
 		    fcntl(fd, F_SETFL, O_NONBLOCK) == -1) {
-			agent_log(AGENT_ERROR, "LISTEN_FDS: descriptor %d is no listening socket",
-				  fd);
+			agent_log(AGENT_ERROR,
+				  "LISTEN_FDS: descriptor %d is not a listening socket", fd);
 			return -1;
 		}
 		*listener = (struct agent_listener){ .fd = fd };
@@ -329,7 +329,7 @@ void agent_listen_close(struct agent_listeners *listeners)
 		const char *path = path_of(&listener->address);
 		struct stat st;
 
-		/* Another agent may have put its own in our place. */
+		/* Another agent may have replaced our socket. */
 		if (listener->is_ours && lstat(path, &st) == 0 && st.st_dev == listener->device &&
 		    st.st_ino == listener->inode)
 			unlink(path);

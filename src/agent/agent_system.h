@@ -1,6 +1,6 @@
 /*
- * What the agent has to say: one line each on stderr, without control bytes. Under systemd's journal each
- * begins with its priority as sd-daemon(3) has it, elsewhere with the program's name.
+ * Log lines of the agent on stderr, without control bytes. In the systemd journal each begins with its priority
+ * (sd-daemon(3)), elsewhere with the program's name.
  */
 #ifndef AGENT_SYSTEM_H
 #define AGENT_SYSTEM_H
@@ -13,7 +13,7 @@
 #include "agent/web.h"
 #include "common/attributes.h"
 
-/* As syslog numbers them. */
+/* Numbered as in syslog. */
 enum agent_level {
 	AGENT_ERROR = 3,
 	AGENT_WARNING = 4,
@@ -24,45 +24,44 @@ enum agent_level {
 /* Returns CLI_EXIT_UNKNOWN, the exit code of an agent that cannot start. */
 int agent_log(enum agent_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* systemd's notify protocol, by hand: datagrams to NOTIFY_SOCKET. Silent where there is none. */
+/* The notify protocol of systemd: datagrams to NOTIFY_SOCKET. Does nothing if there is none. */
 
 /* "READY=1", "STATUS=..." */
 void agent_systemd_notify(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* How often it wants to hear WATCHDOG=1, half of what it tolerates; 0: it does not ask. */
+/* Interval of WATCHDOG=1, half of the timeout; 0: no watchdog. */
 uint64_t agent_systemd_watchdog_ns(void);
 
 /*
- * Giving up what is not needed. Of all capabilities two are of use, and a third with --kernel-on-demand. They are
- * kept when we have them:
+ * Drops privileges. Only these capabilities are kept, if present; the third one with --kernel-on-demand:
  *
- *	CAP_DAC_READ_SEARCH	to read other users' regions, which are theirs alone
- *	CAP_SYS_PTRACE		to find regions that are no files, among a process's open descriptors
- *	CAP_DAC_OVERRIDE	to write a request into other users' regions
+ *	CAP_DAC_READ_SEARCH	to read regions of other users
+ *	CAP_SYS_PTRACE		to find regions without a file among a process's open descriptors
+ *	CAP_DAC_OVERRIDE	to write requests into regions of other users
  *
- * Nothing is gained later: no_new_privs is set and the bounding set is emptied.
+ * No privileges can be gained later: no_new_privs is set and the bounding set is empty.
  */
 
 struct agent_rights {
-	uid_t user;	 /* (uid_t)-1: stay who we are */
-	gid_t group;	 /* (gid_t)-1: the user's own, or stay */
+	uid_t user;	 /* (uid_t)-1: unchanged */
+	gid_t group;	 /* (gid_t)-1: the user's own, or unchanged */
 	bool must_write; /* into regions */
 };
 
-/* Look the names up; NULL: not given. Gives back 0, or an exit code when a line was said. */
+/* Looks up the names; NULL: not given. Returns 0, or an exit code after logging an error. */
 int agent_rights_find(struct agent_rights *rights, const char *user, const char *group);
 
-/* Gives back 0, or 1 when a line was said: then do not go on. */
+/* Returns 0, or 1 after logging an error: then exit. */
 int agent_rights_drop(const struct agent_rights *rights);
 
-/* The sockets on which clients come: opened here, or handed over by systemd (LISTEN_FDS). */
+/* Listening sockets: opened here, or passed by systemd (LISTEN_FDS). */
 
 enum { AGENT_LISTENERS_MAX = 8 };
 
 struct agent_listener {
 	int fd;
 	struct web_address address;
-	bool is_ours;	 /* a Unix socket whose file we made (mode 0660), and remove */
+	bool is_ours;	 /* a Unix socket whose file we created (mode 0660) and remove */
 	uint64_t device; /* of that file */
 	uint64_t inode;
 };
@@ -72,10 +71,10 @@ struct agent_listeners {
 	size_t count;
 };
 
-/* Sockets that systemd opened for us: how many, -1 when they are no use (said in a line). */
+/* Number of sockets passed by systemd, -1 if they cannot be used (logged). */
 int agent_listen_inherit(struct agent_listeners *listeners);
 
-/* `group` owns Unix sockets, (gid_t)-1: as it comes. Gives back 0, or 1 when a line was said. */
+/* `group` owns Unix sockets, (gid_t)-1: default. Returns 0, or 1 after logging an error. */
 int agent_listen_open(struct agent_listeners *listeners, const struct web_address *address,
 		      gid_t group);
 

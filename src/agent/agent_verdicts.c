@@ -15,7 +15,7 @@
 
 #define AGENT_VERDICT_QUIET_NS UINT64_C(10000000000)
 
-enum { LINE = 300 }; /* of each of its lines in the log */
+enum { LINE = 300 }; /* maximum length of each part of a log line */
 
 void agent_verdicts_release(struct agent_verdicts *verdicts)
 {
@@ -24,7 +24,7 @@ void agent_verdicts_release(struct agent_verdicts *verdicts)
 	verdicts->count = 0;
 }
 
-/* ---- keeping one ------------------------------------------------------------------------------ */
+/* ---- copies ------------------------------------------------------------------------------ */
 
 static void copy_lines(struct verdict *to, void (*add)(struct verdict *, const char *, ...),
 		       const struct verdict_lines *lines)
@@ -33,7 +33,7 @@ static void copy_lines(struct verdict *to, void (*add)(struct verdict *, const c
 		add(to, "%s", lines->list[i]);
 }
 
-/* Of the copy's lines some may be missing when memory is short, and it says so. */
+/* If memory is short, the copy may lack some lines, and says so. */
 static void verdict_keep(struct verdicts *kept, const struct verdict *verdict)
 {
 	const struct verdict_lines none = { .list = NULL };
@@ -50,7 +50,7 @@ static void verdict_keep(struct verdicts *kept, const struct verdict *verdict)
 	copy_lines(to, verdict_advice, &verdict->advice);
 }
 
-/* ---- for the hook ----------------------------------------------------------------------------- */
+/* ---- the hook ----------------------------------------------------------------------------- */
 
 static void add_number(struct agent_hook_event *event, const char *name, int64_t number)
 {
@@ -113,7 +113,7 @@ static void add_input(struct agent_hook_event *event, const char *what,
 	sink_release(&sink);
 }
 
-/* What was handed on when it appeared is handed on when it is over: it must not stay lit for ever. */
+/* A verdict that the hook was called for is also passed on when it clears, or an alert would stay open for ever. */
 static bool verdict_hand_on(struct agent_hook *hook, const struct agent_verdict *told, bool is_new,
 			    const char *host, uint64_t wall_ns, uint64_t now_ns)
 {
@@ -129,7 +129,7 @@ static bool verdict_hand_on(struct agent_hook *hook, const struct agent_verdict 
 	return agent_hook_give(hook, &event, is_new, now_ns);
 }
 
-/* When there is no turn now, a later look tries again. */
+/* Over the rate limit: a later scan tries again. */
 static void hand_on_when_due(struct agent_verdict *told, const struct agent_verdicts_to *to,
 			     uint64_t wall_ns, uint64_t now_ns)
 {
@@ -145,7 +145,7 @@ static void hand_on_when_due(struct agent_verdict *told, const struct agent_verd
 	}
 }
 
-/* The user of the process that is meant, else of one of its job. */
+/* The user of the culprit process, else of a process of its job. */
 static uint64_t user_of(const struct verdict *verdict, const struct watch *watch)
 {
 	uint64_t user = 0;
@@ -176,7 +176,7 @@ static const char *since_text(char text[static 40], uint64_t wall_ns)
 	return text;
 }
 
-/* The first line without its full stop: others follow on the same line. */
+/* The first line without its full stop: more text follows on the same line. */
 static const char *first_of(const struct verdict_lines *lines, char text[static LINE])
 {
 	size_t length;
@@ -188,7 +188,7 @@ static const char *first_of(const struct verdict_lines *lines, char text[static 
 	return text;
 }
 
-/* A command rather than words about it. */
+/* Prefers a command over text. */
 static const char *next_step(const struct verdict *verdict, char text[static LINE])
 {
 	for (size_t i = 0; i < verdict->advice.count; i++)
@@ -199,7 +199,7 @@ static const char *next_step(const struct verdict *verdict, char text[static LIN
 	return first_of(&verdict->advice, text);
 }
 
-/* What, since when, how sure, what speaks for it, what is missing, what to do: one line. */
+/* Title, start, confidence, first line of evidence, caveat and next step in one line. */
 static void tell_new(const struct verdict *verdict)
 {
 	char seen[LINE], missing[LINE], next[LINE], since[40], job[160] = "";
@@ -210,10 +210,10 @@ static void tell_new(const struct verdict *verdict)
 	first_of(&verdict->missing, missing);
 	next_step(verdict, next);
 	agent_log(verdict->severity == VERDICT_ERROR ? AGENT_ERROR : AGENT_WARNING,
-		  "%s: %s; %s%s%s%s%s%s%s%s%s", verdict_class_name(verdict->class), verdict->title,
-		  job, since_text(since, verdict->since_wall_ns),
-		  verdict_confidence_word(verdict->confidence), seen[0] ? "; " : "", seen,
-		  missing[0] ? "; not seen: " : "", missing, next[0] ? "; try: " : "", next);
+		  "%s: %s; %s%sconfidence %.0f%%%s%s%s%s%s%s", verdict_class_name(verdict->class),
+		  verdict->title, job, since_text(since, verdict->since_wall_ns),
+		  verdict->confidence * 100, seen[0] ? "; evidence: " : "", seen,
+		  missing[0] ? "; caveat: " : "", missing, next[0] ? "; next step: " : "", next);
 }
 
 static void tell_over(const struct agent_verdict *told)
@@ -221,12 +221,12 @@ static void tell_over(const struct agent_verdict *told)
 	const struct verdict *verdict = &told->as_told.list[0];
 
 	if (told->as_told.count > 0)
-		agent_log(AGENT_NOTICE, "over after %" PRIu64 " s: %s: %s",
+		agent_log(AGENT_NOTICE, "cleared after %" PRIu64 " s: %s: %s",
 			  (told->last_ns - told->first_ns) / SECOND_NS,
 			  verdict_class_name(verdict->class), verdict->title);
 }
 
-/* ---- from look to look ------------------------------------------------------------------------ */
+/* ---- scan by scan ------------------------------------------------------------------------ */
 
 static struct agent_verdict *verdict_find(struct agent_verdicts *verdicts, uint64_t key)
 {
@@ -245,10 +245,10 @@ static bool is_room(struct agent_verdicts *verdicts, uint64_t user)
 	if (verdicts->count < AGENT_VERDICTS_MAX && of_user < AGENT_VERDICTS_OF_USER)
 		return true;
 	if (!verdicts->is_full)
-		agent_log(AGENT_WARNING, "more than %d verdicts%s: the rest is not told",
+		agent_log(AGENT_WARNING, "more than %d verdicts%s: further ones are not logged",
 			  of_user < AGENT_VERDICTS_OF_USER ? AGENT_VERDICTS_MAX
 							   : AGENT_VERDICTS_OF_USER,
-			  of_user < AGENT_VERDICTS_OF_USER ? "" : " about one user's jobs");
+			  of_user < AGENT_VERDICTS_OF_USER ? "" : " about the jobs of one user");
 	verdicts->is_full = true;
 	return false;
 }
@@ -271,7 +271,7 @@ static void verdict_seen(struct agent_verdicts *verdicts, const struct verdict *
 		verdicts->totals[verdict->class]++;
 	}
 	at->last_ns = now_ns;
-	/* Also when what was in doubt is not any more. */
+	/* Also when a warning has become an error. */
 	if (verdict->severity >= at->tell_from) {
 		at->tell_from = verdict->severity + 1u;
 		verdicts_release(&at->as_told);
@@ -306,46 +306,60 @@ void agent_verdicts_tell(struct agent_verdicts *verdicts, const struct live *liv
 	verdicts->count = kept;
 }
 
-/* Does a verdict speak of this notice already, or will one when there is something to say? */
-/* Hangs and mismatches are made from verdicts, and so is who is behind where a verdict is in doubt. A death is seen
- * before anybody hangs on it. */
-static bool agent_verdicts_covers(const struct live *live, const struct live_notice *notice)
+/* Whether a verdict reports the same problem as a notice of this kind. */
+static bool is_reported(const struct live *live, enum live_notice_kind kind, const char *comm,
+			const char *rank)
 {
-	const struct job *job = &live->job;
-	const char *comm = notice->comm < job->comm_count ? job->comms[notice->comm].label : NULL;
-	const char *rank = notice->seat < job->seat_count
-				   ? job->ranks[job->seats[notice->seat].rank].label
-				   : NULL;
-
-	if (notice->kind == LIVE_HANG || notice->kind == LIVE_MISSING ||
-	    notice->kind == LIVE_MISMATCH)
-		return true;
 	for (size_t i = 0; i < live->verdicts.count; i++) {
 		const struct verdict *verdict = &live->verdicts.list[i];
 
-		if (notice->kind == LIVE_BEHIND && comm && strcmp(verdict->comm, comm) == 0)
+		if (kind == LIVE_BEHIND && comm[0] != '\0' && strcmp(verdict->comm, comm) == 0)
 			return true;
-		if (notice->kind == LIVE_DEAD && verdict->class == VERDICT_PROCESS_DEAD && rank &&
-		    strcmp(verdict->rank_label, rank) == 0)
+		if (kind == LIVE_DEAD && verdict->class == VERDICT_PROCESS_DEAD &&
+		    rank[0] != '\0' && strcmp(verdict->rank_label, rank) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* Titles count and so change from look to look: what a notice is about does not. */
+static const char *notice_comm(const struct live *live, const struct live_notice *notice)
+{
+	const struct job *job = &live->job;
+
+	return notice->comm < job->comm_count ? job->comms[notice->comm].label : "";
+}
+
+static const char *notice_rank(const struct live *live, const struct live_notice *notice)
+{
+	const struct job *job = &live->job;
+	const struct job_seat *seat =
+		notice->seat < job->seat_count ? &job->seats[notice->seat] : NULL;
+
+	return seat && seat->rank < job->rank_count ? job->ranks[seat->rank].label : "";
+}
+
+/* Notices of hangs and mismatches always come from a verdict. A late rank and a death may be noticed
+ * before there is one. */
+static bool agent_verdicts_covers(const struct live *live, const struct live_notice *notice)
+{
+	return notice->kind == LIVE_HANG || notice->kind == LIVE_MISSING ||
+	       notice->kind == LIVE_MISMATCH ||
+	       is_reported(live, notice->kind, notice_comm(live, notice),
+			   notice_rank(live, notice));
+}
+
+/* Titles contain counts that change from scan to scan, so they cannot identify a notice. */
 static void notice_key(const struct live *live, const struct live_notice *notice, char *key,
 		       size_t size)
 {
 	const struct job *job = &live->job;
 	const struct job_comm *comm =
 		notice->comm < job->comm_count ? &job->comms[notice->comm] : NULL;
-	const struct job_seat *seat =
-		notice->seat < job->seat_count ? &job->seats[notice->seat] : NULL;
 	const char *group =
 		comm && comm->group < job->group_count ? job->groups[comm->group].name : "";
 
-	text_format(key, size, "%d %s %s %s", (int)notice->kind, group, comm ? comm->label : "",
-		    seat && seat->rank < job->rank_count ? job->ranks[seat->rank].label : "");
+	text_format(key, size, "%d %s %s %s", (int)notice->kind, group, notice_comm(live, notice),
+		    notice_rank(live, notice));
 }
 
 static enum agent_level level_of(enum live_notice_kind kind)
@@ -370,14 +384,25 @@ static void notice_seen(struct agent_notices *notices, const struct live *live,
 		return;
 	if (at == notices->told + notices->count) {
 		notices->count++;
-		*at = (struct agent_notice){ .first_ns = now_ns };
+		*at = (struct agent_notice){ .kind = notice->kind, .first_ns = now_ns };
 		text_copy(at->key, sizeof(at->key), key);
+		text_copy(at->comm, sizeof(at->comm), notice_comm(live, notice));
+		text_copy(at->rank, sizeof(at->rank), notice_rank(live, notice));
 		agent_log(level_of(notice->kind), "%s: %s%s%s%s%s", live_notice_name(notice->kind),
 			  notice->title, notice->text[0] ? "; " : "", notice->text,
-			  notice->hint[0] ? "; try: " : "", notice->hint);
+			  notice->hint[0] ? "; next step: " : "", notice->hint);
 	}
 	text_copy(at->title, sizeof(at->title), notice->title);
 	at->last_ns = now_ns;
+	at->is_replaced = false;
+}
+
+/* A notice that became a verdict has not cleared: the verdict has its own line. A death never clears. */
+static void notice_clear(const struct agent_notice *at)
+{
+	if (!at->is_replaced && at->kind != LIVE_DEAD)
+		agent_log(AGENT_NOTICE, "cleared after %" PRIu64 " s: %s",
+			  (at->last_ns - at->first_ns) / SECOND_NS, at->title);
 }
 
 void agent_notices_tell(struct agent_notices *notices, const struct live *live, uint64_t now_ns)
@@ -390,11 +415,11 @@ void agent_notices_tell(struct agent_notices *notices, const struct live *live, 
 	for (size_t i = 0; i < notices->count; i++) {
 		struct agent_notice *at = &notices->told[i];
 
+		at->is_replaced |= is_reported(live, at->kind, at->comm, at->rank);
 		if (now_ns - at->last_ns < AGENT_NOTICE_QUIET_NS)
 			notices->told[kept++] = *at;
 		else
-			agent_log(AGENT_NOTICE, "over after %" PRIu64 " s: %s",
-				  (at->last_ns - at->first_ns) / 1000000000, at->title);
+			notice_clear(at);
 	}
 	notices->count = kept;
 }

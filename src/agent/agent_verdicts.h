@@ -1,7 +1,7 @@
 /*
- * Telling of who is stuck: each verdict of the doctor once when it appears and once when it is taken back, in the
- * log and to the hook; and once more when a warning becomes an error. One that comes back within AGENT_VERDICT_QUIET_NS was never gone. Telling is all: nothing
- * here touches a job.
+ * Reports each verdict of the doctor once when it appears, once when it clears, and again when a warning becomes an
+ * error: in the log and to the hook. A verdict that returns within AGENT_VERDICT_QUIET_NS has not cleared. Nothing here
+ * affects a job.
  */
 #ifndef AGENT_VERDICTS_H
 #define AGENT_VERDICTS_H
@@ -16,15 +16,19 @@
 #include "recording/watch.h"
 
 /*
- * Telling of what hangs, lags or was lost: each notice once when it appears, once when it is over. One that
- * comes back within AGENT_NOTICE_QUIET_NS was never gone. What is a verdict, too, is told as that.
+ * Logs each notice once when it appears and once when it clears. A notice that returns within
+ * AGENT_NOTICE_QUIET_NS has not cleared. A notice that is or becomes a verdict is only reported as a verdict.
  */
 
 struct agent_notice {
 	char key[320]; /* kind, job, communicator, rank */
+	char comm[128];
+	char rank[64];
 	char title[sizeof(((struct live_notice *)0)->title)];
+	enum live_notice_kind kind;
+	bool is_replaced;  /* a verdict reports it now */
 	uint64_t first_ns; /* monotonic */
-	uint64_t last_ns;  /* when it was last there */
+	uint64_t last_ns;  /* when it was last active */
 };
 
 struct agent_notices {
@@ -32,45 +36,44 @@ struct agent_notices {
 	size_t count;
 };
 
-/* After a look. */
+/* Call after each scan. */
 void agent_notices_tell(struct agent_notices *notices, const struct live *live, uint64_t now_ns);
 
 enum {
-	AGENT_VERDICTS_MAX = 128, /* that are told of at a time; more are counted */
-	AGENT_VERDICTS_OF_USER =
-		64, /* of these: one user's jobs must not keep those of others from being told */
+	AGENT_VERDICTS_MAX = 128,    /* reported at a time; more are only counted */
+	AGENT_VERDICTS_OF_USER = 64, /* of these per user, so that one user cannot use up all */
 };
 
 struct agent_verdict {
 	uint64_t key;
 	uint64_t first_ns; /* monotonic */
-	uint64_t last_ns;  /* when it was last there */
+	uint64_t last_ns;  /* when it was last active */
 	uint64_t first_wall_ns;
-	unsigned int tell_from;	 /* severity from which on it is told again */
-	uint64_t user;		 /* whose job it is, plus one; 0 unknown */
-	bool is_handed_on;	 /* the hook knows of it */
-	bool is_due;		 /* the hook is to be told when it has a turn */
-	bool is_late;		 /* it had none, and that was counted */
-	struct verdicts as_told; /* one: as it was when it was last told */
+	unsigned int tell_from;	 /* reported again from this severity on */
+	uint64_t user;		 /* user ID of the job plus one; 0 unknown */
+	bool is_handed_on;	 /* the hook was called for it */
+	bool is_due;		 /* the hook is to be called when the rate limit allows */
+	bool is_late;		 /* delayed by the rate limit, and counted */
+	struct verdicts as_told; /* one: as last reported */
 };
 
 struct agent_verdicts {
 	struct agent_verdict told[AGENT_VERDICTS_MAX];
 	size_t count;
-	bool is_full;			  /* said already */
-	uint64_t totals[VERDICT_CLASSES]; /* that appeared since the agent started */
+	bool is_full;			  /* already logged */
+	uint64_t totals[VERDICT_CLASSES]; /* since the agent started */
 };
 
 void agent_verdicts_release(struct agent_verdicts *verdicts);
 
-/* Where a look's verdicts go. */
+/* Where verdicts are reported. */
 struct agent_verdicts_to {
-	struct agent_hook *hook;   /* NULL: to the log alone */
-	const char *host;	   /* this machine's name */
-	const struct watch *watch; /* whose jobs they are; NULL: nobody knows */
+	struct agent_hook *hook;   /* NULL: log only */
+	const char *host;	   /* name of this host */
+	const struct watch *watch; /* to find the user of a job; NULL: unknown */
 };
 
-/* After a look. What the hook has no turn for is tried again at each look, as long as it lasts. */
+/* Call after each scan. Hook calls over the rate limit are retried at each scan while the verdict lasts. */
 void agent_verdicts_tell(struct agent_verdicts *verdicts, const struct live *live,
 			 const struct agent_verdicts_to *to, uint64_t now_ns);
 

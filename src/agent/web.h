@@ -1,6 +1,6 @@
 /*
- * The part of YAML that a web configuration needs: lines of "key: value" in nested maps. Line by line, from
- * (pointer, length), whatever the bytes are.
+ * The subset of YAML needed for a web configuration: lines of "key: value" in nested maps, parsed line by line from
+ * arbitrary bytes.
  */
 #ifndef WEB_H
 #define WEB_H
@@ -13,7 +13,7 @@
 #include "common/status.h"
 
 /*
- * The web configuration of Prometheus' exporters, as far as the agent takes it:
+ * The web configuration of Prometheus exporters, as far as the agent supports it:
  *
  *	tls_server_config:
  *	  cert_file: server.crt                  # relative to this file
@@ -28,24 +28,24 @@
  *	basic_auth_users:
  *	  prometheus: $2y$10$...                 # bcrypt
  *
- * What it does not take it refuses with the line and a word why: a setting that guards something must
- * not be passed over. The language is YAML's, of it block maps with plain or quoted scalars, comments and
- * an opening "---"; lists, anchors, tags and texts over several lines are refused.
+ * Anything else is rejected with its line and a reason: a security setting must not be ignored. Supported YAML is
+ * block maps with plain or quoted scalars, comments and an opening "---"; lists, anchors, tags and multi-line text
+ * are rejected.
  */
 
 enum {
 	WEB_CONFIG_BYTES_MAX = 64 * 1024,
-	WEB_CONFIG_TEXT = 1024, /* a value, with its terminator */
+	WEB_CONFIG_TEXT = 1024, /* a value with its terminator */
 	WEB_CONFIG_USERS_MAX = 256,
 	WEB_CONFIG_COST_MAX = 14, /* of bcrypt: 2^14 rounds take a second */
 };
 
 enum web_client_auth {
 	WEB_CLIENT_NONE = 0,
-	WEB_CLIENT_REQUEST = 1,		/* asked for, not looked at */
-	WEB_CLIENT_REQUIRE_ANY = 2,	/* must be there, not looked at */
-	WEB_CLIENT_VERIFY_IF_GIVEN = 3, /* must be good if it is there */
-	WEB_CLIENT_REQUIRE = 4,		/* must be there and good */
+	WEB_CLIENT_REQUEST = 1,		/* requested, not verified */
+	WEB_CLIENT_REQUIRE_ANY = 2,	/* required, not verified */
+	WEB_CLIENT_VERIFY_IF_GIVEN = 3, /* verified if given */
+	WEB_CLIENT_REQUIRE = 4,		/* required and verified */
 };
 
 struct web_user {
@@ -59,36 +59,36 @@ struct web_config {
 	char key_file[WEB_CONFIG_TEXT];
 	char client_ca_file[WEB_CONFIG_TEXT];
 	enum web_client_auth client_auth;
-	int min_version; /* of TLS 1.x: 0 to 3 */
+	int min_version; /* x of TLS 1.x: 0 to 3 */
 	int max_version;
 	char strict_transport[256]; /* "": no such header */
 	struct web_user *users;
 	size_t user_count;
 };
 
-/* ERR_FORMAT with a line in why, ERR_NO_SPACE (memory). Release in every case. */
+/* ERR_FORMAT with a message in `why`, ERR_NO_SPACE (memory). Must be released even if it fails. */
 enum status web_config_parse(struct web_config *config, const char *text, size_t length, char *why,
 			     size_t why_size);
 void web_config_release(struct web_config *config);
 
-/* Read and parse a file; relative names in it become names beside it. ERR_SYSTEM, too: why says all. */
+/* Reads and parses a file; file names in it are relative to it. Also ERR_SYSTEM, with a message in `why`. */
 enum status web_config_read(struct web_config *config, const char *path, char *why,
 			    size_t why_size);
 
-/* Where to listen, as the command line says it: "127.0.0.1:9749", "[::1]:9749", ":9749", "unix:/path". */
+/* A listen address as on the command line: "127.0.0.1:9749", "[::1]:9749", ":9749", "unix:/path". */
 
 struct web_address {
 	struct sockaddr_storage socket;
 	socklen_t length;
 	bool is_unix;
-	bool is_loopback; /* nobody but this machine reaches it */
+	bool is_loopback; /* only reachable from this host */
 	bool is_any;	  /* ":9749": all addresses, both families */
 };
 
-/* Addresses are numbers: no name is looked up but "localhost". ERR_FORMAT with *why (static). */
+/* Addresses are numeric: no name except "localhost" is resolved. ERR_FORMAT with *why (static). */
 enum status web_address_parse(struct web_address *address, const char *text, const char **why);
 
-/* The same for a socket that somebody else has bound. */
+/* The same for a socket that is already bound. */
 void web_address_of(struct web_address *address, const struct sockaddr_storage *socket,
 		    socklen_t length);
 
@@ -96,42 +96,42 @@ void web_address_of(struct web_address *address, const struct sockaddr_storage *
 void web_address_text(const struct web_address *address, char *to, size_t size);
 
 /*
- * Against DNS rebinding: a page of some other site can make a browser connect to 127.0.0.1 under the
- * site's own name, and then read what it gets. The Host header still has that name. So whoever listens on
- * loopback answers to loopback's names and the machine's own, and to nobody else.
+ * Protection against DNS rebinding: a web site can make a browser connect to 127.0.0.1 under the site's own name and
+ * read the answer. The Host header still has that name. So a loopback listener only answers to loopback names and the
+ * name of this host.
  */
 
-/* `host` as in the header: a name or address, perhaps with a port, which does not matter (tunnels change
- * it). Allowed are localhost, 127.0.0.1, [::1] and own_name, in any case of letters. */
+/* `host` as in the header: a name or address; a port is ignored, because tunnels change it. Allowed are localhost,
+ * 127.0.0.1, [::1] and own_name, ignoring case. */
 bool web_host_is_local(const char *host, const char *own_name);
 
-/* May the answer be compressed? */
+/* Compression of answers. */
 
-/* What an Accept-Encoding header says of gzip; NULL: nothing was said, so no. */
+/* Whether an Accept-Encoding header accepts gzip; false for NULL. */
 bool web_encoding_takes_gzip(const char *header);
 
-/* One gzip member, fast rather than small. NULL: no memory. The caller frees it. */
+/* A gzip stream, fast rather than small. NULL: out of memory. The caller frees it. */
 void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed);
 
 /*
- * HTTP basic authentication against bcrypt hashes, inside a loop that must not stall.
+ * HTTP basic authentication against bcrypt hashes, in an event loop that must not block.
  *
- * bcrypt takes 50 ms and more by design. So a pair that was right once is remembered, as a keyed digest
- * of user, password and hash: a scraper costs one bcrypt, and a changed hash is not remembered. What is
- * not remembered is checked with bcrypt, whether or not the user exists, but at most a fifth of the time
- * goes into that, and an address that was wrong waits for a second: others are told to come again.
+ * bcrypt takes 50 ms and more by design. So a correct pair is cached as a keyed digest of user, password and hash: a
+ * scraper costs one bcrypt, and a changed hash is not in the cache. Other pairs are checked with bcrypt, whether or not
+ * the user exists, but for at most a fifth of the time, and an address with a wrong password has to wait a second.
+ * Requests beyond these limits should be retried.
  */
 
 enum {
 	WEB_AUTH_REMEMBERED = 64,
 	WEB_AUTH_ADDRESSES = 64,
-	WEB_AUTH_TEXT = 512, /* "user:password", with its terminator */
+	WEB_AUTH_TEXT = 512, /* "user:password" with its terminator */
 };
 
 enum web_verdict {
 	WEB_AUTH_GOOD = 0,
 	WEB_AUTH_WRONG = 1, /* or missing */
-	WEB_AUTH_LATER = 2, /* not checked: too many were wrong */
+	WEB_AUTH_LATER = 2, /* not checked: too many wrong attempts */
 };
 
 struct web_auth {
@@ -144,11 +144,11 @@ struct web_auth {
 	} wrong[WEB_AUTH_ADDRESSES];
 	size_t next_wrong;
 	uint64_t free_ns; /* no bcrypt before */
-	uint64_t checks;  /* bcrypts so far */
-	void *crypt;	  /* crypt(3)'s scratch */
+	uint64_t checks;  /* bcrypt calls so far */
+	void *crypt;	  /* scratch memory of crypt(3) */
 };
 
-/* ERR_SYSTEM when there is no randomness, or no bcrypt in this system's crypt (errno ENOSYS). */
+/* ERR_SYSTEM without randomness, or without bcrypt in the system's crypt (errno ENOSYS). */
 enum status web_auth_init(struct web_auth *auth);
 void web_auth_release(struct web_auth *auth);
 
@@ -157,7 +157,7 @@ enum web_verdict web_auth_check(struct web_auth *auth, const struct web_config *
 				const char *header, const uint8_t address[static 16],
 				uint64_t now_ns);
 
-/* "Basic <base64>" into "user:password"; false when it is anything else. */
+/* Decodes "Basic <base64>" to "user:password"; false for anything else. */
 bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT]);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 
-/* Of the time, for bcrypt; and how long an address waits after a wrong password. */
+/* Share of time for bcrypt, and how long an address has to wait after a wrong password. */
 enum { SHARE_OF_TIME = 5 };
 static const uint64_t penalty_ns = 1000000000;
 
@@ -48,16 +48,16 @@ bool web_auth_decode(const char *header, char to[static WEB_AUTH_TEXT])
 			return false;
 	}
 	to[used] = '\0';
-	/* Padded to fours, or not at all. */
+	/* Padded to a multiple of four, or not at all. */
 	letters += strspn(header, "=");
 	return header[strspn(header, "=")] == '\0' && strspn(header, "=") <= 2 &&
 	       (letters % 4 == 0 || *header == '\0') && bits < 6 &&
 	       (gathered & ((1u << bits) - 1)) == 0 && strchr(to, ':') != NULL;
 }
 
-/* ---- what was right before --------------------------------------------------------------------- */
+/* ---- cache of correct pairs --------------------------------------------------------------------- */
 
-/* What a pair and the hash that it was right for are remembered by. False: GnuTLS refuses. */
+/* The cache key of a pair and its hash. False: GnuTLS failed. */
 static bool digest_of(const struct web_auth *auth, const char *pair, const char *hash,
 		      uint8_t digest[static 32])
 {
@@ -87,7 +87,7 @@ static void auth_remember(struct web_auth *auth, const uint8_t digest[static 32]
 	auth->next_good = (auth->next_good + 1) % WEB_AUTH_REMEMBERED;
 }
 
-/* ---- who was wrong ----------------------------------------------------------------------------- */
+/* ---- wrong attempts ---------------------------------------------------------------------------- */
 
 static bool must_wait(const struct web_auth *auth, const uint8_t address[static 16],
 		      uint64_t now_ns)
@@ -152,7 +152,7 @@ static bool is_right(struct web_auth *auth, const char *password, const char *ha
 	return is_it;
 }
 
-/* The one who is named before the colon; NULL: nobody. */
+/* The user named before the colon; NULL: unknown. */
 static const struct web_user *find_user(const struct web_config *config, const char *pair)
 {
 	size_t length = strcspn(pair, ":");
@@ -169,7 +169,7 @@ static enum web_verdict check_pair(struct web_auth *auth, const struct web_confi
 				   uint64_t now_ns)
 {
 	const struct web_user *user = find_user(config, pair);
-	/* Who does not exist costs what the first one costs. */
+	/* An unknown user takes as long as the first user. */
 	const char *hash = user ? user->hash : config->users[0].hash;
 	uint8_t digest[32];
 	bool has_digest = digest_of(auth, pair, hash, digest);

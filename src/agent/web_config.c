@@ -20,13 +20,13 @@ struct web_yaml {
 	const char *end;
 	unsigned int line;		      /* of the pair, from 1 */
 	const char *problem;		      /* static; NULL: none */
-	unsigned int indents[WEB_YAML_DEPTH]; /* of the maps that are open */
+	unsigned int indents[WEB_YAML_DEPTH]; /* of the open maps */
 	unsigned int depth;		      /* of the pair: 0 for the outermost map */
 	bool may_nest;			      /* the last pair had no value */
 	bool has_begun;
 	char key[WEB_YAML_KEY];
 	char value[WEB_YAML_VALUE];
-	bool has_value; /* false: a map may follow, or nothing does; "{}" is the same */
+	bool has_value; /* false: a map or nothing follows; the same for "{}" */
 };
 
 static void web_yaml_init(struct web_yaml *yaml, const char *text, size_t length)
@@ -40,7 +40,7 @@ static bool yaml_fail(struct web_yaml *yaml, const char *problem)
 	return false;
 }
 
-/* The rest of a line behind a value may be a comment. */
+/* The rest of a line after a value may be a comment. */
 static bool is_over(const char *at, const char *end)
 {
 	bool has_blank = false;
@@ -50,7 +50,7 @@ static bool is_over(const char *at, const char *end)
 	return at == end || (*at == '#' && has_blank);
 }
 
-/* A scalar in quotes: *at stands on the first of them and then behind the last. */
+/* A quoted scalar: *at is on the opening quote, and afterwards behind the closing one. */
 static bool yaml_quoted(struct web_yaml *yaml, const char **at, const char *end, char *to,
 			size_t size)
 {
@@ -69,36 +69,37 @@ static bool yaml_quoted(struct web_yaml *yaml, const char **at, const char *end,
 		} else if (byte == '\\' && quote == '"') {
 			if (++*at == end || (**at != '"' && **at != '\\'))
 				return yaml_fail(yaml,
-						 "of escapes only \\\" and \\\\ are known here");
+						 "only the escapes \\\" and \\\\ are supported");
 			byte = **at;
 		}
 		if (used + 1 >= size)
-			return yaml_fail(yaml, "a text is too long");
+			return yaml_fail(yaml, "text too long");
 		to[used++] = byte;
 	}
-	return yaml_fail(yaml, "a quote is not closed on its line");
+	return yaml_fail(yaml, "quote not closed on this line");
 }
 
-/* Until `stop` at its end or before a blank, or a comment, or the end of the line. */
+/* Ends at `stop` before a blank or line end, at a comment, or at the end of the line. */
 static bool yaml_plain(struct web_yaml *yaml, const char **at, const char *end, char stop, char *to,
 		       size_t size)
 {
 	size_t used = 0;
 
 	if (*at < end && strchr("&*!|>%@`[]{},?-", **at) && !(stop == '\0' && **at == '-'))
-		return yaml_fail(yaml, "lists, anchors, tags and texts over several lines are not "
-				       "taken here; quote a text that begins so");
+		return yaml_fail(yaml,
+				 "lists, anchors, tags and multi-line text are not supported; "
+				 "quote text that begins with such a character");
 	for (; *at < end; ++*at) {
 		bool is_last = *at + 1 == end || (*at)[1] == ' ';
 
 		if (**at == stop && is_last)
 			break;
 		if (stop == '\0' && **at == ':' && is_last)
-			return yaml_fail(yaml, "a text with ': ' in it must be quoted");
+			return yaml_fail(yaml, "text containing ': ' must be quoted");
 		if (**at == '#' && used > 0 && (*at)[-1] == ' ')
 			break;
 		if (used + 1 >= size)
-			return yaml_fail(yaml, "a text is too long");
+			return yaml_fail(yaml, "text too long");
 		to[used++] = **at;
 	}
 	while (used > 0 && to[used - 1] == ' ')
@@ -116,9 +117,9 @@ static bool yaml_take_key(struct web_yaml *yaml, const char **at, const char *en
 	if (!is_good)
 		return false;
 	if (*at == end || **at != ':' || (*at + 1 < end && (*at)[1] != ' '))
-		return yaml_fail(yaml, "here should stand 'key: value'");
+		return yaml_fail(yaml, "expected 'key: value'");
 	if (yaml->key[0] == '\0')
-		return yaml_fail(yaml, "a key is empty");
+		return yaml_fail(yaml, "empty key");
 	++*at;
 	return true;
 }
@@ -140,22 +141,22 @@ static bool yaml_take_value(struct web_yaml *yaml, const char *at, const char *e
 	if (*at == '"' || *at == '\'') {
 		if (!yaml_quoted(yaml, &at, end, yaml->value, sizeof(yaml->value)))
 			return false;
-		return is_over(at, end) || yaml_fail(yaml, "something follows a closed quote");
+		return is_over(at, end) || yaml_fail(yaml, "unexpected text after a closing quote");
 	}
 	return yaml_plain(yaml, &at, end, '\0', yaml->value, sizeof(yaml->value));
 }
 
-/* Which map a pair with so many blanks before it belongs to. */
+/* The map that a pair with this indentation belongs to. */
 static bool take_indent(struct web_yaml *yaml, unsigned int indent)
 {
 	if (!yaml->has_begun) {
 		yaml->has_begun = true;
 		yaml->indents[0] = indent;
-		return indent == 0 || yaml_fail(yaml, "the first key should begin its line");
+		return indent == 0 || yaml_fail(yaml, "the first key must not be indented");
 	}
 	if (indent > yaml->indents[yaml->depth]) {
 		if (!yaml->may_nest)
-			return yaml_fail(yaml, "the line is further in than its neighbours");
+			return yaml_fail(yaml, "unexpected indentation");
 		if (yaml->depth + 1 == WEB_YAML_DEPTH)
 			return yaml_fail(yaml, "maps are nested too deeply");
 		yaml->indents[++yaml->depth] = indent;
@@ -164,7 +165,7 @@ static bool take_indent(struct web_yaml *yaml, unsigned int indent)
 	while (yaml->depth > 0 && indent < yaml->indents[yaml->depth])
 		yaml->depth--;
 	return indent == yaml->indents[yaml->depth] ||
-	       yaml_fail(yaml, "the line stands as far in as no line above it");
+	       yaml_fail(yaml, "indentation does not match any line above");
 }
 
 /* Printable, or a byte of UTF-8. */
@@ -172,14 +173,14 @@ static bool is_text(struct web_yaml *yaml, const char *at, const char *end)
 {
 	for (; at < end; at++) {
 		if (*at == '\t')
-			return yaml_fail(yaml, "a tab; use blanks");
+			return yaml_fail(yaml, "tab character; use spaces");
 		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			return yaml_fail(yaml, "a control character");
+			return yaml_fail(yaml, "control character");
 	}
 	return true;
 }
 
-/* The next pair; false at the end and when problem says what is wrong at line. */
+/* The next pair; false at the end, or on an error in `problem` at `line`. */
 static bool web_yaml_next(struct web_yaml *yaml)
 {
 	while (yaml->problem == NULL && yaml->at < yaml->end) {
@@ -207,13 +208,13 @@ static bool web_yaml_next(struct web_yaml *yaml)
 	return false;
 }
 
-/* Where in the file a pair stands. */
+/* The section of the file that a pair is in. */
 enum section { ROOT = 0, TLS = 1, HTTP = 2, HEADERS = 3, USERS = 4, SECTIONS = 5 };
 
 struct parser {
 	struct web_config *config;
 	struct web_yaml yaml;
-	enum section sections[WEB_YAML_DEPTH]; /* the map that is open at each depth */
+	enum section sections[WEB_YAML_DEPTH]; /* the open map at each depth */
 	unsigned int seen;		       /* bit k: keys[k] was there */
 	char *why;
 	size_t why_size;
@@ -232,8 +233,8 @@ enum key_kind {
 	KEY_TEXT, offsetof(struct web_config, member), sizeof(((struct web_config *)NULL)->member)
 
 static const char ours[] = "the agent sets this header itself";
-static const char priorities[] = "GnuTLS' own choice is used; take it out";
-static const char in_files[] = "certificates and keys are taken from files alone";
+static const char priorities[] = "the defaults of GnuTLS are used; remove it";
+static const char in_files[] = "certificates and keys are only read from files";
 
 static const struct {
 	enum section section;
@@ -241,7 +242,7 @@ static const struct {
 	enum key_kind kind;
 	size_t at;
 	size_t size;
-	const char *refused; /* why it is not taken */
+	const char *refused; /* reason why it is not supported */
 } keys[] = {
 	{ ROOT, "tls_server_config", KEY_SECTION, TLS, 0, NULL },
 	{ ROOT, "http_server_config", KEY_SECTION, HTTP, 0, NULL },
@@ -255,7 +256,7 @@ static const struct {
 	{ TLS, "cert", KEY_REFUSED, 0, 0, in_files },
 	{ TLS, "key", KEY_REFUSED, 0, 0, in_files },
 	{ TLS, "client_ca", KEY_REFUSED, 0, 0, in_files },
-	{ TLS, "client_allowed_sans", KEY_REFUSED, 0, 0, "names of clients are not compared here" },
+	{ TLS, "client_allowed_sans", KEY_REFUSED, 0, 0, "client names are not checked" },
 	{ TLS, "cipher_suites", KEY_REFUSED, 0, 0, priorities },
 	{ TLS, "prefer_server_cipher_suites", KEY_REFUSED, 0, 0, priorities },
 	{ TLS, "curve_preferences", KEY_REFUSED, 0, 0, priorities },
@@ -265,7 +266,7 @@ static const struct {
 	{ HEADERS, "Content-Security-Policy", KEY_REFUSED, 0, 0, ours },
 	{ HEADERS, "X-Content-Type-Options", KEY_REFUSED, 0, 0, ours },
 	{ HEADERS, "X-Frame-Options", KEY_REFUSED, 0, 0, ours },
-	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, 0, 0, "no browser heeds it any more" },
+	{ HEADERS, "X-XSS-Protection", KEY_REFUSED, 0, 0, "obsolete" },
 };
 _Static_assert(ARRAY_LENGTH(keys) <= 32, "seen has a bit per key");
 
@@ -357,15 +358,14 @@ static enum status take_user(struct parser *parser)
 
 	for (size_t i = 0; i < config->user_count; i++)
 		if (strcmp(config->users[i].name, yaml->key) == 0)
-			return config_refuse(parser, "user %s is there twice", yaml->key);
+			return config_refuse(parser, "duplicate user %s", yaml->key);
 	if (strchr(yaml->key, ':'))
-		return config_refuse(parser, "a user's name cannot have a colon");
+		return config_refuse(parser, "user names must not contain a colon");
 	if (!is_bcrypt(yaml->value, &cost))
-		return config_refuse(parser,
-				     "what follows user %s is no bcrypt hash, like $2y$10$...",
+		return config_refuse(parser, "user %s: not a bcrypt hash (like $2y$10$...)",
 				     yaml->key);
 	if (cost < 4 || cost > WEB_CONFIG_COST_MAX)
-		return config_refuse(parser, "the hash of user %s has cost %d; taken are 4 to %d",
+		return config_refuse(parser, "user %s: the bcrypt cost is %d, must be 4 to %d",
 				     yaml->key, cost, WEB_CONFIG_COST_MAX);
 	if (config->user_count == WEB_CONFIG_USERS_MAX)
 		return config_refuse(parser, "more than %d users", WEB_CONFIG_USERS_MAX);
@@ -379,7 +379,7 @@ static enum status take_user(struct parser *parser)
 
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
-/* A map begins below this key. */
+/* A map follows this key. */
 static enum status open_section(struct parser *parser, enum section section)
 {
 	const struct web_yaml *yaml = &parser->yaml;
@@ -407,14 +407,15 @@ static enum status config_take_key(struct parser *parser, size_t key)
 	case KEY_CLIENT_AUTH:
 		return take_client_auth(parser);
 	case KEY_HTTP2:
-		/* HTTP/2 is an offer that a client need not take; the agent makes none. */
+		/* HTTP/2 is optional for clients; the agent does not offer it. */
 		if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
 			return OK;
 		return config_refuse(parser, "http2 is true or false, not '%s'", value);
 	case KEY_REFUSED:
 		break;
 	}
-	return config_refuse(parser, "%s is not taken: %s", parser->yaml.key, keys[key].refused);
+	return config_refuse(parser, "%s is not supported: %s", parser->yaml.key,
+			     keys[key].refused);
 }
 
 static enum status take_pair(struct parser *parser)
@@ -423,8 +424,8 @@ static enum status take_pair(struct parser *parser)
 	enum section section = parser->sections[yaml->depth];
 
 	if (yaml->depth > 0 && section == ROOT)
-		return config_refuse(parser, "%s is further in than it should be", yaml->key);
-	/* What is below this key is nothing, unless the key opens a section. */
+		return config_refuse(parser, "%s: unexpected indentation", yaml->key);
+	/* There is nothing below this key, unless it opens a section. */
 	if (yaml->depth + 1 < WEB_YAML_DEPTH)
 		parser->sections[yaml->depth + 1] = ROOT;
 	if (section == USERS)
@@ -433,14 +434,14 @@ static enum status take_pair(struct parser *parser)
 		if (keys[i].section != section || strcmp(keys[i].name, yaml->key) != 0)
 			continue;
 		if (parser->seen & 1u << i)
-			return config_refuse(parser, "%s is there twice", yaml->key);
+			return config_refuse(parser, "duplicate key %s", yaml->key);
 		parser->seen |= 1u << i;
 		return config_take_key(parser, i);
 	}
 	return config_refuse(parser, "unknown key '%s' in %s", yaml->key, section_names[section]);
 }
 
-/* What only shows when all is there. */
+/* Checks that need the whole configuration. */
 static enum status check_whole(const struct web_config *config, char *why, size_t why_size)
 {
 	const char *problem = NULL;
@@ -454,9 +455,10 @@ static enum status check_whole(const struct web_config *config, char *why, size_
 	else if (config->min_version > config->max_version)
 		problem = "min_version is above max_version";
 	else if (verifies && config->client_ca_file[0] == '\0')
-		problem = "client_auth_type asks for client_ca_file, which is missing";
+		problem = "client_auth_type requires client_ca_file";
 	else if (config->client_ca_file[0] && config->client_auth == WEB_CLIENT_NONE)
-		problem = "client_ca_file is there, but client_auth_type asks for no certificate";
+		problem = "client_ca_file is given, but client_auth_type does not verify "
+			  "certificates";
 	if (problem == NULL)
 		return OK;
 	text_format(why, why_size, "%s", problem);
@@ -470,7 +472,7 @@ enum status web_config_parse(struct web_config *config, const char *text, size_t
 	enum status status = OK;
 
 	*config = (struct web_config){ .min_version = 2, .max_version = 3 };
-	text_copy(why, why_size, "not enough memory");
+	text_copy(why, why_size, "out of memory");
 	web_yaml_init(&parser.yaml, text, length);
 	while (status == OK && web_yaml_next(&parser.yaml))
 		status = take_pair(&parser);
@@ -490,7 +492,7 @@ void web_config_release(struct web_config *config)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* `name` beside `path`, unless it is absolute. */
+/* `name` relative to the directory of `path`, unless it is absolute. */
 static bool make_beside(char name[static WEB_CONFIG_TEXT], const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -537,7 +539,7 @@ enum status web_config_read(struct web_config *config, const char *path, char *w
 	if (status == OK &&
 	    (!make_beside(config->cert_file, path) || !make_beside(config->key_file, path) ||
 	     !make_beside(config->client_ca_file, path))) {
-		text_format(why, why_size, "%s: a file's name is too long", path);
+		text_format(why, why_size, "%s: file name too long", path);
 		status = ERR_FORMAT;
 	}
 	free(text);

@@ -43,7 +43,8 @@ static enum status parse_unix(struct web_address *address, const char *path, con
 		return address_refuse(
 			why, "a Unix socket needs an absolute path, like unix:/run/x.sock");
 	if (!text_copy(to->sun_path, sizeof(to->sun_path), path))
-		return address_refuse(why, "the path of a Unix socket may have 107 characters");
+		return address_refuse(why,
+				      "the path of a Unix socket is limited to 107 characters");
 	web_address_of(address, &socket, sizeof(*to));
 	return OK;
 }
@@ -60,7 +61,7 @@ static enum status parse_inet(struct web_address *address, const char *host, boo
 		v6->sin6_family = AF_INET6;
 		v6->sin6_port = htons(port);
 		if (host[0] != '\0' && inet_pton(AF_INET6, host, &v6->sin6_addr) != 1)
-			return address_refuse(why, "between the brackets stands no IPv6 address");
+			return address_refuse(why, "not an IPv6 address in brackets");
 		web_address_of(address, &socket, sizeof(*v6));
 		address->is_any = host[0] == '\0';
 		return OK;
@@ -70,7 +71,7 @@ static enum status parse_inet(struct web_address *address, const char *host, boo
 	v4->sin_family = AF_INET;
 	v4->sin_port = htons(port);
 	if (inet_pton(AF_INET, host, &v4->sin_addr) != 1)
-		return address_refuse(why, "names are not looked up: give an address in numbers");
+		return address_refuse(why, "host names are not resolved; use a numeric address");
 	web_address_of(address, &socket, sizeof(*v4));
 	return OK;
 }
@@ -86,7 +87,7 @@ enum status web_address_parse(struct web_address *address, const char *text, con
 	if (strncmp(text, "unix:", 5) == 0)
 		return parse_unix(address, text + 5, why);
 	if (colon == NULL || text_number(colon + 1, 0, 65535, &port) != OK)
-		return address_refuse(why, "it should end in a port, like 127.0.0.1:9749");
+		return address_refuse(why, "port missing; use a form like 127.0.0.1:9749");
 	length = (size_t)(colon - text);
 	is_v6 = text[0] == '[' && length >= 2 && text[length - 1] == ']';
 	if (is_v6) {
@@ -94,10 +95,10 @@ enum status web_address_parse(struct web_address *address, const char *text, con
 		length -= 2;
 	}
 	if (length >= sizeof(host) || (is_v6 && length == 0))
-		return address_refuse(why, "that is no address");
+		return address_refuse(why, "invalid address");
 	text_format(host, sizeof(host), "%.*s", (int)length, text);
 	if (!is_v6 && strchr(host, ':'))
-		return address_refuse(why, "an IPv6 address stands in brackets, like [::1]:9749");
+		return address_refuse(why, "IPv6 addresses need brackets, like [::1]:9749");
 	return parse_inet(address, host, is_v6, (uint16_t)port, why);
 }
 
@@ -176,7 +177,7 @@ void *web_encoding_gzip(const void *bytes, size_t length, size_t *packed)
 	void *to, *fitting;
 	size_t room;
 
-	/* Level 1: four times smaller for a quarter of what the default level costs. */
+	/* Level 1: a quarter of the size, at a quarter of the cost of the default level. */
 	if (length > UINT32_MAX / 2 ||
 	    deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return NULL;

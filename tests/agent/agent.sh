@@ -1,23 +1,23 @@
 # shellcheck shell=bash
-# For tests of the agent: source this instead of tap.sh. Each test has agents of its own on ports that the
-# system chooses, and a directory of its own where regions are.
+# For tests of the agent: source this instead of tap.sh. Each test has its own agents, on ports chosen by the
+# system, and its own directory for regions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 agent=${AGENT:-$BUILD/ringside-agent}
 export LC_ALL=C
 unset NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID LISTEN_FDS LISTEN_PID JOURNAL_STREAM RINGSIDE_SHM
 unset http_proxy HTTP_PROXY all_proxy ALL_PROXY no_proxy NO_PROXY
-[ -x "$agent" ] || tap_skip_all "there is no agent: it was built without libmicrohttpd"
-command -v curl >/dev/null || tap_skip_all "there is no curl"
+[ -x "$agent" ] || tap_skip_all "ringside-agent was not built (no libmicrohttpd)"
+command -v curl >/dev/null || tap_skip_all "curl is not installed"
 
 shm=$tap_scratch/shm
 log=$tap_scratch/agent.log
 mkdir -p "$shm"
-# What never ends: who reads it waits for ever.
+# A pipe that never delivers anything: readers wait for ever.
 mkfifo "$tap_scratch/never"
 exec 9<>"$tap_scratch/never"
 agent_pid=
-before=() # a command that becomes the agent
+before=() # a command that executes the agent
 started=()
 clean_up() {
 	local pid
@@ -28,7 +28,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Now or soon.
+# Succeeds now or soon.
 expect_soon() { # sentence command...
 	local sentence=$1
 	shift
@@ -42,7 +42,7 @@ expect_soon() { # sentence command...
 is_listening() { grep -q '^ringside-agent: listening on\|^<6>listening on' "$log"; }
 is_running() { kill -0 "$agent_pid" 2>/dev/null; }
 
-# An agent on a port of the system's choice, and more options: its pid, what it says, its address.
+# Starts an agent on a port chosen by the system; sets its pid, log and address.
 start_agent() { # option...
 	start_agent_at --listen 127.0.0.1:0 "$@"
 }
@@ -64,7 +64,7 @@ fetch() { # path curl-option...
 	shift
 	curl -sS --max-time 60 "$@" "$url$path"
 }
-# The code of an answer.
+# The status code of an answer.
 code_of() { # path curl-option...
 	fetch "$@" -o /dev/null -w '%{http_code}' 2>/dev/null
 }
@@ -78,7 +78,7 @@ expect_code() { # sentence code path curl-option...
 	shift 2
 	expect_same "$sentence" "$(code_of "$@")" "$wanted"
 }
-# A header of an answer, and how often the log says something.
+# A header of an answer; how often a pattern is in the log.
 header_of() { # name path curl-option...
 	local name=$1
 	shift
@@ -94,7 +94,7 @@ says() { # pattern
 	grep -qE -- "$1" "$log"
 }
 
-# The whole of what a refused command line says.
+# A rejected command line prints exactly one line.
 expect_refusal() { # sentence code pattern command...
 	local sentence=$1 code=$2 pattern=$3 got
 	shift 3
@@ -109,9 +109,9 @@ $(cat "$tap_scratch/err")"
 	fi
 }
 
-# A simulated job, until it is told to end. What it does then is as orderly as it can be.
+# A simulated job that runs until it is stopped, and then ends cleanly.
 start_sim() { # option...
-	[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
+	[ -x "$BUILD/ringside" ] || tap_skip_all "ringside is not built"
 	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB "$BUILD/ringside" sim --kernel --seconds 600s "$@" >"$tap_scratch/sim" 2>&1 &
 	sim_pid=$!
 	started+=("$sim_pid")
@@ -121,7 +121,7 @@ stop_sim() { # signal
 	wait "$sim_pid" 2>/dev/null
 }
 
-# A job of one process that loads the plugin and does as its options say; it goes on until it is killed.
+# A job with one process that loads the plugin and follows its options; it runs until it is killed.
 start_job() { # option...
 	[ -x "$BUILD/tests/process/process_job" ] || tap_skip_all "process_job is not built: make tests"
 	PLUGIN=$BUILD/libnccl-profiler-ringside.so RINGSIDE_SHM=$shm RINGSIDE_DIR=$tap_scratch/traces \
@@ -129,6 +129,6 @@ start_job() { # option...
 		"$BUILD/tests/process/process_job" end=hold "$@" >"$tap_scratch/job" 2>&1 <&9 &
 	job_pid=$!
 	started+=("$job_pid")
-	# Its end is no news.
+	# Suppress the shell's message about its end.
 	disown "$job_pid"
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Clients that mean no good: nothing falls, and others are still answered.
+# Hostile clients: the agent survives, and others are still served.
 . "$(dirname "$0")/agent.sh"
-command -v python3 >/dev/null || tap_skip_all "there is no python3"
+command -v python3 >/dev/null || tap_skip_all "python3 is not installed"
 ulimit -n 4096 2>/dev/null || tap_skip_all "too few descriptors: ulimit -n"
 
-# A client that stands still until it is let go.
+# A client that waits until it is released.
 begin_hostile() { # kind
 	rm -f "$tap_scratch/hold.$1"
 	mkfifo "$tap_scratch/hold.$1"
@@ -25,8 +25,7 @@ run_hostile() { # kind
 open_files() { find "/proc/$agent_pid/fd" -mindepth 1 | wc -l; }
 has_at_most() { [ "$(open_files)" -le "$1" ]; }
 
-# An agent for one client alone, whom nobody else drives out: it lives for fifteen seconds, while the rest
-# goes on.
+# A separate agent for one client, so that no other client evicts it: it takes fifteen seconds, in parallel.
 start_agent
 run_hostile drip >"$tap_scratch/drip" &
 drip_pid=$!
@@ -36,41 +35,41 @@ start_agent
 quiet=$(open_files)
 
 begin_hostile many
-expect_same "a thousand connections are made" "$(cat "$tap_scratch/said.many")" "holding 1000"
+expect_same "a thousand connections are opened" "$(cat "$tap_scratch/said.many")" "holding 1000"
 for i in 1 2 3; do
-	expect_code "others are answered beside them, $i" 200 /healthz
+	expect_code "others are served meanwhile, $i" 200 /healthz
 done
-expect_ok "no more of them are held than one address may" has_at_most $((quiet + 33))
+expect_ok "connections are limited per address" has_at_most $((quiet + 33))
 end_hostile
 begin_hostile half
-expect_code "others are answered beside unfinished requests" 200 /healthz
+expect_code "others are served during unfinished requests" 200 /healthz
 end_hostile
 begin_hostile deaf
-expect_code "others are answered beside those who do not read" 200 /metrics
+expect_code "others are served while clients do not read" 200 /metrics
 end_hostile
 
 expect_same "a thousand requests at once" "$(run_hostile pipeline)" "pipeline good"
-expect_same "torn connections" "$(run_hostile reset)" "reset good"
-expect_same "bytes that are no HTTP" "$(run_hostile garbage)" "garbage good"
+expect_same "aborted connections" "$(run_hostile reset)" "reset good"
+expect_same "bytes that are not HTTP" "$(run_hostile garbage)" "garbage good"
 run_hostile oversized >"$tap_scratch/oversized"
 while read -r name verdict; do
 	expect_same "an oversized $name" "$verdict" good
 done <"$tap_scratch/oversized"
-expect_same "all of them" "$(wc -l <"$tap_scratch/oversized")" 10
-expect_code "others are still answered" 200 /metrics
-expect_soon "nothing is left open" has_at_most $((quiet + 1))
-expect_same "all that without a word" "$(wc -l <"$log")" 1
+expect_same "all kinds were tested" "$(wc -l <"$tap_scratch/oversized")" 10
+expect_code "others are still served" 200 /metrics
+expect_soon "no connection is left open" has_at_most $((quiet + 1))
+expect_same "without a log line" "$(wc -l <"$log")" 1
 stop_agent
-expect_same "it ends well" "$?" 0
+expect_same "it exits with 0" "$?" 0
 
-# Few descriptors: who does not get one waits, nobody spins.
+# Few descriptors: connections wait, and the agent does not spin.
 before=(bash -c 'ulimit -n 64 && exec "$0" "$@"')
 start_agent
 before=()
 begin_hostile many
-expect_soon "descriptors run out and come back" answers 200 /healthz
+expect_soon "it recovers after running out of descriptors" answers 200 /healthz
 end_hostile
-expect_code "and all is well" 200 /healthz
+expect_code "and serves requests" 200 /healthz
 stop_agent
 
 if command -v openssl >/dev/null; then
@@ -79,14 +78,14 @@ if command -v openssl >/dev/null; then
 	printf 'tls_server_config:\n  cert_file: crt\n  key_file: key\n' >"$tap_scratch/web.yml"
 	start_agent --web-config "$tap_scratch/web.yml"
 	begin_hostile handshake
-	expect_code "others are answered beside unfinished handshakes" 200 /healthz -k
+	expect_code "others are served during unfinished handshakes" 200 /healthz -k
 	end_hostile
-	expect_same "torn handshakes" "$(run_hostile renegotiate)" "handshakes good"
+	expect_same "aborted handshakes" "$(run_hostile renegotiate)" "handshakes good"
 	expect_same "garbage instead of TLS" "$(run_hostile garbage)" "garbage good"
-	expect_code "others are still answered over TLS" 200 /metrics -k
+	expect_code "others are still served over TLS" 200 /metrics -k
 	stop_agent
-	expect_same "it ends well, too" "$?" 0
+	expect_same "the TLS agent exits with 0" "$?" 0
 fi
 wait "$drip_pid"
-expect_same "a byte now and then buys no time" "$(cat "$tap_scratch/drip")" dropped
+expect_same "a slow trickle of bytes does not extend the deadline" "$(cat "$tap_scratch/drip")" dropped
 tap_done

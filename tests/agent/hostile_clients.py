@@ -15,7 +15,7 @@ def connect(seconds=60):
 
 
 def read_all(client):
-    """What comes until the other side closes, and whether it did."""
+    """The bytes received until the other side closes, and whether it did."""
     got = b""
     try:
         while True:
@@ -40,7 +40,7 @@ def hold(clients):
 
 
 def many():
-    """A thousand connections that never say anything."""
+    """A thousand silent connections."""
     clients = []
     for _ in range(1000):
         try:
@@ -51,7 +51,7 @@ def many():
 
 
 def half():
-    """Requests of which the end never comes."""
+    """Requests that never end."""
     clients = []
     for _ in range(100):
         try:
@@ -64,7 +64,7 @@ def half():
 
 
 def deaf():
-    """Ask for a lot and read nothing."""
+    """Request a lot and read nothing."""
     clients = []
     for _ in range(40):
         try:
@@ -80,7 +80,7 @@ def deaf():
 
 
 def handshake():
-    """TLS begun and left alone, in the middle of a record and before it."""
+    """TLS handshakes left unfinished, in the middle of a record and before it."""
     clients = []
     for i in range(100):
         try:
@@ -94,7 +94,7 @@ def handshake():
 
 
 def drip():
-    """A byte now and then keeps no connection beyond its time: how many can it send? Twice a second, so the time is long over."""
+    """A trickle of bytes does not extend a connection's deadline: two bytes a second, for longer than the limit."""
     client = connect()
     client.settimeout(0.5)
     said = "kept"
@@ -113,7 +113,7 @@ def drip():
 
 
 def oversized():
-    """Each of these is answered with a 4xx, or closed; never with 200 and never with silence."""
+    """Each of these gets a 4xx or is closed; never a 200, never no reaction."""
     requests = {
         "path": b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         "query": b"GET /metrics?" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -147,7 +147,7 @@ def oversized():
 
 
 def garbage():
-    """Bytes that are no HTTP, from a generator that does the same each time."""
+    """Bytes that are not HTTP, from a deterministic generator."""
     state = 12345
     bad = 0
     for i in range(300):
@@ -169,7 +169,7 @@ def garbage():
 
 
 def reset():
-    """Connections that are torn, at every point of a request."""
+    """Connections aborted at every point of a request."""
     request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for i in range(len(request) + 1):
         client = connect()
@@ -180,7 +180,7 @@ def reset():
 
 
 def pipeline():
-    """A thousand requests at once on one connection: all of them answered, in order."""
+    """A thousand pipelined requests on one connection: all are answered, in order."""
     client = connect()
     wanted = []
     for i in range(1000):
@@ -194,7 +194,7 @@ def pipeline():
 
 
 def renegotiate():
-    """Two hundred handshakes, each torn in its middle or done and closed."""
+    """Two hundred handshakes, each aborted or completed and closed."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# GPU times on demand: a job that may hang and is not timed is asked to time everything for a while. What was asked and
-# answered is in the log and counted.
+# GPU times on demand: a job that may be hung and is not timed is asked to time every operation for a while. Requests
+# and answers are logged and counted.
 . "$(dirname "$0")/agent.sh"
 
 unset RANK WORLD_SIZE LOCAL_RANK SLURM_JOB_ID SLURM_JOBID SLURM_PROCID TORCHELASTIC_RUN_ID
-[ -x "$BUILD/ringside" ] || tap_skip_all "the tool is not built"
+[ -x "$BUILD/ringside" ] || tap_skip_all "ringside is not built"
 sims=()
 clean_up_sims() {
 	local pid
@@ -14,8 +14,8 @@ clean_up_sims() {
 	clean_up
 }
 trap clean_up_sims EXIT
-# A job of two ranks in one node, in a process group of its own, that may sample and has not begun to.
-play() { # name events command... : a command that becomes the job
+# A job with two ranks on one node, in its own process group, that may sample but has not started to.
+play() { # name events command... : a command that executes the job
 	local name=$1 events=$2
 	shift 2
 	RINGSIDE_SHM=$shm RINGSIDE_BUFFER=4MiB RINGSIDE_JOB=$name RINGSIDE_EVENTS=$events RINGSIDE_SAMPLE_AFTER=100000 \
@@ -25,12 +25,12 @@ play() { # name events command... : a command that becomes the job
 counts() { # event least
 	[ "$(fetch /metrics | sed -n "s/^ringside_agent_kernel_requests_total{event=\"$1\"} //p")" -ge "$2" ]
 }
-# What is usual of a job takes some looks to know.
+# Learning the usual speed of a job takes some scans.
 knows_its_past() { [ "$(fetch /metrics | sed -n 's/^ringside_agent_looks_total //p')" -ge 15 ]; }
 
-expect_refusal "no time" 2 "--kernel-time 2m is more than 1m" "$agent" --kernel-time 2m
+expect_refusal "an invalid time" 2 "--kernel-time 2m is more than 1m" "$agent" --kernel-time 2m
 
-# All of it at once: jobs that comply, that refuse, and of another user.
+# In parallel: jobs that comply, that refuse, and of another user.
 start_agent --lag 2s --hang 600s --kernel-on-demand --kernel-time 7s
 play willing sample
 play unwilling -kernel
@@ -40,21 +40,21 @@ if [ -n "$is_root" ]; then
 	chmod 755 "$tap_scratch"
 	play foreign sample setpriv --reuid 65534 --regid 65534 --clear-groups
 fi
-expect_soon "the agent has seen how they go" knows_its_past
+expect_soon "the agent has seen enough of them" knows_its_past
 for pid in "${sims[@]}"; do
 	kill -STOP -- "-$pid"
 done
-expect_soon "who calls nothing any more is asked" \
-	says 'job willing: asked 2 processes to time every operation for 7 s: no rank of world.* has made a call for [0-9]+ s'
-expect_soon "one that must not be timed refuses, and says why" \
-	says 'job unwilling: 2 of 2 processes do not time every operation: refused: switched off by RINGSIDE_EVENTS'
+expect_soon "a job without calls is asked" \
+	says 'job willing: asked 2 processes to time every operation for 7 s: no calls on world.* for [0-9]+ s'
+expect_soon "a job that must not be timed refuses, with a reason" \
+	says 'job unwilling: 2 of 2 processes cannot time every operation: refused: switched off by RINGSIDE_EVENTS'
 for pid in "${sims[@]}"; do
 	kill -CONT -- "-$pid"
 done
-expect_soon "one that may complies when it goes on" says 'job willing: [12] of 2 processes time every operation for 7 s'
-expect_soon "all of that is counted" eval 'counts asked 4 && counts granted 2 && counts refused 2'
+expect_soon "a job that may be timed complies when it continues" says 'job willing: [12] of 2 processes time every operation for 7 s'
+expect_soon "requests and answers are counted" eval 'counts asked 4 && counts granted 2 && counts refused 2'
 if [ -n "$is_root" ]; then
-	expect_soon "so does one of another user, when root asks" says 'job foreign: [12] of 2 processes time every operation for 7 s'
+	expect_soon "so does a job of another user, if the agent is root" says 'job foreign: [12] of 2 processes time every operation for 7 s'
 fi
 expect_same "each job was asked once" "$(times_said 'job willing: asked')" 1
 stop_agent

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# As a service: systemd is told, sockets are handed over, rights are given up.
+# As a systemd service: notifications, socket activation, dropped privileges.
 . "$(dirname "$0")/agent.sh"
-command -v python3 >/dev/null || tap_skip_all "there is no python3"
+command -v python3 >/dev/null || tap_skip_all "python3 is not installed"
 
-# Somebody who listens as systemd does, and writes down what it hears.
+# Listens as systemd does and writes down the messages.
 heard=$tap_scratch/heard
 cat >"$tap_scratch/listen.py" <<'END'
 import socket, sys
@@ -25,26 +25,26 @@ hears() { grep -qE -- "$1" "$heard"; }
 listen_as "$tap_scratch/notify"
 before=(env "NOTIFY_SOCKET=$tap_scratch/notify" WATCHDOG_USEC=200000)
 start_agent
-expect_soon "it says when it is ready" hears '^READY=1$'
-expect_soon "and that it lives" eval '[ "$(grep -c ^WATCHDOG=1 "$heard")" -ge 3 ]'
+expect_soon "it notifies when it is ready" hears '^READY=1$'
+expect_soon "it sends watchdog messages" eval '[ "$(grep -c ^WATCHDOG=1 "$heard")" -ge 3 ]'
 start_job ops=100000 comms=1 pace=100
-expect_soon "and what it follows" hears '^STATUS=1 processes, 0 notices$'
+expect_soon "it sends its status" hears '^STATUS=1 processes, 0 notices$'
 stop_agent
-expect_same "it ends well" "$?" 0
-expect_soon "and says that it ends" hears '^STOPPING=1$'
+expect_same "it exits with 0" "$?" 0
+expect_soon "it notifies when it stops" hears '^STOPPING=1$'
 kill "$listener_pid" "$job_pid"
 
 listen_as "@ringside-test-$$"
 before=(env "NOTIFY_SOCKET=@ringside-test-$$" WATCHDOG_USEC=200000 WATCHDOG_PID=1)
 start_agent
-expect_soon "the same by an abstract name" hears '^READY=1$'
+expect_soon "an abstract socket name works" hears '^READY=1$'
 kill -INT "$agent_pid"
 wait "$agent_pid"
-expect_same "SIGINT ends it as well" "$?" 0
-expect_same "the watchdog was for somebody else" "$(grep -c WATCHDOG "$heard")" 0
+expect_same "SIGINT stops it, too" "$?" 0
+expect_same "the watchdog of another process is ignored" "$(grep -c WATCHDOG "$heard")" 0
 kill "$listener_pid"
 
-# Sockets from outside.
+# Socket activation.
 cat >"$tap_scratch/activate.py" <<'END'
 import os, socket, sys
 listener = socket.socket()
@@ -57,19 +57,19 @@ os.execv(sys.argv[1], sys.argv[1:])
 END
 before=(python3 "$tap_scratch/activate.py")
 start_agent_at
-expect_code "a socket that was handed over" 200 /healthz
+expect_code "a passed socket is used" 200 /healthz
 stop_agent
 before=(env LISTEN_FDS=1 LISTEN_PID=1)
 start_agent
-expect_code "one that was for somebody else" 200 /healthz
+expect_code "a socket for another process is ignored" 200 /healthz
 stop_agent
 before=()
-expect_refusal "one that is none" 3 "descriptor 3 is no listening socket" \
+expect_refusal "an invalid descriptor" 3 "descriptor 3 is not a listening socket" \
 	bash -c 'LISTEN_FDS=1 LISTEN_PID=$$ exec "$0"' "$agent"
-expect_refusal "too many" 3 "at most 8 sockets are taken over" \
+expect_refusal "too many sockets" 3 "at most 8 sockets are supported" \
 	bash -c 'LISTEN_FDS=9 LISTEN_PID=$$ exec "$0"' "$agent"
 
-# The journal gets priorities.
+# Lines for the journal have priorities.
 : >"$log"
 before=(env "JOURNAL_STREAM=$(stat -c '%d:%i' "$log")")
 start_agent
@@ -79,37 +79,37 @@ before=()
 
 status_of() { sed -n "s/^$1:\t//p" "/proc/$agent_pid/status"; }
 start_agent
-expect_same "nothing can be gained" "$(status_of NoNewPrivs)" 1
+expect_same "no privileges can be gained" "$(status_of NoNewPrivs)" 1
 if [ "$(id -u)" = 0 ]; then
-	expect_same "of root's rights two are left: reading, and looking into processes" "$(status_of CapEff)" 0000000000080004
-	expect_same "and none to hand on" "$(status_of CapBnd) $(status_of CapInh)" "0000000000000000 0000000000000000"
+	expect_same "root keeps two capabilities: reading files and inspecting processes" "$(status_of CapEff)" 0000000000080004
+	expect_same "and cannot pass any on" "$(status_of CapBnd) $(status_of CapInh)" "0000000000000000 0000000000000000"
 	stop_agent
 	rm -rf "$shm" && mkdir "$shm"
 	chmod 755 "$tap_scratch" "$shm"
 	start_job ops=100000 comms=1 pace=100
 	start_agent --user nobody --listen "unix:$tap_scratch/group.sock" --group nogroup
-	expect_same "it became another user" "$(status_of Uid | cut -f1-4 | tr '\t' ' ')" "$(printf '%s ' "$(id -u nobody)"{,,,} | sed 's/ $//')"
-	expect_same "without root's groups" "$(status_of Groups | tr -d ' ')" "$(getent group nogroup | cut -d: -f3)"
-	expect_same "with the two rights" "$(status_of CapEff)" 0000000000080004
-	expect_same "the socket is the group's" "$(stat -c %G "$tap_scratch/group.sock")" nogroup
-	expect_soon "and sees processes of root" shows '^nccl_process_info{.*alive'
+	expect_same "it switched to another user" "$(status_of Uid | cut -f1-4 | tr '\t' ' ')" "$(printf '%s ' "$(id -u nobody)"{,,,} | sed 's/ $//')"
+	expect_same "without the groups of root" "$(status_of Groups | tr -d ' ')" "$(getent group nogroup | cut -d: -f3)"
+	expect_same "with the two capabilities" "$(status_of CapEff)" 0000000000080004
+	expect_same "the group owns the socket" "$(stat -c %G "$tap_scratch/group.sock")" nogroup
+	expect_soon "it sees processes of root" shows '^nccl_process_info{.*alive'
 	kill "$job_pid"
 	cp "$agent" "$tap_scratch/agent"
 	if command -v setpriv >/dev/null; then
-		expect_refusal "nobody cannot become root" 3 "cannot become another user: .*only root can" \
+		expect_refusal "a normal user cannot become root" 3 "cannot switch user: .*requires root" \
 			setpriv --reuid nobody --clear-groups "$tap_scratch/agent" -l 127.0.0.1:0 --user root
 	fi
 else
-	expect_refusal "nobody cannot become root" 3 "cannot become another user: .*only root can" \
+	expect_refusal "a normal user cannot become root" 3 "cannot switch user: .*requires root" \
 		"$agent" -l 127.0.0.1:0 --user root
 fi
 stop_agent
-expect_same "it ends well" "$?" 0
+expect_same "it exits with 0" "$?" 0
 
-# Through the tool.
-expect_ok "the tool becomes the agent" grep -q "'x' is not expected" <("$BUILD/ringside" agent x 2>&1)
+# Through `ringside agent`.
+expect_ok "ringside agent executes the agent" grep -q "'x' is not expected" <("$BUILD/ringside" agent x 2>&1)
 cp "$BUILD/ringside" "$tap_scratch/ringside"
 rm -f "$tap_scratch/ringside-agent"
-expect_refusal "or says that there is none" 3 "it was built without libmicrohttpd" "$tap_scratch/ringside" agent
-expect_ok "and explains it all the same" grep -q -- '--web-config' <("$tap_scratch/ringside" help agent)
+expect_refusal "or reports that there is none" 3 "it was built without libmicrohttpd" "$tap_scratch/ringside" agent
+expect_ok "its help works without the agent" grep -q -- '--web-config' <("$tap_scratch/ringside" help agent)
 tap_done

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# One moment of all processes, fetched from an agent: readable as any trace file, and the same as the regions.
+# A snapshot of all processes from an agent: readable like any trace file, with the same contents as the regions.
 . "$(dirname "$0")/agent.sh"
 ringside=$BUILD/ringside
-[ -x "$ringside" ] || tap_skip_all "the tool is not built"
+[ -x "$ringside" ] || tap_skip_all "ringside is not built"
 
 start_agent --keep 5m
 host=$(uname -n)
-expect_code "nobody is there" 200 /api/v1/snapshot
+expect_code "no processes" 200 /api/v1/snapshot
 fetch /api/v1/snapshot -o "$tap_scratch/empty.tar"
-expect_same "that is an archive, too" "$(tar tf "$tap_scratch/empty.tar")" "$host/agent.json"
+expect_same "an empty snapshot is an archive" "$(tar tf "$tap_scratch/empty.tar")" "$host/agent.json"
 for number in x -1 20001 1e3 99999999999999999999; do
 	expect_code "operations=$number" 400 "/api/v1/snapshot?operations=$number"
 done
 
-# Four ranks on two nodes; the sends of one are never completed. Every record should be kept.
+# Four ranks on two nodes; the sends of one are never completed. No record should be overwritten.
 export NCCL_ALGO=Ring
 start_sim --nodes 2 --gpus 2 -w ddp --rate 100 --sizes 64KiB -m trace -o "$tap_scratch/traces" -f stuck-send:rank=1,at=1500ms
 unset NCCL_ALGO
 
-# What is in flight, and what it waits for since when: without what grows with the time.
+# Operations in flight and their waits, without values that grow with time.
 in_flight='
 	local $/;
 	for (sort { "$a->{pid} $a->{number}" cmp "$b->{pid} $b->{number}" } @{decode_json(<STDIN>)->{operations}}) {
@@ -30,7 +30,7 @@ in_flight='
 flights_of() { # path
 	"$ringside" ps --json "$1" 2>/dev/null | perl -MJSON::PP -e "$in_flight"
 }
-# A job that stands still for a moment before it hangs is not what is wanted: it has not done enough yet.
+# Wait until the job has recorded enough: it may pause for a moment before it hangs.
 have_recorded() { # operations
 	"$ringside" ls --json "$shm" 2>/dev/null |
 		perl -MJSON::PP -0777 -ne 'my @all = @{decode_json($_)->{processes}}; exit !(@all == 4 && !grep { $_->{recorded} <= '"$1"' } @all)'
@@ -44,103 +44,103 @@ is_the_same() {
 	grep -q send_net "$tap_scratch/fetched" && cmp -s "$tap_scratch/before" "$tap_scratch/after" &&
 		cmp -s "$tap_scratch/before" "$tap_scratch/fetched"
 }
-expect_soon "what hangs is in the snapshot as in the regions, with what it waits for" is_the_same
-expect_same "one file for each process, and one about the agent" \
+expect_soon "the snapshot shows the same hang as the regions" is_the_same
+expect_same "one file per process, and one about the agent" \
 	"$(tar tf "$tap_scratch/snapshot.tar" | sed 's|.*/||; s/-[0-9]*\./-PID./' | tr '\n' ' ')" \
 	"r0-PID.ringside r1-PID.ringside r2-PID.ringside r3-PID.ringside agent.json "
-expect_same "its type" "$(header_of Content-Type /api/v1/snapshot)" application/x-tar
-expect_ok "gzip when that is taken" tar tf <(fetch /api/v1/snapshot -H 'Accept-Encoding: gzip' | gzip -dc)
+expect_same "its content type" "$(header_of Content-Type /api/v1/snapshot)" application/x-tar
+expect_ok "gzip if accepted" tar tf <(fetch /api/v1/snapshot -H 'Accept-Encoding: gzip' | gzip -dc)
 
 mkdir "$tap_scratch/unpacked"
 expect_ok "tar unpacks it" tar xf "$tap_scratch/snapshot.tar" -C "$tap_scratch/unpacked"
-expect_same "unpacked it says the same" "$(flights_of "$tap_scratch/unpacked")" "$(cat "$tap_scratch/fetched")"
+expect_same "the unpacked files show the same" "$(flights_of "$tap_scratch/unpacked")" "$(cat "$tap_scratch/fetched")"
 said=$("$ringside" verify "$tap_scratch/unpacked" 2>&1)
 expect_same "nothing is missing" "$? $(grep -c '^nothing is missing so far: 4 processes' <<<"$said")" "0 1"
-expect_same "that it is a window is said of each" \
+expect_same "verify reports that each is a window" \
 	"$(grep -c 'a snapshot, one moment of it: of [0-9]* recorded operations it was given the last 512$' <<<"$said")" 4
 expect_same "older operations are not lost" "$("$ringside" verify --json "$tap_scratch/snapshot.tar" |
 	perl -MJSON::PP -0777 -ne 'my $v = decode_json($_); print join " ", map { $_->{keeps_all} ? "all" : "some" } @{$v->{processes}}')" \
 	"some some some some"
 said=$("$ringside" report "$tap_scratch/snapshot.tar" 2>&1)
-expect_same "the report says so in words" \
+expect_same "the report says so" \
 	"$(grep -c 'a snapshot holds the last ones of each' <<<"$(tr -s ' \n' ' ' <<<"$said")") $(
-		grep -c 'operations* lost\|damaged\|truncated' <<<"$said")" "1 0"
-expect_same "and who lived then" "$("$ringside" ls --json "$tap_scratch/snapshot.tar" |
+		grep -c 'were lost\|damaged\|no end' <<<"$said")" "1 0"
+expect_same "and lists the living processes" "$("$ringside" ls --json "$tap_scratch/snapshot.tar" |
 	perl -MJSON::PP -0777 -ne 'my $l = decode_json($_); print join " ", map { $_->{life} // $_->{state} } @{$l->{processes}}')" \
 	"alive alive alive alive"
 
-# Numbers are rounded up to few different ones.
+# Numbers are rounded up to a few steps.
 note() { # what of agent.json, as Perl
 	fetch /api/v1/snapshot | tar xO "$host/agent.json" | perl -MJSON::PP -0777 -ne "my \$n = decode_json(\$_); print $1"
 }
 asked_for() { # operations
 	fetch "/api/v1/snapshot?operations=$1" | tar xO "$host/agent.json" | grep -o '"operations_asked":[0-9]*'
 }
-expect_same "as many operations as were asked for, or more" "$(for number in 0 1 512 2049 4097; do asked_for $number; done)" \
+expect_same "at least the requested number of operations" "$(for number in 0 1 512 2049 4097; do asked_for $number; done)" \
 	"$(printf '"operations_asked":%s\n' 0 512 512 4096 20000)"
-# Both in one go, so that few looks come between them.
+# Both on one connection, so that few scans come in between.
 is_same_archive() {
 	fetch '/api/v1/snapshot?operations=1' -o "$tap_scratch/one.tar" --next -sS --max-time 60 \
 		"$url/api/v1/snapshot?operations=400" -o "$tap_scratch/other.tar" && cmp -s "$tap_scratch/one.tar" "$tap_scratch/other.tar"
 }
-expect_soon "asked for otherwise it is the same archive, until the next look" is_same_archive
+expect_soon "equivalent requests share an archive until the next scan" is_same_archive
 
-# Who needs no password does not see variables; who comes through the socket of the agent's group does.
+# Anonymous clients do not get environment variables; clients of the agent's Unix socket do.
 expect_ok "the regions have variables" grep -qraF env.NCCL_ALGO=Ring "$shm"
-expect_same "they are not in the archive" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
-expect_same "and it says so" "$(note '$n->{environment_left_out} ? "left out" : "there"')" "left out"
+expect_same "the archive has none" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
+expect_same "and the note says so" "$(note '$n->{environment_left_out} ? "left out" : "there"')" "left out"
 first=$agent_pid first_url=$url
 start_agent_at --listen 127.0.0.1:0 --listen "unix:$tap_scratch/socket"
-expect_same "through the agent's own Unix socket they are" \
+expect_same "clients of the Unix socket get them" \
 	"$(fetch /api/v1/snapshot --unix-socket "$tap_scratch/socket" | grep -acF env.NCCL_ALGO=Ring)" 4
-expect_same "and not for others of the same agent" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
+expect_same "other clients still do not" "$(fetch /api/v1/snapshot | grep -acF env.NCCL_ALGO)" 0
 if [ -x "$BUILD/ringside-fetch" ]; then
 	notes_of() { # agent
 		"$ringside" doctor --json --agents "$1" | grep -o '"rule":"environment"'
 	}
-	expect_same "the doctor says what it was not shown" "$(notes_of "$url")" '"rule":"environment"'
-	expect_same "and nothing when it was" "$(notes_of "unix:$tap_scratch/socket")" ""
+	expect_same "the doctor reports that they are missing" "$(notes_of "$url")" '"rule":"environment"'
+	expect_same "and nothing if they are not" "$(notes_of "unix:$tap_scratch/socket")" ""
 fi
 stop_agent
 # shellcheck disable=SC2016
 printf '%s\n' 'basic_auth_users:' '  alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' >"$tap_scratch/web.yml"
 start_agent --web-config "$tap_scratch/web.yml"
-expect_same "with a password they are there" "$(fetch /api/v1/snapshot -u 'alice:U*U' | grep -acF env.NCCL_ALGO=Ring)" 4
+expect_same "authenticated clients get them" "$(fetch /api/v1/snapshot -u 'alice:U*U' | grep -acF env.NCCL_ALGO=Ring)" 4
 stop_agent
 agent_pid=$first url=$first_url
 
-# A process that is stopped is seen to be.
+# A stopped process is recognized.
 pid=$(note '$n->{processes}[2]{pid}')
 kill -STOP "$pid"
 is_stopped() { [ "$(note '$n->{processes}[2]{state}')" = T ]; }
 expect_soon "a stopped process" is_stopped
 kill -CONT "$pid"
-expect_same "the note says who made it, of whom, and what it may be" \
+expect_same "the note has host, processes and limits" \
 	"$(note 'join " ", $n->{host}, $n->{processes_packed}, $n->{processes_left_out}, $n->{limits}{operations}')" \
 	"$host 4 0 20000"
 
-# Without finished operations it is small, and a hang still shows.
+# Without finished operations it is small and still shows a hang.
 shows_hang() {
 	fetch /api/v1/snapshot -o "$tap_scratch/small.tar"
 	flights_of "$tap_scratch/small.tar" | grep send_net | cmp -s - <(flights_of "$shm" | grep send_net)
 }
-expect_soon "nothing of it is gone" shows_hang
+expect_soon "the hang is shown" shows_hang
 expect_ok "a hang of four processes takes less than 64 KiB" \
 	test "$(stat -c %s "$tap_scratch/small.tar")" -lt 65536
 
-# Dead ones keep their last state for a while: the job ends without tearing NCCL down.
+# Ended processes keep their last state for a while: the job ends without finalizing NCCL.
 stop_sim KILL
 are_dead() { [ "$(note 'join " ", map { $_->{life} } @{$n->{processes}}')" = "killed killed killed killed" ]; }
-expect_soon "who died is said" are_dead
+expect_soon "the note lists killed processes" are_dead
 fetch '/api/v1/snapshot?operations=20000' -o "$tap_scratch/dead.tar"
-expect_same "what they had in flight stays" "$(flights_of "$tap_scratch/dead.tar" | grep -c send_net)" \
+expect_same "their operations in flight are kept" "$(flights_of "$tap_scratch/dead.tar" | grep -c send_net)" \
 	"$(flights_of "$shm" | grep -c send_net)"
-expect_ok "and nothing of it counts as missing" "$ringside" verify "$tap_scratch/dead.tar"
+expect_ok "and verify misses nothing" "$ringside" verify "$tap_scratch/dead.tar"
 
-# Whoever asks for all archives again and again gets a part of the time, and others are answered beside that.
+# A client that requests all archives all the time gets a share of the time, and others are still served.
 start_sim --nodes 2 --gpus 8 -w ddp --rate 100 --sizes 64KiB -f stuck-send:rank=1,at=1500ms
 are_many() { [ "$(note 'scalar(grep { $_->{life} eq "alive" } @{$n->{processes}})')" = 16 ]; }
-expect_soon "sixteen processes" are_many
+expect_soon "sixteen processes are in the snapshot" are_many
 is_refused() {
 	local all=()
 	for number in 0 512 1024 2048 4096 20000; do
@@ -149,19 +149,19 @@ is_refused() {
 	{ curl -s -I "${all[@]}" && curl -s -I -H 'Accept-Encoding: gzip' "${all[@]}"; } | tr -d '\r' >"$tap_scratch/heads"
 	grep -q '^HTTP/1.1 503' "$tap_scratch/heads" && grep -q '^Retry-After: 1$' "$tap_scratch/heads"
 }
-# What is refused is more than a tenth of a processor, and a busy machine does not give the agent as much. Looks take some of it, too.
+# Requests beyond a tenth of a CPU are rejected; on a busy machine the agent may not get that much. Scans need some of it, too.
 agent_ms() { awk -v second="$(getconf CLK_TCK)" '{ print int(1000 * ($14 + $15) / second) }' "/proc/$agent_pid/stat"; }
-sentence="who asks for everything all the time is told when to come again"
+sentence="endless requests are rejected with Retry-After"
 began=$SECONDS before_ms=$(agent_ms)
 if until_ok is_refused; then
 	tap_line ok "$sentence" ""
 elif [ $((($(agent_ms) - before_ms) / (SECONDS - began))) -lt 200 ]; then
-	tap_line ok "$sentence # SKIP the machine is too busy: the agent had no fifth of a processor" ""
+	tap_line ok "$sentence # SKIP the machine is too busy: the agent had less than a fifth of a CPU" ""
 else
 	tap_line "not ok" "$sentence" "$(cat "$tap_scratch/heads")"
 fi
-expect_code "metrics are there meanwhile" 200 /metrics
-expect_soon "and soon there is a snapshot again" answers 200 /api/v1/snapshot
+expect_code "metrics are served meanwhile" 200 /metrics
+expect_soon "and snapshots are available again soon" answers 200 /api/v1/snapshot
 stop_sim TERM
 stop_agent
 tap_done

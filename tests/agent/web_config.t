@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# TLS, certificates of clients, passwords; the configuration read anew while it runs.
+# TLS, client certificates, passwords; reloading the configuration.
 . "$(dirname "$0")/agent.sh"
-command -v openssl >/dev/null || tap_skip_all "there is no openssl"
+command -v openssl >/dev/null || tap_skip_all "openssl is not installed"
 
 web=$tap_scratch/web.yml
 certificate() { # name subject extension...
@@ -35,19 +35,19 @@ start_agent --web-config "$web"
 {
 	expect_same "the address is https" "${url%%:*}" https
 	expect_code "TLS" 200 /metrics $(with server)
-	expect_code "a certificate that the client does not know" 000 /metrics $(with second)
+	expect_code "an unknown certificate" 000 /metrics $(with second)
 	expect_code "TLS 1.3" 200 /metrics $(with server) --tlsv1.3
 	expect_code "TLS 1.2" 200 /metrics $(with server) --tls-max 1.2
 }
 s_client() { # option...
 	timeout 60 openssl s_client -connect "${url#https://}" "$@" </dev/null 2>&1
 }
-expect_ok "TLS 1.1 is not enough" grep -qE 'alert|error|no protocols' <(s_client -tls1_1 -cipher ALL@SECLEVEL=0)
+expect_ok "TLS 1.1 is rejected" grep -qE 'alert|error|no protocols' <(s_client -tls1_1 -cipher ALL@SECLEVEL=0)
 expect_same "plain HTTP gets nothing" "$(curl -s --max-time 60 -o /dev/null -w '%{http_code}' "http://${url#https://}/metrics")" 000
-expect_code "which harms nobody" 200 /healthz -k
+expect_code "and does no harm" 200 /healthz -k
 
-# ---- read anew
-tell() { # what the log should say after SIGHUP
+# ---- reload
+tell() { # expected log line after SIGHUP
 	local before
 	before=$(times_said "$1")
 	kill -HUP "$agent_pid"
@@ -59,25 +59,25 @@ tls_server_config:
   key_file: second.key
   min_version: TLS13
 END
-expect_ok "SIGHUP reads it anew" tell 'read .*web.yml anew'
+expect_ok "SIGHUP reloads it" tell 'reloaded .*web.yml'
 # shellcheck disable=SC2046
 {
 	expect_code "the new certificate" 200 /metrics $(with second)
-	expect_code "and the old one no more" 000 /metrics $(with server)
-	expect_code "the new least version" 000 /metrics $(with second) --tls-max 1.2
+	expect_code "and no longer the old one" 000 /metrics $(with server)
+	expect_code "the new minimum version" 000 /metrics $(with second) --tls-max 1.2
 }
 echo 'tls_server_config: {}' >"$web"
-expect_ok "a wrong one is told" tell 'tls_server_config has no cert_file; going on with what was read before'
-expect_code "and the old one stays" 200 /metrics --cacert "$tap_scratch/second.crt"
+expect_ok "an invalid configuration is logged" tell 'tls_server_config has no cert_file; keeping the previous configuration'
+expect_code "and the old one is kept" 200 /metrics --cacert "$tap_scratch/second.crt"
 cat >"$web" <<END
 tls_server_config:
   cert_file: server.crt
   key_file: second.key
 END
-expect_ok "a key that does not fit is told" tell 'server.crt with .*second.key: .*; going on'
-expect_code "and the old one stays, too" 200 /metrics --cacert "$tap_scratch/second.crt"
+expect_ok "a key that does not match is logged" tell 'server.crt with .*second.key: .*; keeping'
+expect_code "and the old one is kept again" 200 /metrics --cacert "$tap_scratch/second.crt"
 rm "$web"
-expect_ok "a file that is gone is told" tell 'cannot read .*; going on'
+expect_ok "a missing file is logged" tell 'cannot read .*; keeping'
 
 # ---- clients with certificates
 cat >"$web" <<END
@@ -87,22 +87,22 @@ tls_server_config:
   client_auth_type: RequireAndVerifyClientCert
   client_ca_file: ca.crt
 END
-expect_ok "clients are asked for certificates" tell 'read .*web.yml anew'
+expect_ok "client certificates are required" tell 'reloaded .*web.yml'
 # shellcheck disable=SC2046
 {
-	expect_code "who has one" 200 /metrics $(with server) $(as client)
-	expect_code "who has none" 000 /metrics $(with server)
-	expect_code "one that somebody else signed" 000 /metrics $(with server) $(as second)
-	expect_code "one that is for something else" 000 /metrics $(with server) $(as stranger)
+	expect_code "a client with a certificate" 200 /metrics $(with server) $(as client)
+	expect_code "a client without one" 000 /metrics $(with server)
+	expect_code "a certificate signed by someone else" 000 /metrics $(with server) $(as second)
+	expect_code "a certificate for another purpose" 000 /metrics $(with server) $(as stranger)
 	sed -i s/RequireAndVerify.*/VerifyClientCertIfGiven/ "$web"
-	expect_ok "only if they have one" tell 'read .*web.yml anew'
-	expect_code "who has none may pass then" 200 /metrics $(with server)
-	expect_code "who has a wrong one may not" 000 /metrics $(with server) $(as second)
-	expect_code "who has a good one may" 200 /metrics $(with server) $(as client)
+	expect_ok "certificates are verified if given" tell 'reloaded .*web.yml'
+	expect_code "no certificate is accepted" 200 /metrics $(with server)
+	expect_code "a wrong one is not" 000 /metrics $(with server) $(as second)
+	expect_code "a valid one is" 200 /metrics $(with server) $(as client)
 	sed -i -e s/VerifyClientCertIfGiven/RequireAnyClientCert/ -e /client_ca/d "$web"
-	expect_ok "any will do" tell 'read .*web.yml anew'
-	expect_code "any does" 200 /metrics $(with server) $(as second)
-	expect_code "none does not" 000 /metrics $(with server)
+	expect_ok "any certificate is accepted" tell 'reloaded .*web.yml'
+	expect_code "any certificate" 200 /metrics $(with server) $(as second)
+	expect_code "none" 000 /metrics $(with server)
 }
 
 # ---- passwords: bcrypt's published vectors, "U*U" and "U*U*"
@@ -113,34 +113,34 @@ http_server_config:
   headers:
     Strict-Transport-Security: max-age=42
 END
-expect_ok "passwords, and no TLS any more" tell 'read .*web.yml anew'
+expect_ok "passwords without TLS" tell 'reloaded .*web.yml'
 url=http://${url#https://}
 for path in / /metrics /healthz /api/v1/now /nothing; do
 	expect_code "no password at $path" 401 "$path"
 done
-expect_same "which is asked for" "$(header_of WWW-Authenticate /metrics | cut -d, -f1)" 'Basic realm="ringside"'
+expect_same "a password is requested" "$(header_of WWW-Authenticate /metrics | cut -d, -f1)" 'Basic realm="ringside"'
 expect_code "the right password" 200 /metrics -u 'alice:U*U'
 expect_soon "a wrong password" answers 401 /metrics -u 'alice:U*U*'
 expect_ok "too many wrong passwords" grep -q 429 \
 	<(curl -s -u 'alice:U*U**' -w '%{http_code}\n' "$url"/{a,b,c,d,e,f,g,h})
-expect_code "the right one passes all the same" 200 /metrics -u 'alice:U*U'
+expect_code "the right one still works" 200 /metrics -u 'alice:U*U'
 expect_soon "a user who does not exist" answers 401 /metrics -u 'bob:U*U'
 expect_code "another scheme" 401 /metrics -H 'Authorization: Bearer x'
-expect_code "no base64" 401 /metrics -H 'Authorization: Basic !'
-expect_same "the header that was asked for" "$(header_of Strict-Transport-Security /metrics -u 'alice:U*U')" max-age=42
+expect_code "invalid base64" 401 /metrics -H 'Authorization: Basic !'
+expect_same "the configured header" "$(header_of Strict-Transport-Security /metrics -u 'alice:U*U')" max-age=42
 cat >"$web" <<'END'
 basic_auth_users:
   alice: $2a$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK
 END
-expect_ok "another password" tell 'read .*web.yml anew'
-expect_soon "the old one is not remembered" answers 401 /metrics -u 'alice:U*U'
-expect_soon "the new one is right" answers 200 /metrics -u 'alice:U*U*'
+expect_ok "another password" tell 'reloaded .*web.yml'
+expect_soon "the old one is not cached" answers 401 /metrics -u 'alice:U*U'
+expect_soon "the new one works" answers 200 /metrics -u 'alice:U*U*'
 expect_same "the header is gone" "$(header_of Strict-Transport-Security /metrics -u 'alice:U*U*')" ""
 stop_agent
-expect_same "it ends well" "$?" 0
+expect_same "it exits with 0" "$?" 0
 
 start_agent
-expect_ok "SIGHUP without a configuration is no harm" tell 'no web configuration to read anew'
-expect_code "as can be seen" 200 /metrics
+expect_ok "SIGHUP without a configuration is harmless" tell 'no web configuration to reload'
+expect_code "the agent still serves requests" 200 /metrics
 stop_agent
 tap_done

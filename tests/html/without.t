@@ -44,7 +44,7 @@ if [ -f "$BUILD/ringside" ] && [ -f "$BUILD/libringside.a" ]; then
 		"$BUILD/libtop.a" "$BUILD/libfetch.a" "$BUILD/libcli.a" "$BUILD/libringside.a" -lzstd -lz -lpthread -ldl -lm; then
 		"$BUILD/ringside" sim --offline --kernel --gpus 2 --iterations 3 -o "$tap_scratch/job" >/dev/null
 		expect_complaint "report --html says what is missing and what to run" \
-			'^ringside: --html: .*scripts/install-npm build' \
+			'^ringside report: --html: .*scripts/install-npm build' \
 			"$tap_scratch/ringside" report "$tap_scratch/job" --html "$tap_scratch/page.html"
 		complaint=$("$tap_scratch/ringside" report "$tap_scratch/job" --html "$tap_scratch/page.html" 2>&1)
 		expect_same "in one line" "$(wc -l <<<"$complaint")" 1

@@ -14,20 +14,20 @@ static void test_decode(void)
 	EXPECT_THAT("a pair with one sign of padding",
 		    web_auth_decode("Basic YWxpY2U6c2VjcmV0cw==", pair) &&
 			    strcmp(pair, "alice:secrets") == 0);
-	EXPECT_THAT("in any case of letters, without padding",
+	EXPECT_THAT("any letter case, without padding",
 		    web_auth_decode("bAsIc  YTpi", pair) && strcmp(pair, "a:b") == 0);
 	EXPECT_THAT("an empty password",
 		    web_auth_decode("Basic YTo=", pair) && strcmp(pair, "a:") == 0);
 	EXPECT_THAT("another scheme", !web_auth_decode("Bearer YTpi", pair));
 	EXPECT_THAT("no colon", !web_auth_decode("Basic YWI=", pair));
 	EXPECT_THAT("a stray letter", !web_auth_decode("Basic YTpi!", pair));
-	EXPECT_THAT("letters behind the padding", !web_auth_decode("Basic YTo=YTo=", pair));
+	EXPECT_THAT("letters after the padding", !web_auth_decode("Basic YTo=YTo=", pair));
 	EXPECT_THAT("too much padding", !web_auth_decode("Basic YTpi====", pair));
-	EXPECT_THAT("bits left over", !web_auth_decode("Basic YTp", pair));
+	EXPECT_THAT("incomplete bits", !web_auth_decode("Basic YTp", pair));
 	EXPECT_THAT("a zero byte", !web_auth_decode("Basic YToAYg==", pair));
 	EXPECT_THAT("nothing", !web_auth_decode("Basic ", pair) && !web_auth_decode("", pair));
 	memset(many + 6, 'Y', sizeof(many) - 7);
-	EXPECT_THAT("more than fits", !web_auth_decode(many, pair));
+	EXPECT_THAT("too long", !web_auth_decode(many, pair));
 }
 
 static void make_users(struct web_config *config, struct web_user *users, size_t count)
@@ -54,36 +54,36 @@ static void test_check(const char *hash, const char *other)
 	memcpy(users[0].hash, hash, strlen(hash));
 	memcpy(users[1].hash, hash, strlen(hash));
 	EXPECT(web_auth_init(&auth) == OK);
-	EXPECT_THAT("no header is wrong and costs nothing",
+	EXPECT_THAT("no header is rejected without cost",
 		    web_auth_check(&auth, &config, NULL, here, now) == WEB_AUTH_WRONG &&
 			    auth.checks == 0);
-	EXPECT_THAT("the right password",
+	EXPECT_THAT("the right password is accepted",
 		    web_auth_check(&auth, &config, a_right, here, now) == WEB_AUTH_GOOD);
 	EXPECT_EQUAL(auth.checks, 1);
-	EXPECT_THAT("is remembered",
+	EXPECT_THAT("and cached",
 		    web_auth_check(&auth, &config, a_right, there, now) == WEB_AUTH_GOOD &&
 			    auth.checks == 1);
-	EXPECT_THAT("a wrong one",
+	EXPECT_THAT("a wrong one is rejected",
 		    web_auth_check(&auth, &config, a_wrong, here, now) == WEB_AUTH_WRONG);
-	EXPECT_THAT("makes its address wait",
+	EXPECT_THAT("and its address has to wait",
 		    web_auth_check(&auth, &config, a_wrong, here, now + 1) == WEB_AUTH_LATER);
 	EXPECT_EQUAL(auth.checks, 2);
-	EXPECT_THAT("but not who is remembered",
+	EXPECT_THAT("but not for a cached pair",
 		    web_auth_check(&auth, &config, a_right, here, now + 1) == WEB_AUTH_GOOD);
 	EXPECT_THAT("nor another address",
 		    web_auth_check(&auth, &config, a_wrong, there, now + 1) == WEB_AUTH_WRONG);
 	EXPECT_THAT("for a second", web_auth_check(&auth, &config, a_wrong, here,
 						   now + 2000000000) == WEB_AUTH_WRONG);
-	EXPECT_THAT("a user who does not exist costs the same",
+	EXPECT_THAT("an unknown user costs the same",
 		    web_auth_check(&auth, &config, c_right, here, now + 4000000000u) ==
 				    WEB_AUTH_WRONG &&
 			    auth.checks == 5);
-	/* bcrypt has just run, so its share of the time is used up. */
-	EXPECT_THAT("bcrypt gets a share of the time",
+	/* bcrypt has just run, so its share of time is used up. */
+	EXPECT_THAT("bcrypt is limited to a share of time",
 		    web_auth_check(&auth, &config, c_right, elsewhere, auth.free_ns - 1) ==
 			    WEB_AUTH_LATER);
 	memcpy(users[0].hash, other, strlen(other));
-	EXPECT_THAT("a changed hash is not remembered",
+	EXPECT_THAT("a changed hash is not cached",
 		    web_auth_check(&auth, &config, a_right, here, now + 8000000000u) ==
 			    WEB_AUTH_WRONG);
 	web_auth_release(&auth);
@@ -105,15 +105,15 @@ static void test_memory(const char *hash)
 		if (web_auth_check(&auth, &config, a_wrong, address, now) != WEB_AUTH_WRONG)
 			break;
 		if (i == WEB_AUTH_ADDRESSES + 2)
-			EXPECT_THAT("more addresses than are kept", 1);
+			EXPECT_THAT("more addresses than slots", 1);
 	}
 	web_auth_release(&auth);
-	EXPECT_THAT("nothing is left of it", auth.crypt == NULL && auth.secret[0] == 0);
+	EXPECT_THAT("secrets are erased", auth.crypt == NULL && auth.secret[0] == 0);
 }
 
 int main(void)
 {
-	/* Of "U*U" and "U*U*", as bcrypt's author published them. */
+	/* Hashes of "U*U" and "U*U*", as published by the author of bcrypt. */
 	static const char hash[] = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 	static const char other[] = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.VGOzA784oUp/Z0DY336zx7pLYAy0lwK";
 

@@ -1,10 +1,10 @@
-/* Dear answers get a tenth of the time, whoever asks how often. */
+/* Expensive answers get a tenth of the time, however often clients ask. */
 #include "agent/agent_look.h"
 #include "tests/tap.h"
 
 #define MS UINT64_C(1000000)
 
-/* Somebody asks every millisecond for a minute; each answer takes `cost_ms`. How long they took together. */
+/* A request every millisecond for a minute; each answer takes `cost_ms`. Returns their total time. */
 static uint64_t spent_in_a_minute(uint64_t cost_ms)
 {
 	struct agent_budget budget = { 0 };
@@ -27,7 +27,7 @@ static void a_tenth_of_the_time(void)
 	for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
 		uint64_t spent_ms = spent_in_a_minute(costs[i]);
 
-		EXPECT_THAT("not more, but for the first",
+		EXPECT_THAT("not more, except for the first",
 			    spent_ms <= 6000 + AGENT_BUDGET_BURST_NS / MS + costs[i]);
 		EXPECT_THAT("and not much less", spent_ms >= 4500);
 	}
@@ -65,11 +65,11 @@ static void operations_come_in_steps(void)
 		size_t given = agent_snapshot_operations(asked);
 
 		if (given < asked)
-			EXPECT_THAT("never less than was asked for", false);
+			EXPECT_THAT("never less than requested", false);
 		steps += given != last;
 		last = given;
 	}
-	EXPECT_THAT("few different ones", steps == 6);
+	EXPECT_THAT("only a few steps", steps == 6);
 	EXPECT(agent_snapshot_operations(0) == 0 && agent_snapshot_operations(1) == 512);
 	EXPECT(agent_snapshot_operations(4096) == 4096 && agent_snapshot_operations(4097) == 20000);
 }

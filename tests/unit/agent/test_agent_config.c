@@ -11,13 +11,13 @@
 
 static char why[512];
 
-/* Takes it, and leaves it in *config for who wants to look closer. */
+/* Accepts it and leaves it in *config for further checks. */
 static int takes(struct web_config *config, const char *text)
 {
 	return web_config_parse(config, text, strlen(text), why, sizeof(why)) == OK;
 }
 
-/* Refuses it with exactly these words. */
+/* Rejects it with exactly this message. */
 static void expect_refused(const char *sentence, const char *text, const char *wanted)
 {
 	struct web_config config;
@@ -34,10 +34,10 @@ static void test_good(void)
 
 	EXPECT_THAT("an empty file is fine", takes(&config, "") && !config.has_tls);
 	web_config_release(&config);
-	EXPECT_THAT("so are comments and an opening line alone",
+	EXPECT_THAT("so are only comments and an opening line",
 		    takes(&config, "---\n# nothing\n\n  # more\n"));
 	web_config_release(&config);
-	EXPECT_THAT("everything that is known",
+	EXPECT_THAT("all supported settings",
 		    takes(&config, "tls_server_config:\r\n"
 				   "  cert_file: server.crt   # beside\r\n"
 				   "  key_file: 'it''s.key'\r\n"
@@ -60,10 +60,11 @@ static void test_good(void)
 	EXPECT_EQUAL(config.user_count, 2);
 	EXPECT(strcmp(config.users[1].name, "b b") == 0 && strcmp(config.users[1].hash, HASH) == 0);
 	web_config_release(&config);
-	EXPECT_THAT("TLS 1.2 is the least without a word",
+	EXPECT_THAT("the default minimum is TLS 1.2",
 		    takes(&config, "tls_server_config:\n cert_file: a\n key_file: b#c\n") &&
 			    config.min_version == 2 && config.client_auth == WEB_CLIENT_NONE);
-	EXPECT_THAT("a # within a word is no comment", strcmp(config.key_file, "b#c") == 0);
+	EXPECT_THAT("a # within a word does not start a comment",
+		    strcmp(config.key_file, "b#c") == 0);
 	web_config_release(&config);
 	EXPECT_THAT("empty maps", takes(&config, "basic_auth_users: {}\nhttp_server_config:\n"));
 	web_config_release(&config);
@@ -72,35 +73,34 @@ static void test_good(void)
 static void test_language(void)
 {
 	expect_refused("a tab", "tls_server_config:\n\tcert_file: x\n",
-		       "line 2: a tab; use blanks");
+		       "line 2: tab character; use spaces");
 	expect_refused("a list", "basic_auth_users:\n  - a\n",
-		       "line 2: lists, anchors, tags and texts over several lines are not taken "
-		       "here; quote a text that begins so");
+		       "line 2: lists, anchors, tags and multi-line text are not supported; quote "
+		       "text that begins with such a character");
 	expect_refused("a flow map", "tls_server_config: { cert_file: x }\n",
-		       "line 1: lists, anchors, tags and texts over several lines are not taken "
-		       "here; quote a text that begins so");
-	expect_refused("no colon", "---\ntls_server_config\n",
-		       "line 2: here should stand 'key: value'");
-	expect_refused("no blank behind the colon", "tls_server_config:x\n",
-		       "line 1: here should stand 'key: value'");
+		       "line 1: lists, anchors, tags and multi-line text are not supported; quote "
+		       "text that begins with such a character");
+	expect_refused("no colon", "---\ntls_server_config\n", "line 2: expected 'key: value'");
+	expect_refused("no blank after the colon", "tls_server_config:x\n",
+		       "line 1: expected 'key: value'");
 	expect_refused("an open quote", "basic_auth_users:\n  'a: x\n",
-		       "line 2: a quote is not closed on its line");
+		       "line 2: quote not closed on this line");
 	expect_refused("an escape", "basic_auth_users:\n  \"a\\n\": x\n",
-		       "line 2: of escapes only \\\" and \\\\ are known here");
-	expect_refused("something behind a quote", "basic_auth_users:\n  a: 'x' y\n",
-		       "line 2: something follows a closed quote");
+		       "line 2: only the escapes \\\" and \\\\ are supported");
+	expect_refused("text after a quote", "basic_auth_users:\n  a: 'x' y\n",
+		       "line 2: unexpected text after a closing quote");
 	expect_refused("two keys on a line", "a: b: c\n",
-		       "line 1: a text with ': ' in it must be quoted");
+		       "line 1: text containing ': ' must be quoted");
 	expect_refused("a map below a value",
 		       "tls_server_config:\n  cert_file: x\n    key_file: y\n",
-		       "line 3: the line is further in than its neighbours");
+		       "line 3: unexpected indentation");
 	expect_refused("a ragged map", "tls_server_config:\n    cert_file: x\n  key_file: y\n",
-		       "line 3: the line stands as far in as no line above it");
-	expect_refused("a map that begins further in", "  tls_server_config:\n",
-		       "line 1: the first key should begin its line");
+		       "line 3: indentation does not match any line above");
+	expect_refused("an indented first key", "  tls_server_config:\n",
+		       "line 1: the first key must not be indented");
 	expect_refused("a control character", "basic_auth_users:\n a: \x1b[31m\n",
-		       "line 2: a control character");
-	expect_refused("an empty key", "'': x\n", "line 1: a key is empty");
+		       "line 2: control character");
+	expect_refused("an empty key", "'': x\n", "line 1: empty key");
 }
 
 static void test_meaning(void)
@@ -111,43 +111,45 @@ static void test_meaning(void)
 		       "line 2: unknown key 'certfile' in tls_server_config");
 	expect_refused("a key of another section", "http_server_config:\n  cert_file: x\n",
 		       "line 2: unknown key 'cert_file' in http_server_config");
-	expect_refused("a key twice", "basic_auth_users:\nbasic_auth_users:\n",
-		       "line 2: basic_auth_users is there twice");
+	expect_refused("a duplicate key", "basic_auth_users:\nbasic_auth_users:\n",
+		       "line 2: duplicate key basic_auth_users");
 	expect_refused("a value for a map", "basic_auth_users: yes\n",
 		       "line 1: basic_auth_users is a map, not a value");
-	expect_refused("something below a plain key",
-		       "tls_server_config:\n  cert_file:\n    x: y\n",
+	expect_refused("a map below a plain key", "tls_server_config:\n  cert_file:\n    x: y\n",
 		       "line 2: cert_file has no value");
-	expect_refused("what guards something and is not known",
-		       "tls_server_config:\n"
-		       "  cipher_suites:\n",
-		       "line 2: cipher_suites is not taken: GnuTLS' own choice is used; take it "
-		       "out");
-	expect_refused("a header of ours",
-		       "http_server_config:\n  headers:\n    X-Frame-Options: DENY\n",
-		       "line 3: X-Frame-Options is not taken: the agent sets this header itself");
-	expect_refused("a version", "tls_server_config:\n  min_version: SSL3\n",
+	expect_refused(
+		"an unsupported security setting",
+		"tls_server_config:\n"
+		"  cipher_suites:\n",
+		"line 2: cipher_suites is not supported: the defaults of GnuTLS are used; remove "
+		"it");
+	expect_refused(
+		"a header that the agent sets",
+		"http_server_config:\n  headers:\n    X-Frame-Options: DENY\n",
+		"line 3: X-Frame-Options is not supported: the agent sets this header itself");
+	expect_refused("an unknown TLS version", "tls_server_config:\n  min_version: SSL3\n",
 		       "line 2: min_version is one of TLS10, TLS11, TLS12, TLS13, not 'SSL3'");
-	expect_refused("a password that is no hash", "basic_auth_users:\n  a: secret\n",
-		       "line 2: what follows user a is no bcrypt hash, like $2y$10$...");
-	expect_refused("a hash that takes for ever",
+	expect_refused("a password that is not a hash", "basic_auth_users:\n  a: secret\n",
+		       "line 2: user a: not a bcrypt hash (like $2y$10$...)");
+	expect_refused("an expensive hash",
 		       "basic_auth_users:\n"
 		       "  a: $2y$20$cUCuIjgSSoSiPs.9CixZyuLFQRlcNxmaGgSDGmRBGbdrM8zX4wL6y\n",
-		       "line 2: the hash of user a has cost 20; taken are 4 to 14");
-	expect_refused("a user twice", "basic_auth_users:\n  a: " HASH "\n  a: " HASH "\n",
-		       "line 3: user a is there twice");
+		       "line 2: user a: the bcrypt cost is 20, must be 4 to 14");
+	expect_refused("a duplicate user", "basic_auth_users:\n  a: " HASH "\n  a: " HASH "\n",
+		       "line 3: duplicate user a");
 	expect_refused("no key", "tls_server_config:\n  cert_file: x\n",
 		       "tls_server_config has no key_file");
 	expect_refused("no certificate", "tls_server_config: {}\n",
 		       "tls_server_config has no cert_file");
-	expect_refused("clients checked against nothing",
+	expect_refused("client verification without a CA",
 		       "tls_server_config:\n  cert_file: x\n  key_file: y\n"
 		       "  client_auth_type: VerifyClientCertIfGiven\n",
-		       "client_auth_type asks for client_ca_file, which is missing");
-	expect_refused("clients that would not be checked",
-		       "tls_server_config:\n  cert_file: x\n  key_file: y\n  client_ca_file: z\n",
-		       "client_ca_file is there, but client_auth_type asks for no certificate");
-	expect_refused("versions the wrong way round",
+		       "client_auth_type requires client_ca_file");
+	expect_refused(
+		"a CA without client verification",
+		"tls_server_config:\n  cert_file: x\n  key_file: y\n  client_ca_file: z\n",
+		"client_ca_file is given, but client_auth_type does not verify certificates");
+	expect_refused("minimum above maximum version",
 		       "tls_server_config:\n  cert_file: x\n  key_file: y\n"
 		       "  max_version: TLS11\n",
 		       "min_version is above max_version");
@@ -161,7 +163,7 @@ static void test_files(void)
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/web.yml", directory);
-	EXPECT_THAT("a file that is not there",
+	EXPECT_THAT("a missing file",
 		    web_config_read(&config, path, why, sizeof(why)) == ERR_SYSTEM &&
 			    strstr(why, "web.yml: No such file"));
 	web_config_release(&config);
@@ -180,7 +182,7 @@ static void test_files(void)
 	for (int i = 0; i <= WEB_CONFIG_BYTES_MAX; i++)
 		fputc('\n', file);
 	fclose(file);
-	EXPECT_THAT("a file that is too long",
+	EXPECT_THAT("an oversized file",
 		    web_config_read(&config, path, why, sizeof(why)) == ERR_FORMAT &&
 			    strstr(why, "longer than 64 KiB"));
 	web_config_release(&config);

@@ -1,4 +1,4 @@
-/* The hook: one process at a time, bounded in number, time and output, and never in the agent's way. */
+/* The hook: one process at a time, bounded in number, time and output; it never blocks the agent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 
 static char log_path[200], out_path[200];
 
-/* What the agent says goes to a file, which is read and emptied. */
+/* The agent's log goes to a file, which is read and emptied. */
 static char *said(void)
 {
 	static char text[20000];
@@ -71,10 +71,10 @@ static bool give(struct agent_hook *hook, const char *what, bool may_be_left_out
 	return agent_hook_give(hook, &event, may_be_left_out, now_ns);
 }
 
-/* Looks, 5 ms apart: what has not come after two minutes never does. */
+/* Polls every 5 ms: give up after two minutes. */
 enum { PATIENCE = 24000 };
 
-/* Let it end by itself: time does not pass for the hook. */
+/* Lets it end by itself: the hook's clock is stopped. */
 static void settle(struct agent_hook *hook, uint64_t now_ns)
 {
 	for (int i = 0; i < PATIENCE && (hook->pid != 0 || hook->count > 0); i++) {
@@ -98,12 +98,13 @@ static void test_fine(void)
 	EXPECT(agent_hook_init(&hook, command, -1) == NULL);
 	EXPECT(give(&hook, "appeared", true, SECOND_NS));
 	settle(&hook, SECOND_NS);
-	EXPECT_THAT("its words, its input and variables are there, and no descriptor but three and "
-		    "ls's own",
-		    strcmp(content(out_path),
-			   "{\"event\":\"x\"}\n2 one two's\nRINGSIDE_EVENT=appeared\n"
-			   "RINGSIDE_JOB=a?b; rm -rf /\n0 1 2 3 ") == 0);
-	EXPECT_THAT("what it says is told, its end, too", strcmp(said(), "") != 0);
+	EXPECT_THAT(
+		"it gets its arguments, input and variables, and no descriptors except three and "
+		"ls's own",
+		strcmp(content(out_path),
+		       "{\"event\":\"x\"}\n2 one two's\nRINGSIDE_EVENT=appeared\n"
+		       "RINGSIDE_JOB=a?b; rm -rf /\n0 1 2 3 ") == 0);
+	EXPECT_THAT("its output and exit are logged", strcmp(said(), "") != 0);
 	EXPECT_EQUAL(hook.runs, 1);
 	EXPECT_EQUAL(hook.failures, 0);
 	agent_hook_release(&hook);
@@ -119,9 +120,9 @@ static void test_said(void)
 	give(&hook, "appeared", true, SECOND_NS);
 	settle(&hook, SECOND_NS);
 	text = said();
-	EXPECT_THAT("lines are told",
-		    strstr(text, "hook says: hello\n") && strstr(text, "hook says: no end\n"));
-	EXPECT_THAT("its exit code, too",
+	EXPECT_THAT("output lines are logged",
+		    strstr(text, "hook output: hello\n") && strstr(text, "hook output: no end\n"));
+	EXPECT_THAT("and its exit code",
 		    strstr(text, "exit code 1 after") && strstr(text, "(appeared)"));
 	EXPECT_EQUAL(hook.failures, 1);
 	agent_hook_release(&hook);
@@ -132,13 +133,13 @@ static void test_missing(void)
 	struct agent_hook hook;
 	char *text;
 
-	EXPECT(strstr(agent_hook_init(&hook, "page-me", -1), "whole path"));
+	EXPECT(strstr(agent_hook_init(&hook, "page-me", -1), "absolute path"));
 	agent_hook_release(&hook);
 	EXPECT(agent_hook_init(&hook, "/nowhere/page-me", -1) == NULL);
 	give(&hook, "appeared", true, SECOND_NS);
 	settle(&hook, SECOND_NS);
 	text = said();
-	EXPECT_THAT("a program that is not there is told",
+	EXPECT_THAT("a missing program is logged",
 		    strstr(text, "/nowhere/page-me: No such file or directory") &&
 			    strstr(text, "exit code 127"));
 	EXPECT_EQUAL(hook.failures, 1);
@@ -185,28 +186,28 @@ static void test_hangs(void)
 			       -1) == NULL);
 	give(&hook, "appeared", true, now_ns);
 	give(&hook, "cleared", false, now_ns);
-	EXPECT_THAT("it is due when its time is over",
+	EXPECT_THAT("it is due at its timeout",
 		    agent_hook_run(&hook, now_ns) == now_ns + AGENT_HOOK_TIMEOUT_NS);
 	EXPECT(is_written(out_path));
 	grandchild = (pid_t)atoi(content(out_path));
 	agent_hook_run(&hook, now_ns + AGENT_HOOK_TIMEOUT_NS - 1);
-	EXPECT_THAT("until then it is left alone, and the next one waits",
+	EXPECT_THAT("until then it runs and the next one waits",
 		    hook.pid > 0 && !hook.is_told_to_end && hook.count == 1);
 	now_ns += AGENT_HOOK_TIMEOUT_NS;
-	EXPECT_THAT("then it is asked to end, and gets a moment",
+	EXPECT_THAT("then it gets SIGTERM and a grace period",
 		    agent_hook_run(&hook, now_ns) == now_ns + AGENT_HOOK_GRACE_NS);
 	EXPECT(hook.is_told_to_end && !hook.is_killed);
 	now_ns += AGENT_HOOK_GRACE_NS;
 	agent_hook_run(&hook, now_ns);
-	EXPECT_THAT("then it is killed", hook.is_killed);
+	EXPECT_THAT("then SIGKILL", hook.is_killed);
 	for (int i = 0; i < PATIENCE && hook.count == 1; i++) {
 		agent_hook_heed(&hook, now_ns);
 		agent_hook_run(&hook, now_ns);
 		poll(NULL, 0, 5);
 	}
 	text = said();
-	EXPECT(strstr(text, "signal 9 after 65.0 s (appeared): it ran too long and was ended"));
-	EXPECT_THAT("and what it started is gone with it", is_gone(grandchild));
+	EXPECT(strstr(text, "signal 9 after 65.0 s (appeared): timed out and was terminated"));
+	EXPECT_THAT("its children are killed, too", is_gone(grandchild));
 	EXPECT_THAT("the next one runs", hook.runs == 2 && hook.pid > 0);
 	agent_hook_release(&hook);
 }
@@ -221,11 +222,11 @@ static void test_floods(void)
 	give(&hook, "appeared", true, SECOND_NS);
 	settle(&hook, SECOND_NS);
 	text = said();
-	for (at = text; (at = strstr(at, "hook says: x?[31m")) != NULL; at++)
+	for (at = text; (at = strstr(at, "hook output: x?[31m")) != NULL; at++)
 		lines++;
 	EXPECT_EQUAL(lines, AGENT_HOOK_LINES);
-	EXPECT(strstr(text, "it wrote more than 1024 KiB, the rest was not read"));
-	EXPECT_THAT("it ended because nobody reads any more", strstr(text, "signal 13"));
+	EXPECT(strstr(text, "wrote more than 1024 KiB, the rest was not read"));
+	EXPECT_THAT("it ended because its pipe was closed", strstr(text, "signal 13"));
 	EXPECT(hook.output == -1 && hook.pid == 0);
 	agent_hook_release(&hook);
 }
@@ -244,12 +245,12 @@ static void test_rate(void)
 	EXPECT_EQUAL(taken, AGENT_HOOK_A_MINUTE);
 	for (int i = 0; i < 10; i++)
 		taken += give(&hook, "cleared", false, now_ns);
-	EXPECT_THAT("what must not be left out is not", taken == 20);
+	EXPECT_THAT("events that cannot be delayed are accepted", taken == 20);
 	settle(&hook, now_ns);
 	text = said();
-	EXPECT_THAT("the rest is counted and told", strstr(text, "5 events were not handed on"));
+	EXPECT_THAT("the others are counted and logged", strstr(text, "5 calls delayed"));
 	EXPECT_EQUAL(hook.runs, 20);
-	EXPECT_THAT("in their order", strncmp(content(out_path), "appeared\nappeared\n", 18) == 0);
+	EXPECT_THAT("in order", strncmp(content(out_path), "appeared\nappeared\n", 18) == 0);
 	EXPECT(!give(&hook, "appeared", true, now_ns + AGENT_HOOK_MINUTE_NS - 1));
 	EXPECT(give(&hook, "appeared", true, now_ns + AGENT_HOOK_MINUTE_NS));
 	settle(&hook, now_ns + AGENT_HOOK_MINUTE_NS);
@@ -264,7 +265,7 @@ static void test_rate(void)
 	agent_hook_release(&hook);
 }
 
-/* Out of its group it is out of reach of the signal, like one that the kernel keeps. It ends with the test. */
+/* Outside its group it is not reached by the signal, like a process stuck in the kernel. It ends with the test. */
 static void test_cannot_be_ended(void)
 {
 	struct agent_hook hook;
@@ -286,7 +287,7 @@ static void test_cannot_be_ended(void)
 	alarm(60);
 	agent_hook_release(&hook);
 	alarm(0);
-	EXPECT_THAT("the agent ends all the same", hook.pid == 0);
+	EXPECT_THAT("the agent ends nevertheless", hook.pid == 0);
 }
 
 int main(void)

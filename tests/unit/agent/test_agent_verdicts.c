@@ -1,4 +1,4 @@
-/* Verdicts are told once when they appear and once when they are gone for good, in the log and to the hook. */
+/* Verdicts and notices are reported once when they appear and once when they clear, in the log and to the hook. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -67,8 +67,8 @@ static struct verdict *add(int64_t rank)
 	return verdict;
 }
 
-/* A look with these ranks at fault, at this second. */
-static void look(uint64_t second, const int *ranks, size_t count)
+/* A scan at this second in which these ranks are culprits. */
+static void scan(uint64_t second, const int *ranks, size_t count)
 {
 	verdicts_release(&live.verdicts);
 	for (size_t i = 0; i < count; i++)
@@ -79,7 +79,7 @@ static void look(uint64_t second, const int *ranks, size_t count)
 
 static void settle(void)
 {
-	/* 5 ms each: what has not come after two minutes never does. */
+	/* 5 ms each: give up after two minutes. */
 	for (int i = 0; i < 24000 && (hook.pid != 0 || hook.count > 0); i++) {
 		agent_hook_run(&hook, 1000 * SECOND);
 		agent_hook_heed(&hook, 1000 * SECOND);
@@ -93,28 +93,28 @@ static void test_once(void)
 
 	begin();
 	for (uint64_t second = 0; second < 30; second++)
-		look(second, five, 1);
-	EXPECT_THAT("one that stays is told once",
+		scan(second, five, 1);
+	EXPECT_THAT("a lasting verdict is reported once",
 		    lines_with(log_path, "never_issued: rank 5 has not come; job train, since "
-					 "2023-11-14T22:13:20Z, certain") == 1);
+					 "2023-11-14T22:13:20Z, confidence 100%") == 1);
 	for (uint64_t second = 30; second < 39; second++)
-		look(second, NULL, 0);
-	EXPECT_THAT("gone for nine seconds is not gone", lines_with(log_path, "over after") == 0);
-	look(39, NULL, 0);
-	EXPECT_THAT("gone for ten is",
-		    lines_with(log_path, "over after 29 s: never_issued: rank 5 has not "
+		scan(second, NULL, 0);
+	EXPECT_THAT("it has not cleared after nine seconds",
+		    lines_with(log_path, "cleared after") == 0);
+	scan(39, NULL, 0);
+	EXPECT_THAT("it has cleared after ten seconds",
+		    lines_with(log_path, "cleared after 29 s: never_issued: rank 5 has not "
 					 "come") == 1);
 	settle();
 	EXPECT_EQUAL(hook.runs, 2);
 	EXPECT_EQUAL(lines_with(out_path, "appeared never_issued 5 node7 train"), 1);
 	EXPECT_EQUAL(lines_with(out_path, "cleared never_issued 5 node7 train"), 1);
-	EXPECT_THAT("the verdict is on its standard input",
+	EXPECT_THAT("the hook gets the verdict on standard input",
 		    lines_with(out_path, "\"event\":\"cleared\",\"agent_host\":\"here\"") == 1 &&
 			    lines_with(out_path, "\"told_ns\":29000000000,\"verdict\":{\"class\":"
 						 "\"never_issued\"") == 1);
-	look(60, five, 1);
-	EXPECT_THAT("what comes back later is another one",
-		    verdicts.totals[VERDICT_NEVER_ISSUED] == 2);
+	scan(60, five, 1);
+	EXPECT_THAT("a later one is a new verdict", verdicts.totals[VERDICT_NEVER_ISSUED] == 2);
 	end();
 }
 
@@ -124,7 +124,7 @@ static void test_flaps(void)
 
 	begin();
 	for (uint64_t second = 0; second < 120; second++)
-		look(second, five, second % 6 == 0);
+		scan(second, five, second % 6 == 0);
 	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], 1);
 	EXPECT_EQUAL(lines_with(log_path, "rank 5"), 1);
 	settle();
@@ -139,19 +139,19 @@ static void test_many(void)
 	begin();
 	for (int i = 0; i < 100; i++)
 		ranks[i] = i;
-	look(0, ranks, 100);
-	look(1, ranks, 100);
+	scan(0, ranks, 100);
+	scan(1, ranks, 100);
 	EXPECT_EQUAL(lines_with(log_path, "has not come; job"), AGENT_VERDICTS_OF_USER);
 	EXPECT_EQUAL(lines_with(log_path, "more than 64 verdicts"), 1);
 	EXPECT_EQUAL(hook.count, AGENT_HOOK_A_MINUTE);
-	look(20, NULL, 0);
-	EXPECT_THAT("only those that the hook knows of are cleared there",
+	scan(20, NULL, 0);
+	EXPECT_THAT("the hook is called for the end of those it was called for",
 		    hook.count == 2 * AGENT_HOOK_A_MINUTE && verdicts.count == 0);
 	EXPECT_EQUAL(hook.left_out, AGENT_VERDICTS_OF_USER - AGENT_HOOK_A_MINUTE);
 	end();
 }
 
-/* What the hook had no turn for is handed on when it has one. */
+/* Hook calls over the rate limit are made later. */
 static void test_late(void)
 {
 	int ranks[AGENT_HOOK_A_MINUTE + 3];
@@ -160,22 +160,23 @@ static void test_late(void)
 	for (int i = 0; i < AGENT_HOOK_A_MINUTE + 3; i++)
 		ranks[i] = i;
 	for (uint64_t second = 0; second < 59; second++)
-		look(second, ranks, AGENT_HOOK_A_MINUTE + 3);
+		scan(second, ranks, AGENT_HOOK_A_MINUTE + 3);
 	settle();
 	EXPECT_EQUAL(hook.runs, AGENT_HOOK_A_MINUTE);
-	EXPECT_THAT("each one that waits is counted once", hook.left_out == 3);
+	EXPECT_THAT("each delayed verdict is counted once", hook.left_out == 3);
 	for (uint64_t second = 59; second < 70; second++)
-		look(second, ranks, AGENT_HOOK_A_MINUTE + 3);
+		scan(second, ranks, AGENT_HOOK_A_MINUTE + 3);
 	settle();
 	EXPECT_EQUAL(hook.runs, AGENT_HOOK_A_MINUTE + 3);
 	EXPECT_EQUAL(lines_with(out_path, "appeared never_issued 12 node7 train"), 1);
-	look(90, NULL, 0);
+	scan(90, NULL, 0);
 	settle();
-	EXPECT_THAT("and its end, too", lines_with(out_path, "cleared never_issued 12 ") == 1);
+	EXPECT_THAT("and the end of a delayed one is passed on",
+		    lines_with(out_path, "cleared never_issued 12 ") == 1);
 	end();
 }
 
-/* A user with verdicts without end keeps nobody else's from the hook and the log. */
+/* A user with endless verdicts does not displace those of other users. */
 static void test_users(void)
 {
 	struct recording_process mine = { .pid = 1 }, theirs = { .pid = 2 };
@@ -209,11 +210,11 @@ static void test_doubt(void)
 		add(5)->severity = second < 2 || second == 4 ? VERDICT_WARNING : VERDICT_ERROR;
 		agent_verdicts_tell(&verdicts, &live, &to, (1000 + second) * SECOND);
 	}
-	EXPECT_THAT("what was in doubt is told once more when it is sure",
+	EXPECT_THAT("a warning that becomes an error is reported again",
 		    lines_with(log_path, "rank 5 has not come; job") == 2);
 	EXPECT_EQUAL(verdicts.totals[VERDICT_NEVER_ISSUED], 1);
-	look(40, NULL, 0);
-	EXPECT_EQUAL(lines_with(log_path, "over after"), 1);
+	scan(40, NULL, 0);
+	EXPECT_EQUAL(lines_with(log_path, "cleared after"), 1);
 	settle();
 	EXPECT_EQUAL(lines_with(out_path, "\"severity\":\"warning\""), 1);
 	EXPECT_EQUAL(lines_with(out_path, "cleared never_issued"), 1);
@@ -234,11 +235,72 @@ static void test_lines(void)
 	verdict_advice(verdict, "Look at it:");
 	verdict_advice(verdict, "$ ringside ps @1\n\033[31m");
 	agent_verdicts_tell(&verdicts, &live, &log_alone, SECOND);
-	EXPECT_THAT("evidence, what is missing and a command are told, in one line",
-		    lines_with(log_path, ", likely; This was seen; not seen: That was not; try: "
-					 "ringside ps @1") == 1);
+	EXPECT_THAT("one line has confidence, evidence, caveat and next step",
+		    lines_with(log_path,
+			       "confidence 60%; evidence: This was seen; caveat: That was not; "
+			       "next step: ringside ps @1") == 1);
 	EXPECT_EQUAL(lines_with(log_path, "\033"), 0);
 	end();
+}
+
+static void notice_at(uint64_t second, enum live_notice_kind kind, size_t notice_count,
+		      enum verdict_class class, size_t verdict_count)
+{
+	static struct agent_notices notices;
+	static struct job_comm comm = { .label = "world" };
+	static struct job_rank rank = { .label = "5" };
+	static struct job_seat seat;
+	static struct live_notice notice;
+	struct live one = { .notices = &notice, .notice_count = notice_count };
+
+	if (second == 0)
+		memset(&notices, 0, sizeof(notices));
+	notice = (struct live_notice){ .kind = kind, .title = "rank 5 of world" };
+	one.job.comms = &comm;
+	one.job.ranks = &rank;
+	one.job.seats = &seat;
+	one.job.comm_count = one.job.rank_count = one.job.seat_count = 1;
+	if (verdict_count > 0) {
+		struct verdict *verdict = verdicts_add(&one.verdicts, class, VERDICT_ERROR);
+
+		text_copy(verdict->comm, sizeof(verdict->comm), "world");
+		text_copy(verdict->rank_label, sizeof(verdict->rank_label), "5");
+	}
+	agent_notices_tell(&notices, &one, (1000 + second) * SECOND);
+	verdicts_release(&one.verdicts);
+}
+
+static void test_notices(void)
+{
+	forget();
+	notice_at(0, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 0);
+	notice_at(4, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 0);
+	EXPECT_EQUAL(lines_with(log_path, "behind: rank 5 of world"), 1);
+	notice_at(14, LIVE_BEHIND, 0, VERDICT_NEVER_ISSUED, 0);
+	EXPECT_THAT("a notice that ends is reported as cleared",
+		    lines_with(log_path, "cleared after 4 s: rank 5 of world") == 1);
+
+	forget();
+	notice_at(0, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 0);
+	notice_at(4, LIVE_MISSING, 1, VERDICT_NEVER_ISSUED, 1);
+	notice_at(40, LIVE_MISSING, 1, VERDICT_NEVER_ISSUED, 1);
+	EXPECT_THAT("a notice that becomes a verdict has not cleared",
+		    lines_with(log_path, "behind: ") == 1 && lines_with(log_path, "cleared") == 0);
+
+	forget();
+	notice_at(0, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 0);
+	notice_at(4, LIVE_MISSING, 1, VERDICT_NEVER_ISSUED, 1);
+	notice_at(6, LIVE_BEHIND, 1, VERDICT_NEVER_ISSUED, 0);
+	notice_at(30, LIVE_BEHIND, 0, VERDICT_NEVER_ISSUED, 0);
+	EXPECT_THAT("it clears if it was active again after the verdict",
+		    lines_with(log_path, "cleared after 6 s") == 1);
+
+	forget();
+	notice_at(0, LIVE_DEAD, 1, VERDICT_PROCESS_DEAD, 0);
+	notice_at(4, LIVE_DEAD, 1, VERDICT_PROCESS_DEAD, 1);
+	notice_at(40, LIVE_DEAD, 0, VERDICT_PROCESS_DEAD, 0);
+	EXPECT_THAT("a death never clears",
+		    lines_with(log_path, "dead: ") == 1 && lines_with(log_path, "cleared") == 0);
 }
 
 static void write_hook(void)
@@ -274,5 +336,6 @@ int main(void)
 	test_users();
 	test_doubt();
 	test_lines();
+	test_notices();
 	return tap_done();
 }

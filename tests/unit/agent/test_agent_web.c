@@ -1,4 +1,4 @@
-/* The agent's small parts: addresses, the Host header, encodings, names of textfiles. */
+/* Small parts of the agent: addresses, the Host header, encodings, names of textfiles. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -45,9 +45,9 @@ static void test_addresses(void)
 	EXPECT(is_refused("", "port") && is_refused("9749", "port"));
 	EXPECT(is_refused("127.0.0.1:65536", "port") && is_refused("127.0.0.1:", "port"));
 	EXPECT(is_refused("127.0.0.1:http", "port") && is_refused("127.0.0.1:-1", "port"));
-	EXPECT(is_refused("example.org:80", "numbers") && is_refused("1.2.3:80", "numbers"));
+	EXPECT(is_refused("example.org:80", "numeric") && is_refused("1.2.3:80", "numeric"));
 	EXPECT(is_refused("::1:9749", "brackets") && is_refused("[::1:9749", "brackets"));
-	EXPECT(is_refused("[]:9749", "no address") && is_refused("[x]:9749", "IPv6"));
+	EXPECT(is_refused("[]:9749", "invalid address") && is_refused("[x]:9749", "IPv6"));
 	EXPECT(is_refused("unix:x.sock", "absolute") && is_refused("unix:", "absolute"));
 	memset(path, 'x', sizeof(path));
 	memcpy(path, "unix:/", 6);
@@ -55,7 +55,7 @@ static void test_addresses(void)
 	EXPECT(is_refused(path, "107"));
 	memset(path, '1', sizeof(path) - 4);
 	memcpy(path + sizeof(path) - 4, ":80", 4);
-	EXPECT(is_refused(path, "no address"));
+	EXPECT(is_refused(path, "invalid address"));
 }
 
 static void test_host(void)
@@ -87,14 +87,14 @@ static void test_encoding(void)
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = (char)(i * i >> 3);
 	gzip = web_encoding_gzip(text, sizeof(text), &packed);
-	EXPECT_THAT("bytes are packed", gzip && packed > 0 && packed < sizeof(text) + 64);
+	EXPECT_THAT("bytes are compressed", gzip && packed > 0 && packed < sizeof(text) + 64);
 	stream.next_in = gzip;
 	stream.avail_in = (unsigned int)packed;
 	stream.next_out = (unsigned char *)again;
 	stream.avail_out = sizeof(again);
-	EXPECT_THAT("and come out again", inflateInit2(&stream, 15 + 16) == Z_OK &&
-						  inflate(&stream, Z_FINISH) == Z_STREAM_END &&
-						  memcmp(text, again, sizeof(text)) == 0);
+	EXPECT_THAT("and can be decompressed", inflateInit2(&stream, 15 + 16) == Z_OK &&
+						       inflate(&stream, Z_FINISH) == Z_STREAM_END &&
+						       memcmp(text, again, sizeof(text)) == 0);
 	inflateEnd(&stream);
 	free(gzip);
 }
@@ -110,10 +110,10 @@ static void test_names(void)
 	process.comms = comms;
 	process.comm_count = 2;
 	agent_textfile_name(&process, name);
-	EXPECT_THAT("a GPU's number", strcmp(name, "ringside-gpu3-42-777.prom") == 0);
+	EXPECT_THAT("the number of the GPU", strcmp(name, "ringside-gpu3-42-777.prom") == 0);
 	text_copy(comms[0].info.gpu_uuid, sizeof(comms[0].info.gpu_uuid), "GPU-../a\n.b");
 	agent_textfile_name(&process, name);
-	EXPECT_THAT("a uuid cannot lead elsewhere",
+	EXPECT_THAT("a uuid cannot contain a path",
 		    strcmp(name, "ringside-GPU-___a__b-42-777.prom") == 0);
 	EXPECT(agent_textfile_is_ours(name) && agent_textfile_is_ours("ringside-gpu-1-2.prom"));
 	EXPECT(agent_textfile_is_ours("ringside-gpu-1-2.prom.new"));
