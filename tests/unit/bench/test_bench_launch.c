@@ -230,13 +230,13 @@ static void test_failures(void)
 {
 	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, fail_two), 1);
 	EXPECT(is_problem("rank 2 on ") && is_problem("no GPU of mine") && is_gone());
-	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, die_two), 1);
+	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, die_two), 3);
 	EXPECT_THAT("a death explains more than its echo",
 		    is_problem("rank 2 was ended by signal 10") && is_gone());
-	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, stay), 1);
+	EXPECT_EQUAL(launch_with((struct bench_launch){ 0 }, stay), 3);
 	EXPECT_THAT("who does not end is ended",
 		    is_problem("rank 1 ended with exit code 7") && is_gone());
-	EXPECT_EQUAL(launch_with((struct bench_launch){ .limit_s = 1 }, hang), 1);
+	EXPECT_EQUAL(launch_with((struct bench_launch){ .limit_s = 1 }, hang), 3);
 	EXPECT(is_problem("not over after ") && is_problem("the first is rank 0") && is_gone());
 	EXPECT_THAT("wrong usage stays wrong usage",
 		    launch_with((struct bench_launch){ 0 }, zero_leaves) == 2 &&
@@ -270,7 +270,7 @@ static void test_output(const char *directory)
 	read_file(path, text, sizeof(text));
 	EXPECT_THAT("a log for each rank", strcmp(text, "rank 2 chatters\nrank 2 grumbles\n") == 0);
 	text_format(log, sizeof(log), "%s/nowhere/log-%%r", directory);
-	EXPECT_EQUAL(launch_with((struct bench_launch){ .log = log }, talk_much), 1);
+	EXPECT_EQUAL(launch_with((struct bench_launch){ .log = log }, talk_much), 3);
 	EXPECT(is_problem("cannot write") && is_gone());
 }
 
