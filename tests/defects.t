@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every row of docs/DEFECTS.md that the recorder answers for has a test by its name, and it passes.
+# Every row of docs/HACKING.md that the recorder answers for has a test by its name, and it passes.
 # D33 is about dashboards.
 . "$(dirname "$0")/tap.sh"
 
@@ -19,10 +19,10 @@ for row in $rows; do
 	else
 		tap_line "not ok" "D$row has a test that passes" "$(grep -E " - D$row: " "$output")"
 	fi
-	if grep -qE "^\| D$row \|" docs/DEFECTS.md; then
+	if grep -qE "^\| D$row \|" docs/HACKING.md; then
 		tap_line ok "D$row is described" ""
 	else
-		tap_line "not ok" "D$row is described" "docs/DEFECTS.md has no row for it"
+		tap_line "not ok" "D$row is described" "docs/HACKING.md has no row for it"
 	fi
 done
 tap_done

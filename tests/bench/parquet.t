@@ -45,7 +45,7 @@ ringside.results|13
 ringside.results_without_calls|2
 ringside.started_ns|1800000000123456789"
 
-# docs/BENCH-FORMAT.md: the columns of its table are those of the file, in their order and type.
-documented=$(awk '/^## / { on = $2 == "Parquet" } on && /^\| `/ { gsub(/[|`]/, " "); print $1, $2, $3 }' docs/BENCH-FORMAT.md)
-expect_same "docs/BENCH-FORMAT.md has every column" "$documented" "$(node tests/export/columns.mjs "$tap_scratch/plain.parquet")"
+# docs/JSON.md: the columns of its table are those of the file, in their order and type.
+documented=$(awk '/^#+ / { on = $2 == "Parquet" } on && /^\| `/ { gsub(/[|`]/, " "); print $1, $2, $3 }' docs/JSON.md)
+expect_same "docs/JSON.md has every column" "$documented" "$(node tests/export/columns.mjs "$tap_scratch/plain.parquet")"
 tap_done

@@ -11,9 +11,9 @@ alone "nobody records: what to do" dump-nothing env RINGSIDE_SHM="$tap_scratch/n
 expect_same "each line is a JSON object" "$(perl -MJSON::PP -ne '$n += ref(decode_json($_)) eq "HASH"; END { print $n }' \
 	"$tap_scratch/lines")" "$(wc -l <"$tap_scratch/lines")"
 
-# docs/DUMP.md: the fields of its tables are those of the output, in their order.
+# docs/JSON.md: the fields of its tables are those of the output, in their order.
 documented() { # section
-	awk -v want="$1" '/^## / { on = $2 == want } on && /^\| `/ { gsub(/[|`]/, " "); print $1 }' docs/DUMP.md
+	awk -v want="$1" '/^#+ / { on = $2 == want } on && /^\| `/ { gsub(/[|`]/, " "); print $1 }' docs/JSON.md
 }
 keys() { # of objects with this record, in order of appearance, nested ones with a dot
 	perl -ne 'BEGIN { $want = shift } next unless /^\{"record":"$want"/;
@@ -26,10 +26,10 @@ keys() { # of objects with this record, in order of appearance, nested ones with
 			push @path, $1 if $2 eq ":{";
 		}' "$1" "$tap_scratch/lines"
 }
-expect_same "docs/DUMP.md has every field of an operation" "$(documented Operations)" "$(keys operation)"
+expect_same "docs/JSON.md has every field of an operation" "$(documented Operations)" "$(keys operation)"
 # Kinds of details have different fields; the sample has a transfer.
-expect_same "docs/DUMP.md has every field of a transfer" \
+expect_same "docs/JSON.md has every field of a transfer" \
 	"$(documented Details | grep -xF "$(keys detail)")" "$(keys detail)"
 source_flags=$(sed -n '/^static const char \*const flags\[32\]/,/^}/s/[^"]*"\([a-z_]*\)"[^"]*/\1\n/gp' src/common/op.c | grep . | sort)
-expect_same "docs/DUMP.md has every flag" "$(documented Flags | grep -v '^wait' | sort)" "$source_flags"
+expect_same "docs/JSON.md has every flag" "$(documented Flags | grep -v '^wait' | sort)" "$source_flags"
 tap_done

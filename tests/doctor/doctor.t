@@ -77,9 +77,9 @@ keys() {
 }
 diagnose --hang 5s "$tap_scratch/hung"
 unexplained=$(keys | while IFS= read -r key; do
-	grep -qF -- "\`$key\`" docs/DOCTOR.md || echo "$key"
+	grep -qF -- "\`$key\`" docs/JSON.md || echo "$key"
 done)
-expect_same "docs/DOCTOR.md explains every key" "$unexplained" ""
+expect_same "docs/JSON.md explains every key" "$unexplained" ""
 expect_ok "there are keys" test "$(keys | wc -l)" -gt 40
 for class in never_issued mismatch not_launched gpu_not_reached gpu_stuck network_stuck deadlock process_dead process_stopped agent_dead \
 	unseen stuck slow_rank slow_host slow_link slow_network slow_nvlink slow_communicator slow_size slow_algorithm \

@@ -10,8 +10,8 @@ const blocks = [];
 let heading = "";
 let block = null;
 for (const line of lines) {
-	if (block === null && line.startsWith("## "))
-		heading = line.slice(3);
+	if (block === null && /^###? /.test(line))
+		heading = line.replace(/^#+ /, "");
 	if (line.startsWith("```")) {
 		if (block !== null)
 			blocks.push(block);

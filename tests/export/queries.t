@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/QUERIES.md: every query runs as it stands there, and gives what it promises.
+# docs/EXPORT.md: every query runs as it stands there, and gives what it promises.
 . "$(dirname "$0")/export.sh"
 need_readers
 
@@ -11,28 +11,28 @@ prepare() { # name option...
 	"$ringside" export "$tap_scratch/$name.traces" -o "$tap_scratch/$name/operations.parquet" >/dev/null 2>&1
 }
 answer() { # name heading
-	node tests/export/queries.mjs docs/QUERIES.md "$tap_scratch/$1" "$2"
+	node tests/export/queries.mjs docs/EXPORT.md "$tap_scratch/$1" "$2"
 }
 
 prepare slow --nodes 2 --gpus 4 --tp 2 --pp 2 -w tp-pp --iterations 10 -f slow-rank:rank=3,factor=2
 prepare stuck --nodes 1 --gpus 4 -w fsdp --iterations 6 -f never-arrives:rank=2 --at 1s --hang 1s
 prepare wrong --nodes 1 --gpus 4 -w ddp --iterations 6 -f mismatch:rank=1 --at 1s --hang 1s
 
-all=$(node tests/export/queries.mjs docs/QUERIES.md "$tap_scratch/slow")
+all=$(node tests/export/queries.mjs docs/EXPORT.md "$tap_scratch/slow")
 while IFS= read -r line; do
 	case $line in
 	"ok "*) tap_line ok "${line#ok }" "" ;;
 	*) tap_line "not ok" "${line#not ok }" "" ;;
 	esac
 done <<<"$all"
-expect_same "each query of the page was run" "$(wc -l <<<"$all")" "$(grep -cxF '```sql' docs/QUERIES.md)"
+expect_same "each query of the page was run" "$(wc -l <<<"$all")" "$(grep -cxF '```sql' docs/EXPORT.md)"
 expect_same "those that look for trouble find none where there is none" \
 	"$(grep -E ': 0 rows$' <<<"$all" | cut -d: -f1)" \
 	"ok Ranks that disagree
 ok Operations that did not end"
 
 expect_same "the slow rank is the one that others waited for" \
-	"$(answer slow "Who waits, who is waited for" | head -n 1 | cut -d'|' -f1)" 3
+	"$(answer slow "Waiting and stragglers" | head -n 1 | cut -d'|' -f1)" 3
 expect_same "it lost most GPU-hours" "$(answer slow "GPU-hours lost" | head -n 1 | cut -d'|' -f3)" 3
 expect_same "every Send has its Recv" "$(answer slow "Send and Recv" | cut -d'|' -f5 | sort -u)" 0
 expect_same "ten iterations, and what comes before them" "$(answer slow "Per iteration" | wc -l)" 11

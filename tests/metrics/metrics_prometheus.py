@@ -133,7 +133,7 @@ def compare(prometheus):
 
 def try_queries(prometheus, document):
     with open(document, encoding="utf-8") as file:
-        part = file.read().split("## Queries to begin with", 1)[1].split("```")[1]
+        part = file.read().split("## Queries\n", 1)[1].split("```")[1]
     for query in re.split(r"^# .*$", part, flags=re.M)[1:]:
         found = prometheus.get("query", query=query)
         expect("a documented query is valid", found["status"], "success")

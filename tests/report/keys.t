@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/REPORT.md and docs/DIFF.md document every key of the JSON and every column of the CSV.
+# docs/JSON.md documents every key of the JSON and every column of the CSV.
 . "$(dirname "$0")/report.sh"
 
 simulate job --nodes 4 --gpus 2 -w fsdp -f degraded-network:factor=1.5 --at 6s --seconds 12s
@@ -34,15 +34,15 @@ for job in job hung stuck lossy; do
 	"$ringside" report --json --by tag,host "$tap_scratch/$job" >"$tap_scratch/report.json" 2>/dev/null
 	keys "$tap_scratch/report.json" >"$tap_scratch/keys"
 	expect_ok "the report of $job has keys" grep -qx completeness "$tap_scratch/keys"
-	expect_same "all of them are documented" "$(undocumented docs/REPORT.md <"$tap_scratch/keys")" ""
+	expect_same "all of them are documented" "$(undocumented docs/JSON.md <"$tap_scratch/keys")" ""
 done
 "$ringside" diff --json "$tap_scratch/job" "$tap_scratch/job" >"$tap_scratch/diff.json"
 expect_same "all keys of diff --json are documented" \
-	"$(keys "$tap_scratch/diff.json" | undocumented docs/DIFF.md docs/REPORT.md)" ""
-expect_same "the check finds an undocumented key" "$(echo no_such_key | undocumented docs/REPORT.md)" no_such_key
+	"$(keys "$tap_scratch/diff.json" | undocumented docs/JSON.md)" ""
+expect_same "the check finds an undocumented key" "$(echo no_such_key | undocumented docs/JSON.md)" no_such_key
 for table in size rank windows iterations; do
 	expect_same "all columns of --csv --table $table are documented" \
 		"$("$ringside" report --csv --table "$table" "$tap_scratch/job" | head -n 1 | tr -d '\r' | tr ',' '\n' |
-			undocumented docs/REPORT.md)" ""
+			undocumented docs/JSON.md)" ""
 done
 tap_done

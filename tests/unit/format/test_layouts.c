@@ -1,4 +1,4 @@
-/* The byte tables in docs/REGION.md and docs/TRACE.md say what the compiler says. With --print, the
+/* The byte tables in docs/FORMATS.md say what the compiler says. With --print, the
  * rows are printed, without their meaning. */
 #include <stddef.h>
 #include <stdio.h>
@@ -303,8 +303,8 @@ int main(int argc, char **argv)
 		print_rows(trace_fields, ARRAY_LENGTH(trace_fields));
 		return 0;
 	}
-	check_document("docs/REGION.md", region_fields, ARRAY_LENGTH(region_fields));
-	check_document("docs/REGION.md", shared_fields, ARRAY_LENGTH(shared_fields));
-	check_document("docs/TRACE.md", trace_fields, ARRAY_LENGTH(trace_fields));
+	check_document("docs/FORMATS.md", region_fields, ARRAY_LENGTH(region_fields));
+	check_document("docs/FORMATS.md", shared_fields, ARRAY_LENGTH(shared_fields));
+	check_document("docs/FORMATS.md", trace_fields, ARRAY_LENGTH(trace_fields));
 	return tap_done();
 }
