@@ -89,7 +89,7 @@ $(SMALL_PLUGINS): $(BUILD)/%.so: $(BUILD)/plugin/%.o
 	@mkdir -p $(@D)
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
 
-# A CUDA driver and an NCCL that play on the CPU, and an older NCCL: see docs/BENCH-TESTS.md.
+# A CUDA driver and an NCCL that play on the CPU, and an older NCCL: see docs/HACKING.md.
 FAKE_GPU := $(BUILD)/tests/fake_gpu
 FAKE_LIBRARIES := $(addprefix $(FAKE_GPU)/,libcuda.so.1 libnccl.so.2 libnccl-old.so.2)
 FAKE_CUDA_SOURCES := $(addprefix tests/fake_gpu/fake_,cuda.c graph.c kernel.c memory.c point.c queue.c)

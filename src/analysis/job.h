@@ -147,7 +147,7 @@ void job_say_operation(char *text, size_t size, const struct job *job, uint32_t 
 		       const struct op_record *op);
 
 /*
- * Communicators on which NCCL did not show every collective of every rank: docs/OPERATIONS.md, "Gaps". There
+ * Communicators on which NCCL did not show every collective of every rank: docs/ARCHITECTURE.md, "Gaps". There
  * "the n-th collective" is not the same one on all ranks. NCCL's own numbers are, per function. One rank is the
  * reference: collectives of the others get the match number that the same collective has there, and 0,
  * unknown, where it was not recorded there.

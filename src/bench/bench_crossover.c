@@ -520,7 +520,7 @@ static const struct cli_page crossover_page = {
 		 "rings and trees is fitted to the times and shown beside them.\n"
 		 "Everything is measured in rounds, in turns, so that what changes meanwhile hits "
 		 "all "
-		 "alike. docs/CROSSOVER.md explains how it is judged.\n",
+		 "alike. docs/BENCH.md explains how it is judged.\n",
 	.options = options,
 	.operand = take_operand,
 	.work = offsetof(struct crossover_request, measuring),

@@ -615,7 +615,7 @@ static const struct cli_page health_page = {
 		 "link is compared with the others of its kind, and with what you expect. The "
 		 "first line is the verdict. The exit code is 0 when all is healthy, 1 when "
 		 "something is slow, wrong or failed.\n"
-		 "Made for prologs of jobs: it never hangs. docs/BENCH-HEALTH.md has scripts, and "
+		 "Made for prologs of jobs: it never hangs. docs/BENCH.md has scripts, and "
 		 "says how it is judged.\n",
 	.options = options,
 	.operand = take_operand,

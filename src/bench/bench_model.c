@@ -616,7 +616,7 @@ static void put_fit(struct json *json, const struct model_view *view)
 	json_end(json);
 }
 
-/* One object: docs/MODEL.md has its keys. */
+/* One object: docs/JSON.md has its keys. */
 static void model_json(struct json *json, const struct model_view *view)
 {
 	const struct cost_group *groups[COST_GROUPS_MAX];
@@ -910,7 +910,7 @@ static const struct cli_page model_page = {
 		"textbook's by its name; where they come from, and the error of the fit, is said "
 		"with the answer. What nobody measured or gave is not made up.\n"
 		"SIZE is bytes of the message as nccl-tests counts them: one, a list or a range, "
-		"like 8G, 1K,1M,1G or 1K..1G*4. docs/MODEL.md derives the formulas.\n",
+		"like 8G, 1K,1M,1G or 1K..1G*4. docs/BENCH.md has the formulas.\n",
 	.options = page_options,
 	.operand = take_operand,
 	.examples = page_examples,

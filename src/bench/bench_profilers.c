@@ -2,7 +2,7 @@
  * `ringside bench profilers`: what is compared, the options, comparing and showing.
  *
  * What each plugin has to be told so that it records all it can. Sources: Inspector's README and the defaults in
- * inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/PROFILERS.md explains the choices.
+ * inspector.cc (NCCL 2.30), CoMMA's README and its src/config.rs; docs/BENCH.md explains the choices.
  */
 #include "bench/profilers_session_internal.h"
 
@@ -624,7 +624,7 @@ static const struct cli_page page = {
 		 "order in each run. A plugin that crashes or hangs its job is a result, not an "
 		 "error.\n"
 		 "The Ringside plugin's files, NCCL Inspector's and CoMMA's logs and ncclsee's "
-		 "tables can be read; of other plugins the cost alone is known. docs/PROFILERS.md "
+		 "tables can be read; of other plugins the cost alone is known. docs/BENCH.md "
 		 "explains every figure.\n",
 	.options = options_table,
 	.operand = take_operand,

@@ -213,7 +213,7 @@ void bench_bins_of(const double *sorted, size_t count, size_t bins, struct bench
 /*
  * A run, made again from the JSON document that bench_json_write() wrote. Every byte is distrusted: types,
  * ranges and the number of values are checked, and memory is never more than a small multiple of the
- * text. Keys come in the order in which they are written (docs/BENCH-FORMAT.md); unknown ones are passed
+ * text. Keys come in the order in which they are written (docs/JSON.md); unknown ones are passed
  * over.
  */
 
@@ -246,7 +246,7 @@ enum status run_inside(const char *text, size_t length, const char **at, size_t 
 /*
  * A whole run as one JSON document, {"format":"ringside-bench","version":1,...}: every call of every rank,
  * figures beside them. bench_read() makes the run again from it; src/import/expected.h takes it as
- * expected bandwidth. docs/BENCH-FORMAT.md describes it.
+ * expected bandwidth. docs/JSON.md describes it.
  */
 
 /* The document and a newline. ERR_NO_SPACE, ERR_RANGE (a run that does not hold together: a cell of other
@@ -262,7 +262,7 @@ void bench_json_known(struct json *json, const char *key, double value);
  * What a benchmark measured as nccl-tests prints it: comments that name the test and the GPU of each
  * rank, a block of rows for each function, mode, algorithm and protocol, out of place and in place side by
  * side, the average bus bandwidth behind it. Whatever reads nccl-tests reads this; so does
- * src/import/expected.h. docs/BENCH-FORMAT.md describes it.
+ * src/import/expected.h. docs/JSON.md describes it.
  */
 
 struct bench_table_options {
@@ -310,7 +310,7 @@ enum { BENCH_CELL_TEXT = 160 };
 /* "AllReduce 1 MiB float32 sum, out of place, blocking, Ring/LL128": what a cell is, in words. */
 const char *bench_cell_words(char to[static BENCH_CELL_TEXT], const struct bench_cell *cell);
 
-/* Every call of every rank as a row of a Parquet file. docs/BENCH-FORMAT.md has the columns. */
+/* Every call of every rank as a row of a Parquet file. docs/JSON.md has the columns. */
 
 /* A cell in loop mode, and one without calls, has no single calls and so no rows: what the file does not
  * have is in its metadata ("ringside.results_without_calls"). The sink is not flushed. ERR_NO_SPACE, or the sink's

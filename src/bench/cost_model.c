@@ -1,4 +1,4 @@
-/* The formulas of cost_model.h; docs/MODEL.md says why they are so. */
+/* The formulas of cost_model.h; docs/BENCH.md has them in a table. */
 #include "bench/cost_model.h"
 #include "bench/cost_model_internal.h"
 

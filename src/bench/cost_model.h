@@ -21,7 +21,7 @@
 
 /*
  * How much an operation has to carry and how far: hops and bytes of ring, tree, double tree and
- * direct transfers, without any speed. docs/MODEL.md derives every line of it.
+ * direct transfers, without any speed. docs/BENCH.md has the table.
  *
  * n ranks on N nodes, g = n / N of them (rounded up) on one, S bytes of the message as nccl-tests
  * counts them, k = min(g, NICs of a node), c bytes of a chunk. Hops are those of the critical path.

@@ -158,7 +158,7 @@ size_t crossover_cross(const struct crossover_curve *first, const struct crossov
 
 /*
  * Which algorithm and protocol is the fastest at which size, for people: a table, a plot, where curves cross,
- * what NCCL itself took, advice, and how well the model fits. docs/CROSSOVER.md shows one.
+ * what NCCL itself took, advice, and how well the model fits. docs/BENCH.md shows one.
  */
 
 /* What all views of a crossover show; all borrowed. */
@@ -181,7 +181,7 @@ enum status crossover_text(struct sink *sink, const struct crossover_view *view,
 
 /*
  * The same as crossover_text(), for programs: {"format":"ringside-crossover","version":1,...} with the whole
- * measurement inside, from which `ringside bench crossover --from` shows it again. docs/CROSSOVER.md has the keys.
+ * measurement inside, from which `ringside bench crossover --from` shows it again. docs/JSON.md has the keys.
  */
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */

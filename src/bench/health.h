@@ -170,7 +170,7 @@ void health_release(struct health *health);
 /*
  * Is this job's communication healthy, for people: the verdict in one line, then what was found, bandwidth by
  * kind of link against what was expected, collectives, the slowest pairs, a matrix of all pairs, what
- * was not judged and why. docs/BENCH-HEALTH.md shows one.
+ * was not judged and why. docs/BENCH.md shows one.
  */
 
 struct health_text_options {
@@ -189,7 +189,7 @@ const char *health_rank_words(char to[static HEALTH_RANK_WORDS], const struct be
 
 /*
  * The same as health_text(), for programs: {"format":"ringside-health","version":1,...} with the whole
- * measurement inside. docs/BENCH-HEALTH.md has the keys.
+ * measurement inside. docs/JSON.md has the keys.
  */
 
 /* The document and a newline. ERR_NO_SPACE, or the sink's status. */

@@ -1,6 +1,6 @@
 /*
  * Profilers compared, as the paper "Where Did My NCCL Calls Go?" did: how many of the calls that were
- * made each one recorded, how true its times are, what it costs. docs/PROFILERS.md explains the figures.
+ * made each one recorded, how true its times are, what it costs. docs/BENCH.md explains the figures.
  *
  *	profilers_new()                                  plugin 0 is "no plugin"
  *	profilers_plugin(work, label, path, kind)        1, 2, ...

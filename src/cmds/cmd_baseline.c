@@ -50,7 +50,7 @@ static const struct cli_page page = {
 		 "protocol, with waiting left out, in a small JSON file, which 'ringside doctor "
 		 "--baseline FILE' compares a job with. Several PATHs may be the ranks of one job "
 		 "or "
-		 "several runs: those are put together. docs/BASELINE.md explains the file.\n"
+		 "several runs: those are put together. docs/REPORT.md explains the file.\n"
 		 "'show' says what such a file holds; with --json the file itself, "
 		 "checked.\n" CLI_INPUT_ABOUT "\n",
 	.options = options,

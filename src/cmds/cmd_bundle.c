@@ -220,7 +220,7 @@ static const struct cli_page page = {
 		 "kernel "
 		 "and network, what NCCL's RAS says. A README in it says what each file is, and "
 		 "what "
-		 "could not be read and why. Nothing of the job is touched. docs/BUNDLE.md says "
+		 "could not be read and why. Nothing of the job is touched. docs/EXPORT.md says "
 		 "more.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct command_line, input, cli_input_take),

@@ -88,7 +88,7 @@ static const struct cli_page page = {
 		"much longer they take in B, with the interval in which that lies in 95 of 100 "
 		"cases, and whether it is more than noise. The exit code is 1 when something "
 		"became "
-		"slower by more than the threshold. docs/DIFF.md explains how it is decided.\n"
+		"slower by more than the threshold. docs/REPORT.md explains how it is decided.\n"
 		"A and B are a trace file, a directory of trace files, a region or @PID each. One "
 		"of "
 		"them may be what nccl-tests or 'ringside bench' wrote: then transfers are "

@@ -34,7 +34,7 @@ static const struct cli_page page = {
 	.name = "dump",
 	.operands = "[PATH...]",
 	.about = "Writes one JSON object per operation and line: what it was, when, how long it "
-		 "took and how that is known. docs/DUMP.md explains every field.\n" CLI_INPUT_ABOUT
+		 "took and how that is known. docs/JSON.md explains every field.\n" CLI_INPUT_ABOUT
 			 CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct request, input, cli_input_take),

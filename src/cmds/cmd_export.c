@@ -664,7 +664,7 @@ static const struct cli_page page = {
 	.operands = "[PATH...]",
 	.about = "Writes recorded operations as a table, one row an operation, for other tools: "
 		 "Parquet, CSV or JSON lines; or as NCCL Inspector's log. docs/EXPORT.md explains "
-		 "every column, docs/QUERIES.md has queries to begin with.\n"
+		 "every column and has queries to begin with.\n"
 		 "A file appears when it is whole, in the place of an older one of its "
 		 "name.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,

@@ -423,7 +423,7 @@ static const struct cli_page page = {
 	.about = "Turns logs that other tools wrote into trace files, one per process, which all "
 		 "commands read: NCCL Inspector's (v4.0 to v4.4) and CoMMA's latency files, plain "
 		 "or gzip. What a file is shows in its content. The reading commands take such "
-		 "logs directly, too; trace files are smaller and faster. docs/FOREIGN.md says "
+		 "logs directly, too; trace files are smaller and faster. docs/IMPORT.md says "
 		 "what becomes what, and what these logs do not have.\n"
 		 "PATH is a log, or a directory with all that is below it. Lines that cannot be "
 		 "read are named and skipped; the exit code is then 1.\n",

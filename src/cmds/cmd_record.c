@@ -54,7 +54,7 @@ static const struct cli_page page = {
 		"Asks running processes to request kernel events for every operation for a while, "
 		"so that "
 		"all of them have GPU times. A process complies at one of its next collectives, or "
-		"refuses where that could harm it: docs/KERNEL-EVENTS.md says when. Ranks can only "
+		"refuses where that could harm it: docs/SETTINGS.md says when. Ranks can only "
 		"be "
 		"compared if all of them are asked, so run this on every node of the job.\n"
 		"Without @PID, all processes recorded on this machine are asked.\n",

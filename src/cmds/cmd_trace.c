@@ -493,7 +493,7 @@ static const struct cli_page page = {
 		"communicator, each operation with all that is known of it, waiting for the last "
 		"rank shaded, arrows from Send to Recv and from those who waited to the one they "
 		"waited for, bandwidth as a counter. Ranks are put on one time by the collectives "
-		"they met in; how well that went is said. docs/VIEWER.md explains what there is to "
+		"they met in; how well that went is said. docs/EXPORT.md explains what there is to "
 		"see.\n" CLI_INPUT_ABOUT CLI_INPUT_NONE "\n",
 	.options = options,
 	CLI_OPERANDS(struct trace, input, cli_input_take),

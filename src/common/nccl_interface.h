@@ -5,7 +5,7 @@
  * Kernel events (KernelCh) give GPU times and cost a job more than everything else in the
  * interface. This is the one table of what is requested by default, release by release, and why:
  * the plugin follows it, `ringside verify` prints it, the simulator simulates it.
- * docs/KERNEL-EVENTS.md explains it; a test compares the two.
+ * docs/SETTINGS.md explains it; a test compares the two.
  */
 #ifndef NCCL_INTERFACE_H
 #define NCCL_INTERFACE_H

@@ -139,7 +139,7 @@ struct op_record {
 	uint8_t algorithm;  /* enum op_algorithm, or interned */
 	uint8_t protocol;   /* enum op_protocol, or interned */
 	uint64_t number;    /* from 1: this rank's n-th operation on it, including replays */
-	uint64_t match;	    /* from 1, 0: unknown; see "Joining ranks" in docs/OPERATIONS.md */
+	uint64_t match;	    /* from 1, 0: unknown; see "Joining ranks" in docs/ARCHITECTURE.md */
 	uint64_t signature; /* over all collectives on this communicator up to this one */
 	uint64_t count;	    /* elements as the user gave them, else as NCCL reports them */
 	uint64_t bytes;	    /* of the message as nccl-tests counts it, or OP_BYTES_UNKNOWN */
@@ -313,7 +313,7 @@ enum lost_reason {
 	LOST_PROXY_SLOT = 9,	 /* a proxy operation not tracked: table full */
 	LOST_TOTALS = 10,	 /* counted under "other": table of totals full */
 	LOST_LATE_CHILD = 11,	 /* a kernel or proxy event came after its operation was retired */
-	LOST_INSPECTOR = 12, /* recorded, but not in NCCL Inspector's file: see docs/INSPECTOR.md */
+	LOST_INSPECTOR = 12, /* recorded, but not in NCCL Inspector's file: see docs/IMPORT.md */
 	LOST_NOT_SHOWN = 13, /* collectives that NCCL counted but did not show: events were off */
 	LOST_REASONS = 16,
 };

@@ -560,7 +560,7 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 		return;
 	for (size_t i = 0; i < notes->gap_count; i++)
 		is_warning |= notes->gaps[i].is_warning;
-	verdict = add_blind(verdicts, is_warning, "agents", "SNAPSHOT.md");
+	verdict = add_blind(verdicts, is_warning, "agents", "FORMATS.md");
 	verdict_title(verdict, "%zu %s in the agents' answers", count,
 		      text_which(count, "gap", "gaps"));
 	/* What is missing before what could be better. */

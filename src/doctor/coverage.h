@@ -65,8 +65,8 @@ bool scene_has_trouble(const struct scene *scene, const struct verdicts *verdict
 bool scene_is_healthy(const struct scene *scene, const struct verdicts *verdicts);
 
 /*
- * What agents say they left out of their snapshots (docs/SNAPSHOT.md, agent.json), and of which agents a bundle has no
- * answer (docs/BUNDLE.md, agents.json). Others wrote it: nothing of it is trusted, and all of it is bounded.
+ * What agents say they left out of their snapshots (docs/FORMATS.md, agent.json), and of which agents a bundle has no
+ * answer (docs/EXPORT.md, agents.json). Others wrote it: nothing of it is trusted, and all of it is bounded.
  */
 
 enum { AGENT_NOTES_GAPS_MAX = 1000, AGENT_NOTES_AGENTS_MAX = 16384 };

@@ -7,7 +7,7 @@
  * seen here, the one that spent least time in the same collectives since the last look waited least.
  * wait(r) = time(r) - time of that member, per function and size, and only where all of them finished
  * the same number of collectives. Who was late in turns cancels out between two looks, so it is a lower
- * bound: "at least". Rooted operations, Send and Recv have none. docs/LIVE.md says how unequal numbers are
+ * bound: "at least". Rooted operations, Send and Recv have none. docs/STATISTICS.md says how unequal numbers are
  * treated, and all the rest.
  */
 #ifndef LIVE_H

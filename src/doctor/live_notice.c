@@ -625,7 +625,7 @@ static void losing_process(struct live *live, uint32_t p)
 		is_first = false;
 	}
 	text_append(TEXT, ".");
-	text_append(HINT, "see docs/COMPLETENESS.md for the reasons; a larger RINGSIDE_BUFFER or "
+	text_append(HINT, "see docs/BLIND-SPOTS.md for the reasons; a larger RINGSIDE_BUFFER or "
 			  "RINGSIDE_QUOTA may help");
 }
 

@@ -17,7 +17,7 @@
 #include "import/expected.h"
 
 /*
- * How fast a job was on a good day: `ringside baseline save`, a small JSON file. docs/BASELINE.md.
+ * How fast a job was on a good day: `ringside baseline save`, a small JSON file. docs/REPORT.md.
  *
  * A report that is compared, or made into a baseline, has a table by BASELINE_BY among its own
  * (timeline_options.custom_by).

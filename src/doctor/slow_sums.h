@@ -1,7 +1,7 @@
 /*
  * Slowness from sums: what each member of a communicator spent in collectives, and each edge on the wire,
  * over one stretch of time. For sources that have no single operations, such as Prometheus. The rules are
- * those of live figures (docs/LIVE.md, "Waiting"): waiting is a lower bound, because members that are late
+ * those of live figures (docs/STATISTICS.md, "Live waiting"): waiting is a lower bound, because members that are late
  * in turns cancel out.
  */
 #ifndef SLOW_SUMS_H

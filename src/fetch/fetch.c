@@ -482,7 +482,7 @@ enum { EXIT_USAGE = 2 };
 static const char help[] =
 	"usage: ringside-fetch [OPTION...] <REQUESTS >FRAMES\n\n"
 	"Fetches what the lines of its standard input ask for, many at a time, and writes the\n"
-	"answers as they come. 'ringside doctor' runs it; docs/DOCTOR.md has the format.\n\n"
+	"answers as they come. 'ringside doctor' runs it; docs/ARCHITECTURE.md has the format.\n\n"
 	"options:\n"
 	"  --parallel N         requests at a time (default 32)\n"
 	"  --timeout MS         for one request (default 5000)\n"

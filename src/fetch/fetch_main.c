@@ -385,7 +385,7 @@ static int fetch_loop(const struct fetch_options *options, const struct fetch_re
 	return status == OK ? 0 : 1;
 }
 
-/* ringside-fetch: see docs/DOCTOR.md. The tool's `ringside doctor` runs it. */
+/* ringside-fetch: see docs/ARCHITECTURE.md. The tool's `ringside doctor` runs it. */
 
 /* Whatever a server makes of us: no core with a password in it, no rights by a set-user-id program. */
 static void give_up_rights(void)

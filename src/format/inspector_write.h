@@ -105,7 +105,7 @@ const char *inspector_number(char to[static INSPECTOR_NUMBER_BYTES], double numb
  * NCCL Inspector's four metrics in Prometheus' text format. Names, labels and their order are
  * Inspector's. Added are what it lacks: HELP and TYPE, identical in every file; escaped label
  * values; a small number of size classes; and two more labels, so that no two files of a node have
- * the same series (docs/INSPECTOR.md).
+ * the same series (docs/IMPORT.md).
  */
 
 /* In the order they have in a file. */

@@ -18,7 +18,7 @@
  *
  * The writer never waits for readers. Nothing in here is a pointer. A reader copies first, then
  * checks, and trusts no number. Each 8-byte word is written as a whole; several words are
- * consistent only where a rule below says so. docs/REGION.md has the byte tables.
+ * consistent only where a rule below says so. docs/FORMATS.md has the byte tables.
  *
  *	R1  magic is stored last, with release: a reader that sees it sees a complete header and info.
  *	R2  the words of a ring slot are visible before its sequence. While it is rewritten, its

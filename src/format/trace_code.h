@@ -1,5 +1,5 @@
 /*
- * What encoder and decoder of coded blocks share; docs/TRACE.md describes the coding in full.
+ * What encoder and decoder of coded blocks share; docs/FORMATS.md describes the coding in full.
  *
  * The records of a block are turned into columns, one per 64-bit word. Each column stores how far
  * it is from a prediction (zero, the previous row, another column), and these differences are

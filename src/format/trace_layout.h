@@ -1,5 +1,5 @@
 /*
- * A trace file: a header followed by blocks, append-only. docs/TRACE.md has the byte tables.
+ * A trace file: a header followed by blocks, append-only. docs/FORMATS.md has the byte tables.
  *
  *	header | PROCESS | COMM | ANCHOR | OPS | OPS | COUNTS | ... | LINKS | CLOSE
  *
@@ -60,7 +60,7 @@ enum { TRACE_BLOCK_PAYLOAD_MAX = 1 << 20 };
 /* Links have 64 bytes each. */
 enum { TRACE_LINKS_MAX = TRACE_BLOCK_PAYLOAD_MAX / 64 };
 
-/* Coded blocks, OPS and DETAILS: see docs/TRACE.md. */
+/* Coded blocks, OPS and DETAILS: see docs/FORMATS.md. */
 enum {
 	TRACE_ROWS_MAX = 1024,	     /* records per block */
 	TRACE_WORDS_MAX = 32,	     /* words per record */

@@ -1,6 +1,6 @@
 /*
  * Expected bandwidth: measured by nccl-tests (its tables on stdout, or its JSON file) or by
- * `ringside bench`, looked up by function, message size and number of ranks. docs/FOREIGN.md has
+ * `ringside bench`, looked up by function, message size and number of ranks. docs/IMPORT.md has
  * the formats.
  *
  * Sizes are bytes of the message as nccl-tests counts them; bandwidths are in GB/s, 10^9 bytes.

@@ -1,6 +1,6 @@
 /*
  * Logs that other tools wrote about NCCL, read as if we had recorded them: NCCL Inspector's log
- * (v4.0 to v4.4) and CoMMA's latency file, plain or gzip. docs/FOREIGN.md describes the mapping and
+ * (v4.0 to v4.4) and CoMMA's latency file, plain or gzip. docs/IMPORT.md describes the mapping and
  * what those files lack.
  *
  *	foreign_log_init(&log);

@@ -2,7 +2,7 @@
  * Reads what NCCL logs with NCCL_DEBUG=VERSION, WARN, INFO, TRACE: any mix of ranks and releases in
  * any number of files, megabytes of them, with lines of other programs in between. Every line of
  * NCCL is either understood and becomes a fact below, or is counted by its beginning in `others`;
- * no line is silently dropped. Facts refer to file and line. docs/NCCL-LOG.md describes what is
+ * no line is silently dropped. Facts refer to file and line. docs/SETUP-RULES.md describes what is
  * read.
  *
  *	nccl_log_init(&log);

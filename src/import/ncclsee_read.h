@@ -1,7 +1,7 @@
 /*
  * Reads the output of ncclsee: ncclsee_YYYYMMDD_HHMMSS/PID.csv, one file per process, with the
  * number of calls, the bytes and the time of each collective by size class. It contains no single
- * calls, so it is not a recording; only `ringside bench profilers` reads it. docs/PROFILERS.md
+ * calls, so it is not a recording; only `ringside bench profilers` reads it. docs/BENCH.md
  * explains its numbers.
  */
 #ifndef NCCLSEE_READ_H

@@ -10,7 +10,7 @@
 /* width 0: no limit. Returns ERR_NO_SPACE or the sink's status. */
 enum status baseline_text(struct sink *sink, const struct baseline *baseline, unsigned int width);
 
-/* One object, see docs/BASELINE.md; baseline_read() reads it back. */
+/* One object, see docs/REPORT.md; baseline_read() reads it back. */
 void baseline_json(struct json *json, const struct baseline *baseline);
 
 #endif

@@ -1,4 +1,4 @@
-/* Two runs side by side, as text and JSON. docs/DIFF.md explains the columns. */
+/* Two runs side by side, as text and JSON. docs/REPORT.md explains the columns. */
 #ifndef DIFF_SHOW_H
 #define DIFF_SHOW_H
 
@@ -19,7 +19,7 @@ struct diff_side {
 enum status diff_text(struct sink *sink, const struct diff_side *a, const struct diff_side *b,
 		      const struct compare *compare, const struct report_text_options *options);
 
-/* One object, see docs/DIFF.md. An unknown value is null, never 0. */
+/* One object, see docs/REPORT.md. An unknown value is null, never 0. */
 void diff_json(struct json *json, const struct diff_side *a, const struct diff_side *b,
 	       const struct compare *compare);
 

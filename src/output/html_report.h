@@ -1,5 +1,5 @@
 /*
- * A report as one self-contained HTML page with summary, charts and tables; docs/HTML.md describes it.
+ * A report as one self-contained HTML page with summary, charts and tables; docs/REPORT.md describes it.
  *
  *	html_report_options(&options);			before the report is made
  *	timeline_report_make(&report, ..., &options);

@@ -1,5 +1,5 @@
 /*
- * The state of the jobs on this node as JSON, for the live page and scripts. docs/LIVE-PAGE.md lists the
+ * The state of the jobs on this node as JSON, for the live page and scripts. docs/JSON.md lists the
  * fields.
  */
 #ifndef LIVE_JSON_H

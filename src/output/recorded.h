@@ -66,7 +66,7 @@ const char *recorded_comm_text(const struct recording_comm *comm,
 /* Keys comm_id, comm_hash, comm_name, comm_rank, comm_ranks, comm_nodes; `comm` may be NULL. */
 void recorded_comm_json(struct json *json, uint32_t id, const struct recording_comm *comm);
 
-/* One operation as JSON: the fields of docs/DUMP.md, which a test compares with these. */
+/* One operation as JSON: the fields of docs/JSON.md, which a test compares with these. */
 
 /* Into the object that is open: who, where, what, when. */
 void recorded_op_json(struct json *json, const struct recording_process *process,

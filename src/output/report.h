@@ -138,7 +138,7 @@ void report_chart(struct sink *to, const double *values, size_t count, size_t mo
 enum report_json_form {
 	REPORT_JSON_WHOLE,
 	/* For the HTML report, a few megabytes at most: without the lists of hosts, ranks, communicators, troubles and
-	 * iterations; tables as arrays, the first rows only, histograms for a few. docs/HTML.md has the differences. */
+	 * iterations; tables as arrays, the first rows only, histograms for a few. docs/REPORT.md has the differences. */
 	REPORT_JSON_PAGE,
 };
 

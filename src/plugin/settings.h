@@ -13,7 +13,7 @@
 /* Interval: write only when a communicator ends, the process ends or the buffer is full. */
 #define INSPECTOR_AT_END INT64_C(-1)
 
-/* NCCL Inspector's own variables, NCCL_INSPECTOR_*: docs/INSPECTOR.md describes each. */
+/* NCCL Inspector's own variables, NCCL_INSPECTOR_*: docs/IMPORT.md describes each. */
 struct inspector_settings {
 	bool is_on;
 	bool is_prom;	 /* metrics instead of lines */

@@ -130,7 +130,7 @@ struct recording_process {
 	char process_state; /* as in /proc/PID/stat: 'T' stopped, 't' traced; 0: unknown or not alive */
 
 	/*
-	 * Known only from snapshots (docs/SNAPSHOT.md): a single moment, counts_ns, which is "now"
+	 * Known only from snapshots (docs/FORMATS.md): a single moment, counts_ns, which is "now"
 	 * for everything about it. life and process_state are those of that moment. What it
 	 * finished before the last snapshot_operations is not missing: a snapshot does not include
 	 * it.

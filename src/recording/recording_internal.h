@@ -88,7 +88,7 @@ enum status recording_flights_details(struct recording_process *process);
 
 /*
  * Complete a snapshot after the blocks of its trace file were read, including info and counts; does
- * nothing if its info does not say that it is one. docs/SNAPSHOT.md has the rules. Moves `reader`.
+ * nothing if its info does not say that it is one. docs/FORMATS.md has the rules. Moves `reader`.
  * ERR_NO_SPACE.
  */
 enum status recording_snapshot_load(struct recording_process *process, struct recording_file *file,

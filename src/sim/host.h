@@ -1,7 +1,7 @@
 /*
  * A host that plays NCCL: it loads a profiler plugin the way NCCL does and makes the calls that
  *NCCL would make, with NCCL's threads, NCCL's order and, where asked for, NCCL's mistakes.
- *docs/HOST.md explains it; docs/TAPES.md says how recorded calls are played instead.
+ *docs/HACKING.md explains it; docs/HACKING.md says how recorded calls are played instead.
  *
  * Three layers, each usable alone:
  *	struct host_plugin, host_event.h	one call: fills the native descriptor, calls the
@@ -507,7 +507,7 @@ struct host_comm {
 };
 
 /*
- * Tapes: callbacks that a real NCCL (or the host) made, as text, one line each; docs/TAPES.md has the
+ * Tapes: callbacks that a real NCCL (or the host) made, as text, one line each; docs/HACKING.md has the
  * format. Read here, and played into any plugin.
  */
 

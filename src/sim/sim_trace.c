@@ -195,7 +195,7 @@ static uint64_t seen_ns(const struct sim_job *job, const struct sim_call *call, 
 				(uint64_t)call->launch->rank << 8 | (uint64_t)call->launch->role);
 }
 
-/* What NCCL says of the message differs by release; see "count" in docs/OPERATIONS.md. */
+/* What NCCL says of the message differs by release; see "Bytes" in docs/ARCHITECTURE.md. */
 static void set_message(struct op_record *op, const struct sim_job *job,
 			const struct sim_call *call)
 {

@@ -1,6 +1,6 @@
 /*
  * The tape recorder: a plugin whose file has every call of NCCL. Lines are written one by one, under one lock, in the order
- * in which they were numbered; docs/TAPES.md is their format. A diagnostic tool: it may wait, and it writes to the disk from
+ * in which they were numbered; docs/HACKING.md is their format. A diagnostic tool: it may wait, and it writes to the disk from
  * within NCCL's threads. Never part of the plugin that runs always.
  *
  * A descriptor of each version, taken apart into the words of a line; what the versions share is in

@@ -767,7 +767,7 @@ static void top_brush_help(struct top_brush *brush, unsigned int row)
 		"AGE        age of each rank's oldest operation per communicator",
 		"!          has an active alert",
 		"",
-		"See docs/TOP.md for more. Press any key to return.",
+		"See docs/LIVE.md for more. Press any key to return.",
 	};
 	const char *key, *what;
 

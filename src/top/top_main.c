@@ -1,4 +1,4 @@
-/* ringside-top: see docs/TOP.md. Started by `ringside top`. */
+/* ringside-top: see docs/LIVE.md. Started by `ringside top`. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # For tests of `ringside bench` on a machine without a GPU: source this instead of tap.sh. CUDA and NCCL are
-# the ones of tests/fake_gpu; docs/BENCH-TESTS.md lists what they can be told.
+# the ones of tests/fake_gpu; docs/HACKING.md lists what they can be told.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../tap.sh"
 # shellcheck disable=SC2034

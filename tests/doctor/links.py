@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Are the links of trace files the sums of what their operations moved and waited? Reads the files byte by byte, as
-docs/TRACE.md has them; the operations come from `ringside export`.
+docs/FORMATS.md has them; the operations come from `ringside export`.
 
 usage: links.py DIRECTORY TABLE.csv
 """

@@ -8,7 +8,7 @@ const CLOCKS = {
 const ELSEWHERE = ["comm_kind", "gpu", "gpu_uuid", "interface", "clock_offset_ns"];
 const wrapped = (number) => BigInt.asIntN(64, number);
 
-// What a column should be, from the fields of docs/DUMP.md.
+// What a column should be, from the fields of docs/JSON.md.
 function expected(name, op, offset) {
 	if (name in CLOCKS) {
 		const clock = op[CLOCKS[name]];

@@ -1,7 +1,7 @@
 /*
  * A CUDA driver that plays on the CPU: libcuda.so.1 for tests on machines without a GPU. Device memory is
  * host memory, a stream is a thread with a queue, a kernel is a C function of the same name.
- * docs/BENCH-TESTS.md lists the settings.
+ * docs/HACKING.md lists the settings.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H

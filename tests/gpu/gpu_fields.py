@@ -1,6 +1,6 @@
 """The output of `ringside dump` and `ringside verify --json`, by the names this check uses.
 
-The right-hand names are the only place where the check knows the tool's fields; docs/DUMP.md is
+The right-hand names are the only place where the check knows the tool's fields; docs/JSON.md is
 their specification.
 """
 

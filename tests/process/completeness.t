@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Recorded is issued, exactly; or recorded and counted as lost is. See docs/COMPLETENESS.md.
+# Recorded is issued, exactly; or recorded and counted as lost is. See docs/BLIND-SPOTS.md.
 . "$(dirname "$0")/process.sh"
 # With kernel events every operation is seen to end; without, the last ones stay in flight.
 export RINGSIDE_EVENTS=kernel

@@ -1,6 +1,6 @@
 /*
  * A small trace file, put together block by block without the writer: so that the writer, the reader
- * and docs/TRACE.md are held against something that neither of them made.
+ * and docs/FORMATS.md are held against something that neither of them made.
  */
 #ifndef SAMPLE_TRACE_H
 #define SAMPLE_TRACE_H

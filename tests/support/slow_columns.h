@@ -1,5 +1,5 @@
 /*
- * The columns of a coded block as docs/TRACE.md tells it, without a thought of speed: what the real
+ * The columns of a coded block as docs/FORMATS.md tells it, without a thought of speed: what the real
  * encoder and decoder are held against. Shares nothing with them but the numbers of the packings.
  */
 #ifndef SLOW_COLUMNS_H

@@ -1,4 +1,4 @@
-/* Columns put together byte by byte, as docs/TRACE.md tells it; and bytes that are none. */
+/* Columns put together byte by byte, as docs/FORMATS.md tells it; and bytes that are none. */
 #include "format/trace_read.h"
 
 #include <stdlib.h>

@@ -564,7 +564,7 @@ int main(int argc, char **argv)
 	EXPECT(starts[SAMPLE_BLOCKS] == sample.size);
 	write_sample(path_of("sample"));
 	written = read_file(path_of("sample"));
-	EXPECT_THAT("the writer writes what docs/TRACE.md says", is_same(&written, &sample));
+	EXPECT_THAT("the writer writes what docs/FORMATS.md says", is_same(&written, &sample));
 	check_golden("small.ringside", &sample, is_rewriting);
 	check_golden("newer-minor.ringside", &newer, is_rewriting);
 	check_golden("newer-major.ringside", &major, is_rewriting);

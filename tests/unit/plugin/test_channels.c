@@ -1,6 +1,6 @@
 /*
  * Channels and transfers that are not as announced: defects D10, D11, D16 to D18 and D30 of
- * docs/DEFECTS.md.
+ * docs/HACKING.md.
  */
 #include "common/op.h"
 #include "plugin/abi_v4.h"

@@ -1,6 +1,6 @@
 /*
  * Handles, contexts and communicators that live longer or shorter than anybody thought: defects D6 to
- * D8, D19, D29, D31 and D32 of docs/DEFECTS.md.
+ * D8, D19, D29, D31 and D32 of docs/HACKING.md.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* Records that get lost: defects D1 to D5, D25 and D27 of docs/DEFECTS.md. */
+/* Records that get lost: defects D1 to D5, D25 and D27 of docs/HACKING.md. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-/* Numbers that are wrong: defects D9, D12 to D15, D26 and D28 of docs/DEFECTS.md. */
+/* Numbers that are wrong: defects D9, D12 to D15, D26 and D28 of docs/HACKING.md. */
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /*
- * Too little room in /dev/shm: defect D20 of docs/DEFECTS.md. NCCL itself crashes there when kernel
+ * Too little room in /dev/shm: defect D20 of docs/HACKING.md. NCCL itself crashes there when kernel
  * events are on, so they are not asked for; and our own region gives way.
  */
 #include <errno.h>
