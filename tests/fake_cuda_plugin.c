@@ -1,6 +1,6 @@
 /*
- * What the recorder asks a CUDA driver for, answered without one. Under the name libcuda.so.1 in a job's
- * LD_PRELOAD it is "already loaded" for whoever looks.
+ * A fake CUDA driver with the functions that the recorder uses. In a job's LD_PRELOAD, under the
+ * name libcuda.so.1, it counts as already loaded.
  *
  *	FAKE_CUDA_DEVICE	number of the current device, 0
  *	FAKE_CUDA_GPU		last byte of its UUID, 1

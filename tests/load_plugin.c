@@ -1,6 +1,6 @@
 /*
- * A plugin that tells, through a pipe, when it is mapped and unmapped and what it is asked: for tests
- * of who loads it. Exports v2 and v4 only.
+ * A plugin that reports through a pipe when it is mapped and unmapped and which functions are
+ * called, for tests of loading. Exports only v2 and v4.
  */
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /*
- * A profiler that is not good: it writes a log as NCCL Inspector does, and
+ * A deliberately bad profiler: it writes a log like NCCL Inspector's, and
  *
- *	LOSSY_DROP=N	leaves out every Nth collective; 4 when nothing is said, 0 none
+ *	LOSSY_DROP=N	omits every Nth collective; default 4, 0: none
  *	LOSSY_SILENT=1	writes nothing at all
  *	LOSSY_CRASH=N	ends the process with SIGSEGV at its Nth collective
- *	LOSSY_HANG=1	never comes back from its first communicator
+ *	LOSSY_HANG=1	never returns from its first communicator
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static struct {
 	uint64_t collectives;
 } lossy;
 
-/* A real fault: a thread that blocks signals would not mind a raised one. */
+/* A real fault: a thread that blocks signals would ignore a raised one. */
 static volatile int *nowhere;
 
 static uint64_t setting(const char *name, uint64_t standard)
@@ -54,7 +54,7 @@ static int init(void **context, uint64_t comm_hash, int *mask, const char *comm_
 	lossy.nranks = nranks;
 	lossy.nnodes = nnodes;
 	*context = &lossy;
-	/* NCCL shows replays of graphs to whoever asks for kernels. */
+	/* NCCL shows replays of graphs only if kernels are requested. */
 	*mask = ABI_COLL | ABI_KERNEL_CH;
 	return NCCL_SUCCESS;
 }

@@ -1,10 +1,10 @@
-/* Tests print TAP: one line per expectation, the plan at the end, exit code 1 when one failed. */
+/* Tests print TAP: one line per expectation, the plan at the end, exit code 1 if one failed. */
 #ifndef TAP_H
 #define TAP_H
 
 #include <stdio.h>
 
-/* Sanitizers make each call ten times as long: loops that only repeat do so less often. */
+/* Sanitizers make each call ten times slower: loops that only repeat run less often. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TAP_IS_SLOW 1
 #elif defined(__has_feature)
@@ -30,7 +30,7 @@ static inline int tap_line(int is_ok, const char *what, const char *file, int li
 	return is_ok;
 }
 
-/* A sentence is better than an expression where the expression does not tell. */
+/* Use a sentence where the expression does not explain itself. */
 #define EXPECT(condition) tap_line(!!(condition), #condition, __FILE__, __LINE__)
 #define EXPECT_THAT(sentence, condition) tap_line(!!(condition), (sentence), __FILE__, __LINE__)
 #define EXPECT_EQUAL(got, wanted)                                                              \

@@ -1,7 +1,7 @@
 /*
- * A job that makes and destroys communicators all day. With `reload` it has one at a time, so that
- * the plugin is loaded and unloaded with each. Says what it issued and how its memory grew between
- * the first fifth and the end.
+ * A job that creates and destroys communicators all day. With `reload` it has one at a time, so
+ * that the plugin is loaded and unloaded with each. Prints what it issued and how its memory grew
+ * between the first fifth and the end.
  *
  *	process_churn comms|reload COUNT [RELEASE]
  */
@@ -13,7 +13,7 @@
 
 #include "sim/host.h"
 
-/* Together alive; operations on each. */
+/* Communicators alive at once; operations on each. */
 enum { ALIVE = 8, OPERATIONS = 6, BATCH = 64 };
 
 static void die(const char *what)
@@ -78,7 +78,7 @@ static void play(struct host_comm *comm, long number)
 	}
 }
 
-/* Some communicators, with a library of their own; gives back how many operations were shown. */
+/* Some communicators with their own library; returns how many operations were shown. */
 static uint64_t play_batch(const struct host_config *config, long first, long count, long alive)
 {
 	struct host_comm *comms[ALIVE] = { NULL };

@@ -1,7 +1,7 @@
 /*
- * A disk that misbehaves on demand, and a directory of groups that does not answer. The executable's own pwrite(),
- * open() and others are found before libc's by every library that is loaded later, so by the plugin: no
- * preloading is needed.
+ * A disk that misbehaves on demand, and a group database that does not answer. The executable's own
+ * pwrite(), open() and others are found before libc's by every library loaded later, and so by the
+ * plugin: no preloading is needed.
  */
 #ifndef PROCESS_DISK_H
 #define PROCESS_DISK_H
@@ -26,13 +26,13 @@
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int is_frozen;	/* writes beyond `room` wait; with no error set */
-	int is_waiting; /* one does */
-	int error;	/* what a write beyond `room` gets */
-	int slices;	/* at most so many bytes a write, 0 any; every other one is interrupted */
+	int is_frozen;	/* writes beyond `room` block; with no error set */
+	int is_waiting; /* one is blocked */
+	int error;	/* the result of a write beyond `room` */
+	int slices; /* at most this many bytes per write, 0: any; every other one is interrupted */
 	uint64_t room;
 	uint64_t writes;
-	const char *dead; /* whoever reaches for a path that begins so waits; "" nobody does */
+	const char *dead; /* access to a path that begins like this blocks; "": none */
 	int is_group_dead;
 } disk = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	   .changed = PTHREAD_COND_INITIALIZER,
@@ -44,7 +44,7 @@ static inline void disk_freeze(void)
 	store_relaxed(&disk.is_frozen, 1);
 }
 
-/* Until a write waits. */
+/* Wait until a write is blocked. */
 static inline void disk_await(void)
 {
 	pthread_mutex_lock(&disk.lock);
@@ -104,7 +104,7 @@ EXPORTED ssize_t pwrite(int fd, const void *from, size_t size, off_t offset)
 	disk_wait((uint64_t)offset + size);
 	add_relaxed(&disk.writes, 1);
 	if (disk.error != 0 && (uint64_t)offset + size > disk.room) {
-		/* As a real one: what still fits is written. */
+		/* Like a real one: what still fits is written. */
 		if ((uint64_t)offset < disk.room)
 			return real(fd, from, disk.room - (uint64_t)offset, offset);
 		errno = disk.error;

@@ -1,8 +1,8 @@
 /*
- * What a reader finds of a job: one "key=value" a line. The numbers of the operations are checked
- * one by one: for each communicator 1, 2, 3 ... without gap and none twice.
+ * What a reader finds of a job, as lines "key=value". The numbers of the operations are checked one
+ * by one: for each communicator 1, 2, 3 ... without gaps or duplicates.
  *
- *	process_facts PATH...		traces, directories, regions, @PID
+ *	process_facts PATH...	traces, directories, regions, @PID
  */
 #include <stdio.h>
 #include <stdlib.h>

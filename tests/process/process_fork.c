@@ -1,7 +1,7 @@
 /*
- * A child of fork: whatever it does, the parent's recording stays as it was, and the parent goes on.
+ * Forked children: whatever they do, the parent's recording stays intact, and the parent continues.
  *
- *	process_fork		prints TAP; PLUGIN and the settings are in the environment
+ *	process_fork	prints TAP; PLUGIN and the settings are in the environment
  */
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static void play(int count)
 	host_comm_settle(comm);
 }
 
-/* A number for all that lies below a directory: names, sizes, content. */
+/* A checksum over everything below a directory: names, sizes, content. */
 static uint64_t look_at(const char *directory, unsigned int *files)
 {
 	DIR *list = opendir(directory);
@@ -191,7 +191,7 @@ static void expect_nothing(const char *what, void (*child)(void), int wanted)
 	EXPECT_THAT(sentence, look(&files[1]) == before && files[0] == files[1]);
 }
 
-/* A system call of its own, of which libc tells nobody. */
+/* A raw system call, which libc's fork handlers do not see. */
 static void a_silent_fork_leaves_everything_as_it_was(void)
 {
 	unsigned int files;

@@ -1,6 +1,6 @@
 /*
- * A job: it loads the plugin as NCCL does, plays operations as fast as it can, and ends as it is
- * told to. It then says on stdout what it issued, one "key=value" a line.
+ * A job: it loads the plugin as NCCL does, plays operations as fast as it can, and ends as
+ * requested. It then prints what it issued to stdout, as lines "key=value".
  *
  *	process_job [key=value]...	see `options` below
  */
@@ -25,23 +25,23 @@ static struct {
 	long channels;
 	long nodes;  /* more than one: with network */
 	long stride; /* operations per group */
-	long ahead;  /* how many may be unfinished: CUDA takes about a thousand launches; 0 any */
+	long ahead; /* how many may be unfinished: CUDA takes about a thousand launches; 0: any number */
 	long disk_room;
 	long disk_slices;
-	long pace;  /* operations a second, of one thread; 0: as fast as it can */
-	long noise; /* something is written to the standard streams all the time */
+	long pace;  /* operations per second of one thread; 0: as fast as possible */
+	long noise; /* write to the standard streams all the time */
 	const char *release;
 	const char *disk; /* "", "frozen" while operations are played, "stuck" to the end, "full",
 			     "broken", "stuck_last": to the end, once stdin says so */
 	const char *end;  /* "finalize", "exit", "_exit", "abort", "kill", "hold" */
 	const char *name; /* of the communicators */
-	long p2p;	  /* every third operation is a Send, the one behind it a Recv */
+	long p2p;	  /* every third operation is a Send, the next one a Recv */
 	long duration;	  /* ns on the GPU */
 	long rank;	  /* within the communicators */
 	long ranks;
-	long sizes;	   /* of messages: so many different ones */
-	const char *dead;  /* whoever reaches for a path that begins so waits ... */
-	long dead_groups;  /* ... or for the name of a group ... */
+	long sizes;	   /* number of different message sizes */
+	const char *dead;  /* access to a path that begins like this blocks ... */
+	long dead_groups;  /* ... or looking up the name of a group ... */
 	const char *until; /* ... until all communicators are "made", or "never" to the end */
 } job = { 1000, 1,	    1,	   8, 1, 1, 1000, 0,  0,  0, 0,	    "2.28",
 	  "",	"finalize", "job", 0, 1, 3, 8,	  11, "", 0, "made" };
@@ -142,7 +142,7 @@ static struct host_op make_op(struct host_comm *comm, long index)
 		function = index % 3 == 0 ? OP_SEND : OP_RECV;
 	op = host_op_make(comm, function, UINT64_C(1024) << index % job.sizes, OP_FLOAT32);
 	op.channels = (uint16_t)job.channels;
-	/* A burst must not run ahead of the clock that it pretends to be stamped with. */
+	/* A burst must not run ahead of the clock of its stamps. */
 	op.duration_ns = (uint64_t)job.duration;
 	op.has_network = job.nodes > 1;
 	return op;
@@ -220,7 +220,7 @@ static void say_counts(uint64_t ns)
 	fflush(stdout);
 }
 
-/* Whoever started us knows what we wait for; its end is a word, too. */
+/* The parent knows what we wait for; its end counts, too. */
 static void await_word(void)
 {
 	char byte;

@@ -1,6 +1,6 @@
 /*
- * SIGKILL at any moment: what was finished before can be read back, all of it. The job keeps a journal
- * in memory that it shares with us: how many operations it began, and how many are finished.
+ * SIGKILL at any moment: everything finished before can be read. The job keeps a journal in memory
+ * shared with us: how many operations it began, and how many are finished.
  *
  *	process_kill ROUNDS [SEED]	prints TAP; PLUGIN, RINGSIDE_SHM and RINGSIDE_DIR are set
  */
@@ -34,7 +34,7 @@ struct round {
 	long threads;
 	int nnodes;
 	uint64_t kill_at; /* operations finished */
-	uint64_t then;	  /* and so many looks at the journal later */
+	uint64_t then;	  /* and this many checks of the journal later */
 	uint64_t seed;
 };
 
@@ -71,7 +71,7 @@ struct kill_player {
 	long number;
 };
 
-/* Some operations, then wait until they are finished, then say so. */
+/* Some operations, then wait until they are finished, then note that. */
 static void *play(void *arg)
 {
 	struct kill_player *player = arg;
@@ -123,7 +123,7 @@ static void run_job(const struct round *round)
 		players[i] = (struct kill_player){ host, round, i };
 		pthread_create(&threads[i], NULL, play, &players[i]);
 	}
-	/* Whoever played all it may waits for its end. */
+	/* A thread that has played all its operations waits for the end. */
 	for (;;)
 		pause();
 }
@@ -153,7 +153,7 @@ static bool note_op(const struct op_record *op, enum recording_place place, void
 	found->count[which]++;
 	if (op->number > found->highest[which])
 		found->highest[which] = op->number;
-	/* With children, "finished" can be seen. */
+	/* With children, "finished" is visible. */
 	if (comm->info.flags & (COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES) &&
 	    op->number <= journal->finished[which] && op->state != OP_DONE)
 		found->unfinished++;
@@ -220,7 +220,10 @@ static bool read_back(const struct round *round)
 	recording_add(&recording, getenv("RINGSIDE_DIR"), 0);
 	recording_add(&recording, getenv("RINGSIDE_SHM"), RECORDING_WITH_TRACES);
 	recording_finish(&recording);
-	/* Killed in its first moments it may have left nothing, or a file without beginning. */
+	/*
+	 * If it was killed in its first moments, it may have left nothing, or a file without a
+	 * header.
+	 */
 	if (is_expected && recording.count != 1) {
 		printf("# %zu processes\n", recording.count);
 		is_right = false;

@@ -1,8 +1,8 @@
 /*
- * How the plugin behaves as a guest, seen from outside: every callback of every version is wrapped
- * and watched while a host plays all kinds of operations.
+ * How the plugin behaves inside a job: every callback of every version is wrapped and watched while
+ * a host plays all kinds of operations.
  *
- *	process_manners on|off		prints TAP; PLUGIN and the settings are in the environment
+ *	process_manners on|off	prints TAP; PLUGIN and the settings are in the environment
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -225,7 +225,9 @@ static void play_release(int release)
 
 /* ---- what is looked at ------------------------------------------------------------------------ */
 
-/* Of our own threads named "ringside": how many there are, and the signals all of them block. */
+/*
+ * How many of our own threads, named "ringside", there are, and the signals that all of them block.
+ */
 static int plugin_threads(uint64_t *blocked)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -269,7 +271,7 @@ static int open_files(void)
 	return count;
 }
 
-/* All but SIGKILL and SIGSTOP, which cannot be, and two that libc keeps for itself. */
+/* All but SIGKILL and SIGSTOP, which cannot be blocked, and two that libc reserves. */
 static bool blocks_everything(uint64_t blocked)
 {
 	for (int i = 1; i <= 64; i++)
@@ -293,7 +295,7 @@ static void the_switch_turns_everything_off(void)
 	play_each_kind(comm, 0);
 	EXPECT_EQUAL(plugin_threads(&blocked), 0);
 	EXPECT_EQUAL(open_files(), files);
-	/* A host that calls all the same, as one with another profiler's mask does. */
+	/* A host that calls nevertheless, like one with another profiler's mask. */
 	*host_mask(host) = 0xffff;
 	play_each_kind(comm, 0);
 	EXPECT_EQUAL(watch.failures, 0);

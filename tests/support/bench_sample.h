@@ -1,4 +1,4 @@
-/* A run as a benchmark would have left it, made up: every mode, pairs, wrong results, no calls. */
+/* A made-up result of a benchmark: every mode, pairs, wrong results, no calls. */
 #ifndef BENCH_SAMPLE_H
 #define BENCH_SAMPLE_H
 
@@ -84,7 +84,7 @@ static inline struct bench_cell *sample_add(struct bench_run *run, uint8_t funct
 	return cell;
 }
 
-/* What a plain command measures. */
+/* The result of a plain command. */
 static inline void sample_plain(struct bench_run *run)
 {
 	sample_start(run, SAMPLE_RANKS);
@@ -94,7 +94,7 @@ static inline void sample_plain(struct bench_run *run)
 				   bytes / 16 + 20000 - 1000 * (unsigned int)in_place);
 }
 
-/* All that may occur. */
+/* Everything that can occur. */
 static inline void sample_everything(struct bench_run *run)
 {
 	static const int32_t peers[] = { 1, 0 };
@@ -125,7 +125,7 @@ static inline void sample_everything(struct bench_run *run)
 		abort();
 	sample_calls(cell, 12000);
 	cell->calls_of[3].begin_ns = INT64_MAX;
-	/* Nothing came of this one. */
+	/* This one has no result. */
 	pairs.calls = 0;
 	pairs.peers = NULL;
 	pairs.bytes = UINT64_MAX - 7;

@@ -1,4 +1,4 @@
-/* For tests of src/import: a file in memory, and everything that reading it gives. */
+/* For tests of src/import: a file in memory, and everything that reading it returns. */
 #ifndef FOREIGN_PLAY_H
 #define FOREIGN_PLAY_H
 

@@ -1,6 +1,6 @@
 /*
- * Recordings made by hand, for tests of src/analysis: processes whose operations all sit in live slots, which
- * need no file. Times are small numbers that can be added up in the head.
+ * Hand-made recordings for tests of src/analysis: processes whose operations are all in live slots,
+ * which need no file. Times are small numbers that are easy to add up.
  */
 #ifndef HAND_MADE_H
 #define HAND_MADE_H

@@ -1,6 +1,6 @@
 /*
- * Looks at a node made by hand, for tests of what is written about them: processes and communicators as
- * src/recording has them, joined by job_make(), and what src/analysis would have found filled in.
+ * Hand-made scans of a node, for tests of their output: processes and communicators as in
+ * src/recording, matched by job_make(), with the results of src/analysis filled in.
  */
 #ifndef LIVE_SCENE_H
 #define LIVE_SCENE_H
@@ -14,7 +14,7 @@
 
 enum { SCENE_PROCESSES = 80, SCENE_COMMS = 128, SCENE_NOTICES = 16 };
 
-/* 2026-11-15 08:00:00 UTC, and a bit: nobody's clock is round. */
+/* 2026-11-15 08:00:00 UTC plus a fraction: real clocks are not round. */
 #define SCENE_WALL_NS UINT64_C(1794729600123456789)
 
 struct live_scene {
@@ -78,7 +78,7 @@ static inline struct recording_comm *scene_comm(struct recording_process *proces
 	return comm;
 }
 
-/* After the last communicator: join them; nothing is known of their past yet. */
+/* After the last communicator: match them; nothing is known about their past yet. */
 static inline void scene_join(struct live_scene *scene)
 {
 	struct live_limits limits = live_limits_default();
@@ -102,7 +102,7 @@ static inline void scene_join(struct live_scene *scene)
 	live->wall_ns = SCENE_WALL_NS;
 }
 
-/* The same sequence for the same seed: pictures can be compared. */
+/* The same sequence for the same seed, so that pictures can be compared. */
 static inline double scene_noise(uint64_t *seed)
 {
 	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -115,7 +115,7 @@ struct scene_course {
 	double busy;
 	double wait;
 	uint32_t points;  /* of LIVE_POINTS */
-	uint32_t stopped; /* the last so many looks without any progress */
+	uint32_t stopped; /* the last scans, without any progress */
 	uint64_t seed;
 };
 
@@ -152,7 +152,7 @@ static inline void scene_sums(struct live_sums *sums, const struct scene_course 
 	sums->timed = sums->operations;
 }
 
-/* The course of a communicator, the same for all its members but for noise and what `wait_of` says. */
+/* The course of a communicator, the same for all its ranks except for noise and `wait_of`. */
 static inline void scene_course(struct live_scene *scene, uint32_t comm,
 				const struct scene_course *course, const double *wait_of)
 {
@@ -178,7 +178,7 @@ static inline void scene_course(struct live_scene *scene, uint32_t comm,
 	}
 }
 
-/* A member is in an operation. */
+/* A rank is in an operation. */
 static inline struct recording_flight *scene_flight(struct live_scene *scene, uint32_t seat,
 						    uint8_t function, uint64_t match,
 						    uint64_t age_ns)
@@ -239,7 +239,7 @@ static inline struct verdict *scene_verdict(struct live_scene *scene, enum verdi
 	return verdict;
 }
 
-/* What scene_*() allocated; the rest of struct live is its own. */
+/* Frees what scene_*() allocated; struct live owns the rest. */
 static inline void scene_release(struct live_scene *scene)
 {
 	struct live *live = &scene->live;

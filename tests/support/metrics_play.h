@@ -1,6 +1,6 @@
 /*
- * A look made by hand, for tests of metrics: processes with communicators, totals and links as small
- * numbers that can be added up in the head. play_look() makes a struct live of it.
+ * A hand-made scan, for tests of metrics: processes with communicators, totals and links as small
+ * numbers that are easy to add up. play_look() turns it into a struct live.
  */
 #ifndef METRICS_PLAY_H
 #define METRICS_PLAY_H
@@ -14,7 +14,7 @@
 #include "doctor/live.h"
 #include "output/metrics.h"
 
-/* Less where thousands of looks are made. */
+/* Less where thousands of scans are made. */
 #ifdef PLAY_IS_SMALL
 enum { PLAY_COMMS = 80, PLAY_TOTALS = 257, PLAY_LINKS = 257 };
 #else
@@ -83,7 +83,7 @@ static inline struct recording_comm *play_comm(struct recording_process *process
 	return comm;
 }
 
-/* `count` operations that took `ns` each. Of key 0 when comm is NULL. */
+/* `count` operations that took `ns` each. Key 0 if comm is NULL. */
 static inline struct region_total *play_total(struct recording_process *process,
 					      struct recording_comm *comm, uint8_t function,
 					      uint64_t bytes, uint64_t count, uint64_t ns)
@@ -123,7 +123,7 @@ static inline struct region_link *play_link(struct recording_process *process, u
 	return link;
 }
 
-/* From the processes so far. Seats are as the job has them: by process, then communicator. */
+/* From the processes so far. Seats are ordered as in the job: by process, then communicator. */
 static inline struct live *play_look(struct play *play)
 {
 	struct live *live = &play->live;
@@ -177,7 +177,7 @@ static inline void play_verdict(struct live *live, const char *job, const char *
 	verdict->peer = 14;
 }
 
-/* Of notices and of verdicts two have the same labels: they are shown once. */
+/* Two of the notices, and two of the verdicts, have the same labels: shown once. */
 static inline void play_wrong(struct live *live)
 {
 	live->notices = play_room(3, sizeof(*live->notices));
@@ -191,7 +191,7 @@ static inline void play_wrong(struct live *live)
 	play_verdict(live, "elsewhere", "");
 }
 
-/* An operation of a name that nobody knows, and one that is over. */
+/* An operation with an unknown name, and one that is over. */
 static inline void play_flights(struct recording_process *process)
 {
 	process->flights[0].op = (struct op_record){
@@ -206,7 +206,7 @@ static inline void play_flights(struct recording_process *process)
 	process->flight_count = 2;
 }
 
-/* Everything that can make trouble in one look: names nobody should choose, all kinds of series. */
+/* Everything that can make trouble in one scan: bad names, all kinds of series. */
 static inline void play_hostile(struct play *play)
 {
 	static const char *const names[] = { "a\"b\\c\nd", "\xff\xfe bytes", "caf\xc3\xa9",

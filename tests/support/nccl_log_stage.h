@@ -1,6 +1,6 @@
 /*
- * A log as NCCL writes it, made up: nodes of eight GPUs with eight InfiniBand cards, NVLink and GPUDirect RDMA, in the
- * words of NCCL 2.28. Nothing is wrong with it. Who wants trouble leaves lines out, changes or adds some.
+ * A made-up NCCL log: nodes with eight GPUs and eight InfiniBand cards, NVLink and GPUDirect RDMA,
+ * as written by NCCL 2.28. Nothing is wrong with it; tests remove, change or add lines.
  */
 #ifndef NCCL_LOG_STAGE_H
 #define NCCL_LOG_STAGE_H
@@ -14,11 +14,11 @@ struct log_stage {
 	char *text;
 	size_t used;
 	size_t room;
-	/* What is played. */
+	/* What to simulate. */
 	int nodes, gpus;
 	const char *version;
-	int silent_rank;     /* its log is missing; -1 none */
-	int unfinished_rank; /* from it on nobody completes its init; -1 none */
+	int silent_rank;     /* its log is missing; -1: none */
+	int unfinished_rank; /* from it on no rank completes its init; -1: none */
 };
 
 __attribute__((format(printf, 2, 3))) static inline void log_put(struct log_stage *stage,
@@ -49,7 +49,7 @@ static inline void log_stage_links(struct log_stage *stage, const char *head, in
 				head, channel, rank, local, next, next % stage->gpus);
 		if (stage->nodes == 1)
 			continue;
-		/* Each channel leaves the node at another GPU, by the card next to it. */
+		/* Each channel leaves the node at another GPU, through the nearest card. */
 		if (channel % stage->gpus == local) {
 			int there = (rank + stage->gpus) % nranks;
 
@@ -141,7 +141,7 @@ static inline void log_stage_play(struct log_stage *stage)
 			log_stage_rank(stage, rank);
 }
 
-/* Every place of `from` becomes `to`. */
+/* Replace every `from` by `to`. */
 static inline void log_stage_replace(struct log_stage *stage, const char *from, const char *to)
 {
 	struct log_stage out = { .room = 0 };

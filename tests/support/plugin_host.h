@@ -1,6 +1,6 @@
 /*
  * The host of src/sim with the plugin linked in: whole operations of any release of NCCL, and the
- * records that came of them.
+ * resulting records.
  */
 #ifndef PLUGIN_HOST_H
 #define PLUGIN_HOST_H
@@ -39,7 +39,7 @@ struct plugin_host {
 	uint32_t id; /* the recorder's number of the communicator */
 };
 
-/* A fresh directory of the test's own, for region and trace. */
+/* A fresh directory for this test, for region and trace. */
 static inline const char *plugin_host_setup(const char *mode)
 {
 	const char *dir = scratch_make();
@@ -65,7 +65,7 @@ static inline uint32_t plugin_host_id(const struct host_comm *comm)
 	return state != NULL ? state->shared->info.id : 0;
 }
 
-/* Kernel events are asked for whatever this machine's /dev/shm is like. */
+/* Kernel events are requested regardless of this host's /dev/shm. */
 static inline struct plugin_host plugin_host_new(int release, bool has_kernel_events, int nnodes)
 {
 	struct host_config config = { .release = release, .linked = &plugin_linked, .seed = 7 };
@@ -97,7 +97,7 @@ static inline void plugin_host_end(struct plugin_host *made)
 	host_free(made->host);
 }
 
-/* The finished record of the communicator's n-th operation; one of zeros when it is not in the ring. */
+/* The finished record of the communicator's n-th operation; all zeros if it is not in the ring. */
 static inline const struct op_record *plugin_host_record(uint32_t id, uint64_t number)
 {
 	static const struct op_record nothing;
@@ -108,7 +108,9 @@ static inline const struct op_record *plugin_host_record(uint32_t id, uint64_t n
 	return &nothing;
 }
 
-/* How many finished records the ring has of it, of one function or, with OP_FUNCTIONS, of all. */
+/*
+ * How many finished records of it are in the ring, of one function or, with OP_FUNCTIONS, of all.
+ */
 static inline uint64_t plugin_host_records(uint32_t id, unsigned int function)
 {
 	uint64_t count = 0;
@@ -122,7 +124,7 @@ static inline uint64_t plugin_host_records(uint32_t id, unsigned int function)
 	return count;
 }
 
-/* Sum of what was lost; details count too. */
+/* Total of what was lost, including details. */
 static inline uint64_t plugin_host_lost(void)
 {
 	uint64_t lost = 0;

@@ -2,12 +2,12 @@
  * The main program of unit tests.
  *
  *	PROGRAM                 run all files, as one TAP stream
- *	PROGRAM FILE [ARG...]   run this one alone, in this process: for a debugger
+ *	PROGRAM FILE [ARG...]   run only this one, in this process: for a debugger
  *	PROGRAM -l              list the files
  *
- * Every file runs in a process of its own, so that none finds what another one left, and one that
- * crashes fails alone. What it prints comes through a pipe: its lines are numbered on, and its plan
- * is compared with what came.
+ * Every file runs in its own process, so that it finds nothing left by another, and one that
+ * crashes fails alone. Its output comes through a pipe: its lines are renumbered, and its plan is
+ * compared with the results.
  */
 #include "tests/support/runner.h"
 
@@ -25,14 +25,14 @@ static int file_main(const struct unit_file *file, int argc, char **argv)
 	return file->run != NULL ? file->run() : file->run_with_arguments(argc, argv);
 }
 
-/* A line of the runner's own. */
+/* A line of the runner itself. */
 static void complain(const struct unit_file *file, const char *what, long number)
 {
 	printf("not ok %lu - %s: %s %ld\n", ++count, file->name, what, number);
 	failed++;
 }
 
-/* Lines that do not begin as TAP does pass unchanged. */
+/* Lines that are not TAP results pass unchanged. */
 static bool pass_result(const char *line)
 {
 	bool is_failed = strncmp(line, "not ok ", 7) == 0;
@@ -48,7 +48,7 @@ static bool pass_result(const char *line)
 	return true;
 }
 
-/* All that the file prints, until nobody holds the other end any more. */
+/* Everything the file prints, until the other end is closed. */
 static void pass_output(const struct unit_file *file, FILE *output)
 {
 	unsigned long before = count, planned = 0;

@@ -1,6 +1,7 @@
 /*
- * A unit test program has the tests of a room, a file each, and a table of them that make writes
- * (scripts/unit-table). Each file keeps a main() of its own, which is renamed when it is compiled.
+ * A unit test program has the tests of one directory, one per file, and a table of them that make
+ * generates (scripts/unit-table). Each file has its own main(), which is renamed when it is
+ * compiled.
  */
 #ifndef RUNNER_H
 #define RUNNER_H

@@ -1,4 +1,4 @@
-/* A small region in memory, filled by hand as the recorder would fill it. */
+/* A small region in memory, filled in by hand as the recorder would. */
 #ifndef SAMPLE_REGION_H
 #define SAMPLE_REGION_H
 

@@ -1,6 +1,6 @@
 /*
- * A small trace file, put together block by block without the writer: so that the writer, the reader
- * and docs/FORMATS.md are held against something that neither of them made.
+ * A small trace file, composed block by block without the writer, so that writer, reader and
+ * docs/FORMATS.md are compared with something that neither of them produced.
  */
 #ifndef SAMPLE_TRACE_H
 #define SAMPLE_TRACE_H
@@ -155,8 +155,10 @@ static inline struct region_link sample_link(uint32_t index)
 	return link;
 }
 
-/* Records, coded. The encoder is held against something that it did not make in
- * tests/unit/format/test_trace_encode.c. */
+/*
+ * Records, coded. The encoder itself is checked independently in
+ * tests/unit/format/test_trace_encode.c.
+ */
 static inline void sample_coded(struct sample *sample, uint16_t type, const void *records,
 				unsigned int words, uint32_t count)
 {
@@ -184,7 +186,7 @@ static inline void sample_details(struct sample *sample, uint64_t first, uint32_
 	sample_coded(sample, TRACE_DETAILS, details, OP_DETAIL_WORDS, count);
 }
 
-/* What the counts say after `records` operations, the first on communicator 2, and so on in turn. */
+/* The counts after `records` operations, the first on communicator 2, and so on in turn. */
 static inline void sample_fill_counts(uint64_t records, struct trace_counts *counts,
 				      struct trace_comm_counts comms[SAMPLE_COMMS])
 {
@@ -215,7 +217,7 @@ static inline void sample_counts(struct sample *sample, uint16_t type, uint64_t 
 	sample_block(sample, type, &payload, sizeof(payload), 1);
 }
 
-/* The blocks behind the header: PROCESS COMM NAME ANCHOR OPS DETAILS COUNTS OPS LINKS CLOSE. */
+/* The blocks after the header: PROCESS COMM NAME ANCHOR OPS DETAILS COUNTS OPS LINKS CLOSE. */
 static inline void sample_blocks(struct sample *sample, const char *info)
 {
 	struct comm_info comms[SAMPLE_COMMS] = { sample_comm(1), sample_comm(2) };

@@ -1,4 +1,6 @@
-/* A directory of the test's own below $TMPDIR or /tmp, removed when the process that made it exits. */
+/*
+ * A directory for this test below $TMPDIR or /tmp, removed when the process that created it exits.
+ */
 #ifndef SCRATCH_H
 #define SCRATCH_H
 
@@ -20,7 +22,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *st, in
 	return remove(path);
 }
 
-/* Children that a test forked leave it alone. */
+/* Not in children that a test forked. */
 static inline void scratch_remove(void)
 {
 	if (getpid() == scratch_dir.owner)
@@ -37,7 +39,7 @@ static inline const char *scratch_make(void)
 	if (mkdtemp(scratch_dir.path) == NULL)
 		exit(1);
 	scratch_dir.owner = getpid();
-	/* Before the recorder registers its own: so this comes last. */
+	/* Registered before the recorder's handler, so it runs last. */
 	atexit(scratch_remove);
 	return scratch_dir.path;
 }

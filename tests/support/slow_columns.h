@@ -1,6 +1,6 @@
 /*
- * The columns of a coded block as docs/FORMATS.md tells it, without a thought of speed: what the real
- * encoder and decoder are held against. Shares nothing with them but the numbers of the packings.
+ * A simple, slow decoder of a coded block, written from docs/FORMATS.md, to check the real encoder
+ * and decoder against. Shares nothing with them but the numbers of the packings.
  */
 #ifndef SLOW_COLUMNS_H
 #define SLOW_COLUMNS_H
@@ -80,7 +80,7 @@ static inline void slow_bits(struct slow *slow, unsigned int width, uint64_t *to
 	slow->at += bytes;
 }
 
-/* Rows and values of patches; the values are as they are stored. */
+/* Rows and values of patches; the values are as stored. */
 static inline uint32_t slow_patches(struct slow *slow, uint64_t count, unsigned int bytes,
 				    uint16_t *rows, uint64_t *values)
 {
@@ -101,7 +101,7 @@ static inline uint32_t slow_patches(struct slow *slow, uint64_t count, unsigned 
 	return slow->is_bad ? 0 : (uint32_t)count;
 }
 
-/* SAME, PACKED, PATCHED behind their tag: the differences, and the start. */
+/* SAME, PACKED, PATCHED after their tag: the differences, and the start. */
 static inline void slow_differences(struct slow *slow, unsigned int packing, uint64_t *to,
 				    uint64_t base)
 {
@@ -149,7 +149,7 @@ static inline bool slow_is_hole(const unsigned char *holes, uint32_t row)
 	return holes != NULL && holes[row / 8] >> row % 8 & 1;
 }
 
-/* What a tag begins, with its holes if it has some; `word` is -1 for half a column. */
+/* A column after its tag, including holes; `word` is -1 for half a column. */
 static inline void slow_stream(struct slow *slow, int word, const unsigned char *holes,
 			       uint64_t *to)
 {
@@ -181,7 +181,7 @@ static inline void slow_stream(struct slow *slow, int word, const unsigned char 
 	}
 }
 
-/* The last thing that is read of the others, and computed from them. */
+/* Computed last, from the other columns. */
 static inline void slow_signatures(struct slow *slow, const unsigned char *from, size_t size)
 {
 	struct slow own = *slow;
@@ -219,7 +219,7 @@ static inline void slow_signatures(struct slow *slow, const unsigned char *from,
 	}
 }
 
-/* Passes over a column of signatures; they come last. */
+/* Skip a column of signatures; they come last. */
 static inline void slow_skip_signatures(struct slow *slow)
 {
 	uint16_t rows[TRACE_ROWS_MAX];
@@ -252,7 +252,7 @@ static inline void slow_column(struct slow *slow, int word)
 	}
 }
 
-/* False: these bytes are no such columns. table[w][i] is word w of record i. */
+/* False: these bytes are not valid columns. table[w][i] is word w of record i. */
 static inline bool slow_columns(const unsigned char *bytes, size_t size, unsigned int words,
 				uint32_t rows, uint64_t table[TRACE_WORDS_MAX][TRACE_ROWS_MAX])
 {

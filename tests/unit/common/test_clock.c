@@ -1,5 +1,7 @@
-/* The recorder's clock against the system's. No time is asserted, only order: each reading is taken
- * between two of the other clock. */
+/*
+ * The recorder's clock against the system's. Tests assert order, not time: each reading is taken
+ * between two readings of the other clock.
+ */
 #include "common/clock.h"
 
 #include <stdbool.h>
@@ -7,7 +9,10 @@
 
 #include "tests/tap.h"
 
-/* 1 part in 1,000: a counter's rate is known far better, a wrong shift or rate is off by far more. */
+/*
+ * 1 part in 1,000: a counter's rate is known far better, and a wrong shift or rate is off by far
+ * more.
+ */
 enum { RATE_PARTS = 1000, SETTLE_NS = 50000 };
 
 static struct clock_source make(void)
@@ -33,7 +38,7 @@ static void it_never_steps_back(void)
 	EXPECT_EQUAL(back, 0);
 }
 
-/* |a - b| as parts of `whole`, with room for what one reading costs. */
+/* |a - b| as parts of `whole`, with a margin for the cost of one reading. */
 static bool is_near(uint64_t a, uint64_t b, uint64_t whole)
 {
 	uint64_t apart = a > b ? a - b : b - a;
@@ -41,7 +46,7 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t whole)
 	return apart <= SETTLE_NS + whole / RATE_PARTS;
 }
 
-/* Bracketed: system, ours, system. The narrowest bracket of many is taken. */
+/* Bracketed: system, ours, system. Uses the narrowest of many brackets. */
 static void it_follows_the_system(void)
 {
 	struct clock_source source = make();
@@ -50,7 +55,7 @@ static void it_follows_the_system(void)
 	for (int part = 0; part < 2; part++) {
 		uint64_t narrowest = UINT64_MAX;
 
-		/* Something to do between the two: counted, not timed. */
+		/* Some work between the two: counted, not timed. */
 		for (volatile int i = 0; part == 1 && i < 20000000; i++)
 			continue;
 		for (int i = 0; i < 1000; i++) {
@@ -72,7 +77,7 @@ static void it_follows_the_system(void)
 
 static void the_formula_is_exact(void)
 {
-	/* 1.5 ns a tick. */
+	/* 1.5 ns per tick. */
 	struct clock_source source = { .kind = CLOCK_KIND_COUNTER,
 				       .multiplier = (UINT64_C(3) << CLOCK_SHIFT) / 2,
 				       .base_ticks = clock_ticks(),

@@ -1,4 +1,4 @@
-/* The hash is part of the file formats: its values were computed by hand elsewhere and never change. */
+/* The hash is part of the file formats: its values were computed independently and never change. */
 #include "common/hash.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void length_counts(void)
 	EXPECT(hash_bytes("\0\0\0\0\0\0\0\0", 8) != hash_bytes("\0\0\0\0\0\0\0", 7));
 }
 
-/* A checksum must see any single bit that turned. */
+/* A checksum must detect every single-bit error. */
 static void every_bit_counts(void)
 {
 	unsigned char block[96] = { 0 };
@@ -71,7 +71,7 @@ static void blocks_have_their_values(void)
 	EXPECT(hash_block(some, sizeof(some)) == UINT64_C(0xc32777ae7f6fa11f));
 }
 
-/* Bits, lengths, and what changed its place. */
+/* Bits, lengths, and moved content. */
 static void blocks_see_every_change(void)
 {
 	unsigned char block[300] = { 0 };

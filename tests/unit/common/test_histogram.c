@@ -55,7 +55,7 @@ static void ends_take_all_beyond(void)
 	EXPECT_EQUAL(histogram_bucket(UINT64_MAX), 255);
 }
 
-/* All values that are powers of two and their neighbours, and a walk through the rest. */
+/* All powers of two and their neighbors, and a walk through the rest. */
 static void buckets_grow_with_values(void)
 {
 	unsigned int wrong = 0, before = 0;

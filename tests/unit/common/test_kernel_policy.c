@@ -1,4 +1,4 @@
-/* What is requested by default, and which collectives a sample takes. */
+/* What is requested by default, and which collectives are sampled. */
 #include "common/nccl_interface.h"
 
 #include <stdlib.h>
@@ -40,8 +40,10 @@ static void a_block_has_one_level(void)
 	EXPECT_THAT("levels are bounded", sample_level(7, UINT64_MAX) <= SAMPLE_LEVEL_MOST);
 }
 
-/* Of any communicator, whatever its hash, a share of 2^-k of the blocks has level k or more, and an
- * iteration of 2^n collectives is not sampled at the same places again and again. */
+/*
+ * In any communicator, whatever its hash, 2^-k of the blocks have level k or more, and an iteration
+ * of 2^n collectives is not always sampled at the same places.
+ */
 static void levels_halve(void)
 {
 	enum { BLOCKS = 1 << 16 };

@@ -5,7 +5,7 @@
 #include "tests/support/sample_trace.h"
 #include "tests/tap.h"
 
-/* A record that is good but for one field. */
+/* A record that is valid except for one field. */
 #define EXPECT_BAD(field, value)                                                    \
 	do {                                                                        \
 		struct op_record op = sample_op(1);                                 \

@@ -16,7 +16,7 @@ static bool find(enum op_name_table table, const char *text, uint8_t wanted)
 	return op_name_find(table, text, &is_known) == wanted && is_known;
 }
 
-/* NCCL's own words, from its sources; not from our tables. */
+/* NCCL's own spelling, from its sources and not from our tables. */
 static void nccl_spells_it_so(void)
 {
 	EXPECT(find(OP_NAMES_FUNCTION, "AllReduce", OP_ALL_REDUCE));
@@ -56,7 +56,7 @@ static void other_words_are_not_known(void)
 	EXPECT(!find(OP_NAMES_FUNCTION, "AllReduce2", OP_ALL_REDUCE));
 }
 
-/* Names go there and back, none is used twice, past the end there is none. */
+/* Names convert both ways, none is used twice, and there is none past the end. */
 static void names_are_a_bijection(void)
 {
 	static const uint8_t sizes[OP_NAME_TABLES] = { OP_FUNCTIONS, OP_DATATYPES, OP_ALGORITHMS,

@@ -20,7 +20,7 @@ static bool is_digest(const char *bytes, size_t length, const char *wanted)
 	return strcmp(text, wanted) == 0;
 }
 
-/* The standard's own examples: nothing, one block, a length that needs a block of its own, many. */
+/* The standard's own examples: empty, one block, a length that needs its own block, many blocks. */
 int main(void)
 {
 	static const char two[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";

@@ -8,7 +8,7 @@
 static const char text[] = "host=a=b\n=nobody\nno equals\nrank=7\nrank=8\nempty=\nbad=12x\n"
 			   "color=\033[31m\nlabel.x=1\nlast=end";
 
-/* Without terminator behind it: a sanitizer sees whoever reads on. */
+/* Without a terminator after it, so that a sanitizer catches reads past the end. */
 static char *exact_copy(void)
 {
 	char *copy = malloc(sizeof(text) - 1);

@@ -35,7 +35,7 @@ static struct op_record made(uint8_t function, uint64_t bytes, uint64_t duration
 				   .done_ns = 2000000 };
 }
 
-/* The fields of v4.0, in the order in which NCCL Inspector writes them, with the kind of each. */
+/* The fields of v4.0, in NCCL Inspector's order, with the type of each. */
 static const char *const coll_fields =
 	"header{id\"comm_name\"rank#n_ranks#nnodes#}"
 	"metadata{inspector_output_format_version\"git_rev\"rec_mechanism\"dump_timestamp_us#"
@@ -132,7 +132,7 @@ static void test_left_out(void)
 	EXPECT_EQUAL(inspector_line(line, sizeof(line), &speaker, &comm, &op, 0, NULL), 0);
 }
 
-/* All that can be written, in one log. */
+/* Everything that can be written, in one log. */
 static size_t write_log(char *text, size_t size, const struct op_record *ops, size_t count)
 {
 	size_t length = 0;
@@ -209,7 +209,7 @@ static void test_extremes(void)
 	EXPECT(strcmp(name, "_._etc_x_y-pid0.log") == 0);
 }
 
-/* What becomes of each kind of operation, and why. */
+/* What happens to each kind of operation, and why. */
 static void test_fates(void)
 {
 	static const struct inspector_filter everything;

@@ -1,5 +1,7 @@
-/* Inspector's metrics as text: labels, classes of sizes, names of files. That a real node-exporter takes them
- * is shown in tests/inspector. */
+/*
+ * Inspector's metrics as text: labels, size classes, file names. tests/inspector shows that a real
+ * node-exporter accepts them.
+ */
 #include "format/inspector_write.h"
 
 #include <locale.h>

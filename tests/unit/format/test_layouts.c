@@ -1,5 +1,7 @@
-/* The byte tables in docs/FORMATS.md say what the compiler says. With --print, the
- * rows are printed, without their meaning. */
+/*
+ * The byte tables in docs/FORMATS.md and docs/FORMATS.md must agree with the compiler. With --print
+ * the rows are printed, without their meaning.
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,7 +272,7 @@ static char *read_text(const char *path)
 	return text;
 }
 
-/* Every field has its row under its structure's heading. */
+/* Every field has a row under the heading of its structure. */
 static void check_document(const char *path, const struct field *fields, size_t count)
 {
 	const char *text = read_text(path);

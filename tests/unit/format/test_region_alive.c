@@ -50,14 +50,17 @@ static void test_child(const char *boot_id)
 	EXPECT_EQUAL(region_alive(&child, &pid_here), REGION_ALIVE_YES);
 	EXPECT_EQUAL(pid_here, pid);
 	kill(pid, SIGKILL);
-	/* Dead, and nobody has asked for it yet: a zombie. */
+	/* Dead but not waited for: a zombie. */
 	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
 	EXPECT_THAT("a zombie is dead", region_alive(&child, NULL) == REGION_ALIVE_NO);
 	waitpid(pid, &status, 0);
 	EXPECT_EQUAL(region_alive(&child, NULL), REGION_ALIVE_NO);
 }
 
-/* Its pid means nothing to us, and we cannot see its namespace: as an agent in a container of its own. */
+/*
+ * Its pid means nothing here, and we cannot see its namespace: as for an agent in its own
+ * container.
+ */
 static void make_region_elsewhere(const char *dir, const char *boot_id, int ready)
 {
 	struct region_request request = { .dir = dir,

@@ -1,12 +1,12 @@
 /*
- * A reader and a writer, step by step in one thread. pread() is ours here: it copies word by word,
- * and between any two words the writer may go on by some of its stores, as a seeded die says. So every
- * way in which a copy can tear comes up, and comes up again with the same seed.
+ * A reader and a writer, step by step in one thread. This file replaces pread(): it copies word by
+ * word, and between any two words the writer may execute some of its stores, chosen by a seeded
+ * generator. So every way in which a copy can tear occurs, and occurs again with the same seed.
  *
- * Each record the writer makes has all words equal to one number, but small ones, so that words repeat
- * from record to record. A record that is given must be one that was written, whole.
+ * All words of a record are equal to one small number, so that words repeat from record to record.
+ * A record that the reader returns must be one that was written, as a whole.
  *
- * Writers that break R2 are the test of this test: they must be caught.
+ * Writers that break R2 test this test: they must be caught.
  */
 #include "format/region_read.h"
 
@@ -25,8 +25,8 @@ enum { RING_SLOTS = 2, SEEDS = 1500 };
 
 enum writer_kind {
 	WRITER_GOOD,	 /* R2: busy, words, sequence */
-	WRITER_NOT_BUSY, /* forgets to say that it is at it */
-	WRITER_EAGER,	 /* says that it is done before it is */
+	WRITER_NOT_BUSY, /* never marks the slot as busy */
+	WRITER_EAGER,	 /* publishes before it is done */
 };
 
 static struct {
@@ -37,7 +37,7 @@ static struct {
 	uint64_t sequence; /* being written */
 	int step;	   /* 0 take, 1..31 words, 32 publish */
 	bool is_running;
-	uint64_t *issued; /* one more with every pread(), while there are some left */
+	uint64_t *issued; /* incremented by every pread(), while there are some left */
 	int64_t issues_left;
 } writer;
 
@@ -47,8 +47,10 @@ static uint64_t next_random(void)
 	return hash_word(writer.random, 1);
 }
 
-/* Words of record n: all the same small number in both halves, so that they repeat soon, and so that
- * it passes for an operation. */
+/*
+ * The words of record n: the same small number in both halves, so that values repeat soon and pass
+ * as an operation.
+ */
 static uint64_t value_of(uint64_t sequence)
 {
 	return (1 + sequence % 3) * UINT64_C(0x100000001);
@@ -82,7 +84,7 @@ static void writer_step(void)
 	writer.step = writer.step == OP_RECORD_WORDS ? 0 : writer.step + 1;
 }
 
-/* Mostly nothing happens, now and then a few stores, rarely a whole lap. */
+/* Usually nothing, sometimes a few stores, rarely a whole lap. */
 static void writer_maybe(void)
 {
 	uint64_t die = next_random() % writer.pace;
@@ -96,7 +98,7 @@ static void writer_maybe(void)
 
 ssize_t pread(int fd, void *to, size_t size, off_t offset)
 {
-	/* Nobody says in which order a kernel copies. */
+	/* The order in which a kernel copies is unspecified. */
 	bool is_backward = next_random() % 2;
 
 	(void)fd;
@@ -125,7 +127,7 @@ static struct sample two_slots(void)
 	return sample;
 }
 
-/* Records by their raw words: what is inside need not make sense to anybody else. */
+/* Compares raw words: the content need not be a valid record. */
 static unsigned int count_torn(const struct region *region, unsigned int *given)
 {
 	unsigned int torn = 0;
@@ -168,7 +170,7 @@ static unsigned int run(enum writer_kind kind, unsigned int *given)
 		writer.random = seed;
 		writer.pace = 64;
 		if (region_open_memory(&region, sample.bytes, sample.size, NULL) == OK) {
-			/* From here on through pread(); the descriptor is never looked at. */
+			/* From here on through pread(); the descriptor is never used. */
 			region.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 			for (int i = 0; i < 40; i++)
 				writer_step();
@@ -181,7 +183,7 @@ static unsigned int run(enum writer_kind kind, unsigned int *given)
 	return torn;
 }
 
-/* All words repeat every third record: records as the walk gives them are whole and in order. */
+/* All words repeat every third record: the walk must return whole records in order. */
 static void test_walk(void)
 {
 	unsigned int given = 0, wrong = 0;
@@ -218,7 +220,7 @@ static void test_walk(void)
 	EXPECT_THAT("a walk beside a writer gives whole records in order", given > 0 && wrong == 0);
 }
 
-/* Communicators are copied until nothing moves; when it always does, that is said. */
+/* Communicators are copied until nothing moves; if something always does, that is reported. */
 static void test_moving(void)
 {
 	struct sample sample = sample_region();

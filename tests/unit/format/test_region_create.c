@@ -1,4 +1,4 @@
-/* Making regions. Small, full and read-only file systems are in tests/process/places.t. */
+/* Creating regions. Small, full and read-only file systems are tested in tests/process/places.t. */
 #include "format/region_create.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static void drop(struct region_writer *writer)
 		close(writer->fd);
 }
 
-/* As the four modes ask for it, with the default buffer. */
+/* As requested by the four modes, with the default buffer. */
 static void no_mode_takes_more_than_16_mib(void)
 {
 	static const struct {
@@ -248,7 +248,10 @@ static void a_region_is_never_a_standard_stream(void)
 	pid_t child;
 
 #ifdef __SANITIZE_THREAD__
-	/* To it, writing to a number that another thread opens is a race: that is what is played here. */
+	/*
+	 * The thread sanitizer reports writing to a descriptor that another thread opens, which is
+	 * the point here.
+	 */
 	EXPECT_THAT("amid noise # SKIP under the thread sanitizer", true);
 	return;
 #endif
@@ -261,7 +264,7 @@ static void a_region_is_never_a_standard_stream(void)
 		    status == 0);
 }
 
-/* Who is behind the first three numbers: 0 closed, 1 something. Each is closed as it is looked at. */
+/* Which of the first three descriptors are open: 0 closed, 1 open. Closes each. */
 static int open_streams(void)
 {
 	int open = 0;
@@ -271,7 +274,7 @@ static int open_streams(void)
 	return open;
 }
 
-/* The kinds of places in turn: a file, memory without one, and none that can be shared. */
+/* Each kind of region in turn: a file, a memfd, private memory. */
 static int make_without_streams(const char *dir)
 {
 	struct region_request request = request_in(dir);
@@ -313,7 +316,7 @@ static void no_standard_stream_is_left_open(void)
 	EXPECT_THAT("closed streams: the region is made, and they stay closed", status == 0);
 }
 
-/* What is opened under a guard never gets one of the three numbers, and who prints gets the error that he got before. */
+/* A file opened under a guard never gets one of the three numbers, and printing fails as before. */
 static int open_under_guard(void)
 {
 	struct fd_guard guard;
@@ -327,7 +330,7 @@ static int open_under_guard(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (write(fd, "n", 1) != -1 || errno != EBADF)
 			return 3;
-	/* Somebody opens a log as his stdout meanwhile. */
+	/* Another thread opens a log as its stdout in the meantime. */
 	if (dup2(null, STDOUT_FILENO) != STDOUT_FILENO)
 		return 4;
 	fd_guard_end(&guard);
@@ -349,7 +352,7 @@ static void a_guard_holds_free_numbers(void)
 		    status == 0);
 }
 
-/* Where there are no numbers but the three, nothing at all is opened, not even the directory on the way. */
+/* If only the three numbers are left, nothing is opened, not even the directory on the way. */
 static int make_with_streams_alone(const char *dir)
 {
 	struct rlimit three = { STDERR_FILENO + 1, STDERR_FILENO + 1 };
@@ -377,7 +380,7 @@ static void streams_are_not_used_on_the_way(void)
 	EXPECT_THAT("closed streams are not even used for the directory", status == 0);
 }
 
-/* One of the three that is free while the others are not. */
+/* One of the three is free while the others are not. */
 static void streams_that_are_open_stay(void)
 {
 	const char *dir = below("streams");
@@ -407,7 +410,7 @@ static void streams_that_are_open_stay(void)
 enum { HERE = 7, ELSEWHERE = 8 }; /* pid namespaces */
 enum { DAY = 24 * 60 * 60 };
 
-/* A region as a recorder without a lock left it. No process has such a pid. */
+/* A region as left by a recorder without a lock. No process has such a pid. */
 static void make_old(const char *dir, unsigned int number, uint64_t pid_namespace, time_t age)
 {
 	struct region_header header = { .header_bytes = REGION_HEADER_BYTES,
@@ -442,7 +445,9 @@ static unsigned int count_there(const char *dir, unsigned int from, unsigned int
 	return count;
 }
 
-/* A process of another container: it makes its region and says so; it lives until it is told to go. */
+/*
+ * A process in another container: it creates its region, reports that, and lives until it is ended.
+ */
 struct other {
 	pid_t pid;
 	int go; /* closed: it ends */
@@ -468,12 +473,12 @@ static void live_elsewhere(const char *dir, unsigned int number, int ready, int 
 			close(fd);
 	if (forks && fork() == 0) {
 		region_leave_to_parent(&writer);
-		writer.header->magic = 0; /* there is memory still, and it is the child's own */
+		writer.header->magic = 0; /* memory is still mapped, and it is the child's own */
 		forks = false;
 	}
 	if (write(ready, "", 1) != 1)
 		_exit(3);
-	/* The child stays, to show that it does not matter. */
+	/* The child stays, to show that it makes no difference. */
 	_exit(read(go, &byte, 1) == 0 ? 0 : 3);
 }
 
@@ -554,7 +559,7 @@ static void the_oldest_dead_make_room(void)
 
 	for (unsigned int i = 0; i < 20; i++)
 		make_old(dir, i, HERE, DAY);
-	make_old(dir, 50, ELSEWHERE, DAY); /* who knows */
+	make_old(dir, 50, ELSEWHERE, DAY); /* owner unknown */
 	EXPECT_EQUAL(region_create(&writer, &request), OK);
 	EXPECT_EQUAL(count_there(dir, 0, 20), 15);
 	EXPECT(!is_there(dir, 0) && !is_there(dir, 4) && is_there(dir, 5) && is_there(dir, 19));
@@ -638,7 +643,7 @@ static void memory_and_age_are_capped(void)
 		    !is_there(dir, 20) && count_there(dir, 0, 10) == 3);
 }
 
-/* It began nine days ago and was killed just now: that is what somebody wants to look at. */
+/* It started nine days ago and was killed just now: a user will want to look at it. */
 static void age_counts_from_death(void)
 {
 	const char *dir = below("death");

@@ -39,7 +39,7 @@ static int has_path(const struct region_places *places, const char *path)
 	return 0;
 }
 
-/* Memfds of other tests that run now are none of this test's business. */
+/* Ignore memfds of other tests that are running. */
 static size_t count_files(const struct region_places *places)
 {
 	size_t count = 0;

@@ -39,7 +39,7 @@ static enum status try_open(const struct sample *sample, struct status_problem *
 	return status;
 }
 
-/* Change a field, look how it is refused, change it back. */
+/* Change a field, check how it is rejected, change it back. */
 #define EXPECT_REFUSED(field, value, wanted)                                                  \
 	do {                                                                                  \
 		__typeof__(field) before = (field);                                           \

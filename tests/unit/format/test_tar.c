@@ -108,7 +108,7 @@ static void round_trip(struct archive *archive)
 	EXPECT_EQUAL(reader.passed_over, 0);
 }
 
-/* Every length that it can be cut to. */
+/* Truncated to every possible length. */
 static void cuts(const struct archive *archive)
 {
 	size_t wrong = 0, whole = 0;
@@ -142,7 +142,7 @@ static void changed_bits(struct archive *archive)
 		unseen += tar_next(&reader, &entry) == OK && strcmp(entry.name, "one") == 0;
 		archive->bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
 	}
-	/* Of the sum's own field, blanks after its digits may be anything. */
+	/* In the checksum field itself, blanks after its digits may be anything. */
 	EXPECT_THAT("a changed bit of a header is seen", unseen <= 16);
 }
 
@@ -167,7 +167,7 @@ static void from_file(const struct archive *archive)
 	close(fd);
 }
 
-/* A header of another kind: the sum is worked out anew. */
+/* A header of another type, with a valid checksum. */
 static void set_type(unsigned char *header, char type)
 {
 	unsigned int sum = 0;
@@ -192,7 +192,7 @@ static void put_pax(struct archive *archive, const char *key, const char *value)
 	set_type(archive->bytes + at, 'x');
 }
 
-/* Names that lead elsewhere, which our writer refuses. */
+/* Unsafe names, which our writer rejects. */
 static void hostile_names(void)
 {
 	static const char *const bad[] = { "/etc/passwd", "../up", "a/../../b",
@@ -249,7 +249,7 @@ static size_t read_whole(const char *path, struct archive *archive)
 	return archive->length;
 }
 
-/* What an installed tar writes in each of its formats. */
+/* What the installed tar writes in each of its formats. */
 static void of_others(const char *format, bool has_long_names)
 {
 	static struct archive archive;

@@ -16,7 +16,7 @@ static void test_numbers(void)
 	       trace_width_mask(64) == UINT64_MAX);
 }
 
-/* What the recorder computes is guessed, when the communicator's last one is known. */
+/* What the recorder computes is predicted if the communicator's last signature is known. */
 static void test_signatures(void)
 {
 	struct trace_signatures signatures = { { 0 } };

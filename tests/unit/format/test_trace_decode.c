@@ -1,4 +1,4 @@
-/* Columns put together byte by byte, as docs/FORMATS.md tells it; and bytes that are none. */
+/* Columns composed byte by byte according to docs/FORMATS.md, and invalid bytes. */
 #include "format/trace_read.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static uint64_t *to[TRACE_WORDS_MAX];
 
-/* Decode a payload of a length of its own, so that a sanitizer sees one byte too far. */
+/* Decode a payload in memory of its exact size, so that a sanitizer catches reads past the end. */
 static enum status decode(const void *bytes, size_t size, unsigned int words, uint32_t rows,
 			  uint32_t wanted)
 {
@@ -30,7 +30,7 @@ static enum status decode(const void *bytes, size_t size, unsigned int words, ui
 	return status;
 }
 
-/* Three rows of a record of ten words, of which the first `columns` words are there. */
+/* Three rows of a record of ten words, of which the first `columns` words are present. */
 static int gives(const char *bytes, size_t size, unsigned int columns, uint64_t a, uint64_t b,
 		 uint64_t c)
 {
@@ -45,7 +45,7 @@ static int gives(const char *bytes, size_t size, unsigned int columns, uint64_t 
 
 #define GIVES(bytes, columns, a, b, c) gives(bytes, sizeof(bytes) - 1, columns, a, b, c)
 
-/* Tags: low three bits the packing, the others what differences are to. */
+/* Tags: the low three bits are the packing, the others the reference. */
 static void test_packings(void)
 {
 	EXPECT_THAT("same: a constant", GIVES("\x00\x0e", 1, 7, 7, 7));
@@ -78,7 +78,7 @@ static void test_packings(void)
 		    GIVES("\x00\x0e\x05\x04\x10\x02", 2, 8, 8, 0));
 }
 
-/* Words 1 and 5 are there, and 4 is computed from them. */
+/* Words 1 and 5 are present, and 4 is computed from them. */
 static void test_signed(void)
 {
 	static const unsigned char payload[] = {
@@ -144,7 +144,7 @@ static void test_lies(void)
 
 enum { SOME_ROWS = 40 };
 
-/* A block with something of everything. */
+/* A block with some of everything. */
 static size_t make_block(unsigned char *payload)
 {
 	struct trace_encoder *encoder = trace_encoder_new();

@@ -1,5 +1,7 @@
-/* What goes in comes out: through the real decoder, whole, in pieces and word by word, and through a
- * slow one that shares no code with either. */
+/*
+ * What goes in comes out: through the real decoder, whole, in pieces and word by word, and through
+ * a slow decoder that shares no code with either.
+ */
 #include "format/trace_write.h"
 
 #include <stdlib.h>
@@ -15,7 +17,7 @@ static uint64_t records[TRACE_ROWS_MAX * TRACE_WORDS_MAX];
 static uint64_t fast[TRACE_WORDS_MAX][TRACE_ROWS_MAX], slow[TRACE_WORDS_MAX][TRACE_ROWS_MAX];
 static struct trace_encoder *encoder;
 static uint64_t state = 1;
-static unsigned int packings[8]; /* how often each was met */
+static unsigned int packings[8]; /* how often each was used */
 static unsigned int references[3];
 
 static uint64_t next_random(void)
@@ -28,7 +30,7 @@ static uint64_t below(uint64_t limit)
 	return (next_random() >> 11) % limit;
 }
 
-/* A value in the manner that column and round ask for. */
+/* A value of the kind that column and round require. */
 static uint64_t value_of(unsigned int manner, uint32_t row, uint64_t before, uint64_t neighbour)
 {
 	switch (manner % 14) {
@@ -99,7 +101,7 @@ static void count_packings(const struct trace_columns *columns)
 	}
 }
 
-/* Through the decoder, `most` rows at a time, of the words wanted. */
+/* Through the decoder, `most` rows at a time, for the requested words. */
 static bool decodes(const unsigned char *payload, size_t size, unsigned int words, uint32_t rows,
 		    uint32_t most, uint32_t wanted)
 {
@@ -126,7 +128,7 @@ static bool comes_back(unsigned int words, uint32_t rows)
 	size_t size = trace_encode(encoder, records, words, rows, room);
 	bool is_good = true;
 
-	/* A block of its own, so that a sanitizer sees one byte too far. */
+	/* In memory of its exact size, so that a sanitizer catches reads past the end. */
 	payload = malloc(size);
 	memcpy(payload, room, size);
 	is_good &= decodes(payload, size, words, rows, TRACE_ROWS_MAX, UINT32_MAX);
@@ -156,7 +158,7 @@ static void test_any_records(unsigned int words, const char *sentence)
 	EXPECT_THAT(sentence, wrong == 0);
 }
 
-/* Operations on several communicators, with signatures as the recorder computes them. */
+/* Operations on several communicators, with signatures as computed by the recorder. */
 static struct op_record ops[TRACE_ROWS_MAX];
 
 static void make_signed(uint32_t rows)
@@ -210,7 +212,7 @@ static void test_signatures(void)
 	EXPECT_THAT("and so does any number there", comes_back(OP_RECORD_WORDS, 1000));
 }
 
-/* Whatever there was before, and whichever kind of records: a block stands alone. */
+/* Blocks are independent of earlier blocks and of the kind of records. */
 static void test_alone(void)
 {
 	unsigned char *again = malloc(TRACE_ENCODED_MAX(OP_DETAIL_WORDS, 50));
@@ -227,7 +229,7 @@ static void test_alone(void)
 	free(again);
 }
 
-/* As little as there is to say. */
+/* Trivial columns take almost no bytes. */
 static void test_sizes(void)
 {
 	static unsigned char payload[TRACE_ENCODED_MAX(OP_RECORD_WORDS, TRACE_ROWS_MAX)];

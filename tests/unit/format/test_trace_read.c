@@ -1,4 +1,4 @@
-/* With --rewrite, the golden files are written anew; the difference is then reviewed. */
+/* Reading trace files. With --rewrite the golden files are written again; review the difference. */
 #include "format/trace_read.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static void write_sample(const char *path)
 	EXPECT_THAT("the writer writes the sample", failed == OK);
 }
 
-/* A file of a newer minor version: a block type and longer records that we do not know. */
+/* A file of a newer minor version: an unknown block type and longer records. */
 static struct sample newer_minor(void)
 {
 	struct sample sample = { NULL, 0, 0 };
@@ -232,7 +232,7 @@ static void test_plain_records(const struct sample *sample)
 	trace_close(&reader);
 }
 
-/* What a prefix of the file gives: all whole blocks, then a cut that names the right place. */
+/* A prefix of the file gives all whole blocks, then a cut with the right offset. */
 static int reads_up_to(const struct sample *sample, size_t length)
 {
 	unsigned char *copy = malloc(length ? length : 1);
@@ -274,7 +274,7 @@ static void test_cuts(const struct sample *sample)
 	EXPECT_THAT("a file cut anywhere reads up to the cut, and says where it is", wrong == 0);
 }
 
-/* With one bit changed: which blocks come, and is the damage said? */
+/* With one bit flipped: which blocks are read, and is the damage reported? */
 static int survives_flip(const struct sample *sample, unsigned char *copy, size_t at)
 {
 	struct status_problem problem = { .what = "" };
@@ -355,7 +355,7 @@ static void test_versions(void)
 	free(major.bytes);
 }
 
-/* As it was written by 2.0: without links. It is never written anew. */
+/* As written by 2.0: without links. This file is never rewritten. */
 static void test_older_minor(void)
 {
 	struct sample old = read_file("tests/golden/minor-0.ringside");
@@ -413,7 +413,7 @@ static void test_foreign(void)
 	free(sample.bytes);
 }
 
-/* Good checksums around bad contents: a writer gone wrong, or somebody with bad intent. */
+/* Valid checksums around invalid contents: a faulty or hostile writer. */
 static void test_lies(void)
 {
 	struct sample sample = { NULL, 0, 0 };
@@ -460,7 +460,7 @@ static void test_lies(void)
 	free(sample.bytes);
 }
 
-/* Magics everywhere: finding the next block must not take for ever, nor find one. */
+/* Magics everywhere: searching for the next block must not take forever, nor find one. */
 static void test_effort(void)
 {
 	struct trace_block block = { .magic = TRACE_BLOCK_MAGIC,
@@ -485,7 +485,7 @@ static void test_effort(void)
 
 enum { LARGE_BLOCKS = 60, LARGE_DAMAGED = 31 };
 
-/* Much larger than what is read at once, and one block of it damaged. */
+/* Much larger than one read, with one damaged block. */
 static void test_large(void)
 {
 	struct op_record *ops = calloc(TRACE_OPS_PER_BLOCK, sizeof(*ops));
@@ -521,7 +521,7 @@ static void test_large(void)
 	EXPECT_EQUAL(damages, 1);
 	trace_close(&reader);
 
-	/* Cut under our eyes, in the middle of a block that we are about to read. */
+	/* Truncated during reading, in the middle of the next block. */
 	trace_open(&reader, path_of("large"), NULL);
 	trace_next(&reader, &item);
 	if (ftruncate(fd, 5 << 20) == -1)

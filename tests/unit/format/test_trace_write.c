@@ -1,5 +1,7 @@
-/* Writing trace files. What a reader makes of them is in test_trace_read.c; disks that are full, stuck
- * or broken are in tests/process/completeness.t. */
+/*
+ * Writing trace files. Reading them is tested in test_trace_read.c; disks that are full, stuck or
+ * broken in tests/process/completeness.t.
+ */
 #include "format/trace_write.h"
 
 #include <errno.h>
@@ -26,7 +28,7 @@ static void use(const char *name)
 	text_format(path, sizeof(path), "%s/%s", scratch, name);
 }
 
-/* Words that differ everywhere: nothing can be saved by coding differences. */
+/* Words that differ everywhere: coding differences saves nothing. */
 static void make_ops(void)
 {
 	uint64_t state = 1, *words = (uint64_t *)(void *)ops;
@@ -46,7 +48,7 @@ struct content {
 	unsigned int blocks[TRACE_LINKS + 1];
 	uint64_t operations;
 	unsigned int damages;
-	bool is_closed, is_same; /* as what make_ops() made, over and over */
+	bool is_closed, is_same; /* as make_ops() made them, repeated */
 };
 
 static struct content read_all(void)
@@ -120,7 +122,7 @@ static void too_much_at_once_is_refused(void)
 	trace_writer_close(&writer);
 }
 
-/* As many communicators as a region can have are in the closing record. */
+/* The closing record holds as many communicators as a region can have. */
 static void the_quota_keeps_room_for_the_end(void)
 {
 	const uint64_t quota = 1 << 20;
@@ -147,7 +149,7 @@ static void the_quota_keeps_room_for_the_end(void)
 	free(comms);
 }
 
-/* A limit on file sizes stands for a disk that takes only a part of a block. */
+/* A limit on file sizes simulates a disk that takes only part of a block. */
 static void a_block_is_there_whole_or_not_at_all(void)
 {
 	struct rlimit before, limit;
@@ -206,7 +208,7 @@ static void it_never_becomes_a_standard_stream(void)
 	close(kept);
 }
 
-/* Closing gives back what was reserved for the end. */
+/* Closing releases what was reserved for the end. */
 static void nothing_is_kept_on_disk_after_the_end(void)
 {
 	struct trace_writer writer;
@@ -219,7 +221,10 @@ static void nothing_is_kept_on_disk_after_the_end(void)
 	EXPECT(stat(path, &st) == 0 && st.st_blocks * 512 < 64 * 1024);
 }
 
-/* The same blocks, with and without a file; and a part of a larger file reads as the whole of its own. */
+/*
+ * The same blocks with and without a file; and a part of a larger file reads like a file of its
+ * own.
+ */
 static void memory_holds_the_same_bytes(void)
 {
 	struct trace_counts counts = { .trace_records = 3 };
@@ -250,7 +255,7 @@ static void memory_holds_the_same_bytes(void)
 	EXPECT_THAT("both are the same", same != NULL && fd != -1 &&
 						 read(fd, same, length) == (ssize_t)length &&
 						 memcmp(bytes, same, length) == 0);
-	/* Twice in one file, with something between and behind. */
+	/* Twice in one file, with something between and after. */
 	if (pwrite(fd, "x", 1, (off_t)length) != 1 ||
 	    pwrite(fd, bytes, length, (off_t)length + 1) != (ssize_t)length ||
 	    pwrite(fd, bytes, length, (off_t)(2 * length + 1)) != (ssize_t)length)

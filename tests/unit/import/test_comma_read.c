@@ -1,4 +1,4 @@
-/* What becomes of the lines of CoMMA; the files are in tests/foreign/data. */
+/* Reading CoMMA's lines; the files are in tests/foreign/data. */
 #include "common/op.h"
 #include "tests/support/foreign_play.h"
 #include "tests/tap.h"

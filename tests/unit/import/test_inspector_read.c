@@ -1,4 +1,4 @@
-/* What becomes of the lines of NCCL Inspector; the files are in tests/foreign/data. */
+/* Reading NCCL Inspector's lines; the files are in tests/foreign/data. */
 #include "common/op.h"
 #include "tests/support/foreign_play.h"
 #include "tests/tap.h"

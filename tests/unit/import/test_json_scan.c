@@ -6,7 +6,7 @@
 
 #include "tests/tap.h"
 
-/* A letter per token: what a text consists of. '!' is an error. */
+/* One letter per token of a text. '!' is an error. */
 static const char *tokens(const char *text, size_t length)
 {
 	static const char letters[] = ".{}[]ks0tfn";
@@ -14,7 +14,7 @@ static const char *tokens(const char *text, size_t length)
 	struct json_scan scan;
 	enum json_scan_token token;
 	size_t used = 0;
-	/* In memory of its own size, so that a sanitizer sees a byte too much. */
+	/* In memory of its exact size, so that a sanitizer catches reads past the end. */
 	char *copy = malloc(length == 0 ? 1 : length);
 
 	memcpy(copy, text, length);
@@ -41,7 +41,7 @@ static int scans(const char *text, const char *wanted)
 	return 0;
 }
 
-/* Something is wrong with it, wherever. */
+/* It is rejected, wherever. */
 static int is_refused(const char *text)
 {
 	const char *got = tokens(text, strlen(text));
@@ -148,7 +148,7 @@ static void test_depth(void)
 	EXPECT_THAT("65 are not", got[strlen(got) - 1] == '!');
 }
 
-/* The value that an array's only item has. */
+/* The value of an array's only item. */
 static struct json_scan item(const char *text)
 {
 	struct json_scan scan;
@@ -281,7 +281,7 @@ static const struct json_scan_key keys[] = { JSON_SCAN_KEY_OF("one"), JSON_SCAN_
 					     JSON_SCAN_KEY_OF("three"),
 					     JSON_SCAN_KEY_OF("a longer key") };
 
-/* The places of all keys, and their values where they are plain. */
+/* The indexes of all keys, and their values if they are plain. */
 static const char *walk(const char *text)
 {
 	static char result[128];

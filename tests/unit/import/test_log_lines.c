@@ -3,7 +3,7 @@
 #include "tests/support/foreign_play.h"
 #include "tests/tap.h"
 
-/* Reads all lines; a checksum of what they are, their number, and how it ended. */
+/* All lines: their number, a checksum, and how it ended. */
 struct read {
 	uint64_t lines;
 	uint64_t bytes;

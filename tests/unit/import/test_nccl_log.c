@@ -1,4 +1,7 @@
-/* Logs of NCCL: two real jobs' (tests/nccllog), and lines made up as the sources of 2.18 to 2.30 print them. */
+/*
+ * NCCL's logs: of two real jobs (tests/nccllog), and made-up lines as printed by the sources of
+ * 2.18 to 2.30.
+ */
 #include "import/nccl_log.h"
 
 #include <fcntl.h>

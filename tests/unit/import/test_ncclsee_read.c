@@ -1,4 +1,6 @@
-/* ncclsee's CSV is read strictly: what is not as its writer writes it is refused, with its line. */
+/*
+ * ncclsee's CSV is read strictly: anything its writer would not write is rejected, with the line.
+ */
 #include "import/ncclsee_read.h"
 
 #include <stdio.h>

@@ -1,11 +1,14 @@
-/* A conversation with NCCL's RAS: as it should be, with an older release, and with whatever else listens. */
+/*
+ * The protocol of NCCL's RAS: as specified, with an older release, and with anything else that
+ * listens.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "import/ras_talk.h"
 #include "tests/tap.h"
 
-/* It says this, and what we would say then is as wanted. */
+/* The peer sends this, and our next request is as expected. */
 static enum status say(struct ras_talk *talk, const char *text, const char *wanted)
 {
 	enum status status;

@@ -1,4 +1,4 @@
-/* Calls of NCCL 2.28 by hand, straight into the plugin's v5 struct; the ring is looked at directly. */
+/* Calls of NCCL 2.28 by hand, straight into the plugin's v5 struct; the ring is read directly. */
 #ifndef CALLBACK_PLAY_H
 #define CALLBACK_PLAY_H
 
@@ -165,7 +165,7 @@ static inline const struct op_record *play_record(uint64_t from_end)
 	return &recorder.region.ring[(head - from_end) & (recorder.region.ring_count - 1)];
 }
 
-/* Plug in a fresh shared memory directory of the test's own. */
+/* Set up the plugin with a fresh shared memory directory for this test. */
 static inline void play_setup(const char *mode)
 {
 	const char *dir = scratch_make();
@@ -173,7 +173,7 @@ static inline void play_setup(const char *mode)
 	setenv("RINGSIDE_SHM", dir, 1);
 	setenv("RINGSIDE_DIR", dir, 1);
 	setenv("RINGSIDE_MODE", mode, 1);
-	/* Most tests are about what comes with kernel events; a test may have said otherwise. */
+	/* Most tests need kernel events; a test may have set something else. */
 	setenv("RINGSIDE_EVENTS", "kernel", 0);
 }
 

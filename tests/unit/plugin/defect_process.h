@@ -1,7 +1,7 @@
 /*
- * For tests that need a process of their own: the plugin sets itself up once in a process, and much of
- * what can go wrong goes wrong at its end. defect_run() forks before anything was set up; the child records
- * into a fresh directory; the parent reads what it left.
+ * For tests that need a process of their own: the plugin sets itself up once per process, and much
+ * of what can go wrong goes wrong at its end. defect_run() forks before anything is set up; the
+ * child records into a fresh directory; the parent reads what it left.
  */
 #ifndef DEFECT_PROCESS_H
 #define DEFECT_PROCESS_H
@@ -16,14 +16,16 @@
 #include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"
 
-/* A test that hangs is killed, and fails. */
+/* A test that hangs is killed and fails. */
 enum { DEFECT_PATIENCE_S = 170 };
 
 static bool defect_is_child;
 
 #if TAP_IS_SLOW
-/* Looking for leaks takes seconds on some machines: once is enough, in the parent. And nobody has to
- * sleep for a second at each exit. The names are the sanitizers'. */
+/*
+ * Searching for leaks takes seconds on some machines: once is enough, in the parent. This also
+ * avoids a second of sleep at each exit. The names are the sanitizers'.
+ */
 EXPORTED int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -41,11 +43,11 @@ struct defect_run {
 	char dir[64];
 	int status; /* of waitpid() */
 	struct recording recording;
-	const struct recording_process *process; /* what the child recorded; NULL nothing */
+	const struct recording_process *process; /* what the child recorded; NULL: nothing */
 	struct recording_account account;
 };
 
-/* Nothing that the tester has set gets in the way. */
+/* Remove settings from the tester's environment. */
 static inline void defect_clean_settings(void)
 {
 	static const char *const names[] = { "RINGSIDE_MODE",  "RINGSIDE_DIR",
@@ -98,8 +100,10 @@ static inline struct defect_run defect_run(const char *mode, void (*body)(void))
 	return run;
 }
 
-/* The child ended well, and what it left adds up: issued == readable + counted as lost. What was lost
- * on its way to the file and is still in the ring is both. */
+/*
+ * The child ended well, and its recording adds up: issued == readable + counted as lost. What was
+ * lost on its way to the file but is still in the ring is both.
+ */
 static inline bool defect_adds_up(const struct defect_run *run, uint64_t issued)
 {
 	const struct recording_account *account = &run->account;

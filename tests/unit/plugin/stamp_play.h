@@ -1,6 +1,6 @@
 /*
- * For tests about stamps: a host clock that stands still until the test moves it, and a GPU's clock of
- * its own beside it. Nothing here takes time, so hours pass in a moment.
+ * For tests of stamps: a host clock that moves only when the test moves it, and a separate GPU
+ * clock. Nothing here takes time, so hours pass in a moment.
  */
 #ifndef STAMP_PLAY_H
 #define STAMP_PLAY_H
@@ -22,7 +22,7 @@ static inline void stamp_move(uint64_t ns)
 		(struct clock_source){ .kind = CLOCK_KIND_COUNTER, .base_ns = stamp_now_ns };
 }
 
-/* The GPU's clock at that moment of the host's. */
+/* The GPU's clock at that moment of the host's clock. */
 static inline uint64_t stamp_gpu(uint64_t host_ns)
 {
 	double passed = (double)(int64_t)(host_ns - 1000 * STAMP_S);
@@ -36,13 +36,13 @@ struct stamp_op {
 	void *kernels[4];
 };
 
-/* NCCL's word for what becomes one kernel. */
+/* NCCL's Group event: the tasks of one kernel. */
 static inline void *stamp_plan(void *context)
 {
 	return play_start(context, (struct abi_descr_v5){ .type = ABI_GROUP });
 }
 
-/* A collective in a group of its own, in this kernel, up to its Coll event. */
+/* A collective in its own group, in this kernel, up to its Coll event. */
 static inline struct play_op stamp_call(void *context, uint8_t channels, void *plan)
 {
 	struct abi_descr_v5 descr = { .type = ABI_GROUP_API };
@@ -66,7 +66,7 @@ static inline struct play_op stamp_call(void *context, uint8_t channels, void *p
 	return op;
 }
 
-/* Issued now, on the GPU so much later, for so long; nothing of it is reported yet. */
+/* Issued now, on the GPU after a delay, for a duration; nothing of it is reported yet. */
 static inline struct stamp_op stamp_issue(void *context, uint8_t channels, uint64_t until_start_ns,
 					  uint64_t duration_ns)
 {
@@ -77,7 +77,7 @@ static inline struct stamp_op stamp_issue(void *context, uint8_t channels, uint6
 	return made;
 }
 
-/* The proxy thread comes by `late_ns` after start and stop, and reports true stamps. */
+/* The proxy thread polls `late_ns` after start and stop, and reports true stamps. */
 static inline void stamp_report(void *context, struct stamp_op *made, uint8_t channels,
 				uint64_t late_ns)
 {
@@ -91,7 +91,7 @@ static inline void stamp_report(void *context, struct stamp_op *made, uint8_t ch
 		play_kernel_stop(made->kernels[i], stamp_gpu(made->stop_ns));
 }
 
-/* One operation on one channel as it should be: reported 2 us after it happened. */
+/* A normal operation on one channel: reported 2 us after it happened. */
 static inline struct stamp_op stamp_good(void *context)
 {
 	struct stamp_op made = stamp_issue(context, 1, 10000, 20000);
@@ -101,7 +101,7 @@ static inline struct stamp_op stamp_good(void *context)
 	return made;
 }
 
-/* The record of the communicator's n-th operation, after its finalize; NULL: it is not there. */
+/* The record of the communicator's n-th operation after its finalize; NULL: not there. */
 static inline const struct op_record *stamp_record(uint32_t comm, uint64_t number)
 {
 	for (uint32_t i = 0; i < recorder.region.ring_count; i++)

@@ -1,4 +1,4 @@
-/* What the callbacks make of single operations. */
+/* How the callbacks record single operations. */
 #include "common/op.h"
 #include "tests/unit/plugin/callback_play.h"
 #include "tests/tap.h"

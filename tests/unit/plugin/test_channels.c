@@ -1,6 +1,6 @@
 /*
- * Channels and transfers that are not as announced: defects D10, D11, D16 to D18 and D30 of
- * docs/HACKING.md.
+ * Channels and transfers that differ from what was announced: defects D10, D11, D16 to D18 and D30
+ * of docs/HACKING.md.
  */
 #include "common/op.h"
 #include "plugin/abi_v4.h"
@@ -121,7 +121,7 @@ static void proxies_on_any_channel(void)
 
 /* ---- D18 ------------------------------------------------------------------------------------- */
 
-/* v1 to v4 have one byte of type; the seven behind it are whatever was on the stack. */
+/* v1 to v4 have one byte of type; the next seven are whatever was on the stack. */
 static void garbage_behind_the_type_is_not_read(void)
 {
 	void *context = NULL, *task = NULL, *kernel = NULL;

@@ -1,6 +1,6 @@
 /*
- * Communicators from their first call to their last, in every way that NCCL lets them come and go: nothing of them is lost,
- * nothing of them stays, and every end is recorded.
+ * Communicators from their first call to their last, created and ended in every way that NCCL
+ * allows: nothing is lost, nothing leaks, and every end is recorded.
  */
 #include <pthread.h>
 
@@ -59,7 +59,7 @@ static void play(struct host_comm *comm, int count, enum host_stuck stuck)
 
 /* ---- what is left of a communicator ----------------------------------------------------------- */
 
-/* Operations of it that are still in the table, and not only resting there. */
+/* Its operations that are still in the table, and not only resting there. */
 static unsigned int count_live(uint32_t id)
 {
 	unsigned int count = 0;
@@ -74,7 +74,7 @@ static unsigned int count_live(uint32_t id)
 	return count;
 }
 
-/* Proxy slots in somebody's hands: used, or kept for a communicator. */
+/* Proxy slots that are taken: used, or kept for a communicator. */
 static unsigned int count_proxies(void)
 {
 	unsigned int count = 0;
@@ -122,7 +122,7 @@ static void plain(int release, unsigned int flags, const char *how)
 	uint32_t id = plugin_host_id(comm);
 
 	play(comm, OPERATIONS, HOST_STUCK_NONE);
-	host_comm_destroy(comm); /* without a finalize of the user's own */
+	host_comm_destroy(comm); /* without a finalize by the user */
 	expect_ended(how, id, OPERATIONS);
 	host_free(host);
 }
@@ -172,7 +172,7 @@ static void revoked(int release)
 	host_free(host);
 }
 
-/* The child uses its parent's proxy thread and ends before it, or after it. */
+/* The child uses its parent's proxy thread and ends before or after it. */
 static void split(int release, bool is_shared, bool child_first)
 {
 	struct host *host = new_host(release);
@@ -199,7 +199,10 @@ static void split(int release, bool is_shared, bool child_first)
 	host_free(host);
 }
 
-/* After an error: the parent hangs and is aborted, those who are left go on with fewer or with more ranks. */
+/*
+ * After an error: the parent hangs and is aborted, the remaining ranks continue with fewer or more
+ * ranks.
+ */
 static void replaced(int release, int nranks, const char *how)
 {
 	struct host *host = new_host(release);
@@ -336,8 +339,10 @@ static void many_come_and_go(int release)
 	EXPECT_EQUAL(recorded_in_totals() - before, issued);
 	EXPECT_THAT("no communicator, operation or proxy slot is left open",
 		    late.comms == 0 && late.live == 0 && late.proxies == 0);
-	/* The last 512 have their own; those before gave theirs back. Totals share one slot when theirs run out: that none is
-	 * missing was said above. */
+	/*
+	 * The last 512 have their own; earlier ones were released. Totals share one slot when
+	 * theirs run out; that none is missing was checked above.
+	 */
 	EXPECT_THAT("no table grows",
 		    late.peers <= early.peers + 64 && late.links <= early.links + 64);
 	printf("# %u peers, %u totals, %u links; early %u, %u, %u\n", late.peers, late.totals,

@@ -1,7 +1,7 @@
 /*
- * Several threads at one communicator. Of NCCL's threads these can be: proxy threads of other ranks of the same process (PXN
- * sends through another GPU's network card), and, for a moment, two threads that meet at a peer that nobody has
- * called yet.
+ * Several threads on one communicator. In NCCL these can be proxy threads of other ranks of the
+ * same process (PXN sends through another GPU's network card) and, briefly, two threads that both
+ * call a new peer for the first time.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -121,7 +121,7 @@ static void *call_new_peers(void *unused)
 	return NULL;
 }
 
-/* The count of sends to a peer is what joins both ends: none may be missing. */
+/* The count of sends to a peer matches both ends: none may be missing. */
 static void two_threads_meet_at_a_new_peer(void)
 {
 	struct abi_descr_v5 group = { .type = ABI_GROUP_API };

@@ -1,5 +1,7 @@
-/* What is recorded of the environment, and what never is. That region and trace file have it is shown with real
- * processes in tests/process/environment.t. */
+/*
+ * Which variables are recorded, and which never are. That region and trace file contain them is
+ * tested with real processes in tests/process/environment.t.
+ */
 #include "plugin/process_info.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * The mask of events is one number per process, and others may change it while the job runs: NCCL's RAS from
- * 2.31 on, another plugin in any release. What is not shown is counted, and nothing else is said of it.
+ * The event mask is one number per process, and others may change it while the job runs: NCCL's RAS
+ * since 2.31, another plugin in any release. What is not shown is counted, and nothing is claimed
+ * about it.
  */
 #include "tests/support/plugin_host.h"
 #include "tests/tap.h"
@@ -72,13 +73,13 @@ static void a_gap_is_counted_and_numbers_go_on(int release)
 	EXPECT_OF(release, op->signature == 0 && !(op->flags & OP_FLAG_AFTER_GAP));
 }
 
-/* Sends and Receives have no numbers of NCCL's: after a gap nobody knows which one it is. */
+/* NCCL does not number Sends and Recvs: after a gap it is unknown which one it is. */
 static void a_send_after_a_gap_has_no_number(void)
 {
 	struct plugin_host made;
 	int mask;
 
-	/* Of the whole process: the mask is. */
+	/* Of the whole process, like the mask. */
 	recorder.region.header->lost[LOST_NOT_SHOWN] = 0;
 	made = plugin_host_new(HOST_NCCL_2_31, false, 1);
 	mask = *host_mask(made.host);
@@ -96,7 +97,7 @@ static void a_send_after_a_gap_has_no_number(void)
 	EXPECT_EQUAL(plugin_host_record(made.id, 4)->peer, 2);
 }
 
-/* All calls of a group are numbered before its first task tells of the gap. */
+/* All calls of a group are numbered before its first task reveals the gap. */
 static void a_group_after_a_gap_is_numbered_right(int release)
 {
 	enum { CALLS = 40 };
@@ -125,7 +126,7 @@ static void a_group_after_a_gap_is_numbered_right(int release)
 	EXPECT_OF(release, good == CALLS + 1);
 }
 
-/* Their calls are recorded: there is no gap, only less to be known of them. */
+/* Their calls are recorded: not a gap, only less detail. */
 static void calls_without_tasks_are_no_gap(int release)
 {
 	struct plugin_host made = plugin_host_new(release, false, 1);
@@ -142,7 +143,7 @@ static void calls_without_tasks_are_no_gap(int release)
 	EXPECT_OF(release, comm->counts.signature != 0 && comm->counts.collectives == 21);
 }
 
-/* What NCCL does not number, or shows no number of. */
+/* What NCCL does not number, or shows without a number. */
 static void these_are_no_gaps(int release)
 {
 	struct plugin_host made = plugin_host_new(release, false, 2);
@@ -162,7 +163,7 @@ static void these_are_no_gaps(int release)
 		op.path = HOST_PATH_COPY_ENGINE;
 		plugin_host_play(&made, &op);
 		op.path = HOST_PATH_KERNEL;
-		/* With a network, replays are shown without kernel events, and are not numbered. */
+		/* With a network, replays are shown without kernel events and are not numbered. */
 		op.has_network = true;
 		if (i == 0 && host_play_group(&made.user, &group) != OK)
 			abort();
@@ -177,7 +178,7 @@ static void these_are_no_gaps(int release)
 	EXPECT_OF(release, plugin_host_comm(made.id)->counts.missed == 0);
 }
 
-/* The mask at random, in all bits, between any two calls. */
+/* Random masks, in all bits, between any two calls. */
 static void any_mask_at_any_time(int release)
 {
 	static const enum op_function functions[] = { OP_ALL_REDUCE, OP_ALL_GATHER,

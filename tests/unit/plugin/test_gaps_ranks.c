@@ -1,6 +1,7 @@
 /*
- * Ranks of one communicator whose events are switched off and on at different calls, as NCCL's RAS does:
- * what is joined afterwards is the same collective, what is missing is counted, and nobody is accused.
+ * Ranks of one communicator whose events are switched off and on at different calls, as NCCL's RAS
+ * does: afterwards the right collectives are matched, missing ones are counted, and no rank is
+ * blamed.
  */
 #include "analysis/timeline_report.h"
 #include "doctor/hang.h"
@@ -33,7 +34,7 @@ static void begin(int release)
 	}
 }
 
-/* One step of a training on all ranks, of so many calls. Sizes tell collectives of one function apart. */
+/* One training step on all ranks. Sizes distinguish collectives of the same function. */
 static const struct {
 	enum op_function function;
 	uint64_t count;
@@ -76,7 +77,7 @@ static const struct timeline_comm *comm_of(const struct timeline_report *report)
 	abort();
 }
 
-/* Collectives that wait for all, and were shown everywhere. */
+/* Synchronizing collectives that were shown on all ranks. */
 static uint64_t expected_meetings(const int off[RANKS], const int on[RANKS])
 {
 	uint64_t count = 0;
@@ -126,8 +127,10 @@ static void expect_together(const struct recording *recording, const char *what,
 
 	if (timeline_report_make(&report, recording, NULL, NULL) != OK)
 		abort();
-	/* Meetings are of timed collectives. From 2.31 on GPU times are wrong after events were off, and
-	 * rejected. */
+	/*
+	 * Only timed collectives are matched. Since 2.31 GPU times are wrong after events were off,
+	 * and are rejected.
+	 */
 	if (release < HOST_NCCL_2_31)
 		EXPECT_EQUAL(comm_of(&report)->complete, expected_meetings(off, on));
 	EXPECT_EQUAL(comm_of(&report)->mismatches, 0);
@@ -137,7 +140,7 @@ static void expect_together(const struct recording *recording, const char *what,
 	timeline_report_release(&report);
 }
 
-/* What other machines are sent: written like a trace file. */
+/* What is sent to other hosts: written like a trace file. */
 static void snapshot_of(const struct recording *recording, struct recording *snapshot,
 			unsigned char **bytes)
 {

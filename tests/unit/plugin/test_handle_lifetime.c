@@ -1,6 +1,6 @@
 /*
- * Handles, contexts and communicators that live longer or shorter than anybody thought: defects D6 to
- * D8, D19, D29, D31 and D32 of docs/HACKING.md.
+ * Handles, contexts and communicators that live longer or shorter than expected: defects D6 to D8,
+ * D19, D29, D31 and D32 of docs/HACKING.md.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ static struct late open_everything(void *context)
 	return late;
 }
 
-/* What NCCL still calls when it does not know that it is over. */
+/* What NCCL still calls when it does not know that the communicator ended. */
 static void call_late(void *context, const struct late *late)
 {
 	play_state(late->step, ABI_STEP_SEND_PEER_WAIT, 0);
@@ -92,7 +92,7 @@ static void *call_late_from_another_thread(void *argument)
 	return NULL;
 }
 
-/* The proxy thread of a shared parent goes on while the child communicator is finalized. */
+/* The proxy thread of a shared parent continues while the child communicator is finalized. */
 static void late_calls_while_it_ends(void)
 {
 	static struct late late[LATE];
@@ -139,7 +139,7 @@ static void a_thousand_communicators_come_and_go(void)
 	defect_release(&run);
 }
 
-/* As NCCL does it: dlopen with the first communicator, dlclose with the last. */
+/* As in NCCL: dlopen with the first communicator, dlclose with the last. */
 static void load_and_unload_a_thousand_times(void)
 {
 	const char *build = getenv("BUILD");
@@ -182,7 +182,10 @@ static void make_too_many(void)
 		contexts[i] = play_init(i + 1, 1, 2, 0);
 	for (int i = 0; i < TOO_MANY; i++)
 		play_issue(contexts[i], "AllReduce", 8, "ncclFloat32", 1);
-	/* One call on a communicator that found no room, into a graph that is replayed three times. */
+	/*
+	 * One call on a communicator without a slot, captured into a graph that is replayed three
+	 * times.
+	 */
 	group.parent = play_coll_api(contexts[TOO_MANY - 1], play_start(contexts[0], group),
 				     "AllReduce", 8, "ncclFloat32", true);
 	for (int i = 0; i < 3; i++)
@@ -296,7 +299,7 @@ static void no_parent_is_null(void)
 
 	EXPECT_THAT("D31: every event of every version gets a handle", starts_all(context));
 	EXPECT_THAT("D31: with an unknown context too", starts_all((void *)UINT64_C(0x1230)));
-	/* All tables full: operations and proxy operations that nobody stops. */
+	/* All tables full: operations and proxy operations that never stop. */
 	for (int i = 0; i < 10000; i++)
 		late[0] = open_everything(context);
 	EXPECT_THAT("D31: with all tables full too", starts_all(context));
@@ -376,7 +379,7 @@ static void init_never_fails(void)
 
 static uint32_t names_own, names_others;
 
-/* Before libc's: a detached thread may be gone when another thread names it. */
+/* Replaces libc's: a detached thread may be gone when another thread names it. */
 EXPORTED int pthread_setname_np(pthread_t thread, const char *name)
 {
 	(void)name;
@@ -384,7 +387,7 @@ EXPORTED int pthread_setname_np(pthread_t thread, const char *name)
 	return 0;
 }
 
-/* The trace thread, and one that says what is wrong with a setting. */
+/* The trace thread, and one that reports a bad setting. */
 static void start_threads(void)
 {
 	setenv("RINGSIDE_BUFFER", "junk", 1);
@@ -403,7 +406,7 @@ static void threads_name_themselves(void)
 
 int main(void)
 {
-	/* Those with a process of their own first: here nothing is set up yet. */
+	/* First those with a process of their own: nothing is set up here yet. */
 	a_thousand_communicators_come_and_go();
 	the_library_is_loaded_and_unloaded();
 	a_communicator_without_room_spoils_nothing();

@@ -68,7 +68,7 @@ static void the_process_is_known(void)
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", getpid());
 	if (stat(path, &st) == 0)
 		EXPECT_EQUAL(identity.pid_namespace, st.st_ino);
-	/* The name of this test holds no blank: sscanf can count the fields. */
+	/* The name of this test has no blanks, so sscanf can count the fields. */
 	stat_file = fopen("/proc/self/stat", "re");
 	EXPECT(stat_file != NULL &&
 	       fscanf(stat_file,
@@ -121,7 +121,7 @@ static void names_are_copied_with_care(void)
 	identity_comm_name(&info, (const char *)16);
 	EXPECT_THAT("a pointer to nowhere",
 		    info.name[0] == '\0' && info.flags == COMM_FLAG_NAME_LOST);
-	/* A name at the very end of readable memory, with its terminator and without. */
+	/* A name at the very end of readable memory, with and without its terminator. */
 	mprotect(memory + page, (size_t)page, PROT_NONE);
 	memcpy(memory + page - 4, "end", 4);
 	info = (struct comm_info){ 0 };
@@ -148,7 +148,7 @@ static void *make_noise(void *unused)
 	return NULL;
 }
 
-/* As a sandbox may: this one call answers EPERM. */
+/* Like a sandbox: this one call returns EPERM. */
 static bool forbid_vm_reads(void)
 {
 	struct sock_filter filter[] = {
@@ -165,7 +165,7 @@ static bool forbid_vm_reads(void)
 
 enum { CANNOT_FORBID = 9 };
 
-/* A child that hangs is killed, and fails; so does one that dies of SIGPIPE. */
+/* A child that hangs is killed and fails; so does one that dies of SIGPIPE. */
 static int read_names_amid_noise(bool without_vm)
 {
 	pthread_t thread;
@@ -196,7 +196,10 @@ static void names_are_read_while_others_print(bool without_vm, const char *sente
 	pid_t child;
 
 #ifdef __SANITIZE_THREAD__
-	/* To it, writing to a number that another thread opens is a race: that is what is played here. */
+	/*
+	 * The thread sanitizer reports writing to a descriptor that another thread opens, which is
+	 * the point here.
+	 */
 	EXPECT_THAT("amid noise # SKIP under the thread sanitizer", true);
 	return;
 #endif
@@ -211,7 +214,9 @@ static void names_are_read_while_others_print(bool without_vm, const char *sente
 		printf("# status 0x%x\n", (unsigned int)status);
 }
 
-/* All of the above once more, in a child that may not read itself; only its result is ours. */
+/*
+ * All of the above once more, in a child that may not read its own memory; only its result counts.
+ */
 static void names_are_copied_in_a_sandbox(void)
 {
 	int status = 0;

@@ -1,4 +1,4 @@
-/* Sums behind Inspector's metrics, and the files they go to. */
+/* The totals behind Inspector's metrics, and their files. */
 #include "plugin/inspector_metrics.h"
 
 #include <dirent.h>
@@ -128,7 +128,7 @@ static bool has_file(const char *dir, const char *name)
 	return stat(path, &st) == 0;
 }
 
-/* A process that publishes and ends without a word; then another one. */
+/* A process that publishes and dies without cleanup; then another one. */
 static void publish_and_die(const char *dir)
 {
 	struct comm_info comm = comm_named("x", 7);
@@ -146,7 +146,7 @@ static void publish_and_die(const char *dir)
 	EXPECT_EQUAL(how, 0);
 }
 
-/* D21: while another process has the GPU's name, this one has another. */
+/* D21: while another process has the GPU's name, this one gets another. */
 static void test_two_on_one_gpu(const char *dir)
 {
 	struct comm_info comm = comm_named("x", 6);
@@ -206,7 +206,7 @@ static void test_the_dead(const char *dir)
 	inspector_series_leave(&series);
 }
 
-/* Somebody put things in the way. */
+/* Other files are in the way. */
 static void test_things_in_the_way(const char *dir)
 {
 	struct comm_info comm = comm_named("z", 9);

@@ -1,4 +1,4 @@
-/* What becomes of NCCL Inspector's variables. */
+/* How NCCL Inspector's variables are interpreted. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * Does NCCL hang because of what the plugin requests? Jobs that are known to hang with kernel events, or with
- * kernel events that are switched at the wrong time, are played with the plugin as it is set. The plugin reads its
- * settings once in a process, so each job has a process of its own.
+ * Does NCCL hang because of what the plugin requests? Jobs that are known to hang with kernel
+ * events, or if kernel events are switched at the wrong time, are simulated with each setting of
+ * the plugin. The plugin reads its settings once per process, so each job has its own process.
  */
 #include <stdio.h>
 #include <sys/wait.h>
@@ -60,7 +60,7 @@ static void play(struct hang_job *job, struct host_comm *comm, enum op_function 
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* AllReduce and Broadcast on a communicator that was split off, AllReduce on its parent, in a CUDA graph. */
+/* AllReduce and Broadcast on a split communicator, AllReduce on its parent, in a CUDA graph. */
 static void split_graph(struct hang_job *job)
 {
 	struct host_graph *graph;
@@ -97,7 +97,7 @@ static void graphs_between(struct hang_job *job)
 		host_graph_free(graphs[i]);
 }
 
-/* All-to-all, which sends to the own rank, too. */
+/* All-to-all, which includes a send to the own rank. */
 static void all_to_all(struct hang_job *job)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -121,7 +121,7 @@ static void pairs(struct hang_job *job)
 	}
 }
 
-/* Broadcasts of several roots in one group: AllGatherV from 2.29 on. */
+/* Broadcasts from several roots in one group: AllGatherV since 2.29. */
 static void all_gather_v(struct hang_job *job)
 {
 	struct host_op ops[2] = { host_op_make(job->parent, OP_BROADCAST, 1024, OP_FLOAT32),
@@ -136,7 +136,7 @@ static void all_gather_v(struct hang_job *job)
 	}
 }
 
-/* Nothing dangerous in it. */
+/* Nothing dangerous. */
 static void collectives(struct hang_job *job)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -146,7 +146,7 @@ static void collectives(struct hang_job *job)
 	}
 }
 
-/* The same, and Broadcasts of one root. */
+/* The same plus Broadcasts from one root. */
 static void broadcasts(struct hang_job *job)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -161,9 +161,9 @@ static void broadcasts(struct hang_job *job)
 
 struct hang_settings {
 	const char *name;
-	const char *events; /* RINGSIDE_EVENTS; NULL: not set */
-	bool no_allgatherv; /* NCCL_ALLGATHERV_ENABLE=0 */
-	bool has_all_events; /* kernel events are requested, whatever this machine's /dev/shm is like */
+	const char *events;  /* RINGSIDE_EVENTS; NULL: not set */
+	bool no_allgatherv;  /* NCCL_ALLGATHERV_ENABLE=0 */
+	bool has_all_events; /* kernel events are requested, regardless of this host's /dev/shm */
 };
 
 /* In its own process. */
@@ -178,7 +178,7 @@ static int job_run(int release, const struct hang_settings *settings,
 		setenv("RINGSIDE_EVENTS", settings->events, 1);
 	if (settings->no_allgatherv)
 		setenv("NCCL_ALLGATHERV_ENABLE", "0", 1);
-	/* Sampling begins at once instead of when the job has shown what it does. */
+	/* Sampling begins at once instead of after the first minutes. */
 	setenv("RINGSIDE_SAMPLE_AFTER", "0", 1);
 	job = job_begin(release);
 	if (settings->has_all_events)

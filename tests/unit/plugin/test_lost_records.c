@@ -1,16 +1,16 @@
-/* Records that get lost: defects D1 to D5, D25 and D27 of docs/HACKING.md. */
+/* Lost records: defects D1 to D5, D25 and D27 of docs/HACKING.md. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
 
 #include "tests/unit/plugin/defect_process.h"
 
-/* ---- a disk that stands still ---------------------------------------------------------------- */
+/* ---- a disk that does not answer ------------------------------------------------------------- */
 
 static uint32_t is_frozen;
 static sem_t frozen, thaw;
 
-/* Instead of libc's: while the disk is frozen, nothing that is written comes back. */
+/* Replaces libc's: while the disk is frozen, no write returns. */
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 {
 	if (load_acquire(&is_frozen)) {
@@ -23,7 +23,7 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset)
 
 /* ---- D1 -------------------------------------------------------------------------------------- */
 
-/* No two alike, or a block of them would take next to nothing in the file. */
+/* All different, otherwise a block of them would take almost no space in the file. */
 static void issue_many(void)
 {
 	void *context = play_init(1, 1, 2, 0);
@@ -60,7 +60,9 @@ static void a_burst_is_seen_or_counted(void)
 	defect_release(&run);
 }
 
-/* The thread stands still for the whole burst: what the ring does not hold is lost, to the last one. */
+/*
+ * The thread is stuck for the whole burst: what the ring cannot hold is lost, and counted exactly.
+ */
 static void issue_many_on_a_frozen_disk(void)
 {
 	void *context;
@@ -87,7 +89,7 @@ static void a_reader_that_stands_still_costs_no_count(void)
 
 	EXPECT_THAT("D1: a reader that does not read: seen + counted as lost == issued",
 		    defect_adds_up(&run, 10001));
-	/* The last 256 were in the ring, a few hundred more still in flight. */
+	/* The last 256 were in the ring, and a few hundred more still in flight. */
 	EXPECT_THAT("D1: most of them were lost, and counted",
 		    run.process != NULL && run.process->lost[LOST_RING_OVERRUN] >= 9000);
 	defect_release(&run);
@@ -149,7 +151,7 @@ static void the_exit_flushes(void)
 
 /* ---- D4 -------------------------------------------------------------------------------------- */
 
-/* No setting at all: what the process records can be seen from outside, while it runs. */
+/* Without any setting the process's recording can be seen from outside while it runs. */
 static void defaults_record_something(void)
 {
 	int ready[2], done[2], status;
@@ -165,7 +167,7 @@ static void defaults_record_something(void)
 		play_issue(play_init(1, 1, 2, 0), "AllReduce", 1024, "ncclFloat32", 1);
 		if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1)
 			_exit(1);
-		/* Leave nothing in the machine's real directory. */
+		/* Leave nothing in the real directory. */
 		unlink(recorder.region.path);
 		_exit(0);
 	}
@@ -199,7 +201,7 @@ static void tear_down_while_the_disk_is_frozen(void)
 	play_issue(context, "AllReduce", 8, "ncclFloat32", 1);
 	store_release(&is_frozen, 1);
 	ncclProfiler_v5.finalize(context);
-	/* The trace thread is in the disk now, and holds whatever it holds. */
+	/* The trace thread is now blocked in the disk and holds some records. */
 	while (sem_wait(&frozen) == -1)
 		;
 	for (uint64_t i = 2; i < 50; i++) {

@@ -1,6 +1,8 @@
-/* Which events NCCL is asked for. The expected bits are written out: 0x1 Group, 0x2 Coll, 0x4 P2p,
- * 0x8 ProxyOp, 0x10 ProxyStep, 0x40 KernelCh, 0x100 GroupApi, 0x200 CollApi, 0x400 P2pApi, 0x800
- * KernelLaunch, 0x1000 CeColl. */
+/*
+ * Which events are requested from NCCL. The expected bits are spelled out: 0x1 Group, 0x2 Coll, 0x4
+ * P2p, 0x8 ProxyOp, 0x10 ProxyStep, 0x40 KernelCh, 0x100 GroupApi, 0x200 CollApi, 0x400 P2pApi,
+ * 0x800 KernelLaunch, 0x1000 CeColl.
+ */
 #include "plugin/settings.h"
 
 #include <string.h>
@@ -25,7 +27,7 @@ static void each_version_is_asked_for_what_it_has(void)
 	EXPECT_EQUAL(mask_choose(7, &automatic, plenty).mask, 0x1f1f);
 }
 
-/* No release is asked for all kernel events unless somebody says so: they hang or slow down jobs. */
+/* All kernel events are requested only if the user asks for them: they hang or slow down jobs. */
 static void kernel_events_follow_the_policy(void)
 {
 	struct settings settings = automatic;
@@ -68,7 +70,7 @@ static void kernel_events_can_be_switched(void)
 		       (version == 5 || version == 6));
 }
 
-/* NCCL 2.28 to 2.30 crashes when its own part of /dev/shm is too small: no wish changes that. */
+/* NCCL 2.28 to 2.30 crashes if /dev/shm is too small for it: no setting overrules that. */
 static void without_room_there_are_none(void)
 {
 	struct settings settings = automatic;

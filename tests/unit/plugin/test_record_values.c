@@ -1,4 +1,4 @@
-/* Numbers that are wrong: defects D9, D12 to D15, D26 and D28 of docs/HACKING.md. */
+/* Wrong values: defects D9, D12 to D15, D26 and D28 of docs/HACKING.md. */
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -14,7 +14,7 @@
 static int64_t step_ns;
 static unsigned int wall_readings;
 
-/* Instead of libc's: the wall clock is off by step_ns, and whoever asks for it is counted. */
+/* Replaces libc's: the wall clock is off by step_ns, and calls are counted. */
 int clock_gettime(clockid_t id, struct timespec *time)
 {
 	int result = (int)syscall(SYS_clock_gettime, id, time);
@@ -65,7 +65,7 @@ static void an_unknown_type_has_no_size(void)
 	EXPECT_THAT("D9: and no sum is spoiled by it", summed == 17000);
 }
 
-/* A count that no buffer has: the product does not wrap. */
+/* A count larger than any buffer: the product must not wrap. */
 static void an_absurd_count_has_no_size(void)
 {
 	void *context = play_init(2, 2, 4, 0);
@@ -86,7 +86,7 @@ static void staggered_channels_are_one_span(void)
 	struct play_op op = stamp_call(context, 4, stamp_plan(context));
 	uint64_t gpu = stamp_gpu(stamp_now_ns + 10000);
 
-	/* Each takes 1000, and starts when the one before stops. */
+	/* Each takes 1000 and starts when the previous one stops. */
 	for (uint8_t i = 0; i < 4; i++) {
 		stamp_move(15000);
 		kernels[i] = play_kernel_start(context, op.task, i, gpu + 1000 * i);
@@ -116,7 +116,7 @@ static void short_operations_have_a_time(void)
 	}
 }
 
-/* Stamps of seconds ago, as broadcasts have them when the counters of host and device differ. */
+/* Stamps that are seconds old, as for broadcasts when the counters of host and device differ. */
 static void drifted_broadcasts_are_no_times(void)
 {
 	void *context = play_init(5, 1, 2, 0), *kernel;

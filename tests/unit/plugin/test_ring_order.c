@@ -1,7 +1,7 @@
 /*
- * Rule R2 of the region under concurrency: whoever reads a record from the ring gets all of it or
- * none. The ring has two slots, so that readers and writers meet all the time. A ring of 256 slots
- * hides a wrong memory order for hours; this one shows it, and a mutant proves that it does.
+ * Rule R2 of the region under concurrency: a reader of the ring gets a whole record or none. The
+ * ring has two slots, so that readers and writers collide all the time. A ring of 256 slots hides a
+ * wrong memory order for hours; this one shows it, and a mutant proves that it does.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,8 +13,10 @@
 #include "tests/tap.h"
 
 enum { SLOTS = 2, WRITERS = 2 };
-/* A run ends when so many records were taken, or written, or after a while: on a busy machine the threads seldom
- * run at the same time, and whoever lets another one run waits for his turn. */
+/*
+ * A run ends after this many records were read or written, or after a while: on a busy machine the
+ * threads seldom run at the same time, and a thread that yields waits for its turn.
+ */
 enum {
 	TAKEN = TAP_IS_SLOW ? 3000 : 100000,
 	TAKEN_WEAK = 1000000,
@@ -57,7 +59,7 @@ static void set_up(void)
 	recorder.region.ring_count = SLOTS;
 }
 
-/* Let the reader run when it has not moved since: work without it shows nothing. */
+/* Yield to the reader if it has not moved: writing without it shows nothing. */
 static void wait_for_reader(uint64_t *seen)
 {
 	if (load_relaxed(&taken) == *seen)
@@ -65,7 +67,7 @@ static void wait_for_reader(uint64_t *seen)
 	*seen = load_relaxed(&taken);
 }
 
-/* The same value in many words: a record is whole when all agree. */
+/* The same value in many words: a record is whole if all agree. */
 static void *write_records(void *argument)
 {
 	struct writer *writer = argument;
@@ -101,8 +103,10 @@ static bool is_whole(const struct op_record *op)
 	       op->reserved == value;
 }
 
-/* As the trace thread does it: sequence, words, sequence. What was seen before is passed over, so
- * that the next sequence is met the moment it shows. */
+/*
+ * Like the trace thread: sequence, words, sequence. Records seen before are skipped, so that the
+ * next sequence is read the moment it appears.
+ */
 static bool take(const struct op_record *slot, uint64_t last, struct op_record *to)
 {
 	const uint64_t *from = (const uint64_t *)(const void *)slot;
@@ -176,10 +180,10 @@ enum { SHOWS_ORDER = !TAP_IS_SLOW };
 enum { SHOWS_ORDER = 0 };
 #endif
 
-/* One in 100,000 records that are met is torn, or so; after as many as these one was. */
+/* About one in 100,000 collisions tears a record; after this many, one did. */
 enum { MUTANT_TRIES = 20, MET_ENOUGH = 2000000, PER_MEETING = 64 };
 
-/* How many processors this process may run on. */
+/* How many CPUs this process may run on. */
 static int processors(void)
 {
 	cpu_set_t set;
@@ -187,7 +191,10 @@ static int processors(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Threads that take turns on one processor take a record in BETWEEN; those that run at the same time, one in ten. */
+/*
+ * Threads that share a CPU collide once in BETWEEN records; those that run in parallel, once in
+ * ten.
+ */
 static uint64_t met(const struct outcome *outcome)
 {
 	uint64_t by_turns = outcome->written / PER_MEETING;

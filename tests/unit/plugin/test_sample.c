@@ -1,6 +1,6 @@
 /*
- * Kernel events of some collectives. The test plays NCCL: it reads the mask before each call, as NCCL
- * does, and shows kernels of calls whose mask had them. Each scene has a process of its own, because
+ * Kernel events for some collectives. The test acts as NCCL: it reads the mask before each call,
+ * and reports kernels of calls whose mask had them. Each scene has its own process, because
  * sampling ends for good.
  */
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ static bool is_open(void)
 	return play_mask & KERNEL;
 }
 
-/* One AllReduce that takes so long; was it timed? */
+/* One AllReduce of this duration; was it timed? */
 static bool collective(void *context, uint64_t duration_ns)
 {
 	bool is_timed = is_open();
@@ -79,16 +79,18 @@ static bool nothing_is_timed_too_early(void)
 	       says(collectives(context, 1000, 50000) > 10, "open later");
 }
 
-/* 4 KiB each: one of 128 costs half a percent. While a kind is new four times as many are timed. */
+/*
+ * 4 KiB each: one in 128 costs half a percent. While a kind is new, four times as many are timed.
+ */
 enum { NEW_UNTIL = 64 + 8192, NEW_LEVEL = 5, LEVEL = 7 };
 
-/* Which ones, every rank can tell from the number: that makes them comparable. */
+/* Every rank can derive which ones from the number, so they are comparable. */
 static bool the_number_decides(void)
 {
 	void *context = begin("0");
 	unsigned int wrong = 0, early = 0, late = 0;
 
-	/* The first call finds the mask as init left it. */
+	/* The first call sees the mask as init left it. */
 	for (uint64_t number = 1; number <= 100000; number++) {
 		uint64_t decided_at =
 			number < SAMPLE_BLOCK ? 1 : number / SAMPLE_BLOCK * SAMPLE_BLOCK - 1;
@@ -118,7 +120,7 @@ static bool rare_collectives_are_all_timed(void)
 	return says(timed >= 57, "all but the first few");
 }
 
-/* Operations without kernel events leave the table; those with them are timed, and all are recorded. */
+/* Operations without kernel events leave the table; those with them are timed; all are recorded. */
 static bool nothing_is_lost(void)
 {
 	void *context = begin("0");
@@ -147,7 +149,7 @@ static bool a_capture_ends_it(void)
 	       says(collectives(context, 5000, 50000) == 0, "nothing is timed any more");
 }
 
-/* Part of the graph has kernel events: with the rest of the process without, NCCL would hang. */
+/* Part of the graph has kernel events: if the rest of the process had none, NCCL would hang. */
 static bool a_capture_in_a_window_leaves_it_open(void)
 {
 	void *context = begin("0");
@@ -214,7 +216,7 @@ static bool grouped_nvls_ends_it(void)
 	return says(state() == SAMPLING_BY_NVLS && !is_open(), "ended and closed");
 }
 
-/* Somebody wants everything timed for 30 s. */
+/* A request to time everything for 30 s. */
 static bool a_request_is_granted(void)
 {
 	void *context = begin("1000");
@@ -255,7 +257,7 @@ static bool an_ended_communicator_wants_nothing(void)
 	return says(!is_open(), "closed");
 }
 
-/* One waits for its next call, which never comes; the other would be timed all the time. */
+/* One waits for its next call, which never comes; the other must not be timed all the time. */
 static bool others_do_not_pay_for_one(void)
 {
 	void *idle = begin("0"), *busy = play_init(0xb5, 1, 8, 0);

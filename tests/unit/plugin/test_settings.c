@@ -1,5 +1,7 @@
-/* What becomes of RINGSIDE_* variables. That a job goes on, and what it prints, is shown with real
- * processes in tests/process/settings.t. */
+/*
+ * How RINGSIDE_* variables are interpreted. That a job continues, and what it prints, is tested
+ * with real processes in tests/process/settings.t.
+ */
 #include "plugin/settings.h"
 
 #include <dlfcn.h>
@@ -144,7 +146,7 @@ static void the_switch_means_off_however_it_is_spelt(void)
 	EXPECT(with("RINGSIDE_MODE", "off").is_disabled);
 }
 
-/* A line is there whole or not at all. */
+/* A line is there as a whole or not at all. */
 static void too_many_complaints_end_with_a_whole_line(void)
 {
 	struct settings settings;
@@ -163,7 +165,10 @@ static void too_many_complaints_end_with_a_whole_line(void)
 	EXPECT(settings.complaints[strlen(settings.complaints) - 1] == '\n');
 }
 
-/* Before libc's: a file of groups with long lines. The whole line has to fit into the caller's buffer. */
+/*
+ * Replaces libc's: a group file with long lines. The whole line has to fit into the caller's
+ * buffer.
+ */
 EXPORTED int getgrnam_r(const char *name, struct group *entry, char *buffer, size_t size,
 			struct group **found)
 {

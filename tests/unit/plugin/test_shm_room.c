@@ -1,6 +1,6 @@
 /*
- * Too little room in /dev/shm: defect D20 of docs/HACKING.md. NCCL itself crashes there when kernel
- * events are on, so they are not asked for; and our own region gives way.
+ * Too little space in /dev/shm: defect D20 of docs/HACKING.md. NCCL itself crashes there if kernel
+ * events are on, so they are not requested; and our own region shrinks or moves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +56,8 @@ static void kernel_events_need_room(void)
 
 /* ---- our own region -------------------------------------------------------------------------- */
 
-static uint64_t pretended_bytes; /* free in every file system; 0: what is true */
-static uint64_t largest_bytes;	 /* a file may have; 0: any */
+static uint64_t pretended_bytes; /* free in every file system; 0: the real value */
+static uint64_t largest_bytes;	 /* limit of a file; 0: none */
 
 int fstatvfs(int fd, struct statvfs *fs)
 {
@@ -140,7 +140,7 @@ static void the_region_gives_way(void)
 	}
 }
 
-/* The trace does not need the region's ring to be large. */
+/* The trace does not need a large ring in the region. */
 static void trace_with_no_room(void)
 {
 	largest_bytes = 4096;
@@ -157,7 +157,7 @@ static void a_trace_needs_no_region(void)
 	defect_release(&run);
 }
 
-/* A real tmpfs of 64 MiB, as Docker has it, where this user may make one. */
+/* A real tmpfs of 64 MiB, as in Docker, if this user may mount one. */
 static void record_in_a_small_tmpfs(void)
 {
 	if (unshare(CLONE_NEWNS) == -1 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||

@@ -1,6 +1,6 @@
 /*
- * GPU stamps that are not what they claim to be, replayed one fault at a time: each is found and
- * marked. And what only looks like a fault is not marked.
+ * GPU stamps that belong to other work, one fault at a time: each is detected and flagged. What
+ * only looks like a fault is not flagged.
  */
 #include "common/op.h"
 #include "tests/unit/plugin/stamp_play.h"
@@ -22,8 +22,10 @@ static bool is_timed(const struct op_record *op)
 	       op_duration_ns(op) == 20000;
 }
 
-/* Self sends move the device's counter and not the host's: from then on the stamps are those of works
- * before. */
+/*
+ * Self sends advance the device's counter but not the host's: from then on the stamps are those of
+ * earlier works.
+ */
 static void drift_after_a_self_send_is_found(void)
 {
 	void *context = play_init(1, 2, 2, 0), *kernels[2];
@@ -33,7 +35,9 @@ static void drift_after_a_self_send_is_found(void)
 	for (int i = 0; i < 3; i++)
 		good[i] = stamp_good(context);
 	stamp_move(50 * STAMP_MS);
-	/* The peer is 2 s late. Channel 0 shows the last one's stamps, at once; channel 1 is right. */
+	/*
+	 * The peer is 2 s late. Channel 0 shows the last one's stamps, at once; channel 1 is right.
+	 */
 	late = stamp_issue(context, 2, 10000, 2 * STAMP_S);
 	stamp_move(570000);
 	kernels[0] = play_kernel_start(context, late.op.task, 0, stamp_gpu(good[2].start_ns));
@@ -55,7 +59,7 @@ static void drift_after_a_self_send_is_found(void)
 	EXPECT_EQUAL(recorder.region.comms[id - 1].untrusted_channels[0], 1);
 }
 
-/* One work behind, back to back: no stamp is older than its call, each is its predecessor's. */
+/* One work off, back to back: no stamp is older than its call, each is its predecessor's. */
 static void drift_under_a_deep_queue_is_found(void)
 {
 	void *context = play_init(2, 1, 2, 0);
@@ -77,7 +81,7 @@ static void drift_under_a_deep_queue_is_found(void)
 						       is_marked(stamp_record(id, 8)));
 }
 
-/* The kernel starts and ends between two looks: no start, and the stop goes to an old handle. */
+/* The kernel starts and ends between two polls: no start, and the stop goes to an old handle. */
 static void a_lost_start_is_found(void)
 {
 	void *context = play_init(3, 1, 2, 0);
@@ -106,7 +110,7 @@ static void a_lost_start_is_found(void)
 	EXPECT_THAT("lost start: the next one is timed again", is_timed(stamp_record(id, 3)));
 }
 
-/* All channels lost: nothing says that it is over, until a later one is. */
+/* All channels lost: nothing marks its end until a later one is done. */
 static void an_operation_without_any_start_ends(void)
 {
 	void *context = play_init(4, 1, 2, 0);
@@ -126,7 +130,9 @@ static void an_operation_without_any_start_ends(void)
 	EXPECT(stamp_record(id, 2)->flags & OP_FLAG_CHANNELS_MISSING);
 }
 
-/* The proxy thread is asleep while 100 works run; NCCL keeps 64 stamps: each slot has the last one's. */
+/*
+ * The proxy thread sleeps while 100 works run; NCCL keeps 64 stamps: each slot has the last one's.
+ */
 static void an_overrun_ring_of_stamps_is_found(void)
 {
 	enum { WORKS = 100, RING = 64 };
@@ -177,7 +183,7 @@ static void a_deep_queue_alone_is_no_overrun(void)
 
 enum { NETWORK_WORKS = 200, NETWORK_LATE_NS = 250000 };
 
-/* NCCL queues what is to be sent to the other rank right after the launch. */
+/* NCCL queues the transfer to the other rank right after the launch. */
 static void *send_queue(void *context, const struct stamp_op *work)
 {
 	return play_proxy_start(context, work->op.task, getpid(), 0, 1, true);
@@ -188,15 +194,17 @@ static void send_begin(void *context, void *proxy)
 	play_state(play_step_start(context, proxy, 0), ABI_STEP_SEND_GPU_WAIT, 0);
 }
 
-/* A deep queue whose callbacks come late, over the network: transfers begin `ahead` works early (less than 0:
- * late), the first kernel has so many works. Gives back the communicator. */
+/*
+ * A deep queue with late callbacks, over the network: transfers begin `ahead` works early
+ * (negative: late), and the first kernel has several works. Returns the communicator.
+ */
 static uint32_t play_network(uint64_t hash, int ahead, int works_of_first)
 {
 	void *context = play_init(hash, 2, 2, 0), *proxies[NETWORK_WORKS], *plan;
 	uint32_t id = comm_id(context);
 	struct stamp_op works[NETWORK_WORKS], first = stamp_issue(context, 1, 10000, 20000);
 
-	/* In time: it tells how the clocks stand to each other. */
+	/* In time: it gives the offset between the clocks. */
 	proxies[0] = send_queue(context, &first);
 	send_begin(context, proxies[0]);
 	stamp_report(context, &first, 1, 2000);
@@ -219,7 +227,7 @@ static uint32_t play_network(uint64_t hash, int ahead, int works_of_first)
 	return id;
 }
 
-/* Who reports is who moves the data: late or not, no later work can have been done. */
+/* The thread that reports also moves the data: late or not, no later work can be done. */
 static void the_network_holds_the_gpu(void)
 {
 	uint32_t id = play_network(60, 2, 1);
@@ -237,7 +245,7 @@ static void the_network_holds_the_gpu(void)
 		    recorder.region.comms[id - 1].counts.untrusted > NETWORK_WORKS / 2);
 }
 
-/* One that needs no network says that others may not need it either. */
+/* One that needs no network shows that others may not need it either. */
 static void without_network_late_callbacks_are_doubted(void)
 {
 	void *context = play_init(62, 1, 2, 0);
@@ -375,7 +383,7 @@ static void replays_mixed_with_eager_operations(void)
 	EXPECT_EQUAL(recorder.region.comms[id - 1].counts.replayed, 6);
 }
 
-/* Hours of operations with pauses between them, and a GPU's clock that runs at its own rate. */
+/* Hours of operations with pauses, and a GPU clock with its own rate. */
 static void slow_clocks_are_not_marked(double parts_per_million, int hours, uint64_t pause_ms)
 {
 	void *context = play_init(11, 1, 2, 0);
@@ -386,7 +394,7 @@ static void slow_clocks_are_not_marked(double parts_per_million, int hours, uint
 	for (uint64_t i = 0; i < count; i++) {
 		struct stamp_op op = stamp_issue(context, 2, 5000, 20000);
 
-		/* The proxy thread comes by soon, or not so soon, and now and then late. */
+		/* The proxy thread polls soon, or later, and sometimes much later. */
 		random = random * UINT64_C(6364136223846793005) + 1;
 		stamp_report(context, &op, 2,
 			     500 + (random >> 33) % 20000 + (i % 1000 == 7 ? 3 * STAMP_MS : 0));

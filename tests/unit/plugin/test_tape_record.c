@@ -1,7 +1,7 @@
 /*
- * What real NCCL called, played into the recorder with the clock of the recording: every operation is
- * recorded with its function, count and bytes, with the duration that its stamps say, and nothing is
- * distrusted. The expectations are read from the tapes themselves.
+ * Calls made by real NCCL, played into the recorder with the clock of the recording: every
+ * operation is recorded with its function, count and bytes, with the duration given by its stamps,
+ * and no stamp is rejected. The expectations are derived from the tapes themselves.
  */
 #include "common/op.h"
 #include "plugin/abi_v1.h"
@@ -16,7 +16,7 @@
 
 enum { OPS_MAX = 128 };
 
-/* What an operation's record must say. */
+/* What an operation's record must contain. */
 struct wanted {
 	const char *function;
 	uint64_t count, bytes;
@@ -27,9 +27,9 @@ struct wanted {
 };
 
 static struct tape tape;
-static size_t at; /* the line that is being played, or the next */
+static size_t at; /* the current line, or the next */
 
-/* The recorder's clock shows what the tape's clock showed when NCCL made this call. */
+/* Set the recorder's clock to the tape's clock when NCCL made this call. */
 static void set_clock(uint8_t what, uint64_t type_or_state)
 {
 	for (; at < tape.count; at++) {
@@ -44,8 +44,10 @@ static void set_clock(uint8_t what, uint64_t type_or_state)
 							.base_ns = tape.lines[at++].time_ns };
 }
 
-/* The tapes do not have the datatype of API events: all of them were made with ncclInt32. Kernel events
- * are asked for whatever this machine's /dev/shm is like: nothing here needs the room. */
+/*
+ * The tapes lack the datatype of API events: all were made with ncclInt32. Kernel events are
+ * requested regardless of this host's /dev/shm: nothing here needs the space.
+ */
 #define WRAP(N)                                                                                \
 	static int init_v##N(void **context, uint64_t hash, int *mask, const char *name,       \
 			     int nnodes, int nranks, int rank, abi_log_fn log)                 \

@@ -1,6 +1,6 @@
 /*
- * All seven interface versions, played by the host with the releases that speak them: every operation
- * that NCCL shows is recorded, with what that version can know of it.
+ * All seven interface versions, driven by the simulated host with the releases that use them: every
+ * operation that NCCL shows is recorded, with what that version can know about it.
  */
 #include <sys/mman.h>
 
@@ -89,7 +89,7 @@ static void everything_shown_is_recorded(int release, bool has_kernel_events, bo
 		if (plugin_host_records(made.id, i) != counts.shown_of[i])
 			EXPECT_OF(release, plugin_host_records(made.id, i) == counts.shown_of[i]);
 	EXPECT_OF(release, plugin_host_lost() == lost);
-	/* NCCL's counters drift: up to 2.30 by the send to oneself, from 2.31 on by the Broadcast. */
+	/* NCCL's counters drift: up to 2.30 by the send to itself, since 2.31 by the Broadcast. */
 	EXPECT_OF(release, (comm->counts.untrusted > 0) ==
 				   (has_kernel_events && host_release_native(release) >= 4));
 	EXPECT_OF(release, comm->counts.untracked == 0);
@@ -156,7 +156,7 @@ static void a_version_knows_what_it_can(int release)
 	fields_of_the_execution(release, made.id);
 }
 
-/* Of every function and datatype, calls and replays: the bytes recorded are those issued. */
+/* For every function and datatype, calls and replays: the recorded bytes are those issued. */
 static void sizes_are_right(int release)
 {
 	static const enum op_function functions[] = {
@@ -190,7 +190,7 @@ static void sizes_are_right(int release)
 
 		if (op->comm != made.id || op->sequence == 0)
 			continue;
-		/* Converted to bytes: the number of elements is not known, either. */
+		/* Converted to bytes: the number of elements is unknown, too. */
 		if (op->datatype == OP_DATATYPE_UNKNOWN && is_in_bytes)
 			size = 1;
 		wrong_types +=
@@ -258,12 +258,14 @@ static void a_large_group_is_not_let_go_too_soon(int release, bool has_kernel_ev
 	}
 	for (uint32_t i = 0; i < recorder.region.live_count; i++)
 		used += region_slot_is_used(recorder.region.live[i].word);
-	/* Without kernel events nothing says that one is over: only after 512 calls it is clear that
-	 * none comes. */
+	/*
+	 * Without kernel events nothing marks the end of one: only after 512 calls it is clear that
+	 * none comes.
+	 */
 	EXPECT_OF(release, used < 800);
 	plugin_host_end(&made);
 	EXPECT_OF(release, plugin_host_comm(made.id)->counts.recorded == CALLS * ROUNDS);
-	/* Kernel events that were not asked for surprise it once. */
+	/* Unrequested kernel events surprise it once. */
 	is_surprised = has_kernel_events && !(plugin_host_comm(made.id)->info.mask & ABI_KERNEL_CH);
 	EXPECT_OF(release, recorder.region.header->lost[LOST_LATE_CHILD] == late || is_surprised);
 	for (uint64_t i = 0; i < CALLS; i++) {
@@ -312,7 +314,7 @@ static void paths_without_kernels(int release)
 	EXPECT_OF(release, plugin_host_record(made.id, 3)->flags & OP_FLAG_API_ONLY);
 }
 
-/* SHARP: no channel number, kernel channels come all the same, proxy operations never stop. */
+/* SHARP: no channel number, kernel channels come nevertheless, proxy operations never stop. */
 static void collnet_operations_come_to_an_end(int release, bool has_kernel_events)
 {
 	enum { OPS = TAP_IS_SLOW ? 700 : 6000 };
@@ -325,7 +327,10 @@ static void collnet_operations_come_to_an_end(int release, bool has_kernel_event
 	op.algorithm = OP_COLLNET_DIRECT;
 	op.has_network = true;
 	op.channels = 4;
-	/* Less than the host takes for one: else the GPU's clock would run ahead of everything. */
+	/*
+	 * Less than the host takes for one, otherwise the GPU's clock would run ahead of
+	 * everything.
+	 */
 	op.duration_ns = 100;
 	for (int i = 0; i < OPS; i++) {
 		plugin_host_play(&made, &op);
@@ -367,7 +372,7 @@ static void another_process_is_not_followed(int release)
 
 /* ---- the early version 7 ------------------------------------------------------------------------ */
 
-/* The last 128 bytes before memory that nobody may read. */
+/* The last 128 bytes before unreadable memory. */
 static struct abi_descr_v7 *early_descriptor(void)
 {
 	static unsigned char *end;
@@ -426,7 +431,10 @@ static void early_pair(void *context)
 	descr->p2p_api.function = "Send";
 	descr->p2p_api.count = 8;
 	descr->p2p_api.datatype = "ncclFloat32";
-	/* The tag's place: four bytes of Coll's root, which are cleared, and four of padding. */
+	/*
+	 * The tag's location: four bytes of Coll's root, which are cleared, and four bytes of
+	 * padding.
+	 */
 	memset((unsigned char *)descr + 68, 0xa5, 4);
 	api = early_start(context, descr, ABI_P2P_API, NULL);
 	descr = early_descriptor();
@@ -497,7 +505,7 @@ static void tags_reach_every_record(void)
 int main(void)
 {
 	plugin_host_setup("flight");
-	/* Small, because it is searched through all the time. */
+	/* Small, because it is searched all the time. */
 	setenv("RINGSIDE_BUFFER", "1MiB", 1);
 	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++) {
 		everything_shown_is_recorded(releases[i], false, false);
@@ -517,7 +525,7 @@ int main(void)
 		collnet_operations_come_to_an_end(releases[i], true);
 		collnet_operations_come_to_an_end(releases[i], false);
 	}
-	/* Last: so many kinds of operations fill the table of totals. */
+	/* Last, because so many kinds of operations fill the table of totals. */
 	for (size_t i = 0; i < ARRAY_LENGTH(releases); i++)
 		sizes_are_right(releases[i]);
 	an_early_version_7_is_not_read_past_its_end();

@@ -109,7 +109,7 @@ static struct sample region_with(const char *info, pid_t pid, uint64_t start_tic
 	return sample;
 }
 
-/* What a walk gave: sequences, or 1000 * communicator + number for live ones. */
+/* The result of a walk: sequences, or 1000 * communicator + number for live ones. */
 struct given {
 	uint64_t list[64];
 	size_t count;
@@ -227,7 +227,7 @@ static void test_directory(void)
 	    (text_format(link, sizeof(link), "%s", path_of("sub/loop")) &&
 	     symlink("..", link) == -1))
 		abort();
-	/* Another process, with a block of operations that is damaged. */
+	/* Another process, with a damaged block of operations. */
 	free(sample.bytes);
 	sample = (struct sample){ NULL, 0, 0 };
 	sample_header(&sample, TRACE_MAJOR, TRACE_MINOR);
@@ -494,7 +494,7 @@ static void test_alive(void)
 	free(region.bytes);
 }
 
-/* What a text claims about other files is looked into with care. */
+/* Paths in info texts are not trusted. */
 static void test_claims(void)
 {
 	static const char *const claims[] = { "/dev/zero", "/proc/self/mem", "relative", "/",
@@ -525,7 +525,7 @@ static void test_claims(void)
 	free(region.bytes);
 }
 
-/* Damaged inside: said, and the rest is read. */
+/* Damage inside is reported, and the rest is read. */
 static void test_damaged_region(void)
 {
 	struct sample region = region_with(info_of(dead_pid, 77, 0, ""), dead_pid, 77);
@@ -574,9 +574,9 @@ static void test_lying_times(void)
 
 enum {
 	FAST_S = 26
-}; /* so much the recorder's clock gained over the wall clock, of which a day may see 43 */
+}; /* the recorder's clock gained this much over the wall clock; 43 per day are possible */
 
-/* A process without a thread started a day ago; both clocks were read together then, and never since. */
+/* A process without a thread started a day ago; both clocks were read together only then. */
 static struct sample old_anchor(int64_t wall_step_ns)
 {
 	const uint64_t day_ns = UINT64_C(86400) * 1000000000;
@@ -586,7 +586,7 @@ static struct sample old_anchor(int64_t wall_step_ns)
 
 	header->mode = REGION_MODE_FLIGHT;
 	clock_source_init(&header->clock, clock_sample_take());
-	/* A clock that begins at boot, which may be less than a day ago, where there is no counter. */
+	/* Without a counter the clock begins at boot, which may be less than a day ago. */
 	header->clock.kind = CLOCK_KIND_COUNTER;
 	header->clock.multiplier |= 1;
 	header->clock.base_ns += 2 * day_ns;
@@ -598,7 +598,7 @@ static struct sample old_anchor(int64_t wall_step_ns)
 	return region;
 }
 
-/* How far from the wall clock that process's "now" is. */
+/* How far that process's "now" is from the wall clock. */
 static double seconds_off(const struct recording_process *process, int64_t before_ns)
 {
 	uint64_t clock_ns = process->fresh_anchor.clock_ns - (uint64_t)before_ns, wall_ns = 0;

@@ -1,4 +1,4 @@
-/* Asking a process to time everything: what is written, where, and where not. */
+/* Asking a process to time everything: what is written, and where. */
 #include "recording/recording.h"
 
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static bool is_untouched(const char *path)
 	return byte == 0;
 }
 
-/* The directory is its user's own: whatever stands there now is not followed. */
+/* The directory belongs to the user: links in it are not followed. */
 static void test_elsewhere(void)
 {
 	const uint64_t before = word();

@@ -1,5 +1,7 @@
-/* Operations as columns are the same as operations one by one: the same records, from the same places,
- * with the same sources of time and the same counts, whatever was recorded and however damaged it is. */
+/*
+ * Operations as columns equal operations one by one: the same records from the same places, with
+ * the same time sources and the same counts, whatever was recorded and however damaged it is.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,7 +37,7 @@ static void write_file(const char *name, const void *bytes, size_t size)
 {
 	FILE *file;
 
-	/* A new file each time: some systems wait for the disk when a file is written over. */
+	/* A new file each time: some systems wait for the disk when a file is overwritten. */
 	unlink(path_of(name));
 	file = fopen(path_of(name), "wb");
 	if (file == NULL || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
@@ -44,7 +46,7 @@ static void write_file(const char *name, const void *bytes, size_t size)
 
 /* ---- records ---------------------------------------------------------------------------------- */
 
-/* One that is fine; its time has one of the four sources. */
+/* A valid one; its time has one of the four sources. */
 static struct op_record make_op(uint64_t sequence)
 {
 	struct op_record op = { .sequence = sequence,
@@ -72,7 +74,7 @@ static struct op_record make_op(uint64_t sequence)
 
 enum { CAUSES = 14 };
 
-/* Something is wrong with it: it is refused, or its time is not believed. */
+/* Make it invalid: it is rejected, or its time is. */
 static void spoil(struct op_record *op, uint64_t cause)
 {
 	switch (cause) {
@@ -121,7 +123,7 @@ static void spoil(struct op_record *op, uint64_t cause)
 	}
 }
 
-/* `wrong` of a thousand records are spoilt. */
+/* `wrong` of a thousand records are invalid. */
 static void make_trace(const char *name, uint64_t first, uint64_t wrong)
 {
 	static struct op_record ops[TRACE_OPS_PER_BLOCK];
@@ -201,7 +203,7 @@ static bool compare_batch(const struct op_batch *batch, enum recording_place pla
 	return ++comparison->batches != comparison->limit;
 }
 
-/* The words of a problem are not kept in one place. */
+/* The address of a problem's text may differ. */
 static bool is_same_walk(struct recording_walk one, struct recording_walk other)
 {
 	bool is_same = (one.problem == NULL) == (other.problem == NULL) &&
@@ -225,7 +227,7 @@ static bool is_same_with(const struct recording_process *process, const struct l
 	       is_same_walk(walk, *wanted);
 }
 
-/* Any words, and all of them. Gives back how many operations there are, -1: they differ. */
+/* Any words, and all of them. Returns how many operations there are; -1: they differ. */
 static int64_t compare(const char *path)
 {
 	struct recording recording;
@@ -275,7 +277,7 @@ static void test_files(void)
 	unlink(path_of("b.ringside"));
 }
 
-/* A single one among many that are fine, and alike. */
+/* A single invalid one among many valid, similar ones. */
 static void test_causes(void)
 {
 	struct op_record ops[100];
@@ -331,7 +333,7 @@ static void test_places(void)
 	free(trace.bytes);
 }
 
-/* With good checksums, so that the reader goes on to the columns. */
+/* With valid checksums, so that the reader continues to the columns. */
 static void set_checksums(unsigned char *bytes, size_t size)
 {
 	struct trace_block block;
@@ -395,7 +397,9 @@ static void test_end(void)
 	free(list.places);
 }
 
-/* A process whose kernel events are sampled: operations with transfers, some of them timed by the GPU. */
+/*
+ * A process that samples kernel events: operations with transfers, some of them timed by the GPU.
+ */
 static void make_sampled(uint64_t timed)
 {
 	static struct op_record ops[ROWS];

@@ -59,8 +59,10 @@ static struct op_detail detail_of(enum op_detail_kind kind, uint8_t channel, int
 				   .step = step };
 }
 
-/* Channel 0 sends to 4: two of eight are done, two on their way. Channel 1 receives from 2: queued. Channel 2
- * has sent all. Then what an earlier operation did, and one for another process. */
+/*
+ * Channel 0 sends to 4: two of eight are done, two in flight. Channel 1 receives from 2: queued.
+ * Channel 2 has sent all. Then what an earlier operation did, and one for another process.
+ */
 static void put_details(struct sample *sample)
 {
 	struct op_detail details[12];
@@ -196,7 +198,7 @@ static void test_hanging(void)
 	free(sample.bytes);
 }
 
-/* A snapshot of what a trace shows has the same in flight, and its sums add up as those of the trace. */
+/* A snapshot of a trace has the same in flight, and its totals agree with those of the trace. */
 static void test_snapshot(void)
 {
 	const struct recording_process *from, *to;
@@ -242,7 +244,7 @@ static void test_snapshot(void)
 	free(sample.bytes);
 }
 
-/* One that ended has nothing in flight, whatever its records say. */
+/* One that ended has nothing in flight, whatever its records contain. */
 static void test_ended(void)
 {
 	struct sample sample = hanging();
@@ -257,7 +259,7 @@ static void test_ended(void)
 	free(sample.bytes);
 }
 
-/* Where nothing of the end shows, calls pile up: the last ones are kept, and those seen to run. */
+/* If the end is never seen, calls pile up: the last ones are kept, and those seen running. */
 static void test_many(void)
 {
 	enum { MANY = 5000 };

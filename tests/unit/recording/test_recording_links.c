@@ -59,7 +59,7 @@ static void expect_links(const char *name, const char *path, size_t count, uint6
 		abort();
 	process = recording.processes[0];
 	is_right = process->link_count == count && recording.trouble_count == 0;
-	/* "Other" comes first in any case. */
+	/* "Other" always comes first. */
 	if (is_right && count > 0)
 		is_right = process->links[0].key == 0 && process->links[count - 1].key == key &&
 			   process->links[count - 1].bytes == bytes;

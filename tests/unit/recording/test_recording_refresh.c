@@ -1,4 +1,4 @@
-/* A process that is followed while it works: the real recorder, in this process, and a reader beside it. */
+/* Following a process while it works: the real recorder in this process, and a reader beside it. */
 #include "recording/recording.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static uint64_t count_of(const struct recording_process *process)
 	return count;
 }
 
-/* What has to hold at any moment. */
+/* What must hold at any moment. */
 struct held {
 	uint64_t last;
 	bool never_fell;
@@ -100,11 +100,11 @@ static void test_follow(const char *directory)
 		is_last = load_acquire(&is_over);
 		is_read &= recording_refresh(process, flags) == OK;
 		hold(&held, process);
-		/* The second look and all after only where something was before. */
+		/* The second scan and later ones only read what changed. */
 		flags |= RECORDING_REFRESH_MOVED;
 	}
 	pthread_join(player, NULL);
-	/* One more: fast communicators are not waited for while they are fast. */
+	/* One more: operations of fast communicators are skipped while they are fast. */
 	is_read &= recording_refresh(process, flags) == OK;
 	is_read &= recording_refresh(process, RECORDING_REFRESH_TOTALS) == OK;
 	EXPECT_THAT("it could be read at every look", is_read);
@@ -129,7 +129,7 @@ static void test_follow(const char *directory)
 	recording_release(recording);
 }
 
-/* Without totals all flights are given: for who wants nothing else. */
+/* Without totals all flights are returned. */
 static void test_without(const char *directory)
 {
 	struct recording *recording = find(directory);

@@ -106,7 +106,7 @@ static bool is_flight_same(const struct recording_flight *a, const struct record
 	bool is_same = memcmp(&a->op, &b->op, sizeof(a->op)) == 0 &&
 		       a->open_children == b->open_children && a->is_retiring == b->is_retiring;
 
-	/* Of what is done and lingers nobody asks which channels it had. */
+	/* For operations that are done and linger, channels do not matter. */
 	if (!is_same || a->op.state == OP_DONE)
 		return is_same;
 	is_same = memcmp(a->started, b->started, sizeof(a->started)) == 0 &&
@@ -253,7 +253,7 @@ static void test_region(void)
 	free(sample.bytes);
 }
 
-/* What an older recorder wrote down goes no further. */
+/* Secrets that an older recorder recorded are not passed on. */
 static void test_secrets(void)
 {
 	char info[] = "job=x\nenv.NCCL_ALGO=Ring\nenv.NCCL_X_TOKEN=hidden1\n"
@@ -276,8 +276,10 @@ static void test_secrets(void)
 	free(sample.bytes);
 }
 
-/* What the sample does not have: a slot that is being emptied, one proxy operation that moved and waits for its next
- * transfer, one that is queued. And the process went on since it was read: the moment is that of the reading. */
+/*
+ * What the sample lacks: a slot being emptied, a proxy operation that waits for its next transfer,
+ * a queued one. And the process has continued since it was read: the moment is that of the reading.
+ */
 static void test_moment(void)
 {
 	static const uint64_t ring[] = { 8, 9, 10, 11, 1006, 1007 };
@@ -317,7 +319,7 @@ static void test_moment(void)
 	free(sample.bytes);
 }
 
-/* A snapshot of what was read from a snapshot says the same. */
+/* A snapshot of a snapshot is the same. */
 static void test_again(void)
 {
 	static const uint64_t last[] = { 10, 11, 1006, 1007 };
@@ -375,7 +377,7 @@ static uint64_t start_ticks_of(pid_t pid)
 	return ticks;
 }
 
-/* A process that is stopped, then goes on, then is gone: its snapshots stay as they were made. */
+/* A process that is stopped, continues, and ends: its snapshots stay as they were. */
 static void test_life(void)
 {
 	struct recording region, read;
@@ -446,7 +448,7 @@ static void test_ended(void)
 	free(sample.bytes);
 }
 
-/* Cut anywhere: it is said, and what was before is there. */
+/* Truncated anywhere: that is reported, and everything before it is there. */
 static void test_cuts(void)
 {
 	struct sample sample = sample_region();
@@ -554,7 +556,7 @@ static void test_archive(void)
 	expect_archive(&read, path_of("bundle"));
 	recording_release(&read);
 
-	/* The same twice is once. */
+	/* The same one twice counts once. */
 	recording_init(&read);
 	for (int i = 0; i < 2; i++)
 		if (recording_add_memory(&read, "memory", archive.bytes, archive.length, 0) != OK)

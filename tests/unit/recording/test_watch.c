@@ -47,7 +47,7 @@ static uint64_t start_ticks_of_self(void)
 	return ticks;
 }
 
-/* The region of a process of this machine that began a moment ago. */
+/* The region of a process on this host that started a moment ago. */
 static struct sample region_of(pid_t pid, int rank, const char *host)
 {
 	struct sample sample = sample_region();
@@ -69,7 +69,7 @@ static struct sample region_of(pid_t pid, int rank, const char *host)
 	return sample;
 }
 
-/* As the recorder does: in place. */
+/* Like the recorder: in place. */
 static void write_region(const char *name, const struct sample *sample)
 {
 	int fd = open(path_of(name), O_RDWR | O_CREAT, 0600);
@@ -102,7 +102,7 @@ static void start(struct watch *watch, const char *host)
 
 	if (watch_init(watch, &settings) != OK)
 		abort();
-	/* Memfds of whatever else runs now are not of interest, but where a test says so. */
+	/* Ignore memfds of whatever else is running, unless a test needs them. */
 	watch->next_memfds_ns = UINT64_MAX;
 }
 
@@ -179,7 +179,7 @@ static void test_found(void)
 	watch_release(&watch);
 }
 
-/* Directories of /dev/shm belong to everybody. */
+/* Other programs use /dev/shm, too. */
 static void test_strangers(void)
 {
 	char path[128];
@@ -194,7 +194,7 @@ static void test_strangers(void)
 	EXPECT_THAT("files of others do not wake us", !watch_heed(&watch));
 	for (int i = 0; i < 3000; i++) {
 		unlink(path);
-		/* Equal events in a row are one. */
+		/* Equal consecutive events are merged. */
 		text_format(path, sizeof(path), "%s/torch_%d", directory, i);
 		close(open(path, O_CREAT | O_WRONLY, 0600));
 		if (i % 100 == 0)
@@ -215,7 +215,7 @@ static void test_strangers(void)
 
 /* ---- following ------------------------------------------------------------------------------- */
 
-/* Only what is over: nothing is in flight. */
+/* Only finished operations: nothing is in flight. */
 static struct sample quiet_region(void)
 {
 	struct sample sample = region_of(getpid(), 0, "here");
@@ -257,7 +257,7 @@ static void test_stands_still(void)
 	process = watch.recording.processes[0];
 	EXPECT_THAT("it stands still", recording_stands_still(process));
 	EXPECT_EQUAL(process->comms[0].counts.issued, 7);
-	/* As nothing says that it moved, this is not looked at. */
+	/* Nothing shows that it moved, so this is not read. */
 	total->count = 20;
 	write_region("a", &sample);
 	look(&watch, 1);
@@ -312,7 +312,7 @@ static void test_held_back(void)
 	look(&watch, 11);
 	total = total_of(process, key);
 	EXPECT_THAT("what is nowhere for a moment has no total of its own", total == NULL);
-	/* And then in the totals. */
+	/* Then in the totals. */
 	slot->key = key;
 	slot->count = slot->timed = 1;
 	slot->sum_ns = 1500;
@@ -451,7 +451,7 @@ static void test_ended(void)
 		    watch.recording.processes[0]->life == RECORDING_ENDED &&
 			    watch.processes[0].died_ns == now_ns);
 	watch_release(&watch);
-	/* Found by somebody who comes later. */
+	/* Found by a watcher that starts later. */
 	start(&watch, NULL);
 	look(&watch, 1);
 	EXPECT_EQUAL(watch.recording.count, 1);
@@ -543,7 +543,7 @@ static void test_oversized_slots(void)
 	free(sample.bytes);
 }
 
-/* Only root can give a file away. */
+/* Only root can change the owner of a file. */
 static void test_forged(void)
 {
 	struct sample sample = region_of(getpid(), 0, "here");
@@ -658,7 +658,7 @@ static void test_order(void)
 	watch_release(&watch);
 }
 
-/* One user has more than there is room for. */
+/* One user has more than the limit. */
 static void test_crowd(void)
 {
 	struct watch watch;
