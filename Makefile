@@ -1,8 +1,8 @@
-# Ringside. `make help` lists what can be made.
+# Ringside. `make help` lists the targets.
 #
 #	Makefile            settings
-#	scripts/parts.mk    which sources make which part
-#	scripts/build.mk    how parts are made, and installed
+#	scripts/parts.mk    which sources belong to which part
+#	scripts/build.mk    how parts are built and installed
 #	scripts/check.mk    lint, tests, benchmarks, demo
 
 VERSION := 0.1.0
@@ -19,12 +19,12 @@ V ?=
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
 	-Wpointer-arith
-# Records are structs and rows of 64-bit words at the same time: they may alias.
+# Records are accessed both as structs and as arrays of 64-bit words, so strict aliasing must be off.
 LANGUAGE := -std=gnu11 -fno-strict-aliasing -D_GNU_SOURCE -Isrc -I. -DRINGSIDE_VERSION='"$(VERSION)"'
-# DEVELOPER=1 makes warnings errors; the checks set it.
+# DEVELOPER=1 turns warnings into errors; the checks set it.
 STRICT := $(if $(DEVELOPER),-Werror)
-# SANITIZE=address,undefined,float-cast-overflow or SANITIZE=thread: for the checks, each in a BUILD of its own.
-# gcc warns that TSan does not follow fences: every word around ours is atomic, so nothing is missed.
+# SANITIZE=address,undefined,float-cast-overflow or SANITIZE=thread: for the checks, each with its own BUILD directory.
+# gcc warns that TSan does not support fences. All words around ours are atomic, so nothing is missed.
 SANITIZER := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-Wno-unknown-warning-option -Wno-tsan)
 ALL_CFLAGS = $(LANGUAGE) $(WARNINGS) $(STRICT) -fPIC -fvisibility=hidden $(CFLAGS) $(SANITIZER)
@@ -37,7 +37,7 @@ include scripts/build.mk
 include scripts/check.mk
 
 .PHONY: help
-help: ## list what can be made
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Settings: CC=$(CC) BUILD=$(BUILD) prefix=$(prefix) DESTDIR=$(DESTDIR)"

@@ -17,26 +17,26 @@ TOP_LIBRARY := $(BUILD)/libtop.a
 FETCH := $(if $(HAS_FETCH),$(BUILD)/ringside-fetch)
 FETCH_LIBRARY := $(BUILD)/libfetch.a
 
-# A line per file; V=1 shows the commands.
+# One line per file; V=1 shows the commands.
 quiet = $(if $(V),,@echo "  $(1) $@";)
 
-# Objects are kept, also those that only lead to a test.
+# Keep all objects, including those that are only needed for tests.
 .SECONDARY:
 
 .PHONY: all plugin
 all: $(TOOL) $(SIM) $(BENCH) $(PLUGIN) $(TAPE) $(COUNT) $(AGENT) $(TOP) $(FETCH) ## build the tool, its programs and the plugin
 ifeq ($(AGENT),)
-	@echo "  the agent is left out: pkg-config finds not all of $(AGENT_PACKAGES) (scripts/install-deps build)"
+	@echo "  not building the agent: pkg-config does not find all of $(AGENT_PACKAGES) (scripts/install-deps build)"
 endif
 ifeq ($(TOP),)
-	@echo "  the live screen is left out: pkg-config finds no $(TOP_PACKAGES) (scripts/install-deps build)"
+	@echo "  not building ringside-top: pkg-config does not find $(TOP_PACKAGES) (scripts/install-deps build)"
 endif
 ifeq ($(FETCH),)
-	@echo "  asking agents is left out: pkg-config finds no $(FETCH_PACKAGES) (scripts/install-deps build)"
+	@echo "  not building ringside-fetch: pkg-config does not find $(FETCH_PACKAGES) (scripts/install-deps build)"
 endif
-plugin: $(PLUGIN) ## build the plugin alone: needs a C compiler and libc, nothing else
+plugin: $(PLUGIN) ## build only the plugin (needs only a C compiler and libc)
 
-# Objects depend on what they were compiled with: changed flags rebuild, the same flags do not.
+# Objects depend on their compiler flags: changed flags rebuild them.
 FLAGS := $(CC) $(ALL_CFLAGS) $(LDFLAGS)
 .PHONY: FORCE
 $(BUILD)/flags: FORCE
@@ -44,7 +44,7 @@ $(BUILD)/flags: FORCE
 	@printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
 		printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
 
-# Loops over millions of rows: a tenth faster with wider instructions.
+# Loops over millions of rows are 10% faster with wider instructions.
 LOOPS := $(addprefix $(BUILD)/src/,format/trace_decode.o recording/recording_walk.o)
 $(LOOPS): OWN_CFLAGS := $(if $(SANITIZE),,-O3)
 
@@ -52,8 +52,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(OWN_CFLAGS) -MMD -MP -c $< -o $@
 
-# One section per function: what is not used is dropped, and scripts/check-hot-path sees which
-# function calls which. Sanitizers bring symbols of their own, so the floor is for real builds.
+# One section per function: unused functions are dropped, and scripts/check-hot-path can see which
+# function calls which. Sanitizers add their own symbols, so the glibc floor applies only to real builds.
 PLUGIN_CFLAGS := -ffunction-sections -fdata-sections \
 	$(if $(SANITIZE),,-O3 -include src/common/glibc_floor.h)
 
@@ -61,8 +61,8 @@ $(BUILD)/plugin/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call quiet,CC    )$(CC) $(ALL_CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c $< -o $@
 
-# The parts of the HTML report are put into one object by the assembler, where no compiler sees them. It
-# is made anew when one of them changes, and when the charts come or go (scripts/install-npm build).
+# The assembler puts the parts of the HTML report into one object, which the compiler never sees. It
+# is rebuilt when a part changes, and when the charts appear or disappear (scripts/install-npm build).
 UPLOT := npm/node_modules/uplot
 HTML_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/output/html/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
@@ -70,7 +70,7 @@ $(BUILD)/html_parts: FORCE
 	@mkdir -p $(@D)
 	@cksum $(HTML_PARTS) | cmp -s - $@ || cksum $(HTML_PARTS) > $@
 $(BUILD)/src/output/html_assets.o: $(BUILD)/html_parts
-# The same for the live page; a sum of its parts is what browsers ask by whether it changed.
+# The same for the live page; a checksum of its parts lets browsers ask whether it changed.
 PAGE_PARTS := $(sort $(wildcard src/output/palette.css src/output/base.css src/output/page/* \
 	$(addprefix $(UPLOT)/,LICENSE dist/uPlot.iife.min.js dist/uPlot.min.css)))
 $(BUILD)/page_parts: FORCE
@@ -80,10 +80,10 @@ $(BUILD)/page_parts: FORCE
 $(BUILD)/src/output/live_page.o: $(BUILD)/page_parts
 $(BUILD)/src/output/live_page.o: OWN_CFLAGS = -DLIVE_PAGE_SUM='"$(shell cat $(BUILD)/page_parts)"'
 
-# And the style of pages about benchmarks.
+# The style of benchmark pages.
 $(BUILD)/src/bench/bench_page.o: src/output/palette.css src/bench/bench_page.css
 
-# So is the training script of the benchmark.
+# The training script of the benchmark.
 $(BUILD)/src/bench/training_files.o: src/bench/densenet.py
 
 $(LIBRARY): $(call objects,$(LIBRARY_SOURCES))
@@ -96,7 +96,7 @@ $(FETCH_LIBRARY): $(call objects,$(FETCH_LIBRARY_SOURCES))
 $(LIBRARY) $(CLI_LIBRARY) $(SIM_LIBRARY) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY):
 	$(call quiet,AR    )rm -f $@ && $(AR) rcs $@ $^
 
-# nodelete: NCCL unloads the plugin while our thread may still run.
+# nodelete: NCCL unloads the plugin while our threads may still run.
 # libpthread.so.0 and libdl.so.2: see src/common/glibc_floor.h.
 PLUGIN_LDFLAGS := -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections \
 	$(if $(SANITIZE),,-Wl,--no-undefined)
@@ -108,7 +108,7 @@ $(TAPE): $(call plugin_objects,$(TAPE_ALL_SOURCES))
 $(COUNT): $(call plugin_objects,$(COUNT_ALL_SOURCES))
 $(PLUGIN) $(TAPE): src/plugin/exports.map
 $(COUNT): src/bench/count_exports.map
-# Put in place whole, by mv: a job may be about to load it.
+# Replaced atomically by mv: a job may be about to load it.
 $(PLUGIN) $(TAPE) $(COUNT):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) $(PLUGIN_LDFLAGS) \
 		-Wl,--version-script=$(filter %.map,$^) -Wl,-soname,$(notdir $@) \
@@ -122,7 +122,7 @@ $(BENCH): $(call objects,$(BENCH_MAIN_SOURCES)) $(BENCH_LIBRARY) $(CLI_LIBRARY) 
 $(TOOL) $(SIM) $(BENCH):
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
-# A program of its own: the tool runs where there is no libmicrohttpd.
+# A separate program, so that the tool runs without libmicrohttpd.
 ifneq ($(AGENT),)
 AGENT_LIBS := $(shell pkg-config --libs $(AGENT_PACKAGES))
 $(AGENT): $(call objects,$(AGENT_SERVER_SOURCES)) $(AGENT_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
@@ -146,7 +146,7 @@ $(FETCH): $(call objects,$(FETCH_CURL_SOURCES)) $(FETCH_LIBRARY) $(LIBRARY)
 endif
 
 .PHONY: install install-built
-install: all ## install to prefix (default /usr/local), below DESTDIR when given
+install: all ## install to prefix (default /usr/local), below DESTDIR if given
 	@$(MAKE) --no-print-directory install-built
 
 install-built:
@@ -175,7 +175,7 @@ ifneq ($(EXAMPLES),)
 endif
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove the build directory
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,24 +1,24 @@
 # Lint, tests, benchmarks, demo. A test is a program that prints TAP:
 #
-#	tests/unit/ROOM/test_*.c  unit tests, a program per room: make check, also under ASan+UBSan; those with threads under TSan
+#	tests/unit/ROOM/test_*.c  unit tests, one program per room: make check, also under ASan+UBSan; those with threads under TSan
 #	tests/*.t, tests/*/*.t    scripts (executable): make check; tests/lint/*.t: make lint
 #	tests/long_*.c            stress and soak: make check-long
 #	tests/long/*.t            the same as scripts
 #	tests/*_plugin.c          a small plugin for a test: $BUILD/tests/*_plugin.so
 #	fuzz/fuzz_*.c             LLVMFuzzerTestOneInput(): a few inputs in make check, LONG_SECONDS each in check-long
 #
-# Scripts find what was built through $BUILD, an absolute path.
+# Scripts find the build through $BUILD, an absolute path.
 
 LONG_SECONDS ?= 60
-# A test that takes longer hangs, and is ended. On a busy machine one of half a minute takes minutes.
+# A test that takes longer is considered hung and killed. On a busy machine a test of half a minute takes minutes.
 TEST_SECONDS ?= 600
 LONG_TEST_SECONDS ?= 3600
 JOBS := $(shell nproc)
-# As many jobs as there are processors, unless -j was given. Recipes that use it begin with +: make sees only a literal
-# $(MAKE) by itself, and the processors would not be shared with the others.
+# As many jobs as CPUs, unless -j was given. Recipes that use it begin with +: make recognizes only a literal
+# $(MAKE) by itself, and would not share its job slots otherwise.
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
-# Where tests have their files: memory, as in a real job, where there is enough and programs may run from it. Regions on a disk
-# that keeps init waiting give way to memory that nobody else can read.
+# Where tests keep their files: in memory, as in a real job, if there is enough and programs can run from it. Regions on a disk
+# that blocks init fall back to private memory, which readers cannot see.
 TEST_TMP := $(shell scripts/test-tmp)
 test_environment = TMPDIR=$(TEST_TMP) BUILD=$(abspath $(BUILD)) CC='$(CC)' LONG_SECONDS=$(LONG_SECONDS) HARNESS_RULESFILE=tests/testrules.yml
 prove_options = -j$(JOBS) --failures --comments --exec 'timeout $(1)'
@@ -35,9 +35,9 @@ LINT_SCRIPTS := $(wildcard tests/lint/*.t)
 LONG_SCRIPTS := $(wildcard tests/long/*.t)
 TEST_SCRIPTS := $(filter-out $(LINT_SCRIPTS) $(LONG_SCRIPTS) $(wildcard tests/gpu/*.t), \
 	$(wildcard tests/*.t tests/*/*.t))
-# Unit tests of the plugin see all of it, but for its exports, as objects.
+# Unit tests of the plugin link all of its objects except its exports.
 CAPTURE_OBJECTS := $(call objects,$(filter src/plugin/%,$(PLUGIN_SOURCES)))
-# What the programs of a room are linked with, besides the library.
+# What the test programs of a room are linked with besides the library.
 unit_parts_agent := $(AGENT_LIBRARY) $(CLI_LIBRARY)
 unit_parts_bench := $(BENCH_LIBRARY) $(CLI_LIBRARY)
 unit_parts_cmds := $(CLI_LIBRARY)
@@ -48,8 +48,8 @@ unit_parts_sim := $(SIM_LIBRARY) $(CLI_LIBRARY)
 unit_parts_top := $(TOP_LIBRARY) $(CLI_LIBRARY)
 unit_libs_agent := $(if $(HAS_AGENT),-lcrypt -lgnutls)
 
-# A unit test program is the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
-# The same of what can race, files that start threads themselves or play a job, is $(BUILD)/tests/race/PROGRAM.
+# A unit test program consists of the files' objects, each with its main() renamed, a table of them and tests/support/runner.c.
+# $(BUILD)/tests/race/PROGRAM has only the files that can race: those that start threads or play a job.
 RACE_FILES := $(shell grep -lE 'pthread\.h|"sim/' $(foreach program,$(UNIT_PROGRAMS),$(unit_files_$(program))) /dev/null)
 $(foreach program,$(UNIT_PROGRAMS),$(eval race_files_$(program) := $(filter $(RACE_FILES),$(unit_files_$(program)))))
 RACE_PROGRAMS := $(foreach program,$(UNIT_PROGRAMS),$(if $(race_files_$(program)),$(program)))
@@ -66,7 +66,7 @@ $(BUILD)/unit/$(1)_$(2)_table.c: $($(1)_files_$(2)) $(BUILD)/unit/files scripts/
 endef
 $(foreach program,$(UNIT_PROGRAMS),$(eval $(call unit_program,unit,$(program))))
 $(foreach program,$(RACE_PROGRAMS),$(eval $(call unit_program,race,$(program))))
-# Which file is in which program: the tables are made anew when this changes.
+# Which file is in which program: the tables are regenerated when this changes.
 $(BUILD)/unit/files: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' $(foreach program,$(UNIT_PROGRAMS),$(program): $(unit_files_$(program)) $(race_files_$(program))) > $@.new
@@ -80,7 +80,7 @@ $(BUILD)/unit/%_table.o: $(BUILD)/unit/%_table.c $(BUILD)/flags
 $(LONG_TESTS): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(CAPTURE_OBJECTS) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
 
-# Jobs that load the plugin as it is, and who looks at them: see tests/process/process.sh.
+# Jobs that load the real plugin, and programs that inspect them: see tests/process/process.sh.
 PROCESSES := $(call binaries,$(wildcard tests/process/*.c),$(BUILD))
 $(BENCHES) $(PROCESSES): $(BUILD)/%: $(BUILD)/%.o $(SIM_LIBRARY) $(LIBRARY)
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
@@ -102,13 +102,13 @@ $(FAKE_LIBRARIES):
 	$(call quiet,LINK  )$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -o $@ $^ -lpthread -ldl -lm
 $(BUILD)/tests/unit/bench: | $(FAKE_LIBRARIES)
 
-# One entry point, two engines: libFuzzer where FUZZ_ENGINE says so, our own driver elsewhere.
+# One entry point, two engines: libFuzzer if FUZZ_ENGINE selects it, otherwise our own driver.
 FUZZ_ENGINE ?= $(BUILD)/fuzz/fuzz_main.o
 $(FUZZERS): $(BUILD)/fuzz/%: $(BUILD)/fuzz/%.o $(CAPTURE_OBJECTS) $(BENCH_LIBRARY) $(AGENT_LIBRARY) $(TOP_LIBRARY) $(FETCH_LIBRARY) $(SIM_LIBRARY) $(CLI_LIBRARY) $(LIBRARY) \
 		$(filter %.o,$(FUZZ_ENGINE))
 	$(call quiet,LINK  )$(CC) $(ALL_LDFLAGS) $(filter -%,$(FUZZ_ENGINE)) -o $@ $^ $(PROGRAM_LIBS)
 
-# All that may call a function of src: scripts/check-callers looks at these objects.
+# Everything that may call a function of src: scripts/check-callers reads these objects.
 CALLERS := $(TESTS) $(PROCESSES) $(FAKE_LIBRARIES) $(call objects,$(FUZZ_SOURCES) fuzz/fuzz_main.c $(PERF_SOURCES))
 
 .PHONY: tests race-tests long-tests fuzzers benches fake-gpu
@@ -121,7 +121,7 @@ fuzzers: $(FUZZERS)
 tests race-tests long-tests benches fuzzers fake-gpu:
 	@:
 
-# The same sources once more under sanitizers, each in a directory of its own.
+# The same sources again under sanitizers, each in its own directory.
 ASAN := $(BUILD)/asan
 TSAN := $(BUILD)/tsan
 asan_make = $(SUBMAKE) BUILD=$(ASAN) SANITIZE=address,undefined,float-cast-overflow CFLAGS='-Og -g1'
@@ -129,13 +129,13 @@ tsan_make = $(SUBMAKE) BUILD=$(TSAN) SANITIZE=thread CFLAGS='-O1 -g1'
 libfuzzer_make = $(SUBMAKE) BUILD=$(BUILD)/libfuzzer CC=clang CFLAGS='-O1 -g' \
 	SANITIZE=address,undefined,float-cast-overflow,fuzzer-no-link FUZZ_ENGINE=-fsanitize=fuzzer
 under = $(patsubst $(BUILD)/%,$(1)/%,$(2))
-# Looking for leaks takes seconds per program on some kernels: that is for check-long.
+# Leak detection takes seconds per program on some kernels, so only check-long does it.
 export ASAN_OPTIONS ?= detect_leaks=0
 export UBSAN_OPTIONS ?= print_stacktrace=1
 export TSAN_OPTIONS ?= halt_on_error=1
 
 .PHONY: check
-check: ## everything a commit must pass: sets itself up, builds, lints, tests; no GPU, no root
+check: ## everything a commit must pass: setup, build, lint, tests (no GPU, no root)
 	@scripts/install-deps check && scripts/install-npm check
 	+@$(SUBMAKE) DEVELOPER=1 check-built
 
@@ -148,7 +148,7 @@ check-built: all tests benches $(CALLERS)
 		$(LINT_SCRIPTS) $(TESTS) $(TEST_SCRIPTS) $(call under,$(ASAN),$(TESTS)) $(call under,$(TSAN),$(RACE_TESTS))
 
 .PHONY: check-unit
-check-unit: $(TESTS) ## the unit tests alone
+check-unit: $(TESTS) ## only the unit tests
 	$(call prove,$(TEST_SECONDS)) $(TESTS)
 
 .PHONY: lint
@@ -173,23 +173,23 @@ check-gpu: all ## with real NCCL on one GPU
 	BUILD=$(abspath $(BUILD)) tests/gpu/run
 
 .PHONY: bench
-bench: all benches $(PROCESSES) ## what recording costs, against a plugin that does nothing
+bench: all benches $(PROCESSES) ## cost of recording, compared with a plugin that does nothing
 	BUILD=$(abspath $(BUILD)) perf/run
 
 .PHONY: bench-gpu
-bench-gpu: all ## NCCL call by call, and profilers compared, on one GPU: perf/gpu says what
+bench-gpu: all ## NCCL call by call, and a comparison of profilers, on one GPU (see perf/gpu)
 	BUILD=$(abspath $(BUILD)) perf/gpu
 
 .PHONY: demo
-demo: ## a simulated job of eight ranks with a slow link, recorded and shown
+demo: ## record and show a simulated job of eight ranks with a slow link
 	@scripts/install-deps compile
 	+@$(SUBMAKE) all
 	@scripts/demo $(BUILD)
 
 .PHONY: drill
-drill: all ## jobs with known faults, told by the doctor: rewrites docs/results/doctor-drill.txt
+drill: all ## diagnose jobs with known faults; rewrites docs/results/doctor-drill.txt
 	BUILD=$(abspath $(BUILD)) tests/doctor/drill --write
 
 .PHONY: format
-format: ## let clang-format lay out all C files
+format: ## format all C files with clang-format
 	scripts/check-format --fix

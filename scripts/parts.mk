@@ -1,44 +1,44 @@
-# Which sources make which part. The plugin takes the writing sides only; the tool takes everything
+# Which sources belong to which part. The plugin takes only the writing sides; the tool takes everything
 # but the plugin. scripts/check-layers holds the same rule for includes.
 
 PLUGIN_SOURCES := $(wildcard src/common/*.c src/plugin/*.c) \
 	$(addprefix src/format/,inspector_write.c region_create.c trace_encode.c trace_write.c)
 LIBRARY_SOURCES := $(wildcard src/common/*.c src/format/*.c src/recording/*.c src/import/*.c \
 	src/analysis/*.c src/doctor/*.c src/output/*.c)
-# What programs share of the command line, and the tool's commands.
+# The command-line code that programs share, and the tool's commands.
 CLI_SOURCES := $(wildcard src/cmds/cli*.c)
 CMDS_SOURCES := $(filter-out $(CLI_SOURCES),$(wildcard src/cmds/*.c))
-# The simulator: the host that plays NCCL and the jobs on it are a library, for the tests. A second plugin writes
+# The simulator: the host that acts as NCCL and its jobs are a library, for the tests. A second plugin writes
 # down what NCCL calls, for bug reports and new fixtures.
 SIM_MAIN_SOURCES := src/sim/sim_main.c
 TAPE_SOURCES := src/sim/tape_record.c
 SIM_SOURCES := $(filter-out $(SIM_MAIN_SOURCES) $(TAPE_SOURCES),$(wildcard src/sim/*.c))
 TAPE_ALL_SOURCES := $(TAPE_SOURCES) $(wildcard src/common/*.c)
-# The benchmark of NCCL: opens CUDA and NCCL when it runs, so it is built everywhere. For `bench profilers` a library counts
-# the calls of NCCL that a program makes, by LD_PRELOAD.
+# The benchmark of NCCL loads CUDA and NCCL at run time, so it builds everywhere. For `bench profilers` a library counts
+# a program's calls of NCCL through LD_PRELOAD.
 BENCH_MAIN_SOURCES := src/bench/bench_main.c
 COUNT_SOURCES := src/bench/count_preload.c
 BENCH_SOURCES := $(filter-out $(BENCH_MAIN_SOURCES) $(COUNT_SOURCES),$(wildcard src/bench/*.c))
 COUNT_ALL_SOURCES := $(COUNT_SOURCES) $(wildcard src/common/*.c)
-# The node agent: what is no server is a library, for the tests and for the tool's help.
+# The node agent: everything but the server is a library, for the tests and for the tool's help.
 AGENT_SERVER_SOURCES := $(addprefix src/agent/agent_,http.c main.c route.c)
 AGENT_PACKAGES := libmicrohttpd gnutls libcrypt
 HAS_AGENT := $(shell pkg-config --exists $(AGENT_PACKAGES) 2>/dev/null && echo yes)
 AGENT_LIBRARY_SOURCES := $(filter-out $(AGENT_SERVER_SOURCES) \
 	$(if $(HAS_AGENT),,src/agent/web_auth.c),$(wildcard src/agent/*.c))
-# The live screen: what knows no terminal is a library, for the same reasons.
+# ringside-top: everything that needs no terminal is a library, for the same reasons.
 TOP_SCREEN_SOURCES := $(addprefix src/top/top_,main.c screen.c)
 TOP_PACKAGES := ncursesw
 HAS_TOP := $(shell pkg-config --exists $(TOP_PACKAGES) 2>/dev/null && echo yes)
 TOP_LIBRARY_SOURCES := $(filter-out $(TOP_SCREEN_SOURCES),$(wildcard src/top/*.c))
-# What asks agents and Prometheus: what knows no libcurl is a library, for the same reasons.
+# ringside-fetch queries agents and Prometheus: everything that needs no libcurl is a library, for the same reasons.
 FETCH_CURL_SOURCES := src/fetch/fetch_main.c
 FETCH_PACKAGES := libcurl
 HAS_FETCH := $(shell pkg-config --exists $(FETCH_PACKAGES) 2>/dev/null && echo yes)
 FETCH_LIBRARY_SOURCES := src/fetch/fetch.c
 
-# Unit tests: a program per room. Some files of a room have one beside it, ROOM_THEME: they take the place of a function
-# of libc, for everything that is linked with them, or they take long and run beside the others.
+# Unit tests: one program per room. Some files have a separate program, ROOM_THEME: they replace a function
+# of libc for everything linked with them, or they take long and run in parallel with the others.
 UNIT_ROOMS := $(sort $(notdir $(patsubst %/,%,$(wildcard tests/unit/*/))))
 UNIT_THEMES := bench_cost bench_hub bench_launch format_copy plugin_clock plugin_comms plugin_disk plugin_shm
 unit_files_bench_cost := $(wildcard tests/unit/bench/test_cost_*.c)
@@ -66,7 +66,7 @@ RUNBOOKS := $(wildcard docs/runbooks/*.md)
 SETUP_PAGES := $(wildcard docs/setup/*.md)
 EXAMPLES := $(wildcard docs/examples/*)
 
-# Objects for programs, and for plugins: these are compiled with flags of their own, so that what is
+# Objects for programs and for plugins. Plugins have their own flags, so that what is
 # loaded into a job never shares an object with what is not.
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 plugin_objects = $(patsubst %.c,$(BUILD)/plugin/%.o,$(1))

@@ -39,7 +39,7 @@ expect_ok "an older release gives text" has "$work/old.tar" ras/status.txt '^Job
 expect_ok "and README says that it has no JSON" has "$work/old.tar" README.txt 'this release of NCCL has it as text alone'
 ras http
 bundle --ras "127.0.0.1:$port" -o "$work/http.tar" >/dev/null
-expect_ok "what is no RAS is told as such" has "$work/http.tar" README.txt 'not NCCL.s RAS, it says: HTTP/1.1 400'
+expect_ok "what is no RAS is told as such" has "$work/http.tar" README.txt 'not NCCL.s RAS; the peer says: HTTP/1.1 400'
 ras closes
 bundle --ras "127.0.0.1:$port" -o "$work/closes.tar" >/dev/null
 expect_ok "who closes at once, too" has "$work/closes.tar" README.txt 'closed the connection without an answer|reset by peer|Broken pipe'

@@ -20,14 +20,14 @@ source_file src/cmds/main.c 'int used(void); int main(void) { return used(); }'
 expect_ok "main() and static functions need no caller elsewhere" check
 
 source_file src/common/y.c 'int lonely(void); int lonely(void) { return 1; } int other(void) { return lonely(); }'
-expect_complaint "a caller in the same file is none" "src/common/y.c: nobody else calls lonely\(\)" check
-expect_complaint "and each is named" "src/common/y.c: nobody else calls other\(\)" check
+expect_complaint "a caller in the same file does not count" "src/common/y.c: no other file calls lonely\(\)" check
+expect_complaint "each one is reported" "src/common/y.c: no other file calls other\(\)" check
 source_file tests/unit/common/test_y.c 'int other(void); int test_y_main(void) { return other(); }'
 source_file fuzz/fuzz_y.c 'int lonely(void); int (*fuzz_y)(void) = lonely;'
 expect_ok "tests and fuzzers are callers, by address too" check
 
 rm "$tap_scratch/tree/build/fuzz/fuzz_y.o"
-expect_complaint "what is not built is told" "fuzz/fuzz_y.c: build/fuzz/fuzz_y.o is not built" check
+expect_complaint "a missing object is reported" "fuzz/fuzz_y.c: build/fuzz/fuzz_y.o is not built" check
 rm -r "$tap_scratch/tree/fuzz"
 mkdir -p "$tap_scratch/tree/tests/cli"
 echo 'int lonely(void); int main(void) { return lonely(); }' >"$tap_scratch/tree/tests/cli/samples.c"

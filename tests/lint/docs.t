@@ -24,18 +24,18 @@ taken() { # sentence file text
 
 refused "a dead link is found" "links to docs/NOWHERE.md" README.md 'See [there](docs/NOWHERE.md).'
 refused "a dead anchor is found" "no heading 'gone'" README.md 'See [there](docs/SETTINGS.md#gone).'
-refused "a page that the index leaves out is found" "does not lead to SETTINGS.md" docs/INDEX.md 'See [nothing](../Makefile).'
-refused "an unknown target is found" 'says `make chek`' README.md 'Run `make chek`.'
-refused "an unknown target in a block is found" 'says `make chek`' README.md $'```\n$ make chek\n```'
-refused "an unknown command is found" 'says `ringside lls`' README.md 'Run `ringside lls`.'
-refused "a file that is gone is found" "names src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
-refused "an undescribed setting is found" "says nothing of RINGSIDE_NEW" \
+refused "a page that the index leaves out is found" "does not link to SETTINGS.md" docs/INDEX.md 'See [nothing](../Makefile).'
+refused "an unknown target is found" 'mentions `make chek`' README.md 'Run `make chek`.'
+refused "an unknown target in a block is found" 'mentions `make chek`' README.md $'```\n$ make chek\n```'
+refused "an unknown command is found" 'mentions `ringside lls`' README.md 'Run `ringside lls`.'
+refused "a file that is gone is found" "mentions src/gone.c" docs/HACKING.md 'Open `src/gone.c`.'
+refused "an undescribed setting is found" "does not describe RINGSIDE_NEW" \
 	src/plugin/more.c 'getenv("RINGSIDE_NEW")'
 refused "a described setting that is gone is found" "describes RINGSIDE_OLD" \
 	docs/SETTINGS.md '`RINGSIDE_MODE` and `RINGSIDE_OLD`'
-refused "a comment that sends nowhere is found" "sends the reader to docs/GONE.md" \
+refused "a comment with a broken reference is found" "refers to docs/GONE.md" \
 	src/common/x.h '/* see docs/GONE.md */'
-refused "a decision out of order is found" "the next decision has number 0001" \
+refused "a decision out of order is found" "the next decision must have number 0001" \
 	docs/decisions/0003-x.md $'## Needs\n## Choices\n## Decision'
 refused "a decision without needs is found" "no section 'Needs'" \
 	docs/decisions/0001-x.md $'## Choices\n## Decision'

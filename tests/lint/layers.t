@@ -23,7 +23,7 @@ refused "thinking knows no encoders" "analysis must not include output/json.h" \
 refused "commands stay out of the job" "cmds must not include plugin/recorder.h" \
 	src/cmds/x.c '#include "plugin/recorder.h"'
 refused "an include names its room" 'write "common/op_layout.h"' src/common/x.c '#include "op_layout.h"'
-refused "a new room needs a rule" "a room without a rule" src/cellar/x.c '#include "common/text.h"'
+refused "a new room needs a rule" "has no rule" src/cellar/x.c '#include "common/text.h"'
 taken "the plugin may create a region" src/plugin/x.c '#include "format/region_create.h"'
 taken "a room may include itself" src/output/x.c '#include "output/json.h"'
 taken "a command may use the thinking" src/cmds/x.c '#include "analysis/job.h"'

@@ -37,7 +37,7 @@ expect_complaint "a needed library is found" "needs libm.so.6" \
 	scripts/check-linkage "$(library math "${good[@]}" -lm <<<"$structs")"
 expect_complaint "a library that can be unloaded is found" "can be unloaded" \
 	scripts/check-linkage "$(library loose "${good[@]:1}" <<<"$structs")"
-expect_complaint "late binding is found" "resolves symbols late" \
+expect_complaint "late binding is found" "resolves symbols lazily" \
 	scripts/check-linkage "$(library lazy -Wl,-z,nodelete -Wl,-z,lazy "${good[@]:2}" <<<"$structs")"
 
 caller='#include <unistd.h>
