@@ -14,7 +14,7 @@
 #include "common/text.h"
 #include "import/json_scan.h"
 
-/* Calls that stand for one sample where iterations are not known, as in compare.c. */
+/* Calls per sample if iterations are unknown, as in compare.c. */
 enum { CALLS_ALIKE = 4 };
 
 void baseline_release(struct baseline *baseline)
@@ -31,7 +31,7 @@ const struct tally *baseline_table(const struct timeline_report *report)
 	return NULL;
 }
 
-/* ---- figures of a row ------------------------------------------------------------------------ */
+/* ---- values of a row ------------------------------------------------------------------------- */
 
 static double effective_samples(const struct timeline_report *report, double calls)
 {
@@ -41,7 +41,7 @@ static double effective_samples(const struct timeline_report *report, double cal
 							  : (double)report->iterations.regular;
 }
 
-/* Durations by bucket: the middle of each stands for it. */
+/* Durations by bucket: represented by its midpoint. */
 static void logs_of_calls(const struct tally_row *row, struct baseline_figures *figures)
 {
 	const double width = log(2) / 8;
@@ -147,7 +147,7 @@ static double weighted_mean(double a, double weight_a, double b, double weight_b
 	return weight_a + weight_b > 0 ? (a * weight_a + b * weight_b) / (weight_a + weight_b) : a;
 }
 
-/* Two samples become one: what lies between their means is part of the spread. */
+/* Merges two samples: the difference of their means is part of the spread. */
 static void add_row(struct baseline_row *to, const struct baseline_row *from)
 {
 	double a = to->samples, b = from->samples;
@@ -167,7 +167,7 @@ static void add_row(struct baseline_row *to, const struct baseline_row *from)
 	to->wire_ns = weighted_mean(to->wire_ns, calls_a, from->wire_ns, calls_b);
 	to->consume_ns = weighted_mean(to->consume_ns, calls_a, from->consume_ns, calls_b);
 	to->p99_ns = to->p99_ns > from->p99_ns ? to->p99_ns : from->p99_ns;
-	/* Members of alike communicators do the same at the same time: they are no further samples. */
+	/* Ranks of similar communicators do the same at the same time: they are not further samples. */
 	to->samples = a > b ? a : b;
 	to->calls += from->calls;
 	to->comms += from->comms;
@@ -258,9 +258,8 @@ enum status baseline_make(struct baseline *baseline, const struct timeline_repor
 }
 
 /*
- * Reading a baseline file. Strict: a key that is known has the type and the range it should have, or the
- * file is refused with what and where. Keys that are not known are passed over, so that a later
- * version may add some.
+ * Reads a baseline file. Strict: a known key has the right type and range, or the file is rejected with
+ * what and where. Unknown keys are skipped, so that a later version may add some.
  */
 
 struct reading {
@@ -284,7 +283,7 @@ static size_t line_of(const struct reading *reading)
 	return line;
 }
 
-/* The first failure is the one that is told. */
+/* Only the first failure is reported. */
 static bool baseline_refuse(struct reading *reading, enum status status, const char *what,
 			    const char *key)
 {
@@ -306,7 +305,7 @@ static bool refuse_scan(struct reading *reading)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* It is of another kind, unless it is no JSON at all. */
+/* Wrong type, unless it is not JSON at all. */
 static bool refuse_kind(struct reading *reading, const char *what, const char *key)
 {
 	return reading->scan.problem ? refuse_scan(reading)
@@ -369,7 +368,7 @@ struct field {
 	const char *key;
 	enum field_type type;
 	size_t offset;
-	size_t size; /* of a text */
+	size_t size; /* of a string */
 	double most; /* of a number */
 	bool is_needed;
 };

@@ -31,7 +31,7 @@ static bool goes_on(const struct recording_process *process, const struct record
 	       !(comm->info.flags & COMM_FLAG_FINALIZED);
 }
 
-/* ---- one member ------------------------------------------------------------------------------ */
+/* ---- one rank -------------------------------------------------------------------------------- */
 
 static void add_counts(struct scene_comm *to, const struct recording_comm *comm, uint64_t now_ns)
 {
@@ -47,7 +47,7 @@ static void add_counts(struct scene_comm *to, const struct recording_comm *comm,
 	to->least_issued = least_of(to->least_issued, counts->collectives);
 }
 
-/* Flights are sorted by communicator: the first one that is open is the oldest. */
+/* Flights are sorted by communicator: the first open one is the oldest. */
 static void add_flights(struct scene_comm *to, const struct recording_process *process,
 			const uint8_t *kinds, uint32_t id, uint64_t now_ns)
 {
@@ -95,7 +95,7 @@ static enum status scene_add_process(struct scene *scene, const struct job *job,
 	return OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 static void count_ranks(struct scene *scene, const struct job *job)
 {
@@ -136,7 +136,7 @@ static int by_age(const void *one, const void *other)
 	       ORDER(a->comm, b->comm);
 }
 
-/* Leaves out what does not go on. */
+/* Leaves out what is over. */
 static void scene_sum_up(struct scene *scene, const struct job *job, uint64_t hang_ns)
 {
 	size_t kept = 0;
@@ -211,7 +211,7 @@ enum { WORDS = 200 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* A zeroed place at the end of a list that grows by doubling; NULL: no memory. */
+/* A zeroed entry at the end of a list that grows by doubling; NULL: out of memory. */
 static void *add_place(void **list, size_t *count, size_t bytes)
 {
 	if (!list_grow(list, *count, bytes))
@@ -274,7 +274,7 @@ struct agent {
 	char why_refused[WORDS];
 };
 
-/* The first text of each of two keys, in the objects of an array. */
+/* The first string of each of two keys, in the objects of an array. */
 static void take_reasons(struct json_scan *scan, const struct json_scan_key wanted[2], char *first,
 			 char *second)
 {
@@ -375,7 +375,7 @@ static enum status tell_files(struct agent_notes *notes, const struct agent *age
 	if (agent->unreadable > 0 && status == OK) {
 		text_format(text, sizeof(text), "no permission to read %" PRIu64 " %s",
 			    agent->unreadable, text_which(agent->unreadable, "file", "files"));
-		/* Other users' files: of a machine that jobs share there are always some. */
+		/* Files of other users: a shared host always has some. */
 		status = add_gap(notes, agent->host, false, text);
 	}
 	return status;
@@ -397,7 +397,7 @@ static enum status tell_agent(struct agent_notes *notes, const struct agent *age
 	return status;
 }
 
-/* The name for people when it says none: where the note was found. */
+/* The display name if the note has none: where it was found. */
 static void name_agent(struct agent *agent, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -439,7 +439,7 @@ static enum status take_agents(struct json_scan *scan, struct agent_notes *notes
 	return OK;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all notes ------------------------------------------------------------------------------- */
 
 static enum status read_note(struct agent_notes *notes, const struct recording_note *note)
 {
@@ -491,7 +491,7 @@ void agent_notes_release(struct agent_notes *notes)
 	*notes = (struct agent_notes){ .gaps = NULL };
 }
 
-/* ---- what limits what can be seen --------------------------------------------------------------- */
+/* ---- what limits the visibility -------------------------------------------------------------- */
 
 enum { NAMED = 24 }; /* of a kind; the rest is counted */
 
@@ -563,7 +563,7 @@ static void find_left_out(struct verdicts *verdicts, const struct agent_notes *n
 	verdict = add_blind(verdicts, is_warning, "agents", "FORMATS.md");
 	verdict_title(verdict, "%zu %s in the agents' answers", count,
 		      text_which(count, "gap", "gaps"));
-	/* What is missing before what could be better. */
+	/* What is missing comes before what is only incomplete. */
 	for (int turn = 1; turn >= 0; turn--)
 		for (size_t i = 0; i < notes->gap_count; i++)
 			if (notes->gaps[i].is_warning == turn && told < NAMED) {
@@ -633,7 +633,7 @@ static void find_lost(struct verdicts *verdicts, const struct recording *recordi
 
 	if (sum == 0)
 		return;
-	/* One of a hundred changes no figure that is told here. */
+	/* Less than 1% changes no reported value. */
 	verdict = add_blind(verdicts, !(scene && sum < scene->operations / 100), "lost",
 			    "runbooks/NcclRecordingLosses.md");
 	verdict_title(verdict, "%" PRIu64 " %s lost by the %s of %zu %s", sum,

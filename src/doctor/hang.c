@@ -1,12 +1,12 @@
 /*
- * From a scene to verdicts: build the graph, then tell what explains most first.
+ * From a scene to verdicts: build the graph, then report the causes that explain most first.
  *
  *	strong ends     a rank, a link, a GPU, a mismatch
- *	circles         among what these do not explain
- *	weak ends       not seen, not explained: only among ranks of which nothing else is known
- *	what is over    communicators that were given up
+ *	cycles          among what these do not explain
+ *	weak ends       invisible, unexplained: only for ranks of which nothing else is known
+ *	past hangs      communicators that were aborted
  *
- * Where nothing is told, jobs that are dead get a second look: see guess_dead_jobs().
+ * If nothing is reported, dead jobs are examined once more: see guess_dead_jobs().
  */
 #include "doctor/hang.h"
 #include "doctor/hang_internal.h"
@@ -85,7 +85,7 @@ struct hang_end *hang_end_add(struct hang_graph *graph, enum verdict_class class
 	return end;
 }
 
-/* What a seat's front is a part of. */
+/* The node that a seat's front belongs to. */
 uint32_t hang_node_of_front(const struct hang_scene *scene, uint32_t seat)
 {
 	return scene->seats[seat].is_pair ? hang_seat_node(scene, seat)
@@ -107,8 +107,8 @@ static bool holds(const struct hang_scene *scene, uint32_t seat, enum hang_edge_
 	const struct hang_seat *of = &scene->seats[seat];
 	const struct hang_meeting *meeting = &scene->meetings[scene->job->seats[seat].comm];
 
-	/* Where all called the same it is most likely over, unless it was the last that they did; where no GPU has
-	 * come to it, something before it holds them. */
+	/* If all ranks called the same, it is most likely over, unless it was their last call; if no GPU
+	 * has started it, something earlier holds them up. */
 	if ((meeting->unjudged == HANG_ALL_CALLED && !meeting->is_resting) ||
 	    meeting->unjudged == HANG_NONE_STARTED)
 		return false;
@@ -137,7 +137,7 @@ bool hang_held_elsewhere(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	return is_held;
 }
 
-/* What is launched together is stamped in a moment, where the launch itself is not shown. */
+/* If launches are not recorded: calls this close together were launched together. */
 #define TOGETHER_NS UINT64_C(100000)
 
 bool hang_is_called_before(const struct recording_flight *one, const struct recording_flight *other)
@@ -149,7 +149,7 @@ bool hang_is_called_before(const struct recording_flight *one, const struct reco
 	return flight_since_ns(one) + (is_same_comm ? TOGETHER_NS : 0) < flight_since_ns(other);
 }
 
-/* Is the front of this seat what its communicator is in, and was it called before? */
+/* Is the front of this seat the collective its communicator is in, and was it called earlier? */
 static bool is_front_before(const struct hang_scene *scene, uint32_t s,
 			    const struct recording_flight *flight)
 {
@@ -160,7 +160,7 @@ static bool is_front_before(const struct hang_scene *scene, uint32_t s,
 	       (of->is_pair || hang_is_in_meeting(scene, s, meeting));
 }
 
-/* Did this seat call anything before of which nobody knows whether it is over? */
+/* Did this seat make an earlier call that may not be over? */
 static bool is_any_before(const struct hang_scene *scene, uint32_t s,
 			  const struct recording_flight *flight)
 {
@@ -266,7 +266,7 @@ static uint32_t group_of(const struct hang_graph *graph, uint32_t end)
 	return end;
 }
 
-/* The same place was met before by `*last`: one group. */
+/* `*last` is an earlier end of the same place: one group. */
 static void unite(struct hang_graph *graph, uint32_t *last, uint32_t end)
 {
 	if (*last != HANG_NOBODY) {
@@ -301,7 +301,7 @@ static void group_end(struct hang_graph *graph, const struct places *places, uin
 	if (end->seat != HANG_NOBODY && how & BY_HOST) {
 		uint32_t *last = &places->by_host[hang_rank(scene, end->seat)->host];
 
-		/* Another job on the same host has nothing to do with it. */
+		/* Another job on the same host is unrelated. */
 		if (*last != HANG_NOBODY &&
 		    component_of(scene, &graph->ends[*last]) != component_of(scene, end))
 			*last = HANG_NOBODY;
@@ -363,7 +363,7 @@ static int by_from(const void *one, const void *other)
 	return ORDER(a->from, b->from) ?: ORDER(a->seat, b->seat) ?: ORDER(a->held_by, b->held_by);
 }
 
-/* first[n] .. first[n + 1] is then what belongs to node n. */
+/* first[n] .. first[n + 1] then belongs to node n. */
 static void sum_degrees(uint32_t *first, size_t node_count)
 {
 	for (size_t n = 0; n < node_count; n++)
@@ -384,12 +384,12 @@ static void sort_edges(struct hang_graph *graph)
 	sum_degrees(graph->first_in, nodes);
 	for (size_t i = 0; i < graph->edge_count; i++)
 		graph->in[graph->first_in[graph->edges[i].to]++] = (uint32_t)i;
-	/* Filling moved each to the next one's begin: back again. */
+	/* Filling moved each start to the start of the next one: restore them. */
 	memmove(graph->first_in + 1, graph->first_in, nodes * sizeof(*graph->first_in));
 	graph->first_in[0] = 0;
 }
 
-/* Sort edges, both ways; put ends into groups, one per verdict. */
+/* Sorts edges in both directions and puts ends into groups, one per verdict. */
 static void hang_graph_seal(struct hang_graph *graph)
 {
 	size_t nodes = graph->node_count;
@@ -412,10 +412,10 @@ static void hang_graph_seal(struct hang_graph *graph)
 		make_groups(graph);
 }
 
-/* Walks over the graph. Nothing here calls itself: chains may be as long as a job is large. */
+/* Graph walks. None is recursive: a chain may be as long as the job has ranks. */
 
-/* Marks all nodes that wait in the end for those in queue[0 .. count - 1], and those themselves. Returns
- * how many lie in the queue then. */
+/* Marks the nodes in queue[0 .. count - 1] and all nodes that wait for them, directly or not. Returns how
+ * many are in the queue then. */
 static size_t hang_graph_reach(struct hang_graph *graph, size_t count, uint8_t mark)
 {
 	size_t kept = 0;
@@ -453,7 +453,7 @@ bool hang_node_hangs(const struct hang_scene *scene, uint32_t node)
 	       scene->meetings[scene->job->seats[node - comms].comm].level == HANG_HANGS;
 }
 
-/* The way on from a node: its first edge into a node without a mark but `walked`. */
+/* The next step from a node: its first edge to a node that is unmarked or marked `walked`. */
 static uint32_t way_on(const struct hang_graph *graph, uint32_t node, uint8_t walked)
 {
 	for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
@@ -467,7 +467,7 @@ static uint32_t way_on(const struct hang_graph *graph, uint32_t node, uint8_t wa
 
 enum { WALKED = 254, BARREN = 255, SHORTEN_MAX = 16 };
 
-/* From this node on: the last edge before a node comes again; HANG_NOBODY: it leads nowhere. */
+/* Starting at this node: the last edge before a node repeats; HANG_NOBODY: no cycle. */
 static uint32_t walk_round(struct hang_graph *graph, uint32_t node)
 {
 	uint32_t edge = HANG_NOBODY;
@@ -482,7 +482,7 @@ static uint32_t walk_round(struct hang_graph *graph, uint32_t node)
 	return edge;
 }
 
-/* It led nowhere: nobody needs to go there again. */
+/* A dead end: no need to visit it again. */
 static void give_up(struct hang_graph *graph, uint32_t node)
 {
 	uint32_t edge;
@@ -501,7 +501,7 @@ static void replace_marks(struct hang_graph *graph, uint8_t old, uint8_t new)
 			graph->marks[n] = new;
 }
 
-/* The shortest way from a node back to itself, in edges; 0: more than `less` of them. */
+/* The shortest path from a node back to itself, in edges; 0: longer than `less`. */
 static size_t shortest_round(struct hang_graph *graph, uint32_t start, uint32_t *edges, size_t less)
 {
 	size_t seen = 0, count = 0;
@@ -540,7 +540,7 @@ static size_t shortest_round(struct hang_graph *graph, uint32_t start, uint32_t 
 	return count;
 }
 
-/* A circle was found: perhaps there is a shorter one through one of its nodes. */
+/* A cycle was found: there may be a shorter one through one of its nodes. */
 static size_t shorten(struct hang_graph *graph, uint32_t *edges, size_t count)
 {
 	uint32_t nodes[SHORTEN_MAX], found[SHORTEN_MAX];
@@ -560,7 +560,7 @@ static size_t shorten(struct hang_graph *graph, uint32_t *edges, size_t count)
 	return count;
 }
 
-/* A short circle among nodes without a mark, as indices of edges; 0: there is none. */
+/* A short cycle among unmarked nodes, as indices of edges; 0: there is none. */
 static size_t hang_graph_circle(struct hang_graph *graph, uint32_t *edges, size_t room)
 {
 	for (uint32_t start = 0; start < graph->node_count; start++) {
@@ -603,7 +603,7 @@ static void graph_build(struct hang_graph *graph)
 			continue;
 		if (scene->meetings[c].is_collective)
 			hang_collective(graph, c);
-		/* What comes after calls that differ follows from these. */
+		/* Whatever happens after a mismatch follows from it. */
 		if (graph->is_split[c])
 			continue;
 		for (uint32_t i = 0; i < comm->seat_count && graph->status == OK; i++)
@@ -619,10 +619,10 @@ static void graph_build(struct hang_graph *graph)
 
 /* Reported first. The rest is reported only for ranks of which nothing else is known. */
 enum strength {
-	PARTED = 0, /* calls that differ */
+	PARTED = 0, /* mismatches */
 	STRONG = 1,
-	UNSURE = 2, /* GPUs that may wait elsewhere: kernels are not shown */
-	WEAK = 3,   /* not seen, not explained, not judged */
+	UNSURE = 2, /* GPUs that may wait elsewhere: kernels are not recorded */
+	WEAK = 3,   /* invisible, unexplained, not judged */
 };
 
 static enum strength strength_of(const struct hang_end *end)
@@ -650,7 +650,7 @@ static void count_victim(struct hang_tale *tale, uint32_t seat)
 	tale->victims++;
 }
 
-/* Ranks that are in something that was reached, but for those that are the cause. */
+/* Ranks that are in something that was reached, except the cause itself. */
 static void count_victims(struct hang_tale *tale, size_t culprits)
 {
 	const struct job *job = tale->scene->job;
@@ -679,7 +679,7 @@ static bool is_any_hung(const struct hang_tale *tale)
 	return false;
 }
 
-/* Marks serve one walk at a time: what was reached is written down and the marks are taken back. */
+/* Marks serve one walk at a time: save what was reached and clear the marks. */
 static void finish_reach(struct hang_tale *tale, bool is_told)
 {
 	for (size_t i = 0; i < tale->reached; i++) {
@@ -726,7 +726,7 @@ static const struct hang_end *choose_lead(const struct hang_graph *graph, uint32
 	return lead;
 }
 
-/* Nodes of the group's ends into the queue; weak ones where nothing is told yet. */
+/* Puts the nodes of the group's ends into the queue; weak ones only if nothing was reported yet. */
 static size_t queue_owners(struct hang_graph *graph, uint32_t first, bool only_untold)
 {
 	size_t count = 0;
@@ -744,7 +744,7 @@ static size_t queue_owners(struct hang_graph *graph, uint32_t first, bool only_u
 	return count;
 }
 
-/* At any moment of a job that runs some transfers are under way: of one that was killed they say nothing. */
+/* A running job always has some transfers in progress: in a killed job they prove nothing. */
 static bool is_too_weak_to_guess(const struct hang_end *lead)
 {
 	return lead->class == VERDICT_STUCK || lead->class == VERDICT_UNSEEN ||
@@ -752,7 +752,7 @@ static bool is_too_weak_to_guess(const struct hang_end *lead)
 	       lead->class == VERDICT_NETWORK_STUCK || lead->class == VERDICT_GPU_STUCK;
 }
 
-/* Calls differ and none was made since: whatever else these ranks stand still in follows from that. */
+/* Calls differ and none was made since: whatever else these ranks are stuck in follows from that. */
 static bool is_split_still(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -766,7 +766,7 @@ static bool is_split_still(struct hang_tale *tale)
 	return true;
 }
 
-/* Is this end worth a verdict at all, for who asks? */
+/* Does this end deserve a verdict, given the options? */
 static bool is_asked_for(const struct hang_tale *tale)
 {
 	const struct hang_options *options = tale->scene->options;
@@ -810,8 +810,8 @@ static bool is_rank_involved(const struct hang_tale *tale, uint32_t seat)
 	       tale->is_involved[tale->scene->job->seats[seat].rank];
 }
 
-/* Ranks of which it is known why they wait may wait elsewhere because of that: what cannot be explained of
- * these is no second cause. */
+/* Ranks with a known cause may wait elsewhere because of it: something unexplained about them is not a
+ * second cause. */
 static void leave_out_involved(struct hang_tale *tale)
 {
 	const struct job *job = tale->scene->job;
@@ -823,7 +823,7 @@ static void leave_out_involved(struct hang_tale *tale)
 
 		if (strength_of(&tale->graph->ends[e]) <= STRONG)
 			continue;
-		/* A Send is explained with its communicator. */
+		/* A Send is explained together with its communicator. */
 		if (node >= comms)
 			node = job->seats[node - comms].comm;
 		for (uint32_t i = 0; !*is_told && i < job->comms[node].seat_count; i++)
@@ -841,9 +841,9 @@ static void tell_groups(struct hang_tale *tale, enum strength strength)
 			tell_group(tale, e, strength > STRONG);
 }
 
-/* ---- circles ---------------------------------------------------------------------------------------- */
+/* ---- cycles ---------------------------------------------------------------------------------- */
 
-/* Calls of one communicator, one behind the other: they are in order, and whatever holds up the first holds up all. */
+/* Calls of one communicator, in sequence: whatever holds up the first holds up all. */
 static bool is_queue(const struct hang_graph *graph, const uint32_t *edges, size_t count)
 {
 	bool is_any_before = false;
@@ -887,7 +887,7 @@ static void tell_circles(struct hang_tale *tale)
 	memset(graph->marks, 0, graph->node_count);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 static enum status tell_all(struct verdicts *verdicts, struct hang_graph *graph)
 {
@@ -941,9 +941,10 @@ static enum status look_once(struct verdicts *verdicts, const struct job *job,
 }
 
 /*
- * Regions of a job that was killed do not say when: a second or an hour after what was recorded last. So
- * whether it hung is not known, but who would have been the cause is, and that is what one wants to know of a
- * job that one has just killed because it hung. Of a job that was ended while it ran it means nothing.
+ * Regions of a killed job do not show when it was killed: it may have been a second or an hour after the
+ * last record. So whether it hung is unknown. But the cause it would have had is known, which is what one
+ * wants to know about a job that was just killed because it hung. For a job that was killed while it made
+ * progress, it means nothing.
  */
 static enum status guess_dead_jobs(struct verdicts *verdicts, const struct job *job,
 				   const struct hang_options *options)

@@ -1,4 +1,4 @@
-/* Hangs that calls alone show: members that called different things, or the same in another order. */
+/* Hangs that calls alone reveal: ranks that made different calls, or the same ones in a different order. */
 #include "doctor/hang_internal.h"
 
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include "common/text.h"
 
 /*
- * All collective calls of two seats, compared by number: where did they part? Goes through what was
- * recorded, once each, and once more for what was called there. Bounded: of very long recordings the last
- * calls are kept.
+ * Compares all collective calls of two seats by number to find where they diverged. Reads each recording
+ * once, and once more for the calls at that point. Bounded: of very long recordings only the last calls are
+ * kept.
  */
 enum { KEPT_MAX = 1 << 20 };
 
@@ -25,7 +25,7 @@ struct kept {
 		uint64_t match, signature;
 	} * list;
 	size_t room;
-	size_t next; /* how many came */
+	size_t next; /* number of calls added */
 };
 
 static bool is_call(const struct op_batch *batch, uint32_t row, uint32_t comm)
@@ -79,7 +79,7 @@ static uint64_t signature_of(const struct kept *kept, uint64_t match)
 {
 	size_t from = 0, to = kept->next;
 
-	/* Numbers without a gap, as they nearly always are. */
+	/* Consecutive numbers, as is nearly always the case. */
 	if (kept->next > 0 && match >= kept->list[0].match &&
 	    match - kept->list[0].match < kept->next &&
 	    kept->list[match - kept->list[0].match].match == match)
@@ -96,12 +96,12 @@ static uint64_t signature_of(const struct kept *kept, uint64_t match)
 								    : 0;
 }
 
-/* The other seat against what was kept of the first. */
+/* Compares the other seat with what was kept of the first. */
 struct compared {
 	const struct kept *kept;
 	uint32_t comm;
-	uint64_t first;	 /* the first that differs, 0 none */
-	uint64_t agreed; /* one before was the same */
+	uint64_t first;	 /* the first difference, 0 none */
+	uint64_t agreed; /* an earlier one was the same */
 };
 
 static bool calls_compare(const struct op_batch *batch, enum recording_place place, void *context)
@@ -155,7 +155,7 @@ static bool load_call(const struct hang_scene *scene, uint32_t seat, uint64_t ma
 	return wanted.call.is_known;
 }
 
-/* The first number at which two seats differ, from all that is recorded of them; false: they do not, or it
+/* The first number at which two seats differ, from everything recorded of them; false: they do not, or it
  * cannot be found. calls[] is what each called there. */
 static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint32_t other,
 			      struct hang_call calls[2])
@@ -173,7 +173,7 @@ static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint
 		status = recording_each_batch(hang_process(scene, other), WORDS, calls_compare,
 					      &compared, NULL);
 	free(kept.list);
-	/* Only a number that follows on one where they agreed is known to be the first. */
+	/* Only a difference right after a number where they agreed is known to be the first. */
 	if (status != OK || compared.first == 0 ||
 	    (compared.first > 1 && compared.agreed + 1 != compared.first))
 		return false;
@@ -182,28 +182,28 @@ static bool hang_calls_differ(const struct hang_scene *scene, uint32_t one, uint
 }
 
 /*
- * Members that called different things. Every collective call has its number and a hash of all calls so
- * far: where two members have the same number and another hash they have diverged, there or before. Live
- * slots keep the last calls, also those that are over, and the counters know the last one.
+ * Ranks that made different calls. Every collective call has a number and a hash of all calls so far: if
+ * two ranks have the same number and different hashes, they have diverged there or before. Live slots keep
+ * the last calls, including finished ones, and the counters have the last one.
  *
- * With half the count a rank may be through with its call and be in the next one, where the others seem to
- * be missing. So this comes before everything else.
+ * With half the count a rank may be done with its call and be in the next one, where the others seem to be
+ * missing. So this check comes before all others.
  */
 
-/* Counters that have not changed for so long were read as a whole. */
+/* Counters that have not changed for this long were read consistently. */
 #define SETTLED_NS (SECOND_NS / 10)
 
-/* Ranks make a call within a moment of each other, also on a busy machine. Who has done nothing for so long
- * is held up, and nobody knows when it will come. */
+/* Ranks make a call within a moment of each other, also on a busy host. A rank that has done nothing for
+ * this long is held up, and when it will continue is unknown. */
 #define COMING_NS SECOND_NS
 
-/* Walking through what two processes recorded takes time: for so many communicators at most. */
+/* Reading the recordings of two processes takes time: at most this many communicators. */
 enum { WALKS_MAX = 8, LATER_MAX = 8 };
 
-/* The calls of one seat that can still be seen, by number. */
+/* The calls of one seat that are still recorded, by number. */
 struct calls {
 	const struct recording_flight *at, *end;
-	bool has_last; /* the counters', if they are not just changing */
+	bool has_last; /* from the counters, unless they may be changing */
 	uint64_t last, signature;
 };
 
@@ -257,16 +257,16 @@ static bool call_at(const struct hang_scene *scene, uint32_t s, uint64_t match,
 	return false;
 }
 
-/* Releases hash different fields. */
+/* Different releases hash different fields. */
 static bool is_comparable(const struct hang_scene *scene, const struct job_comm *comm, uint32_t i)
 {
 	return scene->seats[comm->seats[i]].comm->info.interface ==
 	       scene->seats[comm->seats[0]].comm->info.interface;
 }
 
-/* ---- the first number that differs --------------------------------------------------------------- */
+/* ---- the first difference -------------------------------------------------------------------- */
 
-/* All calls of one communicator by number: open addressing, emptied for the next one. */
+/* All calls of one communicator by number: open addressing, cleared for the next one. */
 struct table {
 	struct {
 		uint64_t match, signature;
@@ -283,7 +283,7 @@ static size_t count_calls(const struct hang_scene *scene, const struct job_comm 
 	return count;
 }
 
-/* Numbers of different members are nearly the same: there are far fewer of them than calls. */
+/* Numbers of different ranks are nearly the same: there are far fewer of them than calls. */
 static bool table_clear(struct hang_graph *graph, struct table *table, size_t calls)
 {
 	size_t room = 64;
@@ -304,7 +304,7 @@ static bool table_clear(struct hang_graph *graph, struct table *table, size_t ca
 	return true;
 }
 
-/* False when another signature is known for this number. */
+/* False if this number already has a different signature. */
 static bool table_agrees(struct table *table, const struct hang_call *call)
 {
 	size_t at = (size_t)hash_word(1, call->match) & (table->room - 1);
@@ -318,7 +318,7 @@ static bool table_agrees(struct table *table, const struct hang_call *call)
 	return table->slots[at].signature == call->signature;
 }
 
-/* Quick and nearly always enough: everybody is at the same last call with the same hash. */
+/* Fast and usually enough: all ranks are at the same last call with the same hash. */
 static bool is_all_the_same(const struct hang_scene *scene, const struct job_comm *comm)
 {
 	const struct comm_counts *first = &scene->seats[comm->seats[0]].comm->counts;
@@ -391,9 +391,9 @@ static void take_sides(const struct hang_scene *scene, struct hang_split *split)
 }
 
 /*
- * Is a member about to make this call? Sides that are told before it has chosen would be others at the next
- * look, with another culprit. So who looks again waits for those that move, but no longer than for a hang:
- * Sends and Recvs may go on for ever on a communicator.
+ * Is a rank about to make this call? Sides reported before it has called might change at the next scan,
+ * with another culprit. So repeated scans wait for ranks that make progress, but no longer than for a hang:
+ * Sends and Recvs may continue forever on a communicator.
  */
 static bool is_too_early(const struct hang_scene *scene, const struct job_comm *comm,
 			 uint64_t number)
@@ -419,7 +419,7 @@ static bool is_too_early(const struct hang_scene *scene, const struct job_comm *
 	return is_any_coming;
 }
 
-/* ---- what kind ----------------------------------------------------------------------------------- */
+/* ---- kind of difference ---------------------------------------------------------------------- */
 
 static bool is_same_call(const struct hang_call *a, const struct hang_call *b)
 {
@@ -458,7 +458,7 @@ static const char *rule_of(const struct hang_scene *scene, const struct hang_spl
 	return a->call.count != b->call.count ? "count" : "root";
 }
 
-/* Did the two sides agree at the number before? */
+/* Did the two sides agree at the previous number? */
 static bool is_known_first(const struct hang_scene *scene, const struct hang_split *split)
 {
 	const struct hang_side_of_split *usual = &split->sides[0];
@@ -471,7 +471,7 @@ static bool is_known_first(const struct hang_scene *scene, const struct hang_spl
 	       call_at(scene, odd->first, split->number - 1, &b) && a.signature == b.signature;
 }
 
-/* It was before what live slots hold: look through all that the two have recorded. */
+/* It was before what live slots hold: search everything the two have recorded. */
 static void look_back(const struct hang_scene *scene, struct hang_split *split)
 {
 	struct hang_side_of_split *usual = &split->sides[0];
@@ -545,23 +545,25 @@ void hang_mismatches(struct hang_graph *graph)
 }
 
 /*
- * Ranks that made the same calls in another order, over two communicators. Each GPU runs what was called first and
- * waits there for the others, which wait in what they called first: a deadlock in which everybody has called
- * everything. Kernels would show who is in what; without them the order of the calls does.
+ * Ranks that made the same calls in a different order on two communicators. Each GPU runs what was called
+ * first and waits there for the others, which wait in what they called first: a deadlock in which every
+ * rank has called everything. Kernel events would show which GPU is in what; without them the order of the
+ * calls does.
  *
- *	rank 0 called   AllReduce 44 of world, then AllGather 72 of ep
- *	rank 1 called   AllGather 72 of ep, then AllReduce 44 of world
+ *	rank 0 called   AllReduce #44 of world, then AllGather #72 of ep
+ *	rank 1 called   AllGather #72 of ep, then AllReduce #44 of world
  *
- * Another order alone is harmless: streams may run side by side. So it is looked for only where all that these ranks
- * called last is stuck and nothing shows whether it has ended.
+ * A different order alone is harmless: streams may run in parallel. So this is checked only if all that
+ * these ranks called last is stuck and nothing shows whether it has ended.
  */
 
 enum {
-	CALLS = 16,		/* the last ones of a seat: what recorders keep in any case */
-	COMPARISONS_MAX = 4096, /* of two ranks: a large job that hangs is like that everywhere */
+	CALLS = 16,		/* the last ones of a seat: what recorders always keep */
+	COMPARISONS_MAX = 4096, /* pairs of ranks: a large job that hangs looks the same
+				   everywhere */
 };
 
-/* A call that both ranks made, and when. */
+/* A call that both ranks made, with its times. */
 struct shared_call {
 	const struct recording_flight *one, *other;
 	bool is_second; /* of the second communicator */
@@ -583,7 +585,7 @@ static bool is_stuck_by_calls(const struct hang_scene *scene, uint32_t c)
 	       !hang_sees_kernels(scene, meeting->first, &scene->seats[meeting->first].front->op);
 }
 
-/* Does nothing show that a GPU has come to this one? */
+/* Does nothing show that a GPU has started this one? */
 static bool is_unsure(const struct hang_scene *scene, uint32_t seat, size_t i)
 {
 	const struct recording_flight *flight = &hang_flights(scene, seat)[i];
@@ -593,7 +595,7 @@ static bool is_unsure(const struct hang_scene *scene, uint32_t seat, size_t i)
 					 !hang_sees_kernels(scene, seat, &flight->op));
 }
 
-/* The same call on the other rank; of a Send, its Recv. */
+/* The same call on the other rank; for a Send, its Recv. */
 static const struct recording_flight *same_call(const struct hang_scene *scene, uint32_t seat,
 						uint32_t other, const struct op_record *op)
 {
@@ -654,7 +656,7 @@ static bool find_crossing(const struct shared_call *calls, size_t count,
 	return false;
 }
 
-/* `seats` of one rank called the first before the second, of the other the other way round. */
+/* One rank of `seats` called the first before the second, the other one vice versa. */
 static void add_crossing(struct hang_graph *graph, const struct shared_seats *seats,
 			 const struct shared_call *first, const struct shared_call *second)
 {
@@ -698,7 +700,7 @@ static void compare_orders(struct hang_graph *graph, const struct shared_seats *
 	}
 }
 
-/* The seat of the same rank on another communicator; HANG_NOBODY: it is not there. */
+/* The seat of the same rank on another communicator; HANG_NOBODY: none. */
 static uint32_t seat_on(const struct job *job, uint32_t seat, uint32_t comm)
 {
 	const struct job_seat *of = &job->seats[seat];
@@ -709,7 +711,7 @@ static uint32_t seat_on(const struct job *job, uint32_t seat, uint32_t comm)
 	return HANG_NOBODY;
 }
 
-/* All ranks that are on both against the first of them. */
+/* Compares all ranks that are on both with the first of them. */
 static void compare_comms(struct hang_graph *graph, uint32_t c, uint32_t d, uint32_t *budget)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -751,7 +753,7 @@ void hang_orders(struct hang_graph *graph)
 		     s < job->first_seat[job->seats[seat].process + 1]; s++) {
 			uint32_t c = job->seats[s].comm;
 
-			/* Where neither is all called, who has not called is the reason. */
+			/* If not all ranks have called either, the missing rank is the cause. */
 			if (c >= d || !is_stuck_by_calls(scene, c) ||
 			    (scene->meetings[c].unjudged != HANG_ALL_CALLED &&
 			     scene->meetings[d].unjudged != HANG_ALL_CALLED))
@@ -765,7 +767,7 @@ void hang_orders(struct hang_graph *graph)
 	}
 }
 
-/* Who called what, side by side. */
+/* The calls of each side. */
 
 #define SAY text, sizeof(text)
 
@@ -819,7 +821,7 @@ static void tell_rule(struct hang_tale *tale, const struct hang_split *split)
 				split->number);
 }
 
-/* For how long nobody there has called anything: a hang, as far as anybody can tell. */
+/* How long no rank there has called anything: a hang, as far as is known. */
 static void tell_no_calls(struct hang_tale *tale, uint32_t c)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -836,7 +838,7 @@ static void tell_no_calls(struct hang_tale *tale, uint32_t c)
 			 units_duration(time, still_ns));
 }
 
-/* For how long a member that goes on is in its operation; 0: nobody is in one. */
+/* How long a rank that is not over has been in its operation; 0: none is in one. */
 static uint64_t oldest_ns(const struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -914,7 +916,7 @@ void hang_tell_split(struct hang_tale *tale)
 	}
 }
 
-/* Ranks that wait for each other in a circle: every link of it. */
+/* Ranks that wait for each other in a cycle: every link of it. */
 
 enum { NAMED = 4 }; /* communicators that the title names */
 
@@ -926,7 +928,7 @@ static uint32_t node_comm(const struct hang_scene *scene, uint32_t node)
 	return node < comms ? node : scene->job->seats[node - comms].comm;
 }
 
-/* How many ranks are in the way between the same two: alone is who does it differently. */
+/* The number of ranks between the same two nodes: the rank that differs is alone. */
 static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge *edge)
 {
 	uint32_t count = 0;
@@ -936,7 +938,7 @@ static uint32_t parallel(const struct hang_graph *graph, const struct hang_edge 
 	return count;
 }
 
-/* "Rank 3 called AllReduce 5 of dp before AllGather 2 of tp." */
+/* "Rank 3 called AllReduce #5 of dp before AllGather #2 of tp." */
 static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -954,12 +956,12 @@ static void tell_order(struct hang_tale *tale, const struct hang_edge *edge)
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
-/* "Rank 3 is in AllReduce 5 of dp and waits for rank 1, which is in AllGather 2 of tp." */
+/* "Rank 3 is in AllReduce #5 of dp and waits for rank 1, which is in AllGather #2 of tp." */
 static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edge,
 			     const struct hang_edge *before)
 {
 	const struct hang_scene *scene = tale->scene;
-	uint32_t waits = before->held_by; /* the one that the link before waits for */
+	uint32_t waits = before->held_by; /* the one that the previous link waits for */
 	char text[600] = "";
 
 	if (edge->before != NULL) {
@@ -982,7 +984,7 @@ static void tell_circle_link(struct hang_tale *tale, const struct hang_edge *edg
 	verdict_evidence(tale->verdict, "%s.", text);
 }
 
-/* Each communicator of the circle once; how many there are. */
+/* Each communicator of the cycle once; returns how many there are. */
 static size_t say_comms(const struct hang_tale *tale, const uint32_t *edges, size_t count,
 			char *text, size_t size)
 {
@@ -1004,7 +1006,7 @@ static size_t say_comms(const struct hang_tale *tale, const uint32_t *edges, siz
 	return named;
 }
 
-/* Which part of those that belong there are in what this rank is in instead? */
+/* The share of the other node's ranks that are in what this rank is in instead. */
 static double company(const struct hang_scene *scene, const struct hang_edge *edge)
 {
 	if (edge->to >= scene->job->comm_count)
@@ -1013,8 +1015,8 @@ static double company(const struct hang_scene *scene, const struct hang_edge *ed
 	       (double)scene->job->comms[edge->to].seat_count;
 }
 
-/* The link with the fewest ranks in the way, and of those the one that is in something with fewest others:
- * most do it as the rest of the circle does. */
+/* The link with the fewest ranks, and of those the one whose operation has the smallest share of its ranks:
+ * most ranks do what the rest of the cycle does. */
 static size_t odd_link(const struct hang_tale *tale, const uint32_t *edges, size_t count)
 {
 	const struct hang_graph *graph = tale->graph;

@@ -1,10 +1,10 @@
 /*
- * Seats in a Send or a Recv. The k-th Send of A to B meets the k-th Recv of B from A, so of each open one
- * the counterpart is looked for at the peer: among its live slots, which keep the last calls.
+ * Seats in a Send or a Recv. The k-th Send of A to B matches the k-th Recv of B from A, so for each open
+ * one the counterpart is looked up at the peer, in its live slots, which keep the last calls.
  *
  *	not called there      the peer is in something else (an edge), or it is the end
  *	called, not started   its GPU is in something else (an edge), or it is the end
- *	both run              the network between them, or the GPU of one that does not produce
+ *	both run              the network between them, or the GPU that produces nothing
  */
 #include "doctor/hang_internal.h"
 
@@ -16,7 +16,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* A seat that has thousands of them open waits for the same few peers. */
+/* A seat with thousands of them open waits for the same few peers. */
 enum { PAIRS_MAX = 256 };
 
 static uint8_t counterpart(uint8_t function)
@@ -26,7 +26,7 @@ static uint8_t counterpart(uint8_t function)
 	return function == OP_RECV ? OP_SEND : function;
 }
 
-/* The peer's side of it. *latest: the highest number of that kind that is known there. */
+/* The peer's side of it. *latest: the highest known number of that kind there. */
 static const struct recording_flight *find_counterpart(const struct hang_scene *scene,
 						       uint32_t peer, const struct op_record *op,
 						       int32_t me, uint64_t *latest)
@@ -73,7 +73,8 @@ static bool is_on_the_wire(const struct recording_flight *sends)
 	return sends->op.state == OP_DONE || hang_has_worked(sends);
 }
 
-/* Does the receiver wait for data? One that has not posted its receives is not ready, whatever the network does. */
+/* Does the receiver wait for data? If it has not posted its receives, it is not ready, whatever the network
+ * does. */
 static bool has_posted(struct hang_graph *graph, const struct recording_flight *receives)
 {
 	struct flight_wait *waits = NULL;
@@ -87,7 +88,7 @@ static bool has_posted(struct hang_graph *graph, const struct recording_flight *
 	return has_any;
 }
 
-/* Both run, and nothing comes: which side? `sender` and `sends` are the sending one. */
+/* Both run, and no data arrives: which side? `sender` and `sends` are the sending one. */
 static void judge_running(struct hang_graph *graph, uint32_t node, uint32_t sender,
 			  const struct recording_flight *sends, uint32_t receiver,
 			  const struct recording_flight *receives)
@@ -153,7 +154,7 @@ static void judge_called(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		bool is_recv = mine->op.function == OP_RECV;
 		const struct recording_flight *sends = is_recv ? theirs : mine;
 
-		/* Who shows no kernels may not have come to it. With data on the wire the sender has. */
+		/* Without kernel events a side may not have started. With data on the wire the sender has. */
 		if (!is_on_the_wire(sends) && is_held_before(graph, node, seat, mine, peer, theirs))
 			return;
 		if (sends->proxy_count > 0 || hang_sees_kernels(graph->scene, seat, &mine->op))
@@ -193,7 +194,7 @@ static void pair_unseen(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	}
 }
 
-/* Transfers were completed: the peer has called its half, whatever is left of that to be seen. */
+/* Transfers were completed: the peer has called its half, even if that is no longer recorded. */
 static bool has_moved(const struct recording_flight *flight)
 {
 	for (size_t i = 0; i < flight->proxy_count; i++)
@@ -202,8 +203,8 @@ static bool has_moved(const struct recording_flight *flight)
 	return false;
 }
 
-/* Of calls that are done the last few are kept. Where kernels do not show that this one runs, the peer's half may be
- * done and gone. */
+/* Only the last few finished calls are kept. If kernels do not show that this one runs, the peer's half may
+ * have finished and been dropped. */
 static bool may_be_over(const struct hang_scene *scene, uint32_t peer,
 			const struct recording_flight *flight)
 {
@@ -228,7 +229,7 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		pair_unseen(graph, node, seat, flight);
 		return;
 	}
-	if (peer == HANG_NOBODY) /* the peer never showed: hang_pair() says what is left */
+	if (peer == HANG_NOBODY) /* the peer was never reported: hang_pair() handles what is left */
 		return;
 	life = scene->processes[job->seats[peer].process].life;
 	theirs = find_counterpart(scene, peer, &flight->op, job->seats[seat].comm_rank, &latest);
@@ -239,7 +240,7 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 		return;
 	} else if (latest > flight->op.match || flight->op.match == 0 || has_moved(flight) ||
 		   (latest == 0 && may_be_over(scene, peer, flight))) {
-		/* The peer is past it, or numbers say nothing. */
+		/* The peer is past it, or numbers are not conclusive. */
 		end = hang_end_add(graph, VERDICT_STUCK, node, job->seats[seat].comm, HANG_NOBODY);
 		end->peer_comm_rank = flight->op.peer;
 		end->confidence = 0.3;
@@ -253,7 +254,7 @@ static void one_pair(struct hang_graph *graph, uint32_t node, uint32_t seat,
 	end->flight = flight;
 }
 
-/* Called, and its own GPU has not come to it. */
+/* Called, and its own GPU has not started it. */
 static bool is_waiting_gpu(struct hang_graph *graph, uint32_t node, uint32_t seat)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -267,7 +268,7 @@ static bool is_waiting_gpu(struct hang_graph *graph, uint32_t node, uint32_t sea
 	end = hang_end_add(graph, is_issued ? VERDICT_NOT_LAUNCHED : VERDICT_GPU_NOT_REACHED, node,
 			   scene->job->seats[seat].comm, seat);
 	end->confidence = 0.8;
-	/* Before the launch NCCL connects to the peer and does not tell who that is. */
+	/* Before the launch NCCL connects to the peer and does not report it. */
 	if (is_issued && scene->seats[seat].front->op.peer < 0) {
 		end->note = HANG_NOTE_CONNECTING;
 		end->confidence = 0.6;
@@ -275,7 +276,7 @@ static bool is_waiting_gpu(struct hang_graph *graph, uint32_t node, uint32_t sea
 	return true;
 }
 
-/* What a process shows that is stopped is old: it waits for nobody. Those that wait for it tell more. */
+/* The state of a stopped process is old: it waits for no rank. Those that wait for it are better evidence. */
 static bool is_stopped(struct hang_graph *graph, uint32_t node, uint32_t seat)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -299,7 +300,7 @@ static bool is_transferred(const struct recording_flight *flight)
 	return flight->proxy_count > 0 && flight->op.kernels_started == 0;
 }
 
-/* Calls do not say whether it hangs; but for what was called before it. */
+/* Calls do not show whether it hangs, except for what was called before it. */
 static void pair_not_judged(struct hang_graph *graph, uint32_t node, uint32_t seat)
 {
 	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, node,
@@ -328,7 +329,7 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 
 		if (flight < scene->seats[seat].front || !hang_is_open(scene, seat, i))
 			continue;
-		/* What comes behind a collective waits for that. */
+		/* Whatever follows a collective waits for it. */
 		if (op_is_collective(flight->op.function))
 			break;
 		looked_at++;
@@ -338,7 +339,7 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 	}
 	if (graph->edge_count != before_edges || graph->end_count != before_ends)
 		return;
-	/* Both halves were called, and nothing is shown of either. */
+	/* Both halves were called, and nothing is recorded of either. */
 	if (scene->seats[seat].presence == HANG_UNSURE &&
 	    scene->seats[seat].front->proxy_count == 0)
 		pair_not_judged(graph, node, seat);
@@ -348,16 +349,17 @@ void hang_pair(struct hang_graph *graph, uint32_t seat)
 }
 
 /*
- * Why a collective does not end, in the order in which one thing explains the others:
+ * Why a collective does not end, ordered so that each cause explains the ones below it:
  *
- *	members whose process is dead or stopped
- *	members that have not called it (they may be held up elsewhere)
- *	members that called it and are in a Send or a Recv before it
- *	members that called it and whose GPU has not come to it (they may be held up elsewhere)
+ *	ranks whose process is dead or stopped
+ *	ranks that have not called it (they may be held up elsewhere)
+ *	ranks that called it and are in a Send or a Recv before it
+ *	ranks that called it and whose GPU has not started it (they may be held up elsewhere)
  *	all are in it: what the network and the channels show (hang_transfer.c)
  */
 
-/* Without a hash nobody knows the members: one of the same job that is gone explains it best. */
+/* Without a hash the ranks of a communicator are unknown: a process of the same job that is gone explains
+ * it best. */
 static uint32_t gone_of_job(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -375,7 +377,7 @@ static uint32_t gone_of_job(struct hang_graph *graph, uint32_t c)
 	return 1;
 }
 
-/* Members that are gone or stopped. */
+/* Ranks that are gone or stopped. */
 static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -390,7 +392,7 @@ static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 
 		if (life != HANG_DEAD && life != HANG_STOPPED)
 			continue;
-		/* It left before it died: nobody needs it here. */
+		/* It left before it died and is not needed here. */
 		if (scene->seats[seat].comm->info.flags & COMM_FLAG_FINALIZED)
 			continue;
 		hang_end_of_rank(graph, c, seat);
@@ -399,7 +401,7 @@ static uint32_t gone_members(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* Nothing of its execution is shown, and calls do not say whether it hangs. */
+/* Its execution is not recorded, and calls do not show whether it hangs. */
 static void meeting_not_judged(struct hang_graph *graph, uint32_t c, enum hang_note note)
 {
 	struct hang_end *end = hang_end_add(graph, VERDICT_BLIND, c, c, HANG_NOBODY);
@@ -427,8 +429,8 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 		hang_end_of_rank(graph, c, seat);
 		behind += !scene->seats[seat].is_over;
 	}
-	/* One rank that does not come is the exception. That the hosts of several stopped a call before those of the
-	 * others is what a GPU does that hangs in something all of them called. */
+	/* One missing rank is the exception. If several hosts stopped one call earlier than the others, a
+	 * GPU may hang in something all of them called. */
 	if (meeting->is_by_calls && behind > 1) {
 		graph->end_count = before;
 		meeting_not_judged(graph, c, HANG_NOTE_SEVERAL);
@@ -436,7 +438,7 @@ static uint32_t missing_members(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* Is this collective open on a seat, behind its front? */
+/* Is this collective open on a seat, after its front? */
 static bool is_queued(const struct hang_scene *scene, uint32_t seat,
 		      const struct hang_meeting *meeting)
 {
@@ -452,7 +454,7 @@ static bool is_queued(const struct hang_scene *scene, uint32_t seat,
 	return false;
 }
 
-/* Members that are in a Send or a Recv of the same communicator first: they run in order. */
+/* Ranks that are in a Send or a Recv of the same communicator first: they run in order. */
 static uint32_t members_behind(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -476,7 +478,7 @@ static uint32_t members_behind(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* How far the members that can be seen have come: how many of them only called it, how many are inside. */
+/* How far the visible ranks are: how many of them only called it, how many are inside. */
 struct arrivals {
 	uint32_t issued, launched, inside;
 };
@@ -498,7 +500,7 @@ static struct arrivals survey_arrivals(const struct hang_scene *scene, uint32_t 
 	return arrivals;
 }
 
-/* All called it and NCCL launched it nowhere: nobody is behind the others. */
+/* All ranks called it and NCCL launched it on none: no rank is behind the others. */
 static uint32_t nobody_launched(struct hang_graph *graph, uint32_t c)
 {
 	struct hang_end *end;
@@ -511,7 +513,7 @@ static uint32_t nobody_launched(struct hang_graph *graph, uint32_t c)
 	return 1;
 }
 
-/* Its GPU has not come to it, and no other operation holds it, as far as that is shown. */
+/* Its GPU has not started it, and no other recorded operation holds it up. */
 static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, bool is_any_inside)
 {
 	const struct hang_seat *of = &graph->scene->seats[seat];
@@ -526,15 +528,15 @@ static void add_waiting(struct hang_graph *graph, uint32_t c, uint32_t seat, boo
 	}
 }
 
-/* Where kernels are not shown its GPU may also be in something called before of which nothing is shown. */
+/* Without kernel events its GPU may also be in an earlier call that is not recorded. */
 static bool is_held(struct hang_graph *graph, uint32_t c, uint32_t seat)
 {
 	return hang_held_elsewhere(graph, c, seat, HANG_EDGE_NOT_STARTED) ||
 	       hang_held_before(graph, c, seat, graph->scene->seats[seat].front);
 }
 
-/* Called, and others are inside. Only where kernels are shown, or transfers show the same, does that mean something. Where nobody is
- * inside, GPUs compute, and only who waits in the call itself is behind. */
+/* Called, and others are inside. This is conclusive only if kernels are recorded, or transfers show the
+ * same. If no rank is inside, GPUs compute, and only a rank that waits in the call itself is behind. */
 static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -561,7 +563,7 @@ static uint32_t waiting_gpus(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* Others are in a later one, which this one has finished its part for, and are waited for there. */
+/* Others are in a later one, after this one has finished its part, and wait there. */
 static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -589,7 +591,8 @@ static uint32_t missing_later(struct hang_graph *graph, uint32_t c)
 	return count;
 }
 
-/* All called it, and of some nothing shows that their GPU has come to it: they may be in what they called before. */
+/* All ranks called it, and for some nothing shows that their GPU has started it: they may be in an earlier
+ * call. */
 static uint32_t held_before(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -621,11 +624,11 @@ void hang_collective(struct hang_graph *graph, uint32_t c)
 	hang_transfer(graph, c);
 }
 
-/* A rank that did not come, and a process that is gone or stopped. */
+/* A missing rank, and a process that is gone or stopped. */
 
 #define SAY text, sizeof(text)
 
-/* The last operation of a seat that is known. */
+/* The last known operation of a seat. */
 static const struct recording_flight *last_flight(const struct hang_scene *scene, uint32_t seat)
 {
 	const struct hang_seat *of = &scene->seats[seat];
@@ -635,7 +638,7 @@ static const struct recording_flight *last_flight(const struct hang_scene *scene
 	return &hang_process(scene, seat)->flights[of->first_flight + of->flight_count - 1];
 }
 
-/* What it did last, on this communicator and anywhere. */
+/* Its last activity, on this communicator and anywhere. */
 static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -676,7 +679,7 @@ static void tell_last_deed(struct hang_tale *tale, uint32_t seat)
 			 scene->seats[seat].is_over ? "" : " It has been in no operation since.");
 }
 
-/* What it has not called: of a Send or Recv, the other half. */
+/* What it has not called: for a Send or Recv, the other half. */
 static void say_missing_call(const struct hang_tale *tale, char *text, size_t size)
 {
 	const struct hang_end *lead = tale->lead;
@@ -768,7 +771,7 @@ void hang_tell_process(struct hang_tale *tale)
 	}
 }
 
-/* A communicator that this process has not left: others need it there. */
+/* A communicator that this process has not left and where it is still needed. */
 static uint32_t open_seat(const struct hang_scene *scene, uint32_t process)
 {
 	const struct job *job = scene->job;
@@ -790,7 +793,7 @@ static bool is_any_alive(const struct hang_scene *scene, uint32_t component)
 	return false;
 }
 
-/* Of its kind, in its set of processes, and nobody was told of it. */
+/* Of this kind and component, and not reported yet. */
 static bool is_gone_untold(const struct hang_tale *tale, uint32_t p, enum hang_life life,
 			   uint32_t component)
 {

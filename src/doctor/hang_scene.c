@@ -1,8 +1,8 @@
 /*
- * Who lives. On a machine where the processes run the system knows. Of what was left behind only the ends
- * of the recordings are known, and these are compared among processes that belong together: those that
- * share communicators, directly or through others. Two jobs in one directory have nothing to do with each
- * other, and neither have two attempts of the same job.
+ * Which processes are alive. On the host where they run, the system knows. For recordings left behind, only
+ * their ends are known; these are compared among processes that belong together, that is, share
+ * communicators directly or indirectly. Two jobs in one directory are unrelated, and so are two attempts of
+ * the same job.
  */
 #include "doctor/hang.h"
 #include "doctor/hang_internal.h"
@@ -14,7 +14,7 @@
 
 #define HANG_GUESS_NS UINT64_C(1)
 
-/* Clocks of hosts differ by so much. */
+/* Clocks of hosts may differ by this much. */
 #define CLOCKS_NS (2 * SECOND_NS)
 
 uint64_t hang_now_ns(const struct recording_process *process)
@@ -48,7 +48,7 @@ static void components_join(struct hang_process *processes, uint32_t one, uint32
 		processes[a].component = b;
 }
 
-/* Communicators without a hash are joined with nobody: there the job's name has to do. */
+/* Communicators without a hash are not matched with any other: the job's name has to suffice. */
 static void join_nameless(struct hang_scene *scene, uint32_t *first_of_group)
 {
 	const struct job *job = scene->job;
@@ -84,22 +84,22 @@ static enum status find_components(struct hang_scene *scene)
 					job->seats[job->comms[c].seats[i]].process);
 	join_nameless(scene, first_of_group);
 	free(first_of_group);
-	/* Roots are the smallest of their component: one pass makes all of them direct. */
+	/* Roots are the smallest of their component: one pass links all of them directly. */
 	for (uint32_t p = 0; p < job->recording->count; p++)
 		scene->processes[p].component = root_of(scene->processes, p);
 	return OK;
 }
 
-/* ---- lives ------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct together {
 	uint64_t end_wall_ns;
 	bool is_any_alive;
 	bool is_any_ended; /* cleanly */
-	bool is_end_known; /* of one at least */
+	bool is_end_known; /* of at least one */
 };
 
-/* A region without a trace does not say when its process died: its last call may be long before. */
+/* A region without a trace does not show when its process died: its last call may be much earlier. */
 static bool is_end_known(const struct recording_process *process)
 {
 	return process->region == NULL && process->counts_ns != 0;
@@ -144,7 +144,7 @@ static void take_process(struct hang_scene *scene, uint32_t p)
 		of->end_wall_ns = 0;
 }
 
-/* Lives, ends, components: the first part of it. */
+/* Life, ends, components: the first part of a scene. */
 static enum status hang_lives(struct hang_scene *scene)
 {
 	const struct recording *recording = scene->job->recording;
@@ -184,8 +184,8 @@ static enum status hang_lives(struct hang_scene *scene)
 
 /*
  * What each seat is in. NCCL runs the operations of a communicator in order, so a seat is in its first open
- * one, its front. That a call was made says little: hosts run ahead of their GPUs. That others are inside,
- * for long, and nothing of their communicator moves: that is standing still.
+ * one, its front. A call alone proves little: hosts run ahead of their GPUs. A communicator is stuck if
+ * ranks have been inside for long and nothing of it makes progress.
  */
 
 #define HANG_DEFAULT_NS (20 * SECOND_NS)
@@ -277,8 +277,8 @@ enum flight_kind hang_flight_kind(const struct hang_scene *scene, uint32_t seat,
 	enum flight_kind kind =
 		scene->kinds[scene->first_kind[process] + scene->seats[seat].first_flight + i];
 
-	/* Some operations of a communicator go over the network, on some ranks: where nothing came of this one,
-	 * nothing will. */
+	/* Some operations of a communicator go over the network, on some ranks: if nothing was reported for
+	 * this one, nothing will be. */
 	if (kind == FLIGHT_OPEN && flight->op.state == OP_LAUNCHED && flight->proxy_count == 0 &&
 	    flight->open_children == 0 &&
 	    !op_kernels_were_asked(&scene->seats[seat].comm->info, &flight->op))
@@ -291,7 +291,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The seat of this rank on which the last call was made, or anything ended; HANG_NOBODY none. */
+/* The seat of this rank with the last call or completion; HANG_NOBODY none. */
 static uint32_t latest_seat(const struct hang_scene *scene, uint32_t seat, bool by_calls_alone,
 			    uint64_t *last_ns)
 {
@@ -323,7 +323,7 @@ uint32_t hang_last_active(const struct hang_scene *scene, uint32_t seat, uint64_
 
 /* ---- seats ------------------------------------------------------------------------------------- */
 
-/* Transfers that its GPU filled or took: the kernel runs, whatever became of the event that says so. */
+/* Its GPU has filled or consumed transfers: the kernel runs, even if its event is missing. */
 bool hang_has_worked(const struct recording_flight *flight)
 {
 	enum { STEP_ON_THE_WIRE = 9 }; /* NCCL's number: the GPU has filled it */
@@ -342,7 +342,7 @@ bool hang_has_worked(const struct recording_flight *flight)
 	return false;
 }
 
-/* The other direction of a connection on a channel: is there one, and what is it like? */
+/* The other direction of a connection on a channel, if there is one. */
 static const struct recording_proxy *other_way(const struct recording_flight *flight,
 					       const struct recording_proxy *proxy)
 {
@@ -372,13 +372,13 @@ static bool is_ring(const struct op_record *op)
 }
 
 /*
- * Has its kernel not started? By its transfers alone; false: it has, or they do not tell.
+ * Has its kernel not started? Inferred from its transfers alone; false: it has, or they are not conclusive.
  *
- * In these, by ring, a kernel first sends its own rank's data and needs nothing from anybody for that: the buffers are
- * there. So one that has produced nothing for any connection, while data that came for it lies untouched, has not
- * started. It says so only of a rank whose neighbours in the ring are both reached over the network, in every
- * channel that shows: else what it sent first went another way. Not so with trees, Broadcast and Reduce, where a
- * running kernel may have to wait for others first.
+ * In these functions, by ring, a kernel sends its own rank's data first and needs no other rank for that:
+ * the buffers are free. So a kernel that has produced nothing for any connection, while received data is
+ * not consumed, has not started. This holds only for a rank whose neighbours in the ring are both reached
+ * over the network, in every visible channel: otherwise its first sends went another way. It does not hold
+ * for trees, Broadcast and Reduce, where a running kernel may have to wait for others first.
  */
 static bool hang_gives_nothing(const struct recording_flight *flight)
 {
@@ -404,7 +404,7 @@ static enum hang_presence presence_of(const struct hang_seat *seat, bool sees_ke
 {
 	const struct op_record *op = &seat->front->op;
 
-	/* The network's side begins with the launch: it does not say that the kernel has started. */
+	/* The network side begins with the launch: it does not show that the kernel has started. */
 	if (op->state == OP_RUNNING && hang_has_worked(seat->front))
 		return HANG_INSIDE;
 	if (op->state == OP_ISSUED)
@@ -422,7 +422,7 @@ static void take_front(struct hang_scene *scene, uint32_t s, const struct record
 	seat->presence = presence_of(seat, hang_sees_kernels(scene, s, &flight->op));
 	seat->is_pair = !op_is_collective(flight->op.function) || flight->op.match == 0;
 	seat->age_ns = hang_ago(scene, process, since_ns);
-	/* From the call to the launch it takes a moment, unless NCCL has to connect first. */
+	/* The launch follows the call within a moment, unless NCCL has to connect first. */
 	if (seat->presence == HANG_ISSUED)
 		seat->in_ns = seat->age_ns;
 	if (seat->presence >= HANG_UNSURE)
@@ -440,7 +440,7 @@ static uint64_t last_transfer(const struct recording_flight *flight)
 	return last_ns;
 }
 
-/* The latest launch of which something is over. */
+/* The latest launch with a finished operation. */
 static uint64_t last_launch_over(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
@@ -453,8 +453,8 @@ static uint64_t last_launch_over(const struct hang_scene *scene, uint32_t s)
 	return launch_ns;
 }
 
-/* What is older than one that is done is over, whatever became of its parts. Sends and Recvs of one launch
- * end in any order. */
+/* Operations older than a finished one are over, even if parts of them are missing. Sends and Recvs of one
+ * launch end in any order. */
 static bool is_passed(const struct hang_seat *seat, const struct op_record *op,
 		      uint64_t launch_over_ns)
 {
@@ -486,7 +486,7 @@ static void take_seat(struct hang_scene *scene, uint32_t s)
 		if (seat->front == NULL)
 			take_front(scene, s, flight);
 	}
-	/* One that never did anything does not go on, either. */
+	/* A seat that never did anything makes no progress either. */
 	seat->still_ns = last_ns ? hang_ago(scene, p, last_ns) : UINT64_MAX;
 	if (scene->options && scene->options->still_ns &&
 	    scene->options->still_ns[s] < seat->still_ns)
@@ -499,15 +499,15 @@ static void take_seat(struct hang_scene *scene, uint32_t s)
 /* ---- by calls alone ----------------------------------------------------------------------------- */
 
 /*
- * Inside a node and without kernel events a call is made, launched, and nothing more is ever shown of it. What
- * calls say is this: a collective that one member has not called, or that NCCL has not launched there, is not over
- * on those that called it, however far ahead their hosts have run since. The same holds for a Send whose Recv was
- * not called.
+ * Inside a node and without kernel events, a call is made and launched, and nothing more is recorded of it.
+ * Calls alone prove this: a collective that one rank has not called, or that NCCL has not launched there,
+ * is unfinished on those that called it, however far their hosts have run ahead since. The same holds for a
+ * Send whose Recv was not called.
  *
- * Where all made the same calls nothing is known: they may be through, or their GPUs hang.
+ * If all ranks made the same calls, nothing is known: they may be done, or their GPUs hang.
  */
 
-/* How far the member has come that is least far: all members are through with nothing beyond this collective. */
+/* The progress of the rank that is least far: no rank has finished anything beyond this collective. */
 static uint64_t least_called(const struct hang_scene *scene, const struct job_comm *comm)
 {
 	uint64_t least = UINT64_MAX;
@@ -524,7 +524,7 @@ static uint64_t least_called(const struct hang_scene *scene, const struct job_co
 	return least;
 }
 
-/* The peer's last call of the other half, of those that are known; NULL none. */
+/* The peer's last known call of the other half; NULL none. */
 static const struct op_record *last_half(const struct hang_scene *scene, uint32_t peer,
 					 uint8_t function, int32_t me)
 {
@@ -604,7 +604,7 @@ static void take_fronts_by_calls(struct hang_scene *scene, uint32_t c)
 	}
 }
 
-/* The last call of a seat, of whose end nothing is shown; NULL: it shows, or there is none. */
+/* The last call of a seat, if its end is not recorded; NULL: it is, or there is no call. */
 static const struct recording_flight *last_unseen(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
@@ -614,8 +614,8 @@ static const struct recording_flight *last_unseen(const struct hang_scene *scene
 	return &hang_flights(scene, s)[seat->flight_count - 1];
 }
 
-/* For how long has the rank of this seat called nothing, on any communicator? *last: where it did; HANG_NOBODY, and
- * UINT64_MAX: it never did. */
+/* How long has the rank of this seat called nothing, on any communicator? *last: the seat of its last call;
+ * HANG_NOBODY and UINT64_MAX: it never called. */
 static uint64_t rank_still(const struct hang_scene *scene, uint32_t s, uint32_t *last)
 {
 	uint64_t last_ns;
@@ -664,9 +664,10 @@ bool hang_has_passed(const struct hang_scene *scene, uint32_t seat,
 }
 
 /*
- * All made the same calls, and none of these ranks has called anything since, anywhere. If the last ones are not
- * over, that is why nobody goes on; if they are, the ranks are busy with something else. Who is dead or stopped is
- * the cause in either case. *is_resting: these were the last calls of all of them.
+ * All ranks made the same calls, and none of them has called anything since, anywhere. If the last calls
+ * are unfinished, that is why there is no progress; if they are finished, the ranks are busy with something
+ * else. A dead or stopped process is the cause in either case. *is_resting: these were the last calls of
+ * all of them.
  */
 static bool take_last_calls(struct hang_scene *scene, uint32_t c, bool *is_resting)
 {
@@ -702,7 +703,7 @@ static bool take_last_calls(struct hang_scene *scene, uint32_t c, bool *is_resti
 	return unseen > 0;
 }
 
-/* The longest pause between calls of a seat, of those that are known. */
+/* The longest known pause between calls of a seat. */
 static uint64_t usual_pause(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
@@ -720,9 +721,10 @@ static uint64_t usual_pause(const struct hang_scene *scene, uint32_t s)
 }
 
 /*
- * Some are ahead of others in their calls. Hosts run ahead of their GPUs, so that alone accuses nobody: a rank that
- * computes for a minute before each collective is not late. Only when nobody calls anything for much longer than
- * calls were ever apart is it certain that those behind do not come in their usual time.
+ * Some ranks are ahead of others in their calls. Hosts run ahead of their GPUs, so this alone blames no
+ * rank: a rank that computes for a minute before each collective is not late. Only if no rank calls
+ * anything for much longer than the longest known pause, the ranks behind are certainly not just in their
+ * usual pause.
  */
 static bool is_usual_pause(const struct hang_scene *scene, const struct job_comm *comm,
 			   uint64_t still_ns)
@@ -735,7 +737,7 @@ static bool is_usual_pause(const struct hang_scene *scene, const struct job_comm
 	return false;
 }
 
-/* Flights are sorted by communicator: each seat gets its stretch of them. */
+/* Flights are sorted by communicator: each seat gets its range of them. */
 static void share_out_flights(struct hang_scene *scene, uint32_t p)
 {
 	const struct job *job = scene->job;
@@ -758,7 +760,7 @@ static void share_out_flights(struct hang_scene *scene, uint32_t p)
 	}
 }
 
-/* What a seat shows of its operations: as its communicator says, or as an operation does. */
+/* What a seat reports of its operations: from its communicator's flags, or from an operation. */
 static uint32_t shown_by(const struct hang_scene *scene, uint32_t s)
 {
 	const struct hang_seat *seat = &scene->seats[s];
@@ -772,8 +774,8 @@ static uint32_t shown_by(const struct hang_scene *scene, uint32_t s)
 	return shown;
 }
 
-/* A communicator on which nothing has run yet would show what others of the same process show, where the
- * same was asked for. */
+/* A communicator on which nothing has run yet would report what others of the same process report, if the
+ * same events are on. */
 static void share_shown(struct hang_scene *scene, uint32_t p)
 {
 	const struct job *job = scene->job;
@@ -792,7 +794,7 @@ static void share_shown(struct hang_scene *scene, uint32_t p)
 
 /* ---- communicators ----------------------------------------------------------------------------- */
 
-/* Who is asked what the members are in. */
+/* Which seats count for what the ranks are in. */
 enum asked {
 	ASK_USUAL = 0,
 	ASK_STOPPED = 1, /* these too */
@@ -800,7 +802,7 @@ enum asked {
 		2, /* and those whose call NCCL has not launched: it waits for others to connect */
 };
 
-/* Does this one show that the collective runs? Where nothing is ever shown, a call has to do. */
+/* Does this one show that the collective runs? If execution is never recorded, a call has to suffice. */
 static bool is_inside(const struct hang_seat *seat, uint32_t shows, enum asked asked)
 {
 	const uint32_t shown = COMM_FLAG_SEES_KERNELS | COMM_FLAG_SEES_PROXIES;
@@ -826,7 +828,7 @@ static void choose_collective(struct hang_meeting *meeting, const struct hang_se
 	meeting->is_collective = true;
 }
 
-/* Who is inside for longest: of a collective, and of anything. */
+/* The seat that has been inside for longest: of a collective, and of anything. */
 static void note_inside(struct hang_meeting *meeting, const struct hang_seat *seat, uint32_t s,
 			uint64_t *longest_ns)
 {
@@ -840,7 +842,7 @@ static void note_inside(struct hang_meeting *meeting, const struct hang_seat *se
 	}
 }
 
-/* What the members are in that take part in it. Gives back for how long the longest is inside. */
+/* What the ranks that take part are in. Returns how long the longest has been inside. */
 static uint64_t survey_members(struct hang_scene *scene, uint32_t c, enum asked asked)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -896,8 +898,8 @@ static bool is_known_by_calls(const struct hang_scene *scene, const struct job_c
 	return is_any;
 }
 
-/* All members are in the same collective, NCCL has launched it, and no kernel has started: for so long. 0: it is
- * otherwise. */
+/* How long all ranks have been in the same collective, launched by NCCL, without a started kernel. 0: not
+ * the case. */
 static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -922,7 +924,7 @@ static uint64_t none_started(struct hang_scene *scene, uint32_t c)
 	return least_ns;
 }
 
-/* The next are asked where the first are in nothing. */
+/* The next level counts if the previous one has no seat. */
 static void take_meeting(struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -971,7 +973,7 @@ static enum status take_waits(struct hang_scene *scene, uint32_t c)
 	return OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- entry points ---------------------------------------------------------------------------- */
 
 static enum status scene_allocate(struct hang_scene *scene)
 {
@@ -1003,7 +1005,7 @@ enum status hang_scene_make(struct hang_scene *scene, const struct job *job,
 	uint64_t hang_ns = options && options->hang_ns ? options->hang_ns : HANG_DEFAULT_NS;
 	enum status status;
 
-	/* Where nobody knows for how long, the shortest time has to do. */
+	/* If the duration is unknown, the shortest one is used. */
 	if (is_guess)
 		hang_ns = HANG_GUESS_NS;
 	*scene = (struct hang_scene){ .job = job,

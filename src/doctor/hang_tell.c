@@ -9,7 +9,7 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-enum { NAMED = 12 }; /* ranks, or stretches of them, that a sentence names */
+enum { NAMED = 12 }; /* ranks, or ranges of them, that a sentence lists */
 
 void hang_say_whole_rank(char *text, size_t size, const struct hang_scene *scene, uint32_t seat)
 {
@@ -66,11 +66,11 @@ void hang_say_call(char *text, size_t size, const struct recording_process *proc
 		text_append(text, size, " with root %d", call->root);
 }
 
-/* "rank 1 waits for data from rank 3 on channel 0 for 21 s". */
+/* "rank 1 waits for data from rank 3 on channel 0 (21 s)". */
 static void hang_say_wait(char *text, size_t size, const struct hang_scene *scene, uint32_t seat,
 			  const struct flight_wait *wait)
 {
-	/* The sentence says "rank %d" once, for the peer. */
+	/* The sentence contains "rank %d" once, for the peer. */
 	const char *sentence = flight_reason_text(wait->reason);
 	const char *place = strstr(sentence, "rank %d");
 	uint32_t peer = job_member(scene->job, hang_comm(scene, seat), wait->peer);
@@ -116,7 +116,7 @@ static int ascending(const void *one, const void *other)
 	return ORDER(*a, *b);
 }
 
-/* Do both have a plain number, and follow each other? */
+/* Do both have a plain number, and are they consecutive? */
 static bool is_next(const struct job *job, uint32_t a, uint32_t b)
 {
 	return job->ranks[a].rank >= 0 && job->ranks[a].attempt == 0 &&
@@ -146,7 +146,7 @@ void hang_say_ranks(char *text, size_t size, const struct job *job, uint32_t *ra
 		text_append(text, size, " and %zu more", count - at);
 }
 
-/* What could not be seen, and how much weaker that makes a verdict. */
+/* Caveats, and how much they lower the confidence. */
 
 #define SAY text, sizeof(text)
 
@@ -155,7 +155,7 @@ static void doubt_by(struct hang_tale *tale, double factor)
 	tale->verdict->confidence *= factor;
 }
 
-/* Members of which nothing is recorded. That a rank has not called something is true all the same. */
+/* Ranks that are not recorded. That a rank has not called something remains true. */
 static void doubt_unseen(struct hang_tale *tale, const struct job_comm *comm)
 {
 	if (comm->missing == 0 || tale->verdict->class == VERDICT_UNSEEN ||
@@ -201,7 +201,7 @@ static void doubt_losses(struct hang_tale *tale, uint32_t seat)
 	}
 }
 
-/* The rank may be in something of whose end NCCL shows nothing, or busy elsewhere. */
+/* The rank may be in something whose end NCCL does not report, or busy elsewhere. */
 static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 {
 	const struct job *job = tale->scene->job;
@@ -216,7 +216,7 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 					"NCCL does not report the end of the last call of %s on "
 					"%.60s; it may still be in that call.",
 					text, job->comms[job->seats[s].comm].label);
-			/* Where all others have gone on from there it is not likely. */
+			/* Unlikely if all others have continued after it. */
 			doubt_by(tale, tale->scene->meetings[job->seats[s].comm].is_by_calls ? 0.85
 											     : 0.7);
 			break;
@@ -238,7 +238,7 @@ static void doubt_idle(struct hang_tale *tale, uint32_t seat)
 	}
 }
 
-/* Few came, many did not: perhaps the few are wrong. */
+/* Few ranks called it, many did not: perhaps the few are wrong. */
 static void doubt_majority(struct hang_tale *tale)
 {
 	const struct job_comm *comm = &tale->scene->job->comms[tale->lead->comm];
@@ -280,7 +280,7 @@ static void doubt_dead(struct hang_tale *tale, uint32_t seat)
 	}
 }
 
-/* That others are in it is known from calls alone. */
+/* That others are in it is inferred from calls. */
 static void doubt_calls(struct hang_tale *tale)
 {
 	if (!tale->scene->meetings[tale->lead->comm].is_by_calls)
@@ -318,8 +318,8 @@ void hang_tell_doubts(struct hang_tale *tale)
 }
 
 /*
- * What to do next. Names that come from recordings stand in words only; what is to be typed holds numbers
- * and our own words, nothing that somebody else wrote.
+ * Advice. Names from recordings appear in sentences only; commands contain only numbers and our own words,
+ * nothing that others wrote.
  */
 
 static void set_page(struct hang_tale *tale, const char *name)
@@ -546,7 +546,7 @@ void hang_tell_advice(struct hang_tale *tale)
 	}
 }
 
-/* What everybody waits for cannot be seen, or nothing explains it. */
+/* The cause is not visible, or nothing explains the hang. */
 
 enum { WAITS_MAX = 4, OTHER_COMMS_TOLD = 6 };
 
@@ -563,7 +563,7 @@ static void tell_silent(struct hang_tale *tale)
 								     : "");
 }
 
-/* The host of the only source that is silent: its name without a port. */
+/* The host of the only silent source: its name without the port. */
 static void tell_silent_host(struct hang_tale *tale)
 {
 	const struct hang_options *options = tale->scene->options;
@@ -615,7 +615,7 @@ static void hang_tell_unseen(struct hang_tale *tale)
 	}
 }
 
-/* What its members wait for: the longest wait of each, a few of them. */
+/* What its ranks wait for: the longest wait of each, a few of them. */
 static void tell_waits(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -656,7 +656,7 @@ static void hang_tell_stuck(struct hang_tale *tale)
 				 channels);
 }
 
-/* Communicators beside the first of which it is not known, either. */
+/* Other communicators that cannot be judged either. */
 static void tell_other_comms(struct hang_tale *tale)
 {
 	const struct hang_graph *graph = tale->graph;
@@ -693,7 +693,7 @@ static void tell_kernels_advice(struct hang_tale *tale, uint32_t interface)
 		verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
 }
 
-/* Nobody is accused. */
+/* No rank is named. */
 static void forget_who(struct verdict *verdict)
 {
 	verdict->rank = -1;
@@ -701,7 +701,7 @@ static void forget_who(struct verdict *verdict)
 	verdict->pid = verdict->gpu = verdict->comm_rank = -1;
 }
 
-/* Nothing is shown but calls, and calls do not say whether they hang. */
+/* Only calls are recorded, and calls do not show whether they hang. */
 static void hang_tell_unjudged(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -761,24 +761,24 @@ static void hang_tell_unjudged(struct hang_tale *tale)
 }
 
 /*
- * Hangs that are over: somebody gave up. A framework's watchdog aborts communicators after its timeout, and
- * what was in flight is abandoned then; nothing of it is in flight any more. What is left are the counters.
+ * Past hangs that ended with an abort. A framework's watchdog aborts communicators after its timeout, which
+ * abandons the operations in flight. Only the counters are left.
  *
- * Members that abandoned operations after standing still for long were in something. One that abandoned
- * nothing and had made fewer calls than any of those was not: it never came. Only that is told; why else an
- * operation did not end cannot be seen any more.
+ * Ranks that abandoned operations after a long time without progress were in something. A rank that
+ * abandoned nothing and had made fewer calls than any of those was not: it was missing. Only that is
+ * reported; other causes can no longer be seen.
  */
 
 struct aborted {
-	uint32_t count; /* members that gave up */
-	uint32_t first; /* of these, the one that stood still for longest */
+	uint32_t count; /* ranks that aborted */
+	uint32_t first; /* of these, the one stuck for longest */
 	uint64_t for_ns;
-	uint64_t least; /* collectives that each of them had issued */
+	uint64_t least; /* collectives that each of them had called */
 	uint32_t missing;
-	uint32_t culprit; /* the first that is missing; HANG_NOBODY none */
+	uint32_t culprit; /* the first missing rank; HANG_NOBODY none */
 };
 
-/* For how long it stood still before it gave up; 0: it did not. */
+/* How long it was stuck before it aborted; 0: it did not. */
 static uint64_t gave_up_after(const struct recording_comm *comm)
 {
 	const struct comm_counts *counts = &comm->counts;
@@ -898,11 +898,11 @@ void hang_tell_aborted(struct hang_tale *tale)
 	}
 }
 
-/* One verdict per group of ends: who, where, since when, in sentences. */
+/* One verdict per group of ends: which rank, where, since when, in sentences. */
 
-enum { OTHERS_MAX = 6 }; /* communicators that are told to be held up, too */
+enum { OTHERS_MAX = 6 }; /* other affected communicators that are listed */
 
-/* ---- whom, where, when ----------------------------------------------------------------------------- */
+/* ---- rank, place, time ----------------------------------------------------------------------- */
 
 void hang_tell_who(struct hang_tale *tale, uint32_t seat)
 {
@@ -967,7 +967,7 @@ size_t hang_culprits(struct hang_tale *tale)
 	return count;
 }
 
-/* ---- who waits ------------------------------------------------------------------------------------- */
+/* ---- waiting ranks --------------------------------------------------------------------------- */
 
 static void say_since(char *text, size_t size, const struct hang_scene *scene, uint32_t process,
 		      uint64_t since_ns, bool is_called)
@@ -983,7 +983,7 @@ static void say_since(char *text, size_t size, const struct hang_scene *scene, u
 	text_append(text, size, ")");
 }
 
-/* Members of a meeting that have come so far, and whose process goes on. */
+/* Ranks of a match that are at least this far and whose process is alive. */
 static uint32_t seats_in(const struct hang_scene *scene, uint32_t c, enum hang_presence least)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -999,7 +999,7 @@ static uint32_t seats_in(const struct hang_scene *scene, uint32_t c, enum hang_p
 	return count;
 }
 
-/* "7 of 8 ranks of dp are in ", "wait in their call of " where nobody is inside. */
+/* "7 of 8 ranks of dp have been in "; "have been waiting in their call to " if no rank is inside. */
 static void say_members(char *text, size_t size, const struct hang_scene *scene, uint32_t c)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -1015,7 +1015,7 @@ static void say_members(char *text, size_t size, const struct hang_scene *scene,
 							     : "have been waiting in their call to"));
 }
 
-/* One node that waits, as a sentence. */
+/* One waiting node, as a sentence. */
 static void say_node(char *text, size_t size, const struct hang_scene *scene, uint32_t node)
 {
 	uint32_t comms = (uint32_t)scene->job->comm_count;
@@ -1041,7 +1041,7 @@ static void say_node(char *text, size_t size, const struct hang_scene *scene, ui
 		  scene->seats[witness].is_by_calls);
 }
 
-/* Why a node waits for another one of the chain. */
+/* Why a node waits for the next one of the chain. */
 static void say_edge(char *text, size_t size, const struct hang_scene *scene,
 		     const struct hang_edge *edge)
 {
@@ -1071,7 +1071,7 @@ static bool is_owner(const struct hang_tale *tale, uint32_t node)
 	return false;
 }
 
-/* What a stopped process is in itself tells nothing of who waits. */
+/* The operation a stopped process is in is not evidence of waiting. */
 static bool is_of_culprit(const struct hang_tale *tale, uint32_t node)
 {
 	uint32_t comms = (uint32_t)tale->scene->job->comm_count;
@@ -1112,7 +1112,7 @@ void hang_tell_stalled(struct hang_tale *tale, uint64_t number)
 			 count, comm->seat_count, comm->label, number, text);
 }
 
-/* Everything else that stands still because of it, a few of them. */
+/* What else is stuck because of it, a few of them. */
 static void tell_others(struct hang_tale *tale)
 {
 	const struct hang_graph *graph = tale->graph;
@@ -1143,7 +1143,7 @@ static void tell_others(struct hang_tale *tale)
 				 left_out);
 }
 
-/* ---- for all of them ---------------------------------------------------------------------------- */
+/* ---- common parts ---------------------------------------------------------------------------- */
 
 /* "; 7 ranks wait". */
 void hang_say_victims(char *text, size_t size, uint32_t victims)

@@ -1,4 +1,4 @@
-/* A collective that all members are in and that does not end: what their transfers wait for. */
+/* A collective that all ranks are in and that does not end: what their transfers wait for. */
 #include "doctor/hang_internal.h"
 
 #include <inttypes.h>
@@ -8,20 +8,20 @@
 #include "common/text.h"
 
 /*
- * A GPU that gives nothing, in an AllReduce by tree. What a host sends up a tree waits for what comes from
- * the hosts below, and what it sends down for what comes from above. So of a host's connections that wait
- * for its own GPU, one that waits for nothing from anywhere else than its own other end shows one of two:
+ * A GPU that sends nothing, in an AllReduce by tree. What a host sends up a tree waits for data from the
+ * hosts below, and what it sends down for data from above. So if a host's connection waits for its own GPU,
+ * and the host waits for nothing else than that connection's other end, it is one of two:
  *
- *	the host that gives nothing      its parent waits for it, and so on up to the top
- *	the host at the top              it waits for the child over which nothing comes
+ *	the host that sends nothing      its parent waits for it, and so on up to the root
+ *	the root host                    it waits for the child that sends nothing
  *
- * The first is so in all channels. The top is the host of rank 0 in half of NCCL's trees, another one in the
- * others; were it the cause itself, it would wait for nobody, and that would have been told.
+ * The first is so in all channels. The root is the host of rank 0 in half of NCCL's trees and another one
+ * in the others; if the root were the cause itself, it would wait for nothing, which was checked before.
  */
 enum { WORDS = 4, CHANNELS = 64 * WORDS };
 
-/* On one host, by channel: whom its members wait for but their own GPUs. */
-enum { NO_PEER = 0, SEVERAL_PEERS = -1 }; /* else the peer's rank and 1 */
+/* On one host, by channel: what its ranks wait for other than their own GPUs. */
+enum { NO_PEER = 0, SEVERAL_PEERS = -1 }; /* else the peer's rank plus 1 */
 
 struct tree_host {
 	int32_t waits_for[CHANNELS];
@@ -60,7 +60,7 @@ static void note_own(struct tree_host *host, const struct flight_wait *wait, uin
 		}
 }
 
-/* All members in it, first what comes from elsewhere. */
+/* All ranks in it, starting with the data from elsewhere. */
 static void survey_tree(const struct hang_scene *scene, uint32_t c, struct tree_host *hosts)
 {
 	const struct job_comm *comm = &scene->job->comms[c];
@@ -79,7 +79,7 @@ static void survey_tree(const struct hang_scene *scene, uint32_t c, struct tree_
 		}
 }
 
-/* The only host of which that is so in all channels in which it is so of any. */
+/* The only host for which this holds in all channels where it holds for any host. */
 static const struct tree_host *only_one(const struct tree_host *hosts, size_t count)
 {
 	const struct tree_host *found = NULL;
@@ -104,7 +104,7 @@ static const struct tree_host *only_one(const struct tree_host *hosts, size_t co
 	return candidates == 1 ? found : NULL;
 }
 
-/* In an AllReduce by tree: the host that gives nothing; false: it cannot be told. */
+/* In an AllReduce by tree: the host that sends nothing; false: unknown. */
 static bool hang_tree(struct hang_graph *graph, uint32_t c)
 {
 	const struct hang_scene *scene = graph->scene;
@@ -137,16 +137,16 @@ static bool hang_tree(struct hang_graph *graph, uint32_t c)
 }
 
 /*
- * All members are in a collective and it does not end. What the proxies of each show is put together:
+ * All ranks are in a collective and it does not end. The proxies of all ranks are combined:
  *
  *	send_net, and the receiver waits for data on that channel      the network between them
- *	send_net, and the receiver's GPU does not consume              not the network: look there
+ *	send_net, and the receiver's GPU does not consume              not the network: check there
  *	a host where a channel has data to consume or to produce, and
  *	waits neither for the network nor for a peer                   a GPU of that host
- *	waits for a member that is not seen                            that member
+ *	waits for an invisible rank                                    that rank
  *
- * Within a node there are no proxies: rings and trees pass through GPUs that show nothing. So the side of
- * a host is looked at as one: what one of its GPUs receives, another one sends on.
+ * Within a node there are no proxies: rings and trees pass through GPUs that report nothing. So a host is
+ * treated as one unit: what one of its GPUs receives, another one forwards.
  */
 
 enum { CHANNEL_WORDS = 4 };
@@ -164,7 +164,7 @@ static void add_channels(uint64_t to[CHANNEL_WORDS], const uint64_t channels[CHA
 
 /* ---- the network ------------------------------------------------------------------------------- */
 
-/* What `seat` waits for from or towards `peer`, for these reasons, on these channels. */
+/* What `seat` waits for from or to `peer`, for these reasons, on these channels. */
 static bool waits_there(const struct hang_seat *seat, int32_t peer, unsigned int reasons,
 			const uint64_t on[CHANNEL_WORDS], uint64_t common[CHANNEL_WORDS])
 {
@@ -206,7 +206,7 @@ static void add_link(struct hang_graph *graph, uint32_t c, uint32_t sender, uint
 	end->confidence = note == HANG_NOTE_BOTH_ENDS ? 0.96 : 0.7;
 }
 
-/* One connection on which sends are not completed. */
+/* One connection with unfinished sends. */
 static bool link_of(struct hang_graph *graph, uint32_t c, uint32_t sender,
 		    const struct flight_wait *wait)
 {
@@ -217,7 +217,7 @@ static bool link_of(struct hang_graph *graph, uint32_t c, uint32_t sender,
 	uint64_t common[CHANNEL_WORDS];
 
 	if (receiver == HANG_NOBODY) {
-		/* Whether it is the network or who is behind it: only without a hash is that all. */
+		/* The network, or a rank beyond it: without a hash nothing more is known. */
 		if (comm->hash != 0)
 			return false;
 		add_link(graph, c, sender, receiver, wait, wait->channels, HANG_NOTE_NAMELESS);
@@ -248,7 +248,7 @@ uint32_t hang_links(struct hang_graph *graph, uint32_t c)
 	}
 	for (size_t e = before; e < graph->end_count; e++)
 		both += graph->ends[e].note == HANG_NOTE_BOTH_ENDS;
-	/* Where both ends agree somewhere, the others are its consequence. */
+	/* If both ends agree on one link, the others are consequences of it. */
 	for (size_t e = before; e < graph->end_count && both > 0; e++)
 		if (graph->ends[e].note == HANG_NOTE_BOTH_ENDS)
 			graph->ends[kept++] = graph->ends[e];
@@ -257,9 +257,9 @@ uint32_t hang_links(struct hang_graph *graph, uint32_t c)
 	return (uint32_t)(graph->end_count - before);
 }
 
-/* ---- sent, and not arrived --------------------------------------------------------------------- */
+/* ---- sent, but not arrived ------------------------------------------------------------------- */
 
-/* Has `sender` done all that it sends to `peer` on this channel? */
+/* Has `sender` finished all its sends to `peer` on this channel? */
 static bool has_sent_all(const struct hang_scene *scene, uint32_t sender, int32_t peer,
 			 unsigned int channel)
 {
@@ -284,7 +284,7 @@ static unsigned int first_channel(const uint64_t channels[CHANNEL_WORDS])
 	return 0;
 }
 
-/* The oldest receive of this seat whose sender is done, or is ready and does not hear of it. */
+/* The oldest receive of this seat whose sender is done, or is ready but was not notified. */
 static bool lost_on_the_way(struct hang_graph *graph, uint32_t c, uint32_t receiver,
 			    const struct flight_wait *wait)
 {
@@ -304,7 +304,7 @@ static bool lost_on_the_way(struct hang_graph *graph, uint32_t c, uint32_t recei
 		add_link(graph, c, sender, receiver, &back, wait->channels, HANG_NOTE_NOT_ARRIVED);
 	else
 		return false;
-	/* The times are the receiver's. */
+	/* Times are the receiver's. */
 	graph->ends[graph->end_count - 1].witness = receiver;
 	return true;
 }
@@ -327,14 +327,14 @@ static uint32_t losses_of(struct hang_graph *graph, uint32_t c)
 
 /* ---- GPUs -------------------------------------------------------------------------------------- */
 
-/* Who has got least far of those that wait for their own GPU, in one direction. */
+/* The rank that is least far of those that wait for their own GPU, in one direction. */
 struct least {
 	uint64_t steps;
 	uint32_t seat; /* HANG_NOBODY: none, or several */
 	bool is_any;
 };
 
-/* What the members of a communicator on one host wait for, by channel. */
+/* What the ranks of a communicator on one host wait for, by channel. */
 struct hang_side {
 	uint64_t own[CHANNEL_WORDS];	/* for their own GPUs */
 	uint64_t others[CHANNEL_WORDS]; /* for peers or the network */
@@ -373,8 +373,8 @@ static void add_side(struct hang_side *side, const struct hang_seat *seat, uint3
 	}
 }
 
-/* Data passes through all GPUs of the host. The one that stands still has taken least and given least: those
- * before it could fill buffers, those behind it could send their own. */
+/* Data passes through all GPUs of the host. The stuck one has received and sent the least: GPUs upstream of
+ * it could fill buffers, GPUs downstream could send their own data. */
 static uint32_t least_far(const struct hang_side *side)
 {
 	if (side->sends.is_any && side->receives.is_any)
@@ -404,7 +404,7 @@ static void add_gpu(struct hang_graph *graph, uint32_t c, const struct hang_side
 	end->confidence = side->members == 1 ? 0.85 : least == HANG_NOBODY ? 0.55 : 0.75;
 }
 
-/* One per host, empty between two communicators. */
+/* One per host, cleared between two communicators. */
 static struct hang_side *sides_of(struct hang_graph *graph)
 {
 	size_t hosts = graph->scene->job->host_count;
@@ -464,12 +464,12 @@ static void open_channels(const struct recording_flight *flight, const uint64_t 
 }
 
 struct channels {
-	uint64_t started[CHANNEL_WORDS]; /* by anybody */
-	uint64_t open[CHANNEL_WORDS];	 /* by anybody */
+	uint64_t started[CHANNEL_WORDS]; /* by any rank */
+	uint64_t open[CHANNEL_WORDS];	 /* by any rank */
 	uint32_t members;
-	uint32_t fewest;    /* channels open, least over the members */
-	uint32_t most;	    /* the greatest */
-	uint32_t with_most; /* so many have so many */
+	uint32_t fewest;    /* open channels, minimum over the ranks */
+	uint32_t most;	    /* the maximum */
+	uint32_t with_most; /* number of ranks with that many */
 	uint32_t last;	    /* one of those */
 };
 
@@ -503,7 +503,7 @@ static void survey_channels(const struct hang_scene *scene, uint32_t c, struct c
 	}
 }
 
-/* One member alone is behind the others in the channels of its kernel. */
+/* A single rank is behind the others in the channels of its kernel. */
 static bool straggling_kernel(struct hang_graph *graph, uint32_t c, const struct channels *channels)
 {
 	struct hang_end *end;
@@ -519,7 +519,7 @@ static bool straggling_kernel(struct hang_graph *graph, uint32_t c, const struct
 	return true;
 }
 
-/* ---- who is not seen --------------------------------------------------------------------------- */
+/* ---- invisible ranks ------------------------------------------------------------------------- */
 
 static bool is_any_source_silent(const struct hang_scene *scene)
 {
@@ -529,7 +529,7 @@ static bool is_any_source_silent(const struct hang_scene *scene)
 	return false;
 }
 
-/* The member that is not seen and that somebody waits for, for longest. */
+/* The invisible rank that a rank has waited for the longest. */
 static const struct flight_wait *waits_for_unseen(const struct hang_scene *scene, uint32_t c,
 						  uint32_t *witness)
 {
@@ -603,9 +603,9 @@ void hang_transfer(struct hang_graph *graph, uint32_t c)
 	end->confidence = 0.3;
 }
 
-/* The network does not complete: a link, a host, or all of it, with both ends. */
+/* The network does not complete sends: a link, a host, or all of it, with both ends. */
 
-enum { LINKS_TOLD = 8 }; /* that are told one by one */
+enum { LINKS_TOLD = 8 }; /* that are listed individually */
 enum { AGAIN_MAX = 64 };
 
 #define SAY text, sizeof(text)
@@ -622,7 +622,7 @@ static bool is_same_link(const struct hang_end *a, const struct hang_end *b)
 	return a->seat == b->seat && a->comm == b->comm && a->peer_comm_rank == b->peer_comm_rank;
 }
 
-/* Was the same link met before in the group? A Send and its Recv both tell of it. */
+/* Did this link appear earlier in the group? A Send and its Recv both report it. */
 static bool is_again(const struct hang_tale *tale, uint32_t end)
 {
 	const struct hang_end *ends = tale->graph->ends;
@@ -673,7 +673,7 @@ static void say_peer(char *text, size_t size, const struct hang_scene *scene,
 		job_say_rank(text, size, scene->job, end->peer);
 }
 
-/* How many channels the operation has towards that peer: the stuck ones may be some of them. */
+/* The number of channels the operation has to that peer: only some of them may be stuck. */
 static uint32_t channels_towards(const struct hang_end *end)
 {
 	uint64_t all[4] = { 0, 0, 0, 0 };
@@ -756,7 +756,7 @@ static void tell_agreement(struct hang_tale *tale)
 					       "the other end cannot be checked.");
 }
 
-/* Who is meant depends on what all the links share. */
+/* The title depends on what all the links share. */
 static void link_title(struct hang_tale *tale, const struct links *links, char *text, size_t size)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -827,9 +827,9 @@ void hang_tell_link(struct hang_tale *tale)
 		verdict_evidence(tale->verdict, "%u more links like these.", told - LINKS_TOLD + 1);
 }
 
-/* GPUs that do not come to an operation, or do not get on in it. */
+/* GPUs that do not start an operation, or make no progress in it. */
 
-/* Ranks of the communicator that are in nothing anywhere: one of them may be the peer. */
+/* Idle ranks of the communicator: one of them may be the peer. */
 static void tell_idle(struct hang_tale *tale)
 {
 	const struct hang_scene *scene = tale->scene;
@@ -892,7 +892,7 @@ static void tell_connecting(struct hang_tale *tale)
 	hang_tell_culprits(tale);
 }
 
-/* Why that is so where kernels are not shown. */
+/* The evidence if kernels are not recorded. */
 static void tell_transfers(struct hang_tale *tale)
 {
 	verdict_evidence(
@@ -942,7 +942,7 @@ void hang_tell_gpu_waiting(struct hang_tale *tale)
 	hang_tell_culprits(tale);
 }
 
-/* One of those of a host: the host is known, the rank is not. */
+/* One of a host's ranks: the host is known, the rank is not. */
 static void forget_rank(struct verdict *verdict)
 {
 	verdict->rank = -1;

@@ -1,15 +1,16 @@
 /*
- * A look, in its parts:
+ * One scan, in its parts:
  *
- *	job_make                 who is there now: indices are of this look
- *	live_memory_next         who of them was there before: by identity
- *	live_clocks, live_totals what each process and seat says now, and what grew
- *	live_flights, live_waits what they are in, who waits for whom
+ *	job_make                 the current processes: indices are valid for this scan
+ *	live_memory_next         which of them are known already: by identity
+ *	live_clocks, live_totals what each process and seat reports, and what increased
+ *	live_flights, live_waits what they are in, and which rank waits for which
  *	live_points              one more point of each history
- *	live_verdicts            who is stuck, as the doctor sees it
- *	live_notices             what is worth telling
+ *	live_verdicts            the doctor's verdicts on hangs
+ *	live_notices             notices
  *
- * All memory is taken before anything of the last look is touched, so a look fails as a whole or not.
+ * All memory is allocated before anything of the last scan is changed, so a scan fails as a whole or not at
+ * all.
  */
 #include "doctor/live.h"
 #include "common/clock.h"
@@ -28,9 +29,9 @@
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 /*
- * Who is who between two looks. Indices into a job change whenever a process comes or goes; identities
- * do not: a process is its host, boot, pid, pid namespace and start time, a seat is a process and its
- * number of the communicator, a communicator is its hash, number of ranks and generation in its job.
+ * Identity between two scans. Indices into a job change whenever a process comes or goes; identities do
+ * not: a process is its host, boot, pid, pid namespace and start time, a seat is a process and its number
+ * of the communicator, a communicator is its hash, number of ranks and generation in its job.
  */
 
 static uint64_t process_key(const struct recording_process *process)
@@ -50,7 +51,7 @@ static uint64_t comm_key(const struct job *job, const struct job_comm *comm,
 {
 	uint64_t hash = hash_text(1, job->groups[comm->group].name);
 
-	/* Without a hash it is its only seat's. */
+	/* Without a hash a communicator is identified by its only seat. */
 	if (comm->hash == 0)
 		return hash_word(hash, seat_keys[comm->seats[0]]);
 	hash = hash_word(hash, comm->hash);
@@ -73,7 +74,7 @@ static void make_places(struct live_place *places, const uint64_t *keys, size_t 
 		qsort(places, count, sizeof(*places), by_key);
 }
 
-/* The place of a key that nobody took yet; NULL none. */
+/* The entry of a key that is not taken yet; NULL none. */
 static struct live_place *find_place(struct live_place *places, size_t count, uint64_t key)
 {
 	size_t from = 0, to = count;
@@ -184,8 +185,8 @@ static void live_memory_free(struct live_memory *memory)
 	free(memory);
 }
 
-/* Memory for the job of this look, with what `before` (NULL: nothing) knows of its members. `before` loses
- * that and can only be freed. NULL: no memory, and `before` is as it was. */
+/* Memory for the job of this scan, with what `before` (NULL: nothing) has of its members. `before` loses
+ * that and can only be freed. NULL: out of memory, and `before` is unchanged. */
 static struct live_memory *live_memory_next(struct live_memory *before, const struct job *job)
 {
 	struct live_memory *memory = calloc(1, sizeof(*memory));
@@ -200,7 +201,7 @@ static struct live_memory *live_memory_next(struct live_memory *before, const st
 	return memory;
 }
 
-/* What each process and each of its communicators says now, and what grew since the last look. */
+/* What each process and each of its communicators reports, and what increased since the last scan. */
 
 /* ---- clocks, deaths, losses ------------------------------------------------------------------ */
 
@@ -209,8 +210,8 @@ static bool is_gone(const struct recording_process *process)
 	return process->life == RECORDING_ENDED || process->life == RECORDING_KILLED;
 }
 
-/* A process that stood still, or could not be read this time, has an old reading of its clock: the time
- * since then is ours. */
+/* A process without progress, or one that could not be read this time, has an old clock reading: add our
+ * own time since then. */
 static void clock_of(struct live_process_memory *memory, const struct recording_process *process,
 		     uint64_t monotonic_ns)
 {
@@ -225,7 +226,7 @@ static void clock_of(struct live_process_memory *memory, const struct recording_
 		memory->dead_ns = monotonic_ns;
 }
 
-/* What was lost before we looked for the first time is no news. */
+/* Losses before the first scan are not reported. */
 static void losses_of(struct live_process_memory *memory, const struct recording_process *process,
 		      uint64_t monotonic_ns)
 {
@@ -260,14 +261,14 @@ static void live_clocks(struct live *live)
 	}
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 void live_sums_add(struct live_sums *sums, const struct region_total *total, int nranks)
 {
 	uint8_t function = (uint8_t)(total->key >> 32);
 	uint64_t timed_bytes = total->timed_bytes;
 
-	/* Regions of older recorders do not tell; in one size class it is about the same share. */
+	/* Regions of older recorders do not have it; within one size class the share is about the same. */
 	if (timed_bytes == 0 && total->timed > 0 && total->count > 0)
 		timed_bytes = total->timed >= total->count
 				      ? total->bytes
@@ -292,7 +293,7 @@ void live_sums_add(struct live_sums *sums, const struct region_total *total, int
 
 static uint64_t counter_grow(uint64_t *sum, uint64_t before)
 {
-	/* A slot that could not be read at this look: it is there at the next. */
+	/* A slot that could not be read in this scan: it will be in the next. */
 	if (*sum < before)
 		*sum = before;
 	return *sum - before;
@@ -309,11 +310,11 @@ static void sums_grow(struct live_sums *sums, struct live_sums *grown,
 	if (sums->bus_bytes < before->bus_bytes)
 		sums->bus_bytes = before->bus_bytes;
 	grown->bus_bytes = sums->bus_bytes - before->bus_bytes;
-	/* An estimate may fall; what was before it does not come back. */
+	/* An estimate may decrease; what was reported before is not taken back. */
 	if (sums->all_ns < before->all_ns)
 		sums->all_ns = before->all_ns;
 	grown->all_ns = sums->all_ns - before->all_ns;
-	/* A kind that is timed for the first time leaves this number. */
+	/* A kind that is timed for the first time leaves this count. */
 	grown->not_timed =
 		sums->not_timed > before->not_timed ? sums->not_timed - before->not_timed : 0;
 	grown->sampled = sums->sampled > before->sampled ? sums->sampled - before->sampled : 0;
@@ -334,7 +335,7 @@ static void sums_join(struct live_sums *to, const struct live_sums *from)
 
 /* ---- rows: for waiting ----------------------------------------------------------------------- */
 
-/* Is this one of the collectives that wait for all? */
+/* Is this a collective in which every rank waits for all others? */
 static struct live_row *live_row_of(struct live_seat_memory *seat, uint16_t key)
 {
 	for (uint32_t i = 0; i < seat->row_count; i++)
@@ -380,7 +381,7 @@ static void count_process(struct live *live, uint32_t p)
 		const struct region_total *total = &process->totals[i];
 		uint32_t comm_id = (uint32_t)(total->key >> 40), s;
 
-		/* "Other", and communicators that are forgotten. */
+		/* "Other", and communicators that were forgotten. */
 		if (comm_id == 0)
 			continue;
 		if (seat == NULL || seat->comm_id != comm_id)
@@ -403,7 +404,7 @@ static void take_seat(struct live *live, uint32_t s)
 
 	seat->comm = &process->comms[s - live->job.first_seat[of->process]];
 	seat->is_over = is_gone(process) || seat->comm->info.flags & COMM_FLAG_FINALIZED;
-	/* At the first look nothing grew: what was before is not of this moment. */
+	/* At the first scan nothing increased: earlier operations are not of this moment. */
 	sums_grow(&seat->sums, &seat->grown, memory->moved_ns == 0 ? &seat->sums : &memory->sums);
 	memory->sums = seat->sums;
 	seat->wait_ns = memory->wait_ns;
@@ -419,7 +420,7 @@ static void take_seat(struct live *live, uint32_t s)
 	sums_join(&live->comms[of->comm].grown, &seat->grown);
 }
 
-/* sums and rows of each seat */
+/* totals and rows of each seat */
 static void live_totals(struct live *live)
 {
 	for (uint32_t s = 0; s < live->job.seat_count; s++)
@@ -431,14 +432,14 @@ static void live_totals(struct live *live)
 }
 
 /*
- * What each seat is in, for how long, and who has not come.
+ * What each seat is in, how long, and which rank has not arrived.
  *
  * A seat is in its first open operation, the front: NCCL runs those of a communicator in order. Hosts run
- * ahead of their GPUs, so that others have issued more says nothing; that others are *in* a collective
- * which a member has not issued says that they wait for it.
+ * ahead of their GPUs, so that others have called more proves nothing; that others are *in* a collective
+ * that a rank has not called shows that they wait for it.
  */
 
-/* An operation that is older than one which is done is over, whatever became of its parts. */
+/* An operation older than a finished one is over, even if parts of it are missing. */
 static bool is_passed(const struct live_seat *seat, const struct op_record *op)
 {
 	return seat->comm->has_counts && op->number < seat->comm->counts.last_done_number;
@@ -459,7 +460,7 @@ static void take_waits(struct live_seat *seat)
 	free(waits);
 }
 
-/* Flights come by communicator and number: the first open one of each is its front. */
+/* Flights are sorted by communicator and number: the first open one of each is its front. */
 static void process_flights(struct live *live, uint32_t p)
 {
 	const struct recording_process *process = live->job.recording->processes[p];
@@ -489,7 +490,7 @@ static void process_flights(struct live *live, uint32_t p)
 	}
 }
 
-/* By the recorder's own times and by ours: the shorter. Its times are from before we looked. */
+/* By the recorder's times and by ours: the shorter. Its times are from before the scan. */
 static void take_still(struct live *live, uint32_t s)
 {
 	const struct live_seat_memory *memory = &live->memory->seats[s];
@@ -503,13 +504,12 @@ static void take_still(struct live *live, uint32_t s)
 	if (counts->last_done_ns > last_ns)
 		last_ns = counts->last_done_ns;
 	seat->still_ns = live->memory->monotonic_ns - memory->moved_ns;
-	/* It last moved before we came: the recorder knows when. */
+	/* Its last progress was before the first scan: the recorder knows when. */
 	if (memory->is_unmoved && now_ns > last_ns && last_ns != 0)
 		seat->still_ns = now_ns - last_ns;
 }
 
-/* Is it known to be inside, not only to have been called? Where NCCL shows kernels or proxies it would
- * be running. */
+/* Is it known to be inside, not only called? If NCCL reports kernels or proxies, it would be running. */
 static bool is_in(const struct live_seat *seat)
 {
 	const struct comm_info *info = &seat->comm->info;
@@ -557,7 +557,7 @@ static void mark_behind(struct live *live, uint32_t c)
 	}
 }
 
-/* what is in flight, for how long, who is behind */
+/* what is in flight, how long, which ranks are behind */
 static void live_flights(struct live *live)
 {
 	for (uint32_t p = 0; p < live->memory->process_count; p++)
@@ -569,31 +569,31 @@ static void live_flights(struct live *live)
 }
 
 /*
- * Waiting by sums. All members of a communicator make the same collectives in the same order, so after
+ * Waiting from totals. All ranks of a communicator make the same collectives in the same order, so after
  * equally many of one function and size class their times can be compared:
  *
- *	wait(r) = time(r) - the least time of a member
+ *	wait(r) = time(r) - the least time of a rank
  *
- * Regions are read one after the other, so at a look members have often finished unequal numbers. Then
+ * Regions are read one after the other, so at a scan ranks have often finished unequal numbers. Then
  *
- *	few collectives (slow ones)    nothing is joined at this look; all of it is kept for the next at
- *	                               which the numbers are equal, which is soon: they end together
- *	many (JOIN_MANY or more)       the smallest number is joined, of the others that share of their
- *	                               time; the rest is kept. What is wrong by that is a share of a few
- *	                               operations in many, and it is made up for at the next look
+ *	few collectives (slow ones)    nothing is matched in this scan; all of it is kept for the next one
+ *	                               with equal numbers, which is soon: they end together
+ *	many (JOIN_MANY or more)       the smallest number is matched, with that share of the time of the
+ *	                               others; the rest is kept. The error is a share of a few operations
+ *	                               among many, and is made up for at the next scan
  *
- * A member that has nearly all of its collectives timed is scaled up. Where fewer are timed (kernel events are
- * sampled) the timed ones are joined instead: these are the same collectives on all members, chosen by their
- * number. What they waited is then scaled up to all collectives. Where none is timed nobody is joined.
+ * A rank with nearly all of its collectives timed is scaled up. If fewer are timed (kernel events are
+ * sampled) the timed ones are matched instead: these are the same collectives on all ranks, chosen by their
+ * number. Their waiting is then scaled up to all collectives. If none is timed nothing is matched.
  */
 
 enum {
 	JOIN_MANY = 32,
-	UNEVEN_PART = 8, /* of many, the numbers may differ by one part in so many */
+	UNEVEN_PART = 8, /* with many, numbers may differ by one part in this many */
 	TIMED_TENTHS = 9,
 };
 
-/* The rows of one key over the members that go on. */
+/* The rows of one key over the ranks that are not over. */
 struct table {
 	struct live_row **rows;
 	uint32_t *seats;
@@ -647,7 +647,7 @@ static void table_measure(struct table *table)
 	}
 }
 
-/* From here on, what is finished now is behind us. */
+/* What is finished now counts as matched from here on. */
 static void table_base(struct table *table)
 {
 	bool is_even = true, is_even_timed = true;
@@ -668,20 +668,20 @@ static void table_base(struct table *table)
 	}
 }
 
-/* The time in n collectives, of which the row has at least so many, nearly all timed; or n timed ones. */
+/* The time in n collectives, of which the row has at least that many, nearly all timed; or n timed ones. */
 static double time_of(const struct live_row *row, uint64_t n)
 {
 	return (double)(row->sum_ns - row->base_sum_ns) * (double)n /
 	       (double)(row->timed - row->base_timed);
 }
 
-/* Whatever a file claims: no number of ours is out of its range. */
+/* Whatever a file claims: our numbers stay in range. */
 static uint64_t whole(double number)
 {
 	return number > 0 ? number < 1e18 ? (uint64_t)number : (uint64_t)1e18 : 0;
 }
 
-/* n of each are joined and behind us; the rest stays. */
+/* n of each are matched; the rest stays. */
 static void row_advance(const struct table *table, struct live_row *row, uint64_t n)
 {
 	double share = (double)n / (double)grown_of(table, row);
@@ -737,7 +737,7 @@ static void table_look(struct live *live, struct table *table, bool has_gap)
 		table_base(table);
 }
 
-/* The members' rows of the key of the first one's i-th; false: not all of them have it. */
+/* The ranks' rows of the key of the first one's i-th; false: not all of them have it. */
 static bool table_fill(struct live *live, struct table *table, const uint32_t *seats,
 		       uint32_t count, uint32_t i)
 {
@@ -758,7 +758,7 @@ static bool table_fill(struct live *live, struct table *table, const uint32_t *s
 static void look_at_comm(struct live *live, uint32_t c, struct table *table, uint32_t *seats)
 {
 	const struct job_comm *comm = &live->job.comms[c];
-	/* Since the last look members have not counted the same collectives: start anew. */
+	/* Since the last scan ranks have not counted the same collectives: start over. */
 	bool has_gap = comm->missed != live->memory->comms[c].missed;
 	uint32_t count = 0;
 
@@ -784,7 +784,7 @@ static void look_at_comm(struct live *live, uint32_t c, struct table *table, uin
 	}
 }
 
-/* Without memory nobody is seen to wait at this look, and all of it is kept for the next. */
+/* Without memory no waiting is found in this scan, and all of it is kept for the next. */
 static void live_waits(struct live *live)
 {
 	struct table table = { .rows = calloc(live->job.seat_count + 1, sizeof(*table.rows)),
@@ -804,9 +804,9 @@ static void live_waits(struct live *live)
 	free(seats);
 }
 
-/* ---- who is waited for ----------------------------------------------------------------------- */
+/* ---- stragglers ------------------------------------------------------------------------------ */
 
-/* The straggler waits little itself: at most this part of what the others do. */
+/* The straggler waits little itself: at most this share of what the others do. */
 enum { STRAGGLER_PART = 4, WINDOWS = 3 };
 
 struct window {
@@ -846,8 +846,8 @@ static uint32_t seat_with_key(const struct live *live, const struct job_comm *co
 	return UINT32_MAX;
 }
 
-/* Whom do the others wait for? The one of the last window, as long as that is still so: of several that
- * are slow one is named. */
+/* The rank the others wait for. The one of the last window if that is still so: of several slow ranks one
+ * is named. */
 static uint32_t waited_for(const struct live *live, uint32_t c, double length_ns, double *share)
 {
 	const struct job_comm *comm = &live->job.comms[c];
@@ -893,7 +893,7 @@ static void window_end(struct live *live, uint32_t c)
 		live->memory->seats[comm->seats[i]].window_wait_ns = 0;
 }
 
-/* Time goes by in windows, a few to straggler_ns; a straggler is one that some in a row agree on. */
+/* Time is divided into windows, a few per straggler_ns; a straggler is one that several in a row agree on. */
 static void live_stragglers(struct live *live)
 {
 	for (uint32_t c = 0; c < live->job.comm_count; c++) {
@@ -944,7 +944,7 @@ static void live_history_add(struct live_history *history, const struct live_poi
 {
 	uint32_t count = history->count;
 
-	/* Until it is full it grows at powers of two: most communicators are idle or short. */
+	/* Until it is full it grows by powers of two: most communicators are idle or short-lived. */
 	if (count < LIVE_POINTS && (count & (count - 1)) == 0) {
 		uint32_t room = count == 0 ? 1 : count * 2;
 		struct live_point *more;
@@ -974,13 +974,13 @@ static float ratio(double amount, double of)
 	return of > 0 ? (float)(amount / of) : NAN;
 }
 
-/* What was not timed for some looks is made up for in one: nobody waits for more than all of the time. */
+/* Operations untimed for some scans are made up for in one: waiting is capped at the whole time. */
 static float wait_share(double wait_ns, double of_ns)
 {
 	return wait_ns < of_ns ? ratio(wait_ns, of_ns) : ratio(of_ns, of_ns);
 }
 
-/* Of a barrier, or where the number of ranks is not known, there is none: not 0. */
+/* A barrier, or a communicator of unknown size, has none, which is not 0. */
 static float bandwidth(double bytes, double seconds)
 {
 	return bytes > 0 ? ratio(bytes, seconds) : NAN;
@@ -1001,7 +1001,7 @@ static struct live_point point_of(const struct live *live, const struct live_sum
 				    .wait_share = NAN };
 }
 
-/* A history begins with the first operation that is seen, and ends with the process. */
+/* A history begins with the first recorded operation and ends with the process. */
 static void seat_point(struct live *live, uint32_t s)
 {
 	struct live_seat *seat = &live->seats[s];

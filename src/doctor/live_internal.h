@@ -1,4 +1,4 @@
-/* What is carried from look to look. */
+/* What is carried from scan to scan. */
 #ifndef LIVE_INTERNAL_H
 #define LIVE_INTERNAL_H
 
@@ -17,7 +17,7 @@ struct live_row {
 	uint64_t count;	     /* now */
 	uint64_t timed;
 	uint64_t sum_ns;
-	uint64_t base_count; /* up to which they were joined */
+	uint64_t base_count; /* up to which they were matched */
 	uint64_t base_timed;
 	uint64_t base_sum_ns;
 };
@@ -25,40 +25,40 @@ struct live_row {
 struct live_seat_memory {
 	struct live_sums sums;
 	uint64_t wait_ns;
-	bool knows_wait;	 /* it was joined at least once */
+	bool knows_wait;	 /* it was matched at least once */
 	uint64_t window_wait_ns; /* since the communicator's window began */
 	struct live_history history;
-	struct live_row *rows; /* by key; at most one per synchronising function and size class */
+	struct live_row *rows; /* by key; at most one per synchronizing function and size class */
 	uint32_t row_count;
 	uint64_t issued;
 	uint64_t finished;
-	uint64_t moved_ns; /* monotonic: when one of these two last changed; 0: never looked at */
-	bool is_unmoved;   /* since we look at it */
+	uint64_t moved_ns; /* monotonic: when one of these two last changed; 0: never scanned */
+	bool is_unmoved;   /* since the first scan */
 };
 
 struct live_comm_memory {
 	struct live_history history;
-	uint64_t window_began_ns; /* 0: none is under way */
+	uint64_t window_began_ns; /* 0: none in progress */
 	uint64_t straggler_key;	  /* of the seat that the last windows agree on; 0 none */
 	uint64_t straggler_since_ns;
 	double straggler_share; /* of the last window */
-	bool was_joined;	/* in the window under way */
-	uint64_t missed;	/* calls that were not shown, at the last look */
+	bool was_joined;	/* in the current window */
+	uint64_t missed;	/* unreported calls, at the last scan */
 };
 
 struct live_process_memory {
 	bool was_seen;
 	uint64_t counts_ns;	  /* recorder's clock as last read */
 	uint64_t counted_ns;	  /* monotonic: when that was */
-	uint64_t now_ns;	  /* the recorder's clock now; 0 unknown */
-	uint64_t dead_ns;	  /* monotonic: first look at which it was dead; 0 it was not */
+	uint64_t now_ns;	  /* the recorder's current clock; 0 unknown */
+	uint64_t dead_ns;	  /* monotonic: first scan at which it was dead; 0 it was not */
 	uint64_t lost;		  /* whole operations */
-	uint64_t losing_since_ns; /* monotonic; 0: not of late */
+	uint64_t losing_since_ns; /* monotonic; 0: not recently */
 	uint64_t lost_before;	  /* when that began */
 	uint64_t lost_at_ns;	  /* monotonic: the last time that some were */
 };
 
-/* Sorted by key: who had which index at the last look. */
+/* Sorted by key: the indices of the last scan. */
 struct live_place {
 	uint64_t key;
 	uint32_t index;
@@ -80,9 +80,9 @@ struct live_memory {
 	uint64_t *process_keys;
 	size_t seat_count, comm_count, process_count;
 	struct live_place *seat_places, *comm_places, *process_places;
-	struct live_given given[LIVE_NOTICES_MAX]; /* the notices of the last look */
+	struct live_given given[LIVE_NOTICES_MAX]; /* the notices of the last scan */
 	size_t given_count;
-	uint64_t monotonic_ns; /* of this look */
+	uint64_t monotonic_ns; /* of this scan */
 	uint8_t *kinds;	       /* room for flight_kinds() of any process */
 };
 

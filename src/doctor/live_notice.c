@@ -1,6 +1,6 @@
 /*
- * What is worth telling, in words. A notice is given anew at every look at which its reason holds, and
- * keeps the time when it was first given; when the reason is gone, so is the notice.
+ * Notices. A notice is created at every scan at which its reason holds, and keeps the time when it first
+ * appeared; when the reason is gone, so is the notice.
  */
 #include "doctor/live.h"
 #include "doctor/live_internal.h"
@@ -16,13 +16,13 @@
 #include "common/text.h"
 #include "doctor/hang.h"
 
-enum { NAMED = 4 }; /* ranks that a sentence names */
+enum { NAMED = 4 }; /* ranks that a sentence lists */
 
 #define TITLE notice->title, sizeof(notice->title)
 #define TEXT notice->text, sizeof(notice->text)
 #define HINT notice->hint, sizeof(notice->hint)
 
-/* A launcher that kills a whole job does so within a moment: nobody is left to be told. */
+/* A launcher that kills a whole job does so within a moment: then no notice is needed. */
 #define DEAD_NS (2 * SECOND_NS)
 
 const char *live_notice_name(enum live_notice_kind kind)
@@ -34,7 +34,7 @@ const char *live_notice_name(enum live_notice_kind kind)
 	return (unsigned int)kind < LIVE_NOTICE_KINDS ? names[kind] : "?";
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static const struct recording_process *process_of(const struct live *live, uint32_t seat)
 {
@@ -53,7 +53,7 @@ static void say_whole_rank(char *text, size_t size, const struct live *live, uin
 			    process->pid_here > 0 ? process->pid_here : process->pid);
 }
 
-/* "AllReduce 812", "AllReduce 812 (a graph's replay)", "Recv 40 from rank 3". */
+/* "AllReduce #812", "AllReduce #812 (graph replay)", "Recv #40 from rank 3". */
 static void say_operation(char *text, size_t size, const struct live *live, uint32_t seat)
 {
 	const struct op_record *op = &live->seats[seat].oldest->op;
@@ -67,7 +67,7 @@ static void say_operation(char *text, size_t size, const struct live *live, uint
 		text_append(text, size, " from rank %d", op->peer);
 }
 
-/* What to type to see a process; "" when it is not of this machine. */
+/* Commands that inspect a process; "" if it is not on this host. */
 static void say_process_hint(char *text, size_t size, const struct live *live, uint32_t seat)
 {
 	const struct recording_process *process = process_of(live, seat);
@@ -81,14 +81,13 @@ static void say_process_hint(char *text, size_t size, const struct live *live, u
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* A new one, its texts empty; never NULL. One more than there is room for goes nowhere. `since_ns` ago it
- * began. */
+/* A new one with empty texts; never NULL. If there is no room it is discarded. It began `since_ns` ago. */
 static struct live_notice *notice_add(struct live *live, enum live_notice_kind kind, uint32_t comm,
 				      uint32_t seat, uint64_t since_ns)
 {
 	struct live_notice *notice = &live->notices[live->notice_count];
 
-	/* The last place is never used: it takes what is too much. */
+	/* The last entry is never used: it takes what does not fit. */
 	if (live->notice_count < LIVE_NOTICES_MAX - 1)
 		live->notice_count++;
 	else
@@ -101,20 +100,21 @@ static struct live_notice *notice_add(struct live *live, enum live_notice_kind k
 /* ---- doubts ----------------------------------------------------------------------------------- */
 
 /*
- * What would be worth timing. Both rules compare a communicator with its own past and nothing else, so a job that
- * pauses for a minute between its steps, or calls something once an hour, is in no doubt while it does as it always
- * did. They accuse nobody: all that may come of a doubt is a request for GPU times.
+ * Operations that would be worth timing. Both rules compare a communicator only with its own past, so a job
+ * that pauses for a minute between its steps, or calls something once an hour, is in no doubt while it does
+ * what it always did. They blame no rank: a doubt only leads to a request for GPU times.
  */
 
 enum {
-	DOUBT_STRETCH = 30,    /* looks whose rate is compared */
-	DOUBT_PAST = 3,	       /* stretches before it that there must be */
-	DOUBT_QUIET_PAST = 10, /* looks before a pause that there must be */
-	DOUBT_LONGER = 3,      /* a pause is unusual that is so many times as long as any before */
+	DOUBT_STRETCH = 30,    /* scans whose rate is compared */
+	DOUBT_PAST = 3,	       /* required number of earlier windows */
+	DOUBT_QUIET_PAST = 10, /* required number of scans before a pause */
+	DOUBT_LONGER = 3,      /* a pause is unusual if it is this many times longer than any
+				  before */
 };
 #define DOUBT_SLOWER 1.5
 
-/* Looks at the end of a history at which nothing had finished. */
+/* Scans at the end of a history at which nothing had finished. */
 static uint32_t quiet_end(const struct live_history *history)
 {
 	uint32_t quiet = 0;
@@ -125,7 +125,7 @@ static uint32_t quiet_end(const struct live_history *history)
 	return quiet;
 }
 
-/* The longest time without a finished operation in the first `count` looks. */
+/* The longest time without a finished operation in the first `count` scans. */
 static uint64_t longest_pause(const struct live_history *history, uint32_t count)
 {
 	uint64_t longest_ns = 0, last_ns = 0;
@@ -143,7 +143,7 @@ static uint64_t longest_pause(const struct live_history *history, uint32_t count
 	return longest_ns;
 }
 
-/* For how long has no rank of this communicator called anything, on any communicator of its process? */
+/* How long has no rank of this communicator called anything, on any communicator of its process? */
 static uint64_t still_ns(const struct live *live, const struct job_comm *comm)
 {
 	uint64_t least_ns = UINT64_MAX;
@@ -169,7 +169,7 @@ static bool may_hang(const struct live *live, uint32_t c, double *seconds)
 	for (uint32_t i = 0; i < comm->seat_count; i++) {
 		const struct live_seat *seat = &live->seats[comm->seats[i]];
 
-		/* That a process is gone or in something open is judged without GPU times. */
+		/* A process that is gone or in an open operation is judged without GPU times. */
 		if (seat->is_over || seat->oldest != NULL)
 			return false;
 		unseen += seat->is_unseen;
@@ -191,7 +191,7 @@ static double mean_rate(const struct live_history *history, uint32_t from)
 	return sum / DOUBT_STRETCH;
 }
 
-/* Slower than in any stretch before: one that has slow and fast phases is not slow in a slow one. */
+/* Slower than in any earlier window: one that has slow and fast phases is not slow in a slow one. */
 static bool may_be_slow(const struct live *live, uint32_t c, double *times)
 {
 	const struct live_history *history = &live->comms[c].history;
@@ -221,11 +221,11 @@ enum live_doubt live_doubt(const struct live *live, uint32_t comm, double *figur
 }
 
 /*
- * The doctor's part of a look: who is stuck, and why. The rules are the doctor's own (doctor/hang.h), so that
- * what the agent says while a job hangs is what `ringside doctor` says of the same moment.
+ * The doctor's part of a scan: hung ranks and their cause. The rules are the doctor's own (doctor/hang.h),
+ * so that the agent reports the same as `ringside doctor` at the same moment.
  *
- * What looks again and again knows more than one moment: for how long a seat has not moved by our own clock,
- * so that counters which may just be changing are not compared.
+ * Repeated scans know more than one moment: how long a seat has been without progress by our own clock, so
+ * that counters which may be changing are not compared.
  */
 
 static void take_times(const struct live *live, uint64_t *now_ns, uint64_t *still_ns)
@@ -241,7 +241,7 @@ static void take_times(const struct live *live, uint64_t *now_ns, uint64_t *stil
 		still_ns[s] = live->seats[s].still_ns;
 }
 
-/* Without memory there are no verdicts at this look; the next one tries again. */
+/* Without memory this scan has no verdicts; the next one tries again. */
 void live_verdicts(struct live *live)
 {
 	uint64_t *now_ns = calloc(live->memory->process_count + 1, sizeof(*now_ns));
@@ -264,10 +264,10 @@ void live_verdicts(struct live *live)
 }
 
 /*
- * Communicators that stand still, as notices. Who is stuck and why is the doctor's to say;
- * here a verdict becomes one notice, named by its cause: who waits because of it has none of its own.
+ * Stuck communicators, as notices. The cause comes from the doctor; here a verdict becomes one notice about
+ * its cause: victims have no notice of their own.
  *
- * Before a hang there is lag: a member that has not issued what others are in for lag_ns is behind.
+ * Before a hang there is lag: a rank that has not called what others have been in for lag_ns is behind.
  */
 
 /* ---- verdicts ------------------------------------------------------------------------------------ */
@@ -296,7 +296,7 @@ static uint32_t find_seat(const struct live *live, const struct verdict *verdict
 	return UINT32_MAX;
 }
 
-/* A warning says that it may go on yet: no hang. */
+/* A warning may still make progress: not a hang. */
 static enum live_notice_kind notice_kind_of(const struct verdict *verdict)
 {
 	if (verdict->class == VERDICT_MISMATCH)
@@ -328,7 +328,7 @@ static void say_hint(const struct live *live, struct live_notice *notice,
 			text_append(HINT, "%s", verdict->advice.list[i] + 2);
 }
 
-/* On one node it is usual that others are not seen: what is news is that those here stand still. */
+/* On one node it is normal that other ranks are not visible: the news is that those here are stuck. */
 static void verdict_say_title(struct live_notice *notice, const struct verdict *verdict)
 {
 	if (verdict->class != VERDICT_UNSEEN && verdict->class != VERDICT_AGENT_DEAD)
@@ -362,11 +362,11 @@ static bool is_told(const struct live *live, uint32_t comm)
 /* ---- lag ----------------------------------------------------------------------------------------- */
 
 struct lag {
-	uint32_t missing; /* members that have not issued what the lead is in */
+	uint32_t missing; /* ranks that have not called what the lead is in */
 	uint32_t culprit; /* of those, the first that is not held up elsewhere; UINT32_MAX none */
 };
 
-/* Is this rank in an operation of another communicator, and for long? */
+/* Has this rank been in an operation of another communicator for long? */
 static bool is_held_up(const struct live *live, uint32_t seat)
 {
 	const struct job_seat *of = &live->job.seats[seat];
@@ -418,7 +418,7 @@ static void name_missing(const struct live *live, const struct job_comm *comm,
 	text_append(text, size, lag->missing == 1 ? " has" : " have");
 }
 
-/* " Rank 5 (node3, pid 4711) is at collective 811 ...": where the one that is behind stands. */
+/* " Rank 5 (node3, pid 4711) is at collective #811 ...": how far the rank behind is. */
 static void say_missing(const struct live *live, struct live_notice *notice, uint32_t seat)
 {
 	const struct live_seat *of = &live->seats[seat];
@@ -441,7 +441,7 @@ static void say_missing(const struct live *live, struct live_notice *notice, uin
 			    of->comm->counts.collectives, of->still_ns / SECOND_NS);
 }
 
-/* How long is the lead in what the others have not issued? Since it is known to run, where it is. */
+/* How long has the lead been in what the others have not called? Since it is known to run, if it is. */
 static uint64_t in_it_ns(const struct live *live, uint32_t lead)
 {
 	uint64_t now_ns = live->memory->processes[live->job.seats[lead].process].now_ns;
@@ -476,8 +476,8 @@ static void give_behind(struct live *live, uint32_t c, const struct lag *lag)
 	say_process_hint(HINT, live, lag->culprit);
 }
 
-/* MISMATCH, HANG, MISSING from verdicts; BEHIND. A communicator of which a verdict speaks, or that waits for one, is
- * not behind once more. */
+/* MISMATCH, HANG, MISSING from verdicts; BEHIND. A communicator that a verdict covers, or that waits for
+ * one, is not reported as behind again. */
 static void live_stuck(struct live *live)
 {
 	for (size_t i = 0; i < live->verdicts.count; i++)
@@ -522,7 +522,7 @@ static void keep_times(struct live *live)
 	memory->given_count = live->notice_count;
 }
 
-/* Causes before what follows from them. */
+/* Causes before consequences. */
 static int seriousness(const struct live_notice *notice)
 {
 	static const int order[LIVE_NOTICE_KINDS] = {
@@ -545,7 +545,7 @@ static int most_serious_first(const void *one, const void *other)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Members of its communicators that go on without it; *comm is one of those. */
+/* Live ranks of its communicators; *comm is one of those. */
 static uint32_t survivors_of(const struct live *live, uint32_t p, uint32_t *comm)
 {
 	uint32_t most = 0;
@@ -593,7 +593,7 @@ static void dead_process(struct live *live, uint32_t p)
 		say_operation(TEXT, live, seat);
 		text_append(TEXT, " of %.60s.", live->job.comms[comm].label);
 	}
-	/* Texts of others do not belong into what is to be typed. */
+	/* Names from recordings must not appear in commands. */
 	text_append(HINT,
 		    "on its host: dmesg | grep -iE 'xid|killed process'; also check the job's log");
 }
@@ -631,7 +631,7 @@ static void losing_process(struct live *live, uint32_t p)
 
 /* ---- stragglers ------------------------------------------------------------------------------ */
 
-/* Somebody may type this. */
+/* It appears in a command. */
 static bool is_plain_uuid(const char *uuid)
 {
 	return strncmp(uuid, "GPU-", 4) == 0 &&
@@ -676,7 +676,7 @@ static void straggler_of(struct live *live, uint32_t c)
 		text_append(HINT, "is its GPU throttled? nvidia-smi -q -d PERFORMANCE,CLOCK");
 }
 
-/* When there are too many of them, the first are kept. */
+/* If there are too many of them, the first are kept. */
 void live_notices(struct live *live)
 {
 	for (uint32_t p = 0; p < live->memory->process_count; p++)

@@ -1,10 +1,10 @@
 /*
- * What Prometheus is asked. All joining of ranks is left to who reads the answers; what is done here is to
- * leave out what nobody needs: of thousands of communicators only those with an operation that is old.
+ * The queries. Ranks are matched by the reader of the answers; the queries only leave out what is not
+ * needed: of thousands of communicators they select those with an old operation.
  *
- *	old      communicators with an operation in flight for more than a quarter of what is called a hang
- *	near     all members of processes that are in one of these and have nothing in flight there: the
- *	         others wait for one of them, and what it did last, wherever, says why
+ *	old      communicators with an operation in flight for more than a quarter of the hang limit
+ *	near     all ranks of processes that are in one of these and have nothing in flight there: the
+ *	         others wait for one of them, and its last activity, wherever, shows why
  */
 #include "doctor/prom.h"
 #include "common/clock.h"
@@ -18,7 +18,7 @@
 #include "common/text.h"
 #include "import/json_scan.h"
 
-/* Labels that mean something here, as Prometheus orders them. */
+/* The labels that are used, in Prometheus' order. */
 enum prom_label {
 	PROM_LABEL_NAME,
 	PROM_LABEL_CHANNELS,
@@ -62,25 +62,25 @@ enum prom_label {
 struct prom_sample {
 	struct prom_slice labels[PROM_LABELS];
 	double value;
-	uint64_t whole; /* the value where it is a whole number, exact */
+	uint64_t whole; /* the value if it is an integer, exact */
 	bool is_whole;
-	double at; /* when Prometheus worked it out: seconds since 1970 */
+	double at; /* when Prometheus evaluated it: seconds since 1970 */
 };
 
-/* One sample. False ends it. */
+/* One sample. False stops the scan. */
 typedef bool prom_visit(struct prom *prom, enum prom_ask ask, const struct prom_sample *sample);
 
 struct prom_answer {
 	size_t samples;
-	size_t odd;	   /* series that are not as they should be: not given */
+	size_t odd;	   /* malformed series: not passed on */
 	char warning[160]; /* the first; "" none */
 };
 
-/* Queries are written into room for all that may be asked. */
+/* Queries are written into a buffer large enough for all of them. */
 enum { QUERY_BYTES = 8192 };
 #define PUT(text, ...) text_append(text, QUERY_BYTES, __VA_ARGS__)
 
-/* A selector: only the job that was asked for. */
+/* A selector: only the requested job. */
 static void put_series(char *text, const struct prom *prom, const char *name, const char *matchers)
 {
 	PUT(text, "%s{", name);
@@ -106,7 +106,7 @@ static void put_old(char *text, const struct prom *prom)
 	PUT(text, " > %.3f)", (double)prom->hang_ns / 4e9);
 }
 
-/* Members of communicators that are old, and those near them. */
+/* Ranks of old communicators, and those near them. */
 static void put_members(char *text, const struct prom *prom)
 {
 	PUT(text, " and on (nccl_job, comm, rank) (");
@@ -162,8 +162,8 @@ static void put_state(char *text, const struct prom *prom, enum prom_ask ask)
 	PUT(text, ")");
 }
 
-/* Agents that do not answer. Of one job: those that told of it within the last hour; else also those that
- * never told anything. A target that is down has no series, so its last ones are asked for. */
+/* Agents that do not answer. For one job: those that reported it within the last hour; otherwise also those
+ * that never reported anything. A target that is down has no series, so its last ones are queried. */
 static void put_agents(char *text, const struct prom *prom, enum prom_ask ask)
 {
 	if (ask == PROM_DOWN) {
@@ -183,7 +183,7 @@ static void put_agents(char *text, const struct prom *prom, enum prom_ask ask)
 	PUT(text, ")");
 }
 
-/* A job that is younger than the stretch did what it did in less time. */
+/* A job younger than the time span did its work in less time. */
 static void put_since(char *text, const struct prom *prom)
 {
 	enum { STEPS = 30 };
@@ -268,7 +268,7 @@ static void put_query(char *text, const struct prom *prom, enum prom_ask ask)
 		put_sum(text, prom, "nccl_timed_operations_total", ask == PROM_TIMED_BEFORE);
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static char *path_of(const char *query)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -288,7 +288,7 @@ static char *path_of(const char *query)
 	return path;
 }
 
-/* False: no memory. */
+/* False: out of memory. */
 static bool prom_make_queries(struct prom *prom)
 {
 	for (enum prom_ask ask = 0; ask < PROM_ASKS; ask++) {
@@ -304,8 +304,8 @@ static bool prom_make_queries(struct prom *prom)
 }
 
 /*
- * One answer of Prometheus' HTTP API, twice through: first whether all of it is what it should be and what
- * it says about itself, then its samples.
+ * One answer of Prometheus' HTTP API, in two passes: the first checks that all of it is valid and reads its
+ * metadata, the second reads the samples.
  *
  *	{"status":"success","data":{"resultType":"vector","result":[
  *	  {"metric":{"comm":"...",...},"value":[1700000000.123,"812"]}, ...]},"warnings":["..."]}
@@ -348,7 +348,7 @@ static const struct json_scan_key label_keys[PROM_LABELS] = {
 	[PROM_LABEL_WORLD_SIZE] = JSON_SCAN_KEY_OF("world_size"),
 };
 
-/* Room for values with escapes in them; a value that finds none is cut. */
+/* Room for values with escapes; a value that does not fit is truncated. */
 enum { DECODED_MAX = 2048 };
 
 struct decoded {
@@ -359,14 +359,14 @@ struct decoded {
 	double at;
 };
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole answer ------------------------------------------------------------------------ */
 
 struct envelope {
 	char status[16];
 	char error_type[48];
 	char error[240];
 	char result_type[24];
-	struct json_scan result; /* at the result, when has_result */
+	struct json_scan result; /* at the result, if has_result */
 	bool has_result;
 };
 
@@ -392,7 +392,7 @@ static void check_data(struct json_scan *scan, struct envelope *envelope)
 	}
 }
 
-/* The first of a list of texts. */
+/* The first of a list of strings. */
 static void check_warnings(struct json_scan *scan, struct prom_answer *answer)
 {
 	enum json_scan_token token;
@@ -443,7 +443,7 @@ static void without_control_bytes(char *text)
 			*text = ' ';
 }
 
-/* What somebody else sent is shown by its beginning. */
+/* Foreign data is quoted by its beginning. */
 static void say_foreign(const char *text, size_t length, const struct json_scan *scan, char *why,
 			size_t why_size)
 {
@@ -531,8 +531,8 @@ static bool scan_labels(struct json_scan *scan, struct prom_sample *sample, stru
 	return is_good;
 }
 
-/* Digits, perhaps with a point among them, that a double holds exactly but for one division: most figures.
- * False: read it the long way. */
+/* Digits, possibly with a point, that a double holds exactly except for one division: most values. False:
+ * use the general parser. */
 static bool scan_plain(const struct json_scan *scan, struct prom_sample *sample)
 {
 	enum { DIGITS_MAX = 15 };
@@ -563,7 +563,7 @@ static bool scan_plain(const struct json_scan *scan, struct prom_sample *sample)
 	return true;
 }
 
-/* A number within quotes; "NaN" and "+Inf" are none that are of use. */
+/* A number in quotes; "NaN" and "+Inf" are not usable. */
 static bool scan_figure(const struct json_scan *scan, struct prom_sample *sample)
 {
 	struct json_scan figure;
@@ -632,7 +632,7 @@ static bool scan_sample(struct json_scan *scan, struct prom_sample *sample, stru
 	return has_metric && has_value;
 }
 
-/* Check the whole answer, then visit each sample. ERR_FORMAT: `why` says what, nothing was visited. */
+/* Checks the whole answer, then visits each sample. ERR_FORMAT: `why` says what, nothing was visited. */
 static enum status prom_scan(struct prom *prom, enum prom_ask ask, const char *text, size_t length,
 			     prom_visit *visit, struct prom_answer *answer, char *why,
 			     size_t why_size)
@@ -667,11 +667,11 @@ static enum status prom_scan(struct prom *prom, enum prom_ask ask, const char *t
 	return OK;
 }
 
-/* The tables behind prom.h: texts once each, and members, processes and rows by what names them. */
+/* The tables behind prom.h: strings once each; ranks, processes and rows by their keys. */
 
 enum { TEXT_MAX = 255, BLOCK_BYTES = 1 << 16 };
 
-/* The next slot with this hash, or the free one at the end; *at is `hash` at first. */
+/* The next slot with this hash, or the free one at the end; *at starts as `hash`. */
 static struct prom_slot *prom_index_next(const struct prom_index *index, uint64_t hash,
 					 uint64_t *at)
 {
@@ -685,7 +685,7 @@ static struct prom_slot *prom_index_next(const struct prom_index *index, uint64_
 	}
 }
 
-/* Room for one more; false: no memory. */
+/* Makes room for one more; false: out of memory. */
 static bool prom_index_grow(struct prom_index *index)
 {
 	struct prom_index larger = { .room = index->room == 0 ? 64 : index->room * 2,
@@ -718,7 +718,7 @@ static void index_put(struct prom_index *index, struct prom_slot *slot, uint64_t
 	index->count++;
 }
 
-/* Room for one more at the end of a table; false, and the status: no memory. */
+/* Makes room for one more at the end of a table; false, and the status: out of memory. */
 static bool has_room(struct prom *prom, void *list, size_t count, size_t element_bytes)
 {
 	if (!list_grow(list, count, element_bytes))
@@ -726,7 +726,7 @@ static bool has_room(struct prom *prom, void *list, size_t count, size_t element
 	return prom->status == OK;
 }
 
-/* ---- texts ----------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static char *text_room(struct prom_texts *texts, size_t bytes)
 {
@@ -749,7 +749,7 @@ static char *text_room(struct prom_texts *texts, size_t bytes)
 	return room;
 }
 
-/* A text that is not there yet. */
+/* Adds a string that is not there yet. */
 static bool text_add(struct prom_texts *texts, const char *text, size_t length)
 {
 	char *copy = text_room(texts, length + 1);
@@ -806,7 +806,7 @@ uint32_t prom_text(struct prom *prom, struct prom_slice slice)
 		return 0;
 	if (slice.length > TEXT_MAX) {
 		slice.length = TEXT_MAX;
-		/* Between characters. */
+		/* Cut between characters. */
 		while (slice.length > 0 && (slice.text[slice.length] & 0xc0) == 0x80)
 			slice.length--;
 	}
@@ -840,7 +840,7 @@ static bool to_unsigned(struct prom_slice slice, uint64_t *number)
 	return true;
 }
 
-/* A label as a number within bounds; `otherwise` where it is none. */
+/* A label as a number within bounds; `otherwise` if it is none. */
 static int64_t prom_label_number(const struct prom_sample *sample, enum prom_label label,
 				 int64_t least, int64_t most, int64_t otherwise)
 {
@@ -867,7 +867,7 @@ static bool prom_label_is(const struct prom_sample *sample, enum prom_label labe
 	       memcmp(slice.text, text, slice.length) == 0;
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* NCCL's hash as agents write it: 16 hexadecimal digits; 0 for anything else. */
 static uint64_t comm_hash(const char *text)
@@ -931,7 +931,7 @@ static uint32_t member_of(struct prom *prom, uint32_t comm, int32_t rank)
 	return (uint32_t)prom->member_count++;
 }
 
-/* Made when they are new; UINT32_MAX: no memory, or no such member can be named. */
+/* Creates new ones; UINT32_MAX: out of memory, or such a rank cannot be named. */
 static uint32_t prom_member_of(struct prom *prom, const struct prom_sample *sample)
 {
 	uint32_t job = prom_text(prom, sample->labels[PROM_LABEL_NCCL_JOB]);
@@ -975,7 +975,7 @@ uint32_t prom_process_of(struct prom *prom, uint32_t job, uint32_t host, int64_t
 	return (uint32_t)prom->process_count++;
 }
 
-/* Row of (member, function, size) or (member, peer); NULL: no memory. */
+/* Row of (rank, function, size) or (rank, peer); NULL: out of memory. */
 static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, struct prom_row key)
 {
 	uint64_t what = (uint64_t)key.function << 32 | key.size;
@@ -1000,7 +1000,7 @@ static struct prom_row *prom_row_of(struct prom *prom, struct prom_rows *rows, s
 	return NULL;
 }
 
-/* A sample of an answer, into the tables. */
+/* Adds a sample to the tables. */
 
 #define SIGNATURE_BITS ((UINT64_C(1) << 52) - 1)
 
@@ -1012,7 +1012,7 @@ static uint64_t to_ns(double seconds)
 	return seconds < 3.2e9 ? (uint64_t)(seconds * SECOND_NS) : 0;
 }
 
-/* Times since 1970 as text have milliseconds; a double of them has no whole nanoseconds. */
+/* Times since 1970 have milliseconds as text; a double of them has no exact nanoseconds. */
 static uint64_t wall_ns(double seconds)
 {
 	if (!(seconds > 0) || seconds > 1.8e10)
@@ -1042,7 +1042,7 @@ static void take_process(struct prom *prom, const struct prom_sample *sample)
 	if (at == UINT32_MAX)
 		return;
 	process = &prom->processes[at];
-	/* Of two that claim to be the same the one that was scraped last: its state has changed. */
+	/* Of two with the same identity the one that was scraped last: its state has changed. */
 	if (process->scrape_ns > scrape_ns)
 		return;
 	process->scrape_ns = scrape_ns;
@@ -1127,7 +1127,7 @@ static void take_oldest(struct prom *prom, struct prom_member *member,
 {
 	uint32_t call = take_call(prom, sample);
 
-	/* Of two the later: what is in a series that ended within this scrape is over. */
+	/* Of two the later: a series that ended within this scrape is over. */
 	if (call == 0 || (member->oldest != 0 &&
 			  prom->calls[member->oldest - 1].number > prom->calls[call - 1].number))
 		return;

@@ -1,7 +1,7 @@
 /*
  * A job through Prometheus: a fixed list of instant queries, and their answers as a recording (for job.h,
- * hang.h, coverage.h) and as sums (for slow_sums.h). Nothing here talks to anybody: who calls sends the
- * queries and hands over what came back.
+ * hang.h, coverage.h) and as totals (for slow_sums.h). Nothing here does network access: the caller sends
+ * the queries and passes on the answers.
  *
  *	prom = prom_new(&options);
  *	for (i = 0; prom_path(prom, i) != NULL; i++)
@@ -14,14 +14,14 @@
  *	recording_release(&recording);
  *	prom_free(prom);
  *
- * Queries may be sent in any order and several at once. One that fails leaves its part of the picture
- * unknown: the first three (PROM_NEEDED) are needed, without the others verdicts are weaker. Answers of
- * error pages, other programs and damaged ones are refused with a line; nothing of them is believed.
+ * Queries may be sent in any order and several at once. If one fails, its part is unknown: the first three
+ * (PROM_NEEDED) are required, without the others verdicts are weaker. Error pages, answers of other
+ * programs and damaged ones are rejected with a line; nothing of them is used.
  *
- * What is different from recordings of agents (docs/DOCTOR.md, "Through Prometheus"): each member has one
- * operation in flight, its oldest, and the collective before it; signatures have 52 bits; the recorder's clock
- * is Prometheus' own, in nanoseconds since 1970, and a process's "now" is its last scrape (counts_ns, so that
- * hang_options.now_ns can be NULL); counts are known only of communicators in which somebody stands.
+ * Differences to recordings from agents (docs/DOCTOR.md, "Through Prometheus"): each rank has one operation
+ * in flight, its oldest, and the collective before it; signatures have 52 bits; the recorder's clock is
+ * Prometheus' own, in nanoseconds since 1970, and a process's "now" is its last scrape (counts_ns, so that
+ * hang_options.now_ns can be NULL); counts are known only of communicators with a stuck rank.
  */
 #ifndef PROM_H
 #define PROM_H
@@ -37,68 +37,70 @@
 
 struct prom;
 
-/* An answer may have so many bytes: 16,384 ranks in four communicators take a tenth of it. */
+/* Maximum size of an answer: 16,384 ranks in four communicators take a tenth of it. */
 #define PROM_ANSWER_MAX ((size_t)512 << 20)
 
 enum {
-	PROM_NEEDED = 3,     /* without one of the first three there is nothing to say */
+	PROM_NEEDED = 3,     /* without the first three there is nothing to report */
 	PROM_WHY_SIZE = 400, /* enough for every line */
 };
 
 struct prom_options {
-	const char *job;  /* only jobs of this name (label nccl_job); NULL or "": all */
-	uint64_t hang_ns; /* as hang_options.hang_ns; 0: 20 s */
-	unsigned int
-		window_s; /* "now" for slowness: the last so many seconds; 0: 300. At least four scrapes */
-	unsigned int
-		past_s; /* "before": the same stretch so long ago; 0: 3600, else 900 where the job is younger */
+	const char *job;       /* only jobs of this name (label nccl_job); NULL or "": all */
+	uint64_t hang_ns;      /* as hang_options.hang_ns; 0: 20 s */
+	unsigned int window_s; /* "now" for slowness: the last this many seconds; 0: 300. At
+				  least four scrapes */
+	unsigned int past_s;   /* "before": the same span this long ago; 0: 3600, or 900 if the
+				  job is younger */
 };
 
-/* NULL: no memory. Texts of the options are copied. */
+/* NULL: out of memory. Strings of the options are copied. */
 struct prom *prom_new(const struct prom_options *options);
-void prom_free(struct prom *prom); /* NULL is fine */
+void prom_free(struct prom *prom); /* NULL is allowed */
 
-/* The i-th query: as PromQL for people, and as what comes behind the server's address, encoded:
- * "/api/v1/query?query=...". GET; under 8 KiB. NULL past the last. Valid until prom_free(). */
+/* The i-th query: as PromQL for display, and as an encoded path for the server's address:
+ * "/api/v1/query?query=...". GET; under 8 KiB. NULL after the last. Valid until prom_free(). */
 const char *prom_query(const struct prom *prom, size_t i);
 const char *prom_path(const struct prom *prom, size_t i);
-/* What it is for, for an error line: "processes", "communicators" ... */
+/* Its subject, for an error line: "processes", "communicators" ... */
 const char *prom_name(const struct prom *prom, size_t i);
 
 /*
- * The answer to the i-th query, as it came; the HTTP status does not matter. bytes are not kept. Each query
- * once. ERR_FORMAT: `why` says what, and nothing of it is taken. ERR_NO_SPACE: memory, or above
+ * The answer to the i-th query, as received; the HTTP status does not matter. bytes are not kept. Each
+ * query once. ERR_FORMAT: `why` says what, and nothing of it is used. ERR_NO_SPACE: out of memory, or above
  * PROM_ANSWER_MAX; `why` says which.
  */
 enum status prom_take(struct prom *prom, size_t i, const void *bytes, size_t length, char *why,
 		      size_t why_size);
 
-/* After the last answer: adds a process for each one that agents tell of, in the order recording_finish()
- * leaves behind; do not call that one. `recording` is as recording_init() left it and becomes the caller's to
- * release. ERR_NO_SPACE (memory). */
+/*
+ * After the last answer: adds a process for each one that agents report, in the order of
+ * recording_finish(); do not call that one. `recording` is as recording_init() left it, and the caller
+ * releases it. ERR_NO_SPACE (out of memory).
+ */
 enum status prom_finish(struct prom *prom, struct recording *recording);
 
-/* After prom_finish(): agents that Prometheus could not scrape, silent, their problem telling which ranks they
- * had. Valid until prom_free(). */
+/* After prom_finish(): agents that Prometheus could not scrape, as silent sources whose problem lists the
+ * ranks they had. Valid until prom_free(). */
 const struct hang_source *prom_sources(const struct prom *prom, size_t *count);
 
-/* After prom_finish(): slow_find_sums() for each job, over as much of the stretch as the job runs. `before` and
- * `now_wall_ns` of the options are filled in here. ERR_NO_SPACE (memory). */
+/* After prom_finish(): slow_find_sums() for each job, over the part of the span that the job has run.
+ * `before` and `now_wall_ns` of the options are filled in here. ERR_NO_SPACE (out of memory). */
 enum status prom_slow(const struct prom *prom, struct verdicts *verdicts,
 		      const struct slow_sums_options *options);
 
-/* The figures behind it, of all jobs, by job; texts valid until prom_free(). prom_before() is NULL when nothing is
- * known of before. */
+/* The values behind it, of all jobs, by job; strings are valid until prom_free(). prom_before() is NULL if
+ * nothing earlier is known. */
 const struct slow_sums *prom_now(const struct prom *prom);
 const struct slow_sums *prom_before(const struct prom *prom);
 
-/* After prom_finish(). When Prometheus answered, ns since 1970, 0 unknown; and the age of the oldest scrape that
- * was used. */
+/* After prom_finish(). When Prometheus answered, ns since 1970, 0 unknown; and the age of the oldest scrape
+ * that was used. */
 uint64_t prom_wall_ns(const struct prom *prom);
 uint64_t prom_scrape_age_ns(const struct prom *prom);
 
-/* Series that were of no use (labels missing or not to be read), and what Prometheus itself warned of (a store
- * that did not answer, a result that was cut); "" nothing. */
+/* Unusable series (labels missing or unreadable), and Prometheus' own warnings (a store that did not
+ * answer, a truncated result); "" none. */
 size_t prom_odd_series(const struct prom *prom);
 const char *prom_warning(const struct prom *prom);
 

@@ -1,7 +1,7 @@
 /*
- * What a member is in, and what it was in before, as its live slots would show it. An agent has decided
- * already that the oldest operation is open, and what it waits for; this turns it back into what those
- * answers are drawn from.
+ * What a rank is in, and what it was in before, as its live slots would show it. The agent has already
+ * determined that the oldest operation is open and what it waits for; this reconstructs the state that
+ * those answers were derived from.
  */
 #include "doctor/prom.h"
 #include "doctor/prom_internal.h"
@@ -17,14 +17,14 @@
 #include "common/text.h"
 #include "recording/recording.h"
 
-/* NCCL's numbers of a transfer's state, as region_step.state holds them. */
+/* NCCL's numbers of a transfer's state, as in region_step.state. */
 static const uint8_t step_states[] = {
 	[FLIGHT_SEND_GPU] = 8,	[FLIGHT_SEND_PEER] = 20,  [FLIGHT_SEND_NET] = 9,
 	[FLIGHT_RECV_NET] = 10, [FLIGHT_RECV_FLUSH] = 11, [FLIGHT_RECV_GPU] = 12
 };
 enum { CHANNELS_MAX = 256 };
 
-/* The number of a name; one that no table has gets a number of this process. */
+/* The number of a name; an unknown name gets a number of this process. */
 static uint8_t name_number(struct recording_process *process, enum op_name_table table,
 			   const char *name)
 {
@@ -143,7 +143,7 @@ static enum status add_proxies(const struct prom *prom, const struct prom_wait *
 	if (!reason_of(prom_text_of(prom, wait->waits_for), &reason))
 		return OK;
 	if (channel_bits(prom_text_of(prom, wait->channels), bits) == 0)
-		bits[0] = 1; /* not told: any will do */
+		bits[0] = 1; /* unknown: any value works */
 	for (unsigned int c = 0; c < CHANNELS_MAX; c++) {
 		struct recording_proxy proxy;
 
@@ -169,7 +169,7 @@ static struct recording_flight *new_flight(struct recording_process *process)
 	return flight;
 }
 
-/* The collective before, as a slot that is not yet used again. */
+/* The previous collective, as a slot that is not reused yet. */
 static enum status add_last(const struct prom *prom, const struct prom_member *member,
 			    struct recording_process *process, const struct recording_comm *comm)
 {
@@ -184,7 +184,7 @@ static enum status add_last(const struct prom *prom, const struct prom_member *m
 	op->done_ns = comm->counts.last_done_ns;
 	op->issue_ns = op->done_ns;
 	if (op->match == 0) {
-		/* Nothing was in flight: it was the last one of all, which the gauges tell of. */
+		/* Nothing was in flight: it was the last one of all, from the gauges. */
 		op->number = comm->counts.issued;
 		op->match = comm->counts.collectives;
 		op->signature = comm->counts.signature;
@@ -234,14 +234,14 @@ static enum status add_oldest(const struct prom *prom, const struct prom_member 
 	return status;
 }
 
-/* What a member is in and was in, behind the process's last flight. */
+/* What a rank is in and was in, after the process's last flight. */
 static enum status prom_add_flights(const struct prom *prom, const struct prom_member *member,
 				    struct recording_process *process, struct recording_comm *comm)
 {
-	/* One that an age is not known of is over by now, or another. */
+	/* Without an age it is over by now, or another one. */
 	bool is_in = member->oldest != 0 && member->numbers[PROM_AGE] > 0 &&
 		     prom->calls[member->oldest - 1].number > 0;
-	/* It came between two queries: of the one before it nobody knows the number. */
+	/* It came between two queries: the number of the previous one is unknown. */
 	bool is_unplaced = is_in && member->last != 0 && prom->calls[member->last - 1].match == 0;
 	enum status status = OK;
 
@@ -252,7 +252,7 @@ static enum status prom_add_flights(const struct prom *prom, const struct prom_m
 	return status;
 }
 
-/* What slowness is told from, and who did not answer. */
+/* Totals for slowness, and agents that did not answer. */
 
 /* ---- agents that are down ---------------------------------------------------------------------- */
 
@@ -306,7 +306,7 @@ static void say_down(const struct prom *prom, const struct prom_down *down, int6
 		    prom_text_of(prom, job));
 }
 
-/* Sources and sums. */
+/* Sources and totals. */
 static enum status prom_make_sources(struct prom *prom)
 {
 	int64_t *ranks = malloc(NAMED_MAX * sizeof(*ranks));
@@ -332,7 +332,7 @@ static enum status prom_make_sources(struct prom *prom)
 	return status;
 }
 
-/* ---- sums -------------------------------------------------------------------------------------- */
+/* ---- totals ---------------------------------------------------------------------------------- */
 
 static const char *comm_label(const struct prom *prom, const struct prom_member *member)
 {
@@ -385,7 +385,7 @@ static struct slow_edge slow_edge_of(const struct prom *prom, const struct prom_
 	};
 }
 
-/* A row of which one figure is missing (that query failed) would tell something wrong. */
+/* A row with a missing value (its query failed) would be misleading. */
 static bool is_whole(const struct prom *prom, const struct prom_row *row)
 {
 	return prom->members[row->member].has_info && row->values[0] > 0;
@@ -469,7 +469,7 @@ static struct slow_sums of_job(const struct slow_sums *all, const char *job)
 	return sums;
 }
 
-/* How much of the stretch the job was there for. */
+/* The part of the time span in which the job ran. */
 static double covered_s(const struct prom *prom, const char *job)
 {
 	double covered = prom->window_s;
@@ -508,8 +508,8 @@ enum status prom_slow(const struct prom *prom, struct verdicts *verdicts,
 }
 
 /*
- * From the tables to a recording. The recorder's clock of every process is Prometheus' own, so that one
- * anchor, at its last scrape, says all there is to say about it.
+ * From the tables to a recording. The recorder's clock of every process is Prometheus' own, so one anchor,
+ * at its last scrape, is enough.
  */
 
 enum { MASK_KERNEL_CHANNELS = 1 << 6 };
@@ -559,7 +559,7 @@ static enum status add_process(const struct prom *prom, const struct prom_proces
 	return recording_load_keep(recording, process);
 }
 
-/* ---- members ----------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static bool has_number(const struct prom_member *member, enum prom_number number)
 {
@@ -588,7 +588,7 @@ static void take_counts(const struct prom_member *member, struct recording_comm 
 	counts->last_done_number = counts->recorded = numbers[PROM_DONE];
 	if (counts->issued == 0)
 		return;
-	/* When it last did anything is known, and not which of the two that was. */
+	/* The time of its last activity is known, but not which of the two it was. */
 	if (has_number(member, PROM_ACTIVITY))
 		counts->last_issue_ns = before(now_ns, numbers[PROM_ACTIVITY]);
 	else if (has_number(member, PROM_AGE) && numbers[PROM_AGE] > 0)
@@ -628,7 +628,7 @@ static enum status add_member(const struct prom *prom, const struct prom_member 
 	return prom_add_flights(prom, member, process, comm);
 }
 
-/* Members by process, then communicator and rank: the same answer gives the same numbers. */
+/* Ranks by process, then communicator and rank: the same answer gives the same numbers. */
 static int by_process(const void *left, const void *right)
 {
 	const struct prom_member *a = *(const struct prom_member *const *)left;
@@ -637,7 +637,7 @@ static int by_process(const void *left, const void *right)
 	return ORDER(a->process, b->process) ?: ORDER(a->comm, b->comm) ?: ORDER(a->rank, b->rank);
 }
 
-/* Members of which nobody says where they run are left out: they were gone when that was asked for. */
+/* Ranks without a known process are left out: they were gone when that was queried. */
 static enum status find_processes(struct prom *prom, const struct prom_member **sorted,
 				  size_t *count)
 {

@@ -1,8 +1,8 @@
 /*
  * From Prometheus' answers to a job; callers use prom.h.
  *
- *	answer --prom_scan--> samples --prom_take--> tables: texts, communicators, members, processes, rows
- *	                                       tables --prom_finish--> recording, sources, sums
+ *	answer --prom_scan--> samples --prom_take--> tables: strings, communicators, ranks, processes, rows
+ *	                                       tables --prom_finish--> recording, sources, totals
  */
 #ifndef PROM_INTERNAL_H
 #define PROM_INTERNAL_H
@@ -17,7 +17,7 @@
 
 struct prom;
 
-/* What is asked; the first PROM_NEEDED must be answered. */
+/* The queries; the first PROM_NEEDED must be answered. */
 enum prom_ask {
 	PROM_PROCESSES = 0,
 	PROM_MEMBERS = 1,
@@ -32,7 +32,7 @@ enum prom_ask {
 	PROM_SUMS_BEFORE = 12,
 	PROM_EDGES_NOW = 15, /* three: transfers, seconds on the wire, bytes */
 	PROM_EDGES_BEFORE = 18,
-	PROM_TIMED_NOW = 21, /* operations that seconds and bus bytes are of */
+	PROM_TIMED_NOW = 21, /* operations that seconds and bus bytes belong to */
 	PROM_TIMED_BEFORE = 22,
 	PROM_ASKS = 23,
 };
@@ -40,13 +40,13 @@ enum prom_ask {
 /* ---- one answer (prom.c) ---------------------------------------------------------------- */
 
 struct prom_slice {
-	const char *text; /* not terminated; NULL: there is no such label */
+	const char *text; /* not terminated; NULL: no such label */
 	size_t length;
 };
 
 /* ---- tables (prom.c) ------------------------------------------------------------------- */
 
-/* From a hash to indices of a table; who looks compares the entries. */
+/* From a hash to indices of a table; the caller compares the entries. */
 struct prom_slot {
 	uint64_t hash;
 	uint32_t item; /* plus 1; 0 free */
@@ -61,21 +61,21 @@ struct prom_texts {
 	char **list; /* [0] is "" */
 	size_t count;
 	struct prom_index index;
-	char *block; /* texts stand in blocks, which stay where they are */
+	char *block; /* strings are in blocks, which are never moved */
 	size_t block_used;
 	char **blocks;
 	size_t block_count;
 };
 
-/* The number of a text, without control bytes and at most 255 bytes long; 0 for "" and without memory,
- * which prom->status says. */
+/* The number of a string, without control bytes and at most 255 bytes long; 0 for "" and if out of memory
+ * (see prom->status). */
 uint32_t prom_text(struct prom *prom, struct prom_slice slice);
 
 struct prom_comm {
-	uint32_t job; /* texts */
+	uint32_t job; /* strings */
 	uint32_t comm;
-	uint64_t hash;	/* NCCL's; 0: the label is none */
-	uint32_t flags; /* enum comm_flag that one of its members shows */
+	uint64_t hash;	/* NCCL's; 0: the label is invalid */
+	uint32_t flags; /* enum comm_flag that one of its ranks reports */
 };
 
 enum prom_number {
@@ -89,9 +89,9 @@ enum prom_number {
 	PROM_NUMBER_COUNT = 7,
 };
 
-/* What a member called: labels of an info. */
+/* What a rank called: labels of an info. */
 struct prom_call {
-	uint32_t function; /* texts */
+	uint32_t function; /* strings */
 	uint32_t datatype;
 	uint64_t count;
 	int32_t root;
@@ -99,7 +99,7 @@ struct prom_call {
 	uint64_t number;
 	uint64_t match;
 	uint64_t signature;
-	uint32_t state;		  /* texts, these three */
+	uint32_t state;		  /* strings, these three */
 	uint32_t kernels_started; /* channels */
 	uint32_t kernels_stopped;
 	bool has_kernels;
@@ -107,7 +107,7 @@ struct prom_call {
 };
 
 struct prom_wait {
-	uint32_t next; /* of the same member, plus 1; 0 none */
+	uint32_t next; /* of the same rank, plus 1; 0 none */
 	uint32_t waits_for;
 	uint32_t channels;
 	int32_t peer;
@@ -119,7 +119,7 @@ struct prom_member {
 	int32_t rank;
 	bool has_info;
 	bool is_finalized;
-	uint32_t name; /* texts */
+	uint32_t name; /* strings */
 	uint32_t host;
 	int64_t pid;
 	int64_t global_rank;
@@ -135,7 +135,7 @@ struct prom_member {
 };
 
 struct prom_process {
-	uint32_t job; /* texts */
+	uint32_t job; /* strings */
 	uint32_t host;
 	int64_t pid;
 	int64_t rank;
@@ -146,7 +146,7 @@ struct prom_process {
 	uint32_t mode;
 	uint32_t interface;
 	uint32_t state;
-	uint64_t scrape_ns; /* 0: only a communicator tells of it */
+	uint64_t scrape_ns; /* 0: known only from a communicator */
 };
 
 /* An agent that does not answer, and a rank that it had. */
@@ -160,19 +160,19 @@ struct prom_unseen {
 	int64_t rank;
 };
 
-/* Since when a job is seen, within the stretch that is asked about. */
+/* The start of a job, within the queried time span. */
 struct prom_since {
 	uint32_t job;
 	uint64_t first_ns;
 };
 
-/* Sums of one member by function and size, or with one peer. */
+/* Totals of one rank by function and size, or with one peer. */
 struct prom_row {
 	uint32_t member;
-	uint32_t function; /* texts; 0: an edge */
+	uint32_t function; /* strings; 0: a link */
 	uint32_t size;
 	int32_t peer;
-	double values[4]; /* as asked; the fourth is of sums: operations that are timed */
+	double values[4]; /* as queried; the fourth is of operations: the timed ones */
 };
 struct prom_rows {
 	struct prom_row *list;
@@ -190,7 +190,7 @@ struct prom {
 	char *queries[PROM_ASKS];
 	char *paths[PROM_ASKS];
 	bool is_taken[PROM_ASKS];
-	enum status status; /* ERR_NO_SPACE: the first failure, for good */
+	enum status status; /* ERR_NO_SPACE: the first failure, permanent */
 
 	struct prom_texts texts;
 	struct prom_comm *comms;

@@ -1,4 +1,4 @@
-/* Processes and their variables, from logs and from recordings, brought together. */
+/* Processes and their variables, merged from logs and recordings. */
 #include "doctor/setup.h"
 #include "doctor/setup_internal.h"
 
@@ -12,7 +12,7 @@
 #include "common/hash.h"
 #include "common/text.h"
 
-/* "node1" and "node1.cluster" are the same machine: NCCL cuts its name at the first dot. */
+/* "node1" and "node1.cluster" are the same host: NCCL cuts its name at the first dot. */
 static bool setup_same_host(const char *one, const char *other)
 {
 	size_t length = strcspn(one, ".");
@@ -25,9 +25,9 @@ static uint64_t host_key(const char *host, int64_t pid)
 	return hash_word(hash_bytes(host, strcspn(host, ".")), (uint64_t)pid);
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
-/* The largest communicator tells the global rank; a launcher's prefix tells it as well. */
+/* The largest communicator gives the global rank; a launcher's prefix does, too. */
 static void read_logged(const struct setup *setup, struct setup_who *who)
 {
 	const struct nccl_log_process *process = &setup->log->processes[who->logged];
@@ -127,8 +127,8 @@ static enum status find_whos(struct setup *setup)
 
 /* ---- teams ----------------------------------------------------------------------------------- */
 
-/* Whose settings are compared: processes that share a communicator. Others may be of another job, or of a run
- * before. NCCL's log and its profiler interface know the same number for it. */
+/* Settings are compared between processes that share a communicator. Others may be of another job, or of an
+ * earlier run. NCCL's log and its profiler interface use the same number for it. */
 struct membership {
 	uint64_t comm;
 	uint32_t who;
@@ -232,7 +232,7 @@ static size_t count_lines(const struct recording_process *process)
 	return lines + 1;
 }
 
-/* Lines "env.NAME=VALUE", in a copy that is cut into texts. */
+/* Lines "env.NAME=VALUE", in a copy that is split into strings. */
 static enum status add_environment(struct setup *setup, uint32_t who,
 				   const struct recording_process *process)
 {
@@ -272,7 +272,7 @@ static int compare_variables(const void *one, const void *other)
 	return order != 0 ? order : (a->line != NULL) - (b->line != NULL);
 }
 
-/* One per process and name: what was recorded counts before what was logged. */
+/* One per process and name: recorded values take precedence over logged ones. */
 static void drop_doubles(struct setup *setup)
 {
 	size_t kept = 0;
@@ -391,13 +391,13 @@ static bool setup_is_false(const char *value)
 	       strcasecmp(value, "off") == 0;
 }
 
-/* Rules that one variable is enough for. One verdict per variable, for all who have it so. */
+/* Rules that need only one variable. One verdict per variable, for all processes that have it. */
 
 enum when {
 	WHEN_TRUE,
 	WHEN_FALSE,
 	WHEN_SET,
-	WHEN_AT_MOST, /* a number of at most `number` and above 0 */
+	WHEN_AT_MOST, /* a number from 1 to `number` */
 	WHEN_BELOW,
 	WHEN_NOT,  /* any number but this one */
 	WHEN_WORD, /* this word */
@@ -520,7 +520,7 @@ static bool rule_fits(const struct variable_rule *rule, const char *value)
 	}
 }
 
-/* What was counted in the log next to it: a line more of evidence. */
+/* A related count from the log: one more line of evidence. */
 static void cite_channels(const struct setup *setup, struct verdict *verdict, uint32_t who)
 {
 	int64_t process = setup->whos[who].logged;
@@ -573,7 +573,7 @@ static void apply_variable_rule(const struct setup *setup, const struct variable
 		return;
 	verdict = setup_verdict(setup, rule->rule, rule->severity);
 	setup_group_text(setup, &group, where, sizeof(where));
-	/* The format is one of the table above, with these two words. */
+	/* The format is from the table above and takes these two strings. */
 	text_format(title, sizeof(title), rule->title, cited[0]->value, where);
 	verdict_title(verdict, "%s", title);
 	for (size_t i = 0; i < shown; i++)
@@ -586,7 +586,7 @@ static void apply_variable_rule(const struct setup *setup, const struct variable
 	setup_blame(setup, verdict, &group);
 }
 
-/* A log of this many lines was not meant for a look at the start of a job. */
+/* A log of this many lines is not just a check at the start of a job. */
 enum { LONG_LOG = 100000 };
 
 static void find_long_log(const struct setup *setup)
@@ -619,9 +619,9 @@ static void setup_find_variables(const struct setup *setup)
 		find_long_log(setup);
 }
 
-/* What should be the same on all ranks and is not: variables, releases of NCCL. */
+/* What should be the same on all ranks and is not: variables, NCCL releases. */
 
-/* These are meant to differ, or it does no harm. */
+/* These are meant to differ, or differences are harmless. */
 static bool may_differ(const char *name)
 {
 	static const char *const names[] = {
@@ -643,8 +643,8 @@ static bool may_differ(const char *name)
 	       (length > 10 && strcmp(name + length - 10, "_DUMP_FILE") == 0);
 }
 
-/* Of these each rank may have its own, by its place in the node: only when ranks of different nodes with the same
- * pattern disagree it is a mistake, which nobody can tell from here. Two values among many ranks are. */
+/* Each rank may have its own value, by its place in the node: it is a mistake only if ranks of different
+ * nodes in the same place disagree, which cannot be detected here. Two values among many ranks are a mistake. */
 enum { VALUES_MOST = 4 };
 
 struct value {
@@ -681,8 +681,8 @@ static void add_value(const struct setup *setup, struct difference *difference, 
 	setup_group_add(setup, &value->group, who);
 }
 
-/* Can we know that it is not set there? A log shows what was read, and not all is read before an init ends; a
- * recording has it all, unless there was no room. */
+/* Is it known to be unset there? A log shows what was read, and not everything is read before an init ends;
+ * a recording has everything, unless it was dropped for lack of room. */
 static bool is_surely_unset(const struct setup_who *who, const char *name)
 {
 	if (who->recorded >= 0)
@@ -690,12 +690,12 @@ static bool is_surely_unset(const struct setup_who *who, const char *name)
 	return who->has_init && strncmp(name, "NCCL_", 5) == 0;
 }
 
-/* A team, and what each of its members has for the variable at hand. */
+/* A team, and the value of the current variable on each of its processes. */
 struct team {
 	const uint32_t *whos;
 	size_t count;
 	const char *name;
-	const struct setup_variable *const *has; /* by who; NULL nothing */
+	const struct setup_variable *const *has; /* by process; NULL none */
 };
 
 static void compare_team(const struct setup *setup, const struct team *team,
@@ -787,14 +787,14 @@ static size_t team_end(const struct setup *setup, size_t first)
 	return end;
 }
 
-/* All teams, so that of a variable only those are looked at in which somebody has it. */
+/* All teams, so that for a variable only those with a value are examined. */
 struct teams {
 	struct team_place {
 		size_t first;
 		size_t count;
 		size_t done; /* the last variable that was compared there, counted from 1 */
 	} * list;
-	uint32_t *of; /* by who: its place in the list */
+	uint32_t *of; /* by process: its place in the list */
 };
 
 static enum status group_teams(const struct setup *setup, struct teams *teams)
@@ -823,7 +823,7 @@ static void compare_place(const struct setup *setup, const struct team_place *pl
 	if (team.count < 2)
 		return;
 	compare_team(setup, &team, &difference);
-	/* As many values as ranks: each has its own, and was meant to. */
+	/* As many values as ranks: intended. */
 	if (difference.count > 1 && !difference.is_many &&
 	    (difference.count < team.count || team.count == 2))
 		tell_difference(setup, &team, &difference);
@@ -870,7 +870,7 @@ static enum status setup_find_differences(const struct setup *setup)
 
 /* ---- releases -------------------------------------------------------------------------------- */
 
-/* Texts are kept once: the same version is the same pointer. */
+/* Strings are stored once: the same version is the same pointer. */
 static const char *version_of(const struct setup *setup, uint32_t who)
 {
 	int64_t process = setup->whos[who].logged;
@@ -878,7 +878,7 @@ static const char *version_of(const struct setup *setup, uint32_t who)
 	return process >= 0 ? setup->log->processes[process].version : "";
 }
 
-/* What most of a team have. A few releases among many ranks: the first 64 have it. */
+/* The value most of a team have. There are few releases among many ranks: the first 64 have it. */
 static uint32_t most_common(const struct setup *setup, const uint32_t *whos, size_t count)
 {
 	uint32_t most = whos[0];
@@ -934,8 +934,8 @@ static bool find_logged_versions(const struct setup *setup, const uint32_t *whos
 	return group.count > 0;
 }
 
-/* Without a log there is the version of the interface by which NCCL called: no proof that two releases are the
- * same, but that they are not. */
+/* Without a log there is the version of NCCL's profiler interface: it cannot prove that two releases are
+ * the same, but that they differ. */
 static void find_recorded_versions(const struct setup *setup, const uint32_t *whos, size_t count)
 {
 	const struct recording_process *first = NULL;
@@ -980,7 +980,8 @@ static void setup_find_versions(const struct setup *setup)
 	}
 }
 
-/* The rules by name, and how each speaks: with the line it goes by, whom it is about, and its page. */
+/* The rules by name, and how a verdict is made: the line it is based on, the processes it is about, and its
+ * page. */
 
 static const struct setup_rule rules[] = {
 	{ "init-incomplete", "a communicator was never completed: missing ranks" },

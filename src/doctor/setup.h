@@ -1,7 +1,7 @@
 /*
- * What NCCL was told and what it found: rules over its log (nccllog/nccl_log.h) and over the environment
- * that recorders wrote down at start (info lines "env.NAME=VALUE"). Each rule has a name, a page
- * of that name below docs/setup, and cites the line it speaks of. docs/SETUP-RULES.md lists them.
+ * NCCL's settings and what it detected: rules over its log (import/nccl_log.h) and over the environment
+ * that recorders stored at start (info lines "env.NAME=VALUE"). Each rule has a name, a page of that name
+ * in docs/setup, and cites the line it is based on. docs/SETUP-RULES.md lists them.
  */
 #ifndef SETUP_H
 #define SETUP_H
@@ -13,12 +13,12 @@
 #include "import/nccl_log.h"
 #include "recording/recording.h"
 
-/* log and recording may be NULL. Adds VERDICT_SETUP (and what an init that never ended says: which ranks
- * are missing). ERR_NO_SPACE. */
+/* log and recording may be NULL. Adds VERDICT_SETUP (and, for an init that never completed, the missing
+ * ranks). ERR_NO_SPACE. */
 enum status setup_find(struct verdicts *verdicts, const struct nccl_log *log,
 		       const struct recording *recording);
 
-/* All rules, for documents and tests: name and one line; NULL past the last. */
+/* All rules, for documents and tests: name and one line; NULL after the last. */
 struct setup_rule {
 	const char *name;
 	const char *about;

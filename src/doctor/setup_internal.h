@@ -1,4 +1,4 @@
-/* Shared by the files of the set-up rules: who there is, which variables they had, how a rule speaks. */
+/* Shared by the files of the set-up rules: processes, their variables, and how rules create verdicts. */
 #ifndef SETUP_INTERNAL_H
 #define SETUP_INTERNAL_H
 
@@ -21,9 +21,10 @@ struct setup_who {
 	int64_t pid;	      /* -1 unknown */
 	const char *job;      /* "" unknown */
 	int32_t nranks;	      /* of its largest communicator in the log, -1 */
-	bool has_init;	      /* it completed an init in the log: what it reads, it has read */
-	bool has_environment; /* its variables were recorded, all of them */
-	uint32_t team;	      /* the same for who shares a communicator, also through others */
+	bool has_init;	      /* it completed an init in the log: variables it reads have been
+				 read */
+	bool has_environment; /* all its variables were recorded */
+	uint32_t team;	      /* the same for all that share a communicator, also indirectly */
 };
 
 struct setup_variable {
@@ -39,11 +40,12 @@ struct setup {
 	const struct recording *recording; /* NULL none */
 	struct setup_who *whos;
 	size_t who_count;
-	uint32_t *by_team;		  /* indices into whos, those of a team together */
+	uint32_t *by_team;		  /* indices into whos, sorted by team */
 	uint32_t *who_of_logged;	  /* by index into log->processes */
-	struct setup_variable *variables; /* by name, then who; the environment before the log */
+	struct setup_variable *variables; /* by name, then process; the environment before the
+					     log */
 	size_t variable_count;
-	char **copies; /* what variables of recordings point into */
+	char **copies; /* the strings that recorded variables point into */
 	size_t copy_count;
 };
 
@@ -51,25 +53,25 @@ struct setup {
 
 /* All entries of this name: a range. */
 size_t setup_find_variable(const struct setup *setup, const char *name, size_t *count);
-/* Of anybody; NULL when nobody has it. */
+/* Of any process; NULL if none has it. */
 const struct setup_variable *setup_any(const struct setup *setup, const char *name);
 bool setup_is_true(const char *value);
 /* The whole value as a number. */
 bool setup_number(const char *value, int64_t *number);
 
-/* ---- how rules speak ------------------------------------------------------------------------- */
+/* ---- creating verdicts ----------------------------------------------------------------------- */
 
-/* A verdict of this rule, its page set. */
+/* A verdict of this rule, with its page set. */
 struct verdict *setup_verdict(const struct setup *setup, const char *rule,
 			      enum verdict_severity severity);
 void setup_cite(const struct setup *setup, struct verdict *verdict, struct nccl_log_place place,
 		const char *format, ...) PRINTF_LIKE(4, 5);
 void setup_cite_variable(const struct setup *setup, struct verdict *verdict,
 			 const struct setup_variable *variable);
-/* The same of the first who has it, if anybody has. */
+/* The same for the first process that has it, if any. */
 void setup_cite_any(const struct setup *setup, struct verdict *verdict, const char *name);
 
-/* Whom a finding is about. One: the verdict names it. Of one host: the host. */
+/* The processes a finding is about. One: the verdict names it. All on one host: the host. */
 struct setup_group {
 	size_t count;
 	uint32_t first;

@@ -1,4 +1,4 @@
-/* Communicators that never came to be, or took long; plugins that were not loaded. */
+/* Communicators that were never completed, or took long; plugins that were not loaded. */
 #include "doctor/setup_internal.h"
 
 #include <stdlib.h>
@@ -25,9 +25,9 @@ static int compare_comms(const void *one, const void *other, void *context)
 	return ORDER(a->group, b->group) ?: ORDER(a->rank, b->rank) ?: ORDER(a, b);
 }
 
-/* ---- inits that never ended ------------------------------------------------------------------ */
+/* ---- incomplete inits ------------------------------------------------------------------------ */
 
-/* "3", "0-2,5": which are not there. Sorted by rank. */
+/* "3", "0-2,5": the missing ranks. Sorted by rank. */
 static size_t missing_ranks(const struct setup *setup, const uint32_t *order, size_t first,
 			    size_t end, char *to, size_t size)
 {
@@ -82,7 +82,7 @@ static void tell_unended(struct verdict *verdict, size_t missing, const char *ra
 				"bootstrap interface");
 }
 
-/* What was said on the way: connections that were tried again, the interface of the bootstrap. */
+/* Log lines in between: connection retries, the bootstrap interface. */
 static void cite_notes(const struct setup *setup, struct verdict *verdict, uint32_t process)
 {
 	bool has_retry = false;
@@ -97,7 +97,7 @@ static void cite_notes(const struct setup *setup, struct verdict *verdict, uint3
 	}
 }
 
-/* All in [first, end) are of one communicator. When all that can be seen completed it, it is fine. */
+/* All in [first, end) are of one communicator. If all visible ranks completed it, it is fine. */
 static void look_at_init(const struct setup *setup, const uint32_t *order, size_t first, size_t end)
 {
 	const struct nccl_log_comm *open = NULL;
@@ -116,12 +116,12 @@ static void look_at_init(const struct setup *setup, const uint32_t *order, size_
 		open = open != NULL ? open : comm;
 		setup_group_add_process(setup, &group, comm->process);
 	}
-	/* Aborted before it was complete: a warning says why. */
+	/* Aborted before it was complete: a warning has the cause. */
 	if (open == NULL)
 		return;
 	missing = missing_ranks(setup, order, first, end, ranks, sizeof(ranks));
 	verdict = setup_verdict(setup, "init-incomplete", VERDICT_ERROR);
-	/* When most are missing, their logs are. */
+	/* If most are missing, their logs are. */
 	if (missing > 0 && missing * 2 <= (size_t)open->nranks)
 		tell_missing(verdict, missing, ranks, open);
 	else
@@ -138,11 +138,11 @@ static void look_at_init(const struct setup *setup, const uint32_t *order, size_
 	verdict->victims = (uint32_t)(group.count);
 	verdict->comm_hash = open->hash;
 	text_format(verdict->comm, sizeof(verdict->comm), "0x%llx", (unsigned long long)open->hash);
-	/* Who waits is not to blame: only one job and host are told. */
+	/* Waiting ranks are not to blame: only the job and host are given. */
 	text_copy(verdict->job, sizeof(verdict->job), setup->whos[group.first].job);
 }
 
-/* ---- slow ones ------------------------------------------------------------------------------- */
+/* ---- slow inits ------------------------------------------------------------------------------ */
 
 static enum nccl_log_phase longest_phase(const struct nccl_log_comm *comm)
 {
@@ -230,7 +230,7 @@ enum status setup_find_init(const struct setup *setup)
 
 /* ---- plugins --------------------------------------------------------------------------------- */
 
-/* NCCL_NET_PLUGIN for NET, and so on: was it asked for? */
+/* NCCL_NET_PLUGIN for NET, and so on: was it requested? */
 static const struct setup_variable *asked_for(const struct setup *setup, const char *kind)
 {
 	char name[64];
@@ -285,7 +285,7 @@ static void tell_plugin(const struct setup *setup, const struct nccl_log_plugin 
 	setup_blame(setup, verdict, group);
 }
 
-/* Another profiler in our place: then nothing is recorded. */
+/* Another profiler instead of ours: nothing is recorded. */
 static void find_other_profiler(const struct setup *setup)
 {
 	const struct nccl_log_plugin *first = NULL;
@@ -339,7 +339,7 @@ void setup_find_plugins(const struct setup *setup)
 	find_other_profiler(setup);
 }
 
-/* NCCL's warnings in other words: what happened, and what to do. */
+/* NCCL's warnings explained: what happened, and what to do. */
 
 struct warning_rule {
 	const char *has;
@@ -350,7 +350,7 @@ struct warning_rule {
 	const char *advice;
 };
 
-/* The first that fits counts. */
+/* The first match counts. */
 static const struct warning_rule warning_rules[] = {
 	{ "Mismatched NCCL version", NULL, "version-mismatch", VERDICT_ERROR,
 	  "ranks run different NCCL releases",
@@ -533,7 +533,7 @@ static void add_advice(const struct setup *setup, struct verdict *verdict,
 		verdict_advice(verdict, "$ dmesg | grep -i xid");
 }
 
-/* Warnings are kept once per process: all of a kind are one finding. */
+/* Warnings are stored once per process: all of a kind are one finding. */
 static void tell_warning(const struct setup *setup, const struct warning_rule *rule, size_t first)
 {
 	const struct nccl_log *log = setup->log;
@@ -582,7 +582,7 @@ void setup_find_warnings(const struct setup *setup)
 	}
 }
 
-/* What PyTorch said of NCCL before it gave up: the witness's words, not the cause. */
+/* PyTorch's messages about NCCL: symptoms, not the cause. */
 
 static bool is_timeout(const struct nccl_log_report *report)
 {
@@ -603,7 +603,8 @@ static void cite_report(const struct setup *setup, struct verdict *verdict,
 	setup_cite(setup, verdict, report->place, "%s", report->text);
 }
 
-/* Who is furthest behind holds the others up, or is held up itself by one that says nothing: told, not accused. */
+/* The rank that is furthest behind holds the others up, or is held up itself by a rank without a message:
+ * reported, not blamed. */
 static void cite_last(const struct setup *setup, struct verdict *verdict)
 {
 	const struct nccl_log_report *last = NULL, *first = NULL;

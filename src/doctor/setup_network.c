@@ -1,4 +1,4 @@
-/* The network between nodes, and what GPUs of one node use among themselves. */
+/* The network between nodes, and what GPUs of one node use to communicate. */
 #include "doctor/setup_internal.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "common/text.h"
 
-/* What the processes of a machine found of the network, and what they use of it, by NCCL's logs. */
+/* What the processes of a host detected of the network and what they use of it, from NCCL's logs. */
 struct setup_machine {
 	const char *host;
 	uint32_t process;  /* the first */
@@ -33,7 +33,7 @@ static void mark_bit(uint64_t bits[4], int32_t number)
 		bits[number / 64] |= UINT64_C(1) << number % 64;
 }
 
-/* How many of them. */
+/* Number of bits set. */
 static int setup_machines_marked(const uint64_t bits[4])
 {
 	return __builtin_popcountll(bits[0]) + __builtin_popcountll(bits[1]) +
@@ -44,7 +44,7 @@ static struct setup_machine *node_named(struct setup_machines *network, const ch
 					uint32_t process)
 {
 	for (size_t i = network->count; i-- > 0;)
-		if (network->nodes[i].host == host) /* texts are kept once */
+		if (network->nodes[i].host == host) /* strings are stored once */
 			return &network->nodes[i];
 	network->nodes[network->count] = (struct setup_machine){ .host = host, .process = process };
 	return &network->nodes[network->count++];
@@ -101,7 +101,7 @@ static void read_interface(struct setup_machines *network, const struct nccl_log
 		node->interface = net;
 }
 
-/* Sockets were asked for. */
+/* Sockets were requested. */
 static void read_wishes(const struct setup *setup, struct setup_machines *network, const char *name)
 {
 	size_t count, first = setup_find_variable(setup, name, &count);
@@ -123,7 +123,7 @@ static void read_nodes(const struct setup *setup, struct setup_machines *network
 		struct setup_machine *node =
 			&network->nodes[network->node_of[log->nets[i].process]];
 
-		/* Those of the list of devices: lines about GPUDirect name some again. */
+		/* Only those of the list of devices: lines about GPUDirect repeat some. */
 		if (strcmp(log->nets[i].network, "IB") != 0 || log->nets[i].port < 0)
 			continue;
 		mark_bit(node->found, log->nets[i].index);
@@ -203,7 +203,7 @@ static bool has_few_cards(const struct setup_machine *node)
 	return node->ib_link != NULL && found > 0 && gpus >= 4 && found * 2 < gpus;
 }
 
-/* The first node that is so, and how many are. */
+/* The first affected node, and how many there are. */
 static const struct setup_machine *first_node(const struct setup_machines *network,
 					      bool (*is_so)(const struct setup_machine *),
 					      size_t *count)
@@ -327,7 +327,7 @@ static void find_gdr(const struct setup *setup, const struct setup_machines *net
 
 enum { CHANNELS_FEW = 2, GPUS_MANY = 8 };
 
-/* How many of a communicator's ranks are on this node; old releases do not say it. */
+/* How many of a communicator's ranks are on this node; old releases do not log it. */
 static int32_t local_ranks(const struct setup_machines *network, const struct nccl_log_comm *comm)
 {
 	const struct setup_machine *node = &network->nodes[network->node_of[comm->process]];
@@ -338,7 +338,7 @@ static int32_t local_ranks(const struct setup_machines *network, const struct nc
 	return comm->nranks == gpus * (int32_t)network->count ? gpus : -1;
 }
 
-/* Within a node many GPUs that talk directly, between nodes many cards, can feed more than these. */
+/* Many GPUs that communicate directly, or many cards between nodes, could use more than these. */
 static bool has_few_channels(const struct setup_machines *network, const struct nccl_log_comm *comm)
 {
 	const struct setup_machine *node = &network->nodes[network->node_of[comm->process]];
@@ -371,11 +371,11 @@ static void find_few_channels(const struct setup *setup, const struct setup_mach
 			first = first != NULL ? first : &setup->log->comms[i];
 			setup_group_add_process(setup, &group, setup->log->comms[i].process);
 		}
-	/* A variable that is the reason is told as that. */
+	/* If a variable is the cause, it is reported as such. */
 	if (first == NULL || were_channels_limited(setup))
 		return;
 	node = &network->nodes[network->node_of[first->process]];
-	/* GPUs that talk directly over PCI, and not over NVLink, do not need more. */
+	/* GPUs that communicate directly over PCI, not NVLink, do not need more. */
 	verdict = setup_verdict(setup, "few-channels",
 				local_ranks(network, first) < first->nranks ||
 						first->nvls_channels > 0
@@ -410,7 +410,7 @@ static void setup_find_cards(const struct setup *setup, const struct setup_machi
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-/* A card that somebody found: here, or on another node of the same job. */
+/* A card that was detected here or on another node of the same job. */
 static const struct nccl_log_net *any_device(const struct setup_machines *network)
 {
 	for (size_t i = 0; i < network->count; i++)
@@ -515,7 +515,7 @@ static void find_interfaces(const struct setup *setup, const struct setup_machin
 
 	for (size_t i = 0; i < network->count; i++)
 		hosts += network->nodes[i].host[0] != '\0';
-	/* On one machine any interface leads to the same place. */
+	/* On one host any interface leads to the same place. */
 	for (size_t i = 0; hosts > 1 && i < network->count; i++) {
 		const struct setup_machine *node = &network->nodes[i];
 		const struct nccl_log_net *net = node->interface;
@@ -553,9 +553,9 @@ enum status setup_find_network(const struct setup *setup)
 	return status;
 }
 
-/* Within a node: P2P or shared memory, NVLink SHARP, the fabric, the topology, values that were not taken. */
+/* Within a node: P2P or shared memory, NVLink SHARP, the fabric, the topology, rejected values. */
 
-/* All notes whose text has this in it, as one finding. */
+/* All notes that contain this text, as one finding. */
 struct note_rule {
 	const char *rule;
 	enum nccl_log_kind kind;
@@ -577,7 +577,7 @@ static const struct note_rule note_rules[] = {
 	  VERDICT_NOTE, "devices are missing from the PCI topology %s",
 	  "In a virtual machine, ask the provider for a topology file and set NCCL_TOPO_FILE; in a "
 	  "container, check that /sys is mounted" },
-	/* What is below /sys/devices/system is about processors. */
+	/* Paths in /sys/devices/system are about CPUs. */
 	{ "virtual-topology", NCCL_LOG_KIND_TOPOLOGY, "could not read /sys/devices/",
 	  "/sys/devices/system/", VERDICT_NOTE,
 	  "the PCI topology is not readable as on bare metal %s",
@@ -621,7 +621,7 @@ static void apply_note_rule(const struct setup *setup, const struct note_rule *r
 	}
 	if (group.count == 0)
 		return;
-	/* With a file that says how it is, what cannot be read does not matter. */
+	/* With a topology file, unreadable entries do not matter. */
 	if (strcmp(rule->rule, "virtual-topology") == 0 &&
 	    setup_any(setup, "NCCL_TOPO_FILE") != NULL)
 		return;
@@ -635,7 +635,7 @@ static void apply_note_rule(const struct setup *setup, const struct note_rule *r
 	setup_blame(setup, verdict, &group);
 }
 
-/* ---- GPUs that talk through shared memory ------------------------------------------------------ */
+/* ---- GPUs that communicate through shared memory --------------------------------------------- */
 
 static bool was_told_so(const struct setup *setup)
 {

@@ -1,6 +1,6 @@
 /*
- * Who is named stands first and explains what follows from it; then the job's own past, then what others give
- * to compare with. What one comparison has told, the next ones do not tell again.
+ * Named ranks come first and explain what follows from them; then the job's own past, then other
+ * references. What one comparison has reported is not reported again by the next.
  */
 #include "doctor/slow.h"
 #include "doctor/slow_internal.h"
@@ -12,12 +12,12 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* What kinds of transfers that are slow have in common, and which class that makes. */
+/* What slow operation types have in common, and which class follows from it. */
 
 struct slow_common {
 	const struct slow_rows *rows;
 	const struct slow_cells *cells;
-	const bool *is_taken; /* rows that are slow and explained by nobody else */
+	const bool *is_taken; /* slow rows without another explanation */
 	const struct slow_row *worst;
 	size_t slow;
 	bool is_one_size, is_one_choice, is_one_comm, is_one_name, is_switched, is_all_over;
@@ -48,7 +48,7 @@ struct slow_text slow_when(const struct timeline_report *report, const struct sl
 	return to;
 }
 
-/* as verdict.rule has it */
+/* as in verdict.rule */
 static const char *slow_against_name(enum slow_against against)
 {
 	static const char *const names[] = { "past", "baseline", "expected", "peak" };
@@ -64,7 +64,7 @@ const char *slow_than(enum slow_against against)
 	return (unsigned int)against < ARRAY_LENGTH(words) ? words[against] : "?";
 }
 
-/* ---- what all verdicts have in common --------------------------------------------------------- */
+/* ---- common parts of verdicts ---------------------------------------------------------------- */
 
 struct verdict *slow_verdict(struct slow_search *search, enum verdict_class class,
 			     enum slow_against against)
@@ -77,7 +77,7 @@ struct verdict *slow_verdict(struct slow_search *search, enum verdict_class clas
 	return verdict;
 }
 
-/* A note that something could not be judged, and `rule` says what. */
+/* A note that something could not be judged; `rule` says what. */
 static struct verdict *add_unjudged(struct slow_search *search, const char *rule, const char *page)
 {
 	struct verdict *verdict = verdicts_add(search->verdicts, VERDICT_BLIND, VERDICT_NOTE);
@@ -139,7 +139,7 @@ static uint32_t ranks_unseen(const struct job *job)
 	return most;
 }
 
-/* How much there is behind a verdict, and what its confidence is worth by that. */
+/* Caveats from the amount of data, and their effect on the confidence. */
 void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 {
 	const struct timeline_report *report = search->report;
@@ -179,18 +179,18 @@ void slow_fill_missing(struct slow_search *search, struct verdict *verdict)
 }
 
 /*
- * What several slow kinds of transfers have in common is the cause. From the narrow to the wide:
+ * What several slow operation types have in common is the cause. From narrow to wide:
  *
  *	another algorithm or protocol was chosen        slow_algorithm
  *	one communicator of several                     slow_communicator (within a node: slow_nvlink)
  *	one size, others of the same calls are fine     slow_size
  *	one algorithm or protocol, others are fine      slow_algorithm
- *	over nodes, everywhere, not within nodes        slow_network
+ *	between nodes, everywhere, not within nodes     slow_network
  *	within nodes                                    slow_nvlink, with the host if it is one
  *	anything else                                   below_expected
  *
- * A row that is not slow speaks against a wide cause only where it would have shown it: small messages do
- * not get slower with less bandwidth, so those much smaller than the slow ones say nothing.
+ * A row that is not slow is evidence against a wide cause only if it would be affected: small messages do
+ * not get slower with less bandwidth, so those much smaller than the slow ones prove nothing.
  */
 
 enum { BIG = 2 + 18 /* 256 KiB */, ALIKE_CLASSES = 2, SENDERS_LEAST = 4 };
@@ -232,7 +232,7 @@ static void add_common(struct slow_common *common, const struct slow_row *row)
 		common->worst = row;
 }
 
-/* rows and is_taken are borrowed for as long as it is used. cells are set by the caller. */
+/* rows and is_taken are borrowed while it is used. cells are set by the caller. */
 static struct slow_common slow_common_find(const struct slow_rows *rows, const bool *is_taken)
 {
 	struct slow_common common = { .rows = rows, .is_taken = is_taken };
@@ -247,9 +247,9 @@ static struct slow_common slow_common_find(const struct slow_rows *rows, const b
 	return common;
 }
 
-/* ---- what is not slow ------------------------------------------------------------------------- */
+/* ---- rows that are not slow ------------------------------------------------------------------ */
 
-/* It moves as much as the slow ones, nearly, so it would be slow for the same reason. */
+/* It moves nearly as much as the slow ones, so it would be slow for the same reason. */
 static bool would_show(const struct slow_common *common, const struct slow_row *row)
 {
 	if (row->size_class > common->most_class)
@@ -267,7 +267,7 @@ enum contrast {
 	NETWORK_FINE,
 };
 
-/* Does the communicator that lost most do this, too? Else it is no contrast but another one's. */
+/* Does the communicator that lost most do this, too? Otherwise it is no contrast. */
 static bool is_on_worst(const struct slow_common *common, const struct slow_row *row)
 {
 	return slow_cells_find(common->cells, common->worst->comm, row->function,
@@ -303,12 +303,12 @@ static bool is_contrast(const struct slow_common *common, const struct slow_row 
 	return false;
 }
 
-/* Is there something of this kind that is as fast as it should be? */
+/* Is there a row of this kind that is as fast as it should be? */
 static bool has_fine(const struct slow_common *common, enum contrast contrast)
 {
 	for (size_t i = 0; i < common->rows->count; i++) {
 		const struct slow_row *row = &common->rows->list[i];
-		/* In a slow row, too, there are communicators that are fine. */
+		/* A slow row may contain communicators that are fine. */
 		bool is_fine =
 			!row->is_slow || (contrast == OTHER_COMM && row->comms_slow < row->comms);
 
@@ -320,7 +320,7 @@ static bool has_fine(const struct slow_common *common, enum contrast contrast)
 	return false;
 }
 
-/* On four of five communicators over nodes, of what would show it. */
+/* On at least 80% of the inter-node communicators, of those that would be affected. */
 static bool is_everywhere(const struct slow_common *common)
 {
 	uint64_t slow = 0, all = 0;
@@ -337,7 +337,7 @@ static bool is_everywhere(const struct slow_common *common)
 	return slow * 5 >= all * 4;
 }
 
-/* Transfers over nodes got slower, and the network does not have them any longer than before. */
+/* Inter-node transfers got slower, but do not spend longer on the network than before. */
 static bool slow_common_is_wire_fine(const struct slow_common *common)
 {
 	return common->wire.is_known &&
@@ -350,7 +350,7 @@ static bool slow_common_is_wire_slow(const struct slow_common *common)
 	return common->wire.is_known && !slow_common_is_wire_fine(common);
 }
 
-/* Some ranks' sends are with the network for longer, and those of others clearly are not. */
+/* Some ranks' sends spend longer on the network, and those of others clearly do not. */
 static bool slow_common_is_wire_partial(const struct slow_common *common)
 {
 	const struct slow_wire *wire = &common->wire;
@@ -362,10 +362,10 @@ static bool slow_common_is_wire_partial(const struct slow_common *common)
 }
 
 /*
- * Slower transfers over nodes, by so little that links within nodes may be the reason as well. A full pipeline has as
- * many transfers on the wire as fit, and they live as long as the slowest of its links lets them. A link within a
- * node that became about as slow as the network does that, too; only one that is clearly slower lets the network run
- * empty.
+ * Inter-node transfers are slower by so little that links within nodes may also be the cause. A full
+ * pipeline has as many transfers on the wire as fit, and each takes as long as the slowest of its links
+ * allows. A link within a node that became about as slow as the network has the same effect; only a clearly
+ * slower one lets the network run empty.
  */
 static bool slow_common_is_either(const struct slow_common *common)
 {
@@ -379,7 +379,7 @@ static enum verdict_class narrow_class(const struct slow_common *common)
 		return VERDICT_SLOW_ALGORITHM;
 	if (common->is_one_size && has_fine(common, OTHER_SIZE))
 		return VERDICT_SLOW_SIZE;
-	/* Links that move large messages as they should are not slow: it is latency. */
+	/* Links that move large messages at full speed are not slow: it is latency. */
 	if (has_fine(common, LARGER))
 		return VERDICT_SLOW_SIZE;
 	if (common->is_one_choice && has_fine(common, OTHER_CHOICE) &&
@@ -405,7 +405,7 @@ static enum verdict_class slow_common_class(const struct slow_common *common)
 	if (common->has_net && !common->has_nvlink && !common->has_other &&
 	    slow_common_is_wire_fine(common) && common->worst->kind == JOB_COMM_MIXED)
 		return VERDICT_SLOW_NVLINK;
-	/* A data sheet says nothing about what a job can reach: only contrast does. */
+	/* A data sheet does not show what a job can reach: only contrast does. */
 	if (common->has_net && !common->has_nvlink && !common->has_other &&
 	    (is_measured || has_fine(common, NVLINK_FINE)) && is_everywhere(common) &&
 	    !slow_common_is_wire_partial(common))
@@ -413,7 +413,7 @@ static enum verdict_class slow_common_class(const struct slow_common *common)
 	return VERDICT_BELOW_EXPECTED;
 }
 
-/* The row over nodes that lost most tells where its time went. */
+/* The inter-node row that lost most shows where its time went. */
 static void slow_common_wire(struct slow_search *search, struct slow_common *common)
 {
 	const struct slow_row *over = NULL;
@@ -433,7 +433,7 @@ static void slow_common_wire(struct slow_search *search, struct slow_common *com
 		common->host = common->wire.host;
 }
 
-/* A verdict about slow kinds of transfers, in words. */
+/* The texts of a verdict about slow operation types. */
 
 enum { EVIDENCE_ROWS = 8 };
 
@@ -443,7 +443,7 @@ static void choice_text(char *to, size_t size, const struct job *job, const stru
 		    job_name(job, OP_NAMES_PROTOCOL, row->protocol));
 }
 
-/* Title, evidence, advice and what is missing, of a verdict whose class is set. */
+/* Title, evidence, advice and caveats of a verdict whose class is set. */
 static void slow_common_title(struct verdict *verdict, const struct slow_common *common,
 			      const struct job *job)
 {
@@ -665,9 +665,9 @@ static void slow_common_tell_wire(struct verdict *verdict, const struct slow_com
 				 verdict->host);
 }
 
-/* One verdict for all kinds of transfers that one comparison found slow, or more evidence for an earlier one. */
+/* One verdict for all operation types that one comparison found slow, or more evidence for an earlier one. */
 
-/* Shorter changes come and go in any network. */
+/* Shorter changes are common in any network. */
 #define BRIEF_NS UINT64_C(5000000000)
 
 static bool is_brief(const struct timeline_report *report, uint64_t for_ns)
@@ -702,13 +702,13 @@ static void fill_verdict(struct slow_search *search, struct verdict *verdict,
 	verdict->confidence = common->confidence;
 	verdict->percent = common->percent;
 	verdict->victims = common->ranks;
-	/* It is over, or has only begun: what it cost stays, and nobody has to be woken up. */
+	/* It is over, or has only begun: the cost stays, but it is no warning. */
 	if (common->is_all_over ||
 	    (common->rows->against == SLOW_PAST && is_brief(search->report, verdict->for_ns)))
 		verdict->severity = VERDICT_NOTE;
 }
 
-/* An earlier comparison named the same cause. */
+/* An earlier comparison found the same cause. */
 static struct verdict *same_cause(struct slow_search *search, const struct slow_common *common,
 				  enum verdict_class class)
 {
@@ -742,9 +742,9 @@ static void remember_told(struct slow_search *search, const struct slow_common *
 }
 
 /*
- * The network's side of an operation begins with its launch: where durations are the network's, waiting for a rank
- * that comes late is in all of them. Then only what is longer on the wire itself is the network's doing, and whatever
- * else became slower may be a late rank.
+ * The network side of an operation begins with its launch: network-side durations include waiting for a
+ * straggler. Then only what takes longer on the wire itself is due to the network, and whatever else became
+ * slower may be a straggler.
  */
 static bool may_be_waiting(const struct slow_search *search, const struct slow_common *common,
 			   enum verdict_class class)
@@ -801,7 +801,7 @@ static void tell_common(struct slow_search *search, const struct slow_common *co
 	slow_fill_missing(search, verdict);
 }
 
-/* One verdict for the rows that are slow. */
+/* One verdict for the slow rows. */
 static void slow_classify(struct slow_search *search, const struct slow_rows *rows,
 			  const struct slow_cells *cells)
 {
@@ -821,11 +821,11 @@ static void slow_classify(struct slow_search *search, const struct slow_rows *ro
 }
 
 /*
- * What was not judged. Nobody named and nobody looked for read alike, so a job of which there is too little to
- * tell who comes late is not told to be fast.
+ * What was not judged. No straggler found and no straggler searched for must not look the same, so a job
+ * with too little data is not reported as fast.
  */
 
-/* Who stands still is not slow; and where something slow was found, speed was judged. */
+/* A hung job is not slow; and if something slow was found, speed was judged. */
 static bool is_told_otherwise(const struct slow_search *search, const char *job)
 {
 	for (size_t i = 0; i < search->verdicts->count; i++) {
@@ -838,7 +838,7 @@ static bool is_told_otherwise(const struct slow_search *search, const char *job)
 	return false;
 }
 
-/* Is there anybody who could come later than somebody else? */
+/* Are there several ranks to compare? */
 static bool has_company(const struct job *job, uint32_t group)
 {
 	for (size_t i = 0; i < job->comm_count; i++)
@@ -848,7 +848,7 @@ static bool has_company(const struct job *job, uint32_t group)
 	return false;
 }
 
-/* Operations of a communicator, over its ranks, and those of them that have a duration. */
+/* Operations of a communicator, over its ranks, and how many of them are timed. */
 struct timed {
 	uint64_t calls, timed;
 };
@@ -900,7 +900,7 @@ static void advise_kernels(struct verdict *verdict)
 	verdict_advice(verdict, "$ RINGSIDE_EVENTS=kernel ringside run -- COMMAND");
 }
 
-/* The network's side of an operation begins with its launch, so its durations do not show who came late to it. */
+/* The network side of an operation begins with its launch, so its durations do not show stragglers. */
 static void tell_lateness_unjudged(struct slow_search *search)
 {
 	const struct tally_row *total = &search->report->total;
@@ -918,7 +918,7 @@ static void tell_lateness_unjudged(struct slow_search *search)
 	advise_kernels(verdict);
 }
 
-/* Speed was judged by communicators over nodes; inside them nothing has a duration. */
+/* Speed was judged by inter-node communicators; within nodes nothing is timed. */
 static void tell_untimed(struct slow_search *search, const struct job *job)
 {
 	uint64_t calls = 0, comms = 0;
@@ -969,7 +969,7 @@ static void tell_why(struct verdict *verdict, const struct timeline_report *repo
 		verdict_evidence(verdict, "Flight mode overwrites older operations.");
 }
 
-/* Who comes late could not be told, and nobody was named: a note that says why. */
+/* Stragglers could not be judged, and none was named: a note says why. */
 static void slow_unjudged(struct slow_search *search)
 {
 	const struct timeline_report *report = search->report;
@@ -1021,7 +1021,7 @@ static void slow_unjudged(struct slow_search *search)
 /* ---- iterations ------------------------------------------------------------------------------- */
 
 enum { ITERATIONS_LEAST = 10 };
-static const double more_waiting = 0.1; /* of the time in collectives */
+static const double more_waiting = 0.1; /* of collective time */
 
 static bool is_named(const struct slow_search *search)
 {
@@ -1031,7 +1031,7 @@ static bool is_named(const struct slow_search *search)
 	return false;
 }
 
-/* Somebody is late, and who cannot be told. */
+/* There is an unknown straggler. */
 static void tell_waiting(struct verdict *verdict, const struct stragglers *stragglers)
 {
 	verdict_advice(verdict, "One rank is a straggler: compare the ranks' communication time; "
@@ -1079,7 +1079,7 @@ static void tell_elsewhere(struct slow_search *search, double ratio, const char 
 	slow_fill_missing(search, verdict);
 }
 
-/* Iterations against those of the baseline. */
+/* Iterations compared with the baseline. */
 static void slow_iterations(struct slow_search *search, const struct slow_rows *rows)
 {
 	const struct baseline *then = search->options->baseline;
@@ -1126,7 +1126,7 @@ static struct verdict *tell_compared(struct slow_search *search, enum slow_again
 	return verdict;
 }
 
-/* Whoever asks for a comparison has to know when there was none. */
+/* A requested comparison that did not happen must be reported. */
 static void tell_nothing(struct slow_search *search, const struct slow_rows *rows)
 {
 	struct verdict *verdict = tell_compared(search, rows->against, "no operations");
@@ -1165,8 +1165,8 @@ static void tell_left_out(struct slow_search *search, const struct slow_rows *ro
 	verdict_advice(verdict, "`ringside report --since --until` covers a part of the time.");
 }
 
-/* Ranks that call different things wait for data that does not come, or move other amounts of it than they say:
- * from then on durations say nothing about links. NULL: their calls agree. */
+/* Ranks that call different operations wait for data that does not come, or move other amounts of it: from
+ * then on durations say nothing about links. NULL: their calls agree. */
 static const struct verdict *find_mismatch(const struct slow_search *search)
 {
 	const char *job = search->report->job.groups[search->group].name;

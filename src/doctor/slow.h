@@ -1,7 +1,7 @@
 /*
- * Who or what makes a job slow: against the other ranks, against the job's own past, against a baseline,
- * against an expected bandwidth or a peak. The figures are those of the report (timeline/report.h); this
- * decides what they mean.
+ * What makes a job slow: compared with the other ranks, with the job's own past, with a baseline, with an
+ * expected bandwidth or a peak. The values are those of the report (analysis/timeline_report.h); this file
+ * interprets them.
  */
 #ifndef SLOW_H
 #define SLOW_H
@@ -17,9 +17,9 @@
 #include "import/expected.h"
 
 /*
- * How fast a job was on a good day: `ringside baseline save`, a small JSON file. docs/REPORT.md.
+ * The speed of a job on a good day: `ringside baseline save`, a small JSON file. docs/REPORT.md.
  *
- * A report that is compared, or made into a baseline, has a table by BASELINE_BY among its own
+ * A report that is compared, or made into a baseline, needs a table by BASELINE_BY
  * (timeline_options.custom_by).
  */
 
@@ -30,9 +30,9 @@ enum {
 	BASELINE_VERSION = 1,
 };
 
-/* Transfers of one kind: by what they are, not by whose they are, so that another job compares. */
+/* One operation type: independent of the ranks, so that other jobs can be compared. */
 struct baseline_row {
-	char comm_name[96]; /* "" none: those without a name, by their shape */
+	char comm_name[96]; /* "" none: unnamed ones, by their shape */
 	char kind[16];	    /* job_comm_kind_name() */
 	char function[32];
 	char size[16];	    /* op_size_text() */
@@ -41,32 +41,32 @@ struct baseline_row {
 	int32_t nranks;
 	int32_t nnodes;
 	uint64_t calls;
-	uint64_t comms;	  /* communicators that it is about */
-	bool is_joined;	  /* waiting is left out of the next two */
-	double busbw;	  /* bytes a second; 0 unknown */
+	uint64_t comms;	  /* number of communicators */
+	bool is_joined;	  /* waiting is excluded from the next two */
+	double busbw;	  /* bytes per second; 0 unknown */
 	double mean_ns;	  /* of a transfer */
 	double median_ns; /* of calls, waiting included, like p99_ns */
 	double p99_ns;
-	double p10_ns; /* nine of ten take longer: of Sends, those that hardly waited */
-	/* Of transfers of its proxies: time on the wire, and until the GPU took over; 0 unknown. */
+	double p10_ns; /* 90% take longer: for Sends, those with little waiting */
+	/* Transfers of its proxies: time on the wire, and until the GPU consumed them; 0 unknown. */
 	double wire_ns;
 	double consume_ns;
-	double log_mean; /* of durations in ns, of transfers where joined: mean and deviation of
+	double log_mean; /* of durations in ns, of transfers if matched: mean and deviation of
 			    logarithms, for intervals */
 	double log_deviation;
 	double samples;
 };
 
 struct baseline {
-	struct baseline_row *rows; /* sorted by their texts */
+	struct baseline_row *rows; /* sorted by their strings */
 	size_t count;
 	size_t left_out; /* rows beyond BASELINE_ROWS_MAX */
 	char job[128];	 /* "" none, or several */
 	uint32_t jobs;
 	uint32_t ranks;
-	uint64_t saved_wall_ns; /* end of the recording that it was made of; 0 unknown */
-	double wait_share;	/* of the time in communication */
-	/* Iterations of its first job; 0 of them: none were found. */
+	uint64_t saved_wall_ns; /* end of the recording it was made from; 0 unknown */
+	double wait_share;	/* of communication time */
+	/* Iterations of its first job; 0: none were found. */
 	uint64_t iterations;
 	uint32_t iteration_ops;
 	double iteration_ns; /* medians */
@@ -75,7 +75,7 @@ struct baseline {
 
 void baseline_release(struct baseline *baseline);
 
-/* ERR_NO_SPACE (memory); ERR_RANGE: the report has no table by BASELINE_BY. */
+/* ERR_NO_SPACE (out of memory); ERR_RANGE: the report has no table by BASELINE_BY. */
 enum status baseline_make(struct baseline *baseline, const struct timeline_report *report);
 
 /* From a file's bytes. ERR_FORMAT, ERR_VERSION (a newer one): `why` says what and where. ERR_NO_SPACE. */
@@ -85,17 +85,16 @@ enum status baseline_read(struct baseline *baseline, const char *text, size_t le
 struct slow_options {
 	const struct baseline *baseline; /* NULL none */
 	const struct expected *expected; /* NULL none */
-	double peak_nvlink;		 /* bytes a second of bus bandwidth; 0 not given */
+	double peak_nvlink;		 /* bus bandwidth in bytes per second; 0 not given */
 	double peak_network;
-	double threshold;      /* 0: 0.05; slower by less is not told */
+	double threshold;      /* 0: 0.05; a smaller slowdown is not reported */
 	double gpu_hour_price; /* 0: not given */
 };
 
 /*
- * Adds to verdicts; hangs that are among them explain ranks that look slow because they stand still. The
- * report has windows and a table by BASELINE_BY; without that table there is no comparison
- * but with the others and the past. Where it matters, operations of some processes are walked once more.
- * ERR_NO_SPACE (memory).
+ * Adds to verdicts; hangs among them explain ranks that look slow because they are stuck. The report has
+ * windows and a table by BASELINE_BY; without that table only the other ranks and the past are compared. If
+ * needed, operations of some processes are read once more. ERR_NO_SPACE (out of memory).
  */
 enum status slow_find(struct verdicts *verdicts, const struct timeline_report *report,
 		      const struct slow_options *options);

@@ -1,4 +1,4 @@
-/* Transfers by communicator, function and size: rows of the table by BASELINE_BY, put together. */
+/* Operations by communicator, function and size: rows of the table by BASELINE_BY, combined. */
 #include "doctor/slow.h"
 #include "doctor/slow_internal.h"
 
@@ -12,7 +12,7 @@
 #include "common/op.h"
 #include "common/text.h"
 
-/* The first one of a cell is the one most calls are of. */
+/* The first one of a cell has the most calls. */
 static int by_cell(const void *left, const void *right)
 {
 	const struct tally_row *a = *(const struct tally_row *const *)left;
@@ -40,7 +40,7 @@ static struct slow_cell start_cell(const struct tally_row *row)
 				   .is_transfer = true };
 }
 
-/* While it is added up, busbw has bus bytes, and mean_ns the sum of durations. */
+/* While adding up, busbw holds bus bytes, and mean_ns the sum of durations. */
 static void add_to_cell(struct slow_cell *cell, const struct timeline_report *report,
 			const struct tally_row *row)
 {
@@ -136,12 +136,12 @@ const struct slow_cell *slow_cells_find(const struct slow_cells *cells, uint32_t
 }
 
 /*
- * Where the time of a slow transfer goes: with the network, or within a node. Records sum up, per operation, how
- * long its transfers were on the wire, and how long what had arrived waited for the GPU to take it on. When
- * collectives over nodes get slower and their transfers are on the wire no longer than before, it is not the
- * network; and the node whose GPUs take longer to take over is the one with slow links inside.
+ * Where the time of a slow transfer goes: the network, or within a node. Records have, per operation, the
+ * total time its transfers were on the wire, and how long received data waited for the GPU to consume it.
+ * If inter-node collectives get slower but their transfers are not on the wire longer than before, it is
+ * not the network; and the node whose GPUs take longer to consume is the one with slow links inside.
  *
- * One walk over the operations of some processes, and only when there is something to tell apart.
+ * It takes one pass over the operations of some processes, and is done only if needed.
  */
 
 enum { PROCESSES_MAX = 256, TRANSFERS_LEAST = 64 };
@@ -157,14 +157,15 @@ struct wire_sums {
 struct walk {
 	const struct job *job;
 	const struct slow_cells *cells;
-	size_t hosts;		   /* 1: not told apart */
+	size_t hosts;		   /* 1: not separated */
 	struct wire_sums *sums;	   /* [(cell * 2 + is_slow) * hosts + host] */
 	struct wire_sums *senders; /* [process * 2 + is_slow], of all cells; NULL: not wanted */
 	size_t process;
 	size_t host;
-	uint64_t from_clock_ns; /* what ended from here on, and before the next, is slow */
+	uint64_t from_clock_ns; /* operations that ended from here on, and before the next, are
+				   slow */
 	uint64_t until_clock_ns;
-	uint64_t last_key;		   /* what the cell below belongs to */
+	uint64_t last_key;		   /* the owner of the cell below */
 	const struct slow_cell *last_cell; /* NULL none */
 };
 
@@ -241,7 +242,7 @@ static void walk_all(struct walk *walk, const struct timeline_report *report,
 		walk->until_clock_ns = span->until_ns
 					       ? align_clock_ns(&report->align, p, span->until_ns)
 					       : UINT64_MAX;
-		/* What cannot be read was told when the report was made. */
+		/* What cannot be read was reported when the report was made. */
 		recording_each_batch(recording->processes[p], words, wire_visit, walk, NULL);
 	}
 }
@@ -276,9 +277,9 @@ enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_repo
 	return OK;
 }
 
-/* ---- of one row: to tell apart ---------------------------------------------------------------- */
+/* ---- of one row: to find the cause ----------------------------------------------------------- */
 
-/* The only host of several whose GPUs take over later than before; UINT32_MAX: none, or more. */
+/* The only host of several whose GPUs consume later than before; UINT32_MAX: none, or more. */
 static uint32_t find_host(const struct wire_sums *before, const struct wire_sums *after,
 			  size_t hosts, double before_ns)
 {
@@ -364,16 +365,16 @@ enum status slow_wire(struct slow_wire *wire, const struct timeline_report *repo
 }
 
 /*
- * Transfers now against what they should be. The interval is that of compare.h: logarithms, Welch's t, alike
- * calls counted once. Two runs of one job never agree better than `other_run`, however many calls there are:
- * that is added to the error.
+ * Transfers compared with a reference. The interval is that of compare.h: logarithms, Welch's t, similar
+ * calls counted once. Two runs of one job never agree better than `other_run`, however many calls there
+ * are: that is added to the error.
  */
 
-/* A quantile is exact to 9 %: Sends have to differ by more. Nothing says how sure that is. */
+/* A quantile is accurate to 9%: Sends have to differ by more. Their confidence is unknown. */
 static const double sends_that_matter = 0.25, sends_confidence = 0.85;
 enum { SENDS_LEAST = 32 };
 static const double level = 0.05, other_run = 0.01;
-/* Large messages reach so much of a link's peak when all is well; smaller ones never do. */
+/* Large messages normally reach this share of a link's peak; smaller ones never do. */
 static const double share_of_peak = 0.8;
 enum { PEAK_SIZE_LEAST = 2 + 24 }; /* 16 MiB */
 
@@ -448,7 +449,7 @@ static bool is_wanted(const struct baseline_row *row, const struct wanted *wante
 	       (!by_name || strcmp(row->comm_name, wanted->comm_name) == 0);
 }
 
-/* Rows of other algorithms are added up as well: what was chosen is part of the story. */
+/* Rows of other algorithms are added as well: a changed choice is part of the result. */
 static void add_then(struct then *then, const struct baseline_row *row, double *most_calls)
 {
 	double weight = row->samples, before = then->samples;
@@ -533,7 +534,7 @@ static double transfers(const struct slow_cells *cells)
 	return count > 0 ? (double)count : 1;
 }
 
-/* The quicker ones of many Sends found their receiver waiting: they are transfers alone. */
+/* The fastest of many Sends found their receiver waiting: they are pure transfer time. */
 static void judge_sends(struct slow_cell *cell, const struct then *then)
 {
 	cell->is_compared = cell->is_send = true;
@@ -591,7 +592,7 @@ void slow_compare_baseline(struct slow_cells *cells, const struct timeline_repor
 	}
 }
 
-/* ---- measured, or by the data sheet ----------------------------------------------------------- */
+/* ---- measured values and data sheets --------------------------------------------------------- */
 
 void slow_compare_expected(struct slow_cells *cells, const struct timeline_report *report,
 			   const struct slow_options *options, struct slow_rows *rows)
@@ -620,8 +621,8 @@ void slow_compare_expected(struct slow_cells *cells, const struct timeline_repor
 	}
 }
 
-/* Of a communicator over nodes: each of a node's ranks has its own way out, and the rings use all of them,
- * until NVLink is what limits. */
+/* An inter-node communicator: each of a node's ranks has its own way out, and the rings use all of them,
+ * until NVLink is the limit. */
 static double peak_of(const struct job_comm *comm, const struct slow_options *options)
 {
 	double peak;
@@ -657,13 +658,13 @@ void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *r
 }
 
 /*
- * Cells of all communicators that are alike (kind, function, size, algorithm, protocol) make a row: how many of
- * them are slow says whether it is one of them or all. Changes of the report come as such rows already; the
- * rows that did not change are made of cells, for contrast.
+ * Cells of all similar communicators (kind, function, size, algorithm, protocol) make a row: the number of
+ * slow ones shows whether it is one of them or all. Changes of the report are such rows already; the rows
+ * that did not change are made of cells, for contrast.
  */
 
 enum {
-	MOVES_LEAST = 16,    /* as changes need, see windows.c */
+	MOVES_LEAST = 16,    /* required for changes, see windows.c */
 	EACH_SIDE_LEAST = 8, /* collectives before a change, and after it */
 };
 
@@ -716,7 +717,7 @@ static struct slow_row *row_for_cell(struct slow_rows *rows, const struct job *j
 	return &rows->list[rows->count++];
 }
 
-/* The host of all members; UINT32_MAX when they are on several. */
+/* The host of all ranks; UINT32_MAX if they are on several. */
 static uint32_t host_of(const struct job *job, uint32_t comm)
 {
 	const struct job_comm *of = &job->comms[comm];
@@ -732,7 +733,7 @@ static uint32_t host_of(const struct job *job, uint32_t comm)
 	return host;
 }
 
-/* Named alike; without a name, shaped alike. */
+/* Same name; without a name, same shape. */
 static bool is_same_name(const struct job_comm *a, const struct job_comm *b)
 {
 	if (a->name[0] != '\0' || b->name[0] != '\0')
@@ -740,7 +741,7 @@ static bool is_same_name(const struct job_comm *a, const struct job_comm *b)
 	return a->nranks == b->nranks && a->nnodes == b->nnodes;
 }
 
-/* What is lost decides whose figures stand for the row. */
+/* The largest loss provides the values of the row. */
 static void add_slow(struct slow_row *row, const struct job *job, const struct slow_cell *cell)
 {
 	double spent_ns = cell->is_send ? cell->p10_ns * (double)cell->calls : cell->spent_ns;
@@ -807,7 +808,7 @@ static const struct windows_change *change_of(const struct windows *windows,
 	return NULL;
 }
 
-/* All communicators of the example's name, and no others, would be as many as changed. */
+/* Are all communicators of the example's name, and no others, affected? As many as changed. */
 static bool is_one_name(const struct job *job, const struct slow_cells *cells,
 			const struct windows_change *change)
 {
@@ -822,7 +823,7 @@ static bool is_one_name(const struct job *job, const struct slow_cells *cells,
 	return change->comms_changed == 1 || count == change->comms_changed;
 }
 
-/* When the speed came back, if it did. */
+/* When the speed recovered, if it did. */
 static uint64_t change_end(const struct windows *windows, const struct windows_change *fall)
 {
 	uint64_t end_ns = 0;
@@ -889,7 +890,7 @@ static void add_change(struct slow_rows *rows, const struct timeline_report *rep
 		row->host = host_of(&report->job, change->example_comm);
 }
 
-/* Ranks that share a GPU, as in tests, have no link between them, and take its time from each other. */
+/* Ranks that share a GPU, as in tests, have no link between them and take time from each other. */
 static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
 {
 	for (uint32_t i = 0; comm->kind == JOB_COMM_NVLINK && i < comm->seat_count; i++)
@@ -904,7 +905,7 @@ static bool is_gpu_shared(const struct job *job, const struct job_comm *comm)
 	return false;
 }
 
-/* Enough on both sides that it is no moment of the job's, such as its last before it hung. */
+/* Enough on both sides to rule out a short moment, such as the last one before a hang. */
 static bool has_enough(const struct windows_change *change)
 {
 	return change->meetings_before >= EACH_SIDE_LEAST &&
@@ -941,21 +942,21 @@ void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report
 		if (row == NULL || row->is_slow)
 			continue;
 		row->comms++;
-		/* A change between its halves by more than this would have been found. */
+		/* A larger change between its halves would have been found. */
 		row->bound = fmax(row->bound, exp(4 * sqrt(cell->log_variance / cell->samples)));
 	}
 }
 
 /*
- * Did NCCL choose another algorithm or protocol from some time on, and a slower one? Sums tell that there are two
- * choices for one kind of call, and how fast each is; one member's operations tell whether one came after the
- * other. Sizes of one class may well be done in different ways all the time: those take turns.
+ * Did NCCL switch to another, slower algorithm or protocol at some time? Totals show that there are two
+ * choices for one kind of call, and how fast each is; one rank's operations show whether one came after the
+ * other. Sizes of one class may also use different choices all the time: those alternate.
  */
 
 enum { SWITCHES_MAX = 16, SWITCH_MOVES_LEAST = 16 };
 static const double errors_apart = 4, other_time = 0.01;
 
-/* What one member did, of two choices. */
+/* Operations of one rank with two choices. */
 struct watching {
 	const struct job *job;
 	const struct job_seat *seat;
@@ -992,7 +993,7 @@ static bool watch_op(const struct op_record *op, enum recording_place place, voi
 	return true;
 }
 
-/* When the slow choice took over, in common time; 0: they take turns. */
+/* When the slow choice took over, in common time; 0: they alternate. */
 static uint64_t switched_at(const struct timeline_report *report, const struct tally_row *fast,
 			    const struct tally_row *slow)
 {
@@ -1089,7 +1090,7 @@ static struct slow_row switched_row(const struct timeline_report *report,
 	return row;
 }
 
-/* Alike on another communicator: one row for all. */
+/* The same on another communicator: one row for all. */
 static bool merge_row(struct slow_rows *rows, const struct slow_row *row)
 {
 	struct slow_row *before = find_row(rows, row);

@@ -16,20 +16,20 @@
 /* The table by BASELINE_BY of a report; NULL: it has none. */
 const struct tally *baseline_table(const struct timeline_report *report);
 
-/* Figures of a row of that table, for both sides of a comparison. */
+/* Values of a row of that table, for both sides of a comparison. */
 struct baseline_figures {
 	bool is_joined;
-	bool is_gpu; /* nine of ten times are the GPU's */
+	bool is_gpu; /* 90% of times are GPU timestamps */
 	double busbw;
 	double mean_ns;
 	double log_mean;
 	double log_variance;
-	double samples; /* effective: of calls that are alike one counts, as in compare.h */
+	double samples; /* effective: similar calls count once, as in compare.h */
 };
 struct baseline_figures baseline_figures(const struct timeline_report *report,
 					 const struct tally_row *row);
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 struct slow_text {
 	char text[160];
@@ -39,45 +39,45 @@ struct slow_text {
 struct slow_span {
 	uint64_t from_ns;
 	uint64_t until_ns;
-	double share; /* of the time between them; 0: all of it */
+	double share; /* share of the time between them; 0: all of it */
 };
-/* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12 % of the time)". */
+/* "always", "since 12:03:10", "until ...", "in bursts between ... and ... (12% of the time)". */
 struct slow_text slow_when(const struct timeline_report *report, const struct slow_span *span);
 
 /* ---- one comparison of transfers -------------------------------------------------------------- */
 
 enum slow_against { SLOW_PAST = 0, SLOW_BASELINE = 1, SLOW_EXPECTED = 2, SLOW_PEAK = 3 };
-const char *slow_than(enum slow_against against); /* behind "than" or "as": "before", ... */
+const char *slow_than(enum slow_against against); /* after "than" or "as": "before", ... */
 
-/* Transfers of one kind on one communicator: its algorithms and protocols together. */
+/* One operation type on one communicator: all its algorithms and protocols. */
 struct slow_cell {
 	uint32_t comm; /* index into job.comms */
 	uint8_t function;
 	uint8_t size_class;
 	uint8_t algorithm; /* of most calls, like the protocol */
 	uint8_t protocol;
-	uint8_t choices;  /* how many algorithms and protocols there are */
-	bool is_transfer; /* waiting is left out, and times are the GPU's */
+	uint8_t choices;  /* number of algorithms and protocols */
+	bool is_transfer; /* waiting is excluded, and times are GPU timestamps */
 	uint32_t ranks;
 	uint64_t calls;
 	uint64_t moves;
-	uint64_t bytes; /* of a message, the mean */
+	uint64_t bytes; /* of a message, mean */
 	double busbw;
 	double mean_ns;
-	double p10_ns;	   /* of Sends: those that hardly waited */
+	double p10_ns;	   /* of Sends: those with little waiting */
 	double spent_ns;   /* in transfers, over all ranks */
 	double wire_ns;	   /* of one transfer of its proxies; 0 unknown, like the next */
-	double consume_ns; /* until the GPU has taken over what arrived */
+	double consume_ns; /* until the GPU has consumed received data */
 	double log_mean;
 	double log_variance;
 	double samples;
 	/* The comparison: */
 	bool is_compared;
 	bool is_slow;
-	bool is_send;	     /* by the quicker of its Sends: waiting cannot be left out */
+	bool is_send;	     /* by the fastest of its Sends: waiting cannot be excluded */
 	bool is_other_ranks; /* with another number of ranks: by bus bandwidth */
 	double ratio;	     /* time now over time then */
-	double ratio_low;    /* 95 % interval */
+	double ratio_low;    /* 95% interval */
 	double ratio_high;
 	double busbw_then;
 	double wire_then_ns; /* 0 unknown, like the next */
@@ -94,11 +94,11 @@ struct slow_cells {
 /* From the report's table by BASELINE_BY; without one there are none. ERR_NO_SPACE. */
 enum status slow_cells_make(struct slow_cells *cells, const struct timeline_report *report);
 void slow_cells_release(struct slow_cells *cells);
-/* NULL: there is none. */
+/* NULL if there is none. */
 const struct slow_cell *slow_cells_find(const struct slow_cells *cells, uint32_t comm,
 					uint8_t function, uint8_t size_class);
 
-/* The same kind of transfers on all communicators of a kind. */
+/* One operation type on all communicators of a kind. */
 struct slow_row {
 	enum job_comm_kind kind;
 	uint8_t function;
@@ -108,21 +108,21 @@ struct slow_row {
 	bool is_slow;
 	uint32_t comms;	     /* compared */
 	uint32_t comms_slow; /* of these */
-	uint32_t comm;	     /* one of those, that which lost most: index into job.comms */
+	uint32_t comm;	     /* of those, the one that lost most: index into job.comms */
 	bool is_one_name;    /* all slow ones have its name */
-	uint32_t host;	/* the only one on which slow ones are; UINT32_MAX several or unknown */
-	uint32_t ranks; /* members of the slow ones */
-	double before;	/* bus bandwidth then and now, bytes a second */
+	uint32_t host;	     /* the only host of the slow ones; UINT32_MAX several or unknown */
+	uint32_t ranks;	     /* ranks of the slow ones */
+	double before;	     /* bus bandwidth then and now, bytes per second */
 	double after;
 	double ratio; /* time now over time then */
 	double ratio_low;
 	double ratio_high;
-	double bound;	/* those that are not slow take at most so many times as long */
+	double bound;	/* those that are not slow take at most this many times longer */
 	double lost_ns; /* over all ranks */
 	double confidence;
 	struct slow_span span;
-	bool is_over;	     /* it was slow at first and is no more */
-	bool is_send;	     /* by the quicker ones of its Sends: waiting cannot be left out */
+	bool is_over;	     /* it was slow at first and no longer is */
+	bool is_send;	     /* by the fastest of its Sends: waiting cannot be excluded */
 	double wire_then_ns; /* as in the cell, these three */
 	double consume_then_ns;
 	char was[48];
@@ -134,32 +134,32 @@ struct slow_rows {
 	enum slow_against against;
 	struct slow_row *list; /* SLOW_ROWS_MAX */
 	size_t count;
-	size_t left_out;     /* cells that found no room */
+	size_t left_out;     /* cells that did not fit */
 	size_t unmatched;    /* cells that could not be compared */
-	bool is_other_ranks; /* bus bandwidths were compared: other numbers of ranks */
+	bool is_other_ranks; /* bus bandwidths were compared: different numbers of ranks */
 };
 
 enum status slow_rows_init(struct slow_rows *rows, enum slow_against against);
 void slow_rows_release(struct slow_rows *rows);
 
-/* Compare: each fills in the cells' comparison. */
+/* Each comparison fills in the cells. */
 void slow_compare_baseline(struct slow_cells *cells, const struct timeline_report *report,
 			   const struct slow_options *options, struct slow_rows *rows);
 void slow_compare_expected(struct slow_cells *cells, const struct timeline_report *report,
 			   const struct slow_options *options, struct slow_rows *rows);
 void slow_compare_peak(struct slow_cells *cells, const struct timeline_report *report,
 		       const struct slow_options *options, struct slow_rows *rows);
-/* Cells that were compared, of one job, become rows. */
+/* Compared cells of one job become rows. */
 void slow_rows_collect(struct slow_rows *rows, const struct timeline_report *report,
 		       const struct slow_cells *cells, uint32_t group);
-/* Cells in which one choice of algorithm and protocol gave way to a slower one, with their times. */
+/* Cells in which one choice of algorithm and protocol was replaced by a slower one, with their times. */
 void slow_rows_switched(struct slow_rows *rows, const struct timeline_report *report,
 			const struct slow_cells *cells, uint32_t group, double threshold);
-/* Rows from the changes that the report found, and from the cells that did not change. */
+/* Rows from the report's changes, and from the cells that did not change. */
 void slow_rows_past(struct slow_rows *rows, const struct timeline_report *report,
 		    const struct slow_cells *cells, uint32_t group, double threshold);
 
-/* Fills in wire_ns and consume_ns: walks the operations of some processes. ERR_NO_SPACE. */
+/* Fills in wire_ns and consume_ns: reads the operations of some processes. ERR_NO_SPACE. */
 enum status slow_cells_wire(struct slow_cells *cells, const struct timeline_report *report);
 
 /* Time on the wire per transfer, before and while it is slow. */
@@ -167,9 +167,12 @@ struct slow_wire {
 	bool is_known;
 	double before_ns;
 	double after_ns;
-	uint32_t host; /* the only one whose GPUs take over later; UINT32_MAX none or several */
-	/* Compared with the past: who sends enough to tell, how many of these have it on the wire longer than
-	 * before, as the transfers are, and how many as long as before. The rest is in between. */
+	uint32_t host; /* the only one whose GPUs consume later; UINT32_MAX none or several */
+	/*
+	 * Compared with the past: ranks that send enough to be judged, how many of these spend longer on
+	 * the wire than before, in proportion to the slowdown, and how many as long as before. The rest is
+	 * in between.
+	 */
 	uint32_t senders;
 	uint32_t senders_slower;
 	uint32_t senders_same;
@@ -184,9 +187,9 @@ struct slow_search {
 	const struct timeline_report *report;
 	const struct slow_options *options;
 	double threshold;
-	uint32_t group; /* the job that is looked at: index into job.groups */
+	uint32_t group; /* the current job: index into job.groups */
 	size_t first;	/* verdicts[first...] are ours, and this job's */
-	/* Kinds of transfers that are slow by a verdict: later comparisons add to that one. */
+	/* Operation types that a verdict covers: later comparisons add to that verdict. */
 	struct slow_told {
 		enum job_comm_kind kind;
 		uint8_t function;
@@ -197,7 +200,7 @@ struct slow_search {
 	enum status status;
 };
 
-/* A new verdict with what all have in common. */
+/* A new verdict with the common fields. */
 struct verdict *slow_verdict(struct slow_search *search, enum verdict_class class,
 			     enum slow_against against);
 void slow_fill_rank(struct verdict *verdict, const struct job *job, uint32_t rank);
@@ -205,17 +208,17 @@ void slow_fill_comm(struct verdict *verdict, const struct job *job, uint32_t com
 void slow_fill_span(struct verdict *verdict, const struct timeline_report *report,
 		    const struct slow_span *span);
 void slow_fill_cost(struct slow_search *search, struct verdict *verdict, double lost_ns);
-/* What limits what can be concluded: at the end of a verdict's making. */
+/* Caveats: call it last for a verdict. */
 void slow_fill_missing(struct slow_search *search, struct verdict *verdict);
 
 /* Ranks, hosts and links of the report's stragglers. */
 void slow_stragglers(struct slow_search *search);
 
-/* Is it explained by somebody who was named, or told before? Then it is told there. */
+/* Does a named rank or an earlier verdict explain it? Then it is added there. */
 bool slow_is_explained(struct slow_search *search, const struct slow_row *row,
 		       enum slow_against against);
 
-/* How many operations of a communicator one that is timed stands for: 1 where all are. */
+/* How many operations of a communicator one timed operation represents: 1 if all are timed. */
 double slow_sampled(const struct job *job, uint32_t comm);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ranks and hosts that come late, and links that hold up: those of the report, as verdicts. */
+/* Stragglers and slow links of the report, as verdicts. */
 #include "doctor/slow_internal.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static bool is_rank_or_host(const struct straggler *straggler)
 	return straggler->class == STRAGGLER_SLOW_RANK || straggler->class == STRAGGLER_SLOW_HOST;
 }
 
-/* Are all who are late members of this communicator? */
+/* Are all late ranks members of this communicator? */
 static bool is_within(const struct job *job, const struct straggler *late, uint32_t comm)
 {
 	const struct job_comm *of = &job->comms[late->comm];
@@ -32,7 +32,7 @@ static bool is_within(const struct job *job, const struct straggler *late, uint3
 	return true;
 }
 
-/* Is there a group, smaller than the one to which they come late, with both ends of the link and all of them? */
+/* Is there a group, smaller than the one they are late in, with both ends of the link and all of them? */
 static bool is_group_held(const struct job *job, const struct straggler *late,
 			  const struct straggler *link)
 {
@@ -47,15 +47,16 @@ static bool is_group_held(const struct job *job, const struct straggler *late,
 	return false;
 }
 
-/* All members of a collective end it together, whichever of its links is slow: that makes nobody late to the next. */
+/* All ranks of a collective end it together, whichever of its links is slow: that makes no rank late for
+ * the next. */
 static bool is_elsewhere(const struct straggler *late, const struct straggler *link)
 {
 	return link->is_of_sends || late->comm != link->comm;
 }
 
 /*
- * The slow link because of which ranks or a host come late; NULL: none. Who sends or gets its data over a slow
- * link comes late to everything else because of it, and so does the group that exchanges its data there.
+ * The slow link that makes ranks or a host late; NULL: none. A rank that sends or gets its data over a slow
+ * link is late everywhere else because of it, and so is the group that exchanges its data there.
  */
 static const struct straggler *slow_link_behind(const struct slow_search *search,
 						const struct straggler *late)
@@ -79,14 +80,14 @@ static const struct straggler *slow_link_behind(const struct slow_search *search
 /* ---- late together -------------------------------------------------------------------------------- */
 
 /*
- * Ranks that come late together because they are held up together. A group that exchanges data by Sends and Recvs
- * (experts) waits for its slowest member there, and all of it comes late to the collectives of the whole job: by
- * these alone, everybody of the group is late. Inside, the one who is waited for spends least time in Sends and
- * Recvs, of which all members make equally many.
+ * Ranks that are late together because they are held up together. A group that exchanges data by Sends and
+ * Recvs (experts) waits for its slowest rank there, and all of it is late for the collectives of the whole
+ * job: in these, every rank of the group looks like a straggler. Inside the group, the straggler spends the
+ * least time in Sends and Recvs, of which all ranks make equally many.
  */
 
 enum { MEMBERS_LEAST = 3, MEMBERS_MAX = 256, OPERATIONS_LEAST = 64 };
-static const double gap_that_matters = 0.4; /* of how far it is below the others */
+static const double gap_that_matters = 0.4; /* relative to how far it is below the others */
 static const double time_that_matters = 0.05;
 
 static bool is_late_rank(const struct straggler *straggler)
@@ -94,7 +95,7 @@ static bool is_late_rank(const struct straggler *straggler)
 	return straggler->late_ns > 0 && is_rank_or_host(straggler);
 }
 
-/* Who of `comm` is late, by all stragglers there; how many. */
+/* Marks the late ranks of `comm`, from all stragglers there; returns how many. */
 static uint32_t mark_late(const struct slow_search *search, uint32_t comm, bool *is_marked)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;
@@ -119,7 +120,7 @@ static uint32_t mark_late(const struct slow_search *search, uint32_t comm, bool 
 	return count;
 }
 
-/* The communicator whose members are exactly those; UINT32_MAX: none. */
+/* The communicator of exactly these ranks; UINT32_MAX: none. */
 static uint32_t find_group(const struct job *job, const bool *is_marked, uint32_t count,
 			   uint32_t within)
 {
@@ -159,7 +160,7 @@ static bool exchange_add(const struct op_record *op, enum recording_place place,
 	return true;
 }
 
-/* The member that spends least, and by how much: index into job.ranks; UINT32_MAX: nobody stands out. */
+/* The rank that spends least, and by how much: index into job.ranks; UINT32_MAX: none stands out. */
 static uint32_t find_least(const struct timeline_report *report, const struct job_comm *comm,
 			   double *delay_ns)
 {
@@ -183,7 +184,7 @@ static uint32_t find_least(const struct timeline_report *report, const struct jo
 	}
 	stats_sort(sorted, comm->seat_count);
 	usual = sorted[(comm->seat_count - 1) * 3 / 4];
-	/* A Send and its Recv go on at the same time, and many of them together. */
+	/* A Send and its Recv overlap, and many of them run together. */
 	*delay_ns = usual - sorted[0];
 	if (*delay_ns < time_that_matters * (double)(report->end_ns - report->start_ns) ||
 	    sorted[1] - sorted[0] < gap_that_matters * *delay_ns)
@@ -230,8 +231,8 @@ static void tell_late_group(struct slow_search *search, const struct straggler *
 	slow_fill_missing(search, verdict);
 }
 
-/* Ranks that are late together, for one of them: told here. Gives back the communicator (index into job.comms)
- * whose late ranks and hosts are explained by that; UINT32_MAX: there is no such group. */
+/* Ranks that are late together because of one of them: reported here. Returns the communicator (index into
+ * job.comms) whose late ranks and hosts are explained by that; UINT32_MAX: there is no such group. */
 static uint32_t slow_held_up(struct slow_search *search)
 {
 	const struct stragglers *stragglers = &search->report->stragglers;
@@ -266,8 +267,9 @@ static uint32_t slow_held_up(struct slow_search *search)
 }
 
 /*
- * The receiving end of a slow link, from the sums that recorders keep for each peer in every mode. They go back to
- * the start of the process; where the slowness does not, and there are several peers, that is said.
+ * The receiving end of a slow link, from the totals that recorders keep for each peer in every mode. They
+ * count from the start of the process; if the slowness began later, and there are several peers, a caveat
+ * says so.
  */
 
 static const double sure_though_late = 0.9;
@@ -322,8 +324,8 @@ static void doubt_peer(struct verdict *verdict, const struct straggler *straggle
 	verdict->confidence *= known->confidence;
 }
 
-/* The receiver of a slow link, from the sender's sums by peer: evidence, and the verdict's peer and confidence. Its
- * seat is an index into job.seats. */
+/* The receiver of a slow link, from the sender's totals by peer: evidence, and the verdict's peer and
+ * confidence. Its seat is an index into job.seats. */
 static void slow_link_peer(struct slow_search *search, const struct straggler *straggler,
 			   uint32_t seat, struct verdict *verdict, struct link_peer *known)
 {
@@ -337,7 +339,7 @@ static void slow_link_peer(struct slow_search *search, const struct straggler *s
 	if (known->peer == -1)
 		return;
 	rank = link_peer_rank(job, straggler->comm, known->peer);
-	/* Sends say themselves to whom they are slow. */
+	/* Sends have their own receiver. */
 	if (straggler->peer != UINT32_MAX && straggler->peer != rank)
 		return;
 	if (rank != UINT32_MAX)
@@ -348,22 +350,22 @@ static void slow_link_peer(struct slow_search *search, const struct straggler *s
 }
 
 /*
- * The channels of a slow link. Details (mode full) tell for each transfer, or at least for each proxy
- * operation, its peer and channel and how long it was on the wire; the sender's own suffice. Nanoseconds per
- * byte are compared: those channels are named that are not much faster than the slowest one to the same
- * peer. Which peer that is, is told by the sums that are kept in every mode, and by details
- * where there are none.
+ * The channels of a slow link. Details (mode full) have for each transfer, or at least for each proxy
+ * operation, its peer, its channel and its time on the wire; the sender's own suffice. Nanoseconds per byte
+ * are compared: channels that are not much faster than the slowest one to the same peer are named. The peer
+ * comes from the totals that are kept in every mode, or from details if there are none.
  */
 
 enum { PLACES_MAX = 1024 };
 static const double alike = 0.67; /* of the slowest channel's time per byte */
-/* Of the bytes of the channel with most: tiny messages take long for a byte by nature. */
+/* Relative to the channel with the most bytes: tiny messages always take long per byte. */
 static const double part_that_matters = 0.05;
 
 struct place {
 	int32_t peer;
 	uint8_t channel;
-	bool is_step; /* from transfers, which are exact; proxy operations wait for their GPU, too */
+	bool is_step; /* from transfers, which are exact; proxy operations also wait for their
+			 GPU */
 	double ns;
 	double bytes;
 };
@@ -428,7 +430,7 @@ static bool is_to(const struct place *place, bool is_step, int32_t peer)
 	return place->is_step == is_step && (peer == -1 || place->peer == peer);
 }
 
-/* To this peer (-1: to anybody); NULL: there was nothing. */
+/* To this peer (-1: to any); NULL: there was nothing. */
 static const struct place *slowest(const struct places *places, bool is_step, int32_t peer)
 {
 	const struct place *worst = NULL;
@@ -474,7 +476,7 @@ static void name_channels(const struct places *places, const struct place *worst
 			 to_peer, 1 / pace(worst));
 }
 
-/* Index into job.seats; UINT32_MAX: it has none there. */
+/* Index into job.seats; UINT32_MAX: none there. */
 static uint32_t seat_of(const struct job *job, uint32_t comm, uint32_t rank)
 {
 	uint32_t place = job_place_in(job, comm, rank);
@@ -482,7 +484,7 @@ static uint32_t seat_of(const struct job *job, uint32_t comm, uint32_t rank)
 	return place != UINT32_MAX ? job->comms[comm].seats[place] : UINT32_MAX;
 }
 
-/* Rank within the communicator of who gets it, as far as that is known; -1 not. */
+/* Rank of the receiver within the communicator, if known; else -1. */
 static int32_t receiver_of(const struct job *job, const struct straggler *straggler,
 			   const struct link_peer *known)
 {
@@ -529,7 +531,7 @@ static void slow_link_channels(struct slow_search *search, const struct straggle
 		slow_link_peer(search, straggler, at, verdict, &known);
 	if (seat != NULL && job->recording->processes[seat->process]->file_count > 0) {
 		places->comm_id = seat->comm_id;
-		/* Damage of the file is told elsewhere; what was read before it counts. */
+		/* Damage of the file is reported elsewhere; what was read before it counts. */
 		recording_each_detail(job->recording->processes[seat->process], add_detail, places,
 				      NULL);
 	}
@@ -558,7 +560,7 @@ static struct slow_span span_of(const struct straggler *straggler)
 	return span;
 }
 
-/* Of the burst, not of the whole recording: how much of the time between first and last. */
+/* Relative to the time between first and last, not to the whole recording. */
 static struct slow_span told_span(const struct timeline_report *report,
 				  const struct straggler *straggler)
 {
@@ -580,7 +582,7 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 	text_copy(verdict->rule, sizeof(verdict->rule), "others");
 	slow_fill_comm(verdict, job, straggler->comm, straggler->rank);
 	slow_fill_span(verdict, search->report, span);
-	/* What is known of a sample is true of the rest of that communicator. */
+	/* What is true of a sample is true of the rest of that communicator. */
 	sampled = slow_sampled(job, straggler->comm);
 	if (sampled >= 1.5)
 		verdict_missing(verdict,
@@ -589,7 +591,7 @@ static void fill_common(struct slow_search *search, struct verdict *verdict,
 				sampled, job->comms[straggler->comm].label);
 	slow_fill_cost(search, verdict, (double)straggler->caused_ns * sampled);
 	verdict->confidence = straggler->confidence;
-	/* It is over: what it cost stays, and nobody has to be woken up. */
+	/* It is over: the cost stays, but it is no warning. */
 	if (straggler->has_times && straggler->pattern == STRAGGLER_UNTIL)
 		verdict->severity = VERDICT_NOTE;
 }
@@ -603,7 +605,7 @@ static void advise_host(struct verdict *verdict, const char *host)
 	verdict_advice(verdict, "$ ssh %.200s top -b -n 1", host);
 }
 
-/* Its process is late in what needs no network as well. */
+/* Its process is also late in work that needs no network. */
 static void tell_starved(struct verdict *verdict, const struct straggler *straggler)
 {
 	verdict_evidence(
@@ -714,7 +716,7 @@ static void tell_held_up(struct slow_search *search, struct verdict *verdict,
 			is_host ? job->hosts[late->host].name : job->ranks[late->rank].label,
 			is_host ? "" : "s", units_of_ns((double)late->late_ns).text,
 			job->comms[late->comm].label, units_of_ns((double)late->caused_ns).text);
-		/* Hosts that are late together keep the same ones waiting. */
+		/* Hosts that are late together keep the same ranks waiting. */
 		lost_ns = lost_ns > (double)late->caused_ns ? lost_ns : (double)late->caused_ns;
 		if (verdict->victims < job->comms[late->comm].seat_count - 1)
 			verdict->victims = job->comms[late->comm].seat_count - 1;
@@ -779,7 +781,7 @@ static struct verdict *verdict_of(struct slow_search *search, const struct strag
 	return NULL;
 }
 
-/* A rank that stands still has transfers that last as long: that is told as a hang. */
+/* A stuck rank has transfers that take as long: that is reported as a hang. */
 static bool is_hung(const struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
@@ -798,7 +800,7 @@ static bool is_hung(const struct slow_search *search, const struct straggler *st
 	return false;
 }
 
-/* Several links of one sender are its port, not the links: one verdict, without a peer. */
+/* Several slow links of one sender are its port, not the links: one verdict, without a peer. */
 static bool merge_link(struct slow_search *search, const struct straggler *straggler)
 {
 	const struct job *job = &search->report->job;
@@ -840,7 +842,7 @@ void slow_stragglers(struct slow_search *search)
 			   slow_link_behind(search, straggler) == NULL) {
 			tell_late(search, straggler);
 		}
-		/* STRAGGLER_NETWORK is a conclusion from changes: slow_classify() has them all. */
+		/* STRAGGLER_NETWORK is derived from changes: slow_classify() has them all. */
 	}
 }
 

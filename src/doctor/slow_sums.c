@@ -1,12 +1,12 @@
 /*
- * Who is late, from sums. All members of a communicator make the same collectives; of one function and one
- * class of size, after equally many,
+ * Stragglers from totals. All ranks of a communicator make the same collectives; for one function and one
+ * size class, after equally many,
  *
- *	wait(r) = time(r) - the least time of a member
+ *	wait(r) = time(r) - the least time of a rank
  *
- * and the one who is waited for has the least time. Members are not asked at the same moment, so numbers differ
- * by a few: times are per operation, for the number of the slowest; where numbers differ by more than one part
- * in eight nothing is joined.
+ * and the straggler has the least time. Ranks are not scraped at the same moment, so numbers differ by a
+ * few: times are per operation, for the number of the slowest; if numbers differ by more than one part in
+ * eight nothing is matched.
  */
 #include "doctor/slow_sums.h"
 
@@ -19,8 +19,8 @@
 #include "common/attributes.h"
 #include "common/text.h"
 
-/* One member's sums of one function and size, those that occurred twice added up. Seconds and bytes are those of
- * all operations: of the timed ones, scaled up. */
+/* One rank's totals of one function and size, duplicates added up. Seconds and bytes are those of all
+ * operations: of the timed ones, scaled up. */
 struct sums_row {
 	const struct slow_member *of;
 	double operations;
@@ -30,21 +30,21 @@ struct sums_row {
 	uint32_t seat;
 };
 
-/* One member of one communicator, over all functions and sizes that its members could be joined in. */
+/* One rank of one communicator, over all functions and sizes that could be matched. */
 struct sums_seat {
 	const struct slow_member *of;
 	double time;   /* in collectives */
 	double wait;   /* at least */
-	double delay;  /* the others, all but a quarter, wait for it so long */
-	double caused; /* waiting of the others that would not have been without it */
-	bool is_least; /* nobody of its communicator waited less */
+	double delay;  /* how long the others, all but a quarter, wait for it */
+	double caused; /* waiting of the others that would not have happened without it */
+	bool is_least; /* no rank of its communicator waited less */
 };
 
-/* All members' transfers of one function and size: the one that waits least tells their speed. */
+/* All ranks' operations of one function and size: the one that waits least shows their speed. */
 struct sums_group {
 	const struct slow_member *of;
 	double busbw;
-	double bus_bytes; /* of a member, the mean */
+	double bus_bytes; /* of a rank, mean */
 };
 
 struct sums_table {
@@ -168,7 +168,7 @@ static struct sums_seat *find_seat(const struct sums_table *table, const struct 
 	return bsearch(&key, table->seats, table->seat_count, sizeof(key), compare_seats);
 }
 
-/* NULL: no such member. */
+/* NULL: no such rank. */
 static const struct sums_seat *sums_table_seat(const struct sums_table *table, const char *job,
 					       uint64_t comm_hash, int32_t comm_rank)
 {
@@ -177,7 +177,7 @@ static const struct sums_seat *sums_table_seat(const struct sums_table *table, c
 	return table->seat_count > 0 ? find_seat(table, &key) : NULL;
 }
 
-/* Did they do equally many? Of those that are timed as well: with unequal numbers they are not the same ones. */
+/* Did they do equally many? Also of timed ones: with unequal numbers they are not the same ones. */
 static bool is_even(const struct sums_row *rows, size_t count)
 {
 	double fewest = INFINITY, most = 0, fewest_timed = INFINITY, most_timed = 0;
@@ -191,7 +191,7 @@ static bool is_even(const struct sums_row *rows, size_t count)
 	return most - fewest <= uneven * most && most_timed - fewest_timed <= uneven * most_timed;
 }
 
-/* rows[from .. to - 1] are the members' of one function and size. */
+/* rows[from .. to - 1] are the ranks' rows of one function and size. */
 static void join_group(struct sums_table *table, size_t from, size_t to)
 {
 	struct sums_group *group = &table->groups[table->group_count++];
@@ -290,17 +290,17 @@ static void sums_fill_cost(struct sums_search *search, struct verdict *verdict, 
 	verdict->money = verdict->gpu_hours * search->options->gpu_hour_price;
 }
 
-/* ---- who is late ------------------------------------------------------------------------------ */
+/* ---- stragglers ------------------------------------------------------------------------------ */
 
 /*
- * Who is waited for: the rule of the alert NcclStraggler (deploy/prometheus). The others, all but a quarter of
- * them, spend more time in the same collectives than it does, by at least a tenth of all time; and it hardly
- * waits itself on another communicator, else it is a victim of somebody there.
+ * Stragglers: the rule of the alert NcclStraggler (deploy/prometheus). The others, all but a quarter of
+ * them, spend more time in the same collectives than it does, by at least a tenth of all time; and it
+ * hardly waits itself on another communicator, otherwise it is a victim there.
  */
 
 static const double own_wait = 0.5; /* of its delay */
 
-/* Three quarters of the members spend at most so long, as PromQL's quantile() has it. */
+/* 75% of the ranks spend at most this long, as in PromQL's quantile(). */
 static double upper_quarter(const double *sorted, size_t count)
 {
 	double place = 0.75 * (double)(count - 1);
@@ -340,7 +340,7 @@ static size_t comm_end(const struct sums_table *table, size_t from)
 	return to;
 }
 
-/* All seats of one process, by what identifies it. */
+/* All seats of one process, by its identity. */
 static int by_process(const void *left, const void *right)
 {
 	const struct sums_seat *a = *(struct sums_seat *const *)left;
@@ -359,7 +359,7 @@ static bool is_same_process(const struct sums_seat *a, const struct sums_seat *b
 	       a->of->pid == b->of->pid && a->of->rank == b->of->rank;
 }
 
-/* What its delay is a share of: the stretch, or where that is not known the others' time. */
+/* Its delay relative to the time span, or if unknown to the others' time. */
 static double share_of(const struct sums_search *search, const struct sums_seat *seat)
 {
 	double whole = search->now->seconds > 0 ? search->now->seconds : seat->time + seat->delay;
@@ -412,7 +412,7 @@ static void tell_rank(struct sums_search *search, const struct sums_seat *seat, 
 	sums_fill_member(verdict, seat->of);
 	verdict->victims = members > 0 ? (uint32_t)members - 1 : 0;
 	verdict->percent = 100 * share;
-	/* Sums say that it was so all in all, not in each of them. */
+	/* Totals show it overall, not for each operation. */
 	verdict->confidence = 0.9;
 	sums_fill_cost(search, verdict, seat->caused);
 	verdict_title(verdict, "straggler: rank %.24s on %.100s", verdict->rank_label,
@@ -435,7 +435,7 @@ static bool is_on(const struct sums_seat *seat, const struct sums_seat *like)
 	return sums_by_comm(seat->of, like->of) == 0 && strcmp(seat->of->host, like->of->host) == 0;
 }
 
-/* All that a host has in the communicator are late: it is the host. */
+/* All ranks of a host in the communicator are late: it is the host. */
 static bool tell_host(struct sums_search *search, struct late *late, size_t count, size_t which)
 {
 	const struct sums_seat *first = late[which].seat;
@@ -514,8 +514,8 @@ static void sums_find_late(struct sums_search *search)
 }
 
 /*
- * Links from sums: an edge whose transfers are on the wire much longer than those of the other edges of its
- * communicator that carry as much. When many stand out it is the structure of the collective, and none is
+ * Links from totals: a link whose transfers are on the wire much longer than those of the other links of
+ * its communicator that carry as much. If many stand out it is the structure of the collective, and none is
  * named.
  */
 
@@ -547,7 +547,7 @@ static bool edge_is_usable(const struct slow_edge *edge)
 	       isfinite(edge->wire_seconds) && edge->bytes > 0 && isfinite(edge->bytes);
 }
 
-/* The middle of those that carry messages of about its size; 0: too few. */
+/* The median of those that carry messages of about its size; 0: too few. */
 static double wire_middle_of(const struct slow_edge *list, size_t count,
 			     const struct slow_edge *edge, double *scratch, size_t *alike)
 {
@@ -622,8 +622,7 @@ static double usual_traffic(const struct slow_edge *list, size_t count, double *
 	return stats_lower_middle(scratch, count);
 }
 
-/* Middles that were worked out, by size: most edges of a communicator carry the same, and there may be
- * thousands. */
+/* Cached medians, by size: most links of a communicator carry the same, and there may be thousands. */
 struct middles {
 	struct {
 		double size, wire;
@@ -726,18 +725,18 @@ static void sums_find_links(struct sums_search *search)
 }
 
 /*
- * Transfers against the job's own past, from sums: the rule of the alerts NcclNetworkDegraded and
- * NcclNvlinkDegraded (deploy/prometheus). The member that waits least tells the speed; per communicator, the time
- * that its transfers take over the time they would have taken at the speeds of before.
+ * Operations compared with the job's own past, from totals: the rule of the alerts NcclNetworkDegraded and
+ * NcclNvlinkDegraded (deploy/prometheus). The rank that waits least shows the speed; per communicator, the
+ * time its transfers take relative to the time they would have taken at the earlier speeds.
  */
 
-static const double time_that_matters = 0.01; /* of the stretch */
+static const double time_that_matters = 0.01; /* of the time span */
 
 struct move {
 	const struct slow_member *of;
 	double now_s;
 	double then_s;
-	bool is_counted; /* it spends enough time in transfers to tell */
+	bool is_counted; /* it spends enough time in transfers to be judged */
 	bool is_slow;
 };
 

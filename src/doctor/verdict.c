@@ -11,7 +11,7 @@
 
 static const struct {
 	const char *name;
-	char family; /* what the job does: h hangs, s is slow, c is configured badly, b blind */
+	char family; /* h hang, s slow, c configuration, b blind */
 } classes[VERDICT_CLASSES] = {
 	[VERDICT_NEVER_ISSUED] = { "never_issued", 'h' },
 	[VERDICT_MISMATCH] = { "mismatch", 'h' },
@@ -110,7 +110,7 @@ static void clear_verdict(struct verdict *verdict, enum verdict_class class,
 	};
 }
 
-/* Where one too many goes: nobody reads it, and its lines are dropped. */
+/* Takes verdicts beyond the limit: it is never read, and its lines are dropped. */
 static _Thread_local struct verdict nowhere;
 
 struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
@@ -127,7 +127,7 @@ struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class
 	return verdict;
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static void cut_with_dots(char *text, size_t size)
 {
@@ -146,7 +146,7 @@ void verdict_title(struct verdict *verdict, const char *format, ...)
 		cut_with_dots(verdict->title, sizeof(verdict->title));
 }
 
-/* One that finds no place takes the last one's: it is better to know that something is missing. */
+/* A line that does not fit replaces the last one, to show that something is missing. */
 static void add_line(struct verdict *verdict, struct verdict_lines *lines, const char *format,
 		     va_list arguments)
 {

@@ -1,10 +1,9 @@
 /*
- * What is wrong, whose fault it is, how sure that is, and what to do next. Everything that thinks (hang.h,
- * slow.h, setup.h) adds to one list; everything that shows (output/verdict_show.h, the
- * agent) reads it.
+ * A problem: its cause, evidence, confidence, caveats and next steps. The analyses (hang.h, slow.h,
+ * setup.h) add to one list; the output (output/verdict_show.h, the agent) reads it.
  *
- * A verdict names one cause. Who merely waits because of it is counted in `victims` and named in the
- * evidence, never accused. What could not be seen stands in `missing` and makes `confidence` smaller.
+ * A verdict names one cause. Ranks that merely wait because of it are counted in `victims` and listed in
+ * the evidence, never blamed. What could not be seen is in `missing` (caveats) and lowers `confidence`.
  * docs/DOCTOR.md explains the classes.
  */
 #ifndef VERDICT_H
@@ -17,32 +16,32 @@
 #include "common/attributes.h"
 
 enum verdict_class {
-	/* The job stands still. */
+	/* Hangs. */
 	VERDICT_NEVER_ISSUED = 0,    /* a rank has not called what the others are in */
-	VERDICT_MISMATCH = 1,	     /* ranks called different things: see `rule` */
-	VERDICT_NOT_LAUNCHED = 2,    /* called, and its kernel was never enqueued */
-	VERDICT_GPU_NOT_REACHED = 3, /* enqueued, and the kernel did not start */
-	VERDICT_GPU_STUCK = 4, /* the kernel runs, and its own side produces or consumes nothing */
-	VERDICT_NETWORK_STUCK = 5, /* the network took the data and does not complete */
-	VERDICT_DEADLOCK = 6,	   /* ranks wait for each other in a circle, over communicators */
+	VERDICT_MISMATCH = 1,	     /* ranks called different operations: see `rule` */
+	VERDICT_NOT_LAUNCHED = 2,    /* called, but its kernel was never enqueued */
+	VERDICT_GPU_NOT_REACHED = 3, /* enqueued, but the kernel did not start */
+	VERDICT_GPU_STUCK = 4,	   /* the kernel runs, but its side produces or consumes nothing */
+	VERDICT_NETWORK_STUCK = 5, /* the network accepted the data and does not complete */
+	VERDICT_DEADLOCK = 6,	   /* ranks wait for each other in a cycle, across communicators */
 	VERDICT_PROCESS_DEAD = 7,
 	VERDICT_PROCESS_STOPPED = 8, /* SIGSTOP, a debugger, a frozen container */
-	VERDICT_AGENT_DEAD = 9,	     /* its ranks cannot be seen; others wait for some of them */
-	VERDICT_UNSEEN = 10,	     /* all wait for a rank of which nothing is recorded */
-	VERDICT_STUCK = 11,	     /* it stands still, and what can be seen does not say why */
-	/* The job is slow. */
-	VERDICT_SLOW_RANK = 12,	     /* arrives late: compute, data, host */
-	VERDICT_SLOW_HOST = 13,	     /* most ranks of one host do */
-	VERDICT_SLOW_LINK = 14,	     /* transfers of one edge are slow */
-	VERDICT_SLOW_NETWORK = 15,   /* between nodes, for everybody */
+	VERDICT_AGENT_DEAD = 9,	     /* its ranks are not visible; others wait for some of them */
+	VERDICT_UNSEEN = 10,	     /* all wait for a rank that is not recorded */
+	VERDICT_STUCK = 11,	     /* stuck without a visible cause */
+	/* Slowness. */
+	VERDICT_SLOW_RANK = 12,	     /* straggler: compute, data, host */
+	VERDICT_SLOW_HOST = 13,	     /* most ranks of one host are */
+	VERDICT_SLOW_LINK = 14,	     /* transfers of one link are slow */
+	VERDICT_SLOW_NETWORK = 15,   /* between nodes, everywhere */
 	VERDICT_SLOW_NVLINK = 16,    /* within nodes, or within one */
 	VERDICT_SLOW_COMM = 17,	     /* one communicator */
 	VERDICT_SLOW_SIZE = 18,	     /* one size of message */
-	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or another one than before */
-	VERDICT_BELOW_EXPECTED = 20, /* than nccl-tests, a baseline, --peak; none of the above */
-	/* The job is set up badly: `rule` says what (setup.h). */
+	VERDICT_SLOW_ALGORITHM = 19, /* one algorithm or protocol, or a different one than before */
+	VERDICT_BELOW_EXPECTED = 20, /* below nccl-tests, a baseline or --peak; none of the above */
+	/* Misconfiguration: `rule` says which (setup.h). */
 	VERDICT_SETUP = 21,
-	/* What limits all the others: operations lost, files damaged, ranks missing. */
+	/* Limits all the others: lost operations, damaged files, missing ranks. */
 	VERDICT_BLIND = 22,
 	VERDICT_CLASSES = 23,
 };
@@ -54,7 +53,7 @@ bool verdict_is_slow(enum verdict_class class);		  /* SLOW_RANK .. BELOW_EXPECTE
 enum verdict_severity {
 	VERDICT_NOTE = 0, /* worth knowing; exit code 0 */
 	VERDICT_WARNING = 1,
-	VERDICT_ERROR = 2, /* the job does not go on */
+	VERDICT_ERROR = 2, /* the job makes no progress */
 };
 const char *verdict_severity_name(enum verdict_severity severity);
 
@@ -63,14 +62,14 @@ struct verdict_lines {
 	char **list;
 	size_t count;
 };
-enum { VERDICT_LINES_MAX = 32 }; /* of each kind; the last one says how many are left out */
+enum { VERDICT_LINES_MAX = 32 }; /* of each kind; the last one says that more were left out */
 
 struct verdict {
 	enum verdict_class class;
 	enum verdict_severity severity;
 	double confidence; /* 0..1: see verdict_confidence_word() */
 
-	/* Whom and where. Texts are "" and numbers -1 where that is not part of it or nobody knows. */
+	/* Which rank and where. Strings are "" and numbers -1 if not applicable or unknown. */
 	char job[128];
 	int64_t rank;	     /* global */
 	char rank_label[64]; /* as job_rank.label */
@@ -80,31 +79,31 @@ struct verdict {
 	int64_t peer; /* global rank at the other end of a link, or one that disagrees */
 	char peer_label[64];
 	char peer_host[256];
-	int32_t channel;   /* the only one */
+	int32_t channel;   /* if it is only one */
 	char channels[64]; /* "3", "0-7,12" */
 	char comm[128];	   /* job_comm.label */
 	uint64_t comm_hash;
 	int32_t comm_rank;
 	char function[32];
-	uint64_t number; /* of the operation, as ranks are joined (match); 0 none */
-	char rule[48];	 /* setup: "p2p-disabled"; mismatch: "count", "datatype", "root", "order",
-			    "function"; slow: what it was compared with: "others", "past",
+	uint64_t number; /* match number of the operation; 0 none */
+	char rule[48];	 /* setup: "p2p-disabled"; mismatch: "count", "datatype", "root",
+			    "order", "function"; slow: the reference: "others", "past",
 			    "baseline", "expected", "peak" */
 
 	uint64_t since_wall_ns; /* 0 unknown */
 	uint64_t for_ns;	/* 0 unknown */
 	uint32_t victims;	/* ranks that wait because of it */
 	double gpu_hours;	/* lost by it so far, 0 unknown */
-	double money;		/* the same at the price given; 0: none was given */
-	double percent;		/* slower by; of a slow rank or host: of their time that others
+	double money;		/* the same in money; 0: no price was given */
+	double percent;		/* slower by this; of a straggler: share of run time that others
 				   wait for it; 0 none */
 
-	char title[200];	       /* one sentence without a full stop */
-	struct verdict_lines evidence; /* what was seen; of a log: "FILE:LINE: ..." */
-	struct verdict_lines missing;  /* what could not be seen, and what that means */
-	struct verdict_lines advice;   /* what to do: words, or a command after "$ " */
-	bool is_unjudged; /* BLIND: something could not be judged because of it; `rule` says what:
-			     "hang", "speed", ... Without it the job may be called healthy. */
+	char title[200];	       /* a phrase without a full stop */
+	struct verdict_lines evidence; /* from logs: "FILE:LINE: ..." */
+	struct verdict_lines missing;  /* caveats: what could not be seen, and what that means */
+	struct verdict_lines advice;   /* next steps: a sentence, or a command after "$ " */
+	bool is_unjudged; /* BLIND: something could not be judged because of it; `rule` says
+			     what: "hang", "speed", ... If false, the job may still be healthy. */
 	char page[64];	  /* "runbooks/HangNetwork.md" below docs/; "" none */
 };
 
@@ -113,24 +112,25 @@ enum { VERDICTS_MAX = 256 };
 struct verdicts {
 	struct verdict *list;
 	size_t count;
-	size_t left_out; /* beyond VERDICTS_MAX, or for want of memory */
+	size_t left_out; /* beyond VERDICTS_MAX, or out of memory */
 };
 
 void verdicts_init(struct verdicts *verdicts);
 void verdicts_release(struct verdicts *verdicts);
 
-/* A new one, all unknown, confidence 1; never NULL: one too many goes nowhere and is counted. Valid until
- * the next call. */
+/* A new one, all fields unknown, confidence 1; never NULL: beyond the limit it is discarded and counted.
+ * Valid until the next call. */
 struct verdict *verdicts_add(struct verdicts *verdicts, enum verdict_class class,
 			     enum verdict_severity severity);
 
-/* What does not fit ends in "...". Lines that find no memory are dropped and counted in a last line. */
+/* What does not fit ends in "...". Lines without memory are dropped; the last line says that more were left
+ * out. */
 void verdict_title(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 void verdict_evidence(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 void verdict_missing(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 void verdict_advice(struct verdict *verdict, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* "0-7,12", appended: bits of channels. */
+/* Appends "0-7,12" for a bit set of channels. */
 void verdict_say_channels(char *text, size_t size, const uint64_t channels[4]);
 
 /* Most serious first: severity, hangs before slowness before set-up, cost or victims, confidence. */
@@ -145,7 +145,7 @@ bool verdicts_has_trouble(const struct verdicts *verdicts);
 /* Does one of them say that something could not be judged? */
 bool verdicts_has_unjudged(const struct verdicts *verdicts);
 
-/* Who is meant, from one look to the next: the same cause has the same key. */
+/* Identity from one scan to the next: the same cause has the same key. */
 uint64_t verdict_key(const struct verdict *verdict);
 
 #endif
