@@ -1,7 +1,7 @@
 // Writes the dashboards: node deploy/grafana/make-dashboards.mjs [DIRECTORY]
 //
-// Panels are listed below, dashboard by dashboard; how they look is decided once, at the top. tests/deploy/dashboards.t checks that what lies
-// in dashboards/ is what this writes, that Grafana's own types accept it, and that every query is PromQL over series that exist.
+// Panels are listed below by dashboard; their style is defined once, at the top. tests/deploy/dashboards.t checks that the files in
+// dashboards/ are up to date, that they match Grafana's types, and that every query is valid PromQL over existing series.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const SCHEMA = 42;
 const datasource = { type: 'prometheus', uid: '${datasource}' };
 const KIND_NVLINK = 'kind="nvlink-only"';
 const KIND_NETWORK = 'kind=~"net-only|mixed"';
-// Rules are evaluated so often (deploy/prometheus/rules): sums over time become hours.
+// Evaluation interval of the rules (deploy/prometheus/rules), to convert sums over time to hours.
 const WAITING_INTERVAL_S = 15;
 
 // --- Variables.
@@ -32,7 +32,7 @@ function labelValues(name, label, metric, labelName, { multi = true } = {}) {
 
 const jobVariable = labelValues('nccl_job', 'Job', 'nccl_process_info', 'nccl_job');
 
-// --- Queries: text, or { expr, legend }.
+// --- Queries: a string, or { expr, legend }.
 
 function targets(queries, { instant = false, table = false } = {}) {
 	return [queries].flat().map((query, index) => {
@@ -44,7 +44,7 @@ function targets(queries, { instant = false, table = false } = {}) {
 	});
 }
 
-// --- Panels. A panel is given as a function of nothing but its content; width and height are in Grafana's grid of 24 columns.
+// --- Panels. Width and height are in Grafana's grid of 24 columns.
 
 const steps = (...pairs) => ({ mode: 'absolute', steps: pairs.map(([value, color]) => ({ value, color })) });
 const calm = steps([null, 'text']);
@@ -98,7 +98,7 @@ function table(title, description, query, { w = 24, h = 8, unit = 'short', value
 
 const row = (title) => ({ type: 'row', title });
 
-// Panels flow from left to right; a row begins a line of its own.
+// Panels flow from left to right; a row starts a new line.
 function place(panels) {
 	let x = 0, y = 0, height = 0;
 	const below = () => { y += height; x = height = 0; };
@@ -139,51 +139,52 @@ function dashboard(uid, title, description, variables, panels, { refresh = '30s'
 	};
 }
 
-// --- What is selected in all of them.
+// --- Selectors used by all dashboards.
 
 const J = 'nccl_job=~"$nccl_job"';
 const RATE = '$__rate_interval';
 
-// Operations may be timed by sample: what is summed up over the timed ones, for all. Series by series, so by function and size or algorithm.
+// Only a sample of operations may be timed: scales totals of timed operations up to all, per series (function and size or algorithm).
 const scaled = (metric, what, all = 'nccl_operations_total', timed = 'nccl_timed_operations_total') =>
 	`rate(${metric}{${what}}[${RATE}]) * rate(${all}{${what}}[${RATE}]) / (rate(${timed}{${what}}[${RATE}]) > 0)`;
 const lost = steps([null, 'green'], [0.5, 'orange'], [4, 'red']);
 const age = steps([null, 'green'], [5, 'orange'], [15, 'red']);
 const any = steps([null, 'green'], [1, 'red']);
-const slow = steps([null, 'green'], [1.05, 'orange'], [1.1, 'red']);
+const slow = steps([null, 'green'], [0.05, 'orange'], [0.1, 'red']);
 const share = steps([null, 'green'], [0.05, 'orange'], [0.1, 'red']);
 const hours = (series) => `sum_over_time(${series}[$__range]) * ${WAITING_INTERVAL_S} / 3600`;
 
-const overview = dashboard('ringside-job', 'NCCL: jobs', 'What the communication of a job does, how much of it is waiting, and whether something is wrong.',
+const overview = dashboard('ringside-job', 'NCCL: jobs', 'Communication of a job: bandwidth, waiting and problems.',
 	[jobVariable], [
-		figure('Ranks', 'Processes that live and are seen.', `count(nccl_process_info{${J}, state=~"alive|stopped"})`),
-		figure('Communicators', 'Of which at least one member is seen.', `count(group by (nccl_job, comm) (nccl_communicator_info{${J}}))`),
-		figure('GPUs that wait', 'So many GPUs do nothing but wait for others, at least.', `sum(job:nccl_wait:gpus{${J}})`,
+		figure('Ranks', 'Running processes that are monitored.', `count(nccl_process_info{${J}, state=~"alive|stopped"})`),
+		figure('Communicators', 'Communicators with at least one monitored rank.', `count(group by (nccl_job, comm) (nccl_communicator_info{${J}}))`),
+		figure('Idle GPUs (waiting)', 'GPUs lost to waiting for other ranks in collectives (lower bound).', `sum(job:nccl_wait:gpus{${J}})`,
 			{ thresholds: lost, decimals: 1 }),
-		figure('GPU-hours lost', 'In the chosen time, by waiting, at least.', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`, { decimals: 1 }),
-		figure('Oldest operation', 'In flight for so long. Beyond 15 s an alert is raised.', `max(nccl_oldest_operation_age_seconds{${J}})`,
+		figure('GPU-hours lost', 'Lost to waiting in the selected time range (lower bound).', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`, { decimals: 1 }),
+		figure('Oldest operation', 'Age of the oldest operation in flight. An alert fires after 15 s.', `max(nccl_oldest_operation_age_seconds{${J}})`,
 			{ unit: 's', thresholds: age }),
-		figure('Operations not recorded', 'In the chosen time. 0 is as it should be.',
+		figure('Operations not recorded', 'In the selected time range. Should be 0.',
 			`sum(increase(nccl_lost_operations_total{${J}}[$__range]))`, { thresholds: any, decimals: 0 }),
-		lines('Bus bandwidth by kind of communicator', 'While in operations, of a rank that waits least; as busbw of nccl-tests.',
+		lines('Bus bandwidth by kind of communicator', 'During operations, on the rank that waits least; like busbw of nccl-tests.',
 			{ expr: `sum by (kind) (comm:nccl_bus_bytes:rate2m{${J}}) / sum by (kind) (comm:nccl_transfer_seconds:rate2m{${J}} > 0)`, legend: '{{kind}}' },
 			{ unit: 'Bps' }),
-		lines('Time in operations', 'Share of the time that a rank is in operations of NCCL, waiting included; above 100 % where communicators overlap. Estimated where not all operations are timed.',
+		lines('Time in operations', 'Share of time that a rank spends in NCCL operations, including waiting; above 100% if communicators overlap. Estimated if not all operations are timed.',
 			{ expr: `sum by (nccl_job, function) (${scaled('nccl_operation_seconds_total', J)}) / on (nccl_job) group_left () `
 				+ `count by (nccl_job) (nccl_process_info{${J}, state=~"alive|stopped"})`, legend: '{{nccl_job}} {{function}}' }, { unit: 'percentunit', stack: true }),
-		lines('Operations', 'Finished, per second, over all ranks.',
+		lines('Operations', 'Finished operations per second, all ranks.',
 			{ expr: `sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'ops' }),
-		lines('Timed operations', 'Share of the finished operations that are timed. Durations, bandwidths and waiting come from these.',
+		lines('Timed operations', 'Share of finished operations that are timed. Durations, bandwidths and waiting are derived from these.',
 			{ expr: `sum by (function) (rate(nccl_timed_operations_total{${J}}[${RATE}])) / sum by (function) (rate(nccl_operations_total{${J}}[${RATE}]) > 0)`,
 				legend: '{{function}}' }, { unit: 'percentunit' }),
-		lines('Bytes', 'Message bytes per second, over all ranks, as nccl-tests counts them.',
+		lines('Bytes', 'Message bytes per second, all ranks, counted as in nccl-tests.',
 			{ expr: `sum by (function) (rate(nccl_operation_bytes_total{${J}}[${RATE}]))`, legend: '{{function}}' }, { unit: 'Bps' }),
-		lines('GPUs that wait', 'By job.', { expr: `job:nccl_wait:gpus{${J}}`, legend: '{{nccl_job}}' }),
-		lines('Slower than before', 'Time in collectives over the time they would take at the bandwidth of the hours before. 1.13 is 13 % more.',
-			{ expr: `quantile by (nccl_job, kind) (0.2, comm:nccl_slowdown:ratio{${J}})`, legend: '{{nccl_job}} {{kind}}' }, { min: 0.8, thresholds: slow }),
-		table('Alerts', 'That stand now.', `ALERTS{alertname=~"Nccl.+", alertstate="firing", ${J}}`, { hide: ['Value', 'alertstate'] }),
-		table('Communicators', 'Members that are seen, of how many.',
-			`count by (nccl_job, comm_name, comm, kind, nranks, nnodes) (nccl_communicator_info{${J}})`, { value: 'seen' }),
+		lines('Idle GPUs (waiting)', 'By job.', { expr: `job:nccl_wait:gpus{${J}}`, legend: '{{nccl_job}}' }),
+		lines('Slowdown vs. last 6 h', 'Additional time in collectives compared with the median bandwidth of the last 6 h. 13% means that they take 13% longer.',
+			{ expr: `quantile by (nccl_job, kind) (0.2, comm:nccl_slowdown:ratio{${J}}) - 1`, legend: '{{nccl_job}} {{kind}}' },
+			{ min: -0.2, unit: 'percentunit', thresholds: slow }),
+		table('Alerts', 'Firing now.', `ALERTS{alertname=~"Nccl.+", alertstate="firing", ${J}}`, { hide: ['Value', 'alertstate'] }),
+		table('Communicators', 'Monitored ranks of each communicator and its size.',
+			`count by (nccl_job, comm_name, comm, kind, nranks, nnodes) (nccl_communicator_info{${J}})`, { value: 'ranks seen' }),
 	]);
 
 const functionVariable = labelValues('function', 'Operation', `nccl_operations_total{${J}}`, 'function');
@@ -203,88 +204,88 @@ function bandwidthOf(kind) {
 
 function bandwidthRow(title, words, kind) {
 	return [
-		row(title),
-		lines(`Bus bandwidth, ${title}`, `${words} Of a rank that waits least, by operation and lower bound of the size.`,
+		row(title[0].toUpperCase() + title.slice(1)),
+		lines(`Bus bandwidth, ${title}`, `${words} On the rank that waits least, by operation and lower bound of the size class.`,
 			{ expr: bandwidthOf(kind), legend: '{{function}} {{size}}' }, { unit: 'Bps', h: 10 }),
-		lines(`Time per operation, ${title}`, `${words} Mean over the timed operations of all ranks, waiting included.`,
+		lines(`Time per operation, ${title}`, `${words} Mean of the timed operations of all ranks, including waiting.`,
 			{ expr: meanTime(kind), legend: '{{function}} {{size}}' }, { unit: 's', h: 10 }),
-		lines(`Slower than before, ${title}`, 'Each communicator against the median of its own six hours before. Above 1.1 for five minutes an alert is raised.',
-			{ expr: `comm:nccl_slowdown:ratio{${J}, ${kind}}`, legend: '{{nccl_job}} {{comm}}' }, { min: 0.8, thresholds: slow }),
-		table(`Now, ${title}`, 'Bus bandwidth by operation and size.', `${bandwidthOf(kind)}`, { w: 12, unit: 'Bps', value: 'busbw' }),
+		lines(`Slowdown vs. last 6 h, ${title}`, 'Each communicator compared with the median of its own last 6 h. An alert fires above 10% for five minutes.',
+			{ expr: `comm:nccl_slowdown:ratio{${J}, ${kind}} - 1`, legend: '{{nccl_job}} {{comm}}' }, { min: -0.2, unit: 'percentunit', thresholds: slow }),
+		table(`Current bus bandwidth, ${title}`, 'By operation and size.', `${bandwidthOf(kind)}`, { w: 12, unit: 'Bps', value: 'busbw' }),
 	];
 }
 
-const bandwidth = dashboard('ringside-bandwidth', 'NCCL: bandwidth', 'How fast data moves on NVLink and over the network, by operation and size, and whether it was faster before.',
+const bandwidth = dashboard('ringside-bandwidth', 'NCCL: bandwidth', 'Bandwidth of NVLink and the network by operation and size, and the change over time.',
 	[jobVariable, functionVariable, sizeVariable], [
-		...bandwidthRow('NVLink only', 'Communicators all of whose ranks are on one node.', KIND_NVLINK),
+		...bandwidthRow('NVLink only', 'Communicators within one node.', KIND_NVLINK),
 		...bandwidthRow('network', 'Communicators that span nodes.', KIND_NETWORK),
-		row('network, by connection'),
-		lines('Waiting of sends on the wire', 'Where transfers over the network spend their time: the ten members whose sends wait most for the network.',
+		row('Network by connection'),
+		lines('Sends waiting for the network', 'The ten connections whose sends wait most for the network, as a share of time.',
 			{ expr: `topk(10, sum by (nccl_job, comm, rank, peer) (rate(nccl_proxy_wait_seconds_total{${J}, direction="send", state="net"}[${RATE}])))`,
-				legend: '{{nccl_job}} {{comm}} {{rank}} to {{peer}}' }, { unit: 'percentunit' }),
-		lines('Bytes over the network', 'Sent, by rank.',
+				legend: '{{nccl_job}} {{comm}} {{rank}} -> {{peer}}' }, { unit: 'percentunit' }),
+		lines('Bytes over the network', 'Sent, by rank (top ten).',
 			{ expr: `topk(10, sum by (nccl_job, comm, rank) (rate(nccl_proxy_bytes_total{${J}, direction="send"}[${RATE}])))`,
 				legend: '{{nccl_job}} {{comm}} {{rank}}' }, { unit: 'Bps' }),
 	]);
 
-const waiting = dashboard('ringside-waiting', 'NCCL: stragglers and waiting', 'Who waits, for whom, and what it costs. Without clocks: who spends least time in a collective came last.',
+const waiting = dashboard('ringside-waiting', 'NCCL: stragglers and waiting', 'Which ranks wait, for which stragglers, and the cost in GPU-hours. Needs no synchronized clocks: the rank that spends least time in a collective arrived last.',
 	[jobVariable], [
-		figure('GPU-hours lost', 'In the chosen time, by waiting in collectives, at least.', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`,
+		figure('GPU-hours lost', 'Lost to waiting in collectives in the selected time range (lower bound).', `sum(${hours(`job:nccl_wait:gpus{${J}}`)})`,
 			{ w: 6, decimals: 1 }),
-		figure('GPUs that wait', 'Now.', `sum(job:nccl_wait:gpus{${J}})`, { w: 6, thresholds: lost, decimals: 1 }),
-		figure('Share of the job', 'Of all its GPUs.',
+		figure('Idle GPUs (waiting)', 'Now (lower bound).', `sum(job:nccl_wait:gpus{${J}})`, { w: 6, thresholds: lost, decimals: 1 }),
+		figure('Idle share of the job', 'Idle GPUs (waiting) as a share of all GPUs of the job.',
 			`sum(job:nccl_wait:gpus{${J}}) / count(nccl_process_info{${J}, state=~"alive|stopped"})`, { w: 6, unit: 'percentunit', thresholds: share }),
-		figure('Others wait for one rank', 'For this share of the time, for the worst.', `max(process:nccl_delay:rate1m{${J}})`,
+		figure('Worst straggler', 'Share of time that other ranks wait for the worst straggler.', `max(process:nccl_delay:rate1m{${J}})`,
 			{ w: 6, unit: 'percentunit', thresholds: share }),
-		lines('Who is waited for', 'For this share of the time others stand in collectives until this rank arrives. One that waits itself, on another communicator, is not where it begins.',
+		lines('Stragglers', 'Share of time that other ranks wait in collectives until this rank arrives. A rank that waits itself on another communicator is not the root cause.',
 			{ expr: `topk(10, process:nccl_delay:rate1m{${J}})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' },
 			{ unit: 'percentunit', h: 10, thresholds: share }),
-		lines('Who waits', 'Share of its time that a rank waits, at least.',
+		lines('Waiting ranks', 'Share of time that a rank waits (lower bound).',
 			{ expr: `topk(10, process:nccl_wait:rate1m{${J}})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { unit: 'percentunit', h: 10 }),
-		bars('GPU-hours lost by rank', 'The twenty that waited most: they are not to blame.',
+		bars('GPU-hours lost by waiting rank', 'The twenty ranks that waited most; they are not the cause.',
 			{ expr: `topk(20, ${hours(`process:nccl_wait:rate1m{${J}}`)})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { h: 12 }),
-		bars('GPU-hours that others lost', 'Time that others waited for it, in hours of one GPU: the twenty most waited for.',
+		bars('GPU-hours lost by straggler', 'Time that other ranks waited for it, in hours of one GPU; the twenty worst stragglers.',
 			{ expr: `topk(20, ${hours(`process:nccl_delay:rate1m{${J}}`)})`, legend: '{{nccl_job}} rank {{global_rank}} {{host}}' }, { h: 12 }),
-		lines('Waiting by host', 'GPUs of that host which wait.',
+		lines('Waiting by host', 'Idle GPUs (waiting) on each host.',
 			{ expr: `sum by (nccl_job, host) (process:nccl_wait:rate1m{${J}})`, legend: '{{nccl_job}} {{host}}' }),
-		lines('Waiting by communicator', 'Sum over its members.',
+		lines('Waiting by communicator', 'Total over its ranks, in GPUs.',
 			{ expr: `topk(10, sum by (nccl_job, comm) (member:nccl_wait:rate1m{${J}}))`, legend: '{{nccl_job}} {{comm}}' }),
-		lines('Waiting among the ranks of one node', 'As each agent sees it by itself: a lower bound that needs no join.',
+		lines('Waiting within a node', 'As measured by each agent for its own node; a lower bound.',
 			{ expr: `sum by (nccl_job, instance) (rate(nccl_wait_seconds_total{${J}}[${RATE}]))`, legend: '{{nccl_job}} {{instance}}' }),
-		lines('Collectives between first and last rank', 'By communicator. Ranks are not scraped at the same moment, so a running job is not at 0.',
+		lines('Collectives between first and last rank', 'By communicator. Not 0 in a running job, because ranks are not scraped at the same time.',
 			{ expr: `topk(10, comm:nccl_collective_lag:max{${J}})`, legend: '{{nccl_job}} {{comm}}' }),
 	]);
 
 const stuck = `max by (nccl_job, comm, rank) (nccl_oldest_operation_age_seconds{${J}})`;
-const hang = dashboard('ringside-hang', 'NCCL: hangs', 'Operations that take too long, who has not arrived, and what the others wait for.',
+const hang = dashboard('ringside-hang', 'NCCL: hangs', 'Operations that take too long, ranks that have not arrived, and what the others wait for.',
 	[jobVariable], [
-		figure('Oldest operation', 'In flight for so long.', `max(nccl_oldest_operation_age_seconds{${J}})`, { w: 6, unit: 's', thresholds: age }),
-		figure('Ranks that stand', 'In an operation for longer than 15 s.',
+		figure('Oldest operation', 'Age of the oldest operation in flight.', `max(nccl_oldest_operation_age_seconds{${J}})`, { w: 6, unit: 's', thresholds: age }),
+		figure('Stuck ranks', 'Ranks in an operation for more than 15 s.',
 			`count(group by (nccl_job, host, pid, global_rank, gpu) (member:nccl_stuck:age_seconds{${J}})) or vector(0)`, { w: 6, thresholds: any }),
-		figure('Ranks that did not arrive', 'And wait nowhere else.', `sum(job:nccl_culprit:ranks{${J}}) or vector(0)`, { w: 6, thresholds: any }),
-		figure('Processes that died', 'Without ending their recording, and are still remembered.',
+		figure('Missing ranks', 'Ranks that have not arrived and wait nowhere else.', `sum(job:nccl_culprit:ranks{${J}}) or vector(0)`, { w: 6, thresholds: any }),
+		figure('Killed processes', 'Processes that ended without closing their recording, as long as the agent keeps them.',
 			`count(nccl_process_info{${J}, state="killed"}) or vector(0)`, { w: 6, thresholds: any }),
-		table('Who has not arrived', 'Behind the others, with nothing in flight there, and waiting nowhere else.', `member:nccl_culprit:age_seconds{${J}}`,
-			{ value: 'others wait for (s)', unit: 's', h: 6 }),
-		table('Who is stuck, as agents see it', 'Verdicts of the agents, each about its own node; unseen: the cause is on another one.', `nccl_verdict_info{${J}}`,
+		table('Missing ranks', 'Ranks with fewer collectives than the others, nothing in flight on this communicator, and no wait elsewhere.', `member:nccl_culprit:age_seconds{${J}}`,
+			{ value: 'others waiting for', unit: 's', h: 6 }),
+		table('Verdicts', 'Verdicts of the agents, each about its own node. Class unseen: the cause is on another node.', `nccl_verdict_info{${J}}`,
 			{ hide: ['Value'], h: 6 }),
-		table('Communicators in which all arrived', 'And nothing moves.', `comm:nccl_all_arrived:age_seconds{${J}}`, { value: 'for (s)', unit: 's', h: 6, w: 12 }),
-		table('What agents say', 'Notices of the agents, each about its own node.', `nccl_notice_info{${J}}`, { hide: ['Value'], h: 6, w: 12 }),
-		table('Operations in flight for more than a second', 'State, and what the operation waits for: the GPU, a peer, the network. Numbers count a member\'s own operations.',
+		table('Hung communicators without a missing rank', 'All ranks have arrived, and there is no progress.', `comm:nccl_all_arrived:age_seconds{${J}}`, { value: 'stuck for', unit: 's', h: 6, w: 12 }),
+		table('Notices', 'Notices of the agents, each about its own node.', `nccl_notice_info{${J}}`, { hide: ['Value'], h: 6, w: 12 }),
+		table('Operations in flight for more than a second', 'State, and what the operation waits for: the GPU, a peer or the network.',
 			`${stuck} * on (nccl_job, comm, rank) group_right () nccl_oldest_operation_info{${J}}`, { value: 'age', unit: 's', h: 10, thresholds: age }),
 		lines('Age of the oldest operation', 'By communicator.',
 			{ expr: `topk(10, max by (nccl_job, comm) (nccl_oldest_operation_age_seconds{${J}}))`, legend: '{{nccl_job}} {{comm}}' },
 			{ unit: 's', thresholds: age }),
-		lines('Collectives issued', 'By communicator, the first and the last rank: two lines that part are a rank that is left behind.', [
+		lines('Collectives called', 'By communicator, first and last rank: diverging lines mean that a rank has fallen behind.', [
 			{ expr: `topk(10, max by (nccl_job, comm) (nccl_collective_number_issued{${J}}))`, legend: '{{comm}} first' },
 			{ expr: `topk(10, min by (nccl_job, comm) (nccl_collective_number_issued{${J}}))`, legend: '{{comm}} last' }]),
-		table('Ranks that are behind', 'By how many collectives. In a running job some are, by scrapes that are not at the same moment.',
+		table('Collectives behind the first rank', 'Not 0 for some ranks of a running job, because ranks are not scraped at the same time.',
 			`topk(50, max by (nccl_job, comm) (nccl_collective_number_issued{${J}}) - on (nccl_job, comm) group_right () `
 			+ `max by (nccl_job, comm, rank) (nccl_collective_number_issued{${J}}))`, { value: 'behind', w: 12 }),
-		table('Signatures', 'What each member has called so far, as a number. Members with the same number of collectives must have the same.',
+		table('Signatures', 'Hash of the collectives that each rank has called. Ranks with the same number of collectives must have the same hash.',
 			`max by (nccl_job, comm, rank) (nccl_collective_signature{${J}}) and on (nccl_job, comm) `
 			+ `(comm:nccl_signature:different or comm:nccl_signature:split or max by (nccl_job, comm) (nccl_oldest_operation_age_seconds{${J}}) > 1)`, { value: 'signature', w: 12, unit: 'none' }),
-		table('Processes', 'And whether they live.', `nccl_process_info{${J}}`, { hide: ['Value'] }),
+		table('Processes', 'All processes with their state.', `nccl_process_info{${J}}`, { hide: ['Value'] }),
 	], { refresh: '5s', from: 'now-15m' });
 
 const hostVariable = labelValues('host', 'Host', `nccl_process_info{${J}}`, 'host');
@@ -293,51 +294,51 @@ const ON_HOST = `* on (nccl_job, comm, rank) group_right () group by (nccl_job, 
 const agents = `on (instance) group by (instance) (nccl_process_info{${J}, ${H}})`;
 const quantile = (q) => `histogram_quantile(${q}, sum by (le, function) (rate(nccl_operation_duration_seconds_bucket{${J}}[${RATE}]) and ${agents})) `
 	+ `or histogram_quantile(${q}, sum by (function) (rate(nccl_operation_duration_seconds{${J}}[${RATE}]) and ${agents}))`;
-const node = dashboard('ringside-node', 'NCCL: nodes', 'One node or some: its GPUs side by side, what its operations take, its connections, and the agent itself.',
+const node = dashboard('ringside-node', 'NCCL: nodes', 'One or more nodes: GPUs, durations of operations, network connections, and the agent.',
 	[jobVariable, hostVariable], [
-		figure('Processes', 'That live.', `count(nccl_process_info{${J}, ${H}, state=~"alive|stopped"})`),
-		figure('GPUs that wait', 'Of these hosts.', `sum(process:nccl_wait:rate1m{${J}, ${H}})`, { thresholds: lost, decimals: 1 }),
-		figure('Oldest operation', 'In flight for so long.', `max(${stuck} ${ON_HOST})`, { unit: 's', thresholds: age }),
-		figure('Untrusted times', 'Operations whose GPU stamps were not believed, in the chosen time.',
+		figure('Processes', 'Running processes.', `count(nccl_process_info{${J}, ${H}, state=~"alive|stopped"})`),
+		figure('Idle GPUs (waiting)', 'On the selected hosts (lower bound).', `sum(process:nccl_wait:rate1m{${J}, ${H}})`, { thresholds: lost, decimals: 1 }),
+		figure('Oldest operation', 'Age of the oldest operation in flight.', `max(${stuck} ${ON_HOST})`, { unit: 's', thresholds: age }),
+		figure('Rejected GPU timestamps', 'Operations whose GPU timestamps failed their checks, in the selected time range.',
 			`sum(increase(nccl_untrusted_times_total{${J}}[$__range]) and ${agents})`, { decimals: 0 }),
-		figure('Lost details', 'Parts of operations, in the chosen time.',
+		figure('Lost details', 'Details of operations that were not recorded, in the selected time range.',
 			`sum(increase(nccl_lost_details_total{${J}}[$__range]) and ${agents})`, { thresholds: any, decimals: 0 }),
-		figure('Odd events', 'Calls of NCCL that could not be followed, in the chosen time.',
+		figure('Unexpected events', 'Unexpected profiler events from NCCL, in the selected time range.',
 			`sum(increase(nccl_odd_events_total{${J}}[$__range]) and ${agents})`, { decimals: 0 }),
-		lines('Bus bytes by GPU', 'Bytes per second that a GPU puts on NVLink or the network, over time and not only while in operations.',
+		lines('Bus bytes by GPU', 'Bytes per second that a GPU sends over NVLink or the network, averaged over all time, not only during operations.',
 			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (${scaled('nccl_operation_bus_bytes_total', J)}) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' },
 			{ unit: 'Bps' }),
-		lines('Time in operations by GPU', 'Share of the time, waiting included.',
+		lines('Time in operations by GPU', 'Share of time, including waiting.',
 			{ expr: `sum by (host, gpu) (sum by (nccl_job, comm, rank) (${scaled('nccl_operation_seconds_total', J)}) ${ON_HOST})`,
 				legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
-		lines('Waiting by GPU', 'Share of the time, at least.',
+		lines('Waiting by GPU', 'Share of time (lower bound).',
 			{ expr: `sum by (host, gpu) (process:nccl_wait:rate1m{${J}, ${H}})`, legend: '{{host}} GPU {{gpu}}' }, { unit: 'percentunit' }),
 		lines('Operations in flight by GPU', '',
 			{ expr: `sum by (host, gpu) (max by (nccl_job, comm, rank) (nccl_operations_in_flight{${J}}) ${ON_HOST})`, legend: '{{host}} GPU {{gpu}}' }),
-		lines('Durations', 'Median and 99th percentile by operation, over the ranks of these hosts.', [
-			{ expr: quantile(0.5), legend: '{{function}} median' }, { expr: quantile(0.99), legend: '{{function}} 99 %' }], { unit: 's' }),
-		lines('Algorithms', 'Time in operations by what NCCL chose.',
+		lines('Durations', 'Median and 99th percentile by operation, over the ranks of the selected hosts.', [
+			{ expr: quantile(0.5), legend: '{{function}} median' }, { expr: quantile(0.99), legend: '{{function}} p99' }], { unit: 's' }),
+		lines('Algorithms', 'Time in operations by algorithm and protocol chosen by NCCL.',
 			{ expr: `sum by (function, algorithm, protocol) (${scaled('nccl_algorithm_seconds_total', J, 'nccl_algorithm_operations_total',
 				'nccl_algorithm_timed_operations_total')} and ${agents})`,
 				legend: '{{function}} {{algorithm}} {{protocol}}' }, { unit: 'percentunit' }),
-		lines('Network: what transfers wait for', 'Seconds per second, over all connections: the own GPU, the peer\'s memory, the wire, flushes.',
+		lines('Network wait by cause', 'Seconds per second over all connections: the own GPU, the memory of the peer, the wire, flushes.',
 			{ expr: `sum by (direction, state) (rate(nccl_proxy_wait_seconds_total{${J}}[${RATE}]) and ${agents})`, legend: '{{direction}} {{state}}' }),
-		lines('Network: bytes', 'Over all connections.',
+		lines('Network bytes', 'All connections.',
 			{ expr: `sum by (instance, direction) (rate(nccl_proxy_bytes_total{${J}}[${RATE}]) and ${agents})`, legend: '{{instance}} {{direction}}' }, { unit: 'Bps' }),
 		table('Processes', '', `nccl_process_info{${J}, ${H}}`, { hide: ['Value'] }),
-		row('the agent'),
-		lines('Processor time', 'Share of one core.', { expr: `rate(process_cpu_seconds_total[${RATE}]) and ${agents}`, legend: '{{instance}}' },
+		row('Agent'),
+		lines('CPU time', 'Share of one core.', { expr: `rate(process_cpu_seconds_total[${RATE}]) and ${agents}`, legend: '{{instance}}' },
 			{ w: 8, unit: 'percentunit' }),
 		lines('Memory', '', { expr: `process_resident_memory_bytes and ${agents}`, legend: '{{instance}}' }, { w: 8, unit: 'bytes' }),
-		lines('Time of a look', 'At all processes of the node.',
+		lines('Scan time', 'Mean time of a scan of all processes on the node.',
 			{ expr: `rate(ringside_agent_look_seconds_total[${RATE}]) / rate(ringside_agent_looks_total[${RATE}])`, legend: '{{instance}}' }, { w: 8, unit: 's' }),
-		lines('Processes followed', '', { expr: `sum by (instance, state) (ringside_agent_processes)`, legend: '{{instance}} {{state}}' }, { w: 8 }),
-		lines('Recordings not read', 'Refused, not permitted, or beyond the limit.',
+		lines('Watched processes', '', { expr: `sum by (instance, state) (ringside_agent_processes)`, legend: '{{instance}} {{state}}' }, { w: 8 }),
+		lines('Unreadable recordings', 'Invalid, not permitted, or beyond the limit.',
 			{ expr: 'ringside_agent_refused_files + ringside_agent_unreadable_files + ringside_agent_left_out_processes', legend: '{{instance}}' }, { w: 8 }),
 		table('Versions', '', 'count by (version) (ringside_build_info)', { w: 8, value: 'agents' }),
 	]);
 
-// What NVIDIA's template asks of NCCL Inspector's metrics, without a second database: busbw and time by collective, size, ranks, nodes.
+// The queries of NVIDIA's template over NCCL Inspector's metrics, without a second database: busbw and time by collective, size, ranks, nodes.
 const inspectorJob = labelValues('slurm_job_id', 'Slurm job', 'nccl_bus_bandwidth_gbs', 'slurm_job_id');
 const collectiveVariable = labelValues('collective', 'Collective', 'nccl_bus_bandwidth_gbs{slurm_job_id=~"$slurm_job_id"}', 'collective');
 const I = 'slurm_job_id=~"$slurm_job_id"';
@@ -346,9 +347,9 @@ function inspectorRow(title, metrics, selector, nodes, by) {
 	const [speed, time] = metrics;
 	const legend = by.map((name) => `{{${name}}}`).join(' ');
 	return [
-		lines(`Bus bandwidth, ${title}`, 'Mean over GPUs of what the plugin last wrote, in GB/s.',
+		lines(`Bus bandwidth, ${title}`, 'Mean over GPUs of the last values written by the plugin, in GB/s.',
 			{ expr: `avg by (${by.join(', ')}) (${speed}{${I}, ${selector}, ${nodes}})`, legend }, { unit: 'GBs' }),
-		lines(`Time per operation, ${title}`, 'Mean over GPUs of what the plugin last wrote, in microseconds.',
+		lines(`Time per operation, ${title}`, 'Mean over GPUs of the last values written by the plugin, in microseconds.',
 			{ expr: `avg by (${by.join(', ')}) (${time}{${I}, ${selector}, ${nodes}})`, legend }, { unit: 'µs' }),
 	];
 }
@@ -358,9 +359,9 @@ const pairs = ['nccl_p2p_bus_bandwidth_gbs', 'nccl_p2p_exec_time_microseconds'];
 const SEVERAL = 'n_nodes!="1"';
 const ONE = 'n_nodes="1"';
 const inspector = dashboard('ringside-inspector', 'NCCL: Inspector\'s metrics',
-	'For those who keep NCCL Inspector\'s variables and metric names: the same figures as in NVIDIA\'s template, of files that the plugin writes by itself.',
+	'For users of NCCL Inspector\'s variables and metric names: the figures of NVIDIA\'s template, from files written by the plugin.',
 	[inspectorJob, collectiveVariable], [
-		row('collectives'),
+		row('Collectives'),
 		...inspectorRow('NVLink only', collectives, 'collective=~"$collective"', ONE, ['collective', 'message_size', 'nranks']),
 		...inspectorRow('network', collectives, 'collective=~"$collective"', SEVERAL, ['collective', 'message_size', 'nranks', 'n_nodes']),
 		row('Send and Recv'),

@@ -1,9 +1,9 @@
-"""Stories for the rules: what agents would have reported of a job, and which alerts must stand at which time.
+"""Scenarios for the rules: series as agents would export them for a job, and the alerts that must fire at each time.
 
     rule_stories.py DIRECTORY
 
-writes one file for `promtool test rules` per story and prints their names, with a sentence each. A job has two nodes with
-two GPUs: communicator "world" (mixed), "tp" of each node (nvlink-only), "dp" of GPUs that are alike (net-only).
+writes one file for `promtool test rules` per scenario and prints their names with a description each. A job has two nodes
+with two GPUs: communicator "world" (mixed), "tp" of each node (nvlink-only), "dp" of GPUs with the same number (net-only).
 """
 import json
 import os
@@ -24,7 +24,7 @@ class Member:
 
 
 class Job:
-    """Series by name and labels, each a function of the time in seconds that gives a number, or None: not there."""
+    """Series by name and labels, each a function of the time in seconds that returns a number, or None if absent."""
 
     def __init__(self, name="train", comm_suffix="", first_pid=100, ranks=4, process_per_node=False):
         self.name, self.first_pid, self.ranks, self.series = name, first_pid, ranks, []
@@ -50,7 +50,7 @@ class Job:
         self.series.append((metric, dict(labels, instance=host + ":9400", job="ringside"), value))
 
     def describe(self, there=lambda t, host: True, state="alive"):
-        """Info series, and up; there(t, host) says whether that host's agent was heard."""
+        """Info series; there(t, host): whether the agent of that host was scraped."""
         for rank in range(0, self.ranks, 2 if self.process_per_node else 1):
             host = HOSTS[rank // 2]
             labels = {"nccl_job": self.name, "host": host, "pid": self.pid(rank), "global_rank": str(rank),
@@ -61,7 +61,7 @@ class Job:
                      lambda t, h=member.host: 1 if there(t, h) else None)
 
     def progress(self, issue, age, in_flight=None, signature=lambda m, t: 7, there=lambda t, host: True):
-        """issue(member, t): collectives issued; age(member, t): of the oldest in flight, 0 none."""
+        """issue(member, t): collectives called; age(member, t): age of the oldest in flight, 0 if none."""
         in_flight = in_flight or (lambda m, t: 1 if age(m, t) else 0)
         for m in self.members:
             for metric, function in (("nccl_collective_number_issued", issue), ("nccl_oldest_operation_age_seconds", age),
@@ -70,7 +70,7 @@ class Job:
                          lambda t, f=function, m=m: f(m, t) if there(t, m.host) else None)
 
     def totals(self, seconds, bus_bytes=None, there=lambda t, host: True, function="AllReduce", size="1MiB", timed=1):
-        """seconds(member, t), bus_bytes(member, t): counters of all operations, of which this share is timed."""
+        """seconds(member, t), bus_bytes(member, t): counters of all operations; `timed` is the timed share."""
         for m in self.members:
             labels = dict(m.labels, function=function, size=size)
 
@@ -109,7 +109,7 @@ class Story:
         return self.jobs[-1]
 
     def expect(self, t, *alerts):
-        """At t exactly these stand: (name, severity, {labels})."""
+        """At t exactly these alerts fire: (name, severity, {labels})."""
         self.checks.append((t, alerts))
 
     def never(self, first=0):
@@ -147,7 +147,7 @@ def story(sentence, step, until):
     return register
 
 
-# --- Hangs. Healthy jobs issue 10 collectives a second and none takes a second.
+# --- Hangs. Healthy jobs call 10 collectives per second, and none takes a second.
 
 def healthy_issue(m, t):
     return 10 * t
@@ -163,7 +163,7 @@ def culprit(member):
 
 
 def hang_at(start, missing, comm_name="world"):
-    """From `start` on the members of comm_name wait for global rank `missing`; nothing else is in flight."""
+    """From `start` on the ranks of comm_name wait for global rank `missing`; nothing else is in flight."""
     def issue(m, t):
         if t < start:
             return 10 * t
@@ -176,7 +176,7 @@ def hang_at(start, missing, comm_name="world"):
     return issue, age
 
 
-@story("a rank that does not arrive is named within 30 s, and nobody else", 5, 120)
+@story("a missing rank is named within 30 s, and no other rank", 5, 120)
 def rank_missing(s):
     job = s.job()
     job.describe()
@@ -188,8 +188,8 @@ def rank_missing(s):
         s.expect(t, ("NcclHangRankMissing", "warning", late))
     s.text(90, "NcclHangRankMissing", dict(late, severity="warning"), {
         "summary": "Job train hangs: rank 2 on node1 has not arrived",
-        "description": "Others stand in an operation of communicator world (aa) for 30.5s. Its member 2 of 4 has not issued that operation"
-                       " and waits nowhere else: process 102 on node1, GPU 0, rank 2 of the job.",
+        "description": "Other ranks have been in an operation of communicator world (aa) for 30.5s. Its rank 2 of 4 has not called that"
+                       " operation and waits nowhere else: rank 2 of the job, process 102 on node1, GPU 0.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangRankMissing.md"})
 
 
@@ -203,7 +203,7 @@ def hang_lasts(s):
     s.expect(395, ("NcclHangRankMissing", "warning", late), ("NcclHangRankMissing", "critical", late))
 
 
-@story("ranks that share a process are told apart", 5, 120)
+@story("ranks that share a process are distinguished", 5, 120)
 def one_process(s):
     job = s.job(process_per_node=True)
     job.describe()
@@ -211,7 +211,7 @@ def one_process(s):
     s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
 
 
-@story("hosts that ran ahead, each as far as it liked, are not missing", 5, 120)
+@story("hosts that ran ahead by different amounts are not missing", 5, 120)
 def ran_ahead(s):
     job = s.job()
     job.describe()
@@ -220,12 +220,12 @@ def ran_ahead(s):
     s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
 
 
-@story("of ranks that wait for each other's groups, the one where it began is named", 5, 120)
+@story("the root cause of a chain of waiting ranks is named", 5, 120)
 def cascade(s):
     job = s.job()
     job.describe()
 
-    # Rank 3 does not come to tp of its node: rank 2 waits there. Ranks 0 and 1 wait in dp for 2 and 3.
+    # Rank 3 does not arrive in tp of its node: rank 2 waits there. Ranks 0 and 1 wait in dp for 2 and 3.
     def waits(m):
         return (m.name == "tp" and m.global_rank == 2) or (m.name == "dp" and m.global_rank in (0, 1))
     job.progress(lambda m, t: 10 * min(t, 60) + (1 if t >= 60 and waits(m) else 0),
@@ -234,7 +234,7 @@ def cascade(s):
     s.expect(90, *[("NcclHangRankMissing", "warning", culprit(m)) for m in rank3 if m.name in ("tp", "dp")])
 
 
-@story("a rank that does not arrive in a replayed graph is named", 5, 120)
+@story("a rank missing in a replayed graph is named", 5, 120)
 def replay_missing(s):
     job = s.job()
     job.describe()
@@ -245,7 +245,7 @@ def replay_missing(s):
     s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
 
 
-@story("a Recv that waits names the peer that has not sent", 5, 120)
+@story("a waiting Recv names the peer that has not sent", 5, 120)
 def peer_missing(s):
     job = s.job()
     job.describe()
@@ -256,7 +256,7 @@ def peer_missing(s):
     s.expect(90, ("NcclHangRankMissing", "warning", culprit(job.on("dp")[0])))
 
 
-@story("when all ranks arrived, that is said", 5, 120)
+@story("a hang with all ranks present is reported as such", 5, 120)
 def all_arrived(s):
     job = s.job()
     job.describe()
@@ -266,13 +266,13 @@ def all_arrived(s):
     s.expect(70)
     s.expect(90, ("NcclHangAllArrived", "warning", labels))
     s.text(90, "NcclHangAllArrived", dict(labels, severity="warning"), {
-        "summary": "Job train hangs: all 4 ranks of world arrived and none goes on",
-        "description": "Every member of communicator world (aa, mixed) stands in an operation, for 30.5s at most. Nobody is missing: look at the"
-                       " network, a GPU that does not run, or calls that do not match.",
+        "summary": "Job train hangs: all 4 ranks of world have arrived, none makes progress",
+        "description": "All ranks of communicator world (aa, mixed) are in an operation, the oldest for 30.5s. No rank is missing: check the"
+                       " network, the GPUs and whether the calls match.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangAllArrived.md"})
 
 
-@story("when some ranks are not seen, nobody is accused, and not all arrived", 5, 120)
+@story("with unmonitored ranks no rank is named, and not all have arrived", 5, 120)
 def half_seen(s):
     job = s.job()
     there = lambda t, host: host == "node0"
@@ -280,9 +280,9 @@ def half_seen(s):
     job.progress(*hang_at(60, None), there=there)
     s.expect(90, ("NcclHangUnexplained", "warning", {"nccl_job": "train"}))
     s.text(90, "NcclHangUnexplained", {"nccl_job": "train", "severity": "warning"}, {
-        "summary": "Job train hangs",
-        "description": "The oldest operation of job train is in flight for 30.5s. Which rank did not arrive cannot be told: some ranks are not seen"
-                       " here, or many are missing, or communicators wait for each other.",
+        "summary": "Job train hangs, cause unknown",
+        "description": "The oldest operation of job train has been in flight for 30.5s. The missing rank could not be determined: some ranks"
+                       " are not monitored, many are missing, or communicators wait for each other.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangUnexplained.md"})
 
 
@@ -291,7 +291,7 @@ def circle(s):
     job = s.job()
     job.describe()
 
-    # Node 0's ranks are in world, node 1's in tp 1 and dp: everybody waits, somebody is missing everywhere.
+    # The ranks of node 0 are in world, those of node 1 in tp 1 and dp: all wait, and each communicator lacks a rank.
     def waits(m):
         return (m.name == "world" and m.global_rank < 2) or (m.name == "dp" and m.global_rank >= 2)
     job.progress(lambda m, t: 10 * min(t, 60) + (1 if t >= 60 and waits(m) else 0),
@@ -299,7 +299,7 @@ def circle(s):
     s.expect(90, ("NcclHangUnexplained", "warning", {"nccl_job": "train"}))
 
 
-@story("when more than eight ranks are missing, no list of them is sent", 5, 120)
+@story("more than eight missing ranks are not listed", 5, 120)
 def many_missing(s):
     for name, missing in (("eight", 8), ("nine", 9)):
         job = s.job(name, ranks=12)
@@ -311,7 +311,7 @@ def many_missing(s):
              *[("NcclHangRankMissing", "warning", culprit(m)) for m in s.jobs[0].members if m.global_rank < 8])
 
 
-@story("a rank that was killed is named, and that it is gone, whether it was in an operation or not", 5, 120)
+@story("a killed rank is named as gone, in an operation or not", 5, 120)
 def killed_rank(s):
     for name, was_in_flight in (("calm", False), ("busy", True)):
         job = s.job(name)
@@ -327,22 +327,22 @@ def killed_rank(s):
     s.expect(90, *[("NcclHangProcessGone", "warning", labels) for labels in gone])
     texts = [{"exp_labels": dict(labels, severity="warning"), "exp_annotations": {
         "summary": f"Job {labels['nccl_job']} hangs: the process of rank 2 on node1 is gone",
-        "description": "Others stand in an operation of communicator world (aa) for 30.5s. Its member 2 of 4 will not come: process 102 on node1,"
-                       " GPU 0, rank 2 of the job, has ended or was killed.",
+        "description": "Other ranks have been in an operation of communicator world (aa) for 30.5s. The process of its rank 2 of 4 has ended"
+                       " or was killed: rank 2 of the job, process 102 on node1, GPU 0.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangProcessGone.md"}} for labels in gone]
     s.words.append({"eval_time": "90s", "alertname": "NcclHangProcessGone", "exp_alerts": texts})
 
 
-@story("a running job is left alone", 5, 120)
+@story("no alert for a running job", 5, 120)
 def runs(s):
     job = s.job()
     job.describe()
-    # Agents are not scraped at the same moment: numbers and signatures differ.
+    # Agents are not scraped at the same time: numbers and signatures differ.
     job.progress(lambda m, t: 10 * t + 3 * (m.global_rank // 2), healthy_age, signature=lambda m, t: t * 4 + m.global_rank // 2)
     s.never()
 
 
-@story("an idle job is left alone", 5, 300)
+@story("no alert for an idle job", 5, 300)
 def idle(s):
     job = s.job()
     job.describe()
@@ -350,7 +350,7 @@ def idle(s):
     s.never()
 
 
-@story("an evaluation pause is left alone: nothing is in flight, whatever the numbers", 5, 300)
+@story("no alert for an evaluation pause: nothing is in flight, whatever the numbers", 5, 300)
 def evaluation_pause(s):
     job = s.job()
     job.describe()
@@ -359,7 +359,7 @@ def evaluation_pause(s):
     s.never()
 
 
-@story("an operation of 14 s is left alone", 5, 120)
+@story("no alert for an operation of 14 s", 5, 120)
 def long_operation(s):
     job = s.job()
     job.describe()
@@ -367,7 +367,7 @@ def long_operation(s):
     s.never()
 
 
-@story("a short job that comes and goes is left alone", 5, 120)
+@story("no alert for a short job", 5, 120)
 def short_job(s):
     job = s.job()
     there = lambda t, host: 30 <= t <= 50
@@ -376,7 +376,7 @@ def short_job(s):
     s.never()
 
 
-@story("one scrape that is missing raises nothing", 5, 120)
+@story("no alert for a missed scrape", 5, 120)
 def scrape_missing(s):
     job = s.job()
     there = lambda t, host: not (host == "node1" and t == 60)
@@ -385,7 +385,7 @@ def scrape_missing(s):
     s.never()
 
 
-@story("one scrape that is missing does not hide a hang for longer than itself", 5, 120)
+@story("a missed scrape hides a hang only until the next one", 5, 120)
 def scrape_missing_in_hang(s):
     job = s.job()
     there = lambda t, host: not (host == "node1" and t == 90)
@@ -395,7 +395,7 @@ def scrape_missing_in_hang(s):
     s.expect(95, ("NcclHangRankMissing", "warning", culprit(job.members[2])))
 
 
-@story("a job that was killed and started again is left alone, though its dead still have operations in flight", 5, 200)
+@story("no alert for a restarted job, although its killed processes have operations in flight", 5, 200)
 def restarted(s):
     old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
     before = lambda t, host: t < 60
@@ -410,7 +410,7 @@ def restarted(s):
     s.never()
 
 
-@story("ranks that nobody sees raise no hang while the others go on, and are told after five minutes", 5, 360)
+@story("unmonitored ranks of a running job are reported after five minutes, not as a hang", 5, 360)
 def fewer_visible(s):
     job = s.job()
     there = lambda t, host: host == "node0"
@@ -420,16 +420,16 @@ def fewer_visible(s):
         s.expect(t)
     s.expect(320, ("NcclRanksUnseen", "info", {"nccl_job": "train"}))
     s.text(320, "NcclRanksUnseen", {"nccl_job": "train", "severity": "info"}, {
-        "summary": "Job train: some of its ranks are not seen",
-        "description": "Of 3 communicators of job train some ranks report nothing: their nodes have no agent, it is not scraped, or their processes"
-                       " are not recorded. A rank that is not seen cannot be named by the other alerts.",
+        "summary": "Job train: some ranks are not monitored",
+        "description": "3 communicators of job train have ranks without data: their nodes have no agent, it is not scraped, or their"
+                       " processes are not recorded. Other alerts cannot name these ranks.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRanksUnseen.md"})
 
 
-# --- What the agents' doctors say.
+# --- Verdicts of the agents.
 
 def verdict(job, kind, host, member=None, confidence="certain", peer=None, comm="aa", there=lambda t: t >= 60):
-    """The agent on `host` says so of `member`, or of nobody."""
+    """The agent on `host` reports `member`, or no rank."""
     labels = {"nccl_job": job.name, "class": kind, "comm": comm, "confidence": confidence}
     if member:
         labels.update(comm=member.labels["comm"], rank=member.labels["rank"], global_rank=str(member.global_rank), host=member.host)
@@ -439,7 +439,7 @@ def verdict(job, kind, host, member=None, confidence="certain", peer=None, comm=
     return {key: value for key, value in labels.items() if key != "confidence"}
 
 
-@story("what an agent says of a rank is told at once, and is critical after five minutes", 5, 400)
+@story("a verdict of an agent fires at once and is critical after five minutes", 5, 400)
 def culprit_named(s):
     job = s.job()
     job.describe()
@@ -449,13 +449,14 @@ def culprit_named(s):
     s.expect(65, ("NcclHangCulprit", "warning", said))
     s.expect(395, ("NcclHangCulprit", "warning", said), ("NcclHangCulprit", "critical", said))
     s.text(65, "NcclHangCulprit", dict(said, severity="warning"), {
-        "summary": "Job train hangs: the network does not complete what rank 2 on node1 sends to rank 1",
-        "description": "It is member 2 of 4 of communicator world (aa): process 102 on node1, GPU 0. Class network_stuck, as 1 agent saw it: certain."
-                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "summary": "Job train hangs: network send stuck, rank 2 on node1 -> rank 1",
+        "description": "Rank 2 of 4 in communicator world (aa): process 102 on node1, GPU 0. Class network_stuck, reported by 1 agent,"
+                       " confidence: certain."
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
 
 
-@story("two agents that say the same, now less and now more sure, are one alert that does not begin anew", 5, 400)
+@story("the same verdict of two agents with varying confidence is one continuous alert", 5, 400)
 def culprit_twice(s):
     job = s.job()
     job.describe()
@@ -468,7 +469,7 @@ def culprit_twice(s):
     s.expect(395, ("NcclHangCulprit", "warning", said), ("NcclHangCulprit", "critical", said))
 
 
-@story("agents that only see that the cause is elsewhere name nobody, and one that is known has its words without a process", 5, 120)
+@story("verdicts about another node name no rank; a known culprit is described without a process", 5, 120)
 def culprit_elsewhere(s):
     job = s.job()
     job.progress(healthy_issue, healthy_age)
@@ -480,25 +481,25 @@ def culprit_elsewhere(s):
     said = verdict(other, "deadlock", "node0", confidence="likely", comm="cc", there=lambda t: t >= 100)
     s.expect(110, ("NcclHangCulprit", "warning", said))
     s.text(110, "NcclHangCulprit", dict(said, severity="warning"), {
-        "summary": "Job circle hangs: ranks wait for each other in a circle; a rank without a number is one of them",
-        "description": "Communicator cc. Class deadlock, as 1 agent saw it: likely."
-                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "summary": "Job circle hangs: deadlock between ranks, one of them is an unknown rank",
+        "description": "Communicator cc. Class deadlock, reported by 1 agent, confidence: likely."
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
 
 
-@story("a job's name may have anything in it", 5, 120)
+@story("a job name may contain anything", 5, 120)
 def culprit_odd_name(s):
     job = s.job('a "job" {{ 1 }} \\d')
     said = verdict(job, "never_issued", "node0", job.members[0])
     s.expect(90, ("NcclHangCulprit", "warning", said))
     s.text(90, "NcclHangCulprit", dict(said, severity="warning"), {
-        "summary": 'Job a "job" {{ 1 }} \\d hangs: rank 0 on node0 has not called what the others are in',
-        "description": "Communicator aa. Class never_issued, as 1 agent saw it: certain."
-                       " The evidence: ringside doctor on that host, or with --agents or --prometheus.",
+        "summary": 'Job a "job" {{ 1 }} \\d hangs: rank 0 on node0 has not called the operation the others are in',
+        "description": "Communicator aa. Class never_issued, reported by 1 agent, confidence: certain."
+                       " For the evidence, run ringside doctor on that host, or with --agents or --prometheus.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclHangCulprit.md"})
 
 
-@story("more than eight that are named at once are no list of alerts", 5, 120)
+@story("more than eight culprits are not listed", 5, 120)
 def culprit_many(s):
     job = s.job("many", ranks=12)
     for member in job.members[:9]:
@@ -506,9 +507,9 @@ def culprit_many(s):
     s.expect(90)
 
 
-# --- Calls that do not match.
+# --- Mismatched calls.
 
-@story("the same number of collectives and another signature is a mismatch", 5, 120)
+@story("the same number of collectives with different signatures is a mismatch", 5, 120)
 def mismatch(s):
     job = s.job()
     job.describe()
@@ -518,12 +519,12 @@ def mismatch(s):
     s.expect(80, ("NcclMismatch", "critical", {"nccl_job": "train", "comm": "aa"}))
     s.text(80, "NcclMismatch", {"nccl_job": "train", "comm": "aa", "severity": "critical"}, {
         "summary": "Job train: ranks call different collectives on one communicator",
-        "description": "Members of communicator aa issued the same number of collectives and do not agree on which: another function, count, type"
-                       " or root. They hang, or exchange wrong data.",
+        "description": "Ranks of communicator aa have called the same number of collectives, but not the same ones: function, count, datatype"
+                       " or root differ. They hang or exchange wrong data.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclMismatch.md"})
 
 
-@story("a mismatch is found among members that stand and are equally far, though others ran ahead", 5, 120)
+@story("a mismatch between stuck ranks is found although others ran ahead", 5, 120)
 def mismatch_behind(s):
     job = s.job()
     job.describe()
@@ -534,7 +535,7 @@ def mismatch_behind(s):
              ("NcclHangAllArrived", "warning", {"nccl_job": "train", "comm": "aa", "comm_name": "world", "kind": "mixed", "nranks": "4"}))
 
 
-@story("members that stand and are not equally far have other signatures, and that is no mismatch", 5, 120)
+@story("stuck ranks at different numbers with different signatures are no mismatch", 5, 120)
 def no_mismatch(s):
     job = s.job()
     job.describe()
@@ -543,7 +544,7 @@ def no_mismatch(s):
     s.expect(115, ("NcclHangAllArrived", "warning", {"nccl_job": "train", "comm": "aa", "comm_name": "world", "kind": "mixed", "nranks": "4"}))
 
 
-@story("a mismatch that an agent saw is passed on", 5, 120)
+@story("a mismatch reported by an agent fires", 5, 120)
 def mismatch_noticed(s):
     job = s.job()
     job.describe()
@@ -573,7 +574,7 @@ def share(of):
     return seconds
 
 
-@story("a rank for which the others wait is named", 15, 480)
+@story("a straggler is named", 15, 480)
 def straggler(s):
     job = s.job()
     job.describe()
@@ -584,9 +585,9 @@ def straggler(s):
     s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
     s.expect(480, ("NcclStraggler", "warning", process(job, 1)))
     s.text(300, "NcclStraggler", dict(process(job, 1), severity="warning"), {
-        "summary": "Job train waits for rank 1 on node0",
-        "description": "For 20% of the time the other ranks of job train stand in collectives until rank 1 arrives (process 101 on node0, GPU 1),"
-                       " for two minutes now. It hardly waits itself.",
+        "summary": "Job train: straggler, rank 1 on node0",
+        "description": "For more than two minutes, the other ranks of job train have spent 20% of the time waiting in collectives for rank 1"
+                       " (process 101 on node0, GPU 1), which hardly waits itself.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclStraggler.md"})
 
 
@@ -598,17 +599,17 @@ def straggler_sampled(s):
     s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
 
 
-@story("sizes that are timed to different shares are scaled one by one", 15, 480)
+@story("sizes with different timed shares are scaled separately", 15, 480)
 def straggler_sizes(s):
     job = s.job()
     job.describe()
-    # Rank 1 is late in the small ones alone, of which fewer are timed; the large ones take all alike.
+    # Rank 1 is late in the small ones only, of which fewer are timed; the large ones take the same time on all.
     job.totals(share(lambda m, t: (0.05 if m.global_rank == 1 else 0.25) if m.name == "world" else 0.01), timed=0.01)
     job.totals(share(lambda m, t: 0.3 if m.name == "world" else 0.01), timed=0.5, size="64MiB")
     s.expect(300, ("NcclStraggler", "warning", process(job, 1)))
 
 
-@story("what is not timed makes nobody a straggler", 15, 480)
+@story("no straggler without timed operations", 15, 480)
 def straggler_untimed(s):
     job = s.job()
     job.describe()
@@ -632,7 +633,7 @@ def slow_node(s):
     s.expect(300, ("NcclStraggler", "warning", process(job, 2)), ("NcclStraggler", "warning", process(job, 3)))
 
 
-@story("who is late because it waits elsewhere is not named", 15, 480)
+@story("a rank that is late because it waits elsewhere is not named", 15, 480)
 def late_by_waiting(s):
     job = s.job()
     job.describe()
@@ -656,7 +657,7 @@ def in_turns(s):
     s.never()
 
 
-@story("one rank that comes early and waits is no straggler, nor are the others", 15, 480)
+@story("a single early rank does not make the others stragglers", 15, 480)
 def early_bird(s):
     job = s.job()
     job.describe()
@@ -664,7 +665,7 @@ def early_bird(s):
     s.never()
 
 
-@story("Broadcast, Send and Recv make nobody a straggler", 15, 480)
+@story("Broadcast, Send and Recv do not indicate a straggler", 15, 480)
 def rooted(s):
     job = s.job()
     job.describe()
@@ -681,7 +682,7 @@ def idle_waiting(s):
     s.never()
 
 
-@story("a job of two minutes, heard later from one node, has no straggler", 15, 480)
+@story("a two-minute job with one node scraped later has no straggler", 15, 480)
 def short_waiting(s):
     job = s.job()
     there = lambda t, host: (60 if host == "node0" else 75) <= t <= 180
@@ -690,7 +691,7 @@ def short_waiting(s):
     s.never()
 
 
-@story("a restarted job whose nodes are heard one after the other has no straggler", 15, 480)
+@story("a restarted job whose nodes are scraped one after the other has no straggler", 15, 480)
 def restarted_waiting(s):
     old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
     before = lambda t, host: t < 120
@@ -702,7 +703,7 @@ def restarted_waiting(s):
     s.never()
 
 
-@story("a scrape that is missing makes no straggler", 15, 480)
+@story("a missed scrape does not indicate a straggler", 15, 480)
 def scrape_missing_waiting(s):
     job = s.job()
     there = lambda t, host: not (host == "node1" and t % 120 == 60)
@@ -711,7 +712,7 @@ def scrape_missing_waiting(s):
     s.never()
 
 
-@story("when the straggler is not seen, nobody else is taken for it", 15, 285)
+@story("no other rank is named if the straggler is not monitored", 15, 285)
 def straggler_unseen(s):
     job = s.job()
     there = lambda t, host: host == "node0"
@@ -723,17 +724,17 @@ def straggler_unseen(s):
 # --- Bandwidth: 100 GB/s on NVLink, 20 GB/s over the network; a tenth of the time each.
 
 def transfers(job, slower, busy=lambda t: True, there=lambda t, host: True, wait=lambda m, t: 0.0, timed=1):
-    """slower(member, t): time over usual time."""
+    """slower(member, t): time relative to the usual time."""
     seconds = share(lambda m, t: 0.1 * slower(m, t) + wait(m, t) if busy(t) else 0)
     moved = share(lambda m, t: 0.1 * (100e9 if m.kind == "nvlink-only" else 20e9) if busy(t) else 0)
     job.describe(there)
     job.totals(seconds, moved, there=there, timed=timed)
 
 
-LONG = 2400  # long enough to have a past
+LONG = 2400  # long enough for a past to compare with
 
 
-@story("a network that is 13 % slower is attributed to the network and not to NVLink", 30, 2 * LONG)
+@story("a network that is 13% slower is attributed to the network and not to NVLink", 30, 2 * LONG)
 def network(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1)
@@ -744,18 +745,18 @@ def network(s):
     s.expect(2 * LONG, ("NcclNetworkDegraded", "warning", labels))
     s.text(LONG + 600, "NcclNetworkDegraded", dict(labels, severity="warning"), {
         "summary": "Job train: the network between nodes has become slower",
-        "description": "Collectives over the network take 1.15 times as long as in the hours before, on at least four of five of the communicators"
-                       " of job train that span nodes. Those within a node do not: it is the network, not NVLink.",
+        "description": "Collectives over the network take 1.15x the time of the last 6 h on at least 80% of the communicators of job train"
+                       " that span nodes. Those within a node do not: the cause is the network, not NVLink.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNetworkDegraded.md"})
 
 
-@story("a network that is slower is noticed when one operation in fifty is timed", 30, 2 * LONG)
+@story("a slower network is detected when one operation in fifty is timed", 30, 2 * LONG)
 def network_sampled(s):
     transfers(s.job(), lambda m, t: 1 / 0.87 if t >= LONG and m.kind != "nvlink-only" else 1, timed=0.02)
     s.expect(LONG + 600, ("NcclNetworkDegraded", "warning", {"nccl_job": "train"}))
 
 
-@story("NVLink that is 13 % slower on one node is attributed to NVLink of that node", 30, 2 * LONG)
+@story("NVLink that is 13% slower on one node is attributed to NVLink of that node", 30, 2 * LONG)
 def nvlink(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG and m.name == "tp" and m.host == "node1" else 1)
@@ -764,11 +765,11 @@ def nvlink(s):
     s.expect(LONG + 600, ("NcclNvlinkDegraded", "warning", labels))
     s.text(LONG + 600, "NcclNvlinkDegraded", dict(labels, severity="warning"), {
         "summary": "Job train: NVLink on node1 has become slower",
-        "description": "Collectives of communicator tp (b1), all of whose ranks are on node1, take 1.15 times as long as in the hours before.",
+        "description": "Collectives of communicator tp (b1), whose ranks are all on node1, take 1.15x the time of the last 6 h.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclNvlinkDegraded.md"})
 
 
-@story("what slows NVLink and everything that goes over it is not put on the network", 30, 2 * LONG)
+@story("a slowdown of NVLink that also affects the network is not attributed to the network", 30, 2 * LONG)
 def both(s):
     job = s.job()
     transfers(job, lambda m, t: 1 / 0.87 if t >= LONG else 1)
@@ -776,28 +777,28 @@ def both(s):
                                                               "host": HOSTS[node]}) for node in range(2)])
 
 
-@story("9 % slower is left alone", 30, 2 * LONG)
+@story("no alert for 9% slower", 30, 2 * LONG)
 def little_slower(s):
     job = s.job()
     transfers(job, lambda m, t: 1.09 if t >= LONG and m.kind != "nvlink-only" else 1)
     s.never()
 
 
-@story("one communicator of three over the network that is slow is a link and not the network", 30, 2 * LONG)
+@story("one slow communicator of three is a link, not the network", 30, 2 * LONG)
 def one_link(s):
     job = s.job()
     transfers(job, lambda m, t: 1.5 if t >= LONG and m.labels["comm"] == "c0" else 1)
     s.never()
 
 
-@story("waiting for a slow rank is no slow network", 30, LONG + 1800)
+@story("waiting for a slow rank is not a slow network", 30, LONG + 1800)
 def waiting_is_not_slow(s):
     job = s.job()
     transfers(job, lambda m, t: 1, wait=lambda m, t: 0.3 if t >= LONG and m.global_rank != 1 and m.name == "world" else 0)
     s.expect(LONG + 1800, ("NcclStraggler", "warning", process(job, 1)))
 
 
-@story("a job that does nothing for long and then goes on is not slow", 30, 3 * LONG)
+@story("a job that resumes after a long pause is not slow", 30, 3 * LONG)
 def idle_bandwidth(s):
     job = s.job()
     transfers(job, lambda m, t: 1, busy=lambda t: not LONG <= t < 2 * LONG)
@@ -812,7 +813,7 @@ def short_bandwidth(s):
     s.never()
 
 
-@story("a restarted job is compared with itself and not with the run before", 30, 2 * LONG)
+@story("a restarted job is not compared with the previous run", 30, 2 * LONG)
 def restarted_bandwidth(s):
     old, new = s.job(), s.job(comm_suffix="2", first_pid=200)
     transfers(old, lambda m, t: 1, there=lambda t, host: t < LONG)
@@ -820,7 +821,7 @@ def restarted_bandwidth(s):
     s.never()
 
 
-@story("scrapes that are missing are not slowness", 30, 2 * LONG)
+@story("missed scrapes are not a slowdown", 30, 2 * LONG)
 def scrape_missing_bandwidth(s):
     job = s.job()
     transfers(job, lambda m, t: 1, there=lambda t, host: not (host == "node1" and t % 600 == 300))
@@ -829,7 +830,7 @@ def scrape_missing_bandwidth(s):
 
 # --- The recorder itself.
 
-@story("operations that were lost are told, with reason and rank", 30, 900)
+@story("lost operations are reported with reason and rank", 30, 900)
 def losses(s):
     job = s.job()
     labels = {"nccl_job": "train", "global_rank": "1", "pid": "101", "reason": "live_full"}
@@ -840,12 +841,12 @@ def losses(s):
     s.expect(900)
     s.text(330, "NcclRecordingLosses", dict(alert, severity="warning"), {
         "summary": "Job train: operations of rank 1 were not recorded",
-        "description": "About 80 operations of rank 1 were lost in five minutes, because of live_full. Figures of that rank are too low until then,"
-                       " and what rests on absence is not certain.",
+        "description": "About 80 operations of rank 1 were lost in five minutes, reason: live_full. Totals of that rank are too low, and"
+                       " conclusions from missing operations are unreliable.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/NcclRecordingLosses.md"})
 
 
-@story("an agent that does not answer for a minute is told, one that missed a scrape is not", 15, 300)
+@story("an agent down for a minute is reported, a missed scrape is not", 15, 300)
 def agent_down(s):
     job = s.job()
     job.add("up", {}, "node0", lambda t: 0 if t == 60 else 1)
@@ -855,13 +856,13 @@ def agent_down(s):
     labels = {"instance": "node1:9400", "job": "ringside"}
     s.expect(195, ("RingsideAgentDown", "warning", labels))
     s.text(195, "RingsideAgentDown", dict(labels, severity="warning"), {
-        "summary": "The Ringside agent on node1:9400 does not answer",
-        "description": "Prometheus could not scrape node1:9400 for a minute. Jobs go on; their ranks on that node are not seen meanwhile, and a hang"
-                       " there is noticed by the other nodes alone.",
+        "summary": "Ringside agent on node1:9400 does not respond",
+        "description": "Prometheus has not been able to scrape node1:9400 for a minute. Jobs are not affected, but their ranks on that node"
+                       " are not monitored, and a hang there is only detected through other nodes.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideAgentDown.md"})
 
 
-@story("recordings that the agent cannot read are told", 30, 600)
+@story("unreadable recordings are reported", 30, 600)
 def refused(s):
     job = s.job()
     for metric, value in (("refused_files", 1), ("unreadable_files", 2), ("left_out_processes", 0)):
@@ -871,8 +872,9 @@ def refused(s):
     labels = {"instance": "node0:9400", "job": "ringside"}
     s.expect(330, ("RingsideFilesRefused", "info", labels))
     s.text(330, "RingsideFilesRefused", dict(labels, severity="info"), {
-        "summary": "The Ringside agent on node0:9400 cannot read 3 recordings",
-        "description": "The agent on node0:9400 finds recordings that it may not read, does not understand, or has no room for. Their jobs are not seen.",
+        "summary": "Ringside agent on node0:9400 cannot read 3 recordings",
+        "description": "The agent on node0:9400 has found recordings that it has no permission to read, cannot parse, or has no room for."
+                       " Their jobs are not monitored.",
         "runbook_url": "file:///usr/share/doc/ringside/runbooks/RingsideFilesRefused.md"})
 
 
