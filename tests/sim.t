@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ringside sim: what it refuses, what it writes, and that jobs that run are recorded as they were
-# issued and leave nothing behind.
+# ringside sim: what it rejects, what it writes, and that live jobs are recorded completely and leave
+# nothing behind.
 . "$(dirname "$0")/tap.sh"
 
 ringside=$BUILD/ringside
-# Regions of these jobs stay out of everybody's way, and cannot push out others.
+# Keep the regions of these jobs separate, so that they cannot evict others.
 export RINGSIDE_SHM=$tap_scratch/shm
 mkdir -p "$RINGSIDE_SHM"
 unset RINGSIDE_JOB RINGSIDE_DIR RINGSIDE_MODE RINGSIDE_EVENTS RINGSIDE_DISABLE
@@ -21,8 +21,8 @@ refused() { # sentence pattern option...
 	fi
 }
 
-# Every rank and communicator: what was issued is recorded or in flight. Killed ranks may have issued
-# more than they could tell.
+# For every rank and communicator: every operation is recorded or in flight. Killed ranks may have called
+# more than they reported.
 compare() { # sim.json verify.json
 	perl -MJSON::PP -e '
 		sub slurp { local (@ARGV, $/) = @_; decode_json(<>) }
@@ -47,7 +47,7 @@ compare() { # sim.json verify.json
 		die "nothing to compare\n" unless $compared;' "$@"
 }
 
-# Run a job for real and compare. It must end as it should.
+# Runs a live job and compares. It must end as expected.
 played() { # sentence end option...
 	local sentence=$1 end=$2 directory=$tap_scratch/played
 	shift 2
@@ -75,32 +75,32 @@ are_gone() { # pid...
 	! kill -0 "$@" 2>/dev/null
 }
 
-# ---- what it refuses
+# ---- what it rejects
 
-refused "an unknown workload" "no workload 'gpt'; there are ddp, fsdp, tp-pp, moe, loop" -w gpt
-refused "an unknown fault" "no fault 'fire'; there are none, slow-rank, slow-link" --fault fire
-refused "a fault that lacks its rank" "fault kill needs rank=" --fault kill
-refused "a rank that is not there" "no rank 8 .*, the last one is 7" --fault kill:rank=8
-refused "a release without profilers" "--release 2.20 is no release" --release 2.20
-refused "a sample where switching is not safe" "cannot be sampled; say --kernel, --no-kernel or" --kernel-sampled --release 2.31
-refused "a level that is none" "--sample-level 13 is not a number from 0 to 12" --sample-level 13
-refused "a time that is none" "--at noon is not a time like 30s" --at noon
+refused "an unknown workload" "unknown workload 'gpt'; use one of ddp, fsdp, tp-pp, moe, loop" -w gpt
+refused "an unknown fault" "unknown fault 'fire'; use one of none, slow-rank, slow-link" --fault fire
+refused "a fault without its rank" "fault kill needs rank=" --fault kill
+refused "a rank that does not exist" "no rank 8 .*; the last rank is 7" --fault kill:rank=8
+refused "a release without profilers" "--release 2.20: expected an NCCL release" --release 2.20
+refused "a sample in a release without safe switching" "cannot be sampled; use --kernel, --no-kernel or" --kernel-sampled --release 2.31
+refused "an invalid sample level" "--sample-level 13 is not a number from 0 to 12" --sample-level 13
+refused "an invalid time" "--at noon is not a time; use e.g. 30s" --at noon
 refused "no nodes" "--nodes 0 is not a number from 1 to 4096" --nodes 0
-refused "too many ranks" "more than 16384 ranks" --nodes 4096 --gpus 16
-refused "groups that do not fit" "cannot be split into groups of 3" -w tp-pp --tp 3
+refused "too many ranks" "exceed the limit of 16384 ranks" --nodes 4096 --gpus 16
+refused "groups that do not fit" "cannot split .* into groups of 3" -w tp-pp --tp 3
 refused "a mode that writes no files" "mode trace or full, not flight" -m flight
-refused "a link that is not there" "rank 3 has fewer than 2 links to other nodes; --channels makes more" \
+refused "a link that does not exist" "rank 3 has fewer than 2 links to other nodes; use --channels" \
 	--nodes 2 -f stuck-send:rank=3,link=2
-refused "a deadlock of ranks that share one communicator" "ranks 0 and 5 are not together in two communicators" \
+refused "a deadlock of ranks that share one communicator" "ranks 0 and 5 do not share two communicators" \
 	--nodes 2 --gpus 4 -w tp-pp -f deadlock:rank=0,peer=5
 refused "too many channels" "--channels 17 is not a number from 1 to 16" --channels 17
 refused "clocks that are too far apart" "more than 1s" --clock-shift 2s
 expect_same "nothing was written for these" "$(ls "$tap_scratch/refused" 2>/dev/null)" ""
-expect_complaint "too many ranks to run" "add --offline" "$ringside" sim --nodes 65
-expect_complaint "kill needs processes" "fault kill needs a process per rank" "$ringside" sim --threads -f kill:rank=1
-expect_complaint "so does stop" "fault stop needs a process per rank" "$ringside" sim --node-processes -f stop:rank=1
+expect_complaint "too many ranks to run" "use --offline" "$ringside" sim --nodes 65
+expect_complaint "kill needs processes" "fault kill needs one process per rank" "$ringside" sim --threads -f kill:rank=1
+expect_complaint "so does stop" "fault stop needs one process per rank" "$ringside" sim --node-processes -f stop:rank=1
 expect_complaint "regions of nodes need processes" "not --threads" "$ringside" sim --threads --node-regions /nowhere
-expect_complaint "a plugin that is not there" "nowhere.so" "$ringside" sim --plugin /nowhere.so --gpus 2 --iterations 1
+expect_complaint "a missing plugin" "nowhere.so" "$ringside" sim --plugin /nowhere.so --gpus 2 --iterations 1
 
 # ---- what it explains
 
@@ -109,13 +109,13 @@ for word in ddp fsdp tp-pp moe loop none slow-rank slow-link degraded-network sl
 	never-arrives stuck-send mismatch deadlock gpu-stuck stop kill; do
 	expect_ok "--list explains $word" grep -qE "^  $word(:|$)" <<<"$list"
 done
-expect_ok "a slow link nobody uses is said" sh -c \
+expect_ok "a slow link without traffic is reported" sh -c \
 	"'$ringside' sim --offline --nodes 2 --gpus 4 -f slow-link:from=4,to=3 --iterations 1 -o '$tap_scratch/unused' 2>&1 |
 	grep -q 'rank 4 sends nothing to rank 3 in this job; it sends to'"
 "$ringside" sim --offline --nodes 2 --gpus 2 -w ddp -f mismatch:rank=1,what=root,at=1s --seconds 2s -o "$tap_scratch/unmet" \
 	>/dev/null 2>"$tap_scratch/unmet.err"
-expect_same "so is a fault that finds nothing to begin with" "$(cat "$tap_scratch/unmet.err")" \
-	"ringside sim: note: fault mismatch met no call that it concerns: nothing is wrong with this job"
+expect_same "so is a fault that affects no call" "$(cat "$tap_scratch/unmet.err")" \
+	"ringside sim: note: fault mismatch affected no call: this job is healthy"
 
 # ---- what it writes
 
@@ -123,12 +123,12 @@ offline=(--offline --nodes 4 --gpus 2 -w fsdp -f stuck-send:rank=3 --at 2s --see
 "$ringside" sim "${offline[@]}" -o "$tap_scratch/first" >"$tap_scratch/one"
 "$ringside" sim "${offline[@]}" -o "$tap_scratch/second" >"$tap_scratch/two"
 expect_ok "the same seed writes the same bytes" diff -r "$tap_scratch/first" "$tap_scratch/second"
-expect_same "a file per rank" "$(find "$tap_scratch/first" -type f | wc -l)" 8
-expect_same "for their owner alone" "$(find "$tap_scratch/first" ! -perm 0600 -type f)" ""
-expect_complaint "files that exist are not touched" "exists already; choose another directory" \
+expect_same "one file per rank" "$(find "$tap_scratch/first" -type f | wc -l)" 8
+expect_same "only readable by their owner" "$(find "$tap_scratch/first" ! -perm 0600 -type f)" ""
+expect_complaint "files that exist are not touched" "already exists; choose another directory" \
 	"$ringside" sim "${offline[@]}" -o "$tap_scratch/first"
-expect_ok "it says that the job hangs" grep -q "hangs since 2\." "$tap_scratch/one"
-expect_complaint "a directory that cannot be made" "cannot write" \
+expect_ok "it reports that the job hangs" grep -q "hung since 2\." "$tap_scratch/one"
+expect_complaint "a directory that cannot be created" "cannot write" \
 	"$ringside" sim "${offline[@]}" -o "$tap_scratch/no/such/directory"
 
 algorithms() { # name option...
@@ -137,14 +137,14 @@ algorithms() { # name option...
 	"$ringside" sim --offline --nodes 2 --gpus 4 -w ddp --iterations 3 -o "$tap_scratch/$name" "$@" >/dev/null
 	"$ringside" dump "$tap_scratch/$name" | grep -o '"algorithm":"[A-Z]*","protocol":"[A-Z0-9]*"' | sort | uniq -c
 }
-expect_same "NCCL does not know of a slow link, and chooses as ever" \
+expect_same "NCCL does not know about a slow link: its choice does not change" \
 	"$(algorithms slow -f slow-link:from=2,to=7,factor=16)" "$(algorithms calm)"
 "$ringside" sim --offline --kernel --nodes 4 --gpus 8 -w fsdp --channels 16 -f stuck-send:rank=11,link=2 --at 1s --seconds 9s \
 	-o "$tap_scratch/link" >/dev/null
 "$ringside" ps "$tap_scratch/link" >"$tap_scratch/said" 2>&1
 expect_same "one link is stuck, and no other" "$(grep -o "network to complete sends to.* on channel[s]* [0-9,-]*" "$tap_scratch/said")" \
 	"network to complete sends to rank 20 on channel 12"
-expect_ok "channels that do not use it are through" grep -q "16 of 16 channels started, 15 stopped" "$tap_scratch/said"
+expect_ok "channels that do not use it have finished" grep -q "16 of 16 channels started, 15 stopped" "$tap_scratch/said"
 
 timed() { # option...
 	rm -rf "$tap_scratch/timed"
@@ -156,20 +156,20 @@ expect_same "2.28 times some of the collectives" "$(timed)" some
 expect_same "--kernel times all" "$(timed --kernel)" all
 expect_same "--no-kernel times none" "$(timed --no-kernel)" none
 expect_same "2.30 times none" "$(timed --release 2.30)" none
-expect_same "but some when it is told to" "$(timed --release 2.30 --kernel-sampled --sample-level 2)" some
+expect_same "but some if requested" "$(timed --release 2.30 --kernel-sampled --sample-level 2)" some
 
-# ---- jobs that run
+# ---- live jobs
 
 short=(--nodes 2 --gpus 2 --iterations 3 --rate 20)
 for workload in ddp fsdp tp-pp moe loop; do
-	played "$workload is recorded as it was issued" finished "${short[@]}" -w "$workload"
+	played "$workload is recorded completely" finished "${short[@]}" -w "$workload"
 done
-played "threads, too" finished "${short[@]}" -w moe --threads
+played "so is a job of threads" finished "${short[@]}" -w moe --threads
 for release in 2.23 2.27 2.31; do
 	played "NCCL $release" finished "${short[@]}" -w fsdp --release "$release"
 done
 played "a sample of kernel events" finished --gpus 2 -w loop --sizes 1KiB --iterations 400 --rate 400 --kernel-sampled -m trace
-# With too little room in /dev/shm the recorder requests none.
+# Without enough space in /dev/shm the recorder requests no kernel events.
 if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 3000000 ]; then
 	expect_same "of which some are timed, and some of these on both ranks" "$("$ringside" dump "$tap_scratch/played" |
 		perl -MJSON::PP -ne '$op = decode_json($_); $op->{time_source} eq "kernel_gpu" ? $timed{$op->{match}}++ : $others++;
@@ -179,11 +179,11 @@ played "mode full" finished "${short[@]}" -w tp-pp -m full
 hang=(--nodes 2 --gpus 2 -w fsdp --rate 20 --at 400ms --seconds 900ms)
 for fault in never-arrives:rank=1 stuck-send:rank=1 mismatch:rank=1 mismatch:rank=2,what=function kill:rank=1 stop:rank=1 \
 	mismatch:rank=1,what=order gpu-stuck:rank=1 gpu-stuck:rank=1,what=not-launched; do
-	played "$fault hangs, and what is in flight can be seen" hung "${hang[@]}" -f "$fault"
+	played "$fault hangs, and operations in flight are visible" hung "${hang[@]}" -f "$fault"
 done
 played "a deadlock of two communicators hangs" hung --nodes 2 --gpus 2 -w tp-pp --rate 20 --at 400ms --seconds 900ms \
 	-f deadlock:rank=1,peer=0
-played "a process per node, its regions in a directory of its own" finished "${short[@]}" -w fsdp --node-processes \
+played "one process per node, with its regions in its own directory" finished "${short[@]}" -w fsdp --node-processes \
 	--node-regions "$tap_scratch/nodes"
 expect_same "two nodes, two regions" "$(find "$tap_scratch/nodes" -name '*.region' | sed 's|.*/\(node[0-9]*\)/.*|\1|' | sort)" \
 	$'node0000\nnode0001'
@@ -198,8 +198,8 @@ expect_ok "a job is running" until_ok has_children "$sim" 4
 mapfile -t children < <(children_of "$sim")
 kill -INT "$sim"
 wait "$sim"
-expect_same "SIGINT ends it well" "$?" 0
-expect_ok "and it says so" grep -q "interrupted" "$tap_scratch/said"
+expect_same "SIGINT ends it normally" "$?" 0
+expect_ok "and is reported" grep -q "interrupted" "$tap_scratch/said"
 expect_ok "with all its processes" are_gone "${children[@]}"
 
 "$ringside" sim --nodes 2 --gpus 2 --seconds 60s >/dev/null 2>&1 &
@@ -208,7 +208,7 @@ until_ok has_children "$sim" 4
 mapfile -t children < <(children_of "$sim")
 kill -KILL "$sim"
 wait "$sim" 2>/dev/null
-expect_ok "they do not outlive SIGKILL of the first one" until_ok are_gone "${children[@]}"
+expect_ok "they do not outlive SIGKILL of their parent" until_ok are_gone "${children[@]}"
 
 "$ringside" sim --nodes 2 --gpus 2 --seconds 60s --hang 300ms --json >"$tap_scratch/sim.json" 2>/dev/null &
 sim=$!
@@ -217,6 +217,6 @@ mapfile -t children < <(children_of "$sim")
 until_ok has_operations "${children[1]}"
 kill -KILL "${children[1]}"
 wait "$sim"
-expect_ok "a process that somebody kills hangs the others, as it would" \
+expect_ok "a killed process hangs the others, as in a real job" \
 	grep -q '"end":"hung"' "$tap_scratch/sim.json"
 tap_done

@@ -1,8 +1,8 @@
 /*
- * The host that plays NCCL: releases, loading the plugin, communicators.
+ * A host that behaves like NCCL: releases, loading the plugin, communicators.
  *
- * What is known about NCCL's releases: which interface version they ask for first, how they turn
- * NCCL_PROFILER_PLUGIN into file names, which mistakes they make.
+ * Knows for each NCCL release which interface version it asks for first, how it turns NCCL_PROFILER_PLUGIN into
+ * file names, and which bugs it has.
  */
 #include "sim/host.h"
 #include "sim/host_internal.h"
@@ -104,7 +104,7 @@ static bool is_library_name(const char *value)
 	       strcmp(value + length - 3, ".so") == 0;
 }
 
-/* Since 2.26 NCCL keeps names in 255 bytes. */
+/* Since 2.26 NCCL limits names to 255 bytes. */
 static void name_put(int release, char *name, const char *prefix, const char *value,
 		     const char *suffix)
 {
@@ -133,7 +133,7 @@ size_t host_plugin_names(int release, const char *value, char names[HOST_NAMES][
 		has_prefix_form = release >= 22600;
 	else
 		has_prefix_form = !is_library && (release < 22705 || strchr(value, '/') == NULL);
-	/* 2.27.3 and 2.27.4 took nothing as it is but lib*.so: paths failed. */
+	/* 2.27.3 and 2.27.4 accepted only lib*.so unchanged: paths failed. */
 	if (release < 22700 || release >= 22705 || is_library)
 		name_put(release, names[count++], "", value, "");
 	if (has_prefix_form)
@@ -141,7 +141,7 @@ size_t host_plugin_names(int release, const char *value, char names[HOST_NAMES][
 	return count;
 }
 
-/* 2.23 to 2.25: a Group bit or a P2p bit alone brings no Coll and no P2p. */
+/* 2.23 to 2.25: a Group bit or P2p bit alone enables neither Coll nor P2p. */
 static const struct host_asks asks_2_23 = { {
 	[0] = ABI_COLL | ABI_P2P | HOST_MASK_PROXY,
 	[1] = ABI_COLL | HOST_MASK_PROXY,
@@ -168,7 +168,7 @@ static const struct host_asks asks_2_26 = { { ASKS_SINCE_2_26, [6] = ABI_KERNEL_
 
 static const struct host_asks asks_2_28 = { { ASKS_SINCE_2_28, [6] = ABI_KERNEL_CH } };
 
-/* 2.31: phases force their kernel channel, and with it all that a kernel channel brings. */
+/* 2.31: phases force their kernel channel and everything that a kernel channel enables. */
 static const struct host_asks asks_2_31 = { {
 	[0] = ABI_GROUP | HOST_MASK_TASKS | ABI_KERNEL_PHASE,
 	[1] = ABI_COLL | HOST_MASK_CHILDREN | ABI_KERNEL_PHASE,
@@ -199,8 +199,7 @@ static const struct host_asks *host_asks_of(int release)
 }
 
 /*
- * Loading as NCCL does it: with the first communicator, newest symbol first; unloading with the last
- * one; and a failure is for life.
+ * Loads like NCCL: with the first communicator, newest symbol first; unloads with the last one; a failure is final.
  */
 
 enum status host_plugin_find(struct host_plugin *plugin, int release, int newest,
@@ -215,7 +214,7 @@ enum status host_plugin_find(struct host_plugin *plugin, int release, int newest
 		if (found[version] == NULL)
 			continue;
 		*plugin = (struct host_plugin){ .version = version, .release = release };
-		/* All members of the union are pointers to structs of one shape. */
+		/* All union members are pointers to structs of one shape. */
 		plugin->v1 = found[version];
 		return OK;
 	}
@@ -345,7 +344,7 @@ static enum status comm_engines(struct host_comm *comm)
 	return OK;
 }
 
-/* Concurrent inits are not serialised against each other: the lock covers loading alone. */
+/* Concurrent inits are not serialized: the lock only covers loading. */
 static void comm_init(struct host_comm *comm)
 {
 	struct host *host = comm->host;
@@ -421,7 +420,7 @@ static void comm_wake(struct host_comm *comm)
 		host_engine_wake(comm->profiler);
 }
 
-/* From now on nobody plays on it; whoever waits in it returns. False: it was so already. */
+/* Marks it dead: nothing more runs on it, and waiting threads return. False: it was already dead. */
 static bool comm_kill(struct host_comm *comm, bool is_abort)
 {
 	bool was_dead;
@@ -473,10 +472,10 @@ void host_comm_destroy(struct host_comm *comm)
 		host_engine_hurry(comm->proxy);
 		host_engine_hurry(comm->profiler);
 	}
-	/* With a proxy of its own it ends before finalize; a shared one goes on. */
+	/* Its own proxy ends before finalize; a shared one continues. */
 	if (comm->config.share == NULL)
 		host_engine_wait(comm->proxy, comm, 0);
-	/* Here NCCL would wait for ever. */
+	/* Here NCCL would wait forever. */
 	if (comm->config.share == NULL && load_acquire(&comm->unfinished[ENGINE_PROXY]) > 0) {
 		store_relaxed(&comm->is_purged, 1);
 		host_engine_wake(comm->proxy);
@@ -586,7 +585,7 @@ uint64_t host_now(const struct host *host)
 	return clock_system_ns(CLOCK_REALTIME);
 }
 
-/* Words of a struct of nothing but uint64_t; the lanes' threads may still write theirs. */
+/* Adds the words of a struct that has only uint64_t; the lanes' threads may still write theirs. */
 static void counts_add(struct host_counts *sum, const struct host_counts *more)
 {
 	const uint64_t *from = (const uint64_t *)more;

@@ -1,15 +1,16 @@
 /*
- * A host that plays NCCL: it loads a profiler plugin the way NCCL does and makes the calls that
- *NCCL would make, with NCCL's threads, NCCL's order and, where asked for, NCCL's mistakes.
- *docs/HACKING.md explains it; docs/HACKING.md says how recorded calls are played instead.
+ * A host that behaves like NCCL: it loads a profiler plugin as NCCL does and makes the calls that NCCL would make,
+ * with NCCL's threads, NCCL's order and, if requested, NCCL's bugs. docs/HACKING.md explains it; docs/HACKING.md
+ * describes how recorded calls are replayed instead.
  *
  * Three layers, each usable alone:
- *	struct host_plugin, host_event.h	one call: fills the native descriptor, calls the
- *plugin struct host, struct host_comm		loading, communicators, threads struct host_op,
- *host_play()		whole operations
  *
- * Who may call what from where: a struct host and its communicators may be used by several threads.
- * A communicator is used by one user thread at a time, as NCCL asks for; so is a struct host_user.
+ *	struct host_plugin, host_event.h	one call: fills the native descriptor, calls the plugin
+ *	struct host, struct host_comm		loading, communicators, threads
+ *	struct host_op, host_play()		whole operations
+ *
+ * Threads: a struct host and its communicators can be used by several threads. A communicator is used by one user
+ * thread at a time, as NCCL requires; so is a struct host_user.
  */
 #ifndef HOST_H
 #define HOST_H
@@ -29,7 +30,7 @@ struct host_graph;
 
 /* ---- releases -------------------------------------------------------------------------------- */
 
-/* NCCL's own way to write a release: major * 10000 + minor * 100 + patch. */
+/* NCCL's encoding of a release: major * 10000 + minor * 100 + patch. */
 enum {
 	HOST_NCCL_2_23 = 22304,
 	HOST_NCCL_2_24 = 22403,
@@ -43,20 +44,22 @@ enum {
 	HOST_NCCL_NEWEST = HOST_NCCL_2_31,
 };
 
-/* The interface version that this release asks for first, 1 to 7; 0 for a release before 2.23. */
+/* The interface version that this release asks for first, 1 to 7; 0 for releases before 2.23. */
 int host_release_native(int release);
 
-/* "2.28", "2.28.9", "22809" or an interface version "v5": the release. ERR_FORMAT, ERR_UNKNOWN. */
+/* Parses "2.28", "2.28.9", "22809" or an interface version "v5". ERR_FORMAT, ERR_UNKNOWN. */
 enum status host_release_parse(const char *text, int *release);
 
-/* The names that this release gives to dlopen, in order, for a value of NCCL_PROFILER_PLUGIN (NULL:
- * not set). An empty name stands for dlopen(NULL). Gives back how many; 0 means "switched off". */
+/*
+ * The names that this release passes to dlopen, in order, for a value of NCCL_PROFILER_PLUGIN (NULL: not set). An
+ * empty name means dlopen(NULL). Returns how many; 0 means "off".
+ */
 enum { HOST_NAMES = 2, HOST_NAME_SIZE = 4096 };
 size_t host_plugin_names(int release, const char *value, char names[HOST_NAMES][HOST_NAME_SIZE]);
 
 /* ---- one plugin ------------------------------------------------------------------------------ */
 
-/* A plugin that is linked in: any of these may be NULL. */
+/* A plugin that is linked in: any of these can be NULL. */
 struct host_linked {
 	const struct abi_plugin_v1 *v1;
 	const struct abi_plugin_v2 *v2;
@@ -67,10 +70,10 @@ struct host_linked {
 	const struct abi_plugin_v7 *v7;
 };
 
-/* The version that was found and who is asking: all that host_event.h needs to make a call. */
+/* The version that was found and the NCCL release: all that host_event.h needs to make a call. */
 struct host_plugin {
-	int version; /* 1 to 7; 0: none, every call of host_event.h does nothing */
-	int release; /* who plays */
+	int version; /* 1 to 7; 0: none, the calls of host_event.h do nothing */
+	int release; /* simulated NCCL release */
 	union {
 		const struct abi_plugin_v1 *v1;
 		const struct abi_plugin_v2 *v2;
@@ -82,45 +85,51 @@ struct host_plugin {
 	};
 };
 
-/* Newest first, from `newest` (0: what the release asks for) down. ERR_UNKNOWN: nothing there. */
+/* Newest first, from `newest` (0: the release's own) down. ERR_UNKNOWN: none found. */
 enum status host_plugin_find(struct host_plugin *plugin, int release, int newest,
 			     const struct host_linked *linked);
 
 /* ---- the library and its communicators ------------------------------------------------------- */
 
 enum host_time {
-	/* As fast as possible. A kernel's GPU stamps are still taken from the clock: the start when
-	 * the kernel is first looked at, the stop duration_ns later. */
-	HOST_TIME_VIRTUAL = 0,
-	/* Kernels and transfers take the time they are given; the proxy thread sleeps in between.
+	/*
+	 * As fast as possible. A kernel's GPU timestamps still come from the clock: the start when the kernel is
+	 * first polled, the stop duration_ns later.
 	 */
+	HOST_TIME_VIRTUAL = 0,
+	/* Kernels and transfers take their given time; the proxy thread sleeps in between. */
 	HOST_TIME_REAL = 1,
 };
 
 /*
- * What NCCL gets wrong, or does that few expect. Set for the whole host (then quirk_one_in says how
- * often, seeded) or for one operation. A quirk that the played release does not have is still
- * played when asked for; host_quirks_of() says which ones a release really has.
+ * NCCL's bugs and surprising behaviour. Set for the whole host (quirk_one_in then says how often, seeded) or for
+ * one operation. A quirk that the simulated release does not have can still be requested; host_quirks_of() returns
+ * the ones that a release really has.
  */
 enum host_quirk {
-	HOST_QUIRK_LOST_START = 1u << 0, /* 2.26-2.30: no KernelCh start, then state 22 and stop on
-					    the handle that the recycled slot still holds */
-	HOST_QUIRK_STAMP_OVERRUN = 1u << 2,   /* the poll comes 64 kernels late on a channel */
-	HOST_QUIRK_STAMP_ZERO = 1u << 3,      /* the counter was visible before its start stamp */
-	HOST_QUIRK_STAMP_REVERSED = 1u << 4,  /* ... before its stop stamp: one of 64 works ago */
-	HOST_QUIRK_STOP_TWICE = 1u << 5,      /* every stop of the operation comes twice */
-	HOST_QUIRK_STOP_NULL = 1u << 6,	      /* stop and state calls on a NULL handle besides */
-	HOST_QUIRK_STEP_STOP_LOST = 1u << 7,  /* 2.24-2.26: recv steps without stop, but the last */
-	HOST_QUIRK_FLOOD_PEER_WAIT = 1u << 8, /* state 20 (1 before 2.27) on every poll */
+	HOST_QUIRK_LOST_START =
+		1u << 0, /* 2.26-2.30: no KernelCh start, then state 22 and stop on the handle left
+					  * in the recycled slot
+					  */
+	HOST_QUIRK_STAMP_OVERRUN = 1u << 2, /* the poll is 64 kernels late on a channel */
+	HOST_QUIRK_STAMP_ZERO = 1u << 3,    /* the counter was visible before its start timestamp */
+	HOST_QUIRK_STAMP_REVERSED =
+		1u << 4, /* ... before its stop timestamp: an old one, 64 works back */
+	HOST_QUIRK_STOP_TWICE = 1u << 5, /* every stop of the operation is called twice */
+	HOST_QUIRK_STOP_NULL = 1u << 6,	 /* additional stop and state calls on a NULL handle */
+	HOST_QUIRK_STEP_STOP_LOST = 1u
+				    << 7, /* 2.24-2.26: recv steps without stop, except the last */
+	HOST_QUIRK_FLOOD_PEER_WAIT = 1u << 8,	/* state 20 (1 before 2.27) on every poll */
 	HOST_QUIRK_FLOOD_STEP_START = 1u << 9,	/* the same recv step is started on every poll */
 	HOST_QUIRK_CHANNELS_GARBAGE = 1u << 10, /* nChannels is any number */
 	HOST_QUIRK_CHANNELS_MISSING = 1u << 11, /* one KernelCh fewer than nChannels says */
-	HOST_QUIRK_NO_COLL = 1u << 12,	      /* rejected after the API call: no Coll, no kernel */
-	HOST_QUIRK_CTRL_EACH_PASS = 1u << 13, /* 2.23-2.26: ProxyCtrl in every turn of the loop */
+	HOST_QUIRK_NO_COLL = 1u << 12, /* rejected after the API call: no Coll, no kernel */
+	HOST_QUIRK_CTRL_EACH_PASS = 1u
+				    << 13, /* 2.23-2.26: ProxyCtrl in every iteration of the loop */
 };
 unsigned int host_quirks_of(int release);
 
-enum { HOST_FLOOD_CALLS = 1000 }; /* how many calls a flood adds to one step */
+enum { HOST_FLOOD_CALLS = 1000 }; /* calls that a flood adds to one step */
 
 /* Wall time in ns. Called from all of the host's threads. */
 typedef uint64_t (*host_clock_fn)(void *arg);
@@ -130,38 +139,41 @@ struct host_config {
 	int release;			  /* 0: HOST_NCCL_NEWEST */
 	int newest;			  /* highest version to look up; 0: the release's own */
 	const char *plugin;		  /* value of NCCL_PROFILER_PLUGIN; NULL: not set */
-	const struct host_linked *linked; /* instead of `plugin`; kept until host_free() */
+	const struct host_linked *linked; /* instead of `plugin`; borrowed until host_free() */
 	enum host_time time;
 	uint64_t seed;
 	unsigned int quirks;	   /* enum host_quirk, for every operation ... */
-	unsigned int quirk_one_in; /* ... or for one in so many; 0 and 1: for every one */
+	unsigned int quirk_one_in; /* ... or for one in this many; 0 and 1: every one */
 	int64_t gpu_offset_ns;	   /* the GPU's clock minus wall time */
 	host_clock_fn clock;	   /* NULL: CLOCK_REALTIME; with HOST_TIME_REAL see host_tick() */
 	void *clock_arg;
-	abi_log_fn log; /* what init gets since v4; NULL: one that says nothing */
-	/* NCCL_ALLGATHERV_ENABLE=0, which the environment can say, too. 2.29 and later: Broadcast is an
-	 * ordinary collective again. */
+	abi_log_fn log; /* passed to init since v4; NULL: one that prints nothing */
+	/*
+	 * NCCL_ALLGATHERV_ENABLE=0, which can also come from the environment. 2.29 and later: Broadcast is an
+	 * ordinary collective again.
+	 */
 	bool no_allgatherv;
-	/* The network's own work, on the proxy thread: a transfer is handed over, or has come. NULL:
-	 * none, transfers cost nothing. */
+	/* Called on the proxy thread when a transfer is posted or has arrived. NULL: transfers cost nothing. */
 	host_transfer_fn transfer;
 	void *transfer_arg;
 };
 
 /* Loads nothing yet: NCCL does that with its first communicator. ERR_NO_SPACE. */
 enum status host_new(struct host **host, const struct host_config *config);
-/* All communicators must have been destroyed or aborted. Takes NULL. */
+/* All communicators must have been destroyed or aborted. Accepts NULL. */
 void host_free(struct host *host);
 
-/* What was found: version 0 while nothing is loaded. Valid until host_free(). */
+/* The plugin; version 0 while nothing is loaded. Valid until host_free(). */
 const struct host_plugin *host_plugin(const struct host *host);
 /* Why nothing is loaded, or "". */
 const char *host_load_error(const struct host *host);
-/* The one mask of all communicators. Tests may write it, as a plugin or RAS would. */
+/* The one mask of all communicators. Tests can write it, as a plugin or RAS would. */
 int *host_mask(struct host *host);
 uint64_t host_now(const struct host *host);
-/* After a clock of the caller's own was moved on: what is due by now happens. host_comm_settle()
- * then waits for that, and for nothing that is due later. */
+/*
+ * After the caller has advanced its own clock: runs what is due. host_comm_settle() then waits for that and not for
+ * what is due later.
+ */
 void host_tick(struct host *host);
 
 enum host_comm_flag {
@@ -172,88 +184,99 @@ enum host_comm_flag {
 
 struct host_comm_config {
 	uint64_t hash;
-	const char *name; /* kept by pointer, as NCCL does; NULL is usual */
+	const char *name; /* borrowed, as in NCCL; usually NULL */
 	int nnodes;	  /* 0: 1 */
 	int nranks;	  /* 0: 2 */
 	int rank;
 	unsigned int flags;
-	struct host_comm *share; /* split with splitShare=1: uses this one's proxy thread, and
-				    its finalize does not wait for its own operations */
+	struct host_comm *
+		share; /* split with splitShare=1: uses this one's proxy thread; finalize does not wait
+				  * for its own operations
+				  */
 };
 
 /*
  * A communicator's memory lives until host_free(): late calls and counters need it.
  *
- * ncclCommInitRank: loads the plugin if need be and calls init. OK too when there is no plugin:
- * operations then run unseen, as in NCCL. ERR_NO_SPACE; ERR_RANGE for an impossible rank.
+ * ncclCommInitRank: loads the plugin if necessary and calls init. Also OK without a plugin: operations then run
+ * unrecorded, as in NCCL. ERR_NO_SPACE; ERR_RANGE for an invalid rank.
  */
 enum status host_comm_new(struct host *host, struct host_comm **comm,
 			  const struct host_comm_config *config);
-/* ncclCommDestroy: lets the proxy thread finish (a stuck operation is released first), then calls
- * finalize, then unloads if it was the last. Where NCCL would never return, because a profiler operation
- * waits for a stamp that never comes, this returns, and host_counts.would_hang says so. */
+/*
+ * ncclCommDestroy: lets the proxy thread finish (a stuck operation is released first), then calls finalize, then
+ * unloads if it was the last. Where NCCL would never return because a profiler operation waits for a timestamp that
+ * never comes, this returns and counts it in host_counts.would_hang.
+ */
 void host_comm_destroy(struct host_comm *comm);
-/* ncclCommAbort: the proxy thread leaves at once, children stay open; then finalize. */
+/* ncclCommAbort: the proxy thread exits at once, children stay open; then finalize. */
 void host_comm_abort(struct host_comm *comm);
-/* ncclCommRevoke (2.28.7): as abort, but finalize comes with destroy. Plays nothing afterwards. */
+/* ncclCommRevoke (2.28.7): like abort, but finalize comes with destroy. Nothing runs on it afterwards. */
 void host_comm_revoke(struct host_comm *comm);
 
-/* Wait until nothing moves any more: all is done, or stuck, or (with a clock of the caller's own) due
- * later. Gives back how many are not done. With the system's clock it waits for what is due later. */
+/*
+ * Waits until nothing moves: everything is done, or stuck, or (with the caller's own clock) due later. Returns how
+ * many are not done. With the system's clock it waits for what is due later.
+ */
 size_t host_comm_settle(struct host_comm *comm);
-/* Wait until `limit` or fewer operations of this communicator are unfinished (a stream's end, a
- * queue's bound; nobody waits for stamps that never come), or until it is aborted: false then. */
+/*
+ * Waits until `limit` or fewer operations of this communicator are unfinished (the end of a stream, the bound of a
+ * queue; does not wait for timestamps that never come), or until it is aborted: returns false then.
+ */
 bool host_comm_wait(struct host_comm *comm, size_t limit);
-/* Free all operations that are stuck; those played later get stuck again. */
+/* Releases all stuck operations; later ones get stuck again. */
 void host_comm_release(struct host_comm *comm);
 
 void *host_comm_context(const struct host_comm *comm);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* How NCCL executes it. What of that a release shows is its own matter (docs/BLIND-SPOTS.md). */
+/* How NCCL executes it. Releases differ in what they show of it (docs/BLIND-SPOTS.md). */
 enum host_path {
 	HOST_PATH_KERNEL = 0,
 	HOST_PATH_SYMMETRIC = 1,   /* kernel on registered windows */
 	HOST_PATH_COPY_ENGINE = 2, /* zero-CTA collective */
 	HOST_PATH_COLLNET = 3,	   /* nChannels 0, ProxyOp starts without stops */
-	HOST_PATH_RMA = 4,	   /* PutSignal and its like: never seen */
-	HOST_PATH_SIMULATED = 5,   /* ncclGroupSimulateEnd: API events alone */
+	HOST_PATH_RMA = 4,	   /* PutSignal etc.: never shown */
+	HOST_PATH_SIMULATED = 5,   /* ncclGroupSimulateEnd: only API events */
 };
 
 enum host_stuck {
 	HOST_STUCK_NONE = 0,
-	HOST_STUCK_BEFORE_LAUNCH = 1, /* host_play() does not return: release from another thread */
-	HOST_STUCK_KERNEL = 2,	      /* launched, the GPU never starts it */
-	HOST_STUCK_KERNEL_END = 3,    /* the kernel never ends; transfers, if any, do */
-	HOST_STUCK_SEND_GPU = 4,      /* state 8: the local GPU does not produce */
-	HOST_STUCK_SEND_PEER = 5,     /* state 20 (1): the peer has not posted */
-	HOST_STUCK_SEND_NET = 6,      /* state 9: the network does not complete */
-	HOST_STUCK_RECV_NET = 7,      /* state 10: nothing arrives */
-	HOST_STUCK_RECV_FLUSH = 8,    /* state 11 */
-	HOST_STUCK_RECV_GPU = 9,      /* state 12: the local GPU does not consume */
-	HOST_STUCK_EDGES = 10,	      /* each connection as its own `stuck` says */
+	HOST_STUCK_BEFORE_LAUNCH =
+		1,		   /* host_play() does not return: release it from another thread */
+	HOST_STUCK_KERNEL = 2,	   /* launched, the GPU never starts it */
+	HOST_STUCK_KERNEL_END = 3, /* the kernel never ends; transfers, if any, do */
+	HOST_STUCK_SEND_GPU = 4,   /* state 8: the local GPU does not produce */
+	HOST_STUCK_SEND_PEER = 5,  /* state 20 (1): the peer has not posted */
+	HOST_STUCK_SEND_NET = 6,   /* state 9: the network does not complete */
+	HOST_STUCK_RECV_NET = 7,   /* state 10: nothing arrives */
+	HOST_STUCK_RECV_FLUSH = 8, /* state 11 */
+	HOST_STUCK_RECV_GPU = 9,   /* state 12: the local GPU does not consume */
+	HOST_STUCK_EDGES = 10,	   /* each connection according to its own `stuck` */
 };
 
 /* A network connection that every channel of the operation uses. */
 struct host_edge {
 	int32_t peer;
 	bool is_send;
-	/* HOST_TIME_REAL, per step, in the order of the states: sending GPU, peer, net; receiving
-	 * net, flush, GPU. All 0: the operation's duration is split evenly. */
+	/*
+	 * HOST_TIME_REAL, per step, in the order of the states: sending GPU, peer, net; receiving net, flush, GPU.
+	 * All 0: the operation's duration is divided evenly.
+	 */
 	uint64_t wait_ns[3];
-	uint16_t channel_plus_1; /* this channel alone, from 1 for first_channel; 0: every one */
-	/* With HOST_STUCK_EDGES: SEND_GPU to RECV_GPU, or NONE: it gets through. */
+	uint16_t channel_plus_1; /* only this channel, counted from 1 for first_channel; 0: all */
+	/* With HOST_STUCK_EDGES: SEND_GPU to RECV_GPU, or NONE: not stuck. */
 	uint8_t stuck;
-	uint32_t stuck_step; /* the first step that does not move on */
+	uint32_t stuck_step; /* the first step that does not progress */
 };
 enum { HOST_EDGES = 8 };
 
 /*
- * HOST_TIME_REAL: an operation that waits for others. Asked by the engine's threads once the kernel
- * has started, until it gives back true: then the data moves from begin_ns on for duration_ns, a
- * step every period_ns (0: duration by steps). Until then sends wait for their GPU, receives for
- * the network, and it is asked again at look_ns or soon after.
+ * HOST_TIME_REAL: an operation that waits for other ranks. Called by the engine's threads once the kernel has
+ * started, until it returns true: then the data moves from begin_ns on for duration_ns, one step every period_ns
+ * (0: duration divided by steps). Until then sends wait for their GPU and receives for the network, and it is
+ * called again at look_ns or soon after.
  */
 struct host_gate {
 	uint64_t begin_ns; /* the host's clock */
@@ -264,8 +287,8 @@ struct host_gate {
 typedef bool (*host_gate_fn)(void *arg, uint64_t now_ns, struct host_gate *gate);
 
 /*
- * One call of the user. host_op_make() fills in what is usual; change what matters. AlltoAll,
- * Gather and Scatter become the Sends and Recvs that NCCL makes of them.
+ * One call of the user. host_op_make() fills in the defaults. AlltoAll, Gather and Scatter become Sends and Recvs
+ * as in NCCL.
  */
 struct host_op {
 	struct host_comm *comm;
@@ -277,36 +300,37 @@ struct host_op {
 	uint8_t warps;
 	uint8_t first_channel;
 	uint16_t channels; /* 1 to 256 */
-	uint64_t count;	   /* the user's: elements per rank */
+	uint64_t count;	   /* of the call: elements per rank */
 	int32_t root;
-	int32_t peer; /* of Send and Recv; the own rank: self */
+	int32_t peer; /* of Send and Recv; its own rank: self */
 	const void *send_buffer;
-	const void *recv_buffer; /* the same as send_buffer: in place */
+	const void *recv_buffer; /* equal to send_buffer: in place */
 	void *stream;
 	uint64_t user_tag; /* 2.31 */
 
-	/* Network. No edges: the ring's neighbours, or the peer of Send and Recv. */
-	bool has_network;    /* false: within the node, no proxy operations */
+	/* Network. Without edges: the ring's neighbours, or the peer of Send and Recv. */
+	bool has_network;    /* false: inside a node, no proxy operations */
 	bool has_net_events; /* NetPlugin events from the transport (never in stock builds) */
 	uint8_t edge_count;
 	uint32_t steps;	      /* per channel and edge */
 	uint32_t chunk_bytes; /* of a step */
 	struct host_edge edges[HOST_EDGES];
 
-	/* Time. Stamps of channel i: start + i * start_skew_ns, stop + i * stop_skew_ns. */
-	uint64_t start_ns; /* HOST_TIME_REAL: wall time, not earlier than; 0: as soon as launched */
+	/* Times. Timestamps of channel i: start + i * start_skew_ns, stop + i * stop_skew_ns. */
+	uint64_t start_ns; /* HOST_TIME_REAL: wall time, not earlier than this; 0: at launch */
 	uint64_t duration_ns;
 	uint32_t start_skew_ns;
 	uint32_t stop_skew_ns;
-	host_gate_fn gate; /* NULL: it waits for nobody. Must work until the operation is over. */
+	host_gate_fn
+		gate; /* NULL: it does not wait for other ranks. Must be valid until the operation is over. */
 	void *gate_arg;
 
-	/* Trouble. */
+	/* Faults. */
 	uint8_t stuck;		/* enum host_stuck */
 	int16_t stuck_channel;	/* counted from first_channel; -1: all */
-	int32_t stuck_peer;	/* edges to this peer only; -1: all */
-	uint32_t stuck_step;	/* the first step that does not move on */
-	uint32_t stuck_kernels; /* HOST_STUCK_EDGES: bit c: channel c's kernel does not end */
+	int32_t stuck_peer;	/* only edges to this peer; -1: all */
+	uint32_t stuck_step;	/* the first step that does not progress */
+	uint32_t stuck_kernels; /* HOST_STUCK_EDGES: bit c: the kernel of channel c does not end */
 	unsigned int quirks;	/* enum host_quirk */
 };
 
@@ -314,7 +338,7 @@ struct host_op {
 struct host_op host_op_make(struct host_comm *comm, enum op_function function, uint64_t count,
 			    enum op_datatype datatype);
 
-/* What NCCL keeps per user thread. Zeroed is ready; owned by the caller, one per thread. */
+/* NCCL's state per user thread. Zero-initialized; owned by the caller, one per thread. */
 struct host_user {
 	void *group_api;
 	void *coll_api;
@@ -323,11 +347,13 @@ struct host_user {
 };
 
 enum host_group_flag {
-	HOST_GROUP_SPLIT_API = 1u << 0, /* a nested group after the first operation: GroupApi stops
-					   early and a second one starts */
+	HOST_GROUP_SPLIT_API =
+		1u << 0, /* a nested group after the first operation: GroupApi stops early and a
+					 * second one starts
+					 */
 };
 
-/* Before each call of a group: what happens meanwhile, in the user's thread or another. */
+/* Called before each call of a group, for what happens in between, in the user's thread or another. */
 typedef void (*host_between_fn)(void *arg, size_t call);
 
 struct host_group {
@@ -336,29 +362,33 @@ struct host_group {
 	int depth;	       /* 0: 1 for one operation, 2 for more */
 	size_t tasks_per_plan; /* kernels per communicator; 0: one kernel for all */
 	unsigned int flags;
-	struct host_graph *capture; /* put into this graph instead of running; NULL: eager */
+	struct host_graph *capture; /* captured into this graph instead of running; NULL: eager */
 	host_between_fn between;    /* NULL: nothing */
 	void *between_arg;
 };
 
 /*
- * ncclGroupStart, the calls, ncclGroupEnd. Returns when NCCL would return: with the work enqueued.
- * Blocks while the proxy's queue is full (NCCL does) and in HOST_STUCK_BEFORE_LAUNCH. ERR_GONE: a
- * communicator was aborted meanwhile; ERR_RANGE: an impossible operation, nothing was played.
+ * ncclGroupStart, the calls, ncclGroupEnd. Returns when NCCL would: with the work enqueued. Blocks while the
+ * proxy's queue is full (as NCCL does) and in HOST_STUCK_BEFORE_LAUNCH. ERR_GONE: a communicator was aborted
+ * meanwhile; ERR_RANGE: an invalid operation, nothing was called.
  */
 enum status host_play_group(struct host_user *user, const struct host_group *group);
 /* One operation outside a group. */
 enum status host_play(struct host_user *user, const struct host_op *op);
 
-/* A CUDA graph: what is captured into it runs only when replayed. The communicators must live
- * until host_graph_free(), which waits for replays under way. */
+/*
+ * A CUDA graph: captured operations only run when replayed. The communicators must live until host_graph_free(),
+ * which waits for replays in progress.
+ */
 enum status host_graph_new(struct host *host, struct host_graph **graph);
 void host_graph_free(struct host_graph *graph);
-/* Launch it: the callbacks come from the CUDA callback thread. Returns at once. */
+/* Launches it: the callbacks come from the CUDA callback thread. Returns at once. */
 enum status host_graph_replay(struct host_graph *graph);
 
-/* A proxy operation on behalf of another process (PXN): foreign pid, parent and context. Steps as
- * in `op`; the other process's ids are whatever `context` and `parent` say. */
+/*
+ * A proxy operation on behalf of another process (PXN): foreign pid, parent and context. Steps as in `op`;
+ * `context` and `parent` are the other process's ids.
+ */
 struct host_foreign {
 	int32_t pid;
 	void *context;
@@ -371,27 +401,30 @@ enum status host_play_foreign(const struct host_op *op, const struct host_foreig
 enum { HOST_EVENTS = 16, HOST_STATES = 32 };
 
 struct host_counts {
-	/* Calls of the plugin by bit of the event (0 Group ... 15 KernelPhase) and state number. */
+	/* Calls of the plugin by event bit (0 Group ... 15 KernelPhase) and state number. */
 	uint64_t starts[HOST_EVENTS];
 	uint64_t stops[HOST_EVENTS];
 	uint64_t states[HOST_STATES];
 	uint64_t null_calls;	 /* stops and states on a NULL handle */
-	uint64_t extra_stops;	 /* second stops, and stops of a handle left by somebody else */
+	uint64_t extra_stops;	 /* second stops, and stops of a handle left by another operation */
 	uint64_t foreign_starts; /* ProxyOp of another process; not in starts[] */
 
-	/* Profiler operations (one per operation and channel) that still waited for a stamp when their
-	 * communicator was destroyed. Up to 2.30 ncclCommDestroy would never return; 2.31 purges them. */
+	/*
+	 * Profiler operations (one per operation and channel) that still waited for a timestamp when their
+	 * communicator was destroyed. Up to 2.30 ncclCommDestroy would never return; 2.31 purges them.
+	 */
 	uint64_t would_hang;
 	uint64_t purged;
 
-	/* Operations. `shown` is what a complete recorder has: calls whose API event was made (v5
-	 * and later) or whose Coll or P2p event was made (before), and every replayed Coll or P2p.
+	/*
+	 * Operations. `shown` is what a complete recorder has: calls with an API event (v5 and later) or with a
+	 * Coll or P2p event (before), and every replayed Coll or P2p.
 	 */
 	uint64_t calls; /* by the user, AlltoAll as its parts; without replays */
 	uint64_t shown;
-	uint64_t captured; /* of shown: put into a graph */
+	uint64_t captured; /* of shown: captured into a graph */
 	uint64_t replayed; /* of shown: by a graph */
-	uint64_t hidden;   /* calls of which the plugin saw nothing */
+	uint64_t hidden;   /* calls that the plugin did not see at all */
 	uint64_t api_only; /* of shown: API event without Coll, P2p or CeColl, not captured */
 	uint64_t shown_of[OP_FUNCTIONS]; /* shown by function; AlltoAll as Send and Recv */
 };
@@ -401,22 +434,22 @@ void host_comm_counts(const struct host_comm *comm, struct host_counts *counts);
 /* All communicators of this host, the destroyed ones too. */
 void host_counts(struct host *host, struct host_counts *counts);
 
-/* For each event, by bit: any of these asks for it. */
+/* For each event, by bit: it is sent if any of these is set. */
 struct host_asks {
 	int bits[HOST_EVENTS];
 };
 
 enum {
 	HOST_CHANNELS = 256,
-	HOST_STAMPS = 64,   /* NCCL's ring of stamps per channel */
-	HOST_IN_FLIGHT = 8, /* steps of a proxy operation at once */
+	HOST_STAMPS = 64,   /* NCCL's ring of timestamps per channel */
+	HOST_IN_FLIGHT = 8, /* concurrent steps of a proxy operation */
 	HOST_COUNTERS_FEW = 8,
 };
 
-/* Who counts what it calls. Each lane of a communicator is one thread at a time. */
+/* Which thread counts. Each lane of a communicator is one thread at a time. */
 enum host_lane {
 	LANE_USER = 0,
-	LANE_GROUP = 1,	   /* launches of non-blocking communicators */
+	LANE_GROUP = 1,	   /* launches of nonblocking communicators */
 	LANE_CALLBACK = 2, /* graph replays */
 	LANE_PROXY = 3,
 	LANE_PROFILER = 4, /* 2.31 */
@@ -429,14 +462,14 @@ struct host_worker_job {
 	void (*run)(struct host_worker_job *job); /* frees the job */
 };
 
-/* A thread that does jobs in order: the group thread, the callback thread. */
+/* A thread that runs jobs in order: the group thread, the callback thread. */
 struct host_worker {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool is_running;
 	bool is_stopping;
-	size_t unfinished; /* jobs queued and under way */
+	size_t unfinished; /* jobs queued and running */
 	struct host_worker_job *first;
 	struct host_worker_job **last;
 };
@@ -448,9 +481,9 @@ struct host {
 	int mask;
 	int32_t pid;
 
-	pthread_mutex_t lock; /* all of the following */
+	pthread_mutex_t lock; /* guards everything below */
 	void *library;
-	bool has_failed; /* to load: remembered for life */
+	bool has_failed; /* failed to load: final */
 	unsigned int references;
 	char error[256];
 	struct host_comm *comms;
@@ -459,19 +492,19 @@ struct host {
 	struct host_worker callback;
 };
 
-/* NCCL's two counters of works of a channel. They should be equal. */
+/* NCCL's two work counters of a channel. They should be equal. */
 struct host_counter {
 	uint64_t host;
 	uint64_t device;
 };
 
-/* What one engine knows about one communicator's stream of kernels. The engine's thread alone. */
+/* What one engine knows about one communicator's stream of kernels. Only used by the engine's thread. */
 struct host_stream {
-	uint64_t plan; /* whose stamps these are; GPU's clock */
+	uint64_t plan; /* whose timestamps these are; GPU's clock */
 	uint64_t start_ns;
 	uint64_t stop_ns;
-	uint64_t busy_pass; /* in this turn of the engine a kernel was met ... */
-	uint64_t busy_plan; /* ... that those of other plans have to wait for */
+	uint64_t busy_pass; /* in this pass of the engine a kernel was found ... */
+	uint64_t busy_plan; /* ... that those of other plans must wait for */
 	struct host_device *device;
 };
 
@@ -479,9 +512,9 @@ struct host_comm {
 	struct host_comm *next;
 	struct host *host;
 	struct host_comm_config config;
-	struct host_plugin plugin; /* as loaded when this communicator was made */
+	struct host_plugin plugin; /* as loaded when this communicator was created */
 	void *context;
-	struct host_worker group; /* for a non-blocking one */
+	struct host_worker group; /* for a nonblocking one */
 	struct host_engine *proxy;
 	struct host_engine *profiler;  /* the same as proxy before 2.31 */
 	struct host_stream streams[2]; /* by engine: proxy, profiler */
@@ -490,25 +523,25 @@ struct host_comm {
 	bool ce_is_complete;
 	uint64_t plans; /* kernels launched */
 	uint64_t random;
-	uint64_t unfinished[2]; /* works posted and not yet done, by engine */
+	uint64_t unfinished[2]; /* works posted and not done, by engine */
 	uint32_t releases;	/* how often host_comm_release() was called */
-	int is_purged;		/* it ends: polls that nothing answers are dropped */
+	int is_purged;		/* it is ending: polls without an answer are dropped */
 
-	/* Changed under `lock`, which those who wait for a change hold. */
+	/* Changed under `lock`, which waiters hold. */
 	pthread_mutex_t lock;
 	struct host_counter counters[HOST_CHANNELS]; /* of the last work */
 	bool is_persistent;			     /* the last group was captured */
 	pthread_cond_t changed;
 	int is_dead;	/* for its user: revoked, aborted or destroyed */
-	int is_aborted; /* for its engines: drop what is left */
+	int is_aborted; /* for its engines: drop the remaining works */
 	bool is_finalized;
 
 	struct host_counts counts[HOST_LANES];
 };
 
 /*
- * Tapes: callbacks that a real NCCL (or the host) made, as text, one line each; docs/HACKING.md has the
- * format. Read here, and played into any plugin.
+ * Tapes: callbacks made by a real NCCL (or this host), as text, one per line; docs/HACKING.md has the format. Read
+ * here and replayed into any plugin.
  */
 
 enum tape_what {
@@ -519,11 +552,10 @@ enum tape_what {
 	TAPE_FINI = 4,
 };
 
-/* One callback. Words are parts of the tape's own copy of the text; a word that the line does not
- * have is NULL, a number 0. */
+/* One callback. Words point into the tape's own copy of the text; a missing word is NULL, a missing number 0. */
 struct tape_line {
 	uint64_t time_ns; /* CLOCK_REALTIME when NCCL called */
-	uint32_t thread;  /* counted from 0 in the order of appearance */
+	uint32_t thread;  /* numbered from 0 in the order of appearance */
 	uint8_t what;	  /* enum tape_what */
 	uint8_t version;  /* of the interface */
 	bool has_args;	  /* STATE: the argument was not NULL */
@@ -558,15 +590,15 @@ struct tape {
 	char *text;
 };
 
-/* Which line is wrong, and what about it. */
+/* Which line is wrong, and why. */
 struct tape_error {
 	size_t line; /* from 1; 0: the file as a whole */
 	char text[160];
 };
 
 /*
- * All lines, or none and *error filled in: ERR_FORMAT, ERR_NO_SPACE, ERR_SYSTEM. A last line without
- * its end (the process was killed) is left out. `version` is that of tapes that do not name theirs.
+ * All lines, or none and *error filled in: ERR_FORMAT, ERR_NO_SPACE, ERR_SYSTEM. An incomplete last line (the
+ * process was killed) is skipped. `version` is for tapes that do not name theirs.
  */
 enum { TAPE_VERSION_UNNAMED = 5 };
 enum status tape_parse(struct tape *tape, const char *text, size_t length, int version,
@@ -577,29 +609,29 @@ void tape_release(struct tape *tape);
 struct tape_config {
 	const char *plugin;		  /* value of NCCL_PROFILER_PLUGIN ... */
 	const struct host_linked *linked; /* ... or a plugin that is linked in */
-	int release;			  /* 0: the one whose version the tape has */
-	bool is_timed;			  /* with the pauses of the recording; else at once */
-	bool keeps_stamps; /* GPU stamps as recorded; else moved to now by one constant */
+	int release;			  /* 0: derived from the tape's version */
+	bool is_timed;			  /* with the recorded pauses; otherwise at once */
+	bool keeps_stamps; /* keep GPU timestamps; otherwise shifted to now by a constant */
 	abi_log_fn log;
 };
 
 struct tape_counts {
 	uint64_t inits, starts, states, stops, finalizes; /* calls made */
-	uint64_t unasked; /* lines left out: the plugin's mask did not ask for that event */
-	int version;	  /* that was found in the plugin; 0: nothing was played */
+	uint64_t unasked; /* lines skipped: the plugin's mask does not include that event */
+	int version;	  /* found in the plugin; 0: nothing was replayed */
 };
 
 /*
- * Play it: one thread per recorded thread, lines in the recorded order. Handles and contexts are
- * those that the plugin gives; ones that the tape never started (another process's) are passed as
- * they are. ERR_UNKNOWN: the plugin could not be loaded, *error says why; ERR_NO_SPACE, ERR_SYSTEM.
+ * Replays it: one thread per recorded thread, lines in the recorded order. Handles and contexts are those that the
+ * plugin returns; ones that were never started in the tape (another process's) are passed unchanged. ERR_UNKNOWN:
+ * the plugin could not be loaded, see *error; ERR_NO_SPACE, ERR_SYSTEM.
  */
 enum status tape_play(const struct tape *tape, const struct tape_config *config,
 		      struct tape_counts *counts, struct tape_error *error);
 
 /*
- * From the ids of a recording to what the plugin gives for them. Room for all is made at the start;
- * an id that comes again takes the place of the old one. Nothing in a tape gives id 0.
+ * Maps recorded ids to what the plugin returned for them. Allocated at the start; a repeated id replaces the old
+ * one. Id 0 never occurs.
  */
 
 struct tape_id {
@@ -611,23 +643,21 @@ struct tape_id {
 
 struct tape_map {
 	struct tape_id *ids;
-	size_t room; /* a power of two, more than twice what is kept */
+	size_t room; /* a power of two, more than twice the number of entries */
 };
 
-/*
- * A tape while it is played, and the call that a line stands for.
- */
+/* A tape while it is replayed. */
 
 struct player {
 	const struct tape *tape;
 	const struct tape_config *config;
 	struct tape_counts *counts;
 	struct host *host;
-	struct host_plugin plugin; /* as it was found by the last INIT */
+	struct host_plugin plugin; /* as found by the last INIT */
 	struct tape_map contexts;
 	struct tape_map handles;
-	uint64_t shift_ns;	/* added to GPU stamps */
-	uint64_t start_mono_ns; /* when the first line was played */
+	uint64_t shift_ns;	/* added to GPU timestamps */
+	uint64_t start_mono_ns; /* when the first line was replayed */
 
 	pthread_mutex_t lock;
 	size_t next; /* the line that holds the ticket */

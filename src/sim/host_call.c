@@ -1,6 +1,6 @@
 /*
- * The user's calls: what of them a release shows, their API events, and the tasks that they become
- * (one; for AlltoAll and its like one Send or Recv per peer).
+ * The user's calls: what a release shows of them, their API events, and the tasks they become (one; for AlltoAll
+ * etc. one Send or Recv per peer).
  */
 #include "sim/host.h"
 #include "sim/host_internal.h"
@@ -27,7 +27,7 @@ struct host_names {
 	uint8_t protocol_v1;
 };
 
-/* ncclUint8 has no case in NCCL's table and comes out as "Unknown". */
+/* ncclUint8 is missing in NCCL's table and printed as "Unknown". */
 static const char *const datatypes[OP_DATATYPES] = {
 	[OP_DATATYPE_UNKNOWN] = "Unknown",
 	[OP_INT8] = "ncclInt8",
@@ -139,7 +139,7 @@ static bool host_op_is_possible(const struct host_op *op)
 	       op->root < config->nranks && (op->steps > 0 || !op->has_network);
 }
 
-/* The ring of a rooted operation is open: it starts behind or at the root. */
+/* A rooted operation's ring is open: it starts after or at the root. */
 static bool is_ring_cut(const struct host_op *op, bool is_send)
 {
 	int nranks = op->comm->config.nranks, rank = op->comm->config.rank;
@@ -164,7 +164,7 @@ static uint8_t ring_edges(const struct host_op *op, struct host_edge edges[HOST_
 	return count;
 }
 
-/* Send or Recv: the edge that the user gave for it, as it may have times of its own. */
+/* Send or Recv: the edge given by the user, which can have its own times. */
 static struct host_edge peer_edge(const struct host_op *op, bool is_send, int32_t peer)
 {
 	for (unsigned int i = 0; i < op->edge_count; i++)
@@ -188,19 +188,17 @@ uint8_t host_op_edges(const struct host_op *op, uint8_t function, int32_t peer,
 	return op->edge_count;
 }
 
-/*
- * Coll, P2p and the copy engine's events, and the count of which calls were shown.
- */
+/* Coll, P2p and copy-engine events, and counting which calls were shown. */
 
 enum { BIT_COLL = 1, BIT_P2P = 2, BIT_CE_COLL = 12, BIT_CE_SYNC = 13, BIT_CE_BATCH = 14 };
 
-/* AllGather and Broadcast are turned into bytes when they are queued. */
+/* AllGather and Broadcast are converted to bytes when they are enqueued. */
 static bool is_counted_in_bytes(uint8_t function)
 {
 	return function == OP_ALL_GATHER || function == OP_BROADCAST;
 }
 
-/* A plugin of v1 to v3 under 2.27 or later is wrapped: neither name nor hash get through. */
+/* A plugin of v1 to v3 under 2.27 or later is wrapped: it gets neither name nor hash. */
 static uint64_t hash_shown(const struct host_comm *comm)
 {
 	return comm->plugin.release >= 22700 ? 0 : comm->config.hash;
@@ -267,7 +265,7 @@ static void p2p_start(struct host_plan *plan, struct host_task *task)
 		.buffer = task->function == OP_SEND ? op->send_buffer : op->recv_buffer,
 		.count = op->count,
 		.peer = task->peer,
-		/* The wrapper for v4 never fills this in. */
+		/* The wrapper for v4 never sets this. */
 		.channels = is_garbage ? 0xe0 : task->channels,
 		.user_tag = op->user_tag,
 		.comm_hash = hash_shown(plan->comm),
@@ -278,7 +276,7 @@ static void p2p_start(struct host_plan *plan, struct host_task *task)
 	host_start_p2p(&plan->comm->plugin, host_call_of(plan->comm), &task->handle, &p2p);
 }
 
-/* Which calls count as shown, hidden or API only: see struct host_counts. */
+/* Counts calls as shown, hidden or API only: see struct host_counts. */
 static void task_count(const struct host_plan *plan, const struct host_task *task,
 		       struct host_counts *counts, bool is_started, bool is_replay)
 {
@@ -301,8 +299,10 @@ static void task_count(const struct host_plan *plan, const struct host_task *tas
 	}
 }
 
-/* Numbers of collectives: 2.23 to 2.25 count those that are shown, later ones all but captured ones
- * without kernel channels. */
+/*
+ * Sequence numbers of collectives: 2.23 to 2.25 count those that are shown, later releases all except captured ones
+ * without kernel channels.
+ */
 static void sequence_bump(const struct host_plan *plan, const struct host_task *task,
 			  bool is_started)
 {
@@ -310,7 +310,7 @@ static void sequence_bump(const struct host_plan *plan, const struct host_task *
 				 ? is_started
 				 : !plan->is_captured || task->mask & ABI_KERNEL_CH;
 
-	/* Before 2.31 symmetric kernels leave no task behind to be counted. */
+	/* Before 2.31 symmetric kernels have no task to be counted. */
 	if (task->is_hidden && task->op->path == HOST_PATH_SYMMETRIC)
 		return;
 	if (is_bumped && !task->is_p2p)
@@ -323,7 +323,7 @@ void host_task_start(struct host_plan *plan, struct host_task *task, struct host
 	enum abi_event event = task->is_p2p ? ABI_P2P : ABI_COLL;
 	bool is_started = !task->is_hidden && host_comm_is_asked(plan->comm, task->mask, event);
 
-	/* Before 2.28 no handle for the group means no tasks. */
+	/* Before 2.28 there are no tasks without a handle of the group. */
 	if (plan->comm->plugin.release < 22800 && plan->group == NULL)
 		is_started = false;
 	if (is_started && task->is_p2p)
@@ -344,7 +344,7 @@ void host_task_stop(struct host_plan *plan, struct host_task *task, struct host_
 	if (task->is_hidden)
 		return;
 	if (task->handle == NULL) {
-		/* 2.23 to 2.25 stop without looking. */
+		/* 2.23 to 2.25 stop without checking. */
 		if (plugin->release < 22600 && plan->group && is_asked) {
 			(void)host_stop(plugin, NULL);
 			bump_relaxed(&counts->null_calls, 1);
@@ -361,7 +361,7 @@ void host_task_stop(struct host_plan *plan, struct host_task *task, struct host_
 
 /* ---- copy engines ---------------------------------------------------------------------------- */
 
-/* A barrier of copy engines; its mask is read when it happens, not when the API was called. */
+/* A copy-engine barrier; the mask is read when it runs, not when the API was called. */
 static void ce_sync(struct host_comm *comm, struct host_counts *counts, void *parent)
 {
 	void *handle = NULL;
@@ -463,7 +463,7 @@ static bool call_is_unseen(const struct host_op *op)
 	       (op->path == HOST_PATH_COPY_ENGINE && release < 22900);
 }
 
-/* API events, and then none of a kernel. */
+/* API events, but no kernel events. */
 static bool task_is_hidden(const struct host_op *op)
 {
 	int release = op->comm->host->config.release;
@@ -474,7 +474,7 @@ static bool task_is_hidden(const struct host_op *op)
 	       !op->comm->host->config.no_allgatherv;
 }
 
-/* ... because it never gets as far as a kernel. */
+/* ... because it never gets a kernel. */
 static bool task_is_dropped(const struct host_op *op, bool is_self, unsigned int quirks)
 {
 	return op->path == HOST_PATH_SIMULATED || quirks & HOST_QUIRK_NO_COLL ||
@@ -502,7 +502,7 @@ static void group_api_start(struct play *play, struct host_comm *comm)
 	bump_relaxed(&counts->states[ABI_GROUP_START_API_STOP], 1);
 }
 
-/* GroupApi: ncclGroupEnd begins; returns. */
+/* GroupApi: ncclGroupEnd starts or returns. */
 static void host_call_group_end(struct play *play)
 {
 	struct host_comm *comm = play->api_comm;
@@ -525,8 +525,10 @@ static void host_call_group_stop(struct play *play)
 	play->api_comm = NULL;
 }
 
-/* NCCL clears the P2pApi handle and forgets to clear that of CollApi: once events are no longer
- * asked for, the old one is stopped again with every collective. */
+/*
+ * NCCL clears the P2pApi handle but not that of CollApi: once events are no longer requested, the old one is
+ * stopped again with every collective.
+ */
 static void api_stop(struct host_comm *comm, void **handle, unsigned int bit, bool is_started)
 {
 	struct host_counts *counts = host_lane_counts(comm, LANE_USER);
@@ -639,7 +641,7 @@ static void task_add(struct play *play, const struct host_op *op, uint8_t functi
 		play->count++;
 }
 
-/* AlltoAll, Gather and Scatter are sends and receives, this rank's own included. */
+/* AlltoAll, Gather and Scatter are sends and receives, including those to its own rank. */
 static bool has_part(const struct host_op *op, uint8_t function, int32_t peer)
 {
 	int rank = op->comm->config.rank;
@@ -683,15 +685,13 @@ static void host_call(struct play *play, const struct host_op *op)
 	}
 }
 
-/* How many tasks this call may become. */
+/* Maximum number of tasks of this call. */
 static size_t host_call_tasks(const struct host_op *op)
 {
 	return is_expanded(op) ? 2 * (size_t)op->comm->config.nranks : 1;
 }
 
-/*
- * Playing a group of operations, and proxy operations of other processes.
- */
+/* Runs a group of operations, and proxy operations of other processes. */
 
 static enum status group_check(const struct host_group *group, size_t *tasks)
 {

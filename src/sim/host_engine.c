@@ -1,17 +1,16 @@
 /*
- * The proxy's network side. A step makes four moves:
+ * The network side of the proxy. A step makes four moves:
  *
  *	moved[0]	posted		Send: state 8 (GPU)	Recv: state 10 (network)
  *	moved[1]	ready, arrived	      state 20 (peer)	      state 11 (flush)
  *	moved[2]	sent, flushed	      state 9 (network)	      state 12 (GPU)
  *	moved[3]	completed	      stop		      stop
  *
- * Up to 8 steps are posted at a time. Per turn each of the four counters moves by one at most, so
- * that the steps of all connections interleave as they do in NCCL. Operations on one connection
- * take turns.
+ * Up to 8 steps are posted at a time. In each pass, each of the four counters advances by at most one, so that the
+ * steps of all connections interleave as in NCCL. Operations on one connection take turns.
  *
- * Before 2.27 the proxy operation itself had states (0 to 7), and started in its first turn instead
- * of when it was queued.
+ * Before 2.27 the proxy operation itself had states (0 to 7), and started in its first pass instead of when it was
+ * queued.
  */
 #include "sim/host.h"
 #include "sim/host_internal.h"
@@ -25,8 +24,8 @@
 
 enum {
 	ENGINE_QUEUE = 256,	  /* works posted and not yet taken; a power of two */
-	ENGINE_ACTIVE_MAX = 4096, /* beyond this nothing is taken from the queue */
-	ENGINE_AT_ONCE = 2,	  /* virtual time: works that move at the same time */
+	ENGINE_ACTIVE_MAX = 4096, /* above this nothing is taken from the queue */
+	ENGINE_AT_ONCE = 2,	  /* virtual time: works that advance concurrently */
 	ENGINE_CONNECTIONS = 8192,
 };
 
@@ -34,8 +33,8 @@ enum {
 
 enum engine_stop {
 	ENGINE_RUN = 0,
-	ENGINE_DRAIN = 1, /* finish what there is, then leave */
-	ENGINE_ABORT = 2, /* leave */
+	ENGINE_DRAIN = 1, /* finish what is queued, then exit */
+	ENGINE_ABORT = 2, /* exit */
 };
 
 struct host_device {
@@ -47,7 +46,7 @@ static inline bool active_is_quirky(const struct host_active *active, enum host_
 	return (active->work.quirks & quirk) != 0;
 }
 
-/* Is it stuck still? It was posted before the last release otherwise. */
+/* Whether it is still stuck, i.e. was not posted before the last release. */
 static inline bool active_is_held(const struct host_active *active)
 {
 	return active->work.stuck != HOST_STUCK_NONE &&
@@ -60,7 +59,7 @@ static inline bool active_is_stuck_channel(const struct host_active *active, uns
 	       (unsigned int)active->work.stuck_channel == channel;
 }
 
-/* Real time: false, and the engine wakes up for it. Virtual time: everything is due. */
+/* Real time: false, and schedules a wakeup. Virtual time: everything is due. */
 static inline bool engine_is_due(struct host_engine *engine, uint64_t ns)
 {
 	if (!engine->is_real || ns <= engine->now_ns)
@@ -80,7 +79,7 @@ static inline void active_count_state(struct host_active *active, enum abi_state
 	bump_relaxed(&active->counts->states[state], 1);
 }
 
-/* Stop, and stop again where that quirk is on. */
+/* Stop, and stop again if that quirk is on. */
 static inline void active_stop(struct host_active *active, unsigned int bit, void *handle)
 {
 	(void)host_stop(&active->plugin, handle);
@@ -104,8 +103,7 @@ static const enum abi_state old_op_states[2][4] = {
 	  ABI_OP_SEND_DONE },
 };
 
-/* The moves below are written once and unrolled by the compiler: a hundred of them make one
- * operation. */
+/* Written once and unrolled by the compiler: an operation makes about a hundred of these moves. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 static inline bool is_old(const struct host_active *active)
@@ -113,7 +111,7 @@ static inline bool is_old(const struct host_active *active)
 	return active->is_old;
 }
 
-/* Collisions only make two connections take turns that need not. */
+/* A collision only makes two connections take turns unnecessarily. */
 static uint32_t connection_of(const struct host_active *active, const struct host_sub *sub)
 {
 	uint32_t peer = (uint32_t)sub->peer + (uint32_t)active->work.comm->config.hash;
@@ -169,7 +167,7 @@ static void sub_init(struct host_engine *engine, struct host_active *active, str
 	active->channel_open[channel]++;
 }
 
-/* Fill active->subs and start them; move them on, true when something moved. */
+/* Fills active->subs and starts them; advances them, true if something moved. */
 static enum status host_proxy_append(struct host_engine *engine, struct host_active *active)
 {
 	const struct host_work *work = &active->work;
@@ -238,7 +236,7 @@ static inline void step_start(struct host_active *active, struct host_sub *sub, 
 	active_count_start(active, BIT_STEP);
 }
 
-/* What the transport itself tells, if it was built for that. It tests no handle. */
+/* Events of the transport itself, in builds that have them. It does not check handles. */
 static COLD void net_events(struct host_active *active, struct host_sub *sub, uint32_t step)
 {
 	enum { NET_SOCKET_V1 = 2 << 16 | 1 };
@@ -289,7 +287,7 @@ static inline void step_stop(struct host_active *active, struct host_sub *sub, u
 	op_state_old(active, sub, 3);
 }
 
-/* One step makes one move. */
+/* One move of one step. */
 static ALWAYS_INLINE void sub_move(struct host_active *active, struct host_sub *sub,
 				   unsigned int move)
 {
@@ -314,7 +312,7 @@ static ALWAYS_INLINE void sub_move(struct host_active *active, struct host_sub *
 	step_state(active, sub, step, move);
 }
 
-/* Does the operation hang before this move of this connection? */
+/* Whether the operation hangs before this move of this connection. */
 static COLD bool sub_is_stuck(const struct host_active *active, const struct host_sub *sub,
 			      unsigned int move, uint32_t step)
 {
@@ -339,7 +337,7 @@ static ALWAYS_INLINE bool sub_may_move(struct host_engine *engine, const struct 
 		return step < active->work.steps && step < sub->moved[3] + HOST_IN_FLIGHT;
 	if (step >= sub->moved[move - 1])
 		return false;
-	/* The GPU fills what is sent, and empties what was received. */
+	/* The GPU fills send buffers and empties receive buffers. */
 	if (move == (sub->is_send ? 1u : 3u) && !active->is_gpu_started && !active->work.is_foreign)
 		return false;
 	if (UNLIKELY(active->work.stuck != HOST_STUCK_NONE) &&
@@ -362,7 +360,7 @@ static bool sub_begin(struct host_engine *engine, struct host_active *active, st
 	if (engine->connections[sub->connection].served != sub->ticket)
 		return false;
 	sub->is_begun = true;
-	/* CollNet's progress function tells the profiler nothing. */
+	/* CollNet's progress function does not call the profiler. */
 	if (active->work.is_collnet)
 		return true;
 	if (is_old(active)) {
@@ -408,8 +406,10 @@ static bool sub_progress(struct host_engine *engine, struct host_active *active,
 		sub_end(engine, active, sub);
 		return true;
 	}
-	/* A step that was posted or sent in this turn waits for the next one; ready and sent,
-	 * arrived and flushed may be one. */
+	/*
+	 * A step posted or sent in this pass waits for the next one; ready and sent, or arrived and flushed, can
+	 * happen in one.
+	 */
 	has_moved |= sub_try(engine, active, sub, 3);
 	has_moved |= sub_try(engine, active, sub, 1);
 	has_moved |= sub_try(engine, active, sub, 2);
@@ -419,7 +419,7 @@ static bool sub_progress(struct host_engine *engine, struct host_active *active,
 	return has_moved;
 }
 
-/* Nothing hangs, and the operation before it is not through: not worth a look at every channel. */
+/* Nothing hangs, and the previous operation is not done: skip checking every channel. */
 static bool is_behind(const struct host_engine *engine, const struct host_active *active)
 {
 	const struct host_sub *sub = &active->subs[0];
@@ -441,18 +441,18 @@ static bool host_proxy_progress(struct host_engine *engine, struct host_active *
 }
 
 /*
- * The GPU, and the poll for it. For each channel the device counts the works that it runs and writes
- * {time, counter} of those whose kernel events were requested into a ring of 64 stamps, one ring for starts and
- * one for stops (2.26: one stamp). A poll waits until the slot of the host's count holds that count *or more*:
+ * The GPU and the poll for it. For each channel the device counts the works that it runs and writes {time, counter}
+ * of those with requested kernel events into a ring of 64 timestamps, one ring for starts and one for stops (2.26:
+ * one timestamp). A poll waits until the slot of the host's count holds that count *or more*:
  *
  *	device counts	...  7   8   9  10		slot 9 % 64: { time, 9 }
  *	host expects	         8   9			poll for 9 is satisfied
  *
- * As long as both count the same works the stamps are the right ones. When the device has counted
- * one that the host does not know (a send to oneself), every later poll on that channel looks at the slot of an
- * older work: old stamps if that work was stamped, and if not, nothing, until a work 64 later is
- * stamped there. When the poll comes 64 works late it finds the stamps of a younger work. Nothing here makes that
- * up: host_launch.c counts as NCCL does.
+ * As long as both count the same works, the timestamps are the right ones. If the device has counted one that the
+ * host does not know (a send to itself), every later poll on that channel reads the slot of an older work: old
+ * timestamps if that work was stamped; otherwise nothing, until a work 64 later is stamped there. A poll that is 64
+ * works late finds the timestamps of a younger work. None of this is special-cased here: host_launch.c counts as
+ * NCCL does.
  */
 
 enum { BIT_KERNEL = 6, BIT_PHASE = 15, NO_CHANNEL = 0xffff, GATE_LOOK_NS = 1000000 };
@@ -491,7 +491,7 @@ static struct host_stamp *slot_of(const struct host_engine *engine, struct host_
 	return &stamps[engine->host->config.release < 22700 ? 0 : counter % HOST_STAMPS];
 }
 
-/* Memory for the rings of the channels that this work uses. */
+/* Allocates the rings of the channels that this work uses. */
 static enum status device_reserve(const struct host_engine *engine, struct host_active *active)
 {
 	struct host_stream *stream = stream_of(engine, active);
@@ -568,7 +568,7 @@ static enum status host_device_append(struct host_engine *engine, struct host_ac
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
-/* When the kernel starts, on the GPU's clock. Real time: when it was due, not when it was seen. */
+/* When the kernel starts, on the GPU's clock. Real time: when it was due, not when it was noticed. */
 static uint64_t start_choose(const struct host_engine *engine, const struct host_active *active)
 {
 	const struct host_stream *stream = stream_of(engine, active);
@@ -578,14 +578,14 @@ static uint64_t start_choose(const struct host_engine *engine, const struct host
 	if (!engine->is_real)
 		start = host_now(engine->host);
 	else if (active->work.stuck == HOST_STUCK_KERNEL)
-		start = engine->now_ns; /* it was let go just now */
+		start = engine->now_ns; /* it has just been released */
 	else if (start < active->work.start_ns)
 		start = active->work.start_ns;
 	start += offset;
 	return start < stream->stop_ns ? stream->stop_ns : start;
 }
 
-/* Kernels of one plan are one kernel: its stamps are those of all its works. */
+/* The kernels of one plan are one kernel: all its works share its timestamps. */
 static void stamps_choose(struct host_engine *engine, struct host_active *active)
 {
 	struct host_stream *stream = stream_of(engine, active);
@@ -628,7 +628,7 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 
 	active->channel_stopped[i] = true;
 	active->channels_running--;
-	/* Real time: transfers, or a hang, may have kept the kernel longer than planned. */
+	/* Real time: transfers or a hang may have delayed the kernel. */
 	if (engine->is_real && now > stop &&
 	    (active->work.edge_count > 0 || active->work.stuck != HOST_STUCK_NONE))
 		stop = now;
@@ -639,13 +639,15 @@ static void device_stop(struct host_engine *engine, struct host_active *active, 
 	counter = host_work_counters(&active->work)[i].device;
 	slot = slot_of(engine, channel_of(engine, active, i)->stop, counter);
 	if (slot->counter >= counter)
-		return; /* by the Send that this Recv shares its work with */
+		return; /* by the Send that shares the work with this Recv */
 	slot->gpu_ns = stop;
 	slot->counter = counter;
 }
 
-/* Kernels of a communicator run one after the other. In virtual time only one that hangs is waited
- * for, so that many can be looked at in one turn. */
+/*
+ * Kernels of a communicator run sequentially. In virtual time only a hung one blocks, so that many can be polled in
+ * one pass.
+ */
 static bool gpu_may_start(struct host_engine *engine, const struct host_active *active)
 {
 	const struct host_stream *stream = stream_of(engine, active);
@@ -660,25 +662,26 @@ static bool gpu_may_start(struct host_engine *engine, const struct host_active *
 	       engine_is_due(engine, active->work.start_ns);
 }
 
-/* Ask whether all the others are there, too. */
+/* Asks whether all other ranks have arrived. */
 static bool gate_try(struct host_engine *engine, struct host_active *active)
 {
 	struct host_gate gate = { .look_ns = 0 };
 	struct host_stream *stream = stream_of(engine, active);
 
 	if (!engine->is_real) {
-		active->is_open = true; /* its communicator ends: nobody moves the clock any more */
+		active->is_open =
+			true; /* its communicator is ending: nobody advances the clock anymore */
 		return true;
 	}
 	if (!active->work.gate(active->work.gate_arg, engine->now_ns, &gate)) {
-		/* Not due yet, on purpose: the engine wakes up then. */
+		/* Intentionally not due: the engine wakes up then. */
 		(void)engine_is_due(engine, gate.look_ns > engine->now_ns
 						    ? gate.look_ns
 						    : engine->now_ns + GATE_LOOK_NS);
 		return false;
 	}
 	active->is_open = true;
-	/* The others may have been there before this kernel could start. */
+	/* The others may have arrived before this kernel could start. */
 	if (gate.begin_ns + (uint64_t)engine->host->config.gpu_offset_ns < active->start_ns)
 		gate.begin_ns = active->start_ns - (uint64_t)engine->host->config.gpu_offset_ns;
 	active->begin_ns = gate.begin_ns;
@@ -731,7 +734,7 @@ static bool gpu_progress(struct host_engine *engine, struct host_active *active)
 		}
 		active->is_gpu_done = active->channels_running == 0;
 	}
-	/* The first that is not over keeps it busy; one that waits behind must not let its own plan in. */
+	/* The first unfinished one keeps it busy; a later one must not admit its own plan. */
 	if (!active->is_gpu_done && stream->busy_pass != engine->pass &&
 	    (engine->is_real || active_is_held(active))) {
 		stream->busy_pass = engine->pass;
@@ -756,7 +759,7 @@ static void kernel_show_start(struct host_active *active, struct host_kernel *ke
 	active_count_start(active, BIT_KERNEL);
 }
 
-/* 2.31: what the kernel did in between. */
+/* 2.31: phases within the kernel. */
 static void kernel_show_phases(struct host_active *active, struct host_kernel *kernel,
 			       unsigned int i, uint64_t stop)
 {
@@ -799,7 +802,7 @@ static void kernel_show_stop(struct host_active *active, struct host_kernel *ker
 	if (kernel->is_started) {
 		active_stop(active, BIT_KERNEL, kernel->handle);
 	} else {
-		/* The handle is another's, stopped long ago. */
+		/* The handle belongs to another operation that stopped long ago. */
 		(void)host_stop(&active->plugin, kernel->handle);
 		bump_relaxed(&active->counts->extra_stops, 1);
 	}
@@ -811,8 +814,10 @@ static bool kernel_poll(struct host_engine *engine, struct host_active *active, 
 	struct host_channel *channel = kernel->channel;
 	const struct host_stamp *slot;
 
-	/* Up to 2.30 one waits for the other on the same connection. 2.31 looks at all of them, and those whose
-	 * kernel has not ended have nothing to show. */
+	/*
+	 * Up to 2.30 polls on the same connection wait for each other. 2.31 checks all of them, and those whose
+	 * kernel has not ended have nothing to show.
+	 */
 	if (channel->polled[active->work.is_recv] != kernel->turn &&
 	    (engine->kind == ENGINE_PROXY || !active->is_gpu_done))
 		return false;
@@ -846,13 +851,13 @@ static bool host_device_progress(struct host_engine *engine, struct host_active 
 	return has_moved;
 }
 
-/* The thread behind a communicator: its turns, and its sleep. See host_internal.h. */
+/* The thread of a communicator: its passes and its sleep. See host_internal.h. */
 
 enum { BIT_CTRL = 5 };
 
 /* ---- ProxyCtrl ------------------------------------------------------------------------------- */
 
-/* The context is that of whoever made the proxy, even after that communicator is gone. */
+/* The context is that of the communicator that created the proxy, even after it is gone. */
 static void *ctrl_start(struct host_engine *engine)
 {
 	struct host_comm *owner = engine->owner;
@@ -949,7 +954,7 @@ static bool engine_has_appetite(const struct host_engine *engine, size_t taken)
 	return engine->is_real || engine->moved_count + taken < ENGINE_AT_ONCE;
 }
 
-/* Half of the queue at a time: who waits would otherwise be woken for each single slot. */
+/* Wakes waiters when half of the queue is free, not for each single slot. */
 static void tell_about_room(struct host_engine *engine)
 {
 	if (!load_relaxed(&engine->waits_for_room) ||
@@ -1006,7 +1011,7 @@ static void active_finish(struct host_engine *engine, struct host_active *active
 	active->work.many = NULL;
 	active->next = engine->spare;
 	engine->spare = active;
-	/* What was counted is visible to whoever sees 0. Pairs with host_engine_wait(). */
+	/* The counts are visible to whoever reads 0. Pairs with host_engine_wait(). */
 	add_release(&active->work.comm->unfinished[engine->kind], (uint64_t)-1);
 	if (load_relaxed(&engine->watchers) > 0) {
 		pthread_mutex_lock(&engine->lock);
@@ -1015,7 +1020,7 @@ static void active_finish(struct host_engine *engine, struct host_active *active
 	}
 }
 
-/* Nothing but stamps is left to wait for. */
+/* Only waiting for timestamps. */
 static bool active_is_starved(const struct host_active *active)
 {
 	return active->subs_open == 0 && active->kernels_open > 0 && active->is_gpu_done;
@@ -1037,7 +1042,7 @@ static bool active_is_over(struct host_engine *engine, struct host_active *activ
 	return true;
 }
 
-/* One look at everything. True when something moved. */
+/* One pass over everything. True if something moved. */
 static bool engine_turn(struct host_engine *engine)
 {
 	struct host_active **link = &engine->first, *active;
@@ -1073,8 +1078,7 @@ static bool engine_turn(struct host_engine *engine)
 	return engine->moved_count > 0;
 }
 
-/* ProxyCtrl tells when the loop gets something to do and when it has nothing more; before 2.27, and
- * by quirk, it tells in every turn. */
+/* ProxyCtrl reports when the loop gets work and when it becomes idle; before 2.27, and by quirk, in every pass. */
 static void ctrl_turn(struct host_engine *engine, bool is_idle)
 {
 	bool is_each = engine->host->config.release < 22700 ||
@@ -1106,7 +1110,7 @@ static bool engine_is_starving(const struct host_engine *engine)
 	return engine->first != NULL;
 }
 
-/* Late polls stay late until somebody waits for the end. */
+/* Late polls stay late until someone waits for the end. */
 static bool has_audience(const struct host_engine *engine)
 {
 	return load_relaxed(&engine->watchers) > 0 || load_relaxed(&engine->stop) != ENGINE_RUN;
@@ -1122,7 +1126,7 @@ static void sleep_until(struct host_engine *engine, uint64_t ns)
 		pthread_cond_timedwait(&engine->arrived, &engine->lock, &deadline);
 }
 
-/* False when the thread is to leave. */
+/* False if the thread must exit. */
 static bool engine_sleep(struct host_engine *engine)
 {
 	bool is_over, has_new, is_starving = engine_is_starving(engine);
@@ -1151,7 +1155,7 @@ static bool engine_sleep(struct host_engine *engine)
 	return !is_over;
 }
 
-/* What the thread does; the engine is its argument. */
+/* The thread's main function; the argument is the engine. */
 static void *host_engine_main(void *arg)
 {
 	struct host_engine *engine = arg;
@@ -1183,12 +1187,11 @@ static void *host_engine_main(void *arg)
 }
 
 /*
- * The queue of the thread behind a communicator, for those who post and wait. See host_internal.h.
+ * The queue of a communicator's thread, for those who post and wait. See host_internal.h.
  *
- * The queue has one consumer and producers that hold `lock`. The thread takes works without the
- * lock; it takes the lock only to sleep, to tell somebody who waits, and to stop. Whoever waits is
- * told at the latest when the thread goes to sleep, so that a flag that was seen too late costs
- * time and nothing else.
+ * The queue has one consumer, and producers that hold `lock`. The thread takes works without the lock; it only
+ * takes the lock to sleep, to wake a waiter, and to stop. Waiters are woken at the latest when the thread goes to
+ * sleep, so a flag that is seen late only costs time.
  */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -1241,12 +1244,12 @@ static void active_free(struct host_active *active)
 	}
 }
 
-/* What only the thread and its queue needed. */
+/* Frees what only the thread and its queue needed. */
 static void engine_empty(struct host_engine *engine)
 {
 	active_free(engine->first);
 	active_free(engine->spare);
-	/* An abort leaves some behind. */
+	/* Left over after an abort. */
 	for (; engine->head != engine->tail; engine->head++)
 		free(engine->queue[engine->head % ENGINE_QUEUE].many);
 	free(engine->queue);
@@ -1327,12 +1330,12 @@ enum status host_engine_post(struct host_engine *engine, const struct host_work 
 		}
 		store_relaxed(&engine->waits_for_room, 1);
 		pthread_cond_wait(&engine->room, &engine->lock);
-		status = engine_start(engine); /* or it has ended meanwhile */
+		status = engine_start(engine); /* or it has exited meanwhile */
 	}
 	if (status == OK) {
 		engine->queue[engine->tail % ENGINE_QUEUE] = *work;
 		add_relaxed(&work->comm->unfinished[engine->kind], 1);
-		/* The work is there before the count says so. Pairs with engine_fetch(). */
+		/* The work is visible before the count. Pairs with engine_fetch(). */
 		store_release(&engine->tail, engine->tail + 1);
 		if (engine->is_sleeping)
 			pthread_cond_signal(&engine->arrived);
@@ -1357,7 +1360,7 @@ void host_engine_hurry(struct host_engine *engine)
 	host_engine_wake(engine);
 }
 
-/* From here on the engine tells what it has finished. It looks once more before it sleeps. */
+/* From here on the engine wakes this waiter. It makes another pass before it sleeps. */
 static void watch_begin(struct host_engine *engine)
 {
 	pthread_mutex_lock(&engine->lock);
@@ -1372,7 +1375,7 @@ static void watch_end(struct host_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 }
 
-/* Asleep, and no work that it has will ever move again. */
+/* Asleep, and none of its works will ever progress. */
 static bool engine_is_starved(const struct host_engine *engine)
 {
 	return engine->has_thread && engine->is_sleeping && !engine->is_kicked &&
@@ -1388,7 +1391,7 @@ void host_engine_wait(struct host_engine *engine, struct host_comm *comm, uint64
 	watch_end(engine);
 }
 
-/* With a clock of the user's own, what is due later counts as nothing to do. */
+/* With the user's own clock, what is due later does not count. */
 static bool engine_is_settled(const struct host_engine *engine)
 {
 	if (!engine->has_thread)

@@ -1,12 +1,11 @@
 /*
- * One call of the plugin at a time, as NCCL makes it: the descriptor of the version that was found is
- * filled on the stack and handed over. No lock, no clock, no counting, no look at the mask: that is
- * host_internal.h's. What benchmarks measure is these functions.
+ * One call of the plugin, as NCCL makes it: fills the descriptor of the found version on the stack and passes it.
+ * No lock, no clock, no counting, no check of the mask: see host_internal.h. Benchmarks measure these functions.
  *
  *	host_init		host_start_*		host_state_*
  *	host_finalize		host_stop
  *
- * An event or a state that the found version does not have is not called.
+ * Events and states that the found version does not have are not called.
  */
 #ifndef HOST_EVENT_H
 #define HOST_EVENT_H
@@ -24,16 +23,16 @@
 
 /* ---- starts ---------------------------------------------------------------------------------- */
 
-/* One function per type of event, a case per version.
+/*
+ * One function per type of event, one case per version.
  *
- * Where the type is one byte (v1 to v4) the seven bytes behind it are garbage, as they can be in
- * NCCL. A handle is only written by the plugin: one that does not leaves the old value there, as
- * with NCCL.
+ * If the type is one byte (v1 to v4), the seven bytes after it are garbage, as they can be in NCCL. The handle is
+ * only written by the plugin: if it does not, the old value stays, as with NCCL.
  */
 
 #define HOST_PADDING UINT64_C(0xa5a5a5a5a5a5a500)
 
-/* Head of a descriptor of version N. Narrow: one byte of type and what lies behind it. */
+/* Head of a descriptor of version N. Narrow: one byte of type and the bytes after it. */
 #define HOST_HEAD_NARROW(d, kind)                             \
 	do {                                                  \
 		uint64_t head = HOST_PADDING | (uint8_t)kind; \
@@ -48,7 +47,7 @@
 #define HOST_HEAD_6 HOST_HEAD_WIDE
 #define HOST_HEAD_7 HOST_HEAD_WIDE
 
-/* case N of a switch over the version: fill a descriptor `d` and call. */
+/* case N of a switch over the version: fills a descriptor `d` and calls. */
 #define HOST_START(N, kind, up, who, fill)                                 \
 	case N: {                                                          \
 		struct abi_descr_v##N d;                                   \
@@ -74,7 +73,7 @@
 	HOST_START(2, kind, up, who, fill) \
 	HOST_STARTS_3(kind, up, who, fill)
 
-/* Who calls: the communicator's context, and its rank for the events that carry one. */
+/* The caller: the communicator's context, and its rank for events that have one. */
 struct host_call {
 	void *context;
 	int rank;
@@ -93,7 +92,7 @@ static inline void host_start_group_api(const struct host_plugin *plugin, struct
 	}
 }
 
-/* CollApi and P2pApi; the latter has no root, and neither says a peer. */
+/* CollApi and P2pApi; the latter has no root, and neither has a peer. */
 struct host_api {
 	void *parent; /* GroupApi */
 	const char *function;
@@ -225,7 +224,7 @@ struct host_coll {
 		d.coll.parent_group = coll->parent_group; \
 	} while (0)
 
-/* Versions 1 and 2, seldom played, out of the way of the others. */
+/* Versions 1 and 2, rarely used, kept out of the way. */
 static inline void host_start_coll_old(const struct host_plugin *plugin, struct host_call call,
 				       void **handle, const struct host_coll *coll)
 {
@@ -406,7 +405,7 @@ static inline void host_start_proxy_ctrl(const struct host_plugin *plugin, struc
 	}
 }
 
-/* v3 and later. `data` is read by the plugin during the call only. */
+/* v3 and later. The plugin reads `data` only during the call. */
 static inline void host_start_net_plugin(const struct host_plugin *plugin, struct host_call call,
 					 void **handle, void *parent, int64_t id, void *data)
 {
@@ -575,7 +574,7 @@ static inline void host_state_null(const struct host_plugin *plugin, void *handl
 	}
 }
 
-/* ProxyOp: state 19, argument all zero. Before v4 there is none. */
+/* ProxyOp: state 19, argument all zero. Not before v4. */
 static inline void host_state_proxy_op(const struct host_plugin *plugin, void *handle,
 				       enum abi_state state)
 {

@@ -1,6 +1,6 @@
 /*
- * Which bits of the mask make NCCL send which event: a child's bit brings its parents. Releases
- * differ in that, so there is a row per generation.
+ * Which bits of the mask make NCCL send which event: a child's bit enables its parents. Releases differ, so there
+ * is one row per generation.
  */
 #ifndef HOST_INTERNAL_H
 #define HOST_INTERNAL_H
@@ -20,7 +20,7 @@ static inline bool host_is_asked(const struct host_asks *asks, int mask, enum ab
 	return (mask & asks->bits[__builtin_ctz((unsigned int)event)]) != 0;
 }
 
-/* Since when the interface has it. */
+/* The first interface version that has it. */
 static inline bool host_version_has(int version, enum abi_event event)
 {
 	static const int since[HOST_EVENTS] = { 1, 1, 1, 1, 1, 1, 3, 3, 5, 5, 5, 5, 6, 6, 6, 7 };
@@ -29,21 +29,21 @@ static inline bool host_version_has(int version, enum abi_event event)
 }
 
 /*
- * What the host's own files and the tapes' player share.
+ * Shared by the host's own files and the tape player.
  *
  *	user thread --host_play()--> API events, plans --post--> engine's queue --> engine thread
  *	                                  |                                         (proxy, or the
  *	graph replay --> callback thread -+                                          profiler thread)
- *	non-blocking --> group thread ----+
+ *	nonblocking --> group thread -----+
  *
- * A *task* is one Coll or P2p; a *plan* is one kernel of one communicator with its tasks; a *work* is
- * what a plan posts for a task to an engine. An engine owns all that it was given: it copies works
- * out of its queue, and no other thread looks at them.
+ * A *task* is one Coll or P2p; a *plan* is one kernel of one communicator with its tasks; a *work* is what a plan
+ * posts for a task to an engine. An engine owns everything it was given: it copies works out of its queue, and no
+ * other thread accesses them.
  */
 
 void host_worker_init(struct host_worker *worker);
 void host_worker_release(struct host_worker *worker);
-/* After the jobs that it has; it takes no more. */
+/* Runs the queued jobs first; accepts no more. */
 void host_worker_stop(struct host_worker *worker);
 void host_worker_wait(struct host_worker *worker);
 
@@ -52,7 +52,7 @@ static inline struct host_counts *host_lane_counts(struct host_comm *comm, enum 
 	return &comm->counts[lane];
 }
 
-/* splitmix64: small, and the same everywhere. */
+/* splitmix64: small, and identical on all platforms. */
 static inline uint64_t host_random(uint64_t *state)
 {
 	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -62,14 +62,14 @@ static inline uint64_t host_random(uint64_t *state)
 	return x ^ x >> 31;
 }
 
-/* host.c: takes and gives back one reference; host->lock is held by the caller. */
+/* host.c: takes and releases one reference; the caller holds host->lock. */
 void host_load(struct host *host);
 void host_unload(struct host *host);
 
 /* ---- operations (host_call.c) ------------------------------------------------------------------- */
 
 uint64_t host_op_bytes(const struct host_op *op);
-/* The op's own edges, or the ring's, or the peer's. */
+/* The operation's own edges, or the ring's, or the peer's. */
 uint8_t host_op_edges(const struct host_op *op, uint8_t function, int32_t peer,
 		      struct host_edge edges[HOST_EDGES]);
 
@@ -84,14 +84,14 @@ struct host_task {
 	void *handle;	   /* Coll or P2p */
 	uint32_t releases; /* of the communicator, when the API was called */
 	int32_t peer;
-	uint8_t function; /* Send or Recv where the user said AlltoAll */
+	uint8_t function; /* Send or Recv if the user called AlltoAll */
 	uint8_t channels; /* as NCCL shows them */
 	bool is_p2p;
-	bool is_shown;	  /* by its API event */
-	bool is_self;	  /* send to or from this rank: no proxy, no kernel channel */
-	bool is_hidden;	  /* executes, but shows no more than its API event */
-	bool is_fused;	  /* Recv that shares the device work of the Send before it */
-	bool is_gathered; /* one of a group's Broadcasts of several roots, which are one AllGatherV */
+	bool is_shown;	/* by its API event */
+	bool is_self;	/* to or from this rank itself: no proxy, no kernel channel */
+	bool is_hidden; /* executes, but only its API event is shown */
+	bool is_fused;	/* Recv that shares the device work of the preceding Send */
+	bool is_gathered; /* one of a group's Broadcasts with several roots, which become one AllGatherV */
 	uint64_t *expected; /* captured: by channel, what a replay that does not count waits for */
 };
 
@@ -105,7 +105,7 @@ struct host_plan {
 	void *group;
 };
 
-/* Coll or P2p; counts->shown and its like are kept here. */
+/* Coll or P2p; also updates counts->shown etc. */
 void host_task_start(struct host_plan *plan, struct host_task *task, struct host_counts *counts,
 		     bool is_replay);
 void host_task_stop(struct host_plan *plan, struct host_task *task, struct host_counts *counts);
@@ -117,7 +117,7 @@ static inline struct host_call host_call_of(const struct host_comm *comm)
 	return (struct host_call){ comm->context, comm->config.rank };
 }
 
-/* Does the mask ask for it, and does the plugin's version have it? */
+/* Whether the mask requests the event and the plugin's version has it. */
 bool host_comm_is_asked(const struct host_comm *comm, int mask, enum abi_event event);
 
 /* ---- works and engines ----------------------------------------------------------------------- */
@@ -134,8 +134,8 @@ struct host_work {
 	bool is_foreign;
 	bool is_collnet;
 	bool is_recv;
-	bool has_kernel_events; /* KernelCh for its channels: somebody polls */
-	bool is_stamped;	/* by the device, whether or not somebody polls */
+	bool has_kernel_events; /* KernelCh for its channels: they are polled */
+	bool is_stamped;	/* by the device, whether polled or not */
 	bool has_net_events;
 	uint8_t first_channel;
 	uint16_t channels;
@@ -157,9 +157,9 @@ struct host_work {
 	int32_t stuck_peer;
 	uint32_t stuck_step;
 	uint32_t stuck_kernels;
-	/* By channel, where it is polled or stamped: host_work_counters(). */
+	/* By channel, if polled or stamped: host_work_counters(). */
 	struct host_counter few[HOST_COUNTERS_FEW];
-	struct host_counter *many; /* on the heap when there are more */
+	struct host_counter *many; /* on the heap if there are more */
 };
 
 static inline struct host_counter *host_work_counters(struct host_work *work)
@@ -173,14 +173,14 @@ enum host_engine_kind {
 };
 
 /*
- * The thread comes with the first work. ERR_NO_SPACE. Lives until host_free(): a user thread may
- * wait for room in the queue while another one aborts the communicator.
+ * The thread starts with the first work. ERR_NO_SPACE. Lives until host_free(): a user thread may wait for room in
+ * the queue while another one aborts the communicator.
  */
 enum status host_engine_new(struct host_engine **engine, struct host_comm *owner,
 			    enum host_engine_kind kind);
-/* One more communicator uses it. */
+/* Adds a user communicator. */
 void host_engine_share(struct host_engine *engine);
-/* One fewer; with the last one the thread ends, after what is queued or at once. */
+/* Removes one; with the last one the thread ends, after what is queued or at once. */
 void host_engine_leave(struct host_engine *engine, bool is_abort);
 void host_engine_free(struct host_engine *engine);
 void host_device_free(struct host_device *device);
@@ -188,36 +188,37 @@ void host_device_free(struct host_device *device);
 /* Waits while the queue is full. ERR_GONE: the communicator died; ERR_SYSTEM: no thread. */
 enum status host_engine_post(struct host_engine *engine, const struct host_work *work);
 void host_engine_wake(struct host_engine *engine);
-/* From now on everything is due: nobody moves the clock any more. */
+/* Makes everything due: nobody advances the clock anymore. */
 void host_engine_hurry(struct host_engine *engine);
-/* Until no more than `limit` works of the communicator are unfinished, or it is dead, or all that is left
- * are polls that nothing will answer. */
+/*
+ * Waits until at most `limit` works of the communicator are unfinished, or it is dead, or only polls without an
+ * answer are left.
+ */
 void host_engine_wait(struct host_engine *engine, struct host_comm *comm, uint64_t limit);
-/* Until it has nothing to do. */
+/* Waits until it is idle. */
 void host_engine_settle(struct host_engine *engine);
 
 /*
- * Inside an engine: what the proxy's progress thread (and the profiler thread of 2.31) works on.
- * Only host_engine.c include this.
+ * Inside an engine: what the proxy's progress thread (and the profiler thread of 2.31) works on. Only included by
+ * host_engine.c.
  *
- * The thread makes turns. In a turn it takes new works from the queue, starts their proxy
- * operations, and then looks once at every active work: each connection and each channel moves on
- * by what is due. When a turn moved nothing it sleeps.
+ * The thread makes passes. In each pass it takes new works from the queue, starts their proxy operations, and then
+ * polls every active work once: each connection and channel advances by what is due. If nothing moved, it sleeps.
  */
 
 /* One proxy operation: a channel, a peer, a direction. */
 struct host_sub {
 	void *handle;
 	void *steps[HOST_IN_FLIGHT];
-	uint64_t trans_bytes; /* not cleared between operations: NCCL recycles it too */
+	uint64_t trans_bytes; /* not cleared between operations: NCCL recycles it, too */
 	uint64_t step_ns[3];  /* real time: when a step is due for its three moves */
 	uint32_t connection;
 	uint32_t ticket; /* its turn on that connection */
-	/* Steps that have been posted; made ready or arrived; sent or flushed; completed. */
+	/* Steps that are posted; ready or arrived; sent or flushed; completed. */
 	uint32_t moved[4];
 	int32_t peer;
-	uint8_t channel; /* counted from the work's first */
-	uint8_t stuck;	 /* as its edge says */
+	uint8_t channel; /* relative to the work's first */
+	uint8_t stuck;	 /* from its edge */
 	uint32_t stuck_step;
 	bool is_send;
 	bool is_begun;
@@ -232,7 +233,7 @@ struct host_stamp {
 /* The GPU's side of one channel, in memory that the host polls. */
 struct host_channel {
 	uint64_t device;    /* the last work that was stamped */
-	uint64_t queued[2]; /* polls posted, by direction (Recv has a connection of its own) */
+	uint64_t queued[2]; /* polls posted, by direction (Recv has its own connection) */
 	uint64_t polled[2]; /* polls finished */
 	struct host_stamp start[HOST_STAMPS];
 	struct host_stamp stop[HOST_STAMPS];
@@ -241,15 +242,15 @@ struct host_channel {
 /* One profiler operation: the poll for a channel's kernel. */
 struct host_kernel {
 	struct host_channel *channel;
-	void *handle;	/* not cleared between operations: that is the lost start's handle */
-	uint64_t base;	/* the counter that is waited for */
+	void *handle;	/* not cleared between operations: the handle used after a lost start */
+	uint64_t base;	/* the counter it waits for */
 	uint64_t turn;	/* its turn on the channel's connection */
-	uint64_t start; /* stamp that was shown */
+	uint64_t start; /* timestamp that was shown */
 	bool is_started;
 	bool is_done;
 };
 
-/* What of a work's events the mask asks for and the version has. */
+/* Which of a work's events the mask requests and the version has. */
 struct host_wishes {
 	bool op;
 	bool step;
@@ -276,14 +277,14 @@ struct host_active {
 
 	bool is_gpu_started;
 	bool is_gpu_done;
-	bool is_open;		    /* waits for nobody any more */
-	uint64_t begin_ns;	    /* host's clock: when it opened; 0: it was never shut */
-	bool is_lagging;	    /* polls are late by a whole ring of stamps */
+	bool is_open;		    /* no longer waits for other ranks */
+	uint64_t begin_ns;	    /* host's clock: when it opened; 0: it had no gate */
+	bool is_lagging;	    /* polls are late by a whole ring of timestamps */
 	uint64_t start_ns, stop_ns; /* GPU's clock, first channel */
 	uint64_t period_ns;	    /* real time: between two steps */
 	uint16_t channels_running;
 	uint16_t lost_channel;		      /* whose start is lost, by quirk; or none */
-	uint16_t channel_open[HOST_CHANNELS]; /* proxy operations not done */
+	uint16_t channel_open[HOST_CHANNELS]; /* unfinished proxy operations */
 	bool channel_stopped[HOST_CHANNELS];
 };
 
@@ -299,7 +300,7 @@ struct host_engine {
 	enum host_engine_kind kind;
 	enum host_lane lane;
 
-	pthread_mutex_t lock; /* producers, and everybody who sleeps */
+	pthread_mutex_t lock; /* for producers and all that sleep */
 	pthread_cond_t arrived;
 	pthread_cond_t room;
 	pthread_cond_t quiet;
@@ -307,40 +308,40 @@ struct host_engine {
 	unsigned int references;
 	bool has_thread;
 	bool is_sleeping;
-	bool is_kicked;	 /* look again, though nothing was posted */
-	bool is_starved; /* while sleeping: works are left, and all of them wait for stamps alone */
-	uint64_t wakes_at_ns; /* while sleeping; ENGINE_NEVER: only when woken */
+	bool is_kicked;	      /* make another pass although nothing was posted */
+	bool is_starved;      /* while asleep: all remaining works only wait for timestamps */
+	uint64_t wakes_at_ns; /* while asleep; ENGINE_NEVER: only when woken */
 	int stop;	      /* enum engine_stop */
 	int waits_for_room;
 	int watchers;
-	int hurries; /* real time is over: what is left happens at once */
+	int hurries; /* end of real time: the rest happens at once */
 
 	struct host_work *queue;
 	uint64_t tail; /* written by producers under the lock */
 	uint64_t head; /* written by the thread */
 
-	/* The thread's own. */
+	/* Only used by the thread. */
 	struct host_active *first;
 	struct host_active **last;
 	struct host_active *spare;
 	size_t active_count;
-	size_t moved_count; /* works that moved in the last turn */
+	size_t moved_count; /* works that advanced in the last pass */
 	uint64_t pass;
 	uint64_t now_ns;
 	uint64_t next_due_ns;
 	bool is_real;
-	bool has_stuck;	   /* there was one in the last turn */
+	bool has_stuck;	   /* there was one in the last pass */
 	bool is_lag_over;  /* nothing else moves: late polls happen now */
 	bool was_lag_over; /* and that did not help */
 	bool was_idle;
-	bool is_purging; /* the last one is leaving: polls that nothing answers are dropped */
+	bool is_purging; /* the last user is leaving: polls without an answer are dropped */
 	uint64_t random;
 	struct host_connection *connections;
 };
 
 /*
- * One group while it is played: host_call.c makes the API events and the tasks, host_launch.c turns
- * the tasks into plans.
+ * One group while it runs: host_call.c makes the API events and the tasks, host_launch.c turns the tasks into
+ * plans.
  */
 
 enum { PLAY_FEW = 8 }; /* tasks that need no memory from the heap */
@@ -354,9 +355,9 @@ struct play {
 	struct host_task few[PLAY_FEW];
 };
 
-/* Everything of the blocking communicators, or of the others. */
+/* Launches everything of the blocking communicators, or of the others. */
 enum status host_launch(const struct play *play, bool is_blocking);
-/* Before that: waits for what is stuck there. */
+/* Call first: waits for operations that are stuck before launch. */
 enum status host_launch_wait(const struct play *play);
 
 #endif

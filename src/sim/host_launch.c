@@ -1,6 +1,4 @@
-/*
- * From tasks to plans: in which order NCCL launches what one group holds, and in which thread.
- */
+/* From tasks to plans: the order and thread in which NCCL launches the operations of a group. */
 #include "sim/host.h"
 #include "sim/host_internal.h"
 
@@ -71,8 +69,10 @@ void host_worker_release(struct host_worker *worker)
 	pthread_mutex_destroy(&worker->lock);
 }
 
-/* Takes over the job. ERR_SYSTEM: no thread could be made; ERR_GONE: it was stopped. Then the job is
- * still the caller's. */
+/*
+ * Takes over the job. ERR_SYSTEM: could not start the thread; ERR_GONE: it was stopped. On failure the caller keeps
+ * the job.
+ */
 static enum status host_worker_give(struct host_worker *worker, struct host_worker_job *job,
 				    const char *thread_name)
 {
@@ -109,26 +109,26 @@ void host_worker_wait(struct host_worker *worker)
 }
 
 /*
- * What a plan gives to the engines: for each task a work with its channels, connections, times and
- * troubles; and how host and device count the plan's works.
+ * What a plan passes to the engines: for each task a work with its channels, connections, times and faults; and how
+ * host and device count the plan's works.
  *
- * Per communicator and channel NCCL has a counter in the device's memory that every work moves, kernel events
- * or not, and one of its own. A profiler operation, posted for a work whose kernel events are requested, waits
- * until the device has stamped the work whose number is the host's counter. The counters agree only as long as
- * everything that moves one moves the other:
+ * Per communicator and channel, NCCL has a counter in device memory that every work increments, with or without
+ * kernel events, and one of its own. A profiler operation, posted for a work with requested kernel events, waits
+ * until the device has stamped the work whose number is the host's counter. The counters only agree as long as
+ * everything that increments one increments the other:
  *
- *	release		the host's counter moves		what moves the device's counter alone
- *	2.26.2		when enqueued or captured;		sends to oneself
+ *	release		the host's counter is incremented	what only increments the device's counter
+ *	2.26.2		when enqueued or captured;		sends to itself
  *			replays add to what they expect
- *	2.26.3 - 2.30	eager: when enqueued			sends to oneself, AllGatherV (2.29), replays
- *			captured: once at capture when not	of works captured without kernel events,
- *			requested, else with each replay,	replays after an eager operation
- *			until the communicator runs
- *			something eagerly
+ *	2.26.3 - 2.30	eager: when enqueued			sends to itself, AllGatherV (2.29), replays
+ *			captured: once at capture if not	of works captured without kernel events,
+ *			requested, otherwise with each		replays after an eager operation
+ *			replay, until the communicator
+ *			runs something eagerly
  *	2.31		when requested				everything that is not requested
  *
- * The device stamps only works that were captured or enqueued with kernel events. So a host that has fallen
- * behind waits for the stamp of an older work: an old time if that one was requested, for ever if not.
+ * The device only stamps works that were captured or enqueued with kernel events. So a host that has fallen behind
+ * waits for the timestamp of an older work: an old time if that one was requested, forever if not.
  */
 
 static bool task_has_network(const struct host_task *task)
@@ -152,11 +152,11 @@ static bool task_has_kernel(const struct host_plan *plan, const struct host_task
 	return !task->is_self && task_is_requested(plan, task);
 }
 
-/* One work of the device: a task, or a Send and the Recv that shares its work. NCCL looks at the Recv first. */
+/* One work of the device: a task, or a Send and the Recv that shares its work. NCCL checks the Recv first. */
 struct unit {
 	const struct host_task
 		*tasks[2]; /* in the order of their events; the second is NULL or a Recv */
-	const struct host_task *leader; /* whose mask is the device's, and who moves the counter */
+	const struct host_task *leader; /* provides the device's mask and increments the counter */
 };
 
 static struct unit unit_of(const struct host_plan *plan, size_t i)
@@ -190,7 +190,7 @@ static bool device_stamps(const struct host_plan *plan, const struct unit *unit)
 	       (release < 22603 || task_is_requested(plan, unit->leader));
 }
 
-/* Does the host's counter move when this is enqueued or captured (`is_replay` false), or replayed? */
+/* Whether the host's counter is incremented when this is enqueued or captured (`is_replay` false), or replayed. */
 static bool host_counts_unit(const struct host_plan *plan, const struct unit *unit, bool is_replay)
 {
 	int release = plan->comm->host->config.release;
@@ -210,7 +210,7 @@ static bool host_counts_unit(const struct host_plan *plan, const struct unit *un
 	return is_captured_now ? !is_requested : is_requested && plan->comm->is_persistent;
 }
 
-/* What this task's profiler operation waits for; `host` is the counter after it was moved. */
+/* What this task's profiler operation waits for; `host` is the counter after incrementing. */
 static uint64_t expected_choose(const struct host_plan *plan, const struct host_task *task,
 				unsigned int i, uint64_t host, bool is_replay)
 {
@@ -220,7 +220,7 @@ static uint64_t expected_choose(const struct host_plan *plan, const struct host_
 	if (!plan->is_captured || release >= 23100)
 		return host;
 	if (release < 22603) {
-		/* Added to after the profiler operation was posted, so the next replay has it. */
+		/* Increased after the profiler operation was posted, so it applies to the next replay. */
 		expected = is_replay ? task->expected[i] : host;
 		task->expected[i] = is_replay ? expected + host : expected;
 	} else if (is_replay && plan->comm->is_persistent) {
@@ -237,7 +237,7 @@ static struct host_counter *counter_of(const struct host_plan *plan, const struc
 	return &plan->comm->counters[(unit->leader->op->first_channel + channel) % HOST_CHANNELS];
 }
 
-/* What this task's profiler operations wait for, and what the device writes; `work` may be NULL. */
+/* What this task's profiler operations wait for, and what the device writes; `work` can be NULL. */
 static void task_note(const struct host_plan *plan, const struct unit *unit,
 		      const struct host_task *task, bool is_replay, struct host_work *work)
 {
@@ -257,7 +257,7 @@ static void task_note(const struct host_plan *plan, const struct unit *unit,
 	}
 }
 
-/* A work by both counters, on all its channels; the works' own copies are filled where there are works. */
+/* Counts a work on all its channels, for host and device; fills the works' own copies if there are works. */
 static void unit_count(const struct host_plan *plan, const struct unit *unit, bool is_replay,
 		       struct host_work works[2])
 {
@@ -304,7 +304,7 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 		.comm = plan->comm,
 		.context = plan->comm->context,
 		.parent = task->handle,
-		/* A Broadcast that became an AllGatherV and perhaps a collective again lost its mask. */
+		/* A Broadcast that became an AllGatherV and perhaps a collective again has lost its mask. */
 		.mask = task->is_hidden ? 0 : task->mask,
 		.quirks = task->quirks,
 		.pid = plan->comm->host->pid,
@@ -324,7 +324,7 @@ static enum status work_fill(const struct host_plan *plan, const struct host_tas
 		.stop_skew_ns = op->stop_skew_ns,
 		.gate = op->gate,
 		.gate_arg = op->gate_arg,
-		/* It was let go where it hung, or it would not be here. */
+		/* It was released before the launch, otherwise it would not get here. */
 		.stuck = op->stuck == HOST_STUCK_BEFORE_LAUNCH ? HOST_STUCK_NONE : op->stuck,
 		.stuck_channel = op->stuck_channel,
 		.stuck_peer = op->stuck_peer,
@@ -354,7 +354,7 @@ static enum status work_post(struct host_engine *engine, const struct host_work 
 		work->has_kernel_events || work->is_stamped ||
 		(work->edge_count > 0 && host_comm_is_asked(comm, work->mask, ABI_PROXY_OP));
 
-	/* Nobody would see it; but it may hang, or take its time. */
+	/* Not shown to the plugin, but it can hang or take time. */
 	if (has_events || work->stuck != HOST_STUCK_NONE ||
 	    comm->host->config.time != HOST_TIME_VIRTUAL) {
 		status = host_engine_post(engine, work);
@@ -365,7 +365,7 @@ static enum status work_post(struct host_engine *engine, const struct host_work 
 	return status;
 }
 
-/* 2.31 polls kernels in a thread of its own: what the proxy gets then has no kernel channels. */
+/* 2.31 polls kernels in a separate thread: the proxy's part has no kernel channels then. */
 static enum status work_share_out(struct host_work *work)
 {
 	struct host_comm *comm = work->comm;
@@ -414,7 +414,7 @@ static enum status unit_post(const struct host_plan *plan, const struct unit *un
 	return status;
 }
 
-/* Works for all tasks of the plan. ERR_GONE: aborted meanwhile. */
+/* Posts works for all tasks of the plan. ERR_GONE: aborted meanwhile. */
 static enum status host_post_plan(const struct host_plan *plan, bool is_replay)
 {
 	struct host *host = plan->comm->host;
@@ -432,7 +432,7 @@ static enum status host_post_plan(const struct host_plan *plan, bool is_replay)
 	return status;
 }
 
-/* Is there something for an engine, whether or not anybody asks for it? */
+/* Whether there is something for an engine, requested or not. */
 static bool host_post_is_needed(const struct host_plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++)
@@ -442,12 +442,12 @@ static bool host_post_is_needed(const struct host_plan *plan)
 }
 
 /*
- * A plan is one kernel: what NCCL does between ncclGroupEnd and its return. Order of calls:
+ * A plan is one kernel: what NCCL does inside ncclGroupEnd. Order of calls:
  *
  *	KernelLaunch start, stop	(v5 and later)
  *	Group start
  *	Coll or P2p start, for every task
- *	works go to the engine: from here on the proxy's calls may come in between
+ *	works go to the engine: from here on, calls of the proxy can come in between
  *	Coll or P2p stop, for every task
  *	Group stop
  */
@@ -460,7 +460,7 @@ bool host_comm_is_asked(const struct host_comm *comm, int mask, enum abi_event e
 	       host_is_asked(comm->host->asks, mask, event);
 }
 
-/* The first task that has asked for anything speaks for the plan. */
+/* The first task with a mask determines that of the plan. */
 static const struct host_task *plan_speaker(const struct host_plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++)
@@ -509,8 +509,10 @@ static void plan_show_launch(struct host_plan *plan, struct host_counts *counts)
 	bump_relaxed(&counts->stops[BIT_LAUNCH], 1);
 }
 
-/* KernelLaunch, then Group, Coll and P2p and the works; a captured plan ends with the launch where
- * its replays will be seen. ERR_GONE: aborted meanwhile. */
+/*
+ * KernelLaunch, then Group, Coll and P2p and the works; a captured plan ends with the launch if its replays are
+ * shown. ERR_GONE: aborted meanwhile.
+ */
 static enum status host_plan_launch(struct host_plan *plan, enum host_lane lane)
 {
 	struct host_counts *counts = host_lane_counts(plan->comm, lane);
@@ -521,13 +523,13 @@ static enum status host_plan_launch(struct host_plan *plan, enum host_lane lane)
 	if (!plan->is_captured ||
 	    (!host_post_is_needed(plan) && plan->comm->plugin.release >= 22700))
 		return plan_run(plan, lane, false);
-	/* Before v5 the capture shows nothing at all. */
+	/* Before v5 the capture shows nothing. */
 	if (plan->comm->plugin.version < 5)
 		bump_relaxed(&counts->hidden, plan->count);
 	return OK;
 }
 
-/* Group, Coll, P2p and the works once more, from the callback thread. */
+/* Group, Coll, P2p and the works again, from the callback thread. */
 static void host_plan_replay(struct host_plan *plan)
 {
 	if (load_relaxed(&plan->comm->is_dead))
@@ -574,8 +576,8 @@ static void host_plan_free(struct host_plan *plan)
 }
 
 /*
- * CUDA graphs. A captured plan keeps its tasks: their masks and API handles are those of the
- * capture, for as long as the graph lives. A replay runs on CUDA's callback thread.
+ * CUDA graphs. A captured plan keeps its tasks: their masks and API handles are those of the capture, as long as
+ * the graph lives. A replay runs on CUDA's callback thread.
  */
 
 struct host_graph {
@@ -676,7 +678,7 @@ static void group_job_run(struct host_worker_job *job)
 	free(job);
 }
 
-/* A non-blocking communicator: another thread launches, when the user's call has returned. */
+/* A nonblocking communicator: another thread launches after the user's call has returned. */
 static enum status plan_launch_later(const struct host_plan *plan)
 {
 	struct group_job *job = malloc(sizeof(*job));
@@ -723,7 +725,7 @@ static int by_traffic(const void *a, const void *b)
 
 	if (left_bytes != right_bytes)
 		return left_bytes < right_bytes ? 1 : -1;
-	/* Those of the same size in the order of their calls. */
+	/* In call order if the sizes are equal. */
 	return left->op < right->op ? -1 : left->op > right->op;
 }
 
@@ -796,7 +798,7 @@ static enum status plans_launch(const struct play *play, struct host_comm *comm,
 	return status;
 }
 
-/* 2.29 and later: Broadcasts of several roots in one group become one AllGatherV. */
+/* 2.29 and later: Broadcasts with several roots in one group become one AllGatherV. */
 static void broadcasts_gather(struct host_task *tasks, size_t count)
 {
 	const struct host_task *first = NULL;
@@ -839,7 +841,7 @@ static enum status comm_launch(const struct play *play, struct host_comm *comm)
 	return status;
 }
 
-/* Communicators in the order of their first call; blocking ones or the others. */
+/* Communicators in the order of their first call; only blocking ones, or only the others. */
 enum status host_launch(const struct play *play, bool is_blocking)
 {
 	enum status status = OK, first = OK;

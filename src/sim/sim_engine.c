@@ -1,11 +1,11 @@
 /*
- * The simulation: time, the calls that ranks make, what happens when.
+ * The simulation: times, the ranks' calls, events.
  *
- * Calls in another order than the program says.
+ * Calls in another order than in the program:
  *
- *	SIM_MISMATCH_ORDER	two collectives of one communicator change places
- *	SIM_DEADLOCK		of two communicators that rank and peer share, the rank uses the second
- *				one first and waits for it; its peer does so with the first one
+ *	SIM_MISMATCH_ORDER	two collectives of one communicator are swapped
+ *	SIM_DEADLOCK		of two communicators shared by rank and peer, the rank uses the second one
+ *				first and waits for it; its peer does so with the first one
  */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
@@ -18,17 +18,17 @@
 
 enum {
 	KIB = 1024,
-	CHANNEL_BYTES = 32 * KIB,	  /* a channel more for so many bytes of the message */
+	CHANNEL_BYTES = 32 * KIB,	  /* one more channel per this many bytes of the message */
 	LL_BYTES = 32 * KIB,		  /* up to this per channel */
 	LL128_BYTES = 512 * KIB,	  /* up to this per channel */
 	SEND_STEP_BYTES = 512 * KIB,	  /* of Send */
 	LOCAL_BYTES_PER_US = 1000 * 1000, /* a copy within the GPU */
-	TREE_SHARE_PERCENT = 250,	  /* up to three connections of a tree share a card */
+	TREE_SHARE_PERCENT = 250,	  /* up to three connections of a tree share a NIC */
 };
 
 static const struct {
 	uint64_t step_bytes;
-	uint64_t start_ns; /* of the kernel, and until its first byte moves */
+	uint64_t start_ns; /* of the kernel, until its first byte moves */
 	unsigned int percent;
 } protocols[OP_PROTOCOLS] = {
 	[OP_LL] = { 16 * KIB, 6000, 50 },
@@ -49,7 +49,7 @@ static const struct sim_link *link_of(const struct sim_job *job, int from, int t
 								: &job->options.network;
 }
 
-/* Of a link that `share` channels have between them. */
+/* Of a link shared by `share` channels. */
 static uint64_t rate_of(const struct sim_job *job, int from, int to, int share, uint64_t ns)
 {
 	uint64_t rate = link_of(job, from, to)->bytes_per_us * 1000 /
@@ -82,7 +82,7 @@ static uint64_t ring_rate(const struct sim_job *job, const struct sim_comm *comm
 	return rate;
 }
 
-/* Both directions of every edge between nodes; within nodes a chain at NVLink's rate. */
+/* Both directions of every edge between nodes; inside nodes a chain at NVLink's rate. */
 static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm, int channel,
 			  uint64_t ns)
 {
@@ -106,7 +106,7 @@ static uint64_t tree_rate(const struct sim_job *job, const struct sim_comm *comm
 	return rate;
 }
 
-/* What holds for all messages until the next fault begins or ends. */
+/* Valid for all messages until the next fault begins or ends. */
 static const struct sim_rates *rates_at(const struct sim_job *job, struct sim_comm *comm,
 					uint64_t ns)
 {
@@ -143,7 +143,7 @@ static void set_protocol(struct sim_plan *plan, uint64_t bytes, int channels)
 	plan->protocol = bytes <= LL_BYTES ? OP_LL : bytes <= LL128_BYTES ? OP_LL128 : OP_SIMPLE;
 }
 
-/* Cut what goes over a connection into steps, at least `least_steps` of them. */
+/* Splits the data of a connection into at least `least_steps` steps. */
 static void set_steps(struct sim_plan *plan, uint64_t link_bytes, uint64_t least_steps)
 {
 	uint64_t steps = divide_up(link_bytes, protocols[plan->protocol].step_bytes);
@@ -171,7 +171,7 @@ static void set_times(struct sim_plan *plan, const uint64_t *rates, uint64_t lat
 	}
 }
 
-/* NCCL chooses by what links of that kind can do; that one of them is slow it does not know. */
+/* NCCL chooses by the nominal speed of links; it does not know that one is slow. */
 static bool is_tree_better(const struct sim_plan *ring, const struct sim_plan *tree,
 			   const struct sim_rates *rates)
 {
@@ -239,7 +239,7 @@ static bool is_collective(const struct sim_step *step)
 	return step->kind == SIM_CALL && step->function != OP_SEND && step->function != OP_RECV;
 }
 
-/* Would others notice, and would this rank be through with it before them, if at all? */
+/* Whether the other ranks would notice, and this rank would finish before them, if at all. */
 static bool may_swap(const struct sim_step *earlier, const struct sim_step *later)
 {
 	if (!is_collective(later) || later->role != earlier->role)
@@ -264,7 +264,7 @@ static bool is_shared(const struct sim_job *job, int rank, int peer, int role)
 	       job->members[rank][role].comm == job->members[peer][role].comm;
 }
 
-/* A later call on another communicator of both, before which the one at `at` must be over. */
+/* A later call on another communicator of both, which needs the call at `at` to complete first. */
 static size_t find_crossing(const struct sim_job *job, const struct sim_program *program, size_t at,
 			    const struct sim_fault *fault)
 {
@@ -323,8 +323,9 @@ static bool is_on_detour(const struct sim_rank *rank)
 	return rank->detour.is_planned && rank->detour.iteration == rank->iteration;
 }
 
-/* The call that this rank makes at its step: the program's, unless a fault makes it take another way.
- * NULL: it was made before. */
+/*
+ * The call that this rank makes at its step: the program's, unless a fault changes the order. NULL: already made.
+ */
 static const struct sim_step *sim_detour_step(struct sim_engine *engine, int number,
 					      const struct sim_program *program)
 {
@@ -340,7 +341,7 @@ static const struct sim_step *sim_detour_step(struct sim_engine *engine, int num
 	return &program->steps[rank->step];
 }
 
-/* That call was made: is the step done? Else the other communicator is waited for first. */
+/* After that call: whether the step is done. Otherwise the other communicator must complete first. */
 static bool sim_detour_is_done(struct sim_engine *engine, int number)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -353,14 +354,14 @@ static bool sim_detour_is_done(struct sim_engine *engine, int number)
 	return false;
 }
 
-/* Is the call that it makes at this step one of two that changed places? */
+/* Whether the call at this step is one of the two that were swapped. */
 static bool sim_detour_is_swapped(const struct sim_rank *rank)
 {
 	return is_on_detour(rank) && !rank->detour.is_deadlock &&
 	       (rank->step == rank->detour.earlier || rank->step == rank->detour.later);
 }
 
-/* A rank makes a call: NCCL's numbers and ours, what a mismatch changes, and what is launched. */
+/* A rank makes a call: NCCL's numbering and ours, mismatches, and the launch. */
 
 enum { CALL_NS = 9000, GROUPED_CALL_NS = 1500, LAUNCH_NS = 7000, AFTER_LAUNCH_NS = 6000 };
 
@@ -379,7 +380,7 @@ static uint64_t next_of_peer(struct sim_engine *engine, struct sim_stream *strea
 	return ++stream->peers[2 * peer + is_send];
 }
 
-/* Numbers and signature are given by the recorder's rules. */
+/* Numbers and signature follow the recorder's rules. */
 static void number_call(struct sim_engine *engine, struct sim_call *call, int comm)
 {
 	struct sim_launch *launch = call->launch;
@@ -413,7 +414,7 @@ static uint8_t other_datatype(uint8_t datatype)
 	}
 }
 
-/* The next in the first ring, so that nothing is passed on to it. */
+/* The next one in the first ring, so that nothing is forwarded to it. */
 static int other_root(const struct sim_engine *engine, const struct sim_launch *launch, int root)
 {
 	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
@@ -440,7 +441,7 @@ static bool is_rooted(const struct sim_call *call)
 	return call->function == OP_BROADCAST || call->function == OP_REDUCE;
 }
 
-/* Does this rank make the one call that differs? */
+/* Applies a mismatch if this is the rank's call that differs. */
 static void make_mismatch(struct sim_engine *engine, struct sim_call *call)
 {
 	const struct sim_launch *launch = call->launch;
@@ -464,7 +465,7 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 				 const struct sim_step *step, uint8_t function, int peer)
 {
 	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
-	struct sim_call *call = sim_meet_call_new(engine);
+	struct sim_call *call = sim_shared_call_new(engine);
 	struct sim_call **end = &launch->calls;
 
 	if (call == NULL)
@@ -495,11 +496,11 @@ static struct sim_call *add_call(struct sim_engine *engine, struct sim_launch *l
 			call->root = other_root(engine, launch, call->root);
 	}
 	number_call(engine, call, member->comm);
-	sim_meet_issue(engine, call);
+	sim_shared_issue(engine, call);
 	return call;
 }
 
-/* As frameworks do it: for each peer a Send and a Recv. */
+/* As frameworks do it: one Send and one Recv per peer. */
 static void add_all_to_all(struct sim_engine *engine, struct sim_launch *launch,
 			   const struct sim_step *step)
 {
@@ -534,7 +535,7 @@ static struct sim_launch *sim_issue(struct sim_engine *engine, int rank_number,
 	const struct sim_member *member = &engine->job->members[rank_number][step->role];
 	const struct sim_comm *comm = &engine->job->comms[member->comm];
 	struct sim_rank *rank = &engine->ranks[rank_number];
-	struct sim_launch *launch = sim_meet_launch_new(engine);
+	struct sim_launch *launch = sim_shared_launch_new(engine);
 
 	if (launch == NULL)
 		return NULL;
@@ -601,7 +602,7 @@ static void gpu_compute(struct sim_engine *engine, int number, const struct sim_
 		start_ns + ns * sim_job_compute_permille(engine->job, number, start_ns) / 1000;
 }
 
-/* The head of a stream starts as soon as it may. */
+/* The head of a stream starts as soon as possible. */
 static void start_head(struct sim_engine *engine, struct sim_stream *stream)
 {
 	struct sim_launch *launch = stream->head;
@@ -614,7 +615,7 @@ static void start_head(struct sim_engine *engine, struct sim_stream *stream)
 		return;
 	launch->start_ns = later_ns(launch->ready_ns, stream->free_ns);
 	engine->latest_ns = later_ns(engine->latest_ns, launch->start_ns);
-	sim_meet_post(engine, launch);
+	sim_shared_post(engine, launch);
 }
 
 static void push_launch(struct sim_engine *engine, struct sim_rank *rank, struct sim_launch *launch)
@@ -631,7 +632,7 @@ static void push_launch(struct sim_engine *engine, struct sim_rank *rank, struct
 	start_head(engine, stream);
 }
 
-/* One task; false when it has to wait. */
+/* One task; false if it has to wait. */
 static bool do_task(struct sim_engine *engine, int number)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -661,7 +662,7 @@ static bool do_task(struct sim_engine *engine, int number)
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-/* The parts call each other by these. */
+/* Forward declarations. */
 static void sim_engine_list(struct sim_engine *engine, int rank)
 {
 	if (engine->ranks[rank].is_listed)
@@ -670,7 +671,7 @@ static void sim_engine_list(struct sim_engine *engine, int rank)
 	engine->list[engine->listed++] = rank;
 }
 
-/* Is this iteration run? The first rank decides; false when it has not yet. */
+/* Whether this iteration runs. The first rank decides; false if it has not decided yet. */
 static bool decide_iteration(struct sim_engine *engine, int number, uint64_t iteration)
 {
 	const struct sim_options *options = &engine->job->options;
@@ -692,7 +693,7 @@ static bool decide_iteration(struct sim_engine *engine, int number, uint64_t ite
 	return true;
 }
 
-/* The program's end: the next iteration, or the job's end. */
+/* At the end of the program: the next iteration, or the end of the job. */
 static bool next_iteration(struct sim_engine *engine, int number)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -751,7 +752,7 @@ static bool make_call(struct sim_engine *engine, int number, const struct sim_st
 	return true;
 }
 
-/* The call at the rank's step, or in place of it; false when the host has to wait, or ends here. */
+/* The call at the rank's step, or the one that replaces it; false if the host has to wait or ends here. */
 static bool do_call(struct sim_engine *engine, int number, const struct sim_program *program)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -767,7 +768,7 @@ static bool do_call(struct sim_engine *engine, int number, const struct sim_prog
 	return true;
 }
 
-/* One step; false when the host has to wait. */
+/* One step; false if the host has to wait. */
 static bool do_step(struct sim_engine *engine, int number)
 {
 	struct sim_rank *rank = &engine->ranks[number];
@@ -827,7 +828,7 @@ void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch
 	else
 		rank->last_open = launch->previous_of_rank;
 	sim_engine_list(engine, launch->rank);
-	sim_meet_launch_free(engine, launch);
+	sim_shared_launch_free(engine, launch);
 	start_head(engine, stream);
 }
 
@@ -842,7 +843,7 @@ static void go_on(struct sim_engine *engine)
 	}
 }
 
-/* Ranks wait for the first one's word, and it hangs: then they go on, as they would. */
+/* Ranks wait for the decision of the first rank, which hangs: let them continue. */
 static bool release_waiting(struct sim_engine *engine)
 {
 	bool has_some = false;
@@ -896,26 +897,26 @@ enum status sim_engine_init(struct sim_engine *engine, const struct sim_job *job
 	engine->ranks = calloc(world, sizeof(*engine->ranks));
 	engine->list = malloc(world * sizeof(*engine->list));
 	engine->buckets = calloc(BUCKETS, sizeof(*engine->buckets));
-	engine->free_meetings = calloc((size_t)job->comm_count + 1, sizeof(*engine->free_meetings));
-	if (!engine->ranks || !engine->list || !engine->buckets || !engine->free_meetings) {
+	engine->free_shared = calloc((size_t)job->comm_count + 1, sizeof(*engine->free_shared));
+	if (!engine->ranks || !engine->list || !engine->buckets || !engine->free_shared) {
 		sim_engine_release(engine);
 		return ERR_NO_SPACE;
 	}
 	for (int i = 0; i < job->world; i++)
-		/* Processes do not start together. */
+		/* Processes do not start at the same time. */
 		engine->ranks[i].host_ns =
 			200000000 + sim_random_below(50000000, job->options.seed, 3, (uint64_t)i);
 	return OK;
 }
 
-static void free_meetings(struct sim_meeting *meeting)
+static void free_shared(struct sim_shared *shared)
 {
-	while (meeting) {
-		struct sim_meeting *next = meeting->next;
+	while (shared) {
+		struct sim_shared *next = shared->next;
 
-		free(meeting->progress);
-		free(meeting);
-		meeting = next;
+		free(shared->progress);
+		free(shared);
+		shared = next;
 	}
 }
 
@@ -925,7 +926,7 @@ static void release_rank(struct sim_engine *engine, struct sim_rank *rank)
 		struct sim_launch *launch = rank->first_open;
 
 		rank->first_open = launch->next_of_rank;
-		sim_meet_launch_free(engine, launch);
+		sim_shared_launch_free(engine, launch);
 	}
 	for (int role = 0; role < SIM_ROLES; role++)
 		free(rank->streams[role].peers);
@@ -937,9 +938,9 @@ void sim_engine_release(struct sim_engine *engine)
 	for (int i = 0; engine->ranks && i < engine->job->world; i++)
 		release_rank(engine, &engine->ranks[i]);
 	for (int i = 0; engine->buckets && i < BUCKETS; i++)
-		free_meetings(engine->buckets[i]);
-	for (int i = 0; engine->free_meetings && i <= engine->job->comm_count; i++)
-		free_meetings(engine->free_meetings[i]);
+		free_shared(engine->buckets[i]);
+	for (int i = 0; engine->free_shared && i <= engine->job->comm_count; i++)
+		free_shared(engine->free_shared[i]);
 	while (engine->free_calls) {
 		struct sim_call *call = engine->free_calls;
 
@@ -955,6 +956,6 @@ void sim_engine_release(struct sim_engine *engine)
 	free(engine->ranks);
 	free(engine->list);
 	free(engine->buckets);
-	free(engine->free_meetings);
+	free(engine->free_shared);
 	*engine = (struct sim_engine){ 0 };
 }

@@ -1,16 +1,16 @@
 /*
- * The simulation: what each rank does when, worked out without waiting for it.
+ * The simulation: computes what each rank does when, without real waiting.
  *
- *	host      goes through its program, enqueues, runs ahead by a few calls
+ *	host      executes its program, enqueues, runs a few calls ahead
  *	  |
  *	queue     what the GPU computes, and where its calls come in between
  *	  |
  *	streams   one per communicator: launched calls, one after the other
  *	  |
- *	meetings  a collective, or a Send and its Recv: starts when its last rank has arrived
+ *	shared    a collective, or a Send and its Recv: starts when its last rank has arrived
  *
- * Each level knows the time at which it does something as a number; nothing is done in the order of
- * time. When nothing can go on any more the job is over: it has finished, or it hangs.
+ * Each level keeps its times as numbers; events are not processed in the order of time. When nothing can progress,
+ * the job has finished or hangs.
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -24,20 +24,20 @@
 #include "sim/sim_job.h"
 
 /*
- * How long communication takes. A link has a bandwidth and a latency per direction; a collective
- * goes as fast as the slowest link of each of its channels.
+ * How long communication takes. A link has a bandwidth and a latency per direction; a collective is as fast as the
+ * slowest link of each of its channels.
  */
 
-/* How a collective is done, from the moment its last rank has arrived. */
+/* How a collective runs once its last rank has arrived. */
 struct sim_plan {
 	uint8_t algorithm; /* enum op_algorithm */
 	uint8_t protocol;  /* enum op_protocol */
 	uint8_t channels;
 	bool is_towards_root;
-	int32_t root;	     /* of a chain; OP_NOBODY: it is a ring */
+	int32_t root;	     /* of a chain; OP_NOBODY: ring */
 	uint32_t steps;	     /* transfers per channel and connection */
-	uint64_t step_bytes; /* of one, at most */
-	uint64_t link_bytes; /* per channel, over each of its connections */
+	uint64_t step_bytes; /* maximum */
+	uint64_t link_bytes; /* per channel and connection */
 	uint64_t channel_ns[SIM_CHANNELS_MAX];
 	uint64_t longest_ns; /* of these */
 };
@@ -54,24 +54,24 @@ void sim_model_send(struct sim_plan *plan, const struct sim_job *job, int from, 
 enum sim_rank_end {
 	SIM_GOES_ON = 0,
 	SIM_FINISHED = 1,
-	SIM_STOPPED = 2, /* never arrives, does not come back from its call, or got SIGSTOP */
+	SIM_STOPPED = 2, /* never arrives, does not return from its call, or got SIGSTOP */
 	SIM_DEAD = 3,
 };
 
 /*
- * A score: what each rank of a job has to play, worked out beforehand by the engine, so that a job
- * that runs and one that is written offline behave the same.
+ * A score: what each rank of a job has to do when, computed beforehand by the engine, so that a live job and one
+ * written offline behave the same.
  */
 
 /* One call. All times are the job's. */
 struct sim_play {
-	uint64_t launch; /* n-th of its rank; calls of one launch are one group */
+	uint64_t launch; /* n-th launch of its rank; calls of one launch are one group */
 	uint64_t number;
 	uint64_t match;
 	uint64_t count;
 	uint64_t issue_ns;
-	uint64_t start_ns;    /* 0: the GPU never gets there */
-	uint64_t begin_ns;    /* all are there; 0: that never happens */
+	uint64_t start_ns;    /* 0: the GPU never starts it */
+	uint64_t begin_ns;    /* all ranks have arrived; 0: never */
 	uint64_t duration_ns; /* from then on */
 	uint64_t end_ns;      /* 0: never */
 	uint32_t steps;
@@ -86,7 +86,7 @@ struct sim_play {
 };
 
 struct sim_score_rank {
-	struct sim_play *plays; /* in the order of their calls */
+	struct sim_play *plays; /* in call order */
 	size_t count;
 	enum sim_rank_end end;
 };
@@ -94,23 +94,24 @@ struct sim_score_rank {
 struct sim_score {
 	int world;
 	struct sim_score_rank *ranks;
-	uint64_t end_ns; /* of the job, or of watching it hang */
+	uint64_t end_ns; /* of the job, or of observing the hang */
 	uint64_t still_ns;
 	uint64_t iterations;
 	bool is_hung;
 };
 
-/* Work it out. ERR_NO_SPACE. */
+/* Computes the score. ERR_NO_SPACE. */
 enum status sim_score_init(struct sim_score *score, const struct sim_job *job);
 void sim_score_release(struct sim_score *score);
 
-/* The rhythm of an operation's steps, such that the last one is through at its end. */
+/* The interval between an operation's steps, so that the last one is done at its end. */
 uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps);
 
-/* A job that is not run: its trace files are written as if it had been. */
+/* A job that is not run: writes its trace files as if it had been. */
 
-/* On failure `failed` names the file, where it was one; ERR_SYSTEM with errno. `result` was made by
- * sim_result_init(). */
+/*
+ * On failure `failed` names the file, if it was one; ERR_SYSTEM with errno. `result` was made by sim_result_init().
+ */
 enum status sim_offline_run(const struct sim_job *job, const char *directory,
 			    struct sim_result *result, char *failed, size_t size);
 

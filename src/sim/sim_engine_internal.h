@@ -1,6 +1,6 @@
 /*
- * A connection over the network that a call uses: what its proxy operation did or does, and where
- * its transfers waited. All times are the job's.
+ * A network connection that a call uses: the progress of its proxy operation, and where its transfers waited. All
+ * times are the job's.
  */
 #ifndef SIM_ENGINE_INTERNAL_H
 #define SIM_ENGINE_INTERNAL_H
@@ -15,7 +15,7 @@
 #include "sim/sim_job.h"
 
 struct sim_launch;
-struct sim_meeting;
+struct sim_shared;
 struct sim_trace;
 
 enum { SIM_EDGES_MAX = SIM_CHANNELS_MAX * 2 * SIM_TREE_EDGES };
@@ -23,22 +23,22 @@ enum { SIM_EDGES_MAX = SIM_CHANNELS_MAX * 2 * SIM_TREE_EDGES };
 struct sim_edge {
 	uint8_t channel;
 	bool is_send;
-	bool is_started; /* the proxy works on it: not queued behind another */
+	bool is_started; /* the proxy has started it: not queued behind another */
 	uint8_t state;	 /* of the open transfers: 0 to 2, as wait_ns */
-	uint8_t open;	 /* transfers under way, of steps done, done + 1, ... */
-	int32_t peer;	 /* communicator's rank */
-	uint32_t steps;	 /* all that are to be done */
+	uint8_t open;	 /* transfers in progress: steps done, done + 1, ... */
+	int32_t peer;	 /* rank in the communicator */
+	uint32_t steps;	 /* total */
 	uint32_t done;	 /* of these */
 	uint64_t bytes;	 /* moved */
 	uint64_t queued_ns;
 	uint64_t first_ns; /* first transfer, 0: none */
-	uint64_t since_ns; /* when the open transfers came into their state */
+	uint64_t since_ns; /* when the open transfers entered their state */
 	uint64_t stop_ns;  /* 0: not over */
-	/* Over all transfers: sending GPU, peer, network; receiving network, flush, GPU. */
+	/* Totals over all transfers: sending GPU, peer, network; receiving network, flush, GPU. */
 	uint64_t wait_ns[3];
 };
 
-/* NCCL has at most so many transfers of a connection under way. */
+/* NCCL's maximum of concurrent transfers per connection. */
 enum { SIM_WINDOW = 8 };
 
 /* How long one step of this plan occupies the connection between two ranks of the communicator. */
@@ -47,17 +47,17 @@ uint64_t sim_model_step_ns(const struct sim_plan *plan, const struct sim_job *jo
 
 enum { SIM_ENDS = 32 };
 
-/* One call of one rank, from its issue until its record is written. */
+/* One call of one rank, from the API call until its record is written. */
 struct sim_call {
 	struct sim_launch *launch;
 	struct sim_call *next; /* of the same launch */
-	struct sim_meeting *meeting;
+	struct sim_shared *shared;
 	uint8_t function;
 	uint8_t datatype;
 	uint8_t channel; /* Send and Recv */
 	bool is_over;
 	bool is_odd_one; /* SIM_MISMATCH: this is the call that differs */
-	uint8_t odd;	 /* enum sim_mismatch: by what */
+	uint8_t odd;	 /* enum sim_mismatch: how */
 	int32_t peer;	 /* or OP_NOBODY */
 	int32_t root;	 /* or OP_NOBODY */
 	uint64_t count;
@@ -66,26 +66,26 @@ struct sim_call {
 	uint64_t signature;
 	uint64_t nccl_sequence;
 	uint64_t issue_ns;
-	uint64_t begin_ns; /* Send and Recv that are over: both were there */
+	uint64_t begin_ns; /* Send and Recv that are over: both had arrived */
 	uint64_t end_ns;
-	struct sim_edge edge; /* Send and Recv that are over; bytes 0: within the node */
+	struct sim_edge edge; /* Send and Recv that are over; bytes 0: inside the node */
 };
 
-/* Calls that one kernel does: a group's, or a lone one. */
+/* Calls of one kernel: a group, or a single one. */
 struct sim_launch {
 	int rank;
 	int role;
 	struct sim_launch *next_in_stream;
-	struct sim_launch *next_of_rank, *previous_of_rank; /* all that are not over */
+	struct sim_launch *next_of_rank, *previous_of_rank; /* all unfinished ones */
 	struct sim_call *calls;
 	unsigned int count;
 	unsigned int open;
 	uint64_t index;	    /* n-th launch of its rank, from 0 */
-	bool is_unlaunched; /* SIM_NOT_LAUNCHED: its call was made, and that is all */
+	bool is_unlaunched; /* SIM_NOT_LAUNCHED: the call was made, but nothing was launched */
 	uint64_t launch_ns;
-	uint64_t ready_ns; /* its stream may start it */
-	uint64_t post_ns;  /* its transfers are posted; 0: not yet */
-	uint64_t start_ns; /* the kernel runs; 0: not yet */
+	uint64_t ready_ns; /* its stream can start it */
+	uint64_t post_ns;  /* when its transfers were posted; 0: not yet */
+	uint64_t start_ns; /* when its kernel started; 0: not yet */
 	uint64_t end_ns;
 };
 
@@ -98,14 +98,14 @@ struct sim_stream {
 	uint64_t collectives;
 	uint64_t signature;
 	uint64_t sequences[OP_FUNCTIONS];
-	uint32_t *peers;	/* [peer * 2 + is_send]: how many so far */
+	uint32_t *peers;	/* [peer * 2 + is_send]: count so far */
 	bool will_drift;	/* a call to itself was recorded: after this launch ... */
-	bool has_drifted;	/* ... GPU stamps of channel 0 are old ones */
-	bool is_drift_known;	/* the recorder has found out */
+	bool has_drifted;	/* ... GPU timestamps of channel 0 are old ones */
+	bool is_drift_known;	/* the recorder has noticed */
 	uint64_t old_stamps[2]; /* of channel 0's last kernel: job's time */
 };
 
-/* What the GPU was given to do. */
+/* A task in the GPU's queue. */
 struct sim_task {
 	uint8_t kind; /* enum sim_step_kind */
 	uint8_t role;
@@ -118,7 +118,7 @@ struct sim_task {
 /* SIM_DEADLOCK and SIM_MISMATCH_ORDER: the call of step `later` is made before that of `earlier`. */
 struct sim_detour {
 	bool is_planned;
-	bool has_begun;	  /* the later call was made in place of the earlier one, or before it */
+	bool has_begun;	  /* the later call was made instead of, or before, the earlier one */
 	bool is_deadlock; /* and the earlier one waits until that is over */
 	uint64_t iteration;
 	size_t earlier, later;
@@ -133,7 +133,7 @@ struct sim_rank {
 	bool is_waiting_for_iteration;
 	bool has_mismatched;
 	struct sim_detour detour;
-	bool is_listed; /* in the list of ranks that may go on */
+	bool is_listed; /* in the list of ranks that can progress */
 	struct sim_task *tasks;
 	size_t task_first, task_count, task_room;
 	uint64_t launches;
@@ -142,93 +142,93 @@ struct sim_rank {
 	struct sim_stream streams[SIM_ROLES];
 };
 
-/* A collective's ranks, or a Send [0] and its Recv [1]. */
-struct sim_meeting {
-	struct sim_meeting *next; /* in its bucket, or free */
+/* The ranks of a collective, or a Send [0] and its Recv [1]. */
+struct sim_shared {
+	struct sim_shared *next; /* in its bucket, or free */
 	int comm;
 	bool is_pair;
-	bool is_broken; /* all are there and it will never end */
-	int odd;	/* the rank that took another one for the root and has left; -1 none */
-	int odd_root;	/* the one it took */
-	int from, to;	/* of a pair: communicator's ranks */
+	bool is_broken; /* all have arrived and it will never end */
+	int odd;	/* the rank that used another root and has left; -1: none */
+	int odd_root;	/* the root it used */
+	int from, to;	/* of a pair: ranks in the communicator */
 	uint64_t match;
 	int expected;
 	int issued;
 	int posted;
 	bool has_still;
-	uint64_t still_ns;  /* since when it hangs, once it has been worked out */
-	uint32_t *progress; /* and how far it got */
+	uint64_t still_ns;  /* since when it hangs, once computed */
+	uint32_t *progress; /* and its progress */
 	struct sim_call *calls[];
 };
 
 struct sim_engine {
 	const struct sim_job *job;
 	struct sim_trace *trace; /* NULL: nothing is written */
-	struct sim_score *score; /* NULL: nothing is kept to be played */
+	struct sim_score *score; /* NULL: not a live job */
 	struct sim_rank *ranks;
-	struct sim_meeting **buckets;
-	struct sim_meeting **free_meetings; /* by communicator; [comm_count]: pairs */
+	struct sim_shared **buckets;
+	struct sim_shared **free_shared; /* by communicator; [comm_count]: pairs */
 	struct sim_call *free_calls;
 	struct sim_launch *free_launches;
-	int *list; /* ranks that may go on */
+	int *list; /* ranks that can progress */
 	int listed;
-	uint64_t iterations_decided; /* those before it are run by everybody */
+	uint64_t iterations_decided; /* all ranks run the iterations before this one */
 	uint64_t iterations_end;     /* UINT64_MAX: not known yet */
-	uint64_t latest_ns;	     /* at which anything happened */
-	uint64_t end_ns;	     /* of the job, or of watching it hang */
+	uint64_t latest_ns;	     /* time of the last event */
+	uint64_t end_ns;	     /* of the job, or of observing the hang */
 	bool is_hung;
-	enum status status; /* of the first failure: memory, disk */
+	enum status status; /* the first failure: memory, disk */
 };
 
-/* `trace` is borrowed and may be NULL. ERR_NO_SPACE. */
+/* `trace` is borrowed and can be NULL. ERR_NO_SPACE. */
 enum status sim_engine_init(struct sim_engine *engine, const struct sim_job *job,
 			    struct sim_trace *trace);
-/* To the end. Then calls that are not over are in each rank's list first_open. */
+/* Runs to the end. Unfinished calls are then in each rank's list first_open. */
 enum status sim_engine_run(struct sim_engine *engine);
 void sim_engine_release(struct sim_engine *engine);
 
 void sim_engine_launch_over(struct sim_engine *engine, struct sim_launch *launch);
 
-void sim_meet_issue(struct sim_engine *engine, struct sim_call *call);
-void sim_meet_post(struct sim_engine *engine, struct sim_launch *launch);
-/* How the meeting would go from then on; `call` is one of its calls that is as it should be. */
-void sim_meet_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
-		   const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
-void sim_meet_plan_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
-			const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
-struct sim_call *sim_meet_call_new(struct sim_engine *engine);
-struct sim_launch *sim_meet_launch_new(struct sim_engine *engine);
-void sim_meet_launch_free(struct sim_engine *engine, struct sim_launch *launch);
+void sim_shared_issue(struct sim_engine *engine, struct sim_call *call);
+void sim_shared_post(struct sim_engine *engine, struct sim_launch *launch);
+/* How the shared operation would proceed from then on; `call` is one of its regular calls. */
+void sim_shared_plan(const struct sim_engine *engine, const struct sim_shared *shared,
+		     const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
+void sim_shared_plan_pair(const struct sim_engine *engine, const struct sim_shared *shared,
+			  const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan);
+struct sim_call *sim_shared_call_new(struct sim_engine *engine);
+struct sim_launch *sim_shared_launch_new(struct sim_engine *engine);
+void sim_shared_launch_free(struct sim_engine *engine, struct sim_launch *launch);
 
 /*
- * Where the transfers of a call waited, connection by connection: what NCCL's proxy would have
- * reported. Consistent with who was late and which link was slow, not measured.
+ * Where the transfers of a call waited, by connection: what NCCL's proxy would have reported. Consistent with
+ * arrival times and slow links, not measured.
  */
 
-/* When the ranks of a collective came. */
+/* When the ranks of a collective arrived. */
 struct sim_arrivals {
 	uint64_t last_ns;
 	uint64_t second_last_ns;
-	int last; /* communicator's rank */
+	int last; /* rank in the communicator */
 };
 
-/* Of a collective that is over. Gives back how many connections `rank` has. */
+/* For a collective that is over. Returns the number of connections of `rank`. */
 int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_job *job,
-			 const struct sim_meeting *meeting, const struct sim_plan *plan,
+			 const struct sim_shared *shared, const struct sim_plan *plan,
 			 const struct sim_arrivals *arrivals, int rank);
 
-/* The connections alone, nothing said about their progress. */
+/* Only the connections, without their progress. */
 int sim_waits_edges(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_comm *comm,
 		    const struct sim_plan *plan, int rank);
 
 bool sim_waits_has_hop(const struct sim_plan *plan, int from, int to);
 
-/* What became of a call: handed on to be recorded. All times are the job's. */
+/* The outcome of a call, passed on to be recorded. All times are the job's. */
 
 struct sim_kernel {
 	uint8_t channel;
 	uint64_t start_ns;
-	uint64_t stop_ns; /* 0: it runs */
+	uint64_t stop_ns; /* 0: running */
 };
 
 struct sim_outcome {
@@ -238,43 +238,44 @@ struct sim_outcome {
 	uint8_t channels;
 	bool is_over;
 	bool is_self;	   /* from the rank to itself: no kernel or proxy events */
-	uint64_t begin_ns; /* when all that came were there; 0: unknown */
+	uint64_t begin_ns; /* when all that came had arrived; 0: unknown */
 	uint64_t end_ns;
 	uint32_t steps;	     /* per connection */
 	uint64_t step_bytes; /* of one */
-	int kernel_count;    /* 0: not reached by the GPU */
+	int kernel_count;    /* 0: the GPU has not started it */
 	struct sim_kernel kernels[SIM_CHANNELS_MAX];
 	int edge_count;
 	struct sim_edge edges[SIM_EDGES_MAX];
 };
 
 /* A collective is over for this rank of its communicator. */
-void sim_outcome_collective(struct sim_engine *engine, const struct sim_meeting *meeting,
+void sim_outcome_collective(struct sim_engine *engine, const struct sim_shared *shared,
 			    const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			    int rank, uint64_t end_ns);
-/* The rank whose count was half of the others' is through with its half. */
-void sim_outcome_odd(struct sim_engine *engine, const struct sim_meeting *meeting,
+/* The rank whose count was half of the others' has finished its half. */
+void sim_outcome_odd(struct sim_engine *engine, const struct sim_shared *shared,
 		     const struct sim_plan *plan, const struct sim_arrivals *arrivals, int rank);
 /* All Sends and Recvs of a launch are over. */
 void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launch);
-/* At the end: this rank's calls that are in flight, in the order in which they were made. ERR_NO_SPACE, and what the
- * trace or the score could not take. */
+/* At the end: this rank's calls in flight, in call order. ERR_NO_SPACE, and errors of the trace or the score. */
 enum status sim_outcome_open_calls(struct sim_engine *engine, int rank);
 
-/* When the kernel of a channel starts, of a launch that starts then. */
+/* When the kernel of a channel starts, for a launch that starts at start_ns. */
 static inline uint64_t sim_outcome_kernel_start(uint64_t start_ns, int channel)
 {
 	return start_ns + (uint64_t)channel * 96;
 }
 
-/* A job that hangs: what each call that is not over shows at the end of the simulation. */
+/* A hung job: the state of each unfinished call at the end of the simulation. */
 
-/* Fill in what became of a call that is not over. Keeps what it worked out in the call's meeting,
- * for the other ranks. ERR_NO_SPACE. */
+/*
+ * Fills in the outcome of an unfinished call. Caches results in the shared operation, for the other ranks.
+ * ERR_NO_SPACE.
+ */
 enum status sim_stall_outcome(struct sim_engine *engine, const struct sim_call *call,
 			      struct sim_outcome *outcome);
 
-/* Record what became of a call. */
+/* Records the outcome of a call. */
 enum status sim_trace_add(struct sim_trace *trace, struct sim_engine *engine,
 			  const struct sim_outcome *outcome);
 

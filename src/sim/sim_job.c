@@ -69,8 +69,10 @@ static void sim_comm_release(struct sim_comm *comm)
 	*comm = (struct sim_comm){ 0 };
 }
 
-/* `ranks` are copied; `gpus` is how many ranks a node of the job has, `channels` how many it has
- * between nodes (0: as many as suit). ERR_NO_SPACE. */
+/*
+ * `ranks` are copied; `gpus` is the number of ranks per node of the job, `channels` the number between nodes (0:
+ * automatic). ERR_NO_SPACE.
+ */
 static enum status sim_comm_init(struct sim_comm *comm, enum sim_role role, int index,
 				 uint64_t parent_hash, const int *ranks, int count, int gpus,
 				 int channels)
@@ -116,8 +118,10 @@ int sim_comm_previous(const struct sim_comm *comm, int channel, int rank)
 	return comm->ring[row + (size_t)(before % comm->nranks)];
 }
 
-/* The channel of the n-th link (from 1) of a rank: of the rings in which it sends to another node, or
- * in which it sends at all where there is one node. -1: it has fewer. */
+/*
+ * The channel of a rank's n-th link (from 1), among the rings in which it sends to another node, or in which it
+ * sends at all if there is only one node. -1: it has fewer.
+ */
 static int sim_comm_link(const struct sim_comm *comm, int rank, int n)
 {
 	for (int channel = 0; channel < comm->channels; channel++)
@@ -167,7 +171,7 @@ static enum status add_comm(struct sim_job *job, enum sim_role role, int index, 
 	return OK;
 }
 
-/* Groups of `count` ranks that lie `stride` apart, within blocks of count * stride. */
+/* Groups of `count` ranks with the given stride, within blocks of count * stride. */
 static enum status add_groups(struct sim_job *job, enum sim_role role, int count, int stride,
 			      int *ranks)
 {
@@ -252,7 +256,7 @@ enum status sim_job_init(struct sim_job *job, const struct sim_options *options)
 	*job = (struct sim_job){ .options = *options,
 				 .world = (int)world,
 				 .interface = sim_options_interface(options) };
-	/* Every group but the world has two ranks or more, and a workload has three kinds. */
+	/* Every group except the world has at least two ranks, and a workload has three kinds. */
 	job->comms = calloc(2 * world + 1, sizeof(*job->comms));
 	job->members = malloc(world * sizeof(*job->members));
 	if (ranks && job->comms && job->members) {
@@ -283,11 +287,11 @@ void sim_job_release(struct sim_job *job)
 
 const struct sim_programs *sim_job_programs(const struct sim_job *job, int rank)
 {
-	/* A pipeline's stages are as far apart as its communicator's ranks: whole blocks. */
+	/* The stages of a pipeline are as far apart as its communicator's ranks: whole blocks. */
 	return &job->programs[rank / (job->world / job->stages)];
 }
 
-/* A communicator of the rank, by role; NULL where it has none. */
+/* The rank's communicator of a role; NULL: none. */
 static struct sim_comm *sim_job_comm(const struct sim_job *job, int rank, int role)
 {
 	int comm = job->members[rank][role].comm;
@@ -389,7 +393,7 @@ void sim_job_neighbours(const struct sim_job *job, int rank, char *text, size_t 
 	}
 }
 
-/* When the first fault of this kind happens to the rank. */
+/* When the first fault of this kind affects the rank. */
 static uint64_t first_ns(const struct sim_job *job, enum sim_fault_kind kind, int rank)
 {
 	uint64_t ns = UINT64_MAX;
@@ -427,7 +431,7 @@ uint64_t sim_job_gone_ns(const struct sim_job *job, int rank)
 bool sim_job_is_stuck(const struct sim_job *job, const struct sim_comm *comm, int channel, int from,
 		      int to, uint64_t ns)
 {
-	/* In a job of one node sends within it stand for those over the network. */
+	/* In a job of one node, sends inside it replace those over the network. */
 	if (from == to || (!sim_comm_is_network(comm, from, to) && job->options.nodes > 1))
 		return false;
 	for (size_t i = 0; i < job->options.fault_count; i++) {
@@ -457,7 +461,7 @@ bool sim_job_gpu_is_stuck(const struct sim_job *job, int rank, int role, enum si
 	return false;
 }
 
-/* Communicators of which both are members. */
+/* Number of communicators that include both ranks. */
 static int shared_comms(const struct sim_job *job, int a, int b)
 {
 	int shared = 0;
@@ -485,15 +489,15 @@ enum status sim_job_check(const struct sim_job *job, char *why, size_t size)
 		const struct sim_fault *fault = &job->options.faults[i];
 
 		if (fault->kind == SIM_DEADLOCK && shared_comms(job, fault->rank, fault->peer) < 2)
-			text_format(why, size,
-				    "fault deadlock: ranks %d and %d are not together in two "
-				    "communicators",
-				    fault->rank, fault->peer);
+			text_format(
+				why, size,
+				"fault deadlock: ranks %d and %d do not share two communicators",
+				fault->rank, fault->peer);
 		else if (fault->kind == SIM_STUCK_SEND && fault->link > 0 &&
 			 !has_link(job, fault->rank, fault->link))
 			text_format(why, size,
 				    "fault stuck-send: rank %d has fewer than %d links to other "
-				    "nodes; --channels makes more of them",
+				    "nodes; use --channels to add some",
 				    fault->rank, fault->link);
 		else
 			continue;
@@ -503,7 +507,7 @@ enum status sim_job_check(const struct sim_job *job, char *why, size_t size)
 }
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)
-/* 2026-01-01: a job's wall clock starts there, so that the same seed gives the same bytes. */
+/* 2026-01-01: the start of a job's wall clock, so that the same seed gives the same bytes. */
 #define EPOCH_NS (UINT64_C(1767225600) * 1000000000)
 
 enum { GPU_AHEAD_NS = 220000, GPU_DRIFT_PPM = 8, INIT_NS = 150000000 };
@@ -571,8 +575,10 @@ static uint32_t mask_of(const struct sim_job *job)
 	return mask;
 }
 
-/* That a process is stopped is seen from outside alone: such a job's files are as snapshots are, taken
- * when it was watched long enough. */
+/*
+ * A stopped process is only visible from outside: the files of such a job are like snapshots taken at the end of
+ * the observation time.
+ */
 static void describe_state(const struct sim_identity *identity, const struct sim_job *job,
 			   char *text, size_t size)
 {
@@ -632,7 +638,7 @@ void sim_identity_comm(const struct sim_identity *identity, const struct sim_job
 				    .mask = mask_of(job),
 				    .init_ns = sim_clock(&identity->clocks,
 							 INIT_NS + id * UINT64_C(3000000)) };
-	/* Before 2.27 NCCL tells neither sizes nor names. */
+	/* Before 2.27 NCCL reports neither sizes nor names. */
 	if (job->interface >= 4) {
 		info->nranks = comm->nranks;
 		info->nnodes = comm->nnodes;

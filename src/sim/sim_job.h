@@ -1,4 +1,4 @@
-/* A simulated job before it runs: ranks, communicators, programs, faults. Read only once made. */
+/* A simulated job before it runs: ranks, communicators, programs, faults. Read-only once made. */
 #ifndef SIM_JOB_H
 #define SIM_JOB_H
 
@@ -11,7 +11,7 @@
 #include "common/status.h"
 #include "output/sink.h"
 
-/* What a communicator is for. A rank has at most one of each; all but the first are split from it. */
+/* What a communicator is for. A rank has at most one of each; all except the first are split from it. */
 
 enum sim_role {
 	SIM_WORLD = 0,
@@ -22,17 +22,17 @@ enum sim_role {
 	SIM_ROLES = 5,
 };
 
-/* What can go wrong in a simulated job, from a time on. */
+/* Faults of a simulated job, each starting at some time. */
 
 enum sim_fault_kind {
 	SIM_FAULT_NONE = 0,
-	SIM_SLOW_RANK = 1,	  /* computes slower: arrives late */
+	SIM_SLOW_RANK = 1,	  /* computes slower: a straggler */
 	SIM_SLOW_LINK = 2,	  /* one direction between two ranks */
 	SIM_DEGRADED_NETWORK = 3, /* all links between nodes */
 	SIM_SLOW_NVLINK = 4,	  /* links within a node */
-	SIM_NEVER_ARRIVES = 5,	  /* makes no more calls; the others wait inside theirs */
+	SIM_NEVER_ARRIVES = 5,	  /* makes no more calls; the others wait in theirs */
 	SIM_STUCK_SEND = 6,	  /* a send that the network never completes */
-	SIM_MISMATCH = 7,	  /* one call differs from what the other ranks call */
+	SIM_MISMATCH = 7,	  /* one call differs from the other ranks' */
 	SIM_DEADLOCK = 8,	  /* two communicators used in the opposite order */
 	SIM_GPU_STUCK = 9,	  /* a GPU does not do its part */
 	SIM_STOP = 10,		  /* SIGSTOP */
@@ -46,15 +46,15 @@ enum sim_mismatch {
 	SIM_MISMATCH_FUNCTION = 1,
 	SIM_MISMATCH_DATATYPE = 2,
 	SIM_MISMATCH_ROOT = 3,
-	SIM_MISMATCH_ORDER = 4, /* it makes two calls the other way round */
+	SIM_MISMATCH_ORDER = 4, /* it swaps two calls */
 	SIM_MISMATCHES = 5,
 };
 
 /* SIM_GPU_STUCK: how far a call gets. */
 enum sim_gpu_stuck {
 	SIM_NOT_STARTED = 0,   /* its kernel is enqueued behind something that does not end */
-	SIM_NOT_LAUNCHED = 1,  /* the call was made, and does not come back */
-	SIM_NOT_PRODUCING = 2, /* its kernel runs, and neither fills nor empties a buffer */
+	SIM_NOT_LAUNCHED = 1,  /* the call was made and does not return */
+	SIM_NOT_PRODUCING = 2, /* its kernel runs, but neither fills nor empties a buffer */
 	SIM_GPU_STUCKS = 3,
 };
 
@@ -62,22 +62,22 @@ struct sim_fault {
 	enum sim_fault_kind kind;
 	int rank;
 	int from;
-	int to;	     /* SIM_STUCK_SEND: -1 any */
+	int to;	     /* SIM_STUCK_SEND: -1: any */
 	int peer;    /* SIM_DEADLOCK */
-	int node;    /* SIM_SLOW_NVLINK: -1 all */
-	int link;    /* SIM_STUCK_SEND: n-th from 1, 0 all */
-	int channel; /* SIM_STUCK_SEND: -1 all */
+	int node;    /* SIM_SLOW_NVLINK: -1: all */
+	int link;    /* SIM_STUCK_SEND: n-th from 1, 0: all */
+	int channel; /* SIM_STUCK_SEND: -1: all */
 	uint64_t factor_permille;
 	int what;	   /* enum sim_mismatch, enum sim_gpu_stuck */
 	int role;	   /* enum sim_role of the communicator, -1: any */
 	uint64_t at_ns;	   /* of the job's time */
-	uint64_t until_ns; /* UINT64_MAX: for good */
-	bool has_at;	   /* said, not taken from --at */
+	uint64_t until_ns; /* UINT64_MAX: forever */
+	bool has_at;	   /* given explicitly, not by --at */
 };
 
 enum { SIM_FAULTS_MAX = 16 };
 
-/* What --list says: name, keys and what happens. NULL past the table. */
+/* Shown by --list: name, keys and description. NULL past the table. */
 struct sim_fault_page {
 	const char *name;
 	const char *keys; /* "rank=R[,factor=F]" */
@@ -88,10 +88,10 @@ const struct sim_fault_page *sim_fault_page(enum sim_fault_kind kind);
 /* "KIND" or "KIND:key=value,...". On failure `why` has one line that says what is allowed. */
 enum status sim_fault_parse(struct sim_fault *fault, const char *text, char *why, size_t size);
 
-/* Does it end the job: does everybody wait for ever in the end? */
+/* Whether all ranks finally hang. */
 bool sim_fault_hangs(const struct sim_fault *fault);
 
-/* Everything that can be chosen for a simulated job. */
+/* The options of a simulated job. */
 
 enum sim_workload {
 	SIM_DDP = 0,
@@ -110,7 +110,7 @@ enum {
 	SIM_SIZES_MAX = 16,
 };
 
-/* A link's two figures. Bandwidth in bytes per microsecond: the same number as MB/s. */
+/* Bandwidth and latency of a link. Bandwidth in bytes per microsecond: the same number as MB/s. */
 struct sim_link {
 	uint64_t bytes_per_us;
 	uint64_t latency_ns;
@@ -118,40 +118,39 @@ struct sim_link {
 
 struct sim_options {
 	int nodes;
-	int gpus; /* of a node */
+	int gpus; /* per node */
 	enum sim_workload workload;
-	int tensor, pipeline, expert; /* sizes of these groups; 0: the workload's own choice */
-	int channels;		      /* of communicators between nodes; 0: as many as suit */
+	int tensor, pipeline, expert; /* sizes of these groups; 0: the workload's default */
+	int channels;		      /* of communicators between nodes; 0: automatic */
 	uint64_t iterations;	      /* 0: by time */
-	uint64_t seconds_ns;	      /* 0: by iterations, or 10 s past the last fault's begin */
+	uint64_t seconds_ns;	      /* 0: by iterations, or 10 s after the last fault begins */
 	uint64_t sizes[SIM_SIZES_MAX];
-	size_t size_count;  /* 0: the workload's own */
-	uint64_t period_ns; /* compute time of an iteration; 0: the workload's own */
+	size_t size_count;  /* 0: the workload's default */
+	uint64_t period_ns; /* compute time of an iteration; 0: the workload's default */
 	struct sim_fault faults[SIM_FAULTS_MAX];
 	size_t fault_count;
-	uint64_t at_ns; /* of faults that do not say it themselves */
+	uint64_t at_ns; /* of faults without their own at= */
 	uint64_t seed;
 	int release; /* 22809 */
 	enum kernel_events kernel;
-	bool is_kernel_said;	   /* else: the recorder's default for the release */
+	bool is_kernel_said;	   /* otherwise: the recorder's default for the release */
 	unsigned int sample_level; /* sampled: one block of collectives in 2^level is timed */
 	bool is_full;		   /* mode full: details of every operation */
 	uint64_t clock_shift_ns;
-	uint64_t hang_ns; /* how long a hung job is watched */
+	uint64_t hang_ns; /* how long a hung job is observed */
 	unsigned int jitter_permille;
 	struct sim_link nvlink, network;
 	bool is_offline;
 	bool is_threads;	/* all ranks in one process */
-	bool is_node_processes; /* those of a node in one process */
+	bool is_node_processes; /* one process per node */
 	const char *plugin;
 	const char *directory;
-	const char *regions; /* below it a directory per node for its regions; NULL: one for all */
+	const char *regions; /* a directory per node below it for regions; NULL: one for all */
 };
 
 void sim_options_init(struct sim_options *options);
 
-/* Fill in what depends on other options and check that they fit each other. On failure `why` has
- * one line. */
+/* Fills in what depends on other options and checks that they are consistent. On failure `why` has one line. */
 enum status sim_options_finish(struct sim_options *options, char *why, size_t size);
 
 /* The profiler interface version of the release. */
@@ -162,20 +161,20 @@ static inline int sim_options_world(const struct sim_options *options)
 	return options->nodes * options->gpus;
 }
 
-/* What --list says. NULL past the table. */
+/* Shown by --list. NULL past the table. */
 struct sim_workload_page {
 	const char *name;
 	const char *about;
 	const char *sizes; /* what --sizes means */
 };
 const struct sim_workload_page *sim_workload_page(enum sim_workload workload);
-/* SIM_WORKLOADS: no such. */
+/* SIM_WORKLOADS: unknown. */
 enum sim_workload sim_workload_find(const char *name);
 
 /*
- * What a rank does: steps that its host goes through, in order. The host runs ahead of the GPU: a
- * COMPUTE or CALL is enqueued and done later; a WAIT holds the GPU's compute until calls are over;
- * a SYNC holds the host until its GPU has nothing left to compute.
+ * What a rank does: steps that its host executes in order. The host runs ahead of the GPU: a COMPUTE or CALL is
+ * enqueued and executed later; a WAIT holds the GPU's compute until calls are over; a SYNC holds the host until its
+ * GPU has nothing left to compute.
  */
 
 enum sim_step_kind {
@@ -191,45 +190,45 @@ struct sim_step {
 	uint8_t role;
 	uint8_t function; /* enum op_function */
 	uint8_t datatype; /* enum op_datatype */
-	int32_t peer;	  /* Send and Recv: how many ranks further on; else the root */
-	uint64_t count;	  /* elements, as NCCL's call has them */
+	int32_t peer;	  /* Send and Recv: distance to the peer; otherwise the root */
+	uint64_t count;	  /* elements, as in NCCL's call */
 	uint64_t ns;	  /* COMPUTE */
-	uint32_t behind;  /* WAIT: so many of the newest calls need not be over */
+	uint32_t behind;  /* WAIT: this many of the newest calls need not be over */
 };
 
 struct sim_program {
 	struct sim_step *steps;
 	size_t count;
 	uint32_t calls[SIM_ROLES];
-	uint32_t is_broken; /* a step found no memory */
+	uint32_t is_broken; /* adding a step ran out of memory */
 };
 
 /* What ranks of one kind do: once at the start, then in each iteration. */
 struct sim_programs {
 	struct sim_program start;
 	struct sim_program iteration;
-	unsigned int depth; /* calls that the host may be ahead of its GPU */
+	unsigned int depth; /* calls that the host can be ahead of its GPU */
 };
 
 /*
- * A communicator: its ranks and the ways its channels take. Per channel a ring
+ * A communicator: its ranks and the routes of its channels. Each channel has a ring
  *
  *	node 0: a -> b -> c -> d  --net-->  node 1: a -> b -> c -> d  --net--> ...
  *
- * whose first GPU of each node moves on with the channel, so that every GPU's network card is used,
- * and a binary tree of nodes, whose GPU on each node moves on in the same way.
+ * whose first GPU on each node rotates with the channel, so that every GPU's NIC is used, and a binary tree of
+ * nodes, whose GPU on each node rotates in the same way.
  */
 
 enum { SIM_CHANNELS_MAX = 16, SIM_TREE_EDGES = 3 };
 
-/* What the links of a communicator carry, with the faults of one stretch of time. */
+/* Bandwidth of a communicator's links, with the faults of one period. */
 struct sim_rates {
-	uint64_t epoch_plus_1;		 /* 0: not worked out yet */
+	uint64_t epoch_plus_1;		 /* 0: not computed yet */
 	uint64_t ring[SIM_CHANNELS_MAX]; /* bytes per us through the slowest link */
 	uint64_t tree[SIM_CHANNELS_MAX];
-	uint64_t ring_latency_ns;	       /* once around */
+	uint64_t ring_latency_ns;	       /* once around the ring */
 	uint64_t tree_latency_ns;	       /* to the top and back */
-	uint64_t usual_ring[SIM_CHANNELS_MAX]; /* without any fault: what NCCL goes by */
+	uint64_t usual_ring[SIM_CHANNELS_MAX]; /* without faults: the basis of NCCL's choice */
 	uint64_t usual_tree[SIM_CHANNELS_MAX];
 };
 
@@ -239,10 +238,10 @@ struct sim_comm {
 	enum sim_role role;
 	int nranks;
 	int nnodes;
-	int locals; /* ranks on a node, at most */
+	int locals; /* ranks per node, at most */
 	int channels;
-	int *ranks;	 /* the job's rank of each of its own */
-	int *nodes;	 /* its own number of the node of each rank */
+	int *ranks;	 /* the job's rank of each of its ranks */
+	int *nodes;	 /* its own number of each rank's node */
 	int *node_first; /* nnodes + 1: its first rank on each node */
 	int *ring;	 /* [channel * nranks + position]: its rank there */
 	int *position;	 /* [channel * nranks + rank] */
@@ -257,13 +256,15 @@ static inline bool sim_comm_is_network(const struct sim_comm *comm, int a, int b
 	return comm->nodes[a] != comm->nodes[b];
 }
 
-/* The rank that stands for its node in this channel's tree. */
+/* The rank that represents its node in this channel's tree. */
 int sim_comm_leader(const struct sim_comm *comm, int channel, int node);
-/* A rank's neighbours in the tree of nodes: first towards the top. None for a rank that does not
- * stand for its node. Gives back how many. */
+/*
+ * A rank's neighbours in the tree of nodes: first towards the top. None if the rank does not represent its node.
+ * Returns how many.
+ */
 int sim_comm_tree(const struct sim_comm *comm, int channel, int rank, int peers[SIM_TREE_EDGES]);
 
-/* Channels that share one network card. */
+/* Channels that share one NIC. */
 static inline int sim_comm_share(const struct sim_comm *comm)
 {
 	return (comm->channels + comm->locals - 1) / comm->locals;
@@ -271,7 +272,7 @@ static inline int sim_comm_share(const struct sim_comm *comm)
 
 /* A rank's place in the communicator of a role. */
 struct sim_member {
-	int comm; /* -1: it has none */
+	int comm; /* -1: none */
 	int rank;
 };
 
@@ -284,7 +285,7 @@ struct sim_job {
 	struct sim_member (*members)[SIM_ROLES]; /* by rank */
 	struct sim_programs *programs;		 /* one per stage */
 	int stages;
-	uint64_t boundaries_ns[2 * SIM_FAULTS_MAX]; /* when a fault begins or ends, sorted */
+	uint64_t boundaries_ns[2 * SIM_FAULTS_MAX]; /* when faults begin or end, sorted */
 	size_t boundary_count;
 };
 
@@ -298,43 +299,43 @@ static inline int sim_job_node(const struct sim_job *job, int rank)
 	return rank / job->options.gpus;
 }
 
-/* How many faults began or ended before: what is the same within one is worked out once. */
+/* Number of faults that began or ended before: within one epoch, rates are computed once. */
 uint64_t sim_job_epoch(const struct sim_job *job, uint64_t ns);
 
-/* The first fault of this kind that concerns the rank (any, for -1) and has begun by then. */
+/* The first fault of this kind that affects the rank (-1: any) and has begun by then. */
 const struct sim_fault *sim_job_fault(const struct sim_job *job, enum sim_fault_kind kind, int rank,
 				      uint64_t ns);
 
-/* How much longer this takes at that time, times 1000. */
+/* Slowdown at that time, times 1000. */
 uint64_t sim_job_compute_permille(const struct sim_job *job, int rank, uint64_t ns);
 uint64_t sim_job_link_permille(const struct sim_job *job, int from, int to, uint64_t ns);
 
-/* Does anything that rank `from` sends go to `to` directly? */
+/* Whether rank `from` sends anything directly to `to`. */
 bool sim_job_uses_link(const struct sim_job *job, int from, int to);
-/* The ranks to which it sends, as text: "4, 12". */
+/* The ranks that it sends to, as text: "4, 12". */
 void sim_job_neighbours(const struct sim_job *job, int rank, char *text, size_t size);
 
 /* When it gets SIGKILL; UINT64_MAX: never. */
 uint64_t sim_job_killed_ns(const struct sim_job *job, int rank);
-/* Has it a rank that is stopped? That is seen from outside alone: its files are as snapshots are. */
+/* Whether a rank is stopped. That is only visible from outside: its files are like snapshots. */
 bool sim_job_is_snapshot(const struct sim_job *job);
-/* When it does nothing any more, killed or stopped; UINT64_MAX: never. */
+/* When it stops doing anything, killed or stopped; UINT64_MAX: never. */
 uint64_t sim_job_gone_ns(const struct sim_job *job, int rank);
 
-/* Is what rank `from` of the communicator sends to `to` on that channel never completed? */
+/* Whether sends from rank `from` of the communicator to `to` on that channel never complete. */
 bool sim_job_is_stuck(const struct sim_job *job, const struct sim_comm *comm, int channel, int from,
 		      int to, uint64_t ns);
 
-/* Does the GPU of this rank not do its part of calls of this role, in this way? */
+/* Whether the GPU of this rank is stuck in this way in calls of this role. */
 bool sim_job_gpu_is_stuck(const struct sim_job *job, int rank, int role, enum sim_gpu_stuck what,
 			  uint64_t ns);
 
-/* Can its faults happen at all? On failure `why` has one line. */
+/* Checks that its faults can happen. On failure `why` has one line. */
 enum status sim_job_check(const struct sim_job *job, char *why, size_t size);
 
-/* Who a simulated rank is: host, process, GPU, clocks. The same for the same seed. */
+/* Identity of a simulated rank: host, process, GPU, clocks. Determined by the seed. */
 
-/* Clocks at the job's time 0. Recorder's clocks are those of hosts, wall clocks are set by hand. */
+/* Clocks at the job's time 0. The recorder's clocks are per host; wall clocks are not synchronized. */
 struct sim_clocks {
 	uint64_t clock_ns; /* recorder's */
 	uint64_t wall_ns;
@@ -364,7 +365,7 @@ static inline uint64_t sim_wall(const struct sim_clocks *clocks, uint64_t ns)
 	return clocks->wall_ns + ns;
 }
 
-/* The GPU's clock moves in steps of 32 ns. */
+/* The GPU's clock has a resolution of 32 ns. */
 static inline uint64_t sim_gpu_clock(const struct sim_clocks *clocks, uint64_t ns)
 {
 	int64_t drift = (int64_t)(ns / 1000) * clocks->gpu_drift_ppm / 1000;
@@ -383,15 +384,15 @@ void sim_identity_comm(const struct sim_identity *identity, const struct sim_job
 /* "r12-node0001-4711-123456.ringside" */
 void sim_identity_file(const struct sim_identity *identity, char *name, size_t size);
 
-/* What came of a simulated job, and telling it: text for people, JSON for programs. */
+/* The result of a simulated job, as text and JSON. */
 
 enum sim_result_end {
 	SIM_RESULT_FINISHED = 0,
 	SIM_RESULT_HUNG = 1,	    /* in an operation that does not end */
 	SIM_RESULT_STOPPED = 2,	    /* it never made its next call */
 	SIM_RESULT_KILLED = 3,	    /* by SIGKILL */
-	SIM_RESULT_INTERRUPTED = 4, /* somebody ended the simulation */
-	SIM_RESULT_FAILED = 5,	    /* its process ended by itself, and should not have */
+	SIM_RESULT_INTERRUPTED = 4, /* the simulation was interrupted */
+	SIM_RESULT_FAILED = 5,	    /* its process ended unexpectedly */
 };
 
 struct sim_result_rank {
@@ -406,22 +407,22 @@ struct sim_result_rank {
 struct sim_result {
 	enum sim_result_end end;
 	uint64_t ns;	     /* job's time at the end */
-	uint64_t still_ns;   /* hung: when the last thing happened */
-	uint64_t iterations; /* begun by the first rank */
-	uint64_t bytes;	     /* of trace files, 0 unknown */
+	uint64_t still_ns;   /* hung: time of the last event */
+	uint64_t iterations; /* started by the first rank */
+	uint64_t bytes;	     /* of trace files, 0: unknown */
 	struct sim_result_rank *ranks;
 };
 
 enum status sim_result_init(struct sim_result *result, const struct sim_job *job);
 void sim_result_release(struct sim_result *result);
 
-/* `directory` is NULL when no files were written. */
+/* `directory` is NULL if no files were written. */
 void sim_result_text(struct sink *sink, const struct sim_job *job, const struct sim_result *result,
 		     const char *directory);
 void sim_result_json(struct sink *sink, const struct sim_job *job, const struct sim_result *result,
 		     const char *directory);
 
-/* What --list says. */
+/* The output of --list. */
 void sim_result_list(struct sink *sink, unsigned int width);
 
 #endif

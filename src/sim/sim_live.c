@@ -1,9 +1,9 @@
 /*
- * Starting, watching and ending the ranks of a job.
+ * Starts, observes and ends the ranks of a job.
  *
- * Nothing may be left behind: children die with their parent (PR_SET_PDEATHSIG), leave by themselves
- * when the board says so, and are killed when they do not. Signals that would end the job reach the
- * parent alone and become a word on the board.
+ * Nothing may be left behind: children die with their parent (PR_SET_PDEATHSIG), exit when the board says so, and
+ * are killed if they do not. Signals that would end the job only reach the parent and are passed on through the
+ * board.
  */
 #include "sim/sim_live.h"
 
@@ -29,21 +29,21 @@
 #include "sim/sim_job.h"
 
 /*
- * What the ranks of a running job share: memory that all of them map. A collective has a seat where
- * each rank counts itself in; so have a Send and its Recv. Seats are used again and again:
+ * Memory shared by the ranks of a live job. A collective has a seat where each rank counts its arrival; so does a
+ * Send with its Recv. Seats are reused:
  *
- *	arrived	how many ever sat down here: the n-th use is complete at n * expected
- *	last_ns	when the last of them came: times only grow, so it need not be cleared
+ *	arrived	total arrivals: the n-th use is complete at n * expected
+ *	last_ns	the latest arrival: times only grow, so it is never cleared
  *
- * No rank comes to the next use of a seat before the last one was complete, because none is ahead by
- * as many calls as there are seats.
+ * No rank reaches the next use of a seat before the previous one is complete, because none is ahead by as many
+ * calls as there are seats.
  */
 
 enum { SIM_SEATS = 64, SIM_PAIR_SEATS = 64 };
 
 enum sim_board_stop {
-	SIM_STOP_INTERRUPTED = 1, /* somebody ended it: tear down and leave */
-	SIM_STOP_HUNG = 2,	  /* it hangs and was watched long enough: leave as it is */
+	SIM_STOP_INTERRUPTED = 1, /* interrupted: tear down and exit */
+	SIM_STOP_HUNG = 2,	  /* it hangs and was observed long enough: exit without teardown */
 };
 
 struct sim_seat {
@@ -51,14 +51,14 @@ struct sim_seat {
 	uint64_t last_ns;
 };
 
-/* A rank tells what it does; the first process looks. */
+/* Written by a rank, read by the first process. */
 struct sim_board_rank {
-	uint64_t slip_ns; /* by how much it is behind the score */
+	uint64_t slip_ns; /* how far it is behind the score */
 	uint64_t issued[SIM_ROLES];
 	uint64_t in_flight[SIM_ROLES]; /* at its end */
 	uint64_t hidden[SIM_ROLES];    /* at its end */
 	uint32_t is_ready;
-	uint32_t is_over; /* it said how it ended */
+	uint32_t is_over; /* it has reported how it ended */
 	uint32_t end;	  /* enum sim_result_end */
 	char trouble[256];
 };
@@ -66,12 +66,12 @@ struct sim_board_rank {
 struct sim_board {
 	size_t bytes;
 	uint64_t start_ns; /* wall time of the job's time 0; 0: wait */
-	uint32_t stop;	   /* enum sim_board_stop: everybody leaves; 0: go on */
+	uint32_t stop;	   /* enum sim_board_stop: all ranks exit; 0: continue */
 	size_t ranks_offset;
 	size_t seats_offset;
 };
 
-/* One rank of a running job: plays its part of the score on a host that plays NCCL. */
+/* One rank of a live job: executes its part of the score on a host that behaves like NCCL. */
 
 struct sim_worker {
 	const struct sim_job *job;
@@ -79,11 +79,11 @@ struct sim_worker {
 	struct sim_board *board;
 	struct host *host; /* of this process: shared by its ranks */
 	int rank;
-	bool may_abort; /* of a hung job: its process lives on, so tear its communicators down */
-	bool is_over;	/* what sim_worker_run() gave back, where that was on another thread */
+	bool may_abort; /* in a hung job whose process stays alive: tear its communicators down */
+	bool is_over;	/* result of sim_worker_run(), if that ran on another thread */
 };
 
-/* Only these roles send to single ranks. */
+/* Only these roles have point-to-point sends. */
 static bool has_pairs(const struct sim_comm *comm)
 {
 	return comm->role == SIM_PIPELINE || comm->role == SIM_EXPERT;
@@ -96,7 +96,7 @@ static size_t seats_of(const struct sim_comm *comm)
 	return SIM_SEATS + (has_pairs(comm) ? nranks * nranks * SIM_PAIR_SEATS : 0);
 }
 
-/* Where a communicator's seats begin. */
+/* Index of a communicator's first seat. */
 static size_t first_seat(const struct sim_job *job, int comm)
 {
 	size_t seats = 0;
@@ -163,11 +163,11 @@ static void sim_board_arrive(struct sim_seat *seat, uint64_t ns)
 
 	while (last < ns && !swap_if_acquire(&seat->last_ns, &last, ns))
 		;
-	/* The time is there before the count. Pairs with sim_board_is_full(). */
+	/* The time is written before the count. Pairs with sim_board_is_full(). */
 	add_release(&seat->arrived, 1);
 }
 
-/* Are all there for this use of the seat? Then *last_ns says when the last one came. */
+/* Whether all ranks have arrived for this use of the seat; then *last_ns is the last arrival. */
 static bool sim_board_is_full(const struct sim_seat *seat, uint64_t match, unsigned int seats,
 			      unsigned int expected, uint64_t *last_ns)
 {
@@ -181,16 +181,15 @@ static bool sim_board_is_full(const struct sim_seat *seat, uint64_t match, unsig
 }
 
 /*
- * The score says when each call is made and when its kernel starts; the board says when the others
- * are there. A call whose others come later than the score says is late itself, and so is
- * everything after it: slip_ns on the board is by how much. Calls that the score makes after the end of others
- * are made after their real end, so that a rank never runs away from one that stands still.
+ * The score says when each call is made and when its kernel starts; the board says when the other ranks have
+ * arrived. If they arrive later than in the score, the call is late, and so is everything after it: slip_ns on the
+ * board says by how much. Calls that follow the end of others in the score are made after their real end, so that a
+ * rank never runs ahead of one that is stuck.
  */
 
 #define NEVER_NS (UINT64_C(1) << 62)
 
-/* How often a rank looks whether it can go on. Hundreds of them share a few processors: then each
- * looks more rarely. */
+/* How often a rank polls. Hundreds of ranks share a few CPUs, so each polls less often then. */
 enum { NAP_NS = 500000, PART_LOOK_NS = 1000000, LONG_LOOK_NS = 50000000, MANY_RANKS = 32 };
 
 struct part;
@@ -201,7 +200,7 @@ struct turn {
 	struct part *part;
 	struct sim_seat *seat;
 	unsigned int seats, expected;
-	uint64_t planned_ns; /* wall time at which all should be there ... */
+	uint64_t planned_ns; /* wall time at which all should have arrived ... */
 	uint64_t slip_ns;    /* ... with this slip */
 	uint64_t end_ns;     /* wall time; 0: not known yet. Written by the host's threads */
 };
@@ -214,9 +213,9 @@ struct part {
 	struct host_user user;
 	struct turn *turns; /* one per play */
 	struct host_op *ops;
-	struct host_group group; /* of the launch that is being played */
-	size_t done;		 /* turns before this one are known to be over */
-	pthread_t caller;	 /* of a call that does not come back */
+	struct host_group group; /* of the current launch */
+	size_t done;		 /* all turns before this one are over */
+	pthread_t caller;	 /* of a call that does not return */
 	bool has_caller;
 };
 
@@ -240,7 +239,7 @@ static void nap_ns(uint64_t ns)
 	nanosleep(&pause, NULL);
 }
 
-/* False: the job was stopped meanwhile. Sleeps in pieces, so that it notices. */
+/* False: the job was stopped meanwhile. Sleeps in intervals to notice that. */
 static bool wait_until(const struct part *part, uint64_t wall_ns)
 {
 	for (;;) {
@@ -255,7 +254,7 @@ static bool wait_until(const struct part *part, uint64_t wall_ns)
 	}
 }
 
-/* Asked by the host's threads: are the others there? */
+/* Called by the host's threads: have the other ranks arrived? */
 static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 {
 	struct turn *turn = arg;
@@ -266,7 +265,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 	answer->look_ns = turn->planned_ns > look_ns ? turn->planned_ns : look_ns;
 	if (!sim_board_is_full(turn->seat, play->match, turn->seats, turn->expected, &last_ns))
 		return false;
-	/* It may still be to come: arrivals are announced when a call is made. */
+	/* It can be in the future: arrivals are announced when a call is made. */
 	if (last_ns > now_ns) {
 		answer->look_ns = last_ns;
 		return false;
@@ -284,7 +283,7 @@ static bool gate(void *arg, uint64_t now_ns, struct host_gate *answer)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Until all calls are over that the score says are over by then. False: stopped. */
+/* Waits until all calls are over that are over by then in the score. False: stopped. */
 static bool wait_for_earlier(struct part *part, size_t next, uint64_t issue_ns)
 {
 	size_t at = part->done;
@@ -353,7 +352,7 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 	op.chunk_bytes = play->step_bytes ? play->step_bytes : 1;
 	op.start_skew_ns = 100;
 	op.duration_ns = play->duration_ns;
-	/* What hangs waits for nobody: where its parts stand still was worked out. */
+	/* A stuck call does not wait for others: where it stops has been computed. */
 	op.gate = play->stuck == HOST_STUCK_NONE ? gate : NULL;
 	op.gate_arg = turn;
 	op.stuck = play->stuck;
@@ -361,7 +360,7 @@ static struct host_op make_op(struct part *part, struct turn *turn)
 	return op;
 }
 
-/* The calls from `first` on that are one launch; gives back how many. */
+/* The calls from `first` on that are one launch; returns how many. */
 static size_t launch_size(const struct sim_score_rank *score, size_t first)
 {
 	size_t count = 1;
@@ -378,7 +377,7 @@ static enum status play_group(struct part *part)
 				      : host_play_group(&part->user, &part->group);
 }
 
-/* The rank's last call, on a thread of its own: this one has to notice the job's end. */
+/* The rank's last call, on a separate thread: this one must notice the end of the job. */
 static void *call_for_ever(void *arg)
 {
 	(void)play_group(arg);
@@ -433,7 +432,7 @@ static void play_all(struct part *part)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-/* The host of a process in which this rank lives. ERR_NO_SPACE. */
+/* The host of this rank's process. ERR_NO_SPACE. */
 static enum status sim_worker_host(struct host **host, const struct sim_job *job, int rank,
 				   const char *plugin)
 {
@@ -482,7 +481,7 @@ static bool is_over(const struct turn *turn, uint64_t now)
 	return end_ns != 0 && end_ns <= now;
 }
 
-/* Say on the board how it ended. */
+/* Reports on the board how it ended. */
 static void part_report(struct part *part)
 {
 	const struct sim_score_rank *score = part->score;
@@ -501,12 +500,14 @@ static void part_report(struct part *part)
 		 load_relaxed(&part->worker->board->stop) == SIM_STOP_INTERRUPTED)
 		end = SIM_RESULT_INTERRUPTED;
 	part->mine->end = (uint32_t)end;
-	/* Pairs with whoever reads the board after the rank's end. */
+	/* Pairs with readers of the board after the rank's end. */
 	store_release(&part->mine->is_over, 1);
 }
 
-/* A job that hangs is killed where it stands, as schedulers do it: what is in flight can be seen
- * afterwards. One that was interrupted ends as well as it can. */
+/*
+ * A hung job is killed without teardown, as schedulers do: what is in flight remains visible. An interrupted one is
+ * torn down as far as possible.
+ */
 static bool is_torn_down(const struct part *part)
 {
 	return part->worker->may_abort ||
@@ -557,7 +558,7 @@ static bool part_begin(struct part *part)
 	else if (host_plugin(worker->host)->version == 0)
 		text_copy(part->mine->trouble, sizeof(part->mine->trouble),
 			  host_load_error(worker->host));
-	/* Pairs with the first process, which reads the trouble. */
+	/* Pairs with the first process, which reads the failure. */
 	store_release(&part->mine->is_ready, 1);
 	while (load_acquire(&worker->board->start_ns) == 0) {
 		if (is_stopped(part))
@@ -567,7 +568,7 @@ static bool part_begin(struct part *part)
 	return status == OK;
 }
 
-/* Play to the end; true when everything that was begun has ended. */
+/* Runs to the end; true if everything that began has ended. */
 static bool play_to_end(struct part *part)
 {
 	const struct sim_worker *worker = part->worker;
@@ -580,8 +581,10 @@ static bool play_to_end(struct part *part)
 	return false;
 }
 
-/* Until the rank's end, the job's end, or the board says stop. What came of it is on the board. False:
- * its communicators are still there, and so is what they use. */
+/*
+ * Runs until the end of the rank, of the job, or until the board says stop. The result is on the board. False: its
+ * communicators still exist, and so does what they use.
+ */
 static bool sim_worker_run(const struct sim_worker *worker)
 {
 	struct part *part = calloc(1, sizeof(*part));
@@ -597,7 +600,7 @@ static bool sim_worker_run(const struct sim_worker *worker)
 		part_report(part);
 	}
 	end_comms(part, is_finished);
-	/* What hangs is still asked for by the host's threads: it stays. */
+	/* The host's threads still use a stuck call: it stays. */
 	if (!is_finished && !is_torn_down(part))
 		return false;
 	if (part->has_caller)
@@ -620,17 +623,18 @@ struct troupe {
 	sigset_t signals; /* that the parent waits for */
 	sigset_t before;
 	pid_t parent;
-	int ranks_each; /* of a process */
+	int ranks_each; /* per process */
 	int processes;
-	pid_t *pids;	      /* by process, as the next four */
-	pid_t *children;      /* the same, 0 once gone */
-	int *exits;	      /* what waitpid() said */
-	bool *is_killed;      /* by a fault */
-	bool *is_stopped;     /* by a fault */
-	int left;	      /* children that are not gone */
-	uint64_t lost_ns;     /* when a child went that should not have; 0: none did */
-	uint64_t deadline_ns; /* a child is gone: so long the others are watched; 0: none is */
-	bool was_stopped;     /* by a signal */
+	pid_t *pids;	  /* by process, like the next four */
+	pid_t *children;  /* the same, 0 once gone */
+	int *exits;	  /* status from waitpid() */
+	bool *is_killed;  /* by a fault */
+	bool *is_stopped; /* by a fault */
+	int left;	  /* children still running */
+	uint64_t lost_ns; /* when a child exited unexpectedly; 0: none did */
+	uint64_t
+		deadline_ns; /* after a child has gone: until when the others are observed; 0: none has */
+	bool was_stopped; /* by a signal */
 	char *failed;
 	size_t failed_size;
 };
@@ -663,7 +667,7 @@ static const char *events_of(enum kernel_events kernel)
 	}
 }
 
-/* What all ranks have in common. */
+/* Common to all ranks. */
 static bool set_job_environment(const struct troupe *troupe)
 {
 	const struct sim_options *options = &troupe->job->options;
@@ -677,18 +681,18 @@ static bool set_job_environment(const struct troupe *troupe)
 		is_set = is_set && setenv("RINGSIDE_DIR", troupe->live->directory, 1) == 0;
 	if (troupe->live->mode)
 		is_set = is_set && setenv("RINGSIDE_MODE", troupe->live->mode, 1) == 0;
-	/* Many regions have to fit into memory, and none of them is filled. */
+	/* Many regions must fit into memory, and none of them gets full. */
 	if (troupe->processes > MANY_PROCESSES)
 		is_set = is_set && setenv("RINGSIDE_BUFFER", "256KiB", 0) == 0;
 	if (options->is_kernel_said)
 		is_set = is_set && setenv("RINGSIDE_EVENTS", events_of(options->kernel), 1) == 0;
-	/* A played job is over before the recorder would begin. */
+	/* A simulated job is over before the recorder would start sampling. */
 	if (options->is_kernel_said && options->kernel == KERNEL_EVENTS_SAMPLED)
 		is_set = is_set && setenv("RINGSIDE_SAMPLE_AFTER", "0", 0) == 0;
 	return is_set;
 }
 
-/* A directory for regions of this node alone. */
+/* A separate region directory for this node. */
 static bool set_node_regions(const char *regions, int node)
 {
 	char path[4096];
@@ -717,7 +721,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* The ranks of this process; true when nothing of them is left. */
+/* The ranks of this process; true if nothing of them is left. */
 static bool run_ranks(struct troupe *troupe, struct host *host, int first)
 {
 	struct sim_worker workers[SIM_GPUS_MAX];
@@ -759,7 +763,7 @@ static void child_main(struct troupe *troupe, int process)
 	if (!set_rank_environment(troupe, rank) ||
 	    sim_worker_host(&host, troupe->job, rank, troupe->live->plugin) != OK) {
 		text_copy(mine->trouble, sizeof(mine->trouble),
-			  "no memory, or no directory for its region");
+			  "out of memory, or no directory for its region");
 		store_release(&mine->is_ready, 1);
 		_exit(1);
 	}
@@ -790,7 +794,7 @@ static bool should_die(const struct troupe *troupe, int process)
 	return troupe->is_killed[process] || load_acquire(&troupe->board->stop);
 }
 
-/* Did all its ranks say how they ended? Pairs with their reports. */
+/* Whether all its ranks have reported how they ended. Pairs with their reports. */
 static bool is_reported(const struct troupe *troupe, int process)
 {
 	for (int i = 0; i < troupe->ranks_each; i++)
@@ -806,7 +810,7 @@ static void note_loss(struct troupe *troupe)
 	troupe->deadline_ns = troupe->lost_ns + troupe->job->options.hang_ns;
 }
 
-/* Collect those that have ended. */
+/* Reaps children that have exited. */
 static void troupe_reap(struct troupe *troupe)
 {
 	for (int process = 0; process < troupe->processes; process++) {
@@ -824,7 +828,7 @@ static void troupe_reap(struct troupe *troupe)
 	}
 }
 
-/* Sleep until something happens, a little while at most. */
+/* Sleeps briefly, or until something happens. */
 static void troupe_watch(struct troupe *troupe)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
@@ -837,7 +841,7 @@ static void troupe_watch(struct troupe *troupe)
 	troupe_reap(troupe);
 }
 
-/* Kill or stop it if a fault says so and the time has come. */
+/* Kills or stops it if a fault says so and the time has come. */
 static void hit_faulty(struct troupe *troupe, int rank, uint64_t now)
 {
 	uint64_t slip_ns = load_relaxed(&sim_board_rank(troupe->board, rank)->slip_ns);
@@ -863,7 +867,7 @@ static void hit_all_faulty(struct troupe *troupe)
 		hit_faulty(troupe, troupe->job->options.faults[i].rank, now);
 }
 
-/* Everybody has a plugin; or one line of what is wrong. */
+/* Waits until every rank has its plugin; otherwise one line says what is wrong. */
 static enum status wait_ready(struct troupe *troupe)
 {
 	for (int rank = 0; rank < troupe->job->world; rank++) {
@@ -873,7 +877,7 @@ static enum status wait_ready(struct troupe *troupe)
 			troupe_watch(troupe);
 			if (troupe->lost_ns != 0)
 				return troupe_fail(troupe, ERR_GONE,
-						   "a rank ended before it began");
+						   "a rank exited before it started");
 		}
 		if (one->trouble[0] != '\0')
 			return troupe_fail(troupe, ERR_UNKNOWN, one->trouble);
@@ -881,9 +885,11 @@ static enum status wait_ready(struct troupe *troupe)
 	return OK;
 }
 
-/* Until all are gone. When a rank went that should not have, the others are watched as long as any
- * hung job is; after a fault that killed one, as long as the score says, and a little longer: it may
- * have died earlier in its work than planned. */
+/*
+ * Waits until all have exited. After an unexpected exit of a rank the others are observed as long as any hung job;
+ * after a fault that killed one, as long as the score says, and a little longer: it may have died earlier in its
+ * work than planned.
+ */
 static void watch_children(struct troupe *troupe)
 {
 	while (troupe->left > 0) {
@@ -904,7 +910,7 @@ static void signal_all(const struct troupe *troupe, int signal_number)
 			kill(troupe->children[process], signal_number);
 }
 
-/* They were told; some may need help. */
+/* They were asked to exit; some may have to be killed. */
 static void end_children(struct troupe *troupe)
 {
 	uint64_t start = clock_system_ns(CLOCK_REALTIME);

@@ -13,20 +13,20 @@
 #include "sim/sim_job.h"
 #include "sim/sim_live.h"
 
-/* What `ringside sim` is asked: words and numbers of its command line, understood. */
+/* The parsed command line of `ringside sim`. */
 
 struct sim_request {
 	struct sim_options options;
-	const char *mode; /* NULL: not said */
+	const char *mode; /* NULL: not set */
 	bool is_json;
-	bool is_list; /* explain workloads and faults, play nothing */
+	bool is_list; /* show workloads and faults, simulate nothing */
 };
 
 static int take_bandwidth(const struct cli_said *said)
 {
 	if (text_permille(said->value, 1, said->target) == OK)
 		return 0;
-	return cli_usage(said->page, "--%s %s is not a bandwidth in GB/s like 48 or 12.5",
+	return cli_usage(said->page, "--%s %s: expected a bandwidth in GB/s, e.g. 48 or 12.5",
 			 said->option->name, said->value);
 }
 
@@ -37,8 +37,7 @@ static int take_rate(const struct cli_said *said)
 
 	if (text_permille(said->value, 1, &permille) != OK || permille > UINT64_C(100000) * 1000)
 		return cli_usage(said->page,
-				 "--rate %s is not a number of iterations per second, up to "
-				 "100000",
+				 "--rate %s: expected iterations per second, up to 100000",
 				 said->value);
 	to->period_ns = UINT64_C(1000000000000) / permille;
 	return 0;
@@ -55,7 +54,7 @@ static int take_workload(const struct cli_said *said)
 	for (int i = 0; i < SIM_WORKLOADS; i++)
 		text_format(names + strlen(names), sizeof(names) - strlen(names), "%s %s",
 			    i ? "," : "", sim_workload_page((enum sim_workload)i)->name);
-	return cli_usage(said->page, "there is no workload '%s'; there are%s", said->value, names);
+	return cli_usage(said->page, "unknown workload '%s'; use one of%s", said->value, names);
 }
 
 static int take_fault(const struct cli_said *said)
@@ -82,8 +81,7 @@ static int take_mode(const struct cli_said *said)
 			request->options.is_full = strcmp(said->value, "full") == 0;
 			return 0;
 		}
-	return cli_usage(said->page,
-			 "there is no mode '%s'; there are trace, full, flight and profile",
+	return cli_usage(said->page, "unknown mode '%s'; use trace, full, flight or profile",
 			 said->value);
 }
 
@@ -93,7 +91,7 @@ static int take_jitter(const struct cli_said *said)
 	uint64_t permille;
 
 	if (text_permille(said->value, 0, &permille) != OK || permille > 50 * 1000)
-		return cli_usage(said->page, "--jitter %s is not a percentage from 0 to 50",
+		return cli_usage(said->page, "--jitter %s: expected a percentage from 0 to 50",
 				 said->value);
 	to->jitter_permille = (unsigned int)(permille / 100);
 	return 0;
@@ -107,8 +105,8 @@ static int take_release(const struct cli_said *said)
 	    host_release_native(to->release) > 0)
 		return 0;
 	return cli_usage(said->page,
-			 "--release %s is no release of NCCL with profilers: 2.23 to 2.31, "
-			 "like 2.28 or 2.28.9",
+			 "--release %s: expected an NCCL release with profiler support, 2.23 to "
+			 "2.31, e.g. 2.28 or 2.28.9",
 			 said->value);
 }
 
@@ -118,7 +116,8 @@ static int take_sizes(const struct cli_said *said)
 
 	if (text_sizes(said->value, to->sizes, SIM_SIZES_MAX, &to->size_count) == OK)
 		return 0;
-	return cli_usage(said->page, "--sizes %s is not a list of up to %d sizes like 1KiB,4MiB",
+	return cli_usage(said->page,
+			 "--sizes %s: expected a list of up to %d sizes, e.g. 1KiB,4MiB",
 			 said->value, SIM_SIZES_MAX);
 }
 
@@ -134,7 +133,7 @@ static int take_kernel(const struct cli_said *said)
 	return 0;
 }
 
-/* --processes, --threads, --node-processes: the last one counts. */
+/* --processes, --threads, --node-processes: the last one wins. */
 static int take_processes(const struct cli_said *said)
 {
 	struct sim_options *to = said->target;
@@ -146,20 +145,20 @@ static int take_processes(const struct cli_said *said)
 
 #define SIM_TIME(field, most_ns)                                 \
 	CLI_TIME(struct sim_request, options.field, 0, most_ns), \
-		.like = "is not a time like 30s, 1.5s or 500ms"
+		.like = "is not a time; use e.g. 30s, 1.5s or 500ms"
 
 static const struct cli_option options[] = {
-	{ 0, "nodes", "N", "nodes (1)",
+	{ 0, "nodes", "N", "number of nodes (default 1)",
 	  CLI_INT(struct sim_request, options.nodes, 1, SIM_NODES_MAX) },
-	{ 0, "gpus", "N", "GPUs, and so ranks, of a node (8)",
+	{ 0, "gpus", "N", "GPUs per node, one rank each (default 8)",
 	  CLI_INT(struct sim_request, options.gpus, 1, SIM_GPUS_MAX) },
-	{ 'w', "workload", "NAME", "what the job does: ddp (default), fsdp, tp-pp, moe, loop",
+	{ 'w', "workload", "NAME", "workload: ddp (default), fsdp, tp-pp, moe or loop",
 	  CLI_CALL(struct sim_request, options, take_workload) },
-	{ 0, "tp", "N", "ranks of a tensor group (tp-pp; default: a node's)",
+	{ 0, "tp", "N", "ranks per tensor group (tp-pp; default: one node)",
 	  CLI_INT(struct sim_request, options.tensor, 1, SIM_RANKS_MAX) },
-	{ 0, "pp", "N", "stages of a pipeline (tp-pp; default: 4 where that fits)",
+	{ 0, "pp", "N", "pipeline stages (tp-pp; default: 4 if possible)",
 	  CLI_INT(struct sim_request, options.pipeline, 1, SIM_RANKS_MAX) },
-	{ 0, "ep", "N", "ranks of an expert group (moe; default: two nodes')",
+	{ 0, "ep", "N", "ranks per expert group (moe; default: two nodes)",
 	  CLI_INT(struct sim_request, options.expert, 1, SIM_RANKS_MAX) },
 	{ 0, "channels", "N",
 	  "channels of communicators between nodes (default: one per GPU of a node, or more)",
@@ -169,95 +168,91 @@ static const struct cli_option options[] = {
 	{ 0, "seconds", "TIME",
 	  "end after this time (default: 10s, or 10s after the last fault began)",
 	  SIM_TIME(seconds_ns, 0) },
-	{ 0, "sizes", "LIST", "sizes of messages, like 1MiB,64MiB, used in turn",
+	{ 0, "sizes", "LIST", "message sizes, used in turn, e.g. 1MiB,64MiB",
 	  CLI_CALL(struct sim_request, options, take_sizes) },
-	{ 0, "rate", "RATE", "iterations per second, if communication took no time",
+	{ 0, "rate", "RATE", "iterations per second, not counting communication time",
 	  CLI_CALL(struct sim_request, options, take_rate) },
-	{ 'f', "fault", "FAULT",
-	  "what goes wrong, like slow-rank:rank=3,factor=2; may be said several times",
+	{ 'f', "fault", "FAULT", "inject a fault, e.g. slow-rank:rank=3,factor=2; can be repeated",
 	  CLI_CALL(struct sim_request, options, take_fault) },
-	{ 0, "at", "TIME", "when faults begin that do not say it themselves (0s)",
+	{ 0, "at", "TIME", "start time of faults without their own at= (default 0s)",
 	  SIM_TIME(at_ns, 0) },
-	{ 0, "seed", "N", "another number, another job (1)",
+	{ 0, "seed", "N", "random seed (default 1)",
 	  CLI_U64(struct sim_request, options.seed, 0, INT64_MAX) },
-	{ 0, "release", "RELEASE", "the release of NCCL that is played (2.28)",
+	{ 0, "release", "RELEASE", "NCCL release to simulate (default 2.28)",
 	  CLI_CALL(struct sim_request, options, take_release) },
 	{ 0, "kernel", NULL,
-	  "with GPU times of all kernels (default: as the recorder does with this release)",
+	  "record GPU times of all kernels (default: as the recorder does with this release)",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
-	{ 0, "kernel-sampled", NULL, "with GPU times of a sample of the collectives",
+	{ 0, "kernel-sampled", NULL, "record GPU times of a sample of the collectives",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
-	{ 0, "no-kernel", NULL, "without GPU times of kernels",
+	{ 0, "no-kernel", NULL, "do not record GPU times of kernels",
 	  CLI_CALL(struct sim_request, options, take_kernel) },
 	{ 0, "sample-level", "N",
-	  "with --offline: a sample of one block of collectives in 2^N, N up to 12 (3)",
+	  "with --offline: sample one block of collectives in 2^N, N up to 12 (default 3)",
 	  CLI_U32(struct sim_request, options.sample_level, 0, SAMPLE_LEVEL_MOST) },
-	{ 0, "nvlink", "RATE", "a GPU's bandwidth within its node, in GB/s (360)",
+	{ 0, "nvlink", "RATE", "bandwidth of a GPU inside its node, in GB/s (default 360)",
 	  CLI_CALL(struct sim_request, options.nvlink.bytes_per_us, take_bandwidth) },
-	{ 0, "network", "RATE", "a GPU's bandwidth to other nodes, in GB/s (48)",
+	{ 0, "network", "RATE", "bandwidth of a GPU to other nodes, in GB/s (default 48)",
 	  CLI_CALL(struct sim_request, options.network.bytes_per_us, take_bandwidth) },
-	{ 0, "nvlink-latency", "TIME", "per hop within a node (1us)",
+	{ 0, "nvlink-latency", "TIME", "latency per hop inside a node (default 1us)",
 	  SIM_TIME(nvlink.latency_ns, 0) },
-	{ 0, "network-latency", "TIME", "per hop between nodes (5us)",
+	{ 0, "network-latency", "TIME", "latency per hop between nodes (default 5us)",
 	  SIM_TIME(network.latency_ns, 0) },
-	{ 0, "jitter", "PERCENT", "how much compute times vary, either way (2)",
+	{ 0, "jitter", "PERCENT", "variation of compute times in percent (default 2)",
 	  CLI_CALL(struct sim_request, options, take_jitter) },
 	{ 0, "clock-shift", "TIME",
-	  "how far clocks of hosts and GPUs are apart, at most; up to 1s (100ms)",
+	  "maximum difference between clocks of hosts and GPUs, up to 1s (default 100ms)",
 	  SIM_TIME(clock_shift_ns, CLI_SECONDS(1)), .more = "is more than 1s" },
-	{ 0, "hang", "TIME", "with --iterations: how long a job that hangs is watched (10s)",
+	{ 0, "hang", "TIME", "with --iterations: how long to observe a hung job (default 10s)",
 	  SIM_TIME(hang_ns, 0) },
 	{ 'm', "mode", "MODE",
-	  "what is recorded: trace, full; without --offline also flight, profile",
+	  "what to record: trace or full; without --offline also flight or profile",
 	  CLI_CALL_ALL(take_mode) },
 	{ 'o', "output", "DIR", "directory for trace files",
 	  CLI_TEXT(struct sim_request, options.directory) },
 	{ 0, "offline", NULL, "write the trace files without running the job",
 	  CLI_FLAG(struct sim_request, options.is_offline) },
-	{ 0, "processes", NULL, "a process per rank (default)",
+	{ 0, "processes", NULL, "one process per rank (default)",
 	  CLI_CALL(struct sim_request, options, take_processes) },
-	{ 0, "threads", NULL, "all ranks in one process, which one recorder sees",
+	{ 0, "threads", NULL, "all ranks in one process with one recorder",
 	  CLI_CALL(struct sim_request, options, take_processes) },
 	{ 0, "node-processes", NULL,
-	  "a process per node, its ranks are threads: for hundreds of ranks",
+	  "one process per node with its ranks as threads; for hundreds of ranks",
 	  CLI_CALL(struct sim_request, options, take_processes) },
 	{ 0, "node-regions", "DIR",
-	  "regions of each node in a directory of its own, DIR/node0000 and so on, as for agents "
-	  "of single nodes",
+	  "put each node's regions in a directory of its own (DIR/node0000, ...), to run one agent "
+	  "per node",
 	  CLI_TEXT(struct sim_request, options.regions) },
-	{ 0, "plugin", "FILE", "this plugin instead of the one found",
+	{ 0, "plugin", "FILE", "load this plugin instead of the installed one",
 	  CLI_TEXT(struct sim_request, options.plugin) },
-	{ 0, "list", NULL, "explain workloads and faults", CLI_FLAG(struct sim_request, is_list) },
+	{ 0, "list", NULL, "describe workloads and faults", CLI_FLAG(struct sim_request, is_list) },
 	CLI_OPTION_JSON(struct sim_request),
 	CLI_OPTION_END,
 };
 
 static const struct cli_example examples[] = {
 	{ "ringside sim --nodes 2 --gpus 4 --fault slow-link:from=3,to=4,factor=8 -o traces",
-	  "eight processes with the recorder for ten seconds, one of their links slow" },
+	  "eight processes with the recorder for ten seconds, with one slow link" },
 	{ "ringside sim --offline --nodes 64 --gpus 8 -w fsdp -f stuck-send:rank=247 --at 30s -o "
 	  "traces",
-	  "what 512 ranks would have recorded of a job that hangs after half a minute" },
+	  "what 512 ranks would have recorded of a job that hangs after 30 s" },
 	{ NULL, NULL },
 };
 
 static const struct cli_page sim_page = {
 	.name = "sim",
 	.operands = "",
-	.about = "Plays a job with a chosen topology, workload and faults, for trying things out, "
-		 "for "
-		 "drills and for tests. Ranks are processes of this machine with the recorder in "
-		 "them; their communication is played, nothing is computed and no GPU is needed. "
-		 "With "
-		 "--offline nothing runs: the trace files are worked out and written, of thousands "
-		 "of "
-		 "ranks if wanted, the same bytes for the same seed.\n"
-		 "At the end it says how many operations each rank issued on each communicator.\n",
+	.about = "Simulates a job with a given topology, workload and faults, for demos, drills "
+		 "and tests. Ranks are processes on this host with the Ringside plugin loaded; "
+		 "communication is simulated, nothing is computed and no GPU is needed. With "
+		 "--offline nothing runs: the trace files are computed and written directly, for "
+		 "thousands of ranks if wanted; the same seed gives the same bytes.\n"
+		 "Prints the number of operations per rank and communicator at the end.\n",
 	.options = options,
 	.examples = examples,
 };
 
-/* 0, or the exit code after help was shown or an error was told. */
+/* 0, or the exit code after help or an error message. */
 static int sim_request_read(struct sim_request *request, int argc, char **argv, bool *is_over)
 {
 	int code;
@@ -268,7 +263,7 @@ static int sim_request_read(struct sim_request *request, int argc, char **argv, 
 	return *is_over ? code : 0;
 }
 
-/* What can be had but will not show, said beforehand. */
+/* Warns beforehand about faults without visible effect. */
 static void sim_warn(const struct sim_job *job)
 {
 	const struct sim_options *to = &job->options;
@@ -295,15 +290,14 @@ static void sim_warn(const struct sim_job *job)
 	}
 }
 
-/* What should have ended the job and found nothing to begin with, said afterwards. */
+/* Reports afterwards a fault that should have hung the job but affected no call. */
 static void tell_unmet(const struct sim_job *job, const struct sim_result *result)
 {
 	const struct sim_options *to = &job->options;
 
 	for (size_t i = 0; i < to->fault_count && result->end == SIM_RESULT_FINISHED; i++)
 		if (sim_fault_hangs(&to->faults[i]) && to->faults[i].at_ns < result->ns)
-			cli_error("note: fault %s met no call that it concerns: nothing is wrong "
-				  "with this job",
+			cli_error("note: fault %s affected no call: this job is healthy",
 				  sim_fault_page(to->faults[i].kind)->name);
 }
 
@@ -336,7 +330,7 @@ static int run_offline(const struct sim_request *request, const struct sim_job *
 	}
 	status = sim_offline_run(job, directory, result, failed, sizeof(failed));
 	if (status == ERR_SYSTEM && errno == EEXIST)
-		return cli_error("%s exists already; choose another directory with -o", failed);
+		return cli_error("%s already exists; choose another directory with -o", failed);
 	if (status == ERR_SYSTEM)
 		return cli_error("cannot write %s: %s", failed, strerror(errno));
 	if (status != OK)
@@ -344,20 +338,20 @@ static int run_offline(const struct sim_request *request, const struct sim_job *
 	return sim_show(request, job, result, directory);
 }
 
-/* What cannot be run as it was asked for. */
+/* Rejects what cannot run as requested. */
 static int refuse_live(const struct sim_options *to)
 {
 	if (sim_options_world(to) > SIM_LIVE_RANKS_MAX)
 		return cli_usage(&sim_page,
-				 "%d ranks are too many to run (at most %d); add --offline",
+				 "%d ranks are too many to run (at most %d); use --offline",
 				 sim_options_world(to), SIM_LIVE_RANKS_MAX);
 	if (to->is_threads && to->regions)
 		return cli_usage(&sim_page,
-				 "--node-regions needs a process per rank or per node, not "
+				 "--node-regions needs one process per rank or per node, not "
 				 "--threads");
 	for (size_t i = 0; (to->is_threads || to->is_node_processes) && i < to->fault_count; i++)
 		if (to->faults[i].kind == SIM_KILL || to->faults[i].kind == SIM_STOP)
-			return cli_usage(&sim_page, "fault %s needs a process per rank, not %s",
+			return cli_usage(&sim_page, "fault %s needs one process per rank, not %s",
 					 sim_fault_page(to->faults[i].kind)->name,
 					 to->is_threads ? "--threads" : "--node-processes");
 	return 0;
@@ -380,7 +374,7 @@ static int run_live(const struct sim_request *request, const struct sim_job *job
 		return refused;
 	if (live.plugin == NULL) {
 		if (!cli_plugin_find(plugin, sizeof(plugin), looked, sizeof(looked)))
-			return cli_error("no %s in %s; say where it is with --plugin",
+			return cli_error("no %s in %s; use --plugin to name the file",
 					 CLI_PLUGIN_FILE, looked);
 		live.plugin = plugin;
 	}
@@ -405,10 +399,10 @@ static int run(struct sim_request *request)
 	if (request->options.is_offline && request->mode && request->mode[0] != 't' &&
 	    !request->options.is_full)
 		return cli_usage(&sim_page,
-				 "--offline writes trace files: mode trace or full, not %s",
+				 "--offline writes trace files: use mode trace or full, not %s",
 				 request->mode);
 	if (sim_job_init(&job, &request->options) != OK)
-		return cli_error("not enough memory for %d ranks",
+		return cli_error("out of memory for %d ranks",
 				 sim_options_world(&request->options));
 	if (sim_job_check(&job, why, sizeof(why)) != OK) {
 		sim_job_release(&job);
@@ -416,7 +410,7 @@ static int run(struct sim_request *request)
 	}
 	sim_warn(&job);
 	if (sim_result_init(&result, &job) != OK)
-		code = cli_error("not enough memory for %d ranks", job.world);
+		code = cli_error("out of memory for %d ranks", job.world);
 	else if (request->options.is_offline)
 		code = run_offline(request, &job, &result);
 	else

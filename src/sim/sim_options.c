@@ -16,7 +16,7 @@ const char *sim_role_name(int role)
 	return role >= 0 && role < SIM_ROLES ? role_names[role] : "?";
 }
 
-/* -1: no such. */
+/* -1: unknown. */
 static int sim_role_find(const char *name)
 {
 	for (int role = 0; role < SIM_ROLES; role++)
@@ -43,7 +43,7 @@ enum fault_key {
 static const char *const key_names[] = { "rank", "from",  "to",	  "factor", "comm", "what",
 					 "at",	 "until", "peer", "node",   "link", "channel" };
 
-/* What what= may be, by fault; the first is meant when it is not said. */
+/* Values of what=, by fault; the first is the default. */
 static const char *const mismatches[SIM_MISMATCHES + 1] = { "count", "function", "datatype",
 							    "root",  "order",	 NULL };
 static const char *const gpu_stucks[SIM_GPU_STUCKS + 1] = { "not-started", "not-launched",
@@ -53,79 +53,64 @@ static const struct {
 	struct sim_fault_page page;
 	unsigned int allowed;
 	unsigned int needed;
-	uint64_t factor_permille; /* when none is given */
+	uint64_t factor_permille; /* default */
 } kinds[SIM_FAULT_KINDS] = {
-	[SIM_FAULT_NONE] = { { "none", "", "Nothing goes wrong." }, KEY_AT, 0, 0 },
+	[SIM_FAULT_NONE] = { { "none", "", "No fault." }, KEY_AT, 0, 0 },
 	[SIM_SLOW_RANK] = { { "slow-rank", "rank=R[,factor=F][,at=T][,until=T]",
-			      "Rank R computes F times slower (1.5), as a throttled GPU does. It "
-			      "comes "
-			      "late to every collective and waits least in it; all others wait for "
-			      "it." },
+			      "Rank R computes F times slower (1.5), like a throttled GPU. It is a "
+			      "straggler: it arrives late at every collective and waits least, and "
+			      "all others wait for it." },
 			    KEY_RANK | KEY_FACTOR | KEY_AT | KEY_UNTIL,
 			    KEY_RANK,
 			    1500 },
 	[SIM_SLOW_LINK] = { { "slow-link", "from=A,to=B[,factor=F][,at=T][,until=T]",
-			      "What rank A sends to rank B takes F times as long (4). Collectives "
-			      "whose "
-			      "ring or tree goes from A to B slow down for everybody, in one "
-			      "channel: A's "
-			      "sends stay on the wire, B waits for data." },
+			      "Sends from rank A to rank B take F times as long (4). Collectives "
+			      "whose ring or tree goes from A to B slow down for all ranks, in one "
+			      "channel: A's sends stay on the wire, B waits for data." },
 			    KEY_FROM | KEY_TO | KEY_FACTOR | KEY_AT | KEY_UNTIL,
 			    KEY_FROM | KEY_TO,
 			    4000 },
 	[SIM_DEGRADED_NETWORK] = { { "degraded-network", "[factor=F][,at=T][,until=T]",
 				     "All links between nodes have 1/F of their bandwidth (2). "
-				     "Links "
-				     "within nodes stay as they are." },
+				     "Links inside nodes are not affected." },
 				   KEY_FACTOR | KEY_AT | KEY_UNTIL,
 				   0,
 				   2000 },
 	[SIM_SLOW_NVLINK] = { { "slow-nvlink", "[node=N][,factor=F][,at=T][,until=T]",
-				"Links within node N, or within all nodes, have 1/F of their "
-				"bandwidth (4). "
-				"Links between nodes stay as they are." },
+				"Links inside node N, or inside all nodes, have 1/F of their "
+				"bandwidth (4). Links between nodes are not affected." },
 			      KEY_NODE | KEY_FACTOR | KEY_AT | KEY_UNTIL,
 			      0,
 			      4000 },
 	[SIM_NEVER_ARRIVES] = { { "never-arrives", "rank=R[,comm=NAME][,at=T]",
-				  "Rank R stops before its next call (on communicator NAME), as in "
-				  "a data "
-				  "loader that does not return. The others wait inside that "
-				  "operation." },
+				  "Rank R stops before its next call (on communicator NAME), like "
+				  "a hung data loader. The others wait in that operation." },
 				KEY_RANK | KEY_COMM | KEY_AT,
 				KEY_RANK,
 				0 },
 	[SIM_STUCK_SEND] = { { "stuck-send", "rank=R[,link=N|,channel=C][,to=B][,at=T]",
-			       "What rank R sends over the network from then on is never "
-			       "completed: R's "
-			       "transfers stay on the wire, its peers wait for data, everybody "
-			       "hangs. With "
-			       "link=N only on the N-th of the channels on which R sends to "
-			       "another "
-			       "node, "
-			       "with channel=C on that one, with to=B what it sends to rank B." },
+			       "From then on, nothing that rank R sends over the network "
+			       "completes: R's transfers stay on the wire, its peers wait for "
+			       "data, all ranks hang. With link=N only on the N-th of the channels "
+			       "on which R sends to another node, with channel=C on that one, with "
+			       "to=B only sends to rank B." },
 			     KEY_RANK | KEY_LINK | KEY_CHANNEL | KEY_TO | KEY_AT,
 			     KEY_RANK,
 			     0 },
 	[SIM_MISMATCH] = { { "mismatch",
 			     "rank=R[,what=count|function|datatype|root|order][,comm=NAME][,at=T]",
 			     "Rank R makes one collective call with half the count (count), "
-			     "another "
-			     "function, a datatype of half the size, or another root than the "
-			     "others, or two "
-			     "of them in the other order. With another function all hang in that "
-			     "call; with "
-			     "less data or another root R leaves it early and hangs in its next "
-			     "one." },
+			     "another function, a datatype of half the size, or another root than "
+			     "the others, or swaps two calls (order). With another function all "
+			     "ranks hang in that call; with less data or another root R leaves it "
+			     "early and hangs in its next one." },
 			   KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
 			   KEY_RANK,
 			   0 },
 	[SIM_DEADLOCK] = { { "deadlock", "rank=R,peer=P[,at=T]",
-			     "Rank R uses two communicators in the other order than rank P does: P "
-			     "is in the "
+			     "Ranks R and P use two communicators in opposite order: P is in the "
 			     "first and waits for R, R is in the second and waits for P. For "
-			     "workloads with "
-			     "two communicators or more of which both are members." },
+			     "workloads in which both ranks share at least two communicators." },
 			   KEY_RANK | KEY_PEER | KEY_AT,
 			   KEY_RANK | KEY_PEER,
 			   0 },
@@ -133,21 +118,16 @@ static const struct {
 			      "rank=R[,what=not-started|not-launched|not-producing][,comm=NAME][,"
 			      "at=T"
 			      "]",
-			      "Rank R's kernel is launched and never starts (not-started), as "
-			      "behind "
-			      "another "
-			      "one that does not end; or R makes its call and does not come back "
-			      "from it "
+			      "Rank R's kernel is launched and never starts (not-started), like "
+			      "behind another one that does not end; or R's call does not return "
 			      "(not-launched); or the kernel runs and does nothing "
-			      "(not-producing). The "
-			      "others wait inside that operation." },
+			      "(not-producing). The others wait in that operation." },
 			    KEY_RANK | KEY_WHAT | KEY_COMM | KEY_AT,
 			    KEY_RANK,
 			    0 },
 	[SIM_STOP] = { { "stop", "rank=R[,at=T]",
 			 "Rank R's process gets SIGSTOP, as from a debugger or a frozen container. "
-			 "It is "
-			 "there and does nothing; the others wait for it." },
+			 "It exists but does nothing; the others wait for it." },
 		       KEY_RANK | KEY_AT,
 		       KEY_RANK,
 		       0 },
@@ -181,7 +161,7 @@ static enum status find_kind(const char *name, size_t length, enum sim_fault_kin
 			*kind = (enum sim_fault_kind)i;
 			return OK;
 		}
-	text_format(why, size, "there is no fault '%.*s'; there are", (int)length, name);
+	text_format(why, size, "unknown fault '%.*s'; use one of", (int)length, name);
 	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
 		used = strlen(why);
 		text_format(why + used, size - used, "%s %s", i ? "," : "", kinds[i].page.name);
@@ -261,23 +241,23 @@ static const char *fault_wants(enum sim_fault_kind kind, enum fault_key key)
 {
 	switch (key) {
 	case KEY_FACTOR:
-		return "a factor of 1 or more, like 1.5";
+		return "a factor of at least 1, e.g. 1.5";
 	case KEY_COMM:
 		return "world, tp, pp, dp or ep";
 	case KEY_WHAT:
 		return kind == SIM_GPU_STUCK ? "not-started, not-launched or not-producing"
 					     : "count, function, datatype, root or order";
 	case KEY_NODE:
-		return "the number of a node";
+		return "a node number";
 	case KEY_LINK:
 		return "a number from 1";
 	case KEY_CHANNEL:
-		return "the number of a channel";
+		return "a channel number";
 	case KEY_AT:
 	case KEY_UNTIL:
-		return "a time, like 30s or 500ms";
+		return "a time, e.g. 30s or 500ms";
 	default:
-		return "the number of a rank";
+		return "a rank number";
 	}
 }
 
@@ -306,7 +286,7 @@ static enum status parse_pair(struct sim_fault *fault, const char *text, size_t 
 			    value, fault_wants(fault->kind, key));
 		return ERR_RANGE;
 	}
-	text_format(why, size, "fault %s has no key '%.*s'; it takes %s", page->name,
+	text_format(why, size, "fault %s has no key '%.*s'; valid keys: %s", page->name,
 		    (int)key_length, text, page->keys[0] ? page->keys : "none");
 	return ERR_UNKNOWN;
 }
@@ -317,23 +297,23 @@ static enum status fault_check(const struct sim_fault *fault, unsigned int seen,
 	unsigned int missing = kinds[fault->kind].needed & ~seen;
 
 	if (missing != 0) {
-		text_format(why, size, "fault %s needs %s=; it takes %s",
+		text_format(why, size, "fault %s needs %s=; valid keys: %s",
 			    kinds[fault->kind].page.name, key_names[__builtin_ctz(missing)],
 			    kinds[fault->kind].page.keys);
 		return ERR_FORMAT;
 	}
 	if (fault->kind == SIM_SLOW_LINK && fault->from == fault->to) {
-		text_format(why, size, "fault slow-link: from and to are the same rank, %d",
+		text_format(why, size, "fault slow-link: from and to are the same rank (%d)",
 			    fault->from);
 		return ERR_RANGE;
 	}
 	if (fault->kind == SIM_DEADLOCK && fault->rank == fault->peer) {
-		text_format(why, size, "fault deadlock: rank and peer are the same rank, %d",
+		text_format(why, size, "fault deadlock: rank and peer are the same rank (%d)",
 			    fault->rank);
 		return ERR_RANGE;
 	}
 	if ((seen & KEY_LINK) && (seen & KEY_CHANNEL)) {
-		text_format(why, size, "fault stuck-send: link= or channel=, not both");
+		text_format(why, size, "fault stuck-send: use only one of link= and channel=");
 		return ERR_RANGE;
 	}
 	return OK;
@@ -370,31 +350,27 @@ enum { DEFAULT_SECONDS = 10, DEFAULT_SAMPLE_LEVEL = 3 };
 
 static const struct sim_workload_page pages[SIM_WORKLOADS] = {
 	[SIM_DDP] = { "ddp",
-		      "Data parallel: gradients are summed over all ranks by one AllReduce per "
-		      "bucket, "
-		      "while the backward pass still computes. Begins with a Broadcast of the "
+		      "Data parallel: gradients are summed over all ranks with one AllReduce per "
+		      "bucket, overlapping the backward pass. Starts with a Broadcast of the "
 		      "weights.",
 		      "of the buckets (25MiB)" },
 	[SIM_FSDP] = { "fsdp",
-		       "Sharded data parallel: each layer's weights are collected by an AllGather "
-		       "before "
-		       "they are used, forward and backward, and its gradients go back by a "
-		       "ReduceScatter. One small AllReduce for the norm of the gradients.",
+		       "Sharded data parallel: each layer's weights are collected with an "
+		       "AllGather before use, forward and backward, and its gradients are "
+		       "distributed with a ReduceScatter. One small AllReduce for the gradient "
+		       "norm.",
 		       "of a layer's weights (256MiB)" },
 	[SIM_TP_PP] = { "tp-pp",
 			"Tensor and pipeline parallel: AllReduce in each tensor group (--tp, one "
-			"node), "
-			"Send and Recv between the stages of a pipeline (--pp), AllReduce of "
-			"gradients "
-			"between the pipelines at the end.",
+			"node), Send and Recv between pipeline stages (--pp), AllReduce of "
+			"gradients between pipelines at the end.",
 			"of the activations (32MiB)" },
 	[SIM_MOE] = { "moe",
-		      "Mixture of experts: tokens go to their experts and back by an all-to-all "
-		      "(grouped "
-		      "Send and Recv, to itself, too) in each expert group (--ep), after an "
-		      "AllGather of "
-		      "how many; AllReduce of gradients between groups and over all ranks.",
-		      "of what one rank sends another (2MiB)" },
+		      "Mixture of experts: tokens go to their experts and back with an all-to-all "
+		      "(grouped Send and Recv, including to itself) in each expert group (--ep), "
+		      "after an AllGather of the token counts; AllReduce of gradients between "
+		      "groups and over all ranks.",
+		      "of the data one rank sends to another (2MiB)" },
 	[SIM_LOOP] = { "loop",
 		       "A benchmark: AllReduce, AllGather and ReduceScatter of each size in turn "
 		       "over all "
@@ -442,7 +418,7 @@ static enum status check_group(const char *name, int size, int world, char *why,
 {
 	if (size >= 1 && size <= world && world % size == 0)
 		return OK;
-	text_format(why, why_size, "%d ranks cannot be split into groups of %d (--%s)", world, size,
+	text_format(why, why_size, "cannot split %d ranks into groups of %d (--%s)", world, size,
 		    name);
 	return ERR_RANGE;
 }
@@ -462,7 +438,7 @@ static enum status finish_groups(struct sim_options *options, char *why, size_t 
 			options->pipeline /= 2;
 	if (world / options->tensor % options->pipeline != 0) {
 		text_format(why, size,
-			    "%d groups of %d ranks cannot be put into pipelines of %d (--pp)",
+			    "cannot arrange %d groups of %d ranks in pipelines of %d (--pp)",
 			    world / options->tensor, options->tensor, options->pipeline);
 		return ERR_RANGE;
 	}
@@ -476,7 +452,7 @@ static enum status check_rank(const struct sim_fault *fault, const char *key, in
 {
 	if (rank < world)
 		return OK;
-	text_format(why, size, "fault %s: there is no rank %d (%s=), the last one is %d",
+	text_format(why, size, "fault %s: no rank %d (%s=); the last rank is %d",
 		    sim_fault_page(fault->kind)->name, rank, key, world - 1);
 	return ERR_RANGE;
 }
@@ -510,7 +486,7 @@ static enum status check_ranks(const struct sim_fault *fault, int world, char *w
 	return status;
 }
 
-/* What a fault needs of the job. */
+/* What a fault requires of the job. */
 static enum status check_needs(const struct sim_options *options, const struct sim_fault *fault,
 			       char *why, size_t size)
 {
@@ -518,26 +494,28 @@ static enum status check_needs(const struct sim_options *options, const struct s
 	const char *workload = pages[options->workload].name;
 
 	if (fault->kind == SIM_DEGRADED_NETWORK && options->nodes == 1)
-		text_format(why, size, "fault %s: one node has no network; say --nodes 2 or more",
+		text_format(why, size, "fault %s: one node has no network; use --nodes 2 or more",
 			    name);
 	else if (fault->kind == SIM_SLOW_NVLINK && options->gpus == 1)
-		text_format(why, size, "fault %s: nodes of one GPU have no links inside", name);
+		text_format(why, size, "fault %s: nodes with one GPU have no internal links", name);
 	else if (fault->kind == SIM_SLOW_NVLINK && fault->node >= options->nodes)
-		text_format(why, size, "fault %s: there is no node %d, the last one is %d", name,
+		text_format(why, size, "fault %s: no node %d; the last node is %d", name,
 			    fault->node, options->nodes - 1);
 	else if (fault->kind == SIM_DEADLOCK && options->workload != SIM_TP_PP &&
 		 options->workload != SIM_MOE)
-		text_format(why, size, "fault %s: workload %s has one communicator; say -w tp-pp",
+		text_format(why, size,
+			    "fault %s: workload %s has only one communicator; use -w "
+			    "tp-pp",
 			    name, workload);
 	else if (fault->kind == SIM_MISMATCH && fault->what == SIM_MISMATCH_ROOT &&
 		 options->workload != SIM_DDP)
-		text_format(why, size, "fault %s: workload %s has no call with a root; say -w ddp",
+		text_format(why, size, "fault %s: workload %s has no call with a root; use -w ddp",
 			    name, workload);
 	else if (fault->kind == SIM_GPU_STUCK && fault->what == SIM_NOT_LAUNCHED &&
 		 sim_options_interface(options) < 5)
 		text_format(why, size,
 			    "fault %s: this release does not show calls that were not launched; "
-			    "say --release 2.28",
+			    "use --release 2.28",
 			    name);
 	else
 		return OK;
@@ -576,7 +554,7 @@ static enum status finish_kernel(struct sim_options *options, char *why, size_t 
 	if (options->kernel != KERNEL_EVENTS_SAMPLED || policy->can_sample)
 		return OK;
 	text_format(why, size,
-		    "kernel events of this release cannot be sampled; say --kernel, --no-kernel or "
+		    "kernel events of this release cannot be sampled; use --kernel, --no-kernel or "
 		    "--release 2.28");
 	return ERR_RANGE;
 }
@@ -587,12 +565,12 @@ enum status sim_options_finish(struct sim_options *options, char *why, size_t si
 	enum status status;
 
 	if (sim_options_world(options) > SIM_RANKS_MAX) {
-		text_format(why, size, "%d nodes of %d GPUs are more than %d ranks", options->nodes,
-			    options->gpus, SIM_RANKS_MAX);
+		text_format(why, size, "%d nodes with %d GPUs exceed the limit of %d ranks",
+			    options->nodes, options->gpus, SIM_RANKS_MAX);
 		return ERR_RANGE;
 	}
 	if (sim_options_world(options) < 2) {
-		text_format(why, size, "one rank alone does not communicate; say --gpus 2 or more");
+		text_format(why, size, "a single rank does not communicate; use --gpus 2 or more");
 		return ERR_RANGE;
 	}
 	status = finish_kernel(options, why, size);

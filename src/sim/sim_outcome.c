@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 enum {
-	STEPS_MAX = 8,	    /* played per connection: a thread has to wake up for each */
+	STEPS_MAX = 8,	    /* simulated per connection: a thread has to wake up for each */
 	STUCK_NS = 1000000, /* from the start of a call that hangs to its last transfer */
-	SEND_NET = 2,	    /* place of the network among a send's waits */
-	SMALL_SHARE = 32,   /* of a step's life, for what takes no time worth showing */
-	SMALL_NS = 10000,   /* and no more: a slow link makes nobody else's transfers slow */
+	SEND_NET = 2,	    /* index of the network among a send's waits */
+	SMALL_SHARE = 32,   /* share of a step's duration for states that take no noticeable time */
+	SMALL_NS = 10000,   /* upper limit: a slow link does not slow down other transfers */
 };
 
 uint64_t sim_score_period(uint64_t duration_ns, uint32_t steps)
@@ -30,7 +30,7 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 	if (small_ns > SMALL_NS)
 		small_ns = SMALL_NS;
 	if (edge->is_send) {
-		/* What is not on the wire is waited for, before the step is ready. */
+		/* Time not on the wire is spent waiting before the step is ready. */
 		to->wait_ns[2] =
 			sum ? life_ns * (edge->wait_ns[SEND_NET] / 1000) / (sum / 1000 + 1) : 0;
 		to->wait_ns[2] += small_ns;
@@ -43,7 +43,7 @@ static void set_waits(struct host_edge *to, const struct sim_play *play,
 	}
 }
 
-/* Where a connection of a call that hangs stops. */
+/* Where a connection of a stuck call stops. */
 static void set_stop(struct host_edge *to, const struct sim_play *play, const struct sim_edge *edge)
 {
 	unsigned int first = edge->is_send ? HOST_STUCK_SEND_GPU : HOST_STUCK_RECV_NET;
@@ -54,8 +54,10 @@ static void set_stop(struct host_edge *to, const struct sim_play *play, const st
 	to->stuck_step = (uint32_t)((uint64_t)edge->done * play->steps / edge->steps);
 }
 
-/* The host has room for a few connections per call; a tree of many channels has more, and then every
- * channel gets the same ones. */
+/*
+ * The host has room for a few connections per call; a tree of many channels has more, and then every channel gets
+ * the same ones.
+ */
 static void set_edges(struct sim_play *play, const struct sim_outcome *outcome)
 {
 	bool is_each = outcome->edge_count <= HOST_EDGES;
@@ -121,7 +123,7 @@ static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
 	if (play->steps == 0)
 		play->steps = 1;
 	play->step_bytes = (uint32_t)(bytes / play->steps);
-	/* A broadcast can end before its last rank has come. */
+	/* A broadcast can end before its last rank has arrived. */
 	if (outcome->is_over && play->end_ns > play->begin_ns)
 		play->duration_ns = play->end_ns - play->begin_ns;
 	set_edges(play, outcome);
@@ -129,7 +131,7 @@ static void fill_play(struct sim_play *play, const struct sim_outcome *outcome)
 		set_stuck(play, outcome);
 }
 
-/* The engine hands on what became of a call. */
+/* Called by the engine with the outcome of a call. */
 static enum status sim_score_add(struct sim_score *score, const struct sim_outcome *outcome)
 {
 	struct sim_score_rank *rank = &score->ranks[outcome->call->launch->rank];
@@ -222,13 +224,13 @@ static void set_kernels(struct sim_outcome *outcome, const struct sim_plan *plan
 	}
 }
 
-void sim_outcome_collective(struct sim_engine *engine, const struct sim_meeting *meeting,
+void sim_outcome_collective(struct sim_engine *engine, const struct sim_shared *shared,
 			    const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			    int rank, uint64_t end_ns)
 {
 	struct sim_outcome outcome;
 
-	outcome.call = meeting->calls[rank];
+	outcome.call = shared->calls[rank];
 	outcome.algorithm = plan->algorithm;
 	outcome.protocol = plan->protocol;
 	outcome.channels = plan->channels;
@@ -240,11 +242,11 @@ void sim_outcome_collective(struct sim_engine *engine, const struct sim_meeting 
 	outcome.step_bytes = plan->step_bytes;
 	set_kernels(&outcome, plan, outcome.call->launch->start_ns, end_ns);
 	outcome.edge_count =
-		sim_waits_collective(outcome.edges, engine->job, meeting, plan, arrivals, rank);
+		sim_waits_collective(outcome.edges, engine->job, shared, plan, arrivals, rank);
 	outcome_hand_on(engine, &outcome);
 }
 
-void sim_outcome_odd(struct sim_engine *engine, const struct sim_meeting *meeting,
+void sim_outcome_odd(struct sim_engine *engine, const struct sim_shared *shared,
 		     const struct sim_plan *plan, const struct sim_arrivals *arrivals, int rank)
 {
 	struct sim_plan half = *plan;
@@ -254,7 +256,7 @@ void sim_outcome_odd(struct sim_engine *engine, const struct sim_meeting *meetin
 	half.longest_ns = plan->longest_ns / 2;
 	for (int i = 0; i < half.channels; i++)
 		half.channel_ns[i] = plan->channel_ns[i] / 2;
-	sim_outcome_collective(engine, meeting, &half, arrivals, rank,
+	sim_outcome_collective(engine, shared, &half, arrivals, rank,
 			       arrivals->last_ns + half.longest_ns);
 }
 
@@ -264,7 +266,7 @@ void sim_outcome_pairs(struct sim_engine *engine, const struct sim_launch *launc
 	uint64_t stops_ns[SIM_CHANNELS_MAX] = { 0 };
 	struct sim_outcome outcome;
 
-	/* What one channel does in a launch is one batch: it starts and stops together. */
+	/* The operations of one channel in a launch are one batch: they start and stop together. */
 	for (const struct sim_call *call = launch->calls; call; call = call->next)
 		if (call->peer != self && call->end_ns > stops_ns[call->channel])
 			stops_ns[call->channel] = call->end_ns;

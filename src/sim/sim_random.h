@@ -1,7 +1,6 @@
 /*
- * Numbers that look random and depend on nothing but their arguments: no state, so that the order
- * in which a simulation is worked through does not show in its result. Whole numbers only: the
- * same bytes on every machine.
+ * Pseudorandom numbers that depend only on their arguments: no state, so that the order of computation does not
+ * affect the result. Whole numbers only: the same bytes on every platform.
  */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H
@@ -26,12 +25,12 @@ static inline uint64_t sim_random_below(uint64_t range, uint64_t seed, uint64_t 
 	return range == 0 ? 0 : sim_random(seed, what, which) % range;
 }
 
-/* `value` (below 2^53) changed by up to +- permille / 1000; small changes are likelier. */
+/* `value` (below 2^53) changed by up to +- permille / 1000; small changes are more likely. */
 static inline uint64_t sim_random_spread(uint64_t value, unsigned int permille, uint64_t seed,
 					 uint64_t what, uint64_t which)
 {
 	uint64_t random = sim_random(seed, what, which);
-	/* The sum of two dice of 1024 sides, minus its mean. */
+	/* The sum of two 1024-sided dice, minus its mean. */
 	int64_t dice = (int64_t)(random & 1023) + (int64_t)(random >> 32 & 1023) - 1023;
 	int64_t change = (int64_t)value * dice / 1024 * (int64_t)permille / 1000;
 

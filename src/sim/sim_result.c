@@ -53,7 +53,7 @@ static void write_head(struct sink *sink, const struct sim_job *job,
 		    sim_workload_page(job->options.workload)->name, job->options.nodes,
 		    job->options.gpus, (unsigned long long)job->options.seed);
 	if (result->end == SIM_RESULT_HUNG)
-		sink_format(sink, "hangs since %s, watched until %s\n",
+		sink_format(sink, "hung since %s, observed until %s\n",
 			    units_duration(still, result->still_ns),
 			    units_duration(ns, result->ns));
 	else
@@ -92,7 +92,7 @@ static void write_cell(struct table *table, const struct sim_result_rank *rank, 
 		table_cell(table, units_count(issued, rank->issued[role]));
 }
 
-/* Ranks that did the same share a row. */
+/* Ranks with equal counts share a row. */
 static void write_rows(struct table *table, const struct sim_job *job,
 		       const struct sim_result *result, const bool *has_role)
 {
@@ -130,7 +130,7 @@ void sim_result_text(struct sink *sink, const struct sim_job *job, const struct 
 	if (table == NULL)
 		return;
 	write_rows(table, job, result, has_role);
-	sink_text(sink, "operations issued per rank and communicator:\n");
+	sink_text(sink, "operations called per rank and communicator:\n");
 	table_write(table, sink, 0);
 	table_free(table);
 }
@@ -218,7 +218,7 @@ void sim_result_list(struct sink *sink, unsigned int width)
 		text_format(head, sizeof(head), "--sizes: %s", page->sizes);
 		table_wrap(sink, head, "      ", 6, width);
 	}
-	sink_text(sink, "\nfaults (--fault KIND:key=value,..., several times if wanted):\n");
+	sink_text(sink, "\nfaults (--fault KIND:key=value,..., can be repeated):\n");
 	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
 		const struct sim_fault_page *page = sim_fault_page((enum sim_fault_kind)i);
 
@@ -228,8 +228,8 @@ void sim_result_list(struct sink *sink, unsigned int width)
 	sink_text(sink, "\n");
 	table_wrap(
 		sink,
-		"R, A and B are ranks of the job, T is a time from its start like 30s or 1.5s, F a "
-		"factor. A fault begins at its own at=, else at --at, else with the job; it "
-		"ends at until=, else never.",
+		"R, A and B are ranks of the job, T is a time since its start, e.g. 30s or 1.5s, F "
+		"is a factor. A fault begins at its own at=, otherwise at --at, otherwise with the "
+		"job; it ends at until=, otherwise never.",
 		"", 0, width);
 }

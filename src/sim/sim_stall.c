@@ -1,16 +1,16 @@
 /*
- * How far the data got before it stopped. Around a ring, edge i goes from the rank at position i to
- * the next one, and its steps e[i] are as many as these rules let through:
+ * How far the data got before it stopped. Around a ring, edge i goes from the rank at position i to the next one,
+ * and its steps e[i] are the maximum that these rules allow:
  *
  *	a kernel that does not run sends nothing; one that stopped, no more than by then
- *	e[i] <= e[i - 1] + 1	what a rank sends on it must have received, but for its own data
- *	e[i] <= e[i + 1] + 15	what a rank cannot send on fills its send and receive buffers
- *	e[i] <= 8		into a rank that has posted its receives and whose kernel does not run
- *	e[i] <= 0		into a rank that has not posted any
+ *	e[i] <= e[i - 1] + 1	what a rank forwards must have been received, except its own data
+ *	e[i] <= e[i + 1] + 15	what a rank cannot forward fills its send and receive buffers
+ *	e[i] <= 8		to a rank that has posted its receives and whose kernel does not run
+ *	e[i] <= 0		to a rank that has not posted any
  *	e[i] <= where it stuck	for a stuck send
  *
- * Which of the rules holds an edge back tells its state: the sender waits for its GPU, for its peer
- * or for the network; the receiver for data or for its GPU.
+ * The rule that limits an edge determines its state: the sender waits for its GPU, for its peer or for the network;
+ * the receiver for data or for its GPU.
  */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
@@ -20,9 +20,9 @@
 #include "common/op_layout.h"
 #include "sim/sim_random.h"
 
-/* How far the data of a meeting got that hangs, connection by connection. */
+/* How far the data of a hung shared operation got, by connection. */
 
-/* How far a rank came with a call. */
+/* How far a rank got with a call. */
 enum sim_presence {
 	SIM_ABSENT = 0,	 /* has not made the call, or is dead */
 	SIM_QUEUED = 1,	 /* its transfers wait behind those of an earlier call */
@@ -46,7 +46,7 @@ static uint32_t least_steps(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Is this the oldest of its rank's launches on that communicator that are not over? */
+/* Whether this is the oldest unfinished launch of its rank on that communicator. */
 static bool sim_flow_is_oldest(const struct sim_engine *engine, const struct sim_launch *launch)
 {
 	const struct sim_launch *at = engine->ranks[launch->rank].first_open;
@@ -68,8 +68,8 @@ static enum sim_presence presence_of(const struct sim_engine *engine, const stru
 		return SIM_ABSENT;
 	if (gone_ns <= engine->end_ns)
 		return SIM_LEFT;
-	/* A kernel that does nothing is as good as one that does not run. */
-	if (call->launch->start_ns != 0 && call->meeting->is_broken &&
+	/* A kernel that does nothing is like one that does not run. */
+	if (call->launch->start_ns != 0 && call->shared->is_broken &&
 	    sim_job_gpu_is_stuck(engine->job, rank, call->launch->role, SIM_NOT_PRODUCING,
 				 engine->end_ns))
 		return SIM_POSTED;
@@ -78,66 +78,67 @@ static enum sim_presence presence_of(const struct sim_engine *engine, const stru
 	return sim_flow_is_oldest(engine, call->launch) ? SIM_POSTED : SIM_QUEUED;
 }
 
-/* `seat` as in meeting->calls. */
-/* A rank of a meeting; a rank whose call is gone from a broken one left it early. */
+/* `seat` is an index of shared->calls. */
+/* A rank of a shared operation; a rank whose call is gone from a broken one left it early. */
 static enum sim_presence sim_flow_presence(const struct sim_engine *engine,
-					   const struct sim_meeting *meeting, int seat)
+					   const struct sim_shared *shared, int seat)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	int rank = meeting->is_pair ? (seat ? meeting->to : meeting->from) : seat;
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	int rank = shared->is_pair ? (seat ? shared->to : shared->from) : seat;
 
-	if (meeting->is_broken && meeting->calls[seat] == NULL)
+	if (shared->is_broken && shared->calls[seat] == NULL)
 		return SIM_LEFT;
-	return presence_of(engine, meeting->calls[seat], comm->ranks[rank]);
+	return presence_of(engine, shared->calls[seat], comm->ranks[rank]);
 }
 
-static bool is_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting,
-		     int channel, int from, int to)
+static bool is_stuck(const struct sim_engine *engine, const struct sim_shared *shared, int channel,
+		     int from, int to)
 {
-	return meeting->is_broken &&
-	       sim_job_is_stuck(engine->job, &engine->job->comms[meeting->comm], channel, from, to,
-				engine->end_ns);
+	return shared->is_broken && sim_job_is_stuck(engine->job, &engine->job->comms[shared->comm],
+						     channel, from, to, engine->end_ns);
 }
 
-/* The last step at which a ring can break and nobody in it gets through: each rank gets one step
- * further than the one before. */
-static uint32_t last_break(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/*
+ * The last step at which a ring can break so that no rank finishes: each rank gets one step further than the
+ * previous one.
+ */
+static uint32_t last_break(const struct sim_engine *engine, const struct sim_shared *shared,
 			   const struct sim_plan *plan)
 {
-	uint32_t hops = (uint32_t)engine->job->comms[meeting->comm].nranks - 1;
+	uint32_t hops = (uint32_t)engine->job->comms[shared->comm].nranks - 1;
 
 	return plan->steps > hops ? plan->steps - hops : 0;
 }
 
-/* Steps into or out of a rank that is through with its part. */
-static uint32_t left_steps(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* Steps to or from a rank that has finished its part. */
+static uint32_t left_steps(const struct sim_engine *engine, const struct sim_shared *shared,
 			   const struct sim_plan *plan, int rank, bool is_out)
 {
-	if (meeting->odd == -1) /* of half a count, or a datatype of half the size */
-		return least_steps(plan->steps / 2, last_break(engine, meeting, plan));
-	if (rank != meeting->odd)
+	if (shared->odd == -1) /* half a count, or a datatype of half the size */
+		return least_steps(plan->steps / 2, last_break(engine, shared, plan));
+	if (rank != shared->odd)
 		return plan->steps;
-	return is_out || meeting->odd_root == rank ? 0 : plan->steps;
+	return is_out || shared->odd_root == rank ? 0 : plan->steps;
 }
 
-/* How many steps are done where something stops in the middle: the same for all who ask. */
-static uint32_t stop_step(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* Number of steps done if something stops in the middle: the same for all callers. */
+static uint32_t stop_step(const struct sim_engine *engine, const struct sim_shared *shared,
 			  const struct sim_plan *plan, int rank)
 {
-	const struct sim_call *call = meeting->calls[rank];
+	const struct sim_call *call = shared->calls[rank];
 
 	if (call && call->is_odd_one)
 		return plan->steps > 1;
-	return (uint32_t)sim_random_below(last_break(engine, meeting, plan) + UINT64_C(1),
-					  engine->job->options.seed, 6, meeting->match);
+	return (uint32_t)sim_random_below(last_break(engine, shared, plan) + UINT64_C(1),
+					  engine->job->options.seed, 6, shared->match);
 }
 
-/* The most that edge `from` -> `to` lets through by itself. */
-static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* The maximum that edge `from` -> `to` allows by itself. */
+static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_shared *shared,
 			   const struct sim_plan *plan, int channel, int from, int to)
 {
-	enum sim_presence sender = sim_flow_presence(engine, meeting, from);
-	enum sim_presence receiver = sim_flow_presence(engine, meeting, to);
+	enum sim_presence sender = sim_flow_presence(engine, shared, from);
+	enum sim_presence receiver = sim_flow_presence(engine, shared, to);
 	uint32_t limit = plan->steps;
 
 	if (!sim_waits_has_hop(plan, from, to))
@@ -147,23 +148,23 @@ static uint32_t edge_limit(const struct sim_engine *engine, const struct sim_mee
 	if (receiver == SIM_POSTED)
 		limit = least_steps(limit, SIM_WINDOW);
 	if (sender == SIM_LEFT)
-		limit = least_steps(limit, meeting->calls[from]
-						   ? stop_step(engine, meeting, plan, from)
-						   : left_steps(engine, meeting, plan, from, true));
+		limit = least_steps(limit, shared->calls[from]
+						   ? stop_step(engine, shared, plan, from)
+						   : left_steps(engine, shared, plan, from, true));
 	if (receiver == SIM_LEFT)
-		limit = least_steps(limit, meeting->calls[to]
-						   ? stop_step(engine, meeting, plan, to)
-						   : left_steps(engine, meeting, plan, to, false));
-	if (is_stuck(engine, meeting, channel, from, to))
-		limit = least_steps(limit, stop_step(engine, meeting, plan, from));
+		limit = least_steps(limit, shared->calls[to]
+						   ? stop_step(engine, shared, plan, to)
+						   : left_steps(engine, shared, plan, to, false));
+	if (is_stuck(engine, shared, channel, from, to))
+		limit = least_steps(limit, stop_step(engine, shared, plan, from));
 	return limit;
 }
 
-/* One rule of the ring both ways; true when something changed. */
-static bool flow_sweep(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* Applies one rule of the ring in both directions; true if something changed. */
+static bool flow_sweep(const struct sim_engine *engine, const struct sim_shared *shared,
 		       const struct sim_plan *plan, int channel, uint32_t *e)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 	const int *ring = comm->ring + (size_t)channel * (size_t)comm->nranks;
 	int n = comm->nranks;
 	bool has_changed = false;
@@ -192,52 +193,52 @@ static bool flow_sweep(const struct sim_engine *engine, const struct sim_meeting
 }
 
 /* Steps done on every edge of a channel's ring. */
-static void work_out_ring(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static void work_out_ring(const struct sim_engine *engine, const struct sim_shared *shared,
 			  const struct sim_plan *plan, int channel, uint32_t *e)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 	size_t n = (size_t)comm->nranks;
 	const int *ring = comm->ring + (size_t)channel * n;
 
 	for (size_t i = 0; i < n; i++)
-		e[i] = edge_limit(engine, meeting, plan, channel, ring[i], ring[(i + 1) % n]);
-	while (flow_sweep(engine, meeting, plan, channel, e))
+		e[i] = edge_limit(engine, shared, plan, channel, ring[i], ring[(i + 1) % n]);
+	while (flow_sweep(engine, shared, plan, channel, e))
 		;
 }
 
-/* Does what a node's leader sends towards the top get there? */
-static bool is_sum_stuck(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* Whether data sent by a node's leader towards the top gets there. */
+static bool is_sum_stuck(const struct sim_engine *engine, const struct sim_shared *shared,
 			 int channel, int node)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 
-	return node > 0 && is_stuck(engine, meeting, channel, sim_comm_leader(comm, channel, node),
+	return node > 0 && is_stuck(engine, shared, channel, sim_comm_leader(comm, channel, node),
 				    sim_comm_leader(comm, channel, (node - 1) / 2));
 }
 
 /*
- * In a channel's tree: ready[node] is 1 when the node's sum can go up, that is when all its ranks run
- * and all sums from below have come. ready[nnodes] is 1 when everything went up and down again.
+ * In a channel's tree: ready[node] is 1 if the node's sum can go up, that is, if all its ranks run and all sums
+ * from below have arrived. ready[nnodes] is 1 if everything went up and down again.
  */
-static void work_out_tree(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static void work_out_tree(const struct sim_engine *engine, const struct sim_shared *shared,
 			  int channel, uint32_t *ready)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 	int top = sim_comm_leader(comm, channel, 0);
 
 	for (int node = comm->nnodes; node-- > 0;) {
 		ready[node] = 1;
 		for (int rank = comm->node_first[node]; rank < comm->node_first[node + 1]; rank++)
-			if (sim_flow_presence(engine, meeting, rank) != SIM_RUNNING)
+			if (sim_flow_presence(engine, shared, rank) != SIM_RUNNING)
 				ready[node] = 0;
 		for (int child = 2 * node + 1; child <= 2 * node + 2; child++)
 			if (child < comm->nnodes &&
-			    (!ready[child] || is_sum_stuck(engine, meeting, channel, child)))
+			    (!ready[child] || is_sum_stuck(engine, shared, channel, child)))
 				ready[node] = 0;
 	}
 	ready[comm->nnodes] = ready[0];
 	for (int child = 1; child <= 2 && child < comm->nnodes; child++)
-		if (is_stuck(engine, meeting, channel, top, sim_comm_leader(comm, channel, child)))
+		if (is_stuck(engine, shared, channel, top, sim_comm_leader(comm, channel, child)))
 			ready[comm->nnodes] = 0;
 }
 
@@ -247,41 +248,41 @@ static size_t row_of(const struct sim_comm *comm, int channel)
 	return (size_t)channel * ((size_t)comm->nranks + 1);
 }
 
-/* A collective's connections in all channels; keeps it in meeting->progress. ERR_NO_SPACE. */
-static enum status sim_flow_work_out(const struct sim_engine *engine, struct sim_meeting *meeting,
+/* Computes a collective's connections in all channels and caches them in shared->progress. ERR_NO_SPACE. */
+static enum status sim_flow_work_out(const struct sim_engine *engine, struct sim_shared *shared,
 				     const struct sim_plan *plan)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 
-	meeting->progress = malloc(row_of(comm, SIM_CHANNELS_MAX) * sizeof(uint32_t));
-	if (meeting->progress == NULL)
+	shared->progress = malloc(row_of(comm, SIM_CHANNELS_MAX) * sizeof(uint32_t));
+	if (shared->progress == NULL)
 		return ERR_NO_SPACE;
 	for (int channel = 0; channel < plan->channels; channel++) {
-		uint32_t *row = meeting->progress + row_of(comm, channel);
+		uint32_t *row = shared->progress + row_of(comm, channel);
 
 		if (plan->algorithm == OP_RING)
-			work_out_ring(engine, meeting, plan, channel, row);
+			work_out_ring(engine, shared, plan, channel, row);
 		else
-			work_out_tree(engine, meeting, channel, row);
+			work_out_tree(engine, shared, channel, row);
 	}
 	return OK;
 }
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static struct sim_flow ring_flow(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static struct sim_flow ring_flow(const struct sim_engine *engine, const struct sim_shared *shared,
 				 const struct sim_plan *plan, int channel, int from, int to)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 	size_t n = (size_t)comm->nranks, row = (size_t)channel * n;
 	size_t at = (size_t)comm->position[row + (size_t)from];
-	const uint32_t *e = meeting->progress + row_of(comm, channel);
+	const uint32_t *e = shared->progress + row_of(comm, channel);
 	uint32_t before = e[(at + n - 1) % n], behind = e[(at + 1) % n];
 	struct sim_flow flow = { .steps = plan->steps,
 				 .arrived = e[at],
-				 .sender = sim_flow_presence(engine, meeting, from),
-				 .receiver = sim_flow_presence(engine, meeting, to),
-				 .is_stuck = is_stuck(engine, meeting, channel, from, to) };
+				 .sender = sim_flow_presence(engine, shared, from),
+				 .receiver = sim_flow_presence(engine, shared, to),
+				 .is_stuck = is_stuck(engine, shared, channel, from, to) };
 
 	flow.is_starved = sim_waits_has_hop(plan, comm->ring[row + (at + n - 1) % n], from) &&
 			  e[at] == before + 1;
@@ -294,24 +295,24 @@ static struct sim_flow ring_flow(const struct sim_engine *engine, const struct s
 	return flow;
 }
 
-static struct sim_flow tree_flow(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static struct sim_flow tree_flow(const struct sim_engine *engine, const struct sim_shared *shared,
 				 const struct sim_plan *plan, int channel, int from, int to)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	const uint32_t *ready = meeting->progress + row_of(comm, channel);
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const uint32_t *ready = shared->progress + row_of(comm, channel);
 	struct sim_flow flow = { .steps = plan->steps,
-				 .sender = sim_flow_presence(engine, meeting, from),
-				 .receiver = sim_flow_presence(engine, meeting, to) };
+				 .sender = sim_flow_presence(engine, shared, from),
+				 .receiver = sim_flow_presence(engine, shared, to) };
 	int node = comm->nodes[from];
 	bool is_up = node > 0 && (node - 1) / 2 == comm->nodes[to];
 
-	/* Down comes only what the top has. */
+	/* Only what the top has comes down. */
 	flow.is_starved = !ready[node] || (!is_up && node > 0);
-	flow.is_stuck = !flow.is_starved && is_stuck(engine, meeting, channel, from, to);
+	flow.is_stuck = !flow.is_starved && is_stuck(engine, shared, channel, from, to);
 	if (ready[comm->nnodes])
 		flow.arrived = plan->steps;
 	else if (flow.is_stuck)
-		flow.arrived = stop_step(engine, meeting, plan, from);
+		flow.arrived = stop_step(engine, shared, plan, from);
 	else if (!flow.is_starved && flow.receiver >= SIM_POSTED)
 		flow.arrived = least_steps(plan->steps, SIM_WINDOW);
 	flow.consumed = flow.receiver >= SIM_RUNNING ? flow.arrived : 0;
@@ -320,14 +321,14 @@ static struct sim_flow tree_flow(const struct sim_engine *engine, const struct s
 
 /* The connection of a Send and its Recv. */
 static struct sim_flow sim_flow_pair(const struct sim_engine *engine,
-				     const struct sim_meeting *meeting, const struct sim_plan *plan)
+				     const struct sim_shared *shared, const struct sim_plan *plan)
 {
-	const struct sim_call *call = meeting->calls[meeting->calls[0] == NULL];
+	const struct sim_call *call = shared->calls[shared->calls[0] == NULL];
 	struct sim_flow flow = { .steps = plan->steps,
-				 .sender = sim_flow_presence(engine, meeting, 0),
-				 .receiver = sim_flow_presence(engine, meeting, 1),
-				 .is_stuck = is_stuck(engine, meeting, call->channel, meeting->from,
-						      meeting->to) };
+				 .sender = sim_flow_presence(engine, shared, 0),
+				 .receiver = sim_flow_presence(engine, shared, 1),
+				 .is_stuck = is_stuck(engine, shared, call->channel, shared->from,
+						      shared->to) };
 
 	/* The last step stays open: a Send ends when its Recv does. */
 	if (flow.sender == SIM_RUNNING && flow.receiver >= SIM_POSTED)
@@ -338,22 +339,22 @@ static struct sim_flow sim_flow_pair(const struct sim_engine *engine,
 	return flow;
 }
 
-/* After that: one connection of a collective, `from` and `to` are the communicator's ranks. */
+/* After sim_flow_work_out(): one connection of a collective; `from` and `to` are ranks in the communicator. */
 static struct sim_flow sim_flow_edge(const struct sim_engine *engine,
-				     const struct sim_meeting *meeting, const struct sim_plan *plan,
+				     const struct sim_shared *shared, const struct sim_plan *plan,
 				     int channel, int from, int to)
 {
-	return plan->algorithm == OP_RING ? ring_flow(engine, meeting, plan, channel, from, to)
-					  : tree_flow(engine, meeting, plan, channel, from, to);
+	return plan->algorithm == OP_RING ? ring_flow(engine, shared, plan, channel, from, to)
+					  : tree_flow(engine, shared, plan, channel, from, to);
 }
 
-/* Is a channel of a collective through for this rank? */
+/* Whether a channel of a collective is done for this rank. */
 static bool sim_flow_is_channel_over(const struct sim_engine *engine,
-				     const struct sim_meeting *meeting, const struct sim_plan *plan,
+				     const struct sim_shared *shared, const struct sim_plan *plan,
 				     int channel, int rank)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	const uint32_t *row = meeting->progress + row_of(comm, channel);
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	const uint32_t *row = shared->progress + row_of(comm, channel);
 	size_t n = (size_t)comm->nranks;
 	size_t at = (size_t)comm->position[(size_t)channel * n + (size_t)rank];
 
@@ -363,8 +364,8 @@ static bool sim_flow_is_channel_over(const struct sim_engine *engine,
 }
 
 /*
- * From how far the data got to what the recorder sees of it: which of the rules holds a
- * connection back tells the state its transfers are in.
+ * From the progress of the data to what the recorder sees of it: the rule that limits a connection determines the
+ * state of its transfers.
  */
 
 enum { SEND_GPU = 0, SEND_PEER = 1, SEND_NET = 2, RECV_NET = 0, RECV_FLUSH = 1, RECV_GPU = 2 };
@@ -393,37 +394,37 @@ static void set_recv_state(struct sim_edge *edge, const struct sim_flow *flow)
 	}
 }
 
-/* When it came to stand still: when the last of those who run had arrived. */
-static uint64_t still_since(const struct sim_engine *engine, struct sim_meeting *meeting)
+/* When it got stuck: when the last of the running ranks had arrived. */
+static uint64_t still_since(const struct sim_engine *engine, struct sim_shared *shared)
 {
 	uint64_t ns = 0;
 
-	if (meeting->has_still)
-		return meeting->still_ns;
-	for (int i = 0; i < meeting->expected; i++)
-		if (sim_flow_presence(engine, meeting, i) >= SIM_RUNNING && meeting->calls[i] &&
-		    meeting->calls[i]->launch->start_ns > ns)
-			ns = meeting->calls[i]->launch->start_ns;
-	meeting->has_still = true;
-	meeting->still_ns = ns;
+	if (shared->has_still)
+		return shared->still_ns;
+	for (int i = 0; i < shared->expected; i++)
+		if (sim_flow_presence(engine, shared, i) >= SIM_RUNNING && shared->calls[i] &&
+		    shared->calls[i]->launch->start_ns > ns)
+			ns = shared->calls[i]->launch->start_ns;
+	shared->has_still = true;
+	shared->still_ns = ns;
 	return ns;
 }
 
-/* The call whose message is the one that most ranks are in. */
-static const struct sim_call *usual_call(const struct sim_meeting *meeting)
+/* The call with the message that most ranks have. */
+static const struct sim_call *usual_call(const struct sim_shared *shared)
 {
 	const struct sim_call *odd = NULL;
 
-	for (int i = 0; i < meeting->expected; i++) {
-		if (meeting->calls[i] && !meeting->calls[i]->is_odd_one)
-			return meeting->calls[i];
-		if (meeting->calls[i])
-			odd = meeting->calls[i];
+	for (int i = 0; i < shared->expected; i++) {
+		if (shared->calls[i] && !shared->calls[i]->is_odd_one)
+			return shared->calls[i];
+		if (shared->calls[i])
+			odd = shared->calls[i];
 	}
 	return odd;
 }
 
-/* Would its kernel have started after its process stopped? Then nobody was there to see it. */
+/* Whether its kernel would have started after its process was stopped. Then nobody could see it. */
 static bool is_late(const struct sim_engine *engine, const struct sim_launch *launch)
 {
 	return launch->start_ns > sim_job_gone_ns(engine->job, launch->rank);
@@ -437,7 +438,7 @@ static void fill_edge(const struct sim_engine *engine, const struct sim_call *ca
 	const struct sim_stream *stream = &engine->ranks[launch->rank].streams[launch->role];
 	uint64_t post_ns =
 		launch->launch_ns > stream->free_ns ? launch->launch_ns : stream->free_ns;
-	uint64_t since_ns = still_since(engine, call->meeting) + 20000;
+	uint64_t since_ns = still_since(engine, call->shared) + 20000;
 	uint64_t gone_ns = sim_job_gone_ns(engine->job, launch->rank);
 
 	edge->queued_ns = launch->launch_ns;
@@ -465,15 +466,15 @@ static void fill_edge(const struct sim_engine *engine, const struct sim_call *ca
 static enum status stall_collective(struct sim_engine *engine, const struct sim_call *call,
 				    struct sim_outcome *outcome)
 {
-	struct sim_meeting *meeting = call->meeting;
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	uint64_t start_ns = call->launch->start_ns, since_ns = still_since(engine, meeting);
+	struct sim_shared *shared = call->shared;
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	uint64_t start_ns = call->launch->start_ns, since_ns = still_since(engine, shared);
 	int rank = engine->job->members[call->launch->rank][call->launch->role].rank;
 	struct sim_plan plan;
 
-	sim_meet_plan(engine, meeting, usual_call(meeting), since_ns ? since_ns : engine->end_ns,
-		      &plan);
-	if (meeting->progress == NULL && sim_flow_work_out(engine, meeting, &plan) != OK)
+	sim_shared_plan(engine, shared, usual_call(shared), since_ns ? since_ns : engine->end_ns,
+			&plan);
+	if (shared->progress == NULL && sim_flow_work_out(engine, shared, &plan) != OK)
 		return ERR_NO_SPACE;
 	outcome->algorithm = plan.algorithm;
 	outcome->protocol = plan.protocol;
@@ -484,7 +485,7 @@ static enum status stall_collective(struct sim_engine *engine, const struct sim_
 	outcome->edge_count = sim_waits_edges(outcome->edges, comm, &plan, rank);
 	for (int i = 0; i < outcome->edge_count; i++) {
 		struct sim_edge *edge = &outcome->edges[i];
-		struct sim_flow flow = sim_flow_edge(engine, meeting, &plan, edge->channel,
+		struct sim_flow flow = sim_flow_edge(engine, shared, &plan, edge->channel,
 						     edge->is_send ? rank : edge->peer,
 						     edge->is_send ? edge->peer : rank);
 
@@ -493,7 +494,7 @@ static enum status stall_collective(struct sim_engine *engine, const struct sim_
 	outcome->kernel_count = start_ns && !is_late(engine, call->launch) ? plan.channels : 0;
 	for (int i = 0; i < outcome->kernel_count; i++) {
 		bool is_over = !call->is_odd_one &&
-			       sim_flow_is_channel_over(engine, meeting, &plan, i, rank);
+			       sim_flow_is_channel_over(engine, shared, &plan, i, rank);
 
 		outcome->kernels[i] = (struct sim_kernel){
 			.channel = (uint8_t)i,
@@ -504,7 +505,7 @@ static enum status stall_collective(struct sim_engine *engine, const struct sim_
 	return OK;
 }
 
-/* A Send or Recv whose launch is not over; it may be over itself. */
+/* A Send or Recv whose launch is not over; it can be over itself. */
 static void stall_pair(struct sim_engine *engine, const struct sim_call *call,
 		       struct sim_outcome *outcome)
 {
@@ -541,8 +542,8 @@ static void stall_pair(struct sim_engine *engine, const struct sim_call *call,
 		struct sim_plan plan;
 		struct sim_flow flow;
 
-		sim_meet_plan_pair(engine, call->meeting, call, engine->end_ns, &plan);
-		flow = sim_flow_pair(engine, call->meeting, &plan);
+		sim_shared_plan_pair(engine, call->shared, call, engine->end_ns, &plan);
+		flow = sim_flow_pair(engine, call->shared, &plan);
 		outcome->steps = plan.steps;
 		outcome->step_bytes = plan.step_bytes;
 		outcome->edge_count = 1;

@@ -1,4 +1,7 @@
-/* --offline: what became of calls, as the records, links and trace files that the plugin would have written. */
+/*
+ * --offline: converts the outcome of calls to the records, links and trace files that the plugin would have
+ * written.
+ */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
 
@@ -19,21 +22,21 @@
 #include "format/trace_write.h"
 #include "sim/sim_random.h"
 
-/* What a simulated rank moved to and from each peer, summed up as the recorder does it. */
+/* What a simulated rank moved to and from each peer, added up like in the recorder. */
 
 struct sim_links {
-	struct region_link *slots; /* by hash of key; key 0 free; NULL until there is one */
+	struct region_link *slots; /* by hash of key; key 0: free; NULL: none yet */
 	uint32_t room;		   /* a power of two */
 	uint32_t count;
 };
 
 /*
- * The trace files of a simulated job, one per rank, as the plugin would have written them. Only one
- * is open at a time; records are gathered per rank and written in the order in which they were done.
+ * The trace files of a simulated job, one per rank, as the plugin would have written them. Only one is open at a
+ * time; records are collected per rank and written in order of completion.
  */
 
 struct sim_pending {
-	uint64_t done_ns; /* what they are sorted by */
+	uint64_t done_ns; /* sort key */
 	struct op_record op;
 };
 
@@ -44,7 +47,7 @@ struct sim_file {
 	uint64_t detail_sequence;
 	struct sim_pending *pending;
 	uint32_t pending_count;
-	struct op_detail *details; /* NULL until there is one */
+	struct op_detail *details; /* NULL: none yet */
 	uint32_t detail_count;
 	struct comm_info comms[SIM_ROLES];
 	struct comm_counts counts[SIM_ROLES];
@@ -57,15 +60,17 @@ struct sim_trace {
 	const char *directory;
 	struct sim_file *files; /* by rank */
 	uint32_t pending_room;
-	int blocks_fd;	       /* memory where blocks of one file are put together */
-	unsigned char *buffer; /* one block, for all of them */
+	int blocks_fd;	       /* memory file in which the blocks of one file are assembled */
+	unsigned char *buffer; /* one block, shared by all */
 	struct trace_encoder *encoder;
 	struct op_record *block;
 	char failed[512]; /* the file that could not be written */
 };
 
-/* Details of its channels (KERNEL), connections (PROXY) and open transfers (STEP), without
- * sequences. Gives back how many; at most SIM_DETAILS_MAX. */
+/*
+ * Details of its channels (KERNEL), connections (PROXY) and open transfers (STEP), without sequences. Returns how
+ * many; at most SIM_DETAILS_MAX.
+ */
 enum { SIM_DETAILS_MAX = SIM_CHANNELS_MAX + SIM_EDGES_MAX * (1 + SIM_WINDOW) };
 
 enum { ROOM_LEAST = 16, STATES = 3 };
@@ -97,7 +102,7 @@ static bool links_grow(struct sim_links *links)
 	return true;
 }
 
-/* The connections of a call that have stopped. ERR_NO_SPACE. */
+/* Adds the connections of a call that have stopped. ERR_NO_SPACE. */
 static enum status sim_links_add(struct sim_links *links, uint32_t comm_id,
 				 const struct sim_outcome *outcome)
 {
@@ -121,12 +126,12 @@ static enum status sim_links_add(struct sim_links *links, uint32_t comm_id,
 	return OK;
 }
 
-/* A block of them, where there are any. */
+/* Writes a block of them, if there are any. */
 static enum status sim_links_write(const struct sim_links *links, struct trace_writer *writer)
 {
 	struct region_link *list;
 	enum status status;
-	uint32_t count = 1; /* "other", in which nothing is */
+	uint32_t count = 1; /* "other", which is empty */
 
 	if (links->count == 0)
 		return OK;
@@ -150,15 +155,15 @@ static void sim_links_release(struct sim_links *links)
 }
 
 enum {
-	TASK_NS = 2500,	      /* after the launch */
-	POLL_NS = 4000,	      /* until the proxy sees a kernel start or stop, at least ... */
-	POLL_RANGE_NS = 9000, /* ... and so much more, at most */
+	TASK_NS = 2500, /* after the launch */
+	POLL_NS = 4000, /* until the proxy notices that a kernel started or stopped, at least ... */
+	POLL_RANGE_NS = 9000, /* ... plus up to this much */
 	WARPS = 16,
 	SEND_WAITS = OP_WAIT_SEND_GPU,
 	RECV_WAITS = OP_WAIT_RECV_NET,
 };
 
-/* Does this release show the call, but nothing of its execution? */
+/* Whether this release shows the call, but not its execution. */
 static bool is_api_only(const struct sim_job *job, uint8_t function)
 {
 	return job->interface >= 6 && function == OP_BROADCAST;
@@ -187,7 +192,7 @@ static bool has_kernels(const struct sim_job *job, const struct sim_call *call)
 	return job->options.kernel == KERNEL_EVENTS_ON || is_sampled(job, call);
 }
 
-/* The plugin's stamps come when NCCL's proxy thread looks. */
+/* The plugin's timestamps are taken when NCCL's proxy thread polls. */
 static uint64_t seen_ns(const struct sim_job *job, const struct sim_call *call, uint64_t ns)
 {
 	return ns + POLL_NS +
@@ -195,7 +200,7 @@ static uint64_t seen_ns(const struct sim_job *job, const struct sim_call *call, 
 				(uint64_t)call->launch->rank << 8 | (uint64_t)call->launch->role);
 }
 
-/* What NCCL says of the message differs by release; see "Bytes" in docs/ARCHITECTURE.md. */
+/* What NCCL reports about the message differs by release; see "count" in docs/ARCHITECTURE.md. */
 static void set_message(struct op_record *op, const struct sim_job *job,
 			const struct sim_call *call)
 {
@@ -213,7 +218,7 @@ static void set_message(struct op_record *op, const struct sim_job *job,
 	}
 	op->bytes = op_message_bytes(op->function, op->count, element_bytes,
 				     job->interface >= 4 ? nranks : 0);
-	/* NCCL says root 0 of whatever has none. */
+	/* NCCL reports root 0 for operations without one. */
 	op->root = call->root == OP_NOBODY && call->peer == OP_NOBODY ? 0 : call->root;
 	op->peer = call->peer;
 }
@@ -281,8 +286,8 @@ static void set_proxies(struct op_record *op, const struct sim_outcome *outcome)
 }
 
 /*
- * A Send to itself moves the device's counter of channel 0 and not the host's (2.26 to 2.30): from
- * then on that channel's stamps are those of earlier kernels. The recorder finds that out.
+ * A Send to itself increments the device's counter of channel 0 but not the host's (2.26 to 2.30): from then on
+ * that channel's timestamps are those of earlier kernels. The recorder detects this.
  */
 static void spoil_stamps(struct op_record *op, const struct sim_job *job,
 			 const struct sim_clocks *clocks, struct sim_stream *stream,
@@ -309,8 +314,10 @@ static void spoil_stamps(struct op_record *op, const struct sim_job *job,
 	}
 }
 
-/* Without kernel or proxy events nobody sees the end. What is done later on the same communicator
- * proves that it came. */
+/*
+ * Without kernel or proxy events the end is not seen. A later completion on the same communicator proves that it
+ * ended.
+ */
 static void set_unseen(struct op_record *op, const struct sim_clocks *clocks,
 		       const struct sim_outcome *outcome)
 {
@@ -346,7 +353,7 @@ static void set_state(struct op_record *op, const struct sim_job *job,
 		op->time_source = OP_TIME_PROXY;
 }
 
-/* Everything but the sequence. Remembers in the stream which GPU stamps have gone wrong. */
+/* Everything except the sequence. Notes in the stream which GPU timestamps are wrong. */
 static void sim_record_make(struct op_record *op, const struct sim_job *job,
 			    const struct sim_identity *identity, struct sim_stream *stream,
 			    uint32_t comm_id, const struct sim_outcome *outcome)
@@ -436,7 +443,7 @@ static struct op_detail proxy_detail(const struct sim_clocks *clocks, uint32_t c
 	return detail;
 }
 
-/* An open transfer: the stamps of the states it has reached; the last one says since when. */
+/* An open transfer: the timestamps of the states it has reached; the last one says since when. */
 static struct op_detail step_detail(const struct sim_clocks *clocks, uint32_t comm_id,
 				    const struct sim_identity *identity,
 				    const struct sim_outcome *outcome, const struct sim_edge *edge,
@@ -482,7 +489,7 @@ enum {
 	CLOSE_NS = 30000000, /* from the last call to the end of the recording */
 };
 
-/* The process's own number of a rank's communicator; 0 none. */
+/* The process's own number of a rank's communicator; 0: none. */
 static uint32_t sim_trace_comm_id(const struct sim_job *job, int rank, int role)
 {
 	uint32_t id = 0;
@@ -505,9 +512,8 @@ static void file_path(struct sim_trace *trace, const struct sim_file *file)
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /*
- * Blocks are put together in memory and copied to the end of the file. A writer on the file itself
- * would keep room on disk for its tail and give it back each time it is closed, which takes
- * milliseconds, and there are thousands of files.
+ * Blocks are assembled in memory and copied to the end of the file. A writer on the file itself would preallocate
+ * disk space and release it each time it is closed, which takes milliseconds, and there are thousands of files.
  */
 static void blocks_begin(const struct sim_trace *trace, struct trace_writer *writer)
 {
@@ -598,7 +604,7 @@ static enum status write_counts(const struct sim_trace *trace, const struct sim_
 		own->signature = stream->signature;
 		comms[counts.comms++] =
 			(struct trace_comm_counts){ .id = file->comms[role].id, .counts = *own };
-		/* In a snapshot what is in flight is not recorded yet. */
+		/* In a snapshot, operations in flight are not recorded yet. */
 		if (!is_snapshot)
 			continue;
 		comms[counts.comms - 1].counts.recorded -= file->in_flight[role];
@@ -628,7 +634,7 @@ static int role_of(const struct sim_file *file, uint32_t comm_id)
 	return role;
 }
 
-/* As the recorder counts when a record is finished. */
+/* Counts like the recorder when a record is finished. */
 static void count_record(struct sim_file *file, struct op_record *op)
 {
 	int role = role_of(file, op->comm);
@@ -671,7 +677,7 @@ static enum status write_details(struct sim_file *file, struct trace_writer *wri
 	return status;
 }
 
-/* Write the oldest records, all but `keep` of them. */
+/* Writes the oldest records, all except `keep` of them. */
 static enum status write_pending(struct sim_trace *trace, struct sim_file *file,
 				 struct trace_writer *writer, uint32_t keep)
 {
@@ -797,7 +803,7 @@ static enum status write_head(struct sim_trace *trace, struct sim_file *file,
 			continue;
 		sim_identity_comm(&file->identity, trace->job, role, id, &file->comms[role]);
 		known[count] = file->comms[role];
-		/* Before 2.27 the first operation tells who it is. */
+		/* Before 2.27 the identity comes with the first operation. */
 		if (trace->job->interface < 4) {
 			known[count].hash = 0;
 			known[count].rank = -1;
@@ -825,8 +831,10 @@ static enum status file_begin(struct sim_trace *trace, struct sim_file *file, in
 	return blocks_end(trace, file, &writer, status);
 }
 
-/* Makes the directory and all files, up to their first operation. ERR_SYSTEM with errno, or
- * ERR_NO_SPACE; `failed` has the path. `directory` and `job` are kept. */
+/*
+ * Creates the directory and all files, up to their first operation. ERR_SYSTEM with errno, or ERR_NO_SPACE;
+ * `failed` has the path. `directory` and `job` are borrowed.
+ */
 static enum status sim_trace_init(struct sim_trace *trace, const struct sim_job *job,
 				  const char *directory)
 {
@@ -856,7 +864,7 @@ static enum status sim_trace_init(struct sim_trace *trace, const struct sim_job 
 	return status;
 }
 
-/* How the file ends: closed; as its process hangs; or cut, when it was killed. */
+/* How the file ends: closed; like that of a hung process; or cut, if it was killed. */
 static enum status write_tail(struct sim_trace *trace, const struct sim_engine *engine,
 			      struct sim_file *file, struct trace_writer *writer)
 {
@@ -867,7 +875,7 @@ static enum status write_tail(struct sim_trace *trace, const struct sim_engine *
 	enum status status = OK;
 
 	if (rank->end == SIM_DEAD || (!is_closed && killed_ns < ns)) {
-		/* Before 2.27 the first operation told who it is: a recorder writes that down at once. */
+		/* Before 2.27 the identity came with the first operation: a recorder writes it at once. */
 		if (trace->job->interface < 4)
 			status = write_comms(trace, file, writer);
 		if (status != OK)
@@ -894,7 +902,7 @@ static enum status file_end(struct sim_trace *trace, struct sim_engine *engine, 
 	struct trace_writer writer;
 	enum status status = OK;
 
-	/* What a killed process had in flight died with it. */
+	/* What a killed process had in flight is lost. */
 	if (engine->ranks[rank].end != SIM_FINISHED && killed_ns > engine->end_ns)
 		status = sim_outcome_open_calls(engine, rank);
 	if (status != OK)
@@ -910,7 +918,7 @@ static enum status file_end(struct sim_trace *trace, struct sim_engine *engine, 
 	return blocks_end(trace, file, &writer, status);
 }
 
-/* The run is over: write what is in flight and how each file ends. */
+/* At the end of the run: writes what is in flight and the end of each file. */
 static enum status sim_trace_finish(struct sim_trace *trace, struct sim_engine *engine)
 {
 	enum status status = OK;

@@ -1,6 +1,6 @@
 /*
- * The workloads as programs. Sizes and times are those of common training jobs, with iterations
- * long enough that a simulation of minutes stays small.
+ * The workloads as programs. Sizes and times are typical of training jobs, with iterations long enough that a
+ * simulation of minutes stays small.
  */
 #include "sim/sim_job.h"
 #include "sim/sim_job_internal.h"
@@ -33,13 +33,13 @@ static void sim_program_release(struct sim_program *program)
 	*program = (struct sim_program){ 0 };
 }
 
-/* Each appends; a failure shows in is_broken. */
+/* Each appends; a failure sets is_broken. */
 static void sim_program_compute(struct sim_program *program, uint64_t ns)
 {
 	program_append(program, SIM_COMPUTE, SIM_WORLD)->ns = ns;
 }
 
-/* Gives back the call's number, for sim_program_wait(). */
+/* Returns the call's number, for sim_program_wait(). */
 static uint32_t sim_program_call(struct sim_program *program, enum sim_role role, uint8_t function,
 				 uint8_t datatype, uint64_t count, int peer)
 {
@@ -62,7 +62,7 @@ static uint32_t sim_program_all_to_all(struct sim_program *program, enum sim_rol
 	return program->calls[role]++;
 }
 
-/* Until that call of the role is over. */
+/* Waits until that call of the role is over. */
 static void sim_program_wait(struct sim_program *program, enum sim_role role, uint32_t call)
 {
 	program_append(program, SIM_WAIT, role)->behind = program->calls[role] - 1 - call;
@@ -88,13 +88,13 @@ void sim_programs_release(struct sim_programs *programs)
 
 enum { DDP_BUCKETS = 16, FSDP_LAYERS = 16, PIPELINE_LAYERS = 4, MICROBATCHES = 4, MOE_LAYERS = 4 };
 
-/* The n-th of --sizes, going round, or the workload's own. */
+/* The n-th of --sizes, cyclic, or the workload's default. */
 static uint64_t size_of(const struct sim_options *options, size_t n, uint64_t otherwise)
 {
 	return options->size_count ? options->sizes[n % options->size_count] : otherwise;
 }
 
-/* How many elements make so many bytes, shared by `ranks`; at least one. */
+/* Number of elements in this many bytes, divided by `ranks`; at least one. */
 static uint64_t count_of(uint64_t bytes, uint8_t datatype, uint64_t ranks)
 {
 	uint64_t count = bytes / op_datatype_bytes(datatype) / ranks;
@@ -115,7 +115,7 @@ static void add_barrier(struct sim_program *to)
 	sim_program_sync(to);
 }
 
-/* The end of an iteration: the loss as one number for all, and the host looks at it. */
+/* The end of an iteration: the loss is reduced to one number, and the host reads it. */
 static void add_loss(struct sim_program *to, uint64_t optimizer_ns)
 {
 	sim_program_compute(to, optimizer_ns);

@@ -1,7 +1,7 @@
 /*
- * Reading a tape. A line is "time thread WHAT ..." and then words: key=value in any order, and words
- * without '=' whose meaning is their place (function, algorithm, protocol; the step's number).
- * Unknown keys are skipped, so that older readers take newer tapes.
+ * Reads a tape. A line is "time thread WHAT ..." followed by words: key=value in any order, and words without '='
+ * whose meaning is their position (function, algorithm, protocol; the step's number). Unknown keys are skipped, so
+ * that older readers accept newer tapes.
  */
 #include "sim/host.h"
 #include "sim/host_internal.h"
@@ -23,7 +23,7 @@
 struct parse {
 	struct tape *tape;
 	struct tape_error *error;
-	size_t line; /* being read, from 1 */
+	size_t line; /* current line, from 1 */
 	int version;
 	uint64_t *threads; /* recorded ids, by number */
 };
@@ -38,7 +38,7 @@ static enum status parse_fail(struct parse *parse, const char *what, const char 
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* The next word, ended in place; NULL at the end of the line. */
+/* The next word, terminated in place; NULL at the end of the line. */
 static char *word_next(char **rest)
 {
 	char *word = *rest + strspn(*rest, " \t\r");
@@ -59,7 +59,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undo %XX in place; "(null)" is no word, "-" an empty one. */
+/* Decodes %XX in place; "(null)" is no word, "-" an empty one. */
 static const char *word_decode(char *word)
 {
 	char *to = word;
@@ -82,7 +82,7 @@ static const char *word_decode(char *word)
 	return word;
 }
 
-/* Decimal with sign, 0x..., or (nil); base 0: as it is written. */
+/* Decimal with sign, 0x..., or (nil); base 0: detected from the text. */
 static bool number_read(const char *word, int base, uint64_t *number)
 {
 	char *end = NULL;
@@ -174,7 +174,7 @@ static enum status key_read(struct parse *parse, struct tape_line *line, const c
 	if (line->type == ABI_NET_PLUGIN && strcmp(key, "id") == 0)
 		return number_read(value, 10, &line->net_id)
 			       ? OK
-			       : parse_fail(parse, "no number:", value);
+			       : parse_fail(parse, "not a number:", value);
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		void *field = (char *)line + keys[i].offset;
 
@@ -185,7 +185,7 @@ static enum status key_read(struct parse *parse, struct tape_line *line, const c
 			return OK;
 		}
 		if (!number_read(value, keys[i].kind == KEY_HEX ? 16 : 0, &number))
-			return parse_fail(parse, "no number:", value);
+			return parse_fail(parse, "not a number:", value);
 		*(uint64_t *)field = number;
 		return OK;
 	}
@@ -200,7 +200,7 @@ static const char *const event_names[HOST_EVENTS] = {
 	"CeColl",   "CeSync",	 "CeBatch",  "KernelPhase",
 };
 
-/* A word without '=': the event's name, which only repeats the type, then words by their place. */
+/* A word without '=': the event's name, which only repeats the type, then words by position. */
 static enum status place_read(struct parse *parse, struct tape_line *line, char *word,
 			      unsigned int place)
 {
@@ -217,12 +217,12 @@ static enum status place_read(struct parse *parse, struct tape_line *line, char 
 	}
 	if (line->type == ABI_PROXY_STEP && place == 1) {
 		if (!number_read(word, 10, &number))
-			return parse_fail(parse, "no number of a step:", word);
+			return parse_fail(parse, "not a step number:", word);
 		line->step = (int64_t)number;
 		return OK;
 	}
 	if (place > ARRAY_LENGTH(places))
-		return parse_fail(parse, "a word too many:", word);
+		return parse_fail(parse, "unexpected word:", word);
 	*places[place - 1] = word_decode(word);
 	return OK;
 }
@@ -266,11 +266,11 @@ static enum status head_read(struct parse *parse, struct tape_line *line, char *
 	uint64_t id;
 
 	if (what == NULL)
-		return parse_fail(parse, "expected: time, thread id and what was called", NULL);
+		return parse_fail(parse, "expected time, thread id and call", NULL);
 	if (!number_read(time, 10, &line->time_ns))
-		return parse_fail(parse, "no time:", time);
+		return parse_fail(parse, "not a time:", time);
 	if (!number_read(thread, 10, &id))
-		return parse_fail(parse, "no thread id:", thread);
+		return parse_fail(parse, "not a thread id:", thread);
 	for (line->what = 0; line->what < ARRAY_LENGTH(whats); line->what++)
 		if (strcmp(what, whats[line->what]) == 0)
 			return thread_find(parse, id, &line->thread);
@@ -290,22 +290,22 @@ static enum status line_read(struct parse *parse, struct tape_line *line, char *
 	if (line->what == TAPE_START || line->what == TAPE_STATE || line->what == TAPE_STOP) {
 		word = word_next(&rest);
 		if (word == NULL || !number_read(word, 0, &line->handle))
-			return parse_fail(parse, "no handle", word);
+			return parse_fail(parse, "missing handle", word);
 	}
 	if (line->what == TAPE_STATE) {
 		word = word_next(&rest);
 		if (word == NULL || !number_read(word, 10, &state) || state >= HOST_STATES)
-			return parse_fail(parse, "no state", word);
+			return parse_fail(parse, "missing state", word);
 		line->state = (int64_t)state;
 	}
 	status = words_read(parse, line, rest);
 	if (status == OK && line->what == TAPE_START &&
 	    (line->type == 0 || (line->type & (line->type - 1)) != 0))
-		return parse_fail(parse, "a start without type=", NULL);
+		return parse_fail(parse, "START without type=", NULL);
 	return status;
 }
 
-/* "# interface v6": what the following lines are. Other comments say nothing. */
+/* "# interface v6" applies to the following lines. Other comments are ignored. */
 static enum status comment_read(struct parse *parse, const char *text)
 {
 	int version;
@@ -313,7 +313,7 @@ static enum status comment_read(struct parse *parse, const char *text)
 	if (sscanf(text, "# interface v%d", &version) != 1)
 		return OK;
 	if (version < 1 || version > 7)
-		return parse_fail(parse, "an interface version that is not known:", text);
+		return parse_fail(parse, "unknown interface version:", text);
 	parse->version = version;
 	return OK;
 }
@@ -345,10 +345,10 @@ static enum status text_read(struct parse *parse, char *text, const char *end)
 
 		parse->line++;
 		if (newline == NULL)
-			break; /* cut off: the process was killed while it wrote */
+			break; /* truncated: the process was killed while writing */
 		*newline = '\0';
 		if (strlen(text) != (size_t)(newline - text))
-			return parse_fail(parse, "a byte 0: this is no text", NULL);
+			return parse_fail(parse, "not a text file: contains a NUL byte", NULL);
 		status = line_add(parse, text);
 		text = newline + 1;
 	}
@@ -394,7 +394,7 @@ enum status tape_read(struct tape *tape, const char *path, int version, struct t
 	if (text && fread(text, 1, (size_t)length, file) == (size_t)length)
 		status = tape_parse(tape, text, (size_t)length, version, error);
 	else
-		text_format(error->text, sizeof(error->text), "cannot read it: %s",
+		text_format(error->text, sizeof(error->text), "cannot read the file: %s",
 			    strerror(errno));
 	free(text);
 	if (file)
@@ -424,7 +424,7 @@ static void tape_map_release(struct tape_map *map)
 	*map = (struct tape_map){ 0 };
 }
 
-/* Its place, or the free one where it belongs. */
+/* Its entry, or the free one where it belongs. */
 static struct tape_id *place_of(const struct tape_map *map, uint64_t recorded)
 {
 	size_t i = hash_word(0, recorded) & (map->room - 1);
@@ -442,7 +442,7 @@ static struct tape_id *tape_map_find(const struct tape_map *map, uint64_t record
 	return recorded != 0 && id->recorded == recorded ? id : NULL;
 }
 
-/* There, as new. */
+/* Adds or resets an entry. */
 static struct tape_id *tape_map_put(struct tape_map *map, uint64_t recorded)
 {
 	struct tape_id *id = place_of(map, recorded);
@@ -452,8 +452,8 @@ static struct tape_id *tape_map_put(struct tape_map *map, uint64_t recorded)
 }
 
 /*
- * From a line to the call that was recorded: ids become those that the plugin gave, names become
- * numbers for v1, GPU stamps are moved to the present.
+ * From a line to the recorded call: ids are replaced by those that the plugin returned, names by numbers for v1,
+ * GPU timestamps are shifted to now.
  */
 
 /* ---- names into v1's numbers ----------------------------------------------------------------- */
@@ -494,7 +494,7 @@ static void *id_pointer(uint64_t id)
 	return (void *)(uintptr_t)id;
 }
 
-/* What the plugin gave for it; what nobody started in this tape is passed as it is. */
+/* What the plugin returned for it; ids that were not started in this tape are passed unchanged. */
 static void *given_for(const struct tape_map *map, uint64_t recorded)
 {
 	const struct tape_id *id = tape_map_find(map, recorded);
@@ -596,7 +596,7 @@ static void api_start(const struct player *player, const struct tape_line *line,
 	struct host_api api = {
 		.parent = given_for(&player->handles, line->parent),
 		.function = line->function,
-		/* Tapes of the first days have no datatype here. */
+		/* The oldest tapes have no datatype here. */
 		.datatype = line->datatype ? line->datatype : "Unknown",
 		.count = line->count,
 		.root = (int)line->root,
@@ -649,7 +649,7 @@ static void phase_start(const struct player *player, const struct tape_line *lin
 	host_start_kernel_phase(&player->plugin, call, handle, &phase);
 }
 
-/* What the transport pointed at was not recorded: zeroes stand there now. */
+/* What the transport pointed to was not recorded: replaced by zeros. */
 static uint64_t net_data[16];
 
 static void event_start(const struct player *player, const struct tape_line *line, void **handle)
@@ -772,7 +772,7 @@ static void line_fini(struct player *player, const struct tape_line *line)
 	player->counts->finalizes++;
 	(void)host_finalize(&player->plugin, given_for(&player->contexts, line->context));
 	pthread_mutex_lock(&player->host->lock);
-	if (player->host->references > 0) /* a tape may say FINI more often than INIT */
+	if (player->host->references > 0) /* a tape can have more FINI than INIT lines */
 		host_unload(player->host);
 	pthread_mutex_unlock(&player->host->lock);
 }
@@ -793,7 +793,7 @@ static void line_other(struct player *player, const struct tape_line *line)
 	}
 }
 
-/* Make it. By the thread that holds the ticket. */
+/* Makes the call. Called by the thread that holds the ticket. */
 static void tape_call(struct player *player, const struct tape_line *line)
 {
 	if (line->what == TAPE_INIT)
@@ -809,8 +809,8 @@ static void tape_call(struct player *player, const struct tape_line *line)
 }
 
 /*
- * Playing a tape: a thread for each recorded one, and a ticket that goes from line to line. Whose
- * line it is makes the call and passes the ticket on; all others sleep.
+ * Replays a tape: one thread per recorded thread, and a ticket that goes from line to line. The thread of the
+ * current line makes the call and passes the ticket on; all others sleep.
  */
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -858,7 +858,7 @@ static void *part_main(void *arg)
 	return NULL;
 }
 
-/* To the thread whose line it is; SIZE_MAX: they all go home. */
+/* To the thread of that line; SIZE_MAX: all threads exit. */
 static void ticket_give(struct player *player, size_t line)
 {
 	pthread_mutex_lock(&player->lock);
@@ -869,7 +869,7 @@ static void ticket_give(struct player *player, size_t line)
 	pthread_mutex_unlock(&player->lock);
 }
 
-/* The ticket is given out when all threads are there; where one cannot be made, to nobody. */
+/* The ticket is issued when all threads are running; if one cannot be started, to nobody. */
 static enum status parts_run(struct player *player)
 {
 	uint32_t count = player->tape->threads, made;

@@ -1,10 +1,9 @@
 /*
- * The tape recorder: a plugin whose file has every call of NCCL. Lines are written one by one, under one lock, in the order
- * in which they were numbered; docs/HACKING.md is their format. A diagnostic tool: it may wait, and it writes to the disk from
- * within NCCL's threads. Never part of the plugin that runs always.
+ * The tape recorder: a plugin that writes every call of NCCL to a file. Lines are written one by one, under one
+ * lock, in the order of their numbers; docs/HACKING.md documents the format. A diagnostic tool: it can block, and it
+ * writes to disk from NCCL's threads. Not part of the always-on plugin.
  *
- * A descriptor of each version, taken apart into the words of a line; what the versions share is in
- * the macros.
+ * Converts a descriptor of each version to the words of a line; the macros have what the versions share.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +31,7 @@
 #include "plugin/abi_v6.h"
 #include "plugin/abi_v7.h"
 
-/* A line that is being put together. */
+/* A line being assembled. */
 struct tape_text {
 	char bytes[1024];
 	size_t length;
@@ -43,7 +42,7 @@ enum { TAPE_CLOSED = -1, TAPE_FAILED = -2 };
 static struct {
 	pthread_mutex_t lock;
 	int fd;
-	int version; /* of the last INIT: named in a comment when it changes */
+	int version; /* of the last INIT: written as a comment when it changes */
 	pid_t pid;   /* a forked child records nothing */
 	uint64_t last_id;
 } tape = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = TAPE_CLOSED };
@@ -72,7 +71,7 @@ static void tape_text_id(struct tape_text *text, const char *before, const void 
 		tape_text_put(text, "%s(nil)", before);
 }
 
-/* A word: what would break a line or a word becomes %XX; NULL is (null), the empty one a dash. */
+/* A word: characters that would break a line or word become %XX; NULL is (null), an empty one "-". */
 static void tape_text_word(struct tape_text *text, const char *before, const char *word)
 {
 	enum { WORD_MAX = 128 };
@@ -103,7 +102,7 @@ static const char *first_set(const char *const *names)
 	return "none";
 }
 
-/* A file of that name may be there, from a process that had our pid before: never overwrite it. */
+/* Never overwrite an existing file of that name, from an earlier process with our pid. */
 static int file_create(char *path, size_t size)
 {
 	size_t length = strlen(path);
@@ -153,7 +152,7 @@ static void tape_tell(abi_log_fn log, const char *message)
 		fprintf(stderr, "%s\n", message);
 }
 
-/* The file is open, or could not be opened and nobody tries again. */
+/* The file is open, or could not be opened and is not tried again. */
 static bool tape_is_open(abi_log_fn log)
 {
 	char path[3800], message[4096];
@@ -170,7 +169,7 @@ static bool tape_is_open(abi_log_fn log)
 		return true;
 	}
 	tape.fd = TAPE_FAILED;
-	/* Asked for and not possible: that is worth a line even where NCCL is told to be quiet. */
+	/* Requested but impossible: worth a line even if NCCL's log is off. */
 	fprintf(stderr, "ringside tape: cannot create %s: %s; set RINGSIDE_TAPE to a file\n", path,
 		strerror(errno));
 	return false;
@@ -195,7 +194,7 @@ static void bytes_write(const char *bytes, size_t length)
 	}
 }
 
-/* One write per line: a process that is killed has its tape up to its last call. */
+/* One write per line: the tape of a killed process is complete up to its last call. */
 static void line_write(uint64_t time_ns, const char *what, const void *id,
 		       const struct tape_text *rest)
 {
@@ -217,7 +216,7 @@ static bool is_recording(void)
 	return tape.fd >= 0 && tape.pid == getpid();
 }
 
-/* INIT: opens the file if need be, gives the context an id. False: nothing is recorded. */
+/* INIT: opens the file if necessary and assigns an id to the context. False: nothing is recorded. */
 static bool tape_write_init(uint64_t time_ns, int version, const struct tape_text *fields,
 			    void **context, abi_log_fn log)
 {
@@ -240,7 +239,7 @@ static bool tape_write_init(uint64_t time_ns, int version, const struct tape_tex
 	return is_open;
 }
 
-/* START: gives the event an id. */
+/* START: assigns an id to the event. */
 static void tape_write_start(uint64_t time_ns, const struct tape_text *fields, void **handle)
 {
 	int saved = errno;
@@ -253,7 +252,7 @@ static void tape_write_start(uint64_t time_ns, const struct tape_text *fields, v
 	errno = saved;
 }
 
-/* Any other line, as it is. */
+/* Any other line, unchanged. */
 static void tape_write_line(uint64_t time_ns, const struct tape_text *line)
 {
 	int saved = errno;
@@ -265,9 +264,10 @@ static void tape_write_line(uint64_t time_ns, const struct tape_text *line)
 	errno = saved;
 }
 
-/* Which events to ask for: RINGSIDE_TAPE_EVENTS, or all that are harmless in that version. */
-/* Below 2.27 NCCL sends ProxyCtrl in every turn of its loop; below 2.28 asking for KernelCh can
- * break a job. */
+/* Which events to request: RINGSIDE_TAPE_EVENTS, or all that are harmless in that version. */
+/*
+ * Before 2.27 NCCL sends ProxyCtrl in every iteration of its loop; before 2.28 requesting KernelCh can break a job.
+ */
 static int tape_events(int version)
 {
 	static const int all[] = { 0, 0x1f, 0x1f, 0x9f, 0xbf, 0xfff, 0x7fff, 0xffff };
@@ -337,7 +337,7 @@ static void buffers_put(struct tape_text *text, const void *send, const void *re
 	tape_text_id(text, " rb=", recv);
 }
 
-/* Coll: the line as it is in the oldest tapes, then what was added. */
+/* Coll: the line as in the oldest tapes, then what was added. */
 #define COLL_V1(text, coll)                                                                    \
 	do {                                                                                   \
 		tape_text_put(text, " Coll seq=%" PRIu64, (coll).sequence);                    \
@@ -386,7 +386,7 @@ static void buffers_put(struct tape_text *text, const void *send, const void *re
 
 /* ---- what each version has beyond the common events ------------------------------------------ */
 
-/* The words behind "START ... rank=R". False: none of these, the event is one that all versions share. */
+/* The words after "START ... rank=R". False: an event that all versions share. */
 static bool tape_fields_v1(struct tape_text *text, const struct abi_descr_v1 *d)
 {
 	switch (d->type) {
@@ -436,8 +436,7 @@ static bool tape_fields_v2(struct tape_text *text, const struct abi_descr_v2 *d)
 	}
 }
 
-/* Kernel channels and the transport's events: v3 and later. What the transport points at is its own
- * affair and gone after the call. */
+/* Kernel channels and transport events: v3 and later. What the transport points to is invalid after the call. */
 #define FIELDS_NET(text, d) tape_text_put(text, " NetPlugin id=%" PRId64, (d)->net_plugin.id)
 
 static bool tape_fields_v3(struct tape_text *text, const struct abi_descr_v3 *d)
@@ -486,7 +485,7 @@ static bool tape_fields_v4(struct tape_text *text, const struct abi_descr_v4 *d)
 	}
 }
 
-/* The API's events: v5 and later. */
+/* API events: v5 and later. */
 #define FIELDS_API(text, api, event)                                                           \
 	do {                                                                                   \
 		tape_text_put(text, " " event);                                                \
@@ -537,7 +536,7 @@ FIELDS_V5(5, tape_fields_v5)
 FIELDS_V5(6, fields_since_v5_6)
 FIELDS_V5(7, fields_since_v5_7)
 
-/* The copy engines' events: v6 and later. */
+/* Copy-engine events: v6 and later. */
 #define FIELDS_V6(N, name)                                                                         \
 	static bool name(struct tape_text *text, const struct abi_descr_v##N *d)                   \
 	{                                                                                          \
@@ -601,9 +600,7 @@ static bool tape_fields_v7(struct tape_text *text, const struct abi_descr_v7 *d)
 	return is_known;
 }
 
-/*
- * The tape recorder as NCCL sees it: seven versions of one plugin.
- */
+/* The tape recorder as NCCL sees it: one plugin with seven versions. */
 
 struct identity {
 	uint64_t hash;
@@ -646,7 +643,7 @@ static int record_finalize(void *context)
 	return NCCL_SUCCESS;
 }
 
-/* `size` bytes of argument; proxy operations of v1 to v3 have a count of steps behind the first 8. */
+/* `size` bytes of argument; proxy operations of v1 to v3 have a step count after the first 8. */
 static int record_state(void *handle, int state, const void *args, size_t size)
 {
 	uint64_t time_ns = clock_system_ns(CLOCK_REALTIME), arg = 0;
@@ -657,9 +654,9 @@ static int record_state(void *handle, int state, const void *args, size_t size)
 	if (args)
 		memcpy(&arg, args, sizeof(arg));
 	if (args && state >= ABI_CTRL_IDLE && state <= ABI_CTRL_APPEND_END)
-		arg = (uint32_t)arg; /* an int: what lies behind it is not part of it */
+		arg = (uint32_t)arg; /* an int: ignore the bytes after it */
 	if (state == ABI_NET_PLUGIN_UPDATE)
-		arg = 0; /* a pointer, worth nothing after the call */
+		arg = 0; /* a pointer, invalid after the call */
 	tape_text_put(&text, " %d arg=%" PRIu64, state, arg);
 	if (args == NULL)
 		tape_text_put(&text, " null=1");
@@ -758,7 +755,7 @@ EXPORT(4);
 EXPORT(5);
 EXPORT(6);
 
-/* Forks of NCCL that have another v7 find NULL behind its end. */
+/* Forks of NCCL with another v7 find NULL past its end. */
 struct padded_v7 {
 	struct abi_plugin_v7 plugin;
 	void *nothing[8];

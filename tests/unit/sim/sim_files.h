@@ -1,4 +1,4 @@
-/* For tests of the simulator: run a job offline into a directory of its own, read all back. */
+/* For tests of the simulator: runs a job offline into its own directory and reads everything back. */
 #ifndef SIM_FILES_H
 #define SIM_FILES_H
 
@@ -18,7 +18,7 @@
 #include "sim/sim_engine.h"
 #include "sim/sim_job.h"
 
-/* What one file holds. */
+/* The contents of one file. */
 struct sim_read {
 	struct op_record *ops;
 	size_t count, room;
@@ -28,7 +28,7 @@ struct sim_read {
 	struct trace_counts counts;	       /* the last */
 	struct comm_counts comm_counts[SIM_ROLES + 1];
 	bool is_closed;
-	uint64_t problems; /* damaged blocks, records that are none */
+	uint64_t problems; /* damaged blocks, invalid records */
 	char info[4096];
 };
 
@@ -143,7 +143,7 @@ static inline void sim_run_read(struct sim_run *run)
 	rmdir(run->directory);
 }
 
-/* A job of these options; faults are texts, ended by NULL. False: something failed. */
+/* A job with these options; faults are strings, terminated by NULL. False: something failed. */
 static inline bool sim_run_start(struct sim_run *run, struct sim_options *options,
 				 const char *const *faults)
 {

@@ -1,6 +1,4 @@
-/*
- * A host with the witness as its plugin, in one line. For tests of the host.
- */
+/* A host with the witness plugin, for tests of the host. */
 #ifndef STAGE_H
 #define STAGE_H
 
@@ -8,7 +6,7 @@
 #include "tests/tap.h"
 #include "tests/unit/sim/witness.h"
 
-/* Everything that a version knows, but ProxyCtrl. */
+/* All events of a version, except ProxyCtrl. */
 enum { STAGE_ALL = 0xffff & ~ABI_PROXY_CTRL };
 
 struct stage {
@@ -49,7 +47,7 @@ static inline struct host_op stage_op(const struct stage *stage, enum op_functio
 	return host_op_make(stage->comm, function, 1024, OP_FLOAT32);
 }
 
-/* Played and settled. */
+/* Runs the operation and waits until nothing moves. */
 static inline void stage_play(struct stage *stage, const struct host_op *op)
 {
 	if (host_play(&stage->user, op) != OK)
@@ -66,7 +64,7 @@ static inline void stage_play_group(struct stage *stage, const struct host_op *o
 	host_comm_settle(stage->comm);
 }
 
-/* What one thread called, and in which order: see witness_story(). */
+/* The calls of one thread, in order: see witness_story(). */
 static inline void expect_story(const char *sentence, pthread_t thread, const char *wanted)
 {
 	char story[2000];
@@ -76,7 +74,7 @@ static inline void expect_story(const char *sentence, pthread_t thread, const ch
 		printf("#   got    %s\n#   wanted %s\n", story, wanted);
 }
 
-/* Do the host's counters say what the witness saw? */
+/* Whether the host's counters agree with what the witness saw. */
 static inline bool stage_counts_agree(struct stage *stage)
 {
 	struct host_counts counts;
@@ -98,7 +96,7 @@ static inline bool stage_counts_agree(struct stage *stage)
 	return is_right;
 }
 
-/* Every start that got a handle has exactly one stop, and every stop its start. */
+/* Every start with a handle has exactly one stop, and every stop its start. */
 static inline bool stage_is_balanced(void)
 {
 	size_t starts = 0, stops = 0;

@@ -30,7 +30,7 @@ static void one_collective_of_2_28(void)
 	EXPECT_EQUAL(coll->channels, 2);
 	EXPECT_EQUAL(coll->rank, 1);
 	EXPECT_EQUAL(coll->context, 1);
-	EXPECT_THAT("API events, Group and KernelLaunch leave the rank 0",
+	EXPECT_THAT("API events, Group and KernelLaunch have rank 0",
 		    group_api->rank == 0 && api->rank == 0 && launch->rank == 0 &&
 			    group->rank == 0);
 	EXPECT_THAT("GroupApi's states have no argument",
@@ -57,7 +57,7 @@ static void proxy_makes_its_steps(void)
 	stage_play(&stage, &op);
 	recv = witness_nth(ABI_PROXY_OP, 0);
 	send = witness_nth(ABI_PROXY_OP, 1);
-	expect_story("the proxy starts both, then moves step by step", recv->thread,
+	expect_story("the proxy starts both, then advances step by step", recv->thread,
 		     "S3 S3 T19 S4 T10 T19 S4 T8 "  /* begun, first steps posted */
 		     "T11 T12 S4 T10 T20 T9 S4 T8 " /* arrived and sent, second posted */
 		     "E4 T11 T12 E4 T20 T9 "	    /* first done, second on its way */
@@ -138,7 +138,7 @@ static void every_version_counts(void)
 		EXPECT_EQUAL(counts.shown_of[OP_SEND], 1);
 		stage_strike(&stage);
 		EXPECT(stage_is_balanced());
-		EXPECT_THAT("a narrow type has garbage behind it, a wide one has not",
+		EXPECT_THAT("a narrow type is followed by garbage, a wide one is not",
 			    witness_nth(ABI_COLL, 0)->head ==
 				    (version < 5 ? 0xa5a5a5a5a5a5a502 : 2));
 	}
@@ -171,7 +171,7 @@ static void old_versions_have_old_habits(void)
 	host_comm_new(stage.host, &stage.comm, &comm);
 	op = stage_op(&stage, OP_ALL_REDUCE);
 	stage_play(&stage, &op);
-	EXPECT_THAT("a wrapped plugin never learns the hash", witness_nth(ABI_COLL, 0)->hash == 0);
+	EXPECT_THAT("a wrapped plugin never gets the hash", witness_nth(ABI_COLL, 0)->hash == 0);
 	stage_strike(&stage);
 }
 

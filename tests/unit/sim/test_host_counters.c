@@ -1,6 +1,6 @@
 /*
- * How host and device count works, release by release, and what happens when they count differently: old
- * stamps, or none, and then ncclCommDestroy never returns.
+ * How host and device count works, by release, and the effect of different counts: old timestamps, or none, and
+ * then ncclCommDestroy never returns.
  */
 #include "common/attributes.h"
 #include "common/order.h"
@@ -14,7 +14,7 @@ static void mask_set(struct stage *stage, bool is_on)
 	store_relaxed(host_mask(stage->host), is_on ? MASK_ON : MASK_OFF);
 }
 
-/* Do all kernel events since the n-th have a start of their own? */
+/* Whether all kernel events since the n-th have their own start time. */
 static bool stamps_are_own(size_t first)
 {
 	size_t count = witness_starts(ABI_KERNEL_CH);
@@ -77,7 +77,7 @@ static void eager_works_are_counted_in_step(void)
 			stage_play(&stage, &op);
 		}
 		EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), (200 / 7 * 2 + 2) * 12);
-		EXPECT_THAT("switched on and off, eager works have their own stamps",
+		EXPECT_THAT("switched on and off, eager works have their own timestamps",
 			    releases[r] < 22700 ||
 				    (witness_nth(ABI_KERNEL_CH, 12)->gpu_ns >
 					     witness_nth(ABI_KERNEL_CH, 0)->gpu_ns &&
@@ -101,7 +101,8 @@ static void an_eager_broadcast_is_counted_in_step(void)
 			stage_play(&stage, &broadcast);
 			stage_play(&stage, &reduce);
 		}
-		EXPECT_THAT("an AllReduce after a Broadcast has its own stamps", stamps_are_own(0));
+		EXPECT_THAT("an AllReduce after a Broadcast has its own timestamps",
+			    stamps_are_own(0));
 		EXPECT_EQUAL(stage_end(&stage).would_hang, 0);
 	}
 }
@@ -120,7 +121,7 @@ static void replays_are_counted_in_step(void)
 		graph = capture(&stage, ops, 2);
 		replay(&stage, graph, REPLAYS);
 		EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 1 + 2 * REPLAYS);
-		EXPECT_THAT("replays have their own stamps", stamps_are_own(0));
+		EXPECT_THAT("replays have their own timestamps", stamps_are_own(0));
 		host_graph_free(graph);
 		EXPECT_EQUAL(stage_end(&stage).would_hang, 0);
 	}
@@ -142,7 +143,7 @@ static void replays_after_an_eager_work_show_old_stamps(void)
 		replay(&stage, graph, 3);
 		EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 7);
 		if (releases[r] < HOST_NCCL_2_31)
-			EXPECT_THAT("each shows the last replay that was counted",
+			EXPECT_THAT("each has the timestamps of the last counted replay",
 				    witness_nth(ABI_KERNEL_CH, 4)->gpu_ns ==
 						    witness_nth(ABI_KERNEL_CH, 2)->gpu_ns &&
 					    witness_nth(ABI_KERNEL_CH, 6)->gpu_ns ==
@@ -169,7 +170,8 @@ static void a_group_of_broadcasts_is_not_counted(void)
 		for (unsigned int i = 0; i < 3; i++)
 			stage_play(&stage, &reduce);
 		if (is_gathered)
-			EXPECT_THAT("AllGatherV: the work before is waited for, which has no stamp",
+			EXPECT_THAT("AllGatherV: waits for the previous work, which has no "
+				    "timestamp",
 				    witness_starts(ABI_KERNEL_CH) == 3);
 		else
 			EXPECT(stamps_are_own(0) && witness_starts(ABI_KERNEL_CH) == 6);
@@ -189,10 +191,10 @@ static void the_newest_does_not_hang_but_drifts(void)
 	stage_play(&stage, &op);
 	mask_set(&stage, true);
 	stage_play(&stage, &op);
-	EXPECT_THAT("after an off period a stamp is waited for that never comes",
+	EXPECT_THAT("after an off period it waits for a timestamp that never comes",
 		    witness_starts(ABI_KERNEL_CH) == 2);
 	stage_play(&stage, &op);
-	EXPECT_THAT("the next one shows that of the one before",
+	EXPECT_THAT("the next one has the timestamps of the previous one",
 		    witness_starts(ABI_KERNEL_CH) == 3);
 	counts = stage_end(&stage);
 	EXPECT_EQUAL(counts.would_hang, 0);
@@ -232,13 +234,13 @@ static void a_graph_with_a_broadcast_hangs(void)
 	EXPECT_EQUAL(counts.starts[6], 3 * REPLAYS);
 	for (int release = HOST_NCCL_2_29; release <= HOST_NCCL_2_30; release += 100) {
 		counts = split_with_graph(release, false, false);
-		EXPECT_THAT("every AllReduce of the child waits, those of the parent do not",
+		EXPECT_THAT("every AllReduce of the child waits, the parent's do not",
 			    counts.would_hang == REPLAYS && counts.stops[6] == REPLAYS);
 		counts = split_with_graph(release, true, false);
 		EXPECT_THAT("with NCCL_ALLGATHERV_ENABLE=0 none waits",
 			    counts.would_hang == 0 && counts.stops[6] == 3 * REPLAYS);
 		counts = split_with_graph(release, false, true);
-		EXPECT_THAT("a child that shares its parent's proxy holds up the parent",
+		EXPECT_THAT("a child that shares its parent's proxy blocks the parent",
 			    counts.would_hang == REPLAYS);
 	}
 	counts = split_with_graph(HOST_NCCL_2_31, false, false);
@@ -281,7 +283,8 @@ static void sends_to_oneself_and_a_switched_mask_hang(void)
 			stage_play(&stage, &op);
 		mask_set(&stage, true);
 		stage_play(&stage, &op);
-		EXPECT_THAT("always on it drifts; switched it waits for a work without a stamp",
+		EXPECT_THAT("always on, it drifts; switched, it waits for a work without a "
+			    "timestamp",
 			    stage_end(&stage).would_hang == is_switched);
 	}
 }
@@ -298,7 +301,7 @@ static void toggle_between(void *arg, size_t call)
 	mask_set(toggle->stage, call == 0 ? toggle->first : toggle->second);
 }
 
-/* The pair is one work of the device, which asks the Recv alone whether it shall be stamped. */
+/* The pair is one work of the device, which only checks the Recv's mask. */
 static void a_mask_switched_within_a_pair_hangs(void)
 {
 	static const struct {
@@ -341,8 +344,10 @@ static void the_first_with_kernel_events_hangs_in_graphs(void)
 
 /* ---- as measured ----------------------------------------------------------------------------- */
 
-/* The scenes of docs/results/mask-hazards-h200.txt, which real NCCL has played; without AllGatherV only those with
- * Broadcasts, the others must end as with it. */
+/*
+ * The scenarios of docs/results/mask-hazards-h200.txt, measured with real NCCL; without AllGatherV only those with
+ * Broadcasts, the others must end as with it.
+ */
 
 static void play_some(struct stage *stage, bool is_on, enum op_function function,
 		      unsigned int times)
@@ -354,7 +359,7 @@ static void play_some(struct stage *stage, bool is_on, enum op_function function
 		stage_play(stage, &op);
 }
 
-/* Captured one by one, with and without events, replayed and forgotten. */
+/* Captured one by one, with and without events, replayed and freed. */
 static void play_graph(struct stage *stage, const enum op_function functions[2], bool first,
 		       bool second, size_t times)
 {
@@ -532,10 +537,10 @@ static const struct {
 	{ "half a graph on", scene_half_a_graph, { "hangs 0", "hangs 0", "hangs 0" } },
 	{ "a graph off, replayed, on", scene_graph_then_on, { "hangs 0", "hangs 0", "hangs 0" } },
 	{ "a graph off, no replay, on", scene_no_replay_then_on, { "hangs", "hangs", "hangs" } },
-	{ "sends to itself, on", scene_self_then_on, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "sends to itself, then on", scene_self_then_on, { "hangs 0", "hangs 0", "hangs 0" } },
 	{ "on, sends to itself, off", scene_on_self_off, { "ends", "ends", "ends" } },
-	{ "on for Send alone", scene_send_alone, { "hangs 0", "hangs 0", "hangs 0" } },
-	{ "on for Recv alone", scene_recv_alone, { "ends", "ends", "ends" } },
+	{ "on only for Send", scene_send_alone, { "hangs 0", "hangs 0", "hangs 0" } },
+	{ "on only for Recv", scene_recv_alone, { "ends", "ends", "ends" } },
 	{ "on, a graph with Broadcast", scene_graph_with_broadcast, { "ends", "hangs 0", "ends" } },
 	{ "several roots, on", scene_roots_then_on, { "ends", "hangs 0", "ends" } },
 	{ "all on", scene_all_on, { "ends", "hangs", "ends" } },

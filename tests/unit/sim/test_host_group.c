@@ -23,7 +23,7 @@ static void group_sorts_by_size(void)
 	EXPECT_EQUAL(witness_nth(ABI_COLL, 0)->parent, witness_nth(ABI_COLL_API, 2)->handle);
 	EXPECT_EQUAL(witness_starts(ABI_GROUP), 1);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_LAUNCH), 1);
-	EXPECT_THAT("one kernel: one start for all its collectives",
+	EXPECT_THAT("one kernel: all its collectives have one start",
 		    witness_nth(ABI_KERNEL_CH, 0)->gpu_ns == witness_nth(ABI_KERNEL_CH, 2)->gpu_ns);
 	stage_strike(&stage);
 }
@@ -42,7 +42,7 @@ static void group_makes_several_kernels(void)
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_LAUNCH), 3);
 	EXPECT_EQUAL(witness_starts(ABI_GROUP_API), 1);
 	EXPECT_EQUAL(witness_nth(ABI_GROUP_API, 0)->depth, 3);
-	EXPECT_THAT("the next kernel starts after the one before",
+	EXPECT_THAT("the next kernel starts after the previous one",
 		    witness_nth(ABI_KERNEL_CH, 2)->gpu_ns >=
 			    witness_nth(ABI_KERNEL_CH, 0)->gpu_ns + 1000);
 	stage_strike(&stage);
@@ -132,7 +132,7 @@ static void all_to_all_is_sends_and_receives(void)
 	stage_play(&stage, &op);
 	EXPECT_EQUAL(witness_starts(ABI_P2P_API), 8);
 	EXPECT_EQUAL(witness_starts(ABI_P2P), 8);
-	EXPECT_THAT("none for the send to oneself", witness_starts(ABI_PROXY_OP) == 6);
+	EXPECT_THAT("none for the send to itself", witness_starts(ABI_PROXY_OP) == 6);
 	EXPECT_THAT("and no kernel channel", witness_starts(ABI_KERNEL_CH) == 6);
 	op.function = OP_GATHER;
 	stage_play(&stage, &op);
@@ -140,7 +140,7 @@ static void all_to_all_is_sends_and_receives(void)
 	op.function = OP_SCATTER;
 	op.root = 1;
 	stage_play(&stage, &op);
-	EXPECT_THAT("the root of Scatter sends to all and receives its own",
+	EXPECT_THAT("the root of Scatter sends to all and receives its own part",
 		    witness_starts(ABI_P2P_API) == 14);
 	host_comm_counts(stage.comm, &counts);
 	EXPECT_EQUAL(counts.shown, 14);
@@ -173,7 +173,7 @@ static void releases_hide_what_they_hide(void)
 	EXPECT_EQUAL(counts.starts[1], 1);
 	EXPECT_EQUAL(counts.api_only, 0);
 	counts = counts_of(HOST_NCCL_2_30, OP_BROADCAST, HOST_PATH_KERNEL);
-	EXPECT_THAT("Broadcast shows its call alone since 2.29",
+	EXPECT_THAT("Broadcast only shows its call since 2.29",
 		    counts.shown == 1 && counts.api_only == 1 && counts.starts[1] == 0 &&
 			    counts.starts[11] == 0 && counts.starts[0] == 0);
 	counts = counts_of(HOST_NCCL_2_27, OP_ALL_REDUCE, HOST_PATH_SYMMETRIC);
@@ -218,7 +218,7 @@ static void nothing_to_do_shows_nothing(void)
 	EXPECT(counts.calls == 2 && counts.hidden == 1 && counts.shown == 1);
 	op.send_buffer = op.recv_buffer;
 	stage_play(&stage, &op);
-	EXPECT_THAT("in place to oneself: the call alone",
+	EXPECT_THAT("in place to itself: only the call",
 		    witness_starts(ABI_P2P_API) == 2 && witness_starts(ABI_P2P) == 1);
 	host_comm_destroy(alone);
 	stage_strike(&stage);
@@ -280,7 +280,7 @@ static void replays_are_seen_through_the_network(void)
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 20);
 	EXPECT_EQUAL(witness_nth(ABI_COLL, 13)->parent, witness_nth(ABI_COLL_API, 3)->handle);
 	EXPECT_EQUAL(witness_nth(ABI_COLL, 13)->sequence, 13);
-	EXPECT_THAT("from a thread of their own",
+	EXPECT_THAT("from their own thread",
 		    !pthread_equal(witness_nth(ABI_COLL, 0)->thread, pthread_self()) &&
 			    !pthread_equal(witness_nth(ABI_COLL, 0)->thread,
 					   witness_nth(ABI_KERNEL_CH, 0)->thread));
@@ -343,7 +343,7 @@ static void nonblocking_launches_elsewhere(void)
 	op = host_op_make(comm, OP_ALL_REDUCE, 5, OP_FLOAT16);
 	EXPECT_EQUAL(host_play(&stage.user, &op), OK);
 	host_comm_settle(comm);
-	expect_story("the user's thread makes its calls and is gone", pthread_self(),
+	expect_story("the user's thread makes its calls and returns", pthread_self(),
 		     "S8 T23 S9 E9 T24 E8");
 	expect_story("another one launches", witness_nth(ABI_COLL, 0)->thread,
 		     "S11 E11 S0 S1 E1 E0");
@@ -362,10 +362,10 @@ static void profiler_thread_of_2_31(void)
 	op.user_tag = 77;
 	stage_play(&stage, &op);
 	EXPECT_EQUAL(witness_nth(ABI_COLL_API, 0)->tag, 77);
-	EXPECT_THAT("kernels are not the proxy's any more",
+	EXPECT_THAT("kernels are no longer polled by the proxy",
 		    !pthread_equal(witness_nth(ABI_KERNEL_CH, 0)->thread,
 				   witness_nth(ABI_PROXY_OP, 0)->thread));
-	expect_story("phases lie within their kernel", witness_nth(ABI_KERNEL_CH, 0)->thread,
+	expect_story("phases are within their kernel", witness_nth(ABI_KERNEL_CH, 0)->thread,
 		     "S6 S15 T31 E15 S15 T31 E15 T22 E6");
 	EXPECT_EQUAL(witness_nth(ABI_KERNEL_PHASE, 0)->parent,
 		     witness_nth(ABI_KERNEL_CH, 0)->handle);

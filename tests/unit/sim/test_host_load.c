@@ -102,7 +102,7 @@ static const char *heard(void)
 	return text;
 }
 
-/* Beside this program's directory, or where the build is. */
+/* In this program's directory, or in the build directory. */
 static void find_library(void)
 {
 	const char *build = getenv("BUILD");
@@ -155,21 +155,21 @@ static void library_lives_as_long_as_communicators(void)
 	struct host_comm *first, *second;
 
 	EXPECT_EQUAL(host_plugin(host)->version, 0);
-	EXPECT_THAT("nothing is mapped before the first communicator", heard()[0] == '\0');
+	EXPECT_THAT("nothing is loaded before the first communicator", heard()[0] == '\0');
 	first = comm_for(host, 1);
-	EXPECT_THAT("mapped and asked for the newest version", strcmp(heard(), "m4") == 0);
+	EXPECT_THAT("loads it and asks for the newest version", strcmp(heard(), "m4") == 0);
 	EXPECT_EQUAL(host_plugin(host)->version, 4);
 	second = comm_for(host, 2);
-	EXPECT_THAT("the second finds it mapped", strcmp(heard(), "4") == 0);
+	EXPECT_THAT("the second one finds it loaded", strcmp(heard(), "4") == 0);
 	host_comm_destroy(first);
-	EXPECT_THAT("and keeps it", strcmp(heard(), "f") == 0);
+	EXPECT_THAT("and keeps it loaded", strcmp(heard(), "f") == 0);
 	host_comm_destroy(second);
-	EXPECT_THAT("the last one unmaps", strcmp(heard(), "fu") == 0);
+	EXPECT_THAT("the last one unloads it", strcmp(heard(), "fu") == 0);
 	EXPECT_EQUAL(host_plugin(host)->version, 0);
 	first = comm_for(host, 3);
-	EXPECT_THAT("a later one maps again", strcmp(heard(), "m4") == 0);
+	EXPECT_THAT("a later one loads it again", strcmp(heard(), "m4") == 0);
 	host_comm_abort(first);
-	EXPECT_THAT("an abort unmaps too", strcmp(heard(), "fu") == 0);
+	EXPECT_THAT("an abort unloads it, too", strcmp(heard(), "fu") == 0);
 	host_free(host);
 }
 
@@ -204,7 +204,7 @@ static void failure_is_remembered(void)
 	host = host_for(HOST_NCCL_2_23, library);
 	comm = comm_for(host, 1);
 	EXPECT_EQUAL(host_plugin(host)->version, 0);
-	EXPECT_THAT("no v1: mapped, looked at, unmapped", strcmp(heard(), "mu") == 0);
+	EXPECT_THAT("no v1: loaded, checked, unloaded", strcmp(heard(), "mu") == 0);
 	host_comm_destroy(comm);
 	comm = comm_for(host, 2);
 	EXPECT_THAT("and not tried again", heard()[0] == '\0');

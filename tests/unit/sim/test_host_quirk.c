@@ -1,4 +1,4 @@
-/* NCCL's own mistakes, each played when asked for. */
+/* NCCL's bugs, each simulated when requested. */
 #include "sim/host.h"
 #include "tests/unit/sim/stage.h"
 
@@ -31,7 +31,7 @@ static void start_is_lost(void)
 	stage_play(&stage, &op);
 	EXPECT_EQUAL(witness_starts(ABI_COLL), 3);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 1);
-	EXPECT_THAT("the stops hit the handle of an operation that is over",
+	EXPECT_THAT("the stops use the handle of an operation that is over",
 		    witness_count_of('E', witness_nth(ABI_KERNEL_CH, 0)->handle) == 3);
 	EXPECT_EQUAL(witness_states(ABI_KERNEL_CH_STOP), 3);
 	host_comm_counts(stage.comm, &counts);
@@ -60,7 +60,7 @@ static void self_sends_make_the_counter_drift(void)
 		after = witness_nth(ABI_KERNEL_CH, 8)->gpu_ns;
 		EXPECT(after > before);
 		if (is_drifting)
-			EXPECT_THAT("the next one shows the stamps of the kernel before",
+			EXPECT_THAT("the next one has the timestamps of the previous kernel",
 				    after == witness_nth(ABI_KERNEL_CH, 7)->gpu_ns);
 		else
 			EXPECT(after > witness_nth(ABI_KERNEL_CH, 7)->gpu_ns);
@@ -79,7 +79,7 @@ static void stamps_are_overrun(void)
 	struct stage stage = quirk_stage(HOST_NCCL_2_28, HOST_QUIRK_STAMP_OVERRUN, &op);
 
 	stage_play(&stage, &op);
-	EXPECT_THAT("alone it is polled in the end", witness_starts(ABI_KERNEL_CH) == 1);
+	EXPECT_THAT("alone it is finally polled", witness_starts(ABI_KERNEL_CH) == 1);
 	if (host_play(&stage.user, &op) != OK)
 		abort();
 	op.quirks = 0;
@@ -88,7 +88,7 @@ static void stamps_are_overrun(void)
 			abort();
 	host_comm_settle(stage.comm);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 66);
-	EXPECT_THAT("polled 64 kernels late it shows the stamps of the 64th after it",
+	EXPECT_THAT("polled 64 kernels late, it has the timestamps of the 64th after it",
 		    witness_nth(ABI_KERNEL_CH, 1)->gpu_ns ==
 			    witness_nth(ABI_KERNEL_CH, 65)->gpu_ns);
 	stage_strike(&stage);
@@ -131,7 +131,7 @@ static void stops_come_twice_and_on_null(void)
 	witness.null_types = ABI_COLL;
 	op = stage_op(&stage, OP_ALL_REDUCE);
 	stage_play(&stage, &op);
-	EXPECT_THAT("2.23 stops what has no handle", witness_count_of('E', 0) == 1);
+	EXPECT_THAT("2.23 stops events without a handle", witness_count_of('E', 0) == 1);
 	stage_strike(&stage);
 }
 

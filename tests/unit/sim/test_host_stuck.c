@@ -1,4 +1,4 @@
-/* What goes wrong: operations that hang, communicators that are aborted or end too early. */
+/* Faults: operations that hang, communicators that are aborted or end too early. */
 #include <pthread.h>
 
 #include "sim/host.h"
@@ -10,7 +10,7 @@ static void hangs_where_it_is_told_to(void)
 {
 	static const struct {
 		enum host_stuck stuck;
-		int send_state, recv_state; /* of the first step of channel 0; -1 stopped */
+		int send_state, recv_state; /* of the first step of channel 0; -1: stopped */
 	} cases[] = {
 		{ HOST_STUCK_SEND_GPU, ABI_STEP_SEND_GPU_WAIT, -1 },
 		{ HOST_STUCK_SEND_PEER, ABI_STEP_SEND_PEER_WAIT, -1 },
@@ -66,7 +66,7 @@ static void later_operations_wait_behind(void)
 	EXPECT_EQUAL(witness_starts(ABI_PROXY_OP), 4);
 	EXPECT_THAT("its receive is queued behind the stuck one: no state 19",
 		    witness_last_state(witness_nth(ABI_PROXY_OP, 2)->handle) == -1);
-	EXPECT_THAT("its send has begun and waits for the kernel",
+	EXPECT_THAT("its send has started and waits for the kernel",
 		    witness_last_state(witness_nth(ABI_PROXY_STEP, 2)->handle) ==
 			    ABI_STEP_SEND_GPU_WAIT);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 1);
@@ -307,7 +307,7 @@ static void shared_proxy_outlives_its_maker(void)
 			abort();
 	host_comm_destroy(stage.comm);
 	host_comm_settle(child);
-	EXPECT_THAT("whoever made it waits for its own operations before finalize",
+	EXPECT_THAT("its owner waits for its own operations before finalize",
 		    witness.calls[witness.count - 1].what == 'F');
 	EXPECT(stage_is_balanced());
 	witness.count = 0;

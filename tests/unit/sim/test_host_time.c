@@ -1,4 +1,4 @@
-/* Time: when things happen, with a clock that the test moves, and what the GPU's stamps say. */
+/* Times: when events happen, with a clock set by the test, and GPU timestamps. */
 #include "sim/host.h"
 #include "tests/unit/sim/stage.h"
 
@@ -23,7 +23,7 @@ static struct stage timed_stage(int release, enum host_time time, int64_t gpu_of
 	return stage_set(&config, STAGE_ALL);
 }
 
-/* What is due by then has happened on return. */
+/* On return, everything due by then has happened. */
 static size_t move_to(struct stage *stage, uint64_t ns)
 {
 	store_relaxed(&now_ns, ns);
@@ -54,7 +54,7 @@ static void virtual_stamps_follow_the_clock(void)
 		EXPECT_EQUAL(stop_stamp(i), 1225000 + i * 100);
 	}
 	stage_play(&stage, &op);
-	EXPECT_THAT("a kernel starts when the one before has ended on all channels",
+	EXPECT_THAT("a kernel starts when the previous one has ended on all channels",
 		    witness_nth(ABI_KERNEL_CH, 3)->gpu_ns == 1225200);
 	move_to(&stage, 9000000);
 	stage_play(&stage, &op);
@@ -75,7 +75,7 @@ static void kernel_takes_its_time(void)
 	EXPECT_EQUAL(move_to(&stage, 1000499), 1);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 0);
 	EXPECT_EQUAL(move_to(&stage, 1000700), 1);
-	EXPECT_THAT("started when it was due, not when it was seen",
+	EXPECT_THAT("started when it was due, not when it was noticed",
 		    witness_nth(ABI_KERNEL_CH, 0)->gpu_ns == 1000450);
 	EXPECT_EQUAL(stop_stamp(0), 0);
 	EXPECT_EQUAL(move_to(&stage, 1002499), 1);
@@ -180,7 +180,7 @@ static void hang_is_released_in_time(void)
 	EXPECT_EQUAL(host_comm_settle(stage.comm), 1);
 	EXPECT_EQUAL(move_to(&stage, 5002000), 0);
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 1);
-	EXPECT_THAT("the kernel started when it was let go",
+	EXPECT_THAT("the kernel started when it was released",
 		    witness_nth(ABI_KERNEL_CH, 0)->gpu_ns == 5000000);
 	stage_strike(&stage);
 	EXPECT(stage_is_balanced());
@@ -270,7 +270,7 @@ static void destroy_does_not_wait_for_a_clock_that_stands(void)
 	EXPECT_EQUAL(witness_starts(ABI_KERNEL_CH), 1);
 }
 
-/* With the system's clock: it comes to its end by itself. */
+/* With the system's clock: it ends by itself. */
 static void real_clock_runs(void)
 {
 	struct host_config config = { .release = HOST_NCCL_2_28, .time = HOST_TIME_REAL };

@@ -1,4 +1,4 @@
-/* Faults and numbers as users write them. */
+/* Parsing faults and numbers. */
 #include "tests/tap.h"
 
 #include <string.h>
@@ -52,25 +52,26 @@ static void test_faults(void)
 
 static void test_refused(void)
 {
-	EXPECT(parse("slow") == ERR_UNKNOWN && strstr(why, "there are none, slow-rank, slow-link"));
+	EXPECT(parse("slow") == ERR_UNKNOWN &&
+	       strstr(why, "use one of none, slow-rank, slow-link"));
 	EXPECT(parse("slow-rank") != OK && strstr(why, "needs rank="));
-	EXPECT(parse("slow-rank:rank=x") != OK && strstr(why, "number of a rank"));
-	EXPECT(parse("slow-rank:rank=-1") != OK && strstr(why, "number of a rank"));
-	EXPECT(parse("slow-rank:rank=1,factor=0.5") != OK && strstr(why, "factor of 1 or more"));
+	EXPECT(parse("slow-rank:rank=x") != OK && strstr(why, "a rank number"));
+	EXPECT(parse("slow-rank:rank=-1") != OK && strstr(why, "a rank number"));
+	EXPECT(parse("slow-rank:rank=1,factor=0.5") != OK && strstr(why, "factor of at least 1"));
 	EXPECT(parse("slow-rank:rank=1,speed=2") != OK && strstr(why, "no key 'speed'"));
-	EXPECT(parse("kill:rank=1,factor=2") != OK && strstr(why, "it takes rank=R[,at=T]"));
+	EXPECT(parse("kill:rank=1,factor=2") != OK && strstr(why, "valid keys: rank=R[,at=T]"));
 	EXPECT(parse("slow-link:from=1,to=1") != OK && strstr(why, "same rank"));
-	EXPECT(parse("kill:rank=1,at=soon") != OK && strstr(why, "a time, like 30s"));
+	EXPECT(parse("kill:rank=1,at=soon") != OK && strstr(why, "a time, e.g. 30s"));
 	EXPECT(parse("mismatch:rank=1,what=colour") != OK &&
 	       strstr(why, "datatype, root or order"));
 	EXPECT(parse("gpu-stuck:rank=1,what=count") != OK && strstr(why, "not-started, not-lau"));
 	EXPECT(parse("deadlock:rank=1") != OK && strstr(why, "needs peer="));
 	EXPECT(parse("deadlock:rank=1,peer=1") != OK && strstr(why, "same rank"));
 	EXPECT(parse("stuck-send:rank=1,link=0") != OK && strstr(why, "a number from 1"));
-	EXPECT(parse("stuck-send:rank=1,link=1,channel=2") != OK && strstr(why, "not both"));
+	EXPECT(parse("stuck-send:rank=1,link=1,channel=2") != OK && strstr(why, "only one of"));
 	EXPECT(parse("never-arrives:rank=1,comm=x") != OK && strstr(why, "world, tp, pp"));
 	EXPECT(parse("kill:rank") != OK);
-	EXPECT_THAT("a refused fault leaves the last one alone", fault.kind == SIM_KILL);
+	EXPECT_THAT("a rejected fault does not change the last one", fault.kind == SIM_KILL);
 }
 
 static void test_numbers(void)
@@ -101,7 +102,7 @@ static void test_numbers(void)
 	EXPECT(text_sizes("1,,2", sizes, 2, &count) == ERR_FORMAT);
 }
 
-/* What one job of these options would be refused for; "" when it would not. */
+/* The reason why a job with these options is rejected; "" if it is not. */
 static const char *refusal(struct sim_options options)
 {
 	why[0] = '\0';
@@ -125,7 +126,7 @@ static void test_options(void)
 	other = options;
 	parse("kill:rank=8");
 	other.faults[other.fault_count++] = fault;
-	EXPECT(strstr(refusal(other), "the last one is 7"));
+	EXPECT(strstr(refusal(other), "the last rank is 7"));
 	other = options;
 	parse("degraded-network");
 	other.faults[other.fault_count++] = fault;
@@ -141,11 +142,11 @@ static void test_options(void)
 	other = options;
 	parse("deadlock:rank=1,peer=2");
 	other.faults[other.fault_count++] = fault;
-	EXPECT(strstr(refusal(other), "ddp has one communicator"));
+	EXPECT(strstr(refusal(other), "ddp has only one communicator"));
 	other = options;
 	parse("slow-nvlink:node=1");
 	other.faults[other.fault_count++] = fault;
-	EXPECT(strstr(refusal(other), "no node 1, the last one is 0"));
+	EXPECT(strstr(refusal(other), "no node 1; the last node is 0"));
 	other = options;
 	other.workload = SIM_FSDP;
 	parse("mismatch:rank=1,what=root");
@@ -155,7 +156,7 @@ static void test_options(void)
 	other.release = 22707;
 	parse("gpu-stuck:rank=1,what=not-launched");
 	other.faults[other.fault_count++] = fault;
-	EXPECT(strstr(refusal(other), "say --release 2.28"));
+	EXPECT(strstr(refusal(other), "use --release 2.28"));
 	other = options;
 	parse("slow-rank:rank=1,at=5s,until=4s");
 	other.faults[other.fault_count++] = fault;
@@ -163,7 +164,7 @@ static void test_options(void)
 	parse("kill:rank=1,at=20s");
 	options.faults[options.fault_count++] = fault;
 	sim_options_finish(&options, why, sizeof(why));
-	EXPECT_THAT("a job lasts ten seconds longer than its last fault's begin",
+	EXPECT_THAT("a job lasts ten seconds longer than the start of its last fault",
 		    options.seconds_ns == UINT64_C(30000000000));
 }
 

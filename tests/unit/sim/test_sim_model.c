@@ -8,7 +8,7 @@
 
 static struct sim_job job;
 
-/* A job of so many nodes and GPUs, with a fault or NULL. */
+/* A job with this many nodes and GPUs, with a fault or NULL. */
 static void start(int nodes, int gpus, const char *fault)
 {
 	struct sim_options options;
@@ -45,14 +45,14 @@ static void test_bandwidth(void)
 	start(1, 8, NULL);
 	plan = plan_of(OP_ALL_REDUCE, 1024 * MIB);
 	rate = bus_rate(&plan, 1024 * MIB, 2 * 7 * 1000 / 8);
-	EXPECT_THAT("a node's AllReduce reaches NVLink's bandwidth",
+	EXPECT_THAT("AllReduce in a node reaches NVLink's bandwidth",
 		    rate > 360000 * 95 / 100 && rate <= 360000);
 	sim_job_release(&job);
 
 	start(16, 1, NULL);
 	plan = plan_of(OP_ALL_GATHER, 1024 * MIB);
 	rate = bus_rate(&plan, 1024 * MIB, 15 * 1000 / 16);
-	EXPECT_THAT("one GPU per node reaches its network card's",
+	EXPECT_THAT("one GPU per node reaches its NIC's bandwidth",
 		    rate > 48000 * 95 / 100 && rate <= 48000);
 	sim_job_release(&job);
 
@@ -65,7 +65,7 @@ static void test_bandwidth(void)
 	EXPECT_EQUAL(plan.algorithm, OP_RING);
 	EXPECT_EQUAL(plan.protocol, OP_SIMPLE);
 	EXPECT_EQUAL(plan.channels, 8);
-	EXPECT_THAT("steps carry what goes over a connection",
+	EXPECT_THAT("steps carry all data of a connection",
 		    plan.steps * plan.step_bytes >= plan.link_bytes &&
 			    (plan.steps - 1) * plan.step_bytes < plan.link_bytes);
 	sim_job_release(&job);
@@ -105,7 +105,7 @@ static void test_slow_link(void)
 	sim_job_release(&job);
 }
 
-/* Every rank is once in every ring, and every GPU's network card is used. */
+/* Every rank is in every ring once, and every GPU's NIC is used. */
 static void test_rings(void)
 {
 	const struct sim_comm *comm;
@@ -135,7 +135,7 @@ static void test_rings(void)
 		has_card = has_card && sends == sim_comm_share(comm);
 	}
 	EXPECT_THAT("rings go through all ranks once and cross each pair of nodes once", is_ring);
-	EXPECT_THAT("all network cards are used alike", has_card);
+	EXPECT_THAT("all NICs are used equally", has_card);
 	sim_job_release(&job);
 }
 
@@ -147,8 +147,8 @@ static void test_sends(void)
 	sim_model_send(&near, &job, 0, 1, 64 * MIB, 1, 0);
 	sim_model_send(&far, &job, 0, 4, 64 * MIB, 1, 0);
 	sim_model_send(&crowded, &job, 0, 4, 64 * MIB, 4, 0);
-	EXPECT_THAT("sends within a node are faster", near.longest_ns * 3 < far.longest_ns);
-	EXPECT_THAT("those that share a port slower", far.longest_ns * 3 < crowded.longest_ns);
+	EXPECT_THAT("sends inside a node are faster", near.longest_ns * 3 < far.longest_ns);
+	EXPECT_THAT("those that share a port are slower", far.longest_ns * 3 < crowded.longest_ns);
 	EXPECT_EQUAL(far.steps, 128);
 	sim_job_release(&job);
 }

@@ -1,4 +1,4 @@
-/* What `ringside sim --offline` writes: complete, the same twice, and consistent with its faults. */
+/* What `ringside sim --offline` writes: complete, deterministic, and consistent with its faults. */
 #include "tests/tap.h"
 
 #include "common/op.h"
@@ -20,7 +20,7 @@ static struct sim_options options_of(int nodes, int gpus, enum sim_workload work
 	return options;
 }
 
-/* How long it took; false when nobody knows, or the times make no sense. */
+/* Its duration; false if unknown, or if the times are invalid. */
 static bool duration_of(const struct op_record *op, uint64_t *ns)
 {
 	*ns = op_duration_ns(op);
@@ -56,7 +56,7 @@ static void test_same_bytes(void)
 	sim_run_start(&third, &other, faults);
 	EXPECT_THAT("the same seed gives the same bytes",
 		    first.hash != 0 && first.hash == second.hash);
-	EXPECT_THAT("another seed gives others", first.hash != third.hash);
+	EXPECT_THAT("another seed gives other bytes", first.hash != third.hash);
 	sim_run_end(&first);
 	sim_run_end(&second);
 	sim_run_end(&third);
@@ -64,7 +64,7 @@ static void test_same_bytes(void)
 
 /* ---- complete -------------------------------------------------------------------------------- */
 
-/* Numbers from 1 without gaps or repeats, sequences in order. */
+/* Numbers from 1 without gaps or duplicates, sequences in order. */
 static bool is_numbered(const struct sim_run *run, int rank)
 {
 	const struct sim_read *read = &run->reads[rank];
@@ -106,7 +106,7 @@ static bool is_counted(const struct sim_run *run, int rank)
 	return read->counts.trace_records == read->count && read->counts.ring_head == read->count;
 }
 
-/* What all ranks of a communicator issued as its n-th collective is the same. */
+/* All ranks of a communicator have the same n-th collective. */
 static bool is_matched(const struct sim_run *run, int rank)
 {
 	const struct sim_read *read = &run->reads[rank], *first = &run->reads[0];
@@ -159,7 +159,7 @@ static void test_complete(void)
 	EXPECT_THAT("operations are numbered without gaps", is_all_numbered);
 	EXPECT_THAT("issued, counted and recorded are the same", is_all_counted);
 	EXPECT_THAT("ranks agree on the n-th collective", is_all_matched);
-	EXPECT_THAT("files are whole and closed", is_all_closed);
+	EXPECT_THAT("files are complete and closed", is_all_closed);
 	EXPECT_THAT("times are in order", is_all_in_time);
 	EXPECT_THAT("the communicator has one hash and the right ranks", has_one_hash);
 	EXPECT_EQUAL(run.result.end, SIM_RESULT_FINISHED);
@@ -174,7 +174,7 @@ static void test_complete(void)
 
 /* ---- slow ones ------------------------------------------------------------------------------- */
 
-/* The rank with the shortest duration of the n-th collective; -1 when one is missing. */
+/* The rank with the shortest duration of the n-th collective; -1 if one is missing. */
 static int last_to_arrive(const struct sim_run *run, uint64_t match)
 {
 	uint64_t shortest = UINT64_MAX, ns;
@@ -205,7 +205,7 @@ static void test_slow_rank(void)
 		const struct op_record *op = &run.reads[5].ops[i];
 		uint64_t at_ns = run.reads[5].comms[1].init_ns + UINT64_C(2000000000);
 
-		/* The first after each compute: those behind it are enqueued together. */
+		/* The first one after each compute: later ones are enqueued together. */
 		if (op->function != OP_REDUCE_SCATTER)
 			continue;
 		if (op->issue_ns < at_ns - 200000000)
@@ -263,8 +263,8 @@ static void test_slow_link(void)
 		receiver = data > most_data ? rank : receiver;
 		most_data = data > most_data ? data : most_data;
 	}
-	EXPECT_THAT("its sender's transfers are on the wire most", sender == 3);
-	EXPECT_THAT("no other sender comes near",
+	EXPECT_THAT("its sender's transfers spend the most time on the wire", sender == 3);
+	EXPECT_THAT("no other sender comes close",
 		    waits_of(&run, 7, OP_WAIT_SEND_NET) * 3 < most_net);
 	sim_run_end(&run);
 	sim_run_end(&run_good);
@@ -278,7 +278,7 @@ static void test_degraded_network(void)
 
 	EXPECT(sim_run_start(&run, &options, faults));
 	EXPECT(sim_run_start(&run_good, &good, NULL));
-	EXPECT_THAT("operations within a node are as fast as before",
+	EXPECT_THAT("operations inside a node are as fast as before",
 		    median_of(&run, 1, OP_ALL_REDUCE) <
 			    median_of(&run_good, 1, OP_ALL_REDUCE) * 11 / 10);
 	EXPECT_THAT("those over the network are slower",
@@ -314,7 +314,7 @@ static unsigned int open_count(const struct sim_run *run, int rank)
 	return count;
 }
 
-/* How many open transfers of an operation are in that state: 0, 1, 2 along their way. */
+/* How many open transfers of an operation are in that state: 0, 1, 2 in order. */
 static unsigned int open_steps(const struct sim_run *run, int rank, uint32_t comm, uint64_t number,
 			       bool is_send, unsigned int state)
 {
@@ -367,12 +367,12 @@ static void test_stuck_send(void)
 				   open_count(&run, rank) <= 4;
 	}
 	EXPECT_THAT("all ranks hang in the same operation", first && is_one_match);
-	EXPECT_THAT("its kernels run, some channels are through", is_running);
+	EXPECT_THAT("its kernels run, some channels have finished", is_running);
 	EXPECT_THAT("only the stuck rank's sends are on the wire", is_only_one);
 	EXPECT_THAT("its neighbour waits for data",
 		    first && open_steps(&run, 4, 1, oldest_open(&run, 4, 1)->number, false, 0) > 0);
-	EXPECT_THAT("what else is in flight has not reached the GPU", is_queued_behind);
-	EXPECT_THAT("the wait shows in the record",
+	EXPECT_THAT("other operations in flight have not reached the GPU", is_queued_behind);
+	EXPECT_THAT("the wait is recorded",
 		    first && first->wait_ns[OP_WAIT_SEND_NET] > UINT64_C(7000000000));
 	sim_run_end(&run);
 }
@@ -395,7 +395,7 @@ static void test_stuck_tree(void)
 		is_only_one = is_only_one && open &&
 			      (open_steps(&run, rank, 1, open->number, true, 2) > 0) == (rank == 5);
 	}
-	/* Rank 5 stands for node 2, which is below node 0, in odd channels: rank 1 there. */
+	/* Rank 5 represents node 2, which is below node 0, in odd channels: rank 1 there. */
 	is_above_waiting = oldest_open(&run, 1, 1) &&
 			   open_steps(&run, 1, 1, oldest_open(&run, 1, 1)->number, false, 0) > 0;
 	EXPECT_THAT("all ranks hang in a tree", is_tree);
@@ -445,10 +445,10 @@ static void test_mismatch(void)
 	EXPECT(sim_run_start(&run, &more, counts));
 	odd = oldest_open(&run, 6, 1);
 	usual = oldest_open(&run, 0, 1);
-	EXPECT_THAT("with half the count the rank hangs one call further on",
+	EXPECT_THAT("with half the count the rank hangs one call later",
 		    odd && usual && odd->match == usual->match + 1);
 	odd = usual ? find(&run.reads[6], 1, usual->function, usual->match) : NULL;
-	EXPECT_THAT("and was through with half of the message",
+	EXPECT_THAT("and has finished half of the message",
 		    odd && odd->state == OP_DONE && odd->count * 2 == usual->count &&
 			    odd->signature != usual->signature);
 	sim_run_end(&run);
@@ -464,7 +464,7 @@ static void test_kill(void)
 	EXPECT(sim_run_start(&run, &options, faults));
 	EXPECT_EQUAL(run.result.ranks[1].end, SIM_RESULT_KILLED);
 	EXPECT_THAT("the killed rank's file is not closed", !run.reads[1].is_closed);
-	EXPECT_THAT("and says nothing of what came after",
+	EXPECT_THAT("and has nothing from later",
 		    run.reads[1].counts.clock_ns < run.reads[1].comms[1].init_ns + 1500000000);
 	open = oldest_open(&run, 0, 1);
 	EXPECT_THAT("the others wait for it", open && open->state == OP_RUNNING);
@@ -531,7 +531,7 @@ static void test_releases(void)
 		struct sim_run run;
 
 		options.release = releases[i];
-		options.is_kernel_said = i % 2 != 0; /* else by default */
+		options.is_kernel_said = i % 2 != 0; /* otherwise the default */
 		snprintf(sentence, sizeof(sentence), "release %d", releases[i]);
 		EXPECT_THAT(sentence, sim_run_start(&run, &options, NULL) && is_sound(&run));
 		EXPECT_EQUAL(run.reads[0].comms[1].interface, i + 1);
@@ -553,11 +553,11 @@ static void test_no_kernel(void)
 			has_proxy_times || run.reads[0].ops[i].time_source == OP_TIME_PROXY;
 	}
 	EXPECT_THAT("without kernel events there are no GPU times", !has_gpu_times);
-	EXPECT_THAT("but those of the network", has_proxy_times);
+	EXPECT_THAT("except those of the network", has_proxy_times);
 	sim_run_end(&run);
 }
 
-/* Are these and no others timed by the GPU, and the others as if there were no kernel events? */
+/* Whether exactly these are timed by the GPU, and the others look as without kernel events. */
 static bool is_sample(const struct sim_read *read, unsigned int level, size_t *timed)
 {
 	const uint64_t hash = read->comms[1].hash;
@@ -624,7 +624,7 @@ static void test_defaults(void)
 	}
 }
 
-/* Sends to itself spoil the stamps of a channel (2.26 to 2.30). */
+/* Sends to itself invalidate the timestamps of a channel (2.26 to 2.30). */
 static void test_drift(void)
 {
 	struct sim_options options = options_of(2, 4, SIM_MOE, 2);
@@ -642,7 +642,8 @@ static void test_drift(void)
 			    op->time_source == OP_TIME_KERNEL_GPU;
 	}
 	EXPECT_EQUAL(self, 2 * 2 * 16);
-	EXPECT_THAT("stamps after a send to itself are marked", spoiled > 0 && stale == spoiled);
+	EXPECT_THAT("timestamps after a send to itself are marked",
+		    spoiled > 0 && stale == spoiled);
 	EXPECT_EQUAL(believed, 0);
 	sim_run_end(&run);
 }

@@ -1,4 +1,4 @@
-/* Tapes: reading, playing, recording, and all three in a circle. */
+/* Tapes: reading, replaying, recording, and all three in a cycle. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void words_mean_what_they_say(void)
 		"70 77 FINI ctx=0x1");
 
 	EXPECT_EQUAL(tape.count, 6);
-	EXPECT_THAT("the last line has no end: it was cut off", tape.lines[5].what == TAPE_STOP);
+	EXPECT_THAT("the last line is incomplete: skipped", tape.lines[5].what == TAPE_STOP);
 	EXPECT_EQUAL(tape.lines[0].version, 6);
 	EXPECT_EQUAL(tape.lines[0].hash, 0x3ebfde700b16877c);
 	EXPECT(strcmp(tape.lines[0].name, "a b") == 0);
@@ -96,19 +96,20 @@ static void wrong_lines_are_named(void)
 	static const struct {
 		const char *line, *complaint;
 	} wrong[] = {
-		{ "x 1 STOP 0x1\n", "no time" },
-		{ "1 y STOP 0x1\n", "no thread" },
+		{ "x 1 STOP 0x1\n", "not a time" },
+		{ "1 y STOP 0x1\n", "not a thread" },
 		{ "1 2\n", "expected" },
 		{ "1 2 STAP 0x1\n", "not INIT" },
-		{ "1 2 STOP\n", "no handle" },
-		{ "1 2 STATE 0x1 99 arg=0\n", "no state" },
-		{ "1 2 STATE 0x1 9 arg=many\n", "no number" },
+		{ "1 2 STOP\n", "missing handle" },
+		{ "1 2 STATE 0x1 99 arg=0\n", "missing state" },
+		{ "1 2 STATE 0x1 9 arg=many\n", "not a number" },
 		{ "1 2 START 0x1 ctx=0x1 parent=(nil) rank=0\n", "type=" },
 		{ "1 2 START 0x1 ctx=0x1 type=3 parent=(nil) rank=0\n", "type=" },
 		{ "1 2 START 0x1 ctx=0x1 type=1 parent=(nil) rank=0 Coll\n", "disagree" },
 		{ "1 2 START 0x1 ctx=0x1 type=16 parent=(nil) rank=0 ProxyStep x\n", "step" },
-		{ "1 2 START 0x1 ctx=0x1 type=2 parent=(nil) rank=0 Coll a b c d\n", "too many" },
-		{ "# interface v9\n", "not known" },
+		{ "1 2 START 0x1 ctx=0x1 type=2 parent=(nil) rank=0 Coll a b c d\n", "unexpected "
+										     "word" },
+		{ "# interface v9\n", "unknown interface" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -148,7 +149,7 @@ static struct tape_counts play_to_witness(const struct tape *tape, int mask, boo
 	struct tape_error error;
 
 	witness_reset(mask);
-	witness.next_id = 100000; /* not the ids of the tape */
+	witness.next_id = 100000; /* different from the ids of the tape */
 	if (tape_play(tape, &config, &counts, &error) != OK)
 		printf("# %s\n", error.text);
 	return counts;
@@ -170,7 +171,7 @@ static void real_tape_is_played(void)
 	EXPECT_EQUAL(witness.count, tape.count);
 	for (size_t i = 0; i < tape.count && i < witness.count; i++)
 		is_in_order &= "ISTEF"[tape.lines[i].what] == witness.calls[i].what;
-	EXPECT_THAT("every line is played, in the order of the tape", is_in_order);
+	EXPECT_THAT("every line is replayed, in the order of the tape", is_in_order);
 	coll = witness_nth(ABI_COLL, 12);
 	EXPECT_EQUAL(coll->parent, witness_nth(ABI_COLL_API, 2)->handle);
 	EXPECT_EQUAL(coll->parent_group, witness_nth(ABI_GROUP, 12)->handle);
@@ -178,7 +179,7 @@ static void real_tape_is_played(void)
 	EXPECT_EQUAL(coll->count, 256);
 	EXPECT(strcmp(coll->datatype, "ncclInt32") == 0);
 	EXPECT(strcmp(witness_nth(ABI_COLL_API, 0)->datatype, "Unknown") == 0);
-	EXPECT_THAT("threads stay apart",
+	EXPECT_THAT("threads stay separate",
 		    !pthread_equal(coll->thread, witness_nth(ABI_COLL_API, 0)->thread) &&
 			    !pthread_equal(coll->thread, witness_nth(ABI_PROXY_OP, 0)->thread));
 	EXPECT(stage_is_balanced());
@@ -260,7 +261,7 @@ static void pauses_are_kept_when_asked(void)
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	EXPECT_EQUAL(tape_play(&tape, &config, &counts, &error), OK);
 	clock_gettime(CLOCK_MONOTONIC, &after);
-	EXPECT_THAT("it took at least as long as it was recorded",
+	EXPECT_THAT("it took at least as long as recorded",
 		    (after.tv_sec - before.tv_sec) * 1000000000L + after.tv_nsec - before.tv_nsec >=
 			    5000000);
 	config = (struct tape_config){ .plugin = "/does/not/exist.so" };
@@ -274,7 +275,7 @@ static void pauses_are_kept_when_asked(void)
 static char recorder[4096];
 static char directory[] = "/tmp/test-tape-XXXXXX";
 
-/* Two directories above this program's, or where the build is. */
+/* Two directories above this program's, or in the build directory. */
 static void find_recorder(void)
 {
 	const char *build = getenv("BUILD");
@@ -297,7 +298,7 @@ static void path_of(char *path, size_t size, const char *name)
 	snprintf(path, size, "%s/%s", directory, name);
 }
 
-/* Each recording has a process of its own: the recorder keeps its file until the end. */
+/* Each recording runs in its own process: the recorder keeps its file open until the end. */
 static int in_child(void (*act)(void *), void *arg, const char *tape)
 {
 	char path[200];
@@ -318,7 +319,7 @@ static int in_child(void (*act)(void *), void *arg, const char *tape)
 	return status;
 }
 
-/* Something of everything that the release has. */
+/* A mix of everything that the release has. */
 static void play_mix(void *arg)
 {
 	static const uint8_t functions[] = { OP_ALL_REDUCE,	OP_ALL_GATHER, OP_BROADCAST,
@@ -380,7 +381,7 @@ static void play_tape_again(void *arg)
 	tape_release(&tape);
 }
 
-/* A line without its time, its thread replaced by the order of appearance. */
+/* A line without its time, with its thread replaced by the order of appearance. */
 static char *line_normal(char *line, long *threads, size_t *count)
 {
 	char *thread = strchr(line, ' ') + 1, *rest;
@@ -395,7 +396,7 @@ static char *line_normal(char *line, long *threads, size_t *count)
 	return rest - 1;
 }
 
-/* How many lines are the same, up to the first that differs; *total: how many there are. */
+/* Number of equal lines up to the first difference; *total: number of lines. */
 static size_t lines_alike(const char *left_path, const char *right_path, size_t *total)
 {
 	FILE *left = fopen(left_path, "r"), *right = fopen(right_path, "r");
@@ -517,7 +518,7 @@ static void killed_process_leaves_its_tape(void)
 	EXPECT_EQUAL(stat(path, &st), 0);
 	EXPECT_EQUAL(st.st_mode & 0777, 0600);
 	tape_release(&tape);
-	/* The same name again: the old one is kept. */
+	/* The same name again: the old file is kept. */
 	in_child(record_and_die, NULL, "killed.tap");
 	EXPECT_EQUAL(count_in_file(path, "KernelCh"), 1);
 	path_of(path, sizeof(path), "killed.tap.1");

@@ -1,6 +1,6 @@
 /*
- * A plugin that writes down every call it gets, in all seven versions, for tests of who calls. Its
- * handles and contexts are small numbers, never used twice.
+ * A plugin that records every call it gets, in all seven versions, for tests of the caller. Its handles and
+ * contexts are small numbers, never used twice.
  */
 #ifndef WITNESS_H
 #define WITNESS_H
@@ -25,8 +25,8 @@ struct witness_call {
 	char what; /* I init, S start, T state, E end of an event, F finalize */
 	int version;
 	pthread_t thread;
-	uint64_t context; /* given (I, S) or meant (F) */
-	uint64_t handle;  /* given (S) or meant (T, E) */
+	uint64_t context; /* returned (I, S) or passed (F) */
+	uint64_t handle;  /* returned (S) or passed (T, E) */
 	uint64_t parent;
 	uint64_t parent_group;
 	uint64_t type;
@@ -35,7 +35,7 @@ struct witness_call {
 	int state;
 	bool has_args;
 	uint64_t arg;
-	const char *function; /* literals of the host */
+	const char *function; /* string literals of the host */
 	const char *datatype;
 	uint64_t count;
 	uint64_t sequence;
@@ -278,7 +278,7 @@ static inline size_t witness_starts(uint64_t type)
 	return count;
 }
 
-/* The nth call (from 0) of this kind; NULL when there are not so many. */
+/* The nth call (from 0) of this kind; NULL if there are fewer. */
 static inline const struct witness_call *witness_nth(uint64_t type, size_t nth)
 {
 	for (size_t i = 0; i < witness.count; i++)

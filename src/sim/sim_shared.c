@@ -1,15 +1,14 @@
 /*
- * A connection has a window of eight transfers. Three stretches of time add to the sums:
+ * A connection has a window of eight transfers. Three periods add to the totals:
  *
- *	posted          arrived               all there                end
- *	  |  own GPU is not there |  others are not  |  data moves       |
+ *	posted          arrived               all arrived              end
+ *	  | own GPU has not come  | others have not  |  data moves       |
  *
- * In the first two, the window's transfers wait: sends for their GPU to fill them (it has nothing
- * to pass on before its upstream neighbour sends), receives for data. One send can go out early, the
- * rank's own data; into the rank that comes last a whole window of them, and there they wait for a
- * GPU that is not there. A send whose receiver has not even posted waits for its peer. In the third, a
- * transfer lives as long as a window of steps takes; where its own link is the slow one it spends that
- * time on the wire, elsewhere waiting for data.
+ * In the first two, the window's transfers wait: sends for their GPU to fill them (it has nothing to forward before
+ * its upstream neighbour sends), receives for data. One send can go out early, with the rank's own data; a whole
+ * window of them can go to the rank that arrives last, where they wait for its GPU. A send whose receiver has not
+ * posted yet waits for its peer. In the third period, a transfer lasts as long as a window of steps takes; if its
+ * own link is the slow one it spends that time on the wire, otherwise waiting for data.
  */
 #include "sim/sim_engine.h"
 #include "sim/sim_engine_internal.h"
@@ -33,12 +32,12 @@ static uint64_t ns_after(uint64_t to, uint64_t from)
 	return to > from ? to - from : 0;
 }
 
-static struct sim_arrivals sim_waits_arrivals(const struct sim_meeting *meeting, int nranks)
+static struct sim_arrivals sim_waits_arrivals(const struct sim_shared *shared, int nranks)
 {
 	struct sim_arrivals arrivals = { 0 };
 
 	for (int rank = 0; rank < nranks; rank++) {
-		uint64_t ns = meeting->calls[rank]->launch->start_ns;
+		uint64_t ns = shared->calls[rank]->launch->start_ns;
 
 		if (ns >= arrivals.last_ns) {
 			arrivals.second_last_ns = arrivals.last_ns;
@@ -71,7 +70,7 @@ static int add_tree_edges(struct sim_edge *edges, const struct sim_comm *comm,
 	return 2 * found;
 }
 
-/* A chain does not close to a ring: nothing is sent into its first rank or out of its last. */
+/* A chain is not closed: nothing is sent to its first rank or from its last. */
 bool sim_waits_has_hop(const struct sim_plan *plan, int from, int to)
 {
 	return plan->root == OP_NOBODY || plan->root != (plan->is_towards_root ? from : to);
@@ -101,21 +100,21 @@ int sim_waits_edges(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_comm 
 	return count;
 }
 
-/* What one edge needs to know of the collective. */
+/* What an edge needs to know about the collective. */
 struct setting {
 	const struct sim_job *job;
 	const struct sim_comm *comm;
-	const struct sim_meeting *meeting;
+	const struct sim_shared *shared;
 	const struct sim_plan *plan;
 	const struct sim_arrivals *arrivals;
 };
 
 static const struct sim_launch *launch_of(const struct setting *set, int rank)
 {
-	return set->meeting->calls[rank]->launch;
+	return set->shared->calls[rank]->launch;
 }
 
-/* Transfers that rank `to` gets from `from` before everybody is there. */
+/* Transfers that rank `to` gets from `from` before all ranks have arrived. */
 static uint64_t early_transfers(const struct setting *set, int from, int to, uint64_t window)
 {
 	if (set->plan->algorithm != OP_RING)
@@ -125,7 +124,7 @@ static uint64_t early_transfers(const struct setting *set, int from, int to, uin
 	return launch_of(set, from)->start_ns < launch_of(set, to)->start_ns ? 1 : 0;
 }
 
-/* Does the step on the connection a -> b take about as long as its channel's steps do? */
+/* Whether a step on the connection a -> b takes about as long as its channel's steps. */
 static bool is_slowest(const struct setting *set, int channel, int a, int b)
 {
 	uint64_t period_ns = set->plan->channel_ns[channel] / set->plan->steps;
@@ -160,7 +159,7 @@ static void wait_sending(const struct setting *set, struct sim_edge *edge, int r
 	else if (set->plan->algorithm == OP_RING &&
 		 is_slowest(set, edge->channel, edge->peer,
 			    sim_comm_next(set->comm, edge->channel, edge->peer)))
-		/* The receiver cannot pass on what it gets: its buffers are full. */
+		/* The receiver cannot forward what it gets: its buffers are full. */
 		peer_ns = life_ns / 2;
 	net_ns = least_ns(net_ns, life_ns - peer_ns);
 	edge->wait_ns[SEND_NET] += edge->steps * net_ns;
@@ -196,12 +195,12 @@ static void wait_receiving(const struct setting *set, struct sim_edge *edge, int
 }
 
 int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_job *job,
-			 const struct sim_meeting *meeting, const struct sim_plan *plan,
+			 const struct sim_shared *shared, const struct sim_plan *plan,
 			 const struct sim_arrivals *arrivals, int rank)
 {
 	const struct setting set = { .job = job,
-				     .comm = &job->comms[meeting->comm],
-				     .meeting = meeting,
+				     .comm = &job->comms[shared->comm],
+				     .shared = shared,
 				     .plan = plan,
 				     .arrivals = arrivals };
 	const struct sim_launch *own = launch_of(&set, rank);
@@ -224,7 +223,7 @@ int sim_waits_collective(struct sim_edge edges[SIM_EDGES_MAX], const struct sim_
 	return count;
 }
 
-/* Of a Send or Recv over the network that is over. */
+/* For a Send or Recv over the network that is over. */
 static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
 			   const struct sim_call *send, const struct sim_call *recv, bool is_send)
 {
@@ -268,13 +267,13 @@ static void sim_waits_pair(struct sim_edge *edge, const struct sim_plan *plan,
 	}
 }
 
-/* Where calls of several ranks meet, and when what they do together is over. */
+/* Matches calls of several ranks, and computes when they end. */
 
 enum { BUCKET_MASK = (1 << 14) - 1, SKEW_NS = 1500, MODEL_JITTER_PERMILLE = 30 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-struct sim_call *sim_meet_call_new(struct sim_engine *engine)
+struct sim_call *sim_shared_call_new(struct sim_engine *engine)
 {
 	struct sim_call *call = engine->free_calls;
 
@@ -290,7 +289,7 @@ struct sim_call *sim_meet_call_new(struct sim_engine *engine)
 	return call;
 }
 
-struct sim_launch *sim_meet_launch_new(struct sim_engine *engine)
+struct sim_launch *sim_shared_launch_new(struct sim_engine *engine)
 {
 	struct sim_launch *launch = engine->free_launches;
 
@@ -306,7 +305,7 @@ struct sim_launch *sim_meet_launch_new(struct sim_engine *engine)
 	return launch;
 }
 
-void sim_meet_launch_free(struct sim_engine *engine, struct sim_launch *launch)
+void sim_shared_launch_free(struct sim_engine *engine, struct sim_launch *launch)
 {
 	while (launch->calls) {
 		struct sim_call *call = launch->calls;
@@ -319,44 +318,44 @@ void sim_meet_launch_free(struct sim_engine *engine, struct sim_launch *launch)
 	engine->free_launches = launch;
 }
 
-static struct sim_meeting *meeting_new(struct sim_engine *engine, int comm, bool is_pair)
+static struct sim_shared *shared_new(struct sim_engine *engine, int comm, bool is_pair)
 {
 	int expected = is_pair ? 2 : engine->job->comms[comm].nranks;
-	struct sim_meeting **free_list =
-		&engine->free_meetings[is_pair ? engine->job->comm_count : comm];
-	size_t size = sizeof(struct sim_meeting) + (size_t)expected * sizeof(struct sim_call *);
-	struct sim_meeting *meeting = *free_list;
+	struct sim_shared **free_list =
+		&engine->free_shared[is_pair ? engine->job->comm_count : comm];
+	size_t size = sizeof(struct sim_shared) + (size_t)expected * sizeof(struct sim_call *);
+	struct sim_shared *shared = *free_list;
 
-	if (meeting)
-		*free_list = meeting->next;
+	if (shared)
+		*free_list = shared->next;
 	else
-		meeting = malloc(size);
-	if (meeting == NULL) {
+		shared = malloc(size);
+	if (shared == NULL) {
 		engine->status = ERR_NO_SPACE;
 		return NULL;
 	}
-	*meeting = (struct sim_meeting){
+	*shared = (struct sim_shared){
 		.comm = comm, .is_pair = is_pair, .expected = expected, .odd = -1
 	};
 	for (int i = 0; i < expected; i++)
-		meeting->calls[i] = NULL;
-	return meeting;
+		shared->calls[i] = NULL;
+	return shared;
 }
 
-static void meeting_free(struct sim_engine *engine, struct sim_meeting **place)
+static void shared_free(struct sim_engine *engine, struct sim_shared **place)
 {
-	struct sim_meeting *meeting = *place;
-	struct sim_meeting **free_list =
-		&engine->free_meetings[meeting->is_pair ? engine->job->comm_count : meeting->comm];
+	struct sim_shared *shared = *place;
+	struct sim_shared **free_list =
+		&engine->free_shared[shared->is_pair ? engine->job->comm_count : shared->comm];
 
-	*place = meeting->next;
-	meeting->next = *free_list;
-	*free_list = meeting;
+	*place = shared->next;
+	shared->next = *free_list;
+	*free_list = shared;
 }
 
 /* ---- finding each other ---------------------------------------------------------------------- */
 
-static struct sim_meeting **bucket_of(struct sim_engine *engine, const struct sim_meeting *key)
+static struct sim_shared **bucket_of(struct sim_engine *engine, const struct sim_shared *key)
 {
 	uint64_t hash = hash_word(hash_word((uint64_t)key->comm, key->match),
 				  (uint64_t)key->from << 32 | (uint64_t)key->to);
@@ -364,9 +363,9 @@ static struct sim_meeting **bucket_of(struct sim_engine *engine, const struct si
 	return &engine->buckets[(hash ^ hash >> 32) & BUCKET_MASK];
 }
 
-static struct sim_meeting **meeting_find(struct sim_engine *engine, const struct sim_meeting *key)
+static struct sim_shared **shared_find(struct sim_engine *engine, const struct sim_shared *key)
 {
-	struct sim_meeting **at = bucket_of(engine, key);
+	struct sim_shared **at = bucket_of(engine, key);
 
 	while (*at &&
 	       ((*at)->comm != key->comm || (*at)->match != key->match ||
@@ -375,11 +374,11 @@ static struct sim_meeting **meeting_find(struct sim_engine *engine, const struct
 	return at;
 }
 
-static struct sim_meeting key_of(const struct sim_engine *engine, const struct sim_call *call)
+static struct sim_shared key_of(const struct sim_engine *engine, const struct sim_call *call)
 {
 	const struct sim_launch *launch = call->launch;
 	const struct sim_member *member = &engine->job->members[launch->rank][launch->role];
-	struct sim_meeting key = { .comm = member->comm, .match = call->match };
+	struct sim_shared key = { .comm = member->comm, .match = call->match };
 
 	key.is_pair = call->function == OP_SEND || call->function == OP_RECV;
 	if (key.is_pair) {
@@ -389,15 +388,15 @@ static struct sim_meeting key_of(const struct sim_engine *engine, const struct s
 	return key;
 }
 
-void sim_meet_issue(struct sim_engine *engine, struct sim_call *call)
+void sim_shared_issue(struct sim_engine *engine, struct sim_call *call)
 {
-	const struct sim_meeting key = key_of(engine, call);
-	struct sim_meeting **place = meeting_find(engine, &key);
+	const struct sim_shared key = key_of(engine, call);
+	struct sim_shared **place = shared_find(engine, &key);
 	int seat = key.is_pair ? call->function == OP_RECV
 			       : engine->job->members[call->launch->rank][call->launch->role].rank;
 
 	if (*place == NULL) {
-		struct sim_meeting *made = meeting_new(engine, key.comm, key.is_pair);
+		struct sim_shared *made = shared_new(engine, key.comm, key.is_pair);
 
 		if (made == NULL)
 			return;
@@ -406,15 +405,17 @@ void sim_meet_issue(struct sim_engine *engine, struct sim_call *call)
 		made->to = key.to;
 		*place = made;
 	}
-	call->meeting = *place;
+	call->shared = *place;
 	(*place)->calls[seat] = call;
 	(*place)->issued++;
 }
 
 /* ---- will it ever end? ----------------------------------------------------------------------- */
 
-/* Does it send something in this channel that is never completed? Down a tree everybody passes on
- * what it got; only the top can be stuck there. */
+/*
+ * Whether it sends something in this channel that never completes. Down a tree every rank forwards what it got;
+ * only the top can be stuck there.
+ */
 static bool is_stuck_in_channel(const struct sim_engine *engine, const struct sim_comm *comm,
 				const struct sim_plan *plan, int channel, int rank, uint64_t ns)
 {
@@ -435,12 +436,12 @@ static bool is_stuck_in_channel(const struct sim_engine *engine, const struct si
 }
 
 /* A rank that dies before the end, whose sends are stuck, or whose GPU does nothing. */
-static bool transfer_breaks(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static bool transfer_breaks(const struct sim_engine *engine, const struct sim_shared *shared,
 			    int rank, const struct sim_plan *plan, uint64_t start_ns,
 			    bool is_sender)
 {
 	const struct sim_job *job = engine->job;
-	const struct sim_comm *comm = &job->comms[meeting->comm];
+	const struct sim_comm *comm = &job->comms[shared->comm];
 	int number = comm->ranks[rank];
 
 	if (start_ns + plan->longest_ns > sim_job_gone_ns(job, number) ||
@@ -448,20 +449,20 @@ static bool transfer_breaks(const struct sim_engine *engine, const struct sim_me
 		return true;
 	if (!is_sender || !sim_job_fault(job, SIM_STUCK_SEND, number, start_ns))
 		return false;
-	if (meeting->is_pair)
-		return sim_job_is_stuck(job, comm, meeting->calls[0]->channel, meeting->from,
-					meeting->to, start_ns);
+	if (shared->is_pair)
+		return sim_job_is_stuck(job, comm, shared->calls[0]->channel, shared->from,
+					shared->to, start_ns);
 	for (int channel = 0; channel < plan->channels; channel++)
 		if (is_stuck_in_channel(engine, comm, plan, channel, rank, start_ns))
 			return true;
 	return false;
 }
 
-static const struct sim_call *odd_call(const struct sim_meeting *meeting)
+static const struct sim_call *odd_call(const struct sim_shared *shared)
 {
-	for (int i = 0; i < meeting->expected; i++)
-		if (meeting->calls[i]->is_odd_one)
-			return meeting->calls[i];
+	for (int i = 0; i < shared->expected; i++)
+		if (shared->calls[i]->is_odd_one)
+			return shared->calls[i];
 	return NULL;
 }
 
@@ -482,44 +483,46 @@ static void call_over(struct sim_engine *engine, struct sim_call *call, uint64_t
 	}
 }
 
-/* A chain from the root: a rank is through when all between the root and it have arrived, unless so
- * much is sent that every rank holds up those before it. */
-static uint64_t rooted_start(const struct sim_job *job, const struct sim_meeting *meeting,
+/*
+ * A chain from the root: a rank is done when all ranks between the root and itself have arrived, unless the message
+ * is so large that every rank delays those before it.
+ */
+static uint64_t rooted_start(const struct sim_job *job, const struct sim_shared *shared,
 			     const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			     int rank)
 {
-	const struct sim_comm *comm = &job->comms[meeting->comm];
-	int root = meeting->calls[rank]->root;
-	uint64_t start_ns = meeting->calls[rank]->launch->start_ns;
+	const struct sim_comm *comm = &job->comms[shared->comm];
+	int root = shared->calls[rank]->root;
+	uint64_t start_ns = shared->calls[rank]->launch->start_ns;
 
-	if (plan->steps > SIM_WINDOW || meeting->calls[rank]->function == OP_REDUCE)
+	if (plan->steps > SIM_WINDOW || shared->calls[rank]->function == OP_REDUCE)
 		return arrivals->last_ns;
 	for (; rank != root; rank = sim_comm_previous(comm, 0, rank)) {
 		int before = sim_comm_previous(comm, 0, rank);
 
-		if (meeting->calls[before]->launch->start_ns > start_ns)
-			start_ns = meeting->calls[before]->launch->start_ns;
+		if (shared->calls[before]->launch->start_ns > start_ns)
+			start_ns = shared->calls[before]->launch->start_ns;
 	}
 	return start_ns;
 }
 
 /* When the collective is over for this rank. */
-static uint64_t rank_end_ns(const struct sim_engine *engine, const struct sim_meeting *meeting,
+static uint64_t rank_end_ns(const struct sim_engine *engine, const struct sim_shared *shared,
 			    const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			    int rank)
 {
 	uint64_t start_ns = arrivals->last_ns;
 
-	if (meeting->calls[rank]->root != OP_NOBODY)
-		start_ns = rooted_start(engine->job, meeting, plan, arrivals, rank);
+	if (shared->calls[rank]->root != OP_NOBODY)
+		start_ns = rooted_start(engine->job, shared, plan, arrivals, rank);
 	return start_ns + plan->longest_ns +
 	       sim_random_below(SKEW_NS, engine->job->options.seed,
-				hash_word((uint64_t)meeting->comm, 4),
-				meeting->match << 16 | (uint64_t)rank);
+				hash_word((uint64_t)shared->comm, 4),
+				shared->match << 16 | (uint64_t)rank);
 }
 
-/* Each run of a collective is a little faster or slower. */
-static void vary_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
+/* Each execution of a collective is a little faster or slower. */
+static void vary_plan(const struct sim_engine *engine, const struct sim_shared *shared,
 		      struct sim_plan *plan)
 {
 	uint64_t longest_ns = 0;
@@ -527,34 +530,34 @@ static void vary_plan(const struct sim_engine *engine, const struct sim_meeting 
 	for (int i = 0; i < plan->channels; i++) {
 		plan->channel_ns[i] = sim_random_spread(
 			plan->channel_ns[i], MODEL_JITTER_PERMILLE, engine->job->options.seed,
-			hash_word((uint64_t)meeting->comm, 5), meeting->match << 8 | (uint64_t)i);
+			hash_word((uint64_t)shared->comm, 5), shared->match << 8 | (uint64_t)i);
 		if (plan->channel_ns[i] > longest_ns)
 			longest_ns = plan->channel_ns[i];
 	}
 	plan->longest_ns = longest_ns;
 }
 
-void sim_meet_plan(const struct sim_engine *engine, const struct sim_meeting *meeting,
-		   const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
+void sim_shared_plan(const struct sim_engine *engine, const struct sim_shared *shared,
+		     const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
 {
-	struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	struct sim_comm *comm = &engine->job->comms[shared->comm];
 	uint64_t bytes = op_message_bytes(call->function, call->count,
 					  op_datatype_bytes(call->datatype), comm->nranks);
 
 	sim_model_collective(plan, engine->job, comm, call->function, bytes, start_ns);
 	plan->root = call->root;
 	plan->is_towards_root = call->function == OP_REDUCE;
-	vary_plan(engine, meeting, plan);
+	vary_plan(engine, shared, plan);
 }
 
-static void rank_leave(struct sim_engine *engine, struct sim_meeting *meeting, int rank,
+static void rank_leave(struct sim_engine *engine, struct sim_shared *shared, int rank,
 		       uint64_t end_ns)
 {
-	call_over(engine, meeting->calls[rank], end_ns);
-	meeting->calls[rank] = NULL;
+	call_over(engine, shared->calls[rank], end_ns);
+	shared->calls[rank] = NULL;
 }
 
-/* How far down the chain from the root, in one channel. */
+/* Distance from the root along the chain, in one channel. */
 static int chain_distance(const struct sim_comm *comm, int channel, int root, int rank)
 {
 	size_t row = (size_t)channel * (size_t)comm->nranks;
@@ -564,7 +567,7 @@ static int chain_distance(const struct sim_comm *comm, int channel, int root, in
 	       comm->nranks;
 }
 
-/* Is it in every channel no further from the root than the one that passes nothing on? */
+/* Whether in every channel it is no farther from the root than the rank that forwards nothing. */
 static bool is_upstream(const struct sim_comm *comm, const struct sim_plan *plan, int rank, int odd)
 {
 	for (int channel = 0; channel < plan->channels; channel++)
@@ -574,75 +577,75 @@ static bool is_upstream(const struct sim_comm *comm, const struct sim_plan *plan
 	return true;
 }
 
-/* It takes another rank for the root, and passes nothing on: who is before it gets through. */
-static void leave_rooted(struct sim_engine *engine, struct sim_meeting *meeting,
+/* It uses another root and forwards nothing: the ranks before it finish. */
+static void leave_rooted(struct sim_engine *engine, struct sim_shared *shared,
 			 const struct sim_plan *plan, const struct sim_arrivals *arrivals, int odd)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 
 	if (odd == plan->root)
-		return; /* everybody waits for its data */
-	meeting->odd = odd;
-	meeting->odd_root = meeting->calls[odd]->root;
+		return; /* all ranks wait for its data */
+	shared->odd = odd;
+	shared->odd_root = shared->calls[odd]->root;
 	for (int rank = 0; rank < comm->nranks; rank++)
-		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
-			sim_outcome_collective(engine, meeting, plan, arrivals, rank,
+		if (rank == odd || (shared->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			sim_outcome_collective(engine, shared, plan, arrivals, rank,
 					       arrivals->last_ns + plan->longest_ns);
 	for (int rank = 0; rank < comm->nranks; rank++)
-		if (rank == odd || (meeting->odd_root != odd && is_upstream(comm, plan, rank, odd)))
-			rank_leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns);
+		if (rank == odd || (shared->odd_root != odd && is_upstream(comm, plan, rank, odd)))
+			rank_leave(engine, shared, rank, arrivals->last_ns + plan->longest_ns);
 }
 
-/* One rank's call differs. If it needs no more than the others send, it leaves and comes to grief later. */
-static void end_mismatch(struct sim_engine *engine, struct sim_meeting *meeting,
+/* One rank's call differs. If it needs no more than the others send, it leaves and hangs later. */
+static void end_mismatch(struct sim_engine *engine, struct sim_shared *shared,
 			 const struct sim_plan *plan, const struct sim_arrivals *arrivals,
 			 const struct sim_call *odd)
 {
 	int rank = engine->job->members[odd->launch->rank][odd->launch->role].rank;
 	struct sim_plan own;
 
-	meeting->is_broken = true;
-	if (odd->function != meeting->calls[odd == meeting->calls[0]]->function)
+	shared->is_broken = true;
+	if (odd->function != shared->calls[odd == shared->calls[0]]->function)
 		return;
 	if (odd->odd == SIM_MISMATCH_ROOT) {
-		leave_rooted(engine, meeting, plan, arrivals, rank);
+		leave_rooted(engine, shared, plan, arrivals, rank);
 	} else if (odd->odd == SIM_MISMATCH_ORDER) {
-		sim_meet_plan(engine, meeting, odd, arrivals->last_ns, &own);
-		sim_outcome_collective(engine, meeting, &own, arrivals, rank,
+		sim_shared_plan(engine, shared, odd, arrivals->last_ns, &own);
+		sim_outcome_collective(engine, shared, &own, arrivals, rank,
 				       arrivals->last_ns + own.longest_ns);
-		rank_leave(engine, meeting, rank, arrivals->last_ns + own.longest_ns);
+		rank_leave(engine, shared, rank, arrivals->last_ns + own.longest_ns);
 	} else {
-		sim_outcome_odd(engine, meeting, plan, arrivals, rank);
-		rank_leave(engine, meeting, rank, arrivals->last_ns + plan->longest_ns / 2);
+		sim_outcome_odd(engine, shared, plan, arrivals, rank);
+		rank_leave(engine, shared, rank, arrivals->last_ns + plan->longest_ns / 2);
 	}
 }
 
-/* All ranks are there. */
-static void end_collective(struct sim_engine *engine, struct sim_meeting *meeting)
+/* All ranks have arrived. */
+static void end_collective(struct sim_engine *engine, struct sim_shared *shared)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	struct sim_arrivals arrivals = sim_waits_arrivals(meeting, comm->nranks);
-	const struct sim_call *odd = odd_call(meeting);
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	struct sim_arrivals arrivals = sim_waits_arrivals(shared, comm->nranks);
+	const struct sim_call *odd = odd_call(shared);
 	struct sim_plan plan;
 
-	sim_meet_plan(engine, meeting, meeting->calls[odd == meeting->calls[0]], arrivals.last_ns,
-		      &plan);
-	for (int i = 0; i < comm->nranks && !meeting->is_broken; i++)
-		meeting->is_broken =
-			transfer_breaks(engine, meeting, i, &plan, arrivals.last_ns, true);
+	sim_shared_plan(engine, shared, shared->calls[odd == shared->calls[0]], arrivals.last_ns,
+			&plan);
+	for (int i = 0; i < comm->nranks && !shared->is_broken; i++)
+		shared->is_broken =
+			transfer_breaks(engine, shared, i, &plan, arrivals.last_ns, true);
 	if (odd)
-		end_mismatch(engine, meeting, &plan, &arrivals, odd);
-	if (meeting->is_broken)
+		end_mismatch(engine, shared, &plan, &arrivals, odd);
+	if (shared->is_broken)
 		return;
 	for (int i = 0; i < comm->nranks; i++)
-		sim_outcome_collective(engine, meeting, &plan, &arrivals, i,
-				       rank_end_ns(engine, meeting, &plan, &arrivals, i));
+		sim_outcome_collective(engine, shared, &plan, &arrivals, i,
+				       rank_end_ns(engine, shared, &plan, &arrivals, i));
 	for (int i = 0; i < comm->nranks; i++)
-		call_over(engine, meeting->calls[i],
-			  rank_end_ns(engine, meeting, &plan, &arrivals, i));
+		call_over(engine, shared->calls[i],
+			  rank_end_ns(engine, shared, &plan, &arrivals, i));
 }
 
-/* Calls of the launch that share the port which this one uses. */
+/* Calls of the launch that share the port of this one. */
 static unsigned int fan_of(const struct sim_job *job, const struct sim_call *call)
 {
 	const struct sim_launch *launch = call->launch;
@@ -658,62 +661,61 @@ static unsigned int fan_of(const struct sim_job *job, const struct sim_call *cal
 	return fan ? fan : 1;
 }
 
-void sim_meet_plan_pair(const struct sim_engine *engine, const struct sim_meeting *meeting,
-			const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
+void sim_shared_plan_pair(const struct sim_engine *engine, const struct sim_shared *shared,
+			  const struct sim_call *call, uint64_t start_ns, struct sim_plan *plan)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
 	unsigned int fan = 1;
 
 	for (int i = 0; i < 2; i++)
-		if (meeting->calls[i] && fan_of(engine->job, meeting->calls[i]) > fan)
-			fan = fan_of(engine->job, meeting->calls[i]);
-	sim_model_send(plan, engine->job, comm->ranks[meeting->from], comm->ranks[meeting->to],
+		if (shared->calls[i] && fan_of(engine->job, shared->calls[i]) > fan)
+			fan = fan_of(engine->job, shared->calls[i]);
+	sim_model_send(plan, engine->job, comm->ranks[shared->from], comm->ranks[shared->to],
 		       call->count * op_datatype_bytes(call->datatype), fan, start_ns);
 }
 
-/* A Send and its Recv are both there. */
-static void end_pair(struct sim_engine *engine, struct sim_meeting *meeting)
+/* A Send and its Recv have both arrived. */
+static void end_pair(struct sim_engine *engine, struct sim_shared *shared)
 {
-	const struct sim_comm *comm = &engine->job->comms[meeting->comm];
-	struct sim_call *send = meeting->calls[0], *recv = meeting->calls[1];
+	const struct sim_comm *comm = &engine->job->comms[shared->comm];
+	struct sim_call *send = shared->calls[0], *recv = shared->calls[1];
 	uint64_t start_ns = send->launch->start_ns > recv->launch->start_ns
 				    ? send->launch->start_ns
 				    : recv->launch->start_ns;
 	struct sim_plan plan;
 
-	sim_meet_plan_pair(engine, meeting, send, start_ns, &plan);
-	vary_plan(engine, meeting, &plan);
-	meeting->is_broken =
-		transfer_breaks(engine, meeting, meeting->from, &plan, start_ns, true) ||
-		transfer_breaks(engine, meeting, meeting->to, &plan, start_ns, false);
-	if (meeting->is_broken)
+	sim_shared_plan_pair(engine, shared, send, start_ns, &plan);
+	vary_plan(engine, shared, &plan);
+	shared->is_broken = transfer_breaks(engine, shared, shared->from, &plan, start_ns, true) ||
+			    transfer_breaks(engine, shared, shared->to, &plan, start_ns, false);
+	if (shared->is_broken)
 		return;
-	if (sim_comm_is_network(comm, meeting->from, meeting->to)) {
+	if (sim_comm_is_network(comm, shared->from, shared->to)) {
 		sim_waits_pair(&send->edge, &plan, send, recv, true);
 		sim_waits_pair(&recv->edge, &plan, send, recv, false);
 	}
-	send->meeting = recv->meeting = NULL;
+	send->shared = recv->shared = NULL;
 	send->begin_ns = recv->begin_ns = start_ns;
 	call_over(engine, send, start_ns + plan.longest_ns);
 	call_over(engine, recv, start_ns + plan.longest_ns);
 }
 
-void sim_meet_post(struct sim_engine *engine, struct sim_launch *launch)
+void sim_shared_post(struct sim_engine *engine, struct sim_launch *launch)
 {
 	struct sim_call *next;
 
 	/* The last call of the launch ends it, and with it this list. */
 	for (struct sim_call *call = launch->calls; call; call = next) {
-		struct sim_meeting *meeting = call->meeting;
+		struct sim_shared *shared = call->shared;
 
 		next = call->next;
-		if (++meeting->posted != meeting->expected || engine->status != OK)
+		if (++shared->posted != shared->expected || engine->status != OK)
 			continue;
-		if (meeting->is_pair)
-			end_pair(engine, meeting);
+		if (shared->is_pair)
+			end_pair(engine, shared);
 		else
-			end_collective(engine, meeting);
-		if (!meeting->is_broken)
-			meeting_free(engine, meeting_find(engine, meeting));
+			end_collective(engine, shared);
+		if (!shared->is_broken)
+			shared_free(engine, shared_find(engine, shared));
 	}
 }
